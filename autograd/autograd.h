@@ -1,0 +1,100 @@
+/* autograd.h — the tape: every op on a tensor that wants a gradient is written down as it runs; tn_backward reads the
+ * tape from its end. The ops themselves are in autograd/ops.h; how to write one in autograd/op.h. */
+#ifndef TENON_AUTOGRAD_H
+#define TENON_AUTOGRAD_H
+
+#include "../core/core.h"
+#include "op.h"
+#include "ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Gradients of t will be collected: t becomes a leaf. Returns t. Only floating tensors made without a tape can. */
+TN_API tn_tensor *tn_requires_grad(tn_tensor *t);
+TN_API bool       tn_needs_grad(const tn_tensor *t); /* a leaf, or made from one on the tape */
+TN_API tn_tensor *tn_grad(const tn_tensor *t);       /* the collected gradient, t's own; NULL if there is none */
+TN_API void       tn_zero_grad(tn_tensor *t);        /* forgets it */
+TN_API tn_tensor *tn_detach(tn_tensor *t);           /* the same memory, off the tape */
+
+/* ---- backward ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_tensor        *root; /* what to differentiate ...                                    */
+    tn_tensor        *seed; /* ... times this; may be left out for a root of one element    */
+    int               count; /* several roots: with roots[] and seeds[] instead of root     */
+    tn_tensor *const *roots;
+    tn_tensor *const *seeds;
+    bool              retain; /* keep what was saved: the tape can be read again      */
+} tn_backward_config;
+/* Adds to the gradients of the leaves, all at the end: a failed backward has attached none. The tape is consumed. For
+ * gradients that are on the tape themselves, see tn_grad_of: they must not hang on the leaves they depend on. */
+TN_API tn_status tn_backward_run(tn_backward_config c);
+
+/* The gradients of one root (times seed) with respect to chosen tensors, leaves or not; no leaf is touched.
+ * grad[i] belongs to the open scope, and is NULL where root does not depend on wrt[i]. */
+typedef struct {
+    tn_tensor        *root;
+    int               count;
+    tn_tensor *const *wrt;
+    tn_tensor       **grad;
+    tn_tensor        *seed;
+    bool              retain;
+    bool              create_graph; /* the gradients are on the tape and can be differentiated; retains */
+} tn_grad_of_config;
+TN_API tn_status tn_grad_of_run(tn_grad_of_config c);
+/* One input; NULL on error. */
+TN_API tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph);
+
+#ifndef __cplusplus
+#define tn_backward(...) tn_backward_run((tn_backward_config){.root = __VA_ARGS__}) /* tn_backward(loss, .seed = g) */
+#define tn_grad_of(...) tn_grad_of_run((tn_grad_of_config){.root = __VA_ARGS__})    /* tn_grad_of(y, 1, &x, &gx) */
+#endif
+
+/* A hook sees each gradient that reaches t, before it goes on; it may return another of the same shape, or NULL to
+ * leave it as it is. On a leaf it sees the sum of this backward. */
+typedef tn_tensor *(*tn_grad_hook)(tn_tensor *grad, void *user);
+TN_API tn_status tn_on_grad(tn_tensor *t, tn_grad_hook hook, void *user);
+TN_API tn_status tn_retain_grad(tn_tensor *t); /* collect the gradient of a tensor that is not a leaf, too */
+
+/* ---- recomputation --------------------------------------------------------------------------------------------- */
+
+/* fn runs without a tape, so that nothing inside it is saved; the backward runs it again, with the same random draws,
+ * and differentiates that. fn may use parameters: they get their gradients. */
+typedef tn_tensor *(*tn_segment)(tn_tensor *const *in, int n, void *user);
+TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in);
+
+/* ---- looking for trouble ---------------------------------------------------------------------------------------- */
+
+/* Anomaly mode: every result and every gradient is checked, and the first NaN or Inf is an error that names the op,
+ * the module path and the step (how many backwards came before). Off: costs nothing. */
+TN_API void tn_detect_anomaly(bool on);
+
+/* The tape above root as a graph for Graphviz. */
+TN_API tn_status tn_tape_dot(FILE *to, tn_tensor *root);
+
+/* Compares fn's gradients with fourth-order differences, contracted with a random cotangent, in f64. The message names
+ * the input, the element and both values: "swish2: gradient of input 0 at [1, 3]: analytic 0.731, numeric 0.698
+ * (relative 4.7e-2)". With .second, gradients of gradients too. */
+typedef tn_tensor *(*tn_check_fn)(tn_tensor *const *in, int n, void *user);
+typedef struct {
+    tn_check_fn       fn;
+    tn_tensor        *input; /* one input, or ...                 */
+    int               count; /* ... several, as inputs[]          */
+    tn_tensor *const *inputs;
+    void             *user;
+    const char       *name;       /* for the message; "function"  */
+    double            step;       /* 0: 1e-3, scaled by the value */
+    double            rtol, atol; /* 0: 1e-6 and 1e-8             */
+    bool              second;
+} tn_gradcheck_config;
+TN_API tn_status tn_gradcheck_run(tn_gradcheck_config c);
+#ifndef __cplusplus
+#define tn_gradcheck(...) tn_gradcheck_run((tn_gradcheck_config){.fn = __VA_ARGS__})
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,250 @@
+/* call.c — what happens when an op is called: checks, then memory, then the record, then the numbers. Whatever can fail
+ * comes before the numbers, so that a failed call has changed nothing. */
+#include "autograd/tape.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { FEW = 8 }; /* inputs and results up to here live on the stack */
+
+bool tn_infer_fail(const tn_ctx *c, tn_status code, const char *fmt, ...)
+{
+    char    text[700];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    tn_raise(code, "%s: %s", c->op->name, text);
+    return false;
+}
+
+bool tn_infer_like(tn_ctx *c, int i, int k)
+{
+    c->result[i].dtype = c->in[k]->dtype;
+    c->result[i].shape = c->in[k]->l.shape;
+    return true;
+}
+
+static tn_status check_op(const tn_op *op, int nin, int nout)
+{
+    if (!op || !op->name) return tn_raise(TN_EINVAL, "tn_op_call: the op is NULL or has no name");
+    if (op->size != sizeof(tn_op)) {
+        if (!op->size) return tn_raise(TN_EINVAL, "%s: the op's first field is missing: .size = sizeof(tn_op)", op->name);
+        return tn_raise(TN_EUNSUPPORTED, "%s: its tn_op has %zu bytes, this library's has %zu: it was compiled for another version", op->name,
+                        op->size, sizeof(tn_op));
+    }
+    if (op->inputs != TN_ANY && op->inputs != nin)
+        return tn_raise(TN_EINVAL, "%s: takes %d inputs, got %d", op->name, op->inputs, nin);
+    if (op->outputs != TN_ANY && nout != (op->outputs ? op->outputs : 1))
+        return tn_raise(TN_EINVAL, "%s: gives %d results, %d were asked for", op->name, op->outputs ? op->outputs : 1, nout);
+    if (!op->infer || !(op->forward || op->compose)) return tn_raise(TN_EINVAL, "%s: the op has no .infer or no .forward", op->name);
+    return TN_OK;
+}
+
+static tn_status check_input(const tn_op *op, int i, const tn_tensor *x)
+{
+    if (!x) {
+        if (i < 32 && op->optional & 1u << i) return TN_OK;
+        return tn_raise(TN_EINVAL, "%s: input %d is NULL", op->name, i);
+    }
+    if (__builtin_expect(x->seen < atomic_load_explicit(&x->storage->taped, memory_order_relaxed), 0) && !tn__self.no_grad)
+        return tn_raise(TN_ESTATE, "%s: input %d is an old view: %s_ has since changed its memory on the tape; make the view again after the change",
+                        op->name, i, atomic_load(&x->storage->writer));
+    return TN_OK;
+}
+
+/* Writing over x: x must be x's only name for each of its elements, and no leaf whose history would be lost. */
+static tn_status check_target(const tn_op *op, const tn_ctx *c)
+{
+    const tn_tensor *x = c->in[0];
+    char             a[192], b[192];
+    if (!op->inplace) return tn_raise(TN_EINVAL, "%s: has no in-place form", op->name);
+    if (x->leaf && !tn__self.no_grad)
+        return tn_raise(TN_ESTATE, "%s_: %s%s%s collects gradients and cannot be written over on the tape; change it between tn_no_grad_begin() and tn_scope_end()",
+                        op->name, x->name ? "'" : "", x->name ? x->name : "this tensor", x->name ? "'" : "");
+    const bool empty = tn_shape_numel(x->l.shape) == 0;
+    for (int i = 0; i < x->l.shape.n && !empty; i++)
+        if (x->l.stride[i] == 0 && x->l.shape.d[i] > 1)
+            return tn_raise(TN_EINVAL, "%s_: the target is expanded: several of its elements are one number in memory; use %s, or tn_clone it first", op->name, op->name);
+    if (c->result[0].dtype != x->dtype)
+        return tn_raise(TN_EDTYPE, "%s_: the result is %s and cannot be written over a tensor of %s", op->name,
+                        tn_dtype_name(c->result[0].dtype), tn_dtype_name(x->dtype));
+    if (!tn_shape_equal(c->result[0].shape, x->l.shape))
+        return tn_raise(TN_ESHAPE, "%s_: the result has shape %s and cannot be written over one of shape %s", op->name,
+                        tn_shape_text(c->result[0].shape, a, sizeof a), tn_shape_text(x->l.shape, b, sizeof b));
+    return TN_OK;
+}
+
+static bool same_place(const tn_tensor *a, const tn_tensor *b)
+{
+    if (a->dtype != b->dtype || a->l.offset != b->l.offset || !tn_shape_equal(a->l.shape, b->l.shape)) return false;
+    return !memcmp(a->l.stride, b->l.stride, (size_t)a->l.shape.n * sizeof *a->l.stride);
+}
+
+static tn_tensor *copy_owned(const tn_tensor *x)
+{
+    tn_tensor *y = tn__new_owned(x->dtype, x->l.shape);
+    if (y) tn__copy(y, x);
+    return y;
+}
+
+/* An op made of ops: its own intermediate results go when it returns. */
+static tn_status compose(tn_ctx *c)
+{
+    tn_scope s = tn_scope_begin();
+    c->op->compose(c);
+    if (tn__self.error == TN_OK)
+        for (int i = 0; i < c->nout; i++)
+            if (!c->out[i]) tn_raise(TN_EINVAL, "%s: its compose left result %d empty", c->op->name, i);
+    bool ok = tn__self.error == TN_OK;
+    for (int i = 0; ok && i < c->nout; i++) tn_keep(c->out[i]);
+    tn_scope_end(s);
+    for (int i = 0; i < c->nout; i++) c->out[i] = ok ? tn__scoped(c->out[i]) : NULL;
+    return tn__self.error;
+}
+
+/* Everything from the allocation on; out[] is owned by the caller until this succeeds. */
+static tn_status run(tn_ctx *c, const bool *need, bool record, bool inplace)
+{
+    const tn_op *op = c->op;
+    tn_node     *node = NULL;
+    tn_tensor   *original = NULL, *apart[FEW] = {NULL};
+    tn_tensor   *in_copy[FEW];
+    if (inplace) {
+        c->out[0] = c->in[0];
+        if (c->nin <= FEW) { /* another input in the same memory, shifted, would be overwritten before it is read */
+            memcpy(in_copy, c->in, (size_t)c->nin * sizeof *in_copy);
+            for (int i = 1; i < c->nin; i++) {
+                tn_tensor *x = c->in[i];
+                if (!x || x->storage != c->in[0]->storage || same_place(x, c->in[0])) continue;
+                if (!(in_copy[i] = apart[i] = copy_owned(x))) goto done;
+            }
+        }
+    } else if (!op->view) {
+        for (int i = 0; i < c->nout; i++)
+            if (!(c->out[i] = tn__new_owned(c->result[i].dtype, c->result[i].shape))) goto done;
+    }
+    if (record) {
+        if (!(node = tn__record(op, c->nin, c->in, c->nout, need, c->args))) goto done;
+        unsigned saves = op->saves_for ? op->saves_for(need) : op->saves;
+        if (inplace && saves & TN_SAVE_IN(0) && !(original = copy_owned(c->in[0]))) goto done;
+        if (original && c->in[0]->node) { /* on the tape where input 0 was, for gradients of gradients */
+            original->node = c->in[0]->node, original->output = c->in[0]->output;
+            atomic_fetch_add_explicit(&original->node->refs, 1, memory_order_relaxed);
+        }
+        if (!tn__record_saved(node, c->in, original)) goto done;
+        if (!op->view && !tn__record_results(node, c->out)) goto done;
+    }
+    tn_ctx f = *c;
+    if (inplace && c->nin <= FEW) f.in = in_copy;
+    op->forward(&f);
+    if (tn__self.error != TN_OK) goto done;
+    if (op->view && !c->out[0]) {
+        tn_raise(TN_ENOMEM, "%s: no memory for a view", op->name);
+        goto done;
+    }
+    if (inplace) {
+        tn__written(c->in[0], op->name);
+        if (node) atomic_store(&c->in[0]->storage->taped, c->in[0]->seen);
+        if (node) node->saved_out[0].version = c->in[0]->seen;
+    }
+    if (tn__tape.anomaly && !tn__tape.inside)
+        for (int i = 0; i < c->nout; i++)
+            if (!tn__check_finite(c->out[i], op->name, "the result")) goto done;
+    for (int i = 0; node && i < c->nout; i++) {
+        tn_tensor *y = c->out[i];
+        if (!tn__is_float(y->dtype)) continue;
+        tn_object *old = y->node;
+        y->node = &node->object, y->output = (uint8_t)i;
+        atomic_fetch_add_explicit(&node->object.refs, 1, memory_order_relaxed);
+        tn__object_drop(old);
+    }
+done:
+    tn__node_drop(node);
+    tn_drop(original);
+    for (int i = 0; i < FEW; i++) tn_drop(apart[i]);
+    return tn__self.error;
+}
+
+static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args, bool inplace)
+{
+    for (int i = 0; i < nout; i++) out[i] = NULL;
+    if (tn__blocked()) return tn__self.error;
+    if (check_op(op, nin, nout) != TN_OK) return tn__self.error;
+    bool  need_few[FEW], *need = need_few;
+    tn_result result_few[FEW], *result = result_few;
+    if (nin > FEW && !(need = tn__mem_get((size_t)nin))) return tn__self.error;
+    if (nout > FEW && !(result = tn__mem_get((size_t)nout * sizeof *result))) goto done;
+
+    bool record = false;
+    for (int i = 0; i < nin; i++) {
+        if (check_input(op, i, in[i]) != TN_OK) goto done;
+        need[i] = in[i] && tn__wants_grad(in[i]);
+        record = record || need[i];
+    }
+    record = record && !tn__self.no_grad;
+    tn_ctx c = {.op = op, .args = args, .nin = nin, .nout = nout, .in = in, .result = result, .out = out};
+    if (!op->infer(&c)) {
+        if (tn__self.error == TN_OK) tn_raise(TN_EINVAL, "%s: infer refused the call without saying why", op->name);
+        goto done;
+    }
+    if (op->compose) {
+        compose(&c);
+        goto done;
+    }
+    if (inplace && check_target(op, &c) != TN_OK) goto done;
+    bool any_float = false;
+    for (int i = 0; i < nout; i++) {
+        any_float = any_float || tn__is_float(result[i].dtype);
+        if (!tn__shape_check(op->name, result[i].dtype, result[i].shape)) goto done;
+    }
+    record = record && any_float;
+    if (record && !op->backward && !op->backward_ops) {
+        tn_raise(TN_EUNSUPPORTED, "%s: has no backward, so it cannot be recorded; give the op one, or call it on tn_detach(x) or after tn_no_grad_begin()", op->name);
+        goto done;
+    }
+    bool ok = run(&c, need, record, inplace) == TN_OK;
+    for (int i = 0; i < nout && !inplace; i++) {
+        if (ok) ok = tn__scoped(out[i]) != NULL;
+        else tn_drop(out[i]);
+        if (!ok) out[i] = NULL;
+    }
+    if (!ok && inplace) out[0] = NULL;
+done:
+    if (tn__self.error != TN_OK)
+        for (int i = 0; i < nout; i++) out[i] = NULL;
+    if (need != need_few) tn__mem_put(need, (size_t)nin);
+    if (result && result != result_few) tn__mem_put(result, (size_t)nout * sizeof *result);
+    return tn__self.error;
+}
+
+tn_status tn_op_call(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args)
+{
+    return call(op, nin, in, nout, out, args, false);
+}
+
+tn_tensor *tn_op_apply(const tn_op *op, const void *args, int nin, tn_tensor *const *in)
+{
+    tn_tensor *y;
+    call(op, nin, in, 1, &y, args, false);
+    return y;
+}
+
+tn_tensor *tn_op_apply_(const tn_op *op, const void *args, int nin, tn_tensor *const *in)
+{
+    tn_tensor *y;
+    call(op, nin, in, 1, &y, args, true);
+    return y;
+}
+
+void tn_op_map(tn_map_kernel f32, tn_map_kernel f64, int ny, tn_tensor *const *y, int nx, tn_tensor *const *x, const void *args)
+{
+    tn_list out = {.n = ny}, in = {.n = nx};
+    if (ny < 1 || nx < 0 || ny + nx > TN_MAX_OPERANDS) {
+        tn_raise(TN_EINVAL, "tn_op_map: %d results and %d inputs are more than the %d operands it can take", ny, nx, TN_MAX_OPERANDS);
+        return;
+    }
+    for (int i = 0; i < ny; i++) out.t[i] = y[i];
+    for (int i = 0; i < nx; i++) in.t[i] = x[i];
+    tn_map((tn_kernels){f32, f64, NULL}, out, in, args);
+}

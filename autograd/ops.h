@@ -1,0 +1,331 @@
+/* ops.h — every op that can be on the tape, each with what it computes. One room an op: autograd/ops/<name>.c.
+ *
+ * All take any strides, broadcast as NumPy does where two shapes meet, and return a new tensor (or NULL, see tn_error)
+ * that belongs to the open scope. Number types: two tensors of different types meet in the wider one
+ * (bool < u8 < i32 < i64 < bf16 < f32 < f64; a 0-d tensor does not widen one that has dims, within floating or within
+ * integer types). A name ending in "_" writes its result over the first argument and returns it.
+ *
+ * Ops with options are called with names: tn_sum(x, TN_DIMS(1), .keepdim = true), tn_conv1d(x, w, b, .stride = 2). In
+ * a dims argument negative dims count from the end. C++ fills the struct and calls the function with "_run". */
+#ifndef TENON_AUTOGRAD_OPS_H
+#define TENON_AUTOGRAD_OPS_H
+
+#include "../core/core.h"
+#include "op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    tn_tensor *values, *indices;
+} tn_pair;
+
+/* ---- arithmetic ------------------------------------------------------------------------------------------------ */
+
+TN_API tn_tensor *tn_add(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_sub(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_mul(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_div(tn_tensor *a, tn_tensor *b); /* integers are divided as f32 */
+TN_API tn_tensor *tn_pow(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_maximum(tn_tensor *a, tn_tensor *b); /* NaN wins; at equal values each gets half the gradient */
+TN_API tn_tensor *tn_minimum(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_remainder(tn_tensor *a, tn_tensor *b); /* a - b·floor(a / b): has the sign of b */
+TN_API tn_tensor *tn_add_(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_sub_(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_mul_(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_div_(tn_tensor *a, tn_tensor *b);
+
+/* With a plain number, which never widens x's type. */
+TN_API tn_tensor *tn_add_scalar(tn_tensor *x, double k);
+TN_API tn_tensor *tn_mul_scalar(tn_tensor *x, double k);
+TN_API tn_tensor *tn_div_scalar(tn_tensor *x, double k);
+TN_API tn_tensor *tn_rsub_scalar(tn_tensor *x, double k); /* k - x */
+TN_API tn_tensor *tn_pow_scalar(tn_tensor *x, double k);
+TN_API tn_tensor *tn_add_scalar_(tn_tensor *x, double k);
+TN_API tn_tensor *tn_mul_scalar_(tn_tensor *x, double k);
+TN_API tn_tensor *tn_div_scalar_(tn_tensor *x, double k);
+
+/* ---- functions of one element ----------------------------------------------------------------------------------- */
+
+TN_API tn_tensor *tn_neg(tn_tensor *x);
+TN_API tn_tensor *tn_abs(tn_tensor *x);
+TN_API tn_tensor *tn_sign(tn_tensor *x);
+TN_API tn_tensor *tn_exp(tn_tensor *x);
+TN_API tn_tensor *tn_expm1(tn_tensor *x);
+TN_API tn_tensor *tn_log(tn_tensor *x);
+TN_API tn_tensor *tn_log1p(tn_tensor *x);
+TN_API tn_tensor *tn_sqrt(tn_tensor *x);
+TN_API tn_tensor *tn_rsqrt(tn_tensor *x);
+TN_API tn_tensor *tn_square(tn_tensor *x);
+TN_API tn_tensor *tn_reciprocal(tn_tensor *x);
+TN_API tn_tensor *tn_sin(tn_tensor *x);
+TN_API tn_tensor *tn_cos(tn_tensor *x);
+TN_API tn_tensor *tn_tanh(tn_tensor *x);
+TN_API tn_tensor *tn_erf(tn_tensor *x);
+TN_API tn_tensor *tn_floor(tn_tensor *x);
+TN_API tn_tensor *tn_ceil(tn_tensor *x);
+TN_API tn_tensor *tn_round(tn_tensor *x); /* to nearest, ties to even */
+TN_API tn_tensor *tn_clamp(tn_tensor *x, double low, double high);
+TN_API tn_tensor *tn_sigmoid(tn_tensor *x);
+TN_API tn_tensor *tn_logsigmoid(tn_tensor *x);
+TN_API tn_tensor *tn_relu(tn_tensor *x);
+TN_API tn_tensor *tn_leaky_relu(tn_tensor *x, double slope);
+TN_API tn_tensor *tn_elu(tn_tensor *x, double alpha);
+TN_API tn_tensor *tn_gelu(tn_tensor *x);      /* x·Φ(x), exact */
+TN_API tn_tensor *tn_gelu_tanh(tn_tensor *x); /* its approximation with tanh */
+TN_API tn_tensor *tn_silu(tn_tensor *x);
+TN_API tn_tensor *tn_softplus(tn_tensor *x, double beta);
+TN_API tn_tensor *tn_glu(tn_tensor *x, int dim); /* first half times sigmoid of the second */
+TN_API tn_tensor *tn_neg_(tn_tensor *x);
+TN_API tn_tensor *tn_exp_(tn_tensor *x);
+TN_API tn_tensor *tn_sqrt_(tn_tensor *x);
+TN_API tn_tensor *tn_tanh_(tn_tensor *x);
+TN_API tn_tensor *tn_sigmoid_(tn_tensor *x);
+TN_API tn_tensor *tn_relu_(tn_tensor *x);
+TN_API tn_tensor *tn_clamp_(tn_tensor *x, double low, double high);
+
+/* ---- comparison and choice: results are bool, without gradient ---------------------------------------------------- */
+
+TN_API tn_tensor *tn_eq(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_ne(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_lt(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_le(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_gt(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_ge(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_logical_and(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_logical_or(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_logical_xor(tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_logical_not(tn_tensor *x);
+TN_API tn_tensor *tn_isfinite(tn_tensor *x);
+TN_API tn_tensor *tn_isnan(tn_tensor *x);
+/* Every |a - b| <= atol + rtol·|b|, with a and b broadcast; false if an error stands. */
+TN_API bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol);
+
+TN_API tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b); /* a where true, else b */
+TN_API tn_tensor *tn_masked_fill(tn_tensor *x, tn_tensor *mask, double value);
+TN_API tn_tensor *tn_masked_fill_(tn_tensor *x, tn_tensor *mask, double value);
+TN_API tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask); /* the elements where true, 1-d */
+
+/* ---- reductions: over all dims, or over those named ---------------------------------------------------------------- */
+
+typedef struct {
+    tn_tensor *x;
+    tn_dims    dims; /* none: all */
+    bool       keepdim;
+    bool       biased;  /* var, std: divide by n, not n - 1 */
+    double     p;       /* norm: 0 means 2; INFINITY is allowed; TN_ZERO counts what is not 0 */
+} tn_reduce_args;
+TN_API tn_tensor *tn_sum_run(tn_reduce_args a); /* integers and bool sum to i64 */
+TN_API tn_tensor *tn_mean_run(tn_reduce_args a);
+TN_API tn_tensor *tn_prod_run(tn_reduce_args a);
+TN_API tn_tensor *tn_var_run(tn_reduce_args a);
+TN_API tn_tensor *tn_std_run(tn_reduce_args a);
+TN_API tn_tensor *tn_amax_run(tn_reduce_args a); /* equal maxima share the gradient */
+TN_API tn_tensor *tn_amin_run(tn_reduce_args a);
+TN_API tn_tensor *tn_norm_run(tn_reduce_args a);
+TN_API tn_tensor *tn_logsumexp_run(tn_reduce_args a);
+TN_API tn_tensor *tn_any_run(tn_reduce_args a);
+TN_API tn_tensor *tn_all_run(tn_reduce_args a);
+#ifndef __cplusplus
+#define tn_sum(...) tn_sum_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_mean(...) tn_mean_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_prod(...) tn_prod_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_var(...) tn_var_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_std(...) tn_std_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_amax(...) tn_amax_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_amin(...) tn_amin_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_norm(...) tn_norm_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_logsumexp(...) tn_logsumexp_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_any(...) tn_any_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_all(...) tn_all_run((tn_reduce_args){.x = __VA_ARGS__})
+#endif
+
+#define TN_ALL 2147483647 /* as a dim of argmax and argmin: over the flattened tensor */
+TN_API tn_pair    tn_max(tn_tensor *x, int dim, bool keepdim); /* values and where they are; the first of equals */
+TN_API tn_pair    tn_min(tn_tensor *x, int dim, bool keepdim); /* NaN wins, as in PyTorch */
+TN_API tn_tensor *tn_argmax(tn_tensor *x, int dim, bool keepdim);
+TN_API tn_tensor *tn_argmin(tn_tensor *x, int dim, bool keepdim);
+TN_API tn_tensor *tn_cumsum(tn_tensor *x, int dim);
+TN_API tn_tensor *tn_softmax(tn_tensor *x, int dim);
+TN_API tn_tensor *tn_log_softmax(tn_tensor *x, int dim);
+
+/* ---- products ---------------------------------------------------------------------------------------------------- */
+
+TN_API tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b); /* [..., m, k] x [..., k, n]; a 1-d side as in NumPy */
+TN_API tn_tensor *tn_linear(tn_tensor *x, tn_tensor *weight, tn_tensor *bias); /* x Wᵀ + b; W [out, in]; b may be NULL */
+TN_API tn_tensor *tn_outer(tn_tensor *a, tn_tensor *b);                        /* [m] x [n] */
+TN_API tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in);
+#ifndef __cplusplus
+#define tn_einsum(equation, ...) tn_einsum_list(equation, TN_COUNT_(__VA_ARGS__), (tn_tensor *[]){__VA_ARGS__})
+#endif
+
+/* ---- views: the same memory, seen differently ---------------------------------------------------------------------- */
+
+TN_API tn_tensor *tn_view(tn_tensor *x, tn_shape s);    /* one dim may be -1; an error where strides do not allow it */
+TN_API tn_tensor *tn_reshape(tn_tensor *x, tn_shape s); /* a view where possible, otherwise a copy */
+TN_API tn_tensor *tn_flatten(tn_tensor *x, int first, int last); /* dims first … last become one */
+TN_API tn_tensor *tn_permute(tn_tensor *x, tn_dims order);
+TN_API tn_tensor *tn_transpose(tn_tensor *x, int dim0, int dim1);
+TN_API tn_tensor *tn_slice(tn_tensor *x, int dim, int64_t start, int64_t end, int64_t step); /* as x[start:end:step] */
+TN_API tn_tensor *tn_narrow(tn_tensor *x, int dim, int64_t start, int64_t length);
+TN_API tn_tensor *tn_select(tn_tensor *x, int dim, int64_t index); /* the dim goes away */
+TN_API tn_tensor *tn_expand(tn_tensor *x, tn_shape s);             /* -1 keeps a size */
+TN_API tn_tensor *tn_squeeze(tn_tensor *x, int dim);               /* a dim of another size than 1 stays; TN_ALL */
+TN_API tn_tensor *tn_unsqueeze(tn_tensor *x, int dim);
+TN_API tn_tensor *tn_diagonal(tn_tensor *x, int64_t offset, int dim0, int dim1);
+TN_API tn_tensor *tn_unfold(tn_tensor *x, int dim, int64_t size, int64_t step); /* windows; a last dim of `size` */
+
+TN_API tn_tensor *tn_contiguous(tn_tensor *x); /* x itself if it is */
+TN_API tn_tensor *tn_clone(tn_tensor *x);      /* a contiguous copy, on the tape */
+TN_API tn_tensor *tn_to(tn_tensor *x, tn_dtype dt);
+TN_API tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src); /* on the tape; tn_copy_from is off it */
+
+/* ---- joining, cutting, moving -------------------------------------------------------------------------------------- */
+
+TN_API tn_tensor *tn_cat_list(int dim, int n, tn_tensor *const *in);
+TN_API tn_tensor *tn_stack_list(int dim, int n, tn_tensor *const *in);
+#ifndef __cplusplus
+#define tn_cat(dim, ...) tn_cat_list(dim, TN_COUNT_(__VA_ARGS__), (tn_tensor *[]){__VA_ARGS__})
+#define tn_stack(dim, ...) tn_stack_list(dim, TN_COUNT_(__VA_ARGS__), (tn_tensor *[]){__VA_ARGS__})
+#endif
+/* Views of x along dim, of `size` each (the last may be shorter), or `chunks` of nearly equal size, into out[]. Return
+ * how many; at most `room`, which is checked; 0 on error. */
+TN_API int tn_split(tn_tensor *x, int64_t size, int dim, int room, tn_tensor **out);
+TN_API int tn_chunk(tn_tensor *x, int64_t chunks, int dim, int room, tn_tensor **out);
+/* before[i] and after[i] new elements of `value` at dim i; negative ones cut. before, after: one entry a dim. */
+TN_API tn_tensor *tn_pad(tn_tensor *x, tn_shape before, tn_shape after, double value);
+TN_API tn_tensor *tn_tril(tn_tensor *x, int64_t diagonal); /* zero above the diagonal of the last two dims */
+TN_API tn_tensor *tn_triu(tn_tensor *x, int64_t diagonal);
+TN_API tn_tensor *tn_roll(tn_tensor *x, int64_t shift, int dim);
+TN_API tn_tensor *tn_flip(tn_tensor *x, tn_dims dims);
+TN_API tn_tensor *tn_repeat(tn_tensor *x, tn_shape times); /* the whole, as tiles */
+TN_API tn_tensor *tn_repeat_interleave(tn_tensor *x, int64_t times, int dim); /* each slice */
+
+/* ---- by index: indices are i64 (or i32), and one that is out of range is an error that names it ---------------------- */
+
+TN_API tn_tensor *tn_gather(tn_tensor *x, int dim, tn_tensor *index);
+TN_API tn_tensor *tn_scatter_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
+TN_API tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index); /* index 1-d */
+TN_API tn_tensor *tn_index_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
+TN_API tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim); /* gather that broadcasts */
+/* weight[index]; rows at padding (−1: none) get no gradient. */
+TN_API tn_tensor *tn_embedding(tn_tensor *weight, tn_tensor *index, int64_t padding);
+TN_API tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes); /* i64; classes -1: largest index + 1 */
+TN_API tn_pair    tn_sort(tn_tensor *x, int dim, bool descending); /* stable; NaN is the largest */
+TN_API tn_pair    tn_topk(tn_tensor *x, int64_t k, int dim, bool smallest);
+TN_API tn_tensor *tn_nonzero(tn_tensor *x); /* [count, ndim] */
+
+/* ---- normalisation, dropout ------------------------------------------------------------------------------------------ */
+
+/* Over the dims of weight (or, without weight, over the last dim); weight and bias may be NULL. */
+TN_API tn_tensor *tn_layer_norm(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps);
+TN_API tn_tensor *tn_rms_norm(tn_tensor *x, tn_tensor *weight, double eps);
+/* Zero with probability p, otherwise times 1/(1-p). Draws from the current generator; keeps no mask. */
+TN_API tn_tensor *tn_dropout(tn_tensor *x, double p);
+
+/* ---- convolution and pooling ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    tn_tensor *x, *weight, *bias;          /* [N, C, L], [O, C/groups, K], [O] or NULL */
+    int64_t    stride, padding, dilation, groups; /* 0: 1, 0, 1, 1 */
+} tn_conv1d_args;
+typedef struct {
+    tn_tensor *x, *weight, *bias; /* [N, C, H, W], [O, C/groups, KH, KW], [O] or NULL */
+    int64_t    stride[2], padding[2], dilation[2], groups;
+} tn_conv2d_args;
+typedef struct {
+    tn_tensor *x;       /* [N, C, L] */
+    int64_t    size, stride, padding, dilation; /* stride 0: size */
+    bool       ignore_padding; /* average: divide by the real elements only */
+} tn_pool1d_args;
+typedef struct {
+    tn_tensor *x; /* [N, C, H, W] */
+    int64_t    size[2], stride[2], padding[2], dilation[2];
+    bool       ignore_padding;
+} tn_pool2d_args;
+TN_API tn_tensor *tn_conv1d_run(tn_conv1d_args a);
+TN_API tn_tensor *tn_conv2d_run(tn_conv2d_args a);
+TN_API tn_tensor *tn_max_pool1d_run(tn_pool1d_args a);
+TN_API tn_tensor *tn_max_pool2d_run(tn_pool2d_args a);
+TN_API tn_tensor *tn_avg_pool1d_run(tn_pool1d_args a);
+TN_API tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a);
+#ifndef __cplusplus
+#define tn_conv1d(...) tn_conv1d_run((tn_conv1d_args){.x = __VA_ARGS__})
+#define tn_conv2d(...) tn_conv2d_run((tn_conv2d_args){.x = __VA_ARGS__})
+#define tn_max_pool1d(...) tn_max_pool1d_run((tn_pool1d_args){.x = __VA_ARGS__})
+#define tn_max_pool2d(...) tn_max_pool2d_run((tn_pool2d_args){.x = __VA_ARGS__})
+#define tn_avg_pool1d(...) tn_avg_pool1d_run((tn_pool1d_args){.x = __VA_ARGS__})
+#define tn_avg_pool2d(...) tn_avg_pool2d_run((tn_pool2d_args){.x = __VA_ARGS__})
+#endif
+
+/* ---- losses -------------------------------------------------------------------------------------------------------------- */
+
+typedef enum { TN_MEAN = 0, TN_SUM, TN_NONE } tn_reduction;
+typedef struct {
+    tn_tensor   *logits; /* [..., C]: classes last, or at class_dim as in PyTorch's [N, C, d1, …] */
+    tn_tensor   *target; /* i64 [...]: classes; or floating, of logits' shape: probabilities       */
+    tn_tensor   *weight; /* [C] or NULL */
+    int64_t      ignore_index; /* 0: -100; TN_ZERO: 0 */
+    double       label_smoothing;
+    tn_reduction reduction;
+    int          class_dim; /* 0: last */
+    int64_t     *counted;   /* out, may be NULL: how many targets were not ignored */
+} tn_cross_entropy_args;
+/* All targets ignored: loss 0, gradient 0, *counted 0. */
+TN_API tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a);
+TN_API tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a); /* logits are log-probabilities */
+typedef struct {
+    tn_tensor   *input, *target;
+    tn_reduction reduction;
+    tn_tensor   *weight, *pos_weight; /* bce_with_logits */
+    double       delta;               /* huber: 0 means 1 */
+    bool         log_target;          /* kl_div */
+    bool         batchmean;           /* kl_div: the sum by the first dim's size */
+} tn_loss_args;
+TN_API tn_tensor *tn_mse_loss_run(tn_loss_args a);
+TN_API tn_tensor *tn_l1_loss_run(tn_loss_args a);
+TN_API tn_tensor *tn_huber_loss_run(tn_loss_args a);
+TN_API tn_tensor *tn_kl_div_run(tn_loss_args a); /* input: log-probabilities */
+TN_API tn_tensor *tn_bce_with_logits_run(tn_loss_args a);
+TN_API tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps); /* eps 0: 1e-8 */
+#ifndef __cplusplus
+#define tn_cross_entropy(...) tn_cross_entropy_run((tn_cross_entropy_args){.logits = __VA_ARGS__})
+#define tn_nll_loss(...) tn_nll_loss_run((tn_cross_entropy_args){.logits = __VA_ARGS__})
+#define tn_mse_loss(...) tn_mse_loss_run((tn_loss_args){.input = __VA_ARGS__})
+#define tn_l1_loss(...) tn_l1_loss_run((tn_loss_args){.input = __VA_ARGS__})
+#define tn_huber_loss(...) tn_huber_loss_run((tn_loss_args){.input = __VA_ARGS__})
+#define tn_kl_div(...) tn_kl_div_run((tn_loss_args){.input = __VA_ARGS__})
+#define tn_bce_with_logits(...) tn_bce_with_logits_run((tn_loss_args){.input = __VA_ARGS__})
+#endif
+
+/* ---- attention -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_tensor  *q, *k, *v;        /* [..., T, D], [..., S, D], [..., S, E]; leading dims broadcast */
+    tn_tensor  *blocked;          /* bool, broadcasts to [..., T, S]: true may not be attended; or floating: added */
+    tn_tensor  *blocked_keys;     /* bool [B, S], for [B, H, T, D] heads: true is padding */
+    bool        causal;           /* query t sees keys 0 … t */
+    double      dropout;
+    double      scale;            /* 0: 1/√D */
+    tn_tensor **weights;          /* out, may be NULL: the weights [..., T, S] after dropout; on the tape */
+} tn_attention_args;
+/* softmax(scale · q kᵀ) v. A query that may attend to nothing gets 0, and gradient 0. */
+TN_API tn_tensor *tn_attention_run(tn_attention_args a);
+#ifndef __cplusplus
+#define tn_attention(...) tn_attention_run((tn_attention_args){.q = __VA_ARGS__})
+#endif
+
+#ifdef __cplusplus
+}
+
+inline tn_tensor *tn_sum(tn_tensor *x, tn_dims dims = {0, {0}}, bool keepdim = false)
+{
+    return tn_sum_run(tn_reduce_args{x, dims, keepdim, false, 0});
+}
+inline tn_tensor *tn_mean(tn_tensor *x, tn_dims dims = {0, {0}}, bool keepdim = false)
+{
+    return tn_mean_run(tn_reduce_args{x, dims, keepdim, false, 0});
+}
+#endif
+#endif

@@ -1,0 +1,54 @@
+/* add — y = a + b
+ *
+ *   ga = gy,  gb = gy */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/add.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void backward_ops(tn_back *b)
+{
+    for (int i = 0; i < 2; i++)
+        if (b->need[i]) b->gx[i] = b->gy[0];
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}},
+    {.in = {{3, {2, 3, 4}}, {1, {4}}}},
+    {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}},
+    {.in = {{0, {0}}, {2, {2, 2}}}},
+    {.in = {{2, {0, 3}}, {2, {1, 3}}}},
+    {.in = {{2, {2, 3}}, {1, {3}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {-9, -9}, .high = {9, 9}},
+    {.in = {{1, {5}}, {1, {5}}}, .kind = {TN_ARG_MASK, TN_ARG_MASK}}, /* or */
+    {.in = {{1, {3}}, {1, {4}}},
+     .status = TN_ESHAPE,
+     .fails = "add: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+    {.in = {{1, {3}}, {1, {3}}},
+     .kind = {TN_ARG_REAL, TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "add: number types differ: f32 and i64"},
+};
+
+const tn_op tn_op_add = {
+    TN_ROOM("add"),  .inputs = 2,        .infer = tn__infer_binary, .forward = forward, .backward_ops = backward_ops,
+    .inplace = true, TN_SAMPLES(samples)};
+
+tn_tensor *tn_add(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_add, a, b, false); }
+tn_tensor *tn_add_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_add, a, b, false); }
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1];
+    TN_REAL       *y = out[0];
+    (void)args;
+#if TN_IS_REAL
+    for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
+#else
+    for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)((uint64_t)a[i] + (uint64_t)b[i]); /* wraps, as integers do */
+#endif
+}
+#endif

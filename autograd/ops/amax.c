@@ -1,0 +1,156 @@
+/* amax, amin — the largest and the smallest over all dims, or those named; NaN wins
+ *
+ *   gx = gy / count where x = y, else 0        (equal maxima share the gradient; count: how many there are)
+ *
+ * The count is a second result that only the tape sees. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    tn_dims dims;
+    bool    keepdim;
+} args_t;
+typedef struct {
+    bool least;
+} kernel_args;
+#define TN_TEMPLATE "autograd/ops/amax.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    const tn_dtype dt = c->in[0]->dtype;
+    return tn__need_elements(c, TN_ARG(c, dims)) && tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), dt) &&
+           tn__infer_reduced(c, 1, TN_ARG(c, dims), TN_ARG(c, keepdim), tn__is_float(dt) ? tn__wide(dt) : TN_I64);
+}
+static void forward(tn_ctx *c)
+{
+    static const tn_reducer f32 = TN_REDUCER_PARTS(best, f32), f64 = TN_REDUCER_PARTS(best, f64),
+                            i64 = TN_REDUCER_PARTS(best, i64);
+    const kernel_args k = {c->op == &tn_op_amin};
+    tn_reduce((tn_reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0], c->out[1]),
+              c->in[0], &k);
+}
+static void backward(tn_back *b)
+{
+    const tn_shape x = b->in_shape[0];
+    tn_tensor     *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor     *count = tn__unreduced(b->out[1], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    if ((b->gx[0] = tn_empty_like(b->in[0])) && y && count && gy)
+        tn_map((tn_kernels){bwd_f32, bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, count, gy), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    const tn_shape x = b->in_shape[0];
+    tn_tensor     *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor     *one = tn_to(tn_eq(b->in[0], y), b->in_dtype[0]);
+    b->gx[0] = tn_mul(one, tn_div(gy, tn_sum(one, TN_ARG(b, dims), .keepdim = true)));
+}
+
+static const tn_sample max_samples[] = {
+    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{2, {-1, 0}}, true}},
+    {.in = {{2, {3, 1}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {1}}, true}},
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{2, {0, 3}}},
+     .args = &(args_t){{1, {0}}, false},
+     .status = TN_ESHAPE,
+     .fails = "amax: dim 0 of [0, 3] is empty: there is nothing to choose from"},
+    {.in = {{2, {3, 0}}},
+     .args = &(args_t){{0, {0}}, false},
+     .status = TN_ESHAPE,
+     .fails = "amax: dim 1 of [3, 0] is empty: there is nothing to choose from"},
+    {.in = {{1, {3}}},
+     .args = &(args_t){{1, {1}}, false},
+     .status = TN_EINDEX,
+     .fails = "amax: dim 1 is out of range for a 1-d tensor"},
+};
+static const tn_sample min_samples[] = {
+    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{2, {1, 2}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true}},
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, true}},
+    {.in = {{2, {3, 0}}}, .args = &(args_t){{1, {0}}, false}},
+    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_MASK}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{2, {3, 0}}},
+     .args = &(args_t){{1, {-1}}, false},
+     .status = TN_ESHAPE,
+     .fails = "amin: dim 1 of [3, 0] is empty: there is nothing to choose from"},
+};
+
+#define ROOM(title)                                                                                               \
+    TN_ROOM(title), .inputs = 1, .outputs = 2, .args_size = sizeof(args_t),                                       \
+                    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1), .infer = infer, .forward = forward, \
+                    .backward = backward, .backward_ops = backward_ops
+const tn_op tn_op_amax = {ROOM("amax"), TN_SAMPLES(max_samples)};
+const tn_op tn_op_amin = {ROOM("amin"), TN_SAMPLES(min_samples)};
+
+static tn_tensor *call(const tn_op *op, tn_reduce_args a)
+{
+    tn_tensor *out[2];
+    tn_op_call(op, 1, &a.x, 2, out, &(args_t){a.dims, a.keepdim});
+    return out[0];
+}
+tn_tensor *tn_amax_run(tn_reduce_args a) { return call(&tn_op_amax, a); }
+tn_tensor *tn_amin_run(tn_reduce_args a) { return call(&tn_op_amin, a); }
+
+#else /* ============================================================ a reducer over blocks of one number type */
+
+typedef struct {
+    TN_REAL best;
+    int64_t count; /* of elements equal to best; 0 before the first, and for NaN */
+} TN_(best_state);
+
+static void TN_(best_join)(TN_(best_state) * s, TN_REAL best, int64_t count, bool least)
+{
+    if (TN_(tn__isnan)(s->best)) return;
+    if (TN_(tn__isnan)(best) || (count && (!s->count || (least ? best < s->best : best > s->best))))
+        s->best = best, s->count = count;
+    else if (best == s->best) s->count += count;
+}
+
+static void TN_(best_init)(void *state, const void *args)
+{
+    (void)args;
+    *(TN_(best_state) *)state = (TN_(best_state)){0, 0};
+}
+static void TN_(best_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+{
+    const TN_REAL *x = in;
+    const bool     least = ((const kernel_args *)args)->least;
+    TN_(best_state) *s = state;
+    const TN_REAL best = least ? TN_(tn__lowest)(n, x) : TN_(tn__highest)(n, x);
+    int64_t       count = 0;
+    (void)at;
+    if (s->count && (least ? best > s->best : best < s->best)) return;
+    for (int64_t i = 0; i < n; i++) count += x[i] == best;
+    TN_(best_join)(s, best, count, least);
+}
+static void TN_(best_merge)(void *state, const void *later, const void *args)
+{
+    const TN_(best_state) *l = later;
+    TN_(best_join)(state, l->best, l->count, ((const kernel_args *)args)->least);
+}
+static void TN_(best_finish)(int64_t n, const void *state, void *const *out, const void *args)
+{
+    const TN_(best_state) *s = state;
+    (void)n, (void)args;
+    *(TN_REAL *)out[0] = s->best;
+    *(TN_REAL *)out[1] = (TN_REAL)s->count;
+}
+
+#if TN_IS_REAL
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *y = in[1], *count = in[2], *gy = in[3];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) gx[i] = (x[i] == y[i] ? gy[i] : 0) / count[i]; /* NaN: 0 / 0 */
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* attention_scores — s = scale · q kᵀ: [..., T, D] x [..., S, D] → [..., T, S]
+ *
+ *   gq = scale · gs k,  gk = scale · gsᵀ q, in which zeros of gs select (select_matmul)
+ *
+ * A key that may not be attended can hold NaN. Its scores are NaN, attention_weights passes over them and gives them the
+ * gradient 0, and here the zeros keep the NaN out of the gradients. */
+#include "autograd/room.h"
+typedef struct {
+    double scale;
+} args_t;
+
+/* kᵀ, to be used like k: nothing of it is on the heap. */
+static tn_tensor transposed(const tn_tensor *k)
+{
+    tn_layout l = k->l;
+    const int a = l.shape.n - 1, b = l.shape.n - 2;
+    l.shape.d[a] = k->l.shape.d[b], l.stride[a] = k->l.stride[b];
+    l.shape.d[b] = k->l.shape.d[a], l.stride[b] = k->l.stride[a];
+    return tn__glance(k, &l);
+}
+
+static bool infer(tn_ctx *c)
+{
+    if (c->in[0]->l.shape.n < 2 || c->in[1]->l.shape.n < 2)
+        return tn_infer_fail(c, TN_ESHAPE, "takes matrices, got %d-d by %d-d", c->in[0]->l.shape.n, c->in[1]->l.shape.n);
+    tn_tensor k = transposed(c->in[1]);
+    tn_ctx    product = *c;
+    product.in = (tn_tensor *[]){c->in[0], &k};
+    return tn__infer_matmul(&product);
+}
+static void forward(tn_ctx *c)
+{
+    const tn_tensor k = transposed(c->in[1]);
+    tn_gemm(TN_ARG(c, scale), c->in[0], &k, 0, c->out[0]);
+}
+
+static unsigned saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor   *gs = b->gy[0];
+    const double scale = TN_ARG(b, scale);
+    if (b->need[0]) b->gx[0] = tn_mul_scalar(tn_apply(&tn_op_select_matmul, gs, b->in[1]), scale);
+    if (b->need[1]) b->gx[1] = tn_mul_scalar(tn_apply(&tn_op_select_matmul, tn_transpose(gs, -1, -2), b->in[0]), scale);
+}
+
+#define SCALE(s) .args = &(args_t){s}
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {2, 4}}}, SCALE(0.5)},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}}, SCALE(1)},
+    {.in = {{4, {2, 2, 1, 3}}, {3, {2, 3, 3}}}, SCALE(-2)},
+    {.in = {{2, {2, 0}}, {2, {3, 0}}}, SCALE(1)},
+    {.in = {{3, {0, 2, 3}}, {2, {2, 3}}}, SCALE(1)},
+    {.in = {{2, {2, 3}}, {2, {2, 4}}}, SCALE(1), .status = TN_ESHAPE,
+     .fails = "attention_scores: inner sizes differ: [2, 3] by [4, 2]: 3 and 4"},
+    {.in = {{2, {2, 3}}, {1, {3}}}, SCALE(1), .status = TN_ESHAPE, .fails = "attention_scores: takes matrices, got 2-d by 1-d"},
+};
+
+const tn_op tn_op_attention_scores = {TN_ROOM("attention_scores"), .inputs = 2, .args_size = sizeof(args_t),
+                                      .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .saves_for = saves_for, .infer = infer,
+                                      .forward = forward, .backward_ops = backward_ops, TN_SAMPLES(samples)};

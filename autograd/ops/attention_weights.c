@@ -1,0 +1,130 @@
+/* attention_weights — w = softmax over the keys of scores + added, where what is blocked has weight 0
+ *
+ *   gs = w · (gy - Σ gy·w), where w = 0 counts as 0 whatever gy is;  the same for added        (saves w only)
+ *
+ * Scores [..., T, S]; added (floating), blocked and padding (bool; true: may not be attended) broadcast to them, or are
+ * absent; causal: query t sees keys 0 … t. A sum of -inf is blocked as well. Blocked is chosen, not added: a NaN there
+ * is never looked at. A query with nothing left to attend has weights 0 and gradient 0. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    bool causal;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/attention_weights.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    static const char *const name[] = {"scores", "added", "blocked", "padding"};
+    const tn_shape s = c->in[0]->l.shape;
+    char           text[192], scores[192];
+    if (!tn__need_real(c, 0)) return false;
+    tn_shape_text(s, scores, sizeof scores);
+    if (s.n < 2) return tn_infer_fail(c, TN_ESHAPE, "scores must be [..., T, S], got %s", scores);
+    for (int i = 1; i < 4; i++) {
+        if (!c->in[i]) continue;
+        if (i == 1 ? !tn__is_float(c->in[i]->dtype) : c->in[i]->dtype != TN_BOOL)
+            return tn_infer_fail(c, TN_EDTYPE, "%s must be %s, got %s", name[i], i == 1 ? "floating" : "bool",
+                                 tn_dtype_name(c->in[i]->dtype));
+        if (!tn__broadcastable(c->in[i]->l.shape, s))
+            return tn_infer_fail(c, TN_ESHAPE, "%s %s does not broadcast to scores %s", name[i],
+                                 tn_shape_text(c->in[i]->l.shape, text, sizeof text), scores);
+    }
+    return tn_infer_like(c, 0, 0);
+}
+
+static void forward(tn_ctx *c)
+{
+    const tn_shape shape = c->in[0]->l.shape;
+    tn_scope       s = tn_scope_begin();
+    tn_tensor      wide[4], *x[4], *last = NULL;
+    for (int i = 0; i < 4; i++) {
+        if (!(x[i] = c->in[i])) continue;
+        const tn_layout l = tn__layout_expand(&x[i]->l, shape);
+        wide[i] = tn__glance(x[i], &l), x[i] = &wide[i];
+    }
+    if (TN_ARG(c, causal) && (last = tn_arange(shape.d[shape.n - 2]))) { /* the last key of each query: [T, 1] */
+        const tn_layout column = tn__layout_insert(last->l, 1);
+        last = tn__alias(last, &column);
+    }
+    if (!tn__self.error)
+        tn_rows(TN_REALS(fwd), -1, TN_LIST(c->out[0]), TN_LIST(x[0], x[1], x[2], x[3], last), NULL);
+    tn_scope_end(s);
+}
+
+static void backward(tn_back *b)
+{
+    tn_tensor *gx = tn_empty_like(b->gy[0]);
+    if (!gx) return;
+    tn_rows(TN_REALS(bwd), -1, TN_LIST(gx), TN_LIST(b->out[0], b->gy[0]), NULL);
+    for (int i = 0; i < 2; i++)
+        if (b->need[i]) b->gx[i] = gx;
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *w = b->out[0], *gy = tn_masked_fill(b->gy[0], tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)), 0);
+    tn_tensor *gx = tn_mul(w, tn_sub(gy, tn_sum(tn_mul(gy, w), TN_DIMS(-1), .keepdim = true)));
+    for (int i = 0; i < 2; i++)
+        if (b->need[i]) b->gx[i] = gx;
+}
+
+#define CAUSAL(yes) .args = &(args_t){yes}
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false)},
+    {.in = {{3, {2, 3, 5}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
+    {.in = {{3, {2, 4, 3}}, {2, {4, 3}}}, .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
+    {.in = {{3, {2, 2, 4}}, {1, {4}}, {2, {2, 4}}, {3, {2, 1, 4}}}, .kind = {0, 0, TN_ARG_MASK, TN_ARG_MASK}, CAUSAL(false)},
+    {.in = {{3, {2, 3, 3}}, {0}, {3, {2, 3, 3}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_MASK, TN_ARG_ABSENT}, CAUSAL(true)},
+    {.in = {{2, {2, 3}}}, .low = {80}, .high = {90}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false)},
+    {.in = {{2, {3, 1}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false)},
+    {.in = {{2, {3, 0}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
+    {.in = {{3, {2, 0, 3}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
+    {.in = {{1, {3}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false), .status = TN_ESHAPE,
+     .fails = "attention_weights: scores must be [..., T, S], got [3]"},
+    {.in = {{2, {2, 3}}, {2, {2, 2}}}, .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false), .status = TN_ESHAPE,
+     .fails = "attention_weights: added [2, 2] does not broadcast to scores [2, 3]"},
+    {.in = {{2, {2, 3}}, {0}, {2, {2, 3}}}, .kind = {0, TN_ARG_ABSENT, 0, TN_ARG_ABSENT}, CAUSAL(false), .status = TN_EDTYPE,
+     .fails = "attention_weights: blocked must be bool, got f32"},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {0, TN_ARG_MASK, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false),
+     .status = TN_EDTYPE, .fails = "attention_weights: added must be floating, got bool"},
+    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false),
+     .status = TN_EDTYPE, .fails = "attention_weights: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_attention_weights = {TN_ROOM("attention_weights"), .inputs = 4, .optional = 14,
+                                       .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(0), .infer = infer,
+                                       .forward = forward, .backward = backward, .backward_ops = backward_ops,
+                                       TN_SAMPLES(samples)};
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *added = in[1], *blocked = in[2], *padding = in[3], none = -(TN_REAL)INFINITY;
+    const int64_t *last = in[4];
+    TN_REAL       *y = out[0], max = none;
+    bool           any = false;
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        const bool out_of_sight = (blocked && blocked[i] != 0) || (padding && padding[i] != 0) || (last && i > *last);
+        y[i] = out_of_sight ? none : added && added[i] == none ? none : added ? x[i] + added[i] : x[i];
+        if (y[i] != none) any = true;
+        if (y[i] > max) max = y[i];
+    }
+    for (int64_t i = 0; i < n; i++) y[i] = y[i] == none ? 0 : TN_M(exp)(y[i] - max);
+    if (!any) return;
+    const double sum = TN_(tn__sum)(n, y);
+    for (int64_t i = 0; i < n; i++) y[i] = y[i] == 0 ? 0 : (TN_REAL)((double)y[i] / sum);
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *w = in[0], *gy = in[1];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) gx[i] = w[i] == 0 ? 0 : gy[i];
+    const TN_REAL dot = (TN_REAL)TN_(tn__dot)(n, w, gx);
+    for (int64_t i = 0; i < n; i++) gx[i] = w[i] == 0 ? 0 : w[i] * (gx[i] - dot);
+}
+#endif

@@ -1,0 +1,138 @@
+/* bce_with_logits — of each pair, a logit x and the probability t that was meant:
+ *
+ *   w ((1 - t) x + (1 + (v - 1) t) softplus(-x))        w: weight, v: pos_weight, else 1; softplus(z) = log(1 + eᶻ)
+ *
+ * then the mean or the sum. No logit is too large: softplus(-x) = log(1 + exp(-|x|)) + max(-x, 0).
+ *
+ *   gx = gy w ((1 - t) - (1 + (v - 1) t) σ(-x))        gt = gy w ((v - 1) softplus(-x) - x) */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/losses.h"
+#define TN_TEMPLATE "autograd/ops/bce_with_logits.c"
+#include "core/real.h"
+
+static bool weights(const tn_ctx *c, int i, const char *what)
+{
+    const tn_tensor *w = c->in[i];
+    char             a[192], b[192];
+    if (!w) return true;
+    if (!tn__need_real(c, i)) return false;
+    if (!tn__broadcastable(w->l.shape, c->in[0]->l.shape))
+        return tn_infer_fail(c, TN_ESHAPE, "%s %s does not broadcast to the input's %s", what,
+                             tn_shape_text(w->l.shape, a, sizeof a), tn_shape_text(c->in[0]->l.shape, b, sizeof b));
+    if (tn_needs_grad(w) && tn_grad_enabled())
+        return tn_infer_fail(c, TN_EUNSUPPORTED, "%s wants a gradient, and there is none; pass tn_detach(%s)", what,
+                             what);
+    return true;
+}
+static bool infer(tn_ctx *c)
+{
+    const tn_shape x = c->in[0]->l.shape, t = c->in[1]->l.shape;
+    char           a[192], b[192];
+    if (!tn__infer_real(c) || !tn__need_real(c, 1)) return false;
+    if (!tn_shape_equal(x, t))
+        return tn_infer_fail(c, TN_ESHAPE,
+                             "input %s and target %s must have the same shape; tn_reshape or tn_expand one of them",
+                             tn_shape_text(x, a, sizeof a), tn_shape_text(t, b, sizeof b));
+    return weights(c, 2, "weight") && weights(c, 3, "pos_weight");
+}
+static void forward(tn_ctx *c)
+{
+    tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2], c->in[3]), NULL);
+}
+
+static tn_tensor *target_gradient(const tn_back *b)
+{
+    tn_tensor *x = b->in[0], *w = b->in[2], *v = b->in[3], *g = tn_neg(x);
+    if (v) g = tn_sub(g, tn_mul(tn_add_scalar(v, -1), tn_logsigmoid(x))); /* softplus(-x) = -logsigmoid(x) */
+    return tn_mul(w ? tn_mul(b->gy[0], w) : b->gy[0], g);
+}
+static void backward(tn_back *b)
+{
+    if (b->need[0] && (b->gx[0] = tn_empty_like(b->in[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->in[1], b->in[2], b->in[3], b->gy[0]), NULL);
+    if (b->need[1]) b->gx[1] = target_gradient(b);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *x = b->in[0], *t = b->in[1], *w = b->in[2], *v = b->in[3], *g;
+    if (b->need[0]) {
+        g = tn_sigmoid(tn_neg(x));
+        if (v) g = tn_mul(g, tn_add_scalar(tn_mul(tn_add_scalar(v, -1), t), 1));
+        g = tn_sub(tn_rsub_scalar(t, 1), g);
+        b->gx[0] = tn_mul(w ? tn_mul(b->gy[0], w) : b->gy[0], g);
+    }
+    if (b->need[1]) b->gx[1] = target_gradient(b);
+}
+
+#define KIND(w, v) .kind = {0, 0, w, v}, .low = {-3, 0, 0.1, 0.5}, .high = {3, 1, 1, 3}
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, KIND(TN_ARG_ABSENT, TN_ARG_ABSENT)},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 1}}, {1, {4}}}, KIND(TN_ARG_CONST, TN_ARG_CONST)},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, KIND(TN_ARG_CONST, TN_ARG_ABSENT)},
+    {.in = {{0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}}, KIND(TN_ARG_ABSENT, TN_ARG_CONST)},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}},
+     .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .low = {-1e4},
+     .high = {1e4, 1},
+     .flat_kink = true},
+    {.in = {{2, {0, 3}}, {2, {0, 3}}}, KIND(TN_ARG_ABSENT, TN_ARG_ABSENT)},
+    {.in = {{2, {3, 1}}, {1, {3}}},
+     KIND(TN_ARG_ABSENT, TN_ARG_ABSENT),
+     .status = TN_ESHAPE,
+     .fails =
+         "bce_with_logits: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them"},
+    {.in = {{1, {3}}, {1, {3}}, {1, {4}}},
+     KIND(TN_ARG_CONST, TN_ARG_ABSENT),
+     .status = TN_ESHAPE,
+     .fails = "bce_with_logits: weight [4] does not broadcast to the input's [3]"},
+    {.in = {{1, {3}}, {1, {3}}, {0, {0}}, {1, {3}}},
+     .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_REAL},
+     .status = TN_EUNSUPPORTED,
+     .fails = "bce_with_logits: pos_weight wants a gradient, and there is none; pass tn_detach(pos_weight)"},
+};
+
+const tn_op tn_op_bce_with_logits = {TN_ROOM("bce_with_logits"),
+                                     .inputs = 4,
+                                     .optional = 1u << 2 | 1u << 3,
+                                     .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_IN(3),
+                                     .infer = infer,
+                                     .forward = forward,
+                                     .backward = backward,
+                                     .backward_ops = backward_ops,
+                                     TN_SAMPLES(samples)};
+
+tn_tensor *tn_bce_with_logits_run(tn_loss_args a)
+{
+    if (!tn__loss_options("bce_with_logits", &a, TN_LOSS_WEIGHTS)) return NULL;
+    const tn_scope s = tn_scope_begin();
+    if (!tn__loss_types(&a.input, &a.target)) return tn_scope_return(s, NULL);
+    tn_tensor *y = tn_apply(&tn_op_bce_with_logits, a.input, a.target, a.weight, a.pos_weight);
+    return tn_scope_return(s, tn__loss_reduced(y, a.reduction));
+}
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *t = in[1], *w = in[2], *v = in[3];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL plus = TN_M(log1p)(TN_M(exp)(-TN_M(fabs)(x[i]))) + (x[i] < 0 ? -x[i] : 0);
+        y[i] = (1 - t[i]) * x[i] + (v ? 1 + (v[i] - 1) * t[i] : 1) * plus;
+    }
+    for (int64_t i = 0; w && i < n; i++) y[i] *= w[i];
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *t = in[1], *w = in[2], *v = in[3], *gy = in[4];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL e = TN_M(exp)(-TN_M(fabs)(x[i])), other = (x[i] < 0 ? 1 : e) / (1 + e); /* σ(-x) */
+        gx[i] = gy[i] * ((1 - t[i]) - (v ? 1 + (v[i] - 1) * t[i] : 1) * other);
+    }
+    for (int64_t i = 0; w && i < n; i++) gx[i] *= w[i];
+}
+#endif

@@ -1,0 +1,45 @@
+/* ceil — the smallest whole number that is not below x
+ *
+ *   gx = 0 */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/ceil.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void backward_ops(tn_back *b) { (void)b; }
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .low = {0.1}, .high = {0.4}},
+    {.in = {{0, {0}}}, .low = {-0.9}, .high = {-0.6}},
+    {.in = {{3, {2, 0, 3}}}},
+    {.in = {{3, {2, 1, 5}}}, .low = {6.6}, .high = {6.9}},
+    {.in = {{2, {2, 3}}}, .low = {-7.4}, .high = {-7.1}},
+    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT}, .low = {-5}, .high = {6}},
+    {.in = {{1, {2}}},
+     .kind = {TN_ARG_MASK},
+     .status = TN_EDTYPE,
+     .fails = "ceil: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+};
+
+const tn_op tn_op_ceil = {
+    TN_ROOM("ceil"),    .inputs = 1, .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops,
+    TN_SAMPLES(samples)};
+
+tn_tensor *tn_ceil(tn_tensor *x) { return tn_apply(&tn_op_ceil, x); }
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    (void)args;
+#if TN_IS_REAL
+    for (int64_t i = 0; i < n; i++) y[i] = TN_M(ceil)(x[i]);
+#else
+    for (int64_t i = 0; i < n; i++) y[i] = x[i];
+#endif
+}
+#endif

@@ -1,0 +1,116 @@
+/* clamp — y = min(max(x, low), high); -INFINITY and INFINITY leave a side open; NaN stays NaN
+ *
+ *   gx = gy where low ≤ x ≤ high, else 0
+ *
+ * Where low > high every y is high, as in PyTorch. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+typedef struct {
+    double low, high;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/clamp.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    const double   low = TN_ARG(c, low), high = TN_ARG(c, high);
+    const tn_dtype dt = c->in[0]->dtype;
+    const double   least = dt == TN_I64 ? -0x1p63 : dt == TN_I32 ? INT32_MIN : 0;
+    const double   end = dt == TN_I64 ? 0x1p63 : dt == TN_I32 ? 0x1p31 : 0x1p8;
+    if (!tn__infer_numbers(c)) return false;
+    if (low != low || high != high)
+        return tn_infer_fail(c, TN_EINVAL, "a bound is NaN; an open side is -INFINITY or INFINITY");
+    if (tn__is_float(dt)) return true;
+    if (!isinf(low) && !tn__need_whole(c, 0, low)) return false;
+    if (!isinf(high) && !tn__need_whole(c, 0, high)) return false;
+    if (low < end && high >= least) return true;
+    return tn_infer_fail(c, TN_EINVAL, "no %s is between %g and %g", tn_dtype_name(dt), low, high);
+}
+static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *x = b->in[0], *low = tn_scalar(TN_ARG(b, low)), *high = tn_scalar(TN_ARG(b, high));
+    tn_tensor *inside = tn_logical_and(tn_ge(x, low), tn_le(x, high));
+    b->gx[0] = tn_masked_fill(b->gy[0], tn_logical_not(inside), 0);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){-0.5, 0.5}, .low = {0.6}, .high = {2}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){-3, 3}},
+    {.in = {{0, {0}}}, .args = &(args_t){-INFINITY, 0}, .low = {-2}, .high = {-0.5}},
+    {.in = {{2, {0, 4}}}, .args = &(args_t){0, 1}},
+    {.in = {{3, {2, 1, 3}}}, .args = &(args_t){1, INFINITY}, .low = {-0.5}, .high = {0.5}},
+    {.in = {{1, {4}}}, .args = &(args_t){5, 3}, .low = {3.5}, .high = {4.5}}, /* all 3 */
+    {.in = {{1, {9}}}, .args = &(args_t){-3, 4}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
+    {.in = {{1, {9}}}, .args = &(args_t){-INFINITY, 4}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
+    {.in = {{1, {2}}},
+     .args = &(args_t){0, NAN},
+     .status = TN_EINVAL,
+     .fails = "clamp: a bound is NaN; an open side is -INFINITY or INFINITY"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){0.5, 2},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "clamp: x is i64 and 0.5 is not a whole number; convert x with tn_to(x, TN_F32)"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){INFINITY, INFINITY},
+     .kind = {TN_ARG_INT},
+     .status = TN_EINVAL,
+     .fails = "clamp: no i64 is between inf and inf"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){0, 1},
+     .kind = {TN_ARG_MASK},
+     .status = TN_EDTYPE,
+     .fails = "clamp: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+};
+
+const tn_op tn_op_clamp = {
+    TN_ROOM("clamp"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
+    .infer = infer,   .forward = forward, .backward = backward,        .backward_ops = backward_ops,
+    .inplace = true,  TN_SAMPLES(samples)};
+
+tn_tensor *tn_clamp(tn_tensor *x, double low, double high)
+{
+    return tn_apply_args(&tn_op_clamp, (&(args_t){low, high}), x);
+}
+tn_tensor *tn_clamp_(tn_tensor *x, double low, double high)
+{
+    return tn_apply_args_(&tn_op_clamp, (&(args_t){low, high}), x);
+}
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const args_t  *a = args;
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+#if TN_IS_REAL
+    const TN_REAL  low = (TN_REAL)a->low, high = (TN_REAL)a->high;
+#else
+    const int64_t low = a->low >= -0x1p63 ? (int64_t)a->low : INT64_MIN;
+    const int64_t high = a->high < 0x1p63 ? (int64_t)a->high : INT64_MAX;
+#endif
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL v = x[i] < low ? low : x[i];
+        y[i] = v > high ? high : v;
+    }
+}
+
+#if TN_IS_REAL
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const args_t  *a = args;
+    const TN_REAL *x = in[0], *gy = in[1], low = (TN_REAL)a->low, high = (TN_REAL)a->high;
+    TN_REAL       *gx = out[0];
+    for (int64_t i = 0; i < n; i++) gx[i] = x[i] >= low && x[i] <= high ? gy[i] : 0;
+}
+#endif
+#endif

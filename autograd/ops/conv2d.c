@@ -1,0 +1,94 @@
+/* conv2d — y[n, o] = b[o] + Σ over the channels c of o's group and the taps k of w[o, c, k] · x[n, c, under tap k]
+ *
+ * x [N, C, H, W], w [O, C/groups, KH, KW], b [O] or none; cross-correlation, as in PyTorch. The sum <gy, conv(x, w)> is
+ * linear in each of gy, x and w: its derivative by x is conv2d_input_grad, by w conv2d_weight_grad. The derivatives of
+ * those three are each other, so that gradients of any order exist.
+ *
+ *   gx = input_grad(gy, w),  gw = weight_grad(x, gy),  gb = Σ gy over n and the positions */
+#include "autograd/windows.h"
+
+static bool infer(tn_ctx *c) { return tn__infer_convolution(c, 2); }
+
+static void forward(tn_ctx *c)
+{
+    tn_windows g = *(const tn_windows *)c->args;
+    g.size[0] = c->in[1]->l.shape.d[2], g.size[1] = c->in[1]->l.shape.d[3];
+    if (c->in[2]) {
+        tn_layout       column = tn__layout_insert(tn__layout_insert(c->in[2]->l, 1), 1); /* [O, 1, 1] */
+        const tn_tensor bias = tn__glance(c->in[2], &column);
+        tn__copy(c->out[0], &bias);
+    }
+    tn_convolve(&g, c->in[0], c->in[1], c->in[2] ? 1 : 0, c->out[0]);
+}
+
+static unsigned saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
+static void backward_ops(tn_back *b)
+{
+    const int64_t *x = b->in_shape[0].d, *w = b->in_shape[1].d;
+    tn_conv_grad   a = {*(const tn_windows *)b->args, {x[2], x[3]}};
+    a.windows.size[0] = w[2], a.windows.size[1] = w[3];
+    if (b->need[0]) b->gx[0] = tn_apply_args(&tn_op_conv2d_input_grad, &a, b->gy[0], b->in[1]);
+    if (b->need[1]) b->gx[1] = tn_apply_args(&tn_op_conv2d_weight_grad, &a, b->in[0], b->gy[0]);
+    if (b->need[2]) b->gx[2] = tn_sum(b->gy[0], TN_DIMS(0, 2, 3));
+}
+
+#define WINDOWS(s0, s1, p0, p1, d0, d1, groups) .args = &(tn_windows){{0}, {s0, s1}, {p0, p1}, {d0, d1}, groups}
+static const tn_sample samples[] = {
+    {.in = {{4, {2, 2, 4, 5}}, {4, {3, 2, 2, 3}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
+    {.in = {{4, {1, 2, 4, 4}}, {4, {2, 2, 3, 3}}}, .kind = {0, 0, TN_ARG_ABSENT}, WINDOWS(1, 1, 1, 1, 1, 1, 1)},
+    {.in = {{4, {2, 1, 5, 4}}, {4, {2, 1, 2, 2}}, {1, {2}}}, WINDOWS(2, 1, 1, 0, 1, 2, 1)},
+    {.in = {{4, {1, 4, 3, 3}}, {4, {4, 2, 2, 2}}, {1, {4}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2)},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {2, 1, 3, 2}}, {1, {2}}}, WINDOWS(1, 2, 2, 1, 1, 1, 2)},
+    {.in = {{4, {2, 3, 2, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)}, /* x itself is the columns */
+    {.in = {{4, {2, 3, 3, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}}, WINDOWS(2, 2, 0, 0, 1, 1, 1)},
+    {.in = {{4, {0, 2, 3, 3}}, {4, {2, 2, 2, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
+    {.in = {{4, {2, 0, 3, 3}}, {4, {2, 0, 2, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)}, /* the bias alone */
+    {.in = {{4, {1, 2, 3, 3}}, {4, {0, 2, 2, 2}}, {1, {0}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
+    {.in = {{3, {2, 3, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+     .fails = "conv2d: x must be [N, C, H, W], got [2, 3, 3]"},
+    {.in = {{4, {1, 2, 3, 3}}, {3, {2, 2, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+     .fails = "conv2d: weight must be [out, in/groups, KH, KW], got [2, 2, 1]"},
+    {.in = {{4, {1, 3, 3, 3}}, {4, {2, 2, 1, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+     .fails = "conv2d: x [1, 3, 3, 3] has 3 channels in 1 group, weight [2, 2, 1, 1] takes 2 a group"},
+    {.in = {{4, {1, 3, 3, 3}}, {4, {2, 1, 1, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2), .status = TN_ESHAPE,
+     .fails = "conv2d: x [1, 3, 3, 3] has 3 channels in 2 groups, weight [2, 1, 1, 1] takes 1 a group"},
+    {.in = {{4, {1, 4, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2), .status = TN_ESHAPE,
+     .fails = "conv2d: 2 groups do not divide the 3 output channels of weight [3, 2, 1, 1]"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+     .fails = "conv2d: bias [2] does not fit weight [3, 2, 1, 1]: it must be [3]"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 2, 1}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 3, 1, 1),
+     .status = TN_ESHAPE,
+     .fails = "conv2d: a window of size 2 and dilation 3 is larger than the 3 elements of dim 2 with padding 0"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 6}}, {1, {3}}}, WINDOWS(1, 1, 0, 1, 1, 1, 1),
+     .status = TN_ESHAPE,
+     .fails = "conv2d: a window of size 6 and dilation 1 is larger than the 3 elements of dim 3 with padding 1"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 0, 1}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_EINVAL,
+     .fails = "conv2d: a window of size 0 in dim 2"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, 1, -1), .status = TN_EINVAL,
+     .fails = "conv2d: groups must be 1 to 2147483647, got -1"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}}, WINDOWS(1, -2, 0, 0, 1, 1, 1),
+     .status = TN_EINVAL, .fails = "conv2d: stride must be 1 to 2147483647, got -2"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}}, WINDOWS(1, 1, -1, 0, 1, 1, 1),
+     .status = TN_EINVAL, .fails = "conv2d: padding must be 0 to 2147483647, got -1"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, INT64_MAX, 1),
+     .status = TN_EINVAL, .fails = "conv2d: dilation must be 1 to 2147483647, got 9223372036854775807"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT}, WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_EINVAL, .fails = "conv2d: weight is NULL"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}}, .kind = {TN_ARG_INT, TN_ARG_INT, TN_ARG_ABSENT}, WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_EDTYPE, .fails = "conv2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_conv2d = {TN_ROOM("conv2d"), .inputs = 3, .optional = 7, .args_size = sizeof(tn_windows),
+                            .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .saves_for = saves_for, .infer = infer,
+                            .forward = forward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+
+tn_tensor *tn_conv2d_run(tn_conv2d_args a)
+{
+    tn_tensor       *in[3] = {a.x, a.weight, a.bias};
+    const tn_windows g = tn__conv_windows(a.stride, a.padding, a.dilation, a.groups);
+    tn__meet(3, in);
+    return tn_op_apply(&tn_op_conv2d, &g, 3, in);
+}

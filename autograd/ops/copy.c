@@ -1,0 +1,35 @@
+/* copy — src over x, broadcast and converted; what x held before is forgotten
+ *
+ *   gsrc = gy,  gx = 0 */
+#include "autograd/room.h"
+
+static bool infer(tn_ctx *c)
+{
+    char a[192], b[192];
+    if (!tn__broadcastable(c->in[1]->l.shape, c->in[0]->l.shape))
+        return tn_infer_fail(c, TN_ESHAPE, "%s does not broadcast to %s", tn_shape_text(c->in[1]->l.shape, a, sizeof a),
+                             tn_shape_text(c->in[0]->l.shape, b, sizeof b));
+    return tn_infer_like(c, 0, 0);
+}
+static void forward(tn_ctx *c) { tn__copy(c->out[0], c->in[1]); }
+static void backward_ops(tn_back *b)
+{
+    if (b->need[1]) b->gx[1] = b->gy[0];
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}},
+    {.in = {{2, {3, 4}}, {0, {0}}}},
+    {.in = {{0, {0}}, {0, {0}}}},
+    {.in = {{2, {0, 4}}, {1, {4}}}},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .kind = {TN_ARG_REAL, TN_ARG_INT}, .low = {0, -9}, .high = {0, 9}},
+    {.in = {{1, {4}}, {2, {3, 4}}}, .status = TN_ESHAPE, .fails = "copy: [3, 4] does not broadcast to [4]"},
+    {.in = {{2, {3, 4}}, {1, {3}}}, .status = TN_ESHAPE, .fails = "copy: [3] does not broadcast to [3, 4]"},
+};
+
+const tn_op tn_op_copy = {
+    TN_ROOM("copy"), .inputs = 2,        .infer = infer, .forward = forward, .backward_ops = backward_ops,
+    .inplace = true, TN_SAMPLES(samples)};
+
+tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src) { return tn_apply_args_(&tn_op_copy, NULL, x, src); }

@@ -1,0 +1,341 @@
+/* cross_entropy — the loss of predicting classes, logits against the class that was meant or probabilities of all
+ *
+ *   With l = log_softmax(x) over the classes and shares a_c of the loss, a row's loss is -Σ_c a_c l_c:
+ *     a class t:           a_c = (1-ε) w_t [c = t] + ε/C w_c        (ε: label smoothing; w: weights, else 1; C classes)
+ *     probabilities t_c:   a_c = w_c ((1-ε) t_c + ε/C)
+ *   mean: the sum of the losses by that of the w_t, or by the number of rows for probabilities
+ *   gx_c = s (Σ a · softmax(x)_c - a_c)        gt_c = -s (1-ε) w_c l_c        s: gy, for the mean by its divisor
+ *
+ * No row of probabilities is kept: each row leaves its largest x and log Σ exp(x - largest), a result that only the tape
+ * sees, as the divisor and the count are. Where no target counts, the loss is 0 and so is the gradient. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/losses.h"
+#include "core/lanes.h"
+typedef tn_class_args args_t;
+typedef struct {
+    const args_t *a;
+    bool          classes; /* not probabilities */
+} kernel_args;
+#define TN_TEMPLATE "autograd/ops/cross_entropy.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    if (!tn__infer_classes(c, true)) return false;
+    const tn_tensor *x = c->in[TN_CLASS_X];
+    int              dim = TN_ARG(c, dim);
+    tn__wrap_dim("cross_entropy", &dim, x->l.shape.n);
+    c->result[1] = (tn_result){tn__wide(x->dtype), x->l.shape};
+    c->result[1].shape.d[dim] = 2;
+    c->result[2] = (tn_result){tn__wide(x->dtype), {.n = 0}};
+    c->result[3] = (tn_result){TN_I64, {.n = 0}};
+    return true;
+}
+static void forward(tn_ctx *c)
+{
+    const tn_tensor *t = c->in[TN_CLASS_TARGET], *w = c->in[TN_CLASS_WEIGHT];
+    tn_tensor       *x = c->in[TN_CLASS_X], target, weight, loss;
+    const args_t    *a = c->args;
+    kernel_args      k = {a, !tn__is_float(t->dtype)};
+    tn_class_sums    sums;
+    target = tn__class_column(t, x->l.shape, a->dim);
+    if (w) weight = tn__class_weights(w, x->l.shape, a->dim);
+    if (a->reduction == TN_NONE) loss = tn__class_column(c->out[0], x->l.shape, a->dim);
+    tn_rows_sums(TN_REALS(fwd), a->dim, TN_LIST(c->out[1], a->reduction == TN_NONE ? &loss : NULL),
+                 TN_LIST(tn__class_sums(&sums)), TN_LIST(x, &target, w ? &weight : NULL), &k);
+    if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[2], c->out[3]);
+}
+
+static void backward(tn_back *b)
+{
+    const tn_tensor *t = b->in[TN_CLASS_TARGET], *w = b->in[TN_CLASS_WEIGHT];
+    const args_t    *a = b->args;
+    const tn_shape   x = b->in_shape[0];
+    kernel_args      k = {a, !tn__is_float(t->dtype)};
+    if (!b->gy[0]) return;
+    tn_tensor target = tn__class_column(t, x, a->dim), weight, gy = tn__class_column(b->gy[0], x, a->dim);
+    if (w) weight = tn__class_weights(w, x, a->dim);
+    for (int i = 0; i < 2; i++)
+        if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], x);
+    if (!tn_error())
+        tn_rows(TN_REALS(bwd), a->dim, TN_LIST(b->gx[0], b->gx[1]),
+                TN_LIST(b->in[0], b->out[1], &target, w ? &weight : NULL, &gy, b->out[2]), &k);
+}
+
+/* The shares a_c of classes: constants. */
+static tn_tensor *shares(const tn_back *b)
+{
+    const tn_tensor *w = b->in[TN_CLASS_WEIGHT];
+    const args_t    *a = b->args;
+    tn_tensor       *y = tn_empty_of(b->in_dtype[0], b->in_shape[0]), weight;
+    tn_tensor        target = tn__class_column(b->in[TN_CLASS_TARGET], b->in_shape[0], a->dim);
+    if (w) weight = tn__class_weights(w, b->in_shape[0], a->dim);
+    if (y) tn_rows(TN_REALS(share), a->dim, TN_LIST(y), TN_LIST(b->in[0], &target, w ? &weight : NULL), a);
+    return y;
+}
+static void backward_ops(tn_back *b)
+{
+    const args_t *a = b->args;
+    const int     dim = a->dim < 0 ? a->dim + b->in_shape[0].n : a->dim;
+    tn_tensor *x = b->in[TN_CLASS_X], *t = b->in[TN_CLASS_TARGET], *w = b->in[TN_CLASS_WEIGHT], *gy = b->gy[0], *share;
+    if (!gy) return;
+    if (a->reduction == TN_NONE) gy = tn_unsqueeze(gy, dim);
+    if (a->reduction == TN_MEAN && tn_item(b->out[2]) != 0) gy = tn_div(gy, tn_detach(b->out[2]));
+    if (w) { /* [C] along the classes' dim */
+        tn_shape s = {.n = b->in_shape[0].n - dim, .d = {b->in_shape[0].d[dim]}};
+        for (int i = 1; i < s.n; i++) s.d[i] = 1;
+        w = tn_reshape(w, s);
+    }
+    if (tn__is_float(t->dtype)) {
+        share = tn_add_scalar(tn_mul_scalar(t, 1 - a->smoothing), a->smoothing / (double)b->in_shape[0].d[dim]);
+        if (w) share = tn_mul(share, w);
+    } else {
+        share = shares(b);
+        /* what is ignored may be NaN */
+        x = tn_masked_fill(x, tn_eq(tn_unsqueeze(t, dim), tn_scalar_of(TN_I64, (double)a->ignore)), 0);
+    }
+    if (b->need[0]) {
+        tn_tensor *p = tn_mul(tn_sum(share, TN_DIMS(dim), .keepdim = true), tn_softmax(x, dim));
+        b->gx[0] = tn_mul(gy, tn_sub(p, share));
+    }
+    if (b->need[1]) {
+        tn_tensor *l = tn_mul_scalar(tn_log_softmax(x, dim), a->smoothing - 1);
+        b->gx[1] = tn_mul(gy, w ? tn_mul(l, w) : l);
+    }
+}
+
+#define ARGS(...) \
+    .args = &(args_t) { __VA_ARGS__ }
+static const tn_sample samples[] = {
+    {.in = {{2, {4, 5}}, {1, {4}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 5},
+     .low = {-2},
+     ARGS(-100, 0, TN_MEAN, -1)},
+    {.in = {{2, {4, 5}}, {1, {4}}, {1, {5}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
+     .high = {2, 5, 2},
+     .low = {-2, 0, 0.1},
+     ARGS(2, 0.1, TN_MEAN, -1)},
+    {.in = {{3, {2, 3, 4}}, {2, {2, 4}}, {1, {3}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
+     .high = {2, 3, 2},
+     .low = {-2, 0, 0.1},
+     ARGS(1, 0.3, TN_NONE, 1)},
+    {.in = {{3, {2, 3, 4}}, {2, {2, 3}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 4},
+     .low = {-2},
+     ARGS(-100, 1, TN_SUM, -1)},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .kind = {0, TN_ARG_ROWSUM1, TN_ARG_ABSENT}, ARGS(-100, 0, TN_MEAN, -1)},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}},
+     .kind = {0, TN_ARG_REAL, TN_ARG_CONST},
+     .high = {2, 1, 2},
+     .low = {-2, 0, 0.1},
+     ARGS(-100, 0.2, TN_NONE, -1)},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {1, {3}}},
+     .kind = {0, TN_ARG_REAL, TN_ARG_CONST},
+     .high = {2, 1, 2},
+     .low = {-2, 0, 0.1},
+     ARGS(-100, 0.2, TN_SUM, 1)},
+    {.in = {{1, {4}}, {0, {0}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 4},
+     .low = {-2},
+     ARGS(-100, 0, TN_MEAN, -1)},
+    {.in = {{2, {3, 19}}, {1, {3}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {3, 19},
+     .low = {-3},
+     ARGS(-100, 0, TN_MEAN, -1)},
+    {.in = {{2, {3, 1}}, {1, {3}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 1},
+     .low = {-2},
+     ARGS(-100, 0, TN_SUM, -1)},
+    {.in = {{2, {3, 4}}, {1, {3}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, -7},
+     .low = {-2, -8},
+     ARGS(-8, 0, TN_MEAN, -1)}, /* all ignored */
+    {.in = {{2, {0, 4}}, {1, {0}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 4},
+     .low = {-2},
+     ARGS(-100, 0, TN_NONE, -1)},
+    {.in = {{2, {2, 3}}, {1, {2}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 8001},
+     .low = {-2, 8000},
+     ARGS(-100, 0, TN_MEAN, -1),
+     .status = TN_EINDEX,
+     .fails = "cross_entropy: target 8000 at [0] is outside 0…2 and is not ignore_index -100"},
+    {.in = {{1, {3}}, {0, {0}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, -1},
+     .low = {-2, -2},
+     ARGS(-100, 0, TN_MEAN, -1),
+     .status = TN_EINDEX,
+     .fails = "cross_entropy: target -2 is outside 0…2 and is not ignore_index -100"},
+    {.in = {{3, {2, 3, 4}}, {2, {2, 3}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 3},
+     .low = {-2},
+     ARGS(-100, 0, TN_MEAN, 1),
+     .status = TN_ESHAPE,
+     .fails = "cross_entropy: the target is i64 [2, 3], but for 3 classes in dim 1 of [2, 3, 4] it must be [2, 4]"},
+    {.in = {{2, {2, 3}}, {1, {2}}},
+     .kind = {0, TN_ARG_REAL, TN_ARG_ABSENT},
+     ARGS(-100, 0, TN_MEAN, -1),
+     .status = TN_ESHAPE,
+     .fails =
+         "cross_entropy: the target is f32 [2], but for 3 classes in dim 1 of [2, 3] it must be [2, 3], a probability each"},
+    {.in = {{2, {2, 3}}, {1, {2}}},
+     .kind = {0, TN_ARG_MASK, TN_ARG_ABSENT},
+     ARGS(-100, 0, TN_MEAN, -1),
+     .status = TN_EDTYPE,
+     .fails =
+         "cross_entropy: the target must be i64 or i32, the number of a class, or floating, the probability of each; got bool"},
+    {.in = {{2, {2, 3}}, {1, {2}}, {1, {2}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
+     .high = {2, 3, 2},
+     .low = {-2},
+     ARGS(-100, 0, TN_MEAN, -1),
+     .status = TN_ESHAPE,
+     .fails = "cross_entropy: weight is [2], but must be [3]: one number a class"},
+    {.in = {{2, {2, 3}}, {1, {2}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 3},
+     .low = {-2},
+     ARGS(-100, 1.5, TN_MEAN, -1),
+     .status = TN_EINVAL,
+     .fails = "cross_entropy: label_smoothing is 1.5, but must be from 0 to 1"},
+    {.in = {{2, {2, 3}}, {1, {2}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 3},
+     .low = {-2},
+     ARGS(-100, 0, (tn_reduction)7, -1),
+     .status = TN_EINVAL,
+     .fails = "cross_entropy: reduction 7 is none of TN_MEAN, TN_SUM, TN_NONE"},
+    {.in = {{0, {0}}, {0, {0}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 3},
+     .low = {-2},
+     ARGS(-100, 0, TN_MEAN, -1),
+     .status = TN_ESHAPE,
+     .fails = "cross_entropy: a 0-d tensor has no dim of classes"},
+};
+
+const tn_op tn_op_cross_entropy = {TN_ROOM("cross_entropy"),
+                                   .inputs = TN_CLASS_INPUTS,
+                                   .outputs = 4,
+                                   .optional = 1u << TN_CLASS_WEIGHT,
+                                   .saves =
+                                       TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2),
+                                   .args_size = sizeof(args_t),
+                                   .infer = infer,
+                                   .forward = forward,
+                                   .backward = backward,
+                                   .backward_ops = backward_ops,
+                                   TN_SAMPLES(samples)};
+
+tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a)
+{
+    return tn__class_loss(&tn_op_cross_entropy, (tn_class_args){.smoothing = a.label_smoothing}, a, 4);
+}
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+/* What a row's sums are made of: its target's class, or -1; and for probabilities the target's row. */
+typedef struct {
+    const TN_REAL *w, *p;
+    int64_t        t;
+    double         rest, even; /* 1 - ε; ε / C */
+} TN_(row);
+
+static bool TN_(row_of)(TN_(row) * r, int64_t n, const void *target, const TN_REAL *w, const kernel_args *k)
+{
+    r->w = w, r->p = k->classes ? NULL : target, r->t = k->classes ? *(const int64_t *)target : -1;
+    r->rest = 1 - k->a->smoothing, r->even = k->a->smoothing / (double)n;
+    return !k->classes || r->t != k->a->ignore;
+}
+static inline double TN_(share_of)(const TN_(row) * r, int64_t c) /* a_c */
+{
+    const double w = r->w ? (double)r->w[c] : 1;
+    return w * (r->p ? r->rest * (double)r->p[c] + r->even : (c == r->t ? r->rest : 0) + r->even);
+}
+static double TN_(shares_of)(const TN_(row) * r, int64_t n) /* Σ a */
+{
+    double sum = 0;
+    if (!r->p && r->even == 0) return TN_(share_of)(r, r->t);
+    if (!r->p && !r->w) return 1;
+    for (int64_t c = 0; c < n; c++) sum += TN_(share_of)(r, c);
+    return sum;
+}
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *stat = out[0], *loss = out[1];
+    double        *sums = out[2], sum = 0;
+    TN_(row) r;
+    stat[0] = stat[1] = 0;
+    if (loss) *loss = 0;
+    if (!TN_(row_of)(&r, n, in[1], in[2], args)) return;
+
+    TN_REAL       e[256];
+    const TN_REAL max = TN_(tn__highest)(n, x);
+    tn_lanes      lanes = {{0}};
+    for (int64_t at = 0; at < n; at += 256) {
+        const int64_t k = n - at < 256 ? n - at : 256;
+        for (int64_t i = 0; i < k; i++) e[i] = TN_M(exp)(x[at + i] - max);
+        TN_(tn__add_lanes)(&lanes, k, e);
+    }
+    const double log_sum = log(tn__lanes_total(lanes));
+    stat[0] = max, stat[1] = (TN_REAL)log_sum;
+
+    if (!r.p && r.even == 0) {
+        sum = TN_(share_of)(&r, r.t) * (log_sum + ((double)max - (double)x[r.t]));
+    } else {
+        for (int64_t c = 0; c < n; c++) { /* a share of 0 of an infinite loss is 0 */
+            const double share = TN_(share_of)(&r, c);
+            if (share != 0) sum += share * (log_sum + ((double)max - (double)x[c]));
+        }
+    }
+    if (loss) *loss = (TN_REAL)sum;
+    sums[0] += sum;
+    sums[1] += r.p || !r.w ? 1 : (double)r.w[r.t];
+    sums[2] += 1;
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL     *x = in[0], *stat = in[1], *gy = in[4], *divisor = in[5], max = stat[0], log_sum = stat[1];
+    TN_REAL           *gx = out[0], *gt = out[1];
+    const kernel_args *k = args;
+    const TN_REAL      s = k->a->reduction == TN_MEAN && *divisor != 0 ? *gy / *divisor : *gy;
+    TN_(row) r;
+    if (!TN_(row_of)(&r, n, in[2], in[3], k)) {
+        for (int64_t c = 0; gx && c < n; c++) gx[c] = 0;
+        return;
+    }
+    if (gx) {
+        const TN_REAL all = (TN_REAL)TN_(shares_of)(&r, n) * s;
+        for (int64_t c = 0; c < n; c++) gx[c] = all * TN_M(exp)(x[c] - max - log_sum);
+        if (!r.p && r.even == 0) gx[r.t] -= s * (TN_REAL)TN_(share_of)(&r, r.t);
+        else
+            for (int64_t c = 0; c < n; c++) gx[c] -= s * (TN_REAL)TN_(share_of)(&r, c);
+    }
+    if (gt)
+        for (int64_t c = 0; c < n; c++) gt[c] = s * (TN_REAL)r.rest * (r.w ? r.w[c] : 1) * (log_sum + (max - x[c]));
+}
+
+static void TN_(share)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    TN_REAL          *y = out[0];
+    const kernel_args k = {args, true};
+    TN_(row) r;
+    const bool counts = TN_(row_of)(&r, n, in[1], in[2], &k);
+    for (int64_t c = 0; c < n; c++) y[c] = counts ? (TN_REAL)TN_(share_of)(&r, c) : 0;
+}
+#endif

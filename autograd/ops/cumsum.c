@@ -1,0 +1,71 @@
+/* cumsum — y_i = Σ_{j ≤ i} x_j along one dim; integers and bool add up as i64
+ *
+ *   gx_i = Σ_{j ≥ i} gy_j: the same from the other end
+ *
+ * Floating sums are kept in f64. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+typedef struct {
+    int  dim;
+    bool reverse;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/cumsum.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    int dim = TN_ARG(c, dim);
+    tn_infer_like(c, 0, 0);
+    if (!tn__is_float(c->in[0]->dtype)) c->result[0].dtype = TN_I64;
+    return tn__wrap_dim("cumsum", &dim, c->in[0]->l.shape.n);
+}
+static void forward(tn_ctx *c)
+{
+    tn_rows(TN_NUMBERS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+}
+static void backward_ops(tn_back *b)
+{
+    b->gx[0] = tn_apply_args(&tn_op_cumsum, (&(args_t){TN_ARG(b, dim), !TN_ARG(b, reverse)}), b->gy[0]);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{1, {5}}}, .args = &(args_t){0, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){1, false}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){-1, true}},
+    {.in = {{2, {3, 1}}}, .args = &(args_t){1, false}},
+    {.in = {{0, {0}}}, .args = &(args_t){-1, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){0, false}},
+    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){1, false}},
+    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_MASK}, .args = &(args_t){1, false}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){2, false},
+     .status = TN_EINDEX,
+     .fails = "cumsum: dim 2 is out of range for a 2-d tensor"},
+};
+
+const tn_op tn_op_cumsum = {TN_ROOM("cumsum"),  .inputs = 1,        .args_size = sizeof(args_t),
+                            .infer = infer,     .forward = forward, .backward_ops = backward_ops,
+                            TN_SAMPLES(samples)};
+
+tn_tensor *tn_cumsum(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_cumsum, (&(args_t){dim, false}), x); }
+
+#else /* ========================================================= kernels: contiguous rows, one number type */
+
+#if TN_IS_REAL
+#define SUM double
+#else
+#define SUM uint64_t /* wraps, as integers do */
+#endif
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    SUM            sum = 0;
+    if (((const args_t *)args)->reverse)
+        for (int64_t i = n - 1; i >= 0; i--) y[i] = (TN_REAL)(sum += (SUM)x[i]);
+    else
+        for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)(sum += (SUM)x[i]);
+}
+#undef SUM
+#endif

@@ -1,0 +1,74 @@
+/* div — y = a / b; integers are divided as f32
+ *
+ *   ga = gy / b,  gb = -gy · y / b        (saves b, and y for gb) */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/div.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+
+static unsigned saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_OUT(0) : 0); }
+static void     backward(tn_back *b)
+{
+    if (b->need[0]) b->gx[0] = tn_div(b->gy[0], b->in[1]);
+    if (b->need[1] && (b->gx[1] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[1]), TN_LIST(b->gy[0], b->out[0], b->in[1]), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *ga = tn_div(b->gy[0], b->in[1]);
+    if (b->need[0]) b->gx[0] = ga;
+    if (b->need[1]) b->gx[1] = tn_neg(tn_mul(ga, b->out[0]));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {-2, 0.5}, .high = {2, 3}},
+    {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {-2, -3}, .high = {2, -0.5}},
+    {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {-2, 0.5}, .high = {2, 3}},
+    {.in = {{0, {0}}, {2, {2, 2}}}, .low = {-2, 0.5}, .high = {2, 3}},
+    {.in = {{2, {2, 2}}, {0, {0}}}, .low = {-2, 0.5}, .high = {2, 3}},
+    {.in = {{2, {0, 3}}, {2, {1, 3}}}, .low = {-2, 0.5}, .high = {2, 3}},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .low = {1e5, 1e3}, .high = {2e5, 2e3}},
+    {.in = {{1, {3}}, {1, {4}}},
+     .status = TN_ESHAPE,
+     .fails = "div: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+    {.in = {{1, {3}}, {1, {3}}},
+     .kind = {TN_ARG_INT, TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "div: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"}, /* which tn_div does */
+};
+
+const tn_op tn_op_div = {TN_ROOM("div"),
+                         .inputs = 2,
+                         .saves = TN_SAVE_IN(1) | TN_SAVE_OUT(0),
+                         .saves_for = saves_for,
+                         .infer = infer,
+                         .forward = forward,
+                         .backward = backward,
+                         .backward_ops = backward_ops,
+                         .inplace = true,
+                         TN_SAMPLES(samples)};
+
+tn_tensor *tn_div(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_div, a, b, true); }
+tn_tensor *tn_div_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_div, a, b, true); }
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) y[i] = a[i] / b[i];
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *gy = in[0], *y = in[1], *b = in[2];
+    TN_REAL       *gb = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) gb[i] = -(gy[i] / b[i]) * y[i];
+}
+#endif

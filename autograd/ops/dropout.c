@@ -1,0 +1,88 @@
+/* dropout — y = 0 with probability p, otherwise x / (1 - p)
+ *
+ *   gx = gy under the same mask
+ *
+ * No mask is kept: element i, counted in the order of the indices, looks at word i mod 4 of block position + i / 4 of the
+ * generator, in the backward too. So the mask depends on seed and position alone, not on number type, layout or threads;
+ * and what the backward calls is this op again. The generator moves on by ⌈n/4⌉ blocks when the call has succeeded. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+typedef struct {
+    double   p;
+    uint64_t seed, position;
+} args_t;
+enum { WORDS = 512 };
+#define TN_TEMPLATE "autograd/ops/dropout.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    const double p = TN_ARG(c, p);
+    if (!tn__infer_real(c)) return false;
+    if (!(p >= 0 && p <= 1)) return tn_infer_fail(c, TN_EINVAL, "p is %g, but a probability is from 0 to 1", p);
+    return true;
+}
+static void forward(tn_ctx *c)
+{
+    tn_map_at((tn_kernels_at){drop_f32, drop_f64, NULL}, TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+}
+static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(&tn_op_dropout, b->args, b->gy[0]); }
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){0.5, 1, 0}},
+    {.in = {{3, {3, 5, 3}}}, .args = &(args_t){0.1, 1, 7}},
+    {.in = {{1, {9}}}, .args = &(args_t){0, 1, 0}},
+    {.in = {{1, {9}}}, .args = &(args_t){1, 1, 0}},
+    {.in = {{0, {0}}}, .args = &(args_t){0.5, 3, UINT64_MAX}},
+    {.in = {{2, {0, 4}}}, .args = &(args_t){0.5, 1, 0}},
+    {.in = {{1, {2}}},
+     .args = &(args_t){1.5, 1, 0},
+     .status = TN_EINVAL,
+     .fails = "dropout: p is 1.5, but a probability is from 0 to 1"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){(double)NAN, 1, 0},
+     .status = TN_EINVAL,
+     .fails = "dropout: p is nan, but a probability is from 0 to 1"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){0.5, 1, 0},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "dropout: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_dropout = {TN_ROOM("dropout"), .inputs = 1,        .args_size = sizeof(args_t),
+                             .infer = infer,     .forward = forward, .backward_ops = backward_ops,
+                             TN_SAMPLES(samples)};
+
+tn_tensor *tn_dropout(tn_tensor *x, double p)
+{
+    if (p == 0 && x && tn__is_float(x->dtype)) return tn__blocked() ? NULL : x;
+    tn_generator *g = tn_current_generator();
+    tn_tensor    *y = tn_apply_args(&tn_op_dropout, (&(args_t){p, g->seed, g->position}), x);
+    if (y) g->position += ((uint64_t)tn_numel(y) + 3) / 4;
+    return y;
+}
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(drop)(int64_t at, int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const args_t  *a = args;
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    const TN_REAL  scale = a->p < 1 ? (TN_REAL)(1 / (1 - a->p)) : 0;
+    const uint64_t kept_from = (uint64_t)ceil(a->p * 0x1p32); /* kept: words from there on */
+    const uint32_t limit = (uint32_t)(kept_from - 1);
+    uint32_t       w[WORDS + 4];
+    if (kept_from == 0) {
+        for (int64_t i = 0; i < n; i++) y[i] = x[i];
+        return;
+    }
+    for (int64_t done = 0, k; done < n; done += k) {
+        const int64_t skip = (at + done) % 4;
+        k = n - done < WORDS ? n - done : WORDS;
+        tn__philox_blocks(a->seed, a->position + (uint64_t)((at + done) / 4), (skip + k + 3) / 4, w);
+        for (int64_t i = 0; i < k; i++) y[done + i] = w[skip + i] > limit ? x[done + i] * scale : 0;
+    }
+}
+#endif

@@ -1,0 +1,62 @@
+/* embedding — y[i] = weight[index[i]], the rows of a table
+ *
+ *   gweight = zeros, with the rows of gy added at the index, but for the padding row: a gradient that touches few rows
+ *   costs few rows when it is added to what is there already */
+#include "autograd/room.h"
+
+typedef struct {
+    int64_t padding; /* -1: none */
+} args_t;
+
+static bool infer(tn_ctx *c)
+{
+    const tn_shape w = c->in[0]->l.shape, i = c->in[1]->l.shape;
+    const int64_t  padding = TN_ARG(c, padding);
+    char           a[192];
+    if (!tn__need_index(c, 1)) return false;
+    if (w.n != 2) return tn_infer_fail(c, TN_ESHAPE, "weight must be [entries, width], got %s", tn_shape_text(w, a, sizeof a));
+    if (i.n + 1 > TN_MAX_DIMS) return tn_infer_fail(c, TN_ESHAPE, "an index of %d dims leaves none for the width", i.n);
+    if (padding < -1 || padding >= w.d[0])
+        return tn_infer_fail(c, TN_EINDEX, "padding %lld is none of the %lld entries; -1 means none", (long long)padding, (long long)w.d[0]);
+    c->result[0] = (tn_result){c->in[0]->dtype, i};
+    c->result[0].shape.d[c->result[0].shape.n++] = w.d[1];
+    return tn__index_check("embedding", "index", c->in[1], w.d[0]);
+}
+static void forward(tn_ctx *c) { tn__take_rows(c->out[0], c->in[0], 0, c->in[1]); }
+static void backward(tn_back *b)
+{
+    tn_tensor *buffer = tn__grad_buffer(b, 0);
+    if (buffer) tn__add_rows(buffer, 0, b->in[1], b->gy[0], TN_ARG(b, padding));
+}
+static void backward_ops(tn_back *b)
+{
+    const int64_t padding = TN_ARG(b, padding), n = tn_numel(b->in[1]), width = b->in_shape[0].d[1];
+    tn_shape      flat = {.n = 2, .d = {n, width}}, list = {.n = 1, .d = {n}}, one = {.n = 2, .d = {n, 1}};
+    tn_tensor    *index = tn_reshape(b->in[1], list), *g = tn_reshape(b->gy[0], flat);
+    if (padding >= 0) g = tn_masked_fill(g, tn_reshape(tn_eq(index, tn_scalar_of(TN_I64, (double)padding)), one), 0);
+    b->gx[0] = tn_index_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), 0, index, g);
+}
+
+#define INDEX {TN_ARG_REAL, TN_ARG_INDEX}
+static const tn_sample samples[] = {
+    {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1}},
+    {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2, 1}, .args = &(args_t){0}}, /* a padding row that is used has no true gradient */
+    {.in = {{2, {5, 1}}, {1, {7}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){4}},
+    {.in = {{2, {5, 3}}, {0, {0}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1}},
+    {.in = {{2, {5, 3}}, {2, {0, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1}},
+    {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .low = {0, 5}, .high = {0, 6}, .args = &(args_t){-1}, .status = TN_EINDEX,
+     .fails = "embedding: index 5 at [0, 0] is outside 0 … 4"},
+    {.in = {{2, {5, 3}}, {1, {2}}}, .kind = INDEX, .args = &(args_t){5}, .status = TN_EINDEX,
+     .fails = "embedding: padding 5 is none of the 5 entries; -1 means none"},
+    {.in = {{1, {5}}, {1, {2}}}, .kind = INDEX, .args = &(args_t){-1}, .status = TN_ESHAPE,
+     .fails = "embedding: weight must be [entries, width], got [5]"},
+    {.in = {{2, {5, 3}}, {1, {2}}}, .args = &(args_t){-1}, .status = TN_EDTYPE, .fails = "embedding: indices must be i64 or i32, got f32"},
+};
+
+const tn_op tn_op_embedding = {TN_ROOM("embedding"), .inputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1), .infer = infer,
+                               .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+
+tn_tensor *tn_embedding(tn_tensor *weight, tn_tensor *index, int64_t padding)
+{
+    return tn_apply_args(&tn_op_embedding, &(args_t){padding}, weight, index);
+}

@@ -1,0 +1,57 @@
+/* erf — y = 2/√π · ∫ exp(-t²) dt from 0 to x
+ *
+ *   gx = gy · 2/√π · exp(-x²) */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/erf.c"
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *density = tn_exp(tn_neg(tn_square(b->in[0])));
+    b->gx[0] = tn_mul(b->gy[0], tn_mul_scalar(density, 1.12837916709551257390));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}},
+    {.in = {{0, {0}}}},
+    {.in = {{3, {2, 0, 3}}}},
+    {.in = {{3, {2, 1, 5}}}},
+    {.in = {{2, {2, 3}}}, .low = {-6}, .high = {6}},
+    {.in = {{1, {2}}},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "erf: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_erf = {
+    TN_ROOM("erf"),     .inputs = 1,          .saves = TN_SAVE_IN(0),       .infer = tn__infer_real,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+
+tn_tensor *tn_erf(tn_tensor *x) { return tn_apply(&tn_op_erf, x); }
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) y[i] = TN_M(erf)(x[i]);
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *gy = in[1];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * ((TN_REAL)1.12837916709551257390 * TN_M(exp)(-x[i] * x[i]));
+}
+#endif

@@ -1,0 +1,52 @@
+/* flip — dims turned around: y[i] = x[n - 1 - i] in each of them
+ *
+ *   gx = gy turned around */
+#include "autograd/room.h"
+
+typedef struct {
+    tn_dims dims; /* none: all */
+} args_t;
+
+static bool infer(tn_ctx *c)
+{
+    tn_dims dims = TN_ARG(c, dims);
+    return tn__wrap_dims("flip", &dims, c->in[0]->l.shape.n) && tn_infer_like(c, 0, 0);
+}
+
+/* x with negative strides would be y: so one copy does it. */
+static void forward(tn_ctx *c)
+{
+    tn_dims   dims = TN_ARG(c, dims);
+    tn_layout l = c->in[0]->l;
+    if (tn_shape_numel(l.shape) == 0 || !tn__wrap_dims("flip", &dims, l.shape.n)) return;
+    for (int i = 0; i < dims.n; i++) {
+        const int d = dims.d[i];
+        l.offset += (l.shape.d[d] - 1) * l.stride[d];
+        l.stride[d] = -l.stride[d];
+    }
+    const tn_tensor turned = tn__glance(c->in[0], &l);
+    tn__copy(c->out[0], &turned);
+}
+static void backward_ops(tn_back *b) { b->gx[0] = tn_flip(b->gy[0], TN_ARG(b, dims)); }
+
+static const tn_sample samples[] = {
+    {.in = {{1, {5}}}, .args = &(args_t){{1, {0}}}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}}},
+    {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{1, {1}}}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}}},
+    {.in = {{2, {1, 3}}}, .args = &(args_t){{1, {0}}}},
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{2, {0, 1}}}},
+    {.in = {{1, {5}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {0}}}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{1, {2}}},
+     .status = TN_EINDEX,
+     .fails = "flip: dim 2 is out of range for a 2-d tensor"},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, -1}}}, .status = TN_EINVAL, .fails = "flip: dim 1 is listed twice"},
+};
+
+const tn_op tn_op_flip = {TN_ROOM("flip"),    .inputs = 1,        .args_size = sizeof(args_t),
+                          .infer = infer,     .forward = forward, .backward_ops = backward_ops,
+                          TN_SAMPLES(samples)};
+
+tn_tensor *tn_flip(tn_tensor *x, tn_dims dims) { return tn_apply_args(&tn_op_flip, &(args_t){dims}, x); }

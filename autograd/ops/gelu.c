@@ -1,0 +1,71 @@
+/* gelu — y = x · Φ(x), with Φ the normal distribution's cumulative function and φ its density
+ *
+ *   Φ(x) = erfc(-x / √2) / 2        φ(x) = exp(-x² / 2) / √(2π)
+ *   gx = gy · (Φ(x) + x φ(x))
+ *
+ * Beyond |x| = 100 Φ is 0 or 1 in any number type, and φ is 0; there infinity must not meet 0. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define ROOT_HALF 0.70710678118654752440 /* 1/√2 */
+#define DENSITY 0.39894228040143267794   /* 1/√(2π) */
+#define TN_TEMPLATE "autograd/ops/gelu.c"
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *x = tn_clamp(b->in[0], -100, 100);
+    tn_tensor *cdf = tn_mul_scalar(tn_add_scalar(tn_erf(tn_mul_scalar(x, ROOT_HALF)), 1), 0.5);
+    tn_tensor *pdf = tn_mul_scalar(tn_exp(tn_mul_scalar(tn_square(x), -0.5)), DENSITY);
+    b->gx[0] = tn_mul(b->gy[0], tn_add(cdf, tn_mul(x, pdf)));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}},
+    {.in = {{0, {0}}}},
+    {.in = {{2, {0, 3}}}},
+    {.in = {{3, {2, 1, 5}}}},
+    {.in = {{2, {2, 3}}}, .low = {-9}, .high = {9}},
+    {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
+    {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
+    {.in = {{1, {2}}},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "gelu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_gelu = {
+    TN_ROOM("gelu"),    .inputs = 1,          .saves = TN_SAVE_IN(0),       .infer = tn__infer_real,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+
+tn_tensor *tn_gelu(tn_tensor *x) { return tn_apply(&tn_op_gelu, x); }
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) /* erfc keeps its digits where 1 + erf would cancel */
+        y[i] = x[i] < -100 ? 0 : x[i] * (TN_REAL)0.5 * TN_M(erfc)(x[i] * -(TN_REAL)ROOT_HALF);
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *gy = in[1];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL cdf = (TN_REAL)0.5 * TN_M(erfc)(x[i] * -(TN_REAL)ROOT_HALF);
+        TN_REAL pdf = TN_M(exp)(x[i] * x[i] * (TN_REAL)-0.5) * (TN_REAL)DENSITY;
+        gx[i] = gy[i] * (cdf + (pdf == 0 ? 0 : x[i] * pdf));
+    }
+}
+#endif

@@ -1,0 +1,75 @@
+/* gelu_tanh — gelu's approximation y = x/2 · (1 + tanh u) with u = √(2/π) · (x + 0.044715 x³)
+ *
+ * As (1 + tanh u) / 2 = sigmoid(2u) =: s, and s' = 2 s (1 - s) u':
+ *   y = x s        gx = gy · (s + x s (1 - s) · 2u')        2u' = √(8/π) · (1 + 3 · 0.044715 x²)
+ *
+ * Beyond |x| = 100 s is 0 or 1 in any number type, and the second term is 0; there infinity must not meet 0. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define ROOT 1.59576912160573071176 /* √(8/π) */
+#define CUBE 0.044715
+#define TN_TEMPLATE "autograd/ops/gelu_tanh.c"
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *x = tn_clamp(b->in[0], -100, 100), *xx = tn_square(x);
+    tn_tensor *z = tn_mul(tn_mul_scalar(x, ROOT), tn_add_scalar(tn_mul_scalar(xx, CUBE), 1)); /* 2u */
+    tn_tensor *s = tn_sigmoid(z), *slope = tn_mul(s, tn_sigmoid(tn_neg(z)));
+    tn_tensor *dz = tn_add_scalar(tn_mul_scalar(xx, 3 * CUBE * ROOT), ROOT);
+    b->gx[0] = tn_mul(b->gy[0], tn_add(s, tn_mul(tn_mul(x, slope), dz)));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}},
+    {.in = {{0, {0}}}},
+    {.in = {{2, {0, 3}}}},
+    {.in = {{3, {2, 1, 3}}}, .low = {-9}, .high = {9}},
+    {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
+    {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
+    {.in = {{1, {2}}},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "gelu_tanh: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_gelu_tanh = {TN_ROOM("gelu_tanh"),         .inputs = 1,        .saves = TN_SAVE_IN(0),
+                               .infer = tn__infer_real,      .forward = forward, .backward = backward,
+                               .backward_ops = backward_ops, TN_SAMPLES(samples)};
+
+tn_tensor *tn_gelu_tanh(tn_tensor *x) { return tn_apply(&tn_op_gelu_tanh, x); }
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL z = (TN_REAL)ROOT * x[i] * (1 + (TN_REAL)CUBE * x[i] * x[i]), e = TN_M(exp)(-TN_M(fabs)(z));
+        TN_REAL s = (z < 0 ? e : 1) / (1 + e);
+        y[i] = s == 0 ? 0 : x[i] * s;
+    }
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *gy = in[1];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL z = (TN_REAL)ROOT * x[i] * (1 + (TN_REAL)CUBE * x[i] * x[i]), e = TN_M(exp)(-TN_M(fabs)(z));
+        TN_REAL s = (z < 0 ? e : 1) / (1 + e), slope = e / ((1 + e) * (1 + e));
+        TN_REAL dz = (TN_REAL)ROOT * (1 + (TN_REAL)(3 * CUBE) * x[i] * x[i]);
+        gx[i] = gy[i] * (s + (slope == 0 ? 0 : x[i] * slope * dz));
+    }
+}
+#endif

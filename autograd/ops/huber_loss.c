@@ -1,0 +1,93 @@
+/* huber_loss — of each pair, with d = a - b: d² / 2 up to |d| = δ, then the straight line on from there: δ (|d| - δ / 2);
+ * then the mean or the sum
+ *
+ *   ga = gy · d, cut at ±δ;  gb = -ga */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/losses.h"
+typedef struct {
+    double delta;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/huber_loss.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    if (!tn__need_real(c, 0) || !tn__infer_binary(c)) return false;
+    if (TN_ARG(c, delta) > 0) return true;
+    return tn_infer_fail(c, TN_EINVAL, "delta is %g, but must be positive", TN_ARG(c, delta));
+}
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
+static void backward(tn_back *b)
+{
+    tn_tensor *g = tn_empty_like(b->gy[0]);
+    if (g) tn_map(TN_REALS(bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), b->args);
+    if (b->need[0]) b->gx[0] = g;
+    if (b->need[1]) b->gx[1] = tn_neg(g);
+}
+static void backward_ops(tn_back *b)
+{
+    const double delta = TN_ARG(b, delta);
+    tn_tensor   *g = tn_mul(b->gy[0], tn_clamp(tn_sub(b->in[0], b->in[1]), -delta, delta));
+    if (b->need[0]) b->gx[0] = g;
+    if (b->need[1]) b->gx[1] = tn_neg(g);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){5}},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){0.5}, .low = {0, 1.6}, .high = {1, 3}},
+    {.in = {{3, {2, 3, 4}}, {1, {4}}}, .args = &(args_t){0.5}, .low = {2, 0}, .high = {3, 1.4}},
+    {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .args = &(args_t){6}},
+    {.in = {{0, {0}}, {0, {0}}}, .args = &(args_t){7}},
+    {.in = {{2, {0, 3}}, {2, {0, 3}}}, .args = &(args_t){1}},
+    {.in = {{1, {3}}, {1, {3}}},
+     .args = &(args_t){-1},
+     .status = TN_EINVAL,
+     .fails = "huber_loss: delta is -1, but must be positive"},
+    {.in = {{1, {3}}, {1, {4}}},
+     .args = &(args_t){1},
+     .status = TN_ESHAPE,
+     .fails = "huber_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+};
+
+const tn_op tn_op_huber_loss = {TN_ROOM("huber_loss"),
+                                .inputs = 2,
+                                .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                                .args_size = sizeof(args_t),
+                                .infer = infer,
+                                .forward = forward,
+                                .backward = backward,
+                                .backward_ops = backward_ops,
+                                TN_SAMPLES(samples)};
+
+tn_tensor *tn_huber_loss_run(tn_loss_args a)
+{
+    if (!tn__loss_options("huber_loss", &a, TN_LOSS_DELTA)) return NULL;
+    const tn_scope s = tn_scope_begin();
+    const args_t   args = {a.delta == 0 ? 1 : a.delta};
+    if (!tn__loss_types(&a.input, &a.target)) return tn_scope_return(s, NULL);
+    return tn_scope_return(s,
+                           tn__loss_reduced(tn_apply_args(&tn_op_huber_loss, &args, a.input, a.target), a.reduction));
+}
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1], delta = (TN_REAL)((const args_t *)args)->delta;
+    TN_REAL       *y = out[0];
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL d = TN_M(fabs)(a[i] - b[i]);
+        y[i] = d <= delta ? (TN_REAL)0.5 * d * d : delta * (d - (TN_REAL)0.5 * delta);
+    }
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1], *gy = in[2], delta = (TN_REAL)((const args_t *)args)->delta;
+    TN_REAL       *g = out[0];
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL d = a[i] - b[i];
+        g[i] = gy[i] * (d > delta ? delta : d < -delta ? -delta : d);
+    }
+}
+#endif

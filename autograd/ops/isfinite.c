@@ -1,0 +1,42 @@
+/* isfinite — neither infinite nor NaN: bool, without gradient; any integer is */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/isfinite.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    tn_infer_like(c, 0, 0);
+    c->result[0].dtype = TN_BOOL;
+    return true;
+}
+static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}},
+    {.in = {{0, {0}}}},
+    {.in = {{2, {0, 3}}}},
+    {.in = {{3, {2, 1, 3}}}, .kind = {TN_ARG_INT}},
+    {.in = {{1, {4}}}, .kind = {TN_ARG_MASK}},
+};
+
+const tn_op tn_op_isfinite = {TN_ROOM("isfinite"), .inputs = 1, .infer = infer, .forward = forward,
+                              TN_SAMPLES(samples)};
+
+tn_tensor *tn_isfinite(tn_tensor *x) { return tn_apply(&tn_op_isfinite, x); }
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    (void)args, (void)x;
+#if TN_IS_REAL
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] - x[i] == 0; /* inf - inf is NaN */
+#else
+    for (int64_t i = 0; i < n; i++) y[i] = 1;
+#endif
+}
+#endif

@@ -1,0 +1,186 @@
+/* layer_norm — y = (x - mean) / √(var + eps) · weight + bias over the last dims: as many as weight has, or bias, or one
+ *
+ *   With r = 1 / √(var + eps), x̂ = (x - mean) r and g = gy · weight, means over the same dims:
+ *   gx = r (g - mean(g) - x̂ · mean(g x̂))        gweight = Σ gy x̂        gbias = Σ gy        (sums over the rows)
+ *
+ * The variance is that of the differences to the mean, and not less than 0. A row's statistics are a second result that
+ * only the tape sees: the mean as two numbers, itself and what its rounding lost, and r. So a large mean costs no digits. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    double eps;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/layer_norm.c"
+#include "core/real.h"
+
+static bool fits(const tn_ctx *c, int i, const char *what, int *dims)
+{
+    const tn_shape x = c->in[0]->l.shape;
+    char           a[192], b[192];
+    if (!c->in[i]) return true;
+    if (!tn__need_real(c, i)) return false;
+    const tn_shape w = c->in[i]->l.shape;
+    bool           ok = w.n >= 1 && w.n <= x.n && (!*dims || w.n == *dims);
+    for (int k = 1; ok && k <= w.n; k++) ok = w.d[w.n - k] == x.d[x.n - k];
+    *dims = w.n;
+    if (ok) return true;
+    return tn_infer_fail(c, TN_ESHAPE,
+                         "%s %s must have the shape of the last dims of %s: those over which it normalises", what,
+                         tn_shape_text(w, a, sizeof a), tn_shape_text(x, b, sizeof b));
+}
+static bool infer(tn_ctx *c)
+{
+    const tn_shape x = c->in[0]->l.shape;
+    int            dims = 0;
+    if (!tn__infer_real(c) || !fits(c, 1, "weight", &dims) || !fits(c, 2, "bias", &dims)) return false;
+    if (!dims) dims = 1;
+    if (x.n == 0) return tn_infer_fail(c, TN_ESHAPE, "a 0-d tensor has no dim to normalise over");
+    if (!(TN_ARG(c, eps) >= 0))
+        return tn_infer_fail(c, TN_EINVAL, "eps is %g, but must not be negative", TN_ARG(c, eps));
+    c->result[1] = (tn_result){tn__wide(c->in[0]->dtype), {.n = x.n - dims + 1}};
+    for (int i = 0; i < x.n - dims; i++) c->result[1].shape.d[i] = x.d[i];
+    c->result[1].shape.d[x.n - dims] = 3;
+    return true;
+}
+static void forward(tn_ctx *c)
+{
+    const tn_scope s = tn_no_grad_begin();
+    const int      k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
+    tn_tensor     *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *bias = tn__joined(c->in[2], k);
+    tn_tensor     *y = tn__joined(c->out[0], k);
+    if (!tn_error()) tn_rows(TN_REALS(fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w, bias), c->args);
+    tn_scope_end(s);
+}
+
+static unsigned saves_for(const bool *need)
+{
+    return (need[0] || need[1] ? TN_SAVE_IN(0) : 0) | (need[0] ? TN_SAVE_IN(1) : 0);
+}
+static void backward(tn_back *b)
+{
+    const int k = b->in_shape[0].n - b->out[1]->l.shape.n + 1;
+    for (int i = 0; i < 3; i++)
+        if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], b->in_shape[i]);
+    tn_tensor *x = tn__joined(b->in[0], k), *w = b->need[0] ? tn__joined(b->in[1], k) : NULL;
+    tn_tensor *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
+    if (!tn_error())
+        tn_rows_sums(TN_REALS(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1], b->gx[2]), TN_LIST(gy, x, b->out[1], w), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *gy = b->gy[0], *x = b->in[0];
+    tn_dims    dims = {.n = b->in_shape[0].n - b->out[1]->l.shape.n + 1};
+    for (int i = 0; i < dims.n; i++) dims.d[i] = -1 - i;
+    if (b->need[2]) b->gx[2] = gy;
+    if (!x) return;
+    tn_tensor *d = tn_sub(x, tn_mean(x, dims, .keepdim = true));
+    tn_tensor *r = tn_rsqrt(tn_add_scalar(tn_mean(tn_square(d), dims, .keepdim = true), TN_ARG(b, eps)));
+    tn_tensor *normed = tn_mul(d, r), *g = b->need[0] && b->in[1] ? tn_mul(gy, b->in[1]) : gy;
+    if (b->need[1]) b->gx[1] = tn_mul(gy, normed);
+    if (!b->need[0]) return;
+    tn_tensor *along = tn_mul(normed, tn_mean(tn_mul(g, normed), dims, .keepdim = true));
+    b->gx[0] = tn_mul(r, tn_sub(tn_sub(g, tn_mean(g, dims, .keepdim = true)), along));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {1, {4}}, {1, {4}}}, .args = &(args_t){1e-5}},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){1e-5}},
+    {.in = {{2, {3, 5}}}, .kind = {[1] = TN_ARG_ABSENT, TN_ARG_ABSENT}, .args = &(args_t){1e-3}},
+    {.in = {{2, {3, 5}}, {1, {5}}}, .kind = {[2] = TN_ARG_ABSENT}, .args = &(args_t){1e-5}},
+    {.in = {{3, {2, 3, 4}}, {0, {0}}, {2, {3, 4}}}, .kind = {[1] = TN_ARG_ABSENT}, .args = &(args_t){1e-5}},
+    {.in = {{2, {2, 17}}, {1, {17}}, {1, {17}}}, .args = &(args_t){1e-12}},
+    {.in = {{2, {3, 1}}, {1, {1}}, {1, {1}}}, .args = &(args_t){1e-5}},
+    {.in = {{2, {0, 3}}, {1, {3}}, {1, {3}}}, .args = &(args_t){1e-5}},
+    {.in = {{2, {3, 0}}, {1, {0}}, {1, {0}}}, .args = &(args_t){1e-5}},
+    {.in = {{2, {3, 4}}, {1, {5}}, {1, {4}}},
+     .args = &(args_t){1e-5},
+     .status = TN_ESHAPE,
+     .fails = "layer_norm: weight [5] must have the shape of the last dims of [3, 4]: those over which it normalises"},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}},
+     .args = &(args_t){1e-5},
+     .status = TN_ESHAPE,
+     .fails = "layer_norm: bias [4] must have the shape of the last dims of [3, 4]: those over which it normalises"},
+    {.in = {{0, {0}}},
+     .kind = {[1] = TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .args = &(args_t){1e-5},
+     .status = TN_ESHAPE,
+     .fails = "layer_norm: a 0-d tensor has no dim to normalise over"},
+    {.in = {{1, {4}}},
+     .kind = {[1] = TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .args = &(args_t){-1},
+     .status = TN_EINVAL,
+     .fails = "layer_norm: eps is -1, but must not be negative"},
+    {.in = {{1, {4}}},
+     .kind = {TN_ARG_INT, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .args = &(args_t){1},
+     .status = TN_EDTYPE,
+     .fails = "layer_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_layer_norm = {TN_ROOM("layer_norm"),
+                                .inputs = 3,
+                                .outputs = 2,
+                                .optional = 1u << 1 | 1u << 2,
+                                .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(1),
+                                .saves_for = saves_for,
+                                .args_size = sizeof(args_t),
+                                .infer = infer,
+                                .forward = forward,
+                                .backward = backward,
+                                .backward_ops = backward_ops,
+                                TN_SAMPLES(samples)};
+
+tn_tensor *tn_layer_norm(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps)
+{
+    tn_tensor *out[2];
+    tn_op_call(&tn_op_layer_norm, 3, (tn_tensor *[]){x, weight, bias}, 2, out, &(args_t){eps});
+    return out[0];
+}
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *w = in[1], *bias = in[2];
+    TN_REAL       *y = out[0], *stat = out[1];
+    const double   mean = TN_(tn__sum)(n, x) / (double)n;
+    const TN_REAL  m = (TN_REAL)mean, rest = (TN_REAL)(mean - (double)m);
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - rest;
+    const TN_REAL r = (TN_REAL)(1 / sqrt(TN_(tn__dot)(n, y, y) / (double)n + ((const args_t *)args)->eps));
+    stat[0] = m, stat[1] = rest, stat[2] = r;
+    if (w && bias)
+        for (int64_t i = 0; i < n; i++) y[i] = y[i] * r * w[i] + bias[i];
+    else if (w)
+        for (int64_t i = 0; i < n; i++) y[i] = y[i] * r * w[i];
+    else if (bias)
+        for (int64_t i = 0; i < n; i++) y[i] = y[i] * r + bias[i];
+    else
+        for (int64_t i = 0; i < n; i++) y[i] = y[i] * r;
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *gy = in[0], *x = in[1], *stat = in[2], *w = in[3], m = stat[0], rest = stat[1], r = stat[2];
+    TN_REAL       *gx = out[0];
+    double        *gw = out[1], *gb = out[2];
+    (void)args;
+    if (gb)
+        for (int64_t i = 0; i < n; i++) gb[i] += (double)gy[i];
+    if (gw)
+        for (int64_t i = 0; i < n; i++) gw[i] += (double)(gy[i] * ((x[i] - m - rest) * r));
+    if (!gx) return;
+    if (w)
+        for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * w[i];
+    else
+        for (int64_t i = 0; i < n; i++) gx[i] = gy[i];
+    tn_lanes along = {{0}};
+    int64_t  i = 0;
+    for (; i + TN_LANES <= n; i += TN_LANES)
+        for (int k = 0; k < TN_LANES; k++) along.lane[k] += (double)gx[i + k] * (double)(x[i + k] - m - rest);
+    for (int k = 0; i + k < n; k++) along.lane[k] += (double)gx[i + k] * (double)(x[i + k] - m - rest);
+    const TN_REAL mean = (TN_REAL)(TN_(tn__sum)(n, gx) / (double)n);
+    const TN_REAL slope = (TN_REAL)(tn__lanes_total(along) * (double)r * (double)r / (double)n);
+    for (i = 0; i < n; i++) gx[i] = r * (gx[i] - mean - (x[i] - m - rest) * slope);
+}
+#endif

@@ -1,0 +1,60 @@
+/* leaky_relu — y = x where x > 0, else slope · x
+ *
+ *   gx = gy where x > 0, else slope · gy: so slope at 0 */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+typedef struct {
+    double slope;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/leaky_relu.c"
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *gy = b->gy[0], *above = tn_gt(b->in[0], tn_scalar(0));
+    b->gx[0] = tn_where(above, gy, tn_mul_scalar(gy, TN_ARG(b, slope)));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){0.01}, .low = {0.5}, .high = {2}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){0.01}, .low = {-2}, .high = {-0.5}},
+    {.in = {{0, {0}}}, .args = &(args_t){0.3}, .low = {-2}, .high = {-0.5}},
+    {.in = {{2, {0, 4}}}, .args = &(args_t){0.3}},
+    {.in = {{3, {2, 1, 3}}}, .args = &(args_t){-2}, .low = {-4000}, .high = {-3000}},
+    {.in = {{1, {2}}},
+     .args = &(args_t){0.1},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "leaky_relu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_leaky_relu = {
+    TN_ROOM("leaky_relu"),   .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
+    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops,
+    TN_SAMPLES(samples)};
+
+tn_tensor *tn_leaky_relu(tn_tensor *x, double slope) { return tn_apply_args(&tn_op_leaky_relu, &(args_t){slope}, x); }
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], slope = (TN_REAL)((const args_t *)args)->slope;
+    TN_REAL       *y = out[0];
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *gy = in[1], slope = (TN_REAL)((const args_t *)args)->slope;
+    TN_REAL       *gx = out[0];
+    for (int64_t i = 0; i < n; i++) gx[i] = x[i] > 0 ? gy[i] : slope * gy[i];
+}
+#endif

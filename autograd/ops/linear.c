@@ -1,0 +1,95 @@
+/* linear — y = x Wᵀ + b over the last dim of x: x [..., in], W [out, in], b [out] or none
+ *
+ *   gx = gy W,  gW = gyᵀ x over all rows of x,  gb = Σ gy over all rows */
+#include "autograd/room.h"
+
+static bool infer(tn_ctx *c)
+{
+    const tn_tensor *x = c->in[0], *w = c->in[1], *bias = c->in[2];
+    char             xs[300], ws[300], bs[300];
+    if (!x || !w) return tn_infer_fail(c, TN_EINVAL, "%s is NULL", x ? "weight" : "x");
+    for (int i = 0; i < 3; i++) {
+        if (!c->in[i]) continue;
+        if (!tn__need_real(c, i)) return false;
+        if (c->in[i]->dtype != x->dtype)
+            return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype),
+                                 i == 1 ? "weight" : "bias", tn_dtype_name(c->in[i]->dtype));
+    }
+    tn_shape y = x->l.shape;
+    tn__named(x, xs, sizeof xs), tn_shape_text(w->l.shape, ws, sizeof ws);
+    if (w->l.shape.n != 2) return tn_infer_fail(c, TN_ESHAPE, "weight must be [out, in], got %s", ws);
+    if (y.n == 0 || y.d[y.n - 1] != w->l.shape.d[1])
+        return tn_infer_fail(c, TN_ESHAPE, "x %s does not fit weight %s ([out, in]): its last dim must be %lld", xs, ws,
+                             (long long)w->l.shape.d[1]);
+    if (bias && (bias->l.shape.n != 1 || bias->l.shape.d[0] != w->l.shape.d[0]))
+        return tn_infer_fail(c, TN_ESHAPE, "bias %s does not fit weight %s ([out, in]): it must be [%lld]",
+                             tn_shape_text(bias->l.shape, bs, sizeof bs), ws, (long long)w->l.shape.d[0]);
+    y.d[y.n - 1] = w->l.shape.d[0];
+    c->result[0] = (tn_result){x->dtype, y};
+    return true;
+}
+
+static void forward(tn_ctx *c)
+{
+    tn_layout x = c->in[0]->l, w, y = c->out[0]->l;
+    tn__view_transpose("linear", &c->in[1]->l, 0, 1, &w);
+    if (x.shape.n == 1) x = tn__layout_insert(x, 0), y = tn__layout_insert(y, 0);
+    const tn_tensor gx = tn__glance(c->in[0], &x), gw = tn__glance(c->in[1], &w);
+    tn_tensor       gy = tn__glance(c->out[0], &y);
+    if (c->in[2]) tn__copy(c->out[0], c->in[2]);
+    tn_gemm(1, &gx, &gw, c->in[2] ? 1 : 0, &gy);
+}
+
+static unsigned saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *gy = b->gy[0];
+    if (b->need[0]) b->gx[0] = tn_matmul(gy, b->in[1]);
+    if (b->need[1]) {
+        tn_shape lead = b->in_shape[0];
+        lead.n--;
+        const int64_t rows = tn_shape_numel(lead), in = b->in_shape[1].d[1], out = b->in_shape[1].d[0];
+        b->gx[1] = tn_matmul(tn_transpose(tn_reshape(gy, TN_SHAPE(rows, out)), 0, 1), tn_reshape(b->in[0], TN_SHAPE(rows, in)));
+    }
+    if (b->need[2]) b->gx[2] = gy;
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}},
+    {.in = {{3, {2, 3, 4}}, {2, {5, 4}}, {1, {5}}}},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN_ARG_ABSENT}},
+    {.in = {{1, {4}}, {2, {3, 4}}, {1, {3}}}},
+    {.in = {{2, {3, 1}}, {2, {1, 1}}, {1, {1}}}},
+    {.in = {{2, {0, 4}}, {2, {3, 4}}, {1, {3}}}},
+    {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}}, /* the bias alone */
+    {.in = {{2, {2, 4}}, {2, {0, 4}}, {1, {0}}}},
+    {.in = {{2, {2, 3}}, {2, {2, 4}}, {1, {2}}}, .status = TN_ESHAPE,
+     .fails = "linear: x [2, 3] does not fit weight [2, 4] ([out, in]): its last dim must be 4"},
+    {.in = {{0, {0}}, {2, {2, 4}}, {1, {2}}}, .status = TN_ESHAPE,
+     .fails = "linear: x [] does not fit weight [2, 4] ([out, in]): its last dim must be 4"},
+    {.in = {{2, {2, 3}}, {1, {3}}, {1, {2}}}, .status = TN_ESHAPE, .fails = "linear: weight must be [out, in], got [3]"},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}, {1, {3}}}, .status = TN_ESHAPE,
+     .fails = "linear: bias [3] does not fit weight [2, 3] ([out, in]): it must be [2]"},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}, {2, {1, 2}}}, .status = TN_ESHAPE,
+     .fails = "linear: bias [1, 2] does not fit weight [2, 3] ([out, in]): it must be [2]"},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT}, .status = TN_EINVAL,
+     .fails = "linear: weight is NULL"},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {TN_ARG_ABSENT, 0, TN_ARG_ABSENT}, .status = TN_EINVAL,
+     .fails = "linear: x is NULL"},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {TN_ARG_INT, TN_ARG_INT, TN_ARG_ABSENT}, .status = TN_EDTYPE,
+     .fails = "linear: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_linear = {TN_ROOM("linear"), .inputs = 3, .optional = 7, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                            .saves_for = saves_for, .infer = infer, .forward = forward, .backward_ops = backward_ops,
+                            TN_SAMPLES(samples)};
+
+tn_tensor *tn_linear(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
+{
+    tn_tensor *in[3] = {x, weight, bias};
+    tn__meet(3, in);
+    return tn_op_apply(&tn_op_linear, NULL, 3, in);
+}

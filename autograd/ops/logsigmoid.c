@@ -1,0 +1,58 @@
+/* logsigmoid — y = ln sigmoid(x) = min(x, 0) - ln(1 + exp(-|x|))
+ *
+ *   gx = gy · sigmoid(-x) */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/logsigmoid.c"
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+}
+static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_sigmoid(tn_neg(b->in[0]))); }
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}},
+    {.in = {{0, {0}}}},
+    {.in = {{3, {2, 0, 3}}}},
+    {.in = {{3, {2, 1, 5}}}},
+    {.in = {{2, {2, 3}}}, .low = {-9}, .high = {9}},
+    {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
+    {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
+    {.in = {{1, {2}}},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "logsigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_logsigmoid = {TN_ROOM("logsigmoid"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
+                                .infer = tn__infer_real,      .forward = forward, .backward = backward,
+                                .backward_ops = backward_ops, TN_SAMPLES(samples)};
+
+tn_tensor *tn_logsigmoid(tn_tensor *x) { return tn_apply(&tn_op_logsigmoid, x); }
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) y[i] = (x[i] > 0 ? 0 : x[i]) - TN_M(log1p)(TN_M(exp)(-TN_M(fabs)(x[i])));
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *gy = in[1];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL e = TN_M(exp)(-TN_M(fabs)(x[i]));
+        gx[i] = gy[i] * ((x[i] < 0 ? 1 : e) / (1 + e));
+    }
+}
+#endif

@@ -1,0 +1,130 @@
+/* logsumexp — y = log Σ exp(x) over all dims, or those named
+ *
+ *   gx = gy · exp(x - y)
+ *
+ * Streaming: the sum is Σ exp(x - shift) with shift the largest x so far, and is rescaled when a larger one comes. Where
+ * the largest is infinite the shift is 0: nothing but -inf gives -inf, with gradient 0; an inf gives inf. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    tn_dims dims;
+    bool    keepdim;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/logsumexp.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    return tn__need_real(c, 0) && tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), c->in[0]->dtype);
+}
+static void forward(tn_ctx *c)
+{
+    static const tn_reducer f32 = TN_REDUCER_PARTS(lse, f32), f64 = TN_REDUCER_PARTS(lse, f64);
+    tn_reduce((tn_reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
+              NULL);
+}
+static void backward(tn_back *b)
+{
+    tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    if ((b->gx[0] = tn_empty_like(b->in[0])) && y && gy)
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    y = tn_masked_fill(y, tn_eq(y, tn_scalar(-(double)INFINITY)), 0);
+    b->gx[0] = tn_mul(gy, tn_exp(tn_sub(b->in[0], y)));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{1, {0}}, false}, .low = {80}, .high = {90}},
+    {.in = {{2, {2, 19}}}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{2, {3, 1}}}, .args = &(args_t){{1, {1}}, true}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{1, {2}}, false},
+     .status = TN_EINDEX,
+     .fails = "logsumexp: dim 2 is out of range for a 2-d tensor"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){{0, {0}}, false},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "logsumexp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_logsumexp = {
+    TN_ROOM("logsumexp"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
+    .infer = infer,       .forward = forward, .backward = backward,        .backward_ops = backward_ops,
+    TN_SAMPLES(samples)};
+
+tn_tensor *tn_logsumexp_run(tn_reduce_args a)
+{
+    return tn_apply_args(&tn_op_logsumexp, (&(args_t){a.dims, a.keepdim}), a.x);
+}
+
+#else /* ============================================================== a reducer over blocks of one real type */
+
+typedef struct {
+    double max; /* so far; -inf at first */
+    double sum; /* Σ exp(x - max), or Σ exp(x) if max is infinite */
+} TN_(lse_state);
+
+static void TN_(lse_join)(TN_(lse_state) * s, double max, double sum)
+{
+    if (max > s->max) {
+        const double m = s->max, total = s->sum;
+        s->max = max, s->sum = sum;
+        max = m, sum = total;
+    }
+    if (max == s->max || isinf(s->max)) s->sum += sum; /* of -inf alone: 0 */
+    else s->sum += sum * exp(max - s->max);
+}
+
+static void TN_(lse_init)(void *state, const void *args)
+{
+    (void)args;
+    *(TN_(lse_state) *)state = (TN_(lse_state)){-(double)INFINITY, 0};
+}
+static void TN_(lse_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+{
+    const TN_REAL *x = in;
+    TN_REAL        e[256], max = TN_(tn__highest)(n, x);
+    const TN_REAL  shift = isfinite(max) ? max : 0; /* NaN: gives NaN */
+    (void)at, (void)args;
+    tn_lanes s = {{0}};
+    for (int64_t done = 0; done < n;) { /* blocks have at most 256 elements, but the kernel need not rely on that */
+        const int64_t k = n - done < 256 ? n - done : 256;
+        for (int64_t i = 0; i < k; i++) e[i] = TN_M(exp)(x[done + i] - shift);
+        TN_(tn__add_lanes)(&s, k, e);
+        done += k;
+    }
+    TN_(lse_join)(state, (double)max, tn__lanes_total(s));
+}
+static void TN_(lse_merge)(void *state, const void *later, const void *args)
+{
+    const TN_(lse_state) *l = later;
+    (void)args;
+    TN_(lse_join)(state, l->max, l->sum);
+}
+static void TN_(lse_finish)(int64_t n, const void *state, void *const *out, const void *args)
+{
+    const TN_(lse_state) *s = state;
+    (void)n, (void)args;
+    *(TN_REAL *)out[0] = (TN_REAL)(log(s->sum) + (isfinite(s->max) ? s->max : 0));
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *y = in[1], *gy = in[2];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) gx[i] = y[i] == -(TN_REAL)INFINITY ? 0 : gy[i] * TN_M(exp)(x[i] - y[i]);
+}
+#endif

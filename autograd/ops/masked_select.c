@@ -1,0 +1,53 @@
+/* masked_select — the elements of x where the mask is true, in order, 1-d; x and mask broadcast
+ *
+ *   gx = gy's elements put back where they came from, 0 elsewhere (masked_spread) */
+#include "autograd/room.h"
+
+static bool infer(tn_ctx *c)
+{
+    const tn_tensor *x = c->in[0], *mask = c->in[1];
+    tn_shape         s;
+    if (mask->dtype != TN_BOOL)
+        return tn_infer_fail(c, TN_EDTYPE, "the mask must be bool, got %s; a comparison such as tn_gt(x, y) gives one",
+                             tn_dtype_name(mask->dtype));
+    if (!tn__broadcast("masked_select", x->l.shape, mask->l.shape, &s)) return false;
+    c->result[0] = (tn_result){x->dtype, {1, {tn__count(mask, s)}}};
+    return true;
+}
+static void forward(tn_ctx *c)
+{
+    tn_shape s;
+    tn__broadcast("masked_select", c->in[0]->l.shape, c->in[1]->l.shape, &s);
+    tn__compact(c->out[0], c->in[0], c->in[1], s);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_shape s;
+    tn__broadcast("masked_select", b->in_shape[0], b->in_shape[1], &s);
+    b->gx[0] = tn_apply_args(&tn_op_masked_spread, &s, b->gy[0], b->in[1]);
+}
+
+#define MASK(x) .kind = {x, TN_ARG_MASK}
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, MASK(TN_ARG_REAL)},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, MASK(TN_ARG_REAL)},
+    {.in = {{1, {4}}, {3, {2, 1, 4}}}, MASK(TN_ARG_REAL)},
+    {.in = {{0, {0}}, {1, {5}}}, MASK(TN_ARG_REAL)},
+    {.in = {{0, {0}}, {0, {0}}}, MASK(TN_ARG_REAL)},
+    {.in = {{2, {0, 3}}, {1, {3}}}, MASK(TN_ARG_REAL)},
+    {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN_ARG_INT)},
+    {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN_ARG_MASK)},
+    {.in = {{1, {3}}, {1, {3}}},
+     .status = TN_EDTYPE,
+     .fails = "masked_select: the mask must be bool, got f32; a comparison such as tn_gt(x, y) gives one"},
+    {.in = {{1, {3}}, {1, {4}}},
+     MASK(TN_ARG_REAL),
+     .status = TN_ESHAPE,
+     .fails = "masked_select: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+};
+
+const tn_op tn_op_masked_select = {TN_ROOM("masked_select"), .inputs = 2,        .saves = TN_SAVE_IN(1),
+                                   .infer = infer,           .forward = forward, .backward_ops = backward_ops,
+                                   TN_SAMPLES(samples)};
+
+tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask) { return tn_apply(&tn_op_masked_select, x, mask); }

@@ -1,0 +1,53 @@
+/* masked_spread — what masked_select took, put back: y, of the shape in args, has x's elements, in order, where the
+ * mask (which broadcasts to y) is true, and 0 elsewhere. Made for gradients; not in ops.h.
+ *
+ *   gx = masked_select(gy, mask) */
+#include "autograd/room.h"
+
+static tn_shape shape_of(const void *args) { return *(const tn_shape *)args; }
+
+static bool infer(tn_ctx *c)
+{
+    const tn_tensor *x = c->in[0], *mask = c->in[1];
+    const tn_shape   to = shape_of(c->args);
+    char             have[192], want[192];
+    if (mask->dtype != TN_BOOL)
+        return tn_infer_fail(c, TN_EDTYPE, "the mask must be bool, got %s", tn_dtype_name(mask->dtype));
+    if (!tn__shape_check("masked_spread", x->dtype, to)) return false;
+    if (!tn__broadcastable(mask->l.shape, to))
+        return tn_infer_fail(c, TN_ESHAPE, "a mask of shape %s does not broadcast to %s",
+                             tn_shape_text(mask->l.shape, have, sizeof have), tn_shape_text(to, want, sizeof want));
+    if (x->l.shape.n != 1 || x->l.shape.d[0] != tn__count(mask, to))
+        return tn_infer_fail(c, TN_ESHAPE, "the mask has %lld places for x, whose shape is %s",
+                             (long long)tn__count(mask, to), tn_shape_text(x->l.shape, have, sizeof have));
+    c->result[0] = (tn_result){x->dtype, to};
+    return true;
+}
+static void forward(tn_ctx *c) { tn__spread(c->out[0], c->in[0], c->in[1]); }
+static void backward_ops(tn_back *b) { b->gx[0] = tn_masked_select(b->gy[0], b->in[1]); }
+
+/* How many elements a random mask chooses is not known here: of no place at all it chooses none. What is between is
+ * tested by masked_select's gradients of gradients. */
+static const tn_sample samples[] = {
+    {.in = {{1, {0}}, {2, {0, 3}}}, .kind = {TN_ARG_REAL, TN_ARG_MASK}, .args = &(tn_shape){2, {0, 3}}},
+    {.in = {{1, {0}}, {1, {3}}}, .kind = {TN_ARG_REAL, TN_ARG_MASK}, .args = &(tn_shape){3, {2, 0, 3}}},
+    {.in = {{1, {0}}, {0, {0}}}, .kind = {TN_ARG_INT, TN_ARG_MASK}, .args = &(tn_shape){1, {0}}},
+    {.in = {{1, {3}}, {1, {3}}},
+     .args = &(tn_shape){1, {3}},
+     .status = TN_EDTYPE,
+     .fails = "masked_spread: the mask must be bool, got f32"},
+    {.in = {{1, {3}}, {1, {3}}},
+     .kind = {TN_ARG_REAL, TN_ARG_MASK},
+     .args = &(tn_shape){1, {4}},
+     .status = TN_ESHAPE,
+     .fails = "masked_spread: a mask of shape [3] does not broadcast to [4]"},
+    {.in = {{1, {5}}, {1, {1}}},
+     .kind = {TN_ARG_REAL, TN_ARG_MASK},
+     .args = &(tn_shape){2, {0, 4}},
+     .status = TN_ESHAPE,
+     .fails = "masked_spread: the mask has 0 places for x, whose shape is [5]"},
+};
+
+const tn_op tn_op_masked_spread = {TN_ROOM("masked_spread"),     .inputs = 2,        .args_size = sizeof(tn_shape),
+                                   .saves = TN_SAVE_IN(1),       .infer = infer,     .forward = forward,
+                                   .backward_ops = backward_ops, TN_SAMPLES(samples)};

@@ -1,0 +1,109 @@
+/* matmul — y = a b, matrix by matrix: [..., m, k] x [..., k, n] → [..., m, n], leading dims broadcast
+ *
+ *   ga = gy bᵀ,  gb = aᵀ gy
+ *
+ * A 1-d a is one row and a 1-d b one column; the dim of size 1 that this makes is not in the result. Where one matrix b
+ * meets many a, their rows count as those of one tall matrix, so that gb is one product and no sum over a batch. */
+#include "autograd/room.h"
+
+bool tn__infer_matmul(tn_ctx *c)
+{
+    const tn_tensor *ta = c->in[0], *tb = c->in[1];
+    const tn_shape   a = ta->l.shape, b = tb->l.shape;
+    char             as[300], bs[300];
+    if (!tn__need_real(c, 0) || !tn__need_real(c, 1)) return false;
+    if (ta->dtype != tb->dtype)
+        return tn_infer_fail(c, TN_EDTYPE, "number types differ: %s and %s", tn_dtype_name(ta->dtype),
+                             tn_dtype_name(tb->dtype));
+    tn__named(ta, as, sizeof as), tn__named(tb, bs, sizeof bs);
+    if (!a.n || !b.n)
+        return tn_infer_fail(c, TN_ESHAPE, "needs at least one dim on each side, got %s by %s; tn_mul multiplies by a number",
+                             as, bs);
+    const int     la = a.n > 2 ? a.n - 2 : 0, lb = b.n > 2 ? b.n - 2 : 0; /* leading dims */
+    const int64_t ka = a.d[a.n - 1], kb = b.d[b.n > 1 ? b.n - 2 : 0];
+    if (ka != kb)
+        return tn_infer_fail(c, TN_ESHAPE, "inner sizes differ: %s by %s: %lld and %lld", as, bs, (long long)ka, (long long)kb);
+    tn_shape y = {.n = la > lb ? la : lb};
+    for (int i = 1; i <= y.n; i++) {
+        const int64_t da = i <= la ? a.d[la - i] : 1, db = i <= lb ? b.d[lb - i] : 1;
+        if (da != db && da != 1 && db != 1)
+            return tn_infer_fail(c, TN_ESHAPE, "leading dims do not broadcast: %s by %s: %lld and %lld", as, bs,
+                                 (long long)da, (long long)db);
+        y.d[y.n - i] = da == 1 ? db : da;
+    }
+    if (a.n > 1) y.d[y.n++] = a.d[a.n - 2];
+    if (b.n > 1) y.d[y.n++] = b.d[b.n - 1];
+    c->result[0] = (tn_result){ta->dtype, y};
+    return true;
+}
+
+static void forward(tn_ctx *c)
+{
+    tn_layout a = c->in[0]->l, b = c->in[1]->l, y = c->out[0]->l;
+    const bool row = a.shape.n == 1, column = b.shape.n == 1;
+    if (column) b = tn__layout_insert(b, 1), y = tn__layout_insert(y, y.shape.n);
+    if (row) a = tn__layout_insert(a, 0), y = tn__layout_insert(y, y.shape.n - 1);
+    const tn_tensor ga = tn__glance(c->in[0], &a), gb = tn__glance(c->in[1], &b);
+    tn_tensor       gy = tn__glance(c->out[0], &y);
+    tn_gemm(1, &ga, &gb, 0, &gy);
+}
+
+static unsigned saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
+/* [..., m, k] → [all rows, k] */
+static tn_tensor *rows(tn_tensor *x)
+{
+    if (!x || x->l.shape.n < 3) return x;
+    const int64_t k = x->l.shape.d[x->l.shape.n - 1], m = x->l.shape.d[x->l.shape.n - 2];
+    tn_shape      lead = x->l.shape;
+    lead.n -= 2;
+    return tn_reshape(x, TN_SHAPE(tn_shape_numel(lead) * m, k));
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *gy = b->gy[0], *x = b->in[0], *w = b->in[1];
+    const bool row = b->in_shape[0].n == 1, column = b->in_shape[1].n == 1;
+    if (column) gy = tn_unsqueeze(gy, -1);
+    if (row) gy = tn_unsqueeze(gy, -2);                                                  /* [..., m, n] */
+    if (b->need[0]) b->gx[0] = tn_matmul(gy, tn_transpose(column ? tn_unsqueeze(w, 1) : w, -1, -2)); /* [..., m, k] */
+    if (b->need[1]) {
+        if (row) x = tn_unsqueeze(x, 0);
+        if (b->in_shape[1].n <= 2 && b->in_shape[0].n > 2) x = rows(x), gy = rows(gy);
+        b->gx[1] = tn_matmul(tn_transpose(x, -1, -2), gy);                               /* [..., k, n] */
+        if (column) b->gx[1] = tn_squeeze(b->gx[1], -1);
+    }
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {4, 2}}}},
+    {.in = {{3, {2, 3, 4}}, {2, {4, 3}}}},
+    {.in = {{2, {3, 4}}, {3, {2, 4, 2}}}},
+    {.in = {{4, {2, 1, 3, 2}}, {3, {3, 2, 2}}}},
+    {.in = {{1, {4}}, {1, {4}}}},
+    {.in = {{1, {4}}, {3, {2, 4, 3}}}},
+    {.in = {{3, {2, 3, 4}}, {1, {4}}}},
+    {.in = {{2, {2, 4}}, {1, {4}}}},
+    {.in = {{2, {1, 1}}, {2, {1, 5}}}},
+    {.in = {{2, {2, 0}}, {2, {0, 3}}}}, /* nothing to sum: zeros */
+    {.in = {{3, {0, 2, 3}}, {2, {3, 2}}}},
+    {.in = {{3, {2, 0, 3}}, {3, {2, 3, 2}}}},
+    {.in = {{2, {2, 3}}, {2, {4, 5}}}, .status = TN_ESHAPE,
+     .fails = "matmul: inner sizes differ: [2, 3] by [4, 5]: 3 and 4"},
+    {.in = {{2, {2, 3}}, {1, {2}}}, .status = TN_ESHAPE, .fails = "matmul: inner sizes differ: [2, 3] by [2]: 3 and 2"},
+    {.in = {{3, {2, 3, 4}}, {3, {3, 4, 2}}}, .status = TN_ESHAPE,
+     .fails = "matmul: leading dims do not broadcast: [2, 3, 4] by [3, 4, 2]: 2 and 3"},
+    {.in = {{0, {0}}, {2, {2, 3}}}, .status = TN_ESHAPE,
+     .fails = "matmul: needs at least one dim on each side, got [] by [2, 3]; tn_mul multiplies by a number"},
+    {.in = {{2, {2, 3}}, {2, {3, 2}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .status = TN_EDTYPE,
+     .fails = "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+    {.in = {{2, {2, 3}}, {2, {3, 2}}}, .kind = {TN_ARG_REAL, TN_ARG_INT}, .status = TN_EDTYPE,
+     .fails = "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_matmul = {TN_ROOM("matmul"), .inputs = 2, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                            .saves_for = saves_for, .infer = tn__infer_matmul, .forward = forward, .backward_ops = backward_ops,
+                            TN_SAMPLES(samples)};
+
+tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_matmul, a, b, false); }

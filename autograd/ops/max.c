@@ -1,0 +1,147 @@
+/* max, min, argmax, argmin — the largest or the smallest along a dim, and where it is: the first of equals; NaN wins
+ *
+ *   max, min:  gx = gy at the place that was chosen, else 0 */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    int  dim; /* argmax, argmin: also TN_ALL */
+    bool keepdim;
+} args_t;
+typedef struct {
+    bool least, only_where;
+} kernel_args;
+#define TN_TEMPLATE "autograd/ops/max.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool    only_where(const tn_op *op) { return op == &tn_op_argmax || op == &tn_op_argmin; }
+static tn_dims chosen(const tn_op *op, int dim)
+{
+    return only_where(op) && dim == TN_ALL ? (tn_dims){.n = 0} : TN_DIMS(dim);
+}
+
+static bool infer(tn_ctx *c)
+{
+    const tn_dims dims = chosen(c->op, TN_ARG(c, dim));
+    if (!tn__need_elements(c, dims)) return false;
+    if (only_where(c->op)) return tn__infer_reduced(c, 0, dims, TN_ARG(c, keepdim), TN_I64);
+    return tn__infer_reduced(c, 0, dims, TN_ARG(c, keepdim), c->in[0]->dtype) &&
+           tn__infer_reduced(c, 1, dims, TN_ARG(c, keepdim), TN_I64);
+}
+static void forward(tn_ctx *c)
+{
+    static const tn_reducer f32 = TN_REDUCER_PARTS(first, f32), f64 = TN_REDUCER_PARTS(first, f64),
+                            i64 = TN_REDUCER_PARTS(first, i64);
+    const kernel_args k = {c->op == &tn_op_min || c->op == &tn_op_argmin, only_where(c->op)};
+    const tn_list     y = k.only_where ? TN_LIST(c->out[0]) : TN_LIST(c->out[0], c->out[1]);
+    tn_reduce((tn_reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], chosen(c->op, TN_ARG(c, dim))), y, c->in[0], &k);
+}
+static void backward_ops(tn_back *b)
+{
+    const tn_dims  dims = TN_DIMS(TN_ARG(b, dim));
+    const tn_shape x = b->in_shape[0];
+    if (!b->gy[0]) return;
+    tn_tensor *index = tn__unreduced(b->out[1], x, dims, TN_ARG(b, keepdim));
+    tn_tensor *gy = tn__unreduced(b->gy[0], x, dims, TN_ARG(b, keepdim));
+    b->gx[0] = tn_scatter_add(tn_zeros_of(b->in_dtype[0], x), TN_ARG(b, dim), index, gy);
+}
+
+#define COMMON(name)                                                                                         \
+    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){1, false}},                           \
+        {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){-2, true}},                    \
+        {.in = {{2, {3, 1}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){-1, false}},                      \
+        {.in = {{0, {0}}}, .args = &(args_t){0, false}}, {.in = {{2, {0, 3}}}, .args = &(args_t){1, false}}, \
+        {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}, .low = {-3}, .high = {3}, .args = &(args_t){0, false}},  \
+        {.in = {{2, {3, 4}}}, .kind = {TN_ARG_MASK}, .args = &(args_t){1, false}},                           \
+        {.in = {{2, {3, 0}}},                                                                                \
+         .args = &(args_t){1, false},                                                                        \
+         .status = TN_ESHAPE,                                                                                \
+         .fails = name ": dim 1 of [3, 0] is empty: there is nothing to choose from"},                       \
+    {                                                                                                        \
+        .in = {{2, {3, 4}}}, .args = &(args_t){2, false}, .status = TN_EINDEX,                               \
+        .fails = name ": dim 2 is out of range for a 2-d tensor"                                             \
+    }
+#define FLAT(name)                                                                         \
+    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){TN_ALL, false}},    \
+        {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){TN_ALL, true}}, \
+    {                                                                                      \
+        .in = {{2, {0, 3}}}, .args = &(args_t){TN_ALL, false}, .status = TN_ESHAPE,        \
+        .fails = name ": dim 0 of [0, 3] is empty: there is nothing to choose from"        \
+    }
+static const tn_sample max_samples[] = {COMMON("max")};
+static const tn_sample min_samples[] = {COMMON("min")};
+static const tn_sample argmax_samples[] = {COMMON("argmax"), FLAT("argmax")};
+static const tn_sample argmin_samples[] = {COMMON("argmin"), FLAT("argmin")};
+
+#define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward
+const tn_op tn_op_max = {ROOM("max"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops,
+                         TN_SAMPLES(max_samples)};
+const tn_op tn_op_min = {ROOM("min"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops,
+                         TN_SAMPLES(min_samples)};
+const tn_op tn_op_argmax = {ROOM("argmax"), TN_SAMPLES(argmax_samples)};
+const tn_op tn_op_argmin = {ROOM("argmin"), TN_SAMPLES(argmin_samples)};
+
+static tn_pair call(const tn_op *op, tn_tensor *x, int dim, bool keepdim)
+{
+    tn_tensor *out[2];
+    tn_op_call(op, 1, &x, 2, out, &(args_t){dim, keepdim});
+    return (tn_pair){out[0], out[1]};
+}
+tn_pair    tn_max(tn_tensor *x, int dim, bool keepdim) { return call(&tn_op_max, x, dim, keepdim); }
+tn_pair    tn_min(tn_tensor *x, int dim, bool keepdim) { return call(&tn_op_min, x, dim, keepdim); }
+tn_tensor *tn_argmax(tn_tensor *x, int dim, bool keepdim)
+{
+    return tn_apply_args(&tn_op_argmax, (&(args_t){dim, keepdim}), x);
+}
+tn_tensor *tn_argmin(tn_tensor *x, int dim, bool keepdim)
+{
+    return tn_apply_args(&tn_op_argmin, (&(args_t){dim, keepdim}), x);
+}
+
+#else /* ============================================================ a reducer over blocks of one number type */
+
+typedef struct {
+    TN_REAL best;
+    int64_t where; /* -1 before the first */
+} TN_(first_state);
+
+/* Does `best`, which comes later, take s's place? Not if it is equal, or if s is NaN. */
+static bool TN_(beats)(const TN_(first_state) * s, TN_REAL best, bool least)
+{
+    if (s->where < 0) return true;
+    if (TN_(tn__isnan)(s->best)) return false;
+    return TN_(tn__isnan)(best) || (least ? best < s->best : best > s->best);
+}
+
+static void TN_(first_init)(void *state, const void *args)
+{
+    (void)args;
+    *(TN_(first_state) *)state = (TN_(first_state)){0, -1};
+}
+static void TN_(first_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+{
+    const TN_REAL *x = in;
+    const bool     least = ((const kernel_args *)args)->least;
+    TN_(first_state) *s = state;
+    const TN_REAL best = least ? TN_(tn__lowest)(n, x) : TN_(tn__highest)(n, x);
+    int64_t       i = 0;
+    if (n == 0 || !TN_(beats)(s, best, least)) return;
+    while (TN_(tn__isnan)(best) ? !TN_(tn__isnan)(x[i]) : x[i] != best) i++;
+    s->best = best, s->where = at + i;
+}
+static void TN_(first_merge)(void *state, const void *later, const void *args)
+{
+    const TN_(first_state) *l = later;
+    if (l->where >= 0 && TN_(beats)(state, l->best, ((const kernel_args *)args)->least))
+        *(TN_(first_state) *)state = *l;
+}
+static void TN_(first_finish)(int64_t n, const void *state, void *const *out, const void *args)
+{
+    const TN_(first_state) *s = state;
+    const bool only_where = ((const kernel_args *)args)->only_where;
+    (void)n;
+    *(int64_t *)out[only_where ? 0 : 1] = s->where;
+    if (!only_where) *(TN_REAL *)out[0] = s->best;
+}
+#endif

@@ -1,0 +1,83 @@
+/* mean — over all dims, or those named; of nothing: NaN
+ *
+ *   gx = gy / n, repeated over the dims that went
+ *
+ * The sum is kept in f64, in the lanes of core/lanes.h, and divided before it is rounded. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    tn_dims dims;
+    bool    keepdim;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/mean.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    return tn__need_real(c, 0) && tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), c->in[0]->dtype);
+}
+static void forward(tn_ctx *c)
+{
+    static const tn_reducer f32 = TN_REDUCER_PARTS(mean, f32), f64 = TN_REDUCER_PARTS(mean, f64);
+    tn_reduce((tn_reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
+              NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *g = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    g = tn_div_scalar(g, (double)tn__count_of(b->in_shape[0], TN_ARG(b, dims)));
+    b->gx[0] = tn_expand(g, b->in_shape[0]);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
+    {.in = {{3, {2, 1, 4}}}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{1, {2}}, false},
+     .status = TN_EINDEX,
+     .fails = "mean: dim 2 is out of range for a 2-d tensor"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){{0, {0}}, false},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "mean: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_mean = {TN_ROOM("mean"),    .inputs = 1,        .args_size = sizeof(args_t),
+                          .infer = infer,     .forward = forward, .backward_ops = backward_ops,
+                          TN_SAMPLES(samples)};
+
+tn_tensor *tn_mean_run(tn_reduce_args a) { return tn_apply_args(&tn_op_mean, (&(args_t){a.dims, a.keepdim}), a.x); }
+
+#else /* ============================================================== a reducer over blocks of one real type */
+
+typedef tn_lanes TN_(mean_state);
+
+static void TN_(mean_init)(void *state, const void *args)
+{
+    (void)args;
+    *(tn_lanes *)state = (tn_lanes){{0}};
+}
+static void TN_(mean_step)(int64_t n, int64_t at, void *state, const void *x, const void *args)
+{
+    (void)at, (void)args;
+    TN_(tn__add_lanes)(state, n, x);
+}
+static void TN_(mean_merge)(void *state, const void *later, const void *args)
+{
+    tn_lanes       *s = state;
+    const tn_lanes *l = later;
+    (void)args;
+    for (int k = 0; k < TN_LANES; k++) s->lane[k] += l->lane[k];
+}
+static void TN_(mean_finish)(int64_t n, const void *state, void *const *out, const void *args)
+{
+    (void)args;
+    *(TN_REAL *)out[0] = (TN_REAL)(tn__lanes_total(*(const tn_lanes *)state) / (double)n);
+}
+#endif

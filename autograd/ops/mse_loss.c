@@ -1,0 +1,64 @@
+/* mse_loss — (a - b)² of each pair, then the mean or the sum
+ *
+ *   ga = gy · 2 (a - b),  gb = -ga */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/losses.h"
+#define TN_TEMPLATE "autograd/ops/mse_loss.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void backward(tn_back *b)
+{
+    tn_tensor *g = tn_empty_like(b->gy[0]);
+    if (g) tn_map(TN_REALS(bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), NULL);
+    if (b->need[0]) b->gx[0] = g;
+    if (b->need[1]) b->gx[1] = tn_neg(g);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *g = tn_mul(b->gy[0], tn_mul_scalar(tn_sub(b->in[0], b->in[1]), 2));
+    if (b->need[0]) b->gx[0] = g;
+    if (b->need[1]) b->gx[1] = tn_neg(g);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}},
+    {.in = {{3, {2, 3, 4}}, {1, {4}}}},
+    {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}},
+    {.in = {{0, {0}}, {0, {0}}}},
+    {.in = {{2, {0, 3}}, {2, {0, 3}}}},
+    {.in = {{1, {3}}, {1, {4}}},
+     .status = TN_ESHAPE,
+     .fails = "mse_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+};
+
+const tn_op tn_op_mse_loss = {
+    TN_ROOM("mse_loss"), .inputs = 2,          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .infer = infer,
+    .forward = forward,  .backward = backward, .backward_ops = backward_ops,           TN_SAMPLES(samples)};
+
+tn_tensor *tn_mse_loss_run(tn_loss_args a)
+{
+    if (!tn__loss_options("mse_loss", &a, 0)) return NULL;
+    const tn_scope s = tn_scope_begin();
+    return tn_scope_return(s, tn__loss_reduced(tn__binary(&tn_op_mse_loss, a.input, a.target, true), a.reduction));
+}
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) y[i] = (a[i] - b[i]) * (a[i] - b[i]);
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1], *gy = in[2];
+    TN_REAL       *g = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) g[i] = gy[i] * (2 * (a[i] - b[i]));
+}
+#endif

@@ -1,0 +1,58 @@
+/* mul — y = a · b
+ *
+ *   ga = gy · b,  gb = gy · a        (each saved only if the other's gradient is wanted) */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/mul.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+
+static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
+static void     backward_ops(tn_back *b)
+{
+    if (b->need[0]) b->gx[0] = tn_mul(b->gy[0], b->in[1]);
+    if (b->need[1]) b->gx[1] = tn_mul(b->gy[0], b->in[0]);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}},
+    {.in = {{3, {2, 3, 4}}, {1, {4}}}},
+    {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}},
+    {.in = {{0, {0}}, {2, {2, 2}}}},
+    {.in = {{2, {0, 3}}, {2, {1, 3}}}},
+    {.in = {{2, {2, 3}}, {1, {3}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {-9, -9}, .high = {9, 9}},
+    {.in = {{1, {5}}, {1, {5}}}, .kind = {TN_ARG_MASK, TN_ARG_MASK}}, /* and */
+    {.in = {{1, {3}}, {1, {4}}},
+     .status = TN_ESHAPE,
+     .fails = "mul: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+};
+
+const tn_op tn_op_mul = {TN_ROOM("mul"),
+                         .inputs = 2,
+                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                         .saves_for = saves_for,
+                         .infer = tn__infer_binary,
+                         .forward = forward,
+                         .backward_ops = backward_ops,
+                         .inplace = true,
+                         TN_SAMPLES(samples)};
+
+tn_tensor *tn_mul(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_mul, a, b, false); }
+tn_tensor *tn_mul_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_mul, a, b, false); }
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1];
+    TN_REAL       *y = out[0];
+    (void)args;
+#if TN_IS_REAL
+    for (int64_t i = 0; i < n; i++) y[i] = a[i] * b[i];
+#else
+    for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)((uint64_t)a[i] * (uint64_t)b[i]); /* wraps, as integers do */
+#endif
+}
+#endif

@@ -1,0 +1,184 @@
+/* nll_loss — the loss of a class t, given log-probabilities x: -w_t x_t
+ *
+ *   gx_c = -s w_t at c = t, else 0        s: gy, for the mean by the sum of the w_t
+ *
+ * Where no target counts, the loss is 0 and so is the gradient. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/losses.h"
+typedef tn_class_args args_t;
+typedef struct {
+    const args_t *a;
+    int64_t       classes;
+} kernel_args;
+#define TN_TEMPLATE "autograd/ops/nll_loss.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    if (TN_ARG(c, smoothing) != 0)
+        return tn_infer_fail(c, TN_EINVAL, "has no label smoothing; cross_entropy, on logits, has");
+    if (!tn__infer_classes(c, false)) return false;
+    c->result[1] = (tn_result){tn__wide(c->in[0]->dtype), {.n = 0}};
+    c->result[2] = (tn_result){TN_I64, {.n = 0}};
+    return true;
+}
+static void forward(tn_ctx *c)
+{
+    const tn_tensor *w = c->in[TN_CLASS_WEIGHT];
+    const args_t    *a = c->args;
+    const tn_shape   x = c->in[0]->l.shape;
+    tn_tensor        target = tn__class_column(c->in[TN_CLASS_TARGET], x, a->dim), weight, loss;
+    tn_class_sums    sums;
+    if (w) weight = tn__class_weights(w, x, a->dim);
+    if (a->reduction == TN_NONE) loss = tn__class_column(c->out[0], x, a->dim);
+    tn_rows_sums(TN_REALS(fwd), a->dim, TN_LIST(a->reduction == TN_NONE ? &loss : NULL), TN_LIST(tn__class_sums(&sums)),
+                 TN_LIST(c->in[0], &target, w ? &weight : NULL), a);
+    if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[1], c->out[2]);
+}
+
+/* The gradient; without gy, what gy is multiplied with. */
+static tn_tensor *slope(const tn_back *b, const tn_tensor *gy)
+{
+    const tn_tensor  *w = b->in[TN_CLASS_WEIGHT];
+    const args_t     *a = b->args;
+    const tn_shape    x = b->in_shape[0];
+    const kernel_args k = {a, x.d[a->dim < 0 ? a->dim + x.n : a->dim]};
+    tn_tensor        *y = tn_empty_of(b->in_dtype[0], x), weight, rows;
+    tn_tensor         target = tn__class_column(b->in[TN_CLASS_TARGET], x, a->dim);
+    if (w) weight = tn__class_weights(w, x, a->dim);
+    if (gy) rows = tn__class_column(gy, x, a->dim);
+    if (y)
+        tn_rows(TN_REALS(bwd), a->dim, TN_LIST(y), TN_LIST(&target, w ? &weight : NULL, b->out[1], gy ? &rows : NULL),
+                &k);
+    return y;
+}
+static void backward(tn_back *b)
+{
+    if (b->gy[0] && b->need[0]) b->gx[0] = slope(b, b->gy[0]);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *gy = b->gy[0];
+    if (!gy || !b->need[0]) return;
+    if (TN_ARG(b, reduction) == TN_NONE)
+        gy = tn_unsqueeze(gy, TN_ARG(b, dim) < 0 ? TN_ARG(b, dim) + b->in_shape[0].n : TN_ARG(b, dim));
+    b->gx[0] = tn_mul(gy, slope(b, NULL));
+}
+
+#define ARGS(...) \
+    .args = &(args_t) { __VA_ARGS__ }
+static const tn_sample samples[] = {
+    {.in = {{2, {4, 5}}, {1, {4}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 5},
+     .low = {-2},
+     ARGS(-100, 0, TN_MEAN, -1)},
+    {.in = {{2, {4, 5}}, {1, {4}}, {1, {5}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
+     .high = {2, 5, 2},
+     .low = {-2, 0, 0.1},
+     ARGS(2, 0, TN_MEAN, -1)},
+    {.in = {{3, {2, 3, 4}}, {2, {2, 4}}, {1, {3}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
+     .high = {2, 3, 2},
+     .low = {-2, 0, 0.1},
+     ARGS(1, 0, TN_NONE, 1)},
+    {.in = {{3, {2, 3, 4}}, {2, {2, 3}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 4},
+     .low = {-2},
+     ARGS(-100, 0, TN_SUM, -1)},
+    {.in = {{1, {4}}, {0, {0}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 4},
+     .low = {-2},
+     ARGS(-100, 0, TN_MEAN, -1)},
+    {.in = {{2, {3, 1}}, {1, {3}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 1},
+     .low = {-2},
+     ARGS(-100, 0, TN_SUM, 1)},
+    {.in = {{2, {3, 4}}, {1, {3}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, -7},
+     .low = {-2, -8},
+     ARGS(-8, 0, TN_MEAN, -1)}, /* all ignored */
+    {.in = {{2, {0, 4}}, {1, {0}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 4},
+     .low = {-2},
+     ARGS(-100, 0, TN_NONE, -1)},
+    {.in = {{3, {1, 3, 2}}, {2, {1, 2}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 4},
+     .low = {-2, 3},
+     ARGS(-1, 0, TN_MEAN, 1),
+     .status = TN_EINDEX,
+     .fails = "nll_loss: target 3 at [0, 0] is outside 0…2 and is not ignore_index -1"},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}},
+     .kind = {0, TN_ARG_REAL, TN_ARG_ABSENT},
+     ARGS(-100, 0, TN_MEAN, -1),
+     .status = TN_EDTYPE,
+     .fails = "nll_loss: the target must be i64 or i32, the number of a class; got f32"},
+    {.in = {{2, {2, 3}}, {1, {2}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 3},
+     .low = {-2},
+     ARGS(-100, 0.1, TN_MEAN, -1),
+     .status = TN_EINVAL,
+     .fails = "nll_loss: has no label smoothing; cross_entropy, on logits, has"},
+    {.in = {{2, {2, 3}}, {1, {2}}},
+     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .high = {2, 3},
+     .low = {-2},
+     ARGS(-100, 0, TN_MEAN, 2),
+     .status = TN_EINDEX,
+     .fails = "nll_loss: dim 2 is out of range for a 2-d tensor"},
+};
+
+const tn_op tn_op_nll_loss = {TN_ROOM("nll_loss"),
+                              .inputs = TN_CLASS_INPUTS,
+                              .outputs = 3,
+                              .optional = 1u << TN_CLASS_WEIGHT,
+                              .saves = TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1),
+                              .args_size = sizeof(args_t),
+                              .infer = infer,
+                              .forward = forward,
+                              .backward = backward,
+                              .backward_ops = backward_ops,
+                              TN_SAMPLES(samples)};
+
+tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a)
+{
+    return tn__class_loss(&tn_op_nll_loss, (tn_class_args){.smoothing = a.label_smoothing}, a, 3);
+}
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *w = in[2];
+    const int64_t  t = *(const int64_t *)in[1];
+    TN_REAL       *loss = out[0];
+    double        *sums = out[1];
+    (void)n;
+    if (loss) *loss = 0;
+    if (t == ((const args_t *)args)->ignore) return;
+    const double weight = w ? (double)w[t] : 1, l = -weight * (double)x[t];
+    if (loss) *loss = (TN_REAL)l;
+    sums[0] += l, sums[1] += weight, sums[2] += 1;
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const int64_t      t = *(const int64_t *)in[0];
+    const TN_REAL     *w = in[1], *divisor = in[2], *gy = in[3];
+    const kernel_args *k = args;
+    TN_REAL           *gx = out[0];
+    (void)n; /* the target's length */
+    for (int64_t c = 0; c < k->classes; c++) gx[c] = 0;
+    if (t == k->a->ignore) return;
+    gx[t] = -(w ? w[t] : 1) * (gy ? *gy : 1);
+    if (k->a->reduction == TN_MEAN && *divisor != 0) gx[t] /= *divisor;
+}
+#endif

@@ -1,0 +1,177 @@
+/* norm — (Σ |x|ᵖ)^(1/p) over all dims, or those named; p = inf: the largest |x|; -inf: the smallest; 0: how many are
+ * not 0
+ *
+ *   gx = gy · sign(x) · (|x| / y)^(p-1)        0 where x or y is 0; p = 0: 0; p = ±inf: shared by equal |x|, as amax does
+ *
+ * Sums are kept in f64, so that an f32 norm does not overflow half-way. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    tn_dims dims;
+    bool    keepdim;
+    double  p;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/norm.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    const double p = TN_ARG(c, p);
+    if (!tn__need_real(c, 0)) return false;
+    if (isnan(p)) return tn_infer_fail(c, TN_EINVAL, "p is NaN");
+    if (p < 0 && !tn__need_elements(c, TN_ARG(c, dims))) return false;
+    return tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), c->in[0]->dtype);
+}
+static void forward(tn_ctx *c)
+{
+    static const tn_reducer f32 = TN_REDUCER_PARTS(norm, f32), f64 = TN_REDUCER_PARTS(norm, f64);
+    tn_reduce((tn_reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
+              &TN_ARG(c, p));
+}
+static void backward(tn_back *b)
+{
+    if (TN_ARG(b, p) == 0) return;
+    tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    if ((b->gx[0] = tn_empty_like(b->in[0])) && y && gy)
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), &TN_ARG(b, p));
+}
+static void backward_ops(tn_back *b)
+{
+    const double p = TN_ARG(b, p);
+    tn_tensor   *x = b->in[0], *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    if (p == 0) return;
+    if (p == 1) {
+        b->gx[0] = tn_mul(gy, tn_sign(x));
+        return;
+    }
+    tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor *none = tn_eq(y, tn_scalar(0)), *safe = tn_masked_fill(y, none, 1);
+    if (p == 2) {
+        b->gx[0] = tn_mul(tn_masked_fill(tn_div(gy, safe), none, 0), x);
+        return;
+    }
+    tn_tensor *zero = tn_eq(x, tn_scalar(0)), *size = tn_masked_fill(tn_abs(x), zero, 1); /* 0 has no power below 0 */
+    tn_tensor *share = tn_pow_scalar(tn_div(size, safe), p - 1);
+    b->gx[0] = tn_mul(tn_masked_fill(tn_mul(gy, share), zero, 0), tn_sign(x));
+}
+
+/* p = ±inf: made of ops. */
+static void compose(tn_ctx *c)
+{
+    const tn_reduce_args a = {.x = tn_abs(c->in[0]), .dims = TN_ARG(c, dims), .keepdim = TN_ARG(c, keepdim)};
+    c->out[0] = TN_ARG(c, p) > 0 ? tn_amax_run(a) : tn_amin_run(a);
+}
+static bool infer_inf(tn_ctx *c)
+{
+    return tn__need_real(c, 0) && tn__need_elements(c, TN_ARG(c, dims)) &&
+           tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), c->in[0]->dtype);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false, 2}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false, 1}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true, 3}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{1, {0}}, false, 0.5}, .low = {0.1}, .high = {2}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{1, {0}}, false, -1.5}, .low = {-2}, .high = {-0.1}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{1, {0}}, false, 0}, .low = {0.1}, .high = {2}},
+    {.in = {{2, {3, 1}}}, .args = &(args_t){{1, {1}}, true, 2}},
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false, 2}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {0}}, false, 2}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true, -1}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{1, {2}}, false, 2},
+     .status = TN_EINDEX,
+     .fails = "norm: dim 2 is out of range for a 2-d tensor"},
+    {.in = {{1, {2}}}, .args = &(args_t){{0, {0}}, false, (double)NAN}, .status = TN_EINVAL, .fails = "norm: p is NaN"},
+    {.in = {{2, {0, 3}}},
+     .args = &(args_t){{1, {0}}, false, -1},
+     .status = TN_ESHAPE,
+     .fails = "norm: dim 0 of [0, 3] is empty: there is nothing to choose from"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){{0, {0}}, false, 2},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+static const tn_sample inf_samples[] = {
+    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false, (double)INFINITY}},
+    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {1}}, true, (double)INFINITY}},
+    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, false, -(double)INFINITY}},
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false, (double)INFINITY}},
+    {.in = {{2, {0, 3}}},
+     .args = &(args_t){{1, {0}}, false, (double)INFINITY},
+     .status = TN_ESHAPE,
+     .fails = "norm: dim 0 of [0, 3] is empty: there is nothing to choose from"},
+};
+
+#define ROOM TN_ROOM("norm"), .inputs = 1, .args_size = sizeof(args_t)
+const tn_op tn_op_norm = {ROOM,
+                          .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
+                          .infer = infer,
+                          .forward = forward,
+                          .backward = backward,
+                          .backward_ops = backward_ops,
+                          TN_SAMPLES(samples)};
+const tn_op tn_op_norm_inf = {ROOM, .infer = infer_inf, .compose = compose, TN_SAMPLES(inf_samples)};
+
+tn_tensor *tn_norm_run(tn_reduce_args a)
+{
+    const double p = a.p == 0 ? 2 : a.p == (double)TN_ZERO ? 0 : a.p;
+    return tn_apply_args(isinf(p) ? &tn_op_norm_inf : &tn_op_norm, (&(args_t){a.dims, a.keepdim, p}), a.x);
+}
+
+#else /* ============================================================== a reducer over blocks of one real type */
+
+typedef tn_lanes TN_(norm_state);
+
+static void TN_(norm_init)(void *state, const void *args)
+{
+    (void)args;
+    *(tn_lanes *)state = (tn_lanes){{0}};
+}
+static void TN_(norm_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+{
+    const TN_REAL *x = in;
+    const double   p = *(const double *)args;
+    tn_lanes      *s = state;
+    (void)at;
+    if (p == 2) TN_(tn__dot_lanes)(s, n, x, x);
+    else if (p == 1)
+        for (int64_t i = 0; i < n; i++) s->lane[i % TN_LANES] += fabs((double)x[i]);
+    else if (p == 0)
+        for (int64_t i = 0; i < n; i++) s->lane[i % TN_LANES] += x[i] != 0;
+    else
+        for (int64_t i = 0; i < n; i++) s->lane[i % TN_LANES] += pow(fabs((double)x[i]), p);
+}
+static void TN_(norm_merge)(void *state, const void *later, const void *args)
+{
+    tn_lanes       *s = state;
+    const tn_lanes *l = later;
+    (void)args;
+    for (int k = 0; k < TN_LANES; k++) s->lane[k] += l->lane[k];
+}
+static void TN_(norm_finish)(int64_t n, const void *state, void *const *out, const void *args)
+{
+    const double p = *(const double *)args, sum = tn__lanes_total(*(const tn_lanes *)state);
+    (void)n;
+    *(TN_REAL *)out[0] = (TN_REAL)(p == 2 ? sqrt(sum) : p == 0 || p == 1 ? sum : pow(sum, 1 / p));
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *y = in[1], *gy = in[2];
+    TN_REAL       *gx = out[0];
+    const double   p = *(const double *)args;
+    if (p == 2)
+        for (int64_t i = 0; i < n; i++) gx[i] = y[i] == 0 ? 0 : gy[i] * (x[i] / y[i]);
+    else if (p == 1)
+        for (int64_t i = 0; i < n; i++) gx[i] = x[i] > 0 ? gy[i] : x[i] < 0 ? -gy[i] : 0 * x[i];
+    else
+        for (int64_t i = 0; i < n; i++) {
+            const TN_REAL share = TN_M(pow)(TN_M(fabs)(x[i]) / y[i], (TN_REAL)(p - 1));
+            gx[i] = x[i] == 0 || y[i] == 0 ? 0 : x[i] > 0 ? gy[i] * share : -gy[i] * share;
+        }
+}
+#endif

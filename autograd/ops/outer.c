@@ -1,0 +1,28 @@
+/* outer — y_ij = a_i · b_j, of two vectors: a column times a row */
+#include "autograd/room.h"
+
+static bool infer(tn_ctx *c)
+{
+    const tn_tensor *a = c->in[0], *b = c->in[1];
+    char             as[300], bs[300];
+    if (a->l.shape.n != 1 || b->l.shape.n != 1)
+        return tn_infer_fail(c, TN_ESHAPE, "takes two 1-d tensors, got %s and %s", tn__named(a, as, sizeof as),
+                             tn__named(b, bs, sizeof bs));
+    c->result[0] = (tn_result){tn__promote(a, b), TN_SHAPE(a->l.shape.d[0], b->l.shape.d[0])};
+    return true;
+}
+static void compose(tn_ctx *c) { c->out[0] = tn_mul(tn_unsqueeze(c->in[0], 1), c->in[1]); }
+
+static const tn_sample samples[] = {
+    {.in = {{1, {3}}, {1, {4}}}},
+    {.in = {{1, {1}}, {1, {5}}}},
+    {.in = {{1, {5}}, {1, {1}}}},
+    {.in = {{1, {0}}, {1, {3}}}},
+    {.in = {{1, {2}}, {1, {2}}}, .low = {-30, 1e-3}, .high = {30, 1e-2}},
+    {.in = {{2, {3, 1}}, {1, {4}}}, .status = TN_ESHAPE, .fails = "outer: takes two 1-d tensors, got [3, 1] and [4]"},
+    {.in = {{1, {3}}, {0, {0}}}, .status = TN_ESHAPE, .fails = "outer: takes two 1-d tensors, got [3] and []"},
+};
+
+const tn_op tn_op_outer = {TN_ROOM("outer"), .inputs = 2, .infer = infer, .compose = compose, TN_SAMPLES(samples)};
+
+tn_tensor *tn_outer(tn_tensor *a, tn_tensor *b) { return tn_apply(&tn_op_outer, a, b); }

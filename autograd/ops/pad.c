@@ -1,0 +1,100 @@
+/* pad — new elements of one value around x, or elements cut away where the numbers are negative
+ *
+ *   gx = gy with the same cut away and padded with 0 */
+#include "autograd/room.h"
+
+typedef struct {
+    tn_shape before, after;
+    double   value;
+} args_t;
+
+static bool infer(tn_ctx *c)
+{
+    const tn_shape x = c->in[0]->l.shape, before = TN_ARG(c, before), after = TN_ARG(c, after);
+    if (before.n != x.n || after.n != x.n)
+        return tn_infer_fail(c, TN_EINVAL,
+                             "needs one number a dim: the tensor has %d dims, before has %d entries, after %d", x.n,
+                             before.n, after.n);
+    c->result[0].dtype = c->in[0]->dtype, c->result[0].shape = x;
+    for (int i = 0; i < x.n; i++) {
+        int64_t size;
+        if (before.d[i] < -x.d[i] || after.d[i] < -x.d[i] ||
+            !tn__add_i64(x.d[i] + tn__min_i64(before.d[i], 0), after.d[i], &size) ||
+            !tn__add_i64(size, tn__max_i64(before.d[i], 0), &size) || size < 0)
+            return tn_infer_fail(c, TN_ESHAPE, "%lld before and %lld after do not fit dim %d of size %lld",
+                                 (long long)before.d[i], (long long)after.d[i], i, (long long)x.d[i]);
+        c->result[0].shape.d[i] = size;
+    }
+    return true;
+}
+
+static void fill(tn_tensor *y, tn_layout part, int dim, int64_t start, int64_t size, double value)
+{
+    tn_layout l;
+    if (!tn__view_narrow("pad", &part, dim, start, size, &l)) return;
+    tn_tensor border = tn__glance(y, &l);
+    tn__fill(&border, value);
+}
+
+/* Dim by dim: the border of this dim is filled, the next dims' borders lie between. What is left is x's. */
+static void forward(tn_ctx *c)
+{
+    const tn_shape before = TN_ARG(c, before), after = TN_ARG(c, after);
+    tn_layout      to = c->out[0]->l, from = c->in[0]->l, l;
+    for (int i = 0; i < before.n; i++) {
+        const int64_t b = tn__max_i64(before.d[i], 0), a = tn__max_i64(after.d[i], 0), size = to.shape.d[i],
+                      kept = size - b - a;
+        fill(c->out[0], to, i, 0, b, TN_ARG(c, value));
+        fill(c->out[0], to, i, size - a, a, TN_ARG(c, value));
+        if (!tn__view_narrow("pad", &to, i, b, kept, &l)) return;
+        to = l;
+        if (!tn__view_narrow("pad", &from, i, tn__max_i64(-before.d[i], 0), kept, &l)) return;
+        from = l;
+    }
+    tn_tensor middle = tn__glance(c->out[0], &to), x = tn__glance(c->in[0], &from);
+    tn__copy(&middle, &x);
+}
+
+static void backward_ops(tn_back *b)
+{
+    tn_shape before = TN_ARG(b, before), after = TN_ARG(b, after);
+    for (int i = 0; i < before.n; i++) before.d[i] = -before.d[i], after.d[i] = -after.d[i];
+    b->gx[0] = tn_pad(b->gy[0], before, after, 0);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, 0}}, {2, {2, 3}}, 0.5}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-1, 2}}, {2, {1, -3}}, -1}},
+    {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{3, {0, 1, 1}}, {3, {0, 1, 0}}, 0}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-1, -1}}, {2, {-1, -2}}, 0}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-3, 0}}, {2, {2, 0}}, 7}}, /* nothing of x is left */
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, {0, {0}}, 1}},
+    {.in = {{2, {0, 2}}}, .args = &(args_t){{2, {1, 1}}, {2, {1, 0}}, 2}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-2, 0}}, {2, {-1, 0}}, 0}}, /* empty */
+    {.in = {{1, {4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {2}}, {1, {1}}, 3}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{2, {-2, 0}}, {2, {-2, 0}}, 0},
+     .status = TN_ESHAPE,
+     .fails = "pad: -2 before and -2 after do not fit dim 0 of size 3"},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{2, {0, -5}}, {2, {0, 9}}, 0},
+     .status = TN_ESHAPE,
+     .fails = "pad: -5 before and 9 after do not fit dim 1 of size 4"},
+    {.in = {{1, {4}}},
+     .args = &(args_t){{1, {INT64_MAX}}, {1, {0}}, 0},
+     .status = TN_ESHAPE,
+     .fails = "pad: 9223372036854775807 before and 0 after do not fit dim 0 of size 4"},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{1, {1}}, {2, {1, 1}}, 0},
+     .status = TN_EINVAL,
+     .fails = "pad: needs one number a dim: the tensor has 2 dims, before has 1 entries, after 2"},
+};
+
+const tn_op tn_op_pad = {TN_ROOM("pad"),     .inputs = 1,        .args_size = sizeof(args_t),
+                         .infer = infer,     .forward = forward, .backward_ops = backward_ops,
+                         TN_SAMPLES(samples)};
+
+tn_tensor *tn_pad(tn_tensor *x, tn_shape before, tn_shape after, double value)
+{
+    return tn_apply_args(&tn_op_pad, (&(args_t){before, after, value}), x);
+}

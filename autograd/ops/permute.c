@@ -1,0 +1,86 @@
+/* permute — the dims in another order; transpose: two of them exchanged
+ *
+ *   gx = gy, the dims back in their places */
+#include "autograd/room.h"
+
+typedef struct {
+    tn_dims order; /* transpose: the two dims */
+} args_t;
+
+static bool geometry(const tn_ctx *c, tn_layout *y)
+{
+    const tn_dims    order = TN_ARG(c, order);
+    const tn_layout *x = &c->in[0]->l;
+    if (c->op == &tn_op_transpose) return tn__view_transpose(c->op->name, x, order.d[0], order.d[1], y);
+    return tn__view_permute(c->op->name, x, order, y);
+}
+static bool infer(tn_ctx *c)
+{
+    tn_layout y;
+    return geometry(c, &y) && tn__infer_view(c, &y);
+}
+static void forward(tn_ctx *c)
+{
+    tn_layout y;
+    if (geometry(c, &y)) c->out[0] = tn__alias_owned(c->in[0], &y);
+}
+
+static void permute_back(tn_back *b)
+{
+    const tn_dims order = TN_ARG(b, order);
+    tn_dims       back = {.n = order.n};
+    for (int i = 0; i < order.n; i++) back.d[order.d[i] < 0 ? order.d[i] + order.n : order.d[i]] = i;
+    b->gx[0] = tn_permute(b->gy[0], back);
+}
+static void transpose_back(tn_back *b)
+{
+    b->gx[0] = tn_transpose(b->gy[0], TN_ARG(b, order).d[0], TN_ARG(b, order).d[1]);
+}
+
+static const tn_sample permute_samples[] = {
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{3, {2, 0, 1}}}},
+    {.in = {{4, {2, 3, 1, 2}}}, .args = &(args_t){{4, {0, -1, 1, -2}}}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {0, 1}}}},
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}}},
+    {.in = {{3, {2, 0, 4}}}, .args = &(args_t){{3, {1, 2, 0}}}},
+    {.in = {{3, {2, 3, 4}}},
+     .args = &(args_t){{2, {1, 0}}},
+     .status = TN_EINVAL,
+     .fails = "permute: the order lists 2 dims, the tensor has 3"},
+    {.in = {{2, {2, 3}}},
+     .args = &(args_t){{2, {0, 2}}},
+     .status = TN_EINDEX,
+     .fails = "permute: dim 2 is out of range for a 2-d tensor"},
+    {.in = {{2, {2, 3}}},
+     .args = &(args_t){{2, {1, -1}}},
+     .status = TN_EINVAL,
+     .fails = "permute: dim 1 is listed twice"},
+};
+const tn_op tn_op_permute = {
+    TN_ROOM("permute"),           .inputs = 1,  .args_size = sizeof(args_t), .infer = infer, .forward = forward,
+    .backward_ops = permute_back, .view = true, TN_SAMPLES(permute_samples)};
+
+static const tn_sample transpose_samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {0, 1}}}},
+    {.in = {{4, {2, 3, 1, 4}}}, .args = &(args_t){{2, {-1, 1}}}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, 1}}}},
+    {.in = {{0, {0}}}, .args = &(args_t){{2, {0, -1}}}},
+    {.in = {{2, {0, 4}}}, .args = &(args_t){{2, {0, 1}}}},
+    {.in = {{2, {2, 3}}},
+     .args = &(args_t){{2, {0, 2}}},
+     .status = TN_EINDEX,
+     .fails = "transpose: dim 2 is out of range for a 2-d tensor"},
+    {.in = {{2, {2, 3}}},
+     .args = &(args_t){{2, {-3, 0}}},
+     .status = TN_EINDEX,
+     .fails = "transpose: dim -3 is out of range for a 2-d tensor"},
+};
+const tn_op tn_op_transpose = {
+    TN_ROOM("transpose"),           .inputs = 1,  .args_size = sizeof(args_t),  .infer = infer, .forward = forward,
+    .backward_ops = transpose_back, .view = true, TN_SAMPLES(transpose_samples)};
+
+tn_tensor *tn_permute(tn_tensor *x, tn_dims order) { return tn_apply_args(&tn_op_permute, &(args_t){order}, x); }
+tn_tensor *tn_transpose(tn_tensor *x, int dim0, int dim1)
+{
+    return tn_apply_args(&tn_op_transpose, (&(args_t){TN_DIMS(dim0, dim1)}), x);
+}

@@ -1,0 +1,119 @@
+/* pow — y = aᵇ
+ *
+ *   ga = gy · b · aᵇ⁻¹        0 where a = b = 0
+ *   gb = gy · y · ln a        0 where a = 0 and b ≥ 0
+ *
+ * In backward_ops a is set to 1 at those places: so no infinity meets a 0, in derivatives of any order. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/pow.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool is_negative(int64_t v) { return v < 0; }
+static bool infer(tn_ctx *c)
+{
+    const tn_tensor *b = c->in[1];
+    char             text[192];
+    int64_t          at;
+    if (!tn__infer_binary(c)) return false;
+    if (c->result[0].dtype == TN_BOOL)
+        return tn_infer_fail(c, TN_EDTYPE, "makes no sense for bool; convert it with tn_to(x, TN_I64)");
+    if (tn__is_float(b->dtype) || (at = tn__find_i64(b, is_negative)) < 0) return true;
+    return tn_infer_fail(
+        c, TN_EINVAL,
+        "an integer to a negative power is no integer: the exponent is %lld at %s; convert a with tn_to(a, TN_F32)",
+        (long long)tn_get_i64(b, at), tn__position_text(b->l.shape, at, text, sizeof text));
+}
+static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+
+static unsigned saves_for(const bool *need) { return TN_SAVE_IN(0) | TN_SAVE_IN(1) | (need[1] ? TN_SAVE_OUT(0) : 0); }
+static void     backward(tn_back *b)
+{
+    tn_tensor *gy = b->gy[0];
+    if (b->need[0] && (b->gx[0] = tn_empty_like(gy)))
+        tn_map(TN_REALS(bwd_base), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->in[1], gy), NULL);
+    if (b->need[1] && (b->gx[1] = tn_empty_like(gy)))
+        tn_map(TN_REALS(bwd_exponent), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], gy), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *x = b->in[0], *e = b->in[1], *zero = tn_scalar(0), *at_zero = tn_eq(x, zero);
+    if (b->need[0]) {
+        tn_tensor *base = tn_masked_fill(x, tn_logical_and(at_zero, tn_eq(e, zero)), 1);
+        b->gx[0] = tn_mul(b->gy[0], tn_mul(e, tn_pow(base, tn_add_scalar(e, -1))));
+    }
+    if (b->need[1]) {
+        tn_tensor *base = tn_masked_fill(x, tn_logical_and(at_zero, tn_ge(e, zero)), 1);
+        b->gx[1] = tn_mul(b->gy[0], tn_mul(b->out[0], tn_log(base)));
+    }
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.5, -2}, .high = {2, 2}},
+    {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {0.5, 0.5}, .high = {2, 3}},
+    {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {0.5, -2}, .high = {2, 2}},
+    {.in = {{0, {0}}, {2, {2, 2}}}, .low = {0.5, -2}, .high = {2, 2}},
+    {.in = {{2, {2, 2}}, {0, {0}}}, .low = {0.5, -2}, .high = {2, 2}},
+    {.in = {{2, {0, 3}}, {2, {1, 3}}}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {-9, 0}, .high = {9, 6}},
+    {.in = {{1, {4}}, {2, {2, 4}}},
+     .kind = {TN_ARG_INT, TN_ARG_INT},
+     .low = {-9, -1},
+     .high = {9, 0},
+     .status = TN_EINVAL,
+     .fails =
+         "pow: an integer to a negative power is no integer: the exponent is -1 at [0, 0]; convert a with tn_to(a, TN_F32)"},
+    {.in = {{1, {4}}, {1, {4}}},
+     .kind = {TN_ARG_MASK, TN_ARG_MASK},
+     .status = TN_EDTYPE,
+     .fails = "pow: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+    {.in = {{1, {3}}, {1, {4}}},
+     .status = TN_ESHAPE,
+     .fails = "pow: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+};
+
+const tn_op tn_op_pow = {TN_ROOM("pow"),
+                         .inputs = 2,
+                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
+                         .saves_for = saves_for,
+                         .infer = infer,
+                         .forward = forward,
+                         .backward = backward,
+                         .backward_ops = backward_ops,
+                         TN_SAMPLES(samples)};
+
+tn_tensor *tn_pow(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_pow, a, b, false); }
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1];
+    TN_REAL       *y = out[0];
+    (void)args;
+#if TN_IS_REAL
+    for (int64_t i = 0; i < n; i++) y[i] = TN_M(pow)(a[i], b[i]);
+#else
+    for (int64_t i = 0; i < n; i++) y[i] = tn__pow_i64(a[i], b[i]);
+#endif
+}
+
+#if TN_IS_REAL
+static void TN_(bwd_base)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1], *gy = in[2];
+    TN_REAL       *ga = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) ga[i] = a[i] == 0 && b[i] == 0 ? 0 : gy[i] * (b[i] * TN_M(pow)(a[i], b[i] - 1));
+}
+
+static void TN_(bwd_exponent)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1], *y = in[2], *gy = in[3];
+    TN_REAL       *gb = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) gb[i] = a[i] == 0 && b[i] >= 0 ? 0 : gy[i] * (y[i] * TN_M(log)(a[i]));
+}
+#endif
+#endif

@@ -1,0 +1,116 @@
+/* pow_scalar — y = xᵏ for a plain number k; beside integers k is whole and not negative
+ *
+ *   gx = gy · k · xᵏ⁻¹        none for k = 0, gy for k = 1: so that derivatives of x², x³ … end as they should
+ *
+ * The powers that models use are products, quotients and roots instead of calls of pow. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+typedef struct {
+    double k;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/pow_scalar.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    const double k = TN_ARG(c, k);
+    if (!tn__infer_numbers(c) || !tn__need_whole(c, 0, k)) return false;
+    if (tn__is_float(c->in[0]->dtype) || k >= 0) return true;
+    return tn_infer_fail(c, TN_EINVAL, "an integer to the power %g is no integer; convert x with tn_to(x, TN_F32)", k);
+}
+static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+
+static void backward(tn_back *b)
+{
+    if (TN_ARG(b, k) == 0) return;
+    if (TN_ARG(b, k) == 1) b->gx[0] = b->gy[0];
+    else if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+}
+static void backward_ops(tn_back *b)
+{
+    const double k = TN_ARG(b, k);
+    if (k == 0) return;
+    if (k == 1) b->gx[0] = b->gy[0];
+    else b->gx[0] = tn_mul(b->gy[0], tn_mul_scalar(k == 2 ? b->in[0] : tn_pow_scalar(b->in[0], k - 1), k));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){2}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){3}},
+    {.in = {{0, {0}}}, .args = &(args_t){1}},
+    {.in = {{2, {0, 4}}}, .args = &(args_t){2.5}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){0}},
+    {.in = {{3, {2, 1, 3}}}, .args = &(args_t){-1}, .low = {0.5}, .high = {2}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){-2}, .low = {-2}, .high = {-0.5}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){0.5}, .low = {0.5}, .high = {2}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){-0.5}, .low = {0.5}, .high = {2}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){2.7}, .low = {0.5}, .high = {2}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){5}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){7}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
+    {.in = {{1, {2}}},
+     .args = &(args_t){0.5},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "pow_scalar: x is i64 and 0.5 is not a whole number; convert x with tn_to(x, TN_F32)"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){-2},
+     .kind = {TN_ARG_INT},
+     .status = TN_EINVAL,
+     .fails = "pow_scalar: an integer to the power -2 is no integer; convert x with tn_to(x, TN_F32)"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){2},
+     .kind = {TN_ARG_MASK},
+     .status = TN_EDTYPE,
+     .fails = "pow_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+};
+
+const tn_op tn_op_pow_scalar = {
+    TN_ROOM("pow_scalar"), .inputs = 1,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(0), .infer = infer,
+    .forward = forward,    .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+
+tn_tensor *tn_pow_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn_op_pow_scalar, &(args_t){k}, x); }
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+#if TN_IS_REAL
+#define EACH(expr) \
+    for (int64_t i = 0; i < n; i++) y[i] = (expr)
+static void TN_(power)(int64_t n, TN_REAL *y, const TN_REAL *x, double k)
+{
+    if (k == 1) EACH(x[i]);
+    else if (k == 2) EACH(x[i] * x[i]);
+    else if (k == 3) EACH(x[i] * x[i] * x[i]);
+    else if (k == -1) EACH(1 / x[i]);
+    else if (k == -2) EACH(1 / (x[i] * x[i]));
+    else if (k == 0.5) EACH(TN_M(sqrt)(x[i]));
+    else if (k == -0.5) EACH(1 / TN_M(sqrt)(x[i]));
+    else EACH(TN_M(pow)(x[i], (TN_REAL)k));
+}
+#undef EACH
+#endif
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const double k = ((const args_t *)args)->k;
+#if TN_IS_REAL
+    TN_(power)(n, out[0], in[0], k);
+#else
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    for (int64_t i = 0; i < n; i++) y[i] = tn__pow_i64(x[i], (int64_t)k);
+#endif
+}
+
+#if TN_IS_REAL
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *gy = in[1];
+    TN_REAL       *gx = out[0];
+    const double   k = ((const args_t *)args)->k;
+    TN_(power)(n, gx, x, k - 1);
+    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * ((TN_REAL)k * gx[i]);
+}
+#endif
+#endif

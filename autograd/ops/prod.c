@@ -1,0 +1,174 @@
+/* prod — the product over all dims, or those named; integers and bool multiply as i64
+ *
+ *   gx_i = gy · Π_{j ≠ i} x_j
+ *
+ * With p the product of the elements that are not 0, and z the number of those that are, that is p / x_i for z = 0; p
+ * where x_i = 0 for z = 1; and 0 for more. Both are results that only the tape sees, p in f64 so that an f32 product
+ * neither overflows nor underflows half-way. To be differentiated again, the products of all others are made of the
+ * running products from both ends, by doubling. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    tn_dims dims;
+    bool    keepdim;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/prod.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    const tn_dtype dt = c->in[0]->dtype;
+    for (int i = 1; i < 3; i++)
+        if (!tn__infer_reduced(c, i, TN_ARG(c, dims), TN_ARG(c, keepdim), tn__is_float(dt) ? TN_F64 : TN_I64))
+            return false;
+    return tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), tn__is_float(dt) ? dt : TN_I64);
+}
+static void forward(tn_ctx *c)
+{
+    static const tn_reducer f32 = TN_REDUCER_PARTS(prod, f32), f64 = TN_REDUCER_PARTS(prod, f64),
+                            i64 = TN_REDUCER_PARTS(prod, i64);
+    tn_reduce((tn_reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)),
+              TN_LIST(c->out[0], c->out[1], c->out[2]), c->in[0], NULL);
+}
+static void backward(tn_back *b)
+{
+    const tn_shape x = b->in_shape[0];
+    tn_tensor     *p = tn__unreduced(b->out[1], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor     *z = tn__unreduced(b->out[2], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    if (tn_shape_numel(x) && (b->gx[0] = tn_empty_like(b->in[0])) && p && z && gy)
+        tn_map((tn_kernels){bwd_f32, bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], p, z, gy), NULL);
+}
+
+/* Π of the elements before each, along the last dim (of those behind it, for step -1). */
+static tn_tensor *others(tn_tensor *x, int64_t n, int step)
+{
+    const int  last = tn_ndim(x) - 1;
+    tn_shape   none = {.n = last + 1}, before = none, after = none;
+    tn_tensor *p = x;
+    for (int64_t k = 1, first = 1; k < n; k = first ? 1 : 2 * k, first = 0) { /* shift by one; then join 1, 2, 4 … */
+        before.d[last] = step * k, after.d[last] = -step * k;
+        tn_tensor *shifted = tn_pad(p, before, after, 1);
+        p = first ? shifted : tn_mul(p, shifted);
+    }
+    return n > 1 ? p : tn_ones_like(x);
+}
+static void backward_ops(tn_back *b)
+{
+    const tn_shape x = b->in_shape[0];
+    const tn_dims  dims = tn__dims_of(b->in[0], TN_ARG(b, dims));
+    const int64_t  n = tn__count_of(x, TN_ARG(b, dims));
+    if (tn_shape_numel(x) == 0) return;
+    tn_tensor *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    /* the dims that go become one, the last */
+    tn_dims  order = {.n = x.n}, back = order;
+    tn_shape moved = {.n = x.n}, joined = {.n = 0};
+    int      k = 0;
+    for (int i = 0, g = 0; i < x.n; i++) {
+        if (g < dims.n && dims.d[g] == i) g++;
+        else joined.d[joined.n++] = x.d[i], order.d[k++] = i;
+    }
+    for (int g = 0; g < dims.n; g++) order.d[k++] = dims.d[g];
+    for (int i = 0; i < x.n; i++) back.d[order.d[i]] = i, moved.d[i] = x.d[order.d[i]];
+    joined.d[joined.n++] = n;
+    tn_tensor *row = tn_reshape(x.n ? tn_permute(b->in[0], order) : b->in[0], joined);
+    if (!row) return;
+    row = tn_reshape(tn_mul(others(row, n, 1), others(row, n, -1)), moved);
+    b->gx[0] = tn_mul(gy, x.n ? tn_permute(row, back) : row);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
+    {.in = {{2, {2, 5}}}, .args = &(args_t){{1, {-1}}, false}, .low = {0}, .high = {1e-300}}, /* as if all were 0 */
+    {.in = {{2, {3, 1}}}, .args = &(args_t){{1, {1}}, true}},
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true}},
+    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{1, {2}}, false},
+     .status = TN_EINDEX,
+     .fails = "prod: dim 2 is out of range for a 2-d tensor"},
+};
+
+const tn_op tn_op_prod = {TN_ROOM("prod"),
+                          .inputs = 1,
+                          .outputs = 3,
+                          .args_size = sizeof(args_t),
+                          .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2),
+                          .infer = infer,
+                          .forward = forward,
+                          .backward = backward,
+                          .backward_ops = backward_ops,
+                          TN_SAMPLES(samples)};
+
+tn_tensor *tn_prod_run(tn_reduce_args a)
+{
+    tn_tensor *out[3];
+    tn_op_call(&tn_op_prod, 1, &a.x, 3, out, &(args_t){a.dims, a.keepdim});
+    return out[0];
+}
+
+#else /* ============================================================ a reducer over blocks of one number type */
+
+#if TN_IS_REAL
+typedef double TN_(factor);
+#else
+typedef uint64_t TN_(factor); /* wraps, as integers do */
+#endif
+typedef struct {
+    TN_(factor) lane[TN_LANES];
+    int64_t zeros;
+} TN_(prod_state);
+
+static void TN_(prod_init)(void *state, const void *args)
+{
+    TN_(prod_state) *s = state;
+    (void)args;
+    for (int k = 0; k < TN_LANES; k++) s->lane[k] = 1;
+    s->zeros = 0;
+}
+static void TN_(prod_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+{
+    const TN_REAL *x = in;
+    TN_(prod_state) *s = state;
+    (void)at, (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        s->zeros += x[i] == 0;
+        s->lane[i % TN_LANES] *= x[i] == 0 ? 1 : (TN_(factor))x[i];
+    }
+}
+static void TN_(prod_merge)(void *state, const void *later, const void *args)
+{
+    TN_(prod_state) *s = state;
+    const TN_(prod_state) *l = later;
+    (void)args;
+    for (int k = 0; k < TN_LANES; k++) s->lane[k] *= l->lane[k];
+    s->zeros += l->zeros;
+}
+static void TN_(prod_finish)(int64_t n, const void *state, void *const *out, const void *args)
+{
+    const TN_(prod_state) *s = state;
+    TN_(factor) p = 1;
+    (void)n, (void)args;
+    for (int k = 0; k < TN_LANES; k++) p *= s->lane[k];
+    *(TN_REAL *)out[0] = (TN_REAL)(s->zeros ? p * 0 : p); /* inf · 0 is NaN */
+    *(TN_REAL *)out[1] = (TN_REAL)p;
+    *(TN_REAL *)out[2] = (TN_REAL)s->zeros;
+}
+
+#if TN_IS_REAL
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *p = in[1], *zeros = in[2], *gy = in[3];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++)
+        gx[i] = zeros[i] == 0 ? gy[i] * (p[i] / x[i]) : zeros[i] == 1 && x[i] == 0 ? gy[i] * p[i] : 0;
+}
+#endif
+#endif

@@ -1,0 +1,59 @@
+/* relu — y = max(x, 0)
+ *
+ *   gx = gy where y > 0, else 0: so 0 at 0        (saves y only) */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/relu.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+}
+static void backward_ops(tn_back *b) { b->gx[0] = tn_masked_fill(b->gy[0], tn_le(b->out[0], tn_scalar(0)), 0); }
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .low = {-2}, .high = {-0.5}},
+    {.in = {{0, {0}}}, .low = {0.5}, .high = {2}},
+    {.in = {{3, {2, 0, 3}}}},
+    {.in = {{3, {2, 1, 5}}}, .low = {-3}, .high = {-0.5}},
+    {.in = {{2, {2, 3}}}, .low = {0.5}, .high = {40}},
+    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT}, .low = {-5}, .high = {6}},
+    {.in = {{1, {2}}},
+     .kind = {TN_ARG_MASK},
+     .status = TN_EDTYPE,
+     .fails = "relu: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+};
+
+const tn_op tn_op_relu = {
+    TN_ROOM("relu"),    .inputs = 1,          .saves = TN_SAVE_OUT(0),      .infer = tn__infer_numbers,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true,
+    TN_SAMPLES(samples)};
+
+tn_tensor *tn_relu(tn_tensor *x) { return tn_apply(&tn_op_relu, x); }
+tn_tensor *tn_relu_(tn_tensor *x) { return tn_apply_args_(&tn_op_relu, NULL, x); }
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] <= 0 ? 0 : x[i]; /* NaN stays */
+}
+
+#if TN_IS_REAL
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *y = in[0], *gy = in[1];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) gx[i] = y[i] <= 0 ? 0 : gy[i];
+}
+#endif
+#endif

@@ -1,0 +1,104 @@
+/* remainder — y = a - b · ⌊a / b⌋, which has the sign of b, as in Python
+ *
+ *   ga = gy,  gb = -gy · ⌊a / b⌋        where ⌊a / b⌋ = (a - y) / b, rounded to be whole */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/remainder.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool is_zero(int64_t v) { return v == 0; }
+static bool infer(tn_ctx *c)
+{
+    const tn_tensor *b = c->in[1];
+    char             text[192];
+    int64_t          at;
+    if (!tn__infer_binary(c)) return false;
+    if (c->result[0].dtype == TN_BOOL)
+        return tn_infer_fail(c, TN_EDTYPE, "makes no sense for bool; convert it with tn_to(x, TN_I64)");
+    if (tn__is_float(b->dtype) || !tn_shape_numel(c->result[0].shape) || (at = tn__find_i64(b, is_zero)) < 0)
+        return true;
+    return tn_infer_fail(c, TN_EINVAL, "integer division by zero: the divisor is 0 at %s",
+                         tn__position_text(b->l.shape, at, text, sizeof text));
+}
+static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+
+static unsigned saves_for(const bool *need) { return need[1] ? TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0) : 0; }
+static void     backward(tn_back *b)
+{
+    if (b->need[0]) b->gx[0] = b->gy[0];
+    if (b->need[1] && (b->gx[1] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], b->gy[0]), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    if (b->need[0]) b->gx[0] = b->gy[0];
+    if (!b->need[1]) return;
+    tn_tensor *whole = tn_round(tn_div(tn_sub(b->in[0], b->out[0]), b->in[1]));
+    b->gx[1] = tn_neg(tn_mul(b->gy[0], whole));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.1, 0.5}, .high = {0.4, 0.9}},
+    {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {-0.4, 0.5}, .high = {-0.1, 0.9}},
+    {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {2.1, 0.9}, .high = {2.4, 1}},
+    {.in = {{0, {0}}, {2, {2, 2}}}, .low = {0.1, -0.9}, .high = {0.4, -0.5}},
+    {.in = {{2, {2, 2}}, {0, {0}}}, .low = {-2.4, -1}, .high = {-2.1, -0.9}},
+    {.in = {{2, {0, 3}}, {2, {1, 3}}}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {-9, 1}, .high = {9, 5}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {-9, -5}, .high = {9, 0}},
+    {.in = {{2, {0, 4}}, {1, {4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {0, 0}, .high = {1, 1}},
+    {.in = {{1, {4}}, {2, {2, 4}}},
+     .kind = {TN_ARG_INT, TN_ARG_INT},
+     .low = {-9, 0},
+     .high = {9, 1},
+     .status = TN_EINVAL,
+     .fails = "remainder: integer division by zero: the divisor is 0 at [0, 0]"},
+    {.in = {{1, {4}}, {1, {4}}},
+     .kind = {TN_ARG_MASK, TN_ARG_MASK},
+     .status = TN_EDTYPE,
+     .fails = "remainder: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+    {.in = {{1, {3}}, {1, {4}}},
+     .status = TN_ESHAPE,
+     .fails = "remainder: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+};
+
+const tn_op tn_op_remainder = {TN_ROOM("remainder"),
+                               .inputs = 2,
+                               .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
+                               .saves_for = saves_for,
+                               .infer = infer,
+                               .forward = forward,
+                               .backward = backward,
+                               .backward_ops = backward_ops,
+                               TN_SAMPLES(samples)};
+
+tn_tensor *tn_remainder(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_remainder, a, b, false); }
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+#if TN_IS_REAL
+        TN_REAL r = TN_M(fmod)(a[i], b[i]);
+#else
+        TN_REAL r = b[i] == -1 ? 0 : a[i] % b[i]; /* INT64_MIN % -1 traps */
+#endif
+        y[i] = r != 0 && (r < 0) != (b[i] < 0) ? r + b[i] : r;
+    }
+}
+
+#if TN_IS_REAL
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *a = in[0], *b = in[1], *y = in[2], *gy = in[3];
+    TN_REAL       *gb = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) gb[i] = -gy[i] * TN_M(rint)((a[i] - y[i]) / b[i]);
+}
+#endif
+#endif

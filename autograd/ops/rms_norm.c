@@ -1,0 +1,165 @@
+/* rms_norm — y = x / √(mean(x²) + eps) · weight over the last dims: as many as weight has, or one; eps 0: the machine
+ * epsilon of x's number type
+ *
+ *   With r = 1 / √(mean(x²) + eps), x̂ = x r and g = gy · weight, means over the same dims:
+ *   gx = r (g - x̂ · mean(g x̂))        gweight = Σ gy x̂        (over the rows)
+ *
+ * r is a second result that only the tape sees. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+
+#include <float.h>
+typedef struct {
+    double eps;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/rms_norm.c"
+#include "core/real.h"
+
+static double eps_of(const args_t *a, tn_dtype dt)
+{
+    if (a->eps != 0) return a->eps;
+    return dt == TN_F64 ? DBL_EPSILON : dt == TN_F32 ? (double)FLT_EPSILON : 0x1p-7;
+}
+
+static bool infer(tn_ctx *c)
+{
+    char a[192], b[192];
+    if (!tn__infer_real(c)) return false;
+    const tn_shape x = c->in[0]->l.shape;
+    int            dims = 1;
+    if (x.n == 0) return tn_infer_fail(c, TN_ESHAPE, "a 0-d tensor has no dim to normalise over");
+    if (c->in[1]) {
+        const tn_shape w = c->in[1]->l.shape;
+        bool           ok = tn__need_real(c, 1) && w.n >= 1 && w.n <= x.n;
+        if (tn_error()) return false;
+        for (int k = 1; ok && k <= w.n; k++) ok = w.d[w.n - k] == x.d[x.n - k];
+        if (!ok)
+            return tn_infer_fail(c, TN_ESHAPE,
+                                 "weight %s must have the shape of the last dims of %s: those over which it normalises",
+                                 tn_shape_text(w, a, sizeof a), tn_shape_text(x, b, sizeof b));
+        dims = w.n;
+    }
+    if (!(TN_ARG(c, eps) >= 0))
+        return tn_infer_fail(c, TN_EINVAL, "eps is %g, but must not be negative", TN_ARG(c, eps));
+    c->result[1] = (tn_result){tn__wide(c->in[0]->dtype), {.n = x.n - dims + 1}};
+    for (int i = 0; i < x.n - dims; i++) c->result[1].shape.d[i] = x.d[i];
+    c->result[1].shape.d[x.n - dims] = 1;
+    return true;
+}
+static void forward(tn_ctx *c)
+{
+    const tn_scope s = tn_no_grad_begin();
+    const int      k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
+    const double   eps = eps_of(c->args, c->in[0]->dtype);
+    tn_tensor     *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *y = tn__joined(c->out[0], k);
+    if (!tn_error()) tn_rows(TN_REALS(fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w), &eps);
+    tn_scope_end(s);
+}
+
+static unsigned saves_for(const bool *need)
+{
+    return (need[0] || need[1] ? TN_SAVE_IN(0) : 0) | (need[0] ? TN_SAVE_IN(1) : 0);
+}
+static void backward(tn_back *b)
+{
+    const int k = b->in_shape[0].n - b->out[1]->l.shape.n + 1;
+    for (int i = 0; i < 2; i++)
+        if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], b->in_shape[i]);
+    tn_tensor *x = tn__joined(b->in[0], k), *w = b->need[0] ? tn__joined(b->in[1], k) : NULL;
+    tn_tensor *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
+    if (!tn_error())
+        tn_rows_sums(TN_REALS(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1]), TN_LIST(gy, x, b->out[1], w), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *gy = b->gy[0], *x = b->in[0];
+    tn_dims    dims = {.n = b->in_shape[0].n - b->out[1]->l.shape.n + 1};
+    for (int i = 0; i < dims.n; i++) dims.d[i] = -1 - i;
+    tn_tensor *r =
+        tn_rsqrt(tn_add_scalar(tn_mean(tn_square(x), dims, .keepdim = true), eps_of(b->args, b->in_dtype[0])));
+    tn_tensor *normed = tn_mul(x, r), *g = b->need[0] && b->in[1] ? tn_mul(gy, b->in[1]) : gy;
+    if (b->need[1]) b->gx[1] = tn_mul(gy, normed);
+    if (b->need[0]) b->gx[0] = tn_mul(r, tn_sub(g, tn_mul(normed, tn_mean(tn_mul(g, normed), dims, .keepdim = true))));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {1, {4}}}, .args = &(args_t){1e-5}},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .args = &(args_t){1e-5}},
+    {.in = {{2, {3, 5}}}, .kind = {[1] = TN_ARG_ABSENT}, .args = &(args_t){1e-3}},
+    {.in = {{2, {2, 17}}, {1, {17}}}, .args = &(args_t){1e-12}},
+    {.in = {{2, {3, 1}}, {1, {1}}}, .args = &(args_t){0.5}},
+    {.in = {{2, {0, 3}}, {1, {3}}}, .args = &(args_t){1e-5}},
+    {.in = {{2, {3, 0}}, {1, {0}}}, .args = &(args_t){1e-5}},
+    {.in = {{2, {3, 4}}, {1, {5}}},
+     .args = &(args_t){1e-5},
+     .status = TN_ESHAPE,
+     .fails = "rms_norm: weight [5] must have the shape of the last dims of [3, 4]: those over which it normalises"},
+    {.in = {{0, {0}}},
+     .kind = {[1] = TN_ARG_ABSENT},
+     .args = &(args_t){1e-5},
+     .status = TN_ESHAPE,
+     .fails = "rms_norm: a 0-d tensor has no dim to normalise over"},
+    {.in = {{1, {4}}},
+     .kind = {[1] = TN_ARG_ABSENT},
+     .args = &(args_t){-1},
+     .status = TN_EINVAL,
+     .fails = "rms_norm: eps is -1, but must not be negative"},
+    {.in = {{1, {4}}},
+     .kind = {TN_ARG_INT, TN_ARG_ABSENT},
+     .args = &(args_t){1},
+     .status = TN_EDTYPE,
+     .fails = "rms_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_rms_norm = {TN_ROOM("rms_norm"),
+                              .inputs = 2,
+                              .outputs = 2,
+                              .optional = 1u << 1,
+                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(1),
+                              .saves_for = saves_for,
+                              .args_size = sizeof(args_t),
+                              .infer = infer,
+                              .forward = forward,
+                              .backward = backward,
+                              .backward_ops = backward_ops,
+                              TN_SAMPLES(samples)};
+
+tn_tensor *tn_rms_norm(tn_tensor *x, tn_tensor *weight, double eps)
+{
+    tn_tensor *out[2];
+    tn_op_call(&tn_op_rms_norm, 2, (tn_tensor *[]){x, weight}, 2, out, &(args_t){eps});
+    return out[0];
+}
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *w = in[1];
+    TN_REAL       *y = out[0], *stat = out[1];
+    const TN_REAL  r = (TN_REAL)(1 / sqrt(TN_(tn__dot)(n, x, x) / (double)n + *(const double *)args));
+    *stat = r;
+    if (w)
+        for (int64_t i = 0; i < n; i++) y[i] = x[i] * r * w[i];
+    else
+        for (int64_t i = 0; i < n; i++) y[i] = x[i] * r;
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *gy = in[0], *x = in[1], *stat = in[2], *w = in[3], r = *stat;
+    TN_REAL       *gx = out[0];
+    double        *gw = out[1];
+    (void)args;
+    if (gw)
+        for (int64_t i = 0; i < n; i++) gw[i] += (double)(gy[i] * (x[i] * r));
+    if (!gx) return;
+    if (w)
+        for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * w[i];
+    else
+        for (int64_t i = 0; i < n; i++) gx[i] = gy[i];
+    const TN_REAL slope = (TN_REAL)(TN_(tn__dot)(n, gx, x) * (double)r * (double)r / (double)n);
+    for (int64_t i = 0; i < n; i++) gx[i] = r * (gx[i] - x[i] * slope);
+}
+#endif

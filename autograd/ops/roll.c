@@ -1,0 +1,70 @@
+/* roll — y[i] = x[i - shift] along a dim, what falls out at one end coming in at the other
+ *
+ *   gx = gy rolled back */
+#include "autograd/room.h"
+
+typedef struct {
+    int64_t shift;
+    int     dim;
+} args_t;
+
+static bool infer(tn_ctx *c)
+{
+    int dim = TN_ARG(c, dim);
+    return tn__wrap_dim("roll", &dim, c->in[0]->l.shape.n) && tn_infer_like(c, 0, 0);
+}
+
+static void move(tn_ctx *c, int64_t from, int64_t to, int64_t size)
+{
+    tn_layout lx, ly;
+    if (!tn__view_narrow("roll", &c->in[0]->l, TN_ARG(c, dim), from, size, &lx)) return;
+    if (!tn__view_narrow("roll", &c->out[0]->l, TN_ARG(c, dim), to, size, &ly)) return;
+    tn_tensor x = tn__glance(c->in[0], &lx), y = tn__glance(c->out[0], &ly);
+    tn__copy(&y, &x);
+}
+static void forward(tn_ctx *c)
+{
+    const tn_shape s = c->in[0]->l.shape;
+    const int      dim = TN_ARG(c, dim) < 0 ? TN_ARG(c, dim) + s.n : TN_ARG(c, dim);
+    const int64_t  n = s.n ? s.d[dim] : 1;
+    if (n == 0) return;
+    const int64_t shift = (TN_ARG(c, shift) % n + n) % n;
+    if (shift == 0) {
+        tn__copy(c->out[0], c->in[0]);
+        return;
+    }
+    move(c, 0, shift, n - shift);
+    move(c, n - shift, 0, shift);
+}
+static void backward_ops(tn_back *b)
+{
+    const int64_t shift = TN_ARG(b, shift);
+    const int     dim = TN_ARG(b, dim);
+    const int64_t n = b->in_shape[0].n ? b->in_shape[0].d[dim < 0 ? dim + b->in_shape[0].n : dim] : 1;
+    b->gx[0] = tn_roll(b->gy[0], n ? -(shift % n) : 0, dim);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){1, 1}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){-1, 0}},
+    {.in = {{3, {2, 5, 2}}}, .args = &(args_t){12, -2}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){-8, 1}},
+    {.in = {{1, {3}}}, .args = &(args_t){INT64_MIN, 0}},
+    {.in = {{2, {1, 4}}}, .args = &(args_t){1, 0}},
+    {.in = {{0, {0}}}, .args = &(args_t){2, -1}},
+    {.in = {{2, {0, 4}}}, .args = &(args_t){1, 0}},
+    {.in = {{1, {5}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){2, 0}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){1, 2},
+     .status = TN_EINDEX,
+     .fails = "roll: dim 2 is out of range for a 2-d tensor"},
+};
+
+const tn_op tn_op_roll = {TN_ROOM("roll"),    .inputs = 1,        .args_size = sizeof(args_t),
+                          .infer = infer,     .forward = forward, .backward_ops = backward_ops,
+                          TN_SAMPLES(samples)};
+
+tn_tensor *tn_roll(tn_tensor *x, int64_t shift, int dim)
+{
+    return tn_apply_args(&tn_op_roll, (&(args_t){shift, dim}), x);
+}

@@ -1,0 +1,60 @@
+/* sigmoid — y = 1 / (1 + e⁻ˣ)
+ *
+ *   gx = gy · y · (1 - y)        (saves y only)
+ *
+ * With e = exp(-|x|), which cannot overflow: 1 / (1 + e) from 0 on, e / (1 + e) below. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/sigmoid.c"
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+}
+static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_mul(b->out[0], tn_rsub_scalar(b->out[0], 1))); }
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}},
+    {.in = {{0, {0}}}},
+    {.in = {{3, {2, 0, 3}}}},
+    {.in = {{3, {2, 1, 5}}}},
+    {.in = {{2, {2, 3}}}, .low = {-9}, .high = {9}},
+    {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
+    {.in = {{1, {2}}},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "sigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_sigmoid = {TN_ROOM("sigmoid"),           .inputs = 1,        .saves = TN_SAVE_OUT(0),
+                             .infer = tn__infer_real,      .forward = forward, .backward = backward,
+                             .backward_ops = backward_ops, .inplace = true,    TN_SAMPLES(samples)};
+
+tn_tensor *tn_sigmoid(tn_tensor *x) { return tn_apply(&tn_op_sigmoid, x); }
+tn_tensor *tn_sigmoid_(tn_tensor *x) { return tn_apply_args_(&tn_op_sigmoid, NULL, x); }
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL e = TN_M(exp)(-TN_M(fabs)(x[i]));
+        y[i] = (x[i] < 0 ? e : 1) / (1 + e);
+    }
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *y = in[0], *gy = in[1];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * (y[i] * (1 - y[i]));
+}
+#endif

@@ -1,0 +1,38 @@
+/* sign — -1, 0 or 1; 0 for NaN, as in PyTorch
+ *
+ *   gx = 0 */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/sign.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void backward_ops(tn_back *b) { (void)b; }
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .low = {0.5}, .high = {2}},
+    {.in = {{0, {0}}}, .low = {-2}, .high = {-0.5}},
+    {.in = {{3, {2, 0, 3}}}},
+    {.in = {{3, {2, 1, 5}}}, .low = {-3}, .high = {-0.5}},
+    {.in = {{2, {2, 3}}}, .low = {0.5}, .high = {40}},
+    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT}, .low = {-5}, .high = {6}},
+    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_MASK}},
+};
+
+const tn_op tn_op_sign = {
+    TN_ROOM("sign"),    .inputs = 1, .infer = tn__infer_same, .forward = forward, .backward_ops = backward_ops,
+    TN_SAMPLES(samples)};
+
+tn_tensor *tn_sign(tn_tensor *x) { return tn_apply(&tn_op_sign, x); }
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)((x[i] > 0) - (x[i] < 0));
+}
+#endif

@@ -1,0 +1,67 @@
+/* silu — y = x · s with s = sigmoid(x); 0 at -inf, the limit
+ *
+ *   gx = gy · (s + x s (1 - s))        1 - s = sigmoid(-x)
+ *
+ * Beyond |x| = 1000 s is 0 or 1 in any number type, and the second term is 0; there infinity must not meet 0. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/silu.c"
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *x = tn_clamp(b->in[0], -1000, 1000), *s = tn_sigmoid(x);
+    b->gx[0] = tn_mul(b->gy[0], tn_add(s, tn_mul(x, tn_mul(s, tn_sigmoid(tn_neg(x))))));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}},
+    {.in = {{0, {0}}}},
+    {.in = {{3, {2, 0, 3}}}},
+    {.in = {{3, {2, 1, 5}}}},
+    {.in = {{2, {2, 3}}}, .low = {-9}, .high = {9}},
+    {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
+    {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
+    {.in = {{1, {2}}},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "silu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_silu = {
+    TN_ROOM("silu"),    .inputs = 1,          .saves = TN_SAVE_IN(0),       .infer = tn__infer_real,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+
+tn_tensor *tn_silu(tn_tensor *x) { return tn_apply(&tn_op_silu, x); }
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL e = TN_M(exp)(-TN_M(fabs)(x[i])), s = (x[i] < 0 ? e : 1) / (1 + e);
+        y[i] = s == 0 ? 0 : x[i] * s;
+    }
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *gy = in[1];
+    TN_REAL       *gx = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL e = TN_M(exp)(-TN_M(fabs)(x[i])), s = (x[i] < 0 ? e : 1) / (1 + e), slope = e / ((1 + e) * (1 + e));
+        gx[i] = gy[i] * (s + (slope == 0 ? 0 : x[i] * slope));
+    }
+}
+#endif

@@ -1,0 +1,80 @@
+/* softmax — y_i = exp(x_i) / Σ_j exp(x_j) along one dim
+ *
+ *   gx = y · (gy - Σ gy·y)          (saves y only)
+ *
+ * The largest x of the row is subtracted first, so that large inputs do not overflow; sums are kept in f64. An entry of
+ * -inf gives 0 and has gradient 0; a row of nothing else has no softmax: NaN. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    int dim;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/softmax.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    int dim = TN_ARG(c, dim);
+    return tn__infer_real(c) && tn__wrap_dim("softmax", &dim, c->in[0]->l.shape.n);
+}
+static void forward(tn_ctx *c) { tn_rows(TN_REALS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_rows(TN_REALS(bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *y = b->out[0], *gy = b->gy[0], *dot = tn_sum(tn_mul(gy, y), TN_DIMS(TN_ARG(b, dim)), .keepdim = true);
+    b->gx[0] = tn_mul(y, tn_sub(gy, dot));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{1, {5}}}, .args = &(args_t){-1}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){1}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){0}, .low = {80}, .high = {90}}, /* no overflow */
+    {.in = {{2, {2, 3}}}, .args = &(args_t){1}, .low = {-1e38}, .high = {-9e37}, .flat_kink = true},
+    {.in = {{2, {3, 1}}}, .args = &(args_t){-1}},
+    {.in = {{2, {2, 19}}}, .args = &(args_t){-1}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){-1}},
+    {.in = {{2, {3, 0}}}, .args = &(args_t){-1}},
+    {.in = {{0, {0}}}, .args = &(args_t){0}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){2},
+     .status = TN_EINDEX,
+     .fails = "softmax: dim 2 is out of range for a 2-d tensor"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){0},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_softmax = {
+    TN_ROOM("softmax"), .inputs = 1,          .args_size = sizeof(args_t),  .saves = TN_SAVE_OUT(0), .infer = infer,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+
+tn_tensor *tn_softmax(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_softmax, &(args_t){dim}, x); }
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0];
+    TN_REAL       *y = out[0], max = TN_(tn__highest)(n, x);
+    (void)args;
+    for (int64_t i = 0; i < n; i++) y[i] = TN_M(exp)(x[i] - max);
+    const TN_REAL sum = (TN_REAL)TN_(tn__sum)(n, y);
+    for (int64_t i = 0; i < n; i++) y[i] /= sum;
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *y = in[0], *gy = in[1];
+    TN_REAL       *gx = out[0], dot = (TN_REAL)TN_(tn__dot)(n, gy, y);
+    (void)args;
+    for (int64_t i = 0; i < n; i++) gx[i] = y[i] * (gy[i] - dot);
+}
+#endif

@@ -1,0 +1,72 @@
+/* softplus — y = ln(1 + exp(βx)) / β, and x where βx > 20, as in PyTorch; β = 0 means 1
+ *
+ *   gx = gy · sigmoid(βx), and gy where βx > 20 */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+typedef struct {
+    double beta;
+} args_t;
+static double beta_of(const void *args)
+{
+    double beta = ((const args_t *)args)->beta;
+    return beta == 0 ? 1 : beta;
+}
+#define TN_TEMPLATE "autograd/ops/softplus.c"
+#include "core/real.h"
+
+static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+
+static void backward(tn_back *b)
+{
+    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *gy = b->gy[0], *z = tn_mul_scalar(b->in[0], beta_of(b->args));
+    b->gx[0] = tn_where(tn_gt(z, tn_scalar(20)), gy, tn_mul(gy, tn_sigmoid(z)));
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){0}},
+    {.in = {{0, {0}}}, .args = &(args_t){1}},
+    {.in = {{2, {0, 4}}}, .args = &(args_t){2}},
+    {.in = {{3, {2, 1, 3}}}, .args = &(args_t){0.5}, .low = {-9}, .high = {9}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){3}, .low = {-1e4}, .high = {-9e3}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){3}, .low = {9e3}, .high = {1e4}},
+    {.in = {{1, {2}}},
+     .args = &(args_t){1},
+     .kind = {TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "softplus: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_softplus = {
+    TN_ROOM("softplus"),     .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
+    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops,
+    TN_SAMPLES(samples)};
+
+tn_tensor *tn_softplus(tn_tensor *x, double beta) { return tn_apply_args(&tn_op_softplus, &(args_t){beta}, x); }
+
+#else /* ================================================================ kernels: contiguous, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], beta = (TN_REAL)beta_of(args);
+    TN_REAL       *y = out[0];
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL z = beta * x[i];
+        y[i] = z > 20 ? x[i] : TN_M(log1p)(TN_M(exp)(z)) / beta;
+    }
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *x = in[0], *gy = in[1], beta = (TN_REAL)beta_of(args);
+    TN_REAL       *gx = out[0];
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL z = beta * x[i], e = TN_M(exp)(-TN_M(fabs)(z));
+        gx[i] = z > 20 ? gy[i] : gy[i] * ((z < 0 ? e : 1) / (1 + e));
+    }
+}
+#endif

@@ -1,0 +1,91 @@
+/* sum — over all dims, or those named
+ *
+ *   gx = gy, repeated over the dims that went
+ *
+ * Floating sums are kept in f64, in the lanes of core/lanes.h. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    tn_dims dims;
+    bool    keepdim;
+} args_t;
+#define TN_TEMPLATE "autograd/ops/sum.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    tn_dims        dims = TN_ARG(c, dims);
+    const tn_dtype dt = c->in[0]->dtype;
+    c->result[0].dtype = tn__is_float(dt) ? dt : TN_I64;
+    return tn__reduced_shape("sum", c->in[0]->l.shape, &dims, TN_ARG(c, keepdim), &c->result[0].shape);
+}
+static void forward(tn_ctx *c)
+{
+    static const tn_reducer f32 = TN_REDUCER_PARTS(sum, f32), f64 = TN_REDUCER_PARTS(sum, f64),
+                            i64 = TN_REDUCER_PARTS(sum, i64);
+    tn_dims dims = TN_ARG(c, dims);
+    tn__wrap_dims("sum", &dims, c->in[0]->l.shape.n);
+    tn_reduce((tn_reducers){&f32, &f64, &i64}, dims, TN_LIST(c->out[0]), c->in[0], NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *g = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    b->gx[0] = tn_expand(g, b->in_shape[0]);
+}
+
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{2, {0, -2}}, false},
+     .status = TN_EINVAL,
+     .fails = "sum: dim 0 is listed twice"},
+};
+
+const tn_op tn_op_sum = {TN_ROOM("sum"),     .inputs = 1,        .args_size = sizeof(args_t),
+                         .infer = infer,     .forward = forward, .backward_ops = backward_ops,
+                         TN_SAMPLES(samples)};
+
+tn_tensor *tn_sum_run(tn_reduce_args a) { return tn_apply_args(&tn_op_sum, (&(args_t){a.dims, a.keepdim}), a.x); }
+
+#else /* ============================================================ a reducer over blocks of one number type */
+
+#if TN_IS_REAL
+typedef tn_lanes TN_(sum_state);
+#else
+typedef tn_ilanes TN_(sum_state);
+#endif
+
+static void TN_(sum_init)(void *state, const void *args)
+{
+    (void)args;
+    *(TN_(sum_state) *)state = (TN_(sum_state)){{0}};
+}
+static void TN_(sum_step)(int64_t n, int64_t at, void *state, const void *x, const void *args)
+{
+    (void)at, (void)args;
+    TN_(tn__add_lanes)(state, n, x);
+}
+static void TN_(sum_merge)(void *state, const void *later, const void *args)
+{
+    TN_(sum_state) *s = state;
+    const TN_(sum_state) *l = later;
+    (void)args;
+    for (int k = 0; k < TN_LANES; k++) s->lane[k] += l->lane[k];
+}
+static void TN_(sum_finish)(int64_t n, const void *state, void *const *out, const void *args)
+{
+    (void)n, (void)args;
+#if TN_IS_REAL
+    *(TN_REAL *)out[0] = (TN_REAL)tn__lanes_total(*(const tn_lanes *)state);
+#else
+    *(TN_REAL *)out[0] = tn__ilanes_total(state);
+#endif
+}
+#endif

@@ -1,0 +1,173 @@
+/* var, std — the variance over all dims, or those named, and its root
+ *
+ *   var = Σ (x - mean)² / (n - 1), or / n if biased        std = √var
+ *   var:  gx = gy · 2 (x - mean) / (n - 1)
+ *   std:  gx = gy · (x - mean) / ((n - 1) std), and 0 where std is 0
+ *
+ * Blocks are centred on their own mean and joined (Chan, Golub, LeVeque 1983), in f64: a large mean costs no digits.
+ * The mean goes to the backward as two numbers, itself and what its rounding lost; only the tape sees them. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#include "core/lanes.h"
+typedef struct {
+    tn_dims dims;
+    bool    keepdim, biased;
+} args_t;
+typedef struct {
+    bool   biased, root;
+    double scale; /* backward: 2 / (n - 1) or 1 / (n - 1) */
+} kernel_args;
+#define TN_TEMPLATE "autograd/ops/var.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    const tn_dtype dt = c->in[0]->dtype;
+    if (!tn__need_real(c, 0)) return false;
+    for (int i = 1; i < 3; i++)
+        if (!tn__infer_reduced(c, i, TN_ARG(c, dims), TN_ARG(c, keepdim), tn__wide(dt))) return false;
+    return tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), dt);
+}
+static void forward(tn_ctx *c)
+{
+    static const tn_reducer f32 = TN_REDUCER_PARTS(var, f32), f64 = TN_REDUCER_PARTS(var, f64);
+    const kernel_args       k = {TN_ARG(c, biased), c->op == &tn_op_std, 0};
+    tn_reduce((tn_reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)),
+              TN_LIST(c->out[0], c->out[1], c->out[2]), c->in[0], &k);
+}
+
+static double divisor(const tn_back *b)
+{
+    const int64_t n = tn__count_of(b->in_shape[0], TN_ARG(b, dims));
+    return (double)(TN_ARG(b, biased) ? n : tn__max_i64(0, n - 1));
+}
+static void backward(tn_back *b)
+{
+    const tn_shape    x = b->in_shape[0];
+    const bool        root = b->op == &tn_op_std;
+    const kernel_args k = {false, root, (root ? 1 : 2) / divisor(b)};
+    tn_tensor        *mean = tn__unreduced(b->out[1], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor        *rest = tn__unreduced(b->out[2], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor        *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor        *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    if ((b->gx[0] = tn_empty_like(b->in[0])) && mean && rest && gy && y)
+        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], mean, rest, gy, y), &k);
+}
+static void backward_ops(tn_back *b)
+{
+    const tn_shape x = b->in_shape[0];
+    const bool     root = b->op == &tn_op_std;
+    tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+    tn_tensor     *d = tn_sub(b->in[0], tn_mean(b->in[0], TN_ARG(b, dims), .keepdim = true));
+    if (root) {
+        tn_tensor *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
+        tn_tensor *none = tn_eq(y, tn_scalar(0));
+        gy = tn_masked_fill(tn_div(gy, tn_masked_fill(y, none, 1)), none, 0);
+    }
+    b->gx[0] = tn_mul(tn_mul_scalar(gy, (root ? 1 : 2) / divisor(b)), d);
+}
+
+#define COMMON(name)                                                                                            \
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false, false}},                                           \
+        {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false, true}},                                     \
+        {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true, false}},                                 \
+        {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true, false}},                                        \
+        {.in = {{2, {3, 4}}},                                                                                   \
+         .args = &(args_t){{1, {2}}, false, false},                                                             \
+         .status = TN_EINDEX,                                                                                   \
+         .fails = name ": dim 2 is out of range for a 2-d tensor"},                                             \
+    {                                                                                                           \
+        .in = {{1, {2}}}, .args = &(args_t){{0, {0}}, false, false}, .kind = {TN_ARG_INT}, .status = TN_EDTYPE, \
+        .fails = name ": needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"                    \
+    }
+static const tn_sample var_samples[] = {
+    COMMON("var"),
+    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false, true}},
+    {.in = {{2, {3, 1}}}, .args = &(args_t){{1, {1}}, true, true}},
+    {.in = {{2, {2, 5}}}, .args = &(args_t){{1, {1}}, false, false}, .low = {9999}, .high = {10001}, .f32_tol = 1e-3},
+};
+static const tn_sample std_samples[] = {
+    COMMON("std"),
+    {.in = {{1, {9}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true, true}},
+};
+
+#define ROOM(title)                                                                                            \
+    TN_ROOM(title), .inputs = 1, .outputs = 3, .args_size = sizeof(args_t),                                    \
+                    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2), .infer = infer, \
+                    .forward = forward, .backward = backward, .backward_ops = backward_ops
+const tn_op tn_op_var = {ROOM("var"), TN_SAMPLES(var_samples)};
+const tn_op tn_op_std = {ROOM("std"), TN_SAMPLES(std_samples)};
+
+static tn_tensor *call(const tn_op *op, tn_reduce_args a)
+{
+    tn_tensor *out[3];
+    tn_op_call(op, 1, &a.x, 3, out, &(args_t){a.dims, a.keepdim, a.biased});
+    return out[0];
+}
+tn_tensor *tn_var_run(tn_reduce_args a) { return call(&tn_op_var, a); }
+tn_tensor *tn_std_run(tn_reduce_args a) { return call(&tn_op_std, a); }
+
+#else /* ============================================================== a reducer over blocks of one real type */
+
+typedef struct {
+    int64_t n;
+    double  mean, squares; /* Σ (x - mean)² */
+} TN_(var_state);
+
+static void TN_(var_join)(TN_(var_state) * s, int64_t n, double mean, double squares)
+{
+    if (n == 0) return;
+    const double all = (double)(s->n + n), d = mean - s->mean, share = (double)n / all;
+    s->squares += squares + d * d * (double)s->n * share;
+    s->mean += d * share;
+    s->n += n;
+}
+
+static void TN_(var_init)(void *state, const void *args)
+{
+    (void)args;
+    *(TN_(var_state) *)state = (TN_(var_state)){0, 0, 0};
+}
+static void TN_(var_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+{
+    const TN_REAL *x = in;
+    const double   mean = TN_(tn__sum)(n, x) / (double)(n ? n : 1);
+    tn_lanes       s = {{0}};
+    (void)at, (void)args;
+    double d[TN_LANES];
+    for (int64_t i = 0; i < n; i += TN_LANES) {
+        const int lanes = n - i < TN_LANES ? (int)(n - i) : TN_LANES;
+        for (int k = 0; k < lanes; k++) d[k] = (double)x[i + k] - mean;
+        for (int k = 0; k < lanes; k++) s.lane[k] += d[k] * d[k];
+    }
+    TN_(var_join)(state, n, mean, tn__lanes_total(s));
+}
+static void TN_(var_merge)(void *state, const void *later, const void *args)
+{
+    const TN_(var_state) *l = later;
+    (void)args;
+    TN_(var_join)(state, l->n, l->mean, l->squares);
+}
+static void TN_(var_finish)(int64_t n, const void *state, void *const *out, const void *args)
+{
+    const TN_(var_state) *s = state;
+    const kernel_args *k = args;
+    const double       var = s->squares / (double)(k->biased || n == 0 ? n : n - 1);
+    const TN_REAL      mean = (TN_REAL)s->mean;
+    *(TN_REAL *)out[0] = (TN_REAL)(k->root ? sqrt(var) : var);
+    *(TN_REAL *)out[1] = mean;
+    *(TN_REAL *)out[2] = (TN_REAL)(s->mean - (double)mean);
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL     *x = in[0], *mean = in[1], *rest = in[2], *gy = in[3], *y = in[4];
+    const kernel_args *k = args;
+    const TN_REAL      scale = (TN_REAL)k->scale;
+    TN_REAL           *gx = out[0];
+    if (!k->root)
+        for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * scale * (x[i] - mean[i] - rest[i]);
+    else
+        for (int64_t i = 0; i < n; i++) gx[i] = y[i] == 0 ? 0 : gy[i] / y[i] * scale * (x[i] - mean[i] - rest[i]);
+}
+#endif

@@ -1,0 +1,85 @@
+/* where — y = a where the condition is true, else b
+ *
+ *   ga = gy where true, else 0;  gb = gy where false, else 0 */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+#define TN_TEMPLATE "autograd/ops/where.c"
+#define TN_WITH_I64
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    const tn_dtype dt = c->in[0]->dtype, a = c->in[1]->dtype, b = c->in[2]->dtype;
+    tn_shape       both;
+    if (dt != TN_BOOL)
+        return tn_infer_fail(c, TN_EDTYPE,
+                             "the condition must be bool, got %s; a comparison such as tn_gt(x, y) gives one",
+                             tn_dtype_name(dt));
+    if (a != b)
+        return tn_infer_fail(c, TN_EDTYPE, "number types differ: %s and %s", tn_dtype_name(a), tn_dtype_name(b));
+    c->result[0].dtype = a;
+    return tn__broadcast("where", c->in[1]->l.shape, c->in[2]->l.shape, &both) &&
+           tn__broadcast("where", c->in[0]->l.shape, both, &c->result[0].shape);
+}
+static void forward(tn_ctx *c)
+{
+    tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2]), NULL);
+}
+static void backward_ops(tn_back *b)
+{
+    tn_tensor *condition = b->in[0], *gy = b->gy[0];
+    if (b->need[1]) b->gx[1] = tn_where(condition, gy, tn_scalar_of(gy->dtype, 0));
+    if (b->need[2]) b->gx[2] = tn_masked_fill(gy, condition, 0);
+}
+
+#define KINDS(a) .kind = {TN_ARG_MASK, a, a}
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, KINDS(TN_ARG_REAL)},
+    {.in = {{1, {4}}, {3, {2, 3, 4}}, {2, {3, 1}}}, KINDS(TN_ARG_REAL)},
+    {.in = {{3, {2, 1, 4}}, {0, {0}}, {1, {4}}}, KINDS(TN_ARG_REAL)},
+    {.in = {{0, {0}}, {0, {0}}, {0, {0}}}, KINDS(TN_ARG_REAL)},
+    {.in = {{2, {0, 3}}, {1, {3}}, {0, {0}}}, KINDS(TN_ARG_REAL)},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}}, KINDS(TN_ARG_INT), .low = {0, -9, -9}, .high = {0, 9, 9}},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}}, KINDS(TN_ARG_MASK)},
+    {.in = {{1, {3}}, {1, {3}}, {1, {3}}},
+     .status = TN_EDTYPE,
+     .fails = "where: the condition must be bool, got f32; a comparison such as tn_gt(x, y) gives one"},
+    {.in = {{1, {3}}, {1, {3}}, {1, {3}}},
+     .kind = {TN_ARG_MASK, TN_ARG_INT},
+     .status = TN_EDTYPE,
+     .fails = "where: number types differ: i64 and f32"},
+    {.in = {{1, {3}}, {1, {4}}, {1, {4}}},
+     KINDS(TN_ARG_REAL),
+     .status = TN_ESHAPE,
+     .fails = "where: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+    {.in = {{1, {3}}, {1, {3}}, {1, {5}}},
+     KINDS(TN_ARG_REAL),
+     .status = TN_ESHAPE,
+     .fails = "where: shapes [3] and [5] do not broadcast: dim -1 is 3 in one and 5 in the other"},
+};
+
+const tn_op tn_op_where = {TN_ROOM("where"),   .inputs = 3,        .saves = TN_SAVE_IN(0),
+                           .infer = infer,     .forward = forward, .backward_ops = backward_ops,
+                           TN_SAMPLES(samples)};
+
+tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b)
+{
+    if (condition && condition->dtype == TN_U8) condition = tn_to(condition, TN_BOOL);
+    if (a && b && a->dtype != b->dtype) {
+        tn_dtype dt = tn__promote(a, b);
+        if (a->dtype != dt) a = tn_to(a, dt);
+        if (b->dtype != dt) b = tn_to(b, dt);
+    }
+    return tn_apply(&tn_op_where, condition, a, b);
+}
+
+#else /* ============================================================== kernels: contiguous, one number type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN_REAL *condition = in[0], *a = in[1], *b = in[2];
+    TN_REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) y[i] = condition[i] != 0 ? a[i] : b[i];
+}
+#endif

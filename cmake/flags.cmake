@@ -1,0 +1,72 @@
+# How Tenon's own code is compiled. Nothing here reaches a user's program: no warning flags, no -march=native, and
+# never -ffast-math, which would switch off denormals for the whole process that links it.
+include(CheckCCompilerFlag)
+include(CheckLinkerFlag)
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES C)
+find_package(Threads REQUIRED)
+
+# Adds each flag that the compiler knows to the list `out`.
+function(tenon_known_flags out)
+  set(known)
+  foreach(flag IN LISTS ARGN)
+    string(MAKE_C_IDENTIFIER "TENON_HAS${flag}" has)
+    check_c_compiler_flag("-Werror ${flag}" ${has})
+    if(${has})
+      list(APPEND known ${flag})
+    endif()
+  endforeach()
+  set(${out} ${known} PARENT_SCOPE)
+endfunction()
+
+# The bits of a result are part of the promise: no contraction to fma behind the source's back.
+set(TENON_COMPILE -fno-math-errno -ffp-contract=off)
+tenon_known_flags(more -fno-semantic-interposition)
+list(APPEND TENON_COMPILE ${more})
+set(TENON_LINK)
+
+if(TENON_DEVELOPER)
+  list(APPEND TENON_COMPILE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
+    -Wno-overlength-strings)
+endif()
+
+if(TENON_SANITIZE)
+  list(APPEND TENON_COMPILE -fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  list(APPEND TENON_LINK -fsanitize=${TENON_SANITIZE})
+  if(TENON_SANITIZE MATCHES undefined)
+    list(APPEND TENON_COMPILE -fsanitize=float-cast-overflow)
+  endif()
+elseif(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
+  tenon_known_flags(hard -U_FORTIFY_SOURCE -fstack-protector-strong -fstack-clash-protection -fcf-protection)
+  list(APPEND TENON_COMPILE ${hard})
+  check_c_compiler_flag("-Werror -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3" TENON_HAS_FORTIFY_3)
+  list(APPEND TENON_COMPILE -D_FORTIFY_SOURCE=$<IF:$<BOOL:${TENON_HAS_FORTIFY_3}>,3,2>)
+  foreach(flag relro now noexecstack defs)
+    check_linker_flag(C "-Wl,-z,${flag}" TENON_HAS_Z_${flag})
+    if(TENON_HAS_Z_${flag})
+      list(APPEND TENON_LINK "-Wl,-z,${flag}")
+    endif()
+  endforeach()
+endif()
+
+if(TENON_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "TENON_FUZZ needs clang: configure with -DCMAKE_C_COMPILER=clang, or --preset fuzz")
+  endif()
+  list(APPEND TENON_COMPILE -fsanitize=fuzzer-no-link)
+endif()
+
+if(TENON_COVERAGE)
+  list(APPEND TENON_COMPILE --coverage -fprofile-update=atomic -Og)
+  list(APPEND TENON_LINK --coverage)
+endif()
+
+# Everything that a target made of Tenon's own C needs.
+function(tenon_own target)
+  set_target_properties(${target} PROPERTIES
+    C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
+    POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+  target_compile_options(${target} PRIVATE ${TENON_COMPILE})
+  target_link_options(${target} PRIVATE ${TENON_LINK})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+endfunction()

@@ -1,0 +1,32 @@
+# cmake --install: libraries, headers, and what find_package and pkg-config read. The result can be moved.
+if(NOT TENON_INSTALL)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+
+install(TARGETS tenon tenon_static EXPORT tenon
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+foreach(header IN LISTS TENON_HEADERS)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon/${folder})
+endforeach()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tenon)
+install(EXPORT tenon NAMESPACE tenon:: FILE tenon-targets.cmake DESTINATION ${package_dir})
+configure_package_config_file(cmake/tenon-config.cmake.in ${PROJECT_BINARY_DIR}/tenon-config.cmake
+  INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tenon-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tenon-config.cmake ${PROJECT_BINARY_DIR}/tenon-config-version.cmake
+  DESTINATION ${package_dir})
+
+# ${pcfiledir} makes tenon.pc follow the folder it lies in.
+cmake_path(SET pc_dir "${CMAKE_INSTALL_PREFIX}")
+cmake_path(APPEND pc_dir "${CMAKE_INSTALL_LIBDIR}" pkgconfig)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${pc_dir}" OUTPUT_VARIABLE pc_up)
+set(pc_private -lm ${CMAKE_THREAD_LIBS_INIT})
+foreach(name IN LISTS openmp_names)
+  list(APPEND pc_private -l${name})
+endforeach()
+list(JOIN pc_private " " pc_private)
+configure_file(cmake/tenon.pc.in ${PROJECT_BINARY_DIR}/tenon.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tenon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

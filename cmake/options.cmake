@@ -1,0 +1,27 @@
+# What a build can be asked for. A project that adds Tenon as a subdirectory gets the library and nothing else.
+include(CMakeDependentOption)
+include(GNUInstallDirs)
+
+set(TENON_WITH_OPENMP AUTO CACHE STRING "Threads by OpenMP: AUTO (if the compiler has it), ON or OFF")
+set_property(CACHE TENON_WITH_OPENMP PROPERTY STRINGS AUTO ON OFF)
+option(TENON_WITH_CBLAS "Matrix products by a CBLAS instead of Tenon's own kernels" OFF)
+
+option(TENON_DEVELOPER "Warnings for work on Tenon itself" ${PROJECT_IS_TOP_LEVEL})
+option(TENON_TESTS "Build the tests (needs Check)" ${PROJECT_IS_TOP_LEVEL})
+option(TENON_PROGRAMS "Build the examples and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(TENON_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
+
+option(TENON_FUZZ "Build the fuzz targets with libFuzzer (needs clang)" OFF)
+option(TENON_COVERAGE "Count which lines run" OFF)
+set(TENON_SANITIZE "" CACHE STRING "Sanitizers, as after -fsanitize=: address,undefined or thread")
+set(TENON_TEST_LAUNCHER "" CACHE STRING "What the test programs run under, as a list: valgrind;-q")
+set(TENON_TEST_TIMEOUT 300 CACHE STRING "Seconds that one test program may take")
+mark_as_advanced(TENON_FUZZ TENON_COVERAGE TENON_SANITIZE TENON_TEST_LAUNCHER TENON_TEST_TIMEOUT)
+
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+  endif()
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()

@@ -1,0 +1,175 @@
+/* gemm.k.c — the innermost loops of a product of matrices. A micro-tile of the result stays in registers while k runs:
+ * each step loads a few vectors of a row of b, and multiplies and adds them with one element of a for each row. So each
+ * element of the result is one chain of multiply-adds in the order of k, whatever the tile around it; a row alone
+ * (m = 1) keeps the same chains and is arranged to read b as memory likes it. */
+#include "core/internal.h"
+#include "core/kernels/kernels.h"
+#include "core/kernels/simd.h"
+
+#ifndef TN_REAL
+
+/* The micro-tile: as many sums as the registers hold beside one row's vectors of b and an element of a. */
+#if defined(__AVX512F__)
+enum { MR = 8, NV = 3 };
+#define EACH_TILE(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) \
+                     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
+                     X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3)
+#elif defined(__AVX2__)
+enum { MR = 6, NV = 2 };
+#define EACH_TILE(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) \
+                     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
+#else
+enum { MR = 4, NV = 2 };
+#define EACH_TILE(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2)
+#endif
+
+#define TN_TEMPLATE "core/kernels/gemm.k.c"
+#include "core/real.h"
+
+#else
+
+/* Row i of a lies i % 3 strides from the pointer i / 3: few pointers to advance, and addresses that x86 can encode. */
+TN_INLINE void TN_(tile)(const int mr, const int nv, const tn_gemm_step *s)
+{
+    enum { N = TN_(v_n) };
+    const int64_t  a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;
+    const TN_REAL *b = s->b, *a[(MR + 2) / 3];
+    TN_(v) acc[MR][NV];
+    TN_UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] = (const TN_REAL *)s->a + 3 * g * a_row;
+    if (s->from) {
+        const TN_REAL *from = s->from;
+        TN_UNROLL for (int i = 0; i < mr; i++)
+            TN_UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN_(v_load)(from + i * s->from_row + j * N);
+    } else {
+        TN_UNROLL for (int i = 0; i < mr; i++)
+            TN_UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN_(v_zero)();
+    }
+    for (int64_t p = s->k; p > 0; p--) {
+        TN_(v) row[NV];
+        TN_UNROLL for (int j = 0; j < nv; j++) row[j] = TN_(v_load)(b + j * N);
+        TN_UNROLL for (int i = 0; i < mr; i++) {
+            TN_(v) x = TN_(v_all)(a[i / 3] + (i % 3) * a_row);
+            TN_UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN_(v_fma)(x, row[j], acc[i][j]);
+        }
+        TN_UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] += a_col;
+        b += b_row;
+    }
+    TN_REAL      *to = s->to;
+    const int64_t to_row = s->to_row;
+    TN_UNROLL for (int i = 0; i < mr; i++)
+        TN_UNROLL for (int j = 0; j < nv; j++) TN_(v_store)(to + i * to_row + j * N, acc[i][j]);
+}
+
+#define TILE_NAME(mr, nv) TN_(tile_##mr##_##nv)
+#define TILE(mr, nv) static void TILE_NAME(mr, nv)(const tn_gemm_step *s) { TN_(tile)(mr, nv, s); }
+#define TILE_POINTER(mr, nv) TILE_NAME(mr, nv),
+EACH_TILE(TILE)
+static void TN_(any_tile)(const tn_gemm_step *s)
+{
+    static void (*const tiles[])(const tn_gemm_step *) = {EACH_TILE(TILE_POINTER)};
+    tiles[(s->nv - 1) * MR + s->mr - 1](s);
+}
+#undef TILE_NAME
+#undef TILE
+#undef TILE_POINTER
+
+/* y += the next rows of b, each times its element of a. */
+TN_INLINE void TN_(add_rows)(const int rows, const tn_gemv_step *s, int64_t p, bool first)
+{
+    enum { N = TN_(v_n) };
+    const TN_REAL *a = (const TN_REAL *)s->a + p * s->a_col, *b = (const TN_REAL *)s->b + p * s->b_row;
+    TN_REAL       *y = s->y;
+    TN_(v) x[8];
+    TN_UNROLL for (int i = 0; i < rows; i++) x[i] = TN_(v_all)(a + i * s->a_col);
+    for (int64_t j = 0, n = s->n, b_row = s->b_row; j < n; j += N) {
+        TN_(v) sum = first ? TN_(v_zero)() : TN_(v_load)(y + j);
+        TN_UNROLL for (int i = 0; i < rows; i++) sum = TN_(v_fma)(x[i], TN_(v_load)(b + i * b_row + j), sum);
+        TN_(v_store)(y + j, sum);
+    }
+}
+
+/* Columns of b that are dense: turned on the way, vectors of neighbours grow their sums side by side. */
+TN_INLINE void TN_(add_columns)(const int vectors, const tn_gemv_step *s, int64_t j)
+{
+    enum { N = TN_(v_n), PIECE = TN_(v_piece) };
+    const int64_t  k = s->k, a_col = s->a_col, b_col = s->b_col;
+    const TN_REAL *a = s->a, *b = (const TN_REAL *)s->b + j * b_col;
+    TN_REAL       *y = (TN_REAL *)s->y + j;
+    TN_(v) sum[2];
+    TN_UNROLL for (int v = 0; v < vectors; v++) sum[v] = s->first ? TN_(v_zero)() : TN_(v_load)(y + v * N);
+    int64_t p = 0;
+    for (; p + PIECE <= k; p += PIECE) {
+        TN_UNROLL for (int v = 0; v < vectors; v++) {
+            TN_(v) t[PIECE];
+            TN_(v_turn)(b + v * N * b_col + p, b_col, t);
+            TN_UNROLL for (int i = 0; i < PIECE; i++)
+                sum[v] = TN_(v_fma)(TN_(v_all)(a + (p + i) * a_col), t[i], sum[v]);
+        }
+    }
+    for (; p < k; p++) {
+        TN_UNROLL for (int v = 0; v < vectors; v++) {
+            TN_REAL t[N];
+            for (int i = 0; i < N; i++) t[i] = b[(v * N + i) * b_col + p];
+            sum[v] = TN_(v_fma)(TN_(v_all)(a + p * a_col), TN_(v_load)(t), sum[v]);
+        }
+    }
+    TN_UNROLL for (int v = 0; v < vectors; v++) TN_(v_store)(y + v * N, sum[v]);
+}
+
+static void TN_(row)(const tn_gemv_step *s)
+{
+    enum { N = TN_(v_n) };
+    if (s->b_col == 1) {
+        int64_t p = 0;
+        bool    first = s->first;
+        for (; p + 8 <= s->k; p += 8, first = false) TN_(add_rows)(8, s, p, first);
+        for (; p < s->k; p++, first = false) TN_(add_rows)(1, s, p, first);
+    } else {
+        int64_t j = 0;
+        for (; j + 2 * N <= s->n; j += 2 * N) TN_(add_columns)(2, s, j);
+        for (; j < s->n; j += N) TN_(add_columns)(1, s, j);
+    }
+}
+
+static void TN_(finish)(const tn_finish_step *s)
+{
+    const TN_REAL alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
+    const bool    reads = s->beta != 0;
+    for (int64_t r = 0; r < s->rows; r++) {
+        const TN_REAL *acc = s->acc ? (const TN_REAL *)s->acc + r * s->acc_row : NULL;
+        if (s->bf16) {
+            uint16_t *c = (uint16_t *)s->c + r * s->c_row;
+            for (int64_t j = 0; j < s->cols; j++, c += s->c_col) {
+                float old = reads ? (float)beta * tn__bf16_to_f32(*c) : 0;
+                *c = tn__f32_to_bf16(!acc ? old : reads ? (float)(alpha * acc[j]) + old : (float)(alpha * acc[j]));
+            }
+            continue;
+        }
+        TN_REAL *c = (TN_REAL *)s->c + r * s->c_row;
+        if (!acc) {
+            for (int64_t j = 0; j < s->cols; j++, c += s->c_col) *c = reads ? beta * *c : 0;
+        } else if (s->c_col == 1) {
+            if (reads) for (int64_t j = 0; j < s->cols; j++) c[j] = alpha * acc[j] + beta * c[j];
+            else for (int64_t j = 0; j < s->cols; j++) c[j] = alpha * acc[j];
+        } else {
+            for (int64_t j = 0; j < s->cols; j++, c += s->c_col)
+                *c = reads ? alpha * acc[j] + beta * *c : alpha * acc[j];
+        }
+    }
+}
+
+void TN_FOR_ISA(TN_(tn__pack))(const tn_pack_step *s);
+void TN_FOR_ISA(tn__pack_bf16)(const tn_pack_step *s);
+extern const tn_gemm_kernels TN_FOR_ISA(TN_(tn__gemm));
+const tn_gemm_kernels TN_FOR_ISA(TN_(tn__gemm)) = {
+    .mr = MR,
+    .nv = NV,
+    .lanes = TN_(v_n),
+    .tile = TN_(any_tile),
+    .row = TN_(row),
+    .pack = TN_FOR_ISA(TN_(tn__pack)),
+    .pack_bf16 = sizeof(TN_REAL) == sizeof(float) ? TN_FOR_ISA(tn__pack_bf16) : NULL,
+    .finish = TN_(finish),
+};
+
+#endif

@@ -1,0 +1,80 @@
+/* kernels.h — the kernels that exist once for each instruction set, as tables of functions, one of which is chosen when
+ * the program first needs it. Kernels see plain pointers, write only what they are told to, and cannot fail. */
+#ifndef TENON_CORE_KERNELS_KERNELS_H
+#define TENON_CORE_KERNELS_KERNELS_H
+
+#include "core/core.h"
+
+/* ---- products of matrices: what core/gemm.c is made of ---- */
+
+/* One micro-tile, kept in registers: acc[i][j] = from[i][j] + Σ_p a[i][p] · b[p][j], one term after the other. mr rows,
+ * nv vectors of columns. Strides in elements; the columns of b, from and to are dense. from may be NULL: zeros. */
+typedef struct {
+    int         mr, nv;
+    int64_t     k;
+    const void *a, *b;
+    int64_t     a_row, a_col, b_row;
+    const void *from;
+    void       *to;
+    int64_t     from_row, to_row;
+} tn_gemm_step;
+
+/* One row: y[j] = (first ? 0 : y[j]) + Σ_p a[p] · b[p][j], for n columns, whole vectors. b_row or b_col is 1. */
+typedef struct {
+    int64_t     n, k;
+    const void *a, *b;
+    int64_t     a_col, b_row, b_col;
+    void       *y;
+    bool        first;
+} tn_gemv_step;
+
+/* to[r][c] = from[r][c], with zeros from cols up to width. */
+typedef struct {
+    int64_t     rows, cols, width;
+    const void *from;
+    int64_t     from_row, from_col;
+    void       *to; /* dense: rows of width */
+} tn_pack_step;
+
+/* What becomes of the finished sums: c = alpha · acc + beta · c, rounded to c's type once. beta = 0 does not read c.
+ * acc = NULL: c = beta · c. Whatever else is to be done to a product while it is in the cache belongs here. */
+typedef struct {
+    int64_t     rows, cols;
+    const void *acc;
+    int64_t     acc_row;
+    void       *c;
+    int64_t     c_row, c_col;
+    bool        bf16; /* c is bf16 */
+    double      alpha, beta;
+} tn_finish_step;
+
+typedef struct {
+    int mr, nv; /* the largest micro-tile */
+    int lanes;  /* elements in a vector   */
+    void (*tile)(const tn_gemm_step *s);
+    void (*row)(const tn_gemv_step *s);
+    void (*pack)(const tn_pack_step *s);
+    void (*pack_bf16)(const tn_pack_step *s); /* widened to f32; for f64 NULL */
+    void (*finish)(const tn_finish_step *s);
+} tn_gemm_kernels;
+
+/* ---- the tables ---- */
+
+typedef struct {
+    const char            *isa; /* "baseline", "avx2", "avx512" */
+    const tn_gemm_kernels *gemm_f32, *gemm_f64;
+} tn_kernel_table;
+
+/* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */
+const tn_kernel_table *tn__kernels(void);
+const char            *tn__isa_name(void);
+const char            *tn__isa_reason(void); /* why this one, for tn_build_info() */
+/* A certain table, for tests; NULL if it was not built or the CPU lacks it. */
+const tn_kernel_table *tn__kernels_of(const char *isa);
+
+/* Names that exist once for each instruction set: TN_FOR_ISA(tn__table) is tn__table_avx2 where TN_ISA is avx2. */
+#define TN_FOR_ISA(name) TN_FOR_ISA_(name, TN_ISA)
+#define TN_FOR_ISA_(name, isa) TN_FOR_ISA__(name, isa)
+#define TN_FOR_ISA__(name, isa) name##_##isa
+
+#endif

@@ -1,0 +1,94 @@
+/* pack.k.c — a block of a matrix copied to dense rows, as the micro-tiles of a product like to read it: from dense rows,
+ * from dense columns (turned in squares, in registers), or from any strides. Instantiated by including itself for f32,
+ * f64 and bf16, which is widened to f32. */
+#ifdef FROM
+
+void TN_FOR_ISA(PACK)(const tn_pack_step *s);
+void TN_FOR_ISA(PACK)(const tn_pack_step *s)
+{
+    const int64_t rows = s->rows, cols = s->cols, width = s->width, row = s->from_row, col = s->from_col;
+    const FROM   *x = s->from;
+    TO           *y = s->to;
+    for (int64_t r = 0; cols < width && r < rows; r++) memset(y + r * width + cols, 0, (size_t)(width - cols) * sizeof *y);
+    if (col == 1) {
+        for (int64_t r = 0; r < rows; r++, x += row, y += width) {
+            int64_t c = 0;
+            for (; c + LANES <= cols; c += LANES) STORE(y + c, LOAD(x + c));
+            for (; c + 4 <= cols; c += 4)
+                for (int i = 0; i < 4; i++) y[c + i] = ONE(x[c + i]);
+            for (; c < cols; c++) y[c] = ONE(x[c]);
+        }
+    } else if (row == 1) {
+        int64_t c = 0;
+        for (; c + LANES <= cols; c += LANES) {
+            const FROM *from = x + c * col;
+            TO         *to = y + c;
+            int64_t     r = 0;
+            for (; r + PIECE <= rows; r += PIECE) {
+                VECTOR v[PIECE];
+                TURN(from + r, col, v);
+                for (int i = 0; i < PIECE; i++) STORE(to + (r + i) * width, v[i]);
+            }
+            for (; r < rows; r++)
+                for (int i = 0; i < LANES; i++) to[r * width + i] = ONE(from[r + i * col]);
+        }
+        for (; c < cols; c++)
+            for (int64_t r = 0; r < rows; r++) y[r * width + c] = ONE(x[r + c * col]);
+    } else {
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = 0; c < cols; c++) y[r * width + c] = ONE(x[r * row + c * col]);
+    }
+}
+
+#undef PACK
+#undef FROM
+#undef TO
+#undef LANES
+#undef PIECE
+#undef VECTOR
+#undef LOAD
+#undef TURN
+#undef STORE
+#undef ONE
+
+#else
+#include "core/internal.h"
+#include "core/kernels/kernels.h"
+#include "core/kernels/simd.h"
+
+#define PACK tn__pack_f32
+#define FROM float
+#define TO float
+#define LANES v_n_f32
+#define PIECE v_piece_f32
+#define VECTOR v_f32
+#define LOAD v_load_f32
+#define TURN v_turn_f32
+#define STORE v_store_f32
+#define ONE(x) (x)
+#include "core/kernels/pack.k.c"
+
+#define PACK tn__pack_f64
+#define FROM double
+#define TO double
+#define LANES v_n_f64
+#define PIECE v_piece_f64
+#define VECTOR v_f64
+#define LOAD v_load_f64
+#define TURN v_turn_f64
+#define STORE v_store_f64
+#define ONE(x) (x)
+#include "core/kernels/pack.k.c"
+
+#define PACK tn__pack_bf16
+#define FROM uint16_t
+#define TO float
+#define LANES v_n_f32
+#define PIECE v_piece_f32
+#define VECTOR v_f32
+#define LOAD v_load_bf16
+#define TURN v_turn_bf16
+#define STORE v_store_f32
+#define ONE(x) tn__bf16_to_f32(x)
+#include "core/kernels/pack.k.c"
+#endif

@@ -1,0 +1,80 @@
+/* select.c — which instruction set's kernels are used: asked of the CPU once, capped by TENON_ISA. */
+#include "core/kernels/kernels.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const tn_kernel_table tn__table_baseline;
+#ifdef TN_HAVE_AVX2
+extern const tn_kernel_table tn__table_avx2;
+#endif
+#ifdef TN_HAVE_AVX512
+extern const tn_kernel_table tn__table_avx512;
+#endif
+
+enum { BASELINE, AVX2, AVX512, ISAS };
+static const char *const names[ISAS] = {"baseline", "avx2", "avx512"};
+
+/* NULL if this build or this CPU lacks it. The compiler's question includes whether the system saves the registers. */
+static const tn_kernel_table *table(int isa)
+{
+    switch (isa) {
+    case BASELINE: return &tn__table_baseline;
+#ifdef TN_HAVE_AVX2
+    case AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &tn__table_avx2 : NULL;
+#endif
+#ifdef TN_HAVE_AVX512
+    case AVX512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                       __builtin_cpu_supports("fma")
+                   ? &tn__table_avx512
+                   : NULL;
+#endif
+    default: return NULL;
+    }
+}
+
+static int find(const char *name)
+{
+    for (int i = 0; i < ISAS; i++)
+        if (!strcmp(name, names[i])) return i;
+    return -1;
+}
+
+enum { BEST, CAPPED, LACKING, UNKNOWN };
+static const char *const reasons[] = {
+    [BEST] = "the best that this CPU has",
+    [CAPPED] = "set by TENON_ISA",
+    [LACKING] = "TENON_ISA asks for more than this CPU has",
+    [UNKNOWN] = "the best that this CPU has; TENON_ISA was ignored, as it is not baseline, avx2 or avx512",
+};
+
+/* The process's choice, made by whoever asks first: isa and reason, 0 while there is none. */
+static atomic_int chosen;
+enum { MADE = 0x100, REASON = 16 };
+
+static int choice(void)
+{
+    int c = atomic_load_explicit(&chosen, memory_order_relaxed);
+    if (c) return c;
+    const char *wish = getenv("TENON_ISA");
+    int         cap = wish && *wish ? find(wish) : ISAS, reason = cap == ISAS ? BEST : cap < 0 ? UNKNOWN : CAPPED;
+    int         isa = BASELINE;
+    for (int i = BASELINE; i < ISAS; i++)
+        if (table(i) && (reason != CAPPED || i <= cap)) isa = i;
+    if (reason == CAPPED && isa < cap) reason = LACKING;
+    int made = MADE | reason * REASON | isa;
+    return atomic_compare_exchange_strong(&chosen, &c, made) ? made : c;
+}
+
+const tn_kernel_table *tn__kernels(void) { return table(choice() % REASON); }
+const char            *tn__isa_name(void) { return names[choice() % REASON]; }
+const char            *tn__isa_reason(void) { return reasons[choice() % MADE / REASON]; }
+
+const tn_kernel_table *tn__kernels_of(const char *isa)
+{
+    int i = find(isa);
+    return i < 0 ? NULL : table(i);
+}

@@ -1,0 +1,217 @@
+/* memory.c — all memory of the library: one allocator, and in front of it a cache of freed blocks for each thread.
+ *
+ * A step of a training loop asks for the same sizes as the step before, so freed blocks are kept in lists by size
+ * class and handed out again: from the second step on nothing reaches the allocator. Classes are the multiples of 64
+ * up to 1024 bytes, then eight to a doubling, so that at most an eighth of a block is unused. The size is told again
+ * when a block comes back, so blocks carry no header and stay aligned to a cache line. */
+#include "core/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ASAN 1
+#endif
+#endif
+#ifdef WITH_ASAN
+#include <sanitizer/asan_interface.h> /* a block in the cache is as forbidden as one that was freed */
+#define HIDE(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define SHOW(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+#define HIDE(p, n) ((void)0)
+#define SHOW(p, n) ((void)0)
+#endif
+
+enum { LINEAR = 16, CLASSES = LINEAR + 8 * 37 }; /* up to 2^47 bytes */
+
+typedef struct block {
+    struct block *next;
+} block;
+
+static _Thread_local struct {
+    block *free[CLASSES];
+    size_t bytes;
+} cache;
+
+static void *default_alloc(void *user, size_t bytes)
+{
+    (void)user;
+    return aligned_alloc(64, bytes); /* class sizes are multiples of 64 */
+}
+static void default_free(void *user, void *p, size_t bytes)
+{
+    (void)user, (void)bytes;
+    free(p);
+}
+
+/* The process's own: the allocator, set before anything is alive, and the accounts. */
+static tn_allocator      allocator = {default_alloc, default_free, NULL};
+static _Atomic(size_t)   live, peak, held; /* held: obtained from the allocator and not given back */
+static _Atomic(size_t)   memory_limit, cache_limit = SIZE_MAX;
+static _Atomic(uint64_t) mallocs;
+static _Atomic(int64_t)  tensors;
+
+/* The class of a size, and the size of a class: 16 classes of 64 bytes, then 1024·2^e·(1 + m/8). */
+static int class_of(size_t bytes)
+{
+    if (bytes <= 1024) return bytes ? (int)((bytes - 1) / 64) : 0;
+    int top = 63 - __builtin_clzll(bytes - 1); /* 2^top < bytes <= 2^(top+1) */
+    return LINEAR + 8 * (top - 10) + (int)((bytes - 1) >> (top - 3) & 7);
+}
+static size_t class_bytes(int c)
+{
+    if (c < LINEAR) return (size_t)(c + 1) * 64;
+    int e = (c - LINEAR) / 8, m = (c - LINEAR) % 8;
+    return ((size_t)1024 << e) / 8 * (size_t)(8 + m + 1);
+}
+
+static void give_back(block *b, size_t bytes)
+{
+    SHOW(b, bytes);
+    atomic_fetch_sub_explicit(&held, bytes, memory_order_relaxed);
+    allocator.free(allocator.user, b, bytes);
+}
+
+void tn_trim(void)
+{
+    for (int c = 0; c < CLASSES; c++) {
+        while (cache.free[c]) {
+            block *b = cache.free[c];
+            SHOW(b, sizeof *b);
+            cache.free[c] = b->next;
+            give_back(b, class_bytes(c));
+        }
+    }
+    cache.bytes = 0;
+}
+void tn__cache_free(void) { tn_trim(); }
+
+void *tn__mem_try(size_t bytes)
+{
+    if (bytes > (size_t)1 << 46) return NULL;
+    int    c = class_of(bytes);
+    size_t n = class_bytes(c);
+    size_t now = atomic_fetch_add_explicit(&live, n, memory_order_relaxed) + n;
+    size_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
+    if (limit && now > limit) {
+        atomic_fetch_sub_explicit(&live, n, memory_order_relaxed);
+        return NULL;
+    }
+    size_t top = atomic_load_explicit(&peak, memory_order_relaxed);
+    while (now > top && !atomic_compare_exchange_weak(&peak, &top, now)) continue;
+
+    block *b = cache.free[c];
+    if (b) {
+        SHOW(b, n);
+        cache.free[c] = b->next;
+        cache.bytes -= n;
+        return b;
+    }
+    tn__thread_touch();
+    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+    b = allocator.alloc(allocator.user, n);
+    if (!b && cache.bytes) { /* perhaps what we keep for later is what is missing now */
+        tn_trim();
+        b = allocator.alloc(allocator.user, n);
+    }
+    if (b) atomic_fetch_add_explicit(&held, n, memory_order_relaxed);
+    else atomic_fetch_sub_explicit(&live, n, memory_order_relaxed);
+    return b;
+}
+
+void *tn__mem_get(size_t bytes)
+{
+    void *p = tn__mem_try(bytes);
+    if (p) return p;
+    size_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
+    size_t now = atomic_load_explicit(&live, memory_order_relaxed);
+    if (limit && (now > limit || bytes > limit - now))
+        tn_raise(TN_ENOMEM, "out of memory: %zu more bytes would pass the limit of %zu that tn_set_memory_limit set, %zu are in use",
+                 bytes, limit, now);
+    else
+        tn_raise(TN_ENOMEM, "out of memory: the system gave no %zu bytes (%zu are in use)", bytes, now);
+    return NULL;
+}
+
+void *tn__mem_zeroed(size_t bytes)
+{
+    void *p = tn__mem_get(bytes);
+    if (p) memset(p, 0, bytes);
+    return p;
+}
+
+void tn__mem_put(void *p, size_t bytes)
+{
+    if (!p) return;
+    int    c = class_of(bytes);
+    size_t n = class_bytes(c);
+    block *b = p;
+    atomic_fetch_sub_explicit(&live, n, memory_order_relaxed);
+    size_t keep = atomic_load_explicit(&cache_limit, memory_order_relaxed);
+    if (cache.bytes + n > keep || !tn__self.id) { /* a thread that never allocated has nobody to free its cache */
+        give_back(b, n);
+        return;
+    }
+    b->next = cache.free[c];
+    cache.free[c] = b;
+    cache.bytes += n;
+    HIDE(b, n);
+}
+
+bool tn__mem_grow(void **p, size_t old_bytes, size_t bytes)
+{
+    void *q = tn__mem_get(bytes);
+    if (!q) return false;
+    if (*p) memcpy(q, *p, old_bytes);
+    tn__mem_put(*p, old_bytes);
+    *p = q;
+    return true;
+}
+
+char *tn__strdup(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char  *p = tn__mem_get(n);
+    if (p) memcpy(p, s, n);
+    return p;
+}
+void tn__strfree(char *s)
+{
+    if (s) tn__mem_put(s, strlen(s) + 1);
+}
+
+void tn__count_tensor(int by) { atomic_fetch_add_explicit(&tensors, by, memory_order_relaxed); }
+
+tn_memory tn_memory_now(void)
+{
+    return (tn_memory){.live = live, .peak = peak, .cached = cache.bytes, .limit = memory_limit,
+                       .mallocs = mallocs, .tensors = tensors};
+}
+void tn_reset_peak(void) { atomic_store(&peak, atomic_load(&live)); }
+void tn_set_memory_limit(size_t bytes) { atomic_store(&memory_limit, bytes); }
+void tn_set_cache_limit(size_t bytes)
+{
+    atomic_store(&cache_limit, bytes);
+    if (cache.bytes > bytes) tn_trim();
+}
+
+tn_status tn_set_allocator(const tn_allocator *a)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (a && (!a->alloc || !a->free)) return tn_raise(TN_EINVAL, "tn_set_allocator: alloc and free must both be set");
+    if (tn__self.stack && !tn__self.top) { /* the empty scope stack is ours to give back */
+        tn__mem_put(tn__self.stack, tn__self.capacity * sizeof *tn__self.stack);
+        tn__self.stack = NULL, tn__self.capacity = 0;
+    }
+    tn_trim();
+    if (atomic_load(&held))
+        return tn_raise(TN_ESTATE,
+                        "tn_set_allocator: %zu bytes of the old allocator are still in use; set the allocator before "
+                        "anything is made, or after everything is freed (and other threads' caches trimmed)",
+                        atomic_load(&held));
+    allocator = a ? *a : (tn_allocator){default_alloc, default_free, NULL};
+    return TN_OK;
+}

@@ -1,0 +1,147 @@
+/* rows.c — the skeleton for kernels that need a whole row along one dim: softmax, norms, sorting, cumulative sums; and
+ * the same with sums over the rows, which layer_norm's weights and the losses need. */
+#include "core/walk.h"
+
+enum { WORK = 16384, STACK = 16384, PARTS = 64, LEAST = 4 }; /* sums: at most so many parts, of at least so many rows */
+
+typedef struct {
+    tn_kernel   k;
+    const void *args;
+    int         ny, nx, nsums;
+    tn_dtype    dtype[TN_MAX_OPERANDS], seen[TN_MAX_OPERANDS];
+    char       *base[TN_MAX_OPERANDS];
+    int64_t     length[TN_MAX_OPERANDS], step[TN_MAX_OPERANDS]; /* along dim */
+    bool        direct[TN_MAX_OPERANDS];
+    int64_t     place[TN_MAX_OPERANDS]; /* of the buffer in the scratch */
+    int64_t     n, count, scratch;      /* the row's length; rows; bytes of scratch a worker */
+    char       *heap;
+    tn_walk     w;     /* over the rows */
+    double     *sums;  /* [parts, width] */
+    int64_t     part;  /* rows of a part */
+    int64_t     width; /* doubles of a part: all the sums, one after the other */
+    int64_t     place_of_sum[TN_MAX_OPERANDS];
+} job;
+
+static void run(const job *j, int64_t from, int64_t to, double *sums)
+{
+    _Alignas(64) char stack[STACK];
+    char             *scratch = j->heap ? j->heap + tn__worker() * j->scratch : stack;
+    void             *y[TN_MAX_OPERANDS], *p;
+    const void       *x[TN_MAX_OPERANDS];
+    int64_t           index[TN_MAX_DIMS];
+    char             *at[TN_MAX_OPERANDS];
+    for (int i = 0; i < j->nsums; i++) y[j->ny + i] = j->place_of_sum[i] < 0 ? NULL : sums + j->place_of_sum[i];
+    for (int64_t r = from; r < to; r++) {
+        for (int o = 0; o < j->ny + j->nx; o++) {
+            p = NULL;
+            if (j->base[o]) {
+                at[o] = j->base[o] + tn__walk_at(&j->w, o, r, index) * (int64_t)tn__dtype_bytes(j->dtype[o]);
+                p = j->direct[o] ? at[o] : scratch + j->place[o];
+                if (o >= j->ny && !j->direct[o])
+                    tn__convert(j->length[o], p, j->seen[o], 1, at[o], j->dtype[o], j->step[o]);
+            }
+            if (o < j->ny) y[o] = p;
+            else x[o - j->ny] = p;
+        }
+        j->k(j->n, y, x, j->args);
+        for (int o = 0; o < j->ny; o++)
+            if (j->base[o] && !j->direct[o])
+                tn__convert(j->length[o], at[o], j->dtype[o], j->step[o], y[o], j->seen[o], 1);
+    }
+}
+
+static void rows(int64_t from, int64_t to, void *user) { run(user, from, to, NULL); }
+
+static void parts(int64_t from, int64_t to, void *user)
+{
+    const job *j = user;
+    for (int64_t i = from; i < to; i++) {
+        double *sums = j->sums + i * j->width;
+        for (int64_t k = 0; k < j->width; k++) sums[k] = 0;
+        run(j, i * j->part, tn__min_i64(j->count, (i + 1) * j->part), sums);
+    }
+}
+
+/* What the operands say; NULL operands have base NULL. */
+static void look(job *j, int dim, tn_list y, tn_list x)
+{
+    const tn_shape space = (y.n && y.t[0] ? y.t[0] : x.t[0])->l.shape;
+    if (dim < 0) dim += space.n;
+    for (int o = 0; o < y.n + x.n; o++) {
+        const tn_tensor *t = o < y.n ? y.t[o] : x.t[o - y.n];
+        if (!t) continue;
+        int d = dim - (space.n - t->l.shape.n); /* dims are counted from the end, as in broadcasting */
+        j->base[o] = tn__ptr(t), j->dtype[o] = t->dtype;
+        j->length[o] = d >= 0 && t->l.shape.n ? t->l.shape.d[d] : 1;
+        j->step[o] = d >= 0 && t->l.shape.n ? t->l.stride[d] : 0;
+        if (o == y.n) j->n = j->length[o];
+    }
+    for (int i = 0; i < space.n; i++) {
+        if (i == dim) continue;
+        int64_t stride[TN_MAX_OPERANDS];
+        for (int o = 0; o < y.n + x.n; o++) {
+            const tn_tensor *t = o < y.n ? y.t[o] : x.t[o - y.n];
+            stride[o] = t ? tn__stride_in(t, i, space.n) : 0;
+        }
+        tn__walk_dim(&j->w, space.d[i], stride);
+        j->count *= space.d[i];
+    }
+    tn__walk_done(&j->w);
+}
+
+/* Adds the parts up in their order. */
+static void total(const job *j, int64_t count, tn_list sums)
+{
+    for (int64_t i = 1; i < count; i++)
+        for (int64_t k = 0; k < j->width; k++) j->sums[k] += j->sums[i * j->width + k];
+    for (int i = 0; i < sums.n; i++)
+        if (sums.t[i])
+            tn__convert(tn_numel(sums.t[i]), tn__ptr(sums.t[i]), sums.t[i]->dtype, 1, j->sums + j->place_of_sum[i],
+                        TN_F64, 1);
+}
+
+void tn_rows_sums(tn_kernels k, int dim, tn_list y, tn_list sums, tn_list x, const void *args)
+{
+    const tn_dtype kt = tn__kernel_type(y, x);
+    job            j = {.k = tn__pick(k, kt),
+                        .args = args,
+                        .ny = y.n,
+                        .nx = x.n,
+                        .nsums = sums.n,
+                        .w.nops = y.n + x.n,
+                        .n = 1,
+                        .count = 1};
+    look(&j, dim, y, x);
+    for (int o = 0; o < y.n + x.n; o++) {
+        if (!j.base[o]) continue;
+        j.seen[o] = tn__seen_as(kt, j.dtype[o]);
+        j.direct[o] = j.dtype[o] == j.seen[o] && (j.step[o] == 1 || j.length[o] <= 1);
+        if (j.direct[o]) continue;
+        j.place[o] = j.scratch;
+        j.scratch += (j.length[o] * 8 + 63) / 64 * 64;
+    }
+    for (int i = 0; i < sums.n; i++) {
+        j.place_of_sum[i] = sums.t[i] ? j.width : -1;
+        if (sums.t[i]) j.width += tn_numel(sums.t[i]);
+    }
+    if (j.count == 0 && j.width == 0) return;
+    /* Where the parts begin depends on the number of rows alone. */
+    j.part = tn__max_i64(LEAST, (j.count + PARTS - 1) / PARTS);
+    const int64_t count = tn__max_i64(1, (j.count + j.part - 1) / j.part);
+    const size_t  sum_bytes = (size_t)(count * j.width) * sizeof(double);
+    const size_t  bytes = j.scratch > STACK ? (size_t)(j.scratch * tn_threads()) : 0;
+    if (bytes && !(j.heap = tn__mem_get(bytes))) return;
+    if (!sum_bytes) {
+        tn_parallel_for(j.count, tn__max_i64(1, WORK / tn__max_i64(1, j.n)), rows, &j);
+    } else if ((j.sums = tn__mem_get(sum_bytes))) {
+        tn_parallel_for(count, tn__max_i64(1, WORK / tn__max_i64(1, j.part * j.n)), parts, &j);
+        total(&j, count, sums);
+        tn__mem_put(j.sums, sum_bytes);
+    }
+    if (bytes) tn__mem_put(j.heap, bytes);
+}
+
+void tn_rows(tn_kernels k, int dim, tn_list y, tn_list x, const void *args)
+{
+    tn_rows_sums(k, dim, y, (tn_list){.n = 0}, x, args);
+}

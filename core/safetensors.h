@@ -1,0 +1,51 @@
+/* safetensors.h — what the parts of the safetensors reader share. Private. */
+#ifndef TENON_CORE_SAFETENSORS_H
+#define TENON_CORE_SAFETENSORS_H
+
+#include "core/io.h"
+
+enum {
+    TN__ST_HEADER = 100000000, /* bytes; the reference's own limit */
+    TN__ST_TENSORS = 1000000,
+    TN__ST_NAME = 1024,
+    TN__ST_PAIRS = 10000,
+    TN__ST_METADATA = 16 << 20 /* bytes of all keys and values */
+};
+
+typedef struct {
+    const char *name;
+    uint32_t    name_bytes;
+    int32_t     element;
+    tn_shape    shape;
+    int64_t     begin, end; /* from the end of the header */
+    size_t      at;         /* of its entry in the header, for messages */
+} tn__st_entry;
+
+typedef struct {
+    const char *key, *value;
+    size_t      key_bytes, at;
+} tn__st_pair;
+
+struct tn_safetensors {
+    tn__source    source;
+    char          path[TN__QUOTED]; /* "'model.safetensors'", for messages */
+    char          label[TN__LABEL]; /* of the opening */
+    char         *header;           /* while it is parsed */
+    int64_t       header_bytes;
+    tn__st_entry *entries;
+    tn__st_pair  *pairs;
+    char         *strings;
+    uint32_t     *slots; /* of names and keys */
+    tn__names     names, keys;
+    uint32_t      count, pair_count, room, pair_room;
+    size_t        string_room, strings_used, metadata_bytes;
+    bool          filling; /* the second time that the header is parsed */
+};
+
+/* Checks the header's text, all but what concerns two entries, and counts entries, pairs and bytes of strings; or,
+ * filling, writes them into their tables. Raises. */
+bool tn__st_parse(tn_safetensors *f);
+/* "tensor 'a' (byte 17): what" */
+bool tn__st_fail(const tn_safetensors *f, const char *name, size_t at, const char *what);
+
+#endif

@@ -1,0 +1,110 @@
+/* tensor.c — the life of handles and storages. */
+#include "core/internal.h"
+
+#include <string.h>
+
+/* Small data stands right behind its storage struct, in one block; large data has a block of its own, because a
+ * struct in front would push a power of two into the next size class. */
+enum { INLINE_MAX = 4096, HEADER = 64 };
+_Static_assert(sizeof(tn_storage) <= HEADER, "data behind the struct must stay aligned");
+
+static size_t storage_block(size_t bytes) { return bytes <= INLINE_MAX ? HEADER + bytes : HEADER; }
+
+static tn_storage *storage_new(size_t bytes)
+{
+    tn_storage *s = tn__mem_get(storage_block(bytes));
+    if (!s) return NULL;
+    void *data = (char *)s + HEADER;
+    if (bytes > INLINE_MAX && !(data = tn__mem_get(bytes))) return tn__mem_put(s, HEADER), NULL;
+    *s = (tn_storage){.refs = 1, .bytes = bytes, .data = data};
+    return s;
+}
+
+static void storage_drop(tn_storage *s)
+{
+    if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
+    if (s->borrowed) {
+        if (s->release) s->release(s->data, s->user);
+        tn__mem_put(s, HEADER);
+    } else {
+        if (s->bytes > INLINE_MAX) tn__mem_put(s->data, s->bytes);
+        tn__mem_put(s, storage_block(s->bytes));
+    }
+}
+
+static tn_tensor *handle(tn_dtype dt, tn_storage *s)
+{
+    tn_tensor *t = tn__mem_get(sizeof *t);
+    if (!t) return NULL;
+    atomic_init(&t->refs, 1);
+    t->dtype = dt, t->leaf = false, t->output = 0, t->seen = 0;
+    t->storage = s, t->node = NULL, t->grad = NULL, t->hooks = NULL, t->name = NULL;
+    tn__count_tensor(1);
+    return t;
+}
+
+tn_tensor *tn__new_owned(tn_dtype dt, tn_shape s)
+{
+    if (tn__blocked()) return NULL;
+    int64_t     n = tn_shape_numel(s);
+    tn_storage *st = storage_new((size_t)n * tn__dtype_bytes(dt));
+    if (!st) return NULL;
+    tn_tensor *t = handle(dt, st);
+    if (!t) return storage_drop(st), NULL;
+    t->l = tn__layout_of_shape(s);
+    return t;
+}
+
+tn_tensor *tn__alias_owned(const tn_tensor *x, const tn_layout *l)
+{
+    if (tn__blocked()) return NULL;
+    tn_tensor *t = handle(x->dtype, x->storage);
+    if (!t) return NULL;
+    atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
+    t->seen = atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+    t->l = *l;
+    return t;
+}
+
+tn_tensor *tn__new(tn_dtype dt, tn_shape s) { return tn__scoped(tn__new_owned(dt, s)); }
+tn_tensor *tn__alias(const tn_tensor *t, const tn_layout *l) { return tn__scoped(tn__alias_owned(t, l)); }
+
+tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *data, void *user), void *user)
+{
+    if (tn__blocked() || !tn__shape_check("tn_borrow", dt, s)) return NULL;
+    int64_t n = tn_shape_numel(s);
+    if (!data && n) return tn_raise(TN_EINVAL, "tn_borrow: data is NULL, but the shape has %lld elements", (long long)n), NULL;
+    if ((uintptr_t)data % tn__dtype_bytes(dt))
+        return tn_raise(TN_EINVAL, "tn_borrow: data is not aligned for %s; copy it with tn_from_data", tn_dtype_name(dt)), NULL;
+    tn_storage *st = tn__mem_get(HEADER);
+    if (!st) return NULL;
+    /* until all has succeeded the memory stays the caller's: release is not called on failure */
+    *st = (tn_storage){.refs = 1, .bytes = (size_t)n * tn__dtype_bytes(dt), .data = data, .borrowed = true};
+    tn_tensor *t = handle(dt, st);
+    if (!t) return storage_drop(st), NULL;
+    t->l = tn__layout_of_shape(s);
+    if (!tn__scoped(t)) return NULL;
+    st->release = release, st->user = user;
+    return t;
+}
+
+void tn_drop(tn_tensor *t)
+{
+    while (t && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1) {
+        tn_tensor *grad = t->grad;
+        tn__object_drop(t->node); /* does not recurse: the tape ends its nodes from a list */
+        tn__object_drop(t->hooks);
+        tn__strfree(t->name);
+        storage_drop(t->storage);
+        tn__mem_put(t, sizeof *t);
+        tn__count_tensor(-1);
+        t = grad;
+    }
+}
+
+void tn__written(tn_tensor *t, const char *who)
+{
+    uint32_t v = atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed) + 1;
+    atomic_store_explicit(&t->storage->writer, who, memory_order_relaxed);
+    t->seen = v;
+}

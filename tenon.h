@@ -1,0 +1,8 @@
+/* tenon.h — the front door: #include <tenon/tenon.h> is the whole public API. */
+#ifndef TENON_H
+#define TENON_H
+
+#include "core/core.h"
+#include "autograd/autograd.h"
+
+#endif

@@ -1,0 +1,29 @@
+/* faults.h — memory and files that fail when a test says so. Calls are counted from 0 since the last tn_fail_…; with
+ * for_ever every call from then on fails, otherwise that one alone. */
+#ifndef TENON_TESTS_FAULTS_H
+#define TENON_TESTS_FAULTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The allocator. Nothing of the library may be alive at begin and at end; end says so (ck_assert). */
+void    tn_faulty_memory_begin(void);
+void    tn_faulty_memory_end(void);
+void    tn_fail_memory(int64_t call, bool for_ever); /* -1: never */
+int64_t tn_memory_calls(void);
+int64_t tn_memory_blocks(void); /* given out and not given back */
+
+/* Files. code is an errno; TN_SHORT moves one byte instead of all, where bytes are moved, and fails nothing. for_ever
+ * spares close and unlink, so that what is left behind can be told from what could not be removed. */
+enum { TN_SHORT = -1, TN_NO_CLEANUP = 1 << 20 /* added to code: for_ever spares nothing */ };
+void    tn_faulty_files_begin(void);
+void    tn_faulty_files_end(void); /* and every file is closed */
+void    tn_fail_file(int64_t call, int code, bool for_ever);
+int64_t tn_file_calls(void);
+const char *tn_file_call(int64_t call); /* "write": what that call was, for messages */
+int64_t tn_open_files(void);
+
+/* How many names there are in path's folder, without . and .. */
+int tn_names_beside(const char *path);
+
+#endif

@@ -1,0 +1,23 @@
+// program.cpp — the same in C++: the gradient of sum(x * x) is 2x; a mistake is reported and forgiven.
+#include <cstdio>
+#include <cstring>
+#include <tenon/tenon.h>
+
+int main()
+{
+    tn_scope   s = tn_scope_begin();
+    tn_tensor *x = tn_requires_grad(tn_arange_of(TN_F32, 0, 6, 1));
+
+    tn_backward_config c{};
+    c.root = tn_sum(tn_mul(x, x));
+    if (tn_backward_run(c) != TN_OK) return std::fprintf(stderr, "%s\n", tn_error_message()), 1;
+    for (int i = 0; i < 6; i++)
+        if (tn_get(tn_grad(x), i) != 2 * i) return std::fprintf(stderr, "wrong gradient at %d\n", i), 1;
+
+    if (tn_add(x, tn_ones(TN_SHAPE(4))) || tn_error() != TN_ESHAPE) return std::fprintf(stderr, "no error\n"), 1;
+    if (!std::strstr(tn_error_message(), "[6]")) return std::fprintf(stderr, "%s\n", tn_error_message()), 1;
+    tn_clear_error();
+    tn_scope_end(s);
+    std::printf("tenon %s\n", tn_version());
+    return 0;
+}

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# The built library: what it exports, how it is hardened, how large it is.
+. "$(dirname "$0")/common.sh"
+need nm readelf strip gcc
+most_bytes=$((2 * 1024 * 1024))
+fresh binary
+
+nm -D "$TENON_SO" | sed 's/@.*//' >dynamic-names
+nm "$TENON_SO" >names 2>/dev/null
+
+# Exports: exactly what the public headers declare.
+awk 'NF == 3 { print $3 }' dynamic-names | sort -u >exported
+echo '#include <tenon/tenon.h>' >all.c
+gcc -std=c11 -I "$build/include" -fsyntax-only -aux-info prototypes all.c
+sed -nE 's/.*(core|autograd|tenon)[^ ]*\.h:.* extern [^(]*[ *](tn_[a-z0-9_]+) \(.*/\2/p' prototypes | sort -u >declared
+findings < <(comm -23 declared exported | sed 's/$/ is declared in a public header, but not exported/')
+findings < <(comm -13 declared exported | sed 's/$/ is exported, but no public header declares it/')
+
+# The archive shares one name space with the program: everything in it that is not static begins with tn_, too.
+findings < <(nm -g --defined-only "$TENON_A" 2>/dev/null |
+    awk 'NF == 3 && $3 !~ /^(tn_|\.gomp_critical_user_tn_)/ { print $3 " is a global name" }')
+
+# Hardening: no executable stack, relocations read-only and bound at start, stack protector, no start-up code that
+# changes the floating point mode of the whole process.
+readelf -lW "$TENON_SO" >segments
+readelf -dW "$TENON_SO" >dynamic
+grep -q 'GNU_STACK.* RW ' segments || wrong "the stack is executable"
+grep -q GNU_RELRO segments || wrong "no RELRO"
+grep -qE 'BIND_NOW|Flags:.* NOW' dynamic || wrong "not bound at start (-z now)"
+! grep -q TEXTREL dynamic || wrong "text relocations"
+! grep -E 'RPATH|RUNPATH' dynamic || wrong "a run path"
+grep -q ' __stack_chk_fail$' dynamic-names || wrong "no stack protector"
+grep -qE ' __(memcpy|snprintf|vsnprintf|fprintf|strcpy|read|pread)[a-z0-9_]*_chk$' dynamic-names ||
+    wrong "no _FORTIFY_SOURCE"
+! grep -q set_fast_math names || wrong "crtfastmath is linked in"
+for program in "$build"/bin/bench "$build"/bin/readme; do
+    [ -e "$program" ] || continue
+    readelf -hW "$program" >head
+    grep -q 'Type: *DYN' head || wrong "$program is not position-independent"
+done
+
+strip -o stripped.so "$TENON_SO"
+bytes=$(stat -c %s stripped.so)
+echo "$(wc -l <exported) names exported, $bytes bytes stripped"
+[ "$bytes" -le $most_bytes ] || wrong "the stripped library has $bytes bytes, at most $most_bytes are allowed"
+exit $wrong

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# What no library may do to the program that links it: end it, print, take memory behind the allocator's back, parse by
+# the locale, or turn OpenMP's knobs. Read from the objects, where no macro can hide a call.
+. "$(dirname "$0")/common.sh"
+need nm
+
+ends='exit _exit _Exit quick_exit abort raise kill __assert_fail __assert err errx verr verrx signal sigaction'
+prints='stdout stderr printf vprintf puts putchar perror psignal __printf_chk __vprintf_chk'
+memory='malloc calloc realloc reallocarray free aligned_alloc posix_memalign memalign valloc strdup strndup asprintf
+    vasprintf __asprintf_chk __vasprintf_chk mmap mmap64 open_memstream getline'
+locale='strtod strtof strtold atof setlocale uselocale localeconv scanf sscanf fscanf __isoc99_sscanf __isoc99_fscanf
+    __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc tolower toupper strcoll strtok'
+openmp='omp_set_num_threads omp_set_dynamic omp_set_nested omp_set_max_active_levels omp_set_schedule'
+chance='rand srand random srandom drand48 time localtime gmtime'
+process='system popen fork vfork execv execve execvp chdir umask setenv putenv feenableexcept fesetround fesetenv'
+
+# Who may, and why: the allocator's default takes memory from malloc.
+may="memory.c.o:malloc memory.c.o:aligned_alloc memory.c.o:posix_memalign memory.c.o:free"
+
+forbidden=" $(echo $ends $prints $memory $locale $openmp $chance $process) "
+while read -r object symbol; do
+    [[ $forbidden == *" $symbol "* ]] || continue
+    [[ " $may " == *" $object:$symbol "* ]] || wrong "$object calls $symbol"
+done < <(nm -u -A "$TENON_A" 2>/dev/null | sed -nE 's/^[^:]*:([^:]*):[[:space:]]*[UuwvWV] ([^@]*).*/\1 \2/p')
+
+# OpenMP in one place, and kernels that hold no strides, memory or threads.
+cd "$root"
+for folder in $(folders); do
+    findings < <(grep -rnE '^[[:space:]]*#[[:space:]]*pragma[[:space:]]+omp|omp\.h' --include='*.[ch]' "$folder" |
+        grep -v '^core/parallel\.c:')
+    findings < <(grep -rnE 'fast-math|march=native|crtfastmath' --include='*.[ch]' "$folder")
+done
+exit $wrong

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Tenon from outside: installed into a fresh place, moved, and used by find_package, pkg-config (shared and static) and
+# add_subdirectory, in C and in C++.
+. "$(dirname "$0")/common.sh"
+need cmake pkg-config c++
+outside=$root/tests/outside
+# The subdirectory's build is the costly one: without optimisation, and kept for the next time.
+mkdir -p "$build/project/consumer" && cd "$build/project/consumer"
+find . -mindepth 1 -maxdepth 1 ! -name subdirectory -exec rm -rf {} +
+
+run() # WHAT COMMAND...: the program must end well and say its version
+{
+    local what=$1 out
+    shift
+    if ! out=$("$@" 2>&1) || ! grep -q '^tenon [0-9]' <<<"$out"; then wrong "$what: $out"; fi
+}
+
+project() # NAME LANGUAGE TARGET ARGUMENTS...
+{
+    local name=$1 language=$2 target=$3
+    shift 3
+    if cmake -S "$outside" -B "$name" -DLANGUAGE="$language" -DTARGET="$target" "$@" >"$name.log" 2>&1 &&
+        cmake --build "$name" -j "${TENON_JOBS:-$(nproc)}" >>"$name.log" 2>&1; then
+        run "$name" "./$name/program"
+    else
+        wrong "$name: $(tail -n 40 "$name.log")"
+    fi
+}
+
+cmake --install "$build" --prefix "$PWD/first" >install.log 2>&1 || { cat install.log && exit 1; }
+project installed C tenon -DCMAKE_PREFIX_PATH="$PWD/first"
+mv first second
+for target in tenon tenon_static; do
+    project moved-c-$target C $target -DCMAKE_PREFIX_PATH="$PWD/second"
+    project moved-cpp-$target CXX $target -DCMAKE_PREFIX_PATH="$PWD/second"
+done
+
+pc=$(find second -name tenon.pc)
+export PKG_CONFIG_PATH=$PWD/${pc%/*}
+libdir=$(pkg-config --variable=libdir tenon)
+# shellcheck disable=SC2046 # flags, one word each
+for language in c cpp; do
+    compiler=cc
+    [ $language = cpp ] && compiler=c++
+    if $compiler "$outside/program.$language" -o shared-$language $(pkg-config --cflags --libs tenon) >out 2>&1; then
+        run "pkg-config, $language" env LD_LIBRARY_PATH="$libdir" ./shared-$language
+    else
+        wrong "pkg-config, $language: $(cat out)"
+    fi
+    if $compiler -static "$outside/program.$language" -o static-$language \
+        $(pkg-config --static --cflags --libs tenon) >out 2>&1; then
+        run "pkg-config --static, $language" ./static-$language
+    else
+        wrong "pkg-config --static, $language: $(cat out)"
+    fi
+done
+
+findings < <(grep -rIlF -e "$root" -e "$build/first" second | sed 's/$/ names the place it was built in/')
+
+for language in C CXX; do
+    project subdirectory $language tenon_static -DSUBDIRECTORY="$root" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O0
+done
+exit $wrong

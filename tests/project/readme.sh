@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The program in README.md is examples/readme.c (without its opening comment), and it learns.
+. "$(dirname "$0")/common.sh"
+fresh readme
+sed -n '/^```c$/,/^```$/p' "$root/README.md" | sed '1d; /^```$/,$d' >from-readme.c
+sed '1,/\*\/$/d' "$root/examples/readme.c" >from-example.c
+diff -u from-readme.c from-example.c >difference || wrong "README.md and examples/readme.c differ: $(cat difference)"
+
+"$build/bin/readme" >out 2>&1 || wrong "the program fails: $(cat out)"
+first=$(awk 'NR == 1 { print $2 }' out)
+last=$(awk 'END { print $2 }' out)
+awk "BEGIN { exit !($last < 0.05 * $first && $last < 0.02) }" </dev/null || wrong "it does not learn: $(cat out)"
+
+# What README says about the folders must be so.
+while read -r folder; do
+    [ -d "$root/$folder" ] || wrong "README.md names the folder $folder, which is not there"
+done < <(sed -nE 's,^([a-z]+)/ .*,\1,p' "$root/README.md")
+for command in tests/run bench/run; do
+    grep -q "$command" "$root/README.md" || wrong "README.md does not name $command"
+    [ -x "$root/$command" ] || wrong "$command cannot be run"
+done
+exit $wrong

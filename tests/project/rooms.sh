@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Every op has its line in the registry; and a room's kernels are its own: TN_TEMPLATE names the file that it stands in.
+. "$(dirname "$0")/common.sh"
+cd "$root"
+
+while IFS=: read -r file name; do
+    grep -q "OP($name)" autograd/registry.h || wrong "$file: OP($name) is not in autograd/registry.h"
+done < <(grep -oE '^const tn_op tn_op_[a-z0-9_]+' autograd/ops/*.c | sed 's/const tn_op tn_op_//')
+
+while IFS=: read -r file template; do
+    [ "$template" = "$file" ] || wrong "$file: TN_TEMPLATE is \"$template\", which is another file"
+done < <(grep -oE '^[[:space:]]*#[[:space:]]*define TN_TEMPLATE "[^"]*"' -r --include='*.[ch]' core autograd |
+    sed -E 's/:.*"(.*)"/:\1/')
+
+# A room leaves threads, memory and file handling to the skeletons.
+findings < <(grep -nE '\b(pthread_|omp_|tn_parallel_for|fopen|getenv|atomic_)' autograd/ops/*.c)
+exit $wrong

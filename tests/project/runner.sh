@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The runner of the unit tests tells the truth: a failing test, a tensor or an error left behind, and a name that no test
+# has are failures of the program.
+. "$(dirname "$0")/common.sh"
+probe=$build/bin/tests/runner_probe
+
+expect() # STATUS WORDS ARGUMENTS...
+{
+    local status=$1 words=$2 out got=0
+    shift 2
+    out=$("$probe" "$@" 2>&1) || got=$?
+    [ "$got" = "$status" ] || wrong "runner_probe $*: exit status $got, not $status"
+    grep -q "$words" <<<"$out" || wrong "runner_probe $*: does not say '$words': $out"
+}
+expect 0 '100%: Checks: 1, Failures: 0' passes
+expect 1 "== 6, 7 == 7" fails
+expect 1 'left 1 tensors alive' leaks
+expect 1 'left an error behind: TN_EINVAL: probe: left behind' leaves_an_error
+expect 1 'no test of that name' nonsense
+expect 1 '25%: Checks: 4, Failures: 3'
+exit $wrong

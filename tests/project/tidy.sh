@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# clang-tidy over the library, the benchmarks and the examples, by .clang-tidy. A file that was clean is looked at again
+# only when it, a header or the rules have changed.
+. "$(dirname "$0")/common.sh"
+need clang-tidy
+stamps=$build/project/tidy
+mkdir -p "$stamps"
+cd "$root"
+
+looked_at() # STAMP FILE: is there nothing newer than the stamp that the verdict hangs on?
+{
+    [ -e "$1" ] && [ -z "$(find .clang-tidy "$2" $(folders) bench tests/project/tidy.sh \
+        \( -name '*.h' -o -name .clang-tidy -o -name tidy.sh -o -path "$2" \) -newer "$1" -print -quit)" ]
+}
+
+todo=()
+for file in $(files -name '*.c' -not -path './tests/*'); do
+    looked_at "$stamps/${file//\//,}" "$file" && continue
+    grep -q "\"file\": \"$root/$file\"" "$build/compile_commands.json" && todo+=("$file")
+done
+
+one() # FILE: clang-tidy's report; a stamp if there is none
+{
+    local out
+    if out=$(clang-tidy --quiet -p "$1" --warnings-as-errors='*' "$2" 2>/dev/null) && [ -z "$out" ]; then
+        touch "$3/${2//\//,}"
+    else
+        printf '%s\n' "$out" "clang-tidy: $2"
+    fi
+}
+export -f one
+[ ${#todo[@]} -eq 0 ] || printf '%s\n' "${todo[@]}" |
+    xargs -P "${TENON_JOBS:-$(nproc)}" -I{} bash -c 'one "$@"' one "$build" {} "$stamps" >"$build/project/tidy.out"
+[ ${#todo[@]} -eq 0 ] || findings <"$build/project/tidy.out"
+echo "clang-tidy: ${#todo[@]} files looked at"
+exit $wrong
