@@ -23,7 +23,7 @@ bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has)
 
 tn_tensor *tn__loss_reduced(tn_tensor *y, tn_reduction reduction)
 {
-    return reduction == TN_NONE ? y : reduction == TN_SUM ? tn_sum(y) : tn_mean(y);
+    return !y || reduction == TN_NONE ? y : reduction == TN_SUM ? tn_sum(y) : tn_mean(y);
 }
 
 bool tn__loss_types(tn_tensor **a, tn_tensor **b)

@@ -1,5 +1,5 @@
-/* create.c — new tensors: constant, or counted. (Those from the host's memory are in transfer.c and tensor.c, random ones
- * in random.c.) */
+/* create.c — new tensors: constant, or counted. Those from the host's memory are in transfer.c and tensor.c, random
+ * ones in random.c. */
 #include "core/internal.h"
 
 #include <math.h>

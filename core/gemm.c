@@ -13,8 +13,8 @@
 #include "core/gemm.h"
 
 enum {
-    K_BLOCK = 512,          /* terms of f32 in a block of k, half as many of f64: MR · K_BLOCK is a third of the first cache */
-    B_BYTES = 256 << 10,    /* of b in a task: a quarter of the second cache, through which a and c stream as well */
+    K_BLOCK = 512,       /* terms of f32 in a block of k, half as many of f64: a strip is a third of the first cache */
+    B_BYTES = 256 << 10, /* of b in a task: a quarter of the second cache, through which a and c stream as well */
     SUM_BYTES = 256 << 10,  /* of sums on their way from one block of k to the next */
     SHARED_BYTES = 1 << 20, /* of a b that is packed once for all tasks */
     ROW_VECTORS = 128,      /* columns of a matrix-vector product that are summed at a time */
@@ -26,18 +26,19 @@ enum {
 typedef struct {
     int64_t parts, each, rest;
 } cut;
-static int64_t cut_at(const cut *c, int64_t i) { return i * c->each + tn__min_i64(i, c->rest); } /* where part i begins */
+/* Where part i begins. */
+static int64_t cut_at(const cut *c, int64_t i) { return i * c->each + tn__min_i64(i, c->rest); }
 static cut     cut_into(int64_t size, int64_t parts) { return (cut){parts, size / parts, size % parts}; }
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 typedef struct {
     const tn_gemm_kernels *kn;
     tn_gemm_call           g;
-    int64_t                size, in, out;  /* bytes of a sum, of an element of a and b, of c */
-    int64_t                matrices;       /* in the batch */
-    int64_t                vectors;        /* of columns, the last one perhaps in part */
-    cut                    strip, panel;   /* rows into strips, vectors into panels */
-    cut                    down, across;   /* strips and panels into tasks */
+    int64_t                size, in, out; /* bytes of a sum, of an element of a and b, of c */
+    int64_t                matrices;      /* in the batch */
+    int64_t                vectors;       /* of columns, the last one perhaps in part */
+    cut                    strip, panel;  /* rows into strips, vectors into panels */
+    cut                    down, across;  /* strips and panels into tasks */
     int64_t                kc;
     bool                   row;            /* a matrix-vector product: see row_task */
     bool                   pack_a, pack_b; /* whether, in a task */
@@ -48,13 +49,16 @@ typedef struct {
     char                  *slots, *shared;
 } job;
 
-static int64_t strip_at(const job *q, int64_t s) { return cut_at(&q->strip, s); }               /* in rows */
+static int64_t strip_at(const job *q, int64_t s) { return cut_at(&q->strip, s); }                /* in rows */
 static int64_t panel_at(const job *q, int64_t p) { return cut_at(&q->panel, p) * q->kn->lanes; } /* in columns */
 
-static void pack(const job *q, const tn_pack_step *s)
+/* A block of a or b to dense rows of width, zero-filled. */
+static void pack(const job *q, int64_t rows, int64_t cols, int64_t width, const char *from, int64_t row, int64_t col,
+                 char *to)
 {
-    if (q->g.dtype == TN_BF16) q->kn->pack_bf16(s);
-    else q->kn->pack(s);
+    const tn_pack_step s = {rows, cols, width, from, row, col, to};
+    if (q->g.dtype == TN_BF16) q->kn->pack_bf16(&s);
+    else q->kn->pack(&s);
 }
 
 /* Rows [k0, k0 + kc) of panels [p0, p1) of b to memory, panel by panel, zero-filled to whole vectors. */
@@ -62,11 +66,8 @@ static void pack_b(const job *q, const char *b, int64_t k0, int64_t kc, int64_t 
 {
     const tn_gemm_call *g = &q->g;
     for (int64_t p = p0; p < p1; p++) {
-        const int64_t      col = panel_at(q, p), width = panel_at(q, p + 1) - col;
-        const tn_pack_step s = {.rows = kc, .cols = tn__min_i64(width, g->n - col), .width = width,
-                                .from = b + (k0 * g->b_row + col * g->b_col) * q->in,
-                                .from_row = g->b_row, .from_col = g->b_col, .to = to};
-        pack(q, &s);
+        const int64_t col = panel_at(q, p), width = panel_at(q, p + 1) - col, cols = tn__min_i64(width, g->n - col);
+        pack(q, kc, cols, width, b + (k0 * g->b_row + col * g->b_col) * q->in, g->b_row, g->b_col, to);
         to += kc * width * q->size;
     }
 }
@@ -75,41 +76,44 @@ static void pack_b(const job *q, const char *b, int64_t k0, int64_t kc, int64_t 
 static void pack_a(const job *q, const char *a, int64_t k0, int64_t row, tn_gemm_step *step, char *to)
 {
     const tn_gemm_call *g = &q->g;
-    const bool          columns = g->a_row == 1 && g->a_col != 1;
-    tn_pack_step        s = {.rows = step->mr, .cols = step->k, .width = step->k + PAD,
-                             .from = a + (row * g->a_row + k0 * g->a_col) * q->in,
-                             .from_row = g->a_row, .from_col = g->a_col, .to = to};
-    if (columns) s.rows = step->k, s.cols = s.width = step->mr, s.from_row = g->a_col, s.from_col = g->a_row;
-    pack(q, &s);
-    step->a = to, step->a_row = columns ? 1 : s.width, step->a_col = columns ? s.width : 1;
+    const char *const   from = a + (row * g->a_row + k0 * g->a_col) * q->in;
+    step->a = to;
+    if (g->a_row == 1 && g->a_col != 1) {
+        pack(q, step->k, step->mr, step->mr, from, g->a_col, g->a_row, to);
+        step->a_row = 1, step->a_col = step->mr;
+    } else {
+        pack(q, step->mr, step->k, step->k + PAD, from, g->a_row, g->a_col, to);
+        step->a_row = step->k + PAD, step->a_col = 1;
+    }
 }
 
 static void finish(const job *q, int64_t rows, int64_t cols, const void *acc, int64_t acc_row, void *c)
 {
-    const tn_gemm_call  *g = &q->g;
-    const tn_finish_step s = {.rows = rows, .cols = cols, .acc = acc, .acc_row = acc_row, .c = c, .c_row = g->c_row,
-                              .c_col = g->c_col, .bf16 = g->ctype == TN_BF16, .alpha = g->alpha, .beta = g->beta};
+    const tn_gemm_call *g = &q->g;
+    tn_finish_step      s = {.rows = rows, .cols = cols, .acc = acc, .acc_row = acc_row, .c = c};
+    s.c_row = g->c_row, s.c_col = g->c_col, s.bf16 = g->ctype == TN_BF16;
+    s.alpha = g->alpha, s.beta = g->beta;
     q->kn->finish(&s);
 }
 
 /* Strips [s0, s1) by panels [p0, p1) of one matrix. */
-static void tile_task(const job *q, char *slot, const char *a, const char *b, char *c, int64_t s0, int64_t s1, int64_t p0,
-                      int64_t p1)
+static void tile_task(const job *q, char *slot, const char *a, const char *b, char *c, int64_t s0, int64_t s1,
+                      int64_t p0, int64_t p1)
 {
     const tn_gemm_call *g = &q->g;
-    char *const         packed = slot, *const strip = packed + q->b_bytes, *const sums = strip + q->a_bytes;
-    char *const         tile = sums + q->sum_bytes;
-    const int64_t       col0 = panel_at(q, p0), row0 = strip_at(q, s0), all = panel_at(q, p1) - col0;
-    const bool          plain = g->alpha == 1 && g->beta == 0 && g->c_col == 1 && q->out == q->size;
+    char *const packed = slot, *const strip = packed + q->b_bytes, *const sums = strip + q->a_bytes;
+    char *const   tile = sums + q->sum_bytes;
+    const int64_t col0 = panel_at(q, p0), row0 = strip_at(q, s0), all = panel_at(q, p1) - col0;
+    const bool    plain = g->alpha == 1 && g->beta == 0 && g->c_col == 1 && q->out == q->size;
     for (int64_t k0 = 0; k0 < g->k; k0 += q->kc) {
         const int64_t kc = tn__min_i64(q->kc, g->k - k0);
         const bool    last = k0 + kc == g->k;
         if (q->pack_b && !q->share_b) pack_b(q, b, k0, kc, p0, p1, packed);
-        else if (!q->pack_b && col0 + all > g->n) pack_b(q, b, k0, kc, p1 - 1, p1, packed); /* ends in part of a vector */
+        else if (!q->pack_b && col0 + all > g->n) pack_b(q, b, k0, kc, p1 - 1, p1, packed); /* only the last */
         for (int64_t s = s0; s < s1; s++) {
             const int64_t row = strip_at(q, s);
-            tn_gemm_step  step = {.mr = (int)(strip_at(q, s + 1) - row), .k = kc, .a_row = g->a_row, .a_col = g->a_col,
-                                  .a = a + (row * g->a_row + k0 * g->a_col) * q->in};
+            tn_gemm_step  step = {.mr = (int)(strip_at(q, s + 1) - row), .k = kc};
+            step.a = a + (row * g->a_row + k0 * g->a_col) * q->in, step.a_row = g->a_row, step.a_col = g->a_col;
             if (q->pack_a) pack_a(q, a, k0, row, &step, strip);
             for (int64_t p = p0; p < p1; p++) {
                 const int64_t col = panel_at(q, p), width = panel_at(q, p + 1) - col;
@@ -141,23 +145,23 @@ static void row_task(const job *q, char *slot, const char *a, const char *b, cha
 {
     const tn_gemm_call *g = &q->g;
     const int64_t       lanes = q->kn->lanes;
-    char *const         sums = slot, *const packed = slot + q->sum_bytes;
+    char *const sums = slot, *const packed = slot + q->sum_bytes;
     for (int64_t p = p0; p < p1; p++) {
-        const int64_t col = panel_at(q, p), cols = tn__min_i64(panel_at(q, p + 1), g->n) - col, whole = cols / lanes * lanes;
-        tn_gemv_step  s = {.n = whole, .k = g->k, .a = a, .b = b + col * g->b_col * q->in, .a_col = g->a_col,
-                           .b_row = g->b_row, .b_col = g->b_col, .y = sums, .first = true};
+        const int64_t col = panel_at(q, p), end = tn__min_i64(panel_at(q, p + 1), g->n);
+        const int64_t whole = (end - col) / lanes * lanes, rest = end - col - whole;
+        tn_gemv_step  s = {.n = whole, .k = g->k, .a = a, .a_col = g->a_col, .y = sums, .first = true};
+        s.b = b + col * g->b_col * q->in, s.b_row = g->b_row, s.b_col = g->b_col;
         if (whole) q->kn->row(&s);
-        for (int64_t k0 = 0; whole < cols && k0 < g->k; k0 += q->kc) { /* less than a vector is left: filled up */
-            const int64_t      kc = tn__min_i64(q->kc, g->k - k0);
-            const tn_pack_step f = {.rows = kc, .cols = cols - whole, .width = lanes, .from_row = g->b_row,
-                                    .from = b + (k0 * g->b_row + (col + whole) * g->b_col) * q->in,
-                                    .from_col = g->b_col, .to = packed};
-            pack(q, &f);
-            s = (tn_gemv_step){.n = lanes, .k = kc, .a = a + k0 * g->a_col * q->in, .b = packed, .a_col = g->a_col,
-                               .b_row = lanes, .b_col = 1, .y = sums + whole * q->size, .first = k0 == 0};
+        s.y = sums + whole * q->size, s.n = lanes;
+        s.b = packed, s.b_row = lanes, s.b_col = 1;
+        for (int64_t k0 = 0; rest && k0 < g->k; k0 += q->kc) { /* less than a vector is left: filled up */
+            s.k = tn__min_i64(q->kc, g->k - k0);
+            pack(q, s.k, rest, lanes, b + (k0 * g->b_row + (col + whole) * g->b_col) * q->in, g->b_row, g->b_col,
+                 packed);
+            s.a = a + k0 * g->a_col * q->in, s.first = k0 == 0;
             q->kn->row(&s);
         }
-        finish(q, 1, cols, sums, 0, c + col * g->c_col * q->out);
+        finish(q, 1, end - col, sums, 0, c + col * g->c_col * q->out);
     }
 }
 
@@ -204,10 +208,9 @@ static void simplify(tn_gemm_call *g)
         const int64_t size = g->batch[d];
         const bool    idle = size == 1;
         /* matrices that lie below (beside) each other and share b (a) are one taller (wider) matrix */
-        const bool below = g->b_batch[d] == 0 &&
-                           (g->m == 1 || (g->a_batch[d] == g->m * g->a_row && g->c_batch[d] == g->m * g->c_row));
-        const bool beside = g->a_batch[d] == 0 &&
-                            (g->n == 1 || (g->b_batch[d] == g->n * g->b_col && g->c_batch[d] == g->n * g->c_col));
+        const bool stacked = g->m == 1 || (g->a_batch[d] == g->m * g->a_row && g->c_batch[d] == g->m * g->c_row);
+        const bool abreast = g->n == 1 || (g->b_batch[d] == g->n * g->b_col && g->c_batch[d] == g->n * g->c_col);
+        const bool below = g->b_batch[d] == 0 && stacked, beside = g->a_batch[d] == 0 && abreast;
         if (!idle && !below && !beside) continue;
         if (!idle && below) {
             if (g->m == 1) g->a_row = g->a_batch[d], g->c_row = g->c_batch[d];
@@ -271,10 +274,10 @@ static void plan_tiles(job *q, double time)
     }
     q->down = cut_into(strips, down), q->across = cut_into(panels, across);
 
-    bool one_b = g->k > 0;
+    bool one_b = true;
     for (int d = 0; d < g->dims; d++) one_b = one_b && g->b_batch[d] == 0;
-    q->share_b = q->pack_b && one_b && (down > 1 || q->matrices > 1) &&
-                 q->vectors * kn->lanes <= SHARED_BYTES / q->size / g->k;
+    const bool small = g->k > 0 && q->vectors * kn->lanes <= SHARED_BYTES / q->size / g->k;
+    q->share_b = q->pack_b && one_b && small && (down > 1 || q->matrices > 1);
     const int64_t width = ceil_div(panels, across) * most;
     if (q->pack_b && !q->share_b) q->b_bytes = lines(width * q->kc, q->size);
     else if (g->n % kn->lanes) q->b_bytes = lines(most * q->kc, q->size);
@@ -320,8 +323,8 @@ bool tn__gemm(const tn_gemm_call *call)
     q.in = (int64_t)tn__dtype_bytes(call->dtype), q.out = (int64_t)tn__dtype_bytes(call->ctype);
     plan(&q);
 
-    const size_t shared = q.share_b ? lines(q.vectors * q.kn->lanes * q.g.k, q.size) : 0;
-    const size_t bytes = q.slot_bytes * (q.spread ? (size_t)tn_threads() : 1) + shared;
+    const size_t      shared = q.share_b ? lines(q.vectors * q.kn->lanes * q.g.k, q.size) : 0;
+    const size_t      bytes = q.slot_bytes * (q.spread ? (size_t)tn_threads() : 1) + shared;
     _Alignas(64) char local[SMALL_BYTES];
     q.shared = bytes <= sizeof local ? local : tn__mem_get(bytes);
     if (!q.shared) return false;
@@ -342,14 +345,11 @@ void tn_gemm(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, 
     if (tn__blocked()) return;
     const tn_layout *l = &c->l;
     const int        nd = l->shape.n, an = a->l.shape.n, bn = b->l.shape.n;
-    tn_gemm_call     g = {
-        .dtype = a->dtype, .ctype = c->dtype, .alpha = alpha, .beta = beta,
-        .m = l->shape.d[nd - 2], .n = l->shape.d[nd - 1], .k = a->l.shape.d[an - 1],
-        .a = tn__ptr(a), .a_row = a->l.stride[an - 2], .a_col = a->l.stride[an - 1],
-        .b = tn__ptr(b), .b_row = b->l.stride[bn - 2], .b_col = b->l.stride[bn - 1],
-        .c = tn__ptr(c), .c_row = l->stride[nd - 2], .c_col = l->stride[nd - 1],
-        .dims = nd - 2,
-    };
+    tn_gemm_call     g = {.dtype = a->dtype, .ctype = c->dtype, .alpha = alpha, .beta = beta, .dims = nd - 2};
+    g.m = l->shape.d[nd - 2], g.n = l->shape.d[nd - 1], g.k = a->l.shape.d[an - 1];
+    g.a = tn__ptr(a), g.a_row = a->l.stride[an - 2], g.a_col = a->l.stride[an - 1];
+    g.b = tn__ptr(b), g.b_row = b->l.stride[bn - 2], g.b_col = b->l.stride[bn - 1];
+    g.c = tn__ptr(c), g.c_row = l->stride[nd - 2], g.c_col = l->stride[nd - 1];
     for (int d = 0; d < g.dims; d++) {
         const int da = d - nd + an, db = d - nd + bn; /* the dims of a and b that stand under c's */
         g.batch[d] = l->shape.d[d], g.c_batch[d] = l->stride[d];

@@ -1,6 +1,6 @@
 /* random.c — tensors of random numbers.
  *
- * Element i of a draw of n is made from fixed words of a fixed block, counted from the generator's position at the call:
+ * Element i of a draw of n is made from fixed words of a fixed block, counted from where the generator is at the call:
  *   uniform, normal of f32 and bf16     block i / 4, word i mod 4                       ⌈n/4⌉ blocks
  *   uniform, normal of f64              block i / 2, words 2 (i mod 2) and the next     ⌈n/2⌉ blocks
  *   randint; bernoulli of any type      block i / 2, words 2 (i mod 2) and the next     ⌈n/2⌉ blocks

@@ -38,7 +38,7 @@ typedef struct {
 enum { ROWS, COLUMNS, WIDE_ROWS, WIDE_COLUMNS, SPREAD, SAME_ROWS, SAME_COLUMNS, ONE, LAYOUTS };
 enum { OWN_LAYOUTS = SAME_ROWS }; /* those in which elements are distinct */
 
-static uint64_t noise_state;
+static uint64_t      noise_state;
 static inline double noise(void) /* in [-1, 1) */
 {
     noise_state = noise_state * 6364136223846793005u + 1442695040888963407u;
@@ -48,15 +48,16 @@ static inline int64_t pick(int64_t n) { return (int64_t)((noise() + 1) / 2 * (do
 
 static inline void set_layout(matrix *m, tn_dtype dt, int64_t rows, int64_t cols, int layout)
 {
-    const int64_t strides[LAYOUTS][2] = {{cols, 1}, {1, rows}, {cols + 3, 1}, {1, rows + 5}, {2 * cols + 1, 2},
-                                         {0, 1},    {1, 0},    {0, 0}};
+    const int64_t strides[LAYOUTS][2] = {{cols, 1},         {1, rows}, {cols + 3, 1}, {1, rows + 5},
+                                         {2 * cols + 1, 2}, {0, 1},    {1, 0},        {0, 0}};
     *m = (matrix){.dtype = dt, .rows = rows, .cols = cols, .row = strides[layout][0], .col = strides[layout][1]};
     m->count = rows && cols ? (rows - 1) * m->row + (cols - 1) * m->col + 1 : 0;
 }
 
 static inline void fill(matrix *m)
 {
-    for (int64_t i = 0; i < m->count; i++) tn__store(m->data + i * (int64_t)tn__dtype_bytes(m->dtype), m->dtype, noise());
+    for (int64_t i = 0; i < m->count; i++)
+        tn__store(m->data + i * (int64_t)tn__dtype_bytes(m->dtype), m->dtype, noise());
 }
 
 static inline matrix matrix_new(tn_dtype dt, int64_t rows, int64_t cols, int layout)
@@ -112,13 +113,26 @@ static inline double expected(bool fma_, double alpha, const matrix *a, const ma
 
 static inline bool same(double x, double y) { return (isnan(x) && isnan(y)) || memcmp(&x, &y, sizeof x) == 0; }
 
-static inline tn_gemm_call call_of(const tn_kernel_table *t, double alpha, const matrix *a, const matrix *b, double beta,
-                                   const matrix *c)
+static inline tn_gemm_call call_of(const tn_kernel_table *t, double alpha, const matrix *a, const matrix *b,
+                                   double beta, const matrix *c)
 {
-    return (tn_gemm_call){.dtype = a->dtype, .ctype = c->dtype, .m = c->rows, .n = c->cols, .k = a->cols,
-                          .a = a->data, .b = b->data, .c = c->data, .a_row = a->row, .a_col = a->col,
-                          .b_row = b->row, .b_col = b->col, .c_row = c->row, .c_col = c->col,
-                          .alpha = alpha, .beta = beta, .kernels = t};
+    return (tn_gemm_call){.dtype = a->dtype,
+                          .ctype = c->dtype,
+                          .m = c->rows,
+                          .n = c->cols,
+                          .k = a->cols,
+                          .a = a->data,
+                          .b = b->data,
+                          .c = c->data,
+                          .a_row = a->row,
+                          .a_col = a->col,
+                          .b_row = b->row,
+                          .b_col = b->col,
+                          .c_row = c->row,
+                          .c_col = c->col,
+                          .alpha = alpha,
+                          .beta = beta,
+                          .kernels = t};
 }
 
 #endif

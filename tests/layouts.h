@@ -4,13 +4,11 @@
 #define TENON_TESTS_LAYOUTS_H
 
 #include "core/core.h"
+#include "tests/bits.h"
 
 /* Contiguous, transposed, cut with steps from an offset, sizes of 1 with odd strides, repeated by stride 0,
  * 0-d, empty in two ways, of 8 dims. */
 enum { TN_LAYOUTS = 9, TN_DTYPES = 7 };
 tn_tensor *tn_sample(tn_dtype dt, int layout);
-
-/* Same type, same shape, same bits of each element, whatever the strides. */
-bool tn_same_bits(const tn_tensor *a, const tn_tensor *b);
 
 #endif

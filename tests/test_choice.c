@@ -85,7 +85,8 @@ START_TEST(logic)
     reads(tn_logical_not(a), "1100");
     reads(tn_logical_not(F64(0, -0.0, 0.5, NAN, INFINITY)), "11000"); /* what is not 0 is true */
     reads(tn_logical_and(F64(0.5, NAN, 0, 1), OF(TN_I64, 2, -1, 7, 0)), "1100");
-    reads(tn_logical_or(F64(1e-300, 0), tn_zeros(TN_SHAPE(2))), "10"); /* in f32 it would be 0 */
+    reads(tn_logical_or(F64(1e-300, 0), tn_zeros(TN_SHAPE(2))), "10");
+    reads(tn_logical_or(tn_scalar(1e-300), tn_zeros(TN_SHAPE(2))), "11"); /* in f32, where they would add, it is 0 */
     reads(tn_logical_xor(OF(TN_I64, 4, 4), OF(TN_I64, 2, 0)), "01");
 }
 END_TEST

@@ -6,11 +6,12 @@
 static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16};
 
 /* Runs the call and compares the whole buffer of c, gaps included, with what it must be. */
-static void check(const tn_kernel_table *t, double alpha, const matrix *a, const matrix *b, double beta, const matrix *c)
+static void check(const tn_kernel_table *t, double alpha, const matrix *a, const matrix *b, double beta,
+                  const matrix *c)
 {
-    const size_t  bytes = (size_t)c->count * tn__dtype_bytes(c->dtype);
-    char         *want = malloc(bytes + 1);
-    const matrix  w = {c->dtype, c->rows, c->cols, c->row, c->col, c->count, want};
+    const size_t bytes = (size_t)c->count * tn__dtype_bytes(c->dtype);
+    char        *want = malloc(bytes + 1);
+    const matrix w = {c->dtype, c->rows, c->cols, c->row, c->col, c->count, want};
     ck_assert_ptr_nonnull(want);
     memcpy(want, c->data, bytes);
     for (int64_t i = 0; i < c->rows; i++)
@@ -23,16 +24,16 @@ static void check(const tn_kernel_table *t, double alpha, const matrix *a, const
         const double  x = tn__load(c->data + e * size, c->dtype), y = tn__load(want + e * size, c->dtype);
         if (same(x, y)) continue;
         ck_abort_msg("%s %s %lldx%lldx%lld strides %lld,%lld %lld,%lld %lld,%lld alpha %g beta %g: element "
-                      "%lld of c's buffer is %.9g, expected %.9g",
-                      t->isa, tn_dtype_name(a->dtype), (long long)c->rows, (long long)c->cols, (long long)a->cols,
-                      (long long)a->row, (long long)a->col, (long long)b->row, (long long)b->col, (long long)c->row,
-                      (long long)c->col, alpha, beta, (long long)e, x, y);
+                     "%lld of c's buffer is %.9g, expected %.9g",
+                     t->isa, tn_dtype_name(a->dtype), (long long)c->rows, (long long)c->cols, (long long)a->cols,
+                     (long long)a->row, (long long)a->col, (long long)b->row, (long long)b->col, (long long)c->row,
+                     (long long)c->col, alpha, beta, (long long)e, x, y);
     }
     free(want);
 }
 
-static void check_new(const tn_kernel_table *t, tn_dtype dt, tn_dtype ct, int64_t m, int64_t n, int64_t k, int la, int lb,
-                      int lc, double alpha, double beta)
+static void check_new(const tn_kernel_table *t, tn_dtype dt, tn_dtype ct, int64_t m, int64_t n, int64_t k, int la,
+                      int lb, int lc, double alpha, double beta)
 {
     matrix a = matrix_new(dt, m, k, la), b = matrix_new(dt, k, n, lb), c = matrix_new(ct, m, n, lc);
     if (beta == 0) /* c may hold anything */
@@ -78,8 +79,9 @@ END_TEST
  * rows and columns, a row alone, a column alone, few and many tasks; each for several numbers of threads. */
 static const struct {
     int64_t m, n, k;
-} paths[] = {{1, 1100, 700}, {1, 2500, 70}, {1, 5, 1200}, {700, 1, 300}, {1, 1, 3000},  {300, 200, 700}, {40, 40, 2100},
-             {9, 300, 520},  {130, 97, 530}, {257, 129, 64}, {512, 512, 40}, {70, 1300, 130}, {1200, 20, 150}};
+} paths[] = {{1, 1100, 700},  {1, 2500, 70},   {1, 5, 1200},   {700, 1, 300},  {1, 1, 3000},
+             {300, 200, 700}, {40, 40, 2100},  {9, 300, 520},  {130, 97, 530}, {257, 129, 64},
+             {512, 512, 40},  {70, 1300, 130}, {1200, 20, 150}};
 enum { PATHS = sizeof paths / sizeof *paths };
 
 START_TEST(threads)
@@ -92,8 +94,9 @@ START_TEST(threads)
         const int      layout = x / PATHS / 3;
         const int64_t  m = paths[x % PATHS].m, n = paths[x % PATHS].n, k = paths[x % PATHS].k;
         if (tn_test_slow() && m * n * k > 1000000) continue;
-        matrix a = matrix_new(dt, m, k, layout == 2 ? COLUMNS : ROWS), b = matrix_new(dt, k, n, layout == 1 ? COLUMNS : ROWS);
-        matrix c = matrix_new(dt, m, n, ROWS);
+        matrix a = matrix_new(dt, m, k, layout == 2 ? COLUMNS : ROWS),
+               b = matrix_new(dt, k, n, layout == 1 ? COLUMNS : ROWS);
+        matrix       c = matrix_new(dt, m, n, ROWS);
         const size_t bytes = (size_t)c.count * tn__dtype_bytes(dt);
         char        *first = malloc(bytes), *old = malloc(bytes);
         ck_assert(first && old);
@@ -135,7 +138,8 @@ START_TEST(parts)
         ck_assert(tn__gemm(&g));
         const int64_t size = (int64_t)tn__dtype_bytes(dt);
         for (int y = 0; y < 40; y++) {
-            const int64_t r0 = pick(m), c0 = pick(n), rows = x / 9 == 1 ? 1 : 1 + pick(m - r0), cols = x / 9 == 2 ? 1 : 1 + pick(n - c0);
+            const int64_t r0 = pick(m), c0 = pick(n), rows = x / 9 == 1 ? 1 : 1 + pick(m - r0),
+                          cols = x / 9 == 2 ? 1 : 1 + pick(n - c0);
             g = call_of(t, 1, &a, &b, 0, &part);
             g.m = rows, g.n = cols;
             g.a = element(&a, r0, 0), g.b = element(&b, 0, c0);
@@ -144,7 +148,8 @@ START_TEST(parts)
             ck_assert(tn__gemm(&g));
             for (int64_t i = 0; i < rows; i++)
                 for (int64_t j = 0; j < cols; j++)
-                    expect(!memcmp(part.data + (i * g.c_row + j * g.c_col) * size, element(&all, r0 + i, c0 + j), (size_t)size));
+                    expect(!memcmp(part.data + (i * g.c_row + j * g.c_col) * size, element(&all, r0 + i, c0 + j),
+                                   (size_t)size));
         }
         free(a.data), free(b.data), free(all.data), free(part.data);
     }
@@ -156,8 +161,12 @@ END_TEST
 static matrix matrix_in(const tn_tensor *t, const int64_t *index) /* the matrix under an index of t's leading dims */
 {
     const int nd = t->l.shape.n;
-    matrix    m = {.dtype = t->dtype, .rows = t->l.shape.d[nd - 2], .cols = t->l.shape.d[nd - 1],
-                   .row = t->l.stride[nd - 2], .col = t->l.stride[nd - 1], .data = tn__ptr(t)};
+    matrix    m = {.dtype = t->dtype,
+                   .rows = t->l.shape.d[nd - 2],
+                   .cols = t->l.shape.d[nd - 1],
+                   .row = t->l.stride[nd - 2],
+                   .col = t->l.stride[nd - 1],
+                   .data = tn__ptr(t)};
     for (int d = 0; d < nd - 2; d++) m.data += index[d] * t->l.stride[d] * (int64_t)tn__dtype_bytes(t->dtype);
     return m;
 }
@@ -166,7 +175,8 @@ static tn_tensor *noisy(tn_dtype dt, tn_shape s)
 {
     tn_tensor *t = tn_empty_of(dt, s);
     ck_assert_ptr_nonnull(t);
-    for (int64_t i = 0; i < tn_numel(t); i++) tn__store((char *)tn__ptr(t) + i * (int64_t)tn__dtype_bytes(dt), dt, noise());
+    for (int64_t i = 0; i < tn_numel(t); i++)
+        tn__store((char *)tn__ptr(t) + i * (int64_t)tn__dtype_bytes(dt), dt, noise());
     return t;
 }
 
@@ -212,20 +222,27 @@ START_TEST(batches)
         const tn_dtype dt = types[x % 3];
         const double   alpha = x < 3 ? 1 : 0.7, beta = x < 3 ? 0 : 1.3;
         /* as many matrices of each; a weight for all; dims of 1 that repeat, on either side; missing dims */
-        check_batch(alpha, noisy(dt, TN_SHAPE(3, 2, 5, 7)), noisy(dt, TN_SHAPE(3, 2, 7, 4)), beta, noisy(dt, TN_SHAPE(3, 2, 5, 4)));
-        check_batch(alpha, noisy(dt, TN_SHAPE(3, 2, 5, 7)), noisy(dt, TN_SHAPE(7, 40)), beta, noisy(dt, TN_SHAPE(3, 2, 5, 40)));
-        check_batch(alpha, noisy(dt, TN_SHAPE(3, 1, 5, 7)), noisy(dt, TN_SHAPE(2, 7, 4)), beta, noisy(dt, TN_SHAPE(3, 2, 5, 4)));
+        check_batch(alpha, noisy(dt, TN_SHAPE(3, 2, 5, 7)), noisy(dt, TN_SHAPE(3, 2, 7, 4)), beta,
+                    noisy(dt, TN_SHAPE(3, 2, 5, 4)));
+        check_batch(alpha, noisy(dt, TN_SHAPE(3, 2, 5, 7)), noisy(dt, TN_SHAPE(7, 40)), beta,
+                    noisy(dt, TN_SHAPE(3, 2, 5, 40)));
+        check_batch(alpha, noisy(dt, TN_SHAPE(3, 1, 5, 7)), noisy(dt, TN_SHAPE(2, 7, 4)), beta,
+                    noisy(dt, TN_SHAPE(3, 2, 5, 4)));
         check_batch(alpha, noisy(dt, TN_SHAPE(5, 7)), noisy(dt, TN_SHAPE(4, 7, 9)), beta, noisy(dt, TN_SHAPE(4, 5, 9)));
-        check_batch(alpha, noisy(dt, TN_SHAPE(1, 6, 3)), noisy(dt, TN_SHAPE(4, 3, 1)), beta, noisy(dt, TN_SHAPE(4, 6, 1)));
-        check_batch(alpha, noisy(dt, TN_SHAPE(9, 1, 33)), noisy(dt, TN_SHAPE(33, 20)), beta, noisy(dt, TN_SHAPE(9, 1, 20)));
-        check_batch(alpha, noisy(dt, TN_SHAPE(2, 3, 4, 5, 6)), noisy(dt, TN_SHAPE(3, 1, 6, 2)), beta, noisy(dt, TN_SHAPE(2, 3, 4, 5, 2)));
+        check_batch(alpha, noisy(dt, TN_SHAPE(1, 6, 3)), noisy(dt, TN_SHAPE(4, 3, 1)), beta,
+                    noisy(dt, TN_SHAPE(4, 6, 1)));
+        check_batch(alpha, noisy(dt, TN_SHAPE(9, 1, 33)), noisy(dt, TN_SHAPE(33, 20)), beta,
+                    noisy(dt, TN_SHAPE(9, 1, 20)));
+        check_batch(alpha, noisy(dt, TN_SHAPE(2, 3, 4, 5, 6)), noisy(dt, TN_SHAPE(3, 1, 6, 2)), beta,
+                    noisy(dt, TN_SHAPE(2, 3, 4, 5, 2)));
         /* heads as views: [B, T, H, D] seen as [B, H, T, D], times the same turned to [B, H, D, T], and written back */
         tn_tensor *q = noisy(dt, TN_SHAPE(2, 19, 3, 16)), *k = noisy(dt, TN_SHAPE(2, 19, 3, 16));
         tn_tensor *s = noisy(dt, TN_SHAPE(2, 3, 19, 19)), *y = noisy(dt, TN_SHAPE(2, 19, 3, 16));
         check_batch(alpha, swapped(q, 1, 2), swapped(swapped(k, 1, 2), 2, 3), beta, s);
         check_batch(alpha, s, swapped(k, 1, 2), beta, swapped(y, 1, 2));
         /* c by columns; empty batches, rows and terms */
-        check_batch(alpha, noisy(dt, TN_SHAPE(2, 8, 21)), noisy(dt, TN_SHAPE(2, 21, 18)), beta, swapped(noisy(dt, TN_SHAPE(2, 18, 8)), 1, 2));
+        check_batch(alpha, noisy(dt, TN_SHAPE(2, 8, 21)), noisy(dt, TN_SHAPE(2, 21, 18)), beta,
+                    swapped(noisy(dt, TN_SHAPE(2, 18, 8)), 1, 2));
         check_batch(alpha, noisy(dt, TN_SHAPE(0, 5, 7)), noisy(dt, TN_SHAPE(7, 4)), beta, noisy(dt, TN_SHAPE(0, 5, 4)));
         check_batch(alpha, noisy(dt, TN_SHAPE(2, 0, 7)), noisy(dt, TN_SHAPE(7, 4)), beta, noisy(dt, TN_SHAPE(2, 0, 4)));
         check_batch(alpha, noisy(dt, TN_SHAPE(2, 3, 0)), noisy(dt, TN_SHAPE(0, 4)), beta, noisy(dt, TN_SHAPE(2, 3, 4)));
@@ -254,7 +271,8 @@ START_TEST(not_numbers)
         tn_fill(c, 3);
         tn_gemm(0, a, b, -0.5, c);
         for (int64_t i = 0; i < 3500; i++) expect(same(tn_get(c, i), -1.5));
-        tn_gemm(INFINITY, noisy(types[x], TN_SHAPE(70, 0)), noisy(types[x], TN_SHAPE(0, 50)), 2, c); /* no terms, no NaN */
+        tn_gemm(INFINITY, noisy(types[x], TN_SHAPE(70, 0)), noisy(types[x], TN_SHAPE(0, 50)), 2,
+                c); /* no terms, no NaN */
         for (int64_t i = 0; i < 3500; i++) expect(same(tn_get(c, i), -3));
         tn_gemm(1, a, b, NAN, c);
         for (int64_t i = 0; i < 3500; i++) expect(isnan(tn_get(c, i)));
@@ -264,7 +282,8 @@ END_TEST
 
 START_TEST(no_memory)
 {
-    tn_tensor *a = noisy(TN_F32, TN_SHAPE(300, 600)), *b = noisy(TN_F32, TN_SHAPE(600, 200)), *c = tn_ones(TN_SHAPE(300, 200));
+    tn_tensor *a = noisy(TN_F32, TN_SHAPE(300, 600)), *b = noisy(TN_F32, TN_SHAPE(600, 200)),
+              *c = tn_ones(TN_SHAPE(300, 200));
     tn_tensor *d = tn_empty_like(c);
     tn_gemm(1, a, b, 0, d);
     tn_set_memory_limit(tn_memory_now().live + 64);

@@ -45,7 +45,8 @@ static matrix placed(int r, bool at_end, tn_dtype dt, int64_t rows, int64_t cols
     return m;
 }
 
-static void check_sample(const tn_kernel_table *t, tn_dtype dt, bool at_end, int64_t m, int64_t n, int64_t k, int layouts)
+static void check_sample(const tn_kernel_table *t, tn_dtype dt, bool at_end, int64_t m, int64_t n, int64_t k,
+                         int layouts)
 {
     const matrix a = placed(0, at_end, dt, m, k, layouts & 1 ? COLUMNS : ROWS);
     const matrix b = placed(1, at_end, dt, k, n, layouts & 2 ? COLUMNS : ROWS);
@@ -54,8 +55,7 @@ static void check_sample(const tn_kernel_table *t, tn_dtype dt, bool at_end, int
     if (!tn__gemm(&g)) ck_abort_msg("%s", tn_error_message());
     if (m == 0 || n == 0) return;
     const int64_t is[] = {0, m - 1, pick(m)}, js[] = {n - 1, 0, pick(n)};
-    for (int i = 0; i < 3; i++)
-        expect(same(at(&c, is[i], js[i]), expected(fused(t), 1, &a, &b, 0, &c, is[i], js[i])));
+    for (int i = 0; i < 3; i++) expect(same(at(&c, is[i], js[i]), expected(fused(t), 1, &a, &b, 0, &c, is[i], js[i])));
 }
 
 START_TEST(tails)

@@ -125,7 +125,7 @@ static void save_with_faults(int format, int code, bool for_ever, bool old)
         int64_t   calls = tn_file_calls();
         ck_assert_int_eq(s, tn_error());
         tn_fail_file(-1, 0, false);
-        char what[200];
+        char what[1400];
         snprintf(what, sizeof what, "%s, %s, call %lld (%s), %s: %s", path, code == TN_SHORT ? "short" : strerror(code),
                  (long long)at, tn_file_call(at), for_ever ? "for ever" : "once", tn_error_message());
         ck_assert_msg(s == TN_OK || s == TN_EIO, "%s", what);

@@ -56,37 +56,37 @@ static const struct {
     real (*condition)(real);
     bool times_x;
 } functions[] = {
-    {"neg", tn_neg, r_neg, {-0.0, 0, -INFINITY, INFINITY}, 0, flat},
-    {"abs", tn_abs, r_abs, {0, 0, INFINITY, INFINITY}, 0, flat},
-    {"sign", tn_sign, r_sign, {0, 0, 1, -1}, 0, flat},
-    {"exp", tn_exp, expl, {1, 1, INFINITY, 0}, 1, flat},
-    {"expm1", tn_expm1, expm1l, {0, -0.0, INFINITY, -1}, 1, flat},
-    {"log", tn_log, logl, {-INFINITY, -INFINITY, INFINITY, NAN}, 1, flat},
-    {"log1p", tn_log1p, log1pl, {0, -0.0, INFINITY, NAN}, 1, flat},
-    {"sqrt", tn_sqrt, sqrtl, {0, -0.0, INFINITY, NAN}, 0.5, flat},
-    {"rsqrt", tn_rsqrt, r_rsqrt, {INFINITY, -INFINITY, 0, NAN}, 1.5, flat},
-    {"square", tn_square, r_square, {0, 0, INFINITY, INFINITY}, 0.5, flat},
-    {"reciprocal", tn_reciprocal, r_reciprocal, {INFINITY, -INFINITY, 0, -0.0}, 0.5, flat},
-    {"sin", tn_sin, sinl, {0, -0.0, NAN, NAN}, 1, flat},
-    {"cos", tn_cos, cosl, {1, 1, NAN, NAN}, 1, flat},
-    {"tanh", tn_tanh, tanhl, {0, -0.0, 1, -1}, 2, flat},
-    {"erf", tn_erf, erfl, {0, -0.0, 1, -1}, 1, flat},
-    {"floor", tn_floor, floorl, {0, -0.0, INFINITY, -INFINITY}, 0, flat},
-    {"ceil", tn_ceil, ceill, {0, -0.0, INFINITY, -INFINITY}, 0, flat},
-    {"round", tn_round, rintl, {0, -0.0, INFINITY, -INFINITY}, 0, flat},
-    {"sigmoid", tn_sigmoid, r_sigmoid, {0.5, 0.5, 1, 0}, 3, flat},
-    {"logsigmoid", tn_logsigmoid, r_logsigmoid, {0, 0, 0, -INFINITY}, 3, flat}, /* at 0: see special() */
-    {"relu", tn_relu, r_relu, {0, 0, INFINITY, 0}, 0, flat},
-    {"leaky_relu", f_leaky, r_leaky, {0, -0.0, INFINITY, -INFINITY}, 0, flat},
-    {"elu", f_elu, r_elu, {0, -0.0, INFINITY, -1.5}, 2, flat},
+    {"neg", tn_neg, r_neg, {-0.0, 0, -INFINITY, INFINITY}, 0, flat, false},
+    {"abs", tn_abs, r_abs, {0, 0, INFINITY, INFINITY}, 0, flat, false},
+    {"sign", tn_sign, r_sign, {0, 0, 1, -1}, 0, flat, false},
+    {"exp", tn_exp, expl, {1, 1, INFINITY, 0}, 1, flat, false},
+    {"expm1", tn_expm1, expm1l, {0, -0.0, INFINITY, -1}, 1, flat, false},
+    {"log", tn_log, logl, {-INFINITY, -INFINITY, INFINITY, NAN}, 1, flat, false},
+    {"log1p", tn_log1p, log1pl, {0, -0.0, INFINITY, NAN}, 1, flat, false},
+    {"sqrt", tn_sqrt, sqrtl, {0, -0.0, INFINITY, NAN}, 0.5, flat, false},
+    {"rsqrt", tn_rsqrt, r_rsqrt, {INFINITY, -INFINITY, 0, NAN}, 1.5, flat, false},
+    {"square", tn_square, r_square, {0, 0, INFINITY, INFINITY}, 0.5, flat, false},
+    {"reciprocal", tn_reciprocal, r_reciprocal, {INFINITY, -INFINITY, 0, -0.0}, 0.5, flat, false},
+    {"sin", tn_sin, sinl, {0, -0.0, NAN, NAN}, 1, flat, false},
+    {"cos", tn_cos, cosl, {1, 1, NAN, NAN}, 1, flat, false},
+    {"tanh", tn_tanh, tanhl, {0, -0.0, 1, -1}, 2, flat, false},
+    {"erf", tn_erf, erfl, {0, -0.0, 1, -1}, 1, flat, false},
+    {"floor", tn_floor, floorl, {0, -0.0, INFINITY, -INFINITY}, 0, flat, false},
+    {"ceil", tn_ceil, ceill, {0, -0.0, INFINITY, -INFINITY}, 0, flat, false},
+    {"round", tn_round, rintl, {0, -0.0, INFINITY, -INFINITY}, 0, flat, false},
+    {"sigmoid", tn_sigmoid, r_sigmoid, {0.5, 0.5, 1, 0}, 3, flat, false},
+    {"logsigmoid", tn_logsigmoid, r_logsigmoid, {0, 0, 0, -INFINITY}, 3, flat, false}, /* at 0: see special() */
+    {"relu", tn_relu, r_relu, {0, 0, INFINITY, 0}, 0, flat, false},
+    {"leaky_relu", f_leaky, r_leaky, {0, -0.0, INFINITY, -INFINITY}, 0, flat, false},
+    {"elu", f_elu, r_elu, {0, -0.0, INFINITY, -1.5}, 2, flat, false},
     {"gelu", tn_gelu, r_gelu, {0, -0.0, INFINITY, 0}, 3, c_gelu, true},
     {"gelu_tanh", tn_gelu_tanh, r_gelu_tanh, {0, -0.0, INFINITY, 0}, 5, c_gelu_tanh, true},
     {"silu", tn_silu, r_silu, {0, -0.0, INFINITY, 0}, 4, flat, true},
-    {"softplus", f_softplus, r_softplus, {0, 0, INFINITY, 0}, 2, flat},        /* here too */
-    {"softplus(2)", f_softplus_2, r_softplus_2, {0, 0, INFINITY, 0}, 3, flat}, /* and here */
-    {"clamp", f_clamp, r_clamp, {0, -0.0, 2, -0.5}, 0, flat},
-    {"pow_scalar(3)", f_cube, r_cube, {0, -0.0, INFINITY, -INFINITY}, 1, flat},
-    {"mul_scalar", f_halves, r_halves, {0, -0.0, INFINITY, -INFINITY}, 0.5, flat},
+    {"softplus", f_softplus, r_softplus, {0, 0, INFINITY, 0}, 2, flat, false},        /* here too */
+    {"softplus(2)", f_softplus_2, r_softplus_2, {0, 0, INFINITY, 0}, 3, flat, false}, /* and here */
+    {"clamp", f_clamp, r_clamp, {0, -0.0, 2, -0.5}, 0, flat, false},
+    {"pow_scalar(3)", f_cube, r_cube, {0, -0.0, INFINITY, -INFINITY}, 1, flat, false},
+    {"mul_scalar", f_halves, r_halves, {0, -0.0, INFINITY, -INFINITY}, 0.5, flat, false},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 

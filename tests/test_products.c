@@ -2,7 +2,7 @@
  * registry's samples are too small for; and the promise that a row has the same bits alone and among others. */
 #include "autograd/autograd.h"
 #include "tests/check_main.h"
-#include "tests/layouts.h"
+#include "tests/bits.h"
 
 #include <math.h>
 #include <string.h>
@@ -366,6 +366,7 @@ START_TEST(einsum_errors)
     refused(tn_einsum_list(NULL, 1, &x), TN_EINVAL, "einsum: the equation is NULL");
     refused(tn_einsum_list("ij", 0, NULL), TN_EINVAL, "einsum: 'ij': the equation has 1 operand, 0 tensors were given");
     refused(tn_einsum_list("ij", -1, NULL), TN_EINVAL, "einsum: 'ij': the equation has 1 operand, -1 tensors were given");
+    refused(tn_einsum_list("ij", 1, NULL), TN_EINVAL, "einsum: the list of 1 tensors is NULL");
     refused(tn_einsum("ij", NULL), TN_EINVAL, "einsum: input 0 is NULL");
     refused(tn_einsum("ij,ij->", x), TN_EINVAL, "einsum: 'ij,ij->': the equation has 2 operands, 1 tensor was given");
     refused(tn_einsum("i\xc3\xa9", x), TN_EINVAL,

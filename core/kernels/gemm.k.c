@@ -9,24 +9,26 @@
 #ifndef TN_REAL
 
 /* The micro-tile: as many sums as the registers hold beside one row's vectors of b and an element of a. */
-#if defined(__AVX512F__)
+/* clang-format off */
+#define TO_4(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv)
+#define TO_6(X, nv) TO_4(X, nv) X(5, nv) X(6, nv)
+#define TO_8(X, nv) TO_6(X, nv) X(7, nv) X(8, nv)
+#if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
 enum { MR = 8, NV = 3 };
-#define EACH_TILE(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) \
-                     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
-                     X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3)
+#define EACH_TILE(X) TO_8(X, 1) TO_8(X, 2) TO_8(X, 3)
 #elif defined(__AVX2__)
 enum { MR = 6, NV = 2 };
-#define EACH_TILE(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) \
-                     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
+#define EACH_TILE(X) TO_6(X, 1) TO_6(X, 2)
 #else
 enum { MR = 4, NV = 2 };
-#define EACH_TILE(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2)
+#define EACH_TILE(X) TO_4(X, 1) TO_4(X, 2)
 #endif
 
 #define TN_TEMPLATE "core/kernels/gemm.k.c"
 #include "core/real.h"
 
 #else
+/* clang-format off: it takes TN_UNROLL for a function */
 
 /* Row i of a lies i % 3 strides from the pointer i / 3: few pointers to advance, and addresses that x86 can encode. */
 TN_INLINE void TN_(tile)(const int mr, const int nv, const tn_gemm_step *s)
@@ -116,6 +118,8 @@ TN_INLINE void TN_(add_columns)(const int vectors, const tn_gemv_step *s, int64_
     TN_UNROLL for (int v = 0; v < vectors; v++) TN_(v_store)(y + v * N, sum[v]);
 }
 
+/* clang-format on */
+
 static void TN_(row)(const tn_gemv_step *s)
 {
     enum { N = TN_(v_n) };
@@ -148,9 +152,8 @@ static void TN_(finish)(const tn_finish_step *s)
         TN_REAL *c = (TN_REAL *)s->c + r * s->c_row;
         if (!acc) {
             for (int64_t j = 0; j < s->cols; j++, c += s->c_col) *c = reads ? beta * *c : 0;
-        } else if (s->c_col == 1) {
-            if (reads) for (int64_t j = 0; j < s->cols; j++) c[j] = alpha * acc[j] + beta * c[j];
-            else for (int64_t j = 0; j < s->cols; j++) c[j] = alpha * acc[j];
+        } else if (s->c_col == 1) { /* the usual case, which compilers make vectors of */
+            for (int64_t j = 0; j < s->cols; j++) c[j] = reads ? alpha * acc[j] + beta * c[j] : alpha * acc[j];
         } else {
             for (int64_t j = 0; j < s->cols; j++, c += s->c_col)
                 *c = reads ? alpha * acc[j] + beta * *c : alpha * acc[j];
@@ -160,7 +163,9 @@ static void TN_(finish)(const tn_finish_step *s)
 
 void TN_FOR_ISA(TN_(tn__pack))(const tn_pack_step *s);
 void TN_FOR_ISA(tn__pack_bf16)(const tn_pack_step *s);
+
 extern const tn_gemm_kernels TN_FOR_ISA(TN_(tn__gemm));
+
 const tn_gemm_kernels TN_FOR_ISA(TN_(tn__gemm)) = {
     .mr = MR,
     .nv = NV,

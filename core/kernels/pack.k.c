@@ -9,7 +9,8 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
     const int64_t rows = s->rows, cols = s->cols, width = s->width, row = s->from_row, col = s->from_col;
     const FROM   *x = s->from;
     TO           *y = s->to;
-    for (int64_t r = 0; cols < width && r < rows; r++) memset(y + r * width + cols, 0, (size_t)(width - cols) * sizeof *y);
+    const size_t  gap = (size_t)(width - cols) * sizeof *y;
+    for (int64_t r = 0; gap && r < rows; r++) memset(y + r * width + cols, 0, gap);
     if (col == 1) {
         for (int64_t r = 0; r < rows; r++, x += row, y += width) {
             int64_t c = 0;
