@@ -48,7 +48,7 @@ static tn_status check_input(const tn_op *op, int i, const tn_tensor *x)
         return tn_raise(TN_EINVAL, "%s: input %d is NULL", op->name, i);
     }
     if (__builtin_expect(x->seen < atomic_load_explicit(&x->storage->taped, memory_order_relaxed), 0) && !tn__self.no_grad)
-        return tn_raise(TN_ESTATE, "%s: input %d is an old view: %s_ has since changed its memory on the tape; make the view again after the change",
+        return tn_raise(TN_ESTATE, "%s: input %d shows memory that %s_ has since changed on the tape through another tensor; make this view again after the change, or put parts together with tn_cat or tn_stack",
                         op->name, i, atomic_load(&x->storage->writer));
     return TN_OK;
 }
@@ -62,10 +62,9 @@ static tn_status check_target(const tn_op *op, const tn_ctx *c)
     if (x->leaf && !tn__self.no_grad)
         return tn_raise(TN_ESTATE, "%s_: %s%s%s collects gradients and cannot be written over on the tape; change it between tn_no_grad_begin() and tn_scope_end()",
                         op->name, x->name ? "'" : "", x->name ? x->name : "this tensor", x->name ? "'" : "");
-    const bool empty = tn_shape_numel(x->l.shape) == 0;
-    for (int i = 0; i < x->l.shape.n && !empty; i++)
-        if (x->l.stride[i] == 0 && x->l.shape.d[i] > 1)
-            return tn_raise(TN_EINVAL, "%s_: the target is expanded: several of its elements are one number in memory; use %s, or tn_clone it first", op->name, op->name);
+    if (!tn__layout_contiguous(&x->l) && tn__layout_repeats(&x->l))
+        return tn_raise(TN_EINVAL, "%s_: several elements of the target are one number in memory (it is expanded, or made of overlapping windows); tn_clone it first",
+                        op->name);
     if (c->result[0].dtype != x->dtype)
         return tn_raise(TN_EDTYPE, "%s_: the result is %s and cannot be written over a tensor of %s", op->name,
                         tn_dtype_name(c->result[0].dtype), tn_dtype_name(x->dtype));

@@ -4,7 +4,7 @@
 
 #define FAIL(code, fmt, ...) tn_infer_fail(c, code, "'%.200s': " fmt, q->text, __VA_ARGS__)
 
-static int  label_of(char ch) { return ch >= 'A' && ch <= 'Z' ? ch - 'A' : ch >= 'a' && ch <= 'z' ? ch - 'a' + 26 : -1; }
+static int label_of(char ch) { return ch >= 'A' && ch <= 'Z' ? ch - 'A' : ch >= 'a' && ch <= 'z' ? ch - 'a' + 26 : -1; }
 static char letter_of(int label) { return (char)(label < 26 ? 'A' + label : 'a' + label - 26); }
 
 static const char *skip(const char *p)
@@ -27,10 +27,12 @@ static bool read_term(const tn_ctx *c, const tn_equation *q, const char **p, con
             if (*dots) return FAIL(TN_EINVAL, "%s has '...' twice", what);
             *dots = true, count = rest, label = TN_LETTERS + rest - 1, s += 2;
         } else if (label < 0 && (*s < '!' || *s > '~')) {
-            return FAIL(TN_EINVAL, "byte 0x%02x is no letter; an equation is made of letters, ',', '...', '->' and spaces",
+            return FAIL(TN_EINVAL,
+                        "byte 0x%02x is no letter; an equation is made of letters, ',', '...', '->' and spaces",
                         (unsigned)(unsigned char)*s);
         } else if (label < 0) {
-            return FAIL(TN_EINVAL, "'%c' is no letter; an equation is made of letters, ',', '...', '->' and spaces", *s);
+            return FAIL(TN_EINVAL, "'%c' is no letter; an equation is made of letters, ',', '...', '->' and spaces",
+                        *s);
         } else {
             ++*letters;
         }
@@ -105,7 +107,8 @@ static bool read_output(const tn_ctx *c, tn_equation *q, const char *p)
     if (*p) return FAIL(TN_EINVAL, "'%c' in the output, which is one term", *p);
     for (int i = 0; i < q->out.n; i++) {
         const int label = q->out.d[i];
-        if (q->size[label] == -1) return FAIL(TN_EINVAL, "letter '%c' of the output is in no operand", letter_of(label));
+        if (q->size[label] == -1)
+            return FAIL(TN_EINVAL, "letter '%c' of the output is in no operand", letter_of(label));
         if (seen & tn__label_bit(label)) return FAIL(TN_EINVAL, "letter '%c' is twice in the output", letter_of(label));
         seen |= tn__label_bit(label);
     }
@@ -129,8 +132,8 @@ bool tn__equation_read(const tn_ctx *c, const char *text, tn_equation *q)
     for (int i = 0; i < TN_LABELS; i++) q->size[i] = -1;
     for (const char *s = text; *s && *s != '-'; s++) operands += *s == ',';
     if (operands != c->nin)
-        return FAIL(TN_EINVAL, "the equation has %d operand%s, %d tensor%s given", operands, operands == 1 ? "" : "s", c->nin,
-                    c->nin == 1 ? " was" : "s were");
+        return FAIL(TN_EINVAL, "the equation has %d operand%s, %d tensor%s given", operands, operands == 1 ? "" : "s",
+                    c->nin, c->nin == 1 ? " was" : "s were");
     for (int i = 0; i < c->nin; i++)
         if (!tn__equation_operand(c, q, &p, i, &t) || !read_sizes(c, q, i, &t)) return false;
     if (*p ? !read_output(c, q, p + 2) : !imply_output(c, q)) return false;

@@ -14,7 +14,7 @@ typedef struct {
 } tn_term;
 typedef struct {
     const char *text;
-    int64_t     size[TN_LABELS]; /* -1: not in the equation */
+    int64_t     size[TN_LABELS];    /* -1: not in the equation */
     int         operand[TN_LABELS]; /* that gave the size */
     int         uses[TN_LABELS];    /* how many operands have the label */
     int         times[TN_LABELS];   /* how often it occurs in all of them */

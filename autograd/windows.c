@@ -3,22 +3,31 @@
 
 static int64_t or_else(int64_t v, int64_t otherwise) { return v ? v : otherwise; }
 
-tn_windows tn__conv_windows(const int64_t stride[2], const int64_t padding[2], const int64_t dilation[2], int64_t groups)
+tn_windows tn__conv_windows(const int64_t stride[2], const int64_t padding[2], const int64_t dilation[2],
+                            int64_t groups)
 {
-    return (tn_windows){{0, 0}, {or_else(stride[0], 1), or_else(stride[1], 1)}, {padding[0], padding[1]},
-                        {or_else(dilation[0], 1), or_else(dilation[1], 1)}, or_else(groups, 1)};
+    return (tn_windows){{0, 0},
+                        {or_else(stride[0], 1), or_else(stride[1], 1)},
+                        {padding[0], padding[1]},
+                        {or_else(dilation[0], 1), or_else(dilation[1], 1)},
+                        or_else(groups, 1)};
 }
 
-tn_windows tn__pool_windows(const int64_t size[2], const int64_t stride[2], const int64_t padding[2], const int64_t dilation[2])
+tn_windows tn__pool_windows(const int64_t size[2], const int64_t stride[2], const int64_t padding[2],
+                            const int64_t dilation[2])
 {
-    return (tn_windows){{size[0], size[1]}, {or_else(stride[0], size[0]), or_else(stride[1], size[1])},
-                        {padding[0], padding[1]}, {or_else(dilation[0], 1), or_else(dilation[1], 1)}, 1};
+    return (tn_windows){{size[0], size[1]},
+                        {or_else(stride[0], size[0]), or_else(stride[1], size[1])},
+                        {padding[0], padding[1]},
+                        {or_else(dilation[0], 1), or_else(dilation[1], 1)},
+                        1};
 }
 
 static bool within(const tn_ctx *c, const char *what, int64_t v, int64_t least)
 {
     if (v >= least && v <= INT32_MAX) return true;
-    return tn_infer_fail(c, TN_EINVAL, "%s must be %lld to %d, got %lld", what, (long long)least, INT32_MAX, (long long)v);
+    return tn_infer_fail(c, TN_EINVAL, "%s must be %lld to %d, got %lld", what, (long long)least, INT32_MAX,
+                         (long long)v);
 }
 
 bool tn__windows_fit(const tn_ctx *c, const tn_windows *w, int dims, const int64_t in[2], int64_t out[2])
@@ -29,13 +38,16 @@ bool tn__windows_fit(const tn_ctx *c, const tn_windows *w, int dims, const int64
         if (!within(c, "stride", w->stride[i], 1) || !within(c, "padding", w->padding[i], 0) ||
             !within(c, "dilation", w->dilation[i], 1))
             return false;
-        if (w->size[i] < 1) return tn_infer_fail(c, TN_EINVAL, "a window of size %lld in dim %d", (long long)w->size[i], dims == 1 ? 2 : i + 2);
+        if (w->size[i] < 1)
+            return tn_infer_fail(c, TN_EINVAL, "a window of size %lld in dim %d", (long long)w->size[i],
+                                 dims == 1 ? 2 : i + 2);
         const int64_t room = in[i] + 2 * w->padding[i];
         if (!tn__mul_i64(w->size[i] - 1, w->dilation[i], &span) || span >= room)
-            return tn_infer_fail(c, TN_ESHAPE,
-                                 "a window of size %lld and dilation %lld is larger than the %lld elements of dim %d with padding %lld",
-                                 (long long)w->size[i], (long long)w->dilation[i], (long long)in[i], dims == 1 ? 2 : i + 2,
-                                 (long long)w->padding[i]);
+            return tn_infer_fail(
+                c, TN_ESHAPE,
+                "a window of size %lld and dilation %lld is larger than the %lld elements of dim %d with padding %lld",
+                (long long)w->size[i], (long long)w->dilation[i], (long long)in[i], dims == 1 ? 2 : i + 2,
+                (long long)w->padding[i]);
         out[i] = (room - span - 1) / w->stride[i] + 1;
     }
     return true;
@@ -46,9 +58,9 @@ static const char *const image_dims[] = {"", "[N, C, L]", "[N, C, H, W]"};
 bool tn__infer_convolution(tn_ctx *c, int dims)
 {
     static const char *const weight_dims[] = {"", "[out, in/groups, K]", "[out, in/groups, KH, KW]"};
-    const tn_tensor *x = c->in[0], *w = c->in[1], *bias = c->in[2];
-    tn_windows       g = *(const tn_windows *)c->args;
-    char             xs[192], ws[192], bs[192];
+    const tn_tensor         *x = c->in[0], *w = c->in[1], *bias = c->in[2];
+    tn_windows               g = *(const tn_windows *)c->args;
+    char                     xs[192], ws[192], bs[192];
     if (!x || !w) return tn_infer_fail(c, TN_EINVAL, "%s is NULL", x ? "weight" : "x");
     for (int i = 0; i < 3; i++) {
         if (!c->in[i]) continue;
@@ -60,7 +72,8 @@ bool tn__infer_convolution(tn_ctx *c, int dims)
     const int64_t *xd = x->l.shape.d, *wd = w->l.shape.d;
     tn_shape_text(x->l.shape, xs, sizeof xs), tn_shape_text(w->l.shape, ws, sizeof ws);
     if (x->l.shape.n != dims + 2) return tn_infer_fail(c, TN_ESHAPE, "x must be %s, got %s", image_dims[dims], xs);
-    if (w->l.shape.n != dims + 2) return tn_infer_fail(c, TN_ESHAPE, "weight must be %s, got %s", weight_dims[dims], ws);
+    if (w->l.shape.n != dims + 2)
+        return tn_infer_fail(c, TN_ESHAPE, "weight must be %s, got %s", weight_dims[dims], ws);
     if (!within(c, "groups", g.groups, 1)) return false;
     if (xd[1] % g.groups || xd[1] / g.groups != wd[1])
         return tn_infer_fail(c, TN_ESHAPE, "x %s has %lld channels in %lld group%s, weight %s takes %lld a group", xs,
@@ -86,13 +99,15 @@ bool tn__pool_fit(const tn_ctx *c, const tn_windows *w, int dims, const int64_t 
         if (w->padding[i] > w->size[i] / 2)
             return tn_infer_fail(c, TN_EINVAL, "padding %lld is more than half of the window's size %lld",
                                  (long long)w->padding[i], (long long)w->size[i]);
-        if (in[i] >= w->dilation[i]) continue; /* otherwise a window that begins in the padding may step over the image */
+        if (in[i] >= w->dilation[i])
+            continue; /* otherwise a window that begins in the padding may step over the image */
         const tn_image m = {.p.windows = *w, .in = {in[0], in[1]}};
         for (int64_t o = 0, start, first, end; o < out[i] && o * w->stride[i] < w->padding[i]; o++) {
             tn__taps(&m, i, o, &start, &first, &end);
             if (first < end) continue;
-            return tn_infer_fail(c, TN_EINVAL, "with padding %lld and dilation %lld, window %lld of dim %d has no element",
-                                 (long long)w->padding[i], (long long)w->dilation[i], (long long)o, dims == 1 ? 2 : i + 2);
+            return tn_infer_fail(
+                c, TN_EINVAL, "with padding %lld and dilation %lld, window %lld of dim %d has no element",
+                (long long)w->padding[i], (long long)w->dilation[i], (long long)o, dims == 1 ? 2 : i + 2);
         }
     }
     return true;
@@ -105,7 +120,8 @@ bool tn__infer_pool(tn_ctx *c, int dims)
     int64_t        in[2] = {1, x.d[dims + 1]}, out[2];
     if (!tn__need_real(c, 0)) return false;
     if (x.n != dims + 2)
-        return tn_infer_fail(c, TN_ESHAPE, "x must be %s, got %s", image_dims[dims], tn_shape_text(x, text, sizeof text));
+        return tn_infer_fail(c, TN_ESHAPE, "x must be %s, got %s", image_dims[dims],
+                             tn_shape_text(x, text, sizeof text));
     if (dims == 2) in[0] = x.d[2];
     if (!tn__pool_fit(c, &((const tn_pool *)c->args)->windows, dims, in, out)) return false;
     c->result[0] = (tn_result){c->in[0]->dtype, {dims + 2, {x.d[0], x.d[1], out[2 - dims], out[1]}}};

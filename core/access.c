@@ -128,26 +128,6 @@ bool tn__given(const char *who, const char *what, const tn_tensor *t)
     return tn_raise(TN_EINVAL, "%s: %s is NULL", who, what), false;
 }
 
-/* Is some element shown at two indices? Ordered by stride, each dim must step over all that the dims before it reach.
- * That is so for every view of a contiguous tensor but those that expand and those whose windows overlap. */
-static bool repeats(const tn_layout *l)
-{
-    int     order[TN_MAX_DIMS], n = 0;
-    int64_t reach = 0;
-    if (tn_shape_numel(l->shape) == 0) return false;
-    for (int i = 0; i < l->shape.n; i++) {
-        if (l->shape.d[i] == 1) continue;
-        int k = n++;
-        for (; k > 0 && l->stride[order[k - 1]] > l->stride[i]; k--) order[k] = order[k - 1];
-        order[k] = i;
-    }
-    for (int k = 0; k < n; k++) {
-        if (l->stride[order[k]] <= reach) return true;
-        reach += (l->shape.d[order[k]] - 1) * l->stride[order[k]];
-    }
-    return false;
-}
-
 bool tn__writable(const char *who, const tn_tensor *t)
 {
     if (!tn__given(who, "t", t)) return false;
@@ -158,7 +138,7 @@ bool tn__writable(const char *who, const tn_tensor *t)
                         "tn_scope_end()",
                         who, open, name, close),
                false;
-    if (tn__layout_contiguous(&t->l) || !repeats(&t->l)) return true;
+    if (tn__layout_contiguous(&t->l) || !tn__layout_repeats(&t->l)) return true;
     char shape[192], strides[192];
     tn_raise(TN_EINVAL,
              "%s: this tensor%s%s%s shows some elements more than once (shape %s, strides %s); write to the "

@@ -59,7 +59,8 @@ static tn_tensor part(const tn_tensor *t, int64_t n0, int64_t n, int64_t p0, int
 
 /* Tap t of the windows from output row r0 on: the part of x that it touches and where that stands among the columns.
  * False if it touches none. */
-static bool tap(const job *j, int64_t r0, int64_t t, const tn_layout *x, const tn_layout *columns, tn_layout *in, tn_layout *at)
+static bool tap(const job *j, int64_t r0, int64_t t, const tn_layout *x, const tn_layout *columns, tn_layout *in,
+                tn_layout *at)
 {
     const int64_t k[2] = {t / j->g.size[1], t % j->g.size[1]}, start[2] = {r0, 0};
     *in = *x;
@@ -126,13 +127,15 @@ static bool direct(const job *j, const tn_tensor *x, tn_tensor *as)
 {
     tn_layout l;
     if (j->taps != 1 || j->padded || j->g.stride[0] != 1 || j->g.stride[1] != 1) return false;
-    if (!tn__layout_reshape(&x->l, (tn_shape){4, {j->n, j->g.groups, j->group_in, j->in[0] * j->in[1]}}, &l)) return false;
+    if (!tn__layout_reshape(&x->l, (tn_shape){4, {j->n, j->g.groups, j->group_in, j->in[0] * j->in[1]}}, &l))
+        return false;
     *as = tn__glance(x, &l);
     return true;
 }
 
 /* y = w · columns + beta · y, or, with `back`, x from wᵀ · y: one of x and y is written, through glances. */
-static void product(const tn_windows *g, const tn_tensor *x, const tn_tensor *w, double beta, const tn_tensor *y, bool back)
+static void product(const tn_windows *g, const tn_tensor *x, const tn_tensor *w, double beta, const tn_tensor *y,
+                    bool back)
 {
     const job      j = plan(g, x, y);
     const int64_t  depth = j.group_in * j.taps, width = j.out[1];
@@ -143,7 +146,8 @@ static void product(const tn_windows *g, const tn_tensor *x, const tn_tensor *w,
     if (!folded(y, (tn_shape){4, {j.n, g->groups, j.group_out, j.out[0] * width}}, &ym, &ycopy)) goto done;
     if (!straight && (too_large(x->dtype, most) || !(columns = tn__new_owned(x->dtype, most)))) goto done;
     tn_layout wt = wm.l; /* [groups, depth, out] */
-    wt.shape.d[1] = wm.l.shape.d[2], wt.shape.d[2] = wm.l.shape.d[1], wt.stride[1] = wm.l.stride[2], wt.stride[2] = wm.l.stride[1];
+    wt.shape.d[1] = wm.l.shape.d[2], wt.shape.d[2] = wm.l.shape.d[1], wt.stride[1] = wm.l.stride[2],
+    wt.stride[2] = wm.l.stride[1];
     const tn_tensor wback = tn__glance(&wm, &wt);
     for (int64_t n0 = 0; n0 < j.n; n0 += j.images) {
         const int64_t n = tn__min_i64(j.images, j.n - n0);
@@ -220,8 +224,9 @@ void tn_convolve_weight(const tn_windows *g, const tn_tensor *x, tn_tensor *w, c
     for (int64_t n0 = 0; n0 < j.n; n0 += j.images) {
         const int64_t n = tn__min_i64(j.images, j.n - n0);
         for (int64_t r0 = 0; r0 < j.out[0]; r0 += j.rows) {
-            const int64_t r = tn__min_i64(j.rows, j.out[0] - r0), line = n * r * width;
-            const tn_layout l = {.shape = {5, {n, j.c, j.taps, r, width}}, .stride = {r * width, j.taps * line, line, width, 1}};
+            const int64_t   r = tn__min_i64(j.rows, j.out[0] - r0), line = n * r * width;
+            const tn_layout l = {.shape = {5, {n, j.c, j.taps, r, width}},
+                                 .stride = {r * width, j.taps * line, line, width, 1}};
             tn_tensor       block = tn__glance(columns, &l);
             gather(&j, x, n0, r0, &block);
 

@@ -1,7 +1,7 @@
 /* copy.c — from one layout to another, with conversion between any two number types.
  *
  * The dims are taken in the order in which they lie in y, so that y is written from front to back. Where x lies the
- * other way round, as in a transpose, whole squares go through a buffer, so that both sides meet the memory in lines. */
+ * other way round, as in a transpose, whole squares go through a buffer, so that both sides meet memory in lines. */
 #include "core/walk.h"
 
 #include <string.h>

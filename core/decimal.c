@@ -15,7 +15,7 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* ---- big integers: enough of them for 800 digits, or for 5^1126 shifted by 64 bits ------------------------------ */
+/* ---- big integers: enough of them for 800 digits, or for 5^1126 shifted by 64 bits ------------------------------- */
 
 enum { LIMBS = 96, DIGITS = 800 };
 typedef struct {
@@ -99,7 +99,7 @@ static void big_add(big *a, const big *b)
     if (carry) a->limb[a->n++] = (uint32_t)carry;
 }
 
-/* ---- text to double --------------------------------------------------------------------------------------------- */
+/* ---- text to double ---------------------------------------------------------------------------------------------- */
 
 /* q·2^e, or a little more if sticky, as the nearest double, ties to even; q has its top bit set. Infinity if it is
  * too large. */
@@ -107,7 +107,7 @@ static double round_to_double(uint64_t q, int64_t e, bool sticky)
 {
     int64_t top = e + 63; /* 2^top <= value < 2^(top+1) */
     if (top > 1023) return HUGE_VAL;
-    int drop = top >= -1022 ? 11 : (int)(top < -1022 - 54 ? 65 : 11 + (-1022 - top)); /* bits that do not fit */
+    int      drop = top >= -1022 ? 11 : (int)(top < -1022 - 54 ? 65 : 11 + (-1022 - top)); /* bits that do not fit */
     uint64_t m, rest, half;
     if (drop < 64) {
         m = q >> drop, rest = q & (((uint64_t)1 << drop) - 1), half = (uint64_t)1 << (drop - 1);
@@ -174,12 +174,36 @@ static bool scan(const char *p, size_t n, decimal *d)
 /* first·10^e10 with at most 19 digits and |e10| ≤ 27. */
 static double small(const decimal *d)
 {
-    static const uint64_t pow5[] = {1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125,
-        244140625, 1220703125, 6103515625, 30517578125, 152587890625, 762939453125, 3814697265625, 19073486328125,
-        95367431640625, 476837158203125, 2384185791015625, 11920928955078125, 59604644775390625, 298023223876953125,
-        1490116119384765625, 7450580596923828125};
-    u128    x, rest = 0;
-    int64_t e = d->e10;
+    static const uint64_t pow5[] = {1,
+                                    5,
+                                    25,
+                                    125,
+                                    625,
+                                    3125,
+                                    15625,
+                                    78125,
+                                    390625,
+                                    1953125,
+                                    9765625,
+                                    48828125,
+                                    244140625,
+                                    1220703125,
+                                    6103515625,
+                                    30517578125,
+                                    152587890625,
+                                    762939453125,
+                                    3814697265625,
+                                    19073486328125,
+                                    95367431640625,
+                                    476837158203125,
+                                    2384185791015625,
+                                    11920928955078125,
+                                    59604644775390625,
+                                    298023223876953125,
+                                    1490116119384765625,
+                                    7450580596923828125};
+    u128                  x, rest = 0;
+    int64_t               e = d->e10;
     if (e >= 0) {
         x = (u128)d->first * pow5[e];
     } else { /* as many bits as can be: at least 64 remain after the division by at most 2^63 */
@@ -237,7 +261,7 @@ bool tn_parse_double(const char *text, size_t bytes, double *value)
     return true;
 }
 
-/* ---- double to text --------------------------------------------------------------------------------------------- */
+/* ---- double to text ---------------------------------------------------------------------------------------------- */
 
 /* The digits of m·2^e, at most 17, into digit; value = 0.d1d2… · 10^k. uneven: the gap below is half of that above. */
 static int shortest(uint64_t m, int e, bool uneven, char *digit, int *k)

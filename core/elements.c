@@ -18,8 +18,8 @@ enum { BOOL = 0, I8 = 5, I16 = 11, U16, F16, U32 = 16, U64 = 21 };
 
 int tn__element_of_dtype(tn_dtype dt)
 {
-    static const int8_t own[] = {[TN_F32] = 17, [TN_F64] = 19, [TN_BF16] = 14, [TN_I64] = 20,
-                                 [TN_I32] = 15, [TN_U8] = 4,   [TN_BOOL] = 0};
+    static const int8_t own[] = {
+        [TN_F32] = 17, [TN_F64] = 19, [TN_BF16] = 14, [TN_I64] = 20, [TN_I32] = 15, [TN_U8] = 4, [TN_BOOL] = 0};
     return own[dt];
 }
 
@@ -37,7 +37,7 @@ int tn__element_of_npy(const char *name)
     return -1;
 }
 
-/* ---- bytes and numbers ------------------------------------------------------------------------------------------------ */
+/* ---- bytes and numbers ------------------------------------------------------------------------------------------- */
 
 static bool host_is_big(void)
 {
@@ -101,11 +101,14 @@ static int64_t decode(int element, int64_t n, unsigned char *dst, const unsigned
     return -1;
 }
 
-tn_tensor *tn__element_read(const tn__source *s, int64_t at, int element, bool big_endian, tn_shape shape, const char *what)
+tn_tensor *tn__element_read(const tn__source *s, int64_t at, int element, bool big_endian, tn_shape shape,
+                            const char *what)
 {
     const tn__element *e = &tn__elements[element];
-    if (e->dtype < 0)
-        return tn_raise(TN_EUNSUPPORTED, "%s: %s is of type %s, which Tenon does not load", s->label, what, e->safetensors), NULL;
+    if (e->dtype < 0) {
+        tn_raise(TN_EUNSUPPORTED, "%s: %s is of type %s, which Tenon does not load", s->label, what, e->safetensors);
+        return NULL;
+    }
     if (!tn__shape_check(s->label, (tn_dtype)e->dtype, shape)) return NULL;
     tn_tensor *t = tn__new_owned((tn_dtype)e->dtype, shape);
     if (!t) return NULL;
@@ -116,8 +119,8 @@ tn_tensor *tn__element_read(const tn__source *s, int64_t at, int element, bool b
     int64_t bad = decode(element, n, dst, src);
     if (bad < 0) return t;
     if (element == BOOL)
-        tn_raise(TN_EFORMAT, "%s: %s: the bool at byte %lld is %d, expected 0 or 1", s->label, what, (long long)(at + bad),
-                 src[bad]);
+        tn_raise(TN_EFORMAT, "%s: %s: the bool at byte %lld is %d, expected 0 or 1", s->label, what,
+                 (long long)(at + bad), src[bad]);
     else
         tn_raise(TN_EUNSUPPORTED, "%s: %s: the 64-bit integer at byte %lld is beyond 2^63 - 1, and Tenon has no u64",
                  s->label, what, (long long)(at + 8 * bad));

@@ -14,24 +14,60 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- the system's own calls: -errno instead of errno, which stays as it was ---------------------------------------- */
+/* ---- the system's own calls: -errno instead of errno, which stays as it was -------------------------------------- */
 
-#define CALL(type, expr)           \
-    int  keep = errno;             \
-    type r = (type)(expr);         \
-    if (r < 0) r = (type)-errno;   \
-    errno = keep;                  \
+#define CALL(type, expr)         \
+    int  keep = errno;           \
+    type r = (type)(expr);       \
+    if (r < 0) r = (type)-errno; \
+    errno = keep;                \
     return r
 
-static int sys_open(void *u, const char *path, int flags, unsigned mode) { (void)u; CALL(int, open(path, flags, mode)); }
-static int sys_fstat(void *u, int fd, struct stat *st) { (void)u; CALL(int, fstat(fd, st)); }
-static int sys_lstat(void *u, const char *path, struct stat *st) { (void)u; CALL(int, lstat(path, st)); }
-static int64_t sys_pread(void *u, int fd, void *to, size_t n, int64_t at) { (void)u; CALL(int64_t, pread(fd, to, n, (off_t)at)); }
-static int64_t sys_write(void *u, int fd, const void *from, size_t n) { (void)u; CALL(int64_t, write(fd, from, n)); }
-static int sys_fsync(void *u, int fd) { (void)u; CALL(int, fsync(fd)); }
-static int sys_close(void *u, int fd) { (void)u; CALL(int, close(fd)); }
-static int sys_rename(void *u, const char *from, const char *to) { (void)u; CALL(int, rename(from, to)); }
-static int sys_unlink(void *u, const char *path) { (void)u; CALL(int, unlink(path)); }
+static int sys_open(void *u, const char *path, int flags, unsigned mode)
+{
+    (void)u;
+    CALL(int, open(path, flags, mode));
+}
+static int sys_fstat(void *u, int fd, struct stat *st)
+{
+    (void)u;
+    CALL(int, fstat(fd, st));
+}
+static int sys_lstat(void *u, const char *path, struct stat *st)
+{
+    (void)u;
+    CALL(int, lstat(path, st));
+}
+static int64_t sys_pread(void *u, int fd, void *to, size_t n, int64_t at)
+{
+    (void)u;
+    CALL(int64_t, pread(fd, to, n, (off_t)at));
+}
+static int64_t sys_write(void *u, int fd, const void *from, size_t n)
+{
+    (void)u;
+    CALL(int64_t, write(fd, from, n));
+}
+static int sys_fsync(void *u, int fd)
+{
+    (void)u;
+    CALL(int, fsync(fd));
+}
+static int sys_close(void *u, int fd)
+{
+    (void)u;
+    CALL(int, close(fd));
+}
+static int sys_rename(void *u, const char *from, const char *to)
+{
+    (void)u;
+    CALL(int, rename(from, to));
+}
+static int sys_unlink(void *u, const char *path)
+{
+    (void)u;
+    CALL(int, unlink(path));
+}
 
 /* Writing past RLIMIT_FSIZE would send SIGXFSZ, which ends the process; so we look first. */
 static int sys_reserve(void *u, int fd, int64_t bytes)
@@ -39,7 +75,8 @@ static int sys_reserve(void *u, int fd, int64_t bytes)
     (void)u;
     struct rlimit most;
     int           keep = errno, r = 0;
-    if (!getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur != RLIM_INFINITY && (uint64_t)bytes > most.rlim_cur) r = -EFBIG;
+    if (!getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur != RLIM_INFINITY && (uint64_t)bytes > most.rlim_cur)
+        r = -EFBIG;
 #ifdef __linux__
     else if (bytes > 0 && fallocate(fd, 0, 0, (off_t)bytes)) r = -errno;
 #else
@@ -61,27 +98,46 @@ tn_status tn_set_io(const tn_io *x)
     if (!x) x = &system_io;
     if (!x->open || !x->fstat || !x->lstat || !x->pread || !x->write || !x->reserve || !x->fsync || !x->close ||
         !x->rename || !x->unlink)
-        return tn_raise(TN_EINVAL, "tn_set_io: every member must be set; copy *tn_system_io() and change what you need");
+        return tn_raise(TN_EINVAL,
+                        "tn_set_io: every member must be set; copy *tn_system_io() and change what you need");
     io = *x;
     return TN_OK;
 }
 
-/* ---- texts --------------------------------------------------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 /* Our own table, as strerror's text depends on the locale. */
 static const char *reason(int64_t r)
 {
-    static const struct { int code; const char *text; } known[] = {
-        {ENOENT, "no such file or folder"}, {EACCES, "permission denied"}, {EPERM, "not permitted"},
-        {EISDIR, "it is a folder"}, {ENOTDIR, "a part of the path is not a folder"}, {EEXIST, "it exists already"},
-        {ENOSPC, "no space left on the device"}, {EDQUOT, "the disk quota is used up"},
-        {EFBIG, "the file would be larger than the process or the file system allows"},
-        {EIO, "input/output error"}, {EROFS, "the file system is read-only"}, {EMFILE, "this process has too many files open"},
-        {ENFILE, "the system has too many files open"}, {ENAMETOOLONG, "the name is too long"},
-        {ELOOP, "too many symbolic links"}, {ENXIO, "no such device, or nobody reads the pipe"}, {ENODEV, "no such device"},
-        {EINTR, "interrupted again and again"}, {EAGAIN, "temporarily not possible"}, {EBUSY, "it is busy"},
-        {ENOMEM, "the system is out of memory"}, {EXDEV, "another file system"}, {ETXTBSY, "it is a running program"},
-        {EINVAL, "the system calls this invalid"}, {EBADF, "the file is not open"}, {EPIPE, "nobody reads the pipe"}};
+    static const struct {
+        int         code;
+        const char *text;
+    } known[] = {{ENOENT, "no such file or folder"},
+                 {EACCES, "permission denied"},
+                 {EPERM, "not permitted"},
+                 {EISDIR, "it is a folder"},
+                 {ENOTDIR, "a part of the path is not a folder"},
+                 {EEXIST, "it exists already"},
+                 {ENOSPC, "no space left on the device"},
+                 {EDQUOT, "the disk quota is used up"},
+                 {EFBIG, "the file would be larger than the process or the file system allows"},
+                 {EIO, "input/output error"},
+                 {EROFS, "the file system is read-only"},
+                 {EMFILE, "this process has too many files open"},
+                 {ENFILE, "the system has too many files open"},
+                 {ENAMETOOLONG, "the name is too long"},
+                 {ELOOP, "too many symbolic links"},
+                 {ENXIO, "no such device, or nobody reads the pipe"},
+                 {ENODEV, "no such device"},
+                 {EINTR, "interrupted again and again"},
+                 {EAGAIN, "temporarily not possible"},
+                 {EBUSY, "it is busy"},
+                 {ENOMEM, "the system is out of memory"},
+                 {EXDEV, "another file system"},
+                 {ETXTBSY, "it is a running program"},
+                 {EINVAL, "the system calls this invalid"},
+                 {EBADF, "the file is not open"},
+                 {EPIPE, "nobody reads the pipe"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].code == (int)-r) return known[i].text;
     return "the system refused";
@@ -151,7 +207,7 @@ const char *tn__label(char to[TN__LABEL], const char *who, const char *path)
     return to;
 }
 
-/* ---- sources --------------------------------------------------------------------------------------------------------- */
+/* ---- sources ----------------------------------------------------------------------------------------------------- */
 
 enum { TRIES = 1000, MOST = 1 << 30 }; /* of a call that is interrupted; bytes in one call */
 
@@ -171,8 +227,11 @@ static bool check_path(const char *label, const char *path)
 
 static const char *kind(unsigned mode)
 {
-    return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISLNK(mode) ? "a symbolic link"
-           : S_ISSOCK(mode) ? "a socket" : "a device";
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISLNK(mode)  ? "a symbolic link"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
 }
 
 bool tn__source_open(tn__source *s, const char *label, const char *path)
@@ -210,9 +269,11 @@ bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes)
         int64_t r = io.pread(io.user, s->fd, p, bytes < MOST ? bytes : MOST, at);
         if (r == -EINTR && ++tries < TRIES) continue;
         if (r < 0) return fail(s->label, "cannot read", r), false;
-        if (r == 0)
-            return tn_raise(TN_EIO, "%s: it ends at byte %lld, but had %lld bytes when it was opened: something shortened it",
-                            s->label, (long long)at, (long long)s->size), false;
+        if (r == 0) {
+            tn_raise(TN_EIO, "%s: it ends at byte %lld, but had %lld bytes when it was opened: something shortened it",
+                     s->label, (long long)at, (long long)s->size);
+            return false;
+        }
         p += r, at += r, bytes -= (size_t)r, tries = 0;
     }
     return true;
@@ -224,7 +285,7 @@ void tn__source_close(tn__source *s)
     s->fd = -1;
 }
 
-/* ---- sinks ----------------------------------------------------------------------------------------------------------- */
+/* ---- sinks ------------------------------------------------------------------------------------------------------- */
 
 void tn__sink_memory(tn__sink *s, const char *label, void *to, int64_t size)
 {
@@ -286,9 +347,11 @@ bool tn__sink_open(tn__sink *s, const char *label, const char *path, int64_t siz
     int         r = io.lstat(io.user, path, &old);
     if (r < 0 && r != -ENOENT) return fail(label, "cannot look for an old file", r), false;
     if (r >= 0) {
-        if (!S_ISREG(old.st_mode))
-            return tn_raise(TN_EINVAL, "%s: there is %s of this name; only a regular file is replaced%s", label,
-                            kind(old.st_mode), S_ISLNK(old.st_mode) ? " (name what the link points to)" : ""), false;
+        if (!S_ISREG(old.st_mode)) {
+            tn_raise(TN_EINVAL, "%s: there is %s of this name; only a regular file is replaced%s", label,
+                     kind(old.st_mode), S_ISLNK(old.st_mode) ? " (name what the link points to)" : "");
+            return false;
+        }
         mode = old.st_mode & 0777;
     }
     if (!open_temporary(s, mode)) return tn__sink_end(s, false), false;
@@ -352,7 +415,7 @@ tn_status tn__sink_end(tn__sink *s, bool commit)
     return tn__self.error;
 }
 
-/* ---- whole files ----------------------------------------------------------------------------------------------------- */
+/* ---- whole files ------------------------------------------------------------------------------------------------- */
 
 tn_tensor *tn_file_read(const char *path, int64_t max_bytes)
 {

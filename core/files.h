@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* ---- JSON: reading -------------------------------------------------------------------------------------------- *
+/* ---- JSON: reading ------------------------------------------------------------------------------------------------ *
  *
  *     tn_json *c = tn_json_load("config.json");
  *     int64_t width = tn_json_i64(tn_json_need(c, "hidden_size"));              // an error if it is missing
@@ -75,7 +75,7 @@ TN_API double      tn_json_double_or(const tn_json *v, double fallback);
 TN_API bool        tn_json_bool_or(const tn_json *v, bool fallback);
 TN_API const char *tn_json_string_or(const tn_json *v, const char *fallback);
 
-/* ---- JSON: writing -------------------------------------------------------------------------------------------- *
+/* ---- JSON: writing ------------------------------------------------------------------------------------------------ *
  *
  *     tn_json_writer *w = tn_json_writer_new(2);
  *     tn_json_open_object(w, NULL);
@@ -112,7 +112,7 @@ TN_API tn_status       tn_json_put(tn_json_writer *w, const char *key, const tn_
 TN_API const char *tn_json_text(tn_json_writer *w, size_t *bytes);
 TN_API tn_status   tn_json_save(tn_json_writer *w, const char *path) TN_CHECKED; /* with a line's end */
 
-/* ---- npy: one tensor ------------------------------------------------------------------------------------------ *
+/* ---- npy: one tensor ---------------------------------------------------------------------------------------------- *
  *
  * Types that Tenon lacks become the next that holds all their values: f2 f32; i1, i2, u2 i32; u4, u8 i64 (a u8 beyond
  * 2^63 - 1 is an error). Either byte order. fortran_order gives a transposed view. bf16 has no name in this format. */
@@ -122,7 +122,7 @@ TN_API tn_tensor *tn_npy_read(const void *data, size_t bytes);
 TN_API tn_status  tn_npy_save(const char *path, const tn_tensor *t) TN_CHECKED;
 TN_API tn_tensor *tn_npy_write(const tn_tensor *t); /* the file's bytes, as a u8 tensor */
 
-/* ---- safetensors: many tensors by name ------------------------------------------------------------------------ *
+/* ---- safetensors: many tensors by name ---------------------------------------------------------------------------- *
  *
  *     tn_safetensors *f = tn_safetensors_open("model.safetensors");
  *     tn_tensor *w = tn_safetensors_get(f, "encoder.weight");
@@ -139,7 +139,7 @@ typedef struct {
     bool        loadable; /* false: stored is a type that Tenon does not load */
     tn_dtype    dtype;    /* the type it loads as */
     tn_shape    shape;
-    int64_t     bytes;    /* in the file */
+    int64_t     bytes; /* in the file */
 } tn_safetensors_entry;
 
 TN_API tn_safetensors *tn_safetensors_open(const char *path);
@@ -147,7 +147,7 @@ TN_API tn_safetensors *tn_safetensors_read(const void *data, size_t bytes); /* b
 TN_API void            tn_safetensors_close(tn_safetensors *f);
 
 TN_API int64_t              tn_safetensors_count(const tn_safetensors *f);
-TN_API tn_safetensors_entry tn_safetensors_at(const tn_safetensors *f, int64_t i); /* in the header's order */
+TN_API tn_safetensors_entry tn_safetensors_at(const tn_safetensors *f, int64_t i);          /* in the header's order */
 TN_API int64_t              tn_safetensors_find(const tn_safetensors *f, const char *name); /* its i, or -1 */
 TN_API tn_tensor           *tn_safetensors_get(const tn_safetensors *f, const char *name);
 TN_API tn_tensor           *tn_safetensors_get_at(const tn_safetensors *f, int64_t i);
@@ -169,13 +169,13 @@ TN_API const char *tn_safetensors_metadata_at(const tn_safetensors *f, int64_t i
 typedef struct tn_safetensors_writer tn_safetensors_writer;
 
 TN_API tn_safetensors_writer *tn_safetensors_writer_new(void);
-TN_API tn_status  tn_safetensors_put(tn_safetensors_writer *w, const char *name, const tn_tensor *t);
-TN_API tn_status  tn_safetensors_note(tn_safetensors_writer *w, const char *key, const char *value);
-TN_API tn_status  tn_safetensors_save(tn_safetensors_writer *w, const char *path) TN_CHECKED;
-TN_API tn_tensor *tn_safetensors_write(tn_safetensors_writer *w); /* the file's bytes, as a u8 tensor */
-TN_API void       tn_safetensors_writer_free(tn_safetensors_writer *w);
+TN_API tn_status              tn_safetensors_put(tn_safetensors_writer *w, const char *name, const tn_tensor *t);
+TN_API tn_status              tn_safetensors_note(tn_safetensors_writer *w, const char *key, const char *value);
+TN_API tn_status              tn_safetensors_save(tn_safetensors_writer *w, const char *path) TN_CHECKED;
+TN_API tn_tensor             *tn_safetensors_write(tn_safetensors_writer *w); /* the file's bytes, as a u8 tensor */
+TN_API void                   tn_safetensors_writer_free(tn_safetensors_writer *w);
 
-/* ---- text ----------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 /* How many bytes from the start are well-formed UTF-8: `bytes` if all are. */
 TN_API size_t tn_utf8_valid(const char *text, size_t bytes);
@@ -187,7 +187,7 @@ TN_API bool tn_parse_double(const char *text, size_t bytes, double *value);
 TN_API int tn_format_double(double v, char to[32]);
 TN_API int tn_format_float(float v, char to[32]);
 
-/* ---- files ---------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 TN_API tn_tensor *tn_file_read(const char *path, int64_t max_bytes); /* as a u8 tensor; a larger file is refused */
 TN_API tn_status  tn_file_write(const char *path, const void *data, size_t bytes) TN_CHECKED;

@@ -15,10 +15,10 @@ typedef tn_lanes finite_state_f32, finite_state_f64;
 static bool finite_all(tn_tensor *t)
 {
     static const tn_reducer f32 = TN_REDUCER_PARTS(finite, f32), f64 = TN_REDUCER_PARTS(finite, f64);
-    bool       yes = true;
-    tn_storage s = {.data = &yes};
-    tn_tensor  result = {.dtype = TN_BOOL, .storage = &s};
-    tn_dims    all = {.n = t->l.shape.n};
+    bool                    yes = true;
+    tn_storage              s = {.data = &yes};
+    tn_tensor               result = {.dtype = TN_BOOL, .storage = &s};
+    tn_dims                 all = {.n = t->l.shape.n};
     for (int i = 0; i < all.n; i++) all.d[i] = i;
     if (tn_numel(t)) tn_reduce((tn_reducers){&f32, &f64, NULL}, all, TN_LIST(&result), t, NULL);
     return yes;

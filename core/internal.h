@@ -80,6 +80,8 @@ bool tn__broadcastable(tn_shape from, tn_shape to); /* from expands to to; raise
 /* l seen as a tensor of shape to: new and size-1 dims get stride 0. The caller has checked. */
 tn_layout tn__layout_expand(const tn_layout *l, tn_shape to);
 tn_layout tn__layout_insert(tn_layout l, int at); /* with one more dim, of size 1, before dim `at` (0 … n) */
+/* Are several elements one number in memory (an expanded dim, overlapping windows)? Exact for what views can make. */
+bool tn__layout_repeats(const tn_layout *l);
 /* The strides that show l's elements in order under another shape of as many elements; false if none exist. */
 bool tn__layout_reshape(const tn_layout *l, tn_shape to, tn_layout *r);
 

@@ -5,7 +5,7 @@
 
 #include "core/internal.h"
 
-/* ---- texts for messages (core/file.c) --------------------------------------------------------------------------- */
+/* ---- texts for messages (core/file.c) ---------------------------------------------------------------------------- */
 
 /* 'text', shortened in its middle to about `keep` bytes, and with what cannot be shown as \xNN; returns to. */
 enum { TN__QUOTED = 200 };
@@ -57,12 +57,13 @@ typedef struct {
 enum { TN__ELEMENTS = 22 };
 extern const tn__element tn__elements[TN__ELEMENTS];
 
-int tn__element_of_dtype(tn_dtype dt);                          /* its own type in files */
-int tn__element_of_name(const char *name, size_t bytes);        /* of safetensors; -1 */
-int tn__element_of_npy(const char *name);                       /* "f4"; -1 */
+int tn__element_of_dtype(tn_dtype dt);                   /* its own type in files */
+int tn__element_of_name(const char *name, size_t bytes); /* of safetensors; -1 */
+int tn__element_of_npy(const char *name);                /* "f4"; -1 */
 
 /* A new tensor from the elements at `at`; checks bool and u8 values. what: "tensor 'a'", for messages. Raises. */
-tn_tensor *tn__element_read(const tn__source *s, int64_t at, int element, bool big_endian, tn_shape shape, const char *what);
+tn_tensor *tn__element_read(const tn__source *s, int64_t at, int element, bool big_endian, tn_shape shape,
+                            const char *what);
 /* t's elements in order, little-endian, whatever its strides. Raises. */
 bool tn__element_write(tn__sink *s, const tn_tensor *t);
 
@@ -77,10 +78,10 @@ typedef struct {
     const char *(*name)(const void *owner, uint32_t i, size_t *bytes);
     const void *owner;
 } tn__names;
-uint32_t tn__names_slots(uint32_t n);                                      /* for n names */
+uint32_t tn__names_slots(uint32_t n); /* for n names */
 void     tn__names_seed(tn__names *x);
 int64_t  tn__names_find(const tn__names *x, const char *text, size_t bytes); /* -1 */
-int64_t  tn__names_add(tn__names *x, uint32_t i);                          /* -1, or the i that has this name already */
+int64_t  tn__names_add(tn__names *x, uint32_t i); /* -1, or the i that has this name already */
 /* The i whose name looks most like text, for "did you mean"; -1 if none does. */
 int64_t tn__names_nearest(const tn__names *x, uint32_t n, const char *text);
 
@@ -90,9 +91,18 @@ void tn__sort(uint32_t *x, size_t n, bool (*less)(const void *owner, uint32_t a,
 /* ---- the JSON scanner (core/json_scan.c) ------------------------------------------------------------------------- */
 
 typedef enum {
-    TN__JSON_END, TN__JSON_OPEN_OBJECT, TN__JSON_CLOSE_OBJECT, TN__JSON_OPEN_ARRAY, TN__JSON_CLOSE_ARRAY,
+    TN__JSON_END,
+    TN__JSON_OPEN_OBJECT,
+    TN__JSON_CLOSE_OBJECT,
+    TN__JSON_OPEN_ARRAY,
+    TN__JSON_CLOSE_ARRAY,
     TN__JSON_KEY, /* and its colon */
-    TN__JSON_STRING, TN__JSON_INTEGER, TN__JSON_REAL, TN__JSON_TRUE, TN__JSON_FALSE, TN__JSON_NULL
+    TN__JSON_STRING,
+    TN__JSON_INTEGER,
+    TN__JSON_REAL,
+    TN__JSON_TRUE,
+    TN__JSON_FALSE,
+    TN__JSON_NULL
 } tn__json_kind;
 
 typedef struct {
@@ -107,8 +117,8 @@ typedef struct {
 
 typedef struct {
     tn__json_kind kind;
-    size_t        at;        /* in the text */
-    const char   *raw;       /* of a string: between the quotes */
+    size_t        at;  /* in the text */
+    const char   *raw; /* of a string: between the quotes */
     size_t        raw_bytes;
     size_t        bytes;     /* of a string, without its escapes */
     bool          has_nul;   /* a string with \u0000 in it */
@@ -122,8 +132,8 @@ typedef struct {
 bool tn__json_begin(tn__json_scan *s, const char *label, const char *text, size_t bytes, int64_t base, int max_depth);
 bool tn__json_next(tn__json_scan *s, tn__json_token *t);
 void tn__json_unescape(const tn__json_token *t, char *to); /* t->bytes of them, no NUL */
-/* "label: line 1, column 2 (byte 1): ..." */
-void tn__json_fail(const tn__json_scan *s, size_t at, const char *fmt, ...) TN_PRINTF(3, 4);
+/* Raises "label: line 1, column 2 (byte 1): ..."; false. */
+bool        tn__json_fail(const tn__json_scan *s, size_t at, const char *fmt, ...) TN_PRINTF(3, 4);
 const char *tn__json_shown(char to[TN__QUOTED], const tn__json_token *t); /* a string token, quoted for a message */
 
 #endif

@@ -11,18 +11,14 @@ bool tn__json_begin(tn__json_scan *s, const char *label, const char *text, size_
 {
     *s = (tn__json_scan){.label = label, .text = text, .bytes = bytes, .base = base, .max_depth = max_depth};
     size_t good = tn_utf8_valid(text, bytes);
-    if (good < bytes) {
-        tn__json_fail(s, good, "the byte 0x%02x is not valid UTF-8 here", (unsigned char)text[good]);
-        return false;
-    }
-    if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
-        tn__json_fail(s, 0, "the text begins with a byte order mark; save it as UTF-8 without one");
-        return false;
-    }
+    if (good < bytes)
+        return tn__json_fail(s, good, "the byte 0x%02x is not valid UTF-8 here", (unsigned char)text[good]);
+    if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+        return tn__json_fail(s, 0, "the text begins with a byte order mark; save it as UTF-8 without one");
     return true;
 }
 
-void tn__json_fail(const tn__json_scan *s, size_t at, const char *fmt, ...)
+bool tn__json_fail(const tn__json_scan *s, size_t at, const char *fmt, ...)
 {
     char    what[600];
     va_list ap;
@@ -35,6 +31,7 @@ void tn__json_fail(const tn__json_scan *s, size_t at, const char *fmt, ...)
     for (size_t i = start; i < at; i++) column += ((unsigned char)s->text[i] & 0xc0) != 0x80; /* characters */
     tn_raise(TN_EFORMAT, "%s: line %zu, column %zu (byte %lld): %s", s->label, line, column,
              (long long)s->base + (long long)at, what);
+    return false;
 }
 
 static const char *expected(const tn__json_scan *s)
@@ -60,19 +57,17 @@ static bool unexpected(const tn__json_scan *s, size_t at)
 {
     const char *hint = "", *p = s->text + at;
     size_t      n = s->bytes - at;
-    if (!n) return tn__json_fail(s, at, "the text ends, expected %s", expected(s)), false;
+    if (!n) return tn__json_fail(s, at, "the text ends, expected %s", expected(s));
     if (*p == '\'') hint = "; strings stand in double quotes";
     else if (*p == '/' || *p == '#') hint = "; JSON has no comments";
     else if (*p == '+' || *p == '.') hint = "; a number begins with a digit or '-'";
     else if (*p == 'N' || *p == 'I') hint = "; JSON has no NaN and no Infinity";
     else if (*p == 'T' || *p == 'F') hint = "; true and false are written small";
-    else if ((*p == '}' || *p == ']') && after_comma(s, at))
-        hint = "; no comma stands before a closing bracket";
-    char shown[TN__QUOTED];
+    else if ((*p == '}' || *p == ']') && after_comma(s, at)) hint = "; no comma stands before a closing bracket";
+    char   shown[TN__QUOTED];
     size_t len = 1;
     while (len < n && ((unsigned char)p[len] & 0xc0) == 0x80) len++;
-    tn__json_fail(s, at, "found %s, expected %s%s", tn__quote(shown, p, len, 8), expected(s), hint);
-    return false;
+    return tn__json_fail(s, at, "found %s, expected %s%s", tn__quote(shown, p, len, 8), expected(s), hint);
 }
 
 static int hex4(const char *p, const char *end)
@@ -113,30 +108,29 @@ static bool string(tn__json_scan *s, tn__json_token *t)
         const char *run = p;
         while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20) p++;
         t->bytes += (size_t)(p - run);
-        if (p == end) return tn__json_fail(s, t->at, "this string does not end"), false;
+        if (p == end) return tn__json_fail(s, t->at, "this string does not end");
         size_t at = (size_t)(p - s->text);
         if (*p == '"') break;
-        if (*p != '\\') {
-            tn__json_fail(s, at, "the control character 0x%02x stands in a string; write it as \\u%04x", *p, *p);
-            return false;
-        }
-        if (++p == end) return tn__json_fail(s, t->at, "this string does not end"), false;
+        if (*p != '\\')
+            return tn__json_fail(s, at, "the control character 0x%02x stands in a string; write it as \\u%04x", *p, *p);
+        if (++p == end) return tn__json_fail(s, t->at, "this string does not end");
         if (*p == 'u') {
             int taken, v = unicode_escape(++p, end, &taken);
-            if (v == -1) return tn__json_fail(s, at, "\\u takes four hexadecimal digits"), false;
-            if (v == -2) return tn__json_fail(s, at, "half of a surrogate pair; it takes \\ud800 to \\udbff, then "
-                                                     "\\udc00 to \\udfff"), false;
+            if (v == -1) return tn__json_fail(s, at, "\\u takes four hexadecimal digits");
+            if (v == -2)
+                return tn__json_fail(s, at,
+                                     "half of a surrogate pair; it takes \\ud800 to \\udbff, then "
+                                     "\\udc00 to \\udfff");
             t->has_nul |= v == 0;
             t->bytes += v < 0x80 ? 1 : v < 0x800 ? 2 : v < 0x10000 ? 3 : 4;
             p += taken;
         } else {
             if (!*p || !strchr("\"\\/bfnrt", *p)) {
-                char shown[TN__QUOTED];
+                char   shown[TN__QUOTED];
                 size_t len = 1;
                 while (p + len < end && ((unsigned char)p[len] & 0xc0) == 0x80) len++;
-                tn__json_fail(s, at, "a backslash before %s means nothing; a backslash itself is written \\\\",
-                              tn__quote(shown, p, len, 8));
-                return false;
+                return tn__json_fail(s, at, "a backslash before %s means nothing; a backslash itself is written \\\\",
+                                     tn__quote(shown, p, len, 8));
             }
             t->bytes++, p++;
         }
@@ -178,7 +172,10 @@ const char *tn__json_shown(char to[TN__QUOTED], const tn__json_token *t)
     return tn__quote(to, t->raw, t->raw_bytes, 80);
 }
 
-static bool digit(const tn__json_scan *s, size_t at) { return at < s->bytes && s->text[at] >= '0' && s->text[at] <= '9'; }
+static bool digit(const tn__json_scan *s, size_t at)
+{
+    return at < s->bytes && s->text[at] >= '0' && s->text[at] <= '9';
+}
 
 static bool number(tn__json_scan *s, tn__json_token *t)
 {
@@ -187,8 +184,8 @@ static bool number(tn__json_scan *s, tn__json_token *t)
     t->kind = TN__JSON_INTEGER, t->magnitude = 0;
     t->negative = s->text[at] == '-';
     at += t->negative;
-    if (!digit(s, at)) return tn__json_fail(s, at, "a digit must follow '-'"), false;
-    if (s->text[at] == '0' && digit(s, at + 1)) return tn__json_fail(s, at, "a number must not begin with 0"), false;
+    if (!digit(s, at)) return tn__json_fail(s, at, "a digit must follow '-'");
+    if (s->text[at] == '0' && digit(s, at + 1)) return tn__json_fail(s, at, "a number must not begin with 0");
     for (; digit(s, at); at++) {
         uint64_t ten;
         fits = fits && !__builtin_mul_overflow(t->magnitude, (uint64_t)10, &ten) &&
@@ -196,14 +193,14 @@ static bool number(tn__json_scan *s, tn__json_token *t)
     }
     if (t->negative && t->magnitude > (uint64_t)1 << 63) fits = false;
     if (at < s->bytes && s->text[at] == '.') {
-        if (!digit(s, ++at)) return tn__json_fail(s, at, "a digit must follow the decimal point"), false;
+        if (!digit(s, ++at)) return tn__json_fail(s, at, "a digit must follow the decimal point");
         while (digit(s, at)) at++;
         fits = false;
     }
     if (at < s->bytes && (s->text[at] == 'e' || s->text[at] == 'E')) {
         at++;
         if (at < s->bytes && (s->text[at] == '-' || s->text[at] == '+')) at++;
-        if (!digit(s, at)) return tn__json_fail(s, at, "a digit must follow the exponent's 'e'"), false;
+        if (!digit(s, at)) return tn__json_fail(s, at, "a digit must follow the exponent's 'e'");
         while (digit(s, at)) at++;
         fits = false;
     }
@@ -212,9 +209,8 @@ static bool number(tn__json_scan *s, tn__json_token *t)
         t->kind = TN__JSON_REAL;
         if (!tn_parse_double(t->raw, t->raw_bytes, &t->real)) {
             char shown[TN__QUOTED];
-            tn__json_fail(s, s->at, "the number %s is too large for a double",
-                          tn__quote(shown, t->raw, t->raw_bytes, 40));
-            return false;
+            return tn__json_fail(s, s->at, "the number %s is too large for a double",
+                                 tn__quote(shown, t->raw, t->raw_bytes, 40));
         }
     }
     s->at = at;
@@ -232,10 +228,7 @@ static bool word(tn__json_scan *s, tn__json_token *t, const char *text, tn__json
 
 static bool open_container(tn__json_scan *s, tn__json_token *t, bool object)
 {
-    if (s->depth == s->max_depth) {
-        tn__json_fail(s, s->at, "nested deeper than the limit of %d", s->max_depth);
-        return false;
-    }
+    if (s->depth == s->max_depth) return tn__json_fail(s, s->at, "nested deeper than the limit of %d", s->max_depth);
     uint64_t bit = (uint64_t)1 << s->depth % 64, *word64 = &s->object[s->depth / 64];
     *word64 = object ? *word64 | bit : *word64 & ~bit;
     s->depth++, s->at++;
@@ -280,13 +273,12 @@ bool tn__json_next(tn__json_scan *s, tn__json_token *t)
         s->at++;
         if (!string(s, t)) return false;
         t->kind = TN__JSON_KEY;
-        if (t->has_nul) return tn__json_fail(s, t->at, "a key with \\u0000 in it is not supported"), false;
+        if (t->has_nul) return tn__json_fail(s, t->at, "a key with \\u0000 in it is not supported");
         skip_space(s);
-        if (s->at == s->bytes) return tn__json_fail(s, s->at, "the text ends, expected ':' after the key"), false;
+        if (s->at == s->bytes) return tn__json_fail(s, s->at, "the text ends, expected ':' after the key");
         if (s->text[s->at] != ':') {
             char shown[TN__QUOTED];
-            tn__json_fail(s, s->at, "':' must follow the key %s", tn__json_shown(shown, t));
-            return false;
+            return tn__json_fail(s, s->at, "':' must follow the key %s", tn__json_shown(shown, t));
         }
         s->at++;
         s->expect = VALUE;

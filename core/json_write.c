@@ -8,9 +8,9 @@ struct tn_json_writer {
     char    *text;
     size_t   used, capacity;
     int      indent, depth;
-    bool     begun;  /* something stands before the next value in its container */
-    bool     done;   /* the outermost value is complete */
-    bool     gap;    /* a call was skipped: no text any more */
+    bool     begun; /* something stands before the next value in its container */
+    bool     done;  /* the outermost value is complete */
+    bool     gap;   /* a call was skipped: no text any more */
     uint64_t object[TN_JSON_MAX_DEPTH / 64];
 };
 
@@ -117,8 +117,10 @@ static bool usable(const tn_json_writer *w, const char *who)
 {
     if (!w) return tn_raise(TN_EINVAL, "%s: the writer is NULL", who), false;
     if (!w->gap) return true;
-    tn_raise(TN_ESTATE, "%s: calls on this writer were skipped while an error stood, so its text has a gap; clear the "
-                        "writer and begin again", who);
+    tn_raise(TN_ESTATE,
+             "%s: calls on this writer were skipped while an error stood, so its text has a gap; clear the "
+             "writer and begin again",
+             who);
     return false;
 }
 
@@ -134,7 +136,8 @@ static bool check_text(const char *who, const char *what, const char *p, size_t 
     size_t good = tn_utf8_valid(p, n);
     if (good == n) return true;
     char shown[TN__QUOTED];
-    tn_raise(TN_EFORMAT, "%s: the %s %s is not valid UTF-8 at its byte %zu", who, what, tn__quote(shown, p, n, 60), good);
+    tn_raise(TN_EFORMAT, "%s: the %s %s is not valid UTF-8 at its byte %zu", who, what, tn__quote(shown, p, n, 60),
+             good);
     return false;
 }
 
@@ -144,7 +147,8 @@ static bool begin(tn_json_writer *w, const char *who, const char *key, size_t mo
     size_t key_bytes = key ? strlen(key) : 0;
     bool   object = in_object(w);
     if (w->done) return tn_raise(TN_ESTATE, "%s: the text is complete already", who), false;
-    if (object && !key) return tn_raise(TN_EINVAL, "%s: a value in an object needs a key, this one has NULL", who), false;
+    if (object && !key)
+        return tn_raise(TN_EINVAL, "%s: a value in an object needs a key, this one has NULL", who), false;
     if (!object && key) {
         char shown[TN__QUOTED];
         tn_raise(TN_EINVAL, "%s: the key %s is given, but only values in an object have keys; give NULL", who,
@@ -186,8 +190,14 @@ static tn_status open_container(tn_json_writer *w, const char *who, const char *
     return TN_OK;
 }
 
-tn_status tn_json_open_object(tn_json_writer *w, const char *key) { return open_container(w, "tn_json_open_object", key, true); }
-tn_status tn_json_open_array(tn_json_writer *w, const char *key) { return open_container(w, "tn_json_open_array", key, false); }
+tn_status tn_json_open_object(tn_json_writer *w, const char *key)
+{
+    return open_container(w, "tn_json_open_object", key, true);
+}
+tn_status tn_json_open_array(tn_json_writer *w, const char *key)
+{
+    return open_container(w, "tn_json_open_array", key, false);
+}
 
 tn_status tn_json_close(tn_json_writer *w)
 {
@@ -231,7 +241,7 @@ static tn_status put_real(tn_json_writer *w, const char *who, const char *key, b
     if (finite) return put(w, who, key, text, (size_t)bytes);
     if (!ready(w, who)) return tn__self.error;
     return tn_raise(TN_EINVAL, "%s: %s%s%s is %s, for which JSON has no word; leave it out or write null", who,
-                            key ? "'" : "the value", key ? key : "", key ? "'" : "", text);
+                    key ? "'" : "the value", key ? key : "", key ? "'" : "", text);
 }
 tn_status tn_json_put_double(tn_json_writer *w, const char *key, double v)
 {
@@ -312,8 +322,7 @@ const char *tn_json_text(tn_json_writer *w, size_t *bytes)
 {
     if (bytes) *bytes = 0;
     if (tn__blocked() || !usable(w, "tn_json_text")) return NULL;
-    if (w->depth)
-        return tn_raise(TN_ESTATE, "tn_json_text: %d arrays or objects are still open", w->depth), NULL;
+    if (w->depth) return tn_raise(TN_ESTATE, "tn_json_text: %d arrays or objects are still open", w->depth), NULL;
     if (!w->done) return tn_raise(TN_ESTATE, "tn_json_text: nothing was written"), NULL;
     w->text[w->used] = 0;
     if (bytes) *bytes = w->used;

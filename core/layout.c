@@ -179,3 +179,23 @@ bool tn__layout_reshape(const tn_layout *l, tn_shape to, tn_layout *r)
     }
     return true;
 }
+
+/* Is some element shown at two indices? Ordered by stride, each dim must step over all that the dims before it reach.
+ * That is so for every view of a contiguous tensor but those that expand and those whose windows overlap. */
+bool tn__layout_repeats(const tn_layout *l)
+{
+    int     order[TN_MAX_DIMS], n = 0;
+    int64_t reach = 0;
+    if (tn_shape_numel(l->shape) == 0) return false;
+    for (int i = 0; i < l->shape.n; i++) {
+        if (l->shape.d[i] == 1) continue;
+        int k = n++;
+        for (; k > 0 && l->stride[order[k - 1]] > l->stride[i]; k--) order[k] = order[k - 1];
+        order[k] = i;
+    }
+    for (int k = 0; k < n; k++) {
+        if (l->stride[order[k]] <= reach) return true;
+        reach += (l->shape.d[order[k]] - 1) * l->stride[order[k]];
+    }
+    return false;
+}

@@ -19,7 +19,7 @@ typedef struct {
     tn_shape    shape;
 } header;
 
-/* ---- the dict --------------------------------------------------------------------------------------------------------- */
+/* ---- the dict ---------------------------------------------------------------------------------------------------- */
 
 static bool fail(const header *h, tn_status code, size_t at, const char *what)
 {
@@ -51,7 +51,8 @@ static bool take_word(header *h, const char *word)
     skip_space(h);
     if (h->bytes - h->at < n || memcmp(h->text + h->at, word, n)) return false;
     char after = h->at + n < h->bytes ? h->text[h->at + n] : ' ';
-    if ((after >= 'a' && after <= 'z') || (after >= 'A' && after <= 'Z') || (after >= '0' && after <= '9') || after == '_')
+    if ((after >= 'a' && after <= 'z') || (after >= 'A' && after <= 'Z') || (after >= '0' && after <= '9') ||
+        after == '_')
         return false;
     h->at += n;
     return true;
@@ -82,7 +83,8 @@ static bool parse_descr(header *h)
     skip_space(h);
     start = h->at;
     if (next_is(h, '['))
-        return fail(h, TN_EUNSUPPORTED, start, "descr is a list: structured arrays are not supported; save each field alone");
+        return fail(h, TN_EUNSUPPORTED, start,
+                    "descr is a list: structured arrays are not supported; save each field alone");
     if (!take_string(h, d, sizeof d, "descr must be a short string such as '<f4'")) return false;
     if (!strchr("<>=|", d[0]) || !d[0]) return fail(h, TN_EFORMAT, start, "descr must begin with '<', '>', '=' or '|'");
     h->element = tn__element_of_npy(d + 1);
@@ -92,8 +94,9 @@ static bool parse_descr(header *h)
     if (h->element < 0) {
         const char *tail = d + 1 + strspn(d + 1, "OVUSaMmcfiub");
         if (tail == d + 2 && !tail[strspn(tail, "0123456789[]fnmushDMWY")]) /* "U3", "M8[ns]" */
-            return fail(h, TN_EUNSUPPORTED, start,
-                        "this descr is not supported (b1, i1 to i8, u1 to u8, f2 to f8 are); convert with astype and save again");
+            return fail(
+                h, TN_EUNSUPPORTED, start,
+                "this descr is not supported (b1, i1 to i8, u1 to u8, f2 to f8 are); convert with astype and save again");
         return fail(h, TN_EFORMAT, start, "this descr is no number type of NumPy");
     }
     if (d[0] == '|' && tn__elements[h->element].bits > 8)
@@ -156,7 +159,8 @@ static bool parse_dict(header *h)
         if (k == 0 && !parse_descr(h)) return false;
         if (k == 1) {
             h->fortran = take_word(h, "True");
-            if (!h->fortran && !take_word(h, "False")) return fail(h, TN_EFORMAT, h->at, "fortran_order must be True or False");
+            if (!h->fortran && !take_word(h, "False"))
+                return fail(h, TN_EFORMAT, h->at, "fortran_order must be True or False");
         }
         if (k == 2 && !parse_shape(h)) return false;
         comma = take(h, ',');
@@ -169,7 +173,7 @@ static bool parse_dict(header *h)
     return true;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* The bytes that the elements take; false if their number wraps, with zeros passed over: [0, 2^62, 2^62] has none. */
 static bool data_bytes(const header *h, int64_t *bytes)
@@ -203,9 +207,11 @@ static tn_tensor *read_elements(const tn__source *s, const header *h, int64_t at
     tn_shape_text(h->shape, text, sizeof text);
     if (!data_bytes(h, &bytes))
         return tn_raise(TN_EFORMAT, "%s: shape %s is too large: its bytes do not fit in 63 bits", s->label, text), NULL;
-    if (bytes != s->size - at)
-        return tn_raise(TN_EFORMAT, "%s: %s %s needs %lld bytes after the header, found %lld", s->label,
-                        tn__elements[h->element].npy, text, (long long)bytes, (long long)(s->size - at)), NULL;
+    if (bytes != s->size - at) {
+        tn_raise(TN_EFORMAT, "%s: %s %s needs %lld bytes after the header, found %lld", s->label,
+                 tn__elements[h->element].npy, text, (long long)bytes, (long long)(s->size - at));
+        return NULL;
+    }
     tn_shape shape = h->shape;
     if (h->fortran)
         for (int i = 0; i < shape.n; i++) shape.d[i] = h->shape.d[shape.n - 1 - i];
@@ -216,21 +222,30 @@ static tn_tensor *read_elements(const tn__source *s, const header *h, int64_t at
 static tn_tensor *read_npy(const tn__source *s)
 {
     unsigned char p[12] = {0};
-    if (s->size < 10)
-        return tn_raise(TN_EFORMAT, "%s: it has %lld bytes, too few for an npy file", s->label, (long long)s->size), NULL;
+    if (s->size < 10) {
+        tn_raise(TN_EFORMAT, "%s: it has %lld bytes, too few for an npy file", s->label, (long long)s->size);
+        return NULL;
+    }
     if (!tn__source_read(s, p, 0, s->size < 12 ? 10 : 12)) return NULL;
-    if (memcmp(p, "\x93NUMPY", 6)) return tn_raise(TN_EFORMAT, "%s: this is no npy file: it does not begin with \\x93NUMPY", s->label), NULL;
+    if (memcmp(p, "\x93NUMPY", 6))
+        return tn_raise(TN_EFORMAT, "%s: this is no npy file: it does not begin with \\x93NUMPY", s->label), NULL;
     if (p[6] < 1 || p[6] > 3 || p[7] != 0)
         return tn_raise(TN_EFORMAT, "%s: byte 6: version %d.%d, expected 1.0, 2.0 or 3.0", s->label, p[6], p[7]), NULL;
-    if (p[6] > 1 && s->size < 12)
-        return tn_raise(TN_EFORMAT, "%s: it has %lld bytes, too few for an npy file", s->label, (long long)s->size), NULL;
+    if (p[6] > 1 && s->size < 12) {
+        tn_raise(TN_EFORMAT, "%s: it has %lld bytes, too few for an npy file", s->label, (long long)s->size);
+        return NULL;
+    }
     int64_t at = p[6] == 1 ? 10 : 12, n = p[8] | (int64_t)p[9] << 8;
     if (p[6] > 1) n |= (int64_t)p[10] << 16 | (int64_t)p[11] << 24;
-    if (n > MAX_HEADER)
-        return tn_raise(TN_EFORMAT, "%s: byte 8: a header of %lld bytes, the limit is %d", s->label, (long long)n, MAX_HEADER), NULL;
-    if (n > s->size - at)
-        return tn_raise(TN_EFORMAT, "%s: byte 8: a header of %lld bytes, but only %lld follow", s->label, (long long)n,
-                        (long long)(s->size - at)), NULL;
+    if (n > MAX_HEADER) {
+        tn_raise(TN_EFORMAT, "%s: byte 8: a header of %lld bytes, the limit is %d", s->label, (long long)n, MAX_HEADER);
+        return NULL;
+    }
+    if (n > s->size - at) {
+        tn_raise(TN_EFORMAT, "%s: byte 8: a header of %lld bytes, but only %lld follow", s->label, (long long)n,
+                 (long long)(s->size - at));
+        return NULL;
+    }
     char *text = tn__mem_get((size_t)n);
     if (!text) return NULL;
     header     h = {.label = s->label, .text = text, .base = at, .bytes = (size_t)n};
@@ -257,7 +272,7 @@ tn_tensor *tn_npy_read(const void *data, size_t bytes)
     return tn__scoped(read_npy(&s));
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 enum { HEADER = 512 }; /* 8 sizes of at most 19 digits fit twice */
 
@@ -267,7 +282,8 @@ static size_t put_header(char to[HEADER], const tn_tensor *t)
     tn_shape           s = t->l.shape;
     size_t             at = 10;
     memcpy(to, "\x93NUMPY\x01\x00", 8);
-    at += (size_t)snprintf(to + at, HEADER - at, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", e->bits > 8 ? '<' : '|', e->npy);
+    at += (size_t)snprintf(to + at, HEADER - at, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+                           e->bits > 8 ? '<' : '|', e->npy);
     size_t first = at;
     for (int i = 0; i < s.n; i++) {
         at += (size_t)snprintf(to + at, HEADER - at, i ? ", %lld" : "%lld", (long long)s.d[i]);
@@ -310,9 +326,9 @@ tn_tensor *tn_npy_write(const tn_tensor *t)
 {
     static const char label[] = "tn_npy_write";
     if (tn__blocked() || !check(label, t)) return NULL;
-    char     head[HEADER];
-    size_t   n = put_header(head, t);
-    int64_t  all = (int64_t)n + tn_shape_numel(t->l.shape) * (int64_t)tn__dtype_bytes(t->dtype);
+    char       head[HEADER];
+    size_t     n = put_header(head, t);
+    int64_t    all = (int64_t)n + tn_shape_numel(t->l.shape) * (int64_t)tn__dtype_bytes(t->dtype);
     tn_tensor *r = tn__new_owned(TN_U8, (tn_shape){1, {all}});
     if (!r) return NULL;
     tn__sink s;

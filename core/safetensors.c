@@ -67,12 +67,9 @@ static bool check_offsets(const tn_safetensors *f, uint32_t *order)
     tn__sort(order, f->count, earlier, f->entries);
     for (uint32_t i = 0; i < f->count; i++) {
         const tn__st_entry *e = f->entries + order[i];
-        if (e->begin != at) {
-            char what[120];
-            snprintf(what, sizeof what, "its data begins at %lld, expected %lld: %s", (long long)e->begin, (long long)at,
-                     e->begin < at ? "it overlaps the tensor before" : "there is a gap");
-            return tn__st_fail(f, e->name, e->at, what);
-        }
+        if (e->begin != at)
+            return tn__st_fail(f, e->name, e->at, "its data begins at %lld, expected %lld: %s", (long long)e->begin,
+                               (long long)at, e->begin < at ? "it overlaps the tensor before" : "there is a gap");
         at = e->end;
     }
     if (at == data) return true;
@@ -111,13 +108,13 @@ static bool read_header(tn_safetensors *f)
     if (!tn__source_read(&f->source, eight, 0, 8)) return false;
     for (int i = 7; i >= 0; i--) n = n << 8 | eight[i];
     if (n > TN__ST_HEADER) {
-        tn_raise(TN_EFORMAT, "%s: byte 0: a header of %llu bytes, the limit is %d; is this a safetensors file?", f->label,
-                 (unsigned long long)n, TN__ST_HEADER);
+        tn_raise(TN_EFORMAT, "%s: byte 0: a header of %llu bytes, the limit is %d; is this a safetensors file?",
+                 f->label, (unsigned long long)n, TN__ST_HEADER);
         return false;
     }
     if (n > (uint64_t)(size - 8)) {
-        tn_raise(TN_EFORMAT, "%s: byte 0: a header of %llu bytes, but only %lld follow", f->label, (unsigned long long)n,
-                 (long long)size - 8);
+        tn_raise(TN_EFORMAT, "%s: byte 0: a header of %llu bytes, but only %lld follow", f->label,
+                 (unsigned long long)n, (long long)size - 8);
         return false;
     }
     f->header_bytes = (int64_t)n;

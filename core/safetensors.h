@@ -45,7 +45,7 @@ struct tn_safetensors {
 /* Checks the header's text, all but what concerns two entries, and counts entries, pairs and bytes of strings; or,
  * filling, writes them into their tables. Raises. */
 bool tn__st_parse(tn_safetensors *f);
-/* "tensor 'a' (byte 17): what" */
-bool tn__st_fail(const tn_safetensors *f, const char *name, size_t at, const char *what);
+/* Raises "label: tensor 'a' (byte 17): ..."; false. at: of its entry in the header. */
+bool tn__st_fail(const tn_safetensors *f, const char *name, size_t at, const char *fmt, ...) TN_PRINTF(4, 5);
 
 #endif

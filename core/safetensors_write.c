@@ -61,8 +61,8 @@ static const char *name_of_item(const void *owner, uint32_t i, size_t *bytes)
 static bool reserve(tn_safetensors_writer *w)
 {
     if (w->count < w->room) return true;
-    uint32_t room = w->room ? 2 * w->room : 16, slots = tn__names_slots(room);
-    void    *items = w->items;
+    uint32_t  room = w->room ? 2 * w->room : 16, slots = tn__names_slots(room);
+    void     *items = w->items;
     uint32_t *slot = tn__mem_zeroed(slots * sizeof *slot);
     if (!slot || !tn__mem_grow(&items, w->count * sizeof(item), room * sizeof(item)))
         return tn__mem_put(slot, slots * sizeof *slot), false;
@@ -100,7 +100,8 @@ tn_status tn_safetensors_put(tn_safetensors_writer *w, const char *name, const t
     if (tn__names_find(&w->names, name, strlen(name)) >= 0)
         return tn_raise(TN_EINVAL, "%s: the name %s has a tensor already", who, shown);
     if (w->count == TN__ST_TENSORS)
-        return tn_raise(TN_EUNSUPPORTED, "%s: %s would be one more than the limit of %d tensors", who, shown, TN__ST_TENSORS);
+        return tn_raise(TN_EUNSUPPORTED, "%s: %s would be one more than the limit of %d tensors", who, shown,
+                        TN__ST_TENSORS);
     if (!reserve(w)) return tn__self.error;
     item x = {.name = tn__strdup(name)};
     if (!x.name || !(x.tensor = tn__alias_owned(t, &t->l))) return tn__strfree(x.name), tn__self.error;
@@ -113,7 +114,8 @@ tn_status tn_safetensors_note(tn_safetensors_writer *w, const char *key, const c
 {
     static const char who[] = "tn_safetensors_note";
     if (tn__blocked()) return tn__self.error;
-    if (!w || !key || !value) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, !w ? "writer" : !key ? "key" : "value");
+    if (!w || !key || !value)
+        return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, !w ? "writer" : !key ? "key" : "value");
     char   shown[TN__QUOTED];
     size_t nk = strlen(key), nv = strlen(value), old = 0;
     tn__quote(shown, key, nk, 100);
@@ -123,9 +125,11 @@ tn_status tn_safetensors_note(tn_safetensors_writer *w, const char *key, const c
     while (i < w->note_count && strcmp(w->notes[i].key, key)) i++;
     if (i < w->note_count) old = strlen(w->notes[i].value) + nk;
     else if (i == TN__ST_PAIRS - 1) /* one is left for "format" */
-        return tn_raise(TN_EUNSUPPORTED, "%s: %s would be one more than the limit of %d notes", who, shown, TN__ST_PAIRS - 1);
+        return tn_raise(TN_EUNSUPPORTED, "%s: %s would be one more than the limit of %d notes", who, shown,
+                        TN__ST_PAIRS - 1);
     if (w->note_bytes - old + nk + nv > TN__ST_METADATA - 16)
-        return tn_raise(TN_EUNSUPPORTED, "%s: with %s the metadata passes the limit of %d bytes", who, shown, TN__ST_METADATA);
+        return tn_raise(TN_EUNSUPPORTED, "%s: with %s the metadata passes the limit of %d bytes", who, shown,
+                        TN__ST_METADATA);
     if (i == w->note_room) {
         void    *notes = w->notes;
         uint32_t room = i ? 2 * i : 8;
@@ -153,10 +157,7 @@ static bool before(const void *owner, uint32_t a, uint32_t b)
     return ex != ey ? ex > ey : strcmp(x->name, y->name) < 0;
 }
 
-static int64_t bytes_of(const tn_tensor *t)
-{
-    return tn_shape_numel(t->l.shape) * (int64_t)tn__dtype_bytes(t->dtype);
-}
+static int64_t bytes_of(const tn_tensor *t) { return tn_shape_numel(t->l.shape) * (int64_t)tn__dtype_bytes(t->dtype); }
 
 static void put_metadata(const tn_safetensors_writer *w, tn_json_writer *j)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- memory ---- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static struct {
     int64_t calls, fail_at, blocks;
@@ -61,7 +61,7 @@ void tn_fail_memory(int64_t call, bool for_ever)
 int64_t tn_memory_calls(void) { return memory.calls; }
 int64_t tn_memory_blocks(void) { return memory.blocks; }
 
-/* ---- files ---- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 enum { LOGGED = 4096 };
 static struct {
@@ -171,7 +171,8 @@ int tn_names_beside(const char *path)
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
     DIR *d = opendir(folder);
     int  n = 0;
-    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+        n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
     if (d) closedir(d);
     return n;
 }

@@ -16,12 +16,12 @@ int64_t tn_memory_blocks(void); /* given out and not given back */
 /* Files. code is an errno; TN_SHORT moves one byte instead of all, where bytes are moved, and fails nothing. for_ever
  * spares close and unlink, so that what is left behind can be told from what could not be removed. */
 enum { TN_SHORT = -1, TN_NO_CLEANUP = 1 << 20 /* added to code: for_ever spares nothing */ };
-void    tn_faulty_files_begin(void);
-void    tn_faulty_files_end(void); /* and every file is closed */
-void    tn_fail_file(int64_t call, int code, bool for_ever);
-int64_t tn_file_calls(void);
+void        tn_faulty_files_begin(void);
+void        tn_faulty_files_end(void); /* and every file is closed */
+void        tn_fail_file(int64_t call, int code, bool for_ever);
+int64_t     tn_file_calls(void);
 const char *tn_file_call(int64_t call); /* "write": what that call was, for messages */
-int64_t tn_open_files(void);
+int64_t     tn_open_files(void);
 
 /* How many names there are in path's folder, without . and .. */
 int tn_names_beside(const char *path);

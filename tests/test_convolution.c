@@ -53,7 +53,8 @@ static int64_t under(const geometry *g, int i, int64_t o, int64_t k)
 
 /* ---- convolution ------------------------------------------------------------------------------------------------- */
 
-static double convolved(const geometry *g, const tn_tensor *x, const tn_tensor *w, int64_t n, int64_t o, int64_t i, int64_t j)
+static double convolved(const geometry *g, const tn_tensor *x, const tn_tensor *w, int64_t n, int64_t o, int64_t i,
+                        int64_t j)
 {
     const int64_t cg = g->c / g->groups, first = o / (g->o / g->groups) * cg;
     double        sum = 0;
@@ -110,9 +111,9 @@ END_TEST
 /* 16 channels by 9 taps: a block of columns holds some 70 rows of the first images, and seven of the second ones. */
 START_TEST(convolutions_in_blocks)
 {
-    const geometry large = {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 2, 2, 16, 2, {90, 100}, {90, 100}};
-    const geometry many = {{3, 3}, {2, 1}, {0, 1}, {1, 1}, 1, 17, 16, 2, {41, 50}, {20, 50}};
-    const geometry one = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, 40, 16, 3, {50, 60}, {50, 60}};
+    const geometry  large = {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 2, 2, 16, 2, {90, 100}, {90, 100}};
+    const geometry  many = {{3, 3}, {2, 1}, {0, 1}, {1, 1}, 1, 17, 16, 2, {41, 50}, {20, 50}};
+    const geometry  one = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, 40, 16, 3, {50, 60}, {50, 60}};
     const geometry *all[] = {&large, &many, &one}, *g = all[_i];
     check_conv(g, noise(TN_F64, TN_SHAPE(g->n, g->c, g->in[0], g->in[1])),
                noise(TN_F64, TN_SHAPE(g->o, g->c / g->groups, g->size[0], g->size[1])), NULL, 101);
@@ -124,16 +125,19 @@ START_TEST(conv1d_loops)
     for (int t = 0; t < 60; t++) {
         tn_scope   s = tn_scope_begin();
         geometry   g = random_geometry();
-        tn_tensor *x = noise(TN_F64, TN_SHAPE(g.n, g.c, g.in[1])), *w = noise(TN_F64, TN_SHAPE(g.o, g.c / g.groups, g.size[1]));
+        tn_tensor *x = noise(TN_F64, TN_SHAPE(g.n, g.c, g.in[1])),
+                  *w = noise(TN_F64, TN_SHAPE(g.o, g.c / g.groups, g.size[1]));
         tn_tensor *b = tn_uniform_of(TN_F64, TN_SHAPE(g.o), -1, 1);
-        tn_tensor *y = tn_conv1d(x, w, b, .stride = g.stride[1], .padding = g.padding[1], .dilation = g.dilation[1], .groups = g.groups);
+        tn_tensor *y = tn_conv1d(x, w, b, .stride = g.stride[1], .padding = g.padding[1], .dilation = g.dilation[1],
+                                 .groups = g.groups);
         fine();
         ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(g.n, g.o, g.out[1])));
         g.size[0] = g.stride[0] = g.dilation[0] = g.in[0] = 1, g.padding[0] = 0;
         x = tn_unsqueeze(x, 2), w = tn_unsqueeze(w, 2);
         for (int64_t e = 0; e < tn_numel(y); e++) {
             const int64_t j = e % g.out[1], o = e / g.out[1] % g.o;
-            ck_assert_double_eq_tol(tn_get(y, e), tn_get(b, o) + convolved(&g, x, w, e / g.out[1] / g.o, o, 0, j), 1e-12);
+            ck_assert_double_eq_tol(tn_get(y, e), tn_get(b, o) + convolved(&g, x, w, e / g.out[1] / g.o, o, 0, j),
+                                    1e-12);
         }
         tn_scope_end(s);
     }
@@ -146,7 +150,8 @@ START_TEST(convolution_defaults_and_types)
     tn_tensor *y = tn_conv1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), w);
     fine();
     for (int i = 0; i < 5; i++) ck_assert_double_eq(tn_get(y, i), 2 * i + 1);
-    ck_assert(tn_shape_equal(tn_shape_of(tn_conv1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), w, .stride = 2)), TN_SHAPE(1, 1, 3)));
+    ck_assert(
+        tn_shape_equal(tn_shape_of(tn_conv1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), w, .stride = 2)), TN_SHAPE(1, 1, 3)));
     ck_assert_int_eq(tn_dtype_of(tn_conv1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), tn_to(w, TN_F64))), TN_F64);
     tn_tensor *small = tn_max_pool1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), .size = 2);
     ck_assert(tn_shape_equal(tn_shape_of(small), TN_SHAPE(1, 1, 3)));
@@ -176,7 +181,8 @@ START_TEST(huge_and_empty)
     ck_assert_int_eq(tn_error(), TN_ESHAPE);
     tn_clear_error();
     x = tn_zeros(TN_SHAPE(1, 0, 2, 2)), w = tn_zeros(TN_SHAPE(2, 0, 3, 3)); /* no channels: the bias, or zeros */
-    tn_tensor *y = tn_conv2d(x, w, NULL, .padding = {1, 1}), *z = tn_conv2d(x, w, tn_ones(TN_SHAPE(2)), .padding = {1, 1});
+    tn_tensor *y = tn_conv2d(x, w, NULL, .padding = {1, 1}),
+              *z = tn_conv2d(x, w, tn_ones(TN_SHAPE(2)), .padding = {1, 1});
     fine();
     for (int i = 0; i < 8; i++) ck_assert(tn_get(y, i) == 0 && tn_get(z, i) == 1);
     x = tn_zeros(TN_SHAPE(0, 1, huge, 3));
@@ -198,9 +204,13 @@ START_TEST(random_poolings)
         tn_scope   s = tn_scope_begin();
         const bool ignore = pick(0, 1);
         tn_tensor *x = noise(TN_F64, TN_SHAPE(g.n, g.c, g.in[0], g.in[1])), *leaf = tn_requires_grad(tn_detach(x));
-        const tn_pool2d_args a = {leaf, {g.size[0], g.size[1]}, {g.stride[0], g.stride[1]}, {g.padding[0], g.padding[1]},
-                                  {g.dilation[0], g.dilation[1]}, ignore};
-        tn_tensor *max = tn_max_pool2d_run(a), *mean = tn_avg_pool2d_run(a);
+        const tn_pool2d_args a = {leaf,
+                                  {g.size[0], g.size[1]},
+                                  {g.stride[0], g.stride[1]},
+                                  {g.padding[0], g.padding[1]},
+                                  {g.dilation[0], g.dilation[1]},
+                                  ignore};
+        tn_tensor           *max = tn_max_pool2d_run(a), *mean = tn_avg_pool2d_run(a);
         if (tn_error()) { /* a window that steps over the image */
             ck_assert_ptr_nonnull(strstr(tn_error_message(), "has no element"));
             tn_clear_error();
@@ -244,13 +254,14 @@ END_TEST
 
 START_TEST(poolings_of_what_is_not_finite)
 {
-    const double v[8] = {-INFINITY, -INFINITY, NAN, 5, NAN, NAN, INFINITY, 1};
+    const double v[8] = {-INFINITY, -INFINITY, 5, NAN, NAN, NAN, INFINITY, 1};
     tn_tensor   *x = tn_requires_grad(tn_from_data(TN_F64, TN_SHAPE(1, 1, 8), v)), *y = tn_max_pool1d(x, .size = 2), *g;
     tn_tensor   *wide = tn_max_pool1d(x, .size = 3, .stride = 3, .padding = 1);
     tn_grad_of(y, 1, &x, &g, .seed = tn_ones_like(y));
     fine();
-    ck_assert(tn_get(y, 0) == -(double)INFINITY && isnan(tn_get(y, 1)) && isnan(tn_get(y, 2)) && tn_get(y, 3) == (double)INFINITY);
-    const int first[8] = {1, 0, 1, 0, 1, 0, 1, 0}; /* of equals, and of NaN, the first */
+    ck_assert(tn_get(y, 0) == -(double)INFINITY && isnan(tn_get(y, 1)) && isnan(tn_get(y, 2)) &&
+              tn_get(y, 3) == (double)INFINITY);
+    const int first[8] = {1, 0, 0, 1, 1, 0, 1, 0}; /* of equals, and of NaN, the first */
     for (int i = 0; i < 8; i++) ck_assert_double_eq(tn_get(g, i), first[i]);
     ck_assert(tn_get(wide, 0) == -(double)INFINITY && isnan(tn_get(wide, 1)) && isnan(tn_get(wide, 2)));
 }
@@ -267,11 +278,12 @@ static tn_tensor *network(tn_tensor *x, tn_tensor *const *p)
 START_TEST(alone_and_with_threads)
 {
     const tn_dtype dt = _i ? TN_F64 : TN_F32;
-    tn_tensor     *x = tn_requires_grad(tn_to(tn_uniform_of(TN_F64, TN_SHAPE(5, 6, 40, 30), -1, 1), dt)), *first[4] = {NULL};
-    tn_tensor     *p[3] = {tn_requires_grad(tn_to(tn_uniform_of(TN_F64, TN_SHAPE(8, 6, 3, 3), -1, 1), dt)),
-                           tn_requires_grad(tn_to(tn_uniform_of(TN_F64, TN_SHAPE(8), -1, 1), dt)),
-                           tn_requires_grad(tn_to(tn_uniform_of(TN_F64, TN_SHAPE(4, 4, 2, 2), -1, 1), dt))};
-    tn_tensor     *in[4] = {x, p[0], p[1], p[2]};
+    tn_tensor     *x = tn_requires_grad(tn_to(tn_uniform_of(TN_F64, TN_SHAPE(5, 6, 40, 30), -1, 1), dt)),
+              *first[4] = {NULL};
+    tn_tensor *p[3] = {tn_requires_grad(tn_to(tn_uniform_of(TN_F64, TN_SHAPE(8, 6, 3, 3), -1, 1), dt)),
+                       tn_requires_grad(tn_to(tn_uniform_of(TN_F64, TN_SHAPE(8), -1, 1), dt)),
+                       tn_requires_grad(tn_to(tn_uniform_of(TN_F64, TN_SHAPE(4, 4, 2, 2), -1, 1), dt))};
+    tn_tensor *in[4] = {x, p[0], p[1], p[2]};
     for (int n = 1; n <= 7; n += n == 1 ? 1 : 5) {
         tn_set_threads(n);
         tn_tensor *y = network(x, p), *g[4];
@@ -286,7 +298,8 @@ START_TEST(alone_and_with_threads)
         }
     }
     tn_set_threads(0);
-    for (int64_t i = 0; i < 5; i++) ck_assert(tn_same_bits(tn_narrow(first[0], 0, i, 1), network(tn_narrow(x, 0, i, 1), p)));
+    for (int64_t i = 0; i < 5; i++)
+        ck_assert(tn_same_bits(tn_narrow(first[0], 0, i, 1), network(tn_narrow(x, 0, i, 1), p)));
     fine();
 }
 END_TEST

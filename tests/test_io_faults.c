@@ -21,7 +21,7 @@ static void says(tn_status code, const char *part)
     tn_clear_error();
 }
 
-/* ---- what is saved and loaded ---- */
+/* ---- what is saved and loaded ------------------------------------------------------------------------------------ */
 
 static tn_status save_npy(const char *path) { return tn_npy_save(path, tn_sample(TN_F32, 1)); }
 
@@ -105,7 +105,7 @@ static bool holds_plain(const char *path, const char *text)
     return f && n == strlen(text) && !memcmp(buf, text, n);
 }
 
-/* ---- a fault at every call ---- */
+/* ---- a fault at every call --------------------------------------------------------------------------------------- */
 
 static void save_with_faults(int format, int code, bool for_ever, bool old)
 {
@@ -169,7 +169,8 @@ START_TEST(loading)
                 bool      good = formats[_i].load(path);
                 tn_status s = tn_error();
                 bool      reached = tn_file_calls() > at;
-                ck_assert_msg((s == TN_OK) == good, "call %lld (%s): %s", (long long)at, tn_file_call(at), tn_error_message());
+                ck_assert_msg((s == TN_OK) == good, "call %lld (%s): %s", (long long)at, tn_file_call(at),
+                              tn_error_message());
                 if (codes[c] == TN_SHORT || (codes[c] == EINTR && !for_ever && strcmp(tn_file_call(at), "fstat") != 0))
                     ck_assert_msg(good, "call %lld (%s): %s", (long long)at, tn_file_call(at), tn_error_message());
                 if (!good) ck_assert_msg(s == TN_EIO && strstr(tn_error_message(), path), "%s", tn_error_message());
@@ -256,7 +257,11 @@ START_TEST(what_is_only_a_precaution)
     static const struct {
         const char *call;
         int         which, code;
-    } rows[] = {{"reserve", 0, EOPNOTSUPP}, {"reserve", 0, ENOSYS}, {"fsync", 1, EINVAL}, {"open", 0, EACCES}, {"close", 0, EINTR}};
+    } rows[] = {{"reserve", 0, EOPNOTSUPP},
+                {"reserve", 0, ENOSYS},
+                {"fsync", 1, EINVAL},
+                {"open", 0, EACCES},
+                {"close", 0, EINTR}};
     const char *path = tn_test_file("precaution.bin");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         unlink(path);
@@ -274,7 +279,7 @@ START_TEST(what_is_only_a_precaution)
 }
 END_TEST
 
-/* ---- the real thing ---- */
+/* ---- the real thing ---------------------------------------------------------------------------------------------- */
 
 START_TEST(a_limit_on_file_sizes)
 {
@@ -288,7 +293,8 @@ START_TEST(a_limit_on_file_sizes)
     tn_status s = tn_npy_save(path, tn_ones(TN_SHAPE(1000)));
     setrlimit(RLIMIT_FSIZE, &old);
     ck_assert_int_eq(s, TN_EIO);
-    says(TN_EIO, "cannot reserve 4128 bytes: the file would be larger than the process or the file system allows (errno 27)");
+    says(TN_EIO,
+         "cannot reserve 4128 bytes: the file would be larger than the process or the file system allows (errno 27)");
     ck_assert_int_eq(tn_names_beside(path), beside);
     ck_assert_int_eq(tn_numel(tn_npy_load(path)), 8);
     ck_assert_int_eq(tn_npy_save(path, tn_ones(TN_SHAPE(1000))), TN_OK);
@@ -351,7 +357,8 @@ START_TEST(what_is_no_regular_file)
     ck_assert_int_eq(save_npy(pipe_name), TN_EINVAL);
     says(TN_EINVAL, "pipe': there is a pipe of this name");
     ck_assert_int_eq(save_npy(link_name), TN_EINVAL);
-    says(TN_EINVAL, "there is a symbolic link of this name; only a regular file is replaced (name what the link points to)");
+    says(TN_EINVAL,
+         "there is a symbolic link of this name; only a regular file is replaced (name what the link points to)");
     ck_assert_int_eq(save_npy(tn_test_file("folder/")), TN_EINVAL);
     says(TN_EINVAL, "folder/': this names a folder, not a file");
     ck_assert_int_eq(save_npy(tn_test_file("none/x.npy")), TN_EIO);
@@ -387,7 +394,8 @@ START_TEST(paths_of_all_kinds)
     snprintf(path, sizeof path, "%s/a 'b'\n\xff\xc3\xa9", folder); /* any bytes, shown as they can be */
     ck_assert_int_eq(save_npy(path), TN_OK);
     ck_assert_ptr_null(tn_json_load(path));
-    ck_assert_ptr_nonnull(strstr(tn_error_message(), "in/a 'b'\\x0a\\xff\xc3\xa9': line 1, column 1 (byte 0): the byte 0x93"));
+    ck_assert_ptr_nonnull(
+        strstr(tn_error_message(), "in/a 'b'\\x0a\\xff\xc3\xa9': line 1, column 1 (byte 0): the byte 0x93"));
     tn_clear_error();
 }
 END_TEST

@@ -39,7 +39,7 @@ static char *rewritten(const tn_json *v, int indent)
     return copy;
 }
 
-/* ---- what is accepted: the text, and the same value as the writer writes it ---- */
+/* ---- what is accepted: the text, and the same value as the writer writes it -------------------------------------- */
 
 static const char *const accepted[][2] = {
     {"null", "null"},
@@ -93,7 +93,7 @@ START_TEST(accepts)
 }
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
 
 static const char *const refused[][2] = {
     {"", "line 1, column 1 (byte 0): the text ends, expected a value"},
@@ -174,9 +174,9 @@ static const char *const refused[][2] = {
     {"\xef\xbb\xbf{}", "byte order mark"},
     {"\"\xff\"", "(byte 1): the byte 0xff is not valid UTF-8"},
     {"\"\xc3\"", "not valid UTF-8"},
-    {"\"\xc0\x80\"", "not valid UTF-8"},         /* overlong */
-    {"\"\xed\xa0\x80\"", "not valid UTF-8"},     /* a surrogate */
-    {"\"\xf4\x90\x80\x80\"", "not valid UTF-8"}, /* past U+10FFFF */
+    {"\"\xc0\x80\"", "not valid UTF-8"},                   /* overlong */
+    {"\"\xed\xa0\x80\"", "not valid UTF-8"},               /* a surrogate */
+    {"\"\xf4\x90\x80\x80\"", "not valid UTF-8"},           /* past U+10FFFF */
     {"[\"\xc3\xa9\", x]", "column 7 (byte 7): found 'x'"}, /* columns count characters */
     {"[1,\n 2,\n  x]", "line 3, column 3 (byte 10)"},
     {"[\x01]", "found '\\x01', expected a value"},
@@ -208,7 +208,8 @@ END_TEST
 /* Every beginning of a valid text is refused, unless it is a whole value already. */
 START_TEST(every_truncation)
 {
-    static const char text[] = "{\"a\": [1, -2.5e3, \"x\\u00e9\\n\", true], \"b\": {\"c\": null, \"d\": {}}, \"e\": \"\xe2\x82\xac\"}";
+    static const char text[] =
+        "{\"a\": [1, -2.5e3, \"x\\u00e9\\n\", true], \"b\": {\"c\": null, \"d\": {}}, \"e\": \"\xe2\x82\xac\"}";
     for (size_t n = 0; n < sizeof text - 1; n++) {
         char *exact = malloc(n ? n : 1);
         memcpy(exact, text, n);
@@ -223,7 +224,7 @@ START_TEST(every_truncation)
 }
 END_TEST
 
-/* ---- values ---- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static const char config[] = "{\n  \"hidden_size\": 768,\n  \"eps\": 1e-12,\n  \"name\": \"bert\",\n  \"tie\": true,\n"
                              "  \"pad\": null,\n  \"big\": 18446744073709551615,\n  \"low\": -9223372036854775808,\n"
@@ -301,9 +302,11 @@ START_TEST(wrong_types)
     ck_assert_int_eq(tn_json_i64_or(tn_json_get(c, "eps"), 3), 3);
     says(TN_EFORMAT, "'json': eps (byte 33) is the number 1e-12, expected an integer from -2^63 to 2^63 - 1");
     tn_json_i64(tn_json_get(c, "big"));
-    says(TN_EFORMAT, "'json': big (byte 97) is the integer 18446744073709551615, expected an integer from -2^63 to 2^63 - 1");
+    says(TN_EFORMAT,
+         "'json': big (byte 97) is the integer 18446744073709551615, expected an integer from -2^63 to 2^63 - 1");
     tn_json_u64(tn_json_get(c, "low"));
-    says(TN_EFORMAT, "'json': low (byte 128) is the integer -9223372036854775808, expected an integer from 0 to 2^64 - 1");
+    says(TN_EFORMAT,
+         "'json': low (byte 128) is the integer -9223372036854775808, expected an integer from 0 to 2^64 - 1");
     tn_json_i64(tn_json_get(c, "pad"));
     says(TN_EFORMAT, "'json': pad (byte 82) is null, expected an integer");
     tn_json_double(tn_json_get(c, "tie"));
@@ -318,7 +321,8 @@ START_TEST(wrong_types)
     tn_json_i64(tn_json_get(tn_json_at(layers, 1), "size"));
     says(TN_EFORMAT, "'json': layers[1].size (byte 185) is the string 'x', expected an integer from -2^63 to 2^63 - 1");
     tn_json_i64(tn_json_at(tn_json_at(tn_json_at(layers, 2), 1), 1));
-    says(TN_EFORMAT, "'json': layers[2][1][1] (byte 199) is the string 'deep', expected an integer from -2^63 to 2^63 - 1");
+    says(TN_EFORMAT,
+         "'json': layers[2][1][1] (byte 199) is the string 'deep', expected an integer from -2^63 to 2^63 - 1");
     tn_json_need(c, "hiden_size");
     says(TN_EINDEX, "'json': the document (byte 0) has no 'hiden_size'; did you mean 'hidden_size'?");
     tn_json_need(tn_json_at(layers, 0), "quite_another");
@@ -333,7 +337,7 @@ START_TEST(wrong_types)
 }
 END_TEST
 
-/* ---- limits and size ---- */
+/* ---- limits and size --------------------------------------------------------------------------------------------- */
 
 START_TEST(limits)
 {
@@ -352,7 +356,8 @@ START_TEST(limits)
     l = (tn_json_limits){.bytes = 5};
     ck_assert_ptr_null(tn_json_parse_within("[1,2] ", 6, l));
     says(TN_EFORMAT, "tn_json_parse: the text has 6 bytes, the limit is 5");
-    const tn_json_limits senseless[] = {{.depth = -1}, {.depth = TN_JSON_MAX_DEPTH + 1}, {.bytes = -1}, {.bytes = (int64_t)1 << 32}, {.values = -1}};
+    const tn_json_limits senseless[] = {
+        {.depth = -1}, {.depth = TN_JSON_MAX_DEPTH + 1}, {.bytes = -1}, {.bytes = (int64_t)1 << 32}, {.values = -1}};
     for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++) {
         ck_assert_ptr_null(tn_json_parse_within("1", 1, senseless[i]));
         ck_assert_int_eq(tn_error(), TN_EINVAL);
@@ -430,7 +435,8 @@ START_TEST(keys_of_all_sizes)
         for (int twin = -1; twin < n; twin++) {
             char text[1024], *p = text;
             *p++ = '{';
-            for (int i = 0; i < n; i++) p += sprintf(p, "%s\"k%d\":%d", i ? "," : "", i == n - 1 && twin >= 0 && twin < i ? twin : i, i);
+            for (int i = 0; i < n; i++)
+                p += sprintf(p, "%s\"k%d\":%d", i ? "," : "", i == n - 1 && twin >= 0 && twin < i ? twin : i, i);
             p += sprintf(p, "}");
             tn_json *v = tn_json_parse(text, (size_t)(p - text));
             bool     good = twin < 0 || twin == n - 1;
@@ -446,7 +452,7 @@ START_TEST(keys_of_all_sizes)
 }
 END_TEST
 
-/* ---- UTF-8 ---- */
+/* ---- UTF-8 ------------------------------------------------------------------------------------------------------- */
 
 static int encode(uint32_t c, char *to)
 {
@@ -510,7 +516,7 @@ START_TEST(every_short_sequence)
 }
 END_TEST
 
-/* ---- numbers as text ---- */
+/* ---- numbers as text --------------------------------------------------------------------------------------------- */
 
 static void check_read(const char *text)
 {
@@ -555,7 +561,8 @@ START_TEST(doubles_read_and_written)
         if (shown == 17) continue; /* with all digits there is nothing to choose */
         snprintf(other, sizeof other, "%.*e", shown ? shown - 1 : 0, d);
         if (strtod(other, NULL) == d && strtod(text, NULL) == d && i % 16 == 2) {
-            long double a = fabsl(strtold(text, NULL) - (long double)d), b = fabsl(strtold(other, NULL) - (long double)d);
+            long double a = fabsl(strtold(text, NULL) - (long double)d),
+                        b = fabsl(strtold(other, NULL) - (long double)d);
             if (a > b) ck_abort_msg("%s is farther than %s", text, other);
         }
     }
@@ -565,17 +572,51 @@ END_TEST
 START_TEST(hard_numbers)
 {
     static const char *const hard[] = {
-        "0", "-0", "0.0", "-0.0e5", "1", "10", "1e22", "1e23", "9007199254740993", "9007199254740992.5", "9007199254740993.0000000000000000000000000001",
-        "5e-324", "4.9e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "2.47032822920623272088284396434110686182e-324",
-        "2.2250738585072011e-308", "2.2250738585072012e-308", "2.2250738585072014e-308", "2.225073858507201136057409796709131975934819546351645648023426109724822222021076945516529523908135087914149158913039621106870086438694594645527657207407820621743379988141063267329253552286881372149012981122451451889849057222307285255133155755015914397476397983411801999323962548289017107081850690630666655994938275772572015763062690663332647565300009245888316433037779791869612049497390377829704905051080609940730262937128958950003583799967207254304360284078895771796150945516748243471030702609144621572289880258182545180325707018860872113128079512233426288368622321503775666622503982534335974568884423900265498198385487948292206894721689831099698365846814022854243330660339850886445804001034933970427567186443383770486037861622771738545623065874679014086723327636718749999999999999999999999999999999999999e-308",
-        "1.7976931348623157e308", "1.7976931348623158e308", "1.7976931348623159e308", "1.797693134862315807e308", "1.797693134862315808e308",
+        "0",
+        "-0",
+        "0.0",
+        "-0.0e5",
+        "1",
+        "10",
+        "1e22",
+        "1e23",
+        "9007199254740993",
+        "9007199254740992.5",
+        "9007199254740993.0000000000000000000000000001",
+        "5e-324",
+        "4.9e-324",
+        "2.4703282292062327e-324",
+        "2.4703282292062328e-324",
+        "2.47032822920623272088284396434110686182e-324",
+        "2.2250738585072011e-308",
+        "2.2250738585072012e-308",
+        "2.2250738585072014e-308",
+        "2.225073858507201136057409796709131975934819546351645648023426109724822222021076945516529523908135087914149158913039621106870086438694594645527657207407820621743379988141063267329253552286881372149012981122451451889849057222307285255133155755015914397476397983411801999323962548289017107081850690630666655994938275772572015763062690663332647565300009245888316433037779791869612049497390377829704905051080609940730262937128958950003583799967207254304360284078895771796150945516748243471030702609144621572289880258182545180325707018860872113128079512233426288368622321503775666622503982534335974568884423900265498198385487948292206894721689831099698365846814022854243330660339850886445804001034933970427567186443383770486037861622771738545623065874679014086723327636718749999999999999999999999999999999999999e-308",
+        "1.7976931348623157e308",
+        "1.7976931348623158e308",
+        "1.7976931348623159e308",
+        "1.797693134862315807e308",
+        "1.797693134862315808e308",
         "179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880",
-        "1e308", "1e309", "1e-323", "1e-324", "1e-400", "1e99999999999999999999", "1e-99999999999999999999", "0e99999999999999999999",
-        "123456789012345678901234567890", "0.000000000000000000000000000000000000000000000000000000000001", "8.5e-23", "7.2057594037927933e16", "1.00000000000000011102230246251565404236316680908203125",
-        "1.00000000000000011102230246251565404236316680908203124", "1.00000000000000011102230246251565404236316680908203126"};
+        "1e308",
+        "1e309",
+        "1e-323",
+        "1e-324",
+        "1e-400",
+        "1e99999999999999999999",
+        "1e-99999999999999999999",
+        "0e99999999999999999999",
+        "123456789012345678901234567890",
+        "0.000000000000000000000000000000000000000000000000000000000001",
+        "8.5e-23",
+        "7.2057594037927933e16",
+        "1.00000000000000011102230246251565404236316680908203125",
+        "1.00000000000000011102230246251565404236316680908203124",
+        "1.00000000000000011102230246251565404236316680908203126"};
     for (size_t i = 0; i < sizeof hard / sizeof *hard; i++) check_read(hard[i]);
 
-    static const char *const none[] = {"", " ", "-", "+", ".", "e5", "1e", "1e+", "1 ", " 1", "1x", "0x10", "inf", "nan", "1,5", "--1", "1.2.3", "1e5.0"};
+    static const char *const none[] = {"",   " ",  "-",    "+",   ".",   "e5",  "1e",  "1e+",   "1 ",
+                                       " 1", "1x", "0x10", "inf", "nan", "1,5", "--1", "1.2.3", "1e5.0"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         double v = 42;
         ck_assert_msg(!tn_parse_double(none[i], strlen(none[i]), &v), "%s", none[i]);
@@ -597,7 +638,7 @@ START_TEST(hard_numbers)
         if (!isfinite(b)) continue;
         snprintf(text, sizeof text, "%.780Le", ((long double)a + (long double)b) / 2);
         check_read(text);
-        char  exponent[16], *e = strchr(text, 'e');
+        char exponent[16], *e = strchr(text, 'e');
         snprintf(exponent, sizeof exponent, "%s", e);
         for (int zeros = 0; zeros < 1200; zeros += 400) {
             memset(e, '0', (size_t)zeros);
@@ -625,11 +666,29 @@ START_TEST(written_as_expected)
     static const struct {
         double      v;
         const char *text;
-    } rows[] = {{0, "0.0"}, {-0.0, "-0.0"}, {1, "1.0"}, {-1.5, "-1.5"}, {0.1, "0.1"}, {1e15, "1000000000000000.0"},
-                {1e16, "1e+16"}, {123456789012345680, "1.2345678901234568e+17"}, {0.0001, "0.0001"}, {0.00001, "1e-05"},
-                {1.5e-7, "1.5e-07"}, {5e-324, "5e-324"}, {DBL_MAX, "1.7976931348623157e+308"}, {DBL_MIN, "2.2250738585072014e-308"},
-                {9007199254740992, "9007199254740992.0"}, {5.684341886080802e-14, "5.684341886080802e-14"}, {1e23, "1e+23"},
-                {2.0 / 3, "0.6666666666666666"}, {INFINITY, "inf"}, {-INFINITY, "-inf"}, {NAN, "nan"}, {100, "100.0"}, {1e100, "1e+100"}};
+    } rows[] = {{0, "0.0"},
+                {-0.0, "-0.0"},
+                {1, "1.0"},
+                {-1.5, "-1.5"},
+                {0.1, "0.1"},
+                {1e15, "1000000000000000.0"},
+                {1e16, "1e+16"},
+                {123456789012345680, "1.2345678901234568e+17"},
+                {0.0001, "0.0001"},
+                {0.00001, "1e-05"},
+                {1.5e-7, "1.5e-07"},
+                {5e-324, "5e-324"},
+                {DBL_MAX, "1.7976931348623157e+308"},
+                {DBL_MIN, "2.2250738585072014e-308"},
+                {9007199254740992, "9007199254740992.0"},
+                {5.684341886080802e-14, "5.684341886080802e-14"},
+                {1e23, "1e+23"},
+                {2.0 / 3, "0.6666666666666666"},
+                {INFINITY, "inf"},
+                {-INFINITY, "-inf"},
+                {NAN, "nan"},
+                {100, "100.0"},
+                {1e100, "1e+100"}};
     char text[32];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ck_assert_int_eq(tn_format_double(rows[i].v, text), (int)strlen(rows[i].text));
@@ -638,7 +697,15 @@ START_TEST(written_as_expected)
     static const struct {
         float       v;
         const char *text;
-    } floats[] = {{0.1f, "0.1"}, {16777216, "16777216.0"}, {FLT_MAX, "3.4028235e+38"}, {1e-45f, "1e-45"}, {1.0f / 3, "0.33333334"}, {-0.0f, "-0.0"}, {INFINITY, "inf"}, {NAN, "nan"}, {-INFINITY, "-inf"}};
+    } floats[] = {{0.1f, "0.1"},
+                  {16777216, "16777216.0"},
+                  {FLT_MAX, "3.4028235e+38"},
+                  {1e-45f, "1e-45"},
+                  {1.0f / 3, "0.33333334"},
+                  {-0.0f, "-0.0"},
+                  {INFINITY, "inf"},
+                  {NAN, "nan"},
+                  {-INFINITY, "-inf"}};
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
         tn_format_float(floats[i].v, text);
         ck_assert_str_eq(text, floats[i].text);
@@ -672,7 +739,7 @@ START_TEST(locale_changes_nothing)
 }
 END_TEST
 
-/* ---- writing ---- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(writes)
 {
@@ -701,12 +768,15 @@ START_TEST(writes)
             const char *text = tn_json_text(w, &n);
             ck_assert_msg(text != NULL, "%s", tn_error_message());
             ck_assert_uint_eq(n, strlen(text));
-            ck_assert_str_eq(text, indent ? "{\n  \"model_type\": \"b\\\"\\\\\\n\\u0001\\u001f\xc3\xa9\",\n  \"sizes\": [\n"
-                                            "    -9223372036854775808,\n    18446744073709551615,\n    0.1,\n    0.1,\n    null\n  ],\n"
-                                            "  \"empty\": {},\n  \"none\": [],\n  \"yes\": true,\n  \"no\": false,\n  \"nul\": \"a\\u0000b\"\n}"
-                                          : "{\"model_type\":\"b\\\"\\\\\\n\\u0001\\u001f\xc3\xa9\",\"sizes\":[-9223372036854775808,"
-                                            "18446744073709551615,0.1,0.1,null],\"empty\":{},\"none\":[],\"yes\":true,\"no\":false,"
-                                            "\"nul\":\"a\\u0000b\"}");
+            ck_assert_str_eq(
+                text,
+                indent
+                    ? "{\n  \"model_type\": \"b\\\"\\\\\\n\\u0001\\u001f\xc3\xa9\",\n  \"sizes\": [\n"
+                      "    -9223372036854775808,\n    18446744073709551615,\n    0.1,\n    0.1,\n    null\n  ],\n"
+                      "  \"empty\": {},\n  \"none\": [],\n  \"yes\": true,\n  \"no\": false,\n  \"nul\": \"a\\u0000b\"\n}"
+                    : "{\"model_type\":\"b\\\"\\\\\\n\\u0001\\u001f\xc3\xa9\",\"sizes\":[-9223372036854775808,"
+                      "18446744073709551615,0.1,0.1,null],\"empty\":{},\"none\":[],\"yes\":true,\"no\":false,"
+                      "\"nul\":\"a\\u0000b\"}");
             tn_json *v = tn_json_parse(text, n);
             ck_assert_msg(v != NULL, "%s", tn_error_message());
             ck_assert_int_eq(tn_json_string_bytes(tn_json_get(v, "nul")), 3);
@@ -887,7 +957,7 @@ START_TEST(files)
 }
 END_TEST
 
-/* ---- memory that fails ---- */
+/* ---- memory that fails ------------------------------------------------------------------------------------------- */
 
 START_TEST(memory_fails)
 {

@@ -188,8 +188,8 @@ END_TEST
 START_TEST(cross_entropy_bits)
 {
     const int64_t rows = 301, classes = 501;
-    tn_tensor *x = tn_normal(TN_SHAPE(rows, classes), 0, 2), *t = tn_randint(TN_SHAPE(rows), 0, classes), *want = NULL,
-              *g = NULL;
+    tn_tensor    *x = tn_normal_of(TN_F64, TN_SHAPE(rows, classes), 0, 2), *t = tn_randint(TN_SHAPE(rows), 0, classes),
+              *want = NULL, *g = NULL;
     tn_tensor *turned = tn_requires_grad(tn_detach(tn_transpose(tn_clone(tn_transpose(x, 0, 1)), 0, 1)));
     tn_requires_grad(x);
     for (int threads = 1; threads <= 7; threads += threads == 1 ? 1 : 5)
@@ -283,6 +283,11 @@ END_TEST
 
 START_TEST(layer_norm_of_extremes)
 {
+    const double d = 1 / sqrt(1.25 + 0.5);
+    EXPECT(tn_layer_norm(F64(1, 2, 3, 4), F64(1, 1, 2, 1), F64(0, 1, 0, 0), 0.5), 1e-15, -1.5 * d, 1 - .5 * d, d,
+           1.5 * d);
+    EXPECT(tn_rms_norm(F64(1, 7), F64(1, 2), 24), 1e-15, 1 / 7.0, 2);
+
     /* constant rows are 0, and so bias; whatever eps */
     tn_tensor *x = tn_full(TN_SHAPE(2, 7), 1e4), *w = tn_full(TN_SHAPE(7), 3), *b = tn_to(tn_arange(7), TN_F32);
     EXPECT(tn_layer_norm(x, w, b, 1e-12), 0, 0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6);
@@ -315,10 +320,10 @@ END_TEST
 START_TEST(layer_norm_bits)
 {
     const int64_t rows = 1000, n = 50;
-    tn_tensor    *x = tn_normal(TN_SHAPE(rows, 5, 10), 1, 2), *w = tn_uniform(TN_SHAPE(5, 10), -1, 1),
-              *b = tn_uniform(TN_SHAPE(5, 10), -1, 1);
+    tn_tensor    *x = tn_normal_of(TN_F64, TN_SHAPE(rows, 5, 10), 1, 2),
+              *w = tn_uniform_of(TN_F64, TN_SHAPE(5, 10), -1, 1), *b = tn_uniform_of(TN_F64, TN_SHAPE(5, 10), -1, 1);
     tn_tensor *turned = tn_permute(tn_clone(tn_permute(x, TN_DIMS(2, 0, 1))), TN_DIMS(1, 2, 0)),
-              *seed = tn_uniform(TN_SHAPE(rows, 5, 10), -1, 1);
+              *seed = tn_uniform_of(TN_F64, TN_SHAPE(rows, 5, 10), -1, 1);
     tn_tensor *seen[2] = {tn_requires_grad(x), tn_requires_grad(tn_detach(turned))}, *want[4] = {NULL};
     tn_requires_grad(w), tn_requires_grad(b);
     for (int threads = 1; threads <= 7; threads += threads == 1 ? 1 : 5)

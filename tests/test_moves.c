@@ -17,7 +17,7 @@ static void fails(const tn_tensor *y, tn_status code, const char *text)
     tn_clear_error();
 }
 
-/* ---- conversion: every pair of number types ---------------------------------------------------------------------------- */
+/* ---- conversion: every pair of number types ---------------------------------------------------------------------- */
 
 /* What each type holds in this test, as a double. All are exact in their type. */
 static int values_of(tn_dtype dt, double *v)
@@ -116,7 +116,7 @@ START_TEST(what_need_not_be_copied_is_not)
 }
 END_TEST
 
-/* A tensor large enough for whole squares and for what is left over at their borders, in every order of its dims: copied
+/* A tensor large enough for whole squares and for what is left at their borders, in every order of its dims: copied
  * from that order, and into it. */
 START_TEST(large_copies)
 {
@@ -161,7 +161,7 @@ START_TEST(large_copies)
 }
 END_TEST
 
-/* ---- copy_ --------------------------------------------------------------------------------------------------------------- */
+/* ---- copy_ ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(copy_over)
 {
@@ -201,18 +201,21 @@ START_TEST(copy_on_the_tape)
     ck_assert_int_eq(tn_dtype_of(tn_grad(src)), TN_F64);
     tn_tensor *plain = tn_zeros(TN_SHAPE(3)); /* a constant joins the tape by being written over */
     ck_assert(tn_needs_grad(tn_copy_(plain, src)));
-    fails(
-        tn_copy_(x, src), TN_ESTATE,
-        "copy_: this tensor collects gradients and cannot be written over on the tape; change it between tn_no_grad_begin() and tn_scope_end()");
-    fails(
-        tn_copy_(tn_expand(tn_zeros(TN_SHAPE(1)), TN_SHAPE(3)), src), TN_EINVAL,
-        "copy_: the target is expanded: several of its elements are one number in memory; use copy, or tn_clone it first");
+    fails(tn_copy_(x, src), TN_ESTATE,
+          "copy_: this tensor collects gradients and cannot be written over on the tape; "
+          "change it between tn_no_grad_begin() and tn_scope_end()");
+    fails(tn_copy_(tn_expand(tn_zeros(TN_SHAPE(1)), TN_SHAPE(3)), src), TN_EINVAL,
+          "copy_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
+          "windows); tn_clone it first");
+    fails(tn_mul_scalar_(tn_unfold(tn_ones(TN_SHAPE(5)), 0, 3, 1), 2), TN_EINVAL,
+          "mul_scalar_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
+          "windows); tn_clone it first");
     fails(tn_copy_(tn_zeros(TN_SHAPE(3)), NULL), TN_EINVAL, "copy: input 1 is NULL");
     fails(tn_copy_(NULL, src), TN_EINVAL, "copy: input 0 is NULL");
 }
 END_TEST
 
-/* ---- cutting --------------------------------------------------------------------------------------------------------------- */
+/* ---- cutting ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(split_and_chunk)
 {
@@ -266,7 +269,7 @@ START_TEST(split_and_chunk)
 }
 END_TEST
 
-/* ---- joining and moving, in every number type ------------------------------------------------------------------------------- */
+/* ---- joining and moving, in every number type -------------------------------------------------------------------- */
 
 enum { R = 3, C = 5 };
 

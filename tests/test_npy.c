@@ -38,7 +38,7 @@ static tn_tensor *read_exact(const void *data, size_t n) /* so that a sanitizer 
     return t;
 }
 
-/* ---- what is refused ---- */
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
 
 #define D(descr, fortran, shape) "{'descr': " descr ", 'fortran_order': " fortran ", 'shape': " shape ", }\n"
 static const struct {
@@ -60,15 +60,24 @@ static const struct {
     {1, "{'descr': '<f4', 'fortran_order': False}", 0, TN_EFORMAT, "the key 'shape' is missing"},
     {1, "{'descr': '<f4', 'shape': (2,)}", 8, TN_EFORMAT, "the key 'fortran_order' is missing"},
     {1, "{'shape': (2,), 'fortran_order': False}", 8, TN_EFORMAT, "the key 'descr' is missing"},
-    {1, "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT, "this key is there twice, found ''descr': '<f4'"},
-    {1, "{'shape': (2,), 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT, "this key is there twice"},
-    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'extra': 1}", 8, TN_EFORMAT, "'fortran_order' or 'shape' is expected, found ''extra': 1"},
-    {1, "{'DESCR': '<f4', 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT, "'fortran_order' or 'shape' is expected, found ''DESCR'"},
-    {1, "{descr: '<f4', 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT, "'fortran_order' or 'shape' is expected, found 'descr: "},
-    {1, "{'descr' '<f4', 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT, "':' is expected after a key, found ''<f4'"},
-    {1, "{'descr': '<f4' 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT, "',' or '}' is expected, found ''fortran_order'"},
-    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)", 8, TN_EFORMAT, "',' or '}' is expected, found its end"},
-    {1, "{'descr': '<f4',, 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT, "'fortran_order' or 'shape' is expected, found ',"},
+    {1, "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT,
+     "this key is there twice, found ''descr': '<f4'"},
+    {1, "{'shape': (2,), 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT,
+     "this key is there twice"},
+    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'extra': 1}", 8, TN_EFORMAT,
+     "'fortran_order' or 'shape' is expected, found ''extra': 1"},
+    {1, "{'DESCR': '<f4', 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT,
+     "'fortran_order' or 'shape' is expected, found ''DESCR'"},
+    {1, "{descr: '<f4', 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT,
+     "'fortran_order' or 'shape' is expected, found 'descr: "},
+    {1, "{'descr' '<f4', 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT,
+     "':' is expected after a key, found ''<f4'"},
+    {1, "{'descr': '<f4' 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT,
+     "',' or '}' is expected, found ''fortran_order'"},
+    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)", 8, TN_EFORMAT,
+     "',' or '}' is expected, found its end"},
+    {1, "{'descr': '<f4',, 'fortran_order': False, 'shape': (2,)}", 8, TN_EFORMAT,
+     "'fortran_order' or 'shape' is expected, found ',"},
     {1, D("'<f4'", "False", "(2,)") "x", 8, TN_EFORMAT, "nothing may follow the dict but spaces, found 'x'"},
     {1, D("'<f4'", "False", "(2,)") "{}", 8, TN_EFORMAT, "nothing may follow the dict but spaces, found '{}'"},
     {1, D("'<f4", "False", "(2,)"), 8, TN_EFORMAT, "this descr is no number type of NumPy, found ''<f4, "},
@@ -86,7 +95,8 @@ static const struct {
     {1, D("'|i8'", "False", "(1,)"), 8, TN_EFORMAT, "must tell its byte order"},
     {1, D("'|O'", "False", "(2,)"), 8, TN_EUNSUPPORTED, "this descr is not supported"},
     {1, D("'|V4'", "False", "(2,)"), 8, TN_EUNSUPPORTED, "this descr is not supported"},
-    {1, D("'<U3'", "False", "(2,)"), 24, TN_EUNSUPPORTED, "this descr is not supported (b1, i1 to i8, u1 to u8, f2 to f8 are)"},
+    {1, D("'<U3'", "False", "(2,)"), 24, TN_EUNSUPPORTED,
+     "this descr is not supported (b1, i1 to i8, u1 to u8, f2 to f8 are)"},
     {1, D("'|S3'", "False", "(2,)"), 6, TN_EUNSUPPORTED, "convert with astype and save again, found ''|S3'"},
     {1, D("'<M8[ns]'", "False", "(1,)"), 8, TN_EUNSUPPORTED, "this descr is not supported"},
     {1, D("'<m8[s]'", "False", "(1,)"), 8, TN_EUNSUPPORTED, "this descr is not supported"},
@@ -94,7 +104,8 @@ static const struct {
     {1, D("'<c16'", "False", "(1,)"), 16, TN_EUNSUPPORTED, "this descr is not supported"},
     {1, D("'<f16'", "False", "(1,)"), 16, TN_EUNSUPPORTED, "this descr is not supported"},
     {1, D("'<f3'", "False", "(1,)"), 3, TN_EUNSUPPORTED, "this descr is not supported"},
-    {1, D("[('a', '<f4'), ('b', '<i4')]", "False", "(1,)"), 8, TN_EUNSUPPORTED, "descr is a list: structured arrays are not supported"},
+    {1, D("[('a', '<f4'), ('b', '<i4')]", "False", "(1,)"), 8, TN_EUNSUPPORTED,
+     "descr is a list: structured arrays are not supported"},
     {1, D("'<f4'", "false", "(2,)"), 8, TN_EFORMAT, "fortran_order must be True or False, found 'false"},
     {1, D("'<f4'", "0", "(2,)"), 8, TN_EFORMAT, "fortran_order must be True or False, found '0"},
     {1, D("'<f4'", "'False'", "(2,)"), 8, TN_EFORMAT, "fortran_order must be True or False"},
@@ -102,7 +113,8 @@ static const struct {
     {1, D("'<f4'", "False", "2"), 8, TN_EFORMAT, "shape must be a tuple such as (2, 3), found '2"},
     {1, D("'<f4'", "False", "[2]"), 8, TN_EFORMAT, "shape must be a tuple such as (2, 3), found '[2]"},
     {1, D("'<f4'", "False", "(2)"), 8, TN_EFORMAT, "a tuple of one is written with a comma, (3,), found '(2)"},
-    {1, D("'<f4'", "False", "(2"), 8, TN_EFORMAT, "a size must be an integer that is not negative, found '}|shape needs"},
+    {1, D("'<f4'", "False", "(2"), 8, TN_EFORMAT,
+     "a size must be an integer that is not negative, found '}|shape needs"},
     {1, D("'<f4'", "False", "(,)"), 0, TN_EFORMAT, "a size must be an integer that is not negative, found ',)"},
     {1, D("'<f4'", "False", "(2,,1)"), 8, TN_EFORMAT, "a size must be an integer that is not negative, found ',1)"},
     {1, D("'<f4'", "False", "(2 1)"), 8, TN_EFORMAT, "shape needs ',' or ')' here, found '1)"},
@@ -118,18 +130,22 @@ static const struct {
     {1, D("'<f4'", "False", "(True,)"), 4, TN_EFORMAT, "a size must be an integer"},
     {1, D("'<f4'", "False", "(9223372036854775808,)"), 8, TN_EFORMAT, "a size must fit in 63 bits"},
     {1, D("'<f4'", "False", "(99999999999999999999999999,)"), 8, TN_EFORMAT, "a size must fit in 63 bits"},
-    {1, D("'<f4'", "False", "(9223372036854775807,)"), 8, TN_EFORMAT, "shape [9223372036854775807] is too large: its bytes do not fit in 63 bits"},
+    {1, D("'<f4'", "False", "(9223372036854775807,)"), 8, TN_EFORMAT,
+     "shape [9223372036854775807] is too large: its bytes do not fit in 63 bits"},
     {1, D("'<f4'", "False", "(4294967296, 4294967296)"), 8, TN_EFORMAT, "is too large"},
     {1, D("'|u1'", "False", "(4294967296, 2147483648, 0)"), 0, TN_EFORMAT, "is too large"},
     {1, D("'<f8'", "False", "(2305843009213693952,)"), 0, TN_EFORMAT, "is too large"},
-    {1, D("'<f4'", "False", "(1, 1, 1, 1, 1, 1, 1, 1, 1)"), 4, TN_EUNSUPPORTED, "shape has more than 8 dims, which is Tenon's limit"},
+    {1, D("'<f4'", "False", "(1, 1, 1, 1, 1, 1, 1, 1, 1)"), 4, TN_EUNSUPPORTED,
+     "shape has more than 8 dims, which is Tenon's limit"},
     {1, D("'<f4'", "False", "(2,)"), 7, TN_EFORMAT, "f4 [2] needs 8 bytes after the header, found 7"},
     {1, D("'<f4'", "False", "(2,)"), 9, TN_EFORMAT, "f4 [2] needs 8 bytes after the header, found 9"},
     {1, D("'<f4'", "False", "()"), 0, TN_EFORMAT, "f4 [] needs 4 bytes after the header, found 0"},
     {1, D("'<f4'", "False", "(0,)"), 4, TN_EFORMAT, "f4 [0] needs 0 bytes after the header, found 4"},
     {2, D("'<f4'", "False", "(3, 5)"), 59, TN_EFORMAT, "f4 [3, 5] needs 60 bytes after the header, found 59"},
-    {1, D("'<f4'", "False", "(1000000000000,)"), 8, TN_EFORMAT, "f4 [1000000000000] needs 4000000000000 bytes after the header, found 8"},
-    {1, D("'|b1'", "False", "(3,)"), 3, TN_EFORMAT, "the array: the bool at byte 71 is 2, expected 0 or 1|is 2, expected 0 or 1"},
+    {1, D("'<f4'", "False", "(1000000000000,)"), 8, TN_EFORMAT,
+     "f4 [1000000000000] needs 4000000000000 bytes after the header, found 8"},
+    {1, D("'|b1'", "False", "(3,)"), 3, TN_EFORMAT,
+     "the array: the bool at byte 71 is 2, expected 0 or 1|is 2, expected 0 or 1"},
 };
 #undef D
 
@@ -150,8 +166,8 @@ START_TEST(refuses)
     const bytes *f = npy(malformed[_i].major, malformed[_i].dict, malformed[_i].data);
     ck_assert_ptr_null(read_exact(f->data, f->n));
     ck_assert_msg(tn_error() == malformed[_i].status && contains(tn_error_message(), malformed[_i].says),
-                  "\n  %s\n  says %s: %s\n  not  %s", malformed[_i].dict, tn_status_name(tn_error()), tn_error_message(),
-                  malformed[_i].says);
+                  "\n  %s\n  says %s: %s\n  not  %s", malformed[_i].dict, tn_status_name(tn_error()),
+                  tn_error_message(), malformed[_i].says);
     ck_assert(!strncmp(tn_error_message(), "tn_npy_read: ", 13));
     tn_clear_error();
 }
@@ -189,7 +205,7 @@ START_TEST(refuses_what_is_no_npy)
 }
 END_TEST
 
-/* ---- what is accepted ---- */
+/* ---- what is accepted -------------------------------------------------------------------------------------------- */
 
 START_TEST(headers_as_others_write_them)
 {
@@ -220,13 +236,14 @@ START_TEST(types_and_orders)
         const char *descr;
         int         size;
         tn_dtype    dt;
-    } rows[] = {{"i1", 1, TN_I32}, {"u1", 1, TN_U8}, {"i2", 2, TN_I32}, {"u2", 2, TN_I32}, {"i4", 4, TN_I32},
+    } rows[] = {{"i1", 1, TN_I32}, {"u1", 1, TN_U8},  {"i2", 2, TN_I32}, {"u2", 2, TN_I32}, {"i4", 4, TN_I32},
                 {"u4", 4, TN_I64}, {"i8", 8, TN_I64}, {"u8", 8, TN_I64}, {"f4", 4, TN_F32}, {"f8", 8, TN_F64}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int big = 0; big < 2; big++) {
             char dict[100];
-            snprintf(dict, sizeof dict, "{'descr': '%c%s', 'fortran_order': False, 'shape': (5,)}", "<>"[big], rows[i].descr);
-            bytes *f = (bytes *)(uintptr_t)npy(1, dict, 5 * rows[i].size);
+            snprintf(dict, sizeof dict, "{'descr': '%c%s', 'fortran_order': False, 'shape': (5,)}", "<>"[big],
+                     rows[i].descr);
+            bytes         *f = (bytes *)(uintptr_t)npy(1, dict, 5 * rows[i].size);
             unsigned char *p = f->data + f->n - 5 * rows[i].size;
             if (*rows[i].descr != 'u' || rows[i].size < 8) /* a negative number, or a large one */
                 for (int k = 0; k < rows[i].size; k++) p[k] |= 0xf0;
@@ -315,7 +332,7 @@ START_TEST(fortran_order_is_a_transposed_view)
 }
 END_TEST
 
-/* ---- what is written ---- */
+/* ---- what is written --------------------------------------------------------------------------------------------- */
 
 /* As numpy.save of NumPy 1.24 and later writes it: 128 bytes before the data, room for the first size to grow. */
 START_TEST(written_as_numpy_writes)
@@ -335,7 +352,8 @@ START_TEST(written_as_numpy_writes)
         tn_tensor  *t = tn_zeros_of(rows[i].dt, rows[i].shape), *f = tn_npy_write(t);
         const char *p = tn_data(f);
         ck_assert_msg(f != NULL, "%s", tn_error_message());
-        size_t n = strlen(rows[i].dict), all = (size_t)tn_numel(f), data = (size_t)tn_numel(t) * tn_dtype_size(rows[i].dt);
+        size_t n = strlen(rows[i].dict), all = (size_t)tn_numel(f),
+               data = (size_t)tn_numel(t) * tn_dtype_size(rows[i].dt);
         ck_assert_uint_eq(all, 128 + data);
         ck_assert_mem_eq(p, "\x93NUMPY\x01\x00\x76\x00", 10);
         ck_assert_mem_eq(p + 10, rows[i].dict, n);
@@ -358,7 +376,8 @@ START_TEST(round_trips)
             tn_tensor *t = tn_sample((tn_dtype)dt, layout);
             ck_assert_msg(tn_npy_save(path, t) == TN_OK, "%s", tn_error_message());
             tn_tensor *a = tn_npy_load(path), *memory = tn_npy_write(t);
-            ck_assert_msg(tn_same_bits(a, t), "%s, layout %d: %s", tn_dtype_name((tn_dtype)dt), layout, tn_error_message());
+            ck_assert_msg(tn_same_bits(a, t), "%s, layout %d: %s", tn_dtype_name((tn_dtype)dt), layout,
+                          tn_error_message());
             ck_assert(tn_is_contiguous(a));
             ck_assert(tn_same_bits(tn_npy_read(tn_data(memory), (size_t)tn_numel(memory)), t));
             ck_assert(tn_same_bits(tn_file_read(path, 1 << 20), memory));
@@ -433,12 +452,12 @@ START_TEST(memory_fails)
     tn_faulty_memory_begin();
     for (int for_ever = 0; for_ever < 2; for_ever++)
         for (int64_t at = 0;; at++) {
-            tn_scope s = tn_scope_begin();
+            tn_scope   s = tn_scope_begin();
             tn_tensor *t = tn_sample(TN_F64, 1);
             int64_t    before = tn_memory_blocks();
             tn_scope   inner = tn_scope_begin();
             tn_fail_memory(at, for_ever);
-            tn_status saved = tn_npy_save(path, t);
+            tn_status  saved = tn_npy_save(path, t);
             tn_tensor *written = tn_npy_write(t), *a = tn_npy_load(path);
             if (written) tn_npy_read(tn_data(written), (size_t)tn_numel(written));
             bool failed = tn_error() != TN_OK;

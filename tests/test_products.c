@@ -28,9 +28,7 @@ static tn_tensor *laid_out(tn_dtype dt, tn_shape s, int layout)
         tn_tensor *t = noise(dt, base);
         for (int i = 0; i < s.n; i++) t = tn_narrow(t, i, 1 + i % 2, s.d[i]);
         return t;
-    case 4:
-        base = s, base.d[0] = 1;
-        return tn_expand(noise(dt, base), s);
+    case 4: base = s, base.d[0] = 1; return tn_expand(noise(dt, base), s);
     default: return noise(dt, s);
     }
 }
@@ -69,11 +67,20 @@ static void is_product(const tn_tensor *y, const tn_tensor *a, const tn_tensor *
 }
 
 static const tn_shape matrices[][2] = {
-    {{2, {1, 1}}, {2, {1, 1}}},       {{2, {3, 5}}, {2, {5, 2}}},          {{2, {17, 33}}, {2, {33, 9}}},
-    {{2, {1, 40}}, {2, {40, 31}}},    {{2, {31, 40}}, {2, {40, 1}}},       {{3, {4, 3, 5}}, {2, {5, 7}}},
-    {{2, {3, 5}}, {3, {4, 5, 7}}},    {{3, {4, 3, 5}}, {3, {4, 5, 7}}},    {{3, {1, 3, 5}}, {3, {4, 5, 7}}},
-    {{4, {2, 1, 3, 5}}, {3, {3, 5, 2}}}, {{4, {2, 3, 4, 6}}, {4, {1, 3, 6, 5}}}, {{5, {2, 1, 2, 1, 3}}, {4, {3, 1, 3, 2}}},
-    {{2, {5, 0}}, {2, {0, 4}}},       {{3, {2, 3, 0}}, {2, {0, 4}}},
+    {{2, {1, 1}}, {2, {1, 1}}},
+    {{2, {3, 5}}, {2, {5, 2}}},
+    {{2, {17, 33}}, {2, {33, 9}}},
+    {{2, {1, 40}}, {2, {40, 31}}},
+    {{2, {31, 40}}, {2, {40, 1}}},
+    {{3, {4, 3, 5}}, {2, {5, 7}}},
+    {{2, {3, 5}}, {3, {4, 5, 7}}},
+    {{3, {4, 3, 5}}, {3, {4, 5, 7}}},
+    {{3, {1, 3, 5}}, {3, {4, 5, 7}}},
+    {{4, {2, 1, 3, 5}}, {3, {3, 5, 2}}},
+    {{4, {2, 3, 4, 6}}, {4, {1, 3, 6, 5}}},
+    {{5, {2, 1, 2, 1, 3}}, {4, {3, 1, 3, 2}}},
+    {{2, {5, 0}}, {2, {0, 4}}},
+    {{3, {2, 3, 0}}, {2, {0, 4}}},
 };
 enum { MATRICES = sizeof matrices / sizeof *matrices };
 
@@ -110,7 +117,8 @@ END_TEST
 
 START_TEST(matmul_types)
 {
-    tn_tensor *f32 = noise(TN_F32, TN_SHAPE(2, 3)), *f64 = noise(TN_F64, TN_SHAPE(3, 2)), *bf16 = noise(TN_BF16, TN_SHAPE(3, 2));
+    tn_tensor *f32 = noise(TN_F32, TN_SHAPE(2, 3)), *f64 = noise(TN_F64, TN_SHAPE(3, 2)),
+              *bf16 = noise(TN_BF16, TN_SHAPE(3, 2));
     tn_tensor *i64 = tn_reshape(tn_arange(6), TN_SHAPE(3, 2));
     ck_assert_int_eq(tn_dtype_of(tn_matmul(f32, f64)), TN_F64);
     ck_assert_int_eq(tn_dtype_of(tn_matmul(f32, bf16)), TN_F32);
@@ -157,7 +165,7 @@ START_TEST(rows_alone)
         tn_tensor    *x = noise(dt, TN_SHAPE(m, k)), *w = noise(dt, TN_SHAPE(n, k)), *bias = noise(dt, TN_SHAPE(n));
         tn_tensor    *y = tn_linear(x, w, bias), *p = tn_matmul(x, tn_transpose(w, 0, 1));
         tn_tensor    *b3 = noise(dt, TN_SHAPE(2, k, n)), *q = tn_matmul(x, b3);
-        for (int64_t i = 0; i < m; i += m > 10 ? 9 : 1) {
+        for (int64_t i = 0; i<m; i += m> 10 ? 9 : 1) {
             tn_tensor *row = tn_narrow(x, 0, i, 1);
             ck_assert(tn_same_bits(tn_narrow(y, 0, i, 1), tn_linear(row, w, bias)));
             ck_assert(tn_same_bits(tn_select(y, 0, i), tn_linear(tn_select(x, 0, i), w, bias)));
@@ -174,9 +182,10 @@ END_TEST
 START_TEST(threads)
 {
     const tn_dtype dt = reals[_i];
-    tn_tensor     *x = tn_requires_grad(noise(dt, TN_SHAPE(3, 90, 150))), *w = tn_requires_grad(noise(dt, TN_SHAPE(110, 150)));
-    tn_tensor     *b = tn_requires_grad(noise(dt, TN_SHAPE(110))), *m = tn_requires_grad(noise(dt, TN_SHAPE(3, 110, 40)));
-    tn_tensor     *in[4] = {x, w, b, m}, *first[5] = {NULL};
+    tn_tensor     *x = tn_requires_grad(noise(dt, TN_SHAPE(3, 90, 150))),
+              *w = tn_requires_grad(noise(dt, TN_SHAPE(110, 150)));
+    tn_tensor *b = tn_requires_grad(noise(dt, TN_SHAPE(110))), *m = tn_requires_grad(noise(dt, TN_SHAPE(3, 110, 40)));
+    tn_tensor *in[4] = {x, w, b, m}, *first[5] = {NULL};
     for (int n = 1; n <= 7; n += n == 1 ? 1 : 5) {
         tn_set_threads(n);
         tn_tensor *out[5] = {tn_matmul(tn_linear(x, w, b), m)};
@@ -222,7 +231,8 @@ typedef struct {
     tn_shape    in[4];
 } sum_;
 
-static double summed(const char *spelled, const tn_shape *shapes, tn_tensor *const *in, const char *out, const int64_t *at)
+static double summed(const char *spelled, const tn_shape *shapes, tn_tensor *const *in, const char *out,
+                     const int64_t *at)
 {
     int64_t size[128] = {0}, value[128] = {0};
     char    letters[64];
@@ -242,7 +252,8 @@ static double summed(const char *spelled, const tn_shape *shapes, tn_tensor *con
     for (int64_t t = 0; t < terms; t++) {
         int64_t rest = t;
         double  product = 1;
-        for (int i = 0; i < n; i++) value[(int)letters[i]] = rest % size[(int)letters[i]], rest /= size[(int)letters[i]];
+        for (int i = 0; i < n; i++)
+            value[(int)letters[i]] = rest % size[(int)letters[i]], rest /= size[(int)letters[i]];
         const char *p = spelled;
         for (int i = 0; i <= operand; i++, p++) {
             tn_shape index = {.n = 0};
@@ -332,8 +343,8 @@ START_TEST(einsum_loops)
             int64_t at[TN_MAX_DIMS], rest = i;
             for (int d = s.n - 1; d >= 0; d--) at[d] = rest % s.d[d], rest /= s.d[d];
             const double want = summed(spelled, q->in, in, out, at), got = tn_get(y, i);
-            ck_assert_msg(fabs(got - want) <= 1e-14 * 100, "%s, layout %d, element %lld: %.17g, should be %.17g", q->equation,
-                          layout, (long long)i, got, want);
+            ck_assert_msg(fabs(got - want) <= 1e-14 * 100, "%s, layout %d, element %lld: %.17g, should be %.17g",
+                          q->equation, layout, (long long)i, got, want);
         }
     }
 }
@@ -365,7 +376,8 @@ START_TEST(einsum_errors)
     char       text[400], want[400];
     refused(tn_einsum_list(NULL, 1, &x), TN_EINVAL, "einsum: the equation is NULL");
     refused(tn_einsum_list("ij", 0, NULL), TN_EINVAL, "einsum: 'ij': the equation has 1 operand, 0 tensors were given");
-    refused(tn_einsum_list("ij", -1, NULL), TN_EINVAL, "einsum: 'ij': the equation has 1 operand, -1 tensors were given");
+    refused(tn_einsum_list("ij", -1, NULL), TN_EINVAL,
+            "einsum: 'ij': the equation has 1 operand, -1 tensors were given");
     refused(tn_einsum_list("ij", 1, NULL), TN_EINVAL, "einsum: the list of 1 tensors is NULL");
     refused(tn_einsum("ij", NULL), TN_EINVAL, "einsum: input 0 is NULL");
     refused(tn_einsum("ij,ij->", x), TN_EINVAL, "einsum: 'ij,ij->': the equation has 2 operands, 1 tensor was given");

@@ -53,7 +53,7 @@ static void refused(const void *data, size_t n, tn_status code, const char *part
     says(code, part);
 }
 
-/* ---- what is refused ---- */
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
 
 #define S "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}"
 #define T(dtype, shape, offsets) "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
@@ -103,22 +103,29 @@ static const struct {
     {"{\"\xed\xa0\x80\":{}}", 0, F, "not valid UTF-8"},
     {"\xef\xbb\xbf{}", 0, F, "byte order mark"},
     /* names */
-    {"{\"\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "a tensor's name of 0 bytes, expected 1 to 1024"},
+    {"{\"\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F,
+     "a tensor's name of 0 bytes, expected 1 to 1024"},
     {"{\"a\\u0000\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "a key with \\u0000 in it"},
     {"{\"a\\n\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "has a control character"},
     {"{\"\\u001b[31m\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "has a control character"},
-    {"{\"a\x7f\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "the tensor's name 'a\\x7f' has a control character"},
+    {"{\"a\x7f\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F,
+     "the tensor's name 'a\\x7f' has a control character"},
     /* keys twice */
-    {"{" E("a", "F32", "[1]", "[0,4]") "," E("a", "F32", "[1]", "[4,8]") "}", 8, F, "tensor 'a' is there twice, at byte 9 and at byte 62"},
+    {"{" E("a", "F32", "[1]", "[0,4]") "," E("a", "F32", "[1]", "[4,8]") "}", 8, F,
+     "tensor 'a' is there twice, at byte 9 and at byte 62"},
     {"{" E("a", "F32", "[1]", "[0,4]") "," E("a", "F32", "[1]", "[0,4]") "}", 4, F, "tensor 'a' is there twice"},
     {"{" E("a", "F32", "[1]", "[0,4]") "," E("\\u0061", "F32", "[1]", "[4,8]") "}", 8, F, "tensor 'a' is there twice"},
     {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, F, "the key '__metadata__' is there twice"},
     {"{\"__metadata__\":{},\"\\u005f_metadata__\":{}}", 0, F, "the key '__metadata__' is there twice"},
     {"{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", 0, F, "metadata 'k' is there twice, at byte 25 and at byte 33"},
-    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "the field 'dtype' is there twice"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "the field 'shape' is there twice"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"data_offsets\":[0,8]}}", 8, F, "the field 'data_offsets' is there twice"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"\\u0064type\":\"F32\"}}", 8, F, "the field 'dtype' is there twice"},
+    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F,
+     "the field 'dtype' is there twice"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F,
+     "the field 'shape' is there twice"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"data_offsets\":[0,8]}}", 8, F,
+     "the field 'data_offsets' is there twice"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"\\u0064type\":\"F32\"}}", 8, F,
+     "the field 'dtype' is there twice"},
     /* metadata */
     {"{\"__metadata__\":null}", 0, F, "(byte 24): __metadata__ must be an object of strings"},
     {"{\"__metadata__\":[]}", 0, F, "__metadata__ must be an object of strings"},
@@ -130,7 +137,8 @@ static const struct {
     {"{\"__metadata__\":{\"a\":{}}}", 0, F, "__metadata__ must be an object of strings"},
     {"{\"__metadata__\":{\"a\":\"x\\u0000y\"}}", 0, F, "metadata with \\u0000 in it is not supported"},
     {"{\"__metadata__\":{\"a\\u0000\":\"x\"}}", 0, F, "a key with \\u0000 in it"},
-    {"{\"__metadata__\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "__metadata__ must be an object of strings"},
+    {"{\"__metadata__\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F,
+     "__metadata__ must be an object of strings"},
     /* entries */
     {"{\"a\":1}", 0, F, "tensor 'a' (byte 13): its entry must be an object"},
     {"{\"a\":null}", 0, F, "its entry must be an object"},
@@ -140,7 +148,8 @@ static const struct {
     {"{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "its field 'dtype' is missing"},
     {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8, F, "its field 'shape' is missing"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, F, "its field 'data_offsets' is missing"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":0}}", 8, F, "tensor 'a' has the unknown field 'x', expected dtype, shape and data_offsets"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":0}}", 8, F,
+     "tensor 'a' has the unknown field 'x', expected dtype, shape and data_offsets"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"offsets\":[0,8]}}", 8, F, "has the unknown field 'offsets'"},
     {"{\"a\":{\"Dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "has the unknown field 'Dtype'"},
     {"{\"a\":{\"\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "has the unknown field ''"},
@@ -175,7 +184,8 @@ static const struct {
     {T("\"F32\"", "[18446744073709551614,2]", "[0,16]"), 16, F, "shape has 18446744073709551614, the limit is"},
     {T("\"F32\"", "[18446744073709551618]", "[0,8]"), 8, F, "shape has an integer that does not fit in 64 bits"},
     {T("\"F32\"", "[99999999999999999999999999999999]", "[0,8]"), 8, F, "does not fit in 64 bits"},
-    {T("\"F32\"", "[65536,281474976710655]", "[0,8]"), 8, F, "tensor 'a' (byte 9): shape [65536, 281474976710655] of F32 is too large"},
+    {T("\"F32\"", "[65536,281474976710655]", "[0,8]"), 8, F,
+     "tensor 'a' (byte 9): shape [65536, 281474976710655] of F32 is too large"},
     {T("\"U8\"", "[281474976710655,281474976710655]", "[0,8]"), 8, F, "is too large: its bits do not fit in 63 bits"},
     {T("\"U8\"", "[281474976710655,281474976710655,0]", "[0,0]"), 0, F, "is too large"},
     {T("\"U8\"", "[0,281474976710655,281474976710655]", "[0,0]"), 0, F, "is too large"},
@@ -193,7 +203,8 @@ static const struct {
     {T("\"F32\"", "[2]", "[0,8e0]"), 8, F, "data_offsets must hold integers alone"},
     {T("\"F32\"", "[2]", "[0,1E1]"), 8, F, "data_offsets must hold integers alone"},
     {T("\"F32\"", "[2]", "[-8,0]"), 8, F, "data_offsets has a negative integer"},
-    {T("\"F32\"", "[2]", "[0,9223372036854775808]"), 8, F, "data_offsets has 9223372036854775808, the limit is 9223372036854775807"},
+    {T("\"F32\"", "[2]", "[0,9223372036854775808]"), 8, F,
+     "data_offsets has 9223372036854775808, the limit is 9223372036854775807"},
     {T("\"F32\"", "[2]", "[0,18446744073709551624]"), 8, F, "data_offsets has an integer that does not fit in 64 bits"},
     {T("\"F32\"", "[2]", "[8,0]"), 8, F, "data_offsets [8, 0] end before they begin"},
     {T("\"F32\"", "[2]", "[9223372036854775807,0]"), 8, F, "end before they begin"},
@@ -213,14 +224,18 @@ static const struct {
     {S, 9, F, "its tensors have 8 bytes, but 9 follow the header: there are bytes left over"},
     {"{}", 1, F, "its tensors have 0 bytes, but 1 follow the header: there are bytes left over"},
     {T("\"F32\"", "[2]", "[4,12]"), 12, F, "its data begins at 4, expected 0: there is a gap"},
-    {"{" E("a", "F32", "[1]", "[0,4]") "," E("b", "F32", "[1]", "[8,12]") "}", 12, F, "tensor 'b' (byte 62): its data begins at 8, expected 4: there is a gap"},
-    {"{" E("a", "F32", "[2]", "[0,8]") "," E("b", "F32", "[2]", "[4,12]") "}", 12, F, "tensor 'b' (byte 62): its data begins at 4, expected 8: it overlaps the tensor before"},
+    {"{" E("a", "F32", "[1]", "[0,4]") "," E("b", "F32", "[1]", "[8,12]") "}", 12, F,
+     "tensor 'b' (byte 62): its data begins at 8, expected 4: there is a gap"},
+    {"{" E("a", "F32", "[2]", "[0,8]") "," E("b", "F32", "[2]", "[4,12]") "}", 12, F,
+     "tensor 'b' (byte 62): its data begins at 4, expected 8: it overlaps the tensor before"},
     {"{" E("a", "F32", "[2]", "[0,8]") "," E("b", "F32", "[2]", "[0,8]") "}", 8, F, "it overlaps the tensor before"},
     {"{" E("a", "F32", "[3]", "[0,12]") "," E("b", "F32", "[1]", "[4,8]") "}", 12, F, "it overlaps the tensor before"},
     {"{" E("a", "F32", "[2]", "[0,8]") "," E("z", "F32", "[0]", "[4,4]") "}", 8, F, "it overlaps the tensor before"},
     {"{" E("a", "F32", "[2]", "[0,8]") "," E("z", "F32", "[0]", "[9,9]") "}", 8, F, "there is a gap"},
-    {"{" E("b", "F32", "[1]", "[8,12]") "," E("a", "F32", "[1]", "[0,4]") "}", 12, F, "tensor 'b' (byte 9): its data begins at 8"},
-    {T("\"U8\"", "[281474976710655]", "[0,281474976710655]"), 8, F, "its tensors have 281474976710655 bytes, but 8 follow the header: the file is cut off"},
+    {"{" E("b", "F32", "[1]", "[8,12]") "," E("a", "F32", "[1]", "[0,4]") "}", 12, F,
+     "tensor 'b' (byte 9): its data begins at 8"},
+    {T("\"U8\"", "[281474976710655]", "[0,281474976710655]"), 8, F,
+     "its tensors have 281474976710655 bytes, but 8 follow the header: the file is cut off"},
     /* valid, but not loaded */
     {T("\"F8_E5M2\"", "[2]", "[0,2]"), 2, U, "tensor 'a' is of type F8_E5M2, which Tenon does not load"},
     {T("\"F8_E4M3\"", "[2]", "[0,2]"), 2, U, "tensor 'a' is of type F8_E4M3"},
@@ -252,7 +267,8 @@ START_TEST(refuses_lengths)
                 {"\x03\0\0\0\0\0\0\0{}", 10, "byte 0: a header of 3 bytes, but only 2 follow"},
                 {"\0\0\0\0\0\0\0\0", 8, "the text ends, expected a value"},
                 {"\0\0\0\0\0\0\0\0{}", 10, "the text ends, expected a value"},
-                {"\x01\xe1\xf5\x05\0\0\0\0{}", 10, "a header of 100000001 bytes, the limit is 100000000; is this a safetensors file?"},
+                {"\x01\xe1\xf5\x05\0\0\0\0{}", 10,
+                 "a header of 100000001 bytes, the limit is 100000000; is this a safetensors file?"},
                 {"\0\xe1\xf5\x05\0\0\0\0{}", 10, "a header of 100000000 bytes, but only 2 follow"},
                 {"\xff\xff\xff\xff\xff\xff\xff\xff{}", 10, "a header of 18446744073709551615 bytes, the limit is"},
                 {"\xf8\xff\xff\xff\xff\xff\xff\xff{}", 10, "a header of 18446744073709551608 bytes, the limit is"},
@@ -278,12 +294,12 @@ START_TEST(refuses_values)
 }
 END_TEST
 
-/* ---- limits ---- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(names_of_all_lengths)
 {
     for (size_t n = 1022; n <= 1026; n++) {
-        char  *header = malloc(2000), *name = malloc(n + 1);
+        char *header = malloc(2000), *name = malloc(n + 1);
         memset(name, 'n', n), name[n] = 0;
         snprintf(header, 2000, "{\"%s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", name);
         const bytes    *f = file(header, 1);
@@ -308,7 +324,8 @@ static unsigned char *many(int n, bool pairs, int value_bytes, size_t *size)
     p += sprintf(p, pairs ? "{\"__metadata__\":{" : "{");
     for (int i = 0; i < n; i++) {
         if (pairs) p += sprintf(p, "%s\"k%d\":\"%*s\"", i ? "," : "", i, value_bytes, "");
-        else p += sprintf(p, "%s\"layer.%d\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? "," : "", i);
+        else
+            p += sprintf(p, "%s\"layer.%d\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? "," : "", i);
     }
     p += sprintf(p, pairs ? "}}" : "}");
     *size = (size_t)(p - text);
@@ -352,27 +369,29 @@ START_TEST(as_many_as_allowed)
 }
 END_TEST
 
-/* ---- what is accepted ---- */
+/* ---- what is accepted -------------------------------------------------------------------------------------------- */
 
 START_TEST(as_others_write_them)
 {
     static const struct {
         const char *header;
         int         data, count;
-    } rows[] = {{"{}", 0, 0},
-                {"\t\n{}\r ", 0, 0}, /* the reference accepts white space on both sides */
-                {"{\"__metadata__\":{}}", 0, 0},
-                {"{\"__metadata__\":{\"\":\"\"}}", 0, 0},
-                {S, 8, 1},
-                {S "          ", 8, 1},
-                {"{ \"a\" : { \"data_offsets\" : [ 0 , 8 ] , \"shape\" : [ 2 ] , \"dtype\" : \"F32\" } }", 8, 1},
-                {"{\"\\u0061\":{\"\\u0064type\":\"F\\u0033\\u0032\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, 1},
-                {"{" E("b", "F32", "[1]", "[4,8]") "," E("a", "F32", "[1]", "[0,4]") "}", 8, 2}, /* in any order */
-                {"{" E("a", "F32", "[1]", "[0,4]") ",\"__metadata__\":{\"format\":\"pt\"}}", 4, 1},
-                {"{" E("z", "F32", "[0]", "[4,4]") "," E("a", "F32", "[1]", "[0,4]") "," E("y", "I8", "[0,7]", "[0,0]") "}", 4, 3},
-                {"{" E("\xc3\xa9/\xe2\x82\xac \xf0\x9f\x98\x80", "U8", "[]", "[0,1]") "}", 1, 1},
-                {"{" E("a", "F32", "[1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, 1},
-                {T("\"U8\"", "[0,281474976710655]", "[0,0]"), 0, 1}};
+    } rows[] = {
+        {"{}", 0, 0},
+        {"\t\n{}\r ", 0, 0}, /* the reference accepts white space on both sides */
+        {"{\"__metadata__\":{}}", 0, 0},
+        {"{\"__metadata__\":{\"\":\"\"}}", 0, 0},
+        {S, 8, 1},
+        {S "          ", 8, 1},
+        {"{ \"a\" : { \"data_offsets\" : [ 0 , 8 ] , \"shape\" : [ 2 ] , \"dtype\" : \"F32\" } }", 8, 1},
+        {"{\"\\u0061\":{\"\\u0064type\":\"F\\u0033\\u0032\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, 1},
+        {"{" E("b", "F32", "[1]", "[4,8]") "," E("a", "F32", "[1]", "[0,4]") "}", 8, 2}, /* in any order */
+        {"{" E("a", "F32", "[1]", "[0,4]") ",\"__metadata__\":{\"format\":\"pt\"}}", 4, 1},
+        {"{" E("z", "F32", "[0]", "[4,4]") "," E("a", "F32", "[1]", "[0,4]") "," E("y", "I8", "[0,7]", "[0,0]") "}", 4,
+         3},
+        {"{" E("\xc3\xa9/\xe2\x82\xac \xf0\x9f\x98\x80", "U8", "[]", "[0,1]") "}", 1, 1},
+        {"{" E("a", "F32", "[1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, 1},
+        {T("\"U8\"", "[0,281474976710655]", "[0,0]"), 0, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const bytes    *f = file(rows[i].header, rows[i].data);
         void           *copy;
@@ -391,12 +410,13 @@ START_TEST(every_type)
         const char *type;
         int         size;
         tn_dtype    dt;
-    } rows[] = {{"BOOL", 1, TN_BOOL}, {"U8", 1, TN_U8}, {"I8", 1, TN_I32}, {"I16", 2, TN_I32}, {"U16", 2, TN_I32},
-                {"F16", 2, TN_F32}, {"BF16", 2, TN_BF16}, {"I32", 4, TN_I32}, {"U32", 4, TN_I64}, {"F32", 4, TN_F32},
-                {"F64", 8, TN_F64}, {"I64", 8, TN_I64}, {"U64", 8, TN_I64}};
+    } rows[] = {{"BOOL", 1, TN_BOOL}, {"U8", 1, TN_U8},     {"I8", 1, TN_I32},  {"I16", 2, TN_I32}, {"U16", 2, TN_I32},
+                {"F16", 2, TN_F32},   {"BF16", 2, TN_BF16}, {"I32", 4, TN_I32}, {"U32", 4, TN_I64}, {"F32", 4, TN_F32},
+                {"F64", 8, TN_F64},   {"I64", 8, TN_I64},   {"U64", 8, TN_I64}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char header[200];
-        snprintf(header, sizeof header, "{\"x\":{\"dtype\":\"%s\",\"shape\":[3],\"data_offsets\":[0,%d]}}", rows[i].type, 3 * rows[i].size);
+        snprintf(header, sizeof header, "{\"x\":{\"dtype\":\"%s\",\"shape\":[3],\"data_offsets\":[0,%d]}}",
+                 rows[i].type, 3 * rows[i].size);
         bytes         *f = (bytes *)(uintptr_t)file(header, 3 * rows[i].size);
         unsigned char *p = f->data + f->n - 3 * rows[i].size;
         for (int k = 0; k < 3 * rows[i].size && i; k++) p[k] = (unsigned char)(0x71 + 5 * k);
@@ -420,7 +440,8 @@ START_TEST(every_type)
             uint64_t top = (uint64_t)1 << (8 * rows[i].size - 1);
             if (*rows[i].type == 'I' && (v & top)) v |= ~(top | (top - 1));
             if (*rows[i].type == 'F' && rows[i].size == 2) continue; /* test_npy reads every f16 */
-            if (strchr("FB", *rows[i].type)) ck_assert_mem_eq((const char *)tn_data(t) + k * rows[i].size, &v, (size_t)rows[i].size);
+            if (strchr("FB", *rows[i].type))
+                ck_assert_mem_eq((const char *)tn_data(t) + k * rows[i].size, &v, (size_t)rows[i].size);
             else ck_assert_int_eq(tn_get_i64(t, k), (int64_t)v);
         }
         tn_safetensors_close(s);
@@ -430,7 +451,9 @@ END_TEST
 
 START_TEST(listing_without_loading)
 {
-    const bytes    *f = file("{" E("w", "F8_E4M3", "[2,3]", "[0,6]") "," E("b", "F16", "[3]", "[6,12]") ",\"__metadata__\":{\"format\":\"pt\",\"step\":\"7\"}}", 12);
+    const bytes    *f = file("{" E("w", "F8_E4M3", "[2,3]", "[0,6]") "," E(
+                                 "b", "F16", "[3]", "[6,12]") ",\"__metadata__\":{\"format\":\"pt\",\"step\":\"7\"}}",
+                             12);
     tn_safetensors *s = tn_safetensors_read(f->data, f->n);
     ck_assert_int_eq(tn_safetensors_count(s), 2);
     tn_safetensors_entry e = tn_safetensors_at(s, 0);
@@ -479,12 +502,13 @@ END_TEST
 
 START_TEST(did_you_mean)
 {
-    static const char *const names[] = {"bert.encoder.layer.0.output.dense.weight", "bert.encoder.layer.0.output.dense.bias",
-                                        "bert.pooler.dense.weight", "cls.predictions.bias", "x"};
+    static const char *const names[] = {"bert.encoder.layer.0.output.dense.weight",
+                                        "bert.encoder.layer.0.output.dense.bias", "bert.pooler.dense.weight",
+                                        "cls.predictions.bias", "x"};
     static const char *const asked[][2] = {
         {"bert.encoder.layer.0.output.dense.wieght", "'bert.encoder.layer.0.output.dense.weight'"},
-        {"pooler.dense.weight", "'bert.pooler.dense.weight'"},          /* the front is missing */
-        {"model.cls.predictions.bias", "'cls.predictions.bias'"},       /* or too long */
+        {"pooler.dense.weight", "'bert.pooler.dense.weight'"},    /* the front is missing */
+        {"model.cls.predictions.bias", "'cls.predictions.bias'"}, /* or too long */
         {"cls.prediction.bias", "'cls.predictions.bias'"},
         {"decoder.something.else", NULL},
         {"y", NULL},
@@ -496,8 +520,9 @@ START_TEST(did_you_mean)
     tn_safetensors *s = tn_safetensors_read(tn_data(f), (size_t)tn_numel(f));
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         char expected[200];
-        snprintf(expected, sizeof expected, "tn_safetensors_get: there is no tensor '%s' among its 5%s%s%s", asked[i][0],
-                 asked[i][1] ? "; did you mean " : "", asked[i][1] ? asked[i][1] : "", asked[i][1] ? "?" : "");
+        snprintf(expected, sizeof expected, "tn_safetensors_get: there is no tensor '%s' among its 5%s%s%s",
+                 asked[i][0], asked[i][1] ? "; did you mean " : "", asked[i][1] ? asked[i][1] : "",
+                 asked[i][1] ? "?" : "");
         ck_assert_ptr_null(tn_safetensors_get(s, asked[i][0]));
         ck_assert_str_eq(tn_error_message(), expected);
         says(TN_EINDEX, "");
@@ -507,7 +532,7 @@ START_TEST(did_you_mean)
 }
 END_TEST
 
-/* ---- what is written ---- */
+/* ---- what is written --------------------------------------------------------------------------------------------- */
 
 /* The reference's own serialisation of the same tensors (its test_serialization and the rule of its order), with the
  * metadata that Hugging Face's readers ask for. */
@@ -526,9 +551,21 @@ START_TEST(written_as_the_reference_writes)
     tn_safetensors_put(w, "a.b", tn_zeros_of(TN_F32, TN_SHAPE(0)));
     tn_safetensors_put(w, "B", tn_zeros_of(TN_F32, TN_SHAPE(0)));
     tn_tensor  *f = tn_safetensors_write(w);
-    const char *header = "{\"__metadata__\":{\"format\":\"pt\"}," E("i", "I64", "[0,2]", "[0,0]") "," E("d", "F64", "[1]", "[0,8]") ","
-        E("B", "F32", "[0]", "[8,8]") "," E("a", "F32", "[]", "[8,12]") "," E("a.b", "F32", "[0]", "[12,12]") "," E("b", "F32", "[1,2,3]", "[12,36]") ","
-        E("j", "I32", "[1]", "[36,40]") "," E("h", "BF16", "[1]", "[40,42]") "," E("u", "U8", "[3]", "[42,45]") "," E("k", "BOOL", "[1]", "[45,46]") "}";
+    const char *header =
+        "{\"__metadata__\":{\"format\":\"pt\"}," E("i", "I64", "[0,2]", "[0,0]") "," E("d", "F64", "[1]", "[0,8]") "," E(
+            "B", "F32", "[0]",
+            "[8,8]") "," E("a", "F32", "[]",
+                           "[8,12]") "," E("a.b", "F32", "[0]",
+                                           "[12,12]") "," E("b", "F32", "[1,2,3]",
+                                                            "[12,36]") "," E("j", "I32", "[1]",
+                                                                             "[36,40]") "," E("h", "BF16", "[1]",
+                                                                                              "[40,42]") "," E("u",
+                                                                                                               "U8",
+                                                                                                               "[3]",
+                                                                                                               "[42,45]") "," E("k",
+                                                                                                                                "BOOL",
+                                                                                                                                "[1]",
+                                                                                                                                "[45,46]") "}";
     ck_assert_msg(f != NULL, "%s", tn_error_message());
     const unsigned char *p = tn_data(f);
     size_t               n = strlen(header), padded = (n + 7) / 8 * 8;
@@ -567,14 +604,16 @@ START_TEST(round_trips)
     ck_assert_msg(tn_safetensors_save(w, path) == TN_OK, "%s", tn_error_message());
     tn_tensor *memory = tn_safetensors_write(w);
     ck_assert(tn_same_bits(memory, tn_file_read(path, 1 << 20)));
-    tn_safetensors *files[] = {tn_safetensors_open(path), tn_safetensors_read(tn_data(memory), (size_t)tn_numel(memory))};
+    tn_safetensors *files[] = {tn_safetensors_open(path),
+                               tn_safetensors_read(tn_data(memory), (size_t)tn_numel(memory))};
     for (int i = 0; i < 2; i++) {
         ck_assert_msg(files[i] != NULL, "%s", tn_error_message());
         ck_assert_int_eq(tn_safetensors_count(files[i]), TN_DTYPES * TN_LAYOUTS);
         for (int dt = 0; dt < TN_DTYPES; dt++)
             for (int layout = 0; layout < TN_LAYOUTS; layout++) {
                 snprintf(name, sizeof name, "t.%d.%d \xe2\x82\xac", layout, dt);
-                ck_assert_msg(tn_same_bits(tn_safetensors_get(files[i], name), sample[dt][layout]), "%s: %s", name, tn_error_message());
+                ck_assert_msg(tn_same_bits(tn_safetensors_get(files[i], name), sample[dt][layout]), "%s: %s", name,
+                              tn_error_message());
             }
         tn_safetensors_close(files[i]);
     }
@@ -605,10 +644,14 @@ END_TEST
 
 START_TEST(writer_refuses)
 {
-    tn_safetensors_writer *w = tn_safetensors_writer_new();
-    tn_tensor             *t = tn_ones(TN_SHAPE(2));
-    static const char *const wrong[][2] = {{"", "the name '' must have 1 to 1024 bytes"}, {"a\nb", "the name 'a\\x0ab' has a control character"},
-        {"a\x7f", "has a control character"}, {"\xff", "the name '\\xff' is not valid UTF-8"}, {"__metadata__", "is the format's own; tn_safetensors_note writes metadata"}};
+    tn_safetensors_writer   *w = tn_safetensors_writer_new();
+    tn_tensor               *t = tn_ones(TN_SHAPE(2));
+    static const char *const wrong[][2] = {
+        {"", "the name '' must have 1 to 1024 bytes"},
+        {"a\nb", "the name 'a\\x0ab' has a control character"},
+        {"a\x7f", "has a control character"},
+        {"\xff", "the name '\\xff' is not valid UTF-8"},
+        {"__metadata__", "is the format's own; tn_safetensors_note writes metadata"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ck_assert_int_eq(tn_safetensors_put(w, wrong[i][0], t), TN_EINVAL);
         says(TN_EINVAL, wrong[i][1]);
@@ -710,7 +753,7 @@ START_TEST(every_bit_of_the_header)
 }
 END_TEST
 
-/* ---- memory that fails ---- */
+/* ---- memory that fails ------------------------------------------------------------------------------------------- */
 
 static tn_status scenario(const char *path, tn_tensor *a, tn_tensor *b, tn_tensor **read)
 {

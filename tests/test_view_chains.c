@@ -76,8 +76,8 @@ static link draw(tn_shape s)
     }
 }
 
-/* Beside the chain on the base goes the same chain with a dense copy after each step; and the gradient of a weighted sum
- * is, at each place, the sum of the weights of the elements that show it. */
+/* Beside the chain on the base goes the same chain with a dense copy after each step; and the gradient of a weighted
+ * sum is, at each place, the sum of the weights of the elements that show it. */
 START_TEST(chains)
 {
     tn_seed((uint64_t)_i);
@@ -123,7 +123,7 @@ START_TEST(taken_apart)
 }
 END_TEST
 
-/* Where windows overlap, an element's gradients are added from the first window to the last, however the work is cut. */
+/* Where windows overlap, an element's gradients are added from the first window to the last, however work is cut. */
 START_TEST(windows_add_up_in_order)
 {
     for (int64_t window = 2; window <= 23; window += 3) { /* more windows than a window is long, and fewer */

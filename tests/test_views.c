@@ -1,5 +1,5 @@
-/* test_views.c — views: each shows the elements that index arithmetic says, in the same memory. Chains of them, and their
- * gradients, are in test_view_chains.c; what holds for every op alike is in test_ops.c.
+/* test_views.c — views: each shows the elements that index arithmetic says, in the same memory. Chains of them, and
+ * their gradients, are in test_view_chains.c; what holds for every op alike is in test_ops.c.
  *
  * The bases hold 0, 1, 2 … in their memory, so that an element's value is its place. */
 #include "tests/check_main.h"
@@ -281,7 +281,7 @@ START_TEST(dims_of_size_one)
 }
 END_TEST
 
-/* ---- one memory ------------------------------------------------------------------------------------------------------ */
+/* ---- one memory -------------------------------------------------------------------------------------------------- */
 
 START_TEST(writes_show_through)
 {
@@ -309,14 +309,19 @@ START_TEST(old_views_are_refused)
     tn_tensor *y = tn_mul_scalar(x, 2), *row = tn_select(y, 0, 1);
     tn_copy_(y, tn_zeros(TN_SHAPE(4)));
     ck_assert_int_eq(tn_error(), TN_OK);
-    fails(
-        tn_exp(row), TN_ESTATE,
-        "exp: input 0 is an old view: copy_ has since changed its memory on the tape; make the view again after the change");
+    fails(tn_exp(row), TN_ESTATE,
+          "exp: input 0 shows memory that copy_ has since changed on the tape through another tensor; make this view "
+          "again after the change, or put parts together with tn_cat or tn_stack");
     ck_assert_double_eq(tn_item(tn_sum(tn_select(y, 0, 1))), 0);
+    tn_copy_(tn_select(y, 0, 2), tn_ones(TN_SHAPE(4))); /* and a write through a view makes the whole unusable */
+    ck_assert_int_eq(tn_error(), TN_OK);
+    fails(tn_exp(y), TN_ESTATE,
+          "exp: input 0 shows memory that copy_ has since changed on the tape through another tensor; make this view "
+          "again after the change, or put parts together with tn_cat or tn_stack");
 }
 END_TEST
 
-/* ---- what is refused ---------------------------------------------------------------------------------------------------- */
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
 
 START_TEST(refused)
 {

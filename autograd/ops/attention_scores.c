@@ -22,7 +22,8 @@ static tn_tensor transposed(const tn_tensor *k)
 static bool infer(tn_ctx *c)
 {
     if (c->in[0]->l.shape.n < 2 || c->in[1]->l.shape.n < 2)
-        return tn_infer_fail(c, TN_ESHAPE, "takes matrices, got %d-d by %d-d", c->in[0]->l.shape.n, c->in[1]->l.shape.n);
+        return tn_infer_fail(c, TN_ESHAPE, "takes matrices, got %d-d by %d-d", c->in[0]->l.shape.n,
+                             c->in[1]->l.shape.n);
     tn_tensor k = transposed(c->in[1]);
     tn_ctx    product = *c;
     product.in = (tn_tensor *[]){c->in[0], &k};
@@ -34,11 +35,8 @@ static void forward(tn_ctx *c)
     tn_gemm(TN_ARG(c, scale), c->in[0], &k, 0, c->out[0]);
 }
 
-static unsigned saves_for(const bool *need)
-{
-    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
-}
-static void backward_ops(tn_back *b)
+static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
+static void     backward_ops(tn_back *b)
 {
     tn_tensor   *gs = b->gy[0];
     const double scale = TN_ARG(b, scale);
@@ -46,18 +44,25 @@ static void backward_ops(tn_back *b)
     if (b->need[1]) b->gx[1] = tn_mul_scalar(tn_apply(&tn_op_select_matmul, tn_transpose(gs, -1, -2), b->in[0]), scale);
 }
 
-#define SCALE(s) .args = &(args_t){s}
+#define SCALE(s) \
+    .args = &(args_t) { s }
 static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}}, SCALE(0.5)},
     {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}}, SCALE(1)},
     {.in = {{4, {2, 2, 1, 3}}, {3, {2, 3, 3}}}, SCALE(-2)},
     {.in = {{2, {2, 0}}, {2, {3, 0}}}, SCALE(1)},
     {.in = {{3, {0, 2, 3}}, {2, {2, 3}}}, SCALE(1)},
-    {.in = {{2, {2, 3}}, {2, {2, 4}}}, SCALE(1), .status = TN_ESHAPE,
+    {.in = {{2, {2, 3}}, {2, {2, 4}}},
+     SCALE(1),
+     .status = TN_ESHAPE,
      .fails = "attention_scores: inner sizes differ: [2, 3] by [4, 2]: 3 and 4"},
-    {.in = {{2, {2, 3}}, {1, {3}}}, SCALE(1), .status = TN_ESHAPE, .fails = "attention_scores: takes matrices, got 2-d by 1-d"},
+    {.in = {{2, {2, 3}}, {1, {3}}},
+     SCALE(1),
+     .status = TN_ESHAPE,
+     .fails = "attention_scores: takes matrices, got 2-d by 1-d"},
 };
 
-const tn_op tn_op_attention_scores = {TN_ROOM("attention_scores"), .inputs = 2, .args_size = sizeof(args_t),
-                                      .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .saves_for = saves_for, .infer = infer,
-                                      .forward = forward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_attention_scores = {
+    TN_ROOM("attention_scores"), .inputs = 2,    .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+    .saves_for = saves_for,      .infer = infer, .forward = forward,          .backward_ops = backward_ops,
+    TN_SAMPLES(samples)};

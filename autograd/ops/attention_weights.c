@@ -17,8 +17,8 @@ typedef struct {
 static bool infer(tn_ctx *c)
 {
     static const char *const name[] = {"scores", "added", "blocked", "padding"};
-    const tn_shape s = c->in[0]->l.shape;
-    char           text[192], scores[192];
+    const tn_shape           s = c->in[0]->l.shape;
+    char                     text[192], scores[192];
     if (!tn__need_real(c, 0)) return false;
     tn_shape_text(s, scores, sizeof scores);
     if (s.n < 2) return tn_infer_fail(c, TN_ESHAPE, "scores must be [..., T, S], got %s", scores);
@@ -48,8 +48,7 @@ static void forward(tn_ctx *c)
         const tn_layout column = tn__layout_insert(last->l, 1);
         last = tn__alias(last, &column);
     }
-    if (!tn__self.error)
-        tn_rows(TN_REALS(fwd), -1, TN_LIST(c->out[0]), TN_LIST(x[0], x[1], x[2], x[3], last), NULL);
+    if (!tn__self.error) tn_rows(TN_REALS(fwd), -1, TN_LIST(c->out[0]), TN_LIST(x[0], x[1], x[2], x[3], last), NULL);
     tn_scope_end(s);
 }
 
@@ -63,39 +62,63 @@ static void backward(tn_back *b)
 }
 static void backward_ops(tn_back *b)
 {
-    tn_tensor *w = b->out[0], *gy = tn_masked_fill(b->gy[0], tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)), 0);
+    tn_tensor *w = b->out[0], *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)),
+              *gy = tn_masked_fill(b->gy[0], zero, 0);
     tn_tensor *gx = tn_mul(w, tn_sub(gy, tn_sum(tn_mul(gy, w), TN_DIMS(-1), .keepdim = true)));
+    gx = tn_masked_fill(gx, zero, 0); /* where others' NaN came in by the sum */
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = gx;
 }
 
-#define CAUSAL(yes) .args = &(args_t){yes}
+#define CAUSAL(yes) \
+    .args = &(args_t) { yes }
 static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false)},
     {.in = {{3, {2, 3, 5}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
     {.in = {{3, {2, 4, 3}}, {2, {4, 3}}}, .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
-    {.in = {{3, {2, 2, 4}}, {1, {4}}, {2, {2, 4}}, {3, {2, 1, 4}}}, .kind = {0, 0, TN_ARG_MASK, TN_ARG_MASK}, CAUSAL(false)},
+    {.in = {{3, {2, 2, 4}}, {1, {4}}, {2, {2, 4}}, {3, {2, 1, 4}}},
+     .kind = {0, 0, TN_ARG_MASK, TN_ARG_MASK},
+     CAUSAL(false)},
     {.in = {{3, {2, 3, 3}}, {0}, {3, {2, 3, 3}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_MASK, TN_ARG_ABSENT}, CAUSAL(true)},
-    {.in = {{2, {2, 3}}}, .low = {80}, .high = {90}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false)},
+    {.in = {{2, {2, 3}}},
+     .low = {80},
+     .high = {90},
+     .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     CAUSAL(false)},
     {.in = {{2, {3, 1}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false)},
     {.in = {{2, {3, 0}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
     {.in = {{3, {2, 0, 3}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
-    {.in = {{1, {3}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false), .status = TN_ESHAPE,
+    {.in = {{1, {3}}},
+     .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     CAUSAL(false),
+     .status = TN_ESHAPE,
      .fails = "attention_weights: scores must be [..., T, S], got [3]"},
-    {.in = {{2, {2, 3}}, {2, {2, 2}}}, .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false), .status = TN_ESHAPE,
+    {.in = {{2, {2, 3}}, {2, {2, 2}}},
+     .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     CAUSAL(false),
+     .status = TN_ESHAPE,
      .fails = "attention_weights: added [2, 2] does not broadcast to scores [2, 3]"},
-    {.in = {{2, {2, 3}}, {0}, {2, {2, 3}}}, .kind = {0, TN_ARG_ABSENT, 0, TN_ARG_ABSENT}, CAUSAL(false), .status = TN_EDTYPE,
+    {.in = {{2, {2, 3}}, {0}, {2, {2, 3}}},
+     .kind = {0, TN_ARG_ABSENT, 0, TN_ARG_ABSENT},
+     CAUSAL(false),
+     .status = TN_EDTYPE,
      .fails = "attention_weights: blocked must be bool, got f32"},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {0, TN_ARG_MASK, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false),
-     .status = TN_EDTYPE, .fails = "attention_weights: added must be floating, got bool"},
-    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false),
-     .status = TN_EDTYPE, .fails = "attention_weights: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}},
+     .kind = {0, TN_ARG_MASK, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     CAUSAL(false),
+     .status = TN_EDTYPE,
+     .fails = "attention_weights: added must be floating, got bool"},
+    {.in = {{2, {2, 3}}},
+     .kind = {TN_ARG_INT, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     CAUSAL(false),
+     .status = TN_EDTYPE,
+     .fails = "attention_weights: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_attention_weights = {TN_ROOM("attention_weights"), .inputs = 4, .optional = 14,
-                                       .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(0), .infer = infer,
-                                       .forward = forward, .backward = backward, .backward_ops = backward_ops,
-                                       TN_SAMPLES(samples)};
+const tn_op tn_op_attention_weights = {
+    TN_ROOM("attention_weights"), .inputs = 4,        .optional = 14,     .args_size = sizeof(args_t),
+    .saves = TN_SAVE_OUT(0),      .infer = infer,     .forward = forward, .backward = backward,
+    .backward_ops = backward_ops, TN_SAMPLES(samples)};
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 

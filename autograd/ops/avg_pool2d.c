@@ -25,8 +25,11 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_apply_args(&tn_op_avg_pool2d_grad, &p, b->gy[0]);
 }
 
-#define POOL(k0, k1, s0, s1, p0, p1, d0, d1, ignore) \
-    .args = &(tn_pool){{{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, ignore, {0}}
+#define POOL(k0, k1, s0, s1, p0, p1, d0, d1, ignore)               \
+    .args = &(tn_pool)                                             \
+    {                                                              \
+        {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, ignore, { 0 } \
+    }
 static const tn_sample samples[] = {
     {.in = {{4, {2, 2, 4, 4}}}, POOL(2, 2, 2, 2, 0, 0, 1, 1, false)},
     {.in = {{4, {1, 2, 4, 5}}}, POOL(3, 2, 1, 2, 1, 1, 1, 1, false)},
@@ -35,18 +38,28 @@ static const tn_sample samples[] = {
     {.in = {{4, {2, 1, 3, 3}}}, POOL(3, 3, 3, 3, 0, 0, 1, 1, false)},
     {.in = {{4, {1, 2, 1, 1}}}, POOL(1, 1, 1, 1, 0, 0, 1, 1, false)},
     {.in = {{4, {2, 0, 3, 3}}}, POOL(2, 2, 2, 2, 0, 0, 1, 1, false)},
-    {.in = {{3, {2, 3, 3}}}, POOL(2, 2, 2, 2, 0, 0, 1, 1, false), .status = TN_ESHAPE,
+    {.in = {{3, {2, 3, 3}}},
+     POOL(2, 2, 2, 2, 0, 0, 1, 1, false),
+     .status = TN_ESHAPE,
      .fails = "avg_pool2d: x must be [N, C, H, W], got [2, 3, 3]"},
-    {.in = {{4, {1, 2, 3, 3}}}, POOL(4, 2, 2, 2, 0, 0, 1, 1, false), .status = TN_ESHAPE,
+    {.in = {{4, {1, 2, 3, 3}}},
+     POOL(4, 2, 2, 2, 0, 0, 1, 1, false),
+     .status = TN_ESHAPE,
      .fails = "avg_pool2d: a window of size 4 and dilation 1 is larger than the 3 elements of dim 2 with padding 0"},
-    {.in = {{4, {1, 2, 3, 3}}}, POOL(2, 2, 2, 2, 0, 2, 1, 1, false), .status = TN_EINVAL,
+    {.in = {{4, {1, 2, 3, 3}}},
+     POOL(2, 2, 2, 2, 0, 2, 1, 1, false),
+     .status = TN_EINVAL,
      .fails = "avg_pool2d: padding 2 is more than half of the window's size 2"},
-    {.in = {{4, {1, 2, 3, 3}}}, .kind = {TN_ARG_INT}, POOL(2, 2, 2, 2, 0, 0, 1, 1, false), .status = TN_EDTYPE,
+    {.in = {{4, {1, 2, 3, 3}}},
+     .kind = {TN_ARG_INT},
+     POOL(2, 2, 2, 2, 0, 0, 1, 1, false),
+     .status = TN_EDTYPE,
      .fails = "avg_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_avg_pool2d = {TN_ROOM("avg_pool2d"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
-                                .forward = forward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_avg_pool2d = {TN_ROOM("avg_pool2d"), .inputs = 1,        .args_size = sizeof(tn_pool),
+                                .infer = infer,        .forward = forward, .backward_ops = backward_ops,
+                                TN_SAMPLES(samples)};
 
 tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a)
 {

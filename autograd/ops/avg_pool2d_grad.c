@@ -32,24 +32,35 @@ static void forward(tn_ctx *c)
     tn_scope_end(s);
 }
 
-static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(&tn_op_avg_pool2d, (const tn_pool *)b->args, b->gy[0]); }
+static void backward_ops(tn_back *b)
+{
+    b->gx[0] = tn_apply_args(&tn_op_avg_pool2d, (const tn_pool *)b->args, b->gy[0]);
+}
 
-#define POOL(h, w, k0, k1, s0, s1, p0, p1, d0, d1, ignore) \
-    .args = &(tn_pool){{{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, ignore, {h, w}}
+#define POOL(h, w, k0, k1, s0, s1, p0, p1, d0, d1, ignore)            \
+    .args = &(tn_pool)                                                \
+    {                                                                 \
+        {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, ignore, { h, w } \
+    }
 static const tn_sample samples[] = {
     {.in = {{4, {2, 2, 2, 2}}}, POOL(4, 4, 2, 2, 2, 2, 0, 0, 1, 1, false)},
     {.in = {{4, {1, 2, 4, 3}}}, POOL(4, 5, 3, 2, 1, 2, 1, 1, 1, 1, false)},
     {.in = {{4, {1, 2, 4, 3}}}, POOL(4, 5, 3, 2, 1, 2, 1, 1, 1, 1, true)},
     {.in = {{4, {1, 1, 2, 4}}}, POOL(5, 6, 2, 3, 1, 1, 0, 1, 3, 2, true)},
     {.in = {{4, {2, 0, 1, 1}}}, POOL(3, 3, 2, 2, 2, 2, 0, 0, 1, 1, false)},
-    {.in = {{4, {2, 2, 2, 2}}}, POOL(5, 3, 2, 2, 2, 2, 0, 0, 1, 1, false), .status = TN_ESHAPE,
+    {.in = {{4, {2, 2, 2, 2}}},
+     POOL(5, 3, 2, 2, 2, 2, 0, 0, 1, 1, false),
+     .status = TN_ESHAPE,
      .fails = "avg_pool2d_grad: a gradient [2, 2, 2, 2] does not come from windows on 5 by 3"},
-    {.in = {{3, {2, 2, 2}}}, POOL(4, 4, 2, 2, 2, 2, 0, 0, 1, 1, false), .status = TN_ESHAPE,
+    {.in = {{3, {2, 2, 2}}},
+     POOL(4, 4, 2, 2, 2, 2, 0, 0, 1, 1, false),
+     .status = TN_ESHAPE,
      .fails = "avg_pool2d_grad: a gradient [2, 2, 2] does not come from windows on 4 by 4"},
 };
 
-const tn_op tn_op_avg_pool2d_grad = {TN_ROOM("avg_pool2d_grad"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
-                                     .forward = forward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_avg_pool2d_grad = {
+    TN_ROOM("avg_pool2d_grad"),   .inputs = 1,        .args_size = sizeof(tn_pool), .infer = infer, .forward = forward,
+    .backward_ops = backward_ops, TN_SAMPLES(samples)};
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */
 
@@ -66,8 +77,8 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
         tn__taps(m, 0, i, &row, &row_first, &row_end);
         for (int64_t j = 0; j < m->out[1]; j++) {
             tn__taps(m, 1, j, &col, &first, &end);
-            const double count = m->p.ignore_padding ? (double)((row_end - row_first) * (end - first))
-                                                     : (double)w->size[0] * (double)w->size[1];
+            const double  count = m->p.ignore_padding ? (double)((row_end - row_first) * (end - first))
+                                                      : (double)w->size[0] * (double)w->size[1];
             const TN_REAL share = *gy++ / (TN_REAL)count;
             for (int64_t k = row_first; k < row_end; k++) {
                 TN_REAL *line = gx + (row + k * w->dilation[0]) * m->in[1];

@@ -10,7 +10,8 @@ static void compose(tn_ctx *c)
     c->out[0] = tn__from_rows(tn_op_apply(&tn_op_conv2d, c->args, 3, in));
 }
 
-#define WINDOWS(s0, s1, p0, p1, d0, d1, groups) .args = &(tn_windows){{0}, {s0, s1}, {p0, p1}, {d0, d1}, groups}
+#define WINDOWS(s0, s1, p0, p1, d0, d1, groups) \
+    .args = &(tn_windows) { {0}, {s0, s1}, {p0, p1}, {d0, d1}, groups }
 static const tn_sample samples[] = {
     {.in = {{3, {2, 3, 6}}, {3, {4, 3, 3}}, {1, {4}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
     {.in = {{3, {2, 2, 5}}, {3, {3, 2, 2}}}, .kind = {0, 0, TN_ARG_ABSENT}, WINDOWS(1, 1, 0, 2, 1, 1, 1)},
@@ -18,26 +19,37 @@ static const tn_sample samples[] = {
     {.in = {{3, {2, 4, 5}}, {3, {6, 2, 2}}, {1, {6}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2)},
     {.in = {{3, {2, 3, 1}}, {3, {2, 3, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
     {.in = {{3, {0, 3, 4}}, {3, {2, 3, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
-    {.in = {{2, {3, 4}}, {3, {2, 3, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{2, {3, 4}}, {3, {2, 3, 2}}, {1, {2}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv1d: x must be [N, C, L], got [3, 4]"},
-    {.in = {{3, {1, 3, 4}}, {2, {2, 3}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{3, {1, 3, 4}}, {2, {2, 3}}, {1, {2}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv1d: weight must be [out, in/groups, K], got [2, 3]"},
-    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 5}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 5}}, {1, {2}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv1d: a window of size 5 and dilation 1 is larger than the 4 elements of dim 2 with padding 0"},
-    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 0}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_EINVAL,
+    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 0}}, {1, {2}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_EINVAL,
      .fails = "conv1d: a window of size 0 in dim 2"},
-    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 2}}}, .kind = {TN_ARG_ABSENT, 0, TN_ARG_ABSENT}, WINDOWS(1, 1, 0, 0, 1, 1, 1),
-     .status = TN_EINVAL, .fails = "conv1d: x is NULL"},
+    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 2}}},
+     .kind = {TN_ARG_ABSENT, 0, TN_ARG_ABSENT},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_EINVAL,
+     .fails = "conv1d: x is NULL"},
 };
 
-const tn_op tn_op_conv1d = {TN_ROOM("conv1d"), .inputs = 3, .optional = 7, .args_size = sizeof(tn_windows), .infer = infer,
-                            .compose = compose, TN_SAMPLES(samples)};
+const tn_op tn_op_conv1d = {TN_ROOM("conv1d"), .inputs = 3,        .optional = 7,      .args_size = sizeof(tn_windows),
+                            .infer = infer,    .compose = compose, TN_SAMPLES(samples)};
 
 tn_tensor *tn_conv1d_run(tn_conv1d_args a)
 {
     tn_tensor       *in[3] = {a.x, a.weight, a.bias};
-    const tn_windows g = tn__conv_windows((int64_t[]){1, a.stride}, (int64_t[]){0, a.padding}, (int64_t[]){1, a.dilation},
-                                            a.groups);
+    const tn_windows g =
+        tn__conv_windows((int64_t[]){1, a.stride}, (int64_t[]){0, a.padding}, (int64_t[]){1, a.dilation}, a.groups);
     tn__meet(3, in);
     return tn_op_apply(&tn_op_conv1d, &g, 3, in);
 }

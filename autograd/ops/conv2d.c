@@ -21,11 +21,8 @@ static void forward(tn_ctx *c)
     tn_convolve(&g, c->in[0], c->in[1], c->in[2] ? 1 : 0, c->out[0]);
 }
 
-static unsigned saves_for(const bool *need)
-{
-    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
-}
-static void backward_ops(tn_back *b)
+static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
+static void     backward_ops(tn_back *b)
 {
     const int64_t *x = b->in_shape[0].d, *w = b->in_shape[1].d;
     tn_conv_grad   a = {*(const tn_windows *)b->args, {x[2], x[3]}};
@@ -35,55 +32,94 @@ static void backward_ops(tn_back *b)
     if (b->need[2]) b->gx[2] = tn_sum(b->gy[0], TN_DIMS(0, 2, 3));
 }
 
-#define WINDOWS(s0, s1, p0, p1, d0, d1, groups) .args = &(tn_windows){{0}, {s0, s1}, {p0, p1}, {d0, d1}, groups}
+#define WINDOWS(s0, s1, p0, p1, d0, d1, groups) \
+    .args = &(tn_windows) { {0}, {s0, s1}, {p0, p1}, {d0, d1}, groups }
 static const tn_sample samples[] = {
     {.in = {{4, {2, 2, 4, 5}}, {4, {3, 2, 2, 3}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {1, 2, 4, 4}}, {4, {2, 2, 3, 3}}}, .kind = {0, 0, TN_ARG_ABSENT}, WINDOWS(1, 1, 1, 1, 1, 1, 1)},
     {.in = {{4, {2, 1, 5, 4}}, {4, {2, 1, 2, 2}}, {1, {2}}}, WINDOWS(2, 1, 1, 0, 1, 2, 1)},
     {.in = {{4, {1, 4, 3, 3}}, {4, {4, 2, 2, 2}}, {1, {4}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2)},
     {.in = {{4, {1, 2, 3, 3}}, {4, {2, 1, 3, 2}}, {1, {2}}}, WINDOWS(1, 2, 2, 1, 1, 1, 2)},
-    {.in = {{4, {2, 3, 2, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)}, /* x itself is the columns */
+    {.in = {{4, {2, 3, 2, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1)}, /* x itself is the columns */
     {.in = {{4, {2, 3, 3, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}}, WINDOWS(2, 2, 0, 0, 1, 1, 1)},
     {.in = {{4, {0, 2, 3, 3}}, {4, {2, 2, 2, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {2, 0, 3, 3}}, {4, {2, 0, 2, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)}, /* the bias alone */
     {.in = {{4, {1, 2, 3, 3}}, {4, {0, 2, 2, 2}}, {1, {0}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
-    {.in = {{3, {2, 3, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{3, {2, 3, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv2d: x must be [N, C, H, W], got [2, 3, 3]"},
-    {.in = {{4, {1, 2, 3, 3}}, {3, {2, 2, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{4, {1, 2, 3, 3}}, {3, {2, 2, 1}}, {1, {2}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv2d: weight must be [out, in/groups, KH, KW], got [2, 2, 1]"},
-    {.in = {{4, {1, 3, 3, 3}}, {4, {2, 2, 1, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{4, {1, 3, 3, 3}}, {4, {2, 2, 1, 1}}, {1, {2}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv2d: x [1, 3, 3, 3] has 3 channels in 1 group, weight [2, 2, 1, 1] takes 2 a group"},
-    {.in = {{4, {1, 3, 3, 3}}, {4, {2, 1, 1, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2), .status = TN_ESHAPE,
+    {.in = {{4, {1, 3, 3, 3}}, {4, {2, 1, 1, 1}}, {1, {2}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 2),
+     .status = TN_ESHAPE,
      .fails = "conv2d: x [1, 3, 3, 3] has 3 channels in 2 groups, weight [2, 1, 1, 1] takes 1 a group"},
-    {.in = {{4, {1, 4, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2), .status = TN_ESHAPE,
+    {.in = {{4, {1, 4, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 2),
+     .status = TN_ESHAPE,
      .fails = "conv2d: 2 groups do not divide the 3 output channels of weight [3, 2, 1, 1]"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {2}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv2d: bias [2] does not fit weight [3, 2, 1, 1]: it must be [3]"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 2, 1}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 3, 1, 1),
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 2, 1}}, {1, {3}}},
+     WINDOWS(1, 1, 0, 0, 3, 1, 1),
      .status = TN_ESHAPE,
      .fails = "conv2d: a window of size 2 and dilation 3 is larger than the 3 elements of dim 2 with padding 0"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 6}}, {1, {3}}}, WINDOWS(1, 1, 0, 1, 1, 1, 1),
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 6}}, {1, {3}}},
+     WINDOWS(1, 1, 0, 1, 1, 1, 1),
      .status = TN_ESHAPE,
      .fails = "conv2d: a window of size 6 and dilation 1 is larger than the 3 elements of dim 3 with padding 1"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 0, 1}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), .status = TN_EINVAL,
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 0, 1}}, {1, {3}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_EINVAL,
      .fails = "conv2d: a window of size 0 in dim 2"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, 1, -1), .status = TN_EINVAL,
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}},
+     WINDOWS(1, 1, 0, 0, 1, 1, -1),
+     .status = TN_EINVAL,
      .fails = "conv2d: groups must be 1 to 2147483647, got -1"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}}, WINDOWS(1, -2, 0, 0, 1, 1, 1),
-     .status = TN_EINVAL, .fails = "conv2d: stride must be 1 to 2147483647, got -2"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}}, WINDOWS(1, 1, -1, 0, 1, 1, 1),
-     .status = TN_EINVAL, .fails = "conv2d: padding must be 0 to 2147483647, got -1"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, INT64_MAX, 1),
-     .status = TN_EINVAL, .fails = "conv2d: dilation must be 1 to 2147483647, got 9223372036854775807"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT}, WINDOWS(1, 1, 0, 0, 1, 1, 1),
-     .status = TN_EINVAL, .fails = "conv2d: weight is NULL"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}}, .kind = {TN_ARG_INT, TN_ARG_INT, TN_ARG_ABSENT}, WINDOWS(1, 1, 0, 0, 1, 1, 1),
-     .status = TN_EDTYPE, .fails = "conv2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}},
+     WINDOWS(1, -2, 0, 0, 1, 1, 1),
+     .status = TN_EINVAL,
+     .fails = "conv2d: stride must be 1 to 2147483647, got -2"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}},
+     WINDOWS(1, 1, -1, 0, 1, 1, 1),
+     .status = TN_EINVAL,
+     .fails = "conv2d: padding must be 0 to 2147483647, got -1"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}, {1, {3}}},
+     WINDOWS(1, 1, 0, 0, 1, INT64_MAX, 1),
+     .status = TN_EINVAL,
+     .fails = "conv2d: dilation must be 1 to 2147483647, got 9223372036854775807"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}},
+     .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_EINVAL,
+     .fails = "conv2d: weight is NULL"},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}},
+     .kind = {TN_ARG_INT, TN_ARG_INT, TN_ARG_ABSENT},
+     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+     .status = TN_EDTYPE,
+     .fails = "conv2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_conv2d = {TN_ROOM("conv2d"), .inputs = 3, .optional = 7, .args_size = sizeof(tn_windows),
-                            .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .saves_for = saves_for, .infer = infer,
-                            .forward = forward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_conv2d = {TN_ROOM("conv2d"),
+                            .inputs = 3,
+                            .optional = 7,
+                            .args_size = sizeof(tn_windows),
+                            .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                            .saves_for = saves_for,
+                            .infer = infer,
+                            .forward = forward,
+                            .backward_ops = backward_ops,
+                            TN_SAMPLES(samples)};
 
 tn_tensor *tn_conv2d_run(tn_conv2d_args a)
 {

@@ -14,14 +14,15 @@ static bool infer(tn_ctx *c)
     int64_t             out[2], channels;
     if (!tn__need_real(c, 0) || !tn__need_real(c, 1)) return false;
     tn_shape_text(gy->l.shape, ys, sizeof ys), tn_shape_text(w->l.shape, ws, sizeof ws);
-    if (gy->dtype != w->dtype || gy->l.shape.n != 4 || w->l.shape.n != 4 || groups < 1 || y[1] != k[0] || k[0] % groups ||
-        a->in[0] < 0 || a->in[1] < 0 || !tn__mul_i64(k[1], groups, &channels))
-        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from weight %s in %lld groups", ys, ws, (long long)groups);
+    if (gy->dtype != w->dtype || gy->l.shape.n != 4 || w->l.shape.n != 4 || groups < 1 || y[1] != k[0] ||
+        k[0] % groups || a->in[0] < 0 || a->in[1] < 0 || !tn__mul_i64(k[1], groups, &channels))
+        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from weight %s in %lld groups", ys, ws,
+                             (long long)groups);
     g.size[0] = k[2], g.size[1] = k[3];
     if (!tn__windows_fit(c, &g, 2, a->in, out)) return false;
     if (out[0] != y[2] || out[1] != y[3])
-        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from windows on %lld by %lld", ys, (long long)a->in[0],
-                             (long long)a->in[1]);
+        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from windows on %lld by %lld", ys,
+                             (long long)a->in[0], (long long)a->in[1]);
     c->result[0] = (tn_result){gy->dtype, {4, {y[0], channels, a->in[0], a->in[1]}}};
     return true;
 }
@@ -33,11 +34,8 @@ static void forward(tn_ctx *c)
     tn_convolve_input(&g, c->out[0], c->in[1], c->in[0]);
 }
 
-static unsigned saves_for(const bool *need)
-{
-    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
-}
-static void backward_ops(tn_back *b)
+static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
+static void     backward_ops(tn_back *b)
 {
     tn_conv_grad a = *(const tn_conv_grad *)b->args;
     a.windows.size[0] = b->in_shape[1].d[2], a.windows.size[1] = b->in_shape[1].d[3];
@@ -45,7 +43,11 @@ static void backward_ops(tn_back *b)
     if (b->need[1]) b->gx[1] = tn_apply_args(&tn_op_conv2d_weight_grad, &a, b->gy[0], b->in[0]);
 }
 
-#define CONV(h, w, s0, s1, p0, p1, d0, d1, groups) .args = &(tn_conv_grad){{{0}, {s0, s1}, {p0, p1}, {d0, d1}, groups}, {h, w}}
+#define CONV(h, w, s0, s1, p0, p1, d0, d1, groups)            \
+    .args = &(tn_conv_grad)                                   \
+    {                                                         \
+        {{0}, {s0, s1}, {p0, p1}, {d0, d1}, groups}, { h, w } \
+    }
 static const tn_sample samples[] = {
     {.in = {{4, {2, 3, 3, 2}}, {4, {3, 2, 2, 3}}}, CONV(4, 4, 1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {1, 2, 3, 4}}, {4, {2, 1, 3, 3}}}, CONV(3, 4, 1, 1, 1, 1, 1, 1, 1)},
@@ -53,12 +55,22 @@ static const tn_sample samples[] = {
     {.in = {{4, {2, 2, 2, 2}}, {4, {2, 3, 1, 1}}}, CONV(2, 2, 1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {0, 2, 2, 2}}, {4, {2, 3, 2, 2}}}, CONV(3, 3, 1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {1, 0, 2, 2}}, {4, {0, 3, 2, 2}}}, CONV(3, 3, 1, 1, 0, 0, 1, 1, 1)}, /* zeros */
-    {.in = {{4, {1, 2, 2, 2}}, {4, {3, 2, 2, 2}}}, CONV(3, 3, 1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{4, {1, 2, 2, 2}}, {4, {3, 2, 2, 2}}},
+     CONV(3, 3, 1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv2d_input_grad: a gradient [1, 2, 2, 2] does not come from weight [3, 2, 2, 2] in 1 groups"},
-    {.in = {{4, {1, 3, 2, 2}}, {4, {3, 2, 2, 2}}}, CONV(4, 3, 1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{4, {1, 3, 2, 2}}, {4, {3, 2, 2, 2}}},
+     CONV(4, 3, 1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv2d_input_grad: a gradient [1, 3, 2, 2] does not come from windows on 4 by 3"},
 };
 
-const tn_op tn_op_conv2d_input_grad = {TN_ROOM("conv2d_input_grad"), .inputs = 2, .args_size = sizeof(tn_conv_grad),
-                                       .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .saves_for = saves_for, .infer = infer,
-                                       .forward = forward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_conv2d_input_grad = {TN_ROOM("conv2d_input_grad"),
+                                       .inputs = 2,
+                                       .args_size = sizeof(tn_conv_grad),
+                                       .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                                       .saves_for = saves_for,
+                                       .infer = infer,
+                                       .forward = forward,
+                                       .backward_ops = backward_ops,
+                                       TN_SAMPLES(samples)};

@@ -16,7 +16,8 @@ static bool infer(tn_ctx *c)
     tn_shape_text(gy->l.shape, ys, sizeof ys), tn_shape_text(tx->l.shape, xs, sizeof xs);
     if (gy->dtype != tx->dtype || gy->l.shape.n != 4 || tx->l.shape.n != 4 || g->groups < 1 || y[0] != x[0] ||
         x[1] % g->groups || y[1] % g->groups)
-        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from x %s in %lld groups", ys, xs, (long long)g->groups);
+        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from x %s in %lld groups", ys, xs,
+                             (long long)g->groups);
     if (!tn__windows_fit(c, g, 2, (int64_t[]){x[2], x[3]}, out)) return false;
     if (out[0] != y[2] || out[1] != y[3])
         return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from windows of %lld by %lld on x %s", ys,
@@ -30,11 +31,8 @@ static void forward(tn_ctx *c)
     tn_convolve_weight(&((const tn_conv_grad *)c->args)->windows, c->in[0], c->out[0], c->in[1]);
 }
 
-static unsigned saves_for(const bool *need)
-{
-    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
-}
-static void backward_ops(tn_back *b)
+static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
+static void     backward_ops(tn_back *b)
 {
     tn_conv_grad a = *(const tn_conv_grad *)b->args;
     a.in[0] = b->in_shape[0].d[2], a.in[1] = b->in_shape[0].d[3];
@@ -42,19 +40,33 @@ static void backward_ops(tn_back *b)
     if (b->need[1]) b->gx[1] = tn_op_apply(&tn_op_conv2d, &a.windows, 3, (tn_tensor *[]){b->in[0], b->gy[0], NULL});
 }
 
-#define CONV(h, w, s0, s1, p0, p1, d0, d1, groups) .args = &(tn_conv_grad){{{h, w}, {s0, s1}, {p0, p1}, {d0, d1}, groups}, {0}}
+#define CONV(h, w, s0, s1, p0, p1, d0, d1, groups)            \
+    .args = &(tn_conv_grad)                                   \
+    {                                                         \
+        {{h, w}, {s0, s1}, {p0, p1}, {d0, d1}, groups}, { 0 } \
+    }
 static const tn_sample samples[] = {
     {.in = {{4, {2, 2, 4, 4}}, {4, {2, 3, 3, 2}}}, CONV(2, 3, 1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {1, 1, 3, 4}}, {4, {1, 2, 3, 4}}}, CONV(3, 3, 1, 1, 1, 1, 1, 1, 1)},
     {.in = {{4, {1, 4, 5, 3}}, {4, {1, 4, 2, 2}}}, CONV(2, 2, 2, 1, 0, 0, 2, 1, 2)},
     {.in = {{4, {2, 3, 2, 2}}, {4, {2, 2, 2, 2}}}, CONV(1, 1, 1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {0, 2, 3, 3}}, {4, {0, 2, 2, 2}}}, CONV(2, 2, 1, 1, 0, 0, 1, 1, 1)}, /* zeros */
-    {.in = {{4, {2, 2, 3, 3}}, {4, {1, 2, 2, 2}}}, CONV(2, 2, 1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{4, {2, 2, 3, 3}}, {4, {1, 2, 2, 2}}},
+     CONV(2, 2, 1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv2d_weight_grad: a gradient [1, 2, 2, 2] does not come from x [2, 2, 3, 3] in 1 groups"},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {1, 2, 2, 2}}}, CONV(3, 2, 1, 1, 0, 0, 1, 1, 1), .status = TN_ESHAPE,
+    {.in = {{4, {1, 2, 3, 3}}, {4, {1, 2, 2, 2}}},
+     CONV(3, 2, 1, 1, 0, 0, 1, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "conv2d_weight_grad: a gradient [1, 2, 2, 2] does not come from windows of 3 by 2 on x [1, 2, 3, 3]"},
 };
 
-const tn_op tn_op_conv2d_weight_grad = {TN_ROOM("conv2d_weight_grad"), .inputs = 2, .args_size = sizeof(tn_conv_grad),
-                                        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .saves_for = saves_for, .infer = infer,
-                                        .forward = forward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_conv2d_weight_grad = {TN_ROOM("conv2d_weight_grad"),
+                                        .inputs = 2,
+                                        .args_size = sizeof(tn_conv_grad),
+                                        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                                        .saves_for = saves_for,
+                                        .infer = infer,
+                                        .forward = forward,
+                                        .backward_ops = backward_ops,
+                                        TN_SAMPLES(samples)};

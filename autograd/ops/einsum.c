@@ -23,7 +23,8 @@ static bool infer(tn_ctx *c)
     for (int i = 0; i < c->nin; i++) {
         if (!tn__need_real(c, i)) return false;
         if (c->in[i]->dtype != c->in[0]->dtype)
-            return tn_infer_fail(c, TN_EDTYPE, "number types differ: operand 0 is %s, operand %d %s; convert with tn_to",
+            return tn_infer_fail(c, TN_EDTYPE,
+                                 "number types differ: operand 0 is %s, operand %d %s; convert with tn_to",
                                  tn_dtype_name(c->in[0]->dtype), i, tn_dtype_name(c->in[i]->dtype));
     }
     if (!tn__equation_read(c, p, &q)) return false;
@@ -37,9 +38,10 @@ static bool infer(tn_ctx *c)
         all = (all | s) & tn__equation_needed(&q);
         const int dims = __builtin_popcountll(all);
         if (dims > TN_MAX_DIMS)
-            return tn_infer_fail(c, TN_EUNSUPPORTED,
-                                 "'%.200s': the product of operands 0 to %d has %d dims, more than %d; put them in another order",
-                                 q.text, i, dims, TN_MAX_DIMS);
+            return tn_infer_fail(
+                c, TN_EUNSUPPORTED,
+                "'%.200s': the product of operands 0 to %d has %d dims, more than %d; put them in another order",
+                q.text, i, dims, TN_MAX_DIMS);
     }
     return true;
 }
@@ -163,7 +165,8 @@ static void compose(tn_ctx *c)
     c->out[0] = arranged(&y, &q.out);
 }
 
-#define EQ(text) .args = &(args_t){text}
+#define EQ(text) \
+    .args = &(args_t) { text }
 #define FAILS(code, text) .status = code, .fails = "einsum: " text
 static const tn_sample samples[] = {
     {.nin = 2, .in = {{2, {3, 4}}, {2, {4, 2}}}, EQ("ij,jk->ik")},
@@ -179,36 +182,67 @@ static const tn_sample samples[] = {
     {.nin = 2, .in = {{1, {4}}, {0, {0}}}, EQ("i,->i")},
     {.nin = 2, .in = {{2, {0, 3}}, {2, {3, 2}}}, EQ("ij,jk->ik")},
     {.nin = 2, .in = {{2, {2, 0}}, {2, {0, 2}}}, EQ("ij,jk->ik")},
-    {.nin = 2, .in = {{2, {2, 3}}, {2, {4, 2}}}, EQ("ij,jk->ik"),
+    {.nin = 2,
+     .in = {{2, {2, 3}}, {2, {4, 2}}},
+     EQ("ij,jk->ik"),
      FAILS(TN_ESHAPE, "'ij,jk->ik': letter 'j' is 3 in operand 0 and 4 in operand 1")},
-    {.nin = 1, .in = {{2, {2, 3}}}, EQ("ii->i"), FAILS(TN_ESHAPE, "'ii->i': letter 'i' is 2 in operand 0 and 3 in operand 0")},
-    {.nin = 2, .in = {{3, {2, 3, 4}}, {2, {2, 4}}}, EQ("...j,...j->..."),
+    {.nin = 1,
+     .in = {{2, {2, 3}}},
+     EQ("ii->i"),
+     FAILS(TN_ESHAPE, "'ii->i': letter 'i' is 2 in operand 0 and 3 in operand 0")},
+    {.nin = 2,
+     .in = {{3, {2, 3, 4}}, {2, {2, 4}}},
+     EQ("...j,...j->..."),
      FAILS(TN_ESHAPE, "'...j,...j->...': the dims of '...' do not broadcast: 3 in operand 0 and 2 in operand 1")},
-    {.nin = 2, .in = {{2, {2, 3}}, {2, {3, 2}}}, EQ("ij->ji"),
+    {.nin = 2,
+     .in = {{2, {2, 3}}, {2, {3, 2}}},
+     EQ("ij->ji"),
      FAILS(TN_EINVAL, "'ij->ji': the equation has 1 operand, 2 tensors were given")},
-    {.nin = 1, .in = {{2, {2, 3}}}, EQ("ijk->ik"), FAILS(TN_ESHAPE, "'ijk->ik': operand 0 has 3 letters, its tensor is [2, 3]")},
-    {.nin = 1, .in = {{1, {2}}}, EQ("...ij->ij"),
+    {.nin = 1,
+     .in = {{2, {2, 3}}},
+     EQ("ijk->ik"),
+     FAILS(TN_ESHAPE, "'ijk->ik': operand 0 has 3 letters, its tensor is [2, 3]")},
+    {.nin = 1,
+     .in = {{1, {2}}},
+     EQ("...ij->ij"),
      FAILS(TN_ESHAPE, "'...ij->ij': operand 0 has 2 letters beside '...', its tensor is [2]")},
-    {.nin = 1, .in = {{2, {2, 3}}}, EQ("ij->ik"), FAILS(TN_EINVAL, "'ij->ik': letter 'k' of the output is in no operand")},
+    {.nin = 1,
+     .in = {{2, {2, 3}}},
+     EQ("ij->ik"),
+     FAILS(TN_EINVAL, "'ij->ik': letter 'k' of the output is in no operand")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ("ij->ii"), FAILS(TN_EINVAL, "'ij->ii': letter 'i' is twice in the output")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ("ij->i,j"), FAILS(TN_EINVAL, "'ij->i,j': ',' in the output, which is one term")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ("ij-i"), FAILS(TN_EINVAL, "'ij-i': operand 0 is followed by '-' without '>'")},
-    {.nin = 1, .in = {{2, {2, 3}}}, EQ("..ij"), FAILS(TN_EINVAL, "'..ij': operand 0 has a dot that is not part of '...'")},
+    {.nin = 1,
+     .in = {{2, {2, 3}}},
+     EQ("..ij"),
+     FAILS(TN_EINVAL, "'..ij': operand 0 has a dot that is not part of '...'")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ("...i..."), FAILS(TN_EINVAL, "'...i...': operand 0 has '...' twice")},
-    {.nin = 1, .in = {{2, {2, 3}}}, EQ("i2"),
+    {.nin = 1,
+     .in = {{2, {2, 3}}},
+     EQ("i2"),
      FAILS(TN_EINVAL, "'i2': '2' is no letter; an equation is made of letters, ',', '...', '->' and spaces")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ("abcdefghi"), FAILS(TN_ESHAPE, "'abcdefghi': operand 0 has more than 8 dims")},
-    {.nin = 2, .in = {{5, {1, 1, 1, 1, 1}}, {5, {1, 1, 1, 1, 1}}}, EQ("abcde,fghij"),
+    {.nin = 2,
+     .in = {{5, {1, 1, 1, 1, 1}}, {5, {1, 1, 1, 1, 1}}},
+     EQ("abcde,fghij"),
      FAILS(TN_ESHAPE, "'abcde,fghij': the output has more than 8 dims")},
-    {.nin = 3, .in = {{5, {1, 1, 1, 1, 1}}, {5, {1, 1, 1, 1, 1}}, {4, {1, 1, 1, 1}}}, EQ("abcde,fghij,abfg->cdehij"),
-     FAILS(TN_EUNSUPPORTED, "'abcde,fghij,abfg->cdehij': the product of operands 0 to 1 has 10 dims, more than 8; put them in another order")},
+    {.nin = 3,
+     .in = {{5, {1, 1, 1, 1, 1}}, {5, {1, 1, 1, 1, 1}}, {4, {1, 1, 1, 1}}},
+     EQ("abcde,fghij,abfg->cdehij"),
+     FAILS(
+         TN_EUNSUPPORTED,
+         "'abcde,fghij,abfg->cdehij': the product of operands 0 to 1 has 10 dims, more than 8; put them in another order")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ(NULL), FAILS(TN_EINVAL, "the equation is NULL")},
-    {.nin = 1, .in = {{2, {2, 3}}}, .kind = {TN_ARG_INT}, EQ("ij->ji"),
+    {.nin = 1,
+     .in = {{2, {2, 3}}},
+     .kind = {TN_ARG_INT},
+     EQ("ij->ji"),
      FAILS(TN_EDTYPE, "needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn_op_einsum = {TN_ROOM("einsum"), .inputs = TN_ANY, .args_size = sizeof(args_t), .infer = infer,
-                            .compose = compose, TN_SAMPLES(samples)};
+const tn_op tn_op_einsum = {TN_ROOM("einsum"), .inputs = TN_ANY,   .args_size = sizeof(args_t),
+                            .infer = infer,    .compose = compose, TN_SAMPLES(samples)};
 
 tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in)
 {

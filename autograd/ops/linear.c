@@ -40,11 +40,8 @@ static void forward(tn_ctx *c)
     tn_gemm(1, &gx, &gw, c->in[2] ? 1 : 0, &gy);
 }
 
-static unsigned saves_for(const bool *need)
-{
-    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
-}
-static void backward_ops(tn_back *b)
+static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
+static void     backward_ops(tn_back *b)
 {
     tn_tensor *gy = b->gy[0];
     if (b->need[0]) b->gx[0] = tn_matmul(gy, b->in[1]);
@@ -52,7 +49,8 @@ static void backward_ops(tn_back *b)
         tn_shape lead = b->in_shape[0];
         lead.n--;
         const int64_t rows = tn_shape_numel(lead), in = b->in_shape[1].d[1], out = b->in_shape[1].d[0];
-        b->gx[1] = tn_matmul(tn_transpose(tn_reshape(gy, TN_SHAPE(rows, out)), 0, 1), tn_reshape(b->in[0], TN_SHAPE(rows, in)));
+        b->gx[1] = tn_matmul(tn_transpose(tn_reshape(gy, TN_SHAPE(rows, out)), 0, 1),
+                             tn_reshape(b->in[0], TN_SHAPE(rows, in)));
     }
     if (b->need[2]) b->gx[2] = gy;
 }
@@ -66,26 +64,39 @@ static const tn_sample samples[] = {
     {.in = {{2, {0, 4}}, {2, {3, 4}}, {1, {3}}}},
     {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}}, /* the bias alone */
     {.in = {{2, {2, 4}}, {2, {0, 4}}, {1, {0}}}},
-    {.in = {{2, {2, 3}}, {2, {2, 4}}, {1, {2}}}, .status = TN_ESHAPE,
+    {.in = {{2, {2, 3}}, {2, {2, 4}}, {1, {2}}},
+     .status = TN_ESHAPE,
      .fails = "linear: x [2, 3] does not fit weight [2, 4] ([out, in]): its last dim must be 4"},
-    {.in = {{0, {0}}, {2, {2, 4}}, {1, {2}}}, .status = TN_ESHAPE,
+    {.in = {{0, {0}}, {2, {2, 4}}, {1, {2}}},
+     .status = TN_ESHAPE,
      .fails = "linear: x [] does not fit weight [2, 4] ([out, in]): its last dim must be 4"},
-    {.in = {{2, {2, 3}}, {1, {3}}, {1, {2}}}, .status = TN_ESHAPE, .fails = "linear: weight must be [out, in], got [3]"},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}, {1, {3}}}, .status = TN_ESHAPE,
+    {.in = {{2, {2, 3}}, {1, {3}}, {1, {2}}},
+     .status = TN_ESHAPE,
+     .fails = "linear: weight must be [out, in], got [3]"},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}, {1, {3}}},
+     .status = TN_ESHAPE,
      .fails = "linear: bias [3] does not fit weight [2, 3] ([out, in]): it must be [2]"},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}, {2, {1, 2}}}, .status = TN_ESHAPE,
+    {.in = {{2, {2, 3}}, {2, {2, 3}}, {2, {1, 2}}},
+     .status = TN_ESHAPE,
      .fails = "linear: bias [1, 2] does not fit weight [2, 3] ([out, in]): it must be [2]"},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT}, .status = TN_EINVAL,
+    {.in = {{2, {2, 3}}, {2, {2, 3}}},
+     .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .status = TN_EINVAL,
      .fails = "linear: weight is NULL"},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {TN_ARG_ABSENT, 0, TN_ARG_ABSENT}, .status = TN_EINVAL,
+    {.in = {{2, {2, 3}}, {2, {2, 3}}},
+     .kind = {TN_ARG_ABSENT, 0, TN_ARG_ABSENT},
+     .status = TN_EINVAL,
      .fails = "linear: x is NULL"},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {TN_ARG_INT, TN_ARG_INT, TN_ARG_ABSENT}, .status = TN_EDTYPE,
+    {.in = {{2, {2, 3}}, {2, {2, 3}}},
+     .kind = {TN_ARG_INT, TN_ARG_INT, TN_ARG_ABSENT},
+     .status = TN_EDTYPE,
      .fails = "linear: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_linear = {TN_ROOM("linear"), .inputs = 3, .optional = 7, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                            .saves_for = saves_for, .infer = infer, .forward = forward, .backward_ops = backward_ops,
-                            TN_SAMPLES(samples)};
+const tn_op tn_op_linear = {
+    TN_ROOM("linear"),      .inputs = 3,    .optional = 7,      .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+    .saves_for = saves_for, .infer = infer, .forward = forward, .backward_ops = backward_ops,
+    TN_SAMPLES(samples)};
 
 tn_tensor *tn_linear(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {

@@ -17,12 +17,13 @@ bool tn__infer_matmul(tn_ctx *c)
                              tn_dtype_name(tb->dtype));
     tn__named(ta, as, sizeof as), tn__named(tb, bs, sizeof bs);
     if (!a.n || !b.n)
-        return tn_infer_fail(c, TN_ESHAPE, "needs at least one dim on each side, got %s by %s; tn_mul multiplies by a number",
-                             as, bs);
+        return tn_infer_fail(
+            c, TN_ESHAPE, "needs at least one dim on each side, got %s by %s; tn_mul multiplies by a number", as, bs);
     const int     la = a.n > 2 ? a.n - 2 : 0, lb = b.n > 2 ? b.n - 2 : 0; /* leading dims */
     const int64_t ka = a.d[a.n - 1], kb = b.d[b.n > 1 ? b.n - 2 : 0];
     if (ka != kb)
-        return tn_infer_fail(c, TN_ESHAPE, "inner sizes differ: %s by %s: %lld and %lld", as, bs, (long long)ka, (long long)kb);
+        return tn_infer_fail(c, TN_ESHAPE, "inner sizes differ: %s by %s: %lld and %lld", as, bs, (long long)ka,
+                             (long long)kb);
     tn_shape y = {.n = la > lb ? la : lb};
     for (int i = 1; i <= y.n; i++) {
         const int64_t da = i <= la ? a.d[la - i] : 1, db = i <= lb ? b.d[lb - i] : 1;
@@ -39,7 +40,7 @@ bool tn__infer_matmul(tn_ctx *c)
 
 static void forward(tn_ctx *c)
 {
-    tn_layout a = c->in[0]->l, b = c->in[1]->l, y = c->out[0]->l;
+    tn_layout  a = c->in[0]->l, b = c->in[1]->l, y = c->out[0]->l;
     const bool row = a.shape.n == 1, column = b.shape.n == 1;
     if (column) b = tn__layout_insert(b, 1), y = tn__layout_insert(y, y.shape.n);
     if (row) a = tn__layout_insert(a, 0), y = tn__layout_insert(y, y.shape.n - 1);
@@ -48,10 +49,7 @@ static void forward(tn_ctx *c)
     tn_gemm(1, &ga, &gb, 0, &gy);
 }
 
-static unsigned saves_for(const bool *need)
-{
-    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
-}
+static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
 /* [..., m, k] → [all rows, k] */
 static tn_tensor *rows(tn_tensor *x)
 {
@@ -66,12 +64,12 @@ static void backward_ops(tn_back *b)
     tn_tensor *gy = b->gy[0], *x = b->in[0], *w = b->in[1];
     const bool row = b->in_shape[0].n == 1, column = b->in_shape[1].n == 1;
     if (column) gy = tn_unsqueeze(gy, -1);
-    if (row) gy = tn_unsqueeze(gy, -2);                                                  /* [..., m, n] */
+    if (row) gy = tn_unsqueeze(gy, -2);                                                              /* [..., m, n] */
     if (b->need[0]) b->gx[0] = tn_matmul(gy, tn_transpose(column ? tn_unsqueeze(w, 1) : w, -1, -2)); /* [..., m, k] */
     if (b->need[1]) {
         if (row) x = tn_unsqueeze(x, 0);
         if (b->in_shape[1].n <= 2 && b->in_shape[0].n > 2) x = rows(x), gy = rows(gy);
-        b->gx[1] = tn_matmul(tn_transpose(x, -1, -2), gy);                               /* [..., k, n] */
+        b->gx[1] = tn_matmul(tn_transpose(x, -1, -2), gy); /* [..., k, n] */
         if (column) b->gx[1] = tn_squeeze(b->gx[1], -1);
     }
 }
@@ -89,21 +87,28 @@ static const tn_sample samples[] = {
     {.in = {{2, {2, 0}}, {2, {0, 3}}}}, /* nothing to sum: zeros */
     {.in = {{3, {0, 2, 3}}, {2, {3, 2}}}},
     {.in = {{3, {2, 0, 3}}, {3, {2, 3, 2}}}},
-    {.in = {{2, {2, 3}}, {2, {4, 5}}}, .status = TN_ESHAPE,
+    {.in = {{2, {2, 3}}, {2, {4, 5}}},
+     .status = TN_ESHAPE,
      .fails = "matmul: inner sizes differ: [2, 3] by [4, 5]: 3 and 4"},
     {.in = {{2, {2, 3}}, {1, {2}}}, .status = TN_ESHAPE, .fails = "matmul: inner sizes differ: [2, 3] by [2]: 3 and 2"},
-    {.in = {{3, {2, 3, 4}}, {3, {3, 4, 2}}}, .status = TN_ESHAPE,
+    {.in = {{3, {2, 3, 4}}, {3, {3, 4, 2}}},
+     .status = TN_ESHAPE,
      .fails = "matmul: leading dims do not broadcast: [2, 3, 4] by [3, 4, 2]: 2 and 3"},
-    {.in = {{0, {0}}, {2, {2, 3}}}, .status = TN_ESHAPE,
+    {.in = {{0, {0}}, {2, {2, 3}}},
+     .status = TN_ESHAPE,
      .fails = "matmul: needs at least one dim on each side, got [] by [2, 3]; tn_mul multiplies by a number"},
-    {.in = {{2, {2, 3}}, {2, {3, 2}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .status = TN_EDTYPE,
+    {.in = {{2, {2, 3}}, {2, {3, 2}}},
+     .kind = {TN_ARG_INT, TN_ARG_INT},
+     .status = TN_EDTYPE,
      .fails = "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
-    {.in = {{2, {2, 3}}, {2, {3, 2}}}, .kind = {TN_ARG_REAL, TN_ARG_INT}, .status = TN_EDTYPE,
+    {.in = {{2, {2, 3}}, {2, {3, 2}}},
+     .kind = {TN_ARG_REAL, TN_ARG_INT},
+     .status = TN_EDTYPE,
      .fails = "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_matmul = {TN_ROOM("matmul"), .inputs = 2, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                            .saves_for = saves_for, .infer = tn__infer_matmul, .forward = forward, .backward_ops = backward_ops,
-                            TN_SAMPLES(samples)};
+const tn_op tn_op_matmul = {
+    TN_ROOM("matmul"),         .inputs = 2,        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .saves_for = saves_for,
+    .infer = tn__infer_matmul, .forward = forward, .backward_ops = backward_ops,           TN_SAMPLES(samples)};
 
 tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_matmul, a, b, false); }

@@ -11,8 +11,11 @@ static void compose(tn_ctx *c)
     c->out[0] = tn__from_rows(y[0]);
 }
 
-#define POOL(size, stride, padding, dilation) \
-    .args = &(tn_pool){{{1, size}, {1, stride}, {0, padding}, {1, dilation}, 1}, false, {0}}
+#define POOL(size, stride, padding, dilation)                                  \
+    .args = &(tn_pool)                                                         \
+    {                                                                          \
+        {{1, size}, {1, stride}, {0, padding}, {1, dilation}, 1}, false, { 0 } \
+    }
 static const tn_sample samples[] = {
     {.in = {{3, {2, 3, 6}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 2, 0, 1)},
     {.in = {{3, {1, 2, 7}}}, .kind = {TN_ARG_DISTINCT}, POOL(3, 1, 1, 1)},
@@ -20,22 +23,32 @@ static const tn_sample samples[] = {
     {.in = {{3, {2, 2, 5}}}, .kind = {TN_ARG_DISTINCT}, POOL(5, 5, 0, 1)}, /* over the whole length */
     {.in = {{3, {2, 2, 1}}}, .kind = {TN_ARG_DISTINCT}, POOL(1, 1, 0, 1)},
     {.in = {{3, {0, 2, 4}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 2, 0, 1)},
-    {.in = {{2, {3, 4}}}, POOL(2, 2, 0, 1), .status = TN_ESHAPE, .fails = "max_pool1d: x must be [N, C, L], got [3, 4]"},
-    {.in = {{3, {1, 3, 4}}}, POOL(5, 5, 0, 1), .status = TN_ESHAPE,
+    {.in = {{2, {3, 4}}},
+     POOL(2, 2, 0, 1),
+     .status = TN_ESHAPE,
+     .fails = "max_pool1d: x must be [N, C, L], got [3, 4]"},
+    {.in = {{3, {1, 3, 4}}},
+     POOL(5, 5, 0, 1),
+     .status = TN_ESHAPE,
      .fails = "max_pool1d: a window of size 5 and dilation 1 is larger than the 4 elements of dim 2 with padding 0"},
-    {.in = {{3, {1, 3, 4}}}, POOL(3, 1, 2, 1), .status = TN_EINVAL,
+    {.in = {{3, {1, 3, 4}}},
+     POOL(3, 1, 2, 1),
+     .status = TN_EINVAL,
      .fails = "max_pool1d: padding 2 is more than half of the window's size 3"},
-    {.in = {{3, {1, 3, 4}}}, POOL(3, -1, 1, 1), .status = TN_EINVAL,
+    {.in = {{3, {1, 3, 4}}},
+     POOL(3, -1, 1, 1),
+     .status = TN_EINVAL,
      .fails = "max_pool1d: stride must be 1 to 2147483647, got -1"},
 };
 
-const tn_op tn_op_max_pool1d = {TN_ROOM("max_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
-                               .compose = compose, TN_SAMPLES(samples)};
+const tn_op tn_op_max_pool1d = {TN_ROOM("max_pool1d"), .inputs = 1,        .args_size = sizeof(tn_pool),
+                                .infer = infer,        .compose = compose, TN_SAMPLES(samples)};
 
 tn_tensor *tn_max_pool1d_run(tn_pool1d_args a)
 {
     const tn_pool p = {tn__pool_windows((int64_t[]){1, a.size}, (int64_t[]){1, a.stride}, (int64_t[]){0, a.padding},
                                         (int64_t[]){1, a.dilation}),
-                       false, {0}};
+                       false,
+                       {0}};
     return tn_apply_args(&tn_op_max_pool1d, &p, a.x);
 }

@@ -34,7 +34,11 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_reshape(gx, x);
 }
 
-#define POOL(k0, k1, s0, s1, p0, p1, d0, d1) .args = &(tn_pool){{{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, false, {0}}
+#define POOL(k0, k1, s0, s1, p0, p1, d0, d1)                      \
+    .args = &(tn_pool)                                            \
+    {                                                             \
+        {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, false, { 0 } \
+    }
 static const tn_sample samples[] = {
     {.in = {{4, {2, 2, 4, 4}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 2, 2, 2, 0, 0, 1, 1)},
     {.in = {{4, {1, 2, 4, 5}}}, .kind = {TN_ARG_DISTINCT}, POOL(3, 2, 1, 2, 1, 1, 1, 1)}, /* windows overlap */
@@ -42,23 +46,37 @@ static const tn_sample samples[] = {
     {.in = {{4, {2, 1, 3, 3}}}, .kind = {TN_ARG_DISTINCT}, POOL(3, 3, 3, 3, 0, 0, 1, 1)},
     {.in = {{4, {1, 2, 1, 1}}}, .kind = {TN_ARG_DISTINCT}, POOL(1, 1, 1, 1, 0, 0, 1, 1)},
     {.in = {{4, {0, 2, 3, 3}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 2, 2, 2, 0, 0, 1, 1)},
-    {.in = {{3, {2, 3, 3}}}, POOL(2, 2, 2, 2, 0, 0, 1, 1), .status = TN_ESHAPE,
+    {.in = {{3, {2, 3, 3}}},
+     POOL(2, 2, 2, 2, 0, 0, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "max_pool2d: x must be [N, C, H, W], got [2, 3, 3]"},
-    {.in = {{4, {1, 2, 3, 3}}}, POOL(2, 4, 2, 2, 0, 0, 1, 1), .status = TN_ESHAPE,
+    {.in = {{4, {1, 2, 3, 3}}},
+     POOL(2, 4, 2, 2, 0, 0, 1, 1),
+     .status = TN_ESHAPE,
      .fails = "max_pool2d: a window of size 4 and dilation 1 is larger than the 3 elements of dim 3 with padding 0"},
-    {.in = {{4, {1, 2, 3, 3}}}, POOL(2, 2, 2, 2, 2, 0, 1, 1), .status = TN_EINVAL,
+    {.in = {{4, {1, 2, 3, 3}}},
+     POOL(2, 2, 2, 2, 2, 0, 1, 1),
+     .status = TN_EINVAL,
      .fails = "max_pool2d: padding 2 is more than half of the window's size 2"},
-    {.in = {{4, {1, 2, 2, 3}}}, POOL(2, 2, 1, 1, 1, 0, 3, 1), .status = TN_EINVAL,
+    {.in = {{4, {1, 2, 2, 3}}},
+     POOL(2, 2, 1, 1, 1, 0, 3, 1),
+     .status = TN_EINVAL,
      .fails = "max_pool2d: with padding 1 and dilation 3, window 0 of dim 2 has no element"},
-    {.in = {{4, {1, 2, 3, 3}}}, POOL(2, 0, 2, 2, 0, 0, 1, 1), .status = TN_EINVAL,
+    {.in = {{4, {1, 2, 3, 3}}},
+     POOL(2, 0, 2, 2, 0, 0, 1, 1),
+     .status = TN_EINVAL,
      .fails = "max_pool2d: a window of size 0 in dim 3"},
-    {.in = {{4, {1, 2, 3, 3}}}, .kind = {TN_ARG_INT}, POOL(2, 2, 2, 2, 0, 0, 1, 1), .status = TN_EDTYPE,
+    {.in = {{4, {1, 2, 3, 3}}},
+     .kind = {TN_ARG_INT},
+     POOL(2, 2, 2, 2, 0, 0, 1, 1),
+     .status = TN_EDTYPE,
      .fails = "max_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_max_pool2d = {TN_ROOM("max_pool2d"), .inputs = 1, .outputs = 2, .args_size = sizeof(tn_pool),
-                                .saves = TN_SAVE_OUT(1), .infer = infer, .forward = forward,
-                                .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_max_pool2d = {
+    TN_ROOM("max_pool2d"),   .inputs = 1,    .outputs = 2,       .args_size = sizeof(tn_pool),
+    .saves = TN_SAVE_OUT(1), .infer = infer, .forward = forward, .backward_ops = backward_ops,
+    TN_SAMPLES(samples)};
 
 tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
 {

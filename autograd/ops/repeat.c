@@ -1,4 +1,4 @@
-/* repeat — the whole tensor as tiles, times[i] along dim i; repeat_interleave: each slice of a dim `times` times in a row
+/* repeat — the whole tensor as tiles, times[i] along dim i; repeat_interleave: each slice of a dim so often in a row
  *
  *   gx = gy summed over the repetitions
  *

@@ -9,7 +9,8 @@
 static bool infer(tn_ctx *c)
 {
     if (c->in[0]->l.shape.n < 2 || c->in[1]->l.shape.n < 2)
-        return tn_infer_fail(c, TN_ESHAPE, "takes matrices, got %d-d by %d-d", c->in[0]->l.shape.n, c->in[1]->l.shape.n);
+        return tn_infer_fail(c, TN_ESHAPE, "takes matrices, got %d-d by %d-d", c->in[0]->l.shape.n,
+                             c->in[1]->l.shape.n);
     return tn__infer_matmul(c);
 }
 static void forward(tn_ctx *c) { tn_gemm_select(c->in[0], c->in[1], c->out[0]); }
@@ -28,10 +29,12 @@ static const tn_sample samples[] = {
     {.in = {{3, {2, 3, 4}}, {2, {4, 3}}}},
     {.in = {{2, {2, 0}}, {2, {0, 3}}}},
     {.in = {{3, {0, 2, 3}}, {2, {3, 2}}}},
-    {.in = {{2, {2, 3}}, {2, {4, 5}}}, .status = TN_ESHAPE,
+    {.in = {{2, {2, 3}}, {2, {4, 5}}},
+     .status = TN_ESHAPE,
      .fails = "select_matmul: inner sizes differ: [2, 3] by [4, 5]: 3 and 4"},
     {.in = {{2, {2, 3}}, {1, {3}}}, .status = TN_ESHAPE, .fails = "select_matmul: takes matrices, got 2-d by 1-d"},
 };
 
-const tn_op tn_op_select_matmul = {TN_ROOM("select_matmul"), .inputs = 2, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                                   .infer = infer, .forward = forward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_select_matmul = {TN_ROOM("select_matmul"), .inputs = 2,        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                                   .infer = infer,           .forward = forward, .backward_ops = backward_ops,
+                                   TN_SAMPLES(samples)};
