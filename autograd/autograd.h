@@ -13,6 +13,7 @@ extern "C" {
 
 /* Gradients of t will be collected: t becomes a leaf. Returns t. Only floating tensors made without a tape can. */
 TN_API tn_tensor *tn_requires_grad(tn_tensor *t);
+TN_API tn_tensor *tn_requires_no_grad(tn_tensor *t); /* a leaf no longer; what it has collected is forgotten */
 TN_API bool       tn_needs_grad(const tn_tensor *t); /* a leaf, or made from one on the tape */
 TN_API tn_tensor *tn_grad(const tn_tensor *t);       /* the collected gradient, t's own; NULL if there is none */
 TN_API void       tn_zero_grad(tn_tensor *t);        /* forgets it */

@@ -179,6 +179,18 @@ tn_tensor *tn_requires_grad(tn_tensor *t)
     return t;
 }
 
+tn_tensor *tn_requires_no_grad(tn_tensor *t)
+{
+    if (tn__blocked()) return NULL;
+    if (!t) return tn_raise(TN_EINVAL, "tn_requires_no_grad: the tensor is NULL"), NULL;
+    if (t->node)
+        return tn_raise(TN_ESTATE, "tn_requires_no_grad: this tensor is the result of a recorded %s, no leaf; tn_detach gives one without a gradient",
+                        tn__node_of(t)->op->name), NULL;
+    t->leaf = false;
+    tn_zero_grad(t);
+    return t;
+}
+
 bool tn_needs_grad(const tn_tensor *t) { return t && tn__wants_grad(t); }
 
 tn_tensor *tn_grad(const tn_tensor *t)

@@ -32,8 +32,8 @@ static bool within(const tn_ctx *c, const char *what, int64_t v, int64_t least)
 
 bool tn__windows_fit(const tn_ctx *c, const tn_windows *w, int dims, const int64_t in[2], int64_t out[2])
 {
-    out[0] = 1;
-    for (int i = 2 - dims; i < 2; i++) {
+    out[0] = out[1] = 1;
+    for (int i = dims == 2 ? 0 : 1; i < 2; i++) {
         int64_t span;
         if (!within(c, "stride", w->stride[i], 1) || !within(c, "padding", w->padding[i], 0) ||
             !within(c, "dilation", w->dilation[i], 1))
@@ -95,7 +95,7 @@ bool tn__infer_convolution(tn_ctx *c, int dims)
 bool tn__pool_fit(const tn_ctx *c, const tn_windows *w, int dims, const int64_t in[2], int64_t out[2])
 {
     if (!tn__windows_fit(c, w, dims, in, out)) return false;
-    for (int i = 2 - dims; i < 2; i++) {
+    for (int i = dims == 2 ? 0 : 1; i < 2; i++) {
         if (w->padding[i] > w->size[i] / 2)
             return tn_infer_fail(c, TN_EINVAL, "padding %lld is more than half of the window's size %lld",
                                  (long long)w->padding[i], (long long)w->size[i]);

@@ -124,8 +124,10 @@ TN_API tn_scope   tn_scope_begin(void);
 TN_API tn_scope   tn_no_grad_begin(void); /* a scope in which nothing is recorded */
 TN_API void       tn_scope_end(tn_scope s);
 TN_API tn_tensor *tn_scope_return(tn_scope s, tn_tensor *t); /* ends s; t lives on in the scope around it */
+TN_API void       tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t); /* the same for several */
 TN_API tn_tensor *tn_keep(tn_tensor *t);                     /* t outlives its scope ... */
 TN_API void       tn_drop(tn_tensor *t);                     /* ... until it is dropped  */
+TN_API tn_tensor *tn_take(tn_tensor *t); /* tn_keep, but the scope forgets t: it lives until it is dropped, no longer */
 TN_API bool       tn_grad_enabled(void);
 
 /* ---- tensors -------------------------------------------------------------------------------------------------- */
@@ -183,6 +185,9 @@ TN_API tn_status   tn_set_i64(tn_tensor *t, int64_t position, int64_t value);
 TN_API tn_status   tn_copy_in(tn_tensor *t, tn_dtype dt, const void *data, size_t bytes); /* contiguous, into any t */
 TN_API tn_status   tn_copy_from(tn_tensor *t, const tn_tensor *src); /* src broadcasts and converts; off the tape */
 TN_API tn_status   tn_fill(tn_tensor *t, double value);
+/* t becomes another tensor in place: whoever holds t sees src's memory, number type and shape from now on. Neither may
+ * be the result of a recorded op. t keeps its name, its place as a leaf and its gradient. */
+TN_API tn_status tn_adopt(tn_tensor *t, const tn_tensor *src);
 
 /* A name for messages ("encoder.weight"); copied. */
 TN_API tn_tensor  *tn_set_name(tn_tensor *t, const char *name);
@@ -215,6 +220,11 @@ TN_API void      tn_reset_peak(void);
 TN_API void      tn_set_memory_limit(size_t bytes); /* for live memory; 0: none. Beyond it: TN_ENOMEM */
 TN_API void      tn_set_cache_limit(size_t bytes);  /* for each thread's cache; SIZE_MAX: none, 0: keep nothing */
 TN_API void      tn_trim(void);                     /* gives this thread's cache back */
+
+/* The same memory for structs of your own: zeroed, aligned to 64 bytes; NULL and TN_ENOMEM if there is none. The size is
+ * told again when it is given back. Works while an error stands. */
+TN_API void *tn_mem_get(size_t bytes) TN_CHECKED;
+TN_API void  tn_mem_put(void *p, size_t bytes);
 
 /* ---- random numbers ------------------------------------------------------------------------------------------- */
 

@@ -161,6 +161,9 @@ void tn__mem_put(void *p, size_t bytes)
     HIDE(b, n);
 }
 
+void *tn_mem_get(size_t bytes) { return tn__mem_zeroed(bytes); }
+void  tn_mem_put(void *p, size_t bytes) { tn__mem_put(p, bytes); }
+
 bool tn__mem_grow(void **p, size_t old_bytes, size_t bytes)
 {
     void *q = tn__mem_get(bytes);

@@ -94,9 +94,8 @@ static bool parse_descr(header *h)
     if (h->element < 0) {
         const char *tail = d + 1 + strspn(d + 1, "OVUSaMmcfiub");
         if (tail == d + 2 && !tail[strspn(tail, "0123456789[]fnmushDMWY")]) /* "U3", "M8[ns]" */
-            return fail(
-                h, TN_EUNSUPPORTED, start,
-                "this descr is not supported (b1, i1 to i8, u1 to u8, f2 to f8 are); convert with astype and save again");
+            return fail(h, TN_EUNSUPPORTED, start,
+                        "this descr is not supported (b1, i1 to i8, u1 to u8, f2 to f8 are); convert with astype");
         return fail(h, TN_EFORMAT, start, "this descr is no number type of NumPy");
     }
     if (d[0] == '|' && tn__elements[h->element].bits > 8)
@@ -302,12 +301,19 @@ static size_t put_header(char to[HEADER], const tn_tensor *t)
     return at;
 }
 
-static bool check(const char *label, const tn_tensor *t)
+/* The header of t's file, and the bytes of the whole; raises. */
+static bool begin(const char *label, const tn_tensor *t, char head[HEADER], size_t *head_bytes, int64_t *all)
 {
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", label), false;
-    if (t->dtype != TN_BF16) return true;
-    tn_raise(TN_EUNSUPPORTED, "%s: npy has no bf16; convert with tn_to(t, TN_F32), or write a safetensors file", label);
-    return false;
+    if (t->dtype == TN_BF16) {
+        tn_raise(TN_EUNSUPPORTED, "%s: npy has no bf16; convert with tn_to(t, TN_F32), or write a safetensors file",
+                 label);
+        return false;
+    }
+    *head_bytes = put_header(head, t);
+    if (tn__add_i64((int64_t)*head_bytes, tn_shape_numel(t->l.shape) * (int64_t)tn__dtype_bytes(t->dtype), all))
+        return true;
+    return tn_raise(TN_EUNSUPPORTED, "%s: the file would have more than 2^63 - 1 bytes", label), false;
 }
 
 tn_status tn_npy_save(const char *path, const tn_tensor *t)
@@ -315,20 +321,20 @@ tn_status tn_npy_save(const char *path, const tn_tensor *t)
     if (tn__blocked()) return tn__self.error;
     char     label[TN__LABEL], head[HEADER];
     tn__sink s;
-    if (!check(tn__label(label, "tn_npy_save", path), t)) return tn__self.error;
-    size_t n = put_header(head, t);
-    if (!tn__sink_open(&s, label, path, (int64_t)n + tn_shape_numel(t->l.shape) * (int64_t)tn__dtype_bytes(t->dtype)))
-        return tn__self.error;
+    size_t   n;
+    int64_t  all;
+    if (!begin(tn__label(label, "tn_npy_save", path), t, head, &n, &all)) return tn__self.error;
+    if (!tn__sink_open(&s, label, path, all)) return tn__self.error;
     return tn__sink_end(&s, tn__sink_write(&s, head, n) && tn__element_write(&s, t));
 }
 
 tn_tensor *tn_npy_write(const tn_tensor *t)
 {
     static const char label[] = "tn_npy_write";
-    if (tn__blocked() || !check(label, t)) return NULL;
-    char       head[HEADER];
-    size_t     n = put_header(head, t);
-    int64_t    all = (int64_t)n + tn_shape_numel(t->l.shape) * (int64_t)tn__dtype_bytes(t->dtype);
+    char              head[HEADER];
+    size_t            n;
+    int64_t           all;
+    if (tn__blocked() || !begin(label, t, head, &n, &all)) return NULL;
     tn_tensor *r = tn__new_owned(TN_U8, (tn_shape){1, {all}});
     if (!r) return NULL;
     tn__sink s;

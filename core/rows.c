@@ -30,7 +30,8 @@ static void run(const job *j, int64_t from, int64_t to, double *sums)
     const void       *x[TN_MAX_OPERANDS];
     int64_t           index[TN_MAX_DIMS];
     char             *at[TN_MAX_OPERANDS];
-    for (int i = 0; i < j->nsums; i++) y[j->ny + i] = j->place_of_sum[i] < 0 ? NULL : sums + j->place_of_sum[i];
+    for (int i = 0; i < j->nsums; i++)
+        y[j->ny + i] = sums && j->place_of_sum[i] >= 0 ? sums + j->place_of_sum[i] : NULL;
     for (int64_t r = from; r < to; r++) {
         for (int o = 0; o < j->ny + j->nx; o++) {
             p = NULL;

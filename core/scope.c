@@ -41,26 +41,44 @@ tn_tensor *tn__scoped(tn_tensor *t)
     return tn__self.stack[tn__self.top++] = t;
 }
 
-tn_tensor *tn_scope_return(tn_scope s, tn_tensor *t)
+/* t takes a place on the stack that the scope gives up, so this needs no memory and cannot fail; but a tensor that the
+ * scope does not own (a parameter, a result from outside) must not come to be owned twice. */
+static void move_out(tn_scope *s, tn_tensor *t)
 {
-    if (!t || tn__self.top == s.mark) { /* nothing was made in the scope: t is not the scope's to end */
-        tn_scope_end(s);
-        return t;
-    }
-    /* t takes a place on the stack that the scope gives up, so this needs no memory and cannot fail; but a tensor that
-     * the scope does not own (a parameter, a result from outside) must not come to be owned twice. */
-    for (size_t i = tn__self.top; i-- > s.mark;) {
+    for (size_t i = tn__self.top; t && i-- > s->mark;) {
         if (tn__self.stack[i] != t) continue;
-        tn__self.stack[i] = tn__self.stack[s.mark];
-        tn__self.stack[s.mark++] = t;
+        tn__self.stack[i] = tn__self.stack[s->mark];
+        tn__self.stack[s->mark++] = t;
         break;
     }
+}
+
+tn_tensor *tn_scope_return(tn_scope s, tn_tensor *t)
+{
+    move_out(&s, t);
     tn_scope_end(s);
     return t;
+}
+
+void tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t)
+{
+    for (int i = 0; i < n; i++) move_out(&s, t[i]);
+    tn_scope_end(s);
 }
 
 tn_tensor *tn_keep(tn_tensor *t)
 {
     if (t) atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
     return t;
+}
+
+/* Leaves a hole: scopes are counted in places. */
+tn_tensor *tn_take(tn_tensor *t)
+{
+    for (size_t i = tn__self.top; t && i-- > 0;) {
+        if (tn__self.stack[i] != t) continue;
+        tn__self.stack[i] = NULL;
+        return t;
+    }
+    return tn_keep(t);
 }

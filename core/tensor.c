@@ -108,3 +108,26 @@ void tn__written(tn_tensor *t, const char *who)
     atomic_store_explicit(&t->storage->writer, who, memory_order_relaxed);
     t->seen = v;
 }
+
+/* The tape keeps leaves as they are and remembers their storage's version: the new storage gets one that it has not seen. */
+tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!tn__given("tn_adopt", "t", t) || !tn__given("tn_adopt", "src", src)) return tn__self.error;
+    if (t->node || src->node)
+        return tn_raise(TN_ESTATE, "tn_adopt: %s is the result of a recorded op; tn_detach it first", t->node ? "t" : "src");
+    if (t->leaf && !tn__is_float(src->dtype))
+        return tn_raise(TN_EDTYPE, "tn_adopt: t collects gradients and cannot become %s", tn_dtype_name(src->dtype));
+    tn_storage    *old = t->storage;
+    const uint32_t was = atomic_load_explicit(&old->version, memory_order_relaxed);
+    const uint32_t is = atomic_load_explicit(&src->storage->version, memory_order_relaxed);
+    if (old != src->storage) {
+        atomic_fetch_add_explicit(&src->storage->refs, 1, memory_order_relaxed);
+        t->storage = src->storage;
+        atomic_store_explicit(&t->storage->version, was > is ? was : is, memory_order_relaxed);
+        storage_drop(old);
+    }
+    t->dtype = src->dtype, t->l = src->l;
+    tn__written(t, "tn_adopt");
+    return TN_OK;
+}

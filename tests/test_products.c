@@ -49,7 +49,7 @@ static void is_product(const tn_tensor *y, const tn_tensor *a, const tn_tensor *
     const tn_shape s = tn_shape_of(y);
     const int64_t  k = tn_shape_of(a).d[tn_ndim(a) - 1], n = tn_numel(y);
     for (int64_t i = 0; i < n; i++) {
-        int64_t at[TN_MAX_DIMS], rest = i;
+        int64_t at[TN_MAX_DIMS] = {0}, rest = i;
         double  sum = 0, size = 0;
         for (int d = s.n - 1; d >= 0; d--) at[d] = rest % s.d[d], rest /= s.d[d];
         const int64_t row = at[s.n - 2], col = at[s.n - 1];
@@ -340,7 +340,7 @@ START_TEST(einsum_loops)
         const tn_shape s = tn_shape_of(y);
         ck_assert_int_eq(s.n, (int)strlen(out));
         for (int64_t i = 0; i < tn_numel(y); i++) {
-            int64_t at[TN_MAX_DIMS], rest = i;
+            int64_t at[TN_MAX_DIMS] = {0}, rest = i;
             for (int d = s.n - 1; d >= 0; d--) at[d] = rest % s.d[d], rest /= s.d[d];
             const double want = summed(spelled, q->in, in, out, at), got = tn_get(y, i);
             ck_assert_msg(fabs(got - want) <= 1e-14 * 100, "%s, layout %d, element %lld: %.17g, should be %.17g",

@@ -100,16 +100,18 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
         int64_t row, row_first, row_end, col, first, end;
         tn__taps(m, 0, i, &row, &row_first, &row_end);
         for (int64_t j = 0; j < m->out[1]; j++) {
-            int64_t best = -1;
             tn__taps(m, 1, j, &col, &first, &end);
+            int64_t found = (row + row_first * w->dilation[0]) * m->in[1] + col + first * w->dilation[1];
             for (int64_t k = row_first; k < row_end; k++) {
                 const int64_t line = (row + k * w->dilation[0]) * m->in[1] + col;
-                for (int64_t l = first; l < end; l++) {
+                for (int64_t l = first; l < end; l++) { /* no branch: which is the largest is hard to foresee */
                     const int64_t here = line + l * w->dilation[1];
-                    if (best < 0 || x[here] > x[best] || (x[here] != x[here] && x[best] == x[best])) best = here;
+                    const TN_REAL v = x[here], best = x[found];
+                    const int     larger = ((v > best) | (v != v)) & (best == best);
+                    found += (here - found) & -(int64_t)larger;
                 }
             }
-            *y++ = x[best], *at++ = best;
+            *y++ = x[found], *at++ = found;
         }
     }
 }
