@@ -214,9 +214,9 @@ void tn_map_at(tn_kernels_at k, tn_list y, tn_list x, const void *args);
  * their length along dim (the kernel knows them from args); the other dims of x broadcast to y[0]'s. An operand with a
  * length of 1 along dim is a pointer to one element. A NULL operand arrives as a NULL pointer. May raise TN_ENOMEM. */
 void tn_rows(tn_kernels k, int dim, tn_list y, tn_list x, const void *args);
-/* The same, with sums over the rows: behind the y's the kernel finds, for each tensor of sums (any shape, contiguous; or
- * NULL), as many doubles, to which it adds its row's share. Shares are added in parts whose borders depend on the number
- * of rows alone. Where y[0] is absent, x[0] says which rows there are. */
+/* The same, with sums over the rows: behind the y's the kernel finds, for each tensor of sums (any shape, contiguous;
+ * or NULL), as many doubles, to which it adds its row's share. Shares are added in parts whose borders depend on the
+ * number of rows alone. Where y[0] is absent, x[0] says which rows there are. */
 void tn_rows_sums(tn_kernels k, int dim, tn_list y, tn_list sums, tn_list x, const void *args);
 
 /* Streaming reductions over any dims. For each result the elements arrive in order, in blocks whose borders depend on

@@ -1,11 +1,11 @@
 /* lanes.h — sums and extremes over contiguous numbers, for kernels. Element i goes to lane i mod 16, so that the
- * compiler can use vectors without changing the order of the additions; the lanes are added in pairs at the end. Sums of
- * f32 and f64 are kept in f64, those of int64 wrap.
+ * compiler can use vectors without changing the order of the additions; the lanes are added in pairs at the end. Sums
+ * of f32 and f64 are kept in f64, those of int64 wrap.
  *
  *     tn__sum_f32(n, x)            Σ x_i
  *     tn__dot_f32(n, x, y)         Σ x_i y_i
- *     tn__add_lanes_f32(&s, n, x), tn__dot_lanes_f32(&s, n, x, y), then tn__lanes_total(s): the same in pieces, of which
- *                                  all but the last have a multiple of 16 elements
+ *     tn__add_lanes_f32(&s, n, x), tn__dot_lanes_f32(&s, n, x, y), then tn__lanes_total(s): the same in
+ *                                  pieces, of which all but the last have a multiple of 16 elements
  *     tn__highest_f32(n, x)        NaN if there is one, -inf if n is 0; tn__lowest_f32 likewise
  *     tn__isnan_f32(v)             false for integers */
 #ifndef TN_REAL

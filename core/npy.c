@@ -78,7 +78,7 @@ static bool take_string(header *h, char *to, size_t size, const char *what)
 
 static bool parse_descr(header *h)
 {
-    char   d[16];
+    char   d[16] = "";
     size_t start;
     skip_space(h);
     start = h->at;

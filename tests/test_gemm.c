@@ -235,6 +235,17 @@ START_TEST(batches)
                     noisy(dt, TN_SHAPE(9, 1, 20)));
         check_batch(alpha, noisy(dt, TN_SHAPE(2, 3, 4, 5, 6)), noisy(dt, TN_SHAPE(3, 1, 6, 2)), beta,
                     noisy(dt, TN_SHAPE(2, 3, 4, 5, 2)));
+        /* matrices that lie as one taller or wider matrix does in memory, in all operands or in some only */
+        tn_tensor *stacked = noisy(dt, TN_SHAPE(3, 5, 7)), *strewn = swapped(noisy(dt, TN_SHAPE(5, 3, 7)), 0, 1);
+        tn_tensor *apart = noisy(dt, TN_SHAPE(3, 7, 4)), *abreast = swapped(noisy(dt, TN_SHAPE(7, 3, 4)), 0, 1);
+        tn_tensor *one_a = noisy(dt, TN_SHAPE(5, 7)), *one_b = noisy(dt, TN_SHAPE(7, 4));
+        for (int y = 0; y < 2; y++) {
+            tn_tensor *below = noisy(dt, TN_SHAPE(3, 5, 4)), *beside = swapped(noisy(dt, TN_SHAPE(5, 3, 4)), 0, 1);
+            check_batch(alpha, y ? stacked : strewn, one_b, beta, below);
+            check_batch(alpha, y ? stacked : strewn, one_b, beta, beside);
+            check_batch(alpha, one_a, y ? apart : abreast, beta, below);
+            check_batch(alpha, one_a, y ? apart : abreast, beta, beside);
+        }
         /* heads as views: [B, T, H, D] seen as [B, H, T, D], times the same turned to [B, H, D, T], and written back */
         tn_tensor *q = noisy(dt, TN_SHAPE(2, 19, 3, 16)), *k = noisy(dt, TN_SHAPE(2, 19, 3, 16));
         tn_tensor *s = noisy(dt, TN_SHAPE(2, 3, 19, 19)), *y = noisy(dt, TN_SHAPE(2, 19, 3, 16));

@@ -1,4 +1,4 @@
-/* any, all — is one element not 0, are all? NaN is not 0. Of nothing: false, true. Results are bool, without gradient. */
+/* any, all — is one element not 0, are all? NaN is not 0. Of nothing: false and true. Without gradient. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
 typedef struct {

@@ -1,6 +1,7 @@
 /* cosine_similarity — Σ a b / (|a| |b|) along one dim, a norm below eps counting as eps
  *
- *   With â = a / max(|a|, eps), b̂ likewise:  ga = gy (b̂ - y â) / max(|a|, eps), without y â where |a| < eps; gb likewise */
+ *   With â = a / max(|a|, eps), b̂ likewise:
+ *   ga = gy (b̂ - y â) / max(|a|, eps), without y â where |a| < eps; gb likewise */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/losses.h"
 #include "core/lanes.h"

@@ -6,8 +6,8 @@
  *   mean: the sum of the losses by that of the w_t, or by the number of rows for probabilities
  *   gx_c = s (Σ a · softmax(x)_c - a_c)        gt_c = -s (1-ε) w_c l_c        s: gy, for the mean by its divisor
  *
- * No row of probabilities is kept: each row leaves its largest x and log Σ exp(x - largest), a result that only the tape
- * sees, as the divisor and the count are. Where no target counts, the loss is 0 and so is the gradient. */
+ * No row of probabilities is kept: each row leaves its largest x and log Σ exp(x - largest), a result that only the
+ * tape sees, as the divisor and the count are. Where no target counts, the loss is 0 and so is the gradient. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/losses.h"
 #include "core/lanes.h"
@@ -188,14 +188,15 @@ static const tn_sample samples[] = {
      .kind = {0, TN_ARG_REAL, TN_ARG_ABSENT},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_ESHAPE,
-     .fails =
-         "cross_entropy: the target is f32 [2], but for 3 classes in dim 1 of [2, 3] it must be [2, 3], a probability each"},
+     .fails = "cross_entropy: the target is f32 [2], but for 3 classes in dim 1 of [2, 3] it must be [2, 3], "
+              "a probability each"},
     {.in = {{2, {2, 3}}, {1, {2}}},
      .kind = {0, TN_ARG_MASK, TN_ARG_ABSENT},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_EDTYPE,
      .fails =
-         "cross_entropy: the target must be i64 or i32, the number of a class, or floating, the probability of each; got bool"},
+         "cross_entropy: the target must be i64 or i32, the number of a class, or floating, the probability of each; "
+         "got bool"},
     {.in = {{2, {2, 3}}, {1, {2}}, {1, {2}}},
      .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
      .high = {2, 3, 2},

@@ -1,4 +1,4 @@
-/* huber_loss — of each pair, with d = a - b: d² / 2 up to |d| = δ, then the straight line on from there: δ (|d| - δ / 2);
+/* huber_loss — of each pair, with d = a - b: d² / 2 up to |d| = δ, the straight line δ (|d| - δ / 2) from there on;
  * then the mean or the sum
  *
  *   ga = gy · d, cut at ±δ;  gb = -ga */

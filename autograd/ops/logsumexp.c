@@ -2,8 +2,8 @@
  *
  *   gx = gy · exp(x - y)
  *
- * Streaming: the sum is Σ exp(x - shift) with shift the largest x so far, and is rescaled when a larger one comes. Where
- * the largest is infinite the shift is 0: nothing but -inf gives -inf, with gradient 0; an inf gives inf. */
+ * Streaming: the sum is Σ exp(x - shift) with shift the largest x so far, and is rescaled when a larger one comes.
+ * Where the largest is infinite the shift is 0: nothing but -inf gives -inf, with gradient 0; an inf gives inf. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
 #include "core/lanes.h"

@@ -1,7 +1,8 @@
 /* norm — (Σ |x|ᵖ)^(1/p) over all dims, or those named; p = inf: the largest |x|; -inf: the smallest; 0: how many are
  * not 0
  *
- *   gx = gy · sign(x) · (|x| / y)^(p-1)        0 where x or y is 0; p = 0: 0; p = ±inf: shared by equal |x|, as amax does
+ *   gx = gy · sign(x) · (|x| / y)^(p-1)        0 where x or y is 0
+ *   p = 0: 0        p = ±inf: equal |x| share it, as in amax
  *
  * Sums are kept in f64, so that an f32 norm does not overflow half-way. */
 #ifndef TN_REAL /* =============================================================================== the room */
