@@ -4,5 +4,6 @@
 
 #include "core/core.h"
 #include "autograd/autograd.h"
+#include "nn/nn.h"
 
 #endif

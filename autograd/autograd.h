@@ -19,11 +19,11 @@ TN_API tn_tensor *tn_grad(const tn_tensor *t);       /* the collected gradient, 
 TN_API void       tn_zero_grad(tn_tensor *t);        /* forgets it */
 TN_API tn_tensor *tn_detach(tn_tensor *t);           /* the same memory, off the tape */
 
-/* ---- backward ------------------------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_tensor        *root; /* what to differentiate ...                                    */
-    tn_tensor        *seed; /* ... times this; may be left out for a root of one element    */
+    tn_tensor        *root;  /* what to differentiate ...                                    */
+    tn_tensor        *seed;  /* ... times this; may be left out for a root of one element    */
     int               count; /* several roots: with roots[] and seeds[] instead of root     */
     tn_tensor *const *roots;
     tn_tensor *const *seeds;
@@ -54,19 +54,21 @@ TN_API tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph
 #endif
 
 /* A hook sees each gradient that reaches t, before it goes on; it may return another of the same shape, or NULL to
- * leave it as it is. On a leaf it sees the sum of this backward. */
+ * leave it as it is. On a leaf it sees the sum of this backward. It does not write over what it sees, which others may
+ * see too, and may read another tape but not the one that is being read. */
 typedef tn_tensor *(*tn_grad_hook)(tn_tensor *grad, void *user);
 TN_API tn_status tn_on_grad(tn_tensor *t, tn_grad_hook hook, void *user);
 TN_API tn_status tn_retain_grad(tn_tensor *t); /* collect the gradient of a tensor that is not a leaf, too */
 
-/* ---- recomputation --------------------------------------------------------------------------------------------- */
+/* ---- recomputation ----------------------------------------------------------------------------------------------- */
 
-/* fn runs without a tape, so that nothing inside it is saved; the backward runs it again, with the same random draws,
- * and differentiates that. fn may use parameters: they get their gradients. */
+/* fn runs without a tape, so that nothing inside it is saved; the backward runs it again, with the same draws from the
+ * generator in use here, and differentiates that. So fn does the same each time, leaves its inputs as they are, and
+ * what user points to lives until then. fn may use parameters: they get their gradients. */
 typedef tn_tensor *(*tn_segment)(tn_tensor *const *in, int n, void *user);
 TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in);
 
-/* ---- looking for trouble ---------------------------------------------------------------------------------------- */
+/* ---- looking for trouble ----------------------------------------------------------------------------------------- */
 
 /* Anomaly mode: every result and every gradient is checked, and the first NaN or Inf is an error that names the op,
  * the module path and the step (how many backwards came before). Off: costs nothing. */

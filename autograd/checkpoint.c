@@ -31,18 +31,31 @@ static void backward(tn_back *b)
     tn_tensor **grad = wrt + b->nin;
     tn__self.no_grad = false;
     tn_tensor *out = a->fn(b->in, b->nin, a->user);
+    if (out && out->node && tn__node_of(out)->seq <= floor)
+        out = tn_view(out, out->l.shape); /* an input as it was: with a node of this run */
     tn__self.no_grad = no_grad;
     if (tn__self.error != TN_OK) goto done;
     if (!out || !tn_shape_equal(out->l.shape, b->gy[0]->l.shape)) {
-        tn_raise(TN_ESHAPE, "tn_checkpoint: the segment gave %s when it was run again, and %s the first time; it must do the same each time",
-                 out ? tn_shape_text(out->l.shape, x, sizeof x) : "nothing", tn_shape_text(b->gy[0]->l.shape, y, sizeof y));
+        tn_raise(TN_ESHAPE,
+                 "tn_checkpoint: the segment gave %s when it was run again, and %s the first time; it must do the same "
+                 "each time",
+                 out ? tn_shape_text(out->l.shape, x, sizeof x) : "nothing",
+                 tn_shape_text(b->gy[0]->l.shape, y, sizeof y));
         goto done;
     }
     if (!tn__wants_grad(out)) goto done; /* a constant after all */
     for (int i = 0; i < b->nin; i++)
         if (b->need[i]) wrt[count++] = b->in[i];
-    tn_pass p = {.roots = 1, .root = &out, .seed = b->gy, .count = count, .wrt = wrt, .grad = grad,
-                 .create_graph = tn__creates_graph(b), .name = "tn_checkpoint"};
+    tn_pass p = {.roots = 1,
+                 .root = &out,
+                 .seed = b->gy,
+                 .count = count,
+                 .wrt = wrt,
+                 .grad = grad,
+                 .inputs = b->nin,
+                 .input = b->in,
+                 .create_graph = tn__creates_graph(b),
+                 .name = "tn_checkpoint"};
     if (tn__backward_inside(&p, b->engine, floor) != TN_OK) goto done;
     for (int i = 0, k = 0; i < b->nin; i++)
         if (b->need[i]) b->gx[i] = grad[k++];
@@ -51,40 +64,45 @@ done:
     tn_use_generator(now);
 }
 
-static const tn_op op = {.size = sizeof(tn_op), .name = "checkpoint", .inputs = TN_ANY, .saves = TN_SAVE_ALL_IN,
-                         .args_size = sizeof(args_t), .infer = infer, .forward = forward, .backward = backward,
+static const tn_op op = {.size = sizeof(tn_op),
+                         .name = "checkpoint",
+                         .inputs = TN_ANY,
+                         .saves = TN_SAVE_ALL_IN,
+                         .args_size = sizeof(args_t),
+                         .infer = infer,
+                         .forward = forward,
+                         .backward = backward,
                          .backward_ops = backward};
 
 tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
 {
     if (tn__blocked()) return NULL;
-    if (!fn || n < 0 || (n && !in)) return tn_raise(TN_EINVAL, "tn_checkpoint: needs a function, and its inputs as an array"), NULL;
+    if (!fn || n < 0 || (n && !in))
+        return tn_raise(TN_EINVAL, "tn_checkpoint: needs a function, and its inputs as an array"), NULL;
     for (int i = 0; i < n; i++)
         if (!in[i]) return tn_raise(TN_EINVAL, "tn_checkpoint: input %d is NULL", i), NULL;
     if (tn__self.no_grad) return fn(in, n, user);
 
-    args_t   args = {fn, user, *tn_current_generator()};
-    tn_scope s = tn_no_grad_begin();
-    tn_tensor *y = fn(in, n, user), *out = y && tn__self.error == TN_OK ? tn__alias_owned(y, &y->l) : NULL;
-    tn_scope_end(s);
-    if (!out) {
-        if (tn__self.error == TN_OK) tn_raise(TN_EINVAL, "tn_checkpoint: the segment returned NULL");
-        return NULL;
-    }
-    /* recorded even if no input wants a gradient: parameters inside may */
-    bool    few[16], *need = few;
-    tn_node *node = NULL;
-    if (n > 16 && !(need = tn__mem_get((size_t)n))) return tn_drop(out), NULL;
+    /* Recorded before it runs, so that a segment that writes over its inputs is found out, and even if no input wants a
+     * gradient: parameters inside may. */
+    tn_generator *g = tn_current_generator();
+    args_t        args = {fn, user, *g};
+    bool          few[16], *need = few;
+    tn_tensor    *out = NULL;
+    if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;
     for (int i = 0; i < n; i++) need[i] = tn__wants_grad(in[i]);
-    if (tn__is_float(out->dtype) && (node = tn__record(&op, n, in, 1, need, &args))) {
-        node->before = args.before; /* the segment has drawn since */
-        if (tn__record_saved(node, in, NULL)) {
-            out->node = &node->object, out->output = 0;
-            node = NULL;
-        }
-    }
-    tn__node_drop(node);
+    tn_node *node = tn__record(&op, n, in, 1, need, &args);
     if (need != few) tn__mem_put(need, (size_t)n);
-    if (tn__self.error != TN_OK) return tn_drop(out), NULL;
-    return tn__scoped(out);
+    if (node && tn__record_saved(node, in, NULL)) {
+        tn_scope   s = tn_no_grad_begin();
+        tn_tensor *y = fn(in, n, user);
+        if (!y && tn__self.error == TN_OK) tn_raise(TN_EINVAL, "tn_checkpoint: the segment returned NULL");
+        if (tn__self.error == TN_OK) out = tn__alias_owned(y, &y->l);
+        tn_scope_end(s);
+    }
+    if (out && tn__is_float(out->dtype)) out->node = &node->object, node = NULL;
+    tn__node_drop(node);
+    out = tn__scoped(out);
+    if (!out) *g = args.before; /* a call that failed has drawn nothing */
+    return out;
 }

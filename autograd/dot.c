@@ -24,9 +24,12 @@ tn_status tn_tape_dot(FILE *to, tn_tensor *root)
 {
     if (tn__blocked()) return tn__self.error;
     if (!to || !root) return tn_raise(TN_EINVAL, "tn_tape_dot: the file or the tensor is NULL");
+    if (tn__tape.under_way)
+        return tn_raise(TN_ESTATE, "tn_tape_dot: a backward is under way; draw the tape before or after it");
     const uint64_t mark = ++tn__tape.runs;
-    tn_node *todo = root->node ? tn__node_of(root) : NULL;
-    if (todo && todo->thread != tn__thread_id()) return tn_raise(TN_ESTATE, "tn_tape_dot: the tape belongs to another thread");
+    tn_node       *todo = root->node ? tn__node_of(root) : NULL;
+    if (todo && todo->thread != tn__thread_id())
+        return tn_raise(TN_ESTATE, "tn_tape_dot: the tape belongs to another thread");
     fputs("digraph tape {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\"];\n", to);
     if (todo) todo->run = mark, todo->next = NULL;
     else leaf(to, root);

@@ -34,7 +34,8 @@ static double contracted(check *k)
     tn_scope   s = tn_no_grad_begin();
     tn_tensor *y = evaluate(k);
     double     sum = 0;
-    if (y && tn_numel(y) != tn_numel(k->weight)) tn_raise(TN_ESHAPE, "tn_gradcheck: %s gave results of different shapes", k->c.name);
+    if (y && tn_numel(y) != tn_numel(k->weight))
+        tn_raise(TN_ESHAPE, "tn_gradcheck: %s gave results of different shapes", k->c.name);
     else
         for (int64_t i = 0, n = tn_numel(y); i < n; i++) {
             double w = tn_get(k->weight, i);
@@ -68,16 +69,14 @@ static tn_status compare(check *k, int i, tn_tensor *grad)
         int64_t  rest = j;
         for (int d = shape.n - 1; d >= 0; d--) index.d[d] = rest % shape.d[d], rest /= shape.d[d];
         char text[192];
-        return tn_raise(TN_ENUMERIC, "%s: gradient of input %d at %s: analytic %.10g, numeric %.10g (relative %.2g)", k->c.name, i,
-                        tn_shape_text(index, text, sizeof text), analytic, numeric, size > 0 ? off / size : off);
+        return tn_raise(TN_ENUMERIC, "%s: gradient of input %d at %s: analytic %.10g, numeric %.10g (relative %.2g)",
+                        k->c.name, i, tn_shape_text(index, text, sizeof text), analytic, numeric,
+                        size > 0 ? off / size : off);
     }
     return tn__self.error;
 }
 
-static tn_tensor *random_like(const tn_tensor *y)
-{
-    return tn_uniform_of(TN_F64, tn_shape_of(y), -1, 1);
-}
+static tn_tensor *random_like(const tn_tensor *y) { return tn_uniform_of(TN_F64, tn_shape_of(y), -1, 1); }
 
 /* First derivatives of k->c.fn at k->x, all leaves being f64 and dense. */
 static tn_status first(check *k)
@@ -107,7 +106,7 @@ done:
     return tn__self.error;
 }
 
-/* ---- gradients of gradients: g(x, w) is a function like any other ---- */
+/* ---- gradients of gradients: g(x, w) is a function like any other ------------------------------------------------ */
 
 typedef struct {
     check     *inner;
@@ -126,7 +125,8 @@ static tn_tensor *second_fn(tn_tensor *const *in, int n, void *user)
     for (int i = 0; i < n - 1; i++)
         if (in[i]->leaf) leaf[leaves] = in[i], of[leaves++] = i;
     if (y && tn__wants_grad(y)) {
-        tn_grad_of_run((tn_grad_of_config){.root = y, .seed = in[n - 1], .count = leaves, .wrt = leaf, .grad = grad, .create_graph = true});
+        tn_grad_of_run((tn_grad_of_config){
+            .root = y, .seed = in[n - 1], .count = leaves, .wrt = leaf, .grad = grad, .create_graph = true});
         for (int i = 0; i < leaves && tn__self.error == TN_OK; i++) {
             if (!grad[i]) continue;
             tn_tensor *part = tn_sum(tn_mul(grad[i], u->v[of[i]]));
@@ -165,14 +165,16 @@ tn_status tn_gradcheck_run(tn_gradcheck_config c)
     if (c.atol == 0) c.atol = 1e-8;
     tn_tensor *const *in = c.input ? &c.input : c.inputs;
     int               n = c.input ? 1 : c.count;
-    if (!c.fn || n < 1 || !in) return tn_raise(TN_EINVAL, "tn_gradcheck: give a function and its inputs, as .input or as .count and .inputs");
+    if (!c.fn || n < 1 || !in)
+        return tn_raise(TN_EINVAL, "tn_gradcheck: give a function and its inputs, as .input or as .count and .inputs");
     if (n > MOST) return tn_raise(TN_EINVAL, "tn_gradcheck: %d inputs are more than the %d it can take", n, MOST);
     bool marked = false;
     for (int i = 0; i < n; i++) {
         if (!in[i]) return tn_raise(TN_EINVAL, "tn_gradcheck: input %d is NULL", i);
         marked = marked || tn__wants_grad(in[i]);
     }
-    /* Copies in f64 that share nothing; those that want a gradient, or all floating ones if none says so, are checked. */
+    /* Copies in f64 that share nothing; those that want a gradient, or all floating ones if none says so, are
+     * checked. */
     tn_generator before = *tn_current_generator();
     tn_scope     s = tn_scope_begin();
     const bool   no_grad = tn__self.no_grad;
@@ -189,6 +191,6 @@ tn_status tn_gradcheck_run(tn_gradcheck_config c)
     if (tn__self.error == TN_OK && c.second) second(&k);
     tn__self.no_grad = no_grad;
     tn_scope_end(s);
-    if (tn__self.error == TN_OK) *tn_current_generator() = before;
+    *tn_current_generator() = before;
     return tn__self.error;
 }

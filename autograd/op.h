@@ -45,9 +45,9 @@ typedef struct {
     tn_tensor *const *gy;       /* the results' gradients; NULL where none came, but never for an op of one result */
     const tn_shape   *in_shape; /* of every input, saved or not                */
     const tn_dtype   *in_dtype;
-    const bool       *need;     /* whose gradient is wanted                    */
-    tn_tensor       **gx;       /* to be filled where needed                   */
-    void             *engine;   /* the library's own                           */
+    const bool       *need;   /* whose gradient is wanted                    */
+    tn_tensor       **gx;     /* to be filled where needed                   */
+    void             *engine; /* the library's own                           */
 } tn_back;
 
 /* A row of test data: what the registry's tests make gradchecks, error checks and layout checks from. */
@@ -76,12 +76,12 @@ typedef struct {
 } tn_sample;
 
 #define TN_ANY (-1)
-#define TN_SAVE_IN(i) (1u << (i))         /* i < 16 */
+#define TN_SAVE_IN(i) (1u << (i))         /* i < 15; bit 15: every input, however many */
 #define TN_SAVE_OUT(i) (1u << (16 + (i))) /* i < 16 */
 
 struct tn_op {
-    size_t      size; /* sizeof(tn_op): tells the library which fields exist */
-    const char *name; /* lives as long as any tape that holds the op */
+    size_t      size;     /* sizeof(tn_op): tells the library which fields exist */
+    const char *name;     /* lives as long as any tape that holds the op */
     int         inputs;   /* TN_ANY: as many as the call has */
     int         outputs;  /* 0 means 1 */
     unsigned    optional; /* bit i: input i may be NULL */
@@ -98,8 +98,8 @@ struct tn_op {
     void (*backward_ops)(tn_back *b);
     /* An op made of ops: called instead of allocation and forward, after infer; fills c->out. Needs no backward. */
     void (*compose)(tn_ctx *c);
-    bool inplace; /* its name with "_" exists: result 0 may be written over input 0, element by element */
-    bool view;    /* the result shares input 0's memory; see autograd/ops/views.c */
+    bool             inplace; /* its name with "_" exists: result 0 may be written over input 0, element by element */
+    bool             view;    /* the result shares input 0's memory; the library's own, see autograd/ops/permute.c */
     const tn_sample *samples;
     int              nsamples;
 };
@@ -127,7 +127,8 @@ TN_API bool tn_infer_like(tn_ctx *c, int i, int k);
 TN_API bool tn_infer_fail(const tn_ctx *c, tn_status code, const char *fmt, ...) TN_PRINTF(3, 4);
 
 /* y = kernel(x) element by element, for user ops: strides, broadcasting and threads are dealt with. The kernel gets n
- * contiguous elements in y's number type (f32 or f64). */
+ * contiguous elements in f64 if one operand is f64, else in f32; only integers (not bool) arrive as int64_t. Some
+ * operand must be floating; inputs may be NULL. */
 typedef void (*tn_map_kernel)(int64_t n, void *const *y, const void *const *x, const void *args);
 TN_API void tn_op_map(tn_map_kernel f32, tn_map_kernel f64, int ny, tn_tensor *const *y, int nx, tn_tensor *const *x,
                       const void *args);

@@ -21,7 +21,7 @@ typedef struct {
     tn_tensor *values, *indices;
 } tn_pair;
 
-/* ---- arithmetic ------------------------------------------------------------------------------------------------ */
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
 TN_API tn_tensor *tn_add(tn_tensor *a, tn_tensor *b);
 TN_API tn_tensor *tn_sub(tn_tensor *a, tn_tensor *b);
@@ -46,7 +46,7 @@ TN_API tn_tensor *tn_add_scalar_(tn_tensor *x, double k);
 TN_API tn_tensor *tn_mul_scalar_(tn_tensor *x, double k);
 TN_API tn_tensor *tn_div_scalar_(tn_tensor *x, double k);
 
-/* ---- functions of one element ----------------------------------------------------------------------------------- */
+/* ---- functions of one element ------------------------------------------------------------------------------------ */
 
 TN_API tn_tensor *tn_neg(tn_tensor *x);
 TN_API tn_tensor *tn_abs(tn_tensor *x);
@@ -85,7 +85,7 @@ TN_API tn_tensor *tn_sigmoid_(tn_tensor *x);
 TN_API tn_tensor *tn_relu_(tn_tensor *x);
 TN_API tn_tensor *tn_clamp_(tn_tensor *x, double low, double high);
 
-/* ---- comparison and choice: results are bool, without gradient ---------------------------------------------------- */
+/* ---- comparison and choice: results are bool, without gradient --------------------------------------------------- */
 
 TN_API tn_tensor *tn_eq(tn_tensor *a, tn_tensor *b);
 TN_API tn_tensor *tn_ne(tn_tensor *a, tn_tensor *b);
@@ -107,14 +107,14 @@ TN_API tn_tensor *tn_masked_fill(tn_tensor *x, tn_tensor *mask, double value);
 TN_API tn_tensor *tn_masked_fill_(tn_tensor *x, tn_tensor *mask, double value);
 TN_API tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask); /* the elements where true, 1-d */
 
-/* ---- reductions: over all dims, or over those named ---------------------------------------------------------------- */
+/* ---- reductions: over all dims, or over those named -------------------------------------------------------------- */
 
 typedef struct {
     tn_tensor *x;
     tn_dims    dims; /* none: all */
     bool       keepdim;
-    bool       biased;  /* var, std: divide by n, not n - 1 */
-    double     p;       /* norm: 0 means 2; INFINITY is allowed; TN_ZERO counts what is not 0 */
+    bool       biased; /* var, std: divide by n, not n - 1 */
+    double     p;      /* norm: 0 means 2; INFINITY is allowed; TN_ZERO counts what is not 0 */
 } tn_reduce_args;
 TN_API tn_tensor *tn_sum_run(tn_reduce_args a); /* integers and bool sum to i64 */
 TN_API tn_tensor *tn_mean_run(tn_reduce_args a);
@@ -153,18 +153,19 @@ TN_API tn_tensor *tn_log_softmax(tn_tensor *x, int dim);
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
 TN_API tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b); /* [..., m, k] x [..., k, n]; a 1-d side as in NumPy */
-TN_API tn_tensor *tn_linear(tn_tensor *x, tn_tensor *weight, tn_tensor *bias); /* x Wᵀ + b; W [out, in]; b may be NULL */
-TN_API tn_tensor *tn_outer(tn_tensor *a, tn_tensor *b);                        /* [m] x [n] */
+TN_API tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight,
+                                tn_tensor *bias);       /* x Wᵀ + b; W [out, in]; b may be NULL */
+TN_API tn_tensor *tn_outer(tn_tensor *a, tn_tensor *b); /* [m] x [n] */
 TN_API tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in);
 #ifndef __cplusplus
 #define tn_einsum(equation, ...) tn_einsum_list(equation, TN_COUNT_(__VA_ARGS__), (tn_tensor *[]){__VA_ARGS__})
 #endif
 
-/* ---- views: the same memory, seen differently ---------------------------------------------------------------------- */
+/* ---- views: the same memory, seen differently -------------------------------------------------------------------- */
 
 TN_API tn_tensor *tn_view(tn_tensor *x, tn_shape s);    /* one dim may be -1; an error where strides do not allow it */
 TN_API tn_tensor *tn_reshape(tn_tensor *x, tn_shape s); /* a view where possible, otherwise a copy */
-TN_API tn_tensor *tn_flatten(tn_tensor *x, int first, int last); /* dims first … last become one */
+TN_API tn_tensor *tn_flatten_run(tn_tensor *x, int first, int last); /* dims first … last become one */
 TN_API tn_tensor *tn_permute(tn_tensor *x, tn_dims order);
 TN_API tn_tensor *tn_transpose(tn_tensor *x, int dim0, int dim1);
 TN_API tn_tensor *tn_slice(tn_tensor *x, int dim, int64_t start, int64_t end, int64_t step); /* as x[start:end:step] */
@@ -181,7 +182,7 @@ TN_API tn_tensor *tn_clone(tn_tensor *x);      /* a contiguous copy, on the tape
 TN_API tn_tensor *tn_to(tn_tensor *x, tn_dtype dt);
 TN_API tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src); /* on the tape; tn_copy_from is off it */
 
-/* ---- joining, cutting, moving -------------------------------------------------------------------------------------- */
+/* ---- joining, cutting, moving ------------------------------------------------------------------------------------ */
 
 TN_API tn_tensor *tn_cat_list(int dim, int n, tn_tensor *const *in);
 TN_API tn_tensor *tn_stack_list(int dim, int n, tn_tensor *const *in);
@@ -199,10 +200,10 @@ TN_API tn_tensor *tn_tril(tn_tensor *x, int64_t diagonal); /* zero above the dia
 TN_API tn_tensor *tn_triu(tn_tensor *x, int64_t diagonal);
 TN_API tn_tensor *tn_roll(tn_tensor *x, int64_t shift, int dim);
 TN_API tn_tensor *tn_flip(tn_tensor *x, tn_dims dims);
-TN_API tn_tensor *tn_repeat(tn_tensor *x, tn_shape times); /* the whole, as tiles */
+TN_API tn_tensor *tn_repeat(tn_tensor *x, tn_shape times);                    /* the whole, as tiles */
 TN_API tn_tensor *tn_repeat_interleave(tn_tensor *x, int64_t times, int dim); /* each slice */
 
-/* ---- by index: indices are i64 (or i32), and one that is out of range is an error that names it ---------------------- */
+/* ---- by index: indices are i64 (or i32), and one that is out of range is an error that names it ------------------ */
 
 TN_API tn_tensor *tn_gather(tn_tensor *x, int dim, tn_tensor *index);
 TN_API tn_tensor *tn_scatter_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
@@ -210,24 +211,24 @@ TN_API tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index); /* i
 TN_API tn_tensor *tn_index_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
 TN_API tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim); /* gather that broadcasts */
 /* weight[index]; rows at padding (−1: none) get no gradient. */
-TN_API tn_tensor *tn_embedding(tn_tensor *weight, tn_tensor *index, int64_t padding);
-TN_API tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes); /* i64; classes -1: largest index + 1 */
+TN_API tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding);
+TN_API tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes);   /* i64; classes -1: largest index + 1 */
 TN_API tn_pair    tn_sort(tn_tensor *x, int dim, bool descending); /* stable; NaN is the largest */
 TN_API tn_pair    tn_topk(tn_tensor *x, int64_t k, int dim, bool smallest);
 TN_API tn_tensor *tn_nonzero(tn_tensor *x); /* [count, ndim] */
 
-/* ---- normalisation, dropout ------------------------------------------------------------------------------------------ */
+/* ---- normalisation, dropout -------------------------------------------------------------------------------------- */
 
 /* Over the dims of weight (or, without weight, over the last dim); weight and bias may be NULL. */
-TN_API tn_tensor *tn_layer_norm(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps);
-TN_API tn_tensor *tn_rms_norm(tn_tensor *x, tn_tensor *weight, double eps);
+TN_API tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps);
+TN_API tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps);
 /* Zero with probability p, otherwise times 1/(1-p). Draws from the current generator; keeps no mask. */
-TN_API tn_tensor *tn_dropout(tn_tensor *x, double p);
+TN_API tn_tensor *tn_dropout_run(tn_tensor *x, double p);
 
-/* ---- convolution and pooling ------------------------------------------------------------------------------------------ */
+/* ---- convolution and pooling ------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_tensor *x, *weight, *bias;          /* [N, C, L], [O, C/groups, K], [O] or NULL */
+    tn_tensor *x, *weight, *bias;                 /* [N, C, L], [O, C/groups, K], [O] or NULL */
     int64_t    stride, padding, dilation, groups; /* 0: 1, 0, 1, 1 */
 } tn_conv1d_args;
 typedef struct {
@@ -235,9 +236,9 @@ typedef struct {
     int64_t    stride[2], padding[2], dilation[2], groups;
 } tn_conv2d_args;
 typedef struct {
-    tn_tensor *x;       /* [N, C, L] */
+    tn_tensor *x;                               /* [N, C, L] */
     int64_t    size, stride, padding, dilation; /* stride 0: size */
-    bool       ignore_padding; /* average: divide by the real elements only */
+    bool       ignore_padding;                  /* average: divide by the real elements only */
 } tn_pool1d_args;
 typedef struct {
     tn_tensor *x; /* [N, C, H, W] */
@@ -259,13 +260,13 @@ TN_API tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a);
 #define tn_avg_pool2d(...) tn_avg_pool2d_run((tn_pool2d_args){.x = __VA_ARGS__})
 #endif
 
-/* ---- losses -------------------------------------------------------------------------------------------------------------- */
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 typedef enum { TN_MEAN = 0, TN_SUM, TN_NONE } tn_reduction;
 typedef struct {
-    tn_tensor   *logits; /* [..., C]: classes last, or at class_dim as in PyTorch's [N, C, d1, …] */
-    tn_tensor   *target; /* i64 [...]: classes; or floating, of logits' shape: probabilities       */
-    tn_tensor   *weight; /* [C] or NULL */
+    tn_tensor   *logits;       /* [..., C]: classes last, or at class_dim as in PyTorch's [N, C, d1, …] */
+    tn_tensor   *target;       /* i64 [...]: classes; or floating, of logits' shape: probabilities       */
+    tn_tensor   *weight;       /* [C] or NULL */
     int64_t      ignore_index; /* 0: -100; TN_ZERO: 0 */
     double       label_smoothing;
     tn_reduction reduction;
@@ -299,22 +300,30 @@ TN_API tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, doub
 #define tn_bce_with_logits(...) tn_bce_with_logits_run((tn_loss_args){.input = __VA_ARGS__})
 #endif
 
-/* ---- attention -------------------------------------------------------------------------------------------------------------- */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_tensor  *q, *k, *v;        /* [..., T, D], [..., S, D], [..., S, E]; leading dims broadcast */
-    tn_tensor  *blocked;          /* bool, broadcasts to [..., T, S]: true may not be attended; or floating: added */
-    tn_tensor  *blocked_keys;     /* bool [B, S], for [B, H, T, D] heads: true is padding */
-    bool        causal;           /* query t sees keys 0 … t */
+    tn_tensor  *q, *k, *v;    /* [..., T, D], [..., S, D], [..., S, E]; leading dims broadcast */
+    tn_tensor  *blocked;      /* bool, broadcasts to [..., T, S]: true may not be attended; or floating: added */
+    tn_tensor  *blocked_keys; /* bool [B, S], for [B, H, T, D] heads: true is padding */
+    bool        causal;       /* query t sees keys 0 … t */
     double      dropout;
-    double      scale;            /* 0: 1/√D */
-    tn_tensor **weights;          /* out, may be NULL: the weights [..., T, S] after dropout; on the tape */
+    double      scale;   /* 0: 1/√D */
+    tn_tensor **weights; /* out, may be NULL: the weights [..., T, S] after dropout; on the tape */
 } tn_attention_args;
 /* softmax(scale · q kᵀ) v. A query that may attend to nothing gets 0, and gradient 0. */
 TN_API tn_tensor *tn_attention_run(tn_attention_args a);
 #ifndef __cplusplus
 #define tn_attention(...) tn_attention_run((tn_attention_args){.q = __VA_ARGS__})
 #endif
+
+/* These names are also types: tn_linear(x, w, b) is the op, tn_linear *m a module (nn/modules.h). */
+#define tn_linear(...) tn_linear_run(__VA_ARGS__)
+#define tn_embedding(...) tn_embedding_run(__VA_ARGS__)
+#define tn_layer_norm(...) tn_layer_norm_run(__VA_ARGS__)
+#define tn_rms_norm(...) tn_rms_norm_run(__VA_ARGS__)
+#define tn_dropout(...) tn_dropout_run(__VA_ARGS__)
+#define tn_flatten(...) tn_flatten_run(__VA_ARGS__)
 
 #ifdef __cplusplus
 }

@@ -73,11 +73,12 @@ bool tn__infer_view(tn_ctx *c, const tn_layout *y)
     return true;
 }
 
-/* ---- number types ---- */
+/* ---- number types ------------------------------------------------------------------------------------------------ */
 
 static int width(tn_dtype dt)
 {
-    static const int w[] = {[TN_BOOL] = 0, [TN_U8] = 1, [TN_I32] = 2, [TN_I64] = 3, [TN_BF16] = 4, [TN_F32] = 5, [TN_F64] = 6};
+    static const int w[] = {
+        [TN_BOOL] = 0, [TN_U8] = 1, [TN_I32] = 2, [TN_I64] = 3, [TN_BF16] = 4, [TN_F32] = 5, [TN_F64] = 6};
     return w[dt];
 }
 static int kind(tn_dtype dt) { return dt == TN_BOOL ? 0 : tn__is_float(dt) ? 2 : 1; }
@@ -114,7 +115,8 @@ tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real)
         if (real && !tn__is_float(dt)) dt = TN_F32;
         if (dt != a->dtype)
             return tn_raise(TN_EDTYPE, "%s_: the result is %s and cannot be written over a tensor of %s", op->name,
-                            tn_dtype_name(dt), tn_dtype_name(a->dtype)), NULL;
+                            tn_dtype_name(dt), tn_dtype_name(a->dtype)),
+                   NULL;
         b = as(b, dt);
     }
     return tn_op_apply_(op, NULL, 2, (tn_tensor *[]){a, b});
@@ -145,7 +147,7 @@ const char *tn__named(const tn_tensor *t, char *buf, size_t size)
     return buf;
 }
 
-/* ---- reductions ---- */
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
 
 bool tn__reduced_shape(const char *op, tn_shape x, tn_dims *dims, bool keepdim, tn_shape *to)
 {

@@ -12,7 +12,7 @@
 
 #define TN_ROOM(title) .size = sizeof(tn_op), .name = (title)
 
-/* ---- shape rules, as infer functions ---- */
+/* ---- shape rules, as infer functions ----------------------------------------------------------------------------- */
 bool tn__infer_same(tn_ctx *c);    /* result like input 0, any number type                          */
 bool tn__infer_real(tn_ctx *c);    /* result like input 0, which must be floating                   */
 bool tn__infer_numbers(tn_ctx *c); /* result like input 0, which must not be bool                   */
@@ -39,10 +39,11 @@ static inline int64_t tn__pow_i64(int64_t a, int64_t b)
 /* For views: the result is input 0 under layout y. */
 bool tn__infer_view(tn_ctx *c, const tn_layout *y);
 
-/* For gather and scatter_add: index (input 1, `small`) has as many dims as `large` and is no larger except along dim. */
+/* For gather and scatter_add: index (input 1, `small`) has as many dims as `large` and is no larger except
+ * along dim. */
 bool tn__infer_along(tn_ctx *c, int dim, const tn_tensor *small, const tn_tensor *large);
 
-/* ---- number types ---- */
+/* ---- number types ------------------------------------------------------------------------------------------------ */
 /* The type in which a and b meet (ops.h says how). */
 tn_dtype tn__promote(const tn_tensor *a, const tn_tensor *b);
 /* Brings a and b to one type with recorded conversions (for reals: integers become f32), then applies op. */
@@ -54,7 +55,7 @@ void tn__meet(int n, tn_tensor **t);
 /* For messages: "encoder.weight [24, 8]", or "[24, 8]" if t has no name. Returns buf; 300 bytes suffice. */
 const char *tn__named(const tn_tensor *t, char *buf, size_t size);
 
-/* ---- reductions ---- */
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
 /* Wraps dims (none: all of them) and gives the result's shape. */
 bool tn__reduced_shape(const char *op, tn_shape x, tn_dims *dims, bool keepdim, tn_shape *to);
 /* A reduced result (or its gradient) as a view with size-1 dims, so that it broadcasts to shape x. On the tape. */
@@ -72,7 +73,7 @@ tn_tensor *tn__joined(tn_tensor *t, int k);
 /* f64 for f64, f32 for the others: what a kernel's statistics are kept in. */
 static inline tn_dtype tn__wide(tn_dtype dt) { return dt == TN_F64 ? TN_F64 : TN_F32; }
 
-/* ---- backward ---- */
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
 /* For a gradient that lives in a part of an input (a slice, a row): the gradient of input i so far, to be added to in
  * place; zeros at first. NULL on error. Only in `backward`, never in `backward_ops`. */
 tn_tensor *tn__grad_buffer(tn_back *b, int i);

@@ -8,7 +8,7 @@ _Thread_local tn_tape tn__tape;
 
 static size_t aligned(size_t n) { return (n + 15) / 16 * 16; }
 
-/* ---- the end of nodes --------------------------------------------------------------------------------------------- */
+/* ---- the end of nodes -------------------------------------------------------------------------------------------- */
 
 static void drop_saved(tn_saved *s)
 {
@@ -59,7 +59,7 @@ static void node_end(tn_object *o)
 
 void tn__node_drop(tn_node *n) { tn__object_drop((tn_object *)n); }
 
-/* ---- recording ------------------------------------------------------------------------------------------------------ */
+/* ---- recording --------------------------------------------------------------------------------------------------- */
 
 static char *path_copy(void)
 {
@@ -68,7 +68,8 @@ static char *path_copy(void)
     size_t at = 0;
     int    depth = tn__self.path_depth < TN_PATH_MAX ? tn__self.path_depth : TN_PATH_MAX;
     for (int i = 0; i < depth && at + 1 < sizeof buf; i++)
-        if (tn__self.path[i]) at += (size_t)snprintf(buf + at, sizeof buf - at, "%s%s", at ? "." : "", tn__self.path[i]);
+        if (tn__self.path[i])
+            at += (size_t)snprintf(buf + at, sizeof buf - at, "%s%s", at ? "." : "", tn__self.path[i]);
     return tn__strdup(buf);
 }
 
@@ -78,9 +79,9 @@ tn_node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, co
     size_t       edges = aligned(sizeof(tn_node)), in_at = edges + aligned(i * sizeof(tn_edge));
     size_t       out_at = in_at + aligned(i * sizeof(tn_saved)), grad_at = out_at + aligned(o * sizeof(tn_saved));
     size_t       shape_at = grad_at + aligned(2 * o * sizeof(tn_tensor *));
-    size_t       dtype_at = shape_at + aligned(i * sizeof(tn_shape)), need_at = dtype_at + aligned(i * sizeof(tn_dtype));
-    size_t       args_at = need_at + aligned(i), bytes = args_at + op->args_size;
-    char        *p = tn__mem_get(bytes);
+    size_t dtype_at = shape_at + aligned(i * sizeof(tn_shape)), need_at = dtype_at + aligned(i * sizeof(tn_dtype));
+    size_t args_at = need_at + aligned(i), bytes = args_at + op->args_size;
+    char  *p = tn__mem_get(bytes);
     if (!p) return NULL;
     tn_node *n = (tn_node *)(void *)p;
     memset(n, 0, sizeof *n);
@@ -115,7 +116,10 @@ tn_node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, co
     if (op->args_size && args) {
         void *to = p + args_at;
         memcpy(to, args, op->args_size);
-        if (op->args_copy && !op->args_copy(to, args)) return tn__node_drop(n), NULL; /* args stays NULL: nothing to free */
+        if (op->args_copy && !op->args_copy(to, args)) { /* args stays NULL: nothing to free */
+            if (tn__self.error == TN_OK) tn_raise(TN_ENOMEM, "%s: its args could not be copied", op->name);
+            return tn__node_drop(n), NULL;
+        }
         n->args = to;
     }
     if (tn__tape.anomaly && !(n->path = path_copy())) return tn__node_drop(n), NULL;
@@ -138,7 +142,10 @@ static tn_tensor *save(tn_tensor *x)
     return a;
 }
 
-static uint32_t version_of(const tn_tensor *t) { return atomic_load_explicit(&t->storage->version, memory_order_relaxed); }
+static uint32_t version_of(const tn_tensor *t)
+{
+    return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+}
 
 bool tn__record_saved(tn_node *n, tn_tensor *const *in, tn_tensor *original)
 {
@@ -164,17 +171,22 @@ bool tn__record_results(tn_node *n, tn_tensor *const *out)
     return true;
 }
 
-/* ---- leaves and hooks ------------------------------------------------------------------------------------------------ */
+/* ---- leaves and hooks -------------------------------------------------------------------------------------------- */
 
 tn_tensor *tn_requires_grad(tn_tensor *t)
 {
     if (tn__blocked()) return NULL;
     if (!t) return tn_raise(TN_EINVAL, "tn_requires_grad: the tensor is NULL"), NULL;
     if (!tn__is_float(t->dtype))
-        return tn_raise(TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is %s", tn_dtype_name(t->dtype)), NULL;
+        return tn_raise(TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is %s",
+                        tn_dtype_name(t->dtype)),
+               NULL;
     if (t->node)
-        return tn_raise(TN_ESTATE, "tn_requires_grad: this tensor is the result of a recorded %s and has a gradient already; "
-                                   "tn_retain_grad keeps it, tn_detach gives a tensor that can be a leaf", tn__node_of(t)->op->name), NULL;
+        return tn_raise(TN_ESTATE,
+                        "tn_requires_grad: this tensor is the result of a recorded %s and has a gradient already; "
+                        "tn_retain_grad keeps it, tn_detach gives a tensor that can be a leaf",
+                        tn__node_of(t)->op->name),
+               NULL;
     t->leaf = true;
     return t;
 }
@@ -184,8 +196,11 @@ tn_tensor *tn_requires_no_grad(tn_tensor *t)
     if (tn__blocked()) return NULL;
     if (!t) return tn_raise(TN_EINVAL, "tn_requires_no_grad: the tensor is NULL"), NULL;
     if (t->node)
-        return tn_raise(TN_ESTATE, "tn_requires_no_grad: this tensor is the result of a recorded %s, no leaf; tn_detach gives one without a gradient",
-                        tn__node_of(t)->op->name), NULL;
+        return tn_raise(TN_ESTATE,
+                        "tn_requires_no_grad: this tensor is the result of a recorded %s, no leaf; tn_detach gives one "
+                        "without a gradient",
+                        tn__node_of(t)->op->name),
+               NULL;
     t->leaf = false;
     tn_zero_grad(t);
     return t;
@@ -236,7 +251,13 @@ tn_watch *tn__leaf_watches(const tn_tensor *t) { return t->hooks ? ((leaf_hooks 
 
 static tn_status watch(const char *name, tn_tensor *t, tn_grad_hook fn, void *user)
 {
-    if (!t || !tn__wants_grad(t)) return tn_raise(TN_ESTATE, "%s: no gradient will reach this tensor: it is neither a leaf nor on the tape", name);
+    if (!t || !tn__wants_grad(t))
+        return tn_raise(TN_ESTATE, "%s: no gradient will reach this tensor: it is neither a leaf nor on the tape",
+                        name);
+    if (t->node && tn__node_of(t)->thread != tn__thread_id())
+        return tn_raise(TN_ESTATE,
+                        "%s: %s was recorded by another thread; a tape belongs to the thread that recorded it", name,
+                        tn__node_of(t)->op->name);
     tn_watch **list;
     if (t->node) {
         list = &tn__node_of(t)->watches;
@@ -272,7 +293,7 @@ tn_status tn_retain_grad(tn_tensor *t)
     return watch("tn_retain_grad", t, NULL, NULL);
 }
 
-/* ---- anomaly mode ------------------------------------------------------------------------------------------------------ */
+/* ---- anomaly mode ------------------------------------------------------------------------------------------------ */
 
 void tn_detect_anomaly(bool on)
 {

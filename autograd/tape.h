@@ -49,8 +49,8 @@ struct tn_node {
     tn_edge    *edge;     /* [nin] */
     tn_saved   *saved_in; /* [nin], t NULL where not saved */
     tn_saved   *saved_out;
-    tn_tensor **grad; /* [nout] */
-    tn_tensor **kept; /* [nout], for tn_retain_grad */
+    tn_tensor **grad;  /* [nout] */
+    tn_tensor **kept;  /* [nout], for tn_retain_grad */
     tn_shape   *shape; /* [nin] */
     tn_dtype   *dtype;
     bool       *need;
@@ -59,12 +59,13 @@ struct tn_node {
 
 /* The thread's tape. */
 typedef struct {
-    uint64_t seq, runs;
-    bool     anomaly;
-    int      inside; /* backwards under way: what goes wrong there is reported as theirs */
-    uint64_t steps;
-    tn_node *dead; /* nodes waiting for their end: a list, not a recursion */
-    bool     ending;
+    struct tn_run *under_way; /* the passes of the engine that run now, innermost first */
+    uint64_t       seq, runs;
+    bool           anomaly;
+    int            inside; /* backwards under way: what goes wrong there is reported as theirs */
+    uint64_t       steps;
+    tn_node       *dead; /* nodes waiting for their end: a list, not a recursion */
+    bool           ending;
 } tn_tape;
 extern _Thread_local tn_tape tn__tape;
 
@@ -75,17 +76,17 @@ static inline bool     tn__wants_grad(const tn_tensor *t) { return t->leaf || t-
 
 /* Writes an op down: links its results to a new node. need[i]: input i wants a gradient. On failure raises and leaves
  * the results alone. original: what input 0 was before an in-place op wrote over it (owned by the caller), or NULL. */
-tn_node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, const bool *need, const void *args);
-bool     tn__record_saved(tn_node *n, tn_tensor *const *in, tn_tensor *original);
-bool     tn__record_results(tn_node *n, tn_tensor *const *out);
+tn_node  *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, const bool *need, const void *args);
+bool      tn__record_saved(tn_node *n, tn_tensor *const *in, tn_tensor *original);
+bool      tn__record_results(tn_node *n, tn_tensor *const *out);
 tn_watch *tn__leaf_watches(const tn_tensor *t);
-void     tn__node_drop(tn_node *n);
-void     tn__node_release(tn_node *n); /* what it saved */
+void      tn__node_drop(tn_node *n);
+void      tn__node_release(tn_node *n); /* what it saved */
 
 /* Raises if t holds a NaN or Inf: "who: <what> has a NaN at [1, 2] (step 3)". */
 bool tn__check_finite(const tn_tensor *t, const char *who, const char *what);
 
-/* ---- one pass of the engine ---- */
+/* ---- one pass of the engine -------------------------------------------------------------------------------------- */
 typedef struct {
     int               roots;
     tn_tensor *const *root, *const *seed;
@@ -93,11 +94,13 @@ typedef struct {
     tn_tensor *const *wrt;
     tn_tensor       **grad;
     bool              retain, create_graph;
-    const char       *name; /* for messages */
+    const char       *name;   /* for messages */
+    int               inputs; /* of a checkpoint: where the tape around it ends */
+    tn_tensor *const *input;
 } tn_pass;
 tn_status tn__backward(const tn_pass *p);
 /* The pass inside a checkpoint's backward: leaves collect in the pass around it, nothing recorded before `floor` is
- * entered. grad[i] is owned by the caller's scope. */
+ * entered. grad[i] is owned by the caller's scope; a tensor that is asked for twice gets its gradient once. */
 tn_status tn__backward_inside(const tn_pass *p, void *engine, uint64_t floor);
 bool      tn__creates_graph(const tn_back *b);
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* As C converts, but defined everywhere: NaN gives 0, what is out of range gives the nearest that is in. Integers wrap in
- * narrower integers, as in PyTorch. */
+/* As C converts, but defined everywhere: NaN gives 0, what is out of range gives the nearest that is in. Integers wrap
+ * in narrower integers, as in PyTorch. */
 static inline int64_t to_i64(double v)
 {
     if (v != v) return 0;
@@ -66,15 +66,15 @@ void tn__store_i64(void *p, tn_dtype dt, int64_t v)
 }
 
 /* The pairs that kernels' packing meets, each a plain loop; anything else goes through double or int64. */
-#define RUN(from, to, expr)                            \
-    do {                                               \
-        const from *X = x;                             \
-        to         *Y = y;                             \
-        for (int64_t i = 0; i < n; i++) {              \
-            from v = X[i * xs];                        \
-            Y[i * ys] = (expr);                        \
-        }                                              \
-        return;                                        \
+#define RUN(from, to, expr)               \
+    do {                                  \
+        const from *X = x;                \
+        to         *Y = y;                \
+        for (int64_t i = 0; i < n; i++) { \
+            from v = X[i * xs];           \
+            Y[i * ys] = (expr);           \
+        }                                 \
+        return;                           \
     } while (0)
 #define PAIR(a, b) ((a)*8 + (b))
 

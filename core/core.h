@@ -36,7 +36,7 @@ extern "C" {
 TN_API const char *tn_version(void);
 TN_API const char *tn_build_info(void);
 
-/* ---- errors --------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 typedef enum {
     TN_OK = 0,
@@ -75,7 +75,7 @@ typedef struct {
 TN_API void tn_error_push(tn_error_state *aside);
 TN_API void tn_error_pop(const tn_error_state *aside);
 
-/* ---- number types and shapes ---------------------------------------------------------------------------------- */
+/* ---- number types and shapes ------------------------------------------------------------------------------------- */
 
 typedef enum { TN_F32 = 0, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL } tn_dtype;
 TN_API const char *tn_dtype_name(tn_dtype dt); /* "f32" */
@@ -104,12 +104,12 @@ typedef struct {
 /* In a config, 0 means "the default"; where zero is meant and is not the default, TN_ZERO says so. */
 #define TN_ZERO (-2147483647 - 1)
 
-TN_API int64_t tn_shape_numel(tn_shape s);
+TN_API int64_t tn_shape_numel(tn_shape s); /* -1 if it does not fit in 63 bits */
 TN_API bool    tn_shape_equal(tn_shape a, tn_shape b);
 /* "[2, 3]" into buf; returns buf. 192 bytes always suffice. */
 TN_API const char *tn_shape_text(tn_shape s, char *buf, size_t size);
 
-/* ---- scopes --------------------------------------------------------------------------------------------------- */
+/* ---- scopes ------------------------------------------------------------------------------------------------------ */
 
 typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the open scope */
 
@@ -125,12 +125,12 @@ TN_API tn_scope   tn_no_grad_begin(void); /* a scope in which nothing is recorde
 TN_API void       tn_scope_end(tn_scope s);
 TN_API tn_tensor *tn_scope_return(tn_scope s, tn_tensor *t); /* ends s; t lives on in the scope around it */
 TN_API void       tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t); /* the same for several */
-TN_API tn_tensor *tn_keep(tn_tensor *t);                     /* t outlives its scope ... */
-TN_API void       tn_drop(tn_tensor *t);                     /* ... until it is dropped  */
+TN_API tn_tensor *tn_keep(tn_tensor *t);                                        /* t outlives its scope ... */
+TN_API void       tn_drop(tn_tensor *t);                                        /* ... until it is dropped  */
 TN_API tn_tensor *tn_take(tn_tensor *t); /* tn_keep, but the scope forgets t: it lives until it is dropped, no longer */
 TN_API bool       tn_grad_enabled(void);
 
-/* ---- tensors -------------------------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 /* Without "_of" the result is f32 (arange, randint, permutation: i64). */
 TN_API tn_tensor *tn_empty_of(tn_dtype dt, tn_shape s); /* contents undefined */
@@ -148,7 +148,7 @@ TN_API tn_tensor *tn_full_like(const tn_tensor *t, double value);
 /* A 0-d f64: beside a tensor of any floating type it takes that type, so tn_pow(x, tn_scalar(3)) keeps x's. */
 TN_API tn_tensor *tn_scalar(double value);
 TN_API tn_tensor *tn_scalar_of(tn_dtype dt, double value);
-TN_API tn_tensor *tn_arange(int64_t n); /* 0 … n-1 */
+TN_API tn_tensor *tn_arange(int64_t n);                                             /* 0 … n-1 */
 TN_API tn_tensor *tn_arange_of(tn_dtype dt, double start, double end, double step); /* start, start+step, … < end */
 TN_API tn_tensor *tn_linspace(double start, double end, int64_t steps);             /* both ends included */
 TN_API tn_tensor *tn_linspace_of(tn_dtype dt, double start, double end, int64_t steps);
@@ -162,18 +162,18 @@ TN_API tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)
 
 /* Readers work while an error stands. A position is counted in the order of the indices, whatever the strides; the
  * entries of an index may be negative, which counts from the end. */
-TN_API tn_dtype tn_dtype_of(const tn_tensor *t);
-TN_API tn_shape tn_shape_of(const tn_tensor *t);
-TN_API int      tn_ndim(const tn_tensor *t);
-TN_API int64_t  tn_size(const tn_tensor *t, int dim); /* -1 and an error for a dim that is not there */
-TN_API int64_t  tn_numel(const tn_tensor *t);
-TN_API tn_shape tn_strides_of(const tn_tensor *t); /* in elements */
-TN_API bool     tn_is_contiguous(const tn_tensor *t);
-TN_API bool     tn_shares_memory(const tn_tensor *a, const tn_tensor *b); /* the same storage */
-TN_API double   tn_item(const tn_tensor *t);                              /* the only element; NaN for NULL */
-TN_API double   tn_get(const tn_tensor *t, int64_t position);
-TN_API double   tn_get_at(const tn_tensor *t, tn_shape index);
-TN_API int64_t  tn_get_i64(const tn_tensor *t, int64_t position); /* exact for i64 */
+TN_API tn_dtype  tn_dtype_of(const tn_tensor *t);
+TN_API tn_shape  tn_shape_of(const tn_tensor *t);
+TN_API int       tn_ndim(const tn_tensor *t);
+TN_API int64_t   tn_size(const tn_tensor *t, int dim); /* -1 and an error for a dim that is not there */
+TN_API int64_t   tn_numel(const tn_tensor *t);
+TN_API tn_shape  tn_strides_of(const tn_tensor *t); /* in elements */
+TN_API bool      tn_is_contiguous(const tn_tensor *t);
+TN_API bool      tn_shares_memory(const tn_tensor *a, const tn_tensor *b); /* the same storage */
+TN_API double    tn_item(const tn_tensor *t);                              /* the only element; NaN for NULL */
+TN_API double    tn_get(const tn_tensor *t, int64_t position);
+TN_API double    tn_get_at(const tn_tensor *t, tn_shape index);
+TN_API int64_t   tn_get_i64(const tn_tensor *t, int64_t position);                                  /* exact for i64 */
 TN_API tn_status tn_copy_out(const tn_tensor *t, tn_dtype dt, void *data, size_t bytes) TN_CHECKED; /* contiguous */
 
 /* Writers bump the version that the tape checks. tn_data_mut does so at the call: write before the next op. */
@@ -196,7 +196,7 @@ TN_API const char *tn_name_of(const tn_tensor *t); /* "" if none */
 /* As PyTorch shows it: rounded to 4 digits, columns aligned, summarised beyond 1000 elements. */
 TN_API void tn_print(FILE *to, const tn_tensor *t);
 
-/* ---- memory --------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* All memory of the library comes through here. alloc returns memory aligned to 64 bytes or NULL. To be set while
  * nothing of the library is alive; NULL brings back the default. */
@@ -221,12 +221,12 @@ TN_API void      tn_set_memory_limit(size_t bytes); /* for live memory; 0: none.
 TN_API void      tn_set_cache_limit(size_t bytes);  /* for each thread's cache; SIZE_MAX: none, 0: keep nothing */
 TN_API void      tn_trim(void);                     /* gives this thread's cache back */
 
-/* The same memory for structs of your own: zeroed, aligned to 64 bytes; NULL and TN_ENOMEM if there is none. The size is
- * told again when it is given back. Works while an error stands. */
+/* The same memory for structs of your own: zeroed, aligned to 64 bytes; NULL and TN_ENOMEM if there is none. The size
+ * is told again when it is given back. Works while an error stands. */
 TN_API void *tn_mem_get(size_t bytes) TN_CHECKED;
 TN_API void  tn_mem_put(void *p, size_t bytes);
 
-/* ---- random numbers ------------------------------------------------------------------------------------------- */
+/* ---- random numbers ---------------------------------------------------------------------------------------------- */
 
 /* Philox 4x32-10, counter-based: a generator is a value that can be copied, saved and set back. What is drawn depends
  * on seed and position alone, for any number of threads. Each thread starts with its own generator of seed 0. */
@@ -234,11 +234,11 @@ typedef struct {
     uint64_t seed;
     uint64_t position; /* in blocks of four 32-bit words */
 } tn_generator;
-TN_API void          tn_seed(uint64_t seed);                 /* the current generator starts anew */
-TN_API tn_generator *tn_current_generator(void);             /* of this thread */
-TN_API tn_generator *tn_use_generator(tn_generator *g);      /* returns the one before; NULL: the thread's own */
-TN_API uint32_t      tn_random_u32(tn_generator *g);         /* plain numbers, one block a call */
-TN_API double        tn_random_double(tn_generator *g);      /* [0, 1) */
+TN_API void          tn_seed(uint64_t seed);                      /* the current generator starts anew */
+TN_API tn_generator *tn_current_generator(void);                  /* of this thread */
+TN_API tn_generator *tn_use_generator(tn_generator *g);           /* returns the one before; NULL: the thread's own */
+TN_API uint32_t      tn_random_u32(tn_generator *g);              /* plain numbers, one block a call */
+TN_API double        tn_random_double(tn_generator *g);           /* [0, 1) */
 TN_API int64_t       tn_random_below(tn_generator *g, int64_t n); /* 0 … n-1 without bias; 0 for n < 1 */
 
 TN_API tn_tensor *tn_uniform(tn_shape s, double low, double high); /* [low, high) */
@@ -250,7 +250,7 @@ TN_API tn_tensor *tn_bernoulli(tn_shape s, double p);                /* 1 with p
 TN_API tn_tensor *tn_bernoulli_of(tn_dtype dt, tn_shape s, double p);
 TN_API tn_tensor *tn_permutation(int64_t n);
 
-/* ---- threads -------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 /* How many threads a call of this thread may use. The default: the least of the affinity mask, the cgroup's quota, the
  * physical cores and OMP_NUM_THREADS. The results are the same bits for any number. 0 brings back the default. */
@@ -269,8 +269,8 @@ TN_API void tn_path_pop(void);
 } /* extern "C" */
 
 template <class... T> inline tn_shape TN_SHAPE(T... d) { return tn_shape{(int)sizeof...(d), {(int64_t)d...}}; }
-template <class... T> inline tn_dims TN_DIMS(T... d) { return tn_dims{(int)sizeof...(d), {(int)d...}}; }
-static const tn_shape TN_SCALAR = {0, {0}};
+template <class... T> inline tn_dims  TN_DIMS(T... d) { return tn_dims{(int)sizeof...(d), {(int)d...}}; }
+static const tn_shape                 TN_SCALAR = {0, {0}};
 #endif
 
 #include "files.h"

@@ -86,17 +86,18 @@ static void big_sub(big *a, const big *b) /* a >= b */
     while (a->n && !a->limb[a->n - 1]) a->n--;
 }
 
-static void big_add(big *a, const big *b)
+static int big_compare_sum(const big *a, const big *b, const big *c) /* a + b with c */
 {
+    big      sum; /* only the limbs in use are written and read: copying all would take longer than adding */
     uint64_t carry = 0;
-    int      n = a->n > b->n ? a->n : b->n;
-    for (int i = 0; i < n; i++) {
+    sum.n = a->n > b->n ? a->n : b->n;
+    for (int i = 0; i < sum.n; i++) {
         carry += (uint64_t)(i < a->n ? a->limb[i] : 0) + (i < b->n ? b->limb[i] : 0);
-        a->limb[i] = (uint32_t)carry;
+        sum.limb[i] = (uint32_t)carry;
         carry >>= 32;
     }
-    a->n = n;
-    if (carry) a->limb[a->n++] = (uint32_t)carry;
+    if (carry) sum.limb[sum.n++] = (uint32_t)carry;
+    return big_compare(&sum, c);
 }
 
 /* ---- text to double ---------------------------------------------------------------------------------------------- */
@@ -284,19 +285,15 @@ static int shortest(uint64_t m, int e, bool uneven, char *digit, int *k)
         big_mul_pow5(&up, -*k), big_shl(&up, -*k);
         big_mul_pow5(&down, -*k), big_shl(&down, -*k);
     }
-    big sum = r;
-    big_add(&sum, &up);
-    int c = big_compare(&sum, &s);
+    int c = big_compare_sum(&r, &up, &s);
     if (c > 0 || (c == 0 && even)) ++*k;
     else big_mul_add(&r, 10, 0), big_mul_add(&up, 10, 0), big_mul_add(&down, 10, 0);
 
     for (int n = 0;;) {
         int d = 0;
         while (big_compare(&r, &s) >= 0) big_sub(&r, &s), d++;
-        int low = big_compare(&r, &down);
-        sum = r;
-        big_add(&sum, &up);
-        int  high = big_compare(&sum, &s);
+        int  low = big_compare(&r, &down);
+        int  high = big_compare_sum(&r, &up, &s);
         bool stop_low = low < 0 || (low == 0 && even), stop_high = high > 0 || (high == 0 && even);
         if (stop_low && stop_high) { /* both this digit and the next one read back: the nearer */
             big_shl(&r, 1);

@@ -15,8 +15,9 @@ static _Thread_local struct {
     void         *user;
 } message;
 
-static const char *const names[] = {"TN_OK",     "TN_ENOMEM", "TN_EINVAL", "TN_ESHAPE",  "TN_EDTYPE",      "TN_EINDEX",
-                                    "TN_ESTATE", "TN_EIO",    "TN_EFORMAT", "TN_EUNSUPPORTED", "TN_ENUMERIC"};
+static const char *const names[] = {"TN_OK",      "TN_ENOMEM",       "TN_EINVAL",  "TN_ESHAPE",
+                                    "TN_EDTYPE",  "TN_EINDEX",       "TN_ESTATE",  "TN_EIO",
+                                    "TN_EFORMAT", "TN_EUNSUPPORTED", "TN_ENUMERIC"};
 
 const char *tn_status_name(tn_status s)
 {
@@ -77,20 +78,27 @@ tn_status tn_raise(tn_status code, const char *fmt, ...)
         tn__self.skipped++;
         return tn__self.error;
     }
-    size_t  at = put_path(message.text, sizeof message.text / 2);
+    char    text[sizeof message.text]; /* the arguments may be a part of the old message */
+    size_t  at = put_path(text, sizeof text / 2);
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(message.text + at, sizeof message.text - at, fmt, ap);
+    vsnprintf(text + at, sizeof text - at, fmt ? fmt : "", ap);
     va_end(ap);
+    memcpy(message.text, text, sizeof text);
     tn__self.error = code;
     tn__self.skipped = 0;
     tn_error_break();
-    if (message.hook) message.hook(code, message.text, message.user);
+    if (message.hook) {
+        message.hook(code, message.text, message.user);
+        memcpy(message.text, text, sizeof text); /* whatever the hook did, it cannot veto */
+        tn__self.error = code;
+    }
     return code;
 }
 
 void tn_error_push(tn_error_state *aside)
 {
+    if (!aside) return;
     aside->code = tn__self.error;
     aside->skipped = tn__self.skipped;
     if (aside->code != TN_OK) memcpy(aside->text, message.text, sizeof message.text);
@@ -99,6 +107,7 @@ void tn_error_push(tn_error_state *aside)
 
 void tn_error_pop(const tn_error_state *aside)
 {
+    if (!aside) return;
     tn__self.error = aside->code;
     tn__self.skipped = aside->skipped;
     if (aside->code != TN_OK) memcpy(message.text, aside->text, sizeof message.text);
@@ -115,11 +124,11 @@ void tn_path_pop(void)
     if (tn__self.path_depth > 0) tn__self.path_depth--;
 }
 
-/* ---- the thread ----------------------------------------------------------------------------------------------- */
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-static pthread_key_t    key;
-static pthread_once_t   once = PTHREAD_ONCE_INIT;
-static bool             have_key;
+static pthread_key_t     key;
+static pthread_once_t    once = PTHREAD_ONCE_INIT;
+static bool              have_key;
 static _Atomic(uint64_t) last_id;
 
 static void thread_end(void *self)
@@ -129,6 +138,7 @@ static void thread_end(void *self)
     tn__mem_put(tn__self.stack, tn__self.capacity * sizeof *tn__self.stack);
     tn__self.stack = NULL, tn__self.capacity = 0;
     tn__cache_free();
+    tn__self.id = 0; /* what is dropped from here on is not kept; and if more is made, this is called again */
 }
 static void make_key(void) { have_key = pthread_key_create(&key, thread_end) == 0; }
 

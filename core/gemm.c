@@ -3,8 +3,9 @@
  * The result is cut into micro-tiles of MR rows (a strip) by NV vectors of columns (a panel), which a kernel keeps in
  * registers while k runs. A task is a block of strips and panels; tasks run in parallel and share nothing but what they
  * read. In a task k is cut into blocks of kc, so that the block of b [kc, columns] stays in the second cache and the
- * strip of a [MR, kc] in the first. b is packed into panels, zero-filled to whole vectors, unless it can be read in
- * place; a can nearly always, because a kernel reads it element by element.
+ * strip of a [MR, kc] in the first. A kernel reads a element by element, so a lies well as it is; b it reads by vectors
+ * along a row: dense rows are read in place, anything else is packed into panels first, turned on the way, and
+ * zero-filled to whole vectors.
  *
  * Each element of c is one chain of multiply-adds, p = 0 … k-1, started from 0: from one block of k to the next the
  * sums travel through memory in full precision, and alpha and beta come once, at the end. So the bits depend on k, the
@@ -14,12 +15,13 @@
 
 enum {
     K_BLOCK = 512,       /* terms of f32 in a block of k, half as many of f64: a strip is a third of the first cache */
-    B_BYTES = 256 << 10, /* of b in a task: a quarter of the second cache, through which a and c stream as well */
+    B_BYTES = 256 << 10, /* of b in a task: a quarter of the second cache, through which a and c stream too */
     SUM_BYTES = 256 << 10,  /* of sums on their way from one block of k to the next */
     SHARED_BYTES = 1 << 20, /* of a b that is packed once for all tasks */
+    SET_BYTES = 4096,       /* rows so far apart, or a multiple, fall into the same set of the first cache */
+    PAD = 16,               /* elements between packed rows of a, so that they do not */
     ROW_VECTORS = 128,      /* columns of a matrix-vector product that are summed at a time */
-    SMALL_BYTES = 8 << 10,  /* of scratch that lies on the stack */
-    PAD = 16                /* between packed rows of a, so that they do not all fall into one set of the cache */
+    SMALL_BYTES = 8 << 10   /* of scratch that lies on the stack */
 };
 
 /* Something cut into so many parts, as even as whole numbers allow. */
@@ -140,7 +142,7 @@ static void tile_task(const job *q, char *slot, const char *a, const char *b, ch
     }
 }
 
-/* One row of c: here a panel is as wide as its sums fit the first cache, and b is read once, in the order it lies in. */
+/* One row of c. Here a panel is as wide as its sums fit the first cache, and b is read once, as it lies. */
 static void row_task(const job *q, char *slot, const char *a, const char *b, char *c, int64_t p0, int64_t p1)
 {
     const tn_gemm_call *g = &q->g;
@@ -239,10 +241,11 @@ static size_t lines(int64_t numbers, int64_t size) { return ((size_t)(numbers * 
 
 static void plan_row(job *q, double traffic)
 {
-    const int64_t lanes = q->kn->lanes, tasks_for_many = tn__min_i64(q->vectors / 4, (int64_t)(traffic / 10e-6));
-    const int64_t panels = tn__max_i64(ceil_div(q->vectors, ROW_VECTORS), tasks_for_many);
+    const int64_t lanes = q->kn->lanes, most = tn__max_i64(q->vectors / 4, 1);
+    const double  wanted = traffic / 10e-6; /* tasks */
+    const int64_t panels = wanted < (double)most ? (int64_t)wanted : most;
     q->strip = q->down = cut_into(1, 1);
-    q->panel = cut_into(q->vectors, tn__max_i64(panels, 1));
+    q->panel = cut_into(q->vectors, tn__max_i64(ceil_div(q->vectors, ROW_VECTORS), panels));
     q->across = cut_into(q->panel.parts, q->panel.parts);
     q->sum_bytes = lines((q->panel.each + 1) * lanes, q->size);
     q->slot_bytes = q->sum_bytes + lines(q->kc * lanes, q->size);
@@ -256,7 +259,9 @@ static void plan_tiles(job *q, double time)
     const int64_t          strips = ceil_div(g->m, kn->mr), panels = ceil_div(q->vectors, kn->nv);
     q->strip = cut_into(g->m, strips), q->panel = cut_into(q->vectors, panels);
     q->pack_a = g->dtype == TN_BF16;
-    q->pack_b = g->dtype == TN_BF16 || g->b_col != 1 || (g->m > 64 && g->k > 8192 / g->n);
+    /* dense rows are read as fast in place, except perhaps where they all fall into a few sets of the caches */
+    const bool falling = g->b_row * q->in % SET_BYTES == 0 && g->m > 256;
+    q->pack_b = g->dtype == TN_BF16 || g->b_col != 1 || falling;
 
     /* what a task can take without leaving the caches */
     int64_t across = 1, down = 1;
@@ -266,7 +271,8 @@ static void plan_tiles(job *q, double time)
         down = ceil_div(strips, tn__max_i64(8, sums));
     }
     /* enough tasks for many threads, but none too small to be worth handing over */
-    for (double have = (double)(q->matrices * across * down); 2 * have <= 16 && have * 10e-6 <= time; have *= 2) {
+    const double wanted = time / 10e-6 < 16 ? time / 10e-6 : 16;
+    while ((double)(q->matrices * across * down) < wanted) {
         const bool tall = strips / down * kn->mr * 2 >= panels / across * most;
         if (tall && strips >= 2 * down) down *= 2;
         else if (panels >= 2 * across) across *= 2;
@@ -298,7 +304,7 @@ static void plan(job *q)
 
     /* in seconds, roughly: of the arithmetic, or of reading b */
     const double terms = (double)q->matrices * (double)g->n * (double)g->k;
-    const double work = 1e-11 * terms * (double)g->m, traffic = 5e-11 * terms * (double)q->in;
+    const double work = 1e-11 * terms * (double)g->m, traffic = 2.5e-11 * terms * (double)q->in;
     const double time = work > traffic ? work : traffic;
     if (q->row) plan_row(q, traffic);
     else plan_tiles(q, time);

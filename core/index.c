@@ -30,15 +30,15 @@ bool tn__index_check(const char *op, const char *what, const tn_tensor *index, i
             int64_t  rest = i + k;
             for (int d = place.n - 1; d >= 0; d--) place.d[d] = rest % index->l.shape.d[d], rest /= index->l.shape.d[d];
             char text[192];
-            tn_raise(TN_EINDEX, "%s: %s %lld at %s is outside 0 … %lld", op, what, (long long)v, tn_shape_text(place, text, sizeof text),
-                     (long long)limit - 1);
+            tn_raise(TN_EINDEX, "%s: %s %lld at %s is outside 0 … %lld", op, what, (long long)v,
+                     tn_shape_text(place, text, sizeof text), (long long)limit - 1);
             return false;
         }
     }
     return true;
 }
 
-/* ---- element by element ---- */
+/* ---- element by element ------------------------------------------------------------------------------------------ */
 
 typedef struct {
     tn_tensor       *y;
@@ -68,16 +68,18 @@ static int64_t lines(job *j, int dim)
     return count;
 }
 
-#define MOVE(type)                                                                                                   \
-    for (int64_t i = 0; i < j->n; i++)                                                                               \
-    ((type *)tn__ptr(j->y))[yo + i * j->ystep] = ((const type *)tn__ptr(j->x))[xo + index_at(j->index, io + i * j->istep) * j->xstep]
+#define MOVE(type)                               \
+    for (int64_t i = 0; i < j->n; i++)           \
+    ((type *)tn__ptr(j->y))[yo + i * j->ystep] = \
+        ((const type *)tn__ptr(j->x))[xo + index_at(j->index, io + i * j->istep) * j->xstep]
 
 static void gather(int64_t from, int64_t to, void *user)
 {
     const job *j = user;
     int64_t    at[TN_MAX_DIMS];
     for (int64_t line = from; line < to; line++) {
-        int64_t yo = tn__walk_at(&j->w, 0, line, at), io = tn__walk_at(&j->w, 1, line, at), xo = tn__walk_at(&j->w, 2, line, at);
+        int64_t yo = tn__walk_at(&j->w, 0, line, at), io = tn__walk_at(&j->w, 1, line, at),
+                xo = tn__walk_at(&j->w, 2, line, at);
         switch (j->size) {
         case 1: MOVE(uint8_t); break;
         case 2: MOVE(uint16_t); break;
@@ -98,8 +100,9 @@ void tn__gather(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *inde
 /* y += x for n elements; in the type itself for f32, f64 and integers, in f32 for bf16 */
 static void add(int64_t n, char *y, int64_t ys, const char *x, int64_t xs, tn_dtype dt)
 {
-#define ADD(type)                                                                              \
-    for (int64_t i = 0; i < n; i++) ((type *)(void *)y)[i * ys] = (type)(((type *)(void *)y)[i * ys] + ((const type *)(const void *)x)[i * xs])
+#define ADD(type)                   \
+    for (int64_t i = 0; i < n; i++) \
+    ((type *)(void *)y)[i * ys] = (type)(((type *)(void *)y)[i * ys] + ((const type *)(const void *)x)[i * xs])
     switch (dt) {
     case TN_F32: ADD(float); break;
     case TN_F64: ADD(double); break;
@@ -125,7 +128,8 @@ static void scatter_add(int64_t from, int64_t to, void *user)
     const int64_t size = (int64_t)j->size;
     int64_t       at[TN_MAX_DIMS];
     for (int64_t line = from; line < to; line++) {
-        int64_t yo = tn__walk_at(&j->w, 0, line, at), io = tn__walk_at(&j->w, 1, line, at), xo = tn__walk_at(&j->w, 2, line, at);
+        int64_t yo = tn__walk_at(&j->w, 0, line, at), io = tn__walk_at(&j->w, 1, line, at),
+                xo = tn__walk_at(&j->w, 2, line, at);
         for (int64_t i = 0; i < j->n; i++) {
             char *y = (char *)tn__ptr(j->y) + (yo + index_at(j->index, io + i * j->istep) * j->ystep) * size;
             add(1, y, 1, (const char *)tn__ptr(j->x) + (xo + i * j->xstep) * size, 1, j->y->dtype);
@@ -141,7 +145,7 @@ void tn__scatter_add(tn_tensor *y, int dim, const tn_tensor *index, const tn_ten
     tn_parallel_for(count, tn__max_i64(1, GRAIN / j.n), scatter_add, &j);
 }
 
-/* ---- whole rows: in `rows`, the dim of `table` that is indexed is replaced by the dims of index ---- */
+/* ---- whole rows: in `rows`, the dim of `table` that is indexed is replaced by the dims of index ------------------ */
 
 typedef struct {
     tn_tensor       *y;

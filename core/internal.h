@@ -6,7 +6,7 @@
 #include "core/core.h"
 #include <stdatomic.h>
 
-/* ---- the thread's state --------------------------------------------------------------------------------------- */
+/* ---- the thread's state ------------------------------------------------------------------------------------------ */
 
 enum { TN_PATH_MAX = 64 };
 typedef struct {
@@ -19,8 +19,8 @@ typedef struct {
     int           path_depth; /* may exceed TN_PATH_MAX: the rest is counted, not named */
     int           threads;    /* tn_set_threads, 0: default */
     int           serial;     /* > 0: parallel loops stay on this thread */
-    int64_t       shrink;     /* for tests: grains are divided by it, so that small tensors are shared out too; 0: off */
-    tn_generator *generator;  /* in use; NULL: own */
+    int64_t       shrink;    /* for tests: grains are divided by it, so that small tensors are shared out too; 0: off */
+    tn_generator *generator; /* in use; NULL: own */
     tn_generator  own;
     uint64_t      id; /* of this thread, 0 until asked for */
 } tn_thread;
@@ -37,7 +37,7 @@ static inline bool tn__blocked(void)
     return true;
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* 64-byte aligned, from the thread's cache or the allocator; the size is told again when it is given back. tn__mem_get
  * raises TN_ENOMEM. tn__mem_try does not (for code that can do without). */
@@ -53,12 +53,12 @@ void  tn__count_tensor(int by);
 void  tn__cache_free(void); /* at the thread's end */
 
 /* a + b, a * b; false if it would wrap or is negative */
-static inline bool tn__add_i64(int64_t a, int64_t b, int64_t *r) { return !__builtin_add_overflow(a, b, r); }
-static inline bool tn__mul_i64(int64_t a, int64_t b, int64_t *r) { return !__builtin_mul_overflow(a, b, r); }
+static inline bool    tn__add_i64(int64_t a, int64_t b, int64_t *r) { return !__builtin_add_overflow(a, b, r); }
+static inline bool    tn__mul_i64(int64_t a, int64_t b, int64_t *r) { return !__builtin_mul_overflow(a, b, r); }
 static inline int64_t tn__min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t tn__max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* ---- layouts: shape, strides and offset, without data --------------------------------------------------------- */
+/* ---- layouts: shape, strides and offset, without data ------------------------------------------------------------ */
 
 typedef struct {
     tn_shape shape;
@@ -85,7 +85,7 @@ bool tn__layout_repeats(const tn_layout *l);
 /* The strides that show l's elements in order under another shape of as many elements; false if none exist. */
 bool tn__layout_reshape(const tn_layout *l, tn_shape to, tn_layout *r);
 
-/* ---- views (core/view.c): what each shows of x, as a layout; raise with op's name; y is not x ------------------- */
+/* ---- views (core/view.c): what each shows of x, as a layout; raise with op's name; y is not x -------------------- */
 
 enum { TN__ALL_DIMS = 2147483647 }; /* TN_ALL of ops.h */
 /* Puts the size that is meant by a -1 into *to, and checks that both have as many elements. */
@@ -96,19 +96,20 @@ bool tn__view_unsqueeze(const char *op, tn_shape x, int dim, tn_shape *to);
 bool tn__view_permute(const char *op, const tn_layout *x, tn_dims order, tn_layout *y);
 bool tn__view_transpose(const char *op, const tn_layout *x, int dim0, int dim1, tn_layout *y);
 bool tn__view_expand(const char *op, const tn_layout *x, tn_shape to, tn_layout *y);
-bool tn__view_slice(const char *op, const tn_layout *x, int dim, int64_t start, int64_t end, int64_t step, tn_layout *y);
+bool tn__view_slice(const char *op, const tn_layout *x, int dim, int64_t start, int64_t end, int64_t step,
+                    tn_layout *y);
 bool tn__view_narrow(const char *op, const tn_layout *x, int dim, int64_t start, int64_t length, tn_layout *y);
 bool tn__view_select(const char *op, const tn_layout *x, int dim, int64_t index, tn_layout *y);
 bool tn__view_diagonal(const char *op, const tn_layout *x, int64_t offset, int dim0, int dim1, tn_layout *y);
 bool tn__view_unfold(const char *op, const tn_layout *x, int dim, int64_t size, int64_t step, tn_layout *y);
 
-/* ---- storage and tensors -------------------------------------------------------------------------------------- */
+/* ---- storage and tensors ----------------------------------------------------------------------------------------- */
 
 typedef struct {
     atomic_int            refs;
-    _Atomic(uint32_t)     version;    /* bumped by every write after creation */
-    _Atomic(uint32_t)     taped;      /* the version after the last write that the tape recorded */
-    _Atomic(const char *) writer;     /* who wrote last, for messages */
+    _Atomic(uint32_t)     version; /* bumped by every write after creation */
+    _Atomic(uint32_t)     taped;   /* the version after the last write that the tape recorded */
+    _Atomic(const char *) writer;  /* who wrote last, for messages */
     size_t                bytes;
     void                 *data;
     void (*release)(void *data, void *user); /* borrowed memory's owner */
@@ -129,11 +130,11 @@ static inline void tn__object_drop(tn_object *o)
 struct tn_tensor {
     atomic_int  refs;
     tn_dtype    dtype;
-    bool        leaf;    /* gradients are wanted: collected in grad */
-    uint8_t     output;  /* which of its node's results it is */
-    uint32_t    seen;    /* the storage's version when made, or last changed through this handle */
+    bool        leaf;   /* gradients are wanted: collected in grad */
+    uint8_t     output; /* which of its node's results it is */
+    uint32_t    seen;   /* the storage's version when made, or last changed through this handle */
     tn_storage *storage;
-    tn_object  *node;    /* the tape's record of the op that made it, NULL for leaves and constants */
+    tn_object  *node; /* the tape's record of the op that made it, NULL for leaves and constants */
     tn_tensor  *grad;
     tn_object  *hooks;
     char       *name;
@@ -156,13 +157,14 @@ tn_tensor *tn__make(const char *who, tn_dtype dt, tn_shape s);
 bool       tn__given(const char *who, const char *what, const tn_tensor *t); /* false and raised: "who: what is NULL" */
 /* Can dt hold v (cut towards zero for an integer type)? If not, raises with what v is called: "value", "low". */
 bool tn__fits(const char *who, const char *what, tn_dtype dt, double v);
-/* May the elements be written in place? Not if t is NULL, a leaf outside no-grad, or shows an element twice. Raises. */
+/* May the elements be written in place? Not if t is NULL, or shows an element twice; or, outside no-grad, if it is a
+ * leaf or on the tape. Raises. */
 bool tn__writable(const char *who, const tn_tensor *t);
 
 static inline size_t tn__dtype_bytes(tn_dtype dt)
 {
-    static const uint8_t size[] = {[TN_F32] = 4, [TN_F64] = 8, [TN_BF16] = 2, [TN_I64] = 8,
-                                   [TN_I32] = 4, [TN_U8] = 1,  [TN_BOOL] = 1};
+    static const uint8_t size[] = {
+        [TN_F32] = 4, [TN_F64] = 8, [TN_BF16] = 2, [TN_I64] = 8, [TN_I32] = 4, [TN_U8] = 1, [TN_BOOL] = 1};
     return size[dt];
 }
 static inline void *tn__ptr(const tn_tensor *t) /* the first element */
@@ -176,7 +178,7 @@ static inline tn_tensor tn__glance(const tn_tensor *t, const tn_layout *l)
     return (tn_tensor){.dtype = t->dtype, .storage = t->storage, .l = *l};
 }
 
-/* ---- the skeletons -------------------------------------------------------------------------------------------- *
+/* ---- the skeletons ------------------------------------------------------------------------------------------------ *
  * A kernel sees contiguous elements of one number type and cannot fail; strides, broadcasting, number types and
  * threads are dealt with here, once. Kernels exist for f32, f64 and (where integers make sense) i64:
  *   - if any operand is floating, the kernel runs in f64 when one operand is f64, else in f32; floating and bool
@@ -196,8 +198,7 @@ typedef struct {
     int        n;
     tn_tensor *t[TN_MAX_OPERANDS];
 } tn_list;
-#define TN_LIST(...) \
-    ((tn_list){(int)(sizeof((tn_tensor *[]){__VA_ARGS__}) / sizeof(tn_tensor *)), {__VA_ARGS__}})
+#define TN_LIST(...) ((tn_list){(int)(sizeof((tn_tensor *[]){__VA_ARGS__}) / sizeof(tn_tensor *)), {__VA_ARGS__}})
 
 /* y = k(x), element by element; x broadcasts to y. y may be one of x (the same handle); otherwise they do not overlap.
  * Allocates nothing. */
@@ -232,20 +233,25 @@ typedef struct {
 typedef struct {
     const tn_reducer *f32, *f64, *i64;
 } tn_reducers;
-#define TN_REDUCER_PARTS(k, s) {sizeof(k##_state_##s), k##_init_##s, k##_step_##s, k##_merge_##s, k##_finish_##s}
+#define TN_REDUCER_PARTS(k, s)                                                           \
+    {                                                                                    \
+        sizeof(k##_state_##s), k##_init_##s, k##_step_##s, k##_merge_##s, k##_finish_##s \
+    }
 /* y[i] has as many elements as x without dims, and is contiguous. Reducing over nothing at all (an empty dims list) is
  * not meant: dims are wrapped and sorted, as tn__wrap_dims leaves them. May raise TN_ENOMEM. */
 void tn_reduce(tn_reducers k, tn_dims dims, tn_list y, tn_tensor *x, const void *args);
 
-/* By a mask (core/compact.c), of any number type: how many elements are not 0 once it is expanded to shape s; y, 1-d and
- * that long, = the elements of x where it is not 0, both expanded to s; and back: y = x's elements there, 0 elsewhere. */
+/* By a mask (core/compact.c), of any number type: how many elements are not 0 once it is expanded to shape s; y, 1-d
+ * and that long, = the elements of x where it is not 0, both expanded to s; and back: y = x's elements there, 0
+ * elsewhere. */
 int64_t tn__count(const tn_tensor *mask, tn_shape s);
 void    tn__compact(tn_tensor *y, const tn_tensor *x, const tn_tensor *mask, tn_shape s);
 void    tn__spread(tn_tensor *y, tn_tensor *x, const tn_tensor *mask);
 
 /* By index (core/index.c); index is i64 or i32. tn__index_check raises "op: what 7 at [1, 2] is outside 0 … 4". */
 bool tn__index_check(const char *op, const char *what, const tn_tensor *index, int64_t limit);
-/* y[.., i, ..] = x[.., index[.., i, ..], ..] along dim; y has index's shape, x is at least as large in the other dims. */
+/* y[.., i, ..] = x[.., index[.., i, ..], ..] along dim; y has index's shape, x is at least as large in the
+ * other dims. */
 void tn__gather(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *index);
 /* y[.., index[.., i, ..], ..] += src[.., i, ..], in the order of i. */
 void tn__scatter_add(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src);
@@ -258,7 +264,7 @@ void tn__add_rows(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor
 void tn__copy(tn_tensor *y, const tn_tensor *x);
 void tn__fill(tn_tensor *y, double value);
 
-/* ---- threads (core/parallel.c, core/machine.c) ---------------------------------------------------------------- */
+/* ---- threads (core/parallel.c, core/machine.c) ------------------------------------------------------------------- */
 
 /* Inside a body of tn_parallel_for: which of the workers, 0 … tn_threads()-1, runs it. 0 outside. */
 int tn__worker(void);
@@ -273,7 +279,7 @@ int     tn__cores(const char *root, const unsigned char *allowed, int cpus); /* 
 int     tn__env_threads(const char *text);
 
 /* n elements from one dtype to another, strides in elements. */
-void tn__convert(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn_dtype xdt, int64_t xs);
+void    tn__convert(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn_dtype xdt, int64_t xs);
 double  tn__load(const void *p, tn_dtype dt);
 int64_t tn__load_i64(const void *p, tn_dtype dt);
 void    tn__store(void *p, tn_dtype dt, double v);
@@ -281,12 +287,18 @@ void    tn__store_i64(void *p, tn_dtype dt, int64_t v);
 
 static inline float tn__bf16_to_f32(uint16_t h)
 {
-    union { uint32_t u; float f; } b = {.u = (uint32_t)h << 16};
+    union {
+        uint32_t u;
+        float    f;
+    } b = {.u = (uint32_t)h << 16};
     return b.f;
 }
 static inline uint16_t tn__f32_to_bf16(float f) /* to nearest, ties to even; NaN stays NaN */
 {
-    union { float f; uint32_t u; } b = {.f = f};
+    union {
+        float    f;
+        uint32_t u;
+    } b = {.f = f};
     if ((b.u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(b.u >> 16 | 0x40u);
     return (uint16_t)((b.u + 0x7fffu + (b.u >> 16 & 1u)) >> 16);
 }
@@ -294,7 +306,7 @@ static inline uint16_t tn__f32_to_bf16(float f) /* to nearest, ties to even; NaN
 /* What printf("%f") and ("%e") wrote, with a point for whatever the locale has there (core/print.c). */
 void tn__plain_point(char *s);
 
-/* ---- GEMM (core/gemm.c) --------------------------------------------------------------------------------------- */
+/* ---- GEMM (core/gemm.c) ------------------------------------------------------------------------------------------ */
 
 /* c[i] = alpha · a[i] b[i] + beta · c[i] for each matrix of a batch: c [..., m, n], a [..., m, k], b [..., k, n]; the
  * leading dims of a and b broadcast to c's; any strides; one floating dtype. Each element's terms are added in an
@@ -304,7 +316,7 @@ void tn_gemm(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, 
  * gemm_select.c). With finite b the same bits as tn_gemm. c is contiguous. */
 void tn_gemm_select(const tn_tensor *a, const tn_tensor *b, tn_tensor *c);
 
-/* ---- convolutions (core/convolve.c) --------------------------------------------------------------------------- */
+/* ---- convolutions (core/convolve.c) ------------------------------------------------------------------------------ */
 
 /* Windows that slide over the rows [0] and columns [1] of images. */
 typedef struct {
@@ -317,7 +329,7 @@ void tn_convolve(const tn_windows *g, const tn_tensor *x, const tn_tensor *w, do
 void tn_convolve_input(const tn_windows *g, tn_tensor *x, const tn_tensor *w, const tn_tensor *y);
 void tn_convolve_weight(const tn_windows *g, const tn_tensor *x, tn_tensor *w, const tn_tensor *y);
 
-/* ---- random numbers (core/generator.c) ------------------------------------------------------------------------ */
+/* ---- random numbers (core/generator.c) --------------------------------------------------------------------------- */
 
 /* The four words of block `position` of generator `seed`; those of several blocks, one after the other. */
 void tn__philox(uint64_t seed, uint64_t position, uint32_t out[4]);

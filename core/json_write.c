@@ -314,7 +314,7 @@ tn_status tn_json_put(tn_json_writer *w, const char *key, const tn_json *v)
         if (!depth) return TN_OK;
         x = tn_json_next(x);
     }
-    w->used = used, w->depth = outside, w->begun = begun, w->done = done, w->gap = false; /* all or nothing */
+    w->used = used, w->depth = outside, w->begun = begun, w->done = done; /* all or nothing */
     return tn__self.error;
 }
 

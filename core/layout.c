@@ -14,14 +14,15 @@ bool   tn_dtype_is_float(tn_dtype dt) { return tn__is_float(dt); }
 int64_t tn_shape_numel(tn_shape s)
 {
     int64_t n = 1;
-    for (int i = 0; i < s.n && i < TN_MAX_DIMS; i++) n *= s.d[i];
-    return n;
+    bool    fits = true;
+    for (int i = 0; i < s.n && i < TN_MAX_DIMS; i++) fits &= tn__mul_i64(n, s.d[i], &n);
+    return fits ? n : -1;
 }
 
 bool tn_shape_equal(tn_shape a, tn_shape b)
 {
     if (a.n != b.n) return false;
-    for (int i = 0; i < a.n; i++)
+    for (int i = 0; i < a.n && i < TN_MAX_DIMS; i++)
         if (a.d[i] != b.d[i]) return false;
     return true;
 }
@@ -46,10 +47,13 @@ bool tn__shape_check(const char *op, tn_dtype dt, tn_shape s)
     int64_t n = (int64_t)tn__dtype_bytes(dt);
     for (int i = 0; i < s.n; i++) {
         if (s.d[i] < 0)
-            return tn_raise(TN_ESHAPE, "%s: %s has a negative size in dim %d", op, tn_shape_text(s, text, sizeof text), i), false;
+            return tn_raise(TN_ESHAPE, "%s: %s has a negative size in dim %d", op, tn_shape_text(s, text, sizeof text),
+                            i),
+                   false;
         if (s.d[i] > 0 && !tn__mul_i64(n, s.d[i], &n))
             return tn_raise(TN_ESHAPE, "%s: %s is too large: its bytes do not fit in 63 bits", op,
-                            tn_shape_text(s, text, sizeof text)), false;
+                            tn_shape_text(s, text, sizeof text)),
+                   false;
     }
     return true;
 }
@@ -89,7 +93,9 @@ bool tn__wrap_dim(const char *op, int *dim, int ndim)
 bool tn__wrap_dims(const char *op, tn_dims *dims, int ndim)
 {
     if (dims->n < 0 || dims->n > TN_MAX_DIMS)
-        return tn_raise(TN_EINVAL, "%s: a list of dims has 0 to %d entries, this one says %d", op, TN_MAX_DIMS, dims->n), false;
+        return tn_raise(TN_EINVAL, "%s: a list of dims has 0 to %d entries, this one says %d", op, TN_MAX_DIMS,
+                        dims->n),
+               false;
     if (dims->n == 0) {
         dims->n = ndim;
         for (int i = 0; i < ndim; i++) dims->d[i] = i;
@@ -115,8 +121,9 @@ bool tn__broadcast(const char *op, tn_shape a, tn_shape b, tn_shape *to)
         int64_t x = i <= a.n ? a.d[a.n - i] : 1, y = i <= b.n ? b.d[b.n - i] : 1;
         if (x != y && x != 1 && y != 1) {
             char ta[192], tb[192];
-            tn_raise(TN_ESHAPE, "%s: shapes %s and %s do not broadcast: dim -%d is %lld in one and %lld in the other", op,
-                     tn_shape_text(a, ta, sizeof ta), tn_shape_text(b, tb, sizeof tb), i, (long long)x, (long long)y);
+            tn_raise(TN_ESHAPE, "%s: shapes %s and %s do not broadcast: dim -%d is %lld in one and %lld in the other",
+                     op, tn_shape_text(a, ta, sizeof ta), tn_shape_text(b, tb, sizeof tb), i, (long long)x,
+                     (long long)y);
             return false;
         }
         r.d[r.n - i] = x == 1 ? y : x;
@@ -137,8 +144,7 @@ tn_layout tn__layout_expand(const tn_layout *l, tn_shape to)
 {
     tn_layout r = {.shape = to, .offset = l->offset};
     int       lead = to.n - l->shape.n;
-    for (int i = 0; i < to.n; i++)
-        r.stride[i] = i < lead || l->shape.d[i - lead] != to.d[i] ? 0 : l->stride[i - lead];
+    for (int i = 0; i < to.n; i++) r.stride[i] = i < lead || l->shape.d[i - lead] != to.d[i] ? 0 : l->stride[i - lead];
     return r;
 }
 
@@ -149,7 +155,8 @@ tn_layout tn__layout_insert(tn_layout l, int at)
     return l;
 }
 
-/* The old dims are cut into groups that are contiguous in themselves; each group must hold a whole number of new dims. */
+/* The old dims are cut into groups that are contiguous in themselves; each group must hold a whole number of
+ * new dims. */
 bool tn__layout_reshape(const tn_layout *l, tn_shape to, tn_layout *r)
 {
     *r = (tn_layout){.shape = to, .offset = l->offset};

@@ -11,11 +11,11 @@ enum { GRAIN = 16384, BLOCK = 512 };
 typedef struct {
     tn_kernel    k;
     tn_kernel_at k_at; /* instead of k */
-    const void *args;
-    int         ny, nops;
-    tn_dtype    dtype[TN_MAX_OPERANDS], seen[TN_MAX_OPERANDS];
-    char       *base[TN_MAX_OPERANDS]; /* NULL: operand absent */
-    tn_walk     w;
+    const void  *args;
+    int          ny, nops;
+    tn_dtype     dtype[TN_MAX_OPERANDS], seen[TN_MAX_OPERANDS];
+    char        *base[TN_MAX_OPERANDS]; /* NULL: operand absent */
+    tn_walk      w;
 } job;
 
 static void dense(int64_t from, int64_t to, void *user)
@@ -34,12 +34,12 @@ static void dense(int64_t from, int64_t to, void *user)
 
 static void strided(int64_t from, int64_t to, void *user)
 {
-    const job                   *j = user;
-    _Alignas(64) char            buffer[TN_MAX_OPERANDS][BLOCK * 8];
-    bool                         filled[TN_MAX_OPERANDS] = {false};
-    void                        *y[TN_MAX_OPERANDS];
-    const void                  *x[TN_MAX_OPERANDS];
-    const int64_t                inner = j->w.size[j->w.nd - 1];
+    const job        *j = user;
+    _Alignas(64) char buffer[TN_MAX_OPERANDS][BLOCK * 8];
+    bool              filled[TN_MAX_OPERANDS] = {false};
+    void             *y[TN_MAX_OPERANDS];
+    const void       *x[TN_MAX_OPERANDS];
+    const int64_t     inner = j->w.size[j->w.nd - 1];
     for (int64_t at = from; at < to;) {
         /* long rows are taken one by one, so that dense operands need no gathering; short ones are joined */
         int64_t left = inner - at % inner, n = tn__min_i64(to - at, BLOCK);
@@ -58,7 +58,8 @@ static void strided(int64_t from, int64_t to, void *user)
                     bool same = true; /* one element for all: gathered once */
                     for (int i = 0; i < j->w.nd; i++) same = same && j->w.stride[o][i] == 0;
                     if (!same) tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], p, j->seen[o], false);
-                    else if (!filled[o]) tn__convert(BLOCK, p, j->seen[o], 1, j->base[o], j->dtype[o], 0), filled[o] = true;
+                    else if (!filled[o])
+                        tn__convert(BLOCK, p, j->seen[o], 1, j->base[o], j->dtype[o], 0), filled[o] = true;
                 }
             }
             if (o < j->ny) y[o] = p;
@@ -79,7 +80,11 @@ static void map(tn_kernels k, tn_kernels_at k_at, tn_list y, tn_list x, const vo
     if (n == 0) return;
     const tn_dtype kt = tn__kernel_type(y, x);
     job            j;
-    j.k = tn__pick(k, kt), j.k_at = kt == TN_F32 ? k_at.f32 : kt == TN_F64 ? k_at.f64 : k_at.i64, j.args = args, j.ny = y.n, j.nops = y.n + x.n;
+    j.k = tn__pick(k, kt),
+    j.k_at = kt == TN_F32   ? k_at.f32
+             : kt == TN_F64 ? k_at.f64
+                            : k_at.i64,
+    j.args = args, j.ny = y.n, j.nops = y.n + x.n;
 
     bool all_dense = true;
     for (int o = 0; o < j.nops; o++) {
@@ -87,7 +92,8 @@ static void map(tn_kernels k, tn_kernels_at k_at, tn_list y, tn_list x, const vo
         j.base[o] = NULL, j.dtype[o] = j.seen[o] = kt;
         if (!t) continue;
         j.base[o] = tn__ptr(t), j.dtype[o] = t->dtype, j.seen[o] = tn__seen_as(kt, t->dtype);
-        all_dense = all_dense && j.dtype[o] == j.seen[o] && tn_shape_equal(t->l.shape, shape) && tn__layout_contiguous(&t->l);
+        all_dense =
+            all_dense && j.dtype[o] == j.seen[o] && tn_shape_equal(t->l.shape, shape) && tn__layout_contiguous(&t->l);
     }
     if (all_dense) {
         tn_parallel_for(n, GRAIN, dense, &j);
@@ -106,5 +112,11 @@ static void map(tn_kernels k, tn_kernels_at k_at, tn_list y, tn_list x, const vo
     tn_parallel_for(n, GRAIN, strided, &j);
 }
 
-void tn_map(tn_kernels k, tn_list y, tn_list x, const void *args) { map(k, (tn_kernels_at){NULL, NULL, NULL}, y, x, args); }
-void tn_map_at(tn_kernels_at k, tn_list y, tn_list x, const void *args) { map((tn_kernels){NULL, NULL, NULL}, k, y, x, args); }
+void tn_map(tn_kernels k, tn_list y, tn_list x, const void *args)
+{
+    map(k, (tn_kernels_at){NULL, NULL, NULL}, y, x, args);
+}
+void tn_map_at(tn_kernels_at k, tn_list y, tn_list x, const void *args)
+{
+    map((tn_kernels){NULL, NULL, NULL}, k, y, x, args);
+}

@@ -115,6 +115,7 @@ void *tn__mem_try(size_t bytes)
     b = allocator.alloc(allocator.user, n);
     if (!b && cache.bytes) { /* perhaps what we keep for later is what is missing now */
         tn_trim();
+        atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
         b = allocator.alloc(allocator.user, n);
     }
     if (b) atomic_fetch_add_explicit(&held, n, memory_order_relaxed);
@@ -129,10 +130,11 @@ void *tn__mem_get(size_t bytes)
     size_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
     size_t now = atomic_load_explicit(&live, memory_order_relaxed);
     if (limit && (now > limit || bytes > limit - now))
-        tn_raise(TN_ENOMEM, "out of memory: %zu more bytes would pass the limit of %zu that tn_set_memory_limit set, %zu are in use",
-                 bytes, limit, now);
-    else
-        tn_raise(TN_ENOMEM, "out of memory: the system gave no %zu bytes (%zu are in use)", bytes, now);
+        tn_raise(
+            TN_ENOMEM,
+            "out of memory: %zu more bytes would pass the limit of %zu that tn_set_memory_limit set, %zu are in use",
+            bytes, limit, now);
+    else tn_raise(TN_ENOMEM, "out of memory: the system gave no %zu bytes (%zu are in use)", bytes, now);
     return NULL;
 }
 
@@ -190,8 +192,12 @@ void tn__count_tensor(int by) { atomic_fetch_add_explicit(&tensors, by, memory_o
 
 tn_memory tn_memory_now(void)
 {
-    return (tn_memory){.live = live, .peak = peak, .cached = cache.bytes, .limit = memory_limit,
-                       .mallocs = mallocs, .tensors = tensors};
+    return (tn_memory){.live = live,
+                       .peak = peak,
+                       .cached = cache.bytes,
+                       .limit = memory_limit,
+                       .mallocs = mallocs,
+                       .tensors = tensors};
 }
 void tn_reset_peak(void) { atomic_store(&peak, atomic_load(&live)); }
 void tn_set_memory_limit(size_t bytes) { atomic_store(&memory_limit, bytes); }

@@ -39,21 +39,26 @@ static void fold(const job *j, int64_t first, int64_t count, int64_t s, char *st
         const int64_t start = tn__walk_at(&j->gone, 0, at, index);
         const bool    direct = one_run && step == 1 && j->dtype == j->seen;
         if (!direct && adjacent && count > 1) { /* transpose the tile into the buffer, line by line */
-            for (int64_t i = 0; i < n; i++) place[i] = one_run ? start + i * step : tn__walk_at(&j->gone, 0, at + i, index);
+            for (int64_t i = 0; i < n; i++)
+                place[i] = one_run ? start + i * step : tn__walk_at(&j->gone, 0, at + i, index);
             for (int64_t i = 0; i < n; i++) {
                 const char *line = j->base + (offset[0] + place[i]) * size;
                 if (seen == 4)
-                    for (int64_t k = 0; k < count; k++) ((float *)(void *)buffer[k])[i] = ((const float *)(const void *)line)[k];
+                    for (int64_t k = 0; k < count; k++)
+                        ((float *)(void *)buffer[k])[i] = ((const float *)(const void *)line)[k];
                 else if (j->kt == TN_F64 && j->dtype == TN_F64)
-                    for (int64_t k = 0; k < count; k++) ((double *)(void *)buffer[k])[i] = ((const double *)(const void *)line)[k];
+                    for (int64_t k = 0; k < count; k++)
+                        ((double *)(void *)buffer[k])[i] = ((const double *)(const void *)line)[k];
                 else
-                    for (int64_t k = 0; k < count; k++) ((int64_t *)(void *)buffer[k])[i] = ((const int64_t *)(const void *)line)[k];
+                    for (int64_t k = 0; k < count; k++)
+                        ((int64_t *)(void *)buffer[k])[i] = ((const int64_t *)(const void *)line)[k];
             }
         }
         for (int64_t k = 0; k < count; k++) {
             const void *x = buffer[k];
             if (direct) x = j->base + (offset[k] + start) * size;
-            else if (!(adjacent && count > 1)) tn__walk_copy(&j->gone, 0, at, n, j->base + offset[k] * size, j->dtype, buffer[k], j->seen, false);
+            else if (!(adjacent && count > 1))
+                tn__walk_copy(&j->gone, 0, at, n, j->base + offset[k] * size, j->dtype, buffer[k], j->seen, false);
             j->r->step(n, at, states + (size_t)k * j->r->state, x, j->args);
         }
     }
@@ -93,8 +98,15 @@ static void tile(int64_t from, int64_t to, void *user)
 
 void tn_reduce(tn_reducers k, tn_dims dims, tn_list y, tn_tensor *x, const void *args)
 {
-    job j = {.args = args, .kt = tn__kernel_type(y, TN_LIST(x)), .dtype = x->dtype, .base = tn__ptr(x), .n = 1, .m = 1,
-             .kept.nops = 1, .gone.nops = 1, .y = y};
+    job j = {.args = args,
+             .kt = tn__kernel_type(y, TN_LIST(x)),
+             .dtype = x->dtype,
+             .base = tn__ptr(x),
+             .n = 1,
+             .m = 1,
+             .kept.nops = 1,
+             .gone.nops = 1,
+             .y = y};
     j.r = j.kt == TN_F32 ? k.f32 : j.kt == TN_F64 ? k.f64 : k.i64;
     j.seen = tn__seen_as(j.kt, x->dtype);
     bool reduced[TN_MAX_DIMS] = {false};

@@ -3,6 +3,7 @@
 #include "core/walk.h"
 
 enum { WORK = 16384, STACK = 16384, PARTS = 64, LEAST = 4 }; /* sums: at most so many parts, of at least so many rows */
+#define TOO_LONG ((int64_t)1 << 44) /* a row, expanded perhaps, for which there is no memory anywhere */
 
 typedef struct {
     tn_kernel   k;
@@ -119,7 +120,7 @@ void tn_rows_sums(tn_kernels k, int dim, tn_list y, tn_list sums, tn_list x, con
         j.direct[o] = j.dtype[o] == j.seen[o] && (j.step[o] == 1 || j.length[o] <= 1);
         if (j.direct[o]) continue;
         j.place[o] = j.scratch;
-        j.scratch += (j.length[o] * 8 + 63) / 64 * 64;
+        j.scratch += (tn__min_i64(j.length[o], TOO_LONG) * 8 + 63) / 64 * 64;
     }
     for (int i = 0; i < sums.n; i++) {
         j.place_of_sum[i] = sums.t[i] ? j.width : -1;

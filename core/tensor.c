@@ -73,9 +73,12 @@ tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *
 {
     if (tn__blocked() || !tn__shape_check("tn_borrow", dt, s)) return NULL;
     int64_t n = tn_shape_numel(s);
-    if (!data && n) return tn_raise(TN_EINVAL, "tn_borrow: data is NULL, but the shape has %lld elements", (long long)n), NULL;
+    if (!data && n)
+        return tn_raise(TN_EINVAL, "tn_borrow: data is NULL, but the shape has %lld elements", (long long)n), NULL;
     if ((uintptr_t)data % tn__dtype_bytes(dt))
-        return tn_raise(TN_EINVAL, "tn_borrow: data is not aligned for %s; copy it with tn_from_data", tn_dtype_name(dt)), NULL;
+        return tn_raise(TN_EINVAL, "tn_borrow: data is not aligned for %s; copy it with tn_from_data",
+                        tn_dtype_name(dt)),
+               NULL;
     tn_storage *st = tn__mem_get(HEADER);
     if (!st) return NULL;
     /* until all has succeeded the memory stays the caller's: release is not called on failure */
@@ -109,13 +112,15 @@ void tn__written(tn_tensor *t, const char *who)
     t->seen = v;
 }
 
-/* The tape keeps leaves as they are and remembers their storage's version: the new storage gets one that it has not seen. */
+/* The tape keeps leaves as they are and remembers their storage's version: the new storage gets one that it has not
+ * seen. */
 tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
 {
     if (tn__blocked()) return tn__self.error;
     if (!tn__given("tn_adopt", "t", t) || !tn__given("tn_adopt", "src", src)) return tn__self.error;
     if (t->node || src->node)
-        return tn_raise(TN_ESTATE, "tn_adopt: %s is the result of a recorded op; tn_detach it first", t->node ? "t" : "src");
+        return tn_raise(TN_ESTATE, "tn_adopt: %s is the result of a recorded op; tn_detach it first",
+                        t->node ? "t" : "src");
     if (t->leaf && !tn__is_float(src->dtype))
         return tn_raise(TN_EDTYPE, "tn_adopt: t collects gradients and cannot become %s", tn_dtype_name(src->dtype));
     tn_storage    *old = t->storage;

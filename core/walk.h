@@ -62,7 +62,8 @@ static inline void tn__walk_copy(const tn_walk *w, int o, int64_t at, int64_t n,
                                  tn_dtype ddt, bool out)
 {
     int64_t index[TN_MAX_DIMS], last = w->nd - 1, step = w->stride[o][last], done = 0;
-    int64_t offset = tn__walk_at(w, o, at, index), size = (int64_t)tn__dtype_bytes(dt), dsize = (int64_t)tn__dtype_bytes(ddt);
+    int64_t offset = tn__walk_at(w, o, at, index), size = (int64_t)tn__dtype_bytes(dt),
+            dsize = (int64_t)tn__dtype_bytes(ddt);
     while (done < n) {
         int64_t run = tn__min_i64(n - done, w->size[last] - index[last]);
         void   *strided = base + offset * size, *flat = (char *)dense + done * dsize;
@@ -77,7 +78,7 @@ static inline void tn__walk_copy(const tn_walk *w, int o, int64_t at, int64_t n,
     }
 }
 
-/* ---- number types: what a kernel sees (the rule is in internal.h) ---------------------------------------------- */
+/* ---- number types: what a kernel sees (the rule is in internal.h) ------------------------------------------------ */
 
 static inline tn_dtype tn__kernel_type(tn_list y, tn_list x)
 {

@@ -16,19 +16,21 @@ tn_each tn_module_each(void *m, int what)
     return e;
 }
 
-static bool same_place(const tn_each *a, const tn_each *b)
+/* Is other, which counts `depth` levels, where e is? */
+static bool same_place(const tn_each *other, int depth, const tn_each *e)
 {
-    if (a->depth_ != b->depth_) return false;
-    for (int i = 0; i <= a->depth_; i++)
-        if (a->level_[i].m != b->level_[i].m || a->level_[i].at != b->level_[i].at) return false;
+    if (depth != e->depth_) return false;
+    for (int i = 0; i <= depth; i++)
+        if (other->level_[i].m != e->level_[i].m || other->level_[i].at != e->level_[i].at) return false;
     return true;
 }
 
-/* Did this tensor, or this module, come before the place where e is? */
+/* Did this tensor, or else this module, come before the place where e is? (A walk that has met a module stands inside it
+ * already; e has not entered m.) */
 static bool came_before(const tn_each *e, const tn_tensor *t, const tn_module *m)
 {
     tn_each other = tn_module_each(e->level_[0].m, TN_EACH_NAME | (t ? TN_EACH_PARAMETER | TN_EACH_BUFFER : TN_EACH_MODULE));
-    while (tn_next(&other) && !same_place(&other, e))
+    while (tn_next(&other) && !same_place(&other, other.depth_ - !t, e))
         if (t ? other.tensor == t : other.module == m) return true;
     return false;
 }
@@ -51,6 +53,7 @@ static bool tensor_came_before(tn_each *e, const tn__slot *s)
 
 static bool wanted(int what, const tn__slot *s)
 {
+    if (what & TN_EACH_MODULE) return false;
     return (s->what == TN__PARAMETER && what & TN_EACH_PARAMETER) || (s->what == TN__BUFFER && what & TN_EACH_BUFFER) ||
            (s->saved && what & TN_EACH_SAVED);
 }
@@ -95,8 +98,7 @@ bool tn_next(tn_each *e)
         const tn__slot *s = &b->slot[at % b->slots];
         if (s->what != at / b->slots) continue;
         if (s->tensor) {
-            if (!wanted(e->what_, s) && !(e->what_ & TN_EACH_MODULE)) continue;
-            if (e->what_ & TN_EACH_MODULE) continue;
+            if (!wanted(e->what_, s)) continue;
             if (!(e->what_ & TN_EACH_NAME) && tensor_came_before(e, s)) continue;
             if (put_name(e, s->name) < 0) return end(e);
             e->tensor = s->tensor, e->module = m, e->parameter = s->what == TN__PARAMETER, e->saved = s->saved;
@@ -209,7 +211,7 @@ tn_status tn_module_to(void *module, tn_dtype dt)
     size_t     n = 0, at = 0;
     if (!tn_module_ready(m)) return tn_error();
     if (!tn_dtype_is_float(dt))
-        return tn_raise(TN_EDTYPE, "tn_to: parameters are f32, f64 or bf16, not %s", tn_dtype_name(dt));
+        return tn_raise(TN_EDTYPE, "tn_module_to: parameters are f32, f64 or bf16, not %s", tn_dtype_name(dt));
     for (tn_each e = tn_module_each(m, EVERY_TENSOR); tn_next(&e);) n += 2;
     if (!n) return TN_OK;
     tn_tensor **now = tn_mem_get(n * sizeof *now);

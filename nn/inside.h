@@ -63,6 +63,14 @@ void tn__rebind(tn_module *m, const void *old, void *now);
 char *tn__text_copy(const char *s); /* raises; freed by tn__text_free */
 void  tn__text_free(char *s);
 
+/* ---- names in files (rename.c) ---------------------------------------------------------------------------------------- */
+
+/* If pattern `from` matches name, makes it what `to` says (NULL: leaves it) and returns 1; 0 if not; -1 if it gets too
+ * long. And: are the rules in order? If not, raises. */
+enum { TN__PARTS = 64 }; /* of one tensor, at most */
+int  tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES]);
+bool tn__renames_check(const char *who, const tn_rename *r, int n);
+
 /* ---- for constructors and descriptions --------------------------------------------------------------------------------- */
 
 /* A number of a config: 0 means `otherwise`, TN_ZERO means 0. */
@@ -71,9 +79,12 @@ static inline int64_t tn__or_i64(int64_t v, int64_t otherwise) { return v == 0 ?
 
 /* Is v at least 1? If not: "who: .what is 0, but must be at least 1". The rest likewise. */
 bool tn__at_least(const char *who, const char *what, int64_t v, int64_t least);
-bool tn__probability(const char *who, double p);
+bool tn__probability(const char *who, const char *what, double p);
 bool tn__floating(const char *who, tn_dtype dt);
+bool tn__last_dims(const char *who, int64_t dim, tn_shape shape, tn_shape *to); /* .dim or .shape */
 
+/* "(5, 3)": Python's tuple, into a buffer; 256 bytes always suffice. */
+const char *tn__tuple(tn_shape s, char *to, size_t size);
 /* A number as Python prints it, in a buffer of this thread good until the eighth next call; and "True" or "False". */
 const char               *tn__python(double v);
 static inline const char *tn__python_bool(bool v) { return v ? "True" : "False"; }

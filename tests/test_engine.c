@@ -22,7 +22,7 @@ static void says(tn_status code, const char *text)
     tn_clear_error();
 }
 
-/* ---- what backward gives --------------------------------------------------------------------------------------------- */
+/* ---- what backward gives ----------------------------------------------------------------------------------------- */
 
 START_TEST(product_rule)
 {
@@ -104,7 +104,8 @@ END_TEST
 
 START_TEST(third_derivative)
 {
-    tn_tensor *x = leaf(0.7), *y = tn_mul(tn_exp(x), tn_mul(x, x)); /* x²eˣ: ' (x²+2x)eˣ  '' (x²+4x+2)eˣ  ''' (x²+6x+6)eˣ */
+    tn_tensor *x = leaf(0.7),
+              *y = tn_mul(tn_exp(x), tn_mul(x, x)); /* x²eˣ: ' (x²+2x)eˣ  '' (x²+4x+2)eˣ  ''' (x²+6x+6)eˣ */
     tn_tensor *d1 = tn_grad_wrt(y, x, true), *d2 = tn_grad_wrt(d1, x, true), *d3 = tn_grad_wrt(d2, x, false);
     ck_assert_double_eq_tol(tn_item(d1), (0.49 + 1.4) * exp(0.7), 1e-12);
     ck_assert_double_eq_tol(tn_item(d2), (0.49 + 2.8 + 2) * exp(0.7), 1e-12);
@@ -116,7 +117,7 @@ END_TEST
 START_TEST(penalty)
 {
     tn_tensor *x = leaf(2), *w = leaf(3), *y = tn_mul(w, tn_mul(x, x));
-    tn_tensor *g = tn_grad_wrt(y, x, true);          /* 2wx */
+    tn_tensor *g = tn_grad_wrt(y, x, true);             /* 2wx */
     ck_assert_int_eq(tn_backward(tn_mul(g, g)), TN_OK); /* 4w²x² */
     ck_assert_double_eq(tn_item(tn_grad(w)), 8 * 3 * 4);
     ck_assert_double_eq(tn_item(tn_grad(x)), 8 * 9 * 2);
@@ -172,17 +173,21 @@ START_TEST(hooks)
 }
 END_TEST
 
-/* ---- mistakes ----------------------------------------------------------------------------------------------------------- */
+/* ---- mistakes ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(needs_a_scalar)
 {
     tn_backward(tn_mul(vector(3, 0), vector(3, 1)));
-    says(TN_ESHAPE, "tn_backward: the root has shape [3], so it needs a seed of that shape; or reduce it first with tn_sum or tn_mean");
+    says(TN_ESHAPE,
+         "tn_backward: the root has shape [3], so it needs a seed of that shape; or reduce it first with tn_sum or "
+         "tn_mean");
     tn_backward(tn_mul(leaf(1), leaf(2)), .seed = tn_ones_of(TN_F64, TN_SHAPE(2)));
     says(TN_ESHAPE, "tn_backward: the seed is f64 [2], the root f64 []; they must agree");
     tn_backward(tn_ones(TN_SHAPE(1)));
-    says(TN_ESTATE, "tn_backward: the root depends on no tensor that wants a gradient; mark one with tn_requires_grad, and compute the root "
-                    "outside tn_no_grad_begin()");
+    says(TN_ESTATE,
+         "tn_backward: the root depends on no tensor that wants a gradient; mark one with tn_requires_grad, and "
+         "compute the root "
+         "outside tn_no_grad_begin()");
     tn_backward(NULL);
     says(TN_EINVAL, "tn_backward: the root is NULL");
     tn_requires_grad(tn_arange(3));
@@ -197,7 +202,9 @@ START_TEST(spent_tapes)
     tn_backward(y);
     ck_assert_double_eq(tn_item(tn_grad(x)), 8);
     tn_backward(y);
-    says(TN_ESTATE, "tn_backward: the tape of mul was read already and is spent; ask for .retain = true the first time, or run the forward again");
+    says(TN_ESTATE,
+         "tn_backward: the tape of mul was read already and is spent; ask for .retain = true the first time, or run "
+         "the forward again");
 }
 END_TEST
 
@@ -213,13 +220,17 @@ START_TEST(changed_in_place)
     tn_set(a, 0, 5);
     tn_scope_end(s);
     tn_backward(tn_sum(y));
-    says(TN_ESTATE, "backward: tn_set changed in place what mul saved (input 0); change it before the mul, or after the backward");
+    says(TN_ESTATE,
+         "backward: tn_set changed in place what mul saved (input 0); change it before the mul, or after the backward");
     ck_assert_ptr_null(tn_grad(x));
     tn_add_(x, tn_ones_like(x));
-    says(TN_ESTATE, "add_: this tensor collects gradients and cannot be written over on the tape; change it between tn_no_grad_begin() and tn_scope_end()");
+    says(TN_ESTATE, "add_: this tensor collects gradients and cannot be written over on the tape; change it between "
+                    "tn_no_grad_begin() and tn_scope_end()");
     tn_set_name(x, "w");
     tn_add_(x, tn_ones_like(x));
-    says(TN_ESTATE, "add_: 'w' collects gradients and cannot be written over on the tape; change it between tn_no_grad_begin() and tn_scope_end()");
+    says(TN_ESTATE,
+         "add_: 'w' collects gradients and cannot be written over on the tape; change it between tn_no_grad_begin() "
+         "and tn_scope_end()");
 }
 END_TEST
 
@@ -229,7 +240,8 @@ START_TEST(in_place_is_recorded)
     ck_assert_ptr_eq(tn_mul_(y, x), y); /* 2x² */
     ck_assert_ptr_eq(tn_exp_(y), y);    /* exp(2x²) */
     tn_backward(tn_sum(y));
-    for (int i = 0; i < 3; i++) ck_assert_double_eq_tol(tn_get(tn_grad(x), i), 4 * (1 + i) * exp(2 * (1 + i) * (1 + i)), 1e-6);
+    for (int i = 0; i < 3; i++)
+        ck_assert_double_eq_tol(tn_get(tn_grad(x), i), 4 * (1 + i) * exp(2 * (1 + i) * (1 + i)), 1e-6);
 }
 END_TEST
 
@@ -247,13 +259,15 @@ START_TEST(old_views)
     tn_tensor *w = vector(3, 1), *x = tn_zeros_of(TN_F64, TN_SHAPE(3)), *view = tn_reshape(x, TN_SHAPE(3, 1));
     tn_add_(x, w); /* x is on the tape now; view shows its numbers, but not its history */
     tn_exp(view);
-    says(TN_ESTATE, "exp: input 0 shows memory that add_ has since changed on the tape through another tensor; make this view again after the change, or put parts together with tn_cat or tn_stack");
+    says(TN_ESTATE,
+         "exp: input 0 shows memory that add_ has since changed on the tape through another tensor; make this view "
+         "again after the change, or put parts together with tn_cat or tn_stack");
     tn_backward(tn_sum(tn_exp(tn_reshape(x, TN_SHAPE(3, 1)))));
     ck_assert_double_eq_tol(tn_get(tn_grad(w), 1), exp(2), 1e-12);
 }
 END_TEST
 
-/* ---- user ops ------------------------------------------------------------------------------------------------------------- */
+/* ---- user ops ---------------------------------------------------------------------------------------------------- */
 
 static void cube_f64(int64_t n, void *const *y, const void *const *x, const void *args)
 {
@@ -269,12 +283,24 @@ static bool like_input(tn_ctx *c) { return tn_infer_like(c, 0, 0); }
 static void cube_forward(tn_ctx *c) { tn_op_map(cube_f32, cube_f64, 1, c->out, 1, c->in, NULL); }
 static void cube_backward(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_mul_scalar(tn_mul(b->in[0], b->in[0]), 3)); }
 
-static const tn_op cube = {.size = sizeof(tn_op), .name = "cube", .inputs = 1, .saves = TN_SAVE_IN(0), .infer = like_input,
-                           .forward = cube_forward, .backward_ops = cube_backward};
-static const tn_op one_way = {.size = sizeof(tn_op), .name = "one_way", .inputs = 1, .infer = like_input, .forward = cube_forward};
-static const tn_op first_only = {.size = sizeof(tn_op), .name = "first_only", .inputs = 1, .saves = TN_SAVE_IN(0),
-                                 .infer = like_input, .forward = cube_forward, .backward = cube_backward};
-static const tn_op other_version = {.size = sizeof(tn_op) + 8, .name = "newer", .inputs = 1, .infer = like_input, .forward = cube_forward};
+static const tn_op cube = {.size = sizeof(tn_op),
+                           .name = "cube",
+                           .inputs = 1,
+                           .saves = TN_SAVE_IN(0),
+                           .infer = like_input,
+                           .forward = cube_forward,
+                           .backward_ops = cube_backward};
+static const tn_op one_way = {
+    .size = sizeof(tn_op), .name = "one_way", .inputs = 1, .infer = like_input, .forward = cube_forward};
+static const tn_op first_only = {.size = sizeof(tn_op),
+                                 .name = "first_only",
+                                 .inputs = 1,
+                                 .saves = TN_SAVE_IN(0),
+                                 .infer = like_input,
+                                 .forward = cube_forward,
+                                 .backward = cube_backward};
+static const tn_op other_version = {
+    .size = sizeof(tn_op) + 8, .name = "newer", .inputs = 1, .infer = like_input, .forward = cube_forward};
 
 START_TEST(user_ops)
 {
@@ -282,10 +308,14 @@ START_TEST(user_ops)
     tn_backward(tn_sum(tn_apply(&cube, x)));
     ck_assert_double_eq(tn_get(tn_grad(x), 3), 12);
     tn_apply(&one_way, x);
-    says(TN_EUNSUPPORTED, "one_way: has no backward, so it cannot be recorded; give the op one, or call it on tn_detach(x) or after tn_no_grad_begin()");
+    says(TN_EUNSUPPORTED,
+         "one_way: has no backward, so it cannot be recorded; give the op one, or call it on tn_detach(x) or after "
+         "tn_no_grad_begin()");
     ck_assert_ptr_nonnull(tn_apply(&one_way, tn_detach(x)));
     ck_assert_ptr_null(tn_grad_wrt(tn_sum(tn_apply(&first_only, x)), x, true));
-    says(TN_EUNSUPPORTED, "first_only: has no backward made of ops, so its gradient cannot be differentiated; give the op a .backward_ops");
+    says(TN_EUNSUPPORTED,
+         "first_only: has no backward made of ops, so its gradient cannot be differentiated; give the op a "
+         ".backward_ops");
     tn_apply(&other_version, x);
     ck_assert_int_eq(tn_error(), TN_EUNSUPPORTED);
     tn_clear_error();
@@ -296,7 +326,7 @@ START_TEST(user_ops)
 }
 END_TEST
 
-/* ---- recomputation ----------------------------------------------------------------------------------------------------------- */
+/* ---- recomputation ----------------------------------------------------------------------------------------------- */
 
 static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
 {
@@ -338,16 +368,21 @@ START_TEST(checkpoint_mistakes)
 {
     tn_tensor *x = vector(3, 0), *hidden = tn_exp(x);
     tn_backward(tn_sum(tn_checkpoint(captures, hidden, 1, &x)));
-    says(TN_ESTATE, "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; pass it in");
+    says(TN_ESTATE,
+         "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; "
+         "pass it in");
     ck_assert_ptr_null(tn_grad(x));
     ck_assert_ptr_null(tn_checkpoint(NULL, NULL, 1, &x));
     says(TN_EINVAL, "tn_checkpoint: needs a function, and its inputs as an array");
 }
 END_TEST
 
-/* ---- failures ------------------------------------------------------------------------------------------------------------------ */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *refuse(tn_tensor *g, void *user) { return (void)g, (void)user, tn_raise(TN_EINVAL, "the hook says no"), NULL; }
+static tn_tensor *refuse(tn_tensor *g, void *user)
+{
+    return (void)g, (void)user, tn_raise(TN_EINVAL, "the hook says no"), NULL;
+}
 
 START_TEST(failed_backward)
 {
@@ -355,8 +390,8 @@ START_TEST(failed_backward)
     tn_seed(9);
     tn_tensor *first[2];
     for (int attempt = 0; attempt < 2; attempt++) {
-        tn_tensor *h = tn_mul(x, w);                                            /* the tape begins here ... */
-        tn_tensor *y = tn_mul(h, tn_uniform_of(TN_F64, TN_SHAPE(3), 0, 1));     /* ... and this draw is behind it */
+        tn_tensor *h = tn_mul(x, w);                                        /* the tape begins here ... */
+        tn_tensor *y = tn_mul(h, tn_uniform_of(TN_F64, TN_SHAPE(3), 0, 1)); /* ... and this draw is behind it */
         first[attempt] = tn_clone(tn_detach(y));
         if (attempt == 0) {
             tn_on_grad(h, refuse, NULL);
@@ -426,7 +461,7 @@ START_TEST(dot)
 }
 END_TEST
 
-/* ---- size and threads ------------------------------------------------------------------------------------------------------------ */
+/* ---- size and threads -------------------------------------------------------------------------------------------- */
 
 static void *million(void *status)
 {
@@ -463,7 +498,8 @@ static void *foreign(void *y)
 {
     tn_status s = tn_backward((tn_tensor *)y);
     ck_assert_int_eq(s, TN_ESTATE);
-    ck_assert_str_eq(tn_error_message(), "tn_backward: mul was recorded by another thread; a tape belongs to the thread that recorded it");
+    ck_assert_str_eq(tn_error_message(),
+                     "tn_backward: mul was recorded by another thread; a tape belongs to the thread that recorded it");
     return NULL;
 }
 static void *drop(void *y) { return tn_drop(y), NULL; }

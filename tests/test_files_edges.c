@@ -7,6 +7,7 @@
 #include "core/internal.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -126,7 +127,8 @@ static char last[600];
 
 static int open_taken(void *user, const char *path, int flags, unsigned mode)
 {
-    if (flags & O_CREAT) {
+    if (flags & O_CREAT) { /* never into a file, or through a link, that somebody else put there */
+        if ((flags & (O_EXCL | O_NOFOLLOW)) != (O_EXCL | O_NOFOLLOW)) ck_abort_msg("opened without O_EXCL: %s", path);
         if (!strcmp(last, path)) ck_abort_msg("the same name again: %s", path);
         snprintf(last, sizeof last, "%s", path);
         if (taken-- > 0) return -EEXIST;
@@ -275,6 +277,49 @@ START_TEST(nothing_happens)
 }
 END_TEST
 
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+static void *read_all(void *file)
+{
+    const tn_safetensors *f = file;
+    intptr_t              wrong = 0;
+    tn_scope              s = tn_scope_begin();
+    for (int round = 0; round < 20; round++)
+        for (int64_t i = 0; i < tn_safetensors_count(f); i++) {
+            tn_scope inner = tn_scope_begin();
+            wrong += tn_get(tn_safetensors_get(f, tn_safetensors_at(f, i).name), 0) != (double)i;
+            tn_scope_end(inner);
+        }
+    tn_safetensors_get(f, "none"); /* an error of this thread alone */
+    wrong += tn_error() != TN_EINDEX;
+    tn_scope_end(s);
+    return (void *)wrong;
+}
+
+START_TEST(threads_read_one_file)
+{
+    const char            *path = tn_test_file("shared.safetensors");
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    char                   name[16];
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "t%d", i);
+        tn_safetensors_put(w, name, tn_full(TN_SHAPE(3000), i));
+    }
+    ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
+    tn_safetensors_writer_free(w);
+    tn_safetensors *f = tn_safetensors_open(path);
+    pthread_t       thread[4];
+    for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_create(&thread[i], NULL, read_all, f), 0);
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        ck_assert_int_eq(pthread_join(thread[i], &wrong), 0);
+        ck_assert_ptr_null(wrong);
+    }
+    tn_safetensors_close(f);
+    ck_assert_int_eq(tn_error(), TN_OK);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("files_edges");
@@ -290,5 +335,6 @@ int main(void)
     tcase_add_test(c, no_dims_at_all);
     c = tn_tcase(s, "errors");
     tcase_add_test(c, nothing_happens);
+    tcase_add_test(c, threads_read_one_file);
     return tn_check_main(s);
 }

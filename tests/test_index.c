@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static tn_tensor *ints(int n, const int64_t *v) { return tn_from_data(TN_I64, TN_SHAPE(n), v); }
+static tn_tensor     *ints(int n, const int64_t *v) { return tn_from_data(TN_I64, TN_SHAPE(n), v); }
 static const tn_dtype all_types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};
 
 START_TEST(every_number_type)
@@ -14,15 +14,19 @@ START_TEST(every_number_type)
     const int picked[4] = {2, 0, 0, 1};
     for (size_t k = 0; k < sizeof all_types / sizeof *all_types; k++) {
         tn_tensor *x = tn_to(tn_reshape(tn_arange(12), TN_SHAPE(3, 4)), all_types[k]);
-        tn_tensor *rows = tn_index_select(x, 0, ints(4, (int64_t[]){2, 0, 0, 1})), *cols = tn_index_select(x, 1, ints(2, (int64_t[]){3, 1}));
-        tn_tensor *i = tn_transpose(tn_reshape(ints(4, (int64_t[]){0, 2, 1, 0}), TN_SHAPE(2, 2)), 0, 1), *g = tn_gather(x, 0, i);
+        tn_tensor *rows = tn_index_select(x, 0, ints(4, (int64_t[]){2, 0, 0, 1})),
+                  *cols = tn_index_select(x, 1, ints(2, (int64_t[]){3, 1}));
+        tn_tensor *i = tn_transpose(tn_reshape(ints(4, (int64_t[]){0, 2, 1, 0}), TN_SHAPE(2, 2)), 0, 1),
+                  *g = tn_gather(x, 0, i);
         ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
         for (int r = 0; r < 4; r++)
-            for (int c = 0; c < 4; c++) ck_assert_double_eq(tn_get_at(rows, TN_SHAPE(r, c)), tn_get_at(x, TN_SHAPE(picked[r], c)));
+            for (int c = 0; c < 4; c++)
+                ck_assert_double_eq(tn_get_at(rows, TN_SHAPE(r, c)), tn_get_at(x, TN_SHAPE(picked[r], c)));
         for (int r = 0; r < 3; r++) ck_assert_double_eq(tn_get_at(cols, TN_SHAPE(r, 0)), tn_get_at(x, TN_SHAPE(r, 3)));
         for (int r = 0; r < 2; r++)
             for (int c = 0; c < 2; c++)
-                ck_assert_double_eq(tn_get_at(g, TN_SHAPE(r, c)), tn_get_at(x, TN_SHAPE((int64_t)tn_get_at(i, TN_SHAPE(r, c)), c)));
+                ck_assert_double_eq(tn_get_at(g, TN_SHAPE(r, c)),
+                                    tn_get_at(x, TN_SHAPE((int64_t)tn_get_at(i, TN_SHAPE(r, c)), c)));
         tn_tensor *one = tn_ones_of(all_types[k], TN_SHAPE(3, 4)), *zero = tn_zeros_of(all_types[k], TN_SHAPE(2, 4));
         tn_tensor *sum = tn_index_add(zero, 0, ints(3, (int64_t[]){1, 1, 0}), one);
         ck_assert_double_eq(tn_get_at(sum, TN_SHAPE(1, 3)), all_types[k] == TN_BOOL ? 1 : 2);
@@ -33,7 +37,8 @@ END_TEST
 
 START_TEST(padding_gets_no_gradient)
 {
-    tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(4, 2))), *i = tn_reshape(ints(6, (int64_t[]){0, 1, 3, 0, 1, 1}), TN_SHAPE(2, 3));
+    tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(4, 2))),
+              *i = tn_reshape(ints(6, (int64_t[]){0, 1, 3, 0, 1, 1}), TN_SHAPE(2, 3));
     for (int graph = 0; graph < 2; graph++) {
         tn_tensor *y = tn_embedding(w, i, 0), *g = tn_grad_wrt(tn_sum(y), w, graph);
         ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(2, 3, 2)));
@@ -86,7 +91,8 @@ START_TEST(sort_of_many)
     for (int r = 0; r < 2; r++)
         for (int i = 1; i < n; i++) {
             int64_t a = tn_get_i64(p.values, (int64_t)r * n + i - 1), b = tn_get_i64(p.values, (int64_t)r * n + i);
-            ck_assert(a < b || (a == b && tn_get_i64(p.indices, (int64_t)r * n + i - 1) < tn_get_i64(p.indices, (int64_t)r * n + i)));
+            ck_assert(a < b || (a == b && tn_get_i64(p.indices, (int64_t)r * n + i - 1) <
+                                              tn_get_i64(p.indices, (int64_t)r * n + i)));
         }
 }
 END_TEST
@@ -106,11 +112,13 @@ END_TEST
 /* Many rows at one entry: the order of the sum is the index's, for any number of threads. */
 START_TEST(the_same_bits)
 {
-    tn_tensor *index = tn_randint(TN_SHAPE(900), 0, 7), *src = tn_uniform(TN_SHAPE(900, 300), -1, 1), *zero = tn_zeros(TN_SHAPE(7, 300));
+    tn_tensor *index = tn_randint(TN_SHAPE(900), 0, 7), *src = tn_uniform(TN_SHAPE(900, 300), -1, 1),
+              *zero = tn_zeros(TN_SHAPE(7, 300));
     tn_tensor *wide = tn_expand(tn_reshape(index, TN_SHAPE(900, 1)), TN_SHAPE(900, 300)), *first[3] = {NULL};
     for (int threads = 1; threads <= 7; threads += threads == 1 ? 1 : 5) {
         tn_set_threads(threads);
-        tn_tensor *y[3] = {tn_index_add(zero, 0, index, src), tn_scatter_add(zero, 0, wide, src), tn_index_select(src, 0, index)};
+        tn_tensor *y[3] = {tn_index_add(zero, 0, index, src), tn_scatter_add(zero, 0, wide, src),
+                           tn_index_select(src, 0, index)};
         for (int k = 0; k < 3; k++) {
             if (!first[k]) first[k] = y[k];
             ck_assert(!memcmp(tn_data(first[k]), tn_data(y[k]), (size_t)tn_numel(y[k]) * sizeof(float)));

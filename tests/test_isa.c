@@ -28,7 +28,7 @@ START_TEST(tables)
 }
 END_TEST
 
-/* What TENON_ISA must lead to on this CPU. The choice is made once in a process: the next test has it made in others. */
+/* What TENON_ISA must lead to on this CPU. A process chooses once, so the next test lets others choose. */
 START_TEST(as_told)
 {
     const char *wish = getenv("TENON_ISA"), *name = isas[0], *reason = "the best";

@@ -143,6 +143,7 @@ static const char *const refused[][2] = {
     {"\"\\ud800\\u0041\"", "half of a surrogate pair"},
     {"\"\\ud800x\"", "half of a surrogate pair"},
     {"\"\\ud800\\ud800\"", "half of a surrogate pair"},
+    {"\"\\udc00\\udc00\"", "half of a surrogate pair"},
     {"\"\\ud800\\udc0\"", "\\u takes four hexadecimal digits"},
     {"\"\\ud800\\u\"", "half of a surrogate pair"},
     {"\"\\ud800\\udc0z\"", "\\u takes four hexadecimal digits"},

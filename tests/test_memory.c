@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* ---- scenarios: each returns a number made of everything it computed; NaN if it failed --------------------------------- */
+/* ---- scenarios: each returns a number made of everything it computed; NaN if it failed --------------------------- */
 
 static tn_tensor *param(int64_t a, int64_t b) { return tn_requires_grad(tn_uniform(TN_SHAPE(a, b), -0.5, 0.5)); }
 static double     digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
@@ -64,7 +64,7 @@ static double recomputed(void)
 }
 
 static tn_tensor *scaled(tn_tensor *g, void *user) { return (void)user, tn_mul_scalar(g, 2); }
-static double hooks_and_names(void)
+static double     hooks_and_names(void)
 {
     tn_tensor *x = tn_set_name(param(2, 2), "weight"), *h = tn_exp(x);
     tn_on_grad(x, scaled, NULL);
@@ -92,7 +92,10 @@ static double in_place(void)
     return digest(y) + digest(tn_grad(x));
 }
 
-static tn_tensor *poly(tn_tensor *const *in, int n, void *user) { return (void)n, (void)user, tn_mul(tn_square(in[0]), in[1]); }
+static tn_tensor *poly(tn_tensor *const *in, int n, void *user)
+{
+    return (void)n, (void)user, tn_mul(tn_square(in[0]), in[1]);
+}
 static double checked(void)
 {
     tn_tensor *in[2] = {tn_uniform(TN_SHAPE(2, 2), 0.5, 1), tn_uniform(TN_SHAPE(2), 0.5, 1)};
@@ -103,8 +106,9 @@ static double checked(void)
 static double made(void)
 {
     const double v[3] = {1, 2, 3};
-    double       sum = digest(tn_from_data(TN_F64, TN_SHAPE(3), v)) + digest(tn_eye(3, 2)) + digest(tn_linspace(0, 1, 5));
-    sum += digest(tn_to(tn_permutation(9), TN_F64)) + digest(tn_normal_of(TN_BF16, TN_SHAPE(7), 0, 1)) + digest(tn_bernoulli(TN_SHAPE(5), 0.5));
+    double sum = digest(tn_from_data(TN_F64, TN_SHAPE(3), v)) + digest(tn_eye(3, 2)) + digest(tn_linspace(0, 1, 5));
+    sum += digest(tn_to(tn_permutation(9), TN_F64)) + digest(tn_normal_of(TN_BF16, TN_SHAPE(7), 0, 1)) +
+           digest(tn_bernoulli(TN_SHAPE(5), 0.5));
     return sum + digest(tn_contiguous(tn_transpose(tn_uniform(TN_SHAPE(40, 30), 0, 1), 0, 1)));
 }
 
@@ -119,9 +123,15 @@ static double saved_and_loaded(void)
 static const struct {
     const char *name;
     double (*run)(void);
-} scenarios[] = {{"an MLP's two steps", mlp_step},     {"attention", attention_step},   {"second order", second_order},
-                 {"recomputation", recomputed},        {"hooks", hooks_and_names},      {"slices", slices},
-                 {"in place", in_place},               {"gradcheck", checked},          {"creation", made},
+} scenarios[] = {{"an MLP's two steps", mlp_step},
+                 {"attention", attention_step},
+                 {"second order", second_order},
+                 {"recomputation", recomputed},
+                 {"hooks", hooks_and_names},
+                 {"slices", slices},
+                 {"in place", in_place},
+                 {"gradcheck", checked},
+                 {"creation", made},
                  {"saving and loading", saved_and_loaded}};
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
@@ -150,17 +160,19 @@ START_TEST(every_allocation)
             reached = tn_memory_calls() > n;
             tn_fail_memory(-1, false);
             if (reached) {
-                ck_assert_msg(tn_error() == TN_ENOMEM, "%s: allocation %lld failed: %s (%s)", scenarios[_i].name, (long long)n,
-                              tn_status_name(tn_error()), tn_error_message());
-                ck_assert_msg(strstr(tn_error_message(), "out of memory"), "%s: '%s'", scenarios[_i].name, tn_error_message());
+                ck_assert_msg(tn_error() == TN_ENOMEM, "%s: allocation %lld failed: %s (%s)", scenarios[_i].name,
+                              (long long)n, tn_status_name(tn_error()), tn_error_message());
+                ck_assert_msg(strstr(tn_error_message(), "out of memory"), "%s: '%s'", scenarios[_i].name,
+                              tn_error_message());
                 points++;
                 tn_clear_error();
                 got = from_the_start(_i);
             }
             ck_assert_msg(tn_error() == TN_OK, "%s: the retry: %s", scenarios[_i].name, tn_error_message());
-            ck_assert_msg(!memcmp(&got, &want, sizeof got), "%s, allocation %lld: the retry gives %.17g, not %.17g", scenarios[_i].name, (long long)n,
-                          got, want);
-            ck_assert_msg(tn_memory_blocks() <= held, "%s, allocation %lld: blocks stayed behind", scenarios[_i].name, (long long)n);
+            ck_assert_msg(!memcmp(&got, &want, sizeof got), "%s, allocation %lld: the retry gives %.17g, not %.17g",
+                          scenarios[_i].name, (long long)n, got, want);
+            ck_assert_msg(tn_memory_blocks() <= held, "%s, allocation %lld: blocks stayed behind", scenarios[_i].name,
+                          (long long)n);
         }
     }
     tn_faulty_memory_end();
@@ -207,7 +219,7 @@ START_TEST(a_failed_step_can_be_repeated)
 }
 END_TEST
 
-/* ---- the cache and its accounts -------------------------------------------------------------------------------------------- */
+/* ---- the cache and its accounts ---------------------------------------------------------------------------------- */
 
 START_TEST(accounts)
 {
@@ -273,7 +285,7 @@ END_TEST
 static void *another(void *unused)
 {
     (void)unused;
-    tn_scope s = tn_scope_begin();
+    tn_scope   s = tn_scope_begin();
     tn_tensor *t = tn_zeros(TN_SHAPE(500, 500));
     tn_keep(t);
     tn_scope_end(s);

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- the inputs of a row ------------------------------------------------------------------------------------------- */
+/* ---- the inputs of a row ----------------------------------------------------------------------------------------- */
 
 typedef enum { DENSE, TRANSPOSED, SLICED, STEPPED, EXPANDED, LAYOUTS } layout;
 static const char *const layout_name[] = {"dense", "transposed", "sliced", "stepped", "expanded"};
@@ -29,7 +29,10 @@ static case_ good[4096], bad[4096];
 static int   ngood, nbad;
 
 static int inputs_of(const case_ *c) { return c->op->inputs == TN_ANY || c->s->nin ? c->s->nin : c->op->inputs; }
-static int results_of(const case_ *c) { return c->op->outputs == TN_ANY ? c->s->nout : c->op->outputs ? c->op->outputs : 1; }
+static int results_of(const case_ *c)
+{
+    return c->op->outputs == TN_ANY ? c->s->nout : c->op->outputs ? c->op->outputs : 1;
+}
 static bool differentiable(tn_sample_kind k) { return k == TN_ARG_REAL || k == TN_ARG_DISTINCT || k == TN_ARG_ROWSUM1; }
 
 /* Can this input be laid out so? Expanding makes equal values, which the kinds with distinct ones must not have. */
@@ -116,8 +119,8 @@ typedef struct {
     const case_ *c;
     layout       l[TN_SAMPLE_INPUTS];
     tn_dtype     dt;
-    int          n;                           /* inputs that are there */
-    int          of[TN_SAMPLE_INPUTS];        /* which they are        */
+    int          n;                    /* inputs that are there */
+    int          of[TN_SAMPLE_INPUTS]; /* which they are        */
     tn_tensor   *base[TN_SAMPLE_INPUTS];
 } build;
 
@@ -172,7 +175,7 @@ static const char *label(const case_ *c, layout l)
     return text;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------ */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static int gradchecks, seconds, fused;
 
@@ -192,13 +195,15 @@ static outcome run(build *b, bool ops)
     tn_generator g = {.seed = 99}, *old = tn_use_generator(&g);
     tn_tensor   *seed = tn_to(tn_uniform_of(TN_F64, tn_shape_of(o.y), -1, 1), tn_dtype_of(o.y));
     tn_use_generator(old);
-    tn_grad_of_run((tn_grad_of_config){.root = o.y, .seed = seed, .count = k, .wrt = wrt, .grad = grad, .create_graph = ops});
+    tn_grad_of_run(
+        (tn_grad_of_config){.root = o.y, .seed = seed, .count = k, .wrt = wrt, .grad = grad, .create_graph = ops});
     for (int i = 0; i < k; i++) o.grad[of[i]] = grad[i];
     return o;
 }
 
 /* |a - b| <= tol · the largest |a|, or scale if that is more, element by element; NaN and infinities must agree. */
-static void close_to(const tn_tensor *a, const tn_tensor *b, double tol, double scale, const char *who, const char *what)
+static void close_to(const tn_tensor *a, const tn_tensor *b, double tol, double scale, const char *who,
+                     const char *what)
 {
     ck_assert_msg(!a == !b, "%s: %s is there once and missing once", who, what);
     if (!a) return;
@@ -211,7 +216,8 @@ static void close_to(const tn_tensor *a, const tn_tensor *b, double tol, double 
     for (int64_t i = 0; i < tn_numel(a); i++) {
         double x = tn_get(a, i), y = tn_get(b, i);
         if (x == y || (isnan(x) && isnan(y))) continue;
-        ck_assert_msg(fabs(x - y) <= tol * largest + 1e-30, "%s: %s [%lld]: %.9g and %.9g", who, what, (long long)i, x, y);
+        ck_assert_msg(fabs(x - y) <= tol * largest + 1e-30, "%s: %s [%lld]: %.9g and %.9g", who, what, (long long)i, x,
+                      y);
     }
 }
 static void same_bits(const tn_tensor *a, const tn_tensor *b, const char *who, const char *what)
@@ -221,21 +227,21 @@ static void same_bits(const tn_tensor *a, const tn_tensor *b, const char *who, c
     ck_assert_msg(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)), "%s: %s has two shapes", who, what);
     for (int64_t i = 0; i < tn_numel(a); i++) {
         double x = tn_get(a, i), y = tn_get(b, i);
-        ck_assert_msg(!memcmp(&x, &y, sizeof x) || (isnan(x) && isnan(y)), "%s: %s [%lld]: %.17g and %.17g", who, what, (long long)i, x, y);
+        ck_assert_msg(!memcmp(&x, &y, sizeof x) || (isnan(x) && isnan(y)), "%s: %s [%lld]: %.17g and %.17g", who, what,
+                      (long long)i, x, y);
     }
 }
 
 /* The gradient of a slice is added to zeros, which makes 0 of -0: the one difference that is allowed. */
 static void same_but_for_zero(const tn_tensor *a, const tn_tensor *b, const char *who, const char *what)
 {
-    if (a && b) a = tn_add_scalar(tn_detach((tn_tensor *)(uintptr_t)a), 0), b = tn_add_scalar(tn_detach((tn_tensor *)(uintptr_t)b), 0);
+    if (a && b)
+        a = tn_add_scalar(tn_detach((tn_tensor *)(uintptr_t)a), 0),
+        b = tn_add_scalar(tn_detach((tn_tensor *)(uintptr_t)b), 0);
     same_bits(a, b, who, what);
 }
 
-static void ok(const char *who)
-{
-    ck_assert_msg(tn_error() == TN_OK, "%s: %s", who, tn_error_message());
-}
+static void ok(const char *who) { ck_assert_msg(tn_error() == TN_OK, "%s: %s", who, tn_error_message()); }
 
 START_TEST(rows)
 {
@@ -254,11 +260,13 @@ START_TEST(rows)
         bool marked = false;
         for (int i = 0; i < b64.n; i++) marked = marked || tn_needs_grad(b64.base[i]);
         if (marked && tn_dtype_is_float(tn_dtype_of(y))) {
-            tn_gradcheck(apply, .count = b64.n, .inputs = b64.base, .user = &b64, .name = who, .rtol = 1e-6, .atol = 1e-7);
+            tn_gradcheck(apply, .count = b64.n, .inputs = b64.base, .user = &b64, .name = who, .rtol = 1e-6,
+                         .atol = 1e-7);
             ok(who);
             gradchecks++;
             if (!c->s->flat_kink) {
-                tn_gradcheck(apply, .count = b64.n, .inputs = b64.base, .user = &b64, .name = who, .rtol = 1e-5, .atol = 1e-6, .second = true);
+                tn_gradcheck(apply, .count = b64.n, .inputs = b64.base, .user = &b64, .name = who, .rtol = 1e-5,
+                             .atol = 1e-6, .second = true);
                 ok(who);
                 seconds++;
             }
@@ -269,7 +277,9 @@ START_TEST(rows)
                 outcome slow = run(&b64, true);
                 tn_use_generator(old);
                 ok(who);
-                for (int i = 0; i < b64.n; i++) close_to(fast.grad[i], slow.grad[i], 1e-10, 0, who, "the fused gradient beside the one made of ops");
+                for (int i = 0; i < b64.n; i++)
+                    close_to(fast.grad[i], slow.grad[i], 1e-10, 0, who,
+                             "the fused gradient beside the one made of ops");
                 fused++;
             }
         }
@@ -283,8 +293,10 @@ START_TEST(rows)
         ok(who);
         double tol = c->s->f32_tol ? c->s->f32_tol : 2e-6;
         if (tn_dtype_is_float(tn_dtype_of(o64.y))) close_to(o64.y, o32.y, tol, 0, who, "the f64 result beside f32's");
-        /* the gradient of an expanded input is a sum that may cancel: then its terms are what the error is measured by */
-        for (int i = 0; i < b64.n; i++) close_to(o64.grad[i], o32.grad[i], 4 * tol, l == EXPANDED ? 1 : 0, who, "the f64 gradient beside f32's");
+        /* the gradient of an expanded input is a sum that may cancel: then its terms are what the error is
+         * measured by */
+        for (int i = 0; i < b64.n; i++)
+            close_to(o64.grad[i], o32.grad[i], 4 * tol, l == EXPANDED ? 1 : 0, who, "the f64 gradient beside f32's");
         if (l != EXPANDED) {
             build dense;
             make(&dense, c, DENSE, TN_F32);
@@ -318,7 +330,8 @@ START_TEST(bf16)
 {
     const case_ *c = &good[_i];
     for (int i = 0; i < inputs_of(c); i++)
-        if (c->s->kind[i] == TN_ARG_DISTINCT || c->s->kind[i] == TN_ARG_ROWSUM1) return; /* rounding would make equals */
+        if (c->s->kind[i] == TN_ARG_DISTINCT || c->s->kind[i] == TN_ARG_ROWSUM1)
+            return; /* rounding would make equals */
     tn_scope s = tn_scope_begin();
     build    b16, b32;
     make(&b16, c, DENSE, TN_BF16);
@@ -334,7 +347,8 @@ START_TEST(bf16)
     tn_tensor *y32 = apply(b32.base, b32.n, &b32);
     tn_use_generator(old);
     ok(label(c, DENSE));
-    if (tn_dtype_is_float(tn_dtype_of(y32))) close_to(y32, y16, 0.02, 0, label(c, DENSE), "the f32 result beside bf16's");
+    if (tn_dtype_is_float(tn_dtype_of(y32)))
+        close_to(y32, y16, 0.02, 0, label(c, DENSE), "the f32 result beside bf16's");
     tn_scope_end(s);
 }
 END_TEST
@@ -355,7 +369,9 @@ START_TEST(accumulates)
         for (int i = 0; i < b.n; i++) {
             tn_tensor *g = tn_grad(b.base[i]);
             once[i] = g ? tn_clone(g) : NULL;
-            if (g) ck_assert_msg(tn_is_contiguous(g) && tn_shape_equal(tn_shape_of(g), tn_shape_of(b.base[i])), "%s: a leaf's gradient is not dense", who);
+            if (g)
+                ck_assert_msg(tn_is_contiguous(g) && tn_shape_equal(tn_shape_of(g), tn_shape_of(b.base[i])),
+                              "%s: a leaf's gradient is not dense", who);
         }
         tn_backward(y, .seed = seed);
         ok(who);
@@ -377,16 +393,19 @@ START_TEST(errors)
     tn_generator g = *tn_current_generator();
     tn_tensor   *y = apply(b.base, b.n, &b);
     ck_assert_msg(!y, "%s: should fail with '%s'", who, c->s->fails);
-    ck_assert_msg(!strcmp(tn_error_message(), c->s->fails), "%s: says '%s', should say '%s'", who, tn_error_message(), c->s->fails);
-    ck_assert_msg(tn_error() == c->s->status, "%s: raises %s, should raise %s", who, tn_status_name(tn_error()), tn_status_name(c->s->status));
-    ck_assert_msg(tn_memory_now().tensors == before.tensors && tn_memory_now().live == before.live, "%s: left something behind", who);
+    ck_assert_msg(!strcmp(tn_error_message(), c->s->fails), "%s: says '%s', should say '%s'", who, tn_error_message(),
+                  c->s->fails);
+    ck_assert_msg(tn_error() == c->s->status, "%s: raises %s, should raise %s", who, tn_status_name(tn_error()),
+                  tn_status_name(c->s->status));
+    ck_assert_msg(tn_memory_now().tensors == before.tensors && tn_memory_now().live == before.live,
+                  "%s: left something behind", who);
     ck_assert_msg(tn_current_generator()->position == g.position, "%s: advanced the generator", who);
     tn_clear_error();
     tn_scope_end(s);
 }
 END_TEST
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static void scenario(const case_ *c, outcome *keep)
 {
@@ -422,9 +441,10 @@ START_TEST(memory)
             reached = tn_memory_calls() > n;
             tn_fail_memory(-1, false);
             if (reached) {
-                ck_assert_msg(tn_error() == TN_ENOMEM, "%s: allocation %lld failed, but the status is %s (%s)", who, (long long)n,
-                              tn_status_name(tn_error()), tn_error_message());
-                for (int i = 0; i < TN_SAMPLE_INPUTS; i++) ck_assert_msg(!first.grad[i], "%s: a failed backward attached a gradient", who);
+                ck_assert_msg(tn_error() == TN_ENOMEM, "%s: allocation %lld failed, but the status is %s (%s)", who,
+                              (long long)n, tn_status_name(tn_error()), tn_error_message());
+                for (int i = 0; i < TN_SAMPLE_INPUTS; i++)
+                    ck_assert_msg(!first.grad[i], "%s: a failed backward attached a gradient", who);
                 faults++;
                 tn_clear_error();
                 forget(&first);
@@ -433,7 +453,8 @@ START_TEST(memory)
             ok(who);
             scenario(c, &again);
             same_bits(first.y, again.y, who, "the result of a retry");
-            for (int i = 0; i < TN_SAMPLE_INPUTS; i++) same_bits(first.grad[i], again.grad[i], who, "the gradient of a retry");
+            for (int i = 0; i < TN_SAMPLE_INPUTS; i++)
+                same_bits(first.grad[i], again.grad[i], who, "the gradient of a retry");
             forget(&first), forget(&again);
             tn_scope_end(s);
         }
@@ -442,12 +463,12 @@ START_TEST(memory)
 }
 END_TEST
 
-/* ---- the totals: a filter that lost its rows would show here -------------------------------------------------------------- */
+/* ---- the totals: a filter that lost its rows would show here ----------------------------------------------------- */
 
 START_TEST(totals)
 {
-    printf("%d ops, %d rows, %d bad rows: %d gradchecks, %d second-order, %d fused, %lld failed allocations\n", tn_op_count(), ngood, nbad,
-           gradchecks, seconds, fused, (long long)faults);
+    printf("%d ops, %d rows, %d bad rows: %d gradchecks, %d second-order, %d fused, %lld failed allocations\n",
+           tn_op_count(), ngood, nbad, gradchecks, seconds, fused, (long long)faults);
     ck_assert_int_ge(gradchecks, 2000);
     ck_assert_int_ge(seconds, 1500);
 }

@@ -343,6 +343,17 @@ START_TEST(writer_refuses)
     ck_assert_int_eq(tn_safetensors_put(w, "a", t), TN_OK);
     tn_safetensors_put(w, "a", t);
     says(TN_EINVAL, "tn_safetensors_put: the name 'a' has a tensor already");
+    char other[16];
+    for (int i = 0; i < 80; i++) { /* still known after the tables have grown */
+        snprintf(other, sizeof other, "%d", i / 2);
+        ck_assert_int_eq(tn_safetensors_put(w, other, t), i % 2 ? TN_EINVAL : TN_OK);
+        tn_clear_error();
+    }
+    for (int i = 0; i < 40; i++) {
+        snprintf(other, sizeof other, "%d", i);
+        ck_assert_int_eq(tn_safetensors_put(w, other, t), TN_EINVAL);
+        tn_clear_error();
+    }
     tn_safetensors_note(w, NULL, "x");
     says(TN_EINVAL, "tn_safetensors_note: the key is NULL");
     tn_safetensors_note(w, "x", NULL);

@@ -55,7 +55,7 @@ const tn_op tn_op_dropout = {TN_ROOM("dropout"), .inputs = 1,        .args_size 
                              .infer = infer,     .forward = forward, .backward_ops = backward_ops,
                              TN_SAMPLES(samples)};
 
-tn_tensor *tn_dropout(tn_tensor *x, double p)
+tn_tensor *tn_dropout_run(tn_tensor *x, double p)
 {
     if (p == 0 && x && tn__is_float(x->dtype)) return tn__blocked() ? NULL : x;
     tn_generator *g = tn_current_generator();

@@ -14,10 +14,12 @@ static bool infer(tn_ctx *c)
     const int64_t  padding = TN_ARG(c, padding);
     char           a[192];
     if (!tn__need_index(c, 1)) return false;
-    if (w.n != 2) return tn_infer_fail(c, TN_ESHAPE, "weight must be [entries, width], got %s", tn_shape_text(w, a, sizeof a));
+    if (w.n != 2)
+        return tn_infer_fail(c, TN_ESHAPE, "weight must be [entries, width], got %s", tn_shape_text(w, a, sizeof a));
     if (i.n + 1 > TN_MAX_DIMS) return tn_infer_fail(c, TN_ESHAPE, "an index of %d dims leaves none for the width", i.n);
     if (padding < -1 || padding >= w.d[0])
-        return tn_infer_fail(c, TN_EINDEX, "padding %lld is none of the %lld entries; -1 means none", (long long)padding, (long long)w.d[0]);
+        return tn_infer_fail(c, TN_EINDEX, "padding %lld is none of the %lld entries; -1 means none",
+                             (long long)padding, (long long)w.d[0]);
     c->result[0] = (tn_result){c->in[0]->dtype, i};
     c->result[0].shape.d[c->result[0].shape.n++] = w.d[1];
     return tn__index_check("embedding", "index", c->in[1], w.d[0]);
@@ -37,26 +39,48 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_index_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), 0, index, g);
 }
 
-#define INDEX {TN_ARG_REAL, TN_ARG_INDEX}
+#define INDEX                     \
+    {                             \
+        TN_ARG_REAL, TN_ARG_INDEX \
+    }
 static const tn_sample samples[] = {
     {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1}},
-    {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2, 1}, .args = &(args_t){0}}, /* a padding row that is used has no true gradient */
+    {.in = {{2, {5, 3}}, {2, {2, 4}}},
+     .kind = INDEX,
+     .high = {2, 5},
+     .low = {-2, 1},
+     .args = &(args_t){0}}, /* a padding row that is used has no true gradient */
     {.in = {{2, {5, 1}}, {1, {7}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){4}},
     {.in = {{2, {5, 3}}, {0, {0}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1}},
     {.in = {{2, {5, 3}}, {2, {0, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1}},
-    {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .low = {0, 5}, .high = {0, 6}, .args = &(args_t){-1}, .status = TN_EINDEX,
+    {.in = {{2, {5, 3}}, {2, {2, 4}}},
+     .kind = INDEX,
+     .low = {0, 5},
+     .high = {0, 6},
+     .args = &(args_t){-1},
+     .status = TN_EINDEX,
      .fails = "embedding: index 5 at [0, 0] is outside 0 … 4"},
-    {.in = {{2, {5, 3}}, {1, {2}}}, .kind = INDEX, .args = &(args_t){5}, .status = TN_EINDEX,
+    {.in = {{2, {5, 3}}, {1, {2}}},
+     .kind = INDEX,
+     .args = &(args_t){5},
+     .status = TN_EINDEX,
      .fails = "embedding: padding 5 is none of the 5 entries; -1 means none"},
-    {.in = {{1, {5}}, {1, {2}}}, .kind = INDEX, .args = &(args_t){-1}, .status = TN_ESHAPE,
+    {.in = {{1, {5}}, {1, {2}}},
+     .kind = INDEX,
+     .args = &(args_t){-1},
+     .status = TN_ESHAPE,
      .fails = "embedding: weight must be [entries, width], got [5]"},
-    {.in = {{2, {5, 3}}, {1, {2}}}, .args = &(args_t){-1}, .status = TN_EDTYPE, .fails = "embedding: indices must be i64 or i32, got f32"},
+    {.in = {{2, {5, 3}}, {1, {2}}},
+     .args = &(args_t){-1},
+     .status = TN_EDTYPE,
+     .fails = "embedding: indices must be i64 or i32, got f32"},
 };
 
-const tn_op tn_op_embedding = {TN_ROOM("embedding"), .inputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1), .infer = infer,
-                               .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_embedding = {
+    TN_ROOM("embedding"), .inputs = 2,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(1), .infer = infer,
+    .forward = forward,   .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
 
-tn_tensor *tn_embedding(tn_tensor *weight, tn_tensor *index, int64_t padding)
+tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding)
 {
     return tn_apply_args(&tn_op_embedding, &(args_t){padding}, weight, index);
 }

@@ -15,7 +15,8 @@ bool tn__infer_along(tn_ctx *c, int dim, const tn_tensor *small, const tn_tensor
     bool fits = small->l.shape.n == large->l.shape.n;
     for (int i = 0; fits && i < small->l.shape.n; i++) fits = i == dim || small->l.shape.d[i] <= large->l.shape.d[i];
     if (fits) return true;
-    return tn_infer_fail(c, TN_ESHAPE, "an index of shape %s does not fit %s: as many dims, and no larger except in dim %d",
+    return tn_infer_fail(c, TN_ESHAPE,
+                         "an index of shape %s does not fit %s: as many dims, and no larger except in dim %d",
                          tn_shape_text(small->l.shape, a, sizeof a), tn_shape_text(large->l.shape, b, sizeof b), dim);
 }
 
@@ -45,27 +46,58 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_scatter_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->in[1], b->gy[0]);
 }
 
-#define INDEX {TN_ARG_REAL, TN_ARG_INDEX}
+#define INDEX                     \
+    {                             \
+        TN_ARG_REAL, TN_ARG_INDEX \
+    }
 static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 5}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
     {.in = {{2, {3, 4}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{3, {2, 3, 4}}, {3, {2, 2, 3}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){-1}},
     {.in = {{0, {0}}, {0, {0}}}, .kind = INDEX, .high = {2, 1}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{2, {3, 4}}, {2, {3, 0}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
-    {.in = {{2, {3, 4}}, {2, {3, 2}}}, .kind = INDEX, .low = {0, 4}, .high = {0, 5}, .args = &(args_t){1}, .status = TN_EINDEX,
+    {.in = {{2, {3, 4}}, {2, {3, 2}}},
+     .kind = INDEX,
+     .low = {0, 4},
+     .high = {0, 5},
+     .args = &(args_t){1},
+     .status = TN_EINDEX,
      .fails = "gather: index 4 at [0, 0] is outside 0 … 3"},
-    {.in = {{2, {3, 4}}, {2, {3, 2}}}, .kind = INDEX, .low = {0, -1}, .high = {0, 0}, .args = &(args_t){1}, .status = TN_EINDEX,
+    {.in = {{2, {3, 4}}, {2, {3, 2}}},
+     .kind = INDEX,
+     .low = {0, -1},
+     .high = {0, 0},
+     .args = &(args_t){1},
+     .status = TN_EINDEX,
      .fails = "gather: index -1 at [0, 0] is outside 0 … 3"},
-    {.in = {{2, {3, 4}}, {2, {4, 2}}}, .kind = INDEX, .high = {2, 3}, .args = &(args_t){1}, .status = TN_ESHAPE,
+    {.in = {{2, {3, 4}}, {2, {4, 2}}},
+     .kind = INDEX,
+     .high = {2, 3},
+     .args = &(args_t){1},
+     .status = TN_ESHAPE,
      .fails = "gather: an index of shape [4, 2] does not fit [3, 4]: as many dims, and no larger except in dim 1"},
-    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = INDEX, .high = {2, 3}, .args = &(args_t){0}, .status = TN_ESHAPE,
+    {.in = {{2, {3, 4}}, {1, {4}}},
+     .kind = INDEX,
+     .high = {2, 3},
+     .args = &(args_t){0},
+     .status = TN_ESHAPE,
      .fails = "gather: an index of shape [4] does not fit [3, 4]: as many dims, and no larger except in dim 0"},
-    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){0}, .status = TN_EDTYPE, .fails = "gather: indices must be i64 or i32, got f32"},
-    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .kind = INDEX, .args = &(args_t){2}, .status = TN_EINDEX,
+    {.in = {{2, {3, 4}}, {2, {3, 4}}},
+     .args = &(args_t){0},
+     .status = TN_EDTYPE,
+     .fails = "gather: indices must be i64 or i32, got f32"},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}},
+     .kind = INDEX,
+     .args = &(args_t){2},
+     .status = TN_EINDEX,
      .fails = "gather: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn_op_gather = {TN_ROOM("gather"), .inputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1), .infer = infer,
-                            .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_gather = {
+    TN_ROOM("gather"),  .inputs = 2,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(1), .infer = infer,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
 
-tn_tensor *tn_gather(tn_tensor *x, int dim, tn_tensor *index) { return tn_apply_args(&tn_op_gather, &(args_t){dim}, x, index); }
+tn_tensor *tn_gather(tn_tensor *x, int dim, tn_tensor *index)
+{
+    return tn_apply_args(&tn_op_gather, &(args_t){dim}, x, index);
+}

@@ -14,10 +14,13 @@ static bool infer(tn_ctx *c)
     char             a[192];
     if (!tn__wrap_dim("index_select", &dim, x->l.shape.n) || !tn__need_index(c, 1)) return false;
     if (index->l.shape.n > 1)
-        return tn_infer_fail(c, TN_ESHAPE, "the index must be 1-d, got %s; for several dims see tn_take_along", tn_shape_text(index->l.shape, a, sizeof a));
+        return tn_infer_fail(c, TN_ESHAPE, "the index must be 1-d, got %s; for several dims see tn_take_along",
+                             tn_shape_text(index->l.shape, a, sizeof a));
     tn_infer_like(c, 0, 0);
     if (x->l.shape.n) c->result[0].shape.d[dim] = tn_shape_numel(index->l.shape);
-    else if (tn_shape_numel(index->l.shape) != 1) return tn_infer_fail(c, TN_ESHAPE, "a 0-d tensor has one element to select, the index has %lld", (long long)tn_shape_numel(index->l.shape));
+    else if (tn_shape_numel(index->l.shape) != 1)
+        return tn_infer_fail(c, TN_ESHAPE, "a 0-d tensor has one element to select, the index has %lld",
+                             (long long)tn_shape_numel(index->l.shape));
     return tn__index_check("index_select", "index", index, x->l.shape.n ? x->l.shape.d[dim] : 1);
 }
 static int dim_of(const args_t *a, int ndim)
@@ -37,7 +40,10 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_index_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->in[1], b->gy[0]);
 }
 
-#define INDEX {TN_ARG_REAL, TN_ARG_INDEX}
+#define INDEX                     \
+    {                             \
+        TN_ARG_REAL, TN_ARG_INDEX \
+    }
 static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {5}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){1}},
@@ -45,15 +51,31 @@ static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}, {0, {0}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{2, {3, 4}}, {1, {0}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{0, {0}}, {1, {1}}}, .kind = INDEX, .high = {2, 1}, .low = {-2}, .args = &(args_t){0}},
-    {.in = {{2, {3, 4}}, {1, {2}}}, .kind = INDEX, .low = {0, 3}, .high = {0, 4}, .args = &(args_t){0}, .status = TN_EINDEX,
+    {.in = {{2, {3, 4}}, {1, {2}}},
+     .kind = INDEX,
+     .low = {0, 3},
+     .high = {0, 4},
+     .args = &(args_t){0},
+     .status = TN_EINDEX,
      .fails = "index_select: index 3 at [0] is outside 0 … 2"},
-    {.in = {{2, {3, 4}}, {2, {2, 2}}}, .kind = INDEX, .args = &(args_t){0}, .status = TN_ESHAPE,
+    {.in = {{2, {3, 4}}, {2, {2, 2}}},
+     .kind = INDEX,
+     .args = &(args_t){0},
+     .status = TN_ESHAPE,
      .fails = "index_select: the index must be 1-d, got [2, 2]; for several dims see tn_take_along"},
-    {.in = {{0, {0}}, {1, {2}}}, .kind = INDEX, .high = {0, 1}, .args = &(args_t){0}, .status = TN_ESHAPE,
+    {.in = {{0, {0}}, {1, {2}}},
+     .kind = INDEX,
+     .high = {0, 1},
+     .args = &(args_t){0},
+     .status = TN_ESHAPE,
      .fails = "index_select: a 0-d tensor has one element to select, the index has 2"},
 };
 
-const tn_op tn_op_index_select = {TN_ROOM("index_select"), .inputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1), .infer = infer,
-                                  .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_index_select = {
+    TN_ROOM("index_select"), .inputs = 2,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(1), .infer = infer,
+    .forward = forward,      .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
 
-tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index) { return tn_apply_args(&tn_op_index_select, &(args_t){dim}, x, index); }
+tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index)
+{
+    return tn_apply_args(&tn_op_index_select, &(args_t){dim}, x, index);
+}

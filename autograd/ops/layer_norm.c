@@ -131,7 +131,7 @@ const tn_op tn_op_layer_norm = {TN_ROOM("layer_norm"),
                                 .backward_ops = backward_ops,
                                 TN_SAMPLES(samples)};
 
-tn_tensor *tn_layer_norm(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps)
+tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps)
 {
     tn_tensor *out[2];
     tn_op_call(&tn_op_layer_norm, 3, (tn_tensor *[]){x, weight, bias}, 2, out, &(args_t){eps});

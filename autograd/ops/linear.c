@@ -98,7 +98,7 @@ const tn_op tn_op_linear = {
     .saves_for = saves_for, .infer = infer, .forward = forward, .backward_ops = backward_ops,
     TN_SAMPLES(samples)};
 
-tn_tensor *tn_linear(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
+tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {
     tn_tensor *in[3] = {x, weight, bias};
     tn__meet(3, in);

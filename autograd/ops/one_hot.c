@@ -10,17 +10,24 @@ static bool infer(tn_ctx *c)
     const tn_tensor *index = c->in[0];
     int64_t          classes = TN_ARG(c, classes);
     if (!tn__need_index(c, 0)) return false;
-    if (index->l.shape.n + 1 > TN_MAX_DIMS) return tn_infer_fail(c, TN_ESHAPE, "an index of %d dims leaves none for the classes", index->l.shape.n);
+    if (index->l.shape.n + 1 > TN_MAX_DIMS)
+        return tn_infer_fail(c, TN_ESHAPE, "an index of %d dims leaves none for the classes", index->l.shape.n);
     if (classes == -1) {
         for (int64_t i = 0, n = tn_numel(index); i < n; i++) classes = tn__max_i64(classes, tn_get_i64(index, i));
-        if (classes == -1 && tn_numel(index) == 0) return tn_infer_fail(c, TN_EINVAL, "an empty index does not say how many classes there are; give the number");
+        if (classes == -1 && tn_numel(index) == 0)
+            return tn_infer_fail(c, TN_EINVAL,
+                                 "an empty index does not say how many classes there are; give the number");
         if (classes == INT64_MAX) return tn_infer_fail(c, TN_EINDEX, "index %lld is too large", (long long)classes);
         classes++;
     }
-    if (classes < 0) return tn_infer_fail(c, TN_EINVAL, "%lld classes; give at least 0, or -1 for as many as the largest index needs", (long long)classes);
+    if (classes < 0)
+        return tn_infer_fail(c, TN_EINVAL,
+                             "%lld classes; give at least 0, or -1 for as many as the largest index needs",
+                             (long long)classes);
     c->result[0] = (tn_result){TN_I64, index->l.shape};
     c->result[0].shape.d[c->result[0].shape.n++] = classes;
-    return tn__shape_check("one_hot", TN_I64, c->result[0].shape) && tn__index_check("one_hot", "index", index, classes);
+    return tn__shape_check("one_hot", TN_I64, c->result[0].shape) &&
+           tn__index_check("one_hot", "index", index, classes);
 }
 
 static void ones(int64_t n, void *const *out, const void *const *in, const void *args)
@@ -44,15 +51,33 @@ static const tn_sample samples[] = {
     {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INDEX}, .high = {4}, .args = &(args_t){-1}},
     {.in = {{0, {0}}}, .kind = {TN_ARG_INDEX}, .high = {1}, .args = &(args_t){3}},
     {.in = {{2, {0, 3}}}, .kind = {TN_ARG_INDEX}, .high = {1}, .args = &(args_t){3}},
-    {.in = {{1, {2}}}, .kind = {TN_ARG_INDEX}, .low = {4}, .high = {5}, .args = &(args_t){4}, .status = TN_EINDEX,
+    {.in = {{1, {2}}},
+     .kind = {TN_ARG_INDEX},
+     .low = {4},
+     .high = {5},
+     .args = &(args_t){4},
+     .status = TN_EINDEX,
      .fails = "one_hot: index 4 at [0] is outside 0 … 3"},
-    {.in = {{1, {0}}}, .kind = {TN_ARG_INDEX}, .args = &(args_t){-1}, .status = TN_EINVAL,
+    {.in = {{1, {0}}},
+     .kind = {TN_ARG_INDEX},
+     .args = &(args_t){-1},
+     .status = TN_EINVAL,
      .fails = "one_hot: an empty index does not say how many classes there are; give the number"},
-    {.in = {{1, {2}}}, .kind = {TN_ARG_INDEX}, .args = &(args_t){-2}, .status = TN_EINVAL,
+    {.in = {{1, {2}}},
+     .kind = {TN_ARG_INDEX},
+     .args = &(args_t){-2},
+     .status = TN_EINVAL,
      .fails = "one_hot: -2 classes; give at least 0, or -1 for as many as the largest index needs"},
-    {.in = {{1, {2}}}, .args = &(args_t){3}, .status = TN_EDTYPE, .fails = "one_hot: indices must be i64 or i32, got f32"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){3},
+     .status = TN_EDTYPE,
+     .fails = "one_hot: indices must be i64 or i32, got f32"},
 };
 
-const tn_op tn_op_one_hot = {TN_ROOM("one_hot"), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward, TN_SAMPLES(samples)};
+const tn_op tn_op_one_hot = {TN_ROOM("one_hot"), .inputs = 1,        .args_size = sizeof(args_t),
+                             .infer = infer,     .forward = forward, TN_SAMPLES(samples)};
 
-tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes) { return tn_apply_args(&tn_op_one_hot, &(args_t){classes}, index); }
+tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes)
+{
+    return tn_apply_args(&tn_op_one_hot, &(args_t){classes}, index);
+}

@@ -156,6 +156,6 @@ static tn_tensor *to_dims(const tn_op *op, tn_tensor *x, int first, int last)
 }
 tn_tensor *tn_view(tn_tensor *x, tn_shape s) { return to_shape(&tn_op_view, x, s); }
 tn_tensor *tn_reshape(tn_tensor *x, tn_shape s) { return to_shape(&tn_op_reshape, x, s); }
-tn_tensor *tn_flatten(tn_tensor *x, int first, int last) { return to_dims(&tn_op_flatten, x, first, last); }
+tn_tensor *tn_flatten_run(tn_tensor *x, int first, int last) { return to_dims(&tn_op_flatten, x, first, last); }
 tn_tensor *tn_squeeze(tn_tensor *x, int dim) { return to_dims(&tn_op_squeeze, x, dim, 0); }
 tn_tensor *tn_unsqueeze(tn_tensor *x, int dim) { return to_dims(&tn_op_unsqueeze, x, dim, 0); }

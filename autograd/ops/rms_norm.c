@@ -125,7 +125,7 @@ const tn_op tn_op_rms_norm = {TN_ROOM("rms_norm"),
                               .backward_ops = backward_ops,
                               TN_SAMPLES(samples)};
 
-tn_tensor *tn_rms_norm(tn_tensor *x, tn_tensor *weight, double eps)
+tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps)
 {
     tn_tensor *out[2];
     tn_op_call(&tn_op_rms_norm, 2, (tn_tensor *[]){x, weight}, 2, out, &(args_t){eps});

@@ -16,11 +16,13 @@ static bool infer(tn_ctx *c)
     bool fits = src->l.shape.n == index->l.shape.n;
     for (int i = 0; fits && i < index->l.shape.n; i++) fits = index->l.shape.d[i] <= src->l.shape.d[i];
     if (!fits)
-        return tn_infer_fail(c, TN_ESHAPE, "an index of shape %s reaches beyond src %s", tn_shape_text(index->l.shape, a, sizeof a),
-                             tn_shape_text(src->l.shape, b, sizeof b));
+        return tn_infer_fail(c, TN_ESHAPE, "an index of shape %s reaches beyond src %s",
+                             tn_shape_text(index->l.shape, a, sizeof a), tn_shape_text(src->l.shape, b, sizeof b));
     if (src->dtype != x->dtype)
-        return tn_infer_fail(c, TN_EDTYPE, "x is %s and src %s; convert one with tn_to", tn_dtype_name(x->dtype), tn_dtype_name(src->dtype));
-    return tn_infer_like(c, 0, 0) && tn__index_check("scatter_add", "index", index, x->l.shape.n ? x->l.shape.d[dim] : 1);
+        return tn_infer_fail(c, TN_EDTYPE, "x is %s and src %s; convert one with tn_to", tn_dtype_name(x->dtype),
+                             tn_dtype_name(src->dtype));
+    return tn_infer_like(c, 0, 0) &&
+           tn__index_check("scatter_add", "index", index, x->l.shape.n ? x->l.shape.d[dim] : 1);
 }
 static void forward(tn_ctx *c)
 {
@@ -43,23 +45,56 @@ static void backward_ops(tn_back *b)
     b->gx[2] = tn_pad(g, before, after, 0);
 }
 
-#define INDEX {TN_ARG_REAL, TN_ARG_INDEX, TN_ARG_REAL}
+#define INDEX                                  \
+    {                                          \
+        TN_ARG_REAL, TN_ARG_INDEX, TN_ARG_REAL \
+    }
 static const tn_sample samples[] = {
-    {.in = {{2, {3, 4}}, {2, {3, 5}}, {2, {3, 5}}}, .kind = INDEX, .high = {2, 4, 2}, .low = {-2, 0, -2}, .args = &(args_t){1}},
-    {.in = {{2, {3, 4}}, {2, {5, 2}}, {2, {6, 3}}}, .kind = INDEX, .high = {2, 3, 2}, .low = {-2, 0, -2}, .args = &(args_t){0}},
-    {.in = {{3, {2, 3, 4}}, {3, {1, 3, 2}}, {3, {1, 3, 2}}}, .kind = INDEX, .high = {2, 4, 2}, .low = {-2, 0, -2}, .args = &(args_t){-1}},
+    {.in = {{2, {3, 4}}, {2, {3, 5}}, {2, {3, 5}}},
+     .kind = INDEX,
+     .high = {2, 4, 2},
+     .low = {-2, 0, -2},
+     .args = &(args_t){1}},
+    {.in = {{2, {3, 4}}, {2, {5, 2}}, {2, {6, 3}}},
+     .kind = INDEX,
+     .high = {2, 3, 2},
+     .low = {-2, 0, -2},
+     .args = &(args_t){0}},
+    {.in = {{3, {2, 3, 4}}, {3, {1, 3, 2}}, {3, {1, 3, 2}}},
+     .kind = INDEX,
+     .high = {2, 4, 2},
+     .low = {-2, 0, -2},
+     .args = &(args_t){-1}},
     {.in = {{0, {0}}, {0, {0}}, {0, {0}}}, .kind = INDEX, .high = {2, 1, 2}, .low = {-2, 0, -2}, .args = &(args_t){0}},
-    {.in = {{2, {3, 4}}, {2, {0, 4}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 3, 2}, .low = {-2, 0, -2}, .args = &(args_t){0}},
-    {.in = {{1, {3}}, {1, {2}}, {1, {2}}}, .kind = INDEX, .low = {0, 3}, .high = {0, 4}, .args = &(args_t){0}, .status = TN_EINDEX,
+    {.in = {{2, {3, 4}}, {2, {0, 4}}, {2, {2, 4}}},
+     .kind = INDEX,
+     .high = {2, 3, 2},
+     .low = {-2, 0, -2},
+     .args = &(args_t){0}},
+    {.in = {{1, {3}}, {1, {2}}, {1, {2}}},
+     .kind = INDEX,
+     .low = {0, 3},
+     .high = {0, 4},
+     .args = &(args_t){0},
+     .status = TN_EINDEX,
      .fails = "scatter_add: index 3 at [0] is outside 0 … 2"},
-    {.in = {{1, {3}}, {1, {2}}, {1, {1}}}, .kind = INDEX, .high = {0, 3}, .args = &(args_t){0}, .status = TN_ESHAPE,
+    {.in = {{1, {3}}, {1, {2}}, {1, {1}}},
+     .kind = INDEX,
+     .high = {0, 3},
+     .args = &(args_t){0},
+     .status = TN_ESHAPE,
      .fails = "scatter_add: an index of shape [2] reaches beyond src [1]"},
-    {.in = {{1, {3}}, {1, {2}}, {1, {2}}}, .kind = {TN_ARG_REAL, TN_ARG_INDEX, TN_ARG_INT}, .high = {0, 3}, .args = &(args_t){0},
-     .status = TN_EDTYPE, .fails = "scatter_add: x is f32 and src i64; convert one with tn_to"},
+    {.in = {{1, {3}}, {1, {2}}, {1, {2}}},
+     .kind = {TN_ARG_REAL, TN_ARG_INDEX, TN_ARG_INT},
+     .high = {0, 3},
+     .args = &(args_t){0},
+     .status = TN_EDTYPE,
+     .fails = "scatter_add: x is f32 and src i64; convert one with tn_to"},
 };
 
-const tn_op tn_op_scatter_add = {TN_ROOM("scatter_add"), .inputs = 3, .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1), .infer = infer,
-                                 .forward = forward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_scatter_add = {TN_ROOM("scatter_add"),       .inputs = 3,        .args_size = sizeof(args_t),
+                                 .saves = TN_SAVE_IN(1),       .infer = infer,     .forward = forward,
+                                 .backward_ops = backward_ops, TN_SAMPLES(samples)};
 
 tn_tensor *tn_scatter_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src)
 {

@@ -31,7 +31,8 @@ static bool infer(tn_ctx *c)
     int     dim;
     int64_t n = length(c, &dim), k = TN_ARG(c, k);
     if (n < 0) return false;
-    if (k < -1 || k > n) return tn_infer_fail(c, TN_EINVAL, "k is %lld, but dim %d has %lld elements", (long long)k, dim, (long long)n);
+    if (k < -1 || k > n)
+        return tn_infer_fail(c, TN_EINVAL, "k is %lld, but dim %d has %lld elements", (long long)k, dim, (long long)n);
     tn_infer_like(c, 0, 0);
     if (c->result[0].shape.n && k >= 0) c->result[0].shape.d[dim] = k;
     else if (k == 0) return tn_infer_fail(c, TN_EINVAL, "k is 0, but a 0-d tensor has no dim to shorten");
@@ -54,7 +55,8 @@ static void backward(tn_back *b)
 }
 static void backward_ops(tn_back *b)
 {
-    if (b->gy[0]) b->gx[0] = tn_scatter_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->out[1], b->gy[0]);
+    if (b->gy[0])
+        b->gx[0] = tn_scatter_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->out[1], b->gy[0]);
 }
 
 static const tn_sample sort_samples[] = {
@@ -64,7 +66,10 @@ static const tn_sample sort_samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){-1, 0, false}},
     {.in = {{2, {3, 0}}}, .args = &(args_t){-1, 1, true}},
     {.in = {{2, {2, 6}}}, .kind = {TN_ARG_INT}, .high = {4}, .args = &(args_t){-1, 1, true}},
-    {.in = {{2, {2, 3}}}, .args = &(args_t){-1, 2, false}, .status = TN_EINDEX, .fails = "sort: dim 2 is out of range for a 2-d tensor"},
+    {.in = {{2, {2, 3}}},
+     .args = &(args_t){-1, 2, false},
+     .status = TN_EINDEX,
+     .fails = "sort: dim 2 is out of range for a 2-d tensor"},
 };
 static const tn_sample topk_samples[] = {
     {.in = {{1, {7}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){3, 0, true}},
@@ -73,12 +78,19 @@ static const tn_sample topk_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){4, 1, true}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){0, 1, true}},
     {.in = {{0, {0}}}, .args = &(args_t){1, 0, true}},
-    {.in = {{2, {2, 3}}}, .args = &(args_t){4, 1, true}, .status = TN_EINVAL, .fails = "topk: k is 4, but dim 1 has 3 elements"},
-    {.in = {{0, {0}}}, .args = &(args_t){0, 0, true}, .status = TN_EINVAL, .fails = "topk: k is 0, but a 0-d tensor has no dim to shorten"},
+    {.in = {{2, {2, 3}}},
+     .args = &(args_t){4, 1, true},
+     .status = TN_EINVAL,
+     .fails = "topk: k is 4, but dim 1 has 3 elements"},
+    {.in = {{0, {0}}},
+     .args = &(args_t){0, 0, true},
+     .status = TN_EINVAL,
+     .fails = "topk: k is 0, but a 0-d tensor has no dim to shorten"},
 };
 
-#define ROOM .inputs = 1, .outputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(1), .infer = infer, .forward = forward, \
-             .backward = backward, .backward_ops = backward_ops
+#define ROOM                                                                                         \
+    .inputs = 1, .outputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(1), .infer = infer, \
+    .forward = forward, .backward = backward, .backward_ops = backward_ops
 const tn_op tn_op_sort = {TN_ROOM("sort"), ROOM, TN_SAMPLES(sort_samples)};
 const tn_op tn_op_topk = {TN_ROOM("topk"), ROOM, TN_SAMPLES(topk_samples)};
 
@@ -91,7 +103,8 @@ static tn_pair pair(const tn_op *op, tn_tensor *x, args_t a)
 tn_pair tn_sort(tn_tensor *x, int dim, bool descending) { return pair(&tn_op_sort, x, (args_t){-1, dim, descending}); }
 tn_pair tn_topk(tn_tensor *x, int64_t k, int dim, bool smallest)
 {
-    if (k < 0 && !tn_error()) return tn_raise(TN_EINVAL, "topk: k is %lld; give at least 0", (long long)k), (tn_pair){NULL, NULL};
+    if (k < 0 && !tn_error())
+        return tn_raise(TN_EINVAL, "topk: k is %lld; give at least 0", (long long)k), (tn_pair){NULL, NULL};
     return pair(&tn_op_topk, x, (args_t){k, dim, !smallest});
 }
 
@@ -102,7 +115,7 @@ static inline bool TN_(before)(const TN_REAL *x, int64_t a, int64_t b, bool desc
 {
     const TN_REAL u = x[a], v = x[b];
 #if TN_IS_REAL
-    const bool nu = u != u, nv = v != v;
+    const bool    nu = u != u, nv = v != v;
     if (nu || nv) return nu && nv ? a < b : descending ? nu : nv;
 #endif
     if (u == v) return a < b;

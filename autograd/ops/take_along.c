@@ -11,7 +11,9 @@ static bool shapes(const char *op, tn_shape x, tn_shape i, int dim, tn_shape *xs
     tn_shape a = x, b = i, to;
     char     tx[192], ti[192];
     if (x.n != i.n)
-        return tn_raise(TN_ESHAPE, "%s: x %s and the index %s must have as many dims", op, tn_shape_text(x, tx, sizeof tx), tn_shape_text(i, ti, sizeof ti)), false;
+        return tn_raise(TN_ESHAPE, "%s: x %s and the index %s must have as many dims", op,
+                        tn_shape_text(x, tx, sizeof tx), tn_shape_text(i, ti, sizeof ti)),
+               false;
     if (x.n) a.d[dim] = b.d[dim] = 1;
     if (!tn__broadcast(op, a, b, &to)) return false;
     *xs = *is = to;
@@ -36,22 +38,39 @@ static void compose(tn_ctx *c)
         c->out[0] = tn_gather(tn_expand(c->in[0], xs), dim, tn_expand(c->in[1], is));
 }
 
-#define INDEX {TN_ARG_REAL, TN_ARG_INDEX}
+#define INDEX                     \
+    {                             \
+        TN_ARG_REAL, TN_ARG_INDEX \
+    }
 static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {1, 5}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
     {.in = {{3, {2, 1, 4}}, {3, {2, 3, 2}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){-1}},
     {.in = {{2, {3, 4}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{0, {0}}, {0, {0}}}, .kind = INDEX, .high = {2, 1}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{2, {3, 4}}, {2, {3, 0}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
-    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = INDEX, .args = &(args_t){1}, .status = TN_ESHAPE,
+    {.in = {{2, {3, 4}}, {1, {4}}},
+     .kind = INDEX,
+     .args = &(args_t){1},
+     .status = TN_ESHAPE,
      .fails = "take_along: x [3, 4] and the index [4] must have as many dims"},
-    {.in = {{2, {3, 4}}, {2, {2, 4}}}, .kind = INDEX, .args = &(args_t){1}, .status = TN_ESHAPE,
+    {.in = {{2, {3, 4}}, {2, {2, 4}}},
+     .kind = INDEX,
+     .args = &(args_t){1},
+     .status = TN_ESHAPE,
      .fails = "take_along: shapes [3, 1] and [2, 1] do not broadcast: dim -2 is 3 in one and 2 in the other"},
-    {.in = {{1, {4}}, {1, {2}}}, .kind = INDEX, .low = {0, 4}, .high = {0, 5}, .args = &(args_t){0}, .status = TN_EINDEX,
+    {.in = {{1, {4}}, {1, {2}}},
+     .kind = INDEX,
+     .low = {0, 4},
+     .high = {0, 5},
+     .args = &(args_t){0},
+     .status = TN_EINDEX,
      .fails = "take_along: index 4 at [0] is outside 0 … 3"},
 };
 
-const tn_op tn_op_take_along = {TN_ROOM("take_along"), .inputs = 2, .args_size = sizeof(args_t), .infer = infer, .compose = compose,
-                                TN_SAMPLES(samples)};
+const tn_op tn_op_take_along = {TN_ROOM("take_along"), .inputs = 2,        .args_size = sizeof(args_t),
+                                .infer = infer,        .compose = compose, TN_SAMPLES(samples)};
 
-tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim) { return tn_apply_args(&tn_op_take_along, &(args_t){dim}, x, index); }
+tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim)
+{
+    return tn_apply_args(&tn_op_take_along, &(args_t){dim}, x, index);
+}

@@ -90,32 +90,28 @@ TN_INLINE void TN_(add_rows)(const int rows, const tn_gemv_step *s, int64_t p, b
     }
 }
 
-/* Columns of b that are dense: turned on the way, vectors of neighbours grow their sums side by side. */
-TN_INLINE void TN_(add_columns)(const int vectors, const tn_gemv_step *s, int64_t j)
+/* Columns of b that are dense: turned on the way, square by square. */
+static void TN_(add_columns)(const tn_gemv_step *s, int64_t j)
 {
-    enum { N = TN_(v_n), PIECE = TN_(v_piece) };
+    enum { N = TN_(v_n) };
     const int64_t  k = s->k, a_col = s->a_col, b_col = s->b_col;
     const TN_REAL *a = s->a, *b = (const TN_REAL *)s->b + j * b_col;
     TN_REAL       *y = (TN_REAL *)s->y + j;
-    TN_(v) sum[2];
-    TN_UNROLL for (int v = 0; v < vectors; v++) sum[v] = s->first ? TN_(v_zero)() : TN_(v_load)(y + v * N);
+    const int64_t  ahead = j + N < s->n ? N : 0; /* the next columns: no prefetcher follows so many streams */
+    TN_(v) x[N], sum = s->first ? TN_(v_zero)() : TN_(v_load)(y);
     int64_t p = 0;
-    for (; p + PIECE <= k; p += PIECE) {
-        TN_UNROLL for (int v = 0; v < vectors; v++) {
-            TN_(v) t[PIECE];
-            TN_(v_turn)(b + v * N * b_col + p, b_col, t);
-            TN_UNROLL for (int i = 0; i < PIECE; i++)
-                sum[v] = TN_(v_fma)(TN_(v_all)(a + (p + i) * a_col), t[i], sum[v]);
-        }
+    for (; p + N <= k; p += N) {
+        TN_UNROLL for (int i = 0; i < N; i++) x[i] = TN_(v_load)(b + i * b_col + p);
+        TN_UNROLL for (int i = 0; i < N; i++) __builtin_prefetch(b + (ahead + i) * b_col + p);
+        TN_(v_turn)(x);
+        TN_UNROLL for (int i = 0; i < N; i++) sum = TN_(v_fma)(TN_(v_all)(a + (p + i) * a_col), x[i], sum);
     }
     for (; p < k; p++) {
-        TN_UNROLL for (int v = 0; v < vectors; v++) {
-            TN_REAL t[N];
-            for (int i = 0; i < N; i++) t[i] = b[(v * N + i) * b_col + p];
-            sum[v] = TN_(v_fma)(TN_(v_all)(a + p * a_col), TN_(v_load)(t), sum[v]);
-        }
+        TN_REAL rest[N];
+        for (int i = 0; i < N; i++) rest[i] = b[i * b_col + p];
+        sum = TN_(v_fma)(TN_(v_all)(a + p * a_col), TN_(v_load)(rest), sum);
     }
-    TN_UNROLL for (int v = 0; v < vectors; v++) TN_(v_store)(y + v * N, sum[v]);
+    TN_(v_store)(y, sum);
 }
 
 /* clang-format on */
@@ -129,9 +125,7 @@ static void TN_(row)(const tn_gemv_step *s)
         for (; p + 8 <= s->k; p += 8, first = false) TN_(add_rows)(8, s, p, first);
         for (; p < s->k; p++, first = false) TN_(add_rows)(1, s, p, first);
     } else {
-        int64_t j = 0;
-        for (; j + 2 * N <= s->n; j += 2 * N) TN_(add_columns)(2, s, j);
-        for (; j < s->n; j += N) TN_(add_columns)(1, s, j);
+        for (int64_t j = 0; j < s->n; j += N) TN_(add_columns)(s, j);
     }
 }
 

@@ -1,6 +1,6 @@
-/* pack.k.c — a block of a matrix copied to dense rows, as the micro-tiles of a product like to read it: from dense rows,
- * from dense columns (turned in squares, in registers), or from any strides. Instantiated by including itself for f32,
- * f64 and bf16, which is widened to f32. */
+/* pack.k.c — a block of a matrix copied to dense rows, as the micro-tiles of a product like to read it: from dense
+ * rows, from dense columns (turned in squares, in registers), or from any strides. Instantiated by including itself for
+ * f32, f64 and bf16, which is widened to f32. */
 #ifdef FROM
 
 void TN_FOR_ISA(PACK)(const tn_pack_step *s);
@@ -25,10 +25,11 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
             const FROM *from = x + c * col;
             TO         *to = y + c;
             int64_t     r = 0;
-            for (; r + PIECE <= rows; r += PIECE) {
-                VECTOR v[PIECE];
-                TURN(from + r, col, v);
-                for (int i = 0; i < PIECE; i++) STORE(to + (r + i) * width, v[i]);
+            for (; r + LANES <= rows; r += LANES) {
+                VECTOR v[LANES];
+                TN_UNROLL for (int i = 0; i < LANES; i++) v[i] = LOAD(from + r + i * col);
+                TURN(v);
+                TN_UNROLL for (int i = 0; i < LANES; i++) STORE(to + (r + i) * width, v[i]);
             }
             for (; r < rows; r++)
                 for (int i = 0; i < LANES; i++) to[r * width + i] = ONE(from[r + i * col]);
@@ -45,7 +46,6 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
 #undef FROM
 #undef TO
 #undef LANES
-#undef PIECE
 #undef VECTOR
 #undef LOAD
 #undef TURN
@@ -61,7 +61,6 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
 #define FROM float
 #define TO float
 #define LANES v_n_f32
-#define PIECE v_piece_f32
 #define VECTOR v_f32
 #define LOAD v_load_f32
 #define TURN v_turn_f32
@@ -73,7 +72,6 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
 #define FROM double
 #define TO double
 #define LANES v_n_f64
-#define PIECE v_piece_f64
 #define VECTOR v_f64
 #define LOAD v_load_f64
 #define TURN v_turn_f64
@@ -85,10 +83,9 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
 #define FROM uint16_t
 #define TO float
 #define LANES v_n_f32
-#define PIECE v_piece_f32
 #define VECTOR v_f32
 #define LOAD v_load_bf16
-#define TURN v_turn_bf16
+#define TURN v_turn_f32
 #define STORE v_store_f32
 #define ONE(x) tn__bf16_to_f32(x)
 #include "core/kernels/pack.k.c"

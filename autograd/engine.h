@@ -1,0 +1,42 @@
+/* engine.h — one pass over the tape, as engine.c (the walk), step.c (one node) and flow.c (where gradients go) share
+ * it. Private to them. */
+#ifndef TENON_AUTOGRAD_ENGINE_H
+#define TENON_AUTOGRAD_ENGINE_H
+
+#include "autograd/room.h"
+#include "autograd/tape.h"
+
+typedef struct {
+    tn_tensor *leaf;  /* kept */
+    tn_tensor *grad;  /* kept; NULL so far */
+    tn_tensor *ready; /* what will be attached */
+} tn_slot;
+
+typedef struct tn_run {
+    const tn_pass *p;
+    struct tn_run *outer;  /* leaves collect there */
+    struct tn_run *around; /* what runs now and called this one, from a checkpoint or a hook */
+    uint64_t       id, floor;
+    tn_slot       *slots; /* in the order in which the leaves were met */
+    int64_t        nslots, capacity;
+    int64_t       *table; /* open addressing: 1 + the slot's index, 0 empty */
+    int64_t        table_size;
+    tn_tensor    **found; /* tn_grad_of's gradients, one a target, kept */
+    tn_node       *list;  /* largest number first */
+} tn_run;
+
+/* Where a leaf's gradient goes: to a target of this pass or of one around it, or to the leaf's slot. NULL: nowhere
+ * (bad: no memory for it). */
+tn_tensor **tn__leaf_target(tn_run *r, tn_tensor *leaf, bool *bad);
+/* The same for input i of node n. */
+tn_tensor **tn__target(tn_run *r, const tn_node *n, int i, bool *bad);
+/* Adds g to what is there; in place where nobody else sees it. */
+bool tn__add_to(tn_run *r, tn_tensor **to, tn_tensor *g);
+/* g as somebody may own it: dense, of number type dt, and shared with nobody. The caller owns the result. */
+tn_tensor *tn__own(tn_tensor *g, tn_dtype dt);
+/* Calls the hooks of a result or leaf on its gradient. */
+tn_status tn__hooked(tn_watch *w, int output, tn_tensor **g, const char *who);
+/* Runs the backward of n and hands its gradients on. */
+tn_status tn__run_node(tn_run *r, tn_node *n);
+
+#endif

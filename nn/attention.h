@@ -1,0 +1,143 @@
+/* attention.h — attention as modules, and the cache of keys and values for decoding. Part of nn.h: include that.
+ *
+ *     tn_mha    *attn = tn_mha_new(.dim = 512, .heads = 8);
+ *     tn_tensor *y = tn_mha_forward(attn, x, x, x, .causal = true);
+ *
+ * A mask says in its name what true means: what is blocked may not be attended, and takes no part whatever it holds. A
+ * query that may attend to nothing gets 0, and gradient 0. */
+#ifndef TENON_NN_ATTENTION_H
+#define TENON_NN_ATTENTION_H
+
+#include "module.h"
+#include "modules.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- masks ---------------------------------------------------------------------------------------------------- */
+
+TN_API tn_tensor *tn_causal_mask(int64_t length); /* f32 [length, length]: -inf above the diagonal, else 0; to be added */
+TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool like tokens: true where one is padding */
+
+/* ---- keys and values of what has been read so far ----------------------------------------------------------------- */
+
+/* Belongs to whoever makes it: no module holds one. All of its memory is taken when it is made. To be used where nothing
+ * is recorded (tn_no_grad_begin). Decoding token by token with a cache gives the same bits as reading all at once with
+ * .causal. When a call fails, the cache stands where it stood before. */
+typedef struct tn_kv_cache tn_kv_cache;
+typedef struct {
+    int      zero_;
+    int64_t  layers;          /* 0: 1 */
+    int64_t  batch;           /* the most rows ... */
+    int64_t  length;          /* ... and positions of a row */
+    int64_t  memory_length;   /* the most positions of a memory, for cross-attention; 0: none */
+    int64_t  heads, head_dim; /* of the layers; head_dim = dim / heads */
+    tn_dtype dtype;
+} tn_kv_cache_config;
+TN_API tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c);
+TN_API void         tn_kv_cache_free(tn_kv_cache *c);
+TN_API int64_t      tn_kv_cache_length(const tn_kv_cache *c); /* positions that every layer holds: where the next begin */
+TN_API int64_t      tn_kv_cache_rows(const tn_kv_cache *c);   /* of the batch that is in it; 0 if it is empty */
+TN_API tn_status    tn_kv_cache_trim(tn_kv_cache *c, int64_t length); /* forgets what stands behind */
+TN_API void         tn_kv_cache_clear(tn_kv_cache *c);                /* forgets everything, the memory too */
+/* Row i becomes what row index[i] was; there may be more or fewer than before. For beams. index: i64 or i32 [rows]. */
+TN_API tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index);
+
+/* ---- several heads: PyTorch's MultiheadAttention -------------------------------------------------------------------- */
+
+typedef struct {
+    int      zero_;
+    int64_t  dim, heads;
+    int64_t  kdim, vdim; /* 0: dim */
+    double   dropout;    /* of the weights; 0: none */
+    bool     no_bias;
+    bool     time_first; /* [T, B, dim], as is PyTorch's default */
+    tn_dtype dtype;
+} tn_mha_config;
+typedef struct {
+    tn_module  base;
+    int64_t    dim, heads, kdim, vdim;
+    double     dropout;
+    bool       time_first;
+    tn_tensor *in_proj_weight;                                 /* [3 dim, dim]: of queries, keys, values; or, if kdim ... */
+    tn_tensor *q_proj_weight, *k_proj_weight, *v_proj_weight; /* ... or vdim differ, [dim, dim], [dim, kdim], [dim, vdim] */
+    tn_tensor *in_proj_bias;                                   /* [3 dim] */
+    tn_linear *out_proj;
+} tn_mha;
+TN_API tn_mha *tn_mha_create(tn_mha_config c); /* tn_call(m, x) is self-attention without a mask */
+
+typedef struct {
+    tn_tensor *query, *key, *value; /* [B, T, dim], [B, S, kdim], [B, S, vdim] */
+    /* bool (true: may not be attended) or floating (added to the scores): [T, S], PyTorch's [B·heads, T, S], or
+     * [B, heads, T, S], where B and heads may be 1 */
+    tn_tensor  *blocked;
+    tn_tensor  *blocked_keys; /* bool [B, S]: true is padding */
+    bool        causal;       /* query t sees keys 0 … t */
+    tn_tensor **weights;      /* out, may be NULL: [B, T, S], the mean over the heads, after dropout */
+    bool        weights_per_head; /* ... [B, heads, T, S] instead */
+    /* With a cache the keys and values are those of layer `layer` so far, and after them the ones given: S, in the masks,
+     * too, counts all of them, and causal goes on where they end. */
+    tn_kv_cache *cache;
+    int64_t      layer;
+    bool         memory; /* keys and values are a memory: stored by the first call, later ones may leave them out */
+} tn_mha_args;
+TN_API tn_tensor *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */
+
+/* ---- one query against a memory, as decoders of recurrent networks do ------------------------------------------------ */
+
+/* score(q, h) = q · h; .general: q W h; .scaled: divided by √memory */
+typedef struct {
+    int      zero_;
+    int64_t  query, memory; /* their sizes; query 0: memory */
+    bool     general, scaled;
+    tn_dtype dtype;
+} tn_dot_attention_config;
+typedef struct {
+    tn_module  base;
+    int64_t    query, memory;
+    bool       scaled;
+    tn_linear *query_proj; /* Wᵀ, without bias; NULL if not general */
+} tn_dot_attention;
+TN_API tn_dot_attention *tn_dot_attention_create(tn_dot_attention_config c);
+
+/* Bahdanau: score(q, h) = vᵀ tanh(W_q q + W_h h + b) */
+typedef struct {
+    int      zero_;
+    int64_t  query, memory;
+    int64_t  hidden; /* 0: query */
+    tn_dtype dtype;
+} tn_additive_attention_config;
+typedef struct {
+    tn_module  base;
+    int64_t    query, memory, hidden;
+    tn_linear *query_proj, *memory_proj, *score; /* W_q; W_h and b; v */
+} tn_additive_attention;
+TN_API tn_additive_attention *tn_additive_attention_create(tn_additive_attention_config c);
+
+typedef struct {
+    tn_tensor  *query;        /* [B, T, query], or [B, query] */
+    tn_tensor  *memory;       /* [B, S, memory] */
+    tn_tensor  *blocked_keys; /* bool [B, S]: true is padding */
+    tn_tensor  *keys;         /* what is compared, if not memory: [B, S, memory]; additive: see below */
+    tn_tensor **weights;      /* out, may be NULL: [B, T, S], or [B, S] */
+} tn_memory_args;
+/* Σ weight · memory: [B, T, memory], or [B, memory] */
+TN_API tn_tensor *tn_dot_attention_run(tn_dot_attention *m, tn_memory_args a);
+TN_API tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_args a);
+/* W_h h + b, [B, S, hidden]: made once and given as .keys, it need not be made again for each query. */
+TN_API tn_tensor *tn_additive_attention_keys(tn_additive_attention *m, tn_tensor *memory);
+
+#ifdef __cplusplus
+}
+#else
+#define tn_kv_cache_new(...) tn_kv_cache_create((tn_kv_cache_config){.zero_ = 0, __VA_ARGS__})
+#define tn_mha_new(...) tn_mha_create((tn_mha_config){.zero_ = 0, __VA_ARGS__})
+#define tn_mha_forward(m, ...) tn_mha_run(m, (tn_mha_args){.query = __VA_ARGS__})
+#define tn_dot_attention_new(...) tn_dot_attention_create((tn_dot_attention_config){.zero_ = 0, __VA_ARGS__})
+#define tn_dot_attention_forward(m, ...) tn_dot_attention_run(m, (tn_memory_args){.query = __VA_ARGS__})
+#define tn_additive_attention_new(...) \
+    tn_additive_attention_create((tn_additive_attention_config){.zero_ = 0, __VA_ARGS__})
+#define tn_additive_attention_forward(m, ...) tn_additive_attention_run(m, (tn_memory_args){.query = __VA_ARGS__})
+#endif
+#endif

@@ -1,0 +1,54 @@
+/* init.h — initial values, as in torch.nn.init: each fills a tensor in place, off the tape, and returns it, so that
+ * tn_param(m, "weight", tn_init_xavier_uniform(tn_empty(shape), 1)) is a line. Part of nn.h: include that.
+ *
+ * A weight is [out, in, kernel...]: fan in = in · kernel, fan out = out · kernel. Draws come from the current generator;
+ * a call that fails draws nothing and changes nothing. */
+#ifndef TENON_NN_INIT_H
+#define TENON_NN_INIT_H
+
+#include "module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+TN_API tn_tensor *tn_init_uniform(tn_tensor *t, double low, double high);
+TN_API tn_tensor *tn_init_normal(tn_tensor *t, double mean, double std);
+TN_API tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double low, double high); /* [low, high] */
+TN_API tn_tensor *tn_init_constant(tn_tensor *t, double value);
+TN_API tn_tensor *tn_init_zeros(tn_tensor *t);
+TN_API tn_tensor *tn_init_ones(tn_tensor *t);
+TN_API tn_tensor *tn_init_eye(tn_tensor *t); /* 2-d */
+TN_API tn_tensor *tn_init_xavier_uniform(tn_tensor *t, double gain); /* ±gain √(6 / (fan in + fan out)) */
+TN_API tn_tensor *tn_init_xavier_normal(tn_tensor *t, double gain);  /* std gain √(2 / (fan in + fan out)) */
+TN_API tn_tensor *tn_init_orthogonal(tn_tensor *t, double gain); /* rows, or columns if fewer, of length gain at right angles */
+TN_API tn_tensor *tn_init_sparse(tn_tensor *t, double sparsity, double std); /* 2-d: that part of each column is 0 */
+
+typedef enum {
+    TN_LEAKY_RELU = 0,
+    TN_RELU,
+    TN_TANH,
+    TN_SIGMOID,
+    TN_SELU,
+    TN_NO_NONLINEARITY /* PyTorch's 'linear' and 'conv2d' */
+} tn_nonlinearity;
+/* What keeps the variance through a nonlinearity; param: the slope of a leaky relu (PyTorch's default: 0.01). */
+TN_API double tn_gain(tn_nonlinearity f, double param);
+
+typedef struct {
+    tn_tensor      *t;
+    double          a;       /* the slope of the leaky relu after this layer; 0 is PyTorch's default */
+    bool            fan_out; /* keep the variance of the gradients, not of the values */
+    tn_nonlinearity nonlinearity;
+} tn_kaiming_args;
+TN_API tn_tensor *tn_init_kaiming_uniform_run(tn_kaiming_args a); /* ±gain √(3 / fan) */
+TN_API tn_tensor *tn_init_kaiming_normal_run(tn_kaiming_args a);  /* std gain / √fan */
+#ifndef __cplusplus
+#define tn_init_kaiming_uniform(...) tn_init_kaiming_uniform_run((tn_kaiming_args){.t = __VA_ARGS__})
+#define tn_init_kaiming_normal(...) tn_init_kaiming_normal_run((tn_kaiming_args){.t = __VA_ARGS__})
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

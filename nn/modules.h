@@ -1,0 +1,390 @@
+/* modules.h — the modules, with PyTorch's names, shapes, defaults and initialisation, so that a state dict moves both
+ * ways. Part of nn.h: include that.
+ *
+ *     tn_linear *fc = tn_linear_new(.in = 256, .out = 1024);
+ *
+ * In a config 0 means PyTorch's default, TN_ZERO means 0 where that is something else, and what PyTorch switches off with
+ * False is switched off with .no_…; C++ fills the struct and calls the function that ends in _create. All are called with
+ * tn_call(m, x), unless a function of their own is named. dtype is that of the parameters, f32 at first. */
+#ifndef TENON_NN_MODULES_H
+#define TENON_NN_MODULES_H
+
+#include "module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- products ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int      zero_;
+    int64_t  in, out;
+    bool     no_bias;
+    tn_dtype dtype;
+} tn_linear_config;
+typedef struct {
+    tn_module  base;
+    int64_t    in, out;
+    tn_tensor *weight, *bias; /* [out, in], [out] */
+} tn_linear;
+TN_API tn_linear *tn_linear_create(tn_linear_config c); /* x Wᵀ + b, over the last dim */
+
+typedef struct {
+    int      zero_;
+    int64_t  in1, in2, out;
+    bool     no_bias;
+    tn_dtype dtype;
+} tn_bilinear_config;
+typedef struct {
+    tn_module  base;
+    int64_t    in1, in2, out;
+    tn_tensor *weight, *bias; /* [out, in1, in2], [out] */
+} tn_bilinear;
+TN_API tn_bilinear *tn_bilinear_create(tn_bilinear_config c);
+TN_API tn_tensor   *tn_bilinear_forward(tn_bilinear *m, tn_tensor *x1, tn_tensor *x2); /* x1ᵀ W x2 + b */
+
+typedef struct {
+    tn_module base;
+} tn_identity;
+TN_API tn_identity *tn_identity_new(void);
+
+/* ---- tables --------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int        zero_;
+    int64_t    count, dim;
+    int64_t    padding; /* the row that is zero and stays so; negative: from the end; row 0 is TN_ZERO; 0: none */
+    tn_tensor *from;    /* a pretrained [count, dim], which is copied; then count and dim may be left out */
+    bool       frozen;
+    tn_dtype   dtype;
+} tn_embedding_config;
+typedef struct {
+    tn_module  base;
+    int64_t    count, dim, padding; /* -1: none */
+    tn_tensor *weight;              /* [count, dim] */
+} tn_embedding;
+TN_API tn_embedding *tn_embedding_create(tn_embedding_config c); /* indices [...] -> [..., dim] */
+
+typedef enum { TN_BAG_MEAN = 0, TN_BAG_SUM, TN_BAG_MAX } tn_bag_mode;
+typedef struct {
+    int         zero_;
+    int64_t     count, dim, padding; /* as above; padding does not count in a bag */
+    tn_bag_mode mode;
+    bool        last_offset; /* offsets end with the number of indices (PyTorch: include_last_offset) */
+    tn_tensor  *from;
+    bool        frozen;
+    tn_dtype    dtype;
+} tn_embedding_bag_config;
+typedef struct {
+    tn_module   base;
+    int64_t     count, dim, padding;
+    tn_bag_mode mode;
+    bool        last_offset;
+    tn_tensor  *weight;
+} tn_embedding_bag;
+TN_API tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c);
+/* One row a bag, [bags, dim]: index [bags, n], and offsets NULL (tn_call does that); or index [n] in which bag i begins
+ * at offsets[i]. weights: like index, or NULL; for TN_BAG_SUM alone. An empty bag is 0. */
+TN_API tn_tensor *tn_embedding_bag_forward(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offsets, tn_tensor *weights);
+
+/* ---- normalisation -------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int      zero_;
+    int64_t  dim;   /* the last dim, or ... */
+    tn_shape shape; /* ... several */
+    double   eps;   /* 0: 1e-5 */
+    bool     no_affine, no_bias;
+    tn_dtype dtype;
+} tn_layer_norm_config;
+typedef struct {
+    tn_module  base;
+    tn_shape   shape;
+    double     eps;
+    bool       no_affine;
+    tn_tensor *weight, *bias; /* NULL where switched off */
+} tn_layer_norm;
+TN_API tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c);
+
+typedef struct {
+    int      zero_;
+    int64_t  dim;
+    tn_shape shape;
+    double   eps; /* 0: the epsilon of x's number type */
+    bool     no_affine;
+    tn_dtype dtype;
+} tn_rms_norm_config;
+typedef struct {
+    tn_module  base;
+    tn_shape   shape;
+    double     eps;
+    tn_tensor *weight;
+} tn_rms_norm;
+TN_API tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c);
+
+typedef struct {
+    int      zero_;
+    int64_t  features;
+    double   eps, momentum; /* 0: 1e-5, 0.1 */
+    bool     cumulative;    /* the running statistics are plain averages (PyTorch: momentum=None) */
+    bool     no_affine, no_running;
+    tn_dtype dtype;
+} tn_batch_norm_config;
+typedef struct {
+    tn_module  base;
+    int64_t    features;
+    double     eps, momentum;
+    bool       cumulative;
+    tn_tensor *weight, *bias;
+    tn_tensor *running_mean, *running_var, *num_batches_tracked; /* change when a call in training has succeeded */
+} tn_batch_norm;
+TN_API tn_batch_norm *tn_batch_norm1d_create(tn_batch_norm_config c); /* [N, C] or [N, C, L] */
+TN_API tn_batch_norm *tn_batch_norm2d_create(tn_batch_norm_config c); /* [N, C, H, W] */
+
+typedef struct {
+    int      zero_;
+    int64_t  groups, channels;
+    double   eps; /* 0: 1e-5 */
+    bool     no_affine;
+    tn_dtype dtype;
+} tn_group_norm_config;
+typedef struct {
+    int      zero_;
+    int64_t  features;
+    double   eps;
+    bool     affine; /* off in PyTorch, too */
+    tn_dtype dtype;
+} tn_instance_norm_config;
+typedef struct {
+    tn_module  base;
+    int64_t    groups, channels;
+    double     eps;
+    tn_tensor *weight, *bias;
+} tn_group_norm;
+TN_API tn_group_norm *tn_group_norm_create(tn_group_norm_config c);         /* [N, C, ...] */
+TN_API tn_group_norm *tn_instance_norm1d_create(tn_instance_norm_config c); /* [N, C, L]; each channel is a group */
+TN_API tn_group_norm *tn_instance_norm2d_create(tn_instance_norm_config c); /* [N, C, H, W] */
+
+typedef struct {
+    int    zero_;
+    double p; /* 0: 0.5 */
+} tn_dropout_config;
+typedef struct {
+    tn_module base;
+    double    p;
+} tn_dropout;
+TN_API tn_dropout *tn_dropout_create(tn_dropout_config c); /* tn_dropout in training, else x itself */
+
+/* ---- convolution and pooling; of two sizes, a second that is 0 is like the first -------------------------------------- */
+
+typedef struct {
+    int      zero_;
+    int64_t  in, out, size, stride, padding, dilation, groups;
+    bool     no_bias;
+    tn_dtype dtype;
+} tn_conv1d_config;
+typedef struct {
+    tn_module  base;
+    int64_t    in, out, size, stride, padding, dilation, groups;
+    tn_tensor *weight, *bias; /* [out, in/groups, size], [out] */
+} tn_conv1d;
+TN_API tn_conv1d *tn_conv1d_create(tn_conv1d_config c); /* [N, C, L] */
+
+typedef struct {
+    int      zero_;
+    int64_t  in, out, size[2], stride[2], padding[2], dilation[2], groups;
+    bool     no_bias;
+    tn_dtype dtype;
+} tn_conv2d_config;
+typedef struct {
+    tn_module  base;
+    int64_t    in, out, size[2], stride[2], padding[2], dilation[2], groups;
+    tn_tensor *weight, *bias; /* [out, in/groups, size], [out] */
+} tn_conv2d;
+TN_API tn_conv2d *tn_conv2d_create(tn_conv2d_config c); /* [N, C, H, W] */
+
+typedef struct {
+    int     zero_;
+    int64_t size, stride, padding, dilation; /* stride 0: size */
+    bool    ignore_padding;                  /* average: of the real elements alone */
+} tn_pool1d_config;
+typedef struct {
+    int     zero_;
+    int64_t size[2], stride[2], padding[2], dilation[2];
+    bool    ignore_padding;
+} tn_pool2d_config;
+typedef struct {
+    tn_module base;
+    int64_t   size[2], stride[2], padding[2], dilation[2];
+    bool      ignore_padding;
+} tn_pool;
+TN_API tn_pool *tn_max_pool1d_create(tn_pool1d_config c);
+TN_API tn_pool *tn_max_pool2d_create(tn_pool2d_config c);
+TN_API tn_pool *tn_avg_pool1d_create(tn_pool1d_config c); /* no dilation */
+TN_API tn_pool *tn_avg_pool2d_create(tn_pool2d_config c);
+
+typedef struct {
+    int zero_;
+    int first, last; /* 0: 1 and -1 */
+} tn_flatten_config;
+typedef struct {
+    tn_module base;
+    int       first, last;
+} tn_flatten;
+TN_API tn_flatten *tn_flatten_create(tn_flatten_config c);
+
+/* ---- functions of one element, and along a dim ------------------------------------------------------------------------- */
+
+typedef struct {
+    int    zero_;
+    double slope; /* 0: 0.01 */
+} tn_leaky_relu_config;
+typedef struct {
+    int    zero_;
+    double alpha; /* 0: 1 */
+} tn_elu_config;
+typedef struct {
+    int  zero_;
+    bool tanh; /* the approximation (PyTorch: approximate='tanh') */
+} tn_gelu_config;
+typedef struct {
+    int    zero_;
+    double beta; /* 0: 1 */
+} tn_softplus_config;
+typedef struct {
+    int zero_;
+    int dim; /* 0: -1; TN_ZERO: 0 */
+} tn_along_config;
+typedef struct {
+    tn_module base;
+    double    number; /* slope, alpha or beta */
+    int       dim;
+    bool      tanh;
+} tn_activation;
+TN_API tn_activation *tn_relu_new(void);
+TN_API tn_activation *tn_selu_new(void);
+TN_API tn_activation *tn_silu_new(void);
+TN_API tn_activation *tn_mish_new(void);
+TN_API tn_activation *tn_tanh_new(void);
+TN_API tn_activation *tn_sigmoid_new(void);
+TN_API tn_activation *tn_logsigmoid_new(void);
+TN_API tn_activation *tn_leaky_relu_create(tn_leaky_relu_config c);
+TN_API tn_activation *tn_elu_create(tn_elu_config c);
+TN_API tn_activation *tn_gelu_create(tn_gelu_config c);
+TN_API tn_activation *tn_softplus_create(tn_softplus_config c);
+TN_API tn_activation *tn_softmax_create(tn_along_config c);
+TN_API tn_activation *tn_log_softmax_create(tn_along_config c);
+TN_API tn_activation *tn_glu_create(tn_along_config c);
+
+/* ---- positions: added to x [B, T, dim] (.time_first: [T, B, dim]), then dropout ------------------------------------------ */
+
+typedef struct {
+    int      zero_;
+    int64_t  dim, length; /* length: of the longest x; 0: 5000 for sinusoids */
+    double   dropout;     /* 0: none */
+    bool     time_first;
+    tn_dtype dtype;
+} tn_positions_config;
+typedef struct {
+    tn_module  base;
+    int64_t    dim, length;
+    double     dropout;
+    bool       time_first;
+    tn_tensor *weight; /* [length, dim]: the parameter "weight", or for sinusoids "pe", which is not saved */
+} tn_positions;
+/* pe[t, 2i] = sin(t / 10000^(2i/dim)), pe[t, 2i+1] = cos of the same */
+TN_API tn_positions *tn_sinusoidal_positions_create(tn_positions_config c);
+TN_API tn_positions *tn_learned_positions_create(tn_positions_config c); /* N(0, 1), as an embedding */
+TN_API tn_tensor    *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start); /* x[:, 0] stands at `start` */
+
+/* ---- losses: tn_loss_forward(loss, input, target) ------------------------------------------------------------------------- */
+
+typedef struct {
+    int          zero_;
+    tn_tensor   *weight;       /* [C] or NULL; copied, and part of the state dict as in PyTorch */
+    int64_t      ignore_index; /* 0: -100; TN_ZERO: 0 */
+    double       label_smoothing;
+    tn_reduction reduction;
+    int          class_dim; /* 0: the last; 1: PyTorch's [N, C, d1, ...] */
+} tn_class_loss_config; /* tn_cross_entropy_loss_new, tn_nll_loss_new (no label_smoothing) */
+typedef struct {
+    int          zero_;
+    tn_reduction reduction;
+    double       delta;      /* huber: 0 means 1 */
+    bool         log_target; /* kl_div */
+    bool         batchmean;  /* kl_div */
+} tn_pair_loss_config; /* tn_mse_loss_new, tn_l1_loss_new, tn_huber_loss_new, tn_kl_div_loss_new */
+typedef struct {
+    int          zero_;
+    tn_reduction reduction;
+    tn_tensor   *weight, *pos_weight; /* copied */
+} tn_bce_loss_config; /* tn_bce_with_logits_loss_new */
+typedef struct {
+    int          zero_;
+    tn_reduction reduction;
+    double       margin;
+} tn_cosine_loss_config; /* tn_cosine_embedding_loss_new */
+typedef struct {
+    tn_module    base;
+    tn_reduction reduction;
+    tn_tensor   *weight, *pos_weight;
+    int64_t      ignore_index;
+    double       label_smoothing, delta, margin;
+    int          class_dim;
+    bool         log_target, batchmean;
+} tn_loss;
+TN_API tn_loss   *tn_cross_entropy_loss_create(tn_class_loss_config c);
+TN_API tn_loss   *tn_nll_loss_create(tn_class_loss_config c);
+TN_API tn_loss   *tn_mse_loss_create(tn_pair_loss_config c);
+TN_API tn_loss   *tn_l1_loss_create(tn_pair_loss_config c);
+TN_API tn_loss   *tn_huber_loss_create(tn_pair_loss_config c);
+TN_API tn_loss   *tn_kl_div_loss_create(tn_pair_loss_config c);
+TN_API tn_loss   *tn_bce_with_logits_loss_create(tn_bce_loss_config c);
+TN_API tn_loss   *tn_cosine_embedding_loss_create(tn_cosine_loss_config c);
+TN_API tn_tensor *tn_loss_forward(tn_loss *m, tn_tensor *input, tn_tensor *target);
+/* target [N] of 1 and -1: 1 - cos(x1, x2), or max(0, cos(x1, x2) - margin) */
+TN_API tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor *x2, tn_tensor *target);
+
+#ifdef __cplusplus
+}
+#else
+#define tn_linear_new(...) tn_linear_create((tn_linear_config){.zero_ = 0, __VA_ARGS__})
+#define tn_bilinear_new(...) tn_bilinear_create((tn_bilinear_config){.zero_ = 0, __VA_ARGS__})
+#define tn_embedding_new(...) tn_embedding_create((tn_embedding_config){.zero_ = 0, __VA_ARGS__})
+#define tn_embedding_bag_new(...) tn_embedding_bag_create((tn_embedding_bag_config){.zero_ = 0, __VA_ARGS__})
+#define tn_layer_norm_new(...) tn_layer_norm_create((tn_layer_norm_config){.zero_ = 0, __VA_ARGS__})
+#define tn_rms_norm_new(...) tn_rms_norm_create((tn_rms_norm_config){.zero_ = 0, __VA_ARGS__})
+#define tn_batch_norm1d_new(...) tn_batch_norm1d_create((tn_batch_norm_config){.zero_ = 0, __VA_ARGS__})
+#define tn_batch_norm2d_new(...) tn_batch_norm2d_create((tn_batch_norm_config){.zero_ = 0, __VA_ARGS__})
+#define tn_group_norm_new(...) tn_group_norm_create((tn_group_norm_config){.zero_ = 0, __VA_ARGS__})
+#define tn_instance_norm1d_new(...) tn_instance_norm1d_create((tn_instance_norm_config){.zero_ = 0, __VA_ARGS__})
+#define tn_instance_norm2d_new(...) tn_instance_norm2d_create((tn_instance_norm_config){.zero_ = 0, __VA_ARGS__})
+#define tn_dropout_new(...) tn_dropout_create((tn_dropout_config){.zero_ = 0, __VA_ARGS__})
+#define tn_conv1d_new(...) tn_conv1d_create((tn_conv1d_config){.zero_ = 0, __VA_ARGS__})
+#define tn_conv2d_new(...) tn_conv2d_create((tn_conv2d_config){.zero_ = 0, __VA_ARGS__})
+#define tn_max_pool1d_new(...) tn_max_pool1d_create((tn_pool1d_config){.zero_ = 0, __VA_ARGS__})
+#define tn_max_pool2d_new(...) tn_max_pool2d_create((tn_pool2d_config){.zero_ = 0, __VA_ARGS__})
+#define tn_avg_pool1d_new(...) tn_avg_pool1d_create((tn_pool1d_config){.zero_ = 0, __VA_ARGS__})
+#define tn_avg_pool2d_new(...) tn_avg_pool2d_create((tn_pool2d_config){.zero_ = 0, __VA_ARGS__})
+#define tn_flatten_new(...) tn_flatten_create((tn_flatten_config){.zero_ = 0, __VA_ARGS__})
+#define tn_leaky_relu_new(...) tn_leaky_relu_create((tn_leaky_relu_config){.zero_ = 0, __VA_ARGS__})
+#define tn_elu_new(...) tn_elu_create((tn_elu_config){.zero_ = 0, __VA_ARGS__})
+#define tn_gelu_new(...) tn_gelu_create((tn_gelu_config){.zero_ = 0, __VA_ARGS__})
+#define tn_softplus_new(...) tn_softplus_create((tn_softplus_config){.zero_ = 0, __VA_ARGS__})
+#define tn_softmax_new(...) tn_softmax_create((tn_along_config){.zero_ = 0, __VA_ARGS__})
+#define tn_log_softmax_new(...) tn_log_softmax_create((tn_along_config){.zero_ = 0, __VA_ARGS__})
+#define tn_glu_new(...) tn_glu_create((tn_along_config){.zero_ = 0, __VA_ARGS__})
+#define tn_sinusoidal_positions_new(...) tn_sinusoidal_positions_create((tn_positions_config){.zero_ = 0, __VA_ARGS__})
+#define tn_learned_positions_new(...) tn_learned_positions_create((tn_positions_config){.zero_ = 0, __VA_ARGS__})
+#define tn_cross_entropy_loss_new(...) tn_cross_entropy_loss_create((tn_class_loss_config){.zero_ = 0, __VA_ARGS__})
+#define tn_nll_loss_new(...) tn_nll_loss_create((tn_class_loss_config){.zero_ = 0, __VA_ARGS__})
+#define tn_mse_loss_new(...) tn_mse_loss_create((tn_pair_loss_config){.zero_ = 0, __VA_ARGS__})
+#define tn_l1_loss_new(...) tn_l1_loss_create((tn_pair_loss_config){.zero_ = 0, __VA_ARGS__})
+#define tn_huber_loss_new(...) tn_huber_loss_create((tn_pair_loss_config){.zero_ = 0, __VA_ARGS__})
+#define tn_kl_div_loss_new(...) tn_kl_div_loss_create((tn_pair_loss_config){.zero_ = 0, __VA_ARGS__})
+#define tn_bce_with_logits_loss_new(...) tn_bce_with_logits_loss_create((tn_bce_loss_config){.zero_ = 0, __VA_ARGS__})
+#define tn_cosine_embedding_loss_new(...) \
+    tn_cosine_embedding_loss_create((tn_cosine_loss_config){.zero_ = 0, __VA_ARGS__})
+#endif
+#endif

@@ -1,0 +1,75 @@
+/* state.h — state dicts: the parameters and saved buffers of a module by their dotted names, to and from safetensors
+ * files, PyTorch's and Hugging Face's among them. Part of nn.h: include that.
+ *
+ *     tn_save(net, "net.safetensors");
+ *     tn_load(net, "net.safetensors");                             // all names and shapes must fit ...
+ *     tn_load(net, "other.safetensors", .allow_missing = true);    // ... but for what is allowed
+ *
+ * Loading is all or nothing: every name and shape is checked and every number read before the first one is changed.
+ * Number types are converted to the module's. A tensor with several names is saved once, under its first, with the
+ * others in the file's metadata, as PyTorch's safetensors.torch.save_model does it; loaded, it is found by any. */
+#ifndef TENON_NN_STATE_H
+#define TENON_NN_STATE_H
+
+#include "module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a name in a file becomes a name in the module, and when saving the other way round. Rules are applied one after the
+ * other. A rule matches a whole name, or its beginning up to a dot; the rest stays. A part of a name may be *, which
+ * stands for any one part, or once **, for any number of them; in `module` stand as many.
+ *
+ *     {"bert", ""}, {"encoder.layer.*.output.dense", "layers.*.linear2"}, {"**.gamma", "**.weight", .load_only = true},
+ *     {"pooler", NULL},                                                     what is in the file but not wanted
+ *     {"h.*.attn.c_attn.weight", "layers.*.qkv.weight", .transpose = true}  [in, out] in the file
+ *     {"*.query.weight", "*.in_proj_weight", .part = 0, .parts = 3} ...     rows 0 to a third of in_proj_weight */
+typedef struct {
+    const char *file, *module;
+    bool        transpose;
+    int         part, parts; /* parts 0: the whole tensor; else part 0 … parts - 1 of its first dim */
+    bool        load_only;   /* not used when saving; rules whose module is NULL are not, either */
+} tn_rename;
+
+typedef enum { TN_MISSING, TN_UNEXPECTED, TN_MISSHAPEN } tn_misfit;
+typedef struct {
+    int64_t loaded, missing, unexpected, misshapen;
+} tn_load_report;
+
+typedef struct {
+    const char      *path;
+    tn_safetensors  *file;   /* instead of path: an open file                                            */
+    const char      *prefix; /* "model.": only names that begin so are looked at, and it is taken off    */
+    const tn_rename *rename; /* rules, in order ...                                                      */
+    int              renames; /* ... and how many                                                        */
+    bool             allow_missing, allow_unexpected, allow_misshapen; /* what does not fit stays as it was */
+    tn_load_report  *report; /* out, also after a failure                                                */
+    /* Told of each name that does not fit, allowed or not: name as in the module, or in the file if it is unexpected. */
+    void (*misfit)(tn_misfit what, const char *name, const char *text, void *user);
+    void *user;
+} tn_load_config;
+TN_API tn_status tn_load_run(void *m, tn_load_config c);
+
+typedef struct {
+    const char            *path;
+    tn_safetensors_writer *writer; /* instead of path: the tensors are put into it, and it is the caller's to save */
+    const char            *prefix; /* put in front of every name */
+    const tn_rename       *rename;
+    int                    renames;
+    bool                   every_name; /* tied tensors are stored under each of their names, for load_state_dict */
+} tn_save_config;
+TN_API tn_status tn_save_run(void *m, tn_save_config c);
+
+/* All parameters and saved buffers of m become those of another module with the same names and shapes. */
+TN_API tn_status tn_module_assign(void *m, void *from);
+
+#ifdef __cplusplus
+}
+#else
+#define tn_load(m, ...) tn_load_run(TN_ANY_MODULE_(m), (tn_load_config){.path = __VA_ARGS__})
+#define tn_save(m, ...) tn_save_run(TN_ANY_MODULE_(m), (tn_save_config){.path = __VA_ARGS__})
+#endif
+#define tn_assign(m, from) tn_module_assign(TN_ANY_MODULE_(m), TN_ANY_MODULE_(from))
+
+#endif

@@ -1,0 +1,183 @@
+/* transformer.h — the Transformer: its layers, the stacks of them, and the head of a masked language model. Part of nn.h:
+ * include that.
+ *
+ *     tn_transformer *m = tn_transformer_new(.dim = 256, .heads = 8);
+ *     tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = padding,
+ *                                           .memory_blocked_keys = padding);
+ *
+ * Names, defaults and initialisation are PyTorch's, but batches come first, and the layers of a stack begin with draws of
+ * their own instead of copies of the first. src and tgt are vectors: embeddings and positions come before, the
+ * projection to the vocabulary after. */
+#ifndef TENON_NN_TRANSFORMER_H
+#define TENON_NN_TRANSFORMER_H
+
+#include "attention.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- layers --------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int     zero_;
+    int64_t dim, heads;
+    int64_t ff;      /* the width between the two linear layers; 0: 2048 */
+    double  dropout; /* 0: 0.1; TN_ZERO: none */
+    tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_relu; tn_gelu, tn_gelu_tanh, tn_silu, or a function of your own */
+    double   eps;        /* of the norms; 0: 1e-5 */
+    bool     norm_first; /* x + f(norm(x)), not norm(x + f(x)) */
+    bool     no_bias;
+    bool     time_first; /* [T, B, dim] */
+    tn_dtype dtype;
+} tn_transformer_layer_config;
+
+typedef struct {
+    tn_module base;
+    tn_tensor *(*activation)(tn_tensor *x);
+    bool           norm_first;
+    tn_mha        *self_attn;
+    tn_linear     *linear1, *linear2;
+    tn_layer_norm *norm1, *norm2;
+    tn_dropout    *dropout, *dropout1, *dropout2;
+} tn_transformer_encoder_layer;
+TN_API tn_transformer_encoder_layer *tn_transformer_encoder_layer_create(tn_transformer_layer_config c);
+
+typedef struct {
+    tn_module base;
+    tn_tensor *(*activation)(tn_tensor *x);
+    bool           norm_first;
+    tn_mha        *self_attn, *multihead_attn;
+    tn_linear     *linear1, *linear2;
+    tn_layer_norm *norm1, *norm2, *norm3;
+    tn_dropout    *dropout, *dropout1, *dropout2, *dropout3;
+} tn_transformer_decoder_layer;
+TN_API tn_transformer_decoder_layer *tn_transformer_decoder_layer_create(tn_transformer_layer_config c);
+
+/* ---- stacks ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int     zero_;
+    int64_t layers;
+    bool    final_norm; /* a norm behind the last layer (in PyTorch it is given as `norm`) */
+    int64_t dim, heads, ff; /* from here on as of a layer */
+    double  dropout;
+    tn_tensor *(*activation)(tn_tensor *x);
+    double   eps;
+    bool     norm_first, no_bias, time_first;
+    tn_dtype dtype;
+} tn_transformer_stack_config;
+
+typedef struct {
+    tn_module       base;
+    tn_module_list *layers; /* tn_transformer_encoder_layer *layer = tn_at(m->layers, 0) */
+    tn_layer_norm  *norm;   /* or NULL */
+} tn_transformer_encoder;
+typedef struct {
+    tn_module       base;
+    tn_module_list *layers;
+    tn_layer_norm  *norm;
+} tn_transformer_decoder;
+TN_API tn_transformer_encoder *tn_transformer_encoder_create(tn_transformer_stack_config c);
+TN_API tn_transformer_decoder *tn_transformer_decoder_create(tn_transformer_stack_config c);
+
+/* ---- running them ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_tensor   *x;                     /* [B, T, dim] */
+    tn_tensor   *blocked, *blocked_keys; /* of the self-attention, as of tn_mha_forward */
+    bool         causal;
+    tn_tensor  **weights; /* out, may be NULL: [B, heads, T, S]; of a stack an array, one for each layer */
+    tn_kv_cache *cache;   /* x is what comes after the positions in the cache */
+    int64_t      layer;   /* of the cache, for a layer that is called by itself */
+} tn_encoder_args;
+TN_API tn_tensor *tn_transformer_encoder_layer_run(tn_transformer_encoder_layer *m, tn_encoder_args a);
+TN_API tn_tensor *tn_transformer_encoder_run(tn_transformer_encoder *m, tn_encoder_args a);
+
+typedef struct {
+    tn_tensor   *x, *memory;                           /* [B, T, dim], [B, S, dim] */
+    tn_tensor   *blocked, *blocked_keys;               /* of the self-attention */
+    bool         causal;                               /* likewise */
+    tn_tensor   *memory_blocked, *memory_blocked_keys; /* of the cross-attention */
+    tn_tensor  **weights, **memory_weights;            /* out, as above */
+    tn_kv_cache *cache; /* then the memory may be left out after the first call */
+    int64_t      layer;
+} tn_decoder_args;
+TN_API tn_tensor *tn_transformer_decoder_layer_run(tn_transformer_decoder_layer *m, tn_decoder_args a);
+TN_API tn_tensor *tn_transformer_decoder_run(tn_transformer_decoder *m, tn_decoder_args a);
+
+/* Caches that fit: for so many rows, and so many positions in each (and in each of the memory). */
+TN_API tn_kv_cache *tn_transformer_encoder_cache(tn_transformer_encoder *m, int64_t batch, int64_t length);
+TN_API tn_kv_cache *tn_transformer_decoder_cache(tn_transformer_decoder *m, int64_t batch, int64_t length,
+                                                 int64_t memory_length);
+
+/* ---- both ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int     zero_;
+    int64_t dim, heads;                     /* 0: 512, 8 */
+    int64_t encoder_layers, decoder_layers; /* 0: 6 each */
+    int64_t ff;                             /* from here on as of a layer */
+    double  dropout;
+    tn_tensor *(*activation)(tn_tensor *x);
+    double   eps;
+    bool     norm_first, no_bias, time_first;
+    tn_dtype dtype;
+} tn_transformer_config;
+typedef struct {
+    tn_module               base;
+    tn_transformer_encoder *encoder; /* both with a final norm */
+    tn_transformer_decoder *decoder;
+} tn_transformer;
+TN_API tn_transformer *tn_transformer_create(tn_transformer_config c); /* all matrices Xavier-uniform */
+
+typedef struct {
+    tn_tensor *src, *tgt; /* [B, S, dim], [B, T, dim] */
+    tn_tensor *src_blocked, *src_blocked_keys;
+    tn_tensor *blocked, *blocked_keys; /* of tgt */
+    bool       causal;                 /* likewise */
+    tn_tensor *memory_blocked, *memory_blocked_keys;
+} tn_transformer_args;
+TN_API tn_tensor *tn_transformer_run(tn_transformer *m, tn_transformer_args a); /* [B, T, dim] */
+
+/* ---- the head of a masked language model ----------------------------------------------------------------------------------- */
+
+/* norm(gelu(x W + b)) Eᵀ + bias with the embedding E; named as in Hugging Face's BERT below cls.predictions. */
+typedef struct {
+    int        zero_;
+    tn_tensor *embedding;                   /* [words, dim]: the decoder's weight, tied */
+    tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_gelu */
+    double     eps;                         /* 0: 1e-5 (BERT has 1e-12) */
+} tn_mlm_head_config;
+typedef struct {
+    tn_module base;
+    tn_tensor *(*activation)(tn_tensor *x);
+    tn_tensor     *weight, *bias; /* decoder.weight [words, dim]; bias [words], also named decoder.bias */
+    tn_linear     *dense;         /* transform.dense */
+    tn_layer_norm *norm;          /* transform.LayerNorm */
+} tn_mlm_head;
+TN_API tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c); /* x [..., dim] -> [..., words] */
+TN_API tn_tensor   *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x); /* all but the decoder: [..., dim] */
+
+#ifdef __cplusplus
+}
+#else
+#define tn_transformer_encoder_layer_new(...) \
+    tn_transformer_encoder_layer_create((tn_transformer_layer_config){.zero_ = 0, __VA_ARGS__})
+#define tn_transformer_decoder_layer_new(...) \
+    tn_transformer_decoder_layer_create((tn_transformer_layer_config){.zero_ = 0, __VA_ARGS__})
+#define tn_transformer_encoder_new(...) \
+    tn_transformer_encoder_create((tn_transformer_stack_config){.zero_ = 0, __VA_ARGS__})
+#define tn_transformer_decoder_new(...) \
+    tn_transformer_decoder_create((tn_transformer_stack_config){.zero_ = 0, __VA_ARGS__})
+#define tn_transformer_new(...) tn_transformer_create((tn_transformer_config){.zero_ = 0, __VA_ARGS__})
+#define tn_mlm_head_new(...) tn_mlm_head_create((tn_mlm_head_config){.zero_ = 0, __VA_ARGS__})
+#define tn_transformer_encoder_layer_forward(m, ...) \
+    tn_transformer_encoder_layer_run(m, (tn_encoder_args){.x = __VA_ARGS__})
+#define tn_transformer_encoder_forward(m, ...) tn_transformer_encoder_run(m, (tn_encoder_args){.x = __VA_ARGS__})
+#define tn_transformer_decoder_layer_forward(m, ...) \
+    tn_transformer_decoder_layer_run(m, (tn_decoder_args){.x = __VA_ARGS__})
+#define tn_transformer_decoder_forward(m, ...) tn_transformer_decoder_run(m, (tn_decoder_args){.x = __VA_ARGS__})
+#define tn_transformer_forward(m, ...) tn_transformer_run(m, (tn_transformer_args){.src = __VA_ARGS__})
+#endif
+#endif

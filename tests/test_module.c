@@ -1,0 +1,670 @@
+/* test_module.c — the base of modules: building, names, walking, running with hooks and paths, tying, sharing, copying,
+ * printing, and what is said when something is wrong. */
+#define _GNU_SOURCE
+#include "nn/nn.h"
+#include "tests/check_main.h"
+#include "tests/errors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a user writes ------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    tn_module  base;
+    tn_linear *up, *down;
+} mlp;
+
+static tn_tensor *mlp_forward(mlp *m, tn_tensor *x)
+{
+    tn_frame f = tn_enter(m);
+    x = tn_gelu(tn_call(m->up, x));
+    return tn_leave(f, tn_call(m->down, x));
+}
+TN_FORWARD(mlp);
+
+static mlp *mlp_new(int64_t dim)
+{
+    mlp *m = tn_module_new(mlp);
+    if (!m) return NULL;
+    m->up = tn_child(m, "up", tn_linear_new(.in = dim, .out = 4 * dim));
+    m->down = tn_child(m, "down", tn_linear_new(.in = 4 * dim, .out = dim));
+    return tn_built(m);
+}
+
+/* An array of children, a parameter and buffers of its own, a tied head, a shared part; no unary forward. */
+typedef struct {
+    tn_module     base;
+    tn_embedding *words;
+    mlp         **layers;
+    int           count;
+    tn_tensor    *scale, *seen, *mask;
+    tn_linear    *head;
+    mlp          *again;
+} model;
+
+static tn_tensor *model_forward(model *m, tn_tensor *x, tn_tensor **hidden)
+{
+    if (!tn_ready(m)) return NULL;
+    tn_frame   f = tn_enter(m);
+    tn_tensor *h = tn_call(m->words, x), *y;
+    for (int i = 0; i < m->count; i++) h = tn_add(h, mlp_forward(m->layers[i], h));
+    h = tn_mul(h, m->scale);
+    y = tn_call(m->head, h);
+    tn_leave_n(f, &y, &h);
+    if (hidden) *hidden = h;
+    return y;
+}
+TN_MODULE(model);
+
+static model *model_new(int count)
+{
+    model *m = tn_module_new(model);
+    if (!m) return NULL;
+    m->words = tn_child(m, "words", tn_embedding_new(.count = 10, .dim = 4, .padding = TN_ZERO));
+    m->count = count;
+    m->layers = tn_array(m, count, mlp *);
+    for (int i = 0; m->layers && i < count; i++) m->layers[i] = tn_child(m, tn_name("layers.%d", i), mlp_new(4));
+    m->scale = tn_param(m, "scale", tn_ones(TN_SHAPE(4)));
+    m->seen = tn_buffer(m, "seen", tn_scalar_of(TN_I64, 0));
+    m->mask = tn_buffer_unsaved(m, "mask", tn_zeros(TN_SHAPE(3)));
+    m->head = tn_child(m, "head", tn_linear_new(.in = 4, .out = 10, .no_bias = true));
+    tn_tie(m, "head.weight", m->words->weight);
+    m->again = m->layers ? tn_share(m, "again", m->layers[0]) : NULL;
+    return tn_built(m);
+}
+
+/* "a b c" of the names of a walk */
+static const char *names(tn_each e)
+{
+    static char text[4000];
+    size_t      at = 0;
+    text[0] = 0;
+    while (tn_next(&e)) at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? " " : "", e.name);
+    return text;
+}
+
+static const char *printed(void *m, void (*print)(FILE *, void *))
+{
+    static char text[8000];
+    FILE       *f = fmemopen(text, sizeof text, "w");
+    print(f, m);
+    fclose(f);
+    return text;
+}
+
+/* ---- building ------------------------------------------------------------------------------------------------------------ */
+
+START_TEST(a_users_module_runs_and_trains)
+{
+    mlp *m = mlp_new(3);
+    ck_assert_ptr_nonnull(m);
+    ck_assert_int_eq(tn_count(m), 3 * 12 + 12 + 12 * 3 + 3);
+    tn_scope   s = tn_scope_begin();
+    tn_tensor *x = tn_uniform(TN_SHAPE(5, 3), -1, 1), *y = tn_call(m, x), *z = mlp_forward(m, x);
+    ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(5, 3)));
+    ck_assert(tn_allclose(y, z, 0, 0));
+    ck_assert_int_eq(tn_backward(tn_sum(y)), TN_OK);
+    for (tn_each p = tn_parameters(m); tn_next(&p);) {
+        ck_assert_ptr_nonnull(tn_grad(p.tensor));
+        ck_assert(p.parameter && p.saved);
+    }
+    tn_zero_grads(m);
+    for (tn_each p = tn_parameters(m); tn_next(&p);) ck_assert_ptr_null(tn_grad(p.tensor));
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(parameters_belong_to_the_module_alone)
+{
+    int64_t before = tn_memory_now().tensors;
+    mlp    *m = mlp_new(3);
+    ck_assert_int_eq(tn_memory_now().tensors, before + 4);
+    tn_free(m);
+    ck_assert_int_eq(tn_memory_now().tensors, before); /* although the scope in which they were made is open */
+}
+END_TEST
+
+START_TEST(names_are_dotted_and_in_order)
+{
+    model *m = model_new(2);
+    ck_assert_str_eq(names(tn_parameters(m)),
+                     "scale words.weight layers.0.up.weight layers.0.up.bias layers.0.down.weight layers.0.down.bias "
+                     "layers.1.up.weight layers.1.up.bias layers.1.down.weight layers.1.down.bias");
+    ck_assert_str_eq(names(tn_buffers(m)), "seen mask");
+    ck_assert_str_eq(names(tn_modules(m)),
+                     "words layers.0 layers.0.up layers.0.down layers.1 layers.1.up layers.1.down head");
+    ck_assert_str_eq(names(tn_module_each(m->layers[1], TN_EACH_PARAMETER)), "up.weight up.bias down.weight down.bias");
+    /* every name: the tied and the shared ones, too; what is not saved is left out */
+    ck_assert_str_eq(names(tn_module_each(m, TN_EACH_SAVED | TN_EACH_NAME)),
+                     "scale seen words.weight layers.0.up.weight layers.0.up.bias layers.0.down.weight layers.0.down.bias "
+                     "layers.1.up.weight layers.1.up.bias layers.1.down.weight layers.1.down.bias head.weight "
+                     "again.up.weight again.up.bias again.down.weight again.down.bias");
+    ck_assert_str_eq(tn_name_of(m->layers[1]->down->bias), "bias");
+    ck_assert_int_eq(tn_count(m), 40 + 2 * (16 * 4 + 16 + 16 * 4 + 4) + 4);
+    ck_assert(tn_find(m, "layers.1.down") == &m->layers[1]->down->base);
+    ck_assert(tn_find(m, "") == &m->base);
+    ck_assert(tn_find_tensor(m, "layers.1.down.bias") == m->layers[1]->down->bias);
+    ck_assert(tn_find_tensor(m, "seen") == m->seen);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(absent_parts_are_left_out)
+{
+    mlp *m = tn_module_new(mlp);
+    ck_assert_ptr_null(tn_param(m, "bias", NULL));
+    ck_assert_ptr_null(tn_buffer(m, "mean", NULL));
+    m->up = tn_child(m, "up", (tn_linear *)NULL);
+    ck_assert_ptr_nonnull(m = tn_built(m));
+    ck_assert_str_eq(names(tn_modules(m)), "");
+    tn_free(m);
+    tn_free((mlp *)NULL);
+    tn_each e = tn_modules((mlp *)NULL);
+    ck_assert(!tn_next(&e));
+}
+END_TEST
+
+/* ---- running -------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(a_frame_leaves_nothing_but_its_results)
+{
+    model     *m = model_new(2);
+    tn_tensor *x = tn_from_data(TN_I64, TN_SHAPE(3), (int64_t[]){1, 2, 9}), *h;
+    tn_scope   s = tn_no_grad_begin();
+    int64_t    before = tn_memory_now().tensors;
+    tn_tensor *y = model_forward(m, x, &h);
+    ck_assert_int_eq(tn_memory_now().tensors, before + 2);
+    ck_assert_int_eq(tn_size(y, 1), 10);
+    ck_assert_int_eq(tn_size(h, 1), 4);
+    tn_scope_end(s);
+    ck_assert_int_eq(tn_memory_now().tensors, before);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(messages_begin_with_the_path)
+{
+    tn_sequential *net = tn_sequential_new();
+    mlp           *m = tn_append(net, mlp_new(3));
+    tn_append(net, tn_relu_new());
+    tn_tensor *x = tn_ones(TN_SHAPE(2, 5));
+    ck_assert_ptr_null(tn_call(net, x)); /* the typed forward inside names its module once */
+    ck_error(TN_ESHAPE, "0.up: linear: x [2, 5] does not fit weight [12, 3] ([out, in]): its last dim must be 3");
+    ck_assert_ptr_null(mlp_forward(m, x));
+    ck_error(TN_ESHAPE, "0.up: linear: x [2, 5] does not fit weight [12, 3] ([out, in]): its last dim must be 3");
+    ck_assert_ptr_null(tn_call(m->down, x));
+    ck_error(TN_ESHAPE, "down: linear: x [2, 5] does not fit weight [3, 12] ([out, in]): its last dim must be 12");
+    tn_raise(TN_EINVAL, "outside");
+    ck_error(TN_EINVAL, "outside");
+    tn_free(net);
+}
+END_TEST
+
+static tn_tensor *twice(tn_module *m, tn_tensor *x, void *user)
+{
+    (void)m;
+    strcat(user, "b");
+    return tn_mul_scalar(x, 2);
+}
+static tn_tensor *look(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
+{
+    (void)m, (void)x, (void)y;
+    strcat(user, "l");
+    return NULL;
+}
+static tn_tensor *plus_one(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
+{
+    (void)m, (void)x, (void)user;
+    return tn_add_scalar(y, 1);
+}
+
+START_TEST(hooks_see_and_replace)
+{
+    char         log[20] = "", other = 0;
+    tn_identity *m = tn_identity_new();
+    ck_assert_int_eq(tn_before(m, twice, log), TN_OK);
+    ck_assert_int_eq(tn_after(m, look, log), TN_OK);
+    ck_assert_int_eq(tn_after(m, plus_one, &other), TN_OK);
+    ck_assert_int_eq(tn_before(m, twice, log), TN_OK);
+    ck_assert_double_eq(tn_item(tn_call(m, tn_scalar(3))), 13);
+    ck_assert_str_eq(log, "bbl");
+    tn_remove_hooks(m, log);
+    ck_assert_double_eq(tn_item(tn_call(m, tn_scalar(3))), 4);
+    ck_assert_str_eq(log, "bbl");
+    tn_before(m, NULL, NULL);
+    ck_error(TN_EINVAL, "tn_before: the hook is NULL");
+    tn_free(m);
+}
+END_TEST
+
+/* ---- tying, sharing, copying --------------------------------------------------------------------------------------------- */
+
+START_TEST(tied_tensors_are_one)
+{
+    model *m = model_new(1);
+    ck_assert(m->head->weight == m->words->weight);
+    tn_tensor *x = tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){1, 2});
+    ck_assert_int_eq(tn_backward(tn_sum(tn_square(model_forward(m, x, NULL)))), TN_OK);
+    ck_assert_double_ne(tn_get_at(tn_grad(m->words->weight), TN_SHAPE(7, 0)), 0); /* by the head alone */
+    /* under a name of its own */
+    tn_tensor *t = tn_tie(m, "second", m->scale);
+    ck_assert(t == m->scale && tn_find_tensor(m, "second") == t);
+    ck_assert_ptr_null(strstr(names(tn_parameters(m)), "second"));
+    tn_free(m);
+}
+END_TEST
+
+/* What holds a copy of a replaced pointer follows, wherever in the tree it is; nothing that is tied is met twice, in
+ * whichever order. */
+START_TEST(a_tie_reaches_every_member)
+{
+    model *m = model_new(2);
+    tn_tie(m, "layers.0.up.weight", m->layers[1]->up->weight);
+    ck_assert(m->layers[0]->up->weight == m->layers[1]->up->weight && m->again->up->weight == m->layers[0]->up->weight);
+    ck_assert_str_eq(names(tn_parameters(m->layers[0])), "up.weight up.bias down.weight down.bias");
+    ck_assert_str_eq(names(tn_parameters(m->layers[1])), "up.weight up.bias down.weight down.bias");
+    ck_assert_str_eq(names(tn_parameters(m)),
+                     "scale words.weight layers.0.up.weight layers.0.up.bias layers.0.down.weight layers.0.down.bias "
+                     "layers.1.up.bias layers.1.down.weight layers.1.down.bias");
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(many_ties_are_told_apart)
+{
+    mlp       *m = tn_module_new(mlp);
+    tn_tensor *t[20];
+    for (int i = 0; i < 20; i++) t[i] = tn_param(m, tn_name("t.%d", i), tn_zeros(TN_SHAPE(i + 1)));
+    for (int i = 0; i < 20; i++) tn_tie(m, tn_name("again.%d", i), t[i]);
+    for (int i = 0; i < 20; i++) tn_tie(m, tn_name("first.%d", i), t[19 - i]);
+    ck_assert_int_eq(tn_count(m), 210);
+    tn_sequential *net = tn_sequential_new();
+    tn_append(net, tn_identity_new());
+    for (int i = 0; i < 20; i++) tn_tie(net, tn_name("%d.t", i + 10), t[i]); /* here the ties come first */
+    tn_append(net, m);
+    ck_assert_int_eq(tn_count(net), 210);
+    tn_free(net);
+}
+END_TEST
+
+START_TEST(a_shared_module_ends_when_all_let_it_go)
+{
+    tn_sequential *a = tn_sequential_new(), *b = tn_sequential_new();
+    tn_linear     *l = tn_append(a, tn_linear_new(.in = 2, .out = 2));
+    ck_assert(tn_share(b, "0", l) == l);
+    ck_assert(tn_share(b, "1", l) == l);
+    ck_assert_int_eq(tn_count(b), 6);
+    tn_free(a);
+    ck_assert_ptr_nonnull(tn_call(b, tn_ones(TN_SHAPE(1, 2))));
+    tn_free(b);
+
+    l = tn_linear_new(.in = 2, .out = 2); /* a root that is shared remains its maker's */
+    b = tn_sequential_new();
+    tn_share(b, "0", l);
+    tn_free(b);
+    ck_assert_ptr_nonnull(tn_call(l, tn_ones(TN_SHAPE(1, 2))));
+    tn_free(l);
+}
+END_TEST
+
+START_TEST(a_copy_is_deep)
+{
+    char   log[20] = "";
+    model *m = model_new(2), *c;
+    tn_before(m->head, twice, log);
+    tn_eval(m->layers[1]);
+    tn_freeze(m->layers[0], true);
+    tn_set(m->mask, 1, 7);
+    tn_tensor *x = tn_from_data(TN_I64, TN_SHAPE(3), (int64_t[]){1, 2, 9}), *y = model_forward(m, x, NULL), *z;
+    ck_assert_ptr_nonnull(c = tn_copy(m));
+    ck_assert(tn_allclose(y, model_forward(c, x, NULL), 0, 0));
+    ck_assert_str_eq(log, "bb");
+    /* every member points into the copy */
+    ck_assert(c->words != m->words && c->words->weight != m->words->weight && c->layers != m->layers);
+    ck_assert(c->head->weight == c->words->weight && c->again == c->layers[0] && c->count == 2);
+    ck_assert(tn_find(c, "layers.1") == &c->layers[1]->base && tn_find_tensor(c, "mask") == c->mask);
+    ck_assert(!c->layers[1]->base.training && c->layers[0]->base.training);
+    ck_assert(!tn_needs_grad(c->layers[0]->up->weight) && tn_needs_grad(c->scale) && tn_get(c->mask, 1) == 7);
+    ck_assert_str_eq(tn_name_of(c->layers[1]->up->weight), "weight");
+    ck_assert_int_eq(tn_count(c), tn_count(m));
+    /* and nothing is shared */
+    tn_scope s = tn_no_grad_begin();
+    for (tn_each p = tn_parameters(m); tn_next(&p);) tn_fill(p.tensor, 0);
+    z = model_forward(c, x, NULL);
+    tn_scope_end(s);
+    (void)z;
+    tn_free(m);
+    ck_assert(tn_allclose(y, model_forward(c, x, NULL), 0, 0));
+    /* a part of a tree becomes a root; a tensor that was tied outside is its own there */
+    tn_linear *head = tn_copy(c->head);
+    ck_assert(head->weight != c->head->weight);
+    tn_free(c);
+    ck_assert_int_eq(tn_count(head), 40);
+    tn_free(head);
+}
+END_TEST
+
+/* Memory of the module's own: what copied and freed are for. */
+typedef struct {
+    tn_module base;
+    int      *number;
+    void     *self;
+} owner;
+static int  alive;
+static void owner_copied(void *m, const void *from)
+{
+    owner *o = m;
+    o->number = malloc(sizeof *o->number);
+    *o->number = *((const owner *)from)->number;
+    alive++;
+}
+static void owner_freed(void *m)
+{
+    free(((owner *)m)->number);
+    alive--;
+}
+static const tn_class owner_class = {.size = sizeof(tn_class), .name = "Owner", .bytes = sizeof(owner), .copied = owner_copied, .freed = owner_freed};
+static const tn_class careless_class = {.size = sizeof(tn_class), .name = "Careless", .bytes = sizeof(owner), .freed = owner_freed};
+
+START_TEST(a_module_may_own_more_than_tensors)
+{
+    owner *o = tn_module_new(owner), *c;
+    o->number = malloc(sizeof *o->number), *o->number = 42, o->self = o;
+    alive = 1;
+    ck_assert_ptr_nonnull(c = tn_copy(o));
+    ck_assert(c->number != o->number && *c->number == 42 && c->self == c);
+    tn_free(o), tn_free(c);
+    ck_assert_int_eq(alive, 0);
+    o = tn_module_create(&careless_class);
+    o->number = NULL, alive = 1;
+    ck_assert_ptr_null(tn_copy(o));
+    ck_error(TN_EUNSUPPORTED, "tn_copy: Careless frees memory of its own (.freed), so it needs .copied, too");
+    ck_assert_int_eq(alive, 1);
+    tn_free(o);
+}
+END_TEST
+
+/* ---- changing all --------------------------------------------------------------------------------------------------------- */
+
+START_TEST(train_eval_and_freeze_reach_all)
+{
+    model *m = model_new(1);
+    tn_eval(m);
+    for (tn_each e = tn_modules(m); tn_next(&e);) ck_assert(!e.module->training);
+    tn_train(m, true);
+    for (tn_each e = tn_modules(m); tn_next(&e);) ck_assert(e.module->training);
+    tn_freeze(m->words, true);
+    ck_assert_int_eq(tn_count_trainable(m), tn_count(m) - 40);
+    tn_tensor *x = tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){1, 2});
+    ck_assert_int_eq(tn_backward(tn_sum(model_forward(m, x, NULL))), TN_OK);
+    ck_assert_ptr_null(tn_grad(m->words->weight));
+    ck_assert_ptr_nonnull(tn_grad(m->scale));
+    tn_freeze(m, true);
+    ck_assert_int_eq(tn_count_trainable(m), 0);
+    ck_assert_ptr_null(tn_grad(m->scale));
+    tn_freeze(m, false);
+    ck_assert_int_eq(tn_count_trainable(m), tn_count(m));
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(all_of_a_module_changes_its_number_type)
+{
+    model     *m = model_new(1);
+    tn_tensor *w = m->words->weight, *x = tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){1, 2});
+    double     first = tn_get(w, 7);
+    tn_tensor *loss = tn_sum(model_forward(m, x, NULL));
+    ck_assert_int_eq(tn_backward(tn_sum(model_forward(m, x, NULL))), TN_OK);
+    double grad = tn_get(tn_grad(w), 7);
+    ck_assert_int_eq(tn_module_to(m, TN_F64), TN_OK);
+    ck_assert(m->words->weight == w && m->head->weight == w);
+    ck_assert_int_eq(tn_dtype_of(w), TN_F64);
+    ck_assert_int_eq(tn_dtype_of(tn_grad(w)), TN_F64);
+    ck_assert_int_eq(tn_dtype_of(m->mask), TN_F64);
+    ck_assert_int_eq(tn_dtype_of(m->seen), TN_I64);
+    ck_assert(tn_get(w, 7) == first && tn_get(tn_grad(w), 7) == grad);
+    /* the tape of before saved numbers that are no more */
+    ck_assert_int_ne(tn_backward(loss), TN_OK);
+    ck_assert_ptr_nonnull(strstr(tn_error_message(), "tn_adopt"));
+    tn_clear_error();
+    ck_assert_int_eq(tn_backward(tn_sum(model_forward(m, x, NULL))), TN_OK);
+    ck_assert_int_eq(tn_module_to(m, TN_BF16), TN_OK);
+    ck_assert_int_eq(tn_dtype_of(tn_call(m->layers[0], tn_zeros_of(TN_BF16, TN_SHAPE(1, 4)))), TN_BF16);
+    ck_assert_int_eq(tn_module_to(m, TN_I32), TN_EDTYPE);
+    ck_error(TN_EDTYPE, "tn_module_to: parameters are f32, f64 or bf16, not i32");
+    tn_free(m);
+}
+END_TEST
+
+/* ---- on paper -------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(it_prints_as_pytorch_does)
+{
+    tn_sequential *net = tn_sequential_new();
+    tn_append(net, tn_linear_new(.in = 1, .out = 32));
+    tn_append(net, tn_gelu_new());
+    tn_sequential *inner = tn_append(net, tn_sequential_new());
+    tn_append(inner, tn_linear_new(.in = 32, .out = 1, .no_bias = true));
+    tn_append(inner, tn_sequential_new());
+    ck_assert_str_eq(printed(net, tn_module_print), "Sequential(\n"
+                                                    "  (0): Linear(in_features=1, out_features=32, bias=True)\n"
+                                                    "  (1): GELU(approximate='none')\n"
+                                                    "  (2): Sequential(\n"
+                                                    "    (0): Linear(in_features=32, out_features=1, bias=False)\n"
+                                                    "    (1): Sequential()\n"
+                                                    "  )\n"
+                                                    ")\n");
+    ck_assert_str_eq(printed(inner->base.base ? tn_find(net, "0") : NULL, tn_module_print),
+                     "Linear(in_features=1, out_features=32, bias=True)\n");
+    tn_free(net);
+}
+END_TEST
+
+START_TEST(a_summary_counts)
+{
+    model *m = model_new(1);
+    tn_freeze(m->layers[0], true);
+    ck_assert_str_eq(printed(m, tn_module_summary),
+                     "name                  type  shape                      elements        bytes\n"
+                     "scale                 f32   [4]                               4         16 B\n"
+                     "seen (buffer)         i64   []                                1          8 B\n"
+                     "mask (buffer)         f32   [3]                               3         12 B\n"
+                     "words.weight          f32   [10, 4]                          40        160 B\n"
+                     "layers.0.up.weight    f32   [16, 4]                          64        256 B  frozen\n"
+                     "layers.0.up.bias      f32   [16]                             16         64 B  frozen\n"
+                     "layers.0.down.weight  f32   [4, 16]                          64        256 B  frozen\n"
+                     "layers.0.down.bias    f32   [4]                               4         16 B  frozen\n"
+                     "model: 192 parameters (148 frozen), 4 elements in buffers, 788 B\n");
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(containers_hold_modules)
+{
+    tn_module_list *list = tn_module_list_new();
+    tn_module_dict *dict = tn_module_dict_new();
+    for (int i = 0; i < 3; i++) tn_append(list, mlp_new(2));
+    tn_child(dict, "en", tn_linear_new(.in = 1, .out = 2));
+    tn_child(dict, "de", tn_linear_new(.in = 3, .out = 4));
+    ck_assert_int_eq(tn_length(list), 3);
+    mlp *last = tn_at(list, -1), *third = tn_at(list, 2);
+    ck_assert(last == third && tn_find(list, "2") == &last->base);
+    ck_assert_int_eq(((tn_linear *)tn_find(dict, "de"))->in, 3);
+    ck_assert_ptr_null(tn_at(list, 3));
+    ck_error(TN_EINDEX, "tn_at: 3 is outside a ModuleList of 3");
+    ck_assert_ptr_null(tn_at(list, -4));
+    ck_error(TN_EINDEX, "tn_at: -4 is outside a ModuleList of 3");
+    ck_assert_ptr_null(tn_call(list, tn_ones(TN_SHAPE(1, 2))));
+    ck_error(TN_EUNSUPPORTED, "tn_call: ModuleList has no forward of one input and one result; call its own function");
+    tn_free(list), tn_free(dict);
+}
+END_TEST
+
+/* ---- mistakes --------------------------------------------------------------------------------------------------------------- */
+
+static mlp *bare(void) { return tn_module_new(mlp); }
+
+START_TEST(mistakes_in_building)
+{
+    mlp *m = bare();
+    ck_assert_ptr_null(tn_param(m, "w", tn_zeros_of(TN_I64, TN_SHAPE(2))));
+    ck_error(TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is i64");
+    ck_assert_ptr_null(tn_built(m));
+    ck_error(TN_ESTATE, "mlp: something failed while it was built");
+
+    m = bare();
+    tn_param(m, "w", tn_zeros(TN_SHAPE(2)));
+    ck_assert_ptr_null(tn_param(m, "w", tn_zeros(TN_SHAPE(2))));
+    ck_error(TN_EINVAL, "tn_param: mlp has a 'w' already; each name stands once");
+    ck_assert_ptr_null(tn_param(m, "", tn_zeros(TN_SHAPE(2))));
+    ck_error(TN_EINVAL, "tn_param: '' is no name for a part of mlp; \"weight\" or \"layers.0\" would be");
+    ck_assert_ptr_null(tn_child(m, ".up", tn_identity_new()));
+    ck_error(TN_EINVAL, "tn_child: '.up' is no name for a part of mlp; \"weight\" or \"layers.0\" would be");
+    ck_assert_ptr_null(tn_buffer(m, "b", tn_requires_grad(tn_zeros(TN_SHAPE(2)))));
+    ck_error(TN_EINVAL, "tn_buffer: 'b' wants a gradient; register it with tn_param, or tn_detach it");
+    ck_assert_ptr_null(tn_tie(m, "w", tn_zeros(TN_SHAPE(3))));
+    ck_error(TN_ESHAPE, "tn_tie: 'w' is [2], the tensor is [3]; tied tensors have one shape");
+    ck_assert_ptr_null(tn_tie(m, "w", NULL));
+    ck_error(TN_EINVAL, "tn_tie: 'w': the tensor is NULL");
+    ck_assert_ptr_null(tn_call(m, tn_zeros(TN_SHAPE(2))));
+    ck_error(TN_ESTATE, "mlp: it is only half built, because its constructor ran into an error; free it and build it again");
+    tn_free(m);
+
+    m = NULL;
+    ck_assert_ptr_null(tn_child(m, "up", tn_linear_new(.in = 1, .out = 1)));
+    ck_error(TN_EINVAL, "tn_child: the module is NULL; a constructor begins with tn_module_new and `if (!m) return NULL;`");
+    ck_assert_ptr_null(tn_name("%0300d", 1)[0] == '0' ? NULL : m);
+    ck_error(TN_EINVAL, "tn_name: '0000000000000000000000000000000000000000...' has 300 bytes, a name has at most 255");
+    ck_assert_ptr_null(tn_linear_new(.in = 3));
+    ck_error(TN_EINVAL, "tn_linear_new: .out is 0, but must be at least 1");
+}
+END_TEST
+
+START_TEST(mistakes_with_owners)
+{
+    tn_sequential *a = tn_sequential_new(), *b = tn_sequential_new();
+    tn_linear     *l = tn_append(a, tn_linear_new(.in = 2, .out = 2));
+    tn_free(l);
+    ck_error(TN_ESTATE, "tn_free: this Linear is '0' of a Sequential, which will free it; free the root alone");
+    ck_assert_ptr_null(tn_append(b, l));
+    ck_error(TN_EINVAL, "tn_child: '0' is '0' of a Sequential already; tn_share gives it a second name");
+    tn_free(b);
+    b = tn_append(a, tn_sequential_new());
+    ck_assert_ptr_null(tn_share(b, "up", a));
+    ck_error(TN_EINVAL, "tn_share: 'up' would make this Sequential a part of itself");
+    tn_free(a);
+    a = tn_sequential_new();
+    ck_assert_ptr_null(tn_append(a, a));
+    ck_error(TN_EINVAL, "tn_child: '0' would make this Sequential a part of itself");
+    tn_free(a);
+}
+END_TEST
+
+START_TEST(there_is_a_floor)
+{
+    tn_sequential *root = tn_sequential_new(), *at = root;
+    for (int i = 1; i < TN_MAX_DEPTH; i++) ck_assert_ptr_nonnull(at = tn_append(at, tn_sequential_new()));
+    ck_assert_ptr_null(tn_append(at, tn_sequential_new()));
+    ck_error(TN_EINVAL, "tn_child: with '0' there would be modules within modules more than 48 deep");
+    int n = 0;
+    for (tn_each e = tn_modules(root); tn_next(&e);) n++;
+    ck_assert_int_eq(n, TN_MAX_DEPTH);
+    tn_free(root);
+}
+END_TEST
+
+START_TEST(mistakes_in_running)
+{
+    mlp   *m = NULL;
+    model *n = model_new(1);
+    ck_assert_ptr_null(tn_call(m, tn_zeros(TN_SHAPE(1))));
+    ck_error(TN_EINVAL, "a module that is called is NULL: it is an absent child, or its constructor failed and the error was cleared");
+    ck_assert_ptr_null(tn_call(n->head, NULL));
+    ck_error(TN_EINVAL, "head: Linear: the input is NULL");
+    ck_assert_ptr_null(tn_call(n, tn_zeros(TN_SHAPE(1))));
+    ck_error(TN_EUNSUPPORTED, "tn_call: model has no forward of one input and one result; call its own function");
+    ck_assert_ptr_null(tn_find(n, "layers.0.upp"));
+    ck_error(TN_EINDEX, "tn_find: there is no 'layers.0.upp' in model: 'layers.0' has up, down");
+    ck_assert_ptr_null(tn_find_tensor(n, "wrods.weight"));
+    ck_error(TN_EINDEX, "tn_find_tensor: there is no 'wrods.weight' in model: it has words, layers.0, scale, seen, mask, head, again");
+    ck_assert_ptr_null(tn_find_tensor(n, "words"));
+    ck_error(TN_EINDEX, "tn_find_tensor: 'words' is a module; tn_find finds those");
+    ck_assert_ptr_null(tn_find(n, "scale"));
+    ck_error(TN_EINDEX, "tn_find: 'scale' is a tensor; tn_find_tensor finds those");
+    tn_free(n);
+}
+END_TEST
+
+/* While an error stands nothing is built and nothing is changed, and nothing leaks. */
+START_TEST(an_error_stops_everything)
+{
+    model *m = model_new(1);
+    mlp   *half = bare();
+    tn_raise(TN_EINVAL, "before");
+    ck_assert_ptr_null(mlp_new(3));
+    ck_assert_ptr_null(bare());
+    ck_assert_ptr_null(tn_param(half, "w", NULL));
+    ck_assert_ptr_null(tn_copy(m));
+    ck_assert_ptr_null(tn_call(m->head, NULL));
+    tn_eval(m);
+    tn_freeze(m, true);
+    ck_assert_int_eq(tn_module_to(m, TN_F64), TN_EINVAL);
+    ck_assert_str_eq(names(tn_buffers(m)), "seen mask"); /* readers read */
+    tn_free(half);
+    tn_clear_error();
+    ck_assert(m->base.training && tn_needs_grad(m->scale) && tn_dtype_of(m->scale) == TN_F32);
+    tn_free(m);
+}
+END_TEST
+
+/* A child that was made before the error is freed by the parent that cannot take it. */
+START_TEST(no_child_is_lost)
+{
+    tn_generator before = *tn_current_generator();
+    mlp         *m = bare();
+    tn_linear   *l = tn_linear_new(.in = 2, .out = 2);
+    tn_raise(TN_EINVAL, "between");
+    m->up = tn_child(m, "up", l);
+    ck_assert_ptr_null(m->up);
+    ck_assert_ptr_null(tn_built(m));
+    tn_clear_error();
+    ck_assert_uint_eq(tn_current_generator()->position, before.position);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("module");
+    TCase *c = tn_tcase(s, "building");
+    tcase_add_test(c, a_users_module_runs_and_trains);
+    tcase_add_test(c, parameters_belong_to_the_module_alone);
+    tcase_add_test(c, names_are_dotted_and_in_order);
+    tcase_add_test(c, absent_parts_are_left_out);
+    c = tn_tcase(s, "running");
+    tcase_add_test(c, a_frame_leaves_nothing_but_its_results);
+    tcase_add_test(c, messages_begin_with_the_path);
+    tcase_add_test(c, hooks_see_and_replace);
+    c = tn_tcase(s, "trees");
+    tcase_add_test(c, tied_tensors_are_one);
+    tcase_add_test(c, a_tie_reaches_every_member);
+    tcase_add_test(c, many_ties_are_told_apart);
+    tcase_add_test(c, a_shared_module_ends_when_all_let_it_go);
+    tcase_add_test(c, a_copy_is_deep);
+    tcase_add_test(c, a_module_may_own_more_than_tensors);
+    tcase_add_test(c, train_eval_and_freeze_reach_all);
+    tcase_add_test(c, all_of_a_module_changes_its_number_type);
+    tcase_add_test(c, it_prints_as_pytorch_does);
+    tcase_add_test(c, a_summary_counts);
+    tcase_add_test(c, containers_hold_modules);
+    c = tn_tcase(s, "mistakes");
+    tcase_add_test(c, mistakes_in_building);
+    tcase_add_test(c, mistakes_with_owners);
+    tcase_add_test(c, there_is_a_floor);
+    tcase_add_test(c, mistakes_in_running);
+    tcase_add_test(c, an_error_stops_everything);
+    tcase_add_test(c, no_child_is_lost);
+    return tn_check_main(s);
+}
