@@ -31,11 +31,11 @@ bool tn_infer_like(tn_ctx *c, int i, int k)
 static tn_status check_op(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out)
 {
     if (!op || !op->name) return tn_raise(TN_EINVAL, "tn_op_call: the op is NULL or has no name");
-    if (nin < 0 || (nin && !in))
-        return tn_raise(TN_EINVAL, "%s: the list of %d inputs is NULL or has no such length", op->name, nin);
-    if (nout < 1 || nout > MOST_RESULTS || !out)
-        return tn_raise(TN_EINVAL, "%s: %d results into %s; an op gives 1 to %d", op->name, nout, out ? "out" : "NULL",
-                        MOST_RESULTS);
+    if (nin < 0) return tn_raise(TN_EINVAL, "%s: the number of inputs is %d", op->name, nin);
+    if (nin && !in) return tn_raise(TN_EINVAL, "%s: the list of %d inputs is NULL", op->name, nin);
+    if (nout < 1 || nout > MOST_RESULTS)
+        return tn_raise(TN_EINVAL, "%s: %d results were asked for; an op gives 1 to %d", op->name, nout, MOST_RESULTS);
+    if (!out) return tn_raise(TN_EINVAL, "%s: there is no place for the results: out is NULL", op->name);
     if (op->size != sizeof(tn_op)) {
         if (!op->size)
             return tn_raise(TN_EINVAL, "%s: the op's first field is missing: .size = sizeof(tn_op)", op->name);

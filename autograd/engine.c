@@ -241,7 +241,7 @@ static tn_status check_pass(const tn_pass *p)
     }
     for (int k = 0; k < p->count; k++)
         if (!p->wrt[k] || !tn__wants_grad(p->wrt[k]))
-            return tn_raise(TN_ESTATE, "%s: tensor %d of those asked for %s", p->name, k,
+            return tn_raise(p->wrt[k] ? TN_ESTATE : TN_EINVAL, "%s: tensor %d of those asked for %s", p->name, k,
                             p->wrt[k] ? "is neither a leaf nor on the tape" : "is NULL");
     return TN_OK;
 }

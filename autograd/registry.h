@@ -13,8 +13,9 @@
     OP(div)                                                                                                           \
     OP(pow)                                                                                                           \
     OP(maximum)                                                                                                       \
-    OP(minimum) OP(remainder) OP(add_scalar) OP(mul_scalar) OP(div_scalar) OP(rsub_scalar)                            \
-        OP(pow_scalar) /* functions of one element */                                                                 \
+    OP(minimum)                                                                                                       \
+    OP(remainder)                                                                                                     \
+    OP(add_scalar) OP(mul_scalar) OP(div_scalar) OP(rsub_scalar) OP(pow_scalar) /* functions of one element */        \
         OP(neg) OP(abs) OP(sign) OP(exp) OP(expm1) OP(log) OP(log1p) OP(sqrt) OP(rsqrt) OP(square) OP(reciprocal)     \
             OP(sin) OP(cos) OP(tanh) OP(erf) OP(floor) OP(ceil) OP(round) OP(clamp) OP(sigmoid) OP(logsigmoid)        \
                 OP(relu) OP(leaky_relu) OP(elu) OP(gelu) OP(gelu_tanh) OP(silu) OP(softplus)                          \

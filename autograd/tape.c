@@ -251,7 +251,8 @@ tn_watch *tn__leaf_watches(const tn_tensor *t) { return t->hooks ? ((leaf_hooks 
 
 static tn_status watch(const char *name, tn_tensor *t, tn_grad_hook fn, void *user)
 {
-    if (!t || !tn__wants_grad(t))
+    if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", name);
+    if (!tn__wants_grad(t))
         return tn_raise(TN_ESTATE, "%s: no gradient will reach this tensor: it is neither a leaf nor on the tape",
                         name);
     if (t->node && tn__node_of(t)->thread != tn__thread_id())

@@ -5,8 +5,8 @@
 
 #include "autograd/room.h"
 
-/* What a config means: in convolutions and poolings 0 is 1 for stride, dilation and groups, and a pooling's stride is its
- * size. */
+/* What a config means: in convolutions and poolings 0 is 1 for stride, dilation and groups, and a pooling's stride
+ * is its size. */
 tn_windows tn__conv_windows(const int64_t stride[2], const int64_t padding[2], const int64_t dilation[2],
                             int64_t groups);
 tn_windows tn__pool_windows(const int64_t size[2], const int64_t stride[2], const int64_t padding[2],

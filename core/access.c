@@ -139,10 +139,11 @@ bool tn__writable(const char *who, const tn_tensor *t)
                         who, open, name, close),
                false;
     if (t->node && !tn__self.no_grad)
-        return tn_raise(TN_ESTATE,
-                        "%s: this tensor%s%s%s was made on the tape, which would not know of the change; use tn_copy_, or "
-                        "change it inside tn_no_grad_begin() and tn_scope_end()",
-                        who, open, name, close),
+        return tn_raise(
+                   TN_ESTATE,
+                   "%s: this tensor%s%s%s was made on the tape, which would not know of the change; use tn_copy_, or "
+                   "change it inside tn_no_grad_begin() and tn_scope_end()",
+                   who, open, name, close),
                false;
     if (tn__layout_contiguous(&t->l) || !tn__layout_repeats(&t->l)) return true;
     char shape[192], strides[192];

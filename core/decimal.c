@@ -86,18 +86,25 @@ static void big_sub(big *a, const big *b) /* a >= b */
     while (a->n && !a->limb[a->n - 1]) a->n--;
 }
 
-static int big_compare_sum(const big *a, const big *b, const big *c) /* a + b with c */
+static void big_add(big *a, const big *b)
 {
-    big      sum; /* only the limbs in use are written and read: copying all would take longer than adding */
     uint64_t carry = 0;
-    sum.n = a->n > b->n ? a->n : b->n;
-    for (int i = 0; i < sum.n; i++) {
+    int      n = a->n > b->n ? a->n : b->n;
+    for (int i = 0; i < n; i++) {
         carry += (uint64_t)(i < a->n ? a->limb[i] : 0) + (i < b->n ? b->limb[i] : 0);
-        sum.limb[i] = (uint32_t)carry;
+        a->limb[i] = (uint32_t)carry;
         carry >>= 32;
     }
-    if (carry) sum.limb[sum.n++] = (uint32_t)carry;
-    return big_compare(&sum, c);
+    a->n = n;
+    if (carry) a->limb[a->n++] = (uint32_t)carry;
+}
+
+static int big_compare_sum(big *a, const big *b, const big *c) /* a + b with c; a is as before */
+{
+    big_add(a, b);
+    int r = big_compare(a, c);
+    big_sub(a, b);
+    return r;
 }
 
 /* ---- text to double ---------------------------------------------------------------------------------------------- */

@@ -1,9 +1,10 @@
-/* gemm_select.c — a product of matrices in which zeros of a select: they keep NaN and infinities of b out of the sum, as
- * multiplying by 0 would not. Attention needs this where weights are 0 because something may not be attended.
+/* gemm_select.c — a product of matrices in which zeros of a select: they keep NaN and infinities of b out of the
+ * sum, as multiplying by 0 would not. Attention needs this where weights are 0 because something may not be
+ * attended.
  *
  * Mostly b is finite, and then the plain product is right. If it were not, the result would show it, so the result is
- * looked at, not b. Only when it has NaN or infinities is the product done again with a b that has zeros in their place,
- * and the terms that were left out and whose a is not 0 are added. */
+ * looked at, not b. Only when it has NaN or infinities is the product done again with a b that has zeros in their
+ * place, and the terms that were left out and whose a is not 0 are added. */
 #ifndef TN_REAL
 #include "core/lanes.h"
 #include "core/walk.h"

@@ -21,16 +21,23 @@ extern "C" {
  * other. A rule matches a whole name, or its beginning up to a dot; the rest stays. A part of a name may be *, which
  * stands for any one part, or once **, for any number of them; in `module` stand as many.
  *
- *     {"bert", ""}, {"encoder.layer.*.output.dense", "layers.*.linear2"}, {"**.gamma", "**.weight", .load_only = true},
- *     {"pooler", NULL},                                                     what is in the file but not wanted
- *     {"h.*.attn.c_attn.weight", "layers.*.qkv.weight", .transpose = true}  [in, out] in the file
- *     {"*.query.weight", "*.in_proj_weight", .part = 0, .parts = 3} ...     rows 0 to a third of in_proj_weight */
+ *     tn_rename rules[] = {
+ *         TN_RENAME("bert", ""),
+ *         TN_RENAME("encoder.layer.*.output.dense", "layers.*.linear2"),
+ *         TN_RENAME("**.gamma", "**.weight", .load_only = true),
+ *         TN_RENAME("pooler", NULL),                                                 // in the file, but not wanted
+ *         TN_RENAME("h.*.attn.c_attn.weight", "layers.*.qkv.weight", .transpose = true), // [in, out] in the file
+ *         TN_RENAME("**.query.weight", "**.in_proj_weight", .part = 0, .parts = 3),  // its first third of rows
+ *     };
+ *     tn_load(net, path, .rename = rules, .renames = sizeof rules / sizeof *rules); */
 typedef struct {
     const char *file, *module;
     bool        transpose;
     int         part, parts; /* parts 0: the whole tensor; else part 0 … parts - 1 of its first dim */
     bool        load_only;   /* not used when saving; rules whose module is NULL are not, either */
 } tn_rename;
+
+#define TN_RENAME(file_, ...) {.file = file_, .module = __VA_ARGS__}
 
 typedef enum { TN_MISSING, TN_UNEXPECTED, TN_MISSHAPEN } tn_misfit;
 typedef struct {

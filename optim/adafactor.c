@@ -140,13 +140,13 @@ static void run(tn_optimizer *o)
 {
     for (int64_t i = 0; i < o->sweep.count; i++)
         if (o->sweep.segment[i].number.cols) factors(o->sweep.segment + i);
-    tn__sweep_run(&o->sweep, TN__REALS(measure));
+    tn__sweep_run(&o->sweep, TN__PASS(measure, TN__READS));
     for (int64_t i = 0; i < o->sweep.count; i++) {
         tn__segment *s = o->sweep.segment + i;
         const double size = sqrt((double)s->n), p = sqrt(s->sum[0]) / size, u = sqrt(s->sum[1]) / size / s->number.b2;
         s->number.lr *= (p > s->number.b1 ? p : s->number.b1) / (u > 1 ? u : 1);
     }
-    tn__sweep_run(&o->sweep, TN__REALS(update, .writes_p = true));
+    tn__sweep_run(&o->sweep, TN__PASS(update, TN__WRITES_P));
 }
 
 static const tn__kind adafactor = {

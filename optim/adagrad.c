@@ -16,7 +16,7 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     to->eps = option[TN_OPT_EPS];
 }
 
-static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__REALS(adagrad, .writes_p = true)); }
+static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__PASS(adagrad, TN__WRITES_P)); }
 
 static const tn__kind adagrad = {
     .name = "Adagrad",

@@ -14,7 +14,7 @@
 
 static bool has_largest(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
 {
-    return o->flags & TN__AMSGRAD && tn__state_same(o, w, s);
+    return tn__state_same(o, w, s) && o->flags & TN__AMSGRAD;
 }
 
 static void moments(const double *option, double t, tn__numbers *to)
@@ -43,7 +43,7 @@ static void adamw_numbers(const tn_optimizer *o, const tn__weight *w, const doub
 
 static void run(tn_optimizer *o)
 {
-    tn__sweep_run(&o->sweep, o->flags & TN__AMSGRAD ? TN__REALS(amsgrad, .writes_p = true) : TN__REALS(adam, .writes_p = true));
+    tn__sweep_run(&o->sweep, o->flags & TN__AMSGRAD ? TN__PASS(amsgrad, TN__WRITES_P) : TN__PASS(adam, TN__WRITES_P));
 }
 
 enum {

@@ -42,7 +42,7 @@ static double clip(const tn_clip_config *c, tn__sweep *w)
         w->segment[i].number.scale = scale;
         w->segment[i].number.bound = c->clip.value > 0 ? c->clip.value : INFINITY;
     }
-    tn__sweep_run(w, TN__REALS(cut, .writes_g = true));
+    tn__sweep_run(w, TN__PASS(cut, TN__WRITES_G));
     return norm;
 }
 

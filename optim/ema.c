@@ -92,7 +92,7 @@ tn_status tn_ema_update(tn_ema *e)
     const tn_scope s = tn_no_grad_begin();
     if (gather(who, e, false)) {
         for (int64_t i = 0; i < e->sweep.count; i++) e->sweep.segment[i].number.c1 = 1 - decay;
-        tn__sweep_run(&e->sweep, TN__REALS(blend));
+        tn__sweep_run(&e->sweep, TN__PASS(blend, TN__READS));
         e->updates++;
     }
     tn_scope_end(s);
@@ -108,7 +108,7 @@ tn_status tn_ema_swap(tn_ema *e)
     if (!e) return tn_raise(TN_EINVAL, "%s: the averages are NULL", who);
     const tn_scope s = tn_no_grad_begin();
     if (gather(who, e, true)) {
-        tn__sweep_run(&e->sweep, TN__REALS(swap, .writes_p = true));
+        tn__sweep_run(&e->sweep, TN__PASS(swap, TN__WRITES_P));
         for (int64_t i = 0; i < e->items; i++)
             if (e->item[i].aside) (void)tn_copy_from(e->item[i].t, e->swapped ? e->item[i].aside : e->item[i].average);
         e->swapped = !e->swapped;

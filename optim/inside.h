@@ -44,12 +44,12 @@ typedef struct {
 /* n elements from element `at` of s; p and g are those elements, as float for f32 and bf16, else as double. sum begins
  * with zeros: the sums of this piece. */
 typedef void (*tn__kernel)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS]);
+enum { TN__READS = 0, TN__WRITES_P = 1, TN__WRITES_G = 2, TN__LARGEST = 4 /* the sums are maxima */ };
 typedef struct {
     tn__kernel f32, f64;
-    bool       writes_p, writes_g;
-    bool       largest; /* the sums are maxima */
-} tn__kernels2;
-#define TN__REALS(k, ...) ((tn__kernels2){.f32 = k##_f32, .f64 = k##_f64, __VA_ARGS__})
+    unsigned   flags;
+} tn__pass;
+#define TN__PASS(k, flags) ((tn__pass){k##_f32, k##_f64, flags})
 
 typedef struct {
     int64_t      most, room;   /* segments and pieces that there is room for */
@@ -62,7 +62,7 @@ bool tn__sweep_init(tn__sweep *w, int64_t segments, int64_t elements); /* raises
 void tn__sweep_free(tn__sweep *w);
 void tn__sweep_clear(tn__sweep *w);
 tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *g); /* within the room of init */
-void         tn__sweep_run(tn__sweep *w, tn__kernels2 k); /* with sums in segment[i].sum; cannot fail */
+void         tn__sweep_run(tn__sweep *w, tn__pass k); /* with sums in segment[i].sum; cannot fail */
 
 /* The norm of all g times scale; and, if asked for, whether all is well: no NaN, no Inf, and (squared) none whose square
  * is beyond f32 where state is f32. If not, *bad is the first segment that is not. */
@@ -132,7 +132,7 @@ struct tn__kind {
     bool        moves_momentum;    /* OneCycleLR may set TN_OPT_MOMENTUM, or TN_OPT_BETA1 if there is one */
     struct {
         const char *name;
-        /* Does this state exist for this weight, with these options? Its shape. */
+        /* Is this state wanted for this weight, with its options? Its shape, wanted or not. */
         bool (*shape)(const tn_optimizer *o, const tn__weight *w, tn_shape *s);
     } state[TN__STATES];
     /* What the kernel needs for the weight's t-th step, beyond scale and bound. */

@@ -27,12 +27,12 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
 
 static void run(tn_optimizer *o)
 {
-    tn__sweep_run(&o->sweep, TN__REALS(moments));
+    tn__sweep_run(&o->sweep, TN__PASS(moments, TN__READS));
     for (int64_t i = 0; i < o->sweep.count; i++) {
         tn__segment *s = o->sweep.segment + i;
         if (s->sum[0] > 0 && s->sum[1] > 0) s->number.lr *= sqrt(s->sum[0]) / sqrt(s->sum[1]);
     }
-    tn__sweep_run(&o->sweep, TN__REALS(update, .writes_p = true));
+    tn__sweep_run(&o->sweep, TN__PASS(update, TN__WRITES_P));
 }
 
 static const tn__kind lamb = {

@@ -37,7 +37,7 @@ tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s
 bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
 {
     (void)o;
-    *s = tn_shape_of(w->t);
+    *s = w->shape;
     return true;
 }
 

@@ -11,11 +11,11 @@
 
 static bool has_average(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
 {
-    return o->flags & TN__CENTERED && tn__state_same(o, w, s);
+    return tn__state_same(o, w, s) && o->flags & TN__CENTERED;
 }
 static bool has_momentum(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
 {
-    return o->group[w->group].option[TN_OPT_MOMENTUM] > 0 && tn__state_same(o, w, s);
+    return tn__state_same(o, w, s) && o->group[w->group].option[TN_OPT_MOMENTUM] > 0;
 }
 
 static void numbers(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to)
@@ -28,7 +28,7 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     to->eps = option[TN_OPT_EPS];
 }
 
-static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__REALS(rmsprop, .writes_p = true)); }
+static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__PASS(rmsprop, TN__WRITES_P)); }
 
 static const tn__kind rmsprop = {
     .name = "RMSprop",

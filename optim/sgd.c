@@ -10,7 +10,7 @@
 
 static bool has_momentum(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
 {
-    return o->group[w->group].option[TN_OPT_MOMENTUM] != 0 && tn__state_same(o, w, s);
+    return tn__state_same(o, w, s) && o->group[w->group].option[TN_OPT_MOMENTUM] != 0;
 }
 
 static void numbers(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to)
@@ -23,7 +23,7 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     to->nesterov = o->flags & TN__NESTEROV;
 }
 
-static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__REALS(sgd, .writes_p = true)); }
+static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__PASS(sgd, TN__WRITES_P)); }
 
 static const tn__kind sgd = {
     .name = "SGD",

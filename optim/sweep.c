@@ -41,7 +41,7 @@ tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *
 /* ---- running --------------------------------------------------------------------------------------------------------- */
 
 /* In blocks through f32. */
-static void narrow_piece(const tn__segment *s, const tn__kernels2 *k, int64_t at, int64_t n, double sum[TN__SUMS])
+static void narrow_piece(const tn__segment *s, const tn__pass *k, int64_t at, int64_t n, double sum[TN__SUMS])
 {
     _Alignas(64) float p[BLOCK], g[BLOCK];
     for (int64_t done = 0; done < n;) {
@@ -50,13 +50,13 @@ static void narrow_piece(const tn__segment *s, const tn__kernels2 *k, int64_t at
         for (int64_t i = 0; sp && i < m; i++) p[i] = tn__widen(sp[i]);
         for (int64_t i = 0; sg && i < m; i++) g[i] = tn__widen(sg[i]);
         k->f32(s, at + done, m, sp ? p : NULL, sg ? g : NULL, sum);
-        for (int64_t i = 0; k->writes_p && i < m; i++) sp[i] = tn__narrow(p[i]);
-        for (int64_t i = 0; k->writes_g && i < m; i++) sg[i] = tn__narrow(g[i]);
+        for (int64_t i = 0; k->flags & TN__WRITES_P && i < m; i++) sp[i] = tn__narrow(p[i]);
+        for (int64_t i = 0; k->flags & TN__WRITES_G && i < m; i++) sg[i] = tn__narrow(g[i]);
         done += m;
     }
 }
 
-static void run_piece(const tn__segment *s, const tn__kernels2 *k, int64_t at, int64_t n, double sum[TN__SUMS])
+static void run_piece(const tn__segment *s, const tn__pass *k, int64_t at, int64_t n, double sum[TN__SUMS])
 {
     if (s->dtype == TN_BF16) {
         narrow_piece(s, k, at, n, sum);
@@ -81,7 +81,7 @@ static int64_t segment_at(const tn__sweep *w, int64_t at)
 
 typedef struct {
     const tn__sweep *w;
-    tn__kernels2     k;
+    tn__pass     k;
 } job;
 
 /* From one piece to the next, chunk, segment or both go up by one: their sum numbers the pieces. */
@@ -105,7 +105,7 @@ static void run_chunks(int64_t from, int64_t to, void *user)
 
 static double larger(double a, double b) { return a >= b || a != a ? a : b; } /* NaN, if one is NaN */
 
-void tn__sweep_run(tn__sweep *w, tn__kernels2 k)
+void tn__sweep_run(tn__sweep *w, tn__pass k)
 {
     if (!w->total) return;
     job j = {w, k};
@@ -116,7 +116,7 @@ void tn__sweep_run(tn__sweep *w, tn__kernels2 k)
             double sum = 0;
             for (int64_t c = w->from[s] / CHUNK; c <= (w->from[s] + segment->n - 1) / CHUNK; c++) {
                 const double piece = w->piece[(c + s) * TN__SUMS + i];
-                sum = k.largest ? larger(sum, piece) : sum + piece;
+                sum = k.flags & TN__LARGEST ? larger(sum, piece) : sum + piece;
             }
             segment->sum[i] = sum;
         }
@@ -128,14 +128,12 @@ void tn__sweep_run(tn__sweep *w, tn__kernels2 k)
 #define TN_TEMPLATE "optim/sweep.c"
 #include "core/real.h"
 
-static const tn__kernels2 squares = TN__REALS(squares), largest = TN__REALS(largest, .largest = true);
-
 /* All sums of the gradients times unit; together they give the norm. */
 static double sums(tn__sweep *w, double unit, bool by_largest)
 {
     double all = 0;
     for (int64_t s = 0; s < w->count; s++) w->segment[s].number.scale = unit;
-    tn__sweep_run(w, by_largest ? largest : squares);
+    tn__sweep_run(w, by_largest ? TN__PASS(largest, TN__LARGEST) : TN__PASS(squares, TN__READS));
     for (int64_t s = 0; s < w->count; s++)
         all = by_largest ? larger(all, w->segment[s].sum[0]) : all + w->segment[s].sum[0];
     return all;

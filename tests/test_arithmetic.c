@@ -1,5 +1,6 @@
-/* test_arithmetic.c — arithmetic between number types and with plain numbers: in which type two meet, what integers do at
- * their ends, what may be written over what, and the gradients of powers and extremes where they are a matter of choice. */
+/* test_arithmetic.c — arithmetic between number types and with plain numbers: in which type two meet, what integers
+ * do at their ends, what may be written over what, and the gradients of powers and extremes where they are a matter
+ * of choice. */
 #include "autograd/autograd.h"
 #include "tests/check_main.h"
 
@@ -40,7 +41,7 @@ static void refused(const tn_tensor *t, tn_status code, const char *text)
     tn_clear_error();
 }
 
-/* ---- where two number types meet ---------------------------------------------------------------------------------------- */
+/* ---- where two number types meet --------------------------------------------------------------------------------- */
 
 START_TEST(all_pairs)
 {
@@ -115,7 +116,7 @@ START_TEST(division_is_real)
 }
 END_TEST
 
-/* ---- integers --------------------------------------------------------------------------------------------------------------- */
+/* ---- integers ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(integers_are_exact_and_wrap)
 {
@@ -189,7 +190,7 @@ START_TEST(plain_numbers_never_widen)
 }
 END_TEST
 
-/* ---- over the first argument --------------------------------------------------------------------------------------------------- */
+/* ---- over the first argument ------------------------------------------------------------------------------------- */
 
 START_TEST(in_place)
 {
@@ -271,7 +272,7 @@ START_TEST(gradients_over_the_first_argument)
 }
 END_TEST
 
-/* ---- gradients that are a matter of choice ---------------------------------------------------------------------------------------- */
+/* ---- gradients that are a matter of choice ----------------------------------------------------------------------- */
 
 static void slopes(tn_tensor *(*f)(tn_tensor *, tn_tensor *), double a, double b, double want_a, double want_b)
 {

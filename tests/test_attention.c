@@ -171,7 +171,8 @@ START_TEST(nothing_to_attend)
 }
 END_TEST
 
-/* What may not be attended may hold anything: results and gradients are those with ordinary numbers there, to the bit. */
+/* What may not be attended may hold anything: results and gradients are those with ordinary numbers there, to the
+ * bit. */
 static void poison(tn_tensor *t, const tn_tensor *keys, int kind) /* t [B, H, S, X] */
 {
     const double bad[] = {NAN, INFINITY, -INFINITY};
@@ -342,7 +343,7 @@ START_TEST(a_failed_call_draws_nothing)
 }
 END_TEST
 
-/* ---- the same bits, whatever surrounds the work ------------------------------------------------------------------- */
+/* ---- the same bits, whatever surrounds the work ------------------------------------------------------------------ */
 
 START_TEST(alone_and_among_others)
 {

@@ -1,5 +1,5 @@
-/* test_choice.c — comparisons, logic and masks: NaN and infinities, number types that meet, masks that broadcast, what a
- * mask selects from any layout, and when two tensors are close. */
+/* test_choice.c — comparisons, logic and masks: NaN and infinities, number types that meet, masks that broadcast,
+ * what a mask selects from any layout, and when two tensors are close. */
 #include "autograd/autograd.h"
 #include "autograd/registry.h"
 #include "tests/check_main.h"
@@ -34,7 +34,7 @@ static void refused(const tn_tensor *t, tn_status code, const char *text)
     tn_clear_error();
 }
 
-/* ---- comparisons and logic ------------------------------------------------------------------------------------------------ */
+/* ---- comparisons and logic --------------------------------------------------------------------------------------- */
 
 START_TEST(comparisons)
 {
@@ -143,7 +143,7 @@ START_TEST(closeness)
 }
 END_TEST
 
-/* ---- choosing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(where_chooses)
 {

@@ -267,7 +267,7 @@ START_TEST(poolings_of_what_is_not_finite)
 }
 END_TEST
 
-/* ---- the same bits, whatever surrounds the work ------------------------------------------------------------------- */
+/* ---- the same bits, whatever surrounds the work ------------------------------------------------------------------ */
 
 static tn_tensor *network(tn_tensor *x, tn_tensor *const *p)
 {

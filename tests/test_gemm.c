@@ -75,7 +75,7 @@ START_TEST(layouts)
 }
 END_TEST
 
-/* Sizes that take every way through the code: one and several blocks of k; b in place, packed and shared; a in place and
+/* Sizes that take every way through the code: one and several blocks of k; b in place, packed, shared; a in place and
  * packed by rows and columns; a row alone, a column alone; few and many tasks. Each for several numbers of threads. */
 static const struct {
     int64_t m, n, k;

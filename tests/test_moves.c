@@ -207,9 +207,10 @@ START_TEST(copy_on_the_tape)
     fails(tn_copy_(tn_expand(tn_zeros(TN_SHAPE(1)), TN_SHAPE(3)), src), TN_EINVAL,
           "copy_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
           "windows); tn_clone it first");
-    fails(tn_mul_scalar_(tn_unfold(tn_ones(TN_SHAPE(5)), 0, 3, 1), 2), TN_EINVAL,
-          "mul_scalar_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
-          "windows); tn_clone it first");
+    fails(
+        tn_mul_scalar_(tn_unfold(tn_ones(TN_SHAPE(5)), 0, 3, 1), 2), TN_EINVAL,
+        "mul_scalar_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
+        "windows); tn_clone it first");
     fails(tn_copy_(tn_zeros(TN_SHAPE(3)), NULL), TN_EINVAL, "copy: input 1 is NULL");
     fails(tn_copy_(NULL, src), TN_EINVAL, "copy: input 0 is NULL");
 }

@@ -191,7 +191,7 @@ START_TEST(bf16_is_rounded_f32)
 }
 END_TEST
 
-/* ---- where an element stands changes nothing --------------------------------------------------------------------------- */
+/* ---- where an element stands changes nothing --------------------------------------------------------------------- */
 
 static void same_bits(tn_tensor *whole, int64_t from, const tn_tensor *part, const char *name)
 {
@@ -242,7 +242,7 @@ START_TEST(tails_of_two)
 }
 END_TEST
 
-/* ---- slopes where mathematics leaves a choice, or a formula would meet inf · 0 ------------------------------------------- */
+/* ---- slopes where mathematics leaves a choice, or a formula would meet inf · 0 ----------------------------------- */
 
 static double slope(tn_tensor *(*f)(tn_tensor *), double at, tn_dtype dt, bool ops)
 {

@@ -43,7 +43,8 @@ static double element(const tn_tensor *t, const int64_t *index, int n)
 
 /* ---- matmul ------------------------------------------------------------------------------------------------------ */
 
-/* Every element of y = a b, where both are at least 2-d, within the rounding of a sum of k products of numbers below 1. */
+/* Every element of y = a b, where both are at least 2-d, within the rounding of a sum of k products of numbers below
+ * 1. */
 static void is_product(const tn_tensor *y, const tn_tensor *a, const tn_tensor *b, double unit)
 {
     const tn_shape s = tn_shape_of(y);

@@ -175,13 +175,13 @@ START_TEST(names_have_prefixes_and_are_renamed)
     ck_assert(tn_allclose(answer(a), answer(b), 0, 0));
     /* a file as others write it, there and back */
     const tn_rename rules[] = {
-        {"bert", ""},
-        {"embeddings.word", "words"},
-        {"cls.*.decoder.kernel", "head.*.weight", .transpose = true},
-        {"head.predictions", "head"},
-        {"**.gamma", "**.weight", .load_only = true},
-        {"**.beta", "**.bias", .load_only = true},
-        {"pooler", NULL},
+        TN_RENAME("bert", ""),
+        TN_RENAME("embeddings.word", "words"),
+        TN_RENAME("cls.*.decoder.kernel", "head.*.weight", .transpose = true),
+        TN_RENAME("head.predictions", "head"),
+        TN_RENAME("**.gamma", "**.weight", .load_only = true),
+        TN_RENAME("**.beta", "**.bias", .load_only = true),
+        TN_RENAME("pooler", NULL),
     };
     const int n = sizeof rules / sizeof *rules;
     tn_safetensors_writer *w = tn_safetensors_writer_new();
@@ -201,8 +201,11 @@ START_TEST(names_have_prefixes_and_are_renamed)
     ck_assert_double_eq(tn_get(b->norm->weight, 1), 2);
     ck_assert_double_eq(tn_get(b->norm->bias, 1), 5);
     ck_assert_int_eq(tn_save(b, path, .rename = rules + 1, .renames = n - 1), TN_OK);
-    ck_assert_str_eq(names_in(path), "norm.num_batches_tracked embeddings.word.weight head.predictions.weight norm.bias norm.running_mean "
-                                     "norm.running_var norm.weight");
+    ck_assert_str_eq(names_in(path), "norm.num_batches_tracked cls.predictions.decoder.kernel embeddings.word.weight norm.bias "
+                                     "norm.running_mean norm.running_var norm.weight");
+    tn_safetensors *f = tn_safetensors_open(path);
+    ck_assert(tn_allclose(tn_safetensors_get(f, "cls.predictions.decoder.kernel"), tn_transpose(a->head->weight, 0, 1), 0, 0));
+    tn_safetensors_close(f);
     tn_free(a), tn_free(b);
 }
 END_TEST
@@ -211,12 +214,10 @@ END_TEST
 START_TEST(parts_become_one_and_come_apart_again)
 {
     const char     *path = tn_test_file("parts.safetensors");
-    const tn_rename rules[] = {{"self.query.*", "in_proj_*", .part = 0, .parts = 3}};
-    (void)rules;
     const tn_rename real[] = {
-        {"self.query.weight", "in.weight", .part = 0, .parts = 3}, {"self.query.bias", "in.bias", .part = 0, .parts = 3},
-        {"self.key.weight", "in.weight", .part = 1, .parts = 3},   {"self.key.bias", "in.bias", .part = 1, .parts = 3},
-        {"self.value.weight", "in.weight", .part = 2, .parts = 3}, {"self.value.bias", "in.bias", .part = 2, .parts = 3},
+        TN_RENAME("self.query.weight", "in.weight", .part = 0, .parts = 3), TN_RENAME("self.query.bias", "in.bias", .part = 0, .parts = 3),
+        TN_RENAME("self.key.weight", "in.weight", .part = 1, .parts = 3),   TN_RENAME("self.key.bias", "in.bias", .part = 1, .parts = 3),
+        TN_RENAME("self.value.weight", "in.weight", .part = 2, .parts = 3), TN_RENAME("self.value.bias", "in.bias", .part = 2, .parts = 3),
     };
     tn_sequential *a = tn_sequential_new(), *b = tn_sequential_new();
     tn_linear     *x = tn_child(a, "in", tn_linear_new(.in = 2, .out = 6)), *y = tn_child(b, "in", tn_linear_new(.in = 2, .out = 6));
@@ -231,10 +232,10 @@ START_TEST(parts_become_one_and_come_apart_again)
     ck_assert_int_eq(tn_load(b, path, .rename = real, .renames = 5, .allow_unexpected = true), TN_EFORMAT);
     ck_assert_ptr_nonnull(strstr(tn_error_message(), "1 name missing (in.bias)"));
     tn_clear_error();
-    const tn_rename wrong[] = {{"self.query.weight", "in.weight", .part = 3, .parts = 3}};
+    const tn_rename wrong[] = {TN_RENAME("self.query.weight", "in.weight", .part = 3, .parts = 3)};
     ck_assert_int_eq(tn_load(b, path, .rename = wrong, .renames = 1), TN_EINVAL);
     ck_error(TN_EINVAL, "tn_load: rename 'self.query.weight': part 3 of 3 is none");
-    const tn_rename stars[] = {{"a.*", "b"}};
+    const tn_rename stars[] = {TN_RENAME("a.*", "b")};
     ck_assert_int_eq(tn_load(b, path, .rename = stars, .renames = 1), TN_EINVAL);
     ck_error(TN_EINVAL, "tn_load: rename 'a.*' to 'b': both need the same stars, at most 8 and at most one **");
     tn_free(a), tn_free(b);

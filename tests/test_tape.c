@@ -320,13 +320,13 @@ START_TEST(user_ops_filled_in_wrongly)
     ck_assert_ptr_null(tn_apply(&wrong_like, x));
     says(TN_EINVAL, "wrong_like: its infer makes result 0 of 1 like input 1 of 1, which is not there");
     ck_assert_int_eq(tn_op_call(&any_number, 1, &f, 300, out, NULL), TN_EINVAL);
-    says(TN_EINVAL, "any_number: 300 results into out; an op gives 1 to 255");
+    says(TN_EINVAL, "any_number: 300 results were asked for; an op gives 1 to 255");
     ck_assert_int_eq(tn_op_call(&any_number, 1, &f, 0, out, NULL), TN_EINVAL);
     tn_clear_error();
     ck_assert_int_eq(tn_op_call(&any_number, 1, &f, 1, NULL, NULL), TN_EINVAL);
-    says(TN_EINVAL, "any_number: 1 results into NULL; an op gives 1 to 255");
+    says(TN_EINVAL, "any_number: there is no place for the results: out is NULL");
     ck_assert_ptr_null(tn_op_apply(&any_number, NULL, 2, NULL));
-    says(TN_EINVAL, "any_number: the list of 2 inputs is NULL or has no such length");
+    says(TN_EINVAL, "any_number: the list of 2 inputs is NULL");
     ck_assert_ptr_null(tn_op_apply(&any_number, NULL, -1, &x));
     tn_clear_error();
     ck_assert_ptr_null(tn_op_apply_(&optional, NULL, 1, &none));

@@ -2,8 +2,8 @@
  *
  *   gq = scale · gs k,  gk = scale · gsᵀ q, in which zeros of gs select (select_matmul)
  *
- * A key that may not be attended can hold NaN. Its scores are NaN, attention_weights passes over them and gives them the
- * gradient 0, and here the zeros keep the NaN out of the gradients. */
+ * A key that may not be attended can hold NaN. Its scores are NaN, attention_weights passes over them and gives them
+ * the gradient 0, and here the zeros keep the NaN out of the gradients. */
 #include "autograd/room.h"
 typedef struct {
     double scale;

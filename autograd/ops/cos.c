@@ -3,6 +3,7 @@
  *   gx = -gy · sin x */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #define TN_TEMPLATE "autograd/ops/cos.c"
 #include "core/real.h"
 
@@ -37,10 +38,8 @@ tn_tensor *tn_cos(tn_tensor *x) { return tn_apply(&tn_op_cos, x); }
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = TN_M(cos)(x[i]);
+    TN_(tn__cos)(n, out[0], in[0]);
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
@@ -48,6 +47,7 @@ static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const v
     const TN_REAL *x = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) gx[i] = -gy[i] * TN_M(sin)(x[i]);
+    TN_(tn__sin)(n, gx, x);
+    for (int64_t i = 0; i < n; i++) gx[i] = -gy[i] * gx[i];
 }
 #endif

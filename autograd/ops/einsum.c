@@ -230,9 +230,9 @@ static const tn_sample samples[] = {
     {.nin = 3,
      .in = {{5, {1, 1, 1, 1, 1}}, {5, {1, 1, 1, 1, 1}}, {4, {1, 1, 1, 1}}},
      EQ("abcde,fghij,abfg->cdehij"),
-     FAILS(
-         TN_EUNSUPPORTED,
-         "'abcde,fghij,abfg->cdehij': the product of operands 0 to 1 has 10 dims, more than 8; put them in another order")},
+     FAILS(TN_EUNSUPPORTED,
+           "'abcde,fghij,abfg->cdehij': the product of operands 0 to 1 has 10 dims, more than 8; put them in another "
+           "order")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ(NULL), FAILS(TN_EINVAL, "the equation is NULL")},
     {.nin = 1,
      .in = {{2, {2, 3}}},

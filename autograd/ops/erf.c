@@ -3,6 +3,7 @@
  *   gx = gy · 2/√π · exp(-x²) */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #define TN_TEMPLATE "autograd/ops/erf.c"
 #include "core/real.h"
 
@@ -41,10 +42,8 @@ tn_tensor *tn_erf(tn_tensor *x) { return tn_apply(&tn_op_erf, x); }
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = TN_M(erf)(x[i]);
+    TN_(tn__erf)(n, out[0], in[0]);
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
@@ -52,6 +51,8 @@ static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const v
     const TN_REAL *x = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * ((TN_REAL)1.12837916709551257390 * TN_M(exp)(-x[i] * x[i]));
+    for (int64_t i = 0; i < n; i++) gx[i] = -x[i] * x[i];
+    TN_(tn__exp)(n, gx, gx);
+    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * ((TN_REAL)1.12837916709551257390 * gx[i]);
 }
 #endif

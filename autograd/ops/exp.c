@@ -3,6 +3,7 @@
  *   gx = gy · y          (saves y only) */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #define TN_TEMPLATE "autograd/ops/exp.c"
 #include "core/real.h"
 
@@ -32,9 +33,7 @@ tn_tensor *tn_exp_(tn_tensor *x) { return tn_apply_args_(&tn_op_exp, NULL, x); }
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = TN_M(exp)(x[i]);
+    TN_(tn__exp)(n, out[0], in[0]);
 }
 #endif

@@ -6,6 +6,7 @@
  * Beyond |x| = 100 Φ is 0 or 1 in any number type, and φ is 0; there infinity must not meet 0. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #define ROOT_HALF 0.70710678118654752440 /* 1/√2 */
 #define DENSITY 0.39894228040143267794   /* 1/√(2π) */
 #define TN_TEMPLATE "autograd/ops/gelu.c"
@@ -50,22 +51,13 @@ tn_tensor *tn_gelu(tn_tensor *x) { return tn_apply(&tn_op_gelu, x); }
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) /* erfc keeps its digits where 1 + erf would cancel */
-        y[i] = x[i] < -100 ? 0 : x[i] * (TN_REAL)0.5 * TN_M(erfc)(x[i] * -(TN_REAL)ROOT_HALF);
+    TN_(tn__gelu)(n, out[0], in[0]);
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) {
-        TN_REAL cdf = (TN_REAL)0.5 * TN_M(erfc)(x[i] * -(TN_REAL)ROOT_HALF);
-        TN_REAL pdf = TN_M(exp)(x[i] * x[i] * (TN_REAL)-0.5) * (TN_REAL)DENSITY;
-        gx[i] = gy[i] * (cdf + (pdf == 0 ? 0 : x[i] * pdf));
-    }
+    TN_(tn__gelu_slope)(n, out[0], in[0], in[1]);
 }
 #endif

@@ -6,6 +6,7 @@
  * Beyond |x| = 100 s is 0 or 1 in any number type, and the second term is 0; there infinity must not meet 0. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #define ROOT 1.59576912160573071176 /* √(8/π) */
 #define CUBE 0.044715
 #define TN_TEMPLATE "autograd/ops/gelu_tanh.c"
@@ -50,26 +51,13 @@ tn_tensor *tn_gelu_tanh(tn_tensor *x) { return tn_apply(&tn_op_gelu_tanh, x); }
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) {
-        TN_REAL z = (TN_REAL)ROOT * x[i] * (1 + (TN_REAL)CUBE * x[i] * x[i]), e = TN_M(exp)(-TN_M(fabs)(z));
-        TN_REAL s = (z < 0 ? e : 1) / (1 + e);
-        y[i] = s == 0 ? 0 : x[i] * s;
-    }
+    TN_(tn__gelu_tanh)(n, out[0], in[0]);
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) {
-        TN_REAL z = (TN_REAL)ROOT * x[i] * (1 + (TN_REAL)CUBE * x[i] * x[i]), e = TN_M(exp)(-TN_M(fabs)(z));
-        TN_REAL s = (z < 0 ? e : 1) / (1 + e), slope = e / ((1 + e) * (1 + e));
-        TN_REAL dz = (TN_REAL)ROOT * (1 + (TN_REAL)(3 * CUBE) * x[i] * x[i]);
-        gx[i] = gy[i] * (s + (slope == 0 ? 0 : x[i] * slope * dz));
-    }
+    TN_(tn__gelu_tanh_slope)(n, out[0], in[0], in[1]);
 }
 #endif

@@ -3,6 +3,7 @@
  *   gx = gy / x */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #define TN_TEMPLATE "autograd/ops/log.c"
 #include "core/real.h"
 
@@ -31,9 +32,7 @@ tn_tensor *tn_log(tn_tensor *x) { return tn_apply(&tn_op_log, x); }
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = TN_M(log)(x[i]);
+    TN_(tn__log)(n, out[0], in[0]);
 }
 #endif

@@ -6,6 +6,7 @@
  * -inf gives -inf; a row of nothing else: NaN. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #include "core/lanes.h"
 typedef struct {
     int dim;
@@ -62,10 +63,9 @@ tn_tensor *tn_log_softmax(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_l
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0], max = TN_(tn__highest)(n, x);
+    TN_REAL       *y = out[0], max = TN_(tn__row_max)(n, x);
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = TN_M(exp)(x[i] - max);
-    const double log_sum = log(TN_(tn__sum)(n, y));
+    const double log_sum = log(TN_(tn__exp_sum)(n, NULL, x, max));
     for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)((double)(x[i] - max) - log_sum);
 }
 
@@ -74,6 +74,7 @@ static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const v
     const TN_REAL *y = in[0], *gy = in[1];
     TN_REAL       *gx = out[0], sum = (TN_REAL)TN_(tn__sum)(n, gy);
     (void)args;
-    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] - TN_M(exp)(y[i]) * sum;
+    TN_(tn__exp)(n, gx, y);
+    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] - gx[i] * sum;
 }
 #endif

@@ -1,8 +1,9 @@
-/* logsigmoid — y = ln sigmoid(x) = min(x, 0) - ln(1 + exp(-|x|))
+/* logsigmoid — y = ln sigmoid(x) = -ln(1 + e⁻ˣ)
  *
  *   gx = gy · sigmoid(-x) */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #define TN_TEMPLATE "autograd/ops/logsigmoid.c"
 #include "core/real.h"
 
@@ -42,7 +43,9 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = (x[i] > 0 ? 0 : x[i]) - TN_M(log1p)(TN_M(exp)(-TN_M(fabs)(x[i])));
+    for (int64_t i = 0; i < n; i++) y[i] = -x[i];
+    TN_(tn__softplus)(n, y, y);
+    for (int64_t i = 0; i < n; i++) y[i] = 0 - y[i];
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
@@ -50,9 +53,8 @@ static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const v
     const TN_REAL *x = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) {
-        TN_REAL e = TN_M(exp)(-TN_M(fabs)(x[i]));
-        gx[i] = gy[i] * ((x[i] < 0 ? 1 : e) / (1 + e));
-    }
+    for (int64_t i = 0; i < n; i++) gx[i] = -x[i];
+    TN_(tn__sigmoid)(n, gx, gx);
+    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * gx[i];
 }
 #endif

@@ -63,7 +63,8 @@ static const tn_sample samples[] = {
      .high = {9, 0},
      .status = TN_EINVAL,
      .fails =
-         "pow: an integer to a negative power is no integer: the exponent is -1 at [0, 0]; convert a with tn_to(a, TN_F32)"},
+         "pow: an integer to a negative power is no integer: the exponent is -1 at [0, 0]; convert a with tn_to(a, "
+         "TN_F32)"},
     {.in = {{1, {4}}, {1, {4}}},
      .kind = {TN_ARG_MASK, TN_ARG_MASK},
      .status = TN_EDTYPE,

@@ -5,6 +5,7 @@
  * With e = exp(-|x|), which cannot overflow: 1 / (1 + e) from 0 on, e / (1 + e) below. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #define TN_TEMPLATE "autograd/ops/sigmoid.c"
 #include "core/real.h"
 
@@ -41,13 +42,8 @@ tn_tensor *tn_sigmoid_(tn_tensor *x) { return tn_apply_args_(&tn_op_sigmoid, NUL
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) {
-        TN_REAL e = TN_M(exp)(-TN_M(fabs)(x[i]));
-        y[i] = (x[i] < 0 ? e : 1) / (1 + e);
-    }
+    TN_(tn__sigmoid)(n, out[0], in[0]);
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)

@@ -5,6 +5,7 @@
  * Beyond |x| = 1000 s is 0 or 1 in any number type, and the second term is 0; there infinity must not meet 0. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #define TN_TEMPLATE "autograd/ops/silu.c"
 #include "core/real.h"
 
@@ -45,23 +46,13 @@ tn_tensor *tn_silu(tn_tensor *x) { return tn_apply(&tn_op_silu, x); }
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) {
-        TN_REAL e = TN_M(exp)(-TN_M(fabs)(x[i])), s = (x[i] < 0 ? e : 1) / (1 + e);
-        y[i] = s == 0 ? 0 : x[i] * s;
-    }
+    TN_(tn__silu)(n, out[0], in[0]);
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) {
-        TN_REAL e = TN_M(exp)(-TN_M(fabs)(x[i])), s = (x[i] < 0 ? e : 1) / (1 + e), slope = e / ((1 + e) * (1 + e));
-        gx[i] = gy[i] * (s + (slope == 0 ? 0 : x[i] * slope));
-    }
+    TN_(tn__silu_slope)(n, out[0], in[0], in[1]);
 }
 #endif

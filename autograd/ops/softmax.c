@@ -6,6 +6,7 @@
  * -inf gives 0 and has gradient 0; a row of nothing else has no softmax: NaN. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #include "core/lanes.h"
 typedef struct {
     int dim;
@@ -63,11 +64,10 @@ tn_tensor *tn_softmax(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_softm
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0], max = TN_(tn__highest)(n, x);
+    TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = TN_M(exp)(x[i] - max);
-    const TN_REAL sum = (TN_REAL)TN_(tn__sum)(n, y);
-    for (int64_t i = 0; i < n; i++) y[i] /= sum;
+    const double sum = TN_(tn__exp_sum)(n, y, x, TN_(tn__row_max)(n, x));
+    TN_(tn__divide)(n, y, y, (TN_REAL)sum);
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)

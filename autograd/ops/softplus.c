@@ -3,6 +3,7 @@
  *   gx = gy · sigmoid(βx), and gy where βx > 20 */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 typedef struct {
     double beta;
 } args_t;
@@ -54,19 +55,17 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
 {
     const TN_REAL *x = in[0], beta = (TN_REAL)beta_of(args);
     TN_REAL       *y = out[0];
-    for (int64_t i = 0; i < n; i++) {
-        TN_REAL z = beta * x[i];
-        y[i] = z > 20 ? x[i] : TN_M(log1p)(TN_M(exp)(z)) / beta;
-    }
+    for (int64_t i = 0; i < n; i++) y[i] = beta * x[i];
+    TN_(tn__softplus)(n, y, y);
+    for (int64_t i = 0; i < n; i++) y[i] = beta * x[i] > 20 ? x[i] : y[i] / beta;
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *gy = in[1], beta = (TN_REAL)beta_of(args);
     TN_REAL       *gx = out[0];
-    for (int64_t i = 0; i < n; i++) {
-        TN_REAL z = beta * x[i], e = TN_M(exp)(-TN_M(fabs)(z));
-        gx[i] = z > 20 ? gy[i] : gy[i] * ((z < 0 ? e : 1) / (1 + e));
-    }
+    for (int64_t i = 0; i < n; i++) gx[i] = beta * x[i];
+    TN_(tn__sigmoid)(n, gx, gx);
+    for (int64_t i = 0; i < n; i++) gx[i] = beta * x[i] > 20 ? gy[i] : gy[i] * gx[i];
 }
 #endif

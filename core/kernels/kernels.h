@@ -4,6 +4,7 @@
 #define TENON_CORE_KERNELS_KERNELS_H
 
 #include "core/core.h"
+#include "core/kernels/functions.h"
 
 /* ---- products of matrices: what core/gemm.c is made of ---- */
 
@@ -61,8 +62,10 @@ typedef struct {
 /* ---- the tables ---- */
 
 typedef struct {
-    const char            *isa; /* "baseline", "avx2", "avx512" */
-    const tn_gemm_kernels *gemm_f32, *gemm_f64;
+    const char             *isa; /* "baseline", "avx2", "avx512" */
+    const tn_gemm_kernels  *gemm_f32, *gemm_f64;
+    const tn_functions_f32 *f32;
+    const tn_functions_f64 *f64;
 } tn_kernel_table;
 
 /* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */

@@ -1,0 +1,63 @@
+/* exp.h — eˣ, as the functions of f32 need it.
+ *
+ *   x = n ln 2 + r  with n whole and |r| ≤ ln 2 / 2,  so  eˣ = 2ⁿ eʳ
+ *   eʳ = 1 + r + r² q(r),  q of degree 4 by minimax: 2⁻²⁸ of eʳ
+ *
+ * x / ln 2 is rounded to n by adding a number so large that no bits are left behind the point; n is then in the lowest
+ * bits of the sum. ln 2 has two parts, of which n times the first is exact; what is lost in r and in 1 + r is carried
+ * along, so that the result is off by little more than the last rounding. */
+#ifndef TENON_CORE_KERNELS_EXP_H
+#define TENON_CORE_KERNELS_EXP_H
+
+#include "core/kernels/vector.h"
+
+/* e to the power x + more, divided by 2ⁿ, plus *rest, which is smaller than its last bit. *n23: n at the place of the
+ * exponent. For |x| up to 2²⁰, |more| up to 0.1; elsewhere what comes out means nothing, but NaN gives NaN. */
+TN_INLINE v_f32 v_exp_parts(v_f32 x, v_f32 more, v_u32 *n23, v_f32 *rest)
+{
+    static const float q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
+    const v_f32        sum = x * 0x1.715476p+0f + 0x1.8p23f, n = sum - 0x1.8p23f;
+    const v_f32        a = x - n * 0x1.62e4p-1f, b = n * 0x1.7f7d1cp-20f - more, r = a - b;
+    const v_f32        one = 1.0f + r, small = (r * r * v_poly(r, 5, q) + ((a - r) - b)) + (r - (one - 1.0f));
+    const v_f32        y = one + small;
+    *n23 = v_bits(sum) << 23;
+    *rest = small - (y - one);
+    return y;
+}
+
+/* 2 to the power n + k, where that is a normal number. */
+TN_INLINE v_f32 v_power_of_2(v_u32 n23, int k) { return v_float(n23 + ((uint32_t)(127 + k) << 23)); }
+
+TN_INLINE v_f32 v_exp(v_f32 x)
+{
+    const v_mask none = v_less(x, v_same(-104)), large = v_less(v_zero_f32(), x);
+    v_u32        n23;
+    v_f32        rest;
+    const v_f32  y = v_exp_parts(v_min(v_max(x, v_same(-104)), v_same(89)), v_zero_f32(), &n23, &rest);
+    /* 2ⁿ in two steps, of which the first is exact: 2ⁿ alone may be too small or too large for a number. And nothing
+     * below half the smallest number is ever computed: some CPUs take a hundred cycles for it. */
+    const v_f32 first = v_choose(large, v_power_of_2(n23, -2), v_power_of_2(n23, 64));
+    return y * first * v_choose(large, v_same(4), v_choose(none, v_zero_f32(), v_same(0x1p-64f)));
+}
+
+/* The same for x ≤ 0 or NaN. */
+TN_INLINE v_f32 v_exp_down(v_f32 x)
+{
+    const v_f32 last = v_choose(v_less(x, v_same(-104)), v_zero_f32(), v_same(0x1p-64f));
+    v_u32       n23;
+    v_f32       rest;
+    return v_exp_parts(v_max(x, v_same(-104)), v_zero_f32(), &n23, &rest) * v_power_of_2(n23, 64) * last;
+}
+
+/* e to the power x + more, times 2⁶⁴, for x from -128 to 0 or NaN. So what is very small can be multiplied before it is
+ * rounded to the few bits that a number below 2⁻¹²⁶ has; the last multiplication is by V_DOWN. */
+#define V_DOWN 0x1p-64f
+TN_INLINE v_f32 v_exp_raised(v_f32 x, v_f32 more)
+{
+    v_u32       n23;
+    v_f32       rest;
+    const v_f32 y = v_exp_parts(x, more, &n23, &rest);
+    return y * v_power_of_2(n23, 64);
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* functions.k.c — functions of one element over arrays of f32, and what rows need beside them. */
+#include "core/kernels/circle.h"
+#include "core/kernels/gelu.h"
+#include "core/kernels/kernels.h"
+#include "core/kernels/log.h"
+#include "core/kernels/sigmoid.h"
+#include "core/lanes.h"
+
+TN_INLINE v_f32 v_sin(v_f32 x) { return v_circle(x, 0); }
+TN_INLINE v_f32 v_cos(v_f32 x) { return v_circle(x, 1); }
+
+#define FUNCTION(name)                                                                          \
+    static void name##_f32(int64_t n, float *y, const float *x)                                 \
+    {                                                                                           \
+        int64_t i = 0;                                                                          \
+        for (; i + v_n_f32 <= n; i += v_n_f32) v_store_f32(y + i, v_##name(v_load_f32(x + i))); \
+        if (i < n) v_store_some(y + i, n - i, v_##name(v_load_some(x + i, n - i)));             \
+    }
+#define SLOPE(name)                                                                                                \
+    static void name##_slope_f32(int64_t n, float *gx, const float *x, const float *gy)                            \
+    {                                                                                                              \
+        int64_t i = 0;                                                                                             \
+        for (; i + v_n_f32 <= n; i += v_n_f32)                                                                     \
+            v_store_f32(gx + i, v_load_f32(gy + i) * v_##name##_slope(v_load_f32(x + i)));                         \
+        if (i < n)                                                                                                 \
+            v_store_some(gx + i, n - i, v_load_some(gy + i, n - i) * v_##name##_slope(v_load_some(x + i, n - i))); \
+    }
+TN_EACH_FUNCTION(FUNCTION)
+TN_EACH_SLOPE(SLOPE)
+
+/* ---- rows ---- */
+
+static float highest_f32(int64_t n, const float *x)
+{
+    v_f32   best = v_same(-INFINITY), strange = v_zero_f32();
+    int64_t i = 0;
+    while (i + v_n_f32 <= n) {
+        const v_f32 v = v_load_f32(x + i);
+        best = v_choose(v_less(best, v), v, best), strange = v_choose(v_equal(v, v), strange, v);
+        i += v_n_f32;
+        if (i < n && i + v_n_f32 > n) i = n - v_n_f32; /* the last ones, some of them again */
+    }
+    float most = -INFINITY, b[v_n_f32], s[v_n_f32];
+    for (; i < n; i++) { /* of less than a vector */
+        if (x[i] != x[i]) return x[i];
+        if (x[i] > most) most = x[i];
+    }
+    v_store_f32(b, best), v_store_f32(s, strange);
+    for (int k = 0; k < v_n_f32; k++) {
+        if (s[k] != s[k]) return s[k];
+        if (b[k] > most) most = b[k];
+    }
+    return most;
+}
+
+enum { VECTORS = TN_LANES / v_n_f32 };
+
+TN_INLINE void add(v_f64 *sum, v_f32 y) { sum[0] += v_lower(y), sum[1] += v_upper(y); }
+
+/* Element i goes to lane i mod 16, as in core/lanes.h. */
+/* clang-format off: it takes TN_UNROLL for a function */
+static double exp_sum_f32(int64_t n, float *y, const float *x, float shift)
+{
+    v_f64   sum[2 * VECTORS];
+    int64_t i = 0;
+    for (int k = 0; k < 2 * VECTORS; k++) sum[k] = v_zero_f64();
+    for (; i + TN_LANES <= n; i += TN_LANES) {
+        TN_UNROLL for (int k = 0; k < VECTORS; k++)
+        {
+            const v_f32 e = v_exp(v_load_f32(x + i + k * v_n_f32) - shift);
+            if (y) v_store_f32(y + i + k * v_n_f32, e);
+            add(sum + 2 * k, e);
+        }
+    }
+    for (int k = 0; i < n; k++, i += v_n_f32) {
+        const int64_t some = n - i < v_n_f32 ? n - i : v_n_f32;
+        float         e[v_n_f32] = {0};
+        v_store_some(e, some, v_exp(v_load_some(x + i, some) - shift));
+        if (y) v_store_some(y + i, some, v_load_f32(e));
+        add(sum + 2 * k, v_load_f32(e));
+    }
+    tn_lanes lanes;
+    for (int k = 0; k < 2 * VECTORS; k++) v_store_f64(lanes.lane + k * v_n_f64, sum[k]);
+    return tn__lanes_total(lanes);
+}
+/* clang-format on */
+
+static void divide_f32(int64_t n, float *y, const float *x, float by)
+{
+    int64_t i = 0;
+    for (; i + v_n_f32 <= n; i += v_n_f32) v_store_f32(y + i, v_load_f32(x + i) / by);
+    if (i < n) v_store_some(y + i, n - i, v_load_some(x + i, n - i) / by);
+}
+
+/* ---- the table ---- */
+
+extern const tn_functions_f32 TN_FOR_ISA(tn__functions_f32);
+
+#define FUNCTION_ENTRY(name) .name = name##_f32,
+#define SLOPE_ENTRY(name) .name##_slope = name##_slope_f32,
+const tn_functions_f32 TN_FOR_ISA(tn__functions_f32) = {.highest = highest_f32,
+                                                        .exp_sum = exp_sum_f32,
+                                                        .divide = divide_f32,
+                                                        TN_EACH_FUNCTION(FUNCTION_ENTRY) TN_EACH_SLOPE(SLOPE_ENTRY)};

@@ -1,0 +1,98 @@
+/* gelu.h — erf, gelu and gelu's approximation by tanh for f32. a = |x|, φ the normal density, Φ its integral.
+ *
+ *   erf       = a + a p(a²) up to 1; beyond, 1 - exp(g(a)); with the sign of x
+ *   gelu      = x (½ + x p(x²)) up to ¾; beyond, with T = Φ(-a):  x - a T, or -a T where x < 0
+ *   gelu'     = ½ + x p(x²) up to ½; beyond, with D = Φ(-a) - a φ(a):  1 - D, or D where x < 0
+ *   gelu_tanh = x sigmoid(z) with z = √(8/π) (x + 0.044715 x³), and its slope: as silu (sigmoid.h)
+ *
+ * a T and D are exp(-a²/2) times functions that change slowly, polynomials in (a - k) / (a + k). D changes its sign at
+ * a = 0.7517…, so its distance from there is a factor too. Where a² or z is an exponent, what an f32 cannot hold of it is
+ * carried along: an error in the exponent is a relative error of the result. The polynomials are by minimax, 2⁻²⁷ of the
+ * function or better. */
+#ifndef TENON_CORE_KERNELS_GELU_H
+#define TENON_CORE_KERNELS_GELU_H
+
+#include "core/kernels/exp.h"
+
+TN_INLINE v_f32 v_erf(v_f32 x)
+{
+    static const float p[] = {0.128379166f,   -0.37612626f,    0.112835854f,   -0.026853811f,
+                              0.00518832682f, -0.00080101873f, 7.85384109e-05f};
+    static const float g[] = {-0.000353645009f, -1.12704039f,   -0.638225019f,  -0.103037976f,
+                              0.0218056329f,    -0.0029396913f, 0.000185583078f};
+    const v_f32        a = v_min(v_abs(x), v_same(4)), near = a + a * v_poly(a * a, 7, p);
+    v_u32              n23;
+    v_f32              rest;
+    const v_f32        e = v_exp_parts(v_poly(a, 7, g), v_zero_f32(), &n23, &rest);
+    return v_with_sign(v_choose(v_less(a, v_same(1)), near, 1.0f - e * v_power_of_2(n23, 0)), x);
+}
+
+/* 2⁶⁴ exp(-a²/2), a up to 15. With h the first 12 bits of a, h² is exact; a² - h² = (a + h)(a - h). */
+TN_INLINE v_f32 v_bell(v_f32 a)
+{
+    const v_f32 h = v_float(v_bits(a) & 0xfffff000u);
+    return v_exp_raised(-0.5f * (h * h), -0.5f * ((a + h) * (a - h)));
+}
+
+TN_INLINE v_f32 v_gelu(v_f32 x)
+{
+    static const float p[] = {0.398942262f, -0.0664898977f, 0.00996985473f, -0.00117543002f, 9.83388309e-05f};
+    static const float t[] = {0.360179424f,    0.120670222f,   -0.145280749f,   0.0841380581f,    -0.0181013066f,
+                              -0.00611621235f, 0.00307744532f, 0.000943068648f, -0.000421360601f, -0.000162096549f};
+    const float        k = 2.78125f;
+    const v_f32        a = v_min(v_abs(x), v_same(15)), tail = v_bell(a) * v_poly((a - k) / (a + k), 10, t) * V_DOWN;
+    const v_f32        far = v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) - tail;
+    return v_choose(v_less(a, v_same(0.75f)), x * (0.5f + x * v_poly(x * x, 5, p)), far);
+}
+
+TN_INLINE v_f32 v_gelu_slope(v_f32 x)
+{
+    static const float p[] = {0.797884583f, -0.265961409f, 0.0598388687f, -0.00947777368f, 0.0010752778f};
+    static const float t[] = {0.478297681f,   -0.119975455f,   0.0535961278f,    -0.0140739391f, 0.000203799733f,
+                              0.00108852179f, -9.3094015e-05f, -0.000110950408f, 4.57753413e-06f};
+    const v_f32        a = v_min(v_abs(x), v_same(15)), root = (a - 0x1.80ead2p-1f) + 0x1.a03fd4p-27f;
+    const v_f32        minus_d = v_bell(a) * (root * v_poly((a - 3.0f) / (a + 3.0f), 9, t)) * V_DOWN;
+    const v_f32        far = v_choose(v_less(x, v_zero_f32()), v_zero_f32() - minus_d, 1.0f + minus_d);
+    return v_choose(v_less(a, v_same(0.5f)), 0.5f + x * v_poly(x * x, 5, p), far);
+}
+
+#define ROOT 0x1.9884533d43651p+0 /* √(8/π) */
+#define CUBE 0x1.2444f2a4d8b4bp-4 /* √(8/π) · 0.044715 */
+
+/* 2⁶⁴ exp(-z), a up to 11. z is taken in f64. */
+TN_INLINE v_f64 v_gelu_z(v_f64 a) { return a * (a * a * CUBE + ROOT); }
+TN_INLINE v_f32 v_bell_tanh(v_f32 a)
+{
+    const v_f64 l = v_gelu_z(v_lower(a)), u = v_gelu_z(v_upper(a));
+    const v_f32 z = v_join(l, u);
+    return v_exp_raised(v_zero_f32() - z, v_join(v_lower(z) - l, v_upper(z) - u));
+}
+
+TN_INLINE v_f32 v_gelu_tanh(v_f32 x)
+{
+    const v_mask below = v_less(x, v_zero_f32());
+    const v_f32  a = v_min(v_abs(x), v_same(11)), e = v_bell_tanh(a);
+    const v_f32  y = v_choose(below, a * e, x) / (1.0f + e * V_DOWN);
+    return v_choose(below, v_zero_f32() - y * V_DOWN, y);
+}
+
+/* D = e (1 + e - a z') / (1 + e)², with its zero at 0.7524…; h = a z' - 1 - e. */
+TN_INLINE v_f64 v_gelu_h(v_f64 a, v_f64 e) { return a * (a * a * (3 * CUBE) + ROOT) - 1.0 - e; }
+TN_INLINE v_f32 v_gelu_tanh_slope(v_f32 x)
+{
+    static const float s[] = {0.797884583f, -0.267279536f, 0.06124264f, -0.0102024218f, 0.00184176734f};
+    static const float p[] = {0.411954492f,   -0.388254136f, 0.000221344366f, 0.11035043f,     -0.0211102813f,
+                              -0.0180592574f, 0.005999004f,  0.00196210924f,  -0.000970443012f};
+    const v_f32        a = v_min(v_abs(x), v_same(11)), raised = v_bell_tanh(a);
+    const v_f32        e = raised * V_DOWN, more = e * (2.0f + e);
+    const v_f32        h = v_join(v_gelu_h(v_lower(a), v_lower(e)), v_gelu_h(v_upper(a), v_upper(e)));
+    const v_f32        far = raised * (h - h * (more / (1.0f + more))) * V_DOWN;
+    const v_f32        root = (a - 0x1.8142a0p-1f) + 0x1.85a06cp-27f, centre = a - 0.8f;
+    const v_f32        minus_d = v_choose(v_less(v_abs(centre), v_same(0.45f)), root * v_poly(centre, 9, p), far);
+    const v_f32        y = v_choose(v_less(x, v_zero_f32()), v_zero_f32() - minus_d, 1.0f + minus_d);
+    return v_choose(v_less(a, v_same(0.375f)), 0.5f + x * v_poly(x * x, 5, s), y);
+}
+
+#undef ROOT
+#undef CUBE
+#endif

@@ -1,0 +1,124 @@
+/* vector.h — what functions of one element are made of, beside simd.h and the operators of C: masks, bits, halves in
+ * f64, and the ends of arrays. Vectors of f32 throughout.
+ *
+ * Nothing in this file or in those that build on it multiplies and adds in one step, and each operation is one that IEEE
+ * 754 defines to the bit. So a function made of them gives the same bits on every instruction set, in every lane and
+ * wherever an element stands.
+ *
+ *   v_mask                   one truth a lane           v_less(a, b)              false where one is NaN
+ *   v_choose(m, a, b)        a where m, else b          v_min(x, c), v_max(x, c)  NaN where x is
+ *   v_equal(a, b)            also false where NaN       v_abs(x), v_minus(x)      with the sign bit off, on
+ *   v_all(m)                 true in each lane
+ *   v_bits(x), v_float(u)    the bits of a float        v_with_sign(x, s)         x ≥ 0 with the sign of s
+ *   v_lower(x), v_upper(x)   half of the lanes in f64   v_join(l, u)              both rounded to f32
+ *   v_same(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
+ *   v_load_some, v_store_some(p, n, …)   fewer than v_n elements; lanes beyond them are 0, memory is not touched */
+#ifndef TENON_CORE_KERNELS_VECTOR_H
+#define TENON_CORE_KERNELS_VECTOR_H
+
+#include "core/kernels/simd.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+typedef uint32_t v_u32 __attribute__((vector_size(sizeof(v_f32)))); /* unsigned: sums may wrap */
+typedef int32_t  v_i32 __attribute__((vector_size(sizeof(v_f32))));
+typedef uint64_t v_u64 __attribute__((vector_size(sizeof(v_f64))));
+
+TN_INLINE v_u32 v_bits(v_f32 x) { return (v_u32)x; }
+TN_INLINE v_f32 v_float(v_u32 u) { return (v_f32)u; }
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+typedef __mmask16 v_mask;
+TN_INLINE v_mask  v_less(v_f32 a, v_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+TN_INLINE v_f32   v_choose(v_mask m, v_f32 a, v_f32 b) { return _mm512_mask_blend_ps(m, b, a); }
+TN_INLINE v_mask  v_equal(v_f32 a, v_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+TN_INLINE bool    v_all(v_mask m) { return m == 0xffff; }
+TN_INLINE v_f32   v_min(v_f32 x, v_f32 c) { return _mm512_min_ps(c, x); } /* of two the second, if one is NaN */
+TN_INLINE v_f32   v_max(v_f32 x, v_f32 c) { return _mm512_max_ps(c, x); }
+TN_INLINE v_f64   v_lower(v_f32 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
+TN_INLINE v_f64   v_upper(v_f32 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
+TN_INLINE v_f32   v_join(v_f64 l, v_f64 u)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(l)), _mm512_cvtpd_ps(u), 1);
+}
+TN_INLINE v_f32 v_load_some(const float *p, int64_t n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+TN_INLINE void  v_store_some(float *p, int64_t n, v_f32 v) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
+
+#else
+
+#if defined(__AVX2__) && defined(__FMA__)
+
+typedef __m256   v_mask;
+TN_INLINE v_mask v_less(v_f32 a, v_f32 b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+TN_INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b) { return _mm256_blendv_ps(b, a, m); }
+TN_INLINE v_mask v_equal(v_f32 a, v_f32 b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
+TN_INLINE bool   v_all(v_mask m) { return _mm256_movemask_ps(m) == 0xff; }
+TN_INLINE v_f32  v_min(v_f32 x, v_f32 c) { return _mm256_min_ps(c, x); } /* of two the second, if one is NaN */
+TN_INLINE v_f32  v_max(v_f32 x, v_f32 c) { return _mm256_max_ps(c, x); }
+TN_INLINE v_f64  v_lower(v_f32 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+TN_INLINE v_f64  v_upper(v_f32 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+TN_INLINE v_f32  v_join(v_f64 l, v_f64 u) { return _mm256_set_m128(_mm256_cvtpd_ps(u), _mm256_cvtpd_ps(l)); }
+
+#else
+
+typedef v_i32    v_mask;
+TN_INLINE v_mask v_less(v_f32 a, v_f32 b) { return (v_mask)(a < b); }
+TN_INLINE v_mask v_equal(v_f32 a, v_f32 b) { return (v_mask)(a == b); }
+TN_INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b)
+{
+    return v_float(((v_u32)m & v_bits(a)) | (~(v_u32)m & v_bits(b)));
+}
+#ifdef __SSE2__
+#include <emmintrin.h>
+TN_INLINE bool  v_all(v_mask m) { return _mm_movemask_ps((__m128)m) == 15; }
+TN_INLINE v_f32 v_min(v_f32 x, v_f32 c) { return (v_f32)_mm_min_ps((__m128)c, (__m128)x); } /* as above */
+TN_INLINE v_f32 v_max(v_f32 x, v_f32 c) { return (v_f32)_mm_max_ps((__m128)c, (__m128)x); }
+TN_INLINE v_f64 v_lower(v_f32 x) { return (v_f64)_mm_cvtps_pd((__m128)x); }
+TN_INLINE v_f64 v_upper(v_f32 x) { return (v_f64)_mm_cvtps_pd(_mm_movehl_ps((__m128)x, (__m128)x)); }
+TN_INLINE v_f32 v_join(v_f64 l, v_f64 u)
+{
+    return (v_f32)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)l), _mm_cvtpd_ps((__m128d)u));
+}
+#else
+TN_INLINE bool  v_all(v_mask m) { return (m[0] & m[1] & m[2] & m[3]) != 0; }
+TN_INLINE v_f32 v_min(v_f32 x, v_f32 c) { return v_choose(v_less(c, x), c, x); }
+TN_INLINE v_f32 v_max(v_f32 x, v_f32 c) { return v_choose(v_less(x, c), c, x); }
+TN_INLINE v_f64 v_lower(v_f32 x) { return (v_f64){(double)x[0], (double)x[1]}; }
+TN_INLINE v_f64 v_upper(v_f32 x) { return (v_f64){(double)x[2], (double)x[3]}; }
+TN_INLINE v_f32 v_join(v_f64 l, v_f64 u) { return (v_f32){(float)l[0], (float)l[1], (float)u[0], (float)u[1]}; }
+#endif
+
+#endif
+
+TN_INLINE v_f32 v_load_some(const float *p, int64_t n)
+{
+    float whole[v_n_f32] = {0};
+    for (int64_t i = 0; i < n; i++) whole[i] = p[i];
+    return v_load_f32(whole);
+}
+TN_INLINE void v_store_some(float *p, int64_t n, v_f32 v)
+{
+    float whole[v_n_f32];
+    v_store_f32(whole, v);
+    for (int64_t i = 0; i < n; i++) p[i] = whole[i];
+}
+
+#endif
+
+TN_INLINE v_f32 v_same(float c) { return v_all_f32(&c); }
+TN_INLINE v_f32 v_abs(v_f32 x) { return v_float(v_bits(x) & 0x7fffffffu); }
+TN_INLINE v_f32 v_minus(v_f32 x) { return v_float(v_bits(x) | 0x80000000u); }
+TN_INLINE v_f32 v_with_sign(v_f32 x, v_f32 s) { return v_float(v_bits(x) | (v_bits(s) & 0x80000000u)); }
+
+/* clang-format off: it takes TN_UNROLL for a function */
+TN_INLINE v_f32 v_poly(v_f32 x, const int n, const float *c)
+{
+    v_f32 y = v_same(c[n - 1]);
+    TN_UNROLL for (int i = n - 2; i >= 0; i--) y = y * x + c[i];
+    return y;
+}
+/* clang-format on */
+
+#endif

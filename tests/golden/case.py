@@ -1,0 +1,83 @@
+"""What the scripts that make golden data of modules share: inputs and weights by formula, cases, the file.
+
+Inputs and weights are in no file: the tests compute them from the same formula (tests/golden_case.c) of their names. The
+numbers are exact in f32, so that one set of results, made in f64, is what f64 and f32 are both compared with.
+"""
+import json
+import os
+import struct
+
+import numpy as np
+import torch
+
+
+def values(name, shape):
+    h = 2166136261
+    for c in name.encode():
+        h = (h ^ c) * 16777619 % 2**32
+    i = np.arange(int(np.prod(shape)), dtype=np.int64)
+    return torch.from_numpy(((((i * 7919 + h) % 10007) - 5003) / 8192.0).reshape(shape))
+
+
+class Case:
+    """Names what takes part; inputs and modules are filled as they are named."""
+
+    def __init__(self, name):
+        self.name, self.inputs, self.modules, self.weights = name, {}, [], {}
+
+    def input(self, what, *shape):
+        x = (2 * values(self.name + "/" + what, shape)).requires_grad_()
+        self.inputs[what] = x
+        return x
+
+    def fill(self, module):
+        module = module.double().train()
+        with torch.no_grad():
+            for n, p in module.named_parameters():
+                v = values(self.name + "/" + n, tuple(p.shape))
+                p.copy_(1 + v / 2 if p.dim() == 1 and n.endswith("weight") else v)
+        self.modules.append(module)
+        return module
+
+
+CASES = {}
+
+
+def case(f):
+    CASES[f.__name__] = f
+    return f
+
+
+def write(path, tensors, metadata):
+    names = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64", torch.bool: "BOOL"}
+    header, at, blobs = {"__metadata__": metadata}, 0, []
+    for name in sorted(tensors, key=lambda n: (-tensors[n].element_size(), n)):
+        blob = tensors[name].detach().contiguous().numpy().tobytes()
+        header[name] = {"dtype": names[tensors[name].dtype], "shape": list(tensors[name].shape), "data_offsets": [at, at + len(blob)]}
+        at += len(blob)
+        blobs.append(blob)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+
+
+def run(script, stem):
+    """Runs all cases and writes their results beside script; each module's text goes into the metadata."""
+    tensors, metadata = {}, {"format": "pt", "made by": "tests/golden/" + os.path.basename(script) + ", torch " + torch.__version__}
+    for name, fn in CASES.items():
+        k = Case(name)
+        y = fn(k)
+        y.backward(values(name + "/gy", tuple(y.shape)))
+        tensors[name + "/y"] = y
+        for what, w in k.weights.items():
+            tensors[name + "/" + what] = w
+        for what, x in k.inputs.items():
+            tensors[name + "/grad/" + what] = x.grad
+        for m in k.modules:
+            metadata[name] = repr(m)
+            for n, p in m.named_parameters():
+                tensors[name + "/grad/" + n] = p.grad
+    path = os.path.join(os.path.dirname(os.path.abspath(script)), stem + ".safetensors")
+    write(path, tensors, metadata)
+    print("%d cases, %d tensors, %d bytes" % (len(CASES), len(tensors), os.path.getsize(path)))
