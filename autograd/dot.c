@@ -48,7 +48,7 @@ tn_status tn_tape_dot(FILE *to, tn_tensor *root)
                 fprintf(to, "  t%" PRIxPTR " -> n%" PRIu64 ";\n", (uintptr_t)e->leaf, n->seq);
             } else if (e->node) {
                 fprintf(to, "  n%" PRIu64 " -> n%" PRIu64 " [label=\"%s\"];\n", e->node->seq, n->seq, text);
-                if (e->node->run == mark) continue;
+                if (e->node->thread != n->thread || e->node->run == mark) continue; /* another's is not ours to mark */
                 e->node->run = mark, e->node->next = todo;
                 todo = e->node;
             }

@@ -50,6 +50,10 @@ static tn_node *pop(tn_node *top)
 
 static tn_status visit(tn_run *r, tn_node **heap, tn_node *n)
 {
+    if (n->thread != r->thread) /* first: another thread counts its passes as this one does */
+        return tn_raise(TN_ESTATE,
+                        "%s: %s was recorded by another thread; a tape belongs to the thread that recorded it",
+                        r->p->name, n->op->name);
     if (n->run == r->id) return TN_OK;
     for (const tn_run *a = r->around; a; a = a->around)
         if (n->run == a->id)
@@ -57,10 +61,6 @@ static tn_status visit(tn_run *r, tn_node **heap, tn_node *n)
                 TN_ESTATE,
                 "%s: %s is on a tape that is being read; what a backward calls can read another tape, but not this one",
                 r->p->name, n->op->name);
-    if (n->thread != tn__thread_id())
-        return tn_raise(TN_ESTATE,
-                        "%s: %s was recorded by another thread; a tape belongs to the thread that recorded it",
-                        r->p->name, n->op->name);
     if (n->spent)
         return tn_raise(
             TN_ESTATE,
@@ -250,7 +250,7 @@ static tn_status pass(tn_run *r)
 {
     const tn_pass *p = r->p;
     tn_scope       outer = tn_scope_begin();
-    r->id = ++tn__tape.runs;
+    r->id = ++tn__tape.runs, r->thread = tn__thread_id();
     tn__self.no_grad = !p->create_graph;
     if (p->count && !(r->found = tn__mem_zeroed((size_t)p->count * sizeof *r->found))) goto done;
     if (collect(r) != TN_OK) goto done;

@@ -16,7 +16,7 @@ typedef struct tn_run {
     const tn_pass *p;
     struct tn_run *outer;  /* leaves collect there */
     struct tn_run *around; /* what runs now and called this one, from a checkpoint or a hook */
-    uint64_t       id, floor;
+    uint64_t       id, thread, floor;
     tn_slot       *slots; /* in the order in which the leaves were met */
     int64_t        nslots, capacity;
     int64_t       *table; /* open addressing: 1 + the slot's index, 0 empty */

@@ -52,9 +52,11 @@ static double difference(check *k, int i, int64_t j)
     double             *p = (double *)tn__ptr(x) + j, x0 = *p, h = k->c.step * fmax(1, fabs(x0)), sum = 0;
     for (int s = 0; s < 4; s++) {
         *p = x0 + at[s] * h; /* off the tape: nothing recorded is alive */
+        tn__written(x, "tn_gradcheck");
         sum += factor[s] * contracted(k);
     }
     *p = x0;
+    tn__written(x, "tn_gradcheck");
     return sum / (12 * h);
 }
 

@@ -32,13 +32,6 @@ if(TENON_WITH_OPENMP)
     target_link_libraries(tenon_needs INTERFACE OpenMP::OpenMP_C)
   endif()
 endif()
-if(TENON_WITH_CBLAS)
-  find_package(BLAS REQUIRED)
-  find_path(TENON_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas REQUIRED)
-  target_include_directories(tenon_needs INTERFACE ${TENON_CBLAS_INCLUDE})
-  target_compile_definitions(tenon_needs INTERFACE TN_WITH_CBLAS)
-  target_link_libraries(tenon_needs INTERFACE BLAS::BLAS)
-endif()
 
 # ---- kernels: X.k.c is compiled for each instruction set, with TN_ISA its name ----
 

@@ -1,10 +1,8 @@
 # What a build can be asked for. A project that adds Tenon as a subdirectory gets the library and nothing else.
-include(CMakeDependentOption)
 include(GNUInstallDirs)
 
 set(TENON_WITH_OPENMP AUTO CACHE STRING "Threads by OpenMP: AUTO (if the compiler has it), ON or OFF")
 set_property(CACHE TENON_WITH_OPENMP PROPERTY STRINGS AUTO ON OFF)
-option(TENON_WITH_CBLAS "Matrix products by a CBLAS instead of Tenon's own kernels" OFF)
 
 option(TENON_DEVELOPER "Warnings for work on Tenon itself" ${PROJECT_IS_TOP_LEVEL})
 option(TENON_TESTS "Build the tests (needs Check)" ${PROJECT_IS_TOP_LEVEL})

@@ -81,8 +81,9 @@ tn_status tn_raise(tn_status code, const char *fmt, ...)
     char    text[sizeof message.text]; /* the arguments may be a part of the old message */
     size_t  at = put_path(text, sizeof text / 2);
     va_list ap;
+    if (!fmt) fmt = "(no text)";
     va_start(ap, fmt);
-    vsnprintf(text + at, sizeof text - at, fmt ? fmt : "", ap);
+    vsnprintf(text + at, sizeof text - at, fmt, ap);
     va_end(ap);
     memcpy(message.text, text, sizeof text);
     tn__self.error = code;

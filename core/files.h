@@ -24,8 +24,9 @@ extern "C" {
  *         puts(tn_json_string(x));
  *     tn_json_free(c);
  *
- * Strict: UTF-8 only, no comments, no trailing commas, no NaN, no key twice in one object. A value that is not of the
- * type asked for is an error that names the file and the place ("config.json: 'rope.type' ..."). */
+ * Strict: UTF-8 only, no comments, no trailing commas, no NaN, no key twice in one object (and, Tenon's own limit, no
+ * key with \u0000 in it). A value that is not of the type asked for is an error that names the file and the place:
+ * "'config.json': layers[2].size (byte 186) is the string 'x', expected an integer from -2^63 to 2^63 - 1". */
 
 typedef struct tn_json tn_json; /* a value; the document's first value owns them all */
 
@@ -84,7 +85,7 @@ TN_API const char *tn_json_string_or(const tn_json *v, const char *fallback);
  *     tn_json_put_i64(w, NULL, 256);
  *     tn_json_close(w);
  *     tn_json_close(w);
- *     tn_json_save(w, "config.json");
+ *     if (tn_json_save(w, "config.json") != TN_OK) fprintf(stderr, "%s\n", tn_error_message());
  *     tn_json_writer_free(w);
  *
  * In an object every value has a key, elsewhere none (NULL). A call that fails (NaN, a string that is not UTF-8, a key
@@ -159,7 +160,7 @@ TN_API const char *tn_safetensors_metadata_at(const tn_safetensors *f, int64_t i
 /*     tn_safetensors_writer *w = tn_safetensors_writer_new();
  *     tn_safetensors_put(w, "encoder.weight", weight);
  *     tn_safetensors_note(w, "step", "1000");
- *     tn_safetensors_save(w, "model.safetensors");
+ *     if (tn_safetensors_save(w, "model.safetensors") != TN_OK) fprintf(stderr, "%s\n", tn_error_message());
  *     tn_safetensors_writer_free(w);
  *
  * The writer holds on to the tensors; their elements are read when it saves. Each name is stored in full, even if two

@@ -15,16 +15,17 @@
 extern "C" {
 #endif
 
-/* ---- masks ---------------------------------------------------------------------------------------------------- */
+/* ---- masks ------------------------------------------------------------------------------------------------------- */
 
-TN_API tn_tensor *tn_causal_mask(int64_t length); /* f32 [length, length]: -inf above the diagonal, else 0; to be added */
+TN_API tn_tensor *
+tn_causal_mask(int64_t length); /* f32 [length, length]: -inf above the diagonal, else 0; to be added */
 TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool like tokens: true where one is padding */
 
-/* ---- keys and values of what has been read so far ----------------------------------------------------------------- */
+/* ---- keys and values of what has been read so far ---------------------------------------------------------------- */
 
-/* Belongs to whoever makes it: no module holds one. All of its memory is taken when it is made. To be used where nothing
- * is recorded (tn_no_grad_begin). Decoding token by token with a cache gives the same bits as reading all at once with
- * .causal. When a call fails, the cache stands where it stood before. */
+/* Belongs to whoever makes it: no module holds one. All of its memory is taken when it is made. To be used where
+ * nothing is recorded (tn_no_grad_begin). Decoding token by token with a cache gives the same bits as reading all at
+ * once with .causal. When a call fails, the cache stands where it stood before. */
 typedef struct tn_kv_cache tn_kv_cache;
 typedef struct {
     int      zero_;
@@ -37,14 +38,14 @@ typedef struct {
 } tn_kv_cache_config;
 TN_API tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c);
 TN_API void         tn_kv_cache_free(tn_kv_cache *c);
-TN_API int64_t      tn_kv_cache_length(const tn_kv_cache *c); /* positions that every layer holds: where the next begin */
-TN_API int64_t      tn_kv_cache_rows(const tn_kv_cache *c);   /* of the batch that is in it; 0 if it is empty */
-TN_API tn_status    tn_kv_cache_trim(tn_kv_cache *c, int64_t length); /* forgets what stands behind */
-TN_API void         tn_kv_cache_clear(tn_kv_cache *c);                /* forgets everything, the memory too */
+TN_API int64_t   tn_kv_cache_length(const tn_kv_cache *c); /* positions that every layer holds: where the next begin */
+TN_API int64_t   tn_kv_cache_rows(const tn_kv_cache *c);   /* of the batch that is in it; 0 if it is empty */
+TN_API tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length); /* forgets what stands behind */
+TN_API void      tn_kv_cache_clear(tn_kv_cache *c);                /* forgets everything, the memory too */
 /* Row i becomes what row index[i] was; there may be more or fewer than before. For beams. index: i64 or i32 [rows]. */
 TN_API tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index);
 
-/* ---- several heads: PyTorch's MultiheadAttention -------------------------------------------------------------------- */
+/* ---- several heads: PyTorch's MultiheadAttention ----------------------------------------------------------------- */
 
 typedef struct {
     int      zero_;
@@ -60,9 +61,10 @@ typedef struct {
     int64_t    dim, heads, kdim, vdim;
     double     dropout;
     bool       time_first;
-    tn_tensor *in_proj_weight;                                 /* [3 dim, dim]: of queries, keys, values; or, if kdim ... */
-    tn_tensor *q_proj_weight, *k_proj_weight, *v_proj_weight; /* ... or vdim differ, [dim, dim], [dim, kdim], [dim, vdim] */
-    tn_tensor *in_proj_bias;                                   /* [3 dim] */
+    tn_tensor *in_proj_weight; /* [3 dim, dim]: of queries, keys, values; or, if kdim ... */
+    tn_tensor *q_proj_weight, *k_proj_weight,
+        *v_proj_weight;      /* ... or vdim differ, [dim, dim], [dim, kdim], [dim, vdim] */
+    tn_tensor *in_proj_bias; /* [3 dim] */
     tn_linear *out_proj;
 } tn_mha;
 TN_API tn_mha *tn_mha_create(tn_mha_config c); /* tn_call(m, x) is self-attention without a mask */
@@ -72,19 +74,19 @@ typedef struct {
     /* bool (true: may not be attended) or floating (added to the scores): [T, S], PyTorch's [B·heads, T, S], or
      * [B, heads, T, S], where B and heads may be 1 */
     tn_tensor  *blocked;
-    tn_tensor  *blocked_keys; /* bool [B, S]: true is padding */
-    bool        causal;       /* query t sees keys 0 … t */
-    tn_tensor **weights;      /* out, may be NULL: [B, T, S], the mean over the heads, after dropout */
+    tn_tensor  *blocked_keys;     /* bool [B, S]: true is padding */
+    bool        causal;           /* query t sees keys 0 … t */
+    tn_tensor **weights;          /* out, may be NULL: [B, T, S], the mean over the heads, after dropout */
     bool        weights_per_head; /* ... [B, heads, T, S] instead */
-    /* With a cache the keys and values are those of layer `layer` so far, and after them the ones given: S, in the masks,
-     * too, counts all of them, and causal goes on where they end. */
+    /* With a cache the keys and values are those of layer `layer` so far, and after them the ones given: S, in the
+     * masks, too, counts all of them, and causal goes on where they end. */
     tn_kv_cache *cache;
     int64_t      layer;
     bool         memory; /* keys and values are a memory: stored by the first call, later ones may leave them out */
 } tn_mha_args;
 TN_API tn_tensor *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */
 
-/* ---- one query against a memory, as decoders of recurrent networks do ------------------------------------------------ */
+/* ---- one query against a memory, as decoders of recurrent networks do -------------------------------------------- */
 
 /* score(q, h) = q · h; .general: q W h; .scaled: divided by √memory */
 typedef struct {

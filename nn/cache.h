@@ -4,8 +4,8 @@
 
 #include "nn/attention.h"
 
-/* What a layer holds: its own positions, and those of a memory, or -1 before there is one. A cache that is NULL and a layer
- * that is not there hold nothing. */
+/* What a layer holds: its own positions, and those of a memory, or -1 before there is one. A cache that is NULL and
+ * a layer that is not there hold nothing. */
 typedef struct {
     int64_t own, memory;
 } tn__cached;

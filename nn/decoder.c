@@ -1,11 +1,12 @@
 /* decoder.c — the Transformer's decoder: a layer, and a stack of them.
  *
- *   x = norm1(x + self_attn(x)),  x = norm2(x + multihead_attn(x, memory)),  x = norm3(x + linear2(activation(linear1(x))))
+ *   x = norm1(x + self_attn(x)),  x = norm2(x + multihead_attn(x, memory)),
+ *   x = norm3(x + linear2(activation(linear1(x))))
  *
  * or, norm_first, x = x + f(norm(x)) each; with dropout. */
 #include "nn/layer.h"
 
-/* ---- a layer ------------------------------------------------------------------------------------------------------------- */
+/* ---- a layer ----------------------------------------------------------------------------------------------------- */
 
 static const tn_class tn_transformer_decoder_layer_class = {
     .size = sizeof(tn_class), .name = "TransformerDecoderLayer", .bytes = sizeof(tn_transformer_decoder_layer)};
@@ -32,15 +33,17 @@ tn_transformer_decoder_layer *tn_transformer_decoder_layer_create(tn_transformer
 
 static tn_tensor *attended(tn_transformer_decoder_layer *m, tn_tensor *x, const tn_decoder_args *a, tn_tensor **w)
 {
-    x = tn_mha_forward(m->self_attn, x, x, x, .blocked = a->blocked, .blocked_keys = a->blocked_keys, .causal = a->causal, .weights = w,
-                       .weights_per_head = true, .cache = a->cache, .layer = a->layer);
+    x = tn_mha_forward(m->self_attn, x, x, x, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
+                       .causal = a->causal, .weights = w, .weights_per_head = true, .cache = a->cache,
+                       .layer = a->layer);
     return tn_call(m->dropout1, x);
 }
 
 static tn_tensor *remembered(tn_transformer_decoder_layer *m, tn_tensor *x, const tn_decoder_args *a, tn_tensor **w)
 {
-    x = tn_mha_forward(m->multihead_attn, x, a->memory, a->memory, .blocked = a->memory_blocked, .blocked_keys = a->memory_blocked_keys,
-                       .weights = w, .weights_per_head = true, .cache = a->cache, .layer = a->layer, .memory = a->cache != NULL);
+    x = tn_mha_forward(m->multihead_attn, x, a->memory, a->memory, .blocked = a->memory_blocked,
+                       .blocked_keys = a->memory_blocked_keys, .weights = w, .weights_per_head = true,
+                       .cache = a->cache, .layer = a->layer, .memory = a->cache != NULL);
     return tn_call(m->dropout2, x);
 }
 
@@ -54,7 +57,7 @@ tn_tensor *tn_transformer_decoder_layer_run(tn_transformer_decoder_layer *m, tn_
 {
     const tn_frame   f = tn_enter(m);
     const tn__cached before = tn__cache_of(a.cache, a.layer);
-    tn_tensor       *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
+    tn_tensor *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     if (tn_error() == TN_OK && !a.memory && before.memory < 0)
         tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be left out only where the cache holds it");
     if (tn_error() == TN_OK) {
@@ -75,7 +78,7 @@ tn_tensor *tn_transformer_decoder_layer_run(tn_transformer_decoder_layer *m, tn_
     return x;
 }
 
-/* ---- the stack ------------------------------------------------------------------------------------------------------------ */
+/* ---- the stack --------------------------------------------------------------------------------------------------- */
 
 static const tn_class tn_transformer_decoder_class = {
     .size = sizeof(tn_class), .name = "TransformerDecoder", .bytes = sizeof(tn_transformer_decoder)};
@@ -89,7 +92,8 @@ tn_transformer_decoder *tn_transformer_decoder_create(tn_transformer_stack_confi
     tn_transformer_decoder *m = tn_module_new(tn_transformer_decoder);
     if (!m) return NULL;
     m->layers = tn_child(m, "layers", tn_module_list_new());
-    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++) tn_append(m->layers, tn_transformer_decoder_layer_create(given));
+    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++)
+        tn_append(m->layers, tn_transformer_decoder_layer_create(given));
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__layer_norm(&full));
     return tn_built(m);
 }
@@ -98,7 +102,7 @@ tn_tensor *tn_transformer_decoder_run(tn_transformer_decoder *m, tn_decoder_args
 {
     const tn_frame   f = tn_enter(m);
     const tn__cached before = tn__cache_of(a.cache, 0);
-    const int64_t    n = tn_error() == TN_OK ? tn_length(m->layers) : 0;
+    const int64_t    n = m ? tn_length(m->layers) : 0;
     tn_tensor       *mine = NULL; /* a layer's result lives until the next has used it */
     tn_decoder_args  b = a;
     tn_path_push("layers");
@@ -118,7 +122,8 @@ tn_tensor *tn_transformer_decoder_run(tn_transformer_decoder *m, tn_decoder_args
     return y;
 }
 
-tn_kv_cache *tn_transformer_decoder_cache(tn_transformer_decoder *m, int64_t batch, int64_t length, int64_t memory_length)
+tn_kv_cache *tn_transformer_decoder_cache(tn_transformer_decoder *m, int64_t batch, int64_t length,
+                                          int64_t memory_length)
 {
     if (!tn_ready(m)) return NULL;
     const tn_transformer_decoder_layer *layer = tn_at(m->layers, 0);

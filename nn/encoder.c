@@ -6,7 +6,7 @@
  * With a causal mask it is the decoder of a language model, which has no memory to attend to. */
 #include "nn/layer.h"
 
-/* ---- a layer ------------------------------------------------------------------------------------------------------------- */
+/* ---- a layer ----------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *layer_alone(void *self, tn_tensor *x)
 {
@@ -37,8 +37,9 @@ tn_transformer_encoder_layer *tn_transformer_encoder_layer_create(tn_transformer
 
 static tn_tensor *attended(tn_transformer_encoder_layer *m, tn_tensor *x, const tn_encoder_args *a, tn_tensor **w)
 {
-    x = tn_mha_forward(m->self_attn, x, x, x, .blocked = a->blocked, .blocked_keys = a->blocked_keys, .causal = a->causal, .weights = w,
-                       .weights_per_head = true, .cache = a->cache, .layer = a->layer);
+    x = tn_mha_forward(m->self_attn, x, x, x, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
+                       .causal = a->causal, .weights = w, .weights_per_head = true, .cache = a->cache,
+                       .layer = a->layer);
     return tn_call(m->dropout1, x);
 }
 
@@ -69,12 +70,17 @@ tn_tensor *tn_transformer_encoder_layer_run(tn_transformer_encoder_layer *m, tn_
     return x;
 }
 
-/* ---- the stack ------------------------------------------------------------------------------------------------------------ */
+/* ---- the stack --------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *stack_alone(void *self, tn_tensor *x) { return tn_transformer_encoder_forward((tn_transformer_encoder *)self, x); }
+static tn_tensor *stack_alone(void *self, tn_tensor *x)
+{
+    return tn_transformer_encoder_forward((tn_transformer_encoder *)self, x);
+}
 
-static const tn_class tn_transformer_encoder_class = {
-    .size = sizeof(tn_class), .name = "TransformerEncoder", .bytes = sizeof(tn_transformer_encoder), .forward = stack_alone};
+static const tn_class tn_transformer_encoder_class = {.size = sizeof(tn_class),
+                                                      .name = "TransformerEncoder",
+                                                      .bytes = sizeof(tn_transformer_encoder),
+                                                      .forward = stack_alone};
 
 tn_transformer_encoder *tn_transformer_encoder_create(tn_transformer_stack_config c)
 {
@@ -85,7 +91,8 @@ tn_transformer_encoder *tn_transformer_encoder_create(tn_transformer_stack_confi
     tn_transformer_encoder *m = tn_module_new(tn_transformer_encoder);
     if (!m) return NULL;
     m->layers = tn_child(m, "layers", tn_module_list_new());
-    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++) tn_append(m->layers, tn_transformer_encoder_layer_create(given));
+    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++)
+        tn_append(m->layers, tn_transformer_encoder_layer_create(given));
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__layer_norm(&full));
     return tn_built(m);
 }
@@ -94,7 +101,7 @@ tn_tensor *tn_transformer_encoder_run(tn_transformer_encoder *m, tn_encoder_args
 {
     const tn_frame   f = tn_enter(m);
     const tn__cached before = tn__cache_of(a.cache, 0);
-    const int64_t    n = tn_error() == TN_OK ? tn_length(m->layers) : 0;
+    const int64_t    n = m ? tn_length(m->layers) : 0;
     tn_tensor       *mine = NULL; /* a layer's result lives until the next has used it */
     tn_encoder_args  b = a;
     tn_path_push("layers");

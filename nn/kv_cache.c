@@ -1,9 +1,9 @@
-/* kv_cache.c — the keys and values of the positions that have been read: room for all of them is taken at once, and used
- * from the left.
+/* kv_cache.c — the keys and values of the positions that have been read: room for all of them is taken at once, and
+ * used from the left.
  *
- * A layer holds `own` positions. While a token goes through the layers those behind still hold one less, so the number that
- * all hold is where the token stands; a layer that holds more when it is called was left behind by a pass that never ended,
- * or is called twice, and that is an error, not a wrong answer. */
+ * A layer holds `own` positions. While a token goes through the layers those behind still hold one less, so the
+ * number that all hold is where the token stands; a layer that holds more when it is called was left behind by a
+ * pass that never ended, or is called twice, and that is an error, not a wrong answer. */
 #include "nn/cache.h"
 #include "nn/inside.h"
 
@@ -20,7 +20,7 @@ struct tn_kv_cache {
     slot               layer[];
 };
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
 tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
 {
@@ -29,10 +29,12 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
     if (c.layers == 0) c.layers = 1;
     if (!tn__at_least(who, "layers", c.layers, 1) || !tn__at_least(who, "batch", c.batch, 1) ||
         !tn__at_least(who, "length", c.length, 1) || !tn__at_least(who, "memory_length", c.memory_length, 0) ||
-        !tn__at_least(who, "heads", c.heads, 1) || !tn__at_least(who, "head_dim", c.head_dim, 1) || !tn__floating(who, c.dtype))
+        !tn__at_least(who, "heads", c.heads, 1) || !tn__at_least(who, "head_dim", c.head_dim, 1) ||
+        !tn__floating(who, c.dtype))
         return NULL;
     size_t bytes;
-    if (__builtin_mul_overflow((uint64_t)c.layers, sizeof(slot), &bytes) || __builtin_add_overflow(bytes, sizeof(tn_kv_cache), &bytes))
+    if (__builtin_mul_overflow((uint64_t)c.layers, sizeof(slot), &bytes) ||
+        __builtin_add_overflow(bytes, sizeof(tn_kv_cache), &bytes))
         return tn_raise(TN_EINVAL, "%s: .layers is %lld, more than any memory holds", who, (long long)c.layers), NULL;
     tn_kv_cache *k = tn_mem_get(bytes);
     if (!k) return NULL;
@@ -56,7 +58,7 @@ void tn_kv_cache_free(tn_kv_cache *c)
     tn_mem_put(c, c->bytes);
 }
 
-/* ---- reading and forgetting --------------------------------------------------------------------------------------------- */
+/* ---- reading and forgetting -------------------------------------------------------------------------------------- */
 
 int64_t tn_kv_cache_length(const tn_kv_cache *c)
 {
@@ -96,14 +98,14 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
     if (!c) return tn_raise(TN_EINVAL, "tn_kv_cache_trim: the cache is NULL");
     const int64_t now = tn_kv_cache_length(c);
     if (length < 0 || length > now)
-        return tn_raise(TN_EINVAL, "tn_kv_cache_trim: length is %lld, but the cache holds %lld positions", (long long)length,
-                        (long long)now);
+        return tn_raise(TN_EINVAL, "tn_kv_cache_trim: length is %lld, but the cache holds %lld positions",
+                        (long long)length, (long long)now);
     for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = length;
     if_empty(c);
     return TN_OK;
 }
 
-/* ---- for attention ---------------------------------------------------------------------------------------------------------- */
+/* ---- for attention ----------------------------------------------------------------------------------------------- */
 
 tn__cached tn__cache_of(const tn_kv_cache *c, int64_t layer)
 {
@@ -116,26 +118,32 @@ static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t he
 {
     const tn_kv_cache_config *k = &c->c;
     if (tn_grad_enabled())
-        return tn_raise(TN_ESTATE, "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()"), false;
+        return tn_raise(TN_ESTATE,
+                        "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()"),
+               false;
     if (layer < 0 || layer >= k->layers)
-        return tn_raise(TN_EINDEX, "kv_cache: layer %lld of a cache that was made for %lld", (long long)layer, (long long)k->layers), false;
+        return tn_raise(TN_EINDEX, "kv_cache: layer %lld of a cache that was made for %lld", (long long)layer,
+                        (long long)k->layers),
+               false;
     if (heads != k->heads || head_dim != k->head_dim)
-        return tn_raise(TN_ESHAPE, "kv_cache: it was made for %lld heads of %lld, this layer has %lld heads of %lld", (long long)k->heads,
-                        (long long)k->head_dim, (long long)heads, (long long)head_dim),
+        return tn_raise(TN_ESHAPE, "kv_cache: it was made for %lld heads of %lld, this layer has %lld heads of %lld",
+                        (long long)k->heads, (long long)k->head_dim, (long long)heads, (long long)head_dim),
                false;
     if (dt != k->dtype)
-        return tn_raise(TN_EDTYPE, "kv_cache: it was made for %s, these keys are %s; see .dtype of tn_kv_cache_new", tn_dtype_name(k->dtype),
-                        tn_dtype_name(dt)),
+        return tn_raise(TN_EDTYPE, "kv_cache: it was made for %s, these keys are %s; see .dtype of tn_kv_cache_new",
+                        tn_dtype_name(k->dtype), tn_dtype_name(dt)),
                false;
     if (c->rows < 0 ? rows > k->batch : rows != c->rows)
-        return tn_raise(TN_ESHAPE, c->rows < 0 ? "kv_cache: a batch of %lld rows; it was made for at most %lld"
-                                               : "kv_cache: a batch of %lld rows, but %lld are in it; see tn_kv_cache_reorder",
+        return tn_raise(TN_ESHAPE,
+                        c->rows < 0 ? "kv_cache: a batch of %lld rows; it was made for at most %lld"
+                                    : "kv_cache: a batch of %lld rows, but %lld are in it; see tn_kv_cache_reorder",
                         (long long)rows, (long long)(c->rows < 0 ? k->batch : c->rows)),
                false;
     return true;
 }
 
-static tn_tensor *place(tn_tensor *t, int64_t layer, int64_t rows, int64_t from, int64_t n) /* [rows, heads, n, head_dim] */
+static tn_tensor *place(tn_tensor *t, int64_t layer, int64_t rows, int64_t from,
+                        int64_t n) /* [rows, heads, n, head_dim] */
 {
     return tn_narrow(tn_narrow(tn_select(t, 0, layer), 0, 0, rows), 2, from, n);
 }
@@ -149,13 +157,14 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, tn_tensor *k, t
     const int64_t from = memory ? 0 : c->layer[layer].own, room = memory ? c->c.memory_length : c->c.length;
     if (from > all && !memory)
         return tn_raise(TN_ESTATE,
-                        "kv_cache: layer %lld holds %lld positions, others %lld: the layer is called twice, or not all layers are called, or "
-                        "the pass before broke off; tn_kv_cache_trim(cache, %lld) goes back to what all hold",
+                        "kv_cache: layer %lld holds %lld positions, others %lld: the layer is called twice, or not all "
+                        "layers are called, or the pass before broke off; tn_kv_cache_trim(cache, %lld) goes back to "
+                        "what all hold",
                         (long long)layer, (long long)from, (long long)all, (long long)all),
                false;
     if (n > room - from)
-        return tn_raise(TN_ESHAPE, "kv_cache: no room for %lld positions behind %lld; %s is %lld", (long long)n, (long long)from,
-                        memory ? ".memory_length" : ".length", (long long)room),
+        return tn_raise(TN_ESHAPE, "kv_cache: no room for %lld positions behind %lld; %s is %lld", (long long)n,
+                        (long long)from, memory ? ".memory_length" : ".length", (long long)room),
                false;
     if (n == 0) return true;
     tn_copy_from(place(c->keys[memory], layer, rows, from, n), k);
@@ -173,7 +182,8 @@ void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows
 bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v)
 {
     if (tn_error() != TN_OK || !usable(c, layer, rows, c->c.heads, c->c.head_dim, c->c.dtype)) return false;
-    if (c->keys[memory]) *k = place(c->keys[memory], layer, rows, 0, n), *v = place(c->values[memory], layer, rows, 0, n);
+    if (c->keys[memory])
+        *k = place(c->keys[memory], layer, rows, 0, n), *v = place(c->values[memory], layer, rows, 0, n);
     else *k = *v = tn_zeros_of(c->c.dtype, TN_SHAPE(rows, c->c.heads, 0, c->c.head_dim)); /* a memory of no positions */
     return tn_error() == TN_OK;
 }
@@ -181,7 +191,9 @@ bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, in
 bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of)
 {
     if (!of || tn_shares_memory(of, c->layer[layer].of)) return true;
-    tn_raise(TN_ESTATE, "kv_cache: layer %lld remembers another memory; give NULL to go on with that one, or tn_kv_cache_clear it first",
+    tn_raise(TN_ESTATE,
+             "kv_cache: layer %lld remembers another memory; give NULL to go on with that one, or tn_kv_cache_clear it "
+             "first",
              (long long)layer);
     return false;
 }
@@ -195,7 +207,7 @@ void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached before)
     if_empty(c);
 }
 
-/* ---- beams ------------------------------------------------------------------------------------------------------------------- */
+/* ---- beams ------------------------------------------------------------------------------------------------------- */
 
 /* The rows of one layer's keys or values: those that change go through `apart`. */
 static void move_rows(tn_tensor *t, int64_t layer, int64_t filled, int64_t n, const int64_t *from, char *apart)
@@ -228,7 +240,8 @@ tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
                         tn_shape_text(tn_shape_of(index), text, sizeof text));
     const int64_t n = tn_numel(index), rows = tn_kv_cache_rows(c);
     if (n > c->c.batch)
-        return tn_raise(TN_ESHAPE, "%s: %lld rows; the cache was made for at most %lld", who, (long long)n, (long long)c->c.batch);
+        return tn_raise(TN_ESHAPE, "%s: %lld rows; the cache was made for at most %lld", who, (long long)n,
+                        (long long)c->c.batch);
     for (int64_t i = 0; i < n; i++)
         if (tn_get_i64(index, i) < 0 || tn_get_i64(index, i) >= rows)
             return tn_raise(TN_EINDEX, "%s: row %lld at [%lld] is not there; the cache holds %lld rows", who,

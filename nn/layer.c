@@ -5,8 +5,9 @@ bool tn__layer_config(const char *who, tn_transformer_layer_config *c)
 {
     c->ff = tn__or_i64(c->ff, 2048), c->dropout = tn__or(c->dropout, 0.1), c->eps = tn__or(c->eps, 1e-5);
     if (!c->activation) c->activation = tn_relu;
-    return tn__at_least(who, "dim", c->dim, 1) && tn__at_least(who, "heads", c->heads, 1) && tn__at_least(who, "ff", c->ff, 1) &&
-           tn__probability(who, "dropout", c->dropout) && tn__floating(who, c->dtype);
+    return tn__at_least(who, "dim", c->dim, 1) && tn__at_least(who, "heads", c->heads, 1) &&
+           tn__at_least(who, "ff", c->ff, 1) && tn__probability(who, "dropout", c->dropout) &&
+           tn__floating(who, c->dtype);
 }
 
 tn_transformer_layer_config tn__layer_of_stack(const tn_transformer_stack_config *c)
@@ -25,8 +26,8 @@ tn_transformer_layer_config tn__layer_of_stack(const tn_transformer_stack_config
 
 tn_mha *tn__layer_mha(const tn_transformer_layer_config *c)
 {
-    return tn_mha_new(.dim = c->dim, .heads = c->heads, .dropout = c->dropout, .no_bias = c->no_bias, .time_first = c->time_first,
-                      .dtype = c->dtype);
+    return tn_mha_new(.dim = c->dim, .heads = c->heads, .dropout = c->dropout, .no_bias = c->no_bias,
+                      .time_first = c->time_first, .dtype = c->dtype);
 }
 tn_linear *tn__layer_linear(const tn_transformer_layer_config *c, int64_t in, int64_t out)
 {
@@ -34,9 +35,13 @@ tn_linear *tn__layer_linear(const tn_transformer_layer_config *c, int64_t in, in
 }
 tn_layer_norm *tn__layer_norm(const tn_transformer_layer_config *c)
 {
-    return tn_layer_norm_new(.dim = c->dim, .eps = c->eps == 0 ? TN_ZERO : c->eps, .no_bias = c->no_bias, .dtype = c->dtype);
+    return tn_layer_norm_new(.dim = c->dim, .eps = c->eps == 0 ? TN_ZERO : c->eps, .no_bias = c->no_bias,
+                             .dtype = c->dtype);
 }
-tn_dropout *tn__layer_dropout(const tn_transformer_layer_config *c) { return tn_dropout_new(.p = c->dropout == 0 ? TN_ZERO : c->dropout); }
+tn_dropout *tn__layer_dropout(const tn_transformer_layer_config *c)
+{
+    return tn_dropout_new(.p = c->dropout == 0 ? TN_ZERO : c->dropout);
+}
 
 tn_tensor *tn__leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, tn_tensor **b)
 {
@@ -59,6 +64,6 @@ tn_tensor *tn__leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, tn_
 
 tn_kv_cache *tn__layer_cache(const tn_mha *m, int64_t layers, int64_t batch, int64_t length, int64_t memory_length)
 {
-    return tn_kv_cache_new(.layers = layers, .batch = batch, .length = length, .memory_length = memory_length, .heads = m->heads,
-                           .head_dim = m->dim / m->heads, .dtype = tn_dtype_of(m->out_proj->weight));
+    return tn_kv_cache_new(.layers = layers, .batch = batch, .length = length, .memory_length = memory_length,
+                           .heads = m->heads, .head_dim = m->dim / m->heads, .dtype = tn_dtype_of(m->out_proj->weight));
 }

@@ -18,7 +18,9 @@ tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding)
     if (tn__stopped()) return NULL;
     if (!tokens) return tn_raise(TN_EINVAL, "tn_padding_mask: tokens is NULL"), NULL;
     if (tn_dtype_of(tokens) != TN_I64 && tn_dtype_of(tokens) != TN_I32)
-        return tn_raise(TN_EDTYPE, "tn_padding_mask: tokens must be indices, i64 or i32, got %s", tn_dtype_name(tn_dtype_of(tokens))), NULL;
+        return tn_raise(TN_EDTYPE, "tn_padding_mask: tokens must be indices, i64 or i32, got %s",
+                        tn_dtype_name(tn_dtype_of(tokens))),
+               NULL;
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *index = tn_zeros_of(TN_I64, TN_SCALAR);
     tn_set_i64(index, 0, padding);

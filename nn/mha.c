@@ -2,8 +2,8 @@
  *
  *   [q k v] = x W_inᵀ + b,   head h of them: columns h·D … (h+1)·D - 1,   y = [attention of each head] W_outᵀ + b
  *
- * Heads are strided views of the projections, nothing is moved: of [B, T, 3, heads, D] where query, key and value are one
- * tensor, so that one product makes all three. */
+ * Heads are strided views of the projections, nothing is moved: of [B, T, 3, heads, D] where query, key and value
+ * are one tensor, so that one product makes all three. */
 #include "nn/cache.h"
 #include "nn/inside.h"
 
@@ -24,12 +24,13 @@ tn_mha *tn_mha_create(tn_mha_config c)
     static const char *const who = "tn_mha_new";
     if (c.kdim == 0) c.kdim = c.dim;
     if (c.vdim == 0) c.vdim = c.dim;
-    if (!tn__at_least(who, "dim", c.dim, 1) || !tn__at_least(who, "heads", c.heads, 1) || !tn__at_least(who, "kdim", c.kdim, 1) ||
-        !tn__at_least(who, "vdim", c.vdim, 1) || !tn__probability(who, "dropout", c.dropout) || !tn__floating(who, c.dtype))
+    if (!tn__at_least(who, "dim", c.dim, 1) || !tn__at_least(who, "heads", c.heads, 1) ||
+        !tn__at_least(who, "kdim", c.kdim, 1) || !tn__at_least(who, "vdim", c.vdim, 1) ||
+        !tn__probability(who, "dropout", c.dropout) || !tn__floating(who, c.dtype))
         return NULL;
     if (c.dim % c.heads)
-        return tn_raise(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads", who, (long long)c.heads,
-                        (long long)c.dim),
+        return tn_raise(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads", who,
+                        (long long)c.heads, (long long)c.dim),
                NULL;
     tn_mha *m = tn_module_new(tn_mha);
     if (!m) return NULL;
@@ -49,7 +50,7 @@ tn_mha *tn_mha_create(tn_mha_config c)
     return tn_built(m);
 }
 
-/* ---- what has to fit --------------------------------------------------------------------------------------------------- */
+/* ---- what has to fit --------------------------------------------------------------------------------------------- */
 
 /* Of one call. */
 typedef struct {
@@ -58,14 +59,16 @@ typedef struct {
 } sizes;
 
 /* Is x [B, n, dim] (or [n, B, dim])? */
-static bool input(const tn_mha *m, const char *name, char letter, const tn_tensor *x, int64_t dim, int64_t *batch, int64_t *n)
+static bool input(const tn_mha *m, const char *name, char letter, const tn_tensor *x, int64_t dim, int64_t *batch,
+                  int64_t *n)
 {
     char text[192];
     if (!x) return tn_raise(TN_EINVAL, "mha: %s is NULL", name), false;
     const tn_shape s = tn_shape_of(x);
     if (s.n != 3 || s.d[2] != dim)
-        return tn_raise(TN_ESHAPE, m->time_first ? "mha: %s %s must be [%c, B, %lld]%s" : "mha: %s %s must be [B, %c, %lld]%s", name,
-                        tn_shape_text(s, text, sizeof text), letter, (long long)dim,
+        return tn_raise(TN_ESHAPE,
+                        m->time_first ? "mha: %s %s must be [%c, B, %lld]%s" : "mha: %s %s must be [B, %c, %lld]%s",
+                        name, tn_shape_text(s, text, sizeof text), letter, (long long)dim,
                         s.n == 2 && s.d[1] == dim ? "; one sequence is a batch of 1: see tn_unsqueeze" : ""),
                false;
     *batch = s.d[m->time_first], *n = s.d[!m->time_first];
@@ -88,15 +91,20 @@ static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
     const int      n = s.n;
     const tn_dtype dt = tn_dtype_of(*blocked);
     if (dt != TN_BOOL && !tn_dtype_is_float(dt))
-        return tn_raise(TN_EDTYPE, "mha: blocked is %s, but must be bool (true: may not be attended) or floating (added to the scores)",
-                        tn_dtype_name(dt)),
+        return tn_raise(
+                   TN_EDTYPE,
+                   "mha: blocked is %s, but must be bool (true: may not be attended) or floating (added to the scores)",
+                   tn_dtype_name(dt)),
                false;
     bool ok = n >= 2 && n <= 4 && s.d[n - 2] == z->queries && s.d[n - 1] == z->keys;
     if (ok && n == 3) ok = s.d[0] == z->batch * m->heads;
     if (ok && n == 4) ok = (s.d[0] == 1 || s.d[0] == z->batch) && (s.d[1] == 1 || s.d[1] == m->heads);
     if (!ok)
-        return tn_raise(TN_ESHAPE, "mha: blocked %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or [B, heads, T, S]",
-                        tn_shape_text(s, text, sizeof text), (long long)z->queries, (long long)z->keys, (long long)(z->batch * m->heads)),
+        return tn_raise(TN_ESHAPE,
+                        "mha: blocked %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or "
+                        "[B, heads, T, S]",
+                        tn_shape_text(s, text, sizeof text), (long long)z->queries, (long long)z->keys,
+                        (long long)(z->batch * m->heads)),
                false;
     if (n == 3) *blocked = tn_reshape(*blocked, TN_SHAPE(z->batch, m->heads, z->queries, z->keys));
     return true;
@@ -108,7 +116,8 @@ static bool fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
     int64_t          batch, n;
     const tn__cached held = tn__cache_of(a->cache, a->layer);
     if (!input(m, "query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
-    if (a->memory && !a->cache) return tn_raise(TN_EINVAL, "mha: .memory says that the cache holds the keys, but .cache is NULL"), false;
+    if (a->memory && !a->cache)
+        return tn_raise(TN_EINVAL, "mha: .memory says that the cache holds the keys, but .cache is NULL"), false;
     if (a->memory && held.memory >= 0) {
         z->recall = true, z->before = held.memory;
         if (!tn__cache_is_of(a->cache, a->layer, a->key)) return false;
@@ -122,33 +131,36 @@ static bool fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
     z->keys = z->before + z->given;
     if (a->blocked_keys && !tn_shape_equal(tn_shape_of(a->blocked_keys), TN_SHAPE(z->batch, z->keys)))
         return tn_raise(TN_ESHAPE, "mha: blocked_keys %s must be [B, S] = [%lld, %lld]; true is padding",
-                        tn_shape_text(tn_shape_of(a->blocked_keys), text, sizeof text), (long long)z->batch, (long long)z->keys),
+                        tn_shape_text(tn_shape_of(a->blocked_keys), text, sizeof text), (long long)z->batch,
+                        (long long)z->keys),
                false;
     return true;
 }
 
-/* ---- projections: heads are [B, heads, n, D] ------------------------------------------------------------------------------ */
+/* ---- projections: heads are [B, heads, n, D] --------------------------------------------------------------------- */
 
 /* y [B, n, count · dim] (or [n, B, ...]) as count tensors of heads. */
 static void heads_of(const tn_mha *m, tn_tensor *y, int64_t batch, int64_t n, int count, tn_tensor **heads)
 {
     const bool t = m->time_first;
     y = tn_view(y, TN_SHAPE(t ? n : batch, t ? batch : n, count, m->heads, m->dim / m->heads));
-    for (int i = 0; i < count; i++) heads[i] = tn_permute(tn_select(y, 2, i), t ? TN_DIMS(1, 2, 0, 3) : TN_DIMS(0, 2, 1, 3));
+    for (int i = 0; i < count; i++)
+        heads[i] = tn_permute(tn_select(y, 2, i), t ? TN_DIMS(1, 2, 0, 3) : TN_DIMS(0, 2, 1, 3));
 }
 
 /* Projections `from` … `from + count - 1` (of query, key, value) of one x. */
 static void project(const tn_mha *m, tn_tensor *x, int from, int count, int64_t batch, int64_t n, tn_tensor **heads)
 {
     const int64_t e = m->dim;
-    tn_tensor    *w, *b = m->in_proj_bias, *const apart[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
+    tn_tensor *w, *b = m->in_proj_bias, *const apart[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
     if (!m->in_proj_weight) w = apart[from];
     else w = count == 3 ? m->in_proj_weight : tn_narrow(m->in_proj_weight, 0, from * e, count * e);
     if (b && count < 3) b = tn_narrow(b, 0, from * e, count * e);
     heads_of(m, tn_linear(x, w, b), batch, n, count, heads);
 }
 
-/* What query t must not see, where `before` keys stand in the cache: those behind before + t; and what the caller blocks. */
+/* What query t must not see, where `before` keys stand in the cache: those behind before + t; and what the caller
+ * blocks. */
 static tn_tensor *causal_behind(const sizes *z, tn_tensor *blocked)
 {
     tn_tensor *key = tn_arange(z->keys), *last = tn_add_scalar(tn_arange(z->queries), (double)z->before);
@@ -157,7 +169,7 @@ static tn_tensor *causal_behind(const sizes *z, tn_tensor *blocked)
     return tn_dtype_of(blocked) == TN_BOOL ? tn_logical_or(blocked, late) : tn_masked_fill(blocked, late, -HUGE_VAL);
 }
 
-/* ---- forward ----------------------------------------------------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
 {

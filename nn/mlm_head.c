@@ -7,7 +7,10 @@
 #include "nn/transformer.h"
 
 /* Without the decoder; a step of the frame that is open. */
-static tn_tensor *transformed(tn_mlm_head *m, tn_tensor *x) { return tn_call(m->norm, m->activation(tn_call(m->dense, x))); }
+static tn_tensor *transformed(tn_mlm_head *m, tn_tensor *x)
+{
+    return tn_call(m->norm, m->activation(tn_call(m->dense, x)));
+}
 
 static tn_tensor *forward(void *self, tn_tensor *x)
 {
@@ -21,14 +24,19 @@ static void describe(const void *self, char *text, size_t size)
     snprintf(text, size, "dim=%lld, words=%lld", (long long)tn_size(m->weight, 1), (long long)tn_size(m->weight, 0));
 }
 
-static const tn_class tn_mlm_head_class = {
-    .size = sizeof(tn_class), .name = "MLMHead", .bytes = sizeof(tn_mlm_head), .forward = forward, .describe = describe};
+static const tn_class tn_mlm_head_class = {.size = sizeof(tn_class),
+                                           .name = "MLMHead",
+                                           .bytes = sizeof(tn_mlm_head),
+                                           .forward = forward,
+                                           .describe = describe};
 
 tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c)
 {
     char text[192];
     if (tn__stopped()) return NULL;
-    if (!c.embedding) return tn_raise(TN_EINVAL, "tn_mlm_head_new: .embedding is NULL; it is the table [words, dim] that is tied"), NULL;
+    if (!c.embedding)
+        return tn_raise(TN_EINVAL, "tn_mlm_head_new: .embedding is NULL; it is the table [words, dim] that is tied"),
+               NULL;
     if (tn_ndim(c.embedding) != 2)
         return tn_raise(TN_ESHAPE, "tn_mlm_head_new: .embedding must be [words, dim], got %s",
                         tn_shape_text(tn_shape_of(c.embedding), text, sizeof text)),

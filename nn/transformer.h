@@ -1,13 +1,13 @@
-/* transformer.h — the Transformer: its layers, the stacks of them, and the head of a masked language model. Part of nn.h:
- * include that.
+/* transformer.h — the Transformer: its layers, the stacks of them, and the head of a masked language model. Part of
+ * nn.h: include that.
  *
  *     tn_transformer *m = tn_transformer_new(.dim = 256, .heads = 8);
  *     tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = padding,
  *                                           .memory_blocked_keys = padding);
  *
- * Names, defaults and initialisation are PyTorch's, but batches come first, and the layers of a stack begin with draws of
- * their own instead of copies of the first. src and tgt are vectors: embeddings and positions come before, the
- * projection to the vocabulary after. */
+ * Names, defaults and initialisation are PyTorch's, but batches come first, and the layers of a stack begin with
+ * draws of their own instead of copies of the first. src and tgt are vectors: embeddings and positions come before,
+ * the projection to the vocabulary after. */
 #ifndef TENON_NN_TRANSFORMER_H
 #define TENON_NN_TRANSFORMER_H
 
@@ -17,14 +17,15 @@
 extern "C" {
 #endif
 
-/* ---- layers --------------------------------------------------------------------------------------------------------- */
+/* ---- layers ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
     int     zero_;
     int64_t dim, heads;
     int64_t ff;      /* the width between the two linear layers; 0: 2048 */
     double  dropout; /* 0: 0.1; TN_ZERO: none */
-    tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_relu; tn_gelu, tn_gelu_tanh, tn_silu, or a function of your own */
+    tn_tensor *(*activation)(
+        tn_tensor *x);   /* NULL: tn_relu; tn_gelu, tn_gelu_tanh, tn_silu, or a function of your own */
     double   eps;        /* of the norms; 0: 1e-5 */
     bool     norm_first; /* x + f(norm(x)), not norm(x + f(x)) */
     bool     no_bias;
@@ -54,12 +55,12 @@ typedef struct {
 } tn_transformer_decoder_layer;
 TN_API tn_transformer_decoder_layer *tn_transformer_decoder_layer_create(tn_transformer_layer_config c);
 
-/* ---- stacks ----------------------------------------------------------------------------------------------------------- */
+/* ---- stacks ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
     int     zero_;
     int64_t layers;
-    bool    final_norm; /* a norm behind the last layer (in PyTorch it is given as `norm`) */
+    bool    final_norm;     /* a norm behind the last layer (in PyTorch it is given as `norm`) */
     int64_t dim, heads, ff; /* from here on as of a layer */
     double  dropout;
     tn_tensor *(*activation)(tn_tensor *x);
@@ -81,10 +82,10 @@ typedef struct {
 TN_API tn_transformer_encoder *tn_transformer_encoder_create(tn_transformer_stack_config c);
 TN_API tn_transformer_decoder *tn_transformer_decoder_create(tn_transformer_stack_config c);
 
-/* ---- running them ----------------------------------------------------------------------------------------------------- */
+/* ---- running them ------------------------------------------------------------------------------------------------ */
 
 typedef struct {
-    tn_tensor   *x;                     /* [B, T, dim] */
+    tn_tensor   *x;                      /* [B, T, dim] */
     tn_tensor   *blocked, *blocked_keys; /* of the self-attention, as of tn_mha_forward */
     bool         causal;
     tn_tensor  **weights; /* out, may be NULL: [B, heads, T, S]; of a stack an array, one for each layer */
@@ -100,7 +101,7 @@ typedef struct {
     bool         causal;                               /* likewise */
     tn_tensor   *memory_blocked, *memory_blocked_keys; /* of the cross-attention */
     tn_tensor  **weights, **memory_weights;            /* out, as above */
-    tn_kv_cache *cache; /* then the memory may be left out after the first call */
+    tn_kv_cache *cache;                                /* then the memory may be left out after the first call */
     int64_t      layer;
 } tn_decoder_args;
 TN_API tn_tensor *tn_transformer_decoder_layer_run(tn_transformer_decoder_layer *m, tn_decoder_args a);
@@ -111,7 +112,7 @@ TN_API tn_kv_cache *tn_transformer_encoder_cache(tn_transformer_encoder *m, int6
 TN_API tn_kv_cache *tn_transformer_decoder_cache(tn_transformer_decoder *m, int64_t batch, int64_t length,
                                                  int64_t memory_length);
 
-/* ---- both ----------------------------------------------------------------------------------------------------------------- */
+/* ---- both -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     int     zero_;
@@ -140,14 +141,14 @@ typedef struct {
 } tn_transformer_args;
 TN_API tn_tensor *tn_transformer_run(tn_transformer *m, tn_transformer_args a); /* [B, T, dim] */
 
-/* ---- the head of a masked language model ----------------------------------------------------------------------------------- */
+/* ---- the head of a masked language model ------------------------------------------------------------------------- */
 
 /* norm(gelu(x W + b)) Eᵀ + bias with the embedding E; named as in Hugging Face's BERT below cls.predictions. */
 typedef struct {
     int        zero_;
     tn_tensor *embedding;                   /* [words, dim]: the decoder's weight, tied */
     tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_gelu */
-    double     eps;                         /* 0: 1e-5 (BERT has 1e-12) */
+    double eps;                             /* 0: 1e-5 (BERT has 1e-12) */
 } tn_mlm_head_config;
 typedef struct {
     tn_module base;
@@ -156,7 +157,7 @@ typedef struct {
     tn_linear     *dense;         /* transform.dense */
     tn_layer_norm *norm;          /* transform.LayerNorm */
 } tn_mlm_head;
-TN_API tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c); /* x [..., dim] -> [..., words] */
+TN_API tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c);            /* x [..., dim] -> [..., words] */
 TN_API tn_tensor   *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x); /* all but the decoder: [..., dim] */
 
 #ifdef __cplusplus

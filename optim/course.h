@@ -39,6 +39,7 @@ extern const tn__course tn__plateau, tn__chained, tn__sequential;
 tn_schedule *tn__schedule_make(const tn__course *course, tn_schedule like);
 /* Sets its learning rate for step t; raises, and then leaves everything as it was. */
 bool tn__schedule_go(tn_schedule *s, int64_t t);
+bool tn__schedule_try(const tn_schedule *s, int64_t t); /* only raises what that would */
 bool tn__schedule_check(const char *name, const char *what, bool good, double v, const char *must); /* raises */
 
 static inline bool tn__course_ready(const tn_schedule *s, int64_t t) { return !s->course->ready || s->course->ready(s, t); }

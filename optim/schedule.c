@@ -63,19 +63,25 @@ static void set_momentum(tn_optimizer *o, double v)
     for (int g = 0; g < o->groups && tn__has(o, which); g++) o->group[g].option[which] = v;
 }
 
-bool tn__schedule_go(tn_schedule *s, int64_t t)
+bool tn__schedule_try(const tn_schedule *s, int64_t t)
 {
-    tn_optimizer *o = s->owner;
-    double        momentum;
     if (!tn__course_ready(s, t)) return false;
-    for (int g = 0; g < o->groups; g++) {
-        const double lr = s->value[g] = s->course->lr(s, o->group[g].option[TN_OPT_BASE_LR], t, g);
+    for (int g = 0; g < s->owner->groups; g++) {
+        const double lr = s->value[g] = s->course->lr(s, s->owner->group[g].option[TN_OPT_BASE_LR], t, g);
         if (tn_error() != TN_OK) return false;
         if (lr >= 0 && lr < INFINITY) continue;
         tn_raise(TN_EINVAL, "tn_%s_lr_new: at step %lld the learning rate of group %d would be %s", s->course->name, (long long)t, g,
                  tn__number(lr));
         return false;
     }
+    return true;
+}
+
+bool tn__schedule_go(tn_schedule *s, int64_t t)
+{
+    tn_optimizer *o = s->owner;
+    double        momentum;
+    if (!tn__schedule_try(s, t)) return false;
     for (int g = 0; g < o->groups; g++) o->group[g].option[TN_OPT_LR] = s->value[g];
     if (s->course->momentum && s->course->momentum(s, t, &momentum)) set_momentum(o, momentum);
     s->t = t;

@@ -28,8 +28,8 @@ tn_tensor *tn_golden_values(const char *name, tn_dtype dt, tn_shape s);
 tn_tensor *tn_golden_input(tn_golden *k, const char *what, tn_shape s);
 void      *tn_golden_fill(tn_golden *k, void *module);
 
-/* Runs the case in f64 (to 1e-10 of the largest element) and f32 (to 2e-6). Everything that the file has of the case must
- * have been compared. */
+/* Runs the case in f64 (to 1e-10 of the largest element) and f32 (to 2e-6). Everything that the file has of the case
+ * must have been compared. */
 void tn_golden_check(tn_safetensors *file, const tn_golden_case *c);
 
 #endif

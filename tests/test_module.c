@@ -4,6 +4,7 @@
 #include "nn/nn.h"
 #include "tests/check_main.h"
 #include "tests/errors.h"
+#include "tests/faults.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,7 @@ typedef struct {
     tn_tensor    *scale, *seen, *mask;
     tn_linear    *head;
     mlp          *again;
+    tn_tensor    *bias; /* of layers.0.up: a member of the root that points to a grandchild's */
 } model;
 
 static tn_tensor *model_forward(model *m, tn_tensor *x, tn_tensor **hidden)
@@ -72,6 +74,7 @@ static model *model_new(int count)
     m->head = tn_child(m, "head", tn_linear_new(.in = 4, .out = 10, .no_bias = true));
     tn_tie(m, "head.weight", m->words->weight);
     m->again = m->layers ? tn_share(m, "again", m->layers[0]) : NULL;
+    m->bias = m->again ? m->again->up->bias : NULL;
     return tn_built(m);
 }
 
@@ -264,12 +267,19 @@ START_TEST(a_tie_reaches_every_member)
     model *m = model_new(2);
     tn_tie(m, "layers.0.up.weight", m->layers[1]->up->weight);
     ck_assert(m->layers[0]->up->weight == m->layers[1]->up->weight && m->again->up->weight == m->layers[0]->up->weight);
+    tn_tie(m->layers[0], "up.bias", m->layers[1]->up->bias);
+    ck_assert(m->layers[0]->up->bias == m->layers[1]->up->bias && m->bias == m->layers[1]->up->bias);
     ck_assert_str_eq(names(tn_parameters(m->layers[0])), "up.weight up.bias down.weight down.bias");
     ck_assert_str_eq(names(tn_parameters(m->layers[1])), "up.weight up.bias down.weight down.bias");
     ck_assert_str_eq(names(tn_parameters(m)),
                      "scale words.weight layers.0.up.weight layers.0.up.bias layers.0.down.weight layers.0.down.bias "
-                     "layers.1.up.bias layers.1.down.weight layers.1.down.bias");
+                     "layers.1.down.weight layers.1.down.bias");
     tn_free(m);
+    /* the same tensor registered twice is tied, too */
+    mlp *twice_there = tn_module_new(mlp);
+    tn_param(twice_there, "b", tn_param(twice_there, "a", tn_ones(TN_SHAPE(3))));
+    ck_assert_int_eq(tn_count(twice_there), 3);
+    tn_free(twice_there);
 }
 END_TEST
 
@@ -449,6 +459,7 @@ START_TEST(it_prints_as_pytorch_does)
     tn_sequential *inner = tn_append(net, tn_sequential_new());
     tn_append(inner, tn_linear_new(.in = 32, .out = 1, .no_bias = true));
     tn_append(inner, tn_sequential_new());
+    tn_append(net, tn_relu_new());
     ck_assert_str_eq(printed(net, tn_module_print), "Sequential(\n"
                                                     "  (0): Linear(in_features=1, out_features=32, bias=True)\n"
                                                     "  (1): GELU(approximate='none')\n"
@@ -456,6 +467,7 @@ START_TEST(it_prints_as_pytorch_does)
                                                     "    (0): Linear(in_features=32, out_features=1, bias=False)\n"
                                                     "    (1): Sequential()\n"
                                                     "  )\n"
+                                                    "  (3): ReLU()\n"
                                                     ")\n");
     ck_assert_str_eq(printed(inner->base.base ? tn_find(net, "0") : NULL, tn_module_print),
                      "Linear(in_features=1, out_features=32, bias=True)\n");
@@ -635,6 +647,31 @@ START_TEST(no_child_is_lost)
 }
 END_TEST
 
+/* Nor are its draws, if its new parent has no memory for its name. */
+START_TEST(a_failed_append_leaves_no_trace)
+{
+    tn_faulty_memory_begin();
+    tn_scope s = tn_scope_begin();
+    bool     reached = true;
+    for (int64_t n = 0; reached; n++) {
+        tn_seed(1);
+        tn_sequential *net = tn_sequential_new();
+        tn_append(net, tn_linear_new(.in = 2, .out = 2));
+        const uint64_t before = tn_current_generator()->position;
+        tn_fail_memory(n, false);
+        tn_append(net, tn_linear_new(.in = 2, .out = 2));
+        reached = tn_memory_calls() > n;
+        tn_fail_memory(-1, false);
+        tn_clear_error();
+        ck_assert(reached == (tn_current_generator()->position == before));
+        ck_assert_int_eq(tn_length(net), reached ? 1 : 2);
+        tn_free(net);
+    }
+    tn_scope_end(s);
+    tn_faulty_memory_end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("module");
@@ -666,5 +703,6 @@ int main(void)
     tcase_add_test(c, mistakes_in_running);
     tcase_add_test(c, an_error_stops_everything);
     tcase_add_test(c, no_child_is_lost);
+    tcase_add_test(c, a_failed_append_leaves_no_trace);
     return tn_check_main(s);
 }

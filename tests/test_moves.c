@@ -212,7 +212,7 @@ START_TEST(copy_on_the_tape)
         "mul_scalar_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
         "windows); tn_clone it first");
     fails(tn_copy_(tn_zeros(TN_SHAPE(3)), NULL), TN_EINVAL, "copy: input 1 is NULL");
-    fails(tn_copy_(NULL, src), TN_EINVAL, "copy: input 0 is NULL");
+    fails(tn_copy_(NULL, src), TN_EINVAL, "copy_: the target is NULL");
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* test_state.c — state dicts: what is saved comes back under every name it may have, nothing changes unless everything
  * fits, and what does not fit is said. */
-#include "nn/nn.h"
+#include "nn/inside.h"
 #include "tests/check_main.h"
 #include "tests/errors.h"
 #include "tests/faults.h"
@@ -242,6 +242,31 @@ START_TEST(parts_become_one_and_come_apart_again)
 }
 END_TEST
 
+/* ** takes any number of parts, none among them; * takes one. */
+START_TEST(stars_take_parts)
+{
+    static const struct {
+        const char *from, *to, *name, *want; /* want NULL: no match */
+    } rows[] = {{"**.gamma", "**.weight", "a.b.c.gamma", "a.b.c.weight"}, {"**.gamma", "**.weight", "gamma", "weight"},
+                {"**.gamma", "**.weight", "a.gamma.b", NULL},            {"a.**.z", "**.z.a", "a.b.c.z", "b.c.z.a"},
+                {"a.**.z", "q.**", "a.z", "q"},                          {"a.**.z", "q.**", "a", NULL},
+                {"*.b", "x.*", "a.b.c", "x.a.c"},                        {"*.b", "x.*", "a.c.b", NULL},
+                {"*.*", "m.*.n.*", "a.b", "m.a.n.b"},                    {"a", "", "a.b", "b"},
+                {"a", "", "ab.c", NULL},                                 {"", "bert", "a.b", "bert.a.b"},
+                {"a.b.c", "x", "a.b", NULL},                             {"a.b", "x", "a.b", "x"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[TN_PATH_BYTES];
+        strcpy(name, rows[i].name);
+        ck_assert_int_eq(tn__renamed(rows[i].from, rows[i].to, name), rows[i].want != NULL);
+        ck_assert_str_eq(name, rows[i].want ? rows[i].want : rows[i].name);
+    }
+    char      name[TN_PATH_BYTES] = "a", longer[600];
+    memset(longer, 'x', sizeof longer - 1), longer[sizeof longer - 1] = 0;
+    ck_assert_int_eq(tn__renamed("", longer, name), 1);
+    ck_assert_int_eq(tn__renamed("", longer, name), -1);
+}
+END_TEST
+
 START_TEST(number_types_are_converted)
 {
     const char *path = tn_test_file("wide.safetensors");
@@ -351,6 +376,7 @@ int main(void)
     tcase_add_test(c, another_model_is_told_and_changes_nothing);
     tcase_add_test(c, names_have_prefixes_and_are_renamed);
     tcase_add_test(c, parts_become_one_and_come_apart_again);
+    tcase_add_test(c, stars_take_parts);
     tcase_add_test(c, number_types_are_converted);
     tcase_add_test(c, one_module_becomes_another);
     tcase_add_test(c, files_that_are_not_there);

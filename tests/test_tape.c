@@ -3,6 +3,7 @@
  * call backward, write or drop, user ops filled in wrongly, writes that the tape does not see. Each ends in the right
  * gradient or in an error that says what to change, never in a wrong number. */
 #include "autograd/autograd.h"
+#include "autograd/tape.h"
 #include "core/internal.h"
 #include "tests/check_main.h"
 #include "tests/faults.h"
@@ -60,7 +61,9 @@ START_TEST(given_back_as_it_is)
     ck_assert_double_eq(tn_item(tn_grad(x)), 1);
     h = tn_exp(x);
     tn_backward(tn_checkpoint(as_it_is, h, 1, &x));
-    says(TN_ESTATE, "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; pass it in");
+    says(
+        TN_ESTATE,
+        "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; pass it in");
 }
 END_TEST
 
@@ -80,14 +83,17 @@ START_TEST(a_segment_that_writes_over_its_input)
 {
     tn_tensor *x = vector(3, 1), *h = tn_mul_scalar(x, 1);
     tn_backward(tn_sum(tn_checkpoint(doubled, NULL, 1, &h)));
-    says(TN_ESTATE, "backward: mul_scalar_ changed in place what checkpoint saved (input 0); use mul_scalar, or move it before the checkpoint");
+    says(
+        TN_ESTATE,
+        "backward: mul_scalar_ changed in place what checkpoint saved (input 0); use mul_scalar, or move it before the checkpoint");
 }
 END_TEST
 
-static void drawing(tn_ctx *c) { c->out[0] = draws_and_fails(c->in, 1, NULL); }
-static bool like_input(tn_ctx *c) { return tn_infer_like(c, 0, 0); }
-static const tn_op drawer = {.size = sizeof(tn_op), .name = "drawer", .inputs = 1, .infer = like_input, .compose = drawing};
-static tn_tensor  *half_wrong(tn_tensor *const *in, int n, void *user)
+static void        drawing(tn_ctx *c) { c->out[0] = draws_and_fails(c->in, 1, NULL); }
+static bool        like_input(tn_ctx *c) { return tn_infer_like(c, 0, 0); }
+static const tn_op drawer = {
+    .size = sizeof(tn_op), .name = "drawer", .inputs = 1, .infer = like_input, .compose = drawing};
+static tn_tensor *half_wrong(tn_tensor *const *in, int n, void *user)
 {
     return (void)n, (void)user, tn_mul(tn_detach(in[0]), in[0]);
 }
@@ -108,8 +114,14 @@ END_TEST
 /* ---- hooks ------------------------------------------------------------------------------------------------------ */
 
 static tn_tensor *root, *target;
-static tn_tensor *again(tn_tensor *g, void *user) { return (void)g, (void)user, tn_backward(root, .retain = true), NULL; }
-static tn_tensor *again_for(tn_tensor *g, void *user) { return (void)user, tn_grad_of(root, 1, &target, &g, .retain = true), NULL; }
+static tn_tensor *again(tn_tensor *g, void *user)
+{
+    return (void)g, (void)user, tn_backward(root, .retain = true), NULL;
+}
+static tn_tensor *again_for(tn_tensor *g, void *user)
+{
+    return (void)user, tn_grad_of(root, 1, &target, &g, .retain = true), NULL;
+}
 static tn_tensor *draw_it(tn_tensor *g, void *to) { return (void)g, tn_tape_dot(to, root), NULL; }
 
 /* The tape that is being read holds the marks of the one who reads it. */
@@ -117,11 +129,11 @@ START_TEST(a_tape_is_read_once_at_a_time)
 {
     const tn_grad_hook hooks[] = {again, again_for, draw_it};
     const char *const  text[] = {
-        "tn_backward: add is on a tape that is being read; what a backward calls can read another tape, but not this one",
-        "tn_grad_of: add is on a tape that is being read; what a backward calls can read another tape, but not this one",
-        "tn_tape_dot: a backward is under way; draw the tape before or after it"};
-    char   drawn[64] = "";
-    FILE  *to = fmemopen(drawn, sizeof drawn, "w");
+         "tn_backward: add is on a tape that is being read; what a backward calls can read another tape, but not this one",
+         "tn_grad_of: add is on a tape that is being read; what a backward calls can read another tape, but not this one",
+         "tn_tape_dot: a backward is under way; draw the tape before or after it"};
+    char  drawn[64] = "";
+    FILE *to = fmemopen(drawn, sizeof drawn, "w");
     for (int i = 0; i < 3; i++) {
         tn_tensor *x = leaf(0.5), *h = tn_exp(x), *a = tn_mul(h, h);
         root = tn_add(tn_exp(a), h), target = x;
@@ -186,7 +198,8 @@ END_TEST
 
 START_TEST(retained_gradients_are_nobody_elses)
 {
-    tn_tensor *x = vector(2, 1), *a = tn_exp(x), *b = tn_exp(x), *y = tn_add(a, b), *seed = tn_ones_of(TN_F64, TN_SHAPE(2));
+    tn_tensor *x = vector(2, 1), *a = tn_exp(x), *b = tn_exp(x), *y = tn_add(a, b),
+              *seed = tn_ones_of(TN_F64, TN_SHAPE(2));
     tn_retain_grad(a), tn_retain_grad(b), tn_retain_grad(y);
     ck_assert_int_eq(tn_backward(y, .seed = seed), TN_OK);
     tn_fill(seed, 7), tn_fill(tn_grad(a), 8), tn_fill(tn_grad(b), 9);
@@ -199,10 +212,13 @@ END_TEST
 
 START_TEST(a_view_of_a_leaf_is_the_leaf)
 {
-    tn_tensor *w = vector(6, -3), *v = tn_transpose(tn_view(w, TN_SHAPE(2, 3)), 0, 1), *copy = tn_reshape(v, TN_SHAPE(6));
+    tn_tensor *w = vector(6, -3), *v = tn_transpose(tn_view(w, TN_SHAPE(2, 3)), 0, 1),
+              *copy = tn_reshape(v, TN_SHAPE(6));
     ck_assert_ptr_null(tn_relu_(v));
-    says(TN_ESTATE, "relu_: the target is a view, and what it shows collects gradients and cannot be written over on the tape; change it "
-                    "between tn_no_grad_begin() and tn_scope_end()");
+    says(
+        TN_ESTATE,
+        "relu_: the target is a view, and what it shows collects gradients and cannot be written over on the tape; change it "
+        "between tn_no_grad_begin() and tn_scope_end()");
     ck_assert_double_eq(tn_get(w, 0), -3);
     ck_assert_ptr_eq(tn_relu_(copy), copy); /* has memory of its own */
     tn_scope s = tn_no_grad_begin();
@@ -216,8 +232,10 @@ START_TEST(writers_respect_the_tape)
 {
     tn_tensor *x = vector(2, 1), *h = tn_mul_scalar(x, 2);
     ck_assert_int_eq(tn_fill(h, 0), TN_ESTATE);
-    says(TN_ESTATE, "tn_fill: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change it inside "
-                    "tn_no_grad_begin() and tn_scope_end()");
+    says(
+        TN_ESTATE,
+        "tn_fill: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change it inside "
+        "tn_no_grad_begin() and tn_scope_end()");
     ck_assert_ptr_null(tn_data_mut(h));
     tn_clear_error();
     ck_assert_double_eq(tn_get(h, 0), 2);
@@ -280,9 +298,11 @@ static void kernel(int64_t n, void *const *y, const void *const *x, const void *
 static void maps(tn_ctx *c) { tn_op_map(kernel, NULL, 1, c->out, c->nin, c->in, NULL); }
 
 #define OP(id, ...) static const tn_op id = {.size = sizeof(tn_op), .name = #id, __VA_ARGS__}
-OP(by_hand, .inputs = 1, .saves = TN_SAVE_OUT(0), .infer = like_input, .forward = exp_by_hand, .backward_ops = exp_back, .inplace = true);
+OP(by_hand, .inputs = 1, .saves = TN_SAVE_OUT(0), .infer = like_input, .forward = exp_by_hand, .backward_ops = exp_back,
+   .inplace = true);
 OP(of_ops, .inputs = 1, .saves = TN_SAVE_OUT(0), .infer = like_input, .forward = exp_of_ops, .backward_ops = exp_back);
-OP(no_args, .inputs = 1, .infer = like_input, .forward = copies, .backward_ops = no_back, .args_size = 8, .args_copy = no_copy);
+OP(no_args, .inputs = 1, .infer = like_input, .forward = copies, .backward_ops = no_back, .args_size = 8,
+   .args_copy = no_copy);
 OP(no_shape, .inputs = 1, .infer = says_nothing, .forward = copies);
 OP(wrong_like, .inputs = 1, .infer = like_the_second, .forward = copies);
 OP(any_number, .inputs = TN_ANY, .outputs = TN_ANY, .infer = any_results, .forward = copies);
@@ -356,7 +376,9 @@ START_TEST(op_map_checks_its_operands)
     tn_op_apply(&mapped, NULL, 12, many);
     says(TN_EINVAL, "tn_op_map: takes 1 or more results and 12 operands in all, got 1 results and 12 inputs");
     tn_op_map(kernel, kernel, 1, NULL, 0, NULL, NULL);
-    says(TN_EINVAL, "tn_op_map: takes 1 or more results and 12 operands in all, got 1 results and 0 inputs, a list of which is NULL");
+    says(
+        TN_EINVAL,
+        "tn_op_map: takes 1 or more results and 12 operands in all, got 1 results and 0 inputs, a list of which is NULL");
     tn_op_map(kernel, kernel, 1, (tn_tensor *[]){NULL}, 0, NULL, NULL);
     says(TN_EINVAL, "tn_op_map: result 0 is NULL and does not fit result 0, NULL");
 }
@@ -417,6 +439,29 @@ START_TEST(threads_end_in_any_order)
 }
 END_TEST
 
+/* Threads count their passes alike, so a foreign node may bear the number of the pass that meets it. */
+static void *reads_on(void *y)
+{
+    tn_tensor *x = leaf(1);
+    while (tn__tape.runs + 1 < tn__node_of(y)->run) tn_backward(x);
+    tn_backward(tn_mul(x, y));
+    says(TN_ESTATE,
+         "tn_backward: square was recorded by another thread; a tape belongs to the thread that recorded it");
+    return NULL;
+}
+
+START_TEST(a_tape_of_another_thread)
+{
+    tn_tensor *x = leaf(2), *y = tn_square(x);
+    pthread_t  t;
+    ck_assert_int_eq(tn_backward(y, .retain = true), TN_OK);
+    ck_assert_int_eq(pthread_create(&t, NULL, reads_on, y), 0);
+    pthread_join(t, NULL);
+    ck_assert_int_eq(tn_backward(y), TN_OK);
+    ck_assert_double_eq(tn_item(tn_grad(x)), 8);
+}
+END_TEST
+
 static void *meddles(void *y)
 {
     int calls = 0;
@@ -457,6 +502,7 @@ int main(void)
     tcase_add_test(t, user_forwards);
     tcase_add_test(t, user_ops_filled_in_wrongly);
     tcase_add_test(t, op_map_checks_its_operands);
+    tcase_add_test(t, a_tape_of_another_thread);
     tcase_add_test(t, hooks_belong_to_the_tapes_thread);
     suite_add_tcase(s, f);
     tcase_add_test(f, handing_over);

@@ -1,6 +1,6 @@
-/* test_transformer.c — the Transformer's layers, stacks and whole, and the head of a masked language model: beside PyTorch,
- * how they begin, gradients, sizes at the edge, the same bits however they are run, memory that fails, and what a wrong
- * call is told. Decoding with a cache is in test_kv_cache.c. */
+/* test_transformer.c — the Transformer's layers, stacks and whole, and the head of a masked language model: beside
+ * PyTorch, how they begin, gradients, sizes at the edge, the same bits however they are run, memory that fails, and
+ * what a wrong call is told. Decoding with a cache is in test_kv_cache.c. */
 #include "tests/bits.h"
 #include "tests/check_main.h"
 #include "tests/faults.h"
@@ -18,7 +18,8 @@ static void fails(tn_status code, const char *text)
 {
     const char  *message = tn_error_message();
     const size_t n = strlen(text);
-    if (strncmp(message, text, n) != 0 || (message[n] && strncmp(message + n, " (", 2) != 0)) ck_assert_str_eq(message, text);
+    if (strncmp(message, text, n) != 0 || (message[n] && strncmp(message + n, " (", 2) != 0))
+        ck_assert_str_eq(message, text);
     ck_assert_int_eq(tn_error(), code);
     tn_clear_error();
 }
@@ -37,11 +38,11 @@ static tn_tensor *holes(int64_t t, int64_t s)
     return m;
 }
 
-/* ---- beside PyTorch -------------------------------------------------------------------------------------------------------- */
+/* ---- beside PyTorch ---------------------------------------------------------------------------------------------- */
 
 static tn_safetensors *golden;
-static void            open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/transformer.safetensors")); }
-static void            close_golden(void) { tn_safetensors_close(golden); }
+static void open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/transformer.safetensors")); }
+static void close_golden(void) { tn_safetensors_close(golden); }
 
 #define SIZES .dim = D, .heads = H, .ff = FF, .dropout = TN_ZERO
 #define X tn_golden_input(k, "x", TN_SHAPE(B, T, D))
@@ -53,8 +54,8 @@ static tn_tensor *encoder_layer(tn_golden *k)
 }
 static tn_tensor *encoder_layer_first(tn_golden *k)
 {
-    tn_transformer_encoder_layer *m =
-        tn_transformer_encoder_layer_new(SIZES, .activation = tn_gelu, .norm_first = true, .eps = 1e-3, .dtype = k->dtype);
+    tn_transformer_encoder_layer *m = tn_transformer_encoder_layer_new(SIZES, .activation = tn_gelu, .norm_first = true,
+                                                                       .eps = 1e-3, .dtype = k->dtype);
     tn_golden_fill(k, m);
     return tn_transformer_encoder_layer_forward(m, X, .causal = true);
 }
@@ -62,26 +63,27 @@ static tn_tensor *decoder_layer(tn_golden *k)
 {
     tn_transformer_decoder_layer *m = tn_golden_fill(k, tn_transformer_decoder_layer_new(SIZES, .dtype = k->dtype));
     tn_tensor                    *x = X, *memory = tn_golden_input(k, "memory", TN_SHAPE(B, S, D));
-    return tn_transformer_decoder_layer_forward(m, x, memory, .causal = true, .memory_blocked = holes(T, S), .blocked_keys = padding(T),
-                                                .memory_blocked_keys = padding(S));
+    return tn_transformer_decoder_layer_forward(m, x, memory, .causal = true, .memory_blocked = holes(T, S),
+                                                .blocked_keys = padding(T), .memory_blocked_keys = padding(S));
 }
 static tn_tensor *decoder_layer_first(tn_golden *k)
 {
-    tn_transformer_decoder_layer *m =
-        tn_golden_fill(k, tn_transformer_decoder_layer_new(SIZES, .activation = tn_gelu, .norm_first = true, .dtype = k->dtype));
+    tn_transformer_decoder_layer *m = tn_golden_fill(
+        k, tn_transformer_decoder_layer_new(SIZES, .activation = tn_gelu, .norm_first = true, .dtype = k->dtype));
     tn_tensor *x = X, *memory = tn_golden_input(k, "memory", TN_SHAPE(B, S, D));
     return tn_transformer_decoder_layer_forward(m, x, memory, .blocked = tn_causal_mask(T));
 }
 static tn_tensor *encoder(tn_golden *k)
 {
-    tn_transformer_encoder *m = tn_transformer_encoder_new(SIZES, .layers = 2, .activation = tn_gelu, .dtype = k->dtype);
+    tn_transformer_encoder *m =
+        tn_transformer_encoder_new(SIZES, .layers = 2, .activation = tn_gelu, .dtype = k->dtype);
     tn_golden_fill(k, m);
     return tn_transformer_encoder_forward(m, X, .blocked_keys = padding(T));
 }
 static tn_tensor *encoder_first(tn_golden *k)
 {
-    tn_transformer_encoder *m = tn_transformer_encoder_new(SIZES, .layers = 3, .activation = tn_gelu, .norm_first = true, .final_norm = true,
-                                                           .dtype = k->dtype);
+    tn_transformer_encoder *m = tn_transformer_encoder_new(SIZES, .layers = 3, .activation = tn_gelu,
+                                                           .norm_first = true, .final_norm = true, .dtype = k->dtype);
     tn_golden_fill(k, m);
     return tn_transformer_encoder_forward(m, X, .causal = true);
 }
@@ -94,18 +96,20 @@ static tn_tensor *decoder(tn_golden *k)
 }
 static tn_tensor *transformer(tn_golden *k)
 {
-    tn_transformer *m = tn_golden_fill(k, tn_transformer_new(SIZES, .encoder_layers = 2, .decoder_layers = 2, .dtype = k->dtype));
-    tn_tensor      *src = tn_golden_input(k, "src", TN_SHAPE(B, S, D)), *tgt = tn_golden_input(k, "tgt", TN_SHAPE(B, T, D));
-    return tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = padding(S), .blocked_keys = padding(T),
-                                  .memory_blocked_keys = padding(S));
+    tn_transformer *m =
+        tn_golden_fill(k, tn_transformer_new(SIZES, .encoder_layers = 2, .decoder_layers = 2, .dtype = k->dtype));
+    tn_tensor *src = tn_golden_input(k, "src", TN_SHAPE(B, S, D)), *tgt = tn_golden_input(k, "tgt", TN_SHAPE(B, T, D));
+    return tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = padding(S),
+                                  .blocked_keys = padding(T), .memory_blocked_keys = padding(S));
 }
 static tn_tensor *transformer_first(tn_golden *k)
 {
-    tn_transformer *m = tn_transformer_new(SIZES, .encoder_layers = 1, .decoder_layers = 2, .activation = tn_gelu, .norm_first = true,
-                                           .time_first = true, .dtype = k->dtype);
+    tn_transformer *m = tn_transformer_new(SIZES, .encoder_layers = 1, .decoder_layers = 2, .activation = tn_gelu,
+                                           .norm_first = true, .time_first = true, .dtype = k->dtype);
     tn_golden_fill(k, m);
     tn_tensor *src = tn_golden_input(k, "src", TN_SHAPE(S, B, D)), *tgt = tn_golden_input(k, "tgt", TN_SHAPE(T, B, D));
-    return tn_transformer_forward(m, src, tgt, .blocked = tn_causal_mask(T), .src_blocked = holes(S, S), .memory_blocked = holes(T, S));
+    return tn_transformer_forward(m, src, tgt, .blocked = tn_causal_mask(T), .src_blocked = holes(S, S),
+                                  .memory_blocked = holes(T, S));
 }
 static tn_tensor *mlm_head(tn_golden *k)
 {
@@ -113,9 +117,14 @@ static tn_tensor *mlm_head(tn_golden *k)
     return tn_call((tn_mlm_head *)tn_golden_fill(k, tn_mlm_head_new(.embedding = table, .eps = 1e-12)), X);
 }
 
-#define CASE(name) {#name, name}
-static const tn_golden_case cases[] = {CASE(encoder_layer), CASE(encoder_layer_first), CASE(decoder_layer), CASE(decoder_layer_first),
-                                       CASE(encoder),       CASE(encoder_first),       CASE(decoder),       CASE(transformer),
+#define CASE(name)  \
+    {               \
+#name, name \
+    }
+static const tn_golden_case cases[] = {CASE(encoder_layer),     CASE(encoder_layer_first),
+                                       CASE(decoder_layer),     CASE(decoder_layer_first),
+                                       CASE(encoder),           CASE(encoder_first),
+                                       CASE(decoder),           CASE(transformer),
                                        CASE(transformer_first), CASE(mlm_head)};
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -137,7 +146,7 @@ START_TEST(nothing_is_left_out)
 }
 END_TEST
 
-/* ---- how it begins ----------------------------------------------------------------------------------------------------------- */
+/* ---- how it begins ----------------------------------------------------------------------------------------------- */
 
 static void spread(const char *name, const tn_tensor *t, double bound) /* uniform in ±bound */
 {
@@ -147,22 +156,26 @@ static void spread(const char *name, const tn_tensor *t, double bound) /* unifor
         const double v = tn_get(t, i);
         sum += v, square += v * v, largest = fmax(largest, fabs(v));
     }
-    ck_assert_msg(largest <= bound * (1 + 1e-6) && largest > bound * (1 - 12 / n), "%s: the largest is %g, not %g", name, largest, bound);
+    ck_assert_msg(largest <= bound * (1 + 1e-6) && largest > bound * (1 - 12 / n), "%s: the largest is %g, not %g",
+                  name, largest, bound);
     ck_assert_msg(fabs(sum / n) <= 4.5 * bound / sqrt(3 * n), "%s: the mean is %g", name, sum / n);
-    ck_assert_msg(fabs(square / n - bound * bound / 3) <= 4.5 * bound * bound * sqrt(4.0 / 45 / n), "%s: the variance is %g", name,
-                  square / n);
+    ck_assert_msg(fabs(square / n - bound * bound / 3) <= 4.5 * bound * bound * sqrt(4.0 / 45 / n),
+                  "%s: the variance is %g", name, square / n);
 }
 static void all(const char *name, const tn_tensor *t, double v)
 {
-    for (int64_t i = 0; i < tn_numel(t); i++) ck_assert_msg(tn_get(t, i) == v, "%s [%lld] is %g", name, (long long)i, tn_get(t, i));
+    for (int64_t i = 0; i < tn_numel(t); i++)
+        ck_assert_msg(tn_get(t, i) == v, "%s [%lld] is %g", name, (long long)i, tn_get(t, i));
 }
 static bool ends(const char *name, const char *with) { return strstr(name, with) && !strcmp(strstr(name, with), with); }
 
-/* All matrices of a Transformer are Xavier-uniform, those of a stack alone as their modules make them; no two layers alike. */
+/* All matrices of a Transformer are Xavier-uniform, those of a stack alone as their modules make them; no two layers
+ * alike. */
 START_TEST(initial_weights)
 {
-    tn_transformer         *m = tn_transformer_new(.dim = 32, .heads = 4, .ff = 48, .encoder_layers = 2, .decoder_layers = 2);
-    tn_transformer_encoder *e = tn_transformer_encoder_new(.dim = 32, .heads = 4, .ff = 48, .layers = 2, .final_norm = true);
+    tn_transformer *m = tn_transformer_new(.dim = 32, .heads = 4, .ff = 48, .encoder_layers = 2, .decoder_layers = 2);
+    tn_transformer_encoder *e =
+        tn_transformer_encoder_new(.dim = 32, .heads = 4, .ff = 48, .layers = 2, .final_norm = true);
     fine();
     int seen[5] = {0};
     for (int alone = 0; alone < 2; alone++)
@@ -176,11 +189,14 @@ START_TEST(initial_weights)
             else if (strstr(p.name, "_proj")) all(p.name, p.tensor, 0), seen[3]++;
             else spread(p.name, p.tensor, 1 / sqrt(strstr(p.name, "linear1") ? 32 : 48)), seen[4]++;
         }
-    const int want[5] = {2 * 4 + 2 * 6 + 2, 2 * 3, (2 * 2 + 2 * 3 + 2 + 2 * 2 + 1) * 2, 2 * 2 + 2 * 4 + 2 * 2, 2 * 2 + 2 * 2 + 2 * 2};
+    const int want[5] = {2 * 4 + 2 * 6 + 2, 2 * 3, (2 * 2 + 2 * 3 + 2 + 2 * 2 + 1) * 2, 2 * 2 + 2 * 4 + 2 * 2,
+                         2 * 2 + 2 * 2 + 2 * 2};
     for (int i = 0; i < 5; i++) ck_assert_int_eq(seen[i], want[i]);
-    static const char *const parts[] = {"self_attn.in_proj_weight", "linear1.weight", "linear2.weight", "self_attn.out_proj.weight"};
+    static const char *const parts[] = {"self_attn.in_proj_weight", "linear1.weight", "linear2.weight",
+                                        "self_attn.out_proj.weight"};
     for (int i = 0; i < 4; i++)
-        ck_assert(!tn_same_bits(tn_find_tensor(e, tn_name("layers.0.%s", parts[i])), tn_find_tensor(e, tn_name("layers.1.%s", parts[i]))));
+        ck_assert(!tn_same_bits(tn_find_tensor(e, tn_name("layers.0.%s", parts[i])),
+                                tn_find_tensor(e, tn_name("layers.1.%s", parts[i]))));
     tn_free(m), tn_free(e);
 }
 END_TEST
@@ -220,7 +236,8 @@ static const char *printed(void *m)
 
 START_TEST(printed_as_pytorch)
 {
-    tn_transformer_encoder *e = tn_transformer_encoder_new(.dim = 8, .heads = 2, .ff = 12, .layers = 1, .final_norm = true);
+    tn_transformer_encoder *e =
+        tn_transformer_encoder_new(.dim = 8, .heads = 2, .ff = 12, .layers = 1, .final_norm = true);
     ck_assert_str_eq(printed(e), "TransformerEncoder(\n"
                                  "  (layers): ModuleList(\n"
                                  "    (0): TransformerEncoderLayer(\n"
@@ -261,7 +278,7 @@ START_TEST(printed_as_pytorch)
 }
 END_TEST
 
-/* ---- gradients, f64, by differences; dropout on, with the same draws each time ------------------------------------------------ */
+/* ---- gradients, f64, by differences; dropout on, with the same draws each time ----------------------------------- */
 
 static tn_tensor *encoder_of(tn_tensor *const *in, int n, void *m)
 {
@@ -273,7 +290,8 @@ static tn_tensor *decoder_of(tn_tensor *const *in, int n, void *m)
 {
     tn_tensor *pad = tn_size(in[1], 0) == 2 && tn_size(in[1], 1) == 3 ? padding(3) : NULL;
     (void)n;
-    return tn_transformer_decoder_forward((tn_transformer_decoder *)m, in[0], in[1], .memory_blocked_keys = pad, .causal = true);
+    return tn_transformer_decoder_forward((tn_transformer_decoder *)m, in[0], in[1], .memory_blocked_keys = pad,
+                                          .causal = true);
 }
 static tn_tensor *head_of(tn_tensor *const *in, int n, void *user)
 {
@@ -288,14 +306,17 @@ static tn_tensor *head_of(tn_tensor *const *in, int n, void *user)
 
 START_TEST(gradients)
 {
-    static const int64_t sizes[][3] = {{2, 2, 3}, {1, 1, 1}, {0, 2, 3}, {2, 0, 3}, {2, 3, 0}}; /* B, T, S */
-    const bool           first = _i & 1;
-    const int64_t       *n = sizes[_i / 2];
-    tn_tensor *in[3] = {tn_normal_of(TN_F64, TN_SHAPE(n[0], n[1], 4), 0, 1), tn_normal_of(TN_F64, TN_SHAPE(n[0], n[2], 4), 0, 1)};
-    tn_transformer_encoder *e = tn_transformer_encoder_new(.dim = 4, .heads = 2, .ff = 5, .layers = 1 + first, .activation = tn_gelu,
-                                                           .dropout = 0.2, .norm_first = first, .dtype = TN_F64);
-    tn_transformer_decoder *d = tn_transformer_decoder_new(.dim = 4, .heads = 2, .ff = 5, .layers = 1, .activation = tn_gelu,
-                                                           .dropout = 0.2, .norm_first = first, .final_norm = first, .dtype = TN_F64);
+    static const int64_t    sizes[][3] = {{2, 2, 3}, {1, 1, 1}, {0, 2, 3}, {2, 0, 3}, {2, 3, 0}}; /* B, T, S */
+    const bool              first = _i & 1;
+    const int64_t          *n = sizes[_i / 2];
+    tn_tensor              *in[3] = {tn_normal_of(TN_F64, TN_SHAPE(n[0], n[1], 4), 0, 1),
+                                     tn_normal_of(TN_F64, TN_SHAPE(n[0], n[2], 4), 0, 1)};
+    tn_transformer_encoder *e =
+        tn_transformer_encoder_new(.dim = 4, .heads = 2, .ff = 5, .layers = 1 + first, .activation = tn_gelu,
+                                   .dropout = 0.2, .norm_first = first, .dtype = TN_F64);
+    tn_transformer_decoder *d =
+        tn_transformer_decoder_new(.dim = 4, .heads = 2, .ff = 5, .layers = 1, .activation = tn_gelu, .dropout = 0.2,
+                                   .norm_first = first, .final_norm = first, .dtype = TN_F64);
     tn_gradcheck(decoder_of, .count = 2, .inputs = in, .user = d, .name = "decoder");
     fine();
     tn_gradcheck(encoder_of, .count = 1, .inputs = &in[1], .user = e, .name = "encoder", .second = _i == 0);
@@ -309,14 +330,15 @@ START_TEST(gradients)
 }
 END_TEST
 
-/* ---- the same bits -------------------------------------------------------------------------------------------------------------- */
+/* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
 START_TEST(any_threads_any_batch)
 {
     const int       threads[] = {1, 2, 7};
     tn_transformer *m = tn_transformer_new(.dim = 32, .heads = 4, .ff = 64, .encoder_layers = 2, .decoder_layers = 2);
-    tn_tensor      *src = tn_normal(TN_SHAPE(3, 20, 32), 0, 1), *tgt = tn_normal(TN_SHAPE(3, 17, 32), 0, 1), *y[3], *eval = NULL;
-    tn_tensor      *pad = tn_zeros_of(TN_BOOL, TN_SHAPE(3, 20)), *w[3] = {NULL};
+    tn_tensor      *src = tn_normal(TN_SHAPE(3, 20, 32), 0, 1), *tgt = tn_normal(TN_SHAPE(3, 17, 32), 0, 1), *y[3],
+              *eval = NULL;
+    tn_tensor *pad = tn_zeros_of(TN_BOOL, TN_SHAPE(3, 20)), *w[3] = {NULL};
     for (int64_t i = 12; i < 20; i++) tn_set_at(pad, TN_SHAPE(1, i), 1);
     for (int i = 0; i < 3; i++) {
         tn_set_threads(threads[i]);
@@ -333,7 +355,8 @@ START_TEST(any_threads_any_batch)
     ck_assert(!tn_same_bits(eval, y[0])); /* dropout is on in training alone */
     for (int64_t b = 0; b < 3; b++) {     /* alone, and without its padding */
         tn_tensor *one = tn_narrow(tn_narrow(src, 0, b, 1), 1, 0, b == 1 ? 12 : 20);
-        ck_assert(tn_same_bits(tn_transformer_forward(m, one, tn_narrow(tgt, 0, b, 1), .causal = true), tn_narrow(eval, 0, b, 1)));
+        ck_assert(tn_same_bits(tn_transformer_forward(m, one, tn_narrow(tgt, 0, b, 1), .causal = true),
+                               tn_narrow(eval, 0, b, 1)));
     }
     fine();
     tn_free(m);
@@ -342,15 +365,37 @@ END_TEST
 
 START_TEST(time_first)
 {
-    tn_transformer *m = tn_transformer_new(SIZES, .encoder_layers = 1, .decoder_layers = 1, .norm_first = true), *t = tn_copy(m);
+    tn_transformer *m = tn_transformer_new(SIZES, .encoder_layers = 1, .decoder_layers = 1, .norm_first = true),
+                   *t = tn_copy(m);
     for (tn_each e = tn_modules(t); tn_next(&e);)
         if (!strcmp(e.module->kind->name, "MultiheadAttention")) ((tn_mha *)e.module)->time_first = true;
     tn_tensor *src = tn_normal(TN_SHAPE(B, S, D), 0, 1), *tgt = tn_normal(TN_SHAPE(B, T, D), 0, 1);
     tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = padding(S));
-    tn_tensor *z = tn_transformer_forward(t, tn_transpose(src, 0, 1), tn_transpose(tgt, 0, 1), .causal = true, .src_blocked_keys = padding(S));
+    tn_tensor *z = tn_transformer_forward(t, tn_transpose(src, 0, 1), tn_transpose(tgt, 0, 1), .causal = true,
+                                          .src_blocked_keys = padding(S));
     ck_assert(tn_same_bits(y, tn_transpose(z, 0, 1)));
     fine();
     tn_free(m), tn_free(t);
+}
+END_TEST
+
+/* Each of a layer's dropouts takes part. */
+START_TEST(dropouts)
+{
+    tn_transformer_encoder_layer *e = tn_transformer_encoder_layer_new(SIZES, .activation = tn_gelu);
+    tn_transformer_decoder_layer *d = tn_transformer_decoder_layer_new(SIZES, .activation = tn_gelu);
+    tn_dropout *const all[] = {e->dropout, e->dropout1, e->dropout2, d->dropout, d->dropout1, d->dropout2, d->dropout3};
+    tn_tensor        *x = tn_normal(TN_SHAPE(B, T, D), 0, 1),
+              *y[2] = {tn_call(e, x), tn_transformer_decoder_layer_forward(d, x, x)};
+    for (int i = 0; i < 7; i++) {
+        const tn_generator before = *tn_current_generator();
+        all[i]->p = 0.5;
+        ck_assert(!tn_same_bits(y[i > 2], i > 2 ? tn_transformer_decoder_layer_forward(d, x, x) : tn_call(e, x)));
+        ck_assert(tn_current_generator()->position > before.position);
+        all[i]->p = 0;
+    }
+    fine();
+    tn_free(e), tn_free(d);
 }
 END_TEST
 
@@ -359,8 +404,10 @@ START_TEST(weights)
 {
     tn_transformer_decoder *d = tn_transformer_decoder_new(SIZES, .layers = 3);
     tn_transformer_encoder *e = tn_transformer_encoder_new(SIZES, .layers = 3, .final_norm = true);
-    tn_tensor *x = tn_normal(TN_SHAPE(B, T, D), 0, 1), *memory = tn_normal(TN_SHAPE(B, S, D), 0, 1), *own[3], *cross[3], *one;
-    tn_tensor *y = tn_transformer_decoder_forward(d, x, memory, .causal = true, .weights = own, .memory_weights = cross);
+    tn_tensor *x = tn_normal(TN_SHAPE(B, T, D), 0, 1), *memory = tn_normal(TN_SHAPE(B, S, D), 0, 1), *own[3], *cross[3],
+              *one;
+    tn_tensor *y =
+        tn_transformer_decoder_forward(d, x, memory, .causal = true, .weights = own, .memory_weights = cross);
     ck_assert(tn_same_bits(y, tn_transformer_decoder_forward(d, x, memory, .causal = true)));
     ck_assert(tn_same_bits(y, tn_transformer_decoder_forward(d, x, memory, .causal = true, .memory_weights = cross)));
     for (int i = 0; i < 3; i++) {
@@ -430,22 +477,28 @@ START_TEST(tied_head)
     tn_append(net, table);
     tn_mlm_head *m = tn_append(net, tn_mlm_head_new(.embedding = table->weight));
     ck_assert(m->weight == table->weight);
-    const char *const names[] = {"0.weight", "1.bias", "1.transform.dense.weight", "1.transform.dense.bias", "1.transform.LayerNorm.weight",
+    const char *const names[] = {"0.weight",
+                                 "1.bias",
+                                 "1.transform.dense.weight",
+                                 "1.transform.dense.bias",
+                                 "1.transform.LayerNorm.weight",
                                  "1.transform.LayerNorm.bias"};
-    int n = 0;
+    int               n = 0;
     for (tn_each p = tn_parameters(net); tn_next(&p); n++) {
         ck_assert_int_lt(n, 6);
         ck_assert(tn_find_tensor(net, names[n]) != NULL);
     }
     ck_assert_int_eq(n, 6);
-    ck_assert(tn_find_tensor(net, "1.decoder.weight") == table->weight && tn_find_tensor(net, "1.decoder.bias") == m->bias);
+    ck_assert(tn_find_tensor(net, "1.decoder.weight") == table->weight &&
+              tn_find_tensor(net, "1.decoder.bias") == m->bias);
     const int64_t words[] = {3, 0, 7};
     tn_tensor    *index = tn_from_data(TN_I64, TN_SHAPE(3), words), *x = tn_call(table, index), *y = tn_call(m, x);
     ck_assert(tn_same_bits(y, tn_call(net, index)));
     ck_assert(tn_same_bits(y, tn_linear(tn_mlm_head_transform(m, x), table->weight, m->bias)));
     tn_backward(tn_sum(tn_square(y)));
     fine();
-    for (int64_t i = 0; i < 11; i++) ck_assert(tn_get_at(tn_grad(table->weight), TN_SHAPE(i, 0)) != 0); /* every word is scored */
+    for (int64_t i = 0; i < 11; i++)
+        ck_assert(tn_get_at(tn_grad(table->weight), TN_SHAPE(i, 0)) != 0); /* every word is scored */
     tn_sequential *copy = tn_copy(net);
     tn_mlm_head   *other = tn_at(copy, 1);
     ck_assert(other->weight == ((tn_embedding *)tn_at(copy, 0))->weight && other->weight != m->weight);
@@ -458,17 +511,19 @@ START_TEST(tied_head)
 }
 END_TEST
 
-/* ---- memory that fails ------------------------------------------------------------------------------------------------------ */
+/* ---- memory that fails ------------------------------------------------------------------------------------------- */
 
 static double digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
 
 static double transformer_step(void)
 {
-    tn_transformer *m = tn_transformer_new(.dim = 4, .heads = 2, .ff = 4, .encoder_layers = 1, .decoder_layers = 1, .activation = tn_gelu);
-    tn_tensor      *src = tn_requires_grad(tn_normal(TN_SHAPE(2, 3, 4), 0, 1)), *tgt = tn_normal(TN_SHAPE(2, 2, 4), 0, 1);
-    double          sum = NAN;
+    tn_transformer *m = tn_transformer_new(.dim = 4, .heads = 2, .ff = 4, .encoder_layers = 1, .decoder_layers = 1,
+                                           .activation = tn_gelu);
+    tn_tensor *src = tn_requires_grad(tn_normal(TN_SHAPE(2, 3, 4), 0, 1)), *tgt = tn_normal(TN_SHAPE(2, 2, 4), 0, 1);
+    double     sum = NAN;
     if (m) {
-        tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true, .memory_blocked_keys = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 3)));
+        tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true,
+                                              .memory_blocked_keys = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 3)));
         tn_backward(tn_sum(tn_square(y)));
         sum = digest(y) + digest(tn_grad(src)) + digest(tn_grad(tn_find_tensor(m, "decoder.layers.0.linear1.weight")));
     }
@@ -477,12 +532,15 @@ static double transformer_step(void)
 }
 static double encoder_step(void)
 {
-    tn_transformer_encoder *m = tn_transformer_encoder_new(.dim = 4, .heads = 2, .ff = 4, .layers = 2, .norm_first = true);
-    tn_tensor              *table = tn_requires_grad(tn_normal(TN_SHAPE(5, 4), 0, 1)), *x = tn_normal(TN_SHAPE(1, 3, 4), 0, 1), *w[2];
-    tn_mlm_head            *head = table ? tn_mlm_head_new(.embedding = table) : NULL;
-    double                  sum = NAN;
+    tn_transformer_encoder *m =
+        tn_transformer_encoder_new(.dim = 4, .heads = 2, .ff = 4, .layers = 2, .norm_first = true);
+    tn_tensor *table = tn_requires_grad(tn_normal(TN_SHAPE(5, 4), 0, 1)), *x = tn_normal(TN_SHAPE(1, 3, 4), 0, 1),
+              *w[2];
+    tn_mlm_head *head = table ? tn_mlm_head_new(.embedding = table) : NULL;
+    double       sum = NAN;
     if (m && head) {
-        tn_tensor *h = tn_transformer_encoder_forward(m, x, .causal = true, .weights = w), *y = h ? tn_call(head, h) : NULL;
+        tn_tensor *h = tn_transformer_encoder_forward(m, x, .causal = true, .weights = w),
+                  *y = h ? tn_call(head, h) : NULL;
         ck_assert(!h == !w[0] && !h == !w[1]);
         tn_backward(tn_sum(tn_square(y)));
         sum = digest(y) + digest(w[0]) + digest(w[1]) + digest(tn_grad(table));
@@ -526,7 +584,7 @@ START_TEST(memory_fails)
 }
 END_TEST
 
-/* ---- wrong use --------------------------------------------------------------------------------------------------------------- */
+/* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *nothing(tn_tensor *x) { return (void)x, NULL; }
 
@@ -558,16 +616,19 @@ START_TEST(wrong_use)
     tn_transformer_forward(m, tn_zeros(TN_SHAPE(B, S, 7)), tgt);
     fails(TN_ESHAPE, "encoder.layers.0.self_attn: mha: query [2, 5, 7] must be [B, T, 8]");
     tn_transformer_forward(m, src, tn_zeros(TN_SHAPE(3, T, D)));
-    fails(TN_ESHAPE, "decoder.layers.0.multihead_attn: mha: query [3, 4, 8] and key [2, 5, 8] differ in the size of their batch");
+    fails(TN_ESHAPE,
+          "decoder.layers.0.multihead_attn: mha: query [3, 4, 8] and key [2, 5, 8] differ in the size of their batch");
     tn_transformer_forward(m, src, tgt, .blocked = holes(T, S));
-    fails(TN_ESHAPE, "decoder.layers.0.self_attn: mha: blocked [4, 5] must be [T, S] = [4, 4], or [B·heads, T, S] with B·heads = 4, or "
-                     "[B, heads, T, S]");
+    fails(TN_ESHAPE, "decoder.layers.0.self_attn: mha: blocked [4, 5] must be [T, S] = [4, 4], or [B·heads, T, S] with "
+                     "B·heads = 4, or [B, heads, T, S]");
     tn_transformer_forward(m, src, tgt, .memory_blocked_keys = padding(T));
-    fails(TN_ESHAPE, "decoder.layers.0.multihead_attn: mha: blocked_keys [2, 4] must be [B, S] = [2, 5]; true is padding");
+    fails(TN_ESHAPE,
+          "decoder.layers.0.multihead_attn: mha: blocked_keys [2, 4] must be [B, S] = [2, 5]; true is padding");
     tn_transformer_forward(m, NULL, tgt);
     fails(TN_EINVAL, "encoder.layers.0.self_attn: mha: query is NULL");
     tn_transformer_decoder_forward(m->decoder, tgt, NULL);
-    fails(TN_EINVAL, "decoder.layers.0: transformer_decoder: memory is NULL; it may be left out only where the cache holds it");
+    fails(TN_EINVAL,
+          "decoder.layers.0: transformer_decoder: memory is NULL; it may be left out only where the cache holds it");
     tn_call(m, src);
     fails(TN_EUNSUPPORTED, "tn_call: Transformer has no forward of one input and one result; call its own function");
     tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, 1);
@@ -592,6 +653,7 @@ int main(void)
     tcase_add_loop_test(c, gradients, 0, 10);
     tcase_add_test(c, any_threads_any_batch);
     tcase_add_test(c, time_first);
+    tcase_add_test(c, dropouts);
     tcase_add_test(c, weights);
     tcase_add_test(c, stacks_are_lean);
     tcase_add_test(c, activations);

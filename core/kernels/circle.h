@@ -1,6 +1,6 @@
 /* circle.h — sin and cos for f32, computed in f64.
  *
- *   x = q π/2 + r  with q whole and |r| ≤ π/4;  by q mod 4:  sin x = sin r, cos r, -sin r, -cos r;  cos x is one further
+ *   x = q π/2 + r  with q whole and |r| ≤ π/4;  by q mod 4, sin x = sin r, cos r, -sin r, -cos r; cos x: one further
  *   sin r = r (1 + r² s(r²)),  cos r = 1 - r²/2 + r⁴ c(r²),  s and c of degree 3 by minimax: 2⁻³⁷
  *
  * Up to 2²⁸, q is rounded as in exp.h and π/2 has three parts, of which q times the first two is exact. Beyond, whole

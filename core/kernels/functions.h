@@ -1,9 +1,9 @@
 /* functions.h — the kernels for functions of one element, and what softmax needs of rows: contiguous numbers.
  *
- * y[i] = f(x[i]), where y may be x: at most 2 units of the last place from the exact value, where gelu, gelu_tanh, silu
- * and their slopes are within 4. Zeros, infinities, NaN and numbers below the normal ones are as mathematics has them. A
- * result depends on its element alone: the bits are the same at any place, in arrays of any length and on every
- * instruction set. */
+ * y[i] = f(x[i]), where y may be x: at most 2 units of the last place from the exact value; gelu, gelu_tanh, silu and
+ * the slopes at most 4. Zeros, infinities, NaN and numbers below the normal ones are as mathematics has them. A result
+ * depends on its element alone: the bits are the same at any place, in arrays of any length, and on every instruction
+ * set, of other machines too. */
 #ifndef TENON_CORE_KERNELS_FUNCTIONS_H
 #define TENON_CORE_KERNELS_FUNCTIONS_H
 

@@ -6,9 +6,9 @@
  *   gelu_tanh = x sigmoid(z) with z = √(8/π) (x + 0.044715 x³), and its slope: as silu (sigmoid.h)
  *
  * a T and D are exp(-a²/2) times functions that change slowly, polynomials in (a - k) / (a + k). D changes its sign at
- * a = 0.7517…, so its distance from there is a factor too. Where a² or z is an exponent, what an f32 cannot hold of it is
- * carried along: an error in the exponent is a relative error of the result. The polynomials are by minimax, 2⁻²⁷ of the
- * function or better. */
+ * a = 0.7517…, so its distance from there is a factor too. Where a² or z is an exponent, what an f32 cannot hold of it
+ * is carried along: an error in the exponent is a relative error of the result. The polynomials are by minimax, 2⁻²⁷ of
+ * the function or better. */
 #ifndef TENON_CORE_KERNELS_GELU_H
 #define TENON_CORE_KERNELS_GELU_H
 

@@ -1,9 +1,9 @@
 /* vector.h — what functions of one element are made of, beside simd.h and the operators of C: masks, bits, halves in
  * f64, and the ends of arrays. Vectors of f32 throughout.
  *
- * Nothing in this file or in those that build on it multiplies and adds in one step, and each operation is one that IEEE
- * 754 defines to the bit. So a function made of them gives the same bits on every instruction set, in every lane and
- * wherever an element stands.
+ * Nothing in this file or in those that build on it multiplies and adds in one step, and each operation is one that
+ * IEEE 754 defines to the bit. So a function made of them gives the same bits on every instruction set, in every lane
+ * and wherever an element stands.
  *
  *   v_mask                   one truth a lane           v_less(a, b)              false where one is NaN
  *   v_choose(m, a, b)        a where m, else b          v_min(x, c), v_max(x, c)  NaN where x is

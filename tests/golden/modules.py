@@ -130,7 +130,7 @@ batch_norm("batch_norm1d_plain_eval", lambda: nn.BatchNorm1d(3, track_running_st
 batch_norm("batch_norm2d", lambda: nn.BatchNorm2d(3), (2, 3, 4, 2))
 batch_norm("batch_norm2d_eval", lambda: nn.BatchNorm2d(3), (2, 3, 4, 2), eval=True)
 simple("group_norm", lambda: nn.GroupNorm(2, 6), 2, 6, 3)
-simple("group_norm_plain", lambda: nn.GroupNorm(3, 6, affine=False), 2, 6)
+simple("group_norm_plain", lambda: nn.GroupNorm(2, 6, affine=False), 2, 6)
 simple("group_norm_images", lambda: nn.GroupNorm(6, 6, eps=1e-3), 2, 6, 2, 3)
 simple("instance_norm1d", lambda: nn.InstanceNorm1d(3, affine=True), 2, 3, 4)
 simple("instance_norm2d", lambda: nn.InstanceNorm2d(3), 2, 3, 4, 2)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Includes point one way: a file of the library may include its own folder, and of the folders below it their public
-# headers only. The tape alone may look inside the tensors (core/internal.h), and its kernels share core's sums.
+# headers only. The tape alone may look inside the tensors (core/internal.h), and its kernels share core's sums and
+# functions.
 . "$(dirname "$0")/common.sh"
-private="autograd:core/internal.h autograd:core/lanes.h"
+private="autograd:core/internal.h autograd:core/lanes.h autograd:core/functions.h"
 
 # check ROOT: prints each include that breaks the rule
 check()
