@@ -50,7 +50,8 @@ static tn_tensor *forward(tn_batch_norm *m, tn_tensor *x, int least, int most)
         return affine(m, tn_mul(tn_sub(x, beside(m->running_mean, x)), beside(scale, x)));
     }
     if (m->base.training && tn_numel(x) <= s.d[1])
-        return tn_raise(TN_ESHAPE, "batch_norm: in training each channel needs more than one value, but the input is %s",
+        return tn_raise(TN_ESHAPE,
+                        "batch_norm: in training each channel needs more than one value, but the input is %s",
                         tn_shape_text(s, text, sizeof text)),
                NULL;
     tn_tensor *turned = tn_transpose(x, 0, 1), *rows = tn_flatten(turned, 1, -1); /* [C, N, ...], [C, values] */
@@ -66,13 +67,20 @@ static tn_tensor *forward2(void *m, tn_tensor *x) { return forward(m, x, 4, 4); 
 static void describe(const void *self, char *text, size_t size)
 {
     const tn_batch_norm *m = self;
-    snprintf(text, size, "%lld, eps=%s, momentum=%s, affine=%s, track_running_stats=%s", (long long)m->features, tn__python(m->eps),
-             m->cumulative ? "None" : tn__python(m->momentum), tn__python_bool(m->weight), tn__python_bool(m->running_mean));
+    snprintf(text, size, "%lld, eps=%s, momentum=%s, affine=%s, track_running_stats=%s", (long long)m->features,
+             tn__python(m->eps), m->cumulative ? "None" : tn__python(m->momentum), tn__python_bool(m->weight),
+             tn__python_bool(m->running_mean));
 }
 
-static const tn_class class1 = {.size = sizeof(tn_class), .name = "BatchNorm1d", .bytes = sizeof(tn_batch_norm), .forward = forward1,
+static const tn_class class1 = {.size = sizeof(tn_class),
+                                .name = "BatchNorm1d",
+                                .bytes = sizeof(tn_batch_norm),
+                                .forward = forward1,
                                 .describe = describe};
-static const tn_class class2 = {.size = sizeof(tn_class), .name = "BatchNorm2d", .bytes = sizeof(tn_batch_norm), .forward = forward2,
+static const tn_class class2 = {.size = sizeof(tn_class),
+                                .name = "BatchNorm2d",
+                                .bytes = sizeof(tn_batch_norm),
+                                .forward = forward2,
                                 .describe = describe};
 
 static tn_batch_norm *create(const char *who, const tn_class *kind, tn_batch_norm_config c)
@@ -81,7 +89,8 @@ static tn_batch_norm *create(const char *who, const tn_class *kind, tn_batch_nor
     if (!tn__at_least(who, "features", c.features, 1) || !tn__floating(who, c.dtype)) return NULL;
     tn_batch_norm *m = tn_module_create(kind);
     if (!m) return NULL;
-    m->features = c.features, m->eps = tn__or(c.eps, 1e-5), m->momentum = tn__or(c.momentum, 0.1), m->cumulative = c.cumulative;
+    m->features = c.features, m->eps = tn__or(c.eps, 1e-5), m->momentum = tn__or(c.momentum, 0.1),
+    m->cumulative = c.cumulative;
     if (!c.no_affine) {
         m->weight = tn_param(m, "weight", tn_ones_of(c.dtype, s));
         m->bias = tn_param(m, "bias", tn_zeros_of(c.dtype, s));

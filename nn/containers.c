@@ -40,7 +40,8 @@ void *tn_module_at(void *module, int64_t i)
     if (!m) return tn_raise(TN_EINVAL, "tn_at: the module is NULL"), NULL;
     const int64_t n = tn_module_length(module), at = i < 0 ? i + n : i;
     if (at < 0 || at >= n)
-        return tn_raise(TN_EINDEX, "tn_at: %lld is outside a %s of %lld", (long long)i, tn__kind_name(m), (long long)n), NULL;
+        return tn_raise(TN_EINDEX, "tn_at: %lld is outside a %s of %lld", (long long)i, tn__kind_name(m), (long long)n),
+               NULL;
     int64_t passed = -1;
     for (int k = 0;; k++)
         if (m->base->slot[k].child && ++passed == at) return m->base->slot[k].child;

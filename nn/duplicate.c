@@ -58,7 +58,7 @@ static void mend(const copy *y, char *p, size_t bytes)
     }
 }
 
-/* ---- each of these raises, and lists what it has made ---------------------------------------------------------------- */
+/* ---- each of these raises, and lists what it has made ---------------------------------------------------------- */
 
 enum { EVERY_TENSOR = TN_EACH_PARAMETER | TN_EACH_BUFFER };
 
@@ -78,7 +78,9 @@ static const tn_class unfinished = {.size = sizeof(tn_class), .name = "copy", .b
 static bool copy_struct(copy *y, const tn_module *m)
 {
     if (m->kind->freed && !m->kind->copied)
-        return tn_raise(TN_EUNSUPPORTED, "tn_copy: %s frees memory of its own (.freed), so it needs .copied, too", tn__kind_name(m)), false;
+        return tn_raise(TN_EUNSUPPORTED, "tn_copy: %s frees memory of its own (.freed), so it needs .copied, too",
+                        tn__kind_name(m)),
+               false;
     tn_module *c = tn_module_create(m->kind);
     if (!c) return false;
     memcpy((char *)c + sizeof *c, (const char *)m + sizeof *m, m->kind->bytes - sizeof *m);
@@ -117,14 +119,15 @@ static bool copy_slots(const copy *y, const tn_module *m, tn_module *c)
     if (!(to->slot = tn_mem_get((size_t)from->slots * sizeof *to->slot))) return false;
     to->room = from->slots;
     for (int i = 0; i < from->slots; i++) {
-        tn__slot               s = from->slot[i];
+        tn__slot                    s = from->slot[i];
         const struct tn_base *const child = s.child ? s.child->base : NULL;
         if (!(s.name = tn__text_copy(s.name))) return false;
         if (s.tensor) s.tensor = tn_keep(now_of(y, s.tensor));
         if (s.child) {
             s.child = now_of(y, s.child);
             s.child->base->refs++;
-            if (child->owner == m && child->name == from->slot[i].name) s.child->base->owner = c, s.child->base->name = s.name;
+            if (child->owner == m && child->name == from->slot[i].name)
+                s.child->base->owner = c, s.child->base->name = s.name;
         }
         to->slot[to->slots++] = s;
     }

@@ -3,8 +3,8 @@
  *
  * A walk holds its whole state in itself: it takes no memory, needs no end, and several may run at once. A module's
  * parameters come first, then its buffers, then its children, each in the order of registration, as in PyTorch. What
- * may come a second time (a tied tensor, a shared module) is looked for from the beginning: that costs no memory, either,
- * and there are few of them. */
+ * may come a second time (a tied tensor, a shared module) is looked for from the beginning: that costs no memory,
+ * either, and there are few of them. */
 #include "nn/inside.h"
 
 tn_each tn_module_each(void *m, int what)
@@ -25,11 +25,12 @@ static bool same_place(const tn_each *other, int depth, const tn_each *e)
     return true;
 }
 
-/* Did this tensor, or else this module, come before the place where e is? (A walk that has met a module stands inside it
- * already; e has not entered m.) */
+/* Did this tensor, or else this module, come before the place where e is? (A walk that has met a module stands
+ * inside it already; e has not entered m.) */
 static bool came_before(const tn_each *e, const tn_tensor *t, const tn_module *m)
 {
-    tn_each other = tn_module_each(e->level_[0].m, TN_EACH_NAME | (t ? TN_EACH_PARAMETER | TN_EACH_BUFFER : TN_EACH_MODULE));
+    tn_each other =
+        tn_module_each(e->level_[0].m, TN_EACH_NAME | (t ? TN_EACH_PARAMETER | TN_EACH_BUFFER : TN_EACH_MODULE));
     while (tn_next(&other) && !same_place(&other, other.depth_ - !t, e))
         if (t ? other.tensor == t : other.module == m) return true;
     return false;
@@ -61,7 +62,7 @@ static bool wanted(int what, const tn__slot *s)
 /* Writes the name of a part of the module at hand behind the module's own; returns the length, or -1 (raised). */
 static int put_name(tn_each *e, const char *name)
 {
-    const int length = e->level_[e->depth_].length, dot = length > 0;
+    const int    length = e->level_[e->depth_].length, dot = length > 0;
     const size_t n = strlen(name);
     if ((size_t)(length + dot) + n >= sizeof e->name) {
         tn_raise(TN_EINVAL, "the path '%.40s...%s' is longer than %d bytes", e->name, name, TN_PATH_BYTES - 1);
@@ -107,7 +108,8 @@ bool tn_next(tn_each *e)
         if (!(e->what_ & TN_EACH_NAME) && s->child->base->refs > 1 && came_before(e, NULL, s->child)) continue;
         const int length = put_name(e, s->name);
         if (length < 0) return end(e);
-        if (d + 1 >= TN_MAX_DEPTH) return tn_raise(TN_EINVAL, "'%s' lies more than %d modules deep", e->name, TN_MAX_DEPTH), end(e);
+        if (d + 1 >= TN_MAX_DEPTH)
+            return tn_raise(TN_EINVAL, "'%s' lies more than %d modules deep", e->name, TN_MAX_DEPTH), end(e);
         e->level_[d + 1].m = s->child, e->level_[d + 1].at = 0, e->level_[d + 1].length = length;
         e->depth_++;
         if (!(e->what_ & TN_EACH_MODULE)) continue;
@@ -117,7 +119,7 @@ bool tn_next(tn_each *e)
     return end(e);
 }
 
-/* ---- counting and finding -------------------------------------------------------------------------------------------- */
+/* ---- counting and finding -------------------------------------------------------------------------------------- */
 
 int64_t tn_module_count(void *m, bool trainable)
 {
@@ -142,8 +144,8 @@ static void not_there(const char *who, const tn_module *m, const char *path, con
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", name);
     }
     const char *whose = within == m ? "it" : within->base->name ? within->base->name : tn__kind_name(within);
-    tn_raise(TN_EINDEX, "%s: there is no '%s' in %s: %s%s%s has %s", who, path, tn__kind_name(m), within == m ? "" : "'", whose,
-             within == m ? "" : "'", *text ? text : "no parts");
+    tn_raise(TN_EINDEX, "%s: there is no '%s' in %s: %s%s%s has %s", who, path, tn__kind_name(m),
+             within == m ? "" : "'", whose, within == m ? "" : "'", *text ? text : "no parts");
 }
 
 static tn__slot *find(const char *who, tn_module *m, const char *path, tn_module **within)
@@ -168,11 +170,12 @@ tn_tensor *tn_module_find_tensor(void *m, const char *path)
 {
     tn_module      *within;
     const tn__slot *s = find("tn_find_tensor", m, path, &within);
-    if (s && !s->tensor) return tn_raise(TN_EINDEX, "tn_find_tensor: '%s' is a module; tn_find finds those", path), NULL;
+    if (s && !s->tensor)
+        return tn_raise(TN_EINDEX, "tn_find_tensor: '%s' is a module; tn_find finds those", path), NULL;
     return s ? s->tensor : NULL;
 }
 
-/* ---- changing all ------------------------------------------------------------------------------------------------------ */
+/* ---- changing all ---------------------------------------------------------------------------------------------- */
 
 void tn_module_train(void *m, bool on)
 {

@@ -9,20 +9,24 @@ static bool check(const char *who, const tn_tensor *from, int64_t *count, int64_
     char text[192];
     if (from) {
         if (tn_ndim(from) != 2 || !tn_dtype_is_float(tn_dtype_of(from)))
-            return tn_raise(TN_ESHAPE, "%s: .from must be a floating [count, dim], got %s %s", who, tn_dtype_name(tn_dtype_of(from)),
-                            tn_shape_text(tn_shape_of(from), text, sizeof text)),
+            return tn_raise(TN_ESHAPE, "%s: .from must be a floating [count, dim], got %s %s", who,
+                            tn_dtype_name(tn_dtype_of(from)), tn_shape_text(tn_shape_of(from), text, sizeof text)),
                    false;
         if ((*count && *count != tn_size(from, 0)) || (*dim && *dim != tn_size(from, 1)))
-            return tn_raise(TN_ESHAPE, "%s: .from is %s, but .count is %lld and .dim %lld; leave them out, or make them fit", who,
+            return tn_raise(TN_ESHAPE,
+                            "%s: .from is %s, but .count is %lld and .dim %lld; leave them out, or make them fit", who,
                             tn_shape_text(tn_shape_of(from), text, sizeof text), (long long)*count, (long long)*dim),
                    false;
         *count = tn_size(from, 0), *dim = tn_size(from, 1);
     }
-    if (!tn__at_least(who, "count", *count, 1) || !tn__at_least(who, "dim", *dim, 1) || !tn__floating(who, dt)) return false;
+    if (!tn__at_least(who, "count", *count, 1) || !tn__at_least(who, "dim", *dim, 1) || !tn__floating(who, dt))
+        return false;
     const int64_t given = *padding;
     *padding = given == 0 ? -1 : given == TN_ZERO ? 0 : given < 0 ? given + *count : given;
     if (given && (*padding < 0 || *padding >= *count))
-        return tn_raise(TN_EINDEX, "%s: .padding is %lld, but there are %lld rows", who, (long long)given, (long long)*count), false;
+        return tn_raise(TN_EINDEX, "%s: .padding is %lld, but there are %lld rows", who, (long long)given,
+                        (long long)*count),
+               false;
     return true;
 }
 
@@ -39,10 +43,11 @@ static tn_tensor *table(const tn_tensor *from, int64_t count, int64_t dim, int64
 static void describe_table(int64_t count, int64_t dim, int64_t padding, char *text, size_t size)
 {
     const int n = snprintf(text, size, "%lld, %lld", (long long)count, (long long)dim);
-    if (padding >= 0 && n > 0 && (size_t)n < size) snprintf(text + n, size - (size_t)n, ", padding_idx=%lld", (long long)padding);
+    if (padding >= 0 && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, ", padding_idx=%lld", (long long)padding);
 }
 
-/* ---- one row an index ---------------------------------------------------------------------------------------------------- */
+/* ---- one row an index ------------------------------------------------------------------------------------------ */
 
 static tn_tensor *forward(void *self, tn_tensor *x)
 {
@@ -56,8 +61,11 @@ static void describe(const void *self, char *text, size_t size)
     describe_table(m->count, m->dim, m->padding, text, size);
 }
 
-static const tn_class tn_embedding_class = {.size = sizeof(tn_class), .name = "Embedding", .bytes = sizeof(tn_embedding),
-                                            .forward = forward, .describe = describe};
+static const tn_class tn_embedding_class = {.size = sizeof(tn_class),
+                                            .name = "Embedding",
+                                            .bytes = sizeof(tn_embedding),
+                                            .forward = forward,
+                                            .describe = describe};
 
 tn_embedding *tn_embedding_create(tn_embedding_config c)
 {
@@ -70,19 +78,21 @@ tn_embedding *tn_embedding_create(tn_embedding_config c)
     return tn_built(m);
 }
 
-/* ---- one row a bag of indices ---------------------------------------------------------------------------------------------- */
+/* ---- one row a bag of indices ---------------------------------------------------------------------------------- */
 
-/* Where each bag begins, and behind the last where it ends; index and weights become 1-d. NULL if something is wrong. */
+/* Where each bag begins, and behind the last where it ends; index and weights become 1-d. NULL if something is
+ * wrong. */
 static tn_tensor *borders(const tn_embedding_bag *m, tn_tensor **index, tn_tensor *offsets, tn_tensor **weights)
 {
-    char          text[192];
-    const int     dims = tn_ndim(*index);
+    char           text[192];
+    const int      dims = tn_ndim(*index);
     const tn_shape shape = tn_shape_of(*index);
-    const int64_t n = tn_numel(*index);
+    const int64_t  n = tn_numel(*index);
     if (*weights && m->mode != TN_BAG_SUM)
         return tn_raise(TN_EINVAL, "embedding_bag: weights are for .mode = TN_BAG_SUM alone"), NULL;
     if (*weights && !tn_shape_equal(tn_shape_of(*weights), shape))
-        return tn_raise(TN_ESHAPE, "embedding_bag: weights have shape %s, but there is one for each index", tn_shape_text(tn_shape_of(*weights), text, sizeof text)),
+        return tn_raise(TN_ESHAPE, "embedding_bag: weights have shape %s, but there is one for each index",
+                        tn_shape_text(tn_shape_of(*weights), text, sizeof text)),
                NULL;
     if (dims == 2 && !offsets) {
         *index = tn_reshape(*index, TN_SHAPE(n));
@@ -95,16 +105,20 @@ static tn_tensor *borders(const tn_embedding_bag *m, tn_tensor **index, tn_tenso
         return tn_raise(TN_ESHAPE, "embedding_bag: index must be [bags, n], or [n] with offsets; it is %s %s offsets",
                         tn_shape_text(shape, text, sizeof text), offsets ? "with" : "without"),
                NULL;
-    if (tn_ndim(offsets) != 1 || (tn_dtype_of(offsets) != TN_I64 && tn_dtype_of(offsets) != TN_I32) || (m->last_offset && !tn_numel(offsets)))
-        return tn_raise(TN_ESHAPE, "embedding_bag: offsets must be integers [bags%s], got %s %s", m->last_offset ? " + 1" : "",
-                        tn_dtype_name(tn_dtype_of(offsets)), tn_shape_text(tn_shape_of(offsets), text, sizeof text)),
+    if (tn_ndim(offsets) != 1 || (tn_dtype_of(offsets) != TN_I64 && tn_dtype_of(offsets) != TN_I32) ||
+        (m->last_offset && !tn_numel(offsets)))
+        return tn_raise(TN_ESHAPE, "embedding_bag: offsets must be integers [bags%s], got %s %s",
+                        m->last_offset ? " + 1" : "", tn_dtype_name(tn_dtype_of(offsets)),
+                        tn_shape_text(tn_shape_of(offsets), text, sizeof text)),
                NULL;
     const int64_t bags = tn_numel(offsets) - (m->last_offset ? 1 : 0);
     tn_tensor    *at = tn_zeros_of(TN_I64, TN_SHAPE(bags + 1));
     for (int64_t i = 0, before = 0; at && i <= bags; i++) {
         const int64_t here = i < bags || m->last_offset ? tn_get_i64(offsets, i) : n;
         if ((i == 0 && here != 0) || here < before || here > n)
-            return tn_raise(TN_EINDEX, "embedding_bag: offset %lld at [%lld] is wrong: they begin with 0, never fall, and end at most at %lld, the number of indices",
+            return tn_raise(TN_EINDEX,
+                            "embedding_bag: offset %lld at [%lld] is wrong: they begin with 0, never fall, and end "
+                            "at most at %lld, the number of indices",
                             (long long)here, (long long)i, (long long)n),
                    NULL;
         tn_set_i64(at, i, before = here);
@@ -113,7 +127,8 @@ static tn_tensor *borders(const tn_embedding_bag *m, tn_tensor **index, tn_tenso
 }
 
 /* The bags as rows of one length: index [bags, longest], and true where there is no index, or padding. */
-static void in_rows(const tn_embedding_bag *m, const tn_tensor *index, const tn_tensor *at, tn_tensor **rows, tn_tensor **absent)
+static void in_rows(const tn_embedding_bag *m, const tn_tensor *index, const tn_tensor *at, tn_tensor **rows,
+                    tn_tensor **absent)
 {
     const int64_t bags = tn_numel(at) - 1;
     int64_t       longest = 1;
@@ -142,7 +157,8 @@ static tn_tensor *bags_of(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offs
         return tn_masked_fill(tn_max(x, 1, false).values, empty, 0);
     }
     /* each index adds its row, times its share, to the row of its bag */
-    tn_tensor *bag = tn_zeros_of(TN_I64, TN_SHAPE(tn_numel(index))), *share = tn_zeros_of(dt, TN_SHAPE(tn_numel(index), 1));
+    tn_tensor *bag = tn_zeros_of(TN_I64, TN_SHAPE(tn_numel(index))),
+              *share = tn_zeros_of(dt, TN_SHAPE(tn_numel(index), 1));
     for (int64_t b = 0; b < bags && tn_error() == TN_OK; b++) {
         const int64_t from = tn_get_i64(at, b), to = tn_get_i64(at, b + 1);
         int64_t       counted = 0;
@@ -163,7 +179,8 @@ tn_tensor *tn_embedding_bag_forward(tn_embedding_bag *m, tn_tensor *index, tn_te
     if (!tn_ready(m)) return NULL;
     tn_frame f = tn_enter(m);
     if (!index || (tn_dtype_of(index) != TN_I64 && tn_dtype_of(index) != TN_I32))
-        return tn_raise(TN_EDTYPE, "embedding_bag: index is %s, but must be i64 or i32", index ? tn_dtype_name(tn_dtype_of(index)) : "NULL"),
+        return tn_raise(TN_EDTYPE, "embedding_bag: index is %s, but must be i64 or i32",
+                        index ? tn_dtype_name(tn_dtype_of(index)) : "NULL"),
                tn_leave(f, NULL);
     return tn_leave(f, bags_of(m, index, offsets, weights));
 }
@@ -177,16 +194,21 @@ static void describe_bags(const void *self, char *text, size_t size)
     describe_table(m->count, m->dim, -1, text, size);
     const size_t n = strlen(text);
     snprintf(text + n, size - n, ", mode='%s'", mode[m->mode]);
-    if (m->padding >= 0) snprintf(text + strlen(text), size - strlen(text), ", padding_idx=%lld", (long long)m->padding);
+    if (m->padding >= 0)
+        snprintf(text + strlen(text), size - strlen(text), ", padding_idx=%lld", (long long)m->padding);
 }
 
-static const tn_class tn_embedding_bag_class = {.size = sizeof(tn_class), .name = "EmbeddingBag", .bytes = sizeof(tn_embedding_bag),
-                                                .forward = forward_bags, .describe = describe_bags};
+static const tn_class tn_embedding_bag_class = {.size = sizeof(tn_class),
+                                                .name = "EmbeddingBag",
+                                                .bytes = sizeof(tn_embedding_bag),
+                                                .forward = forward_bags,
+                                                .describe = describe_bags};
 
 tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c)
 {
     if (!check("tn_embedding_bag_new", c.from, &c.count, &c.dim, &c.padding, c.dtype)) return NULL;
-    if ((unsigned)c.mode > TN_BAG_MAX) return tn_raise(TN_EINVAL, "tn_embedding_bag_new: .mode %d is none", (int)c.mode), NULL;
+    if ((unsigned)c.mode > TN_BAG_MAX)
+        return tn_raise(TN_EINVAL, "tn_embedding_bag_new: .mode %d is none", (int)c.mode), NULL;
     tn_embedding_bag *m = tn_module_new(tn_embedding_bag);
     if (!m) return NULL;
     m->count = c.count, m->dim = c.dim, m->padding = c.padding, m->mode = c.mode, m->last_offset = c.last_offset;

@@ -2,8 +2,8 @@
  * module's class, with its hooks. */
 #include "nn/inside.h"
 
-/* tn_call opens the frame of the module that it calls. A typed forward that is called so opens one of its own, which must
- * not name the module a second time. */
+/* tn_call opens the frame of the module that it calls. A typed forward that is called so opens one of its own, which
+ * must not name the module a second time. */
 static _Thread_local const tn_module *called;
 
 bool tn_module_ready(void *module)
@@ -11,12 +11,16 @@ bool tn_module_ready(void *module)
     const tn_module *m = module;
     if (tn__stopped()) return false;
     if (!m)
-        return tn_raise(TN_EINVAL, "a module that is called is NULL: it is an absent child, or its constructor failed and the error "
-                                   "was cleared"),
+        return tn_raise(
+                   TN_EINVAL,
+                   "a module that is called is NULL: it is an absent child, or its constructor failed and the error "
+                   "was cleared"),
                false;
     if (m->base->broken)
-        return tn_raise(TN_ESTATE, "%s: it is only half built, because its constructor ran into an error; free it and build it again",
-                        tn__kind_name(m)),
+        return tn_raise(
+                   TN_ESTATE,
+                   "%s: it is only half built, because its constructor ran into an error; free it and build it again",
+                   tn__kind_name(m)),
                false;
     return true;
 }
@@ -59,7 +63,8 @@ tn_tensor *tn_module_call(void *module, tn_tensor *x)
     const char    *name = tn__kind_name(m);
     tn_tensor     *y = NULL, *other;
     if (!m->kind->forward) {
-        tn_raise(TN_EUNSUPPORTED, "tn_call: %s has no forward of one input and one result; call its own function", name);
+        tn_raise(TN_EUNSUPPORTED, "tn_call: %s has no forward of one input and one result; call its own function",
+                 name);
         return tn_leave(f, NULL);
     }
     if (!x) {
@@ -72,14 +77,15 @@ tn_tensor *tn_module_call(void *module, tn_tensor *x)
         called = m;
         y = m->kind->forward(m, x);
         called = NULL;
-        if (!y && tn_error() == TN_OK) tn_raise(TN_ESTATE, "%s: its forward returned NULL without saying why (see tn_raise)", name);
+        if (!y && tn_error() == TN_OK)
+            tn_raise(TN_ESTATE, "%s: its forward returned NULL without saying why (see tn_raise)", name);
     }
     for (const tn__hook *h = m->base->hooks; h && tn_error() == TN_OK; h = h->next)
         if (h->after && (other = h->after(m, x, y, h->user))) y = other;
     return tn_leave(f, y);
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------------- */
+/* ---- hooks ----------------------------------------------------------------------------------------------------- */
 
 static tn_status hook(const char *who, tn_module *m, tn_before_hook before, tn_after_hook after, void *user)
 {

@@ -27,22 +27,31 @@ static tn_tensor *instance2(void *m, tn_tensor *x) { return forward(m, x, "insta
 static void describe_group(const void *self, char *text, size_t size)
 {
     const tn_group_norm *m = self;
-    snprintf(text, size, "%lld, %lld, eps=%s, affine=%s", (long long)m->groups, (long long)m->channels, tn__python(m->eps),
-             tn__python_bool(m->weight));
+    snprintf(text, size, "%lld, %lld, eps=%s, affine=%s", (long long)m->groups, (long long)m->channels,
+             tn__python(m->eps), tn__python_bool(m->weight));
 }
 
 static void describe_instance(const void *self, char *text, size_t size)
 {
     const tn_group_norm *m = self;
-    snprintf(text, size, "%lld, eps=%s, momentum=0.1, affine=%s, track_running_stats=False", (long long)m->channels, tn__python(m->eps),
-             tn__python_bool(m->weight));
+    snprintf(text, size, "%lld, eps=%s, momentum=0.1, affine=%s, track_running_stats=False", (long long)m->channels,
+             tn__python(m->eps), tn__python_bool(m->weight));
 }
 
-static const tn_class group_class = {.size = sizeof(tn_class), .name = "GroupNorm", .bytes = sizeof(tn_group_norm), .forward = group,
+static const tn_class group_class = {.size = sizeof(tn_class),
+                                     .name = "GroupNorm",
+                                     .bytes = sizeof(tn_group_norm),
+                                     .forward = group,
                                      .describe = describe_group};
-static const tn_class class1 = {.size = sizeof(tn_class), .name = "InstanceNorm1d", .bytes = sizeof(tn_group_norm), .forward = instance1,
+static const tn_class class1 = {.size = sizeof(tn_class),
+                                .name = "InstanceNorm1d",
+                                .bytes = sizeof(tn_group_norm),
+                                .forward = instance1,
                                 .describe = describe_instance};
-static const tn_class class2 = {.size = sizeof(tn_class), .name = "InstanceNorm2d", .bytes = sizeof(tn_group_norm), .forward = instance2,
+static const tn_class class2 = {.size = sizeof(tn_class),
+                                .name = "InstanceNorm2d",
+                                .bytes = sizeof(tn_group_norm),
+                                .forward = instance2,
                                 .describe = describe_instance};
 
 static tn_group_norm *create(const tn_class *kind, tn_group_norm_config c)
@@ -60,19 +69,30 @@ static tn_group_norm *create(const tn_class *kind, tn_group_norm_config c)
 tn_group_norm *tn_group_norm_create(tn_group_norm_config c)
 {
     const char *who = "tn_group_norm_new";
-    if (!tn__at_least(who, "groups", c.groups, 1) || !tn__at_least(who, "channels", c.channels, 1) || !tn__floating(who, c.dtype))
+    if (!tn__at_least(who, "groups", c.groups, 1) || !tn__at_least(who, "channels", c.channels, 1) ||
+        !tn__floating(who, c.dtype))
         return NULL;
     if (c.channels % c.groups)
-        return tn_raise(TN_EINVAL, "%s: %lld groups do not divide %lld channels", who, (long long)c.groups, (long long)c.channels), NULL;
+        return tn_raise(TN_EINVAL, "%s: %lld groups do not divide %lld channels", who, (long long)c.groups,
+                        (long long)c.channels),
+               NULL;
     return create(&group_class, c);
 }
 
 static tn_group_norm *create_instance(const char *who, const tn_class *kind, tn_instance_norm_config c)
 {
     if (!tn__at_least(who, "features", c.features, 1) || !tn__floating(who, c.dtype)) return NULL;
-    return create(kind, (tn_group_norm_config){.groups = c.features, .channels = c.features, .eps = c.eps, .no_affine = !c.affine,
-                                               .dtype = c.dtype});
+    return create(
+        kind,
+        (tn_group_norm_config){
+            .groups = c.features, .channels = c.features, .eps = c.eps, .no_affine = !c.affine, .dtype = c.dtype});
 }
 
-tn_group_norm *tn_instance_norm1d_create(tn_instance_norm_config c) { return create_instance("tn_instance_norm1d_new", &class1, c); }
-tn_group_norm *tn_instance_norm2d_create(tn_instance_norm_config c) { return create_instance("tn_instance_norm2d_new", &class2, c); }
+tn_group_norm *tn_instance_norm1d_create(tn_instance_norm_config c)
+{
+    return create_instance("tn_instance_norm1d_new", &class1, c);
+}
+tn_group_norm *tn_instance_norm2d_create(tn_instance_norm_config c)
+{
+    return create_instance("tn_instance_norm2d_new", &class2, c);
+}

@@ -1,4 +1,5 @@
-/* init.c — initial values, as in torch.nn.init. Each draws a tensor of its own, and copies it when all has gone well. */
+/* init.c — initial values, as in torch.nn.init. Each draws a tensor of its own, and copies it when all has gone
+ * well. */
 #include "nn/inside.h"
 
 #include <math.h>
@@ -14,7 +15,9 @@ static bool open_for(const char *who, const tn_tensor *t, work *s)
     if (tn__stopped()) return false;
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", who), false;
     if (!tn_dtype_is_float(tn_dtype_of(t)))
-        return tn_raise(TN_EDTYPE, "%s: the tensor is %s, but only floating ones are filled", who, tn_dtype_name(tn_dtype_of(t))), false;
+        return tn_raise(TN_EDTYPE, "%s: the tensor is %s, but only floating ones are filled", who,
+                        tn_dtype_name(tn_dtype_of(t))),
+               false;
     *s = (work){tn_no_grad_begin(), *tn_current_generator()};
     return true;
 }
@@ -58,7 +61,8 @@ static bool two_dims(const char *who, const tn_tensor *t)
 {
     char text[192];
     if (tn_ndim(t) == 2) return true;
-    tn_raise(TN_ESHAPE, "%s: the tensor must have two dims, got %s", who, tn_shape_text(tn_shape_of(t), text, sizeof text));
+    tn_raise(TN_ESHAPE, "%s: the tensor must have two dims, got %s", who,
+             tn_shape_text(tn_shape_of(t), text, sizeof text));
     return false;
 }
 
@@ -69,7 +73,7 @@ tn_tensor *tn_init_eye(tn_tensor *t)
     return filled(s, t, two_dims("tn_init_eye", t) ? tn_eye_of(tn_dtype_of(t), tn_size(t, 0), tn_size(t, 1)) : NULL);
 }
 
-/* ---- by fan: how many values an output is made from, how many outputs a value goes into ----------------------------------- */
+/* ---- by fan: how many values an output is made from, how many outputs a value goes into ------------------------ */
 
 static bool fans(const char *who, const tn_tensor *t, double *in, double *out)
 {
@@ -77,7 +81,9 @@ static bool fans(const char *who, const tn_tensor *t, double *in, double *out)
     const tn_shape s = tn_shape_of(t);
     double         kernel = 1;
     if (s.n < 2)
-        return tn_raise(TN_ESHAPE, "%s: a fan needs a weight [out, in, ...], got %s; for biases there are tn_init_uniform and tn_init_zeros",
+        return tn_raise(TN_ESHAPE,
+                        "%s: a fan needs a weight [out, in, ...], got %s; for biases there are tn_init_uniform and "
+                        "tn_init_zeros",
                         who, tn_shape_text(s, text, sizeof text)),
                false;
     for (int i = 2; i < s.n; i++) kernel *= (double)s.d[i];
@@ -99,7 +105,10 @@ static tn_tensor *xavier(const char *who, tn_tensor *t, double gain, bool normal
     return filled(s, t, v);
 }
 
-tn_tensor *tn_init_xavier_uniform(tn_tensor *t, double gain) { return xavier("tn_init_xavier_uniform", t, gain, false); }
+tn_tensor *tn_init_xavier_uniform(tn_tensor *t, double gain)
+{
+    return xavier("tn_init_xavier_uniform", t, gain, false);
+}
 tn_tensor *tn_init_xavier_normal(tn_tensor *t, double gain) { return xavier("tn_init_xavier_normal", t, gain, true); }
 
 double tn_gain(tn_nonlinearity f, double param)
@@ -133,7 +142,7 @@ static tn_tensor *kaiming(const char *who, tn_kaiming_args a, bool normal)
 tn_tensor *tn_init_kaiming_uniform_run(tn_kaiming_args a) { return kaiming("tn_init_kaiming_uniform", a, false); }
 tn_tensor *tn_init_kaiming_normal_run(tn_kaiming_args a) { return kaiming("tn_init_kaiming_normal", a, true); }
 
-/* ---- normal numbers between two bounds -------------------------------------------------------------------------------------- */
+/* ---- normal numbers between two bounds ------------------------------------------------------------------------- */
 
 /* Where the normal distribution function reaches p: AS 241 (Wichura 1988), to 1 part in 10^16. */
 static double quantile(double p)
@@ -143,24 +152,72 @@ static double quantile(double p)
     if (fabs(q) <= 0.425) {
         r = 0.180625 - q * q;
         return q *
-               (((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r + 45921.953931549871457) * r +
-                   13731.693765509461125) * r + 1971.5909503065514427) * r + 133.14166789178437745) * r + 3.387132872796366608) /
-               (((((((5226.495278852854561 * r + 28729.085735721942674) * r + 39307.89580009271061) * r + 21213.794301586595867) * r +
-                   5394.1960214247511077) * r + 687.1870074920579083) * r + 42.313330701600911252) * r + 1);
+               (((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r +
+                    45921.953931549871457) *
+                       r +
+                   13731.693765509461125) *
+                      r +
+                  1971.5909503065514427) *
+                     r +
+                 133.14166789178437745) *
+                    r +
+                3.387132872796366608) /
+               (((((((5226.495278852854561 * r + 28729.085735721942674) * r + 39307.89580009271061) * r +
+                    21213.794301586595867) *
+                       r +
+                   5394.1960214247511077) *
+                      r +
+                  687.1870074920579083) *
+                     r +
+                 42.313330701600911252) *
+                    r +
+                1);
     }
     r = sqrt(-log(q < 0 ? p : 1 - p));
     if (r <= 5) {
         r -= 1.6;
-        v = (((((((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r + 0.24178072517745061177) * r + 1.27045825245236838258) * r +
-                3.64784832476320460504) * r + 5.7694972214606914055) * r + 4.6303378461565452959) * r + 1.42343711074968357734) /
-            (((((((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r + 0.0151986665636164571966) * r + 0.14810397642748007459) * r +
-                0.68976733498510000455) * r + 1.6763848301838038494) * r + 2.05319162663775882187) * r + 1);
+        v = (((((((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r + 0.24178072517745061177) * r +
+                 1.27045825245236838258) *
+                    r +
+                3.64784832476320460504) *
+                   r +
+               5.7694972214606914055) *
+                  r +
+              4.6303378461565452959) *
+                 r +
+             1.42343711074968357734) /
+            (((((((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r + 0.0151986665636164571966) * r +
+                 0.14810397642748007459) *
+                    r +
+                0.68976733498510000455) *
+                   r +
+               1.6763848301838038494) *
+                  r +
+              2.05319162663775882187) *
+                 r +
+             1);
     } else {
         r -= 5;
-        v = (((((((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r + 0.0012426609473880784386) * r + 0.026532189526576123093) * r +
-                0.29656057182850489123) * r + 1.7848265399172913358) * r + 5.4637849111641143699) * r + 6.6579046435011037772) /
-            (((((((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r + 1.8463183175100546818e-5) * r + 7.868691311456132591e-4) * r +
-                0.0148753612908506148525) * r + 0.13692988092273580531) * r + 0.59983220655588793769) * r + 1);
+        v = (((((((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r + 0.0012426609473880784386) * r +
+                 0.026532189526576123093) *
+                    r +
+                0.29656057182850489123) *
+                   r +
+               1.7848265399172913358) *
+                  r +
+              5.4637849111641143699) *
+                 r +
+             6.6579046435011037772) /
+            (((((((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r + 1.8463183175100546818e-5) * r +
+                 7.868691311456132591e-4) *
+                    r +
+                0.0148753612908506148525) *
+                   r +
+               0.13692988092273580531) *
+                  r +
+              0.59983220655588793769) *
+                 r +
+             1);
     }
     return q < 0 ? -v : v;
 }
@@ -176,7 +233,8 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
     if (!open_for(who, t, &s)) return NULL;
     double a = (low - mean) / std, b = (high - mean) / std;
     if (!(std > 0) || !(low < high)) {
-        tn_raise(TN_EINVAL, "%s: std is %g and the range is from %g to %g, but std must be above 0, and low below high", who, std, low, high);
+        tn_raise(TN_EINVAL, "%s: std is %g and the range is from %g to %g, but std must be above 0, and low below high",
+                 who, std, low, high);
         return filled(s, t, NULL);
     }
     const double sign = a > 0 ? -1 : 1, from = a > 0 ? -b : a, to = a > 0 ? -a : b, p = below(from), q = below(to);
@@ -184,14 +242,14 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
     double      *v = u ? tn_data_mut(u) : NULL;
     for (int64_t i = 0; v && i < tn_numel(t); i++) {
         const double at = p + v[i] * (q - p);
-        double       x = at > 0 ? quantile(at) : from; /* so far out that nothing is left: all numbers are at the bound */
+        double x = at > 0 ? quantile(at) : from; /* so far out that nothing is left: all numbers are at the bound */
         x = sign * (x < from ? from : x > to ? to : x) * std + mean;
         v[i] = x < low ? low : x > high ? high : x;
     }
     return filled(s, t, u ? tn_reshape(u, tn_shape_of(t)) : NULL);
 }
 
-/* ---- zeros in each column --------------------------------------------------------------------------------------------------- */
+/* ---- zeros in each column -------------------------------------------------------------------------------------- */
 
 tn_tensor *tn_init_sparse(tn_tensor *t, double sparsity, double std)
 {

@@ -1,8 +1,8 @@
 /* init.h — initial values, as in torch.nn.init: each fills a tensor in place, off the tape, and returns it, so that
  * tn_param(m, "weight", tn_init_xavier_uniform(tn_empty(shape), 1)) is a line. Part of nn.h: include that.
  *
- * A weight is [out, in, kernel...]: fan in = in · kernel, fan out = out · kernel. Draws come from the current generator;
- * a call that fails draws nothing and changes nothing. */
+ * A weight is [out, in, kernel...]: fan in = in · kernel, fan out = out · kernel. Draws come from the current
+ * generator; a call that fails draws nothing and changes nothing. */
 #ifndef TENON_NN_INIT_H
 #define TENON_NN_INIT_H
 
@@ -14,14 +14,16 @@ extern "C" {
 
 TN_API tn_tensor *tn_init_uniform(tn_tensor *t, double low, double high);
 TN_API tn_tensor *tn_init_normal(tn_tensor *t, double mean, double std);
-TN_API tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double low, double high); /* [low, high] */
+TN_API tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double low,
+                                       double high); /* [low, high] */
 TN_API tn_tensor *tn_init_constant(tn_tensor *t, double value);
 TN_API tn_tensor *tn_init_zeros(tn_tensor *t);
 TN_API tn_tensor *tn_init_ones(tn_tensor *t);
-TN_API tn_tensor *tn_init_eye(tn_tensor *t); /* 2-d */
+TN_API tn_tensor *tn_init_eye(tn_tensor *t);                         /* 2-d */
 TN_API tn_tensor *tn_init_xavier_uniform(tn_tensor *t, double gain); /* ±gain √(6 / (fan in + fan out)) */
 TN_API tn_tensor *tn_init_xavier_normal(tn_tensor *t, double gain);  /* std gain √(2 / (fan in + fan out)) */
-TN_API tn_tensor *tn_init_orthogonal(tn_tensor *t, double gain); /* rows, or columns if fewer, of length gain at right angles */
+TN_API tn_tensor *tn_init_orthogonal(tn_tensor *t,
+                                     double     gain); /* rows, or columns if fewer, of length gain at right angles */
 TN_API tn_tensor *tn_init_sparse(tn_tensor *t, double sparsity, double std); /* 2-d: that part of each column is 0 */
 
 typedef enum {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- the record of a module: it lies in front of the module's struct, in one block of memory ------------------------ */
+/* ---- the record of a module: it lies in front of the module's struct, in one block of memory ------------------- */
 
 enum { TN__PARAMETER, TN__BUFFER, TN__CHILD, TN__KINDS }; /* also the order in which a walk meets them */
 typedef struct {
@@ -31,12 +31,12 @@ typedef struct tn__array { /* the elements stand TN__FRONT bytes behind it */
 } tn__array;
 
 struct tn_base {
-    size_t        bytes;   /* of the whole block */
-    tn_module    *owner;   /* whose child it is, and ... */
-    const char   *name;    /* ... under which name: the slot's own string */
-    int           refs;    /* by the owner (or the user, for a root) and by those who share it */
-    bool          built;   /* the constructor is over */
-    bool          broken;  /* it ran into an error    */
+    size_t        bytes;  /* of the whole block */
+    tn_module    *owner;  /* whose child it is, and ... */
+    const char   *name;   /* ... under which name: the slot's own string */
+    int           refs;   /* by the owner (or the user, for a root) and by those who share it */
+    bool          built;  /* the constructor is over */
+    bool          broken; /* it ran into an error    */
     tn__slot     *slot;
     int           slots, room;
     tn__hook     *hooks;
@@ -63,7 +63,7 @@ void tn__rebind(tn_module *m, const void *old, void *now);
 char *tn__text_copy(const char *s); /* raises; freed by tn__text_free */
 void  tn__text_free(char *s);
 
-/* ---- names in files (rename.c) ---------------------------------------------------------------------------------------- */
+/* ---- names in files (rename.c) --------------------------------------------------------------------------------- */
 
 /* If pattern `from` matches name, makes it what `to` says (NULL: leaves it) and returns 1; 0 if not; -1 if it gets too
  * long. And: are the rules in order? If not, raises. */
@@ -71,7 +71,7 @@ enum { TN__PARTS = 64 }; /* of one tensor, at most */
 int  tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES]);
 bool tn__renames_check(const char *who, const tn_rename *r, int n);
 
-/* ---- for constructors and descriptions --------------------------------------------------------------------------------- */
+/* ---- for constructors and descriptions ------------------------------------------------------------------------- */
 
 /* A number of a config: 0 means `otherwise`, TN_ZERO means 0. */
 static inline double  tn__or(double v, double otherwise) { return v == 0 ? otherwise : v == TN_ZERO ? 0 : v; }

@@ -16,8 +16,8 @@ static void describe(const void *self, char *text, size_t size)
              tn__python_bool(m->bias));
 }
 
-static const tn_class tn_linear_class = {.size = sizeof(tn_class), .name = "Linear", .bytes = sizeof(tn_linear), .forward = forward,
-                                         .describe = describe};
+static const tn_class tn_linear_class = {
+    .size = sizeof(tn_class), .name = "Linear", .bytes = sizeof(tn_linear), .forward = forward, .describe = describe};
 
 tn_linear *tn_linear_create(tn_linear_config c)
 {
@@ -33,7 +33,7 @@ tn_linear *tn_linear_create(tn_linear_config c)
     return tn_built(m);
 }
 
-/* ---- the identity ------------------------------------------------------------------------------------------------------ */
+/* ---- the identity ---------------------------------------------------------------------------------------------- */
 
 static tn_tensor *same(void *self, tn_tensor *x) { return (void)self, x; }
 

@@ -15,8 +15,13 @@ CLASS(cosine, "CosineEmbeddingLoss");
 static tn_tensor *compute(const tn_loss *m, tn_tensor *x, tn_tensor *y)
 {
     const tn_class             *k = m->base.kind;
-    const tn_cross_entropy_args classes = {.logits = x, .target = y, .weight = m->weight, .ignore_index = m->ignore_index,
-                                           .label_smoothing = m->label_smoothing, .reduction = m->reduction, .class_dim = m->class_dim};
+    const tn_cross_entropy_args classes = {.logits = x,
+                                           .target = y,
+                                           .weight = m->weight,
+                                           .ignore_index = m->ignore_index,
+                                           .label_smoothing = m->label_smoothing,
+                                           .reduction = m->reduction,
+                                           .class_dim = m->class_dim};
     tn_loss_args                pair = {.input = x, .target = y, .reduction = m->reduction};
     if (k == &cross_entropy) return tn_cross_entropy_run(classes);
     if (k == &nll) return tn_nll_loss_run(classes);
@@ -25,7 +30,9 @@ static tn_tensor *compute(const tn_loss *m, tn_tensor *x, tn_tensor *y)
     if (k == &huber) return pair.delta = m->delta, tn_huber_loss_run(pair);
     if (k == &kl_div) return pair.log_target = m->log_target, pair.batchmean = m->batchmean, tn_kl_div_run(pair);
     if (k == &bce) return pair.weight = m->weight, pair.pos_weight = m->pos_weight, tn_bce_with_logits_run(pair);
-    return tn_raise(TN_EUNSUPPORTED, "tn_loss_forward: %s is called with two inputs and a target: tn_cosine_embedding_loss_forward", k->name),
+    return tn_raise(TN_EUNSUPPORTED,
+                    "tn_loss_forward: %s is called with two inputs and a target: tn_cosine_embedding_loss_forward",
+                    k->name),
            NULL;
 }
 
@@ -52,12 +59,14 @@ tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor
     return tn_leave(f, m->reduction == TN_MEAN ? tn_mean(y) : m->reduction == TN_SUM ? tn_sum(y) : y);
 }
 
-/* ---- constructors ---------------------------------------------------------------------------------------------------------- */
+/* ---- constructors ---------------------------------------------------------------------------------------------- */
 
 static tn_loss *create(const tn_class *kind, tn_reduction reduction)
 {
     if ((unsigned)reduction > TN_NONE)
-        return tn_raise(TN_EINVAL, "%s: .reduction is %d, but must be TN_MEAN, TN_SUM or TN_NONE", kind->name, (int)reduction), NULL;
+        return tn_raise(TN_EINVAL, "%s: .reduction is %d, but must be TN_MEAN, TN_SUM or TN_NONE", kind->name,
+                        (int)reduction),
+               NULL;
     tn_loss *m = tn_module_create(kind);
     if (m) m->reduction = reduction;
     return m;
@@ -87,14 +96,18 @@ tn_loss *tn_cross_entropy_loss_create(tn_class_loss_config c)
 }
 tn_loss *tn_nll_loss_create(tn_class_loss_config c)
 {
-    if (c.label_smoothing != 0) return tn_raise(TN_EINVAL, "tn_nll_loss_new: .label_smoothing is for tn_cross_entropy_loss_new alone"), NULL;
+    if (c.label_smoothing != 0)
+        return tn_raise(TN_EINVAL, "tn_nll_loss_new: .label_smoothing is for tn_cross_entropy_loss_new alone"), NULL;
     return over_classes(&nll, c);
 }
 
 static tn_loss *of_pairs(const char *who, const tn_class *kind, tn_pair_loss_config c)
 {
     if ((c.delta != 0 && kind != &huber) || ((c.log_target || c.batchmean) && kind != &kl_div))
-        return tn_raise(TN_EINVAL, "%s: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone", who), NULL;
+        return tn_raise(TN_EINVAL,
+                        "%s: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone",
+                        who),
+               NULL;
     tn_loss *m = create(kind, c.reduction);
     if (!m) return NULL;
     m->delta = c.delta, m->log_target = c.log_target, m->batchmean = c.batchmean;

@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-/* ---- text ------------------------------------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------------------------------ */
 
 char *tn__text_copy(const char *s)
 {
@@ -35,7 +35,7 @@ const char *tn_name(const char *fmt, ...)
     return to;
 }
 
-/* ---- failing half-way: nothing is left, and the generator stands where it stood --------------------------------------- */
+/* ---- failing half-way: nothing is left, and the generator stands where it stood -------------------------------- */
 
 static void put_back(const struct tn_base *b)
 {
@@ -60,7 +60,7 @@ static void discard(tn_module *m)
     tn_module_free(m);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------------------------- */
 
 static size_t in_front(void) { return (sizeof(struct tn_base) + TN__FRONT - 1) / TN__FRONT * TN__FRONT; }
 
@@ -68,13 +68,18 @@ void *tn_module_create(const tn_class *kind)
 {
     if (tn__stopped()) return NULL;
     if (!kind || !kind->size)
-        return tn_raise(TN_EINVAL, "tn_module_create: the class is NULL, or its first field is missing: .size = sizeof(tn_class)"), NULL;
+        return tn_raise(TN_EINVAL,
+                        "tn_module_create: the class is NULL, or its first field is missing: .size = sizeof(tn_class)"),
+               NULL;
     if (kind->size != sizeof(tn_class))
-        return tn_raise(TN_EUNSUPPORTED, "%s: its tn_class has %zu bytes, this library's has %zu: it was compiled for another version",
+        return tn_raise(TN_EUNSUPPORTED,
+                        "%s: its tn_class has %zu bytes, this library's has %zu: it was compiled for another version",
                         kind->name ? kind->name : "module", kind->size, sizeof(tn_class)),
                NULL;
     if (!kind->name || kind->bytes < sizeof(tn_module))
-        return tn_raise(TN_EINVAL, "tn_module_create: a class needs .name, and .bytes = the size of a struct that begins with tn_module"),
+        return tn_raise(TN_EINVAL,
+                        "tn_module_create: a class needs .name, and .bytes = the size of a struct that begins with "
+                        "tn_module"),
                NULL;
     const size_t    bytes = in_front() + kind->bytes;
     struct tn_base *b = tn_mem_get(bytes);
@@ -125,8 +130,8 @@ void tn_module_free(void *module)
     tn_module *m = module;
     if (!m) return;
     if (m->base->owner) {
-        tn_raise(TN_ESTATE, "tn_free: this %s is '%s' of a %s, which will free it; free the root alone", tn__kind_name(m),
-                 m->base->name, tn__kind_name(m->base->owner));
+        tn_raise(TN_ESTATE, "tn_free: this %s is '%s' of a %s, which will free it; free the root alone",
+                 tn__kind_name(m), m->base->name, tn__kind_name(m->base->owner));
         return;
     }
     if (--m->base->refs > 0) return;
@@ -136,7 +141,7 @@ void tn_module_free(void *module)
     }
 }
 
-/* ---- registering --------------------------------------------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------------------------------- */
 
 tn__slot *tn__slot_of(const tn_module *m, const char *name)
 {
@@ -167,7 +172,9 @@ static bool open_for(const char *who, tn_module *m)
 {
     if (tn__stopped()) return broken(m), false;
     if (!m)
-        return tn_raise(TN_EINVAL, "%s: the module is NULL; a constructor begins with tn_module_new and `if (!m) return NULL;`", who),
+        return tn_raise(TN_EINVAL,
+                        "%s: the module is NULL; a constructor begins with tn_module_new and `if (!m) return NULL;`",
+                        who),
                false;
     return true;
 }
@@ -178,14 +185,16 @@ static tn__slot *new_slot(const char *who, tn_module *m, const char *name)
     struct tn_base *b = m->base;
     const size_t    n = name ? strlen(name) : 0;
     if (!n || name[0] == '.' || name[n - 1] == '.' || strstr(name, ".."))
-        return tn_raise(TN_EINVAL, "%s: '%s' is no name for a part of %s; \"weight\" or \"layers.0\" would be", who, name ? name : "",
-                        tn__kind_name(m)),
+        return tn_raise(TN_EINVAL, "%s: '%s' is no name for a part of %s; \"weight\" or \"layers.0\" would be", who,
+                        name ? name : "", tn__kind_name(m)),
                broken(m);
     if (n >= TN_NAME_BYTES)
-        return tn_raise(TN_EINVAL, "%s: the name '%.40s...' has %zu bytes, a name has at most %d", who, name, n, TN_NAME_BYTES - 1),
+        return tn_raise(TN_EINVAL, "%s: the name '%.40s...' has %zu bytes, a name has at most %d", who, name, n,
+                        TN_NAME_BYTES - 1),
                broken(m);
     if (tn__slot_of(m, name))
-        return tn_raise(TN_EINVAL, "%s: %s has a '%s' already; each name stands once", who, tn__kind_name(m), name), broken(m);
+        return tn_raise(TN_EINVAL, "%s: %s has a '%s' already; each name stands once", who, tn__kind_name(m), name),
+               broken(m);
     if (b->slots == b->room) {
         const int room = b->room ? 2 * b->room : 8;
         tn__slot *more = tn_mem_get((size_t)room * sizeof *more);
@@ -226,7 +235,8 @@ tn_tensor *tn_module_buffer(void *module, const char *name, tn_tensor *t, bool s
     if (!open_for("tn_buffer", m)) return NULL;
     if (!t) return NULL;
     if (tn_needs_grad(t))
-        return tn_raise(TN_EINVAL, "tn_buffer: '%s' wants a gradient; register it with tn_param, or tn_detach it", name ? name : ""),
+        return tn_raise(TN_EINVAL, "tn_buffer: '%s' wants a gradient; register it with tn_param, or tn_detach it",
+                        name ? name : ""),
                broken(m);
     if (!tn_set_name(t, last_part(name))) return broken(m);
     tn__slot *s = new_slot("tn_buffer", m, name);
@@ -260,15 +270,16 @@ static bool adopt(const char *who, tn_module *m, const char *name, tn_module *c)
 {
     int deepest;
     if (c->base->broken)
-        return tn_raise(TN_ESTATE, "%s: '%s', a %s, is only half built: its constructor ran into an error", who, name ? name : "",
-                        tn__kind_name(c)),
+        return tn_raise(TN_ESTATE, "%s: '%s', a %s, is only half built: its constructor ran into an error", who,
+                        name ? name : "", tn__kind_name(c)),
                broken(m), false;
     if (contains(c, m, &deepest))
-        return tn_raise(TN_EINVAL, "%s: '%s' would make this %s a part of itself", who, name ? name : "", tn__kind_name(m)), broken(m),
-               false;
+        return tn_raise(TN_EINVAL, "%s: '%s' would make this %s a part of itself", who, name ? name : "",
+                        tn__kind_name(m)),
+               broken(m), false;
     if (depth(m) + deepest > TN_MAX_DEPTH)
-        return tn_raise(TN_EINVAL, "%s: with '%s' there would be modules within modules more than %d deep", who, name ? name : "",
-                        TN_MAX_DEPTH),
+        return tn_raise(TN_EINVAL, "%s: with '%s' there would be modules within modules more than %d deep", who,
+                        name ? name : "", TN_MAX_DEPTH),
                broken(m), false;
     tn__slot *s = new_slot(who, m, name);
     if (!s) return false;
@@ -285,8 +296,8 @@ void *tn_module_child(void *module, const char *name, void *child)
     if (open_for("tn_child", m)) {
         if (!c) return NULL;
         if (c->base->owner)
-            return tn_raise(TN_EINVAL, "tn_child: '%s' is '%s' of a %s already; tn_share gives it a second name", name ? name : "",
-                            c->base->name, tn__kind_name(c->base->owner)),
+            return tn_raise(TN_EINVAL, "tn_child: '%s' is '%s' of a %s already; tn_share gives it a second name",
+                            name ? name : "", c->base->name, tn__kind_name(c->base->owner)),
                    broken(m);
         if (adopt("tn_child", m, name, c)) return c;
     }
@@ -313,7 +324,8 @@ tn_tensor *tn_module_tie(void *module, const char *name, tn_tensor *t)
     if (!open_for("tn_tie", m)) return NULL;
     if (!t) return tn_raise(TN_EINVAL, "tn_tie: '%s': the tensor is NULL", name ? name : ""), broken(m);
     tn__slot *s = name ? tn__slot_within(m, name, &within) : NULL;
-    if (s && !s->tensor) return tn_raise(TN_EINVAL, "tn_tie: '%s' is a module; tn_share is for modules", name), broken(m);
+    if (s && !s->tensor)
+        return tn_raise(TN_EINVAL, "tn_tie: '%s' is a module; tn_share is for modules", name), broken(m);
     if (!s) {
         if (!(s = new_slot("tn_tie", m, name))) return NULL;
         s->what = TN__PARAMETER, s->saved = true, s->tied = true;
@@ -329,6 +341,14 @@ tn_tensor *tn_module_tie(void *module, const char *name, tn_tensor *t)
     tn_drop(s->tensor);
     s->tied = true;
     return s->tensor = tn_keep(t);
+}
+
+tn_tensor *tn_module_tie_to(void *module, const char *name, const char *path)
+{
+    tn_module *m = module;
+    if (!open_for("tn_tie_to", m)) return NULL;
+    tn_tensor *t = tn_module_find_tensor(m, path);
+    return t ? tn_module_tie(m, name, t) : broken(m);
 }
 
 void *tn_module_array(void *module, int64_t n, size_t size)

@@ -1,5 +1,6 @@
-/* module.h — what a module is: a struct that embeds tn_module first, registers its parameters and children as it assigns
- * them, and computes in a function of its own. Part of nn.h: include that. The whole of a module of your own:
+/* module.h — what a module is: a struct that embeds tn_module first, registers its parameters and children as it
+ * assigns them, and computes in a function of its own. Part of nn.h: include that. The whole of a module of your
+ * own:
  *
  *     typedef struct {
  *         tn_module  base;                                       // always first, always `base`
@@ -23,9 +24,10 @@
  *         return tn_built(m);
  *     }
  *
- * The parent owns its children, tn_free(root) ends them all. Where these calls take a module, any module's pointer goes,
- * and NULL, too: then they return NULL. A constructor that runs into an error leaves nothing behind: not its memory, nor
- * its draws from the random generator. One thread may change a module, while no other uses it; many may run it. */
+ * The parent owns its children, tn_free(root) ends them all. Where these calls take a module, any module's pointer
+ * goes, and NULL, too: then they return NULL. A constructor that runs into an error leaves nothing behind: not its
+ * memory, nor its draws from the random generator. One thread may change a module, while no other uses it; many may
+ * run it. */
 #ifndef TENON_NN_MODULE_H
 #define TENON_NN_MODULE_H
 
@@ -45,23 +47,23 @@ typedef struct tn_module {
 
 /* What all modules of one type share. TN_FORWARD and TN_MODULE make it; written out, it can do more. */
 struct tn_class {
-    size_t      size;  /* sizeof(tn_class): tells the library which fields exist */
-    const char *name;  /* "Linear": how it is printed, and called in messages */
-    size_t      bytes; /* of the module's struct */
-    tn_tensor *(*forward)(void *m, tn_tensor *x);              /* what tn_call runs, or NULL */
-    void (*describe)(const void *m, char *text, size_t size);  /* "in_features=1, ..." for tn_print_module */
-    void (*copied)(void *m, const void *from);                 /* after tn_copy: mends what only you can know */
-    void (*freed)(void *m);                                    /* before the memory goes: frees what only you know */
+    size_t      size;                             /* sizeof(tn_class): tells the library which fields exist */
+    const char *name;                             /* "Linear": how it is printed, and called in messages */
+    size_t      bytes;                            /* of the module's struct */
+    tn_tensor *(*forward)(void *m, tn_tensor *x); /* what tn_call runs, or NULL */
+    void (*describe)(const void *m, char *text, size_t size); /* "in_features=1, ..." for tn_print_module */
+    void (*copied)(void *m, const void *from);                /* after tn_copy: mends what only you can know */
+    void (*freed)(void *m);                                   /* before the memory goes: frees what only you know */
 };
 
 /* After the functions of type T, at file level: T_class, which tn_module_new(T) needs. With TN_FORWARD, tn_call runs
  * T_forward(T *m, tn_tensor *x); TN_MODULE is for modules whose forward has other arguments or results. */
-#define TN_FORWARD(T)                                                                                       \
-    static inline tn_tensor *T##_virtual(void *m, tn_tensor *x) { return T##_forward((T *)m, x); }          \
+#define TN_FORWARD(T)                                                                              \
+    static inline tn_tensor *T##_virtual(void *m, tn_tensor *x) { return T##_forward((T *)m, x); } \
     TN_CLASS_(T, T##_virtual)
 #define TN_MODULE(T) TN_CLASS_(T, NULL)
-#define TN_CLASS_(T, forward)                                                                               \
-    TN_STATIC_ASSERT_(offsetof(T, base) == 0, "the first member of a module is `tn_module base;`");         \
+#define TN_CLASS_(T, forward)                                                                       \
+    TN_STATIC_ASSERT_(offsetof(T, base) == 0, "the first member of a module is `tn_module base;`"); \
     static const tn_class T##_class = {sizeof(tn_class), #T, sizeof(T), forward, NULL, NULL, NULL}
 #ifdef __cplusplus
 #define TN_STATIC_ASSERT_ static_assert
@@ -79,6 +81,7 @@ TN_API tn_tensor *tn_module_buffer(void *m, const char *name, tn_tensor *t, bool
 TN_API void      *tn_module_child(void *m, const char *name, void *child);
 TN_API void      *tn_module_share(void *m, const char *name, void *other);
 TN_API tn_tensor *tn_module_tie(void *m, const char *name, tn_tensor *t);
+TN_API tn_tensor *tn_module_tie_to(void *m, const char *name, const char *path);
 TN_API void      *tn_module_array(void *m, int64_t n, size_t size);
 TN_API void       tn_module_free(void *m);
 
@@ -95,7 +98,7 @@ typedef struct {
 TN_API tn_frame   tn_module_enter(void *m);
 TN_API tn_tensor *tn_leave(tn_frame f, tn_tensor *y); /* y lives on outside; NULL if an error stands */
 TN_API void       tn_leave_list(tn_frame f, int n, tn_tensor **const *y);
-TN_API bool       tn_module_ready(void *m); /* false, and an error: m is NULL or half built, or an error stands already */
+TN_API bool tn_module_ready(void *m); /* false, and an error: m is NULL or half built, or an error stands already */
 TN_API tn_tensor *tn_module_call(void *m, tn_tensor *x);
 
 /* Hooks around tn_call, in the order in which they came. What one returns replaces x or y; NULL leaves it as it is.
@@ -106,7 +109,7 @@ TN_API tn_status tn_module_before(void *m, tn_before_hook hook, void *user);
 TN_API tn_status tn_module_after(void *m, tn_after_hook hook, void *user);
 TN_API void      tn_module_unhook(void *m, void *user);
 
-/* ---- walking: for (tn_each p = tn_parameters(net); tn_next(&p);) printf("%s\n", p.name); --------------------------- */
+/* ---- walking: for (tn_each p = tn_parameters(net); tn_next(&p);) printf("%s\n", p.name); ----------------------- */
 
 enum { TN_NAME_BYTES = 256, TN_PATH_BYTES = 1024, TN_MAX_DEPTH = 48 }; /* a name, a path, modules within modules */
 
@@ -130,9 +133,9 @@ typedef struct {
 TN_API tn_each tn_module_each(void *m, int what);
 TN_API bool    tn_next(tn_each *e);
 
-TN_API int64_t    tn_module_count(void *m, bool trainable); /* elements of all parameters, or of those not frozen */
-TN_API tn_module *tn_module_find(void *m, const char *path);             /* "encoder.layers.3"; an error if not there */
-TN_API tn_tensor *tn_module_find_tensor(void *m, const char *path);      /* "encoder.layers.3.up.weight" */
+TN_API int64_t    tn_module_count(void *m, bool trainable);  /* elements of all parameters, or of those not frozen */
+TN_API tn_module *tn_module_find(void *m, const char *path); /* "encoder.layers.3"; an error if not there */
+TN_API tn_tensor *tn_module_find_tensor(void *m, const char *path); /* "encoder.layers.3.up.weight" */
 
 /* ---- changing all of a module ------------------------------------------------------------------------------------ */
 
@@ -182,9 +185,11 @@ TN_API int64_t         tn_module_length(void *m);
 #define tn_child(m, name, child) TN_SAME_(child, tn_module_child(TN_ANY_MODULE_(m), name, TN_ANY_MODULE_(child)))
 /* A module that has an owner already, under a second name. It ends when both have let it go. */
 #define tn_share(m, name, other) TN_SAME_(other, tn_module_share(TN_ANY_MODULE_(m), name, TN_ANY_MODULE_(other)))
-/* A tensor that is registered elsewhere, under a second name. Where the name is taken, also inside a child, the tensor
- * there and the member that holds it are replaced: tn_tie(m, "head.weight", m->embedding->weight). */
+/* A tensor that is registered elsewhere, under a second name: tn_tie_to(m, "head.weight", "words.weight"). Where the
+ * name is taken, also inside a child, the tensor there and the members that point to it are replaced. tn_tie takes
+ * the tensor itself; where that is reached through a child, m->words->weight, the child must not have failed. */
 #define tn_tie(m, name, t) tn_module_tie(TN_ANY_MODULE_(m), name, t)
+#define tn_tie_to(m, name, path) tn_module_tie_to(TN_ANY_MODULE_(m), name, path)
 /* m->layers = tn_array(m, n, block *): n zeroed elements that go with m, and are copied with it. */
 #define tn_array(m, n, type) ((type *)tn_module_array(TN_ANY_MODULE_(m), n, sizeof(type)))
 #define tn_free(m) tn_module_free(TN_ANY_MODULE_(m))
@@ -192,8 +197,9 @@ TN_API int64_t         tn_module_length(void *m);
 #define tn_call(m, x) tn_module_call(TN_ANY_MODULE_(m), x)
 #define tn_enter(m) tn_module_enter(TN_ANY_MODULE_(m))
 /* For several results, by their addresses: tn_leave_n(f, &y, &h); they become NULL if an error stands. */
-#define tn_leave_n(f, ...) \
-    tn_leave_list(f, (int)(sizeof((tn_tensor **[]){__VA_ARGS__}) / sizeof(tn_tensor **)), (tn_tensor **[]){__VA_ARGS__})
+#define tn_leave_n(f, ...)                                                                \
+    tn_leave_list(f, (int)(sizeof((tn_tensor **[]){__VA_ARGS__}) / sizeof(tn_tensor **)), \
+                  (tn_tensor * *[]){__VA_ARGS__})
 #define tn_ready(m) tn_module_ready(TN_ANY_MODULE_(m))
 #define tn_before(m, hook, user) tn_module_before(TN_ANY_MODULE_(m), hook, user)
 #define tn_after(m, hook, user) tn_module_after(TN_ANY_MODULE_(m), hook, user)
@@ -211,8 +217,8 @@ TN_API int64_t         tn_module_length(void *m);
 #define tn_eval(m) tn_module_train(TN_ANY_MODULE_(m), false)
 #define tn_freeze(m, on) tn_module_freeze(TN_ANY_MODULE_(m), on) /* frozen parameters collect no gradients */
 #define tn_zero_grads(m) tn_module_zero_grad(TN_ANY_MODULE_(m))
-/* A deep copy: every tensor and child anew, tied and shared ones tied and shared likewise. Members of the struct, and of
- * its tn_arrays, that pointed into the old tree point to their copies; all others are copied as they are. */
+/* A deep copy: every tensor and child anew, tied and shared ones tied and shared likewise. Members of the struct,
+ * and of its tn_arrays, that pointed into the old tree point to their copies; all others are copied as they are. */
 #define tn_copy(m) TN_SAME_(m, tn_module_copy(TN_ANY_MODULE_(m)))
 #define tn_print_module(to, m) tn_module_print(to, TN_ANY_MODULE_(m)) /* as PyTorch prints it */
 #define tn_summary(to, m) tn_module_summary(to, TN_ANY_MODULE_(m))    /* names, shapes, counts, bytes */

@@ -1,11 +1,11 @@
-/* modules.h — the modules, with PyTorch's names, shapes, defaults and initialisation, so that a state dict moves both
- * ways. Part of nn.h: include that.
+/* modules.h — the modules, with PyTorch's names, shapes, defaults and initialisation, so that a state dict moves
+ * both ways. Part of nn.h: include that.
  *
  *     tn_linear *fc = tn_linear_new(.in = 256, .out = 1024);
  *
- * In a config 0 means PyTorch's default, TN_ZERO means 0 where that is something else, and what PyTorch switches off with
- * False is switched off with .no_…; C++ fills the struct and calls the function that ends in _create. All are called with
- * tn_call(m, x), unless a function of their own is named. dtype is that of the parameters, f32 at first. */
+ * In a config 0 means PyTorch's default, TN_ZERO means 0 where that is something else, and what PyTorch switches off
+ * with False is switched off with .no_…; C++ fills the struct and calls the function that ends in _create. All are
+ * called with tn_call(m, x), unless a function of their own is named. dtype is that of the parameters, f32 at first. */
 #ifndef TENON_NN_MODULES_H
 #define TENON_NN_MODULES_H
 
@@ -86,7 +86,8 @@ typedef struct {
 TN_API tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c);
 /* One row a bag, [bags, dim]: index [bags, n], and offsets NULL (tn_call does that); or index [n] in which bag i begins
  * at offsets[i]. weights: like index, or NULL; for TN_BAG_SUM alone. An empty bag is 0. */
-TN_API tn_tensor *tn_embedding_bag_forward(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offsets, tn_tensor *weights);
+TN_API tn_tensor *tn_embedding_bag_forward(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offsets,
+                                           tn_tensor *weights);
 
 /* ---- normalisation -------------------------------------------------------------------------------------------- */
 
@@ -176,7 +177,7 @@ typedef struct {
 } tn_dropout;
 TN_API tn_dropout *tn_dropout_create(tn_dropout_config c); /* tn_dropout in training, else x itself */
 
-/* ---- convolution and pooling; of two sizes, a second that is 0 is like the first -------------------------------------- */
+/* ---- convolution and pooling; of two sizes, a second that is 0 is like the first ------------------------------- */
 
 typedef struct {
     int      zero_;
@@ -234,7 +235,7 @@ typedef struct {
 } tn_flatten;
 TN_API tn_flatten *tn_flatten_create(tn_flatten_config c);
 
-/* ---- functions of one element, and along a dim ------------------------------------------------------------------------- */
+/* ---- functions of one element, and along a dim ----------------------------------------------------------------- */
 
 typedef struct {
     int    zero_;
@@ -277,7 +278,7 @@ TN_API tn_activation *tn_softmax_create(tn_along_config c);
 TN_API tn_activation *tn_log_softmax_create(tn_along_config c);
 TN_API tn_activation *tn_glu_create(tn_along_config c);
 
-/* ---- positions: added to x [B, T, dim] (.time_first: [T, B, dim]), then dropout ------------------------------------------ */
+/* ---- positions: added to x [B, T, dim] (.time_first: [T, B, dim]), then dropout -------------------------------- */
 
 typedef struct {
     int      zero_;
@@ -295,10 +296,10 @@ typedef struct {
 } tn_positions;
 /* pe[t, 2i] = sin(t / 10000^(2i/dim)), pe[t, 2i+1] = cos of the same */
 TN_API tn_positions *tn_sinusoidal_positions_create(tn_positions_config c);
-TN_API tn_positions *tn_learned_positions_create(tn_positions_config c); /* N(0, 1), as an embedding */
+TN_API tn_positions *tn_learned_positions_create(tn_positions_config c);                 /* N(0, 1), as an embedding */
 TN_API tn_tensor    *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start); /* x[:, 0] stands at `start` */
 
-/* ---- losses: tn_loss_forward(loss, input, target) ------------------------------------------------------------------------- */
+/* ---- losses: tn_loss_forward(loss, input, target) -------------------------------------------------------------- */
 
 typedef struct {
     int          zero_;
@@ -307,19 +308,19 @@ typedef struct {
     double       label_smoothing;
     tn_reduction reduction;
     int          class_dim; /* 0: the last; 1: PyTorch's [N, C, d1, ...] */
-} tn_class_loss_config; /* tn_cross_entropy_loss_new, tn_nll_loss_new (no label_smoothing) */
+} tn_class_loss_config;     /* tn_cross_entropy_loss_new, tn_nll_loss_new (no label_smoothing) */
 typedef struct {
     int          zero_;
     tn_reduction reduction;
     double       delta;      /* huber: 0 means 1 */
     bool         log_target; /* kl_div */
     bool         batchmean;  /* kl_div */
-} tn_pair_loss_config; /* tn_mse_loss_new, tn_l1_loss_new, tn_huber_loss_new, tn_kl_div_loss_new */
+} tn_pair_loss_config;       /* tn_mse_loss_new, tn_l1_loss_new, tn_huber_loss_new, tn_kl_div_loss_new */
 typedef struct {
     int          zero_;
     tn_reduction reduction;
     tn_tensor   *weight, *pos_weight; /* copied */
-} tn_bce_loss_config; /* tn_bce_with_logits_loss_new */
+} tn_bce_loss_config;                 /* tn_bce_with_logits_loss_new */
 typedef struct {
     int          zero_;
     tn_reduction reduction;

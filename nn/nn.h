@@ -1,5 +1,5 @@
-/* nn.h — modules: what PyTorch calls torch.nn. The base is in module.h, the modules themselves in modules.h, initialisers
- * in init.h, state dicts in state.h; they come with this header. */
+/* nn.h — modules: what PyTorch calls torch.nn. The base is in module.h, simple modules in modules.h, initialisers in
+ * init.h, state dicts in state.h; they and the headers of larger modules come with this one. */
 #ifndef TENON_NN_H
 #define TENON_NN_H
 

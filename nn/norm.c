@@ -11,8 +11,8 @@ static bool fits(const char *who, const tn_tensor *x, tn_shape shape)
     bool           ok = s.n >= shape.n;
     for (int i = 0; ok && i < shape.n; i++) ok = s.d[s.n - shape.n + i] == shape.d[i];
     if (ok) return true;
-    tn_raise(TN_ESHAPE, "%s: it normalises the last dims %s, but the input is %s", who, tn_shape_text(shape, a, sizeof a),
-             tn_shape_text(s, b, sizeof b));
+    tn_raise(TN_ESHAPE, "%s: it normalises the last dims %s, but the input is %s", who,
+             tn_shape_text(shape, a, sizeof a), tn_shape_text(s, b, sizeof b));
     return false;
 }
 
@@ -25,10 +25,11 @@ static tn_tensor *last_dim_one(tn_tensor *x, tn_shape shape)
 static void describe_shape(tn_shape shape, const char *eps, bool affine, char *text, size_t size)
 {
     char dims[256];
-    snprintf(text, size, "%s, eps=%s, elementwise_affine=%s", tn__tuple(shape, dims, sizeof dims), eps, tn__python_bool(affine));
+    snprintf(text, size, "%s, eps=%s, elementwise_affine=%s", tn__tuple(shape, dims, sizeof dims), eps,
+             tn__python_bool(affine));
 }
 
-/* ---- layer norm ----------------------------------------------------------------------------------------------------------- */
+/* ---- layer norm ------------------------------------------------------------------------------------------------ */
 
 static tn_tensor *layer_forward(void *self, tn_tensor *x)
 {
@@ -44,13 +45,17 @@ static void layer_describe(const void *self, char *text, size_t size)
     describe_shape(m->shape, tn__python(m->eps), !m->no_affine, text, size);
 }
 
-static const tn_class tn_layer_norm_class = {.size = sizeof(tn_class), .name = "LayerNorm", .bytes = sizeof(tn_layer_norm),
-                                             .forward = layer_forward, .describe = layer_describe};
+static const tn_class tn_layer_norm_class = {.size = sizeof(tn_class),
+                                             .name = "LayerNorm",
+                                             .bytes = sizeof(tn_layer_norm),
+                                             .forward = layer_forward,
+                                             .describe = layer_describe};
 
 tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
 {
     tn_shape shape;
-    if (!tn__last_dims("tn_layer_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_layer_norm_new", c.dtype)) return NULL;
+    if (!tn__last_dims("tn_layer_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_layer_norm_new", c.dtype))
+        return NULL;
     tn_layer_norm *m = tn_module_new(tn_layer_norm);
     if (!m) return NULL;
     m->shape = shape, m->eps = tn__or(c.eps, 1e-5), m->no_affine = c.no_affine;
@@ -59,7 +64,7 @@ tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
     return tn_built(m);
 }
 
-/* ---- RMS norm -------------------------------------------------------------------------------------------------------------- */
+/* ---- RMS norm -------------------------------------------------------------------------------------------------- */
 
 static double epsilon(tn_dtype dt) { return dt == TN_F64 ? DBL_EPSILON : dt == TN_BF16 ? 0x1p-7 : (double)FLT_EPSILON; }
 
@@ -78,13 +83,17 @@ static void rms_describe(const void *self, char *text, size_t size)
     describe_shape(m->shape, m->eps >= 0 ? tn__python(m->eps) : "None", m->weight, text, size);
 }
 
-static const tn_class tn_rms_norm_class = {.size = sizeof(tn_class), .name = "RMSNorm", .bytes = sizeof(tn_rms_norm),
-                                           .forward = rms_forward, .describe = rms_describe};
+static const tn_class tn_rms_norm_class = {.size = sizeof(tn_class),
+                                           .name = "RMSNorm",
+                                           .bytes = sizeof(tn_rms_norm),
+                                           .forward = rms_forward,
+                                           .describe = rms_describe};
 
 tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c)
 {
     tn_shape shape;
-    if (!tn__last_dims("tn_rms_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_rms_norm_new", c.dtype)) return NULL;
+    if (!tn__last_dims("tn_rms_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_rms_norm_new", c.dtype))
+        return NULL;
     tn_rms_norm *m = tn_module_new(tn_rms_norm);
     if (!m) return NULL;
     m->shape = shape, m->eps = tn__or(c.eps, -1); /* -1: the number type's */

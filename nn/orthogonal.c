@@ -1,9 +1,9 @@
-/* orthogonal.c — a matrix whose rows (or columns, whichever are fewer) have length gain and are at right angles: normal
- * numbers, made so by Gram and Schmidt, as in QR with a positive diagonal.
+/* orthogonal.c — a matrix whose rows (or columns, whichever are fewer) have length gain and are at right angles:
+ * normal numbers, made so by Gram and Schmidt, as in QR with a positive diagonal.
  *
  * It is done in f64, in panels of a few rows: a panel first loses what it shares with the rows that are done, by two
- * products of matrices, then its rows lose what they share with each other. Each is done twice, which is enough (Giraud,
- * Langou, Rozložník: On the loss of orthogonality in the Gram-Schmidt orthogonalization process; 2005). */
+ * products of matrices, then its rows lose what they share with each other. Each is done twice, which is enough
+ * (Giraud, Langou, Rozložník: On the loss of orthogonality in the Gram-Schmidt orthogonalization process; 2005). */
 #include "nn/inside.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@ static double dot(int64_t n, const double *x, const double *y)
     return s;
 }
 
-/* q [rows, n], rows <= n: its rows from..to against each other. False if one has nothing left (which chance will not do). */
+/* q [rows, n], rows <= n: its rows from..to against each other. False if one has nothing left (which chance will not
+ * do). */
 static bool within(double *q, int64_t n, int64_t from, int64_t to)
 {
     for (int64_t i = from; i < to; i++) {
@@ -44,7 +45,8 @@ static bool right_angles(tn_tensor *q, int64_t rows, int64_t n)
             tn_sub_(panel, tn_matmul(tn_matmul(panel, tn_transpose(done, 0, 1)), done));
         }
         double *v = tn_data_mut(q);
-        if (v && !within(v, n, from, to)) tn_raise(TN_ENUMERIC, "tn_init_orthogonal: the draws are linearly dependent; draw again");
+        if (v && !within(v, n, from, to))
+            tn_raise(TN_ENUMERIC, "tn_init_orthogonal: the draws are linearly dependent; draw again");
         tn_scope_end(s);
         if (tn_error() != TN_OK) return false;
     }
@@ -62,9 +64,10 @@ tn_tensor *tn_init_orthogonal(tn_tensor *t, double gain)
     if (!tn_numel(t)) return t;
     const tn_scope     s = tn_no_grad_begin();
     const tn_generator before = *tn_current_generator();
-    const int64_t      rows = tn_size(t, 0), cols = tn_numel(t) / rows, few = rows < cols ? rows : cols, many = rows < cols ? cols : rows;
-    tn_tensor         *q = tn_normal_of(TN_F64, TN_SHAPE(few, many), 0, 1);
-    bool               ok = q && right_angles(q, few, many);
+    const int64_t      rows = tn_size(t, 0), cols = tn_numel(t) / rows, few = rows < cols ? rows : cols,
+                  many = rows < cols ? cols : rows;
+    tn_tensor *q = tn_normal_of(TN_F64, TN_SHAPE(few, many), 0, 1);
+    bool       ok = q && right_angles(q, few, many);
     if (ok) {
         if (rows > cols) q = tn_transpose(q, 0, 1);
         q = tn_reshape(tn_mul_scalar(q, gain), tn_shape_of(t));

@@ -36,26 +36,27 @@ static void describe_max(const void *self, char *text, size_t size)
 {
     const tn_pool *m = self;
     char           a[64], b[64], c[64], d[64];
-    snprintf(text, size, "kernel_size=%s, stride=%s, padding=%s, dilation=%s, ceil_mode=False", size_text(m->size, a, sizeof a),
-             size_text(m->stride, b, sizeof b), size_text(m->padding, c, sizeof c), size_text(m->dilation, d, sizeof d));
+    snprintf(text, size, "kernel_size=%s, stride=%s, padding=%s, dilation=%s, ceil_mode=False",
+             size_text(m->size, a, sizeof a), size_text(m->stride, b, sizeof b), size_text(m->padding, c, sizeof c),
+             size_text(m->dilation, d, sizeof d));
 }
 static void describe_avg1(const void *self, char *text, size_t size)
 {
     const tn_pool *m = self;
-    snprintf(text, size, "kernel_size=(%lld,), stride=(%lld,), padding=(%lld,)", (long long)m->size[0], (long long)m->stride[0],
-             (long long)m->padding[0]);
+    snprintf(text, size, "kernel_size=(%lld,), stride=(%lld,), padding=(%lld,)", (long long)m->size[0],
+             (long long)m->stride[0], (long long)m->padding[0]);
 }
 static void describe_avg2(const void *self, char *text, size_t size)
 {
     const tn_pool *m = self;
     char           a[64], b[64], c[64];
-    snprintf(text, size, "kernel_size=%s, stride=%s, padding=%s", size_text(m->size, a, sizeof a), size_text(m->stride, b, sizeof b),
-             size_text(m->padding, c, sizeof c));
+    snprintf(text, size, "kernel_size=%s, stride=%s, padding=%s", size_text(m->size, a, sizeof a),
+             size_text(m->stride, b, sizeof b), size_text(m->padding, c, sizeof c));
 }
 
-#define CLASS(variable, Name, how, said)                                                                              \
-    static const tn_class variable = {.size = sizeof(tn_class), .name = Name, .bytes = sizeof(tn_pool), .forward = how, \
-                                      .describe = said}
+#define CLASS(variable, Name, how, said) \
+    static const tn_class variable = {   \
+        .size = sizeof(tn_class), .name = Name, .bytes = sizeof(tn_pool), .forward = how, .describe = said}
 CLASS(max1_class, "MaxPool1d", max1, describe_max);
 CLASS(max2_class, "MaxPool2d", max2, describe_max);
 CLASS(avg1_class, "AvgPool1d", avg1, describe_avg1);
@@ -75,15 +76,20 @@ static tn_pool *create(const char *who, const tn_class *kind, tn_pool2d_config c
     }
     tn_pool *m = tn_module_create(kind);
     if (!m) return NULL;
-    for (int i = 0; i < 2; i++) m->size[i] = size[i], m->stride[i] = stride[i], m->padding[i] = padding[i], m->dilation[i] = dilation[i];
+    for (int i = 0; i < 2; i++)
+        m->size[i] = size[i], m->stride[i] = stride[i], m->padding[i] = padding[i], m->dilation[i] = dilation[i];
     m->ignore_padding = c.ignore_padding;
     return tn_built(m);
 }
 
 static tn_pool *create1(const char *who, const tn_class *kind, tn_pool1d_config c)
 {
-    return create(who, kind, (tn_pool2d_config){.size = {c.size}, .stride = {c.stride}, .padding = {c.padding}, .dilation = {c.dilation},
-                                                .ignore_padding = c.ignore_padding});
+    return create(who, kind,
+                  (tn_pool2d_config){.size = {c.size},
+                                     .stride = {c.stride},
+                                     .padding = {c.padding},
+                                     .dilation = {c.dilation},
+                                     .ignore_padding = c.ignore_padding});
 }
 
 tn_pool *tn_max_pool1d_create(tn_pool1d_config c) { return create1("tn_max_pool1d_new", &max1_class, c); }

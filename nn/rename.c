@@ -50,7 +50,7 @@ static bool put(char *to, size_t *at, const part *p)
     if (*at + p->bytes + 2 > TN_PATH_BYTES) return false;
     if (*at) to[(*at)++] = '.';
     memcpy(to + *at, p->at, p->bytes);
-    to[*at += p->bytes] = 0;
+    to[ *at += p->bytes] = 0;
     return true;
 }
 
@@ -95,11 +95,14 @@ bool tn__renames_check(const char *who, const tn_rename *r, int n)
         if (!r[i].file) return tn_raise(TN_EINVAL, "%s: rename %d has no name for the file", who, i), false;
         const int a = stars(r[i].file), b = r[i].module ? stars(r[i].module) : 0;
         if (a < 0 || b < 0 || (r[i].module && a != b))
-            return tn_raise(TN_EINVAL, "%s: rename '%s' to '%s': both need the same stars, at most %d and at most one **", who, r[i].file,
-                            r[i].module ? r[i].module : "NULL", MOST_STARS),
+            return tn_raise(TN_EINVAL,
+                            "%s: rename '%s' to '%s': both need the same stars, at most %d and at most one **", who,
+                            r[i].file, r[i].module ? r[i].module : "NULL", MOST_STARS),
                    false;
-        if (r[i].parts < 0 || r[i].parts > TN__PARTS || r[i].part < 0 || (r[i].parts ? r[i].part >= r[i].parts : r[i].part != 0))
-            return tn_raise(TN_EINVAL, "%s: rename '%s': part %d of %d is none", who, r[i].file, r[i].part, r[i].parts), false;
+        if (r[i].parts < 0 || r[i].parts > TN__PARTS || r[i].part < 0 ||
+            (r[i].parts ? r[i].part >= r[i].parts : r[i].part != 0))
+            return tn_raise(TN_EINVAL, "%s: rename '%s': part %d of %d is none", who, r[i].file, r[i].part, r[i].parts),
+                   false;
     }
     return true;
 }

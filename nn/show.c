@@ -45,10 +45,12 @@ void tn_module_print(FILE *to, void *module)
         const bool more = tn_next(&e);
         for (; depth > (more ? e.depth_ : 0); depth--) indent(to, depth - 1), fputs(")\n", to);
         if (!more) return;
-        const bool        described = describe(e.module, text, sizeof text), open = has_children(e.module);
-        const int         above = e.depth_ - 1;
+        const bool described = describe(e.module, text, sizeof text), open = has_children(e.module);
+        const int  above = e.depth_ - 1;
         indent(to, e.depth_);
-        if (above >= 0) fprintf(to, "(%s): ", e.level_[above].m->base->slot[(e.level_[above].at - 1) % e.level_[above].m->base->slots].name);
+        if (above >= 0)
+            fprintf(to, "(%s): ",
+                    e.level_[above].m->base->slot[(e.level_[above].at - 1) % e.level_[above].m->base->slots].name);
         fprintf(to, "%s(", tn__kind_name(e.module));
         if (open) {
             fputc('\n', to);
@@ -60,7 +62,7 @@ void tn_module_print(FILE *to, void *module)
     }
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------- */
 
 static int64_t bytes_of(const tn_tensor *t) { return tn_numel(t) * (int64_t)tn_dtype_size(tn_dtype_of(t)); }
 
@@ -68,8 +70,8 @@ static int64_t bytes_of(const tn_tensor *t) { return tn_numel(t) * (int64_t)tn_d
 static const char *bytes_text(int64_t n, char *to, size_t size)
 {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int     u = 0;
-    int64_t tenths = n * 10;
+    int                      u = 0;
+    int64_t                  tenths = n * 10;
     for (; tenths >= 10240 && u < 4; u++) tenths = (tenths + 512) / 1024;
     if (u) snprintf(to, size, "%lld.%lld %s", (long long)(tenths / 10), (long long)(tenths % 10), unit[u]);
     else snprintf(to, size, "%lld B", (long long)n);
@@ -92,8 +94,8 @@ void tn_module_summary(FILE *to, void *m)
         const bool    fixed = e.parameter && !tn_needs_grad(e.tensor);
         snprintf(name, sizeof name, "%s%s", e.name, e.parameter ? "" : " (buffer)");
         fprintf(to, "%-*s  %-4s  %-20s %14lld %12s%s\n", width, name, tn_dtype_name(tn_dtype_of(e.tensor)),
-                tn_shape_text(tn_shape_of(e.tensor), shape, sizeof shape), (long long)n, bytes_text(bytes_of(e.tensor), size, sizeof size),
-                fixed ? "  frozen" : "");
+                tn_shape_text(tn_shape_of(e.tensor), shape, sizeof shape), (long long)n,
+                bytes_text(bytes_of(e.tensor), size, sizeof size), fixed ? "  frozen" : "");
         bytes += bytes_of(e.tensor);
         if (e.parameter) count += n, frozen += fixed ? n : 0;
         else buffers += n;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* ---- dropout ------------------------------------------------------------------------------------------------------------- */
+/* ---- dropout --------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *dropout_forward(void *self, tn_tensor *x)
 {
@@ -16,8 +16,11 @@ static void dropout_describe(const void *self, char *text, size_t size)
     snprintf(text, size, "p=%s, inplace=False", tn__python(((const tn_dropout *)self)->p));
 }
 
-static const tn_class tn_dropout_class = {.size = sizeof(tn_class), .name = "Dropout", .bytes = sizeof(tn_dropout),
-                                          .forward = dropout_forward, .describe = dropout_describe};
+static const tn_class tn_dropout_class = {.size = sizeof(tn_class),
+                                          .name = "Dropout",
+                                          .bytes = sizeof(tn_dropout),
+                                          .forward = dropout_forward,
+                                          .describe = dropout_describe};
 
 tn_dropout *tn_dropout_create(tn_dropout_config c)
 {
@@ -29,7 +32,7 @@ tn_dropout *tn_dropout_create(tn_dropout_config c)
     return tn_built(m);
 }
 
-/* ---- flatten ------------------------------------------------------------------------------------------------------------- */
+/* ---- flatten --------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *flatten_forward(void *self, tn_tensor *x)
 {
@@ -43,8 +46,11 @@ static void flatten_describe(const void *self, char *text, size_t size)
     snprintf(text, size, "start_dim=%d, end_dim=%d", m->first, m->last);
 }
 
-static const tn_class tn_flatten_class = {.size = sizeof(tn_class), .name = "Flatten", .bytes = sizeof(tn_flatten),
-                                          .forward = flatten_forward, .describe = flatten_describe};
+static const tn_class tn_flatten_class = {.size = sizeof(tn_class),
+                                          .name = "Flatten",
+                                          .bytes = sizeof(tn_flatten),
+                                          .forward = flatten_forward,
+                                          .describe = flatten_describe};
 
 tn_flatten *tn_flatten_create(tn_flatten_config c)
 {
@@ -54,7 +60,7 @@ tn_flatten *tn_flatten_create(tn_flatten_config c)
     return tn_built(m);
 }
 
-/* ---- y[..., o] = Σ x1[..., i] W[o, i, j] x2[..., j] + b[o] ----------------------------------------------------------------- */
+/* ---- y[..., o] = Σ x1[..., i] W[o, i, j] x2[..., j] + b[o] ----------------------------------------------------- */
 
 tn_tensor *tn_bilinear_forward(tn_bilinear *m, tn_tensor *x1, tn_tensor *x2)
 {
@@ -66,8 +72,10 @@ tn_tensor *tn_bilinear_forward(tn_bilinear *m, tn_tensor *x1, tn_tensor *x2)
     bool     fits = s.n == t.n && s.n > 0 && s.d[s.n - 1] == m->in1 && t.d[t.n - 1] == m->in2;
     for (int i = 0; fits && i < s.n - 1; i++) fits = s.d[i] == t.d[i];
     if (!fits)
-        return tn_raise(TN_ESHAPE, "bilinear: x1 must be [..., %lld] and x2 [..., %lld] with the same dims before, got %s and %s",
-                        (long long)m->in1, (long long)m->in2, tn_shape_text(s, a, sizeof a), tn_shape_text(t, b, sizeof b)),
+        return tn_raise(TN_ESHAPE,
+                        "bilinear: x1 must be [..., %lld] and x2 [..., %lld] with the same dims before, got %s and %s",
+                        (long long)m->in1, (long long)m->in2, tn_shape_text(s, a, sizeof a),
+                        tn_shape_text(t, b, sizeof b)),
                tn_leave(f, NULL);
     s.n--, t.n = s.n;
     const int64_t rows = tn_shape_numel(s);
@@ -83,18 +91,18 @@ tn_tensor *tn_bilinear_forward(tn_bilinear *m, tn_tensor *x1, tn_tensor *x2)
 static void bilinear_describe(const void *self, char *text, size_t size)
 {
     const tn_bilinear *m = self;
-    snprintf(text, size, "in1_features=%lld, in2_features=%lld, out_features=%lld, bias=%s", (long long)m->in1, (long long)m->in2,
-             (long long)m->out, tn__python_bool(m->bias));
+    snprintf(text, size, "in1_features=%lld, in2_features=%lld, out_features=%lld, bias=%s", (long long)m->in1,
+             (long long)m->in2, (long long)m->out, tn__python_bool(m->bias));
 }
 
-static const tn_class tn_bilinear_class = {.size = sizeof(tn_class), .name = "Bilinear", .bytes = sizeof(tn_bilinear),
-                                           .describe = bilinear_describe};
+static const tn_class tn_bilinear_class = {
+    .size = sizeof(tn_class), .name = "Bilinear", .bytes = sizeof(tn_bilinear), .describe = bilinear_describe};
 
 tn_bilinear *tn_bilinear_create(tn_bilinear_config c)
 {
     const char *who = "tn_bilinear_new";
-    if (!tn__at_least(who, "in1", c.in1, 1) || !tn__at_least(who, "in2", c.in2, 1) || !tn__at_least(who, "out", c.out, 1) ||
-        !tn__floating(who, c.dtype))
+    if (!tn__at_least(who, "in1", c.in1, 1) || !tn__at_least(who, "in2", c.in2, 1) ||
+        !tn__at_least(who, "out", c.out, 1) || !tn__floating(who, c.dtype))
         return NULL;
     tn_bilinear *m = tn_module_new(tn_bilinear);
     if (!m) return NULL;

@@ -19,7 +19,7 @@ typedef struct {
     char                  first_missing[200], first_unexpected[200], first_misshapen[500];
 } load;
 
-/* ---- names ---------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------------------------- */
 
 static void misfit(load *l, tn_misfit what, const char *name, const char *text)
 {
@@ -38,12 +38,15 @@ static int module_name(const load *l, const char *in_file, char name[TN_PATH_BYT
     const size_t n = strlen(prefix);
     if (strncmp(in_file, prefix, n) != 0) return 0;
     if (strlen(in_file + n) >= TN_PATH_BYTES)
-        return tn_raise(TN_EUNSUPPORTED, "tn_load: '%.40s...': a name in a module has less than %d bytes", in_file, TN_PATH_BYTES), -1;
+        return tn_raise(TN_EUNSUPPORTED, "tn_load: '%.40s...': a name in a module has less than %d bytes", in_file,
+                        TN_PATH_BYTES),
+               -1;
     memcpy(name, in_file + n, strlen(in_file + n) + 1);
     for (int i = 0; i < l->c->renames; i++) {
         const tn_rename *r = &l->c->rename[i];
         const int        done = tn__renamed(r->file, r->module, name);
-        if (done < 0) return tn_raise(TN_EINVAL, "tn_load: '%s' becomes too long by the rule for '%s'", in_file, r->file), -1;
+        if (done < 0)
+            return tn_raise(TN_EINVAL, "tn_load: '%s' becomes too long by the rule for '%s'", in_file, r->file), -1;
         if (done && !r->module) return 0;
         if (done && r->transpose) e->transpose = !e->transpose;
         if (done && r->parts) e->part = r->part, e->parts = r->parts;
@@ -83,7 +86,9 @@ static bool place(load *l, int64_t i)
     }
     e->whose = s->tensor;
     if (!in.loadable)
-        return tn_raise(TN_EUNSUPPORTED, "tn_load: '%s' is stored as %s, which Tenon does not load", in.name, in.stored), false;
+        return tn_raise(TN_EUNSUPPORTED, "tn_load: '%s' is stored as %s, which Tenon does not load", in.name,
+                        in.stored),
+               false;
     if (!shape_wanted(e, &want) || !tn_shape_equal(want, in.shape)) {
         snprintf(text, sizeof text, " is %s, the file has %s", tn_shape_text(tn_shape_of(e->whose), a, sizeof a),
                  tn_shape_text(in.shape, b, sizeof b));
@@ -114,29 +119,31 @@ static bool covered(const load *l, const tn_tensor *t)
 static bool fits(const load *l, const char *file)
 {
     const tn_load_config *c = l->c;
-    const int64_t         missing = c->allow_missing ? 0 : l->count.missing, unexpected = c->allow_unexpected ? 0 : l->count.unexpected;
-    const int64_t         misshapen = c->allow_misshapen ? 0 : l->count.misshapen;
-    char                  text[3][600] = {"", "", ""};
+    const int64_t         missing = c->allow_missing ? 0 : l->count.missing,
+                  unexpected = c->allow_unexpected ? 0 : l->count.unexpected;
+    const int64_t misshapen = c->allow_misshapen ? 0 : l->count.misshapen;
+    char          text[3][600] = {"", "", ""};
     if (!missing && !unexpected && !misshapen) {
         if (l->count.loaded || !(l->count.missing + l->count.misshapen)) return true;
-        return tn_raise(TN_EFORMAT, "tn_load: nothing in '%s' fits this %s: it has '%s', the file '%s'", file, tn__kind_name(l->m),
-                        l->count.missing ? l->first_missing : l->first_misshapen, l->n ? tn_safetensors_at(l->f, 0).name : "no tensors"),
+        return tn_raise(TN_EFORMAT, "tn_load: nothing in '%s' fits this %s: it has '%s', the file '%s'", file,
+                        tn__kind_name(l->m), l->count.missing ? l->first_missing : l->first_misshapen,
+                        l->n ? tn_safetensors_at(l->f, 0).name : "no tensors"),
                false;
     }
     if (missing)
-        snprintf(text[0], sizeof text[0], "%lld name%s missing (%s%s)", (long long)missing, missing > 1 ? "s" : "", l->first_missing,
-                 missing > 1 ? ", …" : "");
+        snprintf(text[0], sizeof text[0], "%lld name%s missing (%s%s)", (long long)missing, missing > 1 ? "s" : "",
+                 l->first_missing, missing > 1 ? ", …" : "");
     if (unexpected)
-        snprintf(text[1], sizeof text[1], "%s%lld unexpected (%s%s)", missing ? ", " : "", (long long)unexpected, l->first_unexpected,
-                 unexpected > 1 ? ", …" : "");
+        snprintf(text[1], sizeof text[1], "%s%lld unexpected (%s%s)", missing ? ", " : "", (long long)unexpected,
+                 l->first_unexpected, unexpected > 1 ? ", …" : "");
     if (misshapen)
-        snprintf(text[2], sizeof text[2], "%s%lld of another shape: %s", missing || unexpected ? ", " : "", (long long)misshapen,
-                 l->first_misshapen);
+        snprintf(text[2], sizeof text[2], "%s%lld of another shape: %s", missing || unexpected ? ", " : "",
+                 (long long)misshapen, l->first_misshapen);
     tn_raise(TN_EFORMAT, "tn_load: '%s' holds another model: %s%s%s", file, text[0], text[1], text[2]);
     return false;
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------------------------- */
 
 static bool read_one(load *l, int64_t i)
 {
@@ -163,13 +170,14 @@ static bool agree(const load *l)
             if (a->parts == b->parts) {
                 const tn_scope s = tn_scope_begin();
                 const void    *p = tn_data(tn_contiguous(a->now)), *q = tn_data(tn_contiguous(b->now));
-                const bool     same = p && q && !memcmp(p, q, (size_t)tn_numel(a->now) * tn_dtype_size(tn_dtype_of(a->now)));
+                const bool     same =
+                    p && q && !memcmp(p, q, (size_t)tn_numel(a->now) * tn_dtype_size(tn_dtype_of(a->now)));
                 tn_scope_end(s);
                 if (same) continue;
                 if (tn_error() != TN_OK) return false;
             }
-            return tn_raise(TN_EFORMAT, "tn_load: '%s' and '%s' are one tensor here, but differ in the file", tn_safetensors_at(l->f, i).name,
-                            tn_safetensors_at(l->f, k).name),
+            return tn_raise(TN_EFORMAT, "tn_load: '%s' and '%s' are one tensor here, but differ in the file",
+                            tn_safetensors_at(l->f, i).name, tn_safetensors_at(l->f, k).name),
                    false;
         }
     }
@@ -184,13 +192,15 @@ static bool writable(const load *l)
         const tn_shape s = tn_shape_of(l->e[i].target), stride = tn_strides_of(l->e[i].target);
         for (int d = 0; d < s.n; d++)
             if (s.d[d] > 1 && !stride.d[d])
-                return tn_raise(TN_EINVAL, "tn_load: '%s' is expanded: several of its elements are one number in memory", tn_safetensors_at(l->f, i).name),
+                return tn_raise(TN_EINVAL,
+                                "tn_load: '%s' is expanded: several of its elements are one number in memory",
+                                tn_safetensors_at(l->f, i).name),
                        false;
     }
     return true;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------------------------- */
 
 static void run(load *l, const char *file)
 {
@@ -233,11 +243,12 @@ tn_status tn_module_assign(void *m, void *from)
         const bool more = tn_next(&to), more_there = tn_next(&other);
         if (!more && !more_there) break;
         if (!more || !more_there || strcmp(to.name, other.name) != 0)
-            return tn_raise(TN_EINVAL, "tn_assign: the modules differ: one has '%s' where the other has '%s'", more ? to.name : "nothing",
-                            more_there ? other.name : "nothing");
+            return tn_raise(TN_EINVAL, "tn_assign: the modules differ: one has '%s' where the other has '%s'",
+                            more ? to.name : "nothing", more_there ? other.name : "nothing");
         if (!tn_shape_equal(tn_shape_of(to.tensor), tn_shape_of(other.tensor)))
             return tn_raise(TN_ESHAPE, "tn_assign: '%s' is %s in one module and %s in the other", to.name,
-                            tn_shape_text(tn_shape_of(to.tensor), a, sizeof a), tn_shape_text(tn_shape_of(other.tensor), b, sizeof b));
+                            tn_shape_text(tn_shape_of(to.tensor), a, sizeof a),
+                            tn_shape_text(tn_shape_of(other.tensor), b, sizeof b));
     }
     const tn_scope s = tn_no_grad_begin();
     to = tn_module_each(m, TN_EACH_SAVED), other = tn_module_each(from, TN_EACH_SAVED);

@@ -17,9 +17,9 @@
 extern "C" {
 #endif
 
-/* How a name in a file becomes a name in the module, and when saving the other way round. Rules are applied one after the
- * other. A rule matches a whole name, or its beginning up to a dot; the rest stays. A part of a name may be *, which
- * stands for any one part, or once **, for any number of them; in `module` stand as many.
+/* How a name in a file becomes a name in the module, and when saving the other way round. Rules are applied one
+ * after the other. A rule matches a whole name, or its beginning up to a dot; the rest stays. A part of a name may
+ * be *, which stands for any one part, or once **, for any number of them; in `module` stand as many.
  *
  *     tn_rename rules[] = {
  *         TN_RENAME("bert", ""),
@@ -37,7 +37,10 @@ typedef struct {
     bool        load_only;   /* not used when saving; rules whose module is NULL are not, either */
 } tn_rename;
 
-#define TN_RENAME(file_, ...) {.file = file_, .module = __VA_ARGS__}
+#define TN_RENAME(file_, ...)                \
+    {                                        \
+        .file = file_, .module = __VA_ARGS__ \
+    }
 
 typedef enum { TN_MISSING, TN_UNEXPECTED, TN_MISSHAPEN } tn_misfit;
 typedef struct {
@@ -46,13 +49,14 @@ typedef struct {
 
 typedef struct {
     const char      *path;
-    tn_safetensors  *file;   /* instead of path: an open file                                            */
-    const char      *prefix; /* "model.": only names that begin so are looked at, and it is taken off    */
-    const tn_rename *rename; /* rules, in order ...                                                      */
+    tn_safetensors  *file;    /* instead of path: an open file                                            */
+    const char      *prefix;  /* "model.": only names that begin so are looked at, and it is taken off    */
+    const tn_rename *rename;  /* rules, in order ...                                                      */
     int              renames; /* ... and how many                                                        */
     bool             allow_missing, allow_unexpected, allow_misshapen; /* what does not fit stays as it was */
     tn_load_report  *report; /* out, also after a failure                                                */
-    /* Told of each name that does not fit, allowed or not: name as in the module, or in the file if it is unexpected. */
+    /* Told of each name that does not fit, allowed or not: name as in the module, or in the file if it is
+     * unexpected. */
     void (*misfit)(tn_misfit what, const char *name, const char *text, void *user);
     void *user;
 } tn_load_config;

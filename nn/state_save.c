@@ -6,14 +6,16 @@ typedef struct {
     tn_safetensors_writer *w;
 } save;
 
-/* The name by the rules last … first, the other way round, but for those of parts; and the tensor, turned if they say so. */
+/* The name by the rules last … first, the other way round, but for those of parts; and the tensor, turned if they
+ * say so. */
 static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES], tn_tensor **t)
 {
     for (int i = last; i >= first; i--) {
         const tn_rename *r = &s->c->rename[i];
         if (r->load_only || !r->module || r->parts) continue;
         const int done = tn__renamed(r->module, r->file, name);
-        if (done < 0) return tn_raise(TN_EINVAL, "tn_save: '%s' becomes too long by the rule for '%s'", name, r->module), false;
+        if (done < 0)
+            return tn_raise(TN_EINVAL, "tn_save: '%s' becomes too long by the rule for '%s'", name, r->module), false;
         if (done && r->transpose && t && tn_ndim(*t) == 2) *t = tn_transpose(*t, 0, 1);
     }
     return tn_error() == TN_OK;

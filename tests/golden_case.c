@@ -37,7 +37,8 @@ void *tn_golden_fill(tn_golden *k, void *module)
     for (tn_each p = tn_module_each(module, TN_EACH_PARAMETER); tn_next(&p);) {
         const size_t n = strlen(p.name);
         tn_tensor   *v = tn_golden_values(key(k, "", p.name), k->dtype, tn_shape_of(p.tensor));
-        if (tn_ndim(v) == 1 && n >= 6 && !strcmp(p.name + n - 6, "weight")) v = tn_add_scalar(tn_mul_scalar(v, 0.5), 1);
+        if (tn_ndim(v) > 1) v = tn_mul_scalar(v, k->matrices == 0 ? 1 : k->matrices);
+        else if (n >= 6 && !strcmp(p.name + n - 6, "weight")) v = tn_add_scalar(tn_mul_scalar(v, 0.5), 1);
         ck_assert_int_eq(tn_copy_from(p.tensor, v), TN_OK);
     }
     tn_scope_end(s);

@@ -1,5 +1,5 @@
 /* golden_case.h — modules beside PyTorch: a case fills its inputs and parameters by the formula of
- * tests/golden/transformer.py, computes, and is compared with what PyTorch computed: result, attention weights, the
+ * tests/golden/case.py, computes, and is compared with what PyTorch computed: result, attention weights, the
  * gradients of inputs and parameters, in f64 and in f32. */
 #ifndef TENON_TESTS_GOLDEN_CASE_H
 #define TENON_TESTS_GOLDEN_CASE_H
@@ -13,8 +13,9 @@ typedef struct {
     int         inputs;
     const char *what[TN_GOLDEN_INPUTS];
     tn_tensor  *input[TN_GOLDEN_INPUTS];
-    tn_module  *module; /* freed at the end of the case */
-    tn_tensor  *w;      /* attention weights, to be compared if not NULL */
+    double      matrices; /* what a module's matrices are multiplied by; 0: 1 */
+    tn_module  *module;   /* freed at the end of the case */
+    tn_tensor  *w;        /* attention weights, to be compared if not NULL */
 } tn_golden;
 typedef struct {
     const char *name;

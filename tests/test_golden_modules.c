@@ -23,7 +23,8 @@ static tn_tensor *bilinear(tn_golden *k, void *m, tn_shape a, tn_shape b)
 }
 static tn_tensor *bag(tn_golden *k, tn_bag_mode mode, int64_t padding, bool flat)
 {
-    tn_embedding_bag *m = tn_golden_fill(k, tn_embedding_bag_new(.count = 6, .dim = 3, .mode = mode, .padding = padding, DT));
+    tn_embedding_bag *m =
+        tn_golden_fill(k, tn_embedding_bag_new(.count = 6, .dim = 3, .mode = mode, .padding = padding, DT));
     return flat ? tn_embedding_bag_forward(m, index_flat(), offsets(4), NULL) : tn_call(m, index_rows());
 }
 static tn_tensor *named(tn_golden *k, const char *what, tn_shape s)
@@ -68,106 +69,120 @@ static tn_tensor *from(tn_golden *k, void *m, tn_shape s, int64_t start)
     return tn_positions_forward(m, tn_golden_input(k, "x", s), start);
 }
 
-#define CASES(C)                                                                                                        \
-    C(linear, CALL(tn_linear_new(.in = 5, .out = 3, DT), 2, 4, 5))                                                      \
-    C(linear_no_bias, CALL(tn_linear_new(.in = 5, .out = 3, .no_bias = true, DT), 4, 5))                                \
-    C(identity, CALL(tn_identity_new(), 2, 3))                                                                          \
-    C(bilinear, bilinear(k, tn_bilinear_new(.in1 = 3, .in2 = 4, .out = 2, DT), TN_SHAPE(5, 2, 3), TN_SHAPE(5, 2, 4)))   \
-    C(bilinear_no_bias, bilinear(k, tn_bilinear_new(.in1 = 3, .in2 = 4, .out = 2, .no_bias = true, DT),                 \
-                                 TN_SHAPE(5, 3), TN_SHAPE(5, 4)))                                                       \
-    C(embedding, tn_call((tn_embedding *)tn_golden_fill(k, tn_embedding_new(.count = 6, .dim = 3, DT)), index_rows()))  \
-    C(embedding_padding, tn_call((tn_embedding *)tn_golden_fill(k, tn_embedding_new(.count = 6, .dim = 3,               \
-                                                                                     .padding = 2, DT)), index_rows())) \
-    C(bag_mean, bag(k, TN_BAG_MEAN, 0, false))                                                                          \
-    C(bag_mean_offsets, bag(k, TN_BAG_MEAN, 0, true))                                                                   \
-    C(bag_mean_padding, bag(k, TN_BAG_MEAN, 2, false))                                                                  \
-    C(bag_mean_padding_offsets, bag(k, TN_BAG_MEAN, -4, true))                                                          \
-    C(bag_sum, bag(k, TN_BAG_SUM, 0, false))                                                                            \
-    C(bag_sum_offsets, bag(k, TN_BAG_SUM, 0, true))                                                                     \
-    C(bag_sum_padding, bag(k, TN_BAG_SUM, 2, false))                                                                    \
-    C(bag_sum_padding_offsets, bag(k, TN_BAG_SUM, 2, true))                                                             \
-    C(bag_max, bag(k, TN_BAG_MAX, 0, false))                                                                            \
-    C(bag_max_offsets, bag(k, TN_BAG_MAX, 0, true))                                                                     \
-    C(bag_max_padding, bag(k, TN_BAG_MAX, 2, false))                                                                    \
-    C(bag_max_padding_offsets, bag(k, TN_BAG_MAX, 2, true))                                                             \
-    C(bag_last_offset, tn_embedding_bag_forward(tn_golden_fill(k, tn_embedding_bag_new(.count = 6, .dim = 3,            \
-        .mode = TN_BAG_SUM, .last_offset = true, DT)), index_flat(), offsets(5), NULL))                                 \
-    C(bag_weights, tn_embedding_bag_forward(tn_golden_fill(k, tn_embedding_bag_new(.count = 6, .dim = 3,                \
-        .mode = TN_BAG_SUM, DT)), index_flat(), offsets(4), tn_golden_input(k, "w", TN_SHAPE(8))))                      \
-    C(layer_norm, CALL(tn_layer_norm_new(.dim = 6, DT), 2, 3, 6))                                                       \
-    C(layer_norm_plain, CALL(tn_layer_norm_new(.dim = 6, .no_affine = true, .eps = 1e-3, DT), 2, 3, 6))                 \
-    C(layer_norm_two, CALL(tn_layer_norm_new(.shape = TN_SHAPE(3, 4), DT), 2, 3, 4))                                    \
-    C(layer_norm_two_plain, CALL(tn_layer_norm_new(.shape = TN_SHAPE(3, 4), .no_affine = true, DT), 2, 3, 4))           \
-    C(rms_norm, CALL(tn_rms_norm_new(.dim = 6, .eps = 1e-6, DT), 2, 3, 6))                                              \
-    C(batch_norm1d, BATCH(tn_batch_norm1d_new(.features = 3, DT), false, 5, 3))                                         \
-    C(batch_norm1d_3, BATCH(tn_batch_norm1d_new(.features = 3, .momentum = 0.3, .eps = 1e-3, DT), false, 2, 3, 4))      \
-    C(batch_norm1d_cumulative, BATCH(tn_batch_norm1d_new(.features = 3, .cumulative = true, DT), false, 5, 3))          \
-    C(batch_norm1d_eval, BATCH(tn_batch_norm1d_new(.features = 3, DT), true, 5, 3, 2))                                  \
-    C(batch_norm1d_plain, BATCH(tn_batch_norm1d_new(.features = 3, .no_affine = true, .no_running = true), false, 5, 3)) \
-    C(batch_norm1d_plain_eval, BATCH(tn_batch_norm1d_new(.features = 3, .no_running = true, DT), true, 5, 3))           \
-    C(batch_norm2d, BATCH(tn_batch_norm2d_new(.features = 3, DT), false, 2, 3, 4, 2))                                   \
-    C(batch_norm2d_eval, BATCH(tn_batch_norm2d_new(.features = 3, DT), true, 2, 3, 4, 2))                               \
-    C(group_norm, CALL(tn_group_norm_new(.groups = 2, .channels = 6, DT), 2, 6, 3))                                     \
-    C(group_norm_plain, CALL(tn_group_norm_new(.groups = 2, .channels = 6, .no_affine = true), 2, 6))                   \
-    C(group_norm_images, CALL(tn_group_norm_new(.groups = 6, .channels = 6, .eps = 1e-3, DT), 2, 6, 2, 3))              \
-    C(instance_norm1d, CALL(tn_instance_norm1d_new(.features = 3, .affine = true, DT), 2, 3, 4))                        \
-    C(instance_norm2d, CALL(tn_instance_norm2d_new(.features = 3), 2, 3, 4, 2))                                         \
-    C(dropout_none, CALL(tn_dropout_new(.p = TN_ZERO), 2, 3))                                                           \
-    C(conv1d, CALL(tn_conv1d_new(.in = 3, .out = 4, .size = 3, DT), 2, 3, 9))                                           \
-    C(conv1d_options, CALL(tn_conv1d_new(.in = 4, .out = 6, .size = 3, .stride = 2, .padding = 2, .dilation = 2,        \
-                                         .groups = 2, .no_bias = true, DT), 2, 4, 9))                                   \
-    C(conv2d, CALL(tn_conv2d_new(.in = 3, .out = 4, .size = {3}, DT), 2, 3, 5, 6))                                      \
-    C(conv2d_options, CALL(tn_conv2d_new(.in = 2, .out = 4, .size = {3, 2}, .stride = {2, 1}, .padding = {1, TN_ZERO},  \
-                                         .dilation = {1, 2}, .groups = 2, DT), 1, 2, 6, 7))                             \
-    C(conv2d_square, CALL(tn_conv2d_new(.in = 2, .out = 3, .size = {3}, .stride = {2}, .padding = {1}, .dilation = {2}, \
-                                        DT), 1, 2, 7, 7))                                                               \
-    C(max_pool1d, CALL(tn_max_pool1d_new(.size = 3, .stride = 2, .padding = 1), 2, 3, 9))                               \
-    C(max_pool1d_dilated, CALL(tn_max_pool1d_new(.size = 2, .dilation = 3), 2, 3, 9))                                   \
-    C(max_pool2d, CALL(tn_max_pool2d_new(.size = {2}), 1, 2, 6, 8))                                                     \
-    C(max_pool2d_options, CALL(tn_max_pool2d_new(.size = {2, 3}, .stride = {2, 1}, .padding = {1, TN_ZERO},             \
-                                                 .dilation = {1, 2}), 1, 2, 6, 8))                                      \
-    C(avg_pool1d, CALL(tn_avg_pool1d_new(.size = 3, .stride = 2, .padding = 1), 2, 3, 9))                               \
-    C(avg_pool2d, CALL(tn_avg_pool2d_new(.size = {2}), 1, 2, 6, 8))                                                     \
-    C(avg_pool2d_options, CALL(tn_avg_pool2d_new(.size = {2, 3}, .stride = {2, 1}, .padding = {1, TN_ZERO},             \
-                                                 .ignore_padding = true), 1, 2, 6, 8))                                  \
-    C(flatten, CALL(tn_flatten_new(), 2, 3, 4))                                                                         \
-    C(flatten_first, CALL(tn_flatten_new(.first = TN_ZERO, .last = 1), 2, 3, 4))                                        \
-    C(relu, CALL(tn_relu_new(), 3, 4))                                                                                  \
-    C(selu, CALL(tn_selu_new(), 3, 4))                                                                                  \
-    C(silu, CALL(tn_silu_new(), 3, 4))                                                                                  \
-    C(mish, CALL(tn_mish_new(), 3, 4))                                                                                  \
-    C(tanh, CALL(tn_tanh_new(), 3, 4))                                                                                  \
-    C(sigmoid, CALL(tn_sigmoid_new(), 3, 4))                                                                            \
-    C(logsigmoid, CALL(tn_logsigmoid_new(), 3, 4))                                                                      \
-    C(leaky_relu, CALL(tn_leaky_relu_new(), 3, 4))                                                                      \
-    C(leaky_relu_02, CALL(tn_leaky_relu_new(.slope = 0.2), 3, 4))                                                       \
-    C(elu, CALL(tn_elu_new(), 3, 4))                                                                                    \
-    C(elu_2, CALL(tn_elu_new(.alpha = 2), 3, 4))                                                                        \
-    C(gelu, CALL(tn_gelu_new(), 3, 4))                                                                                  \
-    C(gelu_tanh, CALL(tn_gelu_new(.tanh = true), 3, 4))                                                                 \
-    C(softplus, CALL(tn_softplus_new(), 3, 4))                                                                          \
-    C(softplus_3, CALL(tn_softplus_new(.beta = 3), 3, 4))                                                               \
-    C(softmax, CALL(tn_softmax_new(), 3, 4))                                                                            \
-    C(softmax_0, CALL(tn_softmax_new(.dim = TN_ZERO), 3, 4))                                                            \
-    C(log_softmax_1, CALL(tn_log_softmax_new(.dim = 1), 3, 4))                                                          \
-    C(glu, CALL(tn_glu_new(), 3, 4))                                                                                    \
-    C(sinusoidal, CALL(tn_sinusoidal_positions_new(.dim = 6, .length = 20, DT), 2, 5, 6))                               \
-    C(sinusoidal_odd, CALL(tn_sinusoidal_positions_new(.dim = 5, .length = 4, .time_first = true, DT), 4, 2, 5))        \
-    C(sinusoidal_from_9, from(k, tn_sinusoidal_positions_new(.dim = 6, .length = 12, DT), TN_SHAPE(2, 3, 6), 9))        \
-    C(learned, CALL(tn_learned_positions_new(.dim = 3, .length = 7, DT), 2, 5, 3))                                      \
-    C(learned_from_2, from(k, tn_learned_positions_new(.dim = 3, .length = 7, DT), TN_SHAPE(2, 5, 3), 2))               \
-    C(cross_entropy_loss, pair(k, tn_cross_entropy_loss_new(), TN_SHAPE(5, 4), classes()))                              \
-    C(cross_entropy_loss_options, pair(k, tn_cross_entropy_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)),       \
-        .ignore_index = TN_ZERO, .reduction = TN_SUM, .label_smoothing = 0.1), TN_SHAPE(5, 4), classes()))              \
-    C(nll_loss, pair(k, tn_nll_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)), .reduction = TN_NONE),            \
-                     TN_SHAPE(5, 4), classes()))                                                                        \
-    C(mse_loss, pair(k, tn_mse_loss_new(), TN_SHAPE(3, 4), NULL))                                                       \
-    C(l1_loss, pair(k, tn_l1_loss_new(.reduction = TN_SUM), TN_SHAPE(3, 4), NULL))                                      \
-    C(huber_loss, pair(k, tn_huber_loss_new(.delta = 0.5), TN_SHAPE(3, 4), NULL))                                       \
-    C(kl_div_loss, pair(k, tn_kl_div_loss_new(.log_target = true, .batchmean = true), TN_SHAPE(3, 4), NULL))            \
-    C(bce_loss, pair(k, tn_bce_with_logits_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)),                       \
-        .pos_weight = near_one(k, "pos_weight", TN_SHAPE(4))), TN_SHAPE(3, 4),                                          \
-        tn_add_scalar(tn_mul_scalar(named(k, "target", TN_SHAPE(3, 4)), 0.5), 0.5)))                                    \
+#define CASES(C)                                                                                                       \
+    C(linear, CALL(tn_linear_new(.in = 5, .out = 3, DT), 2, 4, 5))                                                     \
+    C(linear_no_bias, CALL(tn_linear_new(.in = 5, .out = 3, .no_bias = true, DT), 4, 5))                               \
+    C(identity, CALL(tn_identity_new(), 2, 3))                                                                         \
+    C(bilinear, bilinear(k, tn_bilinear_new(.in1 = 3, .in2 = 4, .out = 2, DT), TN_SHAPE(5, 2, 3), TN_SHAPE(5, 2, 4)))  \
+    C(bilinear_no_bias,                                                                                                \
+      bilinear(k, tn_bilinear_new(.in1 = 3, .in2 = 4, .out = 2, .no_bias = true, DT), TN_SHAPE(5, 3), TN_SHAPE(5, 4))) \
+    C(embedding, tn_call((tn_embedding *)tn_golden_fill(k, tn_embedding_new(.count = 6, .dim = 3, DT)), index_rows())) \
+    C(embedding_padding,                                                                                               \
+      tn_call((tn_embedding *)tn_golden_fill(k, tn_embedding_new(.count = 6, .dim = 3, .padding = 2, DT)),             \
+              index_rows()))                                                                                           \
+    C(bag_mean, bag(k, TN_BAG_MEAN, 0, false))                                                                         \
+    C(bag_mean_offsets, bag(k, TN_BAG_MEAN, 0, true))                                                                  \
+    C(bag_mean_padding, bag(k, TN_BAG_MEAN, 2, false))                                                                 \
+    C(bag_mean_padding_offsets, bag(k, TN_BAG_MEAN, -4, true))                                                         \
+    C(bag_sum, bag(k, TN_BAG_SUM, 0, false))                                                                           \
+    C(bag_sum_offsets, bag(k, TN_BAG_SUM, 0, true))                                                                    \
+    C(bag_sum_padding, bag(k, TN_BAG_SUM, 2, false))                                                                   \
+    C(bag_sum_padding_offsets, bag(k, TN_BAG_SUM, 2, true))                                                            \
+    C(bag_max, bag(k, TN_BAG_MAX, 0, false))                                                                           \
+    C(bag_max_offsets, bag(k, TN_BAG_MAX, 0, true))                                                                    \
+    C(bag_max_padding, bag(k, TN_BAG_MAX, 2, false))                                                                   \
+    C(bag_max_padding_offsets, bag(k, TN_BAG_MAX, 2, true))                                                            \
+    C(bag_last_offset,                                                                                                 \
+      tn_embedding_bag_forward(                                                                                        \
+          tn_golden_fill(k, tn_embedding_bag_new(.count = 6, .dim = 3, .mode = TN_BAG_SUM, .last_offset = true, DT)),  \
+          index_flat(), offsets(5), NULL))                                                                             \
+    C(bag_weights,                                                                                                     \
+      tn_embedding_bag_forward(tn_golden_fill(k, tn_embedding_bag_new(.count = 6, .dim = 3, .mode = TN_BAG_SUM, DT)),  \
+                               index_flat(), offsets(4), tn_golden_input(k, "w", TN_SHAPE(8))))                        \
+    C(layer_norm, CALL(tn_layer_norm_new(.dim = 6, DT), 2, 3, 6))                                                      \
+    C(layer_norm_plain, CALL(tn_layer_norm_new(.dim = 6, .no_affine = true, .eps = 1e-3, DT), 2, 3, 6))                \
+    C(layer_norm_two, CALL(tn_layer_norm_new(.shape = TN_SHAPE(3, 4), DT), 2, 3, 4))                                   \
+    C(layer_norm_two_plain, CALL(tn_layer_norm_new(.shape = TN_SHAPE(3, 4), .no_affine = true, DT), 2, 3, 4))          \
+    C(rms_norm, CALL(tn_rms_norm_new(.dim = 6, .eps = 1e-6, DT), 2, 3, 6))                                             \
+    C(batch_norm1d, BATCH(tn_batch_norm1d_new(.features = 3, DT), false, 5, 3))                                        \
+    C(batch_norm1d_3, BATCH(tn_batch_norm1d_new(.features = 3, .momentum = 0.3, .eps = 1e-3, DT), false, 2, 3, 4))     \
+    C(batch_norm1d_cumulative, BATCH(tn_batch_norm1d_new(.features = 3, .cumulative = true, DT), false, 5, 3))         \
+    C(batch_norm1d_eval, BATCH(tn_batch_norm1d_new(.features = 3, DT), true, 5, 3, 2))                                 \
+    C(batch_norm1d_plain,                                                                                              \
+      BATCH(tn_batch_norm1d_new(.features = 3, .no_affine = true, .no_running = true), false, 5, 3))                   \
+    C(batch_norm1d_plain_eval, BATCH(tn_batch_norm1d_new(.features = 3, .no_running = true, DT), true, 5, 3))          \
+    C(batch_norm2d, BATCH(tn_batch_norm2d_new(.features = 3, DT), false, 2, 3, 4, 2))                                  \
+    C(batch_norm2d_eval, BATCH(tn_batch_norm2d_new(.features = 3, DT), true, 2, 3, 4, 2))                              \
+    C(group_norm, CALL(tn_group_norm_new(.groups = 2, .channels = 6, DT), 2, 6, 3))                                    \
+    C(group_norm_plain, CALL(tn_group_norm_new(.groups = 2, .channels = 6, .no_affine = true), 2, 6))                  \
+    C(group_norm_images, CALL(tn_group_norm_new(.groups = 6, .channels = 6, .eps = 1e-3, DT), 2, 6, 2, 3))             \
+    C(instance_norm1d, CALL(tn_instance_norm1d_new(.features = 3, .affine = true, DT), 2, 3, 4))                       \
+    C(instance_norm2d, CALL(tn_instance_norm2d_new(.features = 3), 2, 3, 4, 2))                                        \
+    C(dropout_none, CALL(tn_dropout_new(.p = TN_ZERO), 2, 3))                                                          \
+    C(conv1d, CALL(tn_conv1d_new(.in = 3, .out = 4, .size = 3, DT), 2, 3, 9))                                          \
+    C(conv1d_options, CALL(tn_conv1d_new(.in = 4, .out = 6, .size = 3, .stride = 2, .padding = 2, .dilation = 2,       \
+                                         .groups = 2, .no_bias = true, DT),                                            \
+                           2, 4, 9))                                                                                   \
+    C(conv2d, CALL(tn_conv2d_new(.in = 3, .out = 4, .size = {3}, DT), 2, 3, 5, 6))                                     \
+    C(conv2d_options, CALL(tn_conv2d_new(.in = 2, .out = 4, .size = {3, 2}, .stride = {2, 1}, .padding = {1, TN_ZERO}, \
+                                         .dilation = {1, 2}, .groups = 2, DT),                                         \
+                           1, 2, 6, 7))                                                                                \
+    C(conv2d_square,                                                                                                   \
+      CALL(tn_conv2d_new(.in = 2, .out = 3, .size = {3}, .stride = {2}, .padding = {1}, .dilation = {2}, DT), 1, 2, 7, \
+           7))                                                                                                         \
+    C(max_pool1d, CALL(tn_max_pool1d_new(.size = 3, .stride = 2, .padding = 1), 2, 3, 9))                              \
+    C(max_pool1d_dilated, CALL(tn_max_pool1d_new(.size = 2, .dilation = 3), 2, 3, 9))                                  \
+    C(max_pool2d, CALL(tn_max_pool2d_new(.size = {2}), 1, 2, 6, 8))                                                    \
+    C(max_pool2d_options,                                                                                              \
+      CALL(tn_max_pool2d_new(.size = {2, 3}, .stride = {2, 1}, .padding = {1, TN_ZERO}, .dilation = {1, 2}), 1, 2, 6,  \
+           8))                                                                                                         \
+    C(avg_pool1d, CALL(tn_avg_pool1d_new(.size = 3, .stride = 2, .padding = 1), 2, 3, 9))                              \
+    C(avg_pool2d, CALL(tn_avg_pool2d_new(.size = {2}), 1, 2, 6, 8))                                                    \
+    C(avg_pool2d_options,                                                                                              \
+      CALL(tn_avg_pool2d_new(.size = {2, 3}, .stride = {2, 1}, .padding = {1, TN_ZERO}, .ignore_padding = true), 1, 2, \
+           6, 8))                                                                                                      \
+    C(flatten, CALL(tn_flatten_new(), 2, 3, 4))                                                                        \
+    C(flatten_first, CALL(tn_flatten_new(.first = TN_ZERO, .last = 1), 2, 3, 4))                                       \
+    C(relu, CALL(tn_relu_new(), 3, 4))                                                                                 \
+    C(selu, CALL(tn_selu_new(), 3, 4))                                                                                 \
+    C(silu, CALL(tn_silu_new(), 3, 4))                                                                                 \
+    C(mish, CALL(tn_mish_new(), 3, 4))                                                                                 \
+    C(tanh, CALL(tn_tanh_new(), 3, 4))                                                                                 \
+    C(sigmoid, CALL(tn_sigmoid_new(), 3, 4))                                                                           \
+    C(logsigmoid, CALL(tn_logsigmoid_new(), 3, 4))                                                                     \
+    C(leaky_relu, CALL(tn_leaky_relu_new(), 3, 4))                                                                     \
+    C(leaky_relu_02, CALL(tn_leaky_relu_new(.slope = 0.2), 3, 4))                                                      \
+    C(elu, CALL(tn_elu_new(), 3, 4))                                                                                   \
+    C(elu_2, CALL(tn_elu_new(.alpha = 2), 3, 4))                                                                       \
+    C(gelu, CALL(tn_gelu_new(), 3, 4))                                                                                 \
+    C(gelu_tanh, CALL(tn_gelu_new(.tanh = true), 3, 4))                                                                \
+    C(softplus, CALL(tn_softplus_new(), 3, 4))                                                                         \
+    C(softplus_3, CALL(tn_softplus_new(.beta = 3), 3, 4))                                                              \
+    C(softmax, CALL(tn_softmax_new(), 3, 4))                                                                           \
+    C(softmax_0, CALL(tn_softmax_new(.dim = TN_ZERO), 3, 4))                                                           \
+    C(log_softmax_1, CALL(tn_log_softmax_new(.dim = 1), 3, 4))                                                         \
+    C(glu, CALL(tn_glu_new(), 3, 4))                                                                                   \
+    C(sinusoidal, CALL(tn_sinusoidal_positions_new(.dim = 6, .length = 20, DT), 2, 5, 6))                              \
+    C(sinusoidal_odd, CALL(tn_sinusoidal_positions_new(.dim = 5, .length = 4, .time_first = true, DT), 4, 2, 5))       \
+    C(sinusoidal_from_9, from(k, tn_sinusoidal_positions_new(.dim = 6, .length = 12, DT), TN_SHAPE(2, 3, 6), 9))       \
+    C(learned, CALL(tn_learned_positions_new(.dim = 3, .length = 7, DT), 2, 5, 3))                                     \
+    C(learned_from_2, from(k, tn_learned_positions_new(.dim = 3, .length = 7, DT), TN_SHAPE(2, 5, 3), 2))              \
+    C(cross_entropy_loss, pair(k, tn_cross_entropy_loss_new(), TN_SHAPE(5, 4), classes()))                             \
+    C(cross_entropy_loss_options,                                                                                      \
+      pair(k,                                                                                                          \
+           tn_cross_entropy_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)), .ignore_index = TN_ZERO,            \
+                                     .reduction = TN_SUM, .label_smoothing = 0.1),                                     \
+           TN_SHAPE(5, 4), classes()))                                                                                 \
+    C(nll_loss, pair(k, tn_nll_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)), .reduction = TN_NONE),           \
+                     TN_SHAPE(5, 4), classes()))                                                                       \
+    C(mse_loss, pair(k, tn_mse_loss_new(), TN_SHAPE(3, 4), NULL))                                                      \
+    C(l1_loss, pair(k, tn_l1_loss_new(.reduction = TN_SUM), TN_SHAPE(3, 4), NULL))                                     \
+    C(huber_loss, pair(k, tn_huber_loss_new(.delta = 0.5), TN_SHAPE(3, 4), NULL))                                      \
+    C(kl_div_loss, pair(k, tn_kl_div_loss_new(.log_target = true, .batchmean = true), TN_SHAPE(3, 4), NULL))           \
+    C(bce_loss, pair(k,                                                                                                \
+                     tn_bce_with_logits_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)),                         \
+                                                 .pos_weight = near_one(k, "pos_weight", TN_SHAPE(4))),                \
+                     TN_SHAPE(3, 4), tn_add_scalar(tn_mul_scalar(named(k, "target", TN_SHAPE(3, 4)), 0.5), 0.5)))      \
     C(cosine_loss, cosine(k))
 
 #define C(name, ...) \

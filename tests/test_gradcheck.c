@@ -1,4 +1,4 @@
-/* test_gradcheck.c — the test of the test: tn_gradcheck, on which the registry's tests stand, finds planted mistakes and
+/* test_gradcheck.c — the test of the test: tn_gradcheck, on which the registry stands, finds planted mistakes and
  * says where they are; and it finds none where there is none. */
 #include "autograd/autograd.h"
 #include "core/internal.h"

@@ -71,7 +71,8 @@ START_TEST(plain_ones)
     ck_assert(tn_needs_grad(t));
     /* a draw is that of tn_uniform_of, and t may lie as it likes */
     tn_seed(7);
-    tn_tensor *u = tn_uniform_of(TN_F64, TN_SHAPE(3, 4), 0, 1), *turned = tn_transpose(tn_zeros_of(TN_F64, TN_SHAPE(4, 3)), 0, 1);
+    tn_tensor *u = tn_uniform_of(TN_F64, TN_SHAPE(3, 4), 0, 1),
+              *turned = tn_transpose(tn_zeros_of(TN_F64, TN_SHAPE(4, 3)), 0, 1);
     tn_seed(7);
     ck_assert(tn_allclose(tn_init_uniform(turned, 0, 1), u, 0, 0));
 }
@@ -134,7 +135,9 @@ START_TEST(truncated)
     const stats s = of(tn_init_trunc_normal(t, 0, 1, 50, 51)); /* where nothing is left of the distribution */
     ck_assert(s.least >= 50 && s.most <= 51);
     ck_assert_ptr_null(tn_init_trunc_normal(t, 0, 1, 2, 2));
-    ck_error(TN_EINVAL, "tn_init_trunc_normal: std is 1 and the range is from 2 to 2, but std must be above 0, and low below high");
+    ck_error(
+        TN_EINVAL,
+        "tn_init_trunc_normal: std is 1 and the range is from 2 to 2, but std must be above 0, and low below high");
 }
 END_TEST
 
@@ -147,7 +150,8 @@ static void is_orthogonal(tn_shape s, double gain)
     const int64_t rows = tn_size(q, 0), cols = tn_size(q, 1), n = rows < cols ? rows : cols;
     if (rows > cols) q = tn_transpose(q, 0, 1);
     tn_tensor *product = tn_matmul(q, tn_transpose(q, 0, 1));
-    ck_assert(tn_allclose(product, tn_mul_scalar(tn_eye_of(TN_F64, n, n), gain * gain), 0, 1e-13 * gain * gain * (double)n));
+    ck_assert(
+        tn_allclose(product, tn_mul_scalar(tn_eye_of(TN_F64, n, n), gain * gain), 0, 1e-13 * gain * gain * (double)n));
 }
 
 START_TEST(orthogonal)
@@ -160,7 +164,7 @@ START_TEST(orthogonal)
     is_orthogonal(TN_SHAPE(8, 3, 2, 2), 1);
     is_orthogonal(TN_SHAPE(1, 1), 3);
     /* one row of it is a direction: in n dims its elements have variance 1/n */
-    tn_tensor *t = tn_init_orthogonal(tn_zeros(TN_SHAPE(100, 100)), 1);
+    tn_tensor  *t = tn_init_orthogonal(tn_zeros(TN_SHAPE(100, 100)), 1);
     const stats s = of(t);
     ck_assert_double_le(fabs(s.mean), 5 * 0.1 / 100);
     ck_assert_double_le(fabs(s.var - 0.01), 1e-5);
@@ -194,7 +198,7 @@ START_TEST(sparse)
 }
 END_TEST
 
-/* ---- what the modules start with ---------------------------------------------------------------------------------------- */
+/* ---- what the modules start with ------------------------------------------------------------------------------- */
 
 START_TEST(modules_start_as_pytorchs_do)
 {
@@ -224,11 +228,12 @@ START_TEST(modules_start_as_pytorchs_do)
     is_uniform(c2->weight, 0.25), is_uniform(c2->bias, 0.25);
     tn_positions *p = tn_learned_positions_new(.length = 500, .dim = 20);
     is_normal(p->weight, 0, 1);
-    tn_free(l), tn_free(bi), tn_free(e), tn_free(bag), tn_free(ln), tn_free(rms), tn_free(bn), tn_free(gn), tn_free(c1), tn_free(c2), tn_free(p);
+    tn_free(l), tn_free(bi), tn_free(e), tn_free(bag), tn_free(ln), tn_free(rms), tn_free(bn), tn_free(gn), tn_free(c1),
+        tn_free(c2), tn_free(p);
 }
 END_TEST
 
-/* ---- what fails draws nothing --------------------------------------------------------------------------------------------- */
+/* ---- what fails draws nothing ---------------------------------------------------------------------------------- */
 
 static tn_tensor *fill(int i, tn_tensor *t)
 {
@@ -280,7 +285,8 @@ START_TEST(mistakes)
     ck_assert_ptr_null(tn_init_ones(tn_zeros_of(TN_I64, TN_SHAPE(2))));
     ck_error(TN_EDTYPE, "tn_init_ones: the tensor is i64, but only floating ones are filled");
     ck_assert_ptr_null(tn_init_xavier_uniform(tn_zeros(TN_SHAPE(3)), 1));
-    ck_error(TN_ESHAPE, "tn_init_xavier_uniform: a fan needs a weight [out, in, ...], got [3]; for biases there are tn_init_uniform and tn_init_zeros");
+    ck_error(TN_ESHAPE, "tn_init_xavier_uniform: a fan needs a weight [out, in, ...], got [3]; for biases there are "
+                        "tn_init_uniform and tn_init_zeros");
     ck_assert_ptr_null(tn_init_eye(tn_zeros(TN_SHAPE(3))));
     ck_error(TN_ESHAPE, "tn_init_eye: the tensor must have two dims, got [3]");
     ck_assert_double_eq(tn_gain((tn_nonlinearity)77, 0), 1);

@@ -4,6 +4,7 @@
  * was. */
 #include "tests/bits.h"
 #include "tests/check_main.h"
+#include "tests/errors.h"
 #include "tests/faults.h"
 
 #include "nn/nn.h"
@@ -13,17 +14,6 @@
 enum { D = 16, H = 4, B = 3, LAYERS = 2 };
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-/* The message is this, and perhaps how many calls were skipped after it. */
-static void fails(tn_status code, const char *text)
-{
-    const char  *message = tn_error_message();
-    const size_t n = strlen(text);
-    if (strncmp(message, text, n) != 0 || (message[n] && strncmp(message + n, " (", 2) != 0))
-        ck_assert_str_eq(message, text);
-    ck_assert_int_eq(tn_error(), code);
-    tn_clear_error();
-}
 
 static tn_tensor *noise(tn_dtype dt, int64_t b, int64_t t, int64_t d)
 {
@@ -370,14 +360,14 @@ START_TEST(parts_that_fail)
         tn_eval(d);
         d->activation = broken;
         tn_transformer_decoder_layer_forward(d, now, x, .causal = true, .cache = c);
-        fails(TN_EINVAL, "broken");
+        ck_error(TN_EINVAL, "broken");
         tn_transformer_encoder_layer_forward(e, now, .causal = true, .cache = c);
-        fails(TN_EINVAL, "broken");
+        ck_error(TN_EINVAL, "broken");
         d->self_attn->out_proj = NULL;
         tn_mha_forward(d->self_attn, now, now, now, .causal = true, .cache = c);
-        fails(TN_EINVAL,
-              "self_attn: a module that is called is NULL: it is an absent child, or its constructor failed and "
-              "the error was cleared");
+        ck_error(TN_EINVAL,
+                 "self_attn: a module that is called is NULL: it is an absent child, or its constructor failed and "
+                 "the error was cleared");
         ck_assert(tn_kv_cache_length(c) == length && tn_kv_cache_rows(c) == (length ? B : 0));
         d->self_attn->out_proj = whole, d->activation = tn_relu;
         ck_assert(tn_transformer_decoder_layer_forward(d, now, x, .causal = true, .cache = c) != NULL);
@@ -395,13 +385,13 @@ END_TEST
 START_TEST(wrong_use)
 {
     ck_assert(!tn_kv_cache_new(.length = 4, .heads = 2, .head_dim = 4));
-    fails(TN_EINVAL, "tn_kv_cache_new: .batch is 0, but must be at least 1");
+    ck_error(TN_EINVAL, "tn_kv_cache_new: .batch is 0, but must be at least 1");
     ck_assert(!tn_kv_cache_new(.batch = 2, .heads = 2, .head_dim = 4));
-    fails(TN_EINVAL, "tn_kv_cache_new: .length is 0, but must be at least 1");
+    ck_error(TN_EINVAL, "tn_kv_cache_new: .length is 0, but must be at least 1");
     ck_assert(!tn_kv_cache_new(.batch = 2, .length = 4, .heads = 2, .head_dim = 4, .dtype = TN_U8));
-    fails(TN_EDTYPE, "tn_kv_cache_new: .dtype is u8, but parameters are f32, f64 or bf16");
+    ck_error(TN_EDTYPE, "tn_kv_cache_new: .dtype is u8, but parameters are f32, f64 or bf16");
     ck_assert(!tn_kv_cache_new(.layers = INT64_MAX, .batch = 2, .length = 4, .heads = 2, .head_dim = 4));
-    fails(TN_EINVAL, "tn_kv_cache_new: .layers is 9223372036854775807, more than any memory holds");
+    ck_error(TN_EINVAL, "tn_kv_cache_new: .layers is 9223372036854775807, more than any memory holds");
     ck_assert(!tn_kv_cache_new(.batch = INT64_MAX, .length = INT64_MAX, .heads = 2, .head_dim = 4));
     ck_assert(tn_error() != TN_OK);
     tn_clear_error();
@@ -412,61 +402,62 @@ START_TEST(wrong_use)
         tn_kv_cache_new(.layers = 2, .batch = 2, .length = 4, .memory_length = 3, .heads = 2, .head_dim = 4);
     tn_tensor *x = noise(TN_F32, 2, 3, 8), *memory = noise(TN_F32, 2, 3, 8);
     tn_mha_forward(m, x, x, x, .cache = c);
-    fails(TN_ESTATE, "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()");
+    ck_error(TN_ESTATE, "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()");
     const tn_scope s = tn_no_grad_begin();
     tn_mha_forward(m, x, x, x, .cache = c, .layer = 2);
-    fails(TN_EINDEX, "kv_cache: layer 2 of a cache that was made for 2");
+    ck_error(TN_EINDEX, "kv_cache: layer 2 of a cache that was made for 2");
     tn_mha_forward(m, x, x, x, .cache = c, .layer = -1);
-    fails(TN_EINDEX, "kv_cache: layer -1 of a cache that was made for 2");
+    ck_error(TN_EINDEX, "kv_cache: layer -1 of a cache that was made for 2");
     tn_mha_forward(wide, x, x, x, .cache = c);
-    fails(TN_EDTYPE, "kv_cache: it was made for f32, these keys are f64; see .dtype of tn_kv_cache_new");
+    ck_error(TN_EDTYPE, "kv_cache: it was made for f32, these keys are f64; see .dtype of tn_kv_cache_new");
     tn_tensor *many = noise(TN_F32, 3, 3, 8);
     tn_mha_forward(m, many, many, many, .cache = c);
-    fails(TN_ESHAPE, "kv_cache: a batch of 3 rows; it was made for at most 2");
+    ck_error(TN_ESHAPE, "kv_cache: a batch of 3 rows; it was made for at most 2");
     tn_transformer_decoder_forward(d, noise(TN_F32, 2, 1, D), noise(TN_F32, 2, 1, D), .cache = c);
-    fails(TN_ESHAPE, "layers.0.self_attn: kv_cache: it was made for 2 heads of 4, this layer has 4 heads of 4");
+    ck_error(TN_ESHAPE, "layers.0.self_attn: kv_cache: it was made for 2 heads of 4, this layer has 4 heads of 4");
     ck_assert(tn_mha_forward(m, x, x, x, .cache = c, .layer = 0) != NULL);
     tn_mha_forward(m, x, x, x, .cache = c, .layer = 0);
-    fails(TN_ESTATE, "kv_cache: layer 0 holds 3 positions, others 0: the layer is called twice, or not all layers are "
-                     "called, or the pass "
-                     "before broke off; tn_kv_cache_trim(cache, 0) goes back to what all hold");
+    ck_error(TN_ESTATE,
+             "kv_cache: layer 0 holds 3 positions, others 0: the layer is called twice, or not all layers are "
+             "called, or the pass "
+             "before broke off; tn_kv_cache_trim(cache, 0) goes back to what all hold");
     ck_assert_int_eq(tn_kv_cache_trim(c, 0), TN_OK);
     for (int i = 0; i < 2; i++) ck_assert(tn_mha_forward(m, x, x, x, .cache = c, .layer = i) != NULL);
     tn_mha_forward(m, x, x, x, .cache = c);
-    fails(TN_ESHAPE, "kv_cache: no room for 3 positions behind 3; .length is 4");
+    ck_error(TN_ESHAPE, "kv_cache: no room for 3 positions behind 3; .length is 4");
     tn_tensor *one = part(tn_narrow(x, 0, 0, 1), 0, 1);
     tn_mha_forward(m, one, one, one, .cache = c);
-    fails(TN_ESHAPE, "kv_cache: a batch of 1 rows, but 2 are in it; see tn_kv_cache_reorder");
+    ck_error(TN_ESHAPE, "kv_cache: a batch of 1 rows, but 2 are in it; see tn_kv_cache_reorder");
     tn_tensor *next = part(x, 0, 1);
     tn_mha_forward(m, next, next, next, .cache = c, .blocked_keys = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 1)));
-    fails(TN_ESHAPE, "mha: blocked_keys [2, 1] must be [B, S] = [2, 4]; true is padding");
+    ck_error(TN_ESHAPE, "mha: blocked_keys [2, 1] must be [B, S] = [2, 4]; true is padding");
 
     tn_mha_forward(m, x, NULL, NULL, .cache = c, .memory = true);
-    fails(TN_EINVAL, "mha: key is NULL");
+    ck_error(TN_EINVAL, "mha: key is NULL");
     tn_tensor *large = noise(TN_F32, 2, 4, 8);
     tn_mha_forward(m, x, large, large, .cache = c, .memory = true);
-    fails(TN_ESHAPE, "kv_cache: no room for 4 positions behind 0; .memory_length is 3");
+    ck_error(TN_ESHAPE, "kv_cache: no room for 4 positions behind 0; .memory_length is 3");
     ck_assert(tn_mha_forward(m, x, memory, memory, .cache = c, .memory = true) != NULL);
     ck_assert(tn_mha_forward(m, x, tn_narrow(memory, 1, 0, 3), NULL, .cache = c, .memory = true) != NULL);
     tn_mha_forward(m, x, tn_clone(memory), memory, .cache = c, .memory = true);
-    fails(
+    ck_error(
         TN_ESTATE,
         "kv_cache: layer 0 remembers another memory; give NULL to go on with that one, or tn_kv_cache_clear it first");
 
     tn_kv_cache_trim(c, 5);
-    fails(TN_EINVAL, "tn_kv_cache_trim: length is 5, but the cache holds 3 positions");
+    ck_error(TN_EINVAL, "tn_kv_cache_trim: length is 5, but the cache holds 3 positions");
     tn_kv_cache_trim(c, -1);
-    fails(TN_EINVAL, "tn_kv_cache_trim: length is -1, but the cache holds 3 positions");
+    ck_error(TN_EINVAL, "tn_kv_cache_trim: length is -1, but the cache holds 3 positions");
     tn_kv_cache_trim(NULL, 0);
-    fails(TN_EINVAL, "tn_kv_cache_trim: the cache is NULL");
+    ck_error(TN_EINVAL, "tn_kv_cache_trim: the cache is NULL");
     tn_kv_cache_reorder(c, NULL);
-    fails(TN_EINVAL, "tn_kv_cache_reorder: the index is NULL");
+    ck_error(TN_EINVAL, "tn_kv_cache_reorder: the index is NULL");
     tn_kv_cache_reorder(c, x);
-    fails(TN_ESHAPE, "tn_kv_cache_reorder: the index must be integers [rows], got f32 [2, 3, 8]");
+    ck_error(TN_ESHAPE, "tn_kv_cache_reorder: the index must be integers [rows], got f32 [2, 3, 8]");
     tn_kv_cache_reorder(c, tn_zeros_of(TN_I64, TN_SHAPE(3)));
-    fails(TN_ESHAPE, "tn_kv_cache_reorder: 3 rows; the cache was made for at most 2");
+    ck_error(TN_ESHAPE, "tn_kv_cache_reorder: 3 rows; the cache was made for at most 2");
     tn_kv_cache_reorder(c, tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){0, 2}));
-    fails(TN_EINDEX, "tn_kv_cache_reorder: row 2 at [1] is not there; the cache holds 2 rows");
+    ck_error(TN_EINDEX, "tn_kv_cache_reorder: row 2 at [1] is not there; the cache holds 2 rows");
     fine();
     tn_scope_end(s);
     tn_kv_cache_free(c);

@@ -102,7 +102,7 @@ static void check_again(const char *call, const state *before)
         same(#condition, "", &before_);                                               \
     } while (0)
 
-/* ---- what the calls need ------------------------------------------------------------------------------------------ */
+/* ---- what the calls need ----------------------------------------------------------------------------------------- */
 
 static double       numbers[64];
 static char         text[192];
@@ -257,22 +257,26 @@ START_TEST(writing)
     BAD(tn_data_mut(w), TN_ESTATE,
         "tn_data_mut: this tensor (w) collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_data_mut(taped), TN_ESTATE,
-        "tn_data_mut: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change it inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_data_mut: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change "
+        "it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_data_mut(wide), TN_EINVAL,
-        "tn_data_mut: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the tensor that it is a view of, or to a contiguous copy");
+        "tn_data_mut: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the "
+        "tensor that it is a view of, or to a contiguous copy");
     BAD(tn_set(NULL, 0, 1), TN_EINVAL, "tn_set: t is NULL");
     BAD(tn_set(f, 6, 1), TN_EINDEX, "tn_set: position 6 is out of range for shape [2, 3], which has 6 elements");
     BAD(tn_set(w, 0, 1), TN_ESTATE,
         "tn_set: this tensor (w) collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_set(small, 0, -1), TN_EINVAL, "tn_set: value -1 does not fit u8, which holds 0 to 255");
     BAD(tn_set(wide, 0, 1), TN_EINVAL,
-        "tn_set: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the tensor that it is a view of, or to a contiguous copy");
+        "tn_set: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the tensor "
+        "that it is a view of, or to a contiguous copy");
     BAD(tn_set_at(NULL, TN_SCALAR, 1), TN_EINVAL, "tn_set_at: t is NULL");
     BAD(tn_set_at(f, TN_SHAPE(0), 1), TN_EINDEX, "tn_set_at: an index of 1 entries for a 2-d tensor of shape [2, 3]");
     BAD(tn_set_at(f, TN_SHAPE(0, 3), 1), TN_EINDEX,
         "tn_set_at: index [0, 3] is out of range for shape [2, 3] in dim 1");
     BAD(tn_set_at(taped, TN_SHAPE(0, 0), 1), TN_ESTATE,
-        "tn_set_at: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change it inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_set_at: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change "
+        "it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_set_i64(NULL, 0, 1), TN_EINVAL, "tn_set_i64: t is NULL");
     BAD(tn_set_i64(i3, -1, 1), TN_EINDEX,
         "tn_set_i64: position -1 is out of range for shape [3], which has 3 elements");
@@ -285,19 +289,22 @@ START_TEST(writing)
     BAD(tn_copy_in(f, TN_F32, NULL, 24), TN_EINVAL, "tn_copy_in: data is NULL");
     BAD(tn_copy_in(f, (tn_dtype)7, numbers, 24), TN_EDTYPE, "tn_copy_in: 7 is not a number type");
     BAD(tn_copy_in(wide, TN_F32, numbers, 48), TN_EINVAL,
-        "tn_copy_in: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the tensor that it is a view of, or to a contiguous copy");
+        "tn_copy_in: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the "
+        "tensor that it is a view of, or to a contiguous copy");
     BAD(tn_copy_from(NULL, f), TN_EINVAL, "tn_copy_from: t is NULL");
     BAD(tn_copy_from(f, NULL), TN_EINVAL, "tn_copy_from: src is NULL");
     BAD(tn_copy_from(f, small), TN_ESHAPE, "tn_copy_from: src of shape [2] does not broadcast to t of shape [2, 3]");
     BAD(tn_copy_from(w, f), TN_ESTATE,
         "tn_copy_from: this tensor (w) collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_copy_from(wide, f), TN_EINVAL,
-        "tn_copy_from: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the tensor that it is a view of, or to a contiguous copy");
+        "tn_copy_from: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the "
+        "tensor that it is a view of, or to a contiguous copy");
     BAD(tn_fill(NULL, 0), TN_EINVAL, "tn_fill: t is NULL");
     BAD(tn_fill(small, 256), TN_EINVAL, "tn_fill: value 256 does not fit u8, which holds 0 to 255");
     BAD(tn_fill(f, 1e39), TN_EINVAL, "tn_fill: value 1e+39 is too large for f32");
     BAD(tn_fill(taped, 0), TN_ESTATE,
-        "tn_fill: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change it inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_fill: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change it "
+        "inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_fill(w, 0), TN_ESTATE,
         "tn_fill: this tensor (w) collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
 }
@@ -375,13 +382,16 @@ START_TEST(the_tape)
     BAD(tn_requires_grad(i3), TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is i64");
     BAD(tn_requires_grad(flags), TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is bool");
     BAD(tn_requires_grad(taped), TN_ESTATE,
-        "tn_requires_grad: this tensor is the result of a recorded mul_scalar and has a gradient already; tn_retain_grad keeps it, tn_detach gives a tensor that can be a leaf");
+        "tn_requires_grad: this tensor is the result of a recorded mul_scalar and has a gradient already; "
+        "tn_retain_grad keeps it, tn_detach gives a tensor that can be a leaf");
     BAD(tn_detach(NULL), TN_EINVAL, "tn_detach: the tensor is NULL");
     BAD(tn_backward(NULL), TN_EINVAL, "tn_backward: the root is NULL");
     BAD(tn_backward(f), TN_ESTATE,
-        "tn_backward: the root depends on no tensor that wants a gradient; mark one with tn_requires_grad, and compute the root outside tn_no_grad_begin()");
+        "tn_backward: the root depends on no tensor that wants a gradient; mark one with tn_requires_grad, and "
+        "compute the root outside tn_no_grad_begin()");
     BAD(tn_backward(taped), TN_ESHAPE,
-        "tn_backward: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum or tn_mean");
+        "tn_backward: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum "
+        "or tn_mean");
     BAD(tn_backward(taped, .seed = one), TN_ESHAPE,
         "tn_backward: the seed is f64 [], the root f32 [2, 3]; they must agree");
     BAD(tn_backward(taped, .seed = i3), TN_ESHAPE,
@@ -407,15 +417,18 @@ START_TEST(the_tape)
     BAD(tn_grad_of(taped, 1, &w, NULL), TN_EINVAL,
         "tn_grad_of: say what for: a count, the tensors, and where their gradients go");
     BAD(tn_grad_of(taped, 1, &w, &out), TN_ESHAPE,
-        "tn_grad_of: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum or tn_mean");
+        "tn_grad_of: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum or "
+        "tn_mean");
     BAD(tn_grad_of(taped, 1, &nil, &out, .seed = f), TN_EINVAL, "tn_grad_of: tensor 0 of those asked for is NULL");
     BAD(tn_grad_of(taped, 1, &f, &out, .seed = f), TN_ESTATE,
         "tn_grad_of: tensor 0 of those asked for is neither a leaf nor on the tape");
     BAD(tn_grad_wrt(NULL, w, false), TN_EINVAL, "tn_grad_of: the root is NULL");
     BAD(tn_grad_wrt(taped, NULL, false), TN_ESHAPE,
-        "tn_grad_of: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum or tn_mean");
+        "tn_grad_of: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum or "
+        "tn_mean");
     BAD(tn_grad_wrt(taped, w, true), TN_ESHAPE,
-        "tn_grad_of: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum or tn_mean");
+        "tn_grad_of: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum or "
+        "tn_mean");
     BAD(tn_on_grad(NULL, hook, NULL), TN_EINVAL, "tn_on_grad: the tensor is NULL");
     BAD(tn_on_grad(w, NULL, NULL), TN_EINVAL, "tn_on_grad: the hook is NULL");
     BAD(tn_on_grad(f, hook, NULL), TN_ESTATE,
@@ -491,10 +504,12 @@ START_TEST(lists)
     BAD(tn_view(f, TN_SHAPE(4, -1)), TN_ESHAPE, "view: [2, 3] has 6 elements, which do not make [4, -1]");
     BAD(tn_mul_(small, i3), TN_EDTYPE, "mul_: the result is i64 and cannot be written over a tensor of u8");
     BAD(tn_mul_(w, f), TN_ESTATE,
-        "mul_: 'w' collects gradients and cannot be written over on the tape; change it between tn_no_grad_begin() and tn_scope_end()");
+        "mul_: 'w' collects gradients and cannot be written over on the tape; change it between tn_no_grad_begin() "
+        "and tn_scope_end()");
     BAD(tn_add_(i3, f), TN_EDTYPE, "add_: the result is f32 and cannot be written over a tensor of i64");
     BAD(tn_add_(wide, wide), TN_EINVAL,
-        "add_: several elements of the target are one number in memory (it is expanded, or made of overlapping windows); tn_clone it first");
+        "add_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
+        "windows); tn_clone it first");
     BAD(tn_add_(none, f), TN_ESHAPE,
         "add: shapes [0, 3] and [2, 3] do not broadcast: dim -2 is 0 in one and 2 in the other");
     BAD(tn_copy_(small, f), TN_ESHAPE, "copy: [2, 3] does not broadcast to [2]");
@@ -516,22 +531,22 @@ static void     refused(const char *call)
 }
 #define REFUSED(call) (expect(), (void)(call), refused(#call))
 
-#define OF_ONE(X)                                                                                                      \
-    X(neg)                                                                                                             \
-    X(abs) X(sign) X(exp) X(expm1) X(log) X(log1p) X(sqrt) X(rsqrt) X(square) X(reciprocal) X(sin) X(cos) X(tanh)      \
-        X(erf) X(floor) X(ceil) X(round) X(sigmoid) X(logsigmoid) X(relu) X(gelu) X(gelu_tanh) X(silu) X(neg_) X(exp_) \
-            X(sqrt_) X(tanh_) X(sigmoid_) X(relu_) X(logical_not) X(isfinite) X(isnan) X(contiguous) X(clone)          \
-                X(nonzero)
-#define OF_TWO(X)                                                                                                    \
-    X(add)                                                                                                           \
-    X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(remainder) X(add_) X(sub_) X(mul_) X(div_) X(eq) X(ne) X(lt) \
-        X(le) X(gt) X(ge) X(logical_and) X(logical_or) X(logical_xor) X(masked_select) X(matmul) X(outer) X(copy_)
+/* clang-format off */
+#define OF_ONE(X) \
+    X(neg) X(abs) X(sign) X(exp) X(expm1) X(log) X(log1p) X(sqrt) X(rsqrt) X(square) X(reciprocal) X(sin) X(cos) \
+    X(tanh) X(erf) X(floor) X(ceil) X(round) X(sigmoid) X(logsigmoid) X(relu) X(gelu) X(gelu_tanh) X(silu) X(neg_) \
+    X(exp_) X(sqrt_) X(tanh_) X(sigmoid_) X(relu_) X(logical_not) X(isfinite) X(isnan) X(contiguous) X(clone) \
+    X(nonzero)
+#define OF_TWO(X) \
+    X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(remainder) X(add_) X(sub_) X(mul_) X(div_) X(eq) \
+    X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or) X(logical_xor) X(masked_select) X(matmul) X(outer) \
+    X(copy_)
 #define REDUCING(X) X(sum) X(mean) X(prod) X(var) X(std) X(amax) X(amin) X(norm) X(logsumexp) X(any) X(all)
-#define WITH_A_NUMBER(X)                                                                                  \
-    X(add_scalar)                                                                                         \
-    X(mul_scalar) X(div_scalar) X(rsub_scalar) X(pow_scalar) X(add_scalar_) X(mul_scalar_) X(div_scalar_) \
-        X(leaky_relu) X(elu) X(softplus)
+#define WITH_A_NUMBER(X) \
+    X(add_scalar) X(mul_scalar) X(div_scalar) X(rsub_scalar) X(pow_scalar) X(add_scalar_) X(mul_scalar_) \
+    X(div_scalar_) X(leaky_relu) X(elu) X(softplus)
 #define ALONG_A_DIM(X) X(cumsum) X(softmax) X(log_softmax) X(glu)
+/* clang-format on */
 
 START_TEST(ops_by_name)
 {

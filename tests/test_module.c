@@ -1,103 +1,17 @@
-/* test_module.c — the base of modules: building, names, walking, running with hooks and paths, tying, sharing, copying,
- * printing, and what is said when something is wrong. */
+/* test_module.c — the base of modules: building, names, walking, running with hooks and paths, changing all, printing,
+ * and what is said when something is wrong. Tying, sharing and copying are in test_module_trees.c. */
 #define _GNU_SOURCE
-#include "nn/nn.h"
 #include "tests/check_main.h"
 #include "tests/errors.h"
 #include "tests/faults.h"
+#include "tests/user_modules.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what a user writes ------------------------------------------------------------------------------------------------ */
-
-typedef struct {
-    tn_module  base;
-    tn_linear *up, *down;
-} mlp;
-
-static tn_tensor *mlp_forward(mlp *m, tn_tensor *x)
-{
-    tn_frame f = tn_enter(m);
-    x = tn_gelu(tn_call(m->up, x));
-    return tn_leave(f, tn_call(m->down, x));
-}
-TN_FORWARD(mlp);
-
-static mlp *mlp_new(int64_t dim)
-{
-    mlp *m = tn_module_new(mlp);
-    if (!m) return NULL;
-    m->up = tn_child(m, "up", tn_linear_new(.in = dim, .out = 4 * dim));
-    m->down = tn_child(m, "down", tn_linear_new(.in = 4 * dim, .out = dim));
-    return tn_built(m);
-}
-
-/* An array of children, a parameter and buffers of its own, a tied head, a shared part; no unary forward. */
-typedef struct {
-    tn_module     base;
-    tn_embedding *words;
-    mlp         **layers;
-    int           count;
-    tn_tensor    *scale, *seen, *mask;
-    tn_linear    *head;
-    mlp          *again;
-    tn_tensor    *bias; /* of layers.0.up: a member of the root that points to a grandchild's */
-} model;
-
-static tn_tensor *model_forward(model *m, tn_tensor *x, tn_tensor **hidden)
-{
-    if (!tn_ready(m)) return NULL;
-    tn_frame   f = tn_enter(m);
-    tn_tensor *h = tn_call(m->words, x), *y;
-    for (int i = 0; i < m->count; i++) h = tn_add(h, mlp_forward(m->layers[i], h));
-    h = tn_mul(h, m->scale);
-    y = tn_call(m->head, h);
-    tn_leave_n(f, &y, &h);
-    if (hidden) *hidden = h;
-    return y;
-}
-TN_MODULE(model);
-
-static model *model_new(int count)
-{
-    model *m = tn_module_new(model);
-    if (!m) return NULL;
-    m->words = tn_child(m, "words", tn_embedding_new(.count = 10, .dim = 4, .padding = TN_ZERO));
-    m->count = count;
-    m->layers = tn_array(m, count, mlp *);
-    for (int i = 0; m->layers && i < count; i++) m->layers[i] = tn_child(m, tn_name("layers.%d", i), mlp_new(4));
-    m->scale = tn_param(m, "scale", tn_ones(TN_SHAPE(4)));
-    m->seen = tn_buffer(m, "seen", tn_scalar_of(TN_I64, 0));
-    m->mask = tn_buffer_unsaved(m, "mask", tn_zeros(TN_SHAPE(3)));
-    m->head = tn_child(m, "head", tn_linear_new(.in = 4, .out = 10, .no_bias = true));
-    tn_tie(m, "head.weight", m->words->weight);
-    m->again = m->layers ? tn_share(m, "again", m->layers[0]) : NULL;
-    m->bias = m->again ? m->again->up->bias : NULL;
-    return tn_built(m);
-}
-
-/* "a b c" of the names of a walk */
-static const char *names(tn_each e)
-{
-    static char text[4000];
-    size_t      at = 0;
-    text[0] = 0;
-    while (tn_next(&e)) at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? " " : "", e.name);
-    return text;
-}
-
-static const char *printed(void *m, void (*print)(FILE *, void *))
-{
-    static char text[8000];
-    FILE       *f = fmemopen(text, sizeof text, "w");
-    print(f, m);
-    fclose(f);
-    return text;
-}
-
-/* ---- building ------------------------------------------------------------------------------------------------------------ */
+/* ---- building -------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_users_module_runs_and_trains)
 {
@@ -141,10 +55,11 @@ START_TEST(names_are_dotted_and_in_order)
                      "words layers.0 layers.0.up layers.0.down layers.1 layers.1.up layers.1.down head");
     ck_assert_str_eq(names(tn_module_each(m->layers[1], TN_EACH_PARAMETER)), "up.weight up.bias down.weight down.bias");
     /* every name: the tied and the shared ones, too; what is not saved is left out */
-    ck_assert_str_eq(names(tn_module_each(m, TN_EACH_SAVED | TN_EACH_NAME)),
-                     "scale seen words.weight layers.0.up.weight layers.0.up.bias layers.0.down.weight layers.0.down.bias "
-                     "layers.1.up.weight layers.1.up.bias layers.1.down.weight layers.1.down.bias head.weight "
-                     "again.up.weight again.up.bias again.down.weight again.down.bias");
+    ck_assert_str_eq(
+        names(tn_module_each(m, TN_EACH_SAVED | TN_EACH_NAME)),
+        "scale seen words.weight layers.0.up.weight layers.0.up.bias layers.0.down.weight layers.0.down.bias "
+        "layers.1.up.weight layers.1.up.bias layers.1.down.weight layers.1.down.bias head.weight "
+        "again.up.weight again.up.bias again.down.weight again.down.bias");
     ck_assert_str_eq(tn_name_of(m->layers[1]->down->bias), "bias");
     ck_assert_int_eq(tn_count(m), 40 + 2 * (16 * 4 + 16 + 16 * 4 + 4) + 4);
     ck_assert(tn_find(m, "layers.1.down") == &m->layers[1]->down->base);
@@ -170,7 +85,7 @@ START_TEST(absent_parts_are_left_out)
 }
 END_TEST
 
-/* ---- running -------------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_frame_leaves_nothing_but_its_results)
 {
@@ -203,6 +118,48 @@ START_TEST(messages_begin_with_the_path)
     tn_raise(TN_EINVAL, "outside");
     ck_error(TN_EINVAL, "outside");
     tn_free(net);
+}
+END_TEST
+
+/* Many threads may run a module at once; each has its own scopes, path and errors. */
+typedef struct {
+    model     *m;
+    tn_tensor *x;
+    double     sum;
+    bool       told;
+} reader;
+
+static void *read_module(void *user)
+{
+    reader *r = user;
+    for (int i = 0; i < 20; i++) {
+        tn_scope s = tn_no_grad_begin();
+        r->sum = tn_item(tn_sum(model_forward(r->m, r->x, NULL)));
+        tn_call(r->m->layers[1], tn_ones(TN_SHAPE(1, 3)));
+        r->told = !strncmp(tn_error_message(), "layers.1.up: linear: ", 21);
+        tn_clear_error();
+        tn_scope_end(s);
+    }
+    return NULL;
+}
+
+START_TEST(threads_run_one_module)
+{
+    enum { THREADS = 4 };
+    pthread_t  thread[THREADS];
+    reader     r[THREADS];
+    model     *m = model_new(2);
+    tn_tensor *x = tn_from_data(TN_I64, TN_SHAPE(3), (int64_t[]){1, 2, 9});
+    double     want = tn_item(tn_sum(model_forward(m, x, NULL)));
+    for (int i = 0; i < THREADS; i++) {
+        r[i] = (reader){m, x, 0, false};
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, read_module, &r[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        ck_assert(r[i].sum == want && r[i].told);
+    }
+    tn_free(m);
 }
 END_TEST
 
@@ -243,161 +200,7 @@ START_TEST(hooks_see_and_replace)
 }
 END_TEST
 
-/* ---- tying, sharing, copying --------------------------------------------------------------------------------------------- */
-
-START_TEST(tied_tensors_are_one)
-{
-    model *m = model_new(1);
-    ck_assert(m->head->weight == m->words->weight);
-    tn_tensor *x = tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){1, 2});
-    ck_assert_int_eq(tn_backward(tn_sum(tn_square(model_forward(m, x, NULL)))), TN_OK);
-    ck_assert_double_ne(tn_get_at(tn_grad(m->words->weight), TN_SHAPE(7, 0)), 0); /* by the head alone */
-    /* under a name of its own */
-    tn_tensor *t = tn_tie(m, "second", m->scale);
-    ck_assert(t == m->scale && tn_find_tensor(m, "second") == t);
-    ck_assert_ptr_null(strstr(names(tn_parameters(m)), "second"));
-    tn_free(m);
-}
-END_TEST
-
-/* What holds a copy of a replaced pointer follows, wherever in the tree it is; nothing that is tied is met twice, in
- * whichever order. */
-START_TEST(a_tie_reaches_every_member)
-{
-    model *m = model_new(2);
-    tn_tie(m, "layers.0.up.weight", m->layers[1]->up->weight);
-    ck_assert(m->layers[0]->up->weight == m->layers[1]->up->weight && m->again->up->weight == m->layers[0]->up->weight);
-    tn_tie(m->layers[0], "up.bias", m->layers[1]->up->bias);
-    ck_assert(m->layers[0]->up->bias == m->layers[1]->up->bias && m->bias == m->layers[1]->up->bias);
-    ck_assert_str_eq(names(tn_parameters(m->layers[0])), "up.weight up.bias down.weight down.bias");
-    ck_assert_str_eq(names(tn_parameters(m->layers[1])), "up.weight up.bias down.weight down.bias");
-    ck_assert_str_eq(names(tn_parameters(m)),
-                     "scale words.weight layers.0.up.weight layers.0.up.bias layers.0.down.weight layers.0.down.bias "
-                     "layers.1.down.weight layers.1.down.bias");
-    tn_free(m);
-    /* the same tensor registered twice is tied, too */
-    mlp *twice_there = tn_module_new(mlp);
-    tn_param(twice_there, "b", tn_param(twice_there, "a", tn_ones(TN_SHAPE(3))));
-    ck_assert_int_eq(tn_count(twice_there), 3);
-    tn_free(twice_there);
-}
-END_TEST
-
-START_TEST(many_ties_are_told_apart)
-{
-    mlp       *m = tn_module_new(mlp);
-    tn_tensor *t[20];
-    for (int i = 0; i < 20; i++) t[i] = tn_param(m, tn_name("t.%d", i), tn_zeros(TN_SHAPE(i + 1)));
-    for (int i = 0; i < 20; i++) tn_tie(m, tn_name("again.%d", i), t[i]);
-    for (int i = 0; i < 20; i++) tn_tie(m, tn_name("first.%d", i), t[19 - i]);
-    ck_assert_int_eq(tn_count(m), 210);
-    tn_sequential *net = tn_sequential_new();
-    tn_append(net, tn_identity_new());
-    for (int i = 0; i < 20; i++) tn_tie(net, tn_name("%d.t", i + 10), t[i]); /* here the ties come first */
-    tn_append(net, m);
-    ck_assert_int_eq(tn_count(net), 210);
-    tn_free(net);
-}
-END_TEST
-
-START_TEST(a_shared_module_ends_when_all_let_it_go)
-{
-    tn_sequential *a = tn_sequential_new(), *b = tn_sequential_new();
-    tn_linear     *l = tn_append(a, tn_linear_new(.in = 2, .out = 2));
-    ck_assert(tn_share(b, "0", l) == l);
-    ck_assert(tn_share(b, "1", l) == l);
-    ck_assert_int_eq(tn_count(b), 6);
-    tn_free(a);
-    ck_assert_ptr_nonnull(tn_call(b, tn_ones(TN_SHAPE(1, 2))));
-    tn_free(b);
-
-    l = tn_linear_new(.in = 2, .out = 2); /* a root that is shared remains its maker's */
-    b = tn_sequential_new();
-    tn_share(b, "0", l);
-    tn_free(b);
-    ck_assert_ptr_nonnull(tn_call(l, tn_ones(TN_SHAPE(1, 2))));
-    tn_free(l);
-}
-END_TEST
-
-START_TEST(a_copy_is_deep)
-{
-    char   log[20] = "";
-    model *m = model_new(2), *c;
-    tn_before(m->head, twice, log);
-    tn_eval(m->layers[1]);
-    tn_freeze(m->layers[0], true);
-    tn_set(m->mask, 1, 7);
-    tn_tensor *x = tn_from_data(TN_I64, TN_SHAPE(3), (int64_t[]){1, 2, 9}), *y = model_forward(m, x, NULL), *z;
-    ck_assert_ptr_nonnull(c = tn_copy(m));
-    ck_assert(tn_allclose(y, model_forward(c, x, NULL), 0, 0));
-    ck_assert_str_eq(log, "bb");
-    /* every member points into the copy */
-    ck_assert(c->words != m->words && c->words->weight != m->words->weight && c->layers != m->layers);
-    ck_assert(c->head->weight == c->words->weight && c->again == c->layers[0] && c->count == 2);
-    ck_assert(tn_find(c, "layers.1") == &c->layers[1]->base && tn_find_tensor(c, "mask") == c->mask);
-    ck_assert(!c->layers[1]->base.training && c->layers[0]->base.training);
-    ck_assert(!tn_needs_grad(c->layers[0]->up->weight) && tn_needs_grad(c->scale) && tn_get(c->mask, 1) == 7);
-    ck_assert_str_eq(tn_name_of(c->layers[1]->up->weight), "weight");
-    ck_assert_int_eq(tn_count(c), tn_count(m));
-    /* and nothing is shared */
-    tn_scope s = tn_no_grad_begin();
-    for (tn_each p = tn_parameters(m); tn_next(&p);) tn_fill(p.tensor, 0);
-    z = model_forward(c, x, NULL);
-    tn_scope_end(s);
-    (void)z;
-    tn_free(m);
-    ck_assert(tn_allclose(y, model_forward(c, x, NULL), 0, 0));
-    /* a part of a tree becomes a root; a tensor that was tied outside is its own there */
-    tn_linear *head = tn_copy(c->head);
-    ck_assert(head->weight != c->head->weight);
-    tn_free(c);
-    ck_assert_int_eq(tn_count(head), 40);
-    tn_free(head);
-}
-END_TEST
-
-/* Memory of the module's own: what copied and freed are for. */
-typedef struct {
-    tn_module base;
-    int      *number;
-    void     *self;
-} owner;
-static int  alive;
-static void owner_copied(void *m, const void *from)
-{
-    owner *o = m;
-    o->number = malloc(sizeof *o->number);
-    *o->number = *((const owner *)from)->number;
-    alive++;
-}
-static void owner_freed(void *m)
-{
-    free(((owner *)m)->number);
-    alive--;
-}
-static const tn_class owner_class = {.size = sizeof(tn_class), .name = "Owner", .bytes = sizeof(owner), .copied = owner_copied, .freed = owner_freed};
-static const tn_class careless_class = {.size = sizeof(tn_class), .name = "Careless", .bytes = sizeof(owner), .freed = owner_freed};
-
-START_TEST(a_module_may_own_more_than_tensors)
-{
-    owner *o = tn_module_new(owner), *c;
-    o->number = malloc(sizeof *o->number), *o->number = 42, o->self = o;
-    alive = 1;
-    ck_assert_ptr_nonnull(c = tn_copy(o));
-    ck_assert(c->number != o->number && *c->number == 42 && c->self == c);
-    tn_free(o), tn_free(c);
-    ck_assert_int_eq(alive, 0);
-    o = tn_module_create(&careless_class);
-    o->number = NULL, alive = 1;
-    ck_assert_ptr_null(tn_copy(o));
-    ck_error(TN_EUNSUPPORTED, "tn_copy: Careless frees memory of its own (.freed), so it needs .copied, too");
-    ck_assert_int_eq(alive, 1);
-    tn_free(o);
-}
-END_TEST
-
-/* ---- changing all --------------------------------------------------------------------------------------------------------- */
+/* ---- changing all ---------------------------------------------------------------------------------------------- */
 
 START_TEST(train_eval_and_freeze_reach_all)
 {
@@ -449,7 +252,7 @@ START_TEST(all_of_a_module_changes_its_number_type)
 }
 END_TEST
 
-/* ---- on paper -------------------------------------------------------------------------------------------------------------- */
+/* ---- on paper -------------------------------------------------------------------------------------------------- */
 
 START_TEST(it_prints_as_pytorch_does)
 {
@@ -515,7 +318,7 @@ START_TEST(containers_hold_modules)
 }
 END_TEST
 
-/* ---- mistakes --------------------------------------------------------------------------------------------------------------- */
+/* ---- mistakes -------------------------------------------------------------------------------------------------- */
 
 static mlp *bare(void) { return tn_module_new(mlp); }
 
@@ -539,15 +342,19 @@ START_TEST(mistakes_in_building)
     ck_error(TN_EINVAL, "tn_buffer: 'b' wants a gradient; register it with tn_param, or tn_detach it");
     ck_assert_ptr_null(tn_tie(m, "w", tn_zeros(TN_SHAPE(3))));
     ck_error(TN_ESHAPE, "tn_tie: 'w' is [2], the tensor is [3]; tied tensors have one shape");
+    ck_assert_ptr_null(tn_tie_to(m, "w", "v"));
+    ck_error(TN_EINDEX, "tn_find_tensor: there is no 'v' in mlp: it has w");
     ck_assert_ptr_null(tn_tie(m, "w", NULL));
     ck_error(TN_EINVAL, "tn_tie: 'w': the tensor is NULL");
     ck_assert_ptr_null(tn_call(m, tn_zeros(TN_SHAPE(2))));
-    ck_error(TN_ESTATE, "mlp: it is only half built, because its constructor ran into an error; free it and build it again");
+    ck_error(TN_ESTATE,
+             "mlp: it is only half built, because its constructor ran into an error; free it and build it again");
     tn_free(m);
 
     m = NULL;
     ck_assert_ptr_null(tn_child(m, "up", tn_linear_new(.in = 1, .out = 1)));
-    ck_error(TN_EINVAL, "tn_child: the module is NULL; a constructor begins with tn_module_new and `if (!m) return NULL;`");
+    ck_error(TN_EINVAL,
+             "tn_child: the module is NULL; a constructor begins with tn_module_new and `if (!m) return NULL;`");
     ck_assert_ptr_null(tn_name("%0300d", 1)[0] == '0' ? NULL : m);
     ck_error(TN_EINVAL, "tn_name: '0000000000000000000000000000000000000000...' has 300 bytes, a name has at most 255");
     ck_assert_ptr_null(tn_linear_new(.in = 3));
@@ -593,7 +400,9 @@ START_TEST(mistakes_in_running)
     mlp   *m = NULL;
     model *n = model_new(1);
     ck_assert_ptr_null(tn_call(m, tn_zeros(TN_SHAPE(1))));
-    ck_error(TN_EINVAL, "a module that is called is NULL: it is an absent child, or its constructor failed and the error was cleared");
+    ck_error(
+        TN_EINVAL,
+        "a module that is called is NULL: it is an absent child, or its constructor failed and the error was cleared");
     ck_assert_ptr_null(tn_call(n->head, NULL));
     ck_error(TN_EINVAL, "head: Linear: the input is NULL");
     ck_assert_ptr_null(tn_call(n, tn_zeros(TN_SHAPE(1))));
@@ -601,7 +410,9 @@ START_TEST(mistakes_in_running)
     ck_assert_ptr_null(tn_find(n, "layers.0.upp"));
     ck_error(TN_EINDEX, "tn_find: there is no 'layers.0.upp' in model: 'layers.0' has up, down");
     ck_assert_ptr_null(tn_find_tensor(n, "wrods.weight"));
-    ck_error(TN_EINDEX, "tn_find_tensor: there is no 'wrods.weight' in model: it has words, layers.0, scale, seen, mask, head, again");
+    ck_error(
+        TN_EINDEX,
+        "tn_find_tensor: there is no 'wrods.weight' in model: it has words, layers.0, scale, seen, mask, head, again");
     ck_assert_ptr_null(tn_find_tensor(n, "words"));
     ck_error(TN_EINDEX, "tn_find_tensor: 'words' is a module; tn_find finds those");
     ck_assert_ptr_null(tn_find(n, "scale"));
@@ -683,14 +494,9 @@ int main(void)
     c = tn_tcase(s, "running");
     tcase_add_test(c, a_frame_leaves_nothing_but_its_results);
     tcase_add_test(c, messages_begin_with_the_path);
+    tcase_add_test(c, threads_run_one_module);
     tcase_add_test(c, hooks_see_and_replace);
     c = tn_tcase(s, "trees");
-    tcase_add_test(c, tied_tensors_are_one);
-    tcase_add_test(c, a_tie_reaches_every_member);
-    tcase_add_test(c, many_ties_are_told_apart);
-    tcase_add_test(c, a_shared_module_ends_when_all_let_it_go);
-    tcase_add_test(c, a_copy_is_deep);
-    tcase_add_test(c, a_module_may_own_more_than_tensors);
     tcase_add_test(c, train_eval_and_freeze_reach_all);
     tcase_add_test(c, all_of_a_module_changes_its_number_type);
     tcase_add_test(c, it_prints_as_pytorch_does);

@@ -5,7 +5,9 @@
 #include "tests/errors.h"
 #include "tests/faults.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -61,7 +63,9 @@ START_TEST(what_is_saved_comes_back)
     model      *a = model_new(false), *b = model_new(false);
     tn_call(a, tokens()); /* the running statistics move */
     ck_assert_int_eq(tn_save(a, path), TN_OK);
-    ck_assert_str_eq(names_in(path), "norm.num_batches_tracked head.weight norm.bias norm.running_mean norm.running_var norm.weight words.weight");
+    ck_assert_str_eq(
+        names_in(path),
+        "norm.num_batches_tracked head.weight norm.bias norm.running_mean norm.running_var norm.weight words.weight");
     tn_tensor *want = answer(a);
     ck_assert(!tn_allclose(answer(b), want, 1e-3, 1e-3));
     ck_assert_int_eq(tn_load(b, path), TN_OK);
@@ -137,23 +141,33 @@ START_TEST(another_model_is_told_and_changes_nothing)
     tn_tensor     *before = tn_clone(answer(m));
     told[0] = 0;
     ck_assert_int_eq(tn_load(m, path, .report = &report, .misfit = tell), TN_EFORMAT);
-    snprintf(want, sizeof want,
-             "tn_load: '%s' holds another model: 2 names missing (norm.num_batches_tracked, …), 3 unexpected (mask, …), 1 of another "
-             "shape: words.weight is [6, 4], the file has [7, 4]", path);
+    snprintf(
+        want, sizeof want,
+        "tn_load: '%s' holds another model: 2 names missing (norm.num_batches_tracked, …), 3 unexpected (mask, …), 1 "
+        "of another "
+        "shape: words.weight is [6, 4], the file has [7, 4]",
+        path);
     ck_error(TN_EFORMAT, want);
     ck_assert_int_eq(report.loaded, 4);
     ck_assert_int_eq(report.missing, 2);
     ck_assert_int_eq(report.unexpected, 3);
     ck_assert_int_eq(report.misshapen, 1);
-    ck_assert_str_eq(told, "unexpected mask; unexpected norm; unexpected pooler.weight; misshapen words.weight is [6, 4], the file has [7, 4]; "
-                           "missing norm.num_batches_tracked; missing head.weight; ");
+    ck_assert_str_eq(
+        told,
+        "unexpected mask; unexpected norm; unexpected pooler.weight; misshapen words.weight is [6, 4], the file has "
+        "[7, 4]; "
+        "missing norm.num_batches_tracked; missing head.weight; ");
     ck_assert(tn_allclose(answer(m), before, 0, 0));
     ck_assert_int_eq(tn_load(m, path, .allow_missing = true, .allow_unexpected = true), TN_EFORMAT);
-    snprintf(want, sizeof want, "tn_load: '%s' holds another model: 1 of another shape: words.weight is [6, 4], the file has [7, 4]", path);
+    snprintf(want, sizeof want,
+             "tn_load: '%s' holds another model: 1 of another shape: words.weight is [6, 4], the file has [7, 4]",
+             path);
     ck_error(TN_EFORMAT, want);
     ck_assert(tn_allclose(answer(m), before, 0, 0));
     /* what fits, on request */
-    ck_assert_int_eq(tn_load(m, path, .allow_missing = true, .allow_unexpected = true, .allow_misshapen = true, .report = &report), TN_OK);
+    ck_assert_int_eq(
+        tn_load(m, path, .allow_missing = true, .allow_unexpected = true, .allow_misshapen = true, .report = &report),
+        TN_OK);
     ck_assert_int_eq(report.loaded, 4);
     ck_assert_double_eq(tn_get(m->norm->bias, 2), 4);
     ck_assert_double_eq(tn_get(m->mask, 0), 1);
@@ -183,7 +197,7 @@ START_TEST(names_have_prefixes_and_are_renamed)
         TN_RENAME("**.beta", "**.bias", .load_only = true),
         TN_RENAME("pooler", NULL),
     };
-    const int n = sizeof rules / sizeof *rules;
+    const int              n = sizeof rules / sizeof *rules;
     tn_safetensors_writer *w = tn_safetensors_writer_new();
     tn_scope               s = tn_no_grad_begin();
     tn_safetensors_put(w, "bert.embeddings.word.weight", a->words->weight);
@@ -197,14 +211,17 @@ START_TEST(names_have_prefixes_and_are_renamed)
     tn_safetensors_writer_free(w);
     tn_scope_end(s);
     ck_assert_int_eq(tn_load(b, path, .rename = rules, .renames = n, .allow_missing = true), TN_OK);
-    ck_assert(tn_allclose(b->head->weight, a->head->weight, 0, 0) && tn_allclose(b->words->weight, a->words->weight, 0, 0));
+    ck_assert(tn_allclose(b->head->weight, a->head->weight, 0, 0) &&
+              tn_allclose(b->words->weight, a->words->weight, 0, 0));
     ck_assert_double_eq(tn_get(b->norm->weight, 1), 2);
     ck_assert_double_eq(tn_get(b->norm->bias, 1), 5);
     ck_assert_int_eq(tn_save(b, path, .rename = rules + 1, .renames = n - 1), TN_OK);
-    ck_assert_str_eq(names_in(path), "norm.num_batches_tracked cls.predictions.decoder.kernel embeddings.word.weight norm.bias "
-                                     "norm.running_mean norm.running_var norm.weight");
+    ck_assert_str_eq(names_in(path),
+                     "norm.num_batches_tracked cls.predictions.decoder.kernel embeddings.word.weight norm.bias "
+                     "norm.running_mean norm.running_var norm.weight");
     tn_safetensors *f = tn_safetensors_open(path);
-    ck_assert(tn_allclose(tn_safetensors_get(f, "cls.predictions.decoder.kernel"), tn_transpose(a->head->weight, 0, 1), 0, 0));
+    ck_assert(tn_allclose(tn_safetensors_get(f, "cls.predictions.decoder.kernel"), tn_transpose(a->head->weight, 0, 1),
+                          0, 0));
     tn_safetensors_close(f);
     tn_free(a), tn_free(b);
 }
@@ -215,14 +232,20 @@ START_TEST(parts_become_one_and_come_apart_again)
 {
     const char     *path = tn_test_file("parts.safetensors");
     const tn_rename real[] = {
-        TN_RENAME("self.query.weight", "in.weight", .part = 0, .parts = 3), TN_RENAME("self.query.bias", "in.bias", .part = 0, .parts = 3),
-        TN_RENAME("self.key.weight", "in.weight", .part = 1, .parts = 3),   TN_RENAME("self.key.bias", "in.bias", .part = 1, .parts = 3),
-        TN_RENAME("self.value.weight", "in.weight", .part = 2, .parts = 3), TN_RENAME("self.value.bias", "in.bias", .part = 2, .parts = 3),
+        TN_RENAME("self.query.weight", "in.weight", .part = 0, .parts = 3),
+        TN_RENAME("self.query.bias", "in.bias", .part = 0, .parts = 3),
+        TN_RENAME("self.key.weight", "in.weight", .part = 1, .parts = 3),
+        TN_RENAME("self.key.bias", "in.bias", .part = 1, .parts = 3),
+        TN_RENAME("self.value.weight", "in.weight", .part = 2, .parts = 3),
+        TN_RENAME("self.value.bias", "in.bias", .part = 2, .parts = 3),
     };
     tn_sequential *a = tn_sequential_new(), *b = tn_sequential_new();
-    tn_linear     *x = tn_child(a, "in", tn_linear_new(.in = 2, .out = 6)), *y = tn_child(b, "in", tn_linear_new(.in = 2, .out = 6));
+    tn_linear     *x = tn_child(a, "in", tn_linear_new(.in = 2, .out = 6)),
+              *y = tn_child(b, "in", tn_linear_new(.in = 2, .out = 6));
     ck_assert_int_eq(tn_save(a, path, .rename = real, .renames = 6), TN_OK);
-    ck_assert_str_eq(names_in(path), "self.key.bias self.key.weight self.query.bias self.query.weight self.value.bias self.value.weight");
+    ck_assert_str_eq(
+        names_in(path),
+        "self.key.bias self.key.weight self.query.bias self.query.weight self.value.bias self.value.weight");
     tn_safetensors *f = tn_safetensors_open(path);
     ck_assert_double_eq(tn_get(tn_safetensors_get(f, "self.key.weight"), 1), tn_get_at(x->weight, TN_SHAPE(2, 1)));
     tn_safetensors_close(f);
@@ -247,20 +270,27 @@ START_TEST(stars_take_parts)
 {
     static const struct {
         const char *from, *to, *name, *want; /* want NULL: no match */
-    } rows[] = {{"**.gamma", "**.weight", "a.b.c.gamma", "a.b.c.weight"}, {"**.gamma", "**.weight", "gamma", "weight"},
-                {"**.gamma", "**.weight", "a.gamma.b", NULL},            {"a.**.z", "**.z.a", "a.b.c.z", "b.c.z.a"},
-                {"a.**.z", "q.**", "a.z", "q"},                          {"a.**.z", "q.**", "a", NULL},
-                {"*.b", "x.*", "a.b.c", "x.a.c"},                        {"*.b", "x.*", "a.c.b", NULL},
-                {"*.*", "m.*.n.*", "a.b", "m.a.n.b"},                    {"a", "", "a.b", "b"},
-                {"a", "", "ab.c", NULL},                                 {"", "bert", "a.b", "bert.a.b"},
-                {"a.b.c", "x", "a.b", NULL},                             {"a.b", "x", "a.b", "x"}};
+    } rows[] = {{"**.gamma", "**.weight", "a.b.c.gamma", "a.b.c.weight"},
+                {"**.gamma", "**.weight", "gamma", "weight"},
+                {"**.gamma", "**.weight", "a.gamma.b", NULL},
+                {"a.**.z", "**.z.a", "a.b.c.z", "b.c.z.a"},
+                {"a.**.z", "q.**", "a.z", "q"},
+                {"a.**.z", "q.**", "a", NULL},
+                {"*.b", "x.*", "a.b.c", "x.a.c"},
+                {"*.b", "x.*", "a.c.b", NULL},
+                {"*.*", "m.*.n.*", "a.b", "m.a.n.b"},
+                {"a", "", "a.b", "b"},
+                {"a", "", "ab.c", NULL},
+                {"", "bert", "a.b", "bert.a.b"},
+                {"a.b.c", "x", "a.b", NULL},
+                {"a.b", "x", "a.b", "x"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char name[TN_PATH_BYTES];
         strcpy(name, rows[i].name);
         ck_assert_int_eq(tn__renamed(rows[i].from, rows[i].to, name), rows[i].want != NULL);
         ck_assert_str_eq(name, rows[i].want ? rows[i].want : rows[i].name);
     }
-    char      name[TN_PATH_BYTES] = "a", longer[600];
+    char name[TN_PATH_BYTES] = "a", longer[600];
     memset(longer, 'x', sizeof longer - 1), longer[sizeof longer - 1] = 0;
     ck_assert_int_eq(tn__renamed("", longer, name), 1);
     ck_assert_int_eq(tn__renamed("", longer, name), -1);
@@ -297,6 +327,98 @@ START_TEST(one_module_becomes_another)
     tn_free(a), tn_free(b), tn_free(c), tn_free(d);
 }
 END_TEST
+
+/* ---- beside PyTorch: tests/golden/state.py --------------------------------------------------------------------- */
+
+typedef struct {
+    tn_module      base;
+    tn_embedding  *words;
+    tn_batch_norm *norm;
+    tn_sequential *mix;
+    tn_linear     *head;
+} torchs;
+
+static tn_tensor *torchs_forward(torchs *m, tn_tensor *x)
+{
+    tn_frame f = tn_enter(m);
+    return tn_leave(f, tn_call(m->head, tn_call(m->mix, tn_call(m->norm, tn_call(m->words, x)))));
+}
+TN_FORWARD(torchs);
+
+static torchs *torchs_new(void)
+{
+    torchs *m = tn_module_new(torchs);
+    if (!m) return NULL;
+    m->words = tn_child(m, "words", tn_embedding_new(.count = 6, .dim = 4));
+    m->norm = tn_child(m, "norm", tn_batch_norm1d_new(.features = 4));
+    m->mix = tn_child(m, "mix", tn_sequential_new());
+    tn_append(m->mix, tn_linear_new(.in = 4, .out = 4));
+    tn_append(m->mix, tn_gelu_new());
+    tn_append(m->mix, tn_layer_norm_new(.dim = 4));
+    m->head = tn_child(m, "head", tn_linear_new(.in = 4, .out = 6, .no_bias = true));
+    tn_tie_to(m, "head.weight", "words.weight");
+    return tn_built(m);
+}
+
+/* The numbers in the file's metadata are those that m answers. */
+static void answers(torchs *m, tn_safetensors *f)
+{
+    tn_eval(m);
+    tn_tensor *y = tn_call(m, tokens());
+    char      *text = (char *)tn_safetensors_metadata(f, "answer");
+    double     largest = 0;
+    for (int64_t i = 0; i < tn_numel(y); i++) largest = fmax(largest, fabs(tn_get(y, i)));
+    for (int64_t i = 0; i < tn_numel(y); i++) {
+        const double want = strtod(text, &text);
+        ck_assert_msg(fabs(tn_get(y, i) - want) <= 2e-6 * largest, "[%lld]: %.9g, not %.9g", (long long)i, tn_get(y, i),
+                      want);
+    }
+    ck_assert_str_eq(text, "");
+}
+
+START_TEST(pytorchs_state_dict_loads)
+{
+    torchs         *m = torchs_new();
+    tn_safetensors *f = tn_safetensors_open(tn_test_data("golden/state_torch.safetensors"));
+    ck_assert_msg(tn_load(m, NULL, .file = f) == TN_OK, "%s", tn_error_message());
+    answers(m, f);
+    tn_safetensors_close(f);
+    tn_free(m);
+}
+END_TEST
+
+/* This file is loaded by PyTorch: it has the names that PyTorch asks for, and what this library saves today. */
+START_TEST(our_state_dict_is_kept)
+{
+    const char *path = tn_test_data("golden/state_tenon.safetensors"), *now = tn_test_file("now.safetensors");
+    tn_seed(6);
+    torchs                *m = torchs_new(), *kept = torchs_new();
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    tn_eval(m);
+    ck_assert_int_eq(tn_save(m, NULL, .writer = w, .every_name = true), TN_OK);
+    if (getenv("TENON_GOLDEN")) {
+        char       text[24 * 20] = "";
+        tn_tensor *y = tn_call(m, tokens());
+        for (int64_t i = 0; i < 24; i++) sprintf(text + strlen(text), "%s%.9g", i ? " " : "", tn_get(y, i));
+        tn_safetensors_note(w, "answer", text);
+        ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
+    }
+    ck_assert_int_eq(tn_safetensors_save(w, now), TN_OK);
+    tn_safetensors_writer_free(w);
+    char names[2000];
+    strcpy(names, names_in(now));
+    ck_assert_str_eq(names_in(path), names);
+    tn_safetensors *f = tn_safetensors_open(path);
+    ck_assert_int_eq(tn_load(kept, NULL, .file = f), TN_OK);
+    for (tn_each a = tn_parameters(m), b = tn_parameters(kept); tn_next(&a) && tn_next(&b);)
+        ck_assert_msg(tn_allclose(a.tensor, b.tensor, 0, 0), "%s", a.name);
+    answers(kept, f);
+    tn_safetensors_close(f);
+    tn_free(m), tn_free(kept);
+}
+END_TEST
+
+/* ---- what goes wrong ------------------------------------------------------------------------------------------- */
 
 START_TEST(files_that_are_not_there)
 {
@@ -379,6 +501,8 @@ int main(void)
     tcase_add_test(c, stars_take_parts);
     tcase_add_test(c, number_types_are_converted);
     tcase_add_test(c, one_module_becomes_another);
+    tcase_add_test(c, pytorchs_state_dict_loads);
+    tcase_add_test(c, our_state_dict_is_kept);
     tcase_add_test(c, files_that_are_not_there);
     tcase_add_test(c, a_failed_load_changes_nothing);
     return tn_check_main(s);

@@ -61,9 +61,9 @@ START_TEST(given_back_as_it_is)
     ck_assert_double_eq(tn_item(tn_grad(x)), 1);
     h = tn_exp(x);
     tn_backward(tn_checkpoint(as_it_is, h, 1, &x));
-    says(
-        TN_ESTATE,
-        "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; pass it in");
+    says(TN_ESTATE,
+         "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; "
+         "pass it in");
 }
 END_TEST
 
@@ -83,9 +83,9 @@ START_TEST(a_segment_that_writes_over_its_input)
 {
     tn_tensor *x = vector(3, 1), *h = tn_mul_scalar(x, 1);
     tn_backward(tn_sum(tn_checkpoint(doubled, NULL, 1, &h)));
-    says(
-        TN_ESTATE,
-        "backward: mul_scalar_ changed in place what checkpoint saved (input 0); use mul_scalar, or move it before the checkpoint");
+    says(TN_ESTATE,
+         "backward: mul_scalar_ changed in place what checkpoint saved (input 0); use mul_scalar, or move it before "
+         "the checkpoint");
 }
 END_TEST
 
@@ -129,8 +129,10 @@ START_TEST(a_tape_is_read_once_at_a_time)
 {
     const tn_grad_hook hooks[] = {again, again_for, draw_it};
     const char *const  text[] = {
-         "tn_backward: add is on a tape that is being read; what a backward calls can read another tape, but not this one",
-         "tn_grad_of: add is on a tape that is being read; what a backward calls can read another tape, but not this one",
+         "tn_backward: add is on a tape that is being read; what a backward calls can read another tape, but not "
+          "this one",
+         "tn_grad_of: add is on a tape that is being read; what a backward calls can read another tape, but not "
+          "this one",
          "tn_tape_dot: a backward is under way; draw the tape before or after it"};
     char  drawn[64] = "";
     FILE *to = fmemopen(drawn, sizeof drawn, "w");
@@ -215,10 +217,10 @@ START_TEST(a_view_of_a_leaf_is_the_leaf)
     tn_tensor *w = vector(6, -3), *v = tn_transpose(tn_view(w, TN_SHAPE(2, 3)), 0, 1),
               *copy = tn_reshape(v, TN_SHAPE(6));
     ck_assert_ptr_null(tn_relu_(v));
-    says(
-        TN_ESTATE,
-        "relu_: the target is a view, and what it shows collects gradients and cannot be written over on the tape; change it "
-        "between tn_no_grad_begin() and tn_scope_end()");
+    says(TN_ESTATE,
+         "relu_: the target is a view, and what it shows collects gradients and cannot be written over on the tape; "
+         "change it "
+         "between tn_no_grad_begin() and tn_scope_end()");
     ck_assert_double_eq(tn_get(w, 0), -3);
     ck_assert_ptr_eq(tn_relu_(copy), copy); /* has memory of its own */
     tn_scope s = tn_no_grad_begin();
@@ -232,10 +234,10 @@ START_TEST(writers_respect_the_tape)
 {
     tn_tensor *x = vector(2, 1), *h = tn_mul_scalar(x, 2);
     ck_assert_int_eq(tn_fill(h, 0), TN_ESTATE);
-    says(
-        TN_ESTATE,
-        "tn_fill: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change it inside "
-        "tn_no_grad_begin() and tn_scope_end()");
+    says(TN_ESTATE,
+         "tn_fill: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change it "
+         "inside "
+         "tn_no_grad_begin() and tn_scope_end()");
     ck_assert_ptr_null(tn_data_mut(h));
     tn_clear_error();
     ck_assert_double_eq(tn_get(h, 0), 2);
@@ -376,9 +378,9 @@ START_TEST(op_map_checks_its_operands)
     tn_op_apply(&mapped, NULL, 12, many);
     says(TN_EINVAL, "tn_op_map: takes 1 or more results and 12 operands in all, got 1 results and 12 inputs");
     tn_op_map(kernel, kernel, 1, NULL, 0, NULL, NULL);
-    says(
-        TN_EINVAL,
-        "tn_op_map: takes 1 or more results and 12 operands in all, got 1 results and 0 inputs, a list of which is NULL");
+    says(TN_EINVAL,
+         "tn_op_map: takes 1 or more results and 12 operands in all, got 1 results and 0 inputs, a list of which is "
+         "NULL");
     tn_op_map(kernel, kernel, 1, (tn_tensor *[]){NULL}, 0, NULL, NULL);
     says(TN_EINVAL, "tn_op_map: result 0 is NULL and does not fit result 0, NULL");
 }

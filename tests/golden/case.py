@@ -22,20 +22,21 @@ def values(name, shape):
 class Case:
     """Names what takes part; inputs and modules are filled as they are named."""
 
-    def __init__(self, name):
-        self.name, self.inputs, self.modules, self.weights = name, {}, [], {}
+    def __init__(self, name, matrices=1.0, dtype=torch.float64):
+        self.name, self.matrices, self.dtype = name, matrices, dtype
+        self.inputs, self.modules, self.weights = {}, [], {}
 
     def input(self, what, *shape):
-        x = (2 * values(self.name + "/" + what, shape)).requires_grad_()
+        x = (2 * values(self.name + "/" + what, shape)).to(self.dtype).requires_grad_()
         self.inputs[what] = x
         return x
 
     def fill(self, module):
-        module = module.double().train()
+        module = module.to(self.dtype).train()
         with torch.no_grad():
             for n, p in module.named_parameters():
                 v = values(self.name + "/" + n, tuple(p.shape))
-                p.copy_(1 + v / 2 if p.dim() == 1 and n.endswith("weight") else v)
+                p.copy_(v * self.matrices if p.dim() > 1 else 1 + v / 2 if n.endswith("weight") else v)
         self.modules.append(module)
         return module
 
@@ -62,22 +63,31 @@ def write(path, tensors, metadata):
         f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
 
 
-def run(script, stem):
-    """Runs all cases and writes their results beside script; each module's text goes into the metadata."""
+def results(k, fn):
+    y = fn(k)
+    y.backward(values(k.name + "/gy", tuple(y.shape)).to(k.dtype))
+    out = {"y": y}
+    out.update(k.weights)
+    out.update(("grad/" + what, x.grad) for what, x in k.inputs.items())
+    for m in k.modules:
+        out.update(("grad/" + n, p.grad) for n, p in m.named_parameters())
+    return {k.name + "/" + what: t.detach() for what, t in out.items()}
+
+
+def run(script, stem, matrices=1.0, strays=None):
+    """Runs all cases and writes their results beside script; each module's text goes into the metadata. Matrices are
+    multiplied by a number; and PyTorch's own f32 may stray from the results so far, relative to the largest element."""
     tensors, metadata = {}, {"format": "pt", "made by": "tests/golden/" + os.path.basename(script) + ", torch " + torch.__version__}
     for name, fn in CASES.items():
-        k = Case(name)
-        y = fn(k)
-        y.backward(values(name + "/gy", tuple(y.shape)))
-        tensors[name + "/y"] = y
-        for what, w in k.weights.items():
-            tensors[name + "/" + what] = w
-        for what, x in k.inputs.items():
-            tensors[name + "/grad/" + what] = x.grad
+        k = Case(name, matrices)
+        exact = results(k, fn)
+        tensors.update(exact)
         for m in k.modules:
             metadata[name] = repr(m)
-            for n, p in m.named_parameters():
-                tensors[name + "/grad/" + n] = p.grad
+        if strays is not None:
+            for n, t in results(Case(name, matrices, torch.float32), fn).items():
+                far = ((t - exact[n]).abs().max() / exact[n].abs().max()).item()
+                assert far <= strays, "%s: PyTorch's f32 is %.2g away" % (n, far)
     path = os.path.join(os.path.dirname(os.path.abspath(script)), stem + ".safetensors")
     write(path, tensors, metadata)
     print("%d cases, %d tensors, %d bytes" % (len(CASES), len(tensors), os.path.getsize(path)))

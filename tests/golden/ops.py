@@ -4,7 +4,8 @@
     /usr/bin/python3 tests/golden/ops.py        (Debian's python3-torch 1.13 and python3-numpy)
 
 Inputs are in no file: both sides compute them from one formula (values, below). A case's inputs are described in the
-metadata, so that the C side has nothing but the call. What PyTorch 1.13 lacks is written here with its basic ops, in f64.
+metadata, so that the C side has nothing but the call. What PyTorch 1.13 lacks is written here with its basic ops,
+     in f64.
 """
 import json
 import math
@@ -80,7 +81,8 @@ for n, f, low, high in [
         ("expm1", torch.expm1, -1e-3, 1e-3), ("log", torch.log, 0.01, 10), ("log1p", torch.log1p, -1e-3, 1e-3),
         ("sqrt", torch.sqrt, 0.01, 9), ("rsqrt", torch.rsqrt, 0.1, 9), ("square", torch.square, -3, 3),
         ("reciprocal", torch.reciprocal, 0.3, 4), ("sin", torch.sin, -7, 7), ("cos", torch.cos, -7, 7),
-        ("tanh", torch.tanh, -3, 3), ("erf", torch.erf, -3, 3), ("floor", torch.floor, -5, 5), ("ceil", torch.ceil, -5, 5),
+        ("tanh", torch.tanh, -3, 3), ("erf", torch.erf, -3, 3), ("floor", torch.floor, -5, 5), ("ceil", torch.ceil,
+             -5, 5),
         ("round", torch.round, -5, 5), ("sigmoid", torch.sigmoid, -6, 6), ("logsigmoid", F.logsigmoid, -6, 6),
         ("relu", torch.relu, -2, 2), ("gelu", F.gelu, -5, 5), ("silu", F.silu, -6, 6)]:
     case(n, f, r(4, 6, low=low, high=high))
@@ -158,7 +160,8 @@ for n, e, shapes in [
         ("diagonal", "ii->i", [(4, 4)]), ("batched", "bij,bjk->bik", [(2, 3, 4), (2, 4, 2)]),
         ("heads", "bhtd,bhsd->bhts", [(2, 2, 3, 4), (2, 2, 5, 4)]), ("outer", "i,j->ij", [(3,), (4,)]),
         ("ellipsis", "...ij,...jk->...ik", [(2, 3, 4), (4, 2)]), ("implicit", "ij,jk", [(3, 4), (4, 2)]),
-        ("three", "ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]), ("sum", "ijk->j", [(2, 3, 4)]), ("bilinear", "bi,oij,bj->bo", [(2, 3), (4, 3, 5), (2, 5)])]:
+        ("three", "ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]), ("sum", "ijk->j", [(2, 3, 4)]), ("bilinear",
+             "bi,oij,bj->bo", [(2, 3), (4, 3, 5), (2, 5)])]:
     case("einsum_" + n, lambda *x, e=e: torch.einsum(e, *x), *[r(*s) for s in shapes])
 
 # ---- views ----
@@ -235,21 +238,26 @@ case("cross_entropy_none", lambda x, t: F.cross_entropy(x, t, reduction="none"),
 case("cross_entropy_ignore", lambda x, t: F.cross_entropy(x, t, ignore_index=2), r(6, 4), i(6, high=4))
 case("cross_entropy_weight", lambda x, t, w: F.cross_entropy(x, t, w), r(5, 4), i(5, high=4), c(4, low=0.2, high=2))
 case("cross_entropy_smooth", lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1), r(5, 4), i(5, high=4))
-case("cross_entropy_smooth_weight_ignore", lambda x, t, w: F.cross_entropy(x, t, w, ignore_index=1, label_smoothing=0.2), r(6, 4), i(6, high=4), c(4, low=0.2, high=2))
+case("cross_entropy_smooth_weight_ignore", lambda x, t, w: F.cross_entropy(x, t, w, ignore_index=1,
+     label_smoothing=0.2), r(6, 4), i(6, high=4), c(4, low=0.2, high=2))
 case("cross_entropy_probabilities", F.cross_entropy, r(3, 4), p(3, 4))
-case("cross_entropy_probabilities_smooth", lambda x, t, w: F.cross_entropy(x, t, w, label_smoothing=0.1), r(3, 4), p(3, 4), c(4, low=0.2, high=2))
+case("cross_entropy_probabilities_smooth", lambda x, t, w: F.cross_entropy(x, t, w, label_smoothing=0.1), r(3, 4),
+     p(3, 4), c(4, low=0.2, high=2))
 case("cross_entropy_class_dim", F.cross_entropy, r(2, 4, 3), i(2, 3, high=4))
 case("cross_entropy_last_dim", lambda x, t: F.cross_entropy(x.transpose(1, 2), t), r(2, 3, 4), i(2, 3, high=4))
 case("nll_loss", lambda x, t: F.nll_loss(torch.log_softmax(x, 1), t), r(5, 4), i(5, high=4))
-case("nll_loss_weight", lambda x, t, w: F.nll_loss(x, t, w, ignore_index=0), r(6, 4), i(6, high=4), c(4, low=0.2, high=2))
+case("nll_loss_weight", lambda x, t, w: F.nll_loss(x, t, w, ignore_index=0), r(6, 4), i(6, high=4), c(4, low=0.2,
+     high=2))
 for red in "mean sum none".split():
     case("mse_loss_" + red, lambda a, b, red=red: F.mse_loss(a, b, reduction=red), r(3, 4), r(3, 4))
 case("l1_loss", F.l1_loss, r(3, 4), r(3, 4))
 case("huber_loss", lambda a, b: F.huber_loss(a, b, delta=0.7), r(3, 4), r(3, 4))
 case("kl_div", lambda a, b: F.kl_div(torch.log_softmax(a, 1), b, reduction="sum"), r(3, 4), p(3, 4))
 case("kl_div_log_batchmean", lambda a, b: F.kl_div(a, b, reduction="batchmean", log_target=True), r(3, 4), r(3, 4))
-case("bce_with_logits", lambda a, b: F.binary_cross_entropy_with_logits(a, b), r(3, 4, low=-6, high=6), c(3, 4, low=0, high=1))
-case("bce_with_logits_weights", lambda a, b, w, q: F.binary_cross_entropy_with_logits(a, b, w, pos_weight=q, reduction="sum"),
+case("bce_with_logits", lambda a, b: F.binary_cross_entropy_with_logits(a, b), r(3, 4, low=-6, high=6), c(3, 4,
+     low=0, high=1))
+case("bce_with_logits_weights", lambda a, b, w, q: F.binary_cross_entropy_with_logits(a, b, w, pos_weight=q,
+     reduction="sum"),
      r(3, 4), c(3, 4, low=0, high=1), c(3, 4, low=0.2, high=2), c(4, low=0.2, high=2))
 case("cosine_similarity", lambda a, b: F.cosine_similarity(a, b, 1), r(3, 4), r(3, 4))
 
@@ -268,7 +276,8 @@ QKV = r(2, 2, 3, 4), r(2, 2, 5, 4), r(2, 2, 5, 3)
 case("attention", attention, *QKV)
 case("attention_scale", lambda q, k, v: attention(q, k, v, scale=0.3), *QKV)
 case("attention_causal", lambda q, k, v: attention(q, k, v, causal=True), r(2, 4, 4), r(2, 4, 4), r(2, 4, 4))
-case("attention_blocked", lambda q, k, v, b: attention(q, k, v, torch.cat([b, torch.zeros(3, 1, dtype=torch.bool)], 1)), *QKV, m(3, 4))
+case("attention_blocked", lambda q, k, v, b: attention(q, k, v, torch.cat([b, torch.zeros(3, 1, dtype=torch.bool)],
+     1)), *QKV, m(3, 4))
 case("attention_additive", attention, *QKV, r(2, 1, 3, 5))
 
 
@@ -278,7 +287,8 @@ def write(path, tensors, metadata):
     header, at, blobs = {"__metadata__": dict(sorted(metadata.items()))}, 0, []
     for name in order:
         blob = tensors[name].contiguous().numpy().tobytes()
-        header[name] = {"dtype": names[tensors[name].dtype], "shape": list(tensors[name].shape), "data_offsets": [at, at + len(blob)]}
+        header[name] = {"dtype": names[tensors[name].dtype], "shape": list(tensors[name].shape), "data_offsets": [at,
+             at + len(blob)]}
         at += len(blob)
         blobs.append(blob)
     text = json.dumps(header, separators=(",", ":")).encode()

@@ -1,7 +1,29 @@
-/* program.c — a user's program: the gradient of sum(x²) is 2x; a mistake is reported and forgiven. */
+/* program.c — a user's program: the gradient of sum(x²) is 2x; a module of its own; a mistake is forgiven. */
 #include <stdio.h>
 #include <string.h>
 #include <tenon/tenon.h>
+
+typedef struct {
+    tn_module  base;
+    tn_linear *inner;
+    tn_tensor *scale;
+} scaled;
+
+static tn_tensor *scaled_forward(scaled *m, tn_tensor *x)
+{
+    tn_frame f = tn_enter(m);
+    return tn_leave(f, tn_mul(tn_call(m->inner, x), m->scale));
+}
+TN_FORWARD(scaled);
+
+static scaled *scaled_new(int64_t dim)
+{
+    scaled *m = tn_module_new(scaled);
+    if (!m) return NULL;
+    m->inner = tn_child(m, "inner", tn_linear_new(.in = dim, .out = dim));
+    m->scale = tn_param(m, "scale", tn_ones(TN_SHAPE(dim)));
+    return tn_built(m);
+}
 
 int main(void)
 {
@@ -16,6 +38,12 @@ int main(void)
     if (!strstr(tn_error_message(), "[6]")) return fprintf(stderr, "%s\n", tn_error_message()), 1;
     tn_clear_error();
     tn_print(stdout, tn_grad(x));
+
+    scaled *m = scaled_new(6);
+    tn_backward(tn_sum(tn_call(m, x)));
+    if (tn_count(m) != 48 || !tn_grad(m->scale)) return fprintf(stderr, "%s\n", tn_error_message()), 1;
+    tn_print_module(stdout, m);
+    tn_free(m);
     tn_scope_end(s);
     printf("tenon %s\n", tn_version());
     return 0;
