@@ -63,16 +63,19 @@ typedef enum {
     TN_ARG_INT       /* i64 as a plain number type, uniform in [low, high): errors and integer kernels */
 } tn_sample_kind;
 typedef struct {
-    int            nin; /* 0: as many as the op has */
-    tn_shape       in[TN_SAMPLE_INPUTS];
-    tn_sample_kind kind[TN_SAMPLE_INPUTS];
-    double         low[TN_SAMPLE_INPUTS], high[TN_SAMPLE_INPUTS]; /* both 0: [-2, 2) */
-    int            nout;                                          /* for ops with outputs = TN_ANY */
-    const void    *args;
-    const char    *fails;     /* the exact message, if the row is an error */
-    tn_status      status;    /* and its code                              */
-    bool           flat_kink; /* second derivatives are not to be compared numerically here */
-    double         f32_tol;   /* 0: the default */
+    int8_t  n;
+    int16_t d[TN_MAX_DIMS];
+} tn_sample_shape; /* a tn_shape of small numbers: there are more than a thousand rows */
+typedef struct {
+    int8_t          nin, nout;              /* for ops with inputs, outputs = TN_ANY; nin 0: as many as the op has */
+    bool            flat_kink;              /* second derivatives are not to be compared numerically here */
+    uint8_t         kind[TN_SAMPLE_INPUTS]; /* tn_sample_kind */
+    tn_sample_shape in[TN_SAMPLE_INPUTS];
+    double          low[TN_SAMPLE_INPUTS], high[TN_SAMPLE_INPUTS]; /* both 0: [-2, 2) */
+    double          f32_tol;                                       /* 0: the default */
+    const void     *args;
+    const char     *fails;  /* the exact message, if the row is an error */
+    tn_status       status; /* and its code                              */
 } tn_sample;
 
 #define TN_ANY (-1)

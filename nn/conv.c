@@ -15,7 +15,7 @@ static bool check(const char *who, int64_t in, int64_t out, int64_t groups, tn_d
     if (!tn__at_least(who, "in", in, 1) || !tn__at_least(who, "out", out, 1) ||
         !tn__at_least(who, "groups", groups, 1) || !tn__floating(who, dt))
         return false;
-    if (in % groups == 0 && out % groups == 0) return true;
+    if (groups > 0 && in % groups == 0 && out % groups == 0) return true;
     tn_raise(TN_EINVAL, "%s: %lld groups do not divide %lld channels in and %lld out", who, (long long)groups,
              (long long)in, (long long)out);
     return false;
@@ -72,7 +72,8 @@ tn_conv1d *tn_conv1d_create(tn_conv1d_config c)
         return NULL;
     tn_conv1d *m = tn_module_new(tn_conv1d);
     if (!m) return NULL;
-    const double k = 1 / sqrt((double)(c.in / c.groups) * (double)c.size);
+    const int64_t fan = c.in / c.groups;
+    const double  k = 1 / sqrt((double)fan * (double)c.size);
     m->in = c.in, m->out = c.out, m->size = c.size, m->stride = c.stride, m->padding = c.padding,
     m->dilation = c.dilation;
     m->groups = c.groups;
@@ -110,7 +111,8 @@ tn_conv2d *tn_conv2d_create(tn_conv2d_config c)
         if (!check_window(who, size[i], stride[i], padding[i], dilation[i])) return NULL;
     tn_conv2d *m = tn_module_new(tn_conv2d);
     if (!m) return NULL;
-    const double k = 1 / sqrt((double)(c.in / c.groups) * (double)size[0] * (double)size[1]);
+    const int64_t fan = c.in / c.groups;
+    const double  k = 1 / sqrt((double)fan * (double)size[0] * (double)size[1]);
     m->in = c.in, m->out = c.out, m->groups = c.groups;
     for (int i = 0; i < 2; i++)
         m->size[i] = size[i], m->stride[i] = stride[i], m->padding[i] = padding[i], m->dilation[i] = dilation[i];

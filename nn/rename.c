@@ -57,7 +57,7 @@ static bool put(char *to, size_t *at, const part *p)
 int tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES])
 {
     part   p[MOST_PARTS], q[MOST_PARTS], x[MOST_PARTS];
-    found  f;
+    found  f = {0};
     char   old[TN_PATH_BYTES];
     size_t at = 0;
     int    star = 0;

@@ -120,7 +120,7 @@ START_TEST(none_of_none)
 }
 END_TEST
 
-/* ---- names that are taken, writes of nothing ---------------------------------------------------------------------- */
+/* ---- names that are taken, writes of nothing --------------------------------------------------------------------- */
 
 static int  taken;
 static char last[600];
@@ -232,7 +232,7 @@ START_TEST(no_dims_at_all)
 }
 END_TEST
 
-/* ---- while an error stands ---------------------------------------------------------------------------------------- */
+/* ---- while an error stands --------------------------------------------------------------------------------------- */
 
 START_TEST(nothing_happens)
 {

@@ -90,7 +90,7 @@ END_TEST
 START_TEST(a_frame_leaves_nothing_but_its_results)
 {
     model     *m = model_new(2);
-    tn_tensor *x = tn_from_data(TN_I64, TN_SHAPE(3), (int64_t[]){1, 2, 9}), *h;
+    tn_tensor *x = tn_from_data(TN_I64, TN_SHAPE(3), (int64_t[]){1, 2, 9}), *h = NULL;
     tn_scope   s = tn_no_grad_begin();
     int64_t    before = tn_memory_now().tensors;
     tn_tensor *y = model_forward(m, x, &h);

@@ -33,6 +33,13 @@ static int results_of(const case_ *c)
 {
     return c->op->outputs == TN_ANY ? c->s->nout : c->op->outputs ? c->op->outputs : 1;
 }
+static tn_shape shape_of(const case_ *c, int i)
+{
+    const tn_sample_shape *from = &c->s->in[i];
+    tn_shape               s = {.n = from->n};
+    for (int k = 0; k < s.n; k++) s.d[k] = from->d[k];
+    return s;
+}
 static bool differentiable(tn_sample_kind k) { return k == TN_ARG_REAL || k == TN_ARG_DISTINCT || k == TN_ARG_ROWSUM1; }
 
 /* Can this input be laid out so? Expanding makes equal values, which the kinds with distinct ones must not have. */
@@ -42,7 +49,7 @@ static bool can(const case_ *c, int i, layout l)
     int            n = c->s->in[i].n;
     if (l == DENSE) return true;
     if (n == 0 || k == TN_ARG_ABSENT) return false;
-    if (l == EXPANDED) return k == TN_ARG_REAL && tn_shape_numel(c->s->in[i]) > 0;
+    if (l == EXPANDED) return k == TN_ARG_REAL && tn_shape_numel(shape_of(c, i)) > 0;
     return l != TRANSPOSED || n > 1;
 }
 
@@ -89,7 +96,7 @@ static double draw(tn_generator *g, const case_ *c, int i)
 /* The values of input i, dense, in the order of its indices: the same for every layout but the expanded one. */
 static void values_of(const case_ *c, int i, double *v)
 {
-    tn_shape       s = c->s->in[i];
+    tn_shape       s = shape_of(c, i);
     tn_sample_kind k = c->s->kind[i];
     int64_t        n = tn_shape_numel(s);
     tn_generator   g = {.seed = 1000003u * (uint64_t)c->row + 17u * (uint64_t)i, .position = 0};
@@ -141,14 +148,14 @@ static void make(build *b, const case_ *c, layout l, tn_dtype dt)
     for (int i = 0; i < inputs_of(c); i++) {
         b->l[i] = can(c, i, l) ? l : DENSE;
         if (c->s->kind[i] == TN_ARG_ABSENT) continue;
-        ck_assert_int_le(tn_shape_numel(c->s->in[i]), 1 << 16);
+        ck_assert_int_le(tn_shape_numel(shape_of(c, i)), 1 << 16);
         values_of(c, i, v);
-        tn_tensor *base = tn_zeros_of(dtype_of(b, i), base_shape(c->s->in[i], b->l[i]));
+        tn_tensor *base = tn_zeros_of(dtype_of(b, i), base_shape(shape_of(c, i), b->l[i]));
         tn_scope   s = tn_scope_begin();
         if (b->l[i] == EXPANDED) {
             for (int64_t j = 0; j < tn_numel(base); j++) tn_set(base, j, v[j]);
         } else {
-            tn_tensor *view = seen_through(base, c->s->in[i], b->l[i]);
+            tn_tensor *view = seen_through(base, shape_of(c, i), b->l[i]);
             for (int64_t j = 0; j < tn_numel(view); j++) tn_set(view, j, v[j]);
         }
         tn_scope_end(s);
@@ -163,7 +170,7 @@ static tn_tensor *apply(tn_tensor *const *in, int n, void *user)
 {
     const build *b = user;
     tn_tensor   *x[TN_SAMPLE_INPUTS] = {NULL}, *y[16];
-    for (int i = 0; i < n; i++) x[b->of[i]] = seen_through(in[i], b->c->s->in[b->of[i]], b->l[b->of[i]]);
+    for (int i = 0; i < n; i++) x[b->of[i]] = seen_through(in[i], shape_of(b->c, b->of[i]), b->l[b->of[i]]);
     tn_op_call(b->c->op, inputs_of(b->c), x, results_of(b->c), y, b->c->s->args);
     return y[0];
 }
@@ -305,7 +312,7 @@ START_TEST(rows)
             same_bits(d.y, o32.y, who, "the result beside the dense one's");
             for (int i = 0; i < b32.n; i++) {
                 if (!o32.grad[i]) continue;
-                tn_tensor *through = seen_through(o32.grad[i], c->s->in[b32.of[i]], b32.l[b32.of[i]]);
+                tn_tensor *through = seen_through(o32.grad[i], shape_of(c, b32.of[i]), b32.l[b32.of[i]]);
                 same_but_for_zero(d.grad[i], through, who, "the gradient beside the dense one's");
             }
         }

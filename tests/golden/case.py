@@ -1,7 +1,7 @@
 """What the scripts that make golden data of modules share: inputs and weights by formula, cases, the file.
 
-Inputs and weights are in no file: the tests compute them from the same formula (tests/golden_case.c) of their names. The
-numbers are exact in f32, so that one set of results, made in f64, is what f64 and f32 are both compared with.
+Inputs and weights are in no file: the tests compute them from the same formula (tests/golden_case.c) of their names.
+The numbers are exact in f32, so that one set of results, made in f64, is what f64 and f32 are both compared with.
 """
 import json
 import os
@@ -54,7 +54,8 @@ def write(path, tensors, metadata):
     header, at, blobs = {"__metadata__": metadata}, 0, []
     for name in sorted(tensors, key=lambda n: (-tensors[n].element_size(), n)):
         blob = tensors[name].detach().contiguous().numpy().tobytes()
-        header[name] = {"dtype": names[tensors[name].dtype], "shape": list(tensors[name].shape), "data_offsets": [at, at + len(blob)]}
+        header[name] = {"dtype": names[tensors[name].dtype], "shape": list(tensors[name].shape),
+                        "data_offsets": [at, at + len(blob)]}
         at += len(blob)
         blobs.append(blob)
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -77,7 +78,8 @@ def results(k, fn):
 def run(script, stem, matrices=1.0, strays=None):
     """Runs all cases and writes their results beside script; each module's text goes into the metadata. Matrices are
     multiplied by a number; and PyTorch's own f32 may stray from the results so far, relative to the largest element."""
-    tensors, metadata = {}, {"format": "pt", "made by": "tests/golden/" + os.path.basename(script) + ", torch " + torch.__version__}
+    made_by = "tests/golden/" + os.path.basename(script) + ", torch " + torch.__version__
+    tensors, metadata = {}, {"format": "pt", "made by": made_by}
     for name, fn in CASES.items():
         k = Case(name, matrices)
         exact = results(k, fn)

@@ -140,25 +140,29 @@ simple("dropout_none", lambda: nn.Dropout(0.0), 2, 3)
 simple("conv1d", lambda: nn.Conv1d(3, 4, 3), 2, 3, 9)
 simple("conv1d_options", lambda: nn.Conv1d(4, 6, 3, stride=2, padding=2, dilation=2, groups=2, bias=False), 2, 4, 9)
 simple("conv2d", lambda: nn.Conv2d(3, 4, 3), 2, 3, 5, 6)
-simple("conv2d_options", lambda: nn.Conv2d(2, 4, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2), groups=2), 1, 2, 6, 7)
+simple("conv2d_options",
+       lambda: nn.Conv2d(2, 4, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2), groups=2), 1, 2, 6, 7)
 simple("conv2d_square", lambda: nn.Conv2d(2, 3, 3, stride=2, padding=1, dilation=2), 1, 2, 7, 7)
 simple("max_pool1d", lambda: nn.MaxPool1d(3, stride=2, padding=1), 2, 3, 9)
 simple("max_pool1d_dilated", lambda: nn.MaxPool1d(2, dilation=3), 2, 3, 9)
 simple("max_pool2d", lambda: nn.MaxPool2d(2), 1, 2, 6, 8)
-simple("max_pool2d_options", lambda: nn.MaxPool2d((2, 3), stride=(2, 1), padding=(1, 0), dilation=(1, 2)), 1, 2, 6, 8)
+simple("max_pool2d_options",
+       lambda: nn.MaxPool2d((2, 3), stride=(2, 1), padding=(1, 0), dilation=(1, 2)), 1, 2, 6, 8)
 simple("avg_pool1d", lambda: nn.AvgPool1d(3, stride=2, padding=1), 2, 3, 9)
 simple("avg_pool2d", lambda: nn.AvgPool2d(2), 1, 2, 6, 8)
-simple("avg_pool2d_options", lambda: nn.AvgPool2d((2, 3), stride=(2, 1), padding=(1, 0), count_include_pad=False), 1, 2, 6, 8)
+simple("avg_pool2d_options",
+       lambda: nn.AvgPool2d((2, 3), stride=(2, 1), padding=(1, 0), count_include_pad=False), 1, 2, 6, 8)
 simple("flatten", lambda: nn.Flatten(), 2, 3, 4)
 simple("flatten_first", lambda: nn.Flatten(0, 1), 2, 3, 4)
 
 # ---- activations ----
 for name, make in [
-        ("relu", nn.ReLU), ("selu", nn.SELU), ("silu", nn.SiLU), ("mish", nn.Mish), ("tanh", nn.Tanh), ("sigmoid", nn.Sigmoid),
-        ("logsigmoid", nn.LogSigmoid), ("leaky_relu", nn.LeakyReLU), ("leaky_relu_02", lambda: nn.LeakyReLU(0.2)), ("elu", nn.ELU),
-        ("elu_2", lambda: nn.ELU(2.0)), ("gelu", nn.GELU), ("gelu_tanh", lambda: nn.GELU(approximate="tanh")), ("softplus", nn.Softplus),
-        ("softplus_3", lambda: nn.Softplus(3.0)), ("softmax", lambda: nn.Softmax(dim=-1)), ("softmax_0", lambda: nn.Softmax(dim=0)),
-        ("log_softmax_1", lambda: nn.LogSoftmax(dim=1)), ("glu", nn.GLU)]:
+        ("relu", nn.ReLU), ("selu", nn.SELU), ("silu", nn.SiLU), ("mish", nn.Mish), ("tanh", nn.Tanh),
+        ("sigmoid", nn.Sigmoid), ("logsigmoid", nn.LogSigmoid), ("leaky_relu", nn.LeakyReLU),
+        ("leaky_relu_02", lambda: nn.LeakyReLU(0.2)), ("elu", nn.ELU), ("elu_2", lambda: nn.ELU(2.0)),
+        ("gelu", nn.GELU), ("gelu_tanh", lambda: nn.GELU(approximate="tanh")), ("softplus", nn.Softplus),
+        ("softplus_3", lambda: nn.Softplus(3.0)), ("softmax", lambda: nn.Softmax(dim=-1)),
+        ("softmax_0", lambda: nn.Softmax(dim=0)), ("log_softmax_1", lambda: nn.LogSoftmax(dim=1)), ("glu", nn.GLU)]:
     simple(name, make, 3, 4)
 
 
@@ -169,7 +173,8 @@ class Sinusoidal(nn.Module):
         self.dim, self.time_first = dim, time_first
 
     def forward(self, x, start=0):
-        i, t = torch.arange(self.dim), torch.arange(start, start + x.shape[0 if self.time_first else 1]).double()[:, None]
+        steps = x.shape[0 if self.time_first else 1]
+        i, t = torch.arange(self.dim), torch.arange(start, start + steps).double()[:, None]
         angle = t * torch.pow(torch.tensor(10000.0).double(), -(i // 2 * 2).double() / self.dim)
         pe = torch.where(i % 2 == 0, torch.sin(angle), torch.cos(angle))
         return x + (pe[:, None] if self.time_first else pe)
@@ -211,7 +216,8 @@ def class_loss(name, make, *shape):
 
 
 class_loss("cross_entropy_loss", lambda w: nn.CrossEntropyLoss(), 5, 4)
-class_loss("cross_entropy_loss_options", lambda w: nn.CrossEntropyLoss(weight=w, ignore_index=0, reduction="sum", label_smoothing=0.1), 5, 4)
+class_loss("cross_entropy_loss_options",
+           lambda w: nn.CrossEntropyLoss(weight=w, ignore_index=0, reduction="sum", label_smoothing=0.1), 5, 4)
 class_loss("nll_loss", lambda w: nn.NLLLoss(weight=w, reduction="none"), 5, 4)
 
 
@@ -230,13 +236,15 @@ pair_loss("kl_div_loss", lambda: nn.KLDivLoss(reduction="batchmean", log_target=
 
 @case
 def bce_loss(k):
-    m = k.fill(nn.BCEWithLogitsLoss(weight=1 + values("bce_loss/weight", (4,)) / 2, pos_weight=1 + values("bce_loss/pos_weight", (4,)) / 2))
+    w, p = 1 + values("bce_loss/weight", (4,)) / 2, 1 + values("bce_loss/pos_weight", (4,)) / 2
+    m = k.fill(nn.BCEWithLogitsLoss(weight=w, pos_weight=p))
     return m(k.input("x", 3, 4), values("bce_loss/target", (3, 4)) * 0.5 + 0.5)
 
 
 @case
 def cosine_loss(k):
-    return k.fill(nn.CosineEmbeddingLoss(margin=0.25))(k.input("x", 5, 4), k.input("y", 5, 4), torch.tensor([1, -1, 1, -1, -1]))
+    m = k.fill(nn.CosineEmbeddingLoss(margin=0.25))
+    return m(k.input("x", 5, 4), k.input("y", 5, 4), torch.tensor([1, -1, 1, -1, -1]))
 
 
 run(__file__, "modules")

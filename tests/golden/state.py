@@ -3,9 +3,10 @@
 
     /usr/bin/python3 tests/golden/state.py        (Debian's python3-torch 1.13 and python3-numpy)
 
-Writes state_torch.safetensors, a state dict of PyTorch's with what the module answers in the metadata; tests/test_state.c
-loads it and compares. And loads state_tenon.safetensors, which tests/test_state.c wrote (with TENON_GOLDEN=write in its
-environment), into PyTorch's module with strict=True, and compares that module's answer with Tenon's.
+Writes state_torch.safetensors, a state dict of PyTorch's with what the module answers in the metadata;
+tests/test_state.c loads it and compares. And loads state_tenon.safetensors, which tests/test_state.c wrote (with
+TENON_GOLDEN=write in its environment), into PyTorch's module with strict=True, and compares that module's answer with
+Tenon's.
 """
 import json
 import os
@@ -41,18 +42,23 @@ def read(path):
         header, data = json.loads(f.read(n)), f.read()
     types = {"F32": np.float32, "I64": np.int64}
     metadata = header.pop("__metadata__", {})
-    return metadata, {k: torch.from_numpy(np.frombuffer(data[v["data_offsets"][0]:v["data_offsets"][1]], types[v["dtype"]]).reshape(v["shape"]).copy())
-                      for k, v in header.items()}
+    tensors = {}
+    for name, v in header.items():
+        begin, end = v["data_offsets"]
+        tensors[name] = torch.from_numpy(np.frombuffer(data[begin:end], types[v["dtype"]]).reshape(v["shape"]).copy())
+    return metadata, tensors
 
 
 def main():
     m = Model()
     with torch.no_grad():
         for name, t in m.state_dict().items():
-            t.copy_(values(name, tuple(t.shape)).abs() * 8 + 0.5 if name.endswith(("var", "tracked")) else values(name, tuple(t.shape)))
+            v = values(name, tuple(t.shape))
+            t.copy_(v.abs() * 8 + 0.5 if name.endswith(("var", "tracked")) else v)
     y = m.eval()(TOKENS)
-    write(os.path.join(HERE, "state_torch.safetensors"), m.state_dict(),
-          {"format": "pt", "made by": "tests/golden/state.py, torch " + torch.__version__, "answer": " ".join("%.9g" % v for v in y.flatten().tolist())})
+    metadata = {"format": "pt", "made by": "tests/golden/state.py, torch " + torch.__version__,
+                "answer": " ".join("%.9g" % v for v in y.flatten().tolist())}
+    write(os.path.join(HERE, "state_torch.safetensors"), m.state_dict(), metadata)
 
     path = os.path.join(HERE, "state_tenon.safetensors")
     if not os.path.exists(path):

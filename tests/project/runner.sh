@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The runner of the unit tests tells the truth: a failing test, a tensor or an error left behind, and a name that no test
-# has are failures of the program.
+# The runner of the unit tests tells the truth: a failing test, a tensor or an error left behind, and a name that no
+# test has are failures of the program.
 . "$(dirname "$0")/common.sh"
 probe=$build/bin/tests/runner_probe
 
