@@ -84,6 +84,10 @@
     G(where_broadcast, tn_where(x[0], x[1], x[2]))                                                              \
     G(masked_fill, tn_masked_fill(x[0], x[1], -7.5))                                                            \
     G(masked_select, tn_masked_select(x[0], x[1]))                                                              \
+    G(isfinite, tn_isfinite(tn_log(x[0])))                                                                      \
+    G(isnan, tn_isnan(tn_log(x[0])))                                                                            \
+    G(allclose_no, tn_scalar_of(TN_BOOL, tn_allclose(x[0], x[1], 1e-3, 1e-3)))                                  \
+    G(allclose_yes, tn_scalar_of(TN_BOOL, tn_allclose(x[0], tn_add_scalar(x[0], 1e-4), 1e-3, 1e-3)))            \
     G(sum, tn_sum(x[0]))                                                                                        \
     G(sum_1, tn_sum(x[0], TN_DIMS(1)))                                                                          \
     G(sum_02_keep, tn_sum(x[0], TN_DIMS(0, 2), .keepdim = true))                                                \
@@ -160,6 +164,11 @@
     G(diagonal, tn_diagonal(x[0], 1, 0, 2))                                                                     \
     G(diagonal_below, tn_diagonal(x[0], -1, 0, 1))                                                              \
     G(unfold, tn_unfold(x[0], 1, 3, 2))                                                                         \
+    G(view, tn_view(x[0], TN_SHAPE(4, -1)))                                                                     \
+    G(clone, tn_clone(x[0]))                                                                                    \
+    G(contiguous, tn_contiguous(tn_transpose(x[0], 0, 1)))                                                      \
+    G(copy, tn_copy_(tn_zeros_of(tn_dtype_of(x[0]), TN_SHAPE(2, 3)), x[0]))                                     \
+    G(to, tn_to(tn_to(x[0], TN_F64), tn_dtype_of(x[0])))                                                        \
     G(cat_1, tn_cat(1, x[0], x[1], x[2]))                                                                       \
     G(stack_1, tn_stack(1, x[0], x[1]))                                                                         \
     G(split_second, part(tn_split(x[0], 3, 1, 8, y), y, 1))                                                     \
@@ -192,6 +201,8 @@
     G(layer_norm_two_dims, tn_layer_norm(x[0], x[1], x[2], 1e-5))                                               \
     G(layer_norm_far, tn_layer_norm(x[0], x[1], NULL, 1e-12))                                                   \
     G(rms_norm, tn_rms_norm(x[0], x[1], 1e-6))                                                                  \
+    G(dropout_none, tn_dropout(x[0], 0))                                                                        \
+    G(dropout_all, tn_dropout(x[0], 1))                                                                         \
     G(conv1d, tn_conv1d(x[0], x[1], x[2]))                                                                      \
     G(conv1d_options, tn_conv1d(x[0], x[1], .stride = 2, .padding = 2, .dilation = 2))                          \
     G(conv1d_groups, tn_conv1d(x[0], x[1], x[2], .padding = 1, .groups = 2))                                    \

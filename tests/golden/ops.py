@@ -106,6 +106,11 @@ case("where_broadcast", torch.where, m(3, 1), r(2, 1, 4), r(4))
 case("masked_fill", lambda x, k: x.masked_fill(k, -7.5), r(2, 3, 4), m(3, 4))
 case("masked_select", torch.masked_select, r(3, 4), m(3, 4))
 
+case("isfinite", lambda x: torch.isfinite(torch.log(x)), c(3, 4))
+case("isnan", lambda x: torch.isnan(torch.log(x)), c(3, 4))
+case("allclose_no", lambda a, b: torch.tensor(torch.allclose(a, b, 1e-3, 1e-3)), c(3, 4), c(3, 4))
+case("allclose_yes", lambda a: torch.tensor(torch.allclose(a, a + 1e-4, 1e-3, 1e-3)), c(3, 4))
+
 # ---- reductions ----
 for n, f in dict(sum=torch.sum, mean=torch.mean).items():
     case(n, f, r(3, 4, 5))
@@ -180,6 +185,12 @@ case("diagonal", lambda x: x.diagonal(1, 0, 2), r(3, 2, 4))
 case("diagonal_below", lambda x: x.diagonal(-1), r(4, 3))
 case("unfold", lambda x: x.unfold(1, 3, 2), r(2, 8))
 
+case("view", lambda x: x.view(4, -1), r(2, 3, 4))
+case("clone", lambda x: x.clone(), r(2, 3))
+case("contiguous", lambda x: x.t().contiguous(), r(2, 3))
+case("copy", lambda x: torch.zeros(2, 3, dtype=x.dtype).copy_(x), r(3))
+case("to", lambda x: x.to(torch.float64).to(x.dtype), r(2, 3))
+
 # ---- joining, cutting, moving ----
 case("cat_1", lambda a, b, c: torch.cat([a, b, c], 1), r(2, 3), r(2, 1), r(2, 2))
 case("stack_1", lambda a, b: torch.stack([a, b], 1), r(2, 3), r(2, 3))
@@ -217,6 +228,9 @@ case("layer_norm_plain", lambda x: F.layer_norm(x, (6,), None, None, 1e-5), r(4,
 case("layer_norm_two_dims", lambda x, w, b: F.layer_norm(x, (3, 4), w, b, 1e-5), r(2, 3, 4), r(3, 4), r(3, 4))
 case("layer_norm_far", lambda x, w: F.layer_norm(x, (6,), w, None, 1e-12), r(3, 6, low=100, high=101), r(6), tol=3e-4)
 case("rms_norm", lambda x, w: x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w, r(3, 6), r(6))
+
+case("dropout_none", lambda x: F.dropout(x, 0.0), r(3, 4))
+case("dropout_all", lambda x: F.dropout(x, 1.0), r(3, 4))
 
 # ---- convolution and pooling ----
 case("conv1d", F.conv1d, r(2, 3, 9), r(4, 3, 3), r(4))
