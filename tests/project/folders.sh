@@ -49,6 +49,9 @@ findings < <(LC_ALL=C awk '
     length > 120 { print FILENAME ":" FNR ": " length " columns" }' "${code[@]}")
 findings < <(grep -InE '[[:space:]]+$' "${text[@]}" | sed 's/$/ <- blanks at the end/')
 here=$(dirname "$root")
-[ "$here" = / ] || findings < <(grep -InF "$here/" "${text[@]}")
+case $here in
+/ | /tmp | /var/tmp | /usr/src) ;; # names that may well stand in a text
+*) findings < <(grep -InF "$here/" "${text[@]}") ;;
+esac
 findings < <(grep -InE '/home/[a-z]|/root/|/Users/|/tmp/bash_jobs' "${text[@]}" | grep -v '^tests/project/folders.sh')
 exit $wrong
