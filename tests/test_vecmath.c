@@ -407,7 +407,7 @@ END_TEST
 
 /* ---- f64 -------------------------------------------------------------------------------------------------------- */
 
-static long double r_sigmoid_l(long double x) { return 1 / (1 + expl(-x)); }
+static long double r_sigmoid_l(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
 
 /* Valgrind, and some machines, compute long double as double: then the reference is off by as much as the result. */
 static bool reference_is_finer(void)
@@ -459,7 +459,7 @@ START_TEST(doubles)
             if (y[i] == (double)want || (isnan(y[i]) && isnan((double)want))) continue;
             const int    e = fabsl(want) < DBL_MIN ? -1022 : ilogbl(want);
             const double off = (double)(fabsl(y[i] - want) / ldexpl(1, e - 52));
-            expect(off <= (reference_is_finer() ? 2 : 3), "%s(%a): %a is %.3f units off", name[_i], x[i], y[i], off);
+            expect(off <= (reference_is_finer() ? 2 : 4), "%s(%a): %a is %.3f units off", name[_i], x[i], y[i], off);
             worst = off > worst ? off : worst;
         }
     }
