@@ -105,7 +105,7 @@ tn_node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, co
         n->need[k] = need[k];
         n->dtype[k] = x ? x->dtype : TN_F32;
         if (x) n->shape[k] = x->l.shape;
-        if (!need[k]) continue;
+        if (!need[k] || !x) continue;
         if (x->leaf) {
             n->edge[k].leaf = tn_keep(x);
         } else {

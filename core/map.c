@@ -36,7 +36,7 @@ static void strided(int64_t from, int64_t to, void *user)
 {
     const job        *j = user;
     _Alignas(64) char buffer[TN_MAX_OPERANDS][BLOCK * 8];
-    bool              filled[TN_MAX_OPERANDS] = {false};
+    bool              filled[TN_MAX_OPERANDS] = {false}, direct[TN_MAX_OPERANDS] = {false};
     void             *y[TN_MAX_OPERANDS];
     const void       *x[TN_MAX_OPERANDS];
     const int64_t     inner = j->w.size[j->w.nd - 1];
@@ -44,7 +44,6 @@ static void strided(int64_t from, int64_t to, void *user)
         /* long rows are taken one by one, so that dense operands need no gathering; short ones are joined */
         int64_t left = inner - at % inner, n = tn__min_i64(to - at, BLOCK);
         if (left >= 64 || inner >= 4 * BLOCK) n = tn__min_i64(n, left);
-        bool direct[TN_MAX_OPERANDS];
         for (int o = 0; o < j->nops; o++) {
             void *p = NULL;
             direct[o] = true;

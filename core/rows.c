@@ -30,7 +30,7 @@ static void run(const job *j, int64_t from, int64_t to, double *sums)
     void             *y[TN_MAX_OPERANDS], *p;
     const void       *x[TN_MAX_OPERANDS];
     int64_t           index[TN_MAX_DIMS];
-    char             *at[TN_MAX_OPERANDS];
+    char             *at[TN_MAX_OPERANDS] = {NULL};
     for (int i = 0; i < j->nsums; i++)
         y[j->ny + i] = sums && j->place_of_sum[i] >= 0 ? sums + j->place_of_sum[i] : NULL;
     for (int64_t r = from; r < to; r++) {

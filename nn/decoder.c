@@ -115,7 +115,7 @@ tn_tensor *tn_transformer_decoder_run(tn_transformer_decoder *m, tn_decoder_args
         mine = last ? NULL : tn_take(b.x);
     }
     tn_path_pop();
-    if (tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
+    if (m && tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
     tn_drop(mine);
     tn_tensor *y = tn__leave_all(f, b.x, n, a.weights, a.memory_weights);
     for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_back(a.cache, i, before);

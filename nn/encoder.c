@@ -113,7 +113,7 @@ tn_tensor *tn_transformer_encoder_run(tn_transformer_encoder *m, tn_encoder_args
         mine = last ? NULL : tn_take(b.x);
     }
     tn_path_pop();
-    if (tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
+    if (m && tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
     tn_drop(mine);
     tn_tensor *y = tn__leave_all(f, b.x, n, a.weights, NULL);
     for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_back(a.cache, i, before);
