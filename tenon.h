@@ -5,5 +5,6 @@
 #include "core/core.h"
 #include "autograd/autograd.h"
 #include "nn/nn.h"
+#include "optim/optim.h"
 
 #endif

@@ -345,7 +345,7 @@ START_TEST(ops)
                 for (int64_t i = 0; i < tn_numel(y); i++) tn_set(seed_grad, i, value(seed, 99, i, -1, 1));
                 ck_assert_msg(tn_backward(y, .seed = seed_grad) == TN_OK, "%s: %s", name, tn_error_message());
                 for (int k = 0; k < n; k++) {
-                    char what[16];
+                    char what[32];
                     snprintf(what, sizeof what, "%s/g%d", f64 ? "f64" : "f32", k);
                     char key[160];
                     snprintf(key, sizeof key, "%s/%s", name, what);

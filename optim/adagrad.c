@@ -1,0 +1,69 @@
+/* adagrad.c — as torch.optim.Adagrad: at the weight's step t, with g the gradient plus weight_decay · p,
+ *
+ *     sum ← sum + g²
+ *     p ← p - lr / (1 + (t - 1) · lr_decay) · g / (√sum + eps) */
+#ifndef TN_REAL
+#include "optim/inside.h"
+
+#define TN_TEMPLATE "optim/adagrad.c"
+#include "core/real.h"
+
+static void numbers(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to)
+{
+    (void)o, (void)w;
+    to->lr = option[TN_OPT_LR] / (1 + (t - 1) * option[TN_OPT_LR_DECAY]);
+    to->add_weight = option[TN_OPT_WEIGHT_DECAY];
+    to->eps = option[TN_OPT_EPS];
+}
+
+static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__PASS(adagrad, TN__WRITES_P)); }
+
+static const tn__kind adagrad = {
+    .name = "Adagrad",
+    .call = "tn_adagrad_new",
+    .options =
+        1u << TN_OPT_LR | 1u << TN_OPT_BASE_LR | 1u << TN_OPT_WEIGHT_DECAY | 1u << TN_OPT_LR_DECAY | 1u << TN_OPT_EPS,
+    .squares = true,
+    .state = {{"sum", tn__state_same}},
+    .numbers = numbers,
+    .run = run,
+};
+
+tn_optimizer *tn_adagrad_create(tn_adagrad_config c)
+{
+    const double option[TN_OPTS] = {[TN_OPT_LR] = tn__given_or(c.lr, 1e-2),
+                                    [TN_OPT_WEIGHT_DECAY] = tn__given_or(c.weight_decay, 0),
+                                    [TN_OPT_LR_DECAY] = tn__given_or(c.lr_decay, 0),
+                                    [TN_OPT_EPS] = tn__given_or(c.eps, 1e-10)};
+    const double initial = tn__given_or(c.initial, 0);
+    if (tn__refused()) return NULL;
+    if (!(initial >= 0 && initial < INFINITY)) {
+        tn_raise(TN_EINVAL, "tn_adagrad_new: .initial is %s, but must not be negative, nor infinite",
+                 tn__number(initial));
+        return NULL;
+    }
+    tn_optimizer *o = tn__optimizer_make(&adagrad, c.module, c.maximize ? TN__MAXIMIZE : 0u, option, &c.clip);
+    if (o) o->initial = initial;
+    return o;
+}
+
+/* clang-format off */
+#else /* ============================================================================== one number type */
+/* clang-format on */
+
+static void TN_(adagrad)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                         double sum[TN__SUMS])
+{
+    (void)sum;
+    const tn__numbers *c = &s->number;
+    const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;
+    const TN_REAL      lr = (TN_REAL)c->lr, eps = (TN_REAL)c->eps;
+    TN_REAL *restrict p = weights, *restrict squares = (TN_REAL *)s->state[0] + at;
+    const TN_REAL *restrict g = gradients;
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
+        squares[i] += x * x;
+        p[i] -= lr * x / (TN_M(sqrt)(squares[i]) + eps);
+    }
+}
+#endif

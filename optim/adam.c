@@ -1,0 +1,130 @@
+/* adam.c — Adam and AdamW, as torch.optim has them: at the weight's step t, with g the gradient,
+ *
+ *     Adam:  g ← g + weight_decay · p                  AdamW:  p ← p · (1 - lr · weight_decay)
+ *     m ← beta1 · m + (1 - beta1) · g
+ *     v ← beta2 · v + (1 - beta2) · g²                 AMSGrad:  v in the next line is the largest v so far
+ *     p ← p - lr / (1 - beta1^t) · m / (√v / √(1 - beta2^t) + eps)
+ *
+ * One pass over p, g, m and v; the clipping factor is part of it. */
+#ifndef TN_REAL
+#include "optim/inside.h"
+
+#define TN_TEMPLATE "optim/adam.c"
+#include "core/real.h"
+
+static bool has_largest(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
+{
+    return tn__state_same(o, w, s) && o->flags & TN__AMSGRAD;
+}
+
+static void moments(const double *option, double t, tn__numbers *to)
+{
+    const double b1 = option[TN_OPT_BETA1], b2 = option[TN_OPT_BETA2];
+    to->b1 = b1, to->c1 = 1 - b1;
+    to->b2 = b2, to->c2 = 1 - b2;
+    to->lr = option[TN_OPT_LR] / (1 - pow(b1, t));
+    to->root = 1 / sqrt(1 - pow(b2, t));
+    to->eps = option[TN_OPT_EPS];
+}
+
+static void adam_numbers(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to)
+{
+    (void)o, (void)w;
+    moments(option, t, to);
+    to->add_weight = option[TN_OPT_WEIGHT_DECAY];
+}
+
+static void adamw_numbers(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to)
+{
+    (void)o, (void)w;
+    moments(option, t, to);
+    to->keep = 1 - option[TN_OPT_LR] * option[TN_OPT_WEIGHT_DECAY];
+}
+
+static void run(tn_optimizer *o)
+{
+    tn__sweep_run(&o->sweep, o->flags & TN__AMSGRAD ? TN__PASS(amsgrad, TN__WRITES_P) : TN__PASS(adam, TN__WRITES_P));
+}
+
+enum {
+    OPTIONS = 1u << TN_OPT_LR | 1u << TN_OPT_BASE_LR | 1u << TN_OPT_WEIGHT_DECAY | 1u << TN_OPT_BETA1 |
+              1u << TN_OPT_BETA2 | 1u << TN_OPT_EPS
+};
+#define STATES                                                                                         \
+    {                                                                                                  \
+        {"exp_avg", tn__state_same}, {"exp_avg_sq", tn__state_same}, { "max_exp_avg_sq", has_largest } \
+    }
+
+static const tn__kind adam = {
+    .name = "Adam",
+    .call = "tn_adam_new",
+    .options = OPTIONS,
+    .squares = true,
+    .state = STATES,
+    .numbers = adam_numbers,
+    .run = run,
+};
+static const tn__kind adamw = {
+    .name = "AdamW",
+    .call = "tn_adamw_new",
+    .options = OPTIONS,
+    .squares = true,
+    .state = STATES,
+    .numbers = adamw_numbers,
+    .run = run,
+};
+
+static tn_optimizer *make(const tn__kind *kind, const tn_adam_config *c, double weight_decay)
+{
+    const double   option[TN_OPTS] = {[TN_OPT_LR] = tn__given_or(c->lr, 1e-3),
+                                      [TN_OPT_WEIGHT_DECAY] = tn__given_or(c->weight_decay, weight_decay),
+                                      [TN_OPT_BETA1] = tn__given_or(c->betas[0], 0.9),
+                                      [TN_OPT_BETA2] = tn__given_or(c->betas[1], 0.999),
+                                      [TN_OPT_EPS] = tn__given_or(c->eps, 1e-8)};
+    const unsigned flags = (c->amsgrad ? TN__AMSGRAD : 0u) | (c->maximize ? TN__MAXIMIZE : 0u);
+    return tn__optimizer_make(kind, c->module, flags, option, &c->clip);
+}
+
+tn_optimizer *tn_adam_create(tn_adam_config c) { return make(&adam, &c, 0); }
+tn_optimizer *tn_adamw_create(tn_adam_config c) { return make(&adamw, &c, 0.01); }
+
+/* clang-format off */
+#else /* ============================================================================== one number type */
+/* clang-format on */
+
+#define ADAM_NUMBERS                                                                                                 \
+    (void)sum;                                                                                                       \
+    const tn__numbers *c = &s->number;                                                                               \
+    const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;           \
+    const TN_REAL      keep = (TN_REAL)c->keep, lr = (TN_REAL)c->lr, eps = (TN_REAL)c->eps, root = (TN_REAL)c->root; \
+    const TN_REAL      b1 = (TN_REAL)c->b1, c1 = (TN_REAL)c->c1, b2 = (TN_REAL)c->b2, c2 = (TN_REAL)c->c2;           \
+    TN_REAL *restrict p = weights, *restrict m = (TN_REAL *)s->state[0] + at,                                        \
+                      *restrict v = (TN_REAL *)s->state[1] + at;                                                     \
+    const TN_REAL *restrict g = gradients
+
+static void TN_(adam)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])
+{
+    ADAM_NUMBERS;
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
+        m[i] = b1 * m[i] + c1 * x;
+        v[i] = b2 * v[i] + c2 * x * x;
+        p[i] = keep * p[i] - lr * m[i] / (TN_M(sqrt)(v[i]) * root + eps);
+    }
+}
+
+static void TN_(amsgrad)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                         double sum[TN__SUMS])
+{
+    ADAM_NUMBERS;
+    TN_REAL *restrict most = (TN_REAL *)s->state[2] + at;
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
+        m[i] = b1 * m[i] + c1 * x;
+        v[i] = b2 * v[i] + c2 * x * x;
+        most[i] = most[i] >= v[i] ? most[i] : v[i];
+        p[i] = keep * p[i] - lr * m[i] / (TN_M(sqrt)(most[i]) * root + eps);
+    }
+}
+#undef ADAM_NUMBERS
+#endif

@@ -1,0 +1,265 @@
+/* checkpoint.c — a whole training run in one file: saving, opening, checking. restore.c puts it back. */
+#include "optim/record.h"
+
+enum { SCHEMA = 1 };
+
+/* ---- which tensors ----------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const tn_checkpoint_save_config *c;
+    int64_t                          count, room;
+    tn_tensor                      **t;
+    uint32_t                        *crc;
+    tn_safetensors_writer           *file;
+    tn_json_writer                  *json;
+    bool (*visit)(void *save, const char *name, const tn_tensor *t);
+} save;
+
+static bool visit(save *s, const char *prefix, const char *name, const char *dot, const char *suffix,
+                  const tn_tensor *t)
+{
+    char full[TN__NAME_ROOM];
+    if (snprintf(full, sizeof full, "%s%s%s%s", prefix, name, dot, suffix) >= (int)sizeof full)
+        return tn_raise(TN_EINVAL, "tn_checkpoint_save: the name '%.60s...' is too long", full), false;
+    return s->visit(s, full, t);
+}
+
+/* All of them, in the same order each time; false: raised. */
+static bool each(save *s)
+{
+    const tn_checkpoint_save_config *c = s->c;
+    bool                             ok = true;
+    s->count = 0;
+    if (c->module)
+        for (tn_each e = tn_module_each(c->module, TN_EACH_PARAMETER | TN_EACH_SAVED); ok && tn_next(&e);)
+            ok = visit(s, "model.", e.name, "", "", e.tensor);
+    for (int64_t i = 0; c->optimizer && ok && i < c->optimizer->weights; i++) {
+        const tn__weight *w = c->optimizer->weight + i;
+        for (int k = 0; ok && k < TN__STATES; k++)
+            if (w->state[k]) ok = visit(s, "optim.", w->name, ".", c->optimizer->kind->state[k].name, w->state[k]);
+    }
+    for (int64_t i = 0; c->ema && ok && i < c->ema->items; i++)
+        ok = visit(s, "ema.", c->ema->item[i].name, "", "", c->ema->item[i].average);
+    for (int i = 0; ok && i < c->tensor_count; i++)
+        ok = visit(s, "data.", c->tensors[i].name, "", "", c->tensors[i].tensor);
+    return ok && tn_error() == TN_OK;
+}
+
+static bool count_one(void *user, const char *name, const tn_tensor *t)
+{
+    save *s = user;
+    (void)name, (void)t;
+    s->count++;
+    return true;
+}
+
+static bool put_one(void *user, const char *name, const tn_tensor *t)
+{
+    save      *s = user;
+    tn_tensor *dense = (tn_tensor *)(uintptr_t)t;
+    if (s->count >= s->room) return false; /* cannot happen */
+    if (!tn_is_contiguous(t)) {
+        dense = tn_empty_of(tn_dtype_of(t), tn_shape_of(t));
+        if (!dense || tn_copy_from(dense, t) != TN_OK) return false;
+    }
+    s->t[s->count++] = dense;
+    return tn_safetensors_put(s->file, name, dense) == TN_OK;
+}
+
+static bool note_one(void *user, const char *name, const tn_tensor *t)
+{
+    save *s = user;
+    char  text[9];
+    (void)t;
+    tn__crc_text(s->crc[s->count++], text);
+    return tn_json_put_string(s->json, name, text) == TN_OK;
+}
+
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
+
+static bool waits(const char *name, const tn_tensor *t)
+{
+    if (!tn_grad(t)) return false;
+    tn_raise(TN_ESTATE,
+             "tn_checkpoint_save: '%s' has a gradient that no step has used, and gradients are not saved; save after "
+             "tn_step, or forget them with tn_zero_grads",
+             name);
+    return true;
+}
+
+static bool check(const tn_checkpoint_save_config *c)
+{
+    static const char who[] = "tn_checkpoint_save";
+    if (!c->path) return tn_raise(TN_EINVAL, "%s: the path is NULL", who), false;
+    if (!c->module && !c->optimizer && !c->ema && !c->tensor_count)
+        return tn_raise(TN_EINVAL, "%s: there is nothing to save: .module, .optimizer, .ema, .tensors", who), false;
+    if (c->tensor_count < 0 || (c->tensor_count && !c->tensors))
+        return tn_raise(TN_EINVAL, "%s: .tensor_count is %d, but .tensors is %s", who, c->tensor_count,
+                        c->tensors ? "there" : "NULL"),
+               false;
+    for (int i = 0; i < c->tensor_count; i++)
+        if (!c->tensors[i].name || !c->tensors[i].tensor)
+            return tn_raise(TN_EINVAL, "%s: .tensors[%d] has no %s", who, i, c->tensors[i].name ? "tensor" : "name"),
+                   false;
+    if (c->generator_count < 0 || (c->generator_count && !c->generators))
+        return tn_raise(TN_EINVAL, "%s: .generator_count is %d, but .generators is %s", who, c->generator_count,
+                        c->generators ? "there" : "NULL"),
+               false;
+    if (c->ema && c->ema->swapped)
+        return tn_raise(TN_ESTATE, "%s: the averages stand in the place of the weights; tn_ema_swap brings those back",
+                        who),
+               false;
+    if (c->optimizer && c->optimizer->waiting)
+        return tn_raise(TN_ESTATE, "%s: %lld of %lld parts are waiting for their step; save after it", who,
+                        (long long)c->optimizer->waiting, (long long)c->optimizer->accumulate),
+               false;
+    if (c->module)
+        for (tn_each e = tn_module_each(c->module, TN_EACH_PARAMETER); tn_next(&e);)
+            if (waits(e.name, e.tensor)) return false;
+    for (int64_t i = 0; c->optimizer && i < c->optimizer->weights; i++)
+        if (waits(c->optimizer->weight[i].name, c->optimizer->weight[i].t)) return false;
+    return tn_error() == TN_OK;
+}
+
+/* The user's JSON as a member of the record. */
+static bool put_json(tn_json_writer *w, const char *where, const char *key, const char *text)
+{
+    if (!text) return true;
+    tn_path_push(where);
+    tn_json *v = tn_json_parse(text, strlen(text));
+    tn_path_pop();
+    if (v) tn_json_put(w, key, v);
+    tn_json_free(v);
+    return v != NULL;
+}
+
+static bool put_record(save *s)
+{
+    const tn_checkpoint_save_config *c = s->c;
+    tn_json_writer                  *w = s->json;
+    tn_json_open_object(w, NULL);
+    tn_json_put_i64(w, "schema", SCHEMA);
+    tn_json_put_string(w, "tenon", tn_version());
+    tn_json_put_i64(w, "step", c->step);
+    tn_json_open_array(w, "generators");
+    tn__record_generator(w, tn_current_generator());
+    for (int i = 0; i < c->generator_count; i++) tn__record_generator(w, c->generators[i]);
+    tn_json_close(w);
+    if (c->optimizer) tn__record_optimizer(w, "optimizer", c->optimizer);
+    if (c->ema) {
+        tn_json_open_object(w, "ema");
+        tn_json_put_i64(w, "updates", c->ema->updates);
+        tn_json_close(w);
+    }
+    if (!put_json(w, "tn_checkpoint_save: .config", "config", c->config)) return false;
+    if (!put_json(w, "tn_checkpoint_save: .data", "data", c->data)) return false;
+    tn_json_open_object(w, "crc32");
+    s->visit = note_one;
+    if (!each(s)) return false;
+    tn_json_close(w);
+    tn_json_close(w);
+    return tn_error() == TN_OK;
+}
+
+static bool write(save *s)
+{
+    char        crc[9];
+    tn__crc     table;
+    size_t      bytes;
+    const char *text;
+    s->visit = put_one;
+    if (!each(s)) return false;
+    tn__crc_tensors(s->count, s->t, s->crc);
+    if (!put_record(s) || !(text = tn_json_text(s->json, &bytes))) return false;
+    tn__crc_init(&table);
+    tn__crc_text(tn__crc_bytes(&table, text, bytes), crc);
+    return tn_safetensors_note(s->file, TN__RECORD, text) == TN_OK &&
+           tn_safetensors_note(s->file, TN__RECORD ".crc32", crc) == TN_OK &&
+           tn_safetensors_save(s->file, s->c->path) == TN_OK;
+}
+
+tn_status tn_checkpoint_save_run(tn_checkpoint_save_config c)
+{
+    save s = {.c = &c, .visit = count_one};
+    if (tn__refused() || !check(&c) || !each(&s)) return tn_error();
+    s.room = s.count;
+    const size_t   tensors = (size_t)s.room * sizeof *s.t, crcs = (size_t)s.room * sizeof *s.crc;
+    const tn_scope scope = tn_no_grad_begin();
+    if ((s.t = tn_mem_get(tensors)) && (s.crc = tn_mem_get(crcs)) && (s.file = tn_safetensors_writer_new()) &&
+        (s.json = tn_json_writer_new(0)))
+        write(&s);
+    tn_json_writer_free(s.json);
+    tn_safetensors_writer_free(s.file);
+    tn_mem_put(s.crc, crcs);
+    tn_mem_put(s.t, tensors);
+    tn_scope_end(scope);
+    return tn_error();
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static const char who[] = "tn_checkpoint_open";
+
+static bool read_record(tn_checkpoint_file *f)
+{
+    const char *text = tn_safetensors_metadata(f->tensors, TN__RECORD),
+               *crc = tn_safetensors_metadata(f->tensors, TN__RECORD ".crc32");
+    char    is[9];
+    tn__crc table;
+    if (!text || !crc)
+        return tn_raise(TN_EFORMAT, "%s: '%s' is a safetensors file, but no checkpoint: it lacks '%s' in its metadata",
+                        who, f->path, text ? TN__RECORD ".crc32" : TN__RECORD),
+               false;
+    tn__crc_init(&table);
+    tn__crc_text(tn__crc_bytes(&table, text, strlen(text)), is);
+    if (strcmp(is, crc) != 0)
+        return tn_raise(TN_EFORMAT, "%s: '%s' is damaged: the CRC-32 of its record is %s, but should be %.16s", who,
+                        f->path, is, crc),
+               false;
+    if (!(f->record = tn_json_parse(text, strlen(text)))) return false;
+    const int64_t schema = tn_json_i64(tn_json_need(f->record, "schema"));
+    if (tn_error() == TN_OK && schema != SCHEMA)
+        tn_raise(TN_EUNSUPPORTED, "%s: '%s' is of schema %lld, this library knows %d", who, f->path, (long long)schema,
+                 SCHEMA);
+    tn_json_i64(tn_json_need(f->record, "step"));
+    return tn_error() == TN_OK;
+}
+
+/* Every tensor has its checksum, every checksum its tensor. */
+static bool list_fits(const tn_checkpoint_file *f)
+{
+    const tn_json *crc = tn_json_need(f->record, "crc32");
+    int64_t        n = 0;
+    for (const tn_json *v = tn_json_first(crc); v && tn_error() == TN_OK; v = tn_json_next(v), n++) {
+        if (tn_safetensors_find(f->tensors, tn_json_key(v)) < 0)
+            tn_raise(TN_EFORMAT, "%s: '%s' is damaged: it lacks the tensor '%.100s'", who, f->path, tn_json_key(v));
+        tn_json_string(v);
+    }
+    if (tn_error() == TN_OK && n != tn_safetensors_count(f->tensors))
+        tn_raise(TN_EFORMAT, "%s: '%s' is damaged: it has %lld tensors, but checksums for %lld", who, f->path,
+                 (long long)tn_safetensors_count(f->tensors), (long long)n);
+    return tn_error() == TN_OK;
+}
+
+tn_checkpoint_file *tn_checkpoint_open(const char *path)
+{
+    if (tn__refused()) return NULL;
+    tn_checkpoint_file *f = tn_mem_get(sizeof *f);
+    if (!f) return NULL;
+    snprintf(f->path, sizeof f->path, "%s", path ? path : "");
+    if ((f->tensors = tn_safetensors_open(path)) && read_record(f) && list_fits(f)) return f;
+    tn_checkpoint_close(f);
+    return NULL;
+}
+
+void tn_checkpoint_close(tn_checkpoint_file *f)
+{
+    if (!f) return;
+    tn_json_free(f->record);
+    tn_safetensors_close(f->tensors);
+    tn_mem_put(f, sizeof *f);
+}
+
+int64_t tn_checkpoint_step(const tn_checkpoint_file *f) { return f ? tn_json_i64(tn_json_get(f->record, "step")) : 0; }
+const tn_json *tn_checkpoint_config(const tn_checkpoint_file *f) { return f ? tn_json_get(f->record, "config") : NULL; }
+const tn_json *tn_checkpoint_data(const tn_checkpoint_file *f) { return f ? tn_json_get(f->record, "data") : NULL; }

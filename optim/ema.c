@@ -1,0 +1,150 @@
+/* ema.c — averages of the weights that forget: average += (1 - decay) · (weight - average). */
+#ifndef TN_REAL
+#include "optim/ema.h"
+
+#define TN_TEMPLATE "optim/ema.c"
+#include "core/real.h"
+
+tn_ema *tn_ema_create(tn_ema_config c)
+{
+    static const char who[] = "tn_ema_new";
+    const double      decay = tn__given_or(c.decay, 0.999);
+    int64_t           n = 0, all = 0;
+    if (tn__refused()) return NULL;
+    if (!c.module)
+        return tn_raise(TN_EINVAL, "%s: the module is NULL: its constructor failed and the error was cleared", who),
+               NULL;
+    if (!(decay >= 0 && decay <= 1))
+        return tn_raise(TN_EINVAL, "%s: .decay is %s, but must be from 0 to 1", who, tn__number(decay)), NULL;
+    for (tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER); tn_next(&p);) n++, all += tn_numel(p.tensor);
+    if (tn_error() != TN_OK) return NULL;
+    if (!n) return tn_raise(TN_EINVAL, "%s: the module has no parameters", who), NULL;
+    tn_ema *e = tn_mem_get(sizeof *e);
+    if (!e) return NULL;
+    e->decay = decay, e->warmup = c.warmup;
+    const tn_scope s = tn_no_grad_begin();
+    if ((e->item = tn_mem_get((size_t)n * sizeof *e->item))) e->items = n;
+    if (e->item && tn__sweep_init(&e->sweep, n, all)) {
+        n = 0;
+        for (tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER); tn_next(&p) && n < e->items; n++) {
+            tn__average *a = e->item + n;
+            const bool   narrow = tn_dtype_of(p.tensor) == TN_BF16;
+            a->name = tn__copy_text(p.name);
+            a->t = tn_keep(p.tensor);
+            a->average = tn_take(tn_empty_of(narrow ? TN_F32 : tn_dtype_of(p.tensor), tn_shape_of(p.tensor)));
+            a->aside = narrow || !tn_is_contiguous(p.tensor) ? tn_take(tn_empty_like(p.tensor)) : NULL;
+            if (tn_error() != TN_OK) break;
+            tn_copy_from(a->average, p.tensor);
+        }
+    }
+    tn_scope_end(s);
+    if (tn_error() != TN_OK) return tn_ema_free(e), NULL;
+    return e;
+}
+
+void tn_ema_free(tn_ema *e)
+{
+    if (!e) return;
+    for (int64_t i = 0; i < e->items; i++) {
+        tn_drop(e->item[i].average);
+        tn_drop(e->item[i].aside);
+        tn_drop(e->item[i].t);
+        tn__free_text(e->item[i].name);
+    }
+    tn__sweep_free(&e->sweep);
+    tn_mem_put(e->item, (size_t)e->items * sizeof *e->item);
+    tn_mem_put(e, sizeof *e);
+}
+
+/* A bf16 or strided weight meets its average through `aside`, a dense copy of the weight. */
+static bool gather(const char *who, tn_ema *e, bool writes)
+{
+    tn__sweep_clear(&e->sweep);
+    for (int64_t i = 0; i < e->items; i++) {
+        tn__average   *a = e->item + i;
+        const tn_dtype dt = tn_dtype_of(a->t), kept = tn_dtype_of(a->average);
+        if (!tn_shape_equal(tn_shape_of(a->t), tn_shape_of(a->average)) || (dt == TN_BF16 ? TN_F32 : dt) != kept ||
+            (!a->aside && !tn_is_contiguous(a->t)) || (a->aside && tn_dtype_of(a->aside) != dt)) {
+            tn_raise(TN_ESTATE, "%s: '%s' has another shape or number type than when tn_ema_new saw it", who, a->name);
+            return false;
+        }
+        if (a->aside && writes && !tn_data_mut(a->t)) return false;
+    }
+    for (int64_t i = 0; i < e->items; i++) {
+        tn__average *a = e->item + i;
+        if (!tn_numel(a->t)) continue;
+        if (a->aside && !e->swapped) (void)tn_copy_from(a->aside, a->t);
+        if (a->aside && writes) continue;
+        tn_tensor *p = a->aside ? a->aside : a->t;
+        /* what is only read is not said to be written */
+        tn__segment *s = tn__sweep_add(&e->sweep, tn_dtype_of(p), tn_numel(p),
+                                       writes ? tn_data_mut(p) : (void *)(uintptr_t)tn_data(p), NULL);
+        s->state[0] = tn_data_mut(a->average);
+    }
+    return true;
+}
+
+tn_status tn_ema_update(tn_ema *e)
+{
+    static const char who[] = "tn_ema_update";
+    if (tn__refused()) return tn_error();
+    if (!e) return tn_raise(TN_EINVAL, "%s: the averages are NULL", who);
+    if (e->swapped)
+        return tn_raise(TN_ESTATE, "%s: the averages stand in the place of the weights; tn_ema_swap brings those back",
+                        who);
+    const double   most = (1 + (double)e->updates) / (10 + (double)e->updates);
+    const double   decay = e->warmup && most < e->decay ? most : e->decay;
+    const tn_scope s = tn_no_grad_begin();
+    if (gather(who, e, false)) {
+        for (int64_t i = 0; i < e->sweep.count; i++) e->sweep.segment[i].number.c1 = 1 - decay;
+        tn__sweep_run(&e->sweep, TN__PASS(blend, TN__READS));
+        e->updates++;
+    }
+    tn_scope_end(s);
+    return tn_error();
+}
+
+/* Dense f32 and f64 weights change places with their averages. Others go aside and come back, as an average does not
+ * fit into bf16. */
+tn_status tn_ema_swap(tn_ema *e)
+{
+    static const char who[] = "tn_ema_swap";
+    if (tn__refused()) return tn_error();
+    if (!e) return tn_raise(TN_EINVAL, "%s: the averages are NULL", who);
+    const tn_scope s = tn_no_grad_begin();
+    if (gather(who, e, true)) {
+        tn__sweep_run(&e->sweep, TN__PASS(swap, TN__WRITES_P));
+        for (int64_t i = 0; i < e->items; i++)
+            if (e->item[i].aside) (void)tn_copy_from(e->item[i].t, e->swapped ? e->item[i].aside : e->item[i].average);
+        e->swapped = !e->swapped;
+    }
+    tn_scope_end(s);
+    return tn_error();
+}
+
+bool tn_ema_swapped(const tn_ema *e) { return e && e->swapped; }
+
+/* clang-format off */
+#else /* ============================================================================== one number type */
+/* clang-format on */
+
+static void TN_(blend)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                       double sum[TN__SUMS])
+{
+    (void)gradients, (void)sum;
+    const TN_REAL c = (TN_REAL)s->number.c1;
+    const TN_REAL *restrict p = weights;
+    TN_REAL *restrict average = (TN_REAL *)s->state[0] + at;
+    for (int64_t i = 0; i < n; i++) average[i] += c * (p[i] - average[i]);
+}
+
+static void TN_(swap)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])
+{
+    (void)gradients, (void)sum;
+    TN_REAL *restrict p = weights, *restrict average = (TN_REAL *)s->state[0] + at;
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL x = p[i];
+        p[i] = average[i], average[i] = x;
+    }
+}
+#endif

@@ -1,0 +1,234 @@
+/* optim.h — what changes the weights: optimizers and their parameter groups, clipping, averages of the weights.
+ * Schedules of the learning rate (schedule.h) and checkpoints (checkpoint.h) come with this header.
+ *
+ *     tn_optimizer *opt = tn_adamw_new(net, .lr = 3e-4, .clip.norm = 1);
+ *     tn_no_decay(opt);                                       // no weight decay on biases and norms
+ *     tn_schedule *lr = tn_warmup_lr_new(opt, .warmup = 1000, .steps = 50000);
+ *     ...
+ *         tn_backward(loss);
+ *         tn_step(opt);                                       // changes the weights, forgets the gradients
+ *         tn_schedule_step(lr);
+ *     ...
+ *     tn_optimizer_free(opt);                                 // and its schedules with it
+ *
+ * Numbers and defaults are PyTorch's. In a config 0 means the default, TN_ZERO means 0 where that is something else;
+ * C++ fills the struct and calls the function that ends in _create. The results are the same bits for any number of
+ * threads.
+ *
+ * An optimizer takes all parameters that the module has when it is made, tied ones once, and holds on to them. Those
+ * that are frozen or have no gradient when it steps are left alone. State is f32 for f32 and bf16 weights, f64 for f64,
+ * and is made when a parameter first has a gradient: from then on steps take no memory. */
+#ifndef TENON_OPTIM_H
+#define TENON_OPTIM_H
+
+#include "../nn/nn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_optimizer tn_optimizer;
+
+/* Gradients are clipped inside the step, in the sweep that updates the weights. */
+typedef struct {
+    double norm;               /* of all gradients together, at most this; 0: any; INFINITY: only measured */
+    bool   largest;            /* the norm is the largest element's magnitude, not the root of the sum of squares */
+    double value;              /* instead: each element is cut to [-value, value]; 0: it is not */
+    bool   error_if_nonfinite; /* a NaN or Inf in a gradient (or one whose square overflows) is an error: no step */
+} tn_clip;
+
+typedef struct {
+    int     zero_;
+    void   *module;
+    double  lr;           /* 1e-3 */
+    double  momentum;     /* 0 */
+    double  dampening;    /* 0 */
+    double  weight_decay; /* 0; added to the gradient */
+    bool    nesterov, maximize;
+    tn_clip clip;
+} tn_sgd_config;
+TN_API tn_optimizer *tn_sgd_create(tn_sgd_config c);
+
+typedef struct {
+    int     zero_;
+    void   *module;
+    double  lr;           /* 1e-3 */
+    double  betas[2];     /* {0.9, 0.999} */
+    double  eps;          /* 1e-8 */
+    double  weight_decay; /* Adam: 0, added to the gradient; AdamW: 0.01, times lr off the weights */
+    bool    amsgrad, maximize;
+    tn_clip clip;
+} tn_adam_config;
+TN_API tn_optimizer *tn_adam_create(tn_adam_config c);
+TN_API tn_optimizer *tn_adamw_create(tn_adam_config c);
+
+typedef struct {
+    int     zero_;
+    void   *module;
+    double  lr;           /* 1e-2 */
+    double  lr_decay;     /* 0 */
+    double  weight_decay; /* 0; added to the gradient */
+    double  initial;      /* 0: where the sums of squares begin */
+    double  eps;          /* 1e-10 */
+    bool    maximize;
+    tn_clip clip;
+} tn_adagrad_config;
+TN_API tn_optimizer *tn_adagrad_create(tn_adagrad_config c);
+
+typedef struct {
+    int     zero_;
+    void   *module;
+    double  lr;           /* 1e-2 */
+    double  alpha;        /* 0.99 */
+    double  eps;          /* 1e-8 */
+    double  weight_decay; /* 0; added to the gradient */
+    double  momentum;     /* 0 */
+    bool    centered, maximize;
+    tn_clip clip;
+} tn_rmsprop_config;
+TN_API tn_optimizer *tn_rmsprop_create(tn_rmsprop_config c);
+
+/* Sublinear memory: of a matrix's second moments the means of rows and columns are kept. As torch.optim.Adafactor: the
+ * step is min(lr, 1/√t) times the root mean square of the weights. */
+typedef struct {
+    int     zero_;
+    void   *module;
+    double  lr;           /* 1e-2 */
+    double  beta2_decay;  /* -0.8 */
+    double  eps[2];       /* {the number type's epsilon, 1e-3} */
+    double  d;            /* 1; updates with a larger root mean square are scaled down to it */
+    double  weight_decay; /* 0; times lr off the weights */
+    bool    maximize;
+    tn_clip clip;
+} tn_adafactor_config;
+TN_API tn_optimizer *tn_adafactor_create(tn_adafactor_config c);
+
+/* Adam whose step is, for each parameter, as long as lr times the parameter (You and others, 2020). */
+typedef struct {
+    int     zero_;
+    void   *module;
+    double  lr;           /* 1e-3 */
+    double  betas[2];     /* {0.9, 0.999} */
+    double  eps;          /* 1e-6 */
+    double  weight_decay; /* 0.01; times the weights, added to the step */
+    bool    maximize;
+    tn_clip clip;
+} tn_lamb_config;
+TN_API tn_optimizer *tn_lamb_create(tn_lamb_config c);
+
+TN_API void tn_optimizer_free(tn_optimizer *o);
+
+/* One step with the gradients that tn_backward has collected, which are then forgotten. All or nothing: a step that
+ * fails changes no weight, no state and no gradient. */
+TN_API tn_status tn_step(tn_optimizer *o);
+
+/* Only every nth tn_step takes effect, with the mean of the gradients collected since: a batch in n parts. 1 at first.
+ * */
+TN_API tn_status tn_accumulate(tn_optimizer *o, int64_t n);
+
+TN_API int64_t     tn_steps(const tn_optimizer *o);     /* that took effect */
+TN_API double      tn_grad_norm(const tn_optimizer *o); /* in the last of them, before clipping; NaN if not measured */
+TN_API const char *tn_optimizer_name(const tn_optimizer *o); /* "AdamW" */
+TN_API tn_tensor  *tn_optimizer_state(const tn_optimizer *o, const tn_tensor *t,
+                                      const char *name); /* its own, or NULL */
+
+/* ---- parameter groups -------------------------------------------------------------------------------------------- */
+
+/* Each parameter is in one group, at first all in group 0; the options of a group are its own. */
+typedef enum {
+    TN_OPT_LR = 0,
+    TN_OPT_BASE_LR, /* what schedules begin from */
+    TN_OPT_WEIGHT_DECAY,
+    TN_OPT_MOMENTUM,
+    TN_OPT_DAMPENING,
+    TN_OPT_BETA1,
+    TN_OPT_BETA2,
+    TN_OPT_EPS,
+    TN_OPT_EPS2,
+    TN_OPT_ALPHA,
+    TN_OPT_LR_DECAY,
+    TN_OPT_BETA2_DECAY,
+    TN_OPT_D,
+    TN_OPTS
+} tn_opt;
+TN_API double    tn_option(const tn_optimizer *o, int group, tn_opt which); /* NaN and an error for one it lacks */
+TN_API tn_status tn_set_option(tn_optimizer *o, int group, tn_opt which, double value); /* group -1: all */
+TN_API double    tn_lr(const tn_optimizer *o, int group);
+TN_API tn_status tn_set_lr(tn_optimizer *o, int group, double lr); /* lr and base lr; group -1: all */
+
+TN_API int tn_group_count(const tn_optimizer *o);
+TN_API int tn_group_of(const tn_optimizer *o, const tn_tensor *t); /* -1: not one of its parameters */
+
+/* Gives those parameters that meet all that is said here options that differ. The other options stay: a group of which
+ * some are taken is split in two. Returns the group of the first; before schedules are made. */
+typedef bool (*tn_group_match)(const char *name, const tn_tensor *t, void *user);
+typedef struct {
+    int            zero_;
+    tn_optimizer  *optimizer;
+    void          *module;  /* within this module, a part of the optimizer's */
+    bool           vectors; /* of fewer than 2 dims: biases and the weights of norms */
+    tn_group_match match;   /* of which this is true; name is the parameter's full one */
+    void          *user;
+    double         lr, weight_decay; /* what differs; 0: does not, TN_ZERO: is 0 */
+} tn_group_config;
+TN_API int       tn_group_create(tn_group_config c);
+TN_API tn_status tn_no_decay(tn_optimizer *o); /* weight decay 0 for .vectors */
+
+/* ---- clipping on its own ----------------------------------------------------------------------------------------- */
+
+/* The gradients of all parameters of a module, in place; returns their norm before. For tn_step, .clip is faster. */
+typedef struct {
+    int     zero_;
+    void   *module;
+    tn_clip clip;
+} tn_clip_config;
+TN_API double tn_clip_grads_run(tn_clip_config c);
+
+/* ---- averages of the weights ------------------------------------------------------------------------------------- */
+
+/* After each step average += (1 - decay) (weight - average); the averages begin as the weights. Buffers are not
+ * averaged.
+ *
+ *     tn_ema *ema = tn_ema_new(net, .decay = 0.999);
+ *         tn_step(opt), tn_ema_update(ema);
+ *     tn_ema_swap(ema);                                       // net computes with the averages ...
+ *     tn_ema_swap(ema);                                       // ... and goes on learning */
+typedef struct tn_ema tn_ema;
+typedef struct {
+    int    zero_;
+    void  *module;
+    double decay;  /* 0.999 */
+    bool   warmup; /* the decay of update t is at most (1 + t) / (10 + t), t from 0 */
+} tn_ema_config;
+TN_API tn_ema   *tn_ema_create(tn_ema_config c);
+TN_API void      tn_ema_free(tn_ema *e);
+TN_API tn_status tn_ema_update(tn_ema *e);
+TN_API tn_status tn_ema_swap(tn_ema *e); /* weights and averages change places; takes no memory */
+TN_API bool      tn_ema_swapped(const tn_ema *e);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* The sizeof lets the compiler refuse what is not a module. */
+#define TN_FIRST_(x, ...) x
+#define TN_WITH_MODULE_(create, config, ...) \
+    ((void)sizeof((TN_FIRST_(__VA_ARGS__, 0))->base), create((config){.zero_ = 0, .module = __VA_ARGS__}))
+#ifndef __cplusplus
+#define tn_sgd_new(...) TN_WITH_MODULE_(tn_sgd_create, tn_sgd_config, __VA_ARGS__) /* tn_sgd_new(net, .lr = 0.1) */
+#define tn_adam_new(...) TN_WITH_MODULE_(tn_adam_create, tn_adam_config, __VA_ARGS__)
+#define tn_adamw_new(...) TN_WITH_MODULE_(tn_adamw_create, tn_adam_config, __VA_ARGS__)
+#define tn_adagrad_new(...) TN_WITH_MODULE_(tn_adagrad_create, tn_adagrad_config, __VA_ARGS__)
+#define tn_rmsprop_new(...) TN_WITH_MODULE_(tn_rmsprop_create, tn_rmsprop_config, __VA_ARGS__)
+#define tn_adafactor_new(...) TN_WITH_MODULE_(tn_adafactor_create, tn_adafactor_config, __VA_ARGS__)
+#define tn_lamb_new(...) TN_WITH_MODULE_(tn_lamb_create, tn_lamb_config, __VA_ARGS__)
+#define tn_ema_new(...) TN_WITH_MODULE_(tn_ema_create, tn_ema_config, __VA_ARGS__)
+#define tn_clip_grads(...) TN_WITH_MODULE_(tn_clip_grads_run, tn_clip_config, __VA_ARGS__) /* (net, .clip.norm = 1) */
+/* tn_group_new(opt, .module = net->encoder, .lr = 1e-5) */
+#define tn_group_new(...) tn_group_create((tn_group_config){.zero_ = 0, .optimizer = __VA_ARGS__})
+#endif
+
+#include "schedule.h"
+#include "checkpoint.h"
+
+#endif

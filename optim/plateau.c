@@ -1,0 +1,75 @@
+/* plateau.c — the learning rate goes down when a value has stopped improving, as in ReduceLROnPlateau. Its state is how
+ * often it has gone down: so it works as a part of other schedules, too. */
+#include "optim/course.h"
+
+enum { FACTOR, PATIENCE, THRESHOLD, ABSOLUTE, RISING, COOLDOWN, MIN_LR, EPS };
+
+static double plateau_lr(const tn_schedule *s, double base, int64_t t, int group)
+{
+    (void)t, (void)group;
+    for (int64_t i = 0; i < s->reductions; i++) {
+        const double down = base * s->number[FACTOR], lr = down > s->number[MIN_LR] ? down : s->number[MIN_LR];
+        if (!(base - lr > s->number[EPS])) break;
+        base = lr;
+    }
+    return base;
+}
+
+const tn__course tn__plateau = {
+    .name = "plateau",
+    .number = {"factor", "patience", "threshold", "absolute", "rising", "cooldown", "min_lr", "eps"},
+    .lr = plateau_lr,
+};
+
+tn_schedule *tn_plateau_lr_create(tn_plateau_lr_config c)
+{
+    static const char name[] = "plateau", not_negative[] = "not be negative, nor infinite";
+    const double      number[] = {[FACTOR] = tn__given_or(c.factor, 0.1),
+                                  [PATIENCE] = (double)tn__given_or_i64(c.patience, 10),
+                                  [THRESHOLD] = tn__given_or(c.threshold, 1e-4),
+                                  [ABSOLUTE] = c.absolute,
+                                  [RISING] = c.rising,
+                                  [COOLDOWN] = (double)tn__given_or_i64(c.cooldown, 0),
+                                  [MIN_LR] = tn__given_or(c.min_lr, 0),
+                                  [EPS] = tn__given_or(c.eps, 1e-8)};
+    tn_schedule       s = {.owner = c.optimizer, .numbers = sizeof number / sizeof *number, .best = NAN};
+    memcpy(s.number, number, sizeof number);
+    if (tn__refused() || !tn__schedule_check(name, "factor", number[FACTOR] >= 0 && number[FACTOR] < 1, number[FACTOR],
+                                             "be at least 0 and less than 1"))
+        return NULL;
+    for (int i = PATIENCE; i < s.numbers; i++)
+        if (!tn__schedule_check(name, tn__plateau.number[i], number[i] >= 0 && number[i] < INFINITY, number[i],
+                                not_negative))
+            return NULL;
+    return tn__schedule_make(&tn__plateau, s);
+}
+
+static bool better(const tn_schedule *s, double v)
+{
+    const double threshold = s->number[THRESHOLD];
+    const bool   rising = s->number[RISING] != 0;
+    if (s->best != s->best) return rising ? v > -INFINITY : v < INFINITY;
+    if (s->number[ABSOLUTE] != 0) return rising ? v > s->best + threshold : v < s->best - threshold;
+    return rising ? v > s->best * (1 + threshold) : v < s->best * (1 - threshold);
+}
+
+tn_status tn_plateau_step(tn_schedule *s, double value)
+{
+    static const char who[] = "tn_plateau_step";
+    if (tn__refused()) return tn_error();
+    if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who);
+    if (s->course != &tn__plateau)
+        return tn_raise(TN_EINVAL, "%s: this is a %s schedule; it takes steps with tn_schedule_step", who,
+                        s->course->name);
+    const tn_schedule before = *s;
+    if (better(s, value)) s->best = value, s->worse = 0;
+    else s->worse++;
+    if (s->rest > 0) s->rest--, s->worse = 0;
+    if ((double)s->worse > s->number[PATIENCE]) {
+        s->reductions++, s->worse = 0, s->rest = (int64_t)s->number[COOLDOWN];
+        tn_schedule *whole = s;
+        while (whole->whole) whole = whole->whole;
+        if (!tn__schedule_go(whole, whole->t)) *s = before;
+    }
+    return tn_error();
+}

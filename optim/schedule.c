@@ -1,0 +1,156 @@
+/* schedule.c — how schedules live and run: the courses they take are in courses.c, joined.c and plateau.c. */
+#include "optim/course.h"
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+
+bool tn__schedule_check(const char *name, const char *what, bool good, double v, const char *must)
+{
+    if (good) return true;
+    tn_raise(TN_EINVAL, "tn_%s_lr_new: .%s is %s, but must %s", name, what, tn__number(v), must);
+    return false;
+}
+
+static size_t value_bytes(const tn_schedule *s) { return (size_t)s->owner->groups * sizeof *s->value; }
+
+static void forget(tn_schedule *s)
+{
+    tn_schedule **at = &s->owner->schedules;
+    while (*at && *at != s) at = &(*at)->next;
+    if (*at) *at = s->next;
+    if (s->owner->follower == s) s->owner->follower = NULL;
+    tn_mem_put(s->value, value_bytes(s));
+    tn_mem_put(s, sizeof *s);
+}
+
+tn_schedule *tn__schedule_make(const tn__course *course, tn_schedule like)
+{
+    if (tn__refused()) return NULL;
+    if (!like.owner) return tn_raise(TN_EINVAL, "tn_%s_lr_new: the optimizer is NULL", course->name), NULL;
+    tn_schedule *s = tn_mem_get(sizeof *s);
+    if (!s) return NULL;
+    *s = like;
+    s->course = course, s->t = 0, s->next = s->whole = NULL;
+    if ((s->value = tn_mem_get(value_bytes(s))) && tn__schedule_go(s, 0)) {
+        for (int i = 0; i < s->parts; i++) s->part[i]->whole = s;
+        s->next = s->owner->schedules;
+        s->owner->schedules = s;
+        return s;
+    }
+    forget(s);
+    return NULL;
+}
+
+/* At most TN__DEPTH deep. */
+static void forget_all(tn_schedule *s)
+{
+    for (int i = 0; i < s->parts; i++) forget_all(s->part[i]);
+    forget(s);
+}
+
+void tn_schedule_free(tn_schedule *s)
+{
+    if (s && s->whole)
+        tn_raise(TN_ESTATE, "tn_schedule_free: this %s schedule is a part of a %s one, which will free it",
+                 s->course->name, s->whole->course->name);
+    else if (s) forget_all(s);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+static void set_momentum(tn_optimizer *o, double v)
+{
+    const tn_opt which = tn__has(o, TN_OPT_BETA1) ? TN_OPT_BETA1 : TN_OPT_MOMENTUM;
+    for (int g = 0; g < o->groups && tn__has(o, which); g++) o->group[g].option[which] = v;
+}
+
+bool tn__schedule_try(const tn_schedule *s, int64_t t)
+{
+    if (!tn__course_ready(s, t)) return false;
+    for (int g = 0; g < s->owner->groups; g++) {
+        const double lr = s->value[g] = s->course->lr(s, s->owner->group[g].option[TN_OPT_BASE_LR], t, g);
+        if (tn_error() != TN_OK) return false;
+        if (lr >= 0 && lr < INFINITY) continue;
+        tn_raise(TN_EINVAL, "tn_%s_lr_new: at step %lld the learning rate of group %d would be %s", s->course->name,
+                 (long long)t, g, tn__number(lr));
+        return false;
+    }
+    return true;
+}
+
+bool tn__schedule_go(tn_schedule *s, int64_t t)
+{
+    tn_optimizer *o = s->owner;
+    double        momentum;
+    if (!tn__schedule_try(s, t)) return false;
+    for (int g = 0; g < o->groups; g++) o->group[g].option[TN_OPT_LR] = s->value[g];
+    if (s->course->momentum && s->course->momentum(s, t, &momentum)) set_momentum(o, momentum);
+    s->t = t;
+    return true;
+}
+
+/* May it be moved on its own? */
+static bool at_the_helm(const char *who, const tn_schedule *s)
+{
+    if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who), false;
+    if (s->whole) {
+        tn_raise(TN_ESTATE, "%s: this %s schedule is a part of a %s one, which takes its steps", who, s->course->name,
+                 s->whole->course->name);
+        return false;
+    }
+    if (s->course == &tn__plateau)
+        return tn_raise(TN_ESTATE, "%s: a plateau schedule goes by values; tell it one with tn_plateau_step", who),
+               false;
+    for (const tn_schedule *other = s->owner->schedules; other; other = other->next) {
+        if (other == s || other->whole) continue;
+        tn_raise(TN_ESTATE,
+                 "%s: the optimizer has a %s and a %s schedule, which would overwrite each other; join them with "
+                 "tn_chained_lr_new or tn_sequential_lr_new",
+                 who, s->course->name, other->course->name);
+        return false;
+    }
+    return true;
+}
+
+static tn_status move(const char *who, tn_schedule *s, int64_t t)
+{
+    if (at_the_helm(who, s)) tn__schedule_go(s, t);
+    return tn_error();
+}
+
+tn_status tn_schedule_step(tn_schedule *s)
+{
+    if (tn__refused()) return tn_error();
+    return move("tn_schedule_step", s, s && s->t < INT64_MAX ? s->t + 1 : 0);
+}
+
+tn_status tn_schedule_goto(tn_schedule *s, int64_t t)
+{
+    if (tn__refused()) return tn_error();
+    if (t < 0) return tn_raise(TN_EINVAL, "tn_schedule_goto: t is %lld, but must not be negative", (long long)t);
+    return move("tn_schedule_goto", s, t);
+}
+
+tn_status tn_schedule_follow(tn_schedule *s)
+{
+    if (tn__refused()) return tn_error();
+    if (at_the_helm("tn_schedule_follow", s)) s->owner->follower = s;
+    return tn_error();
+}
+
+void tn__schedule_ready(const tn_schedule *s)
+{
+    if (at_the_helm("tn_step", s)) tn__course_ready(s, s->t + 1);
+}
+
+int64_t tn_schedule_now(const tn_schedule *s) { return s ? s->t : 0; }
+
+double tn_schedule_lr(const tn_schedule *s, int64_t t, int group)
+{
+    static const char who[] = "tn_schedule_lr";
+    if (tn__refused()) return NAN;
+    if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who), NAN;
+    if (t < 0) return tn_raise(TN_EINVAL, "%s: t is %lld, but must not be negative", who, (long long)t), NAN;
+    if (group < 0 || group >= s->owner->groups)
+        return tn_raise(TN_EINDEX, "%s: there is no group %d: the optimizer has %d", who, group, s->owner->groups), NAN;
+    return tn__course_ready(s, t) ? s->course->lr(s, s->owner->group[group].option[TN_OPT_BASE_LR], t, group) : NAN;
+}

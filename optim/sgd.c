@@ -1,0 +1,83 @@
+/* sgd.c — stochastic gradient descent, as torch.optim.SGD: with g the gradient plus weight_decay · p,
+ *
+ *     buf ← momentum · buf + (1 - dampening) · g      (the first time: buf ← g)
+ *     p ← p - lr · buf                                (Nesterov: p - lr · (g + momentum · buf))
+ *
+ * and without momentum p ← p - lr · g. */
+#ifndef TN_REAL
+#include "optim/inside.h"
+
+#define TN_TEMPLATE "optim/sgd.c"
+#include "core/real.h"
+
+static bool has_momentum(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
+{
+    return tn__state_same(o, w, s) && o->group[w->group].option[TN_OPT_MOMENTUM] != 0;
+}
+
+static void numbers(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to)
+{
+    (void)t;
+    to->lr = option[TN_OPT_LR];
+    to->add_weight = option[TN_OPT_WEIGHT_DECAY];
+    to->b1 = option[TN_OPT_MOMENTUM];
+    to->c1 = w->made & 1 ? 1 : 1 - option[TN_OPT_DAMPENING];
+    to->nesterov = o->flags & TN__NESTEROV;
+}
+
+static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__PASS(sgd, TN__WRITES_P)); }
+
+static const tn__kind sgd = {
+    .name = "SGD",
+    .call = "tn_sgd_new",
+    .options = 1u << TN_OPT_LR | 1u << TN_OPT_BASE_LR | 1u << TN_OPT_WEIGHT_DECAY | 1u << TN_OPT_MOMENTUM |
+               1u << TN_OPT_DAMPENING,
+    .state = {{"momentum_buffer", has_momentum}},
+    .numbers = numbers,
+    .run = run,
+};
+
+tn_optimizer *tn_sgd_create(tn_sgd_config c)
+{
+    const double option[TN_OPTS] = {[TN_OPT_LR] = tn__given_or(c.lr, 1e-3),
+                                    [TN_OPT_WEIGHT_DECAY] = tn__given_or(c.weight_decay, 0),
+                                    [TN_OPT_MOMENTUM] = tn__given_or(c.momentum, 0),
+                                    [TN_OPT_DAMPENING] = tn__given_or(c.dampening, 0)};
+    if (tn__refused()) return NULL;
+    if (c.nesterov && (option[TN_OPT_MOMENTUM] == 0 || option[TN_OPT_DAMPENING] != 0))
+        return tn_raise(TN_EINVAL, "tn_sgd_new: .nesterov needs a .momentum and no .dampening"), NULL;
+    return tn__optimizer_make(&sgd, c.module, (c.nesterov ? TN__NESTEROV : 0u) | (c.maximize ? TN__MAXIMIZE : 0u),
+                              option, &c.clip);
+}
+
+/* clang-format off */
+#else /* ============================================================================== one number type */
+/* clang-format on */
+
+static void TN_(sgd)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])
+{
+    (void)sum;
+    const tn__numbers *c = &s->number;
+    const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;
+    const TN_REAL      lr = (TN_REAL)c->lr, b = (TN_REAL)c->b1, d = (TN_REAL)c->c1;
+    TN_REAL *restrict p = weights;
+    const TN_REAL *restrict g = gradients;
+    if (c->b1 == 0) {
+        for (int64_t i = 0; i < n; i++) p[i] -= lr * (TN__CUT(scale * g[i], bound) + add * p[i]);
+        return;
+    }
+    TN_REAL *restrict buf = (TN_REAL *)s->state[0] + at;
+    if (c->nesterov) {
+        for (int64_t i = 0; i < n; i++) {
+            const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
+            buf[i] = b * buf[i] + d * x;
+            p[i] -= lr * (x + b * buf[i]);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        buf[i] = b * buf[i] + d * (TN__CUT(scale * g[i], bound) + add * p[i]);
+        p[i] -= lr * buf[i];
+    }
+}
+#endif

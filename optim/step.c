@@ -1,0 +1,163 @@
+/* step.c — one step of an optimizer: what can fail comes first, then the sweeps, which cannot. */
+#include "optim/inside.h"
+
+static const char who[] = "tn_step";
+
+/* "f32 [2, 3]" */
+static const char *type_text(tn_dtype dt, tn_shape s, char to[220])
+{
+    char shape[192];
+    snprintf(to, 220, "%s %s", tn_dtype_name(dt), tn_shape_text(s, shape, sizeof shape));
+    return to;
+}
+
+static bool unchanged(const tn_optimizer *o, const tn__weight *w, const tn_tensor *g)
+{
+    char now[220], then[220];
+    if (tn_dtype_of(w->t) == w->dtype && tn_shape_equal(tn_shape_of(w->t), w->shape) && tn_dtype_of(g) == w->dtype &&
+        tn_shape_equal(tn_shape_of(g), w->shape) && tn_is_contiguous(g))
+        return true;
+    tn_raise(TN_ESTATE, "%s: '%s' is %s now, but was %s in %s; make the optimizer after tn_module_to and the like", who,
+             w->name, type_text(tn_dtype_of(w->t), tn_shape_of(w->t), now), type_text(w->dtype, w->shape, then),
+             o->kind->call);
+    return false;
+}
+
+/* A weight that is not dense is worked on as a dense copy. */
+static bool ready_weight(tn_optimizer *o, tn__weight *w)
+{
+    tn_shape shape;
+    for (int k = 0; k < TN__STATES; k++) {
+        if (w->state[k] || !o->kind->state[k].name || !o->kind->state[k].shape(o, w, &shape)) continue;
+        if (!(w->state[k] = tn__state_make(o, w, shape))) return false;
+        w->made |= 1u << k;
+    }
+    if (tn_is_contiguous(w->t)) return true;
+    if (!tn_data_mut(w->t) && w->n) return false; /* if it may not be written at all, it says so now */
+    if (!w->dense) w->dense = tn_take(tn_empty_of(w->dtype, w->shape));
+    return w->dense != NULL;
+}
+
+/* Who takes part, with room for everything. */
+static bool prepare(tn_optimizer *o)
+{
+    int64_t taking_part = 0;
+    tn__sweep_clear(&o->sweep);
+    for (int64_t i = 0; i < o->weights; i++) {
+        tn__weight      *w = o->weight + i;
+        const tn_tensor *g = tn_grad(w->t);
+        if (!g) continue;
+        if (!unchanged(o, w, g) || !ready_weight(o, w)) return false;
+        taking_part++;
+        if (!w->n) continue;
+        tn__segment *s = tn__sweep_add(&o->sweep, w->dtype, w->n, NULL, (void *)(uintptr_t)tn_data(g));
+        s->index = i;
+        for (int k = 0; k < TN__STATES; k++) s->state[k] = w->state[k] ? (void *)(uintptr_t)tn_data(w->state[k]) : NULL;
+    }
+    if (!taking_part)
+        tn_raise(TN_ESTATE, "%s: none of the %lld parameters has a gradient; tn_backward comes first%s", who,
+                 (long long)o->weights, o->steps ? ", and a step forgets the gradients" : "");
+    return taking_part;
+}
+
+/* What the gradients are multiplied with; false: raised, as one is not finite. */
+static bool measure(tn_optimizer *o, double *scale, double *norm)
+{
+    const tn_clip *c = &o->clip;
+    int64_t        bad = -1;
+    *scale = 1 / (double)o->accumulate;
+    *norm = NAN;
+    if (!(c->norm > 0) && !c->error_if_nonfinite) return true;
+    *norm = tn__sweep_norm(&o->sweep, *scale, c->largest, o->kind->squares, c->error_if_nonfinite ? &bad : NULL);
+    if (bad >= 0) {
+        const tn__segment *s = o->sweep.segment + bad;
+        const double       own = (c->largest ? s->sum[0] : sqrt(s->sum[0]));
+        tn_raise(TN_ENUMERIC,
+                 "%s: the gradient of '%s' %s; nothing was changed. To go on, clear the error and tn_zero_grads", who,
+                 o->weight[s->index].name,
+                 isfinite(own) ? "is so large that its square is beyond f32" : "has a NaN or Inf in it");
+        return false;
+    }
+    if (c->norm > 0 && c->norm < INFINITY) { /* NaN and Inf go their way, as in PyTorch */
+        const double k = c->norm / (*norm + 1e-6);
+        *scale *= k < 1 || k != k ? k : 1;
+    }
+    return true;
+}
+
+/* Every weight that takes part will be written: says so to the tape. */
+static void open_weights(tn_optimizer *o, double scale)
+{
+    for (int64_t i = 0; i < o->sweep.count; i++) {
+        tn__segment *s = o->sweep.segment + i;
+        tn__weight  *w = o->weight + s->index;
+        if (w->dense) (void)tn_copy_from(w->dense, w->t);
+        s->p = tn_data_mut(w->dense ? w->dense : w->t);
+        s->number = (tn__numbers){.keep = 1};
+        o->kind->numbers(o, w, o->group[w->group].option, (double)(w->steps + 1), &s->number);
+        s->number.scale = o->flags & TN__MAXIMIZE ? -scale : scale;
+        s->number.bound = o->clip.value > 0 ? o->clip.value : INFINITY;
+    }
+}
+
+static void close_weights(tn_optimizer *o)
+{
+    for (int64_t i = 0; i < o->weights; i++) {
+        tn__weight *w = o->weight + i;
+        if (!tn_grad(w->t)) continue;
+        if (w->dense) (void)tn_copy_from(w->t, w->dense);
+        w->steps++, w->made = 0;
+        tn_zero_grad(w->t);
+    }
+}
+
+static void give_up(tn_optimizer *o)
+{
+    for (int64_t i = 0; i < o->weights; i++) {
+        tn__weight *w = o->weight + i;
+        for (int k = 0; k < TN__STATES; k++)
+            if (w->made >> k & 1) tn_drop(w->state[k]), w->state[k] = NULL;
+        w->made = 0;
+    }
+}
+
+static void step(tn_optimizer *o)
+{
+    double scale, norm;
+    if (o->follower) tn__schedule_ready(o->follower);
+    if (tn_error() != TN_OK || !prepare(o) || !measure(o, &scale, &norm)) {
+        give_up(o);
+        return;
+    }
+    open_weights(o, scale);
+    o->kind->run(o);
+    close_weights(o);
+    o->steps++, o->waiting = 0, o->norm = norm;
+    if (o->follower) tn_schedule_step(o->follower);
+}
+
+tn_status tn_step(tn_optimizer *o)
+{
+    if (tn__refused()) return tn_error();
+    if (!o) return tn_raise(TN_EINVAL, "%s: the optimizer is NULL", who);
+    if (o->waiting + 1 < o->accumulate) {
+        o->waiting++;
+        return TN_OK;
+    }
+    const tn_scope s = tn_no_grad_begin();
+    step(o);
+    tn_scope_end(s);
+    return tn_error();
+}
+
+tn_status tn_accumulate(tn_optimizer *o, int64_t n)
+{
+    if (tn__refused()) return tn_error();
+    if (!o) return tn_raise(TN_EINVAL, "tn_accumulate: the optimizer is NULL");
+    if (n < 1) return tn_raise(TN_EINVAL, "tn_accumulate: n is %lld, but must be at least 1", (long long)n);
+    if (o->waiting)
+        return tn_raise(TN_ESTATE, "tn_accumulate: %lld of %lld parts are waiting for their step; change n after it",
+                        (long long)o->waiting, (long long)o->accumulate);
+    o->accumulate = n;
+    return TN_OK;
+}

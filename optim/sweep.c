@@ -1,0 +1,195 @@
+/* sweep.c — one pass over the elements of many tensors, shared out over the threads as if they were one list. The
+ * passes that only read gradients, for their norm, are here, too. */
+#ifndef TN_REAL
+#include "optim/inside.h"
+
+enum { CHUNK = 16384, BLOCK = 512, LANES = 16 };
+
+/* ---- room -------------------------------------------------------------------------------------------------------- */
+
+static size_t piece_bytes(const tn__sweep *w) { return (size_t)w->room * TN__SUMS * sizeof *w->piece; }
+
+bool tn__sweep_init(tn__sweep *w, int64_t segments, int64_t elements)
+{
+    *w = (tn__sweep){.most = segments, .room = elements / CHUNK + 1 + segments};
+    if ((w->segment = tn_mem_get((size_t)segments * sizeof *w->segment)) &&
+        (w->from = tn_mem_get((size_t)segments * sizeof *w->from)) && (w->piece = tn_mem_get(piece_bytes(w))))
+        return true;
+    tn__sweep_free(w);
+    return false;
+}
+
+void tn__sweep_free(tn__sweep *w)
+{
+    tn_mem_put(w->segment, (size_t)w->most * sizeof *w->segment);
+    tn_mem_put(w->from, (size_t)w->most * sizeof *w->from);
+    tn_mem_put(w->piece, piece_bytes(w));
+    *w = (tn__sweep){0};
+}
+
+void tn__sweep_clear(tn__sweep *w) { w->count = w->total = 0; }
+
+tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *g)
+{
+    tn__segment *s = w->segment + w->count;
+    *s = (tn__segment){.n = n, .dtype = dt, .p = p, .g = g};
+    w->from[w->count++] = w->total;
+    w->total += n;
+    return s;
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* In blocks through f32. */
+static void narrow_piece(const tn__segment *s, const tn__pass *k, int64_t at, int64_t n, double sum[TN__SUMS])
+{
+    _Alignas(64) float p[BLOCK] = {0}, g[BLOCK] = {0};
+    for (int64_t done = 0; done < n;) {
+        const int64_t m = n - done < BLOCK ? n - done : BLOCK;
+        uint16_t     *sp = s->p ? (uint16_t *)s->p + at + done : NULL, *sg = s->g ? (uint16_t *)s->g + at + done : NULL;
+        for (int64_t i = 0; sp && i < m; i++) p[i] = tn__widen(sp[i]);
+        for (int64_t i = 0; sg && i < m; i++) g[i] = tn__widen(sg[i]);
+        k->f32(s, at + done, m, sp ? p : NULL, sg ? g : NULL, sum);
+        for (int64_t i = 0; sp && k->flags & TN__WRITES_P && i < m; i++) sp[i] = tn__narrow(p[i]);
+        for (int64_t i = 0; sg && k->flags & TN__WRITES_G && i < m; i++) sg[i] = tn__narrow(g[i]);
+        done += m;
+    }
+}
+
+static void run_piece(const tn__segment *s, const tn__pass *k, int64_t at, int64_t n, double sum[TN__SUMS])
+{
+    if (s->dtype == TN_BF16) {
+        narrow_piece(s, k, at, n, sum);
+        return;
+    }
+    const int64_t size = s->dtype == TN_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+    (s->dtype == TN_F64 ? k->f64 : k->f32)(s, at, n, s->p ? (char *)s->p + at * size : NULL,
+                                           s->g ? (char *)s->g + at * size : NULL, sum);
+}
+
+/* The segment that element `at` of the list belongs to. */
+static int64_t segment_at(const tn__sweep *w, int64_t at)
+{
+    int64_t low = 0, high = w->count;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (w->from[middle] <= at) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+typedef struct {
+    const tn__sweep *w;
+    tn__pass         k;
+} job;
+
+/* From one piece to the next, chunk, segment or both go up by one: their sum numbers the pieces. */
+static void run_chunks(int64_t from, int64_t to, void *user)
+{
+    const job       *j = user;
+    const tn__sweep *w = j->w;
+    for (int64_t c = from; c < to; c++) {
+        int64_t       at = c * CHUNK;
+        const int64_t end = w->total - at < CHUNK ? w->total : at + CHUNK;
+        for (int64_t s = segment_at(w, at); at < end; s++) {
+            const tn__segment *segment = w->segment + s;
+            const int64_t local = at - w->from[s], n = segment->n - local < end - at ? segment->n - local : end - at;
+            double        sum[TN__SUMS] = {0};
+            run_piece(segment, &j->k, local, n, sum);
+            memcpy(w->piece + (c + s) * TN__SUMS, sum, sizeof sum);
+            at += n;
+        }
+    }
+}
+
+static double larger(double a, double b) { return a >= b || a != a ? a : b; } /* NaN, if one is NaN */
+
+void tn__sweep_run(tn__sweep *w, tn__pass k)
+{
+    if (!w->total) return;
+    job j = {w, k};
+    tn_parallel_for((w->total - 1) / CHUNK + 1, 1, run_chunks, &j);
+    for (int64_t s = 0; s < w->count; s++) {
+        tn__segment *segment = w->segment + s;
+        for (int i = 0; i < TN__SUMS; i++) {
+            double sum = 0;
+            for (int64_t c = w->from[s] / CHUNK; c <= (w->from[s] + segment->n - 1) / CHUNK; c++) {
+                const double piece = w->piece[(c + s) * TN__SUMS + i];
+                sum = k.flags & TN__LARGEST ? larger(sum, piece) : sum + piece;
+            }
+            segment->sum[i] = sum;
+        }
+    }
+}
+
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
+
+#define TN_TEMPLATE "optim/sweep.c"
+#include "core/real.h"
+
+/* All sums of the gradients times unit; together they give the norm. */
+static double sums(tn__sweep *w, double unit, bool by_largest)
+{
+    double all = 0;
+    for (int64_t s = 0; s < w->count; s++) w->segment[s].number.scale = unit;
+    tn__sweep_run(w, by_largest ? TN__PASS(largest, TN__LARGEST) : TN__PASS(squares, TN__READS));
+    for (int64_t s = 0; s < w->count; s++)
+        all = by_largest ? larger(all, w->segment[s].sum[0]) : all + w->segment[s].sum[0];
+    return all;
+}
+
+double tn__sweep_norm(tn__sweep *w, double scale, bool by_largest, bool squared, int64_t *bad)
+{
+    double unit = 1, all = sums(w, unit, by_largest);
+    bool   f64 = false;
+    for (int64_t s = 0; s < w->count; s++) f64 |= w->segment[s].dtype == TN_F64;
+    if (!by_largest && f64 && isinf(all)) unit = 0x1p-600, all = sums(w, unit, false); /* a square was beyond f64 */
+    if (bad) *bad = -1;
+    for (int64_t s = 0; bad && s < w->count && *bad < 0; s++) {
+        const tn__segment *segment = w->segment + s;
+        const double       own = (by_largest ? segment->sum[0] : sqrt(segment->sum[0])) / unit * fabs(scale);
+        if (!isfinite(own) || (squared && segment->dtype != TN_F64 && own > 1.8446742e19)) *bad = s;
+    }
+    return (by_largest ? all : sqrt(all)) / unit * fabs(scale);
+}
+
+bool tn__clip_check(const char *who, const tn_clip *c)
+{
+    if (!(c->norm >= 0) || !(c->value >= 0)) {
+        const bool norm = !(c->norm >= 0);
+        tn_raise(TN_EINVAL, "%s: .clip.%s is %s, but must not be negative; 0 clips nothing", who,
+                 norm ? "norm" : "value", tn__number(norm ? c->norm : c->value));
+        return false;
+    }
+    if (c->norm > 0 && c->value > 0)
+        return tn_raise(TN_EINVAL, "%s: .clip.norm and .clip.value are both set; choose one", who), false;
+    return true;
+}
+
+/* clang-format off */
+#else /* ============================================================================== one number type */
+/* clang-format on */
+
+/* Lane by lane, so that a compiler can use vectors and the order stays. */
+static void TN_(squares)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS])
+{
+    (void)at, (void)p;
+    const TN_REAL *restrict x = g;
+    const double unit = s->number.scale;
+    double       lane[LANES] = {0}, total = 0;
+    int64_t      i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) lane[k] += unit * (double)x[i + k] * (unit * (double)x[i + k]);
+    for (int k = 0; i + k < n; k++) lane[k] += unit * (double)x[i + k] * (unit * (double)x[i + k]);
+    for (int k = 0; k < LANES; k++) total += lane[k];
+    sum[0] += total;
+}
+
+static void TN_(largest)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS])
+{
+    (void)s, (void)at, (void)p;
+    const TN_REAL *restrict x = g;
+    for (int64_t i = 0; i < n; i++) sum[0] = larger(sum[0], fabs((double)x[i]));
+}
+#endif
