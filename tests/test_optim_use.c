@@ -298,6 +298,25 @@ START_TEST(clipping)
 }
 END_TEST
 
+/* Tensors that end where a chunk of the work ends, and long ones: each element counts once. */
+START_TEST(norms_of_many)
+{
+    static const int64_t size[] = {16384, 16384, 1, 16383, 50000, 16384};
+    tn_sequential       *net = tn_sequential_new();
+    int64_t              all = 0;
+    for (int i = 0; i < 6; i++) {
+        tn_tensor     *t = param(net, tn_name("%d", i), TN_F32, TN_SHAPE(size[i]), NULL);
+        const tn_scope s = tn_scope_begin();
+        ck_assert_int_eq(tn_backward(tn_sum(tn_mul_scalar(t, i + 1))), TN_OK);
+        tn_scope_end(s);
+        all += size[i] * (i + 1) * (i + 1);
+    }
+    ck_assert(close_to(tn_clip_grads(net, .clip.norm = INFINITY), sqrt((double)all)));
+    ck_assert_double_eq(tn_clip_grads(net, .clip.norm = INFINITY, .clip.largest = true), 6);
+    tn_free(net);
+}
+END_TEST
+
 /* A step that meets NaN, if it is told to look, changes nothing; otherwise it goes on, as in PyTorch. */
 START_TEST(nonfinite_gradients)
 {
@@ -583,6 +602,7 @@ int main(void)
     tcase_add_test(t, strided_weights);
     tcase_add_test(t, bf16_weights);
     tcase_add_test(t, clipping);
+    tcase_add_test(t, norms_of_many);
     tcase_add_test(t, nonfinite_gradients);
     tcase_add_test(t, accumulation);
     tcase_add_test(t, averages);
