@@ -298,7 +298,7 @@ START_TEST(rows)
         random_draws = random_draws || g.position;
         g.position = 0, o32 = run(&b32, false);
         ok(who);
-        double tol = c->s->f32_tol ? c->s->f32_tol : 2e-6;
+        double tol = c->s->f32_tol != 0 ? c->s->f32_tol : 2e-6;
         if (tn_dtype_is_float(tn_dtype_of(o64.y))) close_to(o64.y, o32.y, tol, 0, who, "the f64 result beside f32's");
         /* the gradient of an expanded input is a sum that may cancel: then its terms are what the error is
          * measured by */
