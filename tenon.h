@@ -6,5 +6,7 @@
 #include "autograd/autograd.h"
 #include "nn/nn.h"
 #include "optim/optim.h"
+#include "data/data.h"
+#include "models/models.h"
 
 #endif

@@ -1,0 +1,5 @@
+/* data.h — from text to tensors and back: vocabularies, tokenizers, corpora, batches, metrics. */
+#ifndef TENON_DATA_H
+#define TENON_DATA_H
+
+#endif

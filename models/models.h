@@ -1,0 +1,5 @@
+/* models.h — models with their configs, the training loop, generation. */
+#ifndef TENON_MODELS_H
+#define TENON_MODELS_H
+
+#endif
