@@ -50,34 +50,6 @@ typedef struct {
     void             *engine; /* the library's own                           */
 } tn_back;
 
-/* A row of test data: what the registry's tests make gradchecks, error checks and layout checks from. */
-enum { TN_SAMPLE_INPUTS = 6 };
-typedef enum {
-    TN_ARG_REAL = 0, /* a differentiable input, uniform in [low, high)    */
-    TN_ARG_INDEX,    /* i64, uniform in [low, high)                       */
-    TN_ARG_MASK,     /* bool, true with probability 1/2                   */
-    TN_ARG_CONST,    /* real, but its gradient is not asked for           */
-    TN_ARG_DISTINCT, /* real, values at least 0.05 apart: for max, sort … */
-    TN_ARG_ROWSUM1,  /* real, positive, the last dim sums to 1            */
-    TN_ARG_ABSENT,   /* an optional input left out                        */
-    TN_ARG_INT       /* i64 as a plain number type, uniform in [low, high): errors and integer kernels */
-} tn_sample_kind;
-typedef struct {
-    int8_t  n;
-    int16_t d[TN_MAX_DIMS];
-} tn_sample_shape; /* a tn_shape of small numbers: there are more than a thousand rows */
-typedef struct {
-    int8_t          nin, nout;              /* for ops with inputs, outputs = TN_ANY; nin 0: as many as the op has */
-    bool            flat_kink;              /* second derivatives are not to be compared numerically here */
-    uint8_t         kind[TN_SAMPLE_INPUTS]; /* tn_sample_kind */
-    tn_sample_shape in[TN_SAMPLE_INPUTS];
-    double          low[TN_SAMPLE_INPUTS], high[TN_SAMPLE_INPUTS]; /* both 0: [-2, 2) */
-    double          f32_tol;                                       /* 0: the default */
-    const void     *args;
-    const char     *fails;  /* the exact message, if the row is an error */
-    tn_status       status; /* and its code                              */
-} tn_sample;
-
 #define TN_ANY (-1)
 #define TN_SAVE_IN(i) (1u << (i))         /* i < 15; bit 15: every input, however many */
 #define TN_SAVE_OUT(i) (1u << (16 + (i))) /* i < 16 */
@@ -101,12 +73,9 @@ struct tn_op {
     void (*backward_ops)(tn_back *b);
     /* An op made of ops: called instead of allocation and forward, after infer; fills c->out. Needs no backward. */
     void (*compose)(tn_ctx *c);
-    bool             inplace; /* its name with "_" exists: result 0 may be written over input 0, element by element */
-    bool             view;    /* the result shares input 0's memory; the library's own, see autograd/ops/permute.c */
-    const tn_sample *samples;
-    int              nsamples;
+    bool inplace; /* its name with "_" exists: result 0 may be written over input 0, element by element */
+    bool view;    /* the result shares input 0's memory; the library's own, see autograd/ops/permute.c */
 };
-#define TN_SAMPLES(a) .samples = (a), .nsamples = (int)(sizeof(a) / sizeof *(a))
 
 /* Calls an op: results belong to the open scope; on error all out[] are NULL. */
 TN_API tn_status tn_op_call(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out,

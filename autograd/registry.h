@@ -3,7 +3,7 @@
 #ifndef TENON_AUTOGRAD_REGISTRY_H
 #define TENON_AUTOGRAD_REGISTRY_H
 
-#include "autograd/op.h"
+#include "autograd/samples.h"
 
 /* clang-format off */
 #define TN_OPS(OP)                                                                                                    \
@@ -42,7 +42,9 @@
     OP(attention) OP(attention_scores) OP(attention_weights) OP(select_matmul)
 /* clang-format on */
 
-#define OP(name) extern const tn_op tn_op_##name;
+#define OP(name)                          \
+    extern const tn_op      tn_op_##name; \
+    extern const tn_samples tn_samples_##name;
 TN_OPS(OP)
 #undef OP
 

@@ -21,9 +21,13 @@ endfunction()
 
 # The bits of a result are part of the promise: no contraction to fma behind the source's back.
 set(TENON_COMPILE -fno-math-errno -ffp-contract=off)
-tenon_known_flags(more -fno-semantic-interposition)
+tenon_known_flags(more -fno-semantic-interposition -ffunction-sections -fdata-sections)
 list(APPEND TENON_COMPILE ${more})
 set(TENON_LINK)
+check_linker_flag(C -Wl,--gc-sections TENON_HAS_GC_SECTIONS) # the rows of test data, above all
+if(TENON_HAS_GC_SECTIONS)
+  list(APPEND TENON_LINK -Wl,--gc-sections)
+endif()
 
 if(TENON_DEVELOPER)
   list(APPEND TENON_COMPILE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes

@@ -2,4 +2,6 @@
 #ifndef TENON_DATA_H
 #define TENON_DATA_H
 
+#include "../core/core.h"
+
 #endif

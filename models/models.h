@@ -2,4 +2,6 @@
 #ifndef TENON_MODELS_H
 #define TENON_MODELS_H
 
+#include "../optim/optim.h"
+
 #endif

@@ -4,6 +4,7 @@
 #include "autograd/autograd.h"
 #include "core/internal.h"
 #include "tests/check_main.h"
+#include "tests/samples.h"
 
 #include <math.h>
 #include <limits.h>
@@ -661,7 +662,7 @@ START_TEST(ops_of_the_registry)
 {
     const tn_op *op = tn_op_at(_i);
     const int n = op->inputs == TN_ANY ? 2 : op->inputs, m = op->outputs == TN_ANY ? 1 : op->outputs ? op->outputs : 1;
-    const void      *args = op->nsamples ? op->samples[0].args : NULL;
+    const void      *args = tn_samples_of(_i)->rows[0].args;
     tn_tensor       *in[8] = {NULL}, *to[9];
     tn_tensor *const full[8] = {f, f, f, f, f, f, f, f};
     REFUSED(tn_op_call(op, n, in, m, to, args));

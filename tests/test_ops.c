@@ -10,6 +10,7 @@
 #include "core/internal.h"
 #include "tests/check_main.h"
 #include "tests/faults.h"
+#include "tests/samples.h"
 
 #include <math.h>
 #include <string.h>
@@ -178,7 +179,7 @@ static tn_tensor *apply(tn_tensor *const *in, int n, void *user)
 static const char *label(const case_ *c, layout l)
 {
     static char text[200];
-    snprintf(text, sizeof text, "%s row %d (%s)", c->op->name, (int)(c->s - c->op->samples), layout_name[l]);
+    snprintf(text, sizeof text, "%s row %d (%s)", c->op->name, c->row % 100, layout_name[l]);
     return text;
 }
 
@@ -486,8 +487,8 @@ int main(int argc, char **argv)
     (void)argc, (void)argv;
     for (int i = 0; i < tn_op_count(); i++) {
         const tn_op *op = tn_op_at(i);
-        for (int j = 0; j < op->nsamples; j++) {
-            case_ c = {op, &op->samples[j], 100 * i + j};
+        for (int j = 0; j < tn_samples_of(i)->n; j++) {
+            case_ c = {op, &tn_samples_of(i)->rows[j], 100 * i + j};
             if (c.s->fails) bad[nbad++] = c;
             else good[ngood++] = c;
         }

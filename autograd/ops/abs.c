@@ -25,8 +25,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_abs = {TN_ROOM("abs"),         .inputs = 1,
                          .saves = TN_SAVE_IN(0), .infer = tn__infer_numbers,
-                         .forward = forward,     .backward_ops = backward_ops,
-                         TN_SAMPLES(samples)};
+                         .forward = forward,     .backward_ops = backward_ops};
+TN_SAMPLES(abs, samples);
 
 tn_tensor *tn_abs(tn_tensor *x) { return tn_apply(&tn_op_abs, x); }
 

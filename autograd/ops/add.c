@@ -32,8 +32,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_add = {
-    TN_ROOM("add"),  .inputs = 2,        .infer = tn__infer_binary, .forward = forward, .backward_ops = backward_ops,
-    .inplace = true, TN_SAMPLES(samples)};
+    TN_ROOM("add"), .inputs = 2, .infer = tn__infer_binary, .forward = forward, .backward_ops = backward_ops,
+    .inplace = true};
+TN_SAMPLES(add, samples);
 
 tn_tensor *tn_add(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_add, a, b, false); }
 tn_tensor *tn_add_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_add, a, b, false); }

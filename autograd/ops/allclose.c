@@ -34,8 +34,9 @@ static const tn_sample samples[] = {
      .fails = "allclose: rtol and atol must not be negative, got 0 and -1"},
 };
 
-const tn_op tn_op_allclose = {TN_ROOM("allclose"), .inputs = 2,        .args_size = sizeof(args_t),
-                              .infer = infer,      .forward = forward, TN_SAMPLES(samples)};
+const tn_op tn_op_allclose = {TN_ROOM("allclose"), .inputs = 2, .args_size = sizeof(args_t), .infer = infer,
+                              .forward = forward};
+TN_SAMPLES(allclose, samples);
 
 bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol)
 {

@@ -87,8 +87,10 @@ static const tn_sample min_samples[] = {
     TN_ROOM(title), .inputs = 1, .outputs = 2, .args_size = sizeof(args_t),                                       \
                     .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1), .infer = infer, .forward = forward, \
                     .backward = backward, .backward_ops = backward_ops
-const tn_op tn_op_amax = {ROOM("amax"), TN_SAMPLES(max_samples)};
-const tn_op tn_op_amin = {ROOM("amin"), TN_SAMPLES(min_samples)};
+const tn_op tn_op_amax = {ROOM("amax")};
+TN_SAMPLES(amax, max_samples);
+const tn_op tn_op_amin = {ROOM("amin")};
+TN_SAMPLES(amin, min_samples);
 
 static tn_tensor *call(const tn_op *op, tn_reduce_args a)
 {

@@ -37,8 +37,10 @@ static const tn_sample any_samples[] = {ROWS("any")};
 static const tn_sample all_samples[] = {ROWS("all")};
 
 #define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward
-const tn_op tn_op_any = {ROOM("any"), TN_SAMPLES(any_samples)};
-const tn_op tn_op_all = {ROOM("all"), TN_SAMPLES(all_samples)};
+const tn_op tn_op_any = {ROOM("any")};
+TN_SAMPLES(any, any_samples);
+const tn_op tn_op_all = {ROOM("all")};
+TN_SAMPLES(all, all_samples);
 
 tn_tensor *tn_any_run(tn_reduce_args a) { return tn_apply_args(&tn_op_any, (&(args_t){a.dims, a.keepdim}), a.x); }
 tn_tensor *tn_all_run(tn_reduce_args a) { return tn_apply_args(&tn_op_all, (&(args_t){a.dims, a.keepdim}), a.x); }

@@ -216,8 +216,9 @@ static const tn_sample samples[] = {
      .fails = "attention: q must be floating, got i64; convert it with tn_to(q, TN_F32)"},
 };
 
-const tn_op tn_op_attention = {TN_ROOM("attention"),        .inputs = 5,    .outputs = TN_ANY,  .optional = 31,
-                               .args_size = sizeof(args_t), .infer = infer, .compose = compose, TN_SAMPLES(samples)};
+const tn_op tn_op_attention = {TN_ROOM("attention"),        .inputs = 5,    .outputs = TN_ANY, .optional = 31,
+                               .args_size = sizeof(args_t), .infer = infer, .compose = compose};
+TN_SAMPLES(attention, samples);
 
 tn_tensor *tn_attention_run(tn_attention_args a)
 {

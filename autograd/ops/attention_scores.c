@@ -64,5 +64,5 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_attention_scores = {
     TN_ROOM("attention_scores"), .inputs = 2,    .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-    .saves_for = saves_for,      .infer = infer, .forward = forward,          .backward_ops = backward_ops,
-    TN_SAMPLES(samples)};
+    .saves_for = saves_for,      .infer = infer, .forward = forward,          .backward_ops = backward_ops};
+TN_SAMPLES(attention_scores, samples);

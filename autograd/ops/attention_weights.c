@@ -116,9 +116,10 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_attention_weights = {
-    TN_ROOM("attention_weights"), .inputs = 4,        .optional = 14,     .args_size = sizeof(args_t),
-    .saves = TN_SAVE_OUT(0),      .infer = infer,     .forward = forward, .backward = backward,
-    .backward_ops = backward_ops, TN_SAMPLES(samples)};
+    TN_ROOM("attention_weights"), .inputs = 4,    .optional = 14,     .args_size = sizeof(args_t),
+    .saves = TN_SAVE_OUT(0),      .infer = infer, .forward = forward, .backward = backward,
+    .backward_ops = backward_ops};
+TN_SAMPLES(attention_weights, samples);
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 

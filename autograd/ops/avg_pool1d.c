@@ -39,8 +39,9 @@ static const tn_sample samples[] = {
      .fails = "avg_pool1d: stride must be 1 to 2147483647, got -1"},
 };
 
-const tn_op tn_op_avg_pool1d = {TN_ROOM("avg_pool1d"), .inputs = 1,        .args_size = sizeof(tn_pool),
-                                .infer = infer,        .compose = compose, TN_SAMPLES(samples)};
+const tn_op tn_op_avg_pool1d = {TN_ROOM("avg_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
+                                .compose = compose};
+TN_SAMPLES(avg_pool1d, samples);
 
 tn_tensor *tn_avg_pool1d_run(tn_pool1d_args a)
 {

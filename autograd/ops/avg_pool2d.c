@@ -58,8 +58,8 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_avg_pool2d = {TN_ROOM("avg_pool2d"), .inputs = 1,        .args_size = sizeof(tn_pool),
-                                .infer = infer,        .forward = forward, .backward_ops = backward_ops,
-                                TN_SAMPLES(samples)};
+                                .infer = infer,        .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(avg_pool2d, samples);
 
 tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a)
 {

@@ -58,9 +58,10 @@ static const tn_sample samples[] = {
      .fails = "avg_pool2d_grad: a gradient [2, 2, 2] does not come from windows on 4 by 4"},
 };
 
-const tn_op tn_op_avg_pool2d_grad = {
-    TN_ROOM("avg_pool2d_grad"),   .inputs = 1,        .args_size = sizeof(tn_pool), .infer = infer, .forward = forward,
-    .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_avg_pool2d_grad = {TN_ROOM("avg_pool2d_grad"),   .inputs = 1,
+                                     .args_size = sizeof(tn_pool), .infer = infer,
+                                     .forward = forward,           .backward_ops = backward_ops};
+TN_SAMPLES(avg_pool2d_grad, samples);
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */
 

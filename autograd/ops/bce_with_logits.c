@@ -98,8 +98,8 @@ const tn_op tn_op_bce_with_logits = {TN_ROOM("bce_with_logits"),
                                      .infer = infer,
                                      .forward = forward,
                                      .backward = backward,
-                                     .backward_ops = backward_ops,
-                                     TN_SAMPLES(samples)};
+                                     .backward_ops = backward_ops};
+TN_SAMPLES(bce_with_logits, samples);
 
 tn_tensor *tn_bce_with_logits_run(tn_loss_args a)
 {

@@ -72,9 +72,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_clamp = {
-    TN_ROOM("clamp"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-    .infer = infer,   .forward = forward, .backward = backward,        .backward_ops = backward_ops,
-    .inplace = true,  TN_SAMPLES(samples)};
+    TN_ROOM("clamp"),   .inputs = 1,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(0), .infer = infer,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true};
+TN_SAMPLES(clamp, samples);
 
 tn_tensor *tn_clamp(tn_tensor *x, double low, double high)
 {

@@ -12,11 +12,12 @@ static const tn_sample samples[] = {
     {.in = {{2, {0, 4}}}},       {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
 };
 
-#define ROOM(title)                                                                                         \
-    TN_ROOM(title), .inputs = 1, .infer = tn__infer_same, .forward = forward, .backward_ops = backward_ops, \
-                    TN_SAMPLES(samples)
+#define ROOM(title) \
+    TN_ROOM(title), .inputs = 1, .infer = tn__infer_same, .forward = forward, .backward_ops = backward_ops
 const tn_op tn_op_clone = {ROOM("clone")};
+TN_SAMPLES(clone, samples);
 const tn_op tn_op_contiguous = {ROOM("contiguous")};
+TN_SAMPLES(contiguous, samples);
 
 tn_tensor *tn_clone(tn_tensor *x) { return tn_apply(&tn_op_clone, x); }
 tn_tensor *tn_contiguous(tn_tensor *x)

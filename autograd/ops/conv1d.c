@@ -42,8 +42,9 @@ static const tn_sample samples[] = {
      .fails = "conv1d: x is NULL"},
 };
 
-const tn_op tn_op_conv1d = {TN_ROOM("conv1d"), .inputs = 3,        .optional = 7,      .args_size = sizeof(tn_windows),
-                            .infer = infer,    .compose = compose, TN_SAMPLES(samples)};
+const tn_op tn_op_conv1d = {TN_ROOM("conv1d"), .inputs = 3,       .optional = 7, .args_size = sizeof(tn_windows),
+                            .infer = infer,    .compose = compose};
+TN_SAMPLES(conv1d, samples);
 
 tn_tensor *tn_conv1d_run(tn_conv1d_args a)
 {

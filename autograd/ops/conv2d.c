@@ -118,8 +118,8 @@ const tn_op tn_op_conv2d = {TN_ROOM("conv2d"),
                             .saves_for = saves_for,
                             .infer = infer,
                             .forward = forward,
-                            .backward_ops = backward_ops,
-                            TN_SAMPLES(samples)};
+                            .backward_ops = backward_ops};
+TN_SAMPLES(conv2d, samples);
 
 tn_tensor *tn_conv2d_run(tn_conv2d_args a)
 {

@@ -72,5 +72,5 @@ const tn_op tn_op_conv2d_input_grad = {TN_ROOM("conv2d_input_grad"),
                                        .saves_for = saves_for,
                                        .infer = infer,
                                        .forward = forward,
-                                       .backward_ops = backward_ops,
-                                       TN_SAMPLES(samples)};
+                                       .backward_ops = backward_ops};
+TN_SAMPLES(conv2d_input_grad, samples);

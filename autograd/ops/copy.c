@@ -29,7 +29,7 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_copy = {
-    TN_ROOM("copy"), .inputs = 2,        .infer = infer, .forward = forward, .backward_ops = backward_ops,
-    .inplace = true, TN_SAMPLES(samples)};
+    TN_ROOM("copy"), .inputs = 2, .infer = infer, .forward = forward, .backward_ops = backward_ops, .inplace = true};
+TN_SAMPLES(copy, samples);
 
 tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src) { return tn_apply_args_(&tn_op_copy, NULL, x, src); }

@@ -28,9 +28,9 @@ static const tn_sample samples[] = {
      .fails = "cos: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_cos = {
-    TN_ROOM("cos"),     .inputs = 1,          .saves = TN_SAVE_IN(0),       .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_cos = {TN_ROOM("cos"),     .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
+                         .forward = forward, .backward = backward, .backward_ops = backward_ops};
+TN_SAMPLES(cos, samples);
 
 tn_tensor *tn_cos(tn_tensor *x) { return tn_apply(&tn_op_cos, x); }
 

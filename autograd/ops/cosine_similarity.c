@@ -101,8 +101,8 @@ const tn_op tn_op_cosine_similarity = {TN_ROOM("cosine_similarity"),
                                        .infer = infer,
                                        .forward = forward,
                                        .backward = backward,
-                                       .backward_ops = backward_ops,
-                                       TN_SAMPLES(samples)};
+                                       .backward_ops = backward_ops};
+TN_SAMPLES(cosine_similarity, samples);
 
 tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps)
 {

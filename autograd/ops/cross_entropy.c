@@ -237,8 +237,8 @@ const tn_op tn_op_cross_entropy = {TN_ROOM("cross_entropy"),
                                    .infer = infer,
                                    .forward = forward,
                                    .backward = backward,
-                                   .backward_ops = backward_ops,
-                                   TN_SAMPLES(samples)};
+                                   .backward_ops = backward_ops};
+TN_SAMPLES(cross_entropy, samples);
 
 tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a)
 {

@@ -44,9 +44,9 @@ static const tn_sample samples[] = {
      .fails = "cumsum: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn_op_cumsum = {TN_ROOM("cumsum"),  .inputs = 1,        .args_size = sizeof(args_t),
-                            .infer = infer,     .forward = forward, .backward_ops = backward_ops,
-                            TN_SAMPLES(samples)};
+const tn_op tn_op_cumsum = {TN_ROOM("cumsum"), .inputs = 1,        .args_size = sizeof(args_t),
+                            .infer = infer,    .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(cumsum, samples);
 
 tn_tensor *tn_cumsum(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_cumsum, (&(args_t){dim, false}), x); }
 

@@ -48,8 +48,8 @@ const tn_op tn_op_div = {TN_ROOM("div"),
                          .forward = forward,
                          .backward = backward,
                          .backward_ops = backward_ops,
-                         .inplace = true,
-                         TN_SAMPLES(samples)};
+                         .inplace = true};
+TN_SAMPLES(div, samples);
 
 tn_tensor *tn_div(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_div, a, b, true); }
 tn_tensor *tn_div_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_div, a, b, true); }

@@ -27,7 +27,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_div_scalar = {TN_ROOM("div_scalar"),   .inputs = 1,        .args_size = sizeof(args_t),
                                 .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
-                                .inplace = true,         TN_SAMPLES(samples)};
+                                .inplace = true};
+TN_SAMPLES(div_scalar, samples);
 
 tn_tensor *tn_div_scalar(tn_tensor *x, double k)
 {

@@ -52,8 +52,8 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_dropout = {TN_ROOM("dropout"), .inputs = 1,        .args_size = sizeof(args_t),
-                             .infer = infer,     .forward = forward, .backward_ops = backward_ops,
-                             TN_SAMPLES(samples)};
+                             .infer = infer,     .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(dropout, samples);
 
 tn_tensor *tn_dropout_run(tn_tensor *x, double p)
 {

@@ -241,8 +241,9 @@ static const tn_sample samples[] = {
      FAILS(TN_EDTYPE, "needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn_op_einsum = {TN_ROOM("einsum"), .inputs = TN_ANY,   .args_size = sizeof(args_t),
-                            .infer = infer,    .compose = compose, TN_SAMPLES(samples)};
+const tn_op tn_op_einsum = {TN_ROOM("einsum"), .inputs = TN_ANY, .args_size = sizeof(args_t), .infer = infer,
+                            .compose = compose};
+TN_SAMPLES(einsum, samples);
 
 tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in)
 {

@@ -41,8 +41,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_elu = {
     TN_ROOM("elu"),          .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops,
-    TN_SAMPLES(samples)};
+    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(elu, samples);
 
 tn_tensor *tn_elu(tn_tensor *x, double alpha) { return tn_apply_args(&tn_op_elu, &(args_t){alpha}, x); }
 

@@ -77,8 +77,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_embedding = {
-    TN_ROOM("embedding"), .inputs = 2,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(1), .infer = infer,
-    .forward = forward,   .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+    TN_ROOM("embedding"), .inputs = 2,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
+    .infer = infer,       .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(embedding, samples);
 
 tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding)
 {

@@ -32,9 +32,9 @@ static const tn_sample samples[] = {
      .fails = "erf: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_erf = {
-    TN_ROOM("erf"),     .inputs = 1,          .saves = TN_SAVE_IN(0),       .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_erf = {TN_ROOM("erf"),     .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
+                         .forward = forward, .backward = backward, .backward_ops = backward_ops};
+TN_SAMPLES(erf, samples);
 
 tn_tensor *tn_erf(tn_tensor *x) { return tn_apply(&tn_op_erf, x); }
 

@@ -24,7 +24,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_exp = {TN_ROOM("exp"),          .inputs = 1,        .saves = TN_SAVE_OUT(0),
                          .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
-                         .inplace = true,         TN_SAMPLES(samples)};
+                         .inplace = true};
+TN_SAMPLES(exp, samples);
 
 tn_tensor *tn_exp(tn_tensor *x) { return tn_apply(&tn_op_exp, x); }
 tn_tensor *tn_exp_(tn_tensor *x) { return tn_apply_args_(&tn_op_exp, NULL, x); }

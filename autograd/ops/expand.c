@@ -48,6 +48,7 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_expand = {TN_ROOM("expand"), .inputs = 1,        .args_size = sizeof(args_t),
                             .infer = infer,    .forward = forward, .backward_ops = backward_ops,
-                            .view = true,      TN_SAMPLES(samples)};
+                            .view = true};
+TN_SAMPLES(expand, samples);
 
 tn_tensor *tn_expand(tn_tensor *x, tn_shape s) { return tn_apply_args(&tn_op_expand, &(args_t){s}, x); }

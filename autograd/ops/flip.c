@@ -45,8 +45,8 @@ static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, -1}}}, .status = TN_EINVAL, .fails = "flip: dim 1 is listed twice"},
 };
 
-const tn_op tn_op_flip = {TN_ROOM("flip"),    .inputs = 1,        .args_size = sizeof(args_t),
-                          .infer = infer,     .forward = forward, .backward_ops = backward_ops,
-                          TN_SAMPLES(samples)};
+const tn_op tn_op_flip = {TN_ROOM("flip"), .inputs = 1,        .args_size = sizeof(args_t),
+                          .infer = infer,  .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(flip, samples);
 
 tn_tensor *tn_flip(tn_tensor *x, tn_dims dims) { return tn_apply_args(&tn_op_flip, &(args_t){dims}, x); }

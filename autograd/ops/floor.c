@@ -23,9 +23,9 @@ static const tn_sample samples[] = {
      .fails = "floor: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn_op_floor = {
-    TN_ROOM("floor"),   .inputs = 1, .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops,
-    TN_SAMPLES(samples)};
+const tn_op tn_op_floor = {TN_ROOM("floor"), .inputs = 1, .infer = tn__infer_numbers, .forward = forward,
+                           .backward_ops = backward_ops};
+TN_SAMPLES(floor, samples);
 
 tn_tensor *tn_floor(tn_tensor *x) { return tn_apply(&tn_op_floor, x); }
 

@@ -94,8 +94,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_gather = {
-    TN_ROOM("gather"),  .inputs = 2,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(1), .infer = infer,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+    TN_ROOM("gather"), .inputs = 2,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
+    .infer = infer,    .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(gather, samples);
 
 tn_tensor *tn_gather(tn_tensor *x, int dim, tn_tensor *index)
 {

@@ -42,8 +42,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_gelu = {
-    TN_ROOM("gelu"),    .inputs = 1,          .saves = TN_SAVE_IN(0),       .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+    TN_ROOM("gelu"),    .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops};
+TN_SAMPLES(gelu, samples);
 
 tn_tensor *tn_gelu(tn_tensor *x) { return tn_apply(&tn_op_gelu, x); }
 

@@ -41,9 +41,10 @@ static const tn_sample samples[] = {
      .fails = "gelu_tanh: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_gelu_tanh = {TN_ROOM("gelu_tanh"),         .inputs = 1,        .saves = TN_SAVE_IN(0),
-                               .infer = tn__infer_real,      .forward = forward, .backward = backward,
-                               .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_gelu_tanh = {TN_ROOM("gelu_tanh"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
+                               .infer = tn__infer_real,     .forward = forward, .backward = backward,
+                               .backward_ops = backward_ops};
+TN_SAMPLES(gelu_tanh, samples);
 
 tn_tensor *tn_gelu_tanh(tn_tensor *x) { return tn_apply(&tn_op_gelu_tanh, x); }
 

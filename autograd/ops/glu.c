@@ -66,9 +66,9 @@ static const tn_sample samples[] = {
      .fails = "glu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_glu = {
-    TN_ROOM("glu"),     .inputs = 1,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(0), .infer = infer,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_glu = {TN_ROOM("glu"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
+                         .infer = infer, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(glu, samples);
 
 tn_tensor *tn_glu(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_glu, &(args_t){dim}, x); }
 

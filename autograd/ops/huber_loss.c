@@ -56,8 +56,8 @@ const tn_op tn_op_huber_loss = {TN_ROOM("huber_loss"),
                                 .infer = infer,
                                 .forward = forward,
                                 .backward = backward,
-                                .backward_ops = backward_ops,
-                                TN_SAMPLES(samples)};
+                                .backward_ops = backward_ops};
+TN_SAMPLES(huber_loss, samples);
 
 tn_tensor *tn_huber_loss_run(tn_loss_args a)
 {

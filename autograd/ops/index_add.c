@@ -84,9 +84,10 @@ static const tn_sample samples[] = {
      .fails = "index_add: index 3 at [0] is outside 0 … 2"},
 };
 
-const tn_op tn_op_index_add = {TN_ROOM("index_add"),         .inputs = 3,        .args_size = sizeof(args_t),
-                               .saves = TN_SAVE_IN(1),       .infer = infer,     .forward = forward,
-                               .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_index_add = {TN_ROOM("index_add"),        .inputs = 3,    .args_size = sizeof(args_t),
+                               .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
+                               .backward_ops = backward_ops};
+TN_SAMPLES(index_add, samples);
 
 tn_tensor *tn_index_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src)
 {

@@ -72,8 +72,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_index_select = {
-    TN_ROOM("index_select"), .inputs = 2,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(1), .infer = infer,
-    .forward = forward,      .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+    TN_ROOM("index_select"), .inputs = 2,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
+    .infer = infer,          .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(index_select, samples);
 
 tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index)
 {

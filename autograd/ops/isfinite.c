@@ -21,8 +21,8 @@ static const tn_sample samples[] = {
     {.in = {{1, {4}}}, .kind = {TN_ARG_MASK}},
 };
 
-const tn_op tn_op_isfinite = {TN_ROOM("isfinite"), .inputs = 1, .infer = infer, .forward = forward,
-                              TN_SAMPLES(samples)};
+const tn_op tn_op_isfinite = {TN_ROOM("isfinite"), .inputs = 1, .infer = infer, .forward = forward};
+TN_SAMPLES(isfinite, samples);
 
 tn_tensor *tn_isfinite(tn_tensor *x) { return tn_apply(&tn_op_isfinite, x); }
 

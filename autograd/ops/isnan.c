@@ -21,7 +21,8 @@ static const tn_sample samples[] = {
     {.in = {{1, {4}}}, .kind = {TN_ARG_MASK}},
 };
 
-const tn_op tn_op_isnan = {TN_ROOM("isnan"), .inputs = 1, .infer = infer, .forward = forward, TN_SAMPLES(samples)};
+const tn_op tn_op_isnan = {TN_ROOM("isnan"), .inputs = 1, .infer = infer, .forward = forward};
+TN_SAMPLES(isnan, samples);
 
 tn_tensor *tn_isnan(tn_tensor *x) { return tn_apply(&tn_op_isnan, x); }
 

@@ -51,8 +51,8 @@ const tn_op tn_op_kl_div = {TN_ROOM("kl_div"),
                             .args_size = sizeof(args_t),
                             .infer = infer,
                             .forward = forward,
-                            .backward_ops = backward_ops,
-                            TN_SAMPLES(samples)};
+                            .backward_ops = backward_ops};
+TN_SAMPLES(kl_div, samples);
 
 tn_tensor *tn_kl_div_run(tn_loss_args a)
 {

@@ -33,9 +33,14 @@ static const tn_sample samples[] = {
      .fails = "l1_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_l1_loss = {
-    TN_ROOM("l1_loss"), .inputs = 2,          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .infer = infer,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops,           TN_SAMPLES(samples)};
+const tn_op tn_op_l1_loss = {TN_ROOM("l1_loss"),
+                             .inputs = 2,
+                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                             .infer = infer,
+                             .forward = forward,
+                             .backward = backward,
+                             .backward_ops = backward_ops};
+TN_SAMPLES(l1_loss, samples);
 
 tn_tensor *tn_l1_loss_run(tn_loss_args a)
 {

@@ -128,8 +128,8 @@ const tn_op tn_op_layer_norm = {TN_ROOM("layer_norm"),
                                 .infer = infer,
                                 .forward = forward,
                                 .backward = backward,
-                                .backward_ops = backward_ops,
-                                TN_SAMPLES(samples)};
+                                .backward_ops = backward_ops};
+TN_SAMPLES(layer_norm, samples);
 
 tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps)
 {

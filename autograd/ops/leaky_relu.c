@@ -37,8 +37,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_leaky_relu = {
     TN_ROOM("leaky_relu"),   .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops,
-    TN_SAMPLES(samples)};
+    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(leaky_relu, samples);
 
 tn_tensor *tn_leaky_relu(tn_tensor *x, double slope) { return tn_apply_args(&tn_op_leaky_relu, &(args_t){slope}, x); }
 

@@ -95,8 +95,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_linear = {
     TN_ROOM("linear"),      .inputs = 3,    .optional = 7,      .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-    .saves_for = saves_for, .infer = infer, .forward = forward, .backward_ops = backward_ops,
-    TN_SAMPLES(samples)};
+    .saves_for = saves_for, .infer = infer, .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(linear, samples);
 
 tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {

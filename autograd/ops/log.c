@@ -23,8 +23,8 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_log = {TN_ROOM("log"),          .inputs = 1,        .saves = TN_SAVE_IN(0),
-                         .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
-                         TN_SAMPLES(samples)};
+                         .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(log, samples);
 
 tn_tensor *tn_log(tn_tensor *x) { return tn_apply(&tn_op_log, x); }
 

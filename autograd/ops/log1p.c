@@ -22,8 +22,8 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_log1p = {TN_ROOM("log1p"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
-                           .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
-                           TN_SAMPLES(samples)};
+                           .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(log1p, samples);
 
 tn_tensor *tn_log1p(tn_tensor *x) { return tn_apply(&tn_op_log1p, x); }
 

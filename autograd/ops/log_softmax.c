@@ -53,8 +53,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_log_softmax = {
-    TN_ROOM("log_softmax"), .inputs = 1,          .args_size = sizeof(args_t),  .saves = TN_SAVE_OUT(0), .infer = infer,
-    .forward = forward,     .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+    TN_ROOM("log_softmax"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(0),
+    .infer = infer,         .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(log_softmax, samples);
 
 tn_tensor *tn_log_softmax(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_log_softmax, &(args_t){dim}, x); }
 

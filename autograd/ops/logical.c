@@ -19,9 +19,9 @@ static const tn_sample samples_not[] = {
     {.in = {{2, {0, 3}}}},
     {.in = {{3, {2, 1, 3}}}},
 };
-const tn_op tn_op_logical_not = {TN_ROOM("logical_not"), .inputs = 1, .infer = infer_not, .forward = forward_not,
-                                 TN_SAMPLES(samples_not)};
-tn_tensor  *tn_logical_not(tn_tensor *x) { return tn_apply(&tn_op_logical_not, x); }
+const tn_op tn_op_logical_not = {TN_ROOM("logical_not"), .inputs = 1, .infer = infer_not, .forward = forward_not};
+TN_SAMPLES(logical_not, samples_not);
+tn_tensor *tn_logical_not(tn_tensor *x) { return tn_apply(&tn_op_logical_not, x); }
 
 /* Two number types meet in bool: converting to the wider one could turn what is small into 0. */
 static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
@@ -48,8 +48,9 @@ static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
     }                                                                                                   \
     ROWS(op);                                                                                           \
     const tn_op tn_op_logical_##op = {TN_ROOM("logical_" #op), .inputs = 2, .infer = tn__infer_compare, \
-                                      .forward = forward_##op, TN_SAMPLES(samples_##op)};               \
-    tn_tensor  *tn_logical_##op(tn_tensor *a, tn_tensor *b) { return both(&tn_op_logical_##op, a, b); }
+                                      .forward = forward_##op};                                         \
+    TN_SAMPLES(logical_##op, samples_##op);                                                             \
+    tn_tensor *tn_logical_##op(tn_tensor *a, tn_tensor *b) { return both(&tn_op_logical_##op, a, b); }
 
 ROOM(and)
 ROOM(or)

@@ -30,9 +30,10 @@ static const tn_sample samples[] = {
      .fails = "logsigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_logsigmoid = {TN_ROOM("logsigmoid"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
-                                .infer = tn__infer_real,      .forward = forward, .backward = backward,
-                                .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_logsigmoid = {TN_ROOM("logsigmoid"),       .inputs = 1,        .saves = TN_SAVE_IN(0),
+                                .infer = tn__infer_real,     .forward = forward, .backward = backward,
+                                .backward_ops = backward_ops};
+TN_SAMPLES(logsigmoid, samples);
 
 tn_tensor *tn_logsigmoid(tn_tensor *x) { return tn_apply(&tn_op_logsigmoid, x); }
 

@@ -61,8 +61,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_logsumexp = {
     TN_ROOM("logsumexp"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
-    .infer = infer,       .forward = forward, .backward = backward,        .backward_ops = backward_ops,
-    TN_SAMPLES(samples)};
+    .infer = infer,       .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(logsumexp, samples);
 
 tn_tensor *tn_logsumexp_run(tn_reduce_args a)
 {

@@ -59,9 +59,10 @@ static const tn_sample samples[] = {
      .fails = "masked_fill: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_masked_fill = {TN_ROOM("masked_fill"),       .inputs = 2,     .args_size = sizeof(args_t),
-                                 .saves = TN_SAVE_IN(1),       .infer = infer,  .forward = forward,
-                                 .backward_ops = backward_ops, .inplace = true, TN_SAMPLES(samples)};
+const tn_op tn_op_masked_fill = {TN_ROOM("masked_fill"),       .inputs = 2,    .args_size = sizeof(args_t),
+                                 .saves = TN_SAVE_IN(1),       .infer = infer, .forward = forward,
+                                 .backward_ops = backward_ops, .inplace = true};
+TN_SAMPLES(masked_fill, samples);
 
 tn_tensor *tn_masked_fill(tn_tensor *x, tn_tensor *mask, double value)
 {

@@ -47,7 +47,7 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_masked_select = {TN_ROOM("masked_select"), .inputs = 2,        .saves = TN_SAVE_IN(1),
-                                   .infer = infer,           .forward = forward, .backward_ops = backward_ops,
-                                   TN_SAMPLES(samples)};
+                                   .infer = infer,           .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(masked_select, samples);
 
 tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask) { return tn_apply(&tn_op_masked_select, x, mask); }

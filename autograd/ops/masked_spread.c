@@ -48,6 +48,7 @@ static const tn_sample samples[] = {
      .fails = "masked_spread: the mask has 0 places for x, whose shape is [5]"},
 };
 
-const tn_op tn_op_masked_spread = {TN_ROOM("masked_spread"),     .inputs = 2,        .args_size = sizeof(tn_shape),
-                                   .saves = TN_SAVE_IN(1),       .infer = infer,     .forward = forward,
-                                   .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_masked_spread = {TN_ROOM("masked_spread"),    .inputs = 2,    .args_size = sizeof(tn_shape),
+                                   .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
+                                   .backward_ops = backward_ops};
+TN_SAMPLES(masked_spread, samples);

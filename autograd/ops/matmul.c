@@ -107,8 +107,13 @@ static const tn_sample samples[] = {
      .fails = "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_matmul = {
-    TN_ROOM("matmul"),         .inputs = 2,        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .saves_for = saves_for,
-    .infer = tn__infer_matmul, .forward = forward, .backward_ops = backward_ops,           TN_SAMPLES(samples)};
+const tn_op tn_op_matmul = {TN_ROOM("matmul"),
+                            .inputs = 2,
+                            .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                            .saves_for = saves_for,
+                            .infer = tn__infer_matmul,
+                            .forward = forward,
+                            .backward_ops = backward_ops};
+TN_SAMPLES(matmul, samples);
 
 tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_matmul, a, b, false); }

@@ -75,12 +75,14 @@ static const tn_sample argmax_samples[] = {COMMON("argmax"), FLAT("argmax")};
 static const tn_sample argmin_samples[] = {COMMON("argmin"), FLAT("argmin")};
 
 #define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward
-const tn_op tn_op_max = {ROOM("max"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops,
-                         TN_SAMPLES(max_samples)};
-const tn_op tn_op_min = {ROOM("min"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops,
-                         TN_SAMPLES(min_samples)};
-const tn_op tn_op_argmax = {ROOM("argmax"), TN_SAMPLES(argmax_samples)};
-const tn_op tn_op_argmin = {ROOM("argmin"), TN_SAMPLES(argmin_samples)};
+const tn_op tn_op_max = {ROOM("max"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops};
+TN_SAMPLES(max, max_samples);
+const tn_op tn_op_min = {ROOM("min"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops};
+TN_SAMPLES(min, min_samples);
+const tn_op tn_op_argmax = {ROOM("argmax")};
+TN_SAMPLES(argmax, argmax_samples);
+const tn_op tn_op_argmin = {ROOM("argmin")};
+TN_SAMPLES(argmin, argmin_samples);
 
 static tn_pair call(const tn_op *op, tn_tensor *x, int dim, bool keepdim)
 {

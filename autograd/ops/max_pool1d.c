@@ -41,8 +41,9 @@ static const tn_sample samples[] = {
      .fails = "max_pool1d: stride must be 1 to 2147483647, got -1"},
 };
 
-const tn_op tn_op_max_pool1d = {TN_ROOM("max_pool1d"), .inputs = 1,        .args_size = sizeof(tn_pool),
-                                .infer = infer,        .compose = compose, TN_SAMPLES(samples)};
+const tn_op tn_op_max_pool1d = {TN_ROOM("max_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
+                                .compose = compose};
+TN_SAMPLES(max_pool1d, samples);
 
 tn_tensor *tn_max_pool1d_run(tn_pool1d_args a)
 {

@@ -75,8 +75,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_max_pool2d = {
     TN_ROOM("max_pool2d"),   .inputs = 1,    .outputs = 2,       .args_size = sizeof(tn_pool),
-    .saves = TN_SAVE_OUT(1), .infer = infer, .forward = forward, .backward_ops = backward_ops,
-    TN_SAMPLES(samples)};
+    .saves = TN_SAVE_OUT(1), .infer = infer, .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(max_pool2d, samples);
 
 tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
 {

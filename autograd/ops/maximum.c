@@ -47,12 +47,22 @@ static void backward_ops(tn_back *b)
 ROWS(maximum);
 ROWS(minimum);
 
-const tn_op tn_op_maximum = {
-    TN_ROOM("maximum"),     .inputs = 2,          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .infer = tn__infer_binary,
-    .forward = forward_max, .backward = backward, .backward_ops = backward_ops,           TN_SAMPLES(maximum_samples)};
-const tn_op tn_op_minimum = {
-    TN_ROOM("minimum"),     .inputs = 2,          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .infer = tn__infer_binary,
-    .forward = forward_min, .backward = backward, .backward_ops = backward_ops,           TN_SAMPLES(minimum_samples)};
+const tn_op tn_op_maximum = {TN_ROOM("maximum"),
+                             .inputs = 2,
+                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                             .infer = tn__infer_binary,
+                             .forward = forward_max,
+                             .backward = backward,
+                             .backward_ops = backward_ops};
+TN_SAMPLES(maximum, maximum_samples);
+const tn_op tn_op_minimum = {TN_ROOM("minimum"),
+                             .inputs = 2,
+                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                             .infer = tn__infer_binary,
+                             .forward = forward_min,
+                             .backward = backward,
+                             .backward_ops = backward_ops};
+TN_SAMPLES(minimum, minimum_samples);
 
 tn_tensor *tn_maximum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_maximum, a, b, false); }
 tn_tensor *tn_minimum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_minimum, a, b, false); }

@@ -48,9 +48,9 @@ static const tn_sample samples[] = {
      .fails = "mean: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_mean = {TN_ROOM("mean"),    .inputs = 1,        .args_size = sizeof(args_t),
-                          .infer = infer,     .forward = forward, .backward_ops = backward_ops,
-                          TN_SAMPLES(samples)};
+const tn_op tn_op_mean = {TN_ROOM("mean"), .inputs = 1,        .args_size = sizeof(args_t),
+                          .infer = infer,  .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(mean, samples);
 
 tn_tensor *tn_mean_run(tn_reduce_args a) { return tn_apply_args(&tn_op_mean, (&(args_t){a.dims, a.keepdim}), a.x); }
 

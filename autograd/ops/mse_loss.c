@@ -33,9 +33,14 @@ static const tn_sample samples[] = {
      .fails = "mse_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_mse_loss = {
-    TN_ROOM("mse_loss"), .inputs = 2,          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .infer = infer,
-    .forward = forward,  .backward = backward, .backward_ops = backward_ops,           TN_SAMPLES(samples)};
+const tn_op tn_op_mse_loss = {TN_ROOM("mse_loss"),
+                              .inputs = 2,
+                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                              .infer = infer,
+                              .forward = forward,
+                              .backward = backward,
+                              .backward_ops = backward_ops};
+TN_SAMPLES(mse_loss, samples);
 
 tn_tensor *tn_mse_loss_run(tn_loss_args a)
 {

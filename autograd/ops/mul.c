@@ -36,8 +36,8 @@ const tn_op tn_op_mul = {TN_ROOM("mul"),
                          .infer = tn__infer_binary,
                          .forward = forward,
                          .backward_ops = backward_ops,
-                         .inplace = true,
-                         TN_SAMPLES(samples)};
+                         .inplace = true};
+TN_SAMPLES(mul, samples);
 
 tn_tensor *tn_mul(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_mul, a, b, false); }
 tn_tensor *tn_mul_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_mul, a, b, false); }

@@ -40,7 +40,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_mul_scalar = {TN_ROOM("mul_scalar"), .inputs = 1,        .args_size = sizeof(args_t),
                                 .infer = infer,        .forward = forward, .backward_ops = backward_ops,
-                                .inplace = true,       TN_SAMPLES(samples)};
+                                .inplace = true};
+TN_SAMPLES(mul_scalar, samples);
 
 tn_tensor *tn_mul_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn_op_mul_scalar, &(args_t){k}, x); }
 tn_tensor *tn_mul_scalar_(tn_tensor *x, double k) { return tn_apply_args_(&tn_op_mul_scalar, &(args_t){k}, x); }

@@ -23,8 +23,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_neg = {
-    TN_ROOM("neg"),  .inputs = 1,        .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops,
-    .inplace = true, TN_SAMPLES(samples)};
+    TN_ROOM("neg"), .inputs = 1, .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops,
+    .inplace = true};
+TN_SAMPLES(neg, samples);
 
 tn_tensor *tn_neg(tn_tensor *x) { return tn_apply(&tn_op_neg, x); }
 tn_tensor *tn_neg_(tn_tensor *x) { return tn_apply_args_(&tn_op_neg, NULL, x); }

@@ -145,8 +145,8 @@ const tn_op tn_op_nll_loss = {TN_ROOM("nll_loss"),
                               .infer = infer,
                               .forward = forward,
                               .backward = backward,
-                              .backward_ops = backward_ops,
-                              TN_SAMPLES(samples)};
+                              .backward_ops = backward_ops};
+TN_SAMPLES(nll_loss, samples);
 
 tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a)
 {

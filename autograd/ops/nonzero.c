@@ -30,6 +30,7 @@ static const tn_sample samples[] = {
     {.in = {{2, {0, 4}}}},
 };
 
-const tn_op tn_op_nonzero = {TN_ROOM("nonzero"), .inputs = 1, .infer = infer, .forward = forward, TN_SAMPLES(samples)};
+const tn_op tn_op_nonzero = {TN_ROOM("nonzero"), .inputs = 1, .infer = infer, .forward = forward};
+TN_SAMPLES(nonzero, samples);
 
 tn_tensor *tn_nonzero(tn_tensor *x) { return tn_apply(&tn_op_nonzero, x); }

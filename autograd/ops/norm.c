@@ -113,9 +113,10 @@ const tn_op tn_op_norm = {ROOM,
                           .infer = infer,
                           .forward = forward,
                           .backward = backward,
-                          .backward_ops = backward_ops,
-                          TN_SAMPLES(samples)};
-const tn_op tn_op_norm_inf = {ROOM, .infer = infer_inf, .compose = compose, TN_SAMPLES(inf_samples)};
+                          .backward_ops = backward_ops};
+TN_SAMPLES(norm, samples);
+const tn_op tn_op_norm_inf = {ROOM, .infer = infer_inf, .compose = compose};
+TN_SAMPLES(norm_inf, inf_samples);
 
 tn_tensor *tn_norm_run(tn_reduce_args a)
 {

@@ -74,8 +74,9 @@ static const tn_sample samples[] = {
      .fails = "one_hot: indices must be i64 or i32, got f32"},
 };
 
-const tn_op tn_op_one_hot = {TN_ROOM("one_hot"), .inputs = 1,        .args_size = sizeof(args_t),
-                             .infer = infer,     .forward = forward, TN_SAMPLES(samples)};
+const tn_op tn_op_one_hot = {TN_ROOM("one_hot"), .inputs = 1, .args_size = sizeof(args_t), .infer = infer,
+                             .forward = forward};
+TN_SAMPLES(one_hot, samples);
 
 tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes)
 {

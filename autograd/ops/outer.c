@@ -23,6 +23,7 @@ static const tn_sample samples[] = {
     {.in = {{1, {3}}, {0, {0}}}, .status = TN_ESHAPE, .fails = "outer: takes two 1-d tensors, got [3] and []"},
 };
 
-const tn_op tn_op_outer = {TN_ROOM("outer"), .inputs = 2, .infer = infer, .compose = compose, TN_SAMPLES(samples)};
+const tn_op tn_op_outer = {TN_ROOM("outer"), .inputs = 2, .infer = infer, .compose = compose};
+TN_SAMPLES(outer, samples);
 
 tn_tensor *tn_outer(tn_tensor *a, tn_tensor *b) { return tn_apply(&tn_op_outer, a, b); }

@@ -90,9 +90,9 @@ static const tn_sample samples[] = {
      .fails = "pad: needs one number a dim: the tensor has 2 dims, before has 1 entries, after 2"},
 };
 
-const tn_op tn_op_pad = {TN_ROOM("pad"),     .inputs = 1,        .args_size = sizeof(args_t),
-                         .infer = infer,     .forward = forward, .backward_ops = backward_ops,
-                         TN_SAMPLES(samples)};
+const tn_op tn_op_pad = {TN_ROOM("pad"), .inputs = 1,        .args_size = sizeof(args_t),
+                         .infer = infer, .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(pad, samples);
 
 tn_tensor *tn_pad(tn_tensor *x, tn_shape before, tn_shape after, double value)
 {

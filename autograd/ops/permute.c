@@ -56,9 +56,10 @@ static const tn_sample permute_samples[] = {
      .status = TN_EINVAL,
      .fails = "permute: dim 1 is listed twice"},
 };
-const tn_op tn_op_permute = {
-    TN_ROOM("permute"),           .inputs = 1,  .args_size = sizeof(args_t), .infer = infer, .forward = forward,
-    .backward_ops = permute_back, .view = true, TN_SAMPLES(permute_samples)};
+const tn_op tn_op_permute = {TN_ROOM("permute"), .inputs = 1,        .args_size = sizeof(args_t),
+                             .infer = infer,     .forward = forward, .backward_ops = permute_back,
+                             .view = true};
+TN_SAMPLES(permute, permute_samples);
 
 static const tn_sample transpose_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {0, 1}}}},
@@ -75,9 +76,10 @@ static const tn_sample transpose_samples[] = {
      .status = TN_EINDEX,
      .fails = "transpose: dim -3 is out of range for a 2-d tensor"},
 };
-const tn_op tn_op_transpose = {
-    TN_ROOM("transpose"),           .inputs = 1,  .args_size = sizeof(args_t),  .infer = infer, .forward = forward,
-    .backward_ops = transpose_back, .view = true, TN_SAMPLES(transpose_samples)};
+const tn_op tn_op_transpose = {TN_ROOM("transpose"), .inputs = 1,        .args_size = sizeof(args_t),
+                               .infer = infer,       .forward = forward, .backward_ops = transpose_back,
+                               .view = true};
+TN_SAMPLES(transpose, transpose_samples);
 
 tn_tensor *tn_permute(tn_tensor *x, tn_dims order) { return tn_apply_args(&tn_op_permute, &(args_t){order}, x); }
 tn_tensor *tn_transpose(tn_tensor *x, int dim0, int dim1)

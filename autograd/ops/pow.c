@@ -81,8 +81,8 @@ const tn_op tn_op_pow = {TN_ROOM("pow"),
                          .infer = infer,
                          .forward = forward,
                          .backward = backward,
-                         .backward_ops = backward_ops,
-                         TN_SAMPLES(samples)};
+                         .backward_ops = backward_ops};
+TN_SAMPLES(pow, samples);
 
 tn_tensor *tn_pow(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_pow, a, b, false); }
 

@@ -67,8 +67,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_pow_scalar = {
-    TN_ROOM("pow_scalar"), .inputs = 1,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(0), .infer = infer,
-    .forward = forward,    .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+    TN_ROOM("pow_scalar"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
+    .infer = infer,        .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(pow_scalar, samples);
 
 tn_tensor *tn_pow_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn_op_pow_scalar, &(args_t){k}, x); }
 

@@ -103,8 +103,8 @@ const tn_op tn_op_prod = {TN_ROOM("prod"),
                           .infer = infer,
                           .forward = forward,
                           .backward = backward,
-                          .backward_ops = backward_ops,
-                          TN_SAMPLES(samples)};
+                          .backward_ops = backward_ops};
+TN_SAMPLES(prod, samples);
 
 tn_tensor *tn_prod_run(tn_reduce_args a)
 {

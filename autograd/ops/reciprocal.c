@@ -27,9 +27,10 @@ static const tn_sample samples[] = {
      .fails = "reciprocal: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_reciprocal = {TN_ROOM("reciprocal"),        .inputs = 1,        .saves = TN_SAVE_OUT(0),
-                                .infer = tn__infer_real,      .forward = forward, .backward = backward,
-                                .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_reciprocal = {TN_ROOM("reciprocal"),       .inputs = 1,        .saves = TN_SAVE_OUT(0),
+                                .infer = tn__infer_real,     .forward = forward, .backward = backward,
+                                .backward_ops = backward_ops};
+TN_SAMPLES(reciprocal, samples);
 
 tn_tensor *tn_reciprocal(tn_tensor *x) { return tn_apply(&tn_op_reciprocal, x); }
 

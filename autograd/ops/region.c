@@ -139,8 +139,8 @@ const tn_op tn_op_region = {TN_ROOM("region"),
                             .args_size = sizeof(region_args),
                             .infer = region_infer,
                             .forward = region_forward,
-                            .backward_ops = region_back,
-                            TN_SAMPLES(region_samples)};
+                            .backward_ops = region_back};
+TN_SAMPLES(region, region_samples);
 
 /* ---- the parts ---- */
 
@@ -165,7 +165,8 @@ static const tn_sample slice_samples[] = {
      .status = TN_ESHAPE,
      .fails = "slice: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
 };
-const tn_op tn_op_slice = {ROOM("slice"), TN_SAMPLES(slice_samples)};
+const tn_op tn_op_slice = {ROOM("slice")};
+TN_SAMPLES(slice, slice_samples);
 
 static const tn_sample narrow_samples[] = {
     {.in = {{2, {3, 6}}}, .args = &(args_t){1, 0, 2, 3, 0}},
@@ -190,7 +191,8 @@ static const tn_sample narrow_samples[] = {
      .status = TN_ESHAPE,
      .fails = "narrow: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
 };
-const tn_op tn_op_narrow = {ROOM("narrow"), TN_SAMPLES(narrow_samples)};
+const tn_op tn_op_narrow = {ROOM("narrow")};
+TN_SAMPLES(narrow, narrow_samples);
 
 static const tn_sample select_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.dim = 0, .start = 1}},
@@ -211,7 +213,8 @@ static const tn_sample select_samples[] = {
      .status = TN_ESHAPE,
      .fails = "select: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
 };
-const tn_op tn_op_select = {ROOM("select"), TN_SAMPLES(select_samples)};
+const tn_op tn_op_select = {ROOM("select")};
+TN_SAMPLES(select, select_samples);
 
 static const tn_sample diagonal_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0, 1, 0, 0, 0}},
@@ -231,7 +234,8 @@ static const tn_sample diagonal_samples[] = {
      .status = TN_EINDEX,
      .fails = "diagonal: dim 2 is out of range for a 2-d tensor"},
 };
-const tn_op tn_op_diagonal = {ROOM("diagonal"), TN_SAMPLES(diagonal_samples)};
+const tn_op tn_op_diagonal = {ROOM("diagonal")};
+TN_SAMPLES(diagonal, diagonal_samples);
 
 static const tn_sample unfold_samples[] = {
     {.in = {{1, {7}}}, .args = &(args_t){0, 0, 0, 3, 1}},
@@ -255,7 +259,8 @@ static const tn_sample unfold_samples[] = {
      .status = TN_ESHAPE,
      .fails = "unfold: the result would have 9 dims, more than 8"},
 };
-const tn_op tn_op_unfold = {ROOM("unfold"), TN_SAMPLES(unfold_samples)};
+const tn_op tn_op_unfold = {ROOM("unfold")};
+TN_SAMPLES(unfold, unfold_samples);
 
 tn_tensor *tn_slice(tn_tensor *x, int dim, int64_t start, int64_t end, int64_t step)
 {

@@ -31,8 +31,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_relu = {
     TN_ROOM("relu"),    .inputs = 1,          .saves = TN_SAVE_OUT(0),      .infer = tn__infer_numbers,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true,
-    TN_SAMPLES(samples)};
+    .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true};
+TN_SAMPLES(relu, samples);
 
 tn_tensor *tn_relu(tn_tensor *x) { return tn_apply(&tn_op_relu, x); }
 tn_tensor *tn_relu_(tn_tensor *x) { return tn_apply_args_(&tn_op_relu, NULL, x); }

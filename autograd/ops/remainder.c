@@ -70,8 +70,8 @@ const tn_op tn_op_remainder = {TN_ROOM("remainder"),
                                .infer = infer,
                                .forward = forward,
                                .backward = backward,
-                               .backward_ops = backward_ops,
-                               TN_SAMPLES(samples)};
+                               .backward_ops = backward_ops};
+TN_SAMPLES(remainder, samples);
 
 tn_tensor *tn_remainder(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_remainder, a, b, false); }
 

@@ -99,8 +99,8 @@ static const tn_sample repeat_samples[] = {
 };
 const tn_op tn_op_repeat = {TN_ROOM("repeat"),           .inputs = 1,
                             .args_size = sizeof(args_t), .infer = repeat_infer,
-                            .forward = repeat_forward,   .backward_ops = repeat_back,
-                            TN_SAMPLES(repeat_samples)};
+                            .forward = repeat_forward,   .backward_ops = repeat_back};
+TN_SAMPLES(repeat, repeat_samples);
 
 tn_tensor *tn_repeat(tn_tensor *x, tn_shape times)
 {
@@ -167,8 +167,8 @@ static const tn_sample interleave_samples[] = {
 };
 const tn_op tn_op_repeat_interleave = {TN_ROOM("repeat_interleave"),  .inputs = 1,
                                        .args_size = sizeof(args_t),   .infer = interleave_infer,
-                                       .forward = interleave_forward, .backward_ops = interleave_back,
-                                       TN_SAMPLES(interleave_samples)};
+                                       .forward = interleave_forward, .backward_ops = interleave_back};
+TN_SAMPLES(repeat_interleave, interleave_samples);
 
 tn_tensor *tn_repeat_interleave(tn_tensor *x, int64_t times, int dim)
 {

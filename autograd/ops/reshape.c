@@ -64,7 +64,8 @@ static const tn_sample view_samples[] = {
      .status = TN_ESHAPE,
      .fails = "view: [3, 4] has 12 elements, which do not make [5]"},
 };
-const tn_op tn_op_view = {ROOM("view"), TN_SAMPLES(view_samples)};
+const tn_op tn_op_view = {ROOM("view")};
+TN_SAMPLES(view, view_samples);
 
 static const tn_sample reshape_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.shape = {2, {2, 6}}}},
@@ -95,7 +96,8 @@ static const tn_sample reshape_samples[] = {
      .status = TN_ESHAPE,
      .fails = "reshape: a shape has 0 to 8 dims, this one says 9"},
 };
-const tn_op tn_op_reshape = {ROOM("reshape"), TN_SAMPLES(reshape_samples)};
+const tn_op tn_op_reshape = {ROOM("reshape")};
+TN_SAMPLES(reshape, reshape_samples);
 
 static const tn_sample flatten_samples[] = {
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.first = 0, .last = -1}},
@@ -113,7 +115,8 @@ static const tn_sample flatten_samples[] = {
      .status = TN_EINDEX,
      .fails = "flatten: dim 2 is out of range for a 2-d tensor"},
 };
-const tn_op tn_op_flatten = {ROOM("flatten"), TN_SAMPLES(flatten_samples)};
+const tn_op tn_op_flatten = {ROOM("flatten")};
+TN_SAMPLES(flatten, flatten_samples);
 
 static const tn_sample squeeze_samples[] = {
     {.in = {{3, {1, 3, 1}}}, .args = &(args_t){.first = TN_ALL}},
@@ -127,7 +130,8 @@ static const tn_sample squeeze_samples[] = {
      .status = TN_EINDEX,
      .fails = "squeeze: dim 2 is out of range for a 2-d tensor"},
 };
-const tn_op tn_op_squeeze = {ROOM("squeeze"), TN_SAMPLES(squeeze_samples)};
+const tn_op tn_op_squeeze = {ROOM("squeeze")};
+TN_SAMPLES(squeeze, squeeze_samples);
 
 static const tn_sample unsqueeze_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.first = 0}},
@@ -144,7 +148,8 @@ static const tn_sample unsqueeze_samples[] = {
      .status = TN_ESHAPE,
      .fails = "unsqueeze: the result would have 9 dims, more than 8"},
 };
-const tn_op tn_op_unsqueeze = {ROOM("unsqueeze"), TN_SAMPLES(unsqueeze_samples)};
+const tn_op tn_op_unsqueeze = {ROOM("unsqueeze")};
+TN_SAMPLES(unsqueeze, unsqueeze_samples);
 
 static tn_tensor *to_shape(const tn_op *op, tn_tensor *x, tn_shape s)
 {

@@ -122,8 +122,8 @@ const tn_op tn_op_rms_norm = {TN_ROOM("rms_norm"),
                               .infer = infer,
                               .forward = forward,
                               .backward = backward,
-                              .backward_ops = backward_ops,
-                              TN_SAMPLES(samples)};
+                              .backward_ops = backward_ops};
+TN_SAMPLES(rms_norm, samples);
 
 tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps)
 {

@@ -60,9 +60,9 @@ static const tn_sample samples[] = {
      .fails = "roll: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn_op_roll = {TN_ROOM("roll"),    .inputs = 1,        .args_size = sizeof(args_t),
-                          .infer = infer,     .forward = forward, .backward_ops = backward_ops,
-                          TN_SAMPLES(samples)};
+const tn_op tn_op_roll = {TN_ROOM("roll"), .inputs = 1,        .args_size = sizeof(args_t),
+                          .infer = infer,  .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(roll, samples);
 
 tn_tensor *tn_roll(tn_tensor *x, int64_t shift, int dim)
 {

@@ -32,8 +32,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_rsqrt = {
-    TN_ROOM("rsqrt"),   .inputs = 1,          .saves = TN_SAVE_OUT(0),      .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+    TN_ROOM("rsqrt"),   .inputs = 1,          .saves = TN_SAVE_OUT(0),     .infer = tn__infer_real,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops};
+TN_SAMPLES(rsqrt, samples);
 
 tn_tensor *tn_rsqrt(tn_tensor *x) { return tn_apply(&tn_op_rsqrt, x); }
 

@@ -39,8 +39,8 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_rsub_scalar = {TN_ROOM("rsub_scalar"), .inputs = 1,        .args_size = sizeof(args_t),
-                                 .infer = infer,         .forward = forward, .backward_ops = backward_ops,
-                                 TN_SAMPLES(samples)};
+                                 .infer = infer,         .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(rsub_scalar, samples);
 
 tn_tensor *tn_rsub_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn_op_rsub_scalar, &(args_t){k}, x); }
 

@@ -92,9 +92,10 @@ static const tn_sample samples[] = {
      .fails = "scatter_add: x is f32 and src i64; convert one with tn_to"},
 };
 
-const tn_op tn_op_scatter_add = {TN_ROOM("scatter_add"),       .inputs = 3,        .args_size = sizeof(args_t),
-                                 .saves = TN_SAVE_IN(1),       .infer = infer,     .forward = forward,
-                                 .backward_ops = backward_ops, TN_SAMPLES(samples)};
+const tn_op tn_op_scatter_add = {TN_ROOM("scatter_add"),      .inputs = 3,    .args_size = sizeof(args_t),
+                                 .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
+                                 .backward_ops = backward_ops};
+TN_SAMPLES(scatter_add, samples);
 
 tn_tensor *tn_scatter_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src)
 {

@@ -36,5 +36,5 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_select_matmul = {TN_ROOM("select_matmul"), .inputs = 2,        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                                   .infer = infer,           .forward = forward, .backward_ops = backward_ops,
-                                   TN_SAMPLES(samples)};
+                                   .infer = infer,           .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(select_matmul, samples);

@@ -33,7 +33,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_sigmoid = {TN_ROOM("sigmoid"),           .inputs = 1,        .saves = TN_SAVE_OUT(0),
                              .infer = tn__infer_real,      .forward = forward, .backward = backward,
-                             .backward_ops = backward_ops, .inplace = true,    TN_SAMPLES(samples)};
+                             .backward_ops = backward_ops, .inplace = true};
+TN_SAMPLES(sigmoid, samples);
 
 tn_tensor *tn_sigmoid(tn_tensor *x) { return tn_apply(&tn_op_sigmoid, x); }
 tn_tensor *tn_sigmoid_(tn_tensor *x) { return tn_apply_args_(&tn_op_sigmoid, NULL, x); }

@@ -20,9 +20,9 @@ static const tn_sample samples[] = {
     {.in = {{2, {2, 3}}}, .kind = {TN_ARG_MASK}},
 };
 
-const tn_op tn_op_sign = {
-    TN_ROOM("sign"),    .inputs = 1, .infer = tn__infer_same, .forward = forward, .backward_ops = backward_ops,
-    TN_SAMPLES(samples)};
+const tn_op tn_op_sign = {TN_ROOM("sign"), .inputs = 1, .infer = tn__infer_same, .forward = forward,
+                          .backward_ops = backward_ops};
+TN_SAMPLES(sign, samples);
 
 tn_tensor *tn_sign(tn_tensor *x) { return tn_apply(&tn_op_sign, x); }
 

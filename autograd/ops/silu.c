@@ -37,8 +37,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_silu = {
-    TN_ROOM("silu"),    .inputs = 1,          .saves = TN_SAVE_IN(0),       .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+    TN_ROOM("silu"),    .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops};
+TN_SAMPLES(silu, samples);
 
 tn_tensor *tn_silu(tn_tensor *x) { return tn_apply(&tn_op_silu, x); }
 

@@ -23,8 +23,8 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_sin = {TN_ROOM("sin"),          .inputs = 1,        .saves = TN_SAVE_IN(0),
-                         .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
-                         TN_SAMPLES(samples)};
+                         .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(sin, samples);
 
 tn_tensor *tn_sin(tn_tensor *x) { return tn_apply(&tn_op_sin, x); }
 

@@ -54,8 +54,9 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_softmax = {
-    TN_ROOM("softmax"), .inputs = 1,          .args_size = sizeof(args_t),  .saves = TN_SAVE_OUT(0), .infer = infer,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, TN_SAMPLES(samples)};
+    TN_ROOM("softmax"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(0),
+    .infer = infer,     .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(softmax, samples);
 
 tn_tensor *tn_softmax(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_softmax, &(args_t){dim}, x); }
 

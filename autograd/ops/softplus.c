@@ -44,8 +44,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_softplus = {
     TN_ROOM("softplus"),     .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops,
-    TN_SAMPLES(samples)};
+    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+TN_SAMPLES(softplus, samples);
 
 tn_tensor *tn_softplus(tn_tensor *x, double beta) { return tn_apply_args(&tn_op_softplus, &(args_t){beta}, x); }
 

@@ -91,8 +91,10 @@ static const tn_sample topk_samples[] = {
 #define ROOM                                                                                         \
     .inputs = 1, .outputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(1), .infer = infer, \
     .forward = forward, .backward = backward, .backward_ops = backward_ops
-const tn_op tn_op_sort = {TN_ROOM("sort"), ROOM, TN_SAMPLES(sort_samples)};
-const tn_op tn_op_topk = {TN_ROOM("topk"), ROOM, TN_SAMPLES(topk_samples)};
+const tn_op tn_op_sort = {TN_ROOM("sort"), ROOM};
+TN_SAMPLES(sort, sort_samples);
+const tn_op tn_op_topk = {TN_ROOM("topk"), ROOM};
+TN_SAMPLES(topk, topk_samples);
 
 static tn_pair pair(const tn_op *op, tn_tensor *x, args_t a)
 {

@@ -23,7 +23,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_sqrt = {TN_ROOM("sqrt"),         .inputs = 1,        .saves = TN_SAVE_OUT(0),
                           .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
-                          .inplace = true,         TN_SAMPLES(samples)};
+                          .inplace = true};
+TN_SAMPLES(sqrt, samples);
 
 tn_tensor *tn_sqrt(tn_tensor *x) { return tn_apply(&tn_op_sqrt, x); }
 tn_tensor *tn_sqrt_(tn_tensor *x) { return tn_apply_args_(&tn_op_sqrt, NULL, x); }

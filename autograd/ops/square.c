@@ -24,8 +24,8 @@ static const tn_sample samples[] = {
 };
 
 const tn_op tn_op_square = {TN_ROOM("square"),          .inputs = 1,        .saves = TN_SAVE_IN(0),
-                            .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops,
-                            TN_SAMPLES(samples)};
+                            .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(square, samples);
 
 tn_tensor *tn_square(tn_tensor *x) { return tn_apply(&tn_op_square, x); }
 

@@ -37,9 +37,9 @@ static const tn_sample samples[] = {
      .fails = "sub: makes no sense for bool; say tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x"},
 };
 
-const tn_op tn_op_sub = {
-    TN_ROOM("sub"),  .inputs = 2,        .infer = infer, .forward = forward, .backward_ops = backward_ops,
-    .inplace = true, TN_SAMPLES(samples)};
+const tn_op tn_op_sub = {TN_ROOM("sub"), .inputs = 2, .infer = infer, .forward = forward, .backward_ops = backward_ops,
+                         .inplace = true};
+TN_SAMPLES(sub, samples);
 
 tn_tensor *tn_sub(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_sub, a, b, false); }
 tn_tensor *tn_sub_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_sub, a, b, false); }

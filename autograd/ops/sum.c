@@ -48,9 +48,9 @@ static const tn_sample samples[] = {
      .fails = "sum: dim 0 is listed twice"},
 };
 
-const tn_op tn_op_sum = {TN_ROOM("sum"),     .inputs = 1,        .args_size = sizeof(args_t),
-                         .infer = infer,     .forward = forward, .backward_ops = backward_ops,
-                         TN_SAMPLES(samples)};
+const tn_op tn_op_sum = {TN_ROOM("sum"), .inputs = 1,        .args_size = sizeof(args_t),
+                         .infer = infer, .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(sum, samples);
 
 tn_tensor *tn_sum_run(tn_reduce_args a) { return tn_apply_args(&tn_op_sum, (&(args_t){a.dims, a.keepdim}), a.x); }
 

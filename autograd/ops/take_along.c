@@ -67,8 +67,9 @@ static const tn_sample samples[] = {
      .fails = "take_along: index 4 at [0] is outside 0 … 3"},
 };
 
-const tn_op tn_op_take_along = {TN_ROOM("take_along"), .inputs = 2,        .args_size = sizeof(args_t),
-                                .infer = infer,        .compose = compose, TN_SAMPLES(samples)};
+const tn_op tn_op_take_along = {TN_ROOM("take_along"), .inputs = 2, .args_size = sizeof(args_t), .infer = infer,
+                                .compose = compose};
+TN_SAMPLES(take_along, samples);
 
 tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim)
 {

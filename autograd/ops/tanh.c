@@ -30,8 +30,8 @@ static const tn_sample samples[] = {
 
 const tn_op tn_op_tanh = {
     TN_ROOM("tanh"),    .inputs = 1,          .saves = TN_SAVE_OUT(0),      .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true,
-    TN_SAMPLES(samples)};
+    .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true};
+TN_SAMPLES(tanh, samples);
 
 tn_tensor *tn_tanh(tn_tensor *x) { return tn_apply(&tn_op_tanh, x); }
 tn_tensor *tn_tanh_(tn_tensor *x) { return tn_apply_args_(&tn_op_tanh, NULL, x); }

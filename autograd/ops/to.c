@@ -33,9 +33,9 @@ static const tn_sample samples[] = {
     {.in = {{1, {3}}}, .args = &(args_t){(tn_dtype)7}, .status = TN_EDTYPE, .fails = "to: 7 is not a number type"},
 };
 
-const tn_op tn_op_to = {TN_ROOM("to"),      .inputs = 1,        .args_size = sizeof(args_t),
-                        .infer = infer,     .forward = forward, .backward_ops = backward_ops,
-                        TN_SAMPLES(samples)};
+const tn_op tn_op_to = {TN_ROOM("to"),  .inputs = 1,        .args_size = sizeof(args_t),
+                        .infer = infer, .forward = forward, .backward_ops = backward_ops};
+TN_SAMPLES(to, samples);
 
 tn_tensor *tn_to(tn_tensor *x, tn_dtype dt)
 {

@@ -53,9 +53,11 @@ static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(b->op, b->args, 
                     .backward_ops = backward_ops
 
 static const tn_sample tril_samples[] = {SAMPLES("tril")};
-const tn_op            tn_op_tril = {ROOM("tril"), TN_SAMPLES(tril_samples)};
+const tn_op            tn_op_tril = {ROOM("tril")};
+TN_SAMPLES(tril, tril_samples);
 static const tn_sample triu_samples[] = {SAMPLES("triu")};
-const tn_op            tn_op_triu = {ROOM("triu"), TN_SAMPLES(triu_samples)};
+const tn_op            tn_op_triu = {ROOM("triu")};
+TN_SAMPLES(triu, triu_samples);
 
 tn_tensor *tn_tril(tn_tensor *x, int64_t diagonal) { return tn_apply_args(&tn_op_tril, &(args_t){diagonal}, x); }
 tn_tensor *tn_triu(tn_tensor *x, int64_t diagonal) { return tn_apply_args(&tn_op_triu, &(args_t){diagonal}, x); }

@@ -95,8 +95,10 @@ static const tn_sample std_samples[] = {
     TN_ROOM(title), .inputs = 1, .outputs = 3, .args_size = sizeof(args_t),                                    \
                     .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2), .infer = infer, \
                     .forward = forward, .backward = backward, .backward_ops = backward_ops
-const tn_op tn_op_var = {ROOM("var"), TN_SAMPLES(var_samples)};
-const tn_op tn_op_std = {ROOM("std"), TN_SAMPLES(std_samples)};
+const tn_op tn_op_var = {ROOM("var")};
+TN_SAMPLES(var, var_samples);
+const tn_op tn_op_std = {ROOM("std")};
+TN_SAMPLES(std, std_samples);
 
 static tn_tensor *call(const tn_op *op, tn_reduce_args a)
 {
