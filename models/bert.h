@@ -82,7 +82,7 @@ typedef struct {
 } tn_bert_batch;
 TN_API tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_batch b);
 
-/* ---- directories as Hugging Face has them -------------------------------------------------------------------------- */
+/* ---- directories as Hugging Face has them ------------------------------------------------------------------------ */
 
 /* Reads config.json and model.safetensors. Heads that the file lacks are left out: the config says which. The model is
  * in eval mode. */
