@@ -317,6 +317,30 @@ TN_API tn_tensor *tn_attention_run(tn_attention_args a);
 #define tn_attention(...) tn_attention_run((tn_attention_args){.q = __VA_ARGS__})
 #endif
 
+/* ---- recurrent layers: nn/rnn.h makes networks of them ---------------------------------------------------------- */
+
+/* One layer in one direction, over packed sequences: sorted by length, and laid out by time. First come the first steps
+ * of all, the longest sequence first, then the second steps of those that have one, and so on. */
+typedef struct {
+    tn_tensor     *x; /* [packed, gates · H]: W_ih x + b of all steps. Gates: rnn 1, lstm 4 (i f g o), gru 3 (r z n) */
+    tn_tensor     *weight; /* [gates · H, H]: W_hh */
+    tn_tensor     *h, *c;  /* [B, H]: the first states; c: lstm */
+    tn_tensor     *bias;   /* gru: [3H], b_hh, or NULL; of the others it is a part of x */
+    const int64_t *sizes;  /* sequences in each step, none more than in the one before; NULL: all B in all */
+    int64_t        steps;
+    bool           reverse;          /* from each sequence's last step to its first */
+    bool           relu;             /* rnn: instead of tanh */
+    tn_tensor    **last_h, **last_c; /* out, may be NULL: [B, H], the states after each sequence's last step */
+} tn_steps_args;
+TN_API tn_tensor *tn_rnn_steps_run(tn_steps_args a); /* [packed, H] */
+TN_API tn_tensor *tn_lstm_steps_run(tn_steps_args a);
+TN_API tn_tensor *tn_gru_steps_run(tn_steps_args a);
+#ifndef __cplusplus
+#define tn_rnn_steps(...) tn_rnn_steps_run((tn_steps_args){.x = __VA_ARGS__})
+#define tn_lstm_steps(...) tn_lstm_steps_run((tn_steps_args){.x = __VA_ARGS__})
+#define tn_gru_steps(...) tn_gru_steps_run((tn_steps_args){.x = __VA_ARGS__})
+#endif
+
 /* These names are also types: tn_linear(x, w, b) is the op, tn_linear *m a module (nn/modules.h). */
 #define tn_linear(...) tn_linear_run(__VA_ARGS__)
 #define tn_embedding(...) tn_embedding_run(__VA_ARGS__)

@@ -8,6 +8,7 @@
 #include "modules.h"
 #include "attention.h"
 #include "transformer.h"
+#include "rnn.h"
 #include "state.h"
 
 #endif

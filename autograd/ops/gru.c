@@ -1,0 +1,117 @@
+/* gru — a layer of gated recurrent units over packed sequences (autograd/recurrent.h says what that is)
+ *
+ *   With x = [x_r x_z x_n] and the product s = h₋₁ Wᵀ + b = [s_r s_z s_n] of a step:
+ *     r = σ(x_r + s_r),  z = σ(x_z + s_z),  n = tanh(x_n + r s_n),   h = n + z (h₋₁ - n) = y
+ *
+ *   With gh = gy + what comes from the next step:
+ *     a = gh (1-z) · (1-n²)
+ *     gx = [a s_n · r(1-r),  gh (h₋₁ - n) · z(1-z),  a],   gs = the same, but for a r at its end
+ *     gh₋₁ = gh z + gs W,  gW = gsᵀ h₋₁ over all steps,  gb = Σ gs
+ *
+ * As in PyTorch r comes after the product and its bias, so b cannot be a part of x. Kept are r, z, n, s_n, h₋₁. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/recurrent.h"
+#include "core/functions.h"
+#define TN_TEMPLATE "autograd/ops/gru.c"
+#include "core/real.h"
+
+enum { R, Z, N, S, H };
+
+static void spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
+{
+    (void)a, (void)gc;
+    g[Z] = tn_mul(gh, tn_sub(k[H], k[N]));
+    g[N] = tn_mul(gh, tn_rsub_scalar(k[Z], 1));
+    g[H] = tn_mul(gh, k[Z]);
+}
+static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
+{
+    tn_tensor *n = tn__tanh_back(g[N], k[N]), *z = tn__sigmoid_back(g[Z], k[Z]);
+    tn_tensor *r = tn__sigmoid_back(tn__plus(g[R], tn_mul(n, k[S])), k[R]);
+    (void)a;
+    *gx = tn_cat(1, r, z, n);
+    *gproduct = tn_cat(1, r, z, tn__plus(g[S], tn_mul(n, k[R])));
+}
+
+static const tn_cell cell = {.gates = 3,
+                             .kept = 5,
+                             .split = true,
+                             .forward = {fwd_f32, fwd_f64, NULL},
+                             .backward = {bwd_f32, bwd_f64, NULL},
+                             .spread = spread,
+                             .chain = chain};
+
+static bool infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
+static void forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
+static void backward(tn_back *b) { tn__steps_backward(b, &cell); }
+static void backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
+
+#define SIZES(...) \
+    .args = &(tn_steps) { .sizes = __VA_ARGS__ }
+#define NO_BIAS .kind = {[TN_STEPS_BIAS] = TN_ARG_ABSENT}
+static const int64_t   falling[] = {3, 2, 1};
+static const tn_sample samples[] = {
+    {.in = {{2, {6, 6}}, {2, {6, 2}}, {2, {3, 2}}, {1, {6}}}, SIZES(NULL, .steps = 2)},
+    {.in = {{2, {6, 6}}, {2, {6, 2}}, {2, {3, 2}}, {1, {6}}}, SIZES(falling, .steps = 3)},
+    {.in = {{2, {6, 3}}, {2, {3, 1}}, {2, {4, 1}}}, NO_BIAS, SIZES(falling, .steps = 3, .reverse = true)},
+    {.in = {{2, {1, 9}}, {2, {9, 3}}, {2, {1, 3}}, {1, {9}}}, SIZES(NULL, .steps = 1, .reverse = true)},
+    {.in = {{2, {0, 6}}, {2, {6, 2}}, {2, {3, 2}}, {1, {6}}}, SIZES(NULL, .steps = 0)},
+    {.in = {{2, {6, 6}}, {2, {6, 2}}, {2, {3, 2}}, {1, {2}}},
+     SIZES(NULL, .steps = 2),
+     .status = TN_ESHAPE,
+     .fails = "gru: bias is [2], but must be [6]: [gates · hidden]"},
+};
+
+const tn_op tn_op_gru = {TN_ROOM("gru"),
+                         .inputs = 4,
+                         .outputs = 3,
+                         .optional = 1u << TN_STEPS_BIAS,
+                         .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(2),
+                         .args_size = sizeof(tn_steps),
+                         .args_copy = tn__steps_copy,
+                         .args_free = tn__steps_free,
+                         .infer = infer,
+                         .forward = forward,
+                         .backward = backward,
+                         .backward_ops = backward_ops};
+TN_SAMPLES(gru, samples);
+
+tn_tensor *tn_gru_steps_run(tn_steps_args a) { return tn__steps_call(&tn_op_gru, a, false, true); }
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    TN_REAL *const y = out[0], *const h = out[1], *const k = out[3];
+    const TN_REAL *const x = in[0], *const from = in[1], *const b = in[3];
+    const int64_t  m = n / 3;
+    TN_REAL *const z = k + m, *const new = k + 2 * m, *const s = k + 3 * m;
+    (void)args;
+    if (b)
+        for (int64_t j = 0; j < n; j++) k[j] += b[j];
+    for (int64_t j = 0; j < 2 * m; j++) k[j] += x[j];
+    TN_(tn__sigmoid)(2 * m, k, k);
+    for (int64_t j = 0; j < m; j++) s[j] = new[j], k[4 * m + j] = from[j], new[j] = x[2 * m + j] + k[j] * s[j];
+    TN_(tn__tanh)(m, new, new);
+    for (int64_t j = 0; j < m; j++) y[j] = h[j] = new[j] + z[j] * (from[j] - new[j]);
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    TN_REAL *const gx = out[0], *const gs = out[1], *const gh = out[2];
+    const TN_REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
+    const int64_t m = n / 5;
+    (void)args;
+    for (int64_t j = 0; j < m; j++) {
+        const TN_REAL r = k[j], z = k[m + j], new = k[2 * m + j], s = k[3 * m + j], from = k[4 * m + j];
+        const TN_REAL g = gy ? gh[j] + gy[j] : gh[j];
+        TN_REAL       gr = 0, gz = g * (from - new), gn = g * (1 - z), gp = 0, back = g * z;
+        if (gk) gr = gk[j], gz += gk[m + j], gn += gk[2 * m + j], gp = gk[3 * m + j], back += gk[4 * m + j];
+        gn *= 1 - new *new;
+        gx[j] = gs[j] = (gr + gn * s) * r * (1 - r);
+        gx[m + j] = gs[m + j] = gz * z * (1 - z);
+        gx[2 * m + j] = gn, gs[2 * m + j] = gp + gn * r;
+        gh[j] = back;
+    }
+}
+#endif

@@ -1,0 +1,154 @@
+/* lstm — a layer of long short-term memory over packed sequences (autograd/recurrent.h says what that is)
+ *
+ *   With the sums i f g o of a step's x + h Wᵀ:
+ *     i = σ(i), f = σ(f), g = tanh(g), o = σ(o),   c = f c + i g,   h = o tanh(c) = y
+ *
+ *   With gh = gy + what comes from the next step, gc likewise:
+ *     gc += gh o (1 - tanh²c)
+ *     gi = gc g · i(1-i),  gf = gc c₋₁ · f(1-f),  gg = gc i · (1-g²),  go = gh tanh(c) · o(1-o)
+ *     gx = [gi gf gg go],  gc₋₁ = gc f,  gh₋₁ = gx W,  gW = gxᵀ h₋₁ over all steps
+ *
+ * Kept are i, f, g, o, c₋₁, h₋₁; tanh(c) is made again. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/recurrent.h"
+#include "core/functions.h"
+#define TN_TEMPLATE "autograd/ops/lstm.c"
+#include "core/real.h"
+
+enum { I, F, G, O, C, H };
+
+static void spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
+{
+    tn_tensor *t = tn_tanh(tn_add(tn_mul(k[F], k[C]), tn_mul(k[I], k[G])));
+    (void)a;
+    gc = tn_add(gc, tn__tanh_back(tn_mul(gh, k[O]), t));
+    g[I] = tn_mul(gc, k[G]), g[F] = tn_mul(gc, k[C]), g[G] = tn_mul(gc, k[I]), g[O] = tn_mul(gh, t);
+    g[C] = tn_mul(gc, k[F]);
+}
+static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
+{
+    (void)a;
+    *gx = *gproduct = tn_cat(1, tn__sigmoid_back(g[I], k[I]), tn__sigmoid_back(g[F], k[F]), tn__tanh_back(g[G], k[G]),
+                             tn__sigmoid_back(g[O], k[O]));
+}
+
+static const tn_cell cell = {.gates = 4,
+                             .kept = 6,
+                             .state = true,
+                             .forward = {fwd_f32, fwd_f64, NULL},
+                             .backward = {bwd_f32, bwd_f64, NULL},
+                             .spread = spread,
+                             .chain = chain};
+
+static bool infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
+static void forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
+static void backward(tn_back *b) { tn__steps_backward(b, &cell); }
+static void backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
+
+#define SIZES(...) \
+    .args = &(tn_steps) { .sizes = __VA_ARGS__ }
+static const int64_t   falling[] = {3, 2, 1}, rising[] = {1, 2}, none[] = {2, 0};
+static const tn_sample samples[] = {
+    {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 2)},
+    {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}}, SIZES(falling, .steps = 3)},
+    {.in = {{2, {6, 4}}, {2, {4, 1}}, {2, {4, 1}}, {2, {4, 1}}},
+     SIZES(falling, .steps = 3, .reverse = true)}, /* one is empty */
+    {.in = {{2, {1, 12}}, {2, {12, 3}}, {2, {1, 3}}, {2, {1, 3}}}, SIZES(NULL, .steps = 1, .reverse = true)},
+    {.in = {{2, {0, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 0)},
+    {.in = {{2, {0, 8}}, {2, {8, 2}}, {2, {0, 2}}, {2, {0, 2}}}, SIZES(NULL, .steps = 3)},
+    {.in = {{2, {2, 8}}, {2, {8, 2}}, {2, {2, 2}}, {2, {2, 2}}}, SIZES(none, .steps = 2)},
+    {.in = {{2, {6, 6}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}},
+     SIZES(NULL, .steps = 2),
+     .status = TN_ESHAPE,
+     .fails = "lstm: x is [6, 6], but must be [6, 8]: a row for each sequence in each step, as wide as all gates "
+              "together"},
+    {.in = {{2, {6, 8}}, {2, {2, 8}}, {2, {3, 2}}, {2, {3, 2}}},
+     SIZES(NULL, .steps = 2),
+     .status = TN_ESHAPE,
+     .fails = "lstm: weight is [2, 8], but must be [8, 2]: [gates · hidden, hidden]"},
+    {.in = {{2, {6, 8}}, {2, {8, 2}}, {1, {2}}, {2, {3, 2}}},
+     SIZES(NULL, .steps = 2),
+     .status = TN_ESHAPE,
+     .fails = "lstm: h must be [rows, hidden], got [2]"},
+    {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {2, 2}}},
+     SIZES(NULL, .steps = 2),
+     .status = TN_ESHAPE,
+     .fails = "lstm: c is [2, 2], but must be [3, 2]: like h"},
+    {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}},
+     SIZES(NULL, .steps = 3),
+     .status = TN_ESHAPE,
+     .fails = "lstm: x has 6 rows, but there are 3 steps of 3 rows"},
+    {.in = {{2, {3, 8}}, {2, {8, 2}}, {2, {2, 2}}, {2, {2, 2}}},
+     SIZES(rising, .steps = 2),
+     .status = TN_EINVAL,
+     .fails = "lstm: step 1 has 2 rows, but sizes fall from step to step, and none is above 1"},
+    {.in = {{2, {5, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}},
+     SIZES(falling, .steps = 3),
+     .status = TN_ESHAPE,
+     .fails = "lstm: x has 5 rows, but the sizes of the steps add up to 6"},
+    {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}},
+     SIZES(NULL, .steps = -1),
+     .status = TN_EINVAL,
+     .fails = "lstm: steps is -1"},
+    {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}},
+     .kind = {0, 0, TN_ARG_INT},
+     SIZES(NULL, .steps = 2),
+     .status = TN_EDTYPE,
+     .fails = "lstm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_lstm = {TN_ROOM("lstm"),
+                          .inputs = 4,
+                          .outputs = 4,
+                          .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(3),
+                          .args_size = sizeof(tn_steps),
+                          .args_copy = tn__steps_copy,
+                          .args_free = tn__steps_free,
+                          .infer = infer,
+                          .forward = forward,
+                          .backward = backward,
+                          .backward_ops = backward_ops};
+TN_SAMPLES(lstm, samples);
+
+tn_tensor *tn_lstm_steps_run(tn_steps_args a) { return tn__steps_call(&tn_op_lstm, a, true, false); }
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    TN_REAL *const y = out[0], *const h = out[1], *const c = out[2], *const k = out[3];
+    const TN_REAL *const x = in[0], *const from = in[1], *const before = in[2];
+    const int64_t m = n / 4;
+    (void)args;
+    for (int64_t j = 0; j < n; j++) k[j] += x[j];
+    TN_(tn__sigmoid)(2 * m, k, k);
+    TN_(tn__tanh)(m, k + 2 * m, k + 2 * m);
+    TN_(tn__sigmoid)(m, k + 3 * m, k + 3 * m);
+    for (int64_t j = 0; j < m; j++) {
+        k[4 * m + j] = before[j], k[5 * m + j] = from[j];
+        c[j] = k[m + j] * before[j] + k[j] * k[2 * m + j];
+    }
+    TN_(tn__tanh)(m, y, c);
+    for (int64_t j = 0; j < m; j++) h[j] = y[j] *= k[3 * m + j];
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    TN_REAL *const gx = out[0], *const gh = out[2], *const gc = out[3];
+    const TN_REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
+    const int64_t m = n / 6;
+    (void)args;
+    for (int64_t j = 0; j < m; j++) gx[j] = k[m + j] * k[4 * m + j] + k[j] * k[2 * m + j];
+    TN_(tn__tanh)(m, gx, gx);
+    for (int64_t j = 0; j < m; j++) {
+        const TN_REAL i = k[j], f = k[m + j], g = k[2 * m + j], o = k[3 * m + j], t = gx[j];
+        const TN_REAL dh = gy ? gh[j] + gy[j] : gh[j], dc = gc[j] + dh * o * (1 - t * t);
+        TN_REAL       gi = dc * g, gf = dc * k[4 * m + j], gg = dc * i, go = dh * t, before = dc * f, from = 0;
+        if (gk) gi += gk[j], gf += gk[m + j], gg += gk[2 * m + j], go += gk[3 * m + j];
+        if (gk) before += gk[4 * m + j], from = gk[5 * m + j];
+        gx[j] = gi * i * (1 - i), gx[m + j] = gf * f * (1 - f);
+        gx[2 * m + j] = gg * (1 - g * g), gx[3 * m + j] = go * o * (1 - o);
+        gc[j] = before, gh[j] = from;
+    }
+}
+#endif

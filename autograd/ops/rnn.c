@@ -1,0 +1,93 @@
+/* rnn — a layer of the plain recurrent network over packed sequences (autograd/recurrent.h says what that is)
+ *
+ *   h = y = tanh(x + h₋₁ Wᵀ), or relu
+ *
+ *   With gh = gy + what comes from the next step: gx = gh (1 - h²), or gh where h > 0;
+ *   gh₋₁ = gx W,  gW = gxᵀ h₋₁ over all steps
+ *
+ * Kept are h and h₋₁. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/recurrent.h"
+#include "core/functions.h"
+#define TN_TEMPLATE "autograd/ops/rnn.c"
+#include "core/real.h"
+
+static void spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
+{
+    (void)a, (void)k, (void)gc;
+    g[0] = gh;
+}
+static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
+{
+    *gx = *gproduct = a->relu ? tn_masked_fill(g[0], tn_le(k[0], tn_scalar(0)), 0) : tn__tanh_back(g[0], k[0]);
+}
+
+static const tn_cell cell = {.gates = 1,
+                             .kept = 2,
+                             .forward = {fwd_f32, fwd_f64, NULL},
+                             .backward = {bwd_f32, bwd_f64, NULL},
+                             .spread = spread,
+                             .chain = chain};
+
+static bool infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
+static void forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
+static void backward(tn_back *b) { tn__steps_backward(b, &cell); }
+static void backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
+
+#define SIZES(...) \
+    .args = &(tn_steps) { .sizes = __VA_ARGS__ }
+static const int64_t   falling[] = {3, 2, 1};
+static const tn_sample samples[] = {
+    {.in = {{2, {6, 2}}, {2, {2, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 2)},
+    {.in = {{2, {6, 2}}, {2, {2, 2}}, {2, {3, 2}}}, SIZES(falling, .steps = 3)},
+    {.in = {{2, {6, 3}}, {2, {3, 3}}, {2, {4, 3}}}, SIZES(falling, .steps = 3, .reverse = true, .relu = true)},
+    {.in = {{2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}}, SIZES(NULL, .steps = 1, .reverse = true)},
+    {.in = {{2, {0, 2}}, {2, {2, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 0)},
+    {.in = {{2, {6, 2}}, {2, {2, 3}}, {2, {3, 2}}},
+     SIZES(NULL, .steps = 2),
+     .status = TN_ESHAPE,
+     .fails = "rnn: weight is [2, 3], but must be [2, 2]: [gates · hidden, hidden]"},
+};
+
+const tn_op tn_op_rnn = {TN_ROOM("rnn"),
+                         .inputs = 3,
+                         .outputs = 3,
+                         .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(2),
+                         .args_size = sizeof(tn_steps),
+                         .args_copy = tn__steps_copy,
+                         .args_free = tn__steps_free,
+                         .infer = infer,
+                         .forward = forward,
+                         .backward = backward,
+                         .backward_ops = backward_ops};
+TN_SAMPLES(rnn, samples);
+
+tn_tensor *tn_rnn_steps_run(tn_steps_args a) { return tn__steps_call(&tn_op_rnn, a, false, false); }
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    TN_REAL *const y = out[0], *const h = out[1], *const k = out[3];
+    const TN_REAL *const x = in[0], *const from = in[1];
+    for (int64_t j = 0; j < n; j++) k[n + j] = from[j], k[j] += x[j];
+    if (((const tn_steps *)args)->relu)
+        for (int64_t j = 0; j < n; j++) k[j] = k[j] <= 0 ? 0 : k[j]; /* NaN stays */
+    else TN_(tn__tanh)(n, k, k);
+    for (int64_t j = 0; j < n; j++) y[j] = h[j] = k[j];
+}
+
+static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    TN_REAL *const gx = out[0], *const gh = out[2];
+    const TN_REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
+    const bool    relu = ((const tn_steps *)args)->relu;
+    const int64_t m = n / 2;
+    for (int64_t j = 0; j < m; j++) {
+        TN_REAL g = gy ? gh[j] + gy[j] : gh[j];
+        if (gk) g += gk[j];
+        gx[j] = relu ? (k[j] <= 0 ? 0 : g) : g * (1 - k[j] * k[j]);
+        gh[j] = gk ? gk[m + j] : 0;
+    }
+}
+#endif

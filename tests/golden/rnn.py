@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+"""Writes rnn.safetensors: what PyTorch computes with the recurrent networks of tests/test_golden_rnn.c: outputs and
+last states, one behind the other, and gradients of inputs, first states and parameters.
+
+    /usr/bin/python3 tests/golden/rnn.py        (Debian's python3-torch 1.13 and python3-numpy)
+"""
+import sys
+
+sys.dont_write_bytecode = True
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from case import case, run
+
+B, T, IN, H = 3, 5, 4, 6
+LENGTHS = [3, 5, 1]
+
+
+def flat(*t):
+    return torch.cat([x.reshape(-1) for x in t])
+
+
+def states(out):
+    return flat(*out) if isinstance(out, tuple) else flat(out)
+
+
+def network(name, make, lengths=False, given=False):
+    """Over x, perhaps with lengths, perhaps with first states."""
+    def f(k):
+        m = k.fill(make())
+        n = m.num_layers * (2 if m.bidirectional else 1)
+        x = k.input("x", *((B, T, IN) if m.batch_first else (T, B, IN)))
+        first = None
+        if given:
+            first = k.input("h0", n, B, H)
+            if m.mode == "LSTM":
+                first = first, k.input("c0", n, B, H)
+        if lengths:
+            x = pack_padded_sequence(x, torch.tensor(LENGTHS), m.batch_first, enforce_sorted=False)
+        y, last = m(x, first)
+        if lengths:
+            y = pad_packed_sequence(y, m.batch_first, total_length=T)[0]
+        return flat(y, states(last))
+    f.__name__ = name
+    return case(f)
+
+
+for name, kind in ("rnn", nn.RNN), ("lstm", nn.LSTM), ("gru", nn.GRU):
+    network(name, lambda kind=kind: kind(IN, H, batch_first=True))
+    network(name + "_given", lambda kind=kind: kind(IN, H, 2, bias=False), given=True)
+    network(name + "_lengths", lambda kind=kind: kind(IN, H, 2, batch_first=True), lengths=True, given=True)
+    network(name + "_both", lambda kind=kind: kind(IN, H, 2, bidirectional=True), lengths=True)
+    network(name + "_both_given", lambda kind=kind: kind(IN, H, bidirectional=True, batch_first=True), True, True)
+network("rnn_relu", lambda: nn.RNN(IN, H, nonlinearity="relu", bidirectional=True), lengths=True, given=True)
+network("lstm_dropout", lambda: nn.LSTM(IN, H, dropout=0.25, batch_first=True))  # one layer: there is no between
+
+
+def cell(name, make, given=True):
+    def f(k):
+        m = k.fill(make())
+        x, first = k.input("x", B, IN), None
+        if given:
+            first = k.input("h", B, H)
+            if isinstance(m, nn.LSTMCell):
+                first = first, k.input("c", B, H)
+        return states(m(x, first))
+    f.__name__ = name
+    return case(f)
+
+
+cell("rnn_cell", lambda: nn.RNNCell(IN, H))
+cell("rnn_cell_relu", lambda: nn.RNNCell(IN, H, nonlinearity="relu"))
+cell("lstm_cell", lambda: nn.LSTMCell(IN, H))
+cell("gru_cell", lambda: nn.GRUCell(IN, H))
+cell("lstm_cell_zero", lambda: nn.LSTMCell(IN, H, bias=False), False)
+cell("gru_cell_zero", lambda: nn.GRUCell(IN, H), False)
+
+run(__file__, "rnn", strays=1.2e-6)
