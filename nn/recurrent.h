@@ -16,6 +16,14 @@ tn__layer_weights tn__recurrent_weights(void *m, const char *suffix, int64_t gat
 /* Runs them over packed steps; s says all but x, weight and bias. */
 tn_tensor *tn__recurrent_layer(int64_t gates, const tn__layer_weights *w, tn_tensor *packed, tn_steps_args s);
 
+/* False and raised for a state of integers. */
+static inline bool tn__state_floating(const tn_module *m, const char *name, const tn_tensor *h)
+{
+    const tn_dtype dt = tn_dtype_of(h);
+    if (tn_dtype_is_float(dt)) return true;
+    return tn_raise(TN_EDTYPE, "%s: %s must be floating, got %s", tn__kind_name(m), name, tn_dtype_name(dt)), false;
+}
+
 /* How sequences lie in what is packed. Where none is shorter than the others there is nothing to sort: sizes is NULL,
  * and so are the three tensors. */
 typedef struct {

@@ -42,7 +42,9 @@ static bool state_fits(const tn_rnn_cell *m, const char *name, const tn_tensor *
 {
     const tn_shape want = TN_SHAPE(batch, m->hidden);
     char           a[192], b[192];
-    if (!h || tn_shape_equal(tn_shape_of(h), want)) return true;
+    if (!h) return true;
+    if (!tn__state_floating(&m->base, name, h)) return false;
+    if (tn_shape_equal(tn_shape_of(h), want)) return true;
     return tn_raise(TN_ESHAPE, "%s: %s %s must be [B, hidden] = %s", tn__kind_name(&m->base), name,
                     tn_shape_text(tn_shape_of(h), a, sizeof a), tn_shape_text(want, b, sizeof b)),
            false;
