@@ -18,6 +18,9 @@ list(FILTER kernels_bf16 INCLUDE REGEX "\\.avx512bf16\\.k\\.c$")
 
 add_library(tenon_needs INTERFACE)
 target_link_libraries(tenon_needs INTERFACE Threads::Threads)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+target_link_libraries(tenon_needs INTERFACE PkgConfig::UTF8PROC)
 set(TENON_OPENMP OFF)
 set(openmp_names)
 if(TENON_WITH_OPENMP)
@@ -89,7 +92,7 @@ endif()
 target_link_libraries(tenon PRIVATE $<BUILD_INTERFACE:tenon_needs> m)
 # A program that links the archive links what the objects need: by target in this build, by name once installed.
 target_link_libraries(tenon_static PRIVATE $<BUILD_INTERFACE:tenon_needs>
-  INTERFACE m "$<INSTALL_INTERFACE:Threads::Threads;${openmp_names}>")
+  INTERFACE m "$<INSTALL_INTERFACE:Threads::Threads;${openmp_names};utf8proc>")
 
 # Users include <tenon/...>, from this build as from an installed Tenon.
 foreach(header IN LISTS TENON_HEADERS)

@@ -7,7 +7,8 @@ need nm
 ends='exit _exit _Exit quick_exit abort raise kill __assert_fail __assert err errx verr verrx signal sigaction'
 prints='stdout stderr printf vprintf puts putchar perror psignal __printf_chk __vprintf_chk'
 memory='malloc calloc realloc reallocarray free aligned_alloc posix_memalign memalign valloc strdup strndup asprintf
-    vasprintf __asprintf_chk __vasprintf_chk mmap mmap64 open_memstream getline'
+    vasprintf __asprintf_chk __vasprintf_chk mmap mmap64 open_memstream getline
+    utf8proc_map utf8proc_map_custom utf8proc_NFD utf8proc_NFC utf8proc_NFKD utf8proc_NFKC utf8proc_NFKC_Casefold'
 locale='strtod strtof strtold atof setlocale uselocale localeconv scanf sscanf fscanf __isoc99_sscanf __isoc99_fscanf
     __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc tolower toupper strcoll strtok'
 openmp='omp_set_num_threads omp_set_dynamic omp_set_nested omp_set_max_active_levels omp_set_schedule'

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Includes point one way: a file of the library may include its own folder, and of the folders below it their public
 # headers only. The tape alone may look inside the tensors (core/internal.h), and its kernels share core's sums and
-# functions.
+# functions. data/ reads files of any size through core's one way to files, and finds words by core's seeded hashing.
 . "$(dirname "$0")/common.sh"
-private="autograd:core/internal.h autograd:core/lanes.h autograd:core/functions.h"
+private="autograd:core/internal.h autograd:core/lanes.h autograd:core/functions.h data:core/internal.h data:core/io.h"
 
 # check ROOT: prints each include that breaks the rule
 check()
