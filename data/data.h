@@ -2,6 +2,7 @@
 #ifndef TENON_DATA_H
 #define TENON_DATA_H
 
-#include "../core/core.h"
+#include "lines.h"
+#include "metrics.h"
 
 #endif

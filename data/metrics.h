@@ -1,0 +1,85 @@
+/* metrics.h — how good is what a model wrote: BLEU, chrF and TER as sacreBLEU computes and prints them, accuracy and
+ * perplexity. Part of data.h: include that.
+ *
+ *     tn_bleu bleu = {.tokenize = TN_BLEU_13A};
+ *     for (…) tn_bleu_add(&bleu, tn_span_of(output), 1, &reference);
+ *     char line[TN_METRIC_TEXT];
+ *     puts(tn_bleu_text(&bleu, 1, line));
+ *     // BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.5.1 = 22.7 56.2/28.7/16.9/10.3 (BP = 0.985 …
+ *
+ * Each is a plain value that holds its options, set before the first line, and its counts: it can be copied, and needs
+ * no freeing. A line with one reference or with several, and any bytes: one that is not UTF-8 is a character of its
+ * own. A call that fails changes nothing. */
+#ifndef TENON_DATA_METRICS_H
+#define TENON_DATA_METRICS_H
+
+#include "lines.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TN_METRIC_TEXT = 512 };
+
+/* ---- BLEU: n-grams of words (Papineni et al. 2002) --------------------------------------------------------------- */
+
+typedef enum { TN_BLEU_13A = 0, TN_BLEU_INTL, TN_BLEU_NONE } tn_bleu_tokenizer;
+typedef struct {
+    tn_bleu_tokenizer tokenize;
+    bool              lowercase;
+    int               references;           /* for each line; -1 if lines differ in that */
+    int64_t           matches[4], total[4]; /* n-grams of 1 … 4 words: found in a reference, and in all */
+    int64_t           words, reference_words;
+} tn_bleu;
+TN_API tn_status tn_bleu_add(tn_bleu *b, tn_span output, int n, const tn_span *references);
+TN_API double    tn_bleu_score(const tn_bleu *b); /* 0 … 100, exponential smoothing */
+/* sacreBLEU's line, with that many decimals of the score; returns to. */
+TN_API const char *tn_bleu_text(const tn_bleu *b, int decimals, char to[TN_METRIC_TEXT]);
+/* How BLEU cuts a line into words: the words, a blank between them. */
+TN_API tn_status tn_bleu_words(tn_bleu_tokenizer how, tn_span line, tn_string *words);
+
+/* ---- chrF and chrF++: n-grams of characters, and of words (Popović 2015, 2017) ----------------------------------- */
+
+typedef struct {
+    int     word_order; /* 0: chrF; 2: chrF++ */
+    bool    lowercase;
+    int     references;
+    int64_t output[8], reference[8], matches[8]; /* n-grams of 1 … 6 characters, then of 1 and 2 words */
+} tn_chrf;
+TN_API tn_status   tn_chrf_add(tn_chrf *c, tn_span output, int n, const tn_span *references);
+TN_API double      tn_chrf_score(const tn_chrf *c); /* 0 … 100 */
+TN_API const char *tn_chrf_text(const tn_chrf *c, int decimals, char to[TN_METRIC_TEXT]);
+
+/* ---- TER: edits and shifts of words (Snover et al. 2006) --------------------------------------------------------- */
+
+typedef struct {
+    bool    case_sensitive;
+    int     references;
+    int64_t edits;
+    double  words; /* of the references, their mean where a line has several */
+} tn_ter;
+TN_API tn_status   tn_ter_add(tn_ter *t, tn_span output, int n, const tn_span *references);
+TN_API double      tn_ter_score(const tn_ter *t); /* edits a word: 0 is perfect, and more than 1 is possible */
+TN_API const char *tn_ter_text(const tn_ter *t, int decimals, char to[TN_METRIC_TEXT]); /* a hundred times that */
+
+/* ---- accuracy and perplexity ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t right, counted;
+} tn_accuracy;
+/* predicted is of labels' shape and holds labels; or it has one more dim at its end and holds scores, of which the
+ * largest counts (the first of equals; NaN is the largest of all). Labels equal to `ignored` do not count. */
+TN_API tn_status tn_accuracy_add(tn_accuracy *a, const tn_tensor *predicted, const tn_tensor *labels, int64_t ignored);
+TN_API double    tn_accuracy_value(const tn_accuracy *a); /* 0 … 1; 0 of nothing */
+
+typedef struct {
+    double  nats; /* the sum over the tokens of -log p */
+    int64_t tokens;
+} tn_perplexity;
+TN_API void   tn_perplexity_add(tn_perplexity *p, double mean_loss, int64_t tokens);
+TN_API double tn_perplexity_value(const tn_perplexity *p); /* exp(nats / tokens); NaN of nothing */
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif
