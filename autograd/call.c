@@ -209,9 +209,16 @@ done:
 static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args,
                       bool inplace)
 {
+    tn_tensor *cast[FEW];
     for (int i = 0; out && i < nout; i++) out[i] = NULL;
     if (tn__blocked()) return tn__self.error;
     if (check_op(op, nin, in, nout, out) != TN_OK || !out) return tn__self.error;
+    if (__builtin_expect(tn__self.autocast, 0) && nin && nin <= FEW && !inplace) {
+        memcpy(cast, in, (size_t)nin * sizeof *cast);
+        tn__autocast(op, nin, cast);
+        if (tn__self.error != TN_OK) return tn__self.error;
+        in = cast;
+    }
     if (inplace && (!op->inplace || op->compose || nin < 1 || nin > FEW))
         return tn_raise(TN_EINVAL, "%s: has no in-place form", op->name);
     if (inplace && !in[0]) return tn_raise(TN_EINVAL, "%s_: the target is NULL", op->name);

@@ -8,6 +8,7 @@ typedef struct {
     tn_segment   fn;
     void        *user;
     tn_generator before;
+    bool         autocast;
 } args_t;
 
 static bool infer(tn_ctx *c)
@@ -29,11 +30,11 @@ static void backward(tn_back *b)
     size_t        bytes = 2 * (size_t)b->nin * sizeof *wrt;
     if (b->nin > 4 && !(wrt = tn__mem_get(bytes))) goto done;
     tn_tensor **grad = wrt + b->nin;
-    tn__self.no_grad = false;
+    tn__self.no_grad = false, tn__self.autocast = a->autocast;
     tn_tensor *out = a->fn(b->in, b->nin, a->user);
     if (out && out->node && tn__node_of(out)->seq <= floor)
         out = tn_view(out, out->l.shape); /* an input as it was: with a node of this run */
-    tn__self.no_grad = no_grad;
+    tn__self.no_grad = no_grad, tn__self.autocast = false;
     if (tn__self.error != TN_OK) goto done;
     if (!out || !tn_shape_equal(out->l.shape, b->gy[0]->l.shape)) {
         tn_raise(TN_ESHAPE,
@@ -86,7 +87,7 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
     /* Recorded before it runs, so that a segment that writes over its inputs is found out, and even if no input wants a
      * gradient: parameters inside may. */
     tn_generator *g = tn_current_generator();
-    args_t        args = {fn, user, *g};
+    args_t        args = {fn, user, *g, tn__self.autocast};
     bool          few[16], *need = few;
     tn_tensor    *out = NULL;
     if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;

@@ -69,6 +69,9 @@ typedef struct {
 } tn_tape;
 extern _Thread_local tn_tape tn__tape;
 
+/* Under autocast (autocast.c): the inputs as this op takes them, with recorded conversions. */
+void tn__autocast(const tn_op *op, int n, tn_tensor **in);
+
 #define TN_SAVE_ALL_IN (1u << 15) /* in tn_op.saves: every input, however many */
 
 static inline tn_node *tn__node_of(const tn_tensor *t) { return (tn_node *)t->node; }

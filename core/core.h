@@ -114,11 +114,12 @@ TN_API const char *tn_shape_text(tn_shape s, char *buf, size_t size);
 typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the open scope */
 
 /* A watermark, not an allocation. Ending a scope drops every tensor made since it began, on this thread; it closes
- * scopes inside it that were left open, and restores the gradient mode and the module path of its beginning. */
+ * scopes inside it that were left open, and restores the gradient mode, autocast and the module path of its
+ * beginning. */
 typedef struct {
     size_t mark;
     int    path;
-    bool   grad;
+    bool   grad, autocast;
 } tn_scope;
 TN_API tn_scope   tn_scope_begin(void);
 TN_API tn_scope   tn_no_grad_begin(void); /* a scope in which nothing is recorded */

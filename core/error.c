@@ -136,6 +136,8 @@ static void thread_end(void *self)
 {
     (void)self;
     while (tn__self.top) tn_drop(tn__self.stack[--tn__self.top]);
+    tn__object_drop(tn__self.casts);
+    tn__self.casts = NULL;
     tn__mem_put(tn__self.stack, tn__self.capacity * sizeof *tn__self.stack);
     tn__self.stack = NULL, tn__self.capacity = 0;
     tn__cache_free();

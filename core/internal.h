@@ -10,10 +10,11 @@
 
 enum { TN_PATH_MAX = 64 };
 typedef struct {
-    tn_status     error;   /* first, as every call reads it */
-    bool          no_grad; /* nothing is recorded           */
-    uint64_t      skipped; /* calls refused since the error */
-    tn_tensor   **stack;   /* the scope stack: one reference each */
+    tn_status     error;    /* first, as every call reads it */
+    bool          no_grad;  /* nothing is recorded           */
+    bool          autocast; /* products are computed in bf16 */
+    uint64_t      skipped;  /* calls refused since the error */
+    tn_tensor   **stack;    /* the scope stack: one reference each */
     size_t        top, capacity;
     const char   *path[TN_PATH_MAX];
     int           path_depth; /* may exceed TN_PATH_MAX: the rest is counted, not named */
@@ -22,7 +23,8 @@ typedef struct {
     int64_t       shrink;    /* for tests: grains are divided by it, so that small tensors are shared out too; 0: off */
     tn_generator *generator; /* in use; NULL: own */
     tn_generator  own;
-    uint64_t      id; /* of this thread, 0 until asked for */
+    uint64_t      id;        /* of this thread, 0 until asked for */
+    struct tn_object *casts; /* autocast's copies of weights: they go with its scope */
 } tn_thread;
 extern _Thread_local tn_thread tn__self;
 

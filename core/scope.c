@@ -5,7 +5,8 @@ bool tn_grad_enabled(void) { return !tn__self.no_grad; }
 
 tn_scope tn_scope_begin(void)
 {
-    return (tn_scope){.mark = tn__self.top, .path = tn__self.path_depth, .grad = !tn__self.no_grad};
+    return (tn_scope){
+        .mark = tn__self.top, .path = tn__self.path_depth, .grad = !tn__self.no_grad, .autocast = tn__self.autocast};
 }
 
 tn_scope tn_no_grad_begin(void)
@@ -19,7 +20,12 @@ void tn_scope_end(tn_scope s)
 {
     while (tn__self.top > s.mark) tn_drop(tn__self.stack[--tn__self.top]);
     if (tn__self.path_depth > s.path) tn__self.path_depth = s.path;
-    tn__self.no_grad = !s.grad;
+    tn__self.no_grad = !s.grad, tn__self.autocast = s.autocast;
+    if (__builtin_expect(tn__self.casts != NULL, 0) && !s.autocast) {
+        tn_object *casts = tn__self.casts;
+        tn__self.casts = NULL;
+        tn__object_drop(casts);
+    }
 }
 
 /* Room for one more reference; raises. */

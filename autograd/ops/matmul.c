@@ -116,4 +116,9 @@ const tn_op tn_op_matmul = {TN_ROOM("matmul"),
                             .backward_ops = backward_ops};
 TN_SAMPLES(matmul, samples);
 
-tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_matmul, a, b, false); }
+tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b)
+{
+    tn_tensor *in[2] = {a, b};
+    tn__meet(2, in);
+    return tn_op_apply(&tn_op_matmul, NULL, 2, in);
+}
