@@ -4,5 +4,7 @@
 
 #include "../optim/optim.h"
 #include "bert.h"
+#include "generate.h"
+#include "gpt.h"
 
 #endif

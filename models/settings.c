@@ -67,6 +67,16 @@ const char *tn__setting_text(const tn__settings *s, const char *key, const char 
     return v ? tn_json_string(v) : otherwise;
 }
 
+bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)
+{
+    int64_t have = 0;
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++) have += tn_shape_numel(tn_safetensors_at(f, i).shape);
+    if (want <= have) return true;
+    tn_raise(TN_EFORMAT, "'%s' holds %lld numbers; the model that config.json describes has at least %lld", path,
+             (long long)have, (long long)want);
+    return false;
+}
+
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
 static const struct {

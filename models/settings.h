@@ -20,6 +20,10 @@ double      tn__setting_double(const tn__settings *s, const char *key, double ot
 bool        tn__setting_bool(const tn__settings *s, const char *key, bool otherwise);
 const char *tn__setting_text(const tn__settings *s, const char *key, const char *otherwise); /* lives as long as s */
 
+/* Does the file hold as many numbers as the config says, at least? So that a config that was not made for these weights
+ * takes no memory. Raises. */
+bool tn__enough(const tn_safetensors *f, const char *path, int64_t want);
+
 /* dir/name into a path; false and raised if it is too long. */
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size);
 

@@ -1,0 +1,71 @@
+/* generate.h — making text word by word, with any model that scores the next word: the likeliest (greedy), several
+ * beginnings side by side (beams), or by chance. Part of models.h: include that.
+ *
+ *     tn_decoding *d = tn_gpt_decoding(gpt, 1, 200);
+ *     tn_generated g = tn_generate(d, prompt, .most = 100, .sample = true, .top_p = 0.9);
+ *     tn_decoding_free(d);
+ *
+ * A row's text does not depend on the other rows, on the number of threads, or on whether the model kept its keys and
+ * values from one word to the next. */
+#ifndef TENON_MODELS_GENERATE_H
+#define TENON_MODELS_GENERATE_H
+
+#include "../autograd/autograd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- what a model offers ----------------------------------------------------------------------------------------- */
+
+/* Texts in the making. A model of your own embeds tn_decoding first, as its rows stand. */
+typedef struct tn_decoding tn_decoding;
+typedef struct {
+    size_t size; /* sizeof(tn_decoding_kind): tells the library which fields exist */
+    /* tokens, i64 [rows, n], come after what is there: scores of the next, floating [rows, vocab]. No tape is on. */
+    tn_tensor *(*scores)(tn_decoding *d, tn_tensor *tokens);
+    /* Row i goes on from what row index[i] was; there may be fewer or more rows than before. index: i64 [rows]. */
+    tn_status (*reorder)(tn_decoding *d, tn_tensor *index);
+    void (*free)(tn_decoding *d);
+} tn_decoding_kind;
+struct tn_decoding {
+    const tn_decoding_kind *kind;
+    int64_t                 rows;   /* at most */
+    int64_t                 length; /* the most words of a row, the prompt's among them */
+};
+TN_API void tn_decoding_free(tn_decoding *d);
+
+/* ---- generating -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_decoding *from;           /* fresh: nothing has been read by it */
+    tn_tensor   *prompt;         /* i64 [B, n], n at least 1: what each text begins with */
+    int64_t      end;            /* the word that ends a text; 0: none (TN_ZERO: word 0) */
+    int64_t      most, least;    /* new words, the end not counted; most 0: as many as there is room for */
+    int64_t      beams;          /* 0: 1, greedy; the decoding needs B times as many rows */
+    int64_t      best;           /* how many texts for each prompt, at most beams; 0: 1 */
+    double       length_penalty; /* beams are ranked by log-probability / words ^ this; 0: 1; TN_ZERO: the sum */
+    int64_t      no_repeat;      /* no sequence of so many words twice in a text; 0: any */
+    bool         sample;         /* draw each word, by its probability */
+    double       temperature;    /* scores are divided by it before drawing; 0: 1 */
+    int64_t      top_k;          /* only of so many words, the likeliest; 0: all */
+    double       top_p;          /* only of the fewest that make up so much probability; 0: all */
+    /* Called with each word of each row as it is chosen (greedy and sampling); false stops that row. */
+    bool (*each)(int64_t row, int64_t word, void *user);
+    void *user;
+} tn_generate_args;
+
+/* Best first. What is behind the end of a text is -1. */
+typedef struct {
+    tn_tensor *tokens;  /* i64 [B, best, N]: the new words, without the end's */
+    tn_tensor *lengths; /* i64 [B, best] */
+    tn_tensor *scores;  /* f64 [B, best]: beams: as they were ranked; else the log-probability of what was chosen */
+} tn_generated;
+TN_API tn_generated tn_generate_run(tn_generate_args a); /* all NULL on error */
+
+#ifdef __cplusplus
+}
+#else
+#define tn_generate(d, ...) tn_generate_run((tn_generate_args){.from = (d), .prompt = __VA_ARGS__})
+#endif
+#endif
