@@ -80,7 +80,7 @@ bool tn__steps_infer(tn_ctx *c, const tn_cell *cell)
     const tn_tensor  *x = c->in[TN_STEPS_X], *w = c->in[TN_STEPS_WEIGHT], *h = c->in[TN_STEPS_H];
     char              text[192];
     for (int i = 0; i < c->nin; i++) {
-        if (!c->in[i]) continue;
+        if (i == TN_STEPS_BIAS && !c->in[i]) continue;
         if (!tn__need_real(c, i)) return false;
         if (c->in[i]->dtype != x->dtype)
             return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype), name[i],

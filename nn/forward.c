@@ -1,5 +1,5 @@
-/* forward.c — how a module runs: the frame, which is a scope and a step of the module path; and the call through the
- * module's class, with its hooks. */
+/* forward.c — how a module runs: the frame, which is a scope, a step of the module path and a mark in the random
+ * generator; and the call through the module's class, with its hooks. */
 #include "nn/inside.h"
 
 /* tn_call opens the frame of the module that it calls. A typed forward that is called so opens one of its own, which
@@ -27,7 +27,8 @@ bool tn_module_ready(void *module)
 
 static tn_frame open_frame(const tn_module *m)
 {
-    const tn_frame f = {tn_scope_begin()};
+    tn_generator  *g = tn_current_generator();
+    const tn_frame f = {tn_scope_begin(), g, *g};
     if (m && m != called && m->base->name) tn_path_push(m->base->name);
     called = NULL;
     return f;
@@ -39,7 +40,12 @@ tn_frame tn_module_enter(void *m)
     return open_frame(m);
 }
 
-tn_tensor *tn_leave(tn_frame f, tn_tensor *y) { return tn_scope_return(f.scope, tn_error() == TN_OK ? y : NULL); }
+tn_tensor *tn_leave(tn_frame f, tn_tensor *y)
+{
+    const bool ok = tn_error() == TN_OK;
+    if (!ok) tn__draws_back(f.generator, f.began);
+    return tn_scope_return(f.scope, ok ? y : NULL);
+}
 
 void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
 {
@@ -47,6 +53,7 @@ void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
     tn_tensor *t[MOST];
     if (n > MOST) tn_raise(TN_EINVAL, "tn_leave_n: %d results, at most %d can leave", n, MOST);
     const bool ok = tn_error() == TN_OK;
+    if (!ok) tn__draws_back(f.generator, f.began);
     for (int i = 0; i < n; i++) {
         if (!ok) *y[i] = NULL;
         else t[i] = *y[i];

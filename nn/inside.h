@@ -53,6 +53,9 @@ static inline bool tn__stopped(void) { return tn_error() != TN_OK && tn_raise(TN
 
 static inline const char *tn__kind_name(const tn_module *m) { return m && m->kind->name ? m->kind->name : "module"; }
 
+/* After a failure: what was drawn from g since then is given back, if g is still in use and was not seeded anew. */
+void tn__draws_back(const tn_generator *g, tn_generator began);
+
 /* The slot of that name in m itself, or NULL. With `within`, a path into children: *within becomes the module found. */
 tn__slot *tn__slot_of(const tn_module *m, const char *name);
 tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within);

@@ -37,17 +37,17 @@ const char *tn_name(const char *fmt, ...)
 
 /* ---- failing half-way: nothing is left, and the generator stands where it stood -------------------------------- */
 
-static void put_back(const struct tn_base *b)
+void tn__draws_back(const tn_generator *g, tn_generator began)
 {
-    tn_generator *g = tn_current_generator();
-    if (g == b->generator && g->seed == b->began.seed && g->position > b->began.position) *g = b->began;
+    tn_generator *now = tn_current_generator();
+    if (now == g && now->seed == began.seed && now->position > began.position) *now = began;
 }
 
 static void *broken(tn_module *m)
 {
     if (m) {
         m->base->broken = true;
-        if (!m->base->built) put_back(m->base);
+        if (!m->base->built) tn__draws_back(m->base->generator, m->base->began);
     }
     return NULL;
 }
@@ -56,7 +56,8 @@ static void *broken(tn_module *m)
 static void discard(tn_module *m)
 {
     const tn_generator *g = tn_current_generator(), *end = &m->base->ended;
-    if (m->base->built && g->seed == end->seed && g->position == end->position) put_back(m->base);
+    if (m->base->built && g->seed == end->seed && g->position == end->position)
+        tn__draws_back(m->base->generator, m->base->began);
     tn_module_free(m);
 }
 

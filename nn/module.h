@@ -91,9 +91,12 @@ TN_API const char *tn_name(const char *fmt, ...) TN_PRINTF(1, 2);
 /* ---- running -------------------------------------------------------------------------------------------------- */
 
 /* A typed forward opens with tn_enter and ends with tn_leave: between them stands a scope, so that what was made inside
- * goes unless the tape saved it, and messages begin with the module's path: "encoder.layers.3: ...". */
+ * goes unless the tape saved it, and messages begin with the module's path: "encoder.layers.3: ...". A forward that
+ * fails has drawn nothing: with its end the random generator stands where it stood at its beginning. */
 typedef struct {
-    tn_scope scope;
+    tn_scope      scope;
+    tn_generator *generator; /* in use at the beginning, */
+    tn_generator  began;     /* and where it stood       */
 } tn_frame;
 TN_API tn_frame   tn_module_enter(void *m);
 TN_API tn_tensor *tn_leave(tn_frame f, tn_tensor *y); /* y lives on outside; NULL if an error stands */

@@ -31,7 +31,7 @@ tn__layer_weights tn__recurrent_weights(void *m, const char *suffix, int64_t gat
 {
     const double      k = 1 / sqrt((double)hidden);
     const int64_t     n = gates * hidden;
-    tn__layer_weights w = {NULL};
+    tn__layer_weights w = {.bias_hh = NULL};
 #define DRAWN(name, ...) \
     w.name = tn_module_param(m, tn_name(#name "%s", suffix), tn_uniform_of(dt, TN_SHAPE(__VA_ARGS__), -k, k))
     DRAWN(weight_ih, n, in);

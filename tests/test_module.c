@@ -121,6 +121,51 @@ START_TEST(messages_begin_with_the_path)
 }
 END_TEST
 
+/* Two results; the second part may fail after the first has drawn. */
+typedef struct {
+    tn_module   base;
+    tn_dropout *drop;
+    tn_linear  *last;
+} noisy;
+TN_MODULE(noisy);
+static tn_tensor *noisy_forward(noisy *m, tn_tensor *x, double *drawn)
+{
+    tn_frame f = tn_enter(m);
+    *drawn = tn_random_double(NULL);
+    tn_tensor *h = tn_call(m->drop, x), *y = tn_call(m->last, h);
+    tn_leave_n(f, &y, &h);
+    return y;
+}
+
+START_TEST(a_forward_that_fails_has_drawn_nothing)
+{
+    noisy *m = tn_module_new(noisy);
+    m->drop = tn_child(m, "drop", tn_dropout_new(.p = 0.5));
+    m->last = tn_child(m, "last", tn_linear_new(.in = 30, .out = 2));
+    m = tn_built(m);
+    tn_sequential *net = tn_sequential_new();
+    tn_append(net, tn_dropout_new(.p = 0.5)), tn_append(net, tn_linear_new(.in = 30, .out = 2));
+    tn_tensor   *good = tn_ones(TN_SHAPE(2, 30)), *bad = tn_ones(TN_SHAPE(2, 31));
+    tn_generator mine = {.seed = 5, .position = 9};
+    for (int own = 0; own < 2; own++) {
+        tn_generator      *old = tn_use_generator(own ? &mine : NULL), *g = tn_current_generator();
+        const tn_generator before = *g;
+        double             first, again;
+        tn_call(net, bad);
+        ck_error(TN_ESHAPE, "1: linear: x [2, 31] does not fit weight [2, 30] ([out, in]): its last dim must be 30");
+        ck_assert_uint_eq(g->position, before.position);
+        ck_assert_ptr_null(noisy_forward(m, bad, &first));
+        ck_error(TN_ESHAPE, "last: linear: x [2, 31] does not fit weight [2, 30] ([out, in]): its last dim must be 30");
+        ck_assert_uint_eq(g->position, before.position);
+        ck_assert_ptr_nonnull(noisy_forward(m, good, &again));
+        ck_assert_double_eq(first, again);
+        ck_assert_uint_gt(g->position, before.position); /* what succeeds has drawn */
+        tn_use_generator(old);
+    }
+    tn_free(m), tn_free(net);
+}
+END_TEST
+
 /* Many threads may run a module at once; each has its own scopes, path and errors. */
 typedef struct {
     model     *m;
@@ -494,6 +539,7 @@ int main(void)
     c = tn_tcase(s, "running");
     tcase_add_test(c, a_frame_leaves_nothing_but_its_results);
     tcase_add_test(c, messages_begin_with_the_path);
+    tcase_add_test(c, a_forward_that_fails_has_drawn_nothing);
     tcase_add_test(c, threads_run_one_module);
     tcase_add_test(c, hooks_see_and_replace);
     c = tn_tcase(s, "trees");
