@@ -12,6 +12,8 @@
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/recurrent.h"
 #include "core/functions.h"
+
+#include <string.h>
 #define TN_TEMPLATE "autograd/ops/gru.c"
 #include "core/real.h"
 
@@ -82,36 +84,45 @@ tn_tensor *tn_gru_steps_run(tn_steps_args a) { return tn__steps_call(&tn_op_gru,
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    TN_REAL *const y = out[0], *const h = out[1], *const k = out[3];
-    const TN_REAL *const x = in[0], *const from = in[1], *const b = in[3];
     const int64_t  m = n / 3;
-    TN_REAL *const z = k + m, *const new = k + 2 * m, *const s = k + 3 * m;
+    TN_REAL *const k = out[3], *const h = out[1];
+    const TN_REAL *const from_h = in[1]; /* perhaps h itself */
+    TN_REAL *const y = out[0], *const new = k + 2 * m, *const s = k + 3 * m;
+    TN_REAL *const       from = k + 4 * m;
+    const TN_REAL *const x = in[0], *const b = in[3], *const r = k, *const z = k + m;
     (void)args;
-    if (b)
-        for (int64_t j = 0; j < n; j++) k[j] += b[j];
+    for (int64_t j = 0; b && j < n; j++) k[j] += b[j];
     for (int64_t j = 0; j < 2 * m; j++) k[j] += x[j];
     TN_(tn__sigmoid)(2 * m, k, k);
-    for (int64_t j = 0; j < m; j++) s[j] = new[j], k[4 * m + j] = from[j], new[j] = x[2 * m + j] + k[j] * s[j];
+    memcpy(s, new, (size_t)m * sizeof *s), memcpy(from, from_h, (size_t)m * sizeof *from);
+    for (int64_t j = 0; j < m; j++) new[j] = x[2 * m + j] + r[j] * s[j];
     TN_(tn__tanh)(m, new, new);
-    for (int64_t j = 0; j < m; j++) y[j] = h[j] = new[j] + z[j] * (from[j] - new[j]);
+    for (int64_t j = 0; j < m; j++) y[j] = new[j] + z[j] * (from[j] - new[j]);
+    memcpy(h, y, (size_t)m * sizeof *h);
 }
 
+/* Many small loops, since of these the compiler makes vectors. */
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    TN_REAL *const gx = out[0], *const gs = out[1], *const gh = out[2];
+    const int64_t  m = n / 5;
+    TN_REAL *const gx = out[0];
+    TN_REAL *const gs = out[1], *const gh = out[2], *const gr = gx;
+    TN_REAL *const gz = gx + m, *const gn = gx + 2 * m, *const gsn = gs + 2 * m;
     const TN_REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
-    const int64_t m = n / 5;
+    const TN_REAL *const r = k, *const z = k + m, *const new = k + 2 * m;
+    const TN_REAL *const s = k + 3 * m, *const from = k + 4 * m;
     (void)args;
-    for (int64_t j = 0; j < m; j++) {
-        const TN_REAL r = k[j], z = k[m + j], new = k[2 * m + j], s = k[3 * m + j], from = k[4 * m + j];
-        const TN_REAL g = gy ? gh[j] + gy[j] : gh[j];
-        TN_REAL       gr = 0, gz = g * (from - new), gn = g * (1 - z), gp = 0, back = g * z;
-        if (gk) gr = gk[j], gz += gk[m + j], gn += gk[2 * m + j], gp = gk[3 * m + j], back += gk[4 * m + j];
-        gn *= 1 - new *new;
-        gx[j] = gs[j] = (gr + gn * s) * r * (1 - r);
-        gx[m + j] = gs[m + j] = gz * z * (1 - z);
-        gx[2 * m + j] = gn, gs[2 * m + j] = gp + gn * r;
-        gh[j] = back;
-    }
+    for (int64_t j = 0; gy && j < m; j++) gh[j] += gy[j];
+    for (int64_t j = 0; j < m; j++) gz[j] = gh[j] * (from[j] - new[j]);
+    for (int64_t j = 0; j < m; j++) gn[j] = gh[j] * (1 - z[j]);
+    for (int64_t j = 0; j < m; j++) gh[j] *= z[j];
+    memset(gr, 0, (size_t)m * sizeof *gr), memset(gsn, 0, (size_t)m * sizeof *gsn);
+    for (int64_t j = 0; gk && j < 3 * m; j++) gx[j] += gk[j];
+    for (int64_t j = 0; gk && j < m; j++) gsn[j] = gk[3 * m + j], gh[j] += gk[4 * m + j];
+    for (int64_t j = 0; j < m; j++) gn[j] *= 1 - new[j] * new[j];
+    for (int64_t j = 0; j < m; j++) gr[j] += gn[j] * s[j];
+    for (int64_t j = 0; j < m; j++) gsn[j] += gn[j] * r[j];
+    for (int64_t j = 0; j < 2 * m; j++) gx[j] *= k[j] * (1 - k[j]);
+    memcpy(gs, gx, 2 * (size_t)m * sizeof *gs);
 }
 #endif

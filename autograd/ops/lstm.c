@@ -12,6 +12,8 @@
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/recurrent.h"
 #include "core/functions.h"
+
+#include <string.h>
 #define TN_TEMPLATE "autograd/ops/lstm.c"
 #include "core/real.h"
 
@@ -116,39 +118,49 @@ tn_tensor *tn_lstm_steps_run(tn_steps_args a) { return tn__steps_call(&tn_op_lst
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    TN_REAL *const y = out[0], *const h = out[1], *const c = out[2], *const k = out[3];
-    const TN_REAL *const x = in[0], *const from = in[1], *const before = in[2];
-    const int64_t m = n / 4;
+    const int64_t  m = n / 4;
+    TN_REAL *const k = out[3];
+    TN_REAL *const y = out[0], *const before = k + 4 * m, *const h0 = k + 5 * m;
+    const TN_REAL *const x = in[0], *const i = k, *const f = k + m;
+    const TN_REAL *const g = k + 2 * m, *const o = k + 3 * m;
+    TN_REAL *const h = out[1], *const c = out[2];
+    const TN_REAL *const from_h = in[1], *const from_c = in[2]; /* perhaps h and c themselves */
     (void)args;
     for (int64_t j = 0; j < n; j++) k[j] += x[j];
     TN_(tn__sigmoid)(2 * m, k, k);
     TN_(tn__tanh)(m, k + 2 * m, k + 2 * m);
     TN_(tn__sigmoid)(m, k + 3 * m, k + 3 * m);
-    for (int64_t j = 0; j < m; j++) {
-        k[4 * m + j] = before[j], k[5 * m + j] = from[j];
-        c[j] = k[m + j] * before[j] + k[j] * k[2 * m + j];
-    }
+    memcpy(before, from_c, (size_t)m * sizeof *before), memcpy(h0, from_h, (size_t)m * sizeof *h0);
+    for (int64_t j = 0; j < m; j++) c[j] = f[j] * before[j] + i[j] * g[j];
     TN_(tn__tanh)(m, y, c);
-    for (int64_t j = 0; j < m; j++) h[j] = y[j] *= k[3 * m + j];
+    for (int64_t j = 0; j < m; j++) y[j] *= o[j];
+    memcpy(h, y, (size_t)m * sizeof *h);
 }
 
+/* Many small loops, since of these the compiler makes vectors. */
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    TN_REAL *const gx = out[0], *const gh = out[2], *const gc = out[3];
+    const int64_t  m = n / 6;
+    TN_REAL *const gx = out[0];
+    TN_REAL *const gh = out[2], *const gc = out[3], *const gi = gx;
+    TN_REAL *const gf = gx + m, *const gg = gx + 2 * m, *const go = gx + 3 * m;
     const TN_REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
-    const int64_t m = n / 6;
+    const TN_REAL *const i = k, *const f = k + m, *const g = k + 2 * m;
+    const TN_REAL *const o = k + 3 * m, *const before = k + 4 * m;
     (void)args;
-    for (int64_t j = 0; j < m; j++) gx[j] = k[m + j] * k[4 * m + j] + k[j] * k[2 * m + j];
-    TN_(tn__tanh)(m, gx, gx);
-    for (int64_t j = 0; j < m; j++) {
-        const TN_REAL i = k[j], f = k[m + j], g = k[2 * m + j], o = k[3 * m + j], t = gx[j];
-        const TN_REAL dh = gy ? gh[j] + gy[j] : gh[j], dc = gc[j] + dh * o * (1 - t * t);
-        TN_REAL       gi = dc * g, gf = dc * k[4 * m + j], gg = dc * i, go = dh * t, before = dc * f, from = 0;
-        if (gk) gi += gk[j], gf += gk[m + j], gg += gk[2 * m + j], go += gk[3 * m + j];
-        if (gk) before += gk[4 * m + j], from = gk[5 * m + j];
-        gx[j] = gi * i * (1 - i), gx[m + j] = gf * f * (1 - f);
-        gx[2 * m + j] = gg * (1 - g * g), gx[3 * m + j] = go * o * (1 - o);
-        gc[j] = before, gh[j] = from;
-    }
+    for (int64_t j = 0; gy && j < m; j++) gh[j] += gy[j];
+    for (int64_t j = 0; j < m; j++) gi[j] = f[j] * before[j] + i[j] * g[j];
+    TN_(tn__tanh)(m, gi, gi);
+    for (int64_t j = 0; j < m; j++) gc[j] += gh[j] * o[j] * (1 - gi[j] * gi[j]);
+    for (int64_t j = 0; j < m; j++) go[j] = gh[j] * gi[j];
+    for (int64_t j = 0; j < m; j++) gi[j] = gc[j] * g[j];
+    for (int64_t j = 0; j < m; j++) gf[j] = gc[j] * before[j];
+    for (int64_t j = 0; j < m; j++) gg[j] = gc[j] * i[j];
+    for (int64_t j = 0; j < m; j++) gc[j] *= f[j];
+    memset(gh, 0, (size_t)m * sizeof *gh);
+    for (int64_t j = 0; gk && j < 4 * m; j++) gx[j] += gk[j];
+    for (int64_t j = 0; gk && j < m; j++) gc[j] += gk[4 * m + j], gh[j] = gk[5 * m + j];
+    for (int64_t j = 0; j < 2 * m; j++) gx[j] *= k[j] * (1 - k[j]);
+    for (int64_t j = 0; j < m; j++) gg[j] *= 1 - g[j] * g[j], go[j] *= o[j] * (1 - o[j]);
 }
 #endif

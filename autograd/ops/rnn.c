@@ -9,6 +9,8 @@
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/recurrent.h"
 #include "core/functions.h"
+
+#include <string.h>
 #define TN_TEMPLATE "autograd/ops/rnn.c"
 #include "core/real.h"
 
@@ -68,26 +70,27 @@ tn_tensor *tn_rnn_steps_run(tn_steps_args a) { return tn__steps_call(&tn_op_rnn,
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    TN_REAL *const y = out[0], *const h = out[1], *const k = out[3];
-    const TN_REAL *const x = in[0], *const from = in[1];
-    for (int64_t j = 0; j < n; j++) k[n + j] = from[j], k[j] += x[j];
+    TN_REAL *const y = out[0], *const k = out[3];
+    const TN_REAL *const x = in[0];
+    memcpy(k + n, in[1], (size_t)n * sizeof *k); /* perhaps out[1] itself */
+    for (int64_t j = 0; j < n; j++) k[j] += x[j];
     if (((const tn_steps *)args)->relu)
         for (int64_t j = 0; j < n; j++) k[j] = k[j] <= 0 ? 0 : k[j]; /* NaN stays */
     else TN_(tn__tanh)(n, k, k);
-    for (int64_t j = 0; j < n; j++) y[j] = h[j] = k[j];
+    memcpy(y, k, (size_t)n * sizeof *k), memcpy(out[1], k, (size_t)n * sizeof *k);
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
+    const int64_t  m = n / 2;
     TN_REAL *const gx = out[0], *const gh = out[2];
     const TN_REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
-    const bool    relu = ((const tn_steps *)args)->relu;
-    const int64_t m = n / 2;
-    for (int64_t j = 0; j < m; j++) {
-        TN_REAL g = gy ? gh[j] + gy[j] : gh[j];
-        if (gk) g += gk[j];
-        gx[j] = relu ? (k[j] <= 0 ? 0 : g) : g * (1 - k[j] * k[j]);
-        gh[j] = gk ? gk[m + j] : 0;
-    }
+    memcpy(gx, gh, (size_t)m * sizeof *gx), memset(gh, 0, (size_t)m * sizeof *gh);
+    for (int64_t j = 0; gy && j < m; j++) gx[j] += gy[j];
+    for (int64_t j = 0; gk && j < m; j++) gx[j] += gk[j], gh[j] = gk[m + j];
+    if (((const tn_steps *)args)->relu)
+        for (int64_t j = 0; j < m; j++) gx[j] = k[j] <= 0 ? 0 : gx[j];
+    else
+        for (int64_t j = 0; j < m; j++) gx[j] *= 1 - k[j] * k[j];
 }
 #endif
