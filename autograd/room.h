@@ -50,8 +50,8 @@ tn_dtype tn__promote(const tn_tensor *a, const tn_tensor *b);
 tn_tensor *tn__binary(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
 /* The same over a; an error if the result would not have a's type and shape. */
 tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
-/* Brings the n operands of a product to the one type in which they meet, with recorded conversions; NULLs stay NULL. f32
- * and bf16 are left to autocast where that is on. */
+/* Brings the n operands of a product to the one type in which they meet, with recorded conversions; NULLs stay NULL.
+ * f32 and bf16 are left to autocast where that is on. */
 void tn__meet(int n, tn_tensor **t);
 bool tn__autocast_meets(int n, tn_tensor *const *t); /* autocast.c: are these f32 and bf16 alone? */
 /* For messages: "encoder.weight [24, 8]", or "[24, 8]" if t has no name. Returns buf; 300 bytes suffice. */

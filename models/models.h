@@ -2,8 +2,8 @@
 #ifndef TENON_MODELS_H
 #define TENON_MODELS_H
 
-#include "../optim/optim.h"
 #include "bert.h"
+#include "fit.h"
 #include "generate.h"
 #include "gpt.h"
 

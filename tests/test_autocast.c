@@ -126,8 +126,8 @@ static tn_tensor *gradients(tn_transformer_encoder_layer *m, bool autocast, bool
     return tn_error() == TN_OK ? tn_detach(tn_cat_list(0, n, list)) : NULL;
 }
 
-/* Each of the roundings on a path from loss to weight and back, 16 at most here, is off by at most 2^-9 of a value; their
- * signs differ, so that their sum is below 16 · 2^-9 of the gradients' norm, but well above nothing. */
+/* Each of the roundings on a path from loss to weight and back, 16 at most here, is off by at most 2^-9 of a value;
+ * their signs differ, so that their sum is below 16 · 2^-9 of the gradients' norm, but well above nothing. */
 START_TEST(close_to_f32)
 {
     tn_transformer_encoder_layer *m = model();

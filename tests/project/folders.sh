@@ -24,10 +24,11 @@ for folder in $(folders); do
     done
 done
 
-# An include of a public header must work where it is installed: from the folder it lies in.
+# An include of a public header must work where it is installed: from the folder it lies in, and what is installed.
 for header in $TENON_HEADERS; do
     while read -r name; do
-        [ -f "$root/$(dirname "$header")/$name" ] || wrong "$header: \"$name\" is not found from an installed header"
+        found=$(realpath -m --relative-to="$root" "$root/$(dirname "$header")/$name")
+        [[ " ${TENON_HEADERS//$'\n'/ } " == *" $found "* ]] || wrong "$header: \"$name\" is not installed beside it"
     done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include "\(.*\)".*/\1/p' "$root/$header")
 done
 

@@ -1,0 +1,174 @@
+/* fit.h — the training loop that every program needs: steps, validation, early stopping, checkpoints, going on where a
+ * run was broken off. Part of models.h: include that.
+ *
+ *     static tn_tensor *loss(void *module, const tn_batch *b, void *user)
+ *     {
+ *         tn_sequential *net = module;
+ *         return tn_cross_entropy(tn_call(net, b->x), b->y);
+ *     }
+ *
+ *     static void report(const tn_fit_event *e, void *user)
+ *     {
+ *         if (e->what == TN_FIT_VALID) printf("step %lld: %.4f\n", (long long)e->step, e->value);
+ *     }
+ *
+ *         tn_rows *train = tn_rows_new(.x = x, .y = y, .batch = 32, .shuffle = true);
+ *         tn_rows *valid = tn_rows_new(.x = vx, .y = vy, .batch = 256);
+ *         tn_fit_result r = tn_fit(net, .train = tn_rows_source(train), .loss = loss, .lr = 3e-4, .epochs = 40,
+ *                                  .valid = tn_rows_source(valid), .patience = 3, .restore_best = true,
+ *                                  .folder = "run", .resume = true, .on = report);
+ *         if (r.why == TN_FIT_FAILED) fprintf(stderr, "%s\n", tn_error_message());
+ *
+ * It prints nothing and handles no signals: the program does, through .on and .stop (examples/common has both ready).
+ * A run that was stopped, killed or out of memory and is resumed ends with the same bits as an unbroken one. A step
+ * that fails changes nothing. */
+#ifndef TENON_MODELS_FIT_H
+#define TENON_MODELS_FIT_H
+
+#include "../optim/optim.h"
+
+#include <signal.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- where batches come from ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_tensor *x, *y, *more[6]; /* what goes in, what should come out, and whatever else the loss reads */
+    int64_t    items;           /* examples or tokens, for rates and means; 0: the first dim of x, or 1 */
+    void      *user;
+} tn_batch;
+
+/* A source that draws its batches from the current generator needs no more than `next`: checkpoints hold generators.
+ * One that goes through its data in order says where it is, or a resumed run would begin with the first batch again. */
+typedef struct {
+    /* Fills b; its tensors belong to the open scope. False: that was the epoch's last, and the next call begins another
+     * one; or an error stands. */
+    bool (*next)(void *user, tn_batch *b);
+    /* Goes to where `save` was called, or, if at is NULL, to the first batch. Called before training and before each
+     * validation. May be NULL, as may save. */
+    void (*begin)(void *user, const tn_json *at);
+    /* Puts members into the object that is open: tn_json_put_i64(w, "batch", s->batch). */
+    void (*save)(void *user, tn_json_writer *w);
+    void   *user;
+    int64_t batches; /* in an epoch, if that is known */
+} tn_source;
+
+/* The rows of tensors, in batches: row i is x[i], y[i], more[..][i]. The last batch may be smaller. Shuffled anew in
+ * each epoch, by the seed and the number of the epoch alone. */
+typedef struct {
+    int        zero_;
+    tn_tensor *x, *y, *more[6]; /* held on to */
+    int64_t    batch;           /* rows in a batch; 0: 32 */
+    bool       shuffle, drop_last;
+    uint64_t   seed;
+} tn_rows_config;
+typedef struct tn_rows tn_rows;
+TN_API tn_rows        *tn_rows_create(tn_rows_config c);
+TN_API tn_source       tn_rows_source(tn_rows *r);
+TN_API void            tn_rows_free(tn_rows *r);
+
+/* ---- what is told ------------------------------------------------------------------------------------------------ */
+
+typedef enum {
+    TN_FIT_START, /* once, before the first step: step says where it begins                */
+    TN_FIT_STEP,  /* after each step                                                       */
+    TN_FIT_VALID, /* after each validation: value, improved                                */
+    TN_FIT_SAVED, /* after each checkpoint: text is its path                               */
+    TN_FIT_NOTE,  /* something a person should know: text says it                          */
+    TN_FIT_END    /* once, also after a failure (then an error stands)                     */
+} tn_fit_what;
+
+typedef struct {
+    tn_fit_what what;
+    int64_t     step, steps; /* done, and to be done in all; 0: not known */
+    int64_t     epoch;       /* epochs done */
+    int64_t     items;       /* in the batches of this step; at TN_FIT_END: of this call */
+    double      loss;        /* of the last step: the mean over its parts */
+    double      lr, norm;    /* of the last step; norm: of the gradients before clipping, NaN if not measured */
+    double      seconds;     /* since tn_fit was called */
+    double      value, best; /* of the last validation, and of the best; NaN before the first */
+    int64_t     best_step;
+    bool        improved;
+    const char *text;
+    void       *module;
+} tn_fit_event;
+typedef void (*tn_fit_listener)(const tn_fit_event *e, void *user); /* an error raised here ends the run */
+
+typedef enum {
+    TN_FIT_FAILED = 0, /* an error stands, and says what to do                  */
+    TN_FIT_DONE,       /* all steps or epochs are done                          */
+    TN_FIT_PATIENCE,   /* validation has not improved for .patience times       */
+    TN_FIT_STOPPED     /* *.stop was set                                        */
+} tn_fit_why;
+TN_API const char *tn_fit_why_text(tn_fit_why why); /* "stopped" */
+
+typedef struct {
+    tn_fit_why why;
+    int64_t    steps, epochs; /* done, those of earlier calls that this one went on from included */
+    int64_t    begin;         /* the step that this call began from: 0 for a new run */
+    double     loss;          /* of the last step; NaN if there was none */
+    double     value, best;   /* of the last and the best validation; NaN if there was none */
+    int64_t    best_step;
+    double     seconds;
+} tn_fit_result;
+
+/* ---- fitting ----------------------------------------------------------------------------------------------------- */
+
+typedef tn_tensor *(*tn_fit_loss)(void *module, const tn_batch *b, void *user); /* one number, to be made smaller */
+
+typedef struct {
+    int         zero_;
+    void       *module;
+    tn_source   train;
+    tn_fit_loss loss;
+    void       *user;          /* for loss, measure and on */
+    int64_t     steps, epochs; /* one of them, or both: what comes first ends the run */
+    int64_t     accumulate;    /* batches to a step, whose loss is their mean; 0: 1 */
+    bool        autocast;      /* loss runs in bf16 where that is safe: see tn_autocast_begin */
+
+    /* Who steps. Without an optimizer: AdamW with no decay on biases and norms, gradients clipped, and the rate going
+     * up to lr in `warmup` steps, then down as `decay` says, to 0 at the last step. */
+    tn_optimizer *optimizer;
+    tn_schedule  *schedule;     /* of the optimizer: goes on with each step */
+    tn_schedule  *plateau;      /* of the optimizer, instead or besides: gets each validation's value */
+    tn_ema       *ema;          /* goes on with each step; validation computes with the averages */
+    double        lr;           /* 1e-3; these only without an optimizer */
+    double        weight_decay; /* 0.01; TN_ZERO: none */
+    double        clip;         /* 1: the norm of all gradients; TN_ZERO: none */
+    int64_t       warmup;       /* 0: 5 % of the steps; TN_ZERO: none */
+    tn_decay      decay;        /* where the number of steps is not known: TN_DECAY_NONE is what happens */
+
+    /* Validation: in eval mode, off the tape, with draws of its own: training does not notice it. */
+    tn_source   valid;
+    tn_fit_loss measure;      /* what is validated; NULL: the loss */
+    bool        rising;       /* larger is better */
+    int64_t     valid_every;  /* steps; 0: after each epoch. And at the end */
+    int64_t     patience;     /* 0: no end */
+    double      min_delta;    /* what counts as better is better by more than this */
+    bool        restore_best; /* at the end the module has the weights (with .ema: the averages) of the best value */
+
+    /* A folder of checkpoints, step-000000001200.ckpt, and best.safetensors, the state dict of the best validation. One
+     * run at a time may use it. The first is written before the first step: so a full disk is found at once. */
+    const char *folder;
+    int64_t     save_every; /* steps; 0: after each validation. And at the end */
+    int64_t     keep;       /* the newest; 0: 2 */
+    bool        resume;     /* go on from the newest that is whole, if there is one; else a folder in use is refused */
+    const char *config;     /* JSON: what the model is made from. To resume, it must be the same */
+
+    tn_fit_listener              on;
+    const volatile sig_atomic_t *stop; /* looked at after each step and batch of validation; not 0: save and end */
+} tn_fit_config;
+TN_API tn_fit_result tn_fit_run(tn_fit_config c);
+
+#ifdef __cplusplus
+}
+#else
+#define tn_rows_new(...) tn_rows_create((tn_rows_config){.zero_ = 0, __VA_ARGS__})
+#define tn_fit(...) \
+    ((void)sizeof((TN_FIRST_(__VA_ARGS__, 0))->base), tn_fit_run((tn_fit_config){.zero_ = 0, .module = __VA_ARGS__}))
+#endif
+
+#endif
