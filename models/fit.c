@@ -41,7 +41,7 @@ void tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved)
                             .improved = improved,
                             .text = text ? text : "",
                             .module = f->c.module};
-    f->c.on(&e, f->c.user);
+    f->c.on(&e, f->c.on_user);
 }
 
 /* ---- one step ---------------------------------------------------------------------------------------------------- */

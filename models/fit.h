@@ -124,7 +124,7 @@ typedef struct {
     void       *module;
     tn_source   train;
     tn_fit_loss loss;
-    void       *user;          /* for loss, measure and on */
+    void       *user;          /* for loss and measure */
     int64_t     steps, epochs; /* one of them, or both: what comes first ends the run */
     int64_t     accumulate;    /* batches to a step, whose loss is their mean; 0: 1 */
     bool        autocast;      /* loss runs in bf16 where that is safe: see tn_autocast_begin */
@@ -159,6 +159,7 @@ typedef struct {
     const char *config;     /* JSON: what the model is made from. To resume, it must be the same */
 
     tn_fit_listener              on;
+    void                        *on_user;
     const volatile sig_atomic_t *stop; /* looked at after each step and batch of validation; not 0: save and end */
 } tn_fit_config;
 TN_API tn_fit_result tn_fit_run(tn_fit_config c);

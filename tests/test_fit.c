@@ -50,7 +50,7 @@ enum { STEPS = 30, STOPS = 20 };
 #define EVERYTHING(c)                                                                                                 \
     .train = (c)->train, .loss = fit_case_loss, .user = (c), .optimizer = (c)->o, .schedule = (c)->lr,                \
     .plateau = (c)->plateau, .ema = (c)->ema, .accumulate = 2, .steps = STEPS, .valid = (c)->valid, .valid_every = 4, \
-    .on = fit_case_listen, .stop = &(c)->stop
+    .on = fit_case_listen, .on_user = (c), .stop = &(c)->stop
 
 /* Stopped anywhere, also in the middle of a validation, and in a folder that is used again and again. */
 START_TEST(resumes)
@@ -95,7 +95,7 @@ START_TEST(resumes_at_the_end)
     for (int i = 0; i < 2; i++) {
         fit_case c = fit_case_begin(0);
         r[i] = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .epochs = 2, .valid = c.valid,
-                      .folder = folder, .resume = true, .on = fit_case_listen);
+                      .folder = folder, .resume = true, .on = fit_case_listen, .on_user = &c);
         ck_assert_msg(r[i].why == TN_FIT_DONE, "%s", tn_error_message());
         ck_assert_int_eq(c.told[TN_FIT_STEP], i ? 0 : r[0].steps);
         fit_case_end(&c);
@@ -145,7 +145,7 @@ START_TEST(patience)
                 tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 100, .valid = c.valid,
                        .valid_every = 1, .measure = scripted, .rising = i, .patience = 3, .min_delta = 0.01,
                        .restore_best = true, .folder = folder ? tn_test_file(i ? "patience1" : "patience0") : NULL,
-                       .on = fit_case_listen);
+                       .on = fit_case_listen, .on_user = &c);
             ck_assert_msg(r.why == TN_FIT_PATIENCE, "%s", tn_error_message());
             ck_assert(r.steps == 7 && r.best_step == 4 && fabs(r.best) == 3 && fabs(r.value) == 2.995);
             ck_assert_int_eq(c.improved, 3);
@@ -163,7 +163,7 @@ START_TEST(averages)
     c.remember_at = 4, c.remember_averages = true;
     tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .optimizer = c.o, .ema = c.ema,
                              .steps = 100, .valid = c.valid, .valid_every = 1, .measure = scripted, .patience = 3,
-                             .min_delta = 0.01, .restore_best = true, .on = fit_case_listen);
+                             .min_delta = 0.01, .restore_best = true, .on = fit_case_listen, .on_user = &c);
     ck_assert_msg(r.why == TN_FIT_PATIENCE, "%s", tn_error_message());
     for (tn_each p = tn_parameters(c.net), q = tn_parameters(c.remembered); tn_next(&p) && tn_next(&q);)
         ck_assert(tn_same_bits(p.tensor, q.tensor)); /* remembered with the averages in place */
@@ -177,7 +177,7 @@ START_TEST(events)
 {
     fit_case      c = fit_case_begin(0);
     tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .epochs = 3, .valid = c.valid,
-                             .folder = tn_test_file("events"), .on = fit_case_listen);
+                             .folder = tn_test_file("events"), .on = fit_case_listen, .on_user = &c);
     ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message());
     ck_assert_int_eq(r.steps, 15); /* 5 batches of at most 5 of 21 rows */
     ck_assert_str_eq(c.story, "start saved|step step step step step valid saved|step step step step step valid saved|"
@@ -195,7 +195,7 @@ START_TEST(stops)
     fit_case c = fit_case_begin(0);
     c.stop_at = 4;
     tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 9, .valid = c.valid,
-                             .on = fit_case_listen, .stop = &c.stop);
+                             .on = fit_case_listen, .on_user = &c, .stop = &c.stop);
     ck_assert(r.why == TN_FIT_STOPPED && r.steps == 4 && !c.told[TN_FIT_VALID]);
     ck_assert_str_eq(c.last_text, "stopped");
     fit_case_end(&c);
@@ -211,8 +211,9 @@ START_TEST(listener_raises)
         fit_case c = fit_case_begin(0);
         c.raise_at = what + 1;
         snprintf(folder, sizeof folder, "listener%d", what);
-        tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 3,
-                                 .valid = c.valid, .folder = tn_test_file(folder), .on = fit_case_listen);
+        tn_fit_result r =
+            tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 3, .valid = c.valid,
+                   .folder = tn_test_file(folder), .on = fit_case_listen, .on_user = &c);
         ck_assert_int_eq(r.why, TN_FIT_FAILED);
         ck_assert_int_eq(c.told[TN_FIT_END], 1);
         ck_error(TN_EINVAL, "the listener had enough");
@@ -246,7 +247,7 @@ START_TEST(not_a_number)
 {
     fit_case      c = fit_case_begin(0);
     tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = nan_at_4, .user = &c, .steps = 9, .accumulate = 2,
-                             .on = fit_case_listen);
+                             .on = fit_case_listen, .on_user = &c);
     ck_assert(r.why == TN_FIT_FAILED && r.steps == 3);
     for (tn_each p = tn_parameters(c.net); tn_next(&p);) {
         ck_assert(isfinite(tn_get(p.tensor, 0)));

@@ -21,7 +21,7 @@
 
 #define USUAL(c)                                                                                                 \
     (c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c), .optimizer = (c)->o, .schedule = (c)->lr, \
-              .ema = (c)->ema, .on = fit_case_listen
+              .ema = (c)->ema, .on = fit_case_listen, .on_user = (c)
 
 /* The names in a folder, sorted, without the lock. */
 static const char *names(const char *folder)

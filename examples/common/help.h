@@ -1,0 +1,10 @@
+/* help.h — --help, as text of 80 columns. */
+#ifndef TENON_EXAMPLES_HELP_H
+#define TENON_EXAMPLES_HELP_H
+
+#include "options.h"
+
+void help_program(const program *p, FILE *to);
+void help_command(const program *p, const command *c, const option *common, FILE *to);
+
+#endif

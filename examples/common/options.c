@@ -1,0 +1,344 @@
+/* options.c — reads the command line; help.c writes what it can be. */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include "help.h"
+#include "stop.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+program_settings settings;
+
+static bool         want_help, want_version;
+static const option common[] = {
+    OPTION_INT("threads", 0, "N", &settings.threads, "use at most N threads; the results are the same for any number",
+               .least = 1, .most = 4096),
+    OPTION_FLAG("quiet", 'q', &settings.quiet, "say nothing but results and errors"),
+    OPTION_FLAG("verbose", 'v', &settings.verbose, "say more"),
+    OPTION_FLAG("no-progress", 0, &settings.no_progress, "no progress bar"),
+    OPTION_TEXT("color", 0, "WHEN", &settings.color, "colours: auto, always or never", .choices = "auto|always|never"),
+    OPTION_FLAG("help", 'h', &want_help, "show this help"),
+    OPTION_FLAG("version", 0, &want_version, "show the version, and what the library uses of this machine"),
+    {0}};
+
+static struct {
+    const program *program;
+    const command *command;
+    int            argc;
+    option_list   *lists[16]; /* whose memory is ours */
+    int            list_count;
+} now;
+
+/* ---- what is said ------------------------------------------------------------------------------------------------ */
+
+int program_usage(const char *fmt, ...)
+{
+    const char *c = now.command && now.command->name ? now.command->name : "";
+    va_list     ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "%s%s%s: ", now.program->name, *c ? " " : "", c);
+    vfprintf(stderr, fmt, ap);
+    fprintf(stderr, "\nTry '%s%s%s --help'.\n", now.program->name, *c ? " " : "", c);
+    va_end(ap);
+    return EXIT_USAGE;
+}
+
+int program_exit_code(tn_status s)
+{
+    switch (s) {
+    case TN_OK: return EXIT_OK;
+    case TN_ENOMEM: return EXIT_MEMORY;
+    case TN_EIO: return EXIT_IO;
+    case TN_EFORMAT: return EXIT_INPUT;
+    case TN_ENUMERIC: return EXIT_NUMERIC;
+    case TN_EUNSUPPORTED: return EXIT_UNSUPPORTED;
+    default: return EXIT_FAILED;
+    }
+}
+
+int program_end(void)
+{
+    if (tn_error() == TN_OK) return stop_exit_code();
+    fprintf(stderr, "%s: %s\n", now.program ? now.program->name : "error", tn_error_message());
+    return program_exit_code(tn_error());
+}
+
+bool program_color(FILE *to)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM"), *when = settings.color;
+    if (when && !strcmp(when, "always")) return true;
+    if ((when && !strcmp(when, "never")) || (no && *no) || (term && !strcmp(term, "dumb"))) return false;
+    return isatty(fileno(to)) != 0;
+}
+
+/* ---- what was probably meant ------------------------------------------------------------------------------------- */
+
+enum { WORD = 48 };
+
+/* How many letters to insert, delete, replace or swap with their neighbour. */
+static int distance(const char *a, const char *b)
+{
+    const int m = (int)strlen(a), n = (int)strlen(b);
+    int       d[WORD + 1][WORD + 1];
+    if (m > WORD || n > WORD) return WORD;
+    for (int i = 0; i <= m; i++) d[i][0] = i;
+    for (int j = 0; j <= n; j++) d[0][j] = j;
+    for (int i = 1; i <= m; i++)
+        for (int j = 1; j <= n; j++) {
+            const int change = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            int       least = d[i - 1][j] < d[i][j - 1] ? d[i - 1][j] + 1 : d[i][j - 1] + 1;
+            if (change < least) least = change;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < least)
+                least = d[i - 2][j - 2] + 1;
+            d[i][j] = least;
+        }
+    return d[m][n];
+}
+
+const char *program_nearest(const char *word, int n, const char *const *names)
+{
+    const char *best = NULL;
+    const int   length = (int)strlen(word);
+    int         least = 1 + (length < 3 ? 0 : length / 3); /* further away is another word */
+    for (int i = 0; i < n; i++) {
+        const int  d = distance(word, names[i]);
+        const bool begins = length >= 3 && !strncmp(word, names[i], (size_t)length);
+        if (begins || d < least) best = names[i], least = begins ? 0 : d;
+    }
+    return best;
+}
+
+static int unknown_option(const char *name)
+{
+    const char *names[128];
+    int         n = 0;
+    for (const option *o = now.command->options; o && o->name && n < 100; o++) names[n++] = o->name;
+    for (const option *o = common; o->name; o++) names[n++] = o->name;
+    const char *near = program_nearest(name, n, names);
+    return near ? program_usage("there is no option --%s; did you mean --%s?", name, near)
+                : program_usage("there is no option --%s", name);
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static bool is_choice(const char *choices, const char *value, char nearest[WORD])
+{
+    const char *names[32], *near;
+    char        copy[512];
+    int         n = 0;
+    snprintf(copy, sizeof copy, "%s", choices);
+    for (char *p = copy; p && n < 32;) {
+        char *bar = strchr(p, '|');
+        if (bar) *bar++ = 0;
+        if (!strcmp(p, value)) return true;
+        names[n++] = p, p = bar;
+    }
+    near = program_nearest(value, n, names);
+    snprintf(nearest, WORD, "%s", near ? near : "");
+    return false;
+}
+
+static int out_of_range(const option *o, const char *value, const char *kind)
+{
+    char least[32], most[32];
+    tn_format_double(o->least, least), tn_format_double(o->most, most);
+    if (o->kind == KIND_INT) least[strcspn(least, ".")] = 0, most[strcspn(most, ".")] = 0;
+    if (o->least == 0 && o->most == 0) return program_usage("--%s needs %s, got '%s'", o->name, kind, value);
+    if (o->most > o->least)
+        return program_usage("--%s needs %s from %s to %s, got '%s'", o->name, kind, least, most, value);
+    return program_usage("--%s needs %s of at least %s, got '%s'", o->name, kind, least, value);
+}
+
+static bool in_range(const option *o, double v)
+{
+    return (o->least == 0 && o->most == 0) || (v >= o->least && (v <= o->most || o->most <= o->least));
+}
+
+/* 0, or an exit code. */
+static int set(const option *o, const char *value)
+{
+    char near[WORD];
+    switch (o->kind) {
+    case KIND_FLAG: *(bool *)o->to = true; return 0;
+    case KIND_INT: {
+        char *end;
+        errno = 0;
+        const long long v = strtoll(value, &end, 10);
+        if (!*value || *end || errno || !in_range(o, (double)v)) return out_of_range(o, value, "a whole number");
+        *(int64_t *)o->to = v;
+        return 0;
+    }
+    case KIND_REAL: {
+        double v;
+        if (!tn_parse_double(value, strlen(value), &v) || !in_range(o, v)) return out_of_range(o, value, "a number");
+        *(double *)o->to = v;
+        return 0;
+    }
+    case KIND_TEXT:
+        if (o->choices && !is_choice(o->choices, value, near))
+            return *near ? program_usage("--%s is one of %s, not '%s'; did you mean %s?", o->name, o->choices, value,
+                                         near)
+                         : program_usage("--%s is one of %s, not '%s'", o->name, o->choices, value);
+        *(const char **)o->to = value;
+        return 0;
+    case KIND_LIST: {
+        option_list *l = o->to;
+        bool         known = false;
+        for (int i = 0; i < now.list_count; i++) known = known || now.lists[i] == l;
+        if (!known) {
+            l->count = 0;
+            l->value = calloc((size_t)now.argc, sizeof *l->value);
+            if (!l->value || now.list_count == 16) return fputs("out of memory\n", stderr), EXIT_MEMORY;
+            now.lists[now.list_count++] = l;
+        }
+        l->value[l->count++] = value;
+        return 0;
+    }
+    }
+    return 0;
+}
+
+/* ---- the command line -------------------------------------------------------------------------------------------- */
+
+static const option *find(const char *name, size_t length, char letter)
+{
+    const option *lists[2] = {now.command->options, common};
+    for (int k = 0; k < 2; k++)
+        for (const option *o = lists[k]; o && o->name; o++)
+            if (letter ? o->letter == letter : strlen(o->name) == length && !strncmp(o->name, name, length)) return o;
+    return NULL;
+}
+
+static bool looks_like_option(const char *a) { return a[0] == '-' && a[1]; }
+
+/* The values that follow in argv from *i on: one, or for a list as many as there are. */
+static int take_values(const option *o, const char *attached, int argc, char **argv, int *i)
+{
+    int code = 0;
+    if (attached) return set(o, attached);
+    if (*i + 1 >= argc || (o->kind == KIND_LIST && looks_like_option(argv[*i + 1])))
+        return program_usage("--%s needs %s: %s", o->name, o->value ? o->value : "a value", o->help);
+    code = set(o, argv[++*i]);
+    while (!code && o->kind == KIND_LIST && *i + 1 < argc && !looks_like_option(argv[*i + 1]))
+        code = set(o, argv[++*i]);
+    return code;
+}
+
+static int long_option(int argc, char **argv, int *i)
+{
+    const char   *a = argv[*i] + 2, *equals = strchr(a, '=');
+    const size_t  n = equals ? (size_t)(equals - a) : strlen(a);
+    const option *o = find(a, n, 0);
+    char          name[WORD];
+    snprintf(name, sizeof name, "%.*s", (int)(n < WORD ? n : WORD - 1), a);
+    if (!o) return unknown_option(name);
+    if (o->kind != KIND_FLAG) return take_values(o, equals ? equals + 1 : NULL, argc, argv, i);
+    return equals ? program_usage("--%s takes no value", o->name) : set(o, NULL);
+}
+
+static int letters(int argc, char **argv, int *i)
+{
+    for (const char *a = argv[*i] + 1; *a; a++) {
+        const option *o = find(NULL, 0, *a);
+        if (!o) return program_usage("there is no option -%c", *a);
+        if (o->kind != KIND_FLAG) return take_values(o, a[1] ? a + 1 : NULL, argc, argv, i);
+        const int code = set(o, NULL);
+        if (code) return code;
+    }
+    return 0;
+}
+
+/* Options go where they belong, operands to the front of argv. */
+static int parse(int argc, char **argv, int *operands)
+{
+    bool over = false;
+    *operands = 0;
+    for (int i = 0; i < argc; i++) {
+        int code = 0;
+        if (over || !looks_like_option(argv[i])) argv[(*operands)++] = argv[i];
+        else if (!strcmp(argv[i], "--")) over = true;
+        else code = argv[i][1] == '-' ? long_option(argc, argv, &i) : letters(argc, argv, &i);
+        if (code) return code;
+    }
+    return 0;
+}
+
+static bool given(const option *o)
+{
+    switch (o->kind) {
+    case KIND_TEXT: return *(const char **)o->to != NULL;
+    case KIND_LIST: return ((option_list *)o->to)->count > 0;
+    default: return true;
+    }
+}
+
+static int check(int operands, char **argv)
+{
+    const command *c = now.command;
+    for (const option *o = c->options; o && o->name; o++)
+        if (o->required && !given(o)) return program_usage("--%s %s is needed: %s", o->name, o->value, o->help);
+    if (operands < c->least)
+        return program_usage("%s %s needed, %s", c->operands, operands ? "are" : "is",
+                             operands ? "there are too few" : "but nothing is there");
+    if (c->most >= 0 && operands > c->most)
+        return program_usage("what is '%s' for? It is one word too many", argv[c->most]);
+    return 0;
+}
+
+static const command *choose(const program *p, const char *name, int *code)
+{
+    const char *names[64], *near;
+    int         n = 0;
+    for (const command *c = p->commands; c->run && n < 64; c++) {
+        if (!strcmp(c->name, name)) return c;
+        names[n++] = c->name;
+    }
+    near = program_nearest(name, n, names);
+    *code = near ? program_usage("there is no command '%s'; did you mean %s?", name, near)
+                 : program_usage("there is no command '%s'", name);
+    return NULL;
+}
+
+static int version(void)
+{
+    printf("%s %s\n%s\n", now.program->name, tn_version(), tn_build_info());
+    return EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    const program *p = now.program;
+    int            code = 0, operands = 0;
+    if (p->commands->name) {
+        if (argc < 1) return program_usage("which command? One of those that '%s --help' shows", p->name);
+        if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h")) return help_program(p, stdout), EXIT_OK;
+        if (!strcmp(argv[0], "--version")) return version();
+        if (!(now.command = choose(p, argv[0], &code))) return code;
+        argc--, argv++;
+    } else {
+        now.command = p->commands;
+    }
+    if ((code = parse(argc, argv, &operands))) return code;
+    if (want_help) return help_command(p, now.command, common, stdout), EXIT_OK;
+    if (want_version) return version();
+    if ((code = check(operands, argv))) return code;
+    tn_set_threads((int)settings.threads);
+    return now.command->run(operands, argv);
+}
+
+int program_main(const program *p, int argc, char **argv)
+{
+    settings = (program_settings){.color = "auto"};
+    want_help = want_version = false;
+    now.program = p, now.command = NULL, now.argc = argc, now.list_count = 0;
+    int code = run(argc - 1, argv + 1);
+    for (int i = 0; i < now.list_count; i++) free(now.lists[i]->value), *now.lists[i] = (option_list){0, NULL};
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "%s: cannot write to standard output\n", p->name);
+        if (!code) code = EXIT_IO;
+    }
+    return code;
+}

@@ -1,0 +1,197 @@
+/* progress.c — see progress.h. The rate is smoothed as tqdm does it: 0.3 of the newest, over what is shown. */
+#define _GNU_SOURCE
+#include "progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVERY = 10, NARROW = 10 }; /* seconds between plain lines; the narrowest bar */
+static const double at_least = 0.1, smoothing = 0.3;
+
+static double now(void)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int columns(FILE *to)
+{
+    struct winsize w = {0};
+    return ioctl(fileno(to), TIOCGWINSZ, &w) == 0 && w.ws_col > 20 ? w.ws_col : 80;
+}
+
+static bool utf8(void)
+{
+    const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (int i = 0; i < 3; i++) {
+        const char *v = getenv(names[i]);
+        if (v && *v) return strstr(v, "UTF-8") || strstr(v, "utf8");
+    }
+    return false;
+}
+
+progress progress_begin(const char *title, int64_t total, const char *unit)
+{
+    const char *term = getenv("TERM");
+    progress    p = {.title = title, .unit = unit, .total = total, .to = stderr, .began = now()};
+    p.silent = settings.quiet || settings.no_progress;
+    p.live = isatty(fileno(p.to)) && !(term && !strcmp(term, "dumb"));
+    p.blocks = utf8();
+    p.last = p.drawn = p.began;
+    return p;
+}
+
+/* ---- one line ---------------------------------------------------------------------------------------------------- */
+
+const char *progress_time(double seconds, char to[16])
+{
+    if (!(seconds >= 0 && seconds < 3.6e8)) return strcpy(to, "?");
+    const long s = (long)seconds;
+    if (s >= 3600) snprintf(to, 16, "%ld:%02ld:%02ld", s / 3600 % 100000, s / 60 % 60, s % 60);
+    else snprintf(to, 16, "%02ld:%02ld", s / 60 % 60, s % 60);
+    return to;
+}
+
+/* Of UTF-8, in characters. */
+static int width(const char *s)
+{
+    int n = 0;
+    for (; *s; s++) n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
+static void bar(const progress *p, double part, int cells, char *to)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    const int                fine = p->blocks ? 8 : 10, n = (int)(part * cells * fine);
+    for (int i = 0; i < n / fine; i++) to = stpcpy(to, p->blocks ? "█" : "#");
+    int left = cells - n / fine;
+    if (left && n % fine) {
+        if (p->blocks) to = stpcpy(to, eighths[n % fine]);
+        else *to++ = (char)('0' + n % fine);
+        left--;
+    }
+    memset(to, ' ', (size_t)left), to[left] = 0;
+}
+
+int progress_line(const progress *p, double seconds, double rate, int wide, char *to, size_t size)
+{
+    char       left[160], right[320], elapsed[16], rest[16], speed[64], cells[4 * 256 + 1];
+    const bool known = p->total > 0, note = p->note[0];
+    progress_time(seconds, elapsed);
+    progress_time(rate > 0 ? (double)(p->total - p->done) / rate : INFINITY, rest);
+    if (!(rate > 0)) snprintf(speed, sizeof speed, "?%.20s/s", p->unit);
+    else if (rate >= 1) snprintf(speed, sizeof speed, "%5.2f%.20s/s", rate, p->unit);
+    else snprintf(speed, sizeof speed, "%5.2fs/%.20s", 1 / rate, p->unit);
+    if (!known)
+        return snprintf(to, size, "%.100s: %lld%.20s [%s, %s%s%s]", p->title, (long long)p->done, p->unit, elapsed,
+                        speed, note ? ", " : "", p->note);
+    const double part = p->done < p->total ? (double)p->done / (double)p->total : 1;
+    snprintf(left, sizeof left, "%.100s: %3.0f%%|", p->title, 100 * part);
+    snprintf(right, sizeof right, "| %lld/%lld [%s<%s, %s%s%s]", (long long)p->done, (long long)p->total, elapsed, rest,
+             speed, note ? ", " : "", p->note);
+    int room = wide - width(left) - width(right);
+    room = room < NARROW ? NARROW : room > 255 ? 255 : room;
+    bar(p, part, room, cells);
+    return snprintf(to, size, "%s%s%s", left, cells, right);
+}
+
+/* ---- on the screen ----------------------------------------------------------------------------------------------- */
+
+static void wipe(progress *p)
+{
+    if (p->on_screen) fputs("\r\033[K", p->to);
+    p->on_screen = false;
+}
+
+static void draw(progress *p, double at, int wide)
+{
+    char         line[1600];
+    const double total = at - p->began, rate = p->time > 0 ? p->steps / p->time
+                                               : total > 0 ? (double)(p->done - p->from) / total
+                                                           : 0;
+    progress_line(p, total, rate, wide - 1, line, sizeof line);
+    if (p->live) {
+        wipe(p);
+        fputs(line, p->to);
+        p->on_screen = true;
+    } else {
+        fprintf(p->to, "%s\n", line);
+    }
+    fflush(p->to);
+    p->drawn = at;
+}
+
+void progress_show(progress *p, int64_t done, const char *note, double at, int wide)
+{
+    p->done = done;
+    if (note) snprintf(p->note, sizeof p->note, "%s", note);
+    if (p->silent || at - p->drawn < (p->live ? at_least : EVERY)) return;
+    const double dt = at - p->last, dn = (double)(done - p->last_done), k = p->time > 0 ? smoothing : 1;
+    p->time += k * (dt - p->time), p->steps += k * (dn - p->steps);
+    p->last = at, p->last_done = done;
+    draw(p, at, wide);
+}
+
+void progress_at(progress *p, int64_t done, const char *note)
+{
+    progress_show(p, done, note, now(), p->live ? columns(p->to) : 80);
+}
+
+void progress_say(progress *p, const char *fmt, ...)
+{
+    va_list ap;
+    if (settings.quiet) return;
+    wipe(p);
+    va_start(ap, fmt);
+    vfprintf(p->to, fmt, ap);
+    va_end(ap);
+    fputc('\n', p->to);
+    fflush(p->to);
+}
+
+/* The last line shows the whole, at its mean rate. */
+void progress_end(progress *p)
+{
+    if (p->silent) return;
+    p->time = p->steps = 0;
+    draw(p, now(), p->live ? columns(p->to) : 80);
+    if (p->live) fputc('\n', p->to);
+    p->on_screen = false, p->silent = true;
+}
+
+/* ---- a training run ---------------------------------------------------------------------------------------------- */
+
+void progress_fit(const tn_fit_event *e, void *user)
+{
+    progress *p = user;
+    char      note[80], time[16];
+    switch (e->what) {
+    case TN_FIT_START:
+        p->total = e->steps, p->from = p->done = p->last_done = e->step;
+        if (e->step) progress_say(p, "going on from step %lld", (long long)e->step);
+        break;
+    case TN_FIT_STEP:
+        snprintf(note, sizeof note, "loss=%.4g, lr=%.3g", e->loss, e->lr);
+        progress_at(p, e->step, note);
+        break;
+    case TN_FIT_VALID:
+        progress_say(p, "step %lld: validation %.4f%s", (long long)e->step, e->value,
+                     e->improved ? ", the best so far" : "");
+        break;
+    case TN_FIT_SAVED:
+        if (settings.verbose) progress_say(p, "saved %s", e->text);
+        break;
+    case TN_FIT_NOTE: progress_say(p, "note: %s", e->text); break;
+    case TN_FIT_END:
+        progress_end(p);
+        progress_say(p, "%s after %lld steps, %s", e->text, (long long)e->step, progress_time(e->seconds, time));
+        break;
+    }
+}

@@ -1,0 +1,34 @@
+/* stop.c — see stop.h. The handler does no more than a handler may: a flag, a write, and the way back to the default. */
+#define _GNU_SOURCE
+#include "stop.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+volatile sig_atomic_t stop_flag;
+static const char    *message = "";
+static size_t         length;
+
+static void came(int which)
+{
+    const int keep = errno;
+    stop_flag = which;
+    signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL); /* the next one ends the program */
+    if (write(STDERR_FILENO, message, length) < 0) {   /* then it cannot be told */
+    }
+    errno = keep;
+}
+
+void stop_begin(const char *says)
+{
+    message = says, length = strlen(says);
+    stop_flag = 0;
+    struct sigaction a = {.sa_handler = came, .sa_flags = SA_RESTART};
+    sigemptyset(&a.sa_mask);
+    sigaddset(&a.sa_mask, SIGINT), sigaddset(&a.sa_mask, SIGTERM);
+    sigaction(SIGINT, &a, NULL), sigaction(SIGTERM, &a, NULL);
+}
+
+int stop_exit_code(void) { return stop_flag ? 128 + (int)stop_flag : 0; }
