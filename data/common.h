@@ -81,8 +81,9 @@ typedef struct {
     uint32_t  n, slots;
     uint64_t  seed;
 } tn__grams;
-enum { TN__GRAM_WORDS = 0, TN__GRAM_PHRASES = -1, TN__GRAM_CHARACTERS = -2 }; /* where a tree of its own begins */
-uint32_t tn__grams_add(tn__grams *g, uint32_t parent, uint32_t symbol);       /* 0: raised */
+enum { TN__GRAM_WORDS = 0, TN__GRAM_PHRASES = -1, TN__GRAM_CHARACTERS = -2 };  /* where a tree of its own begins */
+uint32_t tn__grams_add(tn__grams *g, uint32_t parent, uint32_t symbol);        /* 0: raised */
+uint32_t tn__grams_find(const tn__grams *g, uint32_t parent, uint32_t symbol); /* 0: it is not there */
 void     tn__grams_free(tn__grams *g);
 
 #endif

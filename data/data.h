@@ -4,5 +4,6 @@
 
 #include "lines.h"
 #include "metrics.h"
+#include "subword.h"
 
 #endif

@@ -1,0 +1,76 @@
+/* subword.h — words cut into pieces by byte-pair encoding, in the manner and the file formats of subword-nmt (Sennrich
+ * et al. 2016). Part of data.h: include that.
+ *
+ *     tn_word_counts *words = tn_word_counts_new();
+ *     tn_word_counts_add_file(words, "train.en");
+ *     tn_word_counts_add_file(words, "train.de");                    // learned jointly
+ *     tn_subword *codes = tn_subword_learn(words, (tn_subword_config){.merges = 10000});
+ *     if (tn_subword_save(codes, "codes") != TN_OK) fprintf(stderr, "%s\n", tn_error_message());
+ *     tn_string line = {0};
+ *     tn_subword_apply(codes, tn_span_of("the widest river"), &line);  // "the wid@@ est river"
+ *
+ * Words are what stands between blanks (U+0020): tokenize before. A piece that its word goes on after ends in "@@". */
+#ifndef TENON_DATA_SUBWORD_H
+#define TENON_DATA_SUBWORD_H
+
+#include "lines.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- words and how often they occur ------------------------------------------------------------------------------ */
+
+typedef struct tn_word_counts tn_word_counts;
+TN_API tn_word_counts        *tn_word_counts_new(void);
+TN_API tn_status              tn_word_counts_add(tn_word_counts *w, tn_span word, int64_t times);
+TN_API tn_status              tn_word_counts_add_line(tn_word_counts *w, tn_span line);
+TN_API tn_status              tn_word_counts_add_file(tn_word_counts *w, const char *path); /* a text, of any size */
+TN_API int64_t                tn_word_counts_size(const tn_word_counts *w);                 /* different words */
+TN_API tn_span                tn_word_counts_at(const tn_word_counts *w, int64_t i, int64_t *times); /* as they came */
+TN_API int64_t                tn_word_counts_get(const tn_word_counts *w, tn_span word);             /* 0: never */
+/* As a file, "word times" a line: the most frequent first, equals as they came. Reading adds to what is there. */
+TN_API tn_status tn_word_counts_save(const tn_word_counts *w, const char *path) TN_CHECKED;
+TN_API tn_status tn_word_counts_load(tn_word_counts *w, const char *path);
+TN_API void      tn_word_counts_free(tn_word_counts *w);
+
+/* ---- learning ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t merges;        /* 0: 10000 */
+    int64_t min_frequency; /* of a pair; 0: 2 */
+    bool    total_symbols; /* merges counts the characters, too: about the size of the vocabulary */
+    /* The algorithm as the paper and lectures print it: the word's end is a symbol of its own (codes of version 0.1),
+     * and of equally frequent pairs the one that comes first in the words is merged, not the last in the alphabet.
+     * For small corpora: it looks through all words for each merge. */
+    bool as_printed;
+} tn_subword_config;
+
+typedef struct tn_subword tn_subword;
+TN_API tn_subword        *tn_subword_learn(const tn_word_counts *w, tn_subword_config config);
+TN_API tn_subword        *tn_subword_load(const char *path);
+TN_API tn_status          tn_subword_save(const tn_subword *s, const char *path) TN_CHECKED;
+TN_API void               tn_subword_free(tn_subword *s);
+TN_API int64_t            tn_subword_merges(const tn_subword *s);
+TN_API tn_status          tn_subword_merge_at(const tn_subword *s, int64_t i, tn_span *left,
+                                              tn_span *right); /* "</w>": the end */
+
+/* ---- applying ---------------------------------------------------------------------------------------------------- */
+
+TN_API tn_status tn_subword_set_separator(tn_subword *s, const char *separator); /* instead of "@@" */
+/* A piece that occurs less often than `threshold` in `vocabulary` (made by tn_subword_count) is taken apart again. NULL
+ * for the vocabulary ends that. */
+TN_API tn_status tn_subword_set_vocabulary(tn_subword *s, const tn_word_counts *vocabulary, int64_t threshold);
+/* Texts that are never cut, nor joined with what stands around them. */
+TN_API tn_status tn_subword_set_glossaries(tn_subword *s, int n, const char *const *glossaries);
+
+/* The same s may be used by many threads at once. */
+TN_API tn_status tn_subword_apply(const tn_subword *s, tn_span line, tn_string *to);
+TN_API tn_status tn_subword_join(const tn_subword *s, tn_span line, tn_string *to); /* the words again */
+/* Adds to `to` how often each piece occurs in the words. */
+TN_API tn_status tn_subword_count(const tn_subword *s, const tn_word_counts *words, tn_word_counts *to);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif
