@@ -2,8 +2,10 @@
 #ifndef TENON_DATA_H
 #define TENON_DATA_H
 
+#include "batches.h"
 #include "lines.h"
 #include "metrics.h"
+#include "parallel.h"
 #include "subword.h"
 
 #endif
