@@ -341,6 +341,11 @@ TN_API tn_tensor *tn_gru_steps_run(tn_steps_args a);
 #define tn_gru_steps(...) tn_gru_steps_run((tn_steps_args){.x = __VA_ARGS__})
 #endif
 
+/* x Wᵀ + b with a function of each element behind it, in one pass: what a Transformer's feed-forward begins with. */
+TN_API tn_tensor *tn_linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
+TN_API tn_tensor *tn_linear_gelu_tanh(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
+TN_API tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
+
 /* These names are also types: tn_linear(x, w, b) is the op, tn_linear *m a module (nn/modules.h). */
 #define tn_linear(...) tn_linear_run(__VA_ARGS__)
 #define tn_embedding(...) tn_embedding_run(__VA_ARGS__)

@@ -41,7 +41,9 @@
     /* attention */                                                                                                   \
     OP(attention) OP(attention_scores) OP(attention_weights) OP(select_matmul)                                        \
     /* recurrent layers */                                                                                            \
-    OP(rnn) OP(lstm) OP(gru)
+    OP(rnn) OP(lstm) OP(gru)                                                                                          \
+    /* fused */                                                                                                       \
+    OP(linear_gelu) OP(linear_relu)
 /* clang-format on */
 
 #define OP(name)                          \

@@ -79,5 +79,8 @@ static inline tn_dtype tn__wide(tn_dtype dt) { return dt == TN_F64 ? TN_F64 : TN
 /* For a gradient that lives in a part of an input (a slice, a row): the gradient of input i so far, to be added to in
  * place; zeros at first. NULL on error. Only in `backward`, never in `backward_ops`. */
 tn_tensor *tn__grad_buffer(tn_back *b, int i);
+/* gelu'(x) and its approximation's, made of ops. */
+tn_tensor *tn__gelu_derivative(tn_tensor *x);
+tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x);
 
 #endif

@@ -5,10 +5,18 @@
 #include "core/internal.h"
 #include "core/kernels/kernels.h"
 
-/* c = alpha · a b + beta · c for each matrix of the batch: a [m, k], b [k, n], c [m, n]. Strides count elements and may
- * be 0 in a and b; c's elements are distinct and lie in neither. beta = 0 does not read c, alpha = 0 neither a nor b.
- * What more is to be done with the sums (a bias, an activation) has its place beside alpha and beta, and is carried to
- * tn_finish_step. */
+/* Something that lies beside c, element by element, and has c's type. Strides may be 0, but not in `pre`. */
+typedef struct {
+    void   *at; /* NULL: none */
+    int64_t row, col, batch[TN_MAX_DIMS];
+} tn_gemm_side;
+
+/* For each matrix of the batch: a [m, k], b [k, n], c [m, n],
+ *
+ *     v = alpha · a b + bias,   pre = v,   c = act(v) + beta · old
+ *
+ * Strides count elements and may be 0 in a and b; c's elements are distinct and lie in neither. Without an `old` it is
+ * c itself; beta = 0 reads neither, alpha = 0 neither a nor b. */
 typedef struct {
     tn_dtype    dtype; /* of a and b: f32, f64 or bf16 (summed in f32) */
     tn_dtype    ctype; /* dtype, or bf16 beside f32 and f32 beside bf16 */
@@ -20,6 +28,9 @@ typedef struct {
 
     int     dims; /* of the batch; 0: one product */
     int64_t batch[TN_MAX_DIMS], a_batch[TN_MAX_DIMS], b_batch[TN_MAX_DIMS], c_batch[TN_MAX_DIMS];
+
+    tn_gemm_side bias, pre, old;
+    tn_act       act;
 
     const tn_kernel_table *kernels; /* NULL: those in use; tests name others */
 } tn_gemm_call;

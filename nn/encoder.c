@@ -45,7 +45,7 @@ static tn_tensor *attended(tn_transformer_encoder_layer *m, tn_tensor *x, const 
 
 static tn_tensor *fed_forward(tn_transformer_encoder_layer *m, tn_tensor *x)
 {
-    x = tn_call(m->dropout, m->activation(tn_call(m->linear1, x)));
+    x = tn_call(m->dropout, tn__linear_activated(m->linear1, x, m->activation));
     return tn_call(m->dropout2, tn_call(m->linear2, x));
 }
 

@@ -9,7 +9,7 @@
 /* Without the decoder; a step of the frame that is open. */
 static tn_tensor *transformed(tn_mlm_head *m, tn_tensor *x)
 {
-    return tn_call(m->norm, m->activation(tn_call(m->dense, x)));
+    return tn_call(m->norm, tn__linear_activated(m->dense, x, m->activation));
 }
 
 static tn_tensor *forward(void *self, tn_tensor *x)

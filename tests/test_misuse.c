@@ -583,6 +583,7 @@ START_TEST(ops_by_name)
     REFUSED(tn_argmax(NULL, 0, false)), REFUSED(tn_argmax(f, 2, false)), REFUSED(tn_argmax(none, TN_ALL, false));
     REFUSED(tn_argmin(NULL, 0, false)), REFUSED(tn_argmin(f, 2, false)), REFUSED(tn_argmin(none, TN_ALL, false));
     REFUSED(tn_linear(NULL, f, NULL)), REFUSED(tn_linear(f, NULL, NULL)), REFUSED(tn_linear(f, f, far));
+    REFUSED(tn_linear_gelu(NULL, f, NULL)), REFUSED(tn_linear_gelu_tanh(f, f, far)), REFUSED(tn_linear_relu(f, far, f));
     REFUSED(tn_view(NULL, TN_SHAPE(6))), REFUSED(tn_view(f, TN_SHAPE(7))), REFUSED(tn_view(f, TN_SHAPE(-1, -1)));
     REFUSED(tn_reshape(NULL, TN_SHAPE(6))), REFUSED(tn_reshape(f, TN_SHAPE(-6))),
         REFUSED(tn_reshape(none, TN_SHAPE(-1, 0)));

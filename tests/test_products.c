@@ -223,6 +223,38 @@ START_TEST(linear_is_matmul_and_add)
 }
 END_TEST
 
+/* One op or two: the same bits forward, the same gradients to rounding; and without a tape nothing is kept. */
+START_TEST(linear_with_a_function)
+{
+    tn_tensor *(*const one[])(tn_tensor *, tn_tensor *, tn_tensor *) = {tn_linear_gelu, tn_linear_gelu_tanh,
+                                                                        tn_linear_relu};
+    tn_tensor *(*const two[])(tn_tensor *) = {tn_gelu, tn_gelu_tanh, tn_relu};
+    for (int i = 0; i < 3 * 2 * 2; i++) {
+        const tn_dtype dt = i % 2 ? TN_F64 : TN_F32;
+        tn_tensor *x = laid_out(dt, TN_SHAPE(2, 19, 33), i / 2 % LAYOUTS), *w = laid_out(dt, TN_SHAPE(50, 33), i % 3);
+        tn_tensor *b = i < 6 ? noise(dt, TN_SHAPE(50)) : NULL, *seen = tn_detach(x);
+        tn_tensor *in[3] = {tn_requires_grad(seen), tn_requires_grad(w), b}, *g[3], *h[3];
+        const int  n = b ? 3 : 2;
+        if (b) tn_requires_grad(b);
+        tn_tensor *y = one[i % 3](seen, w, b), *z = two[i % 3](tn_linear(seen, w, b));
+        fine();
+        ck_assert(tn_same_bits(y, z));
+        tn_tensor *seed = noise(dt, tn_shape_of(y));
+        tn_grad_of(y, n, in, g, .seed = seed);
+        tn_grad_of(z, n, in, h, .seed = seed);
+        fine();
+        for (int k = 0; k < n; k++) ck_assert(tn_same_bits(g[k], h[k]));
+        const tn_scope free_of_tape = tn_no_grad_begin();
+        const size_t   before = tn_memory_now().live;
+        tn_tensor     *again = one[i % 3](seen, w, b);
+        const size_t   bytes = (size_t)tn_numel(again) * (dt == TN_F64 ? 8 : 4);
+        ck_assert(tn_same_bits(again, y));
+        ck_assert_uint_lt(tn_memory_now().live - before, 2 * bytes);
+        tn_scope_end(free_of_tape);
+    }
+}
+END_TEST
+
 /* ---- einsum ------------------------------------------------------------------------------------------------------ */
 
 /* The sum itself: over all values of all letters, whatever the equation. '...' is spelled out as the letters W-Z, of
@@ -414,6 +446,7 @@ int main(void)
     tcase_add_loop_test(c, rows_alone, 0, 3);
     tcase_add_loop_test(c, threads, 0, 3);
     tcase_add_test(c, linear_is_matmul_and_add);
+    tcase_add_test(c, linear_with_a_function);
     c = tn_tcase(s, "einsum");
     tcase_add_loop_test(c, einsum_loops, 0, SUMS);
     tcase_add_test(c, einsum_views);

@@ -19,13 +19,14 @@ static void backward(tn_back *b)
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
         tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b)
+tn_tensor *tn__gelu_derivative(tn_tensor *x)
 {
-    tn_tensor *x = tn_clamp(b->in[0], -100, 100);
+    x = tn_clamp(x, -100, 100);
     tn_tensor *cdf = tn_mul_scalar(tn_add_scalar(tn_erf(tn_mul_scalar(x, ROOT_HALF)), 1), 0.5);
     tn_tensor *pdf = tn_mul_scalar(tn_exp(tn_mul_scalar(tn_square(x), -0.5)), DENSITY);
-    b->gx[0] = tn_mul(b->gy[0], tn_add(cdf, tn_mul(x, pdf)));
+    return tn_add(cdf, tn_mul(x, pdf));
 }
+static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn__gelu_derivative(b->in[0])); }
 
 static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}}},

@@ -19,14 +19,16 @@ static void backward(tn_back *b)
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
         tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b)
+tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x)
 {
-    tn_tensor *x = tn_clamp(b->in[0], -100, 100), *xx = tn_square(x);
+    x = tn_clamp(x, -100, 100);
+    tn_tensor *xx = tn_square(x);
     tn_tensor *z = tn_mul(tn_mul_scalar(x, ROOT), tn_add_scalar(tn_mul_scalar(xx, CUBE), 1)); /* 2u */
     tn_tensor *s = tn_sigmoid(z), *slope = tn_mul(s, tn_sigmoid(tn_neg(z)));
     tn_tensor *dz = tn_add_scalar(tn_mul_scalar(xx, 3 * CUBE * ROOT), ROOT);
-    b->gx[0] = tn_mul(b->gy[0], tn_add(s, tn_mul(tn_mul(x, slope), dz)));
+    return tn_add(s, tn_mul(tn_mul(x, slope), dz));
 }
+static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn__gelu_tanh_derivative(b->in[0])); }
 
 static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}}},

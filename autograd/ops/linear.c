@@ -1,9 +1,9 @@
 /* linear — y = x Wᵀ + b over the last dim of x: x [..., in], W [out, in], b [out] or none
  *
  *   gx = gy W,  gW = gyᵀ x over all rows of x,  gb = Σ gy over all rows */
-#include "autograd/room.h"
+#include "autograd/linear.h"
 
-static bool infer(tn_ctx *c)
+bool tn__infer_linear(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0], *w = c->in[1], *bias = c->in[2];
     char             xs[300], ws[300], bs[300];
@@ -29,31 +29,32 @@ static bool infer(tn_ctx *c)
     return true;
 }
 
-static void forward(tn_ctx *c)
+void tn__linear_forward(tn_ctx *c, tn_act act, tn_tensor *pre)
 {
     tn_layout x = c->in[0]->l, w, y = c->out[0]->l;
     tn__view_transpose("linear", &c->in[1]->l, 0, 1, &w);
     if (x.shape.n == 1) x = tn__layout_insert(x, 0), y = tn__layout_insert(y, 0);
-    const tn_tensor gx = tn__glance(c->in[0], &x), gw = tn__glance(c->in[1], &w);
-    tn_tensor       gy = tn__glance(c->out[0], &y);
-    if (c->in[2]) tn__copy(c->out[0], c->in[2]);
-    tn_gemm(1, &gx, &gw, c->in[2] ? 1 : 0, &gy);
+    const tn_tensor   gx = tn__glance(c->in[0], &x), gw = tn__glance(c->in[1], &w);
+    tn_tensor         gy = tn__glance(c->out[0], &y), gpre = pre ? tn__glance(pre, &y) : gy;
+    const tn_epilogue e = {.bias = c->in[2], .act = act, .pre = pre ? &gpre : NULL};
+    tn__gemm_with(&gx, &gw, &gy, &e);
 }
+static void forward(tn_ctx *c) { tn__linear_forward(c, TN_ACT_NONE, NULL); }
 
 static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
-static void     backward_ops(tn_back *b)
+void            tn__linear_backward(tn_back *b, tn_tensor *g)
 {
-    tn_tensor *gy = b->gy[0];
-    if (b->need[0]) b->gx[0] = tn_matmul(gy, b->in[1]);
+    if (b->need[0]) b->gx[0] = tn_matmul(g, b->in[1]);
     if (b->need[1]) {
         tn_shape lead = b->in_shape[0];
         lead.n--;
         const int64_t rows = tn_shape_numel(lead), in = b->in_shape[1].d[1], out = b->in_shape[1].d[0];
-        b->gx[1] = tn_matmul(tn_transpose(tn_reshape(gy, TN_SHAPE(rows, out)), 0, 1),
-                             tn_reshape(b->in[0], TN_SHAPE(rows, in)));
+        b->gx[1] =
+            tn_matmul(tn_transpose(tn_reshape(g, TN_SHAPE(rows, out)), 0, 1), tn_reshape(b->in[0], TN_SHAPE(rows, in)));
     }
-    if (b->need[2]) b->gx[2] = gy;
+    if (b->need[2]) b->gx[2] = g;
 }
+static void backward_ops(tn_back *b) { tn__linear_backward(b, b->gy[0]); }
 
 static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}},
@@ -93,9 +94,10 @@ static const tn_sample samples[] = {
      .fails = "linear: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_linear = {
-    TN_ROOM("linear"),      .inputs = 3,    .optional = 7,      .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-    .saves_for = saves_for, .infer = infer, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn_op_linear = {TN_ROOM("linear"),      .inputs = 3,
+                            .optional = 7,          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                            .saves_for = saves_for, .infer = tn__infer_linear,
+                            .forward = forward,     .backward_ops = backward_ops};
 TN_SAMPLES(linear, samples);
 
 tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)

@@ -2,6 +2,7 @@
  * each step loads a few vectors of a row of b, and multiplies and adds them with one element of a for each row. So each
  * element of the result is one chain of multiply-adds in the order of k, whatever the tile around it; a row alone
  * (m = 1) keeps the same chains and is arranged to read b as memory likes it. */
+#include "core/functions.h"
 #include "core/internal.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
@@ -129,28 +130,77 @@ static void TN_(row)(const tn_gemv_step *s)
     }
 }
 
-static void TN_(finish)(const tn_finish_step *s)
+/* ---- what becomes of the sums ------------------------------------------------------------------------------------ */
+
+static inline TN_REAL TN_(read)(const void *p, int64_t i, bool bf16)
+{
+    return bf16 ? (TN_REAL)tn__bf16_to_f32(((const uint16_t *)p)[i]) : ((const TN_REAL *)p)[i];
+}
+static inline void TN_(write)(void *p, int64_t i, bool bf16, TN_REAL v)
+{
+    if (bf16) ((uint16_t *)p)[i] = tn__f32_to_bf16((float)v);
+    else ((TN_REAL *)p)[i] = v;
+}
+
+static void TN_(activate)(tn_act act, int64_t n, TN_REAL *v)
+{
+    if (act == TN_ACT_GELU) TN_(tn__gelu)(n, v, v);
+    else if (act == TN_ACT_GELU_TANH) TN_(tn__gelu_tanh)(n, v, v);
+    else
+        for (int64_t j = 0; j < n; j++) v[j] = v[j] <= 0 ? 0 : v[j];
+}
+
+/* One row, where all is dense and of the sums' own type: loops that compilers make vectors of. */
+static void TN_(finish_dense)(int64_t n, TN_REAL *v, TN_REAL *c, TN_REAL *pre, const TN_REAL *bias, const TN_REAL *old,
+                              const tn_finish_step *s)
 {
     const TN_REAL alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
-    const bool    reads = s->beta != 0;
+    if (!s->act && !pre) {
+        if (bias && old)
+            for (int64_t j = 0; j < n; j++) c[j] = alpha * v[j] + bias[j] + beta * old[j];
+        else if (bias)
+            for (int64_t j = 0; j < n; j++) c[j] = alpha * v[j] + bias[j];
+        else if (old)
+            for (int64_t j = 0; j < n; j++) c[j] = alpha * v[j] + beta * old[j];
+        else
+            for (int64_t j = 0; j < n; j++) c[j] = alpha * v[j];
+        return;
+    }
+    if (bias)
+        for (int64_t j = 0; j < n; j++) v[j] = alpha * v[j] + bias[j];
+    else
+        for (int64_t j = 0; j < n; j++) v[j] = alpha * v[j];
+    if (pre) memcpy(pre, v, (size_t)n * sizeof *v);
+    if (s->act) TN_(activate)(s->act, n, v);
+    if (old)
+        for (int64_t j = 0; j < n; j++) c[j] = v[j] + beta * old[j];
+    else memcpy(c, v, (size_t)n * sizeof *v);
+}
+
+static void TN_(finish)(const tn_finish_step *s)
+{
+    const TN_REAL     alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
+    const void *const old = s->beta != 0 ? s->old : NULL, *const bias = s->bias;
+    const bool bf16 = s->bf16, dense = !bf16 && s->c_col == 1 && s->acc && (!s->pre || s->pre_col == 1) &&
+                                       (!bias || s->bias_col == 1) && (!old || s->old_col == 1);
     for (int64_t r = 0; r < s->rows; r++) {
-        const TN_REAL *acc = s->acc ? (const TN_REAL *)s->acc + r * s->acc_row : NULL;
-        if (s->bf16) {
-            uint16_t *c = (uint16_t *)s->c + r * s->c_row;
-            for (int64_t j = 0; j < s->cols; j++, c += s->c_col) {
-                float old = reads ? (float)beta * tn__bf16_to_f32(*c) : 0;
-                *c = tn__f32_to_bf16(!acc ? old : reads ? (float)(alpha * acc[j]) + old : (float)(alpha * acc[j]));
-            }
+        TN_REAL      *v = s->acc ? (TN_REAL *)s->acc + r * s->acc_row : NULL;
+        const int64_t b0 = r * s->bias_row, o0 = r * s->old_row, c0 = r * s->c_row, p0 = r * s->pre_row;
+        if (dense) {
+            TN_(finish_dense)
+            (s->cols, v, (TN_REAL *)s->c + c0, s->pre ? (TN_REAL *)s->pre + p0 : NULL,
+             bias ? (const TN_REAL *)bias + b0 : NULL, old ? (const TN_REAL *)old + o0 : NULL, s);
             continue;
         }
-        TN_REAL *c = (TN_REAL *)s->c + r * s->c_row;
-        if (!acc) {
-            for (int64_t j = 0; j < s->cols; j++, c += s->c_col) *c = reads ? beta * *c : 0;
-        } else if (s->c_col == 1) { /* the usual case, which compilers make vectors of */
-            for (int64_t j = 0; j < s->cols; j++) c[j] = reads ? alpha * acc[j] + beta * c[j] : alpha * acc[j];
-        } else {
-            for (int64_t j = 0; j < s->cols; j++, c += s->c_col)
-                *c = reads ? alpha * acc[j] + beta * *c : alpha * acc[j];
+        if (v) {
+            for (int64_t j = 0; j < s->cols; j++) v[j] *= alpha;
+            for (int64_t j = 0; bias && j < s->cols; j++) v[j] += TN_(read)(bias, b0 + j * s->bias_col, bf16);
+            for (int64_t j = 0; s->pre && j < s->cols; j++) TN_(write)(s->pre, p0 + j * s->pre_col, bf16, v[j]);
+            if (s->act) TN_(activate)(s->act, s->cols, v);
+        }
+        for (int64_t j = 0; j < s->cols; j++) {
+            const TN_REAL more = old ? beta * TN_(read)(old, o0 + j * s->old_col, bf16) : 0;
+            TN_(write)(s->c, c0 + j * s->c_col, bf16, !v ? more : old ? v[j] + more : v[j]);
         }
     }
 }

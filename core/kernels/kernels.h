@@ -3,7 +3,7 @@
 #ifndef TENON_CORE_KERNELS_KERNELS_H
 #define TENON_CORE_KERNELS_KERNELS_H
 
-#include "core/core.h"
+#include "core/internal.h"
 #include "core/kernels/functions.h"
 
 /* ---- products of matrices: what core/gemm.c is made of ---- */
@@ -37,15 +37,21 @@ typedef struct {
     void       *to; /* dense: rows of width */
 } tn_pack_step;
 
-/* What becomes of the finished sums: c = alpha · acc + beta · c, rounded to c's type once. beta = 0 does not read c.
- * acc = NULL: c = beta · c. Whatever else is to be done to a product while it is in the cache belongs here. */
+/* What becomes of the finished sums, while they are in the cache:
+ *
+ *     v = alpha · acc + bias,   pre = v,   c = act(v) + beta · old
+ *
+ * bias, pre and old may be NULL, old may be c; all are of c's type, to which pre and c are rounded once. beta = 0 does
+ * not read old. acc is written over; NULL stands for 0, and then there is neither bias nor pre nor act. */
 typedef struct {
     int64_t     rows, cols;
-    const void *acc;
+    void       *acc;
     int64_t     acc_row;
-    void       *c;
-    int64_t     c_row, c_col;
+    void       *c, *pre;
+    const void *bias, *old;
+    int64_t     c_row, c_col, pre_row, pre_col, bias_row, bias_col, old_row, old_col;
     bool        bf16; /* c is bf16 */
+    tn_act      act;
     double      alpha, beta;
 } tn_finish_step;
 

@@ -1,0 +1,49 @@
+/* gemm_job.h — a product on its way: what core/gemm_plan.c decides and core/gemm.c carries out. */
+#ifndef TENON_CORE_GEMM_JOB_H
+#define TENON_CORE_GEMM_JOB_H
+
+#include "core/gemm.h"
+
+enum { TN_GEMM_PAD = 16 }; /* units between packed rows of a, so that they do not fall into the same set of a cache */
+
+/* Something cut into so many parts, as even as whole numbers allow. */
+typedef struct {
+    int64_t parts, each, rest;
+} tn_cut;
+/* Where part i begins. */
+static inline int64_t tn__cut_at(const tn_cut *c, int64_t i) { return i * c->each + tn__min_i64(i, c->rest); }
+static inline int64_t tn__ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+/* A kernel takes k in steps: of one term, or of a pair where the instruction set adds products of bf16 two at a time.
+ * What it reads for a step is a unit: a number, or such a pair. */
+typedef struct {
+    const tn_gemm_kernels *kn;
+    tn_gemm_call           g;
+    int64_t                size, in, out;  /* bytes of a sum and of a unit, of an element of a and b, of c */
+    int64_t                pair, steps;    /* terms in a step, steps in k */
+    int64_t                matrices;       /* in the batch */
+    int64_t                vectors;        /* of columns, the last one perhaps in part */
+    tn_cut                 strip, panel;   /* rows into strips, vectors into panels */
+    tn_cut                 down, across;   /* strips and panels into tasks */
+    int64_t                kc;             /* steps in a block of k */
+    bool                   plain;          /* the sums are the result */
+    bool                   row;            /* a matrix-vector product: see row_task */
+    bool                   pack_a, pack_b; /* whether, in a task */
+    bool                   share_b;        /* packed before the tasks */
+    bool                   spread;         /* over threads */
+    int64_t                tasks, grain;
+    size_t                 b_bytes, a_bytes, sum_bytes, slot_bytes;
+    char                  *slots, *shared;
+} tn_gemm_job;
+
+/* Chooses the kernels, the way and the cuts: all of it speed, never bits. */
+void tn__gemm_plan(tn_gemm_job *q, const tn_gemm_call *call);
+
+static inline int64_t tn__strip_at(const tn_gemm_job *q, int64_t s) { return tn__cut_at(&q->strip, s); } /* in rows */
+static inline int64_t tn__panel_at(const tn_gemm_job *q, int64_t p) /* in columns */
+{
+    return tn__cut_at(&q->panel, p) * q->kn->lanes;
+}
+static inline size_t tn__lines(int64_t numbers, int64_t size) { return ((size_t)(numbers * size) + 63) / 64 * 64; }
+
+#endif

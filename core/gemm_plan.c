@@ -1,0 +1,160 @@
+/* gemm_plan.c — which way a product goes, and how its work is cut. docs/gemm.md says why each size is what it is. */
+#include "core/gemm_job.h"
+
+enum {
+    K_BLOCK = 512,       /* terms of f32 in a block of k, half as many of f64: a strip is a third of the first cache */
+    B_BYTES = 256 << 10, /* of b in a task: a quarter of the second cache, through which a and c stream too */
+    SUM_BYTES = 256 << 10,  /* of sums on their way from one block of k to the next */
+    SHARED_BYTES = 1 << 20, /* of a b that is packed once for all tasks */
+    SET_BYTES = 4096,       /* rows so far apart, or a multiple, fall into the same set of the first cache */
+    ROW_VECTORS = 128       /* columns of a matrix-vector product that are summed at a time */
+};
+
+static tn_cut cut_into(int64_t size, int64_t parts) { return (tn_cut){parts, size / parts, size % parts}; }
+
+enum { SIDES = 3 };
+
+static bool stacks(const tn_gemm_side *s, int d, int64_t m) { return !s->at || m == 1 || s->batch[d] == m * s->row; }
+static bool abuts(const tn_gemm_side *s, int d, int64_t n) { return !s->at || n == 1 || s->batch[d] == n * s->col; }
+
+/* The call seen as another that has the same result: no idle dims, rows of c along the vectors. */
+static void simplify(tn_gemm_call *g)
+{
+    tn_gemm_side *const side[SIDES] = {&g->bias, &g->pre, &g->old};
+    if (g->alpha == 0) g->k = 0;
+    if (g->k == 0) g->alpha = 1;
+    if (g->beta == 0) g->old.at = NULL;
+    for (int d = g->dims - 1; d >= 0; d--) {
+        const int64_t size = g->batch[d];
+        const bool    idle = size == 1;
+        /* matrices that lie below (beside) each other and share b (a) are one taller (wider) matrix */
+        bool below = g->b_batch[d] == 0, beside = g->a_batch[d] == 0;
+        below = below && (g->m == 1 || (g->a_batch[d] == g->m * g->a_row && g->c_batch[d] == g->m * g->c_row));
+        beside = beside && (g->n == 1 || (g->b_batch[d] == g->n * g->b_col && g->c_batch[d] == g->n * g->c_col));
+        for (int i = 0; i < SIDES; i++)
+            below = below && stacks(side[i], d, g->m), beside = beside && abuts(side[i], d, g->n);
+        if (!idle && !below && !beside) continue;
+        if (!idle && below) {
+            if (g->m == 1) {
+                g->a_row = g->a_batch[d], g->c_row = g->c_batch[d];
+                for (int i = 0; i < SIDES; i++) side[i]->row = side[i]->batch[d];
+            }
+            g->m *= size;
+        } else if (!idle) {
+            if (g->n == 1) {
+                g->b_col = g->b_batch[d], g->c_col = g->c_batch[d];
+                for (int i = 0; i < SIDES; i++) side[i]->col = side[i]->batch[d];
+            }
+            g->n *= size;
+        }
+        g->dims--;
+        for (int i = d; i < g->dims; i++) {
+            g->batch[i] = g->batch[i + 1], g->a_batch[i] = g->a_batch[i + 1];
+            g->b_batch[i] = g->b_batch[i + 1], g->c_batch[i] = g->c_batch[i + 1];
+            for (int j = 0; j < SIDES; j++) side[j]->batch[i] = side[j]->batch[i + 1];
+        }
+        d = g->dims; /* the others may fit now */
+    }
+    if (g->m > 1 && (g->n == 1 || (g->c_col != 1 && g->c_row == 1))) { /* cᵀ = bᵀ aᵀ */
+        const tn_gemm_call o = *g;
+        g->m = o.n, g->n = o.m, g->a = o.b, g->b = o.a;
+        g->a_row = o.b_col, g->a_col = o.b_row, g->b_row = o.a_col, g->b_col = o.a_row;
+        g->c_row = o.c_col, g->c_col = o.c_row;
+        for (int d = 0; d < g->dims; d++) g->a_batch[d] = o.b_batch[d], g->b_batch[d] = o.a_batch[d];
+        for (int i = 0; i < SIDES; i++) {
+            const int64_t row = side[i]->row;
+            side[i]->row = side[i]->col, side[i]->col = row;
+        }
+    }
+}
+
+static void plan_row(tn_gemm_job *q, double traffic)
+{
+    const int64_t lanes = q->kn->lanes, most = tn__max_i64(q->vectors / 4, 1);
+    const double  wanted = traffic / 10e-6; /* tasks */
+    const int64_t panels = wanted < (double)most ? (int64_t)wanted : most;
+    q->strip = q->down = cut_into(1, 1);
+    q->panel = cut_into(q->vectors, tn__max_i64(tn__ceil_div(q->vectors, ROW_VECTORS), panels));
+    q->across = cut_into(q->panel.parts, q->panel.parts);
+    q->sum_bytes = tn__lines((q->panel.each + 1) * lanes, q->size);
+    q->slot_bytes = q->sum_bytes + tn__lines(q->kc * lanes, q->size);
+}
+
+static void plan_tiles(tn_gemm_job *q, double time)
+{
+    const tn_gemm_call    *g = &q->g;
+    const tn_gemm_kernels *kn = q->kn;
+    const int64_t          most = (int64_t)kn->nv * kn->lanes; /* columns of a panel */
+    const int64_t          strips = tn__ceil_div(g->m, kn->mr), panels = tn__ceil_div(q->vectors, kn->nv);
+    q->strip = cut_into(g->m, strips), q->panel = cut_into(q->vectors, panels);
+    q->pack_a = g->dtype == TN_BF16;
+    /* dense rows are read as fast in place, except perhaps where they all fall into a few sets of the caches */
+    const bool falling = g->b_row * q->in % SET_BYTES == 0 && g->m > 256;
+    q->pack_b = g->dtype == TN_BF16 || g->b_col != 1 || falling;
+
+    /* what a task can take without leaving the caches */
+    int64_t across = 1, down = 1;
+    if (g->k > B_BYTES / q->size / g->n)
+        across = tn__ceil_div(panels, tn__max_i64(1, B_BYTES / (most * q->kc * q->size)));
+    if (g->k > q->kc) {
+        const int64_t sums = SUM_BYTES / (tn__ceil_div(panels, across) * most * kn->mr * q->size);
+        down = tn__ceil_div(strips, tn__max_i64(8, sums));
+    }
+    /* enough tasks for many threads, but none too small to be worth handing over */
+    const double wanted = time / 10e-6 < 16 ? time / 10e-6 : 16;
+    while ((double)(q->matrices * across * down) < wanted) {
+        const bool tall = strips / down * kn->mr * 2 >= panels / across * most;
+        if (tall && strips >= 2 * down) down *= 2;
+        else if (panels >= 2 * across) across *= 2;
+        else break;
+    }
+    q->down = cut_into(strips, down), q->across = cut_into(panels, across);
+
+    bool one_b = true;
+    for (int d = 0; d < g->dims; d++) one_b = one_b && g->b_batch[d] == 0;
+    const bool small = g->k > 0 && q->vectors * kn->lanes <= SHARED_BYTES / q->size / g->k;
+    q->share_b = q->pack_b && one_b && small && (down > 1 || q->matrices > 1);
+    const int64_t width = tn__ceil_div(panels, across) * most;
+    if (q->pack_b && !q->share_b) q->b_bytes = tn__lines(width * q->kc, q->size);
+    else if (g->n % kn->lanes) q->b_bytes = tn__lines(most * q->kc, q->size);
+    if (q->pack_a) q->a_bytes = tn__lines(kn->mr * (q->kc + TN_GEMM_PAD), q->size);
+    if (g->k > q->kc) q->sum_bytes = tn__lines(tn__ceil_div(strips, down) * kn->mr * width, q->size);
+    q->slot_bytes = q->b_bytes + q->a_bytes + q->sum_bytes + tn__lines(kn->mr * most, q->size);
+}
+
+void tn__gemm_plan(tn_gemm_job *q, const tn_gemm_call *call)
+{
+    const tn_kernel_table *table = call->kernels ? call->kernels : tn__kernels();
+    tn_gemm_call          *g = &q->g;
+    *g = *call;
+    if (g->beta != 0 && !g->old.at) {
+        g->old.at = g->c, g->old.row = g->c_row, g->old.col = g->c_col;
+        for (int d = 0; d < g->dims; d++) g->old.batch[d] = g->c_batch[d];
+    }
+    simplify(g);
+    q->kn = g->dtype == TN_F64 ? table->gemm_f64 : table->gemm_f32;
+    q->size = g->dtype == TN_F64 ? 8 : 4;
+    q->in = (int64_t)tn__dtype_bytes(g->dtype), q->out = (int64_t)tn__dtype_bytes(g->ctype);
+    q->pair = 1, q->steps = g->k;
+    q->plain =
+        g->alpha == 1 && g->c_col == 1 && q->out == q->size && !g->bias.at && !g->pre.at && !g->old.at && !g->act;
+    const int64_t k_most = K_BLOCK * 4 / q->size;
+    q->matrices = 1;
+    for (int d = 0; d < g->dims; d++) q->matrices *= g->batch[d];
+    q->kc = q->steps <= k_most ? q->steps : (tn__ceil_div(q->steps, tn__ceil_div(q->steps, k_most)) + 15) / 16 * 16;
+    q->vectors = tn__ceil_div(g->n, q->kn->lanes);
+    q->row = g->m == 1 && g->k > 0 && g->dtype != TN_BF16 && (g->b_row == 1 || g->b_col == 1);
+
+    /* in seconds, roughly: of the arithmetic, or of reading b */
+    const double terms = (double)q->matrices * (double)g->n * (double)g->k;
+    const double work = 1e-11 * terms * (double)g->m, traffic = 2.5e-11 * terms * (double)q->in;
+    const double time = work > traffic ? work : traffic;
+    if (q->row) plan_row(q, traffic);
+    else plan_tiles(q, time);
+    q->tasks = q->matrices * q->down.parts * q->across.parts;
+    q->grain = 1;
+    if (time > 8e-6 && q->tasks > 1 && tn_threads() > 1) {
+        q->spread = true;
+        q->grain = (int64_t)(4e-6 * (double)q->tasks / time) + 1;
+    }
+}
