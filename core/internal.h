@@ -314,8 +314,8 @@ void tn__plain_point(char *s);
  * leading dims of a and b broadcast to c's; any strides; one floating dtype. Each element's terms are added in an
  * order that depends on k, the dtype and the instruction set alone. beta = 0 does not read c. May raise TN_ENOMEM. */
 void tn_gemm(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, tn_tensor *c);
-/* The same with something done to the sums while they are in the cache: v = a b + bias, pre = v, c = act(v) + more. bias
- * and more broadcast to c, pre is like c; each may be NULL. */
+/* The same with something done to the sums while they are in the cache: v = a b + bias, pre = v, c = act(v) + more.
+ * bias and more broadcast to c, pre is like c; each may be NULL. */
 typedef enum { TN_ACT_NONE, TN_ACT_RELU, TN_ACT_GELU, TN_ACT_GELU_TANH } tn_act;
 typedef struct {
     const tn_tensor *bias, *more;

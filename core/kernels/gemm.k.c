@@ -9,21 +9,24 @@
 
 #ifndef TN_REAL
 
-/* The micro-tile: as many sums as the registers hold beside one row's vectors of b and an element of a. */
+/* The micro-tile: as many sums as the registers hold beside one row's vectors of b and an element of a. WIDE: as many
+ * beside an element of a alone. */
 /* clang-format off */
 #define TO_4(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv)
 #define TO_6(X, nv) TO_4(X, nv) X(5, nv) X(6, nv)
 #define TO_8(X, nv) TO_6(X, nv) X(7, nv) X(8, nv)
 #if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
-enum { MR = 8, NV = 3 };
+enum { MR = 8, NV = 3, WIDE = 16 };
 #define EACH_TILE(X) TO_8(X, 1) TO_8(X, 2) TO_8(X, 3)
 #elif defined(__AVX2__)
-enum { MR = 6, NV = 2 };
+enum { MR = 6, NV = 2, WIDE = 8 };
 #define EACH_TILE(X) TO_6(X, 1) TO_6(X, 2)
 #else
-enum { MR = 4, NV = 2 };
+enum { MR = 4, NV = 2, WIDE = 8 };
 #define EACH_TILE(X) TO_4(X, 1) TO_4(X, 2)
 #endif
+
+enum { NEAR_BYTES = 2 << 20 }; /* a b that a second cache holds, or nearly */
 
 #define TN_TEMPLATE "core/kernels/gemm.k.c"
 #include "core/real.h"
@@ -91,28 +94,52 @@ TN_INLINE void TN_(add_rows)(const int rows, const tn_gemv_step *s, int64_t p, b
     }
 }
 
-/* Columns of b that are dense: turned on the way, square by square. */
-static void TN_(add_columns)(const tn_gemv_step *s, int64_t j)
+/* A few vectors of columns at a time, whose sums stay in registers. */
+TN_INLINE void TN_(add_panel)(const int nv, const tn_gemv_step *s, int64_t j)
+{
+    enum { N = TN_(v_n) };
+    const TN_REAL *a = s->a, *b = (const TN_REAL *)s->b + j;
+    const int64_t  a_col = s->a_col, b_row = s->b_row;
+    TN_REAL       *y = (TN_REAL *)s->y + j;
+    TN_(v) sum[WIDE];
+    TN_UNROLL for (int i = 0; i < nv; i++) sum[i] = s->first ? TN_(v_zero)() : TN_(v_load)(y + i * N);
+    for (int64_t p = s->k; p > 0; p--, a += a_col, b += b_row) {
+        const TN_(v) x = TN_(v_all)(a);
+        TN_UNROLL for (int i = 0; i < nv; i++) sum[i] = TN_(v_fma)(x, TN_(v_load)(b + i * N), sum[i]);
+    }
+    TN_UNROLL for (int i = 0; i < nv; i++) TN_(v_store)(y + i * N, sum[i]);
+}
+
+/* Columns of b that are dense: turned on the way, square by square. Each vector of columns is a chain of its own, so
+ * several are on their way at once. */
+TN_INLINE void TN_(add_columns)(const int nv, const tn_gemv_step *s, int64_t j)
 {
     enum { N = TN_(v_n) };
     const int64_t  k = s->k, a_col = s->a_col, b_col = s->b_col;
     const TN_REAL *a = s->a, *b = (const TN_REAL *)s->b + j * b_col;
     TN_REAL       *y = (TN_REAL *)s->y + j;
-    const int64_t  ahead = j + N < s->n ? N : 0; /* the next columns: no prefetcher follows so many streams */
-    TN_(v) x[N], sum = s->first ? TN_(v_zero)() : TN_(v_load)(y);
+    /* the next columns: no prefetcher follows so many streams */
+    const int64_t ahead = j + 2 * nv * N <= s->n ? nv * N * b_col : 0;
+    TN_(v) x[N], sum[4];
     int64_t p = 0;
+    TN_UNROLL for (int g = 0; g < nv; g++) sum[g] = s->first ? TN_(v_zero)() : TN_(v_load)(y + g * N);
     for (; p + N <= k; p += N) {
-        TN_UNROLL for (int i = 0; i < N; i++) x[i] = TN_(v_load)(b + i * b_col + p);
-        TN_UNROLL for (int i = 0; i < N; i++) __builtin_prefetch(b + (ahead + i) * b_col + p);
-        TN_(v_turn)(x);
-        TN_UNROLL for (int i = 0; i < N; i++) sum = TN_(v_fma)(TN_(v_all)(a + (p + i) * a_col), x[i], sum);
+        TN_UNROLL for (int g = 0; g < nv; g++) {
+            const TN_REAL *from = b + g * N * b_col + p;
+            TN_UNROLL for (int i = 0; i < N; i++) x[i] = TN_(v_load)(from + i * b_col);
+            TN_UNROLL for (int i = 0; i < N; i++) __builtin_prefetch(from + ahead + i * b_col);
+            TN_(v_turn)(x);
+            TN_UNROLL for (int i = 0; i < N; i++) sum[g] = TN_(v_fma)(TN_(v_all)(a + (p + i) * a_col), x[i], sum[g]);
+        }
     }
     for (; p < k; p++) {
-        TN_REAL rest[N];
-        for (int i = 0; i < N; i++) rest[i] = b[i * b_col + p];
-        sum = TN_(v_fma)(TN_(v_all)(a + p * a_col), TN_(v_load)(rest), sum);
+        TN_UNROLL for (int g = 0; g < nv; g++) {
+            TN_REAL rest[N];
+            for (int i = 0; i < N; i++) rest[i] = b[(g * N + i) * b_col + p];
+            sum[g] = TN_(v_fma)(TN_(v_all)(a + p * a_col), TN_(v_load)(rest), sum[g]);
+        }
     }
-    TN_(v_store)(y, sum);
+    TN_UNROLL for (int g = 0; g < nv; g++) TN_(v_store)(y + g * N, sum[g]);
 }
 
 /* clang-format on */
@@ -120,13 +147,19 @@ static void TN_(add_columns)(const tn_gemv_step *s, int64_t j)
 static void TN_(row)(const tn_gemv_step *s)
 {
     enum { N = TN_(v_n) };
-    if (s->b_col == 1) {
+    int64_t j = 0;
+    if (s->b_col != 1) {
+        for (; j + 2 * N <= s->n; j += 2 * N) TN_(add_columns)(2, s, j);
+        for (; j < s->n; j += N) TN_(add_columns)(1, s, j);
+    } else if (s->k * s->b_row <= NEAR_BYTES / (int64_t)sizeof(TN_REAL)) { /* in the second cache: jumps cost little */
+        for (; j + WIDE * N <= s->n; j += WIDE * N) TN_(add_panel)(WIDE, s, j);
+        for (; j + 4 * N <= s->n; j += 4 * N) TN_(add_panel)(4, s, j);
+        for (; j < s->n; j += N) TN_(add_panel)(1, s, j);
+    } else { /* as memory streams */
         int64_t p = 0;
         bool    first = s->first;
         for (; p + 8 <= s->k; p += 8, first = false) TN_(add_rows)(8, s, p, first);
         for (; p < s->k; p++, first = false) TN_(add_rows)(1, s, p, first);
-    } else {
-        for (int64_t j = 0; j < s->n; j += N) TN_(add_columns)(s, j);
     }
 }
 
