@@ -25,43 +25,45 @@ typedef struct {
     char       *c, *bias, *pre, *old;
 } place;
 
-/* A block of a or b to dense rows of width units, zero-filled. */
-static void pack(const job *q, int64_t rows, int64_t cols, int64_t width, const char *from, int64_t row, int64_t col,
-                 char *to)
+/* A block of a or b to dense rows of width units, zero-filled. across: the terms of the sums lie along its rows. */
+static void pack(const job *q, bool across, int64_t rows, int64_t cols, int64_t width, const char *from, int64_t row,
+                 int64_t col, char *to)
 {
-    const tn_pack_step s = {rows, cols, width, from, row, col, to};
+    const tn_pack_step s = {rows, cols, width, from, row, col, to, across};
     if (q->g.dtype == TN_BF16) q->kn->pack_bf16(&s);
     else q->kn->pack(&s);
 }
 
-/* Rows [k0, k0 + kc) of panels [p0, p1) of b to memory, panel by panel, zero-filled to whole vectors. */
+/* How many terms there are in kc steps, of which the last may have half a pair. */
+static int64_t terms(const job *q, int64_t k0, int64_t kc) { return tn__min_i64(kc * q->pair, q->g.k - k0 * q->pair); }
+
+/* Steps [k0, k0 + kc) of panels [p0, p1) of b to memory, panel by panel, zero-filled to whole vectors. */
 static void pack_b(const job *q, const char *b, int64_t k0, int64_t kc, int64_t p0, int64_t p1, char *to)
 {
     const tn_gemm_call *g = &q->g;
     for (int64_t p = p0; p < p1; p++) {
         const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
-        const int64_t cols = tn__min_i64(width, g->n - col);
-        pack(q, kc, cols, width, b + (k0 * g->b_row + col * g->b_col) * q->in, g->b_row, g->b_col, to);
+        const char   *from = b + (k0 * q->pair * g->b_row + col * g->b_col) * q->in;
+        pack(q, false, terms(q, k0, kc), tn__min_i64(width, g->n - col), width, from, g->b_row, g->b_col, to);
         to += kc * width * q->size;
     }
 }
 
-static void a_in_place(const job *q, const char *a, int64_t k0, int64_t row, tn_gemm_step *step)
-{
-    step->a = a + (row * q->g.a_row + k0 * q->g.a_col) * q->in, step->a_row = q->g.a_row, step->a_col = q->g.a_col;
-}
-
-/* Columns [k0, k0 + kc) of a strip of a, as they lie: dense rows stay rows, dense columns stay columns. */
-static void pack_a(const job *q, const char *a, int64_t k0, int64_t row, tn_gemm_step *step, char *to)
+/* Steps [k0, k0 + kc) of a strip of a: where they lie, or copied. Then dense rows stay rows, dense columns columns. */
+static void place_a(const job *q, const char *a, int64_t k0, int64_t row, tn_gemm_step *step, char *to)
 {
     const tn_gemm_call *g = &q->g;
-    const char *const   from = a + (row * g->a_row + k0 * g->a_col) * q->in;
+    const char *const   from = a + (row * g->a_row + k0 * q->pair * g->a_col) * q->in;
+    if (!q->pack_a) {
+        step->a = from, step->a_row = g->a_row / q->pair, step->a_col = q->pair == 1 ? g->a_col : 1;
+        return;
+    }
     step->a = to;
-    if (g->a_row == 1 && g->a_col != 1) {
-        pack(q, step->k, step->mr, step->mr, from, g->a_col, g->a_row, to);
+    if (g->a_col != 1 && (g->a_row == 1 || q->pair == 2)) {
+        pack(q, false, terms(q, k0, step->k), step->mr, step->mr, from, g->a_col, g->a_row, to);
         step->a_row = 1, step->a_col = step->mr;
     } else {
-        pack(q, step->mr, step->k, step->k + TN_GEMM_PAD, from, g->a_row, g->a_col, to);
+        pack(q, true, step->mr, terms(q, k0, step->k), step->k + TN_GEMM_PAD, from, g->a_row, g->a_col, to);
         step->a_row = step->k + TN_GEMM_PAD, step->a_col = 1;
     }
 }
@@ -97,8 +99,7 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
         for (int64_t s = s0; s < s1; s++) {
             const int64_t row = tn__strip_at(q, s);
             tn_gemm_step  step = {.mr = (int)(tn__strip_at(q, s + 1) - row), .k = kc};
-            if (q->pack_a) pack_a(q, m->a, k0, row, &step, strip);
-            else a_in_place(q, m->a, k0, row, &step);
+            place_a(q, m->a, k0, row, &step, strip);
             for (int64_t p = p0; p < p1; p++) {
                 const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
                 const bool    part = col + width > g->n, straight = last && q->plain && !part;
@@ -150,8 +151,8 @@ static void row_task(const job *q, char *slot, const place *m, int64_t p0, int64
         s.b = packed, s.b_row = lanes, s.b_col = 1;
         for (int64_t k0 = 0; rest && k0 < g->k; k0 += q->kc) { /* less than a vector is left: filled up */
             s.k = tn__min_i64(q->kc, g->k - k0);
-            pack(q, s.k, rest, lanes, m->b + (k0 * g->b_row + (col + whole) * g->b_col) * q->in, g->b_row, g->b_col,
-                 packed);
+            pack(q, false, s.k, rest, lanes, m->b + (k0 * g->b_row + (col + whole) * g->b_col) * q->in, g->b_row,
+                 g->b_col, packed);
             s.a = m->a + k0 * g->a_col * q->in, s.first = k0 == 0;
             q->kn->row(&s);
         }

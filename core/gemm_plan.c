@@ -80,6 +80,14 @@ static void plan_row(tn_gemm_job *q, double traffic)
     q->slot_bytes = q->sum_bytes + tn__lines(q->kc * lanes, q->size);
 }
 
+/* Does a lie in units as it is? */
+static bool in_pairs(const tn_gemm_call *g)
+{
+    bool even = g->a_col == 1 && g->k % 2 == 0 && g->a_row % 2 == 0 && (uintptr_t)g->a % 4 == 0;
+    for (int d = 0; d < g->dims; d++) even = even && g->a_batch[d] % 2 == 0;
+    return even;
+}
+
 static void plan_tiles(tn_gemm_job *q, double time)
 {
     const tn_gemm_call    *g = &q->g;
@@ -87,16 +95,16 @@ static void plan_tiles(tn_gemm_job *q, double time)
     const int64_t          most = (int64_t)kn->nv * kn->lanes; /* columns of a panel */
     const int64_t          strips = tn__ceil_div(g->m, kn->mr), panels = tn__ceil_div(q->vectors, kn->nv);
     q->strip = cut_into(g->m, strips), q->panel = cut_into(q->vectors, panels);
-    q->pack_a = g->dtype == TN_BF16;
+    q->pack_a = g->dtype == TN_BF16 && !(q->pair == 2 && in_pairs(g));
     /* dense rows are read as fast in place, except perhaps where they all fall into a few sets of the caches */
     const bool falling = g->b_row * q->in % SET_BYTES == 0 && g->m > 256;
     q->pack_b = g->dtype == TN_BF16 || g->b_col != 1 || falling;
 
     /* what a task can take without leaving the caches */
     int64_t across = 1, down = 1;
-    if (g->k > B_BYTES / q->size / g->n)
+    if (q->steps > B_BYTES / q->size / g->n)
         across = tn__ceil_div(panels, tn__max_i64(1, B_BYTES / (most * q->kc * q->size)));
-    if (g->k > q->kc) {
+    if (q->steps > q->kc) {
         const int64_t sums = SUM_BYTES / (tn__ceil_div(panels, across) * most * kn->mr * q->size);
         down = tn__ceil_div(strips, tn__max_i64(8, sums));
     }
@@ -112,13 +120,13 @@ static void plan_tiles(tn_gemm_job *q, double time)
 
     bool one_b = true;
     for (int d = 0; d < g->dims; d++) one_b = one_b && g->b_batch[d] == 0;
-    const bool small = g->k > 0 && q->vectors * kn->lanes <= SHARED_BYTES / q->size / g->k;
+    const bool small = g->k > 0 && q->vectors * kn->lanes <= SHARED_BYTES / q->size / q->steps;
     q->share_b = q->pack_b && one_b && small && (down > 1 || q->matrices > 1);
     const int64_t width = tn__ceil_div(panels, across) * most;
     if (q->pack_b && !q->share_b) q->b_bytes = tn__lines(width * q->kc, q->size);
     else if (g->n % kn->lanes) q->b_bytes = tn__lines(most * q->kc, q->size);
     if (q->pack_a) q->a_bytes = tn__lines(kn->mr * (q->kc + TN_GEMM_PAD), q->size);
-    if (g->k > q->kc) q->sum_bytes = tn__lines(tn__ceil_div(strips, down) * kn->mr * width, q->size);
+    if (q->steps > q->kc) q->sum_bytes = tn__lines(tn__ceil_div(strips, down) * kn->mr * width, q->size);
     q->slot_bytes = q->b_bytes + q->a_bytes + q->sum_bytes + tn__lines(kn->mr * most, q->size);
 }
 
@@ -132,10 +140,10 @@ void tn__gemm_plan(tn_gemm_job *q, const tn_gemm_call *call)
         for (int d = 0; d < g->dims; d++) g->old.batch[d] = g->c_batch[d];
     }
     simplify(g);
-    q->kn = g->dtype == TN_F64 ? table->gemm_f64 : table->gemm_f32;
+    q->kn = g->dtype == TN_F64 ? table->gemm_f64 : g->dtype == TN_BF16 ? table->gemm_bf16 : table->gemm_f32;
     q->size = g->dtype == TN_F64 ? 8 : 4;
     q->in = (int64_t)tn__dtype_bytes(g->dtype), q->out = (int64_t)tn__dtype_bytes(g->ctype);
-    q->pair = 1, q->steps = g->k;
+    q->pair = q->kn->pair, q->steps = tn__ceil_div(g->k, q->pair);
     q->plain =
         g->alpha == 1 && g->c_col == 1 && q->out == q->size && !g->bias.at && !g->pre.at && !g->old.at && !g->act;
     const int64_t k_most = K_BLOCK * 4 / q->size;
@@ -147,7 +155,7 @@ void tn__gemm_plan(tn_gemm_job *q, const tn_gemm_call *call)
 
     /* in seconds, roughly: of the arithmetic, or of reading b */
     const double terms = (double)q->matrices * (double)g->n * (double)g->k;
-    const double work = 1e-11 * terms * (double)g->m, traffic = 2.5e-11 * terms * (double)q->in;
+    const double work = 1e-11 / (double)q->pair * terms * (double)g->m, traffic = 2.5e-11 * terms * (double)q->in;
     const double time = work > traffic ? work : traffic;
     if (q->row) plan_row(q, traffic);
     else plan_tiles(q, time);

@@ -14,17 +14,19 @@
 /* ck_assert for what is asked a million times: Check writes a line to a file at each of its own. */
 #define expect(truth) ((truth) ? (void)0 : ck_abort_msg("%s", #truth))
 
-static const char *const isas[] = {"baseline", "avx2", "avx512"};
-enum { ISAS = 3 };
+static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16"};
+enum { ISAS = 4 };
 
-/* Does the instruction set multiply and add with one rounding? */
-static inline bool fused(const tn_kernel_table *t)
+/* How the instruction set adds a product: with two roundings; with one; the same, but bf16 by pairs of terms, the second
+ * of which comes first. */
+typedef enum { ROUNDS_TWICE, FUSES, PAIRS } adding;
+static inline adding fused(const tn_kernel_table *t)
 {
 #ifdef __aarch64__
     (void)t;
-    return true;
+    return FUSES;
 #else
-    return strcmp(t->isa, "baseline") != 0;
+    return t->gemm_bf16->pair == 2 ? PAIRS : strcmp(t->isa, "baseline") ? FUSES : ROUNDS_TWICE;
 #endif
 }
 
@@ -77,7 +79,7 @@ static inline void *element(const matrix *m, int64_t i, int64_t j)
 static inline double at(const matrix *m, int64_t i, int64_t j) { return tn__load(element(m, i, j), m->dtype); }
 
 /* One element of alpha · a b + beta · c; its distance from mathematics is checked against the bound of such a sum. */
-static inline double expected(bool fma_, double alpha, const matrix *a, const matrix *b, double beta, const matrix *c,
+static inline double expected(adding how, double alpha, const matrix *a, const matrix *b, double beta, const matrix *c,
                               int64_t i, int64_t j)
 {
     const int64_t k = a->cols;
@@ -87,10 +89,12 @@ static inline double expected(bool fma_, double alpha, const matrix *a, const ma
     const bool    f64 = a->dtype == TN_F64;
     double        sum64 = 0;
     float         sum32 = 0;
-    for (int64_t p = 0; p < k && alpha != 0; p++) {
-        const double x = at(a, i, p), y = at(b, p, j);
-        if (f64) sum64 = fma_ ? fma(x, y, sum64) : sum64 + x * y;
-        else sum32 = fma_ ? fmaf((float)x, (float)y, sum32) : sum32 + (float)x * (float)y;
+    const bool    pairs = how == PAIRS && a->dtype == TN_BF16;
+    for (int64_t q = 0; q < k && alpha != 0; q++) {
+        const int64_t p = pairs && (q ^ 1) < k ? q ^ 1 : q;
+        const double  x = at(a, i, p), y = at(b, p, j);
+        if (f64) sum64 = how ? fma(x, y, sum64) : sum64 + x * y;
+        else sum32 = how ? fmaf((float)x, (float)y, sum32) : sum32 + (float)x * (float)y;
         exact += (long double)x * y, size += fabsl((long double)x * y);
     }
     if (k == 0 || alpha == 0) {

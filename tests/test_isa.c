@@ -12,14 +12,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const isas[] = {"baseline", "avx2", "avx512"};
+static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16"};
+enum { ISAS = 4 };
 
 START_TEST(tables)
 {
     ck_assert_ptr_nonnull(tn__kernels_of("baseline"));
     ck_assert_ptr_null(tn__kernels_of("avx"));
     ck_assert_ptr_null(tn__kernels_of(""));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < ISAS; i++) {
         const tn_kernel_table *t = tn__kernels_of(isas[i]);
         if (t) ck_assert_str_eq(t->isa, isas[i]);
     }
@@ -33,8 +34,8 @@ START_TEST(as_told)
 {
     const char *wish = getenv("TENON_ISA"), *name = isas[0], *reason = "the best";
     bool        known = false;
-    for (int i = 0; i < 3; i++) known = known || (wish && !strcmp(wish, isas[i]));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < ISAS; i++) known = known || (wish && !strcmp(wish, isas[i]));
+    for (int i = 0; i < ISAS; i++) {
         if (tn__kernels_of(isas[i])) name = isas[i];
         if (known && !strcmp(wish, isas[i])) break;
     }
@@ -63,7 +64,7 @@ static void child(const char *wish)
 
 START_TEST(wishes)
 {
-    static const char *const all[] = {NULL, "", "baseline", "avx2", "avx512", "AVX2", "avx51", "avx5122"};
+    static const char *const all[] = {NULL, "", "baseline", "avx2", "avx512", "avx512bf16", "AVX2", "avx51", "avx5122"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) child(all[i]);
 }
 END_TEST

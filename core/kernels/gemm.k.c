@@ -6,25 +6,9 @@
 #include "core/internal.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
+#include "core/kernels/tiles.h"
 
 #ifndef TN_REAL
-
-/* The micro-tile: as many sums as the registers hold beside one row's vectors of b and an element of a. WIDE: as many
- * beside an element of a alone. */
-/* clang-format off */
-#define TO_4(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv)
-#define TO_6(X, nv) TO_4(X, nv) X(5, nv) X(6, nv)
-#define TO_8(X, nv) TO_6(X, nv) X(7, nv) X(8, nv)
-#if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
-enum { MR = 8, NV = 3, WIDE = 16 };
-#define EACH_TILE(X) TO_8(X, 1) TO_8(X, 2) TO_8(X, 3)
-#elif defined(__AVX2__)
-enum { MR = 6, NV = 2, WIDE = 8 };
-#define EACH_TILE(X) TO_6(X, 1) TO_6(X, 2)
-#else
-enum { MR = 4, NV = 2, WIDE = 8 };
-#define EACH_TILE(X) TO_4(X, 1) TO_4(X, 2)
-#endif
 
 enum { NEAR_BYTES = 2 << 20 }; /* a b that a second cache holds, or nearly */
 
@@ -34,50 +18,7 @@ enum { NEAR_BYTES = 2 << 20 }; /* a b that a second cache holds, or nearly */
 #else
 /* clang-format off: it takes TN_UNROLL for a function */
 
-/* Row i of a lies i % 3 strides from the pointer i / 3: few pointers to advance, and addresses that x86 can encode. */
-TN_INLINE void TN_(tile)(const int mr, const int nv, const tn_gemm_step *s)
-{
-    enum { N = TN_(v_n) };
-    const int64_t  a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;
-    const TN_REAL *b = s->b, *a[(MR + 2) / 3];
-    TN_(v) acc[MR][NV];
-    TN_UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] = (const TN_REAL *)s->a + 3 * g * a_row;
-    if (s->from) {
-        const TN_REAL *from = s->from;
-        TN_UNROLL for (int i = 0; i < mr; i++)
-            TN_UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN_(v_load)(from + i * s->from_row + j * N);
-    } else {
-        TN_UNROLL for (int i = 0; i < mr; i++)
-            TN_UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN_(v_zero)();
-    }
-    for (int64_t p = s->k; p > 0; p--) {
-        TN_(v) row[NV];
-        TN_UNROLL for (int j = 0; j < nv; j++) row[j] = TN_(v_load)(b + j * N);
-        TN_UNROLL for (int i = 0; i < mr; i++) {
-            TN_(v) x = TN_(v_all)(a[i / 3] + (i % 3) * a_row);
-            TN_UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN_(v_fma)(x, row[j], acc[i][j]);
-        }
-        TN_UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] += a_col;
-        b += b_row;
-    }
-    TN_REAL      *to = s->to;
-    const int64_t to_row = s->to_row;
-    TN_UNROLL for (int i = 0; i < mr; i++)
-        TN_UNROLL for (int j = 0; j < nv; j++) TN_(v_store)(to + i * to_row + j * N, acc[i][j]);
-}
-
-#define TILE_NAME(mr, nv) TN_(tile_##mr##_##nv)
-#define TILE(mr, nv) static void TILE_NAME(mr, nv)(const tn_gemm_step *s) { TN_(tile)(mr, nv, s); }
-#define TILE_POINTER(mr, nv) TILE_NAME(mr, nv),
-EACH_TILE(TILE)
-static void TN_(any_tile)(const tn_gemm_step *s)
-{
-    static void (*const tiles[])(const tn_gemm_step *) = {EACH_TILE(TILE_POINTER)};
-    tiles[(s->nv - 1) * MR + s->mr - 1](s);
-}
-#undef TILE_NAME
-#undef TILE
-#undef TILE_POINTER
+#include "core/kernels/tile.h"
 
 /* y += the next rows of b, each times its element of a. */
 TN_INLINE void TN_(add_rows)(const int rows, const tn_gemv_step *s, int64_t p, bool first)
@@ -124,7 +65,8 @@ TN_INLINE void TN_(add_columns)(const int nv, const tn_gemv_step *s, int64_t j)
     int64_t p = 0;
     TN_UNROLL for (int g = 0; g < nv; g++) sum[g] = s->first ? TN_(v_zero)() : TN_(v_load)(y + g * N);
     for (; p + N <= k; p += N) {
-        TN_UNROLL for (int g = 0; g < nv; g++) {
+        TN_UNROLL for (int g = 0; g < nv; g++)
+        {
             const TN_REAL *from = b + g * N * b_col + p;
             TN_UNROLL for (int i = 0; i < N; i++) x[i] = TN_(v_load)(from + i * b_col);
             TN_UNROLL for (int i = 0; i < N; i++) __builtin_prefetch(from + ahead + i * b_col);
@@ -133,7 +75,8 @@ TN_INLINE void TN_(add_columns)(const int nv, const tn_gemv_step *s, int64_t j)
         }
     }
     for (; p < k; p++) {
-        TN_UNROLL for (int g = 0; g < nv; g++) {
+        TN_UNROLL for (int g = 0; g < nv; g++)
+        {
             TN_REAL rest[N];
             for (int i = 0; i < N; i++) rest[i] = b[(g * N + i) * b_col + p];
             sum[g] = TN_(v_fma)(TN_(v_all)(a + p * a_col), TN_(v_load)(rest), sum[g]);
@@ -210,7 +153,8 @@ static void TN_(finish_dense)(int64_t n, TN_REAL *v, TN_REAL *c, TN_REAL *pre, c
     else memcpy(c, v, (size_t)n * sizeof *v);
 }
 
-static void TN_(finish)(const tn_finish_step *s)
+void TN_FOR_ISA(TN_(tn__finish))(const tn_finish_step *s);
+void TN_FOR_ISA(TN_(tn__finish))(const tn_finish_step *s)
 {
     const TN_REAL     alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
     const void *const old = s->beta != 0 ? s->old : NULL, *const bias = s->bias;
@@ -247,11 +191,12 @@ const tn_gemm_kernels TN_FOR_ISA(TN_(tn__gemm)) = {
     .mr = MR,
     .nv = NV,
     .lanes = TN_(v_n),
+    .pair = 1,
     .tile = TN_(any_tile),
     .row = TN_(row),
     .pack = TN_FOR_ISA(TN_(tn__pack)),
     .pack_bf16 = sizeof(TN_REAL) == sizeof(float) ? TN_FOR_ISA(tn__pack_bf16) : NULL,
-    .finish = TN_(finish),
+    .finish = TN_FOR_ISA(TN_(tn__finish)),
 };
 
 #endif

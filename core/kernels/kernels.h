@@ -12,7 +12,7 @@
  * nv vectors of columns. Strides in elements; the columns of b, from and to are dense. from may be NULL: zeros. */
 typedef struct {
     int         mr, nv;
-    int64_t     k;
+    int64_t     k; /* steps; a and b are units */
     const void *a, *b;
     int64_t     a_row, a_col, b_row;
     const void *from;
@@ -29,12 +29,14 @@ typedef struct {
     bool        first;
 } tn_gemv_step;
 
-/* to[r][c] = from[r][c], with zeros from cols up to width. */
+/* to[r][c] = from[r][c], with zeros from cols up to width. Where the kernels take pairs, two terms that follow each other
+ * become a unit, the last one perhaps with a zero: r or, if `across`, c is the term, and to has as many fewer of it. */
 typedef struct {
-    int64_t     rows, cols, width;
+    int64_t     rows, cols, width; /* width in units */
     const void *from;
     int64_t     from_row, from_col;
     void       *to; /* dense: rows of width */
+    bool        across;
 } tn_pack_step;
 
 /* What becomes of the finished sums, while they are in the cache:
@@ -58,18 +60,19 @@ typedef struct {
 typedef struct {
     int mr, nv; /* the largest micro-tile */
     int lanes;  /* elements in a vector   */
+    int pair;   /* terms in a step of k: 2 for dot products of bf16, else 1 */
     void (*tile)(const tn_gemm_step *s);
     void (*row)(const tn_gemv_step *s);
     void (*pack)(const tn_pack_step *s);
-    void (*pack_bf16)(const tn_pack_step *s); /* widened to f32; for f64 NULL */
+    void (*pack_bf16)(const tn_pack_step *s); /* widened to f32, or in pairs; for f64 NULL */
     void (*finish)(const tn_finish_step *s);
 } tn_gemm_kernels;
 
 /* ---- the tables ---- */
 
 typedef struct {
-    const char             *isa; /* "baseline", "avx2", "avx512" */
-    const tn_gemm_kernels  *gemm_f32, *gemm_f64;
+    const char             *isa; /* "baseline", "avx2", "avx512", "avx512bf16" */
+    const tn_gemm_kernels  *gemm_f32, *gemm_f64, *gemm_bf16;
     const tn_functions_f32 *f32;
     const tn_functions_f64 *f64;
 } tn_kernel_table;

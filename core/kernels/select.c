@@ -12,9 +12,12 @@ extern const tn_kernel_table tn__table_avx2;
 #ifdef TN_HAVE_AVX512
 extern const tn_kernel_table tn__table_avx512;
 #endif
+#ifdef TN_HAVE_AVX512BF16
+extern const tn_kernel_table tn__table_avx512bf16;
+#endif
 
-enum { BASELINE, AVX2, AVX512, ISAS };
-static const char *const names[ISAS] = {"baseline", "avx2", "avx512"};
+enum { BASELINE, AVX2, AVX512, AVX512BF16, ISAS };
+static const char *const names[ISAS] = {"baseline", "avx2", "avx512", "avx512bf16"};
 
 /* NULL if this build or this CPU lacks it. The compiler's question includes whether the system saves the registers. */
 static const tn_kernel_table *table(int isa)
@@ -32,6 +35,9 @@ static const tn_kernel_table *table(int isa)
                    ? &tn__table_avx512
                    : NULL;
 #endif
+#ifdef TN_HAVE_AVX512BF16
+    case AVX512BF16: return table(AVX512) && __builtin_cpu_supports("avx512bf16") ? &tn__table_avx512bf16 : NULL;
+#endif
     default: return NULL;
     }
 }
@@ -48,7 +54,8 @@ static const char *const reasons[] = {
     [BEST] = "the best that this CPU has",
     [CAPPED] = "set by TENON_ISA",
     [LACKING] = "TENON_ISA asks for more than this CPU has",
-    [UNKNOWN] = "the best that this CPU has; TENON_ISA was ignored, as it is not baseline, avx2 or avx512",
+    [UNKNOWN] =
+        "the best that this CPU has; TENON_ISA was ignored, as it is not one of baseline, avx2, avx512, avx512bf16",
 };
 
 /* The process's choice, made by whoever asks first: isa and reason, 0 while there is none. */

@@ -1,17 +1,25 @@
 /* table.k.c — the kernels of one instruction set, gathered. */
 #include "core/kernels/kernels.h"
 
-extern const tn_gemm_kernels  TN_FOR_ISA(tn__gemm_f32), TN_FOR_ISA(tn__gemm_f64);
+/* An instruction set that adds products of bf16 to another one: table.avx512bf16.k.c. */
+#ifndef TABLE
+#define TABLE TN_FOR_ISA(tn__table)
+#define TABLE_ISA TN_ISA
+#define BF16_PRODUCTS TN_FOR_ISA(tn__gemm_f32)
+#endif
+
+extern const tn_gemm_kernels  TN_FOR_ISA(tn__gemm_f32), TN_FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
 extern const tn_functions_f32 TN_FOR_ISA(tn__functions_f32);
 extern const tn_functions_f64 TN_FOR_ISA(tn__functions_f64);
-extern const tn_kernel_table  TN_FOR_ISA(tn__table);
+extern const tn_kernel_table  TABLE;
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-const tn_kernel_table TN_FOR_ISA(tn__table) = {
-    .isa = TEXT(TN_ISA),
+const tn_kernel_table TABLE = {
+    .isa = TEXT(TABLE_ISA),
     .gemm_f32 = &TN_FOR_ISA(tn__gemm_f32),
     .gemm_f64 = &TN_FOR_ISA(tn__gemm_f64),
+    .gemm_bf16 = &BF16_PRODUCTS,
     .f32 = &TN_FOR_ISA(tn__functions_f32),
     .f64 = &TN_FOR_ISA(tn__functions_f64),
 };

@@ -1,0 +1,102 @@
+/* bf16.avx512bf16.k.c — products of bf16 by AVX512-BF16's dot products of pairs. For each pair of terms, p even, the
+ * instruction adds a[p+1] · b[p+1] and then a[p] · b[p] to the sum, rounding each time as an fma, except that numbers too
+ * small for a normal f32 count as 0. An odd k ends with the pair of its last term and 0. */
+#include "core/kernels/kernels.h"
+#include "core/kernels/simd.h"
+#include "core/kernels/tiles.h"
+
+/* A vector of pairs is a vector of 32-bit units; the sums are f32. */
+typedef v_f32 v_pair;
+enum { v_n_pair = v_n_f32 };
+TN_INLINE v_f32 v_zero_pair(void) { return v_zero_f32(); }
+TN_INLINE v_f32 v_load_pair(const float *p) { return v_load_f32(p); }
+TN_INLINE void  v_store_pair(float *p, v_f32 v) { v_store_f32(p, v); }
+TN_INLINE v_f32 v_all_pair(const float *p)
+{
+    int32_t u;
+    memcpy(&u, p, sizeof u);
+    return _mm512_castsi512_ps(_mm512_set1_epi32(u));
+}
+TN_INLINE v_f32 v_fma_pair(v_f32 a, v_f32 b, v_f32 sum)
+{
+    return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
+}
+
+#define TN_REAL float
+#define TN_(name) name##_pair
+#include "core/kernels/tile.h"
+
+TN_INLINE __mmask32 first_of_32(int64_t n) { return n >= 32 ? ~0u : n <= 0 ? 0 : (1u << n) - 1; }
+TN_INLINE __mmask16 first_of_16(int64_t n) { return (__mmask16)first_of_32(n < 16 ? n : 16); }
+
+/* Pairs of rows, which are dense: two rows become one of units. */
+static void zip_rows(const tn_pack_step *s)
+{
+    const uint16_t *x = s->from;
+    for (int64_t r = 0; r < s->rows; r += 2, x += 2 * s->from_row) {
+        uint32_t *to = (uint32_t *)s->to + r / 2 * s->width;
+        for (int64_t c = 0; c < s->width; c += 16) {
+            const __mmask16 in = first_of_16(s->cols - c), second = r + 1 < s->rows ? in : 0;
+            const __m512i   l = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(in, x + c));
+            const __m512i   u =
+                _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, x + (second ? s->from_row : 0) + c));
+            _mm512_mask_storeu_epi32(to + c, first_of_16(s->width - c), _mm512_or_si512(l, _mm512_slli_epi32(u, 16)));
+        }
+    }
+}
+
+/* Pairs in dense columns: units lie there already, and are turned in squares. */
+/* clang-format off: it takes TN_UNROLL for a function */
+static void turn_columns(const tn_pack_step *s)
+{
+    const int64_t pairs = (s->rows + 1) / 2;
+    for (int64_t c = 0; c < s->width; c += 16) {
+        const __mmask16 out = first_of_16(s->width - c);
+        const uint16_t *x = (const uint16_t *)s->from + c * s->from_col;
+        for (int64_t r = 0; r < pairs; r += 16) {
+            const __mmask32 in = first_of_32(s->rows - 2 * r);
+            float          *to = (float *)s->to + r * s->width + c;
+            v_f32           v[16];
+            TN_UNROLL for (int i = 0; i < 16; i++) v[i] =
+                c + i < s->cols ? _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(in, x + i * s->from_col + 2 * r))
+                                : v_zero_f32();
+            v_turn_f32(v);
+            TN_UNROLL for (int i = 0; i < 16; i++) if (r + i < pairs)
+                _mm512_mask_storeu_ps(to + i * s->width, out, v[i]);
+        }
+    }
+}
+/* clang-format on */
+
+static void pack(const tn_pack_step *s)
+{
+    const uint16_t *x = s->from;
+    uint16_t       *to = s->to;
+    if (!s->across && s->from_col == 1) {
+        zip_rows(s);
+    } else if (!s->across && s->from_row == 1) {
+        turn_columns(s);
+    } else if (!s->across) {
+        for (int64_t r = 0; r < s->rows + s->rows % 2; r++)
+            for (int64_t c = 0; c < s->width; c++)
+                to[(r / 2 * s->width + c) * 2 + r % 2] =
+                    r < s->rows && c < s->cols ? x[r * s->from_row + c * s->from_col] : 0;
+    } else {
+        for (int64_t r = 0; r < s->rows; r++, x += s->from_row, to += 2 * s->width) {
+            for (int64_t c = 0; c < 2 * s->width; c += 32)
+                _mm512_mask_storeu_epi16(to + c, first_of_32(2 * s->width - c),
+                                         _mm512_maskz_loadu_epi16(first_of_32(s->cols - c), x + c));
+        }
+    }
+}
+
+void                         tn__finish_f32_avx512(const tn_finish_step *s);
+extern const tn_gemm_kernels tn__gemm_bf16_avx512bf16;
+
+const tn_gemm_kernels tn__gemm_bf16_avx512bf16 = {.mr = MR,
+                                                  .nv = NV,
+                                                  .lanes = v_n_f32,
+                                                  .pair = 2,
+                                                  .tile = any_tile_pair,
+                                                  .pack_bf16 = pack,
+                                                  .finish = tn__finish_f32_avx512};

@@ -1,0 +1,7 @@
+/* table.avx512bf16.k.c — AVX-512 with dot products of bf16: its own products of bf16, and avx512's kernels else. */
+#define TABLE tn__table_avx512bf16
+#define TABLE_ISA avx512bf16
+#define BF16_PRODUCTS tn__gemm_bf16_avx512bf16
+#undef TN_ISA
+#define TN_ISA avx512
+#include "core/kernels/table.k.c"
