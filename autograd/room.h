@@ -5,6 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/registry.h"
+#include "core/functions.h"
 #include "core/internal.h"
 
 #include <limits.h>
@@ -74,6 +75,10 @@ int64_t tn__count_of(tn_shape x, tn_dims dims);
 tn_tensor *tn__joined(tn_tensor *t, int k);
 /* f64 for f64, f32 for the others: what a kernel's statistics are kept in. */
 static inline tn_dtype tn__wide(tn_dtype dt) { return dt == TN_F64 ? TN_F64 : TN_F32; }
+
+/* Dropout with probability p, whose words begin at a block of a generator; and how many blocks n elements take. */
+tn_dropped             tn__drop_of(double p, uint64_t seed, uint64_t position);
+static inline uint64_t tn__drop_blocks(int64_t n) { return ((uint64_t)n + 3) / 4; }
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 /* For a gradient that lives in a part of an input (a slice, a row): the gradient of input i so far, to be added to in

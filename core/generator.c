@@ -7,6 +7,7 @@
  *
  * One block a call: tn_random_u32 (word 0), tn_random_double (words 0 and 1), tn_random_below (words 0 and 1). */
 #include "core/internal.h"
+#include "core/kernels/kernels.h"
 
 enum { ROUNDS = 10 };
 
@@ -32,33 +33,9 @@ static void block(uint64_t seed, uint64_t position, uint64_t attempt, uint32_t o
 
 void tn__philox(uint64_t seed, uint64_t position, uint32_t out[4]) { block(seed, position, 0, out); }
 
-/* A hand of blocks side by side, so that the compiler can use vector registers; the words are the same. */
-enum { HAND = 16 };
-
-static void hand(uint64_t seed, uint64_t position, uint32_t *out)
-{
-    uint32_t c0[HAND], c1[HAND], c2[HAND], c3[HAND], k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int i = 0; i < HAND; i++) {
-        c0[i] = (uint32_t)(position + (uint64_t)i), c1[i] = (uint32_t)((position + (uint64_t)i) >> 32);
-        c2[i] = c3[i] = 0;
-    }
-    for (int r = 0; r < ROUNDS; r++) {
-        for (int i = 0; i < HAND; i++) {
-            const uint64_t a = (uint64_t)c0[i] * 0xD2511F53u, b = (uint64_t)c2[i] * 0xCD9E8D57u;
-            c0[i] = (uint32_t)(b >> 32) ^ c1[i] ^ k0, c1[i] = (uint32_t)b;
-            c2[i] = (uint32_t)(a >> 32) ^ c3[i] ^ k1, c3[i] = (uint32_t)a;
-        }
-        k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
-    }
-    for (int i = 0; i < HAND; i++)
-        out[4 * i] = c0[i], out[4 * i + 1] = c1[i], out[4 * i + 2] = c2[i], out[4 * i + 3] = c3[i];
-}
-
 void tn__philox_blocks(uint64_t seed, uint64_t position, int64_t blocks, uint32_t *out)
 {
-    int64_t i = 0;
-    for (; blocks - i >= HAND; i += HAND) hand(seed, position + (uint64_t)i, out + 4 * i);
-    for (; i < blocks; i++) block(seed, position + (uint64_t)i, 0, out + 4 * i);
+    tn__kernels()->philox(seed, position, blocks, out);
 }
 
 /* 2^64 mod n numbers at the top of the range would favour some remainders: they are refused. At worst every second try

@@ -211,6 +211,7 @@ typedef void (*tn_kernel_at)(int64_t at, int64_t n, void *const *y, const void *
 typedef struct {
     tn_kernel_at f32, f64, i64;
 } tn_kernels_at;
+#define TN_REALS_AT(k) ((tn_kernels_at){k##_f32, k##_f64, NULL})
 void tn_map_at(tn_kernels_at k, tn_list y, tn_list x, const void *args);
 
 /* Row by row along dim: k gets n = the length of x[0] along dim and pointers to whole rows. Operands may differ in
@@ -221,6 +222,9 @@ void tn_rows(tn_kernels k, int dim, tn_list y, tn_list x, const void *args);
  * or NULL), as many doubles, to which it adds its row's share. Shares are added in parts whose borders depend on the
  * number of rows alone. Where y[0] is absent, x[0] says which rows there are. */
 void tn_rows_sums(tn_kernels k, int dim, tn_list y, tn_list sums, tn_list x, const void *args);
+/* The same for sums of whole rows, where speed counts: the kernel adds in its own type, a few rows of f32 at a time,
+ * and they are widened then. It also learns which row it has, in the order of y[0]'s indices (or of x[0]'s). */
+void tn_rows_columns(tn_kernels_at k, int dim, tn_list y, tn_list columns, tn_list x, const void *args);
 
 /* Streaming reductions over any dims. For each result the elements arrive in order, in blocks whose borders depend on
  * the number of elements alone, and are folded into a state; states of fixed segments are merged in order. So the bits

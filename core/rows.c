@@ -2,28 +2,37 @@
  * the same with sums over the rows, which layer_norm's weights and the losses need. */
 #include "core/walk.h"
 
-enum { WORK = 16384, STACK = 16384, PARTS = 64, LEAST = 4 }; /* sums: at most so many parts, of at least so many rows */
+#include <string.h>
+
+/* sums: at most so many parts, of at least so many rows; before they are widened, of so many rows */
+enum { WORK = 16384, STACK = 16384, PARTS = 64, LEAST = 4, TOGETHER = 16 };
 #define TOO_LONG ((int64_t)1 << 44) /* a row, expanded perhaps, for which there is no memory anywhere */
 
 typedef struct {
-    tn_kernel   k;
-    const void *args;
-    int         ny, nx, nsums;
-    tn_dtype    dtype[TN_MAX_OPERANDS], seen[TN_MAX_OPERANDS];
-    char       *base[TN_MAX_OPERANDS];
-    int64_t     length[TN_MAX_OPERANDS], step[TN_MAX_OPERANDS]; /* along dim */
-    bool        direct[TN_MAX_OPERANDS];
-    int64_t     place[TN_MAX_OPERANDS]; /* of the buffer in the scratch */
-    int64_t     n, count, scratch;      /* the row's length; rows; bytes of scratch a worker */
-    char       *heap;
-    tn_walk     w;     /* over the rows */
-    double     *sums;  /* [parts, width] */
-    int64_t     part;  /* rows of a part */
-    int64_t     width; /* doubles of a part: all the sums, one after the other */
-    int64_t     place_of_sum[TN_MAX_OPERANDS];
+    tn_kernel    k;
+    tn_kernel_at k_at; /* instead of k */
+    tn_dtype     type; /* of the kernel */
+    bool         columns;
+    const void  *args;
+    int          ny, nx, nsums;
+    tn_dtype     dtype[TN_MAX_OPERANDS], seen[TN_MAX_OPERANDS];
+    char        *base[TN_MAX_OPERANDS];
+    int64_t      length[TN_MAX_OPERANDS], step[TN_MAX_OPERANDS]; /* along dim */
+    int64_t      size[TN_MAX_OPERANDS];                          /* of an element */
+    bool         direct[TN_MAX_OPERANDS];
+    int64_t      place[TN_MAX_OPERANDS]; /* of the buffer in the scratch */
+    int64_t      n, count, scratch;      /* the row's length; rows; bytes of scratch a worker */
+    char        *heap;
+    tn_walk      w;           /* over the rows */
+    double      *sums;        /* [parts, width] */
+    int64_t      parts, part; /* how many, and the rows of each */
+    int64_t      width;       /* doubles of a part: all the sums, one after the other */
+    int64_t      place_of_sum[TN_MAX_OPERANDS];
 } job;
 
-static void run(const job *j, int64_t from, int64_t to, double *sums)
+static int64_t sum_bytes(const job *j) { return j->columns && j->type == TN_F32 ? 4 : 8; }
+
+static void run(const job *j, int64_t from, int64_t to, char *sums)
 {
     _Alignas(64) char stack[STACK];
     char             *scratch = j->heap ? j->heap + tn__worker() * j->scratch : stack;
@@ -32,12 +41,13 @@ static void run(const job *j, int64_t from, int64_t to, double *sums)
     int64_t           index[TN_MAX_DIMS];
     char             *at[TN_MAX_OPERANDS] = {NULL};
     for (int i = 0; i < j->nsums; i++)
-        y[j->ny + i] = sums && j->place_of_sum[i] >= 0 ? sums + j->place_of_sum[i] : NULL;
+        y[j->ny + i] = sums && j->place_of_sum[i] >= 0 ? sums + j->place_of_sum[i] * sum_bytes(j) : NULL;
     for (int64_t r = from; r < to; r++) {
         for (int o = 0; o < j->ny + j->nx; o++) {
             p = NULL;
             if (j->base[o]) {
-                at[o] = j->base[o] + tn__walk_at(&j->w, o, r, index) * (int64_t)tn__dtype_bytes(j->dtype[o]);
+                at[o] =
+                    j->base[o] + (j->w.nd == 1 ? r * j->w.stride[o][0] : tn__walk_at(&j->w, o, r, index)) * j->size[o];
                 p = j->direct[o] ? at[o] : scratch + j->place[o];
                 if (o >= j->ny && !j->direct[o])
                     tn__convert(j->length[o], p, j->seen[o], 1, at[o], j->dtype[o], j->step[o]);
@@ -45,7 +55,8 @@ static void run(const job *j, int64_t from, int64_t to, double *sums)
             if (o < j->ny) y[o] = p;
             else x[o - j->ny] = p;
         }
-        j->k(j->n, y, x, j->args);
+        if (j->k_at) j->k_at(r, j->n, y, x, j->args);
+        else j->k(j->n, y, x, j->args);
         for (int o = 0; o < j->ny; o++)
             if (j->base[o] && !j->direct[o])
                 tn__convert(j->length[o], at[o], j->dtype[o], j->step[o], y[o], j->seen[o], 1);
@@ -58,9 +69,19 @@ static void parts(int64_t from, int64_t to, void *user)
 {
     const job *j = user;
     for (int64_t i = from; i < to; i++) {
-        double *sums = j->sums + i * j->width;
-        for (int64_t k = 0; k < j->width; k++) sums[k] = 0;
-        run(j, i * j->part, tn__min_i64(j->count, (i + 1) * j->part), sums);
+        double       *sums = j->sums + i * j->width;
+        const int64_t first = i * j->part, last = tn__min_i64(j->count, first + j->part);
+        memset(sums, 0, (size_t)j->width * sizeof *sums);
+        if (!j->columns || j->type != TN_F32) {
+            run(j, first, last, (char *)sums);
+            continue;
+        }
+        float *some = (float *)(void *)(j->sums + j->parts * j->width) + i * j->width;
+        for (int64_t r = first; r < last; r += TOGETHER) {
+            memset(some, 0, (size_t)j->width * sizeof *some);
+            run(j, r, tn__min_i64(last, r + TOGETHER), (char *)some);
+            for (int64_t k = 0; k < j->width; k++) sums[k] += (double)some[k];
+        }
     }
 }
 
@@ -73,7 +94,7 @@ static void look(job *j, int dim, tn_list y, tn_list x)
         const tn_tensor *t = o < y.n ? y.t[o] : x.t[o - y.n];
         if (!t) continue;
         int d = dim - (space.n - t->l.shape.n); /* dims are counted from the end, as in broadcasting */
-        j->base[o] = tn__ptr(t), j->dtype[o] = t->dtype;
+        j->base[o] = tn__ptr(t), j->dtype[o] = t->dtype, j->size[o] = (int64_t)tn__dtype_bytes(t->dtype);
         j->length[o] = d >= 0 && t->l.shape.n ? t->l.shape.d[d] : 1;
         j->step[o] = d >= 0 && t->l.shape.n ? t->l.stride[d] : 0;
         if (o == y.n) j->n = j->length[o];
@@ -102,10 +123,14 @@ static void total(const job *j, int64_t count, tn_list sums)
                         TN_F64, 1);
 }
 
-void tn_rows_sums(tn_kernels k, int dim, tn_list y, tn_list sums, tn_list x, const void *args)
+static void over_rows(tn_kernels k, tn_kernels_at at, int dim, tn_list y, tn_list sums, tn_list x, const void *args,
+                      bool columns)
 {
     const tn_dtype kt = tn__kernel_type(y, x);
     job            j = {.k = tn__pick(k, kt),
+                        .k_at = kt == TN_F64 ? at.f64 : at.f32,
+                        .type = kt,
+                        .columns = columns,
                         .args = args,
                         .ny = y.n,
                         .nx = x.n,
@@ -130,8 +155,9 @@ void tn_rows_sums(tn_kernels k, int dim, tn_list y, tn_list sums, tn_list x, con
     /* Where the parts begin depends on the number of rows alone. */
     j.part = tn__max_i64(LEAST, (j.count + PARTS - 1) / PARTS);
     const int64_t count = tn__max_i64(1, (j.count + j.part - 1) / j.part);
-    const size_t  sum_bytes = (size_t)(count * j.width) * sizeof(double);
-    const size_t  bytes = j.scratch > STACK ? (size_t)(j.scratch * tn_threads()) : 0;
+    j.parts = count;
+    const size_t sum_bytes = (size_t)(count * j.width) * (sizeof(double) + sizeof(float));
+    const size_t bytes = j.scratch > STACK ? (size_t)(j.scratch * tn_threads()) : 0;
     if (bytes && !(j.heap = tn__mem_get(bytes))) return;
     if (!sum_bytes) {
         tn_parallel_for(j.count, tn__max_i64(1, WORK / tn__max_i64(1, j.n)), rows, &j);
@@ -145,5 +171,13 @@ void tn_rows_sums(tn_kernels k, int dim, tn_list y, tn_list sums, tn_list x, con
 
 void tn_rows(tn_kernels k, int dim, tn_list y, tn_list x, const void *args)
 {
-    tn_rows_sums(k, dim, y, (tn_list){.n = 0}, x, args);
+    over_rows(k, (tn_kernels_at){NULL, NULL, NULL}, dim, y, (tn_list){.n = 0}, x, args, false);
+}
+void tn_rows_sums(tn_kernels k, int dim, tn_list y, tn_list sums, tn_list x, const void *args)
+{
+    over_rows(k, (tn_kernels_at){NULL, NULL, NULL}, dim, y, sums, x, args, false);
+}
+void tn_rows_columns(tn_kernels_at k, int dim, tn_list y, tn_list columns, tn_list x, const void *args)
+{
+    over_rows((tn_kernels){NULL, NULL, NULL}, k, dim, y, columns, x, args, true);
 }

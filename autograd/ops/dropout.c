@@ -12,7 +12,6 @@ typedef struct {
     double   p;
     uint64_t seed, position;
 } args_t;
-enum { WORDS = 512 };
 #define TN_TEMPLATE "autograd/ops/dropout.c"
 #include "core/real.h"
 
@@ -23,10 +22,7 @@ static bool infer(tn_ctx *c)
     if (!(p >= 0 && p <= 1)) return tn_infer_fail(c, TN_EINVAL, "p is %g, but a probability is from 0 to 1", p);
     return true;
 }
-static void forward(tn_ctx *c)
-{
-    tn_map_at((tn_kernels_at){drop_f32, drop_f64, NULL}, TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
-}
+static void forward(tn_ctx *c) { tn_map_at(TN_REALS_AT(drop), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(&tn_op_dropout, b->args, b->gy[0]); }
 
 static const tn_sample samples[] = {
@@ -60,7 +56,7 @@ tn_tensor *tn_dropout_run(tn_tensor *x, double p)
     if (p == 0 && x && tn__is_float(x->dtype)) return tn__blocked() ? NULL : x;
     tn_generator *g = tn_current_generator();
     tn_tensor    *y = tn_apply_args(&tn_op_dropout, (&(args_t){p, g->seed, g->position}), x);
-    if (y) g->position += ((uint64_t)tn_numel(y) + 3) / 4;
+    if (y) g->position += tn__drop_blocks(tn_numel(y));
     return y;
 }
 
@@ -68,22 +64,8 @@ tn_tensor *tn_dropout_run(tn_tensor *x, double p)
 
 static void TN_(drop)(int64_t at, int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const args_t  *a = args;
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
-    const TN_REAL  scale = a->p < 1 ? (TN_REAL)(1 / (1 - a->p)) : 0;
-    const uint64_t kept_from = (uint64_t)ceil(a->p * 0x1p32); /* kept: words from there on */
-    const uint32_t limit = (uint32_t)(kept_from - 1);
-    uint32_t       w[WORDS + 4];
-    if (kept_from == 0) {
-        for (int64_t i = 0; i < n; i++) y[i] = x[i];
-        return;
-    }
-    for (int64_t done = 0, k; done < n; done += k) {
-        const int64_t skip = (at + done) % 4;
-        k = n - done < WORDS ? n - done : WORDS;
-        tn__philox_blocks(a->seed, a->position + (uint64_t)((at + done) / 4), (skip + k + 3) / 4, w);
-        for (int64_t i = 0; i < k; i++) y[done + i] = w[skip + i] > limit ? x[done + i] * scale : 0;
-    }
+    const args_t    *a = args;
+    const tn_dropped d = tn__drop_of(a->p, a->seed, a->position);
+    tn__kernels()->TN_(rows)->drop(n, out[0], in[0], NULL, &d, at);
 }
 #endif

@@ -6,7 +6,6 @@
  * Beyond |x| = 100 Φ is 0 or 1 in any number type, and φ is 0; there infinity must not meet 0. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
-#include "core/functions.h"
 #define ROOT_HALF 0.70710678118654752440 /* 1/√2 */
 #define DENSITY 0.39894228040143267794   /* 1/√(2π) */
 #define TN_TEMPLATE "autograd/ops/gelu.c"

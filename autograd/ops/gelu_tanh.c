@@ -6,7 +6,6 @@
  * Beyond |x| = 100 s is 0 or 1 in any number type, and the second term is 0; there infinity must not meet 0. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
-#include "core/functions.h"
 #define ROOT 1.59576912160573071176 /* √(8/π) */
 #define CUBE 0.044715
 #define TN_TEMPLATE "autograd/ops/gelu_tanh.c"

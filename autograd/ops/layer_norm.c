@@ -7,7 +7,6 @@
  * the mean as two numbers, itself and what its rounding lost, and r. So a large mean costs no digits. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
-#include "core/lanes.h"
 typedef struct {
     double eps;
 } args_t;
@@ -65,7 +64,8 @@ static void backward(tn_back *b)
     tn_tensor *x = tn__joined(b->in[0], k), *w = b->need[0] ? tn__joined(b->in[1], k) : NULL;
     tn_tensor *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
     if (!tn_error())
-        tn_rows_sums(TN_REALS(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1], b->gx[2]), TN_LIST(gy, x, b->out[1], w), NULL);
+        tn_rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1], b->gx[2]), TN_LIST(gy, x, b->out[1], w),
+                        NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -142,45 +142,12 @@ tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, d
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *w = in[1], *bias = in[2];
-    TN_REAL       *y = out[0], *stat = out[1];
-    const double   mean = TN_(tn__sum)(n, x) / (double)n;
-    const TN_REAL  m = (TN_REAL)mean, rest = (TN_REAL)(mean - (double)m);
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - rest;
-    const TN_REAL r = (TN_REAL)(1 / sqrt(TN_(tn__dot)(n, y, y) / (double)n + ((const args_t *)args)->eps));
-    stat[0] = m, stat[1] = rest, stat[2] = r;
-    if (w && bias)
-        for (int64_t i = 0; i < n; i++) y[i] = y[i] * r * w[i] + bias[i];
-    else if (w)
-        for (int64_t i = 0; i < n; i++) y[i] = y[i] * r * w[i];
-    else if (bias)
-        for (int64_t i = 0; i < n; i++) y[i] = y[i] * r + bias[i];
-    else
-        for (int64_t i = 0; i < n; i++) y[i] = y[i] * r;
+    tn__kernels()->TN_(rows)->norm(n, out[0], out[1], in[0], in[1], in[2], ((const args_t *)args)->eps, false);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *gy = in[0], *x = in[1], *stat = in[2], *w = in[3], m = stat[0], rest = stat[1], r = stat[2];
-    TN_REAL       *gx = out[0];
-    double        *gw = out[1], *gb = out[2];
-    (void)args;
-    if (gb)
-        for (int64_t i = 0; i < n; i++) gb[i] += (double)gy[i];
-    if (gw)
-        for (int64_t i = 0; i < n; i++) gw[i] += (double)(gy[i] * ((x[i] - m - rest) * r));
-    if (!gx) return;
-    if (w)
-        for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * w[i];
-    else
-        for (int64_t i = 0; i < n; i++) gx[i] = gy[i];
-    tn_lanes along = {{0}};
-    int64_t  i = 0;
-    for (; i + TN_LANES <= n; i += TN_LANES)
-        for (int k = 0; k < TN_LANES; k++) along.lane[k] += (double)gx[i + k] * (double)(x[i + k] - m - rest);
-    for (int k = 0; i + k < n; k++) along.lane[k] += (double)gx[i + k] * (double)(x[i + k] - m - rest);
-    const TN_REAL mean = (TN_REAL)(TN_(tn__sum)(n, gx) / (double)n);
-    const TN_REAL slope = (TN_REAL)(tn__lanes_total(along) * (double)r * (double)r / (double)n);
-    for (i = 0; i < n; i++) gx[i] = r * (gx[i] - mean - (x[i] - m - rest) * slope);
+    (void)row, (void)args;
+    tn__kernels()->TN_(rows)->norm_back(n, out[0], out[1], out[2], in[0], in[1], in[3], in[2], false);
 }
 #endif

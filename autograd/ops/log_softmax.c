@@ -6,8 +6,6 @@
  * -inf gives -inf; a row of nothing else: NaN. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
-#include "core/functions.h"
-#include "core/lanes.h"
 typedef struct {
     int dim;
 } args_t;
@@ -66,16 +64,13 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0], max = TN_(tn__row_max)(n, x);
     (void)args;
-    const double log_sum = log(TN_(tn__exp_sum)(n, NULL, x, max));
-    for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)((double)(x[i] - max) - log_sum);
+    tn__kernels()->TN_(rows)->minus(n, y, x, max, log(TN_(tn__exp_sum)(n, NULL, x, max)));
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *y = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0], sum = (TN_REAL)TN_(tn__sum)(n, gy);
     (void)args;
-    TN_(tn__exp)(n, gx, y);
-    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] - gx[i] * sum;
+    TN_(tn__exp)(n, out[0], in[0]);
+    tn__kernels()->TN_(rows)->log_softmax_back(n, out[0], in[1]);
 }
 #endif

@@ -7,7 +7,6 @@
  * r is a second result that only the tape sees. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
-#include "core/lanes.h"
 
 #include <float.h>
 typedef struct {
@@ -69,7 +68,7 @@ static void backward(tn_back *b)
     tn_tensor *x = tn__joined(b->in[0], k), *w = b->need[0] ? tn__joined(b->in[1], k) : NULL;
     tn_tensor *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
     if (!tn_error())
-        tn_rows_sums(TN_REALS(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1]), TN_LIST(gy, x, b->out[1], w), NULL);
+        tn_rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1]), TN_LIST(gy, x, b->out[1], w), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -136,30 +135,15 @@ tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps)
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *w = in[1];
-    TN_REAL       *y = out[0], *stat = out[1];
-    const TN_REAL  r = (TN_REAL)(1 / sqrt(TN_(tn__dot)(n, x, x) / (double)n + *(const double *)args));
-    *stat = r;
-    if (w)
-        for (int64_t i = 0; i < n; i++) y[i] = x[i] * r * w[i];
-    else
-        for (int64_t i = 0; i < n; i++) y[i] = x[i] * r;
+    TN_REAL stat[3];
+    tn__kernels()->TN_(rows)->norm(n, out[0], stat, in[0], in[1], NULL, *(const double *)args, true);
+    *(TN_REAL *)out[1] = stat[2];
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *gy = in[0], *x = in[1], *stat = in[2], *w = in[3], r = *stat;
-    TN_REAL       *gx = out[0];
-    double        *gw = out[1];
-    (void)args;
-    if (gw)
-        for (int64_t i = 0; i < n; i++) gw[i] += (double)(gy[i] * (x[i] * r));
-    if (!gx) return;
-    if (w)
-        for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * w[i];
-    else
-        for (int64_t i = 0; i < n; i++) gx[i] = gy[i];
-    const TN_REAL slope = (TN_REAL)(TN_(tn__dot)(n, gx, x) * (double)r * (double)r / (double)n);
-    for (int64_t i = 0; i < n; i++) gx[i] = r * (gx[i] - x[i] * slope);
+    const TN_REAL stat[3] = {0, 0, *(const TN_REAL *)in[2]};
+    (void)row, (void)args;
+    tn__kernels()->TN_(rows)->norm_back(n, out[0], out[1], NULL, in[0], in[1], in[3], stat, true);
 }
 #endif

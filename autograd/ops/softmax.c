@@ -6,8 +6,6 @@
  * -inf gives 0 and has gradient 0; a row of nothing else has no softmax: NaN. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
-#include "core/functions.h"
-#include "core/lanes.h"
 typedef struct {
     int dim;
 } args_t;
@@ -68,14 +66,12 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     TN_REAL       *y = out[0];
     (void)args;
     const double sum = TN_(tn__exp_sum)(n, y, x, TN_(tn__row_max)(n, x));
-    TN_(tn__divide)(n, y, y, (TN_REAL)sum);
+    tn__kernels()->TN_(rows)->scale(n, y, y, (TN_REAL)(1 / sum));
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *y = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0], dot = (TN_REAL)TN_(tn__dot)(n, gy, y);
     (void)args;
-    for (int64_t i = 0; i < n; i++) gx[i] = y[i] * (gy[i] - dot);
+    tn__kernels()->TN_(rows)->softmax_back(n, out[0], in[0], in[1]);
 }
 #endif

@@ -49,6 +49,18 @@ TN_INLINE v_f32 v_exp_down(v_f32 x)
     return v_exp_parts(v_max(x, v_same(-104)), v_zero_f32(), &n23, &rest) * v_power_of_2(n23, 64) * last;
 }
 
+/* For softmax: eˣ for x ≤ 0 or NaN, within a unit and a half of the last place, and 0 below -87, where it is nothing
+ * beside the largest, which is 1. */
+TN_INLINE v_f32 v_exp_soft(v_f32 x)
+{
+    static const float q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
+    const v_mask       none = v_less(x, v_same(-87));
+    const v_f32        down = v_max(x, v_same(-87)), sum = down * 0x1.715476p+0f + 0x1.8p23f, n = sum - 0x1.8p23f;
+    const v_f32        r = (down - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    const v_f32        power = v_choose(none, v_zero_f32(), v_float((v_bits(sum) << 23) + (127u << 23)));
+    return (1.0f + (r + r * r * v_poly(r, 5, q))) * power;
+}
+
 /* e to the power x + more, times 2⁶⁴, for x from -128 to 0 or NaN. So what is very small can be multiplied before it is
  * rounded to the few bits that a number below 2⁻¹²⁶ has; the last multiplication is by V_DOWN. */
 #define V_DOWN 0x1p-64f

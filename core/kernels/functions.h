@@ -9,6 +9,9 @@
 
 #include <stdint.h>
 
+enum { TN_GELU_ROWS = 8 };
+extern const float tn__gelu_tail[TN_GELU_ROWS][32], tn__gelu_bend[TN_GELU_ROWS][32]; /* gelu_table.c */
+
 /* softplus is ln(1 + eˣ). */
 #define TN_EACH_FUNCTION(X) \
     X(exp) X(log) X(softplus) X(sin) X(cos) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu) X(gelu_tanh)
@@ -22,7 +25,8 @@ typedef struct {
 
     /* The largest, NaN if there is one, -inf if n is 0. */
     float (*highest)(int64_t n, const float *x);
-    /* y = exp(x - shift), unless y is NULL; their sum, as tn__sum_f32 adds it (core/lanes.h). */
+    /* y = exp(x - shift), unless y is NULL; their sum, as tn__sum_f32 adds it (core/lanes.h). No x is above shift; what
+     * is 87 below it gives 0. */
     double (*exp_sum)(int64_t n, float *y, const float *x, float shift);
     void (*divide)(int64_t n, float *y, const float *x, float by);
 } tn_functions_f32;

@@ -30,13 +30,25 @@ TN_EACH_SLOPE(SLOPE)
 
 /* ---- rows ---- */
 
+/* v_max(b, v) leaves b as it is where v is NaN, so that is looked for beside it. Several chains, for speed. */
+enum { CHAINS = 4 };
+
+/* clang-format off: it takes TN_UNROLL for a function */
 static float highest_f32(int64_t n, const float *x)
 {
-    v_f32   best = v_same(-INFINITY), strange = v_zero_f32();
+    v_f32   best[CHAINS], strange = v_zero_f32();
     int64_t i = 0;
+    for (int k = 0; k < CHAINS; k++) best[k] = v_same(-INFINITY);
+    for (; i + CHAINS * v_n_f32 <= n; i += CHAINS * v_n_f32) {
+        TN_UNROLL for (int k = 0; k < CHAINS; k++)
+        {
+            const v_f32 v = v_load_f32(x + i + k * v_n_f32);
+            best[k] = v_max(best[k], v), strange = v_choose(v_equal(v, v), strange, v);
+        }
+    }
     while (i + v_n_f32 <= n) {
         const v_f32 v = v_load_f32(x + i);
-        best = v_choose(v_less(best, v), v, best), strange = v_choose(v_equal(v, v), strange, v);
+        best[0] = v_max(best[0], v), strange = v_choose(v_equal(v, v), strange, v);
         i += v_n_f32;
         if (i < n && i + v_n_f32 > n) i = n - v_n_f32; /* the last ones, some of them again */
     }
@@ -45,13 +57,14 @@ static float highest_f32(int64_t n, const float *x)
         if (x[i] != x[i]) return x[i];
         if (x[i] > most) most = x[i];
     }
-    v_store_f32(b, best), v_store_f32(s, strange);
+    v_store_f32(b, v_max(v_max(best[0], best[1]), v_max(best[2], best[3]))), v_store_f32(s, strange);
     for (int k = 0; k < v_n_f32; k++) {
         if (s[k] != s[k]) return s[k];
         if (b[k] > most) most = b[k];
     }
     return most;
 }
+/* clang-format on */
 
 enum { VECTORS = TN_LANES / v_n_f32 };
 
@@ -65,9 +78,10 @@ static double exp_sum_f32(int64_t n, float *y, const float *x, float shift)
     int64_t i = 0;
     for (int k = 0; k < 2 * VECTORS; k++) sum[k] = v_zero_f64();
     for (; i + TN_LANES <= n; i += TN_LANES) {
+        v_fetch(x + i, n); /* the row behind this one, most likely the next */
         TN_UNROLL for (int k = 0; k < VECTORS; k++)
         {
-            const v_f32 e = v_exp(v_load_f32(x + i + k * v_n_f32) - shift);
+            const v_f32 e = v_exp_soft(v_load_f32(x + i + k * v_n_f32) - shift);
             if (y) v_store_f32(y + i + k * v_n_f32, e);
             add(sum + 2 * k, e);
         }
@@ -75,13 +89,11 @@ static double exp_sum_f32(int64_t n, float *y, const float *x, float shift)
     for (int k = 0; i < n; k++, i += v_n_f32) {
         const int64_t some = n - i < v_n_f32 ? n - i : v_n_f32;
         float         e[v_n_f32] = {0};
-        v_store_some(e, some, v_exp(v_load_some(x + i, some) - shift));
+        v_store_some(e, some, v_exp_soft(v_load_some(x + i, some) - shift));
         if (y) v_store_some(y + i, some, v_load_f32(e));
         add(sum + 2 * k, v_load_f32(e));
     }
-    tn_lanes lanes;
-    for (int k = 0; k < 2 * VECTORS; k++) v_store_f64(lanes.lane + k * v_n_f64, sum[k]);
-    return tn__lanes_total(lanes);
+    return v_lanes_total(sum);
 }
 /* clang-format on */
 

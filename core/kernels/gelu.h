@@ -1,18 +1,22 @@
 /* gelu.h — erf, gelu and gelu's approximation by tanh for f32. a = |x|, φ the normal density, Φ its integral.
  *
  *   erf       = a + a p(a²) up to 1; beyond, 1 - exp(g(a)); with the sign of x
- *   gelu      = x (½ + x p(x²)) up to ¾; beyond, with T = Φ(-a):  x - a T, or -a T where x < 0
- *   gelu'     = ½ + x p(x²) up to ½; beyond, with D = Φ(-a) - a φ(a):  1 - D, or D where x < 0
+ *   gelu      = x Φ(x)                   with T = Φ(-a):            Φ(x) = 1 - T, or T where x < 0
+ *   gelu'     = Φ(x) + x φ(x)            with D = Φ(-a) - a φ(a):   1 - D, or D where x < 0
  *   gelu_tanh = x sigmoid(z) with z = √(8/π) (x + 0.044715 x³), and its slope: as silu (sigmoid.h)
  *
- * a T and D are exp(-a²/2) times functions that change slowly, polynomials in (a - k) / (a + k). D changes its sign at
- * a = 0.7517…, so its distance from there is a factor too. Where a² or z is an exponent, what an f32 cannot hold of it
- * is carried along: an error in the exponent is a relative error of the result. The polynomials are by minimax, 2⁻²⁷ of
- * the function or better. */
+ * Up to 4.9, where nearly all numbers are, T and D come from tables of 32 polynomials each; D changes its sign at
+ * a = 0.7517…, so from the fourth column on its distance from there is a factor. Beyond, a T and D are exp(-a²/2) times
+ * functions that change slowly, polynomials in (a - k) / (a + k). Where a² or z is an exponent, what an f32 cannot hold
+ * of it is carried along: an error in the exponent is a relative error of the result. The polynomials are by minimax,
+ * 2⁻²⁶ of the function or better. */
 #ifndef TENON_CORE_KERNELS_GELU_H
 #define TENON_CORE_KERNELS_GELU_H
 
 #include "core/kernels/exp.h"
+#include "core/kernels/functions.h"
+
+#define V_GELU_NEAR 4.9f
 
 TN_INLINE v_f32 v_erf(v_f32 x)
 {
@@ -34,26 +38,50 @@ TN_INLINE v_f32 v_bell(v_f32 a)
     return v_exp_raised(-0.5f * (h * h), -0.5f * ((a + h) * (a - h)));
 }
 
-TN_INLINE v_f32 v_gelu(v_f32 x)
+/* Row by row: the points, the constants, the coefficients of r, r² …; r is the distance from the point. In halves, so
+ * that fewer steps wait for each other. */
+#define V_GELU_STEP(a) ((a)*6.4f + 0x1.8p23f) /* its lowest bits: the column, which is a · 32/5 rounded */
+TN_INLINE v_f32 v_gelu_read(const float (*t)[32], v_f32 a, v_f32 step)
 {
-    static const float p[] = {0.398942262f, -0.0664898977f, 0.00996985473f, -0.00117543002f, 9.83388309e-05f};
+    const v_u32 i = v_bits(step);
+    const v_f32 r = a - v_pick(t[0], i), rr = r * r;
+    const v_f32 low = v_pick(t[2], i) + r * v_pick(t[3], i), middle = v_pick(t[4], i) + r * v_pick(t[5], i);
+    const v_f32 high = v_pick(t[6], i) + r * v_pick(t[7], i);
+    return v_pick(t[1], i) + r * (low + rr * (middle + rr * high));
+}
+
+TN_INLINE v_f32 v_gelu_far(v_f32 x)
+{
     static const float t[] = {0.360179424f,    0.120670222f,   -0.145280749f,   0.0841380581f,    -0.0181013066f,
                               -0.00611621235f, 0.00307744532f, 0.000943068648f, -0.000421360601f, -0.000162096549f};
     const float        k = 2.78125f;
-    const v_f32        a = v_min(v_abs(x), v_same(15)), tail = v_bell(a) * v_poly((a - k) / (a + k), 10, t) * V_DOWN;
-    const v_f32        far = v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) - tail;
-    return v_choose(v_less(a, v_same(0.75f)), x * (0.5f + x * v_poly(x * x, 5, p)), far);
+    const v_f32        a = v_min(v_abs(x), v_same(15));
+    const v_f32        tail = v_bell(a) * v_poly((a - k) / (a + k), 10, t) * V_DOWN; /* a Φ(-a) */
+    return v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) - tail;
+}
+TN_INLINE v_f32 v_gelu(v_f32 x)
+{
+    const v_f32  a = v_abs(x), tail = v_gelu_read(tn__gelu_tail, a, V_GELU_STEP(a));
+    const v_f32  y = x * v_choose(v_less(x, v_zero_f32()), tail, 1.0f - tail);
+    const v_mask near = v_less(a, v_same(V_GELU_NEAR));
+    return v_all(near) ? y : v_choose(near, y, v_gelu_far(x));
 }
 
-TN_INLINE v_f32 v_gelu_slope(v_f32 x)
+TN_INLINE v_f32 v_gelu_slope_far(v_f32 a)
 {
-    static const float p[] = {0.797884583f, -0.265961409f, 0.0598388687f, -0.00947777368f, 0.0010752778f};
     static const float t[] = {0.478297681f,   -0.119975455f,   0.0535961278f,    -0.0140739391f, 0.000203799733f,
                               0.00108852179f, -9.3094015e-05f, -0.000110950408f, 4.57753413e-06f};
-    const v_f32        a = v_min(v_abs(x), v_same(15)), root = (a - 0x1.80ead2p-1f) + 0x1.a03fd4p-27f;
-    const v_f32        minus_d = v_bell(a) * (root * v_poly((a - 3.0f) / (a + 3.0f), 9, t)) * V_DOWN;
-    const v_f32        far = v_choose(v_less(x, v_zero_f32()), v_zero_f32() - minus_d, 1.0f + minus_d);
-    return v_choose(v_less(a, v_same(0.5f)), 0.5f + x * v_poly(x * x, 5, p), far);
+    a = v_min(a, v_same(15));
+    return v_zero_f32() - v_bell(a) * ((a - 0x1.80ead2p-1f) * v_poly((a - 3.0f) / (a + 3.0f), 9, t)) * V_DOWN;
+}
+TN_INLINE v_f32 v_gelu_slope(v_f32 x)
+{
+    const v_f32  a = v_abs(x), step = V_GELU_STEP(a), root = (0x1.80ead2p-1f - a) - 0x1.a03fd4p-27f;
+    const v_f32  bend = v_gelu_read(tn__gelu_bend, a, step);
+    v_f32        d = v_choose(v_less(step, v_same(0x1.8p23f + 3)), bend, root * bend);
+    const v_mask near = v_less(a, v_same(V_GELU_NEAR));
+    if (!v_all(near)) d = v_choose(near, d, v_gelu_slope_far(a));
+    return v_choose(v_less(x, v_zero_f32()), d, 1.0f - d);
 }
 
 #define ROOT 0x1.9884533d43651p+0 /* √(8/π) */

@@ -5,6 +5,7 @@
 
 #include "core/internal.h"
 #include "core/kernels/functions.h"
+#include "core/kernels/rows.h"
 
 /* ---- products of matrices: what core/gemm.c is made of ---- */
 
@@ -75,6 +76,9 @@ typedef struct {
     const tn_gemm_kernels  *gemm_f32, *gemm_f64, *gemm_bf16;
     const tn_functions_f32 *f32;
     const tn_functions_f64 *f64;
+    const tn_rows_f32      *rows_f32;
+    const tn_rows_f64      *rows_f64;
+    tn_philox_kernel       *philox;
 } tn_kernel_table;
 
 /* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */

@@ -11,6 +11,9 @@
 extern const tn_gemm_kernels  TN_FOR_ISA(tn__gemm_f32), TN_FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
 extern const tn_functions_f32 TN_FOR_ISA(tn__functions_f32);
 extern const tn_functions_f64 TN_FOR_ISA(tn__functions_f64);
+extern const tn_rows_f32      TN_FOR_ISA(tn__rows_f32);
+extern const tn_rows_f64      TN_FOR_ISA(tn__rows_f64);
+extern tn_philox_kernel       TN_FOR_ISA(tn__philox);
 extern const tn_kernel_table  TABLE;
 
 #define TEXT_(x) #x
@@ -22,4 +25,7 @@ const tn_kernel_table TABLE = {
     .gemm_bf16 = &BF16_PRODUCTS,
     .f32 = &TN_FOR_ISA(tn__functions_f32),
     .f64 = &TN_FOR_ISA(tn__functions_f64),
+    .rows_f32 = &TN_FOR_ISA(tn__rows_f32),
+    .rows_f64 = &TN_FOR_ISA(tn__rows_f64),
+    .philox = TN_FOR_ISA(tn__philox),
 };

@@ -12,6 +12,9 @@
  *   v_bits(x), v_float(u)    the bits of a float        v_with_sign(x, s)         x ≥ 0 with the sign of s
  *   v_lower(x), v_upper(x)   half of the lanes in f64   v_join(l, u)              both rounded to f32
  *   v_same(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
+ *   v_pick(t, i)             t[i mod 32]                v_times(a, b)             of 64 bits, of the lower halves
+ *   v_fetch(p, n)            asks for the cache line n elements behind p
+ *   v_lanes_total(sum)       of 16 sums in f64
  *   v_load_some, v_store_some(p, n, …)   fewer than v_n elements; lanes beyond them are 0, memory is not touched */
 #ifndef TENON_CORE_KERNELS_VECTOR_H
 #define TENON_CORE_KERNELS_VECTOR_H
@@ -43,6 +46,11 @@ TN_INLINE v_f32   v_join(v_f64 l, v_f64 u)
 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(l)), _mm512_cvtpd_ps(u), 1);
 }
+TN_INLINE v_f32 v_pick(const float *t, v_u32 i)
+{
+    return _mm512_permutex2var_ps(v_load_f32(t), (__m512i)i, v_load_f32(t + 16));
+}
+TN_INLINE v_u64 v_times(v_u64 a, v_u64 b) { return (v_u64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
 TN_INLINE v_f32 v_load_some(const float *p, int64_t n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
 TN_INLINE void  v_store_some(float *p, int64_t n, v_f32 v) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
 
@@ -60,6 +68,16 @@ TN_INLINE v_f32  v_max(v_f32 x, v_f32 c) { return _mm256_max_ps(c, x); }
 TN_INLINE v_f64  v_lower(v_f32 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 TN_INLINE v_f64  v_upper(v_f32 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
 TN_INLINE v_f32  v_join(v_f64 l, v_f64 u) { return _mm256_set_m128(_mm256_cvtpd_ps(u), _mm256_cvtpd_ps(l)); }
+TN_INLINE v_f32  v_pick(const float *t, v_u32 i) /* the lowest three bits within eight, the next two which eight */
+{
+    const __m256i in = (__m256i)i;
+    const __m256  odd = (__m256)(i << 28), upper = (__m256)(i << 27);
+    const __m256  a = _mm256_permutevar8x32_ps(v_load_f32(t), in), b = _mm256_permutevar8x32_ps(v_load_f32(t + 8), in);
+    const __m256  c = _mm256_permutevar8x32_ps(v_load_f32(t + 16), in),
+                 d = _mm256_permutevar8x32_ps(v_load_f32(t + 24), in);
+    return _mm256_blendv_ps(_mm256_blendv_ps(a, b, odd), _mm256_blendv_ps(c, d, odd), upper);
+}
+TN_INLINE v_u64 v_times(v_u64 a, v_u64 b) { return (v_u64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 
 #else
 
@@ -81,6 +99,7 @@ TN_INLINE v_f32 v_join(v_f64 l, v_f64 u)
 {
     return (v_f32)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)l), _mm_cvtpd_ps((__m128d)u));
 }
+TN_INLINE v_u64 v_times(v_u64 a, v_u64 b) { return (v_u64)_mm_mul_epu32((__m128i)a, (__m128i)b); }
 #else
 TN_INLINE bool  v_all(v_mask m) { return (m[0] & m[1] & m[2] & m[3]) != 0; }
 TN_INLINE v_f32 v_min(v_f32 x, v_f32 c) { return v_choose(v_less(c, x), c, x); }
@@ -88,7 +107,12 @@ TN_INLINE v_f32 v_max(v_f32 x, v_f32 c) { return v_choose(v_less(x, c), c, x); }
 TN_INLINE v_f64 v_lower(v_f32 x) { return (v_f64){(double)x[0], (double)x[1]}; }
 TN_INLINE v_f64 v_upper(v_f32 x) { return (v_f64){(double)x[2], (double)x[3]}; }
 TN_INLINE v_f32 v_join(v_f64 l, v_f64 u) { return (v_f32){(float)l[0], (float)l[1], (float)u[0], (float)u[1]}; }
+TN_INLINE v_u64 v_times(v_u64 a, v_u64 b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 #endif
+TN_INLINE v_f32 v_pick(const float *t, v_u32 i)
+{
+    return (v_f32){t[i[0] & 31], t[i[1] & 31], t[i[2] & 31], t[i[3] & 31]};
+}
 
 #endif
 
@@ -111,6 +135,21 @@ TN_INLINE v_f32 v_same(float c) { return v_all_f32(&c); }
 TN_INLINE v_f32 v_abs(v_f32 x) { return v_float(v_bits(x) & 0x7fffffffu); }
 TN_INLINE v_f32 v_minus(v_f32 x) { return v_float(v_bits(x) | 0x80000000u); }
 TN_INLINE v_f32 v_with_sign(v_f32 x, v_f32 s) { return v_float(v_bits(x) | (v_bits(s) & 0x80000000u)); }
+
+/* The cache line that lies n elements behind p, wherever that is, will be wanted. */
+#define v_fetch(p, n) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)))
+
+/* Sums in 16 lanes, as tn__lanes_total adds them up (core/lanes.h). Changes them. */
+TN_INLINE double v_lanes_total(v_f64 sum[16 / v_n_f64])
+{
+    double s[v_n_f64];
+    for (int half = 8 / v_n_f64; half; half /= 2)
+        for (int k = 0; k < half; k++) sum[k] += sum[k + half];
+    v_store_f64(s, sum[0]);
+    for (int half = v_n_f64 / 2; half; half /= 2)
+        for (int k = 0; k < half; k++) s[k] += s[k + half];
+    return s[0];
+}
 
 /* clang-format off: it takes TN_UNROLL for a function */
 TN_INLINE v_f32 v_poly(v_f32 x, const int n, const float *c)

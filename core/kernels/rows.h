@@ -1,0 +1,46 @@
+/* rows.h — kernels for whole rows of contiguous numbers, and for random numbers: what softmax, the norms and dropout
+ * are made of. Sums are kept in f64, element i in lane i mod 16 as in core/lanes.h, and nothing is multiplied and added
+ * in one step: the bits are the same on every instruction set. What may be NULL says so. */
+#ifndef TENON_CORE_KERNELS_ROWS_H
+#define TENON_CORE_KERNELS_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Dropout's mask: words of Philox from block `position` on. */
+typedef struct {
+    uint64_t seed, position;
+    bool     all; /* p = 0: all are kept */
+    uint32_t limit;
+    double   scale;
+} tn_dropped;
+
+/* stat, of a row: its mean as two numbers, itself and what its rounding lost; and r = 1 / √(variance + eps). With
+ * rms the mean is 0. x̂ = (x - mean) r.
+ *   scale             y = by · x
+ *   softmax_back      gx = y · (gy - Σ gy·y)
+ *   minus             y = (x - max) - log, the second in f64
+ *   log_softmax_back  gx = gy - gx · Σ gy
+ *   norm              y = x̂ · weight + bias, and stat; weight and bias may be NULL
+ *   norm_back         with g = gy · weight: gx = r (g - mean(g) - x̂ · mean(g x̂)), gw += gy · x̂, gb += gy; any of
+ *                     gx, gw, gb and weight may be NULL
+ *   drop              y = x · scale where the word of an element is above limit (or all), else 0; plus add, which may
+ *                     be NULL. Words are counted from d->position on; x[0] has the first-th. y is neither x nor add. */
+#define TN_ROWS_KERNELS(T, name)                                                                                   \
+    typedef struct {                                                                                               \
+        void (*scale)(int64_t n, T *y, const T *x, T by);                                                          \
+        void (*softmax_back)(int64_t n, T *gx, const T *y, const T *gy);                                           \
+        void (*minus)(int64_t n, T *y, const T *x, T max, double log);                                             \
+        void (*log_softmax_back)(int64_t n, T *gx, const T *gy);                                                   \
+        void (*norm)(int64_t n, T *y, T *stat, const T *x, const T *weight, const T *bias, double eps, bool rms);  \
+        void (*norm_back)(int64_t n, T *gx, T *gw, T *gb, const T *gy, const T *x, const T *weight, const T *stat, \
+                          bool rms);                                                                               \
+        void (*drop)(int64_t n, T *y, const T *x, const T *add, const tn_dropped *d, int64_t first);               \
+    } name;
+TN_ROWS_KERNELS(float, tn_rows_f32)
+TN_ROWS_KERNELS(double, tn_rows_f64)
+
+/* The words of blocks [position, position + blocks) of Philox 4x32-10 under a seed (core/generator.c). */
+typedef void tn_philox_kernel(uint64_t seed, uint64_t position, int64_t blocks, uint32_t *out);
+
+#endif
