@@ -17,8 +17,8 @@
 static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16"};
 enum { ISAS = 4 };
 
-/* How the instruction set adds a product: with two roundings; with one; the same, but bf16 by pairs of terms, the second
- * of which comes first. */
+/* How the instruction set adds a product: with two roundings; with one; the same, but bf16 by pairs of terms, the
+ * second of which comes first. */
 typedef enum { ROUNDS_TWICE, FUSES, PAIRS } adding;
 static inline adding fused(const tn_kernel_table *t)
 {

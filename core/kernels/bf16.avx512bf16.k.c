@@ -1,6 +1,6 @@
 /* bf16.avx512bf16.k.c — products of bf16 by AVX512-BF16's dot products of pairs. For each pair of terms, p even, the
- * instruction adds a[p+1] · b[p+1] and then a[p] · b[p] to the sum, rounding each time as an fma, except that numbers too
- * small for a normal f32 count as 0. An odd k ends with the pair of its last term and 0. */
+ * instruction adds a[p+1] · b[p+1] and then a[p] · b[p] to the sum, rounding each time as an fma, except that
+ * numbers too small for a normal f32 count as 0. An odd k ends with the pair of its last term and 0. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
 #include "core/kernels/tiles.h"

@@ -30,8 +30,9 @@ typedef struct {
     bool        first;
 } tn_gemv_step;
 
-/* to[r][c] = from[r][c], with zeros from cols up to width. Where the kernels take pairs, two terms that follow each other
- * become a unit, the last one perhaps with a zero: r or, if `across`, c is the term, and to has as many fewer of it. */
+/* to[r][c] = from[r][c], with zeros from cols up to width. Where the kernels take pairs, two terms that follow each
+ * other become a unit, the last one perhaps with a zero: r or, if `across`, c is the term, and to has as many fewer
+ * of it. */
 typedef struct {
     int64_t     rows, cols, width; /* width in units */
     const void *from;

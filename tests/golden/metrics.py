@@ -14,8 +14,8 @@ assert sacrebleu.__version__ == "2.5.1"
 random.seed(7)
 
 WORDS = ("the a cat dog sat on mat, hat. 1,000 3.14 -5 10-12 (see) [1] \"quoted\" don't it's U.S. e-mail a/b x=y "
-         "100% $5 ÄPFEL Straße ΟΔΟΣ ΣΑΣ İstanbul naïve 東京 «oui» … – 1.000,5 ½ №5 ©2020 😀 &amp; &quot;so&quot; a&lt;b &amp;lt; "
-         "<skipped> .5 5. ,, ... ?! :-) CO₂ +1 ǅ ﬁn").split()
+         "100% $5 ÄPFEL Straße ΟΔΟΣ ΣΑΣ İstanbul naïve 東京 «oui» … – 1.000,5 ½ №5 ©2020 😀 &amp; &quot;so&quot; "
+         "a&lt;b &amp;lt; <skipped> .5 5. ,, ... ?! :-) CO₂ +1 ǅ ﬁn").split()
 
 
 def line(n):

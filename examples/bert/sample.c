@@ -1,0 +1,26 @@
+/* sample.c — bert sample-corpus: the small world's text on standard output. */
+#include "bert.h"
+#include "world.h"
+
+static int64_t documents = 10000, seed = 1;
+
+const option sample_options[] = {
+    OPTION_INT("documents", 'n', "N", &documents, "how many documents of about nine sentences", .least = 1,
+               .most = 1e9),
+    OPTION_INT("seed", 0, "N", &seed, "another seed, another text"),
+    {0},
+};
+
+int sample_run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    char text[WORLD_DOCUMENT];
+    for (int64_t i = 0; i < documents; i++) {
+        world_document((uint64_t)seed, (uint64_t)i, text);
+        if (printf("%s%s", i ? "\n" : "", text) < 0) {
+            tn_raise(TN_EIO, "standard output cannot be written");
+            break;
+        }
+    }
+    return program_end();
+}
