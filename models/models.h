@@ -6,5 +6,6 @@
 #include "fit.h"
 #include "generate.h"
 #include "gpt.h"
+#include "seq2seq.h"
 
 #endif

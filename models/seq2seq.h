@@ -1,0 +1,96 @@
+/* seq2seq.h — from one sequence to another: the Transformer, and the recurrent networks that came before it. Part of
+ * models.h: include that.
+ *
+ *     tn_seq2seq_config c = tn_seq2seq_size("small");
+ *     c.source_words = 10000, c.shared = true;
+ *     tn_seq2seq *m = tn_seq2seq_create(c);
+ *     tn_tensor  *loss = tn_seq2seq_loss(m, source, target, .label_smoothing = 0.1);
+ *
+ *     tn_decoding *d = tn_seq2seq_decoding(m, source, 5, 80);                     // room for 5 beams of 80 words
+ *     tn_generated g = tn_generate(d, begin, .beams = 5, .end = c.end);           // begin: [B, 1]
+ *     tn_decoding_free(d);
+ *
+ * Sequences are i64 [B, T], padded on the right. A sentence has the same result in any batch. */
+#ifndef TENON_MODELS_SEQ2SEQ_H
+#define TENON_MODELS_SEQ2SEQ_H
+
+#include "../nn/nn.h"
+#include "generate.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    TN_SEQ2SEQ_TRANSFORMER = 0, /* Vaswani et al. 2017 */
+    TN_SEQ2SEQ_BAHDANAU,        /* Bahdanau et al. 2015: looks at the source before each word */
+    TN_SEQ2SEQ_LUONG,           /* Luong et al. 2015: behind the decoder */
+    TN_SEQ2SEQ_RNN              /* Sutskever et al. 2014: the last state is all that the decoder gets */
+} tn_seq2seq_kind;
+TN_API const char     *tn_seq2seq_kind_name(tn_seq2seq_kind kind); /* "transformer", "bahdanau", "luong", "rnn" */
+TN_API tn_seq2seq_kind tn_seq2seq_kind_of(const char *name);       /* raises for another name */
+
+typedef struct {
+    int             zero_;
+    tn_seq2seq_kind kind;
+    int64_t         source_words, target_words; /* target 0: as many as the source */
+    bool            shared;                     /* one table for source, target and output; else ... */
+    bool            untied;                     /* ... the output has one of its own, not the target's */
+    int64_t         dim;                        /* 0: 512; recurrent: 256 */
+    int64_t         layers, decoder_layers;     /* 0: 6; recurrent: 1; decoder 0: as many */
+    double          dropout;                    /* 0: 0.1; TN_ZERO: none */
+    int64_t         padding, begin, end;        /* ids; 0, 0, 0: 0, 2, 3 */
+    int64_t         heads, ff, positions;       /* Transformer: 0: 8, 4 dim, 1024 words at most */
+    bool            norm_first;                 /* Transformer */
+    bool            lstm, one_way;              /* recurrent: not a GRU; the encoder reads forward alone */
+} tn_seq2seq_config;
+
+typedef struct {
+    tn_module              base;
+    tn_seq2seq_config      config; /* all of it, with the defaults put in */
+    tn_embedding          *source, *target;
+    tn_tensor             *out, *out_bias; /* [target words, dim], [target words] */
+    tn_dropout            *dropout;
+    tn_positions          *positions; /* Transformer, from here ... */
+    tn_transformer        *transformer;
+    tn_rnn                *encoder, *decoder; /* recurrent; Bahdanau has a cell instead of the decoder */
+    tn_rnn_cell           *cell;
+    tn_linear             *bridge_h, *bridge_c; /* from the encoder's last states to the decoder's first */
+    tn_additive_attention *additive;
+    tn_dot_attention      *dot;
+    tn_linear             *combine; /* of state and context */
+} tn_seq2seq;
+
+/* "tiny" (4 + 4 layers of 128), "small" (3 + 3 of 256), "base" and "big" of the paper. Raises for other names. */
+TN_API tn_seq2seq_config tn_seq2seq_size(const char *name);
+TN_API tn_seq2seq       *tn_seq2seq_create(tn_seq2seq_config c);
+
+typedef struct {
+    tn_tensor  *source, *target; /* [B, S], [B, T]: target begins with the begin */
+    tn_tensor **alignment; /* out, may be NULL: [B, T, S], where each word of the target looked (of a Transformer the
+                                    mean over the last layer's heads); not of TN_SEQ2SEQ_RNN */
+} tn_seq2seq_args;
+TN_API tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a); /* a score for each next word: [B, T, words] */
+
+typedef struct {
+    tn_tensor *source, *target; /* target with begin and end */
+    double     label_smoothing;
+    bool       each; /* not the mean: for each sentence the sum over its words, [B]: minus its log-probability */
+} tn_seq2seq_loss_args;
+TN_API tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a);
+
+/* To be given to tn_generate: for these sources, so many beams each, and so many words, the begin among them. */
+TN_API tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams, int64_t length);
+
+/* config.json and model.safetensors. A model that is loaded is in eval mode; saving needs a directory that is there. */
+TN_API tn_seq2seq *tn_seq2seq_load(const char *dir);
+TN_API tn_status   tn_seq2seq_save(tn_seq2seq *m, const char *dir) TN_CHECKED;
+
+#ifdef __cplusplus
+}
+#else
+#define tn_seq2seq_new(...) tn_seq2seq_create((tn_seq2seq_config){.zero_ = 0, __VA_ARGS__})
+#define tn_seq2seq_forward(m, ...) tn_seq2seq_run(m, (tn_seq2seq_args){.source = __VA_ARGS__})
+#define tn_seq2seq_loss(m, ...) tn_seq2seq_loss_run(m, (tn_seq2seq_loss_args){.source = __VA_ARGS__})
+#endif
+#endif
