@@ -122,7 +122,7 @@ bool tn__is_blank(uint32_t c)
 static const char *string_name(const void *owner, uint32_t i, size_t *bytes)
 {
     const tn__strings *s = owner;
-    *bytes = (size_t)(s->start[i + 1] - s->start[i]);
+    *bytes = (size_t)(s->start[i + 1] - s->start[i]) - 1;
     return s->text + s->start[i];
 }
 
@@ -151,11 +151,12 @@ int64_t tn__strings_add(tn__strings *s, const char *text, size_t bytes)
     int64_t found = tn__strings_find(s, text, bytes), need;
     if (found >= 0) return found;
     if ((!s->names.slot || tn__names_slots(s->n + 1) > s->names.mask + 1) && !more_slots(s)) return -1;
-    if (!tn__add_i64(s->bytes, (int64_t)bytes, &need)) need = INT64_MAX;
-    if (!tn__grown((void *)&s->text, &s->text_room, tn__max_i64(need, 1), 1) ||
+    if (!tn__add_i64(s->bytes, (int64_t)bytes + 1, &need)) need = INT64_MAX;
+    if (!tn__grown((void *)&s->text, &s->text_room, need, 1) ||
         !tn__grown((void *)&s->start, &s->start_room, (int64_t)s->n + 2, sizeof *s->start))
         return -1;
     if (bytes) memcpy(s->text + s->bytes, text, bytes);
+    s->text[need - 1] = 0;
     s->start[s->n] = s->bytes;
     s->start[s->n + 1] = s->bytes = need;
     s->names.owner = s;
@@ -165,7 +166,7 @@ int64_t tn__strings_add(tn__strings *s, const char *text, size_t bytes)
 
 tn_span tn__strings_at(const tn__strings *s, int64_t i)
 {
-    return (tn_span){s->text + s->start[i], (size_t)(s->start[i + 1] - s->start[i])};
+    return (tn_span){s->text + s->start[i], (size_t)(s->start[i + 1] - s->start[i]) - 1};
 }
 
 void tn__strings_free(tn__strings *s)

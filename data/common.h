@@ -54,17 +54,22 @@ uint64_t tn__sum(uint64_t sum, const void *data, size_t bytes);
 
 /* 0, 1, 2 … in the order in which they were added. Zeros are an empty one. */
 typedef struct {
-    char     *text; /* one after the other */
+    char     *text; /* one after the other, each ended by a NUL */
     int64_t   bytes, text_room;
-    int64_t  *start; /* of i; start[n] is the end */
+    int64_t  *start; /* of i; start[n]: behind the last */
     int64_t   start_room;
     uint32_t  n;
     tn__names names;
 } tn__strings;
-int64_t tn__strings_find(const tn__strings *s, const char *text, size_t bytes); /* -1 */
-int64_t tn__strings_add(tn__strings *s, const char *text, size_t bytes);        /* its number; -1: raised */
-tn_span tn__strings_at(const tn__strings *s, int64_t i);
-void    tn__strings_free(tn__strings *s);
+int64_t                   tn__strings_find(const tn__strings *s, const char *text, size_t bytes); /* -1 */
+int64_t                   tn__strings_add(tn__strings *s, const char *text, size_t bytes); /* its number; -1: raised */
+tn_span                   tn__strings_at(const tn__strings *s, int64_t i);
+void                      tn__strings_free(tn__strings *s);
+static inline const char *tn__strings_text(const tn__strings *s, uint32_t i, size_t *bytes) /* ended by a NUL */
+{
+    *bytes = (size_t)(s->start[i + 1] - s->start[i]) - 1;
+    return s->text + s->start[i];
+}
 
 /* ---- sequences by number ----------------------------------------------------------------------------------------- */
 

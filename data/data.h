@@ -7,5 +7,8 @@
 #include "metrics.h"
 #include "parallel.h"
 #include "subword.h"
+#include "text.h"
+#include "tokenizer.h"
+#include "vocab.h"
 
 #endif

@@ -1,0 +1,161 @@
+/* tokenizer.h — text to numbers of pieces and back, as Hugging Face's fast tokenizers do it: BERT's WordPiece,
+ * byte-pair encoding over characters, and GPT-2's over bytes. Part of data.h: include that.
+ *
+ *     tn_tokenizer *t = tn_tokenizer_load("bert-base-uncased");       // a folder, a tokenizer.json or a vocab.txt
+ *     tn_encoding  *e = tn_encoding_new();
+ *     const char   *text = "Time flies like an arrow.";
+ *     tn_tokenizer_encode(t, e, text, strlen(text), .max_length = 128);
+ *     for (int64_t i = 0; i < e->n; i++)
+ *         printf("%d %s: %d to %d\n", e->id[i], tn_tokenizer_piece(t, e->id[i]), e->start[i], e->end[i]);
+ *     tn_encoding_free(e);
+ *     tn_tokenizer_free(t);
+ *
+ * A tokenizer does not change once it is made: any number of threads may use one, each with an encoding of its own.
+ * Any bytes are a text: what is not UTF-8 counts as U+FFFD (which BERT leaves out), or is refused with .strict. */
+#ifndef TENON_DATA_TOKENIZER_H
+#define TENON_DATA_TOKENIZER_H
+
+#include "text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_tokenizer tn_tokenizer;
+
+typedef enum {
+    TN_WORDPIECE = 0, /* BERT: words, split at punctuation; longest piece first; "##" marks what goes on */
+    TN_BPE,           /* byte-pair encoding of the same words, whose last pieces end in "</w>" */
+    TN_BYTE_BPE       /* GPT-2: byte-pair encoding of bytes; nothing is unknown */
+} tn_tokenizer_kind;
+
+/* ---- where they come from ---------------------------------------------------------------------------------------- */
+
+/* path: a folder (with tokenizer.json; or vocab.txt; or vocab.json, also called encoder.json, and merges.txt, also
+ * called vocab.bpe; tokenizer_config.json is heeded), a tokenizer.json, or a vocab.txt. What a file asks for and Tenon
+ * does not do is refused by its name. */
+typedef enum { TN_FROM_FILE = 0, TN_NO, TN_YES } tn_choice;
+typedef struct {
+    int       zero_;
+    tn_choice lowercase;     /* where only a vocab.txt is there, the default is TN_YES */
+    tn_choice strip_accents; /* the default: if lower-cased */
+    bool      slow;          /* the rules of BERT's older tokenizer in Python, where the two differ */
+} tn_tokenizer_options;
+TN_API tn_tokenizer *tn_tokenizer_open(const char *path, tn_tokenizer_options o);
+#define tn_tokenizer_load(...) TN_TOKENIZER_LOAD_(__VA_ARGS__, )
+#define TN_TOKENIZER_LOAD_(path, ...) tn_tokenizer_open(path, (tn_tokenizer_options){.zero_ = 0, __VA_ARGS__})
+/* The text of a tokenizer.json. */
+TN_API tn_tokenizer *tn_tokenizer_parse(const char *json, size_t bytes);
+/* Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt or vocab.json and merges.txt into
+ * folder, which exists: what Hugging Face's libraries open. */
+TN_API tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder) TN_CHECKED;
+TN_API void      tn_tokenizer_free(tn_tokenizer *t);
+
+/* Training: words are counted, then the most frequent pair of neighbouring pieces becomes a piece, again and again. Any
+ * amount of text: files are read in blocks, and only the different words are kept. The same result for any number of
+ * threads. Words of more than 1000 letters are left out. Pairs of equal count: for BPE the one of lower numbers, as
+ * Hugging Face has it; for WordPiece the one that comes first in the order of its bytes. */
+typedef struct {
+    int                zero_;
+    tn_tokenizer_kind  kind;
+    int64_t            vocab_size; /* 0: 30000 */
+    int64_t            min_count;  /* of a pair that becomes a piece; 0: 2 */
+    int64_t            alphabet;   /* so many different letters at most, the most frequent; 0: 1000; not for bytes */
+    bool               cased;      /* keep capitals and accents */
+    const char *const *special;    /* ended by NULL, in the order of their numbers; NULL: [PAD] [UNK] [CLS] [SEP]
+                                      [MASK], or for bytes <|endoftext|> */
+    void (*progress)(const char *what, double part, void *user); /* "reading", "merging"; 0 to 1 */
+    void *user;
+} tn_tokenizer_training;
+TN_API tn_tokenizer *tn_tokenizer_train_files(int n, const char *const *paths, tn_tokenizer_training how);
+TN_API tn_tokenizer *tn_tokenizer_train_text(const char *text, size_t bytes, tn_tokenizer_training how);
+#define tn_tokenizer_train(n, paths, ...) \
+    tn_tokenizer_train_files(n, paths, (tn_tokenizer_training){.zero_ = 0, __VA_ARGS__})
+
+/* ---- what they are ----------------------------------------------------------------------------------------------- */
+
+TN_API tn_tokenizer_kind tn_tokenizer_kind_of(const tn_tokenizer *t);
+TN_API int64_t           tn_tokenizer_size(const tn_tokenizer *t); /* the highest number of a piece, and one */
+/* The piece as its files spell it ("##ing", "Ġthe"), "" for a number that has none; and its number, or -1. */
+TN_API const char *tn_tokenizer_piece(const tn_tokenizer *t, int64_t id);
+TN_API int64_t     tn_tokenizer_id(const tn_tokenizer *t, const char *piece);
+TN_API bool        tn_tokenizer_is_special(const tn_tokenizer *t, int64_t id);
+TN_API bool        tn_tokenizer_goes_on(const tn_tokenizer *t, int64_t id); /* WordPiece: is it the middle of a word? */
+
+typedef struct {
+    int32_t pad, unknown, first, separator, mask, last; /* -1: there is none. first: [CLS] or <s>; last: </s> or
+                                                           <|endoftext|>; separator: [SEP] or </s> */
+} tn_tokenizer_roles;
+TN_API tn_tokenizer_roles tn_tokenizer_special(const tn_tokenizer *t);
+
+/* ---- encoding ---------------------------------------------------------------------------------------------------- */
+
+/* What a text became. The arrays are the encoding's own, and hold until it is used again; used again and again, it
+ * needs no more memory, and remembers frequent words. */
+typedef struct {
+    int64_t        n;       /* pieces */
+    const int32_t *id;      /* [n] */
+    const int32_t *start;   /* the bytes of its text that a piece comes from; 0 and 0 for what the template adds */
+    const int32_t *end;     /* behind the last */
+    const int32_t *word;    /* which word of its text it belongs to, from 0; -1 for what the template adds */
+    const uint8_t *segment; /* 0: of the first text, 1: of the second */
+    const uint8_t *special; /* TN_PIECE_… */
+    int64_t        cut;     /* pieces that .max_length cost */
+    int64_t        invalid; /* sequences of bytes that are not UTF-8 */
+} tn_encoding;
+enum { TN_PIECE_TEXT = 0, TN_PIECE_ADDED = 1 /* by the template */, TN_PIECE_PADDING = 2 };
+TN_API tn_encoding *tn_encoding_new(void);
+TN_API void         tn_encoding_free(tn_encoding *e);
+
+typedef enum { TN_CUT_LONGEST = 0, TN_CUT_FIRST, TN_CUT_SECOND } tn_cut;
+typedef struct {
+    int         zero_;
+    const char *pair; /* a second text: [CLS] text [SEP] pair [SEP] */
+    size_t      pair_bytes;
+    int64_t     max_length; /* of all pieces, those of the template included; 0: no limit */
+    tn_cut      cut;        /* of two texts, which is cut */
+    bool        cut_left;   /* at the beginning, not at the end */
+    int64_t     pad_to;     /* at least so many, by padding */
+    bool        pad_left;
+    bool        bare;    /* without what the template adds */
+    bool        literal; /* "[SEP]" in the text is no special token, but a bracket, and so on */
+    bool        strict;  /* bytes that are not UTF-8 are an error that says where */
+} tn_encode_options;
+/* At most 2^31 - 1 bytes of text. */
+TN_API tn_status tn_tokenizer_run(const tn_tokenizer *t, tn_encoding *e, const char *text, size_t bytes,
+                                  tn_encode_options o);
+#define tn_tokenizer_encode(t, e, text, ...) TN_TOKENIZER_ENCODE_(t, e, text, __VA_ARGS__, )
+#define TN_TOKENIZER_ENCODE_(t, e, text, bytes, ...) \
+    tn_tokenizer_run(t, e, text, bytes, (tn_encode_options){.zero_ = 0, __VA_ARGS__})
+
+/* For what turns lines into numbers: encodes them with t into e, .bare. Both must live as long as it is used. */
+TN_API tn_encoder tn_tokenizer_encoder(const tn_tokenizer *t, tn_encoding *e);
+
+/* n texts as tensors [n, T], T the length of the longest (or pad_to). pairs: NULL, or n second texts (o.pair is not
+ * read). Texts end with a NUL. */
+typedef struct {
+    tn_tensor *ids, *segments; /* i64 */
+    tn_tensor *blocked_keys;   /* bool: true is padding */
+    int64_t    cut, invalid;   /* as in tn_encoding, of all texts */
+} tn_token_batch;
+TN_API tn_status tn_tokenizer_batch(const tn_tokenizer *t, int64_t n, const char *const *texts,
+                                    const char *const *pairs, tn_encode_options o, tn_token_batch *to);
+
+/* ---- and back ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int  zero_;
+    bool keep_special;
+    bool keep_spaces; /* " ," stays, where BERT's decoder writes "," */
+} tn_decode_options;
+/* The text of n numbers, added to `to`. What is not UTF-8 (half a character of GPT-2's bytes) becomes U+FFFD. */
+TN_API tn_status tn_tokenizer_text(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_options o,
+                                   tn_string *to);
+#define tn_tokenizer_decode(t, ids, n, ...) TN_TOKENIZER_DECODE_(t, ids, n, __VA_ARGS__, )
+#define TN_TOKENIZER_DECODE_(t, ids, n, to, ...) \
+    tn_tokenizer_text(t, ids, n, (tn_decode_options){.zero_ = 0, __VA_ARGS__}, to)
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif

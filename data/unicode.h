@@ -1,0 +1,54 @@
+/* unicode.h — what the tokenizers ask of Unicode's tables (utf8proc's), of which only the calls that take no memory are
+ * used. Private. */
+#ifndef TENON_DATA_UNICODE_H
+#define TENON_DATA_UNICODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <utf8proc.h>
+
+static inline bool tn__is_space(uint32_t c) /* the property White_Space */
+{
+    return c == ' ' || (c >= 9 && c <= 13) || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
+           c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+static inline int tn__category(uint32_t c) { return utf8proc_get_property((utf8proc_int32_t)c)->category; }
+
+static inline bool tn__is_letter(int category)
+{
+    return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+}
+static inline bool tn__is_number(int category)
+{
+    return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+}
+static inline bool tn__is_punctuation(int category)
+{
+    return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+}
+/* Cc, Cf, Cs or Co: what is unassigned is none of them. */
+static inline bool tn__is_control(int category) { return category >= UTF8PROC_CATEGORY_CC; }
+
+/* c in lower case, by its full mapping: one or two code points. */
+static inline int tn__lower(uint32_t c, uint32_t to[2])
+{
+    if (c == 0x130) return to[0] = 'i', to[1] = 0x307, 2; /* the only letter that becomes two */
+    return to[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c), 1;
+}
+
+/* The full canonical decomposition of c: how many code points, at most TN__DECOMPOSED. */
+enum { TN__DECOMPOSED = 8 };
+static inline int tn__decompose(uint32_t c, const utf8proc_property_t *p, uint32_t to[TN__DECOMPOSED])
+{
+    if (p->decomp_seqindex == UINT16_MAX && (c < 0xac00 || c > 0xd7a3)) return to[0] = c, 1;
+    utf8proc_int32_t out[TN__DECOMPOSED];
+    int              boundary = 0;
+    const long       n = (long)utf8proc_decompose_char((utf8proc_int32_t)c, out, TN__DECOMPOSED,
+                                                       UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &boundary);
+    if (n < 1 || n > TN__DECOMPOSED) return to[0] = c, 1; /* cannot be: none has more than 4 */
+    for (long i = 0; i < n; i++) to[i] = (uint32_t)out[i];
+    return (int)n;
+}
+
+#endif
