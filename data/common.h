@@ -40,10 +40,12 @@ typedef struct {
     int64_t    at;               /* of the file: read so far */
     int64_t    line;             /* lines handed out */
     uint64_t   sum;              /* of the bytes read so far, see tn__sum */
+    int64_t    most;             /* bytes of a line, 0: no limit; more is an error */
 } tn__reader;
 bool tn__reader_open(tn__reader *r, const char *who, const char *path);
 /* The next line without its "\n", valid until the next call; false at the end, or if an error was raised. */
 bool tn__reader_line(tn__reader *r, tn_span *line);
+bool tn__reader_rest(tn__reader *r); /* reads on to the end, for the sum alone; false: raised */
 void tn__reader_close(tn__reader *r);
 
 /* A 64-bit checksum of bytes that arrive in pieces; the pieces do not matter. Begin with 0. Against damage and mix-ups,

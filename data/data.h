@@ -3,6 +3,7 @@
 #define TENON_DATA_H
 
 #include "batches.h"
+#include "corpus.h"
 #include "lines.h"
 #include "metrics.h"
 #include "parallel.h"

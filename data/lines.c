@@ -22,6 +22,27 @@ bool tn__reader_open(tn__reader *r, const char *who, const char *path)
     return tn__source_open(&r->source, r->label, path);
 }
 
+/* The next block behind the `left` bytes at the front of the buffer. */
+static bool read_block(tn__reader *r, size_t left)
+{
+    int64_t room = (int64_t)r->room;
+    if (!tn__grown((void *)&r->buffer, &room, (int64_t)left + BLOCK, 1)) return false;
+    r->room = (size_t)room;
+    size_t n = (size_t)tn__min_i64(r->source.size - r->at, (int64_t)(r->room - left));
+    if (!tn__source_read(&r->source, r->buffer + left, r->at, n)) return false;
+    r->sum = tn__sum(r->sum, r->buffer + left, n);
+    r->at += (int64_t)n, r->have = left + n, r->used = 0;
+    return true;
+}
+
+static bool too_long(const tn__reader *r, size_t bytes)
+{
+    if (!r->most || (int64_t)bytes <= r->most) return false;
+    tn_raise(TN_EFORMAT, "%s: line %lld has more than %lld bytes: is this a text with line ends?", r->label,
+             (long long)r->line + 1, (long long)r->most);
+    return true;
+}
+
 bool tn__reader_line(tn__reader *r, tn_span *line)
 {
     size_t looked = r->used;
@@ -29,6 +50,7 @@ bool tn__reader_line(tn__reader *r, tn_span *line)
         char *end = r->have > looked ? memchr(r->buffer + looked, '\n', r->have - looked) : NULL;
         if (end || (r->at == r->source.size && r->have > r->used)) {
             size_t stop = end ? (size_t)(end - r->buffer) : r->have;
+            if (too_long(r, stop - r->used)) return false;
             *line = (tn_span){r->buffer + r->used, stop - r->used};
             r->used = end ? stop + 1 : stop;
             r->line++;
@@ -36,16 +58,19 @@ bool tn__reader_line(tn__reader *r, tn_span *line)
         }
         if (r->at == r->source.size) return false;
         size_t left = r->have - r->used;
+        if (too_long(r, left)) return false;
         if (left && r->used) memmove(r->buffer, r->buffer + r->used, left);
-        r->have = looked = left, r->used = 0;
-        int64_t room = (int64_t)r->room;
-        if (!tn__grown((void *)&r->buffer, &room, (int64_t)left + BLOCK, 1)) return false;
-        r->room = (size_t)room;
-        size_t n = (size_t)tn__min_i64(r->source.size - r->at, (int64_t)(r->room - left));
-        if (!tn__source_read(&r->source, r->buffer + left, r->at, n)) return false;
-        r->sum = tn__sum(r->sum, r->buffer + left, n);
-        r->at += (int64_t)n, r->have += n;
+        looked = left;
+        r->have = left, r->used = 0;
+        if (!read_block(r, left)) return false;
     }
+}
+
+bool tn__reader_rest(tn__reader *r)
+{
+    while (r->at < r->source.size)
+        if (!read_block(r, 0)) return false;
+    return true;
 }
 
 void tn__reader_close(tn__reader *r)

@@ -12,16 +12,16 @@
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static struct {
-    int64_t calls, fail_at, blocks;
-    bool    for_ever;
+static struct { /* helper threads of the library allocate, too */
+    _Atomic(int64_t) calls, fail_at, blocks;
+    _Atomic(bool)    for_ever;
 } memory;
 
 static void *allocate(void *user, size_t bytes)
 {
     (void)user;
-    int64_t call = memory.calls++;
-    if (memory.fail_at >= 0 && (call == memory.fail_at || (memory.for_ever && call > memory.fail_at))) return NULL;
+    int64_t call = memory.calls++, at = memory.fail_at;
+    if (at >= 0 && (call == at || (memory.for_ever && call > at))) return NULL;
     void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (p) memset(p, 0xa5, bytes); /* what is read without being written shows */
     memory.blocks += p != NULL;
