@@ -365,6 +365,20 @@ bool tn__sink_open(tn__sink *s, const char *label, const char *path, int64_t siz
     return true;
 }
 
+bool tn__sink_append(tn__sink *s, const char *label, const char *path)
+{
+    *s = (tn__sink){.label = label, .fd = -1, .dir = -1, .size = INT64_MAX};
+    if (!check_path(label, path)) return false;
+    s->fd = open_file(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK, 0666);
+    if (s->fd < 0) return fail(label, "cannot open it for writing", s->fd), false;
+    struct stat st;
+    int         r = io.fstat(io.user, s->fd, &st);
+    if (r < 0) fail(label, "cannot get its size", r);
+    else if (!S_ISREG(st.st_mode)) tn_raise(TN_EINVAL, "%s: this is %s, not a file", label, kind(st.st_mode)), r = -1;
+    if (r < 0) tn__sink_end(s, false);
+    return r >= 0;
+}
+
 bool tn__sink_write(tn__sink *s, const void *from, size_t bytes)
 {
     if ((uint64_t)bytes > (uint64_t)(s->size - s->at)) /* cannot happen; but memory is at stake */

@@ -41,8 +41,10 @@ typedef struct {
 } tn__sink;
 
 /* A file that takes path's place when it is committed and not before; or memory. size: of all that will be written. */
-bool      tn__sink_open(tn__sink *s, const char *label, const char *path, int64_t size);
-void      tn__sink_memory(tn__sink *s, const char *label, void *to, int64_t size);
+bool tn__sink_open(tn__sink *s, const char *label, const char *path, int64_t size);
+void tn__sink_memory(tn__sink *s, const char *label, void *to, int64_t size);
+/* A regular file, made if it is not there, whose end the bytes are added to at once; it is closed without a commit. */
+bool      tn__sink_append(tn__sink *s, const char *label, const char *path);
 bool      tn__sink_write(tn__sink *s, const void *from, size_t bytes); /* raises */
 tn_status tn__sink_end(tn__sink *s, bool commit); /* frees everything; without commit the old file stays */
 

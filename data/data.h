@@ -7,6 +7,8 @@
 #include "lines.h"
 #include "metrics.h"
 #include "parallel.h"
+#include "report.h"
+#include "runlog.h"
 #include "subword.h"
 #include "text.h"
 #include "tokenizer.h"
