@@ -9,7 +9,7 @@
  *         …(model, b.ids, b.segments, b.padding, b.masked_at, b.masked_ids);
  *
  * The texts are read once, in blocks; their token numbers go to the cache, a file that is read from then on. Memory
- * holds twelve bytes a sentence. */
+ * holds an index: 12 bytes a sentence at most, and about 40 an example. */
 #ifndef TENON_DATA_CORPUS_H
 #define TENON_DATA_CORPUS_H
 
