@@ -51,7 +51,10 @@ progress progress_begin(const char *title, int64_t total, const char *unit)
 
 const char *progress_time(double seconds, char to[16])
 {
-    if (!(seconds >= 0 && seconds < 3.6e8)) return strcpy(to, "?");
+    if (!(seconds >= 0 && seconds < 3.6e8)) {
+        snprintf(to, 16, "?");
+        return to;
+    }
     const long s = (long)seconds;
     if (s >= 3600) snprintf(to, 16, "%ld:%02ld:%02ld", s / 3600 % 100000, s / 60 % 60, s % 60);
     else snprintf(to, 16, "%02ld:%02ld", s / 60 % 60, s % 60);

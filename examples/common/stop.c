@@ -1,5 +1,4 @@
-/* stop.c — see stop.h. The handler does no more than a handler may: a flag, a write, and the way back to the
- * default. */
+/* stop.c — see stop.h. The handler does what a handler may: a flag, a write, and the way back to the default. */
 #define _GNU_SOURCE
 #include "stop.h"
 

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# docs/guide tells no lies: the pieces of C on a lesson's page are, in order, its program without its comments between
+# functions; what the page shows as output is, in order, the program's output (numbers within 2 %: other machines round
+# otherwise); a lesson has at most 150 lines, and a page.
+. "$(dirname "$0")/common.sh"
+fresh guide
+
+# blocks LANGUAGE FILE: what stands between ```LANGUAGE and ```, without empty lines
+blocks() { awk -v open="\`\`\`$1" '$0 == "```" { on = 0 } on && NF; $0 == open { on = 1 }' "$2"; }
+
+# The program as a page has it: without what stands before its includes, headings and empty lines.
+program() { sed '1,/\*\/$/d' "$1" | grep -v '^/\* ---- .* \*/$' | grep -v '^[[:space:]]*$'; }
+
+# like EXPECTED GOT: the same words, numbers within 2 %
+like()
+{
+    awk '
+    function number(w) { return w ~ /^[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?$/ }
+    function near(a, b, d) { d = a - b; if (d < 0) d = -d; if (a < 0) a = -a; return d <= 0.02 * a + 1e-9 }
+    { gsub(/[][(),:;]/, " & ") }
+    NR == FNR { want[NR] = $0; n = NR; next }
+    {
+        fields = split(want[FNR], w)
+        same = fields == NF
+        for (i = 1; same && i <= NF; i++) same = $i == w[i] || (number($i) && number(w[i]) && near(w[i], $i))
+        if (!same) { print "the page says: " want[FNR]; print "the program:   " $0; bad = 1; exit }
+    }
+    END { if (!bad && FNR != n) print n " lines on the page, " FNR " of the program" }' "$1" "$2"
+}
+
+for file in "$root"/examples/0*.c "$root"/examples/custom_model.c; do
+    name=$(basename "$file" .c)
+    page=$root/docs/guide/$name.md
+    [ -f "$page" ] || { wrong "examples/$name.c has no page docs/guide/$name.md" && continue; }
+    grep -q "($name.md)" "$root/docs/guide/README.md" || wrong "docs/guide/README.md does not name $name.md"
+    [ "$(wc -l <"$file")" -le 150 ] || wrong "examples/$name.c: a lesson has at most 150 lines"
+    blocks c "$page" >"$name.page"
+    program "$file" | diff - "$name.page" >"$name.difference" ||
+        wrong "docs/guide/$name.md is not examples/$name.c: $(head -20 "$name.difference")"
+
+    mkdir "$name.run"
+    (cd "$name.run" && "$build/bin/$name" >../"$name.all" 2>&1) || wrong "$name fails: $(cat "$name.all")"
+    grep -v '^[[:space:]]*$' "$name.all" >"$name.out" || true
+    blocks text "$page" >"$name.shown"
+    findings < <(like "$name.shown" "$name.out" | sed "s/^/docs\/guide\/$name.md: /")
+done
+
+# A run that has ended goes on from its end.
+(cd 04_training.run && "$build/bin/04_training") >again 2>&1 || wrong "04_training fails the second time: $(cat again)"
+! grep -q '^step' again || wrong "04_training begins anew, where it should go on: $(cat again)"
+[ -s 04_training.run/spirals/best.safetensors ] || wrong "04_training keeps no best weights"
+exit $wrong
