@@ -3,7 +3,7 @@
  * What is to be resumed exactly is in one place: f->r, seen, worse, valid_at and owed go into each checkpoint. A pause
  * first notes what it owes, then does it, so that a run that is stopped in the middle still owes it afterwards. */
 #define _GNU_SOURCE
-#include "models/inside.h"
+#include "models/fit_inside.h"
 
 #include <time.h>
 

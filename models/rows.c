@@ -1,5 +1,5 @@
 /* rows.c — the rows of tensors as a source of batches: in order, or in an order that seed and epoch decide. */
-#include "models/inside.h"
+#include "models/fit_inside.h"
 
 enum { PARTS = 8 };
 

@@ -139,6 +139,70 @@ START_TEST(close_to_f32)
 }
 END_TEST
 
+/* Every kind of module runs in it, and means the same: its result is f32's to within 16 roundings of bf16, and each of
+ * its parameters gets a gradient of f32. */
+static tn_tensor *lstm(void *m, tn_tensor *x)
+{
+    tn_tensor *lengths = tn_from_data(TN_I64, TN_SHAPE(4), (int64_t[]){10, 3, 0, 7});
+    return tn_lstm_forward((tn_lstm *)m, tn_linear(x, tn_ones(TN_SHAPE(16, 16)), NULL), .lengths = lengths);
+}
+static tn_tensor *cell(void *m, tn_tensor *x)
+{
+    tn_tensor *h = NULL;
+    for (int t = 0; t < 4; t++) h = tn_gru_cell_forward((tn_gru_cell *)m, tn_select(x, 1, t), .h = h);
+    return h;
+}
+static tn_tensor *additive(void *m, tn_tensor *x)
+{
+    return tn_additive_attention_forward((tn_additive_attention *)m, x, .memory = x);
+}
+static tn_tensor *decoder(void *m, tn_tensor *x)
+{
+    return tn_transformer_decoder_forward((tn_transformer_decoder *)m, x, x, .causal = true);
+}
+static tn_tensor *bilinear(void *m, tn_tensor *x) { return tn_bilinear_forward((tn_bilinear *)m, x, x); }
+static tn_tensor *convolution(void *m, tn_tensor *x)
+{
+    return tn_call((tn_conv1d *)m, tn_linear(x, tn_ones(TN_SHAPE(16, 16)), NULL));
+}
+static tn_tensor *usual(void *m, tn_tensor *x) { return tn_module_call(m, x); }
+
+START_TEST(modules)
+{
+    tn_tensor *x = tn_normal(TN_SHAPE(4, 10, 16), 0, 0.5), *y[2];
+    const struct {
+        void *m;
+        tn_tensor *(*run)(void *m, tn_tensor *x);
+    } t[] = {{tn_lstm_new(.in = 16, .hidden = 8, .layers = 2, .bidirectional = true), lstm},
+             {tn_gru_cell_new(.in = 16, .hidden = 8), cell},
+             {tn_additive_attention_new(.query = 16, .memory = 16, .hidden = 8), additive},
+             {tn_transformer_decoder_new(.dim = 16, .heads = 2, .ff = 32, .layers = 2, .dropout = TN_ZERO), decoder},
+             {tn_bilinear_new(.in1 = 16, .in2 = 16, .out = 4), bilinear},
+             {tn_conv1d_new(.in = 10, .out = 6, .size = 3), convolution},
+             {tn_batch_norm1d_new(.features = 10), usual},
+             {tn_group_norm_new(.groups = 2, .channels = 10), usual},
+             {tn_rms_norm_new(.dim = 16), usual},
+             {tn_max_pool1d_new(.size = 2), usual},
+             {tn_avg_pool1d_new(.size = 2), usual},
+             {tn_sinusoidal_positions_new(.dim = 16), usual},
+             {tn_mlm_head_new(.embedding = tn_normal(TN_SHAPE(12, 16), 0, 1)), usual}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        for (int on = 0; on < 2; on++) {
+            tn_scope s = tn_autocast_begin(on);
+            y[on] = tn_to(t[i].run(t[i].m, x), TN_F32);
+            tn_scope_return(s, y[on]);
+            ck_assert_msg(tn_error() == TN_OK, "module %zu: %s", i, tn_error_message());
+        }
+        const double off = tn_item(tn_norm(tn_sub(y[1], y[0]))) / tn_item(tn_norm(y[0]));
+        ck_assert_msg(off < 16.0 / 512, "module %zu is off by %g", i, off);
+        if (!tn_module_count(t[i].m, true)) continue;
+        tn_backward(tn_sum(y[1]));
+        for (tn_each p = tn_module_each(t[i].m, TN_EACH_PARAMETER); tn_next(&p);) ck_type(tn_grad(p.tensor), f32);
+    }
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) tn_module_free(t[i].m);
+}
+END_TEST
+
 START_TEST(without_a_tape)
 {
     tn_transformer_encoder_layer *m = model();
@@ -226,6 +290,7 @@ int main(void)
     tcase_add_test(c, by_hand);
     tcase_add_test(c, weights);
     tcase_add_test(c, close_to_f32);
+    tcase_add_test(c, modules);
     tcase_add_test(c, without_a_tape);
     tcase_add_test(c, memory_fails);
     tcase_add_test(c, training);

@@ -50,7 +50,7 @@ enum { STEPS = 30, STOPS = 20 };
 #define EVERYTHING(c)                                                                                                 \
     .train = (c)->train, .loss = fit_case_loss, .user = (c), .optimizer = (c)->o, .schedule = (c)->lr,                \
     .plateau = (c)->plateau, .ema = (c)->ema, .accumulate = 2, .steps = STEPS, .valid = (c)->valid, .valid_every = 4, \
-    .on = fit_case_listen, .on_user = (c), .stop = &(c)->stop
+    .on = fit_case_listen, .on_user = (c), .stop = &(c)->stop, .autocast = !(c)->train.begin
 
 /* Stopped anywhere, also in the middle of a validation, and in a folder that is used again and again. */
 START_TEST(resumes)

@@ -239,7 +239,7 @@ START_TEST(memory_fails)
     const tn_scope scope = tn_scope_begin();
     fit_case       whole = whole_run();
     tn_generator   chance = {.seed = 2};
-    const int64_t  tries = tn_test_slow() ? 20 : 150;
+    const int64_t  tries = tn_test_slow() ? 20 : 100;
     int64_t        calls = 0, failed = 0;
     for (int64_t i = -1; i < tries; i++) {
         char folder[32];

@@ -275,6 +275,46 @@ START_TEST(plain_lines)
 }
 END_TEST
 
+/* A whole training run, told by progress_fit. */
+static bool batch(void *user, tn_batch *b) { return (void)user, (b->x = tn_ones(TN_SHAPE(2, 1))) != NULL; }
+static bool once(void *user, tn_batch *b)
+{
+    int *n = user;
+    return batch(NULL, b) && (*n = !*n) != 0;
+}
+static tn_tensor *loss(void *module, const tn_batch *b, void *user)
+{
+    return (void)user, tn_mean(tn_square(tn_module_call(module, b->x)));
+}
+
+START_TEST(training)
+{
+    int        n = 0;
+    tn_linear *net = tn_linear_new(.in = 1, .out = 1);
+    progress   bar = progress_begin("train", 0, "step");
+    bar.to = tmpfile(), bar.live = bar.silent = false, bar.blocks = false;
+    settings.quiet = false, settings.verbose = true;
+    for (int i = 0; i < 2; i++) {
+        tn_fit_result r =
+            tn_fit(net, .train = {.next = batch}, .loss = loss, .steps = 3, .folder = tn_test_file("run"),
+                   .resume = true, .valid = {.next = once, .user = &n}, .on = progress_fit, .on_user = &bar);
+        ck_assert_int_eq(r.why, TN_FIT_DONE);
+        bar.silent = i == 0;
+    }
+    char text[4000];
+    rewind(bar.to);
+    text[fread(text, 1, sizeof text - 1, bar.to)] = 0;
+    fclose(bar.to);
+    settings.verbose = false;
+    ck_assert_msg(strstr(text, "saved ") && strstr(text, "step-000000000003.ckpt\n"), "%s", text);
+    ck_assert_msg(strstr(text, "step 3: validation ") && strstr(text, ", the best so far\n"), "%s", text);
+    ck_assert_msg(strstr(text, "train: 100%|####") && strstr(text, "| 3/3 [00:0"), "%s", text);
+    ck_assert_msg(strstr(text, "done after 3 steps, 00:0"), "%s", text);
+    ck_assert_msg(strstr(text, "going on from step 3\n"), "%s", text);
+    tn_free(net);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("program");
@@ -288,5 +328,6 @@ int main(void)
     tcase_add_test(c, signals);
     tcase_add_test(c, lines);
     tcase_add_test(c, plain_lines);
+    tcase_add_test(c, training);
     return tn_check_main(s);
 }

@@ -1,8 +1,8 @@
-/* folder.c — a folder of checkpoints: who has it, which there are, and which of them go.
+/* fit_folder.c — a folder of checkpoints: who has it, which there are, and which of them go.
  *
  * The lock is the system's on the open file `lock`: it ends with the process, however that ends. The file stays. */
 #define _GNU_SOURCE
-#include "models/inside.h"
+#include "models/fit_inside.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* save.c — tn_fit's checkpoints: what it adds to them, and which one a run goes on from. */
-#include "models/inside.h"
+/* fit_save.c — tn_fit's checkpoints: what it adds to them, and which one a run goes on from. */
+#include "models/fit_inside.h"
 
 static void put_number(tn_json_writer *w, const char *key, double v)
 {

@@ -1,5 +1,5 @@
-/* check.c — is what tn_fit was asked to do possible? And the optimizer that it makes if there is none. */
-#include "models/inside.h"
+/* fit_check.c — is what tn_fit was asked to do possible? And the optimizer that it makes if there is none. */
+#include "models/fit_inside.h"
 
 static bool no(const char *text)
 {

@@ -1,6 +1,6 @@
-/* inside.h — what the files of the training loop share and users do not see. */
-#ifndef TENON_MODELS_INSIDE_H
-#define TENON_MODELS_INSIDE_H
+/* fit_inside.h — what the files of the training loop share and users do not see. */
+#ifndef TENON_MODELS_FIT_INSIDE_H
+#define TENON_MODELS_FIT_INSIDE_H
 
 #include "models/models.h"
 
@@ -10,7 +10,7 @@
 /* Counts a call that the standing error stops. */
 static inline bool tn__halted(void) { return tn_error() != TN_OK && tn_raise(TN_EINVAL, " ") != TN_OK; }
 
-/* ---- a folder of checkpoints (folder.c) -------------------------------------------------------------------------- */
+/* ---- a folder of checkpoints (fit_folder.c) ---------------------------------------------------------------------- */
 
 enum { TN__FILE_ROOM = 1024 };
 
@@ -46,15 +46,15 @@ typedef struct {
     bool          told;                /* that it has started */
 } tn__fit;
 
-/* Does the config make sense? (check.c) Raises. Then what tn_fit itself makes: the optimizer and its schedule. */
+/* Does the config make sense? (fit_check.c) Raises. Then what tn_fit itself makes: the optimizer and its schedule. */
 bool tn__fit_check(tn__fit *f);
 bool tn__fit_optimizer(tn__fit *f);
 
 void tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);
 bool tn__fit_stop(const tn__fit *f);
-void tn__fit_validate(tn__fit *f); /* (validate.c) */
+void tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
 
-/* Checkpoints (save.c). */
+/* Checkpoints (fit_save.c). */
 bool tn__fit_save(tn__fit *f);
 bool tn__fit_resume(tn__fit *f); /* the folder's newest, if .resume; else it must hold none */
 

@@ -1,5 +1,5 @@
-/* validate.c — what tn_fit finds when it stops to look: nothing here may be noticed by training. */
-#include "models/inside.h"
+/* fit_validate.c — what tn_fit finds when it stops to look: nothing here may be noticed by training. */
+#include "models/fit_inside.h"
 
 /* A generator of its own: what validation draws (masks, say) is the same each time. */
 static const tn_generator own = {.seed = 0x76616c6964617465u, .position = 0};
