@@ -224,6 +224,18 @@ TN_API tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *
 TN_API tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps);
 /* Zero with probability p, otherwise times 1/(1-p). Draws from the current generator; keeps no mask. */
 TN_API tn_tensor *tn_dropout_run(tn_tensor *x, double p);
+typedef struct {
+    tn_tensor  *x, *h;         /* of one shape */
+    tn_tensor  *weight, *bias; /* as in tn_layer_norm */
+    double      p, eps;
+    tn_tensor **sum; /* out, may be NULL: x + dropout(h); on the tape */
+} tn_add_dropout_norm_args;
+/* tn_layer_norm(tn_add(x, tn_dropout(h, p)), weight, bias, eps), the same bits in one pass:
+ *     y = tn_add_dropout_norm(x, h, weight, bias, .p = 0.1, .eps = 1e-5) */
+TN_API tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a);
+#ifndef __cplusplus
+#define tn_add_dropout_norm(...) tn_add_dropout_norm_run((tn_add_dropout_norm_args){.x = __VA_ARGS__})
+#endif
 
 /* ---- convolution and pooling ------------------------------------------------------------------------------------- */
 

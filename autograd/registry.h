@@ -43,7 +43,7 @@
     /* recurrent layers */                                                                                            \
     OP(rnn) OP(lstm) OP(gru)                                                                                          \
     /* fused */                                                                                                       \
-    OP(linear_gelu) OP(linear_relu)
+    OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm)
 /* clang-format on */
 
 #define OP(name)                          \

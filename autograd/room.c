@@ -170,9 +170,3 @@ tn_tensor *tn__unreduced(tn_tensor *y, tn_shape x, tn_dims dims, bool keepdim)
     if (!tn__reduced_shape("unreduced", x, &dims, true, &kept)) return NULL;
     return tn_reshape(y, kept);
 }
-
-tn_dropped tn__drop_of(double p, uint64_t seed, uint64_t position)
-{
-    const uint64_t kept_from = (uint64_t)ceil(p * 0x1p32); /* kept: words from there on */
-    return (tn_dropped){seed, position, kept_from == 0, (uint32_t)(kept_from - 1), p < 1 ? 1 / (1 - p) : 0};
-}

@@ -76,9 +76,19 @@ tn_tensor *tn__joined(tn_tensor *t, int k);
 /* f64 for f64, f32 for the others: what a kernel's statistics are kept in. */
 static inline tn_dtype tn__wide(tn_dtype dt) { return dt == TN_F64 ? TN_F64 : TN_F32; }
 
-/* Dropout with probability p, whose words begin at a block of a generator; and how many blocks n elements take. */
+/* ---- norms and dropout ------------------------------------------------------------------------------------------- */
+/* The rule for input 0 normalised over the last dims, by the inputs weight and bias (-1: it has none). Result `stat`
+ * holds so many numbers a row. */
+bool tn__infer_norm(tn_ctx *c, int weight, int bias, double eps, int stat, int numbers);
+/* Layer norm's gradients over the last dims, made of ops; gx and gw may be NULL. */
+void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over, double eps, tn_tensor **gx,
+                        tn_tensor **gw);
+/* Dropout with probability p, whose words begin at a block of a generator, for kernels and as an op; and how many
+ * blocks n elements take. */
 tn_dropped             tn__drop_of(double p, uint64_t seed, uint64_t position);
+tn_tensor             *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position);
 static inline uint64_t tn__drop_blocks(int64_t n) { return ((uint64_t)n + 3) / 4; }
+bool                   tn__need_probability(const tn_ctx *c, double p);
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 /* For a gradient that lives in a part of an input (a slice, a row): the gradient of input i so far, to be added to in

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* sums: at most so many parts, of at least so many rows; before they are widened, of so many rows */
-enum { WORK = 16384, STACK = 16384, PARTS = 64, LEAST = 4, TOGETHER = 16 };
+enum { WORK = 16384, STACK = 16384, PARTS = 64, LEAST = 4, TOGETHER = 32 };
 #define TOO_LONG ((int64_t)1 << 44) /* a row, expanded perhaps, for which there is no memory anywhere */
 
 typedef struct {
@@ -23,6 +23,7 @@ typedef struct {
     int64_t      place[TN_MAX_OPERANDS]; /* of the buffer in the scratch */
     int64_t      n, count, scratch;      /* the row's length; rows; bytes of scratch a worker */
     char        *heap;
+    bool         plain;       /* the kernel runs on the tensors' own memory, each a row behind the other */
     tn_walk      w;           /* over the rows */
     double      *sums;        /* [parts, width] */
     int64_t      parts, part; /* how many, and the rows of each */
@@ -43,11 +44,15 @@ static void run(const job *j, int64_t from, int64_t to, char *sums)
     for (int i = 0; i < j->nsums; i++)
         y[j->ny + i] = sums && j->place_of_sum[i] >= 0 ? sums + j->place_of_sum[i] * sum_bytes(j) : NULL;
     for (int64_t r = from; r < to; r++) {
-        for (int o = 0; o < j->ny + j->nx; o++) {
+        for (int o = 0; o < j->ny + j->nx && j->plain; o++) {
+            p = j->base[o] ? j->base[o] + r * j->w.stride[o][0] * j->size[o] : NULL;
+            if (o < j->ny) y[o] = p;
+            else x[o - j->ny] = p;
+        }
+        for (int o = 0; o < j->ny + j->nx && !j->plain; o++) {
             p = NULL;
             if (j->base[o]) {
-                at[o] =
-                    j->base[o] + (j->w.nd == 1 ? r * j->w.stride[o][0] : tn__walk_at(&j->w, o, r, index)) * j->size[o];
+                at[o] = j->base[o] + tn__walk_at(&j->w, o, r, index) * j->size[o];
                 p = j->direct[o] ? at[o] : scratch + j->place[o];
                 if (o >= j->ny && !j->direct[o])
                     tn__convert(j->length[o], p, j->seen[o], 1, at[o], j->dtype[o], j->step[o]);
@@ -57,7 +62,7 @@ static void run(const job *j, int64_t from, int64_t to, char *sums)
         }
         if (j->k_at) j->k_at(r, j->n, y, x, j->args);
         else j->k(j->n, y, x, j->args);
-        for (int o = 0; o < j->ny; o++)
+        for (int o = 0; o < j->ny && !j->plain; o++)
             if (j->base[o] && !j->direct[o])
                 tn__convert(j->length[o], at[o], j->dtype[o], j->step[o], y[o], j->seen[o], 1);
     }
@@ -71,8 +76,8 @@ static void parts(int64_t from, int64_t to, void *user)
     for (int64_t i = from; i < to; i++) {
         double       *sums = j->sums + i * j->width;
         const int64_t first = i * j->part, last = tn__min_i64(j->count, first + j->part);
-        memset(sums, 0, (size_t)j->width * sizeof *sums);
-        if (!j->columns || j->type != TN_F32) {
+        if (!j->columns || j->type != TN_F32 || first >= last) {
+            memset(sums, 0, (size_t)j->width * sizeof *sums);
             run(j, first, last, (char *)sums);
             continue;
         }
@@ -80,7 +85,7 @@ static void parts(int64_t from, int64_t to, void *user)
         for (int64_t r = first; r < last; r += TOGETHER) {
             memset(some, 0, (size_t)j->width * sizeof *some);
             run(j, r, tn__min_i64(last, r + TOGETHER), (char *)some);
-            for (int64_t k = 0; k < j->width; k++) sums[k] += (double)some[k];
+            for (int64_t k = 0; k < j->width; k++) sums[k] = (r == first ? 0 : sums[k]) + (double)some[k];
         }
     }
 }
@@ -139,11 +144,13 @@ static void over_rows(tn_kernels k, tn_kernels_at at, int dim, tn_list y, tn_lis
                         .n = 1,
                         .count = 1};
     look(&j, dim, y, x);
+    j.plain = j.w.nd == 1;
     for (int o = 0; o < y.n + x.n; o++) {
         if (!j.base[o]) continue;
         j.seen[o] = tn__seen_as(kt, j.dtype[o]);
         j.direct[o] = j.dtype[o] == j.seen[o] && (j.step[o] == 1 || j.length[o] <= 1);
         if (j.direct[o]) continue;
+        j.plain = false;
         j.place[o] = j.scratch;
         j.scratch += (tn__min_i64(j.length[o], TOO_LONG) * 8 + 63) / 64 * 64;
     }

@@ -33,24 +33,21 @@ tn_transformer_decoder_layer *tn_transformer_decoder_layer_create(tn_transformer
 
 static tn_tensor *attended(tn_transformer_decoder_layer *m, tn_tensor *x, const tn_decoder_args *a, tn_tensor **w)
 {
-    x = tn_mha_forward(m->self_attn, x, x, x, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
-                       .causal = a->causal, .weights = w, .weights_per_head = true, .cache = a->cache,
-                       .layer = a->layer);
-    return tn_call(m->dropout1, x);
+    return tn_mha_forward(m->self_attn, x, x, x, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
+                          .causal = a->causal, .weights = w, .weights_per_head = true, .cache = a->cache,
+                          .layer = a->layer);
 }
 
 static tn_tensor *remembered(tn_transformer_decoder_layer *m, tn_tensor *x, const tn_decoder_args *a, tn_tensor **w)
 {
-    x = tn_mha_forward(m->multihead_attn, x, a->memory, a->memory, .blocked = a->memory_blocked,
-                       .blocked_keys = a->memory_blocked_keys, .weights = w, .weights_per_head = true,
-                       .cache = a->cache, .layer = a->layer, .memory = a->cache != NULL);
-    return tn_call(m->dropout2, x);
+    return tn_mha_forward(m->multihead_attn, x, a->memory, a->memory, .blocked = a->memory_blocked,
+                          .blocked_keys = a->memory_blocked_keys, .weights = w, .weights_per_head = true,
+                          .cache = a->cache, .layer = a->layer, .memory = a->cache != NULL);
 }
 
 static tn_tensor *fed_forward(tn_transformer_decoder_layer *m, tn_tensor *x)
 {
-    x = tn_call(m->dropout, tn__linear_activated(m->linear1, x, m->activation));
-    return tn_call(m->dropout3, tn_call(m->linear2, x));
+    return tn_call(m->linear2, tn_call(m->dropout, tn__linear_activated(m->linear1, x, m->activation)));
 }
 
 tn_tensor *tn_transformer_decoder_layer_run(tn_transformer_decoder_layer *m, tn_decoder_args a)
@@ -62,13 +59,14 @@ tn_tensor *tn_transformer_decoder_layer_run(tn_transformer_decoder_layer *m, tn_
         tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be left out only where the cache holds it");
     if (tn_error() == TN_OK) {
         if (m->norm_first) {
-            x = tn_add(x, attended(m, tn_call(m->norm1, x), &a, own));
-            x = tn_add(x, remembered(m, tn_call(m->norm2, x), &a, memory));
-            x = tn_add(x, fed_forward(m, tn_call(m->norm3, x)));
+            tn_tensor   *h = attended(m, tn_call(m->norm1, x), &a, own);
+            tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2);
+            r = tn__add_and_norm(r.sum, remembered(m, r.normed, &a, memory), m->dropout2, m->norm3);
+            x = tn_add(r.sum, tn_call(m->dropout3, fed_forward(m, r.normed)));
         } else {
-            x = tn_call(m->norm1, tn_add(x, attended(m, x, &a, own)));
-            x = tn_call(m->norm2, tn_add(x, remembered(m, x, &a, memory)));
-            x = tn_call(m->norm3, tn_add(x, fed_forward(m, x)));
+            x = tn__add_and_norm(x, attended(m, x, &a, own), m->dropout1, m->norm1).normed;
+            x = tn__add_and_norm(x, remembered(m, x, &a, memory), m->dropout2, m->norm2).normed;
+            x = tn__add_and_norm(x, fed_forward(m, x), m->dropout3, m->norm3).normed;
         }
         if (tn_error() != TN_OK) tn__cache_back(a.cache, a.layer, before);
     }

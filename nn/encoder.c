@@ -37,16 +37,14 @@ tn_transformer_encoder_layer *tn_transformer_encoder_layer_create(tn_transformer
 
 static tn_tensor *attended(tn_transformer_encoder_layer *m, tn_tensor *x, const tn_encoder_args *a, tn_tensor **w)
 {
-    x = tn_mha_forward(m->self_attn, x, x, x, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
-                       .causal = a->causal, .weights = w, .weights_per_head = true, .cache = a->cache,
-                       .layer = a->layer);
-    return tn_call(m->dropout1, x);
+    return tn_mha_forward(m->self_attn, x, x, x, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
+                          .causal = a->causal, .weights = w, .weights_per_head = true, .cache = a->cache,
+                          .layer = a->layer);
 }
 
 static tn_tensor *fed_forward(tn_transformer_encoder_layer *m, tn_tensor *x)
 {
-    x = tn_call(m->dropout, tn__linear_activated(m->linear1, x, m->activation));
-    return tn_call(m->dropout2, tn_call(m->linear2, x));
+    return tn_call(m->linear2, tn_call(m->dropout, tn__linear_activated(m->linear1, x, m->activation)));
 }
 
 tn_tensor *tn_transformer_encoder_layer_run(tn_transformer_encoder_layer *m, tn_encoder_args a)
@@ -56,11 +54,12 @@ tn_tensor *tn_transformer_encoder_layer_run(tn_transformer_encoder_layer *m, tn_
     tn_tensor       *x = a.x, *w = NULL, **weights = a.weights ? &w : NULL;
     if (tn_error() == TN_OK) {
         if (m->norm_first) {
-            x = tn_add(x, attended(m, tn_call(m->norm1, x), &a, weights));
-            x = tn_add(x, fed_forward(m, tn_call(m->norm2, x)));
+            tn_tensor         *h = attended(m, tn_call(m->norm1, x), &a, weights);
+            const tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2);
+            x = tn_add(r.sum, tn_call(m->dropout2, fed_forward(m, r.normed)));
         } else {
-            x = tn_call(m->norm1, tn_add(x, attended(m, x, &a, weights)));
-            x = tn_call(m->norm2, tn_add(x, fed_forward(m, x)));
+            x = tn__add_and_norm(x, attended(m, x, &a, weights), m->dropout1, m->norm1).normed;
+            x = tn__add_and_norm(x, fed_forward(m, x), m->dropout2, m->norm2).normed;
         }
         if (tn_error() != TN_OK) tn__cache_back(a.cache, a.layer, before);
     }

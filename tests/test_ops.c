@@ -285,8 +285,8 @@ START_TEST(rows)
                 outcome slow = run(&b64, true);
                 tn_use_generator(old);
                 ok(who);
-                for (int i = 0; i < b64.n; i++)
-                    close_to(fast.grad[i], slow.grad[i], 1e-10, 0, who,
+                for (int i = 0; i < b64.n; i++) /* it may all cancel: then 1e-15 of what came in */
+                    close_to(fast.grad[i], slow.grad[i], 1e-10, 1e-5, who,
                              "the fused gradient beside the one made of ops");
                 fused++;
             }

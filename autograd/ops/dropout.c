@@ -15,13 +15,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/dropout.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
-{
-    const double p = TN_ARG(c, p);
-    if (!tn__infer_real(c)) return false;
-    if (!(p >= 0 && p <= 1)) return tn_infer_fail(c, TN_EINVAL, "p is %g, but a probability is from 0 to 1", p);
-    return true;
-}
+static bool infer(tn_ctx *c) { return tn__infer_real(c) && tn__need_probability(c, TN_ARG(c, p)); }
 static void forward(tn_ctx *c) { tn_map_at(TN_REALS_AT(drop), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(&tn_op_dropout, b->args, b->gy[0]); }
 
@@ -51,11 +45,16 @@ const tn_op tn_op_dropout = {TN_ROOM("dropout"), .inputs = 1,        .args_size 
                              .infer = infer,     .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(dropout, samples);
 
+tn_tensor *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position)
+{
+    return tn_apply_args(&tn_op_dropout, (&(args_t){p, seed, position}), x);
+}
+
 tn_tensor *tn_dropout_run(tn_tensor *x, double p)
 {
     if (p == 0 && x && tn__is_float(x->dtype)) return tn__blocked() ? NULL : x;
     tn_generator *g = tn_current_generator();
-    tn_tensor    *y = tn_apply_args(&tn_op_dropout, (&(args_t){p, g->seed, g->position}), x);
+    tn_tensor    *y = tn__drop_at(x, p, g->seed, g->position);
     if (y) g->position += tn__drop_blocks(tn_numel(y));
     return y;
 }

@@ -13,35 +13,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/layer_norm.c"
 #include "core/real.h"
 
-static bool fits(const tn_ctx *c, int i, const char *what, int *dims)
-{
-    const tn_shape x = c->in[0]->l.shape;
-    char           a[192], b[192];
-    if (!c->in[i]) return true;
-    if (!tn__need_real(c, i)) return false;
-    const tn_shape w = c->in[i]->l.shape;
-    bool           ok = w.n >= 1 && w.n <= x.n && (!*dims || w.n == *dims);
-    for (int k = 1; ok && k <= w.n; k++) ok = w.d[w.n - k] == x.d[x.n - k];
-    *dims = w.n;
-    if (ok) return true;
-    return tn_infer_fail(c, TN_ESHAPE,
-                         "%s %s must have the shape of the last dims of %s: those over which it normalises", what,
-                         tn_shape_text(w, a, sizeof a), tn_shape_text(x, b, sizeof b));
-}
-static bool infer(tn_ctx *c)
-{
-    const tn_shape x = c->in[0]->l.shape;
-    int            dims = 0;
-    if (!tn__infer_real(c) || !fits(c, 1, "weight", &dims) || !fits(c, 2, "bias", &dims)) return false;
-    if (!dims) dims = 1;
-    if (x.n == 0) return tn_infer_fail(c, TN_ESHAPE, "a 0-d tensor has no dim to normalise over");
-    if (!(TN_ARG(c, eps) >= 0))
-        return tn_infer_fail(c, TN_EINVAL, "eps is %g, but must not be negative", TN_ARG(c, eps));
-    c->result[1] = (tn_result){tn__wide(c->in[0]->dtype), {.n = x.n - dims + 1}};
-    for (int i = 0; i < x.n - dims; i++) c->result[1].shape.d[i] = x.d[i];
-    c->result[1].shape.d[x.n - dims] = 3;
-    return true;
-}
+static bool infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, 2, TN_ARG(c, eps), 1, 3); }
 static void forward(tn_ctx *c)
 {
     const tn_scope s = tn_no_grad_begin();
@@ -69,18 +41,11 @@ static void backward(tn_back *b)
 }
 static void backward_ops(tn_back *b)
 {
-    tn_tensor *gy = b->gy[0], *x = b->in[0];
-    tn_dims    dims = {.n = b->in_shape[0].n - b->out[1]->l.shape.n + 1};
-    for (int i = 0; i < dims.n; i++) dims.d[i] = -1 - i;
-    if (b->need[2]) b->gx[2] = gy;
-    if (!x) return;
-    tn_tensor *d = tn_sub(x, tn_mean(x, dims, .keepdim = true));
-    tn_tensor *r = tn_rsqrt(tn_add_scalar(tn_mean(tn_square(d), dims, .keepdim = true), TN_ARG(b, eps)));
-    tn_tensor *normed = tn_mul(d, r), *g = b->need[0] && b->in[1] ? tn_mul(gy, b->in[1]) : gy;
-    if (b->need[1]) b->gx[1] = tn_mul(gy, normed);
-    if (!b->need[0]) return;
-    tn_tensor *along = tn_mul(normed, tn_mean(tn_mul(g, normed), dims, .keepdim = true));
-    b->gx[0] = tn_mul(r, tn_sub(tn_sub(g, tn_mean(g, dims, .keepdim = true)), along));
+    const int dims = b->in_shape[0].n - b->out[1]->l.shape.n + 1;
+    if (b->need[2]) b->gx[2] = b->gy[0];
+    if (b->in[0])
+        tn__layer_norm_ops(b->in[0], b->in[1], b->gy[0], dims, TN_ARG(b, eps), b->need[0] ? &b->gx[0] : NULL,
+                           b->need[1] ? &b->gx[1] : NULL);
 }
 
 static const tn_sample samples[] = {

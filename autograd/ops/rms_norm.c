@@ -21,31 +21,7 @@ static double eps_of(const args_t *a, tn_dtype dt)
     return dt == TN_F64 ? DBL_EPSILON : dt == TN_F32 ? (double)FLT_EPSILON : 0x1p-7;
 }
 
-static bool infer(tn_ctx *c)
-{
-    char a[192], b[192];
-    if (!tn__infer_real(c)) return false;
-    const tn_shape x = c->in[0]->l.shape;
-    int            dims = 1;
-    if (x.n == 0) return tn_infer_fail(c, TN_ESHAPE, "a 0-d tensor has no dim to normalise over");
-    if (c->in[1]) {
-        const tn_shape w = c->in[1]->l.shape;
-        bool           ok = tn__need_real(c, 1) && w.n >= 1 && w.n <= x.n;
-        if (tn_error()) return false;
-        for (int k = 1; ok && k <= w.n; k++) ok = w.d[w.n - k] == x.d[x.n - k];
-        if (!ok)
-            return tn_infer_fail(c, TN_ESHAPE,
-                                 "weight %s must have the shape of the last dims of %s: those over which it normalises",
-                                 tn_shape_text(w, a, sizeof a), tn_shape_text(x, b, sizeof b));
-        dims = w.n;
-    }
-    if (!(TN_ARG(c, eps) >= 0))
-        return tn_infer_fail(c, TN_EINVAL, "eps is %g, but must not be negative", TN_ARG(c, eps));
-    c->result[1] = (tn_result){tn__wide(c->in[0]->dtype), {.n = x.n - dims + 1}};
-    for (int i = 0; i < x.n - dims; i++) c->result[1].shape.d[i] = x.d[i];
-    c->result[1].shape.d[x.n - dims] = 1;
-    return true;
-}
+static bool infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, -1, TN_ARG(c, eps), 1, 1); }
 static void forward(tn_ctx *c)
 {
     const tn_scope s = tn_no_grad_begin();

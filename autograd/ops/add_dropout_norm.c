@@ -1,0 +1,170 @@
+/* add_dropout_norm — s = x + dropout(h) and y = layer_norm(s): what stands between the parts of a Transformer's layer,
+ * in one pass over memory forward and in one backward
+ *
+ *   With gs the gradient of s: its own, and what layer norm makes of gy (layer_norm.c):
+ *   gx = gs        gh = gs under the mask of h        gweight, gbias as in layer_norm
+ *
+ * Each element has the bits that tn_layer_norm(tn_add(x, tn_dropout(h, p)), …) gives it, and draws the same numbers:
+ * no mask is kept, it is made again from the generator's position (dropout.c). s is a result, as the backward reads it
+ * and layers that normalise first go on with it; a row's statistics are one that only the tape sees. */
+#ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/room.h"
+typedef struct {
+    double   p, eps;
+    uint64_t seed, position;
+} args_t;
+enum { X, H, WEIGHT, BIAS };
+enum { Y, SUM, STAT };
+typedef struct {
+    tn_dropped drop;
+    double     eps;
+} kernel_args;
+#define TN_TEMPLATE "autograd/ops/add_dropout_norm.c"
+#include "core/real.h"
+
+static bool infer(tn_ctx *c)
+{
+    const tn_tensor *x = c->in[X], *h = c->in[H];
+    char             a[192], b[192];
+    if (!tn__infer_real(c) || !tn__need_real(c, H) || !tn_infer_like(c, SUM, X)) return false;
+    if (!tn_shape_equal(x->l.shape, h->l.shape) || x->dtype != h->dtype)
+        return tn_infer_fail(c, TN_ESHAPE, "x is %s %s and h %s %s, but must be alike", tn_dtype_name(x->dtype),
+                             tn_shape_text(x->l.shape, a, sizeof a), tn_dtype_name(h->dtype),
+                             tn_shape_text(h->l.shape, b, sizeof b));
+    return tn__need_probability(c, TN_ARG(c, p)) && tn__infer_norm(c, WEIGHT, BIAS, TN_ARG(c, eps), STAT, 3);
+}
+
+static kernel_args kernel_args_of(const args_t *a)
+{
+    return (kernel_args){tn__drop_of(a->p, a->seed, a->position), a->eps};
+}
+static void forward(tn_ctx *c)
+{
+    const tn_scope    s = tn_no_grad_begin();
+    const int         k = c->in[X]->l.shape.n - c->out[STAT]->l.shape.n + 1;
+    const kernel_args a = kernel_args_of(c->args);
+    tn_tensor        *x = tn__joined(c->in[X], k), *h = tn__joined(c->in[H], k), *w = tn__joined(c->in[WEIGHT], k);
+    tn_tensor *bias = tn__joined(c->in[BIAS], k), *y = tn__joined(c->out[Y], k), *sum = tn__joined(c->out[SUM], k);
+    if (!tn_error())
+        tn_rows_columns(TN_REALS_AT(fwd), -1, TN_LIST(y, sum, c->out[STAT]), (tn_list){.n = 0}, TN_LIST(x, h, w, bias),
+                        &a);
+    tn_scope_end(s);
+}
+
+static void backward_ops(tn_back *b)
+{
+    const args_t *a = b->args;
+    tn_tensor    *gy = b->gy[Y], *gs = b->gy[SUM], *g = NULL;
+    const int     dims = b->in_shape[X].n - b->out[STAT]->l.shape.n + 1;
+    const bool    need = b->need[X] || b->need[H];
+    if (gy && b->need[BIAS]) b->gx[BIAS] = gy;
+    if (gy && (need || b->need[WEIGHT]))
+        tn__layer_norm_ops(b->out[SUM], b->in[WEIGHT], gy, dims, a->eps, need ? &g : NULL,
+                           b->need[WEIGHT] ? &b->gx[WEIGHT] : NULL);
+    if (!need) return;
+    gs = g && gs ? tn_add(g, gs) : g ? g : gs;
+    if (b->need[X]) b->gx[X] = gs;
+    if (b->need[H]) b->gx[H] = a->p == 0 ? gs : tn__drop_at(gs, a->p, a->seed, a->position);
+}
+static void backward(tn_back *b)
+{
+    const int         k = b->in_shape[X].n - b->out[STAT]->l.shape.n + 1;
+    const args_t     *args = b->args;
+    const kernel_args a = kernel_args_of(args);
+    if (!b->gy[Y]) {
+        backward_ops(b);
+        return;
+    }
+    const bool drops = b->need[H] && args->p > 0;
+    for (int i = WEIGHT; i <= BIAS; i++)
+        if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], b->in_shape[i]);
+    tn_tensor *gs = b->need[X] || b->need[H] ? tn_empty_of(b->in_dtype[X], b->in_shape[X]) : NULL;
+    tn_tensor *gh = drops ? tn_empty_of(b->in_dtype[H], b->in_shape[H]) : NULL;
+    tn_tensor *gy = tn__joined(b->gy[Y], k), *more = tn__joined(b->gy[SUM], k), *s = tn__joined(b->out[SUM], k);
+    tn_tensor *w = tn__joined(b->in[WEIGHT], k), *to = tn__joined(gs, k), *to_h = tn__joined(gh, k);
+    if (tn_error()) return;
+    tn_rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(to, to_h), TN_LIST(b->gx[WEIGHT], b->gx[BIAS]),
+                    TN_LIST(gy, s, b->out[STAT], w, more), &a);
+    if (b->need[X]) b->gx[X] = gs;
+    if (b->need[H]) b->gx[H] = drops ? gh : gs;
+}
+
+#define ARGS(...) \
+    .args = &(args_t) { __VA_ARGS__ }
+static const tn_sample samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}, {1, {4}}}, ARGS(0.5, 1e-5, 1, 0)},
+    {.in = {{3, {2, 3, 5}}, {3, {2, 3, 5}}, {1, {5}}, {1, {5}}}, ARGS(0.1, 1e-5, 7, UINT64_MAX - 2)},
+    {.in = {{2, {3, 19}}, {2, {3, 19}}, {1, {19}}}, .kind = {[3] = TN_ARG_ABSENT}, ARGS(0.3, 1e-3, 1, 2)},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {2, {3, 2}}, {2, {3, 2}}}, ARGS(0, 1e-5, 1, 0)},
+    {.in = {{2, {3, 5}}, {2, {3, 5}}}, .kind = {[2] = TN_ARG_ABSENT, TN_ARG_ABSENT}, ARGS(1, 1e-3, 1, 0)},
+    {.in = {{2, {0, 3}}, {2, {0, 3}}, {1, {3}}, {1, {3}}}, ARGS(0.5, 1e-5, 1, 0)},
+    {.in = {{2, {3, 0}}, {2, {3, 0}}, {1, {0}}, {1, {0}}}, ARGS(0.5, 1e-5, 1, 0)},
+    {.in = {{2, {3, 4}}, {1, {4}}, {1, {4}}, {1, {4}}},
+     ARGS(0.5, 1e-5, 1, 0),
+     .status = TN_ESHAPE,
+     .fails = "add_dropout_norm: x is f32 [3, 4] and h f32 [4], but must be alike"},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {5}}, {1, {4}}},
+     ARGS(0.5, 1e-5, 1, 0),
+     .status = TN_ESHAPE,
+     .fails = "add_dropout_norm: weight [5] must have the shape of the last dims of [3, 4]: those over which it "
+              "normalises"},
+    {.in = {{1, {4}}, {1, {4}}},
+     .kind = {[2] = TN_ARG_ABSENT, TN_ARG_ABSENT},
+     ARGS(2, 1e-5, 1, 0),
+     .status = TN_EINVAL,
+     .fails = "add_dropout_norm: p is 2, but a probability is from 0 to 1"},
+    {.in = {{1, {4}}, {1, {4}}},
+     .kind = {[2] = TN_ARG_ABSENT, TN_ARG_ABSENT},
+     ARGS(0, -1, 1, 0),
+     .status = TN_EINVAL,
+     .fails = "add_dropout_norm: eps is -1, but must not be negative"},
+    {.in = {{1, {4}}, {1, {4}}},
+     .kind = {TN_ARG_INT, TN_ARG_INT, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     ARGS(0, 1e-5, 1, 0),
+     .status = TN_EDTYPE,
+     .fails = "add_dropout_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn_op_add_dropout_norm = {TN_ROOM("add_dropout_norm"),
+                                      .inputs = 4,
+                                      .outputs = 3,
+                                      .optional = 1u << WEIGHT | 1u << BIAS,
+                                      .saves = TN_SAVE_IN(WEIGHT) | TN_SAVE_OUT(SUM) | TN_SAVE_OUT(STAT),
+                                      .args_size = sizeof(args_t),
+                                      .infer = infer,
+                                      .forward = forward,
+                                      .backward = backward,
+                                      .backward_ops = backward_ops};
+TN_SAMPLES(add_dropout_norm, samples);
+
+tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
+{
+    tn_tensor    *in[2] = {a.x, a.h}, *out[3] = {NULL};
+    tn_generator *g = tn_current_generator();
+    tn__meet(2, in);
+    const args_t args = {a.p, a.eps, g->seed, g->position};
+    tn_op_call(&tn_op_add_dropout_norm, 4, (tn_tensor *[]){in[0], in[1], a.weight, a.bias}, 3, out, &args);
+    if (out[Y] && a.p > 0) g->position += tn__drop_blocks(tn_numel(out[Y]));
+    if (a.sum) *a.sum = out[SUM];
+    return out[Y];
+}
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+static void TN_(fwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const kernel_args *a = args;
+    tn__kernels()->TN_(rows)->drop(n, out[SUM], in[H], in[X], &a->drop, row * n);
+    tn__kernels()->TN_(rows)->norm(n, out[Y], out[STAT], out[SUM], in[WEIGHT], in[BIAS], a->eps, false);
+}
+
+static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const kernel_args *a = args;
+    const TN_REAL     *more = in[4];
+    TN_REAL           *gs = out[0], *gh = out[1];
+    tn__kernels()->TN_(rows)->norm_back(n, gs, out[2], out[3], in[0], in[1], in[3], in[2], false);
+    for (int64_t i = 0; gs && more && i < n; i++) gs[i] += more[i];
+    if (gh) tn__kernels()->TN_(rows)->drop(n, gh, gs, NULL, &a->drop, row * n);
+}
+#endif
