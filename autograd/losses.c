@@ -52,10 +52,9 @@ static bool check_weight(const tn_ctx *c, int64_t classes)
     return true;
 }
 
-static bool check_targets(const tn_ctx *c, int64_t classes, int64_t ignore)
+bool tn__check_targets(const tn_ctx *c, const tn_tensor *t, int64_t classes, int64_t ignore)
 {
-    const tn_tensor *t = c->in[TN_CLASS_TARGET];
-    const int64_t    n = tn_numel(t);
+    const int64_t n = tn_numel(t);
     for (int64_t i = 0; i < n; i++) {
         const int64_t v = tn_get_i64(t, i);
         if ((v >= 0 && v < classes) || v == ignore) continue;
@@ -103,13 +102,13 @@ bool tn__infer_classes(tn_ctx *c, bool probabilities)
                              tn_shape_text(x->l.shape, tx, sizeof tx),
                              tn_shape_text(floating ? x->l.shape : rows, tr, sizeof tr),
                              floating ? ", a probability each" : "");
-    return floating || check_targets(c, classes, a->ignore);
+    return floating || tn__check_targets(c, t, classes, a->ignore);
 }
 
 tn_tensor *tn__class_loss(const tn_op *op, tn_class_args k, tn_cross_entropy_args a, int results)
 {
     tn_tensor *out[4] = {NULL};
-    k.ignore = a.ignore_index == 0 ? -100 : a.ignore_index == TN_ZERO ? 0 : a.ignore_index;
+    k.ignore = tn__ignored(a.ignore_index);
     k.reduction = a.reduction;
     k.dim = a.class_dim ? a.class_dim : -1;
     tn_op_call(op, TN_CLASS_INPUTS, (tn_tensor *[]){a.logits, a.target, a.weight}, results, out, &k);

@@ -287,6 +287,17 @@ typedef struct {
 } tn_cross_entropy_args;
 /* All targets ignored: loss 0, gradient 0, *counted 0. */
 TN_API tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a);
+typedef struct {
+    tn_tensor   *x, *weight, *bias; /* [..., in], [classes, in], [classes] or NULL */
+    tn_tensor   *target;            /* i64 [...] */
+    int64_t      ignore_index;      /* 0: -100; TN_ZERO: 0 */
+    double       label_smoothing;
+    tn_reduction reduction; /* TN_MEAN or TN_SUM */
+    int64_t     *counted;   /* out, may be NULL: how many targets were not ignored */
+} tn_linear_cross_entropy_args;
+/* tn_cross_entropy(tn_linear(x, weight, bias), target) for many classes: holds a block of logits at a time, and its
+ * gradients are ready when it returns. Rows that are ignored cost nothing. */
+TN_API tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a);
 TN_API tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a); /* logits are log-probabilities */
 typedef struct {
     tn_tensor   *input, *target;
@@ -304,6 +315,7 @@ TN_API tn_tensor *tn_bce_with_logits_run(tn_loss_args a);
 TN_API tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps); /* eps 0: 1e-8 */
 #ifndef __cplusplus
 #define tn_cross_entropy(...) tn_cross_entropy_run((tn_cross_entropy_args){.logits = __VA_ARGS__})
+#define tn_linear_cross_entropy(...) tn_linear_cross_entropy_run((tn_linear_cross_entropy_args){.x = __VA_ARGS__})
 #define tn_nll_loss(...) tn_nll_loss_run((tn_cross_entropy_args){.logits = __VA_ARGS__})
 #define tn_mse_loss(...) tn_mse_loss_run((tn_loss_args){.input = __VA_ARGS__})
 #define tn_l1_loss(...) tn_l1_loss_run((tn_loss_args){.input = __VA_ARGS__})

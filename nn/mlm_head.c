@@ -2,7 +2,8 @@
  *
  *   y = norm(gelu(x W + b)) Eᵀ + bias          E the embedding's own table
  *
- * Only masked positions need it: give it those rows, [masked, dim]. */
+ * Only masked positions need it: give it those rows, [masked, dim]. tn_mlm_head_loss goes straight to the cross-entropy
+ * and never holds all scores. */
 #include "nn/inside.h"
 #include "nn/transformer.h"
 
@@ -59,4 +60,15 @@ tn_tensor *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x)
 {
     const tn_frame f = tn_enter(m);
     return tn_leave(f, tn_error() == TN_OK ? transformed(m, x) : NULL);
+}
+
+tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_args a)
+{
+    const tn_frame f = tn_enter(m);
+    if (tn_error() == TN_OK && (a.weight || a.bias))
+        tn_raise(TN_EINVAL,
+                 "tn_mlm_head_loss: the head has a weight and a bias of its own; leave .weight and .bias out");
+    if (tn_error() != TN_OK) return tn_leave(f, NULL);
+    a.x = transformed(m, a.x), a.weight = m->weight, a.bias = m->bias;
+    return tn_leave(f, tn_linear_cross_entropy_run(a));
 }

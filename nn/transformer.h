@@ -159,6 +159,9 @@ typedef struct {
 } tn_mlm_head;
 TN_API tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c);            /* x [..., dim] -> [..., words] */
 TN_API tn_tensor   *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x); /* all but the decoder: [..., dim] */
+/* The cross-entropy of its scores, which are never all held at once: tn_mlm_head_loss(m, x, .target = t, ...), with
+ * tn_linear_cross_entropy's options. */
+TN_API tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_args a);
 
 #ifdef __cplusplus
 }
@@ -172,6 +175,7 @@ TN_API tn_tensor   *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x); /* all 
 #define tn_transformer_decoder_new(...) \
     tn_transformer_decoder_create((tn_transformer_stack_config){.zero_ = 0, __VA_ARGS__})
 #define tn_transformer_new(...) tn_transformer_create((tn_transformer_config){.zero_ = 0, __VA_ARGS__})
+#define tn_mlm_head_loss(m, ...) tn_mlm_head_loss_run(m, (tn_linear_cross_entropy_args){.x = __VA_ARGS__})
 #define tn_mlm_head_new(...) tn_mlm_head_create((tn_mlm_head_config){.zero_ = 0, __VA_ARGS__})
 #define tn_transformer_encoder_layer_forward(m, ...) \
     tn_transformer_encoder_layer_run(m, (tn_encoder_args){.x = __VA_ARGS__})

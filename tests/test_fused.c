@@ -85,6 +85,126 @@ START_TEST(hooks_see_the_parts)
 }
 END_TEST
 
+/* ---- linear_cross_entropy ---------------------------------------------------------------------------------------- */
+
+enum { ROWS = 1500, IN = 24, CLASSES = 10000 }; /* two blocks of logits: the first of 832 rows */
+
+static struct {
+    tn_tensor *in[3], *target;
+} lm;
+
+static void make_lm(tn_dtype dt)
+{
+    tn_seed(8);
+    lm.in[0] = leaf(tn_normal_of(dt, TN_SHAPE(3, ROWS / 3, IN), 0, 1));
+    lm.in[1] = leaf(tn_normal_of(dt, TN_SHAPE(CLASSES, IN), 0, 0.2));
+    lm.in[2] = leaf(tn_normal_of(dt, TN_SHAPE(CLASSES), 0, 1));
+    lm.target = tn_randint(TN_SHAPE(3, ROWS / 3), 0, CLASSES);
+    int64_t *t = tn_data_mut(lm.target);
+    for (int i = 0; i < ROWS; i += 7) t[i] = 3; /* ignored */
+}
+
+static void near_to(const tn_tensor *a, const tn_tensor *b, double tol, const char *what)
+{
+    double most = 0;
+    ck_assert_msg(a && b && tn_shape_equal(a->l.shape, b->l.shape), "%s: %s", what, tn_error_message());
+    for (int64_t i = 0; i < tn_numel(a); i++) most = fmax(most, fabs(tn_get(b, i)));
+    for (int64_t i = 0; i < tn_numel(a); i++)
+        if (!(fabs(tn_get(a, i) - tn_get(b, i)) <= tol * most))
+            ck_abort_msg("%s [%d]: %g and %g", what, (int)i, tn_get(a, i), tn_get(b, i));
+}
+
+/* Loop: the number type; mean or sum. */
+START_TEST(like_the_two_ops)
+{
+    const tn_reduction r = _i / 2 ? TN_SUM : TN_MEAN;
+    const double       tol = _i % 2 ? 1e-12 : 1e-5;
+    int64_t            counted = 0;
+    tn_tensor         *one[3], *other[3];
+    make_lm(_i % 2 ? TN_F64 : TN_F32);
+    tn_tensor *z = tn_cross_entropy(tn_linear(lm.in[0], lm.in[1], lm.in[2]), lm.target, .ignore_index = 3,
+                                    .label_smoothing = 0.1, .reduction = r);
+    tn_grad_of(tn_mul_scalar(z, 3), .count = 3, .wrt = lm.in, .grad = other);
+    tn_tensor *y = tn_linear_cross_entropy(lm.in[0], lm.in[1], lm.in[2], lm.target, .ignore_index = 3,
+                                           .label_smoothing = 0.1, .reduction = r, .counted = &counted);
+    tn_grad_of(tn_mul_scalar(y, 3), .count = 3, .wrt = lm.in, .grad = one);
+    near_to(y, z, tol, "the loss");
+    for (int i = 0; i < 3; i++) near_to(one[i], other[i], tol, "a gradient");
+    ck_assert_int_ge(counted, ROWS - ROWS / 7 - 10);
+    ck_assert_int_le(counted, ROWS - ROWS / 7);
+}
+END_TEST
+
+START_TEST(the_same_bits_for_any_threads)
+{
+    static const int threads[] = {1, 2, 3, 7};
+    tn_tensor       *y[4], *g[4][3];
+    make_lm(TN_F32);
+    for (int i = 0; i < 4; i++) {
+        tn_set_threads(threads[i]);
+        y[i] = tn_linear_cross_entropy(lm.in[0], lm.in[1], lm.in[2], lm.target, .ignore_index = 3);
+        tn_grad_of(y[i], .count = 3, .wrt = lm.in, .grad = g[i]);
+        same(y[0], y[i], "the loss");
+        for (int k = 0; k < 3; k++) same(g[0][k], g[i][k], "a gradient");
+    }
+    tn_set_threads(0);
+}
+END_TEST
+
+/* A block of logits, x and W's gradients, and little more; without gradients the block alone. */
+START_TEST(holds_a_block)
+{
+    make_lm(TN_F32);
+    const double block = 832.0 * CLASSES * 4, weight = (double)CLASSES * IN * 4, all = (double)ROWS * CLASSES * 4;
+    for (int wanted = 0; wanted < 2; wanted++) {
+        const tn_scope s = wanted ? tn_scope_begin() : tn_no_grad_begin();
+        tn_reset_peak();
+        const double before = (double)tn_memory_now().live;
+        tn_tensor   *y = tn_linear_cross_entropy(lm.in[0], lm.in[1], lm.in[2], lm.target);
+        ck_assert(y);
+        const double extra = (double)tn_memory_now().peak - before;
+        ck_assert_msg(extra < 1.25 * block + wanted * 2 * weight && extra < 0.85 * all, "%g bytes", extra);
+        tn_scope_end(s);
+    }
+}
+END_TEST
+
+/* A row that is ignored is not even looked at; where all are, the loss is 0. */
+START_TEST(ignored_rows_cost_nothing)
+{
+    tn_tensor     *x = leaf(tn_normal(TN_SHAPE(4, 3), 0, 1)), *w = leaf(tn_normal(TN_SHAPE(6, 3), 0, 1)), *g[2];
+    tn_tensor     *t = tn_from_data(TN_I64, TN_SHAPE(4), (int64_t[]){2, -100, 5, -100});
+    const tn_scope s = tn_no_grad_begin();
+    tn_set(x, 4, (double)NAN);
+    tn_scope_end(s);
+    int64_t counted = -1;
+    tn_grad_of(tn_linear_cross_entropy(x, w, NULL, t, .counted = &counted), .count = 2, .wrt = ((tn_tensor *[]){x, w}),
+               .grad = g);
+    ck_assert_int_eq(counted, 2);
+    for (int64_t i = 0; i < 12; i++) ck_assert(i / 3 % 2 ? tn_get(g[0], i) == 0 : isfinite(tn_get(g[0], i)));
+    for (int64_t i = 0; i < 18; i++) ck_assert(isfinite(tn_get(g[1], i)));
+    tn_tensor *none = tn_linear_cross_entropy(x, w, NULL, tn_full_of(TN_I64, TN_SHAPE(4), -100), .counted = &counted);
+    ck_assert(tn_item(none) == 0 && counted == 0);
+}
+END_TEST
+
+START_TEST(the_mlm_head_uses_it)
+{
+    tn_tensor   *e = tn_normal(TN_SHAPE(11, 8), 0, 1), *x = leaf(tn_normal(TN_SHAPE(5, 8), 0, 1)), *one, *other;
+    tn_mlm_head *m = tn_mlm_head_new(.embedding = e);
+    tn_tensor   *t = tn_randint(TN_SHAPE(5), 0, 11);
+    tn_tensor   *y = tn_mlm_head_loss(m, x, .target = t), *z = tn_cross_entropy(tn_call(m, x), t);
+    near_to(y, z, 1e-6, "the loss");
+    one = tn_grad_wrt(y, x, false), other = tn_grad_wrt(z, x, false);
+    near_to(one, other, 1e-5, "the gradient");
+    ck_assert(!tn_mlm_head_loss(m, x, .target = t, .weight = e));
+    ck_assert_str_eq(tn_error_message(), "tn_mlm_head_loss: the head has a weight and a bias of its own; "
+                                         "leave .weight and .bias out");
+    tn_clear_error();
+    tn_free(m);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fused");
@@ -92,5 +212,11 @@ int main(void)
     tcase_add_loop_test(c, residual, 0, 8);
     tcase_add_test(c, only_the_sum_is_used);
     tcase_add_loop_test(c, hooks_see_the_parts, 0, 2);
+    c = tn_tcase(s, "loss");
+    tcase_add_loop_test(c, like_the_two_ops, 0, 4);
+    tcase_add_test(c, the_same_bits_for_any_threads);
+    tcase_add_test(c, holds_a_block);
+    tcase_add_test(c, ignored_rows_cost_nothing);
+    tcase_add_test(c, the_mlm_head_uses_it);
     return tn_check_main(s);
 }
