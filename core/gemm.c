@@ -15,7 +15,10 @@
 
 #include <string.h>
 
-enum { SMALL_BYTES = 8 << 10 }; /* of scratch that lies on the stack */
+enum {
+    SMALL_BYTES = 8 << 10, /* of scratch that lies on the stack */
+    FEW_STEPS = 8          /* rows so many that the first cache holds them even if all fall into the same sets */
+};
 
 typedef tn_gemm_job job;
 
@@ -37,35 +40,68 @@ static void pack(const job *q, bool across, int64_t rows, int64_t cols, int64_t 
 /* How many terms there are in kc steps, of which the last may have half a pair. */
 static int64_t terms(const job *q, int64_t k0, int64_t kc) { return tn__min_i64(kc * q->pair, q->g.k - k0 * q->pair); }
 
-/* Steps [k0, k0 + kc) of panels [p0, p1) of b to memory, panel by panel, zero-filled to whole vectors. */
+/* Asks for a block whose rows are dense, ahead of its packing: no prefetcher follows short pieces of rows. */
+static void ask_for(const char *from, int64_t rows, int64_t row_bytes, int64_t bytes)
+{
+    for (int64_t r = 0; r < rows; r++, from += row_bytes)
+        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
+}
+
+/* Steps [k0, k0 + kc) of panels [p0, p1) of b to memory, panel by panel, zero-filled to whole vectors. Dense rows are
+ * gone through a few at a time for all panels, so that a line of the cache that two panels share is fetched once. */
 static void pack_b(const job *q, const char *b, int64_t k0, int64_t kc, int64_t p0, int64_t p1, char *to)
 {
     const tn_gemm_call *g = &q->g;
-    for (int64_t p = p0; p < p1; p++) {
-        const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
-        const char   *from = b + (k0 * q->pair * g->b_row + col * g->b_col) * q->in;
-        pack(q, false, terms(q, k0, kc), tn__min_i64(width, g->n - col), width, from, g->b_row, g->b_col, to);
-        to += kc * width * q->size;
+    const int64_t       at_once = g->b_col == 1 && p1 - p0 > 1 ? FEW_STEPS : kc;
+    for (int64_t i = 0; i < kc; i += at_once) {
+        const int64_t steps = tn__min_i64(at_once, kc - i);
+        char         *panel = to;
+        if (i + at_once < kc) {
+            const int64_t col = tn__panel_at(q, p0), cols = tn__min_i64(tn__panel_at(q, p1), g->n) - col;
+            const char   *next = b + ((k0 + i + at_once) * q->pair * g->b_row + col) * q->in;
+            ask_for(next, terms(q, k0 + i + at_once, at_once), g->b_row * q->in, cols * q->in);
+        }
+        for (int64_t p = p0; p < p1; p++) {
+            const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
+            const char   *from = b + ((k0 + i) * q->pair * g->b_row + col * g->b_col) * q->in;
+            pack(q, false, terms(q, k0 + i, steps), tn__min_i64(width, g->n - col), width, from, g->b_row, g->b_col,
+                 panel + i * width * q->size);
+            panel += kc * width * q->size;
+        }
     }
 }
 
-/* Steps [k0, k0 + kc) of a strip of a: where they lie, or copied. Then dense rows stay rows, dense columns columns. */
-static void place_a(const job *q, const char *a, int64_t k0, int64_t row, tn_gemm_step *step, char *to)
+/* Steps [k0, k0 + kc) of strips [s0, s1) of a to memory. Dense rows stay rows, anything else becomes dense columns. */
+static void pack_a(const job *q, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1, char *to)
 {
     const tn_gemm_call *g = &q->g;
-    const char *const   from = a + (row * g->a_row + k0 * q->pair * g->a_col) * q->in;
-    if (!q->pack_a) {
-        step->a = from, step->a_row = g->a_row / q->pair, step->a_col = q->pair == 1 ? g->a_col : 1;
-        return;
+    const int64_t       at_once = q->a_columns ? FEW_STEPS : kc;
+    for (int64_t i = 0; i < kc; i += at_once) {
+        const int64_t steps = tn__min_i64(at_once, kc - i), t = terms(q, k0 + i, steps);
+        if (q->a_columns && i + at_once < kc && g->a_row == 1) {
+            const int64_t row = tn__strip_at(q, s0), rows = tn__strip_at(q, s1) - row;
+            const char   *next = a + (row + (k0 + i + at_once) * q->pair * g->a_col) * q->in;
+            ask_for(next, terms(q, k0 + i + at_once, at_once), g->a_col * q->in, rows * q->in);
+        }
+        for (int64_t s = s0; s < s1; s++) {
+            const int64_t row = tn__strip_at(q, s), mr = tn__strip_at(q, s + 1) - row;
+            const char   *from = a + (row * g->a_row + (k0 + i) * q->pair * g->a_col) * q->in;
+            char         *strip = to + (size_t)(s - s0) * q->a_bytes;
+            if (q->a_columns) pack(q, false, t, mr, mr, from, g->a_col, g->a_row, strip + i * mr * q->size);
+            else pack(q, true, mr, t, kc + TN_GEMM_PAD, from, g->a_row, g->a_col, strip);
+        }
     }
-    step->a = to;
-    if (g->a_col != 1 && (g->a_row == 1 || q->pair == 2)) {
-        pack(q, false, terms(q, k0, step->k), step->mr, step->mr, from, g->a_col, g->a_row, to);
-        step->a_row = 1, step->a_col = step->mr;
-    } else {
-        pack(q, true, step->mr, terms(q, k0, step->k), step->k + TN_GEMM_PAD, from, g->a_row, g->a_col, to);
-        step->a_row = step->k + TN_GEMM_PAD, step->a_col = 1;
-    }
+}
+
+/* Where a kernel finds a strip of a. */
+static void place_a(const job *q, const char *a, int64_t k0, int64_t row, const char *packed, tn_gemm_step *step)
+{
+    const tn_gemm_call *g = &q->g;
+    if (q->pack_a) step->a = packed;
+    else step->a = a + (row * g->a_row + k0 * q->pair * g->a_col) * q->in;
+    if (!q->pack_a) step->a_row = g->a_row / q->pair, step->a_col = q->pair == 1 ? g->a_col : 1;
+    else if (q->a_columns) step->a_row = 1, step->a_col = step->mr;
+    else step->a_row = step->k + TN_GEMM_PAD, step->a_col = 1;
 }
 
 /* The block of c that begins at (row, col). */
@@ -88,9 +124,10 @@ static void finish(const job *q, const place *m, int64_t row, int64_t col, int64
 static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int64_t s1, int64_t p0, int64_t p1)
 {
     const tn_gemm_call *g = &q->g;
-    char *const packed = slot, *const strip = packed + q->b_bytes, *const sums = strip + q->a_bytes;
-    char *const   tile = sums + q->sum_bytes;
-    const int64_t col0 = tn__panel_at(q, p0), row0 = tn__strip_at(q, s0), all = tn__panel_at(q, p1) - col0;
+    char *const packed = slot, *const strip = packed + q->b_bytes,
+                *const sums = strip + q->a_bytes * (size_t)q->a_strips;
+    char *const        tile = sums + q->sum_bytes;
+    const int64_t      col0 = tn__panel_at(q, p0), row0 = tn__strip_at(q, s0), all = tn__panel_at(q, p1) - col0;
     for (int64_t k0 = 0; k0 < q->steps; k0 += q->kc) {
         const int64_t kc = tn__min_i64(q->kc, q->steps - k0);
         const bool    last = k0 + kc == q->steps;
@@ -99,7 +136,9 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
         for (int64_t s = s0; s < s1; s++) {
             const int64_t row = tn__strip_at(q, s);
             tn_gemm_step  step = {.mr = (int)(tn__strip_at(q, s + 1) - row), .k = kc};
-            place_a(q, m->a, k0, row, &step, strip);
+            const int64_t group = (s - s0) % q->a_strips;
+            if (q->pack_a && group == 0) pack_a(q, m->a, k0, kc, s, tn__min_i64(s + q->a_strips, s1), strip);
+            place_a(q, m->a, k0, row, strip + (size_t)group * q->a_bytes, &step);
             for (int64_t p = p0; p < p1; p++) {
                 const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
                 const bool    part = col + width > g->n, straight = last && q->plain && !part;

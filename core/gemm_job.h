@@ -29,6 +29,8 @@ typedef struct {
     bool                   plain;          /* the sums are the result */
     bool                   row;            /* a matrix-vector product: see row_task */
     bool                   pack_a, pack_b; /* whether, in a task */
+    bool                   a_columns;      /* a is packed by columns */
+    int64_t                a_strips;       /* strips of a that are packed at a time */
     bool                   share_b;        /* packed before the tasks */
     bool                   spread;         /* over threads */
     int64_t                tasks, grain;

@@ -2,11 +2,13 @@
 #include "core/gemm_job.h"
 
 enum {
-    K_BLOCK = 512,       /* terms of f32 in a block of k, half as many of f64: a strip is a third of the first cache */
-    B_BYTES = 256 << 10, /* of b in a task: a quarter of the second cache, through which a and c stream too */
+    K_BLOCK = 400, /* steps of f32 in a block of k, half as many of f64: a strip is a quarter of the first cache */
+    B_BYTES = 200 << 10,    /* of b in a task: a fifth of the second cache, and few enough pages */
     SUM_BYTES = 256 << 10,  /* of sums on their way from one block of k to the next */
     SHARED_BYTES = 1 << 20, /* of a b that is packed once for all tasks */
-    SET_BYTES = 4096,       /* rows so far apart, or a multiple, fall into the same set of the first cache */
+    FAR_BYTES = 1024,       /* between rows: so many pages that b is better packed, if ... */
+    MANY_ROWS = 100,        /* ... there are enough rows of a to use it */
+    A_STRIPS = 8,           /* of dense columns, packed at a time: lines of a row that they share are fetched once */
     ROW_VECTORS = 128       /* columns of a matrix-vector product that are summed at a time */
 };
 
@@ -96,9 +98,11 @@ static void plan_tiles(tn_gemm_job *q, double time)
     const int64_t          strips = tn__ceil_div(g->m, kn->mr), panels = tn__ceil_div(q->vectors, kn->nv);
     q->strip = cut_into(g->m, strips), q->panel = cut_into(q->vectors, panels);
     q->pack_a = g->dtype == TN_BF16 && !(q->pair == 2 && in_pairs(g));
-    /* dense rows are read as fast in place, except perhaps where they all fall into a few sets of the caches */
-    const bool falling = g->b_row * q->in % SET_BYTES == 0 && g->m > 256;
-    q->pack_b = g->dtype == TN_BF16 || g->b_col != 1 || falling;
+    q->a_columns = g->a_col != 1 && (g->a_row == 1 || q->pair == 2);
+    q->a_strips = q->a_columns && q->pack_a ? A_STRIPS : 1;
+    /* dense rows are read as fast in place, except where each lies on a page of its own */
+    const bool apart = g->b_row * q->in >= FAR_BYTES && g->m >= MANY_ROWS;
+    q->pack_b = g->dtype == TN_BF16 || g->b_col != 1 || apart;
 
     /* what a task can take without leaving the caches */
     int64_t across = 1, down = 1;
@@ -125,9 +129,9 @@ static void plan_tiles(tn_gemm_job *q, double time)
     const int64_t width = tn__ceil_div(panels, across) * most;
     if (q->pack_b && !q->share_b) q->b_bytes = tn__lines(width * q->kc, q->size);
     else if (g->n % kn->lanes) q->b_bytes = tn__lines(most * q->kc, q->size);
-    if (q->pack_a) q->a_bytes = tn__lines(kn->mr * (q->kc + TN_GEMM_PAD), q->size);
+    if (q->pack_a) q->a_bytes = tn__lines(kn->mr * (q->kc + (q->a_columns ? 0 : TN_GEMM_PAD)), q->size);
     if (q->steps > q->kc) q->sum_bytes = tn__lines(tn__ceil_div(strips, down) * kn->mr * width, q->size);
-    q->slot_bytes = q->b_bytes + q->a_bytes + q->sum_bytes + tn__lines(kn->mr * most, q->size);
+    q->slot_bytes = q->b_bytes + q->a_bytes * (size_t)q->a_strips + q->sum_bytes + tn__lines(kn->mr * most, q->size);
 }
 
 void tn__gemm_plan(tn_gemm_job *q, const tn_gemm_call *call)

@@ -12,6 +12,7 @@
 
 enum { NEAR_BYTES = 2 << 20 }; /* a b that a second cache holds, or nearly */
 
+#define TN_BF16_TOO 1 /* in the first instance, f32 */
 #define TN_TEMPLATE "core/kernels/gemm.k.c"
 #include "core/real.h"
 
@@ -153,22 +154,67 @@ static void TN_(finish_dense)(int64_t n, TN_REAL *v, TN_REAL *c, TN_REAL *pre, c
     else memcpy(c, v, (size_t)n * sizeof *v);
 }
 
+#if TN_BF16_TOO
+static void widen(int64_t n, float *to, const uint16_t *from)
+{
+    for (int64_t j = 0; j < n; j++) to[j] = tn__bf16_to_f32(from[j]);
+}
+static void narrow(int64_t n, uint16_t *to, const float *from) /* tn__f32_to_bf16 without a branch */
+{
+    int64_t j = 0;
+#ifdef TN_STORES_BF16
+    for (; j + v_n_f32 <= n; j += v_n_f32) v_store_bf16(to + j, v_load_f32(from + j));
+#endif
+    for (; j < n; j++) {
+        uint32_t u;
+        memcpy(&u, from + j, sizeof u);
+        const uint32_t nan = u >> 16 | 0x40u, near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+        to[j] = (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : near);
+    }
+}
+
+/* A row where all is dense and bf16: a piece at a time is finished in f32. */
+static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const uint16_t *bias, const uint16_t *old,
+                        const tn_finish_step *s)
+{
+    enum { PIECE = 64 };
+    float b[PIECE], o[PIECE], p[PIECE];
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t k = n - at < PIECE ? n - at : PIECE;
+        if (bias) widen(k, b, bias + at);
+        if (old) widen(k, o, old + at);
+        if (bias || old || pre || s->act || s->alpha != 1)
+            finish_dense_f32(k, v + at, v + at, pre ? p : NULL, bias ? b : NULL, old ? o : NULL, s);
+        narrow(k, c + at, v + at);
+        if (pre) narrow(k, pre + at, p);
+    }
+}
+#endif
+
 void TN_FOR_ISA(TN_(tn__finish))(const tn_finish_step *s);
 void TN_FOR_ISA(TN_(tn__finish))(const tn_finish_step *s)
 {
     const TN_REAL     alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
     const void *const old = s->beta != 0 ? s->old : NULL, *const bias = s->bias;
-    const bool bf16 = s->bf16, dense = !bf16 && s->c_col == 1 && s->acc && (!s->pre || s->pre_col == 1) &&
-                                       (!bias || s->bias_col == 1) && (!old || s->old_col == 1);
+    const bool bf16 = s->bf16;
+    const bool dense = s->c_col == 1 && s->acc && (!s->pre || s->pre_col == 1) && (!bias || s->bias_col == 1) &&
+                       (!old || s->old_col == 1);
     for (int64_t r = 0; r < s->rows; r++) {
         TN_REAL      *v = s->acc ? (TN_REAL *)s->acc + r * s->acc_row : NULL;
         const int64_t b0 = r * s->bias_row, o0 = r * s->old_row, c0 = r * s->c_row, p0 = r * s->pre_row;
-        if (dense) {
+        if (dense && !bf16) {
             TN_(finish_dense)
             (s->cols, v, (TN_REAL *)s->c + c0, s->pre ? (TN_REAL *)s->pre + p0 : NULL,
              bias ? (const TN_REAL *)bias + b0 : NULL, old ? (const TN_REAL *)old + o0 : NULL, s);
             continue;
         }
+#if TN_BF16_TOO
+        if (dense) {
+            finish_bf16(s->cols, v, (uint16_t *)s->c + c0, s->pre ? (uint16_t *)s->pre + p0 : NULL,
+                        bias ? (const uint16_t *)bias + b0 : NULL, old ? (const uint16_t *)old + o0 : NULL, s);
+            continue;
+        }
+#endif
         if (v) {
             for (int64_t j = 0; j < s->cols; j++) v[j] *= alpha;
             for (int64_t j = 0; bias && j < s->cols; j++) v[j] += TN_(read)(bias, b0 + j * s->bias_col, bf16);
@@ -181,6 +227,7 @@ void TN_FOR_ISA(TN_(tn__finish))(const tn_finish_step *s)
         }
     }
 }
+#undef TN_BF16_TOO
 
 void TN_FOR_ISA(TN_(tn__pack))(const tn_pack_step *s);
 void TN_FOR_ISA(tn__pack_bf16)(const tn_pack_step *s);

@@ -15,8 +15,7 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
         for (int64_t r = 0; r < rows; r++, x += row, y += width) {
             int64_t c = 0;
             for (; c + LANES <= cols; c += LANES) STORE(y + c, LOAD(x + c));
-            for (; c + 4 <= cols; c += 4)
-                for (int i = 0; i < 4; i++) y[c + i] = ONE(x[c + i]);
+            for (; c + 8 <= cols; c += 8) EIGHT(y + c, x + c);
             for (; c < cols; c++) y[c] = ONE(x[c]);
         }
     } else if (row == 1) {
@@ -51,6 +50,7 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
 #undef TURN
 #undef STORE
 #undef ONE
+#undef EIGHT
 
 #else
 #include "core/internal.h"
@@ -66,6 +66,7 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
 #define TURN v_turn_f32
 #define STORE v_store_f32
 #define ONE(x) (x)
+#define EIGHT(y, x) memcpy(y, x, 8 * sizeof *(x))
 #include "core/kernels/pack.k.c"
 
 #define PACK tn__pack_f64
@@ -77,6 +78,7 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
 #define TURN v_turn_f64
 #define STORE v_store_f64
 #define ONE(x) (x)
+#define EIGHT(y, x) memcpy(y, x, 8 * sizeof *(x))
 #include "core/kernels/pack.k.c"
 
 #define PACK tn__pack_bf16
@@ -88,5 +90,7 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
 #define TURN v_turn_f32
 #define STORE v_store_f32
 #define ONE(x) tn__bf16_to_f32(x)
+#define EIGHT(y, x) \
+    for (int i = 0; i < 8; i++) (y)[i] = ONE((x)[i])
 #include "core/kernels/pack.k.c"
 #endif

@@ -10,6 +10,7 @@
  *   v_cross_T(x)              of x[0], x[e], x[2e] …, e elements to 16 bytes: the l-th becomes all their l-th 16 bytes
  *   v_turn_T(x)               transposes the square x[0] … x[n-1]
  *   v_load_bf16               n elements of bf16, widened to f32
+ *   v_store_bf16              n elements of f32, rounded to bf16: where TN_STORES_BF16 is defined
  * v_fma rounds once where the instruction set multiplies and adds in one step (AVX-512, AVX2, NEON), twice elsewhere:
  * which of them is a property of the instruction set, never of the code around it. */
 #ifndef TENON_CORE_KERNELS_SIMD_H
@@ -61,6 +62,15 @@ TN_INLINE v_f32 v_load_bf16(const uint16_t *p)
 {
     __m256i h = _mm256_loadu_si256((const __m256i *)(const void *)p);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+#define TN_STORES_BF16
+TN_INLINE void v_store_bf16(uint16_t *p, v_f32 v)
+{
+    const __m512i u = _mm512_castps_si512(v), top = _mm512_srli_epi32(u, 16), one = _mm512_set1_epi32(1);
+    const __m512i odd = _mm512_and_si512(top, one), half = _mm512_set1_epi32(0x7fff);
+    __m512i       r = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(u, half), odd), 16);
+    r = _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), top, _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(r));
 }
 
 #elif defined(__AVX2__) && defined(__FMA__)
