@@ -56,17 +56,17 @@ int main(void)
     tn_scope   s = tn_scope_begin();
     tn_tensor *x, *y, *valid_x, *valid_y;
     spirals(1000, &x, &y), spirals(500, &valid_x, &valid_y);
-    tn_rows *train = tn_rows_new(.x = x, .y = y, .batch = 50, .shuffle = true);
-    tn_rows *valid = tn_rows_new(.x = valid_x, .y = valid_y, .batch = 250);
+    tn_dataset *train = tn_dataset_new(.x = x, .y = y, .batch = 50, .shuffle = true);
+    tn_dataset *valid = tn_dataset_new(.x = valid_x, .y = valid_y, .batch = 250);
 
     tn_sequential *net = network();
-    tn_fit_result  r = tn_fit(net, .train = tn_rows_source(train), .loss = loss, .epochs = 60, .lr = 1e-2,
-                              .valid = tn_rows_source(valid), .measure = accuracy, .rising = true, .valid_every = 100,
+    tn_fit_result  r = tn_fit(net, .train = tn_dataset_source(train), .loss = loss, .epochs = 60, .lr = 1e-2,
+                              .valid = tn_dataset_source(valid), .measure = accuracy, .rising = true, .valid_every = 100,
                               .patience = 4, .restore_best = true, .folder = "spirals", .resume = true, .on = report);
     if (r.why == TN_FIT_FAILED) fprintf(stderr, "%s\n", tn_error_message());
 
     tn_free(net);
-    tn_rows_free(train), tn_rows_free(valid);
+    tn_dataset_free(train), tn_dataset_free(valid);
     tn_scope_end(s);
     return r.why == TN_FIT_FAILED;
 }

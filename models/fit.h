@@ -12,10 +12,10 @@
  *         if (e->what == TN_FIT_VALID) printf("step %lld: %.4f\n", (long long)e->step, e->value);
  *     }
  *
- *         tn_rows *train = tn_rows_new(.x = x, .y = y, .batch = 32, .shuffle = true);
- *         tn_rows *valid = tn_rows_new(.x = vx, .y = vy, .batch = 256);
- *         tn_fit_result r = tn_fit(net, .train = tn_rows_source(train), .loss = loss, .lr = 3e-4, .epochs = 40,
- *                                  .valid = tn_rows_source(valid), .patience = 3, .restore_best = true,
+ *         tn_dataset *train = tn_dataset_new(.x = x, .y = y, .batch = 32, .shuffle = true);
+ *         tn_dataset *valid = tn_dataset_new(.x = vx, .y = vy, .batch = 256);
+ *         tn_fit_result r = tn_fit(net, .train = tn_dataset_source(train), .loss = loss, .lr = 3e-4, .epochs = 40,
+ *                                  .valid = tn_dataset_source(valid), .patience = 3, .restore_best = true,
  *                                  .folder = "run", .resume = true, .on = report);
  *         if (r.why == TN_FIT_FAILED) fprintf(stderr, "%s\n", tn_error_message());
  *
@@ -64,11 +64,11 @@ typedef struct {
     int64_t    batch;           /* rows in a batch; 0: 32 */
     bool       shuffle, drop_last;
     uint64_t   seed;
-} tn_rows_config;
-typedef struct tn_rows tn_rows;
-TN_API tn_rows        *tn_rows_create(tn_rows_config c);
-TN_API tn_source       tn_rows_source(tn_rows *r);
-TN_API void            tn_rows_free(tn_rows *r);
+} tn_dataset_config;
+typedef struct tn_dataset tn_dataset;
+TN_API tn_dataset        *tn_dataset_create(tn_dataset_config c);
+TN_API tn_source          tn_dataset_source(tn_dataset *r);
+TN_API void               tn_dataset_free(tn_dataset *r);
 
 /* ---- what is told ------------------------------------------------------------------------------------------------ */
 
@@ -167,7 +167,7 @@ TN_API tn_fit_result tn_fit_run(tn_fit_config c);
 #ifdef __cplusplus
 }
 #else
-#define tn_rows_new(...) tn_rows_create((tn_rows_config){.zero_ = 0, __VA_ARGS__})
+#define tn_dataset_new(...) tn_dataset_create((tn_dataset_config){.zero_ = 0, __VA_ARGS__})
 #define tn_fit(...) \
     ((void)sizeof((TN_FIRST_(__VA_ARGS__, 0))->base), tn_fit_run((tn_fit_config){.zero_ = 0, .module = __VA_ARGS__}))
 #endif

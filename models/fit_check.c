@@ -57,7 +57,7 @@ bool tn__fit_check(tn__fit *f)
     tn_fit_config *c = &f->c;
     if (!c->module) return no("the module is NULL: its constructor failed and the error was cleared");
     if (!c->train.next)
-        return no(".train has no next, so there are no batches; tn_rows_source makes a source of tensors");
+        return no(".train has no next, so there are no batches; tn_dataset_source makes a source of tensors");
     if (!c->loss) return no(".loss is NULL; it is the function that makes the loss of a batch");
     if (!tn_grad_enabled()) return no("called after tn_no_grad_begin(), where nothing can be learned");
     if (!c->steps && !c->epochs) return no("when is it to end? Say .steps or .epochs");

@@ -28,10 +28,11 @@ fit_case fit_case_begin(int kind)
     c.lr = tn_chained_lr_new(c.o, .parts = {tn_warmup_lr_new(c.o, .warmup = 4, .steps = 60), c.plateau});
     c.ema = tn_ema_new(c.net, .decay = 0.8, .warmup = true);
     tn_tensor *x = tn_normal(TN_SHAPE(21, 3), 0, 1), *y = tn_normal(TN_SHAPE(21, 2), 0, 1);
-    c.rows = tn_rows_new(.x = x, .y = y, .batch = 5, .shuffle = true, .seed = 3);
-    c.valid_rows = tn_rows_new(.x = tn_normal(TN_SHAPE(9, 3), 0, 1), .y = tn_normal(TN_SHAPE(9, 2), 0, 1), .batch = 4);
-    c.train = kind == 1 ? (tn_source){.next = draw} : tn_rows_source(c.rows);
-    c.valid = tn_rows_source(c.valid_rows);
+    c.rows = tn_dataset_new(.x = x, .y = y, .batch = 5, .shuffle = true, .seed = 3);
+    c.valid_rows =
+        tn_dataset_new(.x = tn_normal(TN_SHAPE(9, 3), 0, 1), .y = tn_normal(TN_SHAPE(9, 2), 0, 1), .batch = 4);
+    c.train = kind == 1 ? (tn_source){.next = draw} : tn_dataset_source(c.rows);
+    c.valid = tn_dataset_source(c.valid_rows);
     tn_use_generator(before);
     tn_scope_end(s);
     return c;
@@ -41,7 +42,7 @@ void fit_case_end(fit_case *c)
 {
     tn_ema_free(c->ema);
     tn_optimizer_free(c->o);
-    tn_rows_free(c->rows), tn_rows_free(c->valid_rows);
+    tn_dataset_free(c->rows), tn_dataset_free(c->valid_rows);
     tn_free(c->net), tn_free(c->remembered);
 }
 

@@ -11,7 +11,7 @@ typedef struct {
     tn_optimizer         *o;
     tn_schedule          *lr, *plateau;
     tn_ema               *ema;
-    tn_rows              *rows, *valid_rows;
+    tn_dataset           *rows, *valid_rows;
     tn_source             train, valid;
     volatile sig_atomic_t stop;
     int64_t               stop_at;       /* the step at which the listener sets stop */

@@ -272,8 +272,8 @@ START_TEST(wrong_use)
     fit_case c = fit_case_begin(0);
     REFUSED(TN_EINVAL, "the module is NULL: its constructor failed and the error was cleared", (tn_sequential *)NULL,
             .steps = 1);
-    REFUSED(TN_EINVAL, ".train has no next, so there are no batches; tn_rows_source makes a source of tensors", c.net,
-            .loss = fit_case_loss, .steps = 1);
+    REFUSED(TN_EINVAL, ".train has no next, so there are no batches; tn_dataset_source makes a source of tensors",
+            c.net, .loss = fit_case_loss, .steps = 1);
     REFUSED(TN_EINVAL, ".loss is NULL; it is the function that makes the loss of a batch", c.net, .train = c.train);
     REFUSED(TN_EINVAL, "when is it to end? Say .steps or .epochs", USUAL);
     REFUSED(TN_EINVAL, ".steps is -1, but must not be negative", USUAL, .steps = -1);
@@ -316,11 +316,11 @@ END_TEST
 
 START_TEST(rows)
 {
-    tn_tensor *x = tn_arange(7), *y = tn_reshape(tn_arange(14), TN_SHAPE(7, 2)), *z = tn_ones(TN_SHAPE(6));
-    tn_rows   *r = tn_rows_new(.x = x, .y = y, .batch = 3, .shuffle = true, .seed = 1);
-    tn_source  s = tn_rows_source(r);
-    tn_batch   b = {0};
-    int64_t    orders[2] = {0, 0}, sizes[3] = {3, 3, 1};
+    tn_tensor  *x = tn_arange(7), *y = tn_reshape(tn_arange(14), TN_SHAPE(7, 2)), *z = tn_ones(TN_SHAPE(6));
+    tn_dataset *r = tn_dataset_new(.x = x, .y = y, .batch = 3, .shuffle = true, .seed = 1);
+    tn_source   s = tn_dataset_source(r);
+    tn_batch    b = {0};
+    int64_t     orders[2] = {0, 0}, sizes[3] = {3, 3, 1};
     ck_assert_int_eq(s.batches, 3);
     for (int epoch = 0; epoch < 2; epoch++) {
         int seen = 0;
@@ -338,22 +338,22 @@ START_TEST(rows)
         ck_assert(!s.next(s.user, &b));
     }
     ck_assert_int_ne(orders[0], orders[1]);
-    tn_rows_free(r);
-    r = tn_rows_new(.x = x, .batch = 3, .drop_last = true);
-    s = tn_rows_source(r);
+    tn_dataset_free(r);
+    r = tn_dataset_new(.x = x, .batch = 3, .drop_last = true);
+    s = tn_dataset_source(r);
     ck_assert_int_eq(s.batches, 2);
     ck_assert(s.next(s.user, &b) && s.next(s.user, &b) && !s.next(s.user, &b) && s.next(s.user, &b));
     ck_assert_int_eq(tn_get_i64(b.x, 2), 2);
-    tn_rows_free(r);
-    ck_assert(!tn_rows_new(.x = NULL));
-    ck_error(TN_EINVAL, "tn_rows_new: .x is NULL");
-    ck_assert(!tn_rows_new(.x = x, .y = z));
-    ck_error(TN_ESHAPE, "tn_rows_new: .x has 7 rows, but .y [6] has 6");
-    ck_assert(!tn_rows_new(.x = tn_scalar(1)));
-    ck_error(TN_ESHAPE, "tn_rows_new: a 0-d tensor has no rows");
-    ck_assert(!tn_rows_new(.x = x, .batch = -2));
-    ck_error(TN_EINVAL, "tn_rows_new: .batch is -2");
-    ck_assert(!tn_rows_source(NULL).next);
+    tn_dataset_free(r);
+    ck_assert(!tn_dataset_new(.x = NULL));
+    ck_error(TN_EINVAL, "tn_dataset_new: .x is NULL");
+    ck_assert(!tn_dataset_new(.x = x, .y = z));
+    ck_error(TN_ESHAPE, "tn_dataset_new: .x has 7 rows, but .y [6] has 6");
+    ck_assert(!tn_dataset_new(.x = tn_scalar(1)));
+    ck_error(TN_ESHAPE, "tn_dataset_new: a 0-d tensor has no rows");
+    ck_assert(!tn_dataset_new(.x = x, .batch = -2));
+    ck_error(TN_EINVAL, "tn_dataset_new: .batch is -2");
+    ck_assert(!tn_dataset_source(NULL).next);
 }
 END_TEST
 

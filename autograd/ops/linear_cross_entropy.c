@@ -286,8 +286,8 @@ const tn_op tn_op_linear_cross_entropy = {TN_ROOM("linear_cross_entropy"),
                                           .infer = infer,
                                           .forward = forward,
                                           .backward = backward,
-                                          .backward_ops = backward_ops,
-                                          TN_SAMPLES(samples)};
+                                          .backward_ops = backward_ops};
+TN_SAMPLES(linear_cross_entropy, samples);
 
 tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 {

@@ -1,9 +1,9 @@
-/* rows.c — the rows of tensors as a source of batches: in order, or in an order that seed and epoch decide. */
+/* dataset.c — the rows of tensors as a source of batches: in order, or in an order that seed and epoch decide. */
 #include "models/fit_inside.h"
 
 enum { PARTS = 8 };
 
-struct tn_rows {
+struct tn_dataset {
     tn_tensor *part[PARTS]; /* x, y, more: kept; NULL where there is none */
     tn_tensor *order;       /* of this epoch, i64: kept; NULL: as they are */
     int64_t    rows, batch, epoch, at;
@@ -11,9 +11,9 @@ struct tn_rows {
     uint64_t   seed;
 };
 
-static bool check(const tn_rows_config *c, tn_tensor *const part[PARTS])
+static bool check(const tn_dataset_config *c, tn_tensor *const part[PARTS])
 {
-    static const char who[] = "tn_rows_new";
+    static const char who[] = "tn_dataset_new";
     if (!c->x) return tn_raise(TN_EINVAL, "%s: .x is NULL", who), false;
     if (c->batch < 0) return tn_raise(TN_EINVAL, "%s: .batch is %lld", who, (long long)c->batch), false;
     for (int i = 0; i < PARTS; i++) {
@@ -29,12 +29,12 @@ static bool check(const tn_rows_config *c, tn_tensor *const part[PARTS])
     return true;
 }
 
-tn_rows *tn_rows_create(tn_rows_config c)
+tn_dataset *tn_dataset_create(tn_dataset_config c)
 {
     tn_tensor *part[PARTS] = {c.x, c.y};
     memcpy(part + 2, c.more, sizeof c.more);
     if (tn__halted() || !check(&c, part)) return NULL;
-    tn_rows *r = tn_mem_get(sizeof *r);
+    tn_dataset *r = tn_mem_get(sizeof *r);
     if (!r) return NULL;
     for (int i = 0; i < PARTS; i++) r->part[i] = tn_keep(part[i]);
     r->rows = tn_size(c.x, 0), r->batch = c.batch ? c.batch : 32;
@@ -42,7 +42,7 @@ tn_rows *tn_rows_create(tn_rows_config c)
     return r;
 }
 
-void tn_rows_free(tn_rows *r)
+void tn_dataset_free(tn_dataset *r)
 {
     if (!r) return;
     for (int i = 0; i < PARTS; i++) tn_drop(r->part[i]);
@@ -50,7 +50,7 @@ void tn_rows_free(tn_rows *r)
     tn_mem_put(r, sizeof *r);
 }
 
-static bool shuffle(tn_rows *r)
+static bool shuffle(tn_dataset *r)
 {
     if (!r->shuffle || r->order) return true;
     tn_generator     g = {.seed = r->seed, .position = (uint64_t)r->epoch << 40}, *before = tn_use_generator(&g);
@@ -62,7 +62,7 @@ static bool shuffle(tn_rows *r)
 
 static bool next(void *user, tn_batch *b)
 {
-    tn_rows      *r = user;
+    tn_dataset   *r = user;
     const int64_t left = r->rows - r->at, n = left < r->batch ? left : r->batch;
     if (!n || (n < r->batch && r->drop_last)) {
         r->epoch++, r->at = 0;
@@ -82,12 +82,12 @@ static bool next(void *user, tn_batch *b)
 
 static void begin(void *user, const tn_json *at)
 {
-    tn_rows      *r = user;
+    tn_dataset   *r = user;
     const int64_t epoch = at ? tn_json_i64(tn_json_need(at, "epoch")) : 0;
     const int64_t row = at ? tn_json_i64(tn_json_need(at, "row")) : 0,
                   rows = at ? tn_json_i64(tn_json_need(at, "of")) : 0;
     if (tn_error() == TN_OK && at && (rows != r->rows || epoch < 0 || row < 0 || row > r->rows))
-        tn_raise(TN_EINVAL, "tn_rows_new: the run to go on with had %lld rows, these are %lld", (long long)rows,
+        tn_raise(TN_EINVAL, "tn_dataset_new: the run to go on with had %lld rows, these are %lld", (long long)rows,
                  (long long)r->rows);
     if (tn_error() != TN_OK) return;
     r->epoch = epoch, r->at = row;
@@ -96,13 +96,13 @@ static void begin(void *user, const tn_json *at)
 
 static void save(void *user, tn_json_writer *w)
 {
-    const tn_rows *r = user;
+    const tn_dataset *r = user;
     tn_json_put_i64(w, "epoch", r->epoch);
     tn_json_put_i64(w, "row", r->at);
     tn_json_put_i64(w, "of", r->rows);
 }
 
-tn_source tn_rows_source(tn_rows *r)
+tn_source tn_dataset_source(tn_dataset *r)
 {
     tn_source s = {.next = r ? next : NULL, .begin = begin, .save = save, .user = r};
     if (r) s.batches = r->rows / r->batch + (r->rows % r->batch && !r->drop_last);
