@@ -181,6 +181,14 @@ tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y)
     return tn_leave(f, tn_call(m->next, tn_bert_pooled(m, y)));
 }
 
+/* The scores of a vocabulary for every hidden word are never all there: the projection is part of the loss. */
+static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_batch *b)
+{
+    if (!has(m->head, "head for hidden words")) return NULL;
+    tn_tensor *x = tn_mlm_head_transform(m->head, rows(m, y, b->masked));
+    return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
+}
+
 tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_batch b)
 {
     const tn_frame f = tn_enter(m);
@@ -191,8 +199,7 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_batch b)
         tn_raise(TN_EINVAL, "there is nothing to learn: give masked and words, or next, or all of them");
     if (tn_error() == TN_OK) y = tn_bert_forward(m, b.ids, .types = b.types, .blocked_keys = b.blocked_keys);
     if (y && b.masked) {
-        word = tn_numel(b.words) ? tn_cross_entropy(tn_bert_word_scores(m, y, b.masked), b.words)
-                                 : tn_mul_scalar(tn_sum(y), 0);
+        word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_mul_scalar(tn_sum(y), 0);
         loss = word;
     }
     if (y && b.next) {

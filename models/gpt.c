@@ -108,7 +108,7 @@ tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets)
                    tn_leave(f, NULL);
         y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
     }
-    return tn_leave(f, y ? tn_cross_entropy(tn_linear(y, m->words->weight, NULL), targets) : NULL);
+    return tn_leave(f, y ? tn_linear_cross_entropy(y, m->words->weight, NULL, targets) : NULL);
 }
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */
