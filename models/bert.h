@@ -13,6 +13,7 @@
 #ifndef TENON_MODELS_BERT_H
 #define TENON_MODELS_BERT_H
 
+#include "../data/data.h"
 #include "../nn/nn.h"
 
 #ifdef __cplusplus
@@ -81,6 +82,24 @@ typedef struct {
     tn_tensor **word_loss, **next_loss;     /* out, may be NULL: the parts, without a tape */
 } tn_bert_batch;
 TN_API tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_batch b);
+
+/* ---- with texts -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t mask; /* which [MASK] of the text, from 0 */
+    int64_t id;
+    double  probability;
+} tn_bert_fill;
+/* What stands where the text has [MASK]: for each, the k likeliest pieces, best first, in to[k · masks]; `most` is how
+ * many fit there. Returns how many masks there are; -1: raised, also if there is none. */
+TN_API int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int64_t k, int64_t most,
+                               tn_bert_fill *to);
+
+typedef enum { TN_POOL_MEAN = 0, TN_POOL_FIRST, TN_POOL_MAX } tn_bert_pooling;
+/* A vector of length 1 for each text: of the vectors of its pieces the mean, the largest, or the first one's. Texts
+ * that are too long are cut. [n, dim] */
+TN_API tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const char *const *texts,
+                                tn_bert_pooling pooling);
 
 /* ---- directories as Hugging Face has them ------------------------------------------------------------------------ */
 

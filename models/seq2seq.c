@@ -173,11 +173,14 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
     read_sources(m, a.source, &r);
     tn_tensor *y = tn_error() == TN_OK ? go_on(m, &r, tn_narrow(a.target, 1, 0, n - 1), NULL) : NULL;
     if (!y) return tn_leave(f, NULL);
-    tn_tensor *loss =
-        tn_linear_cross_entropy(y, m->out, m->out_bias, tn_narrow(a.target, 1, 1, n - 1),
-                                .ignore_index = m->config.padding == 0 ? TN_ZERO : m->config.padding,
-                                .label_smoothing = a.label_smoothing, .reduction = a.each ? TN_NONE : TN_MEAN);
-    return tn_leave(f, a.each ? tn_sum(loss, TN_DIMS(1)) : loss);
+    tn_tensor    *words = tn_narrow(a.target, 1, 1, n - 1);
+    const int64_t ignore = m->config.padding == 0 ? TN_ZERO : m->config.padding;
+    if (!a.each)
+        return tn_leave(f, tn_linear_cross_entropy(y, m->out, m->out_bias, words, .ignore_index = ignore,
+                                                   .label_smoothing = a.label_smoothing));
+    y = tn_cross_entropy(tn_linear(y, m->out, m->out_bias), words, .ignore_index = ignore,
+                         .label_smoothing = a.label_smoothing, .reduction = TN_NONE);
+    return tn_leave(f, tn_sum(y, TN_DIMS(1)));
 }
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */

@@ -3,14 +3,77 @@
 #define TENON_EXAMPLES_BERT_BERT_H
 
 #include "../common/options.h"
+#include "../common/progress.h"
+#include "../common/stop.h"
 
-/* ---- sample-corpus (sample.c) ------------------------------------------------------------------------------------ */
-extern const option sample_options[];
-int                 sample_run(int count, char **operands);
-#define SAMPLE_CORPUS                                                                                                \
-    {                                                                                                                \
-        .name = "sample-corpus", .summary = "write the text of a small world of English", .options = sample_options, \
-        .run = sample_run                                                                                            \
+extern const command train_command, fill_command, eval_command, embed_command, attention_command, info_command,
+    demo_command, sample_command;
+
+/* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_bert      *bert;
+    tn_tokenizer *tokens;
+} model;
+bool model_open(const char *dir, model *m); /* false: an error stands */
+void model_close(model *m);
+
+/* A text's pieces as words for a picture; free them with words_free. */
+typedef struct {
+    int64_t      n;
+    const char **word; /* as the vocabulary has them */
+    tn_tensor   *ids;  /* [1, n] */
+    tn_tensor   *segments;
+} words;
+bool words_of(const model *m, const char *text, words *w);
+void words_free(words *w);
+
+bool        make_folder(const char *path); /* with those above it */
+double      seconds_now(void);             /* of a clock that is never set */
+const char *in_folder(const char *folder, const char *name, char path[1024]);
+
+/* ---- texts as batches (texts.c) ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_encoding *encoding;
+    tn_corpus   *corpus;
+    tn_mlm      *batches;
+} texts;
+
+typedef struct {
+    option_list files;
+    const char *cache; /* the file of tokens */
+    bool        pairs, fixed, whole_words, by_rule;
+    int64_t     length, batch; /* pieces in an example, examples in a batch */
+    uint64_t    seed;
+} texts_config;
+bool       texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);
+void       texts_close(texts *t);
+tn_source  texts_source(texts *t); /* for tn_fit: x the ids, y the hidden words, more as texts_loss reads them */
+tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user);
+
+/* ---- training (train.c) ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    option_list text, valid;
+    const char *out, *size, *objective, *dtype, *vocab;
+    int64_t     vocab_size, steps, epochs, batch, length, seed;
+    double      minutes, lr, warmup;
+    bool        resume, cased, norm_first, whole_words, by_rule;
+} train_config;
+#define TRAIN_DEFAULTS                                                                                       \
+    {                                                                                                        \
+        .size = "mini", .objective = "bert", .dtype = "f32", .vocab_size = 8000, .batch = 16, .length = 128, \
+        .lr = 5e-4, .warmup = 0.1, .seed = 1                                                                 \
     }
+/* Trains and leaves the model in c->out. The result's why is TN_FIT_FAILED where an error stands. */
+tn_fit_result train_model(const train_config *c, model *m);
+
+/* How well it does on texts it has not seen. */
+typedef struct {
+    double  loss, perplexity, right, next; /* of hidden words: nats, exp of them, the part guessed; of pairs */
+    int64_t words, pairs;
+} evaluation;
+bool evaluate(model *m, const texts_config *c, evaluation *e);
 
 #endif

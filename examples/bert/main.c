@@ -1,12 +1,21 @@
 /* main.c — bert: masked language models from text files. One file for each command. */
 #include "bert.h"
 
-static const command commands[] = {SAMPLE_CORPUS, {0}};
-
-static const program bert = {
-    .name = "bert",
-    .summary = "masked language models from text files",
-    .commands = commands,
-};
-
-int main(int argc, char **argv) { return program_main(&bert, argc, argv); }
+int main(int argc, char **argv)
+{
+    const command commands[] = {train_command, fill_command,      eval_command,
+                                embed_command, attention_command, info_command,
+                                demo_command,  sample_command,    {0}};
+    const program bert = {
+        .name = "bert",
+        .summary = "masked language models from text files",
+        .commands = commands,
+        .text = "Train one, let it fill in blanks, look at what it attends to:\n\n"
+                "  bert train --text book.txt --out book --minutes 20\n"
+                "  bert fill --model book \"The old [MASK] went to the sea.\"\n"
+                "  bert attention --model book \"The old man went to the sea.\" --html look.html\n\n"
+                "bert demo does all of it in three minutes, with a text of its own. What is in a model's folder is "
+                "what Hugging Face's libraries open.",
+    };
+    return program_main(&bert, argc, argv);
+}

@@ -4,14 +4,7 @@
 
 static int64_t documents = 10000, seed = 1;
 
-const option sample_options[] = {
-    OPTION_INT("documents", 'n', "N", &documents, "how many documents of about nine sentences", .least = 1,
-               .most = 1e9),
-    OPTION_INT("seed", 0, "N", &seed, "another seed, another text"),
-    {0},
-};
-
-int sample_run(int count, char **operands)
+static int run(int count, char **operands)
 {
     (void)count, (void)operands;
     char text[WORLD_DOCUMENT];
@@ -24,3 +17,18 @@ int sample_run(int count, char **operands)
     }
     return program_end();
 }
+
+static const option options[] = {
+    OPTION_INT("documents", 'n', "N", &documents, "how many documents of about nine sentences", .least = 1,
+               .most = 1e9),
+    OPTION_INT("seed", 0, "N", &seed, "another seed, another text"),
+    {0},
+};
+const command sample_command = {
+    .name = "sample-corpus",
+    .summary = "write the text of a small world of English",
+    .options = options,
+    .run = run,
+    .text = "Sentences of a grammar, on standard output: agreement across a distance, pronouns, words with two senses. "
+            "Documents are separated by an empty line, sentences stand on lines of their own.",
+};

@@ -1,0 +1,41 @@
+/* attention.c — bert attention: what each head of each layer looks at, as a page of pictures. */
+#include "report.h"
+
+static const char *dir, *html;
+static int64_t     layer = 1, head = 1;
+
+static int run(int count, char **operands)
+{
+    model m;
+    (void)count;
+    if (model_open(dir, &m)) {
+        const tn_bert_config *c = &m.bert->config;
+        tn_report            *r = tn_report_new("Attention");
+        if (layer > c->layers || head > c->heads)
+            tn_raise(TN_EINVAL, "this model has %lld layers of %lld heads; there is no --layer %lld --head %lld",
+                     (long long)c->layers, (long long)c->heads, (long long)layer, (long long)head);
+        else if (r && report_looks(r, &m, operands[0], layer - 1, head - 1) && tn_report_save(r, html) == TN_OK)
+            printf("%s\n", html);
+        tn_report_free(r);
+        model_close(&m);
+    }
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
+    OPTION_TEXT("html", 'o', "FILE", &html, "the page to write", .required = true),
+    OPTION_INT("layer", 'l', "N", &layer, "which layer is shown large", .least = 1, .most = 1024),
+    OPTION_INT("head", 0, "N", &head, "and which of its heads", .least = 1, .most = 1024),
+    {0},
+};
+const command attention_command = {
+    .name = "attention",
+    .summary = "show what each word looks at",
+    .options = options,
+    .run = run,
+    .operands = "TEXT",
+    .least = 1,
+    .most = 1,
+    .text = "Writes one HTML file: every head small, one of them large with the words on both sides.",
+};

@@ -1,0 +1,153 @@
+/* demo.c — bert demo: a model of the small world, trained, asked, and shown. */
+#include "report.h"
+#include "world.h"
+
+#include <string.h>
+
+static const char *out = "build/demo";
+static double      minutes = 2.6;
+static int64_t     steps, documents = 12000, probes = 500;
+static bool        again;
+
+/* Documents first … first + n - 1 of the world, in a file. */
+static bool write_text(const char *path, uint64_t first, int64_t n)
+{
+    FILE *f = fopen(path, "wb");
+    char  text[WORLD_DOCUMENT];
+    bool  fine = f != NULL;
+    for (int64_t i = 0; fine && i < n; i++) {
+        world_document(1, first + (uint64_t)i, text);
+        fine = fprintf(f, "%s%s", i ? "\n" : "", text) >= 0;
+    }
+    if (f && fclose(f)) fine = false;
+    if (!fine) tn_raise(TN_EIO, "'%s' cannot be written", path);
+    return fine;
+}
+
+/* Is a right word likelier than every wrong one? */
+static bool passes(const model *m, const world_probe *p)
+{
+    const tn_scope s = tn_no_grad_begin();
+    const char    *text = p->text;
+    tn_token_batch b;
+    double         right = -1, wrong = -1;
+    if (tn_tokenizer_batch(m->tokens, 1, &text, NULL, (tn_encode_options){.zero_ = 0}, &b) == TN_OK) {
+        const int64_t mask = tn_tokenizer_special(m->tokens).mask;
+        int64_t       at = 0;
+        while (at < tn_numel(b.ids) - 1 && tn_get_i64(b.ids, at) != mask) at++;
+        tn_tensor *y = tn_bert_forward(m->bert, b.ids);
+        tn_tensor *q = tn_softmax(tn_bert_word_scores(m->bert, y, tn_from_data(TN_I64, TN_SHAPE(1), &at)), -1);
+        for (int i = 0; q && i < p->nright + p->nwrong; i++) {
+            const bool    good = i < p->nright;
+            const int64_t id = tn_tokenizer_id(m->tokens, good ? p->right[i] : p->wrong[i - p->nright]);
+            const double  v = id < 0 ? 0 : tn_get(q, id);
+            if (good && v > right) right = v;
+            if (!good && v > wrong) wrong = v;
+        }
+    }
+    tn_scope_end(s);
+    return right > wrong;
+}
+
+static void show(tn_report *r, const model *m)
+{
+    static const char *const blanks[] = {"The keys to the cabinet [MASK] in the house.",
+                                         "The dog near the boats [MASK] in the harbour.",
+                                         "The girl carried the basket because [MASK] was heavy.",
+                                         "The girl carried the basket because [MASK] was tired.",
+                                         "The old ship [MASK] to the island.",
+                                         "The merchants ship [MASK] to the island.",
+                                         "Father caught a fish from the bank, and the bank was [MASK].",
+                                         "The thief broke into the bank, and the bank was [MASK]."};
+    tn_report_heading(r, "Blanks filled in");
+    for (size_t i = 0; i < sizeof blanks / sizeof *blanks; i++) report_fill(r, m, blanks[i]);
+    tn_report_heading(r, "What the words look at");
+    report_looks(r, m, "The keys to the cabinet are in the house.", m->bert->config.layers - 1, 0);
+    report_looks(r, m, "The girl carried the basket because it was heavy.", m->bert->config.layers - 1, 0);
+}
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    char         text[1024], held[1024], cache[1024], page[1024], model_dir[1024];
+    const char  *files[1] = {text}, *others[1] = {held};
+    const double began = seconds_now();
+    train_config c = TRAIN_DEFAULTS;
+    model        m = {.bert = NULL};
+    evaluation   e = {.loss = 0};
+    double       part[WORLD_KINDS] = {0};
+    if (!make_folder(out) || !write_text(in_folder(out, "world.txt", text), 0, documents) ||
+        !write_text(in_folder(out, "held-out.txt", held), 1u << 30, 250))
+        return program_end();
+    c.text = (option_list){1, files}, c.valid = (option_list){1, others};
+    c.out = in_folder(out, "model", model_dir), c.size = "tiny", c.vocab_size = 1000, c.length = 48, c.batch = 48;
+    c.lr = 2e-3, c.minutes = steps ? 0 : minutes, c.steps = steps, c.resume = again;
+    tn_fit_result r = train_model(&c, &m);
+    if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; bert demo --resume goes on\n");
+    if (r.why == TN_FIT_FAILED || r.why == TN_FIT_STOPPED) {
+        model_close(&m);
+        return program_end();
+    }
+    tn_report  *page_of = tn_report_new("What a small BERT learned of a small world");
+    char        cells[WORLD_KINDS + 2][2][32];
+    const char *rows[2 * (WORLD_KINDS + 2)];
+    for (int k = 0; k < WORLD_KINDS; k++) {
+        world_probe p;
+        int64_t     right = 0;
+        for (int64_t i = 0; i < probes && tn_error() == TN_OK; i++) {
+            world_probe_make(1, (world_kind)k, (uint64_t)i, &p);
+            right += passes(&m, &p);
+        }
+        part[k] = (double)right / (double)probes;
+    }
+    const texts_config held_out = {.files = {1, others},
+                                   .cache = in_folder(out, "held-out.tokens", cache),
+                                   .pairs = true,
+                                   .fixed = true,
+                                   .length = c.length,
+                                   .batch = c.batch,
+                                   .seed = 5};
+    evaluate(&m, &held_out, &e);
+    for (int k = 0; k < WORLD_KINDS + 2; k++) {
+        snprintf(cells[k][0], 32, "%s",
+                 k < WORLD_KINDS    ? world_kind_name[k]
+                 : k == WORLD_KINDS ? "next sentence"
+                                    : "hidden words");
+        snprintf(cells[k][1], 32, "%.1f %%", 100 * (k < WORLD_KINDS ? part[k] : k == WORLD_KINDS ? e.next : e.right));
+        rows[2 * k] = cells[k][0], rows[2 * k + 1] = cells[k][1];
+    }
+    tn_report_paragraph(page_of,
+                        "A grammar made the text, so what was learned can be measured: on combinations of words "
+                        "that were never in it, how often is the right word the likelier one?");
+    tn_report_table(page_of, 2, (const char *[]){"case", "right"}, WORLD_KINDS + 2, rows);
+    show(page_of, &m);
+    tn_report_heading(page_of, "Training");
+    report_curves(page_of, c.out);
+    if (tn_error() == TN_OK && tn_report_save(page_of, in_folder(out, "report.html", page)) == TN_OK && !settings.quiet)
+        fprintf(stderr, "report   %s\n", page);
+    tn_report_free(page_of);
+    model_close(&m);
+    if (tn_error() == TN_OK)
+        printf("agreement %.3f pronoun %.3f sense %.3f nsp %.3f minutes %.2f\n", part[WORLD_AGREEMENT],
+               part[WORLD_PRONOUN], part[WORLD_SENSE], e.next, (seconds_now() - began) / 60);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("out", 'o', "DIR", &out, "where everything goes"),
+    OPTION_REAL("minutes", 'm', "N", &minutes, "how long to train", .least = 0.01, .most = 1e4),
+    OPTION_INT("steps", 'n', "N", &steps, "instead: how many steps", .least = 0, .most = 1e9),
+    OPTION_INT("documents", 0, "N", &documents, "how much text", .least = 10, .most = 1e9),
+    OPTION_INT("probes", 0, "N", &probes, "sentences to ask of each kind", .least = 1, .most = 1e6),
+    OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
+    {0},
+};
+const command demo_command = {
+    .name = "demo",
+    .summary = "train on a small world of English and look at what was learned",
+    .options = options,
+    .run = run,
+    .text =
+        "Writes the text of a small world, trains a small model on it, asks it sentences that it has never seen, and "
+        "leaves a page of results in DIR/report.html.",
+};

@@ -1,0 +1,55 @@
+/* eval.c — bert eval: how well a model guesses hidden words of texts that it has not seen. */
+#include "bert.h"
+
+#include <stdio.h>
+
+static const char  *dir, *cache;
+static texts_config asked = {.length = 128, .batch = 16, .seed = 7, .fixed = true};
+static bool         json;
+
+static int run(int count, char **operands)
+{
+    model m;
+    char  path[1024];
+    (void)count;
+    asked.files = (option_list){count, (const char **)(uintptr_t)operands};
+    if (model_open(dir, &m)) {
+        evaluation e;
+        asked.cache = cache ? cache : in_folder(dir, "eval.tokens", path);
+        asked.pairs = m.bert->next != NULL;
+        if (asked.length > m.bert->config.positions) asked.length = m.bert->config.positions;
+        if (!m.bert->head) tn_raise(TN_EUNSUPPORTED, "'%s' holds no head for hidden words", dir);
+        else if (evaluate(&m, &asked, &e) && json)
+            printf(
+                "{\"loss\":%.6f,\"perplexity\":%.4f,\"accuracy\":%.6f,\"words\":%lld,\"next\":%.6f,\"pairs\":%lld}\n",
+                e.loss, e.perplexity, e.right, (long long)e.words, e.next, (long long)e.pairs);
+        else if (tn_error() == TN_OK) {
+            printf("hidden words   %lld\nloss           %.4f nats\nperplexity     %.2f\nguessed        %.2f %%\n",
+                   (long long)e.words, e.loss, e.perplexity, 100 * e.right);
+            if (e.pairs) printf("next sentences %.2f %% of %lld\n", 100 * e.next, (long long)e.pairs);
+        }
+        model_close(&m);
+    }
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
+    OPTION_INT("length", 'l', "N", &asked.length, "pieces in an example", .least = 8, .most = 16384),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "examples in a batch", .least = 1, .most = 65536),
+    OPTION_FLAG("by-rule", 0, &asked.by_rule, "sentences end at . ! ? and not at the end of a line"),
+    OPTION_TEXT("cache", 0, "FILE", &cache, "where the texts' pieces are kept; without it, in the model's folder"),
+    OPTION_FLAG("json", 0, &json, "one line of JSON"),
+    {0},
+};
+const command eval_command = {
+    .name = "eval",
+    .summary = "measure a model on texts",
+    .options = options,
+    .run = run,
+    .operands = "FILE...",
+    .least = 1,
+    .most = -1,
+    .text = "Hides words as in training, the same ones each time, and says how well they are found: the mean "
+            "cross-entropy, and how many the model guesses.",
+};

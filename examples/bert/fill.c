@@ -1,0 +1,72 @@
+/* fill.c — bert fill: what stands where a text has [MASK]. */
+#include "bert.h"
+
+static const char *dir;
+static int64_t     k = 5;
+static bool        json;
+
+static void print_plain(const model *m, const tn_bert_fill *found, int64_t masks)
+{
+    for (int64_t i = 0; i < masks * k; i++) {
+        if (masks > 1 && i % k == 0) printf("%s[MASK] %lld\n", i ? "\n" : "", (long long)found[i].mask + 1);
+        printf("%6.2f %%  %s\n", 100 * found[i].probability, tn_tokenizer_piece(m->tokens, found[i].id));
+    }
+}
+static void print_json(const model *m, const tn_bert_fill *found, int64_t masks)
+{
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_json_open_array(w, NULL);
+    for (int64_t i = 0; i < masks * k; i++) {
+        tn_json_open_object(w, NULL);
+        tn_json_put_i64(w, "mask", found[i].mask);
+        tn_json_put_string(w, "token", tn_tokenizer_piece(m->tokens, found[i].id));
+        tn_json_put_i64(w, "id", found[i].id);
+        tn_json_put_double(w, "probability", found[i].probability);
+        tn_json_close(w);
+    }
+    tn_json_close(w);
+    size_t      bytes;
+    const char *text = tn_json_text(w, &bytes);
+    if (text) printf("%s\n", text);
+    tn_json_writer_free(w);
+}
+
+static int run(int count, char **operands)
+{
+    enum { MOST = 65536 };
+    model         m;
+    tn_bert_fill *found = tn_mem_get(MOST * sizeof *found);
+    if (found && model_open(dir, &m)) {
+        if (k > m.bert->config.vocab) k = m.bert->config.vocab;
+        for (int i = 0; i < count && tn_error() == TN_OK; i++) {
+            const int64_t masks = tn_bert_fill_in(m.bert, m.tokens, operands[i], k, MOST, found);
+            if (masks < 0) break;
+            if (json) print_json(&m, found, masks);
+            else {
+                if (count > 1) printf("%s%s\n", i ? "\n" : "", operands[i]);
+                print_plain(&m, found, masks);
+            }
+        }
+        model_close(&m);
+    }
+    if (found) tn_mem_put(found, MOST * sizeof *found);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
+    OPTION_INT("top", 'k', "N", &k, "how many words for each [MASK]", .least = 1, .most = 1000),
+    OPTION_FLAG("json", 0, &json, "a line of JSON for each text"),
+    {0},
+};
+const command fill_command = {
+    .name = "fill",
+    .summary = "fill in the blanks of a text",
+    .options = options,
+    .run = run,
+    .operands = "TEXT...",
+    .least = 1,
+    .most = -1,
+    .text = "Shows the likeliest words for each [MASK], with their probabilities.\n\n"
+            "  bert fill --model book \"The keys to the cabinet [MASK] on the table.\"",
+};

@@ -1,0 +1,134 @@
+/* texts.c — text files as batches of hidden words, and the loss on them. */
+#include "bert.h"
+
+#include <string.h>
+
+/* A number that tells tokenizers apart: of all their pieces (FNV-1a). */
+static uint64_t sum_of(const tn_tokenizer *t)
+{
+    uint64_t h = 14695981039346656037u;
+    for (int64_t i = 0; i < tn_tokenizer_size(t); i++)
+        for (const char *p = tn_tokenizer_piece(t, i);; p++) {
+            h = (h ^ (unsigned char)*p) * 1099511628211u;
+            if (!*p) break;
+        }
+    return h;
+}
+
+bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
+{
+    *to = (texts){.encoding = tn_encoding_new()};
+    const int64_t            vocab = tn_tokenizer_size(t);
+    const tn_tokenizer_roles r = tn_tokenizer_special(t);
+    uint8_t                 *kinds = to->encoding ? tn_mem_get((size_t)vocab) : NULL;
+    for (int64_t i = 0; kinds && i < vocab; i++)
+        kinds[i] = (uint8_t)((tn_tokenizer_is_special(t, i) ? TN_TOKEN_SPECIAL : 0) |
+                             (tn_tokenizer_goes_on(t, i) ? TN_TOKEN_INNER : 0));
+    if (kinds && (r.first < 0 || r.separator < 0 || r.mask < 0 || r.pad < 0))
+        tn_raise(TN_EUNSUPPORTED, "this tokenizer lacks one of [PAD], [CLS], [SEP] and [MASK]");
+    if (tn_error() == TN_OK)
+        to->corpus = tn_corpus_open((tn_corpus_config){.files = c->files.value,
+                                                       .n = c->files.count,
+                                                       .cache = c->cache,
+                                                       .encoder = tn_tokenizer_encoder(t, to->encoding),
+                                                       .encoder_sum = sum_of(t),
+                                                       .vocabulary = vocab,
+                                                       .by_rule = c->by_rule});
+    if (to->corpus)
+        to->batches = tn_mlm_new(to->corpus, (tn_mlm_config){.pairs = c->pairs,
+                                                             .max_tokens = c->length,
+                                                             .pad = r.pad,
+                                                             .cls = r.first,
+                                                             .sep = r.separator,
+                                                             .mask = r.mask,
+                                                             .kinds = kinds,
+                                                             .whole_words = c->whole_words,
+                                                             .fixed = c->fixed,
+                                                             .batching = {.tokens = c->batch * c->length,
+                                                                          .examples = c->batch,
+                                                                          .seed = c->seed,
+                                                                          .in_order = c->fixed}});
+    if (kinds) tn_mem_put(kinds, (size_t)vocab);
+    if (to->batches && tn_error() == TN_OK) return true;
+    texts_close(to);
+    return false;
+}
+
+void texts_close(texts *t)
+{
+    tn_mlm_free(t->batches);
+    tn_corpus_close(t->corpus);
+    tn_encoding_free(t->encoding);
+    *t = (texts){.encoding = NULL};
+}
+
+static bool next(void *user, tn_batch *b)
+{
+    const texts *t = user;
+    tn_mlm_batch m;
+    if (!tn_mlm_next(t->batches, &m)) return false;
+    *b = (tn_batch){
+        .x = m.ids, .y = m.masked_ids, .more = {m.segments, m.padding, m.masked_at, m.next}, .items = m.tokens};
+    return true;
+}
+static void begin(void *user, const tn_json *at)
+{
+    const texts           *t = user;
+    const tn_data_position p = {tn_json_i64(tn_json_get(at, "epoch")), tn_json_i64(tn_json_get(at, "batch"))};
+    tn_mlm_seek(t->batches, p);
+}
+static void save(void *user, tn_json_writer *w)
+{
+    const texts           *t = user;
+    const tn_data_position p = tn_mlm_position(t->batches);
+    tn_json_put_i64(w, "epoch", p.epoch);
+    tn_json_put_i64(w, "batch", p.batch);
+}
+tn_source texts_source(texts *t)
+{
+    return (tn_source){.next = next, .begin = begin, .save = save, .user = t, .batches = tn_mlm_count(t->batches)};
+}
+
+tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user)
+{
+    (void)user;
+    return tn_bert_loss((tn_bert *)bert, .ids = b->x, .types = b->more[0], .blocked_keys = b->more[1],
+                        .masked = b->more[2], .words = b->y, .next = b->more[3]);
+}
+
+bool evaluate(model *m, const texts_config *c, evaluation *e)
+{
+    texts t;
+    *e = (evaluation){.loss = 0};
+    if (!texts_open(c, m->tokens, &t)) return false;
+    const bool was = m->bert->base.training;
+    tn_eval(m->bert);
+    double   right = 0, followed = 0;
+    tn_batch b;
+    for (bool more = true; more && tn_error() == TN_OK && !stop_flag;) {
+        const tn_scope s = tn_no_grad_begin();
+        if ((more = next(&t, &b))) {
+            tn_tensor *y = tn_bert_forward(m->bert, b.x, .types = b.more[0], .blocked_keys = b.more[1]);
+            if (tn_numel(b.y)) {
+                tn_tensor *scores = tn_bert_word_scores(m->bert, y, b.more[2]);
+                e->loss += tn_item(tn_cross_entropy(scores, b.y, .reduction = TN_SUM));
+                right += tn_item(tn_sum(tn_to(tn_eq(tn_argmax(scores, -1, false), b.y), TN_F64)));
+                e->words += tn_numel(b.y);
+            }
+            if (b.more[3] && m->bert->next) {
+                tn_tensor *guess = tn_argmax(tn_bert_next_scores(m->bert, y), -1, false);
+                followed += tn_item(tn_sum(tn_to(tn_eq(guess, b.more[3]), TN_F64)));
+                e->pairs += tn_numel(b.more[3]);
+            }
+        }
+        tn_scope_end(s);
+    }
+    texts_close(&t);
+    tn_train(m->bert, was);
+    if (e->words) e->loss /= (double)e->words, e->right = right / (double)e->words;
+    if (e->pairs) e->next = followed / (double)e->pairs;
+    tn_perplexity p = {0};
+    tn_perplexity_add(&p, e->loss, e->words);
+    e->perplexity = tn_perplexity_value(&p);
+    return tn_error() == TN_OK;
+}

@@ -1,0 +1,295 @@
+/* train.c — bert train: a tokenizer, a model and its training, all in one folder. */
+#include "bert.h"
+#include "report.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool there(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+static void trained(const char *what, double part, void *user)
+{
+    char note[64];
+    snprintf(note, sizeof note, "%s", what);
+    progress_at(user, (int64_t)(100 * part), note);
+}
+
+/* The one in the folder to go on with, the one that was given, or a new one from the texts. */
+static tn_tokenizer *tokenizer_for(const train_config *c)
+{
+    char path[1024];
+    in_folder(c->out, "tokenizer.json", path);
+    if (tn_error() != TN_OK) return NULL;
+    if (there(path) && c->resume) return tn_tokenizer_load(c->out);
+    if (there(path))
+        return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder, or go on with --resume", c->out),
+               NULL;
+    tn_tokenizer *t;
+    if (c->vocab) t = tn_tokenizer_load(c->vocab);
+    else {
+        progress bar = progress_begin("tokenizer", 100, "%");
+        t = tn_tokenizer_train(c->text.count, c->text.value, .vocab_size = c->vocab_size, .cased = c->cased,
+                               .progress = trained, .user = &bar);
+        progress_end(&bar);
+    }
+    if (t && tn_tokenizer_save(t, c->out) != TN_OK) tn_tokenizer_free(t), t = NULL;
+    return t;
+}
+
+static tn_bert *bert_for(const train_config *c, const tn_tokenizer *t)
+{
+    tn_bert_config b = tn_bert_size(c->size);
+    b.vocab = tn_tokenizer_size(t), b.padding = tn_tokenizer_special(t).pad;
+    b.no_next = b.no_pooler = strcmp(c->objective, "bert") != 0;
+    b.norm_first = c->norm_first;
+    if (c->length > 512) b.positions = c->length;
+    tn_seed((uint64_t)c->seed);
+    return tn_error() == TN_OK ? tn_bert_create(b) : NULL;
+}
+
+static texts_config texts_for(const train_config *c, bool valid, char cache[1024])
+{
+    return (texts_config){.files = valid ? c->valid : c->text,
+                          .cache = in_folder(c->out, valid ? "valid.tokens" : "corpus.tokens", cache),
+                          .pairs = !strcmp(c->objective, "bert"),
+                          .fixed = valid,
+                          .whole_words = c->whole_words,
+                          .by_rule = c->by_rule,
+                          .length = c->length,
+                          .batch = c->batch,
+                          .seed = (uint64_t)c->seed};
+}
+
+/* Seconds a step takes: a few on copies of everything, so that training does not notice. */
+static double step_seconds(const train_config *c, tn_bert *bert, const texts_config *tc, const tn_tokenizer *tokens)
+{
+    enum { WARM = 2, TIMED = 6 };
+    tn_generator      *g = tn_current_generator();
+    const tn_generator was = *g;
+    tn_bert           *copy = tn_copy(bert);
+    tn_optimizer      *o = copy ? tn_adamw_new(copy, .lr = 1e-6, .clip.norm = 1) : NULL;
+    texts              t;
+    double             began = 0;
+    tn_batch           b;
+    if (o && texts_open(tc, tokens, &t)) {
+        const tn_source s = texts_source(&t);
+        for (int i = 0; i < WARM + TIMED && tn_error() == TN_OK; i++) {
+            const tn_scope scope = tn_scope_begin();
+            if (i == WARM) began = seconds_now();
+            if (!s.next(s.user, &b) && tn_error() == TN_OK) s.next(s.user, &b);
+            const bool     cast = !strcmp(c->dtype, "bf16");
+            const tn_scope inner = cast ? tn_autocast_begin(true) : tn_scope_begin();
+            tn_tensor     *loss = tn_scope_return(inner, texts_loss(copy, &b, NULL));
+            tn_backward(loss);
+            tn_step(o);
+            tn_scope_end(scope);
+        }
+        texts_close(&t);
+    }
+    const double seconds = (seconds_now() - began) / TIMED;
+    tn_optimizer_free(o);
+    tn_free(copy);
+    *g = was;
+    return seconds;
+}
+
+/* ---- what goes on record ----------------------------------------------------------------------------------------- */
+
+typedef struct {
+    progress   bar;
+    tn_runlog *log;
+    int64_t    every, items;
+    double     seconds;
+} record;
+
+static void listen(const tn_fit_event *e, void *user)
+{
+    record *r = user;
+    progress_fit(e, &r->bar);
+    if (e->what == TN_FIT_STEP) {
+        r->items += e->items;
+        if (e->step % r->every && e->step != e->steps) return;
+        const char  *names[] = {"train/loss", "lr", "norm", "tokens_per_second", "epoch"};
+        const double values[] = {e->loss, e->lr, e->norm, (double)r->items / fmax(e->seconds - r->seconds, 1e-9),
+                                 (double)e->epoch};
+        tn_runlog_put(r->log, e->step, 5, names, values);
+        r->items = 0, r->seconds = e->seconds;
+    } else if (e->what == TN_FIT_VALID) tn_runlog_put(r->log, e->step, 1, (const char *[]){"valid/loss"}, &e->value);
+}
+
+/* What the run is: to resume it, the same must be asked for. The number of steps is part of it. */
+static char *described(const train_config *c, const tn_bert *b, int64_t steps, tn_json_writer *w)
+{
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "size", c->size);
+    tn_json_put_string(w, "objective", c->objective);
+    tn_json_put_string(w, "dtype", c->dtype);
+    tn_json_put_i64(w, "vocab_size", b->config.vocab);
+    tn_json_put_i64(w, "steps", steps);
+    tn_json_put_i64(w, "batch", c->batch);
+    tn_json_put_i64(w, "length", c->length);
+    tn_json_put_double(w, "lr", c->lr);
+    tn_json_put_double(w, "warmup", c->warmup);
+    tn_json_put_i64(w, "seed", c->seed);
+    tn_json_put_bool(w, "norm_first", c->norm_first);
+    tn_json_put_bool(w, "whole_words", c->whole_words);
+    tn_json_close(w);
+    size_t bytes;
+    return (char *)(uintptr_t)tn_json_text(w, &bytes);
+}
+
+static int64_t steps_before(const train_config *c)
+{
+    char path[1024];
+    if (!c->resume || !there(in_folder(c->out, "run.json", path))) return 0;
+    tn_json      *j = tn_json_load(path);
+    const int64_t n = tn_json_i64(tn_json_get(j, "steps"));
+    tn_json_free(j);
+    return n;
+}
+
+static void announce(const train_config *c, const tn_bert *b, int64_t steps, double seconds, const texts *t)
+{
+    if (settings.quiet) return;
+    tn_bert     *m = (tn_bert *)(uintptr_t)b;
+    const double weights = (double)tn_count(m), tokens = (double)(c->batch * c->length);
+    const double bytes = 16 * weights + 4 * tokens * (double)b->config.dim * (22 * (double)b->config.layers + 8);
+    char         time[16];
+    fprintf(stderr, "model    %s: %lld layers of %lld, %.2f million parameters, a vocabulary of %lld\n", c->size,
+            (long long)b->config.layers, (long long)b->config.dim, weights / 1e6, (long long)b->config.vocab);
+    fprintf(stderr, "text     %lld documents, %lld sentences, %lld pieces\n", (long long)tn_corpus_documents(t->corpus),
+            (long long)tn_corpus_sentences(t->corpus), (long long)tn_corpus_tokens(t->corpus));
+    fprintf(stderr, "memory   about %.0f MiB\n", bytes / 1048576);
+    fprintf(stderr, "steps    %lld of %lld examples of at most %lld pieces", (long long)steps, (long long)c->batch,
+            (long long)c->length);
+    if (seconds > 0)
+        fprintf(stderr, "; %.0f ms each, about %s in all", 1e3 * seconds, progress_time(seconds * (double)steps, time));
+    fprintf(stderr, "\n");
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+tn_fit_result train_model(const train_config *c, model *m)
+{
+    tn_fit_result   r = {.why = TN_FIT_FAILED};
+    texts           train = {.encoding = NULL}, valid = {.encoding = NULL};
+    char            caches[2][1024], folder[1024], jsonl[1024], csv[1024], path[1024];
+    tn_json_writer *w = tn_json_writer_new(2);
+    record          rec = {.every = 10};
+    *m = (model){.bert = NULL};
+    if (!w || !make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
+    const texts_config tc = texts_for(c, false, caches[0]), vc = texts_for(c, true, caches[1]);
+    if (!texts_open(&tc, m->tokens, &train)) goto out;
+    if (c->valid.count && !texts_open(&vc, m->tokens, &valid)) goto out;
+    if (!(m->bert = bert_for(c, m->tokens))) goto out;
+
+    int64_t steps = steps_before(c);
+    double  seconds = 0;
+    if (!steps) {
+        seconds = step_seconds(c, m->bert, &tc, m->tokens);
+        steps = c->steps ? c->steps : c->epochs ? c->epochs * tn_mlm_count(train.batches) : 0;
+        if (!steps) steps = (int64_t)fmax(60 * c->minutes / seconds, 1);
+    }
+    if (tn_error() != TN_OK) goto out;
+    announce(c, m->bert, steps, seconds, &train);
+    const char *config = described(c, m->bert, steps, w);
+    if (tn_json_save(w, in_folder(c->out, "run.json", path)) != TN_OK) goto out;
+
+    rec.log = tn_runlog_open((tn_runlog_config){
+        .jsonl = in_folder(c->out, "log.jsonl", jsonl),
+        .csv = in_folder(c->out, "log.csv", csv),
+        .resume = c->resume,
+        .n = 6,
+        .columns = (const char *[]){"train/loss", "valid/loss", "lr", "norm", "tokens_per_second", "epoch"}});
+    rec.bar = progress_begin("train", steps, "step");
+    stop_begin("saving, then ending; press again to end at once");
+    if (tn_error() != TN_OK) goto out;
+    const int64_t every = steps / 20 > 500 ? 500 : steps / 20 > 10 ? steps / 20 : 10;
+    r = tn_fit(m->bert, .train = texts_source(&train), .loss = texts_loss, .steps = steps,
+               .autocast = !strcmp(c->dtype, "bf16"), .lr = c->lr, .warmup = (int64_t)(c->warmup * (double)steps) + 1,
+               .valid = c->valid.count ? texts_source(&valid) : (tn_source){.next = NULL},
+               .valid_every = c->valid.count ? every : 0, .folder = in_folder(c->out, "checkpoints", folder),
+               .save_every = every, .resume = c->resume, .config = config, .on = listen, .on_user = &rec,
+               .stop = &stop_flag);
+    progress_end(&rec.bar);
+    if (r.why != TN_FIT_FAILED) {
+        tn_eval(m->bert);
+        if (tn_bert_save(m->bert, c->out) == TN_OK) report_training(c->out);
+    }
+out:
+    if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
+    tn_runlog_close(rec.log);
+    tn_json_writer_free(w);
+    texts_close(&train), texts_close(&valid);
+    return r;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static train_config asked = TRAIN_DEFAULTS;
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    if ((asked.steps > 0) + (asked.epochs > 0) + (asked.minutes > 0) > 1)
+        return program_usage("--steps, --epochs and --minutes are three ways to say one thing: give one of them");
+    if (!asked.steps && !asked.epochs && !(asked.minutes > 0)) asked.minutes = 20;
+    model               m;
+    const tn_fit_result r = train_model(&asked, &m);
+    if (r.why == TN_FIT_STOPPED && !settings.quiet)
+        fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
+    else if (r.why != TN_FIT_FAILED) {
+        printf("%s: step %lld, loss %.4f", asked.out, (long long)r.steps, r.loss);
+        if (isfinite(r.value)) printf(", on --valid %.4f", r.value);
+        printf("\n");
+    }
+    model_close(&m);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_LIST("text", 't', "FILE", &asked.text, "texts to learn from; an empty line ends a document",
+                .required = true),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on"),
+    OPTION_TEXT("out", 'o', "DIR", &asked.out, "where the model goes", .required = true),
+    OPTION_TEXT("size", 's', "NAME", &asked.size, "tiny, mini, small, medium, base or large"),
+    OPTION_INT("vocab-size", 0, "N", &asked.vocab_size, "pieces of the tokenizer", .least = 10, .most = 1e7),
+    OPTION_TEXT("vocab", 0, "PATH", &asked.vocab, "a tokenizer that is there, instead of a new one"),
+    OPTION_INT("steps", 'n', "N", &asked.steps, "how long: steps, or ...", .least = 1, .most = 1e9),
+    OPTION_INT("epochs", 0, "N", &asked.epochs, "... times through the texts, or ...", .least = 1, .most = 1e6),
+    OPTION_REAL("minutes", 'm', "N", &asked.minutes, "... about so many minutes; without all three, 20", .least = 0.01,
+                .most = 1e6),
+    OPTION_TEXT("objective", 0, "NAME", &asked.objective,
+                "bert: hidden words and next sentences; roberta: hidden words in full texts",
+                .choices = "bert|roberta"),
+    OPTION_TEXT("dtype", 0, "TYPE", &asked.dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "examples in a step", .least = 1, .most = 65536),
+    OPTION_INT("length", 'l', "N", &asked.length, "pieces in an example", .least = 8, .most = 16384),
+    OPTION_REAL("lr", 0, "RATE", &asked.lr, "the highest learning rate", .least = 1e-9, .most = 10),
+    OPTION_FLAG("norm-first", 0, &asked.norm_first,
+                "norms before the layers' parts: trains more easily; not for Hugging Face"),
+    OPTION_FLAG("whole-words", 0, &asked.whole_words, "hide all pieces of a word, or none"),
+    OPTION_FLAG("by-rule", 0, &asked.by_rule, "sentences end at . ! ? and not at the end of a line"),
+    OPTION_FLAG("cased", 0, &asked.cased, "keep capitals and accents"),
+    OPTION_FLAG("resume", 'r', &asked.resume, "go on where a run was broken off"),
+    OPTION_INT("seed", 0, "N", &asked.seed, "of everything that is drawn"),
+    {0},
+};
+const command train_command = {
+    .name = "train",
+    .summary = "train a model from text files",
+    .options = options,
+    .run = run,
+    .text =
+        "Makes a tokenizer from the texts, then learns to find words that were hidden from it. Ctrl-C saves and ends; "
+        "--resume goes on with the same bits.\n\n"
+        "  bert train --text book.txt --out book --minutes 20\n"
+        "  bert train --text a.txt b.txt --valid c.txt --out abc --size small --steps 10000",
+};
