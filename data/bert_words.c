@@ -4,7 +4,7 @@
  * itself; canonical decomposition, without the marks (Mn) then; lower case, letter by letter; words end at white
  * space, and each punctuation character is one. Unassigned code points are no control characters. All of it in one
  * pass over the code points, with the bytes that each came from; ASCII by a table. */
-#include "data/tokenizer_private.h"
+#include "data/bert_words.h"
 #include "data/unicode.h"
 
 #include <string.h>
@@ -18,11 +18,12 @@ static int ascii_class(unsigned c)
     return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || c >= 123 ? PUNCTUATION : LETTER;
 }
 
-static bool is_chinese(uint32_t c)
+bool tn__is_chinese(const tn_tokenizer *t, uint32_t c)
 {
     return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df) ||
-           (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf) ||
-           (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
+           (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) ||
+           (c >= (t->slow ? 0x2b820 : 0x2b920) && c <= 0x2ceaf) || (c >= 0xf900 && c <= 0xfaff) ||
+           (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
 /* Hugging Face's tables are of Unicode 8. In these ranges all punctuation, marks and format characters are younger: to
@@ -50,25 +51,16 @@ static bool is_younger(uint32_t c)
 }
 
 /* The category by which c is treated. */
-static int category(uint32_t c, int now)
+static int category(const tn_tokenizer *t, uint32_t c, int now)
 {
-    if (c < 0x61d) return now;
+    if (c < 0x61d || t->slow) return now;
     if (c == 0x166d || c == 0x111c9) return UTF8PROC_CATEGORY_PO; /* as it was in Unicode 8 */
     if (c == 0x1734) return UTF8PROC_CATEGORY_MN;
     const bool matters = now == UTF8PROC_CATEGORY_MN || tn__is_punctuation(now) || tn__is_control(now);
     return matters && is_younger(c) ? UTF8PROC_CATEGORY_CN : now;
 }
 
-typedef struct {
-    const tn_tokenizer *t;
-    tn__encoding       *s;
-    size_t              bytes; /* of the word so far, in s->word */
-    int64_t             letters;
-    int32_t             end;
-    int32_t            *number;
-} state;
-
-static bool end_word(state *w)
+bool tn__bert_end(tn__bert *w)
 {
     if (!w->letters) return true;
     const tn__a_word word = {w->s->word, w->bytes, w->letters, TN__MAPPED, w->end, *w->number};
@@ -80,7 +72,7 @@ static bool end_word(state *w)
 /* Marks that stay are put in canonical order: behind a mark of a higher class comes none of a lower. Only so far back:
  * no word has more. */
 enum { MARKS = 32 };
-static size_t place_of_mark(const state *w, int class)
+static size_t place_of_mark(const tn__bert *w, int class)
 {
     const char *word = w->s->word;
     size_t      at = w->bytes;
@@ -95,7 +87,7 @@ static size_t place_of_mark(const state *w, int class)
     return at;
 }
 
-static bool append(state *w, uint32_t c, int class, int32_t from, int32_t to)
+static bool append(tn__bert *w, uint32_t c, int class, int32_t from, int32_t to)
 {
     tn__encoding *s = w->s;
     w->end = to;
@@ -112,19 +104,20 @@ static bool append(state *w, uint32_t c, int class, int32_t from, int32_t to)
 }
 
 /* A code point as the normalizer leaves it: a separator, a word by itself, or one more letter. */
-static bool put(state *w, uint32_t c, int class, int32_t from, int32_t to)
+static bool put(tn__bert *w, uint32_t c, int class, int32_t from, int32_t to)
 {
-    if (tn__is_space(c)) return end_word(w);
-    const bool alone = w->t->split == TN__SPLIT_BERT &&
-                       (c < 0x80 ? ascii_class(c) == PUNCTUATION : tn__is_punctuation(category(c, tn__category(c))));
+    if (tn__is_space(c)) return tn__bert_end(w);
+    const bool alone =
+        w->t->split == TN__SPLIT_BERT &&
+        (c < 0x80 ? ascii_class(c) == PUNCTUATION : tn__is_punctuation(category(w->t, c, tn__category(c))));
     if (!alone) return append(w, c, class, from, to);
-    return end_word(w) && append(w, c, 0, from, to) && end_word(w);
+    return tn__bert_end(w) && append(w, c, 0, from, to) && tn__bert_end(w);
 }
 
-static bool put_lower(state *w, uint32_t c, int32_t from, int32_t to)
+static bool put_lower(tn__bert *w, uint32_t c, int32_t from, int32_t to)
 {
     const int class = w->t->strip ? utf8proc_get_property((utf8proc_int32_t)c)->combining_class : 0;
-    if (!w->t->lower) return put(w, c, class, from, to);
+    if (!w->t->lower || w->t->slow) return put(w, c, class, from, to);
     uint32_t  small[2];
     const int n = tn__lower(c, small);
     for (int i = 0; i < n; i++)
@@ -132,33 +125,37 @@ static bool put_lower(state *w, uint32_t c, int32_t from, int32_t to)
     return true;
 }
 
+/* What is left of cleaning. */
+bool tn__bert_put(tn__bert *w, uint32_t c, int32_t from, int32_t to)
+{
+    if (!w->t->strip) return put_lower(w, c, from, to);
+    const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)c);
+    uint32_t                   part[TN__DECOMPOSED];
+    const bool                 whole = p->decomp_seqindex != UINT16_MAX && !w->t->slow && is_younger(c);
+    const int                  n = whole ? (part[0] = c, 1) : tn__decompose(c, p, part);
+    for (int i = 0; i < n; i++)
+        if (category(w->t, part[i], tn__category(part[i])) != UTF8PROC_CATEGORY_MN && !put_lower(w, part[i], from, to))
+            return false;
+    return true;
+}
+
 /* Any code point of the text. */
-static bool one(state *w, uint32_t c, int32_t from, int32_t to)
+static bool one(tn__bert *w, uint32_t c, int32_t from, int32_t to)
 {
     const tn_tokenizer        *t = w->t;
     const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)c);
     if (t->clean) {
-        if (c == '\t' || c == '\n' || c == '\r') return end_word(w);
-        if (c == 0 || c == TN_REPLACEMENT || tn__is_control(category(c, p->category))) return true;
-        if (tn__is_space(c)) return end_word(w);
+        if (c == '\t' || c == '\n' || c == '\r') return tn__bert_end(w);
+        if (c == 0 || c == TN_REPLACEMENT || tn__is_control(category(t, c, p->category))) return true;
+        if (tn__is_space(c)) return tn__bert_end(w);
     }
-    const bool alone = t->chinese && is_chinese(c);
-    if (alone && !end_word(w)) return false;
-    if (t->strip) {
-        uint32_t   part[TN__DECOMPOSED];
-        const bool whole = p->decomp_seqindex != UINT16_MAX && is_younger(c);
-        const int  n = whole ? (part[0] = c, 1) : tn__decompose(c, p, part);
-        for (int i = 0; i < n; i++)
-            if (category(part[i], tn__category(part[i])) != UTF8PROC_CATEGORY_MN && !put_lower(w, part[i], from, to))
-                return false;
-    } else if (!put_lower(w, c, from, to)) {
-        return false;
-    }
-    return !alone || end_word(w);
+    const bool alone = t->chinese && tn__is_chinese(t, c);
+    if (alone && !tn__bert_end(w)) return false;
+    return tn__bert_put(w, c, from, to) && (!alone || tn__bert_end(w));
 }
 
 /* So many letters of ASCII from text[at] on, at once. */
-static bool letters(state *w, const char *text, int32_t at, int32_t n)
+static bool letters(tn__bert *w, const char *text, int32_t at, int32_t n)
 {
     tn__encoding *s = w->s;
     const int64_t kept = tn__max_i64(0, tn__min_i64(n, w->t->longest_word - w->letters));
@@ -176,7 +173,8 @@ static bool letters(state *w, const char *text, int32_t at, int32_t n)
 
 bool tn__bert_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to, int32_t *number)
 {
-    state w = {.t = t, .s = s, .number = number};
+    if (t->slow) return tn__slow_words(t, s, text, from, to, number);
+    tn__bert w = {.t = t, .s = s, .number = number};
     for (int32_t at = from; at < to;) {
         int32_t run = at;
         while (run < to && (unsigned char)text[run] < 0x80 && ascii_class((unsigned char)text[run]) == LETTER) run++;
@@ -187,8 +185,8 @@ bool tn__bert_words(const tn_tokenizer *t, tn__encoding *s, const char *text, in
         }
         size_t         next = (size_t)at;
         const uint32_t c = tn_utf8_next(text, (size_t)to, &next, NULL);
-        if (c == ' ' ? !end_word(&w) : !one(&w, c, at, (int32_t)next)) return false;
+        if (c == ' ' ? !tn__bert_end(&w) : !one(&w, c, at, (int32_t)next)) return false;
         at = (int32_t)next;
     }
-    return end_word(&w);
+    return tn__bert_end(&w);
 }

@@ -124,9 +124,12 @@ static bool read_merges(tn_tokenizer *t, const char *who, const tn_json *merges)
         } else {
             a = tn_json_string(m);
             const char *space = strchr(a, ' ');
-            if (tn_error() == TN_OK && (!space || strchr(space + 1, ' ')))
-                tn_raise(TN_EFORMAT, "%s: merge %u is not two pieces with a space between them", who, t->merges.n + 1);
-            if (tn_error() != TN_OK) return false;
+            if (!space || strchr(space + 1, ' ')) {
+                if (tn_error() == TN_OK)
+                    tn_raise(TN_EFORMAT, "%s: merge %u is not two pieces with a space between them", who,
+                             t->merges.n + 1);
+                return false;
+            }
             na = (size_t)(space - a), b = space + 1;
         }
         if (tn_error() != TN_OK || !tn__merge_texts(t, who, a, na, b, strlen(b))) return false;

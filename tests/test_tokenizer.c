@@ -19,12 +19,20 @@ static const tn_json *entry(const char *name)
 static tn_tokenizer *make(const char *name)
 {
     const tn_json *json = tn_json_get(entry(name), "json");
-    tn_tokenizer  *t = tn_tokenizer_parse(tn_json_string(json), (size_t)tn_json_string_bytes(json));
+    const size_t   bytes = (size_t)tn_json_string_bytes(json);
+    tn_tokenizer  *t;
+    if (!strcmp(name, "slow")) { /* which no tokenizer.json says */
+        const char *path = tn_test_file("slow.json");
+        ck_assert_int_eq(tn_file_write(path, tn_json_string(json), bytes), TN_OK);
+        t = tn_tokenizer_load(path, .slow = true);
+    } else {
+        t = tn_tokenizer_parse(tn_json_string(json), bytes);
+    }
     ck_assert_msg(t != NULL, "%s: %s", name, tn_error_message());
     return t;
 }
 
-static const char *const names[] = {"uncased", "cased", "bpe", "bytes", "spaced"};
+static const char *const names[] = {"uncased", "cased", "bpe", "bytes", "spaced", "slow"};
 
 /* Hugging Face counts characters: a piece of some of a character's bytes has all of it. */
 static void round_out(const char *text, int64_t bytes, int32_t *start, int32_t *end)
@@ -51,6 +59,7 @@ static void check_case(const tn_tokenizer *t, tn_encoding *e, const tn_json *c)
             ck_assert_int_eq(e->segment[i], tn_json_i64(tn_json_at(tn_json_get(c, "types"), i)));
             continue;
         }
+        if (!tn_json_get(c, "spans")) continue;
         const tn_json *span = tn_json_at(tn_json_get(c, "spans"), i);
         int32_t        start = e->start[i], end = e->end[i];
         round_out(s, bytes, &start, &end);
@@ -58,9 +67,10 @@ static void check_case(const tn_tokenizer *t, tn_encoding *e, const tn_json *c)
                       "'%s': piece %lld is of bytes %d to %d, expected %lld to %lld", s, (long long)i, start, end,
                       (long long)tn_json_i64(tn_json_at(span, 0)), (long long)tn_json_i64(tn_json_at(span, 1)));
     }
+    const tn_json *decoded = tn_json_get(c, "decoded");
+    if (!decoded) return;
     tn_string back = {0};
     ck_assert_int_eq(tn_tokenizer_decode(t, e->id, e->n, &back), TN_OK);
-    const tn_json *decoded = tn_json_get(c, "decoded");
     ck_assert_int_eq((int64_t)back.bytes, tn_json_string_bytes(decoded));
     ck_assert_msg(!memcmp(back.at, tn_json_string(decoded), back.bytes), "'%s' is decoded as '%s', expected '%s'", s,
                   back.at, tn_json_string(decoded));
@@ -331,7 +341,7 @@ int main(void)
     if (!golden) return fprintf(stderr, "%s\n", tn_error_message()), 1;
     Suite *s = suite_create("tokenizer");
     TCase *c = tn_tcase(s, "golden");
-    tcase_add_loop_test(c, equals_golden, 0, 5);
+    tcase_add_loop_test(c, equals_golden, 0, 6);
     tcase_add_loop_test(c, trains_the_same, 0, 4);
     tcase_add_test(c, trains_the_lectures_words);
     tcase_add_test(c, training_refuses);

@@ -16,6 +16,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import unicodedata
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -130,6 +131,49 @@ def train_bytes(t, files, size, least):
                                        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
 
 
+def chinese(c):
+    ranges = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
+              (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F))
+    return any(a <= ord(c) <= b for a, b in ranges)
+
+
+def punctuation(c):
+    n = ord(c)
+    return (33 <= n <= 47 or 58 <= n <= 64 or 91 <= n <= 96 or 123 <= n <= 126 or
+            unicodedata.category(c).startswith("P"))
+
+
+def slow_words(text, lower):
+    """The rules of the older tokenizer, which is written in Python; this is no copy of it."""
+    clean = ""
+    for c in text:
+        kind = unicodedata.category(c)
+        if c in "\t\n\r" or kind == "Zs":
+            clean += " "
+        elif ord(c) not in (0, 0xFFFD) and kind[0] != "C":
+            clean += " " + c + " " if chinese(c) else c
+    words = []
+    for w in unicodedata.normalize("NFC", clean).split():
+        if lower:
+            w = "".join(c for c in unicodedata.normalize("NFD", w.lower()) if unicodedata.category(c) != "Mn")
+        words += "".join(" " + c + " " if punctuation(c) else c for c in w).split()
+    return words
+
+
+def slow_ids(vocab, text, lower):
+    ids = []
+    for w in slow_words(text, lower):
+        got, at = [], 0
+        while at < len(w) <= 100:
+            end = next((k for k in range(len(w), at, -1) if ("##" if at else "") + w[at:k] in vocab), None)
+            if end is None:
+                break
+            got.append(vocab[("##" if at else "") + w[at:end]])
+            at = end
+        ids += got if at == len(w) else [vocab["[UNK]"]]
+    return ids
+
+
 def spans(text, e):
     at = [0]
     for c in text:
@@ -165,6 +209,10 @@ def write():
         if name in ("uncased", "cased"):
             cases += [case(t, a, b) for a, b in (("The keys", "are on the table."), ("", "x"), ("a", ""))]
         out["tokenizers"].append({"name": name, "json": t.to_str(), "cases": cases})
+    vocab = ours["uncased"].get_vocab()
+    plain = [x for x in CASES + TEXT.split("\n") if not any(s in x for s in BERT)]
+    cases = [{"text": x, "ids": slow_ids(vocab, x, True)} for x in plain]
+    out["tokenizers"].append({"name": "slow", "json": ours["uncased"].to_str(), "cases": cases})
     with open(os.path.join(HERE, "pieces.json"), "w", encoding="utf-8") as f:
         json.dump(out, f, ensure_ascii=True, separators=(",", ":"))
         f.write("\n")
@@ -223,6 +271,12 @@ def check(program, files):
             t.save(model)
             good &= compare("scalar values, lower %s" % lower, program, t, model, alone, known=known)
             good &= compare("text, lower %s" % lower, program, t, model, lines)
+            vocab = t.get_vocab()
+            known_to_python = [x for x in alone + lines if all(unicodedata.category(c) != "Cn" and c != "\r" for c in x)]
+            got = ours(program, model, known_to_python, "--slow")
+            wrong = [x for x, ids in zip(known_to_python, got) if ids != slow_ids(vocab, x, lower)]
+            print("slow, lower %s: %d lines, %d different" % (lower, len(got), len(wrong)), *map(ascii, wrong[:5]))
+            good &= not wrong
         text = os.path.join(d, "text")
         with open(text, "w", encoding="utf-8") as f:
             f.write("\n".join(lines) + TEXT)
