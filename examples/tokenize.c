@@ -1,236 +1,237 @@
 /* tokenize.c — tokenizers as a filter for the shell: trains one from files, turns lines into numbers and back. */
 #define _POSIX_C_SOURCE 200809L
-#include <tenon/tenon.h>
+#include "common/options.h"
 
+#include "common/progress.h"
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-static const char help[] =
-    "Usage: tokenize train --type TYPE --out DIR [options] FILE...\n"
-    "       tokenize encode --model MODEL [options] < text > numbers\n"
-    "       tokenize decode --model MODEL [options] < numbers > text\n"
-    "\n"
-    "train   makes a vocabulary from the files and writes it to DIR, as Hugging Face's libraries read it\n"
-    "  --type TYPE     wordpiece (BERT), bpe (letters), byte-bpe (GPT-2)\n"
-    "  --size N        so many pieces (30000)\n"
-    "  --out DIR       is made if it is not there; one that holds a tokenizer is kept, unless --force\n"
-    "  --min-count N   a pair becomes a piece if the text has it so often (2)\n"
-    "  --alphabet N    so many different letters at most (1000)\n"
-    "  --cased         keep capitals and accents\n"
-    "  --threads N     the result is the same for any number\n"
-    "encode  one line in, one line of numbers out\n"
-    "  --model MODEL   a folder, a tokenizer.json or a vocab.txt\n"
-    "  --lowercase     with a vocab.txt: for an uncased model\n"
-    "  --slow          the rules of BERT's older tokenizer in Python\n"
-    "  --pieces        pieces, not numbers\n"
-    "  --special       with what goes around a text: [CLS] ... [SEP]\n"
-    "  --literal       \"[SEP]\" in the text is text\n"
-    "  --strict-utf8   stop at bytes that are not UTF-8; otherwise they are replaced, and counted\n"
-    "decode  one line of numbers in, one line of text out\n"
-    "  --special       show [CLS] and the like\n"
-    "  --pieces        as pieces, with spaces between them\n"
-    "\n"
-    "Ends with 0; 1 it failed, 2 wrong use, 3 bad input, 4 out of memory, 5 reading or writing, 7 not supported.\n";
+enum { SUBWORD = 3, LINE_MOST = 64 << 20 }; /* after the kinds of tn_tokenizer_kind; bytes */
+
+static const char *type, *out, *model;
+static int64_t     size, min_count = 2, alphabet = 1000;
+static bool        cased, force, lowercase, slow, pieces, special, literal, strict;
+
+static int kind_of(const char *name)
+{
+    static const char *const kinds[] = {"wordpiece", "bpe", "byte-bpe", "subword"};
+    for (int i = 0; i < 4; i++)
+        if (name && !strcmp(name, kinds[i])) return i;
+    return -1;
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+static progress bar;
+static void     show(const char *what, double part, void *user)
+{
+    (void)user;
+    progress_at(&bar, (int64_t)(part * 100), what);
+}
+
+static void learn_subwords(int n, char **files)
+{
+    tn_word_counts *words = tn_word_counts_new();
+    for (int i = 0; i < n; i++) tn_word_counts_add_file(words, files[i]);
+    tn_subword *s = tn_subword_learn(words, (tn_subword_config){.merges = size, .min_frequency = min_count});
+    if (s && tn_subword_save(s, out) == TN_OK)
+        progress_say(&bar, "%s: %lld merges", out, (long long)tn_subword_merges(s));
+    tn_subword_free(s);
+    tn_word_counts_free(words);
+}
+
+static void train_tokenizer(int n, char **files)
+{
+    char path[4096];
+    if (mkdir(out, 0777) && errno != EEXIST) {
+        tn_raise(TN_EIO, "cannot make the folder '%s': %s", out, strerror(errno));
+        return;
+    }
+    FILE *old = snprintf(path, sizeof path, "%s/tokenizer.json", out) < (int)sizeof path ? fopen(path, "rb") : NULL;
+    if (old) fclose(old);
+    if (old && !force) {
+        tn_raise(TN_EINVAL, "'%s' holds a tokenizer: name another folder, or use --force", out);
+        return;
+    }
+    tn_tokenizer *t =
+        tn_tokenizer_train(n, (const char *const *)files, .kind = (tn_tokenizer_kind)kind_of(type), .vocab_size = size,
+                           .min_count = min_count, .alphabet = alphabet, .cased = cased, .progress = show);
+    if (t && tn_tokenizer_save(t, out) == TN_OK)
+        progress_say(&bar, "%s: %lld pieces", out, (long long)tn_tokenizer_size(t));
+    tn_tokenizer_free(t);
+}
+
+static int train(int n, char **files)
+{
+    bar = progress_begin("train", 100, "%");
+    if (kind_of(type) == SUBWORD) learn_subwords(n, files);
+    else train_tokenizer(n, files);
+    progress_end(&bar);
+    return program_end();
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    const char           *command, *model, *out;
-    tn_tokenizer_training training;
-    int                   threads;
-    bool                  typed, lower, slow, pieces, special, literal, strict, force, help;
-    int                   files; /* argv[files] … */
-} options;
+    tn_tokenizer *t;
+    tn_encoding  *e;
+    tn_subword   *codes; /* instead of t */
+    tn_string     text;
+    tn_ids        ids;
+    int64_t       replaced;
+} tools;
 
-enum { WRONG_USE = 2, BAD_INPUT = 3, CANNOT_WRITE = 5 };
-
-static bool wrong(const char *what, const char *value)
+static void encode(tools *x, tn_span line)
 {
-    fprintf(stderr, "tokenize: %s%s\nSee tokenize --help.\n", what, value ? value : "");
-    return false;
+    x->text.bytes = 0;
+    if (x->codes) {
+        if (tn_subword_apply(x->codes, line, &x->text) == TN_OK) fwrite(x->text.at, 1, x->text.bytes, stdout);
+        return;
+    }
+    tn_encoding *e = x->e;
+    if (tn_tokenizer_encode(x->t, e, line.at, line.bytes, .bare = !special, .literal = literal, .strict = strict))
+        return;
+    x->replaced += e->invalid;
+    for (int64_t i = 0; i < e->n; i++)
+        if (pieces) printf(i ? " %s" : "%s", tn_tokenizer_piece(x->t, e->id[i]));
+        else printf(i ? " %d" : "%d", e->id[i]);
 }
 
-static bool number(const char *text, int64_t *to)
+static void decode(tools *x, tn_span line)
 {
-    double v;
-    if (!tn_parse_double(text, strlen(text), &v) || v < 1 || v > 1e9 || v != (double)(int64_t)v)
-        return wrong("expected a whole number from 1 on, got ", text);
-    *to = (int64_t)v;
-    return true;
-}
-
-static bool read_type(const char *text, options *o)
-{
-    static const char *const name[] = {"wordpiece", "bpe", "byte-bpe"};
-    for (int i = 0; i < 3; i++)
-        if (!strcmp(text, name[i])) return o->training.kind = (tn_tokenizer_kind)i, o->typed = true;
-    return wrong("--type is wordpiece, bpe or byte-bpe, not ", text);
-}
-
-static bool read_options(int argc, char **argv, options *o)
-{
-    static const struct option known[] = {{"type", 1, 0, 't'},
-                                          {"size", 1, 0, 's'},
-                                          {"out", 1, 0, 'o'},
-                                          {"min-count", 1, 0, 'm'},
-                                          {"alphabet", 1, 0, 'a'},
-                                          {"cased", 0, 0, 'c'},
-                                          {"threads", 1, 0, 'n'},
-                                          {"model", 1, 0, 'M'},
-                                          {"lowercase", 0, 0, 'l'},
-                                          {"slow", 0, 0, 'w'},
-                                          {"pieces", 0, 0, 'p'},
-                                          {"special", 0, 0, 'x'},
-                                          {"literal", 0, 0, 'L'},
-                                          {"strict-utf8", 0, 0, 'u'},
-                                          {"force", 0, 0, 'f'},
-                                          {"help", 0, 0, 'h'},
-                                          {0, 0, 0, 0}};
-    int64_t                    threads = 0;
-    bool                       ok = true;
-    for (int c; ok && (c = getopt_long(argc, argv, "h", known, NULL)) != -1;) switch (c) {
-        case 't': ok = read_type(optarg, o); break;
-        case 's': ok = number(optarg, &o->training.vocab_size); break;
-        case 'o': o->out = optarg; break;
-        case 'm': ok = number(optarg, &o->training.min_count); break;
-        case 'a': ok = number(optarg, &o->training.alphabet); break;
-        case 'c': o->training.cased = true; break;
-        case 'n': ok = number(optarg, &threads); break;
-        case 'M': o->model = optarg; break;
-        case 'l': o->lower = true; break;
-        case 'w': o->slow = true; break;
-        case 'p': o->pieces = true; break;
-        case 'x': o->special = true; break;
-        case 'L': o->literal = true; break;
-        case 'u': o->strict = true; break;
-        case 'f': o->force = true; break;
-        case 'h': return o->help = true;
-        default: return wrong("that was not understood", NULL);
+    x->text.bytes = 0, x->ids.n = 0;
+    if (x->codes) {
+        if (tn_subword_join(x->codes, line, &x->text) == TN_OK) fwrite(x->text.at, 1, x->text.bytes, stdout);
+        return;
+    }
+    for (size_t at = 0; at < line.bytes; at++) {
+        const size_t from = at;
+        int32_t      id = 0;
+        for (; at < line.bytes && line.at[at] >= '0' && line.at[at] <= '9' && id < 100000000; at++)
+            id = 10 * id + (line.at[at] - '0');
+        if (at == from || (at < line.bytes && line.at[at] != ' ')) {
+            tn_raise(TN_EFORMAT, "expected numbers and a space between them, but byte %zu is neither", at + 1);
+            return;
         }
-    o->threads = threads > 512 ? 512 : (int)threads;
-    o->command = optind < argc ? argv[optind] : "";
-    o->files = optind + 1;
-    return ok;
+        if (tn_ids_add(&x->ids, id) != TN_OK) return;
+    }
+    for (int64_t i = 0; pieces && i < x->ids.n; i++) printf(i ? " %s" : "%s", tn_tokenizer_piece(x->t, x->ids.at[i]));
+    if (!pieces && tn_tokenizer_decode(x->t, x->ids.at, x->ids.n, &x->text, .keep_special = special) == TN_OK)
+        fwrite(x->text.at, 1, x->text.bytes, stdout);
 }
 
-static int failed(const char *where)
+/* A line of standard input, without its end. False: no more, or raised. */
+static bool next_line(char **line, size_t *room, size_t *n)
 {
-    static const int code[] = {[TN_ENOMEM] = 4, [TN_EIO] = 5, [TN_EFORMAT] = 3, [TN_EUNSUPPORTED] = 7};
-    const tn_status  s = tn_error();
-    fprintf(stderr, "tokenize: %s%s\n", where, tn_error_message());
-    return s < sizeof code / sizeof *code && code[s] ? code[s] : 1;
-}
-
-static int train(const options *o, int n, const char *const *files)
-{
-    if (!o->typed || !o->out || n < 1) return wrong("train needs --type, --out and a file", NULL), WRONG_USE;
-    char path[4096];
-    if (mkdir(o->out, 0777) && errno != EEXIST)
-        return fprintf(stderr, "tokenize: cannot make '%s': %s\n", o->out, strerror(errno)), CANNOT_WRITE;
-    FILE *old = snprintf(path, sizeof path, "%s/tokenizer.json", o->out) < 4096 ? fopen(path, "rb") : NULL;
-    if (old) fclose(old);
-    if (old && !o->force)
-        return fprintf(stderr, "tokenize: '%s' holds a tokenizer; name another folder, or use --force\n", o->out), 1;
-    tn_tokenizer *t = tn_tokenizer_train_files(n, files, o->training);
-    if (!t || tn_tokenizer_save(t, o->out) != TN_OK) return tn_tokenizer_free(t), failed("");
-    fprintf(stderr, "%s: %lld pieces\n", o->out, (long long)tn_tokenizer_size(t));
-    tn_tokenizer_free(t);
-    return 0;
-}
-
-/* A line without its end; *bytes = -1 if it is longer than any line should be. False: no more. */
-static bool read_line(char **line, size_t *room, int64_t *bytes)
-{
-    const size_t most = (size_t)64 << 20;
-    size_t       n = 0;
-    int          c = getc_unlocked(stdin);
+    int c = getc_unlocked(stdin);
+    *n = 0;
     if (c == EOF) return false;
     for (; c != EOF && c != '\n'; c = getc_unlocked(stdin)) {
-        if (n == *room) {
-            char *more = n < most ? realloc(*line, n ? 2 * n : 4096) : NULL;
-            if (!more) return *bytes = -1, true;
-            *line = more, *room = n ? 2 * n : 4096;
+        if (*n == *room) {
+            char *more = *room < LINE_MOST ? realloc(*line, *room ? 2 * *room : 4096) : NULL;
+            if (!more)
+                return tn_raise(*room < LINE_MOST ? TN_ENOMEM : TN_EFORMAT, "a line of more than %zu bytes", *room),
+                       false;
+            *line = more, *room = *room ? 2 * *room : 4096;
         }
-        (*line)[n++] = (char)c;
+        (*line)[(*n)++] = (char)c;
     }
-    return *bytes = (int64_t)n, true;
-}
-
-static bool encode_line(const options *o, const tn_tokenizer *t, tn_encoding *e, const char *line, size_t n)
-{
-    if (tn_tokenizer_encode(t, e, line, n, .bare = !o->special, .literal = o->literal, .strict = o->strict) != TN_OK)
-        return false;
-    for (int64_t i = 0; i < e->n; i++)
-        if (o->pieces) printf(i ? " %s" : "%s", tn_tokenizer_piece(t, e->id[i]));
-        else printf(i ? " %d" : "%d", e->id[i]);
     return true;
 }
 
-static bool decode_line(const options *o, const tn_tokenizer *t, const char *line, size_t n, tn_ids *to)
+static int filter(void (*one)(tools *, tn_span))
 {
-    to->n = 0;
-    for (size_t at = 0; at < n && tn_error() == TN_OK;) {
-        int32_t id = 0;
-        size_t  from = at;
-        for (; at < n && line[at] >= '0' && line[at] <= '9' && id < 100000000; at++) id = 10 * id + (line[at] - '0');
-        if (at == from || (at < n && line[at] != ' '))
-            return tn_raise(TN_EFORMAT, "expected numbers and spaces, byte %zu is neither", at), false;
-        at++;
-        if (tn_ids_add(to, id) != TN_OK) return false;
+    tools                x = {0};
+    tn_tokenizer_options how = {.slow = slow, .lowercase = lowercase ? TN_YES : TN_FROM_FILE};
+    const size_t         length = strlen(model);
+    if (!lowercase && length > 4 && !strcmp(model + length - 4, ".txt")) how.lowercase = TN_NO;
+    if (kind_of(type) == SUBWORD) x.codes = tn_subword_load(model);
+    else if ((x.t = tn_tokenizer_open(model, how))) x.e = tn_encoding_new();
+    char   *line = NULL, where[32];
+    size_t  room = 0, n = 0;
+    int64_t number = 0;
+    while (tn_error() == TN_OK && !ferror(stdout)) {
+        snprintf(where, sizeof where, "line %lld", (long long)++number);
+        tn_path_push(where);
+        const bool there = next_line(&line, &room, &n);
+        if (there) one(&x, (tn_span){line ? line : "", n});
+        tn_path_pop();
+        if (!there || tn_error() != TN_OK) break;
+        putchar('\n');
     }
-    tn_string text = {0};
-    for (int64_t i = 0; o->pieces && i < to->n; i++) printf(i ? " %s" : "%s", tn_tokenizer_piece(t, to->at[i]));
-    if (!o->pieces && tn_tokenizer_decode(t, to->at, to->n, &text, .keep_special = o->special) == TN_OK)
-        fwrite(text.at, 1, text.bytes, stdout);
-    tn_string_free(&text);
-    return tn_error() == TN_OK;
-}
-
-static int filter(const options *o)
-{
-    if (!o->model) return wrong(o->command, " needs --model"), WRONG_USE;
-    struct stat          st;
-    tn_tokenizer_options how = {.slow = o->slow, .lowercase = o->lower ? TN_YES : TN_FROM_FILE};
-    const size_t         n = strlen(o->model);
-    if (!o->lower && n > 4 && !strcmp(o->model + n - 4, ".txt") && !stat(o->model, &st)) how.lowercase = TN_NO;
-    tn_tokenizer *t = tn_tokenizer_open(o->model, how);
-    tn_encoding  *e = t ? tn_encoding_new() : NULL;
-    tn_ids        buffer = {0};
-    char         *line = NULL;
-    size_t        room = 0;
-    int64_t       bytes, number = 1, replaced = 0;
-    int           code = e ? 0 : failed("");
-    for (; !code && read_line(&line, &room, &bytes); number++) {
-        char where[40];
-        snprintf(where, sizeof where, "line %lld: ", (long long)number);
-        if (bytes < 0) fprintf(stderr, "tokenize: %slonger than 64 MiB\n", where), code = BAD_INPUT;
-        else if (!strcmp(o->command, "encode") ? !encode_line(o, t, e, line ? line : "", (size_t)bytes)
-                                               : !decode_line(o, t, line ? line : "", (size_t)bytes, &buffer))
-            code = failed(where);
-        else if (putchar('\n') == EOF) break;
-        if (!code) replaced += e->invalid;
-    }
-    if (replaced) fprintf(stderr, "tokenize: %lld sequences were not UTF-8\n", (long long)replaced);
-    if (!code && ferror(stdin)) perror("tokenize: reading"), code = CANNOT_WRITE;
-    if (fflush(stdout) && !code) perror("tokenize: writing"), code = CANNOT_WRITE;
+    if (x.replaced) fprintf(stderr, "%lld sequences of bytes were not UTF-8\n", (long long)x.replaced);
+    if (tn_error() == TN_OK && ferror(stdin)) tn_raise(TN_EIO, "standard input: %s", strerror(errno));
     free(line);
-    tn_ids_free(&buffer);
-    tn_encoding_free(e);
-    tn_tokenizer_free(t);
-    return code;
+    tn_string_free(&x.text), tn_ids_free(&x.ids);
+    tn_encoding_free(x.e), tn_tokenizer_free(x.t), tn_subword_free(x.codes);
+    return program_end();
 }
 
-int main(int argc, char **argv)
-{
-    options o = {0};
-    if (!read_options(argc, argv, &o)) return WRONG_USE;
-    if (o.help) return fputs(help, stdout) == EOF;
-    tn_set_threads(o.threads);
-    if (!strcmp(o.command, "train")) return train(&o, argc - o.files, (const char *const *)argv + o.files);
-    if (!strcmp(o.command, "encode") || !strcmp(o.command, "decode")) return filter(&o);
-    return wrong(*o.command ? "the command is train, encode or decode, not "
-                            : "name a command: train, encode or decode",
-                 *o.command ? o.command : NULL),
-           WRONG_USE;
-}
+static int run_encode(int n, char **operands) { return (void)n, (void)operands, filter(encode); }
+static int run_decode(int n, char **operands) { return (void)n, (void)operands, filter(decode); }
+
+/* ---- the command line -------------------------------------------------------------------------------------------- */
+
+#define TYPES "wordpiece|bpe|byte-bpe|subword"
+#define MODEL                                                                                                      \
+    OPTION_TEXT("model", 'm', "MODEL", &model, "a folder, a tokenizer.json, a vocab.txt; or codes of subword-nmt", \
+                .required = true),                                                                                 \
+        OPTION_TEXT("type", 't', "TYPE", &type, "subword, where the model is codes; else the model says",          \
+                    .choices = TYPES)
+
+static const option train_options[] = {
+    OPTION_TEXT("type", 't', "TYPE", &type, "WordPiece is BERT's, byte-bpe GPT-2's, subword is subword-nmt's",
+                .required = true, .choices = TYPES),
+    OPTION_TEXT("out", 'o', "DIR", &out, "where it goes, as Hugging Face reads it; for subword a file of codes",
+                .required = true),
+    OPTION_INT("size", 's', "N", &size, "so many pieces (30000), or for subword merges (10000)", .least = 1,
+               .most = 1e8),
+    OPTION_INT("min-count", 0, "N", &min_count, "a pair becomes a piece if the text has it so often", .least = 1,
+               .most = 1e9),
+    OPTION_INT("alphabet", 0, "N", &alphabet, "so many different letters at most", .least = 1, .most = 1e7),
+    OPTION_FLAG("cased", 0, &cased, "keep capitals and accents"),
+    OPTION_FLAG("force", 0, &force, "replace a tokenizer that is in DIR"),
+    {0}};
+static const option encode_options[] = {
+    MODEL,
+    OPTION_FLAG("lowercase", 0, &lowercase, "the model is uncased; a vocab.txt does not say"),
+    OPTION_FLAG("slow", 0, &slow, "by the rules of BERT's older tokenizer in Python"),
+    OPTION_FLAG("pieces", 'p', &pieces, "pieces, not numbers"),
+    OPTION_FLAG("special", 0, &special, "with what goes around a text: [CLS] ... [SEP]"),
+    OPTION_FLAG("literal", 0, &literal, "\"[SEP]\" in the text is text"),
+    OPTION_FLAG("strict-utf8", 0, &strict, "stop at bytes that are not UTF-8, instead of replacing them"),
+    {0}};
+static const option decode_options[] = {
+    MODEL,
+    OPTION_FLAG("pieces", 'p', &pieces, "pieces with spaces between them, not text"),
+    OPTION_FLAG("special", 0, &special, "show [CLS] and the like"),
+    {0}};
+static const command commands[] = {
+    {.name = "train",
+     .summary = "make a tokenizer from text files",
+     .options = train_options,
+     .run = train,
+     .operands = "FILE...",
+     .least = 1,
+     .most = -1,
+     .text = "    tokenize train --type wordpiece --size 8000 --out pieces book.txt\n"
+             "    tokenize train --type subword --size 10000 --out codes train.en train.de\n"},
+    {.name = "encode",
+     .summary = "lines of text to lines of numbers",
+     .options = encode_options,
+     .run = run_encode,
+     .text = "    tokenize encode --model pieces < book.txt > numbers\n"
+             "    tokenize encode --model vocab.txt --lowercase --pieces <<< 'Unaffordable!'\n"
+             "    tokenize encode --type subword --model codes < train.en > train.bpe.en\n"},
+    {.name = "decode",
+     .summary = "lines of numbers back to text",
+     .options = decode_options,
+     .run = run_decode,
+     .text = "    tokenize decode --model pieces < numbers\n"},
+    {0}};
+static const program tokenize = {
+    .name = "tokenize", .summary = "words to pieces to numbers, and back", .commands = commands};
+
+int main(int argc, char **argv) { return program_main(&tokenize, argc, argv); }
