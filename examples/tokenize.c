@@ -31,13 +31,17 @@ static void     show(const char *what, double part, void *user)
     progress_at(&bar, (int64_t)(part * 100), what);
 }
 
+static void said(int64_t n, const char *what)
+{
+    if (!settings.quiet) fprintf(stderr, "%s: %lld %s\n", out, (long long)n, what);
+}
+
 static void learn_subwords(int n, char **files)
 {
     tn_word_counts *words = tn_word_counts_new();
     for (int i = 0; i < n; i++) tn_word_counts_add_file(words, files[i]);
     tn_subword *s = tn_subword_learn(words, (tn_subword_config){.merges = size, .min_frequency = min_count});
-    if (s && tn_subword_save(s, out) == TN_OK)
-        progress_say(&bar, "%s: %lld merges", out, (long long)tn_subword_merges(s));
+    if (s && tn_subword_save(s, out) == TN_OK) said(tn_subword_merges(s), "merges");
     tn_subword_free(s);
     tn_word_counts_free(words);
 }
@@ -55,20 +59,19 @@ static void train_tokenizer(int n, char **files)
         tn_raise(TN_EINVAL, "'%s' holds a tokenizer: name another folder, or use --force", out);
         return;
     }
+    bar = progress_begin("train", 100, "%");
     tn_tokenizer *t =
         tn_tokenizer_train(n, (const char *const *)files, .kind = (tn_tokenizer_kind)kind_of(type), .vocab_size = size,
                            .min_count = min_count, .alphabet = alphabet, .cased = cased, .progress = show);
-    if (t && tn_tokenizer_save(t, out) == TN_OK)
-        progress_say(&bar, "%s: %lld pieces", out, (long long)tn_tokenizer_size(t));
+    progress_end(&bar);
+    if (t && tn_tokenizer_save(t, out) == TN_OK) said(tn_tokenizer_size(t), "pieces");
     tn_tokenizer_free(t);
 }
 
 static int train(int n, char **files)
 {
-    bar = progress_begin("train", 100, "%");
     if (kind_of(type) == SUBWORD) learn_subwords(n, files);
     else train_tokenizer(n, files);
-    progress_end(&bar);
     return program_end();
 }
 
