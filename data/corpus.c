@@ -37,7 +37,18 @@ static bool checksum_of(const char *path, uint64_t *sum)
     return done;
 }
 
-/* False if the cache is not there, damaged, or another's; raises only if reading fails or memory is short. */
+/* Does the file begin as a cache does, as far as it goes? One that does not is somebody's, and must not be replaced. */
+static bool is_cache(tn_corpus *c)
+{
+    char   head[8];
+    size_t n = (size_t)tn__min_i64(c->source.size, sizeof head);
+    if (!tn__source_read(&c->source, head, 0, n)) return false;
+    if (memcmp(head, "TNCORPUS", n) != 0)
+        return tn_raise(TN_EINVAL, "%s: there is a file of this name that is no cache", c->label), false;
+    return true;
+}
+
+/* False if the cache is damaged or another's; raises only if reading fails or memory is short. */
 static bool read_footer(tn_corpus *c)
 {
     unsigned char      head[TN__CORPUS_HEAD], p[FOOTER];
@@ -68,9 +79,11 @@ static bool read_body(tn_corpus *c, unsigned char *block)
         if (!tn__source_read(&c->source, block, at, (size_t)n)) return false;
         sum = tn__sum(sum, block, (size_t)n);
         for (int64_t i = 0; at >= index && i < n; i += 4, entry++) {
-            int64_t v = (int64_t)little(block + i, 4);
-            if (entry < f->sentences) c->start[entry + 1] = c->start[entry] + v;
-            else c->document[entry - f->sentences + 1] = c->document[entry - f->sentences] + (uint32_t)v;
+            int64_t v = (int64_t)little(block + i, 4), k = (int64_t)entry, d = (int64_t)entry - (int64_t)f->sentences;
+            bool    fits = d < 0 ? v <= (int64_t)f->tokens - c->start[k] : v <= (int64_t)f->sentences - c->document[d];
+            if (!v || !fits) return false; /* no sentence and no document is empty, nor longer than all of them */
+            if (d < 0) c->start[k + 1] = c->start[k] + v;
+            else c->document[d + 1] = c->document[d] + (uint32_t)v;
         }
         at += n;
     }
@@ -81,7 +94,7 @@ static bool read_cache(tn_corpus *c, const tn_corpus_config *config, uint64_t te
 {
     const tn__corpus_footer *f = &c->footer;
     if (!tn__source_open(&c->source, c->label, config->cache)) return false;
-    bool same = read_footer(c) && f->texts == texts && f->encoder == config->encoder_sum &&
+    bool same = is_cache(c) && read_footer(c) && f->texts == texts && f->encoder == config->encoder_sum &&
                 f->vocabulary == (uint64_t)config->vocabulary && f->by_rule == config->by_rule;
     if (same) {
         unsigned char *block = tn__mem_get(BLOCK);
@@ -144,7 +157,12 @@ bool tn__corpus_read(const tn_corpus *c, int64_t from, int64_t n, int32_t *to)
     /* the numbers arrive in the upper part of `to` and are widened from the front */
     unsigned char *p = (unsigned char *)(to + n) - n * c->width;
     if (!n || !tn__source_read(&c->source, p, TN__CORPUS_HEAD + from * c->width, (size_t)(n * c->width))) return !n;
-    for (int64_t i = 0; i < n; i++) to[i] = (int32_t)little(p + i * c->width, c->width);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t id = little(p + i * c->width, c->width);
+        if (id >= c->footer.vocabulary)
+            return tn_raise(TN_EFORMAT, "%s: a token outside the vocabulary: the file was changed", c->label), false;
+        to[i] = (int32_t)id;
+    }
     return true;
 }
 

@@ -76,6 +76,7 @@ static bool cut_text(maker *m, const tn__reader *r, bool end)
     }
     while (bytes - from > MOST_SENTENCE) { /* nobody writes like that: cut at a blank */
         for (stop = MOST_SENTENCE; stop > MOST_SENTENCE / 2 && text[from + stop] != ' ';) stop--;
+        while (((unsigned char)text[from + stop] & 0xc0) == 0x80 && stop > 1) stop--; /* or before a character */
         if (!add_sentence(m, r, (tn_span){text + from, stop})) return false;
         from += stop;
     }
@@ -101,6 +102,7 @@ static bool end_document(maker *m, const tn__reader *r)
 
 static bool add_line(maker *m, const tn__reader *r, tn_span line)
 {
+    if (r->line == 1 && line.bytes >= 3 && !memcmp(line.at, "\xef\xbb\xbf", 3)) line.at += 3, line.bytes -= 3;
     while (line.bytes && strchr(" \t\r", line.at[line.bytes - 1]) && line.at[line.bytes - 1]) line.bytes--;
     if (memchr(line.at, 0, line.bytes)) {
         tn_raise(TN_EFORMAT, "%s: line %lld has a NUL byte: this is no text, or not in UTF-8", r->label,

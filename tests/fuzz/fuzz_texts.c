@@ -57,7 +57,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tn_clear_error();
     tn_parallel_batches *b = tn_parallel_count(p) ? tn_parallel_batches_new(p, (tn_batching){.tokens = 64}) : NULL;
     int64_t              pairs = 0;
-    for (tn_parallel_batch x; b && tn_parallel_next(b, &x);) pairs += tn_size(x.source, 0);
+    for (bool more = b; more;) {
+        tn_scope          one = tn_scope_begin();
+        tn_parallel_batch x;
+        if ((more = tn_parallel_next(b, &x))) pairs += tn_size(x.source, 0);
+        tn_scope_end(one);
+    }
     CHECK(pairs == tn_parallel_count(p));
     tn_parallel_batches_free(b);
     tn_parallel_free(p);
