@@ -87,7 +87,8 @@ tn_status tn_report_attention(tn_report *r, const char *title, int64_t m, const 
                               const char *const *right, const tn_tensor *w, int64_t layer, int64_t head)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_attention", w && left && right ? w : NULL, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_attention", w, &mark)) return tn__self.error;
+    if (!left || !right) return tn_raise(TN_EINVAL, "tn_report_attention: the words are NULL");
     int64_t  layers = tn_ndim(w) == 4 ? tn_size(w, 0) : 0, heads = layers ? tn_size(w, 1) : 0;
     tn_shape expected = {4, {layers, heads, m, n}};
     if (!check("tn_report_attention", w, expected)) return tn__self.error;
@@ -133,11 +134,12 @@ tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const ch
                             const char *const *columns, const tn_tensor *w)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_heatmap", w && rows && columns ? w : NULL, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_heatmap", w, &mark)) return tn__self.error;
+    if (!rows || !columns) return tn_raise(TN_EINVAL, "tn_report_heatmap: the words are NULL");
     if (!check("tn_report_heatmap", w, (tn_shape){2, {m, n}})) return tn__self.error;
     if (m < 1 || n < 1) return tn_raise(TN_EINVAL, "tn_report_heatmap: there are no words");
     int64_t left = widest(m, rows) * 8 + 12, top = widest(n, columns) * 7 + 8;
-    tn__report_svg(r, title, (double)(left + n * (ROW + 4) + top / 2), (double)(top + m * (ROW + 4) + 4));
+    tn__report_svg(r, title, (double)(left + n * (ROW + 4)) + (double)top / 2, (double)(top + m * (ROW + 4) + 4));
     for (int64_t j = 0; j < n; j++) {
         tn__report_put(r, "<text transform=\"translate(%lld %lld)rotate(-60)\">",
                        (long long)(left + j * (ROW + 4) + 16), (long long)top - 4);

@@ -137,7 +137,8 @@ tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *con
 {
     enum { ROW = 26, MOST = 40 };
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_bars", names && values ? names : NULL, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_bars", names, &mark)) return tn__self.error;
+    if (!names || !values || n < 1) return tn_raise(TN_EINVAL, "tn_report_bars: there are no bars");
     double  most = 0;
     int64_t columns = 4;
     for (int i = 0; i < n; i++) {
