@@ -6,6 +6,7 @@
  * words of the outputs, r those of the nearest reference in length. Smoothing "exp": the k-th p_n of no match is
  * 1 / (2^k total_n). The tokenizers are mteval-v13a's, mteval-v14's ("intl"), and none. */
 #include "data/metrics_text.h"
+#include "data/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -117,13 +118,10 @@ tn_status tn_bleu_words(tn_bleu_tokenizer how, tn_span line, tn_string *words)
         char    *to = words->at + words->bytes;
         if (tn__is_blank(c)) {
             if (words->bytes && to[-1] != ' ') *to = ' ', words->bytes++;
-        } else if (c < 0x80 || c >= 0x110000) {
-            *to = (char)c, words->bytes++;
+        } else if (c >= 0x110000) {
+            *to = (char)c, words->bytes++; /* a byte that was no character */
         } else {
-            int n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-            for (int k = n - 1; k > 0; k--, c >>= 6) to[k] = (char)(0x80 | (c & 0x3f));
-            to[0] = (char)(c | (0xf00u >> n & 0xff));
-            words->bytes += (size_t)n;
+            words->bytes += (size_t)tn_utf8_put(c, to);
         }
     }
     if (done && words->bytes && words->at[words->bytes - 1] == ' ') words->bytes--;

@@ -1,33 +1,30 @@
 /* metrics.c — what the metrics share, accuracy and perplexity. */
 #include "data/metrics_text.h"
+#include "data/unicode.h"
 
 #include <math.h>
-#include <utf8proc.h>
 
 /* ---- characters -------------------------------------------------------------------------------------------------- */
 
-static utf8proc_category_t category(uint32_t c)
-{
-    return c < 0x110000 ? utf8proc_category((utf8proc_int32_t)c) : UTF8PROC_CATEGORY_CN;
-}
+static int category(uint32_t c) { return c < 0x110000 ? tn__category(c) : UTF8PROC_CATEGORY_CN; }
 
 tn__class tn__class_of(uint32_t c)
 {
-    utf8proc_category_t k = category(c);
-    if (k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO) return TN__NUMBER;
-    if (k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO) return TN__PUNCTUATION;
+    int k = category(c);
+    if (tn__is_number(k)) return TN__NUMBER;
+    if (tn__is_punctuation(k)) return TN__PUNCTUATION;
     return k >= UTF8PROC_CATEGORY_SM && k <= UTF8PROC_CATEGORY_SO ? TN__SYMBOL : TN__OTHER;
 }
 
 static bool is_cased(uint32_t c)
 {
-    utf8proc_category_t k = category(c);
+    int k = category(c);
     return k == UTF8PROC_CATEGORY_LU || k == UTF8PROC_CATEGORY_LL || k == UTF8PROC_CATEGORY_LT;
 }
 
 static bool is_case_ignorable(uint32_t c)
 {
-    utf8proc_category_t k = category(c);
+    int k = category(c);
     return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_ME || k == UTF8PROC_CATEGORY_CF ||
            k == UTF8PROC_CATEGORY_LM || k == UTF8PROC_CATEGORY_SK || c == '\'' || c == '.' || c == ':' || c == 0xb7 ||
            c == 0x2019;
@@ -44,18 +41,17 @@ static bool ends_word(const tn__points *p, int64_t at)
 
 bool tn__points_lower(tn__points *p)
 {
-    enum { SIGMA = 0x3a3, FINAL_SIGMA = 0x3c2, DOTTED_I = 0x130, DOT = 0x307 };
+    enum { SIGMA = 0x3a3, FINAL_SIGMA = 0x3c2, DOTTED_I = 0x130 /* the one capital that becomes two characters */ };
     int64_t dotted = 0, sigmas = 0;
     for (int64_t i = 0; i < p->n; i++) dotted += p->at[i] == DOTTED_I, sigmas += p->at[i] == SIGMA;
     for (int64_t i = 0; i < p->n && sigmas; i++)
         if (p->at[i] == SIGMA && ends_word(p, i)) p->at[i] = FINAL_SIGMA;
     if (dotted && !tn__grown((void *)&p->at, &p->room, p->n + dotted, sizeof *p->at)) return false;
     for (int64_t from = p->n - 1, to = p->n + dotted - 1; from >= 0; from--) {
-        uint32_t c = p->at[from];
-        if (c == DOTTED_I) p->at[to--] = DOT, c = 'i'; /* the one capital that becomes two characters */
-        else if (c < 0x80) c = c >= 'A' && c <= 'Z' ? c + 32 : c;
-        else if (c < 0x110000) c = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
-        p->at[to--] = c;
+        uint32_t c = p->at[from], lower[2] = {c};
+        if (c < 0x80) lower[0] = c >= 'A' && c <= 'Z' ? c + 32 : c;
+        else if (c < 0x110000 && tn__lower(c, lower) == 2) p->at[to--] = lower[1];
+        p->at[to--] = lower[0];
     }
     p->n += dotted;
     return true;
