@@ -1,5 +1,6 @@
 /* convert.c — one element, or a strided run of them, from one number type to another. */
 #include "core/internal.h"
+#include "core/kernels/kernels.h"
 
 #include <math.h>
 #include <string.h>
@@ -82,6 +83,10 @@ void tn__convert(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn
 {
     if (xdt == ydt && xs == 1 && ys == 1) {
         if (n) memcpy(y, x, (size_t)n * tn__dtype_bytes(xdt));
+        return;
+    }
+    if (xdt == TN_F32 && ydt == TN_BF16 && xs == 1 && ys == 1) {
+        tn__kernels()->narrow(n, y, x);
         return;
     }
     switch (PAIR((int)xdt, (int)ydt)) {

@@ -46,6 +46,33 @@ START_TEST(as_told)
 }
 END_TEST
 
+/* f32 to bf16 by each table: every way to round (each upper half of a number, with lower halves on both sides of the
+ * middle and on it), and every length. What is behind the end stays. */
+START_TEST(narrows)
+{
+    static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+    static float          x[6 * 256];
+    static uint16_t       y[6 * 256 + 1];
+    for (int i = 0; i < ISAS; i++) {
+        const tn_kernel_table *t = tn__kernels_of(isas[i]);
+        for (uint32_t high = 0; t && high < 0x10000; high += 256) {
+            const int64_t n = 6 * 256 - high / 256; /* 1281 … 1536 */
+            for (uint32_t k = 0; k < 6 * 256; k++) {
+                const uint32_t bits = (high + k / 6) << 16 | low[k % 6];
+                memcpy(x + k, &bits, sizeof bits);
+            }
+            y[n] = 0x1234;
+            t->narrow(n, y, x);
+            for (int64_t k = 0; k < n; k++) {
+                const uint16_t want = tn__f32_to_bf16(x[k]);
+                ck_assert_msg(y[k] == want, "%s: %a becomes %04x, not %04x", isas[i], (double)x[k], y[k], want);
+            }
+            ck_assert_int_eq(y[n], 0x1234);
+        }
+    }
+}
+END_TEST
+
 #ifdef __x86_64__ /* elsewhere there is no choice */
 static void child(const char *wish)
 {
@@ -76,6 +103,7 @@ int main(void)
     TCase *c = tn_tcase(s, "choice");
     tcase_add_test(c, tables);
     tcase_add_test(c, as_told);
+    tcase_add_test(c, narrows);
 #ifdef __x86_64__
     tcase_add_test(c, wishes);
 #endif

@@ -70,6 +70,10 @@ typedef struct {
     void (*finish)(const tn_finish_step *s);
 } tn_gemm_kernels;
 
+/* ---- number types ---- */
+
+typedef void tn_narrow_kernel(int64_t n, uint16_t *restrict y, const float *restrict x); /* f32 to bf16 */
+
 /* ---- the tables ---- */
 
 typedef struct {
@@ -80,6 +84,7 @@ typedef struct {
     const tn_rows_f32      *rows_f32;
     const tn_rows_f64      *rows_f64;
     tn_philox_kernel       *philox;
+    tn_narrow_kernel       *narrow;
 } tn_kernel_table;
 
 /* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */

@@ -14,6 +14,7 @@ extern const tn_functions_f64 TN_FOR_ISA(tn__functions_f64);
 extern const tn_rows_f32      TN_FOR_ISA(tn__rows_f32);
 extern const tn_rows_f64      TN_FOR_ISA(tn__rows_f64);
 extern tn_philox_kernel       TN_FOR_ISA(tn__philox);
+extern tn_narrow_kernel       TN_FOR_ISA(tn__narrow);
 extern const tn_kernel_table  TABLE;
 
 #define TEXT_(x) #x
@@ -28,4 +29,5 @@ const tn_kernel_table TABLE = {
     .rows_f32 = &TN_FOR_ISA(tn__rows_f32),
     .rows_f64 = &TN_FOR_ISA(tn__rows_f64),
     .philox = TN_FOR_ISA(tn__philox),
+    .narrow = TN_FOR_ISA(tn__narrow),
 };
