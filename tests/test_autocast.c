@@ -24,6 +24,9 @@ START_TEST(types)
     tn_tensor *y = tn_linear(x, w, b);
     ck_type(y, bf16);
     ck_type(tn_linear(y, w, b), bf16); /* bf16 beside f32 */
+    ck_type(tn_linear_gelu(y, w, b), bf16);
+    ck_type(tn_linear_gelu_tanh(x, w, b), bf16);
+    ck_type(tn_linear_relu(y, w, NULL), bf16);
     ck_type(tn_matmul(x, w), bf16);
     ck_type(tn_matmul(y, w), bf16);
     ck_type(tn_einsum("btd,ed->bte", y, w), bf16);
