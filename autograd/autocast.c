@@ -14,15 +14,23 @@
 static const struct {
     const tn_op *op;
     int          inputs;
-} narrow[] = {{&tn_op_linear, 3},        {&tn_op_matmul, 2},     {&tn_op_attention, 3}, {&tn_op_attention_scores, 2},
-              {&tn_op_select_matmul, 2}, {&tn_op_conv1d, 3},     {&tn_op_conv2d, 3},    {&tn_op_einsum, 8},
-              {&tn_op_linear_gelu, 3},   {&tn_op_linear_relu, 3}};
+} narrow[] = {{&tn_op_linear, 3},
+              {&tn_op_matmul, 2},
+              {&tn_op_attention, 3},
+              {&tn_op_attention_scores, 2},
+              {&tn_op_select_matmul, 2},
+              {&tn_op_conv1d, 3},
+              {&tn_op_conv2d, 3},
+              {&tn_op_einsum, 8},
+              {&tn_op_linear_gelu, 3},
+              {&tn_op_linear_relu, 3},
+              {&tn_op_linear_cross_entropy, 3}};
 
 /* Sums of many terms, functions that make small errors large, and what goes round in circles: the states of recurrent
  * layers (their inputs' products are bf16, as any). */
 /* clang-format off */
 static const tn_op *const wide[] = {
-    &tn_op_rnn, &tn_op_lstm, &tn_op_gru, &tn_op_layer_norm, &tn_op_rms_norm, &tn_op_softmax,
+    &tn_op_rnn, &tn_op_lstm, &tn_op_gru, &tn_op_layer_norm, &tn_op_add_dropout_norm, &tn_op_rms_norm, &tn_op_softmax,
     &tn_op_log_softmax, &tn_op_logsumexp, &tn_op_sum, &tn_op_mean, &tn_op_prod, &tn_op_var, &tn_op_std, &tn_op_norm,
     &tn_op_norm_inf, &tn_op_cumsum, &tn_op_exp, &tn_op_expm1, &tn_op_log, &tn_op_log1p, &tn_op_pow, &tn_op_pow_scalar,
     &tn_op_cross_entropy, &tn_op_nll_loss, &tn_op_mse_loss, &tn_op_l1_loss, &tn_op_huber_loss, &tn_op_kl_div,

@@ -37,13 +37,13 @@
     OP(avg_pool2d) OP(avg_pool2d_grad)                                                                                \
     /* losses */                                                                                                      \
     OP(cross_entropy) OP(nll_loss) OP(mse_loss) OP(l1_loss) OP(huber_loss) OP(kl_div) OP(bce_with_logits)             \
-    OP(cosine_similarity) OP(linear_cross_entropy)                                                                    \
+    OP(cosine_similarity)                                                                                             \
     /* attention */                                                                                                   \
     OP(attention) OP(attention_scores) OP(attention_weights) OP(select_matmul)                                        \
     /* recurrent layers */                                                                                            \
     OP(rnn) OP(lstm) OP(gru)                                                                                          \
     /* fused */                                                                                                       \
-    OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm)
+    OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm) OP(linear_cross_entropy)
 /* clang-format on */
 
 #define OP(name)                          \

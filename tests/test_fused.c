@@ -1,7 +1,7 @@
 /* test_fused.c — ops that do in one pass what several others do: the same as those, to the bit or as near as the order
  * of sums allows, with any options, and nothing kept that is promised not to be. */
 #include "core/internal.h"
-#include "tenon.h"
+#include "nn/nn.h"
 #include "tests/check_main.h"
 
 #include <math.h>

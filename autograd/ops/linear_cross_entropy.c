@@ -7,7 +7,8 @@
  * Rows are taken some at a time, those that are ignored left out: their logits are computed, become gz where they lie,
  * and are multiplied into the gradients at once, if any is wanted. So memory holds a block of logits and the gradients,
  * which the backward only scales; they are results that only the tape sees, empty where none is wanted. How many rows
- * make a block depends on C alone. Where no target counts, the loss is 0 and so are the gradients. */
+ * make a block depends on C alone. Of bf16 the loss is f32, as the sums are. Where no target counts, the loss is 0 and
+ * so are the gradients. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/losses.h"
 typedef struct {
@@ -60,7 +61,7 @@ static bool infer(tn_ctx *c)
     if (!tn_shape_equal(t->l.shape, rows))
         return tn_infer_fail(c, TN_ESHAPE, "the target is %s, but for x %s it must be %s: a class a row",
                              tn_shape_text(t->l.shape, ws, sizeof ws), xs, tn_shape_text(rows, (char[192]){0}, 192));
-    c->result[LOSS] = (tn_result){x->dtype, {.n = 0}};
+    c->result[LOSS] = (tn_result){tn__wide(x->dtype), {.n = 0}};
     c->result[COUNT] = (tn_result){TN_I64, {.n = 0}};
     for (int i = X; i <= BIAS; i++) {
         const bool wanted = c->in[i] && tn_needs_grad(c->in[i]) && tn_grad_enabled();
@@ -159,7 +160,7 @@ static void forward(tn_ctx *c)
         one_block(c, &b, from, tn__min_i64(most, count - from), &k, loss);
         if (!tn_error()) sum += tn_get(loss, 0);
     }
-    if (!tn_error()) tn__store(tn__ptr(c->out[LOSS]), dt, sum * k.scale);
+    if (!tn_error()) tn__store(tn__ptr(c->out[LOSS]), wide, sum * k.scale);
     tn_scope_end(s);
 }
 
