@@ -17,6 +17,7 @@
 
 enum {
     SMALL_BYTES = 8 << 10, /* of scratch that lies on the stack */
+    NEAR_BYTES = 2 << 20,  /* a b that a second cache holds, or nearly */
     FEW_STEPS = 8          /* rows so many that the first cache holds them even if all fall into the same sets */
 };
 
@@ -184,6 +185,7 @@ static void row_task(const job *q, char *slot, const place *m, int64_t p0, int64
         const int64_t col = tn__panel_at(q, p), end = tn__min_i64(tn__panel_at(q, p + 1), g->n);
         const int64_t whole = (end - col) / lanes * lanes, rest = end - col - whole;
         tn_gemv_step  s = {.n = whole, .k = g->k, .a = m->a, .a_col = g->a_col, .y = sums, .first = true};
+        s.far = g->n * g->k > NEAR_BYTES / q->in;
         s.b = m->b + col * g->b_col * q->in, s.b_row = g->b_row, s.b_col = g->b_col;
         if (whole) q->kn->row(&s);
         s.y = sums + whole * q->size, s.n = lanes;

@@ -10,8 +10,6 @@
 
 #ifndef TN_REAL
 
-enum { NEAR_BYTES = 2 << 20 }; /* a b that a second cache holds, or nearly */
-
 #define TN_BF16_TOO 1 /* in the first instance, f32 */
 #define TN_TEMPLATE "core/kernels/gemm.k.c"
 #include "core/real.h"
@@ -61,7 +59,7 @@ TN_INLINE void TN_(add_columns)(const int nv, const tn_gemv_step *s, int64_t j)
     const TN_REAL *a = s->a, *b = (const TN_REAL *)s->b + j * b_col;
     TN_REAL       *y = (TN_REAL *)s->y + j;
     /* the next columns: no prefetcher follows so many streams */
-    const int64_t ahead = j + 2 * nv * N <= s->n ? nv * N * b_col : 0;
+    const int64_t ahead = s->far && j + 2 * nv * N <= s->n ? nv * N * b_col : 0;
     TN_(v) x[N], sum[4];
     int64_t p = 0;
     TN_UNROLL for (int g = 0; g < nv; g++) sum[g] = s->first ? TN_(v_zero)() : TN_(v_load)(y + g * N);
@@ -70,7 +68,7 @@ TN_INLINE void TN_(add_columns)(const int nv, const tn_gemv_step *s, int64_t j)
         {
             const TN_REAL *from = b + g * N * b_col + p;
             TN_UNROLL for (int i = 0; i < N; i++) x[i] = TN_(v_load)(from + i * b_col);
-            TN_UNROLL for (int i = 0; i < N; i++) __builtin_prefetch(from + ahead + i * b_col);
+            if (ahead) { TN_UNROLL for (int i = 0; i < N; i++) __builtin_prefetch(from + ahead + i * b_col); }
             TN_(v_turn)(x);
             TN_UNROLL for (int i = 0; i < N; i++) sum[g] = TN_(v_fma)(TN_(v_all)(a + (p + i) * a_col), x[i], sum[g]);
         }
@@ -95,7 +93,7 @@ static void TN_(row)(const tn_gemv_step *s)
     if (s->b_col != 1) {
         for (; j + 2 * N <= s->n; j += 2 * N) TN_(add_columns)(2, s, j);
         for (; j < s->n; j += N) TN_(add_columns)(1, s, j);
-    } else if (s->k * s->b_row <= NEAR_BYTES / (int64_t)sizeof(TN_REAL)) { /* in the second cache: jumps cost little */
+    } else if (!s->far) { /* jumps cost little */
         for (; j + WIDE * N <= s->n; j += WIDE * N) TN_(add_panel)(WIDE, s, j);
         for (; j + 4 * N <= s->n; j += 4 * N) TN_(add_panel)(4, s, j);
         for (; j < s->n; j += N) TN_(add_panel)(1, s, j);

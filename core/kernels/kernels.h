@@ -27,7 +27,7 @@ typedef struct {
     const void *a, *b;
     int64_t     a_col, b_row, b_col;
     void       *y;
-    bool        first;
+    bool        first, far; /* far: b comes from beyond the second cache */
 } tn_gemv_step;
 
 /* to[r][c] = from[r][c], with zeros from cols up to width. Where the kernels take pairs, two terms that follow each
