@@ -18,7 +18,7 @@
 enum {
     SMALL_BYTES = 8 << 10, /* of scratch that lies on the stack */
     NEAR_BYTES = 2 << 20,  /* a b that a second cache holds, or nearly */
-    FEW_STEPS = 8          /* rows so many that the first cache holds them even if all fall into the same sets */
+    SET_BYTES = 4096       /* rows so far apart, or a multiple, fall into the same set of the first cache */
 };
 
 typedef tn_gemm_job job;
@@ -41,6 +41,9 @@ static void pack(const job *q, bool across, int64_t rows, int64_t cols, int64_t 
 /* How many terms there are in kc steps, of which the last may have half a pair. */
 static int64_t terms(const job *q, int64_t k0, int64_t kc) { return tn__min_i64(kc * q->pair, q->g.k - k0 * q->pair); }
 
+/* So many steps that the first cache holds their lines, even if rows so far apart all fall into the same sets. */
+static int64_t few_steps(const job *q, int64_t row) { return row * q->in % SET_BYTES == 0 ? 8 / q->pair : 32; }
+
 /* Asks for a block whose rows are dense, ahead of its packing: no prefetcher follows short pieces of rows. */
 static void ask_for(const char *from, int64_t rows, int64_t row_bytes, int64_t bytes)
 {
@@ -53,7 +56,7 @@ static void ask_for(const char *from, int64_t rows, int64_t row_bytes, int64_t b
 static void pack_b(const job *q, const char *b, int64_t k0, int64_t kc, int64_t p0, int64_t p1, char *to)
 {
     const tn_gemm_call *g = &q->g;
-    const int64_t       at_once = g->b_col == 1 && p1 - p0 > 1 ? FEW_STEPS : kc;
+    const int64_t       at_once = g->b_col == 1 && p1 - p0 > 1 ? few_steps(q, g->b_row) : kc;
     for (int64_t i = 0; i < kc; i += at_once) {
         const int64_t steps = tn__min_i64(at_once, kc - i);
         char         *panel = to;
@@ -76,7 +79,7 @@ static void pack_b(const job *q, const char *b, int64_t k0, int64_t kc, int64_t 
 static void pack_a(const job *q, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1, char *to)
 {
     const tn_gemm_call *g = &q->g;
-    const int64_t       at_once = q->a_columns ? FEW_STEPS : kc;
+    const int64_t       at_once = q->a_columns ? few_steps(q, g->a_col) : kc;
     for (int64_t i = 0; i < kc; i += at_once) {
         const int64_t steps = tn__min_i64(at_once, kc - i), t = terms(q, k0 + i, steps);
         if (q->a_columns && i + at_once < kc && g->a_row == 1) {

@@ -181,8 +181,7 @@ static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const u
         const int64_t k = n - at < PIECE ? n - at : PIECE;
         if (bias) widen(k, b, bias + at);
         if (old) widen(k, o, old + at);
-        if (bias || old || pre || s->act || s->alpha != 1)
-            finish_dense_f32(k, v + at, v + at, pre ? p : NULL, bias ? b : NULL, old ? o : NULL, s);
+        finish_dense_f32(k, v + at, v + at, pre ? p : NULL, bias ? b : NULL, old ? o : NULL, s);
         narrow(k, c + at, v + at);
         if (pre) narrow(k, pre + at, p);
     }
@@ -197,6 +196,13 @@ void TN_FOR_ISA(TN_(tn__finish))(const tn_finish_step *s)
     const bool bf16 = s->bf16;
     const bool dense = s->c_col == 1 && s->acc && (!s->pre || s->pre_col == 1) && (!bias || s->bias_col == 1) &&
                        (!old || s->old_col == 1);
+#if TN_BF16_TOO
+    if (bf16 && dense && !bias && !old && !s->pre && !s->act && alpha == 1) { /* most often nothing but this */
+        for (int64_t r = 0; r < s->rows; r++)
+            narrow(s->cols, (uint16_t *)s->c + r * s->c_row, (const float *)s->acc + r * s->acc_row);
+        return;
+    }
+#endif
     for (int64_t r = 0; r < s->rows; r++) {
         TN_REAL      *v = s->acc ? (TN_REAL *)s->acc + r * s->acc_row : NULL;
         const int64_t b0 = r * s->bias_row, o0 = r * s->old_row, c0 = r * s->c_row, p0 = r * s->pre_row;
