@@ -18,6 +18,7 @@
 enum {
     SMALL_BYTES = 8 << 10, /* of scratch that lies on the stack */
     NEAR_BYTES = 2 << 20,  /* a b that a second cache holds, or nearly */
+    GROUP = 16,            /* strips in a task of share_a */
     SET_BYTES = 4096       /* rows so far apart, or a multiple, fall into the same set of the first cache */
 };
 
@@ -90,7 +91,7 @@ static void pack_a(const job *q, const char *a, int64_t k0, int64_t kc, int64_t 
         for (int64_t s = s0; s < s1; s++) {
             const int64_t row = tn__strip_at(q, s), mr = tn__strip_at(q, s + 1) - row;
             const char   *from = a + (row * g->a_row + (k0 + i) * q->pair * g->a_col) * q->in;
-            char         *strip = to + (size_t)(s - s0) * q->a_bytes;
+            char         *strip = to + (row - tn__strip_at(q, s0)) * kc * q->size;
             if (q->a_columns) pack(q, false, t, mr, mr, from, g->a_col, g->a_row, strip + i * mr * q->size);
             else pack(q, true, mr, t, kc + TN_GEMM_PAD, from, g->a_row, g->a_col, strip);
         }
@@ -128,10 +129,9 @@ static void finish(const job *q, const place *m, int64_t row, int64_t col, int64
 static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int64_t s1, int64_t p0, int64_t p1)
 {
     const tn_gemm_call *g = &q->g;
-    char *const packed = slot, *const strip = packed + q->b_bytes,
-                *const sums = strip + q->a_bytes * (size_t)q->a_strips;
-    char *const        tile = sums + q->sum_bytes;
-    const int64_t      col0 = tn__panel_at(q, p0), row0 = tn__strip_at(q, s0), all = tn__panel_at(q, p1) - col0;
+    char *const packed = slot, *const strip = packed + q->b_bytes, *const sums = strip + q->a_bytes;
+    char *const   tile = sums + q->sum_bytes;
+    const int64_t col0 = tn__panel_at(q, p0), row0 = tn__strip_at(q, s0), all = tn__panel_at(q, p1) - col0;
     for (int64_t k0 = 0; k0 < q->steps; k0 += q->kc) {
         const int64_t kc = tn__min_i64(q->kc, q->steps - k0);
         const bool    last = k0 + kc == q->steps;
@@ -140,9 +140,13 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
         for (int64_t s = s0; s < s1; s++) {
             const int64_t row = tn__strip_at(q, s);
             tn_gemm_step  step = {.mr = (int)(tn__strip_at(q, s + 1) - row), .k = kc};
-            const int64_t group = (s - s0) % q->a_strips;
-            if (q->pack_a && group == 0) pack_a(q, m->a, k0, kc, s, tn__min_i64(s + q->a_strips, s1), strip);
-            place_a(q, m->a, k0, row, strip + (size_t)group * q->a_bytes, &step);
+            const int64_t group = s - (s - s0) % q->a_strips;
+            if (q->pack_a && !q->share_a && s == group)
+                pack_a(q, m->a, k0, kc, s, tn__min_i64(s + q->a_strips, s1), strip);
+            place_a(q, m->a, k0, row,
+                    q->share_a ? q->shared_a + (k0 * g->m + row * kc) * q->size
+                               : strip + (row - tn__strip_at(q, group)) * kc * q->size,
+                    &step);
             for (int64_t p = p0; p < p1; p++) {
                 const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
                 const bool    part = col + width > g->n, straight = last && q->plain && !part;
@@ -246,6 +250,24 @@ static void share_b(int64_t from, int64_t to, void *user)
     }
 }
 
+static void share_a(int64_t from, int64_t to, void *user)
+{
+    const job    *q = user;
+    const int64_t groups = tn__ceil_div(q->strip.parts, GROUP);
+    for (int64_t i = from; i < to; i++) {
+        const int64_t k0 = i / groups * q->kc, kc = tn__min_i64(q->kc, q->steps - k0), s0 = i % groups * GROUP;
+        char         *at = q->shared_a + (k0 * q->g.m + tn__strip_at(q, s0) * kc) * q->size;
+        pack_a(q, q->g.a, k0, kc, s0, tn__min_i64(s0 + GROUP, q->strip.parts), at);
+    }
+}
+
+/* Packs what all tasks share. */
+static void share(job *q, int64_t blocks, void (*pack_block)(int64_t from, int64_t to, void *user))
+{
+    if (q->spread) tn_parallel_for(blocks, 1, pack_block, q);
+    else pack_block(0, blocks, q);
+}
+
 bool tn__gemm(const tn_gemm_call *call)
 {
     job q = {0};
@@ -253,17 +275,16 @@ bool tn__gemm(const tn_gemm_call *call)
         if (call->batch[d] == 0) return true;
     if (call->m == 0 || call->n == 0) return true;
     tn__gemm_plan(&q, call);
-    const size_t      shared = q.share_b ? tn__lines(q.vectors * q.kn->lanes * q.steps, q.size) : 0;
-    const size_t      bytes = q.slot_bytes * (q.spread ? (size_t)tn_threads() : 1) + shared;
+    const size_t      b_shared = q.share_b ? tn__lines(q.vectors * q.kn->lanes * q.steps, q.size) : 0;
+    const size_t      a_shared = q.share_a ? tn__lines(q.g.m * q.steps, q.size) : 0;
+    const size_t      bytes = q.slot_bytes * (q.spread ? (size_t)tn_threads() : 1) + a_shared + b_shared;
     _Alignas(64) char local[SMALL_BYTES];
     q.shared = bytes <= sizeof local ? local : tn__mem_get(bytes);
     if (!q.shared) return false;
-    q.slots = q.shared + shared;
-    if (shared) {
-        const int64_t blocks = tn__ceil_div(q.steps, q.kc) * q.across.parts;
-        if (q.spread) tn_parallel_for(blocks, 1, share_b, &q);
-        else share_b(0, blocks, &q);
-    }
+    q.shared_a = q.shared + b_shared, q.slots = q.shared_a + a_shared;
+    const int64_t blocks = q.kc ? tn__ceil_div(q.steps, q.kc) : 0;
+    if (b_shared) share(&q, blocks * q.across.parts, share_b);
+    if (a_shared) share(&q, blocks * tn__ceil_div(q.strip.parts, GROUP), share_a);
     if (q.spread) tn_parallel_for(q.tasks, q.grain, tasks, &q);
     else tasks(0, q.tasks, &q);
     if (bytes > sizeof local) tn__mem_put(q.shared, bytes);
