@@ -445,18 +445,31 @@ START_TEST(stacks_are_lean)
 }
 END_TEST
 
+static tn_tensor *own_gelu(tn_tensor *x) { return tn_gelu(x); }
+static tn_tensor *count(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
+{
+    (void)m, (void)x, (void)y;
+    ++*(int *)user;
+    return NULL;
+}
+
+/* Those that are one op with the product before them, or not: because they are a user's, or a hook wants to see. */
 START_TEST(activations)
 {
-    tn_tensor *x = tn_normal(TN_SHAPE(B, T, D), 0, 1), *y[3];
-    tn_tensor *(*const f[3])(tn_tensor *) = {NULL, tn_relu, tn_gelu_tanh};
-    for (int i = 0; i < 3; i++) {
+    tn_tensor *x = tn_normal(TN_SHAPE(B, T, D), 0, 1), *y[7];
+    tn_tensor *(*const f[7])(tn_tensor *) = {NULL, tn_relu, tn_gelu_tanh, tn_gelu, own_gelu, tn_gelu, tn_relu};
+    int seen = 0;
+    for (int i = 0; i < 7; i++) {
         tn_seed(2);
         tn_transformer_encoder_layer *m = tn_transformer_encoder_layer_new(SIZES, .activation = f[i]);
+        if (i > 4) tn_after(m->linear1, count, &seen);
         y[i] = tn_call(m, x);
         fine();
         tn_free(m);
     }
-    ck_assert(tn_same_bits(y[0], y[1]) && !tn_same_bits(y[0], y[2]));
+    ck_assert(tn_same_bits(y[0], y[1]) && !tn_same_bits(y[0], y[2]) && !tn_same_bits(y[2], y[3]));
+    ck_assert(tn_same_bits(y[3], y[4]) && tn_same_bits(y[3], y[5]) && tn_same_bits(y[1], y[6]));
+    ck_assert_int_eq(seen, 2);
 }
 END_TEST
 
