@@ -6,7 +6,7 @@ enum {
     B_BYTES = 200 << 10,       /* of b in a task: a fifth of the second cache, and few enough pages */
     SUM_BYTES = 256 << 10,     /* of sums on their way from one block of k to the next */
     SHARED_BYTES = 1 << 20,    /* of a b that is packed once for all tasks */
-    SHARED_A_BYTES = 16 << 20, /* of such an a */
+    SHARED_A_BYTES = 16 << 20, /* the same of an a */
     FAR_BYTES = 1024,          /* between rows: so many pages that b is better packed, if ... */
     MANY_ROWS = 100,           /* ... there are enough rows of a to use it */
     A_STRIPS = 8,              /* of dense columns, packed at a time: lines of a row that they share are fetched once */
@@ -129,12 +129,10 @@ static void plan_tiles(tn_gemm_job *q, double time)
     const int64_t width = tn__ceil_div(panels, across) * most;
     if (q->pack_b && !q->share_b) q->b_bytes = tn__lines(width * q->kc, q->size);
     else if (g->n % kn->lanes) q->b_bytes = tn__lines(most * q->kc, q->size);
-    /* short pieces of rows, each on a page of its own, which several tasks want */
-    bool one_a = across > 1 && q->a_columns && g->m <= SHARED_A_BYTES / q->size / tn__max_i64(q->steps, 1);
+    bool one_a = q->pack_a && q->a_columns && across > 1 && g->m <= SHARED_A_BYTES / q->size / tn__max_i64(q->steps, 1);
     for (int d = 0; d < g->dims; d++) one_a = one_a && g->a_batch[d] == 0;
-    q->share_a = one_a && (q->pack_a || (g->a_row == 1 && g->a_col * q->in >= FAR_BYTES));
+    q->share_a = one_a;
     q->a_strips = q->a_columns && q->pack_a && !q->share_a ? A_STRIPS : 1;
-    q->pack_a = q->pack_a || q->share_a;
     if (q->pack_a && !q->share_a)
         q->a_bytes = tn__lines(kn->mr * q->a_strips * (q->kc + (q->a_columns ? 0 : TN_GEMM_PAD)), q->size);
     if (q->steps > q->kc) q->sum_bytes = tn__lines(tn__ceil_div(strips, down) * kn->mr * width, q->size);
