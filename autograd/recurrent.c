@@ -105,7 +105,9 @@ bool tn__steps_infer(tn_ctx *c, const tn_cell *cell)
     c->result[TN_STEPS_Y] = (tn_result){x->dtype, {2, {packed, hidden}}};
     c->result[TN_STEPS_LAST] = (tn_result){x->dtype, h->l.shape};
     if (cell->state) c->result[TN_STEPS_LAST_C] = (tn_result){x->dtype, h->l.shape};
-    c->result[kept_at(cell)] = (tn_result){tn__wide(x->dtype), {2, {tn_grad_enabled() ? packed : 0, wide}}};
+    bool recorded = false;
+    for (int i = 0; i < c->nin; i++) recorded = recorded || (tn_grad_enabled() && tn_needs_grad(c->in[i]));
+    c->result[kept_at(cell)] = (tn_result){tn__wide(x->dtype), {2, {recorded ? packed : 0, wide}}};
     return true;
 }
 
