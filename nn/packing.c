@@ -87,7 +87,7 @@ tn_tensor *tn__unpack(const tn__packing *p, tn_tensor *y, bool time_first)
     if (p->ragged) y = tn_index_add(tn_zeros_of(tn_dtype_of(y), TN_SHAPE(b * t, n)), 0, p->from, y);
     if (p->ragged && !time_first) return tn_reshape(y, TN_SHAPE(b, t, n));
     y = tn_reshape(y, TN_SHAPE(t, b, n));
-    return time_first ? y : tn_transpose(y, 0, 1);
+    return time_first ? y : tn_contiguous(tn_transpose(y, 0, 1)); /* what comes next reads it by sequences */
 }
 
 tn_tensor *tn__pack_states(const tn__packing *p, tn_tensor *h)

@@ -289,10 +289,10 @@ START_TEST(any_threads)
 }
 END_TEST
 
-/* Under autocast the products over all steps are bf16, what goes through time is f32; and all of it may be bf16. */
-START_TEST(in_bf16)
+/* Under autocast the products over all steps are bf16, what goes through time is f32; and all may be bf16, or f64. */
+START_TEST(number_types)
 {
-    tn_rnn    *m = MAKE(_i, .in = 16, .hidden = 32, .layers = 2), *b = tn_copy(m);
+    tn_rnn    *m = MAKE(_i, .in = 16, .hidden = 37, .layers = 2), *b = tn_copy(m), *d = tn_copy(m);
     tn_tensor *x = tn_normal(TN_SHAPE(3, 9, 16), 0, 1), *lengths = LENGTHS(3, 9, 0, 4);
     const out  f32 = run(m, x, lengths);
     tn_scope   s = tn_autocast_begin(true);
@@ -300,17 +300,19 @@ START_TEST(in_bf16)
     tn_backward(tn_sum(tn_square(cast.y)));
     tn_scope_return_list(s, 2, (tn_tensor *[]){cast.y, cast.h});
     fine();
-    tn_module_to(b, TN_BF16);
+    tn_module_to(b, TN_BF16), tn_module_to(d, TN_F64);
+    const out f64 = run(d, tn_to(x, TN_F64), lengths);
     const out low = run(b, tn_to(x, TN_BF16), lengths);
     tn_backward(tn_sum(tn_square(low.y)));
     fine();
     ck_assert_int_eq(tn_dtype_of(tn_grad(m->weight_hh[0])), TN_F32);
     ck_assert(tn_dtype_of(cast.y) == TN_F32 && tn_dtype_of(cast.h) == TN_F32 && tn_dtype_of(low.y) == TN_BF16);
     for (int64_t i = 0; i < tn_numel(f32.y); i++) { /* outputs are below 1, and bf16 has 8 bits */
+        ck_assert_double_eq_tol(tn_get(f32.y, i), tn_get(f64.y, i), 2e-6);
         ck_assert_double_eq_tol(tn_get(cast.y, i), tn_get(f32.y, i), 0.01);
         ck_assert_double_eq_tol(tn_get(low.y, i), tn_get(f32.y, i), 0.02);
     }
-    tn_free(m), tn_free(b);
+    tn_free(m), tn_free(b), tn_free(d);
 }
 END_TEST
 
@@ -487,7 +489,7 @@ int main(void)
     tcase_add_loop_test(c, lengths_that_say_little, 0, KINDS);
     tcase_add_loop_test(c, states_go_on, 0, KINDS);
     tcase_add_loop_test(c, any_threads, 0, KINDS);
-    tcase_add_loop_test(c, in_bf16, 0, KINDS);
+    tcase_add_loop_test(c, number_types, 0, KINDS);
     tcase_add_loop_test(c, dropouts, 0, KINDS);
     tcase_add_test(c, is_lean);
     tcase_add_test(c, wrong_use);
