@@ -289,6 +289,26 @@ START_TEST(any_threads)
 }
 END_TEST
 
+static tn_tensor *segment(tn_tensor *const *in, int n, void *m) { return (void)n, tn_call((tn_rnn *)m, in[0]); }
+
+/* Recomputed in the backward instead of kept, with the same draws: the same bits. */
+START_TEST(recomputed)
+{
+    tn_rnn    *m = MAKE(_i, .in = 3, .hidden = 8, .layers = 2, .dropout = 0.4);
+    tn_tensor *x = tn_normal(TN_SHAPE(2, 6, 3), 0, 1), *y[2], *g[2];
+    for (int i = 0; i < 2; i++) {
+        tn_seed(8);
+        y[i] = i ? tn_checkpoint(segment, m, 1, &x) : tn_call(m, x);
+        tn_backward(tn_sum(tn_square(y[i])));
+        fine();
+        g[i] = tn_clone(tn_grad(m->weight_hh[0]));
+        tn_zero_grads(m);
+    }
+    ck_assert(tn_same_bits(y[0], y[1]) && tn_same_bits(g[0], g[1]));
+    tn_free(m);
+}
+END_TEST
+
 /* Under autocast the products over all steps are bf16, what goes through time is f32; and all may be bf16, or f64. */
 START_TEST(number_types)
 {
@@ -489,6 +509,7 @@ int main(void)
     tcase_add_loop_test(c, lengths_that_say_little, 0, KINDS);
     tcase_add_loop_test(c, states_go_on, 0, KINDS);
     tcase_add_loop_test(c, any_threads, 0, KINDS);
+    tcase_add_loop_test(c, recomputed, 0, KINDS);
     tcase_add_loop_test(c, number_types, 0, KINDS);
     tcase_add_loop_test(c, dropouts, 0, KINDS);
     tcase_add_test(c, is_lean);
