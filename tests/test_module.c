@@ -144,7 +144,8 @@ START_TEST(a_forward_that_fails_has_drawn_nothing)
     m->last = tn_child(m, "last", tn_linear_new(.in = 30, .out = 2));
     m = tn_built(m);
     tn_sequential *net = tn_sequential_new();
-    tn_append(net, tn_dropout_new(.p = 0.5)), tn_append(net, tn_linear_new(.in = 30, .out = 2));
+    tn_append(net, tn_dropout_new(.p = 0.5));
+    tn_append(net, tn_linear_new(.in = 30, .out = 2));
     tn_tensor   *good = tn_ones(TN_SHAPE(2, 30)), *bad = tn_ones(TN_SHAPE(2, 31));
     tn_generator mine = {.seed = 5, .position = 9};
     for (int own = 0; own < 2; own++) {
