@@ -1,9 +1,10 @@
-/* main.c — bench WORKLOAD [--threads N] [--seconds S]: measures, and ends with one line of JSON. */
+/* main.c — bench WORKLOAD [options]: measures, and ends with one line of JSON. bench kernels prints its own. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clock_gettime, getrusage */
 #endif
 #include "bench/bench.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -27,8 +28,17 @@ double bench_now(void)
 
 static int usage(FILE *to)
 {
-    fputs("Usage: bench WORKLOAD [--threads N] [--seconds S]\n", to);
-    for (int i = 0; i < WORKLOADS; i++) fprintf(to, "  %-10s %s\n", workloads[i].name, workloads[i].what);
+    fputs(
+        "Usage: bench WORKLOAD [--threads N] [--dtype f32|bf16] [--seconds S] [--layers N] [--d-model N] [--heads N]\n"
+        "             [--ffn N] [--vocab N] [--batch N] [--seq N]\n",
+        to);
+    for (int i = 0; i < WORKLOADS; i++) fprintf(to, "  %-14s %s\n", workloads[i].name, workloads[i].what);
+    fputs("       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
+          "  --seconds S      for each contender and line (0.3)\n"
+          "  --only PATTERN   of \"gemm_f32 512x128x128 NT 2\", with * and ?\n"
+          "  --size MxNxK     products of this size in place of the table; BxMxNxK: a batch\n"
+          "  --no-peers       Tenon alone\n",
+          to);
     return to == stdout ? 0 : 2;
 }
 
@@ -40,38 +50,71 @@ static double number(const char *text, double most)
     return end == text || *end || !(v >= 0 && v <= most) ? -1 : v;
 }
 
-int main(int argc, char **argv)
+/* Takes the option at argv[0]; how many words it took, 0 if it is none that we know. */
+static int option(bench_options *o, char **argv)
 {
-    bench_options o = {.seconds = 5};
-    if (argc > 1 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) return usage(stdout);
-    int w = 0;
-    while (w < WORKLOADS && !(argc > 1 && !strcmp(argv[1], workloads[w].name))) w++;
-    if (w == WORKLOADS) return usage(stderr);
-    for (int i = 2; i < argc; i += 2) {
-        double v = -1;
-        if (i + 1 < argc && !strcmp(argv[i], "--threads")) v = o.threads = (int)number(argv[i + 1], 4096);
-        else if (i + 1 < argc && !strcmp(argv[i], "--seconds")) v = o.seconds = number(argv[i + 1], 86400);
-        if (v >= 0) continue;
-        fprintf(stderr, "bench: cannot use %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
-        return usage(stderr);
+    static const struct {
+        const char *name;
+        size_t      at;
+    } sizes[] = {{"--layers", offsetof(bench_options, layers)}, {"--d-model", offsetof(bench_options, d_model)},
+                 {"--heads", offsetof(bench_options, heads)},   {"--ffn", offsetof(bench_options, ffn)},
+                 {"--vocab", offsetof(bench_options, vocab)},   {"--batch", offsetof(bench_options, batch)},
+                 {"--seq", offsetof(bench_options, seq)}};
+    const char *name = argv[0], *text = argv[1];
+    if (!strcmp(name, "--json")) return o->json = true, 1;
+    if (!strcmp(name, "--no-peers")) return o->no_peers = true, 1;
+    if (!text) return 0;
+    if (!strcmp(name, "--only")) return o->only = text, 2;
+    if (!strcmp(name, "--size")) return o->size = text, 2;
+    if (!strcmp(name, "--threads")) return (o->threads = (int)number(text, 4096)) >= 0 ? 2 : 0;
+    if (!strcmp(name, "--seconds")) return (o->seconds = number(text, 86400)) > 0 ? 2 : 0;
+    if (!strcmp(name, "--dtype")) return (o->bf16 = !strcmp(text, "bf16")) || !strcmp(text, "f32") ? 2 : 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (strcmp(name, sizes[i].name) != 0) continue;
+        int64_t v = (int64_t)number(text, 1 << 24);
+        memcpy((char *)o + sizes[i].at, &v, sizeof v);
+        return v > 0 ? 2 : 0;
     }
+    return 0;
+}
 
-    tn_set_threads(o.threads);
+static int run(int w, const bench_options *o)
+{
     fprintf(stderr, "%s\n", tn_build_info());
     char  *members = NULL;
     size_t size;
     FILE  *json = open_memstream(&members, &size);
     if (!json) return perror("bench"), 4;
-    int failed = workloads[w].run(&o, json);
+    int failed = workloads[w].run(o, json);
     fclose(json);
     if (failed) {
         fprintf(stderr, "bench: %s\n", tn_error_message());
     } else {
         struct rusage r;
         getrusage(RUSAGE_SELF, &r);
-        printf("{\"workload\": \"%s\", %s\"threads\": %d, \"version\": \"%s\", \"rss_mib\": %ld}\n", workloads[w].name,
-               members, tn_threads(), tn_version(), r.ru_maxrss / 1024);
+        printf("{\"workload\": \"%s\", %s\"threads\": %d, \"dtype\": \"%s\", \"version\": \"%s\", \"rss_mib\": %ld}\n",
+               workloads[w].name, members, tn_threads(), o->bf16 ? "bf16" : "f32", tn_version(), r.ru_maxrss / 1024);
     }
     free(members);
     return failed;
+}
+
+int main(int argc, char **argv)
+{
+    bench_options o = {.self = argv[0]};
+    if (argc < 2) return usage(stderr);
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help")) return usage(stdout);
+    int        w = 0;
+    const bool kernels = !strcmp(argv[1], "kernels");
+    while (!kernels && w < WORKLOADS && strcmp(argv[1], workloads[w].name) != 0) w++;
+    if (w == WORKLOADS) return usage(stderr);
+    for (int i = 2, took; i < argc; i += took) {
+        took = option(&o, argv + i);
+        if (took) continue;
+        fprintf(stderr, "bench: cannot use %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
+        return usage(stderr);
+    }
+    tn_set_threads(o.threads);
+    return kernels ? bench_kernels(&o) : run(w, &o);
 }
