@@ -5,13 +5,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <tenon/tenon.h>
+
+/* The sizes of a workload's model and batch. */
+typedef struct {
+    int64_t layers, d_model, heads, ffn, vocab, batch, seq;
+} bench_sizes;
 
 typedef struct {
     const char *self;    /* how this program was called */
     int         threads; /* 0: the library's default */
     double      seconds; /* how long to measure; 0: as long as is usual */
-    bool        bf16;
-    int64_t     layers, d_model, heads, ffn, vocab, batch, seq; /* 0: the workload's own */
+    tn_dtype    dtype;
+    bench_sizes sizes; /* 0: the workload's own */
 
     bool        json, no_peers; /* of kernels */
     const char *only, *size;
@@ -20,10 +26,31 @@ typedef struct {
 /* A workload measures for about o->seconds and prints its members of the JSON object, each ended by ", ". It returns
  * 0, or 1 with the library's error standing. */
 typedef int    bench_workload(const bench_options *o, FILE *json);
-bench_workload bench_overhead;
+bench_workload bench_overhead, bench_bert, bench_bert_small, bench_encoder_infer, bench_gpt, bench_gpt_gen,
+    bench_seq2seq;
 
 int bench_kernels(const bench_options *o); /* kernels.c: a program in itself; returns the exit status */
 
 double bench_now(void); /* seconds, from a clock that does not jump */
+
+/* The workload's own sizes, but for those that the user has given; ffn is 4 d_model if nobody says otherwise. */
+bench_sizes bench_sizes_of(const bench_options *o, bench_sizes own);
+int64_t     bench_tokens(const bench_sizes *s);
+
+/* Operations of a training step in 10^9: 2 forward and 4 backward for each weight of a product and each of the rows that
+ * meet it; encoder_weights and decoder_weights are those of one layer. bench_attention: of `layers` attentions of T
+ * queries on T keys, masked ones counted, too. */
+double bench_encoder_weights(const bench_sizes *s);
+double bench_attention(const bench_sizes *s, double layers);
+
+/* A training job: loss() is one forward pass of what module learns. */
+typedef struct {
+    void *module;
+    tn_tensor *(*loss)(void *job);
+    void   *job;
+    int64_t tokens; /* in a batch */
+    double  gflop;  /* of a step */
+} bench_job;
+int bench_train(const bench_options *o, FILE *json, const bench_job *j);
 
 #endif

@@ -15,6 +15,12 @@ static const struct {
     const char     *name, *what;
     bench_workload *run;
 } workloads[] = {
+    {"bert", "BERT's masked words, 4 layers of 256, 30,522 words: a training step", bench_bert},
+    {"bert-small", "the same, 2 layers of 128, 8,000 words", bench_bert_small},
+    {"seq2seq", "a Transformer that translates, 3 + 3 layers of 256: a training step", bench_seq2seq},
+    {"gpt", "a GPT, 6 layers of 256, 256 tokens: a training step", bench_gpt},
+    {"encoder-infer", "BERT, 6 layers of 384, one sentence of 32 tokens, without a tape", bench_encoder_infer},
+    {"gpt-gen", "the GPT writing 250 tokens, one by one, with its cache", bench_gpt_gen},
     {"overhead", "the cost of an op and its tape: 2,000 ops on a 4x4 tensor, forward and backward", bench_overhead},
 };
 enum { WORKLOADS = sizeof workloads / sizeof *workloads };
@@ -56,10 +62,10 @@ static int option(bench_options *o, char **argv)
     static const struct {
         const char *name;
         size_t      at;
-    } sizes[] = {{"--layers", offsetof(bench_options, layers)}, {"--d-model", offsetof(bench_options, d_model)},
-                 {"--heads", offsetof(bench_options, heads)},   {"--ffn", offsetof(bench_options, ffn)},
-                 {"--vocab", offsetof(bench_options, vocab)},   {"--batch", offsetof(bench_options, batch)},
-                 {"--seq", offsetof(bench_options, seq)}};
+    } sizes[] = {{"--layers", offsetof(bench_sizes, layers)}, {"--d-model", offsetof(bench_sizes, d_model)},
+                 {"--heads", offsetof(bench_sizes, heads)},   {"--ffn", offsetof(bench_sizes, ffn)},
+                 {"--vocab", offsetof(bench_sizes, vocab)},   {"--batch", offsetof(bench_sizes, batch)},
+                 {"--seq", offsetof(bench_sizes, seq)}};
     const char *name = argv[0], *text = argv[1];
     if (!strcmp(name, "--json")) return o->json = true, 1;
     if (!strcmp(name, "--no-peers")) return o->no_peers = true, 1;
@@ -68,11 +74,14 @@ static int option(bench_options *o, char **argv)
     if (!strcmp(name, "--size")) return o->size = text, 2;
     if (!strcmp(name, "--threads")) return (o->threads = (int)number(text, 4096)) >= 0 ? 2 : 0;
     if (!strcmp(name, "--seconds")) return (o->seconds = number(text, 86400)) > 0 ? 2 : 0;
-    if (!strcmp(name, "--dtype")) return (o->bf16 = !strcmp(text, "bf16")) || !strcmp(text, "f32") ? 2 : 0;
+    if (!strcmp(name, "--dtype")) {
+        o->dtype = strcmp(text, "bf16") != 0 ? TN_F32 : TN_BF16;
+        return !strcmp(text, tn_dtype_name(o->dtype)) ? 2 : 0;
+    }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (strcmp(name, sizes[i].name) != 0) continue;
         int64_t v = (int64_t)number(text, 1 << 24);
-        memcpy((char *)o + sizes[i].at, &v, sizeof v);
+        memcpy((char *)&o->sizes + sizes[i].at, &v, sizeof v);
         return v > 0 ? 2 : 0;
     }
     return 0;
@@ -93,7 +102,7 @@ static int run(int w, const bench_options *o)
         struct rusage r;
         getrusage(RUSAGE_SELF, &r);
         printf("{\"workload\": \"%s\", %s\"threads\": %d, \"dtype\": \"%s\", \"version\": \"%s\", \"rss_mib\": %ld}\n",
-               workloads[w].name, members, tn_threads(), o->bf16 ? "bf16" : "f32", tn_version(), r.ru_maxrss / 1024);
+               workloads[w].name, members, tn_threads(), tn_dtype_name(o->dtype), tn_version(), r.ru_maxrss / 1024);
     }
     free(members);
     return failed;

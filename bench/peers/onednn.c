@@ -1,6 +1,6 @@
 /* onednn.c — oneDNN 2 as a contender: its matmul primitive on plain row-major memory, described by strides, so that
- * all layouts and batches are one case. Primitive and memory objects are made once, outside the time; the call is timed with
- * its wait. */
+ * all layouts and batches are one case. Primitive and memory objects are made once, outside the time; the call is timed
+ * with its wait. */
 #include "bench/peers/peer.h"
 
 #include <dnnl.h>

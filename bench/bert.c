@@ -1,0 +1,118 @@
+/* bert.c — a BERT encoder with a tied head for masked words: trained (bert, bert-small), and asked for a sentence
+ * (encoder-infer). Only masked positions, 15 in 100, meet the vocabulary. */
+#include "bench/bench.h"
+
+#include <math.h>
+
+typedef struct {
+    tn_module               base;
+    tn_embedding           *words, *positions, *segments;
+    tn_layer_norm          *norm;
+    tn_dropout             *drop;
+    tn_transformer_encoder *encoder;
+    tn_mlm_head            *head;
+} bert;
+
+/* words, segments [B, T]; where: the positions of interest in [B·T] -> a score for each word. */
+static tn_tensor *bert_forward(bert *m, tn_tensor *words, tn_tensor *segments, tn_tensor *where)
+{
+    tn_frame   f = tn_enter(m);
+    tn_tensor *x = tn_add(tn_call(m->words, words), tn_call(m->positions, tn_arange(tn_size(words, 1))));
+    x = tn_call(m->drop, tn_call(m->norm, tn_add(x, tn_call(m->segments, segments))));
+    x = tn_flatten(tn_call(m->encoder, x), 0, 1);
+    return tn_leave(f, tn_call(m->head, tn_index_select(x, 0, where)));
+}
+TN_MODULE(bert);
+
+static bert *bert_new(const bench_sizes *s, tn_dtype dt)
+{
+    const int64_t d = s->d_model;
+    bert         *m = tn_module_new(bert);
+    if (!m) return NULL;
+    m->words = tn_child(m, "words", tn_embedding_new(.count = s->vocab, .dim = d, .dtype = dt));
+    m->positions =
+        tn_child(m, "positions", tn_embedding_new(.count = s->seq > 512 ? s->seq : 512, .dim = d, .dtype = dt));
+    m->segments = tn_child(m, "segments", tn_embedding_new(.count = 2, .dim = d, .dtype = dt));
+    m->norm = tn_child(m, "norm", tn_layer_norm_new(.dim = d, .dtype = dt));
+    m->drop = tn_child(m, "drop", tn_dropout_new(.p = 0.1));
+    m->encoder = tn_child(m, "encoder",
+                          tn_transformer_encoder_new(.layers = s->layers, .dim = d, .heads = s->heads, .ff = s->ffn,
+                                                     .activation = tn_gelu, .dtype = dt));
+    m->head = tn_child(m, "head", tn_mlm_head_new(.embedding = m->words ? m->words->weight : NULL));
+    return tn_built(m);
+}
+
+typedef struct {
+    bert      *m;
+    tn_tensor *words, *segments, *where, *targets;
+} job;
+
+static tn_tensor *loss(void *given)
+{
+    const job *j = given;
+    return tn_cross_entropy(bert_forward(j->m, j->words, j->segments, j->where), j->targets);
+}
+
+static int train(const bench_options *o, FILE *json, bench_sizes own)
+{
+    const bench_sizes s = bench_sizes_of(o, own);
+    const int64_t     tokens = bench_tokens(&s), masked = tokens * 15 / 100;
+    tn_scope          all = tn_scope_begin();
+    job               j = {.m = bert_new(&s, o->dtype)};
+    j.words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    j.segments = tn_zeros_of(TN_I64, TN_SHAPE(s.batch, s.seq));
+    j.where = tn_narrow(tn_permutation(tokens), 0, 0, masked);
+    j.targets = tn_randint(TN_SHAPE(masked), 0, s.vocab);
+    const double d = (double)s.d_model, head = d * d + d * (double)s.vocab;
+    const double products = bench_encoder_weights(&s) * (double)(s.layers * tokens) + head * (double)masked;
+    int          failed = bench_train(o, json,
+                                      &(bench_job){.module = j.m,
+                                                   .loss = loss,
+                                                   .job = &j,
+                                                   .tokens = tokens,
+                                                   .gflop = 6e-9 * products + bench_attention(&s, (double)s.layers)});
+    tn_free(j.m);
+    tn_scope_end(all);
+    return failed;
+}
+
+int bench_bert(const bench_options *o, FILE *json)
+{
+    return train(o, json,
+                 (bench_sizes){.layers = 4, .d_model = 256, .heads = 4, .vocab = 30522, .batch = 16, .seq = 128});
+}
+
+int bench_bert_small(const bench_options *o, FILE *json)
+{
+    return train(o, json,
+                 (bench_sizes){.layers = 2, .d_model = 128, .heads = 2, .vocab = 8000, .batch = 32, .seq = 64});
+}
+
+int bench_encoder_infer(const bench_options *o, FILE *json)
+{
+    const bench_sizes s = bench_sizes_of(
+        o, (bench_sizes){.layers = 6, .d_model = 384, .heads = 12, .vocab = 30522, .batch = 1, .seq = 32});
+    const double end = bench_now() + (o->seconds > 0 ? o->seconds : 5);
+    double       best = INFINITY;
+    tn_scope     all = tn_no_grad_begin();
+    bert        *m = bert_new(&s, o->dtype);
+    tn_tensor   *words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    tn_tensor   *segments = tn_zeros_of(TN_I64, TN_SHAPE(s.batch, s.seq)), *where = tn_arange(4);
+    if (m) tn_eval(m);
+    for (int runs = 0; tn_error() == TN_OK && (runs < 10 || bench_now() < end); runs++) {
+        const double start = bench_now();
+        tn_scope     one = tn_scope_begin();
+        bert_forward(m, words, segments, where);
+        tn_scope_end(one);
+        if (bench_now() - start < best) best = bench_now() - start;
+    }
+    const double d = (double)s.d_model, head = 4 * (d * d + d * (double)s.vocab);
+    const double gflop = 2e-9 * (bench_encoder_weights(&s) * (double)(s.layers * bench_tokens(&s)) + head) +
+                         bench_attention(&s, (double)s.layers) / 3;
+    if (m)
+        fprintf(json, "\"ms\": %.4f, \"tok_s\": %.0f, \"params\": %lld, \"gflop\": %.3f, ", best * 1e3,
+                (double)bench_tokens(&s) / best, (long long)tn_count(m), gflop);
+    tn_free(m);
+    tn_scope_end(all);
+    return tn_error() != TN_OK;
+}

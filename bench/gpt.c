@@ -1,0 +1,105 @@
+/* gpt.c — a GPT with tied embeddings, norms first: trained (gpt), and writing one token after the other with a cache of
+ * keys and values (gpt-gen). */
+#include "bench/bench.h"
+
+#include <math.h>
+
+typedef struct {
+    tn_module               base;
+    tn_embedding           *words, *positions;
+    tn_transformer_encoder *encoder;
+    tn_layer_norm          *norm;
+} gpt;
+
+/* words [B, T], the first at position `start` -> scores [B, T, vocab] */
+static tn_tensor *gpt_forward(gpt *m, tn_tensor *words, tn_kv_cache *cache, int64_t start)
+{
+    tn_frame   f = tn_enter(m);
+    tn_tensor *at = tn_add_scalar(tn_arange(tn_size(words, 1)), (double)start);
+    tn_tensor *x = tn_add(tn_call(m->words, words), tn_call(m->positions, at));
+    x = tn_call(m->norm, tn_transformer_encoder_forward(m->encoder, x, .causal = true, .cache = cache));
+    return tn_leave(f, tn_linear(x, m->words->weight, NULL));
+}
+TN_MODULE(gpt);
+
+static gpt *gpt_new(const bench_sizes *s, tn_dtype dt)
+{
+    gpt *m = tn_module_new(gpt);
+    if (!m) return NULL;
+    m->words = tn_child(m, "words", tn_embedding_new(.count = s->vocab, .dim = s->d_model, .dtype = dt));
+    m->positions = tn_child(m, "positions", tn_embedding_new(.count = s->seq, .dim = s->d_model, .dtype = dt));
+    m->encoder =
+        tn_child(m, "encoder",
+                 tn_transformer_encoder_new(.layers = s->layers, .dim = s->d_model, .heads = s->heads, .ff = s->ffn,
+                                            .activation = tn_gelu, .norm_first = true, .dtype = dt));
+    m->norm = tn_child(m, "norm", tn_layer_norm_new(.dim = s->d_model, .dtype = dt));
+    return tn_built(m);
+}
+
+static const bench_sizes own = {.layers = 6, .d_model = 256, .heads = 8, .vocab = 8000, .batch = 8, .seq = 256};
+
+typedef struct {
+    gpt       *m;
+    tn_tensor *words, *targets;
+} job;
+
+static tn_tensor *loss(void *given)
+{
+    const job *j = given;
+    return tn_cross_entropy(gpt_forward(j->m, j->words, NULL, 0), j->targets);
+}
+
+int bench_gpt(const bench_options *o, FILE *json)
+{
+    const bench_sizes s = bench_sizes_of(o, own);
+    tn_scope          all = tn_scope_begin();
+    job               j = {.m = gpt_new(&s, o->dtype)};
+    j.words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    j.targets = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    const double weights = bench_encoder_weights(&s) * (double)s.layers + (double)(s.d_model * s.vocab);
+    const double gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, (double)s.layers);
+    int          failed = bench_train(
+                 o, json, &(bench_job){.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop});
+    tn_free(j.m);
+    tn_scope_end(all);
+    return failed;
+}
+
+static void generate(gpt *m, tn_kv_cache *cache, int64_t length)
+{
+    tn_scope s = tn_scope_begin();
+    tn_kv_cache_clear(cache);
+    tn_tensor *token = tn_zeros_of(TN_I64, TN_SHAPE(1, 1));
+    for (int64_t i = 0; i < length && tn_error() == TN_OK; i++) {
+        tn_scope one = tn_scope_begin();
+        token = tn_scope_return(one, tn_argmax(gpt_forward(m, token, cache, i), -1, false));
+    }
+    tn_scope_end(s);
+}
+
+/* One token at a time, always the likeliest. gb_s: the weights are read once for each. */
+int bench_gpt_gen(const bench_options *o, FILE *json)
+{
+    const bench_sizes s = bench_sizes_of(o, own);
+    const int64_t     length = s.seq > 6 ? s.seq - 6 : s.seq; /* 250 of 256 */
+    double            best = INFINITY;
+    tn_scope          all = tn_no_grad_begin();
+    gpt              *m = gpt_new(&s, o->dtype);
+    tn_kv_cache      *cache = m ? tn_transformer_encoder_cache(m->encoder, 1, s.seq) : NULL;
+    if (m) tn_eval(m);
+    generate(m, cache, length < 20 ? length : 20);
+    const double end = bench_now() + (o->seconds > 0 ? o->seconds : 5);
+    for (int runs = 0; tn_error() == TN_OK && (runs < 3 || bench_now() < end); runs++) {
+        const double start = bench_now();
+        generate(m, cache, length);
+        if (bench_now() - start < best) best = bench_now() - start;
+    }
+    const double tok_s = (double)length / best, weights = m ? (double)tn_count(m) - (double)(s.d_model * s.seq) : 0;
+    if (m)
+        fprintf(json, "\"tok_s\": %.1f, \"params\": %lld, \"gflop\": %.5f, \"gb_s\": %.2f, ", tok_s,
+                (long long)tn_count(m), 2e-9 * weights, 1e-9 * tok_s * weights * (double)tn_dtype_size(o->dtype));
+    tn_kv_cache_free(cache);
+    tn_free(m);
+    tn_scope_end(all);
+    return tn_error() != TN_OK;
+}

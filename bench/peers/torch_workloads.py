@@ -1,0 +1,222 @@
+"""The workloads of bench/, as a PyTorch user writes them: the same models, sizes, losses, clipping and optimizer, measured
+in the same way and told in the same line of JSON. bench/compare.py runs it beside Tenon.
+
+    bench/peers/python bench/peers/torch_workloads.py bert --threads 2 --seconds 5
+"""
+import argparse
+import json
+import math
+import resource
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+DROPOUT = 0.1
+OWN = {
+    "bert": dict(layers=4, d_model=256, heads=4, vocab=30522, batch=16, seq=128),
+    "bert-small": dict(layers=2, d_model=128, heads=2, vocab=8000, batch=32, seq=64),
+    "seq2seq": dict(layers=3, d_model=256, heads=8, vocab=8000, batch=64, seq=24),
+    "gpt": dict(layers=6, d_model=256, heads=8, vocab=8000, batch=8, seq=256),
+    "lstm": dict(layers=2, d_model=256, heads=1, vocab=8000, batch=32, seq=35),
+    "encoder-infer": dict(layers=6, d_model=384, heads=12, vocab=30522, batch=1, seq=32),
+    "gpt-gen": dict(layers=6, d_model=256, heads=8, vocab=8000, batch=1, seq=256),
+    "overhead": dict(layers=1, d_model=4, heads=1, vocab=1, batch=1, seq=1),
+}
+
+
+def options():
+    p = argparse.ArgumentParser()
+    p.add_argument("workload", choices=list(OWN))
+    p.add_argument("--threads", type=int, default=torch.get_num_threads())
+    p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
+    p.add_argument("--seconds", type=float, default=15)
+    for name in ("layers", "d-model", "heads", "ffn", "vocab", "batch", "seq"):
+        p.add_argument("--" + name, type=int)
+    o = p.parse_args()
+    for name, value in OWN[o.workload].items():
+        if getattr(o, name) is None:
+            setattr(o, name, value)
+    o.ffn = o.ffn or 4 * o.d_model
+    return o
+
+
+o = options()
+tokens = o.batch * o.seq
+
+
+def words(*shape):
+    return torch.randint(0, o.vocab, shape or (o.batch, o.seq))
+
+
+def encoder(norm_first):
+    layer = nn.TransformerEncoderLayer(o.d_model, o.heads, o.ffn, DROPOUT, "gelu", batch_first=True,
+                                       norm_first=norm_first)
+    return nn.TransformerEncoder(layer, o.layers)
+
+
+def causal_mask():
+    return nn.Transformer.generate_square_subsequent_mask(o.seq)
+
+
+class Bert(nn.Module):
+    def __init__(self):
+        super().__init__()
+        d = o.d_model
+        self.words, self.segments = nn.Embedding(o.vocab, d), nn.Embedding(2, d)
+        self.positions = nn.Embedding(max(512, o.seq), d)
+        self.norm, self.drop, self.encoder = nn.LayerNorm(d), nn.Dropout(DROPOUT), encoder(False)
+        self.dense, self.head_norm = nn.Linear(d, d), nn.LayerNorm(d)
+        self.bias = nn.Parameter(torch.zeros(o.vocab))
+
+    def forward(self, x, segments, where):
+        x = self.words(x) + self.positions(torch.arange(x.shape[1])) + self.segments(segments)
+        x = self.encoder(self.drop(self.norm(x))).flatten(0, 1)[where]
+        return F.linear(self.head_norm(F.gelu(self.dense(x))), self.words.weight, self.bias)
+
+
+class Gpt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.positions = nn.Embedding(o.vocab, o.d_model), nn.Embedding(o.seq, o.d_model)
+        self.encoder, self.norm, self.mask = encoder(True), nn.LayerNorm(o.d_model), causal_mask()
+
+    def forward(self, x):
+        x = self.words(x) + self.positions(torch.arange(x.shape[1]))
+        return F.linear(self.norm(self.encoder(x, self.mask)), self.words.weight)
+
+
+class Translator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.mask = nn.Embedding(o.vocab, o.d_model), causal_mask()
+        self.transformer = nn.Transformer(o.d_model, o.heads, o.layers, o.layers, o.ffn, DROPOUT, batch_first=True)
+
+    def forward(self, x, y, padding):
+        k = math.sqrt(o.d_model)
+        h = self.transformer(self.words(x) * k, self.words(y) * k, tgt_mask=self.mask, src_key_padding_mask=padding,
+                             memory_key_padding_mask=padding)
+        return F.linear(h, self.words.weight)
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(o.vocab, o.d_model), nn.Linear(o.d_model, o.vocab)
+        self.lstm = nn.LSTM(o.d_model, o.d_model, o.layers, batch_first=True)
+
+    def forward(self, x):
+        return self.out(self.lstm(self.words(x))[0])
+
+
+def autocast():
+    return torch.autocast("cpu", torch.bfloat16, enabled=o.dtype == "bf16")
+
+
+def best_of(run, least, seconds):
+    best, n, end = math.inf, 0, time.perf_counter() + seconds
+    while n < least or time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+        n += 1
+    return best, n
+
+
+def train(model, loss):
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with autocast():
+            value = loss()
+        value.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+    best, n = best_of(step, 3, o.seconds)
+    return dict(step_ms=round(best * 1e3, 3), tok_s=round(tokens / best), steps=n,
+                params=sum(p.numel() for p in model.parameters()))
+
+
+def bert():
+    m, x, segments = Bert(), words(), torch.zeros(o.batch, o.seq, dtype=torch.long)
+    masked = tokens * 15 // 100
+    where, y = torch.randperm(tokens)[:masked], words(masked)
+    return train(m, lambda: F.cross_entropy(m(x, segments, where), y))
+
+
+def gpt():
+    m, x, y = Gpt(), words(), words()
+    return train(m, lambda: F.cross_entropy(m(x).flatten(0, 1), y.flatten()))
+
+
+def seq2seq():
+    m, x, y, z = Translator(), words(), words(), words()
+    padding = (torch.arange(o.seq) >= o.seq * 5 // 6).expand(o.batch, o.seq)
+    return train(m, lambda: F.cross_entropy(m(x, y, padding).flatten(0, 1), z.flatten(), label_smoothing=0.1))
+
+
+def lstm():
+    m, x, y = Lstm(), words(), words()
+    return train(m, lambda: F.cross_entropy(m(x).flatten(0, 1), y.flatten()))
+
+
+def encoder_infer():
+    m, x, where = Bert().eval(), words(), torch.arange(4)
+    segments = torch.zeros(o.batch, o.seq, dtype=torch.long)
+    with torch.no_grad(), autocast():
+        best, _ = best_of(lambda: m(x, segments, where), 60, o.seconds)
+    return dict(ms=round(best * 1e3, 4), tok_s=round(tokens / best), params=sum(p.numel() for p in m.parameters()))
+
+
+def gpt_gen():
+    """One token at a time, by hand: PyTorch's own layers keep no cache of keys and values."""
+    d, heads, length = o.d_model, o.heads, o.seq - 6
+    m = Gpt().eval()
+
+    def generate(n):
+        keys, values = ([torch.zeros(1, heads, o.seq, d // heads) for _ in m.encoder.layers] for _ in range(2))
+        token = torch.zeros(1, 1, dtype=torch.long)
+        for i in range(n):
+            x = m.words(token) + m.positions(torch.tensor([[i]]))
+            for layer, k, v in zip(m.encoder.layers, keys, values):
+                a = layer.self_attn
+                q, k[:, :, i], v[:, :, i] = F.linear(layer.norm1(x), a.in_proj_weight, a.in_proj_bias).view(
+                    1, 3, heads, d // heads).unbind(1)
+                s = q.unsqueeze(2) @ k[:, :, :i + 1].transpose(2, 3) / math.sqrt(d // heads)
+                x = x + a.out_proj((s.softmax(-1) @ v[:, :, :i + 1]).transpose(1, 2).reshape(1, 1, d))
+                x = x + layer.linear2(F.gelu(layer.linear1(layer.norm2(x))))
+            token = F.linear(m.norm(x), m.words.weight).argmax(-1)
+
+    with torch.inference_mode(), autocast():
+        generate(20)
+        best, _ = best_of(lambda: generate(length), 3, o.seconds)
+    return dict(tok_s=round(length / best, 1), params=sum(p.numel() for p in m.parameters()))
+
+
+def overhead():
+    x = torch.ones(4, 4, requires_grad=True)
+
+    def run():
+        y = x
+        for _ in range(1000):
+            y = y * 0.999 + 0.001
+        y.sum().backward()
+
+    run()
+    best, _ = best_of(run, 50, o.seconds)
+    return dict(ns_per_op_fwd_bwd=round(best / 2000 * 1e9, 1))
+
+
+torch.manual_seed(0)
+torch.set_num_threads(o.threads)
+jobs = {"bert": bert, "bert-small": bert, "seq2seq": seq2seq, "gpt": gpt, "lstm": lstm, "encoder-infer": encoder_infer,
+        "gpt-gen": gpt_gen, "overhead": overhead}
+result = dict(workload=o.workload, **jobs[o.workload]())
+result.update(threads=o.threads, dtype=o.dtype, version="PyTorch " + torch.__version__,
+              rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(json.dumps(result))

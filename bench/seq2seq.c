@@ -1,0 +1,66 @@
+/* seq2seq.c — a Transformer that translates: three layers on either side, one table of words for both and for the
+ * output, padding, label smoothing. */
+#include "bench/bench.h"
+
+#include <math.h>
+
+typedef struct {
+    tn_module       base;
+    tn_embedding   *words;
+    tn_transformer *transformer;
+} translator;
+TN_MODULE(translator);
+
+static translator *translator_new(const bench_sizes *s, tn_dtype dt)
+{
+    translator *m = tn_module_new(translator);
+    if (!m) return NULL;
+    m->words = tn_child(m, "words", tn_embedding_new(.count = s->vocab, .dim = s->d_model, .dtype = dt));
+    m->transformer =
+        tn_child(m, "transformer",
+                 tn_transformer_new(.dim = s->d_model, .heads = s->heads, .encoder_layers = s->layers,
+                                    .decoder_layers = s->layers, .ff = s->ffn, .dropout = 0.1, .dtype = dt));
+    return tn_built(m);
+}
+
+typedef struct {
+    translator *m;
+    tn_tensor  *source, *target, *next; /* [B, T] */
+    tn_tensor  *padding;                /* bool [B, T], of the source: true is padding */
+} job;
+
+static tn_tensor *loss(void *given)
+{
+    const job   *j = given;
+    translator  *m = j->m;
+    tn_frame     f = tn_enter(m);
+    const double scale = sqrt((double)m->words->dim);
+    tn_tensor   *x = tn_mul_scalar(tn_call(m->words, j->source), scale);
+    tn_tensor   *y = tn_mul_scalar(tn_call(m->words, j->target), scale);
+    y = tn_transformer_forward(m->transformer, x, y, .causal = true, .src_blocked_keys = j->padding,
+                               .memory_blocked_keys = j->padding);
+    return tn_leave(f,
+                    tn_cross_entropy(tn_linear(y, m->words->weight, NULL), .target = j->next, .label_smoothing = 0.1));
+}
+
+int bench_seq2seq(const bench_options *o, FILE *json)
+{
+    const bench_sizes s = bench_sizes_of(
+        o, (bench_sizes){.layers = 3, .d_model = 256, .heads = 8, .ffn = 1024, .vocab = 8000, .batch = 64, .seq = 24});
+    tn_scope all = tn_scope_begin();
+    job      j = {.m = translator_new(&s, o->dtype)};
+    j.source = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    j.target = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    j.next = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    j.padding =
+        tn_expand(tn_ge(tn_arange(s.seq), tn_scalar_of(TN_I64, (double)(s.seq * 5 / 6))), /* 20 of 24 are real */
+                  TN_SHAPE(s.batch, s.seq));
+    const double d = (double)s.d_model, layer = 2 * bench_encoder_weights(&s) + 4 * d * d; /* one on either side */
+    const double weights = layer * (double)s.layers + d * (double)s.vocab;
+    const double gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, 3 * (double)s.layers);
+    int          failed = bench_train(
+                 o, json, &(bench_job){.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop});
+    tn_free(j.m);
+    tn_scope_end(all);
+    return failed;
+}

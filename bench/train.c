@@ -1,0 +1,72 @@
+/* train.c — the training step that all workloads share: forward, backward, the gradients' norm clipped to 1, AdamW. The
+ * best step counts; the mallocs are those of the third step and all after it. */
+#include "bench/bench.h"
+
+#include <math.h>
+
+bench_sizes bench_sizes_of(const bench_options *o, bench_sizes own)
+{
+    const bench_sizes *g = &o->sizes;
+    if (g->layers) own.layers = g->layers;
+    if (g->d_model) own.d_model = g->d_model, own.ffn = 0;
+    if (g->heads) own.heads = g->heads;
+    if (g->vocab) own.vocab = g->vocab;
+    if (g->batch) own.batch = g->batch;
+    if (g->seq) own.seq = g->seq;
+    if (g->ffn) own.ffn = g->ffn;
+    if (!own.ffn) own.ffn = 4 * own.d_model;
+    return own;
+}
+
+int64_t bench_tokens(const bench_sizes *s) { return s->batch * s->seq; }
+
+double bench_encoder_weights(const bench_sizes *s)
+{
+    const double d = (double)s->d_model;
+    return 4 * d * d + 2 * d * (double)s->ffn;
+}
+
+double bench_attention(const bench_sizes *s, double layers)
+{
+    return 12e-9 * (double)s->batch * (double)s->seq * (double)s->seq * (double)s->d_model * layers;
+}
+
+static int step(const bench_job *j, tn_optimizer *opt, double *loss)
+{
+    tn_scope   s = tn_scope_begin();
+    tn_tensor *l = j->loss(j->job);
+    tn_backward(l);
+    *loss = tn_item(l);
+    tn_step(opt);
+    tn_scope_end(s);
+    return tn_error() != TN_OK;
+}
+
+int bench_train(const bench_options *o, FILE *json, const bench_job *j)
+{
+    tn_optimizer *opt = tn_adamw_create((tn_adam_config){.module = j->module, .lr = 1e-4, .clip.norm = 1});
+    double        best = INFINITY, first = 0, last = 0;
+    int           steps = 0, failed = opt == NULL;
+    for (int i = 0; i < 3 && !failed; i++) {
+        failed = step(j, opt, &last);
+        if (!i) first = last;
+    }
+    const uint64_t mallocs = tn_memory_now().mallocs;
+    const double   end = bench_now() + (o->seconds > 0 ? o->seconds : 15);
+    for (; !failed && (steps < 3 || bench_now() < end); steps++) {
+        const double start = bench_now();
+        failed = step(j, opt, &last);
+        const double took = bench_now() - start;
+        if (took < best) best = took;
+    }
+    if (!failed)
+        fprintf(json,
+                "\"step_ms\": %.3f, \"tok_s\": %.0f, \"steps\": %d, \"params\": %lld, \"gflop\": %.2f, "
+                "\"gflop_s\": %.1f, \"peak_mib\": %.1f, \"mallocs_per_step\": %.2f, \"first_loss\": %.6f, "
+                "\"last_loss\": %.6f, ",
+                best * 1e3, (double)j->tokens / best, steps, (long long)tn_module_count(j->module, false), j->gflop,
+                j->gflop / best, (double)tn_memory_now().peak / 1048576,
+                (double)(tn_memory_now().mallocs - mallocs) / steps, first, last);
+    tn_optimizer_free(opt);
+    return failed;
+}
