@@ -37,9 +37,9 @@ double bench_now(void); /* seconds, from a clock that does not jump */
 bench_sizes bench_sizes_of(const bench_options *o, bench_sizes own);
 int64_t     bench_tokens(const bench_sizes *s);
 
-/* Operations of a training step in 10^9: 2 forward and 4 backward for each weight of a product and each of the rows that
- * meet it; encoder_weights and decoder_weights are those of one layer. bench_attention: of `layers` attentions of T
- * queries on T keys, masked ones counted, too. */
+/* Operations of a training step in 10^9 are 6 for each weight of a product and each of the rows that meet it, 2 forward
+ * and 4 backward, and those of the attentions: `layers` of them, T queries on T keys, masked ones counted, too. The
+ * weights are those of one encoder layer. */
 double bench_encoder_weights(const bench_sizes *s);
 double bench_attention(const bench_sizes *s, double layers);
 

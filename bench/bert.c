@@ -63,14 +63,11 @@ static int train(const bench_options *o, FILE *json, bench_sizes own)
     j.segments = tn_zeros_of(TN_I64, TN_SHAPE(s.batch, s.seq));
     j.where = tn_narrow(tn_permutation(tokens), 0, 0, masked);
     j.targets = tn_randint(TN_SHAPE(masked), 0, s.vocab);
-    const double d = (double)s.d_model, head = d * d + d * (double)s.vocab;
-    const double products = bench_encoder_weights(&s) * (double)(s.layers * tokens) + head * (double)masked;
-    int          failed = bench_train(o, json,
-                                      &(bench_job){.module = j.m,
-                                                   .loss = loss,
-                                                   .job = &j,
-                                                   .tokens = tokens,
-                                                   .gflop = 6e-9 * products + bench_attention(&s, (double)s.layers)});
+    const double    d = (double)s.d_model, head = d * d + d * (double)s.vocab;
+    const double    products = bench_encoder_weights(&s) * (double)(s.layers * tokens) + head * (double)masked;
+    const double    gflop = 6e-9 * products + bench_attention(&s, (double)s.layers);
+    const bench_job work = {.module = j.m, .loss = loss, .job = &j, .tokens = tokens, .gflop = gflop};
+    int             failed = bench_train(o, json, &work);
     tn_free(j.m);
     tn_scope_end(all);
     return failed;
@@ -99,7 +96,7 @@ int bench_encoder_infer(const bench_options *o, FILE *json)
     tn_tensor   *words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
     tn_tensor   *segments = tn_zeros_of(TN_I64, TN_SHAPE(s.batch, s.seq)), *where = tn_arange(4);
     if (m) tn_eval(m);
-    for (int runs = 0; tn_error() == TN_OK && (runs < 10 || bench_now() < end); runs++) {
+    for (int runs = 0; m && tn_error() == TN_OK && (runs < 10 || bench_now() < end); runs++) {
         const double start = bench_now();
         tn_scope     one = tn_scope_begin();
         bert_forward(m, words, segments, where);

@@ -56,10 +56,10 @@ int bench_gpt(const bench_options *o, FILE *json)
     job               j = {.m = gpt_new(&s, o->dtype)};
     j.words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
     j.targets = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
-    const double weights = bench_encoder_weights(&s) * (double)s.layers + (double)(s.d_model * s.vocab);
-    const double gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, (double)s.layers);
-    int          failed = bench_train(
-                 o, json, &(bench_job){.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop});
+    const double    weights = bench_encoder_weights(&s) * (double)s.layers + (double)(s.d_model * s.vocab);
+    const double    gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, (double)s.layers);
+    const bench_job work = {.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop};
+    int             failed = bench_train(o, json, &work);
     tn_free(j.m);
     tn_scope_end(all);
     return failed;
@@ -70,7 +70,7 @@ static void generate(gpt *m, tn_kv_cache *cache, int64_t length)
     tn_scope s = tn_scope_begin();
     tn_kv_cache_clear(cache);
     tn_tensor *token = tn_zeros_of(TN_I64, TN_SHAPE(1, 1));
-    for (int64_t i = 0; i < length && tn_error() == TN_OK; i++) {
+    for (int64_t i = 0; m && tn_error() == TN_OK && i < length; i++) {
         tn_scope one = tn_scope_begin();
         token = tn_scope_return(one, tn_argmax(gpt_forward(m, token, cache, i), -1, false));
     }

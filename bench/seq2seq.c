@@ -52,14 +52,13 @@ int bench_seq2seq(const bench_options *o, FILE *json)
     j.source = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
     j.target = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
     j.next = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
-    j.padding =
-        tn_expand(tn_ge(tn_arange(s.seq), tn_scalar_of(TN_I64, (double)(s.seq * 5 / 6))), /* 20 of 24 are real */
-                  TN_SHAPE(s.batch, s.seq));
-    const double d = (double)s.d_model, layer = 2 * bench_encoder_weights(&s) + 4 * d * d; /* one on either side */
-    const double weights = layer * (double)s.layers + d * (double)s.vocab;
-    const double gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, 3 * (double)s.layers);
-    int          failed = bench_train(
-                 o, json, &(bench_job){.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop});
+    const int64_t real = s.seq * 5 / 6; /* 20 of 24 */
+    j.padding = tn_expand(tn_ge(tn_arange(s.seq), tn_scalar_of(TN_I64, (double)real)), TN_SHAPE(s.batch, s.seq));
+    const double    d = (double)s.d_model, layer = 2 * bench_encoder_weights(&s) + 4 * d * d; /* one on either side */
+    const double    weights = layer * (double)s.layers + d * (double)s.vocab;
+    const double    gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, 3 * (double)s.layers);
+    const bench_job work = {.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop};
+    int             failed = bench_train(o, json, &work);
     tn_free(j.m);
     tn_scope_end(all);
     return failed;

@@ -1,5 +1,5 @@
-"""The workloads of bench/, as a PyTorch user writes them: the same models, sizes, losses, clipping and optimizer, measured
-in the same way and told in the same line of JSON. bench/compare.py runs it beside Tenon.
+"""The workloads of bench/, as a PyTorch user writes them: the same models, sizes, losses, clipping and optimizer,
+measured in the same way and told in the same line of JSON. bench/compare.py runs it beside Tenon.
 
     bench/peers/python bench/peers/torch_workloads.py bert --threads 2 --seconds 5
 """
