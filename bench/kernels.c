@@ -14,7 +14,7 @@
 #include <string.h>
 #include <tenon/tenon.h>
 
-enum { WINDOWS = 5, MOST_LINES = 512, ISAS = 3, PEAKS = 3 * ISAS + 1 };
+enum { WINDOWS = 5, MOST_LINES = 512, ISAS = 3, PEAKS = 3 * ISAS + 2 };
 
 static const char *const keys[CONTENDERS] = {"tenon", "onednn", "openblas", "openblas_default", "pytorch"};
 
@@ -188,6 +188,7 @@ static int measure_peaks(ring *r, const table *t, double window, peak *p)
             snprintf(p[n++].isa, sizeof p->isa, "%s", isas[k / 3]);
         }
         p[n++] = (peak){"triad", "-", t->counts[i], 0};
+        p[n++] = (peak){"read", "-", t->counts[i], 0};
     }
     for (int turn = 0; turn < WINDOWS; turn++)
         for (int i = 0; i < n; i++) ask_peak(r, &p[i], window);
@@ -263,7 +264,7 @@ static void print_head(FILE *to, const ring *r, const table *t, const peak *p, i
     for (int i = 0; i < n; i++)
         if (p[i].value > 0)
             fprintf(to, "  %-9s %-8s %2d threads %8.1f %s\n", p[i].kernel, p[i].isa, p[i].threads, p[i].value,
-                    p[i].kernel[0] == 't' ? "GB/s" : "GFLOP/s");
+                    p[i].kernel[0] == 'p' ? "GFLOP/s" : "GB/s");
     fputc('\n', to);
 }
 

@@ -1,6 +1,6 @@
-/* peak.c — what the machine can do: independent fused multiply-adds in registers, as many as hide their latency, in the
- * widest form that the named instruction set has; and the triad a = b + s c on arrays far larger than the caches. The
- * layout says the instruction set: "avx512", "avx2", "baseline". */
+/* peak.c — what the machine can do: independent fused multiply-adds in registers, as many as hide their latency, in
+ * the widest form that the named instruction set has; the triad a = b + s c on arrays far larger than the caches, and
+ * reading alone. The layout says the instruction set: "avx512", "avx2", "baseline". */
 #include "bench/peers/peer.h"
 
 #include <stdlib.h>
@@ -102,6 +102,19 @@ static bool run_triad(void)
     return true;
 }
 
+/* Sums of 64-bit words: exact in any order, so that the compiler may use its vectors. */
+static bool run_read(void)
+{
+    const uint64_t *words = (const uint64_t *)(const void *)y;
+    uint64_t        sum = 0;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : sum)
+#endif
+    for (int64_t i = 0; i < TRIAD / 2; i++) sum += words[i];
+    sunk += (double)sum;
+    return true;
+}
+
 static bool has(const char *kernel, const char *isa)
 {
 #if defined(__x86_64__)
@@ -117,13 +130,14 @@ static bool has(const char *kernel, const char *isa)
 static const char *prepare(const peer_job *j, peer_work *w)
 {
     threads = j->threads;
-    if (!strcmp(j->kernel, "triad")) {
+    const bool triad = !strcmp(j->kernel, "triad");
+    if (triad || !strcmp(j->kernel, "read")) {
         if (!x) {
             x = peer_array(0, TRIAD, 4, false), y = peer_array(1, TRIAD, 4, false), z = peer_array(2, TRIAD, 4, false);
             if (!x || !y || !z) return "out of memory";
         }
-        w->run = run_triad;
-        w->extra = 3.0 * TRIAD * 4;
+        w->run = triad ? run_triad : run_read;
+        w->extra = (triad ? 3.0 : 1.0) * TRIAD * 4;
         return NULL;
     }
     for (at = 0; at < (int)(sizeof loops / sizeof *loops); at++) {
