@@ -24,20 +24,19 @@ static tn_tensor *bert_forward(bert *m, tn_tensor *words, tn_tensor *segments, t
 }
 TN_MODULE(bert);
 
-static bert *bert_new(const bench_sizes *s, tn_dtype dt)
+static bert *bert_new(const bench_sizes *s)
 {
     const int64_t d = s->d_model;
     bert         *m = tn_module_new(bert);
     if (!m) return NULL;
-    m->words = tn_child(m, "words", tn_embedding_new(.count = s->vocab, .dim = d, .dtype = dt));
-    m->positions =
-        tn_child(m, "positions", tn_embedding_new(.count = s->seq > 512 ? s->seq : 512, .dim = d, .dtype = dt));
-    m->segments = tn_child(m, "segments", tn_embedding_new(.count = 2, .dim = d, .dtype = dt));
-    m->norm = tn_child(m, "norm", tn_layer_norm_new(.dim = d, .dtype = dt));
+    m->words = tn_child(m, "words", tn_embedding_new(.count = s->vocab, .dim = d));
+    m->positions = tn_child(m, "positions", tn_embedding_new(.count = s->seq > 512 ? s->seq : 512, .dim = d));
+    m->segments = tn_child(m, "segments", tn_embedding_new(.count = 2, .dim = d));
+    m->norm = tn_child(m, "norm", tn_layer_norm_new(.dim = d));
     m->drop = tn_child(m, "drop", tn_dropout_new(.p = 0.1));
     m->encoder = tn_child(m, "encoder",
                           tn_transformer_encoder_new(.layers = s->layers, .dim = d, .heads = s->heads, .ff = s->ffn,
-                                                     .activation = tn_gelu, .dtype = dt));
+                                                     .activation = tn_gelu));
     m->head = tn_child(m, "head", tn_mlm_head_new(.embedding = m->words ? m->words->weight : NULL));
     return tn_built(m);
 }
@@ -58,7 +57,7 @@ static int train(const bench_options *o, FILE *json, bench_sizes own)
     const bench_sizes s = bench_sizes_of(o, own);
     const int64_t     tokens = bench_tokens(&s), masked = tokens * 15 / 100;
     tn_scope          all = tn_scope_begin();
-    job               j = {.m = bert_new(&s, o->dtype)};
+    job               j = {.m = bert_new(&s)};
     j.words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
     j.segments = tn_zeros_of(TN_I64, TN_SHAPE(s.batch, s.seq));
     j.where = tn_narrow(tn_permutation(tokens), 0, 0, masked);
@@ -92,10 +91,11 @@ int bench_encoder_infer(const bench_options *o, FILE *json)
     const double end = bench_now() + (o->seconds > 0 ? o->seconds : 5);
     double       best = INFINITY;
     tn_scope     all = tn_no_grad_begin();
-    bert        *m = bert_new(&s, o->dtype);
+    bert        *m = bert_new(&s);
     tn_tensor   *words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
     tn_tensor   *segments = tn_zeros_of(TN_I64, TN_SHAPE(s.batch, s.seq)), *where = tn_arange(4);
     if (m) tn_eval(m);
+    tn_autocast_begin(o->dtype == TN_BF16); /* ended with the scope around it */
     for (int runs = 0; m && tn_error() == TN_OK && (runs < 10 || bench_now() < end); runs++) {
         const double start = bench_now();
         tn_scope     one = tn_scope_begin();

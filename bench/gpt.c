@@ -22,17 +22,16 @@ static tn_tensor *gpt_forward(gpt *m, tn_tensor *words, tn_kv_cache *cache, int6
 }
 TN_MODULE(gpt);
 
-static gpt *gpt_new(const bench_sizes *s, tn_dtype dt)
+static gpt *gpt_new(const bench_sizes *s)
 {
     gpt *m = tn_module_new(gpt);
     if (!m) return NULL;
-    m->words = tn_child(m, "words", tn_embedding_new(.count = s->vocab, .dim = s->d_model, .dtype = dt));
-    m->positions = tn_child(m, "positions", tn_embedding_new(.count = s->seq, .dim = s->d_model, .dtype = dt));
-    m->encoder =
-        tn_child(m, "encoder",
-                 tn_transformer_encoder_new(.layers = s->layers, .dim = s->d_model, .heads = s->heads, .ff = s->ffn,
-                                            .activation = tn_gelu, .norm_first = true, .dtype = dt));
-    m->norm = tn_child(m, "norm", tn_layer_norm_new(.dim = s->d_model, .dtype = dt));
+    m->words = tn_child(m, "words", tn_embedding_new(.count = s->vocab, .dim = s->d_model));
+    m->positions = tn_child(m, "positions", tn_embedding_new(.count = s->seq, .dim = s->d_model));
+    m->encoder = tn_child(m, "encoder",
+                          tn_transformer_encoder_new(.layers = s->layers, .dim = s->d_model, .heads = s->heads,
+                                                     .ff = s->ffn, .activation = tn_gelu, .norm_first = true));
+    m->norm = tn_child(m, "norm", tn_layer_norm_new(.dim = s->d_model));
     return tn_built(m);
 }
 
@@ -53,7 +52,7 @@ int bench_gpt(const bench_options *o, FILE *json)
 {
     const bench_sizes s = bench_sizes_of(o, own);
     tn_scope          all = tn_scope_begin();
-    job               j = {.m = gpt_new(&s, o->dtype)};
+    job               j = {.m = gpt_new(&s)};
     j.words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
     j.targets = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
     const double    weights = bench_encoder_weights(&s) * (double)s.layers + (double)(s.d_model * s.vocab);
@@ -84,9 +83,10 @@ int bench_gpt_gen(const bench_options *o, FILE *json)
     const int64_t     length = s.seq > 6 ? s.seq - 6 : s.seq; /* 250 of 256 */
     double            best = INFINITY;
     tn_scope          all = tn_no_grad_begin();
-    gpt              *m = gpt_new(&s, o->dtype);
+    gpt              *m = gpt_new(&s);
     tn_kv_cache      *cache = m ? tn_transformer_encoder_cache(m->encoder, 1, s.seq) : NULL;
     if (m) tn_eval(m);
+    tn_autocast_begin(o->dtype == TN_BF16); /* ended with the scope around it */
     generate(m, cache, length < 20 ? length : 20);
     const double end = bench_now() + (o->seconds > 0 ? o->seconds : 5);
     for (int runs = 0; tn_error() == TN_OK && (runs < 3 || bench_now() < end); runs++) {

@@ -19,6 +19,7 @@ static const struct {
     {"bert-small", "the same, 2 layers of 128, 8,000 words", bench_bert_small},
     {"seq2seq", "a Transformer that translates, 3 + 3 layers of 256: a training step", bench_seq2seq},
     {"gpt", "a GPT, 6 layers of 256, 256 tokens: a training step", bench_gpt},
+    {"lstm", "a language model of two LSTM layers of 256: a training step", bench_lstm},
     {"encoder-infer", "BERT, 6 layers of 384, one sentence of 32 tokens, without a tape", bench_encoder_infer},
     {"gpt-gen", "the GPT writing 250 tokens, one by one, with its cache", bench_gpt_gen},
     {"overhead", "the cost of an op and its tape: 2,000 ops on a 4x4 tensor, forward and backward", bench_overhead},

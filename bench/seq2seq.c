@@ -11,15 +11,14 @@ typedef struct {
 } translator;
 TN_MODULE(translator);
 
-static translator *translator_new(const bench_sizes *s, tn_dtype dt)
+static translator *translator_new(const bench_sizes *s)
 {
     translator *m = tn_module_new(translator);
     if (!m) return NULL;
-    m->words = tn_child(m, "words", tn_embedding_new(.count = s->vocab, .dim = s->d_model, .dtype = dt));
-    m->transformer =
-        tn_child(m, "transformer",
-                 tn_transformer_new(.dim = s->d_model, .heads = s->heads, .encoder_layers = s->layers,
-                                    .decoder_layers = s->layers, .ff = s->ffn, .dropout = 0.1, .dtype = dt));
+    m->words = tn_child(m, "words", tn_embedding_new(.count = s->vocab, .dim = s->d_model));
+    m->transformer = tn_child(m, "transformer",
+                              tn_transformer_new(.dim = s->d_model, .heads = s->heads, .encoder_layers = s->layers,
+                                                 .decoder_layers = s->layers, .ff = s->ffn, .dropout = 0.1));
     return tn_built(m);
 }
 
@@ -48,7 +47,7 @@ int bench_seq2seq(const bench_options *o, FILE *json)
     const bench_sizes s = bench_sizes_of(
         o, (bench_sizes){.layers = 3, .d_model = 256, .heads = 8, .ffn = 1024, .vocab = 8000, .batch = 64, .seq = 24});
     tn_scope all = tn_scope_begin();
-    job      j = {.m = translator_new(&s, o->dtype)};
+    job      j = {.m = translator_new(&s)};
     j.source = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
     j.target = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
     j.next = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);

@@ -31,10 +31,10 @@ double bench_attention(const bench_sizes *s, double layers)
     return 12e-9 * (double)s->batch * (double)s->seq * (double)s->seq * (double)s->d_model * layers;
 }
 
-static int step(const bench_job *j, tn_optimizer *opt, double *loss)
+static int step(const bench_job *j, tn_optimizer *opt, bool bf16, double *loss)
 {
-    tn_scope   s = tn_scope_begin();
-    tn_tensor *l = j->loss(j->job);
+    tn_scope   s = tn_scope_begin(), narrow = tn_autocast_begin(bf16);
+    tn_tensor *l = tn_scope_return(narrow, j->loss(j->job));
     tn_backward(l);
     *loss = tn_item(l);
     tn_step(opt);
@@ -48,14 +48,14 @@ int bench_train(const bench_options *o, FILE *json, const bench_job *j)
     double        best = INFINITY, first = 0, last = 0;
     int           steps = 0, failed = opt == NULL;
     for (int i = 0; i < 3 && !failed; i++) {
-        failed = step(j, opt, &last);
+        failed = step(j, opt, o->dtype == TN_BF16, &last);
         if (!i) first = last;
     }
     const uint64_t mallocs = tn_memory_now().mallocs;
     const double   end = bench_now() + (o->seconds > 0 ? o->seconds : 15);
     for (; !failed && (steps < 3 || bench_now() < end); steps++) {
         const double start = bench_now();
-        failed = step(j, opt, &last);
+        failed = step(j, opt, o->dtype == TN_BF16, &last);
         const double took = bench_now() - start;
         if (took < best) best = took;
     }

@@ -1,0 +1,51 @@
+/* lstm.c — a language model of stacked LSTM layers: an embedding, the layers, a projection to the words. */
+#include "bench/bench.h"
+
+typedef struct {
+    tn_module     base;
+    tn_embedding *words;
+    tn_lstm      *lstm;
+    tn_linear    *out;
+} recurrent;
+TN_MODULE(recurrent);
+
+static recurrent *recurrent_new(const bench_sizes *s)
+{
+    recurrent *m = tn_module_new(recurrent);
+    if (!m) return NULL;
+    m->words = tn_child(m, "words", tn_embedding_new(.count = s->vocab, .dim = s->d_model));
+    m->lstm = tn_child(m, "lstm", tn_lstm_new(.in = s->d_model, .hidden = s->d_model, .layers = s->layers));
+    m->out = tn_child(m, "out", tn_linear_new(.in = s->d_model, .out = s->vocab));
+    return tn_built(m);
+}
+
+typedef struct {
+    recurrent *m;
+    tn_tensor *words, *targets; /* [B, T] */
+} job;
+
+static tn_tensor *loss(void *given)
+{
+    const job *j = given;
+    recurrent *m = j->m;
+    tn_frame   f = tn_enter(m);
+    tn_tensor *x = tn_call(m->out, tn_call(m->lstm, tn_call(m->words, j->words)));
+    return tn_leave(f, tn_cross_entropy(x, j->targets));
+}
+
+int bench_lstm(const bench_options *o, FILE *json)
+{
+    const bench_sizes s =
+        bench_sizes_of(o, (bench_sizes){.layers = 2, .d_model = 256, .vocab = 8000, .batch = 32, .seq = 35});
+    tn_scope all = tn_scope_begin();
+    job      j = {.m = recurrent_new(&s)};
+    j.words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    j.targets = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    const double    d = (double)s.d_model, weights = 8 * d * d * (double)s.layers + d * (double)s.vocab;
+    const double    gflop = 6e-9 * weights * (double)bench_tokens(&s);
+    const bench_job work = {.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop};
+    int             failed = bench_train(o, json, &work);
+    tn_free(j.m);
+    tn_scope_end(all);
+    return failed;
+}
