@@ -84,7 +84,8 @@ int bench_gpt_gen(const bench_options *o, FILE *json)
     double            best = INFINITY;
     tn_scope          all = tn_no_grad_begin();
     gpt              *m = gpt_new(&s);
-    tn_kv_cache      *cache = m ? tn_transformer_encoder_cache(m->encoder, 1, s.seq) : NULL;
+    tn_kv_cache      *cache = tn_kv_cache_new(.layers = s.layers, .batch = 1, .length = s.seq, .heads = s.heads,
+                                              .head_dim = s.d_model / s.heads, .dtype = o->dtype);
     if (m) tn_eval(m);
     tn_autocast_begin(o->dtype == TN_BF16); /* ended with the scope around it */
     generate(m, cache, length < 20 ? length : 20);
