@@ -84,6 +84,44 @@ TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *con
  * With false: an island in such a scope, where nothing is rounded. */
 TN_API tn_scope tn_autocast_begin(bool on);
 
+/* ---- where the time goes ----------------------------------------------------------------------------------------- */
+
+/* While a profile is open, every op of this thread is timed, forward and backward, under the path of its module.
+ *
+ *     tn_profile *p = tn_profile_begin();
+ *     ... some steps ...
+ *     tn_profile_end(p);
+ *     tn_profile_table(stderr, p);
+ *     tn_profile_trace(p, "step.json");                 // for chrome://tracing or ui.perfetto.dev
+ *     tn_profile_free(p);
+ *
+ * An op counts with all that it is made of. Threads other than this one are timed by profiles of their own. Without an
+ * open profile an op pays one branch. Where NULL is given, nothing happens. */
+typedef struct tn_profile tn_profile;
+TN_API tn_profile        *tn_profile_begin(void);
+TN_API void               tn_profile_end(tn_profile *p); /* by the thread that began it */
+TN_API void               tn_profile_free(tn_profile *p);
+TN_API void               tn_profile_table(FILE *to, const tn_profile *p); /* by op, by module, and by both */
+TN_API tn_status          tn_profile_trace(const tn_profile *p, const char *path);
+
+/* For a program that leaves it to who runs it: begins if the environment has TENON_PROFILE=1, or TENON_PROFILE=PATH for
+ * a trace there, too; else NULL. tn_profile_close ends it, prints the table, writes the trace and frees it. */
+TN_API tn_profile *tn_profile_from_env(void);
+TN_API tn_status   tn_profile_close(tn_profile *p, FILE *to);
+
+/* A stretch of your own in this thread's open profile: tn_span_begin("reading"); ... tn_span_end(); In the rows it
+ * counts without the ops and spans inside it. Backward passes and optimizer steps are spans. */
+TN_API void tn_span_begin(const char *name);
+TN_API void tn_span_end(void);
+
+typedef struct {
+    const char *module, *name; /* "encoder.layers.0", "" outside of modules; the op or the span. The profile's own */
+    bool        span;
+    int64_t     calls, backward_calls;
+    double      seconds, backward_seconds;
+} tn_profile_row;
+TN_API bool tn_profile_row_at(const tn_profile *p, int64_t i, tn_profile_row *row); /* false: there are only i */
+
 /* ---- looking for trouble ----------------------------------------------------------------------------------------- */
 
 /* Anomaly mode: every result and every gradient is checked, and the first NaN or Inf is an error that names the op,

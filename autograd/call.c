@@ -1,5 +1,6 @@
 /* call.c — what happens when an op is called: checks, then memory, then the record, then the numbers. Whatever can fail
  * comes before the numbers, so that a failed call has changed nothing. */
+#include "autograd/profile.h"
 #include "autograd/tape.h"
 
 #include <stdarg.h>
@@ -206,13 +207,10 @@ done:
     return tn__self.error;
 }
 
-static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args,
-                      bool inplace)
+static tn_status checked(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args,
+                         bool inplace)
 {
     tn_tensor *cast[FEW];
-    for (int i = 0; out && i < nout; i++) out[i] = NULL;
-    if (tn__blocked()) return tn__self.error;
-    if (check_op(op, nin, in, nout, out) != TN_OK || !out) return tn__self.error;
     if (__builtin_expect(tn__self.autocast, 0) && nin && nin <= FEW && !inplace) {
         memcpy(cast, in, (size_t)nin * sizeof *cast);
         tn__autocast(op, nin, cast);
@@ -275,6 +273,19 @@ done:
     if (need != need_few) tn__mem_put(need, (size_t)nin);
     if (result && result != result_few) tn__mem_put(result, (size_t)nout * sizeof *result);
     return tn__self.error;
+}
+
+static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args,
+                      bool inplace)
+{
+    for (int i = 0; out && i < nout; i++) out[i] = NULL;
+    if (tn__blocked()) return tn__self.error;
+    if (check_op(op, nin, in, nout, out) != TN_OK || !out) return tn__self.error;
+    if (__builtin_expect(!tn__tape.profile, 1)) return checked(op, nin, in, nout, out, args, inplace);
+    tn__timed_begin(NULL, op->name, TN_TIMED_OP, false);
+    const tn_status status = checked(op, nin, in, nout, out, args, inplace);
+    tn__timed_end();
+    return status;
 }
 
 tn_status tn_op_call(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args)

@@ -8,6 +8,7 @@
  * Gradients under way hang on the nodes; those for leaves and for tn_grad_of's targets are collected in slots and
  * handed over at the very end, when nothing can fail any more. */
 #include "autograd/engine.h"
+#include "autograd/profile.h"
 
 /* ---- the pairing heap -------------------------------------------------------------------------------------------- */
 
@@ -267,7 +268,9 @@ static tn_status pass(tn_run *r)
         catch_targets(r, n);
         if (any && n->wanted) {
             tn_scope s = tn_scope_begin();
+            if (tn__tape.profile) tn__timed_begin(n->path ? n->path : "", n->op->name, TN_TIMED_OP, true);
             tn__run_node(r, n);
+            if (tn__tape.profile) tn__timed_end();
             tn_scope_end(s);
             if (tn__self.error != TN_OK || keep_grads(r, n) != TN_OK) break;
         }
@@ -312,6 +315,7 @@ tn_status tn__backward(const tn_pass *p)
     tn_run r = {.p = p, .around = tn__tape.under_way};
     for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
     if (check_pass(p) != TN_OK) return tn__self.error;
+    tn_span_begin(p->name);
     tn__tape.under_way = &r;
     for (int i = 0; i < p->roots; i++) tn_keep(p->root[i]); /* a hook may drop them */
     if (pass(&r) == TN_OK && p->count == 0) {
@@ -329,6 +333,7 @@ tn_status tn__backward(const tn_pass *p)
     tn__tape.under_way = r.around;
     for (int i = 0; i < p->roots; i++) tn_drop(p->root[i]);
     end_run(&r);
+    tn_span_end();
     if (tn__tape.anomaly && p->count == 0) tn__tape.steps++;
     return tn__self.error;
 }

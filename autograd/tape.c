@@ -61,16 +61,23 @@ void tn__node_drop(tn_node *n) { tn__object_drop((tn_object *)n); }
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */
 
-static char *path_copy(void)
+void tn__path_text(char *to, size_t size)
 {
-    char buf[512];
-    buf[0] = 0;
+    to[0] = 0;
     size_t at = 0;
     int    depth = tn__self.path_depth < TN_PATH_MAX ? tn__self.path_depth : TN_PATH_MAX;
-    for (int i = 0; i < depth && at + 1 < sizeof buf; i++)
-        if (tn__self.path[i])
-            at += (size_t)snprintf(buf + at, sizeof buf - at, "%s%s", at ? "." : "", tn__self.path[i]);
-    return tn__strdup(buf);
+    for (int i = 0; i < depth && at + 1 < size; i++)
+        if (tn__self.path[i]) at += (size_t)snprintf(to + at, size - at, "%s%s", at ? "." : "", tn__self.path[i]);
+}
+
+/* For a profile alone it may fail without a word. */
+static char *path_copy(void)
+{
+    char buf[512], *p;
+    tn__path_text(buf, sizeof buf);
+    if (tn__tape.anomaly) return tn__strdup(buf);
+    if ((p = tn__mem_try(strlen(buf) + 1))) memcpy(p, buf, strlen(buf) + 1);
+    return p;
 }
 
 tn_node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, const bool *need, const void *args)
@@ -122,7 +129,8 @@ tn_node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, co
         }
         n->args = to;
     }
-    if (tn__tape.anomaly && !(n->path = path_copy())) return tn__node_drop(n), NULL;
+    if (tn__tape.anomaly || tn__tape.profile) n->path = path_copy();
+    if (tn__self.error != TN_OK) return tn__node_drop(n), NULL;
     n->seq = ++tn__tape.seq;
     return n;
 }

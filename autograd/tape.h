@@ -37,7 +37,7 @@ struct tn_node {
     tn_generator *generator; /* in use when the op ran, and where it stood */
     tn_generator  before;
     tn_watch     *watches;
-    char         *path; /* in anomaly mode: the module path */
+    char         *path; /* in anomaly mode or under a profile: the module path */
     size_t        bytes;
 
     /* the engine's: a pairing heap, then a list; and the gradients under way */
@@ -59,13 +59,14 @@ struct tn_node {
 
 /* The thread's tape. */
 typedef struct {
-    struct tn_run *under_way; /* the passes of the engine that run now, innermost first */
-    uint64_t       seq, runs;
-    bool           anomaly;
-    int            inside; /* backwards under way: what goes wrong there is reported as theirs */
-    uint64_t       steps;
-    tn_node       *dead; /* nodes waiting for their end: a list, not a recursion */
-    bool           ending;
+    struct tn_run     *under_way; /* the passes of the engine that run now, innermost first */
+    uint64_t           seq, runs;
+    bool               anomaly;
+    struct tn_profile *profile; /* open: ops are timed (profile.h) */
+    int                inside;  /* backwards under way: what goes wrong there is reported as theirs */
+    uint64_t           steps;
+    tn_node           *dead; /* nodes waiting for their end: a list, not a recursion */
+    bool               ending;
 } tn_tape;
 extern _Thread_local tn_tape tn__tape;
 
@@ -85,6 +86,9 @@ bool      tn__record_results(tn_node *n, tn_tensor *const *out);
 tn_watch *tn__leaf_watches(const tn_tensor *t);
 void      tn__node_drop(tn_node *n);
 void      tn__node_release(tn_node *n); /* what it saved */
+
+/* The module path that is open: "encoder.layers.3". */
+void tn__path_text(char *to, size_t size);
 
 /* Raises if t holds a NaN or Inf: "who: <what> has a NaN at [1, 2] (step 3)". */
 bool tn__check_finite(const tn_tensor *t, const char *who, const char *what);

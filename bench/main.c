@@ -95,7 +95,9 @@ static int run(int w, const bench_options *o)
     size_t size;
     FILE  *json = open_memstream(&members, &size);
     if (!json) return perror("bench"), 4;
-    int failed = workloads[w].run(o, json);
+    tn_profile *profile = tn_profile_from_env();
+    int         failed = workloads[w].run(o, json);
+    tn_profile_close(profile, stderr);
     fclose(json);
     if (failed) {
         fprintf(stderr, "bench: %s\n", tn_error_message());

@@ -145,7 +145,9 @@ tn_status tn_step(tn_optimizer *o)
         return TN_OK;
     }
     const tn_scope s = tn_no_grad_begin();
+    tn_span_begin("tn_step");
     step(o);
+    tn_span_end();
     tn_scope_end(s);
     return tn_error();
 }
