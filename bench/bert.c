@@ -13,14 +13,14 @@ typedef struct {
     tn_mlm_head            *head;
 } bert;
 
-/* words, segments [B, T]; where: the positions of interest in [B·T] -> a score for each word. */
+/* words, segments [B, T]; where: the positions of interest in [B·T] -> [positions, dim] */
 static tn_tensor *bert_forward(bert *m, tn_tensor *words, tn_tensor *segments, tn_tensor *where)
 {
     tn_frame   f = tn_enter(m);
     tn_tensor *x = tn_add(tn_call(m->words, words), tn_call(m->positions, tn_arange(tn_size(words, 1))));
     x = tn_call(m->drop, tn_call(m->norm, tn_add(x, tn_call(m->segments, segments))));
     x = tn_flatten(tn_call(m->encoder, x), 0, 1);
-    return tn_leave(f, tn_call(m->head, tn_index_select(x, 0, where)));
+    return tn_leave(f, tn_index_select(x, 0, where));
 }
 TN_MODULE(bert);
 
@@ -48,8 +48,10 @@ typedef struct {
 
 static tn_tensor *loss(void *given)
 {
-    const job *j = given;
-    return tn_cross_entropy(bert_forward(j->m, j->words, j->segments, j->where), j->targets);
+    const job   *j = given;
+    tn_mlm_head *head = j->m->head;
+    tn_tensor   *x = tn_mlm_head_transform(head, bert_forward(j->m, j->words, j->segments, j->where));
+    return tn_linear_cross_entropy(x, head->weight, head->bias, .target = j->targets);
 }
 
 static int train(const bench_options *o, FILE *json, bench_sizes own)
@@ -99,7 +101,7 @@ int bench_encoder_infer(const bench_options *o, FILE *json)
     for (int runs = 0; m && tn_error() == TN_OK && (runs < 10 || bench_now() < end); runs++) {
         const double start = bench_now();
         tn_scope     one = tn_scope_begin();
-        bert_forward(m, words, segments, where);
+        tn_call(m->head, bert_forward(m, words, segments, where));
         tn_scope_end(one);
         if (bench_now() - start < best) best = bench_now() - start;
     }

@@ -11,14 +11,14 @@ typedef struct {
     tn_layer_norm          *norm;
 } gpt;
 
-/* words [B, T], the first at position `start` -> scores [B, T, vocab] */
+/* words [B, T], the first at position `start` -> [B, T, dim], which meets the words' own table */
 static tn_tensor *gpt_forward(gpt *m, tn_tensor *words, tn_kv_cache *cache, int64_t start)
 {
     tn_frame   f = tn_enter(m);
     tn_tensor *at = tn_add_scalar(tn_arange(tn_size(words, 1)), (double)start);
     tn_tensor *x = tn_add(tn_call(m->words, words), tn_call(m->positions, at));
-    x = tn_call(m->norm, tn_transformer_encoder_forward(m->encoder, x, .causal = true, .cache = cache));
-    return tn_leave(f, tn_linear(x, m->words->weight, NULL));
+    x = tn_transformer_encoder_forward(m->encoder, x, .causal = true, .cache = cache);
+    return tn_leave(f, tn_call(m->norm, x));
 }
 TN_MODULE(gpt);
 
@@ -45,7 +45,8 @@ typedef struct {
 static tn_tensor *loss(void *given)
 {
     const job *j = given;
-    return tn_cross_entropy(gpt_forward(j->m, j->words, NULL, 0), j->targets);
+    tn_tensor *x = gpt_forward(j->m, j->words, NULL, 0);
+    return tn_linear_cross_entropy(x, j->m->words->weight, .target = j->targets);
 }
 
 int bench_gpt(const bench_options *o, FILE *json)
@@ -70,8 +71,9 @@ static void generate(gpt *m, tn_kv_cache *cache, int64_t length)
     tn_kv_cache_clear(cache);
     tn_tensor *token = tn_zeros_of(TN_I64, TN_SHAPE(1, 1));
     for (int64_t i = 0; m && tn_error() == TN_OK && i < length; i++) {
-        tn_scope one = tn_scope_begin();
-        token = tn_scope_return(one, tn_argmax(gpt_forward(m, token, cache, i), -1, false));
+        tn_scope   one = tn_scope_begin();
+        tn_tensor *scores = tn_linear(gpt_forward(m, token, cache, i), m->words->weight, NULL);
+        token = tn_scope_return(one, tn_argmax(scores, -1, false));
     }
     tn_scope_end(s);
 }

@@ -29,8 +29,8 @@ static tn_tensor *loss(void *given)
     const job *j = given;
     recurrent *m = j->m;
     tn_frame   f = tn_enter(m);
-    tn_tensor *x = tn_call(m->out, tn_call(m->lstm, tn_call(m->words, j->words)));
-    return tn_leave(f, tn_cross_entropy(x, j->targets));
+    tn_tensor *x = tn_call(m->lstm, tn_call(m->words, j->words));
+    return tn_leave(f, tn_linear_cross_entropy(x, m->out->weight, m->out->bias, .target = j->targets));
 }
 
 int bench_lstm(const bench_options *o, FILE *json)

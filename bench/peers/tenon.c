@@ -27,7 +27,7 @@ static tn_tensor *embedding(void) { return tn_embedding(in[0], index, -1); }
 static tn_tensor *cross_entropy(void) { return tn_cross_entropy(in[0], index); }
 static tn_tensor *add_dropout_norm(void)
 {
-    return tn_layer_norm(tn_add(in[0], tn_dropout(in[1], 0.1)), in[2], in[3], 1e-5);
+    return tn_add_dropout_norm(in[0], in[1], in[2], in[3], .p = 0.1, .eps = 1e-5);
 }
 
 static bool run_matmul(void)
