@@ -60,10 +60,10 @@ int main(void)
     tn_dataset *valid = tn_dataset_new(.x = valid_x, .y = valid_y, .batch = 250);
 
     tn_sequential *net = network();
-    tn_fit_result  r = tn_fit(net, .train = tn_dataset_source(train), .loss = loss, .epochs = 60, .lr = 1e-2,
-                              .valid = tn_dataset_source(valid), .measure = accuracy, .rising = true,
-                              .valid_every = 100, .patience = 4, .restore_best = true, .folder = "spirals",
-                              .resume = true, .on = report);
+    tn_fit_result  r =
+        tn_fit(net, .train = tn_dataset_source(train), .loss = loss, .epochs = 60, .lr = 1e-2,
+               .valid = tn_dataset_source(valid), .measure = accuracy, .rising = true, .patience = 4,
+               .valid_every = 100, .restore_best = true, .folder = "spirals", .resume = true, .on = report);
     if (r.why == TN_FIT_FAILED) fprintf(stderr, "%s\n", tn_error_message());
 
     tn_free(net);
