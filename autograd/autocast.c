@@ -14,17 +14,10 @@
 static const struct {
     const tn_op *op;
     int          inputs;
-} narrow[] = {{&tn_op_linear, 3},
-              {&tn_op_matmul, 2},
-              {&tn_op_attention, 3},
-              {&tn_op_attention_scores, 2},
-              {&tn_op_select_matmul, 2},
-              {&tn_op_conv1d, 3},
-              {&tn_op_conv2d, 3},
-              {&tn_op_einsum, 8},
-              {&tn_op_linear_gelu, 3},
-              {&tn_op_linear_relu, 3},
-              {&tn_op_linear_cross_entropy, 3}};
+} narrow[] = {
+    {&tn_op_linear, 3},           {&tn_op_matmul, 2},        {&tn_op_attention, 3},   {&tn_op_attention_and_weights, 3},
+    {&tn_op_attention_scores, 2}, {&tn_op_select_matmul, 2}, {&tn_op_conv1d, 3},      {&tn_op_conv2d, 3},
+    {&tn_op_einsum, 8},           {&tn_op_linear_gelu, 3},   {&tn_op_linear_relu, 3}, {&tn_op_linear_cross_entropy, 3}};
 
 /* Sums of many terms, functions that make small errors large, and what goes round in circles: the states of recurrent
  * layers (their inputs' products are bf16, as any). */

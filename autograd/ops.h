@@ -327,15 +327,20 @@ TN_API tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, doub
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_tensor  *q, *k, *v;    /* [..., T, D], [..., S, D], [..., S, E]; leading dims broadcast */
+    /* [..., T, D], [..., S, D], [..., S, E], whose leading dims broadcast; or q alone, [B, T, 3, H, D]: all three of
+     * H heads, as one projection makes them. Views are read where they lie. */
+    tn_tensor  *q, *k, *v;
     tn_tensor  *blocked;      /* bool, broadcasts to [..., T, S]: true may not be attended; or floating: added */
     tn_tensor  *blocked_keys; /* bool [B, S], for [B, H, T, D] heads: true is padding */
-    bool        causal;       /* query t sees keys 0 … t */
+    bool        causal;       /* query t sees keys 0 … past + t */
+    int64_t     past;
     double      dropout;
     double      scale;   /* 0: 1/√D */
+    tn_dims     order;   /* of the result's dims, as tn_permute(y, order) would turn them; none: [..., T, E] */
     tn_tensor **weights; /* out, may be NULL: the weights [..., T, S] after dropout; on the tape */
 } tn_attention_args;
-/* softmax(scale · q kᵀ) v. A query that may attend to nothing gets 0, and gradient 0. */
+/* softmax(scale · q kᵀ) v. A query that may attend to nothing gets 0, and gradient 0. Nothing of the size [T, S] is
+ * made or kept, unless the weights are asked for, or the gradient of an added mask. */
 TN_API tn_tensor *tn_attention_run(tn_attention_args a);
 #ifndef __cplusplus
 #define tn_attention(...) tn_attention_run((tn_attention_args){.q = __VA_ARGS__})

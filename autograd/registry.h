@@ -39,7 +39,7 @@
     OP(cross_entropy) OP(nll_loss) OP(mse_loss) OP(l1_loss) OP(huber_loss) OP(kl_div) OP(bce_with_logits)             \
     OP(cosine_similarity)                                                                                             \
     /* attention */                                                                                                   \
-    OP(attention) OP(attention_scores) OP(attention_weights) OP(select_matmul)                                        \
+    OP(attention) OP(attention_and_weights) OP(attention_scores) OP(attention_weights) OP(select_matmul)              \
     /* recurrent layers */                                                                                            \
     OP(rnn) OP(lstm) OP(gru)                                                                                          \
     /* fused */                                                                                                       \

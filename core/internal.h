@@ -331,6 +331,30 @@ void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const t
  * gemm_select.c). With finite b the same bits as tn_gemm. c is contiguous. */
 void tn_gemm_select(const tn_tensor *a, const tn_tensor *b, tn_tensor *c);
 
+/* ---- attention (core/attention.c) -------------------------------------------------------------------------------- */
+
+/* All tensors have the same leading dims, any strides; q, k, v, y and their gradients one floating type. */
+typedef struct {
+    const tn_tensor *q, *k, *v; /* [..., T, D], [..., S, D], [..., S, E] */
+    const tn_tensor *mask[2];   /* [..., T, S], bool (true: blocked) or floating (added); or NULL */
+    bool             causal;    /* query t sees the keys 0 … past + t */
+    int64_t          past;
+    double           scale, dropout; /* element i of ... */
+    tn_layout        draw;           /* ... [..., T, S] at draw's place of it ... */
+    uint64_t         seed, position; /* ... is dropped as by the op dropout */
+    const tn_tensor *y;              /* [..., T, E] */
+    const tn_tensor *stat;           /* [..., T, 2], f64 or f32: a row's largest score and 1 / Σ; dense */
+
+    /* for the derivative; gradients that are not wanted are NULL */
+    const tn_tensor *gy, *gq, *gk, *gv, *gs; /* gs [..., T, S]: of the scores, in the type of stat; zeros come in */
+
+    const void *kernels; /* NULL: those in use; tests name another tn_kernel_table */
+} tn_attention_call;
+
+/* May raise TN_ENOMEM; then nothing has been written. */
+void tn__attend(const tn_attention_call *c);      /* writes y and stat */
+void tn__attend_back(const tn_attention_call *c); /* reads them, writes the gradients */
+
 /* ---- convolutions (core/convolve.c) ------------------------------------------------------------------------------ */
 
 /* Windows that slide over the rows [0] and columns [1] of images. */

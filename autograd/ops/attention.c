@@ -1,12 +1,24 @@
 /* attention — y = w v with w = softmax over the keys of (scale · q kᵀ + mask), and dropout on w
  *
- * q [..., T, D], k [..., S, D], v [..., S, E], leading dims broadcast. It is made of four ops: attention_scores,
- * attention_weights (which holds the rules of masking), dropout and select_matmul. Whatever is blocked takes no part,
- * even if it is NaN; a query that may attend to nothing gets 0, and gradient 0. */
+ *   gv = wᵀ gy,   gw = gy vᵀ,   gs = w (gw - Σ w gw),   gq = scale · gs k,   gk = scale · gsᵀ q,   gmask = gs
+ *
+ * q [..., T, D], k [..., S, D], v [..., S, E], leading dims broadcast; or all three in one, [B, T, 3, H, D], and then
+ * the gradient is one tensor, too. gv takes the w that has been through the dropout, which falls on gw as well; gs
+ * takes w as it was.
+ *
+ * Whatever is blocked takes no part, even if it is NaN; a query that may attend to nothing gets 0, and gradient 0. The
+ * op is streamed (core/attention.c): w exists a block at a time, and of each row two numbers are kept, its largest
+ * score and 1 / Σ exp: a second result that only the tape sees. Who wants to see w asks for attention_and_weights,
+ * which makes it beside the result from attention_scores, attention_weights (which holds the rules of masking) and
+ * dropout; these, with select_matmul, are also what gradients of gradients are made of. Dropout looks at the words that
+ * the op dropout would look at for element i of w. */
 #include "autograd/room.h"
 typedef struct {
-    bool   causal;
-    double dropout, scale;
+    bool     causal;
+    int64_t  past;
+    double   dropout, scale;
+    uint64_t seed, position;
+    tn_dims  order; /* of the result's dims */
 } args_t;
 
 static bool fail(const tn_ctx *c, const char *a, const tn_tensor *x, const char *b, const tn_tensor *y,
@@ -34,12 +46,39 @@ static tn_shape lead_of(const tn_tensor *x)
     s.n -= 2;
     return s;
 }
+static tn_shape with(tn_shape lead, int64_t rows, int64_t cols)
+{
+    lead.d[lead.n++] = rows, lead.d[lead.n++] = cols;
+    return lead;
+}
+
+/* All three in one? And the heads of one of them: [B, H, T, D] as a view that lives on the stack. */
+static bool packed(int nin, const tn_shape *shape, tn_tensor *const *in)
+{
+    return nin >= 3 && !in[1] && !in[2] && shape->n == 5 && shape->d[2] == 3;
+}
+static tn_tensor heads_of(const tn_tensor *x, int i)
+{
+    static const int turn[4] = {0, 3, 1, 4};
+    tn_layout        l = {.shape.n = 4, .offset = x->l.offset + i * x->l.stride[2]};
+    for (int d = 0; d < 4; d++) l.shape.d[d] = x->l.shape.d[turn[d]], l.stride[d] = x->l.stride[turn[d]];
+    return tn__glance(x, &l);
+}
+/* q, k and v. */
+static void parts_of(tn_tensor *const *in, tn_tensor *to)
+{
+    const bool one = in[0] && packed(3, &in[0]->l.shape, in);
+    for (int i = 0; i < 3; i++) to[i] = one ? heads_of(in[0], i) : tn__glance(in[i], &in[i]->l);
+}
 
 static bool infer(tn_ctx *c)
 {
     static const char *const name[] = {"q", "k", "v"}, *const dims[] = {"[..., T, D]", "[..., S, D]", "[..., S, E]"};
-    char text[192], scores[192];
-    for (int i = 0; i < 3; i++) {
+    char          text[192], scores[192];
+    const bool    one = c->in[0] && packed(c->nin, &c->in[0]->l.shape, c->in);
+    const tn_dims order = TN_ARG(c, order);
+    tn_tensor     part[3];
+    for (int i = 0; i < (one ? 1 : 3); i++) {
         const tn_tensor *x = c->in[i];
         if (!x) return tn_infer_fail(c, TN_EINVAL, "%s is NULL", name[i]);
         if (!tn__is_float(x->dtype))
@@ -49,10 +88,12 @@ static bool infer(tn_ctx *c)
             return tn_infer_fail(c, TN_ESHAPE, "%s must be %s, got %s", name[i], dims[i],
                                  tn_shape_text(x->l.shape, text, sizeof text));
     }
-    const tn_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2], *blocked = c->in[3], *keys = c->in[4];
+    parts_of(c->in, part);
+    const tn_tensor *q = &part[0], *k = &part[1], *v = &part[2], *blocked = c->in[3], *keys = c->in[4];
     const int        nq = q->l.shape.n, nk = k->l.shape.n, nv = v->l.shape.n;
     const int64_t    queries = q->l.shape.d[nq - 2], count = k->l.shape.d[nk - 2];
     tn_shape         s, y;
+    tn_layout        turned;
     if (k->dtype != q->dtype || v->dtype != q->dtype)
         return tn_infer_fail(c, TN_EDTYPE, "number types differ: q is %s, k %s, v %s", tn_dtype_name(q->dtype),
                              tn_dtype_name(k->dtype), tn_dtype_name(v->dtype));
@@ -61,8 +102,9 @@ static bool infer(tn_ctx *c)
         return fail(c, "k", k, "v", v, "differ in the number of keys, their last dim but one");
     if (!lead(lead_of(q), lead_of(k), &s)) return fail(c, "q", q, "k", k, "have leading dims that do not broadcast");
     if (!lead(s, lead_of(v), &y)) return fail(c, "k", k, "v", v, "have leading dims that do not broadcast");
-    s.d[s.n++] = queries, s.d[s.n++] = count;
-    y.d[y.n++] = queries, y.d[y.n++] = v->l.shape.d[nv - 1];
+    const tn_shape all = y;
+    s = with(s, queries, count), y = with(y, queries, v->l.shape.d[nv - 1]);
+    if (!tn__shape_check(c->op->name, q->dtype, s)) return false;
     tn_shape_text(s, scores, sizeof scores);
     if (blocked && blocked->dtype != TN_BOOL && !tn__is_float(blocked->dtype))
         return tn_infer_fail(
@@ -81,149 +123,321 @@ static bool infer(tn_ctx *c)
     const double p = TN_ARG(c, dropout), scale = TN_ARG(c, scale);
     if (!(p >= 0 && p <= 1)) return tn_infer_fail(c, TN_EINVAL, "dropout is %g, but a probability is from 0 to 1", p);
     if (!(scale - scale == 0)) return tn_infer_fail(c, TN_EINVAL, "scale is %g", scale);
-    if (c->nout < 1 || c->nout > 2)
-        return tn_infer_fail(c, TN_EINVAL, "gives a result and perhaps the weights, %d results were asked for",
-                             c->nout);
+    if (TN_ARG(c, past) < 0)
+        return tn_infer_fail(c, TN_EINVAL, "past is %lld, but must not be negative", (long long)TN_ARG(c, past));
     c->result[0] = (tn_result){q->dtype, y};
-    if (c->nout == 2) c->result[1] = (tn_result){q->dtype, s};
+    if (order.n) {
+        const tn_layout l = {.shape = y};
+        if (!tn__view_permute(c->op->name, &l, order, &turned)) return false;
+        c->result[0].shape = turned.shape;
+    }
+    if (c->op == &tn_op_attention) c->result[1] = (tn_result){tn__wide(q->dtype), with(all, queries, 2)};
+    else c->result[1] = (tn_result){q->dtype, s};
     return true;
 }
 
-static void compose(tn_ctx *c)
+/* ---- streamed ---------------------------------------------------------------------------------------------------- */
+
+/* x with the leading dims of all, or an operand that is absent. */
+static const tn_tensor *wide(const tn_tensor *x, tn_shape lead, int64_t rows, tn_tensor *to)
 {
-    const args_t      *a = c->args;
-    tn_generator      *g = tn_current_generator();
-    const tn_generator before = *g;
-    tn_tensor         *blocked = c->in[3], *keys = c->in[4];
-    const bool         mask = blocked && blocked->dtype == TN_BOOL;
-    tn_tensor         *w = tn_op_apply(&tn_op_attention_scores, &(double){a->scale}, 2, c->in);
+    if (!x) return NULL;
+    const tn_layout l = tn__layout_expand(&x->l, with(lead, rows, x->l.shape.n ? x->l.shape.d[x->l.shape.n - 1] : 1));
+    *to = tn__glance(x, &l);
+    return to;
+}
+/* The result (or its gradient) with its dims where they came from. */
+static const tn_tensor *turned_back(const tn_tensor *y, tn_dims order, tn_tensor *to)
+{
+    tn_layout l = y->l;
+    for (int i = 0; i < order.n; i++) {
+        const int d = order.d[i] < 0 ? order.d[i] + order.n : order.d[i];
+        l.shape.d[d] = y->l.shape.d[i], l.stride[d] = y->l.stride[i];
+    }
+    *to = tn__glance(y, &l);
+    return to;
+}
+
+typedef struct {
+    tn_attention_call c;
+    tn_tensor         part[3], x[12];
+    tn_shape          lead;
+} call;
+
+static void prepare(call *k, const args_t *a, tn_tensor *const *in, tn_tensor *y, tn_tensor *stat)
+{
+    tn_attention_call *c = &k->c;
+    parts_of(in, k->part);
+    *c = (tn_attention_call){.causal = a->causal, .scale = a->scale, .dropout = a->dropout};
+    c->past = tn__min_i64(a->past, k->part[1].l.shape.d[k->part[1].l.shape.n - 2]);
+    c->seed = a->seed, c->position = a->position, c->stat = stat;
+    c->y = turned_back(y, a->order, &k->x[0]);
+    k->lead = lead_of(c->y);
+    const int64_t queries = k->part[0].l.shape.d[k->part[0].l.shape.n - 2];
+    const int64_t keys = k->part[1].l.shape.d[k->part[1].l.shape.n - 2];
+    tn_shape      s;
+    lead(lead_of(&k->part[0]), lead_of(&k->part[1]), &s);
+    const tn_layout scores = tn__layout_of_shape(with(s, queries, keys));
+    c->draw = tn__layout_expand(&scores, with(k->lead, queries, keys));
+    c->q = wide(&k->part[0], k->lead, queries, &k->x[1]);
+    c->k = wide(&k->part[1], k->lead, keys, &k->x[2]);
+    c->v = wide(&k->part[2], k->lead, keys, &k->x[3]);
+    if (in[3]) {
+        const tn_layout l = tn__layout_expand(&in[3]->l, c->draw.shape);
+        k->x[4] = tn__glance(in[3], &l), c->mask[0] = &k->x[4];
+    }
+    if (in[4]) { /* [B, S], where B is the first dim of the scores */
+        tn_layout l = {.shape = c->draw.shape, .offset = in[4]->l.offset};
+        l.stride[k->lead.n - s.n] = in[4]->l.shape.d[0] == 1 ? 0 : in[4]->l.stride[0];
+        l.stride[l.shape.n - 1] = in[4]->l.stride[1];
+        k->x[5] = tn__glance(in[4], &l), c->mask[1] = &k->x[5];
+    }
+}
+
+static void forward(tn_ctx *c)
+{
+    call k;
+    prepare(&k, c->args, c->in, c->out[0], c->out[1]);
+    tn__attend(&k.c);
+}
+
+static void backward(tn_back *b)
+{
+    const args_t *a = b->args;
+    call          k;
+    prepare(&k, a, b->in, b->out[0], b->out[1]);
+    const bool        one = !b->in[1];
+    const tn_tensor **to[3] = {&k.c.gq, &k.c.gk, &k.c.gv};
+    for (int i = 0; i < 3; i++) {
+        if (!b->need[one ? 0 : i]) continue;
+        const tn_tensor *x = i == 0 ? k.c.q : i == 1 ? k.c.k : k.c.v;
+        if (!one) b->gx[i] = tn_empty_of(x->dtype, x->l.shape);
+        else if (i == 0) b->gx[0] = tn_empty_of(b->in_dtype[0], b->in_shape[0]);
+        if (tn__self.error) return;
+        k.x[6 + i] = one ? heads_of(b->gx[0], i) : tn__glance(b->gx[i], &b->gx[i]->l);
+        *to[i] = &k.x[6 + i];
+    }
+    if (b->need[3] && !(k.c.gs = b->gx[3] = tn_zeros_of(tn__wide(k.c.q->dtype), k.c.draw.shape))) return;
+    k.c.gy = turned_back(b->gy[0], a->order, &k.x[9]);
+    tn__attend_back(&k.c);
+}
+
+/* ---- made of ops ------------------------------------------------------------------------------------------------- */
+
+static void ops_of(tn_tensor *const *in, tn_tensor **part)
+{
+    const bool one = !in[1];
+    for (int i = 0; i < 3; i++) part[i] = one ? tn_permute(tn_select(in[0], 2, i), TN_DIMS(0, 2, 1, 3)) : in[i];
+}
+
+static tn_tensor *weights_of(const args_t *a, tn_tensor *const *part, tn_tensor *blocked, tn_tensor *keys)
+{
+    const struct {
+        bool    causal;
+        int64_t past;
+    } sight = {a->causal, a->past}; /* as attention_weights.c has them */
+    const bool mask = blocked && blocked->dtype == TN_BOOL;
+    tn_tensor *w = tn_op_apply(&tn_op_attention_scores, &(double){a->scale}, 2, part);
     if (keys && w) { /* [B, S] → [B, 1, …, 1, S] */
         tn_shape s = {.n = w->l.shape.n};
         for (int i = 0; i < s.n; i++) s.d[i] = i == 0 ? keys->l.shape.d[0] : i == s.n - 1 ? keys->l.shape.d[1] : 1;
         keys = tn_reshape(keys, s);
     }
-    w = tn_apply_args(&tn_op_attention_weights, &(bool){a->causal}, w, mask ? NULL : blocked, mask ? blocked : NULL,
-                      keys);
-    if (a->dropout > 0) w = tn_dropout(w, a->dropout);
-    c->out[0] = tn_apply(&tn_op_select_matmul, w, c->in[2]);
-    if (c->nout == 2) c->out[1] = w;
-    if (tn__self.error) *g = before; /* a call that failed has drawn nothing */
+    return tn_apply_args(&tn_op_attention_weights, &sight, w, mask ? NULL : blocked, mask ? blocked : NULL, keys);
+}
+static tn_tensor *dropped(const args_t *a, tn_tensor *w)
+{
+    return a->dropout > 0 ? tn__drop_at(w, a->dropout, a->seed, a->position) : w;
+}
+
+/* The result is the streamed one: it has the same bits, whether the weights are wanted or not. */
+static void compose(tn_ctx *c)
+{
+    const args_t *a = c->args;
+    tn_tensor    *part[3], *y[2];
+    ops_of(c->in, part);
+    tn_op_call(&tn_op_attention, 5, c->in, 2, y, a);
+    c->out[0] = y[0], c->out[1] = dropped(a, weights_of(a, part, c->in[3], c->in[4]));
+}
+
+static void backward_ops(tn_back *b)
+{
+    const args_t *a = b->args;
+    tn_tensor    *part[3], *g[3], *gy = b->gy[0];
+    tn_dims       back = {.n = a->order.n};
+    for (int i = 0; i < back.n; i++) back.d[a->order.d[i] < 0 ? a->order.d[i] + back.n : a->order.d[i]] = i;
+    if (back.n) gy = tn_permute(gy, back);
+    ops_of(b->in, part);
+    tn_tensor *w = weights_of(a, part, b->in[3], b->in[4]);
+    if (!w) return;
+    tn_tensor *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)); /* what has no weight has no gradient */
+    tn_tensor *gw = tn_masked_fill(dropped(a, tn_matmul(gy, tn_transpose(part[2], -1, -2))), zero, 0);
+    tn_tensor *gs = tn_mul(w, tn_sub(gw, tn_sum(tn_mul(gw, w), TN_DIMS(-1), .keepdim = true)));
+    gs = tn_masked_fill(gs, zero, 0); /* where others' NaN came in by the sum */
+    g[0] = tn_mul_scalar(tn_apply(&tn_op_select_matmul, gs, part[1]), a->scale);
+    g[1] = tn_mul_scalar(tn_apply(&tn_op_select_matmul, tn_transpose(gs, -1, -2), part[0]), a->scale);
+    g[2] = tn_apply(&tn_op_select_matmul, tn_transpose(dropped(a, w), -1, -2), gy);
+    for (int i = 0; i < 3 && b->in[1]; i++)
+        if (b->need[i]) b->gx[i] = g[i];
+    if (b->need[3]) b->gx[3] = gs;
+    if (b->in[1] || !b->need[0]) return;
+    for (int i = 0; i < 3; i++) g[i] = tn_permute(g[i], TN_DIMS(0, 2, 1, 3));
+    b->gx[0] = tn_stack_list(2, 3, g);
 }
 
 #define ABSENT TN_ARG_ABSENT
+#define ONE .kind = {0, ABSENT, ABSENT, ABSENT, ABSENT}
+#define TN_DIMS_(...)                                                      \
+    {                                                                      \
+        (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), { __VA_ARGS__ } \
+    }
 #define NO_MASKS .kind = {0, 0, 0, ABSENT, ABSENT}
-#define ARGS(causal, dropout, scale) \
-    .args = &(args_t) { causal, dropout, scale }
+#define ARGS(causal, dropout, scale)           \
+    .args = &(args_t)                          \
+    {                                          \
+        causal, 0, dropout, scale, 3, 0, { 0 } \
+    }
 static const tn_sample samples[] = {
-    {.nout = 1, .in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}}, NO_MASKS, ARGS(false, 0, 0.7)},
-    {.nout = 2, .in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(true, 0, 0.7)},
-    {.nout = 1,
-     .in = {{3, {2, 2, 3}}, {3, {2, 4, 3}}, {3, {2, 4, 2}}, {2, {2, 4}}},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}}, NO_MASKS, ARGS(false, 0, 0.7)},
+    {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(true, 0, 0.7)},
+    {.in = {{3, {2, 2, 3}}, {3, {2, 4, 3}}, {3, {2, 4, 2}}, {2, {2, 4}}},
      .kind = {0, 0, 0, TN_ARG_MASK, ABSENT},
      ARGS(false, 0, 0.5)},
-    {.nout = 1,
-     .in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {2, {3, 3}}},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {2, {3, 3}}},
      .kind = {0, 0, 0, 0, ABSENT},
      ARGS(true, 0, 1)}, /* an added mask has a gradient */
-    {.nout = 1,
-     .in = {{4, {2, 2, 2, 2}}, {4, {2, 1, 3, 2}}, {3, {1, 3, 2}}, {1, {3}}, {2, {2, 3}}},
+    {.in = {{4, {2, 2, 2, 2}}, {4, {2, 1, 3, 2}}, {3, {1, 3, 2}}, {1, {3}}, {2, {2, 3}}},
      .kind = {0, 0, 0, TN_ARG_MASK, TN_ARG_MASK},
      ARGS(false, 0, 0.5)},
-    {.nout = 2,
-     .in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
      .kind = {0, 0, 0, ABSENT, TN_ARG_MASK},
-     ARGS(true, 0.3, 0.5)},
-    {.nout = 1, .in = {{2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}}, NO_MASKS, ARGS(false, 0, 1)},
-    {.nout = 1, .in = {{2, {2, 3}}, {2, {0, 3}}, {2, {0, 2}}}, NO_MASKS, ARGS(false, 0, 1)}, /* nothing to attend */
-    {.nout = 1, .in = {{3, {0, 2, 3}}, {3, {0, 2, 3}}, {3, {0, 2, 3}}}, NO_MASKS, ARGS(true, 0, 1)},
-    {.nout = 1,
-     .in = {{2, {3, 2}}, {2, {4, 3}}, {2, {4, 3}}},
+     ARGS(true, 0.5, 0.5)},
+    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 0, 0.3, 0.6, 4, 5, TN_DIMS_(0, 2, 1, 3)}},
+    {.in = {{5, {1, 4, 3, 1, 3}}, {0}, {0}, {2, {4, 4}}, {2, {1, 4}}},
+     .kind = {0, ABSENT, ABSENT, 0, TN_ARG_MASK},
+     ARGS(false, 0, 0.6)},
+    {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 5, 2}}, {4, {2, 2, 5, 3}}},
+     NO_MASKS,
+     .args = &(args_t){true, 2, 0, 0.6, 0, 0, TN_DIMS_(2, 0, 1, -1)}},
+    {.in = {{2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}}, NO_MASKS, ARGS(false, 0, 1)},
+    {.in = {{2, {2, 3}}, {2, {0, 3}}, {2, {0, 2}}}, NO_MASKS, ARGS(false, 0, 1)}, /* nothing to attend */
+    {.in = {{3, {0, 2, 3}}, {3, {0, 2, 3}}, {3, {0, 2, 3}}}, NO_MASKS, ARGS(true, 0, 1)},
+    {.in = {{2, {3, 2}}, {2, {4, 3}}, {2, {4, 3}}},
      NO_MASKS,
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
      .fails = "attention: q [3, 2] and k [4, 3] differ in their last dim"},
-    {.nout = 1,
-     .in = {{2, {3, 2}}, {2, {4, 2}}, {2, {3, 2}}},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {3, 2}}},
      NO_MASKS,
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
      .fails = "attention: k [4, 2] and v [3, 2] differ in the number of keys, their last dim but one"},
-    {.nout = 1,
-     .in = {{3, {2, 3, 2}}, {3, {3, 4, 2}}, {2, {4, 2}}},
+    {.in = {{3, {2, 3, 2}}, {3, {3, 4, 2}}, {2, {4, 2}}},
      NO_MASKS,
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
      .fails = "attention: q [2, 3, 2] and k [3, 4, 2] have leading dims that do not broadcast"},
-    {.nout = 1,
-     .in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {3, 4, 2}}},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {3, 4, 2}}},
      NO_MASKS,
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
      .fails = "attention: k [2, 4, 2] and v [3, 4, 2] have leading dims that do not broadcast"},
-    {.nout = 1,
-     .in = {{2, {3, 2}}, {1, {2}}, {2, {3, 2}}},
+    {.in = {{2, {3, 2}}, {1, {2}}, {2, {3, 2}}},
      NO_MASKS,
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
      .fails = "attention: k must be [..., S, D], got [2]"},
-    {.nout = 1,
-     .in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 3}}},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 3}}},
      .kind = {0, 0, 0, TN_ARG_MASK, ABSENT},
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
      .fails = "attention: blocked [3, 3] does not broadcast to the scores' [3, 4]"},
-    {.nout = 1,
-     .in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 4}}},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 4}}},
      .kind = {0, 0, 0, TN_ARG_INT, ABSENT},
      ARGS(false, 0, 1),
      .status = TN_EDTYPE,
      .fails = "attention: blocked must be bool (true: may not be attended) or floating (added to the scores), got i64"},
-    {.nout = 1,
-     .in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 3}}},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 3}}},
      .kind = {0, 0, 0, ABSENT, TN_ARG_MASK},
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
      .fails = "attention: blocked_keys [2, 3] does not fit the scores' [2, 3, 4]: it must be [first dim, last dim]"},
-    {.nout = 1,
-     .in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 4}}},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 4}}},
      .kind = {0, 0, 0, ABSENT, 0},
      ARGS(false, 0, 1),
      .status = TN_EDTYPE,
      .fails = "attention: blocked_keys must be bool (true: padding), got f32"},
-    {.nout = 1,
-     .in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
      NO_MASKS,
      ARGS(false, 1.5, 1),
      .status = TN_EINVAL,
      .fails = "attention: dropout is 1.5, but a probability is from 0 to 1"},
-    {.nout = 1,
-     .in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
      NO_MASKS,
      ARGS(false, 0, INFINITY),
      .status = TN_EINVAL,
      .fails = "attention: scale is inf"},
-    {.nout = 1,
-     .in = {{2, {3, 2}}, {2, {4, 2}}},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
+     NO_MASKS,
+     .args = &(args_t){true, -1, 0, 1, 0, 0, {0}},
+     .status = TN_EINVAL,
+     .fails = "attention: past is -1, but must not be negative"},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
+     NO_MASKS,
+     .args = &(args_t){false, 0, 0, 1, 0, 0, TN_DIMS_(0, 1, 2)},
+     .status = TN_EINVAL,
+     .fails = "attention: the order lists 3 dims, the tensor has 2"},
+    {.in = {{5, {2, 3, 3, 2, 2}}, {4, {2, 2, 3, 2}}},
      .kind = {0, 0, ABSENT, ABSENT, ABSENT},
      ARGS(false, 0, 1),
      .status = TN_EINVAL,
      .fails = "attention: v is NULL"},
-    {.nout = 1,
-     .in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}},
+     .kind = {0, 0, ABSENT, ABSENT, ABSENT},
+     ARGS(false, 0, 1),
+     .status = TN_EINVAL,
+     .fails = "attention: v is NULL"},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
      .kind = {TN_ARG_INT, 0, 0, ABSENT, ABSENT},
      ARGS(false, 0, 1),
      .status = TN_EDTYPE,
      .fails = "attention: q must be floating, got i64; convert it with tn_to(q, TN_F32)"},
 };
 
-const tn_op tn_op_attention = {TN_ROOM("attention"),        .inputs = 5,    .outputs = TN_ANY, .optional = 31,
-                               .args_size = sizeof(args_t), .infer = infer, .compose = compose};
+const tn_op tn_op_attention = {TN_ROOM("attention"),
+                               .inputs = 5,
+                               .outputs = 2,
+                               .optional = 31,
+                               .saves = 31 | TN_SAVE_OUT(0) | TN_SAVE_OUT(1),
+                               .args_size = sizeof(args_t),
+                               .infer = infer,
+                               .forward = forward,
+                               .backward = backward,
+                               .backward_ops = backward_ops};
 TN_SAMPLES(attention, samples);
+
+static const tn_sample weights_samples[] = {
+    {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(true, 0, 0.7)},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
+     .kind = {0, 0, 0, ABSENT, TN_ARG_MASK},
+     ARGS(true, 0.3, 0.5)},
+    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 1, 0.3, 0.6, 4, 5, TN_DIMS_(0, 2, 1, 3)}},
+    {.in = {{2, {3, 2}}, {2, {4, 3}}, {2, {4, 3}}},
+     NO_MASKS,
+     ARGS(false, 0, 1),
+     .status = TN_ESHAPE,
+     .fails = "attention: q [3, 2] and k [4, 3] differ in their last dim"},
+};
+const tn_op tn_op_attention_and_weights = {
+    TN_ROOM("attention"),        .inputs = 5,    .outputs = 2,      .optional = 31,
+    .args_size = sizeof(args_t), .infer = infer, .compose = compose};
+TN_SAMPLES(attention_and_weights, weights_samples);
 
 tn_tensor *tn_attention_run(tn_attention_args a)
 {
-    tn_tensor *in[5] = {a.q, a.k, a.v, a.blocked, a.blocked_keys}, *out[2];
-    args_t     args = {a.causal, a.dropout, a.scale};
+    tn_tensor    *in[5] = {a.q, a.k, a.v, a.blocked, a.blocked_keys}, *out[2];
+    tn_generator *g = tn_current_generator();
+    args_t        args = {a.causal, a.past, a.dropout, a.scale, g->seed, g->position, a.order};
     tn__meet(3, in);
     if (a.scale == 0) {
         const int64_t d = in[0] && in[0]->l.shape.n ? in[0]->l.shape.d[in[0]->l.shape.n - 1] : 1;
@@ -231,7 +445,15 @@ tn_tensor *tn_attention_run(tn_attention_args a)
     } else if (a.scale == TN_ZERO) {
         args.scale = 0;
     }
-    tn_op_call(&tn_op_attention, 5, in, a.weights ? 2 : 1, out, &args);
+    if (tn_op_call(a.weights ? &tn_op_attention_and_weights : &tn_op_attention, 5, in, 2, out, &args) == TN_OK &&
+        a.dropout > 0) {
+        tn_tensor part[3];
+        tn_shape  s;
+        parts_of(in, part);
+        lead(lead_of(&part[0]), lead_of(&part[1]), &s);
+        s = with(s, part[0].l.shape.d[part[0].l.shape.n - 2], part[1].l.shape.d[part[1].l.shape.n - 2]);
+        g->position += tn__drop_blocks(tn_shape_numel(s));
+    }
     if (a.weights) *a.weights = out[1];
     return out[0];
 }

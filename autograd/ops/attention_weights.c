@@ -3,13 +3,14 @@
  *   gs = w · (gy - Σ gy·w), where w = 0 counts as 0 whatever gy is;  the same for added        (saves w only)
  *
  * Scores [..., T, S]; added (floating), blocked and padding (bool; true: may not be attended) broadcast to them, or are
- * absent; causal: query t sees keys 0 … t. A sum of -inf is blocked as well. Blocked is chosen, not added: a NaN there
- * is never looked at. A query with nothing left to attend has weights 0 and gradient 0. */
+ * absent; causal: query t sees keys 0 … past + t. A sum of -inf is blocked as well. Blocked is chosen, not added: a NaN
+ * there is never looked at. A query with nothing left to attend has weights 0 and gradient 0. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
 #include "core/lanes.h"
 typedef struct {
-    bool causal;
+    bool    causal;
+    int64_t past;
 } args_t;
 #define TN_TEMPLATE "autograd/ops/attention_weights.c"
 #include "core/real.h"
@@ -39,12 +40,14 @@ static void forward(tn_ctx *c)
     const tn_shape shape = c->in[0]->l.shape;
     tn_scope       s = tn_scope_begin();
     tn_tensor      wide[4], *x[4], *last = NULL;
+    const double   past = (double)TN_ARG(c, past);
     for (int i = 0; i < 4; i++) {
         if (!(x[i] = c->in[i])) continue;
         const tn_layout l = tn__layout_expand(&x[i]->l, shape);
         wide[i] = tn__glance(x[i], &l), x[i] = &wide[i];
     }
-    if (TN_ARG(c, causal) && (last = tn_arange(shape.d[shape.n - 2]))) { /* the last key of each query: [T, 1] */
+    if (TN_ARG(c, causal) && (last = tn_arange_of(TN_I64, past, past + (double)shape.d[shape.n - 2],
+                                                  1))) { /* the last key of each query: [T, 1] */
         const tn_layout column = tn__layout_insert(last->l, 1);
         last = tn__alias(last, &column);
     }
@@ -71,7 +74,7 @@ static void backward_ops(tn_back *b)
 }
 
 #define CAUSAL(yes) \
-    .args = &(args_t) { yes }
+    .args = &(args_t) { yes, 0 }
 static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false)},
     {.in = {{3, {2, 3, 5}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},

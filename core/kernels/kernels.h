@@ -74,17 +74,54 @@ typedef struct {
 
 typedef void tn_narrow_kernel(int64_t n, uint16_t *restrict y, const float *restrict x); /* f32 to bf16 */
 
+/* ---- attention: what core/attention.c does to a block of scores between its products ---- */
+
+/* Rows of queries by columns of keys. Row i sees the keys before first + i · step. Rows have room up to the end of a
+ * vector: scores come in up to there, and zeros are put there; so have max, sum, part and factor, one number a row. */
+typedef struct {
+    int64_t     rows, keys, first, step;
+    double      scale; /* of the scores */
+    void       *s;     /* in: products of queries and keys; out: weights */
+    int64_t     s_row;
+    const void *add; /* to be added to them, -inf: blocked; NULL: nothing. add_row may be 0 */
+    int64_t     add_row;
+    void       *max, *sum, *part, *factor;
+    /* for the derivative */
+    void       *g;    /* in: those of the weights; out: those of the scores; rows as s has them */
+    const void *keep; /* what dropout multiplies the weights by, the same; NULL: nothing */
+} tn_attention_step;
+
+typedef struct {
+    /* s = exp(scale · s - max), where max is the largest so far; sum: so far; factor: of what was summed before. */
+    void (*weigh)(const tn_attention_step *t);
+    /* With the max, sum = 1 / Σ and part = Σ g·s of whole rows: s = the weights after dropout, g = s · (g - part). A
+     * weight of 0 selects: there g is 0 whatever it was. */
+    void (*slope)(const tn_attention_step *t);
+    void (*times)(int64_t rows, int64_t n, void *x, int64_t x_row, const void *factor, int64_t step); /* x[i] *= f[i] */
+    /* to[i] = Σ_j a[j][i] · b[j][i], one term after the other, as the micro-tiles add them */
+    void (*dots)(int64_t rows, int64_t n, const void *a, const void *b, int64_t row, void *to);
+    /* From dense columns, zero-filled to a vector: to[i][j] = from[i][j] (is all of it finite?); to[j][i] = from[i][j].
+     * And back to exactly n numbers: to[i][j] = x[i][j] · f[i] + 0, which makes 0 of -0 (is all of it finite?). */
+    bool (*pack)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
+    void (*turn)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
+    bool (*put)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *factor, int64_t step, void *to,
+                int64_t to_row);
+    /* y = words > limit ? x · scale : 0; x NULL: ones */
+    void (*drop)(int64_t n, void *y, const void *x, const uint32_t *words, uint32_t limit, double scale);
+} tn_attention_kernels;
+
 /* ---- the tables ---- */
 
 typedef struct {
-    const char             *isa; /* "baseline", "avx2", "avx512", "avx512bf16" */
-    const tn_gemm_kernels  *gemm_f32, *gemm_f64, *gemm_bf16;
-    const tn_functions_f32 *f32;
-    const tn_functions_f64 *f64;
-    const tn_rows_f32      *rows_f32;
-    const tn_rows_f64      *rows_f64;
-    tn_philox_kernel       *philox;
-    tn_narrow_kernel       *narrow;
+    const char                 *isa; /* "baseline", "avx2", "avx512", "avx512bf16" */
+    const tn_gemm_kernels      *gemm_f32, *gemm_f64, *gemm_bf16;
+    const tn_functions_f32     *f32;
+    const tn_functions_f64     *f64;
+    const tn_rows_f32          *rows_f32;
+    const tn_rows_f64          *rows_f64;
+    tn_philox_kernel           *philox;
+    const tn_attention_kernels *attention_f32, *attention_f64;
+    tn_narrow_kernel           *narrow;
 } tn_kernel_table;
 
 /* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */

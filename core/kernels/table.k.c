@@ -8,14 +8,15 @@
 #define BF16_PRODUCTS TN_FOR_ISA(tn__gemm_f32)
 #endif
 
-extern const tn_gemm_kernels  TN_FOR_ISA(tn__gemm_f32), TN_FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
-extern const tn_functions_f32 TN_FOR_ISA(tn__functions_f32);
-extern const tn_functions_f64 TN_FOR_ISA(tn__functions_f64);
-extern const tn_rows_f32      TN_FOR_ISA(tn__rows_f32);
-extern const tn_rows_f64      TN_FOR_ISA(tn__rows_f64);
-extern tn_philox_kernel       TN_FOR_ISA(tn__philox);
-extern tn_narrow_kernel       TN_FOR_ISA(tn__narrow);
-extern const tn_kernel_table  TABLE;
+extern const tn_gemm_kernels      TN_FOR_ISA(tn__gemm_f32), TN_FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
+extern const tn_functions_f32     TN_FOR_ISA(tn__functions_f32);
+extern const tn_functions_f64     TN_FOR_ISA(tn__functions_f64);
+extern const tn_rows_f32          TN_FOR_ISA(tn__rows_f32);
+extern const tn_rows_f64          TN_FOR_ISA(tn__rows_f64);
+extern tn_philox_kernel           TN_FOR_ISA(tn__philox);
+extern tn_narrow_kernel           TN_FOR_ISA(tn__narrow);
+extern const tn_attention_kernels TN_FOR_ISA(tn__attention_f32), TN_FOR_ISA(tn__attention_f64);
+extern const tn_kernel_table      TABLE;
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
@@ -30,4 +31,6 @@ const tn_kernel_table TABLE = {
     .rows_f64 = &TN_FOR_ISA(tn__rows_f64),
     .philox = TN_FOR_ISA(tn__philox),
     .narrow = TN_FOR_ISA(tn__narrow),
+    .attention_f32 = &TN_FOR_ISA(tn__attention_f32),
+    .attention_f64 = &TN_FOR_ISA(tn__attention_f64),
 };
