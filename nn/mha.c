@@ -2,8 +2,9 @@
  *
  *   [q k v] = x W_inᵀ + b,   head h of them: columns h·D … (h+1)·D - 1,   y = [attention of each head] W_outᵀ + b
  *
- * Heads are strided views of the projections, nothing is moved: of [B, T, 3, heads, D] where query, key and value
- * are one tensor, so that one product makes all three. */
+ * Heads are strided views of the projections, nothing is moved: of [B, T, 3, heads, D] where query, key and value are
+ * one tensor, so that one product makes all three, and its gradient is one tensor, too. The result comes as
+ * [B, T, heads, D]. */
 #include "nn/cache.h"
 #include "nn/inside.h"
 
@@ -139,34 +140,27 @@ static bool fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
 
 /* ---- projections: heads are [B, heads, n, D] --------------------------------------------------------------------- */
 
-/* y [B, n, count · dim] (or [n, B, ...]) as count tensors of heads. */
-static void heads_of(const tn_mha *m, tn_tensor *y, int64_t batch, int64_t n, int count, tn_tensor **heads)
+/* y [B, n, count · dim] (or [n, B, ...]) as [B, n, count, heads, D]. */
+static tn_tensor *apart(const tn_mha *m, tn_tensor *y, int64_t batch, int64_t n, int count)
 {
     const bool t = m->time_first;
     y = tn_view(y, TN_SHAPE(t ? n : batch, t ? batch : n, count, m->heads, m->dim / m->heads));
-    for (int i = 0; i < count; i++)
-        heads[i] = tn_permute(tn_select(y, 2, i), t ? TN_DIMS(1, 2, 0, 3) : TN_DIMS(0, 2, 1, 3));
+    return t ? tn_permute(y, TN_DIMS(1, 0, 2, 3, 4)) : y;
+}
+static void heads_of(tn_tensor *y, int count, tn_tensor **heads)
+{
+    for (int i = 0; i < count; i++) heads[i] = tn_permute(tn_select(y, 2, i), TN_DIMS(0, 2, 1, 3));
 }
 
 /* Projections `from` … `from + count - 1` (of query, key, value) of one x. */
-static void project(const tn_mha *m, tn_tensor *x, int from, int count, int64_t batch, int64_t n, tn_tensor **heads)
+static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, int64_t batch, int64_t n)
 {
     const int64_t e = m->dim;
-    tn_tensor *w, *b = m->in_proj_bias, *const apart[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
-    if (!m->in_proj_weight) w = apart[from];
+    tn_tensor *w, *b = m->in_proj_bias, *const each[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
+    if (!m->in_proj_weight) w = each[from];
     else w = count == 3 ? m->in_proj_weight : tn_narrow(m->in_proj_weight, 0, from * e, count * e);
     if (b && count < 3) b = tn_narrow(b, 0, from * e, count * e);
-    heads_of(m, tn_linear(x, w, b), batch, n, count, heads);
-}
-
-/* What query t must not see, where `before` keys stand in the cache: those behind before + t; and what the caller
- * blocks. */
-static tn_tensor *causal_behind(const sizes *z, tn_tensor *blocked)
-{
-    tn_tensor *key = tn_arange(z->keys), *last = tn_add_scalar(tn_arange(z->queries), (double)z->before);
-    tn_tensor *late = tn_gt(key, tn_unsqueeze(last, 1)); /* [T, S] */
-    if (!blocked) return late;
-    return tn_dtype_of(blocked) == TN_BOOL ? tn_logical_or(blocked, late) : tn_masked_fill(blocked, late, -HUGE_VAL);
+    return apart(m, tn_linear(x, w, b), batch, n, count);
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
@@ -174,33 +168,33 @@ static tn_tensor *causal_behind(const sizes *z, tn_tensor *blocked)
 static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
 {
     sizes             z = {0};
-    tn_tensor        *q, *h[3] = {NULL}, *blocked = a->blocked;
+    tn_tensor        *h[3] = {NULL}, *all = NULL;
     tn_kv_cache      *cache = a->cache;
-    tn_attention_args t = {.blocked_keys = a->blocked_keys, .dropout = m->base.training ? m->dropout : 0};
-    if (!fits(m, a, &z) || (blocked && !mask(m, &z, &blocked))) return NULL;
+    tn_attention_args t = {.blocked = a->blocked, .blocked_keys = a->blocked_keys, .causal = a->causal};
+    if (!fits(m, a, &z) || (t.blocked && !mask(m, &z, &t.blocked))) return NULL;
 
     const bool packed = m->in_proj_weight && !z.recall;
     if (packed && a->query == a->key && a->key == a->value) {
-        project(m, a->query, 0, 3, z.batch, z.queries, h);
+        all = project(m, a->query, 0, 3, z.batch, z.queries);
+        if (cache) heads_of(all, 3, h);
     } else {
-        project(m, a->query, 0, 1, z.batch, z.queries, h);
+        heads_of(project(m, a->query, 0, 1, z.batch, z.queries), 1, h);
         if (packed && a->key == a->value) {
-            project(m, a->key, 1, 2, z.batch, z.given, h + 1);
+            heads_of(project(m, a->key, 1, 2, z.batch, z.given), 2, h + 1);
         } else if (!z.recall) {
-            project(m, a->key, 1, 1, z.batch, z.given, h + 1);
-            project(m, a->value, 2, 1, z.batch, z.given, h + 2);
+            heads_of(project(m, a->key, 1, 1, z.batch, z.given), 1, h + 1);
+            heads_of(project(m, a->value, 2, 1, z.batch, z.given), 1, h + 2);
         }
     }
-    q = h[0];
+    t.q = all && !cache ? all : h[0];
     if (cache && !z.recall && !tn__cache_write(cache, a->layer, a->memory, h[1], h[2])) return NULL;
     if (cache && !tn__cache_read(cache, a->layer, a->memory, z.batch, z.keys, &h[1], &h[2])) return NULL;
 
-    t.causal = a->causal && (z.before == 0 || z.recall);
-    if (a->causal && !t.causal && (z.queries > 1 || z.given > 1)) blocked = causal_behind(&z, blocked);
-    t.q = q, t.k = h[1], t.v = h[2], t.blocked = blocked, t.weights = weights;
-    tn_tensor *y = tn_attention_run(t); /* [B, heads, T, D] */
-    y = tn_permute(y, m->time_first ? TN_DIMS(2, 0, 1, 3) : TN_DIMS(0, 2, 1, 3));
-    y = tn_reshape(y, m->time_first ? TN_SHAPE(z.queries, z.batch, m->dim) : TN_SHAPE(z.batch, z.queries, m->dim));
+    t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.recall ? 0 : z.before;
+    t.dropout = m->base.training ? m->dropout : 0;
+    t.order = m->time_first ? TN_DIMS(2, 0, 1, 3) : TN_DIMS(0, 2, 1, 3);
+    tn_tensor *y = tn_attention_run(t); /* [B, T, heads, D], or [T, B, ...] */
+    y = tn_view(y, m->time_first ? TN_SHAPE(z.queries, z.batch, m->dim) : TN_SHAPE(z.batch, z.queries, m->dim));
     y = tn_call(m->out_proj, y);
     if (weights && !a->weights_per_head) *weights = tn_mean(*weights, TN_DIMS(1));
     if (cache && !z.recall && tn_error() == TN_OK)
