@@ -65,7 +65,7 @@ static void attend(const tn_attention_call *c, bool back)
     const bool             wide = c->q->dtype == TN_F64;
     const int64_t          size = wide ? 8 : 4;
     const tn_kernel_table *table = c->kernels ? c->kernels : tn__kernels();
-    job                    q = {.c = c, .back = back, .matrices = 1, .kept = 1};
+    job                    q = {.c = c, .back = back, .matrices = 1, .table = table};
     if (tn__blocked()) return;
     q.kn = wide ? table->attention_f64 : table->attention_f32, q.gemm = wide ? table->gemm_f64 : table->gemm_f32;
     q.queries = c->q->l.shape.d[n - 2], q.keys = c->k->l.shape.d[n - 2];
@@ -74,7 +74,6 @@ static void attend(const tn_attention_call *c, bool back)
     if (q.matrices == 0 || (q.queries == 0 && !back)) return;
     q.d_row = packed_row(q.dim, size), q.e_row = packed_row(q.out, size);
     q.key_row = packed_row(tn__min_i64(KEYS, q.keys), size);
-    q.limit = (uint32_t)((uint64_t)ceil(c->dropout * 0x1p32) - 1), q.kept = c->dropout < 1 ? 1 / (1 - c->dropout) : 0;
 
     /* in seconds, roughly */
     const double pairs = (double)q.matrices * (double)q.queries * (double)q.keys * (c->causal ? 0.5 : 1);
@@ -136,7 +135,7 @@ static bool TN_(forward)(const job *q, const TN_(space) * w, int64_t i, int64_t 
             TN_(masks)(q, w, mask, common, &b, &s);
             q->kn->weigh(&s);
             if (!first) q->kn->times(b.rows, q->out, o, q->e_row, w->factor, 1);
-            if (c->dropout > 0) TN_(dropout)(q, w, i, &b, w->s, NULL);
+            if (!c->drop.all) TN_(dropout)(q, w, i, &b, w->s, NULL);
             TN_(over_keys)(q, w, &b, q->out, w->s, v, o, q->e_row, first, odd);
         }
         first = false;
@@ -205,7 +204,7 @@ static bool TN_(backward)(const job *q, const TN_(space) * w, int64_t i, const p
             TN_(scores)(q, w, &b, q->dim, qr, w->kt, w->s);
             TN_(scores)(q, w, &b, q->out, gr, w->vt, w->g);
             TN_(masks)(q, w, mask, common, &b, &s);
-            if (c->dropout > 0) TN_(dropout)(q, w, i, &b, NULL, w->keep), s.keep = w->keep;
+            if (!c->drop.all) TN_(dropout)(q, w, i, &b, NULL, w->keep), s.keep = w->keep;
             q->kn->slope(&s);
             for (int64_t n = 0; p->of_queries && gs.p && n < b.rows; n++)
                 memcpy(entry(&gs, b.t + n, j), w->g + n * q->key_row, (size_t)b.keys * sizeof(TN_REAL));
@@ -232,6 +231,7 @@ static void TN_(run)(const job *q, int64_t from, int64_t to)
     errand e;
     TN_(lay)(q, q->slots + (q->spread ? (size_t)tn__worker() * q->slot_bytes : 0), &w);
     w.ahead = &e;
+    for (int64_t k = 0; q->back && !q->c->drop.all && k < tn__min_i64(KEYS, q->keys); k++) w.ones[k] = 1;
     const bool halves = q->back && !q->whole;
     for (int64_t n = from; n < to; n++) {
         const int64_t task = halves ? n / 2 : n, i = task / q->chunks, c = task % q->chunks;

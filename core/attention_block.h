@@ -33,8 +33,7 @@ typedef struct {
     bool                        back, whole, spread;
     char                       *slots;
     size_t                      slot_bytes;
-    uint32_t                    limit; /* of words, by dropout */
-    double                      kept;
+    const tn_kernel_table      *table;
 } job;
 
 /* One matrix of a batch. */
@@ -122,13 +121,13 @@ static const tn_dtype TN_(own) = sizeof(TN_REAL) == sizeof(float) ? TN_F32 : TN_
 
 /* A worker's memory; numbers that stand in rows have room for whole vectors. */
 typedef struct {
-    TN_REAL  *q, *o;                          /* [most, d_row], [most, e_row or d_row]: queries; y, or gq */
-    TN_REAL  *gy, *max, *sum, *part, *factor; /* [most, e_row], [most] */
-    TN_REAL  *kt, *k, *v, *vt, *gk, *gv;      /* [D, key_row], [KEYS, d_row], [KEYS, e_row], [E, key_row] */
-    TN_REAL  *s, *g, *add, *keep;             /* [QUERIES, key_row] */
-    TN_REAL  *common, *row, *clean;           /* [KEYS], [KEYS], [KEYS, d_row or e_row] */
-    uint32_t *words;
-    errand   *ahead;
+    TN_REAL *q, *o;                          /* [most, d_row], [most, e_row or d_row]: queries; y, or gq */
+    TN_REAL *gy, *max, *sum, *part, *factor; /* [most, e_row], [most] */
+    TN_REAL *kt, *k, *v, *vt, *gk, *gv;      /* [D, key_row], [KEYS, d_row], [KEYS, e_row], [E, key_row] */
+    TN_REAL *s, *g, *add, *keep;             /* [QUERIES, key_row] */
+    TN_REAL *common, *row, *clean;           /* [KEYS], [KEYS], [KEYS, d_row or e_row] */
+    TN_REAL *ones;
+    errand  *ahead;
 } TN_(space);
 
 static inline size_t TN_(lay)(const job *q, char *base, TN_(space) * p)
@@ -143,12 +142,12 @@ static inline size_t TN_(lay)(const job *q, char *base, TN_(space) * p)
     PART(max, q->most), PART(sum, q->most), PART(part, q->back ? q->most : 0), PART(factor, rows);
     PART(kt, q->dim * q->key_row), PART(s, tn__max_i64(scores, q->back ? rows * q->e_row : 0)),
         PART(clean, tn__max_i64(tn__max_i64(keys, rows) * wide, q->back ? 2 * q->out * TURNED : 0));
-    if (masked) PART(add, scores), PART(common, q->key_row), PART(row, keys);
-    if (q->c->dropout > 0) PART(words, keys + 8);
+    PART(row, keys);
+    if (masked) PART(add, scores), PART(common, q->key_row);
     if (!q->back) return PART(v, keys * q->e_row), at;
     PART(gy, q->most * q->e_row), PART(k, keys * q->d_row), PART(vt, q->out * q->key_row), PART(g, scores);
     PART(gk, keys * q->d_row), PART(gv, keys * q->e_row);
-    if (q->c->dropout > 0) PART(keep, scores);
+    if (!q->c->drop.all) PART(keep, scores), PART(ones, keys);
     return at;
 #undef PART
 }
@@ -340,15 +339,13 @@ static inline void TN_(masks)(const job *q, const TN_(space) * w, const matrix *
 static inline void TN_(dropout)(const job *q, const TN_(space) * w, int64_t i, const block *b, TN_REAL *s,
                                 TN_REAL *keep)
 {
-    const tn_attention_call *c = q->c;
-    const uint64_t           base = (uint64_t)place(&c->draw, i);
+    const int64_t base = place(&q->c->draw, i);
     for (int64_t r = 0; r < b->rows; r++) {
-        const uint64_t at = base + (uint64_t)(b->t + r) * (uint64_t)q->keys + (uint64_t)b->j;
-        const int64_t  n = tn__min_i64(b->keys, b->first + r * b->step), skip = (int64_t)(at % 4);
+        const int64_t at = base + (b->t + r) * q->keys + b->j, n = tn__min_i64(b->keys, b->first + r * b->step);
+        TN_REAL      *to = (keep ? keep : s) + r * q->key_row;
         if (n <= 0) continue;
-        TN_REAL *to = (keep ? keep : s) + r * q->key_row;
-        tn__philox_blocks(c->seed, c->position + at / 4, (skip + n + 3) / 4, w->words);
-        q->kn->drop(n, to, keep ? NULL : to, w->words + skip, q->limit, q->kept);
+        q->table->TN_(rows)->drop(n, keep ? to : w->row, keep ? w->ones : to, NULL, &q->c->drop, at);
+        if (!keep) memcpy(to, w->row, (size_t)n * sizeof *to);
         for (int64_t j = n; keep && j % q->gemm->lanes; j++) to[j] = 0;
     }
 }

@@ -4,6 +4,7 @@
 #define TENON_CORE_INTERNAL_H
 
 #include "core/core.h"
+#include "core/kernels/rows.h"
 #include <stdatomic.h>
 
 /* ---- the thread's state ------------------------------------------------------------------------------------------ */
@@ -339,11 +340,11 @@ typedef struct {
     const tn_tensor *mask[2];   /* [..., T, S], bool (true: blocked) or floating (added); or NULL */
     bool             causal;    /* query t sees the keys 0 … past + t */
     int64_t          past;
-    double           scale, dropout; /* element i of ... */
-    tn_layout        draw;           /* ... [..., T, S] at draw's place of it ... */
-    uint64_t         seed, position; /* ... is dropped as by the op dropout */
-    const tn_tensor *y;              /* [..., T, E] */
-    const tn_tensor *stat;           /* [..., T, 2], f64 or f32: a row's largest score and 1 / Σ; dense */
+    double           scale;
+    tn_dropped       drop; /* of element i of [..., T, S], where i is what draw has for its place */
+    tn_layout        draw;
+    const tn_tensor *y;    /* [..., T, E] */
+    const tn_tensor *stat; /* [..., T, 2], f64 or f32: a row's largest score and 1 / Σ; dense */
 
     /* for the derivative; gradients that are not wanted are NULL */
     const tn_tensor *gy, *gq, *gk, *gv, *gs; /* gs [..., T, S]: of the scores, in the type of stat; zeros come in */

@@ -85,7 +85,7 @@ static void check_sizes(const tn_kernel_table *table, int x, int64_t t, int64_t 
     static double     y[MOST * FEW], gq[MOST * FEW], gk[MOST * FEW], gv[MOST * FEW];
     const tn_dtype    dt = (tn_dtype[]){TN_F32, TN_F64, TN_BF16}[x % 3];
     const bool        end = x / 3 % 2, columns = x / 6 % 2;
-    tn_attention_call c = {.causal = x / 12 % 2, .past = 2, .scale = 0.4, .kernels = table};
+    tn_attention_call c = {.causal = x / 12 % 2, .past = 2, .scale = 0.4, .drop.all = true, .kernels = table};
     c.q = placed(Q, end, columns, dt, t, d), c.k = placed(K, end, columns, dt, s, d);
     c.v = placed(V, end, columns, dt, s, e), c.y = placed(Y, end, columns, dt, t, e);
     c.stat = placed(STAT, end, false, dt == TN_F64 ? TN_F64 : TN_F32, t, 2);

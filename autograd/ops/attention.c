@@ -168,9 +168,9 @@ static void prepare(call *k, const args_t *a, tn_tensor *const *in, tn_tensor *y
 {
     tn_attention_call *c = &k->c;
     parts_of(in, k->part);
-    *c = (tn_attention_call){.causal = a->causal, .scale = a->scale, .dropout = a->dropout};
+    *c = (tn_attention_call){.causal = a->causal, .scale = a->scale, .stat = stat};
     c->past = tn__min_i64(a->past, k->part[1].l.shape.d[k->part[1].l.shape.n - 2]);
-    c->seed = a->seed, c->position = a->position, c->stat = stat;
+    c->drop = tn__drop_of(a->dropout, a->seed, a->position);
     c->y = turned_back(y, a->order, &k->x[0]);
     k->lead = lead_of(c->y);
     const int64_t queries = k->part[0].l.shape.d[k->part[0].l.shape.n - 2];

@@ -21,9 +21,9 @@ TN_INLINE v_f32  more_f32(v_f32 x, v_f32 top) { return v_max(top, x); } /* top w
 TN_INLINE v_f64  more_f64(v_f64 x, v_f64 top) { return v_choose_f64(v_less_f64(top, x), x, top); }
 TN_INLINE v_f64  exp_f64(v_f64 x) { return v_exp_f64(x); }
 
-/* eˣ for x ≤ 0 or NaN: 0 below the smallest normal number. As v_exp of exp.h, but with multiply-adds and nothing carried
- * along, which is half the work, and 1 unit of the last place off: its bits are the instruction set's, like those of the
- * products that come before and after it. */
+/* eˣ for x ≤ 0 or NaN: 0 below the smallest normal number. As v_exp of exp.h, but with multiply-adds and nothing
+ * carried along, which is half the work, and 1 unit of the last place off: its bits are the instruction set's, like those
+ * of the products that come before and after it. */
 TN_INLINE v_f32 exp_f32(v_f32 x)
 {
     static const float q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
@@ -253,16 +253,6 @@ static bool TN_(put)(int64_t rows, int64_t n, const void *x, int64_t x_row, cons
     return TN_(is_zero)(total);
 }
 
-static void TN_(drop)(int64_t n, void *y, const void *x, const uint32_t *words, uint32_t limit, double scale)
-{
-    TN_REAL       *to = y, by = (TN_REAL)scale;
-    const TN_REAL *from = x;
-    if (from)
-        for (int64_t j = 0; j < n; j++) to[j] = words[j] > limit ? from[j] * by : 0;
-    else
-        for (int64_t j = 0; j < n; j++) to[j] = words[j] > limit ? by : 0;
-}
-
 extern const tn_attention_kernels TN_FOR_ISA(TN_(tn__attention));
 
 const tn_attention_kernels TN_FOR_ISA(TN_(tn__attention)) = {
@@ -273,7 +263,6 @@ const tn_attention_kernels TN_FOR_ISA(TN_(tn__attention)) = {
     .pack = TN_(pack),
     .turn = TN_(turn),
     .put = TN_(put),
-    .drop = TN_(drop),
 };
 
 #endif

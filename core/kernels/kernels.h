@@ -106,8 +106,6 @@ typedef struct {
     void (*turn)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
     bool (*put)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *factor, int64_t step, void *to,
                 int64_t to_row);
-    /* y = words > limit ? x · scale : 0; x NULL: ones */
-    void (*drop)(int64_t n, void *y, const void *x, const uint32_t *words, uint32_t limit, double scale);
 } tn_attention_kernels;
 
 /* ---- the tables ---- */
