@@ -22,8 +22,8 @@ TN_INLINE v_f64  more_f64(v_f64 x, v_f64 top) { return v_choose_f64(v_less_f64(t
 TN_INLINE v_f64  exp_f64(v_f64 x) { return v_exp_f64(x); }
 
 /* eˣ for x ≤ 0 or NaN: 0 below the smallest normal number. As v_exp of exp.h, but with multiply-adds and nothing
- * carried along, which is half the work, and 1 unit of the last place off: its bits are the instruction set's, like those
- * of the products that come before and after it. */
+ * carried along, which is half the work, and 1 unit of the last place off: its bits are the instruction set's, like
+ * those of the products that come before and after it. */
 TN_INLINE v_f32 exp_f32(v_f32 x)
 {
     static const float q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
