@@ -4,10 +4,16 @@
  * class and handed out again: from the second step on nothing reaches the allocator. Classes are the multiples of 64
  * up to 1024 bytes, then eight to a doubling, so that at most an eighth of a block is unused. The size is told again
  * when a block comes back, so blocks carry no header and stay aligned to a cache line. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* madvise, posix_memalign */
+#endif
 #include "core/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WITH_ASAN 1
@@ -36,10 +42,20 @@ static _Thread_local struct {
     size_t bytes;
 } cache;
 
+enum { HUGE_PAGE = 2 << 20 };
+
+/* Large blocks lie on huge pages where the system has them for the asking: one fault in place of 512 at first touch,
+ * and fewer misses in the table of pages ever after. */
 static void *default_alloc(void *user, size_t bytes)
 {
+    void *p;
     (void)user;
-    return aligned_alloc(64, bytes); /* class sizes are multiples of 64 */
+    if (bytes < 2 * (size_t)HUGE_PAGE) return aligned_alloc(64, bytes); /* class sizes are multiples of 64 */
+    if (posix_memalign(&p, HUGE_PAGE, bytes) != 0) return NULL;
+#ifdef MADV_HUGEPAGE
+    (void)madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* advice: if it is not taken, no harm is done */
+#endif
+    return p;
 }
 static void default_free(void *user, void *p, size_t bytes)
 {
