@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* sums: at most so many parts, of at least so many rows; before they are widened, of so many rows */
-enum { WORK = 16384, STACK = 16384, PARTS = 64, LEAST = 4, TOGETHER = 32 };
+enum { WORK = 16384, STACK = 16384, PARTS = 32, LEAST = 4, TOGETHER = 32 };
 #define TOO_LONG ((int64_t)1 << 44) /* a row, expanded perhaps, for which there is no memory anywhere */
 
 typedef struct {
