@@ -30,6 +30,9 @@ static inline adding fused(const tn_kernel_table *t)
 #endif
 }
 
+/* Its other products are those of the instruction set below it, which is in the list too. */
+static inline bool same_below(const tn_kernel_table *t, tn_dtype dt) { return fused(t) == PAIRS && dt != TN_BF16; }
+
 /* A matrix of any strides in a buffer of its own, with gaps that nobody may write to. */
 typedef struct {
     tn_dtype dtype;
