@@ -223,7 +223,7 @@ static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn
                false;
 
     const size_t total = (size_t)(n + padding), bytes = (total + 3) / 4;
-    if (!tn__grown((void *)&s->arrays, &s->array_room, (int64_t)(4 * total + 2 * bytes), sizeof *s->arrays))
+    if (!tn__grown((void *)&s->arrays, &s->array_room, (int64_t)(4 * total + 2 * bytes) + 1, sizeof *s->arrays))
         return false;
     int32_t *a = s->arrays;
     shown    to = {.id = a, .start = a + total, .end = a + 2 * total, .word = a + 3 * total};

@@ -240,7 +240,7 @@ START_TEST(memory_fails)
     for (int kind = 0; kind < 3; kind++) {
         tn_fail_memory(-1, false);
         ck_assert(all_of_it(dir, (tn_tokenizer_kind)kind));
-        const int64_t calls = tn_memory_calls(), step = calls / (tn_test_slow() ? 20 : 400) + 1;
+        const int64_t calls = tn_memory_calls(), step = calls / (tn_test_slow() ? 20 : 150) + 1;
         for (int64_t i = 0; i < calls; i += step) {
             tn_trim();
             tn_fail_memory(i, true);
