@@ -280,22 +280,51 @@ tn_encoder tn_tokenizer_encoder(const tn_tokenizer *t, tn_encoding *e)
 
 /* ---- many texts -------------------------------------------------------------------------------------------------- */
 
-static bool fill_row(const tn_tokenizer *t, const tn_encoding *e, int64_t row, int64_t width, bool left,
-                     tn_token_batch *to)
+/* What the texts became, one after the other. */
+typedef struct {
+    tn_ids   ids, marks; /* a mark: the segment, and 2 for padding */
+    int64_t *length, width;
+} rows;
+
+static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char *const *texts,
+                    const char *const *pairs, tn_encode_options *o, rows *to, tn_token_batch *sums)
 {
-    int64_t *id = (int64_t *)tn__ptr(to->ids) + row * width, *segment = (int64_t *)tn__ptr(to->segments) + row * width;
-    uint8_t *blocked = (uint8_t *)tn__ptr(to->blocked_keys) + row * width;
-    const int64_t shift = left ? width - e->n : 0;
-    if (e->n < width && t->role.pad < 0)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_batch: the texts differ in length, but this tokenizer has no padding "
-                                   "token: encode them one by one"),
-               false;
-    for (int64_t i = 0; i < width; i++) {
-        const int64_t k = i - shift;
-        const bool    there = k >= 0 && k < e->n;
-        id[i] = there ? e->id[k] : t->role.pad;
-        segment[i] = there ? e->segment[k] : 0;
-        blocked[i] = !there || e->special[k] == TN_PIECE_PADDING;
+    for (int64_t i = 0; i < n; i++) {
+        const char *text = texts[i];
+        o->pair = pairs ? pairs[i] : NULL, o->pair_bytes = o->pair ? strlen(o->pair) : 0;
+        if (tn_tokenizer_run(t, e, text, text ? strlen(text) : 0, *o) != TN_OK || !tn__ids_room(&to->ids, e->n) ||
+            !tn__ids_room(&to->marks, e->n))
+            return false;
+        for (int64_t k = 0; k < e->n; k++) {
+            to->ids.at[to->ids.n++] = e->id[k];
+            to->marks.at[to->marks.n++] = e->segment[k] + 2 * (e->special[k] == TN_PIECE_PADDING);
+        }
+        to->length[i] = e->n, to->width = tn__max_i64(to->width, e->n);
+        sums->cut += e->cut, sums->invalid += e->invalid;
+    }
+    if (t->role.pad >= 0 || to->ids.n == n * to->width) return true;
+    return tn_raise(TN_EINVAL, "tn_tokenizer_batch: the texts differ in length, but this tokenizer has no padding "
+                               "token: encode them one by one"),
+           false;
+}
+
+static bool fill(const tn_tokenizer *t, int64_t n, const rows *from, bool left, tn_token_batch *to)
+{
+    const tn_shape shape = {2, {n, from->width}};
+    to->ids = tn__new(TN_I64, shape);
+    to->segments = to->ids ? tn__new(TN_I64, shape) : NULL;
+    to->blocked_keys = to->segments ? tn__new(TN_BOOL, shape) : NULL;
+    if (!to->blocked_keys) return false;
+    int64_t *id = tn__ptr(to->ids), *segment = tn__ptr(to->segments), at = 0;
+    uint8_t *blocked = tn__ptr(to->blocked_keys);
+    for (int64_t i = 0; i < n; at += from->length[i++]) {
+        const int64_t shift = left ? from->width - from->length[i] : 0;
+        for (int64_t k = -shift; k < from->width - shift; k++) {
+            const bool there = k >= 0 && k < from->length[i];
+            const int  mark = there ? from->marks.at[at + k] : 2;
+            *id++ = there ? from->ids.at[at + k] : t->role.pad;
+            *segment++ = mark & 1, *blocked++ = mark >= 2;
+        }
     }
     return true;
 }
@@ -307,27 +336,19 @@ tn_status tn_tokenizer_batch(const tn_tokenizer *t, int64_t n, const char *const
     if (!t || !to || n < 0 || (n && !texts))
         return tn_raise(TN_EINVAL, "tn_tokenizer_batch: %s", n < 0 ? "n is negative" : "a pointer is NULL");
     *to = (tn_token_batch){0};
-    tn_encoding  **e = tn__mem_zeroed((size_t)(n + 1) * sizeof(tn_encoding *));
     tn_token_batch made = {0};
-    int64_t        width = o.pad_to;
-    bool           ok = e != NULL;
+    const size_t   bytes = (size_t)(n + 1) * sizeof(int64_t);
+    rows           all = {.width = o.pad_to};
+    tn_encoding   *e = tn_encoding_new();
     const tn_scope scope = tn_scope_begin();
-    for (int64_t i = 0; ok && i < n; i++) {
-        const char *a = texts[i], *b = pairs ? pairs[i] : NULL;
-        o.pair = b, o.pair_bytes = b ? strlen(b) : 0;
-        ok = (e[i] = tn_encoding_new()) && tn_tokenizer_run(t, e[i], a, a ? strlen(a) : 0, o) == TN_OK;
-        if (ok) width = tn__max_i64(width, e[i]->n), made.cut += e[i]->cut, made.invalid += e[i]->invalid;
-    }
-    const tn_shape shape = {2, {n, width}};
-    if (ok) made.ids = tn__new(TN_I64, shape);
-    if (made.ids) made.segments = tn__new(TN_I64, shape);
-    if (made.segments) made.blocked_keys = tn__new(TN_BOOL, shape);
-    ok = made.blocked_keys != NULL;
-    for (int64_t i = 0; ok && i < n; i++) ok = fill_row(t, e[i], i, width, o.pad_left, &made);
-    for (int64_t i = 0; e && i < n; i++) tn_encoding_free(e[i]);
-    tn__mem_put(e, (size_t)(n + 1) * sizeof(tn_encoding *));
-    tn_tensor *all[3] = {made.ids, made.segments, made.blocked_keys};
-    if (ok) tn_scope_return_list(scope, 3, all), *to = made;
+    all.length = e ? tn__mem_get(bytes) : NULL;
+    const bool ok =
+        all.length && collect(t, e, n, texts, pairs, &o, &all, &made) && fill(t, n, &all, o.pad_left, &made);
+    tn__mem_put(all.length, bytes);
+    tn_ids_free(&all.ids), tn_ids_free(&all.marks);
+    tn_encoding_free(e);
+    tn_tensor *tensors[3] = {made.ids, made.segments, made.blocked_keys};
+    if (ok) tn_scope_return_list(scope, 3, tensors), *to = made;
     else tn_scope_end(scope);
     return tn__self.error;
 }

@@ -272,9 +272,9 @@ def check(program, files):
             good &= compare("scalar values, lower %s" % lower, program, t, model, alone, known=known)
             good &= compare("text, lower %s" % lower, program, t, model, lines)
             vocab = t.get_vocab()
-            known_to_python = [x for x in alone + lines if all(unicodedata.category(c) != "Cn" and c != "\r" for c in x)]
-            got = ours(program, model, known_to_python, "--slow")
-            wrong = [x for x, ids in zip(known_to_python, got) if ids != slow_ids(vocab, x, lower)]
+            old = [x for x in alone + lines if all(unicodedata.category(c) != "Cn" and c != "\r" for c in x)]
+            got = ours(program, model, old, "--slow")
+            wrong = [x for x, ids in zip(old, got) if ids != slow_ids(vocab, x, lower)]
             print("slow, lower %s: %d lines, %d different" % (lower, len(got), len(wrong)), *map(ascii, wrong[:5]))
             good &= not wrong
         text = os.path.join(d, "text")

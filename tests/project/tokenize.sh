@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# examples/tokenize from outside: what it trains it opens, text comes back, any thread count makes the same files, and
+# bad input ends with the exit code and the words that it should.
+. "$(dirname "$0")/common.sh"
+fresh tokenize
+t=$build/bin/tokenize
+[ -x "$t" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+
+for i in $(seq 200); do
+    echo "Line $i: the quick brown fox isn't lazy; 狐狸 and café — the foxes jump over $((i * 7)) dogs."
+done >text
+
+# ends CODE WORDS COMMAND...: with this exit code, and these words on standard error
+ends()
+{
+    local code=$1 words=$2 got=0
+    shift 2
+    "$@" </dev/null >out 2>err || got=$?
+    [ $got = "$code" ] && grep -q -- "$words" err || wrong "'$*' ends with $got, not $code, and says: $(cat err)"
+}
+
+for type in wordpiece bpe byte-bpe; do
+    for threads in 1 3; do
+        "$t" train --type $type --size 400 --threads $threads --out $type.$threads text 2>err ||
+            wrong "$type: $(cat err)"
+    done
+    diff -r $type.1 $type.3 >/dev/null || wrong "$type: other files with 3 threads than with 1"
+    "$t" encode --model $type.1 <text >ids
+    [ "$(wc -l <ids)" = 200 ] || wrong "$type: $(wc -l <ids) lines of numbers"
+    "$t" decode --model $type.1 <ids >back
+    "$t" encode --model $type.1 <back | cmp -s - ids || wrong "$type: what it decodes it does not encode as the same"
+done
+cmp -s text back || wrong "byte-bpe does not give the text back"
+[ "$("$t" encode --model wordpiece.1/vocab.txt --lowercase --special --pieces <<<'The FOX [MASK]')" = \
+    "[CLS] the fox [MASK] [SEP]" ] || wrong "the special tokens are not there"
+"$t" train --type subword --size 50 --out codes text 2>err || wrong "subword: $(cat err)"
+"$t" encode --type subword --model codes <text | "$t" decode --type subword --model codes | cmp -s - text ||
+    wrong "subword does not give the text back"
+
+: >empty
+printf 'ab\377\n' >broken
+ends 1 "holds a tokenizer" "$t" train --type bpe --out bpe.1 text
+ends 1 "not one word" "$t" train --type bpe --out new empty
+ends 5 "no such file" "$t" train --type bpe --out new missing
+ends 1 "special tokens alone" "$t" train --type bpe --size 3 --out new text
+ends 2 "" "$t" train --type unigram --out new text
+ends 2 "" "$t" encode
+ends 5 "neither a file nor a folder" "$t" encode --model nowhere
+cp empty text.txt
+ends 3 "unknown token" "$t" encode --model text.txt
+ends 3 "line 1: tn_tokenizer_encode: byte 2 of the text is not UTF-8" \
+    bash -c "'$t' encode --model bpe.1 --strict-utf8 <broken"
+ends 0 "1 sequences of bytes were not UTF-8" bash -c "'$t' encode --model bpe.1 <broken"
+ends 3 "line 1: expected numbers" bash -c "echo 1 x | '$t' decode --model bpe.1"
+ends 3 "line 1: a line of more than" bash -c "head -c 70000000 /dev/zero | '$t' encode --model bpe.1"
+[ ! -e /dev/full ] || ends 5 "standard output" bash -c "'$t' encode --model bpe.1 <text >/dev/full"
+exit $wrong
