@@ -55,6 +55,15 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   endforeach()
 endif()
 
+# What is no arithmetic is compiled for size: text, files, modules, models.
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  foreach(file IN LISTS sources)
+    if(file MATCHES "/(data|models|nn)/[^/]*\\.c$" OR file MATCHES "/core/(json|npy|safetensors|file|print|decimal|view|create)[^/]*\\.c$")
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -Os)
+    endif()
+  endforeach()
+endif()
+
 add_library(tenon_objects OBJECT ${sources})
 set(objects tenon_objects)
 foreach(isa baseline ${isas})

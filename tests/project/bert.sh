@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The program bert as a user meets it: the demonstration in small, what can be asked of a model, a run that is stopped and
-# goes on, and what it says to mistakes. bert.sh BUILD
+# The program bert as a user meets it: the demonstration in small, what can be asked of a model, a run that is stopped
+# and goes on, and what it says to mistakes.
 . "$(dirname "$0")/common.sh"
 fresh bert
 bert=$build/bin/bert
@@ -16,13 +16,15 @@ says()
 }
 
 "$bert" demo --quiet --out demo --steps 30 --documents 60 --probes 5 >last.txt || wrong "bert demo failed"
-tail -n 1 last.txt | grep -qE '^agreement [01]\.[0-9]+ pronoun [01]\.[0-9]+ sense [01]\.[0-9]+ nsp [01]\.[0-9]+ minutes [0-9.]+$' ||
+part='[01]\.[0-9]+'
+tail -n 1 last.txt | grep -qE "^agreement $part pronoun $part sense $part nsp $part minutes [0-9.]+\$" ||
     wrong "bert demo ends with: $(tail -n 1 last.txt)"
 grep -q '<svg' demo/report.html || wrong "the report of bert demo has no pictures"
 model=demo/model
 
-[ "$("$bert" fill --model $model -k 3 "The keys [MASK] here." | wc -l)" = 3 ] || wrong "bert fill -k 3 does not print 3 lines"
-"$bert" fill --model $model --json "The [MASK] and the [MASK]." | grep -q '"mask":1' || wrong "bert fill --json: no second mask"
+[ "$("$bert" fill --model $model -k 3 "The keys [MASK] here." | wc -l)" = 3 ] || wrong "bert fill -k 3: not 3 lines"
+"$bert" fill --model $model --json "The [MASK] and the [MASK]." | grep -q '"mask":1' ||
+    wrong "bert fill --json: no second mask"
 [ "$(printf 'one line\nand another\n' | "$bert" embed --model $model | awk '{ print NF }' | uniq)" = 128 ] ||
     wrong "bert embed does not print 128 numbers a line"
 "$bert" attention --model $model --html look.html "The old ship sails." >/dev/null && grep -q '<svg' look.html ||
