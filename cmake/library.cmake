@@ -56,9 +56,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
 endif()
 
 # What is no arithmetic is compiled for size: text, files, modules, models.
+set(wordy "/(data|models|nn)/[^/]*\\.c$|/core/(json|npy|safetensors|file|print|decimal|view|create)[^/]*\\.c$")
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   foreach(file IN LISTS sources)
-    if(file MATCHES "/(data|models|nn)/[^/]*\\.c$" OR file MATCHES "/core/(json|npy|safetensors|file|print|decimal|view|create)[^/]*\\.c$")
+    if(file MATCHES "${wordy}")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -Os)
     endif()
   endforeach()

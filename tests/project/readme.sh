@@ -15,7 +15,7 @@ awk "BEGIN { exit !($last < 0.05 * $first && $last < 0.02) }" </dev/null || wron
 while read -r folder; do
     [ -d "$root/$folder" ] || wrong "README.md names the folder $folder, which is not there"
 done < <(sed -nE 's,^([a-z]+)/ .*,\1,p' "$root/README.md")
-for command in tests/run bench/run; do
+for command in tests/run bench/run examples/run; do
     grep -q "$command" "$root/README.md" || wrong "README.md does not name $command"
     [ -x "$root/$command" ] || wrong "$command cannot be run"
 done
