@@ -10,6 +10,11 @@ bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from
     if (!tn__grown((void *)&s->token, &s->token_room, (int64_t)s->tokens + 1, sizeof *s->token)) return false;
     tn__token k = {id, w->start + (int32_t)from, w->start + (int32_t)to, w->number};
     if (w->start == TN__MAPPED) k.start = s->from[2 * from], k.end = s->from[2 * to - 1];
+    if (k.start > k.end) /* marks that changed places: all that the piece comes from */
+        for (size_t i = from; i < to; i++) {
+            if (s->from[2 * i] < k.start) k.start = s->from[2 * i];
+            if (s->from[2 * i + 1] > k.end) k.end = s->from[2 * i + 1];
+        }
     s->token[s->tokens++] = k;
     return true;
 }

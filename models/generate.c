@@ -144,7 +144,7 @@ static void grow(state *s, int64_t b, float *p)
         tn__choice c;
         text      *of;
     } candidate;
-    candidate best[2 * MOST_BEAMS];
+    candidate best[2 * MOST_BEAMS] = {{{0, 0}, NULL}};
     int64_t   n = 0, kept = 0;
     text     *alive = &s->alive[b * s->beams], *next = &s->next[b * s->beams];
     for (int64_t i = 0; i < s->nalive[b]; i++) {

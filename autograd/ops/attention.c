@@ -67,7 +67,7 @@ static tn_tensor heads_of(const tn_tensor *x, int i)
 /* q, k and v. */
 static void parts_of(tn_tensor *const *in, tn_tensor *to)
 {
-    const bool one = in[0] && packed(3, &in[0]->l.shape, in);
+    const bool one = packed(3, &in[0]->l.shape, in);
     for (int i = 0; i < 3; i++) to[i] = one ? heads_of(in[0], i) : tn__glance(in[i], &in[i]->l);
 }
 

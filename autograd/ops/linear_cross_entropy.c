@@ -33,7 +33,7 @@ static bool infer(tn_ctx *c)
     char             xs[300], ws[300];
     tn_shape         rows = x->l.shape;
     for (int i = X; i <= BIAS; i++) {
-        if (!c->in[i]) continue;
+        if (i == BIAS && !bias) continue;
         if (!tn__need_real(c, i)) return false;
         if (c->in[i]->dtype != x->dtype)
             return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype),

@@ -43,8 +43,9 @@ void words_free(words *w)
 bool make_folder(const char *path)
 {
     char s[1024];
-    if (strlen(path) >= sizeof s) return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", path), false;
-    strcpy(s, path);
+    if (!*path) return tn_raise(TN_EINVAL, "a folder needs a name"), false;
+    if (snprintf(s, sizeof s, "%s", path) >= (int)sizeof s)
+        return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", path), false;
     for (char *at = s + 1;; at++) {
         if (*at && *at != '/') continue;
         const char was = *at;

@@ -26,7 +26,7 @@ static bool read_log(const char *folder, int curves, curve *c, tn_lines **lines)
         tn_json      *row = tn_json_parse(line.at, line.bytes);
         for (int k = 0; k < curves; k++) {
             const tn_json *v = tn_json_get(row, c[k].name);
-            if (!v) continue;
+            if (!v || !c[k].x || !c[k].y) continue;
             c[k].x[c[k].n] = tn_json_double(tn_json_get(row, "step"));
             c[k].y[c[k].n++] = tn_json_double_or(v, NAN);
         }
