@@ -3,7 +3,7 @@
 #define TENON_EXAMPLES_BERT_BERT_H
 
 #include "../common/options.h"
-#include "../common/progress.h"
+#include "../common/record.h"
 #include "../common/stop.h"
 
 extern const command train_command, fill_command, eval_command, embed_command, attention_command, info_command,
@@ -27,10 +27,6 @@ typedef struct {
 } words;
 bool words_of(const model *m, const char *text, words *w);
 void words_free(words *w);
-
-bool        make_folder(const char *path); /* with those above it */
-double      seconds_now(void);             /* of a clock that is never set */
-const char *in_folder(const char *folder, const char *name, char path[1024]);
 
 /* ---- texts as batches (texts.c) ---------------------------------------------------------------------------------- */
 

@@ -122,7 +122,7 @@ static int run(int count, char **operands)
     tn_report_table(page_of, 2, (const char *[]){"case", "right"}, WORLD_KINDS + 2, rows);
     show(page_of, &m);
     tn_report_heading(page_of, "Training");
-    report_curves(page_of, c.out);
+    record_curves(page_of, c.out);
     if (tn_error() == TN_OK && tn_report_save(page_of, in_folder(out, "report.html", page)) == TN_OK && !settings.quiet)
         fprintf(stderr, "report   %s\n", page);
     tn_report_free(page_of);

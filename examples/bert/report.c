@@ -1,67 +1,13 @@
 /* report.c — the pictures of bert: curves of a training, blanks filled in, attention. */
 #include "report.h"
 
-#include <math.h>
 #include <string.h>
-
-/* ---- curves ------------------------------------------------------------------------------------------------------ */
-
-typedef struct {
-    const char *name, *shown;
-    int64_t     n;
-    double     *x, *y;
-} curve;
-
-static bool read_log(const char *folder, int curves, curve *c, tn_lines **lines)
-{
-    char path[1024];
-    *lines = tn_lines_load(in_folder(folder, "log.jsonl", path));
-    const int64_t rows = tn_lines_count(*lines);
-    for (int k = 0; k < curves && tn_error() == TN_OK; k++) {
-        c[k].x = tn_mem_get((size_t)(rows + 1) * sizeof(double));
-        c[k].y = tn_mem_get((size_t)(rows + 1) * sizeof(double));
-    }
-    for (int64_t i = 0; i < rows && tn_error() == TN_OK; i++) {
-        const tn_span line = tn_lines_at(*lines, i);
-        tn_json      *row = tn_json_parse(line.at, line.bytes);
-        for (int k = 0; k < curves; k++) {
-            const tn_json *v = tn_json_get(row, c[k].name);
-            if (!v || !c[k].x || !c[k].y) continue;
-            c[k].x[c[k].n] = tn_json_double(tn_json_get(row, "step"));
-            c[k].y[c[k].n++] = tn_json_double_or(v, NAN);
-        }
-        tn_json_free(row);
-    }
-    return tn_error() == TN_OK;
-}
-
-bool report_curves(tn_report *r, const char *folder)
-{
-    curve     c[] = {{.name = "train/loss", .shown = "training"},
-                     {.name = "valid/loss", .shown = "validation"},
-                     {.name = "lr", .shown = "learning rate"}};
-    tn_lines *lines = NULL;
-    if (read_log(folder, 3, c, &lines)) {
-        const tn_series loss[] = {{.name = c[0].shown, .n = c[0].n, .x = c[0].x, .y = c[0].y, .smooth = 0.9},
-                                  {.name = c[1].shown, .n = c[1].n, .x = c[1].x, .y = c[1].y}};
-        const tn_series rate = {.name = c[2].shown, .n = c[2].n, .x = c[2].x, .y = c[2].y};
-        tn_report_curves(r, "Loss", "step", "nats", c[1].n ? 2 : 1, loss);
-        tn_report_curves(r, "Learning rate", "step", "", 1, &rate);
-    }
-    const size_t bytes = (size_t)(tn_lines_count(lines) + 1) * sizeof(double);
-    for (int k = 0; k < 3; k++) {
-        if (c[k].x) tn_mem_put(c[k].x, bytes);
-        if (c[k].y) tn_mem_put(c[k].y, bytes);
-    }
-    tn_lines_free(lines);
-    return tn_error() == TN_OK;
-}
 
 bool report_training(const char *folder)
 {
     char       path[1024];
     tn_report *r = tn_report_new("A masked language model");
-    report_curves(r, folder);
+    record_curves(r, folder);
     if (tn_error() == TN_OK && tn_report_save(r, in_folder(folder, "report.html", path)) != TN_OK) path[0] = 0;
     tn_report_free(r);
     return tn_error() == TN_OK;

@@ -4,8 +4,6 @@
 
 #include "bert.h"
 
-/* Curves of the folder's log. */
-bool report_curves(tn_report *r, const char *folder);
 /* folder/report.html: the curves of the training. */
 bool report_training(const char *folder);
 /* A sentence with [MASK], what the model puts there, and what else it thinks of. */

@@ -4,13 +4,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static bool there(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0;
-}
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
@@ -27,8 +20,8 @@ static tn_tokenizer *tokenizer_for(const train_config *c)
     char path[1024];
     in_folder(c->out, "tokenizer.json", path);
     if (tn_error() != TN_OK) return NULL;
-    if (there(path) && c->resume) return tn_tokenizer_load(c->out);
-    if (there(path))
+    if (is_there(path) && c->resume) return tn_tokenizer_load(c->out);
+    if (is_there(path))
         return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder, or go on with --resume", c->out),
                NULL;
     tn_tokenizer *t;
@@ -67,62 +60,7 @@ static texts_config texts_for(const train_config *c, bool valid, char cache[1024
                           .seed = (uint64_t)c->seed};
 }
 
-/* Seconds a step takes: a few on copies of everything, so that training does not notice. */
-static double step_seconds(const train_config *c, tn_bert *bert, const texts_config *tc, const tn_tokenizer *tokens)
-{
-    enum { WARM = 2, TIMED = 6 };
-    tn_generator      *g = tn_current_generator();
-    const tn_generator was = *g;
-    tn_bert           *copy = tn_copy(bert);
-    tn_optimizer      *o = copy ? tn_adamw_new(copy, .lr = 1e-6, .clip.norm = 1) : NULL;
-    texts              t;
-    double             began = 0;
-    tn_batch           b;
-    if (o && texts_open(tc, tokens, &t)) {
-        const tn_source s = texts_source(&t);
-        for (int i = 0; i < WARM + TIMED && tn_error() == TN_OK; i++) {
-            const tn_scope scope = tn_scope_begin();
-            if (i == WARM) began = seconds_now();
-            if (!s.next(s.user, &b) && tn_error() == TN_OK) s.next(s.user, &b);
-            const bool     cast = !strcmp(c->dtype, "bf16");
-            const tn_scope inner = cast ? tn_autocast_begin(true) : tn_scope_begin();
-            tn_tensor     *loss = tn_scope_return(inner, texts_loss(copy, &b, NULL));
-            tn_backward(loss);
-            tn_step(o);
-            tn_scope_end(scope);
-        }
-        texts_close(&t);
-    }
-    const double seconds = (seconds_now() - began) / TIMED;
-    tn_optimizer_free(o);
-    tn_free(copy);
-    *g = was;
-    return seconds;
-}
-
 /* ---- what goes on record ----------------------------------------------------------------------------------------- */
-
-typedef struct {
-    progress   bar;
-    tn_runlog *log;
-    int64_t    every, items;
-    double     seconds;
-} record;
-
-static void listen(const tn_fit_event *e, void *user)
-{
-    record *r = user;
-    progress_fit(e, &r->bar);
-    if (e->what == TN_FIT_STEP) {
-        r->items += e->items;
-        if (e->step % r->every && e->step != e->steps) return;
-        const char  *names[] = {"train/loss", "lr", "norm", "tokens_per_second", "epoch"};
-        const double values[] = {e->loss, e->lr, e->norm, (double)r->items / fmax(e->seconds - r->seconds, 1e-9),
-                                 (double)e->epoch};
-        tn_runlog_put(r->log, e->step, 5, names, values);
-        r->items = 0, r->seconds = e->seconds;
-    } else if (e->what == TN_FIT_VALID) tn_runlog_put(r->log, e->step, 1, (const char *[]){"valid/loss"}, &e->value);
-}
 
 /* What the run is: to resume it, the same must be asked for. The number of steps is part of it. */
 static char *described(const train_config *c, const tn_bert *b, int64_t steps, tn_json_writer *w)
@@ -143,16 +81,6 @@ static char *described(const train_config *c, const tn_bert *b, int64_t steps, t
     tn_json_close(w);
     size_t bytes;
     return (char *)(uintptr_t)tn_json_text(w, &bytes);
-}
-
-static int64_t steps_before(const train_config *c)
-{
-    char path[1024];
-    if (!c->resume || !there(in_folder(c->out, "run.json", path))) return 0;
-    tn_json      *j = tn_json_load(path);
-    const int64_t n = tn_json_i64(tn_json_get(j, "steps"));
-    tn_json_free(j);
-    return n;
 }
 
 static void announce(const train_config *c, const tn_bert *b, int64_t steps, double seconds, const texts *t)
@@ -180,9 +108,9 @@ tn_fit_result train_model(const train_config *c, model *m)
 {
     tn_fit_result   r = {.why = TN_FIT_FAILED};
     texts           train = {.encoding = NULL}, valid = {.encoding = NULL};
-    char            caches[2][1024], folder[1024], jsonl[1024], csv[1024], path[1024];
+    char            caches[2][1024], folder[1024], path[1024];
     tn_json_writer *w = tn_json_writer_new(2);
-    record          rec = {.every = 10};
+    record          rec = {.log = NULL};
     *m = (model){.bert = NULL};
     if (!w || !make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
     const texts_config tc = texts_for(c, false, caches[0]), vc = texts_for(c, true, caches[1]);
@@ -190,10 +118,13 @@ tn_fit_result train_model(const train_config *c, model *m)
     if (c->valid.count && !texts_open(&vc, m->tokens, &valid)) goto out;
     if (!(m->bert = bert_for(c, m->tokens))) goto out;
 
-    int64_t steps = steps_before(c);
+    int64_t steps = c->resume ? record_steps(c->out) : 0;
     double  seconds = 0;
     if (!steps) {
-        seconds = step_seconds(c, m->bert, &tc, m->tokens);
+        texts other;
+        if (!texts_open(&tc, m->tokens, &other)) goto out;
+        seconds = step_seconds(tn_copy(m->bert), texts_source(&other), texts_loss, !strcmp(c->dtype, "bf16"));
+        texts_close(&other);
         steps = c->steps ? c->steps : c->epochs ? c->epochs * tn_mlm_count(train.batches) : 0;
         if (!steps) steps = (int64_t)fmax(60 * c->minutes / seconds, 1);
     }
@@ -202,13 +133,7 @@ tn_fit_result train_model(const train_config *c, model *m)
     const char *config = described(c, m->bert, steps, w);
     if (tn_json_save(w, in_folder(c->out, "run.json", path)) != TN_OK) goto out;
 
-    rec.log = tn_runlog_open((tn_runlog_config){
-        .jsonl = in_folder(c->out, "log.jsonl", jsonl),
-        .csv = in_folder(c->out, "log.csv", csv),
-        .resume = c->resume,
-        .n = 6,
-        .columns = (const char *[]){"train/loss", "valid/loss", "lr", "norm", "tokens_per_second", "epoch"}});
-    rec.bar = progress_begin("train", steps, "step");
+    rec = record_begin(c->out, steps, c->resume);
     stop_begin("saving, then ending; press again to end at once");
     if (tn_error() != TN_OK) goto out;
     const int64_t every = steps / 20 > 500 ? 500 : steps / 20 > 10 ? steps / 20 : 10;
@@ -216,16 +141,15 @@ tn_fit_result train_model(const train_config *c, model *m)
                .autocast = !strcmp(c->dtype, "bf16"), .lr = c->lr, .warmup = (int64_t)(c->warmup * (double)steps) + 1,
                .valid = c->valid.count ? texts_source(&valid) : (tn_source){.next = NULL},
                .valid_every = c->valid.count ? every : 0, .folder = in_folder(c->out, "checkpoints", folder),
-               .save_every = every, .resume = c->resume, .config = config, .on = listen, .on_user = &rec,
+               .save_every = every, .resume = c->resume, .config = config, .on = record_fit, .on_user = &rec,
                .stop = &stop_flag);
-    progress_end(&rec.bar);
     if (r.why != TN_FIT_FAILED) {
         tn_eval(m->bert);
         if (tn_bert_save(m->bert, c->out) == TN_OK) report_training(c->out);
     }
 out:
     if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
-    tn_runlog_close(rec.log);
+    record_end(&rec);
     tn_json_writer_free(w);
     texts_close(&train), texts_close(&valid);
     return r;

@@ -1,0 +1,133 @@
+/* record.c — what a training leaves behind. */
+#include "record.h"
+
+#include <math.h>
+
+record record_begin(const char *folder, int64_t steps, bool resume)
+{
+    return (record){.folder = folder, .resume = resume, .every = 10, .bar = progress_begin("train", steps, "step")};
+}
+
+static tn_runlog *opened(const record *r, int64_t step)
+{
+    static const char *const columns[] = {"train/loss", "valid/loss", "lr", "norm", "tokens_per_second", "epoch"};
+    char                     jsonl[1024], csv[1024];
+    return tn_runlog_open((tn_runlog_config){.jsonl = in_folder(r->folder, "log.jsonl", jsonl),
+                                             .csv = in_folder(r->folder, "log.csv", csv),
+                                             .columns = columns,
+                                             .n = 6,
+                                             .resume = r->resume,
+                                             .step = step});
+}
+
+void record_fit(const tn_fit_event *e, void *user)
+{
+    record *r = user;
+    progress_fit(e, &r->bar);
+    if (e->what == TN_FIT_START) r->log = opened(r, e->step);
+    if (!r->log) return;
+    if (e->what == TN_FIT_STEP) {
+        r->items += e->items;
+        if (e->step % r->every && e->step != e->steps) return;
+        const char  *names[] = {"train/loss", "lr", "norm", "tokens_per_second", "epoch"};
+        const double values[] = {e->loss, e->lr, e->norm, (double)r->items / fmax(e->seconds - r->seconds, 1e-9),
+                                 (double)e->epoch};
+        tn_runlog_put(r->log, e->step, 5, names, values);
+        r->items = 0, r->seconds = e->seconds;
+    } else if (e->what == TN_FIT_VALID) tn_runlog_put(r->log, e->step, 1, (const char *[]){"valid/loss"}, &e->value);
+}
+
+void record_end(record *r)
+{
+    if (r->folder) progress_end(&r->bar);
+    tn_runlog_close(r->log);
+    *r = (record){.log = NULL};
+}
+
+int64_t record_steps(const char *folder)
+{
+    char path[1024];
+    if (!is_there(in_folder(folder, "run.json", path))) return 0;
+    tn_json      *j = tn_json_load(path);
+    const int64_t n = tn_json_i64(tn_json_get(j, "steps"));
+    tn_json_free(j);
+    return n;
+}
+
+double step_seconds(void *copy, tn_source s, tn_fit_loss loss, bool autocast)
+{
+    enum { WARM = 2, TIMED = 6 };
+    tn_generator      *g = tn_current_generator();
+    const tn_generator was = *g;
+    tn_module         *m = copy;
+    tn_optimizer      *o = m ? tn_adamw_new(m, .lr = 1e-6, .clip.norm = 1) : NULL;
+    double             began = 0;
+    tn_batch           b;
+    for (int i = 0; o && i < WARM + TIMED && tn_error() == TN_OK; i++) {
+        const tn_scope scope = tn_scope_begin();
+        if (i == WARM) began = seconds_now();
+        if (!s.next(s.user, &b) && tn_error() == TN_OK) s.next(s.user, &b);
+        const tn_scope inner = tn_autocast_begin(autocast);
+        tn_backward(tn_scope_return(inner, loss(copy, &b, NULL)));
+        tn_step(o);
+        tn_scope_end(scope);
+    }
+    const double seconds = (seconds_now() - began) / TIMED;
+    tn_optimizer_free(o);
+    tn_module_free(copy);
+    *g = was;
+    return seconds;
+}
+
+/* ---- curves ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const char *name, *shown;
+    int64_t     n;
+    double     *x, *y;
+} curve;
+
+static bool read_log(const char *folder, int curves, curve *c, tn_lines **lines)
+{
+    char path[1024];
+    *lines = tn_lines_load(in_folder(folder, "log.jsonl", path));
+    const int64_t rows = tn_lines_count(*lines);
+    for (int k = 0; k < curves && tn_error() == TN_OK; k++) {
+        c[k].x = tn_mem_get((size_t)(rows + 1) * sizeof(double));
+        c[k].y = tn_mem_get((size_t)(rows + 1) * sizeof(double));
+    }
+    for (int64_t i = 0; i < rows && tn_error() == TN_OK; i++) {
+        const tn_span line = tn_lines_at(*lines, i);
+        tn_json      *row = tn_json_parse(line.at, line.bytes);
+        for (int k = 0; k < curves; k++) {
+            const tn_json *v = tn_json_get(row, c[k].name);
+            if (!v || !c[k].x || !c[k].y) continue;
+            c[k].x[c[k].n] = tn_json_double(tn_json_get(row, "step"));
+            c[k].y[c[k].n++] = tn_json_double_or(v, NAN);
+        }
+        tn_json_free(row);
+    }
+    return tn_error() == TN_OK;
+}
+
+bool record_curves(tn_report *r, const char *folder)
+{
+    curve     c[] = {{.name = "train/loss", .shown = "training"},
+                     {.name = "valid/loss", .shown = "validation"},
+                     {.name = "lr", .shown = "learning rate"}};
+    tn_lines *lines = NULL;
+    if (read_log(folder, 3, c, &lines)) {
+        const tn_series loss[] = {{.name = c[0].shown, .n = c[0].n, .x = c[0].x, .y = c[0].y, .smooth = 0.9},
+                                  {.name = c[1].shown, .n = c[1].n, .x = c[1].x, .y = c[1].y}};
+        const tn_series rate = {.name = c[2].shown, .n = c[2].n, .x = c[2].x, .y = c[2].y};
+        tn_report_curves(r, "Loss", "step", "nats", c[1].n ? 2 : 1, loss);
+        tn_report_curves(r, "Learning rate", "step", "", 1, &rate);
+    }
+    const size_t bytes = (size_t)(tn_lines_count(lines) + 1) * sizeof(double);
+    for (int k = 0; k < 3; k++) {
+        if (c[k].x) tn_mem_put(c[k].x, bytes);
+        if (c[k].y) tn_mem_put(c[k].y, bytes);
+    }
+    tn_lines_free(lines);
+    return tn_error() == TN_OK;
+}

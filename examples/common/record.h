@@ -1,0 +1,29 @@
+/* record.h — what a training leaves behind: run.json says what it is, log.jsonl and log.csv how it went; and the curves
+ * of them. */
+#ifndef TENON_EXAMPLES_RECORD_H
+#define TENON_EXAMPLES_RECORD_H
+
+#include "files.h"
+#include "progress.h"
+
+typedef struct {
+    progress    bar;
+    const char *folder;
+    bool        resume;
+    tn_runlog  *log;          /* opened when the run says where it begins */
+    int64_t     every, items; /* steps between two rows; items since the last */
+    double      seconds;      /* of the last row */
+} record;
+record record_begin(const char *folder, int64_t steps, bool resume); /* folder must outlive it */
+void   record_fit(const tn_fit_event *e, void *record);              /* a tn_fit_listener */
+void   record_end(record *r);
+
+/* The steps that folder/run.json names; 0 if there is none. */
+int64_t record_steps(const char *folder);
+
+/* Seconds that a step takes: a few with a copy of the module, which is freed, and this source. */
+double step_seconds(void *copy, tn_source s, tn_fit_loss loss, bool autocast);
+
+bool record_curves(tn_report *r, const char *folder); /* loss and learning rate */
+
+#endif

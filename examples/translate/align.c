@@ -1,0 +1,89 @@
+/* align.c — translate align: where the model looked for each piece that it wrote. */
+#include "translate.h"
+
+static const char *dir, *html;
+
+/* The pieces of ids as text, for the picture; the numbers of `n` words. */
+typedef struct {
+    tn_string   text[512];
+    const char *name[512];
+    int64_t     n;
+} pieces;
+static void name_pieces(pieces *p, const tn_tokenizer *t, int64_t n, const int64_t *ids)
+{
+    p->n = n < 512 ? n : 512;
+    for (int64_t i = 0; i < p->n; i++) {
+        const int32_t id = (int32_t)ids[i];
+        p->text[i] = (tn_string){0};
+        if (tn_tokenizer_is_special(t, id)) tn_string_add(&p->text[i], tn_span_of(tn_tokenizer_piece(t, id)));
+        else tn_tokenizer_decode(t, &id, 1, &p->text[i]);
+        p->name[i] = p->text[i].at ? p->text[i].at : "";
+    }
+}
+static void free_pieces(pieces *p)
+{
+    for (int64_t i = 0; i < p->n; i++) tn_string_free(&p->text[i]);
+}
+
+static bool picture(model *m, const char *text, tn_report *r, tn_string *said)
+{
+    const tn_span  line = tn_span_of(text);
+    const manner   greedy = {.beams = 1, .best = 1, .batch = 1};
+    tn_encoding   *e = tn_encoding_new();
+    int64_t        ids[2][512], n[2] = {0, 1};
+    static pieces  name[2];
+    const tn_scope s = tn_no_grad_begin();
+    if (translate_lines(m, &greedy, 1, &line, said, NULL)) {
+        const tn_span both[2] = {line, {said->at ? said->at : "", said->bytes}};
+        ids[1][0] = BEGIN;
+        for (int k = 0; k < 2; k++) {
+            tn_tokenizer_encode(m->tokens, e, both[k].at, both[k].bytes, .bare = true, .literal = true,
+                                .max_length = 500);
+            for (int64_t i = 0; tn_error() == TN_OK && i < e->n; i++) ids[k][n[k]++] = e->id[i];
+            if (k == 0) ids[0][n[0]++] = END;
+        }
+        tn_tensor *w = NULL, *x = tn_from_data(TN_I64, TN_SHAPE(1, n[0]), ids[0]);
+        tn_seq2seq_forward(m->net, x, .target = tn_from_data(TN_I64, TN_SHAPE(1, n[1]), ids[1]), .alignment = &w);
+        ids[1][n[1]] = END;
+        name_pieces(&name[0], m->tokens, n[0], ids[0]);
+        name_pieces(&name[1], m->tokens, n[1], ids[1] + 1);
+        if (w) tn_report_heatmap(r, text, n[1], name[1].name, n[0], name[0].name, tn_select(w, 0, 0));
+        free_pieces(&name[0]), free_pieces(&name[1]);
+    }
+    tn_scope_end(s);
+    tn_encoding_free(e);
+    return tn_error() == TN_OK;
+}
+
+static int run(int count, char **operands)
+{
+    model     m;
+    tn_string said = {0};
+    (void)count;
+    if (model_open(dir, &m)) {
+        tn_report *r = tn_report_new("Where a translator looks");
+        if (r && picture(&m, operands[0], r, &said) && tn_report_save(r, html) == TN_OK)
+            printf("%.*s\n", (int)said.bytes, said.at ? said.at : "");
+        tn_report_free(r);
+        model_close(&m);
+    }
+    tn_string_free(&said);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
+    OPTION_TEXT("html", 'o', "FILE", &html, "the page to write", .required = true),
+    {0},
+};
+const command align_command = {
+    .name = "align",
+    .summary = "show where the model looks for each word",
+    .options = options,
+    .run = run,
+    .operands = "TEXT",
+    .least = 1,
+    .most = 1,
+    .text = "Translates the text greedily, and writes a picture of the alignment: a row for each piece of the "
+            "translation, a column for each piece of the text.",
+};

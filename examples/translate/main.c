@@ -1,0 +1,18 @@
+/* main.c — translate: from one sequence to another. One file for each command. */
+#include "translate.h"
+
+int main(int argc, char **argv)
+{
+    const command commands[] = {train_command, run_command, score_command, align_command, demo_command, {0}};
+    const program translate = {
+        .name = "translate",
+        .summary = "models from one sequence to another",
+        .commands = commands,
+        .text = "Train on two files whose lines belong together, translate, see how good it is:\n\n"
+                "  translate train --src a.en --tgt a.de --out ende --minutes 60\n"
+                "  translate run --model ende < test.en > test.out\n"
+                "  translate score --ref test.de < test.out\n\n"
+                "translate demo learns to read dates in five languages in two minutes.",
+    };
+    return program_main(&translate, argc, argv);
+}

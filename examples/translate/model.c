@@ -1,0 +1,88 @@
+/* model.c — opening a model's folder, and lines through it. */
+#include "translate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool model_open(const char *dir, model *m)
+{
+    *m = (model){.net = tn_seq2seq_load(dir)};
+    if (m->net) m->tokens = tn_tokenizer_load(dir);
+    if (m->tokens) return true;
+    model_close(m);
+    return false;
+}
+void model_close(model *m)
+{
+    tn_free(m->net);
+    tn_tokenizer_free(m->tokens);
+    *m = (model){.net = NULL};
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t line, n; /* which, and its pieces */
+} place;
+static int by_length(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->line > y->line) - (x->line < y->line);
+}
+
+/* The pieces of a line, at most so many, and the end. */
+static tn_status encoded(const model *m, tn_encoding *e, tn_span line)
+{
+    const int64_t most = m->net->config.positions - 1;
+    return tn_tokenizer_encode(m->tokens, e, line.at, line.bytes, .bare = true, .literal = true, .max_length = most);
+}
+
+static bool translate_some(const model *m, const manner *how, int64_t n, const place *which, const tn_span *lines,
+                           tn_encoding *e, tn_string *to, double *scores)
+{
+    const tn_scope s = tn_no_grad_begin();
+    const int64_t  width = which[n - 1].n + 1,
+                  room = m->net->config.kind == TN_SEQ2SEQ_TRANSFORMER ? m->net->config.positions : 1 << 20;
+    int64_t length = how->most ? how->most : 2 * width + 20;
+    if (length > room) length = room;
+    tn_tensor *source = tn_full_of(TN_I64, TN_SHAPE(n, width), PADDING);
+    int64_t   *id = source ? tn_data_mut(source) : NULL;
+    for (int64_t i = 0; id && i < n; i++) {
+        if (encoded(m, e, lines[which[i].line]) != TN_OK) break;
+        for (int64_t k = 0; k < e->n; k++) id[i * width + k] = e->id[k];
+        id[i * width + e->n] = END;
+    }
+    tn_tensor   *begin = tn_full_of(TN_I64, TN_SHAPE(n, 1), BEGIN);
+    tn_decoding *d = tn_error() == TN_OK ? tn_seq2seq_decoding(m->net, source, how->beams, length) : NULL;
+    if (d) {
+        tn_generated  g = tn_generate(d, begin, .beams = how->beams, .best = how->best, .end = END,
+                                      .length_penalty = how->length_penalty);
+        const int64_t longest = g.tokens ? tn_size(g.tokens, 2) : 0;
+        int32_t      *ids = tn_mem_get((size_t)(longest + 1) * sizeof *ids);
+        for (int64_t i = 0; ids && g.tokens && i < n * how->best; i++) {
+            const int64_t at = which[i / how->best].line * how->best + i % how->best, words = tn_get_i64(g.lengths, i);
+            for (int64_t k = 0; k < words; k++) ids[k] = (int32_t)tn_get_i64(g.tokens, i * longest + k);
+            tn_tokenizer_decode(m->tokens, ids, words, &to[at]);
+            if (scores) scores[at] = tn_get(g.scores, i);
+        }
+        if (ids) tn_mem_put(ids, (size_t)(longest + 1) * sizeof *ids);
+        tn_decoding_free(d);
+    }
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
+}
+
+bool translate_lines(const model *m, const manner *how, int64_t n, const tn_span *lines, tn_string *to, double *scores)
+{
+    tn_encoding *e = tn_encoding_new();
+    place       *order = n ? tn_mem_get((size_t)n * sizeof *order) : NULL;
+    for (int64_t i = 0; order && i < n && encoded(m, e, lines[i]) == TN_OK; i++) order[i] = (place){i, e->n};
+    if (order && tn_error() == TN_OK) qsort(order, (size_t)n, sizeof *order, by_length);
+    for (int64_t i = 0; order && i < n && tn_error() == TN_OK; i += how->batch) {
+        const int64_t some = n - i < how->batch ? n - i : how->batch;
+        translate_some(m, how, some, order + i, lines, e, to, scores);
+    }
+    if (order) tn_mem_put(order, (size_t)n * sizeof *order);
+    tn_encoding_free(e);
+    return tn_error() == TN_OK;
+}

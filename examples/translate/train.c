@@ -1,0 +1,202 @@
+/* train.c — translate train: a tokenizer for both languages, a model and its training, all in one folder. */
+#include "translate.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+static void trained(const char *what, double part, void *user) { progress_at(user, (int64_t)(100 * part), what); }
+
+/* The one in the folder to go on with, or a new one from both texts. */
+static tn_tokenizer *tokenizer_for(const train_config *c)
+{
+    static const char *const special[] = {"<pad>", "<unk>", "<s>", "</s>", NULL};
+    char                     path[1024];
+    in_folder(c->out, "tokenizer.json", path);
+    if (tn_error() != TN_OK) return NULL;
+    if (is_there(path) && c->resume) return tn_tokenizer_load(c->out);
+    if (is_there(path))
+        return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder, or go on with --resume", c->out),
+               NULL;
+    progress      bar = progress_begin("tokenizer", 100, "%");
+    tn_tokenizer *t = tn_tokenizer_train(2, ((const char *[]){c->source, c->target}), .kind = TN_BYTE_BPE,
+                                         .vocab_size = c->vocab_size, .cased = true, .special = special,
+                                         .progress = trained, .user = &bar);
+    progress_end(&bar);
+    if (t && tn_tokenizer_save(t, c->out) != TN_OK) tn_tokenizer_free(t), t = NULL;
+    return t;
+}
+
+static tn_seq2seq *net_for(const train_config *c, const tn_tokenizer *t)
+{
+    tn_seq2seq_config n = tn_seq2seq_size(c->size);
+    n.kind = tn_seq2seq_kind_of(c->model);
+    if (n.kind != TN_SEQ2SEQ_TRANSFORMER) n.layers = 1;
+    n.source_words = tn_tokenizer_size(t), n.shared = true;
+    n.padding = PADDING, n.begin = BEGIN, n.end = END;
+    n.norm_first = c->norm_first, n.lstm = c->lstm;
+    if (c->layers) n.layers = c->layers;
+    if (c->dim) n.ff = n.ff / n.dim * c->dim, n.dim = c->dim;
+    if (c->dropout > 0) n.dropout = c->dropout;
+    if (c->longest >= 500) n.positions = 2 * c->longest + 24;
+    tn_seed((uint64_t)c->seed);
+    return tn_error() == TN_OK ? tn_seq2seq_create(n) : NULL;
+}
+
+/* What the run is: to resume it, the same must be asked for. The number of steps is part of it. */
+static const char *described(const train_config *c, int64_t steps, tn_json_writer *w)
+{
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "model", c->model);
+    tn_json_put_string(w, "size", c->size);
+    tn_json_put_string(w, "dtype", c->dtype);
+    tn_json_put_i64(w, "steps", steps);
+    tn_json_put_i64(w, "tokens", c->tokens);
+    tn_json_put_double(w, "lr", c->lr);
+    tn_json_put_double(w, "warmup", c->warmup);
+    tn_json_put_i64(w, "seed", c->seed);
+    tn_json_close(w);
+    size_t bytes;
+    return tn_json_text(w, &bytes);
+}
+
+static void announce(const train_config *c, tn_seq2seq *net, const pairs *p, int64_t steps, double seconds)
+{
+    if (settings.quiet) return;
+    char time[16];
+    fprintf(stderr, "model    %s: %.2f million parameters, a vocabulary of %lld\n", c->model,
+            (double)tn_count(net) / 1e6, (long long)net->config.source_words);
+    fprintf(stderr, "text     %lld pairs of lines, %lld and %lld pieces", (long long)tn_parallel_count(p->pairs),
+            (long long)tn_parallel_tokens(p->pairs, false), (long long)tn_parallel_tokens(p->pairs, true));
+    if (tn_parallel_dropped(p->pairs))
+        fprintf(stderr, "; %lld pairs left out, empty or longer than %lld", (long long)tn_parallel_dropped(p->pairs),
+                (long long)c->longest);
+    fprintf(stderr, "\nsteps    %lld of at most %lld pieces", (long long)steps, (long long)c->tokens);
+    if (seconds > 0)
+        fprintf(stderr, "; %.0f ms each, about %s in all", 1e3 * seconds, progress_time(seconds * (double)steps, time));
+    fprintf(stderr, "\n");
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+tn_fit_result train_model(const train_config *c, model *m)
+{
+    tn_fit_result   r = {.why = TN_FIT_FAILED};
+    pairs           train = {.pairs = NULL}, valid = {.pairs = NULL}, other;
+    char            folder[1024], path[1024];
+    tn_json_writer *w = tn_json_writer_new(2);
+    record          rec = {.log = NULL};
+    const bool      cast = !strcmp(c->dtype, "bf16");
+    *m = (model){.net = NULL};
+    if (!w || !make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
+    if (!pairs_open(&train, m->tokens, c->source, c->target, c->tokens, c->longest, (uint64_t)c->seed, false)) goto out;
+    if (c->valid_source && !pairs_open(&valid, m->tokens, c->valid_source, c->valid_target, c->tokens, 0, 1, true))
+        goto out;
+    if (!tn_parallel_count(train.pairs))
+        tn_raise(TN_EFORMAT, "'%s' and '%s' have no pair of lines to learn from", c->source, c->target);
+    if (tn_error() != TN_OK || !(m->net = net_for(c, m->tokens))) goto out;
+
+    int64_t steps = c->resume ? record_steps(c->out) : 0;
+    double  seconds = 0;
+    if (!steps) {
+        if (!pairs_open(&other, m->tokens, c->source, c->target, c->tokens, c->longest, 1, false)) goto out;
+        seconds = step_seconds(tn_copy(m->net), pairs_source(&other), pairs_loss, cast);
+        pairs_close(&other);
+        steps = c->steps ? c->steps : c->epochs ? c->epochs * tn_parallel_batches_count(train.batches) : 0;
+        if (!steps) steps = (int64_t)fmax(60 * c->minutes / seconds, 1);
+    }
+    if (tn_error() != TN_OK) goto out;
+    announce(c, m->net, &train, steps, seconds);
+    const char *config = described(c, steps, w);
+    if (tn_json_save(w, in_folder(c->out, "run.json", path)) != TN_OK) goto out;
+
+    rec = record_begin(c->out, steps, c->resume);
+    stop_begin("saving, then ending; press again to end at once");
+    const int64_t every = steps / 20 > 1000 ? 1000 : steps / 20 > 10 ? steps / 20 : 10;
+    r = tn_fit(m->net, .train = pairs_source(&train), .loss = pairs_loss, .steps = steps, .autocast = cast, .lr = c->lr,
+               .warmup = (int64_t)(c->warmup * (double)steps) + 1,
+               .valid = valid.batches ? pairs_source(&valid) : (tn_source){.next = NULL},
+               .measure = valid.batches ? pairs_plain_loss : NULL, .valid_every = valid.batches ? every : 0,
+               .restore_best = valid.batches != NULL, .patience = valid.batches ? c->patience : 0,
+               .folder = in_folder(c->out, "checkpoints", folder), .save_every = every, .resume = c->resume,
+               .config = config, .on = record_fit, .on_user = &rec, .stop = &stop_flag);
+    if (r.why != TN_FIT_FAILED) {
+        tn_eval(m->net);
+        if (tn_seq2seq_save(m->net, c->out) == TN_OK) {
+            tn_report *page = tn_report_new("A translator in training");
+            if (page && record_curves(page, c->out))
+                (void)!tn_report_save(page, in_folder(c->out, "report.html", path));
+            tn_report_free(page);
+        }
+    }
+out:
+    if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
+    record_end(&rec);
+    tn_json_writer_free(w);
+    pairs_close(&train), pairs_close(&valid);
+    return r;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static train_config asked = TRAIN_DEFAULTS;
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    if ((asked.steps > 0) + (asked.epochs > 0) + (asked.minutes > 0) > 1)
+        return program_usage("--steps, --epochs and --minutes are three ways to say one thing: give one of them");
+    if (!asked.valid_source != !asked.valid_target) return program_usage("--valid-src and --valid-tgt belong together");
+    if (!asked.steps && !asked.epochs && !(asked.minutes > 0)) asked.minutes = 60;
+    model               m;
+    const tn_fit_result r = train_model(&asked, &m);
+    if (r.why == TN_FIT_STOPPED && !settings.quiet)
+        fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
+    else if (r.why != TN_FIT_FAILED) {
+        printf("%s: step %lld, loss %.4f", asked.out, (long long)r.steps, r.loss);
+        if (isfinite(r.best)) printf(", best on validation %.4f", r.best);
+        printf("\n");
+    }
+    model_close(&m);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("src", 's', "FILE", &asked.source, "what is to be translated, a sentence a line", .required = true),
+    OPTION_TEXT("tgt", 't', "FILE", &asked.target, "its translations, line by line", .required = true),
+    OPTION_TEXT("valid-src", 0, "FILE", &asked.valid_source, "the same, to choose the best by"),
+    OPTION_TEXT("valid-tgt", 0, "FILE", &asked.valid_target, "and its translations"),
+    OPTION_TEXT("out", 'o', "DIR", &asked.out, "where the model goes", .required = true),
+    OPTION_TEXT("model", 0, "KIND", &asked.model, "which network", .choices = "transformer|bahdanau|luong|rnn"),
+    OPTION_TEXT("size", 0, "NAME", &asked.size, "of a Transformer", .choices = "tiny|small|base|big"),
+    OPTION_INT("dim", 0, "N", &asked.dim, "another width", .least = 1, .most = 65536),
+    OPTION_INT("layers", 0, "N", &asked.layers, "another number of layers", .least = 1, .most = 1024),
+    OPTION_REAL("dropout", 0, "P", &asked.dropout, "another dropout", .least = 0.001, .most = 0.9),
+    OPTION_FLAG("norm-first", 0, &asked.norm_first, "norms before the layers' parts"),
+    OPTION_FLAG("lstm", 0, &asked.lstm, "recurrent networks of LSTMs, not GRUs"),
+    OPTION_INT("vocab-size", 0, "N", &asked.vocab_size, "pieces of both languages", .least = 260, .most = 1e7),
+    OPTION_INT("steps", 'n', "N", &asked.steps, "how long: steps, or ...", .least = 1, .most = 1e9),
+    OPTION_INT("epochs", 0, "N", &asked.epochs, "... times through the texts, or ...", .least = 1, .most = 1e6),
+    OPTION_REAL("minutes", 'm', "N", &asked.minutes, "... about so many minutes; without all three, 60", .least = 0.01,
+                .most = 1e6),
+    OPTION_INT("patience", 0, "N", &asked.patience, "end when validation was no better so many times", .least = 1,
+               .most = 1e6),
+    OPTION_INT("tokens", 'b', "N", &asked.tokens, "pieces in a batch", .least = 16, .most = 1e7),
+    OPTION_INT("longest", 0, "N", &asked.longest, "pieces of the longest line to learn from", .least = 1,
+               .most = 16384),
+    OPTION_TEXT("dtype", 0, "TYPE", &asked.dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),
+    OPTION_REAL("lr", 0, "RATE", &asked.lr, "the highest learning rate", .least = 1e-9, .most = 10),
+    OPTION_FLAG("resume", 'r', &asked.resume, "go on where a run was broken off"),
+    OPTION_INT("seed", 0, "N", &asked.seed, "of everything that is drawn"),
+    {0},
+};
+const command train_command = {
+    .name = "train",
+    .summary = "train a model from two files",
+    .options = options,
+    .run = run,
+    .text = "Line i of --tgt is the translation of line i of --src. Ctrl-C saves and ends; --resume goes on with the "
+            "same bits.\n\n"
+            "  translate train --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de --out ende",
+};
