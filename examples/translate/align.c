@@ -30,7 +30,7 @@ static bool picture(model *m, const char *text, tn_report *r, tn_string *said)
     const tn_span  line = tn_span_of(text);
     const manner   greedy = {.beams = 1, .best = 1, .batch = 1};
     tn_encoding   *e = tn_encoding_new();
-    int64_t        ids[2][512], n[2] = {0, 1};
+    int64_t        ids[2][512] = {{0}}, n[2] = {0, 1};
     static pieces  name[2];
     const tn_scope s = tn_no_grad_begin();
     if (translate_lines(m, &greedy, 1, &line, said, NULL)) {

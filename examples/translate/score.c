@@ -28,6 +28,7 @@ static bool lines_open(lines *l, const char *path)
 static tn_span lines_next(lines *l, int64_t i) /* one after the other */
 {
     if (l->file) return tn_lines_at(l->file, i);
+    if (!l->text.at) return (tn_span){"", 0};
     const char *from = l->text.at + l->at, *end = memchr(from, '\n', l->text.bytes - l->at);
     tn_span     s = {from, end ? (size_t)(end - from) : l->text.bytes - l->at};
     l->at += s.bytes + 1;
