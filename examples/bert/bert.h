@@ -53,14 +53,14 @@ tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user);
 typedef struct {
     option_list text, valid;
     const char *out, *size, *objective, *dtype, *vocab;
-    int64_t     vocab_size, steps, epochs, batch, length, seed;
-    double      minutes, lr, warmup;
+    int64_t     vocab_size, steps, epochs, batch, length, seed, layers, heads, dim; /* the last 0: as size says */
+    double      minutes, lr, warmup, dropout;
     bool        resume, cased, norm_first, whole_words, by_rule;
 } train_config;
 #define TRAIN_DEFAULTS                                                                                       \
     {                                                                                                        \
         .size = "mini", .objective = "bert", .dtype = "f32", .vocab_size = 8000, .batch = 16, .length = 128, \
-        .lr = 5e-4, .warmup = 0.1, .seed = 1                                                                 \
+        .lr = 5e-4, .warmup = 0.1, .dropout = 0.1, .seed = 1                                                 \
     }
 /* Trains and leaves the model in c->out. The result's why is TN_FIT_FAILED where an error stands. */
 tn_fit_result train_model(const train_config *c, model *m);

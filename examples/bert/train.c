@@ -41,7 +41,11 @@ static tn_bert *bert_for(const train_config *c, const tn_tokenizer *t)
     tn_bert_config b = tn_bert_size(c->size);
     b.vocab = tn_tokenizer_size(t), b.padding = tn_tokenizer_special(t).pad;
     b.no_next = b.no_pooler = strcmp(c->objective, "bert") != 0;
+    if (c->layers) b.layers = c->layers;
+    if (c->heads) b.heads = c->heads;
+    if (c->dim) b.dim = c->dim;
     b.norm_first = c->norm_first;
+    b.dropout = b.attention_dropout = c->dropout == 0 ? TN_ZERO : c->dropout;
     if (c->length > 512) b.positions = c->length;
     tn_seed((uint64_t)c->seed);
     return tn_error() == TN_OK ? tn_bert_create(b) : NULL;
@@ -71,10 +75,14 @@ static char *described(const train_config *c, const tn_bert *b, int64_t steps, t
     tn_json_put_string(w, "dtype", c->dtype);
     tn_json_put_i64(w, "vocab_size", b->config.vocab);
     tn_json_put_i64(w, "steps", steps);
+    tn_json_put_i64(w, "layers", b->config.layers);
+    tn_json_put_i64(w, "heads", b->config.heads);
+    tn_json_put_i64(w, "dim", b->config.dim);
     tn_json_put_i64(w, "batch", c->batch);
     tn_json_put_i64(w, "length", c->length);
     tn_json_put_double(w, "lr", c->lr);
     tn_json_put_double(w, "warmup", c->warmup);
+    tn_json_put_double(w, "dropout", c->dropout);
     tn_json_put_i64(w, "seed", c->seed);
     tn_json_put_bool(w, "norm_first", c->norm_first);
     tn_json_put_bool(w, "whole_words", c->whole_words);
@@ -184,6 +192,9 @@ static const option options[] = {
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on"),
     OPTION_TEXT("out", 'o', "DIR", &asked.out, "where the model goes", .required = true),
     OPTION_TEXT("size", 's', "NAME", &asked.size, "tiny, mini, small, medium, base or large"),
+    OPTION_INT("layers", 0, "N", &asked.layers, "another number of layers than the size has", .least = 1, .most = 1024),
+    OPTION_INT("heads", 0, "N", &asked.heads, "another number of heads", .least = 1, .most = 1024),
+    OPTION_INT("dim", 0, "N", &asked.dim, "another width", .least = 1, .most = 65536),
     OPTION_INT("vocab-size", 0, "N", &asked.vocab_size, "pieces of the tokenizer", .least = 10, .most = 1e7),
     OPTION_TEXT("vocab", 0, "PATH", &asked.vocab, "a tokenizer that is there, instead of a new one"),
     OPTION_INT("steps", 'n', "N", &asked.steps, "how long: steps, or ...", .least = 1, .most = 1e9),
@@ -197,6 +208,8 @@ static const option options[] = {
     OPTION_INT("batch", 'b', "N", &asked.batch, "examples in a step", .least = 1, .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "pieces in an example", .least = 8, .most = 16384),
     OPTION_REAL("lr", 0, "RATE", &asked.lr, "the highest learning rate", .least = 1e-9, .most = 10),
+    OPTION_REAL("dropout", 0, "P", &asked.dropout, "what part of the numbers is left out in training", .least = 0,
+                .most = 0.9),
     OPTION_FLAG("norm-first", 0, &asked.norm_first,
                 "norms before the layers' parts: trains more easily; not for Hugging Face"),
     OPTION_FLAG("whole-words", 0, &asked.whole_words, "hide all pieces of a word, or none"),

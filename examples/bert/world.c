@@ -174,10 +174,10 @@ size_t world_document(uint64_t seed, uint64_t number, char text[WORLD_DOCUMENT])
     size_t        at = 0;
     for (int i = 0; i < sentences; i++) {
         char      s[WORLD_SENTENCE];
-        const int kind = i ? below(&m, 10) : 9;
+        const int kind = i ? below(&m, 12) : 11;
         if (kind < 3) agreement(&m, t, s, NULL);
-        else if (kind < 5) pronoun(&m, t, s, NULL);
-        else if (kind < 6) sense(&m, s, NULL);
+        else if (kind < 6) pronoun(&m, t, s, NULL);
+        else if (kind < 8) sense(&m, s, NULL);
         else story(&m, t, who, kin, i == 0, s);
         at += (size_t)snprintf(text + at, WORLD_DOCUMENT - at, "%s\n", s);
     }

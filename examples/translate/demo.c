@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const char *out = "build/dates";
-static double      minutes = 1.8;
+static double      minutes = 1.5;
 static int64_t     steps, pairs_to_learn = 60000, asked = 1000;
 static bool        again;
 
