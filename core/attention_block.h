@@ -248,8 +248,9 @@ static inline void TN_(product)(const job *q, const TN_(space) * w, const block 
         TN_(tiles)(q, w, b, &f);
         return;
     }
+    const int64_t lanes = q->gemm->lanes, whole = (f.cols + lanes - 1) / lanes * lanes; /* what the tiles read */
     for (int64_t p = 0; p < f.k; p++)
-        for (int64_t j = 0; j < f.b_row; j++) {
+        for (int64_t j = 0; j < whole; j++) {
             const TN_REAL x = given[p * f.b_row + j];
             w->clean[p * f.b_row + j] = x - x == 0 ? x : 0;
         }
