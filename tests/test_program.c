@@ -157,7 +157,7 @@ START_TEST(helps)
                            400),
                   "%s", said);
     ck_assert_int_eq(call(1, "train --version"), 0);
-    ck_assert(!strncmp(said, "prog 0.", 7));
+    ck_assert(strstr(said, "prog 0.")); /* with ThreadSanitizer, Archer speaks first */
 }
 END_TEST
 
