@@ -393,6 +393,87 @@ START_TEST(memory)
 }
 END_TEST
 
+/* ---- with texts -------------------------------------------------------------------------------------------------- */
+
+static tn_tokenizer *tokenizer(void)
+{
+    static const char text[] = "the keys to the cabinet are on the table. the key to the cabinets is on the table.";
+    tn_tokenizer     *t = tn_tokenizer_train_text(text, sizeof text - 1, (tn_tokenizer_training){.vocab_size = 60});
+    fine();
+    return t;
+}
+static tn_bert *reader(const tn_tokenizer *t)
+{
+    tn_seed(5);
+    tn_bert *m = tn_bert_new(.vocab = tn_tokenizer_size(t), .dim = 16, .layers = 2, .heads = 2, .positions = 24);
+    tn_eval(m);
+    fine();
+    return m;
+}
+
+START_TEST(blanks_are_filled_in)
+{
+    tn_tokenizer *t = tokenizer();
+    tn_bert      *m = reader(t);
+    tn_bert_fill  f[6];
+    const char   *text = "The [MASK] to the cabinet [MASK] on the table.";
+    ck_assert_int_eq(tn_bert_fill_in(m, t, text, 3, 6, f), 2);
+    tn_token_batch b;
+    tn_tokenizer_batch(t, 1, &text, NULL, (tn_encode_options){.zero_ = 0}, &b);
+    for (int64_t mask = 0, at = -1; mask < 2; mask++) {
+        do at++;
+        while (tn_get_i64(b.ids, at) != tn_tokenizer_special(t).mask);
+        tn_tensor *p = tn_softmax(tn_bert_word_scores(m, tn_bert_forward(m, b.ids), ints(1, &at)), -1);
+        for (int k = 0; k < 3; k++) {
+            const tn_bert_fill *x = &f[3 * mask + k];
+            ck_assert_int_eq(x->mask, mask);
+            ck_assert_double_eq_tol(x->probability, tn_get(p, x->id), 1e-6);
+            ck_assert(k == 0 || x->probability <= x[-1].probability);
+        }
+        ck_assert_double_eq_tol(f[3 * mask].probability, tn_item(tn_amax(p, TN_DIMS(0, 1))), 1e-6);
+    }
+    ck_assert_int_eq(tn_bert_fill_in(m, t, "No blank.", 3, 6, f), -1);
+    ck_error(TN_EINVAL, "tn_bert_fill_in: there is no [MASK] in the text: write it where a word is to be found");
+    ck_assert_int_eq(tn_bert_fill_in(m, t, text, 4, 6, f), -1);
+    ck_error(TN_EINVAL, "tn_bert_fill_in: 4 words for each of 2 masks do not fit in 6");
+    ck_assert_int_eq(tn_bert_fill_in(m, NULL, text, 1, 6, f), -1);
+    ck_error(TN_EINVAL, "tn_bert_fill_in: the tokenizer is NULL");
+    ck_assert_int_eq(tn_bert_fill_in(m, t, NULL, 1, 6, f), -1);
+    ck_error(TN_EINVAL, "tn_bert_fill_in: the text is NULL");
+    tn_free(m);
+    m = tn_bert_new(.vocab = 9, .dim = 16, .layers = 1, .heads = 2);
+    char says[160];
+    snprintf(says, sizeof says,
+             "tn_bert_fill_in: the tokenizer has %d pieces, the model only 9: they do not belong together",
+             (int)tn_tokenizer_size(t));
+    ck_assert_int_eq(tn_bert_fill_in(m, t, text, 1, 6, f), -1);
+    ck_error(TN_EINVAL, says);
+    tn_free(m);
+    tn_tokenizer_free(t);
+}
+END_TEST
+
+/* A text's vector is the same alone and among longer ones. */
+START_TEST(texts_have_vectors)
+{
+    static const char *const texts[] = {"the keys", "the key to the cabinets is on the table.", ""};
+    tn_tokenizer            *t = tokenizer();
+    tn_bert                 *m = reader(t);
+    for (int how = TN_POOL_MEAN; how <= TN_POOL_MAX; how++) {
+        tn_tensor *all = tn_bert_embed(m, t, 3, texts, (tn_bert_pooling)how);
+        fine();
+        ck_assert(tn_shape_equal(tn_shape_of(all), TN_SHAPE(3, 16)) && !tn_needs_grad(all));
+        for (int i = 0; i < 3; i++) {
+            tn_tensor *row = tn_select(all, 0, i), *alone = tn_bert_embed(m, t, 1, texts + i, (tn_bert_pooling)how);
+            ck_assert_double_eq_tol(tn_item(tn_sum(tn_square(row))), 1, 1e-5);
+            ck_assert_double_le(tn_item(tn_amax(tn_abs(tn_sub(row, tn_select(alone, 0, 0))), TN_DIMS(0))), 1e-6);
+        }
+    }
+    tn_free(m);
+    tn_tokenizer_free(t);
+}
+END_TEST
+
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
 START_TEST(sizes)
@@ -460,6 +541,8 @@ int main(void)
     tcase_add_loop_test(c, bad_config, 0, (int)(sizeof bad_configs / sizeof *bad_configs));
     tcase_add_test(c, no_directory);
     tcase_add_loop_test(c, learns, 0, 2);
+    tcase_add_test(c, blanks_are_filled_in);
+    tcase_add_test(c, texts_have_vectors);
     tcase_add_test(c, sizes);
     tcase_add_test(c, wrong_use);
     TCase *m = tcase_create("memory");
