@@ -176,7 +176,7 @@ size_t world_document(uint64_t seed, uint64_t number, char text[WORLD_DOCUMENT])
         char      s[WORLD_SENTENCE];
         const int kind = i ? below(&m, 12) : 11;
         if (kind < 3) agreement(&m, t, s, NULL);
-        else if (kind < 6) pronoun(&m, t, s, NULL);
+        else if (kind < 5) pronoun(&m, t, s, NULL);
         else if (kind < 8) sense(&m, s, NULL);
         else story(&m, t, who, kin, i == 0, s);
         at += (size_t)snprintf(text + at, WORLD_DOCUMENT - at, "%s\n", s);
