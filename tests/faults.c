@@ -61,6 +61,30 @@ void tn_fail_memory(int64_t call, bool for_ever)
 int64_t tn_memory_calls(void) { return memory.calls; }
 int64_t tn_memory_blocks(void) { return memory.blocks; }
 
+void tn_each_allocation_fails(double (*once)(int i), int i, int64_t stride, int64_t retry, int64_t least)
+{
+    tn_set_threads(1);
+    tn_faulty_memory_begin();
+    const double want = once(i);
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    tn_fail_memory(-1, false);
+    once(i); /* with warm caches */
+    const int64_t calls = tn_memory_calls();
+    ck_assert_int_gt(calls, least);
+    for (int64_t at = 0; at < calls; at += stride)
+        for (int for_ever = 0; for_ever < 2; for_ever++) {
+            tn_fail_memory(at, for_ever);
+            once(i);
+            ck_assert_msg(tn_error() == TN_ENOMEM, "call %lld: %s", (long long)at, tn_error_message());
+            tn_clear_error();
+            tn_fail_memory(-1, false);
+            if (at % retry == 0) ck_assert_double_eq(once(i), want);
+        }
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    tn_faulty_memory_end();
+    tn_set_threads(0);
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 enum { LOGGED = 4096 };

@@ -13,6 +13,11 @@ void    tn_fail_memory(int64_t call, bool for_ever); /* -1: never */
 int64_t tn_memory_calls(void);
 int64_t tn_memory_blocks(void); /* given out and not given back */
 
+/* Runs `once` well; then with every stride-th allocation failing, that one alone and from then on: each time the
+ * error is TN_ENOMEM and nothing is lost, and after every retry-th a run without failures gives the same number as
+ * the first. There must be more than `least` allocations. On one thread, and outside any scope. */
+void tn_each_allocation_fails(double (*once)(int i), int i, int64_t stride, int64_t retry, int64_t least);
+
 /* Files. code is an errno; TN_SHORT moves one byte instead of all, where bytes are moved, and fails nothing. for_ever
  * spares close and unlink, so that what is left behind can be told from what could not be removed. */
 enum { TN_SHORT = -1, TN_NO_CLEANUP = 1 << 20 /* added to code: for_ever spares nothing */ };

@@ -352,8 +352,9 @@ START_TEST(same_bits_alone_and_on_any_threads)
 }
 END_TEST
 
-static double once(void)
+static double once(int i)
 {
+    (void)i;
     const tn_scope s = tn_scope_begin();
     tn_seed(3);
     tn_bert *m = tn_bert_new(.vocab = 37, .dim = 8, .layers = 1, .heads = 2, .ff = 8, .positions = 8);
@@ -367,30 +368,7 @@ static double once(void)
     return v;
 }
 
-START_TEST(memory)
-{
-    const int64_t stride = tn_test_slow() ? 7 : 1;
-    tn_set_threads(1);
-    tn_faulty_memory_begin();
-    const double want = once();
-    fine();
-    tn_fail_memory(-1, false);
-    once();
-    const int64_t calls = tn_memory_calls();
-    ck_assert_int_gt(calls, 100);
-    for (int64_t at = 0; at < calls; at += stride)
-        for (int for_ever = 0; for_ever < 2; for_ever++) {
-            tn_fail_memory(at, for_ever);
-            once();
-            ck_assert_msg(tn_error() == TN_ENOMEM, "call %lld: %s", (long long)at, tn_error_message());
-            tn_clear_error();
-            tn_fail_memory(-1, false);
-            if (at % 5 == 0) ck_assert_double_eq(once(), want);
-        }
-    fine();
-    tn_faulty_memory_end();
-    tn_set_threads(0);
-}
+START_TEST(memory) { tn_each_allocation_fails(once, 0, tn_test_slow() ? 7 : 1, 5, 100); }
 END_TEST
 
 /* ---- with texts -------------------------------------------------------------------------------------------------- */

@@ -168,30 +168,7 @@ static double once(int i)
     return v;
 }
 
-START_TEST(memory)
-{
-    const int64_t stride = tn_test_slow() ? 37 : 5;
-    tn_set_threads(1);
-    tn_faulty_memory_begin();
-    const double want = once(_i);
-    fine();
-    tn_fail_memory(-1, false);
-    once(_i);
-    const int64_t calls = tn_memory_calls();
-    ck_assert_int_gt(calls, 100);
-    for (int64_t at = 0; at < calls; at += stride)
-        for (int for_ever = 0; for_ever < 2; for_ever++) {
-            tn_fail_memory(at, for_ever);
-            once(_i);
-            ck_assert_msg(tn_error() == TN_ENOMEM, "call %lld: %s", (long long)at, tn_error_message());
-            tn_clear_error();
-            tn_fail_memory(-1, false);
-            if (at % 3 == 0) ck_assert_double_eq(once(_i), want);
-        }
-    fine();
-    tn_faulty_memory_end();
-    tn_set_threads(0);
-}
+START_TEST(memory) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 37 : 5, 3, 100); }
 END_TEST
 
 START_TEST(wrong_use)

@@ -553,39 +553,17 @@ static double encoder_step(void)
     return sum;
 }
 
-static double once(double (*step)(void))
+static double once(int i)
 {
+    double (*const steps[])(void) = {transformer_step, encoder_step};
     tn_seed(3);
     const tn_scope s = tn_scope_begin();
-    const double   sum = step();
+    const double   sum = steps[i]();
     tn_scope_end(s);
     return sum;
 }
 
-START_TEST(memory_fails)
-{
-    double (*const steps[])(void) = {transformer_step, encoder_step};
-    const int64_t stride = tn_test_slow() ? 7 : 1;
-    tn_set_threads(1);
-    tn_faulty_memory_begin();
-    const double want = once(steps[_i]);
-    fine();
-    tn_fail_memory(-1, false);
-    once(steps[_i]);
-    const int64_t calls = tn_memory_calls();
-    ck_assert_int_gt(calls, 200);
-    for (int64_t at = 0; at < calls; at += stride)
-        for (int for_ever = 0; for_ever < 2; for_ever++) {
-            tn_fail_memory(at, for_ever);
-            once(steps[_i]);
-            ck_assert_msg(tn_error() == TN_ENOMEM, "call %lld: %s", (long long)at, tn_error_message());
-            tn_clear_error();
-            tn_fail_memory(-1, false);
-            if (at % 5 == 0) ck_assert_double_eq(once(steps[_i]), want);
-        }
-    fine();
-    tn_faulty_memory_end();
-}
+START_TEST(memory_fails) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 7 : 1, 5, 200); }
 END_TEST
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
