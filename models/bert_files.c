@@ -68,10 +68,8 @@ tn_bert_config tn_bert_config_load(const char *dir)
     return c;
 }
 
-static tn_status write_config(const tn_bert_config *c, const char *dir)
+static void write_config(const tn_bert_config *c, tn_json_writer *w)
 {
-    char            path[1024];
-    tn_json_writer *w = tn__path_in(dir, "config.json", path, sizeof path) ? tn_json_writer_new(2) : NULL;
     tn_json_open_object(w, NULL);
     tn_json_open_array(w, "architectures");
     tn_json_put_string(w, NULL, c->no_words ? "BertModel" : c->no_next ? "BertForMaskedLM" : "BertForPreTraining");
@@ -95,9 +93,6 @@ static tn_status write_config(const tn_bert_config *c, const char *dir)
     tn_json_put_i64(w, "type_vocab_size", c->types);
     tn_json_put_i64(w, "vocab_size", c->vocab);
     tn_json_close(w);
-    const tn_status done = tn_error() == TN_OK ? tn_json_save(w, path) : tn_error();
-    tn_json_writer_free(w);
-    return done;
 }
 
 /* ---- model.safetensors ------------------------------------------------------------------------------------------- */
@@ -154,20 +149,13 @@ tn_bert *tn_bert_load(const char *dir)
         c.no_next = c.no_pooler || !holds(f, "cls.seq_relationship.weight");
         m = tn_bert_create(c);
     }
-    if (m) tn_load(m, NULL, .file = f, .rename = rules, .renames = RULES);
-    tn_safetensors_close(f);
-    if (tn_error() != TN_OK) {
-        tn_free(m);
-        return NULL;
-    }
-    tn_eval(m);
-    return m;
+    return tn__model_read(m, f, rules, RULES);
 }
 
 tn_status tn_bert_save(tn_bert *m, const char *dir)
 {
-    char path[1024];
-    if (!tn_ready(m) || !tn__path_in(dir, "model.safetensors", path, sizeof path)) return tn_error();
-    if (write_config(&m->config, dir) != TN_OK) return tn_error();
-    return tn_save(m, path, .rename = rules, .renames = RULES);
+    if (!tn_ready(m)) return tn_error();
+    tn_json_writer *w = tn_json_writer_new(2);
+    write_config(&m->config, w);
+    return tn__model_write(m, w, dir, rules, RULES);
 }

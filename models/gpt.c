@@ -228,20 +228,12 @@ tn_gpt *tn_gpt_load(const char *dir)
     const int64_t ff = c.ff ? c.ff : 4 * c.dim;
     if (tn__enough(f, path, (c.vocab + c.positions) * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff)))
         m = tn_gpt_create(c);
-    if (m) tn_load(m, NULL, .file = f, .rename = rules, .renames = RULES);
-    tn_safetensors_close(f);
-    if (tn_error() != TN_OK) {
-        tn_free(m);
-        return NULL;
-    }
-    tn_eval(m);
-    return m;
+    return tn__model_read(m, f, rules, RULES);
 }
 
 tn_status tn_gpt_save(tn_gpt *m, const char *dir)
 {
-    char path[1024];
-    if (!tn_ready(m) || !tn__path_in(dir, "config.json", path, sizeof path)) return tn_error();
+    if (!tn_ready(m)) return tn_error();
     const tn_gpt_config *c = &m->config;
     tn_json_writer      *w = tn_json_writer_new(2);
     tn_json_open_object(w, NULL);
@@ -264,9 +256,5 @@ tn_status tn_gpt_save(tn_gpt *m, const char *dir)
     tn_json_put_string(w, "torch_dtype", "float32");
     tn_json_put_i64(w, "vocab_size", c->vocab);
     tn_json_close(w);
-    if (tn_error() == TN_OK && tn_json_save(w, path) == TN_OK &&
-        tn__path_in(dir, "model.safetensors", path, sizeof path))
-        tn_save(m, path, .rename = rules, .renames = RULES);
-    tn_json_writer_free(w);
-    return tn_error();
+    return tn__model_write(m, w, dir, rules, RULES);
 }

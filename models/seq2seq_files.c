@@ -56,20 +56,12 @@ tn_seq2seq *tn_seq2seq_load(const char *dir)
         f = tn_safetensors_open(path);
     tn__settings_close(&s);
     if (f && tn__enough(f, path, elements(&c))) m = tn_seq2seq_create(c);
-    if (m) tn_load(m, NULL, .file = f);
-    tn_safetensors_close(f);
-    if (tn_error() != TN_OK) {
-        tn_free(m);
-        return NULL;
-    }
-    tn_eval(m);
-    return m;
+    return tn__model_read(m, f, NULL, 0);
 }
 
 tn_status tn_seq2seq_save(tn_seq2seq *m, const char *dir)
 {
-    char path[1024];
-    if (!tn_ready(m) || !tn__path_in(dir, "config.json", path, sizeof path)) return tn_error();
+    if (!tn_ready(m)) return tn_error();
     const tn_seq2seq_config *c = &m->config;
     const struct {
         const char *key;
@@ -101,9 +93,5 @@ tn_status tn_seq2seq_save(tn_seq2seq *m, const char *dir)
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) tn_json_put_bool(w, flags[i].key, flags[i].value);
     tn_json_put_double(w, "dropout", c->dropout);
     tn_json_close(w);
-    if (tn_error() == TN_OK && tn_json_save(w, path) == TN_OK &&
-        tn__path_in(dir, "model.safetensors", path, sizeof path))
-        tn_save(m, path);
-    tn_json_writer_free(w);
-    return tn_error();
+    return tn__model_write(m, w, dir, NULL, 0);
 }

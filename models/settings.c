@@ -77,6 +77,25 @@ bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)
     return false;
 }
 
+void *tn__model_read(void *m, tn_safetensors *f, const tn_rename *rules, int n)
+{
+    if (m) tn_load_run(m, (tn_load_config){.file = f, .rename = rules, .renames = n});
+    tn_safetensors_close(f);
+    if (tn_error() != TN_OK) return tn_module_free(m), NULL;
+    tn_module_train(m, false);
+    return m;
+}
+
+tn_status tn__model_write(void *m, tn_json_writer *w, const char *dir, const tn_rename *rules, int n)
+{
+    char path[1024];
+    if (tn_error() == TN_OK && tn__path_in(dir, "config.json", path, sizeof path) && tn_json_save(w, path) == TN_OK &&
+        tn__path_in(dir, "model.safetensors", path, sizeof path))
+        tn_save_run(m, (tn_save_config){.path = path, .rename = rules, .renames = n});
+    tn_json_writer_free(w);
+    return tn_error();
+}
+
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
 static const struct {
