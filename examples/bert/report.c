@@ -3,16 +3,6 @@
 
 #include <string.h>
 
-bool report_training(const char *folder)
-{
-    char       path[1024];
-    tn_report *r = tn_report_new("A masked language model");
-    record_curves(r, folder);
-    if (tn_error() == TN_OK && tn_report_save(r, in_folder(folder, "report.html", path)) != TN_OK) path[0] = 0;
-    tn_report_free(r);
-    return tn_error() == TN_OK;
-}
-
 /* ---- language ---------------------------------------------------------------------------------------------------- */
 
 bool report_fill(tn_report *r, const model *m, const char *text)

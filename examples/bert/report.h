@@ -4,8 +4,6 @@
 
 #include "bert.h"
 
-/* folder/report.html: the curves of the training. */
-bool report_training(const char *folder);
 /* A sentence with [MASK], what the model puts there, and what else it thinks of. */
 bool report_fill(tn_report *r, const model *m, const char *text);
 /* Every head of every layer. */

@@ -7,13 +7,6 @@
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-static void trained(const char *what, double part, void *user)
-{
-    char note[64];
-    snprintf(note, sizeof note, "%s", what);
-    progress_at(user, (int64_t)(100 * part), note);
-}
-
 /* The one in the folder to go on with, the one that was given, or a new one from the texts. */
 static tn_tokenizer *tokenizer_for(const train_config *c)
 {
@@ -29,7 +22,7 @@ static tn_tokenizer *tokenizer_for(const train_config *c)
     else {
         progress bar = progress_begin("tokenizer", 100, "%");
         t = tn_tokenizer_train(c->text.count, c->text.value, .vocab_size = c->vocab_size, .cased = c->cased,
-                               .progress = trained, .user = &bar);
+                               .progress = progress_part, .user = &bar);
         progress_end(&bar);
     }
     if (t && tn_tokenizer_save(t, c->out) != TN_OK) tn_tokenizer_free(t), t = NULL;
@@ -67,7 +60,7 @@ static texts_config texts_for(const train_config *c, bool valid, char cache[1024
 /* ---- what goes on record ----------------------------------------------------------------------------------------- */
 
 /* What the run is: to resume it, the same must be asked for. The number of steps is part of it. */
-static char *described(const train_config *c, const tn_bert *b, int64_t steps, tn_json_writer *w)
+static const char *described(const train_config *c, const tn_bert *b, int64_t steps, tn_json_writer *w)
 {
     tn_json_open_object(w, NULL);
     tn_json_put_string(w, "size", c->size);
@@ -88,14 +81,13 @@ static char *described(const train_config *c, const tn_bert *b, int64_t steps, t
     tn_json_put_bool(w, "whole_words", c->whole_words);
     tn_json_close(w);
     size_t bytes;
-    return (char *)(uintptr_t)tn_json_text(w, &bytes);
+    return tn_json_text(w, &bytes);
 }
 
-static void announce(const train_config *c, const tn_bert *b, int64_t steps, double seconds, const texts *t)
+static void announce(const train_config *c, tn_bert *b, int64_t steps, double seconds, const texts *t)
 {
     if (settings.quiet) return;
-    tn_bert     *m = (tn_bert *)(uintptr_t)b;
-    const double weights = (double)tn_count(m), tokens = (double)(c->batch * c->length);
+    const double weights = (double)tn_count(b), tokens = (double)(c->batch * c->length);
     const double bytes = 16 * weights + 4 * tokens * (double)b->config.dim * (22 * (double)b->config.layers + 8);
     char         time[16];
     fprintf(stderr, "model    %s: %lld layers of %lld, %.2f million parameters, a vocabulary of %lld\n", c->size,
@@ -129,10 +121,7 @@ tn_fit_result train_model(const train_config *c, model *m)
     int64_t steps = c->resume ? record_steps(c->out) : 0;
     double  seconds = 0;
     if (!steps) {
-        texts other;
-        if (!texts_open(&tc, m->tokens, &other)) goto out;
-        seconds = step_seconds(tn_copy(m->bert), texts_source(&other), texts_loss, !strcmp(c->dtype, "bf16"));
-        texts_close(&other);
+        seconds = step_seconds(tn_copy(m->bert), texts_source(&train), texts_loss, !strcmp(c->dtype, "bf16"));
         steps = c->steps ? c->steps : c->epochs ? c->epochs * tn_mlm_count(train.batches) : 0;
         if (!steps) steps = (int64_t)fmax(60 * c->minutes / seconds, 1);
     }
@@ -153,7 +142,7 @@ tn_fit_result train_model(const train_config *c, model *m)
                .stop = &stop_flag);
     if (r.why != TN_FIT_FAILED) {
         tn_eval(m->bert);
-        if (tn_bert_save(m->bert, c->out) == TN_OK) report_training(c->out);
+        if (tn_bert_save(m->bert, c->out) == TN_OK) record_page(c->out, "A masked language model");
     }
 out:
     if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;

@@ -160,6 +160,8 @@ void progress_say(progress *p, const char *fmt, ...)
 }
 
 /* The last line shows the whole, at its mean rate. */
+void progress_part(const char *what, double part, void *bar) { progress_at(bar, (int64_t)(100 * part), what); }
+
 void progress_end(progress *p)
 {
     if (p->silent) return;

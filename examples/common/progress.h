@@ -27,6 +27,7 @@ typedef struct {
 progress progress_begin(const char *title, int64_t total, const char *unit); /* silent if --quiet or --no-progress */
 void     progress_at(progress *p, int64_t done, const char *note);
 void     progress_say(progress *p, const char *fmt, ...) TN_PRINTF(2, 3); /* a line above the bar; not if --quiet */
+void     progress_part(const char *what, double part, void *bar); /* of a bar of 100: for the training of a tokenizer */
 void     progress_end(progress *p);
 
 void progress_fit(const tn_fit_event *e, void *bar); /* a tn_fit_listener; bar: a progress, made by progress_begin */

@@ -131,3 +131,13 @@ bool record_curves(tn_report *r, const char *folder)
     tn_lines_free(lines);
     return tn_error() == TN_OK;
 }
+
+bool record_page(const char *folder, const char *title)
+{
+    char       path[1024];
+    tn_report *r = tn_report_new(title);
+    if (r && record_curves(r, folder) && tn_report_save(r, in_folder(folder, "report.html", path)) != TN_OK)
+        path[0] = 0;
+    tn_report_free(r);
+    return tn_error() == TN_OK;
+}

@@ -6,8 +6,6 @@
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-static void trained(const char *what, double part, void *user) { progress_at(user, (int64_t)(100 * part), what); }
-
 /* The one in the folder to go on with, or a new one from both texts. */
 static tn_tokenizer *tokenizer_for(const train_config *c)
 {
@@ -22,7 +20,7 @@ static tn_tokenizer *tokenizer_for(const train_config *c)
     progress      bar = progress_begin("tokenizer", 100, "%");
     tn_tokenizer *t = tn_tokenizer_train(2, ((const char *[]){c->source, c->target}), .kind = TN_BYTE_BPE,
                                          .vocab_size = c->vocab_size, .cased = true, .special = special,
-                                         .progress = trained, .user = &bar);
+                                         .progress = progress_part, .user = &bar);
     progress_end(&bar);
     if (t && tn_tokenizer_save(t, c->out) != TN_OK) tn_tokenizer_free(t), t = NULL;
     return t;
@@ -83,7 +81,7 @@ static void announce(const train_config *c, tn_seq2seq *net, const pairs *p, int
 tn_fit_result train_model(const train_config *c, model *m)
 {
     tn_fit_result   r = {.why = TN_FIT_FAILED};
-    pairs           train = {.pairs = NULL}, valid = {.pairs = NULL}, other;
+    pairs           train = {.pairs = NULL}, valid = {.pairs = NULL};
     char            folder[1024], path[1024];
     tn_json_writer *w = tn_json_writer_new(2);
     record          rec = {.log = NULL};
@@ -100,9 +98,7 @@ tn_fit_result train_model(const train_config *c, model *m)
     int64_t steps = c->resume ? record_steps(c->out) : 0;
     double  seconds = 0;
     if (!steps) {
-        if (!pairs_open(&other, m->tokens, c->source, c->target, c->tokens, c->longest, 1, false)) goto out;
-        seconds = step_seconds(tn_copy(m->net), pairs_source(&other), pairs_loss, cast);
-        pairs_close(&other);
+        seconds = step_seconds(tn_copy(m->net), pairs_source(&train), pairs_loss, cast);
         steps = c->steps ? c->steps : c->epochs ? c->epochs * tn_parallel_batches_count(train.batches) : 0;
         if (!steps) steps = (int64_t)fmax(60 * c->minutes / seconds, 1);
     }
@@ -123,12 +119,7 @@ tn_fit_result train_model(const train_config *c, model *m)
                .config = config, .on = record_fit, .on_user = &rec, .stop = &stop_flag);
     if (r.why != TN_FIT_FAILED) {
         tn_eval(m->net);
-        if (tn_seq2seq_save(m->net, c->out) == TN_OK) {
-            tn_report *page = tn_report_new("A translator in training");
-            if (page && record_curves(page, c->out))
-                (void)!tn_report_save(page, in_folder(c->out, "report.html", path));
-            tn_report_free(page);
-        }
+        if (tn_seq2seq_save(m->net, c->out) == TN_OK) record_page(c->out, "A translator in training");
     }
 out:
     if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
