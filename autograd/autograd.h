@@ -19,6 +19,11 @@ TN_API tn_tensor *tn_grad(const tn_tensor *t);       /* the collected gradient, 
 TN_API void       tn_zero_grad(tn_tensor *t);        /* forgets it */
 TN_API tn_tensor *tn_detach(tn_tensor *t);           /* the same memory, off the tape */
 
+/* Where t is a table that was only looked up, with tn_embedding's sparse: the rows of its gradient that were used,
+ * [m, width], and in *rows their numbers, i64 [m] and rising; both t's own. NULL where the gradient is dense, or none.
+ * tn_grad gives such a gradient, too: as a dense one, which it stays. */
+TN_API tn_tensor *tn_grad_rows(const tn_tensor *t, tn_tensor **rows);
+
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {

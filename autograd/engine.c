@@ -193,7 +193,15 @@ static tn_status keep_grads(const tn_run *r, tn_node *n)
 static tn_status ready_slot(tn_slot *s)
 {
     if (!s->grad) return TN_OK;
-    if (tn__hooked(tn__leaf_watches(s->leaf), 0, &s->grad, "backward") != TN_OK) return tn__self.error;
+    tn_tensor *leaf = s->leaf;
+    if (s->rows && leaf->rows) { /* the few rows of both; what hangs there stays as it is */
+        s->whole = tn__rows_add(leaf, &s->grad, &s->rows, leaf->rows, leaf->grad, -1);
+        s->ready = s->whole ? tn_keep(s->grad) : NULL;
+        return tn__self.error;
+    }
+    if (leaf->grad && (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows) || !tn__rows_spread(leaf, &s->grad, &s->rows)))
+        return tn__self.error;
+    if (tn__hooked(tn__leaf_watches(leaf), 0, &s->grad, "backward") != TN_OK) return tn__self.error;
     if (!(s->ready = tn__own(s->grad, s->leaf->dtype)) || !tn__tape.anomaly || !s->leaf->grad) return tn__self.error;
     tn__tape.inside++;
     tn_tensor *sum = tn_add(s->leaf->grad, s->ready); /* for a look at it, before any is attached */
@@ -205,10 +213,10 @@ static tn_status ready_slot(tn_slot *s)
 static void attach(tn_slot *s)
 {
     if (!s->ready) return;
-    if (s->leaf->grad && tn_add_(s->leaf->grad, s->ready)) return; /* in place: takes no memory */
-    tn_drop(s->leaf->grad);
-    s->leaf->grad = s->ready;
-    s->ready = NULL;
+    if (s->leaf->grad && !s->whole && tn_add_(s->leaf->grad, s->ready)) return; /* in place: takes no memory */
+    tn_drop(s->leaf->grad), tn_drop(s->leaf->rows);
+    s->leaf->grad = s->ready, s->leaf->rows = s->rows;
+    s->ready = s->rows = NULL;
 }
 
 /* After a failure: the tape is consumed, and the generators stand where it began, so that a retry of the forward pass
@@ -288,7 +296,7 @@ done:
 static void end_run(tn_run *r)
 {
     for (int64_t i = 0; i < r->nslots; i++)
-        tn_drop(r->slots[i].leaf), tn_drop(r->slots[i].grad), tn_drop(r->slots[i].ready);
+        tn_drop(r->slots[i].leaf), tn_drop(r->slots[i].grad), tn_drop(r->slots[i].rows), tn_drop(r->slots[i].ready);
     tn__mem_put(r->slots, (size_t)r->capacity * sizeof *r->slots);
     tn__mem_put(r->table, (size_t)r->table_size * sizeof *r->table);
     for (int k = 0; r->found && k < r->p->count; k++) tn_drop(r->found[k]);

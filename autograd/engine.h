@@ -9,7 +9,9 @@
 typedef struct {
     tn_tensor *leaf;  /* kept */
     tn_tensor *grad;  /* kept; NULL so far */
+    tn_tensor *rows;  /* which rows grad has; NULL: all */
     tn_tensor *ready; /* what will be attached */
+    bool       whole; /* ready is the sum with what hangs there already */
 } tn_slot;
 
 typedef struct tn_run {
@@ -30,12 +32,17 @@ typedef struct tn_run {
 tn_tensor **tn__leaf_target(tn_run *r, tn_tensor *leaf, bool *bad);
 /* The same for input i of node n. */
 tn_tensor **tn__target(tn_run *r, const tn_node *n, int i, bool *bad);
+/* Is that gradient asked for? */
+bool tn__leads_on(tn_run *r, const tn_node *n, int i);
 /* Adds g to what is there; in place where nobody else sees it. */
 bool tn__add_to(tn_run *r, tn_tensor **to, tn_tensor *g);
 /* g as somebody may own it: dense, of number type dt, and shared with nobody. The caller owns the result. */
 tn_tensor *tn__own(tn_tensor *g, tn_dtype dt);
 /* Calls the hooks of a result or leaf on its gradient. */
 tn_status tn__hooked(tn_watch *w, int output, tn_tensor **g, const char *who);
+/* Adds g's rows at index, but for the index skip, to the rows that are there (NULL: none yet). */
+bool tn__rows_add(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows, const tn_tensor *index, const tn_tensor *g,
+                  int64_t skip);
 /* Runs the backward of n and hands its gradients on. */
 tn_status tn__run_node(tn_run *r, tn_node *n);
 

@@ -53,18 +53,39 @@ static bool is_target(const tn_run *r, const tn_node *n, int output)
     return false;
 }
 
+/* The pass in which leaf collects its gradient. NULL: none does; *target is where it goes instead, or NULL. */
+static tn_run *collector(tn_run *r, const tn_tensor *leaf, tn_tensor ***target)
+{
+    *target = NULL;
+    for (;; r = r->outer) {
+        for (int k = 0; r->found && k < r->p->count; k++)
+            if (r->p->wrt[k] == leaf) return *target = &r->found[k], NULL;
+        if (!r->outer) return r->found ? NULL : r; /* tn_grad_of touches no leaf */
+    }
+}
+
 /* Where a leaf's gradient goes: to a target of this pass or of one around it, or to the leaf's slot. NULL: nowhere. */
 tn_tensor **tn__leaf_target(tn_run *r, tn_tensor *leaf, bool *bad)
 {
-    for (;; r = r->outer) {
-        for (int k = 0; r->found && k < r->p->count; k++)
-            if (r->p->wrt[k] == leaf) return &r->found[k];
-        if (!r->outer) break;
-    }
-    if (r->found) return NULL; /* tn_grad_of touches no leaf */
+    tn_tensor **target;
+    if (!(r = collector(r, leaf, &target))) return target;
     tn_slot *s = slot_of(r, leaf);
-    *bad = !s;
-    return s ? &s->grad : NULL;
+    *bad = !s || !tn__rows_spread(leaf, &s->grad, &s->rows);
+    return *bad ? NULL : &s->grad;
+}
+
+bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g, int64_t skip)
+{
+    void     **engine = b->engine;
+    tn_tensor *leaf = ((tn_node *)engine[1])->edge[i].leaf, **target;
+    tn_run    *r = leaf ? collector(engine[0], leaf, &target) : NULL;
+    tn_slot   *s;
+    if (!r || leaf->dtype != g->dtype || !tn_shape_equal(leaf->l.shape, b->in_shape[i])) return false;
+    if (tn__tape.anomaly || tn__leaf_watches(leaf)) return false; /* who looks at it wants to see all of it */
+    if (!(s = slot_of(r, leaf))) return true;                     /* raised */
+    if (s->grad && !s->rows) return false;
+    tn__rows_add(leaf, &s->grad, &s->rows, index, g, skip);
+    return true;
 }
 
 /* Where the gradient of input i of node n goes; NULL: nowhere (bad: no memory for it). */
@@ -78,6 +99,13 @@ tn_tensor **tn__target(tn_run *r, const tn_node *n, int i, bool *bad)
     for (int k = 0; r->found && k < r->p->count; k++) /* beyond the floor */
         if (r->p->wrt[k]->node == &e->node->object && r->p->wrt[k]->output == e->output) return &r->found[k];
     return NULL;
+}
+
+bool tn__leads_on(tn_run *r, const tn_node *n, int i)
+{
+    tn_tensor **target, *leaf = n->edge[i].leaf;
+    bool        bad;
+    return leaf ? collector(r, leaf, &target) || target : tn__target(r, n, i, &bad) != NULL;
 }
 
 bool tn__add_to(tn_run *r, tn_tensor **to, tn_tensor *g)

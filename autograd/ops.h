@@ -210,8 +210,9 @@ TN_API tn_tensor *tn_scatter_add(tn_tensor *x, int dim, tn_tensor *index, tn_ten
 TN_API tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index); /* index 1-d */
 TN_API tn_tensor *tn_index_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
 TN_API tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim); /* gather that broadcasts */
-/* weight[index]; rows at padding (−1: none) get no gradient. */
-TN_API tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding);
+/* weight[index]; rows at padding (−1: none) get no gradient. sparse: a leaf's gradient is kept as the rows that were
+ * used (tn_grad_rows), so that it costs what they cost. */
+TN_API tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding, bool sparse);
 TN_API tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes);   /* i64; classes -1: largest index + 1 */
 TN_API tn_pair    tn_sort(tn_tensor *x, int dim, bool descending); /* stable; NaN is the largest */
 TN_API tn_pair    tn_topk(tn_tensor *x, int64_t k, int dim, bool smallest);

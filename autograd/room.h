@@ -94,6 +94,9 @@ bool                   tn__need_probability(const tn_ctx *c, double p);
 /* For a gradient that lives in a part of an input (a slice, a row): the gradient of input i so far, to be added to in
  * place; zeros at first. NULL on error. Only in `backward`, never in `backward_ops`. */
 tn_tensor *tn__grad_buffer(tn_back *b, int i);
+/* For a table of which g's rows were looked up: adds them, but for those at the index skip, to the rows of a leaf's
+ * gradient. False: input i is no such leaf, or its gradient is dense already; true and raised: no memory. */
+bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g, int64_t skip);
 /* gelu'(x) and its approximation's, made of ops. */
 tn_tensor *tn__gelu_derivative(tn_tensor *x);
 tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x);

@@ -61,8 +61,7 @@ tn_status tn__run_node(tn_run *r, tn_node *n)
     tn_tensor **gx = in + n->nin, **out = gx + n->nin;
     bool       *need = in == few ? need_few : (bool *)(in + total), bad;
     for (int i = 0; i < n->nin; i++) {
-        need[i] = n->need[i] && tn__target(r, n, i, &bad);
-        if (n->need[i] && bad) goto done;
+        need[i] = n->need[i] && tn__leads_on(r, n, i);
         if (check_version(n, &n->saved_in[i], "input", i) != TN_OK) goto done;
         in[i] = n->saved_in[i].t, gx[i] = NULL;
     }

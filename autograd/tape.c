@@ -219,16 +219,30 @@ bool tn_needs_grad(const tn_tensor *t) { return t && tn__wants_grad(t); }
 tn_tensor *tn_grad(const tn_tensor *t)
 {
     if (!t) return NULL;
-    return t->node ? tn__node_of(t)->kept[t->output] : t->grad;
+    if (t->node) return tn__node_of(t)->kept[t->output];
+    if (t->rows) { /* that its gradient is kept as rows is no part of what t is */
+        tn_tensor *leaf = (tn_tensor *)(uintptr_t)t;
+        if (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows)) return NULL;
+    }
+    return t->grad;
+}
+
+tn_tensor *tn_grad_rows(const tn_tensor *t, tn_tensor **rows)
+{
+    const bool some = t && !t->node && t->rows;
+    if (rows) *rows = some ? t->rows : NULL;
+    return some ? t->grad : NULL;
 }
 
 void tn_zero_grad(tn_tensor *t)
 {
     if (!t || tn__blocked()) return;
     tn_tensor **slot = t->node ? &tn__node_of(t)->kept[t->output] : &t->grad;
-    tn_tensor  *g = *slot;
+    tn_drop(*slot);
     *slot = NULL;
-    tn_drop(g);
+    if (t->node) return;
+    tn_drop(t->rows);
+    t->rows = NULL;
 }
 
 tn_tensor *tn_detach(tn_tensor *t)

@@ -139,6 +139,7 @@ struct tn_tensor {
     tn_storage *storage;
     tn_object  *node; /* the tape's record of the op that made it, NULL for leaves and constants */
     tn_tensor  *grad;
+    tn_tensor  *rows; /* which rows grad has, i64 and rising, the others being zero; NULL: all */
     tn_object  *hooks;
     char       *name;
     tn_layout   l;

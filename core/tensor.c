@@ -38,7 +38,7 @@ static tn_tensor *handle(tn_dtype dt, tn_storage *s)
     if (!t) return NULL;
     atomic_init(&t->refs, 1);
     t->dtype = dt, t->leaf = false, t->output = 0, t->seen = 0;
-    t->storage = s, t->node = NULL, t->grad = NULL, t->hooks = NULL, t->name = NULL;
+    t->storage = s, t->node = NULL, t->grad = t->rows = NULL, t->hooks = NULL, t->name = NULL;
     tn__count_tensor(1);
     return t;
 }
@@ -98,6 +98,7 @@ void tn_drop(tn_tensor *t)
         tn__object_drop(t->node); /* does not recurse: the tape ends its nodes from a list */
         tn__object_drop(t->hooks);
         tn__strfree(t->name);
+        tn_drop(t->rows); /* has none itself */
         storage_drop(t->storage);
         tn__mem_put(t, sizeof *t);
         tn__count_tensor(-1);

@@ -52,13 +52,15 @@ static void describe_table(int64_t count, int64_t dim, int64_t padding, char *te
 static tn_tensor *forward(void *self, tn_tensor *x)
 {
     const tn_embedding *m = self;
-    return tn_embedding(m->weight, x, m->padding);
+    return tn_embedding(m->weight, x, m->padding, m->sparse);
 }
 
 static void describe(const void *self, char *text, size_t size)
 {
     const tn_embedding *m = self;
     describe_table(m->count, m->dim, m->padding, text, size);
+    const size_t n = strlen(text);
+    if (m->sparse) snprintf(text + n, size - n, ", sparse=True");
 }
 
 static const tn_class tn_embedding_class = {.size = sizeof(tn_class),
@@ -72,7 +74,7 @@ tn_embedding *tn_embedding_create(tn_embedding_config c)
     if (!check("tn_embedding_new", c.from, &c.count, &c.dim, &c.padding, c.dtype)) return NULL;
     tn_embedding *m = tn_module_new(tn_embedding);
     if (!m) return NULL;
-    m->count = c.count, m->dim = c.dim, m->padding = c.padding;
+    m->count = c.count, m->dim = c.dim, m->padding = c.padding, m->sparse = c.sparse;
     m->weight = tn_param(m, "weight", table(c.from, c.count, c.dim, c.padding, c.dtype));
     if (c.frozen) tn_freeze(m, true);
     return tn_built(m);
@@ -151,7 +153,7 @@ static tn_tensor *bags_of(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offs
     const tn_dtype dt = tn_dtype_of(m->weight);
     if (m->mode == TN_BAG_MAX) {
         in_rows(m, index, at, &rows, &absent);
-        tn_tensor *x = tn_embedding(m->weight, rows, m->padding); /* [bags, longest, dim] */
+        tn_tensor *x = tn_embedding(m->weight, rows, m->padding, m->sparse); /* [bags, longest, dim] */
         x = tn_masked_fill(x, tn_unsqueeze(absent, -1), -HUGE_VAL);
         tn_tensor *empty = tn_all(absent, TN_DIMS(1), .keepdim = true); /* [bags, 1] */
         return tn_masked_fill(tn_max(x, 1, false).values, empty, 0);
@@ -170,7 +172,7 @@ static tn_tensor *bags_of(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offs
         }
     }
     if (weights) share = tn_mul(share, tn_unsqueeze(weights, -1));
-    tn_tensor *x = tn_mul(tn_embedding(m->weight, index, m->padding), share); /* [n, dim] */
+    tn_tensor *x = tn_mul(tn_embedding(m->weight, index, m->padding, m->sparse), share); /* [n, dim] */
     return tn_index_add(tn_zeros_of(dt, TN_SHAPE(bags, m->dim)), 0, bag, x);
 }
 
@@ -211,7 +213,8 @@ tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c)
         return tn_raise(TN_EINVAL, "tn_embedding_bag_new: .mode %d is none", (int)c.mode), NULL;
     tn_embedding_bag *m = tn_module_new(tn_embedding_bag);
     if (!m) return NULL;
-    m->count = c.count, m->dim = c.dim, m->padding = c.padding, m->mode = c.mode, m->last_offset = c.last_offset;
+    m->count = c.count, m->dim = c.dim, m->padding = c.padding, m->mode = c.mode;
+    m->last_offset = c.last_offset, m->sparse = c.sparse;
     m->weight = tn_param(m, "weight", table(c.from, c.count, c.dim, c.padding, c.dtype));
     if (c.frozen) tn_freeze(m, true);
     return tn_built(m);

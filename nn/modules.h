@@ -57,12 +57,14 @@ typedef struct {
     int64_t    padding; /* the row that is zero and stays so; negative: from the end; row 0 is TN_ZERO; 0: none */
     tn_tensor *from;    /* a pretrained [count, dim], which is copied; then count and dim may be left out */
     bool       frozen;
+    bool       sparse; /* the gradient is kept as the rows that were used (tn_grad_rows), and costs what they cost */
     tn_dtype   dtype;
 } tn_embedding_config;
 typedef struct {
     tn_module  base;
     int64_t    count, dim, padding; /* -1: none */
-    tn_tensor *weight;              /* [count, dim] */
+    bool       sparse;
+    tn_tensor *weight; /* [count, dim] */
 } tn_embedding;
 TN_API tn_embedding *tn_embedding_create(tn_embedding_config c); /* indices [...] -> [..., dim] */
 
@@ -73,14 +75,14 @@ typedef struct {
     tn_bag_mode mode;
     bool        last_offset; /* offsets end with the number of indices (PyTorch: include_last_offset) */
     tn_tensor  *from;
-    bool        frozen;
+    bool        frozen, sparse;
     tn_dtype    dtype;
 } tn_embedding_bag_config;
 typedef struct {
     tn_module   base;
     int64_t     count, dim, padding;
     tn_bag_mode mode;
-    bool        last_offset;
+    bool        last_offset, sparse;
     tn_tensor  *weight;
 } tn_embedding_bag;
 TN_API tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c);

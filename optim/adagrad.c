@@ -16,6 +16,9 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     to->eps = option[TN_OPT_EPS];
 }
 
+/* Without decay a gradient of zero changes nothing. */
+static bool by_rows(const tn_optimizer *o, const double *option) { return (void)o, option[TN_OPT_WEIGHT_DECAY] == 0; }
+
 static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__PASS(adagrad, TN__WRITES_P)); }
 
 static const tn__kind adagrad = {
@@ -25,6 +28,7 @@ static const tn__kind adagrad = {
         1u << TN_OPT_LR | 1u << TN_OPT_BASE_LR | 1u << TN_OPT_WEIGHT_DECAY | 1u << TN_OPT_LR_DECAY | 1u << TN_OPT_EPS,
     .squares = true,
     .state = {{"sum", tn__state_same}},
+    .by_rows = by_rows,
     .numbers = numbers,
     .run = run,
 };

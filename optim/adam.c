@@ -41,6 +41,8 @@ static void adamw_numbers(const tn_optimizer *o, const tn__weight *w, const doub
     to->keep = 1 - option[TN_OPT_LR] * option[TN_OPT_WEIGHT_DECAY];
 }
 
+static bool by_rows(const tn_optimizer *o, const double *option) { return (void)option, o->flags & TN__LAZY; }
+
 static void run(tn_optimizer *o)
 {
     tn__sweep_run(&o->sweep, o->flags & TN__AMSGRAD ? TN__PASS(amsgrad, TN__WRITES_P) : TN__PASS(adam, TN__WRITES_P));
@@ -61,6 +63,7 @@ static const tn__kind adam = {
     .options = OPTIONS,
     .squares = true,
     .state = STATES,
+    .by_rows = by_rows,
     .numbers = adam_numbers,
     .run = run,
 };
@@ -70,6 +73,7 @@ static const tn__kind adamw = {
     .options = OPTIONS,
     .squares = true,
     .state = STATES,
+    .by_rows = by_rows,
     .numbers = adamw_numbers,
     .run = run,
 };
@@ -81,7 +85,8 @@ static tn_optimizer *make(const tn__kind *kind, const tn_adam_config *c, double 
                                       [TN_OPT_BETA1] = tn__given_or(c->betas[0], 0.9),
                                       [TN_OPT_BETA2] = tn__given_or(c->betas[1], 0.999),
                                       [TN_OPT_EPS] = tn__given_or(c->eps, 1e-8)};
-    const unsigned flags = (c->amsgrad ? TN__AMSGRAD : 0u) | (c->maximize ? TN__MAXIMIZE : 0u);
+    const unsigned flags =
+        (c->amsgrad ? TN__AMSGRAD : 0u) | (c->maximize ? TN__MAXIMIZE : 0u) | (c->lazy ? TN__LAZY : 0u);
     return tn__optimizer_make(kind, c->module, flags, option, &c->clip);
 }
 

@@ -79,7 +79,7 @@ static bool note_one(void *user, const char *name, const tn_tensor *t)
 
 static bool waits(const char *name, const tn_tensor *t)
 {
-    if (!tn_grad(t)) return false;
+    if (!tn__gradient(t)) return false;
     tn_raise(TN_ESTATE,
              "tn_checkpoint_save: '%s' has a gradient that no step has used, and gradients are not saved; save after "
              "tn_step, or forget them with tn_zero_grads",

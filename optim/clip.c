@@ -11,7 +11,7 @@ static const char who[] = "tn_clip_grads";
 static void gather(void *module, tn__sweep *w)
 {
     for (tn_each p = tn_module_each(module, TN_EACH_PARAMETER); tn_next(&p) && w->count < w->most;) {
-        tn_tensor *g = tn_grad(p.tensor);
+        tn_tensor *g = tn__gradient(p.tensor);
         if (!g || !tn_numel(g)) continue;
         void *data = tn_data_mut(g);
         if (data) tn__sweep_add(w, tn_dtype_of(g), tn_numel(g), NULL, data);
@@ -21,7 +21,7 @@ static void gather(void *module, tn__sweep *w)
 static const char *name_of(void *module, int64_t index, tn_each *p)
 {
     for (*p = tn_module_each(module, TN_EACH_PARAMETER); tn_next(p);)
-        if (tn_grad(p->tensor) && tn_numel(tn_grad(p->tensor)) && !index--) return p->name;
+        if (tn__gradient(p->tensor) && tn_numel(tn__gradient(p->tensor)) && !index--) return p->name;
     return "?";
 }
 
@@ -57,10 +57,10 @@ double tn_clip_grads_run(tn_clip_config c)
     if (c.clip.norm == 0 && c.clip.value == 0)
         return tn_raise(TN_EINVAL, "%s: say how: .clip.norm or .clip.value", who), NAN;
     for (tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER); tn_next(&p);) {
-        if (!tn_grad(p.tensor)) continue;
-        if (!tn_is_contiguous(tn_grad(p.tensor)))
+        if (!tn__gradient(p.tensor)) continue;
+        if (!tn_is_contiguous(tn__gradient(p.tensor)))
             return tn_raise(TN_ESTATE, "%s: the gradient of '%s' is not contiguous", who, p.name), NAN;
-        segments++, elements += tn_numel(tn_grad(p.tensor));
+        segments++, elements += tn_numel(tn__gradient(p.tensor));
     }
     if (tn_error() != TN_OK || !segments) return tn_error() == TN_OK ? 0 : NAN;
     if (!tn__sweep_init(&w, segments, elements)) return NAN;

@@ -10,6 +10,13 @@
 /* Counts a call that the standing error stops. */
 static inline bool tn__refused(void) { return tn_error() != TN_OK && tn_raise(TN_EINVAL, " ") != TN_OK; }
 
+/* What is kept of t's gradient: all, or the rows that are not zero. NULL: there is none. */
+static inline tn_tensor *tn__gradient(const tn_tensor *t)
+{
+    tn_tensor *rows = tn_grad_rows(t, NULL);
+    return rows ? rows : tn_grad(t);
+}
+
 /* ---- a sweep over many tensors at once (sweep.c) ------------------------------------------------------------------ *
  *
  * The tensors are laid end to end in one list, which is cut into chunks of a fixed size: a chunk is what one thread
@@ -38,6 +45,7 @@ typedef struct {
     void       *state[TN__STATES];
     tn__numbers number;
     int64_t     index; /* which of the owner's tensors this is */
+    int64_t     first; /* where in that tensor it begins */
     double      sum[TN__SUMS];
 } tn__segment;
 
@@ -59,6 +67,7 @@ typedef struct {
     double      *piece;
 } tn__sweep;
 bool         tn__sweep_init(tn__sweep *w, int64_t segments, int64_t elements); /* raises */
+bool         tn__sweep_room(tn__sweep *w, int64_t segments, int64_t elements); /* at least for so many; raises */
 void         tn__sweep_free(tn__sweep *w);
 void         tn__sweep_clear(tn__sweep *w);
 tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *g); /* within the room of init */
@@ -106,7 +115,7 @@ typedef struct {
     double option[TN_OPTS];
 } tn__group;
 
-enum { TN__NESTEROV = 1, TN__MAXIMIZE = 2, TN__AMSGRAD = 4, TN__CENTERED = 8 };
+enum { TN__NESTEROV = 1, TN__MAXIMIZE = 2, TN__AMSGRAD = 4, TN__CENTERED = 8, TN__LAZY = 16 };
 
 struct tn_optimizer {
     const tn__kind *kind;
@@ -135,6 +144,8 @@ struct tn__kind {
         /* Is this state wanted for this weight, with its options? Its shape, wanted or not. */
         bool (*shape)(const tn_optimizer *o, const tn__weight *w, tn_shape *s);
     } state[TN__STATES];
+    /* Where the gradient is a few rows: is it enough to step these? NULL: never. */
+    bool (*by_rows)(const tn_optimizer *o, const double *option);
     /* What the kernel needs for the weight's t-th step, beyond scale and bound. */
     void (*numbers)(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to);
     void (*run)(tn_optimizer *o); /* the sweeps; cannot fail */

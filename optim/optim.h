@@ -17,7 +17,9 @@
  *
  * An optimizer takes all parameters that the module has when it is made, tied ones once, and holds on to them. Those
  * that are frozen or have no gradient when it steps are left alone. State is f32 for f32 and bf16 weights, f64 for f64,
- * and is made when a parameter first has a gradient: from then on steps take no memory. */
+ * and is made when a parameter first has a gradient: from then on steps take no memory. A gradient of a few rows
+ * (tn_grad_rows) costs what the rows cost in SGD without momentum and decay, Adagrad without decay, and Adam and AdamW
+ * with .lazy; in the others it becomes a dense one. */
 #ifndef TENON_OPTIM_H
 #define TENON_OPTIM_H
 
@@ -57,6 +59,8 @@ typedef struct {
     double  eps;          /* 1e-8 */
     double  weight_decay; /* Adam: 0, added to the gradient; AdamW: 0.01, times lr off the weights */
     bool    amsgrad, maximize;
+    bool    lazy; /* where a gradient is a few rows (tn_grad_rows), only they, their moments and their decay take part;
+                     otherwise a row without a gradient goes on moving by its moments */
     tn_clip clip;
 } tn_adam_config;
 TN_API tn_optimizer *tn_adam_create(tn_adam_config c);

@@ -25,6 +25,12 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     to->nesterov = o->flags & TN__NESTEROV;
 }
 
+/* Without decay and momentum a gradient of zero changes nothing. */
+static bool by_rows(const tn_optimizer *o, const double *option)
+{
+    return (void)o, option[TN_OPT_WEIGHT_DECAY] == 0 && option[TN_OPT_MOMENTUM] == 0;
+}
+
 static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__PASS(sgd, TN__WRITES_P)); }
 
 static const tn__kind sgd = {
@@ -33,6 +39,7 @@ static const tn__kind sgd = {
     .options = 1u << TN_OPT_LR | 1u << TN_OPT_BASE_LR | 1u << TN_OPT_WEIGHT_DECAY | 1u << TN_OPT_MOMENTUM |
                1u << TN_OPT_DAMPENING,
     .state = {{"momentum_buffer", has_momentum}},
+    .by_rows = by_rows,
     .numbers = numbers,
     .run = run,
 };

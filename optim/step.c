@@ -38,22 +38,58 @@ static bool ready_weight(tn_optimizer *o, tn__weight *w)
     return w->dense != NULL;
 }
 
+static void add_segment(tn_optimizer *o, int64_t index, int64_t first, int64_t n, const tn_tensor *g, int64_t at)
+{
+    const tn__weight *w = o->weight + index;
+    const int64_t     state = w->dtype == TN_F64 ? 8 : 4;
+    char             *from = (char *)(uintptr_t)tn_data(g);
+    tn__segment      *s = tn__sweep_add(&o->sweep, w->dtype, n, NULL, from + at * (int64_t)tn_dtype_size(w->dtype));
+    s->index = index, s->first = first;
+    for (int k = 0; k < TN__STATES; k++)
+        s->state[k] = w->state[k] ? (char *)(uintptr_t)tn_data(w->state[k]) + first * state : NULL;
+}
+
+/* The gradient if it is a few rows and these are all that must be stepped, else NULL. Neighbours are one segment. */
+static const tn_tensor *by_rows(const tn_optimizer *o, const tn__weight *w, tn_tensor **rows)
+{
+    const tn_tensor *g = tn_grad_rows(w->t, rows);
+    return g && w->n && tn_is_contiguous(w->t) && tn_dtype_of(w->t) == w->dtype && tn_dtype_of(g) == w->dtype &&
+                   tn_shape_equal(tn_shape_of(w->t), w->shape) && o->kind->by_rows &&
+                   o->kind->by_rows(o, o->group[w->group].option)
+               ? g
+               : NULL;
+}
+
+static void add_rows(tn_optimizer *o, int64_t index, const tn_tensor *g, const tn_tensor *rows)
+{
+    const int64_t *row = tn_data(rows), n = tn_numel(rows), width = tn_size(g, 1);
+    for (int64_t i = 0, next; i < n; i = next) {
+        for (next = i + 1; next < n && row[next] == row[next - 1] + 1;) next++;
+        add_segment(o, index, row[i] * width, (next - i) * width, g, i * width);
+    }
+}
+
 /* Who takes part, with room for everything. */
 static bool prepare(tn_optimizer *o)
 {
-    int64_t taking_part = 0;
+    int64_t    taking_part = 0, segments = 0, elements = 0;
+    tn_tensor *rows;
+    for (int64_t i = 0; i < o->weights; i++) {
+        const tn__weight *w = o->weight + i;
+        segments += by_rows(o, w, &rows) ? tn_numel(rows) : 1, elements += w->n;
+    }
+    if (!tn__sweep_room(&o->sweep, segments, elements)) return false;
     tn__sweep_clear(&o->sweep);
     for (int64_t i = 0; i < o->weights; i++) {
         tn__weight      *w = o->weight + i;
-        const tn_tensor *g = tn_grad(w->t);
+        const tn_tensor *some = by_rows(o, w, &rows), *g = some ? some : tn_grad(w->t);
         if (!g) continue;
-        if (!unchanged(o, w, g) || !ready_weight(o, w)) return false;
+        if ((!some && !unchanged(o, w, g)) || !ready_weight(o, w)) return false;
         taking_part++;
-        if (!w->n) continue;
-        tn__segment *s = tn__sweep_add(&o->sweep, w->dtype, w->n, NULL, (void *)(uintptr_t)tn_data(g));
-        s->index = i;
-        for (int k = 0; k < TN__STATES; k++) s->state[k] = w->state[k] ? (void *)(uintptr_t)tn_data(w->state[k]) : NULL;
+        if (some) add_rows(o, i, g, rows);
+        else if (w->n) add_segment(o, i, 0, w->n, g, 0);
     }
+    if (tn_error() != TN_OK) return false;
     if (!taking_part)
         tn_raise(TN_ESTATE, "%s: none of the %lld parameters has a gradient; tn_backward comes first%s", who,
                  (long long)o->weights, o->steps ? ", and a step forgets the gradients" : "");
@@ -89,10 +125,17 @@ static bool measure(tn_optimizer *o, double *scale, double *norm)
 static void open_weights(tn_optimizer *o, double scale)
 {
     for (int64_t i = 0; i < o->sweep.count; i++) {
-        tn__segment *s = o->sweep.segment + i;
-        tn__weight  *w = o->weight + s->index;
+        tn__segment       *s = o->sweep.segment + i;
+        tn__weight        *w = o->weight + s->index;
+        const tn__segment *before = i ? s - 1 : NULL;
+        const int64_t      size = (int64_t)tn_dtype_size(w->dtype);
+        if (before && before->index == s->index) { /* more rows of the same weight */
+            s->p = (char *)before->p + (s->first - before->first) * size;
+            s->number = before->number;
+            continue;
+        }
         if (w->dense) (void)tn_copy_from(w->dense, w->t);
-        s->p = tn_data_mut(w->dense ? w->dense : w->t);
+        s->p = (char *)tn_data_mut(w->dense ? w->dense : w->t) + s->first * size;
         s->number = (tn__numbers){.keep = 1};
         o->kind->numbers(o, w, o->group[w->group].option, (double)(w->steps + 1), &s->number);
         s->number.scale = o->flags & TN__MAXIMIZE ? -scale : scale;
@@ -104,7 +147,7 @@ static void close_weights(tn_optimizer *o)
 {
     for (int64_t i = 0; i < o->weights; i++) {
         tn__weight *w = o->weight + i;
-        if (!tn_grad(w->t)) continue;
+        if (!tn__gradient(w->t)) continue;
         if (w->dense) (void)tn_copy_from(w->t, w->dense);
         w->steps++, w->made = 0;
         tn_zero_grad(w->t);

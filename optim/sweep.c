@@ -19,6 +19,16 @@ bool tn__sweep_init(tn__sweep *w, int64_t segments, int64_t elements)
     return false;
 }
 
+bool tn__sweep_room(tn__sweep *w, int64_t segments, int64_t elements)
+{
+    tn__sweep more;
+    if (segments <= w->most && elements / CHUNK + 1 + segments <= w->room) return true;
+    if (!tn__sweep_init(&more, 2 * segments, elements)) return false;
+    tn__sweep_free(w);
+    *w = more;
+    return true;
+}
+
 void tn__sweep_free(tn__sweep *w)
 {
     tn_mem_put(w->segment, (size_t)w->most * sizeof *w->segment);

@@ -188,8 +188,8 @@
     G(index_select, tn_index_select(x[0], 1, x[1]))                                                             \
     G(index_add, tn_index_add(x[0], 0, x[1], x[2]))                                                             \
     G(take_along, tn_take_along(x[0], x[1], 1))                                                                 \
-    G(embedding, tn_embedding(x[0], x[1], -1))                                                                  \
-    G(embedding_padding, tn_embedding(x[0], x[1], 2))                                                           \
+    G(embedding, tn_embedding(x[0], x[1], -1, false))                                                           \
+    G(embedding_padding, tn_embedding(x[0], x[1], 2, false))                                                    \
     G(one_hot, tn_one_hot(x[0], 5))                                                                             \
     G(sort, tn_sort(x[0], 1, false).values)                                                                     \
     G(sort_descending_indices, tn_sort(x[0], 0, true).indices)                                                  \

@@ -40,7 +40,7 @@ START_TEST(padding_gets_no_gradient)
     tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(4, 2))),
               *i = tn_reshape(ints(6, (int64_t[]){0, 1, 3, 0, 1, 1}), TN_SHAPE(2, 3));
     for (int graph = 0; graph < 2; graph++) {
-        tn_tensor *y = tn_embedding(w, i, 0), *g = tn_grad_wrt(tn_sum(y), w, graph);
+        tn_tensor *y = tn_embedding(w, i, 0, false), *g = tn_grad_wrt(tn_sum(y), w, graph);
         ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(2, 3, 2)));
         for (int r = 0; r < 4; r++) ck_assert_double_eq(tn_get_at(g, TN_SHAPE(r, 1)), r == 1 ? 3 : r == 3);
     }
@@ -51,7 +51,7 @@ END_TEST
 START_TEST(tied_table)
 {
     tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(3, 2))), *i = ints(2, (int64_t[]){2, 2});
-    tn_tensor *h = tn_embedding(w, i, -1);                    /* [2, 2] */
+    tn_tensor *h = tn_embedding(w, i, -1, false);             /* [2, 2] */
     tn_backward(tn_sum(tn_matmul(h, tn_transpose(w, 0, 1)))); /* every row of w gets Σh, row 2 also 2·Σw */
     ck_assert_int_eq(tn_error(), TN_OK);
     for (int r = 0; r < 3; r++) ck_assert_double_eq(tn_get_at(tn_grad(w), TN_SHAPE(r, 0)), r == 2 ? 2 + 6 : 2);

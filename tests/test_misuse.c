@@ -619,8 +619,8 @@ START_TEST(ops_by_name)
     REFUSED(tn_index_add(NULL, 0, ints, f)), REFUSED(tn_index_add(f, 0, NULL, f)), REFUSED(tn_index_add(f, 0, ints, f)),
         REFUSED(tn_index_add(f, 1, ints, NULL));
     REFUSED(tn_take_along(NULL, ints, 0)), REFUSED(tn_take_along(far, NULL, 0)), REFUSED(tn_take_along(far, ints, 1));
-    REFUSED(tn_embedding(NULL, ints, -1)), REFUSED(tn_embedding(f, NULL, -1)), REFUSED(tn_embedding(f, ints, -1)),
-        REFUSED(tn_embedding(f, far, -1));
+    REFUSED(tn_embedding(NULL, ints, -1, false)), REFUSED(tn_embedding(f, NULL, -1, false)),
+        REFUSED(tn_embedding(f, ints, -1, false)), REFUSED(tn_embedding(f, far, -1, false));
     REFUSED(tn_one_hot(NULL, 3)), REFUSED(tn_one_hot(ints, 2)), REFUSED(tn_one_hot(far, 3)),
         REFUSED(tn_one_hot(ints, INT64_MAX));
     REFUSED(tn_sort(NULL, 0, false).values), REFUSED(tn_sort(f, 2, false).values),

@@ -1,11 +1,12 @@
 /* embedding — y[i] = weight[index[i]], the rows of a table
  *
- *   gweight = zeros, with the rows of gy added at the index, but for the padding row: a gradient that touches few rows
- *   costs few rows when it is added to what is there already */
+ *   gweight = zeros, with the rows of gy added at the index, but for the padding row; if sparse and weight is a leaf,
+ *   only the rows that are not zero (grad_rows.c) */
 #include "autograd/room.h"
 
 typedef struct {
     int64_t padding; /* -1: none */
+    bool    sparse;
 } args_t;
 
 static bool infer(tn_ctx *c)
@@ -27,6 +28,7 @@ static bool infer(tn_ctx *c)
 static void forward(tn_ctx *c) { tn__take_rows(c->out[0], c->in[0], 0, c->in[1]); }
 static void backward(tn_back *b)
 {
+    if (TN_ARG(b, sparse) && tn__grad_rows(b, 0, b->in[1], b->gy[0], TN_ARG(b, padding))) return;
     tn_tensor *buffer = tn__grad_buffer(b, 0);
     if (buffer) tn__add_rows(buffer, 0, b->in[1], b->gy[0], TN_ARG(b, padding));
 }
@@ -44,36 +46,39 @@ static void backward_ops(tn_back *b)
         TN_ARG_REAL, TN_ARG_INDEX \
     }
 static const tn_sample samples[] = {
-    {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1}},
+    {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},
     {.in = {{2, {5, 3}}, {2, {2, 4}}},
      .kind = INDEX,
      .high = {2, 5},
      .low = {-2, 1},
-     .args = &(args_t){0}}, /* a padding row that is used has no true gradient */
-    {.in = {{2, {5, 1}}, {1, {7}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){4}},
-    {.in = {{2, {5, 3}}, {0, {0}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1}},
-    {.in = {{2, {5, 3}}, {2, {0, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1}},
+     .args = &(args_t){0, false}}, /* a padding row that is used has no true gradient */
+    {.in = {{2, {5, 1}}, {1, {7}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){4, false}},
+    {.in = {{2, {5, 3}}, {0, {0}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},
+    {.in = {{2, {5, 3}}, {2, {0, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},
     {.in = {{2, {5, 3}}, {2, {2, 4}}},
      .kind = INDEX,
      .low = {0, 5},
      .high = {0, 6},
-     .args = &(args_t){-1},
+     .args = &(args_t){-1, false},
      .status = TN_EINDEX,
      .fails = "embedding: index 5 at [0, 0] is outside 0 … 4"},
     {.in = {{2, {5, 3}}, {1, {2}}},
      .kind = INDEX,
-     .args = &(args_t){5},
+     .args = &(args_t){5, false},
      .status = TN_EINDEX,
      .fails = "embedding: padding 5 is none of the 5 entries; -1 means none"},
     {.in = {{1, {5}}, {1, {2}}},
      .kind = INDEX,
-     .args = &(args_t){-1},
+     .args = &(args_t){-1, false},
      .status = TN_ESHAPE,
      .fails = "embedding: weight must be [entries, width], got [5]"},
     {.in = {{2, {5, 3}}, {1, {2}}},
-     .args = &(args_t){-1},
+     .args = &(args_t){-1, false},
      .status = TN_EDTYPE,
      .fails = "embedding: indices must be i64 or i32, got f32"},
+    {.in = {{2, {9, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 9}, .low = {-2}, .args = &(args_t){-1, true}},
+    {.in = {{2, {9, 3}}, {1, {0}}}, .kind = INDEX, .high = {2, 9}, .low = {-2}, .args = &(args_t){-1, true}},
+    {.in = {{2, {9, 3}}, {1, {7}}}, .kind = INDEX, .high = {2, 9}, .low = {-2, 1}, .args = &(args_t){0, true}},
 };
 
 const tn_op tn_op_embedding = {
@@ -81,7 +86,8 @@ const tn_op tn_op_embedding = {
     .infer = infer,       .forward = forward, .backward = backward,        .backward_ops = backward_ops};
 TN_SAMPLES(embedding, samples);
 
-tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding)
+tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding, bool sparse)
 {
-    return tn_apply_args(&tn_op_embedding, &(args_t){padding}, weight, index);
+    const args_t args = {padding, sparse};
+    return tn_apply_args(&tn_op_embedding, &args, weight, index);
 }

@@ -23,7 +23,7 @@ static tn_tensor *softmax(void) { return tn_softmax(in[0], -1); }
 static tn_tensor *gelu(void) { return tn_gelu(in[0]); }
 static tn_tensor *attention(void) { return tn_attention(in[0], in[1], in[2]); }
 static tn_tensor *causal(void) { return tn_attention(in[0], in[1], in[2], .causal = true); }
-static tn_tensor *embedding(void) { return tn_embedding(in[0], index, -1); }
+static tn_tensor *embedding(void) { return tn_embedding(in[0], index, -1, false); }
 static tn_tensor *cross_entropy(void) { return tn_cross_entropy(in[0], index); }
 static tn_tensor *add_dropout_norm(void)
 {
