@@ -43,6 +43,10 @@ int64_t     bench_tokens(const bench_sizes *s);
 double bench_encoder_weights(const bench_sizes *s);
 double bench_attention(const bench_sizes *s, double layers);
 
+/* What a workload reads: words of the vocabulary, and n of the numbers below `of`, each once. */
+tn_tensor *bench_words(tn_shape s, int64_t vocab);
+tn_tensor *bench_some(int64_t of, int64_t n);
+
 /* A training job: loss() is one forward pass of what module learns. */
 typedef struct {
     void *module;

@@ -60,10 +60,10 @@ static int train(const bench_options *o, FILE *json, bench_sizes own)
     const int64_t     tokens = bench_tokens(&s), masked = tokens * 15 / 100;
     tn_scope          all = tn_scope_begin();
     job               j = {.m = bert_new(&s)};
-    j.words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    j.words = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     j.segments = tn_zeros_of(TN_I64, TN_SHAPE(s.batch, s.seq));
-    j.where = tn_narrow(tn_permutation(tokens), 0, 0, masked);
-    j.targets = tn_randint(TN_SHAPE(masked), 0, s.vocab);
+    j.where = bench_some(tokens, masked);
+    j.targets = bench_words(TN_SHAPE(masked), s.vocab);
     const double    d = (double)s.d_model, head = d * d + d * (double)s.vocab;
     const double    products = bench_encoder_weights(&s) * (double)(s.layers * tokens) + head * (double)masked;
     const double    gflop = 6e-9 * products + bench_attention(&s, (double)s.layers);
@@ -94,7 +94,7 @@ int bench_encoder_infer(const bench_options *o, FILE *json)
     double       best = INFINITY;
     tn_scope     all = tn_no_grad_begin();
     bert        *m = bert_new(&s);
-    tn_tensor   *words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    tn_tensor   *words = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     tn_tensor   *segments = tn_zeros_of(TN_I64, TN_SHAPE(s.batch, s.seq)), *where = tn_arange(4);
     if (m) tn_eval(m);
     tn_autocast_begin(o->dtype == TN_BF16); /* ended with the scope around it */

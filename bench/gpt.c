@@ -54,8 +54,8 @@ int bench_gpt(const bench_options *o, FILE *json)
     const bench_sizes s = bench_sizes_of(o, own);
     tn_scope          all = tn_scope_begin();
     job               j = {.m = gpt_new(&s)};
-    j.words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
-    j.targets = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    j.words = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
+    j.targets = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     const double    weights = bench_encoder_weights(&s) * (double)s.layers + (double)(s.d_model * s.vocab);
     const double    gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, (double)s.layers);
     const bench_job work = {.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop};

@@ -39,8 +39,8 @@ int bench_lstm(const bench_options *o, FILE *json)
         bench_sizes_of(o, (bench_sizes){.layers = 2, .d_model = 256, .vocab = 8000, .batch = 32, .seq = 35});
     tn_scope all = tn_scope_begin();
     job      j = {.m = recurrent_new(&s)};
-    j.words = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
-    j.targets = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    j.words = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
+    j.targets = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     const double    d = (double)s.d_model, weights = 8 * d * d * (double)s.layers + d * (double)s.vocab;
     const double    gflop = 6e-9 * weights * (double)bench_tokens(&s);
     const bench_job work = {.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop};

@@ -48,9 +48,9 @@ int bench_seq2seq(const bench_options *o, FILE *json)
         o, (bench_sizes){.layers = 3, .d_model = 256, .heads = 8, .ffn = 1024, .vocab = 8000, .batch = 64, .seq = 24});
     tn_scope all = tn_scope_begin();
     job      j = {.m = translator_new(&s)};
-    j.source = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
-    j.target = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
-    j.next = tn_randint(TN_SHAPE(s.batch, s.seq), 0, s.vocab);
+    j.source = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
+    j.target = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
+    j.next = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     const int64_t real = s.seq * 5 / 6; /* 20 of 24 */
     j.padding = tn_expand(tn_ge(tn_arange(s.seq), tn_scalar_of(TN_I64, (double)real)), TN_SHAPE(s.batch, s.seq));
     const double    d = (double)s.d_model, layer = 2 * bench_encoder_weights(&s) + 4 * d * d; /* one on either side */

@@ -42,12 +42,15 @@ def options():
     return o
 
 
-o = options()
-tokens = o.batch * o.seq
+o = None  # the options of the run
 
 
 def words(*shape):
     return torch.randint(0, o.vocab, shape or (o.batch, o.seq))
+
+
+def some(of, n):
+    return torch.randperm(of)[:n]
 
 
 def encoder(norm_first):
@@ -138,14 +141,15 @@ def train(model, loss):
     for _ in range(3):
         step()
     best, n = best_of(step, 3, o.seconds)
-    return dict(step_ms=round(best * 1e3, 3), tok_s=round(tokens / best), steps=n,
+    return dict(step_ms=round(best * 1e3, 3), tok_s=round(o.batch * o.seq / best), steps=n,
                 params=sum(p.numel() for p in model.parameters()))
 
 
 def bert():
     m, x, segments = Bert(), words(), torch.zeros(o.batch, o.seq, dtype=torch.long)
+    tokens = o.batch * o.seq
     masked = tokens * 15 // 100
-    where, y = torch.randperm(tokens)[:masked], words(masked)
+    where, y = some(tokens, masked), words(masked)
     return train(m, lambda: F.cross_entropy(m(x, segments, where), y))
 
 
@@ -170,7 +174,7 @@ def encoder_infer():
     segments = torch.zeros(o.batch, o.seq, dtype=torch.long)
     with torch.no_grad(), autocast():
         best, _ = best_of(lambda: m(x, segments, where), 60, o.seconds)
-    return dict(ms=round(best * 1e3, 4), tok_s=round(tokens / best), params=sum(p.numel() for p in m.parameters()))
+    return dict(ms=round(best * 1e3, 4), tok_s=round(o.batch * o.seq / best), params=sum(p.numel() for p in m.parameters()))
 
 
 def gpt_gen():
@@ -212,11 +216,18 @@ def overhead():
     return dict(ns_per_op_fwd_bwd=round(best / 2000 * 1e9, 1))
 
 
-torch.manual_seed(0)
-torch.set_num_threads(o.threads)
-jobs = {"bert": bert, "bert-small": bert, "seq2seq": seq2seq, "gpt": gpt, "lstm": lstm, "encoder-infer": encoder_infer,
-        "gpt-gen": gpt_gen, "overhead": overhead}
-result = dict(workload=o.workload, **jobs[o.workload]())
-result.update(threads=o.threads, dtype=o.dtype, version="PyTorch " + torch.__version__,
-              rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
-print(json.dumps(result))
+def main():
+    global o
+    o = options()
+    torch.manual_seed(0)
+    torch.set_num_threads(o.threads)
+    jobs = {"bert": bert, "bert-small": bert, "seq2seq": seq2seq, "gpt": gpt, "lstm": lstm,
+            "encoder-infer": encoder_infer, "gpt-gen": gpt_gen, "overhead": overhead}
+    result = dict(workload=o.workload, **jobs[o.workload]())
+    result.update(threads=o.threads, dtype=o.dtype, version="PyTorch " + torch.__version__,
+                  rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
