@@ -68,6 +68,7 @@ tn_fit_result train_model(const train_config *c, model *m);
 /* How well it does on texts it has not seen. */
 typedef struct {
     double  loss, perplexity, right, next; /* of hidden words: nats, exp of them, the part guessed; of pairs */
+    double  unigram; /* the loss of who knows how often each word occurs in these texts, and nothing else */
     int64_t words, pairs;
 } evaluation;
 bool evaluate(model *m, const texts_config *c, evaluation *e);

@@ -1,6 +1,7 @@
 /* texts.c — text files as batches of hidden words, and the loss on them. */
 #include "bert.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A number that tells tokenizers apart: of all their pieces (FNV-1a). */
@@ -96,11 +97,35 @@ tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user)
                         .masked = b->more[2], .words = b->y, .next = b->more[3]);
 }
 
+/* How often each piece occurs, and how often it was hidden: [2, pieces]. */
+static void count(const tn_tokenizer *tokens, const tn_batch *b, int64_t *counts)
+{
+    const int64_t pieces = tn_tokenizer_size(tokens), *id = tn_data(b->x), *word = tn_data(b->y),
+                  *at = tn_data(b->more[2]);
+    for (int64_t i = 0; id && i < tn_numel(b->x); i++) counts[id[i]] += !tn_tokenizer_is_special(tokens, id[i]);
+    for (int64_t i = 0; id && word && at && i < tn_numel(b->y); i++) {
+        counts[id[at[i]]] -= !tn_tokenizer_is_special(tokens, id[at[i]]); /* what stands there instead */
+        counts[word[i]]++, counts[pieces + word[i]]++;
+    }
+}
+
+/* The loss of who knows how often each piece occurs in these texts, and nothing else. */
+static double unigram(int64_t pieces, const int64_t *counts, int64_t hidden)
+{
+    double all = 0, loss = 0;
+    for (int64_t i = 0; i < pieces; i++) all += (double)counts[i];
+    for (int64_t i = 0; i < pieces; i++)
+        if (counts[pieces + i]) loss -= (double)counts[pieces + i] * log((double)counts[i] / all);
+    return hidden ? loss / (double)hidden : 0;
+}
+
 bool evaluate(model *m, const texts_config *c, evaluation *e)
 {
-    texts t;
+    texts         t;
+    const int64_t pieces = tn_tokenizer_size(m->tokens);
     *e = (evaluation){.loss = 0};
     if (!texts_open(c, m->tokens, &t)) return false;
+    int64_t   *counts = tn_mem_get((size_t)(2 * pieces) * sizeof *counts);
     const bool was = m->bert->base.training;
     tn_eval(m->bert);
     double   right = 0, followed = 0;
@@ -108,6 +133,7 @@ bool evaluate(model *m, const texts_config *c, evaluation *e)
     for (bool more = true; more && tn_error() == TN_OK && !stop_flag;) {
         const tn_scope s = tn_no_grad_begin();
         if ((more = next(&t, &b))) {
+            count(m->tokens, &b, counts);
             tn_tensor *y = tn_bert_forward(m->bert, b.x, .types = b.more[0], .blocked_keys = b.more[1]);
             if (tn_numel(b.y)) {
                 tn_tensor *scores = tn_bert_word_scores(m->bert, y, b.more[2]);
@@ -125,6 +151,10 @@ bool evaluate(model *m, const texts_config *c, evaluation *e)
     }
     texts_close(&t);
     tn_train(m->bert, was);
+    if (counts) {
+        e->unigram = unigram(pieces, counts, e->words);
+        tn_mem_put(counts, (size_t)(2 * pieces) * sizeof *counts);
+    }
     if (e->words) e->loss /= (double)e->words, e->right = right / (double)e->words;
     if (e->pairs) e->next = followed / (double)e->pairs;
     tn_perplexity p = {0};
