@@ -2,7 +2,8 @@
  *
  * A step of a training loop asks for the same sizes as the step before, so freed blocks are kept in lists by size
  * class and handed out again: from the second step on nothing reaches the allocator. Classes are the multiples of 64
- * up to 1024 bytes, then eight to a doubling, so that at most an eighth of a block is unused. The size is told again
+ * up to 1024 bytes, then eight to a doubling, and from 256 KiB on two: what is unused at the end of a large block is
+ * pages that nobody touches, and batches of about the same length have blocks of the same class. The size is told again
  * when a block comes back, so blocks carry no header and stay aligned to a cache line. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* madvise, posix_memalign */
@@ -31,7 +32,7 @@
 #define SHOW(p, n) ((void)0)
 #endif
 
-enum { LINEAR = 16, CLASSES = LINEAR + 8 * 37 }; /* up to 2^47 bytes */
+enum { LINEAR = 16, FINE = 10, COARSE = 18, CLASSES = LINEAR + 8 * (COARSE - FINE) + 2 * (47 - COARSE) };
 
 typedef struct block {
     struct block *next;
@@ -70,19 +71,24 @@ static _Atomic(size_t)   memory_limit, cache_limit = SIZE_MAX;
 static _Atomic(uint64_t) mallocs;
 static _Atomic(int64_t)  tensors;
 
-/* The class of a size, and the size of a class: 16 classes of 64 bytes, then 1024·2^e·(1 + m/8). */
+/* The class of a size, and the size of a class: 16 classes of 64 bytes, then 2^10·2^e·(1 + m/8), then 2^18·2^e·(1 + m/2),
+ * up to 2^47 bytes. */
 static int class_of(size_t bytes)
 {
     if (bytes <= 1024) return bytes ? (int)((bytes - 1) / 64) : 0;
     int top = 63 - __builtin_clzll(bytes - 1); /* 2^top < bytes <= 2^(top+1) */
-    return LINEAR + 8 * (top - 10) + (int)((bytes - 1) >> (top - 3) & 7);
+    if (top >= COARSE) return LINEAR + 8 * (COARSE - FINE) + 2 * (top - COARSE) + (int)((bytes - 1) >> (top - 1) & 1);
+    return LINEAR + 8 * (top - FINE) + (int)((bytes - 1) >> (top - 3) & 7);
 }
 static size_t class_bytes(int c)
 {
     if (c < LINEAR) return (size_t)(c + 1) * 64;
-    int e = (c - LINEAR) / 8, m = (c - LINEAR) % 8;
-    return ((size_t)1024 << e) / 8 * (size_t)(8 + m + 1);
+    int fine = c - LINEAR, coarse = fine - 8 * (COARSE - FINE);
+    if (coarse >= 0) return ((size_t)1 << (COARSE - 1) << coarse / 2) * (size_t)(2 + coarse % 2 + 1);
+    return ((size_t)1 << (FINE - 3) << fine / 8) * (size_t)(8 + fine % 8 + 1);
 }
+/* What a block of so many bytes counts in the accounts. */
+static size_t counted(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 static void give_back(block *b, size_t bytes)
 {
@@ -109,11 +115,11 @@ void *tn__mem_try(size_t bytes)
 {
     if (bytes > (size_t)1 << 46) return NULL;
     int    c = class_of(bytes);
-    size_t n = class_bytes(c);
-    size_t now = atomic_fetch_add_explicit(&live, n, memory_order_relaxed) + n;
+    size_t n = class_bytes(c), used = counted(bytes);
+    size_t now = atomic_fetch_add_explicit(&live, used, memory_order_relaxed) + used;
     size_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
     if (limit && now > limit) {
-        atomic_fetch_sub_explicit(&live, n, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&live, used, memory_order_relaxed);
         return NULL;
     }
     size_t top = atomic_load_explicit(&peak, memory_order_relaxed);
@@ -135,7 +141,7 @@ void *tn__mem_try(size_t bytes)
         b = allocator.alloc(allocator.user, n);
     }
     if (b) atomic_fetch_add_explicit(&held, n, memory_order_relaxed);
-    else atomic_fetch_sub_explicit(&live, n, memory_order_relaxed);
+    else atomic_fetch_sub_explicit(&live, used, memory_order_relaxed);
     return b;
 }
 
@@ -167,7 +173,7 @@ void tn__mem_put(void *p, size_t bytes)
     int    c = class_of(bytes);
     size_t n = class_bytes(c);
     block *b = p;
-    atomic_fetch_sub_explicit(&live, n, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&live, counted(bytes), memory_order_relaxed);
     size_t keep = atomic_load_explicit(&cache_limit, memory_order_relaxed);
     if (cache.bytes + n > keep || !tn__self.id) { /* a thread that never allocated has nobody to free its cache */
         give_back(b, n);

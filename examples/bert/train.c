@@ -116,16 +116,15 @@ tn_fit_result train_model(const train_config *c, model *m)
     const texts_config tc = texts_for(c, false, caches[0]), vc = texts_for(c, true, caches[1]);
     if (!texts_open(&tc, m->tokens, &train)) goto out;
     if (c->valid.count && !texts_open(&vc, m->tokens, &valid)) goto out;
-    if (!(m->bert = bert_for(c, m->tokens))) goto out;
 
     int64_t steps = c->resume ? record_steps(c->out) : 0;
     double  seconds = 0;
     if (!steps) {
-        seconds = step_seconds(tn_copy(m->bert), texts_source(&train), texts_loss, !strcmp(c->dtype, "bf16"));
+        seconds = step_seconds(bert_for(c, m->tokens), texts_source(&train), texts_loss, !strcmp(c->dtype, "bf16"));
         steps = c->steps ? c->steps : c->epochs ? c->epochs * tn_mlm_count(train.batches) : 0;
         if (!steps) steps = (int64_t)fmax(60 * c->minutes / seconds, 1);
     }
-    if (tn_error() != TN_OK) goto out;
+    if (tn_error() != TN_OK || !(m->bert = bert_for(c, m->tokens))) goto out;
     announce(c, m->bert, steps, seconds, &train);
     const char *config = described(c, m->bert, steps, w);
     if (tn_json_save(w, in_folder(c->out, "run.json", path)) != TN_OK) goto out;

@@ -54,12 +54,12 @@ int64_t record_steps(const char *folder)
     return n;
 }
 
-double step_seconds(void *copy, tn_source s, tn_fit_loss loss, bool autocast)
+double step_seconds(void *module, tn_source s, tn_fit_loss loss, bool autocast)
 {
     enum { WARM = 2, TIMED = 6 };
     tn_generator      *g = tn_current_generator();
     const tn_generator was = *g;
-    tn_module         *m = copy;
+    tn_module         *m = module;
     tn_optimizer      *o = m ? tn_adamw_new(m, .lr = 1e-6, .clip.norm = 1) : NULL;
     double             began = 0;
     tn_batch           b;
@@ -68,13 +68,13 @@ double step_seconds(void *copy, tn_source s, tn_fit_loss loss, bool autocast)
         if (i == WARM) began = seconds_now();
         if (!s.next(s.user, &b) && tn_error() == TN_OK) s.next(s.user, &b);
         const tn_scope inner = tn_autocast_begin(autocast);
-        tn_backward(tn_scope_return(inner, loss(copy, &b, NULL)));
+        tn_backward(tn_scope_return(inner, loss(module, &b, NULL)));
         tn_step(o);
         tn_scope_end(scope);
     }
     const double seconds = (seconds_now() - began) / TIMED;
     tn_optimizer_free(o);
-    tn_module_free(copy);
+    tn_module_free(module);
     *g = was;
     return seconds;
 }

@@ -21,9 +21,9 @@ void   record_end(record *r);
 /* The steps that folder/run.json names; 0 if there is none. */
 int64_t record_steps(const char *folder);
 
-/* Seconds that a step takes: a few with a copy of the module, which is freed, and this source, which tn_fit will begin
+/* Seconds that a step takes: a few with this module, which is freed, and this source, which tn_fit will begin
  * anew. */
-double step_seconds(void *copy, tn_source s, tn_fit_loss loss, bool autocast);
+double step_seconds(void *module, tn_source s, tn_fit_loss loss, bool autocast);
 
 bool record_curves(tn_report *r, const char *folder);    /* loss and learning rate */
 bool record_page(const char *folder, const char *title); /* them alone, as folder/report.html */
