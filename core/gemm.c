@@ -12,6 +12,7 @@
  * dtype and the kernels alone, and every choice below (what is packed, where the cuts are, which operand's rows run
  * along the vectors) is a matter of speed. */
 #include "core/gemm_job.h"
+#include "core/packed.h"
 
 #include <string.h>
 
@@ -217,6 +218,19 @@ static void row_task(const job *q, char *slot, const place *m, int64_t p0, int64
     }
 }
 
+/* The same where b is kept packed: panels of whole vectors, one behind the other. */
+static void kept_row_task(const job *q, char *sums, const place *m, int64_t p0, int64_t p1)
+{
+    const tn_gemm_call *g = &q->g;
+    for (int64_t p = p0; p < p1; p++) {
+        const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
+        tn_gemv_step  s = {.n = width, .k = g->k, .a = m->a, .a_col = g->a_col, .y = sums, .first = true};
+        s.b = q->shared + col * q->steps * q->size, s.b_row = width, s.b_col = 1;
+        q->kn->row(&s);
+        finish(q, m, 0, col, 1, tn__min_i64(width, g->n - col), sums, 0);
+    }
+}
+
 static void tasks(int64_t from, int64_t to, void *user)
 {
     const job          *q = user;
@@ -243,7 +257,8 @@ static void tasks(int64_t from, int64_t to, void *user)
         if (m.old) m.old += side[2] * q->out;
         const int64_t i = block / q->across.parts, j = block % q->across.parts;
         const int64_t p0 = tn__cut_at(&q->across, j), p1 = tn__cut_at(&q->across, j + 1);
-        if (q->row) row_task(q, slot, &m, p0, p1);
+        if (q->row && q->kept) kept_row_task(q, slot, &m, p0, p1);
+        else if (q->row) row_task(q, slot, &m, p0, p1);
         else tile_task(q, slot, &m, tn__cut_at(&q->down, i), tn__cut_at(&q->down, i + 1), p0, p1);
     }
 }
@@ -277,26 +292,43 @@ static void share(job *q, int64_t blocks, void (*pack_block)(int64_t from, int64
     else pack_block(0, blocks, q);
 }
 
+/* Finds b packed, or packs it to be kept. NULL: neither; raised if there is no memory. */
+static tn_packed *kept_b(job *q, bool *fresh)
+{
+    const tn_gemm_call *g = &q->g;
+    const tn_packed_key key = {g->b, g->n, g->k, g->b_row, g->b_col, q->kn, q->row};
+    tn_packed          *p = tn__packed_find(g->storage, &key, tn__gemm_kept_bytes(q), fresh);
+    if (p) tn__gemm_plan_kept(q);
+    return p;
+}
+
 bool tn__gemm(const tn_gemm_call *call)
 {
-    job q = {0};
+    job        q = {0};
+    tn_packed *kept = NULL;
+    bool       fresh = false;
     for (int d = 0; d < call->dims; d++)
         if (call->batch[d] == 0) return true;
     if (call->m == 0 || call->n == 0) return true;
     tn__gemm_plan(&q, call);
-    const size_t      b_shared = q.share_b ? tn__lines(q.vectors * q.kn->lanes * q.steps, q.size) : 0;
+    if (q.keeps && !(kept = kept_b(&q, &fresh)) && tn__self.error != TN_OK) return false;
+    const size_t      b_shared = q.share_b && !kept ? tn__lines(q.vectors * q.kn->lanes * q.steps, q.size) : 0;
     const size_t      a_shared = q.share_a ? tn__lines(q.g.m * q.steps, q.size) : 0;
     const size_t      bytes = q.slot_bytes * (q.spread ? (size_t)tn_threads() : 1) + a_shared + b_shared;
     _Alignas(64) char local[SMALL_BYTES];
     q.shared = bytes <= sizeof local ? local : tn__mem_get(bytes);
-    if (!q.shared) return false;
+    if (!q.shared) return tn__packed_drop(kept), false;
+    char *const own = q.shared;
     q.shared_a = q.shared + b_shared, q.slots = q.shared_a + a_shared;
     const int64_t blocks = q.kc ? tn__ceil_div(q.steps, q.kc) : 0;
-    if (b_shared) share(&q, blocks * q.across.parts, share_b);
+    if (kept) q.shared = kept->data;
+    if (fresh || b_shared) share(&q, blocks * q.across.parts, share_b);
+    if (fresh) tn__packed_publish(q.g.storage, kept);
     if (a_shared) share(&q, blocks * tn__ceil_div(q.strip.parts, GROUP), share_a);
     if (q.spread) tn_parallel_for(q.tasks, q.grain, tasks, &q);
     else tasks(0, q.tasks, &q);
-    if (bytes > sizeof local) tn__mem_put(q.shared, bytes);
+    if (bytes > sizeof local) tn__mem_put(own, bytes);
+    tn__packed_drop(kept);
     return true;
 }
 
@@ -343,6 +375,7 @@ void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const t
 {
     if (tn__blocked()) return;
     tn_gemm_call g = call_of(a, b, c);
+    g.storage = b->storage->borrowed ? NULL : b->storage; /* borrowed memory may change when nobody says so */
     g.bias = side_of(e->bias, c), g.pre = side_of(e->pre, c), g.old = side_of(e->more, c);
     g.act = e->act, g.beta = e->more ? 1 : 0;
     tn__gemm(&g);

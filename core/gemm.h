@@ -32,6 +32,8 @@ typedef struct {
     tn_gemm_side bias, pre, old;
     tn_act       act;
 
+    tn_storage *storage; /* b's, if b changes only with the storage's version and may be kept packed; NULL: not so */
+
     const tn_kernel_table *kernels; /* NULL: those in use; tests name others */
 } tn_gemm_call;
 

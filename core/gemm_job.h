@@ -32,6 +32,8 @@ typedef struct {
     bool                   a_columns;        /* a is packed by columns */
     int64_t                a_strips;         /* strips of a that are packed at a time */
     bool                   share_a, share_b; /* packed before the tasks */
+    bool                   keeps;            /* b may be kept packed */
+    bool                   kept;             /* b is packed and lies in `shared` */
     bool                   spread;           /* over threads */
     int64_t                tasks, grain;
     size_t                 b_bytes, a_bytes, sum_bytes, slot_bytes;
@@ -40,6 +42,9 @@ typedef struct {
 
 /* Chooses the kernels, the way and the cuts: all of it speed, never bits. */
 void tn__gemm_plan(tn_gemm_job *q, const tn_gemm_call *call);
+/* How many bytes b takes where it is kept packed; and the plan for a b that is. */
+size_t tn__gemm_kept_bytes(const tn_gemm_job *q);
+void   tn__gemm_plan_kept(tn_gemm_job *q);
 
 static inline int64_t tn__strip_at(const tn_gemm_job *q, int64_t s) { return tn__cut_at(&q->strip, s); } /* in rows */
 static inline int64_t tn__panel_at(const tn_gemm_job *q, int64_t p) /* in columns */

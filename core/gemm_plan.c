@@ -10,6 +10,8 @@ enum {
     FAR_BYTES = 1024,          /* between rows: so many pages that b is better packed, if ... */
     MANY_ROWS = 100,           /* ... there are enough rows of a to use it */
     A_STRIPS = 8,              /* of dense columns, packed at a time: lines of a row that they share are fetched once */
+    KEPT_ROWS = 64,            /* of a: with more, packing b costs little beside the product ... */
+    KEPT_LEAST = 4096,         /* ... and with fewer elements of b, everything else costs more */
     ROW_VECTORS = 128          /* columns of a matrix-vector product that are summed at a time */
 };
 
@@ -62,7 +64,7 @@ static void simplify(tn_gemm_call *g)
         const tn_gemm_call o = *g;
         g->m = o.n, g->n = o.m, g->a = o.b, g->b = o.a;
         g->a_row = o.b_col, g->a_col = o.b_row, g->b_row = o.a_col, g->b_col = o.a_row;
-        g->c_row = o.c_col, g->c_col = o.c_row;
+        g->c_row = o.c_col, g->c_col = o.c_row, g->storage = NULL;
         for (int d = 0; d < g->dims; d++) g->a_batch[d] = o.b_batch[d], g->b_batch[d] = o.a_batch[d];
         for (int i = 0; i < SIDES; i++) {
             const int64_t row = side[i]->row;
@@ -168,10 +170,40 @@ void tn__gemm_plan(tn_gemm_job *q, const tn_gemm_call *call)
     const double time = work > traffic ? work : traffic;
     if (q->row) plan_row(q, traffic);
     else plan_tiles(q, time);
+    q->keeps = g->storage && q->matrices == 1 && g->m <= KEPT_ROWS && g->k > 0 && g->n >= KEPT_LEAST / g->k &&
+               (q->row ? g->b_col != 1 : q->pack_b);
     q->tasks = q->matrices * q->down.parts * q->across.parts;
     q->grain = 1;
     if (time > 8e-6 && q->tasks > 1 && tn_threads() > 1) {
         q->spread = true;
         q->grain = (int64_t)(4e-6 * (double)q->tasks / time) + 1;
     }
+}
+
+/* ---- b is kept packed -------------------------------------------------------------------------------------------- */
+
+/* For one row: panels as wide as a kernel sums at a time, each over all of k. For tiles: as they are planned. */
+static tn_cut kept_panels(const tn_gemm_job *q)
+{
+    return q->row ? (tn_cut){tn__ceil_div(q->vectors, q->kn->wide), q->kn->wide, 0} : q->panel;
+}
+
+size_t tn__gemm_kept_bytes(const tn_gemm_job *q)
+{
+    const tn_cut panels = kept_panels(q);
+    return tn__lines(tn__cut_at(&panels, panels.parts) * q->kn->lanes * q->steps, q->size);
+}
+
+void tn__gemm_plan_kept(tn_gemm_job *q)
+{
+    q->kept = q->share_b = true;
+    q->slot_bytes -= q->row ? 0 : q->b_bytes;
+    q->b_bytes = 0;
+    if (!q->row) return;
+    q->panel = kept_panels(q);
+    q->across = cut_into(q->panel.parts, tn__min_i64(q->panel.parts, q->across.parts));
+    q->kc = q->steps;
+    q->slot_bytes = q->sum_bytes = tn__lines(q->panel.each * q->kn->lanes, q->size);
+    q->tasks = q->across.parts;
+    q->grain = tn__min_i64(q->grain, q->tasks);
 }

@@ -112,10 +112,14 @@ typedef struct {
     atomic_int            refs;
     _Atomic(uint32_t)     version; /* bumped by every write after creation */
     _Atomic(uint32_t)     taped;   /* the version after the last write that the tape recorded */
+    _Atomic(uint32_t)     seen;    /* the matrix in it that was last multiplied by few rows (packed.c) */
     _Atomic(const char *) writer;  /* who wrote last, for messages */
     size_t                bytes;
     void                 *data;
-    void (*release)(void *data, void *user); /* borrowed memory's owner */
+    union {
+        void (*release)(void *data, void *user); /* borrowed memory's owner */
+        struct tn_packed *packed;                /* of memory that is not borrowed: its matrices, packed */
+    };
     void *user;
     bool  borrowed;
 } tn_storage;

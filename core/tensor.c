@@ -1,5 +1,5 @@
 /* tensor.c — the life of handles and storages. */
-#include "core/internal.h"
+#include "core/packed.h"
 
 #include <string.h>
 
@@ -27,6 +27,7 @@ static void storage_drop(tn_storage *s)
         if (s->release) s->release(s->data, s->user);
         tn__mem_put(s, HEADER);
     } else {
+        tn__packed_forget(s);
         if (s->bytes > INLINE_MAX) tn__mem_put(s->data, s->bytes);
         tn__mem_put(s, storage_block(s->bytes));
     }

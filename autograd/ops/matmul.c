@@ -46,7 +46,7 @@ static void forward(tn_ctx *c)
     if (row) a = tn__layout_insert(a, 0), y = tn__layout_insert(y, y.shape.n - 1);
     const tn_tensor ga = tn__glance(c->in[0], &a), gb = tn__glance(c->in[1], &b);
     tn_tensor       gy = tn__glance(c->out[0], &y);
-    tn_gemm(1, &ga, &gb, 0, &gy);
+    tn__gemm_with(&ga, &gb, &gy, &(tn_epilogue){.act = TN_ACT_NONE});
 }
 
 static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }

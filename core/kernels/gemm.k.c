@@ -241,6 +241,7 @@ extern const tn_gemm_kernels TN_FOR_ISA(TN_(tn__gemm));
 const tn_gemm_kernels TN_FOR_ISA(TN_(tn__gemm)) = {
     .mr = MR,
     .nv = NV,
+    .wide = WIDE,
     .lanes = TN_(v_n),
     .pair = 1,
     .tile = TN_(any_tile),

@@ -61,6 +61,7 @@ typedef struct {
 
 typedef struct {
     int mr, nv; /* the largest micro-tile */
+    int wide;   /* vectors that a row sums at a time */
     int lanes;  /* elements in a vector   */
     int pair;   /* terms in a step of k: 2 for dot products of bf16, else 1 */
     void (*tile)(const tn_gemm_step *s);
