@@ -71,8 +71,8 @@ static _Atomic(size_t)   memory_limit, cache_limit = SIZE_MAX;
 static _Atomic(uint64_t) mallocs;
 static _Atomic(int64_t)  tensors;
 
-/* The class of a size, and the size of a class: 16 classes of 64 bytes, then 2^10·2^e·(1 + m/8), then 2^18·2^e·(1 + m/2),
- * up to 2^47 bytes. */
+/* The class of a size, and the size of a class: 16 classes of 64 bytes, then 2^10·2^e·(1 + m/8), then
+ * 2^18·2^e·(1 + m/2), up to 2^47 bytes. */
 static int class_of(size_t bytes)
 {
     if (bytes <= 1024) return bytes ? (int)((bytes - 1) / 64) : 0;

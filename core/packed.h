@@ -1,5 +1,5 @@
-/* packed.h — a matrix that is multiplied again and again by a few rows (the weights of a model that answers one question
- * or writes one word after the other) is kept in the form that the kernels read best, while its version stands. */
+/* packed.h — a matrix that is multiplied again and again by a few rows (the weights of a model that answers one
+ * question, or writes one word after the other) is kept as the kernels read it best, while its version stands. */
 #ifndef TENON_CORE_PACKED_H
 #define TENON_CORE_PACKED_H
 

@@ -174,7 +174,8 @@ def encoder_infer():
     segments = torch.zeros(o.batch, o.seq, dtype=torch.long)
     with torch.no_grad(), autocast():
         best, _ = best_of(lambda: m(x, segments, where), 60, o.seconds)
-    return dict(ms=round(best * 1e3, 4), tok_s=round(o.batch * o.seq / best), params=sum(p.numel() for p in m.parameters()))
+    return dict(ms=round(best * 1e3, 4), tok_s=round(o.batch * o.seq / best),
+                params=sum(p.numel() for p in m.parameters()))
 
 
 def gpt_gen():

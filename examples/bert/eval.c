@@ -20,13 +20,13 @@ static int run(int count, char **operands)
         if (asked.length > m.bert->config.positions) asked.length = m.bert->config.positions;
         if (!m.bert->head) tn_raise(TN_EUNSUPPORTED, "'%s' holds no head for hidden words", dir);
         else if (evaluate(&m, &asked, &e) && json)
-            printf(
-                "{\"loss\":%.6f,\"unigram\":%.6f,\"perplexity\":%.4f,\"accuracy\":%.6f,\"words\":%lld,\"next\":%.6f,\"pairs\":%lld}\n",
-                e.loss, e.unigram, e.perplexity, e.right, (long long)e.words, e.next, (long long)e.pairs);
+            printf("{\"loss\":%.6f,\"unigram\":%.6f,\"perplexity\":%.4f,\"accuracy\":%.6f,\"words\":%lld,"
+                   "\"next\":%.6f,\"pairs\":%lld}\n",
+                   e.loss, e.unigram, e.perplexity, e.right, (long long)e.words, e.next, (long long)e.pairs);
         else if (tn_error() == TN_OK) {
-            printf(
-                "hidden words   %lld\nloss           %.4f nats; %.4f by the words' frequency alone\nperplexity     %.2f\nguessed        %.2f %%\n",
-                (long long)e.words, e.loss, e.unigram, e.perplexity, 100 * e.right);
+            printf("hidden words   %lld\nloss           %.4f nats; %.4f by the words' frequency alone\n",
+                   (long long)e.words, e.loss, e.unigram);
+            printf("perplexity     %.2f\nguessed        %.2f %%\n", e.perplexity, 100 * e.right);
             if (e.pairs) printf("next sentences %.2f %% of %lld\n", 100 * e.next, (long long)e.pairs);
         }
         model_close(&m);
