@@ -37,6 +37,7 @@ void tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved)
                             .seconds = f->r.seconds,
                             .value = f->r.value,
                             .best = f->r.best,
+                            .measured = f->measured,
                             .best_step = f->r.best_step,
                             .improved = improved,
                             .text = text ? text : "",
@@ -142,8 +143,10 @@ static void pause_between(tn__fit *f)
 {
     const tn_fit_config *c = &f->c;
     const int64_t        at = f->r.steps;
-    if (c->valid.next && (c->valid_every ? f->stepped && is_due(c->valid_every, at) : f->epoch_over)) f->owed = true;
-    bool save = c->save_every ? f->stepped && is_due(c->save_every, at) : f->owed || (!c->valid.next && f->epoch_over);
+    if (tn__fit_validates(c) && (c->valid_every ? f->stepped && is_due(c->valid_every, at) : f->epoch_over))
+        f->owed = true;
+    bool save =
+        c->save_every ? f->stepped && is_due(c->save_every, at) : f->owed || (!tn__fit_validates(c) && f->epoch_over);
     f->stepped = f->epoch_over = false;
     if (f->owed && !tn__fit_stop(f)) tn__fit_validate(f);
     if (save && c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
@@ -190,7 +193,7 @@ static void finish(tn__fit *f)
 {
     const tn_fit_config *c = &f->c;
     char                 path[TN__FILE_ROOM];
-    if (f->r.why == TN_FIT_DONE && c->valid.next && f->valid_at != f->r.steps) {
+    if (f->r.why == TN_FIT_DONE && tn__fit_validates(c) && f->valid_at != f->r.steps) {
         f->owed = true;
         tn__fit_validate(f);
         if (f->owed && tn_error() == TN_OK) f->r.why = TN_FIT_STOPPED;
@@ -204,7 +207,7 @@ static void finish(tn__fit *f)
 tn_fit_result tn_fit_run(tn_fit_config c)
 {
     tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .unsaved = true, .began = now()};
-    f.r.loss = f.r.value = f.r.best = f.lr = NAN;
+    f.r.loss = f.r.value = f.r.best = f.lr = f.measured = NAN;
     if (tn__halted()) return f.r;
     const tn_scope s = tn_scope_begin();
     if (begin(&f)) {

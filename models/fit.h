@@ -90,6 +90,7 @@ typedef struct {
     double      lr, norm;    /* of the last step; norm: of the gradients before clipping, NaN if not measured */
     double      seconds;     /* since tn_fit was called */
     double      value, best; /* of the last validation, and of the best; NaN before the first */
+    double      measured;    /* of the last one in this call: the mean over .valid, which .score may not be */
     int64_t     best_step;
     bool        improved;
     const char *text;
@@ -118,13 +119,14 @@ typedef struct {
 /* ---- fitting ----------------------------------------------------------------------------------------------------- */
 
 typedef tn_tensor *(*tn_fit_loss)(void *module, const tn_batch *b, void *user); /* one number, to be made smaller */
+typedef double (*tn_fit_score)(void *module, void *user); /* of all that there is to validate on: BLEU, say */
 
 typedef struct {
     int         zero_;
     void       *module;
     tn_source   train;
     tn_fit_loss loss;
-    void       *user;          /* for loss and measure */
+    void       *user;          /* for loss, measure and score */
     int64_t     steps, epochs; /* one of them, or both: what comes first ends the run */
     int64_t     accumulate;    /* batches to a step, whose loss is their mean; 0: 1 */
     bool        autocast;      /* loss runs in bf16 where that is safe: see tn_autocast_begin */
@@ -142,13 +144,14 @@ typedef struct {
     tn_decay      decay;        /* where the number of steps is not known: TN_DECAY_NONE is what happens */
 
     /* Validation: in eval mode, off the tape, with draws of its own: training does not notice it. */
-    tn_source   valid;
-    tn_fit_loss measure;      /* what is validated; NULL: the loss */
-    bool        rising;       /* larger is better */
-    int64_t     valid_every;  /* steps; 0: after each epoch. And at the end */
-    int64_t     patience;     /* 0: no end */
-    double      min_delta;    /* what counts as better is better by more than this */
-    bool        restore_best; /* at the end the module has the weights (with .ema: the averages) of the best value */
+    tn_source    valid;
+    tn_fit_loss  measure;      /* what is validated; NULL: the loss */
+    tn_fit_score score;        /* what says which is the best, instead of the mean of measure; needs no .valid */
+    bool         rising;       /* larger is better */
+    int64_t      valid_every;  /* steps; 0: after each epoch. And at the end */
+    int64_t      patience;     /* 0: no end */
+    double       min_delta;    /* what counts as better is better by more than this */
+    bool         restore_best; /* at the end the module has the weights (with .ema: the averages) of the best value */
 
     /* A folder of checkpoints, step-000000001200.ckpt, and best.safetensors, the state dict of the best validation. One
      * run at a time may use it. The first is written before the first step: so a full disk is found at once. */

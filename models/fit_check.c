@@ -34,10 +34,11 @@ static bool options_fit(const tn_fit_config *c)
                   ".optimizer, so give them to that, and to its schedule");
     if (!c->optimizer && (c->schedule || c->plateau))
         return no("a schedule belongs to an optimizer, but there is no .optimizer");
-    if (!c->valid.next) {
-        if (c->plateau) return no(".plateau needs .valid, whose values it gets");
-        if (c->patience || c->restore_best || c->valid_every || c->measure || c->rising || c->min_delta != 0)
-            return no(".patience, .restore_best, .valid_every, .measure, .rising and .min_delta need .valid");
+    if (!c->valid.next && c->measure) return no(".measure needs .valid, whose batches it gets");
+    if (!tn__fit_validates(c)) {
+        if (c->plateau) return no(".plateau needs .valid or .score, whose values it gets");
+        if (c->patience || c->restore_best || c->valid_every || c->rising || c->min_delta != 0)
+            return no(".patience, .restore_best, .valid_every, .rising and .min_delta need .valid or .score");
     }
     if (!c->folder && (c->resume || c->save_every || c->keep || c->config))
         return no(".resume, .save_every, .keep and .config need a .folder");

@@ -40,6 +40,7 @@ typedef struct {
     int64_t       worse;               /* validations since the best */
     int64_t       valid_at, items;     /* the step of the last validation; of this call */
     double        began, lr;           /* the time; of the last step */
+    double        measured;            /* the mean over .valid, the last time */
     bool          epoch_over, stepped; /* since the last pause */
     bool          owed;                /* a validation is due */
     bool          unsaved;             /* something has changed since the last checkpoint */
@@ -50,9 +51,10 @@ typedef struct {
 bool tn__fit_check(tn__fit *f);
 bool tn__fit_optimizer(tn__fit *f);
 
-void tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);
-bool tn__fit_stop(const tn__fit *f);
-void tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
+void               tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);
+bool               tn__fit_stop(const tn__fit *f);
+static inline bool tn__fit_validates(const tn_fit_config *c) { return c->valid.next || c->score; }
+void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
 
 /* Checkpoints (fit_save.c). */
 bool tn__fit_save(tn__fit *f);

@@ -46,6 +46,19 @@ static bool measure(tn__fit *f, double *mean)
     return true;
 }
 
+/* What is judged; false: stopped, or raised. One who scores may look at *.stop, too, and then return anything. */
+static bool look(tn__fit *f, double *v)
+{
+    const tn_fit_config *c = &f->c;
+    if (c->valid.next && !measure(f, v)) return false;
+    f->measured = *v;
+    if (!c->score) return true;
+    const tn_scope s = tn_no_grad_begin();
+    *v = c->score(c->module, c->user);
+    tn_scope_end(s);
+    return tn_error() == TN_OK && !tn__fit_stop(f);
+}
+
 /* A NaN is never better. */
 static bool judge(tn__fit *f, double v)
 {
@@ -76,7 +89,7 @@ void tn__fit_validate(tn__fit *f)
     tn_error_state       aside;
     remember_modes(f);
     if (!swap || tn_ema_swap(c->ema) == TN_OK) {
-        if ((done = measure(f, &v)) && (better = judge(f, v))) keep_best(f);
+        if ((done = look(f, &v)) && (better = judge(f, v))) keep_best(f);
         tn_error_push(&aside);
         if (swap) tn_ema_swap(c->ema);
         tn_error_pop(&aside);

@@ -62,6 +62,10 @@ typedef struct {
 } tn_load_config;
 TN_API tn_status tn_load_run(void *m, tn_load_config c);
 
+/* m becomes the mean of n files, as the last checkpoints of a run are averaged: each is loaded by its own config, and
+ * must fit as a whole. What is no floating number (a counter) comes from the last. All or nothing, as with loading. */
+TN_API tn_status tn_load_mean(void *m, int n, const tn_load_config *from);
+
 typedef struct {
     const char            *path;
     tn_safetensors_writer *writer; /* instead of path: the tensors are put into it, and it is the caller's to save */

@@ -156,6 +156,46 @@ START_TEST(patience)
 }
 END_TEST
 
+/* A score of the whole instead of a mean over batches. It sees a module in eval mode, off the tape. */
+static double scored(void *module, void *user)
+{
+    static const double value[] = {1, 2, 1.5, 7, 6.5, NAN, 7};
+    fit_case           *c = user;
+    ck_assert(!((tn_module *)module)->training && !tn_grad_enabled());
+    tn_normal(TN_SHAPE(3), 0, 1); /* draws that training must not notice */
+    if (c->stop_in_valid && c->last.step == c->stop_at) c->stop = 1;
+    return value[c->last.step / 2 - 1];
+}
+
+START_TEST(scores)
+{
+    for (int i = 0; i < 2; i++) { /* 1: without batches, in a folder, broken off by a score and gone on with */
+        fit_case c = fit_case_begin(0), d = fit_case_begin(0);
+        c.remember_at = d.remember_at = 8;
+        c.stop_in_valid = i, c.stop_at = i ? 6 : -1;
+#define SCORED(x)                                                                                                      \
+    x.net, .train = x.train, .loss = fit_case_loss, .user = &x, .steps = 100, .score = scored, .rising = true,         \
+           .valid_every = 2, .patience = 3, .restore_best = true, .on = fit_case_listen, .on_user = &x,                \
+           .valid = i ? (tn_source){.next = NULL} : x.valid, .folder = i ? tn_test_file("scored") : NULL, .resume = i, \
+           .stop = &x.stop
+        tn_fit_result r = tn_fit(SCORED(c));
+        if (i) {
+            ck_assert_msg(r.why == TN_FIT_STOPPED && r.steps == 6 && r.best == 2, "%s", tn_error_message());
+            ck_assert_int_eq(c.told[TN_FIT_VALID], 2); /* the third was broken off, and is still owed */
+            r = tn_fit(SCORED(d));
+        }
+        ck_assert_msg(r.why == TN_FIT_PATIENCE, "%s", tn_error_message());
+        ck_assert(r.steps == 14 && r.best == 7 && r.best_step == 8 && r.value == 7);
+        fit_case *last = i ? &d : &c;
+        ck_assert_int_eq(last->told[TN_FIT_VALID], i ? 5 : 7);
+        ck_assert(isnan(last->last.measured) == i); /* the mean over the batches is told besides */
+        for (tn_each p = tn_parameters(last->net), q = tn_parameters(last->remembered); tn_next(&p) && tn_next(&q);)
+            ck_assert(tn_same_bits(p.tensor, q.tensor));
+        fit_case_end(&c), fit_case_end(&d);
+    }
+}
+END_TEST
+
 /* With averages, those are validated, and the best of them are what remains. */
 START_TEST(averages)
 {
@@ -284,10 +324,11 @@ START_TEST(wrong_use)
             USUAL, .steps = 1, .optimizer = c.o, .lr = 1);
     REFUSED(TN_EINVAL, "a schedule belongs to an optimizer, but there is no .optimizer", USUAL, .steps = 1,
             .schedule = c.lr);
-    REFUSED(TN_EINVAL, ".plateau needs .valid, whose values it gets", USUAL, .steps = 1, .optimizer = c.o,
+    REFUSED(TN_EINVAL, ".plateau needs .valid or .score, whose values it gets", USUAL, .steps = 1, .optimizer = c.o,
             .plateau = c.plateau);
-    REFUSED(TN_EINVAL, ".patience, .restore_best, .valid_every, .measure, .rising and .min_delta need .valid", USUAL,
+    REFUSED(TN_EINVAL, ".patience, .restore_best, .valid_every, .rising and .min_delta need .valid or .score", USUAL,
             .steps = 1, .patience = 1);
+    REFUSED(TN_EINVAL, ".measure needs .valid, whose batches it gets", USUAL, .steps = 1, .measure = fit_case_loss);
     REFUSED(TN_EINVAL, ".resume, .save_every, .keep and .config need a .folder", USUAL, .steps = 1, .resume = true);
     REFUSED(TN_EINVAL, ".train ended an epoch without a single batch: it is empty", c.net, .train = {.next = empty},
             .loss = fit_case_loss, .steps = 1);
@@ -367,6 +408,7 @@ int main(void)
     tcase_add_test(c, resumes_at_the_end);
     tcase_add_test(c, validation_leaves_no_trace);
     tcase_add_test(c, patience);
+    tcase_add_test(c, scores);
     tcase_add_test(c, averages);
     tcase_add_test(c, events);
     tcase_add_test(c, stops);
