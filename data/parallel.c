@@ -114,9 +114,11 @@ static bool read_two(tn_parallel *p, tn__reader *a, tn__reader *b)
             tn__reader       *left = more[0] ? a : b;
             while (tn__reader_line(left, &rest)) continue;
             if (tn__self.error != TN_OK) return false;
+            const char *other = strchr(ends->label, '\'');
             tn_raise(TN_EFORMAT,
-                     "%s: it has %lld lines, its counterpart %lld: %s; line i of one must mean line i of the other",
-                     goes_on->label, (long long)goes_on->line, (long long)lines, ends->label);
+                     "%s: it has %lld lines, but its counterpart %s ends after line %lld; line i of one must mean line "
+                     "i of the other",
+                     goes_on->label, (long long)goes_on->line, other ? other : ends->label, (long long)lines);
             return false;
         }
         if (!more[0]) return true;

@@ -10,7 +10,11 @@ static bool read_config(const tn__settings *s, tn_seq2seq_config *c)
     const char *is = tn__setting_text(s, "model_type", ""), *kind = tn__setting_text(s, "kind", "transformer");
     if (tn_error() != TN_OK) return false;
     if (strcmp(is, type))
-        return tn_raise(TN_EUNSUPPORTED, "'%s': model_type is '%s'; this reads '%s'", s->path, is, type), false;
+        return tn_raise(TN_EUNSUPPORTED,
+                        "'%s': model_type is '%s', but a model from sequence to sequence has '%s': is this the folder "
+                        "of another program's model?",
+                        s->path, is, type),
+               false;
     *c = (tn_seq2seq_config){
         .kind = tn_seq2seq_kind_of(kind),
         .source_words = tn__setting_i64(s, "source_words", TN__NEEDED, 1, 10000000),

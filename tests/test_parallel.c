@@ -69,8 +69,8 @@ static void refused(tn_parallel *p, tn_status code, const char *part)
 
 START_TEST(refuses)
 {
-    refused(pairs_of("a\nb\nc\n", "x\ny\n", plain), TN_EFORMAT, "/a': it has 3 lines, its counterpart 2: ");
-    refused(pairs_of("a\n", "x\ny\nz\n", plain), TN_EFORMAT, "/b': it has 3 lines, its counterpart 1: ");
+    refused(pairs_of("a\nb\nc\n", "x\ny\n", plain), TN_EFORMAT, "/b' ends after line 2; line i of one must");
+    refused(pairs_of("a\n", "x\ny\nz\n", plain), TN_EFORMAT, "/b': it has 3 lines, but its counterpart '");
     refused(pairs_of("a\nb!\n", "x\ny\n", plain), TN_EFORMAT, "no shouting");
     refused(tn_parallel_load_tsv(file("t", "a\tb\nc\n"), plain), TN_EFORMAT, "line 2 has no tab");
     refused(tn_parallel_load_tsv(file("t", "a\tb\tc\n"), plain), TN_EFORMAT, "line 1 has more than one tab");

@@ -5,6 +5,7 @@
 #include "help.h"
 #include "stop.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,6 +333,7 @@ static int run(int argc, char **argv)
 int program_main(const program *p, int argc, char **argv)
 {
     settings = (program_settings){.color = "auto"};
+    signal(SIGPIPE, SIG_DFL); /* `… | head -1` ends a program quietly, also where its parent ignores the signal */
     want_help = want_version = false;
     now.program = p, now.command = NULL, now.argc = argc, now.list_count = 0;
     int code = run(argc - 1, argv + 1);

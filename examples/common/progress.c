@@ -176,7 +176,7 @@ void progress_end(progress *p)
 void progress_fit(const tn_fit_event *e, void *user)
 {
     progress *p = user;
-    char      note[80], time[16];
+    char      note[80], time[16], loss[40] = "";
     switch (e->what) {
     case TN_FIT_START:
         p->total = e->steps, p->from = p->done = p->last_done = e->step;
@@ -187,8 +187,9 @@ void progress_fit(const tn_fit_event *e, void *user)
         progress_at(p, e->step, note);
         break;
     case TN_FIT_VALID:
-        progress_say(p, "step %lld: validation %.4f%s", (long long)e->step, e->value,
-                     e->improved ? ", the best so far" : "");
+        if (p->score && isfinite(e->measured)) snprintf(loss, sizeof loss, ", loss %.4f", e->measured);
+        progress_say(p, "step %lld: %s %.4f%s%s", (long long)e->step, p->score ? p->score : "validation", e->value,
+                     loss, e->improved ? ", the best so far" : "");
         break;
     case TN_FIT_SAVED:
         if (settings.verbose) progress_say(p, "saved %s", e->text);

@@ -20,6 +20,7 @@ typedef struct {
     double      time, steps, last; /* since the last showing: smoothed seconds and units; when and where that was */
     int64_t     last_done;
     char        note[80];
+    const char *score; /* what the value of a validation is called: "BLEU"; NULL: it is the loss */
     bool        silent, live, blocks, on_screen; /* live: on a terminal; blocks: of Unicode */
     FILE       *to;
 } progress;

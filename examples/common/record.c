@@ -10,12 +10,13 @@ record record_begin(const char *folder, int64_t steps, bool resume)
 
 static tn_runlog *opened(const record *r, int64_t step)
 {
-    static const char *const columns[] = {"train/loss", "valid/loss", "lr", "norm", "tokens_per_second", "epoch"};
+    static const char *const columns[] = {"train/loss",        "valid/loss", "lr",         "norm",
+                                          "tokens_per_second", "epoch",      "valid/score"};
     char                     jsonl[1024], csv[1024];
     return tn_runlog_open((tn_runlog_config){.jsonl = in_folder(r->folder, "log.jsonl", jsonl),
                                              .csv = in_folder(r->folder, "log.csv", csv),
                                              .columns = columns,
-                                             .n = 6,
+                                             .n = r->bar.score ? 7 : 6,
                                              .resume = r->resume,
                                              .step = step});
 }
@@ -34,7 +35,12 @@ void record_fit(const tn_fit_event *e, void *user)
                                  (double)e->epoch};
         tn_runlog_put(r->log, e->step, 5, names, values);
         r->items = 0, r->seconds = e->seconds;
-    } else if (e->what == TN_FIT_VALID) tn_runlog_put(r->log, e->step, 1, (const char *[]){"valid/loss"}, &e->value);
+    } else if (e->what == TN_FIT_VALID) {
+        const char  *names[] = {"valid/score", "valid/loss"};
+        const double values[] = {e->value, e->measured};
+        if (r->bar.score) tn_runlog_put(r->log, e->step, 2, names, values);
+        else tn_runlog_put(r->log, e->step, 1, names + 1, &e->value);
+    }
 }
 
 void record_end(record *r)
@@ -114,17 +120,20 @@ bool record_curves(tn_report *r, const char *folder)
 {
     curve     c[] = {{.name = "train/loss", .shown = "training"},
                      {.name = "valid/loss", .shown = "validation"},
-                     {.name = "lr", .shown = "learning rate"}};
+                     {.name = "lr", .shown = "learning rate"},
+                     {.name = "valid/score", .shown = "validation"}};
     tn_lines *lines = NULL;
-    if (read_log(folder, 3, c, &lines)) {
+    if (read_log(folder, 4, c, &lines)) {
         const tn_series loss[] = {{.name = c[0].shown, .n = c[0].n, .x = c[0].x, .y = c[0].y, .smooth = 0.9},
                                   {.name = c[1].shown, .n = c[1].n, .x = c[1].x, .y = c[1].y}};
-        const tn_series rate = {.name = c[2].shown, .n = c[2].n, .x = c[2].x, .y = c[2].y};
+        const tn_series rate = {.name = c[2].shown, .n = c[2].n, .x = c[2].x, .y = c[2].y},
+                        score = {.name = c[3].shown, .n = c[3].n, .x = c[3].x, .y = c[3].y};
         tn_report_curves(r, "Loss", "step", "nats", c[1].n ? 2 : 1, loss);
+        if (score.n) tn_report_curves(r, "BLEU", "step", "", 1, &score);
         tn_report_curves(r, "Learning rate", "step", "", 1, &rate);
     }
     const size_t bytes = (size_t)(tn_lines_count(lines) + 1) * sizeof(double);
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         if (c[k].x) tn_mem_put(c[k].x, bytes);
         if (c[k].y) tn_mem_put(c[k].y, bytes);
     }

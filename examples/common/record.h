@@ -14,8 +14,9 @@ typedef struct {
     int64_t     every, items; /* steps between two rows; items since the last */
     double      seconds;      /* of the last row */
 } record;
-record record_begin(const char *folder, int64_t steps, bool resume); /* folder must outlive it */
-void   record_fit(const tn_fit_event *e, void *record);              /* a tn_fit_listener */
+/* folder must outlive it. If validation has a score (.score of tn_fit), bar.score is to say what it is called. */
+record record_begin(const char *folder, int64_t steps, bool resume);
+void   record_fit(const tn_fit_event *e, void *record); /* a tn_fit_listener */
 void   record_end(record *r);
 
 /* The steps that folder/run.json names; 0 if there is none. */
@@ -25,7 +26,7 @@ int64_t record_steps(const char *folder);
  * anew. */
 double step_seconds(void *module, tn_source s, tn_fit_loss loss, bool autocast);
 
-bool record_curves(tn_report *r, const char *folder);    /* loss and learning rate */
+bool record_curves(tn_report *r, const char *folder);    /* loss, BLEU, learning rate */
 bool record_page(const char *folder, const char *title); /* them alone, as folder/report.html */
 
 #endif

@@ -3,7 +3,8 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {train_command, run_command, score_command, align_command, demo_command, {0}};
+    const command commands[] = {train_command, run_command, score_command, align_command, average_command,
+                                demo_command,  {0}};
     const program translate = {
         .name = "translate",
         .summary = "models from one sequence to another",

@@ -30,11 +30,30 @@ static int by_length(const void *a, const void *b)
     return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->line > y->line) - (x->line < y->line);
 }
 
-/* The pieces of a line, at most so many, and the end. */
+/* The pieces of a line, at most so many. */
 static tn_status encoded(const model *m, tn_encoding *e, tn_span line)
 {
     const int64_t most = m->net->config.positions - 1;
     return tn_tokenizer_encode(m->tokens, e, line.at, line.bytes, .bare = true, .literal = true, .max_length = most);
+}
+
+static bool is_blank(tn_span line)
+{
+    for (size_t i = 0; i < line.bytes; i++)
+        if (!strchr(" \t", line.at[i]) || !line.at[i]) return false;
+    return true;
+}
+
+/* How long it is, and what is wrong with it. */
+static bool looked_at(const model *m, tn_encoding *e, tn_span line, int64_t number, faults *f, int64_t *n)
+{
+    *n = 0;
+    if (is_blank(line)) return true;
+    if (encoded(m, e, line) != TN_OK) return false;
+    *n = e->n;
+    if (f && e->cut && !f->cut++) f->first_cut = f->before + number + 1;
+    if (f && e->invalid && !f->broken++) f->first_break = f->before + number + 1;
+    return true;
 }
 
 static bool translate_some(const model *m, const manner *how, int64_t n, const place *which, const tn_span *lines,
@@ -76,12 +95,20 @@ bool translate_lines(const model *m, const manner *how, int64_t n, const tn_span
 {
     tn_encoding *e = tn_encoding_new();
     place       *order = n ? tn_mem_get((size_t)n * sizeof *order) : NULL;
-    for (int64_t i = 0; order && i < n && encoded(m, e, lines[i]) == TN_OK; i++) order[i] = (place){i, e->n};
+    int64_t      i = 0;
+    for (; order && i < n; i++) {
+        order[i].line = i;
+        if (!looked_at(m, e, lines[i], i, how->found, &order[i].n)) break;
+    }
     if (order && tn_error() == TN_OK) qsort(order, (size_t)n, sizeof *order, by_length);
-    for (int64_t i = 0; order && i < n && tn_error() == TN_OK; i += how->batch) {
-        const int64_t some = n - i < how->batch ? n - i : how->batch;
+    for (i = 0; order && i < n && tn_error() == TN_OK && !order[i].n; i++) { /* nothing to translate */
+        for (int64_t k = 0; scores && k < how->best; k++) scores[order[i].line * how->best + k] = 0;
+    }
+    for (int64_t some; order && i < n && tn_error() == TN_OK; i += some) {
+        some = n - i < how->batch ? n - i : how->batch;
         translate_some(m, how, some, order + i, lines, e, to, scores);
     }
+    if (how->found) how->found->before += n;
     if (order) tn_mem_put(order, (size_t)n * sizeof *order);
     tn_encoding_free(e);
     return tn_error() == TN_OK;

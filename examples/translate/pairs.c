@@ -1,6 +1,50 @@
 /* pairs.c — two files whose lines belong together, as batches; and the loss on them. */
 #include "translate.h"
 
+#include <string.h>
+
+/* ---- a first look ------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const char *path;
+    int64_t     line;
+} first_look;
+
+/* One number for a line with something in it, none for one without. */
+static tn_status look(void *user, tn_span line, tn_ids *to)
+{
+    first_look *l = user;
+    bool        valid = true;
+    l->line++;
+    for (size_t at = 0, from = 0; at < line.bytes && valid; from = at) {
+        tn_utf8_next(line.at, line.bytes, &at, &valid);
+        if (!valid)
+            return tn_raise(TN_EFORMAT,
+                            "'%s': line %lld is not UTF-8: its byte %zu is 0x%02x; convert the file first, for example "
+                            "with iconv -f latin1 -t utf-8",
+                            l->path, (long long)l->line, from + 1, (unsigned)(unsigned char)line.at[from]);
+    }
+    return line.bytes ? tn_ids_add(to, 1) : TN_OK;
+}
+
+bool pairs_check(const char *source, const char *target, pairs_state *s)
+{
+    first_look   side[2] = {{.path = source}, {.path = target}};
+    tn_parallel *p = tn_parallel_load(
+        source, target, (tn_parallel_config){.source = {look, &side[0]}, .target = {look, &side[1]}, .end = 2});
+    s->empty = tn_parallel_dropped(p), s->first_empty = 0;
+    while (s->empty && s->first_empty < tn_parallel_count(p) && tn_parallel_line(p, s->first_empty) == s->first_empty)
+        s->first_empty++;
+    s->first_empty++;
+    const bool some = tn_parallel_count(p) > 0;
+    tn_parallel_free(p);
+    if (tn_error() == TN_OK && !some)
+        tn_raise(TN_EFORMAT, "'%s' and '%s' have no pair of lines with something in both", source, target);
+    return tn_error() == TN_OK;
+}
+
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
+
 bool pairs_open(pairs *p, const tn_tokenizer *t, const char *source, const char *target, int64_t tokens,
                 int64_t longest, uint64_t seed, bool in_order)
 {

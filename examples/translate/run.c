@@ -1,65 +1,112 @@
 /* run.c — translate run: lines of standard input, translated, in their order. */
+#define _POSIX_C_SOURCE 200809L
 #include "translate.h"
 
-#include <string.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static const char *dir;
 static manner      how = {.beams = 5, .best = 1, .batch = 64};
 static double      penalty = 1;
-static bool        scored;
+static bool        scored, strict;
 
-/* Reads at most so many lines; the spans point into `text`. */
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+enum { MOST = 4096, BEST = 64 };
+
+/* Reads at most so many lines; the spans point into `text`. On a terminal each line is answered at once. */
 static int64_t read_lines(int64_t most, tn_string *text, tn_span *lines, bool *ended)
 {
-    int64_t n = 0;
-    size_t  starts[4097], bytes = 0;
-    char    part[65536];
+    static size_t starts[MOST + 1];
+    char         *line = NULL;
+    size_t        room = 0;
+    int64_t       n = 0;
+    if (isatty(STDIN_FILENO)) most = 1;
     tn_string_free(text);
-    starts[0] = 0;
     while (n < most && tn_error() == TN_OK) {
-        if (!fgets(part, sizeof part, stdin)) {
+        const ssize_t got = getline(&line, &room, stdin);
+        if (got < 0) {
             *ended = true;
+            if (ferror(stdin)) tn_raise(TN_EIO, "standard input cannot be read");
             break;
         }
-        const size_t got = strlen(part);
-        tn_string_add(text, (tn_span){part, got});
-        bytes += got;
-        if (part[got - 1] == '\n' || feof(stdin)) starts[++n] = bytes;
+        tn_string_add(text, (tn_span){line, (size_t)got});
+        starts[++n] = text->bytes;
     }
+    free(line);
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
-        size_t length = starts[i + 1] - starts[i];
-        while (length && strchr("\r\n", text->at[starts[i] + length - 1])) length--;
-        lines[i] = (tn_span){text->at + starts[i], length};
+        size_t      length = starts[i + 1] - starts[i];
+        const char *at = text->at + starts[i];
+        if (length && at[length - 1] == '\n') length--;
+        if (length && at[length - 1] == '\r') length--;
+        lines[i] = (tn_span){at, length};
     }
     return n;
 }
 
+/* A model of bytes could write a line's end; then one line would become two. */
+static void write_line(const tn_string *s)
+{
+    for (size_t i = 0; i < s->bytes; i++) putchar(s->at[i] == '\n' || s->at[i] == '\r' || !s->at[i] ? ' ' : s->at[i]);
+    putchar('\n');
+}
+
+static void warn(const faults *f)
+{
+    if (settings.quiet) return;
+    if (f->cut)
+        fprintf(
+            stderr,
+            "translate run: %lld %s longer than the model's positions, and the rest left out; the first: line %lld\n",
+            (long long)f->cut, f->cut == 1 ? "line was" : "lines were", (long long)f->first_cut);
+    if (f->broken)
+        fprintf(
+            stderr,
+            "translate run: %lld %s not UTF-8, and the bytes that are not were read as U+FFFD; the first: line %lld\n",
+            (long long)f->broken, f->broken == 1 ? "line is" : "lines are", (long long)f->first_break);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static void translate_all(const model *m, tn_string *out, tn_span *lines, double *scores)
+{
+    faults    found = {0};
+    tn_string text = {0};
+    bool      ended = false;
+    how.found = &found;
+    for (int64_t before = 0; !ended && tn_error() == TN_OK; before = found.before) {
+        const int64_t n = read_lines(how.batch * 16 < MOST ? how.batch * 16 : MOST, &text, lines, &ended);
+        if (!n || !translate_lines(m, &how, n, lines, out, scores)) break;
+        if (strict && found.broken) {
+            tn_raise(TN_EFORMAT, "line %lld is not UTF-8; convert it, for example with iconv -f latin1 -t utf-8",
+                     (long long)found.first_break);
+            break;
+        }
+        for (int64_t i = 0; i < n * how.best; i++) {
+            if (scored || how.best > 1) printf("%lld\t%.4f\t", (long long)(before + i / how.best), scores[i]);
+            write_line(&out[i]);
+        }
+        if (fflush(stdout) != 0) tn_raise(TN_EIO, "standard output cannot be written");
+        for (int64_t i = 0; i < n * how.best; i++) tn_string_free(&out[i]);
+    }
+    for (int64_t i = 0; i < MOST * BEST; i++) tn_string_free(&out[i]);
+    tn_string_free(&text);
+    if (tn_error() == TN_OK) warn(&found);
+}
+
 static int run(int count, char **operands)
 {
-    enum { MOST = 4096, BEST = 64 };
     (void)count, (void)operands;
     if (how.best > how.beams) return program_usage("--n-best can be at most --beam, %lld", (long long)how.beams);
     how.length_penalty = penalty == 0 ? TN_ZERO : penalty;
-    model     m;
-    tn_string text = {0}, *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
-    tn_span  *lines = tn_mem_get(sizeof *lines * MOST);
-    double   *scores = tn_mem_get(sizeof *scores * MOST * BEST);
-    bool      ended = false;
+    model      m;
+    tn_string *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
+    tn_span   *lines = tn_mem_get(sizeof *lines * MOST);
+    double    *scores = tn_mem_get(sizeof *scores * MOST * BEST);
     if (out && lines && scores && model_open(dir, &m)) {
-        while (!ended && tn_error() == TN_OK) {
-            const int64_t n = read_lines(how.batch * 16 < MOST ? how.batch * 16 : MOST, &text, lines, &ended);
-            if (!n || !translate_lines(&m, &how, n, lines, out, scores)) break;
-            for (int64_t i = 0; i < n * how.best; i++) {
-                if (scored || how.best > 1) printf("%lld\t%.4f\t", (long long)(i / how.best), scores[i]);
-                if (printf("%.*s\n", (int)out[i].bytes, out[i].at ? out[i].at : "") < 0)
-                    tn_raise(TN_EIO, "standard output cannot be written");
-                tn_string_free(&out[i]);
-            }
-            fflush(stdout);
-        }
+        translate_all(&m, out, lines, scores);
         model_close(&m);
     }
-    tn_string_free(&text);
     if (out) tn_mem_put(out, sizeof(tn_string) * MOST * BEST);
     if (lines) tn_mem_put(lines, sizeof *lines * MOST);
     if (scores) tn_mem_put(scores, sizeof *scores * MOST * BEST);
@@ -77,6 +124,7 @@ static const option options[] = {
     OPTION_REAL("length-penalty", 0, "P", &penalty, "scores are divided by the number of pieces to this power",
                 .least = 0, .most = 10),
     OPTION_FLAG("scores", 0, &scored, "number and score before each line"),
+    OPTION_FLAG("strict-utf8", 0, &strict, "a line that is not UTF-8 is an error, not a warning"),
     {0},
 };
 const command run_command = {
@@ -84,6 +132,9 @@ const command run_command = {
     .summary = "translate lines",
     .options = options,
     .run = run,
-    .text = "Reads lines on standard input and writes a translation of each, in their order.\n\n"
-            "  translate run --model ende < test.en > test.out",
+    .text =
+        "Reads lines on standard input and writes a translation of each, in their order; an empty line stays empty.\n"
+        "A line longer than the model's positions is cut there, and what is not UTF-8 is read as U+FFFD: at the end "
+        "a warning says how many lines that were.\n\n"
+        "  translate run --model ende < test.en > test.out",
 };

@@ -42,6 +42,8 @@ static tn_seq2seq *net_for(const train_config *c, const tn_tokenizer *t)
     return tn_error() == TN_OK ? tn_seq2seq_create(n) : NULL;
 }
 
+static bool by_bleu(const train_config *c) { return !strcmp(c->stop_on, "bleu"); }
+
 /* What the run is: to resume it, the same must be asked for. The number of steps is part of it. */
 static const char *described(const train_config *c, int64_t steps, tn_json_writer *w)
 {
@@ -54,21 +56,28 @@ static const char *described(const train_config *c, int64_t steps, tn_json_write
     tn_json_put_double(w, "lr", c->lr);
     tn_json_put_double(w, "warmup", c->warmup);
     tn_json_put_i64(w, "seed", c->seed);
+    if (by_bleu(c)) tn_json_put_string(w, "stop_on", c->stop_on);
+    if (c->valid_every) tn_json_put_i64(w, "valid_every", c->valid_every);
     tn_json_close(w);
     size_t bytes;
     return tn_json_text(w, &bytes);
 }
 
-static void announce(const train_config *c, tn_seq2seq *net, const pairs *p, int64_t steps, double seconds)
+static void announce(const train_config *c, tn_seq2seq *net, const pairs *p, const pairs_state *state, int64_t steps,
+                     double seconds)
 {
     if (settings.quiet) return;
-    char time[16];
+    char          time[16];
+    const int64_t longer = tn_parallel_dropped(p->pairs) - state->empty;
     fprintf(stderr, "model    %s: %.2f million parameters, a vocabulary of %lld\n", c->model,
             (double)tn_count(net) / 1e6, (long long)net->config.source_words);
     fprintf(stderr, "text     %lld pairs of lines, %lld and %lld pieces", (long long)tn_parallel_count(p->pairs),
             (long long)tn_parallel_tokens(p->pairs, false), (long long)tn_parallel_tokens(p->pairs, true));
-    if (tn_parallel_dropped(p->pairs))
-        fprintf(stderr, "; %lld pairs left out, empty or longer than %lld", (long long)tn_parallel_dropped(p->pairs),
+    if (state->empty)
+        fprintf(stderr, "\n         left out: %lld pairs with an empty line, the first of them line %lld",
+                (long long)state->empty, (long long)state->first_empty);
+    if (longer > 0)
+        fprintf(stderr, "\n         left out: %lld pairs longer than %lld pieces (--longest)", (long long)longer,
                 (long long)c->longest);
     fprintf(stderr, "\nsteps    %lld of at most %lld pieces", (long long)steps, (long long)c->tokens);
     if (seconds > 0)
@@ -78,22 +87,42 @@ static void announce(const train_config *c, tn_seq2seq *net, const pairs *p, int
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
+/* Its last checkpoints in the place of the best one. */
+static bool averaged(const train_config *c, model *m, judge *j)
+{
+    static weights w;
+    char           folder[1024];
+    const double   best = by_bleu(c) ? judge_bleu(m->net, j) : 0;
+    w.n = 0;
+    if (!weights_add(&w, in_folder(c->out, "checkpoints", folder), c->average) || !weights_average(&w, m->net))
+        return false;
+    if (settings.quiet) return true;
+    fprintf(stderr, "the mean of the last %d checkpoints is the model", w.n);
+    if (by_bleu(c))
+        fprintf(stderr, ": BLEU %.2f on validation, where the best one has %.2f", judge_bleu(m->net, j), best);
+    fprintf(stderr, "\n");
+    return true;
+}
+
 tn_fit_result train_model(const train_config *c, model *m)
 {
     tn_fit_result   r = {.why = TN_FIT_FAILED};
     pairs           train = {.pairs = NULL}, valid = {.pairs = NULL};
+    pairs_state     state, valid_state;
+    judge           j = {.source = NULL};
     char            folder[1024], path[1024];
     tn_json_writer *w = tn_json_writer_new(2);
     record          rec = {.log = NULL};
-    const bool      cast = !strcmp(c->dtype, "bf16");
+    const bool      cast = !strcmp(c->dtype, "bf16"), bleu = by_bleu(c);
     *m = (model){.net = NULL};
-    if (!w || !make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
+    if (!w || !pairs_check(c->source, c->target, &state)) goto out;
+    if (c->valid_source && !pairs_check(c->valid_source, c->valid_target, &valid_state)) goto out;
+    if (!make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
     if (!pairs_open(&train, m->tokens, c->source, c->target, c->tokens, c->longest, (uint64_t)c->seed, false)) goto out;
     if (c->valid_source && !pairs_open(&valid, m->tokens, c->valid_source, c->valid_target, c->tokens, 0, 1, true))
         goto out;
-    if (!tn_parallel_count(train.pairs))
-        tn_raise(TN_EFORMAT, "'%s' and '%s' have no pair of lines to learn from", c->source, c->target);
-    if (tn_error() != TN_OK || !(m->net = net_for(c, m->tokens))) goto out;
+    if (!(m->net = net_for(c, m->tokens))) goto out;
+    if (bleu && !judge_open(&j, m, c->valid_source, c->valid_target)) goto out;
 
     int64_t steps = c->resume ? record_steps(c->out) : 0;
     double  seconds = 0;
@@ -103,28 +132,34 @@ tn_fit_result train_model(const train_config *c, model *m)
         if (!steps) steps = (int64_t)fmax(60 * c->minutes / seconds, 1);
     }
     if (tn_error() != TN_OK) goto out;
-    announce(c, m->net, &train, steps, seconds);
+    announce(c, m->net, &train, &state, steps, seconds);
     const char *config = described(c, steps, w);
     if (tn_json_save(w, in_folder(c->out, "run.json", path)) != TN_OK) goto out;
 
     rec = record_begin(c->out, steps, c->resume);
+    rec.bar.score = bleu ? "BLEU" : NULL;
     stop_begin("saving, then ending; press again to end at once");
-    const int64_t every = steps / 20 > 1000 ? 1000 : steps / 20 > 10 ? steps / 20 : 10;
+    int64_t every = steps / 20 > 1000 ? 1000 : steps / 20 > 10 ? steps / 20 : 10;
+    if (c->valid_every) every = c->valid_every;
     r = tn_fit(m->net, .train = pairs_source(&train), .loss = pairs_loss, .steps = steps, .autocast = cast, .lr = c->lr,
                .warmup = (int64_t)(c->warmup * (double)steps) + 1,
                .valid = valid.batches ? pairs_source(&valid) : (tn_source){.next = NULL},
-               .measure = valid.batches ? pairs_plain_loss : NULL, .valid_every = valid.batches ? every : 0,
-               .restore_best = valid.batches != NULL, .patience = valid.batches ? c->patience : 0,
-               .folder = in_folder(c->out, "checkpoints", folder), .save_every = every, .resume = c->resume,
-               .config = config, .on = record_fit, .on_user = &rec, .stop = &stop_flag);
+               .measure = valid.batches ? pairs_plain_loss : NULL, .score = bleu ? judge_bleu : NULL, .user = &j,
+               .rising = bleu, .valid_every = valid.batches ? every : 0, .restore_best = valid.batches != NULL,
+               .patience = valid.batches ? c->patience : 0, .folder = in_folder(c->out, "checkpoints", folder),
+               .save_every = every, .keep = c->average > 2 ? c->average : 0, .resume = c->resume, .config = config,
+               .on = record_fit, .on_user = &rec, .stop = &stop_flag);
     if (r.why != TN_FIT_FAILED) {
         tn_eval(m->net);
-        if (tn_seq2seq_save(m->net, c->out) == TN_OK) record_page(c->out, "A translator in training");
+        const bool over = r.why != TN_FIT_STOPPED;
+        if ((!over || !c->average || averaged(c, m, &j)) && tn_seq2seq_save(m->net, c->out) == TN_OK)
+            record_page(c->out, "A translator in training");
     }
 out:
     if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
     record_end(&rec);
     tn_json_writer_free(w);
+    judge_close(&j);
     pairs_close(&train), pairs_close(&valid);
     return r;
 }
@@ -139,6 +174,9 @@ static int run(int count, char **operands)
     if ((asked.steps > 0) + (asked.epochs > 0) + (asked.minutes > 0) > 1)
         return program_usage("--steps, --epochs and --minutes are three ways to say one thing: give one of them");
     if (!asked.valid_source != !asked.valid_target) return program_usage("--valid-src and --valid-tgt belong together");
+    if (!asked.valid_source && (by_bleu(&asked) || asked.patience))
+        return program_usage("--%s needs --valid-src and --valid-tgt, to see how good the model is",
+                             by_bleu(&asked) ? "stop-on bleu" : "patience");
     if (!asked.steps && !asked.epochs && !(asked.minutes > 0)) asked.minutes = 60;
     model               m;
     const tn_fit_result r = train_model(&asked, &m);
@@ -146,7 +184,9 @@ static int run(int count, char **operands)
         fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
     else if (r.why != TN_FIT_FAILED) {
         printf("%s: step %lld, loss %.4f", asked.out, (long long)r.steps, r.loss);
-        if (isfinite(r.best)) printf(", best on validation %.4f", r.best);
+        if (isfinite(r.best))
+            printf(", best on validation %s%.4f at step %lld", by_bleu(&asked) ? "BLEU " : "", r.best,
+                   (long long)r.best_step);
         printf("\n");
     }
     model_close(&m);
@@ -171,6 +211,12 @@ static const option options[] = {
     OPTION_INT("epochs", 0, "N", &asked.epochs, "... times through the texts, or ...", .least = 1, .most = 1e6),
     OPTION_REAL("minutes", 'm', "N", &asked.minutes, "... about so many minutes; without all three, 60", .least = 0.01,
                 .most = 1e6),
+    OPTION_TEXT("stop-on", 0, "WHAT", &asked.stop_on, "what says which model is the best on the validation files",
+                .choices = "loss|bleu"),
+    OPTION_INT("valid-every", 0, "N", &asked.valid_every, "steps from one validation and checkpoint to the next",
+               .least = 1, .most = 1e9),
+    OPTION_INT("average", 0, "N", &asked.average, "at the end, the mean of the last N checkpoints is the model",
+               .least = 1, .most = MOST_WEIGHTS),
     OPTION_INT("patience", 0, "N", &asked.patience, "end when validation was no better so many times", .least = 1,
                .most = 1e6),
     OPTION_INT("tokens", 'b', "N", &asked.tokens, "pieces in a batch", .least = 16, .most = 1e7),

@@ -5,7 +5,8 @@
 #include "../common/record.h"
 #include "../common/stop.h"
 
-extern const command train_command, run_command, score_command, align_command, demo_command;
+extern const command train_command, run_command, score_command, align_command, average_command, compare_command,
+    sample_command, demo_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 
@@ -19,15 +20,30 @@ typedef struct {
 bool model_open(const char *dir, model *m); /* false: an error stands */
 void model_close(model *m);
 
+/* What was wrong with lines, so that it can be said once for all of them. */
+typedef struct {
+    int64_t before;         /* lines that came before these */
+    int64_t cut, first_cut; /* longer than the model's positions: how many lines, and the first one's number, from 1 */
+    int64_t broken, first_break; /* the same for what is not UTF-8 */
+} faults;
+
 /* Translates n lines, near lengths together; line i has best texts from to[i · best] on, best first (empty strings to
- * begin with), and their scores if scores is not NULL. */
+ * begin with), and their scores if scores is not NULL. What holds nothing but blanks stays empty. */
 typedef struct {
     int64_t beams, best, batch, most; /* batch: lines at once; most: pieces of a translation */
     double  length_penalty;
+    faults *found; /* may be NULL */
 } manner;
 bool translate_lines(const model *m, const manner *how, int64_t n, const tn_span *lines, tn_string *to, double *scores);
 
 /* ---- pairs of lines as batches (pairs.c) ------------------------------------------------------------------------- */
+
+/* Before anything is made of two files: have they as many lines, all of them UTF-8? How many pairs have an empty line,
+ * and which is the first, from 1? False: an error stands. */
+typedef struct {
+    int64_t empty, first_empty;
+} pairs_state;
+bool pairs_check(const char *source, const char *target, pairs_state *s);
 
 typedef struct {
     tn_encoding         *encoding[2];
@@ -41,18 +57,42 @@ tn_source  pairs_source(pairs *p);                                     /* for tn
 tn_tensor *pairs_loss(void *net, const tn_batch *b, void *user);       /* with label smoothing, as in the paper */
 tn_tensor *pairs_plain_loss(void *net, const tn_batch *b, void *user); /* without: for validation */
 
+/* ---- how good (judge.c) ------------------------------------------------------------------------------------------ */
+
+/* BLEU of greedy translations of one file beside another, as `translate run --beam 1` and `translate score` have it. */
+typedef struct {
+    model     m;
+    tn_lines *source, *target;
+} judge;
+bool   judge_open(judge *j, const model *m, const char *source, const char *target);
+void   judge_close(judge *j);
+double judge_bleu(void *net, void *judge); /* a tn_fit_score; breaks off if the program is to stop */
+
+/* ---- means of weights (average.c) -------------------------------------------------------------------------------- */
+
+/* Weights to be averaged. Each call adds those of a model's folder, of a file, or of the newest checkpoints of a folder
+ * (last 0: all of them). False: an error stands. */
+enum { MOST_WEIGHTS = 100 };
+typedef struct {
+    int            n;
+    tn_load_config from[MOST_WEIGHTS];
+    char           path[MOST_WEIGHTS][1024];
+} weights;
+bool weights_add(weights *w, const char *from, int64_t last);
+bool weights_average(const weights *w, tn_seq2seq *net); /* checks checkpoints' sums, too */
+
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
 typedef struct {
-    const char *source, *target, *valid_source, *valid_target, *out, *model, *size, *dtype;
-    int64_t     vocab_size, steps, epochs, tokens, longest, seed, layers, dim, patience;
+    const char *source, *target, *valid_source, *valid_target, *out, *model, *size, *dtype, *stop_on;
+    int64_t     vocab_size, steps, epochs, tokens, longest, seed, layers, dim, patience, valid_every, average;
     double      minutes, lr, dropout, warmup;
     bool        resume, norm_first, lstm;
 } train_config;
 #define TRAIN_DEFAULTS                                                                                               \
     {                                                                                                                \
         .model = "transformer", .size = "small", .dtype = "f32", .vocab_size = 8000, .tokens = 4096, .longest = 100, \
-        .lr = 1e-3, .warmup = 0.1, .seed = 1                                                                         \
+        .lr = 1e-3, .warmup = 0.1, .seed = 1, .stop_on = "loss"                                                      \
     }
 tn_fit_result train_model(const train_config *c, model *m); /* leaves the model in c->out */
 

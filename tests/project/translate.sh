@@ -39,18 +39,103 @@ says 1 "has no attention" "$translate" align --model rnn --html none.html "3 May
 head -n 3 demo/dates.iso >short.txt
 says 3 "must belong together" "$translate" score demo/dates.iso --ref short.txt
 
-# Stopped and resumed, it ends with the same bits.
-train+=(--size tiny --tokens 400 --steps 40)
-"${train[@]}" --out whole >/dev/null || wrong "translate train failed"
-"${train[@]}" --out parts >/dev/null 2>&1 &
-while [ ! -e parts/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
-kill -INT $! 2>/dev/null
-wait $! || true
-"${train[@]}" --out parts --resume >/dev/null || wrong "translate train --resume failed"
-cmp whole/model.safetensors parts/model.safetensors || wrong "a resumed run ends with other bits"
+# Stopped and resumed, it ends with the same bits: also where BLEU on two files says which model is the best, and the
+# last checkpoints are averaged.
+head -n 30 demo/dates.txt >valid.txt
+head -n 30 demo/dates.iso >valid.iso
+valid=(--valid-src valid.txt --valid-tgt valid.iso --valid-every 4)
+train+=(--size tiny --tokens 400)
+stopped() # NAME OPTION...: the model NAME in one go, NAME.parts in two
+{
+    local name=$1
+    shift
+    "${train[@]}" "$@" --out "$name" >"$name.txt" || wrong "translate train $* failed"
+    "${train[@]}" "$@" --out "$name.parts" >/dev/null 2>&1 &
+    while [ ! -e "$name.parts/checkpoints" ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
+    kill -INT $! 2>/dev/null
+    wait $! || true
+    "${train[@]}" "$@" --out "$name.parts" --resume >/dev/null || wrong "translate train $* --resume failed"
+    cmp "$name/model.safetensors" "$name.parts/model.safetensors" || wrong "$*: a resumed run ends with other bits"
+}
+stopped whole --steps 40
+stopped bleu --steps 40 "${valid[@]}" --stop-on bleu
+stopped mean --steps 24 "${valid[@]}" --average 3
+grep -qE 'best on validation BLEU [0-9.]+ at step [0-9]+$' bleu.txt || wrong "train --stop-on bleu says $(cat bleu.txt)"
+grep -q '"valid/score":' bleu/log.jsonl || wrong "train --stop-on bleu keeps no record of BLEU"
+grep -q '<figcaption>BLEU' bleu/report.html || wrong "train --stop-on bleu has no curve of BLEU"
 
-says 1 "holds a model already" "${train[@]}" --out whole
+# The best one is the one with the highest BLEU of those that were seen; patience ends a run that gets no better.
+"$translate" average --quiet --out best bleu/checkpoints/best.safetensors >/dev/null
+cmp best/model.safetensors bleu/model.safetensors || wrong "a run by BLEU does not end with its best weights"
+"${train[@]}" --steps 400 "${valid[@]}" --patience 2 --lr 1e-9 --stop-on bleu --out patient 2>&1 | grep -q 'step 12,' ||
+    wrong "patience of 2 with a validation every 4 steps does not end a run that stands still at step 12"
+
+# The mean of checkpoints, of models, of what is there.
+"$translate" average --out again mean/checkpoints >/dev/null || wrong "translate average failed"
+cmp again/model.safetensors mean/model.safetensors || wrong "train --average 3 is not the mean of its checkpoints"
+"$translate" average --out two mean best >two.txt && [ "$(wc -l <two.txt)" = 3 ] || wrong "no mean of two models"
+! cmp -s two/model.safetensors best/model.safetensors || wrong "the mean of two models is one of them"
+says 1 "'two' holds a model already: choose another folder" "$translate" average --out two best
+says 1 "'demo' holds no weights: name a model's folder" "$translate" average --out none demo
+says 3 "holds another model" "$translate" average --out none mean demo/model
+says 2 "FROM..." "$translate" average --out none
+[ ! -e none ] || wrong "translate average leaves a folder behind after an error"
+
+# What is wrong is said before anything is made, with what to change.
+says 1 "'whole' holds a model already: choose another folder, or go on with --resume" "${train[@]}" --out whole
 says 2 "belong together" "${train[@]}" --valid-src lines.txt --out other
+says 2 "--stop-on bleu needs --valid-src and --valid-tgt" "${train[@]}" --stop-on bleu --out other
+says 2 "--patience needs --valid-src and --valid-tgt" "${train[@]}" --patience 3 --out other
 says 5 "nowhere" "$translate" run --model nowhere
-says 3 "lines" "$translate" train --src demo/dates.txt --tgt short.txt --out bad --steps 1
+one=("$translate" train --steps 1 --size tiny --dim 32 --layers 1 --out other)
+says 3 "'demo/dates.txt': it has 400 lines, but its counterpart 'short.txt' ends after line 3; line i of one must" \
+    "${one[@]}" --src demo/dates.txt --tgt short.txt
+says 3 "'short.txt' ends after line 3" \
+    "${one[@]}" --src demo/dates.txt --tgt demo/dates.iso --valid-src short.txt --valid-tgt valid.iso
+printf 'caf\xe9\n' | cat short.txt - >latin1.txt
+head -n 4 demo/dates.iso >four.txt
+says 3 "'latin1.txt': line 4 is not UTF-8: its byte 4 is 0xe9; convert the file first" \
+    "${one[@]}" --src latin1.txt --tgt four.txt
+printf '\n\n\n' >empty.txt
+says 3 "'empty.txt' and 'short.txt' have no pair of lines with something in both" \
+    "${one[@]}" --src empty.txt --tgt short.txt
+[ ! -e other ] || wrong "translate train leaves a folder behind where its files are wrong"
+printf 'a\n\nb\n\n' >gaps.txt
+says 0 "left out: 2 pairs with an empty line, the first of them line 2" \
+    "${one[@]}" --no-progress --src gaps.txt --tgt four.txt
+"$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
+says 7 "'bert/model/config.json': model_type is 'tenon-bert', but a model from sequence to sequence has" \
+    "$translate" run --model bert/model
+
+# Lines that are odd keep their place: empty ones, symbols that training never saw, too long ones, no UTF-8, NULs.
+{
+    printf '3 May\n\n  \n\xf0\x9f\x98\x80 \xe6\x97\xa5\xe6\x9c\xac\ncaf\xe9\n'
+    head -c 3000 /dev/zero | tr '\0' z
+    printf '\n\0\n'
+    head -c 2000 /dev/zero | tr '\0' q
+} >odd.txt
+run=("$translate" run --model transformer --beam 1 --longest 6)
+"${run[@]}" <odd.txt >odd.out 2>odd.err || wrong "translate run fails for odd lines: $(cat odd.err)"
+[ "$(wc -l <odd.out)" = 8 ] || wrong "8 odd lines became $(wc -l <odd.out)"
+[ -z "$(sed -n 2,3p odd.out)" ] || wrong "an empty line does not stay empty: $(sed -n 2,3p odd.out)"
+printf '%s\n' \
+    "translate run: 2 lines were longer than the model's positions, and the rest left out; the first: line 6" \
+    "translate run: 1 line is not UTF-8, and the bytes that are not were read as U+FFFD; the first: line 5" |
+    diff - odd.err || wrong "translate run warns otherwise of odd lines"
+"${run[@]}" --quiet <odd.txt 2>&1 >/dev/null | grep . && wrong "translate run --quiet is not quiet"
+rc=0
+"${run[@]}" --strict-utf8 <odd.txt >/dev/null 2>odd.err || rc=$?
+[ $rc = 3 ] && grep -qF 'line 5 is not UTF-8; convert it' odd.err || wrong "run --strict-utf8: $rc, $(cat odd.err)"
+"${run[@]}" --scores --batch 1 < <(yes x | head -n 40) | cut -f 1 | diff - <(seq 0 39) ||
+    wrong "run --scores misnumbers"
+
+# A reader that has enough ends the program, quietly and by the signal, whether or not its parent heeds it.
+for heed in - ''; do
+    set +e
+    yes 3 May | head -n 3000 | (trap "$heed" PIPE && exec "${run[@]}" --batch 1 2>pipe.err) | head -n 1 >pipe.out
+    code=${PIPESTATUS[2]}
+    set -e
+    [ "$code" = 141 ] && [ ! -s pipe.err ] && [ "$(wc -l <pipe.out)" = 1 ] ||
+        wrong "a broken pipe: exit code $code, $(cat pipe.err)"
+done
 exit $wrong

@@ -1,0 +1,128 @@
+/* average.c — translate average: one model whose weights are the mean of several, the last checkpoints of a run above
+ * all: it is often better than each of them. */
+#define _POSIX_C_SOURCE 200809L
+#include "translate.h"
+
+#include <dirent.h>
+#include <string.h>
+
+static const char *out;
+static int64_t     newest;
+
+/* ---- which files ------------------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+static bool add(weights *w, const char *path)
+{
+    if (w->n == MOST_WEIGHTS)
+        return tn_raise(TN_EINVAL, "a mean is of at most %d files; --last takes fewer of a folder", MOST_WEIGHTS),
+               false;
+    snprintf(w->path[w->n], sizeof w->path[0], "%s", path);
+    w->from[w->n] = (tn_load_config){.path = w->path[w->n], .prefix = ends_with(path, ".ckpt") ? "model." : NULL};
+    w->n++;
+    return true;
+}
+
+/* The newest `most` names of checkpoints, oldest first; their steps stand in them with as many digits. */
+static int checkpoints(const char *folder, int most, char name[][64])
+{
+    int  n = 0;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        if (strncmp(e->d_name, "step-", 5) != 0 || !ends_with(e->d_name, ".ckpt") || strlen(e->d_name) >= 64) continue;
+        int at = n;
+        while (at > 0 && strcmp(name[at - 1], e->d_name) > 0) at--;
+        if (n == most) {
+            if (!at--) continue;
+            memmove(name[0], name[1], (size_t)at * sizeof name[0]);
+        } else {
+            memmove(name[at + 1], name[at], (size_t)(n++ - at) * sizeof name[0]);
+        }
+        snprintf(name[at], sizeof name[0], "%s", e->d_name);
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+bool weights_add(weights *w, const char *from, int64_t last)
+{
+    static char name[MOST_WEIGHTS + 1][64];
+    char        path[1024];
+    const int   n = checkpoints(from, last > 0 && last < MOST_WEIGHTS ? (int)last : MOST_WEIGHTS, name);
+    for (int i = 0; i < n && tn_error() == TN_OK; i++) add(w, in_folder(from, name[i], path));
+    if (n || tn_error() != TN_OK) return tn_error() == TN_OK;
+    if (is_there(in_folder(from, "model.safetensors", path))) return add(w, path);
+    if (ends_with(from, ".ckpt") || ends_with(from, ".safetensors")) return add(w, from);
+    tn_raise(TN_EINVAL, "'%s' holds no weights: name a model's folder, its folder of checkpoints, or one of its files",
+             from);
+    return false;
+}
+
+bool weights_average(const weights *w, tn_seq2seq *net)
+{
+    for (int i = 0; i < w->n && tn_error() == TN_OK; i++) {
+        if (!w->from[i].prefix) continue;
+        tn_checkpoint_file *f = tn_checkpoint_open(w->path[i]);
+        if (f && tn_checkpoint_verify(f) != TN_OK) break;
+        tn_checkpoint_close(f);
+    }
+    return tn_error() == TN_OK && tn_load_mean(net, w->n, w->from) == TN_OK;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+/* The folder that says what model it is: the one of these weights, or the one above. */
+static const char *home_of(const weights *w, char home[1024])
+{
+    char path[1024], folder[1024];
+    snprintf(folder, sizeof folder, "%s", w->path[0]);
+    char *slash = strrchr(folder, '/');
+    if (slash) *slash = 0;
+    else snprintf(folder, sizeof folder, ".");
+    if (is_there(in_folder(folder, "config.json", path))) snprintf(home, 1024, "%s", folder);
+    else in_folder(folder, "..", home);
+    return home;
+}
+
+static int run(int count, char **operands)
+{
+    static weights w;
+    char           path[1024], home[1024];
+    model          m = {.net = NULL};
+    for (int i = 0; i < count && tn_error() == TN_OK; i++) weights_add(&w, operands[i], newest);
+    if (tn_error() == TN_OK && is_there(in_folder(out, "model.safetensors", path)))
+        tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder", out);
+    if (tn_error() == TN_OK && model_open(home_of(&w, home), &m) && weights_average(&w, m.net) && make_folder(out) &&
+        tn_tokenizer_save(m.tokens, out) == TN_OK && tn_seq2seq_save(m.net, out) == TN_OK) {
+        printf("%s: the mean of %d\n", out, w.n);
+        for (int i = 0; i < w.n && !settings.quiet; i++) printf("  %s\n", w.path[i]);
+    }
+    model_close(&m);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("out", 'o', "DIR", &out, "where the model goes", .required = true),
+    OPTION_INT("last", 0, "N", &newest, "of a folder of checkpoints, only the newest N; without it, all that it has",
+               .least = 1, .most = MOST_WEIGHTS),
+    {0},
+};
+const command average_command = {
+    .name = "average",
+    .summary = "one model from the mean of several, or of checkpoints",
+    .options = options,
+    .run = run,
+    .operands = "FROM...",
+    .least = 1,
+    .most = MOST_WEIGHTS,
+    .text =
+        "FROM is a model's folder, a folder of checkpoints, or a file of either. All must be of one shape; the first "
+        "one says what the model is. A run keeps its last 2 checkpoints, or as many as --average asked for.\n\n"
+        "  translate average --out ende5 --last 5 ende/checkpoints\n"
+        "  translate average --out best ende/checkpoints/best.safetensors",
+};
