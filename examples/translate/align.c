@@ -25,7 +25,7 @@ static void free_pieces(pieces *p)
     for (int64_t i = 0; i < p->n; i++) tn_string_free(&p->text[i]);
 }
 
-static bool picture(model *m, const char *text, tn_report *r, tn_string *said)
+bool align_picture(const model *m, const char *text, tn_report *r, tn_string *said)
 {
     const tn_span  line = tn_span_of(text);
     const manner   greedy = {.beams = 1, .best = 1, .batch = 1};
@@ -62,7 +62,7 @@ static int run(int count, char **operands)
     (void)count;
     if (model_open(dir, &m)) {
         tn_report *r = tn_report_new("Where a translator looks");
-        if (r && picture(&m, operands[0], r, &said) && tn_report_save(r, html) == TN_OK)
+        if (r && align_picture(&m, operands[0], r, &said) && tn_report_save(r, html) == TN_OK)
             printf("%.*s\n", (int)said.bytes, said.at ? said.at : "");
         tn_report_free(r);
         model_close(&m);

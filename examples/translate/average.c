@@ -120,9 +120,10 @@ const command average_command = {
     .operands = "FROM...",
     .least = 1,
     .most = MOST_WEIGHTS,
-    .text =
-        "FROM is a model's folder, a folder of checkpoints, or a file of either. All must be of one shape; the first "
-        "one says what the model is. A run keeps its last 2 checkpoints, or as many as --average asked for.\n\n"
-        "  translate average --out ende5 --last 5 ende/checkpoints\n"
-        "  translate average --out best ende/checkpoints/best.safetensors",
+    .text = "FROM is a model's folder, a folder of checkpoints, or a file of either. All must\n"
+            "be of one shape; the first one says what the model is. A run keeps its last two\n"
+            "checkpoints, or as many as its --average asked for.\n"
+            "\n"
+            "  translate average --out ende5 --last 5 ende/checkpoints\n"
+            "  translate average --out best ende/checkpoints/best.safetensors",
 };

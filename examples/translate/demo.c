@@ -1,5 +1,6 @@
 /* demo.c — translate demo: dates as people write them, to ISO 8601. */
 #include "dates.h"
+#include "tasks.h"
 #include "translate.h"
 
 #include <string.h>
@@ -8,21 +9,6 @@ static const char *out = "build/dates";
 static double      minutes = 1.5;
 static int64_t     steps, pairs_to_learn = 60000, asked = 1000;
 static bool        again;
-
-static bool write_pairs(const char *text, const char *iso, int64_t n)
-{
-    FILE *f[2] = {fopen(text, "wb"), fopen(iso, "wb")};
-    bool  fine = f[0] && f[1];
-    char  line[2][DATE_TEXT];
-    for (int64_t i = 0; fine && i < n; i++) {
-        date_pair(1, (uint64_t)i, false, line[0], line[1]);
-        fine = fprintf(f[0], "%s\n", line[0]) >= 0 && fprintf(f[1], "%s\n", line[1]) >= 0;
-    }
-    for (int i = 0; i < 2; i++)
-        if (f[i] && fclose(f[i])) fine = false;
-    if (!fine) tn_raise(TN_EIO, "'%s' and '%s' cannot be written", text, iso);
-    return fine;
-}
 
 /* Of dates on days that were held out: the part that comes out exactly right. */
 static double exact(const model *m)
@@ -54,6 +40,27 @@ static double exact(const model *m)
     return (double)right / (double)asked;
 }
 
+/* The page of a few of them: where the model looked for each piece that it wrote. */
+static bool show(const model *m)
+{
+    static const char *const dates[] = {"Friday, 3rd of May 2019", "le mardi 14 juillet 1998", "8. März 2031",
+                                        "05/03/19 (US)"};
+    char                     path[1024];
+    tn_report               *r = tn_report_new("Dates: where the model looks");
+    tn_report_paragraph(r,
+                        "A row for each piece that was written, a column for each piece of the date that was read: the "
+                        "darker, the more the model looked there.");
+    for (size_t i = 0; i < sizeof dates / sizeof *dates && tn_error() == TN_OK; i++) {
+        tn_string said = {0};
+        align_picture(m, dates[i], r, &said);
+        tn_string_free(&said);
+    }
+    if (r && tn_report_save(r, in_folder(out, "align.html", path)) == TN_OK && !settings.quiet)
+        fprintf(stderr, "%s shows where it looks\n", path);
+    tn_report_free(r);
+    return tn_error() == TN_OK;
+}
+
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
@@ -61,8 +68,8 @@ static int run(int count, char **operands)
     const double began = seconds_now();
     train_config c = TRAIN_DEFAULTS;
     model        m = {.net = NULL};
-    if (!make_folder(out) ||
-        !write_pairs(in_folder(out, "dates.txt", text), in_folder(out, "dates.iso", iso), pairs_to_learn))
+    if (!make_folder(out) || !sample_pairs(TASK_DATES, 1, pairs_to_learn, 1, false, in_folder(out, "dates.txt", text),
+                                           in_folder(out, "dates.iso", iso)))
         return program_end();
     c.source = text, c.target = iso, c.out = in_folder(out, "model", folder), c.size = "tiny", c.layers = 2;
     c.vocab_size = 320, c.tokens = 2048, c.lr = 2e-3, c.dropout = 0.05, c.resume = again;
@@ -71,7 +78,7 @@ static int run(int count, char **operands)
     if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; translate demo --resume goes on\n");
     else if (r.why != TN_FIT_FAILED) {
         const double part = exact(&m);
-        if (tn_error() == TN_OK) printf("exact %.4f minutes %.2f\n", part, (seconds_now() - began) / 60);
+        if (tn_error() == TN_OK && show(&m)) printf("exact %.4f minutes %.2f\n", part, (seconds_now() - began) / 60);
     }
     model_close(&m);
     return program_end();

@@ -3,8 +3,9 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {train_command, run_command, score_command, align_command, average_command,
-                                demo_command,  {0}};
+    const command commands[] = {train_command,  run_command,     score_command,
+                                align_command,  average_command, compare_command,
+                                sample_command, demo_command,    {0}};
     const program translate = {
         .name = "translate",
         .summary = "models from one sequence to another",

@@ -233,7 +233,9 @@ const command train_command = {
     .summary = "train a model from two files",
     .options = options,
     .run = run,
-    .text = "Line i of --tgt is the translation of line i of --src. Ctrl-C saves and ends; --resume goes on with the "
-            "same bits.\n\n"
-            "  translate train --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de --out ende",
+    .text = "Line i of --tgt is the translation of line i of --src. Ctrl-C saves and ends;\n"
+            "the same command with --resume goes on, and ends with the same bits.\n"
+            "\n"
+            "  translate train --src train.en --tgt train.de --valid-src val.en \\\n"
+            "                  --valid-tgt val.de --out ende",
 };

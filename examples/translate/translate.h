@@ -68,6 +68,11 @@ bool   judge_open(judge *j, const model *m, const char *source, const char *targ
 void   judge_close(judge *j);
 double judge_bleu(void *net, void *judge); /* a tn_fit_score; breaks off if the program is to stop */
 
+/* ---- where it looks (align.c) ------------------------------------------------------------------------------------ */
+
+/* A picture of where the model looked for each piece of its translation, which goes into `said`, to be freed. */
+bool align_picture(const model *m, const char *text, tn_report *r, tn_string *said);
+
 /* ---- means of weights (average.c) -------------------------------------------------------------------------------- */
 
 /* Weights to be averaged. Each call adds those of a model's folder, of a file, or of the newest checkpoints of a folder

@@ -1,0 +1,294 @@
+/* compare.c — translate compare: the network whose decoder gets one vector, the one that looks at the source before each
+ * word, and the Transformer, on one task of longer and longer lines. Symbols are bytes: there is nothing to tokenize. */
+#include "tasks.h"
+#include "translate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MODELS = 3, MOST_LENGTHS = 16, BYTES = 4 /* the first byte's number */, WORDS = 256 + BYTES };
+static const tn_seq2seq_kind kinds[MODELS] = {TN_SEQ2SEQ_RNN, TN_SEQ2SEQ_BAHDANAU, TN_SEQ2SEQ_TRANSFORMER};
+static const char *const     names[MODELS] = {"rnn", "bahdanau", "transformer"};
+
+static const char *task_name = "reverse", *lengths_text, *out = "build/compare";
+static int64_t     steps, seed = 1, dim = 128, tokens = 2048, asked = 200;
+static double      minutes;
+static bool        quick;
+
+static task    what;
+static double  length[MOST_LENGTHS];
+static int64_t lengths;
+
+/* What came out for one model. */
+typedef struct {
+    double  right[MOST_LENGTHS], whole[MOST_LENGTHS]; /* symbols, lines: parts of 1 */
+    double  seconds, rate;                            /* of training; symbols a second */
+    int64_t n;                                        /* points of the curve */
+    double *step, *loss;
+    char    said[TASK_TEXT]; /* to the example */
+} outcome;
+
+/* ---- pairs as batches -------------------------------------------------------------------------------------------- */
+
+static void put_ids(tn_tensor *t, int64_t row, int64_t at, const char *text)
+{
+    int64_t *to = (int64_t *)tn_data_mut(t) + row * tn_size(t, 1) + at;
+    while (*text) *to++ = (unsigned char)*text++ + BYTES;
+    *to = END;
+}
+
+/* n pairs from number `first` on: sources with their end, targets with begin and end. */
+static bool pairs_of(uint64_t from_seed, uint64_t first, int64_t n, int64_t each_length, bool held, tn_tensor **x,
+                     tn_tensor **y)
+{
+    static char text[2][TASK_TEXT];
+    int64_t     width[2] = {0, 0};
+    for (int64_t i = 0; i < n; i++) {
+        task_pair(what, from_seed, first + (uint64_t)i, each_length, held, text[0], text[1]);
+        for (int k = 0; k < 2; k++)
+            if ((int64_t)strlen(text[k]) > width[k]) width[k] = (int64_t)strlen(text[k]);
+    }
+    *x = tn_full_of(TN_I64, TN_SHAPE(n, width[0] + 1), PADDING);
+    *y = tn_full_of(TN_I64, TN_SHAPE(n, width[1] + 2), PADDING);
+    if (tn_error() != TN_OK) return false;
+    for (int64_t i = 0; i < n; i++) {
+        task_pair(what, from_seed, first + (uint64_t)i, each_length, held, text[0], text[1]);
+        put_ids(*x, i, 0, text[0]), put_ids(*y, i, 1, text[1]);
+        ((int64_t *)tn_data_mut(*y))[i * (width[1] + 2)] = BEGIN;
+    }
+    return tn_error() == TN_OK;
+}
+
+/* A batch of one length, any from 1 to the longest; every pair is a new one. */
+static bool next(void *user, tn_batch *b)
+{
+    tn_generator *g = tn_current_generator();
+    const int64_t each_length = 1 + tn_random_below(g, (int64_t)length[lengths - 1]);
+    const int64_t each = each_length * (what == TASK_DATES ? 20 : 1) + 1, n = tokens / each < 1 ? 1 : tokens / each;
+    (void)user;
+    b->items = n * each;
+    return pairs_of((uint64_t)seed, (uint64_t)tn_random_below(g, (int64_t)1 << 40), n, each_length, false, &b->x,
+                    &b->y);
+}
+
+/* ---- one model --------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    progress bar;
+    outcome *o;
+    int64_t  every, items;
+} watcher;
+static void watch(const tn_fit_event *e, void *user)
+{
+    watcher *w = user;
+    if (e->what == TN_FIT_END) progress_end(&w->bar);
+    else progress_fit(e, &w->bar);
+    if (e->what != TN_FIT_STEP) return;
+    w->items += e->items;
+    if (e->step % w->every) return;
+    w->o->step[w->o->n] = (double)e->step, w->o->loss[w->o->n++] = e->loss;
+}
+
+static tn_seq2seq *new_model(int k)
+{
+    tn_seed((uint64_t)seed);
+    const bool transformer = kinds[k] == TN_SEQ2SEQ_TRANSFORMER;
+    return tn_seq2seq_new(.kind = kinds[k], .source_words = WORDS, .shared = true, .dim = dim, .heads = 4,
+                          .ff = 2 * dim, .layers = transformer ? 2 : 1, .dropout = TN_ZERO, .norm_first = true,
+                          .positions = TASK_TEXT, .padding = PADDING, .begin = BEGIN, .end = END);
+}
+
+/* Greedy, on lines that are not those of training. */
+static void ask(tn_seq2seq *net, int64_t i, outcome *o)
+{
+    const int64_t  n = asked, each_length = (int64_t)length[i];
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *x, *y;
+    int64_t        right = 0, all = 0, whole = 0;
+    if (pairs_of((uint64_t)seed + 1, 0, n, each_length, true, &x, &y)) {
+        const int64_t most = tn_size(y, 1) + 2;
+        tn_decoding  *d = tn_seq2seq_decoding(net, x, 1, most);
+        tn_generated  g = tn_generate(d, tn_full_of(TN_I64, TN_SHAPE(n, 1), BEGIN), .end = END);
+        for (int64_t r = 0; g.tokens && r < n; r++) {
+            const int64_t *want = (const int64_t *)tn_data(y) + r * tn_size(y, 1) + 1;
+            const int64_t  wide = tn_size(g.tokens, 2), got = tn_get_i64(g.lengths, r);
+            int64_t        same = 0, k = 0;
+            for (; want[k] != END; k++) same += k < got && tn_get_i64(g.tokens, r * wide + k) == want[k];
+            right += same, all += k, whole += same == k && got == k;
+            if (r || i + 1 < lengths) continue;
+            for (k = 0; k < got && k + 1 < TASK_TEXT; k++) {
+                const int64_t c = tn_get_i64(g.tokens, k) - BYTES;
+                o->said[k] = (char)(c >= ' ' && c < 256 ? c : '?');
+            }
+            o->said[k] = 0;
+        }
+        tn_decoding_free(d);
+    }
+    tn_scope_end(s);
+    o->right[i] = all ? (double)right / (double)all : 0, o->whole[i] = (double)whole / (double)n;
+}
+
+static bool try_model(int k, outcome *o)
+{
+    tn_seq2seq     *net = new_model(k);
+    const tn_source source = {.next = next};
+    int64_t         todo = steps;
+    tn_fit_result   r = {.why = TN_FIT_FAILED};
+    if (net && minutes > 0) {
+        const double seconds = step_seconds(tn_copy(net), source, pairs_plain_loss, false);
+        todo = (int64_t)(60 * minutes / MODELS / seconds) + 1;
+    }
+    o->step = calloc((size_t)todo + 1, sizeof *o->step), o->loss = calloc((size_t)todo + 1, sizeof *o->loss);
+    if (!o->step || !o->loss) tn_raise(TN_ENOMEM, "%lld steps are too many to remember", (long long)todo);
+    watcher w = {.bar = progress_begin(names[k], todo, "step"), .o = o, .every = todo / 200 + 1};
+    if (tn_error() == TN_OK)
+        r = tn_fit(net, .train = source, .loss = pairs_plain_loss, .steps = todo, .lr = 2e-3, .on = watch,
+                   .on_user = &w, .stop = &stop_flag);
+    o->seconds = r.seconds, o->rate = (double)w.items / r.seconds;
+    if (r.why == TN_FIT_DONE) tn_eval(net);
+    for (int64_t i = 0; i < lengths && r.why == TN_FIT_DONE && tn_error() == TN_OK; i++) ask(net, i, o);
+    tn_free(net);
+    return r.why == TN_FIT_DONE && tn_error() == TN_OK;
+}
+
+/* ---- what is shown ----------------------------------------------------------------------------------------------- */
+
+static void print(const outcome *o)
+{
+    const char *unit = what == TASK_DATES ? "dates" : "letters";
+    printf("%s: of the symbols of a line (of whole lines) are right, by its length in %s\n%-12s", task_name, unit,
+           "model");
+    for (int64_t i = 0; i < lengths; i++) printf(" %14d", (int)length[i]);
+    printf(" %9s %9s\n", "seconds", "symbols/s");
+    for (int k = 0; k < MODELS; k++) {
+        printf("%-12s", names[k]);
+        for (int64_t i = 0; i < lengths; i++) printf("  %.3f (%.3f)", o[k].right[i], o[k].whole[i]);
+        printf(" %9.1f %9.0f\n", o[k].seconds, o[k].rate);
+    }
+}
+
+static void put_curve(tn_report *r, const char *title, const outcome *o, const double *chance, bool whole)
+{
+    tn_series s[MODELS + 1];
+    for (int k = 0; k < MODELS; k++)
+        s[k] = (tn_series){.name = names[k], .n = lengths, .x = length, .y = whole ? o[k].whole : o[k].right};
+    s[MODELS] = (tn_series){.name = "guessed", .n = lengths, .x = length, .y = chance};
+    tn_report_curves(r, title, what == TASK_DATES ? "dates in a line" : "letters in a line", "right", MODELS + 1, s);
+}
+
+static void put_bars(tn_report *r, const outcome *o)
+{
+    double seconds[MODELS], rate[MODELS];
+    for (int k = 0; k < MODELS; k++)
+        seconds[k] = (double)(int64_t)(10 * o[k].seconds + 0.5) / 10, rate[k] = (double)(int64_t)(o[k].rate + 0.5);
+    tn_report_bars(r, "Seconds of training", MODELS, names, seconds);
+    tn_report_bars(r, "Symbols a second, in training", MODELS, names, rate);
+}
+
+static void put_example(tn_report *r, const outcome *o)
+{
+    static char       text[2][TASK_TEXT];
+    const char *const columns[] = {"", "a line of the greatest length"};
+    task_pair(what, (uint64_t)seed + 1, 0, (int64_t)length[lengths - 1], true, text[0], text[1]);
+    const char *const cells[] = {"source",  text[0],  "should be", text[1],  names[0],
+                                 o[0].said, names[1], o[1].said,   names[2], o[2].said};
+    tn_report_table(r, 2, columns, MODELS + 2, cells);
+}
+
+static void page(const outcome *o)
+{
+    char       path[1024], text[600];
+    tn_series  s[MODELS];
+    double     chance[MOST_LENGTHS], none[MOST_LENGTHS] = {0};
+    tn_report *r = tn_report_new("What attention is for");
+    for (int64_t i = 0; i < lengths; i++) chance[i] = what == TASK_DATES ? 0.1 : 1.0 / 26;
+    for (int k = 0; k < MODELS; k++)
+        s[k] = (tn_series){.name = names[k], .n = o[k].n, .x = o[k].step, .y = o[k].loss, .smooth = 0.8};
+    snprintf(
+        text, sizeof text,
+        "Three networks of width %lld learn to %s. They see the same lines, of every length up to the "
+        "greatest. The decoder of rnn gets the encoder's last state and nothing else: one vector must hold the "
+        "whole line. bahdanau and transformer look at every place of the source before each symbol that they write.",
+        (long long)dim,
+        what == TASK_COPY      ? "copy a line of letters"
+        : what == TASK_REVERSE ? "write a line of letters backwards"
+                               : "read dates, one after the other");
+    tn_report_paragraph(r, text);
+    put_curve(r, "Symbols that are right, by the length of the line", o, chance, false);
+    put_curve(r, "Lines that are right from end to end", o, none, true);
+    put_bars(r, o);
+    tn_report_curves(r, "Loss in training", "step", "nats", MODELS, s);
+    tn_report_heading(r, "For example");
+    put_example(r, o);
+    if (r && make_folder(out) && tn_report_save(r, in_folder(out, "report.html", path)) == TN_OK && !settings.quiet)
+        fprintf(stderr, "%s shows it\n", path);
+    tn_report_free(r);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+/* "5,10,20": rising whole numbers. */
+static bool read_lengths(const char *text)
+{
+    for (lengths = 0; lengths < MOST_LENGTHS; text++) {
+        char      *end;
+        const long n = strtol(text, &end, 10);
+        if (end == text || n < 1 || n > TASK_LONGEST || (lengths && (double)n <= length[lengths - 1])) return false;
+        length[lengths++] = (double)n;
+        if (!*end) return true;
+        if (*end != ',') return false;
+        text = end;
+    }
+    return false;
+}
+
+static int run(int count, char **operands)
+{
+    static outcome o[MODELS];
+    bool           fine = true;
+    (void)count, (void)operands;
+    what = task_of(task_name);
+    if (steps && minutes > 0)
+        return program_usage("--steps and --minutes are two ways to say one thing: give one of them");
+    if (!lengths_text)
+        lengths_text = quick                ? (what == TASK_DATES ? "1,2" : "2,4,6")
+                       : what == TASK_DATES ? "1,2,3,4"
+                                            : "5,10,20,30,40";
+    if (!read_lengths(lengths_text))
+        return program_usage("--lengths needs up to %d rising whole numbers from 1 to %d, such as 5,10,20,40, got '%s'",
+                             MOST_LENGTHS, TASK_LONGEST, lengths_text);
+    if (quick) dim = 32, tokens = 256, asked = 20;
+    if (!steps && !(minutes > 0)) steps = quick ? 20 : 1500;
+    stop_begin("ending");
+    for (int k = 0; k < MODELS && fine; k++) fine = try_model(k, &o[k]);
+    if (fine) page(o), print(o);
+    for (int k = 0; k < MODELS; k++) free(o[k].step), free(o[k].loss);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("task", 't', "NAME", &task_name, "what is to be learned", .choices = TASKS),
+    OPTION_TEXT("lengths", 'l', "N,N...", &lengths_text,
+                "letters or dates in a line; without it, 5,10,20,30,40 letters or 1,2,3,4 dates"),
+    OPTION_INT("steps", 'n', "N", &steps, "how long each model learns; without it, 1500 steps", .least = 1,
+               .most = 1e7),
+    OPTION_REAL("minutes", 'm', "N", &minutes, "instead: how long all three learn, a third each", .least = 0.01,
+                .most = 1e4),
+    OPTION_INT("dim", 0, "N", &dim, "width of the networks, a multiple of 4", .least = 4, .most = 4096),
+    OPTION_INT("tokens", 'b', "N", &tokens, "symbols in a batch", .least = 16, .most = 1e6),
+    OPTION_INT("asked", 0, "N", &asked, "lines of each length to ask for", .least = 1, .most = 1e5),
+    OPTION_INT("seed", 0, "N", &seed, "of everything that is drawn"),
+    OPTION_FLAG("quick", 0, &quick, "in small, a matter of seconds: to see what comes out"),
+    OPTION_TEXT("out", 'o', "DIR", &out, "where report.html goes"),
+    {0},
+};
+const command compare_command = {
+    .name = "compare",
+    .summary = "see what attention is for",
+    .options = options,
+    .run = run,
+    .text = "Trains a recurrent network whose decoder gets one vector, one with Bahdanau's\n"
+            "attention and a Transformer on lines of letters to copy or to reverse, or on\n"
+            "dates, and shows how good each is on longer and longer lines. With --steps all\n"
+            "but the times is the same each time.",
+};
