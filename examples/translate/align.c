@@ -3,22 +3,49 @@
 
 static const char *dir, *html;
 
-/* The pieces of ids as text, for the picture; the numbers of `n` words. */
+/* The pieces of ids as text, for the picture, with blanks that can be seen. */
 typedef struct {
     tn_string   text[512];
     const char *name[512];
     int64_t     n;
 } pieces;
+static void add_name(tn_string *name, tn_span piece)
+{
+    for (size_t i = 0; i < piece.bytes; i++)
+        tn_string_add(name, piece.at[i] == ' ' ? tn_span_of("␣") : (tn_span){piece.at + i, 1});
+}
+/* The text of `count` pieces; false: it ends, or begins, in the middle of a character. */
+static bool text_of(const tn_tokenizer *t, int64_t count, const int64_t *ids, tn_string *to)
+{
+    int32_t id[4];
+    bool    valid = true;
+    for (int64_t i = 0; i < count; i++) id[i] = (int32_t)ids[i];
+    tn_string_free(to);
+    tn_tokenizer_decode(t, id, count, to);
+    for (size_t at = 0; at < to->bytes && valid;) valid = tn_utf8_next(to->at, to->bytes, &at, NULL) != TN_REPLACEMENT;
+    return valid;
+}
+/* A character of several pieces stands at the first of them; the others are dots. */
 static void name_pieces(pieces *p, const tn_tokenizer *t, int64_t n, const int64_t *ids)
 {
+    tn_string said = {0};
+    int64_t   dots = 0;
     p->n = n < 512 ? n : 512;
     for (int64_t i = 0; i < p->n; i++) {
-        const int32_t id = (int32_t)ids[i];
         p->text[i] = (tn_string){0};
-        if (tn_tokenizer_is_special(t, id)) tn_string_add(&p->text[i], tn_span_of(tn_tokenizer_piece(t, id)));
-        else tn_tokenizer_decode(t, &id, 1, &p->text[i]);
+        if (tn_tokenizer_is_special(t, (int32_t)ids[i])) {
+            add_name(&p->text[i], tn_span_of(tn_tokenizer_piece(t, (int32_t)ids[i])));
+        } else if (dots > 0) {
+            dots--, add_name(&p->text[i], tn_span_of("·"));
+        } else {
+            int64_t count = 1;
+            while (!text_of(t, count, ids + i, &said) && count < 4 && i + count < p->n) count++;
+            dots = text_of(t, count, ids + i, &said) ? count - 1 : 0;
+            add_name(&p->text[i], (tn_span){said.at ? said.at : "", said.bytes});
+        }
         p->name[i] = p->text[i].at ? p->text[i].at : "";
     }
+    tn_string_free(&said);
 }
 static void free_pieces(pieces *p)
 {
@@ -32,6 +59,7 @@ bool align_picture(const model *m, const char *text, tn_report *r, tn_string *sa
     tn_encoding   *e = tn_encoding_new();
     int64_t        ids[2][512] = {{0}}, n[2] = {0, 1};
     static pieces  name[2];
+    char           title[1024];
     const tn_scope s = tn_no_grad_begin();
     if (translate_lines(m, &greedy, 1, &line, said, NULL)) {
         const tn_span both[2] = {line, {said->at ? said->at : "", said->bytes}};
@@ -47,7 +75,8 @@ bool align_picture(const model *m, const char *text, tn_report *r, tn_string *sa
         ids[1][n[1]] = END;
         name_pieces(&name[0], m->tokens, n[0], ids[0]);
         name_pieces(&name[1], m->tokens, n[1], ids[1] + 1);
-        if (w) tn_report_heatmap(r, text, n[1], name[1].name, n[0], name[0].name, tn_select(w, 0, 0));
+        snprintf(title, sizeof title, "%s → %.*s", text, (int)both[1].bytes, both[1].at);
+        if (w) tn_report_heatmap(r, title, n[1], name[1].name, n[0], name[0].name, tn_select(w, 0, 0));
         free_pieces(&name[0]), free_pieces(&name[1]);
     }
     tn_scope_end(s);

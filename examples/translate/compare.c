@@ -1,5 +1,5 @@
-/* compare.c — translate compare: the network whose decoder gets one vector, the one that looks at the source before each
- * word, and the Transformer, on one task of longer and longer lines. Symbols are bytes: there is nothing to tokenize. */
+/* compare.c — translate compare: the network whose decoder gets one vector, the one that looks at the source before
+ * each word, and the Transformer, on one task of longer and longer lines. Symbols are bytes: nothing to tokenize. */
 #include "tasks.h"
 #include "translate.h"
 
@@ -10,9 +10,9 @@ enum { MODELS = 3, MOST_LENGTHS = 16, BYTES = 4 /* the first byte's number */, W
 static const tn_seq2seq_kind kinds[MODELS] = {TN_SEQ2SEQ_RNN, TN_SEQ2SEQ_BAHDANAU, TN_SEQ2SEQ_TRANSFORMER};
 static const char *const     names[MODELS] = {"rnn", "bahdanau", "transformer"};
 
-static const char *task_name = "reverse", *lengths_text, *out = "build/compare";
-static int64_t     steps, seed = 1, dim = 128, tokens = 2048, asked = 200;
-static double      minutes;
+static const char *task_name = "copy", *lengths_text, *out = "build/compare";
+static int64_t     steps, seed = 1, dim = 64, tokens = 1024, asked = 200;
+static double      minutes, lr = 3e-3;
 static bool        quick;
 
 static task    what;
@@ -59,11 +59,13 @@ static bool pairs_of(uint64_t from_seed, uint64_t first, int64_t n, int64_t each
     return tn_error() == TN_OK;
 }
 
-/* A batch of one length, any from 1 to the longest; every pair is a new one. */
+/* A batch of one length, any up to the longest, but in every other batch rather a short one: those are learned first.
+ * Every pair is a new one. */
 static bool next(void *user, tn_batch *b)
 {
     tn_generator *g = tn_current_generator();
-    const int64_t each_length = 1 + tn_random_below(g, (int64_t)length[lengths - 1]);
+    int64_t       each_length = 1 + tn_random_below(g, (int64_t)length[lengths - 1]);
+    if (tn_random_below(g, 2)) each_length = 1 + tn_random_below(g, each_length);
     const int64_t each = each_length * (what == TASK_DATES ? 20 : 1) + 1, n = tokens / each < 1 ? 1 : tokens / each;
     (void)user;
     b->items = n * each;
@@ -142,8 +144,8 @@ static bool try_model(int k, outcome *o)
     if (!o->step || !o->loss) tn_raise(TN_ENOMEM, "%lld steps are too many to remember", (long long)todo);
     watcher w = {.bar = progress_begin(names[k], todo, "step"), .o = o, .every = todo / 200 + 1};
     if (tn_error() == TN_OK)
-        r = tn_fit(net, .train = source, .loss = pairs_plain_loss, .steps = todo, .lr = 2e-3, .on = watch,
-                   .on_user = &w, .stop = &stop_flag);
+        r = tn_fit(net, .train = source, .loss = pairs_plain_loss, .steps = todo, .lr = lr, .on = watch, .on_user = &w,
+                   .stop = &stop_flag);
     o->seconds = r.seconds, o->rate = (double)w.items / r.seconds;
     if (r.why == TN_FIT_DONE) tn_eval(net);
     for (int64_t i = 0; i < lengths && r.why == TN_FIT_DONE && tn_error() == TN_OK; i++) ask(net, i, o);
@@ -167,13 +169,14 @@ static void print(const outcome *o)
     }
 }
 
-static void put_curve(tn_report *r, const char *title, const outcome *o, const double *chance, bool whole)
+static void put_curve(tn_report *r, const char *title, const outcome *o, const double *guessed)
 {
     tn_series s[MODELS + 1];
     for (int k = 0; k < MODELS; k++)
-        s[k] = (tn_series){.name = names[k], .n = lengths, .x = length, .y = whole ? o[k].whole : o[k].right};
-    s[MODELS] = (tn_series){.name = "guessed", .n = lengths, .x = length, .y = chance};
-    tn_report_curves(r, title, what == TASK_DATES ? "dates in a line" : "letters in a line", "right", MODELS + 1, s);
+        s[k] = (tn_series){.name = names[k], .n = lengths, .x = length, .y = guessed ? o[k].right : o[k].whole};
+    s[MODELS] = (tn_series){.name = "guessed", .n = lengths, .x = length, .y = guessed};
+    tn_report_curves(r, title, what == TASK_DATES ? "dates in a line" : "letters in a line", "right",
+                     guessed ? MODELS + 1 : MODELS, s);
 }
 
 static void put_bars(tn_report *r, const outcome *o)
@@ -199,9 +202,9 @@ static void page(const outcome *o)
 {
     char       path[1024], text[600];
     tn_series  s[MODELS];
-    double     chance[MOST_LENGTHS], none[MOST_LENGTHS] = {0};
+    double     guessed[MOST_LENGTHS];
     tn_report *r = tn_report_new("What attention is for");
-    for (int64_t i = 0; i < lengths; i++) chance[i] = what == TASK_DATES ? 0.1 : 1.0 / 26;
+    for (int64_t i = 0; i < lengths; i++) guessed[i] = what == TASK_DATES ? 0.1 : 1.0 / 26;
     for (int k = 0; k < MODELS; k++)
         s[k] = (tn_series){.name = names[k], .n = o[k].n, .x = o[k].step, .y = o[k].loss, .smooth = 0.8};
     snprintf(
@@ -214,8 +217,8 @@ static void page(const outcome *o)
         : what == TASK_REVERSE ? "write a line of letters backwards"
                                : "read dates, one after the other");
     tn_report_paragraph(r, text);
-    put_curve(r, "Symbols that are right, by the length of the line", o, chance, false);
-    put_curve(r, "Lines that are right from end to end", o, none, true);
+    put_curve(r, "Symbols that are right, by the length of the line", o, guessed);
+    put_curve(r, "Lines that are right from end to end", o, NULL);
     put_bars(r, o);
     tn_report_curves(r, "Loss in training", "step", "nats", MODELS, s);
     tn_report_heading(r, "For example");
@@ -258,7 +261,7 @@ static int run(int count, char **operands)
         return program_usage("--lengths needs up to %d rising whole numbers from 1 to %d, such as 5,10,20,40, got '%s'",
                              MOST_LENGTHS, TASK_LONGEST, lengths_text);
     if (quick) dim = 32, tokens = 256, asked = 20;
-    if (!steps && !(minutes > 0)) steps = quick ? 20 : 1500;
+    if (!steps && !(minutes > 0)) steps = quick ? 40 : 2500;
     stop_begin("ending");
     for (int k = 0; k < MODELS && fine; k++) fine = try_model(k, &o[k]);
     if (fine) page(o), print(o);
@@ -270,12 +273,13 @@ static const option options[] = {
     OPTION_TEXT("task", 't', "NAME", &task_name, "what is to be learned", .choices = TASKS),
     OPTION_TEXT("lengths", 'l', "N,N...", &lengths_text,
                 "letters or dates in a line; without it, 5,10,20,30,40 letters or 1,2,3,4 dates"),
-    OPTION_INT("steps", 'n', "N", &steps, "how long each model learns; without it, 1500 steps", .least = 1,
+    OPTION_INT("steps", 'n', "N", &steps, "how long each model learns; without it, 2500 steps", .least = 1,
                .most = 1e7),
     OPTION_REAL("minutes", 'm', "N", &minutes, "instead: how long all three learn, a third each", .least = 0.01,
                 .most = 1e4),
     OPTION_INT("dim", 0, "N", &dim, "width of the networks, a multiple of 4", .least = 4, .most = 4096),
     OPTION_INT("tokens", 'b', "N", &tokens, "symbols in a batch", .least = 16, .most = 1e6),
+    OPTION_REAL("lr", 0, "RATE", &lr, "the highest learning rate", .least = 1e-9, .most = 10),
     OPTION_INT("asked", 0, "N", &asked, "lines of each length to ask for", .least = 1, .most = 1e5),
     OPTION_INT("seed", 0, "N", &seed, "of everything that is drawn"),
     OPTION_FLAG("quick", 0, &quick, "in small, a matter of seconds: to see what comes out"),

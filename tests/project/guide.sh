@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # docs/guide tells no lies: the pieces of C on a lesson's page are, in order, its program without its comments between
 # functions; what the page shows as output is, in order, the program's output (numbers within 2 %: other machines round
-# otherwise); a lesson has at most 150 lines, and a page.
+# otherwise); a lesson has at most 150 lines, and a page. The commands on any page (```sh) can be run as they stand.
 . "$(dirname "$0")/common.sh"
 fresh guide
 
@@ -49,4 +49,19 @@ done
 (cd 04_training.run && "$build/bin/04_training") >again 2>&1 || wrong "04_training fails the second time: $(cat again)"
 ! grep -q '^step' again || wrong "04_training begins anew, where it should go on: $(cat again)"
 [ -s 04_training.run/spirals/best.safetensors ] || wrong "04_training keeps no best weights"
+
+# One after the other, in an empty folder of the page's own, with the programs on the path.
+for page in "$root"/docs/guide/*.md; do
+    name=$(basename "$page" .md)
+    blocks sh "$page" >"$name.commands"
+    [ -s "$name.commands" ] || continue
+    grep -q "($name.md)" "$root/docs/guide/README.md" || wrong "docs/guide/README.md does not name $name.md"
+    mkdir "$name.shell"
+    (cd "$name.shell" && PATH=$build/bin:$PATH bash -euxo pipefail "../$name.commands" >"../$name.log" 2>&1 \
+        </dev/null) ||
+        wrong "docs/guide/$name.md: a command fails: $(tail -n 5 "$name.log")"
+    while read -r image; do
+        [ -s "$root/docs/guide/$image" ] || wrong "docs/guide/$name.md shows $image, which is not there"
+    done < <(sed -nE 's/^!\[.*\]\((.*)\)$/\1/p' "$page")
+done
 exit $wrong

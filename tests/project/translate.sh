@@ -16,6 +16,7 @@ says()
 }
 
 "$translate" demo --quiet --out demo --steps 30 --pairs 400 --asked 20 >last.txt || wrong "translate demo failed"
+[ "$(grep -c '<svg' demo/align.html)" = 4 ] || wrong "translate demo shows no four alignments"
 tail -n 1 last.txt | grep -qE '^exact [01]\.[0-9]+ minutes [0-9.]+$' ||
     wrong "translate demo ends with: $(tail -n 1 last.txt)"
 
@@ -33,11 +34,40 @@ done
     wrong "run --n-best 2 does not print two lines for each"
 "$translate" align --model transformer --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html ||
     wrong "translate align makes no picture"
+grep -q '<figcaption>3 May 2019 → ' look.html || wrong "the picture does not say what it is of"
+grep -q '>␣' look.html || wrong "blanks cannot be seen in the picture"
 says 1 "has no attention" "$translate" align --model rnn --html none.html "3 May 2019"
 
 "$translate" score --json --ref demo/dates.iso <demo/dates.iso | grep -q '"bleu":100' || wrong "a text is not itself"
 head -n 3 demo/dates.iso >short.txt
 says 3 "must belong together" "$translate" score demo/dates.iso --ref short.txt
+
+# Pairs to try things with: the same each time, and none of those held in another file.
+"$translate" sample-pairs --src a.txt --tgt a.iso --lines 300 --length 2
+"$translate" sample-pairs --src b.txt --tgt b.iso --lines 300 --length 2
+cmp a.txt b.txt && cmp a.iso b.iso || wrong "sample-pairs is not the same twice"
+grep -qvE '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{4}-[0-9]{2}-[0-9]{2}$' a.iso && wrong "sample-pairs: odd dates"
+"$translate" sample-pairs --src b.txt --tgt b.iso --lines 300 --held
+[ -z "$(comm -12 <(tr ' ' '\n' <a.iso | sort -u) <(sort -u b.iso))" ] ||
+    wrong "sample-pairs: held dates are not held out"
+"$translate" sample-pairs --src a.txt --tgt b.txt --lines 9 --length 7 --task reverse
+rev a.txt | cmp - b.txt || wrong "sample-pairs --task reverse does not reverse"
+
+# The comparison: all but the times by the seed alone, on any number of threads.
+for task in copy reverse dates; do
+    "$translate" compare --quiet --quick --task $task --out compare >one.txt || wrong "compare --task $task failed"
+    [ "$(awk 'NR > 2 { print $1 }' one.txt | paste -sd' ')" = "rnn bahdanau transformer" ] &&
+        [ "$(grep -c '<svg' compare/report.html)" = 5 ] || wrong "compare --task $task: $(cat one.txt)"
+done
+"$translate" compare --quiet --quick --task dates --threads 1 --out compare >two.txt
+diff <(sed -E 's/ +[0-9.]+ +[0-9]+$//' one.txt) <(sed -E 's/ +[0-9.]+ +[0-9]+$//' two.txt) ||
+    wrong "translate compare is not the same twice"
+"$translate" compare --quiet --quick --task copy --lengths 3 --steps 400 >one.txt || wrong "compare --lengths 3 failed"
+awk '$1 == "bahdanau" && $2 > 0.9 { good = 1 } END { exit !good }' one.txt ||
+    wrong "attention does not learn to copy three letters: $(cat one.txt)"
+says 2 "--lengths needs up to 16 rising whole numbers from 1 to 100, such as 5,10,20,40, got '5,5'" \
+    "$translate" compare --lengths 5,5
+says 2 "--steps and --minutes are two ways" "$translate" compare --steps 3 --minutes 3
 
 # Stopped and resumed, it ends with the same bits: also where BLEU on two files says which model is the best, and the
 # last checkpoints are averaged.
