@@ -43,10 +43,16 @@ static int64_t sys_pread(void *u, int fd, void *to, size_t n, int64_t at)
     (void)u;
     CALL(int64_t, pread(fd, to, n, (off_t)at));
 }
+/* Writing past RLIMIT_FSIZE would send SIGXFSZ, which ends the process; so we look first. */
+static bool beyond_limit(int64_t bytes)
+{
+    struct rlimit most;
+    return !getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur != RLIM_INFINITY && (uint64_t)bytes > most.rlim_cur;
+}
 static int64_t sys_write(void *u, int fd, const void *from, size_t n)
 {
     (void)u;
-    CALL(int64_t, write(fd, from, n));
+    CALL(int64_t, beyond_limit(lseek(fd, 0, SEEK_CUR) + (int64_t)n) ? (errno = EFBIG, -1) : write(fd, from, n));
 }
 static int sys_fsync(void *u, int fd)
 {
@@ -69,14 +75,11 @@ static int sys_unlink(void *u, const char *path)
     CALL(int, unlink(path));
 }
 
-/* Writing past RLIMIT_FSIZE would send SIGXFSZ, which ends the process; so we look first. */
 static int sys_reserve(void *u, int fd, int64_t bytes)
 {
     (void)u;
-    struct rlimit most;
-    int           keep = errno, r = 0;
-    if (!getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur != RLIM_INFINITY && (uint64_t)bytes > most.rlim_cur)
-        r = -EFBIG;
+    int keep = errno, r = 0;
+    if (beyond_limit(bytes)) r = -EFBIG;
 #ifdef __linux__
     else if (bytes > 0 && fallocate(fd, 0, 0, (off_t)bytes)) r = -errno;
 #else

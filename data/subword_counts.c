@@ -1,6 +1,9 @@
 /* subword_counts.c — words and how often they occur: in texts, and as files. */
 #include "data/subword_private.h"
 
+/* Learning takes some 60 bytes for each letter of a word: what has no blanks and no line ends is no text. */
+enum { MOST_WORD = 1 << 16, MOST_LINE = 64 << 20 };
+
 tn_word_counts *tn_word_counts_new(void) { return tn__blocked() ? NULL : tn__mem_zeroed(sizeof(tn_word_counts)); }
 
 void tn_word_counts_free(tn_word_counts *w)
@@ -58,12 +61,16 @@ static tn_span trimmed(tn_span t) /* of blanks and line ends on both sides */
     return t;
 }
 
-static bool add_line(tn_word_counts *w, tn_span line)
+static bool add_line(tn_word_counts *w, tn_span line, const char *who, int64_t number)
 {
     line = trimmed(line);
     for (size_t at = 0; at < line.bytes;) {
         const char *end = memchr(line.at + at, ' ', line.bytes - at);
         size_t      n = end ? (size_t)(end - line.at) - at : line.bytes - at;
+        if (n > MOST_WORD)
+            return tn_raise(TN_EFORMAT, "%s: line %lld has a word of %zu bytes, the limit is %d: is this a text?", who,
+                            (long long)number, n, MOST_WORD),
+                   false;
         if (n && !add(w, (tn_span){line.at + at, n}, 1)) return false;
         at += n + 1;
     }
@@ -75,7 +82,7 @@ tn_status tn_word_counts_add_line(tn_word_counts *w, tn_span line)
     if (tn__blocked()) return tn__self.error;
     if (!w || (line.bytes && !line.at))
         return tn_raise(TN_EINVAL, "tn_word_counts_add_line: %s is NULL", w ? "the line" : "w");
-    add_line(w, line);
+    add_line(w, line, "tn_word_counts_add_line", 1);
     return tn__self.error;
 }
 
@@ -86,7 +93,8 @@ tn_status tn_word_counts_add_file(tn_word_counts *w, const char *path)
     tn__reader r;
     tn_span    line;
     if (!tn__reader_open(&r, "tn_word_counts_add_file", path)) return tn__self.error;
-    while (tn__reader_line(&r, &line) && add_line(w, line)) continue;
+    r.most = MOST_LINE;
+    while (tn__reader_line(&r, &line) && add_line(w, line, r.label, r.line)) continue;
     tn__reader_close(&r);
     return tn__self.error;
 }

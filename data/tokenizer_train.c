@@ -87,6 +87,11 @@ static bool read_source(work *w, const tn__source *source)
         char        *block = w->text + (size_t)w->blocks * BLOCK;
         const size_t room = BLOCK - carried, left = (size_t)tn__min_i64(source->size - at, (int64_t)room);
         if (!tn__source_read(source, block + carried, at, left)) return false;
+        const char *zero = memchr(block + carried, 0, left);
+        if (zero)
+            return tn_raise(TN_EFORMAT, "%s: byte %lld is NUL: this is no text, or not in UTF-8", source->label,
+                            (long long)at + (zero - (block + carried))),
+                   false;
         at += (int64_t)left, w->read += (int64_t)left;
         const size_t n = carried + left, kept = at < source->size ? cut(block, n) : n;
         w->bytes[w->blocks++] = kept;
@@ -121,7 +126,9 @@ static bool count_all(work *w, int n, const tn__source *sources)
     for (int i = 1; i < w->threads; i++)
         if (!add_up(w->counters, w->counters + i)) return false;
     if (w->counters->words.word.n) return true;
-    return tn_raise(TN_EINVAL, "tn_tokenizer_train: there is not one word in the text"), false;
+    return tn_raise(TN_EFORMAT, "%s: there is not one word in %s", sources->label,
+                    n > 1 ? "it, nor in the other texts" : "the text"),
+           false;
 }
 
 static bool add_special(tn_tokenizer *t, const tn_tokenizer_training *how)

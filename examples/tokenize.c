@@ -1,12 +1,10 @@
 /* tokenize.c — tokenizers as a filter for the shell: trains one from files, turns lines into numbers and back. */
-#define _POSIX_C_SOURCE 200809L
 #include "common/options.h"
 
+#include "common/files.h"
 #include "common/progress.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { SUBWORD = 3, LINE_MOST = 64 << 20 }; /* after the kinds of tn_tokenizer_kind; bytes */
 
@@ -38,9 +36,15 @@ static void said(int64_t n, const char *what)
 
 static void learn_subwords(int n, char **files)
 {
+    if (is_there(out) && !force) {
+        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
+        return;
+    }
     tn_word_counts *words = tn_word_counts_new();
     for (int i = 0; i < n; i++) tn_word_counts_add_file(words, files[i]);
-    tn_subword *s = tn_subword_learn(words, (tn_subword_config){.merges = size, .min_frequency = min_count});
+    tn_subword *s = tn_error() != TN_OK
+                        ? NULL
+                        : tn_subword_learn(words, (tn_subword_config){.merges = size, .min_frequency = min_count});
     if (s && tn_subword_save(s, out) == TN_OK) said(tn_subword_merges(s), "merges");
     tn_subword_free(s);
     tn_word_counts_free(words);
@@ -48,17 +52,15 @@ static void learn_subwords(int n, char **files)
 
 static void train_tokenizer(int n, char **files)
 {
-    char path[4096];
-    if (mkdir(out, 0777) && errno != EEXIST) {
-        tn_raise(TN_EIO, "cannot make the folder '%s': %s", out, strerror(errno));
-        return;
-    }
-    FILE *old = snprintf(path, sizeof path, "%s/tokenizer.json", out) < (int)sizeof path ? fopen(path, "rb") : NULL;
-    if (old) fclose(old);
-    if (old && !force) {
-        tn_raise(TN_EINVAL, "'%s' holds a tokenizer: name another folder, or use --force", out);
-        return;
-    }
+    static const char *const files_of[] = {"tokenizer.json", "vocab.txt", "vocab.json", "config.json"};
+    char                     path[1024];
+    for (size_t i = 0; i < sizeof files_of / sizeof *files_of && !force; i++)
+        if (is_there(in_folder(out, files_of[i], path)))
+            tn_raise(TN_EINVAL,
+                     "'%s' holds a tokenizer or a model already: there is '%s'; name another folder, or use "
+                     "--force",
+                     out, files_of[i]);
+    if (tn_error() != TN_OK || !make_folder(out)) return;
     bar = progress_begin("train", 100, "%");
     tn_tokenizer *t =
         tn_tokenizer_train(n, (const char *const *)files, .kind = (tn_tokenizer_kind)kind_of(type), .vocab_size = size,
@@ -125,25 +127,6 @@ static void decode(tools *x, tn_span line)
         fwrite(x->text.at, 1, x->text.bytes, stdout);
 }
 
-/* A line of standard input, without its end. False: no more, or raised. */
-static bool next_line(char **line, size_t *room, size_t *n)
-{
-    int c = getc_unlocked(stdin);
-    *n = 0;
-    if (c == EOF) return false;
-    for (; c != EOF && c != '\n'; c = getc_unlocked(stdin)) {
-        if (*n == *room) {
-            char *more = *room < LINE_MOST ? realloc(*line, *room ? 2 * *room : 4096) : NULL;
-            if (!more)
-                return tn_raise(*room < LINE_MOST ? TN_ENOMEM : TN_EFORMAT, "a line of more than %zu bytes", *room),
-                       false;
-            *line = more, *room = *room ? 2 * *room : 4096;
-        }
-        (*line)[(*n)++] = (char)c;
-    }
-    return true;
-}
-
 static int filter(void (*one)(tools *, tn_span))
 {
     tools                x = {0};
@@ -158,14 +141,13 @@ static int filter(void (*one)(tools *, tn_span))
     while (tn_error() == TN_OK && !ferror(stdout)) {
         snprintf(where, sizeof where, "line %lld", (long long)++number);
         tn_path_push(where);
-        const bool there = next_line(&line, &room, &n);
-        if (there) one(&x, (tn_span){line ? line : "", n});
+        const bool there = next_line(&line, &room, &n, LINE_MOST);
+        if (there) one(&x, (tn_span){line, n});
         tn_path_pop();
         if (!there || tn_error() != TN_OK) break;
         putchar('\n');
     }
     if (x.replaced) fprintf(stderr, "%lld sequences of bytes were not UTF-8\n", (long long)x.replaced);
-    if (tn_error() == TN_OK && ferror(stdin)) tn_raise(TN_EIO, "standard input: %s", strerror(errno));
     free(line);
     tn_string_free(&x.text), tn_ids_free(&x.ids);
     tn_encoding_free(x.e), tn_tokenizer_free(x.t), tn_subword_free(x.codes);
@@ -195,7 +177,7 @@ static const option train_options[] = {
                .most = 1e9),
     OPTION_INT("alphabet", 0, "N", &alphabet, "so many different letters at most", .least = 1, .most = 1e7),
     OPTION_FLAG("cased", 0, &cased, "keep capitals and accents"),
-    OPTION_FLAG("force", 0, &force, "replace a tokenizer that is in DIR"),
+    OPTION_FLAG("force", 0, &force, "replace what is there"),
     {0}};
 static const option encode_options[] = {
     MODEL,

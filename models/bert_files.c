@@ -149,7 +149,7 @@ tn_bert *tn_bert_load(const char *dir)
         c.no_next = c.no_pooler || !holds(f, "cls.seq_relationship.weight");
         m = tn_bert_create(c);
     }
-    return tn__model_read(m, f, rules, RULES);
+    return tn__model_read(m, f, path, rules, RULES);
 }
 
 tn_status tn_bert_save(tn_bert *m, const char *dir)

@@ -228,7 +228,7 @@ tn_gpt *tn_gpt_load(const char *dir)
     const int64_t ff = c.ff ? c.ff : 4 * c.dim;
     if (tn__enough(f, path, (c.vocab + c.positions) * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff)))
         m = tn_gpt_create(c);
-    return tn__model_read(m, f, rules, RULES);
+    return tn__model_read(m, f, path, rules, RULES);
 }
 
 tn_status tn_gpt_save(tn_gpt *m, const char *dir)

@@ -60,7 +60,7 @@ tn_seq2seq *tn_seq2seq_load(const char *dir)
         f = tn_safetensors_open(path);
     tn__settings_close(&s);
     if (f && tn__enough(f, path, elements(&c))) m = tn_seq2seq_create(c);
-    return tn__model_read(m, f, NULL, 0);
+    return tn__model_read(m, f, path, NULL, 0);
 }
 
 tn_status tn_seq2seq_save(tn_seq2seq *m, const char *dir)

@@ -77,9 +77,9 @@ bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)
     return false;
 }
 
-void *tn__model_read(void *m, tn_safetensors *f, const tn_rename *rules, int n)
+void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_rename *rules, int n)
 {
-    if (m) tn_load_run(m, (tn_load_config){.file = f, .rename = rules, .renames = n});
+    if (m) tn_load_run(m, (tn_load_config){.path = path, .file = f, .rename = rules, .renames = n});
     tn_safetensors_close(f);
     if (tn_error() != TN_OK) return tn_module_free(m), NULL;
     tn_module_train(m, false);

@@ -24,9 +24,9 @@ const char *tn__setting_text(const tn__settings *s, const char *key, const char 
  * takes no memory. Raises. */
 bool tn__enough(const tn_safetensors *f, const char *path, int64_t want);
 
-/* The end of loading: the weights into m (NULL: nothing), f closed, m in eval mode; m freed and NULL if an error
- * stands. And of saving: the finished config as dir/config.json, then the weights; w is freed. */
-void     *tn__model_read(void *m, tn_safetensors *f, const tn_rename *rules, int n);
+/* The end of loading: the weights into m (NULL: nothing), f (of the path) closed, m in eval mode; m freed and NULL if
+ * an error stands. And of saving: the finished config as dir/config.json, then the weights; w is freed. */
+void     *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_rename *rules, int n);
 tn_status tn__model_write(void *m, tn_json_writer *w, const char *dir, const tn_rename *rules, int n);
 
 /* dir/name into a path; false and raised if it is too long. */

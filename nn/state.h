@@ -49,7 +49,7 @@ typedef struct {
 
 typedef struct {
     const char      *path;
-    tn_safetensors  *file;    /* instead of path: an open file                                            */
+    tn_safetensors  *file;    /* instead of path, or with it, which then only names it: an open file       */
     const char      *prefix;  /* "model.": only names that begin so are looked at, and it is taken off    */
     const tn_rename *rename;  /* rules, in order ...                                                      */
     int              renames; /* ... and how many                                                        */

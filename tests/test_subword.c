@@ -313,6 +313,13 @@ START_TEST(bad_files)
     tn_clear_error();
     tn_word_counts_add(w, tn_span_of("a b"), 1);
     ck_error(TN_EINVAL, "tn_word_counts_add: a word with a blank or a line's end in it");
+    static char letters[65538];
+    memset(letters, 'a', 65537);
+    tn_word_counts_add_line(w, tn_span_of(letters));
+    ck_error(TN_EFORMAT,
+             "tn_word_counts_add_line: line 1 has a word of 65537 bytes, the limit is 65536: is this a text?");
+    tn_word_counts_add_line(w, tn_span_of(letters + 1));
+    ck_assert_int_eq(tn_word_counts_get(w, tn_span_of(letters + 1)), 1);
     ck_assert_int_eq(tn_word_counts_get(w, tn_span_of("word")), 3);
     ck_assert_ptr_null(tn_subword_learn(NULL, (tn_subword_config){0}));
     ck_error(TN_EINVAL, "tn_subword_learn: w is NULL");

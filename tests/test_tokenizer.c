@@ -143,9 +143,11 @@ START_TEST(training_refuses)
              "tn_tokenizer_train: vocab_size is 10, but the special tokens (5) and the letters (11) alone are "
              "more: raise it, or lower alphabet");
     ck_assert_ptr_null(tn_tokenizer_train_text(" \n", 2, (tn_tokenizer_training){0}));
-    ck_error(TN_EINVAL, "tn_tokenizer_train: there is not one word in the text");
+    ck_error(TN_EFORMAT, "tn_tokenizer_train: there is not one word in the text");
+    ck_assert_ptr_null(tn_tokenizer_train_text("a\0b", 3, (tn_tokenizer_training){0}));
+    ck_error(TN_EFORMAT, "tn_tokenizer_train: byte 1 is NUL: this is no text, or not in UTF-8");
     ck_assert_ptr_null(tn_tokenizer_train_text(NULL, 0, (tn_tokenizer_training){0}));
-    ck_error(TN_EINVAL, "tn_tokenizer_train: there is not one word in the text");
+    ck_error(TN_EFORMAT, "tn_tokenizer_train: there is not one word in the text");
     ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, (tn_tokenizer_training){.special = no_unknown}));
     ck_error(TN_EINVAL, "tn_tokenizer_train: [UNK] is not among the special tokens: what stands for a word that cannot "
                         "be spelled?");

@@ -55,7 +55,7 @@ typedef struct {
     const char *out, *size, *objective, *dtype, *vocab;
     int64_t     vocab_size, steps, epochs, batch, length, seed, layers, heads, dim; /* the last 0: as size says */
     double      minutes, lr, warmup, dropout;
-    bool        resume, cased, norm_first, whole_words, by_rule;
+    bool        resume, force, cased, norm_first, whole_words, by_rule;
 } train_config;
 #define TRAIN_DEFAULTS                                                                                       \
     {                                                                                                        \

@@ -1,7 +1,10 @@
 /* embed.c — bert embed: a vector for each line of standard input. */
 #include "bert.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { LINE_MOST = 16 << 20 }; /* bytes */
 
 static const char *dir, *pool = "mean";
 
@@ -28,16 +31,18 @@ static int run(int count, char **operands)
     model m;
     if (model_open(dir, &m)) {
         for (int i = 0; i < count && print_vector(&m, operands[i]); i++) {}
-        char line[65536];
-        while (!count && tn_error() == TN_OK && fgets(line, sizeof line, stdin)) {
-            const size_t n = strcspn(line, "\n");
-            if (!line[n] && !feof(stdin)) {
-                tn_raise(TN_EFORMAT, "a line of standard input is longer than %zu bytes", sizeof line - 2);
-                break;
-            }
-            line[n] = 0;
-            print_vector(&m, line);
+        char   *line = NULL, where[32];
+        size_t  room = 0, n = 0;
+        int64_t number = 0;
+        for (bool more = !count; more && tn_error() == TN_OK;) {
+            snprintf(where, sizeof where, "line %lld", (long long)++number);
+            tn_path_push(where);
+            more = next_line(&line, &room, &n, LINE_MOST);
+            if (more && memchr(line, 0, n)) tn_raise(TN_EFORMAT, "a NUL byte: this is no text");
+            if (more && tn_error() == TN_OK) print_vector(&m, line);
+            tn_path_pop();
         }
+        free(line);
         model_close(&m);
     }
     return program_end();

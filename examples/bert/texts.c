@@ -26,7 +26,13 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
         kinds[i] = (uint8_t)((tn_tokenizer_is_special(t, i) ? TN_TOKEN_SPECIAL : 0) |
                              (tn_tokenizer_goes_on(t, i) ? TN_TOKEN_INNER : 0));
     if (kinds && (r.first < 0 || r.separator < 0 || r.mask < 0 || r.pad < 0))
-        tn_raise(TN_EUNSUPPORTED, "this tokenizer lacks one of [PAD], [CLS], [SEP] and [MASK]");
+        tn_raise(TN_EUNSUPPORTED,
+                 "this tokenizer has no [%s]: texts of hidden words need [PAD], [CLS], [SEP] and [MASK] in the "
+                 "vocabulary",
+                 r.pad < 0     ? "PAD"
+                 : r.first < 0 ? "CLS"
+                 : r.mask < 0  ? "MASK"
+                               : "SEP");
     if (tn_error() == TN_OK)
         to->corpus = tn_corpus_open((tn_corpus_config){.files = c->files.value,
                                                        .n = c->files.count,
@@ -35,7 +41,12 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                                                        .encoder_sum = sum_of(t),
                                                        .vocabulary = vocab,
                                                        .by_rule = c->by_rule});
-    if (to->corpus)
+    if (to->corpus && c->pairs && tn_corpus_documents(to->corpus) < 2)
+        tn_raise(TN_EFORMAT,
+                 "'%s' is one document, but guessing the next sentence needs sentences of others: put an empty line "
+                 "between documents%s",
+                 c->files.value[0], c->fixed ? "" : ", or train with --objective roberta, which needs none");
+    else if (to->corpus)
         to->batches = tn_mlm_new(to->corpus, (tn_mlm_config){.pairs = c->pairs,
                                                              .max_tokens = c->length,
                                                              .pad = r.pad,

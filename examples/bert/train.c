@@ -10,22 +10,12 @@
 /* The one in the folder to go on with, the one that was given, or a new one from the texts. */
 static tn_tokenizer *tokenizer_for(const train_config *c)
 {
-    char path[1024];
-    in_folder(c->out, "tokenizer.json", path);
-    if (tn_error() != TN_OK) return NULL;
-    if (is_there(path) && c->resume) return tn_tokenizer_load(c->out);
-    if (is_there(path))
-        return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder, or go on with --resume", c->out),
-               NULL;
-    tn_tokenizer *t;
-    if (c->vocab) t = tn_tokenizer_load(c->vocab);
-    else {
-        progress bar = progress_begin("tokenizer", 100, "%");
-        t = tn_tokenizer_train(c->text.count, c->text.value, .vocab_size = c->vocab_size, .cased = c->cased,
-                               .progress = progress_part, .user = &bar);
-        progress_end(&bar);
-    }
-    if (t && tn_tokenizer_save(t, c->out) != TN_OK) tn_tokenizer_free(t), t = NULL;
+    if (c->resume) return tn_tokenizer_load(c->out);
+    if (c->vocab) return tn_tokenizer_load(c->vocab);
+    progress      bar = progress_begin("tokenizer", 100, "%");
+    tn_tokenizer *t = tn_tokenizer_train(c->text.count, c->text.value, .vocab_size = c->vocab_size, .cased = c->cased,
+                                         .progress = progress_part, .user = &bar);
+    progress_end(&bar);
     return t;
 }
 
@@ -60,9 +50,12 @@ static texts_config texts_for(const train_config *c, bool valid, char cache[1024
 /* ---- what goes on record ----------------------------------------------------------------------------------------- */
 
 /* What the run is: to resume it, the same must be asked for. The number of steps is part of it. */
-static const char *described(const train_config *c, const tn_bert *b, int64_t steps, tn_json_writer *w)
+static const char *described(const train_config *c, const tn_bert *b, int64_t steps, const texts *t, tn_json_writer *w)
 {
+    char text[32];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)tn_corpus_checksum(t->corpus));
     tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "text", text);
     tn_json_put_string(w, "size", c->size);
     tn_json_put_string(w, "objective", c->objective);
     tn_json_put_string(w, "dtype", c->dtype);
@@ -84,11 +77,17 @@ static const char *described(const train_config *c, const tn_bert *b, int64_t st
     return tn_json_text(w, &bytes);
 }
 
+/* The bytes that training takes, about: four numbers for each weight, and what a step keeps for the way back. */
+static double memory_of(const train_config *c, tn_bert *b)
+{
+    const double tokens = (double)(c->batch * c->length);
+    return 16 * (double)tn_count(b) + 4 * tokens * (double)b->config.dim * (22 * (double)b->config.layers + 8);
+}
+
 static void announce(const train_config *c, tn_bert *b, int64_t steps, double seconds, const texts *t)
 {
     if (settings.quiet) return;
-    const double weights = (double)tn_count(b), tokens = (double)(c->batch * c->length);
-    const double bytes = 16 * weights + 4 * tokens * (double)b->config.dim * (22 * (double)b->config.layers + 8);
+    const double weights = (double)tn_count(b), bytes = memory_of(c, b);
     char         time[16];
     fprintf(stderr, "model    %s: %lld layers of %lld, %.2f million parameters, a vocabulary of %lld\n", c->size,
             (long long)b->config.layers, (long long)b->config.dim, weights / 1e6, (long long)b->config.vocab);
@@ -108,26 +107,28 @@ tn_fit_result train_model(const train_config *c, model *m)
 {
     tn_fit_result   r = {.why = TN_FIT_FAILED};
     texts           train = {.encoding = NULL}, valid = {.encoding = NULL};
-    char            caches[2][1024], folder[1024], path[1024];
+    char            caches[2][1024], folder[1024];
     tn_json_writer *w = tn_json_writer_new(2);
     record          rec = {.log = NULL};
     *m = (model){.bert = NULL};
-    if (!w || !make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
+    if (!w || !record_may_begin(c->out, c->resume) || !make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
     const texts_config tc = texts_for(c, false, caches[0]), vc = texts_for(c, true, caches[1]);
     if (!texts_open(&tc, m->tokens, &train)) goto out;
     if (c->valid.count && !texts_open(&vc, m->tokens, &valid)) goto out;
+    if (!(m->bert = bert_for(c, m->tokens)) || !record_memory(memory_of(c, m->bert), c->force)) goto out;
 
     int64_t steps = c->resume ? record_steps(c->out) : 0;
     double  seconds = 0;
     if (!steps) {
-        seconds = step_seconds(bert_for(c, m->tokens), texts_source(&train), texts_loss, !strcmp(c->dtype, "bf16"));
+        seconds = step_seconds(m->bert, texts_source(&train), texts_loss, !strcmp(c->dtype, "bf16"));
+        m->bert = bert_for(c, m->tokens); /* the other is gone: there is one at a time */
         steps = c->steps ? c->steps : c->epochs ? c->epochs * tn_mlm_count(train.batches) : 0;
         if (!steps) steps = (int64_t)fmax(60 * c->minutes / seconds, 1);
     }
-    if (tn_error() != TN_OK || !(m->bert = bert_for(c, m->tokens))) goto out;
+    if (tn_error() != TN_OK) goto out;
     announce(c, m->bert, steps, seconds, &train);
-    const char *config = described(c, m->bert, steps, w);
-    if (tn_json_save(w, in_folder(c->out, "run.json", path)) != TN_OK) goto out;
+    const char *config = described(c, m->bert, steps, &train, w);
+    if (!record_run(c->out, c->resume, m->tokens, w)) goto out;
 
     rec = record_begin(c->out, steps, c->resume);
     stop_begin("saving, then ending; press again to end at once");
@@ -204,6 +205,7 @@ static const option options[] = {
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "sentences end at . ! ? and not at the end of a line"),
     OPTION_FLAG("cased", 0, &asked.cased, "keep capitals and accents"),
     OPTION_FLAG("resume", 'r', &asked.resume, "go on where a run was broken off"),
+    OPTION_FLAG("force", 0, &asked.force, "begin, though the memory that it needs is not there"),
     OPTION_INT("seed", 0, "N", &asked.seed, "of everything that is drawn"),
     {0},
 };

@@ -4,13 +4,15 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
 bool make_folder(const char *path)
 {
-    char s[1024];
+    char        s[1024];
+    struct stat st;
     if (!*path) return tn_raise(TN_EINVAL, "a folder needs a name"), false;
     if (snprintf(s, sizeof s, "%s", path) >= (int)sizeof s)
         return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", path), false;
@@ -19,7 +21,9 @@ bool make_folder(const char *path)
         const char was = *at;
         *at = 0;
         if (mkdir(s, 0777) && errno != EEXIST)
-            return tn_raise(TN_EIO, "'%s' cannot be made: %s", s, strerror(errno)), false;
+            return tn_raise(TN_EIO, "the folder '%s' cannot be made: %s", s, strerror(errno)), false;
+        if (stat(s, &st) || !S_ISDIR(st.st_mode))
+            return tn_raise(TN_EIO, "'%s' is a file, where a folder is needed", s), false;
         if (!was) return true;
         *at = was;
     }
@@ -36,6 +40,26 @@ bool is_there(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0;
+}
+
+bool next_line(char **line, size_t *room, size_t *bytes, size_t most)
+{
+    int c = 0;
+    for (*bytes = 0;; (*line)[(*bytes)++] = (char)c) {
+        if (*bytes + 1 >= *room) {
+            const size_t more = *room ? 2 * *room : 4096;
+            char        *at = realloc(*line, more);
+            if (!at) return tn_raise(TN_ENOMEM, "no memory for a line of %zu bytes", more), false;
+            *line = at, *room = more;
+        }
+        c = getc_unlocked(stdin);
+        if (c == EOF || c == '\n') break;
+        if (*bytes == most)
+            return tn_raise(TN_EFORMAT, "a line of more than %zu bytes: is this a text with line ends?", most), false;
+    }
+    (*line)[*bytes] = 0;
+    if (c == EOF && ferror(stdin)) return tn_raise(TN_EIO, "standard input: %s", strerror(errno)), false;
+    return c != EOF || *bytes;
 }
 
 double seconds_now(void)

@@ -9,4 +9,8 @@ const char *in_folder(const char *folder, const char *name, char path[1024]);
 bool        is_there(const char *path);
 double      seconds_now(void); /* of a clock that is never set */
 
+/* A line of standard input, of at most `most` bytes: without its end, but with a NUL behind it, in memory that grows
+ * and is the caller's to free. False: no more, or raised. */
+bool next_line(char **line, size_t *room, size_t *bytes, size_t most);
+
 #endif

@@ -1,7 +1,9 @@
 /* record.c — what a training leaves behind. */
+#define _GNU_SOURCE
 #include "record.h"
 
 #include <math.h>
+#include <unistd.h>
 
 record record_begin(const char *folder, int64_t steps, bool resume)
 {
@@ -50,14 +52,67 @@ void record_end(record *r)
     *r = (record){.log = NULL};
 }
 
-int64_t record_steps(const char *folder)
+bool record_may_begin(const char *folder, bool resume)
+{
+    static const char *const theirs[] = {"config.json",       "model.safetensors", "model.safetensors.index.json",
+                                         "pytorch_model.bin", "tokenizer.json",    "vocab.txt",
+                                         "vocab.json",        "checkpoints"};
+    char                     path[1024];
+    const bool               ours = is_there(in_folder(folder, "run.json", path));
+    if (tn_error() != TN_OK || (ours && resume)) return tn_error() == TN_OK;
+    if (resume)
+        return tn_raise(TN_EINVAL, "'%s' holds no run to go on with: to begin one, leave --resume away", folder), false;
+    if (ours)
+        return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder, or go on with --resume", folder),
+               false;
+    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
+        if (is_there(in_folder(folder, theirs[i], path)))
+            return tn_raise(TN_EINVAL,
+                            "'%s' holds another model, or a part of one: there is '%s'; choose another folder", folder,
+                            theirs[i]),
+                   false;
+    return true;
+}
+
+bool record_run(const char *folder, bool resume, const tn_tokenizer *t, tn_json_writer *what)
 {
     char path[1024];
-    if (!is_there(in_folder(folder, "run.json", path))) return 0;
-    tn_json      *j = tn_json_load(path);
-    const int64_t n = tn_json_i64(tn_json_get(j, "steps"));
+    if (resume || tn_error() != TN_OK) return tn_error() == TN_OK;
+    return tn_tokenizer_save(t, folder) == TN_OK && tn_json_save(what, in_folder(folder, "run.json", path)) == TN_OK;
+}
+
+int64_t record_steps(const char *folder)
+{
+    char          path[1024];
+    tn_json      *j = tn_json_load(in_folder(folder, "run.json", path));
+    const int64_t n = tn_json_i64(tn_json_need(j, "steps"));
     tn_json_free(j);
     return n;
+}
+
+/* What the machine has, or the container if that is less. */
+static double memory_there(void)
+{
+    char      text[32] = "";
+    double    least = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), most;
+    FILE     *f = fopen("/sys/fs/cgroup/memory.max", "r");
+    const int n = f ? (int)fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    if (n > 1 && tn_parse_double(text, (size_t)n - 1, &most) && most < least) least = most;
+    return least;
+}
+
+bool record_memory(double bytes, bool force)
+{
+    const double there = memory_there(), gib = 1u << 30;
+    if (!(there > 0) || bytes <= there) return true;
+    if (force) fprintf(stderr, "memory   needs about %.1f GiB, and there are %.1f\n", bytes / gib, there / gib);
+    else
+        tn_raise(TN_ENOMEM,
+                 "this needs about %.1f GiB of memory, and there are %.1f: make --batch, --length or --size smaller "
+                 "(or --force it)",
+                 bytes / gib, there / gib);
+    return force;
 }
 
 double step_seconds(void *module, tn_source s, tn_fit_loss loss, bool autocast)

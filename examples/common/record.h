@@ -19,8 +19,16 @@ record record_begin(const char *folder, int64_t steps, bool resume);
 void   record_fit(const tn_fit_event *e, void *record); /* a tn_fit_listener */
 void   record_end(record *r);
 
-/* The steps that folder/run.json names; 0 if there is none. */
+/* May a run have this folder? To begin, nothing of a model may be in it; to resume, a run must be. False: raised. */
+bool record_may_begin(const char *folder, bool resume);
+/* The point from which a run can be resumed: its tokenizer, and what it is as folder/run.json; a run that is resumed
+ * leaves both as they are. */
+bool record_run(const char *folder, bool resume, const tn_tokenizer *t, tn_json_writer *what);
+/* The steps that folder/run.json names. */
 int64_t record_steps(const char *folder);
+
+/* Is there memory for so many bytes? If not, raises; a run that is forced is told and goes on. */
+bool record_memory(double bytes, bool force);
 
 /* Seconds that a step takes: a few with this module, which is freed, and this source, which tn_fit will begin
  * anew. */

@@ -10,19 +10,12 @@
 static tn_tokenizer *tokenizer_for(const train_config *c)
 {
     static const char *const special[] = {"<pad>", "<unk>", "<s>", "</s>", NULL};
-    char                     path[1024];
-    in_folder(c->out, "tokenizer.json", path);
-    if (tn_error() != TN_OK) return NULL;
-    if (is_there(path) && c->resume) return tn_tokenizer_load(c->out);
-    if (is_there(path))
-        return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder, or go on with --resume", c->out),
-               NULL;
+    if (c->resume) return tn_tokenizer_load(c->out);
     progress      bar = progress_begin("tokenizer", 100, "%");
     tn_tokenizer *t = tn_tokenizer_train(2, ((const char *[]){c->source, c->target}), .kind = TN_BYTE_BPE,
                                          .vocab_size = c->vocab_size, .cased = true, .special = special,
                                          .progress = progress_part, .user = &bar);
     progress_end(&bar);
-    if (t && tn_tokenizer_save(t, c->out) != TN_OK) tn_tokenizer_free(t), t = NULL;
     return t;
 }
 
@@ -110,14 +103,14 @@ tn_fit_result train_model(const train_config *c, model *m)
     pairs           train = {.pairs = NULL}, valid = {.pairs = NULL};
     pairs_state     state, valid_state;
     judge           j = {.source = NULL};
-    char            folder[1024], path[1024];
+    char            folder[1024];
     tn_json_writer *w = tn_json_writer_new(2);
     record          rec = {.log = NULL};
     const bool      cast = !strcmp(c->dtype, "bf16"), bleu = by_bleu(c);
     *m = (model){.net = NULL};
     if (!w || !pairs_check(c->source, c->target, &state)) goto out;
     if (c->valid_source && !pairs_check(c->valid_source, c->valid_target, &valid_state)) goto out;
-    if (!make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
+    if (!record_may_begin(c->out, c->resume) || !make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
     if (!pairs_open(&train, m->tokens, c->source, c->target, c->tokens, c->longest, (uint64_t)c->seed, false)) goto out;
     if (c->valid_source && !pairs_open(&valid, m->tokens, c->valid_source, c->valid_target, c->tokens, 0, 1, true))
         goto out;
@@ -134,7 +127,7 @@ tn_fit_result train_model(const train_config *c, model *m)
     if (tn_error() != TN_OK) goto out;
     announce(c, m->net, &train, &state, steps, seconds);
     const char *config = described(c, steps, w);
-    if (tn_json_save(w, in_folder(c->out, "run.json", path)) != TN_OK) goto out;
+    if (!record_run(c->out, c->resume, m->tokens, w)) goto out;
 
     rec = record_begin(c->out, steps, c->resume);
     rec.bar.score = bleu ? "BLEU" : NULL;

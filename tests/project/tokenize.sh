@@ -40,7 +40,7 @@ cmp -s text back || wrong "byte-bpe does not give the text back"
 : >empty
 printf 'ab\377\n' >broken
 ends 1 "holds a tokenizer" "$t" train --type bpe --out bpe.1 text
-ends 1 "not one word" "$t" train --type bpe --out new empty
+ends 3 "not one word" "$t" train --type bpe --out new empty
 ends 5 "no such file" "$t" train --type bpe --out new missing
 ends 1 "special tokens alone" "$t" train --type bpe --size 3 --out new text
 ends 2 "" "$t" train --type unigram --out new text

@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# What users bring by mistake: texts that are none, models that do not fit, folders of others, disks that are full. Each
+# ends with an error that says what is wrong, with the exit code of its kind (see examples/common/options.h), and leaves
+# nothing half written.
+. "$(dirname "$0")/common.sh"
+fresh bad_input
+bert=$build/bin/bert
+tokenize=$build/bin/tokenize
+[ -x "$bert" ] && [ -x "$tokenize" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+
+# says CODE TEXT COMMAND...: the exit code, and standard error is this one line
+says()
+{
+    local code=$1 text=$2 got=0
+    shift 2
+    "$@" </dev/null >out 2>err || got=$?
+    [ $got = "$code" ] || wrong "'$*' ends with $got, not $code, and says: $(head -n 3 err)"
+    [ "$(cat err)" = "$text" ] || wrong "'$*' says: $(head -n 3 err); expected: $text"
+}
+
+# leaves FOLDER FILE...: these, and nothing else, perhaps the folder itself
+leaves()
+{
+    local folder=$1
+    shift
+    [ "$(ls -A "$folder" 2>/dev/null | sort)" = "$(printf '%s\n' "$@" | sort)" ] ||
+        wrong "$folder holds $(echo $(ls -A "$folder")), expected: $*"
+}
+
+# broken FOLDER: a copy of the model
+broken() { rm -rf "$1" && cp -r model "$1"; }
+
+"$bert" sample-corpus -n 40 >text
+: >empty
+printf '\n  \n\t\n\r\n' >blank
+printf 'ab\ncd\0ef\n' >binary
+printf 'one line\nand another\n' >document
+head -c 17000000 /dev/zero | tr '\0' 'a' >line
+train=("$bert" train --quiet --size tiny --steps 2 --batch 2 --length 16 --vocab-size 200)
+"${train[@]}" --text text --out model >/dev/null || wrong "bert train fails"
+fill=("$bert" fill -k 1 "The [MASK].")
+
+# ---- texts ----
+
+none="'empty': there is not one word in the text"
+says 3 "bert: tn_tokenizer_train: $none" "${train[@]}" --text empty --out none
+says 3 "bert: tn_tokenizer_train: ${none/empty/blank}" "${train[@]}" --text blank --out none
+says 3 "bert: tn_tokenizer_train: 'empty': there is not one word in it, nor in the other texts" \
+    "${train[@]}" --text empty blank --out none
+says 3 "bert: tn_tokenizer_train: 'binary': byte 5 is NUL: this is no text, or not in UTF-8" \
+    "${train[@]}" --text binary --out none
+says 5 "bert: tn_tokenizer_train: 'missing': cannot open: no such file or folder (errno 2)" \
+    "${train[@]}" --text text missing --out none
+says 3 "bert: tn_corpus_open: there is no text in empty" "${train[@]}" --text text --valid empty --out none
+says 3 "bert: 'document' is one document, but guessing the next sentence needs sentences of others: put an empty line \
+between documents, or train with --objective roberta, which needs none" \
+    "${train[@]}" --text document --vocab model --out one
+says 3 "bert: tn_corpus_open: 'line': line 1 has more than 16777216 bytes: is this a text with line ends?" \
+    bash -c "ulimit -v 1000000; exec \"\$@\"" - "${train[@]}" --vocab model --text line --out none
+says 1 "bert: tn_tokenizer_train: vocab_size is 20, but the special tokens (5) and the letters (53) alone are more: \
+raise it, or lower alphabet" "${train[@]}" --vocab-size 20 --text text --out none
+leaves one corpus.tokens
+leaves none corpus.tokens # the text that --valid stood beside was good
+
+says 3 "bert: tn_corpus_open: there is no text in blank" "$bert" eval --model model blank
+says 3 "bert: tn_corpus_open: 'binary': line 2 has a NUL byte: this is no text, or not in UTF-8" \
+    "$bert" eval --model model binary
+says 3 "bert: 'document' is one document, but guessing the next sentence needs sentences of others: put an empty line \
+between documents" "$bert" eval --model model document
+[ ! -e model/eval.tokens.tmp ] || wrong "bert eval leaves a file behind"
+says 3 "bert: line 2: a NUL byte: this is no text" bash -c "'$bert' embed --model model <binary"
+says 3 "bert: line 1: a line of more than 16777216 bytes: is this a text with line ends?" \
+    bash -c "ulimit -v 1000000; '$bert' embed --model model <line"
+says 5 "bert: line 1: standard input: Is a directory" bash -c "'$bert' embed --model model <."
+
+for type in wordpiece bpe byte-bpe; do
+    learn=("$tokenize" train --no-progress --type $type --out new)
+    says 3 "tokenize: tn_tokenizer_train: $none" "${learn[@]}" empty
+    says 3 "tokenize: tn_tokenizer_train: 'binary': byte 5 is NUL: this is no text, or not in UTF-8" \
+        "${learn[@]}" binary
+done
+says 3 "tokenize: tn_tokenizer_train: 'line': there is not one word in the text" \
+    bash -c "ulimit -v 1000000; exec \"\$@\"" - "${learn[@]}" line
+leaves new
+says 3 "tokenize: tn_word_counts_add_file: 'line': line 1 has a word of 17000000 bytes, the limit is 65536: is this a \
+text?" "$tokenize" train --type subword --out codes line
+[ ! -e codes ] || wrong "tokenize train --type subword leaves codes of a text that is none"
+
+# ---- vocabularies ----
+
+printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\na\n' >maskless.txt
+says 7 "bert: this tokenizer has no [MASK]: texts of hidden words need [PAD], [CLS], [SEP] and [MASK] in the \
+vocabulary" \
+    "${train[@]}" --text text --vocab maskless.txt --out none
+says 1 "tokenize: tn_tokenizer_train: vocab_size is 3, but the special tokens alone are 5" \
+    "$tokenize" train --no-progress --type bpe --size 3 --out new text
+says 1 "bert: tn_bert_fill_in: there is no [MASK] in the text: write it where a word is to be found" \
+    "$bert" fill --model model "No blank here."
+broken bad
+sed -i 's/\[MASK\]/[HIDE]/g' bad/tokenizer.json bad/tokenizer_config.json bad/special_tokens_map.json bad/vocab.txt
+says 7 "bert: tn_bert_fill_in: this tokenizer has no [MASK]" "${fill[@]}" --model bad
+
+# ---- models ----
+
+"$tokenize" train --quiet --type wordpiece --size 300 --out more text
+broken bad && cp more/* bad/
+says 3 "bert: 'bad': its tokenizer has 300 pieces, its model a vocabulary of 200: these files are not of one model" \
+    "${fill[@]}" --model bad
+broken bad && sed -i 's/"hidden_size": 128/"hidden_size": 256/' bad/config.json
+says 3 "bert: 'bad/model.safetensors' holds 521930 numbers; the model that config.json describes has at least 1233408" \
+    "${fill[@]}" --model bad
+broken bad && sed -i 's/"vocab_size": 200/"vocab_size": 199/' bad/config.json
+says 3 "bert: tn_load: 'bad/model.safetensors' holds another model: 2 of another shape: \
+bert.embeddings.word_embeddings.weight is [199, 128], the file has [200, 128]" "${fill[@]}" --model bad
+broken bad && head -c 1000000 model/model.safetensors >bad/model.safetensors
+size=$(stat -c %s model/model.safetensors)
+header=$((size - 2087720))
+says 3 "bert: tn_safetensors_open: 'bad/model.safetensors': its tensors have 2087720 bytes, but $((1000000 - header)) \
+follow the header: the file is cut off" "${fill[@]}" --model bad
+broken bad && rm bad/model.safetensors
+says 5 "bert: tn_safetensors_open: 'bad/model.safetensors': cannot open: no such file or folder (errno 2)" \
+    "$bert" info bad
+says 5 "bert: tn_json_load: 'nowhere/config.json': cannot open: no such file or folder (errno 2)" "$bert" info nowhere
+says 1 "bert: this model has 2 layers of 2 heads; there is no --layer 9 --head 1" \
+    "$bert" attention --model model --html look.html --layer 9 "The man."
+[ ! -e look.html ] || wrong "bert attention writes a page for a layer that is not there"
+
+# ---- folders, and going on ----
+
+sum() { (cd "$1" && find . -type f ! -name lock -exec md5sum {} + | sort); }
+sum model >before
+says 1 "bert: 'model' holds a model already: choose another folder, or go on with --resume" \
+    "${train[@]}" --text text --out model
+says 1 "bert: tn_fit: 'model/checkpoints/step-000000000002.ckpt' is of another run: its lr is 0.0005, this run has \
+0.01; take another folder, or go on with the same" "${train[@]}" --text text --out model --resume --lr 0.01
+sum model | diff before - >difference || wrong "a run that was refused changes the model: $(cat difference)"
+"$bert" sample-corpus -n 50 >other
+"${train[@]}" --text other --out model --resume 2>err && wrong "bert train --resume takes another text"
+grep -q "is of another run: its text is" err || wrong "another text: $(cat err)"
+mkdir theirs && echo '{"model_type": "gpt2"}' >theirs/config.json
+says 1 "bert: 'theirs' holds another model, or a part of one: there is 'config.json'; choose another folder" \
+    "${train[@]}" --text text --out theirs
+says 1 "tokenize: 'theirs' holds a tokenizer or a model already: there is 'config.json'; name another folder, or use \
+--force" "$tokenize" train --type bpe --out theirs text
+leaves theirs config.json
+says 1 "bert: 'none' holds no run to go on with: to begin one, leave --resume away" \
+    "${train[@]}" --text text --out none --resume
+says 5 "bert: 'text' is a file, where a folder is needed" "${train[@]}" --text text --out text
+"${train[@]}" --text text --out none --batch 60000 --length 16384 2>err && wrong "terabytes are there?"
+grep -q "^bert: this needs about .* GiB of memory, and there are .*: make --batch, --length or --size smaller" err ||
+    wrong "a model that is too large for this machine: $(cat err)"
+
+broken bad && head -c 1000000 model/checkpoints/step-000000000002.ckpt >bad/checkpoints/step-000000000002.ckpt
+"${train[@]}" --text text --out bad --resume >/dev/null 2>err || wrong "a checkpoint that is cut off: $(cat err)"
+cmp model/model.safetensors bad/model.safetensors || wrong "from the checkpoint before, it ends with other bits"
+broken bad && for file in bad/checkpoints/*.ckpt; do truncate -s 1000000 "$file"; done
+"${train[@]}" --text text --out bad --resume >/dev/null 2>err && wrong "no checkpoint is whole, and it goes on"
+grep -q "^bert: tn_fit: none of the checkpoints in 'bad/checkpoints' is whole; to begin anew, take another" err ||
+    wrong "checkpoints that are cut off: $(cat err)"
+cmp model/model.safetensors bad/model.safetensors || wrong "checkpoints that are cut off: the model is lost"
+
+# ---- disks that are full ----
+
+full="cannot (write|reserve [0-9]+ bytes): the file would be larger than the process or the file system allows"
+for blocks in 1 4 100 3000; do # KiB: too few for the tokens, for the tokenizer, for weights, for a checkpoint
+    rm -rf full
+    (ulimit -f $blocks && exec "${train[@]}" --text text --out full) >/dev/null 2>err && wrong "$blocks KB are enough?"
+    grep -qE "$full" err || wrong "a full disk of $blocks KB: $(cat err)"
+    left=$(find full -name '*.tmp*' -o -name '.*.tmp*' -o -name model.safetensors)
+    [ -z "$left" ] || wrong "a full disk of $blocks KB leaves: $left"
+done
+"${train[@]}" --text text --out full --resume >/dev/null && cmp model/model.safetensors full/model.safetensors ||
+    wrong "with space again, the run that the full disk ended does not go on to the same bits"
+(ulimit -f 8 && exec "$bert" attention --model model --html look.html "The man.") 2>err && wrong "8 KB are enough?"
+[ ! -e look.html ] || wrong "a full disk leaves half a page"
+if [ -e /dev/full ]; then
+    for what in "fill --model model [MASK]" "embed --model model text" "eval --model model text" "info model"; do
+        says 5 "bert: cannot write to standard output" bash -c "'$bert' $what >/dev/full"
+    done
+fi
+exit $wrong
