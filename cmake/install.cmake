@@ -1,4 +1,5 @@
-# cmake --install: libraries, headers, and what find_package and pkg-config read. The result can be moved.
+# cmake --install: libraries, headers, what find_package and pkg-config read, and the programs that are built, with
+# their manual pages. The result can be moved.
 if(NOT TENON_INSTALL)
   return()
 endif()
@@ -30,3 +31,13 @@ endforeach()
 list(JOIN pc_private " " pc_private)
 configure_file(cmake/tenon.pc.in ${PROJECT_BINARY_DIR}/tenon.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tenon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The programs that have a page are those to install; the others are to be read.
+file(GLOB pages CONFIGURE_DEPENDS docs/man/*.1)
+if(TENON_PROGRAMS)
+  install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  foreach(page IN LISTS pages)
+    cmake_path(GET page STEM name)
+    install(PROGRAMS ${PROJECT_BINARY_DIR}/bin/${name} DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
+  endforeach()
+endif()

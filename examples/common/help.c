@@ -5,18 +5,30 @@
 
 enum { WIDTH = 80, COLUMN = 26 };
 
-/* Words from column `at` on, broken so that no line is longer than WIDTH; later lines begin at COLUMN. */
-static void words(FILE *to, int at, const char *text)
+/* A line's words from column `at` on, broken so that none goes beyond WIDTH; what follows begins in the same column. */
+static const char *words(FILE *to, int begin, const char *text)
 {
     bool first = true;
-    while (*text) {
-        const int n = (int)strcspn(text, " ");
-        if (!first && at + 1 + n > WIDTH) fprintf(to, "\n%*s", COLUMN, ""), at = COLUMN, first = true;
+    int  at = begin;
+    while (*text && *text != '\n') {
+        const int n = (int)strcspn(text, " \n");
+        if (!first && at + 1 + n > WIDTH) fprintf(to, "\n%*s", begin, ""), at = begin, first = true;
         if (!first) fputc(' ', to), at++;
         fwrite(text, 1, (size_t)n, to), at += n, first = false;
         text += n + (text[n] == ' ');
     }
     fputc('\n', to);
+    return text + (*text == '\n');
+}
+
+/* Lines that begin with a blank are examples, and stay as they are. */
+static void paragraphs(FILE *to, const char *text)
+{
+    for (fputc('\n', to); *text;) {
+        const size_t n = strcspn(text, "\n");
+        if (*text != ' ') text = words(to, 0, text);
+        else fprintf(to, "%.*s\n", (int)n, text), text += n + (text[n] == '\n');
+    }
 }
 
 static void entry(FILE *to, const char *left, const char *text)
@@ -58,7 +70,7 @@ void help_program(const program *p, FILE *to)
 {
     fprintf(to, "%s: %s\n\nUsage: %s COMMAND [OPTION]...\n\nCommands:\n", p->name, p->summary, p->name);
     for (const command *c = p->commands; c->run; c++) entry(to, c->name, c->summary);
-    if (p->text) fprintf(to, "\n%s\n", p->text);
+    if (p->text) paragraphs(to, p->text);
     fprintf(to, "\n'%s COMMAND --help' explains a command and its options.\n", p->name);
 }
 
@@ -70,8 +82,8 @@ void help_command(const program *p, const command *c, const option *common, FILE
     for (const option *o = c->options; o && o->name; o++)
         if (o->required) fprintf(to, " --%s %s%s", o->name, o->value, o->kind == KIND_LIST ? "..." : "");
     fprintf(to, " [OPTION]...%s%s\n", c->operands ? " " : "", c->operands ? c->operands : "");
-    if (c->text) fprintf(to, "\n%s\n", c->text);
-    if (!c->text && p->text && !*name) fprintf(to, "\n%s\n", p->text);
+    if (c->text) paragraphs(to, c->text);
+    if (!c->text && p->text && !*name) paragraphs(to, p->text);
     if (c->options && c->options->name) fputs("\nOptions:\n", to), options(to, c->options);
     fputs("\nAs with every command:\n", to), options(to, common);
 }

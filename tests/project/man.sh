@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# The manual pages tell all and no more: each option that a command's --help shows stands in the command's section of
+# the page, with its letter and its value, and the other way round; so do the exit codes. Where man is there, it finds
+# nothing to warn of. Pages are written with the macros of mdoc(7).
+. "$(dirname "$0")/common.sh"
+fresh man
+[ -x "$build/bin/bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+
+# "t text FILE..." for each option of --help, before or after the line that the options of all commands follow
+shown()
+{
+    awk -v all="$1" '
+        /^As with every command:/ { after = 1 }
+        after == all && match($0, /^  (-.,|   ) --[a-z0-9-]+( [^ ]+)?/) {
+            line = substr($0, 1, RLENGTH)
+            sub(/^ +/, "", line)
+            letter = line ~ /^-[a-zA-Z],/ ? substr(line, 2, 1) : "-"
+            sub(/^.*--/, "", line)
+            print letter, line
+        }' | sort
+}
+
+# The same of a page: of a section (.Sh) or subsection (.Ss)
+written()
+{
+    awk -v title="$2" '
+        /^\.S[hs] / { here = $0 == ".Sh " title || $0 == ".Ss " title }
+        here && /^\.It Fl / {
+            letter = "-"
+            if ($0 ~ /^\.It Fl [a-zA-Z] , Fl -/) letter = $3
+            sub(/^.* Fl -/, ""); sub(/^\.It Fl -/, ""); sub(/ Ar /, " ")
+            print letter, $0
+        }' "$1" | sort
+}
+
+compare() # PAGE WHAT: the files page and help
+{
+    findings < <(comm -23 help page | sed "s|^|$1: $2: not in the page: |")
+    findings < <(comm -13 help page | sed "s|^|$1: $2: not in --help: |")
+}
+
+for path in "$root"/docs/man/*.1; do
+    page=docs/man/$(basename "$path")
+    name=$(basename "$path" .1)
+    program=$build/bin/$name
+    [ -x "$program" ] || { wrong "$page: there is no program $name" && continue; }
+    for section in NAME SYNOPSIS DESCRIPTION COMMANDS OPTIONS ENVIRONMENT FILES "EXIT STATUS" EXAMPLES; do
+        grep -qx "\.Sh $section" "$path" || wrong "$page has no section $section"
+    done
+
+    "$program" --help >all
+    sed -n '/^Commands:/,/^$/p' all | awk 'NR > 1 && NF && substr($0, 3, 1) != " " { print $1 }' | sort >commands
+    [ -s commands ] || wrong "$name --help names no commands"
+    sed -n 's/^\.Ss //p' "$path" | sort | diff commands - >difference || wrong "$page, commands: $(cat difference)"
+    while read -r command; do
+        "$program" "$command" --help >one
+        shown 0 <one >help
+        written "$path" "$command" >page
+        compare "$page" "$command"
+        grep -qx "\.Cm $command" "$path" || wrong "$page: the synopsis lacks $command"
+    done <commands
+    shown 1 <one >help
+    [ "$(wc -l <help)" = 7 ] || wrong "$name --help: $(wc -l <help) options of every command"
+    written "$path" OPTIONS >page
+    compare "$page" "every command"
+
+    # What an option or a file is called in the text must be one, too.
+    while read -r command; do "$program" "$command" --help; done <commands >every
+    grep -oE '(^|[^a-z])--[a-z0-9-]+' <(sed '/^\.\\"/d; s/Fl -/--/g' "$path") | grep -oE -- '--[a-z0-9-]+' | sort -u |
+        while read -r option; do
+            grep -qE -- "$option( |=|\$|,|\.)" every || [ "$option" = --name ] || echo "$page: $option is no option"
+        done >strange
+    findings <strange
+
+    if command -v man >/dev/null && man --warnings -l "$path" >text 2>warnings; then
+        findings < <(sed "s,^,$page: ," warnings)
+        grep -q "^EXIT STATUS" text || wrong "man shows no text of $page"
+    fi
+    if command -v mandoc >/dev/null; then findings < <(mandoc -T lint -W warning "$path" || true); fi
+done
+for code in 0 1 2 3 4 5; do
+    for path in "$root"/docs/man/*.1; do
+        sed -n '/^\.Sh EXIT STATUS/,/^\.Sh EXAMPLES/p' "$path" | grep -qE "^\.It $code( |\$)" ||
+            wrong "docs/man/$(basename "$path"): exit code $code is not explained"
+    done
+done
+exit $wrong
