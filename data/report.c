@@ -222,7 +222,7 @@ tn_status tn_report_filled(tn_report *r, int n, const tn_report_word *words, int
     tn__report_put(r, "<div class=\"s\">");
     for (int i = 0; i < n; i++) {
         bool filled = words[i].probability >= 0;
-        if (i) tn__report_put(r, " ");
+        if (i && words[i].text && !strchr(".,;:!?)", *words[i].text)) tn__report_put(r, " ");
         if (filled) tn__report_put(r, "<b class=\"%s\">", words[i].right ? "y" : "x");
         tn__report_text(r, words[i].text);
         if (filled) tn__report_put(r, "</b> <small>%d%%</small>", (int)(100 * words[i].probability + 0.5));

@@ -24,9 +24,10 @@ bool report_fill(tn_report *r, const model *m, const char *text)
             (tn_report_word){tn_tokenizer_piece(m->tokens, found[i * BEST].id), found[i * BEST].probability, true};
         text = end + strlen(mask);
     }
-    for (int k = 0; k < BEST && n > 0; k++)
-        others[k] = (tn_report_word){tn_tokenizer_piece(m->tokens, found[k].id), found[k].probability, k == 0};
-    if (n > 0) tn_report_filled(r, count, said, BEST, others);
+    int more = 0; /* other words for the first blank, as far as they show a percent */
+    for (int k = 1; k < BEST && n > 0 && found[k].probability >= 0.005; k++)
+        others[more++] = (tn_report_word){tn_tokenizer_piece(m->tokens, found[k].id), found[k].probability, false};
+    if (n > 0) tn_report_filled(r, count, said, more, others);
     return tn_error() == TN_OK;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # docs/guide tells no lies: the pieces of C on a lesson's page are, in order, its program without its comments between
 # functions; what the page shows as output is, in order, the program's output (numbers within 2 %: other machines round
-# otherwise); a lesson has at most 150 lines, and a page. The commands on any page (```sh) can be run as they stand.
+# otherwise); a lesson has at most 150 lines, and a page. A page of commands is run, from the top, in an empty folder,
+# and what it shows as output is there.
 . "$(dirname "$0")/common.sh"
 fresh guide
 
@@ -45,23 +46,33 @@ for file in "$root"/examples/0*.c "$root"/examples/custom_model.c; do
     findings < <(like "$name.shown" "$name.out" | sed "s/^/docs\/guide\/$name.md: /")
 done
 
+# Pages of commands: each ```sh block, and each ```python block where Python has transformers.
+for page in "$root"/docs/guide/*.md; do
+    name=$(basename "$page" .md)
+    grep -q '^```sh$' "$page" || continue
+    grep -q "($name.md)" "$root/docs/guide/README.md" || wrong "docs/guide/README.md does not name $name.md"
+    mkdir "$name.run"
+    blocks sh "$page" >"$name.commands"
+    (cd "$name.run" && PATH=$build/bin:$PATH bash -euo pipefail ../"$name.commands") >"$name.all" 2>"$name.said" ||
+        wrong "docs/guide/$name.md: a command fails: $(tail -n 5 "$name.said")"
+    while IFS= read -r line; do
+        grep -qxF -- "$line" "$name.all" || wrong "docs/guide/$name.md: no command prints: $line"
+    done < <(blocks text "$page")
+    if grep -q '^```python$' "$page" && python3 -c 'import transformers, torch' 2>/dev/null; then
+        blocks python "$page" >"$name.py"
+        (cd "$name.run" && HF_HUB_OFFLINE=1 python3 ../"$name.py") >"$name.python" 2>&1 ||
+            wrong "docs/guide/$name.md: $(tail -n 5 "$name.python")"
+    fi
+    while read -r picture; do
+        [ -s "$root/docs/guide/$picture" ] || wrong "docs/guide/$name.md: there is no $picture"
+    done < <(sed -nE 's/^!\[.*\]\((.*)\)$/\1/p' "$page")
+done
+[ -s train_your_own_bert.run/look.html ] && grep -q '<svg' train_your_own_bert.run/book/report.html ||
+    wrong "docs/guide/train_your_own_bert.md leaves no pictures"
+
 # A run that has ended goes on from its end.
 (cd 04_training.run && "$build/bin/04_training") >again 2>&1 || wrong "04_training fails the second time: $(cat again)"
 ! grep -q '^step' again || wrong "04_training begins anew, where it should go on: $(cat again)"
 [ -s 04_training.run/spirals/best.safetensors ] || wrong "04_training keeps no best weights"
 
-# One after the other, in an empty folder of the page's own, with the programs on the path.
-for page in "$root"/docs/guide/*.md; do
-    name=$(basename "$page" .md)
-    blocks sh "$page" >"$name.commands"
-    [ -s "$name.commands" ] || continue
-    grep -q "($name.md)" "$root/docs/guide/README.md" || wrong "docs/guide/README.md does not name $name.md"
-    mkdir "$name.shell"
-    (cd "$name.shell" && PATH=$build/bin:$PATH bash -euxo pipefail "../$name.commands" >"../$name.log" 2>&1 \
-        </dev/null) ||
-        wrong "docs/guide/$name.md: a command fails: $(tail -n 5 "$name.log")"
-    while read -r image; do
-        [ -s "$root/docs/guide/$image" ] || wrong "docs/guide/$name.md shows $image, which is not there"
-    done < <(sed -nE 's/^!\[.*\]\((.*)\)$/\1/p' "$page")
-done
 exit $wrong
