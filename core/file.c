@@ -237,11 +237,11 @@ static const char *kind(unsigned mode)
                             : "a device";
 }
 
-bool tn__source_open(tn__source *s, const char *label, const char *path)
+static bool open_source(tn__source *s, const char *label, const char *path, int flags)
 {
     *s = (tn__source){.label = label, .fd = -1};
     if (!check_path(label, path)) return false;
-    s->fd = open_file(path, O_RDONLY | O_NONBLOCK, 0); /* a pipe must not keep us waiting for its writer */
+    s->fd = open_file(path, O_RDONLY | O_NONBLOCK | flags, 0); /* a pipe must not keep us waiting for its writer */
     if (s->fd < 0) return fail(label, "cannot open", s->fd), false;
     struct stat st;
     int         r = io.fstat(io.user, s->fd, &st);
@@ -251,6 +251,31 @@ bool tn__source_open(tn__source *s, const char *label, const char *path)
     if (r < 0) return tn__source_close(s), false;
     s->size = (int64_t)st.st_size;
     return true;
+}
+
+bool tn__source_open(tn__source *s, const char *label, const char *path) { return open_source(s, label, path, 0); }
+
+bool tn__source_open_beside(tn__source *s, const char *label, const char *path)
+{
+    static const char blobs[] = "../../blobs/";
+    char              to[512], at[1536];
+    struct stat       st;
+    *s = (tn__source){.label = label, .fd = -1};
+    const int r = io.lstat(io.user, path, &st), keep = errno;
+    if (r < 0) return fail(label, "cannot open", r), false;
+    if (!S_ISLNK(st.st_mode)) return open_source(s, label, path, O_NOFOLLOW);
+    const ssize_t n = readlink(path, to, sizeof to - 1); /* what cannot be read leads nowhere */
+    to[n < 0 ? 0 : n] = 0, errno = keep;
+    const char *name = to + sizeof blobs - 1, *slash = strrchr(path, '/');
+    const int   folder = slash ? (int)(slash - path) + 1 : 0;
+    if (strncmp(to, blobs, sizeof blobs - 1) != 0 || !*name || *name == '.' || strchr(name, '/') || folder > 1000) {
+        tn_raise(TN_EUNSUPPORTED,
+                 "%s: this is a symbolic link; those that are followed lead to ../../blobs, as in Hugging Face's cache",
+                 label);
+        return false;
+    }
+    snprintf(at, sizeof at, "%.*s%s", folder, path, to);
+    return open_source(s, label, at, O_NOFOLLOW);
 }
 
 bool tn__source_memory(tn__source *s, const char *label, const void *data, size_t bytes)

@@ -131,7 +131,10 @@ TN_API tn_tensor *tn_npy_write(const tn_tensor *t); /* the file's bytes, as a u8
  *
  * Opening reads and checks the header alone; each tensor is read when it is asked for. F16 becomes f32, and small
  * integers become wider ones as with npy; F8, F6, F4 and C64 tensors are listed but not loaded. Limits: a header of
- * 100 MB, 1,000,000 tensors with names of 1 to 1024 bytes, 10,000 metadata pairs of 16 MiB together. */
+ * 100 MB, 1,000,000 tensors with names of 1 to 1024 bytes, 10,000 metadata pairs of 16 MiB together.
+ *
+ * A path that ends in ".index.json" is an index: its tensors are in up to 1,000 files beside it, and all of these are
+ * opened. Each tensor must be in the file that the index says, and in no other. There is no metadata then. */
 
 typedef struct tn_safetensors tn_safetensors;
 typedef struct {
@@ -193,9 +196,9 @@ TN_API int tn_format_float(float v, char to[32]);
 TN_API tn_tensor *tn_file_read(const char *path, int64_t max_bytes); /* as a u8 tensor; a larger file is refused */
 TN_API tn_status  tn_file_write(const char *path, const void *data, size_t bytes) TN_CHECKED;
 
-/* Every call of the operating system that the library makes for files. Each returns what the POSIX call of its name
- * does, or -errno. A program may put its own in place, for tests above all, while no file is open; NULL brings back
- * the system's. All members must be set. */
+/* Every call of the operating system that the library makes for what files hold. Each returns what the POSIX call of
+ * its name does, or -errno. A program may put its own in place, for tests above all, while no file is open; NULL brings
+ * back the system's. All members must be set. */
 struct stat;
 typedef struct {
     int (*open)(void *user, const char *path, int flags, unsigned mode);

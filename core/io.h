@@ -26,6 +26,8 @@ typedef struct {
 
 /* A regular file of any size; or memory. label must outlive the source. Raises. */
 bool tn__source_open(tn__source *s, const char *label, const char *path);
+/* The same of a name that another file has given: no symbolic link is followed but those of Hugging Face's cache. */
+bool tn__source_open_beside(tn__source *s, const char *label, const char *path);
 bool tn__source_memory(tn__source *s, const char *label, const void *data, size_t bytes);
 bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes); /* all of them; raises */
 void tn__source_close(tn__source *s);

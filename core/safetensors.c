@@ -29,12 +29,22 @@ static const char *name_of_pair(const void *owner, uint32_t i, size_t *bytes)
 static bool twice(const tn_safetensors *f, const char *what, const char *name, size_t bytes, size_t first, size_t at)
 {
     char shown[TN__QUOTED];
+    if (f->shards)
+        return tn_raise(TN_EFORMAT, "%s: %s %s is in two of the files", f->label, what,
+                        tn__quote(shown, name, bytes, 100)),
+               false;
     tn_raise(TN_EFORMAT, "%s: %s %s is there twice, at byte %lld and at byte %lld", f->label, what,
              tn__quote(shown, name, bytes, 100), 8 + (long long)first, 8 + (long long)at);
     return false;
 }
 
-static bool index_names(tn_safetensors *f)
+uint32_t *tn__st_slots(tn_safetensors *f)
+{
+    f->names.mask = tn__names_slots(f->count) - 1, f->keys.mask = tn__names_slots(f->pair_count) - 1;
+    return f->slots = tn__mem_get(((size_t)f->names.mask + f->keys.mask + 2) * sizeof *f->slots);
+}
+
+bool tn__st_index_names(tn_safetensors *f)
 {
     f->names.slot = f->slots, f->names.name = name_of_entry, f->names.owner = f;
     f->keys.slot = f->slots + f->names.mask + 1, f->keys.name = name_of_pair, f->keys.owner = f;
@@ -83,9 +93,7 @@ static bool check_offsets(const tn_safetensors *f, uint32_t *order)
 static bool get_tables(tn_safetensors *f)
 {
     f->room = f->count, f->pair_room = f->pair_count;
-    f->names.mask = tn__names_slots(f->count) - 1, f->keys.mask = tn__names_slots(f->pair_count) - 1;
-    return (f->slots = tn__mem_get(((size_t)f->names.mask + f->keys.mask + 2) * sizeof *f->slots)) &&
-           (f->entries = tn__mem_get(f->room * sizeof *f->entries)) &&
+    return tn__st_slots(f) && (f->entries = tn__mem_get(f->room * sizeof *f->entries)) &&
            (f->pairs = tn__mem_get(f->pair_room * sizeof *f->pairs)) && (f->strings = tn__mem_get(f->string_room));
 }
 
@@ -93,7 +101,7 @@ static bool parse(tn_safetensors *f)
 {
     if (!tn__st_parse(f) || !get_tables(f)) return false;
     f->filling = true;
-    return tn__st_parse(f) && index_names(f);
+    return tn__st_parse(f) && tn__st_index_names(f);
 }
 
 static bool read_header(tn_safetensors *f)
@@ -146,10 +154,26 @@ static tn_safetensors *finish(tn_safetensors *f, bool opened)
     return NULL;
 }
 
+static bool is_index(const char *path)
+{
+    static const char end[] = ".index.json";
+    const size_t      n = path ? strlen(path) : 0;
+    return n >= sizeof end - 1 && !strcmp(path + n - (sizeof end - 1), end);
+}
+
 tn_safetensors *tn_safetensors_open(const char *path)
 {
     tn_safetensors *f = begin("tn_safetensors_open", path);
-    return f ? finish(f, tn__source_open(&f->source, f->label, path)) : NULL;
+    if (!f || !is_index(path)) return f ? finish(f, tn__source_open(&f->source, f->label, path)) : NULL;
+    if (tn__st_open_index(f, path)) return f;
+    tn_safetensors_close(f);
+    return NULL;
+}
+
+tn_safetensors *tn__st_open_shard(const char *path)
+{
+    tn_safetensors *f = begin("tn_safetensors_open", path);
+    return f ? finish(f, tn__source_open_beside(&f->source, f->label, path)) : NULL;
 }
 
 tn_safetensors *tn_safetensors_read(const void *data, size_t bytes)
@@ -161,6 +185,8 @@ tn_safetensors *tn_safetensors_read(const void *data, size_t bytes)
 void tn_safetensors_close(tn_safetensors *f)
 {
     if (!f) return;
+    for (uint32_t i = 0; i < f->shard_count; i++) tn_safetensors_close(f->shards[i]);
+    tn__mem_put(f->shards, f->shard_room * sizeof *f->shards);
     tn__source_close(&f->source);
     tn__mem_put(f->slots, f->slots ? ((size_t)f->names.mask + f->keys.mask + 2) * sizeof *f->slots : 0);
     tn__mem_put(f->entries, f->room * sizeof *f->entries);
@@ -219,7 +245,8 @@ static tn_tensor *get(const tn_safetensors *f, const char *who, int64_t i)
 {
     char                label[TN__LABEL], shown[TN__QUOTED], what[TN__QUOTED + 8];
     const tn__st_entry *e = f->entries + i;
-    tn__source          s = f->source;
+    if (f->shards) f = f->shards[e->shard];
+    tn__source s = f->source;
     snprintf(label, sizeof label, "%s: %s", who, f->path);
     snprintf(what, sizeof what, "tensor %s", tn__quote(shown, e->name, e->name_bytes, 100));
     s.label = s.memory ? who : label;

@@ -103,8 +103,8 @@ TN_API tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, co
 
 /* ---- directories as Hugging Face has them ------------------------------------------------------------------------ */
 
-/* Reads config.json and model.safetensors. Heads that the file lacks are left out: the config says which. The model is
- * in eval mode. */
+/* Reads config.json and model.safetensors, or the files that model.safetensors.index.json names. Heads that the weights
+ * lack are left out: the config says which. The model is in eval mode. */
 TN_API tn_bert *tn_bert_load(const char *dir);
 /* Writes both into a directory that is there. Hugging Face has no BERT with norm_first: the config of one says
  * "model_type": "tenon-bert", so that it is refused there, and not misread. */

@@ -140,8 +140,8 @@ tn_bert *tn_bert_load(const char *dir)
 {
     char           path[1024];
     tn_bert_config c = tn_bert_config_load(dir);
-    if (tn_error() != TN_OK || !tn__path_in(dir, "model.safetensors", path, sizeof path)) return NULL;
-    tn_safetensors *f = tn_safetensors_open(path);
+    if (tn_error() != TN_OK) return NULL;
+    tn_safetensors *f = tn__weights_open(dir, path);
     tn_bert        *m = NULL;
     if (f && tn__enough(f, path, elements(&c))) {
         c.no_pooler = !holds(f, "bert.pooler.dense.weight");

@@ -220,9 +220,7 @@ tn_gpt *tn_gpt_load(const char *dir)
     char            path[1024];
     tn_safetensors *f = NULL;
     tn_gpt         *m = NULL;
-    if (tn_error() == TN_OK && tn__settings_open(&s, dir) && read_config(&s, &c) &&
-        tn__path_in(dir, "model.safetensors", path, sizeof path))
-        f = tn_safetensors_open(path);
+    if (tn_error() == TN_OK && tn__settings_open(&s, dir) && read_config(&s, &c)) f = tn__weights_open(dir, path);
     tn__settings_close(&s);
     if (!f) return NULL;
     const int64_t ff = c.ff ? c.ff : 4 * c.dim;

@@ -55,9 +55,7 @@ tn_seq2seq *tn_seq2seq_load(const char *dir)
     char              path[1024];
     tn_safetensors   *f = NULL;
     tn_seq2seq       *m = NULL;
-    if (tn_error() == TN_OK && tn__settings_open(&s, dir) && read_config(&s, &c) &&
-        tn__path_in(dir, "model.safetensors", path, sizeof path))
-        f = tn_safetensors_open(path);
+    if (tn_error() == TN_OK && tn__settings_open(&s, dir) && read_config(&s, &c)) f = tn__weights_open(dir, path);
     tn__settings_close(&s);
     if (f && tn__enough(f, path, elements(&c))) m = tn_seq2seq_create(c);
     return tn__model_read(m, f, path, NULL, 0);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size)
 {
@@ -65,6 +66,16 @@ const char *tn__setting_text(const tn__settings *s, const char *key, const char 
 {
     const tn_json *v = member(s, key, false);
     return v ? tn_json_string(v) : otherwise;
+}
+
+tn_safetensors *tn__weights_open(const char *dir, char path[1024])
+{
+    struct stat st;
+    if (!tn__path_in(dir, "model.safetensors.index.json", path, 1024)) return NULL;
+    const bool index = !stat(path, &st);
+    path[strlen(path) - strlen(".index.json")] = 0;
+    if (index && stat(path, &st)) path[strlen(path)] = '.';
+    return tn_safetensors_open(path);
 }
 
 bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)

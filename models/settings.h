@@ -20,6 +20,10 @@ double      tn__setting_double(const tn__settings *s, const char *key, double ot
 bool        tn__setting_bool(const tn__settings *s, const char *key, bool otherwise);
 const char *tn__setting_text(const tn__settings *s, const char *key, const char *otherwise); /* lives as long as s */
 
+/* dir's model.safetensors or, if that is not there, the files that its model.safetensors.index.json names; path: which
+ * of the two it is. NULL: raised. */
+tn_safetensors *tn__weights_open(const char *dir, char path[1024]);
+
 /* Does the file hold as many numbers as the config says, at least? So that a config that was not made for these weights
  * takes no memory. Raises. */
 bool tn__enough(const tn_safetensors *f, const char *path, int64_t want);
