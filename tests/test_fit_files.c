@@ -336,7 +336,7 @@ START_TEST(killed_200_times)
     const char   *folder = tn_test_file("killed");
     tn_generator  chance = {.seed = 3};
     const int     kills = tn_test_slow() ? 20 : 200;
-    int64_t       last = 0, news = 0;
+    int64_t       last = 0, news = 0, wait = 6000;
     tn_fit_result r = {.why = TN_FIT_FAILED};
     for (int i = 0; i < kills; i++) {
         const pid_t child = fork();
@@ -347,7 +347,7 @@ START_TEST(killed_200_times)
             tn_fit(USUAL(&c), .steps = 1000000, .folder = folder, .resume = true, .save_every = 1);
             _exit(2);
         }
-        usleep((useconds_t)(500 + tn_random_below(&chance, 6000)));
+        usleep((useconds_t)(500 + tn_random_below(&chance, wait)));
         kill(child, SIGKILL);
         int status = 0;
         ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -360,6 +360,7 @@ START_TEST(killed_200_times)
         ck_assert_int_eq(c.told[TN_FIT_NOTE], 0);
         ck_assert_int_ge(r.steps, last);
         news += r.steps > last;
+        wait = r.steps > last ? (wait > 8000 ? wait / 2 : 6000) : wait < 500000 ? wait * 2 : wait; /* a busy machine */
         last = r.steps;
         if (i == kills - 1) {
             fit_case whole = fit_case_begin(0);
@@ -371,7 +372,7 @@ START_TEST(killed_200_times)
         }
         fit_case_end(&c);
     }
-    ck_assert_msg(news > 20 || tn_test_slow(), "only %lld of %d kills left something new", (long long)news, kills);
+    ck_assert_msg(news > kills / 10, "only %lld of %d kills left something new", (long long)news, kills);
 }
 END_TEST
 
