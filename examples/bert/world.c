@@ -106,9 +106,9 @@ static void pronoun(maker *m, const topic *t, char *to, world_probe *p)
         animal && many ? "were" : was, why);
 }
 
-/* "The old ship sails to the island", and: "The merchants ship wool to the island"; said by whom the document is about,
- * so that it belongs there. */
-static void sense(maker *m, const named *who, char *to, world_probe *p)
+/* "The old ship sails to the island", and: "The merchants ship wool to the island"; said by whom and where the document
+ * is about, so that it belongs there. */
+static void sense(maker *m, const topic *t, const named *who, char *to, world_probe *p)
 {
     const ambiguous *w = &senses[below(m, nsenses)];
     const int        which = below(m, 2);
@@ -120,8 +120,9 @@ static void sense(maker *m, const named *who, char *to, world_probe *p)
         for (int i = 0; i < 4; i++) p->wrong[p->nwrong++] = w->after[!which][i];
         after = "[MASK]";
     }
-    if (w->end) say(to, "%s %s %s, said %s.", w->before[which][a], after, w->end, who->name);
-    else say(to, "%s, and the %s was %s, said %s.", w->before[which][a], w->word, after, who->name);
+    const char *place = ONE(m, t->places);
+    if (w->end) say(to, "%s %s %s, said %s in the %s.", w->before[which][a], after, w->end, who->name, place);
+    else say(to, "%s, and the %s was %s, said %s in the %s.", w->before[which][a], w->word, after, who->name, place);
 }
 
 /* ---- documents --------------------------------------------------------------------------------------------------- */
@@ -178,7 +179,7 @@ size_t world_document(uint64_t seed, uint64_t number, char text[WORLD_DOCUMENT])
         const int kind = i ? below(&m, 12) : 11;
         if (kind < 3) agreement(&m, t, s, NULL);
         else if (kind < 5) pronoun(&m, t, s, NULL);
-        else if (kind < 8) sense(&m, who, s, NULL);
+        else if (kind < 8) sense(&m, t, who, s, NULL);
         else story(&m, t, who, kin, i == 0, s);
         at += (size_t)snprintf(text + at, WORLD_DOCUMENT - at, "%s\n", s);
     }
@@ -194,6 +195,6 @@ void world_probe_make(uint64_t seed, world_kind kind, uint64_t number, world_pro
     switch (kind) {
     case WORLD_AGREEMENT: agreement(&m, t, p->text, p); break;
     case WORLD_PRONOUN: pronoun(&m, t, p->text, p); break;
-    default: sense(&m, &names[below(&m, nnames)], p->text, p); break;
+    default: sense(&m, t, &names[below(&m, nnames)], p->text, p); break;
     }
 }
