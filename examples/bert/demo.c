@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const char *out = "build/demo";
-static double      minutes = 3.3;
+static double      minutes = 3.6;
 static int64_t     steps, documents = 12000, probes = 500;
 static bool        again;
 
