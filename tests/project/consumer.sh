@@ -55,7 +55,10 @@ for language in c cpp; do
     fi
 done
 
-findings < <(grep -rIlF -e "$root" -e "$build/first" second | sed 's/$/ names the place it was built in/')
+# A path that begins there, not "tests/project" where the checkout is in /project.
+place=$(sed 's/[].[^$*+?(){}|\\]/\\&/g' <<<"$root")
+findings < <(grep -rIlE "(^|[^[:alnum:]._/-])$place(/|[^[:alnum:]._-]|\$)" second |
+    sed 's/$/ names the place it was built in/')
 
 for language in C CXX; do
     project subdirectory $language tenon_static -DSUBDIRECTORY="$root" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O0
