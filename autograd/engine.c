@@ -194,6 +194,7 @@ static tn_status ready_slot(tn_slot *s)
 {
     if (!s->grad) return TN_OK;
     tn_tensor *leaf = s->leaf;
+    if (s->rows && !tn__rows_fit(leaf, s->grad, s->rows)) return tn__self.error;
     if (s->rows && leaf->rows) { /* the few rows of both; what hangs there stays as it is */
         s->whole = tn__rows_add(leaf, &s->grad, &s->rows, leaf->rows, leaf->grad, -1);
         s->ready = s->whole ? tn_keep(s->grad) : NULL;

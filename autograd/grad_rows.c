@@ -7,18 +7,6 @@
 
 #include <string.h>
 
-bool tn__rows_spread(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows)
-{
-    if (!*rows) return true;
-    tn_tensor *all = tn__new_owned((*grad)->dtype, leaf->l.shape);
-    if (!all) return false;
-    tn__fill(all, 0);
-    tn__add_rows(all, 0, *rows, *grad, -1);
-    tn_drop(*grad), tn_drop(*rows);
-    *grad = all, *rows = NULL;
-    return true;
-}
-
 /* Where row is in the rising list. */
 static int64_t place(const int64_t *list, int64_t n, int64_t row)
 {
@@ -54,6 +42,7 @@ static tn_tensor *numbers(const tn_tensor *old, const int64_t *index, int64_t n,
 bool tn__rows_add(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows, const tn_tensor *index, const tn_tensor *g,
                   int64_t skip)
 {
+    if (*rows && !tn__rows_fit(leaf, *grad, *rows)) return false;
     const int64_t  n = tn_shape_numel(index->l.shape), width = leaf->l.shape.d[1];
     const size_t   row = (size_t)width * tn__dtype_bytes(leaf->dtype);
     const tn_scope s = tn_scope_begin();

@@ -87,9 +87,6 @@ tn_watch *tn__leaf_watches(const tn_tensor *t);
 void      tn__node_drop(tn_node *n);
 void      tn__node_release(tn_node *n); /* what it saved */
 
-/* The rows of a leaf's gradient become a dense one (grad_rows.c). */
-bool tn__rows_spread(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows);
-
 /* The module path that is open: "encoder.layers.3". */
 void tn__path_text(char *to, size_t size);
 

@@ -158,7 +158,11 @@ tn_tensor *tn__new_owned(tn_dtype dt, tn_shape s);
 tn_tensor *tn__alias_owned(const tn_tensor *t, const tn_layout *l);
 /* Gives an owned reference to the open scope; on failure drops it and returns NULL. */
 tn_tensor *tn__scoped(tn_tensor *t);
-void       tn__written(tn_tensor *t, const char *who); /* bumps the version */
+/* Are these still rows of leaf? Raises if not: a hook may have made another tensor of it. */
+bool tn__rows_fit(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *rows);
+/* A gradient of leaf that is kept as rows becomes a dense one. */
+bool tn__rows_spread(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows);
+void tn__written(tn_tensor *t, const char *who); /* bumps the version */
 
 /* tn__new for a dtype and a shape from outside, which are checked; who is named in the message. */
 tn_tensor *tn__make(const char *who, tn_dtype dt, tn_shape s);

@@ -114,6 +114,31 @@ void tn__written(tn_tensor *t, const char *who)
     t->seen = v;
 }
 
+bool tn__rows_fit(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *rows)
+{
+    const int64_t   n = rows->l.shape.d[0];
+    const tn_shape *s = &leaf->l.shape;
+    if (leaf->dtype == grad->dtype && s->n == 2 && s->d[1] == grad->l.shape.d[1] &&
+        (!n || ((const int64_t *)tn__ptr(rows))[n - 1] < s->d[0]))
+        return true;
+    tn_raise(TN_ESTATE, "backward: a table became another tensor while its gradient was collected; tn_adopt comes "
+                        "before the forward pass or after the backward");
+    return false;
+}
+
+bool tn__rows_spread(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows)
+{
+    if (!*rows) return true;
+    if (!tn__rows_fit(leaf, *grad, *rows)) return false;
+    tn_tensor *all = tn__new_owned((*grad)->dtype, leaf->l.shape);
+    if (!all) return false;
+    tn__fill(all, 0);
+    tn__add_rows(all, 0, *rows, *grad, -1);
+    tn_drop(*grad), tn_drop(*rows);
+    *grad = all, *rows = NULL;
+    return true;
+}
+
 /* The tape keeps leaves as they are and remembers their storage's version: the new storage gets one that it has not
  * seen. */
 tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
@@ -125,6 +150,9 @@ tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
                         t->node ? "t" : "src");
     if (t->leaf && !tn__is_float(src->dtype))
         return tn_raise(TN_EDTYPE, "tn_adopt: t collects gradients and cannot become %s", tn_dtype_name(src->dtype));
+    if (t->rows && (t->dtype != src->dtype || !tn_shape_equal(t->l.shape, src->l.shape)) &&
+        !tn__rows_spread(t, &t->grad, &t->rows)) /* rows of what t is no more */
+        return tn__self.error;
     tn_storage    *old = t->storage;
     const uint32_t was = atomic_load_explicit(&old->version, memory_order_relaxed);
     const uint32_t is = atomic_load_explicit(&src->storage->version, memory_order_relaxed);

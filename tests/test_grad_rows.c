@@ -120,6 +120,45 @@ START_TEST(hooks_targets_and_anomalies)
 }
 END_TEST
 
+/* A leaf that becomes another tensor: what it has collected is the gradient of what it was, as where that is dense. */
+START_TEST(another_shape_is_adopted)
+{
+    tn_tensor *w = table(TN_F32), *list = ints(2, (int64_t[]){39, 2});
+    tn_backward(tn_sum(tn_embedding(w, list, -1, true)));
+    tn_adopt(w, tn_ones_of(_i ? TN_F64 : TN_F32, _i ? TN_SHAPE(ROWS, WIDTH) : TN_SHAPE(3, 2)));
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    ck_assert_ptr_null(tn_grad_rows(w, NULL));
+    ck_assert(tn_shape_equal(tn_shape_of(tn_grad(w)), TN_SHAPE(ROWS, WIDTH)) && tn_dtype_of(tn_grad(w)) == TN_F32);
+    ck_assert_double_eq(tn_get_at(tn_grad(w), TN_SHAPE(39, WIDTH - 1)), 1);
+    tn_zero_grad(w);
+    tn_backward(tn_sum(tn_embedding(w, ints(1, (int64_t[]){1}), -1, true)));
+    ck_assert_double_eq(tn_item(tn_sum(tn_grad(w))), (double)tn_size(w, 1));
+}
+END_TEST
+
+static tn_tensor *becomes_small(tn_tensor *g, void *w)
+{
+    const tn_scope s = tn_no_grad_begin();
+    tn_adopt(w, tn_ones(TN_SHAPE(3, 2)));
+    tn_scope_end(s);
+    return (void)g, NULL;
+}
+
+/* … in the middle of a backward pass: its rows would lie outside of it. */
+START_TEST(another_shape_in_a_hook)
+{
+    tn_tensor *w = table(TN_F32), *x = tn_requires_grad(tn_ones(TN_SHAPE(1))), *z = tn_mul_scalar(x, 2);
+    tn_on_grad(z, becomes_small, w);
+    tn_tensor *y = tn_sum(tn_embedding(w, ints(2, (int64_t[]){39, 2}), -1, true));
+    tn_backward(tn_add(tn_sum(z), y)); /* z is older: its turn comes when w has its rows */
+    ck_assert_int_eq(tn_error(), TN_ESTATE);
+    ck_assert_str_eq(tn_error_message(), "backward: a table became another tensor while its gradient was collected; "
+                                         "tn_adopt comes before the forward pass or after the backward");
+    tn_clear_error();
+    ck_assert(!tn_grad(w) && !tn_grad(x));
+}
+END_TEST
+
 static double all_of_it(int sparse_twice)
 {
     const tn_scope s = tn_scope_begin();
@@ -266,6 +305,8 @@ int main(void)
     tcase_add_test(c, few_rows_of_both_kinds_meet);
     tcase_add_test(c, no_rows);
     tcase_add_test(c, hooks_targets_and_anomalies);
+    tcase_add_loop_test(c, another_shape_is_adopted, 0, 2);
+    tcase_add_test(c, another_shape_in_a_hook);
     tcase_add_test(c, costs_what_the_rows_cost);
     c = tn_tcase(s, "optimizers");
     tcase_add_loop_test(c, steps_have_the_bits_of_dense_ones, 0, KINDS);
