@@ -51,14 +51,16 @@ static bool passes(const model *m, const world_probe *p)
 
 static void show(tn_report *r, const model *m)
 {
-    static const char *const blanks[] = {"The keys to the cabinet [MASK] in the house.",
-                                         "The dog near the boats [MASK] in the harbour.",
-                                         "The girl carried the basket because [MASK] was heavy.",
-                                         "The girl carried the basket because [MASK] was tired.",
-                                         "The old ship [MASK] to the island.",
-                                         "The merchants ship [MASK] to the island.",
-                                         "Father caught a fish from the bank, and the bank was [MASK].",
-                                         "The thief broke into the bank, and the bank was [MASK]."};
+    static const char *const blanks[] = {
+        "The keys to the cabinet [MASK] in the house.",
+        "The dog near the boats [MASK] in the harbour.",
+        "The girl carried the basket because [MASK] was heavy.",
+        "The girl carried the basket because [MASK] was tired.",
+        "The old ship [MASK] to the island.",
+        "The merchants ship [MASK] to the island.",
+        "Father caught a fish from the bank, and the bank was [MASK], said Anna in the park.",
+        "The thief broke into the bank, and the bank was [MASK], said Anna in the park.",
+    };
     tn_report_heading(r, "Blanks filled in");
     for (size_t i = 0; i < sizeof blanks / sizeof *blanks; i++) report_fill(r, m, blanks[i]);
     tn_report_heading(r, "What the words look at");

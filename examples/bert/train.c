@@ -128,7 +128,7 @@ tn_fit_result train_model(const train_config *c, model *m)
     if (tn_error() != TN_OK) goto out;
     announce(c, m->bert, steps, seconds, &train);
     const char *config = described(c, m->bert, steps, &train, w);
-    if (!record_run(c->out, c->resume, m->tokens, w)) goto out;
+    if (!record_run(c->out, c->resume, m->tokens, config)) goto out;
 
     rec = record_begin(c->out, steps, c->resume);
     stop_begin("saving, then ending; press again to end at once");

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 record record_begin(const char *folder, int64_t steps, bool resume)
@@ -75,18 +76,28 @@ bool record_may_begin(const char *folder, bool resume)
     return true;
 }
 
-bool record_run(const char *folder, bool resume, const tn_tokenizer *t, tn_json_writer *what)
+bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked)
 {
     char path[1024];
     if (resume || tn_error() != TN_OK) return tn_error() == TN_OK;
-    return tn_tokenizer_save(t, folder) == TN_OK && tn_json_save(what, in_folder(folder, "run.json", path)) == TN_OK;
+    tn_json        *j = tn_json_parse(asked, strlen(asked));
+    tn_json_writer *w = tn_json_writer_new(2);
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "made_by", tn_build_info());
+    tn_json_put(w, "asked", j);
+    tn_json_close(w);
+    const bool fine = tn_error() == TN_OK && tn_tokenizer_save(t, folder) == TN_OK &&
+                      tn_json_save(w, in_folder(folder, "run.json", path)) == TN_OK;
+    tn_json_writer_free(w);
+    tn_json_free(j);
+    return fine;
 }
 
 int64_t record_steps(const char *folder)
 {
     char          path[1024];
     tn_json      *j = tn_json_load(in_folder(folder, "run.json", path));
-    const int64_t n = tn_json_i64(tn_json_need(j, "steps"));
+    const int64_t n = tn_json_i64(tn_json_need(tn_json_need(j, "asked"), "steps"));
     tn_json_free(j);
     return n;
 }

@@ -21,9 +21,9 @@ void   record_end(record *r);
 
 /* May a run have this folder? To begin, nothing of a model may be in it; to resume, a run must be. False: raised. */
 bool record_may_begin(const char *folder, bool resume);
-/* The point from which a run can be resumed: its tokenizer, and what it is as folder/run.json; a run that is resumed
- * leaves both as they are. */
-bool record_run(const char *folder, bool resume, const tn_tokenizer *t, tn_json_writer *what);
+/* The point from which a run can be resumed: its tokenizer, and folder/run.json with what made it (version, instruction
+ * set, threads) and what was asked for, an object of JSON; a run that is resumed leaves both as they are. */
+bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked);
 /* The steps that folder/run.json names. */
 int64_t record_steps(const char *folder);
 

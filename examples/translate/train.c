@@ -127,7 +127,7 @@ tn_fit_result train_model(const train_config *c, model *m)
     if (tn_error() != TN_OK) goto out;
     announce(c, m->net, &train, &state, steps, seconds);
     const char *config = described(c, steps, w);
-    if (!record_run(c->out, c->resume, m->tokens, w)) goto out;
+    if (!record_run(c->out, c->resume, m->tokens, config)) goto out;
 
     rec = record_begin(c->out, steps, c->resume);
     rec.bar.score = bleu ? "BLEU" : NULL;
