@@ -53,6 +53,13 @@ static void ask_for(const char *from, int64_t rows, int64_t row_bytes, int64_t b
         for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
 }
 
+/* The same where it will be written: what is not in a cache takes as long to come as a tile takes to compute. */
+static void ask_to_write(const char *to, int64_t rows, int64_t row_bytes, int64_t bytes)
+{
+    for (int64_t r = 0; r < rows; r++, to += row_bytes)
+        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(to + i, 1);
+}
+
 /* Steps [k0, k0 + kc) of panels [p0, p1) of b to memory, panel by panel, zero-filled to whole vectors. Dense rows are
  * gone through a few at a time for all panels, so that a line of the cache that two panels share is fetched once. */
 static void pack_b(const job *q, const char *b, int64_t k0, int64_t kc, int64_t p0, int64_t p1, char *to)
@@ -171,6 +178,10 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
                 step.from = k0 ? sum : NULL, step.from_row = all;
                 step.to = !last ? sum : straight ? to : tile;
                 step.to_row = !last ? all : straight ? g->c_row : width;
+                if (last && g->c_col == 1) ask_to_write(to, step.mr, g->c_row * q->out, width * q->out);
+                if (last && m->pre && g->pre.col == 1)
+                    ask_to_write(m->pre + (row * g->pre.row + col) * q->out, step.mr, g->pre.row * q->out,
+                                 width * q->out);
                 q->kn->tile(&step);
                 if (last && !straight) finish(q, m, row, col, step.mr, tn__min_i64(width, g->n - col), tile, width);
             }

@@ -12,6 +12,7 @@ enum {
     A_STRIPS = 8,              /* of dense columns, packed at a time: lines of a row that they share are fetched once */
     KEPT_ROWS = 64,            /* of a: with more, packing b costs little beside the product ... */
     KEPT_LEAST = 4096,         /* ... and with fewer elements of b, everything else costs more */
+    EACH_THREAD = 2,           /* tasks: more share no more evenly, and pack more often */
     ROW_VECTORS = 128          /* columns of a matrix-vector product that are summed at a time */
 };
 
@@ -115,7 +116,8 @@ static void plan_tiles(tn_gemm_job *q, double time)
         down = tn__ceil_div(strips, tn__max_i64(8, sums));
     }
     /* enough tasks for many threads, but none too small to be worth handing over */
-    const double wanted = time / 10e-6 < 16 ? time / 10e-6 : 16;
+    const double most_tasks = EACH_THREAD * tn_threads(),
+                 wanted = time / 10e-6 < most_tasks ? time / 10e-6 : most_tasks;
     while ((double)(q->matrices * across * down) < wanted) {
         const bool tall = strips / down * kn->mr * 2 >= panels / across * most;
         if (tall && strips >= 2 * down) down *= 2;

@@ -51,7 +51,7 @@ static void *default_alloc(void *user, size_t bytes)
 {
     void *p;
     (void)user;
-    if (bytes < 2 * (size_t)HUGE_PAGE) return aligned_alloc(64, bytes); /* class sizes are multiples of 64 */
+    if (bytes < (size_t)HUGE_PAGE) return aligned_alloc(64, bytes); /* class sizes are multiples of 64 */
     if (posix_memalign(&p, HUGE_PAGE, bytes) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
     (void)madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* advice: if it is not taken, no harm is done */

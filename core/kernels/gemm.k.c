@@ -4,6 +4,7 @@
  * (m = 1) keeps the same chains and is arranged to read b as memory likes it. */
 #include "core/functions.h"
 #include "core/internal.h"
+#include "core/kernels/gelu.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
 #include "core/kernels/tiles.h"
@@ -125,6 +126,30 @@ static void TN_(activate)(tn_act act, int64_t n, TN_REAL *v)
         for (int64_t j = 0; j < n; j++) v[j] = v[j] <= 0 ? 0 : v[j];
 }
 
+#if TN_BF16_TOO
+/* A row with an activation, vector by vector: what is kept of it and what comes of it leave the registers once. */
+TN_INLINE void activate_row(const tn_act act, int64_t n, const float *v, float *c, float *pre, const float *bias,
+                            const float *old, const tn_finish_step *s)
+{
+    enum { N = v_n_f32 };
+    const float alpha = (float)s->alpha, beta = (float)s->beta;
+    for (int64_t j = 0; j < n; j += N) {
+        const int64_t some = n - j;
+        const bool    whole = some >= N;
+        v_f32         x = (whole ? v_load_f32(v + j) : v_load_some(v + j, some)) * alpha;
+        if (bias) x = x + (whole ? v_load_f32(bias + j) : v_load_some(bias + j, some));
+        if (pre && whole) v_store_f32(pre + j, x);
+        else if (pre) v_store_some(pre + j, some, x);
+        if (act == TN_ACT_GELU) x = v_gelu(x);
+        else if (act == TN_ACT_GELU_TANH) x = v_gelu_tanh(x);
+        else x = v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) + 0.0f; /* -0 becomes 0 */
+        if (old) x = x + (whole ? v_load_f32(old + j) : v_load_some(old + j, some)) * beta;
+        if (whole) v_store_f32(c + j, x);
+        else v_store_some(c + j, some, x);
+    }
+}
+#endif
+
 /* One row, where all is dense and of the sums' own type: loops that compilers make vectors of. */
 static void TN_(finish_dense)(int64_t n, TN_REAL *v, TN_REAL *c, TN_REAL *pre, const TN_REAL *bias, const TN_REAL *old,
                               const tn_finish_step *s)
@@ -141,6 +166,12 @@ static void TN_(finish_dense)(int64_t n, TN_REAL *v, TN_REAL *c, TN_REAL *pre, c
             for (int64_t j = 0; j < n; j++) c[j] = alpha * v[j];
         return;
     }
+#if TN_BF16_TOO
+    if (s->act == TN_ACT_GELU) activate_row(TN_ACT_GELU, n, v, c, pre, bias, old, s);
+    else if (s->act == TN_ACT_GELU_TANH) activate_row(TN_ACT_GELU_TANH, n, v, c, pre, bias, old, s);
+    else if (s->act == TN_ACT_RELU) activate_row(TN_ACT_RELU, n, v, c, pre, bias, old, s);
+    if (s->act) return;
+#endif
     if (bias)
         for (int64_t j = 0; j < n; j++) v[j] = alpha * v[j] + bias[j];
     else
