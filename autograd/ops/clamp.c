@@ -110,7 +110,10 @@ static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const v
     const args_t  *a = args;
     const TN_REAL *x = in[0], *gy = in[1], low = (TN_REAL)a->low, high = (TN_REAL)a->high;
     TN_REAL       *gx = out[0];
-    for (int64_t i = 0; i < n; i++) gx[i] = x[i] >= low && x[i] <= high ? gy[i] : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL g = gy[i]; /* read in any case, so that no branch is left */
+        gx[i] = (x[i] >= low) & (x[i] <= high) ? g : 0;
+    }
 }
 #endif
 #endif

@@ -10,7 +10,7 @@
  * tape sees, as the divisor and the count are. Where no target counts, the loss is 0 and so is the gradient. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/losses.h"
-#include "core/lanes.h"
+#include "core/functions.h"
 typedef tn_class_args args_t;
 typedef struct {
     const args_t *a;
@@ -284,15 +284,8 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     if (loss) *loss = 0;
     if (!TN_(row_of)(&r, n, in[1], in[2], args)) return;
 
-    TN_REAL       e[256];
-    const TN_REAL max = TN_(tn__highest)(n, x);
-    tn_lanes      lanes = {{0}};
-    for (int64_t at = 0; at < n; at += 256) {
-        const int64_t k = n - at < 256 ? n - at : 256;
-        for (int64_t i = 0; i < k; i++) e[i] = TN_M(exp)(x[at + i] - max);
-        TN_(tn__add_lanes)(&lanes, k, e);
-    }
-    const double log_sum = log(tn__lanes_total(lanes));
+    const TN_REAL max = TN_(tn__row_max)(n, x);
+    const double  log_sum = log(TN_(tn__exp_sum)(n, NULL, x, max));
     stat[0] = max, stat[1] = (TN_REAL)log_sum;
 
     if (!r.p && r.even == 0) {
@@ -322,8 +315,14 @@ static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const v
     }
     if (gx) {
         const TN_REAL all = (TN_REAL)TN_(shares_of)(&r, n) * s;
-        for (int64_t c = 0; c < n; c++) gx[c] = all * TN_M(exp)(x[c] - max - log_sum);
-        if (!r.p && r.even == 0) gx[r.t] -= s * (TN_REAL)TN_(share_of)(&r, r.t);
+        for (int64_t c = 0; c < n; c++) gx[c] = x[c] - max - log_sum;
+        TN_(tn__exp)(n, gx, gx);
+        for (int64_t c = 0; c < n; c++) gx[c] *= all;
+        if (!r.p && !r.w) { /* all have the same share but the target */
+            const TN_REAL hit = gx[r.t] - s * (TN_REAL)TN_(share_of)(&r, r.t), even = s * (TN_REAL)r.even;
+            for (int64_t c = 0; c < n && even != 0; c++) gx[c] -= even;
+            gx[r.t] = hit;
+        } else if (!r.p && r.even == 0) gx[r.t] -= s * (TN_REAL)TN_(share_of)(&r, r.t);
         else
             for (int64_t c = 0; c < n; c++) gx[c] -= s * (TN_REAL)TN_(share_of)(&r, c);
     }

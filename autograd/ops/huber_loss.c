@@ -76,8 +76,8 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     const TN_REAL *a = in[0], *b = in[1], delta = (TN_REAL)((const args_t *)args)->delta;
     TN_REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL d = TN_M(fabs)(a[i] - b[i]);
-        y[i] = d <= delta ? (TN_REAL)0.5 * d * d : delta * (d - (TN_REAL)0.5 * delta);
+        const TN_REAL d = TN_M(fabs)(a[i] - b[i]), near = d <= delta ? d : delta; /* NaN stays, in d */
+        y[i] = near * (d - (TN_REAL)0.5 * near);
     }
 }
 

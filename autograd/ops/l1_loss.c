@@ -65,8 +65,8 @@ static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const v
     TN_REAL       *g = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL d = a[i] - b[i];
-        g[i] = d > 0 ? gy[i] : d < 0 ? -gy[i] : d * gy[i]; /* 0; NaN for NaN */
+        const TN_REAL d = a[i] - b[i], way = d > 0 ? 1 : d; /* no branch is left */
+        g[i] = gy[i] * (d < 0 ? -1 : way);                  /* 0; NaN for NaN */
     }
 }
 #endif

@@ -48,13 +48,19 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
 {
     const TN_REAL *x = in[0], slope = (TN_REAL)((const args_t *)args)->slope;
     TN_REAL       *y = out[0];
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+    for (int64_t i = 0; i < n; i++) { /* two parts, of which one is 0: no branch is left */
+        const TN_REAL above = x[i] > 0 ? x[i] : 0, below = x[i] > 0 ? 0 : x[i];
+        y[i] = above + slope * below;
+    }
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *gy = in[1], slope = (TN_REAL)((const args_t *)args)->slope;
     TN_REAL       *gx = out[0];
-    for (int64_t i = 0; i < n; i++) gx[i] = x[i] > 0 ? gy[i] : slope * gy[i];
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL g = gy[i], above = x[i] > 0 ? g : 0, below = x[i] > 0 ? 0 : g;
+        gx[i] = above + slope * below;
+    }
 }
 #endif

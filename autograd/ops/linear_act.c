@@ -161,6 +161,9 @@ static void TN_(relu_slope)(int64_t n, void *const *out, const void *const *in, 
     const TN_REAL *y = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) gx[i] = y[i] <= 0 ? 0 : gy[i];
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL g = gy[i]; /* read in any case, so that no branch is left */
+        gx[i] = y[i] <= 0 ? 0 : g;
+    }
 }
 #endif

@@ -121,13 +121,14 @@ static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const 
         tn_gemm(1, &gz, c->in[WEIGHT], 0, &gx);
         tn__add_rows(&to, 0, &rows, &gx, -1);
     }
-    tn_tensor *gw = c->out[GRADIENTS + WEIGHT], *gb = c->out[GRADIENTS + BIAS], down = turned(&gz);
-    if (tn_numel(gw)) tn_gemm(1, &down, &x, 1, gw);
+    tn_tensor   *gw = c->out[GRADIENTS + WEIGHT], *gb = c->out[GRADIENTS + BIAS], down = turned(&gz);
+    const double before = from ? 1 : 0; /* the first block needs no zeros to add to */
+    if (tn_numel(gw)) tn_gemm(1, &down, &x, before, gw);
     if (tn_numel(gb)) {
         const tn_layout l = tn__layout_insert(gb->l, 0);
         tn_tensor       one = tn__glance(gb, &l), ones = *b->ones;
         ones.l.shape.d[1] = n;
-        tn_gemm(1, &ones, &z, 1, &one);
+        tn_gemm(1, &ones, &z, before, &one);
     }
 }
 
@@ -145,10 +146,12 @@ static void forward(tn_ctx *c)
     for (int i = 0; i < 3; i++) {
         tn_tensor *g = c->out[GRADIENTS + i];
         k.gradient = k.gradient || c->result[GRADIENTS + i].shape.n != 1 || tn_numel(g);
-        tn__fill(g, 0);
+        if (i == X || !count) tn__fill(g, 0);
     }
     tn__store_i64(tn__ptr(c->out[COUNT]), TN_I64, count);
-    most = tn__min_i64(count, most < FEWEST ? FEWEST : most > MOST ? MOST : most / 16 * 16);
+    most = tn__min_i64(count, most < FEWEST ? FEWEST : most > MOST ? MOST : most);
+    const int64_t blocks = (count + most - 1) / tn__max_i64(most, 1); /* all of one size, or nearly */
+    most = tn__min_i64(count, ((count + blocks - 1) / tn__max_i64(blocks, 1) + 15) / 16 * 16);
     b.all_x = tn_reshape(c->in[X], TN_SHAPE(n, in)), b.all_target = tn_reshape((tn_tensor *)t, TN_SHAPE(n, 1));
     b.x = tn_empty_of(dt, TN_SHAPE(most, in)), b.target = tn_empty_of(t->dtype, TN_SHAPE(most, 1));
     b.z = tn_empty_of(wide, TN_SHAPE(most, classes));

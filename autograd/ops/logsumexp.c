@@ -6,6 +6,7 @@
  * Where the largest is infinite the shift is 0: nothing but -inf gives -inf, with gradient 0; an inf gives inf. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/room.h"
+#include "core/functions.h"
 #include "core/lanes.h"
 typedef struct {
     tn_dims dims;
@@ -101,7 +102,8 @@ static void TN_(lse_step)(int64_t n, int64_t at, void *state, const void *in, co
     tn_lanes s = {{0}};
     for (int64_t done = 0; done < n;) { /* blocks have at most 256 elements, but the kernel need not rely on that */
         const int64_t k = n - done < 256 ? n - done : 256;
-        for (int64_t i = 0; i < k; i++) e[i] = TN_M(exp)(x[done + i] - shift);
+        for (int64_t i = 0; i < k; i++) e[i] = x[done + i] - shift;
+        TN_(tn__exp)(k, e, e);
         TN_(tn__add_lanes)(&s, k, e);
         done += k;
     }
@@ -125,6 +127,15 @@ static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const v
     const TN_REAL *x = in[0], *y = in[1], *gy = in[2];
     TN_REAL       *gx = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) gx[i] = y[i] == -(TN_REAL)INFINITY ? 0 : gy[i] * TN_M(exp)(x[i] - y[i]);
+    TN_REAL e[256];
+    for (int64_t done = 0, k; done < n; done += k, x += k, y += k, gy += k, gx += k) {
+        k = n - done < 256 ? n - done : 256;
+        for (int64_t i = 0; i < k; i++) e[i] = x[i] - y[i];
+        TN_(tn__exp)(k, e, e);
+        for (int64_t i = 0; i < k; i++) {
+            const TN_REAL g = gy[i] * e[i]; /* in any case, so that no branch is left */
+            gx[i] = y[i] == -(TN_REAL)INFINITY ? 0 : g;
+        }
+    }
 }
 #endif

@@ -79,6 +79,9 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
 {
     const TN_REAL *x = in[0], *mask = in[1], value = (TN_REAL)((const args_t *)args)->value;
     TN_REAL       *y = out[0];
-    for (int64_t i = 0; i < n; i++) y[i] = mask[i] != 0 ? value : x[i];
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL kept = x[i]; /* read in any case, so that no branch is left */
+        y[i] = mask[i] != 0 ? value : kept;
+    }
 }
 #endif

@@ -80,6 +80,9 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     const TN_REAL *condition = in[0], *a = in[1], *b = in[2];
     TN_REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = condition[i] != 0 ? a[i] : b[i];
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL yes = a[i], no = b[i]; /* both are read in any case, so that no branch is left */
+        y[i] = condition[i] != 0 ? yes : no;
+    }
 }
 #endif
