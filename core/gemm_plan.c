@@ -9,7 +9,7 @@ enum {
     SHARED_A_BYTES = 16 << 20, /* the same of an a */
     FAR_BYTES = 1024,          /* between rows: so many pages that b is better packed, if ... */
     MANY_ROWS = 100,           /* ... there are enough rows of a to use it */
-    A_STRIPS = 8,              /* of dense columns, packed at a time: lines of a row that they share are fetched once */
+    A_STRIPS = 16,             /* of dense columns, packed at a time: lines of a row that they share are fetched once */
     KEPT_ROWS = 64,            /* of a: with more, packing b costs little beside the product ... */
     KEPT_LEAST = 4096,         /* ... and with fewer elements of b, everything else costs more */
     EACH_THREAD = 2,           /* tasks: more share no more evenly, and pack more often */

@@ -245,14 +245,17 @@ typedef struct {
     void (*step)(int64_t n, int64_t at, void *state, const void *x, const void *args); /* x[at … at+n) of the row */
     void (*merge)(void *state, const void *later, const void *args);
     void (*finish)(int64_t n, const void *state, void *const *y, const void *args); /* n: the row's full length */
+    bool lanes; /* the state is a tn_lanes, and step adds to it: many rows side by side are then added line by line */
 } tn_reducer;
 typedef struct {
     const tn_reducer *f32, *f64, *i64;
 } tn_reducers;
-#define TN_REDUCER_PARTS(k, s)                                                           \
-    {                                                                                    \
-        sizeof(k##_state_##s), k##_init_##s, k##_step_##s, k##_merge_##s, k##_finish_##s \
+#define TN_REDUCER(k, s, lanes)                                                                 \
+    {                                                                                           \
+        sizeof(k##_state_##s), k##_init_##s, k##_step_##s, k##_merge_##s, k##_finish_##s, lanes \
     }
+#define TN_REDUCER_PARTS(k, s) TN_REDUCER(k, s, false)
+#define TN_REDUCER_OF_LANES(k, s) TN_REDUCER(k, s, true)
 /* y[i] has as many elements as x without dims, and is contiguous. Reducing over nothing at all (an empty dims list) is
  * not meant: dims are wrapped and sorted, as tn__wrap_dims leaves them. May raise TN_ENOMEM. */
 void tn_reduce(tn_reducers k, tn_dims dims, tn_list y, tn_tensor *x, const void *args);

@@ -4,17 +4,21 @@
  *
  * A tile of neighbouring results is worked on together: when the reduced elements lie far apart and the results close
  * together (a sum over the rows of a matrix), one cache line then serves the whole tile. */
+#include "core/kernels/kernels.h"
+#include "core/lanes.h"
 #include "core/walk.h"
 
-enum { SEGMENT = 16384, BLOCK = 256, TILE = 16, WORK = 16384 };
+enum { SEGMENT = 16384, BLOCK = 256, TILE = 16, WIDE = 64, WORK = 16384 };
+_Static_assert((size_t)WIDE * sizeof(tn_lanes) >= (size_t)TILE * TN_MAX_STATE, "the states of a tile have one place");
 
 typedef struct {
     const tn_reducer *r;
     const void       *args;
     tn_dtype          kt, dtype, seen;
     char             *base;
-    int64_t           n, m, segments, tiles; /* elements a result, results, segments a result, tiles of results */
-    tn_walk           kept, gone;            /* over the results; over the elements of one */
+    int64_t           n, m, segments; /* elements a result, results, segments a result */
+    int64_t           tile, tiles;    /* results in a tile, and tiles */
+    tn_walk           kept, gone;     /* over the results; over the elements of one */
     tn_list           y;
     char             *states; /* [m, segments], if there are several segments */
 } job;
@@ -64,6 +68,26 @@ static void fold(const job *j, int64_t first, int64_t count, int64_t s, char *st
     }
 }
 
+/* The same for a wide tile of sums that lie next to each other: each line of it is added at once, to the lane that its
+ * place in the segment gives it. */
+static void add_lines(const job *j, int64_t first, int64_t count, int64_t s, char *states)
+{
+    double        lane[TN_LANES][WIDE] = {{0}};
+    int64_t       index[TN_MAX_DIMS];
+    const int64_t inner = j->gone.size[j->gone.nd - 1], step = j->gone.stride[0][j->gone.nd - 1];
+    const int64_t size = (int64_t)tn__dtype_bytes(j->dtype), from = s * SEGMENT, to = tn__min_i64(j->n, from + SEGMENT);
+    const char   *base = j->base + first * size;
+    for (int64_t at = from; at < to;) {
+        const int64_t start = tn__walk_at(&j->gone, 0, at, index), n = tn__min_i64(to - at, inner - at % inner);
+        const void   *x = base + start * size;
+        if (j->kt == TN_F64) tn__kernels()->rows_f64->add_lines(n, at, count, x, step, false, lane[0], WIDE);
+        else tn__kernels()->rows_f32->add_lines(n, at, count, x, step, j->dtype == TN_BF16, lane[0], WIDE);
+        at += n;
+    }
+    for (int64_t k = 0; k < count; k++)
+        for (int l = 0; l < TN_LANES; l++) ((tn_lanes *)(void *)states)[k].lane[l] = lane[l][k];
+}
+
 static void finish(const job *j, int64_t result, const char *state)
 {
     _Alignas(8) char value[TN_MAX_OPERANDS][8];
@@ -80,10 +104,11 @@ static void finish(const job *j, int64_t result, const char *state)
 static void tile(int64_t from, int64_t to, void *user)
 {
     const job        *j = user;
-    _Alignas(64) char local[TILE * TN_MAX_STATE];
+    _Alignas(64) char local[WIDE * sizeof(tn_lanes)]; /* TILE of the largest states are smaller */
     for (int64_t task = from; task < to; task++) {
-        int64_t first = task / j->segments * TILE, s = task % j->segments, count = tn__min_i64(TILE, j->m - first);
-        fold(j, first, count, s, local);
+        const int64_t first = task / j->segments * j->tile, s = task % j->segments;
+        const int64_t count = tn__min_i64(j->tile, j->m - first);
+        (j->tile == WIDE ? add_lines : fold)(j, first, count, s, local);
         for (int64_t k = 0; k < count; k++) {
             const char *state = local + (size_t)k * j->r->state;
             if (j->segments == 1) {
@@ -119,10 +144,12 @@ void tn_reduce(tn_reducers k, tn_dims dims, tn_list y, tn_tensor *x, const void 
     tn__walk_done(&j.kept), tn__walk_done(&j.gone);
     if (j.m == 0) return;
     j.segments = tn__max_i64(1, (j.n + SEGMENT - 1) / SEGMENT);
-    j.tiles = (j.m + TILE - 1) / TILE;
+    const bool side_by_side = j.kept.nd == 1 && j.kept.stride[0][0] == 1 && j.m > 1;
+    j.tile = j.r->lanes && side_by_side && tn__is_float(j.dtype) ? WIDE : TILE;
+    j.tiles = (j.m + j.tile - 1) / j.tile;
     size_t bytes = j.segments > 1 ? (size_t)(j.m * j.segments) * j.r->state : 0;
     if (bytes && !(j.states = tn__mem_get(bytes))) return;
-    int64_t work = TILE * tn__min_i64(tn__max_i64(1, j.n), SEGMENT); /* of one task, at most */
+    int64_t work = j.tile * tn__min_i64(tn__max_i64(1, j.n), SEGMENT); /* of one task, at most */
     tn_parallel_for(j.tiles * j.segments, tn__max_i64(1, WORK / work), tile, &j);
     if (j.segments > 1) {
         for (int64_t i = 0; i < j.m; i++) {

@@ -373,6 +373,29 @@ START_TEST(same_bits)
 }
 END_TEST
 
+/* Sums of columns are added line by line, many side by side: the bits of a column are those of the same numbers in a
+ * row, for any number of columns. */
+START_TEST(columns_are_rows)
+{
+    static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16};
+    static const int64_t  widths[] = {2, 63, 64, 150};
+    const tn_dtype        dt = types[_i];
+    const int64_t         rows = 16384 + 77;
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *wide = tn_normal_of(dt, TN_SHAPE(rows, widths[w] + 3), 0.1, 1);
+        tn_tensor     *x = tn_narrow(wide, 1, 2, widths[w]), *y = tn_clone(tn_transpose(x, 0, 1));
+        tn_tensor     *sum = tn_sum(y, TN_DIMS(1)), *mean = tn_mean(y, TN_DIMS(1));
+        for (int threads = 1; threads <= 3; threads += 2) {
+            tn_set_threads(threads);
+            ck_assert_msg(bits(tn_sum(x, TN_DIMS(0)), sum), "%s, %lld", tn_dtype_name(dt), (long long)widths[w]);
+            ck_assert_msg(bits(tn_mean(x, TN_DIMS(0)), mean), "%s, %lld", tn_dtype_name(dt), (long long)widths[w]);
+        }
+        tn_scope_end(s);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("reductions");
@@ -388,5 +411,6 @@ int main(void)
     tcase_add_test(c, norms);
     TCase *b = tn_tcase(s, "bits");
     tcase_add_loop_test(b, same_bits, 0, 2 * OPS);
+    tcase_add_loop_test(b, columns_are_rows, 0, 3);
     return tn_check_main(s);
 }

@@ -11,6 +11,7 @@
  * so are the gradients. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/losses.h"
+#include "core/lanes.h"
 typedef struct {
     int64_t      ignore;
     double       smoothing;
@@ -316,13 +317,14 @@ static void TN_(row)(int64_t n, void *const *out, const void *const *in, const v
     if (bias)
         for (int64_t c = 0; c < n; c++) z[c] += bias[c];
     const TN_REAL max = TN_(tn__row_max)(n, z), at = z[t];
-    if (k->smoothing != 0)
-        for (int64_t c = 0; c < n; c++) sum += (double)(z[c] - max);
+    if (k->smoothing != 0) sum = TN_(tn__sum)(n, z) - (double)n * (double)max;
     const double all = TN_(tn__exp_sum)(n, k->gradient ? z : NULL, z, max);
     *loss += log(all) - (1 - k->smoothing) * (double)(at - max) - k->smoothing / (double)n * sum;
     if (!k->gradient) return;
-    tn__kernels()->TN_(rows)->scale(n, z, z, (TN_REAL)(k->scale / all));
-    if (k->smoothing != 0) tn__kernels()->TN_(rows)->minus(n, z, z, (TN_REAL)(k->scale * k->smoothing / (double)n), 0);
+    const TN_REAL by = (TN_REAL)(k->scale / all), even = (TN_REAL)(k->scale * k->smoothing / (double)n);
+    if (even == 0) tn__kernels()->TN_(rows)->scale(n, z, z, by);
+    else
+        for (int64_t c = 0; c < n; c++) z[c] = z[c] * by - even;
     z[t] -= (TN_REAL)(k->scale * (1 - k->smoothing));
 }
 #endif

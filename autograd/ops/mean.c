@@ -19,7 +19,7 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_PARTS(mean, f32), f64 = TN_REDUCER_PARTS(mean, f64);
+    static const tn_reducer f32 = TN_REDUCER_OF_LANES(mean, f32), f64 = TN_REDUCER_OF_LANES(mean, f64);
     tn_reduce((tn_reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
               NULL);
 }

@@ -23,7 +23,7 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_PARTS(sum, f32), f64 = TN_REDUCER_PARTS(sum, f64),
+    static const tn_reducer f32 = TN_REDUCER_OF_LANES(sum, f32), f64 = TN_REDUCER_OF_LANES(sum, f64),
                             i64 = TN_REDUCER_PARTS(sum, i64);
     tn_dims dims = TN_ARG(c, dims);
     tn__wrap_dims("sum", &dims, c->in[0]->l.shape.n);

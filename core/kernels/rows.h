@@ -24,18 +24,22 @@ typedef struct {
  *   norm              y = x̂ · weight + bias, and stat; weight and bias may be NULL
  *   norm_back         with g = gy · weight: gx = r (g - mean(g) - x̂ · mean(g x̂)), gw += gy · x̂, gb += gy; any of
  *                     gx, gw, gb and weight may be NULL
+ *   add_lines         sum[(at + i) mod 16][k] += x[i · step + k] for n lines of count numbers (bf16 perhaps, instead of
+ *                     f32); sum has rows of width
  *   drop              y = x · scale where the word of an element is above limit (or all), else 0; plus add, which may
  *                     be NULL. Words are counted from d->position on; x[0] has the first-th. y is neither x nor add. */
-#define TN_ROWS_KERNELS(T, name)                                                                                   \
-    typedef struct {                                                                                               \
-        void (*scale)(int64_t n, T *y, const T *x, T by);                                                          \
-        void (*softmax_back)(int64_t n, T *gx, const T *y, const T *gy);                                           \
-        void (*minus)(int64_t n, T *y, const T *x, T max, double log);                                             \
-        void (*log_softmax_back)(int64_t n, T *gx, const T *gy);                                                   \
-        void (*norm)(int64_t n, T *y, T *stat, const T *x, const T *weight, const T *bias, double eps, bool rms);  \
-        void (*norm_back)(int64_t n, T *gx, T *gw, T *gb, const T *gy, const T *x, const T *weight, const T *stat, \
-                          bool rms);                                                                               \
-        void (*drop)(int64_t n, T *y, const T *x, const T *add, const tn_dropped *d, int64_t first);               \
+#define TN_ROWS_KERNELS(T, name)                                                                                     \
+    typedef struct {                                                                                                 \
+        void (*scale)(int64_t n, T *y, const T *x, T by);                                                            \
+        void (*softmax_back)(int64_t n, T *gx, const T *y, const T *gy);                                             \
+        void (*minus)(int64_t n, T *y, const T *x, T max, double log);                                               \
+        void (*log_softmax_back)(int64_t n, T *gx, const T *gy);                                                     \
+        void (*norm)(int64_t n, T *y, T *stat, const T *x, const T *weight, const T *bias, double eps, bool rms);    \
+        void (*norm_back)(int64_t n, T *gx, T *gw, T *gb, const T *gy, const T *x, const T *weight, const T *stat,   \
+                          bool rms);                                                                                 \
+        void (*drop)(int64_t n, T *y, const T *x, const T *add, const tn_dropped *d, int64_t first);                 \
+        void (*add_lines)(int64_t n, int64_t at, int64_t count, const void *x, int64_t step, bool bf16, double *sum, \
+                          int64_t width);                                                                            \
     } name;
 TN_ROWS_KERNELS(float, tn_rows_f32)
 TN_ROWS_KERNELS(double, tn_rows_f64)

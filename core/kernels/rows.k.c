@@ -40,6 +40,8 @@ TN_INLINE void add_product_f32(v_f64 *sum, v_f32 a, v_f32 b)
     sum[0] += v_lower(a) * v_lower(b), sum[1] += v_upper(a) * v_upper(b);
 }
 TN_INLINE void          add_product_f64(v_f64 *sum, v_f64 a, v_f64 b) { sum[0] += a * b; }
+TN_INLINE v_f32         half_f32(const uint16_t *p) { return v_load_bf16(p); }
+TN_INLINE v_f64         half_f64(const uint16_t *p) { return (void)p, v_zero_f64(); } /* there is no such call */
 TN_INLINE v_f32         less_f32(v_f32 x, double by) { return v_join(v_lower(x) - by, v_upper(x) - by); }
 TN_INLINE v_f64         less_f64(v_f64 x, double by) { return x - by; }
 extern tn_philox_kernel TN_FOR_ISA(tn__philox);
@@ -53,6 +55,7 @@ extern const tn_rows_f64 TN_FOR_ISA(tn__rows_f64);
     {                                                                                                             \
         .scale = scale_##T, .softmax_back = softmax_back_##T, .minus = minus_##T,                                 \
         .log_softmax_back = log_softmax_back_##T, .norm = norm_##T, .norm_back = norm_back_##T, .drop = drop_##T, \
+        .add_lines = add_lines_##T,                                                                               \
     }
 const tn_rows_f32 TN_FOR_ISA(tn__rows_f32) = TABLE(f32);
 const tn_rows_f64 TN_FOR_ISA(tn__rows_f64) = TABLE(f64);
@@ -176,6 +179,31 @@ static void TN_(norm_back)(int64_t n, TN_REAL *gx, TN_REAL *gw, TN_REAL *gb, con
         })
 }
 /* clang-format on */
+
+static void TN_(add_lines)(int64_t n, int64_t at, int64_t count, const void *x, int64_t step, bool bf16, double *sum,
+                           int64_t width)
+{
+    enum { N = v_n_f64, AHEAD = 8 }; /* lines far apart, which no prefetcher sees coming */
+    const int64_t size = bf16 ? 2 : (int64_t)sizeof(TN_REAL);
+    const char   *line = x;
+    for (int64_t i = 0; i < n; i++, line += step * size) {
+        double *to = sum + (at + i) % TN_LANES * width;
+        int64_t k = 0;
+        for (int64_t b = 0; i + AHEAD < n && b < count * size; b += 64)
+            __builtin_prefetch(line + AHEAD * step * size + b);
+        for (; k + VN <= count; k += VN) {
+            const void  *from = line + k * size;
+            const VECTOR v = bf16 ? TN_(half)(from) : TN_(v_load)(from);
+            v_f64        s[VN / N];
+            for (int j = 0; j < VN / N; j++) s[j] = v_load_f64(to + k + j * N);
+            TN_(add)(s, v);
+            for (int j = 0; j < VN / N; j++) v_store_f64(to + k + j * N, s[j]);
+        }
+        for (; k < count; k++)
+            to[k] += bf16 ? (double)tn__bf16_to_f32(((const uint16_t *)(const void *)line)[k])
+                          : (double)((const TN_REAL *)(const void *)line)[k];
+    }
+}
 
 /* Words as many as two vectors of f32 have elements; rows and blocks of four words seldom begin together. */
 #define DROP(count)                                                  \
