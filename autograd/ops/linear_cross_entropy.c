@@ -12,6 +12,8 @@
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/losses.h"
 #include "core/lanes.h"
+
+#include <string.h>
 typedef struct {
     int64_t      ignore;
     double       smoothing;
@@ -110,9 +112,9 @@ static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const 
     tn_tensor z = some(b->z, 0, n), gz = some(b->gz, 0, n), gx, w = turned(c->in[WEIGHT]);
     tn__take_rows(&x, b->all_x, 0, &rows), tn__take_rows(&target, b->all_target, 0, &rows);
     tn_gemm(1, &x, &w, 0, &z);
-    tn_rows_sums(TN_REALS(row), -1, TN_LIST(&z), TN_LIST(loss), TN_LIST(&z, &target, c->in[BIAS]), k);
+    tn_rows_sums(TN_REALS(row), -1, TN_LIST(&z, b->gz != b->z ? &gz : NULL), TN_LIST(loss),
+                 TN_LIST(&z, &target, c->in[BIAS]), k);
     if (!k->gradient || tn_error()) return;
-    if (b->gz != b->z) tn__copy(&gz, &z);
     if (b->gx) {
         tn_tensor to = tn__glance(c->out[GRADIENTS + X], &c->out[GRADIENTS + X]->l);
         tn_shape  flat = {.n = 2, .d = {tn_numel(b->all_target), c->in[WEIGHT]->l.shape.d[1]}};
@@ -170,8 +172,9 @@ static void forward(tn_ctx *c)
 
 static void backward(tn_back *b)
 {
+    const bool as_they_are = tn_get(b->gy[LOSS], 0) == 1; /* most often: the loss is the root */
     for (int i = X; i <= BIAS; i++)
-        if (b->need[i]) b->gx[i] = tn_mul(b->out[GRADIENTS + i], b->gy[LOSS]);
+        if (b->need[i]) b->gx[i] = as_they_are ? b->out[GRADIENTS + i] : tn_mul(b->out[GRADIENTS + i], b->gy[LOSS]);
 }
 static void backward_ops(tn_back *b)
 {
@@ -306,13 +309,13 @@ tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-/* A row of logits becomes gz. */
+/* A row of logits becomes gz, and goes where it is wanted in another number type, too. */
 static void TN_(row)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const kernel_args *k = args;
     const TN_REAL     *bias = in[2];
     TN_REAL           *z = out[0];
-    double            *loss = out[1], sum = 0;
+    double            *loss = out[2], sum = 0;
     const int64_t      t = *(const int64_t *)in[1];
     if (bias)
         for (int64_t c = 0; c < n; c++) z[c] += bias[c];
@@ -326,5 +329,6 @@ static void TN_(row)(int64_t n, void *const *out, const void *const *in, const v
     else
         for (int64_t c = 0; c < n; c++) z[c] = z[c] * by - even;
     z[t] -= (TN_REAL)(k->scale * (1 - k->smoothing));
+    if (out[1]) memcpy(out[1], z, (size_t)n * sizeof *z);
 }
 #endif
