@@ -2,6 +2,7 @@
  *
  *   x = dropout(norm(word + position + type)),  y = encoder(x)
  *   hidden words: the tied head of nn/mlm_head.c on the hidden places alone;   next sentence: W tanh(P y₀) */
+#include "models/bert_places.h"
 #include "models/settings.h"
 
 #include <string.h>
@@ -85,8 +86,8 @@ tn_bert *tn_bert_create(tn_bert_config c)
     const int64_t padding = c.padding == 0 ? TN_ZERO : c.padding < 0 ? 0 : c.padding;
     m->words = tn_child(m, "bert.embeddings.word_embeddings",
                         tn_embedding_new(.count = c.vocab, .dim = c.dim, .padding = padding));
-    m->positions =
-        tn_child(m, "bert.embeddings.position_embeddings", tn_embedding_new(.count = c.positions, .dim = c.dim));
+    m->positions = tn_child(m, "bert.embeddings.position_embeddings",
+                            tn_embedding_new(.count = c.positions + tn__first_place(&c), .dim = c.dim));
     m->types = tn_child(m, "bert.embeddings.token_type_embeddings", tn_embedding_new(.count = c.types, .dim = c.dim));
     m->norm = tn_child(m, "bert.embeddings.LayerNorm", tn_layer_norm_new(.dim = c.dim, .eps = c.eps));
     const double p = c.dropout == 0 ? TN_ZERO : c.dropout;
@@ -127,7 +128,7 @@ static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
                  (long long)length, (long long)m->config.positions);
         return NULL;
     }
-    tn_tensor *place = tn_narrow(m->positions->weight, 0, 0, length);
+    tn_tensor *place = tn_narrow(m->positions->weight, 0, tn__first_place(&m->config), length);
     tn_tensor *type = a->types ? tn_call(m->types, a->types) : tn_select(m->types->weight, 0, 0);
     return tn_add(tn_call(m->words, a->ids), tn_add(place, type));
 }

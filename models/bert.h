@@ -106,8 +106,9 @@ TN_API tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, co
 /* Reads config.json and model.safetensors, or the files that model.safetensors.index.json names. Heads that the weights
  * lack are left out: the config says which. The model is in eval mode. */
 TN_API tn_bert *tn_bert_load(const char *dir);
-/* Writes both into a directory that is there. Hugging Face has no BERT with norm_first: the config of one says
- * "model_type": "tenon-bert", so that it is refused there, and not misread. */
+/* Writes both into a directory that is there. With norm_first Hugging Face opens it as RobertaPreLayerNorm (without the
+ * next sentence, which that has not; and with gelu only: the config of another says "model_type": "tenon-bert", so that
+ * it is refused there, and not misread). */
 TN_API tn_status      tn_bert_save(tn_bert *m, const char *dir) TN_CHECKED;
 TN_API tn_bert_config tn_bert_config_load(const char *dir); /* .vocab = 0 and an error standing if it fails */
 

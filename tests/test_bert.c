@@ -70,6 +70,15 @@ START_TEST(masked_answers_as_hugging_face)
 }
 END_TEST
 
+START_TEST(norms_first_answer_as_hugging_face)
+{
+    tn_bert *m = opened("first");
+    ck_assert(m->config.norm_first && m->config.padding == 1 && m->config.positions == 12 && !m->pooler);
+    ck_assert_double_le(apart(all_words(m, read_by(m, NULL)), "first.words"), 2e-5);
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(encoder_answers_as_hugging_face)
 {
     tn_bert   *m = opened("encoder");
@@ -138,11 +147,15 @@ static bool same_files(const char *a, const char *b, const char *name)
     return tn_same_bits(x, y);
 }
 
-/* bert/tenon is what tests/golden/bert.py opens with Hugging Face's classes: what is written now must be that. */
+/* bert/tenon and bert/tenon-first are what tests/golden/bert.py opens with Hugging Face's classes: what is written now
+ * must be that. */
 START_TEST(writes_what_hugging_face_reads)
 {
-    const char *kept = tn_test_data("golden/bert/tenon"), *now = tn_test_file("tenon");
-    tn_bert    *m = small(false);
+    char kept[1024], noted[1100];
+    snprintf(kept, sizeof kept, "%s", tn_test_data(_i ? "golden/bert/tenon-first" : "golden/bert/tenon"));
+    snprintf(noted, sizeof noted, "%s/answers.safetensors", kept);
+    const char *now = tn_test_file("tenon");
+    tn_bert    *m = small(_i == 1);
     mkdir(now, 0777);
     if (getenv("TENON_GOLDEN")) {
         mkdir(kept, 0777);
@@ -151,7 +164,7 @@ START_TEST(writes_what_hugging_face_reads)
         tn_tensor             *y = read_by(m, NULL);
         tn_safetensors_put(w, "words", all_words(m, y));
         tn_safetensors_put(w, "next", tn_bert_next_scores(m, y));
-        ck_assert_int_eq(tn_safetensors_save(w, tn_test_data("golden/bert/tenon/answers.safetensors")), TN_OK);
+        ck_assert_int_eq(tn_safetensors_save(w, noted), TN_OK);
         tn_safetensors_writer_free(w);
     }
     ck_assert_int_eq(tn_bert_save(m, now), TN_OK);
@@ -215,7 +228,7 @@ static const struct {
     {"hidden_dropout_prob", "1", TN_EFORMAT,
      "'%s/config.json': hidden_dropout_prob is 1, but must be from 0 to 0.999999"},
     {"model_type", "\"gpt2\"", TN_EUNSUPPORTED,
-     "'%s/config.json': model_type is 'gpt2'; this reads 'bert' and 'tenon-bert'"},
+     "'%s/config.json': model_type is 'gpt2'; this reads 'bert', 'roberta-prelayernorm' and 'tenon-bert'"},
     {"position_embedding_type", "\"relative_key\"", TN_EUNSUPPORTED,
      "'%s/config.json': position_embedding_type is 'relative_key'; only 'absolute' is supported"},
     {"is_decoder", "true", TN_EUNSUPPORTED,
@@ -508,8 +521,9 @@ int main(void)
     tcase_add_checked_fixture(c, open_answers, close_answers);
     tcase_add_test(c, pretraining_answers_as_hugging_face);
     tcase_add_test(c, masked_answers_as_hugging_face);
+    tcase_add_test(c, norms_first_answer_as_hugging_face);
     tcase_add_test(c, encoder_answers_as_hugging_face);
-    tcase_add_test(c, writes_what_hugging_face_reads);
+    tcase_add_loop_test(c, writes_what_hugging_face_reads, 0, 2);
     tcase_add_loop_test(c, what_is_saved_is_loaded, 0, 2);
     tcase_add_test(c, old_names);
     tcase_add_test(c, losses);

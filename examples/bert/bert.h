@@ -55,12 +55,12 @@ typedef struct {
     const char *out, *size, *objective, *dtype, *vocab;
     int64_t     vocab_size, steps, epochs, batch, length, seed, layers, heads, dim; /* the last 0: as size says */
     double      minutes, lr, warmup, dropout;
-    bool        resume, force, cased, norm_first, whole_words, by_rule;
+    bool        resume, force, cased, norm_last, whole_words, by_rule;
 } train_config;
 #define TRAIN_DEFAULTS                                                                                       \
     {                                                                                                        \
         .size = "mini", .objective = "bert", .dtype = "f32", .vocab_size = 8000, .batch = 16, .length = 128, \
-        .lr = 5e-4, .warmup = 0.1, .dropout = 0.1, .seed = 1                                                 \
+        .lr = 1e-3, .warmup = 0.1, .dropout = 0.1, .seed = 1                                                 \
     }
 /* Trains and leaves the model in c->out. The result's why is TN_FIT_FAILED where an error stands. */
 tn_fit_result train_model(const train_config *c, model *m);

@@ -83,8 +83,8 @@ static int run(int count, char **operands)
         return program_end();
     c.text = (option_list){1, files}, c.valid = (option_list){1, others};
     c.out = in_folder(out, "model", model_dir), c.size = "tiny", c.vocab_size = 4000, c.length = 48, c.batch = 48;
-    c.norm_first = true, c.layers = 3, c.heads = 4, c.dropout = 0, c.lr = 2e-3, c.minutes = steps ? 0 : minutes,
-    c.steps = steps, c.resume = again;
+    c.layers = 3, c.heads = 4, c.dropout = 0, c.lr = 2e-3, c.minutes = steps ? 0 : minutes, c.steps = steps,
+    c.resume = again;
     tn_fit_result r = train_model(&c, &m);
     if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; bert demo --resume goes on\n");
     if (r.why == TN_FIT_FAILED || r.why == TN_FIT_STOPPED) {

@@ -17,7 +17,7 @@ static int run(int count, char **operands)
                m.bert->next   ? "next sentence"
                : m.bert->head ? ""
                               : "none");
-        printf("norms       %s\n", c->norm_first ? "first (Hugging Face's BERT cannot open it)" : "last");
+        printf("norms       %s\n", c->norm_first ? "first: RobertaPreLayerNorm in Hugging Face's libraries" : "last");
         if (settings.verbose) tn_summary(stdout, m.bert);
         model_close(&m);
     }

