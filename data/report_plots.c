@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { WIDTH = 860, HEIGHT = 320, LEFT = 62, RIGHT = 16, TOP = 10, BOTTOM = 44 };
+enum { WIDTH = 860, HEIGHT = 320, LEFT = 62, RIGHT = 24, TOP = 10, BOTTOM = 44 };
 
 typedef struct {
     double low, high, step; /* what is shown, and from mark to mark */
