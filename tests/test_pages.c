@@ -17,7 +17,8 @@ static long faults(void)
 enum { STEPS = 16, SETTLED = 10, DIM = 64, WORDS = 9000 };
 
 /* A layer, a vocabulary's loss in blocks (of 22 MB), AdamW: what a step gives back, the next one takes. Blocks of a
- * class change places at first, and what needs a larger part of its block touches the rest of it once; then it is over. */
+ * class change places at first, and what needs a larger part of its block touches the rest of it once; then that is
+ * over. */
 START_TEST(no_faults_after_the_first_steps)
 {
     tn_transformer_encoder_layer *m = tn_transformer_encoder_layer_new(.dim = DIM, .heads = 4, .ff = 256);
