@@ -46,18 +46,14 @@ static int64_t terms(const job *q, int64_t k0, int64_t kc) { return tn__min_i64(
 /* So many steps that the first cache holds their lines, even if rows so far apart all fall into the same sets. */
 static int64_t few_steps(const job *q, int64_t row) { return row * q->in % SET_BYTES == 0 ? 8 / q->pair : 32; }
 
-/* Asks for a block whose rows are dense, ahead of its packing: no prefetcher follows short pieces of rows. */
-static void ask_for(const char *from, int64_t rows, int64_t row_bytes, int64_t bytes)
+/* Asks for a block whose rows are dense: ahead of its packing, as no prefetcher follows short pieces of rows; or where
+ * it will be written, as what is not in a cache takes as long to come as a tile takes to compute. */
+static inline void ask_for(const char *from, int64_t rows, int64_t row_bytes, int64_t bytes, bool write)
 {
     for (int64_t r = 0; r < rows; r++, from += row_bytes)
-        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
-}
-
-/* The same where it will be written: what is not in a cache takes as long to come as a tile takes to compute. */
-static void ask_to_write(const char *to, int64_t rows, int64_t row_bytes, int64_t bytes)
-{
-    for (int64_t r = 0; r < rows; r++, to += row_bytes)
-        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(to + i, 1);
+        for (int64_t i = 0; i < bytes; i += 64)
+            if (write) __builtin_prefetch(from + i, 1);
+            else __builtin_prefetch(from + i);
 }
 
 /* Steps [k0, k0 + kc) of panels [p0, p1) of b to memory, panel by panel, zero-filled to whole vectors. Dense rows are
@@ -72,7 +68,7 @@ static void pack_b(const job *q, const char *b, int64_t k0, int64_t kc, int64_t 
         if (i + at_once < kc) {
             const int64_t col = tn__panel_at(q, p0), cols = tn__min_i64(tn__panel_at(q, p1), g->n) - col;
             const char   *next = b + ((k0 + i + at_once) * q->pair * g->b_row + col) * q->in;
-            ask_for(next, terms(q, k0 + i + at_once, at_once), g->b_row * q->in, cols * q->in);
+            ask_for(next, terms(q, k0 + i + at_once, at_once), g->b_row * q->in, cols * q->in, false);
         }
         for (int64_t p = p0; p < p1; p++) {
             const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
@@ -94,7 +90,7 @@ static void pack_a(const job *q, const char *a, int64_t k0, int64_t kc, int64_t 
         if (q->a_columns && i + at_once < kc && g->a_row == 1) {
             const int64_t row = tn__strip_at(q, s0), rows = tn__strip_at(q, s1) - row;
             const char   *next = a + (row + (k0 + i + at_once) * q->pair * g->a_col) * q->in;
-            ask_for(next, terms(q, k0 + i + at_once, at_once), g->a_col * q->in, rows * q->in);
+            ask_for(next, terms(q, k0 + i + at_once, at_once), g->a_col * q->in, rows * q->in, false);
         }
         for (int64_t s = s0; s < s1; s++) {
             const int64_t row = tn__strip_at(q, s), mr = tn__strip_at(q, s + 1) - row;
@@ -122,7 +118,7 @@ static void ask_for_strip(const job *q, const char *a, int64_t k0, int64_t kc, i
 {
     const tn_gemm_call *g = &q->g;
     const int64_t       row = tn__strip_at(q, s), rows = tn__strip_at(q, s + 1) - row;
-    ask_for(a + (row * g->a_row + k0 * q->pair) * q->in, rows, g->a_row * q->in, terms(q, k0, kc) * q->in);
+    ask_for(a + (row * g->a_row + k0 * q->pair) * q->in, rows, g->a_row * q->in, terms(q, k0, kc) * q->in, false);
 }
 
 /* The block of c that begins at (row, col). */
@@ -178,10 +174,10 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
                 step.from = k0 ? sum : NULL, step.from_row = all;
                 step.to = !last ? sum : straight ? to : tile;
                 step.to_row = !last ? all : straight ? g->c_row : width;
-                if (last && g->c_col == 1) ask_to_write(to, step.mr, g->c_row * q->out, width * q->out);
+                if (last && g->c_col == 1) ask_for(to, step.mr, g->c_row * q->out, width * q->out, true);
                 if (last && m->pre && g->pre.col == 1)
-                    ask_to_write(m->pre + (row * g->pre.row + col) * q->out, step.mr, g->pre.row * q->out,
-                                 width * q->out);
+                    ask_for(m->pre + (row * g->pre.row + col) * q->out, step.mr, g->pre.row * q->out, width * q->out,
+                            true);
                 q->kn->tile(&step);
                 if (last && !straight) finish(q, m, row, col, step.mr, tn__min_i64(width, g->n - col), tile, width);
             }

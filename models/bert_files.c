@@ -121,7 +121,22 @@ static void write_config(const tn_bert_config *c, tn_json_writer *w)
     TN_RENAME(LAYER "attention.self." name ".weight", OURS "self_attn.in_proj_weight", .part = i, .parts = 3), \
         TN_RENAME(LAYER "attention.self." name ".bias", OURS "self_attn.in_proj_bias", .part = i, .parts = 3)
 
+/* A name of RobertaPreLayerNorm becomes one of BERT, and that one of ours: BERT's own rules are the second part. */
+#define FIRST "roberta_prelayernorm."
+enum { FIRST_RULES = 12 }; /* in the first part */
 static const tn_rename rules[] = {
+    TN_RENAME(FIRST "embeddings", "bert.embeddings"),
+    TN_RENAME(FIRST "encoder", "bert.encoder"),
+    TN_RENAME(FIRST "pooler", "bert.pooler"),
+    TN_RENAME(FIRST "LayerNorm", "bert.encoder.norm"),
+    TN_RENAME("encoder", "bert.encoder", .load_only = true), /* of files that hold the encoder alone */
+    TN_RENAME("LayerNorm", "bert.encoder.norm", .load_only = true),
+    TN_RENAME(LAYER "attention.LayerNorm", LAYER "attention.output.LayerNorm"),
+    TN_RENAME(LAYER "intermediate.LayerNorm", LAYER "output.LayerNorm"),
+    TN_RENAME("lm_head.dense", "cls.predictions.transform.dense"),
+    TN_RENAME("lm_head.layer_norm", "cls.predictions.transform.LayerNorm"),
+    TN_RENAME("lm_head.bias", "cls.predictions.bias"),
+    TN_RENAME("lm_head.decoder", "cls.predictions.decoder"),
     /* of files that hold the encoder alone */
     TN_RENAME("embeddings", "bert.embeddings", .load_only = true),
     TN_RENAME("encoder", "bert.encoder", .load_only = true),
@@ -140,47 +155,15 @@ static const tn_rename rules[] = {
     TN_RENAME(LAYER "output.dense", OURS "linear2"),
     TN_RENAME(LAYER "output.LayerNorm", OURS "norm2"),
 };
-
-#define FIRST "roberta_prelayernorm."
-#define FIRST_LAYER FIRST "encoder.layer.*."
-#define FIRST_THIRD(name, i)                                                                                         \
-    TN_RENAME(FIRST_LAYER "attention.self." name ".weight", OURS "self_attn.in_proj_weight", .part = i, .parts = 3), \
-        TN_RENAME(FIRST_LAYER "attention.self." name ".bias", OURS "self_attn.in_proj_bias", .part = i, .parts = 3)
-
-static const tn_rename first_rules[] = {
-    /* of files that hold the encoder alone */
-    TN_RENAME("embeddings", FIRST "embeddings", .load_only = true),
-    TN_RENAME("encoder", FIRST "encoder", .load_only = true),
-    TN_RENAME("LayerNorm", FIRST "LayerNorm", .load_only = true),
-    TN_RENAME("pooler", FIRST "pooler", .load_only = true),
-    TN_RENAME(FIRST "embeddings.position_ids", NULL),
-    /* a layer */
-    FIRST_THIRD("query", 0),
-    FIRST_THIRD("key", 1),
-    FIRST_THIRD("value", 2),
-    TN_RENAME(FIRST_LAYER "attention.output.dense", OURS "self_attn.out_proj"),
-    TN_RENAME(FIRST_LAYER "attention.LayerNorm", OURS "norm1"),
-    TN_RENAME(FIRST_LAYER "intermediate.dense", OURS "linear1"),
-    TN_RENAME(FIRST_LAYER "intermediate.LayerNorm", OURS "norm2"),
-    TN_RENAME(FIRST_LAYER "output.dense", OURS "linear2"),
-    /* around them */
-    TN_RENAME(FIRST "embeddings", "bert.embeddings"),
-    TN_RENAME(FIRST "LayerNorm", "bert.encoder.norm"),
-    TN_RENAME(FIRST "pooler", "bert.pooler"),
-    TN_RENAME("lm_head.dense", "cls.predictions.transform.dense"),
-    TN_RENAME("lm_head.layer_norm", "cls.predictions.transform.LayerNorm"),
-    TN_RENAME("lm_head.bias", "cls.predictions.bias"),
-    TN_RENAME("lm_head.decoder", "cls.predictions.decoder"),
-};
+enum { RULES = sizeof rules / sizeof *rules };
 
 static const struct naming {
     const tn_rename *rules;
     int              n;
-    const char *prefix, *pooler, *head; /* what the encoder's names begin with; a weight of the pooler, of the head */
-} plain = {rules, sizeof rules / sizeof *rules, "bert.", "bert.pooler.dense.weight",
+    const char      *prefix, *pooler, *head; /* of the encoder's names; a weight of the pooler, of the head */
+} plain = {rules + FIRST_RULES, RULES - FIRST_RULES, "bert.", "bert.pooler.dense.weight",
            "cls.predictions.transform.dense.weight"},
-  first = {first_rules, sizeof first_rules / sizeof *first_rules, FIRST, FIRST "pooler.dense.weight",
-           "lm_head.dense.weight"};
+  first = {rules, RULES, FIRST, FIRST "pooler.dense.weight", "lm_head.dense.weight"};
 
 static const struct naming *naming_of(const tn_bert_config *c) { return type_of(c) == first_type ? &first : &plain; }
 

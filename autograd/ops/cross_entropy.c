@@ -318,13 +318,13 @@ static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const v
         for (int64_t c = 0; c < n; c++) gx[c] = x[c] - max - log_sum;
         TN_(tn__exp)(n, gx, gx);
         for (int64_t c = 0; c < n; c++) gx[c] *= all;
-        if (!r.p && !r.w) { /* all have the same share but the target */
+        if (!r.p && (!r.w || r.even == 0)) { /* all have the same share but the target */
             const TN_REAL hit = gx[r.t] - s * (TN_REAL)TN_(share_of)(&r, r.t), even = s * (TN_REAL)r.even;
             for (int64_t c = 0; c < n && even != 0; c++) gx[c] -= even;
             gx[r.t] = hit;
-        } else if (!r.p && r.even == 0) gx[r.t] -= s * (TN_REAL)TN_(share_of)(&r, r.t);
-        else
+        } else {
             for (int64_t c = 0; c < n; c++) gx[c] -= s * (TN_REAL)TN_(share_of)(&r, c);
+        }
     }
     if (gt)
         for (int64_t c = 0; c < n; c++) gt[c] = s * (TN_REAL)r.rest * (r.w ? r.w[c] : 1) * (log_sum + (max - x[c]));
