@@ -113,12 +113,14 @@ static void place_a(const job *q, const char *a, int64_t k0, int64_t row, const 
     else step->a_row = step->k + TN_GEMM_PAD, step->a_col = 1;
 }
 
-/* The next strip of a, while this one is at work. */
+/* The next strip of a, while this one is at work: rows, or columns that lie so far apart that no prefetcher follows. */
 static void ask_for_strip(const job *q, const char *a, int64_t k0, int64_t kc, int64_t s)
 {
     const tn_gemm_call *g = &q->g;
-    const int64_t       row = tn__strip_at(q, s), rows = tn__strip_at(q, s + 1) - row;
-    ask_for(a + (row * g->a_row + k0 * q->pair) * q->in, rows, g->a_row * q->in, terms(q, k0, kc) * q->in, false);
+    const int64_t       row = tn__strip_at(q, s), rows = tn__strip_at(q, s + 1) - row, some = terms(q, k0, kc);
+    a += (row * g->a_row + k0 * q->pair * g->a_col) * q->in;
+    if (g->a_col == 1) ask_for(a, rows, g->a_row * q->in, some * q->in, false);
+    else if (g->a_row == 1 && g->a_col * q->in > SET_BYTES) ask_for(a, some, g->a_col * q->in, rows * q->in, false);
 }
 
 /* The block of c that begins at (row, col). */
@@ -159,7 +161,7 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
                     q->share_a ? q->shared_a + (k0 * g->m + row * kc) * q->size
                                : strip + (row - tn__strip_at(q, group)) * kc * q->size,
                     &step);
-            if (!q->pack_a && g->a_col == 1 && s + 1 < s1) ask_for_strip(q, m->a, k0, kc, s + 1);
+            if (!q->pack_a && s + 1 < s1) ask_for_strip(q, m->a, k0, kc, s + 1);
             for (int64_t p = p0; p < p1; p++) {
                 const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
                 const bool    part = col + width > g->n, straight = last && q->plain && !part;

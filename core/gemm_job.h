@@ -6,12 +6,16 @@
 
 enum { TN_GEMM_PAD = 16 }; /* units between packed rows of a, so that they do not fall into the same set of a cache */
 
-/* Something cut into so many parts, as even as whole numbers allow. */
+/* Something cut into so many parts, as even as whole numbers allow, the longer ones spread among the others: half of the
+ * parts are half of it all. */
 typedef struct {
     int64_t parts, each, rest;
 } tn_cut;
 /* Where part i begins. */
-static inline int64_t tn__cut_at(const tn_cut *c, int64_t i) { return i * c->each + tn__min_i64(i, c->rest); }
+static inline int64_t tn__cut_at(const tn_cut *c, int64_t i)
+{
+    return i * c->each + (c->rest ? i * c->rest / c->parts : 0);
+}
 static inline int64_t tn__ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 /* A kernel takes k in steps: of one term, or of a pair where the instruction set adds products of bf16 two at a time.

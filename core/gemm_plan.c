@@ -12,9 +12,20 @@ enum {
     A_STRIPS = 16,             /* of dense columns, packed at a time: lines of a row that they share are fetched once */
     KEPT_ROWS = 64,            /* of a: with more, packing b costs little beside the product ... */
     KEPT_LEAST = 4096,         /* ... and with fewer elements of b, everything else costs more */
-    EACH_THREAD = 2,           /* tasks: more share no more evenly, and pack more often */
+    FEW_EACH = 4,              /* tasks of a thread, of which one more or less is much */
     ROW_VECTORS = 128          /* columns of a matrix-vector product that are summed at a time */
 };
+
+static const double HANDED_OVER = 10e-6; /* seconds of work: what a thread should get at least */
+
+static int64_t common(int64_t a, int64_t b) /* their greatest divisor */
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
 
 static tn_cut cut_into(int64_t size, int64_t parts) { return (tn_cut){parts, size / parts, size % parts}; }
 
@@ -77,7 +88,7 @@ static void simplify(tn_gemm_call *g)
 static void plan_row(tn_gemm_job *q, double traffic)
 {
     const int64_t lanes = q->kn->lanes, most = tn__max_i64(q->vectors / 4, 1);
-    const double  wanted = traffic / 10e-6; /* tasks */
+    const double  wanted = traffic / HANDED_OVER; /* tasks */
     const int64_t panels = wanted < (double)most ? (int64_t)wanted : most;
     q->strip = q->down = cut_into(1, 1);
     q->panel = cut_into(q->vectors, tn__max_i64(tn__ceil_div(q->vectors, ROW_VECTORS), panels));
@@ -115,21 +126,21 @@ static void plan_tiles(tn_gemm_job *q, double time)
         const int64_t sums = SUM_BYTES / (tn__ceil_div(panels, across) * most * kn->mr * q->size);
         down = tn__ceil_div(strips, tn__max_i64(8, sums));
     }
-    /* enough tasks for many threads, but none too small to be worth handing over */
-    const double most_tasks = EACH_THREAD * tn_threads(),
-                 wanted = time / 10e-6 < most_tasks ? time / 10e-6 : most_tasks;
-    while ((double)(q->matrices * across * down) < wanted) {
-        const bool tall = strips / down * kn->mr * 2 >= panels / across * most;
-        if (tall && strips >= 2 * down) down *= 2;
-        else if (panels >= 2 * across) across *= 2;
-        else break;
+    bool one_b = true;
+    for (int d = 0; d < g->dims; d++) one_b = one_b && g->b_batch[d] == 0;
+    const bool small = one_b && g->k > 0 && q->vectors * kn->lanes <= SHARED_BYTES / q->size / q->steps;
+    /* as much for each thread, none of it too little to be worth handing over; from strips, if b is not packed once more
+     * for that */
+    const int64_t threads = tn__max_i64(1, tn__min_i64(tn_threads(), (int64_t)(time / HANDED_OVER)));
+    if (q->matrices < FEW_EACH * threads) {
+        const int64_t more = threads / common(threads, q->matrices); /* a matrix in so many parts, or a multiple */
+        const int64_t tall = tn__ceil_div(down, more) * more, wide = tn__ceil_div(across, more) * more;
+        if ((!q->pack_b || small || wide > panels) && strips >= tall) down = tall;
+        else if (across < FEW_EACH * more) across = tn__min_i64(wide, panels);
     }
     q->down = cut_into(strips, down), q->across = cut_into(panels, across);
 
-    bool one_b = true;
-    for (int d = 0; d < g->dims; d++) one_b = one_b && g->b_batch[d] == 0;
-    const bool small = g->k > 0 && q->vectors * kn->lanes <= SHARED_BYTES / q->size / q->steps;
-    q->share_b = q->pack_b && one_b && small && (down > 1 || q->matrices > 1);
+    q->share_b = q->pack_b && small && (down > 1 || q->matrices > 1);
     const int64_t width = tn__ceil_div(panels, across) * most;
     if (q->pack_b && !q->share_b) q->b_bytes = tn__lines(width * q->kc, q->size);
     else if (g->n % kn->lanes) q->b_bytes = tn__lines(most * q->kc, q->size);

@@ -1,6 +1,7 @@
 /* test_gemm.c — products of matrices: every element is, to the bit, its chain of multiply-adds in the order of k, for
  * every instruction set that this CPU has, every layout, size, path and number of threads; and within the bound of such
  * a sum from mathematics. */
+#include "core/gemm_job.h"
 #include "tests/gemm_reference.h"
 
 static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16};
@@ -313,6 +314,49 @@ START_TEST(no_memory)
 }
 END_TEST
 
+/* How much more the busiest of so many threads has to do than the mean, tasks being handed out in equal runs. */
+static double busiest(int team, int64_t m, int64_t n, int64_t k, bool turned)
+{
+    static float ground;
+    tn_gemm_call g = {.dtype = TN_F32, .ctype = TN_F32, .m = m, .n = n, .k = k, .alpha = 1};
+    tn_gemm_job  q = {0};
+    g.a = g.b = g.c = &ground, g.a_row = k, g.a_col = 1, g.c_row = n, g.c_col = 1;
+    g.b_row = turned ? 1 : n, g.b_col = turned ? k : 1;
+    tn_set_threads(team);
+    if (tn_threads() < team) return 1; /* a build that knows only one */
+    tn__gemm_plan(&q, &g);
+    const int64_t blocks = tn__ceil_div(q.tasks, q.grain);
+    int64_t       most = 0, next = 0;
+    for (int t = 0; t < team; t++) {
+        int64_t end = next + blocks / team + (t < blocks % team), work = 0;
+        for (int64_t i = next * q.grain; i < tn__min_i64(end * q.grain, q.tasks); i++) {
+            const int64_t down = i / q.across.parts, across = i % q.across.parts;
+            const int64_t rows =
+                tn__strip_at(&q, tn__cut_at(&q.down, down + 1)) - tn__strip_at(&q, tn__cut_at(&q.down, down));
+            work += rows * (tn__panel_at(&q, tn__cut_at(&q.across, across + 1)) -
+                            tn__panel_at(&q, tn__cut_at(&q.across, across)));
+        }
+        most = tn__max_i64(most, work), next = end;
+    }
+    return (double)most * team / ((double)m * (double)n);
+}
+
+START_TEST(even) /* on two threads; of more, each may get a panel or a strip more than another */
+{
+    const int64_t of[][3] = {{2048, 1024, 256}, {2048, 256, 1024}, {2048, 768, 256},  {2048, 256, 256},
+                             {256, 1024, 2048}, {768, 256, 2048},  {256, 256, 2048},  {307, 30522, 256},
+                             {307, 256, 30522}, {30522, 256, 307}, {512, 1000, 1000}, {100, 512, 512}};
+    for (int i = 0; i < (int)(sizeof of / sizeof *of); i++)
+        for (int turned = 0; turned < 2; turned++)
+            for (int team = 2; team <= 8; team++) {
+                const double more = busiest(team, of[i][0], of[i][1], of[i][2], turned);
+                ck_assert_msg(more <= (team == 2 ? 1.06 : 1.35), "%lld x %lld x %lld on %d: %.2f", (long long)of[i][0],
+                              (long long)of[i][1], (long long)of[i][2], team, more);
+            }
+    tn_set_threads(0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("gemm");
@@ -322,6 +366,7 @@ int main(void)
     tcase_add_loop_test(c, layouts, 0, ISAS);
     tcase_add_loop_test(c, threads, 0, ISAS);
     tcase_add_loop_test(c, parts, 0, ISAS);
+    tcase_add_test(c, even);
     c = tn_tcase(s, "tensors");
     tcase_add_test(c, batches);
     tcase_add_test(c, not_numbers);

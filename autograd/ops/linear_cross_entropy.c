@@ -25,7 +25,7 @@ typedef struct {
 } kernel_args;
 enum { X, WEIGHT, BIAS, TARGET };
 enum { LOSS, COUNT, GRADIENTS }; /* of x, weight and bias: results 2, 3 and 4 */
-enum { BLOCK = 1 << 23, FEWEST = 64, MOST = 1024 };
+enum { BLOCK = 3 << 22, FEWEST = 64, MOST = 1024 };
 #define TN_TEMPLATE "autograd/ops/linear_cross_entropy.c"
 #include "core/real.h"
 
