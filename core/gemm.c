@@ -139,6 +139,15 @@ static void finish(const job *q, const place *m, int64_t row, int64_t col, int64
     q->kn->finish(&s);
 }
 
+/* Of a b that is kept packed, what comes after panels [p0, p1) up to step k1: these from there, else those of the next
+ * task. It is asked for while all strips but the first are at work, whose lines lie in the second cache. */
+static const char *next_kept(const job *q, int64_t k1, int64_t p0, int64_t p1)
+{
+    if (k1 == q->steps && p1 == q->panel.parts) return NULL;
+    const int64_t k = k1 < q->steps ? k1 : 0, kc = tn__min_i64(q->kc, q->steps - k);
+    return q->shared + (k * q->vectors * q->kn->lanes + tn__panel_at(q, k ? p0 : p1) * kc) * q->size;
+}
+
 /* Strips [s0, s1) by panels [p0, p1) of one matrix. */
 static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int64_t s1, int64_t p0, int64_t p1)
 {
@@ -151,6 +160,7 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
         const bool    last = k0 + kc == q->steps;
         if (q->pack_b && !q->share_b) pack_b(q, m->b, k0, kc, p0, p1, packed);
         else if (!q->pack_b && col0 + all > g->n) pack_b(q, m->b, k0, kc, p1 - 1, p1, packed); /* only the last */
+        const char *const next = q->kept ? next_kept(q, k0 + kc, p0, p1) : NULL;
         for (int64_t s = s0; s < s1; s++) {
             const int64_t row = tn__strip_at(q, s);
             tn_gemm_step  step = {.mr = (int)(tn__strip_at(q, s + 1) - row), .k = kc};
@@ -173,6 +183,8 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
                 else if (q->pack_b) step.b = packed + (col - col0) * kc * q->size;
                 else if (part) step.b = packed;
                 else step.b = m->b + (k0 * g->b_row + col) * q->in, step.b_row = g->b_row;
+                const int64_t asked = ((s - s0 - 1) * (p1 - p0) + p - p0) * 64; /* for each step of k */
+                step.ahead = next && asked >= 0 && asked < all * q->size ? next + asked * kc : NULL;
                 step.from = k0 ? sum : NULL, step.from_row = all;
                 step.to = !last ? sum : straight ? to : tile;
                 step.to_row = !last ? all : straight ? g->c_row : width;

@@ -6,8 +6,8 @@
 
 enum { TN_GEMM_PAD = 16 }; /* units between packed rows of a, so that they do not fall into the same set of a cache */
 
-/* Something cut into so many parts, as even as whole numbers allow, the longer ones spread among the others: half of the
- * parts are half of it all. */
+/* Something cut into so many parts, as even as whole numbers allow, the longer ones spread among the others: half of
+ * the parts are half of it all. */
 typedef struct {
     int64_t parts, each, rest;
 } tn_cut;

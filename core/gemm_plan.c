@@ -17,6 +17,7 @@ enum {
 };
 
 static const double HANDED_OVER = 10e-6; /* seconds of work: what a thread should get at least */
+static const double MUCH = 1.25;         /* that one thread has to do more than the mean */
 
 static int64_t common(int64_t a, int64_t b) /* their greatest divisor */
 {
@@ -25,6 +26,12 @@ static int64_t common(int64_t a, int64_t b) /* their greatest divisor */
         a = b, b = rest;
     }
     return a;
+}
+
+/* The largest share of so many things beside the mean one. */
+static double uneven(int64_t things, int64_t shares)
+{
+    return things < shares ? 2 : (double)(tn__ceil_div(things, shares) * shares) / (double)things;
 }
 
 static tn_cut cut_into(int64_t size, int64_t parts) { return (tn_cut){parts, size / parts, size % parts}; }
@@ -129,13 +136,16 @@ static void plan_tiles(tn_gemm_job *q, double time)
     bool one_b = true;
     for (int d = 0; d < g->dims; d++) one_b = one_b && g->b_batch[d] == 0;
     const bool small = one_b && g->k > 0 && q->vectors * kn->lanes <= SHARED_BYTES / q->size / q->steps;
-    /* as much for each thread, none of it too little to be worth handing over; from strips, if b is not packed once more
-     * for that */
+    /* As much for each thread, none of it too little to be worth handing over: from strips, if b is not packed once
+     * more for that and a has rows enough to read it again, else from panels; the other way where that is far more
+     * even. */
     const int64_t threads = tn__max_i64(1, tn__min_i64(tn_threads(), (int64_t)(time / HANDED_OVER)));
     if (q->matrices < FEW_EACH * threads) {
         const int64_t more = threads / common(threads, q->matrices); /* a matrix in so many parts, or a multiple */
         const int64_t tall = tn__ceil_div(down, more) * more, wide = tn__ceil_div(across, more) * more;
-        if ((!q->pack_b || small || wide > panels) && strips >= tall) down = tall;
+        const bool    again = (!q->pack_b || small) && g->m > KEPT_ROWS;
+        const double  these = uneven(again ? strips : panels, more), others = uneven(again ? panels : strips, more);
+        if (again != (these > MUCH && others < these)) down = tn__min_i64(tall, strips);
         else if (across < FEW_EACH * more) across = tn__min_i64(wide, panels);
     }
     q->down = cut_into(strips, down), q->across = cut_into(panels, across);

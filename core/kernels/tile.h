@@ -8,6 +8,8 @@ TN_INLINE void TN_(tile)(const int mr, const int nv, const tn_gemm_step *s)
     enum { N = TN_(v_n) };
     const int64_t  a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;
     const TN_REAL *b = s->b, *a[(MR + 2) / 3];
+    const char    *ahead = s->ahead ? s->ahead : s->b;
+    const int64_t  line = s->ahead ? 64 : 0;
     TN_(v) acc[MR][NV];
     TN_UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] = (const TN_REAL *)s->a + 3 * g * a_row;
     if (s->from) {
@@ -27,6 +29,8 @@ TN_INLINE void TN_(tile)(const int mr, const int nv, const tn_gemm_step *s)
         }
         TN_UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] += a_col;
         b += b_row;
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += line;
     }
     TN_REAL      *to = s->to;
     const int64_t to_row = s->to_row;
