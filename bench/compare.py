@@ -236,7 +236,7 @@ def main():
             "What is measured and how is in [bench/README.md](../bench/README.md): whole training steps and whole\n"
             "generations, each run a process of its own, in turn, the best of all steps.\n" %
             (o.threads, o.seconds, datetime.date.today(), versions["tenon"], versions["torch"]),
-            "```\n%s\n%s %s\n```\n" % (machine.words, platform.system(), platform.release()),
+            "```\n%s\n%s %s\n```\n" % (machine.words, platform.system(), platform.release().split("-")[0]),
             "The best peer's products of 2048x1024x256 run at %.0f GFLOP/s on %d threads, Tenon's at %.0f.\n" %
             (machine.rate, o.threads, machine.own_rate) if machine.peer else "No peer of matrix products is here.\n",
             "## Beside PyTorch\n", compared(machine, results)]

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <string.h>
+#include <stdio.h>
 #include <unistd.h>
 
 volatile sig_atomic_t stop_flag;
-static const char    *message = "";
+static char           message[128];
 static size_t         length;
 
 static void came(int which)
@@ -23,7 +23,9 @@ static void came(int which)
 
 void stop_begin(const char *says)
 {
-    message = says, length = strlen(says);
+    /* a line of its own, also where a progress bar stands */
+    const int n = snprintf(message, sizeof message, "%s%s\n", isatty(STDERR_FILENO) ? "\n" : "", says);
+    length = n < 0 ? 0 : (size_t)n < sizeof message ? (size_t)n : sizeof message - 1;
     stop_flag = 0;
     struct sigaction a = {.sa_handler = came, .sa_flags = SA_RESTART};
     sigemptyset(&a.sa_mask);
