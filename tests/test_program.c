@@ -210,11 +210,11 @@ END_TEST
 
 static int end_by(int first, int second)
 {
-    int said[2];
-    ck_assert_int_eq(pipe(said), 0);
+    int told[2];
+    ck_assert_int_eq(pipe(told), 0);
     const pid_t child = fork();
     if (!child) {
-        if (dup2(said[1], STDERR_FILENO) < 0) _exit(99);
+        if (dup2(told[1], STDERR_FILENO) < 0) _exit(99);
         stop_begin("saving");
         raise(first);
         if (stop_flag != first) _exit(98);
@@ -224,9 +224,9 @@ static int end_by(int first, int second)
     int  status = 0;
     char text[32] = "";
     ck_assert_int_eq(waitpid(child, &status, 0), child);
-    close(said[1]);
-    ck_assert_int_gt(read(said[0], text, sizeof text - 1), 0);
-    close(said[0]);
+    close(told[1]);
+    ck_assert_int_gt(read(told[0], text, sizeof text - 1), 0);
+    close(told[0]);
     ck_assert_str_eq(text, "saving\n");
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
