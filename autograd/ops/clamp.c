@@ -112,7 +112,7 @@ static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const v
     TN_REAL       *gx = out[0];
     for (int64_t i = 0; i < n; i++) {
         const TN_REAL g = gy[i]; /* read in any case, so that no branch is left */
-        gx[i] = (x[i] >= low) & (x[i] <= high) ? g : 0;
+        gx[i] = ((x[i] >= low) & (x[i] <= high)) ? g : 0;
     }
 }
 #endif

@@ -48,19 +48,13 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
 {
     const TN_REAL *x = in[0], slope = (TN_REAL)((const args_t *)args)->slope;
     TN_REAL       *y = out[0];
-    for (int64_t i = 0; i < n; i++) { /* two parts, of which one is -0, which changes nothing: no branch is left */
-        const TN_REAL none = (TN_REAL)-0.0, above = x[i] > 0 ? x[i] : none, below = x[i] > 0 ? none : x[i];
-        y[i] = above + slope * below;
-    }
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] * (x[i] > 0 ? 1 : slope); /* no branch is left */
 }
 
 static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *gy = in[1], slope = (TN_REAL)((const args_t *)args)->slope;
     TN_REAL       *gx = out[0];
-    for (int64_t i = 0; i < n; i++) {
-        const TN_REAL none = (TN_REAL)-0.0, g = gy[i], above = x[i] > 0 ? g : none, below = x[i] > 0 ? none : g;
-        gx[i] = above + slope * below;
-    }
+    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * (x[i] > 0 ? 1 : slope);
 }
 #endif
