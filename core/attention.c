@@ -21,6 +21,9 @@
  *   backward   a matrix, where there are enough of them; else some keys, for gk and gv, or some queries, for gq, at the
  *              price of making w and gw twice
  *
+ * Where the CPU has dot products of pairs, bf16 goes through them: a chain then takes two terms at a time, and weights
+ * and gs, which are made in f32, are rounded to bf16 before they are multiplied; sums stay in f32.
+ *
  * What is blocked may hold anything: a weight of 0 selects, as in gemm_select.c. Mostly all is finite, and then the
  * plain products are right. If it were not, the results would show it, and the task is done again: with zeros in place
  * of what is not finite, and its terms added for those weights that are not 0.
@@ -68,6 +71,8 @@ static void attend(const tn_attention_call *c, bool back)
     job                    q = {.c = c, .back = back, .matrices = 1, .table = table};
     if (tn__blocked()) return;
     q.kn = wide ? table->attention_f64 : table->attention_f32, q.gemm = wide ? table->gemm_f64 : table->gemm_f32;
+    if (c->q->dtype == TN_BF16 && table->gemm_bf16->pair == 2 && (!back || c->gy->dtype == TN_BF16))
+        q.pairs = table->gemm_bf16;
     q.queries = c->q->l.shape.d[n - 2], q.keys = c->k->l.shape.d[n - 2];
     q.dim = c->q->l.shape.d[n - 1], q.out = c->v->l.shape.d[n - 1];
     for (int d = 0; d < n - 2; d++) q.matrices *= c->q->l.shape.d[d];
@@ -112,15 +117,17 @@ static bool TN_(forward)(const job *q, const TN_(space) * w, int64_t i, int64_t 
     const matrix             query = matrix_of(c->q, i), key = matrix_of(c->k, i), value = matrix_of(c->v, i);
     const matrix             y = matrix_of(c->y, i), stat = matrix_of(c->stat, i);
     const int64_t            rows = t1 - t0, end = c->causal ? tn__min_i64(q->keys, c->past + t1) : q->keys;
-    const TN_(lines) qs = TN_(pack)(q, &query, t0, rows, q->dim, w->q, q->d_row, NULL);
+    const TN_(lines) given =
+        q->pairs ? (TN_(lines)){NULL, 0} : TN_(pack)(q, &query, t0, rows, q->dim, w->q, q->d_row, NULL);
+    const TN_(lines) qs = TN_(rows_of)(q, &query, t0, rows, q->dim, given, w->q_pairs, q->d_row / 2);
     bool first = true, odd = false; /* first: of the blocks of keys that count */
     for (int64_t r = 0; r < rows; r++) w->max[r] = -(TN_REAL)INFINITY, w->sum[r] = 0;
     for (int64_t j = 0; j < end; j += KEYS) {
         block      b = {.j = j, .keys = tn__min_i64(KEYS, q->keys - j)};
         const bool common = TN_(common)(q, w, mask, &b);
         if (b.keys == 0) continue;
-        TN_(turn)(q, &key, j, b.keys, q->dim, w->kt, q->key_row, w->clean, q->d_row);
-        const TN_(lines) v = TN_(pack)(q, &value, j, b.keys, q->out, w->v, q->e_row, careful ? &odd : NULL);
+        TN_(turned_of)(q, &key, j, b.keys, q->dim, w->kt, w->clean, q->d_row);
+        const TN_(lines) v = TN_(terms_of)(q, &value, j, b.keys, q->out, w->v, q->e_row, careful ? &odd : NULL);
         for (b.t = t0; b.t < t1; b.t += QUERIES) {
             b.rows = tn__min_i64(QUERIES, t1 - b.t);
             const int64_t     r = b.t - t0;
@@ -131,7 +138,7 @@ static bool TN_(forward)(const job *q, const TN_(space) * w, int64_t i, int64_t 
                 continue;
             }
             s.first = b.first, s.step = b.step, s.max = w->max + r, s.sum = w->sum + r, s.factor = w->factor;
-            TN_(scores)(q, w, &b, q->dim, (TN_(lines)){qs.p + r * qs.row, qs.row}, w->kt, w->s);
+            TN_(scores)(q, w, &b, q->dim, qs, r, w->kt, w->s);
             TN_(masks)(q, w, mask, common, &b, &s);
             q->kn->weigh(&s);
             if (!first) q->kn->times(b.rows, q->out, o, q->e_row, w->factor, 1);
@@ -165,12 +172,15 @@ static bool TN_(backward)(const job *q, const TN_(space) * w, int64_t i, const p
         t0 = tn__min_i64(p->t1, tn__max_i64(t0, (p->s0 - c->past) / QUERIES * QUERIES));
     const int64_t rows = p->t1 - t0;
     bool          odd_q = false, odd_gy = false, odd_k = false, finite = true, started = false;
-    const TN_(lines) qs = TN_(pack)(q, &query, t0, rows, q->dim, w->q, q->d_row, careful ? &odd_q : NULL);
-    const TN_(lines) gy = TN_(pack)(q, &cot, t0, rows, q->out, w->gy, q->e_row, careful ? &odd_gy : NULL);
+    const TN_(lines) q_terms = TN_(terms_of)(q, &query, t0, rows, q->dim, w->q, q->d_row, careful ? &odd_q : NULL);
+    const TN_(lines) gy_terms = TN_(terms_of)(q, &cot, t0, rows, q->out, w->gy, q->e_row, careful ? &odd_gy : NULL);
+    const TN_(lines) qs = TN_(rows_of)(q, &query, t0, rows, q->dim, q_terms, w->q_pairs, q->d_row / 2);
+    const TN_(lines) gy = TN_(rows_of)(q, &cot, t0, rows, q->out, gy_terms, w->gy_pairs, q->e_row / 2);
     for (int64_t t = t0, n; t < p->t1; t += n) {
         n = tn__min_i64(QUERIES, p->t1 - t);
         TN_(turn)(q, &y, t, n, q->out, w->clean, TURNED, w->s, q->e_row);
-        q->kn->turn(n, q->out, gy.p + (t - t0) * gy.row, gy.row, w->clean + q->out * TURNED, TURNED);
+        if (q->pairs) TN_(turn)(q, &cot, t, n, q->out, w->clean + q->out * TURNED, TURNED, w->s, q->e_row);
+        else q->kn->turn(n, q->out, gy.p + (t - t0) * gy.row, gy.row, w->clean + q->out * TURNED, TURNED);
         q->kn->dots(n, q->out, w->clean, w->clean + q->out * TURNED, TURNED, w->part + t - t0);
         for (int64_t r = t - t0; r < t - t0 + n; r++) {
             const TN_REAL *from = entry(&stat, t0 + r, 0);
@@ -185,15 +195,14 @@ static bool TN_(backward)(const job *q, const TN_(space) * w, int64_t i, const p
         TN_(lines) k = {NULL, 0};
         if (c->causal && c->past + p->t1 <= j) b.keys = 0;
         if (b.keys) {
-            TN_(turn)(q, &key, j, b.keys, q->dim, w->kt, q->key_row, w->clean, q->d_row);
-            TN_(turn)(q, &value, j, b.keys, q->out, w->vt, q->key_row, w->clean, q->e_row);
-            if (to_q) k = TN_(pack)(q, &key, j, b.keys, q->dim, w->k, q->d_row, careful ? &odd_k : NULL);
+            TN_(turned_of)(q, &key, j, b.keys, q->dim, w->kt, w->clean, q->d_row);
+            TN_(turned_of)(q, &value, j, b.keys, q->out, w->vt, w->clean, q->e_row);
+            if (to_q) k = TN_(terms_of)(q, &key, j, b.keys, q->dim, w->k, q->d_row, careful ? &odd_k : NULL);
         }
         for (b.t = t0; b.t < p->t1 && b.keys; b.t += QUERIES) {
             b.rows = tn__min_i64(QUERIES, p->t1 - b.t);
-            const int64_t  r = b.t - t0;
-            TN_REAL *const o = w->o + r * q->d_row;
-            const TN_(lines) qr = {qs.p + r * qs.row, qs.row}, gr = {gy.p + r * gy.row, gy.row};
+            const int64_t     r = b.t - t0;
+            TN_REAL *const    o = w->o + r * q->d_row;
             tn_attention_step s = {.rows = b.rows, .keys = b.keys, .scale = c->scale, .s = w->s, .s_row = q->key_row};
             if (!in_sight(q, &b)) {
                 if (to_q && !started) memset(o, 0, (size_t)(b.rows * q->d_row) * sizeof *o);
@@ -201,15 +210,15 @@ static bool TN_(backward)(const job *q, const TN_(space) * w, int64_t i, const p
             }
             s.first = b.first, s.step = b.step, s.g = w->g;
             s.max = w->max + r, s.sum = w->sum + r, s.part = w->part + r;
-            TN_(scores)(q, w, &b, q->dim, qr, w->kt, w->s);
-            TN_(scores)(q, w, &b, q->out, gr, w->vt, w->g);
+            TN_(scores)(q, w, &b, q->dim, qs, r, w->kt, w->s);
+            TN_(scores)(q, w, &b, q->out, gy, r, w->vt, w->g);
             TN_(masks)(q, w, mask, common, &b, &s);
             if (!c->drop.all) TN_(dropout)(q, w, i, &b, NULL, w->keep), s.keep = w->keep;
             q->kn->slope(&s);
             for (int64_t n = 0; p->of_queries && gs.p && n < b.rows; n++)
                 memcpy(entry(&gs, b.t + n, j), w->g + n * q->key_row, (size_t)b.keys * sizeof(TN_REAL));
-            if (to_v) TN_(over_queries)(q, w, &b, q->out, w->s, gr, w->gv, q->e_row, first, odd_gy);
-            if (to_k) TN_(over_queries)(q, w, &b, q->dim, w->g, qr, w->gk, q->d_row, first, odd_q);
+            if (to_v) TN_(over_queries)(q, w, &b, q->out, w->s, gy_terms, r, w->gv, q->e_row, first, odd_gy);
+            if (to_k) TN_(over_queries)(q, w, &b, q->dim, w->g, q_terms, r, w->gk, q->d_row, first, odd_q);
             if (to_q) TN_(over_keys)(q, w, &b, q->dim, w->g, k, o, q->d_row, !started, odd_k);
             first = false;
         }

@@ -25,7 +25,7 @@ enum {
 typedef struct {
     const tn_attention_call    *c;
     const tn_attention_kernels *kn;
-    const tn_gemm_kernels      *gemm;
+    const tn_gemm_kernels      *gemm, *pairs;            /* pairs: of bf16 numbers, two terms at a time; or NULL */
     int64_t                     queries, keys, dim, out; /* T, S, D, E */
     int64_t                     d_row, e_row, key_row;   /* lengths of packed rows */
     int64_t                     matrices, chunk, chunks; /* of queries; backward: chunks of keys are as large */
@@ -126,6 +126,7 @@ typedef struct {
     TN_REAL *kt, *k, *v, *vt, *gk, *gv;      /* [D, key_row], [KEYS, d_row], [KEYS, e_row], [E, key_row] */
     TN_REAL *s, *g, *add, *keep;             /* [QUERIES, key_row] */
     TN_REAL *common, *row, *clean;           /* [KEYS], [KEYS], [KEYS, d_row or e_row] */
+    TN_REAL *q_pairs, *gy_pairs, *rounded;   /* [most, d_row / 2], [most, e_row / 2], [QUERIES / 2, key_row] */
     TN_REAL *ones;
     errand  *ahead;
 } TN_(space);
@@ -143,6 +144,9 @@ static inline size_t TN_(lay)(const job *q, char *base, TN_(space) * p)
     PART(kt, q->dim * q->key_row), PART(s, tn__max_i64(scores, q->back ? rows * q->e_row : 0)),
         PART(clean, tn__max_i64(tn__max_i64(keys, rows) * wide, q->back ? 2 * q->out * TURNED : 0));
     PART(row, keys);
+    PART(q_pairs, q->pairs ? q->most * q->d_row / 2 : 0);
+    PART(gy_pairs, q->pairs && q->back ? q->most * q->e_row / 2 : 0);
+    PART(rounded, q->pairs ? (rows + 1) / 2 * q->key_row : 0);
     if (masked) PART(add, scores), PART(common, q->key_row);
     if (!q->back) return PART(v, keys * q->e_row), at;
     PART(gy, q->most * q->e_row), PART(k, keys * q->d_row), PART(vt, q->out * q->key_row), PART(g, scores);
@@ -186,6 +190,40 @@ static inline void TN_(turn)(const job *q, const matrix *m, int64_t r0, int64_t 
     q->kn->turn(rows, cols, x.p, x.row, to, to_row);
 }
 
+/* Operands in the units that the products take: a number, or a pair of bf16. Rows, whose columns are the terms: as
+ * given, if they are numbers. */
+static inline TN_(lines) TN_(rows_of)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
+                                      TN_(lines) given, TN_REAL *to, int64_t to_row)
+{
+    const char *from = entry(m, r0, 0);
+    if (!q->pairs) return given;
+    if (m->col == 1 && cols % 2 == 0 && m->row % 2 == 0 && (uintptr_t)from % sizeof *to == 0)
+        return (TN_(lines)){(const void *)from, m->row / 2};
+    for (int64_t r = 0; r < rows; r++) {
+        uint16_t *row = (void *)(to + r * to_row);
+        tn__convert(cols, row, TN_BF16, 1, entry(m, r0 + r, 0), TN_BF16, m->col);
+        if (cols % 2) row[cols] = 0;
+    }
+    return (TN_(lines)){to, to_row};
+}
+/* Rows that are the terms, odd as above. */
+static inline TN_(lines) TN_(terms_of)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
+                                       TN_REAL *to, int64_t to_row, bool *odd)
+{
+    if (!q->pairs) return TN_(pack)(q, m, r0, rows, cols, to, to_row, odd);
+    q->pairs->pack_bf16(&(tn_pack_step){rows, cols, to_row, entry(m, r0, 0), m->row, m->col, to, .across = false});
+    if (odd) *odd = true; /* perhaps */
+    return (TN_(lines)){to, to_row};
+}
+/* Rows turned, whose columns are the terms. scratch as above. */
+static inline void TN_(turned_of)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN_REAL *to,
+                                  TN_REAL *scratch, int64_t row)
+{
+    const tn_pack_step s = {cols, rows, q->key_row, entry(m, r0, 0), m->col, m->row, to, .across = false};
+    if (q->pairs) q->pairs->pack_bf16(&s);
+    else TN_(turn)(q, m, r0, rows, cols, to, q->key_row, scratch, row);
+}
+
 /* x · factor + 0: a product too small for a number leaves -0 in a chain, unless zeros follow. Is all of it finite? */
 static inline bool TN_(put)(const job *q, const matrix *to, int64_t r0, int64_t rows, int64_t cols, TN_REAL *x,
                             int64_t x_row, const TN_REAL *factor, int64_t step)
@@ -200,7 +238,7 @@ static inline bool TN_(put)(const job *q, const matrix *to, int64_t r0, int64_t 
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
-/* c = a b, or c += a b: [rows, cols] with k terms, whole vectors of columns. */
+/* c = a b, or c += a b: [rows, cols] with k units of terms, whole vectors of columns. */
 typedef struct {
     kind           of;
     int64_t        rows, cols, k;
@@ -217,8 +255,9 @@ typedef struct {
 static __attribute__((noinline)) void TN_(tiles)(const job *q, const TN_(space) * w, const block *b,
                                                  const TN_(factors) * f)
 {
-    const int64_t mr = q->gemm->mr, nv = q->gemm->nv, lanes = q->gemm->lanes;
-    const int64_t vectors = (f->cols + lanes - 1) / lanes, panels = (vectors + nv - 1) / nv;
+    const tn_gemm_kernels *kn = q->pairs ? q->pairs : q->gemm;
+    const int64_t          mr = kn->mr, nv = kn->nv, lanes = kn->lanes, pair = kn->pair;
+    const int64_t          vectors = (f->cols + lanes - 1) / lanes, panels = (vectors + nv - 1) / nv;
     for (int64_t p = 0; p < panels; p++) {
         const int64_t v0 = p * vectors / panels, v1 = (p + 1) * vectors / panels, col = v0 * lanes;
         for (int64_t r = 0; r < f->rows; r += mr) {
@@ -226,18 +265,24 @@ static __attribute__((noinline)) void TN_(tiles)(const job *q, const TN_(space) 
             const int64_t seen = b->first + (r + s.mr - 1) * b->step; /* by the last of these queries */
             int64_t       from = 0;
             if (f->of == SCORES && col >= seen) continue;
-            if (f->of == OVER_KEYS) s.k = tn__min_i64(s.k, seen);
-            if (f->of == OVER_QUERIES && b->step) from = tn__max_i64(0, r + 1 - b->first), s.k -= from;
+            if (f->of == OVER_KEYS) s.k = tn__min_i64(s.k, (seen + pair - 1) / pair);
+            if (f->of == OVER_QUERIES && b->step) from = tn__max_i64(0, r + 1 - b->first) / pair, s.k -= from;
             if (s.k <= 0 && !f->first) continue;
             if (s.k < 0) s.k = 0;
             s.a = f->a + r * f->a_row + from * f->a_col, s.a_row = f->a_row, s.a_col = f->a_col;
             s.b = f->b + from * f->b_row + col, s.b_row = f->b_row;
             s.to = f->c + r * f->c_row + col, s.to_row = f->c_row;
             if (!f->first) s.from = s.to, s.from_row = f->c_row;
-            q->gemm->tile(&s);
+            kn->tile(&s);
             go_on(w->ahead);
         }
     }
+}
+
+/* A number of a unit. */
+static inline TN_REAL TN_(part)(const job *q, const TN_REAL *unit, int i)
+{
+    return q->pairs ? (TN_REAL)tn__bf16_to_f32(((const uint16_t *)(const void *)unit)[i]) : *unit;
 }
 
 /* A weight of 0 selects: its term is 0 whatever b holds. */
@@ -249,44 +294,59 @@ static inline void TN_(product)(const job *q, const TN_(space) * w, const block 
         return;
     }
     const int64_t lanes = q->gemm->lanes, whole = (f.cols + lanes - 1) / lanes * lanes; /* what the tiles read */
+    const int     pair = q->pairs ? 2 : 1;
     for (int64_t p = 0; p < f.k; p++)
-        for (int64_t j = 0; j < whole; j++) {
-            const TN_REAL x = given[p * f.b_row + j];
-            w->clean[p * f.b_row + j] = x - x == 0 ? x : 0;
-        }
+        for (int64_t j = 0; j < whole; j++)
+            for (int h = 0; h < pair; h++) {
+                const size_t   size = sizeof(TN_REAL) / (size_t)pair;
+                const TN_REAL *unit = given + p * f.b_row + j, x = TN_(part)(q, unit, h);
+                char          *to = (char *)(w->clean + p * f.b_row + j) + (size_t)h * size;
+                if (x - x == 0) memcpy(to, (const char *)unit + (size_t)h * size, size);
+                else memset(to, 0, size);
+            }
     f.b = w->clean;
     TN_(tiles)(q, w, b, &f);
     for (int64_t p = 0; p < f.k; p++)
-        for (int64_t j = 0; j < f.cols; j++) {
-            const TN_REAL x = given[p * f.b_row + j];
-            if (x - x == 0) continue;
-            for (int64_t r = 0; r < f.rows; r++) {
-                const TN_REAL a = f.a[r * f.a_row + p * f.a_col];
-                if (a != 0) f.c[r * f.c_row + j] += a * x;
+        for (int64_t j = 0; j < f.cols; j++)
+            for (int h = 0; h < pair; h++) {
+                const TN_REAL x = TN_(part)(q, given + p * f.b_row + j, h);
+                if (x - x == 0) continue;
+                for (int64_t r = 0; r < f.rows; r++) {
+                    const TN_REAL a = TN_(part)(q, f.a + r * f.a_row + p * f.a_col, h);
+                    if (a != 0) f.c[r * f.c_row + j] += a * x;
+                }
             }
-        }
 }
 
 /* Those in sight. */
-static inline void TN_(scores)(const job *q, const TN_(space) * w, const block *b, int64_t k, TN_(lines) a,
+static inline void TN_(scores)(const job *q, const TN_(space) * w, const block *b, int64_t k, TN_(lines) a, int64_t r,
                                const TN_REAL *turned, TN_REAL *s)
 {
-    TN_(tiles)
-    (q, w, b,
-     &(TN_(factors)){SCORES, b->rows, b->keys, k, a.p, a.row, 1, turned, q->key_row, s, q->key_row, true, false});
+    const TN_(factors) f = {SCORES,          b->rows, b->keys,    q->pairs ? (k + 1) / 2 : k,
+                            a.p + r * a.row, a.row,   1,          turned,
+                            q->key_row,      s,       q->key_row, .first = true};
+    TN_(tiles)(q, w, b, &f);
 }
 static inline void TN_(over_keys)(const job *q, const TN_(space) * w, const block *b, int64_t cols, const TN_REAL *s,
                                   TN_(lines) x, TN_REAL *to, int64_t to_row, bool first, bool odd)
 {
-    TN_(product)
-    (q, w, b, (TN_(factors)){OVER_KEYS, b->rows, cols, b->keys, s, q->key_row, 1, x.p, x.row, to, to_row, first, odd});
+    TN_(factors) f = {OVER_KEYS, b->rows, cols, b->keys, s, q->key_row, 1, x.p, x.row, to, to_row, first, odd};
+    if (q->pairs) {
+        f.k = (b->keys + 1) / 2, f.a = w->rounded, f.a_row = q->key_row / 2;
+        q->pairs->pack(&(tn_pack_step){b->rows, b->keys, f.a_row, s, q->key_row, 1, w->rounded, .across = true});
+    }
+    TN_(product)(q, w, b, f);
 }
 static inline void TN_(over_queries)(const job *q, const TN_(space) * w, const block *b, int64_t cols, const TN_REAL *s,
-                                     TN_(lines) x, TN_REAL *to, int64_t to_row, bool first, bool odd)
+                                     TN_(lines) x, int64_t r, TN_REAL *to, int64_t to_row, bool first, bool odd)
 {
-    TN_(product)
-    (q, w, b,
-     (TN_(factors)){OVER_QUERIES, b->keys, cols, b->rows, s, 1, q->key_row, x.p, x.row, to, to_row, first, odd});
+    TN_(factors)
+    f = {OVER_QUERIES, b->keys, cols, b->rows, s, 1, q->key_row, x.p + r * x.row, x.row, to, to_row, first, odd};
+    if (q->pairs) {
+        f.k = (b->rows + 1) / 2, f.a = w->rounded, f.b = x.p + r / 2 * x.row;
+        q->pairs->pack(&(tn_pack_step){b->rows, b->keys, q->key_row, s, q->key_row, 1, w->rounded, .across = false});
+    }
+    TN_(product)(q, w, b, f);
 }
 
 /* ---- masks and dropout ------------------------------------------------------------------------------------------- */

@@ -47,8 +47,9 @@ static void zip_rows(const tn_pack_step *s)
         uint32_t *to = (uint32_t *)s->to + r / 2 * s->width;
         for (int64_t c = 0; c < s->width; c += 16) {
             const __mmask16 in = first_of_16(s->cols - c), second = r + 1 < s->rows ? in : 0;
-            const __m512i   l = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(in, x + c));
-            const __m512i   u =
+            for (int64_t i = 0; i < 2; i++) v_fetch(x + c, (TN_PACK_AHEAD + i) * s->from_row);
+            const __m512i l = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(in, x + c));
+            const __m512i u =
                 _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, x + (second ? s->from_row : 0) + c));
             _mm512_mask_storeu_epi32(to + c, first_of_16(s->width - c), _mm512_or_si512(l, _mm512_slli_epi32(u, 16)));
         }
@@ -100,6 +101,32 @@ static void pack(const tn_pack_step *s)
     }
 }
 
+/* The same from dense rows of f32, rounded; what would be too small for a normal number becomes 0. */
+static void pack_f32(const tn_pack_step *s)
+{
+    static const uint16_t zip[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    const __m512i         order = _mm512_loadu_si512(zip);
+    const float          *x = s->from;
+    uint16_t             *to = s->to;
+    for (int64_t r = 0; s->across && r < s->rows; r++, x += s->from_row, to += 2 * s->width) {
+        for (int64_t c = 0; c < 2 * s->width; c += 32) {
+            const __m512 l = _mm512_maskz_loadu_ps(first_of_16(s->cols - c), x + c);
+            const __m512 u = _mm512_maskz_loadu_ps(first_of_16(s->cols - c - 16), x + c + 16);
+            _mm512_mask_storeu_epi16(to + c, first_of_32(2 * s->width - c), (__m512i)_mm512_cvtne2ps_pbh(u, l));
+        }
+    }
+    for (int64_t r = 0; !s->across && r < s->rows; r += 2, x += 2 * s->from_row, to += 2 * s->width) {
+        for (int64_t c = 0; c < s->width; c += 16) {
+            const __mmask16 in = first_of_16(s->cols - c), second = r + 1 < s->rows ? in : 0;
+            const __m512    l = _mm512_maskz_loadu_ps(in, x + c);
+            const __m512    u = _mm512_maskz_loadu_ps(second, x + (second ? s->from_row : 0) + c);
+            const __m512i   both = _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(u, l));
+            _mm512_mask_storeu_epi32(to + 2 * c, first_of_16(s->width - c), both);
+        }
+    }
+}
+
 void                         tn__finish_f32_avx512(const tn_finish_step *s);
 extern const tn_gemm_kernels tn__gemm_bf16_avx512bf16;
 
@@ -108,5 +135,6 @@ const tn_gemm_kernels tn__gemm_bf16_avx512bf16 = {.mr = MR,
                                                   .lanes = v_n_f32,
                                                   .pair = 2,
                                                   .tile = any_tile_pair,
+                                                  .pack = pack_f32,
                                                   .pack_bf16 = pack,
                                                   .finish = tn__finish_f32_avx512};

@@ -41,6 +41,9 @@ typedef struct {
     void       *to; /* dense: rows of width */
     bool        across;
 } tn_pack_step;
+enum {
+    TN_PACK_AHEAD = 16
+}; /* so many rows ahead are asked for: far apart, they are nothing a prefetcher sees coming */
 
 /* What becomes of the finished sums, while they are in the cache:
  *
@@ -67,7 +70,7 @@ typedef struct {
     int pair;   /* terms in a step of k: 2 for dot products of bf16, else 1 */
     void (*tile)(const tn_gemm_step *s);
     void (*row)(const tn_gemv_step *s);
-    void (*pack)(const tn_pack_step *s);
+    void (*pack)(const tn_pack_step *s);      /* in pairs: of dense rows of f32, rounded */
     void (*pack_bf16)(const tn_pack_step *s); /* widened to f32, or in pairs; for f64 NULL */
     void (*finish)(const tn_finish_step *s);
 } tn_gemm_kernels;

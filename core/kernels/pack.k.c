@@ -14,7 +14,10 @@ void TN_FOR_ISA(PACK)(const tn_pack_step *s)
     if (col == 1) {
         for (int64_t r = 0; r < rows; r++, x += row, y += width) {
             int64_t c = 0;
-            for (; c + LANES <= cols; c += LANES) STORE(y + c, LOAD(x + c));
+            for (; c + LANES <= cols; c += LANES) {
+                v_fetch(x + c, TN_PACK_AHEAD * row);
+                STORE(y + c, LOAD(x + c));
+            }
             for (; c + 8 <= cols; c += 8) EIGHT(y + c, x + c);
             for (; c < cols; c++) y[c] = ONE(x[c]);
         }

@@ -21,6 +21,9 @@
 
 #define TN_INLINE static inline __attribute__((always_inline))
 
+/* The cache line that lies n elements behind p, wherever that is, will be wanted. */
+#define v_fetch(p, n) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)))
+
 #if defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 #endif

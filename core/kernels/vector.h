@@ -13,7 +13,6 @@
  *   v_lower(x), v_upper(x)   half of the lanes in f64   v_join(l, u)              both rounded to f32
  *   v_same(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
  *   v_pick(t, i)             t[i mod 32]                v_times(a, b)             of 64 bits, of the lower halves
- *   v_fetch(p, n)            asks for the cache line n elements behind p
  *   v_lanes_total(sum)       of 16 sums in f64
  *   v_load_some, v_store_some(p, n, …)   fewer than v_n elements; lanes beyond them are 0, memory is not touched */
 #ifndef TENON_CORE_KERNELS_VECTOR_H
@@ -135,9 +134,6 @@ TN_INLINE v_f32 v_same(float c) { return v_all_f32(&c); }
 TN_INLINE v_f32 v_abs(v_f32 x) { return v_float(v_bits(x) & 0x7fffffffu); }
 TN_INLINE v_f32 v_minus(v_f32 x) { return v_float(v_bits(x) | 0x80000000u); }
 TN_INLINE v_f32 v_with_sign(v_f32 x, v_f32 s) { return v_float(v_bits(x) | (v_bits(s) & 0x80000000u)); }
-
-/* The cache line that lies n elements behind p, wherever that is, will be wanted. */
-#define v_fetch(p, n) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)))
 
 /* Sums in 16 lanes, as tn__lanes_total adds them up (core/lanes.h). Changes them. */
 TN_INLINE double v_lanes_total(v_f64 sum[16 / v_n_f64])
