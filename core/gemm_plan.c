@@ -16,8 +16,8 @@ enum {
     ROW_VECTORS = 128          /* columns of a matrix-vector product that are summed at a time */
 };
 
-static const double HANDED_OVER = 10e-6; /* seconds of work: what a thread should get at least */
-static const double MUCH = 1.25;         /* that one thread has to do more than the mean */
+static const double HANDED_OVER = 4e-6; /* seconds of work: what a thread should get at least */
+static const double MUCH = 1.25;        /* that one thread has to do more than the mean */
 
 static int64_t common(int64_t a, int64_t b) /* their greatest divisor */
 {
