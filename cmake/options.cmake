@@ -4,8 +4,21 @@ include(GNUInstallDirs)
 set(TENON_WITH_OPENMP AUTO CACHE STRING "Threads by OpenMP: AUTO (if the compiler has it), ON or OFF")
 set_property(CACHE TENON_WITH_OPENMP PROPERTY STRINGS AUTO ON OFF)
 
+# Who wants the programs alone need not have Check: tests/run, which installs it, asks for the tests by name.
+set(tests ${PROJECT_IS_TOP_LEVEL})
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED TENON_TESTS)
+  find_package(PkgConfig QUIET)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(TENON_CHECK QUIET check)
+  endif()
+  if(NOT TENON_CHECK_FOUND)
+    set(tests OFF)
+    message(STATUS "Check is not here, so the tests are left out; tests/run installs it")
+  endif()
+endif()
+
 option(TENON_DEVELOPER "Warnings for work on Tenon itself" ${PROJECT_IS_TOP_LEVEL})
-option(TENON_TESTS "Build the tests (needs Check)" ${PROJECT_IS_TOP_LEVEL})
+option(TENON_TESTS "Build the tests (needs Check)" ${tests})
 option(TENON_PROGRAMS "Build the examples and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(TENON_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# A machine without Check: README's first command wants the programs, and they configure; who asks for the tests is told
+# what is missing.
+. "$(dirname "$0")/common.sh"
+need pkg-config
+fresh bare
+
+real=$(command -v pkg-config)
+cat >pkg-config <<EOF
+#!/bin/sh
+for word in "\$@"; do [ "\$word" != check ] || exit 1; done
+exec "$real" "\$@"
+EOF
+chmod +x pkg-config
+export PKG_CONFIG=$PWD/pkg-config
+
+cmake -S "$root" -B programs -DTENON_PROGRAMS=ON >programs.log 2>&1 ||
+    wrong "does not configure without Check: $(cat programs.log)"
+grep -q 'Check is not here, so the tests are left out' programs.log || wrong "does not say that the tests are left out"
+[ ! -e programs/tests ] || wrong "the tests are built without Check"
+[ -e programs/examples ] || wrong "the programs are not built"
+
+! cmake -S "$root" -B tests -DTENON_TESTS=ON >tests.log 2>&1 || wrong "-DTENON_TESTS=ON does not ask for Check"
+grep -q "'check'" tests.log || wrong "-DTENON_TESTS=ON does not name Check: $(cat tests.log)"
+exit $wrong
