@@ -6,6 +6,9 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
 
 /* ---- beside PyTorch ---------------------------------------------------------------------------------------------- */
 
@@ -190,6 +193,21 @@ START_TEST(steps_take_no_memory)
 END_TEST
 
 #if defined(__SSE2__) || defined(__aarch64__)
+/* Does the CPU count what is too small as 0 when it is told to? valgrind's does not. */
+static bool flushes(void)
+{
+#ifdef __SSE2__
+    const unsigned before = _mm_getcsr();
+    volatile float least = FLT_MIN;
+    _mm_setcsr(before | 0x8040); /* DAZ and FTZ */
+    volatile float half = least / 2;
+    _mm_setcsr(before);
+    return half == 0;
+#else
+    return true;
+#endif
+}
+
 /* The mean of gradients that have ceased shrinks by a tenth each step. It ends at 0, and not among the numbers that are
  * too small to be normal, which are slow; the program around the step still has those. */
 START_TEST(what_shrinks_ends_at_zero)
@@ -208,7 +226,7 @@ START_TEST(what_shrinks_ends_at_zero)
         ck_assert_int_eq(tn_step(o), TN_OK);
         tn_scope_end(s);
     }
-    for (int i = 0; i < 40; i++) ck_assert(tn_get(tn_optimizer_state(o, w, "exp_avg"), i) == 0);
+    for (int i = 0; flushes() && i < 40; i++) ck_assert(tn_get(tn_optimizer_state(o, w, "exp_avg"), i) == 0);
     ck_assert(least / 2 > 0 && least_f32 / 2 > 0);
     tn_optimizer_free(o);
     tn_free(net);
