@@ -117,9 +117,8 @@ static bool TN_(forward)(const job *q, const TN_(space) * w, int64_t i, int64_t 
     const matrix             query = matrix_of(c->q, i), key = matrix_of(c->k, i), value = matrix_of(c->v, i);
     const matrix             y = matrix_of(c->y, i), stat = matrix_of(c->stat, i);
     const int64_t            rows = t1 - t0, end = c->causal ? tn__min_i64(q->keys, c->past + t1) : q->keys;
-    const TN_(lines) given =
-        q->pairs ? (TN_(lines)){NULL, 0} : TN_(pack)(q, &query, t0, rows, q->dim, w->q, q->d_row, NULL);
-    const TN_(lines) qs = TN_(rows_of)(q, &query, t0, rows, q->dim, given, w->q_pairs, q->d_row / 2);
+    const TN_(lines) qs = q->pairs ? TN_(pairs_of)(&query, t0, rows, q->dim, w->q_pairs, q->d_row / 2)
+                                   : TN_(pack)(q, &query, t0, rows, q->dim, w->q, q->d_row, NULL);
     bool first = true, odd = false; /* first: of the blocks of keys that count */
     for (int64_t r = 0; r < rows; r++) w->max[r] = -(TN_REAL)INFINITY, w->sum[r] = 0;
     for (int64_t j = 0; j < end; j += KEYS) {
@@ -174,8 +173,8 @@ static bool TN_(backward)(const job *q, const TN_(space) * w, int64_t i, const p
     bool          odd_q = false, odd_gy = false, odd_k = false, finite = true, started = false;
     const TN_(lines) q_terms = TN_(terms_of)(q, &query, t0, rows, q->dim, w->q, q->d_row, careful ? &odd_q : NULL);
     const TN_(lines) gy_terms = TN_(terms_of)(q, &cot, t0, rows, q->out, w->gy, q->e_row, careful ? &odd_gy : NULL);
-    const TN_(lines) qs = TN_(rows_of)(q, &query, t0, rows, q->dim, q_terms, w->q_pairs, q->d_row / 2);
-    const TN_(lines) gy = TN_(rows_of)(q, &cot, t0, rows, q->out, gy_terms, w->gy_pairs, q->e_row / 2);
+    const TN_(lines) qs = q->pairs ? TN_(pairs_of)(&query, t0, rows, q->dim, w->q_pairs, q->d_row / 2) : q_terms;
+    const TN_(lines) gy = q->pairs ? TN_(pairs_of)(&cot, t0, rows, q->out, w->gy_pairs, q->e_row / 2) : gy_terms;
     for (int64_t t = t0, n; t < p->t1; t += n) {
         n = tn__min_i64(QUERIES, p->t1 - t);
         TN_(turn)(q, &y, t, n, q->out, w->clean, TURNED, w->s, q->e_row);

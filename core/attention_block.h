@@ -190,13 +190,12 @@ static inline void TN_(turn)(const job *q, const matrix *m, int64_t r0, int64_t 
     q->kn->turn(rows, cols, x.p, x.row, to, to_row);
 }
 
-/* Operands in the units that the products take: a number, or a pair of bf16. Rows, whose columns are the terms: as
- * given, if they are numbers. */
-static inline TN_(lines) TN_(rows_of)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
-                                      TN_(lines) given, TN_REAL *to, int64_t to_row)
+/* Operands in the units that the products take: a number, or a pair of bf16. Rows, whose columns are the terms, as
+ * pairs. */
+static inline TN_(lines)
+    TN_(pairs_of)(const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN_REAL *to, int64_t to_row)
 {
     const char *from = entry(m, r0, 0);
-    if (!q->pairs) return given;
     if (m->col == 1 && cols % 2 == 0 && m->row % 2 == 0 && (uintptr_t)from % sizeof *to == 0)
         return (TN_(lines)){(const void *)from, m->row / 2};
     for (int64_t r = 0; r < rows; r++) {
@@ -280,7 +279,7 @@ static __attribute__((noinline)) void TN_(tiles)(const job *q, const TN_(space) 
 }
 
 /* A number of a unit. */
-static inline TN_REAL TN_(part)(const job *q, const TN_REAL *unit, int i)
+static inline TN_REAL TN_(number)(const job *q, const TN_REAL *unit, int i)
 {
     return q->pairs ? (TN_REAL)tn__bf16_to_f32(((const uint16_t *)(const void *)unit)[i]) : *unit;
 }
@@ -299,7 +298,7 @@ static inline void TN_(product)(const job *q, const TN_(space) * w, const block 
         for (int64_t j = 0; j < whole; j++)
             for (int h = 0; h < pair; h++) {
                 const size_t   size = sizeof(TN_REAL) / (size_t)pair;
-                const TN_REAL *unit = given + p * f.b_row + j, x = TN_(part)(q, unit, h);
+                const TN_REAL *unit = given + p * f.b_row + j, x = TN_(number)(q, unit, h);
                 char          *to = (char *)(w->clean + p * f.b_row + j) + (size_t)h * size;
                 if (x - x == 0) memcpy(to, (const char *)unit + (size_t)h * size, size);
                 else memset(to, 0, size);
@@ -309,10 +308,10 @@ static inline void TN_(product)(const job *q, const TN_(space) * w, const block 
     for (int64_t p = 0; p < f.k; p++)
         for (int64_t j = 0; j < f.cols; j++)
             for (int h = 0; h < pair; h++) {
-                const TN_REAL x = TN_(part)(q, given + p * f.b_row + j, h);
+                const TN_REAL x = TN_(number)(q, given + p * f.b_row + j, h);
                 if (x - x == 0) continue;
                 for (int64_t r = 0; r < f.rows; r++) {
-                    const TN_REAL a = TN_(part)(q, f.a + r * f.a_row + p * f.a_col, h);
+                    const TN_REAL a = TN_(number)(q, f.a + r * f.a_row + p * f.a_col, h);
                     if (a != 0) f.c[r * f.c_row + j] += a * x;
                 }
             }

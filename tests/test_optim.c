@@ -226,7 +226,8 @@ START_TEST(what_shrinks_ends_at_zero)
         ck_assert_int_eq(tn_step(o), TN_OK);
         tn_scope_end(s);
     }
-    for (int i = 0; flushes() && i < 40; i++) ck_assert(tn_get(tn_optimizer_state(o, w, "exp_avg"), i) == 0);
+    const double most = flushes() ? 0 : dt == TN_F32 ? (double)FLT_MIN : DBL_MIN;
+    for (int i = 0; i < 40; i++) ck_assert(fabs(tn_get(tn_optimizer_state(o, w, "exp_avg"), i)) <= most);
     ck_assert(least / 2 > 0 && least_f32 / 2 > 0);
     tn_optimizer_free(o);
     tn_free(net);
