@@ -157,7 +157,7 @@ typedef struct {
      * run at a time may use it. The first is written before the first step: so a full disk is found at once. */
     const char *folder;
     int64_t     save_every; /* steps; 0: after each validation. And at the end */
-    int64_t     keep;       /* the newest; 0: 2 */
+    int64_t     keep;       /* the newest; 0: 2. One that a stop made goes when the next is written */
     bool        resume;     /* go on from the newest that is whole, if there is one; else a folder in use is refused */
     const char *config;     /* JSON: what the model is made from. To resume, it must be the same */
 

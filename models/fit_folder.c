@@ -97,16 +97,20 @@ int64_t tn__folder_newest(const tn__folder *f, int64_t below)
     return look(f, &s, false) ? s.newest : -1;
 }
 
+static bool discard(const tn__folder *f, int64_t step)
+{
+    char file[TN__FILE_ROOM];
+    return unlink(tn__folder_file(f, step, file)) == 0 || errno == ENOENT ||
+           fail(file, "cannot remove an old checkpoint", errno);
+}
+
 /* Those beyond step were damaged, or this run would have begun there: it makes them again. */
-void tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep)
+void tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t between)
 {
     survey s = {.below = step + 1};
-    char   file[TN__FILE_ROOM];
+    if (between >= 0 && between < step && !discard(f, between)) return;
     while (look(f, &s, false) && (s.beyond >= 0 || s.count > keep))
-        if (unlink(tn__folder_file(f, s.beyond >= 0 ? s.beyond : s.oldest, file)) != 0 && errno != ENOENT) {
-            fail(file, "cannot remove an old checkpoint", errno);
-            return;
-        }
+        if (!discard(f, s.beyond >= 0 ? s.beyond : s.oldest)) return;
 }
 
 static bool make_folders(const char *path)

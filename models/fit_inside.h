@@ -21,7 +21,8 @@ typedef struct {
 bool    tn__folder_open(tn__folder *f, const char *path); /* makes it if need be; raises, also if another run has it */
 void    tn__folder_close(tn__folder *f);
 int64_t tn__folder_newest(const tn__folder *f, int64_t below); /* the largest step below; -1: none, or raised */
-void    tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep); /* keeps the newest up to step */
+/* Keeps the newest up to step; the one of step `between` (-1: none) goes first. */
+void        tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t between);
 const char *tn__folder_file(const tn__folder *f, int64_t step, char to[TN__FILE_ROOM]);
 const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]);
 
@@ -39,6 +40,7 @@ typedef struct {
     int64_t       seen;                /* batches of this epoch */
     int64_t       worse;               /* validations since the best */
     int64_t       valid_at, items;     /* the step of the last validation; of this call */
+    int64_t       between;             /* where a stop left a checkpoint that was not due; -1: nowhere */
     double        began, lr;           /* the time; of the last step */
     double        measured;            /* the mean over .valid, the last time */
     bool          epoch_over, stepped; /* since the last pause */

@@ -38,7 +38,8 @@ bool tn__fit_save(tn__fit *f)
     if (place && tn_checkpoint_save(path, .module = f->c.module, .optimizer = f->c.optimizer, .ema = f->c.ema,
                                     .step = f->r.steps, .config = f->c.config, .data = place) == TN_OK) {
         f->unsaved = false;
-        tn__folder_prune(&f->folder, f->r.steps, f->c.keep);
+        tn__folder_prune(&f->folder, f->r.steps, f->c.keep, f->between);
+        f->between = -1;
     }
     tn_json_writer_free(w);
     if (tn_error() == TN_OK) tn__fit_tell(f, TN_FIT_SAVED, path, false);
@@ -128,6 +129,15 @@ static tn_checkpoint_file *find(tn__fit *f, int64_t step, char path[TN__FILE_ROO
     return NULL;
 }
 
+/* Would a run that nobody stops have saved here? Else the next checkpoint takes this one's place, so that those that
+ * stay (a mean is made of them) are the same, however often a run was stopped. */
+static bool was_due(const tn__fit *f)
+{
+    const tn_fit_config *c = &f->c;
+    if (c->save_every) return f->r.steps % c->save_every == 0;
+    return !f->r.steps || (tn__fit_validates(c) ? f->owed || f->valid_at == f->r.steps : !f->seen);
+}
+
 static bool restore(tn__fit *f, int64_t newest)
 {
     tn_fit_config      *c = &f->c;
@@ -142,6 +152,7 @@ static bool restore(tn__fit *f, int64_t newest)
     if (ok) {
         f->r.steps = tn_checkpoint_step(file);
         f->unsaved = false;
+        if (!was_due(f)) f->between = f->r.steps;
         if (c->train.begin) c->train.begin(c->train.user, source);
     }
     tn_checkpoint_close(file);

@@ -77,6 +77,37 @@ START_TEST(keeps_the_newest)
 }
 END_TEST
 
+/* However often a run is stopped, it ends with the checkpoints of one that nobody stops: by steps, by validations (one
+ * of them is where a stop comes, too), by epochs. translate's mean of the last checkpoints depends on it. */
+START_TEST(stops_leave_no_others)
+{
+    static const struct {
+        int64_t save_every, valid_every;
+    } ways[] = {{4, 0}, {0, 3}, {0, 0}};
+    tn_generator chance = {.seed = 11};
+    char         whole[1000];
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        for (int parted = 0; parted < 9; parted++) {
+            char          name[32];
+            tn_fit_result r = {.why = TN_FIT_STOPPED};
+            snprintf(name, sizeof name, "stops-%zu-%d", w, parted);
+            const char *folder = tn_test_file(name);
+            while (r.why == TN_FIT_STOPPED) {
+                fit_case  c = fit_case_begin(0);
+                tn_source valid = ways[w].valid_every ? c.valid : (tn_source){.next = NULL};
+                c.stop_at = parted ? r.steps + 1 + tn_random_below(&chance, 9) : -1;
+                c.stop_in_valid = parted && valid.next && tn_random_below(&chance, 2);
+                r = tn_fit(USUAL(&c), .steps = 34, .folder = folder, .resume = true, .keep = 3, .valid = valid,
+                           .save_every = ways[w].save_every, .valid_every = ways[w].valid_every, .stop = &c.stop);
+                ck_assert_msg(r.why == TN_FIT_DONE || (parted && r.why == TN_FIT_STOPPED), "%s", tn_error_message());
+                fit_case_end(&c);
+            }
+            if (!parted) snprintf(whole, sizeof whole, "%s", names(folder));
+            ck_assert_msg(!strcmp(names(folder), whole), "way %zu: %s, not %s", w, names(folder), whole);
+        }
+}
+END_TEST
+
 START_TEST(removes_what_others_left)
 {
     const char *folder = tn_test_file("left");
@@ -382,6 +413,7 @@ int main(void)
     TCase *quick = tn_tcase(s, "folder"), *c = tn_tcase(s, "faults");
     tcase_add_checked_fixture(quick, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
     tcase_add_test(quick, keeps_the_newest);
+    tcase_add_test(quick, stops_leave_no_others);
     tcase_add_test(quick, removes_what_others_left);
     tcase_add_test(quick, passes_over_what_is_damaged);
     tcase_add_test(quick, one_at_a_time);
