@@ -46,6 +46,13 @@ void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over
     *gx = tn_mul(r, tn_sub(tn_sub(g, tn_mean(g, dims, .keepdim = true)), along));
 }
 
+tn_norm_args tn__norm_args(double eps, int tensors, const tn_tensor *x)
+{
+    const bool past =
+        x && x->dtype != TN_BF16 && tn__past_caches(tensors * tn_numel(x) * (int64_t)tn__dtype_bytes(x->dtype));
+    return (tn_norm_args){eps, past};
+}
+
 tn_dropped tn__drop_of(double p, uint64_t seed, uint64_t position)
 {
     const uint64_t kept_from = (uint64_t)ceil(p * 0x1p32); /* kept: words from there on */

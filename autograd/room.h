@@ -80,6 +80,13 @@ static inline tn_dtype tn__wide(tn_dtype dt) { return dt == TN_F64 ? TN_F64 : TN
 /* The rule for input 0 normalised over the last dims, by the inputs weight and bias (-1: it has none). Result `stat`
  * holds so many numbers a row. */
 bool tn__infer_norm(tn_ctx *c, int weight, int bias, double eps, int stat, int numbers);
+/* What the norms' kernels are told. */
+typedef struct {
+    double eps;
+    bool   past; /* the caches, for what such a kernel writes and does not read again */
+} tn_norm_args;
+/* past: is a pass over so many tensors like x too large for the caches? Not of bf16, whose rows are rounded first. */
+tn_norm_args tn__norm_args(double eps, int tensors, const tn_tensor *x);
 /* Layer norm's gradients over the last dims, made of ops; gx and gw may be NULL. */
 void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over, double eps, tn_tensor **gx,
                         tn_tensor **gw);

@@ -3,6 +3,9 @@
 #include "core/walk.h"
 
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 /* sums: at most so many parts, of at least so many rows; before they are widened, of so many rows */
 enum { WORK = 16384, STACK = 16384, PARTS = 32, LEAST = 4, TOGETHER = 32 };
@@ -30,6 +33,14 @@ typedef struct {
     int64_t      width;       /* doubles of a part: all the sums, one after the other */
     int64_t      place_of_sum[TN_MAX_OPERANDS];
 } job;
+
+/* What kernels have stored past the caches is seen by other threads before they learn that this one is done. */
+static void stores_are_done(void)
+{
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
+}
 
 static int64_t sum_bytes(const job *j) { return j->columns && j->type == TN_F32 ? 4 : 8; }
 
@@ -66,6 +77,7 @@ static void run(const job *j, int64_t from, int64_t to, char *sums)
             if (j->base[o] && !j->direct[o])
                 tn__convert(j->length[o], at[o], j->dtype[o], j->step[o], y[o], j->seen[o], 1);
     }
+    stores_are_done();
 }
 
 static void rows(int64_t from, int64_t to, void *user) { run(user, from, to, NULL); }

@@ -32,16 +32,16 @@ static void TN_(compute)(const tn_kernel_table *t, int64_t n, bool front, const 
     if (n) memcpy(at[Y], in + B * MOST, bytes);
     t->TN_(rows)->log_softmax_back(n, at[Y], at[GY]);
     TAKE(Y, r->log_soft);
-    t->TN_(rows)->norm(n, at[Y], r->rms_stat, at[X], NULL, NULL, 0.01, true);
+    t->TN_(rows)->norm(n, at[Y], r->rms_stat, at[X], NULL, NULL, 0.01, true, false);
     TAKE(Y, r->rms);
-    t->TN_(rows)->norm(n, at[Y], r->stat, at[X], at[W], at[B], 0.01, false);
+    t->TN_(rows)->norm(n, at[Y], r->stat, at[X], at[W], at[B], 0.01, false, front);
     TAKE(Y, r->y);
-    t->TN_(rows)->norm_back(n, at[GX], at[GW], at[GB], at[GY], at[X], at[W], r->stat, false);
+    t->TN_(rows)->norm_back(n, at[GX], at[GW], at[GB], at[GY], at[X], at[W], r->stat, false, front);
     TAKE(GX, r->gx);
     TAKE(GW, r->gw);
     TAKE(GB, r->gb);
     for (int64_t first = 0; first < 3; first++) {
-        t->TN_(rows)->drop(n, at[Y], at[X], first == 2 ? at[B] : NULL, &drop, first * 5);
+        t->TN_(rows)->drop(n, at[Y], at[X], first == 2 ? at[B] : NULL, &drop, first * 5, front);
         TAKE(Y, r->dropped[first]);
     }
 #undef TAKE

@@ -21,15 +21,12 @@ static void same(const tn_tensor *a, const tn_tensor *b, const char *what)
 
 /* ---- add_dropout_norm -------------------------------------------------------------------------------------------- */
 
-/* Loop: the number type, and whether the sum is used too. */
-START_TEST(residual)
+static void beside_its_parts(tn_dtype dt, tn_shape s, double p, bool sum_is_used)
 {
-    const tn_dtype dt = _i % 2 ? TN_F64 : TN_F32;
-    const double   p = _i / 4 ? 0 : 0.3;
     tn_seed(5);
-    const tn_shape     s = TN_SHAPE(7, 5, 37);
+    const tn_shape     row = TN_SHAPE(s.d[s.n - 1]);
     tn_tensor         *in[] = {leaf(tn_normal_of(dt, s, 0, 1)), leaf(tn_normal_of(dt, s, 0, 1)),
-                               leaf(tn_normal_of(dt, TN_SHAPE(37), 1, 1)), leaf(tn_normal_of(dt, TN_SHAPE(37), 0, 1))};
+                               leaf(tn_normal_of(dt, row, 1, 1)), leaf(tn_normal_of(dt, row, 0, 1))};
     tn_tensor         *c = tn_normal_of(dt, s, 0, 1), *sum = NULL, *one[4], *other[4];
     const tn_generator before = *tn_current_generator();
     tn_tensor         *y = tn_add_dropout_norm(in[0], in[1], in[2], in[3], .p = p, .eps = 1e-5, .sum = &sum);
@@ -38,10 +35,32 @@ START_TEST(residual)
     tn_tensor *sum2 = tn_add(in[0], tn_dropout(in[1], p)), *y2 = tn_layer_norm(sum2, in[2], in[3], 1e-5);
     ck_assert(after.position == tn_current_generator()->position && after.seed == before.seed);
     same(sum, sum2, "the sum"), same(y, y2, "the norm");
-    if (_i & 2) y = tn_add(tn_square(y), tn_mul(sum, c)), y2 = tn_add(tn_square(y2), tn_mul(sum2, c));
+    if (sum_is_used) y = tn_add(tn_square(y), tn_mul(sum, c)), y2 = tn_add(tn_square(y2), tn_mul(sum2, c));
     tn_grad_of(y, .seed = c, .count = 4, .wrt = in, .grad = one);
     tn_grad_of(y2, .seed = c, .count = 4, .wrt = in, .grad = other);
     for (int i = 0; i < 4; i++) same(one[i], other[i], "a gradient");
+}
+
+/* Loop: the number type, whether the sum is used too, and no dropout. */
+START_TEST(residual) { beside_its_parts(_i % 2 ? TN_F64 : TN_F32, TN_SHAPE(7, 5, 37), _i / 4 ? 0 : 0.3, _i & 2); }
+END_TEST
+
+/* What is larger than the caches is written past them; rows that are aligned, and rows that are not. */
+START_TEST(larger_than_the_caches)
+{
+    const tn_dtype dt = _i % 2 ? TN_F64 : TN_F32;
+    const int64_t  n = _i / 2 ? 1025 : 1024, rows = ((int64_t)64 << 20) / (4 * (int64_t)tn__dtype_bytes(dt)) / 1024 + 4;
+    ck_assert(tn__past_caches(4 * rows * n * (int64_t)tn__dtype_bytes(dt)));
+    beside_its_parts(dt, TN_SHAPE(rows, n), 0.3, false);
+    /* a row of many, beside the same row alone */
+    tn_tensor *x = leaf(tn_normal_of(dt, TN_SHAPE(2 * rows, n), 0, 1)), *gy = tn_normal_of(dt, TN_SHAPE(n), 0, 1),
+              *g[2];
+    tn_grad_of(tn_layer_norm(x, NULL, NULL, 1e-5), .seed = tn_expand(gy, x->l.shape), .count = 1, .wrt = &x, .grad = g);
+    for (int64_t r = 0; r < 2 * rows; r += 911) {
+        tn_tensor *one = leaf(tn_select(tn_detach(x), 0, r));
+        tn_grad_of(tn_layer_norm(one, NULL, NULL, 1e-5), .seed = gy, .count = 1, .wrt = &one, .grad = g + 1);
+        same(tn_contiguous(tn_select(g[0], 0, r)), g[1], "a row's gradient");
+    }
 }
 END_TEST
 
@@ -210,6 +229,7 @@ int main(void)
     Suite *s = suite_create("fused");
     TCase *c = tn_tcase(s, "rows");
     tcase_add_loop_test(c, residual, 0, 8);
+    tcase_add_loop_test(c, larger_than_the_caches, 0, 4);
     tcase_add_test(c, only_the_sum_is_used);
     tcase_add_loop_test(c, hooks_see_the_parts, 0, 2);
     c = tn_tcase(s, "loss");

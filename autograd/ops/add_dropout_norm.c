@@ -16,8 +16,8 @@ typedef struct {
 enum { X, H, WEIGHT, BIAS };
 enum { Y, SUM, STAT };
 typedef struct {
-    tn_dropped drop;
-    double     eps;
+    tn_dropped   drop;
+    tn_norm_args norm;
 } kernel_args;
 #define TN_TEMPLATE "autograd/ops/add_dropout_norm.c"
 #include "core/real.h"
@@ -34,15 +34,15 @@ static bool infer(tn_ctx *c)
     return tn__need_probability(c, TN_ARG(c, p)) && tn__infer_norm(c, WEIGHT, BIAS, TN_ARG(c, eps), STAT, 3);
 }
 
-static kernel_args kernel_args_of(const args_t *a)
+static kernel_args kernel_args_of(const args_t *a, const tn_tensor *sum)
 {
-    return (kernel_args){tn__drop_of(a->p, a->seed, a->position), a->eps};
+    return (kernel_args){tn__drop_of(a->p, a->seed, a->position), tn__norm_args(a->eps, 4, sum)};
 }
 static void forward(tn_ctx *c)
 {
     const tn_scope    s = tn_no_grad_begin();
     const int         k = c->in[X]->l.shape.n - c->out[STAT]->l.shape.n + 1;
-    const kernel_args a = kernel_args_of(c->args);
+    const kernel_args a = kernel_args_of(c->args, c->out[SUM]);
     tn_tensor        *x = tn__joined(c->in[X], k), *h = tn__joined(c->in[H], k), *w = tn__joined(c->in[WEIGHT], k);
     tn_tensor *bias = tn__joined(c->in[BIAS], k), *y = tn__joined(c->out[Y], k), *sum = tn__joined(c->out[SUM], k);
     if (!tn_error())
@@ -70,7 +70,7 @@ static void backward(tn_back *b)
 {
     const int         k = b->in_shape[X].n - b->out[STAT]->l.shape.n + 1;
     const args_t     *args = b->args;
-    const kernel_args a = kernel_args_of(args);
+    const kernel_args a = kernel_args_of(args, b->out[SUM]);
     if (!b->gy[Y]) {
         backward_ops(b);
         return;
@@ -154,8 +154,9 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
 static void TN_(fwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const kernel_args *a = args;
-    tn__kernels()->TN_(rows)->drop(n, out[SUM], in[H], in[X], &a->drop, row * n);
-    tn__kernels()->TN_(rows)->norm(n, out[Y], out[STAT], out[SUM], in[WEIGHT], in[BIAS], a->eps, false);
+    tn__kernels()->TN_(rows)->drop(n, out[SUM], in[H], in[X], &a->drop, row * n, false);
+    tn__kernels()->TN_(rows)->norm(n, out[Y], out[STAT], out[SUM], in[WEIGHT], in[BIAS], a->norm.eps, false,
+                                   a->norm.past);
 }
 
 static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
@@ -163,8 +164,9 @@ static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const
     const kernel_args *a = args;
     const TN_REAL     *more = in[4];
     TN_REAL           *gs = out[0], *gh = out[1];
-    tn__kernels()->TN_(rows)->norm_back(n, gs, out[2], out[3], in[0], in[1], in[3], in[2], false);
+    tn__kernels()->TN_(rows)->norm_back(n, gs, out[2], out[3], in[0], in[1], in[3], in[2], false,
+                                        !gh && !more && a->norm.past);
     for (int64_t i = 0; gs && more && i < n; i++) gs[i] += more[i];
-    if (gh) tn__kernels()->TN_(rows)->drop(n, gh, gs, NULL, &a->drop, row * n);
+    if (gh) tn__kernels()->TN_(rows)->drop(n, gh, gs, NULL, &a->drop, row * n, a->norm.past);
 }
 #endif

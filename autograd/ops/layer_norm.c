@@ -16,11 +16,12 @@ typedef struct {
 static bool infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, 2, TN_ARG(c, eps), 1, 3); }
 static void forward(tn_ctx *c)
 {
-    const tn_scope s = tn_no_grad_begin();
-    const int      k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
-    tn_tensor     *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *bias = tn__joined(c->in[2], k);
-    tn_tensor     *y = tn__joined(c->out[0], k);
-    if (!tn_error()) tn_rows(TN_REALS(fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w, bias), c->args);
+    const tn_scope     s = tn_no_grad_begin();
+    const int          k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
+    tn_tensor         *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *bias = tn__joined(c->in[2], k);
+    tn_tensor         *y = tn__joined(c->out[0], k);
+    const tn_norm_args a = tn__norm_args(TN_ARG(c, eps), 2, c->in[0]);
+    if (!tn_error()) tn_rows(TN_REALS(fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w, bias), &a);
     tn_scope_end(s);
 }
 
@@ -33,11 +34,12 @@ static void backward(tn_back *b)
     const int k = b->in_shape[0].n - b->out[1]->l.shape.n + 1;
     for (int i = 0; i < 3; i++)
         if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], b->in_shape[i]);
-    tn_tensor *x = tn__joined(b->in[0], k), *w = b->need[0] ? tn__joined(b->in[1], k) : NULL;
-    tn_tensor *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
+    tn_tensor         *x = tn__joined(b->in[0], k), *w = b->need[0] ? tn__joined(b->in[1], k) : NULL;
+    tn_tensor         *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
+    const tn_norm_args a = tn__norm_args(0, 3, b->gx[0]);
     if (!tn_error())
         tn_rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1], b->gx[2]), TN_LIST(gy, x, b->out[1], w),
-                        NULL);
+                        &a);
 }
 static void backward_ops(tn_back *b)
 {
@@ -107,12 +109,14 @@ tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, d
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    tn__kernels()->TN_(rows)->norm(n, out[0], out[1], in[0], in[1], in[2], ((const args_t *)args)->eps, false);
+    const tn_norm_args *a = args;
+    tn__kernels()->TN_(rows)->norm(n, out[0], out[1], in[0], in[1], in[2], a->eps, false, a->past);
 }
 
 static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    (void)row, (void)args;
-    tn__kernels()->TN_(rows)->norm_back(n, out[0], out[1], out[2], in[0], in[1], in[3], in[2], false);
+    const tn_norm_args *a = args;
+    (void)row;
+    tn__kernels()->TN_(rows)->norm_back(n, out[0], out[1], out[2], in[0], in[1], in[3], in[2], false, a->past);
 }
 #endif

@@ -24,11 +24,11 @@ static double eps_of(const args_t *a, tn_dtype dt)
 static bool infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, -1, TN_ARG(c, eps), 1, 1); }
 static void forward(tn_ctx *c)
 {
-    const tn_scope s = tn_no_grad_begin();
-    const int      k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
-    const double   eps = eps_of(c->args, c->in[0]->dtype);
-    tn_tensor     *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *y = tn__joined(c->out[0], k);
-    if (!tn_error()) tn_rows(TN_REALS(fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w), &eps);
+    const tn_scope     s = tn_no_grad_begin();
+    const int          k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
+    tn_tensor         *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *y = tn__joined(c->out[0], k);
+    const tn_norm_args a = tn__norm_args(eps_of(c->args, c->in[0]->dtype), 2, c->in[0]);
+    if (!tn_error()) tn_rows(TN_REALS(fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w), &a);
     tn_scope_end(s);
 }
 
@@ -41,10 +41,11 @@ static void backward(tn_back *b)
     const int k = b->in_shape[0].n - b->out[1]->l.shape.n + 1;
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], b->in_shape[i]);
-    tn_tensor *x = tn__joined(b->in[0], k), *w = b->need[0] ? tn__joined(b->in[1], k) : NULL;
-    tn_tensor *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
+    tn_tensor         *x = tn__joined(b->in[0], k), *w = b->need[0] ? tn__joined(b->in[1], k) : NULL;
+    tn_tensor         *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
+    const tn_norm_args a = tn__norm_args(0, 3, b->gx[0]);
     if (!tn_error())
-        tn_rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1]), TN_LIST(gy, x, b->out[1], w), NULL);
+        tn_rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1]), TN_LIST(gy, x, b->out[1], w), &a);
 }
 static void backward_ops(tn_back *b)
 {
@@ -111,15 +112,17 @@ tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps)
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    TN_REAL stat[3];
-    tn__kernels()->TN_(rows)->norm(n, out[0], stat, in[0], in[1], NULL, *(const double *)args, true);
+    const tn_norm_args *a = args;
+    TN_REAL             stat[3];
+    tn__kernels()->TN_(rows)->norm(n, out[0], stat, in[0], in[1], NULL, a->eps, true, a->past);
     *(TN_REAL *)out[1] = stat[2];
 }
 
 static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL stat[3] = {0, 0, *(const TN_REAL *)in[2]};
-    (void)row, (void)args;
-    tn__kernels()->TN_(rows)->norm_back(n, out[0], out[1], NULL, in[0], in[1], in[3], stat, true);
+    const TN_REAL       stat[3] = {0, 0, *(const TN_REAL *)in[2]};
+    const tn_norm_args *a = args;
+    (void)row;
+    tn__kernels()->TN_(rows)->norm_back(n, out[0], out[1], NULL, in[0], in[1], in[3], stat, true, a->past);
 }
 #endif

@@ -50,16 +50,29 @@ TN_INLINE v_f32 v_exp_down(v_f32 x)
 }
 
 /* For softmax: eˣ for x ≤ 0 or NaN, within a unit and a half of the last place, and 0 below -87, where it is nothing
- * beside the largest, which is 1. */
-TN_INLINE v_f32 v_exp_soft(v_f32 x)
+ * beside the largest, which is 1. Of several vectors, in place: each step waits for the one before, and a CPU does not
+ * look far enough ahead to find the next vector's by itself. */
+/* clang-format off: it takes TN_UNROLL for a function */
+TN_INLINE void v_exp_soft(const int n, v_f32 *x)
 {
     static const float q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
-    const v_mask       none = v_less(x, v_same(-87));
-    const v_f32        down = v_max(x, v_same(-87)), sum = down * 0x1.715476p+0f + 0x1.8p23f, n = sum - 0x1.8p23f;
-    const v_f32        r = (down - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
-    const v_f32        power = v_choose(none, v_zero_f32(), v_float((v_bits(sum) << 23) + (127u << 23)));
-    return (1.0f + (r + r * r * v_poly(r, 5, q))) * power;
+    v_f32              power[4], r[4], y[4];
+    TN_UNROLL for (int k = 0; k < n; k++)
+    {
+        r[k] = v_max(x[k], v_same(-87));
+        y[k] = r[k] * 0x1.715476p+0f + 0x1.8p23f;
+    }
+    TN_UNROLL for (int k = 0; k < n; k++)
+    {
+        const v_f32 whole = y[k] - 0x1.8p23f;
+        power[k] = v_choose(v_less(x[k], v_same(-87)), v_zero_f32(), v_float((v_bits(y[k]) << 23) + (127u << 23)));
+        r[k] = (r[k] - whole * 0x1.62e4p-1f) - whole * 0x1.7f7d1cp-20f;
+    }
+    TN_UNROLL for (int k = 0; k < n; k++) y[k] = r[k] * q[4] + q[3];
+    TN_UNROLL for (int i = 2; i >= 0; i--) TN_UNROLL for (int k = 0; k < n; k++) y[k] = y[k] * r[k] + q[i];
+    TN_UNROLL for (int k = 0; k < n; k++) x[k] = (1.0f + (r[k] + r[k] * r[k] * y[k])) * power[k];
 }
+/* clang-format on */
 
 /* e to the power x + more, times 2⁶⁴, for x from -128 to 0 or NaN. So what is very small can be multiplied before it is
  * rounded to the few bits that a number below 2⁻¹²⁶ has; the last multiplication is by V_DOWN. */

@@ -66,30 +66,41 @@ static float highest_f32(int64_t n, const float *x)
 }
 /* clang-format on */
 
-enum { VECTORS = TN_LANES / v_n_f32 };
+enum { VECTORS = TN_LANES / v_n_f32, SIDE = 4 }; /* of 16 lanes; side by side, a multiple of VECTORS */
 
 TN_INLINE void add(v_f64 *sum, v_f32 y) { sum[0] += v_lower(y), sum[1] += v_upper(y); }
 
 /* Element i goes to lane i mod 16, as in core/lanes.h. */
 /* clang-format off: it takes TN_UNROLL for a function */
+TN_INLINE void exp_step(const int n, float *y, const float *x, v_f32 shift, v_f64 *sum)
+{
+    v_f32 e[SIDE];
+    TN_UNROLL for (int k = 0; k < n; k++) e[k] = v_load_f32(x + k * v_n_f32) - shift;
+    v_exp_soft(n, e);
+    TN_UNROLL for (int k = 0; k < n; k++)
+    {
+        if (y) v_store_f32(y + k * v_n_f32, e[k]);
+        add(sum + k % VECTORS * 2, e[k]);
+    }
+}
+
 static double exp_sum_f32(int64_t n, float *y, const float *x, float shift)
 {
-    v_f64   sum[2 * VECTORS];
-    int64_t i = 0;
+    v_f64       sum[2 * VECTORS];
+    const v_f32 by = v_same(shift);
+    int64_t     i = 0;
     for (int k = 0; k < 2 * VECTORS; k++) sum[k] = v_zero_f64();
-    for (; i + TN_LANES <= n; i += TN_LANES) {
-        v_fetch(x + i, n); /* the row behind this one, most likely the next */
-        TN_UNROLL for (int k = 0; k < VECTORS; k++)
-        {
-            const v_f32 e = v_exp_soft(v_load_f32(x + i + k * v_n_f32) - shift);
-            if (y) v_store_f32(y + i + k * v_n_f32, e);
-            add(sum + 2 * k, e);
-        }
+    for (; i + SIDE * v_n_f32 <= n; i += SIDE * v_n_f32) {
+        for (int k = 0; k < SIDE; k++) v_fetch(x + i + k * v_n_f32, n); /* the row behind this one, likely the next */
+        exp_step(SIDE, y ? y + i : NULL, x + i, by, sum);
     }
+    for (; SIDE > VECTORS && i + TN_LANES <= n; i += TN_LANES) exp_step(VECTORS, y ? y + i : NULL, x + i, by, sum);
     for (int k = 0; i < n; k++, i += v_n_f32) {
         const int64_t some = n - i < v_n_f32 ? n - i : v_n_f32;
+        v_f32         v = v_load_some(x + i, some) - by;
         float         e[v_n_f32] = {0};
-        v_store_some(e, some, v_exp_soft(v_load_some(x + i, some) - shift));
+        v_exp_soft(1, &v);
+        v_store_some(e, some, v);
         if (y) v_store_some(y + i, some, v_load_f32(e));
         add(sum + 2 * k, v_load_f32(e));
     }

@@ -24,6 +24,8 @@ typedef struct {
  *   norm              y = x̂ · weight + bias, and stat; weight and bias may be NULL
  *   norm_back         with g = gy · weight: gx = r (g - mean(g) - x̂ · mean(g x̂)), gw += gy · x̂, gb += gy; any of
  *                     gx, gw, gb and weight may be NULL
+ *   past              y (or gx) is stored past the caches, as what is too large for them (tn__past_caches) should be;
+ *                     such stores come in no order, and who asks for them waits for them (core/rows.c)
  *   add_lines         sum[(at + i) mod 16][k] += x[i · step + k] for n lines of count numbers (bf16 perhaps, instead of
  *                     f32); sum has rows of width
  *   drop              y = x · scale where the word of an element is above limit (or all), else 0; plus add, which may
@@ -34,10 +36,11 @@ typedef struct {
         void (*softmax_back)(int64_t n, T *gx, const T *y, const T *gy);                                             \
         void (*minus)(int64_t n, T *y, const T *x, T max, double log);                                               \
         void (*log_softmax_back)(int64_t n, T *gx, const T *gy);                                                     \
-        void (*norm)(int64_t n, T *y, T *stat, const T *x, const T *weight, const T *bias, double eps, bool rms);    \
+        void (*norm)(int64_t n, T *y, T *stat, const T *x, const T *weight, const T *bias, double eps, bool rms,     \
+                     bool past);                                                                                     \
         void (*norm_back)(int64_t n, T *gx, T *gw, T *gb, const T *gy, const T *x, const T *weight, const T *stat,   \
-                          bool rms);                                                                                 \
-        void (*drop)(int64_t n, T *y, const T *x, const T *add, const tn_dropped *d, int64_t first);                 \
+                          bool rms, bool past);                                                                      \
+        void (*drop)(int64_t n, T *y, const T *x, const T *add, const tn_dropped *d, int64_t first, bool past);      \
         void (*add_lines)(int64_t n, int64_t at, int64_t count, const void *x, int64_t step, bool bf16, double *sum, \
                           int64_t width);                                                                            \
     } name;

@@ -88,6 +88,12 @@ TN_INLINE void TN_(store)(TN_REAL *p, int64_t some, VECTOR v)
     TN_(v_store)(whole, v);
     for (int64_t i = 0; i < some; i++) p[i] = whole[i];
 }
+TN_INLINE void TN_(store_past)(TN_REAL *p, int64_t some, VECTOR v, bool past)
+{
+    if (past && some == VN) TN_(v_past)(p, v);
+    else TN_(store)(p, some, v);
+}
+TN_INLINE bool   TN_(aligned)(const TN_REAL *p) { return (uintptr_t)p % sizeof(VECTOR) == 0; }
 TN_INLINE VECTOR TN_(first)(VECTOR v, int64_t some)
 {
     TN_REAL whole[VN];
@@ -127,8 +133,9 @@ static void TN_(log_softmax_back)(int64_t n, TN_REAL *gx, const TN_REAL *gy)
 }
 
 static void TN_(norm)(int64_t n, TN_REAL *y, TN_REAL *stat, const TN_REAL *x, const TN_REAL *weight,
-                      const TN_REAL *bias, double eps, bool rms)
+                      const TN_REAL *bias, double eps, bool rms, bool past)
 {
+    past = past && TN_(aligned)(y);
     TN_REAL m = 0, rest = 0;
     if (!rms) {
         SUMS(sum)
@@ -143,13 +150,14 @@ static void TN_(norm)(int64_t n, TN_REAL *y, TN_REAL *stat, const TN_REAL *x, co
     stat[0] = m, stat[1] = rest, stat[2] = r;
     EACH(n, VECTOR v = (TN_(load)(x + at, some) - m - rest) * r; v_fetch(x + at, n);
          if (weight) v = v * TN_(load)(weight + at, some); if (bias) v = v + TN_(load)(bias + at, some);
-         TN_(store)(y + at, some, v);)
+         TN_(store_past)(y + at, some, v, past);)
 }
 
 /* Eight terms of a lane are added in TN_REAL before they are widened. */
 static void TN_(norm_back)(int64_t n, TN_REAL *gx, TN_REAL *gw, TN_REAL *gb, const TN_REAL *gy, const TN_REAL *x,
-                           const TN_REAL *weight, const TN_REAL *stat, bool rms)
+                           const TN_REAL *weight, const TN_REAL *stat, bool rms, bool past)
 {
+    past = past && TN_(aligned)(gx);
     const TN_REAL m = stat[0], rest = stat[1], r = stat[2];
     TN_REAL       mean = 0, slope = 0;
     if (gx) {
@@ -175,7 +183,7 @@ static void TN_(norm_back)(int64_t n, TN_REAL *gx, TN_REAL *gw, TN_REAL *gb, con
         if (gb) TN_(add_to)(gb + at, some, g); if (gx || gw) normed = (TN_(load)(x + at, some) - m - rest) * r;
         if (gw) TN_(add_to)(gw + at, some, g * normed); if (gx) {
             if (weight) g = g * TN_(load)(weight + at, some);
-            TN_(store)(gx + at, some, (g - mean - normed * slope) * r);
+            TN_(store_past)(gx + at, some, (g - mean - normed * slope) * r, past);
         })
 }
 /* clang-format on */
@@ -205,23 +213,24 @@ static void TN_(add_lines)(int64_t n, int64_t at, int64_t count, const void *x, 
     }
 }
 
-/* Words as many as two vectors of f32 have elements; rows and blocks of four words seldom begin together. */
-#define DROP(count)                                                  \
+/* As many words as a few vectors of f32 have elements; rows and blocks of four words seldom begin together. */
+#define DROP(to, count)                                              \
     for (int64_t k = 0; k < (count); k++) {                          \
         const TN_REAL all = x[i + k] * scale; /* read in any case */ \
-        y[i + k] = w[k] > limit ? all : 0;                           \
+        (to)[k] = w[k] > limit ? all : 0;                            \
     }                                                                \
     if (add)                                                         \
-        for (int64_t k = 0; k < (count); k++) y[i + k] += add[i + k];
+        for (int64_t k = 0; k < (count); k++) (to)[k] += add[i + k];
 
 static void TN_(drop)(int64_t           n, TN_REAL *restrict y, const TN_REAL *restrict x, const TN_REAL *restrict add,
-                      const tn_dropped *d, int64_t first)
+                      const tn_dropped *d, int64_t first, bool past)
 {
     const TN_REAL  scale = (TN_REAL)d->scale;
     const uint32_t limit = d->limit;
     const int64_t  head = -first & 3;
     uint64_t       position = d->position + (uint64_t)(first / 4);
     uint32_t       whole[4], w[PHILOX_WORDS];
+    TN_REAL        part[PHILOX_WORDS];
     int64_t        i = 0;
     if (d->all) {
         for (; i < n; i++) y[i] = add ? add[i] + x[i] : x[i];
@@ -230,17 +239,20 @@ static void TN_(drop)(int64_t           n, TN_REAL *restrict y, const TN_REAL *r
     if (head) {
         TN_FOR_ISA(tn__philox)(d->seed, position++, 1, whole);
         memcpy(w, whole + 4 - head, (size_t)head * sizeof *w);
-        DROP(n < head ? n : head)
+        DROP(y, n < head ? n : head)
         i = head;
     }
+    past = past && TN_(aligned)(y + i);
     for (; i + PHILOX_WORDS <= n; i += PHILOX_WORDS, position += PHILOX_BLOCKS) {
         for (int64_t k = 0; k < PHILOX_WORDS; k += 64 / (int64_t)sizeof *x) v_fetch(x + i + k, 512);
         v_philox(d->seed, position, w);
-        DROP(PHILOX_WORDS)
+        TN_REAL *restrict to = past ? part : y + i;
+        DROP(to, PHILOX_WORDS)
+        for (int64_t k = 0; past && k < PHILOX_WORDS; k += VN) TN_(v_past)(y + i + k, TN_(v_load)(part + k));
     }
     if (i < n) {
         v_philox(d->seed, position, w);
-        DROP(n - i)
+        DROP(y + i, n - i)
     }
 }
 #undef DROP

@@ -5,6 +5,7 @@
  * A vector of floats is v_f32, of doubles v_f64:
  *   v_n_T       elements in a vector                 v_zero_T()         all 0
  *   v_load_T    n elements from memory               v_all_T(p)         *p in each element
+ *   v_past_T    the same past the caches, where p is aligned to whole vectors; see rows.h
  *   v_store_T   n elements to memory                 v_fma_T(a, b, c)   a·b + c
  *   v_low_T, v_high_T(a, b)   in each 16 bytes: the lower (upper) halves of a and b, their elements interleaved
  *   v_cross_T(x)              of x[0], x[e], x[2e] …, e elements to 16 bytes: the l-th becomes all their l-th 16 bytes
@@ -39,6 +40,8 @@ TN_INLINE v_f32 v_load_f32(const float *p) { return _mm512_loadu_ps(p); }
 TN_INLINE v_f64 v_load_f64(const double *p) { return _mm512_loadu_pd(p); }
 TN_INLINE void  v_store_f32(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
 TN_INLINE void  v_store_f64(double *p, v_f64 v) { _mm512_storeu_pd(p, v); }
+TN_INLINE void  v_past_f32(float *p, v_f32 v) { _mm512_stream_ps(p, v); }
+TN_INLINE void  v_past_f64(double *p, v_f64 v) { _mm512_stream_pd(p, v); }
 TN_INLINE v_f32 v_all_f32(const float *p) { return _mm512_set1_ps(*p); }
 TN_INLINE v_f64 v_all_f64(const double *p) { return _mm512_set1_pd(*p); }
 TN_INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
@@ -87,6 +90,8 @@ TN_INLINE v_f32 v_load_f32(const float *p) { return _mm256_loadu_ps(p); }
 TN_INLINE v_f64 v_load_f64(const double *p) { return _mm256_loadu_pd(p); }
 TN_INLINE void  v_store_f32(float *p, v_f32 v) { _mm256_storeu_ps(p, v); }
 TN_INLINE void  v_store_f64(double *p, v_f64 v) { _mm256_storeu_pd(p, v); }
+TN_INLINE void  v_past_f32(float *p, v_f32 v) { _mm256_stream_ps(p, v); }
+TN_INLINE void  v_past_f64(double *p, v_f64 v) { _mm256_stream_pd(p, v); }
 TN_INLINE v_f32 v_all_f32(const float *p) { return _mm256_broadcast_ss(p); }
 TN_INLINE v_f64 v_all_f64(const double *p) { return _mm256_broadcast_sd(p); }
 TN_INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm256_fmadd_ps(a, b, c); }
@@ -132,6 +137,14 @@ TN_INLINE v_f64 v_load_f64(const double *p)
 }
 TN_INLINE void  v_store_f32(float *p, v_f32 v) { memcpy(p, &v, sizeof v); }
 TN_INLINE void  v_store_f64(double *p, v_f64 v) { memcpy(p, &v, sizeof v); }
+#ifdef __SSE2__
+#include <emmintrin.h>
+TN_INLINE void  v_past_f32(float *p, v_f32 v) { _mm_stream_ps(p, (__m128)v); }
+TN_INLINE void  v_past_f64(double *p, v_f64 v) { _mm_stream_pd(p, (__m128d)v); }
+#else
+TN_INLINE void  v_past_f32(float *p, v_f32 v) { v_store_f32(p, v); }
+TN_INLINE void  v_past_f64(double *p, v_f64 v) { v_store_f64(p, v); }
+#endif
 TN_INLINE v_f32 v_all_f32(const float *p) { return (v_f32){*p, *p, *p, *p}; }
 TN_INLINE v_f64 v_all_f64(const double *p) { return (v_f64){*p, *p}; }
 #ifdef __aarch64__
