@@ -174,7 +174,9 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
             if (!q->pack_a && s + 1 < s1) ask_for_strip(q, m->a, k0, kc, s + 1);
             for (int64_t p = p0; p < p1; p++) {
                 const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
-                const bool    part = col + width > g->n, straight = last && q->plain && !part;
+                const bool    part = col + width > g->n, whole = last && !part;
+                const bool    narrow = whole && q->narrows && step.mr == q->kn->mr;
+                const bool    straight = narrow || (whole && q->plain);
                 char *const   sum = sums + ((row - row0) * all + (col - col0)) * q->size;
                 char *const   to = m->c + (row * g->c_row + col * g->c_col) * q->out;
                 step.nv = (int)(width / q->kn->lanes);
@@ -186,6 +188,7 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
                 const int64_t asked = ((s - s0 - 1) * (p1 - p0) + p - p0) * 64; /* for each step of k */
                 step.ahead = next && asked >= 0 && asked < all * q->size ? next + asked * kc : NULL;
                 step.from = k0 ? sum : NULL, step.from_row = all;
+                step.narrow = narrow;
                 step.to = !last ? sum : straight ? to : tile;
                 step.to_row = !last ? all : straight ? g->c_row : width;
                 if (last && g->c_col == 1) ask_for(to, step.mr, g->c_row * q->out, width * q->out, true);

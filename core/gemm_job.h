@@ -31,6 +31,7 @@ typedef struct {
     tn_cut                 down, across;     /* strips and panels into tasks */
     int64_t                kc;               /* steps in a block of k */
     bool                   plain;            /* the sums are the result */
+    bool                   narrows;          /* they are once rounded to bf16, and the kernel does that */
     bool                   row;              /* a matrix-vector product: see row_task */
     bool                   pack_a, pack_b;   /* whether, in a task */
     bool                   a_columns;        /* a is packed by columns */

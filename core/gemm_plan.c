@@ -178,8 +178,9 @@ void tn__gemm_plan(tn_gemm_job *q, const tn_gemm_call *call)
     q->size = g->dtype == TN_F64 ? 8 : 4;
     q->in = (int64_t)tn__dtype_bytes(g->dtype), q->out = (int64_t)tn__dtype_bytes(g->ctype);
     q->pair = q->kn->pair, q->steps = tn__ceil_div(g->k, q->pair);
-    q->plain =
-        g->alpha == 1 && g->c_col == 1 && q->out == q->size && !g->bias.at && !g->pre.at && !g->old.at && !g->act;
+    const bool bare = g->alpha == 1 && g->c_col == 1 && !g->bias.at && !g->pre.at && !g->old.at && !g->act;
+    q->plain = bare && q->out == q->size;
+    q->narrows = bare && g->ctype == TN_BF16 && q->pair == 2;
     const int64_t k_most = K_BLOCK * 4 / q->size;
     q->matrices = 1;
     for (int d = 0; d < g->dims; d++) q->matrices *= g->batch[d];

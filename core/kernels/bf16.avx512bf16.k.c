@@ -22,6 +22,9 @@ TN_INLINE v_f32 v_fma_pair(v_f32 a, v_f32 b, v_f32 sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
 }
 
+/* Sums of dot products are never too small for a normal f32, where this would not be tn__f32_to_bf16. */
+#define v_narrow(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), (__m256i)_mm512_cvtneps_pbh(v))
+
 #define TN_REAL float
 #define TN_(name) name##_pair
 #include "core/kernels/tile.h"

@@ -19,7 +19,8 @@ typedef struct {
     const void *from;
     void       *to;
     int64_t     from_row, to_row;
-    const void *ahead; /* a line of it with each step of k is brought to the second cache; NULL: nothing */
+    bool        narrow; /* to is bf16: only of whole strips, where the kernels take pairs */
+    const void *ahead;  /* a line of it with each step of k is brought to the second cache; NULL: nothing */
 } tn_gemm_step;
 
 /* One row: y[j] = (first ? 0 : y[j]) + Σ_p a[p] · b[p][j], for n columns, whole vectors. b_row or b_col is 1. */

@@ -32,8 +32,16 @@ TN_INLINE void TN_(tile)(const int mr, const int nv, const tn_gemm_step *s)
         __builtin_prefetch(ahead, 0, 2);
         ahead += line;
     }
-    TN_REAL      *to = s->to;
     const int64_t to_row = s->to_row;
+#ifdef v_narrow
+    if (mr == MR && s->narrow) {
+        uint16_t *half = s->to;
+        TN_UNROLL for (int i = 0; i < mr; i++) TN_UNROLL for (int j = 0; j < nv; j++)
+            v_narrow(half + i * to_row + j * N, acc[i][j]);
+        return;
+    }
+#endif
+    TN_REAL *to = s->to;
     TN_UNROLL for (int i = 0; i < mr; i++) TN_UNROLL for (int j = 0; j < nv; j++)
         TN_(v_store)(to + i * to_row + j * N, acc[i][j]);
 }
