@@ -32,11 +32,20 @@ TN_INLINE v_f32 v_fma_pair(v_f32 a, v_f32 b, v_f32 sum)
 TN_INLINE __mmask32 first_of_32(int64_t n) { return n >= 32 ? ~0u : n <= 0 ? 0 : (1u << n) - 1; }
 TN_INLINE __mmask16 first_of_16(int64_t n) { return (__mmask16)first_of_32(n < 16 ? n : 16); }
 
+/* For permutex2var: 16 elements of each of two vectors in turn, from element `from` on. */
+TN_INLINE __m512i in_turn(int from)
+{
+    const __m512i i = _mm512_add_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                                       _mm512_set1_epi32(from));
+    return _mm512_or_si512(i, _mm512_slli_epi32(_mm512_add_epi32(i, _mm512_set1_epi32(32)), 16));
+}
+
 /* Pairs of rows, which are dense: two rows become one of units. */
 static void zip_rows(const tn_pack_step *s)
 {
     const uint16_t *x = s->from;
     int64_t         first = 0;
+    const __m512i   lower = in_turn(0), upper = in_turn(16);
     if (s->width == 8 && s->cols == 8) { /* a strip of a: its units are half a line */
         for (; first + 2 <= s->rows; first += 2, x += 2 * s->from_row) {
             const __m128i l = _mm_loadu_si128((const __m128i *)(const void *)x);
@@ -48,7 +57,14 @@ static void zip_rows(const tn_pack_step *s)
     }
     for (int64_t r = first; r < s->rows; r += 2, x += 2 * s->from_row) {
         uint32_t *to = (uint32_t *)s->to + r / 2 * s->width;
-        for (int64_t c = 0; c < s->width; c += 16) {
+        int64_t   c = 0;
+        for (; c + 32 <= s->cols && r + 1 < s->rows; c += 32) {
+            const __m512i l = _mm512_loadu_si512(x + c), u = _mm512_loadu_si512(x + s->from_row + c);
+            for (int64_t i = 0; i < 2; i++) v_fetch(x + c, (TN_PACK_AHEAD + i) * s->from_row);
+            _mm512_storeu_si512(to + c, _mm512_permutex2var_epi16(l, lower, u));
+            _mm512_storeu_si512(to + c + 16, _mm512_permutex2var_epi16(l, upper, u));
+        }
+        for (; c < s->width; c += 16) {
             const __mmask16 in = first_of_16(s->cols - c), second = r + 1 < s->rows ? in : 0;
             for (int64_t i = 0; i < 2; i++) v_fetch(x + c, (TN_PACK_AHEAD + i) * s->from_row);
             const __m512i l = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(in, x + c));
