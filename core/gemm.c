@@ -35,7 +35,7 @@ typedef struct {
 static void pack(const job *q, bool across, int64_t rows, int64_t cols, int64_t width, const char *from, int64_t row,
                  int64_t col, char *to)
 {
-    const tn_pack_step s = {rows, cols, width, from, row, col, to, across};
+    const tn_pack_step s = {rows, cols, width, from, row, col, to, across, 0};
     if (q->g.dtype == TN_BF16) q->kn->pack_bf16(&s);
     else q->kn->pack(&s);
 }
@@ -80,6 +80,13 @@ static void pack_b(const job *q, const char *b, int64_t k0, int64_t kc, int64_t 
     }
 }
 
+/* Are strips s … s + 3 whole ones of dense columns of bf16, so that a kernel of pairs can pack them in one go? */
+static bool four_strips(const job *q, int64_t s, int64_t s1)
+{
+    return q->pair == 2 && q->g.dtype == TN_BF16 && q->g.a_row == 1 && q->kn->mr == 8 && s + 4 <= s1 &&
+           tn__strip_at(q, s + 4) - tn__strip_at(q, s) == 32;
+}
+
 /* Steps [k0, k0 + kc) of strips [s0, s1) of a to memory. Dense rows stay rows, anything else becomes dense columns. */
 static void pack_a(const job *q, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1, char *to)
 {
@@ -96,7 +103,11 @@ static void pack_a(const job *q, const char *a, int64_t k0, int64_t kc, int64_t 
             const int64_t row = tn__strip_at(q, s), mr = tn__strip_at(q, s + 1) - row;
             const char   *from = a + (row * g->a_row + (k0 + i) * q->pair * g->a_col) * q->in;
             char         *strip = to + (row - tn__strip_at(q, s0)) * kc * q->size;
-            if (q->a_columns) pack(q, false, t, mr, mr, from, g->a_col, g->a_row, strip + i * mr * q->size);
+            if (q->a_columns && four_strips(q, s, s1)) {
+                const tn_pack_step four = {t, 32, 32, from, g->a_col, 1, strip + i * mr * q->size, false, mr * kc};
+                q->kn->pack_bf16(&four);
+                s += 3;
+            } else if (q->a_columns) pack(q, false, t, mr, mr, from, g->a_col, g->a_row, strip + i * mr * q->size);
             else pack(q, true, mr, t, kc + TN_GEMM_PAD, from, g->a_row, g->a_col, strip);
         }
     }

@@ -40,12 +40,33 @@ TN_INLINE __m512i in_turn(int from)
     return _mm512_or_si512(i, _mm512_slli_epi32(_mm512_add_epi32(i, _mm512_set1_epi32(32)), 16));
 }
 
+/* Pairs of 32 dense columns, one step of k behind the other, into four strips. */
+static void zip_strips(const tn_pack_step *s)
+{
+    const __m512i   lower = in_turn(0), upper = in_turn(16);
+    const uint16_t *x = s->from;
+    for (int64_t r = 0; r < s->rows; r += 2, x += 2 * s->from_row) {
+        const __m512i l = _mm512_loadu_si512(x);
+        const __m512i u = r + 1 < s->rows ? _mm512_loadu_si512(x + s->from_row) : _mm512_setzero_si512();
+        const __m512i two[] = {_mm512_permutex2var_epi16(l, lower, u), _mm512_permutex2var_epi16(l, upper, u)};
+        __m256i      *to = (__m256i *)(void *)((uint32_t *)s->to + r / 2 * 8);
+        for (int i = 0; i < 2; i++, to += s->apart / 4) {
+            _mm256_storeu_si256(to, _mm512_castsi512_si256(two[i]));
+            _mm256_storeu_si256(to + s->apart / 8, _mm512_extracti64x4_epi64(two[i], 1));
+        }
+    }
+}
+
 /* Pairs of rows, which are dense: two rows become one of units. */
 static void zip_rows(const tn_pack_step *s)
 {
     const uint16_t *x = s->from;
     int64_t         first = 0;
-    const __m512i   lower = in_turn(0), upper = in_turn(16);
+    if (s->apart) {
+        zip_strips(s);
+        return;
+    }
+    const __m512i lower = in_turn(0), upper = in_turn(16);
     if (s->width == 8 && s->cols == 8) { /* a strip of a: its units are half a line */
         for (; first + 2 <= s->rows; first += 2, x += 2 * s->from_row) {
             const __m128i l = _mm_loadu_si128((const __m128i *)(const void *)x);

@@ -41,6 +41,7 @@ typedef struct {
     int64_t     from_row, from_col;
     void       *to; /* dense: rows of width */
     bool        across;
+    int64_t     apart; /* not 0: width is that of four strips of 8 columns, each so many units behind the one before */
 } tn_pack_step;
 enum {
     TN_PACK_AHEAD = 16
