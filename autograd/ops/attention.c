@@ -105,21 +105,21 @@ static bool infer(tn_ctx *c)
     const tn_shape all = y;
     s = with(s, queries, count), y = with(y, queries, v->l.shape.d[nv - 1]);
     if (!tn__shape_check(c->op->name, q->dtype, s)) return false;
-    tn_shape_text(s, scores, sizeof scores);
     if (blocked && blocked->dtype != TN_BOOL && !tn__is_float(blocked->dtype))
         return tn_infer_fail(
             c, TN_EDTYPE, "blocked must be bool (true: may not be attended) or floating (added to the scores), got %s",
             tn_dtype_name(blocked->dtype));
     if (blocked && !tn__broadcastable(blocked->l.shape, s))
         return tn_infer_fail(c, TN_ESHAPE, "blocked %s does not broadcast to the scores' %s",
-                             tn_shape_text(blocked->l.shape, text, sizeof text), scores);
+                             tn_shape_text(blocked->l.shape, text, sizeof text),
+                             tn_shape_text(s, scores, sizeof scores));
     if (keys && keys->dtype != TN_BOOL)
         return tn_infer_fail(c, TN_EDTYPE, "blocked_keys must be bool (true: padding), got %s",
                              tn_dtype_name(keys->dtype));
     if (keys && (s.n < 3 || keys->l.shape.n != 2 || keys->l.shape.d[0] != s.d[0] || keys->l.shape.d[1] != count))
         return tn_infer_fail(c, TN_ESHAPE,
                              "blocked_keys %s does not fit the scores' %s: it must be [first dim, last dim]",
-                             tn_shape_text(keys->l.shape, text, sizeof text), scores);
+                             tn_shape_text(keys->l.shape, text, sizeof text), tn_shape_text(s, scores, sizeof scores));
     const double p = TN_ARG(c, dropout), scale = TN_ARG(c, scale);
     if (!(p >= 0 && p <= 1)) return tn_infer_fail(c, TN_EINVAL, "dropout is %g, but a probability is from 0 to 1", p);
     if (!(scale - scale == 0)) return tn_infer_fail(c, TN_EINVAL, "scale is %g", scale);

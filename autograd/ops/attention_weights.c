@@ -21,8 +21,9 @@ static bool infer(tn_ctx *c)
     const tn_shape           s = c->in[0]->l.shape;
     char                     text[192], scores[192];
     if (!tn__need_real(c, 0)) return false;
-    tn_shape_text(s, scores, sizeof scores);
-    if (s.n < 2) return tn_infer_fail(c, TN_ESHAPE, "scores must be [..., T, S], got %s", scores);
+    if (s.n < 2)
+        return tn_infer_fail(c, TN_ESHAPE, "scores must be [..., T, S], got %s",
+                             tn_shape_text(s, scores, sizeof scores));
     for (int i = 1; i < 4; i++) {
         if (!c->in[i]) continue;
         if (i == 1 ? !tn__is_float(c->in[i]->dtype) : c->in[i]->dtype != TN_BOOL)
@@ -30,7 +31,8 @@ static bool infer(tn_ctx *c)
                                  tn_dtype_name(c->in[i]->dtype));
         if (!tn__broadcastable(c->in[i]->l.shape, s))
             return tn_infer_fail(c, TN_ESHAPE, "%s %s does not broadcast to scores %s", name[i],
-                                 tn_shape_text(c->in[i]->l.shape, text, sizeof text), scores);
+                                 tn_shape_text(c->in[i]->l.shape, text, sizeof text),
+                                 tn_shape_text(s, scores, sizeof scores));
     }
     return tn_infer_like(c, 0, 0);
 }

@@ -16,14 +16,17 @@ bool tn__infer_linear(tn_ctx *c)
                                  i == 1 ? "weight" : "bias", tn_dtype_name(c->in[i]->dtype));
     }
     tn_shape y = x->l.shape;
-    tn__named(x, xs, sizeof xs), tn_shape_text(w->l.shape, ws, sizeof ws);
-    if (w->l.shape.n != 2) return tn_infer_fail(c, TN_ESHAPE, "weight must be [out, in], got %s", ws);
+    if (w->l.shape.n != 2)
+        return tn_infer_fail(c, TN_ESHAPE, "weight must be [out, in], got %s",
+                             tn_shape_text(w->l.shape, ws, sizeof ws));
     if (y.n == 0 || y.d[y.n - 1] != w->l.shape.d[1])
-        return tn_infer_fail(c, TN_ESHAPE, "x %s does not fit weight %s ([out, in]): its last dim must be %lld", xs, ws,
+        return tn_infer_fail(c, TN_ESHAPE, "x %s does not fit weight %s ([out, in]): its last dim must be %lld",
+                             tn__named(x, xs, sizeof xs), tn_shape_text(w->l.shape, ws, sizeof ws),
                              (long long)w->l.shape.d[1]);
     if (bias && (bias->l.shape.n != 1 || bias->l.shape.d[0] != w->l.shape.d[0]))
         return tn_infer_fail(c, TN_ESHAPE, "bias %s does not fit weight %s ([out, in]): it must be [%lld]",
-                             tn_shape_text(bias->l.shape, bs, sizeof bs), ws, (long long)w->l.shape.d[0]);
+                             tn_shape_text(bias->l.shape, bs, sizeof bs), tn_shape_text(w->l.shape, ws, sizeof ws),
+                             (long long)w->l.shape.d[0]);
     y.d[y.n - 1] = w->l.shape.d[0];
     c->result[0] = (tn_result){x->dtype, y};
     return true;

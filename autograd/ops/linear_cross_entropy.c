@@ -42,11 +42,11 @@ static bool infer(tn_ctx *c)
             return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype),
                                  i == WEIGHT ? "weight" : "bias", tn_dtype_name(c->in[i]->dtype));
     }
-    tn__named(x, xs, sizeof xs), tn__named(w, ws, sizeof ws);
-    if (w->l.shape.n != 2) return tn_infer_fail(c, TN_ESHAPE, "weight must be [classes, in], got %s", ws);
+    if (w->l.shape.n != 2)
+        return tn_infer_fail(c, TN_ESHAPE, "weight must be [classes, in], got %s", tn__named(w, ws, sizeof ws));
     if (rows.n == 0 || rows.d[--rows.n] != w->l.shape.d[1])
-        return tn_infer_fail(c, TN_ESHAPE, "x %s does not fit weight %s ([classes, in]): its last dim must be %lld", xs,
-                             ws, (long long)w->l.shape.d[1]);
+        return tn_infer_fail(c, TN_ESHAPE, "x %s does not fit weight %s ([classes, in]): its last dim must be %lld",
+                             tn__named(x, xs, sizeof xs), tn__named(w, ws, sizeof ws), (long long)w->l.shape.d[1]);
     const int64_t classes = w->l.shape.d[0];
     if (bias && (bias->l.shape.n != 1 || bias->l.shape.d[0] != classes))
         return tn_infer_fail(c, TN_ESHAPE, "bias is %s, but must be [%lld]: one number a class",
@@ -63,7 +63,8 @@ static bool infer(tn_ctx *c)
                              tn_dtype_name(t->dtype));
     if (!tn_shape_equal(t->l.shape, rows))
         return tn_infer_fail(c, TN_ESHAPE, "the target is %s, but for x %s it must be %s: a class a row",
-                             tn_shape_text(t->l.shape, ws, sizeof ws), xs, tn_shape_text(rows, (char[192]){0}, 192));
+                             tn_shape_text(t->l.shape, ws, sizeof ws), tn__named(x, xs, sizeof xs),
+                             tn_shape_text(rows, (char[192]){0}, 192));
     c->result[LOSS] = (tn_result){tn__wide(x->dtype), {.n = 0}};
     c->result[COUNT] = (tn_result){TN_I64, {.n = 0}};
     for (int i = X; i <= BIAS; i++) {

@@ -192,6 +192,7 @@ static void TN_(add_lines)(int64_t n, int64_t at, int64_t count, const void *x, 
                            int64_t width)
 {
     enum { N = v_n_f64, AHEAD = 8 }; /* lines far apart, which no prefetcher sees coming */
+    bf16 = bf16 && sizeof(TN_REAL) == sizeof(float);
     const int64_t size = bf16 ? 2 : (int64_t)sizeof(TN_REAL);
     const char   *line = x;
     for (int64_t i = 0; i < n; i++, line += step * size) {
