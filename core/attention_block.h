@@ -404,7 +404,7 @@ static inline void TN_(dropout)(const job *q, const TN_(space) * w, int64_t i, c
         const int64_t at = base + (b->t + r) * q->keys + b->j, n = tn__min_i64(b->keys, b->first + r * b->step);
         TN_REAL      *to = (keep ? keep : s) + r * q->key_row;
         if (n <= 0) continue;
-        q->table->TN_(rows)->drop(n, keep ? to : w->row, keep ? w->ones : to, NULL, &q->c->drop, at, false);
+        q->table->TN_(rows)->drop(n, keep ? to : w->row, keep ? w->ones : to, NULL, &q->c->drop, at, NULL, NULL);
         if (!keep) memcpy(to, w->row, (size_t)n * sizeof *to);
         for (int64_t j = n; keep && j % q->gemm->lanes; j++) to[j] = 0;
     }

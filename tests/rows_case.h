@@ -41,8 +41,11 @@ static void TN_(compute)(const tn_kernel_table *t, int64_t n, bool front, const 
     TAKE(GW, r->gw);
     TAKE(GB, r->gb);
     for (int64_t first = 0; first < 3; first++) {
-        t->TN_(rows)->drop(n, at[Y], at[X], first == 2 ? at[B] : NULL, &drop, first * 5, front);
+        t->TN_(rows)->drop(n, at[Y], at[X], first == 2 ? at[B] : NULL, &drop, first * 5, first ? at[GX] : NULL,
+                           first == 2 ? at[GY] : NULL);
         TAKE(Y, r->dropped[first]);
+        if (first) expect(!n || !memcmp(at[GX], at[Y], bytes), "sent past the caches from %d: %d", (int)first, (int)n);
+        if (first == 2) expect(!n || !memcmp(at[GY], at[X], bytes), "x sent past the caches: %d", (int)n);
     }
 #undef TAKE
 }

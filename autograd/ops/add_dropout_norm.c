@@ -15,6 +15,7 @@ typedef struct {
 } args_t;
 enum { X, H, WEIGHT, BIAS };
 enum { Y, SUM, STAT };
+enum { NEAR = 2048, PAGE = 4096 }; /* elements of the longest row that is kept near; bytes */
 typedef struct {
     tn_dropped   drop;
     tn_norm_args norm;
@@ -151,22 +152,55 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+/* Where in the room a row is kept near while it goes past the caches. Loads wait for stores that agree with them in the
+ * lower 12 bits of the address, as rows do whose bytes are a multiple of 4096: so it begins elsewhere in a page. */
+static TN_REAL *TN_(beside)(TN_REAL *room, const TN_REAL *row)
 {
-    const kernel_args *a = args;
-    tn__kernels()->TN_(rows)->drop(n, out[SUM], in[H], in[X], &a->drop, row * n, false);
-    tn__kernels()->TN_(rows)->norm(n, out[Y], out[STAT], out[SUM], in[WEIGHT], in[BIAS], a->norm.eps, false,
-                                   a->norm.past);
+    return room + ((uintptr_t)row + PAGE / 4 - (uintptr_t)room) % PAGE / sizeof *room;
 }
 
-static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(forward)(int64_t row, int64_t n, void *const *out, const void *const *in, const kernel_args *a,
+                         TN_REAL *sum)
 {
-    const kernel_args *a = args;
-    const TN_REAL     *more = in[4];
-    TN_REAL           *gs = out[0], *gh = out[1];
+    tn__kernels()->TN_(rows)->drop(n, sum, in[H], in[X], &a->drop, row * n, sum == out[SUM] ? NULL : out[SUM], NULL);
+    tn__kernels()->TN_(rows)->norm(n, out[Y], out[STAT], sum, in[WEIGHT], in[BIAS], a->norm.eps, false, a->norm.past);
+}
+static void TN_(backward)(int64_t row, int64_t n, void *const *out, const void *const *in, const kernel_args *a,
+                          TN_REAL *gs, TN_REAL *gh)
+{
+    const TN_REAL *more = in[4];
+    const bool     near = gh && gh != out[1];
     tn__kernels()->TN_(rows)->norm_back(n, gs, out[2], out[3], in[0], in[1], in[3], in[2], false,
                                         !gh && !more && a->norm.past);
     for (int64_t i = 0; gs && more && i < n; i++) gs[i] += more[i];
-    if (gh) tn__kernels()->TN_(rows)->drop(n, gh, gs, NULL, &a->drop, row * n, a->norm.past);
+    if (gh)
+        tn__kernels()->TN_(rows)->drop(n, gh, gs, NULL, &a->drop, row * n, near ? out[1] : NULL, near ? out[0] : NULL);
+}
+
+/* Functions of their own: so much room on the stack is not had for nothing. */
+__attribute__((noinline)) static void TN_(fwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
+                                                    const kernel_args *a)
+{
+    TN_REAL room[NEAR + PAGE / sizeof(TN_REAL)];
+    TN_(forward)(row, n, out, in, a, TN_(beside)(room, out[SUM]));
+}
+__attribute__((noinline)) static void TN_(bwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
+                                                    const kernel_args *a)
+{
+    TN_REAL room[2 * NEAR + PAGE / sizeof(TN_REAL)], *gs = TN_(beside)(room, out[0]);
+    TN_(backward)(row, n, out, in, a, gs, gs + NEAR);
+}
+
+static void TN_(fwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const kernel_args *a = args;
+    if (a->norm.past && n <= NEAR) TN_(fwd_near)(row, n, out, in, a);
+    else TN_(forward)(row, n, out, in, a, out[SUM]);
+}
+static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const kernel_args *a = args;
+    if (a->norm.past && out[1] && n <= NEAR) TN_(bwd_near)(row, n, out, in, a);
+    else TN_(backward)(row, n, out, in, a, out[0], out[1]);
 }
 #endif

@@ -65,6 +65,6 @@ static void TN_(drop)(int64_t at, int64_t n, void *const *out, const void *const
 {
     const args_t    *a = args;
     const tn_dropped d = tn__drop_of(a->p, a->seed, a->position);
-    tn__kernels()->TN_(rows)->drop(n, out[0], in[0], NULL, &d, at, false);
+    tn__kernels()->TN_(rows)->drop(n, out[0], in[0], NULL, &d, at, NULL, NULL);
 }
 #endif

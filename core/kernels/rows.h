@@ -29,7 +29,8 @@ typedef struct {
  *   add_lines         sum[(at + i) mod 16][k] += x[i · step + k] for n lines of count numbers (bf16 perhaps, instead of
  *                     f32); sum has rows of width
  *   drop              y = x · scale where the word of an element is above limit (or all), else 0; plus add, which may
- *                     be NULL. Words are counted from d->position on; x[0] has the first-th. y is neither x nor add. */
+ *                     be NULL. Words are counted from d->position on; x[0] has the first-th. y is neither x nor add.
+ *                     y_past, x_past: may be NULL; y and x are stored there, too, past the caches */
 #define TN_ROWS_KERNELS(T, name)                                                                                     \
     typedef struct {                                                                                                 \
         void (*scale)(int64_t n, T *y, const T *x, T by);                                                            \
@@ -40,7 +41,8 @@ typedef struct {
                      bool past);                                                                                     \
         void (*norm_back)(int64_t n, T *gx, T *gw, T *gb, const T *gy, const T *x, const T *weight, const T *stat,   \
                           bool rms, bool past);                                                                      \
-        void (*drop)(int64_t n, T *y, const T *x, const T *add, const tn_dropped *d, int64_t first, bool past);      \
+        void (*drop)(int64_t n, T *y, const T *x, const T *add, const tn_dropped *d, int64_t first, T *y_past,       \
+                     T *x_past);                                                                                     \
         void (*add_lines)(int64_t n, int64_t at, int64_t count, const void *x, int64_t step, bool bf16, double *sum, \
                           int64_t width);                                                                            \
     } name;

@@ -215,47 +215,57 @@ static void TN_(add_lines)(int64_t n, int64_t at, int64_t count, const void *x, 
 }
 
 /* As many words as a few vectors of f32 have elements; rows and blocks of four words seldom begin together. */
-#define DROP(to, count)                                              \
+#define DROP(count)                                                  \
     for (int64_t k = 0; k < (count); k++) {                          \
         const TN_REAL all = x[i + k] * scale; /* read in any case */ \
-        (to)[k] = w[k] > limit ? all : 0;                            \
+        y[i + k] = w[k] > limit ? all : 0;                           \
     }                                                                \
     if (add)                                                         \
-        for (int64_t k = 0; k < (count); k++) (to)[k] += add[i + k];
+        for (int64_t k = 0; k < (count); k++) y[i + k] += add[i + k];
+
+#define SEND(count)                                                     \
+    if (y_past) memcpy(y_past + i, y + i, (size_t)(count) * sizeof *y); \
+    if (x_past) memcpy(x_past + i, x + i, (size_t)(count) * sizeof *x);
+
+/* What is stored past the caches goes as it is made: between random numbers, memory has time for it. */
+TN_INLINE void TN_(send)(TN_REAL *to, const TN_REAL *from)
+{
+    const bool past = TN_(aligned)(to);
+    for (int64_t i = 0; i < PHILOX_WORDS; i += VN) TN_(store_past)(to + i, VN, TN_(v_load)(from + i), past);
+}
 
 static void TN_(drop)(int64_t           n, TN_REAL *restrict y, const TN_REAL *restrict x, const TN_REAL *restrict add,
-                      const tn_dropped *d, int64_t first, bool past)
+                      const tn_dropped *d, int64_t first, TN_REAL *y_past, TN_REAL *x_past)
 {
     const TN_REAL  scale = (TN_REAL)d->scale;
     const uint32_t limit = d->limit;
-    const int64_t  head = -first & 3;
+    int64_t        head = d->all ? n : -first & 3, i = 0;
     uint64_t       position = d->position + (uint64_t)(first / 4);
     uint32_t       whole[4], w[PHILOX_WORDS];
-    TN_REAL        part[PHILOX_WORDS];
-    int64_t        i = 0;
+    if (head > n) head = n;
     if (d->all) {
         for (; i < n; i++) y[i] = add ? add[i] + x[i] : x[i];
-        return;
-    }
-    if (head) {
+    } else if (head) {
         TN_FOR_ISA(tn__philox)(d->seed, position++, 1, whole);
-        memcpy(w, whole + 4 - head, (size_t)head * sizeof *w);
-        DROP(y, n < head ? n : head)
-        i = head;
+        memcpy(w, whole + (first & 3), (size_t)head * sizeof *w);
+        DROP(head)
     }
-    past = past && TN_(aligned)(y + i);
-    for (; i + PHILOX_WORDS <= n; i += PHILOX_WORDS, position += PHILOX_BLOCKS) {
+    i = 0;
+    SEND(head)
+    for (i = head; i + PHILOX_WORDS <= n; i += PHILOX_WORDS, position += PHILOX_BLOCKS) {
         for (int64_t k = 0; k < PHILOX_WORDS; k += 64 / (int64_t)sizeof *x) v_fetch(x + i + k, 512);
         v_philox(d->seed, position, w);
-        TN_REAL *restrict to = past ? part : y + i;
-        DROP(to, PHILOX_WORDS)
-        for (int64_t k = 0; past && k < PHILOX_WORDS; k += VN) TN_(v_past)(y + i + k, TN_(v_load)(part + k));
+        DROP(PHILOX_WORDS)
+        if (y_past) TN_(send)(y_past + i, y + i);
+        if (x_past) TN_(send)(x_past + i, x + i);
     }
     if (i < n) {
-        v_philox(d->seed, position, w);
-        DROP(y + i, n - i)
+        TN_FOR_ISA(tn__philox)(d->seed, position, (n - i + 3) / 4, w);
+        DROP(n - i)
+        SEND(n - i)
     }
 }
+#undef SEND
 #undef DROP
 
 #undef VN
