@@ -420,7 +420,7 @@ END_TEST
 
 START_TEST(any_threads_any_batch)
 {
-    const int  threads[] = {1, 2, 7};
+    const int  threads[] = {1, 2, 3, 7};
     tn_mha    *m = tn_mha_new(.dim = 48, .heads = 4);
     tn_tensor *x = tn_normal(TN_SHAPE(5, 70, 48), 0, 1), *y[3], *gx[3], *gw[3];
     for (int i = 0; i < 3; i++) {

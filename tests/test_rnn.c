@@ -271,7 +271,7 @@ END_TEST
 START_TEST(any_threads)
 {
     static const int64_t real[] = {11, 40, 23, 40, 1, 30, 17, 40, 8, 2, 33, 40, 21, 5, 19, 28};
-    const int            threads[] = {1, 2, 7};
+    const int            threads[] = {1, 2, 3, 7};
     tn_rnn              *m = MAKE(_i, .in = 40, .hidden = 96, .layers = 2, .dropout = 0.3);
     tn_tensor           *x = tn_normal(TN_SHAPE(16, 40, 40), 0, 1), *y[3], *g[3];
     for (int i = 0; i < 3; i++) {

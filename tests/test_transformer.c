@@ -325,7 +325,7 @@ END_TEST
 
 START_TEST(any_threads_any_batch)
 {
-    const int       threads[] = {1, 2, 7};
+    const int       threads[] = {1, 2, 3, 7};
     tn_transformer *m = tn_transformer_new(.dim = 32, .heads = 4, .ff = 64, .encoder_layers = 2, .decoder_layers = 2);
     tn_tensor      *src = tn_normal(TN_SHAPE(3, 20, 32), 0, 1), *tgt = tn_normal(TN_SHAPE(3, 17, 32), 0, 1), *y[3],
               *eval = NULL;
