@@ -4,7 +4,7 @@
 set(sources)
 set(kernels)
 foreach(folder IN LISTS TENON_FOLDERS)
-  file(GLOB found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/ops/*.c ${folder}/kernels/*.c)
+  file(GLOB found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*/*.c)
   list(APPEND sources ${found})
 endforeach()
 set(kernels ${sources})
@@ -55,13 +55,12 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   endforeach()
 endif()
 
-# What is no arithmetic is compiled for size: text, files, modules, models.
-set(wordy "/(data|models|nn)/[^/]*\\.c$|/core/(json|npy|safetensors|file|print|decimal|view|create)[^/]*\\.c$")
+# What is no arithmetic is compiled for size: these folders hold text, files, modules and models.
+set(TENON_FOR_SIZE core/files nn data models)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  foreach(file IN LISTS sources)
-    if(file MATCHES "${wordy}")
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -Os)
-    endif()
+  foreach(folder IN LISTS TENON_FOR_SIZE)
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${folder}/*.c)
+    set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS -Os)
   endforeach()
 endif()
 

@@ -6,7 +6,7 @@
 #include "corpus.h"
 #include "lines.h"
 #include "metrics.h"
-#include "parallel.h"
+#include "pairs.h"
 #include "report.h"
 #include "runlog.h"
 #include "subword.h"

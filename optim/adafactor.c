@@ -8,7 +8,7 @@
  *
  * RMS(p) is that from before. Means of squares first, then a pass for the two RMS, then one that updates. */
 #ifndef TN_REAL
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 #include <float.h>
 

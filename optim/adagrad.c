@@ -3,7 +3,7 @@
  *     sum ← sum + g²
  *     p ← p - lr / (1 + (t - 1) · lr_decay) · g / (√sum + eps) */
 #ifndef TN_REAL
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 #define TN_TEMPLATE "optim/adagrad.c"
 #include "core/real.h"

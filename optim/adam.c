@@ -7,7 +7,7 @@
  *
  * One pass over p, g, m and v; the clipping factor is part of it. */
 #ifndef TN_REAL
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 #define TN_TEMPLATE "optim/adam.c"
 #include "core/real.h"

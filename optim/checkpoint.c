@@ -1,5 +1,5 @@
 /* checkpoint.c — a whole training run in one file: saving, opening, checking. restore.c puts it back. */
-#include "optim/record.h"
+#include "optim/checkpoint_private.h"
 
 enum { SCHEMA = 1 };
 

@@ -1,6 +1,6 @@
 /* clip.c — the gradients of a module, clipped in place, as torch.nn.utils does it. */
 #ifndef TN_REAL
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 #define TN_TEMPLATE "optim/clip.c"
 #include "core/real.h"

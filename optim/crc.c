@@ -1,6 +1,6 @@
 /* crc.c — CRC-32 as zlib computes it (IEEE 802.3, reflected), eight bytes at a time: table[k][b] is what byte b leaves
  * when k more bytes have gone by. It finds every flipped bit, and anybody can check it: zlib.crc32 in Python. */
-#include "optim/record.h"
+#include "optim/checkpoint_private.h"
 
 void tn__crc_init(tn__crc *c)
 {

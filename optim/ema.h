@@ -2,7 +2,7 @@
 #ifndef TENON_OPTIM_EMA_H
 #define TENON_OPTIM_EMA_H
 
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 typedef struct {
     char      *name;

@@ -1,5 +1,5 @@
 /* groups.c — parameter groups and their options. */
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 const char *const tn__option_names[TN_OPTS] = {
     [TN_OPT_LR] = "lr",

@@ -6,7 +6,7 @@
  *
  * Two passes: the first brings m and v up to date and takes the norms, the second computes r again. */
 #ifndef TN_REAL
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 enum { LANES = 16 };
 #define TN_TEMPLATE "optim/lamb.c"

@@ -1,5 +1,5 @@
 /* optimizer.c — the life of an optimizer: which parameters it has, and its end. */
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* plateau.c — the learning rate goes down when a value has stopped improving, as in ReduceLROnPlateau. Its state is how
  * often it has gone down: so it works as a part of other schedules, too. */
-#include "optim/course.h"
+#include "optim/schedule_private.h"
 
 enum { FACTOR, PATIENCE, THRESHOLD, ABSOLUTE, RISING, COOLDOWN, MIN_LR, EPS };
 

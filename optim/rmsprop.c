@@ -4,7 +4,7 @@
  *     d = g / (√v + eps)                               centered:  a ← alpha · a + (1 - alpha) · g;  √(v - a²)
  *     p ← p - lr · d                                   momentum:  b ← momentum · b + d;  p ← p - lr · b */
 #ifndef TN_REAL
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 #define TN_TEMPLATE "optim/rmsprop.c"
 #include "core/real.h"

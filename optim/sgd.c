@@ -5,7 +5,7 @@
  *
  * and without momentum p ← p - lr · g. */
 #ifndef TN_REAL
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 #define TN_TEMPLATE "optim/sgd.c"
 #include "core/real.h"

@@ -1,5 +1,5 @@
 /* step.c — one step of an optimizer: what can fail comes first, then the sweeps, which cannot. */
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 static const char who[] = "tn_step";
 

@@ -1,7 +1,7 @@
 /* sweep.c — one pass over the elements of many tensors, shared out over the threads as if they were one list. The
  * passes that only read gradients, for their norm, are here, too. */
 #ifndef TN_REAL
-#include "optim/inside.h"
+#include "optim/optim_private.h"
 
 enum { CHUNK = 16384, BLOCK = 512, LANES = 16 };
 
@@ -51,7 +51,7 @@ tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* In blocks through f32. */
-static void narrow_piece(const tn__segment *s, const tn__pass *k, int64_t at, int64_t n, double sum[TN__SUMS])
+static void narrow_piece(const tn__segment *s, const tn__sweep_pass *k, int64_t at, int64_t n, double sum[TN__SUMS])
 {
     _Alignas(64) float p[BLOCK] = {0}, g[BLOCK] = {0};
     for (int64_t done = 0; done < n;) {
@@ -66,7 +66,7 @@ static void narrow_piece(const tn__segment *s, const tn__pass *k, int64_t at, in
     }
 }
 
-static void run_piece(const tn__segment *s, const tn__pass *k, int64_t at, int64_t n, double sum[TN__SUMS])
+static void run_piece(const tn__segment *s, const tn__sweep_pass *k, int64_t at, int64_t n, double sum[TN__SUMS])
 {
     if (s->dtype == TN_BF16) {
         narrow_piece(s, k, at, n, sum);
@@ -91,7 +91,7 @@ static int64_t segment_at(const tn__sweep *w, int64_t at)
 
 typedef struct {
     const tn__sweep *w;
-    tn__pass         k;
+    tn__sweep_pass   k;
 } job;
 
 /* A mean whose gradients have ceased shrinks until it is too small for a normal number, and there it would stay: each
@@ -144,7 +144,7 @@ static void run_chunks(int64_t from, int64_t to, void *user)
 
 static double larger(double a, double b) { return a >= b || a != a ? a : b; } /* NaN, if one is NaN */
 
-void tn__sweep_run(tn__sweep *w, tn__pass k)
+void tn__sweep_run(tn__sweep *w, tn__sweep_pass k)
 {
     if (!w->total) return;
     job j = {w, k};

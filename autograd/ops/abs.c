@@ -2,15 +2,15 @@
  *
  *   gx = gy · sign(x), so 0 at 0 */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/abs.c"
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_sign(b->in[0])); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {-2}, .high = {-0.5}},
     {.in = {{0, {0}}}, .low = {0.5}, .high = {2}},
     {.in = {{3, {2, 0, 3}}}},
@@ -23,12 +23,12 @@ static const tn_sample samples[] = {
      .fails = "abs: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn_op_abs = {TN_ROOM("abs"),         .inputs = 1,
-                         .saves = TN_SAVE_IN(0), .infer = tn__infer_numbers,
-                         .forward = forward,     .backward_ops = backward_ops};
+const tn_op tn__op_abs = {TN_ROOM("abs"),         .inputs = 1,
+                          .saves = TN_SAVE_IN(0), .infer = tn__infer_numbers,
+                          .forward = forward,     .backward_ops = backward_ops};
 TN_SAMPLES(abs, samples);
 
-tn_tensor *tn_abs(tn_tensor *x) { return tn_apply(&tn_op_abs, x); }
+tn_tensor *tn_abs(tn_tensor *x) { return tn_apply(&tn__op_abs, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

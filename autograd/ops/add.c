@@ -2,19 +2,19 @@
  *
  *   ga = gy,  gb = gy */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/add.c"
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
 static void backward_ops(tn_back *b)
 {
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = b->gy[0];
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}},
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}},
@@ -31,13 +31,13 @@ static const tn_sample samples[] = {
      .fails = "add: number types differ: f32 and i64"},
 };
 
-const tn_op tn_op_add = {
+const tn_op tn__op_add = {
     TN_ROOM("add"), .inputs = 2, .infer = tn__infer_binary, .forward = forward, .backward_ops = backward_ops,
     .inplace = true};
 TN_SAMPLES(add, samples);
 
-tn_tensor *tn_add(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_add, a, b, false); }
-tn_tensor *tn_add_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_add, a, b, false); }
+tn_tensor *tn_add(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_add, a, b, false); }
+tn_tensor *tn_add_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_add, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

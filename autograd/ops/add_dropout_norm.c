@@ -8,7 +8,7 @@
  * no mask is kept, it is made again from the generator's position (dropout.c). s is a result, as the backward reads it
  * and layers that normalise first go on with it; a row's statistics are one that only the tape sees. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double   p, eps;
     uint64_t seed, position;
@@ -17,8 +17,8 @@ enum { X, H, WEIGHT, BIAS };
 enum { Y, SUM, STAT };
 enum { NEAR = 2048, PAGE = 4096 }; /* elements of the longest row that is kept near; bytes */
 typedef struct {
-    tn_dropped   drop;
-    tn_norm_args norm;
+    tn__dropped        drop;
+    tn__norm_arguments norm;
 } kernel_args;
 #define TN_TEMPLATE "autograd/ops/add_dropout_norm.c"
 #include "core/real.h"
@@ -47,8 +47,8 @@ static void forward(tn_ctx *c)
     tn_tensor        *x = tn__joined(c->in[X], k), *h = tn__joined(c->in[H], k), *w = tn__joined(c->in[WEIGHT], k);
     tn_tensor *bias = tn__joined(c->in[BIAS], k), *y = tn__joined(c->out[Y], k), *sum = tn__joined(c->out[SUM], k);
     if (!tn_error())
-        tn_rows_columns(TN_REALS_AT(fwd), -1, TN_LIST(y, sum, c->out[STAT]), (tn_list){.n = 0}, TN_LIST(x, h, w, bias),
-                        &a);
+        tn__rows_columns(TN_REALS_AT(fwd), -1, TN_LIST(y, sum, c->out[STAT]), (tn__list){.n = 0},
+                         TN_LIST(x, h, w, bias), &a);
     tn_scope_end(s);
 }
 
@@ -84,15 +84,15 @@ static void backward(tn_back *b)
     tn_tensor *gy = tn__joined(b->gy[Y], k), *more = tn__joined(b->gy[SUM], k), *s = tn__joined(b->out[SUM], k);
     tn_tensor *w = tn__joined(b->in[WEIGHT], k), *to = tn__joined(gs, k), *to_h = tn__joined(gh, k);
     if (tn_error()) return;
-    tn_rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(to, to_h), TN_LIST(b->gx[WEIGHT], b->gx[BIAS]),
-                    TN_LIST(gy, s, b->out[STAT], w, more), &a);
+    tn__rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(to, to_h), TN_LIST(b->gx[WEIGHT], b->gx[BIAS]),
+                     TN_LIST(gy, s, b->out[STAT], w, more), &a);
     if (b->need[X]) b->gx[X] = gs;
     if (b->need[H]) b->gx[H] = drops ? gh : gs;
 }
 
 #define ARGS(...) \
     .args = &(args_t) { __VA_ARGS__ }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}, {1, {4}}}, ARGS(0.5, 1e-5, 1, 0)},
     {.in = {{3, {2, 3, 5}}, {3, {2, 3, 5}}, {1, {5}}, {1, {5}}}, ARGS(0.1, 1e-5, 7, UINT64_MAX - 2)},
     {.in = {{2, {3, 19}}, {2, {3, 19}}, {1, {19}}}, .kind = {[3] = TN_ARG_ABSENT}, ARGS(0.3, 1e-3, 1, 2)},
@@ -126,16 +126,16 @@ static const tn_sample samples[] = {
      .fails = "add_dropout_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_add_dropout_norm = {TN_ROOM("add_dropout_norm"),
-                                      .inputs = 4,
-                                      .outputs = 3,
-                                      .optional = 1u << WEIGHT | 1u << BIAS,
-                                      .saves = TN_SAVE_IN(WEIGHT) | TN_SAVE_OUT(SUM) | TN_SAVE_OUT(STAT),
-                                      .args_size = sizeof(args_t),
-                                      .infer = infer,
-                                      .forward = forward,
-                                      .backward = backward,
-                                      .backward_ops = backward_ops};
+const tn_op tn__op_add_dropout_norm = {TN_ROOM("add_dropout_norm"),
+                                       .inputs = 4,
+                                       .outputs = 3,
+                                       .optional = 1u << WEIGHT | 1u << BIAS,
+                                       .saves = TN_SAVE_IN(WEIGHT) | TN_SAVE_OUT(SUM) | TN_SAVE_OUT(STAT),
+                                       .args_size = sizeof(args_t),
+                                       .infer = infer,
+                                       .forward = forward,
+                                       .backward = backward,
+                                       .backward_ops = backward_ops};
 TN_SAMPLES(add_dropout_norm, samples);
 
 tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
@@ -144,7 +144,7 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
     tn_generator *g = tn_current_generator();
     tn__meet(2, in);
     const args_t args = {a.p, a.eps, g->seed, g->position};
-    tn_op_call(&tn_op_add_dropout_norm, 4, (tn_tensor *[]){in[0], in[1], a.weight, a.bias}, 3, out, &args);
+    tn_op_call(&tn__op_add_dropout_norm, 4, (tn_tensor *[]){in[0], in[1], a.weight, a.bias}, 3, out, &args);
     if (out[Y] && a.p > 0) g->position += tn__drop_blocks(tn_numel(out[Y]));
     if (a.sum) *a.sum = out[SUM];
     return out[Y];

@@ -2,7 +2,7 @@
  *
  *   gx = gy */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double k;
 } args_t;
@@ -11,10 +11,10 @@ typedef struct {
 #include "core/real.h"
 
 static bool infer(tn_ctx *c) { return tn__infer_numbers(c) && tn__need_whole(c, 0, TN_ARG(c, k)); }
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
 static void backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0.7}},
     {.in = {{0, {0}}}, .args = &(args_t){-3}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){2}},
@@ -38,13 +38,13 @@ static const tn_sample samples[] = {
      .fails = "add_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn_op_add_scalar = {TN_ROOM("add_scalar"), .inputs = 1,        .args_size = sizeof(args_t),
-                                .infer = infer,        .forward = forward, .backward_ops = backward_ops,
-                                .inplace = true};
+const tn_op tn__op_add_scalar = {TN_ROOM("add_scalar"), .inputs = 1,        .args_size = sizeof(args_t),
+                                 .infer = infer,        .forward = forward, .backward_ops = backward_ops,
+                                 .inplace = true};
 TN_SAMPLES(add_scalar, samples);
 
-tn_tensor *tn_add_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn_op_add_scalar, &(args_t){k}, x); }
-tn_tensor *tn_add_scalar_(tn_tensor *x, double k) { return tn_apply_args_(&tn_op_add_scalar, &(args_t){k}, x); }
+tn_tensor *tn_add_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_add_scalar, &(args_t){k}, x); }
+tn_tensor *tn_add_scalar_(tn_tensor *x, double k) { return tn_apply_args_(&tn__op_add_scalar, &(args_t){k}, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

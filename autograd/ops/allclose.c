@@ -2,7 +2,7 @@
  *
  * Equal infinities are close; NaN is close to nothing, and nothing finite is close to an infinity. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double rtol, atol;
 } args_t;
@@ -16,9 +16,9 @@ static bool infer(tn_ctx *c)
     if (rtol >= 0 && atol >= 0) return tn__infer_compare(c);
     return tn_infer_fail(c, TN_EINVAL, "rtol and atol must not be negative, got %g and %g", rtol, atol);
 }
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){0.1, 0.5}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .args = &(args_t){0, 1}},
     {.in = {{0, {0}}, {2, {2, 2}}}, .args = &(args_t){0, 0}},
@@ -34,8 +34,8 @@ static const tn_sample samples[] = {
      .fails = "allclose: rtol and atol must not be negative, got 0 and -1"},
 };
 
-const tn_op tn_op_allclose = {TN_ROOM("allclose"), .inputs = 2, .args_size = sizeof(args_t), .infer = infer,
-                              .forward = forward};
+const tn_op tn__op_allclose = {TN_ROOM("allclose"), .inputs = 2, .args_size = sizeof(args_t), .infer = infer,
+                               .forward = forward};
 TN_SAMPLES(allclose, samples);
 
 bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol)
@@ -45,7 +45,7 @@ bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol)
         tn_dtype dt = tn__promote(a, b);
         a = tn_to(a, dt), b = tn_to(b, dt);
     }
-    tn_tensor *close = tn_apply_args(&tn_op_allclose, (&(args_t){rtol, atol}), a, b);
+    tn_tensor *close = tn_apply_args(&tn__op_allclose, (&(args_t){rtol, atol}), a, b);
     bool       all = close && tn__count(close, close->l.shape) == tn_numel(close);
     tn_scope_end(s);
     return all;

@@ -4,8 +4,8 @@
  *
  * The count is a second result that only the tape sees. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/lanes.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim;
@@ -25,11 +25,11 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_PARTS(best, f32), f64 = TN_REDUCER_PARTS(best, f64),
-                            i64 = TN_REDUCER_PARTS(best, i64);
-    const kernel_args k = {c->op == &tn_op_amin};
-    tn_reduce((tn_reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0], c->out[1]),
-              c->in[0], &k);
+    static const tn__reducer f32 = TN_REDUCER_PARTS(best, f32), f64 = TN_REDUCER_PARTS(best, f64),
+                             i64 = TN_REDUCER_PARTS(best, i64);
+    const kernel_args k = {c->op == &tn__op_amin};
+    tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0], c->out[1]),
+               c->in[0], &k);
 }
 static void backward(tn_back *b)
 {
@@ -38,7 +38,7 @@ static void backward(tn_back *b)
     tn_tensor     *count = tn__unreduced(b->out[1], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && y && count && gy)
-        tn_map((tn_kernels){bwd_f32, bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, count, gy), NULL);
+        tn__map((tn__kernel_set){bwd_f32, bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, count, gy), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -49,7 +49,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_mul(one, tn_div(gy, tn_sum(one, TN_ARG(b, dims), .keepdim = true)));
 }
 
-static const tn_sample max_samples[] = {
+static const tn__sample max_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false}},
     {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{2, {-1, 0}}, true}},
@@ -70,7 +70,7 @@ static const tn_sample max_samples[] = {
      .status = TN_EINDEX,
      .fails = "amax: dim 1 is out of range for a 1-d tensor"},
 };
-static const tn_sample min_samples[] = {
+static const tn__sample min_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false}},
     {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{2, {1, 2}}, false}},
     {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true}},
@@ -87,9 +87,9 @@ static const tn_sample min_samples[] = {
     TN_ROOM(title), .inputs = 1, .outputs = 2, .args_size = sizeof(args_t),                                       \
                     .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1), .infer = infer, .forward = forward, \
                     .backward = backward, .backward_ops = backward_ops
-const tn_op tn_op_amax = {ROOM("amax")};
+const tn_op tn__op_amax = {ROOM("amax")};
 TN_SAMPLES(amax, max_samples);
-const tn_op tn_op_amin = {ROOM("amin")};
+const tn_op tn__op_amin = {ROOM("amin")};
 TN_SAMPLES(amin, min_samples);
 
 static tn_tensor *call(const tn_op *op, tn_reduce_args a)
@@ -98,8 +98,8 @@ static tn_tensor *call(const tn_op *op, tn_reduce_args a)
     tn_op_call(op, 1, &a.x, 2, out, &(args_t){a.dims, a.keepdim});
     return out[0];
 }
-tn_tensor *tn_amax_run(tn_reduce_args a) { return call(&tn_op_amax, a); }
-tn_tensor *tn_amin_run(tn_reduce_args a) { return call(&tn_op_amin, a); }
+tn_tensor *tn_amax_run(tn_reduce_args a) { return call(&tn__op_amax, a); }
+tn_tensor *tn_amin_run(tn_reduce_args a) { return call(&tn__op_amin, a); }
 
 #else /* ============================================================ a reducer over blocks of one number type */
 

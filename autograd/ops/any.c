@@ -1,6 +1,6 @@
 /* any, all — is one element not 0, are all? NaN is not 0. Of nothing: false and true. Without gradient. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim;
@@ -15,11 +15,11 @@ typedef struct {
 static bool infer(tn_ctx *c) { return tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), TN_BOOL); }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_PARTS(found, f32), f64 = TN_REDUCER_PARTS(found, f64),
-                            i64 = TN_REDUCER_PARTS(found, i64);
-    const kernel_args k = {c->op == &tn_op_all};
-    tn_reduce((tn_reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
-              &k);
+    static const tn__reducer f32 = TN_REDUCER_PARTS(found, f32), f64 = TN_REDUCER_PARTS(found, f64),
+                             i64 = TN_REDUCER_PARTS(found, i64);
+    const kernel_args k = {c->op == &tn__op_all};
+    tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
+               &k);
 }
 
 #define ROWS(name)                                                                                                 \
@@ -33,17 +33,17 @@ static void forward(tn_ctx *c)
         .in = {{1, {3}}}, .kind = {TN_ARG_MASK}, .args = &(args_t){{1, {1}}, false}, .status = TN_EINDEX,          \
         .fails = name ": dim 1 is out of range for a 1-d tensor"                                                   \
     }
-static const tn_sample any_samples[] = {ROWS("any")};
-static const tn_sample all_samples[] = {ROWS("all")};
+static const tn__sample any_samples[] = {ROWS("any")};
+static const tn__sample all_samples[] = {ROWS("all")};
 
 #define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward
-const tn_op tn_op_any = {ROOM("any")};
+const tn_op tn__op_any = {ROOM("any")};
 TN_SAMPLES(any, any_samples);
-const tn_op tn_op_all = {ROOM("all")};
+const tn_op tn__op_all = {ROOM("all")};
 TN_SAMPLES(all, all_samples);
 
-tn_tensor *tn_any_run(tn_reduce_args a) { return tn_apply_args(&tn_op_any, (&(args_t){a.dims, a.keepdim}), a.x); }
-tn_tensor *tn_all_run(tn_reduce_args a) { return tn_apply_args(&tn_op_all, (&(args_t){a.dims, a.keepdim}), a.x); }
+tn_tensor *tn_any_run(tn_reduce_args a) { return tn_apply_args(&tn__op_any, (&(args_t){a.dims, a.keepdim}), a.x); }
+tn_tensor *tn_all_run(tn_reduce_args a) { return tn_apply_args(&tn__op_all, (&(args_t){a.dims, a.keepdim}), a.x); }
 
 #else /* ============================================================ a reducer over blocks of one number type */
 

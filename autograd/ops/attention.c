@@ -7,12 +7,12 @@
  * takes w as it was.
  *
  * Whatever is blocked takes no part, even if it is NaN; a query that may attend to nothing gets 0, and gradient 0. The
- * op is streamed (core/attention.c): w exists a block at a time, and of each row two numbers are kept, its largest
+ * op is streamed (core/products/attention.c): w exists a block at a time, and of each row two numbers are kept, its largest
  * score and 1 / Σ exp: a second result that only the tape sees. Who wants to see w asks for attention_and_weights,
  * which makes it beside the result from attention_scores, attention_weights (which holds the rules of masking) and
  * dropout; these, with select_matmul, are also what gradients of gradients are made of. Dropout looks at the words that
  * the op dropout would look at for element i of w. */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     bool     causal;
     int64_t  past;
@@ -60,7 +60,7 @@ static bool packed(int nin, const tn_shape *shape, tn_tensor *const *in)
 static tn_tensor heads_of(const tn_tensor *x, int i)
 {
     static const int turn[4] = {0, 3, 1, 4};
-    tn_layout        l = {.shape.n = 4, .offset = x->l.offset + i * x->l.stride[2]};
+    tn__layout       l = {.shape.n = 4, .offset = x->l.offset + i * x->l.stride[2]};
     for (int d = 0; d < 4; d++) l.shape.d[d] = x->l.shape.d[turn[d]], l.stride[d] = x->l.stride[turn[d]];
     return tn__glance(x, &l);
 }
@@ -93,7 +93,7 @@ static bool infer(tn_ctx *c)
     const int        nq = q->l.shape.n, nk = k->l.shape.n, nv = v->l.shape.n;
     const int64_t    queries = q->l.shape.d[nq - 2], count = k->l.shape.d[nk - 2];
     tn_shape         s, y;
-    tn_layout        turned;
+    tn__layout       turned;
     if (k->dtype != q->dtype || v->dtype != q->dtype)
         return tn_infer_fail(c, TN_EDTYPE, "number types differ: q is %s, k %s, v %s", tn_dtype_name(q->dtype),
                              tn_dtype_name(k->dtype), tn_dtype_name(v->dtype));
@@ -127,11 +127,11 @@ static bool infer(tn_ctx *c)
         return tn_infer_fail(c, TN_EINVAL, "past is %lld, but must not be negative", (long long)TN_ARG(c, past));
     c->result[0] = (tn_result){q->dtype, y};
     if (order.n) {
-        const tn_layout l = {.shape = y};
+        const tn__layout l = {.shape = y};
         if (!tn__view_permute(c->op->name, &l, order, &turned)) return false;
         c->result[0].shape = turned.shape;
     }
-    if (c->op == &tn_op_attention) c->result[1] = (tn_result){tn__wide(q->dtype), with(all, queries, 2)};
+    if (c->op == &tn__op_attention) c->result[1] = (tn_result){tn__wide(q->dtype), with(all, queries, 2)};
     else c->result[1] = (tn_result){q->dtype, s};
     return true;
 }
@@ -142,14 +142,14 @@ static bool infer(tn_ctx *c)
 static const tn_tensor *wide(const tn_tensor *x, tn_shape lead, int64_t rows, tn_tensor *to)
 {
     if (!x) return NULL;
-    const tn_layout l = tn__layout_expand(&x->l, with(lead, rows, x->l.shape.n ? x->l.shape.d[x->l.shape.n - 1] : 1));
+    const tn__layout l = tn__layout_expand(&x->l, with(lead, rows, x->l.shape.n ? x->l.shape.d[x->l.shape.n - 1] : 1));
     *to = tn__glance(x, &l);
     return to;
 }
 /* The result (or its gradient) with its dims where they came from. */
 static const tn_tensor *turned_back(const tn_tensor *y, tn_dims order, tn_tensor *to)
 {
-    tn_layout l = y->l;
+    tn__layout l = y->l;
     for (int i = 0; i < order.n; i++) {
         const int d = order.d[i] < 0 ? order.d[i] + order.n : order.d[i];
         l.shape.d[d] = y->l.shape.d[i], l.stride[d] = y->l.stride[i];
@@ -159,16 +159,16 @@ static const tn_tensor *turned_back(const tn_tensor *y, tn_dims order, tn_tensor
 }
 
 typedef struct {
-    tn_attention_call c;
-    tn_tensor         part[3], x[12];
-    tn_shape          lead;
+    tn__attention_call c;
+    tn_tensor          part[3], x[12];
+    tn_shape           lead;
 } call;
 
 static void prepare(call *k, const args_t *a, tn_tensor *const *in, tn_tensor *y, tn_tensor *stat)
 {
-    tn_attention_call *c = &k->c;
+    tn__attention_call *c = &k->c;
     parts_of(in, k->part);
-    *c = (tn_attention_call){.causal = a->causal, .scale = a->scale, .stat = stat};
+    *c = (tn__attention_call){.causal = a->causal, .scale = a->scale, .stat = stat};
     c->past = tn__min_i64(a->past, k->part[1].l.shape.d[k->part[1].l.shape.n - 2]);
     c->drop = tn__drop_of(a->dropout, a->seed, a->position);
     c->y = turned_back(y, a->order, &k->x[0]);
@@ -177,17 +177,17 @@ static void prepare(call *k, const args_t *a, tn_tensor *const *in, tn_tensor *y
     const int64_t keys = k->part[1].l.shape.d[k->part[1].l.shape.n - 2];
     tn_shape      s;
     lead(lead_of(&k->part[0]), lead_of(&k->part[1]), &s);
-    const tn_layout scores = tn__layout_of_shape(with(s, queries, keys));
+    const tn__layout scores = tn__layout_of_shape(with(s, queries, keys));
     c->draw = tn__layout_expand(&scores, with(k->lead, queries, keys));
     c->q = wide(&k->part[0], k->lead, queries, &k->x[1]);
     c->k = wide(&k->part[1], k->lead, keys, &k->x[2]);
     c->v = wide(&k->part[2], k->lead, keys, &k->x[3]);
     if (in[3]) {
-        const tn_layout l = tn__layout_expand(&in[3]->l, c->draw.shape);
+        const tn__layout l = tn__layout_expand(&in[3]->l, c->draw.shape);
         k->x[4] = tn__glance(in[3], &l), c->mask[0] = &k->x[4];
     }
     if (in[4]) { /* [B, S], where B is the first dim of the scores */
-        tn_layout l = {.shape = c->draw.shape, .offset = in[4]->l.offset};
+        tn__layout l = {.shape = c->draw.shape, .offset = in[4]->l.offset};
         l.stride[k->lead.n - s.n] = in[4]->l.shape.d[0] == 1 ? 0 : in[4]->l.stride[0];
         l.stride[l.shape.n - 1] = in[4]->l.stride[1];
         k->x[5] = tn__glance(in[4], &l), c->mask[1] = &k->x[5];
@@ -237,13 +237,13 @@ static tn_tensor *weights_of(const args_t *a, tn_tensor *const *part, tn_tensor 
         int64_t past;
     } sight = {a->causal, a->past}; /* as attention_weights.c has them */
     const bool mask = blocked && blocked->dtype == TN_BOOL;
-    tn_tensor *w = tn_op_apply(&tn_op_attention_scores, &(double){a->scale}, 2, part);
+    tn_tensor *w = tn_op_apply(&tn__op_attention_scores, &(double){a->scale}, 2, part);
     if (keys && w) { /* [B, S] → [B, 1, …, 1, S] */
         tn_shape s = {.n = w->l.shape.n};
         for (int i = 0; i < s.n; i++) s.d[i] = i == 0 ? keys->l.shape.d[0] : i == s.n - 1 ? keys->l.shape.d[1] : 1;
         keys = tn_reshape(keys, s);
     }
-    return tn_apply_args(&tn_op_attention_weights, &sight, w, mask ? NULL : blocked, mask ? blocked : NULL, keys);
+    return tn_apply_args(&tn__op_attention_weights, &sight, w, mask ? NULL : blocked, mask ? blocked : NULL, keys);
 }
 static tn_tensor *dropped(const args_t *a, tn_tensor *w)
 {
@@ -256,7 +256,7 @@ static void compose(tn_ctx *c)
     const args_t *a = c->args;
     tn_tensor    *part[3], *y[2];
     ops_of(c->in, part);
-    tn_op_call(&tn_op_attention, 5, c->in, 2, y, a);
+    tn_op_call(&tn__op_attention, 5, c->in, 2, y, a);
     c->out[0] = y[0], c->out[1] = dropped(a, weights_of(a, part, c->in[3], c->in[4]));
 }
 
@@ -274,9 +274,9 @@ static void backward_ops(tn_back *b)
     tn_tensor *gw = tn_masked_fill(dropped(a, tn_matmul(gy, tn_transpose(part[2], -1, -2))), zero, 0);
     tn_tensor *gs = tn_mul(w, tn_sub(gw, tn_sum(tn_mul(gw, w), TN_DIMS(-1), .keepdim = true)));
     gs = tn_masked_fill(gs, zero, 0); /* where others' NaN came in by the sum */
-    g[0] = tn_mul_scalar(tn_apply(&tn_op_select_matmul, gs, part[1]), a->scale);
-    g[1] = tn_mul_scalar(tn_apply(&tn_op_select_matmul, tn_transpose(gs, -1, -2), part[0]), a->scale);
-    g[2] = tn_apply(&tn_op_select_matmul, tn_transpose(dropped(a, w), -1, -2), gy);
+    g[0] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, gs, part[1]), a->scale);
+    g[1] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, tn_transpose(gs, -1, -2), part[0]), a->scale);
+    g[2] = tn_apply(&tn__op_select_matmul, tn_transpose(dropped(a, w), -1, -2), gy);
     for (int i = 0; i < 3 && b->in[1]; i++)
         if (b->need[i]) b->gx[i] = g[i];
     if (b->need[3]) b->gx[3] = gs;
@@ -297,7 +297,7 @@ static void backward_ops(tn_back *b)
     {                                          \
         causal, 0, dropout, scale, 3, 0, { 0 } \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}}, NO_MASKS, ARGS(false, 0, 0.7)},
     {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(true, 0, 0.7)},
     {.in = {{3, {2, 2, 3}}, {3, {2, 4, 3}}, {3, {2, 4, 2}}, {2, {2, 4}}},
@@ -404,19 +404,19 @@ static const tn_sample samples[] = {
      .fails = "attention: q must be floating, got i64; convert it with tn_to(q, TN_F32)"},
 };
 
-const tn_op tn_op_attention = {TN_ROOM("attention"),
-                               .inputs = 5,
-                               .outputs = 2,
-                               .optional = 31,
-                               .saves = 31 | TN_SAVE_OUT(0) | TN_SAVE_OUT(1),
-                               .args_size = sizeof(args_t),
-                               .infer = infer,
-                               .forward = forward,
-                               .backward = backward,
-                               .backward_ops = backward_ops};
+const tn_op tn__op_attention = {TN_ROOM("attention"),
+                                .inputs = 5,
+                                .outputs = 2,
+                                .optional = 31,
+                                .saves = 31 | TN_SAVE_OUT(0) | TN_SAVE_OUT(1),
+                                .args_size = sizeof(args_t),
+                                .infer = infer,
+                                .forward = forward,
+                                .backward = backward,
+                                .backward_ops = backward_ops};
 TN_SAMPLES(attention, samples);
 
-static const tn_sample weights_samples[] = {
+static const tn__sample weights_samples[] = {
     {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(true, 0, 0.7)},
     {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
      .kind = {0, 0, 0, ABSENT, TN_ARG_MASK},
@@ -428,7 +428,7 @@ static const tn_sample weights_samples[] = {
      .status = TN_ESHAPE,
      .fails = "attention: q [3, 2] and k [4, 3] differ in their last dim"},
 };
-const tn_op tn_op_attention_and_weights = {
+const tn_op tn__op_attention_and_weights = {
     TN_ROOM("attention"),        .inputs = 5,    .outputs = 2,      .optional = 31,
     .args_size = sizeof(args_t), .infer = infer, .compose = compose};
 TN_SAMPLES(attention_and_weights, weights_samples);
@@ -445,7 +445,7 @@ tn_tensor *tn_attention_run(tn_attention_args a)
     } else if (a.scale == TN_ZERO) {
         args.scale = 0;
     }
-    if (tn_op_call(a.weights ? &tn_op_attention_and_weights : &tn_op_attention, 5, in, 2, out, &args) == TN_OK &&
+    if (tn_op_call(a.weights ? &tn__op_attention_and_weights : &tn__op_attention, 5, in, 2, out, &args) == TN_OK &&
         a.dropout > 0) {
         tn_tensor part[3];
         tn_shape  s;

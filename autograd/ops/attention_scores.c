@@ -4,7 +4,7 @@
  *
  * A key that may not be attended can hold NaN. Its scores are NaN, attention_weights passes over them and gives them
  * the gradient 0, and here the zeros keep the NaN out of the gradients. */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double scale;
 } args_t;
@@ -12,8 +12,8 @@ typedef struct {
 /* kᵀ, to be used like k: nothing of it is on the heap. */
 static tn_tensor transposed(const tn_tensor *k)
 {
-    tn_layout l = k->l;
-    const int a = l.shape.n - 1, b = l.shape.n - 2;
+    tn__layout l = k->l;
+    const int  a = l.shape.n - 1, b = l.shape.n - 2;
     l.shape.d[a] = k->l.shape.d[b], l.stride[a] = k->l.stride[b];
     l.shape.d[b] = k->l.shape.d[a], l.stride[b] = k->l.stride[a];
     return tn__glance(k, &l);
@@ -32,7 +32,7 @@ static bool infer(tn_ctx *c)
 static void forward(tn_ctx *c)
 {
     const tn_tensor k = transposed(c->in[1]);
-    tn_gemm(TN_ARG(c, scale), c->in[0], &k, 0, c->out[0]);
+    tn__gemm(TN_ARG(c, scale), c->in[0], &k, 0, c->out[0]);
 }
 
 static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
@@ -40,13 +40,14 @@ static void     backward_ops(tn_back *b)
 {
     tn_tensor   *gs = b->gy[0];
     const double scale = TN_ARG(b, scale);
-    if (b->need[0]) b->gx[0] = tn_mul_scalar(tn_apply(&tn_op_select_matmul, gs, b->in[1]), scale);
-    if (b->need[1]) b->gx[1] = tn_mul_scalar(tn_apply(&tn_op_select_matmul, tn_transpose(gs, -1, -2), b->in[0]), scale);
+    if (b->need[0]) b->gx[0] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, gs, b->in[1]), scale);
+    if (b->need[1])
+        b->gx[1] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, tn_transpose(gs, -1, -2), b->in[0]), scale);
 }
 
 #define SCALE(s) \
     .args = &(args_t) { s }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}}, SCALE(0.5)},
     {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}}, SCALE(1)},
     {.in = {{4, {2, 2, 1, 3}}, {3, {2, 3, 3}}}, SCALE(-2)},
@@ -62,7 +63,7 @@ static const tn_sample samples[] = {
      .fails = "attention_scores: takes matrices, got 2-d by 1-d"},
 };
 
-const tn_op tn_op_attention_scores = {
+const tn_op tn__op_attention_scores = {
     TN_ROOM("attention_scores"), .inputs = 2,    .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
     .saves_for = saves_for,      .infer = infer, .forward = forward,          .backward_ops = backward_ops};
 TN_SAMPLES(attention_scores, samples);

@@ -6,8 +6,8 @@
  * absent; causal: query t sees keys 0 … past + t. A sum of -inf is blocked as well. Blocked is chosen, not added: a NaN
  * there is never looked at. A query with nothing left to attend has weights 0 and gradient 0. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/lanes.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/sum_lanes.h"
 typedef struct {
     bool    causal;
     int64_t past;
@@ -45,15 +45,15 @@ static void forward(tn_ctx *c)
     const double   past = (double)TN_ARG(c, past);
     for (int i = 0; i < 4; i++) {
         if (!(x[i] = c->in[i])) continue;
-        const tn_layout l = tn__layout_expand(&x[i]->l, shape);
+        const tn__layout l = tn__layout_expand(&x[i]->l, shape);
         wide[i] = tn__glance(x[i], &l), x[i] = &wide[i];
     }
     if (TN_ARG(c, causal) && (last = tn_arange_of(TN_I64, past, past + (double)shape.d[shape.n - 2],
                                                   1))) { /* the last key of each query: [T, 1] */
-        const tn_layout column = tn__layout_insert(last->l, 1);
+        const tn__layout column = tn__layout_insert(last->l, 1);
         last = tn__alias(last, &column);
     }
-    if (!tn__self.error) tn_rows(TN_REALS(fwd), -1, TN_LIST(c->out[0]), TN_LIST(x[0], x[1], x[2], x[3], last), NULL);
+    if (!tn__self.error) tn__rows(TN_REALS(fwd), -1, TN_LIST(c->out[0]), TN_LIST(x[0], x[1], x[2], x[3], last), NULL);
     tn_scope_end(s);
 }
 
@@ -61,7 +61,7 @@ static void backward(tn_back *b)
 {
     tn_tensor *gx = tn_empty_like(b->gy[0]);
     if (!gx) return;
-    tn_rows(TN_REALS(bwd), -1, TN_LIST(gx), TN_LIST(b->out[0], b->gy[0]), NULL);
+    tn__rows(TN_REALS(bwd), -1, TN_LIST(gx), TN_LIST(b->out[0], b->gy[0]), NULL);
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = gx;
 }
@@ -77,7 +77,7 @@ static void backward_ops(tn_back *b)
 
 #define CAUSAL(yes) \
     .args = &(args_t) { yes, 0 }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false)},
     {.in = {{3, {2, 3, 5}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
     {.in = {{3, {2, 4, 3}}, {2, {4, 3}}}, .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
@@ -120,7 +120,7 @@ static const tn_sample samples[] = {
      .fails = "attention_weights: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_attention_weights = {
+const tn_op tn__op_attention_weights = {
     TN_ROOM("attention_weights"), .inputs = 4,    .optional = 14,     .args_size = sizeof(args_t),
     .saves = TN_SAVE_OUT(0),      .infer = infer, .forward = forward, .backward = backward,
     .backward_ops = backward_ops};

@@ -1,12 +1,12 @@
 /* avg_pool1d — the mean of the elements under each window; padding counts as zeros, or not at all
  *
  * x [N, C, L]. It is avg_pool2d on images of one row. */
-#include "autograd/windows.h"
+#include "autograd/rooms/windows.h"
 
 static bool infer(tn_ctx *c) { return tn__infer_pool(c, 1); }
 static void compose(tn_ctx *c)
 {
-    c->out[0] = tn__from_rows(tn_apply_args(&tn_op_avg_pool2d, c->args, tn__as_rows(c->in[0])));
+    c->out[0] = tn__from_rows(tn_apply_args(&tn__op_avg_pool2d, c->args, tn__as_rows(c->in[0])));
 }
 
 #define POOL(size, stride, padding, dilation, ignore)                           \
@@ -14,7 +14,7 @@ static void compose(tn_ctx *c)
     {                                                                           \
         {{1, size}, {1, stride}, {0, padding}, {1, dilation}, 1}, ignore, { 0 } \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 6}}}, POOL(2, 2, 0, 1, false)},
     {.in = {{3, {1, 2, 7}}}, POOL(3, 1, 1, 1, false)},
     {.in = {{3, {2, 1, 8}}}, POOL(3, 2, 1, 2, true)},
@@ -39,8 +39,8 @@ static const tn_sample samples[] = {
      .fails = "avg_pool1d: stride must be 1 to 2147483647, got -1"},
 };
 
-const tn_op tn_op_avg_pool1d = {TN_ROOM("avg_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
-                                .compose = compose};
+const tn_op tn__op_avg_pool1d = {TN_ROOM("avg_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
+                                 .compose = compose};
 TN_SAMPLES(avg_pool1d, samples);
 
 tn_tensor *tn_avg_pool1d_run(tn_pool1d_args a)
@@ -49,5 +49,5 @@ tn_tensor *tn_avg_pool1d_run(tn_pool1d_args a)
                                         (int64_t[]){1, a.dilation}),
                        a.ignore_padding,
                        {0}};
-    return tn_apply_args(&tn_op_avg_pool1d, &p, a.x);
+    return tn_apply_args(&tn__op_avg_pool1d, &p, a.x);
 }

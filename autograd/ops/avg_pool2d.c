@@ -2,7 +2,7 @@
  *
  *   gx: each gy, divided like the mean, goes to every element of its window (avg_pool2d_grad) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/windows.h"
+#include "autograd/rooms/windows.h"
 #define TN_TEMPLATE "autograd/ops/avg_pool2d.c"
 #include "core/real.h"
 
@@ -10,11 +10,11 @@ static bool infer(tn_ctx *c) { return tn__infer_pool(c, 2); }
 
 static void forward(tn_ctx *c)
 {
-    const int64_t *x = c->in[0]->l.shape.d, *y = c->out[0]->l.shape.d;
-    const tn_image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
-    tn_scope       s = tn_scope_begin();
-    tn_tensor     *in = tn__images(c->in[0]), *out = tn__images(c->out[0]);
-    if (in && out) tn_rows(TN_REALS(fwd), 2, TN_LIST(out), TN_LIST(in), &m);
+    const int64_t  *x = c->in[0]->l.shape.d, *y = c->out[0]->l.shape.d;
+    const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
+    tn_scope        s = tn_scope_begin();
+    tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]);
+    if (in && out) tn__rows(TN_REALS(fwd), 2, TN_LIST(out), TN_LIST(in), &m);
     tn_scope_end(s);
 }
 
@@ -22,7 +22,7 @@ static void backward_ops(tn_back *b)
 {
     tn_pool p = *(const tn_pool *)b->args;
     p.in[0] = b->in_shape[0].d[2], p.in[1] = b->in_shape[0].d[3];
-    b->gx[0] = tn_apply_args(&tn_op_avg_pool2d_grad, &p, b->gy[0]);
+    b->gx[0] = tn_apply_args(&tn__op_avg_pool2d_grad, &p, b->gy[0]);
 }
 
 #define POOL(k0, k1, s0, s1, p0, p1, d0, d1, ignore)               \
@@ -30,7 +30,7 @@ static void backward_ops(tn_back *b)
     {                                                              \
         {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, ignore, { 0 } \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 4, 4}}}, POOL(2, 2, 2, 2, 0, 0, 1, 1, false)},
     {.in = {{4, {1, 2, 4, 5}}}, POOL(3, 2, 1, 2, 1, 1, 1, 1, false)},
     {.in = {{4, {1, 2, 4, 5}}}, POOL(3, 2, 1, 2, 1, 1, 1, 1, true)},
@@ -57,24 +57,24 @@ static const tn_sample samples[] = {
      .fails = "avg_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_avg_pool2d = {TN_ROOM("avg_pool2d"), .inputs = 1,        .args_size = sizeof(tn_pool),
-                                .infer = infer,        .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_avg_pool2d = {TN_ROOM("avg_pool2d"), .inputs = 1,        .args_size = sizeof(tn_pool),
+                                 .infer = infer,        .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(avg_pool2d, samples);
 
 tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a)
 {
     const tn_pool p = {tn__pool_windows(a.size, a.stride, a.padding, a.dilation), a.ignore_padding, {0}};
-    return tn_apply_args(&tn_op_avg_pool2d, &p, a.x);
+    return tn_apply_args(&tn__op_avg_pool2d, &p, a.x);
 }
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const tn_image   *m = args;
-    const tn_windows *w = &m->p.windows;
-    const TN_REAL    *x = in[0];
-    TN_REAL          *y = out[0];
+    const tn__image   *m = args;
+    const tn__windows *w = &m->p.windows;
+    const TN_REAL     *x = in[0];
+    TN_REAL           *y = out[0];
     (void)n;
     for (int64_t i = 0; i < m->out[0]; i++) {
         int64_t row, row_first, row_end, col, first, end;

@@ -3,7 +3,7 @@
  *
  * With u the gradient of the result:   g_gy = avg_pool2d(u) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/windows.h"
+#include "autograd/rooms/windows.h"
 #define TN_TEMPLATE "autograd/ops/avg_pool2d_grad.c"
 #include "core/real.h"
 
@@ -24,17 +24,17 @@ static bool infer(tn_ctx *c)
 
 static void forward(tn_ctx *c)
 {
-    const int64_t *y = c->in[0]->l.shape.d, *x = c->out[0]->l.shape.d;
-    const tn_image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
-    tn_scope       s = tn_scope_begin();
-    tn_tensor     *in = tn__images(c->in[0]), *out = tn__images(c->out[0]);
-    if (in && out) tn_rows(TN_REALS(fwd), 2, TN_LIST(out), TN_LIST(in), &m);
+    const int64_t  *y = c->in[0]->l.shape.d, *x = c->out[0]->l.shape.d;
+    const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
+    tn_scope        s = tn_scope_begin();
+    tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]);
+    if (in && out) tn__rows(TN_REALS(fwd), 2, TN_LIST(out), TN_LIST(in), &m);
     tn_scope_end(s);
 }
 
 static void backward_ops(tn_back *b)
 {
-    b->gx[0] = tn_apply_args(&tn_op_avg_pool2d, (const tn_pool *)b->args, b->gy[0]);
+    b->gx[0] = tn_apply_args(&tn__op_avg_pool2d, (const tn_pool *)b->args, b->gy[0]);
 }
 
 #define POOL(h, w, k0, k1, s0, s1, p0, p1, d0, d1, ignore)            \
@@ -42,7 +42,7 @@ static void backward_ops(tn_back *b)
     {                                                                 \
         {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, ignore, { h, w } \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 2, 2}}}, POOL(4, 4, 2, 2, 2, 2, 0, 0, 1, 1, false)},
     {.in = {{4, {1, 2, 4, 3}}}, POOL(4, 5, 3, 2, 1, 2, 1, 1, 1, 1, false)},
     {.in = {{4, {1, 2, 4, 3}}}, POOL(4, 5, 3, 2, 1, 2, 1, 1, 1, 1, true)},
@@ -58,19 +58,19 @@ static const tn_sample samples[] = {
      .fails = "avg_pool2d_grad: a gradient [2, 2, 2] does not come from windows on 4 by 4"},
 };
 
-const tn_op tn_op_avg_pool2d_grad = {TN_ROOM("avg_pool2d_grad"),   .inputs = 1,
-                                     .args_size = sizeof(tn_pool), .infer = infer,
-                                     .forward = forward,           .backward_ops = backward_ops};
+const tn_op tn__op_avg_pool2d_grad = {TN_ROOM("avg_pool2d_grad"),   .inputs = 1,
+                                      .args_size = sizeof(tn_pool), .infer = infer,
+                                      .forward = forward,           .backward_ops = backward_ops};
 TN_SAMPLES(avg_pool2d_grad, samples);
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const tn_image   *m = args;
-    const tn_windows *w = &m->p.windows;
-    const TN_REAL    *gy = in[0];
-    TN_REAL          *gx = out[0];
+    const tn__image   *m = args;
+    const tn__windows *w = &m->p.windows;
+    const TN_REAL     *gy = in[0];
+    TN_REAL           *gx = out[0];
     (void)n;
     for (int64_t i = 0; i < m->in[0] * m->in[1]; i++) gx[i] = 0;
     for (int64_t i = 0; i < m->out[0]; i++) {

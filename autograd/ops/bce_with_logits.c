@@ -6,7 +6,7 @@
  *
  *   gx = gy w ((1 - t) - (1 + (v - 1) t) σ(-x))        gt = gy w ((v - 1) softplus(-x) - x) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/losses.h"
+#include "autograd/rooms/losses.h"
 #define TN_TEMPLATE "autograd/ops/bce_with_logits.c"
 #include "core/real.h"
 
@@ -37,7 +37,7 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2], c->in[3]), NULL);
+    tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2], c->in[3]), NULL);
 }
 
 static tn_tensor *target_gradient(const tn_back *b)
@@ -49,7 +49,7 @@ static tn_tensor *target_gradient(const tn_back *b)
 static void backward(tn_back *b)
 {
     if (b->need[0] && (b->gx[0] = tn_empty_like(b->in[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->in[1], b->in[2], b->in[3], b->gy[0]), NULL);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->in[1], b->in[2], b->in[3], b->gy[0]), NULL);
     if (b->need[1]) b->gx[1] = target_gradient(b);
 }
 static void backward_ops(tn_back *b)
@@ -65,7 +65,7 @@ static void backward_ops(tn_back *b)
 }
 
 #define KIND(w, v) .kind = {0, 0, w, v}, .low = {-3, 0, 0.1, 0.5}, .high = {3, 1, 1, 3}
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, KIND(TN_ARG_ABSENT, TN_ARG_ABSENT)},
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 1}}, {1, {4}}}, KIND(TN_ARG_CONST, TN_ARG_CONST)},
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, KIND(TN_ARG_CONST, TN_ARG_ABSENT)},
@@ -91,14 +91,14 @@ static const tn_sample samples[] = {
      .fails = "bce_with_logits: pos_weight wants a gradient, and there is none; pass tn_detach(pos_weight)"},
 };
 
-const tn_op tn_op_bce_with_logits = {TN_ROOM("bce_with_logits"),
-                                     .inputs = 4,
-                                     .optional = 1u << 2 | 1u << 3,
-                                     .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_IN(3),
-                                     .infer = infer,
-                                     .forward = forward,
-                                     .backward = backward,
-                                     .backward_ops = backward_ops};
+const tn_op tn__op_bce_with_logits = {TN_ROOM("bce_with_logits"),
+                                      .inputs = 4,
+                                      .optional = 1u << 2 | 1u << 3,
+                                      .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_IN(3),
+                                      .infer = infer,
+                                      .forward = forward,
+                                      .backward = backward,
+                                      .backward_ops = backward_ops};
 TN_SAMPLES(bce_with_logits, samples);
 
 tn_tensor *tn_bce_with_logits_run(tn_loss_args a)
@@ -106,7 +106,7 @@ tn_tensor *tn_bce_with_logits_run(tn_loss_args a)
     if (!tn__loss_options("bce_with_logits", &a, TN_LOSS_WEIGHTS)) return NULL;
     const tn_scope s = tn_scope_begin();
     if (!tn__loss_types(&a.input, &a.target)) return tn_scope_return(s, NULL);
-    tn_tensor *y = tn_apply(&tn_op_bce_with_logits, a.input, a.target, a.weight, a.pos_weight);
+    tn_tensor *y = tn_apply(&tn__op_bce_with_logits, a.input, a.target, a.weight, a.pos_weight);
     return tn_scope_return(s, tn__loss_reduced(y, a.reduction));
 }
 

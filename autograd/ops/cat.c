@@ -1,7 +1,7 @@
 /* cat — tensors one after the other along a dim; stack: along a new dim; split, chunk: the way back, as views
  *
  *   each input's gradient is its part of gy, as a view */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int dim;
@@ -55,7 +55,7 @@ static void cat_forward(tn_ctx *c)
     const int dim = TN_ARG(c, dim) < 0 ? TN_ARG(c, dim) + c->result[0].shape.n : TN_ARG(c, dim);
     int64_t   at = 0;
     for (int i = 0; i < c->nin; i++) {
-        tn_layout l;
+        tn__layout l;
         if (passed_over(c->in[i]->l.shape)) continue;
         const int64_t size = c->in[i]->l.shape.d[dim];
         if (!tn__view_narrow("cat", &c->out[0]->l, dim, at, size, &l)) return;
@@ -76,7 +76,7 @@ static void cat_back(tn_back *b)
     }
 }
 
-static const tn_sample cat_samples[] = {
+static const tn__sample cat_samples[] = {
     {.nin = 2, .in = {{2, {3, 2}}, {2, {3, 4}}}, .args = &(args_t){1}},
     {.nin = 3, .in = {{2, {1, 3}}, {2, {2, 3}}, {2, {3, 3}}}, .args = &(args_t){-2}},
     {.nin = 1, .in = {{3, {2, 3, 2}}}, .args = &(args_t){1}},
@@ -117,11 +117,11 @@ static const tn_sample cat_samples[] = {
      .status = TN_EDTYPE,
      .fails = "cat: input 1 is i64, input 0 is bool; convert one of them with tn_to"},
 };
-const tn_op tn_op_cat = {TN_ROOM("cat"),     .inputs = TN_ANY,       .args_size = sizeof(args_t),
-                         .infer = cat_infer, .forward = cat_forward, .backward_ops = cat_back};
+const tn_op tn__op_cat = {TN_ROOM("cat"),     .inputs = TN_ANY,       .args_size = sizeof(args_t),
+                          .infer = cat_infer, .forward = cat_forward, .backward_ops = cat_back};
 TN_SAMPLES(cat, cat_samples);
 
-tn_tensor *tn_cat_list(int dim, int n, tn_tensor *const *in) { return tn_op_apply(&tn_op_cat, &(args_t){dim}, n, in); }
+tn_tensor *tn_cat_list(int dim, int n, tn_tensor *const *in) { return tn_op_apply(&tn__op_cat, &(args_t){dim}, n, in); }
 
 /* ---- stack ---- */
 
@@ -143,7 +143,7 @@ static bool stack_infer(tn_ctx *c)
 static void stack_forward(tn_ctx *c)
 {
     for (int i = 0; i < c->nin; i++) {
-        tn_layout l;
+        tn__layout l;
         if (!tn__view_select("stack", &c->out[0]->l, TN_ARG(c, dim), i, &l)) return;
         tn_tensor part = tn__glance(c->out[0], &l);
         tn__copy(&part, c->in[i]);
@@ -155,7 +155,7 @@ static void stack_back(tn_back *b)
         if (b->need[i]) b->gx[i] = tn_select(b->gy[0], TN_ARG(b, dim), i);
 }
 
-static const tn_sample stack_samples[] = {
+static const tn__sample stack_samples[] = {
     {.nin = 2, .in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){0}},
     {.nin = 3, .in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){1}},
     {.nin = 2, .in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){-1}},
@@ -180,13 +180,13 @@ static const tn_sample stack_samples[] = {
      .status = TN_EDTYPE,
      .fails = "stack: input 1 is bool, input 0 is i64; convert one of them with tn_to"},
 };
-const tn_op tn_op_stack = {TN_ROOM("stack"),     .inputs = TN_ANY,         .args_size = sizeof(args_t),
-                           .infer = stack_infer, .forward = stack_forward, .backward_ops = stack_back};
+const tn_op tn__op_stack = {TN_ROOM("stack"),     .inputs = TN_ANY,         .args_size = sizeof(args_t),
+                            .infer = stack_infer, .forward = stack_forward, .backward_ops = stack_back};
 TN_SAMPLES(stack, stack_samples);
 
 tn_tensor *tn_stack_list(int dim, int n, tn_tensor *const *in)
 {
-    return tn_op_apply(&tn_op_stack, &(args_t){dim}, n, in);
+    return tn_op_apply(&tn__op_stack, &(args_t){dim}, n, in);
 }
 
 /* ---- split, chunk: several calls of narrow ---- */

@@ -4,7 +4,7 @@
  *
  * Where low > high every y is high, as in PyTorch. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double low, high;
 } args_t;
@@ -27,12 +27,12 @@ static bool infer(tn_ctx *c)
     if (low < end && high >= least) return true;
     return tn_infer_fail(c, TN_EINVAL, "no %s is between %g and %g", tn_dtype_name(dt), low, high);
 }
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
 }
 static void backward_ops(tn_back *b)
 {
@@ -41,7 +41,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_masked_fill(b->gy[0], tn_logical_not(inside), 0);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){-0.5, 0.5}, .low = {0.6}, .high = {2}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){-3, 3}},
     {.in = {{0, {0}}}, .args = &(args_t){-INFINITY, 0}, .low = {-2}, .high = {-0.5}},
@@ -71,18 +71,18 @@ static const tn_sample samples[] = {
      .fails = "clamp: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn_op_clamp = {
+const tn_op tn__op_clamp = {
     TN_ROOM("clamp"),   .inputs = 1,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(0), .infer = infer,
     .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true};
 TN_SAMPLES(clamp, samples);
 
 tn_tensor *tn_clamp(tn_tensor *x, double low, double high)
 {
-    return tn_apply_args(&tn_op_clamp, (&(args_t){low, high}), x);
+    return tn_apply_args(&tn__op_clamp, (&(args_t){low, high}), x);
 }
 tn_tensor *tn_clamp_(tn_tensor *x, double low, double high)
 {
-    return tn_apply_args_(&tn_op_clamp, (&(args_t){low, high}), x);
+    return tn_apply_args_(&tn__op_clamp, (&(args_t){low, high}), x);
 }
 
 #else /* ============================================================== kernels: contiguous, one number type */

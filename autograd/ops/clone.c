@@ -1,12 +1,12 @@
 /* clone — a contiguous copy; contiguous: the same, where it is needed
  *
  *   gx = gy */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 static void forward(tn_ctx *c) { tn__copy(c->out[0], c->in[0]); }
 static void backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},       {.in = {{3, {2, 1, 4}}}},
     {.in = {{4, {2, 3, 2, 2}}}}, {.in = {{0, {0}}}},
     {.in = {{2, {0, 4}}}},       {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
@@ -14,14 +14,14 @@ static const tn_sample samples[] = {
 
 #define ROOM(title) \
     TN_ROOM(title), .inputs = 1, .infer = tn__infer_same, .forward = forward, .backward_ops = backward_ops
-const tn_op tn_op_clone = {ROOM("clone")};
+const tn_op tn__op_clone = {ROOM("clone")};
 TN_SAMPLES(clone, samples);
-const tn_op tn_op_contiguous = {ROOM("contiguous")};
+const tn_op tn__op_contiguous = {ROOM("contiguous")};
 TN_SAMPLES(contiguous, samples);
 
-tn_tensor *tn_clone(tn_tensor *x) { return tn_apply(&tn_op_clone, x); }
+tn_tensor *tn_clone(tn_tensor *x) { return tn_apply(&tn__op_clone, x); }
 tn_tensor *tn_contiguous(tn_tensor *x)
 {
     if (x && !tn__self.error && tn__layout_contiguous(&x->l)) return x;
-    return tn_apply(&tn_op_contiguous, x);
+    return tn_apply(&tn__op_contiguous, x);
 }

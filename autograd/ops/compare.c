@@ -2,13 +2,13 @@
  *
  * Two number types meet in the wider one first. NaN is equal to nothing, and neither less nor greater. */
 #ifndef TN_REAL /* ============================================================================== the rooms */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/compare.c"
 #define TN_WITH_I64
 #include "core/real.h"
 
 #define ROWS(op)                                                                                       \
-    static const tn_sample op##_samples[] = {                                                          \
+    static const tn__sample op##_samples[] = {                                                         \
         {.in = {{2, {3, 4}}, {2, {3, 4}}}},                                                            \
         {.in = {{3, {2, 3, 4}}, {1, {4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}},                          \
         {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}},                       \
@@ -19,15 +19,15 @@
          .status = TN_ESHAPE,                                                                          \
          .fails = #op ": shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"}, \
     }
-#define ROOM(op)                                                                                               \
-    static void op##_forward(tn_ctx *c)                                                                        \
-    {                                                                                                          \
-        tn_map(TN_NUMBERS(op), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);                         \
-    }                                                                                                          \
-    ROWS(op);                                                                                                  \
-    const tn_op tn_op_##op = {TN_ROOM(#op), .inputs = 2, .infer = tn__infer_compare, .forward = op##_forward}; \
-    TN_SAMPLES(op, op##_samples);                                                                              \
-    tn_tensor *tn_##op(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_##op, a, b, false); }
+#define ROOM(op)                                                                                                \
+    static void op##_forward(tn_ctx *c)                                                                         \
+    {                                                                                                           \
+        tn__map(TN_NUMBERS(op), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);                         \
+    }                                                                                                           \
+    ROWS(op);                                                                                                   \
+    const tn_op tn__op_##op = {TN_ROOM(#op), .inputs = 2, .infer = tn__infer_compare, .forward = op##_forward}; \
+    TN_SAMPLES(op, op##_samples);                                                                               \
+    tn_tensor *tn_##op(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_##op, a, b, false); }
 
 ROOM(eq)
 ROOM(ne)

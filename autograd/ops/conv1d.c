@@ -1,18 +1,18 @@
 /* conv1d — y[n, o, t] = b[o] + Σ w[o, c, k] · x[n, c, t · stride + k · dilation - padding]
  *
  * x [N, C, L], w [O, C/groups, K], b [O] or none. It is conv2d on images of one row. */
-#include "autograd/windows.h"
+#include "autograd/rooms/windows.h"
 
 static bool infer(tn_ctx *c) { return tn__infer_convolution(c, 1); }
 static void compose(tn_ctx *c)
 {
     tn_tensor *in[3] = {tn__as_rows(c->in[0]), tn__as_rows(c->in[1]), c->in[2]};
-    c->out[0] = tn__from_rows(tn_op_apply(&tn_op_conv2d, c->args, 3, in));
+    c->out[0] = tn__from_rows(tn_op_apply(&tn__op_conv2d, c->args, 3, in));
 }
 
 #define WINDOWS(s0, s1, p0, p1, d0, d1, groups) \
-    .args = &(tn_windows) { {0}, {s0, s1}, {p0, p1}, {d0, d1}, groups }
-static const tn_sample samples[] = {
+    .args = &(tn__windows) { {0}, {s0, s1}, {p0, p1}, {d0, d1}, groups }
+static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 6}}, {3, {4, 3, 3}}, {1, {4}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
     {.in = {{3, {2, 2, 5}}, {3, {3, 2, 2}}}, .kind = {0, 0, TN_ARG_ABSENT}, WINDOWS(1, 1, 0, 2, 1, 1, 1)},
     {.in = {{3, {1, 2, 9}}, {3, {2, 2, 3}}, {1, {2}}}, WINDOWS(1, 2, 0, 1, 1, 3, 1)},
@@ -42,15 +42,15 @@ static const tn_sample samples[] = {
      .fails = "conv1d: x is NULL"},
 };
 
-const tn_op tn_op_conv1d = {TN_ROOM("conv1d"), .inputs = 3,       .optional = 7, .args_size = sizeof(tn_windows),
-                            .infer = infer,    .compose = compose};
+const tn_op tn__op_conv1d = {TN_ROOM("conv1d"), .inputs = 3,       .optional = 7, .args_size = sizeof(tn__windows),
+                             .infer = infer,    .compose = compose};
 TN_SAMPLES(conv1d, samples);
 
 tn_tensor *tn_conv1d_run(tn_conv1d_args a)
 {
-    tn_tensor       *in[3] = {a.x, a.weight, a.bias};
-    const tn_windows g =
+    tn_tensor        *in[3] = {a.x, a.weight, a.bias};
+    const tn__windows g =
         tn__conv_windows((int64_t[]){1, a.stride}, (int64_t[]){0, a.padding}, (int64_t[]){1, a.dilation}, a.groups);
     tn__meet(3, in);
-    return tn_op_apply(&tn_op_conv1d, &g, 3, in);
+    return tn_op_apply(&tn__op_conv1d, &g, 3, in);
 }

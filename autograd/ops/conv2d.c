@@ -5,36 +5,36 @@
  * those three are each other, so that gradients of any order exist.
  *
  *   gx = input_grad(gy, w),  gw = weight_grad(x, gy),  gb = Σ gy over n and the positions */
-#include "autograd/windows.h"
+#include "autograd/rooms/windows.h"
 
 static bool infer(tn_ctx *c) { return tn__infer_convolution(c, 2); }
 
 static void forward(tn_ctx *c)
 {
-    tn_windows g = *(const tn_windows *)c->args;
+    tn__windows g = *(const tn__windows *)c->args;
     g.size[0] = c->in[1]->l.shape.d[2], g.size[1] = c->in[1]->l.shape.d[3];
     if (c->in[2]) {
-        tn_layout       column = tn__layout_insert(tn__layout_insert(c->in[2]->l, 1), 1); /* [O, 1, 1] */
+        tn__layout      column = tn__layout_insert(tn__layout_insert(c->in[2]->l, 1), 1); /* [O, 1, 1] */
         const tn_tensor bias = tn__glance(c->in[2], &column);
         tn__copy(c->out[0], &bias);
     }
-    tn_convolve(&g, c->in[0], c->in[1], c->in[2] ? 1 : 0, c->out[0]);
+    tn__convolve(&g, c->in[0], c->in[1], c->in[2] ? 1 : 0, c->out[0]);
 }
 
 static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
 static void     backward_ops(tn_back *b)
 {
     const int64_t *x = b->in_shape[0].d, *w = b->in_shape[1].d;
-    tn_conv_grad   a = {*(const tn_windows *)b->args, {x[2], x[3]}};
+    tn__conv_grad  a = {*(const tn__windows *)b->args, {x[2], x[3]}};
     a.windows.size[0] = w[2], a.windows.size[1] = w[3];
-    if (b->need[0]) b->gx[0] = tn_apply_args(&tn_op_conv2d_input_grad, &a, b->gy[0], b->in[1]);
-    if (b->need[1]) b->gx[1] = tn_apply_args(&tn_op_conv2d_weight_grad, &a, b->in[0], b->gy[0]);
+    if (b->need[0]) b->gx[0] = tn_apply_args(&tn__op_conv2d_input_grad, &a, b->gy[0], b->in[1]);
+    if (b->need[1]) b->gx[1] = tn_apply_args(&tn__op_conv2d_weight_grad, &a, b->in[0], b->gy[0]);
     if (b->need[2]) b->gx[2] = tn_sum(b->gy[0], TN_DIMS(0, 2, 3));
 }
 
 #define WINDOWS(s0, s1, p0, p1, d0, d1, groups) \
-    .args = &(tn_windows) { {0}, {s0, s1}, {p0, p1}, {d0, d1}, groups }
-static const tn_sample samples[] = {
+    .args = &(tn__windows) { {0}, {s0, s1}, {p0, p1}, {d0, d1}, groups }
+static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 4, 5}}, {4, {3, 2, 2, 3}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {1, 2, 4, 4}}, {4, {2, 2, 3, 3}}}, .kind = {0, 0, TN_ARG_ABSENT}, WINDOWS(1, 1, 1, 1, 1, 1, 1)},
     {.in = {{4, {2, 1, 5, 4}}, {4, {2, 1, 2, 2}}, {1, {2}}}, WINDOWS(2, 1, 1, 0, 1, 2, 1)},
@@ -110,21 +110,21 @@ static const tn_sample samples[] = {
      .fails = "conv2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_conv2d = {TN_ROOM("conv2d"),
-                            .inputs = 3,
-                            .optional = 7,
-                            .args_size = sizeof(tn_windows),
-                            .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                            .saves_for = saves_for,
-                            .infer = infer,
-                            .forward = forward,
-                            .backward_ops = backward_ops};
+const tn_op tn__op_conv2d = {TN_ROOM("conv2d"),
+                             .inputs = 3,
+                             .optional = 7,
+                             .args_size = sizeof(tn__windows),
+                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                             .saves_for = saves_for,
+                             .infer = infer,
+                             .forward = forward,
+                             .backward_ops = backward_ops};
 TN_SAMPLES(conv2d, samples);
 
 tn_tensor *tn_conv2d_run(tn_conv2d_args a)
 {
-    tn_tensor       *in[3] = {a.x, a.weight, a.bias};
-    const tn_windows g = tn__conv_windows(a.stride, a.padding, a.dilation, a.groups);
+    tn_tensor        *in[3] = {a.x, a.weight, a.bias};
+    const tn__windows g = tn__conv_windows(a.stride, a.padding, a.dilation, a.groups);
     tn__meet(3, in);
-    return tn_op_apply(&tn_op_conv2d, &g, 3, in);
+    return tn_op_apply(&tn__op_conv2d, &g, 3, in);
 }

@@ -2,16 +2,16 @@
  * convolution
  *
  * With u the gradient of the result:   g_gy = conv2d(u, w),  gw = weight_grad(u, gy) */
-#include "autograd/windows.h"
+#include "autograd/rooms/windows.h"
 
 static bool infer(tn_ctx *c)
 {
-    const tn_conv_grad *a = c->args;
-    const tn_tensor    *gy = c->in[0], *w = c->in[1];
-    const int64_t      *y = gy->l.shape.d, *k = w->l.shape.d, groups = a->windows.groups;
-    char                ys[192], ws[192];
-    tn_windows          g = a->windows;
-    int64_t             out[2], channels;
+    const tn__conv_grad *a = c->args;
+    const tn_tensor     *gy = c->in[0], *w = c->in[1];
+    const int64_t       *y = gy->l.shape.d, *k = w->l.shape.d, groups = a->windows.groups;
+    char                 ys[192], ws[192];
+    tn__windows          g = a->windows;
+    int64_t              out[2], channels;
     if (!tn__need_real(c, 0) || !tn__need_real(c, 1)) return false;
     tn_shape_text(gy->l.shape, ys, sizeof ys), tn_shape_text(w->l.shape, ws, sizeof ws);
     if (gy->dtype != w->dtype || gy->l.shape.n != 4 || w->l.shape.n != 4 || groups < 1 || y[1] != k[0] ||
@@ -29,26 +29,26 @@ static bool infer(tn_ctx *c)
 
 static void forward(tn_ctx *c)
 {
-    tn_windows g = ((const tn_conv_grad *)c->args)->windows;
+    tn__windows g = ((const tn__conv_grad *)c->args)->windows;
     g.size[0] = c->in[1]->l.shape.d[2], g.size[1] = c->in[1]->l.shape.d[3];
-    tn_convolve_input(&g, c->out[0], c->in[1], c->in[0]);
+    tn__convolve_input(&g, c->out[0], c->in[1], c->in[0]);
 }
 
 static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
 static void     backward_ops(tn_back *b)
 {
-    tn_conv_grad a = *(const tn_conv_grad *)b->args;
+    tn__conv_grad a = *(const tn__conv_grad *)b->args;
     a.windows.size[0] = b->in_shape[1].d[2], a.windows.size[1] = b->in_shape[1].d[3];
-    if (b->need[0]) b->gx[0] = tn_op_apply(&tn_op_conv2d, &a.windows, 3, (tn_tensor *[]){b->gy[0], b->in[1], NULL});
-    if (b->need[1]) b->gx[1] = tn_apply_args(&tn_op_conv2d_weight_grad, &a, b->gy[0], b->in[0]);
+    if (b->need[0]) b->gx[0] = tn_op_apply(&tn__op_conv2d, &a.windows, 3, (tn_tensor *[]){b->gy[0], b->in[1], NULL});
+    if (b->need[1]) b->gx[1] = tn_apply_args(&tn__op_conv2d_weight_grad, &a, b->gy[0], b->in[0]);
 }
 
 #define CONV(h, w, s0, s1, p0, p1, d0, d1, groups)            \
-    .args = &(tn_conv_grad)                                   \
+    .args = &(tn__conv_grad)                                  \
     {                                                         \
         {{0}, {s0, s1}, {p0, p1}, {d0, d1}, groups}, { h, w } \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{4, {2, 3, 3, 2}}, {4, {3, 2, 2, 3}}}, CONV(4, 4, 1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {1, 2, 3, 4}}, {4, {2, 1, 3, 3}}}, CONV(3, 4, 1, 1, 1, 1, 1, 1, 1)},
     {.in = {{4, {1, 4, 2, 2}}, {4, {4, 2, 2, 2}}}, CONV(5, 3, 2, 1, 0, 0, 2, 1, 2)},
@@ -65,12 +65,12 @@ static const tn_sample samples[] = {
      .fails = "conv2d_input_grad: a gradient [1, 3, 2, 2] does not come from windows on 4 by 3"},
 };
 
-const tn_op tn_op_conv2d_input_grad = {TN_ROOM("conv2d_input_grad"),
-                                       .inputs = 2,
-                                       .args_size = sizeof(tn_conv_grad),
-                                       .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                                       .saves_for = saves_for,
-                                       .infer = infer,
-                                       .forward = forward,
-                                       .backward_ops = backward_ops};
+const tn_op tn__op_conv2d_input_grad = {TN_ROOM("conv2d_input_grad"),
+                                        .inputs = 2,
+                                        .args_size = sizeof(tn__conv_grad),
+                                        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                                        .saves_for = saves_for,
+                                        .infer = infer,
+                                        .forward = forward,
+                                        .backward_ops = backward_ops};
 TN_SAMPLES(conv2d_input_grad, samples);

@@ -2,16 +2,16 @@
  * conv2d: each of its elements is the product of gy and the x under that tap, summed over images and positions
  *
  * With u the gradient of the result:   gx = input_grad(gy, u),  g_gy = conv2d(x, u) */
-#include "autograd/windows.h"
+#include "autograd/rooms/windows.h"
 
 static bool infer(tn_ctx *c)
 {
-    const tn_conv_grad *a = c->args;
-    const tn_windows   *g = &a->windows;
-    const tn_tensor    *tx = c->in[0], *gy = c->in[1];
-    const int64_t      *x = tx->l.shape.d, *y = gy->l.shape.d;
-    char                ys[192], xs[192];
-    int64_t             out[2];
+    const tn__conv_grad *a = c->args;
+    const tn__windows   *g = &a->windows;
+    const tn_tensor     *tx = c->in[0], *gy = c->in[1];
+    const int64_t       *x = tx->l.shape.d, *y = gy->l.shape.d;
+    char                 ys[192], xs[192];
+    int64_t              out[2];
     if (!tn__need_real(c, 0) || !tn__need_real(c, 1)) return false;
     tn_shape_text(gy->l.shape, ys, sizeof ys), tn_shape_text(tx->l.shape, xs, sizeof xs);
     if (gy->dtype != tx->dtype || gy->l.shape.n != 4 || tx->l.shape.n != 4 || g->groups < 1 || y[0] != x[0] ||
@@ -28,24 +28,24 @@ static bool infer(tn_ctx *c)
 
 static void forward(tn_ctx *c)
 {
-    tn_convolve_weight(&((const tn_conv_grad *)c->args)->windows, c->in[0], c->out[0], c->in[1]);
+    tn__convolve_weight(&((const tn__conv_grad *)c->args)->windows, c->in[0], c->out[0], c->in[1]);
 }
 
 static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
 static void     backward_ops(tn_back *b)
 {
-    tn_conv_grad a = *(const tn_conv_grad *)b->args;
+    tn__conv_grad a = *(const tn__conv_grad *)b->args;
     a.in[0] = b->in_shape[0].d[2], a.in[1] = b->in_shape[0].d[3];
-    if (b->need[0]) b->gx[0] = tn_apply_args(&tn_op_conv2d_input_grad, &a, b->in[1], b->gy[0]);
-    if (b->need[1]) b->gx[1] = tn_op_apply(&tn_op_conv2d, &a.windows, 3, (tn_tensor *[]){b->in[0], b->gy[0], NULL});
+    if (b->need[0]) b->gx[0] = tn_apply_args(&tn__op_conv2d_input_grad, &a, b->in[1], b->gy[0]);
+    if (b->need[1]) b->gx[1] = tn_op_apply(&tn__op_conv2d, &a.windows, 3, (tn_tensor *[]){b->in[0], b->gy[0], NULL});
 }
 
 #define CONV(h, w, s0, s1, p0, p1, d0, d1, groups)            \
-    .args = &(tn_conv_grad)                                   \
+    .args = &(tn__conv_grad)                                  \
     {                                                         \
         {{h, w}, {s0, s1}, {p0, p1}, {d0, d1}, groups}, { 0 } \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 4, 4}}, {4, {2, 3, 3, 2}}}, CONV(2, 3, 1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {1, 1, 3, 4}}, {4, {1, 2, 3, 4}}}, CONV(3, 3, 1, 1, 1, 1, 1, 1, 1)},
     {.in = {{4, {1, 4, 5, 3}}, {4, {1, 4, 2, 2}}}, CONV(2, 2, 2, 1, 0, 0, 2, 1, 2)},
@@ -61,12 +61,12 @@ static const tn_sample samples[] = {
      .fails = "conv2d_weight_grad: a gradient [1, 2, 2, 2] does not come from windows of 3 by 2 on x [1, 2, 3, 3]"},
 };
 
-const tn_op tn_op_conv2d_weight_grad = {TN_ROOM("conv2d_weight_grad"),
-                                        .inputs = 2,
-                                        .args_size = sizeof(tn_conv_grad),
-                                        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                                        .saves_for = saves_for,
-                                        .infer = infer,
-                                        .forward = forward,
-                                        .backward_ops = backward_ops};
+const tn_op tn__op_conv2d_weight_grad = {TN_ROOM("conv2d_weight_grad"),
+                                         .inputs = 2,
+                                         .args_size = sizeof(tn__conv_grad),
+                                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                                         .saves_for = saves_for,
+                                         .infer = infer,
+                                         .forward = forward,
+                                         .backward_ops = backward_ops};
 TN_SAMPLES(conv2d_weight_grad, samples);

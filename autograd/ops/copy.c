@@ -1,7 +1,7 @@
 /* copy — src over x, broadcast and converted; what x held before is forgotten
  *
  *   gsrc = gy,  gx = 0 */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 static bool infer(tn_ctx *c)
 {
@@ -17,7 +17,7 @@ static void backward_ops(tn_back *b)
     if (b->need[1]) b->gx[1] = b->gy[0];
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}},
     {.in = {{2, {3, 4}}, {0, {0}}}},
@@ -28,8 +28,8 @@ static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {3}}}, .status = TN_ESHAPE, .fails = "copy: [3] does not broadcast to [3, 4]"},
 };
 
-const tn_op tn_op_copy = {
+const tn_op tn__op_copy = {
     TN_ROOM("copy"), .inputs = 2, .infer = infer, .forward = forward, .backward_ops = backward_ops, .inplace = true};
 TN_SAMPLES(copy, samples);
 
-tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src) { return tn_apply_args_(&tn_op_copy, NULL, x, src); }
+tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src) { return tn_apply_args_(&tn__op_copy, NULL, x, src); }

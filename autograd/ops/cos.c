@@ -2,21 +2,21 @@
  *
  *   gx = -gy · sin x */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/functions.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/vecmath.h"
 #define TN_TEMPLATE "autograd/ops/cos.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_neg(tn_mul(b->gy[0], tn_sin(b->in[0]))); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{3, {2, 0, 3}}}},
@@ -28,11 +28,12 @@ static const tn_sample samples[] = {
      .fails = "cos: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_cos = {TN_ROOM("cos"),     .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
-                         .forward = forward, .backward = backward, .backward_ops = backward_ops};
+const tn_op tn__op_cos = {
+    TN_ROOM("cos"),     .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
+    .forward = forward, .backward = backward, .backward_ops = backward_ops};
 TN_SAMPLES(cos, samples);
 
-tn_tensor *tn_cos(tn_tensor *x) { return tn_apply(&tn_op_cos, x); }
+tn_tensor *tn_cos(tn_tensor *x) { return tn_apply(&tn__op_cos, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

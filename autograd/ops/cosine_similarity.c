@@ -3,8 +3,8 @@
  *   With â = a / max(|a|, eps), b̂ likewise:
  *   ga = gy (b̂ - y â) / max(|a|, eps), without y â where |a| < eps; gb likewise */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/losses.h"
-#include "core/lanes.h"
+#include "autograd/rooms/losses.h"
+#include "core/kernels/sum_lanes.h"
 typedef struct {
     int    dim;
     double eps;
@@ -35,7 +35,7 @@ static sight look(const tn_tensor *a, const tn_tensor *b, const tn_tensor *t, in
     sight    s;
     tn__broadcast("cosine_similarity", a->l.shape, b->l.shape, &both);
     tn__reduced_shape("cosine_similarity", both, &dims, true, &kept);
-    tn_layout la = tn__layout_expand(&a->l, both), lb = tn__layout_expand(&b->l, both), lt;
+    tn__layout la = tn__layout_expand(&a->l, both), lb = tn__layout_expand(&b->l, both), lt;
     tn__layout_reshape(&t->l, kept, &lt);
     s.a = tn__glance(a, &la), s.b = tn__glance(b, &lb), s.t = tn__glance(t, &lt);
     s.dim = dim;
@@ -44,14 +44,14 @@ static sight look(const tn_tensor *a, const tn_tensor *b, const tn_tensor *t, in
 static void forward(tn_ctx *c)
 {
     sight s = look(c->in[0], c->in[1], c->out[0], TN_ARG(c, dim));
-    tn_rows(TN_REALS(fwd), s.dim, TN_LIST(&s.t), TN_LIST(&s.a, &s.b), c->args);
+    tn__rows(TN_REALS(fwd), s.dim, TN_LIST(&s.t), TN_LIST(&s.a, &s.b), c->args);
 }
 static void backward(tn_back *b)
 {
     sight s = look(b->in[0], b->in[1], b->gy[0], TN_ARG(b, dim));
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], s.a.l.shape);
-    if (!tn_error()) tn_rows(TN_REALS(bwd), s.dim, TN_LIST(b->gx[0], b->gx[1]), TN_LIST(&s.a, &s.b, &s.t), b->args);
+    if (!tn_error()) tn__rows(TN_REALS(bwd), s.dim, TN_LIST(b->gx[0], b->gx[1]), TN_LIST(&s.a, &s.b, &s.t), b->args);
 }
 static void backward_ops(tn_back *b)
 {
@@ -71,7 +71,7 @@ static void backward_ops(tn_back *b)
         if (b->need[i]) b->gx[i] = tn_mul(tn_div(gy, by[i]), tn_sub(unit[1 - i], tn_mul(tn_mul(over[i], y), unit[i])));
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){1, 1e-8}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .args = &(args_t){-1, 1e-8}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, .kind = {0, TN_ARG_DISTINCT}, .args = &(args_t){1, 1e-8}},
@@ -94,20 +94,20 @@ static const tn_sample samples[] = {
      .fails = "cosine_similarity: eps is -1, but must not be negative"},
 };
 
-const tn_op tn_op_cosine_similarity = {TN_ROOM("cosine_similarity"),
-                                       .inputs = 2,
-                                       .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                                       .args_size = sizeof(args_t),
-                                       .infer = infer,
-                                       .forward = forward,
-                                       .backward = backward,
-                                       .backward_ops = backward_ops};
+const tn_op tn__op_cosine_similarity = {TN_ROOM("cosine_similarity"),
+                                        .inputs = 2,
+                                        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
+                                        .args_size = sizeof(args_t),
+                                        .infer = infer,
+                                        .forward = forward,
+                                        .backward = backward,
+                                        .backward_ops = backward_ops};
 TN_SAMPLES(cosine_similarity, samples);
 
 tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps)
 {
     if (!tn__loss_types(&a, &b)) return NULL;
-    return tn_apply_args(&tn_op_cosine_similarity, (&(args_t){dim, eps == 0 ? 1e-8 : eps}), a, b);
+    return tn_apply_args(&tn__op_cosine_similarity, (&(args_t){dim, eps == 0 ? 1e-8 : eps}), a, b);
 }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */

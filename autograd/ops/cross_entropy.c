@@ -9,9 +9,9 @@
  * No row of probabilities is kept: each row leaves its largest x and log Σ exp(x - largest), a result that only the
  * tape sees, as the divisor and the count are. Where no target counts, the loss is 0 and so is the gradient. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/losses.h"
-#include "core/functions.h"
-typedef tn_class_args args_t;
+#include "autograd/rooms/losses.h"
+#include "core/kernels/vecmath.h"
+typedef tn__class_args args_t;
 typedef struct {
     const args_t *a;
     bool          classes; /* not probabilities */
@@ -37,12 +37,12 @@ static void forward(tn_ctx *c)
     tn_tensor       *x = c->in[TN_CLASS_X], target, weight, loss;
     const args_t    *a = c->args;
     kernel_args      k = {a, !tn__is_float(t->dtype)};
-    tn_class_sums    sums;
+    tn__class_sum    sums;
     target = tn__class_column(t, x->l.shape, a->dim);
     if (w) weight = tn__class_weights(w, x->l.shape, a->dim);
     if (a->reduction == TN_NONE) loss = tn__class_column(c->out[0], x->l.shape, a->dim);
-    tn_rows_sums(TN_REALS(fwd), a->dim, TN_LIST(c->out[1], a->reduction == TN_NONE ? &loss : NULL),
-                 TN_LIST(tn__class_sums(&sums)), TN_LIST(x, &target, w ? &weight : NULL), &k);
+    tn__rows_sums(TN_REALS(fwd), a->dim, TN_LIST(c->out[1], a->reduction == TN_NONE ? &loss : NULL),
+                  TN_LIST(tn__class_sums(&sums)), TN_LIST(x, &target, w ? &weight : NULL), &k);
     if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[2], c->out[3]);
 }
 
@@ -58,8 +58,8 @@ static void backward(tn_back *b)
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], x);
     if (!tn_error())
-        tn_rows(TN_REALS(bwd), a->dim, TN_LIST(b->gx[0], b->gx[1]),
-                TN_LIST(b->in[0], b->out[1], &target, w ? &weight : NULL, &gy, b->out[2]), &k);
+        tn__rows(TN_REALS(bwd), a->dim, TN_LIST(b->gx[0], b->gx[1]),
+                 TN_LIST(b->in[0], b->out[1], &target, w ? &weight : NULL, &gy, b->out[2]), &k);
 }
 
 /* The shares a_c of classes: constants. */
@@ -70,7 +70,7 @@ static tn_tensor *shares(const tn_back *b)
     tn_tensor       *y = tn_empty_of(b->in_dtype[0], b->in_shape[0]), weight;
     tn_tensor        target = tn__class_column(b->in[TN_CLASS_TARGET], b->in_shape[0], a->dim);
     if (w) weight = tn__class_weights(w, b->in_shape[0], a->dim);
-    if (y) tn_rows(TN_REALS(share), a->dim, TN_LIST(y), TN_LIST(b->in[0], &target, w ? &weight : NULL), a);
+    if (y) tn__rows(TN_REALS(share), a->dim, TN_LIST(y), TN_LIST(b->in[0], &target, w ? &weight : NULL), a);
     return y;
 }
 static void backward_ops(tn_back *b)
@@ -106,7 +106,7 @@ static void backward_ops(tn_back *b)
 
 #define ARGS(...) \
     .args = &(args_t) { __VA_ARGS__ }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {4, 5}}, {1, {4}}},
      .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
      .high = {2, 5},
@@ -227,22 +227,22 @@ static const tn_sample samples[] = {
      .fails = "cross_entropy: a 0-d tensor has no dim of classes"},
 };
 
-const tn_op tn_op_cross_entropy = {TN_ROOM("cross_entropy"),
-                                   .inputs = TN_CLASS_INPUTS,
-                                   .outputs = 4,
-                                   .optional = 1u << TN_CLASS_WEIGHT,
-                                   .saves =
-                                       TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2),
-                                   .args_size = sizeof(args_t),
-                                   .infer = infer,
-                                   .forward = forward,
-                                   .backward = backward,
-                                   .backward_ops = backward_ops};
+const tn_op tn__op_cross_entropy = {TN_ROOM("cross_entropy"),
+                                    .inputs = TN_CLASS_INPUTS,
+                                    .outputs = 4,
+                                    .optional = 1u << TN_CLASS_WEIGHT,
+                                    .saves =
+                                        TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2),
+                                    .args_size = sizeof(args_t),
+                                    .infer = infer,
+                                    .forward = forward,
+                                    .backward = backward,
+                                    .backward_ops = backward_ops};
 TN_SAMPLES(cross_entropy, samples);
 
 tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a)
 {
-    return tn__class_loss(&tn_op_cross_entropy, (tn_class_args){.smoothing = a.label_smoothing}, a, 4);
+    return tn__class_loss(&tn__op_cross_entropy, (tn__class_args){.smoothing = a.label_smoothing}, a, 4);
 }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */

@@ -4,7 +4,7 @@
  *
  * Floating sums are kept in f64. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     int  dim;
     bool reverse;
@@ -22,14 +22,14 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    tn_rows(TN_NUMBERS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+    tn__rows(TN_NUMBERS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
 }
 static void backward_ops(tn_back *b)
 {
-    b->gx[0] = tn_apply_args(&tn_op_cumsum, (&(args_t){TN_ARG(b, dim), !TN_ARG(b, reverse)}), b->gy[0]);
+    b->gx[0] = tn_apply_args(&tn__op_cumsum, (&(args_t){TN_ARG(b, dim), !TN_ARG(b, reverse)}), b->gy[0]);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{1, {5}}}, .args = &(args_t){0, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){1, false}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){-1, true}},
@@ -44,11 +44,11 @@ static const tn_sample samples[] = {
      .fails = "cumsum: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn_op_cumsum = {TN_ROOM("cumsum"), .inputs = 1,        .args_size = sizeof(args_t),
-                            .infer = infer,    .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_cumsum = {TN_ROOM("cumsum"), .inputs = 1,        .args_size = sizeof(args_t),
+                             .infer = infer,    .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(cumsum, samples);
 
-tn_tensor *tn_cumsum(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_cumsum, (&(args_t){dim, false}), x); }
+tn_tensor *tn_cumsum(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_cumsum, (&(args_t){dim, false}), x); }
 
 #else /* ========================================================= kernels: contiguous rows, one number type */
 

@@ -2,19 +2,19 @@
  *
  *   ga = gy / b,  gb = -gy · y / b        (saves b, and y for gb) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/div.c"
 #include "core/real.h"
 
 static bool infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
 
 static unsigned saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_OUT(0) : 0); }
 static void     backward(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = tn_div(b->gy[0], b->in[1]);
     if (b->need[1] && (b->gx[1] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[1]), TN_LIST(b->gy[0], b->out[0], b->in[1]), NULL);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[1]), TN_LIST(b->gy[0], b->out[0], b->in[1]), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -23,7 +23,7 @@ static void backward_ops(tn_back *b)
     if (b->need[1]) b->gx[1] = tn_neg(tn_mul(ga, b->out[0]));
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {-2, 0.5}, .high = {2, 3}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {-2, -3}, .high = {2, -0.5}},
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {-2, 0.5}, .high = {2, 3}},
@@ -40,19 +40,19 @@ static const tn_sample samples[] = {
      .fails = "div: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"}, /* which tn_div does */
 };
 
-const tn_op tn_op_div = {TN_ROOM("div"),
-                         .inputs = 2,
-                         .saves = TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                         .saves_for = saves_for,
-                         .infer = infer,
-                         .forward = forward,
-                         .backward = backward,
-                         .backward_ops = backward_ops,
-                         .inplace = true};
+const tn_op tn__op_div = {TN_ROOM("div"),
+                          .inputs = 2,
+                          .saves = TN_SAVE_IN(1) | TN_SAVE_OUT(0),
+                          .saves_for = saves_for,
+                          .infer = infer,
+                          .forward = forward,
+                          .backward = backward,
+                          .backward_ops = backward_ops,
+                          .inplace = true};
 TN_SAMPLES(div, samples);
 
-tn_tensor *tn_div(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_div, a, b, true); }
-tn_tensor *tn_div_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_div, a, b, true); }
+tn_tensor *tn_div(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_div, a, b, true); }
+tn_tensor *tn_div_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_div, a, b, true); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

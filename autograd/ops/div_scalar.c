@@ -2,17 +2,17 @@
  *
  *   gx = gy / k */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double k;
 } args_t;
 #define TN_TEMPLATE "autograd/ops/div_scalar.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_div_scalar(b->gy[0], TN_ARG(b, k)); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0.7}},
     {.in = {{0, {0}}}, .args = &(args_t){-3}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){2}},
@@ -25,17 +25,17 @@ static const tn_sample samples[] = {
      .fails = "div_scalar: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_div_scalar = {TN_ROOM("div_scalar"),   .inputs = 1,        .args_size = sizeof(args_t),
-                                .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
-                                .inplace = true};
+const tn_op tn__op_div_scalar = {TN_ROOM("div_scalar"),   .inputs = 1,        .args_size = sizeof(args_t),
+                                 .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
+                                 .inplace = true};
 TN_SAMPLES(div_scalar, samples);
 
 tn_tensor *tn_div_scalar(tn_tensor *x, double k)
 {
     if (x && !tn__is_float(x->dtype)) x = tn_to(x, TN_F32);
-    return tn_apply_args(&tn_op_div_scalar, &(args_t){k}, x);
+    return tn_apply_args(&tn__op_div_scalar, &(args_t){k}, x);
 }
-tn_tensor *tn_div_scalar_(tn_tensor *x, double k) { return tn_apply_args_(&tn_op_div_scalar, &(args_t){k}, x); }
+tn_tensor *tn_div_scalar_(tn_tensor *x, double k) { return tn_apply_args_(&tn__op_div_scalar, &(args_t){k}, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

@@ -7,7 +7,7 @@
  * threads; and what the backward calls is this op again. The generator moves on by ⌈n/4⌉ blocks when the call has
  * succeeded. With p = 0 the result is x itself, and nothing is drawn. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double   p;
     uint64_t seed, position;
@@ -16,10 +16,10 @@ typedef struct {
 #include "core/real.h"
 
 static bool infer(tn_ctx *c) { return tn__infer_real(c) && tn__need_probability(c, TN_ARG(c, p)); }
-static void forward(tn_ctx *c) { tn_map_at(TN_REALS_AT(drop), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(&tn_op_dropout, b->args, b->gy[0]); }
+static void forward(tn_ctx *c) { tn__map_at(TN_REALS_AT(drop), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(&tn__op_dropout, b->args, b->gy[0]); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0.5, 1, 0}},
     {.in = {{3, {3, 5, 3}}}, .args = &(args_t){0.1, 1, 7}},
     {.in = {{1, {9}}}, .args = &(args_t){0, 1, 0}},
@@ -41,13 +41,13 @@ static const tn_sample samples[] = {
      .fails = "dropout: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_dropout = {TN_ROOM("dropout"), .inputs = 1,        .args_size = sizeof(args_t),
-                             .infer = infer,     .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_dropout = {TN_ROOM("dropout"), .inputs = 1,        .args_size = sizeof(args_t),
+                              .infer = infer,     .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(dropout, samples);
 
 tn_tensor *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position)
 {
-    return tn_apply_args(&tn_op_dropout, (&(args_t){p, seed, position}), x);
+    return tn_apply_args(&tn__op_dropout, (&(args_t){p, seed, position}), x);
 }
 
 tn_tensor *tn_dropout_run(tn_tensor *x, double p)
@@ -63,8 +63,8 @@ tn_tensor *tn_dropout_run(tn_tensor *x, double p)
 
 static void TN_(drop)(int64_t at, int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const args_t    *a = args;
-    const tn_dropped d = tn__drop_of(a->p, a->seed, a->position);
+    const args_t     *a = args;
+    const tn__dropped d = tn__drop_of(a->p, a->seed, a->position);
     tn__kernels()->TN_(rows)->drop(n, out[0], in[0], NULL, &d, at, NULL, NULL);
 }
 #endif

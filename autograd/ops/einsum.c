@@ -8,7 +8,7 @@
  * summed first. With the dims of a pair sorted into those both have and that stay (batch), those of one (left, right)
  * and those that are summed, the product is a matmul [batch, left, summed] x [batch, summed, right]; or, if there is
  * nothing to sum, a mul. Views of the operands do for this as long as left, right and summed are one letter each. */
-#include "autograd/equation.h"
+#include "autograd/rooms/einsum_equation.h"
 
 typedef struct {
     const char *equation;
@@ -16,9 +16,9 @@ typedef struct {
 
 static bool infer(tn_ctx *c)
 {
-    const char *p = TN_ARG(c, equation);
-    tn_equation q;
-    tn_term     t;
+    const char  *p = TN_ARG(c, equation);
+    tn__equation q;
+    tn__term     t;
     if (!p) return tn_infer_fail(c, TN_EINVAL, "the equation is NULL");
     for (int i = 0; i < c->nin; i++) {
         if (!tn__need_real(c, i)) return false;
@@ -49,23 +49,23 @@ static bool infer(tn_ctx *c)
 /* A tensor and the labels of its dims. */
 typedef struct {
     tn_tensor *x;
-    tn_term    t;
+    tn__term   t;
 } factor;
 
-static int at_of(const tn_term *t, int label)
+static int at_of(const tn__term *t, int label)
 {
     for (int i = 0; i < t->n; i++)
         if (t->d[i] == label) return i;
     return -1;
 }
-static void forget(tn_term *t, int dim)
+static void forget(tn__term *t, int dim)
 {
     t->n--;
     for (int i = dim; i < t->n; i++) t->d[i] = t->d[i + 1];
 }
 
 /* Diagonals taken; the dims of "..." that broadcast dropped. */
-static factor prepare(const tn_equation *q, tn_tensor *x, tn_term t)
+static factor prepare(const tn__equation *q, tn_tensor *x, tn__term t)
 {
     for (int j = 1; j < t.n; j++) {
         const int label = t.d[j], i = at_of(&t, label);
@@ -91,24 +91,24 @@ static void sum_all_but(factor *f, uint64_t keep)
 }
 
 /* Adds those labels of `from` that are in `which`: to an order, as sizes, as the product of their sizes. */
-static void add(tn_term *to, const tn_term *from, uint64_t which)
+static void add(tn__term *to, const tn__term *from, uint64_t which)
 {
     for (int i = 0; i < from->n; i++)
         if (which & tn__label_bit(from->d[i])) to->d[to->n++] = from->d[i];
 }
-static void add_sizes(const tn_equation *q, tn_shape *s, const tn_term *from, uint64_t which)
+static void add_sizes(const tn__equation *q, tn_shape *s, const tn__term *from, uint64_t which)
 {
     for (int i = 0; i < from->n; i++)
         if (which & tn__label_bit(from->d[i])) s->d[s->n++] = q->size[from->d[i]];
 }
-static void add_one(const tn_equation *q, tn_shape *s, const tn_term *from, uint64_t which)
+static void add_one(const tn__equation *q, tn_shape *s, const tn__term *from, uint64_t which)
 {
     tn_shape sizes = {.n = 0};
     add_sizes(q, &sizes, from, which);
     s->d[s->n++] = tn_shape_numel(sizes);
 }
 
-static tn_tensor *arranged(const factor *f, const tn_term *order)
+static tn_tensor *arranged(const factor *f, const tn__term *order)
 {
     tn_dims d = {.n = order->n};
     for (int i = 0; i < order->n; i++) d.d[i] = at_of(&f->t, order->d[i]);
@@ -117,11 +117,11 @@ static tn_tensor *arranged(const factor *f, const tn_term *order)
 static tn_tensor *shaped(tn_tensor *x, tn_shape s) { return x && tn_shape_equal(x->l.shape, s) ? x : tn_reshape(x, s); }
 
 /* The product of f and g, with the labels in `keep`. */
-static factor multiply(const tn_equation *q, const factor *f, const factor *g, uint64_t keep)
+static factor multiply(const tn__equation *q, const factor *f, const factor *g, uint64_t keep)
 {
     const uint64_t a = tn__labels_of(&f->t), b = tn__labels_of(&g->t), all = a | b;
     const uint64_t batch = a & b & keep, summed = a & b & ~keep, left = a & ~b, right = b & ~a;
-    tn_term        fo = {.n = 0}, go = {.n = 0}, yo = {.n = 0}; /* the orders that are wanted */
+    tn__term       fo = {.n = 0}, go = {.n = 0}, yo = {.n = 0}; /* the orders that are wanted */
     tn_shape       fs = {.n = 0}, gs = {.n = 0}, ys = {.n = 0}; /* and the shapes */
     add(&fo, &f->t, batch), add(&fo, &f->t, left), add(&fo, &f->t, summed);
     add(&go, &f->t, batch), add(&go, &f->t, summed), add(&go, &g->t, right);
@@ -148,10 +148,10 @@ static factor multiply(const tn_equation *q, const factor *f, const factor *g, u
 
 static void compose(tn_ctx *c)
 {
-    const char *p = TN_ARG(c, equation);
-    factor      y = {NULL, {.n = 0}};
-    tn_equation q;
-    tn_term     t;
+    const char  *p = TN_ARG(c, equation);
+    factor       y = {NULL, {.n = 0}};
+    tn__equation q;
+    tn__term     t;
     if (!tn__equation_read(c, p, &q)) return;
     for (int i = 0; i < c->nin; i++) {
         tn__equation_operand(c, &q, &p, i, &t);
@@ -168,7 +168,7 @@ static void compose(tn_ctx *c)
 #define EQ(text) \
     .args = &(args_t) { text }
 #define FAILS(code, text) .status = code, .fails = "einsum: " text
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.nin = 2, .in = {{2, {3, 4}}, {2, {4, 2}}}, EQ("ij,jk->ik")},
     {.nin = 2, .in = {{3, {2, 3, 4}}, {3, {2, 4, 2}}}, EQ("bij, bjk")},
     {.nin = 2, .in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 4, 2}}}, EQ("bhtd,bhsd->bhts")},
@@ -241,8 +241,8 @@ static const tn_sample samples[] = {
      FAILS(TN_EDTYPE, "needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn_op_einsum = {TN_ROOM("einsum"), .inputs = TN_ANY, .args_size = sizeof(args_t), .infer = infer,
-                            .compose = compose};
+const tn_op tn__op_einsum = {TN_ROOM("einsum"), .inputs = TN_ANY, .args_size = sizeof(args_t), .infer = infer,
+                             .compose = compose};
 TN_SAMPLES(einsum, samples);
 
 tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in)
@@ -254,5 +254,5 @@ tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in)
         tn__meet(n, met);
         in = met;
     }
-    return tn_op_apply(&tn_op_einsum, &(args_t){equation}, n, in);
+    return tn_op_apply(&tn__op_einsum, &(args_t){equation}, n, in);
 }

@@ -2,7 +2,7 @@
  *
  *   gweight = zeros, with the rows of gy added at the index, but for the padding row; if sparse and weight is a leaf,
  *   only the rows that are not zero (grad_rows.c) */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int64_t padding; /* -1: none */
@@ -45,7 +45,7 @@ static void backward_ops(tn_back *b)
     {                             \
         TN_ARG_REAL, TN_ARG_INDEX \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},
     {.in = {{2, {5, 3}}, {2, {2, 4}}},
      .kind = INDEX,
@@ -81,7 +81,7 @@ static const tn_sample samples[] = {
     {.in = {{2, {9, 3}}, {1, {7}}}, .kind = INDEX, .high = {2, 9}, .low = {-2, 1}, .args = &(args_t){0, true}},
 };
 
-const tn_op tn_op_embedding = {
+const tn_op tn__op_embedding = {
     TN_ROOM("embedding"), .inputs = 2,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
     .infer = infer,       .forward = forward, .backward = backward,        .backward_ops = backward_ops};
 TN_SAMPLES(embedding, samples);
@@ -89,5 +89,5 @@ TN_SAMPLES(embedding, samples);
 tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding, bool sparse)
 {
     const args_t args = {padding, sparse};
-    return tn_apply_args(&tn_op_embedding, &args, weight, index);
+    return tn_apply_args(&tn__op_embedding, &args, weight, index);
 }

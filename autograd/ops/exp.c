@@ -2,15 +2,15 @@
  *
  *   gx = gy · y          (saves y only) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/functions.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/vecmath.h"
 #define TN_TEMPLATE "autograd/ops/exp.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], b->out[0]); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{3, {2, 0, 3}}}},
@@ -22,13 +22,13 @@ static const tn_sample samples[] = {
      .fails = "exp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_exp = {TN_ROOM("exp"),          .inputs = 1,        .saves = TN_SAVE_OUT(0),
-                         .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
-                         .inplace = true};
+const tn_op tn__op_exp = {TN_ROOM("exp"),          .inputs = 1,        .saves = TN_SAVE_OUT(0),
+                          .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
+                          .inplace = true};
 TN_SAMPLES(exp, samples);
 
-tn_tensor *tn_exp(tn_tensor *x) { return tn_apply(&tn_op_exp, x); }
-tn_tensor *tn_exp_(tn_tensor *x) { return tn_apply_args_(&tn_op_exp, NULL, x); }
+tn_tensor *tn_exp(tn_tensor *x) { return tn_apply(&tn__op_exp, x); }
+tn_tensor *tn_exp_(tn_tensor *x) { return tn_apply_args_(&tn__op_exp, NULL, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

@@ -1,7 +1,7 @@
 /* expand — dims of size 1, and new ones in front, repeated with stride 0
  *
  *   gx = gy, summed over the repetitions         (the engine sums every gradient down to its input's shape) */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     tn_shape shape; /* -1 keeps a size */
@@ -9,17 +9,17 @@ typedef struct {
 
 static bool infer(tn_ctx *c)
 {
-    tn_layout y;
+    tn__layout y;
     return tn__view_expand("expand", &c->in[0]->l, TN_ARG(c, shape), &y) && tn__infer_view(c, &y);
 }
 static void forward(tn_ctx *c)
 {
-    const tn_layout y = tn__layout_expand(&c->in[0]->l, c->result[0].shape);
+    const tn__layout y = tn__layout_expand(&c->in[0]->l, c->result[0].shape);
     c->out[0] = tn__alias_owned(c->in[0], &y);
 }
 static void backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 1}}}, .args = &(args_t){{2, {3, 4}}}},
     {.in = {{2, {1, 4}}}, .args = &(args_t){{3, {2, 3, -1}}}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-1, -1}}}},
@@ -46,9 +46,9 @@ static const tn_sample samples[] = {
      .fails = "expand: [4611686018427387904, 4] is too large: its bytes do not fit in 63 bits"},
 };
 
-const tn_op tn_op_expand = {TN_ROOM("expand"), .inputs = 1,        .args_size = sizeof(args_t),
-                            .infer = infer,    .forward = forward, .backward_ops = backward_ops,
-                            .view = true};
+const tn_op tn__op_expand = {TN_ROOM("expand"), .inputs = 1,        .args_size = sizeof(args_t),
+                             .infer = infer,    .forward = forward, .backward_ops = backward_ops,
+                             .view = true};
 TN_SAMPLES(expand, samples);
 
-tn_tensor *tn_expand(tn_tensor *x, tn_shape s) { return tn_apply_args(&tn_op_expand, &(args_t){s}, x); }
+tn_tensor *tn_expand(tn_tensor *x, tn_shape s) { return tn_apply_args(&tn__op_expand, &(args_t){s}, x); }

@@ -2,14 +2,14 @@
  *
  *   gx = gy · eˣ        (y + 1 would lose its digits where eˣ is small) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/expm1.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_exp(b->in[0])); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{3, {2, 0, 3}}}},
@@ -22,11 +22,11 @@ static const tn_sample samples[] = {
      .fails = "expm1: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_expm1 = {TN_ROOM("expm1"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
-                           .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_expm1 = {TN_ROOM("expm1"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
+                            .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(expm1, samples);
 
-tn_tensor *tn_expm1(tn_tensor *x) { return tn_apply(&tn_op_expm1, x); }
+tn_tensor *tn_expm1(tn_tensor *x) { return tn_apply(&tn__op_expm1, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

@@ -1,7 +1,7 @@
 /* flip — dims turned around: y[i] = x[n - 1 - i] in each of them
  *
  *   gx = gy turned around */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     tn_dims dims; /* none: all */
@@ -16,8 +16,8 @@ static bool infer(tn_ctx *c)
 /* x with negative strides would be y: so one copy does it. */
 static void forward(tn_ctx *c)
 {
-    tn_dims   dims = TN_ARG(c, dims);
-    tn_layout l = c->in[0]->l;
+    tn_dims    dims = TN_ARG(c, dims);
+    tn__layout l = c->in[0]->l;
     if (tn_shape_numel(l.shape) == 0 || !tn__wrap_dims("flip", &dims, l.shape.n)) return;
     for (int i = 0; i < dims.n; i++) {
         const int d = dims.d[i];
@@ -29,7 +29,7 @@ static void forward(tn_ctx *c)
 }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_flip(b->gy[0], TN_ARG(b, dims)); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{1, {5}}}, .args = &(args_t){{1, {0}}}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}}},
     {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{1, {1}}}},
@@ -45,8 +45,8 @@ static const tn_sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, -1}}}, .status = TN_EINVAL, .fails = "flip: dim 1 is listed twice"},
 };
 
-const tn_op tn_op_flip = {TN_ROOM("flip"), .inputs = 1,        .args_size = sizeof(args_t),
-                          .infer = infer,  .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_flip = {TN_ROOM("flip"), .inputs = 1,        .args_size = sizeof(args_t),
+                           .infer = infer,  .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(flip, samples);
 
-tn_tensor *tn_flip(tn_tensor *x, tn_dims dims) { return tn_apply_args(&tn_op_flip, &(args_t){dims}, x); }
+tn_tensor *tn_flip(tn_tensor *x, tn_dims dims) { return tn_apply_args(&tn__op_flip, &(args_t){dims}, x); }

@@ -2,15 +2,15 @@
  *
  *   gx = 0 */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/floor.c"
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static void backward_ops(tn_back *b) { (void)b; }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.1}, .high = {0.4}},
     {.in = {{0, {0}}}, .low = {-0.9}, .high = {-0.6}},
     {.in = {{3, {2, 0, 3}}}},
@@ -23,11 +23,11 @@ static const tn_sample samples[] = {
      .fails = "floor: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn_op_floor = {TN_ROOM("floor"), .inputs = 1, .infer = tn__infer_numbers, .forward = forward,
-                           .backward_ops = backward_ops};
+const tn_op tn__op_floor = {TN_ROOM("floor"), .inputs = 1, .infer = tn__infer_numbers, .forward = forward,
+                            .backward_ops = backward_ops};
 TN_SAMPLES(floor, samples);
 
-tn_tensor *tn_floor(tn_tensor *x) { return tn_apply(&tn_op_floor, x); }
+tn_tensor *tn_floor(tn_tensor *x) { return tn_apply(&tn__op_floor, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

@@ -1,7 +1,7 @@
 /* gather — y[.., i, ..] = x[.., index[.., i, ..], ..] along one dim
  *
  *   gx = zeros, with gy added where it came from (scatter_add) */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int dim;
@@ -50,7 +50,7 @@ static void backward_ops(tn_back *b)
     {                             \
         TN_ARG_REAL, TN_ARG_INDEX \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 5}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
     {.in = {{2, {3, 4}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{3, {2, 3, 4}}, {3, {2, 2, 3}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){-1}},
@@ -93,12 +93,12 @@ static const tn_sample samples[] = {
      .fails = "gather: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn_op_gather = {
+const tn_op tn__op_gather = {
     TN_ROOM("gather"), .inputs = 2,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
     .infer = infer,    .forward = forward, .backward = backward,        .backward_ops = backward_ops};
 TN_SAMPLES(gather, samples);
 
 tn_tensor *tn_gather(tn_tensor *x, int dim, tn_tensor *index)
 {
-    return tn_apply_args(&tn_op_gather, &(args_t){dim}, x, index);
+    return tn_apply_args(&tn__op_gather, &(args_t){dim}, x, index);
 }

@@ -5,18 +5,18 @@
  *
  * Beyond |x| = 100 Φ is 0 or 1 in any number type, and φ is 0; there infinity must not meet 0. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define ROOT_HALF 0.70710678118654752440 /* 1/√2 */
 #define DENSITY 0.39894228040143267794   /* 1/√(2π) */
 #define TN_TEMPLATE "autograd/ops/gelu.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
 tn_tensor *tn__gelu_derivative(tn_tensor *x)
 {
@@ -27,7 +27,7 @@ tn_tensor *tn__gelu_derivative(tn_tensor *x)
 }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn__gelu_derivative(b->in[0])); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{2, {0, 3}}}},
@@ -41,12 +41,12 @@ static const tn_sample samples[] = {
      .fails = "gelu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_gelu = {
+const tn_op tn__op_gelu = {
     TN_ROOM("gelu"),    .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
     .forward = forward, .backward = backward, .backward_ops = backward_ops};
 TN_SAMPLES(gelu, samples);
 
-tn_tensor *tn_gelu(tn_tensor *x) { return tn_apply(&tn_op_gelu, x); }
+tn_tensor *tn_gelu(tn_tensor *x) { return tn_apply(&tn__op_gelu, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

@@ -2,7 +2,7 @@
  *
  *   ga = gy · s,  gz = gy · a · s · (1 - s)        1 - s = sigmoid(-z) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     int dim;
 } args_t;
@@ -23,12 +23,12 @@ static bool infer(tn_ctx *c)
     c->result[0].shape.d[dim] /= 2;
     return true;
 }
-static void forward(tn_ctx *c) { tn_rows(TN_REALS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__rows(TN_REALS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->in[0])))
-        tn_rows(TN_REALS(bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__rows(TN_REALS(bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -40,7 +40,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_cat(dim, ga, tn_mul(tn_mul(ga, a), tn_sigmoid(tn_neg(z))));
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{1, {6}}}, .args = &(args_t){-1}},
     {.in = {{3, {2, 4, 3}}}, .args = &(args_t){1}},
     {.in = {{2, {2, 3}}}, .args = &(args_t){0}},
@@ -66,11 +66,12 @@ static const tn_sample samples[] = {
      .fails = "glu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_glu = {TN_ROOM("glu"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-                         .infer = infer, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_glu = {
+    TN_ROOM("glu"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
+    .infer = infer, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
 TN_SAMPLES(glu, samples);
 
-tn_tensor *tn_glu(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_glu, &(args_t){dim}, x); }
+tn_tensor *tn_glu(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_glu, &(args_t){dim}, x); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 

@@ -1,4 +1,4 @@
-/* gru — a layer of gated recurrent units over packed sequences (autograd/recurrent.h says what that is)
+/* gru — a layer of gated recurrent units over packed sequences (autograd/rooms/recurrent.h says what that is)
  *
  *   With x = [x_r x_z x_n] and the product s = h₋₁ Wᵀ + b = [s_r s_z s_n] of a step:
  *     r = σ(x_r + s_r),  z = σ(x_z + s_z),  n = tanh(x_n + r s_n),   h = n + z (h₋₁ - n) = y
@@ -10,8 +10,8 @@
  *
  * As in PyTorch r comes after the product and its bias, so b cannot be a part of x. Kept are r, z, n, s_n, h₋₁. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/recurrent.h"
-#include "core/functions.h"
+#include "autograd/rooms/recurrent.h"
+#include "core/kernels/vecmath.h"
 
 #include <string.h>
 #define TN_TEMPLATE "autograd/ops/gru.c"
@@ -35,13 +35,13 @@ static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, t
     *gproduct = tn_cat(1, r, z, tn__plus(g[S], tn_mul(n, k[R])));
 }
 
-static const tn_cell cell = {.gates = 3,
-                             .kept = 5,
-                             .split = true,
-                             .forward = {fwd_f32, fwd_f64, NULL},
-                             .backward = {bwd_f32, bwd_f64, NULL},
-                             .spread = spread,
-                             .chain = chain};
+static const tn__cell cell = {.gates = 3,
+                              .kept = 5,
+                              .split = true,
+                              .forward = {fwd_f32, fwd_f64, NULL},
+                              .backward = {bwd_f32, bwd_f64, NULL},
+                              .spread = spread,
+                              .chain = chain};
 
 static bool infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
 static void forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
@@ -51,8 +51,8 @@ static void backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
 #define SIZES(...) \
     .args = &(tn_steps) { .sizes = __VA_ARGS__ }
 #define NO_BIAS .kind = {[TN_STEPS_BIAS] = TN_ARG_ABSENT}
-static const int64_t   falling[] = {3, 2, 1};
-static const tn_sample samples[] = {
+static const int64_t    falling[] = {3, 2, 1};
+static const tn__sample samples[] = {
     {.in = {{2, {6, 6}}, {2, {6, 2}}, {2, {3, 2}}, {1, {6}}}, SIZES(NULL, .steps = 2)},
     {.in = {{2, {6, 6}}, {2, {6, 2}}, {2, {3, 2}}, {1, {6}}}, SIZES(falling, .steps = 3)},
     {.in = {{2, {6, 3}}, {2, {3, 1}}, {2, {4, 1}}}, NO_BIAS, SIZES(falling, .steps = 3, .reverse = true)},
@@ -64,21 +64,21 @@ static const tn_sample samples[] = {
      .fails = "gru: bias is [2], but must be [6]: [gates · hidden]"},
 };
 
-const tn_op tn_op_gru = {TN_ROOM("gru"),
-                         .inputs = 4,
-                         .outputs = 3,
-                         .optional = 1u << TN_STEPS_BIAS,
-                         .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(2),
-                         .args_size = sizeof(tn_steps),
-                         .args_copy = tn__steps_copy,
-                         .args_free = tn__steps_free,
-                         .infer = infer,
-                         .forward = forward,
-                         .backward = backward,
-                         .backward_ops = backward_ops};
+const tn_op tn__op_gru = {TN_ROOM("gru"),
+                          .inputs = 4,
+                          .outputs = 3,
+                          .optional = 1u << TN_STEPS_BIAS,
+                          .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(2),
+                          .args_size = sizeof(tn_steps),
+                          .args_copy = tn__steps_copy,
+                          .args_free = tn__steps_free,
+                          .infer = infer,
+                          .forward = forward,
+                          .backward = backward,
+                          .backward_ops = backward_ops};
 TN_SAMPLES(gru, samples);
 
-tn_tensor *tn_gru_steps_run(tn_steps_args a) { return tn__steps_call(&tn_op_gru, a, false, true); }
+tn_tensor *tn_gru_steps_run(tn_steps_args a) { return tn__steps_call(&tn__op_gru, a, false, true); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 

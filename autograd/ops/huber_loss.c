@@ -3,7 +3,7 @@
  *
  *   ga = gy · d, cut at ±δ;  gb = -ga */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/losses.h"
+#include "autograd/rooms/losses.h"
 typedef struct {
     double delta;
 } args_t;
@@ -16,11 +16,11 @@ static bool infer(tn_ctx *c)
     if (TN_ARG(c, delta) > 0) return true;
     return tn_infer_fail(c, TN_EINVAL, "delta is %g, but must be positive", TN_ARG(c, delta));
 }
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
 static void backward(tn_back *b)
 {
     tn_tensor *g = tn_empty_like(b->gy[0]);
-    if (g) tn_map(TN_REALS(bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), b->args);
+    if (g) tn__map(TN_REALS(bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), b->args);
     if (b->need[0]) b->gx[0] = g;
     if (b->need[1]) b->gx[1] = tn_neg(g);
 }
@@ -32,7 +32,7 @@ static void backward_ops(tn_back *b)
     if (b->need[1]) b->gx[1] = tn_neg(g);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){5}},
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){0.5}, .low = {0, 1.6}, .high = {1, 3}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .args = &(args_t){0.5}, .low = {2, 0}, .high = {3, 1.4}},
@@ -49,14 +49,14 @@ static const tn_sample samples[] = {
      .fails = "huber_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_huber_loss = {TN_ROOM("huber_loss"),
-                                .inputs = 2,
-                                .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                                .args_size = sizeof(args_t),
-                                .infer = infer,
-                                .forward = forward,
-                                .backward = backward,
-                                .backward_ops = backward_ops};
+const tn_op tn__op_huber_loss = {TN_ROOM("huber_loss"),
+                                 .inputs = 2,
+                                 .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                                 .args_size = sizeof(args_t),
+                                 .infer = infer,
+                                 .forward = forward,
+                                 .backward = backward,
+                                 .backward_ops = backward_ops};
 TN_SAMPLES(huber_loss, samples);
 
 tn_tensor *tn_huber_loss_run(tn_loss_args a)
@@ -66,7 +66,7 @@ tn_tensor *tn_huber_loss_run(tn_loss_args a)
     const args_t   args = {a.delta == 0 ? 1 : a.delta};
     if (!tn__loss_types(&a.input, &a.target)) return tn_scope_return(s, NULL);
     return tn_scope_return(s,
-                           tn__loss_reduced(tn_apply_args(&tn_op_huber_loss, &args, a.input, a.target), a.reduction));
+                           tn__loss_reduced(tn_apply_args(&tn__op_huber_loss, &args, a.input, a.target), a.reduction));
 }
 
 #else /* ================================================================ kernels: contiguous, one real type */

@@ -1,7 +1,7 @@
 /* index_add — y = x, and then the slices of src added at a 1-d index along one dim, in its order
  *
  *   gx = gy        gsrc = the slices of gy at the index (index_select) */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int dim;
@@ -43,7 +43,7 @@ static void backward_ops(tn_back *b)
     {                                          \
         TN_ARG_REAL, TN_ARG_INDEX, TN_ARG_REAL \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {5}}, {2, {5, 4}}},
      .kind = INDEX,
      .high = {2, 3, 2},
@@ -84,12 +84,12 @@ static const tn_sample samples[] = {
      .fails = "index_add: index 3 at [0] is outside 0 … 2"},
 };
 
-const tn_op tn_op_index_add = {TN_ROOM("index_add"),        .inputs = 3,    .args_size = sizeof(args_t),
-                               .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
-                               .backward_ops = backward_ops};
+const tn_op tn__op_index_add = {TN_ROOM("index_add"),        .inputs = 3,    .args_size = sizeof(args_t),
+                                .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
+                                .backward_ops = backward_ops};
 TN_SAMPLES(index_add, samples);
 
 tn_tensor *tn_index_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src)
 {
-    return tn_apply_args(&tn_op_index_add, &(args_t){dim}, x, index, src);
+    return tn_apply_args(&tn__op_index_add, &(args_t){dim}, x, index, src);
 }

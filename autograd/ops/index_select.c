@@ -1,7 +1,7 @@
 /* index_select — the slices of x at a 1-d index along one dim
  *
  *   gx = zeros, with the slices of gy added where they came from (index_add) */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int dim;
@@ -44,7 +44,7 @@ static void backward_ops(tn_back *b)
     {                             \
         TN_ARG_REAL, TN_ARG_INDEX \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {5}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){1}},
     {.in = {{2, {3, 4}}, {1, {2}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){-1}},
@@ -71,12 +71,12 @@ static const tn_sample samples[] = {
      .fails = "index_select: a 0-d tensor has one element to select, the index has 2"},
 };
 
-const tn_op tn_op_index_select = {
+const tn_op tn__op_index_select = {
     TN_ROOM("index_select"), .inputs = 2,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
     .infer = infer,          .forward = forward, .backward = backward,        .backward_ops = backward_ops};
 TN_SAMPLES(index_select, samples);
 
 tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index)
 {
-    return tn_apply_args(&tn_op_index_select, &(args_t){dim}, x, index);
+    return tn_apply_args(&tn__op_index_select, &(args_t){dim}, x, index);
 }

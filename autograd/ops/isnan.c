@@ -1,6 +1,6 @@
 /* isnan — is it NaN: bool, without gradient; no integer is */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/isnan.c"
 #define TN_WITH_I64
 #include "core/real.h"
@@ -11,9 +11,9 @@ static bool infer(tn_ctx *c)
     c->result[0].dtype = TN_BOOL;
     return true;
 }
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{2, {0, 3}}}},
@@ -21,10 +21,10 @@ static const tn_sample samples[] = {
     {.in = {{1, {4}}}, .kind = {TN_ARG_MASK}},
 };
 
-const tn_op tn_op_isnan = {TN_ROOM("isnan"), .inputs = 1, .infer = infer, .forward = forward};
+const tn_op tn__op_isnan = {TN_ROOM("isnan"), .inputs = 1, .infer = infer, .forward = forward};
 TN_SAMPLES(isnan, samples);
 
-tn_tensor *tn_isnan(tn_tensor *x) { return tn_apply(&tn_op_isnan, x); }
+tn_tensor *tn_isnan(tn_tensor *x) { return tn_apply(&tn__op_isnan, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

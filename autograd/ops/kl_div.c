@@ -4,7 +4,7 @@
  *   gx = -t gy,            gt = (log t + 1 - x) gy        (t = 0: 0 · log 0 is 0, and what it adds to gt is 0)
  *   gx = -exp(t) gy,       gt = exp(t) (t + 1 - x) gy     with log_target */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/losses.h"
+#include "autograd/rooms/losses.h"
 typedef struct {
     bool log_target;
 } args_t;
@@ -12,7 +12,7 @@ typedef struct {
 #include "core/real.h"
 
 static bool infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
 
 static unsigned saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_IN(0) : 0); }
 static void     backward_ops(tn_back *b)
@@ -32,7 +32,7 @@ static void     backward_ops(tn_back *b)
     }
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {-3, 0.1}, .high = {0, 1}, .args = &(args_t){false}},
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {-3, -3}, .high = {0, 0}, .args = &(args_t){true}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, .low = {-3, 0.1}, .high = {0, 1}, .args = &(args_t){false}},
@@ -44,14 +44,14 @@ static const tn_sample samples[] = {
      .fails = "kl_div: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_kl_div = {TN_ROOM("kl_div"),
-                            .inputs = 2,
-                            .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                            .saves_for = saves_for,
-                            .args_size = sizeof(args_t),
-                            .infer = infer,
-                            .forward = forward,
-                            .backward_ops = backward_ops};
+const tn_op tn__op_kl_div = {TN_ROOM("kl_div"),
+                             .inputs = 2,
+                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                             .saves_for = saves_for,
+                             .args_size = sizeof(args_t),
+                             .infer = infer,
+                             .forward = forward,
+                             .backward_ops = backward_ops};
 TN_SAMPLES(kl_div, samples);
 
 tn_tensor *tn_kl_div_run(tn_loss_args a)
@@ -63,7 +63,7 @@ tn_tensor *tn_kl_div_run(tn_loss_args a)
     const tn_scope s = tn_scope_begin();
     const args_t   args = {a.log_target};
     if (!tn__loss_types(&a.input, &a.target)) return tn_scope_return(s, NULL);
-    tn_tensor *y = tn_apply_args(&tn_op_kl_div, &args, a.input, a.target);
+    tn_tensor *y = tn_apply_args(&tn__op_kl_div, &args, a.input, a.target);
     if (!a.batchmean || !y) return tn_scope_return(s, tn__loss_reduced(y, a.reduction));
     const int64_t batch = a.input->l.shape.d[0];
     y = tn_sum(y);

@@ -2,16 +2,16 @@
  *
  *   ga = gy · sign(a - b),  gb = -ga */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/losses.h"
+#include "autograd/rooms/losses.h"
 #define TN_TEMPLATE "autograd/ops/l1_loss.c"
 #include "core/real.h"
 
 static bool infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
 static void backward(tn_back *b)
 {
     tn_tensor *g = tn_empty_like(b->gy[0]);
-    if (g) tn_map(TN_REALS(bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), NULL);
+    if (g) tn__map(TN_REALS(bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), NULL);
     if (b->need[0]) b->gx[0] = g;
     if (b->need[1]) b->gx[1] = tn_neg(g);
 }
@@ -22,7 +22,7 @@ static void backward_ops(tn_back *b)
     if (b->need[1]) b->gx[1] = tn_neg(g);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0, 1.1}, .high = {1, 3}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {2, 0}, .high = {3, 1.9}},
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {-1, 0.1}, .high = {0, 2}},
@@ -33,20 +33,20 @@ static const tn_sample samples[] = {
      .fails = "l1_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_l1_loss = {TN_ROOM("l1_loss"),
-                             .inputs = 2,
-                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                             .infer = infer,
-                             .forward = forward,
-                             .backward = backward,
-                             .backward_ops = backward_ops};
+const tn_op tn__op_l1_loss = {TN_ROOM("l1_loss"),
+                              .inputs = 2,
+                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                              .infer = infer,
+                              .forward = forward,
+                              .backward = backward,
+                              .backward_ops = backward_ops};
 TN_SAMPLES(l1_loss, samples);
 
 tn_tensor *tn_l1_loss_run(tn_loss_args a)
 {
     if (!tn__loss_options("l1_loss", &a, 0)) return NULL;
     const tn_scope s = tn_scope_begin();
-    return tn_scope_return(s, tn__loss_reduced(tn__binary(&tn_op_l1_loss, a.input, a.target, true), a.reduction));
+    return tn_scope_return(s, tn__loss_reduced(tn__binary(&tn__op_l1_loss, a.input, a.target, true), a.reduction));
 }
 
 #else /* ================================================================ kernels: contiguous, one real type */

@@ -6,7 +6,7 @@
  * The variance is that of the differences to the mean. A row's statistics are a second result that only the tape sees:
  * the mean as two numbers, itself and what its rounding lost, and r. So a large mean costs no digits. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double eps;
 } args_t;
@@ -16,12 +16,12 @@ typedef struct {
 static bool infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, 2, TN_ARG(c, eps), 1, 3); }
 static void forward(tn_ctx *c)
 {
-    const tn_scope     s = tn_no_grad_begin();
-    const int          k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
-    tn_tensor         *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *bias = tn__joined(c->in[2], k);
-    tn_tensor         *y = tn__joined(c->out[0], k);
-    const tn_norm_args a = tn__norm_args(TN_ARG(c, eps), 2, c->in[0]);
-    if (!tn_error()) tn_rows(TN_REALS(fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w, bias), &a);
+    const tn_scope           s = tn_no_grad_begin();
+    const int                k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
+    tn_tensor               *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *bias = tn__joined(c->in[2], k);
+    tn_tensor               *y = tn__joined(c->out[0], k);
+    const tn__norm_arguments a = tn__norm_args(TN_ARG(c, eps), 2, c->in[0]);
+    if (!tn_error()) tn__rows(TN_REALS(fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w, bias), &a);
     tn_scope_end(s);
 }
 
@@ -34,12 +34,12 @@ static void backward(tn_back *b)
     const int k = b->in_shape[0].n - b->out[1]->l.shape.n + 1;
     for (int i = 0; i < 3; i++)
         if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], b->in_shape[i]);
-    tn_tensor         *x = tn__joined(b->in[0], k), *w = b->need[0] ? tn__joined(b->in[1], k) : NULL;
-    tn_tensor         *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
-    const tn_norm_args a = tn__norm_args(0, 3, b->gx[0]);
+    tn_tensor               *x = tn__joined(b->in[0], k), *w = b->need[0] ? tn__joined(b->in[1], k) : NULL;
+    tn_tensor               *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
+    const tn__norm_arguments a = tn__norm_args(0, 3, b->gx[0]);
     if (!tn_error())
-        tn_rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1], b->gx[2]), TN_LIST(gy, x, b->out[1], w),
-                        &a);
+        tn__rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1], b->gx[2]), TN_LIST(gy, x, b->out[1], w),
+                         &a);
 }
 static void backward_ops(tn_back *b)
 {
@@ -50,7 +50,7 @@ static void backward_ops(tn_back *b)
                            b->need[1] ? &b->gx[1] : NULL);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {4}}, {1, {4}}}, .args = &(args_t){1e-5}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){1e-5}},
     {.in = {{2, {3, 5}}}, .kind = {[1] = TN_ARG_ABSENT, TN_ARG_ABSENT}, .args = &(args_t){1e-3}},
@@ -85,23 +85,23 @@ static const tn_sample samples[] = {
      .fails = "layer_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_layer_norm = {TN_ROOM("layer_norm"),
-                                .inputs = 3,
-                                .outputs = 2,
-                                .optional = 1u << 1 | 1u << 2,
-                                .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(1),
-                                .saves_for = saves_for,
-                                .args_size = sizeof(args_t),
-                                .infer = infer,
-                                .forward = forward,
-                                .backward = backward,
-                                .backward_ops = backward_ops};
+const tn_op tn__op_layer_norm = {TN_ROOM("layer_norm"),
+                                 .inputs = 3,
+                                 .outputs = 2,
+                                 .optional = 1u << 1 | 1u << 2,
+                                 .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(1),
+                                 .saves_for = saves_for,
+                                 .args_size = sizeof(args_t),
+                                 .infer = infer,
+                                 .forward = forward,
+                                 .backward = backward,
+                                 .backward_ops = backward_ops};
 TN_SAMPLES(layer_norm, samples);
 
 tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps)
 {
     tn_tensor *out[2];
-    tn_op_call(&tn_op_layer_norm, 3, (tn_tensor *[]){x, weight, bias}, 2, out, &(args_t){eps});
+    tn_op_call(&tn__op_layer_norm, 3, (tn_tensor *[]){x, weight, bias}, 2, out, &(args_t){eps});
     return out[0];
 }
 
@@ -109,13 +109,13 @@ tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, d
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const tn_norm_args *a = args;
+    const tn__norm_arguments *a = args;
     tn__kernels()->TN_(rows)->norm(n, out[0], out[1], in[0], in[1], in[2], a->eps, false, a->past);
 }
 
 static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const tn_norm_args *a = args;
+    const tn__norm_arguments *a = args;
     (void)row;
     tn__kernels()->TN_(rows)->norm_back(n, out[0], out[1], out[2], in[0], in[1], in[3], in[2], false, a->past);
 }

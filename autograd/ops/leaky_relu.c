@@ -2,19 +2,19 @@
  *
  *   gx = gy where x > 0, else slope · gy: so slope at 0 */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double slope;
 } args_t;
 #define TN_TEMPLATE "autograd/ops/leaky_relu.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
 }
 static void backward_ops(tn_back *b)
 {
@@ -22,7 +22,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_where(above, gy, tn_mul_scalar(gy, TN_ARG(b, slope)));
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0.01}, .low = {0.5}, .high = {2}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){0.01}, .low = {-2}, .high = {-0.5}},
     {.in = {{0, {0}}}, .args = &(args_t){0.3}, .low = {-2}, .high = {-0.5}},
@@ -35,12 +35,12 @@ static const tn_sample samples[] = {
      .fails = "leaky_relu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_leaky_relu = {
+const tn_op tn__op_leaky_relu = {
     TN_ROOM("leaky_relu"),   .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
     .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
 TN_SAMPLES(leaky_relu, samples);
 
-tn_tensor *tn_leaky_relu(tn_tensor *x, double slope) { return tn_apply_args(&tn_op_leaky_relu, &(args_t){slope}, x); }
+tn_tensor *tn_leaky_relu(tn_tensor *x, double slope) { return tn_apply_args(&tn__op_leaky_relu, &(args_t){slope}, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

@@ -1,7 +1,7 @@
 /* linear — y = x Wᵀ + b over the last dim of x: x [..., in], W [out, in], b [out] or none
  *
  *   gx = gy W,  gW = gyᵀ x over all rows of x,  gb = Σ gy over all rows */
-#include "autograd/linear.h"
+#include "autograd/rooms/linear.h"
 
 bool tn__infer_linear(tn_ctx *c)
 {
@@ -32,14 +32,14 @@ bool tn__infer_linear(tn_ctx *c)
     return true;
 }
 
-void tn__linear_forward(tn_ctx *c, tn_act act, tn_tensor *pre)
+void tn__linear_forward(tn_ctx *c, tn__act act, tn_tensor *pre)
 {
-    tn_layout x = c->in[0]->l, w, y = c->out[0]->l;
+    tn__layout x = c->in[0]->l, w, y = c->out[0]->l;
     tn__view_transpose("linear", &c->in[1]->l, 0, 1, &w);
     if (x.shape.n == 1) x = tn__layout_insert(x, 0), y = tn__layout_insert(y, 0);
-    const tn_tensor   gx = tn__glance(c->in[0], &x), gw = tn__glance(c->in[1], &w);
-    tn_tensor         gy = tn__glance(c->out[0], &y), gpre = pre ? tn__glance(pre, &y) : gy;
-    const tn_epilogue e = {.bias = c->in[2], .act = act, .pre = pre ? &gpre : NULL};
+    const tn_tensor    gx = tn__glance(c->in[0], &x), gw = tn__glance(c->in[1], &w);
+    tn_tensor          gy = tn__glance(c->out[0], &y), gpre = pre ? tn__glance(pre, &y) : gy;
+    const tn__epilogue e = {.bias = c->in[2], .act = act, .pre = pre ? &gpre : NULL};
     tn__gemm_with(&gx, &gw, &gy, &e);
 }
 static void forward(tn_ctx *c) { tn__linear_forward(c, TN_ACT_NONE, NULL); }
@@ -59,7 +59,7 @@ void            tn__linear_backward(tn_back *b, tn_tensor *g)
 }
 static void backward_ops(tn_back *b) { tn__linear_backward(b, b->gy[0]); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}},
     {.in = {{3, {2, 3, 4}}, {2, {5, 4}}, {1, {5}}}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN_ARG_ABSENT}},
@@ -97,15 +97,15 @@ static const tn_sample samples[] = {
      .fails = "linear: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_linear = {TN_ROOM("linear"),      .inputs = 3,
-                            .optional = 7,          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                            .saves_for = saves_for, .infer = tn__infer_linear,
-                            .forward = forward,     .backward_ops = backward_ops};
+const tn_op tn__op_linear = {TN_ROOM("linear"),      .inputs = 3,
+                             .optional = 7,          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                             .saves_for = saves_for, .infer = tn__infer_linear,
+                             .forward = forward,     .backward_ops = backward_ops};
 TN_SAMPLES(linear, samples);
 
 tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {
     tn_tensor *in[3] = {x, weight, bias};
     tn__meet(3, in);
-    return tn_op_apply(&tn_op_linear, NULL, 3, in);
+    return tn_op_apply(&tn__op_linear, NULL, 3, in);
 }

@@ -5,20 +5,20 @@
  *
  * For gelu v is a second result that only the tape sees; it is empty when there is no tape. relu needs y alone. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/linear.h"
-#include "autograd/tape.h"
-#include "core/functions.h"
+#include "autograd/rooms/linear.h"
+#include "autograd/tape/tape.h"
+#include "core/kernels/vecmath.h"
 typedef struct {
     bool tanh; /* gelu by its approximation with tanh */
 } args_t;
 #define TN_TEMPLATE "autograd/ops/linear_act.c"
 #include "core/real.h"
 
-static void backward_by(tn_back *b, tn_kernels slope, tn_tensor *of)
+static void backward_by(tn_back *b, tn__kernel_set slope, tn_tensor *of)
 {
     tn_tensor *g = tn_empty_like(b->gy[0]);
     if (!g) return;
-    tn_map(slope, TN_LIST(g), TN_LIST(of, b->gy[0]), NULL);
+    tn__map(slope, TN_LIST(g), TN_LIST(of, b->gy[0]), NULL);
     tn__linear_backward(b, g);
 }
 
@@ -52,7 +52,7 @@ static void gelu_backward_ops(tn_back *b)
     .args = &(args_t) { false }
 #define TANH \
     .args = &(args_t) { true }
-static const tn_sample gelu_samples[] = {
+static const tn__sample gelu_samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}, EXACT},
     {.in = {{3, {2, 3, 4}}, {2, {5, 4}}, {1, {5}}}, TANH},
     {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN_ARG_ABSENT}, EXACT},
@@ -72,23 +72,23 @@ static const tn_sample gelu_samples[] = {
      .fails = "linear_gelu: weight is NULL"},
 };
 
-const tn_op tn_op_linear_gelu = {TN_ROOM("linear_gelu"),
-                                 .inputs = 3,
-                                 .outputs = 2,
-                                 .optional = 7,
-                                 .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1),
-                                 .args_size = sizeof(args_t),
-                                 .infer = gelu_infer,
-                                 .forward = gelu_forward,
-                                 .backward = gelu_backward,
-                                 .backward_ops = gelu_backward_ops};
+const tn_op tn__op_linear_gelu = {TN_ROOM("linear_gelu"),
+                                  .inputs = 3,
+                                  .outputs = 2,
+                                  .optional = 7,
+                                  .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1),
+                                  .args_size = sizeof(args_t),
+                                  .infer = gelu_infer,
+                                  .forward = gelu_forward,
+                                  .backward = gelu_backward,
+                                  .backward_ops = gelu_backward_ops};
 TN_SAMPLES(linear_gelu, gelu_samples);
 
 static tn_tensor *linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, bool tanh)
 {
     tn_tensor *in[3] = {x, weight, bias}, *out[2];
     tn__meet(3, in);
-    tn_op_call(&tn_op_linear_gelu, 3, in, 2, out, &(args_t){tanh});
+    tn_op_call(&tn__op_linear_gelu, 3, in, 2, out, &(args_t){tanh});
     return out[0];
 }
 tn_tensor *tn_linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
@@ -113,7 +113,7 @@ static void relu_backward_ops(tn_back *b)
     tn__linear_backward(b, tn_masked_fill(b->gy[0], tn_le(b->out[0], tn_scalar(0)), 0));
 }
 
-static const tn_sample relu_samples[] = {
+static const tn__sample relu_samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}, .low = {-1, -1, 5}, .high = {1, 1, 6}},
     {.in = {{3, {2, 3, 4}}, {2, {5, 4}}, {1, {5}}}, .low = {-1, -1, -6}, .high = {1, 1, -5}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN_ARG_ABSENT}, .low = {0.5, 0.5}, .high = {1, 2}},
@@ -126,22 +126,22 @@ static const tn_sample relu_samples[] = {
      .fails = "linear_relu: bias [3] does not fit weight [2, 3] ([out, in]): it must be [2]"},
 };
 
-const tn_op tn_op_linear_relu = {TN_ROOM("linear_relu"),
-                                 .inputs = 3,
-                                 .optional = 7,
-                                 .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                                 .saves_for = relu_saves_for,
-                                 .infer = tn__infer_linear,
-                                 .forward = relu_forward,
-                                 .backward = relu_backward,
-                                 .backward_ops = relu_backward_ops};
+const tn_op tn__op_linear_relu = {TN_ROOM("linear_relu"),
+                                  .inputs = 3,
+                                  .optional = 7,
+                                  .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
+                                  .saves_for = relu_saves_for,
+                                  .infer = tn__infer_linear,
+                                  .forward = relu_forward,
+                                  .backward = relu_backward,
+                                  .backward_ops = relu_backward_ops};
 TN_SAMPLES(linear_relu, relu_samples);
 
 tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {
     tn_tensor *in[3] = {x, weight, bias};
     tn__meet(3, in);
-    return tn_op_apply(&tn_op_linear_relu, NULL, 3, in);
+    return tn_op_apply(&tn__op_linear_relu, NULL, 3, in);
 }
 
 #else /* ================================================================ kernels: contiguous, one real type */

@@ -10,8 +10,8 @@
  * make a block depends on C alone. Of bf16 the loss is f32, as the sums are. Where no target counts, the loss is 0 and
  * so are the gradients. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/losses.h"
-#include "core/lanes.h"
+#include "autograd/rooms/losses.h"
+#include "core/kernels/sum_lanes.h"
 
 #include <string.h>
 typedef struct {
@@ -96,13 +96,13 @@ typedef struct {
 /* The first n rows of t; rows [from, from + n). */
 static tn_tensor some(const tn_tensor *t, int64_t from, int64_t n)
 {
-    tn_layout l = t->l;
+    tn__layout l = t->l;
     l.offset += from * l.stride[0], l.shape.d[0] = n;
     return tn__glance(t, &l);
 }
 static tn_tensor turned(const tn_tensor *t)
 {
-    tn_layout l;
+    tn__layout l;
     tn__view_transpose("linear_cross_entropy", &t->l, 0, 1, &l);
     return tn__glance(t, &l);
 }
@@ -112,9 +112,9 @@ static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const 
     tn_tensor rows = some(b->rows, from, n), x = some(b->x, 0, n), target = some(b->target, 0, n);
     tn_tensor z = some(b->z, 0, n), gz = some(b->gz, 0, n), gx, w = turned(c->in[WEIGHT]);
     tn__take_rows(&x, b->all_x, 0, &rows), tn__take_rows(&target, b->all_target, 0, &rows);
-    tn_gemm(1, &x, &w, 0, &z);
-    tn_rows_sums(TN_REALS(row), -1, TN_LIST(&z, b->gz != b->z ? &gz : NULL), TN_LIST(loss),
-                 TN_LIST(&z, &target, c->in[BIAS]), k);
+    tn__gemm(1, &x, &w, 0, &z);
+    tn__rows_sums(TN_REALS(row), -1, TN_LIST(&z, b->gz != b->z ? &gz : NULL), TN_LIST(loss),
+                  TN_LIST(&z, &target, c->in[BIAS]), k);
     if (!k->gradient || tn_error()) return;
     if (b->gx) {
         tn_tensor to = tn__glance(c->out[GRADIENTS + X], &c->out[GRADIENTS + X]->l);
@@ -122,17 +122,17 @@ static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const 
         to.l = tn__layout_of_shape(flat);
         to.l.offset = c->out[GRADIENTS + X]->l.offset;
         gx = some(b->gx, 0, n);
-        tn_gemm(1, &gz, c->in[WEIGHT], 0, &gx);
+        tn__gemm(1, &gz, c->in[WEIGHT], 0, &gx);
         tn__add_rows(&to, 0, &rows, &gx, -1);
     }
     tn_tensor   *gw = c->out[GRADIENTS + WEIGHT], *gb = c->out[GRADIENTS + BIAS], down = turned(&gz);
     const double before = from ? 1 : 0; /* the first block needs no zeros to add to */
-    if (tn_numel(gw)) tn_gemm(1, &down, &x, before, gw);
+    if (tn_numel(gw)) tn__gemm(1, &down, &x, before, gw);
     if (tn_numel(gb)) {
-        const tn_layout l = tn__layout_insert(gb->l, 0);
-        tn_tensor       one = tn__glance(gb, &l), ones = *b->ones;
+        const tn__layout l = tn__layout_insert(gb->l, 0);
+        tn_tensor        one = tn__glance(gb, &l), ones = *b->ones;
         ones.l.shape.d[1] = n;
-        tn_gemm(1, &ones, &z, before, &one);
+        tn__gemm(1, &ones, &z, before, &one);
     }
 }
 
@@ -203,7 +203,7 @@ static void backward_ops(tn_back *b)
     }
 #define ARGS(...) \
     .args = &(args_t) { __VA_ARGS__ }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {4, 3}}, {2, {5, 3}}, {1, {5}}, {1, {4}}},
      .kind = INDEX,
      .high = {2, 2, 2, 5},
@@ -284,18 +284,18 @@ static const tn_sample samples[] = {
      .fails = "linear_cross_entropy: label_smoothing is 2, but must be from 0 to 1"},
 };
 
-const tn_op tn_op_linear_cross_entropy = {TN_ROOM("linear_cross_entropy"),
-                                          .inputs = 4,
-                                          .outputs = 5,
-                                          .optional = 1u << BIAS,
-                                          .saves = TN_SAVE_IN(X) | TN_SAVE_IN(WEIGHT) | TN_SAVE_IN(BIAS) |
-                                                   TN_SAVE_IN(TARGET) | TN_SAVE_OUT(COUNT) | TN_SAVE_OUT(2) |
-                                                   TN_SAVE_OUT(3) | TN_SAVE_OUT(4),
-                                          .args_size = sizeof(args_t),
-                                          .infer = infer,
-                                          .forward = forward,
-                                          .backward = backward,
-                                          .backward_ops = backward_ops};
+const tn_op tn__op_linear_cross_entropy = {TN_ROOM("linear_cross_entropy"),
+                                           .inputs = 4,
+                                           .outputs = 5,
+                                           .optional = 1u << BIAS,
+                                           .saves = TN_SAVE_IN(X) | TN_SAVE_IN(WEIGHT) | TN_SAVE_IN(BIAS) |
+                                                    TN_SAVE_IN(TARGET) | TN_SAVE_OUT(COUNT) | TN_SAVE_OUT(2) |
+                                                    TN_SAVE_OUT(3) | TN_SAVE_OUT(4),
+                                           .args_size = sizeof(args_t),
+                                           .infer = infer,
+                                           .forward = forward,
+                                           .backward = backward,
+                                           .backward_ops = backward_ops};
 TN_SAMPLES(linear_cross_entropy, samples);
 
 tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
@@ -303,7 +303,7 @@ tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
     tn_tensor   *in[4] = {a.x, a.weight, a.bias, a.target}, *out[5] = {NULL};
     const args_t args = {tn__ignored(a.ignore_index), a.label_smoothing, a.reduction};
     tn__meet(3, in);
-    tn_op_call(&tn_op_linear_cross_entropy, 4, in, 5, out, &args);
+    tn_op_call(&tn__op_linear_cross_entropy, 4, in, 5, out, &args);
     if (a.counted && out[LOSS]) *a.counted = tn_get_i64(out[COUNT], 0);
     return out[LOSS];
 }

@@ -2,14 +2,14 @@
  *
  *   gx = gy / (1 + x) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/log1p.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], tn_add_scalar(b->in[0], 1)); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {-0.5}, .high = {3}},
     {.in = {{0, {0}}}, .low = {-0.5}, .high = {3}},
     {.in = {{3, {2, 0, 3}}}, .low = {-0.5}, .high = {3}},
@@ -21,11 +21,11 @@ static const tn_sample samples[] = {
      .fails = "log1p: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_log1p = {TN_ROOM("log1p"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
-                           .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_log1p = {TN_ROOM("log1p"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
+                            .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(log1p, samples);
 
-tn_tensor *tn_log1p(tn_tensor *x) { return tn_apply(&tn_op_log1p, x); }
+tn_tensor *tn_log1p(tn_tensor *x) { return tn_apply(&tn__op_log1p, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

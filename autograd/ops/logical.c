@@ -1,6 +1,6 @@
 /* logical — and, or, xor, not: bool, without gradient. What is not 0 is true, NaN too. */
 #ifndef TN_REAL /* ============================================================================== the rooms */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/logical.c"
 #define TN_WITH_I64
 #include "core/real.h"
@@ -11,17 +11,17 @@ static bool infer_not(tn_ctx *c)
     c->result[0].dtype = TN_BOOL;
     return true;
 }
-static void            forward_not(tn_ctx *c) { tn_map(TN_NUMBERS(not ), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static const tn_sample samples_not[] = {
+static void forward_not(tn_ctx *c) { tn__map(TN_NUMBERS(not ), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static const tn__sample samples_not[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_MASK}},
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}},
     {.in = {{0, {0}}}},
     {.in = {{2, {0, 3}}}},
     {.in = {{3, {2, 1, 3}}}},
 };
-const tn_op tn_op_logical_not = {TN_ROOM("logical_not"), .inputs = 1, .infer = infer_not, .forward = forward_not};
+const tn_op tn__op_logical_not = {TN_ROOM("logical_not"), .inputs = 1, .infer = infer_not, .forward = forward_not};
 TN_SAMPLES(logical_not, samples_not);
-tn_tensor *tn_logical_not(tn_tensor *x) { return tn_apply(&tn_op_logical_not, x); }
+tn_tensor *tn_logical_not(tn_tensor *x) { return tn_apply(&tn__op_logical_not, x); }
 
 /* Two number types meet in bool: converting to the wider one could turn what is small into 0. */
 static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
@@ -31,7 +31,7 @@ static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
 }
 
 #define ROWS(op)                                                                                                  \
-    static const tn_sample samples_##op[] = {                                                                     \
+    static const tn__sample samples_##op[] = {                                                                    \
         {.in = {{2, {3, 4}}, {2, {3, 4}}}, .kind = {TN_ARG_MASK, TN_ARG_MASK}},                                   \
         {.in = {{3, {2, 3, 4}}, {1, {4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}},                                     \
         {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .kind = {TN_ARG_MASK, TN_ARG_MASK}},                                \
@@ -41,16 +41,16 @@ static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
          .status = TN_ESHAPE,                                                                                     \
          .fails = "logical_" #op ": shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"}, \
     }
-#define ROOM(op)                                                                                        \
-    static void forward_##op(tn_ctx *c)                                                                 \
-    {                                                                                                   \
-        tn_map(TN_NUMBERS(op), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);                  \
-    }                                                                                                   \
-    ROWS(op);                                                                                           \
-    const tn_op tn_op_logical_##op = {TN_ROOM("logical_" #op), .inputs = 2, .infer = tn__infer_compare, \
-                                      .forward = forward_##op};                                         \
-    TN_SAMPLES(logical_##op, samples_##op);                                                             \
-    tn_tensor *tn_logical_##op(tn_tensor *a, tn_tensor *b) { return both(&tn_op_logical_##op, a, b); }
+#define ROOM(op)                                                                                         \
+    static void forward_##op(tn_ctx *c)                                                                  \
+    {                                                                                                    \
+        tn__map(TN_NUMBERS(op), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);                  \
+    }                                                                                                    \
+    ROWS(op);                                                                                            \
+    const tn_op tn__op_logical_##op = {TN_ROOM("logical_" #op), .inputs = 2, .infer = tn__infer_compare, \
+                                       .forward = forward_##op};                                         \
+    TN_SAMPLES(logical_##op, samples_##op);                                                              \
+    tn_tensor *tn_logical_##op(tn_tensor *a, tn_tensor *b) { return both(&tn__op_logical_##op, a, b); }
 
 ROOM(and)
 ROOM(or)

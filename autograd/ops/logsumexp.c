@@ -5,9 +5,9 @@
  * Streaming: the sum is Σ exp(x - shift) with shift the largest x so far, and is rescaled when a larger one comes.
  * Where the largest is infinite the shift is 0: nothing but -inf gives -inf, with gradient 0; an inf gives inf. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/functions.h"
-#include "core/lanes.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/vecmath.h"
+#include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim;
@@ -21,16 +21,16 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_PARTS(lse, f32), f64 = TN_REDUCER_PARTS(lse, f64);
-    tn_reduce((tn_reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
-              NULL);
+    static const tn__reducer f32 = TN_REDUCER_PARTS(lse, f32), f64 = TN_REDUCER_PARTS(lse, f64);
+    tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
+               NULL);
 }
 static void backward(tn_back *b)
 {
     tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && y && gy)
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), NULL);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -40,7 +40,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_mul(gy, tn_exp(tn_sub(b->in[0], y)));
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
@@ -60,14 +60,14 @@ static const tn_sample samples[] = {
      .fails = "logsumexp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_logsumexp = {
+const tn_op tn__op_logsumexp = {
     TN_ROOM("logsumexp"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
     .infer = infer,       .forward = forward, .backward = backward,        .backward_ops = backward_ops};
 TN_SAMPLES(logsumexp, samples);
 
 tn_tensor *tn_logsumexp_run(tn_reduce_args a)
 {
-    return tn_apply_args(&tn_op_logsumexp, (&(args_t){a.dims, a.keepdim}), a.x);
+    return tn_apply_args(&tn__op_logsumexp, (&(args_t){a.dims, a.keepdim}), a.x);
 }
 
 #else /* ============================================================== a reducer over blocks of one real type */
@@ -99,7 +99,7 @@ static void TN_(lse_step)(int64_t n, int64_t at, void *state, const void *in, co
     TN_REAL        e[256], max = TN_(tn__highest)(n, x);
     const TN_REAL  shift = isfinite(max) ? max : 0; /* NaN: gives NaN */
     (void)at, (void)args;
-    tn_lanes s = {{0}};
+    tn__lanes s = {{0}};
     for (int64_t done = 0; done < n;) { /* blocks have at most 256 elements, but the kernel need not rely on that */
         const int64_t k = n - done < 256 ? n - done : 256;
         for (int64_t i = 0; i < k; i++) e[i] = x[done + i] - shift;

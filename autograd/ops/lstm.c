@@ -1,4 +1,4 @@
-/* lstm — a layer of long short-term memory over packed sequences (autograd/recurrent.h says what that is)
+/* lstm — a layer of long short-term memory over packed sequences (autograd/rooms/recurrent.h says what that is)
  *
  *   With the sums i f g o of a step's x + h Wᵀ:
  *     i = σ(i), f = σ(f), g = tanh(g), o = σ(o),   c = f c + i g,   h = o tanh(c) = y
@@ -10,8 +10,8 @@
  *
  * Kept are i, f, g, o, c₋₁, h₋₁; tanh(c) is made again. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/recurrent.h"
-#include "core/functions.h"
+#include "autograd/rooms/recurrent.h"
+#include "core/kernels/vecmath.h"
 
 #include <string.h>
 #define TN_TEMPLATE "autograd/ops/lstm.c"
@@ -34,13 +34,13 @@ static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, t
                              tn__sigmoid_back(g[O], k[O]));
 }
 
-static const tn_cell cell = {.gates = 4,
-                             .kept = 6,
-                             .state = true,
-                             .forward = {fwd_f32, fwd_f64, NULL},
-                             .backward = {bwd_f32, bwd_f64, NULL},
-                             .spread = spread,
-                             .chain = chain};
+static const tn__cell cell = {.gates = 4,
+                              .kept = 6,
+                              .state = true,
+                              .forward = {fwd_f32, fwd_f64, NULL},
+                              .backward = {bwd_f32, bwd_f64, NULL},
+                              .spread = spread,
+                              .chain = chain};
 
 static bool infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
 static void forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
@@ -49,8 +49,8 @@ static void backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
 
 #define SIZES(...) \
     .args = &(tn_steps) { .sizes = __VA_ARGS__ }
-static const int64_t   falling[] = {3, 2, 1}, rising[] = {1, 2}, none[] = {2, 0};
-static const tn_sample samples[] = {
+static const int64_t    falling[] = {3, 2, 1}, rising[] = {1, 2}, none[] = {2, 0};
+static const tn__sample samples[] = {
     {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 2)},
     {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}}, SIZES(falling, .steps = 3)},
     {.in = {{2, {6, 4}}, {2, {4, 1}}, {2, {4, 1}}, {2, {4, 1}}},
@@ -99,20 +99,20 @@ static const tn_sample samples[] = {
      .fails = "lstm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_lstm = {TN_ROOM("lstm"),
-                          .inputs = 4,
-                          .outputs = 4,
-                          .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(3),
-                          .args_size = sizeof(tn_steps),
-                          .args_copy = tn__steps_copy,
-                          .args_free = tn__steps_free,
-                          .infer = infer,
-                          .forward = forward,
-                          .backward = backward,
-                          .backward_ops = backward_ops};
+const tn_op tn__op_lstm = {TN_ROOM("lstm"),
+                           .inputs = 4,
+                           .outputs = 4,
+                           .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(3),
+                           .args_size = sizeof(tn_steps),
+                           .args_copy = tn__steps_copy,
+                           .args_free = tn__steps_free,
+                           .infer = infer,
+                           .forward = forward,
+                           .backward = backward,
+                           .backward_ops = backward_ops};
 TN_SAMPLES(lstm, samples);
 
-tn_tensor *tn_lstm_steps_run(tn_steps_args a) { return tn__steps_call(&tn_op_lstm, a, true, false); }
+tn_tensor *tn_lstm_steps_run(tn_steps_args a) { return tn__steps_call(&tn__op_lstm, a, true, false); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 

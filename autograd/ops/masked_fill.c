@@ -2,7 +2,7 @@
  *
  *   gx = gy where the mask is false, else 0 */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double value;
 } args_t;
@@ -21,11 +21,11 @@ static bool infer(tn_ctx *c)
     c->result[0].dtype = dt;
     return tn__broadcast("masked_fill", c->in[0]->l.shape, c->in[1]->l.shape, &c->result[0].shape);
 }
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_masked_fill(b->gy[0], b->in[1], 0); }
 
 #define MASK(x) .kind = {x, TN_ARG_MASK}
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, MASK(TN_ARG_REAL), .args = &(args_t){-3}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, MASK(TN_ARG_REAL), .args = &(args_t){0.5}},
     {.in = {{1, {4}}, {3, {2, 1, 4}}}, MASK(TN_ARG_REAL), .args = &(args_t){0}},
@@ -59,18 +59,18 @@ static const tn_sample samples[] = {
      .fails = "masked_fill: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_masked_fill = {TN_ROOM("masked_fill"),       .inputs = 2,    .args_size = sizeof(args_t),
-                                 .saves = TN_SAVE_IN(1),       .infer = infer, .forward = forward,
-                                 .backward_ops = backward_ops, .inplace = true};
+const tn_op tn__op_masked_fill = {TN_ROOM("masked_fill"),       .inputs = 2,    .args_size = sizeof(args_t),
+                                  .saves = TN_SAVE_IN(1),       .infer = infer, .forward = forward,
+                                  .backward_ops = backward_ops, .inplace = true};
 TN_SAMPLES(masked_fill, samples);
 
 tn_tensor *tn_masked_fill(tn_tensor *x, tn_tensor *mask, double value)
 {
-    return tn_apply_args(&tn_op_masked_fill, &(args_t){value}, x, mask);
+    return tn_apply_args(&tn__op_masked_fill, &(args_t){value}, x, mask);
 }
 tn_tensor *tn_masked_fill_(tn_tensor *x, tn_tensor *mask, double value)
 {
-    return tn_apply_args_(&tn_op_masked_fill, &(args_t){value}, x, mask);
+    return tn_apply_args_(&tn__op_masked_fill, &(args_t){value}, x, mask);
 }
 
 #else /* ============================================================== kernels: contiguous, one number type */

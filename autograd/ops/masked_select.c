@@ -1,7 +1,7 @@
 /* masked_select — the elements of x where the mask is true, in order, 1-d; x and mask broadcast
  *
  *   gx = gy's elements put back where they came from, 0 elsewhere (masked_spread) */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 static bool infer(tn_ctx *c)
 {
@@ -24,11 +24,11 @@ static void backward_ops(tn_back *b)
 {
     tn_shape s;
     tn__broadcast("masked_select", b->in_shape[0], b->in_shape[1], &s);
-    b->gx[0] = tn_apply_args(&tn_op_masked_spread, &s, b->gy[0], b->in[1]);
+    b->gx[0] = tn_apply_args(&tn__op_masked_spread, &s, b->gy[0], b->in[1]);
 }
 
 #define MASK(x) .kind = {x, TN_ARG_MASK}
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, MASK(TN_ARG_REAL)},
     {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, MASK(TN_ARG_REAL)},
     {.in = {{1, {4}}, {3, {2, 1, 4}}}, MASK(TN_ARG_REAL)},
@@ -46,8 +46,8 @@ static const tn_sample samples[] = {
      .fails = "masked_select: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_masked_select = {TN_ROOM("masked_select"), .inputs = 2,        .saves = TN_SAVE_IN(1),
-                                   .infer = infer,           .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_masked_select = {TN_ROOM("masked_select"), .inputs = 2,        .saves = TN_SAVE_IN(1),
+                                    .infer = infer,           .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(masked_select, samples);
 
-tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask) { return tn_apply(&tn_op_masked_select, x, mask); }
+tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask) { return tn_apply(&tn__op_masked_select, x, mask); }

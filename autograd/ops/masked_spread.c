@@ -2,7 +2,7 @@
  * mask (which broadcasts to y) is true, and 0 elsewhere. Made for gradients; not in ops.h.
  *
  *   gx = masked_select(gy, mask) */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 static tn_shape shape_of(const void *args) { return *(const tn_shape *)args; }
 
@@ -28,7 +28,7 @@ static void backward_ops(tn_back *b) { b->gx[0] = tn_masked_select(b->gy[0], b->
 
 /* How many elements a random mask chooses is not known here: of no place at all it chooses none. What is between is
  * tested by masked_select's gradients of gradients. */
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{1, {0}}, {2, {0, 3}}}, .kind = {TN_ARG_REAL, TN_ARG_MASK}, .args = &(tn_shape){2, {0, 3}}},
     {.in = {{1, {0}}, {1, {3}}}, .kind = {TN_ARG_REAL, TN_ARG_MASK}, .args = &(tn_shape){3, {2, 0, 3}}},
     {.in = {{1, {0}}, {0, {0}}}, .kind = {TN_ARG_INT, TN_ARG_MASK}, .args = &(tn_shape){1, {0}}},
@@ -48,7 +48,7 @@ static const tn_sample samples[] = {
      .fails = "masked_spread: the mask has 0 places for x, whose shape is [5]"},
 };
 
-const tn_op tn_op_masked_spread = {TN_ROOM("masked_spread"),    .inputs = 2,    .args_size = sizeof(tn_shape),
-                                   .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
-                                   .backward_ops = backward_ops};
+const tn_op tn__op_masked_spread = {TN_ROOM("masked_spread"),    .inputs = 2,    .args_size = sizeof(tn_shape),
+                                    .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
+                                    .backward_ops = backward_ops};
 TN_SAMPLES(masked_spread, samples);

@@ -4,7 +4,7 @@
  *
  * A 1-d a is one row and a 1-d b one column; the dim of size 1 that this makes is not in the result. Where one matrix b
  * meets many a, their rows count as those of one tall matrix, so that gb is one product and no sum over a batch. */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 bool tn__infer_matmul(tn_ctx *c)
 {
@@ -41,13 +41,13 @@ bool tn__infer_matmul(tn_ctx *c)
 
 static void forward(tn_ctx *c)
 {
-    tn_layout  a = c->in[0]->l, b = c->in[1]->l, y = c->out[0]->l;
+    tn__layout a = c->in[0]->l, b = c->in[1]->l, y = c->out[0]->l;
     const bool row = a.shape.n == 1, column = b.shape.n == 1;
     if (column) b = tn__layout_insert(b, 1), y = tn__layout_insert(y, y.shape.n);
     if (row) a = tn__layout_insert(a, 0), y = tn__layout_insert(y, y.shape.n - 1);
     const tn_tensor ga = tn__glance(c->in[0], &a), gb = tn__glance(c->in[1], &b);
     tn_tensor       gy = tn__glance(c->out[0], &y);
-    tn__gemm_with(&ga, &gb, &gy, &(tn_epilogue){.act = TN_ACT_NONE});
+    tn__gemm_with(&ga, &gb, &gy, &(tn__epilogue){.act = TN_ACT_NONE});
 }
 
 static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
@@ -75,7 +75,7 @@ static void backward_ops(tn_back *b)
     }
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {4, 2}}}},
     {.in = {{3, {2, 3, 4}}, {2, {4, 3}}}},
     {.in = {{2, {3, 4}}, {3, {2, 4, 2}}}},
@@ -108,18 +108,18 @@ static const tn_sample samples[] = {
      .fails = "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_matmul = {TN_ROOM("matmul"),
-                            .inputs = 2,
-                            .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                            .saves_for = saves_for,
-                            .infer = tn__infer_matmul,
-                            .forward = forward,
-                            .backward_ops = backward_ops};
+const tn_op tn__op_matmul = {TN_ROOM("matmul"),
+                             .inputs = 2,
+                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                             .saves_for = saves_for,
+                             .infer = tn__infer_matmul,
+                             .forward = forward,
+                             .backward_ops = backward_ops};
 TN_SAMPLES(matmul, samples);
 
 tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b)
 {
     tn_tensor *in[2] = {a, b};
     tn__meet(2, in);
-    return tn_op_apply(&tn_op_matmul, NULL, 2, in);
+    return tn_op_apply(&tn__op_matmul, NULL, 2, in);
 }

@@ -2,8 +2,8 @@
  *
  *   max, min:  gx = gy at the place that was chosen, else 0 */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/lanes.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/sum_lanes.h"
 typedef struct {
     int  dim; /* argmax, argmin: also TN_ALL */
     bool keepdim;
@@ -15,7 +15,7 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool    only_where(const tn_op *op) { return op == &tn_op_argmax || op == &tn_op_argmin; }
+static bool    only_where(const tn_op *op) { return op == &tn__op_argmax || op == &tn__op_argmin; }
 static tn_dims chosen(const tn_op *op, int dim)
 {
     return only_where(op) && dim == TN_ALL ? (tn_dims){.n = 0} : TN_DIMS(dim);
@@ -31,11 +31,11 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_PARTS(first, f32), f64 = TN_REDUCER_PARTS(first, f64),
-                            i64 = TN_REDUCER_PARTS(first, i64);
-    const kernel_args k = {c->op == &tn_op_min || c->op == &tn_op_argmin, only_where(c->op)};
-    const tn_list     y = k.only_where ? TN_LIST(c->out[0]) : TN_LIST(c->out[0], c->out[1]);
-    tn_reduce((tn_reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], chosen(c->op, TN_ARG(c, dim))), y, c->in[0], &k);
+    static const tn__reducer f32 = TN_REDUCER_PARTS(first, f32), f64 = TN_REDUCER_PARTS(first, f64),
+                             i64 = TN_REDUCER_PARTS(first, i64);
+    const kernel_args k = {c->op == &tn__op_min || c->op == &tn__op_argmin, only_where(c->op)};
+    const tn__list    y = k.only_where ? TN_LIST(c->out[0]) : TN_LIST(c->out[0], c->out[1]);
+    tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], chosen(c->op, TN_ARG(c, dim))), y, c->in[0], &k);
 }
 static void backward_ops(tn_back *b)
 {
@@ -69,19 +69,19 @@ static void backward_ops(tn_back *b)
         .in = {{2, {0, 3}}}, .args = &(args_t){TN_ALL, false}, .status = TN_ESHAPE,        \
         .fails = name ": dim 0 of [0, 3] is empty: there is nothing to choose from"        \
     }
-static const tn_sample max_samples[] = {COMMON("max")};
-static const tn_sample min_samples[] = {COMMON("min")};
-static const tn_sample argmax_samples[] = {COMMON("argmax"), FLAT("argmax")};
-static const tn_sample argmin_samples[] = {COMMON("argmin"), FLAT("argmin")};
+static const tn__sample max_samples[] = {COMMON("max")};
+static const tn__sample min_samples[] = {COMMON("min")};
+static const tn__sample argmax_samples[] = {COMMON("argmax"), FLAT("argmax")};
+static const tn__sample argmin_samples[] = {COMMON("argmin"), FLAT("argmin")};
 
 #define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward
-const tn_op tn_op_max = {ROOM("max"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops};
+const tn_op tn__op_max = {ROOM("max"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops};
 TN_SAMPLES(max, max_samples);
-const tn_op tn_op_min = {ROOM("min"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops};
+const tn_op tn__op_min = {ROOM("min"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops};
 TN_SAMPLES(min, min_samples);
-const tn_op tn_op_argmax = {ROOM("argmax")};
+const tn_op tn__op_argmax = {ROOM("argmax")};
 TN_SAMPLES(argmax, argmax_samples);
-const tn_op tn_op_argmin = {ROOM("argmin")};
+const tn_op tn__op_argmin = {ROOM("argmin")};
 TN_SAMPLES(argmin, argmin_samples);
 
 static tn_pair call(const tn_op *op, tn_tensor *x, int dim, bool keepdim)
@@ -90,15 +90,15 @@ static tn_pair call(const tn_op *op, tn_tensor *x, int dim, bool keepdim)
     tn_op_call(op, 1, &x, 2, out, &(args_t){dim, keepdim});
     return (tn_pair){out[0], out[1]};
 }
-tn_pair    tn_max(tn_tensor *x, int dim, bool keepdim) { return call(&tn_op_max, x, dim, keepdim); }
-tn_pair    tn_min(tn_tensor *x, int dim, bool keepdim) { return call(&tn_op_min, x, dim, keepdim); }
+tn_pair    tn_max(tn_tensor *x, int dim, bool keepdim) { return call(&tn__op_max, x, dim, keepdim); }
+tn_pair    tn_min(tn_tensor *x, int dim, bool keepdim) { return call(&tn__op_min, x, dim, keepdim); }
 tn_tensor *tn_argmax(tn_tensor *x, int dim, bool keepdim)
 {
-    return tn_apply_args(&tn_op_argmax, (&(args_t){dim, keepdim}), x);
+    return tn_apply_args(&tn__op_argmax, (&(args_t){dim, keepdim}), x);
 }
 tn_tensor *tn_argmin(tn_tensor *x, int dim, bool keepdim)
 {
-    return tn_apply_args(&tn_op_argmin, (&(args_t){dim, keepdim}), x);
+    return tn_apply_args(&tn__op_argmin, (&(args_t){dim, keepdim}), x);
 }
 
 #else /* ============================================================ a reducer over blocks of one number type */

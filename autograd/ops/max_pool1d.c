@@ -1,13 +1,13 @@
 /* max_pool1d — the largest element under each window; padding counts as -inf and NaN as the largest
  *
  * x [N, C, L]. It is max_pool2d on images of one row. */
-#include "autograd/windows.h"
+#include "autograd/rooms/windows.h"
 
 static bool infer(tn_ctx *c) { return tn__infer_pool(c, 1); }
 static void compose(tn_ctx *c)
 {
     tn_tensor *x = tn__as_rows(c->in[0]), *y[2];
-    tn_op_call(&tn_op_max_pool2d, 1, &x, 2, y, c->args);
+    tn_op_call(&tn__op_max_pool2d, 1, &x, 2, y, c->args);
     c->out[0] = tn__from_rows(y[0]);
 }
 
@@ -16,7 +16,7 @@ static void compose(tn_ctx *c)
     {                                                                          \
         {{1, size}, {1, stride}, {0, padding}, {1, dilation}, 1}, false, { 0 } \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 6}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 2, 0, 1)},
     {.in = {{3, {1, 2, 7}}}, .kind = {TN_ARG_DISTINCT}, POOL(3, 1, 1, 1)},
     {.in = {{3, {2, 1, 8}}}, .kind = {TN_ARG_DISTINCT}, POOL(3, 2, 1, 2)},
@@ -41,8 +41,8 @@ static const tn_sample samples[] = {
      .fails = "max_pool1d: stride must be 1 to 2147483647, got -1"},
 };
 
-const tn_op tn_op_max_pool1d = {TN_ROOM("max_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
-                                .compose = compose};
+const tn_op tn__op_max_pool1d = {TN_ROOM("max_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
+                                 .compose = compose};
 TN_SAMPLES(max_pool1d, samples);
 
 tn_tensor *tn_max_pool1d_run(tn_pool1d_args a)
@@ -51,5 +51,5 @@ tn_tensor *tn_max_pool1d_run(tn_pool1d_args a)
                                         (int64_t[]){1, a.dilation}),
                        false,
                        {0}};
-    return tn_apply_args(&tn_op_max_pool1d, &p, a.x);
+    return tn_apply_args(&tn__op_max_pool1d, &p, a.x);
 }

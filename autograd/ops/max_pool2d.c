@@ -4,7 +4,7 @@
  *
  * The hidden second result says where: positions in the image, row · W + column. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/windows.h"
+#include "autograd/rooms/windows.h"
 #define TN_TEMPLATE "autograd/ops/max_pool2d.c"
 #include "core/real.h"
 
@@ -17,11 +17,11 @@ static bool infer(tn_ctx *c)
 
 static void forward(tn_ctx *c)
 {
-    const int64_t *x = c->in[0]->l.shape.d, *y = c->out[0]->l.shape.d;
-    const tn_image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
-    tn_scope       s = tn_scope_begin();
-    tn_tensor     *in = tn__images(c->in[0]), *out = tn__images(c->out[0]), *at = tn__images(c->out[1]);
-    if (in && out && at) tn_rows(TN_REALS(fwd), 2, TN_LIST(out, at), TN_LIST(in), &m);
+    const int64_t  *x = c->in[0]->l.shape.d, *y = c->out[0]->l.shape.d;
+    const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
+    tn_scope        s = tn_scope_begin();
+    tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]), *at = tn__images(c->out[1]);
+    if (in && out && at) tn__rows(TN_REALS(fwd), 2, TN_LIST(out, at), TN_LIST(in), &m);
     tn_scope_end(s);
 }
 
@@ -39,7 +39,7 @@ static void backward_ops(tn_back *b)
     {                                                             \
         {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, false, { 0 } \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 4, 4}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 2, 2, 2, 0, 0, 1, 1)},
     {.in = {{4, {1, 2, 4, 5}}}, .kind = {TN_ARG_DISTINCT}, POOL(3, 2, 1, 2, 1, 1, 1, 1)}, /* windows overlap */
     {.in = {{4, {1, 1, 5, 6}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 3, 1, 1, 0, 1, 3, 2)},
@@ -73,7 +73,7 @@ static const tn_sample samples[] = {
      .fails = "max_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_max_pool2d = {
+const tn_op tn__op_max_pool2d = {
     TN_ROOM("max_pool2d"),   .inputs = 1,    .outputs = 2,       .args_size = sizeof(tn_pool),
     .saves = TN_SAVE_OUT(1), .infer = infer, .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(max_pool2d, samples);
@@ -82,7 +82,7 @@ tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
 {
     const tn_pool p = {.windows = tn__pool_windows(a.size, a.stride, a.padding, a.dilation)};
     tn_tensor    *y[2];
-    tn_op_call(&tn_op_max_pool2d, 1, &a.x, 2, y, &p);
+    tn_op_call(&tn__op_max_pool2d, 1, &a.x, 2, y, &p);
     return y[0];
 }
 
@@ -90,11 +90,11 @@ tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
 
 static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const tn_image   *m = args;
-    const tn_windows *w = &m->p.windows;
-    const TN_REAL    *x = in[0];
-    TN_REAL          *y = out[0];
-    int64_t          *at = out[1];
+    const tn__image   *m = args;
+    const tn__windows *w = &m->p.windows;
+    const TN_REAL     *x = in[0];
+    TN_REAL           *y = out[0];
+    int64_t           *at = out[1];
     (void)n;
     for (int64_t i = 0; i < m->out[0]; i++) {
         int64_t row, row_first, row_end, col, first, end;

@@ -4,22 +4,22 @@
  *
  * A NaN is neither less nor greater, so both sides of one get the whole gradient, as in PyTorch. */
 #ifndef TN_REAL /* ============================================================================== the rooms */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/maximum.c"
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool takes_larger(const tn_back *b) { return b->op == &tn_op_maximum; }
+static bool takes_larger(const tn_back *b) { return b->op == &tn__op_maximum; }
 
-static void forward_max(tn_ctx *c) { tn_map(TN_NUMBERS(max), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
-static void forward_min(tn_ctx *c) { tn_map(TN_NUMBERS(min), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void forward_max(tn_ctx *c) { tn__map(TN_NUMBERS(max), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void forward_min(tn_ctx *c) { tn__map(TN_NUMBERS(min), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
 
 static void backward(tn_back *b)
 {
     for (int i = 0; i < 2; i++) {
         int large = takes_larger(b) ? i : 1 - i;
         if (b->need[i] && (b->gx[i] = tn_empty_like(b->gy[0])))
-            tn_map(TN_REALS(bwd), TN_LIST(b->gx[i]), TN_LIST(b->in[large], b->in[1 - large], b->gy[0]), NULL);
+            tn__map(TN_REALS(bwd), TN_LIST(b->gx[i]), TN_LIST(b->in[large], b->in[1 - large], b->gy[0]), NULL);
     }
 }
 static void backward_ops(tn_back *b)
@@ -32,7 +32,7 @@ static void backward_ops(tn_back *b)
 }
 
 #define ROWS(op)                                                                                       \
-    static const tn_sample op##_samples[] = {                                                          \
+    static const tn__sample op##_samples[] = {                                                         \
         {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {-2, 2.1}, .high = {2, 3}},                          \
         {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {0.5, -2}, .high = {3, 0.4}},                        \
         {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {-2, 2.1}, .high = {2, 3}},                       \
@@ -47,25 +47,25 @@ static void backward_ops(tn_back *b)
 ROWS(maximum);
 ROWS(minimum);
 
-const tn_op tn_op_maximum = {TN_ROOM("maximum"),
-                             .inputs = 2,
-                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                             .infer = tn__infer_binary,
-                             .forward = forward_max,
-                             .backward = backward,
-                             .backward_ops = backward_ops};
+const tn_op tn__op_maximum = {TN_ROOM("maximum"),
+                              .inputs = 2,
+                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                              .infer = tn__infer_binary,
+                              .forward = forward_max,
+                              .backward = backward,
+                              .backward_ops = backward_ops};
 TN_SAMPLES(maximum, maximum_samples);
-const tn_op tn_op_minimum = {TN_ROOM("minimum"),
-                             .inputs = 2,
-                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                             .infer = tn__infer_binary,
-                             .forward = forward_min,
-                             .backward = backward,
-                             .backward_ops = backward_ops};
+const tn_op tn__op_minimum = {TN_ROOM("minimum"),
+                              .inputs = 2,
+                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                              .infer = tn__infer_binary,
+                              .forward = forward_min,
+                              .backward = backward,
+                              .backward_ops = backward_ops};
 TN_SAMPLES(minimum, minimum_samples);
 
-tn_tensor *tn_maximum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_maximum, a, b, false); }
-tn_tensor *tn_minimum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_minimum, a, b, false); }
+tn_tensor *tn_maximum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_maximum, a, b, false); }
+tn_tensor *tn_minimum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_minimum, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

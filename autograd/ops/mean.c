@@ -2,10 +2,10 @@
  *
  *   gx = gy / n, repeated over the dims that went
  *
- * The sum is kept in f64, in the lanes of core/lanes.h, and divided before it is rounded. */
+ * The sum is kept in f64, in the lanes of core/kernels/sum_lanes.h, and divided before it is rounded. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/lanes.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim;
@@ -19,9 +19,9 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_OF_LANES(mean, f32), f64 = TN_REDUCER_OF_LANES(mean, f64);
-    tn_reduce((tn_reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
-              NULL);
+    static const tn__reducer f32 = TN_REDUCER_OF_LANES(mean, f32), f64 = TN_REDUCER_OF_LANES(mean, f64);
+    tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
+               NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -30,7 +30,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_expand(g, b->in_shape[0]);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
@@ -48,20 +48,20 @@ static const tn_sample samples[] = {
      .fails = "mean: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_mean = {TN_ROOM("mean"), .inputs = 1,        .args_size = sizeof(args_t),
-                          .infer = infer,  .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_mean = {TN_ROOM("mean"), .inputs = 1,        .args_size = sizeof(args_t),
+                           .infer = infer,  .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(mean, samples);
 
-tn_tensor *tn_mean_run(tn_reduce_args a) { return tn_apply_args(&tn_op_mean, (&(args_t){a.dims, a.keepdim}), a.x); }
+tn_tensor *tn_mean_run(tn_reduce_args a) { return tn_apply_args(&tn__op_mean, (&(args_t){a.dims, a.keepdim}), a.x); }
 
 #else /* ============================================================== a reducer over blocks of one real type */
 
-typedef tn_lanes TN_(mean_state);
+typedef tn__lanes TN_(mean_state);
 
 static void TN_(mean_init)(void *state, const void *args)
 {
     (void)args;
-    *(tn_lanes *)state = (tn_lanes){{0}};
+    *(tn__lanes *)state = (tn__lanes){{0}};
 }
 static void TN_(mean_step)(int64_t n, int64_t at, void *state, const void *x, const void *args)
 {
@@ -70,14 +70,14 @@ static void TN_(mean_step)(int64_t n, int64_t at, void *state, const void *x, co
 }
 static void TN_(mean_merge)(void *state, const void *later, const void *args)
 {
-    tn_lanes       *s = state;
-    const tn_lanes *l = later;
+    tn__lanes       *s = state;
+    const tn__lanes *l = later;
     (void)args;
     for (int k = 0; k < TN_LANES; k++) s->lane[k] += l->lane[k];
 }
 static void TN_(mean_finish)(int64_t n, const void *state, void *const *out, const void *args)
 {
     (void)args;
-    *(TN_REAL *)out[0] = (TN_REAL)(tn__lanes_total(*(const tn_lanes *)state) / (double)n);
+    *(TN_REAL *)out[0] = (TN_REAL)(tn__lanes_total(*(const tn__lanes *)state) / (double)n);
 }
 #endif

@@ -2,12 +2,12 @@
  *
  *   ga = gy · b,  gb = gy · a        (each saved only if the other's gradient is wanted) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/mul.c"
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
 
 static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
 static void     backward_ops(tn_back *b)
@@ -16,7 +16,7 @@ static void     backward_ops(tn_back *b)
     if (b->need[1]) b->gx[1] = tn_mul(b->gy[0], b->in[0]);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}},
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}},
@@ -29,18 +29,18 @@ static const tn_sample samples[] = {
      .fails = "mul: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_mul = {TN_ROOM("mul"),
-                         .inputs = 2,
-                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                         .saves_for = saves_for,
-                         .infer = tn__infer_binary,
-                         .forward = forward,
-                         .backward_ops = backward_ops,
-                         .inplace = true};
+const tn_op tn__op_mul = {TN_ROOM("mul"),
+                          .inputs = 2,
+                          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                          .saves_for = saves_for,
+                          .infer = tn__infer_binary,
+                          .forward = forward,
+                          .backward_ops = backward_ops,
+                          .inplace = true};
 TN_SAMPLES(mul, samples);
 
-tn_tensor *tn_mul(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_mul, a, b, false); }
-tn_tensor *tn_mul_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_mul, a, b, false); }
+tn_tensor *tn_mul(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_mul, a, b, false); }
+tn_tensor *tn_mul_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_mul, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

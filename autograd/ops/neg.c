@@ -2,15 +2,15 @@
  *
  *   gx = -gy */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/neg.c"
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_neg(b->gy[0]); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{3, {2, 0, 3}}}},
@@ -22,13 +22,13 @@ static const tn_sample samples[] = {
      .fails = "neg: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn_op_neg = {
+const tn_op tn__op_neg = {
     TN_ROOM("neg"), .inputs = 1, .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops,
     .inplace = true};
 TN_SAMPLES(neg, samples);
 
-tn_tensor *tn_neg(tn_tensor *x) { return tn_apply(&tn_op_neg, x); }
-tn_tensor *tn_neg_(tn_tensor *x) { return tn_apply_args_(&tn_op_neg, NULL, x); }
+tn_tensor *tn_neg(tn_tensor *x) { return tn_apply(&tn__op_neg, x); }
+tn_tensor *tn_neg_(tn_tensor *x) { return tn_apply_args_(&tn__op_neg, NULL, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

@@ -4,8 +4,8 @@
  *
  * Where no target counts, the loss is 0 and so is the gradient. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/losses.h"
-typedef tn_class_args args_t;
+#include "autograd/rooms/losses.h"
+typedef tn__class_args args_t;
 typedef struct {
     const args_t *a;
     int64_t       classes;
@@ -28,11 +28,11 @@ static void forward(tn_ctx *c)
     const args_t    *a = c->args;
     const tn_shape   x = c->in[0]->l.shape;
     tn_tensor        target = tn__class_column(c->in[TN_CLASS_TARGET], x, a->dim), weight, loss;
-    tn_class_sums    sums;
+    tn__class_sum    sums;
     if (w) weight = tn__class_weights(w, x, a->dim);
     if (a->reduction == TN_NONE) loss = tn__class_column(c->out[0], x, a->dim);
-    tn_rows_sums(TN_REALS(fwd), a->dim, TN_LIST(a->reduction == TN_NONE ? &loss : NULL), TN_LIST(tn__class_sums(&sums)),
-                 TN_LIST(c->in[0], &target, w ? &weight : NULL), a);
+    tn__rows_sums(TN_REALS(fwd), a->dim, TN_LIST(a->reduction == TN_NONE ? &loss : NULL),
+                  TN_LIST(tn__class_sums(&sums)), TN_LIST(c->in[0], &target, w ? &weight : NULL), a);
     if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[1], c->out[2]);
 }
 
@@ -48,8 +48,8 @@ static tn_tensor *slope(const tn_back *b, const tn_tensor *gy)
     if (w) weight = tn__class_weights(w, x, a->dim);
     if (gy) rows = tn__class_column(gy, x, a->dim);
     if (y)
-        tn_rows(TN_REALS(bwd), a->dim, TN_LIST(y), TN_LIST(&target, w ? &weight : NULL, b->out[1], gy ? &rows : NULL),
-                &k);
+        tn__rows(TN_REALS(bwd), a->dim, TN_LIST(y), TN_LIST(&target, w ? &weight : NULL, b->out[1], gy ? &rows : NULL),
+                 &k);
     return y;
 }
 static void backward(tn_back *b)
@@ -67,7 +67,7 @@ static void backward_ops(tn_back *b)
 
 #define ARGS(...) \
     .args = &(args_t) { __VA_ARGS__ }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {4, 5}}, {1, {4}}},
      .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
      .high = {2, 5},
@@ -136,21 +136,21 @@ static const tn_sample samples[] = {
      .fails = "nll_loss: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn_op_nll_loss = {TN_ROOM("nll_loss"),
-                              .inputs = TN_CLASS_INPUTS,
-                              .outputs = 3,
-                              .optional = 1u << TN_CLASS_WEIGHT,
-                              .saves = TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1),
-                              .args_size = sizeof(args_t),
-                              .infer = infer,
-                              .forward = forward,
-                              .backward = backward,
-                              .backward_ops = backward_ops};
+const tn_op tn__op_nll_loss = {TN_ROOM("nll_loss"),
+                               .inputs = TN_CLASS_INPUTS,
+                               .outputs = 3,
+                               .optional = 1u << TN_CLASS_WEIGHT,
+                               .saves = TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1),
+                               .args_size = sizeof(args_t),
+                               .infer = infer,
+                               .forward = forward,
+                               .backward = backward,
+                               .backward_ops = backward_ops};
 TN_SAMPLES(nll_loss, samples);
 
 tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a)
 {
-    return tn__class_loss(&tn_op_nll_loss, (tn_class_args){.smoothing = a.label_smoothing}, a, 3);
+    return tn__class_loss(&tn__op_nll_loss, (tn__class_args){.smoothing = a.label_smoothing}, a, 3);
 }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */

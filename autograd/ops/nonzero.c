@@ -1,5 +1,5 @@
 /* nonzero — the indices of the elements that are not 0 (NaN is not), in order: [count, ndim], i64, without gradient */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 static bool infer(tn_ctx *c)
 {
@@ -21,7 +21,7 @@ static void forward(tn_ctx *c)
     }
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{1, {6}}}, .kind = {TN_ARG_INDEX}, .high = {2}},
     {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_INDEX}, .high = {2}},
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_MASK}},
@@ -30,7 +30,7 @@ static const tn_sample samples[] = {
     {.in = {{2, {0, 4}}}},
 };
 
-const tn_op tn_op_nonzero = {TN_ROOM("nonzero"), .inputs = 1, .infer = infer, .forward = forward};
+const tn_op tn__op_nonzero = {TN_ROOM("nonzero"), .inputs = 1, .infer = infer, .forward = forward};
 TN_SAMPLES(nonzero, samples);
 
-tn_tensor *tn_nonzero(tn_tensor *x) { return tn_apply(&tn_op_nonzero, x); }
+tn_tensor *tn_nonzero(tn_tensor *x) { return tn_apply(&tn__op_nonzero, x); }

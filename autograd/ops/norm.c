@@ -6,8 +6,8 @@
  *
  * Sums are kept in f64, so that an f32 norm does not overflow half-way. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/lanes.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim;
@@ -26,9 +26,9 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_PARTS(norm, f32), f64 = TN_REDUCER_PARTS(norm, f64);
-    tn_reduce((tn_reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
-              &TN_ARG(c, p));
+    static const tn__reducer f32 = TN_REDUCER_PARTS(norm, f32), f64 = TN_REDUCER_PARTS(norm, f64);
+    tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
+               &TN_ARG(c, p));
 }
 static void backward(tn_back *b)
 {
@@ -36,7 +36,7 @@ static void backward(tn_back *b)
     tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && y && gy)
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), &TN_ARG(b, p));
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), &TN_ARG(b, p));
 }
 static void backward_ops(tn_back *b)
 {
@@ -70,7 +70,7 @@ static bool infer_inf(tn_ctx *c)
            tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), c->in[0]->dtype);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false, 2}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false, 1}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true, 3}},
@@ -96,7 +96,7 @@ static const tn_sample samples[] = {
      .status = TN_EDTYPE,
      .fails = "norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
-static const tn_sample inf_samples[] = {
+static const tn__sample inf_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false, (double)INFINITY}},
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {1}}, true, (double)INFINITY}},
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, false, -(double)INFINITY}},
@@ -108,36 +108,36 @@ static const tn_sample inf_samples[] = {
 };
 
 #define ROOM TN_ROOM("norm"), .inputs = 1, .args_size = sizeof(args_t)
-const tn_op tn_op_norm = {ROOM,
-                          .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
-                          .infer = infer,
-                          .forward = forward,
-                          .backward = backward,
-                          .backward_ops = backward_ops};
+const tn_op tn__op_norm = {ROOM,
+                           .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
+                           .infer = infer,
+                           .forward = forward,
+                           .backward = backward,
+                           .backward_ops = backward_ops};
 TN_SAMPLES(norm, samples);
-const tn_op tn_op_norm_inf = {ROOM, .infer = infer_inf, .compose = compose};
+const tn_op tn__op_norm_inf = {ROOM, .infer = infer_inf, .compose = compose};
 TN_SAMPLES(norm_inf, inf_samples);
 
 tn_tensor *tn_norm_run(tn_reduce_args a)
 {
     const double p = a.p == 0 ? 2 : a.p == (double)TN_ZERO ? 0 : a.p;
-    return tn_apply_args(isinf(p) ? &tn_op_norm_inf : &tn_op_norm, (&(args_t){a.dims, a.keepdim, p}), a.x);
+    return tn_apply_args(isinf(p) ? &tn__op_norm_inf : &tn__op_norm, (&(args_t){a.dims, a.keepdim, p}), a.x);
 }
 
 #else /* ============================================================== a reducer over blocks of one real type */
 
-typedef tn_lanes TN_(norm_state);
+typedef tn__lanes TN_(norm_state);
 
 static void TN_(norm_init)(void *state, const void *args)
 {
     (void)args;
-    *(tn_lanes *)state = (tn_lanes){{0}};
+    *(tn__lanes *)state = (tn__lanes){{0}};
 }
 static void TN_(norm_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
 {
     const TN_REAL *x = in;
     const double   p = *(const double *)args;
-    tn_lanes      *s = state;
+    tn__lanes     *s = state;
     (void)at;
     if (p == 2) TN_(tn__dot_lanes)(s, n, x, x);
     else if (p == 1)
@@ -149,14 +149,14 @@ static void TN_(norm_step)(int64_t n, int64_t at, void *state, const void *in, c
 }
 static void TN_(norm_merge)(void *state, const void *later, const void *args)
 {
-    tn_lanes       *s = state;
-    const tn_lanes *l = later;
+    tn__lanes       *s = state;
+    const tn__lanes *l = later;
     (void)args;
     for (int k = 0; k < TN_LANES; k++) s->lane[k] += l->lane[k];
 }
 static void TN_(norm_finish)(int64_t n, const void *state, void *const *out, const void *args)
 {
-    const double p = *(const double *)args, sum = tn__lanes_total(*(const tn_lanes *)state);
+    const double p = *(const double *)args, sum = tn__lanes_total(*(const tn__lanes *)state);
     (void)n;
     *(TN_REAL *)out[0] = (TN_REAL)(p == 2 ? sqrt(sum) : p == 0 || p == 1 ? sum : pow(sum, 1 / p));
 }

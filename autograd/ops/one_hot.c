@@ -1,5 +1,5 @@
 /* one_hot — 1 at the index, 0 elsewhere, along a new last dim; i64, without gradient */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int64_t classes; /* -1: as many as the largest index needs */
@@ -42,10 +42,10 @@ static void forward(tn_ctx *c)
     tn_tensor index = *c->in[0]; /* with a last dim of size 1: one index a row */
     index.l.stride[index.l.shape.n] = 1;
     index.l.shape.d[index.l.shape.n++] = 1;
-    tn_rows((tn_kernels){NULL, NULL, ones}, -1, TN_LIST(c->out[0]), TN_LIST(c->out[0], &index), NULL);
+    tn__rows((tn__kernel_set){NULL, NULL, ones}, -1, TN_LIST(c->out[0]), TN_LIST(c->out[0], &index), NULL);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{1, {5}}}, .kind = {TN_ARG_INDEX}, .high = {4}, .args = &(args_t){4}},
     {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INDEX}, .high = {4}, .args = &(args_t){6}},
     {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INDEX}, .high = {4}, .args = &(args_t){-1}},
@@ -74,11 +74,11 @@ static const tn_sample samples[] = {
      .fails = "one_hot: indices must be i64 or i32, got f32"},
 };
 
-const tn_op tn_op_one_hot = {TN_ROOM("one_hot"), .inputs = 1, .args_size = sizeof(args_t), .infer = infer,
-                             .forward = forward};
+const tn_op tn__op_one_hot = {TN_ROOM("one_hot"), .inputs = 1, .args_size = sizeof(args_t), .infer = infer,
+                              .forward = forward};
 TN_SAMPLES(one_hot, samples);
 
 tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes)
 {
-    return tn_apply_args(&tn_op_one_hot, &(args_t){classes}, index);
+    return tn_apply_args(&tn__op_one_hot, &(args_t){classes}, index);
 }

@@ -1,5 +1,5 @@
 /* outer — y_ij = a_i · b_j, of two vectors: a column times a row */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 static bool infer(tn_ctx *c)
 {
@@ -13,7 +13,7 @@ static bool infer(tn_ctx *c)
 }
 static void compose(tn_ctx *c) { c->out[0] = tn_mul(tn_unsqueeze(c->in[0], 1), c->in[1]); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{1, {3}}, {1, {4}}}},
     {.in = {{1, {1}}, {1, {5}}}},
     {.in = {{1, {5}}, {1, {1}}}},
@@ -23,7 +23,7 @@ static const tn_sample samples[] = {
     {.in = {{1, {3}}, {0, {0}}}, .status = TN_ESHAPE, .fails = "outer: takes two 1-d tensors, got [3] and []"},
 };
 
-const tn_op tn_op_outer = {TN_ROOM("outer"), .inputs = 2, .infer = infer, .compose = compose};
+const tn_op tn__op_outer = {TN_ROOM("outer"), .inputs = 2, .infer = infer, .compose = compose};
 TN_SAMPLES(outer, samples);
 
-tn_tensor *tn_outer(tn_tensor *a, tn_tensor *b) { return tn_apply(&tn_op_outer, a, b); }
+tn_tensor *tn_outer(tn_tensor *a, tn_tensor *b) { return tn_apply(&tn__op_outer, a, b); }

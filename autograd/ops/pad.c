@@ -1,7 +1,7 @@
 /* pad — new elements of one value around x, or elements cut away where the numbers are negative
  *
  *   gx = gy with the same cut away and padded with 0 */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     tn_shape before, after;
@@ -28,9 +28,9 @@ static bool infer(tn_ctx *c)
     return true;
 }
 
-static void fill(tn_tensor *y, tn_layout part, int dim, int64_t start, int64_t size, double value)
+static void fill(tn_tensor *y, tn__layout part, int dim, int64_t start, int64_t size, double value)
 {
-    tn_layout l;
+    tn__layout l;
     if (!tn__view_narrow("pad", &part, dim, start, size, &l)) return;
     tn_tensor border = tn__glance(y, &l);
     tn__fill(&border, value);
@@ -40,7 +40,7 @@ static void fill(tn_tensor *y, tn_layout part, int dim, int64_t start, int64_t s
 static void forward(tn_ctx *c)
 {
     const tn_shape before = TN_ARG(c, before), after = TN_ARG(c, after);
-    tn_layout      to = c->out[0]->l, from = c->in[0]->l, l;
+    tn__layout     to = c->out[0]->l, from = c->in[0]->l, l;
     for (int i = 0; i < before.n; i++) {
         const int64_t b = tn__max_i64(before.d[i], 0), a = tn__max_i64(after.d[i], 0), size = to.shape.d[i],
                       kept = size - b - a;
@@ -62,7 +62,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_pad(b->gy[0], before, after, 0);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, 0}}, {2, {2, 3}}, 0.5}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-1, 2}}, {2, {1, -3}}, -1}},
     {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{3, {0, 1, 1}}, {3, {0, 1, 0}}, 0}},
@@ -90,11 +90,11 @@ static const tn_sample samples[] = {
      .fails = "pad: needs one number a dim: the tensor has 2 dims, before has 1 entries, after 2"},
 };
 
-const tn_op tn_op_pad = {TN_ROOM("pad"), .inputs = 1,        .args_size = sizeof(args_t),
-                         .infer = infer, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_pad = {TN_ROOM("pad"), .inputs = 1,        .args_size = sizeof(args_t),
+                          .infer = infer, .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(pad, samples);
 
 tn_tensor *tn_pad(tn_tensor *x, tn_shape before, tn_shape after, double value)
 {
-    return tn_apply_args(&tn_op_pad, (&(args_t){before, after, value}), x);
+    return tn_apply_args(&tn__op_pad, (&(args_t){before, after, value}), x);
 }

@@ -1,27 +1,27 @@
 /* permute — the dims in another order; transpose: two of them exchanged
  *
  *   gx = gy, the dims back in their places */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     tn_dims order; /* transpose: the two dims */
 } args_t;
 
-static bool geometry(const tn_ctx *c, tn_layout *y)
+static bool geometry(const tn_ctx *c, tn__layout *y)
 {
-    const tn_dims    order = TN_ARG(c, order);
-    const tn_layout *x = &c->in[0]->l;
-    if (c->op == &tn_op_transpose) return tn__view_transpose(c->op->name, x, order.d[0], order.d[1], y);
+    const tn_dims     order = TN_ARG(c, order);
+    const tn__layout *x = &c->in[0]->l;
+    if (c->op == &tn__op_transpose) return tn__view_transpose(c->op->name, x, order.d[0], order.d[1], y);
     return tn__view_permute(c->op->name, x, order, y);
 }
 static bool infer(tn_ctx *c)
 {
-    tn_layout y;
+    tn__layout y;
     return geometry(c, &y) && tn__infer_view(c, &y);
 }
 static void forward(tn_ctx *c)
 {
-    tn_layout y;
+    tn__layout y;
     if (geometry(c, &y)) c->out[0] = tn__alias_owned(c->in[0], &y);
 }
 
@@ -37,7 +37,7 @@ static void transpose_back(tn_back *b)
     b->gx[0] = tn_transpose(b->gy[0], TN_ARG(b, order).d[0], TN_ARG(b, order).d[1]);
 }
 
-static const tn_sample permute_samples[] = {
+static const tn__sample permute_samples[] = {
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{3, {2, 0, 1}}}},
     {.in = {{4, {2, 3, 1, 2}}}, .args = &(args_t){{4, {0, -1, 1, -2}}}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {0, 1}}}},
@@ -56,12 +56,12 @@ static const tn_sample permute_samples[] = {
      .status = TN_EINVAL,
      .fails = "permute: dim 1 is listed twice"},
 };
-const tn_op tn_op_permute = {TN_ROOM("permute"), .inputs = 1,        .args_size = sizeof(args_t),
-                             .infer = infer,     .forward = forward, .backward_ops = permute_back,
-                             .view = true};
+const tn_op tn__op_permute = {TN_ROOM("permute"), .inputs = 1,        .args_size = sizeof(args_t),
+                              .infer = infer,     .forward = forward, .backward_ops = permute_back,
+                              .view = true};
 TN_SAMPLES(permute, permute_samples);
 
-static const tn_sample transpose_samples[] = {
+static const tn__sample transpose_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {0, 1}}}},
     {.in = {{4, {2, 3, 1, 4}}}, .args = &(args_t){{2, {-1, 1}}}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, 1}}}},
@@ -76,13 +76,13 @@ static const tn_sample transpose_samples[] = {
      .status = TN_EINDEX,
      .fails = "transpose: dim -3 is out of range for a 2-d tensor"},
 };
-const tn_op tn_op_transpose = {TN_ROOM("transpose"), .inputs = 1,        .args_size = sizeof(args_t),
-                               .infer = infer,       .forward = forward, .backward_ops = transpose_back,
-                               .view = true};
+const tn_op tn__op_transpose = {TN_ROOM("transpose"), .inputs = 1,        .args_size = sizeof(args_t),
+                                .infer = infer,       .forward = forward, .backward_ops = transpose_back,
+                                .view = true};
 TN_SAMPLES(transpose, transpose_samples);
 
-tn_tensor *tn_permute(tn_tensor *x, tn_dims order) { return tn_apply_args(&tn_op_permute, &(args_t){order}, x); }
+tn_tensor *tn_permute(tn_tensor *x, tn_dims order) { return tn_apply_args(&tn__op_permute, &(args_t){order}, x); }
 tn_tensor *tn_transpose(tn_tensor *x, int dim0, int dim1)
 {
-    return tn_apply_args(&tn_op_transpose, (&(args_t){TN_DIMS(dim0, dim1)}), x);
+    return tn_apply_args(&tn__op_transpose, (&(args_t){TN_DIMS(dim0, dim1)}), x);
 }

@@ -5,7 +5,7 @@
  *
  * In backward_ops a is set to 1 at those places: so no infinity meets a 0, in derivatives of any order. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/pow.c"
 #define TN_WITH_I64
 #include "core/real.h"
@@ -25,16 +25,16 @@ static bool infer(tn_ctx *c)
         "an integer to a negative power is no integer: the exponent is %lld at %s; convert a with tn_to(a, TN_F32)",
         (long long)tn_get_i64(b, at), tn__position_text(b->l.shape, at, text, sizeof text));
 }
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
 
 static unsigned saves_for(const bool *need) { return TN_SAVE_IN(0) | TN_SAVE_IN(1) | (need[1] ? TN_SAVE_OUT(0) : 0); }
 static void     backward(tn_back *b)
 {
     tn_tensor *gy = b->gy[0];
     if (b->need[0] && (b->gx[0] = tn_empty_like(gy)))
-        tn_map(TN_REALS(bwd_base), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->in[1], gy), NULL);
+        tn__map(TN_REALS(bwd_base), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->in[1], gy), NULL);
     if (b->need[1] && (b->gx[1] = tn_empty_like(gy)))
-        tn_map(TN_REALS(bwd_exponent), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], gy), NULL);
+        tn__map(TN_REALS(bwd_exponent), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], gy), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -49,7 +49,7 @@ static void backward_ops(tn_back *b)
     }
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.5, -2}, .high = {2, 2}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {0.5, 0.5}, .high = {2, 3}},
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {0.5, -2}, .high = {2, 2}},
@@ -74,17 +74,17 @@ static const tn_sample samples[] = {
      .fails = "pow: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_pow = {TN_ROOM("pow"),
-                         .inputs = 2,
-                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                         .saves_for = saves_for,
-                         .infer = infer,
-                         .forward = forward,
-                         .backward = backward,
-                         .backward_ops = backward_ops};
+const tn_op tn__op_pow = {TN_ROOM("pow"),
+                          .inputs = 2,
+                          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
+                          .saves_for = saves_for,
+                          .infer = infer,
+                          .forward = forward,
+                          .backward = backward,
+                          .backward_ops = backward_ops};
 TN_SAMPLES(pow, samples);
 
-tn_tensor *tn_pow(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_pow, a, b, false); }
+tn_tensor *tn_pow(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_pow, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

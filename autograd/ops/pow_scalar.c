@@ -4,7 +4,7 @@
  *
  * The powers that models use are products, quotients and roots instead of calls of pow. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     double k;
 } args_t;
@@ -19,14 +19,14 @@ static bool infer(tn_ctx *c)
     if (tn__is_float(c->in[0]->dtype) || k >= 0) return true;
     return tn_infer_fail(c, TN_EINVAL, "an integer to the power %g is no integer; convert x with tn_to(x, TN_F32)", k);
 }
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
 
 static void backward(tn_back *b)
 {
     if (TN_ARG(b, k) == 0) return;
     if (TN_ARG(b, k) == 1) b->gx[0] = b->gy[0];
     else if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
 }
 static void backward_ops(tn_back *b)
 {
@@ -36,7 +36,7 @@ static void backward_ops(tn_back *b)
     else b->gx[0] = tn_mul(b->gy[0], tn_mul_scalar(k == 2 ? b->in[0] : tn_pow_scalar(b->in[0], k - 1), k));
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){2}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){3}},
     {.in = {{0, {0}}}, .args = &(args_t){1}},
@@ -66,12 +66,12 @@ static const tn_sample samples[] = {
      .fails = "pow_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn_op_pow_scalar = {
+const tn_op tn__op_pow_scalar = {
     TN_ROOM("pow_scalar"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
     .infer = infer,        .forward = forward, .backward = backward,        .backward_ops = backward_ops};
 TN_SAMPLES(pow_scalar, samples);
 
-tn_tensor *tn_pow_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn_op_pow_scalar, &(args_t){k}, x); }
+tn_tensor *tn_pow_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_pow_scalar, &(args_t){k}, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

@@ -7,8 +7,8 @@
  * neither overflows nor underflows half-way. To be differentiated again, the products of all others are made of the
  * running products from both ends, by doubling. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/lanes.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim;
@@ -27,10 +27,10 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_PARTS(prod, f32), f64 = TN_REDUCER_PARTS(prod, f64),
-                            i64 = TN_REDUCER_PARTS(prod, i64);
-    tn_reduce((tn_reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)),
-              TN_LIST(c->out[0], c->out[1], c->out[2]), c->in[0], NULL);
+    static const tn__reducer f32 = TN_REDUCER_PARTS(prod, f32), f64 = TN_REDUCER_PARTS(prod, f64),
+                             i64 = TN_REDUCER_PARTS(prod, i64);
+    tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)),
+               TN_LIST(c->out[0], c->out[1], c->out[2]), c->in[0], NULL);
 }
 static void backward(tn_back *b)
 {
@@ -39,7 +39,7 @@ static void backward(tn_back *b)
     tn_tensor     *z = tn__unreduced(b->out[2], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     if (tn_shape_numel(x) && (b->gx[0] = tn_empty_like(b->in[0])) && p && z && gy)
-        tn_map((tn_kernels){bwd_f32, bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], p, z, gy), NULL);
+        tn__map((tn__kernel_set){bwd_f32, bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], p, z, gy), NULL);
 }
 
 /* Π of the elements before each, along the last dim (of those behind it, for step -1). */
@@ -79,7 +79,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_mul(gy, x.n ? tn_permute(row, back) : row);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
@@ -95,21 +95,21 @@ static const tn_sample samples[] = {
      .fails = "prod: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn_op_prod = {TN_ROOM("prod"),
-                          .inputs = 1,
-                          .outputs = 3,
-                          .args_size = sizeof(args_t),
-                          .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2),
-                          .infer = infer,
-                          .forward = forward,
-                          .backward = backward,
-                          .backward_ops = backward_ops};
+const tn_op tn__op_prod = {TN_ROOM("prod"),
+                           .inputs = 1,
+                           .outputs = 3,
+                           .args_size = sizeof(args_t),
+                           .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2),
+                           .infer = infer,
+                           .forward = forward,
+                           .backward = backward,
+                           .backward_ops = backward_ops};
 TN_SAMPLES(prod, samples);
 
 tn_tensor *tn_prod_run(tn_reduce_args a)
 {
     tn_tensor *out[3];
-    tn_op_call(&tn_op_prod, 1, &a.x, 3, out, &(args_t){a.dims, a.keepdim});
+    tn_op_call(&tn__op_prod, 1, &a.x, 3, out, &(args_t){a.dims, a.keepdim});
     return out[0];
 }
 

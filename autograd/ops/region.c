@@ -7,7 +7,7 @@
  * The fast backward adds gy to its place in the gradient that x has so far, so that taking a tensor apart, row by row,
  * costs no more than the tensor. Windows of unfold may overlap: there each element adds its windows up in order. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int     dim, dim1;  /* dim1: diagonal */
@@ -25,27 +25,27 @@ typedef struct {
 #include "core/real.h"
 
 /* The layout of the part that `view` takes of x. */
-static bool geometry(const char *name, const tn_op *view, const args_t *a, const tn_layout *x, tn_layout *y)
+static bool geometry(const char *name, const tn_op *view, const args_t *a, const tn__layout *x, tn__layout *y)
 {
-    if (view == &tn_op_slice) return tn__view_slice(name, x, a->dim, a->start, a->size, a->step, y);
-    if (view == &tn_op_narrow) return tn__view_narrow(name, x, a->dim, a->start, a->size, y);
-    if (view == &tn_op_select) return tn__view_select(name, x, a->dim, a->start, y);
-    if (view == &tn_op_diagonal) return tn__view_diagonal(name, x, a->start, a->dim, a->dim1, y);
+    if (view == &tn__op_slice) return tn__view_slice(name, x, a->dim, a->start, a->size, a->step, y);
+    if (view == &tn__op_narrow) return tn__view_narrow(name, x, a->dim, a->start, a->size, y);
+    if (view == &tn__op_select) return tn__view_select(name, x, a->dim, a->start, y);
+    if (view == &tn__op_diagonal) return tn__view_diagonal(name, x, a->start, a->dim, a->dim1, y);
     return tn__view_unfold(name, x, a->dim, a->size, a->step, y);
 }
 
-static void add_dense(tn_tensor *to, const tn_layout *place, const tn_tensor *x, const tn_layout *what)
+static void add_dense(tn_tensor *to, const tn__layout *place, const tn_tensor *x, const tn__layout *what)
 {
     tn_tensor y = tn__glance(to, place), more = tn__glance(x, what);
-    tn_map(TN_NUMBERS(add), TN_LIST(&y), TN_LIST(&y, &more), NULL);
+    tn__map(TN_NUMBERS(add), TN_LIST(&y), TN_LIST(&y, &more), NULL);
 }
 
 /* Adds x to its place in `to`. */
 static void add_region(tn_tensor *to, const tn_op *view, const args_t *a, const tn_tensor *x)
 {
-    tn_layout y;
+    tn__layout y;
     if (!geometry(view->name, view, a, &to->l, &y)) return;
-    if (view != &tn_op_unfold || a->size <= a->step || to->l.shape.n == 0) {
+    if (view != &tn__op_unfold || a->size <= a->step || to->l.shape.n == 0) {
         add_dense(to, &y, x, &x->l);
         return;
     }
@@ -54,7 +54,7 @@ static void add_region(tn_tensor *to, const tn_op *view, const args_t *a, const 
     const int64_t windows = y.shape.d[dim];
     const bool    by_window = windows <= a->size;
     for (int64_t i = 0, n = by_window ? windows : a->size; i < n; i++) {
-        tn_layout     place, what;
+        tn__layout    place, what;
         const int     along = by_window ? dim : last;
         const int64_t at = by_window ? i : n - 1 - i;
         if (tn__view_select("unfold", &y, along, at, &place) && tn__view_select("unfold", &x->l, along, at, &what))
@@ -64,12 +64,12 @@ static void add_region(tn_tensor *to, const tn_op *view, const args_t *a, const 
 
 static bool infer(tn_ctx *c)
 {
-    tn_layout y;
+    tn__layout y;
     return geometry(c->op->name, c->op, c->args, &c->in[0]->l, &y) && tn__infer_view(c, &y);
 }
 static void forward(tn_ctx *c)
 {
-    tn_layout y;
+    tn__layout y;
     if (geometry(c->op->name, c->op, c->args, &c->in[0]->l, &y)) c->out[0] = tn__alias_owned(c->in[0], &y);
 }
 static void backward(tn_back *b)
@@ -80,7 +80,7 @@ static void backward(tn_back *b)
 static void backward_ops(tn_back *b)
 {
     const region_args a = {b->op, *(const args_t *)b->args, b->in_shape[0]};
-    b->gx[0] = tn_apply_args(&tn_op_region, &a, b->gy[0]);
+    b->gx[0] = tn_apply_args(&tn__op_region, &a, b->gy[0]);
 }
 
 #define ROOM(title)                                                                               \
@@ -92,8 +92,8 @@ static void backward_ops(tn_back *b)
 static bool region_infer(tn_ctx *c)
 {
     const region_args *a = c->args;
-    const tn_layout    whole = tn__layout_of_shape(a->shape);
-    tn_layout          part;
+    const tn__layout   whole = tn__layout_of_shape(a->shape);
+    tn__layout         part;
     char               is[192], should[192];
     if (!tn__shape_check("region", c->in[0]->dtype, a->shape) || !geometry("region", a->view, &a->part, &whole, &part))
         return false;
@@ -116,35 +116,35 @@ static void region_back(tn_back *b)
     b->gx[0] = tn_apply_args(a->view, &a->part, b->gy[0]);
 }
 
-static const tn_sample region_samples[] = {
-    {.in = {{2, {3, 2}}}, .args = &(region_args){&tn_op_slice, {1, 0, 1, 5, 2}, {2, {3, 6}}}},
-    {.in = {{2, {2, 4}}}, .args = &(region_args){&tn_op_narrow, {0, 0, -2, 2, 0}, {2, {3, 4}}}},
-    {.in = {{2, {2, 4}}}, .args = &(region_args){&tn_op_select, {1, 0, 2, 0, 0}, {3, {2, 3, 4}}}},
-    {.in = {{0, {0}}}, .args = &(region_args){&tn_op_select, {0, 0, 1, 0, 0}, {1, {3}}}},
-    {.in = {{2, {2, 3}}}, .args = &(region_args){&tn_op_diagonal, {0, 2, 0, 0, 0}, {3, {3, 2, 4}}}},
-    {.in = {{2, {4, 3}}}, .args = &(region_args){&tn_op_unfold, {0, 0, 0, 3, 1}, {1, {6}}}},
-    {.in = {{3, {2, 2, 4}}}, .args = &(region_args){&tn_op_unfold, {1, 0, 0, 4, 3}, {2, {2, 8}}}},
-    {.in = {{2, {0, 2}}}, .args = &(region_args){&tn_op_slice, {1, 0, 1, 5, 2}, {2, {0, 6}}}},
+static const tn__sample region_samples[] = {
+    {.in = {{2, {3, 2}}}, .args = &(region_args){&tn__op_slice, {1, 0, 1, 5, 2}, {2, {3, 6}}}},
+    {.in = {{2, {2, 4}}}, .args = &(region_args){&tn__op_narrow, {0, 0, -2, 2, 0}, {2, {3, 4}}}},
+    {.in = {{2, {2, 4}}}, .args = &(region_args){&tn__op_select, {1, 0, 2, 0, 0}, {3, {2, 3, 4}}}},
+    {.in = {{0, {0}}}, .args = &(region_args){&tn__op_select, {0, 0, 1, 0, 0}, {1, {3}}}},
+    {.in = {{2, {2, 3}}}, .args = &(region_args){&tn__op_diagonal, {0, 2, 0, 0, 0}, {3, {3, 2, 4}}}},
+    {.in = {{2, {4, 3}}}, .args = &(region_args){&tn__op_unfold, {0, 0, 0, 3, 1}, {1, {6}}}},
+    {.in = {{3, {2, 2, 4}}}, .args = &(region_args){&tn__op_unfold, {1, 0, 0, 4, 3}, {2, {2, 8}}}},
+    {.in = {{2, {0, 2}}}, .args = &(region_args){&tn__op_slice, {1, 0, 1, 5, 2}, {2, {0, 6}}}},
     {.in = {{2, {3, 4}}},
-     .args = &(region_args){&tn_op_select, {0, 0, 3, 0, 0}, {1, {3}}},
+     .args = &(region_args){&tn__op_select, {0, 0, 3, 0, 0}, {1, {3}}},
      .status = TN_EINDEX,
      .fails = "region: index 3 is out of range for dim 0 of size 3"},
     {.in = {{2, {3, 4}}},
-     .args = &(region_args){&tn_op_select, {0, 0, 0, 0, 0}, {2, {3, 5}}},
+     .args = &(region_args){&tn__op_select, {0, 0, 0, 0, 0}, {2, {3, 5}}},
      .status = TN_ESHAPE,
      .fails = "region: a select of shape [5] is to be filled with one of shape [3, 4]"},
 };
-const tn_op tn_op_region = {TN_ROOM("region"),
-                            .inputs = 1,
-                            .args_size = sizeof(region_args),
-                            .infer = region_infer,
-                            .forward = region_forward,
-                            .backward_ops = region_back};
+const tn_op tn__op_region = {TN_ROOM("region"),
+                             .inputs = 1,
+                             .args_size = sizeof(region_args),
+                             .infer = region_infer,
+                             .forward = region_forward,
+                             .backward_ops = region_back};
 TN_SAMPLES(region, region_samples);
 
 /* ---- the parts ---- */
 
-static const tn_sample slice_samples[] = {
+static const tn__sample slice_samples[] = {
     {.in = {{2, {3, 6}}}, .args = &(args_t){1, 0, 1, 5, 2}},
     {.in = {{2, {6, 3}}}, .args = &(args_t){-2, 0, -5, -1, 3}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){1, 0, -100, 100, 1}}, /* clamped */
@@ -165,10 +165,10 @@ static const tn_sample slice_samples[] = {
      .status = TN_ESHAPE,
      .fails = "slice: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
 };
-const tn_op tn_op_slice = {ROOM("slice")};
+const tn_op tn__op_slice = {ROOM("slice")};
 TN_SAMPLES(slice, slice_samples);
 
-static const tn_sample narrow_samples[] = {
+static const tn__sample narrow_samples[] = {
     {.in = {{2, {3, 6}}}, .args = &(args_t){1, 0, 2, 3, 0}},
     {.in = {{2, {3, 6}}}, .args = &(args_t){0, 0, -2, 2, 0}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){-2, 0, 0, 3, 0}},
@@ -191,10 +191,10 @@ static const tn_sample narrow_samples[] = {
      .status = TN_ESHAPE,
      .fails = "narrow: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
 };
-const tn_op tn_op_narrow = {ROOM("narrow")};
+const tn_op tn__op_narrow = {ROOM("narrow")};
 TN_SAMPLES(narrow, narrow_samples);
 
-static const tn_sample select_samples[] = {
+static const tn__sample select_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.dim = 0, .start = 1}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.dim = 1, .start = -1}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.dim = -1, .start = -4}},
@@ -213,10 +213,10 @@ static const tn_sample select_samples[] = {
      .status = TN_ESHAPE,
      .fails = "select: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
 };
-const tn_op tn_op_select = {ROOM("select")};
+const tn_op tn__op_select = {ROOM("select")};
 TN_SAMPLES(select, select_samples);
 
-static const tn_sample diagonal_samples[] = {
+static const tn__sample diagonal_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0, 1, 0, 0, 0}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){0, 1, 2, 0, 0}},
     {.in = {{2, {4, 3}}}, .args = &(args_t){0, 1, -2, 0, 0}},
@@ -234,10 +234,10 @@ static const tn_sample diagonal_samples[] = {
      .status = TN_EINDEX,
      .fails = "diagonal: dim 2 is out of range for a 2-d tensor"},
 };
-const tn_op tn_op_diagonal = {ROOM("diagonal")};
+const tn_op tn__op_diagonal = {ROOM("diagonal")};
 TN_SAMPLES(diagonal, diagonal_samples);
 
-static const tn_sample unfold_samples[] = {
+static const tn__sample unfold_samples[] = {
     {.in = {{1, {7}}}, .args = &(args_t){0, 0, 0, 3, 1}},
     {.in = {{2, {2, 7}}}, .args = &(args_t){1, 0, 0, 3, 2}},
     {.in = {{2, {8, 2}}}, .args = &(args_t){-2, 0, 0, 6, 1}},
@@ -259,28 +259,28 @@ static const tn_sample unfold_samples[] = {
      .status = TN_ESHAPE,
      .fails = "unfold: the result would have 9 dims, more than 8"},
 };
-const tn_op tn_op_unfold = {ROOM("unfold")};
+const tn_op tn__op_unfold = {ROOM("unfold")};
 TN_SAMPLES(unfold, unfold_samples);
 
 tn_tensor *tn_slice(tn_tensor *x, int dim, int64_t start, int64_t end, int64_t step)
 {
-    return tn_apply_args(&tn_op_slice, (&(args_t){.dim = dim, .start = start, .size = end, .step = step}), x);
+    return tn_apply_args(&tn__op_slice, (&(args_t){.dim = dim, .start = start, .size = end, .step = step}), x);
 }
 tn_tensor *tn_narrow(tn_tensor *x, int dim, int64_t start, int64_t length)
 {
-    return tn_apply_args(&tn_op_narrow, (&(args_t){.dim = dim, .start = start, .size = length}), x);
+    return tn_apply_args(&tn__op_narrow, (&(args_t){.dim = dim, .start = start, .size = length}), x);
 }
 tn_tensor *tn_select(tn_tensor *x, int dim, int64_t index)
 {
-    return tn_apply_args(&tn_op_select, (&(args_t){.dim = dim, .start = index}), x);
+    return tn_apply_args(&tn__op_select, (&(args_t){.dim = dim, .start = index}), x);
 }
 tn_tensor *tn_diagonal(tn_tensor *x, int64_t offset, int dim0, int dim1)
 {
-    return tn_apply_args(&tn_op_diagonal, (&(args_t){.dim = dim0, .dim1 = dim1, .start = offset}), x);
+    return tn_apply_args(&tn__op_diagonal, (&(args_t){.dim = dim0, .dim1 = dim1, .start = offset}), x);
 }
 tn_tensor *tn_unfold(tn_tensor *x, int dim, int64_t size, int64_t step)
 {
-    return tn_apply_args(&tn_op_unfold, (&(args_t){.dim = dim, .size = size, .step = step}), x);
+    return tn_apply_args(&tn__op_unfold, (&(args_t){.dim = dim, .size = size, .step = step}), x);
 }
 
 #else /* ============================================================== kernels: contiguous, one number type */

@@ -2,21 +2,21 @@
  *
  *   gx = gy where y > 0, else 0: so 0 at 0        (saves y only) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/relu.c"
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
 }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_masked_fill(b->gy[0], tn_le(b->out[0], tn_scalar(0)), 0); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {-2}, .high = {-0.5}},
     {.in = {{0, {0}}}, .low = {0.5}, .high = {2}},
     {.in = {{3, {2, 0, 3}}}},
@@ -29,13 +29,13 @@ static const tn_sample samples[] = {
      .fails = "relu: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn_op_relu = {
+const tn_op tn__op_relu = {
     TN_ROOM("relu"),    .inputs = 1,          .saves = TN_SAVE_OUT(0),      .infer = tn__infer_numbers,
     .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true};
 TN_SAMPLES(relu, samples);
 
-tn_tensor *tn_relu(tn_tensor *x) { return tn_apply(&tn_op_relu, x); }
-tn_tensor *tn_relu_(tn_tensor *x) { return tn_apply_args_(&tn_op_relu, NULL, x); }
+tn_tensor *tn_relu(tn_tensor *x) { return tn_apply(&tn__op_relu, x); }
+tn_tensor *tn_relu_(tn_tensor *x) { return tn_apply_args_(&tn__op_relu, NULL, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

@@ -2,7 +2,7 @@
  *
  *   ga = gy,  gb = -gy · ⌊a / b⌋        where ⌊a / b⌋ = (a - y) / b, rounded to be whole */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/remainder.c"
 #define TN_WITH_I64
 #include "core/real.h"
@@ -21,14 +21,14 @@ static bool infer(tn_ctx *c)
     return tn_infer_fail(c, TN_EINVAL, "integer division by zero: the divisor is 0 at %s",
                          tn__position_text(b->l.shape, at, text, sizeof text));
 }
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
 
 static unsigned saves_for(const bool *need) { return need[1] ? TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0) : 0; }
 static void     backward(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = b->gy[0];
     if (b->need[1] && (b->gx[1] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], b->gy[0]), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -38,7 +38,7 @@ static void backward_ops(tn_back *b)
     b->gx[1] = tn_neg(tn_mul(b->gy[0], whole));
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.1, 0.5}, .high = {0.4, 0.9}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {-0.4, 0.5}, .high = {-0.1, 0.9}},
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {2.1, 0.9}, .high = {2.4, 1}},
@@ -63,17 +63,17 @@ static const tn_sample samples[] = {
      .fails = "remainder: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn_op_remainder = {TN_ROOM("remainder"),
-                               .inputs = 2,
-                               .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                               .saves_for = saves_for,
-                               .infer = infer,
-                               .forward = forward,
-                               .backward = backward,
-                               .backward_ops = backward_ops};
+const tn_op tn__op_remainder = {TN_ROOM("remainder"),
+                                .inputs = 2,
+                                .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
+                                .saves_for = saves_for,
+                                .infer = infer,
+                                .forward = forward,
+                                .backward = backward,
+                                .backward_ops = backward_ops};
 TN_SAMPLES(remainder, samples);
 
-tn_tensor *tn_remainder(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_remainder, a, b, false); }
+tn_tensor *tn_remainder(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_remainder, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

@@ -4,7 +4,7 @@
  *
  * Where a dim is repeated, gy is seen as [before, times, size, after] (interleaved: [before, size, times, after]) and
  * summed over times: never more than four dims, so it works for tensors of eight. */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     tn_shape times; /* repeat_interleave: the one number */
@@ -47,7 +47,7 @@ static void repeat_forward(tn_ctx *c)
 {
     const tn_shape times = TN_ARG(c, times);
     const int      lead = times.n - c->in[0]->l.shape.n;
-    tn_layout      l = c->out[0]->l, from, to;
+    tn__layout     l = c->out[0]->l, from, to;
     if (tn_shape_numel(l.shape) == 0) return;
     for (int i = 0; i < times.n; i++) l.shape.d[i] /= times.d[i];
     tn_tensor tile = tn__glance(c->out[0], &l);
@@ -74,7 +74,7 @@ static void repeat_back(tn_back *b)
     b->gx[0] = g;
 }
 
-static const tn_sample repeat_samples[] = {
+static const tn__sample repeat_samples[] = {
     {.in = {{2, {3, 2}}}, .args = &(args_t){.times = {2, {2, 3}}}},
     {.in = {{2, {2, 3}}}, .args = &(args_t){.times = {3, {2, 1, 3}}}},
     {.in = {{3, {2, 1, 3}}}, .args = &(args_t){.times = {3, {1, 4, 1}}}},
@@ -97,14 +97,14 @@ static const tn_sample repeat_samples[] = {
      .status = TN_ESHAPE,
      .fails = "repeat: [4611686018427387904, 4] times are too many"},
 };
-const tn_op tn_op_repeat = {TN_ROOM("repeat"),           .inputs = 1,
-                            .args_size = sizeof(args_t), .infer = repeat_infer,
-                            .forward = repeat_forward,   .backward_ops = repeat_back};
+const tn_op tn__op_repeat = {TN_ROOM("repeat"),           .inputs = 1,
+                             .args_size = sizeof(args_t), .infer = repeat_infer,
+                             .forward = repeat_forward,   .backward_ops = repeat_back};
 TN_SAMPLES(repeat, repeat_samples);
 
 tn_tensor *tn_repeat(tn_tensor *x, tn_shape times)
 {
-    return tn_apply_args(&tn_op_repeat, (&(args_t){.times = times}), x);
+    return tn_apply_args(&tn__op_repeat, (&(args_t){.times = times}), x);
 }
 
 /* ---- repeat_interleave ---- */
@@ -125,10 +125,10 @@ static bool interleave_infer(tn_ctx *c)
 /* Repetition r of every slice at once. */
 static void interleave_forward(tn_ctx *c)
 {
-    const tn_layout l = c->out[0]->l;
+    const tn__layout l = c->out[0]->l;
     if (tn_shape_numel(l.shape) == 0) return;
     for (int64_t r = 0, times = TN_ARG(c, times).d[0]; r < times; r++) {
-        tn_layout part;
+        tn__layout part;
         if (!tn__view_slice("repeat_interleave", &l, TN_ARG(c, dim), r, INT64_MAX, times, &part)) return;
         tn_tensor y = tn__glance(c->out[0], &part);
         tn__copy(&y, c->in[0]);
@@ -142,7 +142,7 @@ static void interleave_back(tn_back *b)
     b->gx[0] = sum_repeats(b->gy[0], dim, TN_ARG(b, times).d[0], x.n ? x.d[dim] : 1, true);
 }
 
-static const tn_sample interleave_samples[] = {
+static const tn__sample interleave_samples[] = {
     {.in = {{2, {3, 2}}}, .args = &(args_t){{1, {2}}, 0}},
     {.in = {{2, {3, 2}}}, .args = &(args_t){{1, {3}}, -1}},
     {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{1, {2}}, 1}},
@@ -165,12 +165,12 @@ static const tn_sample interleave_samples[] = {
      .status = TN_EINDEX,
      .fails = "repeat_interleave: dim 1 is out of range for a 1-d tensor"},
 };
-const tn_op tn_op_repeat_interleave = {TN_ROOM("repeat_interleave"),  .inputs = 1,
-                                       .args_size = sizeof(args_t),   .infer = interleave_infer,
-                                       .forward = interleave_forward, .backward_ops = interleave_back};
+const tn_op tn__op_repeat_interleave = {TN_ROOM("repeat_interleave"),  .inputs = 1,
+                                        .args_size = sizeof(args_t),   .infer = interleave_infer,
+                                        .forward = interleave_forward, .backward_ops = interleave_back};
 TN_SAMPLES(repeat_interleave, interleave_samples);
 
 tn_tensor *tn_repeat_interleave(tn_tensor *x, int64_t times, int dim)
 {
-    return tn_apply_args(&tn_op_repeat_interleave, (&(args_t){{1, {times}}, dim}), x);
+    return tn_apply_args(&tn__op_repeat_interleave, (&(args_t){{1, {times}}, dim}), x);
 }

@@ -3,9 +3,9 @@
  *   gx = gy under x's shape
  *
  * A view where strides can say it. Where they cannot, view is an error and the others copy. */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
-_Static_assert((int)TN__ALL_DIMS == TN_ALL, "core/view.c knows tn_squeeze's TN_ALL under its own name");
+_Static_assert((int)TN__ALL_DIMS == TN_ALL, "core/tensor/view.c knows tn_squeeze's TN_ALL under its own name");
 
 typedef struct {
     tn_shape shape;       /* reshape, view: the new one */
@@ -16,19 +16,19 @@ static bool target(const tn_ctx *c, tn_shape *to)
 {
     const char    *op = c->op->name;
     const tn_shape from = c->in[0]->l.shape;
-    if (c->op == &tn_op_flatten) return tn__view_flatten(op, from, TN_ARG(c, first), TN_ARG(c, last), to);
-    if (c->op == &tn_op_squeeze) return tn__view_squeeze(op, from, TN_ARG(c, first), to);
-    if (c->op == &tn_op_unsqueeze) return tn__view_unsqueeze(op, from, TN_ARG(c, first), to);
+    if (c->op == &tn__op_flatten) return tn__view_flatten(op, from, TN_ARG(c, first), TN_ARG(c, last), to);
+    if (c->op == &tn__op_squeeze) return tn__view_squeeze(op, from, TN_ARG(c, first), to);
+    if (c->op == &tn__op_unsqueeze) return tn__view_unsqueeze(op, from, TN_ARG(c, first), to);
     *to = TN_ARG(c, shape);
     return tn__view_shape(op, from, to);
 }
 
 static bool infer(tn_ctx *c)
 {
-    tn_layout y;
-    char      strides[192], from[192], to[192];
+    tn__layout y;
+    char       strides[192], from[192], to[192];
     if (!target(c, &y.shape)) return false;
-    if (c->op == &tn_op_view && !tn__layout_reshape(&c->in[0]->l, y.shape, &y))
+    if (c->op == &tn__op_view && !tn__layout_reshape(&c->in[0]->l, y.shape, &y))
         return tn_infer_fail(c, TN_ESHAPE, "strides %s of %s cannot be seen as %s; tn_reshape copies where it must",
                              tn_shape_text(tn_strides_of(c->in[0]), strides, sizeof strides),
                              tn_shape_text(c->in[0]->l.shape, from, sizeof from),
@@ -39,12 +39,12 @@ static bool infer(tn_ctx *c)
 static void forward(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0];
-    tn_layout        y;
+    tn__layout       y;
     if (tn__layout_reshape(&x->l, c->result[0].shape, &y)) {
         c->out[0] = tn__alias_owned(x, &y);
     } else if ((c->out[0] = tn__new_owned(x->dtype, c->result[0].shape))) {
-        const tn_layout in_order = tn__layout_of_shape(x->l.shape);
-        tn_tensor       copy = tn__glance(c->out[0], &in_order);
+        const tn__layout in_order = tn__layout_of_shape(x->l.shape);
+        tn_tensor        copy = tn__glance(c->out[0], &in_order);
         tn__copy(&copy, x);
     }
 }
@@ -55,7 +55,7 @@ static void backward_ops(tn_back *b) { b->gx[0] = tn_reshape(b->gy[0], b->in_sha
     TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward, \
                     .backward_ops = backward_ops, .view = true
 
-static const tn_sample view_samples[] = {
+static const tn__sample view_samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){.shape = {2, {1, 1}}}},
     {.in = {{1, {1}}}, .args = &(args_t){.shape = {0, {0}}}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){.shape = {3, {2, 0, 5}}}},
@@ -64,10 +64,10 @@ static const tn_sample view_samples[] = {
      .status = TN_ESHAPE,
      .fails = "view: [3, 4] has 12 elements, which do not make [5]"},
 };
-const tn_op tn_op_view = {ROOM("view")};
+const tn_op tn__op_view = {ROOM("view")};
 TN_SAMPLES(view, view_samples);
 
-static const tn_sample reshape_samples[] = {
+static const tn__sample reshape_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.shape = {2, {2, 6}}}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.shape = {2, {4, -1}}}},
     {.in = {{3, {2, 1, 6}}}, .args = &(args_t){.shape = {4, {2, 3, 1, 2}}}},
@@ -96,10 +96,10 @@ static const tn_sample reshape_samples[] = {
      .status = TN_ESHAPE,
      .fails = "reshape: a shape has 0 to 8 dims, this one says 9"},
 };
-const tn_op tn_op_reshape = {ROOM("reshape")};
+const tn_op tn__op_reshape = {ROOM("reshape")};
 TN_SAMPLES(reshape, reshape_samples);
 
-static const tn_sample flatten_samples[] = {
+static const tn__sample flatten_samples[] = {
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.first = 0, .last = -1}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.first = 1, .last = 2}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.first = 0, .last = 1}},
@@ -115,10 +115,10 @@ static const tn_sample flatten_samples[] = {
      .status = TN_EINDEX,
      .fails = "flatten: dim 2 is out of range for a 2-d tensor"},
 };
-const tn_op tn_op_flatten = {ROOM("flatten")};
+const tn_op tn__op_flatten = {ROOM("flatten")};
 TN_SAMPLES(flatten, flatten_samples);
 
-static const tn_sample squeeze_samples[] = {
+static const tn__sample squeeze_samples[] = {
     {.in = {{3, {1, 3, 1}}}, .args = &(args_t){.first = TN_ALL}},
     {.in = {{3, {1, 3, 1}}}, .args = &(args_t){.first = -1}},
     {.in = {{3, {1, 3, 1}}}, .args = &(args_t){.first = 1}},
@@ -130,10 +130,10 @@ static const tn_sample squeeze_samples[] = {
      .status = TN_EINDEX,
      .fails = "squeeze: dim 2 is out of range for a 2-d tensor"},
 };
-const tn_op tn_op_squeeze = {ROOM("squeeze")};
+const tn_op tn__op_squeeze = {ROOM("squeeze")};
 TN_SAMPLES(squeeze, squeeze_samples);
 
-static const tn_sample unsqueeze_samples[] = {
+static const tn__sample unsqueeze_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.first = 0}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){.first = 1}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){.first = -1}},
@@ -148,7 +148,7 @@ static const tn_sample unsqueeze_samples[] = {
      .status = TN_ESHAPE,
      .fails = "unsqueeze: the result would have 9 dims, more than 8"},
 };
-const tn_op tn_op_unsqueeze = {ROOM("unsqueeze")};
+const tn_op tn__op_unsqueeze = {ROOM("unsqueeze")};
 TN_SAMPLES(unsqueeze, unsqueeze_samples);
 
 static tn_tensor *to_shape(const tn_op *op, tn_tensor *x, tn_shape s)
@@ -159,8 +159,8 @@ static tn_tensor *to_dims(const tn_op *op, tn_tensor *x, int first, int last)
 {
     return tn_apply_args(op, (&(args_t){.first = first, .last = last}), x);
 }
-tn_tensor *tn_view(tn_tensor *x, tn_shape s) { return to_shape(&tn_op_view, x, s); }
-tn_tensor *tn_reshape(tn_tensor *x, tn_shape s) { return to_shape(&tn_op_reshape, x, s); }
-tn_tensor *tn_flatten_run(tn_tensor *x, int first, int last) { return to_dims(&tn_op_flatten, x, first, last); }
-tn_tensor *tn_squeeze(tn_tensor *x, int dim) { return to_dims(&tn_op_squeeze, x, dim, 0); }
-tn_tensor *tn_unsqueeze(tn_tensor *x, int dim) { return to_dims(&tn_op_unsqueeze, x, dim, 0); }
+tn_tensor *tn_view(tn_tensor *x, tn_shape s) { return to_shape(&tn__op_view, x, s); }
+tn_tensor *tn_reshape(tn_tensor *x, tn_shape s) { return to_shape(&tn__op_reshape, x, s); }
+tn_tensor *tn_flatten_run(tn_tensor *x, int first, int last) { return to_dims(&tn__op_flatten, x, first, last); }
+tn_tensor *tn_squeeze(tn_tensor *x, int dim) { return to_dims(&tn__op_squeeze, x, dim, 0); }
+tn_tensor *tn_unsqueeze(tn_tensor *x, int dim) { return to_dims(&tn__op_unsqueeze, x, dim, 0); }

@@ -1,4 +1,4 @@
-/* rnn — a layer of the plain recurrent network over packed sequences (autograd/recurrent.h says what that is)
+/* rnn — a layer of the plain recurrent network over packed sequences (autograd/rooms/recurrent.h says what that is)
  *
  *   h = y = tanh(x + h₋₁ Wᵀ), or relu
  *
@@ -7,8 +7,8 @@
  *
  * Kept are h and h₋₁. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/recurrent.h"
-#include "core/functions.h"
+#include "autograd/rooms/recurrent.h"
+#include "core/kernels/vecmath.h"
 
 #include <string.h>
 #define TN_TEMPLATE "autograd/ops/rnn.c"
@@ -24,12 +24,12 @@ static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, t
     *gx = *gproduct = a->relu ? tn_masked_fill(g[0], tn_le(k[0], tn_scalar(0)), 0) : tn__tanh_back(g[0], k[0]);
 }
 
-static const tn_cell cell = {.gates = 1,
-                             .kept = 2,
-                             .forward = {fwd_f32, fwd_f64, NULL},
-                             .backward = {bwd_f32, bwd_f64, NULL},
-                             .spread = spread,
-                             .chain = chain};
+static const tn__cell cell = {.gates = 1,
+                              .kept = 2,
+                              .forward = {fwd_f32, fwd_f64, NULL},
+                              .backward = {bwd_f32, bwd_f64, NULL},
+                              .spread = spread,
+                              .chain = chain};
 
 static bool infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
 static void forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
@@ -38,8 +38,8 @@ static void backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
 
 #define SIZES(...) \
     .args = &(tn_steps) { .sizes = __VA_ARGS__ }
-static const int64_t   falling[] = {3, 2, 1};
-static const tn_sample samples[] = {
+static const int64_t    falling[] = {3, 2, 1};
+static const tn__sample samples[] = {
     {.in = {{2, {6, 2}}, {2, {2, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 2)},
     {.in = {{2, {6, 2}}, {2, {2, 2}}, {2, {3, 2}}}, SIZES(falling, .steps = 3)},
     {.in = {{2, {6, 3}}, {2, {3, 3}}, {2, {4, 3}}}, SIZES(falling, .steps = 3, .reverse = true, .relu = true)},
@@ -51,20 +51,20 @@ static const tn_sample samples[] = {
      .fails = "rnn: weight is [2, 3], but must be [2, 2]: [gates · hidden, hidden]"},
 };
 
-const tn_op tn_op_rnn = {TN_ROOM("rnn"),
-                         .inputs = 3,
-                         .outputs = 3,
-                         .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(2),
-                         .args_size = sizeof(tn_steps),
-                         .args_copy = tn__steps_copy,
-                         .args_free = tn__steps_free,
-                         .infer = infer,
-                         .forward = forward,
-                         .backward = backward,
-                         .backward_ops = backward_ops};
+const tn_op tn__op_rnn = {TN_ROOM("rnn"),
+                          .inputs = 3,
+                          .outputs = 3,
+                          .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(2),
+                          .args_size = sizeof(tn_steps),
+                          .args_copy = tn__steps_copy,
+                          .args_free = tn__steps_free,
+                          .infer = infer,
+                          .forward = forward,
+                          .backward = backward,
+                          .backward_ops = backward_ops};
 TN_SAMPLES(rnn, samples);
 
-tn_tensor *tn_rnn_steps_run(tn_steps_args a) { return tn__steps_call(&tn_op_rnn, a, false, false); }
+tn_tensor *tn_rnn_steps_run(tn_steps_args a) { return tn__steps_call(&tn__op_rnn, a, false, false); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 

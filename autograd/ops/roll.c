@@ -1,7 +1,7 @@
 /* roll — y[i] = x[i - shift] along a dim, what falls out at one end coming in at the other
  *
  *   gx = gy rolled back */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int64_t shift;
@@ -16,7 +16,7 @@ static bool infer(tn_ctx *c)
 
 static void move(tn_ctx *c, int64_t from, int64_t to, int64_t size)
 {
-    tn_layout lx, ly;
+    tn__layout lx, ly;
     if (!tn__view_narrow("roll", &c->in[0]->l, TN_ARG(c, dim), from, size, &lx)) return;
     if (!tn__view_narrow("roll", &c->out[0]->l, TN_ARG(c, dim), to, size, &ly)) return;
     tn_tensor x = tn__glance(c->in[0], &lx), y = tn__glance(c->out[0], &ly);
@@ -44,7 +44,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_roll(b->gy[0], n ? -(shift % n) : 0, dim);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){1, 1}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){-1, 0}},
     {.in = {{3, {2, 5, 2}}}, .args = &(args_t){12, -2}},
@@ -60,11 +60,11 @@ static const tn_sample samples[] = {
      .fails = "roll: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn_op_roll = {TN_ROOM("roll"), .inputs = 1,        .args_size = sizeof(args_t),
-                          .infer = infer,  .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_roll = {TN_ROOM("roll"), .inputs = 1,        .args_size = sizeof(args_t),
+                           .infer = infer,  .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(roll, samples);
 
 tn_tensor *tn_roll(tn_tensor *x, int64_t shift, int dim)
 {
-    return tn_apply_args(&tn_op_roll, (&(args_t){shift, dim}), x);
+    return tn_apply_args(&tn__op_roll, (&(args_t){shift, dim}), x);
 }

@@ -2,16 +2,16 @@
  *
  *   gx = -gy · y³ / 2        (saves y only) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/rsqrt.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -19,7 +19,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_mul_scalar(tn_mul(b->gy[0], tn_mul(tn_square(y), y)), -0.5);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.5}, .high = {3}},
     {.in = {{0, {0}}}, .low = {0.5}, .high = {3}},
     {.in = {{3, {2, 0, 3}}}, .low = {0.5}, .high = {3}},
@@ -31,12 +31,12 @@ static const tn_sample samples[] = {
      .fails = "rsqrt: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_rsqrt = {
+const tn_op tn__op_rsqrt = {
     TN_ROOM("rsqrt"),   .inputs = 1,          .saves = TN_SAVE_OUT(0),     .infer = tn__infer_real,
     .forward = forward, .backward = backward, .backward_ops = backward_ops};
 TN_SAMPLES(rsqrt, samples);
 
-tn_tensor *tn_rsqrt(tn_tensor *x) { return tn_apply(&tn_op_rsqrt, x); }
+tn_tensor *tn_rsqrt(tn_tensor *x) { return tn_apply(&tn__op_rsqrt, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

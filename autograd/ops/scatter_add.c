@@ -1,7 +1,7 @@
 /* scatter_add — y = x, and then y[.., index[.., i, ..], ..] += src[.., i, ..] along one dim, in the order of i
  *
  *   gx = gy        gsrc = gy at the index (gather) */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int dim;
@@ -49,7 +49,7 @@ static void backward_ops(tn_back *b)
     {                                          \
         TN_ARG_REAL, TN_ARG_INDEX, TN_ARG_REAL \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 5}}, {2, {3, 5}}},
      .kind = INDEX,
      .high = {2, 4, 2},
@@ -92,12 +92,12 @@ static const tn_sample samples[] = {
      .fails = "scatter_add: x is f32 and src i64; convert one with tn_to"},
 };
 
-const tn_op tn_op_scatter_add = {TN_ROOM("scatter_add"),      .inputs = 3,    .args_size = sizeof(args_t),
-                                 .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
-                                 .backward_ops = backward_ops};
+const tn_op tn__op_scatter_add = {TN_ROOM("scatter_add"),      .inputs = 3,    .args_size = sizeof(args_t),
+                                  .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
+                                  .backward_ops = backward_ops};
 TN_SAMPLES(scatter_add, samples);
 
 tn_tensor *tn_scatter_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src)
 {
-    return tn_apply_args(&tn_op_scatter_add, &(args_t){dim}, x, index, src);
+    return tn_apply_args(&tn__op_scatter_add, &(args_t){dim}, x, index, src);
 }

@@ -4,7 +4,7 @@
  *
  * Attention's sum over the values: what has weight 0 may hold anything. (ga may then be NaN where a is 0; what made the
  * zeros, attention_weights, selects it away.) */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 static bool infer(tn_ctx *c)
 {
@@ -13,16 +13,16 @@ static bool infer(tn_ctx *c)
                              c->in[1]->l.shape.n);
     return tn__infer_matmul(c);
 }
-static void forward(tn_ctx *c) { tn_gemm_select(c->in[0], c->in[1], c->out[0]); }
+static void forward(tn_ctx *c) { tn__gemm_finite(c->in[0], c->in[1], c->out[0]); }
 
 static void backward_ops(tn_back *b)
 {
     tn_tensor *gy = b->gy[0];
     if (b->need[0]) b->gx[0] = tn_matmul(gy, tn_transpose(b->in[1], -1, -2));
-    if (b->need[1]) b->gx[1] = tn_apply(&tn_op_select_matmul, tn_transpose(b->in[0], -1, -2), gy);
+    if (b->need[1]) b->gx[1] = tn_apply(&tn__op_select_matmul, tn_transpose(b->in[0], -1, -2), gy);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {4, 2}}}},
     {.in = {{3, {2, 3, 4}}, {3, {2, 4, 3}}}},
     {.in = {{4, {2, 1, 3, 2}}, {3, {3, 2, 2}}}},
@@ -35,6 +35,7 @@ static const tn_sample samples[] = {
     {.in = {{2, {2, 3}}, {1, {3}}}, .status = TN_ESHAPE, .fails = "select_matmul: takes matrices, got 2-d by 1-d"},
 };
 
-const tn_op tn_op_select_matmul = {TN_ROOM("select_matmul"), .inputs = 2,        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                                   .infer = infer,           .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_select_matmul = {
+    TN_ROOM("select_matmul"), .inputs = 2,        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+    .infer = infer,           .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(select_matmul, samples);

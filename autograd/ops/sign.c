@@ -2,15 +2,15 @@
  *
  *   gx = 0 */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/sign.c"
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static void backward_ops(tn_back *b) { (void)b; }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.5}, .high = {2}},
     {.in = {{0, {0}}}, .low = {-2}, .high = {-0.5}},
     {.in = {{3, {2, 0, 3}}}},
@@ -20,11 +20,11 @@ static const tn_sample samples[] = {
     {.in = {{2, {2, 3}}}, .kind = {TN_ARG_MASK}},
 };
 
-const tn_op tn_op_sign = {TN_ROOM("sign"), .inputs = 1, .infer = tn__infer_same, .forward = forward,
-                          .backward_ops = backward_ops};
+const tn_op tn__op_sign = {TN_ROOM("sign"), .inputs = 1, .infer = tn__infer_same, .forward = forward,
+                           .backward_ops = backward_ops};
 TN_SAMPLES(sign, samples);
 
-tn_tensor *tn_sign(tn_tensor *x) { return tn_apply(&tn_op_sign, x); }
+tn_tensor *tn_sign(tn_tensor *x) { return tn_apply(&tn__op_sign, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

@@ -4,17 +4,17 @@
  *
  * Beyond |x| = 1000 s is 0 or 1 in any number type, and the second term is 0; there infinity must not meet 0. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/functions.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/vecmath.h"
 #define TN_TEMPLATE "autograd/ops/silu.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -22,7 +22,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_mul(b->gy[0], tn_add(s, tn_mul(x, tn_mul(s, tn_sigmoid(tn_neg(x))))));
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{3, {2, 0, 3}}}},
@@ -36,12 +36,12 @@ static const tn_sample samples[] = {
      .fails = "silu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_silu = {
+const tn_op tn__op_silu = {
     TN_ROOM("silu"),    .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
     .forward = forward, .backward = backward, .backward_ops = backward_ops};
 TN_SAMPLES(silu, samples);
 
-tn_tensor *tn_silu(tn_tensor *x) { return tn_apply(&tn_op_silu, x); }
+tn_tensor *tn_silu(tn_tensor *x) { return tn_apply(&tn__op_silu, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

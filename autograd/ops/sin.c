@@ -2,15 +2,15 @@
  *
  *   gx = gy · cos x */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/functions.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/vecmath.h"
 #define TN_TEMPLATE "autograd/ops/sin.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_cos(b->in[0])); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{3, {2, 0, 3}}}},
@@ -22,11 +22,11 @@ static const tn_sample samples[] = {
      .fails = "sin: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_sin = {TN_ROOM("sin"),          .inputs = 1,        .saves = TN_SAVE_IN(0),
-                         .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_sin = {TN_ROOM("sin"),          .inputs = 1,        .saves = TN_SAVE_IN(0),
+                          .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(sin, samples);
 
-tn_tensor *tn_sin(tn_tensor *x) { return tn_apply(&tn_op_sin, x); }
+tn_tensor *tn_sin(tn_tensor *x) { return tn_apply(&tn__op_sin, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

@@ -5,7 +5,7 @@
  * The largest x of the row is subtracted first, so that large inputs do not overflow; sums are kept in f64. An entry of
  * -inf gives 0 and has gradient 0; a row of nothing else has no softmax: NaN. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     int dim;
 } args_t;
@@ -17,12 +17,12 @@ static bool infer(tn_ctx *c)
     int dim = TN_ARG(c, dim);
     return tn__infer_real(c) && tn__wrap_dim("softmax", &dim, c->in[0]->l.shape.n);
 }
-static void forward(tn_ctx *c) { tn_rows(TN_REALS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__rows(TN_REALS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_rows(TN_REALS(bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__rows(TN_REALS(bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -30,7 +30,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_mul(y, tn_sub(gy, dot));
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{1, {5}}}, .args = &(args_t){-1}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){1}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){0}, .low = {80}, .high = {90}}, /* no overflow */
@@ -51,12 +51,12 @@ static const tn_sample samples[] = {
      .fails = "softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_softmax = {
+const tn_op tn__op_softmax = {
     TN_ROOM("softmax"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(0),
     .infer = infer,     .forward = forward, .backward = backward,        .backward_ops = backward_ops};
 TN_SAMPLES(softmax, samples);
 
-tn_tensor *tn_softmax(tn_tensor *x, int dim) { return tn_apply_args(&tn_op_softmax, &(args_t){dim}, x); }
+tn_tensor *tn_softmax(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_softmax, &(args_t){dim}, x); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 

@@ -2,8 +2,8 @@
  *
  *   gx = gy · sigmoid(βx), and gy where βx > 20 */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/functions.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/vecmath.h"
 typedef struct {
     double beta;
 } args_t;
@@ -15,12 +15,12 @@ static double beta_of(const void *args)
 #define TN_TEMPLATE "autograd/ops/softplus.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
 }
 static void backward_ops(tn_back *b)
 {
@@ -28,7 +28,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_where(tn_gt(z, tn_scalar(20)), gy, tn_mul(gy, tn_sigmoid(z)));
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0}},
     {.in = {{0, {0}}}, .args = &(args_t){1}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){2}},
@@ -42,12 +42,12 @@ static const tn_sample samples[] = {
      .fails = "softplus: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_softplus = {
+const tn_op tn__op_softplus = {
     TN_ROOM("softplus"),     .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
     .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
 TN_SAMPLES(softplus, samples);
 
-tn_tensor *tn_softplus(tn_tensor *x, double beta) { return tn_apply_args(&tn_op_softplus, &(args_t){beta}, x); }
+tn_tensor *tn_softplus(tn_tensor *x, double beta) { return tn_apply_args(&tn__op_softplus, &(args_t){beta}, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

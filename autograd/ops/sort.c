@@ -5,7 +5,7 @@
  * A heap of the k best so far, the worst on top; then the heap is taken down from the worst. Equal elements keep their
  * order, and NaN counts as the largest number. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 typedef struct {
     int64_t k; /* -1: all */
     int     dim;
@@ -44,7 +44,7 @@ static void forward(tn_ctx *c)
     int     dim;
     int64_t n = length(c, &dim), k = TN_ARG(c, k);
     order   o = {k < 0 ? n : k, TN_ARG(c, descending)};
-    tn_rows(TN_NUMBERS(first), dim, TN_LIST(c->out[0], c->out[1]), TN_LIST(c->in[0]), &o);
+    tn__rows(TN_NUMBERS(first), dim, TN_LIST(c->out[0], c->out[1]), TN_LIST(c->in[0]), &o);
 }
 static void backward(tn_back *b)
 {
@@ -59,7 +59,7 @@ static void backward_ops(tn_back *b)
         b->gx[0] = tn_scatter_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->out[1], b->gy[0]);
 }
 
-static const tn_sample sort_samples[] = {
+static const tn__sample sort_samples[] = {
     {.in = {{1, {7}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){-1, 0, false}},
     {.in = {{2, {3, 5}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){-1, -1, true}},
     {.in = {{3, {2, 4, 3}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){-1, 1, false}},
@@ -71,7 +71,7 @@ static const tn_sample sort_samples[] = {
      .status = TN_EINDEX,
      .fails = "sort: dim 2 is out of range for a 2-d tensor"},
 };
-static const tn_sample topk_samples[] = {
+static const tn__sample topk_samples[] = {
     {.in = {{1, {7}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){3, 0, true}},
     {.in = {{2, {3, 5}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){2, -1, false}},
     {.in = {{3, {2, 4, 3}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){1, 1, true}},
@@ -91,9 +91,9 @@ static const tn_sample topk_samples[] = {
 #define ROOM                                                                                         \
     .inputs = 1, .outputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(1), .infer = infer, \
     .forward = forward, .backward = backward, .backward_ops = backward_ops
-const tn_op tn_op_sort = {TN_ROOM("sort"), ROOM};
+const tn_op tn__op_sort = {TN_ROOM("sort"), ROOM};
 TN_SAMPLES(sort, sort_samples);
-const tn_op tn_op_topk = {TN_ROOM("topk"), ROOM};
+const tn_op tn__op_topk = {TN_ROOM("topk"), ROOM};
 TN_SAMPLES(topk, topk_samples);
 
 static tn_pair pair(const tn_op *op, tn_tensor *x, args_t a)
@@ -102,12 +102,12 @@ static tn_pair pair(const tn_op *op, tn_tensor *x, args_t a)
     tn_op_call(op, 1, &x, 2, y, &a);
     return (tn_pair){y[0], y[1]};
 }
-tn_pair tn_sort(tn_tensor *x, int dim, bool descending) { return pair(&tn_op_sort, x, (args_t){-1, dim, descending}); }
+tn_pair tn_sort(tn_tensor *x, int dim, bool descending) { return pair(&tn__op_sort, x, (args_t){-1, dim, descending}); }
 tn_pair tn_topk(tn_tensor *x, int64_t k, int dim, bool smallest)
 {
     if (k < 0 && !tn_error())
         return tn_raise(TN_EINVAL, "topk: k is %lld; give at least 0", (long long)k), (tn_pair){NULL, NULL};
-    return pair(&tn_op_topk, x, (args_t){k, dim, !smallest});
+    return pair(&tn__op_topk, x, (args_t){k, dim, !smallest});
 }
 
 #else /* =========================================================== kernels: contiguous rows, one number type */

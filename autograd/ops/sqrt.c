@@ -2,14 +2,14 @@
  *
  *   gx = gy / (2y)        (saves y only; infinite at 0) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/sqrt.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], tn_mul_scalar(b->out[0], 2)); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.5}, .high = {3}},
     {.in = {{0, {0}}}, .low = {0.5}, .high = {3}},
     {.in = {{3, {2, 0, 3}}}, .low = {0.5}, .high = {3}},
@@ -21,13 +21,13 @@ static const tn_sample samples[] = {
      .fails = "sqrt: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_sqrt = {TN_ROOM("sqrt"),         .inputs = 1,        .saves = TN_SAVE_OUT(0),
-                          .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
-                          .inplace = true};
+const tn_op tn__op_sqrt = {TN_ROOM("sqrt"),         .inputs = 1,        .saves = TN_SAVE_OUT(0),
+                           .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
+                           .inplace = true};
 TN_SAMPLES(sqrt, samples);
 
-tn_tensor *tn_sqrt(tn_tensor *x) { return tn_apply(&tn_op_sqrt, x); }
-tn_tensor *tn_sqrt_(tn_tensor *x) { return tn_apply_args_(&tn_op_sqrt, NULL, x); }
+tn_tensor *tn_sqrt(tn_tensor *x) { return tn_apply(&tn__op_sqrt, x); }
+tn_tensor *tn_sqrt_(tn_tensor *x) { return tn_apply_args_(&tn__op_sqrt, NULL, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

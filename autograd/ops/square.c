@@ -2,15 +2,15 @@
  *
  *   gx = 2 · gy · x */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/square.c"
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_mul_scalar(tn_mul(b->gy[0], b->in[0]), 2); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{3, {2, 0, 3}}}},
@@ -23,11 +23,11 @@ static const tn_sample samples[] = {
      .fails = "square: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn_op_square = {TN_ROOM("square"),          .inputs = 1,        .saves = TN_SAVE_IN(0),
-                            .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_square = {TN_ROOM("square"),          .inputs = 1,        .saves = TN_SAVE_IN(0),
+                             .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(square, samples);
 
-tn_tensor *tn_square(tn_tensor *x) { return tn_apply(&tn_op_square, x); }
+tn_tensor *tn_square(tn_tensor *x) { return tn_apply(&tn__op_square, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

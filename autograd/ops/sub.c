@@ -2,7 +2,7 @@
  *
  *   ga = gy,  gb = -gy */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/sub.c"
 #define TN_WITH_I64
 #include "core/real.h"
@@ -14,14 +14,14 @@ static bool infer(tn_ctx *c)
     return tn_infer_fail(c, TN_EDTYPE,
                          "makes no sense for bool; say tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x");
 }
-static void forward(tn_ctx *c) { tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
 static void backward_ops(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = b->gy[0];
     if (b->need[1]) b->gx[1] = tn_neg(b->gy[0]);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}},
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}},
@@ -37,12 +37,12 @@ static const tn_sample samples[] = {
      .fails = "sub: makes no sense for bool; say tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x"},
 };
 
-const tn_op tn_op_sub = {TN_ROOM("sub"), .inputs = 2, .infer = infer, .forward = forward, .backward_ops = backward_ops,
-                         .inplace = true};
+const tn_op tn__op_sub = {TN_ROOM("sub"), .inputs = 2, .infer = infer, .forward = forward, .backward_ops = backward_ops,
+                          .inplace = true};
 TN_SAMPLES(sub, samples);
 
-tn_tensor *tn_sub(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn_op_sub, a, b, false); }
-tn_tensor *tn_sub_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn_op_sub, a, b, false); }
+tn_tensor *tn_sub(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_sub, a, b, false); }
+tn_tensor *tn_sub_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_sub, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 

@@ -2,10 +2,10 @@
  *
  *   gx = gy, repeated over the dims that went
  *
- * Floating sums are kept in f64, in the lanes of core/lanes.h. */
+ * Floating sums are kept in f64, in the lanes of core/kernels/sum_lanes.h. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/lanes.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim;
@@ -23,11 +23,11 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_OF_LANES(sum, f32), f64 = TN_REDUCER_OF_LANES(sum, f64),
-                            i64 = TN_REDUCER_PARTS(sum, i64);
+    static const tn__reducer f32 = TN_REDUCER_OF_LANES(sum, f32), f64 = TN_REDUCER_OF_LANES(sum, f64),
+                             i64 = TN_REDUCER_PARTS(sum, i64);
     tn_dims dims = TN_ARG(c, dims);
     tn__wrap_dims("sum", &dims, c->in[0]->l.shape.n);
-    tn_reduce((tn_reducers){&f32, &f64, &i64}, dims, TN_LIST(c->out[0]), c->in[0], NULL);
+    tn__reduce((tn__reducers){&f32, &f64, &i64}, dims, TN_LIST(c->out[0]), c->in[0], NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -35,7 +35,7 @@ static void backward_ops(tn_back *b)
     b->gx[0] = tn_expand(g, b->in_shape[0]);
 }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
@@ -48,18 +48,18 @@ static const tn_sample samples[] = {
      .fails = "sum: dim 0 is listed twice"},
 };
 
-const tn_op tn_op_sum = {TN_ROOM("sum"), .inputs = 1,        .args_size = sizeof(args_t),
-                         .infer = infer, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_sum = {TN_ROOM("sum"), .inputs = 1,        .args_size = sizeof(args_t),
+                          .infer = infer, .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(sum, samples);
 
-tn_tensor *tn_sum_run(tn_reduce_args a) { return tn_apply_args(&tn_op_sum, (&(args_t){a.dims, a.keepdim}), a.x); }
+tn_tensor *tn_sum_run(tn_reduce_args a) { return tn_apply_args(&tn__op_sum, (&(args_t){a.dims, a.keepdim}), a.x); }
 
 #else /* ============================================================ a reducer over blocks of one number type */
 
 #if TN_IS_REAL
-typedef tn_lanes TN_(sum_state);
+typedef tn__lanes TN_(sum_state);
 #else
-typedef tn_ilanes TN_(sum_state);
+typedef tn__ilanes TN_(sum_state);
 #endif
 
 static void TN_(sum_init)(void *state, const void *args)
@@ -83,7 +83,7 @@ static void TN_(sum_finish)(int64_t n, const void *state, void *const *out, cons
 {
     (void)n, (void)args;
 #if TN_IS_REAL
-    *(TN_REAL *)out[0] = (TN_REAL)tn__lanes_total(*(const tn_lanes *)state);
+    *(TN_REAL *)out[0] = (TN_REAL)tn__lanes_total(*(const tn__lanes *)state);
 #else
     *(TN_REAL *)out[0] = tn__ilanes_total(state);
 #endif

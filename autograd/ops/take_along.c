@@ -1,5 +1,5 @@
 /* take_along — gather, with x and index broadcast to each other in the other dims; made of expand and gather */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int dim;
@@ -42,7 +42,7 @@ static void compose(tn_ctx *c)
     {                             \
         TN_ARG_REAL, TN_ARG_INDEX \
     }
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {1, 5}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
     {.in = {{3, {2, 1, 4}}, {3, {2, 3, 2}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){-1}},
     {.in = {{2, {3, 4}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
@@ -67,11 +67,11 @@ static const tn_sample samples[] = {
      .fails = "take_along: index 4 at [0] is outside 0 … 3"},
 };
 
-const tn_op tn_op_take_along = {TN_ROOM("take_along"), .inputs = 2, .args_size = sizeof(args_t), .infer = infer,
-                                .compose = compose};
+const tn_op tn__op_take_along = {TN_ROOM("take_along"), .inputs = 2, .args_size = sizeof(args_t), .infer = infer,
+                                 .compose = compose};
 TN_SAMPLES(take_along, samples);
 
 tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim)
 {
-    return tn_apply_args(&tn_op_take_along, &(args_t){dim}, x, index);
+    return tn_apply_args(&tn__op_take_along, &(args_t){dim}, x, index);
 }

@@ -2,21 +2,21 @@
  *
  *   gx = gy · (1 - y²)        (saves y only) */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/functions.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/vecmath.h"
 #define TN_TEMPLATE "autograd/ops/tanh.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn_map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
 static void backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
 }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_rsub_scalar(tn_square(b->out[0]), 1)); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{3, {2, 0, 3}}}},
@@ -28,13 +28,13 @@ static const tn_sample samples[] = {
      .fails = "tanh: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn_op_tanh = {
+const tn_op tn__op_tanh = {
     TN_ROOM("tanh"),    .inputs = 1,          .saves = TN_SAVE_OUT(0),      .infer = tn__infer_real,
     .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true};
 TN_SAMPLES(tanh, samples);
 
-tn_tensor *tn_tanh(tn_tensor *x) { return tn_apply(&tn_op_tanh, x); }
-tn_tensor *tn_tanh_(tn_tensor *x) { return tn_apply_args_(&tn_op_tanh, NULL, x); }
+tn_tensor *tn_tanh(tn_tensor *x) { return tn_apply(&tn__op_tanh, x); }
+tn_tensor *tn_tanh_(tn_tensor *x) { return tn_apply_args_(&tn__op_tanh, NULL, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 

@@ -5,7 +5,7 @@
  * To a narrower floating type: to nearest. From floating to integer: towards 0; NaN gives 0, and what is out of range
  * the nearest that is in. From integer to a narrower one, and to u8 from anything: the low bits. To bool: whether it is
  * not 0. */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     tn_dtype dtype;
@@ -22,7 +22,7 @@ static bool infer(tn_ctx *c)
 static void forward(tn_ctx *c) { tn__copy(c->out[0], c->in[0]); }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_to(b->gy[0], b->in_dtype[0]); }
 
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){TN_F64}},
     {.in = {{3, {2, 1, 4}}}, .args = &(args_t){TN_F64}},
     {.in = {{0, {0}}}, .args = &(args_t){TN_F64}},
@@ -33,12 +33,12 @@ static const tn_sample samples[] = {
     {.in = {{1, {3}}}, .args = &(args_t){(tn_dtype)7}, .status = TN_EDTYPE, .fails = "to: 7 is not a number type"},
 };
 
-const tn_op tn_op_to = {TN_ROOM("to"),  .inputs = 1,        .args_size = sizeof(args_t),
-                        .infer = infer, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_to = {TN_ROOM("to"),  .inputs = 1,        .args_size = sizeof(args_t),
+                         .infer = infer, .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(to, samples);
 
 tn_tensor *tn_to(tn_tensor *x, tn_dtype dt)
 {
     if (x && !tn__self.error && x->dtype == dt) return x;
-    return tn_apply_args(&tn_op_to, &(args_t){dt}, x);
+    return tn_apply_args(&tn__op_to, &(args_t){dt}, x);
 }

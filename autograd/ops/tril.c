@@ -1,7 +1,7 @@
 /* tril — the last two dims' lower triangle, up to and with a diagonal; triu: the upper, from a diagonal on; else 0
  *
  *   gx = the same of gy */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 
 typedef struct {
     int64_t diagonal;
@@ -22,9 +22,9 @@ static void forward(tn_ctx *c)
     const int64_t    diagonal = tn__max_i64(-rows, tn__min_i64(TN_ARG(c, diagonal), cols));
     tn__fill(c->out[0], 0);
     for (int64_t i = 0; i < rows; i++) {
-        const int64_t middle = tn__max_i64(0, tn__min_i64(i + diagonal + (c->op == &tn_op_tril), cols));
-        const int64_t from = c->op == &tn_op_tril ? 0 : middle, to = c->op == &tn_op_tril ? middle : cols;
-        tn_layout     row, part;
+        const int64_t middle = tn__max_i64(0, tn__min_i64(i + diagonal + (c->op == &tn__op_tril), cols));
+        const int64_t from = c->op == &tn__op_tril ? 0 : middle, to = c->op == &tn__op_tril ? middle : cols;
+        tn__layout    row, part;
         if (from == to) continue;
         if (!tn__view_select("tril", &x->l, -2, i, &row) || !tn__view_narrow("tril", &row, -1, from, to - from, &part))
             return;
@@ -52,12 +52,12 @@ static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(b->op, b->args, 
     TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward, \
                     .backward_ops = backward_ops
 
-static const tn_sample tril_samples[] = {SAMPLES("tril")};
-const tn_op            tn_op_tril = {ROOM("tril")};
+static const tn__sample tril_samples[] = {SAMPLES("tril")};
+const tn_op             tn__op_tril = {ROOM("tril")};
 TN_SAMPLES(tril, tril_samples);
-static const tn_sample triu_samples[] = {SAMPLES("triu")};
-const tn_op            tn_op_triu = {ROOM("triu")};
+static const tn__sample triu_samples[] = {SAMPLES("triu")};
+const tn_op             tn__op_triu = {ROOM("triu")};
 TN_SAMPLES(triu, triu_samples);
 
-tn_tensor *tn_tril(tn_tensor *x, int64_t diagonal) { return tn_apply_args(&tn_op_tril, &(args_t){diagonal}, x); }
-tn_tensor *tn_triu(tn_tensor *x, int64_t diagonal) { return tn_apply_args(&tn_op_triu, &(args_t){diagonal}, x); }
+tn_tensor *tn_tril(tn_tensor *x, int64_t diagonal) { return tn_apply_args(&tn__op_tril, &(args_t){diagonal}, x); }
+tn_tensor *tn_triu(tn_tensor *x, int64_t diagonal) { return tn_apply_args(&tn__op_triu, &(args_t){diagonal}, x); }

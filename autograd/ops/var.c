@@ -7,8 +7,8 @@
  * Blocks are centred on their own mean and joined (Chan, Golub, LeVeque 1983), in f64: a large mean costs no digits.
  * The mean goes to the backward as two numbers, itself and what its rounding lost; only the tape sees them. */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
-#include "core/lanes.h"
+#include "autograd/rooms/room.h"
+#include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim, biased;
@@ -30,10 +30,10 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    static const tn_reducer f32 = TN_REDUCER_PARTS(var, f32), f64 = TN_REDUCER_PARTS(var, f64);
-    const kernel_args       k = {TN_ARG(c, biased), c->op == &tn_op_std, 0};
-    tn_reduce((tn_reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)),
-              TN_LIST(c->out[0], c->out[1], c->out[2]), c->in[0], &k);
+    static const tn__reducer f32 = TN_REDUCER_PARTS(var, f32), f64 = TN_REDUCER_PARTS(var, f64);
+    const kernel_args        k = {TN_ARG(c, biased), c->op == &tn__op_std, 0};
+    tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)),
+               TN_LIST(c->out[0], c->out[1], c->out[2]), c->in[0], &k);
 }
 
 static double divisor(const tn_back *b)
@@ -44,19 +44,19 @@ static double divisor(const tn_back *b)
 static void backward(tn_back *b)
 {
     const tn_shape    x = b->in_shape[0];
-    const bool        root = b->op == &tn_op_std;
+    const bool        root = b->op == &tn__op_std;
     const kernel_args k = {false, root, (root ? 1 : 2) / divisor(b)};
     tn_tensor        *mean = tn__unreduced(b->out[1], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor        *rest = tn__unreduced(b->out[2], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor        *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor        *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && mean && rest && gy && y)
-        tn_map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], mean, rest, gy, y), &k);
+        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], mean, rest, gy, y), &k);
 }
 static void backward_ops(tn_back *b)
 {
     const tn_shape x = b->in_shape[0];
-    const bool     root = b->op == &tn_op_std;
+    const bool     root = b->op == &tn__op_std;
     tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *d = tn_sub(b->in[0], tn_mean(b->in[0], TN_ARG(b, dims), .keepdim = true));
     if (root) {
@@ -80,13 +80,13 @@ static void backward_ops(tn_back *b)
         .in = {{1, {2}}}, .args = &(args_t){{0, {0}}, false, false}, .kind = {TN_ARG_INT}, .status = TN_EDTYPE, \
         .fails = name ": needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"                    \
     }
-static const tn_sample var_samples[] = {
+static const tn__sample var_samples[] = {
     COMMON("var"),
     {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false, true}},
     {.in = {{2, {3, 1}}}, .args = &(args_t){{1, {1}}, true, true}},
     {.in = {{2, {2, 5}}}, .args = &(args_t){{1, {1}}, false, false}, .low = {9999}, .high = {10001}, .f32_tol = 1e-3},
 };
-static const tn_sample std_samples[] = {
+static const tn__sample std_samples[] = {
     COMMON("std"),
     {.in = {{1, {9}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true, true}},
 };
@@ -95,9 +95,9 @@ static const tn_sample std_samples[] = {
     TN_ROOM(title), .inputs = 1, .outputs = 3, .args_size = sizeof(args_t),                                    \
                     .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2), .infer = infer, \
                     .forward = forward, .backward = backward, .backward_ops = backward_ops
-const tn_op tn_op_var = {ROOM("var")};
+const tn_op tn__op_var = {ROOM("var")};
 TN_SAMPLES(var, var_samples);
-const tn_op tn_op_std = {ROOM("std")};
+const tn_op tn__op_std = {ROOM("std")};
 TN_SAMPLES(std, std_samples);
 
 static tn_tensor *call(const tn_op *op, tn_reduce_args a)
@@ -106,8 +106,8 @@ static tn_tensor *call(const tn_op *op, tn_reduce_args a)
     tn_op_call(op, 1, &a.x, 3, out, &(args_t){a.dims, a.keepdim, a.biased});
     return out[0];
 }
-tn_tensor *tn_var_run(tn_reduce_args a) { return call(&tn_op_var, a); }
-tn_tensor *tn_std_run(tn_reduce_args a) { return call(&tn_op_std, a); }
+tn_tensor *tn_var_run(tn_reduce_args a) { return call(&tn__op_var, a); }
+tn_tensor *tn_std_run(tn_reduce_args a) { return call(&tn__op_std, a); }
 
 #else /* ============================================================== a reducer over blocks of one real type */
 
@@ -134,7 +134,7 @@ static void TN_(var_step)(int64_t n, int64_t at, void *state, const void *in, co
 {
     const TN_REAL *x = in;
     const double   mean = TN_(tn__sum)(n, x) / (double)(n ? n : 1);
-    tn_lanes       s = {{0}};
+    tn__lanes      s = {{0}};
     (void)at, (void)args;
     double d[TN_LANES];
     for (int64_t i = 0; i < n; i += TN_LANES) {

@@ -2,7 +2,7 @@
  *
  *   ga = gy where true, else 0;  gb = gy where false, else 0 */
 #ifndef TN_REAL /* =============================================================================== the room */
-#include "autograd/room.h"
+#include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/where.c"
 #define TN_WITH_I64
 #include "core/real.h"
@@ -23,7 +23,7 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c)
 {
-    tn_map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2]), NULL);
+    tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2]), NULL);
 }
 static void backward_ops(tn_back *b)
 {
@@ -33,7 +33,7 @@ static void backward_ops(tn_back *b)
 }
 
 #define KINDS(a) .kind = {TN_ARG_MASK, a, a}
-static const tn_sample samples[] = {
+static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, KINDS(TN_ARG_REAL)},
     {.in = {{1, {4}}, {3, {2, 3, 4}}, {2, {3, 1}}}, KINDS(TN_ARG_REAL)},
     {.in = {{3, {2, 1, 4}}, {0, {0}}, {1, {4}}}, KINDS(TN_ARG_REAL)},
@@ -58,8 +58,8 @@ static const tn_sample samples[] = {
      .fails = "where: shapes [3] and [5] do not broadcast: dim -1 is 3 in one and 5 in the other"},
 };
 
-const tn_op tn_op_where = {TN_ROOM("where"), .inputs = 3,        .saves = TN_SAVE_IN(0),
-                           .infer = infer,   .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_where = {TN_ROOM("where"), .inputs = 3,        .saves = TN_SAVE_IN(0),
+                            .infer = infer,   .forward = forward, .backward_ops = backward_ops};
 TN_SAMPLES(where, samples);
 
 tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b)
@@ -70,7 +70,7 @@ tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b)
         if (a->dtype != dt) a = tn_to(a, dt);
         if (b->dtype != dt) b = tn_to(b, dt);
     }
-    return tn_apply(&tn_op_where, condition, a, b);
+    return tn_apply(&tn__op_where, condition, a, b);
 }
 
 #else /* ============================================================== kernels: contiguous, one number type */

@@ -44,7 +44,7 @@ TN_INLINE v_f32 exp_f32(v_f32 x)
 static const TN_REAL TN_(count)[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 /* How many keys row i sees, and where its last vector ends. */
-TN_INLINE int64_t TN_(seen)(const tn_attention_step *t, int64_t i)
+TN_INLINE int64_t TN_(seen)(const tn__attention_step *t, int64_t i)
 {
     const int64_t n = t->first + i * t->step;
     return n < 0 ? 0 : n < t->keys ? n : t->keys;
@@ -85,7 +85,7 @@ TN_INLINE TN_(v) TN_(totals)(TN_(v) * x)
 }
 /* clang-format on */
 
-static void TN_(weigh)(const tn_attention_step *t)
+static void TN_(weigh)(const tn__attention_step *t)
 {
     enum { N = TN_(v_n) };
     const TN_REAL least = -(TN_REAL)INFINITY, times = (TN_REAL)t->scale;
@@ -128,7 +128,7 @@ static void TN_(weigh)(const tn_attention_step *t)
     }
 }
 
-static void TN_(slope)(const tn_attention_step *t)
+static void TN_(slope)(const tn__attention_step *t)
 {
     enum { N = TN_(v_n) };
     const TN_REAL *sum = t->sum, *max = t->max, *part = t->part, times = (TN_REAL)t->scale;
@@ -253,9 +253,9 @@ static bool TN_(put)(int64_t rows, int64_t n, const void *x, int64_t x_row, cons
     return TN_(is_zero)(total);
 }
 
-extern const tn_attention_kernels TN_FOR_ISA(TN_(tn__attention));
+extern const tn__attention_kernels TN_FOR_ISA(TN_(tn__attention));
 
-const tn_attention_kernels TN_FOR_ISA(TN_(tn__attention)) = {
+const tn__attention_kernels TN_FOR_ISA(TN_(tn__attention)) = {
     .weigh = TN_(weigh),
     .slope = TN_(slope),
     .times = TN_(times),

@@ -3,7 +3,7 @@
  * numbers too small for a normal f32 count as 0. An odd k ends with the pair of its last term and 0. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
-#include "core/kernels/tiles.h"
+#include "core/kernels/tile_size.h"
 
 /* A vector of pairs is a vector of 32-bit units; the sums are f32. */
 typedef v_f32 v_pair;
@@ -41,7 +41,7 @@ TN_INLINE __m512i in_turn(int from)
 }
 
 /* Pairs of 32 dense columns, one step of k behind the other, into four strips. */
-static void zip_strips(const tn_pack_step *s)
+static void zip_strips(const tn__pack_step *s)
 {
     const __m512i   lower = in_turn(0), upper = in_turn(16);
     const uint16_t *x = s->from;
@@ -58,7 +58,7 @@ static void zip_strips(const tn_pack_step *s)
 }
 
 /* Pairs of rows, which are dense: two rows become one of units. */
-static void zip_rows(const tn_pack_step *s)
+static void zip_rows(const tn__pack_step *s)
 {
     const uint16_t *x = s->from;
     int64_t         first = 0;
@@ -98,7 +98,7 @@ static void zip_rows(const tn_pack_step *s)
 
 /* Pairs in dense columns: units lie there already, and are turned in squares. */
 /* clang-format off: it takes TN_UNROLL for a function */
-static void turn_columns(const tn_pack_step *s)
+static void turn_columns(const tn__pack_step *s)
 {
     const int64_t pairs = (s->rows + 1) / 2;
     for (int64_t c = 0; c < s->width; c += 16) {
@@ -119,7 +119,7 @@ static void turn_columns(const tn_pack_step *s)
 }
 /* clang-format on */
 
-static void pack(const tn_pack_step *s)
+static void pack(const tn__pack_step *s)
 {
     const uint16_t *x = s->from;
     uint16_t       *to = s->to;
@@ -142,7 +142,7 @@ static void pack(const tn_pack_step *s)
 }
 
 /* The same from dense rows of f32, rounded; what would be too small for a normal number becomes 0. */
-static void pack_f32(const tn_pack_step *s)
+static void pack_f32(const tn__pack_step *s)
 {
     static const uint16_t zip[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
@@ -167,14 +167,14 @@ static void pack_f32(const tn_pack_step *s)
     }
 }
 
-void                         tn__finish_f32_avx512(const tn_finish_step *s);
-extern const tn_gemm_kernels tn__gemm_bf16_avx512bf16;
+void                          tn__finish_f32_avx512(const tn__finish_step *s);
+extern const tn__gemm_kernels tn__gemm_bf16_avx512bf16;
 
-const tn_gemm_kernels tn__gemm_bf16_avx512bf16 = {.mr = MR,
-                                                  .nv = NV,
-                                                  .lanes = v_n_f32,
-                                                  .pair = 2,
-                                                  .tile = any_tile_pair,
-                                                  .pack = pack_f32,
-                                                  .pack_bf16 = pack,
-                                                  .finish = tn__finish_f32_avx512};
+const tn__gemm_kernels tn__gemm_bf16_avx512bf16 = {.mr = MR,
+                                                   .nv = NV,
+                                                   .lanes = v_n_f32,
+                                                   .pair = 2,
+                                                   .tile = any_tile_pair,
+                                                   .pack = pack_f32,
+                                                   .pack_bf16 = pack,
+                                                   .finish = tn__finish_f32_avx512};

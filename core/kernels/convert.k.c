@@ -2,7 +2,7 @@
  * shift, as fast as memory in any instruction set.) */
 #include "core/kernels/kernels.h"
 
-extern tn_narrow_kernel TN_FOR_ISA(tn__narrow);
+extern tn__narrow_kernel TN_FOR_ISA(tn__narrow);
 
 void TN_FOR_ISA(tn__narrow)(int64_t n, uint16_t *restrict y, const float *restrict x)
 {

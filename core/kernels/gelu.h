@@ -14,7 +14,7 @@
 #define TENON_CORE_KERNELS_GELU_H
 
 #include "core/kernels/exp.h"
-#include "core/kernels/functions.h"
+#include "core/kernels/vecmath_table.h"
 
 #define V_GELU_NEAR 4.9f
 

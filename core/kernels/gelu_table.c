@@ -1,6 +1,6 @@
 /* gelu_table.c — what gelu.h reads by table: see there. Of each function, for |x| nearest to 5k/32: a point near that
  * at which the function is almost an f32, then a polynomial in the distance from it, the constant first. By minimax. */
-#include "core/kernels/functions.h"
+#include "core/kernels/vecmath_table.h"
 
 /* clang-format off */
 const float tn__gelu_tail[TN_GELU_ROWS][32] = {

@@ -2,12 +2,12 @@
  * each step loads a few vectors of a row of b, and multiplies and adds them with one element of a for each row. So each
  * element of the result is one chain of multiply-adds in the order of k, whatever the tile around it; a row alone
  * (m = 1) keeps the same chains and is arranged to read b as memory likes it. */
-#include "core/functions.h"
+#include "core/kernels/vecmath.h"
 #include "core/internal.h"
 #include "core/kernels/gelu.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
-#include "core/kernels/tiles.h"
+#include "core/kernels/tile_size.h"
 
 #ifndef TN_REAL
 
@@ -21,7 +21,7 @@
 #include "core/kernels/tile.h"
 
 /* y += the next rows of b, each times its element of a. */
-TN_INLINE void TN_(add_rows)(const int rows, const tn_gemv_step *s, int64_t p, bool first)
+TN_INLINE void TN_(add_rows)(const int rows, const tn__gemv_step *s, int64_t p, bool first)
 {
     enum { N = TN_(v_n) };
     const TN_REAL *a = (const TN_REAL *)s->a + p * s->a_col, *b = (const TN_REAL *)s->b + p * s->b_row;
@@ -36,7 +36,7 @@ TN_INLINE void TN_(add_rows)(const int rows, const tn_gemv_step *s, int64_t p, b
 }
 
 /* A few vectors of columns at a time, whose sums stay in registers. */
-TN_INLINE void TN_(add_panel)(const int nv, const tn_gemv_step *s, int64_t j)
+TN_INLINE void TN_(add_panel)(const int nv, const tn__gemv_step *s, int64_t j)
 {
     enum { N = TN_(v_n) };
     const TN_REAL *a = s->a, *b = (const TN_REAL *)s->b + j;
@@ -53,7 +53,7 @@ TN_INLINE void TN_(add_panel)(const int nv, const tn_gemv_step *s, int64_t j)
 
 /* Columns of b that are dense: turned on the way, square by square. Each vector of columns is a chain of its own, so
  * several are on their way at once. */
-TN_INLINE void TN_(add_columns)(const int nv, const tn_gemv_step *s, int64_t j)
+TN_INLINE void TN_(add_columns)(const int nv, const tn__gemv_step *s, int64_t j)
 {
     enum { N = TN_(v_n) };
     const int64_t  k = s->k, a_col = s->a_col, b_col = s->b_col;
@@ -87,7 +87,7 @@ TN_INLINE void TN_(add_columns)(const int nv, const tn_gemv_step *s, int64_t j)
 
 /* clang-format on */
 
-static void TN_(row)(const tn_gemv_step *s)
+static void TN_(row)(const tn__gemv_step *s)
 {
     enum { N = TN_(v_n) };
     int64_t j = 0;
@@ -118,7 +118,7 @@ static inline void TN_(write)(void *p, int64_t i, bool bf16, TN_REAL v)
     else ((TN_REAL *)p)[i] = v;
 }
 
-static void TN_(activate)(tn_act act, int64_t n, TN_REAL *v)
+static void TN_(activate)(tn__act act, int64_t n, TN_REAL *v)
 {
     if (act == TN_ACT_GELU) TN_(tn__gelu)(n, v, v);
     else if (act == TN_ACT_GELU_TANH) TN_(tn__gelu_tanh)(n, v, v);
@@ -128,8 +128,8 @@ static void TN_(activate)(tn_act act, int64_t n, TN_REAL *v)
 
 #if TN_BF16_TOO
 /* A row with an activation, vector by vector: what is kept of it and what comes of it leave the registers once. */
-TN_INLINE void activate_row(const tn_act act, int64_t n, const float *v, float *c, float *pre, const float *bias,
-                            const float *old, const tn_finish_step *s)
+TN_INLINE void activate_row(const tn__act act, int64_t n, const float *v, float *c, float *pre, const float *bias,
+                            const float *old, const tn__finish_step *s)
 {
     enum { N = v_n_f32 };
     const float alpha = (float)s->alpha, beta = (float)s->beta;
@@ -152,7 +152,7 @@ TN_INLINE void activate_row(const tn_act act, int64_t n, const float *v, float *
 
 /* One row, where all is dense and of the sums' own type: loops that compilers make vectors of. */
 static void TN_(finish_dense)(int64_t n, TN_REAL *v, TN_REAL *c, TN_REAL *pre, const TN_REAL *bias, const TN_REAL *old,
-                              const tn_finish_step *s)
+                              const tn__finish_step *s)
 {
     const TN_REAL alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
     if (!s->act && !pre) {
@@ -204,7 +204,7 @@ static void narrow(int64_t n, uint16_t *to, const float *from) /* tn__f32_to_bf1
 
 /* A row where all is dense and bf16: a piece at a time is finished in f32. */
 static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const uint16_t *bias, const uint16_t *old,
-                        const tn_finish_step *s)
+                        const tn__finish_step *s)
 {
     enum { PIECE = 64 };
     float b[PIECE], o[PIECE], p[PIECE];
@@ -219,8 +219,8 @@ static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const u
 }
 #endif
 
-void TN_FOR_ISA(TN_(tn__finish))(const tn_finish_step *s);
-void TN_FOR_ISA(TN_(tn__finish))(const tn_finish_step *s)
+void TN_FOR_ISA(TN_(tn__finish))(const tn__finish_step *s);
+void TN_FOR_ISA(TN_(tn__finish))(const tn__finish_step *s)
 {
     const TN_REAL     alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
     const void *const old = s->beta != 0 ? s->old : NULL, *const bias = s->bias;
@@ -264,12 +264,12 @@ void TN_FOR_ISA(TN_(tn__finish))(const tn_finish_step *s)
 }
 #undef TN_BF16_TOO
 
-void TN_FOR_ISA(TN_(tn__pack))(const tn_pack_step *s);
-void TN_FOR_ISA(tn__pack_bf16)(const tn_pack_step *s);
+void TN_FOR_ISA(TN_(tn__pack))(const tn__pack_step *s);
+void TN_FOR_ISA(tn__pack_bf16)(const tn__pack_step *s);
 
-extern const tn_gemm_kernels TN_FOR_ISA(TN_(tn__gemm));
+extern const tn__gemm_kernels TN_FOR_ISA(TN_(tn__gemm));
 
-const tn_gemm_kernels TN_FOR_ISA(TN_(tn__gemm)) = {
+const tn__gemm_kernels TN_FOR_ISA(TN_(tn__gemm)) = {
     .mr = MR,
     .nv = NV,
     .wide = WIDE,

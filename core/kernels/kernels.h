@@ -4,10 +4,10 @@
 #define TENON_CORE_KERNELS_KERNELS_H
 
 #include "core/internal.h"
-#include "core/kernels/functions.h"
+#include "core/kernels/vecmath_table.h"
 #include "core/kernels/rows.h"
 
-/* ---- products of matrices: what core/gemm.c is made of ---- */
+/* ---- products of matrices: what core/products/gemm.c is made of ---- */
 
 /* One micro-tile, kept in registers: acc[i][j] = from[i][j] + Σ_p a[i][p] · b[p][j], one term after the other. mr rows,
  * nv vectors of columns. Strides in elements; the columns of b, from and to are dense. from may be NULL: zeros. */
@@ -21,7 +21,7 @@ typedef struct {
     int64_t     from_row, to_row;
     bool        narrow; /* to is bf16: only of whole strips, where the kernels take pairs */
     const void *ahead;  /* a line of it with each step of k is brought to the second cache; NULL: nothing */
-} tn_gemm_step;
+} tn__gemm_step;
 
 /* One row: y[j] = (first ? 0 : y[j]) + Σ_p a[p] · b[p][j], for n columns, whole vectors. b_row or b_col is 1. */
 typedef struct {
@@ -30,7 +30,7 @@ typedef struct {
     int64_t     a_col, b_row, b_col;
     void       *y;
     bool        first, far; /* far: b comes from beyond the second cache */
-} tn_gemv_step;
+} tn__gemv_step;
 
 /* to[r][c] = from[r][c], with zeros from cols up to width. Where the kernels take pairs, two terms that follow each
  * other become a unit, the last one perhaps with a zero: r or, if `across`, c is the term, and to has as many fewer
@@ -42,7 +42,7 @@ typedef struct {
     void       *to; /* dense: rows of width */
     bool        across;
     int64_t     apart; /* not 0: width is that of four strips of 8 columns, each so many units behind the one before */
-} tn_pack_step;
+} tn__pack_step;
 enum {
     TN_PACK_AHEAD = 16
 }; /* so many rows ahead are asked for: far apart, they are nothing a prefetcher sees coming */
@@ -61,27 +61,27 @@ typedef struct {
     const void *bias, *old;
     int64_t     c_row, c_col, pre_row, pre_col, bias_row, bias_col, old_row, old_col;
     bool        bf16; /* c is bf16 */
-    tn_act      act;
+    tn__act     act;
     double      alpha, beta;
-} tn_finish_step;
+} tn__finish_step;
 
 typedef struct {
     int mr, nv; /* the largest micro-tile */
     int wide;   /* vectors that a row sums at a time */
     int lanes;  /* elements in a vector   */
     int pair;   /* terms in a step of k: 2 for dot products of bf16, else 1 */
-    void (*tile)(const tn_gemm_step *s);
-    void (*row)(const tn_gemv_step *s);
-    void (*pack)(const tn_pack_step *s);      /* in pairs: of dense rows of f32, rounded */
-    void (*pack_bf16)(const tn_pack_step *s); /* widened to f32, or in pairs; for f64 NULL */
-    void (*finish)(const tn_finish_step *s);
-} tn_gemm_kernels;
+    void (*tile)(const tn__gemm_step *s);
+    void (*row)(const tn__gemv_step *s);
+    void (*pack)(const tn__pack_step *s);      /* in pairs: of dense rows of f32, rounded */
+    void (*pack_bf16)(const tn__pack_step *s); /* widened to f32, or in pairs; for f64 NULL */
+    void (*finish)(const tn__finish_step *s);
+} tn__gemm_kernels;
 
 /* ---- number types ---- */
 
-typedef void tn_narrow_kernel(int64_t n, uint16_t *restrict y, const float *restrict x); /* f32 to bf16 */
+typedef void tn__narrow_kernel(int64_t n, uint16_t *restrict y, const float *restrict x); /* f32 to bf16 */
 
-/* ---- attention: what core/attention.c does to a block of scores between its products ---- */
+/* ---- attention: what core/products/attention.c does to a block of scores between its products ---- */
 
 /* Rows of queries by columns of keys. Row i sees the keys before first + i · step. Rows have room up to the end of a
  * vector: scores come in up to there, and zeros are put there; so have max, sum, part and factor, one number a row. */
@@ -96,14 +96,14 @@ typedef struct {
     /* for the derivative */
     void       *g;    /* in: those of the weights; out: those of the scores; rows as s has them */
     const void *keep; /* what dropout multiplies the weights by, the same; NULL: nothing */
-} tn_attention_step;
+} tn__attention_step;
 
 typedef struct {
     /* s = exp(scale · s - max), where max is the largest so far; sum: so far; factor: of what was summed before. */
-    void (*weigh)(const tn_attention_step *t);
+    void (*weigh)(const tn__attention_step *t);
     /* With the max, sum = 1 / Σ and part = Σ g·s of whole rows: s = the weights after dropout, g = s · (g - part). A
      * weight of 0 selects: there g is 0 whatever it was. */
-    void (*slope)(const tn_attention_step *t);
+    void (*slope)(const tn__attention_step *t);
     void (*times)(int64_t rows, int64_t n, void *x, int64_t x_row, const void *factor, int64_t step); /* x[i] *= f[i] */
     /* to[i] = Σ_j a[j][i] · b[j][i], one term after the other, as the micro-tiles add them */
     void (*dots)(int64_t rows, int64_t n, const void *a, const void *b, int64_t row, void *to);
@@ -113,28 +113,28 @@ typedef struct {
     void (*turn)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
     bool (*put)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *factor, int64_t step, void *to,
                 int64_t to_row);
-} tn_attention_kernels;
+} tn__attention_kernels;
 
 /* ---- the tables ---- */
 
 typedef struct {
-    const char                 *isa; /* "baseline", "avx2", "avx512", "avx512bf16" */
-    const tn_gemm_kernels      *gemm_f32, *gemm_f64, *gemm_bf16;
-    const tn_functions_f32     *f32;
-    const tn_functions_f64     *f64;
-    const tn_rows_f32          *rows_f32;
-    const tn_rows_f64          *rows_f64;
-    tn_philox_kernel           *philox;
-    const tn_attention_kernels *attention_f32, *attention_f64;
-    tn_narrow_kernel           *narrow;
-} tn_kernel_table;
+    const char                  *isa; /* "baseline", "avx2", "avx512", "avx512bf16" */
+    const tn__gemm_kernels      *gemm_f32, *gemm_f64, *gemm_bf16;
+    const tn__vecmath_f32       *f32;
+    const tn__vecmath_f64       *f64;
+    const tn__row_kernels_f32   *rows_f32;
+    const tn__row_kernels_f64   *rows_f64;
+    tn__philox_kernel           *philox;
+    const tn__attention_kernels *attention_f32, *attention_f64;
+    tn__narrow_kernel           *narrow;
+} tn__kernel_table;
 
 /* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */
-const tn_kernel_table *tn__kernels(void);
-const char            *tn__isa_name(void);
-const char            *tn__isa_reason(void); /* why this one, for tn_build_info() */
+const tn__kernel_table *tn__kernels(void);
+const char             *tn__isa_name(void);
+const char             *tn__isa_reason(void); /* why this one, for tn_build_info() */
 /* A certain table, for tests; NULL if it was not built or the CPU lacks it. */
-const tn_kernel_table *tn__kernels_of(const char *isa);
+const tn__kernel_table *tn__kernels_of(const char *isa);
 
 /* Names that exist once for each instruction set: TN_FOR_ISA(tn__table) is tn__table_avx2 where TN_ISA is avx2. */
 #define TN_FOR_ISA(name) TN_FOR_ISA_(name, TN_ISA)

@@ -3,8 +3,8 @@
  * f32, f64 and bf16, which is widened to f32. */
 #ifdef FROM
 
-void TN_FOR_ISA(PACK)(const tn_pack_step *s);
-void TN_FOR_ISA(PACK)(const tn_pack_step *s)
+void TN_FOR_ISA(PACK)(const tn__pack_step *s);
+void TN_FOR_ISA(PACK)(const tn__pack_step *s)
 {
     const int64_t rows = s->rows, cols = s->cols, width = s->width, row = s->from_row, col = s->from_col;
     const FROM   *x = s->from;

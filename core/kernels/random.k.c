@@ -2,7 +2,7 @@
 #include "core/kernels/kernels.h"
 #include "core/kernels/philox.h"
 
-extern tn_philox_kernel TN_FOR_ISA(tn__philox);
+extern tn__philox_kernel TN_FOR_ISA(tn__philox);
 
 void TN_FOR_ISA(tn__philox)(uint64_t seed, uint64_t position, int64_t blocks, uint32_t *out)
 {

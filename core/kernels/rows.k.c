@@ -6,7 +6,7 @@
 #ifndef TN_REAL
 #include "core/kernels/kernels.h"
 #include "core/kernels/philox.h"
-#include "core/lanes.h"
+#include "core/kernels/sum_lanes.h"
 
 enum { WIDE = TN_LANES / v_n_f64 };
 
@@ -39,26 +39,26 @@ TN_INLINE void add_product_f32(v_f64 *sum, v_f32 a, v_f32 b)
 {
     sum[0] += v_lower(a) * v_lower(b), sum[1] += v_upper(a) * v_upper(b);
 }
-TN_INLINE void          add_product_f64(v_f64 *sum, v_f64 a, v_f64 b) { sum[0] += a * b; }
-TN_INLINE v_f32         half_f32(const uint16_t *p) { return v_load_bf16(p); }
-TN_INLINE v_f64         half_f64(const uint16_t *p) { return (void)p, v_zero_f64(); } /* there is no such call */
-TN_INLINE v_f32         less_f32(v_f32 x, double by) { return v_join(v_lower(x) - by, v_upper(x) - by); }
-TN_INLINE v_f64         less_f64(v_f64 x, double by) { return x - by; }
-extern tn_philox_kernel TN_FOR_ISA(tn__philox);
+TN_INLINE void           add_product_f64(v_f64 *sum, v_f64 a, v_f64 b) { sum[0] += a * b; }
+TN_INLINE v_f32          half_f32(const uint16_t *p) { return v_load_bf16(p); }
+TN_INLINE v_f64          half_f64(const uint16_t *p) { return (void)p, v_zero_f64(); } /* there is no such call */
+TN_INLINE v_f32          less_f32(v_f32 x, double by) { return v_join(v_lower(x) - by, v_upper(x) - by); }
+TN_INLINE v_f64          less_f64(v_f64 x, double by) { return x - by; }
+extern tn__philox_kernel TN_FOR_ISA(tn__philox);
 
 #define TN_TEMPLATE "core/kernels/rows.k.c"
 #include "core/real.h"
 
-extern const tn_rows_f32 TN_FOR_ISA(tn__rows_f32);
-extern const tn_rows_f64 TN_FOR_ISA(tn__rows_f64);
+extern const tn__row_kernels_f32 TN_FOR_ISA(tn__rows_f32);
+extern const tn__row_kernels_f64 TN_FOR_ISA(tn__rows_f64);
 #define TABLE(T)                                                                                                  \
     {                                                                                                             \
         .scale = scale_##T, .softmax_back = softmax_back_##T, .minus = minus_##T,                                 \
         .log_softmax_back = log_softmax_back_##T, .norm = norm_##T, .norm_back = norm_back_##T, .drop = drop_##T, \
         .add_lines = add_lines_##T,                                                                               \
     }
-const tn_rows_f32 TN_FOR_ISA(tn__rows_f32) = TABLE(f32);
-const tn_rows_f64 TN_FOR_ISA(tn__rows_f64) = TABLE(f64);
+const tn__row_kernels_f32 TN_FOR_ISA(tn__rows_f32) = TABLE(f32);
+const tn__row_kernels_f64 TN_FOR_ISA(tn__rows_f64) = TABLE(f64);
 
 #else /* ============================================================================== one number type */
 
@@ -234,8 +234,8 @@ TN_INLINE void TN_(send)(TN_REAL *to, const TN_REAL *from)
     for (int64_t i = 0; i < PHILOX_WORDS; i += VN) TN_(store_past)(to + i, VN, TN_(v_load)(from + i), past);
 }
 
-static void TN_(drop)(int64_t           n, TN_REAL *restrict y, const TN_REAL *restrict x, const TN_REAL *restrict add,
-                      const tn_dropped *d, int64_t first, TN_REAL *y_past, TN_REAL *x_past)
+static void TN_(drop)(int64_t            n, TN_REAL *restrict y, const TN_REAL *restrict x, const TN_REAL *restrict add,
+                      const tn__dropped *d, int64_t first, TN_REAL *y_past, TN_REAL *x_past)
 {
     const TN_REAL  scale = (TN_REAL)d->scale;
     const uint32_t limit = d->limit;

@@ -5,22 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const tn_kernel_table tn__table_baseline;
+extern const tn__kernel_table tn__table_baseline;
 #ifdef TN_HAVE_AVX2
-extern const tn_kernel_table tn__table_avx2;
+extern const tn__kernel_table tn__table_avx2;
 #endif
 #ifdef TN_HAVE_AVX512
-extern const tn_kernel_table tn__table_avx512;
+extern const tn__kernel_table tn__table_avx512;
 #endif
 #ifdef TN_HAVE_AVX512BF16
-extern const tn_kernel_table tn__table_avx512bf16;
+extern const tn__kernel_table tn__table_avx512bf16;
 #endif
 
 enum { BASELINE, AVX2, AVX512, AVX512BF16, ISAS };
 static const char *const names[ISAS] = {"baseline", "avx2", "avx512", "avx512bf16"};
 
 /* NULL if this build or this CPU lacks it. The compiler's question includes whether the system saves the registers. */
-static const tn_kernel_table *table(int isa)
+static const tn__kernel_table *table(int isa)
 {
     switch (isa) {
     case BASELINE: return &tn__table_baseline;
@@ -76,11 +76,11 @@ static int choice(void)
     return atomic_compare_exchange_strong(&chosen, &c, made) ? made : c;
 }
 
-const tn_kernel_table *tn__kernels(void) { return table(choice() % REASON); }
-const char            *tn__isa_name(void) { return names[choice() % REASON]; }
-const char            *tn__isa_reason(void) { return reasons[choice() % MADE / REASON]; }
+const tn__kernel_table *tn__kernels(void) { return table(choice() % REASON); }
+const char             *tn__isa_name(void) { return names[choice() % REASON]; }
+const char             *tn__isa_reason(void) { return reasons[choice() % MADE / REASON]; }
 
-const tn_kernel_table *tn__kernels_of(const char *isa)
+const tn__kernel_table *tn__kernels_of(const char *isa)
 {
     int i = find(isa);
     return i < 0 ? NULL : table(i);

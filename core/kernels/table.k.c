@@ -8,19 +8,19 @@
 #define BF16_PRODUCTS TN_FOR_ISA(tn__gemm_f32)
 #endif
 
-extern const tn_gemm_kernels      TN_FOR_ISA(tn__gemm_f32), TN_FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
-extern const tn_functions_f32     TN_FOR_ISA(tn__functions_f32);
-extern const tn_functions_f64     TN_FOR_ISA(tn__functions_f64);
-extern const tn_rows_f32          TN_FOR_ISA(tn__rows_f32);
-extern const tn_rows_f64          TN_FOR_ISA(tn__rows_f64);
-extern tn_philox_kernel           TN_FOR_ISA(tn__philox);
-extern tn_narrow_kernel           TN_FOR_ISA(tn__narrow);
-extern const tn_attention_kernels TN_FOR_ISA(tn__attention_f32), TN_FOR_ISA(tn__attention_f64);
-extern const tn_kernel_table      TABLE;
+extern const tn__gemm_kernels      TN_FOR_ISA(tn__gemm_f32), TN_FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
+extern const tn__vecmath_f32       TN_FOR_ISA(tn__functions_f32);
+extern const tn__vecmath_f64       TN_FOR_ISA(tn__functions_f64);
+extern const tn__row_kernels_f32   TN_FOR_ISA(tn__rows_f32);
+extern const tn__row_kernels_f64   TN_FOR_ISA(tn__rows_f64);
+extern tn__philox_kernel           TN_FOR_ISA(tn__philox);
+extern tn__narrow_kernel           TN_FOR_ISA(tn__narrow);
+extern const tn__attention_kernels TN_FOR_ISA(tn__attention_f32), TN_FOR_ISA(tn__attention_f64);
+extern const tn__kernel_table      TABLE;
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-const tn_kernel_table TABLE = {
+const tn__kernel_table TABLE = {
     .isa = TEXT(TABLE_ISA),
     .gemm_f32 = &TN_FOR_ISA(tn__gemm_f32),
     .gemm_f64 = &TN_FOR_ISA(tn__gemm_f64),

@@ -3,7 +3,7 @@
 /* clang-format off: it takes TN_UNROLL for a function */
 
 /* Row i of a lies i % 3 strides from the pointer i / 3: few pointers to advance, and addresses that x86 can encode. */
-TN_INLINE void TN_(tile)(const int mr, const int nv, const tn_gemm_step *s)
+TN_INLINE void TN_(tile)(const int mr, const int nv, const tn__gemm_step *s)
 {
     enum { N = TN_(v_n) };
     const int64_t  a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;
@@ -48,12 +48,12 @@ TN_INLINE void TN_(tile)(const int mr, const int nv, const tn_gemm_step *s)
 
 #define TILE_NAME(mr, nv) TN_(tile_##mr##_##nv)
 #define TILE(mr, nv) \
-    static void TILE_NAME(mr, nv)(const tn_gemm_step *s) { TN_(tile)(mr, nv, s); }
+    static void TILE_NAME(mr, nv)(const tn__gemm_step *s) { TN_(tile)(mr, nv, s); }
 #define TILE_POINTER(mr, nv) TILE_NAME(mr, nv),
 EACH_TILE(TILE)
-static void TN_(any_tile)(const tn_gemm_step *s)
+static void TN_(any_tile)(const tn__gemm_step *s)
 {
-    static void (*const tiles[])(const tn_gemm_step *) = {EACH_TILE(TILE_POINTER)};
+    static void (*const tiles[])(const tn__gemm_step *) = {EACH_TILE(TILE_POINTER)};
     tiles[(s->nv - 1) * MR + s->mr - 1](s);
 }
 #undef TILE_NAME

@@ -135,7 +135,7 @@ TN_INLINE v_f32 v_abs(v_f32 x) { return v_float(v_bits(x) & 0x7fffffffu); }
 TN_INLINE v_f32 v_minus(v_f32 x) { return v_float(v_bits(x) | 0x80000000u); }
 TN_INLINE v_f32 v_with_sign(v_f32 x, v_f32 s) { return v_float(v_bits(x) | (v_bits(s) & 0x80000000u)); }
 
-/* Sums in 16 lanes, as tn__lanes_total adds them up (core/lanes.h). Changes them. */
+/* Sums in 16 lanes, as tn__lanes_total adds them up (core/kernels/sum_lanes.h). Changes them. */
 TN_INLINE double v_lanes_total(v_f64 sum[16 / v_n_f64])
 {
     double s[v_n_f64];

@@ -1,7 +1,7 @@
 /* fuzz_corpus.c — any bytes as a text for a masked language model, and as a cache whose checksums are right although
  * its contents are not. What is opened gives batches; what is damaged is made anew. */
 #define _GNU_SOURCE
-#include "data/corpus_private.h"
+#include "data/corpus/corpus_private.h"
 #include "data/data.h"
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Writes tests/print_texts.h: what PyTorch prints for the tensors of tests/test_print.c.
+"""Writes tests/common/print_texts.h: what PyTorch prints for the tensors of tests/unit/core/test_print.c.
 
     apt-get install python3-torch
-    tests/golden/print_texts.py > tests/print_texts.h && clang-format -i tests/print_texts.h
+    tests/golden/print_texts.py > tests/common/print_texts.h && clang-format -i tests/common/print_texts.h
 
 Made with torch 1.13 (Debian 12). Names of number types are Tenon's; everything else is PyTorch's own text."""
 import math

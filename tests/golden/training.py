@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Writes training.safetensors: the losses of 20 steps of training, and the norms of the gradients before clipping, as
-PyTorch has them for the five models of tests/test_golden_training.c.
+PyTorch has them for the five models of tests/unit/optim/test_golden_training.c.
 
     /usr/bin/python3 tests/golden/training.py       (Debian's python3-torch 1.13 and python3-numpy)
 

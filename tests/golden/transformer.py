@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Writes transformer.safetensors: what PyTorch computes with the modules of tests/test_attention_modules.c and
-tests/test_transformer.c: outputs, attention weights, gradients of inputs and parameters.
+"""Writes transformer.safetensors: what PyTorch computes with the modules of tests/unit/nn/test_attention_modules.c and
+tests/unit/nn/test_transformer.c: outputs, attention weights, gradients of inputs and parameters.
 
     /usr/bin/python3 tests/golden/transformer.py        (Debian's python3-torch 1.13 and python3-numpy)
 

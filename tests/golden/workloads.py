@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Writes workloads.json: what the training jobs of bench/ lose in PyTorch at odd sizes, without dropout: the loss and
-the norm of the gradients of each step, for tests/test_workloads.c.
+the norm of the gradients of each step, for tests/unit/programs/test_workloads.c.
 
     /usr/bin/python3 tests/golden/workloads.py      (Debian's python3-torch 1.13 and python3-numpy)
 

@@ -17,7 +17,7 @@ int main(void)
     tn_scope             s = tn_scope_begin();
     tn_tensor           *t = tn_set_name(tn_from_data(TN_F32, TN_SHAPE(2, 3), values), "weight");
     tn_tensor           *big = tn_arange(1000), *half = tn_full_of(TN_BF16, TN_SCALAR, 1.5);
-    tn_layout            l = t->l;
+    tn__layout           l = t->l;
     l.shape = TN_SHAPE(3, 2);
     l.stride[0] = 1;
     l.stride[1] = 3;

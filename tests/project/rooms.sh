@@ -4,7 +4,7 @@
 cd "$root"
 
 while IFS=: read -r file name; do
-    grep -q "OP($name)" autograd/registry.h || wrong "$file: OP($name) is not in autograd/registry.h"
+    grep -q "OP($name)" autograd/rooms/registry.h || wrong "$file: OP($name) is not in autograd/rooms/registry.h"
 done < <(grep -oE '^const tn_op tn_op_[a-z0-9_]+' autograd/ops/*.c | sed 's/const tn_op tn_op_//')
 
 while IFS=: read -r file template; do
@@ -15,7 +15,7 @@ done < <(grep -oE '^[[:space:]]*#[[:space:]]*define TN_TEMPLATE "[^"]*"' -r --in
 # Where operands meet by tn__meet, f32 beside bf16 is left to autocast, which must know the op.
 for file in $(grep -l 'tn__meet(' autograd/ops/*.c); do
     for name in $(sed -nE 's/^const tn_op (tn_op_[a-z0-9_]+).*/\1/p' "$file"); do
-        grep -q "&$name\b" autograd/autocast.c || wrong "$file: $name is in no list of autograd/autocast.c"
+        grep -q "&$name\b" autograd/tape/autocast.c || wrong "$file: $name is in no list of autograd/tape/autocast.c"
     done
 done
 

@@ -1,5 +1,5 @@
 /* runner_probe.c — tests that pass, fail, and leave things behind, for runner.sh to see what the runner says. */
-#include "tests/check_main.h"
+#include "tests/common/check_main.h"
 
 #include "core/core.h"
 

@@ -1,0 +1,156 @@
+/* losses.c — what the rooms of the losses share: options, reductions, and the rules for targets that are classes. */
+#include "autograd/rooms/losses.h"
+
+/* ---- losses of pairs of elements ---- */
+
+static bool check_reduction(const char *op, tn_reduction r)
+{
+    if (r == TN_MEAN || r == TN_SUM || r == TN_NONE) return true;
+    return tn_raise(TN_EINVAL, "%s: reduction %d is none of TN_MEAN, TN_SUM, TN_NONE", op, (int)r), false;
+}
+
+bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has)
+{
+    const char *what = NULL;
+    if (tn__blocked() || !check_reduction(op, a->reduction)) return false;
+    if ((a->weight || a->pos_weight) && !(has & TN_LOSS_WEIGHTS)) what = "weights";
+    if (a->delta != 0 && !(has & TN_LOSS_DELTA)) what = ".delta";
+    if (a->log_target && !(has & TN_LOSS_LOG_TARGET)) what = ".log_target";
+    if (a->batchmean && !(has & TN_LOSS_BATCHMEAN)) what = ".batchmean";
+    if (what) return tn_raise(TN_EINVAL, "%s: has no %s", op, what), false;
+    return true;
+}
+
+tn_tensor *tn__loss_reduced(tn_tensor *y, tn_reduction reduction)
+{
+    return !y || reduction == TN_NONE ? y : reduction == TN_SUM ? tn_sum(y) : tn_mean(y);
+}
+
+bool tn__loss_types(tn_tensor **a, tn_tensor **b)
+{
+    if (!*a || !*b) return true; /* the op will say so */
+    tn_dtype dt = tn__promote(*a, *b);
+    if (!tn__is_float(dt)) dt = TN_F32;
+    if ((*a)->dtype != dt) *a = tn_to(*a, dt);
+    if ((*b)->dtype != dt) *b = tn_to(*b, dt);
+    return *a && *b;
+}
+
+/* ---- losses over classes ---- */
+
+static bool check_weight(const tn_ctx *c, int64_t classes)
+{
+    const tn_tensor *w = c->in[TN_CLASS_WEIGHT];
+    char             text[192];
+    if (!w) return true;
+    if (!tn__need_real(c, TN_CLASS_WEIGHT)) return false;
+    if (w->l.shape.n != 1 || w->l.shape.d[0] != classes)
+        return tn_infer_fail(c, TN_ESHAPE, "weight is %s, but must be [%lld]: one number a class",
+                             tn_shape_text(w->l.shape, text, sizeof text), (long long)classes);
+    if (tn_needs_grad(w) && tn_grad_enabled())
+        return tn_infer_fail(c, TN_EUNSUPPORTED, "weight wants a gradient, and there is none; pass tn_detach(weight)");
+    return true;
+}
+
+bool tn__check_targets(const tn_ctx *c, const tn_tensor *t, int64_t classes, int64_t ignore)
+{
+    const int64_t n = tn_numel(t);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t v = tn_get_i64(t, i);
+        if ((v >= 0 && v < classes) || v == ignore) continue;
+        tn_shape at = {.n = t->l.shape.n};
+        int64_t  rest = i;
+        for (int d = at.n - 1; d >= 0; d--) at.d[d] = rest % t->l.shape.d[d], rest /= t->l.shape.d[d];
+        char where[192] = "", range[48];
+        if (at.n) tn_shape_text(at, where, sizeof where);
+        snprintf(range, sizeof range, "0…%lld", (long long)classes - 1);
+        return tn_infer_fail(c, TN_EINDEX, "target %lld%s%s is outside %s and is not ignore_index %lld", (long long)v,
+                             at.n ? " at " : "", where, range, (long long)ignore);
+    }
+    return true;
+}
+
+bool tn__infer_classes(tn_ctx *c, bool probabilities)
+{
+    const tn__class_args *a = c->args;
+    const tn_tensor      *x = c->in[TN_CLASS_X], *t = c->in[TN_CLASS_TARGET];
+    tn_shape              rows = x->l.shape;
+    char                  tx[192], tt[192], tr[192];
+    int                   dim = a->dim;
+    if (!tn__need_real(c, TN_CLASS_X) || !check_reduction(c->op->name, a->reduction)) return false;
+    if (rows.n == 0) return tn_infer_fail(c, TN_ESHAPE, "a 0-d tensor has no dim of classes");
+    if (!tn__wrap_dim(c->op->name, &dim, rows.n)) return false;
+    const int64_t classes = rows.d[dim];
+    for (int i = dim; i < rows.n - 1; i++) rows.d[i] = rows.d[i + 1];
+    rows.n--;
+    c->result[0].dtype = x->dtype;
+    c->result[0].shape = a->reduction == TN_NONE ? rows : (tn_shape){.n = 0};
+    if (!(a->smoothing >= 0 && a->smoothing <= 1))
+        return tn_infer_fail(c, TN_EINVAL, "label_smoothing is %g, but must be from 0 to 1", a->smoothing);
+    if (!check_weight(c, classes)) return false;
+
+    const bool floating = tn__is_float(t->dtype);
+    if (floating && !probabilities)
+        return tn_infer_fail(c, TN_EDTYPE, "the target must be i64 or i32, the number of a class; got %s",
+                             tn_dtype_name(t->dtype));
+    if (!floating && t->dtype != TN_I64 && t->dtype != TN_I32)
+        return tn_infer_fail(c, TN_EDTYPE, "the target must be i64 or i32, the number of a class%s; got %s",
+                             probabilities ? ", or floating, the probability of each" : "", tn_dtype_name(t->dtype));
+    if (!tn_shape_equal(t->l.shape, floating ? x->l.shape : rows))
+        return tn_infer_fail(c, TN_ESHAPE, "the target is %s %s, but for %lld classes in dim %d of %s it must be %s%s",
+                             tn_dtype_name(t->dtype), tn_shape_text(t->l.shape, tt, sizeof tt), (long long)classes, dim,
+                             tn_shape_text(x->l.shape, tx, sizeof tx),
+                             tn_shape_text(floating ? x->l.shape : rows, tr, sizeof tr),
+                             floating ? ", a probability each" : "");
+    return floating || tn__check_targets(c, t, classes, a->ignore);
+}
+
+tn_tensor *tn__class_loss(const tn_op *op, tn__class_args k, tn_cross_entropy_args a, int results)
+{
+    tn_tensor *out[4] = {NULL};
+    k.ignore = tn__ignored(a.ignore_index);
+    k.reduction = a.reduction;
+    k.dim = a.class_dim ? a.class_dim : -1;
+    tn_op_call(op, TN_CLASS_INPUTS, (tn_tensor *[]){a.logits, a.target, a.weight}, results, out, &k);
+    if (a.counted && out[0]) *a.counted = tn_get_i64(out[results - 1], 0);
+    return out[0];
+}
+
+tn_tensor tn__class_column(const tn_tensor *t, tn_shape x, int dim)
+{
+    tn__layout l = t->l;
+    if (dim < 0) dim += x.n;
+    if (t->l.shape.n == x.n - 1 && x.n) {
+        tn_shape s = t->l.shape;
+        for (int i = s.n++; i > dim; i--) s.d[i] = s.d[i - 1];
+        s.d[dim] = 1;
+        tn__layout_reshape(&t->l, s, &l);
+    }
+    return tn__glance(t, &l);
+}
+
+tn_tensor tn__class_weights(const tn_tensor *w, tn_shape x, int dim)
+{
+    tn__layout l;
+    if (dim < 0) dim += x.n;
+    tn_shape s = {.n = x.n - dim, .d = {w->l.shape.d[0]}};
+    for (int i = 1; i < s.n; i++) s.d[i] = 1;
+    tn__layout_reshape(&w->l, s, &l);
+    return tn__glance(w, &l);
+}
+
+tn_tensor *tn__class_sums(tn__class_sum *s)
+{
+    s->storage = (tn__storage){.data = &s->sum};
+    s->tensor = (tn_tensor){.dtype = TN_F64, .storage = &s->storage, .l = {.shape = {1, {3}}, .stride = {1}}};
+    return &s->tensor;
+}
+
+void tn__class_results(const tn__class_sum *s, tn_reduction r, tn_tensor *loss, tn_tensor *weight, tn_tensor *count)
+{
+    /* Where nothing counts, the sum is 0 and stays so. */
+    if (r != TN_NONE)
+        tn__store(tn__ptr(loss), loss->dtype, r == TN_MEAN && s->weight != 0 ? s->sum / s->weight : s->sum);
+    tn__store(tn__ptr(weight), weight->dtype, s->weight);
+    tn__store(tn__ptr(count), count->dtype, s->count);
+}

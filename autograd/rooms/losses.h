@@ -1,0 +1,49 @@
+/* losses.h — what the rooms of the losses share. Private to autograd/. */
+#ifndef TENON_AUTOGRAD_LOSSES_H
+#define TENON_AUTOGRAD_LOSSES_H
+
+#include "autograd/rooms/room.h"
+
+/* ---- losses of pairs of elements: an op gives one loss an element, then they are reduced ---- */
+
+/* Is the reduction one, and is no option set that the loss does not have? Raises with op's name. */
+enum { TN_LOSS_WEIGHTS = 1, TN_LOSS_DELTA = 2, TN_LOSS_LOG_TARGET = 4, TN_LOSS_BATCHMEAN = 8 };
+bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has);
+/* mean, sum or y itself */
+tn_tensor *tn__loss_reduced(tn_tensor *y, tn_reduction reduction);
+/* Both floating, in the type in which they meet. On the tape. */
+bool tn__loss_types(tn_tensor **a, tn_tensor **b);
+
+/* ---- losses over classes: cross_entropy and nll_loss ---- */
+
+typedef struct {
+    int64_t      ignore;
+    double       smoothing;
+    tn_reduction reduction;
+    int          dim; /* of the classes */
+} tn__class_args;
+enum { TN_CLASS_X, TN_CLASS_TARGET, TN_CLASS_WEIGHT, TN_CLASS_INPUTS };
+
+/* What .ignore_index means; and whether each target is a class or that: "target 7 at [0] is outside 0…3 …". */
+static inline int64_t tn__ignored(int64_t index) { return index == 0 ? -100 : index == TN_ZERO ? 0 : index; }
+bool                  tn__check_targets(const tn_ctx *c, const tn_tensor *t, int64_t classes, int64_t ignore);
+/* Checks everything, each target too, and gives result 0 its type and shape. */
+bool tn__infer_classes(tn_ctx *c, bool probabilities);
+/* Calls op, whose last two results are the sum of the weights and the number of the targets that count. */
+tn_tensor *tn__class_loss(const tn_op *op, tn__class_args k, tn_cross_entropy_args a, int results);
+
+/* For kernels: the target, and what has its shape, with a dim of 1 at the classes' place; the weights along it. */
+tn_tensor tn__class_column(const tn_tensor *t, tn_shape x, int dim);
+tn_tensor tn__class_weights(const tn_tensor *w, tn_shape x, int dim);
+
+/* Three sums of f64 on the stack, for tn__rows_sums. */
+typedef struct {
+    double      sum, weight, count; /* of the losses, of the weights, of the targets */
+    tn__storage storage;
+    tn_tensor   tensor;
+} tn__class_sum;
+tn_tensor *tn__class_sums(tn__class_sum *s);
+/* Stores the reduced loss (unless it is not reduced) and the other two. */
+void tn__class_results(const tn__class_sum *s, tn_reduction r, tn_tensor *loss, tn_tensor *weight, tn_tensor *count);
+
+#endif

@@ -1,0 +1,65 @@
+/* norms.c — what the rooms of the norms and of dropout share: the shape rule, layer norm's gradients made of ops, and
+ * how a mask is drawn. */
+#include "autograd/rooms/room.h"
+
+static bool fits(const tn_ctx *c, int i, const char *what, int *dims)
+{
+    const tn_shape x = c->in[0]->l.shape;
+    char           a[192], b[192];
+    if (!c->in[i]) return true;
+    if (!tn__need_real(c, i)) return false;
+    const tn_shape w = c->in[i]->l.shape;
+    bool           ok = w.n >= 1 && w.n <= x.n && (!*dims || w.n == *dims);
+    for (int k = 1; ok && k <= w.n; k++) ok = w.d[w.n - k] == x.d[x.n - k];
+    *dims = w.n;
+    if (ok) return true;
+    return tn_infer_fail(c, TN_ESHAPE,
+                         "%s %s must have the shape of the last dims of %s: those over which it normalises", what,
+                         tn_shape_text(w, a, sizeof a), tn_shape_text(x, b, sizeof b));
+}
+
+bool tn__infer_norm(tn_ctx *c, int weight, int bias, double eps, int stat, int numbers)
+{
+    const tn_shape x = c->in[0]->l.shape;
+    int            dims = 0;
+    if (!fits(c, weight, "weight", &dims) || (bias >= 0 && !fits(c, bias, "bias", &dims))) return false;
+    if (!dims) dims = 1;
+    if (x.n == 0) return tn_infer_fail(c, TN_ESHAPE, "a 0-d tensor has no dim to normalise over");
+    if (!(eps >= 0)) return tn_infer_fail(c, TN_EINVAL, "eps is %g, but must not be negative", eps);
+    c->result[stat] = (tn_result){tn__wide(c->in[0]->dtype), {.n = x.n - dims + 1}};
+    for (int i = 0; i < x.n - dims; i++) c->result[stat].shape.d[i] = x.d[i];
+    c->result[stat].shape.d[x.n - dims] = numbers;
+    return true;
+}
+
+void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over, double eps, tn_tensor **gx,
+                        tn_tensor **gw)
+{
+    tn_dims dims = {.n = over};
+    for (int i = 0; i < dims.n; i++) dims.d[i] = -1 - i;
+    tn_tensor *d = tn_sub(x, tn_mean(x, dims, .keepdim = true));
+    tn_tensor *r = tn_rsqrt(tn_add_scalar(tn_mean(tn_square(d), dims, .keepdim = true), eps));
+    tn_tensor *normed = tn_mul(d, r), *g = gx && weight ? tn_mul(gy, weight) : gy;
+    if (gw) *gw = tn_mul(gy, normed);
+    if (!gx) return;
+    tn_tensor *along = tn_mul(normed, tn_mean(tn_mul(g, normed), dims, .keepdim = true));
+    *gx = tn_mul(r, tn_sub(tn_sub(g, tn_mean(g, dims, .keepdim = true)), along));
+}
+
+tn__norm_arguments tn__norm_args(double eps, int tensors, const tn_tensor *x)
+{
+    const bool past =
+        x && x->dtype != TN_BF16 && tn__past_caches(tensors * tn_numel(x) * (int64_t)tn__dtype_bytes(x->dtype));
+    return (tn__norm_arguments){eps, past};
+}
+
+tn__dropped tn__drop_of(double p, uint64_t seed, uint64_t position)
+{
+    const uint64_t kept_from = (uint64_t)ceil(p * 0x1p32); /* kept: words from there on */
+    return (tn__dropped){seed, position, kept_from == 0, (uint32_t)(kept_from - 1), p < 1 ? 1 / (1 - p) : 0};
+}
+
+bool tn__need_probability(const tn_ctx *c, double p)
+{
+    return (p >= 0 && p <= 1) || tn_infer_fail(c, TN_EINVAL, "p is %g, but a probability is from 0 to 1", p);
+}

@@ -1,0 +1,9 @@
+/* registry.c — the library's ops as a table, for tests and tools. */
+#include "autograd/rooms/registry.h"
+
+#define OP(name) &tn__op_##name,
+static const tn_op *const ops[] = {TN_OPS(OP)};
+#undef OP
+
+int          tn_op_count(void) { return (int)(sizeof ops / sizeof *ops); }
+const tn_op *tn_op_at(int i) { return i >= 0 && i < tn_op_count() ? ops[i] : NULL; }

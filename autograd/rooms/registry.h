@@ -1,0 +1,55 @@
+/* registry.h — the list of the library's ops: one line a room, in the order of ops.h. A test fails when a room in
+ * autograd/ops/ is missing here. */
+#ifndef TENON_AUTOGRAD_REGISTRY_H
+#define TENON_AUTOGRAD_REGISTRY_H
+
+#include "autograd/rooms/samples.h"
+
+/* clang-format off */
+#define TN_OPS(OP)                                                                                                    \
+    /* arithmetic */                                                                                                  \
+    OP(add) OP(sub) OP(mul) OP(div) OP(pow) OP(maximum) OP(minimum) OP(remainder) OP(add_scalar) OP(mul_scalar)       \
+    OP(div_scalar) OP(rsub_scalar) OP(pow_scalar)                                                                     \
+    /* functions of one element */                                                                                    \
+    OP(neg) OP(abs) OP(sign) OP(exp) OP(expm1) OP(log) OP(log1p) OP(sqrt) OP(rsqrt) OP(square) OP(reciprocal)         \
+    OP(sin) OP(cos) OP(tanh) OP(erf) OP(floor) OP(ceil) OP(round) OP(clamp) OP(sigmoid) OP(logsigmoid) OP(relu)       \
+    OP(leaky_relu) OP(elu) OP(gelu) OP(gelu_tanh) OP(silu) OP(softplus) OP(glu)                                       \
+    /* comparison and choice */                                                                                       \
+    OP(eq) OP(ne) OP(lt) OP(le) OP(gt) OP(ge) OP(logical_and) OP(logical_or) OP(logical_xor) OP(logical_not)          \
+    OP(isfinite) OP(isnan) OP(allclose) OP(where) OP(masked_fill) OP(masked_select) OP(masked_spread)                 \
+    /* reductions */                                                                                                  \
+    OP(sum) OP(mean) OP(prod) OP(var) OP(std) OP(amax) OP(amin) OP(norm) OP(norm_inf) OP(logsumexp) OP(any) OP(all)   \
+    OP(max) OP(min) OP(argmax) OP(argmin) OP(cumsum) OP(softmax) OP(log_softmax)                                      \
+    /* products */                                                                                                    \
+    OP(matmul) OP(linear) OP(outer) OP(einsum)                                                                        \
+    /* views */                                                                                                       \
+    OP(view) OP(reshape) OP(flatten) OP(permute) OP(transpose) OP(slice) OP(narrow) OP(select) OP(expand)             \
+    OP(squeeze) OP(unsqueeze) OP(diagonal) OP(unfold) OP(region) OP(contiguous) OP(clone) OP(to) OP(copy)             \
+    /* joining, cutting, moving */                                                                                    \
+    OP(cat) OP(stack) OP(pad) OP(tril) OP(triu) OP(roll) OP(flip) OP(repeat) OP(repeat_interleave)                    \
+    /* by index */                                                                                                    \
+    OP(gather) OP(scatter_add) OP(index_select) OP(index_add) OP(take_along) OP(embedding) OP(one_hot) OP(sort)       \
+    OP(topk) OP(nonzero)                                                                                              \
+    /* normalisation, dropout */                                                                                      \
+    OP(layer_norm) OP(rms_norm) OP(dropout)                                                                           \
+    /* convolution and pooling */                                                                                     \
+    OP(conv1d) OP(conv2d) OP(conv2d_input_grad) OP(conv2d_weight_grad) OP(max_pool1d) OP(max_pool2d) OP(avg_pool1d)   \
+    OP(avg_pool2d) OP(avg_pool2d_grad)                                                                                \
+    /* losses */                                                                                                      \
+    OP(cross_entropy) OP(nll_loss) OP(mse_loss) OP(l1_loss) OP(huber_loss) OP(kl_div) OP(bce_with_logits)             \
+    OP(cosine_similarity)                                                                                             \
+    /* attention */                                                                                                   \
+    OP(attention) OP(attention_and_weights) OP(attention_scores) OP(attention_weights) OP(select_matmul)              \
+    /* recurrent layers */                                                                                            \
+    OP(rnn) OP(lstm) OP(gru)                                                                                          \
+    /* fused */                                                                                                       \
+    OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm) OP(linear_cross_entropy)
+/* clang-format on */
+
+#define OP(name)                            \
+    extern const tn_op       tn__op_##name; \
+    extern const tn__samples tn__samples_##name;
+TN_OPS(OP)
+#undef OP
+
+#endif

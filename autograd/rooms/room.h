@@ -1,0 +1,111 @@
+/* room.h — what the author of a room in autograd/ops/ finds on the table: shape rules, number types, and helpers for
+ * backwards. Not for users: their ops use op.h. */
+#ifndef TENON_AUTOGRAD_ROOM_H
+#define TENON_AUTOGRAD_ROOM_H
+
+#include "autograd/autograd.h"
+#include "autograd/rooms/registry.h"
+#include "core/kernels/vecmath.h"
+#include "core/internal.h"
+
+#include <limits.h>
+#include <math.h>
+
+#define TN_ROOM(title) .size = sizeof(tn_op), .name = (title)
+
+/* ---- shape rules, as infer functions ----------------------------------------------------------------------------- */
+bool tn__infer_same(tn_ctx *c);    /* result like input 0, any number type                          */
+bool tn__infer_real(tn_ctx *c);    /* result like input 0, which must be floating                   */
+bool tn__infer_numbers(tn_ctx *c); /* result like input 0, which must not be bool                   */
+bool tn__infer_binary(tn_ctx *c);  /* inputs 0 and 1 broadcast; they have one number type already   */
+bool tn__infer_compare(tn_ctx *c); /* the same, with a bool result                                  */
+bool tn__infer_matmul(tn_ctx *c);  /* input 0 times input 1, as tn_matmul takes them (ops/matmul.c) */
+/* "op: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)" */
+bool tn__need_real(const tn_ctx *c, int i);
+bool tn__need_index(const tn_ctx *c, int i); /* i64 or i32 */
+/* A plain number beside input i: if that holds integers, k must be whole and fit in 64 bits. */
+bool tn__need_whole(const tn_ctx *c, int i, double k);
+/* The position of t's first integer that is bad, -1 if there is none; and a position's indices, "[1, 2]". */
+int64_t     tn__find_i64(const tn_tensor *t, bool (*bad)(int64_t));
+const char *tn__position_text(tn_shape s, int64_t position, char *buf, size_t size);
+/* a to the power b ≥ 0, wrapping. */
+static inline int64_t tn__pow_i64(int64_t a, int64_t b)
+{
+    uint64_t r = 1, square = (uint64_t)a;
+    for (uint64_t left = (uint64_t)b; left; left >>= 1, square *= square)
+        if (left & 1) r *= square;
+    return (int64_t)r;
+}
+
+/* For views: the result is input 0 under layout y. */
+bool tn__infer_view(tn_ctx *c, const tn__layout *y);
+
+/* For gather and scatter_add: index (input 1, `small`) has as many dims as `large` and is no larger except
+ * along dim. */
+bool tn__infer_along(tn_ctx *c, int dim, const tn_tensor *small, const tn_tensor *large);
+
+/* ---- number types ------------------------------------------------------------------------------------------------ */
+/* The type in which a and b meet (ops.h says how). */
+tn_dtype tn__promote(const tn_tensor *a, const tn_tensor *b);
+/* Brings a and b to one type with recorded conversions (for reals: integers become f32), then applies op. */
+tn_tensor *tn__binary(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
+/* The same over a; an error if the result would not have a's type and shape. */
+tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
+/* Brings the n operands of a product to the one type in which they meet, with recorded conversions; NULLs stay NULL.
+ * f32 and bf16 are left to autocast where that is on. */
+void tn__meet(int n, tn_tensor **t);
+bool tn__autocast_meets(int n, tn_tensor *const *t); /* autocast.c: are these f32 and bf16 alone? */
+/* For messages: "encoder.weight [24, 8]", or "[24, 8]" if t has no name. Returns buf; 300 bytes suffice. */
+const char *tn__named(const tn_tensor *t, char *buf, size_t size);
+
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
+/* Wraps dims (none: all of them) and gives the result's shape. */
+bool tn__reduced_shape(const char *op, tn_shape x, tn_dims *dims, bool keepdim, tn_shape *to);
+/* A reduced result (or its gradient) as a view with size-1 dims, so that it broadcasts to shape x. On the tape. */
+tn_tensor *tn__unreduced(tn_tensor *y, tn_shape x, tn_dims dims, bool keepdim);
+/* For infer: result i is input 0 reduced over dims, of number type dt. */
+bool tn__infer_reduced(tn_ctx *c, int i, tn_dims dims, bool keepdim, tn_dtype dt);
+/* For infer: no dim that goes may be empty: "amax: dim 1 of [3, 0] is empty: there is nothing to choose from". */
+bool tn__need_elements(const tn_ctx *c, tn_dims dims);
+/* dims as tn__reduce takes them, after infer; and how many elements make one result. */
+tn_dims tn__dims_of(const tn_tensor *x, tn_dims dims);
+int64_t tn__count_of(tn_shape x, tn_dims dims);
+/* t with its last k dims joined into one, as kernels that go row by row want it: a view where strides allow. An op: for
+ * a forward, between tn_no_grad_begin and tn_scope_end. */
+tn_tensor *tn__joined(tn_tensor *t, int k);
+/* f64 for f64, f32 for the others: what a kernel's statistics are kept in. */
+static inline tn_dtype tn__wide(tn_dtype dt) { return dt == TN_F64 ? TN_F64 : TN_F32; }
+
+/* ---- norms and dropout ------------------------------------------------------------------------------------------- */
+/* The rule for input 0 normalised over the last dims, by the inputs weight and bias (-1: it has none). Result `stat`
+ * holds so many numbers a row. */
+bool tn__infer_norm(tn_ctx *c, int weight, int bias, double eps, int stat, int numbers);
+/* What the norms' kernels are told. */
+typedef struct {
+    double eps;
+    bool   past; /* the caches, for what such a kernel writes and does not read again */
+} tn__norm_arguments;
+/* past: is a pass over so many tensors like x too large for the caches? Not of bf16, whose rows are rounded first. */
+tn__norm_arguments tn__norm_args(double eps, int tensors, const tn_tensor *x);
+/* Layer norm's gradients over the last dims, made of ops; gx and gw may be NULL. */
+void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over, double eps, tn_tensor **gx,
+                        tn_tensor **gw);
+/* Dropout with probability p, whose words begin at a block of a generator, for kernels and as an op; and how many
+ * blocks n elements take. */
+tn__dropped            tn__drop_of(double p, uint64_t seed, uint64_t position);
+tn_tensor             *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position);
+static inline uint64_t tn__drop_blocks(int64_t n) { return ((uint64_t)n + 3) / 4; }
+bool                   tn__need_probability(const tn_ctx *c, double p);
+
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
+/* For a gradient that lives in a part of an input (a slice, a row): the gradient of input i so far, to be added to in
+ * place; zeros at first. NULL on error. Only in `backward`, never in `backward_ops`. */
+tn_tensor *tn__grad_buffer(tn_back *b, int i);
+/* For a table of which g's rows were looked up: adds them, but for those at the index skip, to the rows of a leaf's
+ * gradient. False: input i is no such leaf, or its gradient is dense already; true and raised: no memory. */
+bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g, int64_t skip);
+/* gelu'(x) and its approximation's, made of ops. */
+tn_tensor *tn__gelu_derivative(tn_tensor *x);
+tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x);
+
+#endif

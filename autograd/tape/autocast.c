@@ -1,0 +1,152 @@
+/* autocast.c — mixed precision: which ops take their inputs as bf16, which as f32, and the conversions between.
+ *
+ * All others take what they get. A weight (an f32 leaf) is converted once in an autocast scope: its bf16 numbers are
+ * kept while its version stands, and each use of them is a node of its own, whose gradient is f32 before it meets those
+ * of other uses. */
+#include "autograd/rooms/room.h"
+#include "autograd/tape/tape.h"
+
+#include <string.h>
+
+/* ---- which ------------------------------------------------------------------------------------------------------- */
+
+/* The products, and how many of their inputs are factors and terms; the rest are masks. */
+static const struct {
+    const tn_op *op;
+    int          inputs;
+} narrow[] = {{&tn__op_linear, 3},           {&tn__op_matmul, 2},
+              {&tn__op_attention, 3},        {&tn__op_attention_and_weights, 3},
+              {&tn__op_attention_scores, 2}, {&tn__op_select_matmul, 2},
+              {&tn__op_conv1d, 3},           {&tn__op_conv2d, 3},
+              {&tn__op_einsum, 8},           {&tn__op_linear_gelu, 3},
+              {&tn__op_linear_relu, 3},      {&tn__op_linear_cross_entropy, 3}};
+
+/* Sums of many terms, functions that make small errors large, and what goes round in circles: the states of recurrent
+ * layers (their inputs' products are bf16, as any). */
+/* clang-format off */
+static const tn_op *const wide[] = {
+    &tn__op_rnn, &tn__op_lstm, &tn__op_gru, &tn__op_layer_norm, &tn__op_add_dropout_norm, &tn__op_rms_norm, &tn__op_softmax,
+    &tn__op_log_softmax, &tn__op_logsumexp, &tn__op_sum, &tn__op_mean, &tn__op_prod, &tn__op_var, &tn__op_std, &tn__op_norm,
+    &tn__op_norm_inf, &tn__op_cumsum, &tn__op_exp, &tn__op_expm1, &tn__op_log, &tn__op_log1p, &tn__op_pow, &tn__op_pow_scalar,
+    &tn__op_cross_entropy, &tn__op_nll_loss, &tn__op_mse_loss, &tn__op_l1_loss, &tn__op_huber_loss, &tn__op_kl_div,
+    &tn__op_bce_with_logits, &tn__op_cosine_similarity,
+};
+/* clang-format on */
+
+#define LENGTH(a) ((int)(sizeof(a) / sizeof *(a)))
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_tensor *weight, *copy; /* kept */
+    uint32_t   version;       /* of the weight, when it was copied */
+} entry;
+
+typedef struct {
+    tn__object object;
+    entry     *list;
+    size_t     count, room;
+} cache;
+
+static void cache_end(tn__object *o)
+{
+    cache *c = (cache *)(void *)o;
+    for (size_t i = 0; i < c->count; i++) tn_drop(c->list[i].weight), tn_drop(c->list[i].copy);
+    tn__mem_put(c->list, c->room * sizeof *c->list);
+    tn__mem_put(c, sizeof *c);
+}
+
+/* The place of the weight's copy, which may be empty; NULL: raised. */
+static entry *place(tn_tensor *weight)
+{
+    cache *c = (cache *)(void *)tn__self.casts;
+    if (!c) {
+        if (!(c = tn__mem_zeroed(sizeof *c))) return NULL;
+        atomic_init(&c->object.refs, 1);
+        c->object.end = cache_end;
+        tn__self.casts = &c->object;
+    }
+    for (size_t i = 0; i < c->count; i++)
+        if (c->list[i].weight == weight) return c->list + i;
+    if (c->count == c->room) {
+        const size_t room = c->room ? 2 * c->room : 16;
+        void        *list = c->list;
+        if (!tn__mem_grow(&list, c->room * sizeof *c->list, room * sizeof *c->list)) return NULL;
+        c->list = list, c->room = room;
+    }
+    c->list[c->count] = (entry){.weight = tn_keep(weight)};
+    return c->list + c->count++;
+}
+
+/* The copy: the cache's, or for an op's forward, which cannot fail, the one that infer has made sure of. */
+static tn_tensor *copy_of(tn_tensor *weight)
+{
+    const uint32_t version = atomic_load(&weight->storage->version);
+    entry         *e = place(weight);
+    if (!e || (e->copy && e->version == version)) return e ? e->copy : NULL;
+    tn_tensor *copy = tn__new_owned(TN_BF16, weight->l.shape);
+    if (!copy) return NULL;
+    tn__copy(copy, weight);
+    tn_drop(e->copy);
+    e->copy = copy, e->version = version;
+    return copy;
+}
+
+static bool infer(tn_ctx *c)
+{
+    c->result[0] = (tn_result){TN_BF16, c->in[0]->l.shape};
+    return copy_of(c->in[0]) != NULL;
+}
+static void forward(tn_ctx *c)
+{
+    tn_tensor *copy = copy_of(c->in[0]);
+    if (copy) c->out[0] = tn__alias_owned(copy, &copy->l);
+}
+static void backward_ops(tn_back *b) { b->gx[0] = tn_to(b->gy[0], TN_F32); }
+
+/* A view, as its result shares memory: the cache's. */
+static const tn_op of_weight = {TN_ROOM("autocast"),          .inputs = 1, .infer = infer, .forward = forward,
+                                .backward_ops = backward_ops, .view = true};
+
+/* ---- conversions ------------------------------------------------------------------------------------------------- */
+
+/* Is any of them of number type dt? */
+static bool any(int n, tn_tensor *const *in, tn_dtype dt)
+{
+    for (int i = 0; i < n; i++)
+        if (in[i] && in[i]->dtype == dt) return true;
+    return false;
+}
+
+bool tn__autocast_meets(int n, tn_tensor *const *t)
+{
+    for (int i = 0; i < n; i++)
+        if (t[i] && t[i]->dtype != TN_F32 && t[i]->dtype != TN_BF16) return false;
+    return true;
+}
+
+void tn__autocast(const tn_op *op, int n, tn_tensor **in)
+{
+    for (int k = 0; k < LENGTH(narrow); k++) {
+        if (narrow[k].op != op) continue;
+        const int m = n < narrow[k].inputs ? n : narrow[k].inputs;
+        if (!any(m, in, TN_F32) || any(m, in, TN_F64)) return;
+        for (int i = 0; i < m; i++)
+            if (in[i] && in[i]->dtype == TN_F32)
+                in[i] = in[i]->leaf ? tn_apply(&of_weight, in[i]) : tn_to(in[i], TN_BF16);
+        return;
+    }
+    for (int k = 0; k < LENGTH(wide); k++) {
+        if (wide[k] != op) continue;
+        for (int i = 0; i < n; i++)
+            if (in[i] && in[i]->dtype == TN_BF16) in[i] = tn_to(in[i], TN_F32);
+        return;
+    }
+}
+
+tn_scope tn_autocast_begin(bool on)
+{
+    const tn_scope s = tn_scope_begin();
+    tn__self.autocast = on;
+    return s;
+}

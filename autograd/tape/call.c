@@ -1,0 +1,339 @@
+/* call.c — what happens when an op is called: checks, then memory, then the record, then the numbers. Whatever can fail
+ * comes before the numbers, so that a failed call has changed nothing. */
+#include "autograd/tools/profile.h"
+#include "autograd/tape/tape.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { FEW = 8, MOST_RESULTS = 255 }; /* inputs and results up to FEW live on the stack */
+
+bool tn_infer_fail(const tn_ctx *c, tn_status code, const char *fmt, ...)
+{
+    char    text[700];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    tn_raise(code, "%s: %s", c->op->name, text);
+    return false;
+}
+
+bool tn_infer_like(tn_ctx *c, int i, int k)
+{
+    if (i < 0 || i >= c->nout || k < 0 || k >= c->nin || !c->in[k])
+        return tn_infer_fail(c, TN_EINVAL, "its infer makes result %d of %d like input %d of %d, which is not there", i,
+                             c->nout, k, c->nin);
+    c->result[i].dtype = c->in[k]->dtype;
+    c->result[i].shape = c->in[k]->l.shape;
+    return true;
+}
+
+static tn_status check_op(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out)
+{
+    if (!op || !op->name) return tn_raise(TN_EINVAL, "tn_op_call: the op is NULL or has no name");
+    if (nin < 0) return tn_raise(TN_EINVAL, "%s: the number of inputs is %d", op->name, nin);
+    if (nin && !in) return tn_raise(TN_EINVAL, "%s: the list of %d inputs is NULL", op->name, nin);
+    if (nout < 1 || nout > MOST_RESULTS)
+        return tn_raise(TN_EINVAL, "%s: %d results were asked for; an op gives 1 to %d", op->name, nout, MOST_RESULTS);
+    if (!out) return tn_raise(TN_EINVAL, "%s: there is no place for the results: out is NULL", op->name);
+    if (op->size != sizeof(tn_op)) {
+        if (!op->size)
+            return tn_raise(TN_EINVAL, "%s: the op's first field is missing: .size = sizeof(tn_op)", op->name);
+        return tn_raise(TN_EUNSUPPORTED,
+                        "%s: its tn_op has %zu bytes, this library's has %zu: it was compiled for another version",
+                        op->name, op->size, sizeof(tn_op));
+    }
+    if (op->inputs != TN_ANY && op->inputs != nin)
+        return tn_raise(TN_EINVAL, "%s: takes %d inputs, got %d", op->name, op->inputs, nin);
+    if (op->outputs != TN_ANY && nout != (op->outputs ? op->outputs : 1))
+        return tn_raise(TN_EINVAL, "%s: gives %d results, %d were asked for", op->name, op->outputs ? op->outputs : 1,
+                        nout);
+    if (!op->infer || !(op->forward || op->compose))
+        return tn_raise(TN_EINVAL, "%s: the op has no .infer or no .forward", op->name);
+    return TN_OK;
+}
+
+static tn_status check_input(const tn_op *op, int i, const tn_tensor *x)
+{
+    if (!x) {
+        if (i < 32 && op->optional & 1u << i) return TN_OK;
+        return tn_raise(TN_EINVAL, "%s: input %d is NULL", op->name, i);
+    }
+    if (__builtin_expect(x->seen < atomic_load_explicit(&x->storage->taped, memory_order_relaxed), 0) &&
+        !tn__self.no_grad)
+        return tn_raise(
+            TN_ESTATE,
+            "%s: input %d shows memory that %s_ has since changed on the tape through another tensor; make this "
+            "view again after the change, or put parts together with tn_cat or tn_stack",
+            op->name, i, atomic_load(&x->storage->writer));
+    return TN_OK;
+}
+
+/* The leaf whose memory x shows: itself, or what it is a recorded view of; NULL if there is none. */
+static const tn_tensor *leaf_under(const tn_tensor *x)
+{
+    if (x->leaf) return x;
+    for (const tn__node *n = tn__node_of(x); n && n->op->view && n->nin; n = n->edge[0].node)
+        if (n->edge[0].leaf) return n->edge[0].leaf->storage == x->storage ? n->edge[0].leaf : NULL;
+    return NULL;
+}
+
+/* Writing over x: x must be x's only name for each of its elements, and no leaf whose history would be lost. */
+static tn_status check_target(const tn_op *op, const tn_ctx *c)
+{
+    const tn_tensor *x = c->in[0], *leaf = tn__self.no_grad ? NULL : leaf_under(x);
+    char             a[192], b[192];
+    if (leaf)
+        return tn_raise(TN_ESTATE,
+                        "%s_: %s%s%s%s collects gradients and cannot be written over on the tape; change it between "
+                        "tn_no_grad_begin() and tn_scope_end()",
+                        op->name, leaf == x ? "" : "the target is a view, and ", leaf->name ? "'" : "",
+                        leaf->name  ? leaf->name
+                        : leaf == x ? "this tensor"
+                                    : "what it shows",
+                        leaf->name ? "'" : "");
+    if (!tn__layout_contiguous(&x->l) && tn__layout_repeats(&x->l))
+        return tn_raise(
+            TN_EINVAL,
+            "%s_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
+            "windows); tn_clone it first",
+            op->name);
+    if (c->result[0].dtype != x->dtype)
+        return tn_raise(TN_EDTYPE, "%s_: the result is %s and cannot be written over a tensor of %s", op->name,
+                        tn_dtype_name(c->result[0].dtype), tn_dtype_name(x->dtype));
+    if (!tn_shape_equal(c->result[0].shape, x->l.shape))
+        return tn_raise(TN_ESHAPE, "%s_: the result has shape %s and cannot be written over one of shape %s", op->name,
+                        tn_shape_text(c->result[0].shape, a, sizeof a), tn_shape_text(x->l.shape, b, sizeof b));
+    return TN_OK;
+}
+
+static bool same_place(const tn_tensor *a, const tn_tensor *b)
+{
+    if (a->dtype != b->dtype || a->l.offset != b->l.offset || !tn_shape_equal(a->l.shape, b->l.shape)) return false;
+    return !memcmp(a->l.stride, b->l.stride, (size_t)a->l.shape.n * sizeof *a->l.stride);
+}
+
+static tn_tensor *copy_owned(const tn_tensor *x)
+{
+    tn_tensor *y = tn__new_owned(x->dtype, x->l.shape);
+    if (y) tn__copy(y, x);
+    return y;
+}
+
+/* An op made of ops: its own intermediate results go when it returns; a call that failed has drawn nothing. */
+static tn_status compose(tn_ctx *c)
+{
+    tn_generator      *g = tn_current_generator();
+    const tn_generator before = *g;
+    tn_scope           s = tn_scope_begin();
+    c->op->compose(c);
+    if (tn__self.error == TN_OK)
+        for (int i = 0; i < c->nout; i++)
+            if (!c->out[i]) tn_raise(TN_EINVAL, "%s: its compose left result %d empty", c->op->name, i);
+    bool ok = tn__self.error == TN_OK;
+    for (int i = 0; ok && i < c->nout; i++) tn_keep(c->out[i]);
+    tn_scope_end(s);
+    for (int i = 0; i < c->nout; i++) c->out[i] = ok ? tn__scoped(c->out[i]) : NULL;
+    if (tn__self.error != TN_OK) *g = before;
+    return tn__self.error;
+}
+
+/* Everything from the allocation on; out[] is owned by the caller until this succeeds. */
+static tn_status run(tn_ctx *c, const bool *need, bool record, bool inplace)
+{
+    const tn_op *op = c->op;
+    tn__node    *node = NULL;
+    tn_tensor   *original = NULL, *apart[FEW] = {NULL};
+    tn_tensor   *in_copy[FEW];
+    if (inplace) {
+        c->out[0] = c->in[0];
+        memcpy(in_copy, c->in, (size_t)c->nin * sizeof *in_copy);
+        for (int i = 1; i < c->nin;
+             i++) { /* what lies in the same memory, shifted, would be overwritten before it is read */
+            tn_tensor *x = c->in[i];
+            if (!x || x->storage != c->in[0]->storage || same_place(x, c->in[0])) continue;
+            if (!(in_copy[i] = apart[i] = copy_owned(x))) goto done;
+        }
+    } else if (!op->view) {
+        for (int i = 0; i < c->nout; i++)
+            if (!(c->out[i] = tn__new_owned(c->result[i].dtype, c->result[i].shape))) goto done;
+    }
+    if (record) {
+        if (!(node = tn__record(op, c->nin, c->in, c->nout, need, c->args))) goto done;
+        unsigned saves = op->saves_for ? op->saves_for(need) : op->saves;
+        if (inplace && saves & TN_SAVE_IN(0) && !(original = copy_owned(c->in[0]))) goto done;
+        if (original && c->in[0]->node) { /* on the tape where input 0 was, for gradients of gradients */
+            original->node = c->in[0]->node, original->output = c->in[0]->output;
+            atomic_fetch_add_explicit(&original->node->refs, 1, memory_order_relaxed);
+        }
+        if (!tn__record_saved(node, c->in, original)) goto done;
+        if (!op->view && !tn__record_results(node, c->out)) goto done;
+    }
+    tn_ctx f = *c;
+    if (inplace) f.in = in_copy;
+    const bool no_grad = tn__self.no_grad;
+    tn__self.no_grad =
+        /* a forward that uses ops or writers writes nothing on the tape, and may write to a target that is on it */
+        true;
+    op->forward(&f);
+    tn__self.no_grad = no_grad;
+    if (tn__self.error != TN_OK) goto done;
+    if (op->view && !c->out[0]) {
+        tn_raise(TN_ENOMEM, "%s: no memory for a view", op->name);
+        goto done;
+    }
+    if (inplace) {
+        tn__written(c->in[0], op->name);
+        if (node) atomic_store(&c->in[0]->storage->taped, c->in[0]->seen);
+    }
+    for (int i = 0; node && i < c->nout; i++) /* as forward has left it */
+        if (node->saved_out[i].t)
+            node->saved_out[i].version = atomic_load_explicit(&c->out[i]->storage->version, memory_order_relaxed);
+    for (int i = 0; node && i < c->nout; i++) {
+        tn_tensor *y = c->out[i];
+        if (!tn__is_float(y->dtype)) continue;
+        tn__object *old = y->node;
+        y->node = &node->object, y->output = (uint8_t)i;
+        atomic_fetch_add_explicit(&node->object.refs, 1, memory_order_relaxed);
+        tn__object_drop(old);
+    }
+    for (int i = 0; tn__tape.anomaly && !tn__tape.inside && i < c->nout; i++)
+        if (!tn__check_finite(c->out[i], op->name, "the result")) break;
+done:
+    tn__node_drop(node);
+    tn_drop(original);
+    for (int i = 0; i < FEW; i++) tn_drop(apart[i]);
+    return tn__self.error;
+}
+
+static tn_status checked(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args,
+                         bool inplace)
+{
+    tn_tensor *cast[FEW];
+    if (__builtin_expect(tn__self.autocast, 0) && nin && nin <= FEW && !inplace) {
+        memcpy(cast, in, (size_t)nin * sizeof *cast);
+        tn__autocast(op, nin, cast);
+        if (tn__self.error != TN_OK) return tn__self.error;
+        in = cast;
+    }
+    if (inplace && (!op->inplace || op->compose || nin < 1 || nin > FEW))
+        return tn_raise(TN_EINVAL, "%s: has no in-place form", op->name);
+    if (inplace && !in[0]) return tn_raise(TN_EINVAL, "%s_: the target is NULL", op->name);
+    bool      need_few[FEW], *need = need_few;
+    tn_result result_few[FEW], *result = result_few;
+    if (nin > FEW && !(need = tn__mem_get((size_t)nin))) return tn__self.error;
+    if (nout > FEW && !(result = tn__mem_get((size_t)nout * sizeof *result))) goto done;
+
+    bool record = false;
+    for (int i = 0; i < nin; i++) {
+        if (check_input(op, i, in[i]) != TN_OK) goto done;
+        need[i] = in[i] && tn__wants_grad(in[i]);
+        record = record || need[i];
+    }
+    record = record && !tn__self.no_grad;
+    for (int i = 0; i < nout; i++) result[i].dtype = TN_F32, result[i].shape.n = -1;
+    tn_ctx c = {.op = op, .args = args, .nin = nin, .nout = nout, .in = in, .result = result, .out = out};
+    if (!op->infer(&c)) {
+        if (tn__self.error == TN_OK) tn_raise(TN_EINVAL, "%s: infer refused the call without saying why", op->name);
+        goto done;
+    }
+    if (op->compose) {
+        compose(&c);
+        goto done;
+    }
+    if (inplace && check_target(op, &c) != TN_OK) goto done;
+    bool any_float = false;
+    for (int i = 0; i < nout; i++) {
+        if (result[i].shape.n == -1) {
+            tn_raise(TN_EINVAL, "%s: its infer left result %d without a shape", op->name, i);
+            goto done;
+        }
+        any_float = any_float || tn__is_float(result[i].dtype);
+        if (!tn__shape_check(op->name, result[i].dtype, result[i].shape)) goto done;
+    }
+    record = record && any_float;
+    if (record && !op->backward && !op->backward_ops) {
+        tn_raise(TN_EUNSUPPORTED,
+                 "%s: has no backward, so it cannot be recorded; give the op one, or call it on tn_detach(x) or after "
+                 "tn_no_grad_begin()",
+                 op->name);
+        goto done;
+    }
+    bool ok = run(&c, need, record, inplace) == TN_OK;
+    for (int i = 0; i < nout && !inplace; i++) {
+        if (ok) ok = tn__scoped(out[i]) != NULL;
+        else tn_drop(out[i]);
+        if (!ok) out[i] = NULL;
+    }
+    if (!ok && inplace) out[0] = NULL;
+done:
+    if (tn__self.error != TN_OK)
+        for (int i = 0; i < nout; i++) out[i] = NULL;
+    if (need != need_few) tn__mem_put(need, (size_t)nin);
+    if (result && result != result_few) tn__mem_put(result, (size_t)nout * sizeof *result);
+    return tn__self.error;
+}
+
+static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args,
+                      bool inplace)
+{
+    for (int i = 0; out && i < nout; i++) out[i] = NULL;
+    if (tn__blocked()) return tn__self.error;
+    if (check_op(op, nin, in, nout, out) != TN_OK || !out) return tn__self.error;
+    if (__builtin_expect(!tn__tape.profile, 1)) return checked(op, nin, in, nout, out, args, inplace);
+    tn__timed_begin(NULL, op->name, TN_TIMED_OP, false);
+    const tn_status status = checked(op, nin, in, nout, out, args, inplace);
+    tn__timed_end();
+    return status;
+}
+
+tn_status tn_op_call(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args)
+{
+    return call(op, nin, in, nout, out, args, false);
+}
+
+tn_tensor *tn_op_apply(const tn_op *op, const void *args, int nin, tn_tensor *const *in)
+{
+    tn_tensor *y;
+    call(op, nin, in, 1, &y, args, false);
+    return y;
+}
+
+tn_tensor *tn_op_apply_(const tn_op *op, const void *args, int nin, tn_tensor *const *in)
+{
+    tn_tensor *y;
+    call(op, nin, in, 1, &y, args, true);
+    return y;
+}
+
+void tn_op_map(tn_map_kernel f32, tn_map_kernel f64, int ny, tn_tensor *const *y, int nx, tn_tensor *const *x,
+               const void *args)
+{
+    tn__list out = {.n = ny}, in = {.n = nx};
+    tn_dtype kt = TN_I64;
+    char     a[192], b[192];
+    if (tn__blocked()) return;
+    if (ny < 1 || nx < 0 || ny > TN_MAX_OPERANDS || nx > TN_MAX_OPERANDS - ny || !y || (nx && !x)) {
+        tn_raise(TN_EINVAL, "tn_op_map: takes 1 or more results and %d operands in all, got %d results and %d inputs%s",
+                 TN_MAX_OPERANDS, ny, nx, y && (x || !nx) ? "" : ", a list of which is NULL");
+        return;
+    }
+    for (int i = 0; i < ny + nx; i++) {
+        tn_tensor *t = i < ny ? (out.t[i] = y[i]) : (in.t[i - ny] = x[i - ny]);
+        if (!t && i >= ny) continue; /* an absent input arrives as NULL */
+        if (!t ||
+            (i < ny ? !tn_shape_equal(t->l.shape, y[0]->l.shape) : !tn__broadcastable(t->l.shape, y[0]->l.shape))) {
+            tn_raise(t ? TN_ESHAPE : TN_EINVAL, "tn_op_map: %s %d is %s and does not fit result 0, %s",
+                     i < ny ? "result" : "input", i < ny ? i : i - ny,
+                     t ? tn_shape_text(t->l.shape, a, sizeof a) : "NULL",
+                     y[0] ? tn_shape_text(y[0]->l.shape, b, sizeof b) : "NULL");
+            return;
+        }
+        if (tn__is_float(t->dtype) && kt != TN_F64) kt = t->dtype == TN_F64 ? TN_F64 : TN_F32;
+    }
+    if (kt == TN_F32 ? !f32 : kt == TN_F64 ? !f64 : true)
+        tn_raise(TN_EDTYPE, "tn_op_map: there is no kernel for %s; let the op's infer refuse it",
+                 kt == TN_I64 ? "integers alone" : tn_dtype_name(kt));
+    else tn__map((tn__kernel_set){f32, f64, NULL}, out, in, args);
+}

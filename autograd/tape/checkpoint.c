@@ -1,0 +1,109 @@
+/* checkpoint.c — recomputation: a segment runs without a tape, and again, on the tape, when its gradient is asked for.
+ *
+ * The second run uses a copy of the generator as it stood before the first, so that dropout draws the same mask. Leaves
+ * used inside (parameters) collect in the backward that is under way. */
+#include "autograd/tape/tape.h"
+
+typedef struct {
+    tn_segment   fn;
+    void        *user;
+    tn_generator before;
+    bool         autocast;
+} args_t;
+
+static bool infer(tn_ctx *c)
+{
+    (void)c;
+    return true; /* tn_checkpoint writes the record itself */
+}
+static void forward(tn_ctx *c) { (void)c; }
+
+static void backward(tn_back *b)
+{
+    const args_t *a = b->args;
+    tn_generator  again = a->before, *now = tn_use_generator(&again);
+    uint64_t      floor = tn__tape.seq;
+    const bool    no_grad = tn__self.no_grad;
+    tn_tensor    *wrt_few[8], **wrt = wrt_few;
+    char          x[192], y[192];
+    int           count = 0;
+    size_t        bytes = 2 * (size_t)b->nin * sizeof *wrt;
+    if (b->nin > 4 && !(wrt = tn__mem_get(bytes))) goto done;
+    tn_tensor **grad = wrt + b->nin;
+    tn__self.no_grad = false, tn__self.autocast = a->autocast;
+    tn_tensor *out = a->fn(b->in, b->nin, a->user);
+    if (out && out->node && tn__node_of(out)->seq <= floor)
+        out = tn_view(out, out->l.shape); /* an input as it was: with a node of this run */
+    tn__self.no_grad = no_grad, tn__self.autocast = false;
+    if (tn__self.error != TN_OK) goto done;
+    if (!out || !tn_shape_equal(out->l.shape, b->gy[0]->l.shape)) {
+        tn_raise(TN_ESHAPE,
+                 "tn_checkpoint: the segment gave %s when it was run again, and %s the first time; it must do the same "
+                 "each time",
+                 out ? tn_shape_text(out->l.shape, x, sizeof x) : "nothing",
+                 tn_shape_text(b->gy[0]->l.shape, y, sizeof y));
+        goto done;
+    }
+    if (!tn__wants_grad(out)) goto done; /* a constant after all */
+    for (int i = 0; i < b->nin; i++)
+        if (b->need[i]) wrt[count++] = b->in[i];
+    tn__backward_pass p = {.roots = 1,
+                           .root = &out,
+                           .seed = b->gy,
+                           .count = count,
+                           .wrt = wrt,
+                           .grad = grad,
+                           .inputs = b->nin,
+                           .input = b->in,
+                           .create_graph = tn__creates_graph(b),
+                           .name = "tn_checkpoint"};
+    if (tn__backward_inside(&p, b->engine, floor) != TN_OK) goto done;
+    for (int i = 0, k = 0; i < b->nin; i++)
+        if (b->need[i]) b->gx[i] = grad[k++];
+done:
+    if (wrt != wrt_few) tn__mem_put(wrt, bytes);
+    tn_use_generator(now);
+}
+
+static const tn_op op = {.size = sizeof(tn_op),
+                         .name = "checkpoint",
+                         .inputs = TN_ANY,
+                         .saves = TN_SAVE_ALL_IN,
+                         .args_size = sizeof(args_t),
+                         .infer = infer,
+                         .forward = forward,
+                         .backward = backward,
+                         .backward_ops = backward};
+
+tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
+{
+    if (tn__blocked()) return NULL;
+    if (!fn || n < 0 || (n && !in))
+        return tn_raise(TN_EINVAL, "tn_checkpoint: needs a function, and its inputs as an array"), NULL;
+    for (int i = 0; i < n; i++)
+        if (!in[i]) return tn_raise(TN_EINVAL, "tn_checkpoint: input %d is NULL", i), NULL;
+    if (tn__self.no_grad) return fn(in, n, user);
+
+    /* Recorded before it runs, so that a segment that writes over its inputs is found out, and even if no input wants a
+     * gradient: parameters inside may. */
+    tn_generator *g = tn_current_generator();
+    args_t        args = {fn, user, *g, tn__self.autocast};
+    bool          few[16], *need = few;
+    tn_tensor    *out = NULL;
+    if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;
+    for (int i = 0; i < n; i++) need[i] = tn__wants_grad(in[i]);
+    tn__node *node = tn__record(&op, n, in, 1, need, &args);
+    if (need != few) tn__mem_put(need, (size_t)n);
+    if (node && tn__record_saved(node, in, NULL)) {
+        tn_scope   s = tn_no_grad_begin();
+        tn_tensor *y = fn(in, n, user);
+        if (!y && tn__self.error == TN_OK) tn_raise(TN_EINVAL, "tn_checkpoint: the segment returned NULL");
+        if (tn__self.error == TN_OK) out = tn__alias_owned(y, &y->l);
+        tn_scope_end(s);
+    }
+    if (out && tn__is_float(out->dtype)) out->node = &node->object, node = NULL;
+    tn__node_drop(node);
+    out = tn__scoped(out);
+    if (!out) *g = args.before; /* a call that failed has drawn nothing */
+    return out;
+}

@@ -1,0 +1,401 @@
+/* engine.c — reading the tape from its end.
+ *
+ * Nodes are numbered as they are recorded, and an op's inputs have smaller numbers than the op; so taking the largest
+ * number first visits every node after all that depend on it. The nodes waiting for their turn are in a pairing heap
+ * that is linked through the nodes themselves: no memory, no recursion. What the heap gives is first put in a list, so
+ * that everything can be checked, and what leads nowhere left out, before anything is computed.
+ *
+ * Gradients under way hang on the nodes; those for leaves and for tn_grad_of's targets are collected in slots and
+ * handed over at the very end, when nothing can fail any more. */
+#include "autograd/tape/engine.h"
+#include "autograd/tools/profile.h"
+
+/* ---- the pairing heap -------------------------------------------------------------------------------------------- */
+
+static tn__node *meld(tn__node *a, tn__node *b)
+{
+    if (!a) return b;
+    if (!b) return a;
+    if (a->seq < b->seq) {
+        tn__node *t = a;
+        a = b, b = t;
+    }
+    b->sibling = a->child;
+    a->child = b;
+    return a;
+}
+
+static tn__node *pop(tn__node *top)
+{
+    tn__node *pairs = NULL, *rest = top->child, *heap = NULL;
+    while (rest) { /* meld in pairs from the left, then all from the right */
+        tn__node *a = rest, *b = a->sibling;
+        rest = b ? b->sibling : NULL;
+        a->sibling = NULL;
+        if (b) b->sibling = NULL;
+        a = meld(a, b);
+        a->sibling = pairs;
+        pairs = a;
+    }
+    while (pairs) {
+        tn__node *next = pairs->sibling;
+        pairs->sibling = NULL;
+        heap = meld(heap, pairs);
+        pairs = next;
+    }
+    top->child = NULL;
+    return heap;
+}
+
+/* ---- one pass ---------------------------------------------------------------------------------------------------- */
+
+static tn_status visit(tn__engine_run *r, tn__node **heap, tn__node *n)
+{
+    if (n->thread != r->thread) /* first: another thread counts its passes as this one does */
+        return tn_raise(TN_ESTATE,
+                        "%s: %s was recorded by another thread; a tape belongs to the thread that recorded it",
+                        r->p->name, n->op->name);
+    if (n->run == r->id) return TN_OK;
+    for (const tn__engine_run *a = r->around; a; a = a->around)
+        if (n->run == a->id)
+            return tn_raise(
+                TN_ESTATE,
+                "%s: %s is on a tape that is being read; what a backward calls can read another tape, but not this one",
+                r->p->name, n->op->name);
+    if (n->spent)
+        return tn_raise(
+            TN_ESTATE,
+            "%s: the tape of %s was read already and is spent; ask for .retain = true the first time, or run the "
+            "forward again",
+            r->p->name, n->op->name);
+    n->run = r->id;
+    n->child = n->sibling = n->next = NULL;
+    n->wanted = !r->found;
+    *heap = meld(*heap, n);
+    return TN_OK;
+}
+
+/* The list of all nodes below the roots; and the gradients of the roots themselves. */
+static tn_status collect(tn__engine_run *r)
+{
+    const tn__backward_pass *p = r->p;
+    tn__node                *heap = NULL, **tail = &r->list;
+    for (int i = 0; i < p->roots; i++)
+        if (p->root[i]->node && visit(r, &heap, tn__node_of(p->root[i])) != TN_OK) break;
+    while (heap && tn__self.error == TN_OK) {
+        tn__node *n = heap;
+        heap = pop(heap);
+        *tail = n;
+        tail = &n->next;
+        for (int i = 0; i < n->nin; i++) {
+            tn__node *up = n->edge[i].node;
+            if (!up) continue;
+            if (up->seq > r->floor) {
+                if (visit(r, &heap, up) != TN_OK) break;
+                continue;
+            }
+            bool known = false;
+            for (int k = 0; k < p->inputs; k++)
+                known = known || (p->input[k]->node == &up->object && p->input[k]->output == n->edge[i].output);
+            if (!known) {
+                tn_raise(
+                    TN_ESTATE,
+                    "tn_checkpoint: the segment uses a result of %s that was recorded outside and is not among its "
+                    "inputs; pass it in",
+                    up->op->name);
+                break;
+            }
+        }
+    }
+    *tail = NULL;
+    return tn__self.error;
+}
+
+/* For tn_grad_of: only what leads to a target is worth computing. The list is turned round, so that inputs
+ * come first. */
+static void mark_wanted(tn__engine_run *r)
+{
+    const tn__backward_pass *p = r->p;
+    tn__node                *back = NULL, *n = r->list;
+    while (n) {
+        tn__node *next = n->next;
+        n->next = back;
+        back = n;
+        n = next;
+    }
+    for (r->list = NULL; back;) {
+        n = back;
+        n->wanted =
+            (n->op->saves & TN_SAVE_ALL_IN) != 0; /* a checkpoint: what it leads to is not known before it runs */
+        for (int i = 0; i < n->nin && !n->wanted; i++) {
+            const tn__edge *e = &n->edge[i];
+            n->wanted = (e->node && e->node->run == r->id && e->node->wanted) || (r->outer && e->leaf);
+            for (int k = 0; k < p->count && !n->wanted; k++)
+                n->wanted = e->leaf ? p->wrt[k] == e->leaf
+                                    : e->node && p->wrt[k]->node == &e->node->object && p->wrt[k]->output == e->output;
+        }
+        back = n->next;
+        n->next = r->list;
+        r->list = n;
+    }
+}
+
+static tn_status check_seed(const tn__backward_pass *p, int i)
+{
+    const tn_tensor *root = p->root[i], *seed = p->seed ? p->seed[i] : NULL;
+    char             a[192], b[192];
+    if (!seed && tn_shape_numel(root->l.shape) == 1) return TN_OK;
+    if (!seed)
+        return tn_raise(
+            TN_ESHAPE,
+            "%s: the root has shape %s, so it needs a seed of that shape; or reduce it first with tn_sum or tn_mean",
+            p->name, tn_shape_text(root->l.shape, a, sizeof a));
+    if (!tn_shape_equal(seed->l.shape, root->l.shape) || seed->dtype != root->dtype)
+        return tn_raise(TN_ESHAPE, "%s: the seed is %s %s, the root %s %s; they must agree", p->name,
+                        tn_dtype_name(seed->dtype), tn_shape_text(seed->l.shape, a, sizeof a),
+                        tn_dtype_name(root->dtype), tn_shape_text(root->l.shape, b, sizeof b));
+    return TN_OK;
+}
+
+static tn_status plant_seeds(tn__engine_run *r)
+{
+    const tn__backward_pass *p = r->p;
+    for (int i = 0; i < p->roots; i++) {
+        tn_tensor  *root = p->root[i], *seed = p->seed && p->seed[i] ? p->seed[i] : tn_ones_like(root);
+        bool        bad = !seed;
+        tn_tensor **to = root->node ? &tn__node_of(root)->grad[root->output] : tn__leaf_target(r, root, &bad);
+        if (bad || (to && !tn__add_to(r, to, seed))) return tn__self.error;
+    }
+    return TN_OK;
+}
+
+/* Targets of tn_grad_of that are not leaves: their gradient is complete when their node's turn comes. */
+static void catch_targets(tn__engine_run *r, const tn__node *n)
+{
+    for (int k = 0; r->found && k < r->p->count; k++) {
+        const tn_tensor *w = r->p->wrt[k];
+        if (w->node == &n->object && n->grad[w->output] && !r->found[k]) r->found[k] = tn_keep(n->grad[w->output]);
+    }
+}
+
+static tn_status keep_grads(const tn__engine_run *r, tn__node *n)
+{
+    for (tn__watch *w = n->watches; w; w = w->next) {
+        tn_tensor *g = n->grad[w->output], *mine;
+        if (w->fn || !g || r->found) continue;
+        if (!(mine = tn__own(g, g->dtype))) break;
+        tn_drop(n->kept[w->output]);
+        n->kept[w->output] = mine;
+    }
+    return tn__self.error;
+}
+
+static tn_status ready_slot(tn__grad_slot *s)
+{
+    if (!s->grad) return TN_OK;
+    tn_tensor *leaf = s->leaf;
+    if (s->rows && !tn__rows_fit(leaf, s->grad, s->rows)) return tn__self.error;
+    if (s->rows && leaf->rows) { /* the few rows of both; what hangs there stays as it is */
+        s->whole = tn__rows_add(leaf, &s->grad, &s->rows, leaf->rows, leaf->grad, -1);
+        s->ready = s->whole ? tn_keep(s->grad) : NULL;
+        return tn__self.error;
+    }
+    if (leaf->grad && (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows) || !tn__rows_spread(leaf, &s->grad, &s->rows)))
+        return tn__self.error;
+    if (tn__hooked(tn__leaf_watches(leaf), 0, &s->grad, "backward") != TN_OK) return tn__self.error;
+    if (!(s->ready = tn__own(s->grad, s->leaf->dtype)) || !tn__tape.anomaly || !s->leaf->grad) return tn__self.error;
+    tn__tape.inside++;
+    tn_tensor *sum = tn_add(s->leaf->grad, s->ready); /* for a look at it, before any is attached */
+    tn__tape.inside--;
+    tn__check_finite(sum, "backward", "the sum of a leaf's gradients");
+    return tn__self.error;
+}
+
+static void attach(tn__grad_slot *s)
+{
+    if (!s->ready) return;
+    if (s->leaf->grad && !s->whole && tn_add_(s->leaf->grad, s->ready)) return; /* in place: takes no memory */
+    tn_drop(s->leaf->grad), tn_drop(s->leaf->rows);
+    s->leaf->grad = s->ready, s->leaf->rows = s->rows;
+    s->ready = s->rows = NULL;
+}
+
+/* After a failure: the tape is consumed, and the generators stand where it began, so that a retry of the forward pass
+ * draws the same numbers. Only generators known to be alive are set: the thread's own and the one in use. */
+static void undo(tn__engine_run *r)
+{
+    for (tn__node *n = r->list; n; n = n->next) { /* the oldest node comes last and has the last word */
+        if (n->generator && (n->generator == &tn__self.own || n->generator == tn_current_generator()))
+            *n->generator = n->before;
+        for (int i = 0; i < n->nout; i++) tn_drop(n->grad[i]), n->grad[i] = NULL;
+    }
+    for (tn__node *n = r->list; n;) {
+        tn__node *next = n->next;
+        tn__node_release(n);
+        n = next;
+    }
+}
+
+static tn_status check_pass(const tn__backward_pass *p)
+{
+    for (int i = 0; i < p->roots; i++) {
+        const tn_tensor *root = p->root[i];
+        if (!root) return tn_raise(TN_EINVAL, "%s: the root is NULL", p->name);
+        if (!tn__wants_grad(root))
+            return tn_raise(
+                TN_ESTATE,
+                "%s: the root depends on no tensor that wants a gradient; mark one with tn_requires_grad, and "
+                "compute the root outside tn_no_grad_begin()",
+                p->name);
+        if (check_seed(p, i) != TN_OK) return tn__self.error;
+    }
+    for (int k = 0; k < p->count; k++)
+        if (!p->wrt[k] || !tn__wants_grad(p->wrt[k]))
+            return tn_raise(p->wrt[k] ? TN_ESTATE : TN_EINVAL, "%s: tensor %d of those asked for %s", p->name, k,
+                            p->wrt[k] ? "is neither a leaf nor on the tape" : "is NULL");
+    return TN_OK;
+}
+
+static tn_status pass(tn__engine_run *r)
+{
+    const tn__backward_pass *p = r->p;
+    tn_scope                 outer = tn_scope_begin();
+    r->id = ++tn__tape.runs, r->thread = tn__thread_id();
+    tn__self.no_grad = !p->create_graph, tn__self.autocast = false; /* types are as the forward left them */
+    if (p->count && !(r->found = tn__mem_zeroed((size_t)p->count * sizeof *r->found))) goto done;
+    if (collect(r) != TN_OK) goto done;
+    if (r->found) mark_wanted(r);
+    if (plant_seeds(r) != TN_OK) goto done;
+    for (tn__node *n = r->list, *next; n && tn__self.error == TN_OK; n = next) {
+        next = n->next;
+        bool any = false;
+        for (int i = 0; i < n->nout; i++) {
+            any = any || n->grad[i];
+            if (tn__hooked(n->watches, i, &n->grad[i], n->op->name) != TN_OK) break;
+        }
+        if (tn__self.error != TN_OK) break;
+        catch_targets(r, n);
+        if (any && n->wanted) {
+            tn_scope s = tn_scope_begin();
+            if (tn__tape.profile) tn__timed_begin(n->path ? n->path : "", n->op->name, TN_TIMED_OP, true);
+            tn__run_node(r, n);
+            if (tn__tape.profile) tn__timed_end();
+            tn_scope_end(s);
+            if (tn__self.error != TN_OK || keep_grads(r, n) != TN_OK) break;
+        }
+        for (int i = 0; i < n->nout; i++) tn_drop(n->grad[i]), n->grad[i] = NULL;
+        if (!p->retain && !p->create_graph && !p->count) tn__node_release(n);
+    }
+    for (int k = 0; r->found && !r->outer && k < p->count; k++)
+        if (p->wrt[k]->leaf && tn__hooked(tn__leaf_watches(p->wrt[k]), 0, &r->found[k], p->name) != TN_OK) break;
+done:
+    if (tn__self.error != TN_OK) undo(r);
+    tn_scope_end(outer);
+    return tn__self.error;
+}
+
+static void end_run(tn__engine_run *r)
+{
+    for (int64_t i = 0; i < r->nslots; i++)
+        tn_drop(r->slots[i].leaf), tn_drop(r->slots[i].grad), tn_drop(r->slots[i].rows), tn_drop(r->slots[i].ready);
+    tn__mem_put(r->slots, (size_t)r->capacity * sizeof *r->slots);
+    tn__mem_put(r->table, (size_t)r->table_size * sizeof *r->table);
+    for (int k = 0; r->found && k < r->p->count; k++) tn_drop(r->found[k]);
+    tn__mem_put(r->found, (size_t)r->p->count * sizeof *r->found);
+}
+
+/* Gives tn_grad_of's gradients to the caller's scope. */
+static void hand_over(tn__engine_run *r)
+{
+    const tn__backward_pass *p = r->p;
+    for (int k = 0; k < p->count && r->found; k++) {
+        for (int j = 0; j < k && !r->found[k] && !r->outer; j++) /* asked for twice */
+            if (p->wrt[j] == p->wrt[k] && p->grad[j]) r->found[k] = tn_keep(p->grad[j]);
+        if (tn__self.error != TN_OK) break;
+        p->grad[k] = tn__scoped(r->found[k]); /* which drops it if it fails */
+        r->found[k] = NULL;
+    }
+    if (tn__self.error != TN_OK)
+        for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
+}
+
+tn_status tn__backward(const tn__backward_pass *p)
+{
+    tn__engine_run r = {.p = p, .around = tn__tape.under_way};
+    for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
+    if (check_pass(p) != TN_OK) return tn__self.error;
+    tn_span_begin(p->name);
+    tn__tape.under_way = &r;
+    for (int i = 0; i < p->roots; i++) tn_keep(p->root[i]); /* a hook may drop them */
+    if (pass(&r) == TN_OK && p->count == 0) {
+        tn_scope s = tn_no_grad_begin();
+        for (int64_t i = 0; i < r.nslots && tn__self.error == TN_OK; i++) ready_slot(&r.slots[i]);
+        if (tn__self.error != TN_OK) undo(&r);
+        tn__tape.inside++;
+        for (int64_t i = 0; i < r.nslots && tn__self.error == TN_OK; i++) attach(&r.slots[i]);
+        tn__tape.inside--;
+        tn_scope_end(s);
+    }
+    hand_over(&r);
+    if (tn__self.error == TN_OK && p->count && !p->retain && !p->create_graph)
+        for (tn__node *n = r.list; n; n = n->next) tn__node_release(n);
+    tn__tape.under_way = r.around;
+    for (int i = 0; i < p->roots; i++) tn_drop(p->root[i]);
+    end_run(&r);
+    tn_span_end();
+    if (tn__tape.anomaly && p->count == 0) tn__tape.steps++;
+    return tn__self.error;
+}
+
+tn_status tn__backward_inside(const tn__backward_pass *p, void *engine, uint64_t floor)
+{
+    tn__engine_run r = {.p = p, .outer = ((void **)engine)[0], .around = tn__tape.under_way, .floor = floor};
+    for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
+    tn__tape.under_way = &r;
+    pass(&r);
+    hand_over(&r);
+    tn__tape.under_way = r.around;
+    end_run(&r);
+    return tn__self.error;
+}
+
+/* ---- the public calls -------------------------------------------------------------------------------------------- */
+
+tn_status tn_backward_run(tn_backward_config c)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (c.count < 0 || (c.count ? c.root || c.seed || !c.roots : c.roots || c.seeds))
+        return tn_raise(TN_EINVAL, "tn_backward: give either one root (and .seed), or .count and .roots (and .seeds)");
+    tn__backward_pass p = {.roots = c.count ? c.count : 1,
+                           .root = c.count ? c.roots : &c.root,
+                           .seed = c.count ? c.seeds : &c.seed,
+                           .retain = c.retain,
+                           .name = "tn_backward"};
+    return tn__backward(&p);
+}
+
+tn_status tn_grad_of_run(tn_grad_of_config c)
+{
+    for (int k = 0; k < c.count && c.grad; k++) c.grad[k] = NULL;
+    if (tn__blocked()) return tn__self.error;
+    if (c.count < 1 || !c.wrt || !c.grad)
+        return tn_raise(TN_EINVAL, "tn_grad_of: say what for: a count, the tensors, and where their gradients go");
+    tn__backward_pass p = {.roots = 1,
+                           .root = &c.root,
+                           .seed = &c.seed,
+                           .count = c.count,
+                           .wrt = c.wrt,
+                           .grad = c.grad,
+                           .retain = c.retain || c.create_graph,
+                           .create_graph = c.create_graph,
+                           .name = "tn_grad_of"};
+    return tn__backward(&p);
+}
+
+tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph)
+{
+    tn_tensor *g;
+    tn_grad_of_run(
+        (tn_grad_of_config){.root = root, .count = 1, .wrt = &wrt, .grad = &g, .create_graph = create_graph});
+    return g;
+}

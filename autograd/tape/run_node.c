@@ -1,0 +1,110 @@
+/* run_node.c — one node of the tape: what it saved is checked and handed to its backward, and what comes out is brought to
+ * the inputs' shapes and number types. */
+#include "autograd/tape/engine.h"
+
+#include <string.h>
+
+/* g summed over the dims that broadcasting added, so that it has shape s. */
+static tn_tensor *sum_to(tn_tensor *g, tn_shape s)
+{
+    if (!g || tn_shape_equal(g->l.shape, s)) return g;
+    tn_dims dims = {.n = 0};
+    int     lead = g->l.shape.n - s.n;
+    for (int i = 0; i < g->l.shape.n; i++)
+        if (i < lead || (s.d[i - lead] == 1 && g->l.shape.d[i] != 1)) dims.d[dims.n++] = i;
+    if (dims.n) g = tn_sum_run((tn_reduce_args){.x = g, .dims = dims, .keepdim = true});
+    return tn_reshape(g, s);
+}
+
+static tn_status check_version(const tn__node *n, const tn__saved *s, const char *what, int i)
+{
+    if (!s->t || atomic_load(&s->t->storage->version) == s->version) return TN_OK;
+    const char *who = atomic_load(&s->t->storage->writer);
+    if (!strncmp(who, "tn_", 3))
+        return tn_raise(
+            TN_ESTATE,
+            "backward: %s changed in place what %s saved (%s %d); change it before the %s, or after the backward", who,
+            n->op->name, what, i, n->op->name);
+    return tn_raise(TN_ESTATE, "backward: %s_ changed in place what %s saved (%s %d); use %s, or move it before the %s",
+                    who, n->op->name, what, i, who, n->op->name);
+}
+
+/* The gradient as input i of n has it: its shape and its number type. */
+static tn_tensor *fitted(const tn__node *n, int i, tn_tensor *g)
+{
+    char a[192], b[192];
+    if (!tn__broadcastable(n->shape[i], g->l.shape) || !tn__is_float(g->dtype)) {
+        tn_raise(TN_ESHAPE, "backward of %s: the gradient of input %d is %s %s, but the input is %s", n->op->name, i,
+                 tn_dtype_name(g->dtype), tn_shape_text(g->l.shape, a, sizeof a),
+                 tn_shape_text(n->shape[i], b, sizeof b));
+        return NULL;
+    }
+    g = sum_to(g, n->shape[i]);
+    return g && g->dtype != n->dtype[i] ? tn_to(g, n->dtype[i]) : g;
+}
+
+enum { FEW = 8 };
+
+tn_status tn__run_node(tn__engine_run *r, tn__node *n)
+{
+    const bool graph = r->p->create_graph;
+    tn_tensor *few[3 * FEW], **in = few;
+    bool       need_few[3 * FEW];
+    const int  total = 2 * n->nin + n->nout;
+    void (*fn)(tn_back *) = graph ? n->op->backward_ops : n->op->backward ? n->op->backward : n->op->backward_ops;
+    if (!fn)
+        return tn_raise(
+            TN_EUNSUPPORTED,
+            "%s: has no backward made of ops, so its gradient cannot be differentiated; give the op a .backward_ops",
+            n->op->name);
+    if (total > 3 * FEW && !(in = tn__mem_get((size_t)total * (sizeof *in + 1)))) return tn__self.error;
+    tn_tensor **gx = in + n->nin, **out = gx + n->nin;
+    bool       *need = in == few ? need_few : (bool *)(in + total), bad;
+    for (int i = 0; i < n->nin; i++) {
+        need[i] = n->need[i] && tn__leads_on(r, n, i);
+        if (check_version(n, &n->saved_in[i], "input", i) != TN_OK) goto done;
+        in[i] = n->saved_in[i].t, gx[i] = NULL;
+    }
+    for (int i = 0; i < n->nout; i++) {
+        if (check_version(n, &n->saved_out[i], "result", i) != TN_OK) goto done;
+        out[i] = n->saved_out[i].t;
+        if (!graph || !out[i]) continue;
+        if (!(out[i] = tn__alias(out[i], &out[i]->l))) goto done; /* the result itself, on the tape where it was */
+        out[i]->node = &n->object, out[i]->output = (uint8_t)i;
+        atomic_fetch_add_explicit(&n->object.refs, 1, memory_order_relaxed);
+    }
+    void   *engine[2] = {r, n};
+    tn_back b = {.op = n->op,
+                 .args = n->args,
+                 .nin = n->nin,
+                 .nout = n->nout,
+                 .in = in,
+                 .out = out,
+                 .gy = n->grad,
+                 .in_shape = n->shape,
+                 .in_dtype = n->dtype,
+                 .need = need,
+                 .gx = gx,
+                 .engine = engine};
+    tn__tape.inside++;
+    fn(&b);
+    tn__tape.inside--;
+    for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
+        if (!need[i] || !gx[i]) continue;
+        tn_tensor *g = fitted(n, i, gx[i]);
+        if (!g) break;
+        if (tn__tape.anomaly) {
+            char what[64];
+            snprintf(what, sizeof what, "the gradient of input %d", i);
+            char who[600];
+            snprintf(who, sizeof who, "%s%sbackward of %s", n->path && *n->path ? n->path : "",
+                     n->path && *n->path ? ": " : "", n->op->name);
+            if (!tn__check_finite(g, who, what)) break;
+        }
+        tn_tensor **to = tn__target(r, n, i, &bad);
+        if (to && !tn__add_to(r, to, g)) break;
+    }
+done:
+    if (in != few) tn__mem_put(in, (size_t)total * (sizeof *in + 1));
+    return tn__self.error;
+}

@@ -1,0 +1,343 @@
+/* tape.c — nodes: what an op leaves behind for its backward, and how that ends. */
+#include "autograd/tape/tape.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+_Thread_local tn__tape_state tn__tape;
+
+static size_t aligned(size_t n) { return (n + 15) / 16 * 16; }
+
+/* ---- the end of nodes -------------------------------------------------------------------------------------------- */
+
+static void drop_saved(tn__saved *s)
+{
+    tn_drop(s->t);
+    s->t = NULL;
+}
+
+void tn__node_release(tn__node *n)
+{
+    for (int i = 0; i < n->nin; i++) drop_saved(&n->saved_in[i]);
+    for (int i = 0; i < n->nout; i++) drop_saved(&n->saved_out[i]);
+    n->spent = true;
+}
+
+static void end_one(tn__node *n)
+{
+    tn__node_release(n);
+    for (int i = 0; i < n->nin; i++) {
+        tn__node_drop(n->edge[i].node);
+        tn_drop(n->edge[i].leaf);
+    }
+    for (int i = 0; i < n->nout; i++) tn_drop(n->grad[i]), tn_drop(n->kept[i]);
+    if (n->op->args_free && n->args) n->op->args_free(n->args);
+    while (n->watches) {
+        tn__watch *w = n->watches;
+        n->watches = w->next;
+        tn__mem_put(w, sizeof *w);
+    }
+    tn__strfree(n->path);
+    tn__mem_put(n, n->bytes);
+}
+
+/* Ending a node drops tensors, which drops their nodes ... so the nodes are queued, and only the outermost call works
+ * the queue off: a tape of a million ops ends in constant stack. */
+static void node_end(tn__object *o)
+{
+    tn__node *n = (tn__node *)(void *)o;
+    n->next = tn__tape.dead;
+    tn__tape.dead = n;
+    if (tn__tape.ending) return;
+    tn__tape.ending = true;
+    while ((n = tn__tape.dead)) {
+        tn__tape.dead = n->next;
+        end_one(n);
+    }
+    tn__tape.ending = false;
+}
+
+void tn__node_drop(tn__node *n) { tn__object_drop((tn__object *)n); }
+
+/* ---- recording --------------------------------------------------------------------------------------------------- */
+
+void tn__path_text(char *to, size_t size)
+{
+    to[0] = 0;
+    size_t at = 0;
+    int    depth = tn__self.path_depth < TN_PATH_MAX ? tn__self.path_depth : TN_PATH_MAX;
+    for (int i = 0; i < depth && at + 1 < size; i++)
+        if (tn__self.path[i]) at += (size_t)snprintf(to + at, size - at, "%s%s", at ? "." : "", tn__self.path[i]);
+}
+
+/* For a profile alone it may fail without a word. */
+static char *path_copy(void)
+{
+    char buf[512], *p;
+    tn__path_text(buf, sizeof buf);
+    if (tn__tape.anomaly) return tn__strdup(buf);
+    if ((p = tn__mem_try(strlen(buf) + 1))) memcpy(p, buf, strlen(buf) + 1);
+    return p;
+}
+
+tn__node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, const bool *need, const void *args)
+{
+    const size_t i = (size_t)nin, o = (size_t)nout;
+    size_t       edges = aligned(sizeof(tn__node)), in_at = edges + aligned(i * sizeof(tn__edge));
+    size_t       out_at = in_at + aligned(i * sizeof(tn__saved)), grad_at = out_at + aligned(o * sizeof(tn__saved));
+    size_t       shape_at = grad_at + aligned(2 * o * sizeof(tn_tensor *));
+    size_t dtype_at = shape_at + aligned(i * sizeof(tn_shape)), need_at = dtype_at + aligned(i * sizeof(tn_dtype));
+    size_t args_at = need_at + aligned(i), bytes = args_at + op->args_size;
+    char  *p = tn__mem_get(bytes);
+    if (!p) return NULL;
+    tn__node *n = (tn__node *)(void *)p;
+    memset(n, 0, sizeof *n);
+    memset(p + in_at, 0, shape_at - in_at);
+    atomic_init(&n->object.refs, 1);
+    n->object.end = node_end;
+    n->thread = tn__thread_id();
+    n->op = op, n->nin = nin, n->nout = nout, n->bytes = bytes;
+    n->generator = tn_current_generator(), n->before = *n->generator;
+    n->edge = (tn__edge *)(void *)(p + edges);
+    n->saved_in = (tn__saved *)(void *)(p + in_at);
+    n->saved_out = (tn__saved *)(void *)(p + out_at);
+    n->grad = (tn_tensor **)(void *)(p + grad_at);
+    n->kept = n->grad + nout;
+    n->shape = (tn_shape *)(void *)(p + shape_at);
+    n->dtype = (tn_dtype *)(void *)(p + dtype_at);
+    n->need = (bool *)(p + need_at);
+    for (int k = 0; k < nin; k++) {
+        tn_tensor *x = in[k];
+        n->edge[k] = (tn__edge){NULL, NULL, 0};
+        n->need[k] = need[k];
+        n->dtype[k] = x ? x->dtype : TN_F32;
+        if (x) n->shape[k] = x->l.shape;
+        if (!need[k] || !x) continue;
+        if (x->leaf) {
+            n->edge[k].leaf = tn_keep(x);
+        } else {
+            n->edge[k].node = tn__node_of(x), n->edge[k].output = x->output;
+            atomic_fetch_add_explicit(&x->node->refs, 1, memory_order_relaxed);
+        }
+    }
+    if (op->args_size && args) {
+        void *to = p + args_at;
+        memcpy(to, args, op->args_size);
+        if (op->args_copy && !op->args_copy(to, args)) { /* args stays NULL: nothing to free */
+            if (tn__self.error == TN_OK) tn_raise(TN_ENOMEM, "%s: its args could not be copied", op->name);
+            return tn__node_drop(n), NULL;
+        }
+        n->args = to;
+    }
+    if (tn__tape.anomaly || tn__tape.profile) n->path = path_copy();
+    if (tn__self.error != TN_OK) return tn__node_drop(n), NULL;
+    n->seq = ++tn__tape.seq;
+    return n;
+}
+
+/* A tensor saved for backward is a handle of its own: the original may later be rebound to another node by an in-place
+ * op, and a node that held it would then hold itself. A leaf is never rebound and can be kept as it is. */
+static tn_tensor *save(tn_tensor *x)
+{
+    if (x->leaf) return tn_keep(x);
+    tn_tensor *a = tn__alias_owned(x, &x->l);
+    if (!a) return NULL;
+    a->seen = x->seen;
+    if (x->node) {
+        a->node = x->node, a->output = x->output;
+        atomic_fetch_add_explicit(&a->node->refs, 1, memory_order_relaxed);
+    }
+    return a;
+}
+
+static uint32_t version_of(const tn_tensor *t)
+{
+    return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+}
+
+bool tn__record_saved(tn__node *n, tn_tensor *const *in, tn_tensor *original)
+{
+    unsigned saves = n->op->saves_for ? n->op->saves_for(n->need) : n->op->saves;
+    for (int i = 0; i < n->nin; i++) {
+        bool wanted = (saves & TN_SAVE_ALL_IN) || (i < 15 && (saves & TN_SAVE_IN(i)));
+        if (!wanted || !in[i]) continue;
+        tn_tensor *x = i == 0 && original ? original : in[i];
+        if (!(n->saved_in[i].t = x == original ? tn_keep(x) : save(x))) return false;
+        n->saved_in[i].version = version_of(x);
+    }
+    return true;
+}
+
+bool tn__record_results(tn__node *n, tn_tensor *const *out)
+{
+    for (int i = 0; i < n->nout; i++) {
+        if (!(i < 16 && n->op->saves & TN_SAVE_OUT(i))) continue;
+        /* without its node, or the node would hold itself */
+        if (!(n->saved_out[i].t = tn__alias_owned(out[i], &out[i]->l))) return false;
+        n->saved_out[i].version = version_of(out[i]);
+    }
+    return true;
+}
+
+/* ---- leaves and hooks -------------------------------------------------------------------------------------------- */
+
+tn_tensor *tn_requires_grad(tn_tensor *t)
+{
+    if (tn__blocked()) return NULL;
+    if (!t) return tn_raise(TN_EINVAL, "tn_requires_grad: the tensor is NULL"), NULL;
+    if (!tn__is_float(t->dtype))
+        return tn_raise(TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is %s",
+                        tn_dtype_name(t->dtype)),
+               NULL;
+    if (t->node)
+        return tn_raise(TN_ESTATE,
+                        "tn_requires_grad: this tensor is the result of a recorded %s and has a gradient already; "
+                        "tn_retain_grad keeps it, tn_detach gives a tensor that can be a leaf",
+                        tn__node_of(t)->op->name),
+               NULL;
+    t->leaf = true;
+    return t;
+}
+
+tn_tensor *tn_requires_no_grad(tn_tensor *t)
+{
+    if (tn__blocked()) return NULL;
+    if (!t) return tn_raise(TN_EINVAL, "tn_requires_no_grad: the tensor is NULL"), NULL;
+    if (t->node)
+        return tn_raise(TN_ESTATE,
+                        "tn_requires_no_grad: this tensor is the result of a recorded %s, no leaf; tn_detach gives one "
+                        "without a gradient",
+                        tn__node_of(t)->op->name),
+               NULL;
+    t->leaf = false;
+    tn_zero_grad(t);
+    return t;
+}
+
+bool tn_needs_grad(const tn_tensor *t) { return t && tn__wants_grad(t); }
+
+tn_tensor *tn_grad(const tn_tensor *t)
+{
+    if (!t) return NULL;
+    if (t->node) return tn__node_of(t)->kept[t->output];
+    if (t->rows) { /* that its gradient is kept as rows is no part of what t is */
+        tn_tensor *leaf = (tn_tensor *)(uintptr_t)t;
+        if (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows)) return NULL;
+    }
+    return t->grad;
+}
+
+tn_tensor *tn_grad_rows(const tn_tensor *t, tn_tensor **rows)
+{
+    const bool some = t && !t->node && t->rows;
+    if (rows) *rows = some ? t->rows : NULL;
+    return some ? t->grad : NULL;
+}
+
+void tn_zero_grad(tn_tensor *t)
+{
+    if (!t || tn__blocked()) return;
+    tn_tensor **slot = t->node ? &tn__node_of(t)->kept[t->output] : &t->grad;
+    tn_drop(*slot);
+    *slot = NULL;
+    if (t->node) return;
+    tn_drop(t->rows);
+    t->rows = NULL;
+}
+
+tn_tensor *tn_detach(tn_tensor *t)
+{
+    if (tn__blocked()) return NULL;
+    if (!t) return tn_raise(TN_EINVAL, "tn_detach: the tensor is NULL"), NULL;
+    return tn__alias(t, &t->l);
+}
+
+/* The hooks of a leaf hang on the leaf. */
+typedef struct {
+    tn__object object;
+    tn__watch *list;
+} leaf_hooks;
+
+static void leaf_hooks_end(tn__object *o)
+{
+    leaf_hooks *h = (leaf_hooks *)(void *)o;
+    while (h->list) {
+        tn__watch *w = h->list;
+        h->list = w->next;
+        tn__mem_put(w, sizeof *w);
+    }
+    tn__mem_put(h, sizeof *h);
+}
+
+tn__watch *tn__leaf_watches(const tn_tensor *t) { return t->hooks ? ((leaf_hooks *)(void *)t->hooks)->list : NULL; }
+
+static tn_status watch(const char *name, tn_tensor *t, tn_grad_hook fn, void *user)
+{
+    if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", name);
+    if (!tn__wants_grad(t))
+        return tn_raise(TN_ESTATE, "%s: no gradient will reach this tensor: it is neither a leaf nor on the tape",
+                        name);
+    if (t->node && tn__node_of(t)->thread != tn__thread_id())
+        return tn_raise(TN_ESTATE,
+                        "%s: %s was recorded by another thread; a tape belongs to the thread that recorded it", name,
+                        tn__node_of(t)->op->name);
+    tn__watch **list;
+    if (t->node) {
+        list = &tn__node_of(t)->watches;
+    } else {
+        if (!t->hooks) {
+            leaf_hooks *h = tn__mem_zeroed(sizeof *h);
+            if (!h) return tn__self.error;
+            atomic_init(&h->object.refs, 1);
+            h->object.end = leaf_hooks_end;
+            t->hooks = &h->object;
+        }
+        list = &((leaf_hooks *)(void *)t->hooks)->list;
+    }
+    tn__watch *w = tn__mem_get(sizeof *w);
+    if (!w) return tn__self.error;
+    *w = (tn__watch){.output = t->output, .fn = fn, .user = user};
+    while (*list) list = &(*list)->next; /* hooks run in the order in which they came */
+    *list = w;
+    return TN_OK;
+}
+
+tn_status tn_on_grad(tn_tensor *t, tn_grad_hook hook, void *user)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!hook) return tn_raise(TN_EINVAL, "tn_on_grad: the hook is NULL");
+    return watch("tn_on_grad", t, hook, user);
+}
+
+tn_status tn_retain_grad(tn_tensor *t)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (t && t->leaf) return TN_OK; /* a leaf's is kept anyway */
+    return watch("tn_retain_grad", t, NULL, NULL);
+}
+
+/* ---- anomaly mode ------------------------------------------------------------------------------------------------ */
+
+void tn_detect_anomaly(bool on)
+{
+    tn__tape.anomaly = on;
+    tn__tape.steps = 0;
+}
+
+bool tn__check_finite(const tn_tensor *t, const char *who, const char *what)
+{
+    if (!t || !tn__is_float(t->dtype)) return true;
+    const int64_t n = tn_shape_numel(t->l.shape);
+    for (int64_t i = 0; i < n; i++) {
+        double v = tn_get(t, i);
+        if (v - v == 0) continue; /* false for NaN and Inf alone */
+        tn_shape at = {.n = t->l.shape.n};
+        int64_t  rest = i;
+        for (int d = at.n - 1; d >= 0; d--) at.d[d] = rest % t->l.shape.d[d], rest /= t->l.shape.d[d];
+        char text[192];
+        tn_raise(TN_ENUMERIC, "%s: %s has the first %s, at %s (step %llu)", who, what, v != v ? "NaN" : "Inf",
+                 tn_shape_text(at, text, sizeof text), (unsigned long long)tn__tape.steps);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,190 @@
+/* profile.c — times ops and spans while a profile is open. What is off costs one branch at each op: tn__tape.profile.
+ * A profile that finds no memory loses events and says how many; it never fails what it looks at. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* clock_gettime */
+#endif
+#include "autograd/tools/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- entries: a module, a name and what it is -------------------------------------------------------------------- */
+
+static uint64_t hash_of(const char *module, const char *name, tn__timed what)
+{
+    uint64_t h = 14695981039346656037u + (uint64_t)what;
+    for (const char *s = module; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+    h = (h ^ 256) * 1099511628211u;
+    for (const char *s = name; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+    return h;
+}
+
+static char *text(const char *s)
+{
+    const size_t n = strlen(s) + 1;
+    char        *p = tn__mem_try(n);
+    if (p) memcpy(p, s, n);
+    return p;
+}
+
+static int64_t slot_of(const tn_profile *p, uint64_t hash, const char *module, const char *name, tn__timed what)
+{
+    const uint64_t mask = 2 * (uint64_t)p->capacity - 1;
+    for (uint64_t at = hash & mask;; at = (at + 1) & mask) {
+        const tn__timing *e = p->table[at] ? p->entry + p->table[at] - 1 : NULL;
+        if (!e || (e->hash == hash && e->what == what && !strcmp(e->module, module) && !strcmp(e->name, name)))
+            return (int64_t)at;
+    }
+}
+
+static bool more_entries(tn_profile *p)
+{
+    const int64_t n = p->capacity ? 2 * p->capacity : 64;
+    tn__timing   *entry = tn__mem_try((size_t)n * sizeof *entry);
+    int32_t      *table = tn__mem_try(2 * (size_t)n * sizeof *table), *old = p->table;
+    if (!entry || !table || n > INT32_MAX / 2) {
+        tn__mem_put(entry, (size_t)n * sizeof *entry);
+        tn__mem_put(table, 2 * (size_t)n * sizeof *table);
+        return false;
+    }
+    if (p->entries) memcpy(entry, p->entry, (size_t)p->entries * sizeof *entry);
+    memset(table, 0, 2 * (size_t)n * sizeof *table);
+    tn__mem_put(p->entry, (size_t)p->capacity * sizeof *entry);
+    tn__mem_put(old, 2 * (size_t)p->capacity * sizeof *old);
+    p->entry = entry, p->table = table, p->capacity = n;
+    for (int32_t i = 0; i < p->entries; i++)
+        table[slot_of(p, entry[i].hash, entry[i].module, entry[i].name, entry[i].what)] = i + 1;
+    return true;
+}
+
+static int32_t entry_of(tn_profile *p, const char *module, const char *name, tn__timed what)
+{
+    const uint64_t hash = hash_of(module, name, what);
+    if (p->entries == p->capacity && !more_entries(p)) return -1;
+    const int64_t at = slot_of(p, hash, module, name, what);
+    if (p->table[at]) return p->table[at] - 1;
+    tn__timing e = {.module = text(module), .name = text(name), .hash = hash, .what = what};
+    if (!e.module || !e.name) return tn__strfree(e.module), tn__strfree(e.name), -1;
+    p->entry[p->entries] = e;
+    p->table[at] = (int32_t)++p->entries;
+    return p->table[at] - 1;
+}
+
+/* ---- what is timed ----------------------------------------------------------------------------------------------- */
+
+void tn__timed_begin(const char *module, const char *name, tn__timed what, bool backward)
+{
+    tn_profile *p = tn__tape.profile;
+    char        path[512];
+    if (p->depth++ >= TN_PROFILE_DEPTH) return;
+    for (int i = p->depth - 2; i >= 0 && what != TN_TIMED_INNER; i--) {
+        const int32_t outer = p->under_way[i].e.entry;
+        if (outer < 0 || p->entry[outer].what == TN_TIMED_SPAN) continue;
+        what = TN_TIMED_INNER, module = p->entry[outer].module, backward = p->under_way[i].e.backward;
+    }
+    if (!module) tn__path_text(path, sizeof path), module = path;
+    const int32_t entry = entry_of(p, module, name, what);
+    p->under_way[p->depth - 1].inside = 0;
+    p->under_way[p->depth - 1].e = (tn__timed_event){.entry = entry, .backward = backward, .start = now()};
+}
+
+void tn__timed_end(void)
+{
+    tn_profile *p = tn__tape.profile;
+    if (!p || !p->depth || --p->depth >= TN_PROFILE_DEPTH) return; /* it was opened in between */
+    tn__timed_event e = p->under_way[p->depth].e;
+    e.ns = now() - e.start;
+    if (p->depth) p->under_way[p->depth - 1].inside += e.ns;
+    if (e.entry >= 0) {
+        tn__timing *t = p->entry + e.entry;
+        t->calls[e.backward]++;
+        t->ns[e.backward] += t->what == TN_TIMED_SPAN ? e.ns - p->under_way[p->depth].inside : e.ns;
+    }
+    if (p->events == p->event_capacity && p->events < TN_PROFILE_EVENTS) {
+        const int64_t    n = p->events ? 2 * p->events : 1024;
+        tn__timed_event *more = tn__mem_try((size_t)n * sizeof *more);
+        if (more) {
+            if (p->events) memcpy(more, p->event, (size_t)p->events * sizeof *more);
+            tn__mem_put(p->event, (size_t)p->event_capacity * sizeof *more);
+            p->event = more, p->event_capacity = n;
+        }
+    }
+    if (e.entry >= 0 && p->events < p->event_capacity) p->event[p->events++] = e;
+    else p->lost++;
+}
+
+void tn_span_begin(const char *name)
+{
+    if (tn__tape.profile) tn__timed_begin(NULL, name ? name : "", TN_TIMED_SPAN, false);
+}
+void tn_span_end(void)
+{
+    if (tn__tape.profile) tn__timed_end();
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+
+tn_profile *tn_profile_begin(void)
+{
+    if (tn__blocked()) return NULL;
+    if (tn__tape.profile) {
+        tn_raise(TN_ESTATE, "tn_profile_begin: a profile of this thread is open already; end it first");
+        return NULL;
+    }
+    tn_profile *p = tn__mem_zeroed(sizeof *p);
+    if (!p) return NULL;
+    p->thread = tn__thread_id(), p->open = true, p->began = now();
+    return tn__tape.profile = p;
+}
+
+tn_profile *tn_profile_from_env(void)
+{
+    const char *wish = getenv("TENON_PROFILE");
+    if (!wish || !*wish || !strcmp(wish, "0")) return NULL;
+    tn_profile *p = tn_profile_begin();
+    if (p && strcmp(wish, "1") != 0 && !(p->trace = tn__strdup(wish))) tn_profile_free(p), p = NULL;
+    return p;
+}
+
+void tn_profile_end(tn_profile *p)
+{
+    if (!p || !p->open) return;
+    if (p->thread != tn__thread_id()) {
+        tn_raise(TN_ESTATE, "tn_profile_end: another thread began this profile, and has to end it");
+        return;
+    }
+    p->ns = now() - p->began;
+    p->open = false, p->depth = 0;
+    tn__tape.profile = NULL;
+}
+
+void tn_profile_free(tn_profile *p)
+{
+    if (!p) return;
+    tn_profile_end(p);
+    if (p->open) return;
+    for (int64_t i = 0; i < p->entries; i++) tn__strfree(p->entry[i].module), tn__strfree(p->entry[i].name);
+    tn__mem_put(p->entry, (size_t)p->capacity * sizeof *p->entry);
+    tn__mem_put(p->table, 2 * (size_t)p->capacity * sizeof *p->table);
+    tn__mem_put(p->event, (size_t)p->event_capacity * sizeof *p->event);
+    tn__strfree(p->trace);
+    tn__mem_put(p, sizeof *p);
+}
+
+tn_status tn_profile_close(tn_profile *p, FILE *to)
+{
+    tn_status status = TN_OK;
+    tn_profile_end(p);
+    if (p && to) tn_profile_table(to, p);
+    if (p && p->trace) status = tn_profile_trace(p, p->trace);
+    tn_profile_free(p);
+    return status;
+}

@@ -1,0 +1,172 @@
+/* profile_show.c — a profile as rows, as a table, and as a trace that Chrome's chrome://tracing and Perfetto show. */
+#include "autograd/tools/profile.h"
+
+#include <string.h>
+
+bool tn_profile_row_at(const tn_profile *p, int64_t i, tn_profile_row *row)
+{
+    *row = (tn_profile_row){0};
+    for (int64_t k = 0; p && k < p->entries; k++) {
+        const tn__timing *e = p->entry + k;
+        if (e->what == TN_TIMED_INNER || i-- > 0) continue;
+        *row = (tn_profile_row){.module = e->module,
+                                .name = e->name,
+                                .span = e->what == TN_TIMED_SPAN,
+                                .calls = e->calls[0],
+                                .backward_calls = e->calls[1],
+                                .seconds = 1e-9 * (double)e->ns[0],
+                                .backward_seconds = 1e-9 * (double)e->ns[1]};
+        return true;
+    }
+    return false;
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static int64_t all(const tn__timing *e) { return e->ns[0] + e->ns[1]; }
+
+static void add(tn__timing *sum, const tn__timing *e)
+{
+    for (int i = 0; i < 2; i++) sum->calls[i] += e->calls[i], sum->ns[i] += e->ns[i];
+}
+
+static void one_way(FILE *to, int64_t calls, int64_t ns)
+{
+    const int64_t tenths = (ns + 50000) / 100000; /* of a millisecond */
+    if (calls) fprintf(to, "%9lld %8lld.%lld", (long long)calls, (long long)(tenths / 10), (long long)(tenths % 10));
+    else fprintf(to, "%9s %10s", "", "");
+}
+
+static void line(FILE *to, const tn__timing *e, int64_t whole, const char *first, const char *second)
+{
+    const int64_t share = whole > 0 ? (1000 * all(e) + whole / 2) / whole : 0; /* in 1000 */
+    fprintf(to, "%4lld.%lld ", (long long)(share / 10), (long long)(share % 10));
+    one_way(to, e->calls[0], e->ns[0]);
+    one_way(to, e->calls[1], e->ns[1]);
+    fprintf(to, "  %s%s%s\n", first, *second ? "  " : "", second);
+}
+
+static void title(FILE *to, const char *words)
+{
+    fprintf(to, "\n%6s %20s%20s\n%6s %9s %10s%9s %10s  %s\n", "", "forward", "backward", "%", "calls", "ms", "calls",
+            "ms", words);
+}
+
+/* Is module `path`, or one within it? */
+static bool within(const char *module, const char *path, size_t length)
+{
+    return !strncmp(module, path, length) && (!module[length] || module[length] == '.' || !length);
+}
+
+/* Sums of those that match, over all entries that are rows. */
+typedef bool match(const tn__timing *e, const tn__timing *like, size_t length);
+static bool  same_name(const tn__timing *e, const tn__timing *like, size_t length)
+{
+    (void)length;
+    return e->what == like->what && !strcmp(e->name, like->name);
+}
+static bool same_module(const tn__timing *e, const tn__timing *like, size_t length)
+{
+    return e->what == TN_TIMED_OP && within(e->module, like->module, length);
+}
+static bool itself(const tn__timing *e, const tn__timing *like, size_t length) { return (void)length, e == like; }
+
+/* first: false if an entry before `like` matches as well, which has shown this sum already. */
+static tn__timing sum_of(const tn_profile *p, match *m, const tn__timing *like, size_t length, bool *first)
+{
+    tn__timing sum = {.what = like->what};
+    *first = true;
+    for (const tn__timing *e = p->entry; e < p->entry + p->entries; e++) {
+        if (e->what == TN_TIMED_INNER || !m(e, like, length)) continue;
+        *first = *first && e >= like;
+        add(&sum, e);
+    }
+    return sum;
+}
+
+/* The largest first, found one after the other: tables are short, and take no memory this way. */
+static void by_time(FILE *to, const tn_profile *p, match *m, bool modules, int64_t whole)
+{
+    int64_t last = INT64_MAX, last_at = -1;
+    for (;;) {
+        tn__timing best = {.ns = {-1, 0}};
+        int64_t    best_at = -1;
+        for (int64_t i = 0; i < p->entries; i++) {
+            bool first;
+            if (p->entry[i].what == TN_TIMED_INNER) continue;
+            const tn__timing s = sum_of(p, m, p->entry + i, 0, &first);
+            const bool       later = all(&s) < last || (all(&s) == last && i > last_at);
+            if (first && later && all(&s) > all(&best)) best = s, best_at = i;
+        }
+        if (best_at < 0) return;
+        last = all(&best), last_at = best_at;
+        const tn__timing *e = p->entry + best_at;
+        line(to, &best, whole, modules ? (*e->module ? e->module : "-") : e->name, modules ? e->name : "");
+    }
+}
+
+static void by_module(FILE *to, const tn_profile *p, int64_t whole)
+{
+    for (const tn__timing *e = p->entry; e < p->entry + p->entries; e++)
+        for (size_t length = strcspn(e->module, "."); e->what == TN_TIMED_OP && *e->module;) {
+            bool             first;
+            char             path[512];
+            const tn__timing s = sum_of(p, same_module, e, length, &first);
+            snprintf(path, sizeof path, "%.*s", (int)length, e->module);
+            if (first) line(to, &s, whole, path, "");
+            if (!e->module[length]) break;
+            length += 1 + strcspn(e->module + length + 1, ".");
+        }
+}
+
+void tn_profile_table(FILE *to, const tn_profile *p)
+{
+    if (!to || !p) return;
+    int64_t timed = 0, whole = p->ns;
+    for (int64_t i = 0; i < p->entries; i++)
+        if (p->entry[i].what != TN_TIMED_INNER) timed += all(p->entry + i);
+    if (p->open || whole < timed) whole = timed;
+    fprintf(to, "profile: %lld ms, of which %lld in ops and spans\n", (long long)(whole / 1000000),
+            (long long)(timed / 1000000));
+    title(to, "op, or span without the ops inside it");
+    by_time(to, p, same_name, false, whole);
+    title(to, "module, with those inside it");
+    by_module(to, p, whole);
+    title(to, "module and op");
+    by_time(to, p, itself, true, whole);
+}
+
+/* ---- the trace --------------------------------------------------------------------------------------------------- */
+
+tn_status tn_profile_trace(const tn_profile *p, const char *path)
+{
+    static const char *const kinds[] = {"forward", "backward"};
+    if (tn__blocked()) return tn__self.error;
+    if (!p || !path) return tn_raise(TN_EINVAL, "tn_profile_trace: the profile or the path is NULL");
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "displayTimeUnit", "ms");
+    tn_json_put_i64(w, "lostEvents", p->lost);
+    tn_json_open_array(w, "traceEvents");
+    for (int64_t i = 0; i < p->events && tn__self.error == TN_OK; i++) {
+        const tn__timed_event *e = p->event + i;
+        const tn__timing      *t = p->entry + e->entry;
+        tn_json_open_object(w, NULL);
+        tn_json_put_string(w, "name", t->name);
+        tn_json_put_string(w, "cat", t->what == TN_TIMED_SPAN ? "span" : kinds[e->backward]);
+        tn_json_put_string(w, "ph", "X"); /* begin and length at once, in microseconds */
+        tn_json_put_double(w, "ts", (double)(e->start - p->began) / 1e3);
+        tn_json_put_double(w, "dur", (double)e->ns / 1e3);
+        tn_json_put_i64(w, "pid", 1);
+        tn_json_put_i64(w, "tid", 1);
+        tn_json_open_object(w, "args");
+        tn_json_put_string(w, "module", t->module);
+        tn_json_close(w);
+        tn_json_close(w);
+    }
+    tn_json_close(w);
+    tn_json_close(w);
+    const tn_status status = tn_json_save(w, path);
+    tn_json_writer_free(w);
+    return status;
+}

@@ -1,0 +1,221 @@
+/* cpus.c — how many threads this process can use with profit: the least of the CPUs it may run on, the physical
+ * cores among them, the cgroup's quota and OMP_NUM_THREADS.
+ *
+ * A source that cannot be read or understood sets no limit. The paths begin with `root`, which is "" outside the tests.
+ * Nothing is allocated: the files are a few lines long, and what does not fit a buffer is not looked at. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
+#include "core/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <unistd.h>
+#ifdef __linux__
+#include <fcntl.h>
+#include <sched.h>
+#endif
+
+enum { MAX_ANSWER = 1 << 20 };
+
+/* The decimal number at *s, which moves behind it; -1 if there is none. Large ones are cut at 10^15. */
+static int64_t number(const char **s)
+{
+    while (**s == ' ' || **s == '\t') ++*s;
+    if (**s < '0' || **s > '9') return -1;
+    int64_t v = 0;
+    for (; **s >= '0' && **s <= '9'; ++*s)
+        if (v < 1000000000000000) v = 10 * v + (**s - '0');
+    return v;
+}
+
+static int least(int a, int b) /* 0 is no limit */
+{
+    if (!a || !b) return a + b;
+    return a < b ? a : b;
+}
+
+/* "4", or "4,2" for nested regions, of which the first counts. 0 if it says nothing that OpenMP would take. */
+int tn__env_threads(const char *text)
+{
+    if (!text) return 0;
+    const char *s = text;
+    int64_t     n = number(&s);
+    while (*s == ' ' || *s == '\t') s++;
+    if (n <= 0 || (*s && *s != ',')) return 0;
+    return n < MAX_ANSWER ? (int)n : MAX_ANSWER;
+}
+
+#ifdef __linux__
+
+enum { PATH_SIZE = 4096, MAX_CPUS = 8192 };
+
+/* The file's beginning as a string; false if there is nothing to read. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    size_t at = 0;
+    while (at < size - 1) {
+        ssize_t n = read(fd, text + at, size - 1 - at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        at += (size_t)n;
+    }
+    close(fd);
+    text[at] = 0;
+    return at > 0;
+}
+
+/* quota microseconds in every period: so many CPUs, rounded up. 0: no limit. */
+static int whole_cpus(int64_t quota, int64_t period)
+{
+    if (quota <= 0 || period <= 0) return 0;
+    int64_t n = (quota - 1) / period + 1;
+    return n < MAX_ANSWER ? (int)n : MAX_ANSWER;
+}
+
+/* ---- the cgroup's quota --------------------------------------------------------------------------------------- */
+
+static int quota_v2(const char *folder)
+{
+    char path[PATH_SIZE], text[128];
+    snprintf(path, sizeof path, "%s/cpu.max", folder); /* "max 100000" or "150000 100000" */
+    if (!read_text(path, text, sizeof text)) return 0;
+    const char *s = text;
+    int64_t     quota = number(&s);
+    return whole_cpus(quota, number(&s));
+}
+
+static int quota_v1(const char *folder)
+{
+    char path[PATH_SIZE], quota[64], period[64];
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder); /* -1: none */
+    if (!read_text(path, quota, sizeof quota)) return 0;
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    if (!read_text(path, period, sizeof period)) return 0;
+    const char *q = quota, *p = period;
+    return whole_cpus(number(&q), number(&p));
+}
+
+/* The least quota of the group and of all above it. In a container the path is often the host's and not there: then
+ * only the root counts, which is the container's own group. */
+static int quota_upwards(const char *root, const char *mount, const char *group, int (*quota)(const char *folder))
+{
+    char   folder[PATH_SIZE - 32];
+    size_t base = strlen(root) + strlen(mount);
+    if (strstr(group, "/..")) group = "";
+    if (base + strlen(group) >= sizeof folder) return 0;
+    snprintf(folder, sizeof folder, "%s%s%s", root, mount, group);
+    int n = 0;
+    for (;;) {
+        n = least(n, quota(folder));
+        char *slash = strrchr(folder + base, '/');
+        if (!slash) return n;
+        *slash = 0;
+    }
+}
+
+/* Is "cpu" one of the words of "cpu,cpuacct"? */
+static bool names_cpu(const char *list)
+{
+    for (const char *s = list; s; s = strchr(s, ',')) {
+        s += *s == ',';
+        if (!strncmp(s, "cpu", 3) && (s[3] == ',' || s[3] == 0)) return true;
+    }
+    return false;
+}
+
+int tn__cgroup_cpus(const char *root)
+{
+    char path[PATH_SIZE], text[8192];
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    if (!read_text(path, text, sizeof text)) return 0;
+    int n = 0;
+    for (char *line = text, *next; line; line = next) { /* "4:cpu,cpuacct:/group", or "0::/group" in version 2 */
+        next = strchr(line, '\n');
+        if (next) *next++ = 0;
+        char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
+        if (!group) continue;
+        *list++ = 0, *group++ = 0;
+        if (!*list) {
+            n = least(n, quota_upwards(root, "/sys/fs/cgroup", group, quota_v2));
+            n = least(n, quota_upwards(root, "/sys/fs/cgroup/unified", group, quota_v2));
+        } else if (names_cpu(list)) {
+            n = least(n, quota_upwards(root, "/sys/fs/cgroup/cpu", group, quota_v1));
+            n = least(n, quota_upwards(root, "/sys/fs/cgroup/cpu,cpuacct", group, quota_v1));
+        }
+    }
+    return n;
+}
+
+/* ---- cores ---------------------------------------------------------------------------------------------------- */
+
+/* The kernel names a core by the list of its hardware threads, so its first thread stands for it. A CPU of which
+ * nothing is known counts as a core. */
+int tn__cores(const char *root, const unsigned char *allowed, int cpus)
+{
+    static const char *const file[] = {"core_cpus_list", "thread_siblings_list"}; /* since 5.3, and before */
+    unsigned char            seen[MAX_CPUS / 8] = {0};
+    char                     path[PATH_SIZE], text[256];
+    int                      n = 0;
+    for (int cpu = 0; cpu < cpus && cpu < MAX_CPUS; cpu++) {
+        if (!(allowed[cpu / 8] >> cpu % 8 & 1)) continue;
+        int64_t first = -1;
+        for (int i = 0; i < 2 && first < 0; i++) {
+            snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%d/topology/%s", root, cpu, file[i]);
+            const char *s = text;
+            if (read_text(path, text, sizeof text)) first = number(&s);
+        }
+        if (first < 0 || first >= MAX_CPUS) first = cpu;
+        n += !(seen[first / 8] >> first % 8 & 1);
+        seen[first / 8] |= (unsigned char)(1 << first % 8);
+    }
+    return n;
+}
+
+/* The affinity mask, one bit a CPU. Returns how many are set, 0 if the system does not say. */
+static int allowed_cpus(unsigned char *bits)
+{
+    cpu_set_t set[MAX_CPUS / CPU_SETSIZE];
+    memset(set, 0, sizeof set);
+    if (sched_getaffinity(0, sizeof set, set)) return 0;
+    int n = 0;
+    for (int cpu = 0; cpu < MAX_CPUS; cpu++) {
+        if (!CPU_ISSET_S((size_t)cpu, sizeof set, set)) continue;
+        bits[cpu / 8] |= (unsigned char)(1 << cpu % 8);
+        n++;
+    }
+    return n;
+}
+
+/* ---- the answer ----------------------------------------------------------------------------------------------- */
+
+tn__cpu_limits tn__cpus(void)
+{
+    int            error = errno;
+    unsigned char  bits[MAX_CPUS / 8] = {0};
+    tn__cpu_limits c = {0};
+    c.allowed = allowed_cpus(bits);
+    c.cores = tn__cores("", bits, MAX_CPUS);
+    c.quota = tn__cgroup_cpus("");
+    c.asked = tn__env_threads(getenv("OMP_NUM_THREADS"));
+    c.use = least(least(c.allowed, c.cores), least(c.quota, c.asked));
+    if (!c.use) c.use = 1;
+    errno = error;
+    return c;
+}
+
+#else /* a system whose files we do not know */
+
+tn__cpu_limits tn__cpus(void)
+{
+    long           n = sysconf(_SC_NPROCESSORS_ONLN);
+    tn__cpu_limits c = {.allowed = n > 0 && n < MAX_ANSWER ? (int)n : 1,
+                        .asked = tn__env_threads(getenv("OMP_NUM_THREADS"))};
+    c.use = least(c.allowed, c.asked);
+    return c;
+}
+#endif

@@ -1,0 +1,167 @@
+/* error.c — the sticky error of each thread, the module path that stands before its text, and the thread's state. */
+#include "core/internal.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+
+_Thread_local tn__thread tn__self;
+
+/* Kept apart from tn__self, so that what every call reads stays in two cache lines. */
+static _Thread_local struct {
+    char          text[sizeof((tn_error_state *)0)->text];
+    char          shown[sizeof((tn_error_state *)0)->text + 80];
+    tn_error_hook hook;
+    void         *user;
+} message;
+
+static const char *const names[] = {"TN_OK",      "TN_ENOMEM",       "TN_EINVAL",  "TN_ESHAPE",
+                                    "TN_EDTYPE",  "TN_EINDEX",       "TN_ESTATE",  "TN_EIO",
+                                    "TN_EFORMAT", "TN_EUNSUPPORTED", "TN_ENUMERIC"};
+
+const char *tn_status_name(tn_status s)
+{
+    return (size_t)s < sizeof names / sizeof *names ? names[s] : "unknown status";
+}
+
+tn_status tn_error(void) { return tn__self.error; }
+
+const char *tn_error_message(void)
+{
+    if (tn__self.error == TN_OK) return "";
+    if (!tn__self.skipped) return message.text;
+    snprintf(message.shown, sizeof message.shown, "%s (%llu later call%s skipped)", message.text,
+             (unsigned long long)tn__self.skipped, tn__self.skipped == 1 ? "" : "s");
+    return message.shown;
+}
+
+void tn_clear_error(void)
+{
+    tn__self.error = TN_OK;
+    tn__self.skipped = 0;
+}
+
+void tn_on_error(tn_error_hook hook, void *user)
+{
+    message.hook = hook;
+    message.user = user;
+}
+
+__attribute__((noinline)) void tn_error_break(void)
+{
+    __asm__ volatile(""); /* so that the call is not folded away and a breakpoint here is hit */
+}
+
+/* The path so far, "encoder.layers.3: ", cut at the end of the buffer. Returns its length. */
+static size_t put_path(char *to, size_t size)
+{
+    size_t at = 0;
+    int    depth = tn__self.path_depth < TN_PATH_MAX ? tn__self.path_depth : TN_PATH_MAX;
+    for (int i = 0; i < depth; i++) {
+        const char *name = tn__self.path[i];
+        if (!name || !*name) continue;
+        size_t n = strlen(name), dot = at ? 1 : 0;
+        if (at + dot + n + 3 > size) break;
+        if (dot) to[at++] = '.';
+        memcpy(to + at, name, n);
+        at += n;
+    }
+    if (at) to[at++] = ':', to[at++] = ' ';
+    to[at] = 0;
+    return at;
+}
+
+tn_status tn_raise(tn_status code, const char *fmt, ...)
+{
+    if (code == TN_OK) return tn__self.error;
+    if (tn__self.error != TN_OK) {
+        tn__self.skipped++;
+        return tn__self.error;
+    }
+    char    text[sizeof message.text]; /* the arguments may be a part of the old message */
+    size_t  at = put_path(text, sizeof text / 2);
+    va_list ap;
+    if (!fmt) fmt = "(no text)";
+    va_start(ap, fmt);
+    vsnprintf(text + at, sizeof text - at, fmt, ap);
+    va_end(ap);
+    memcpy(message.text, text, sizeof text);
+    tn__self.error = code;
+    tn__self.skipped = 0;
+    tn_error_break();
+    if (message.hook) {
+        message.hook(code, message.text, message.user);
+        memcpy(message.text, text, sizeof text); /* whatever the hook did, it cannot veto */
+        tn__self.error = code;
+    }
+    return code;
+}
+
+void tn_error_push(tn_error_state *aside)
+{
+    if (!aside) return;
+    aside->code = tn__self.error;
+    aside->skipped = tn__self.skipped;
+    if (aside->code != TN_OK) memcpy(aside->text, message.text, sizeof message.text);
+    tn_clear_error();
+}
+
+void tn_error_pop(const tn_error_state *aside)
+{
+    if (!aside) return;
+    tn__self.error = aside->code;
+    tn__self.skipped = aside->skipped;
+    if (aside->code != TN_OK) memcpy(message.text, aside->text, sizeof message.text);
+}
+
+void tn_path_push(const char *name)
+{
+    if (tn__self.path_depth < TN_PATH_MAX) tn__self.path[tn__self.path_depth] = name;
+    tn__self.path_depth++;
+}
+
+void tn_path_pop(void)
+{
+    if (tn__self.path_depth > 0) tn__self.path_depth--;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+static pthread_key_t     key;
+static pthread_once_t    once = PTHREAD_ONCE_INIT;
+static bool              have_key;
+static _Atomic(uint64_t) last_id;
+
+static void thread_end(void *self)
+{
+    (void)self;
+    while (tn__self.top) tn_drop(tn__self.stack[--tn__self.top]);
+    tn__object_drop(tn__self.casts);
+    tn__self.casts = NULL;
+    tn__mem_put(tn__self.stack, tn__self.capacity * sizeof *tn__self.stack);
+    tn__self.stack = NULL, tn__self.capacity = 0;
+    tn__cache_free();
+    tn__self.id = 0; /* what is dropped from here on is not kept; and if more is made, this is called again */
+}
+static void make_key(void) { have_key = pthread_key_create(&key, thread_end) == 0; }
+
+uint64_t tn__thread_id(void)
+{
+    if (!tn__self.id) tn__thread_touch();
+    return tn__self.id;
+}
+
+void tn__thread_touch(void)
+{
+    if (tn__self.id) return;
+    tn__self.id = atomic_fetch_add(&last_id, 1) + 1;
+    pthread_once(&once, make_key);
+    if (have_key) pthread_setspecific(key, &tn__self);
+}
+
+/* The main thread has no end of its own, and an unloaded library must not be called back. */
+__attribute__((destructor)) static void library_end(void)
+{
+    if (tn__self.id) thread_end(NULL);
+    if (have_key) pthread_key_delete(key), have_key = false;
+}

@@ -1,0 +1,62 @@
+/* safetensors.h — what the parts of the safetensors reader share. Private. */
+#ifndef TENON_CORE_SAFETENSORS_H
+#define TENON_CORE_SAFETENSORS_H
+
+#include "core/files/io.h"
+
+enum {
+    TN__ST_HEADER = 100000000, /* bytes; the reference's own limit */
+    TN__ST_TENSORS = 1000000,
+    TN__ST_NAME = 1024,
+    TN__ST_PAIRS = 10000,
+    TN__ST_METADATA = 16 << 20 /* bytes of all keys and values */
+};
+
+typedef struct {
+    const char *name;
+    uint32_t    name_bytes;
+    int32_t     element;
+    tn_shape    shape;
+    int64_t     begin, end; /* from the end of the header */
+    size_t      at;         /* of its entry in the header, for messages; of an index: 1 if the index names it */
+    uint32_t    shard;      /* of an index: which file it is in */
+} tn__st_entry;
+
+typedef struct {
+    const char *key, *value;
+    size_t      key_bytes, at;
+} tn__st_pair;
+
+struct tn_safetensors {
+    tn__source    source;
+    char          path[TN__QUOTED]; /* "'model.safetensors'", for messages */
+    char          label[TN__LABEL]; /* of the opening */
+    char         *header;           /* while it is parsed */
+    int64_t       header_bytes;
+    tn__st_entry *entries;
+    tn__st_pair  *pairs;
+    char         *strings;
+    uint32_t     *slots; /* of names and keys */
+    tn__names     names, keys;
+    uint32_t      count, pair_count, room, pair_room;
+    size_t        string_room, strings_used, metadata_bytes;
+    bool          filling; /* the second time that the header is parsed */
+
+    tn_safetensors **shards; /* of an index: its files; then source, header, pairs and strings are not used */
+    uint32_t         shard_count, shard_room;
+};
+
+/* Checks the header's text, all but what concerns two entries, and counts entries, pairs and bytes of strings; or,
+ * filling, writes them into their tables. Raises. */
+bool tn__st_parse(tn_safetensors *f);
+/* Raises "label: tensor 'a' (byte 17): ..."; false. at: of its entry in the header. */
+bool tn__st_fail(const tn_safetensors *f, const char *name, size_t at, const char *fmt, ...) TN_PRINTF(4, 5);
+
+/* Fills f, which has its names and nothing else, from an index and the files that it names. Raises. */
+bool tn__st_open_index(tn_safetensors *f, const char *path);
+/* A file of an index, named by it. NULL: raised. */
+tn_safetensors *tn__st_open_shard(const char *path);
+bool            tn__st_index_names(tn_safetensors *f); /* once slots are there; raises at a name that is there twice */
+uint32_t       *tn__st_slots(tn_safetensors *f);       /* for count names and pair_count keys */
+
+#endif

@@ -1,0 +1,125 @@
+/* sum_lanes.h — sums and extremes over contiguous numbers, for kernels. Element i goes to lane i mod 16, so that the
+ * compiler can use vectors without changing the order of the additions; the lanes are added in pairs at the end. Sums
+ * of f32 and f64 are kept in f64, those of int64 wrap.
+ *
+ *     tn__sum_f32(n, x)            Σ x_i
+ *     tn__dot_f32(n, x, y)         Σ x_i y_i
+ *     tn__add_lanes_f32(&s, n, x), tn__dot_lanes_f32(&s, n, x, y), then tn__lanes_total(s): the same in
+ *                                  pieces, of which all but the last have a multiple of 16 elements
+ *     tn__highest_f32(n, x)        NaN if there is one, -inf if n is 0; tn__lowest_f32 likewise
+ *     tn__isnan_f32(v)             false for integers */
+#ifndef TN_REAL
+#ifndef TENON_CORE_LANES_H
+#define TENON_CORE_LANES_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TN_LANES = 16 };
+
+typedef struct {
+    double lane[TN_LANES];
+} tn__lanes;
+typedef struct {
+    uint64_t lane[TN_LANES];
+} tn__ilanes;
+
+static inline double tn__lanes_total(tn__lanes s)
+{
+    for (int half = TN_LANES / 2; half; half /= 2)
+        for (int k = 0; k < half; k++) s.lane[k] += s.lane[k + half];
+    return s.lane[0];
+}
+static inline int64_t tn__ilanes_total(const tn__ilanes *s)
+{
+    uint64_t t = 0;
+    for (int k = 0; k < TN_LANES; k++) t += s->lane[k];
+    return (int64_t)t;
+}
+
+#define TN_TEMPLATE "core/kernels/sum_lanes.h"
+#define TN_WITH_I64
+#include "core/real.h"
+#undef TN_WITH_I64
+#endif
+
+#else /* ============================================================================== one number type */
+
+#if TN_IS_REAL
+static inline void TN_(tn__add_lanes)(tn__lanes *s, int64_t n, const TN_REAL *x)
+{
+    int64_t i = 0;
+    for (; i + TN_LANES <= n; i += TN_LANES)
+        for (int k = 0; k < TN_LANES; k++) s->lane[k] += (double)x[i + k];
+    for (int k = 0; i + k < n; k++) s->lane[k] += (double)x[i + k];
+}
+
+static inline double TN_(tn__sum)(int64_t n, const TN_REAL *x)
+{
+    tn__lanes s = {{0}};
+    TN_(tn__add_lanes)(&s, n, x);
+    return tn__lanes_total(s);
+}
+
+static inline void TN_(tn__dot_lanes)(tn__lanes *s, int64_t n, const TN_REAL *x, const TN_REAL *y)
+{
+    int64_t i = 0;
+    for (; i + TN_LANES <= n; i += TN_LANES)
+        for (int k = 0; k < TN_LANES; k++) s->lane[k] += (double)x[i + k] * (double)y[i + k];
+    for (int k = 0; i + k < n; k++) s->lane[k] += (double)x[i + k] * (double)y[i + k];
+}
+
+static inline double TN_(tn__dot)(int64_t n, const TN_REAL *x, const TN_REAL *y)
+{
+    tn__lanes s = {{0}};
+    TN_(tn__dot_lanes)(&s, n, x, y);
+    return tn__lanes_total(s);
+}
+
+static inline bool TN_(tn__isnan)(TN_REAL v) { return v != v; }
+#define LOWEST (-(TN_REAL)INFINITY)
+#define HIGHEST ((TN_REAL)INFINITY)
+#else
+static inline void TN_(tn__add_lanes)(tn__ilanes *s, int64_t n, const int64_t *x)
+{
+    int64_t i = 0;
+    for (; i + TN_LANES <= n; i += TN_LANES)
+        for (int k = 0; k < TN_LANES; k++) s->lane[k] += (uint64_t)x[i + k];
+    for (int k = 0; i + k < n; k++) s->lane[k] += (uint64_t)x[i + k];
+}
+static inline bool TN_(tn__isnan)(int64_t v) { return (void)v, false; }
+#define LOWEST INT64_MIN
+#define HIGHEST INT64_MAX
+#endif
+
+/* A NaN is neither more nor less than anything, so it is looked for beside the comparison. */
+#define EXTREME(name, start, wins)                                                             \
+    static inline TN_REAL TN_(name)(int64_t n, const TN_REAL *x)                               \
+    {                                                                                          \
+        TN_REAL best[TN_LANES], strange[TN_LANES];                                             \
+        int64_t i = 0;                                                                         \
+        for (int k = 0; k < TN_LANES; k++) best[k] = start;                                    \
+        for (int k = 0; k < TN_LANES; k++) strange[k] = 0;                                     \
+        for (; i + TN_LANES <= n; i += TN_LANES)                                               \
+            for (int k = 0; k < TN_LANES; k++) {                                               \
+                TN_REAL v = x[i + k];                                                          \
+                best[k] = v wins best[k] ? v : best[k];                                        \
+                strange[k] = TN_(tn__isnan)(v) ? v : strange[k];                               \
+            }                                                                                  \
+        for (int k = 0; i + k < n; k++) {                                                      \
+            TN_REAL v = x[i + k];                                                              \
+            best[k] = v wins best[k] ? v : best[k];                                            \
+            strange[k] = TN_(tn__isnan)(v) ? v : strange[k];                                   \
+        }                                                                                      \
+        for (int k = 1; k < TN_LANES; k++) best[0] = best[k] wins best[0] ? best[k] : best[0]; \
+        for (int k = 0; k < TN_LANES; k++)                                                     \
+            if (strange[k] != 0) return strange[k];                                            \
+        return best[0];                                                                        \
+    }
+EXTREME(tn__highest, LOWEST, >)
+EXTREME(tn__lowest, HIGHEST, <)
+#undef EXTREME
+#undef LOWEST
+#undef HIGHEST
+#endif

@@ -1,0 +1,22 @@
+/* tile_size.h — the size of the micro-tile, for each kind of register file. */
+#ifndef TENON_CORE_KERNELS_TILES_H
+#define TENON_CORE_KERNELS_TILES_H
+
+/* The micro-tile: as many sums as the registers hold beside one row's vectors of b and an element of a. WIDE: as many
+ * beside an element of a alone. */
+/* clang-format off */
+#define TO_4(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv)
+#define TO_6(X, nv) TO_4(X, nv) X(5, nv) X(6, nv)
+#define TO_8(X, nv) TO_6(X, nv) X(7, nv) X(8, nv)
+#if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
+enum { MR = 8, NV = 3, WIDE = 16 };
+#define EACH_TILE(X) TO_8(X, 1) TO_8(X, 2) TO_8(X, 3)
+#elif defined(__AVX2__)
+enum { MR = 6, NV = 2, WIDE = 8 };
+#define EACH_TILE(X) TO_6(X, 1) TO_6(X, 2)
+#else
+enum { MR = 4, NV = 2, WIDE = 8 };
+#define EACH_TILE(X) TO_4(X, 1) TO_4(X, 2)
+#endif
+
+#endif

@@ -1,0 +1,41 @@
+/* vecmath_table.h — the kernels for functions of one element, and what softmax needs of rows: contiguous numbers.
+ *
+ * y[i] = f(x[i]), where y may be x: at most 2 units of the last place from the exact value; gelu, gelu_tanh, silu and
+ * the slopes at most 4. Zeros, infinities, NaN and numbers below the normal ones are as mathematics has them. A result
+ * depends on its element alone: the bits are the same at any place, in arrays of any length, and on every instruction
+ * set, of other machines too. */
+#ifndef TENON_CORE_KERNELS_FUNCTIONS_H
+#define TENON_CORE_KERNELS_FUNCTIONS_H
+
+#include <stdint.h>
+
+enum { TN_GELU_ROWS = 8 };
+extern const float tn__gelu_tail[TN_GELU_ROWS][32], tn__gelu_bend[TN_GELU_ROWS][32]; /* gelu_table.c */
+
+/* softplus is ln(1 + eˣ). */
+#define TN_EACH_FUNCTION(X) \
+    X(exp) X(log) X(softplus) X(sin) X(cos) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu) X(gelu_tanh)
+#define TN_EACH_SLOPE(X) X(silu) X(gelu) X(gelu_tanh)
+
+#define TN_FUNCTION_MEMBER(name) void (*name)(int64_t n, float *y, const float *x);
+#define TN_SLOPE_MEMBER(name) void (*name##_slope)(int64_t n, float *gx, const float *x, const float *gy);
+typedef struct {
+    TN_EACH_FUNCTION(TN_FUNCTION_MEMBER)
+    TN_EACH_SLOPE(TN_SLOPE_MEMBER) /* gx[i] = gy[i] · f'(x[i]) */
+
+    /* The largest, NaN if there is one, -inf if n is 0. */
+    float (*highest)(int64_t n, const float *x);
+    /* y = exp(x - shift), unless y is NULL; their sum, as tn__sum_f32 adds it (core/kernels/sum_lanes.h). No x is above shift; what
+     * is 87 below it gives 0. */
+    double (*exp_sum)(int64_t n, float *y, const float *x, float shift);
+    void (*divide)(int64_t n, float *y, const float *x, float by);
+} tn__vecmath_f32;
+
+/* The same for f64, of those functions that are met most: within 2 units. */
+#define TN_EACH_FUNCTION_F64(X) X(exp) X(tanh) X(sigmoid)
+#define TN_FUNCTION_F64_MEMBER(name) void (*name)(int64_t n, double *y, const double *x);
+typedef struct {
+    TN_EACH_FUNCTION_F64(TN_FUNCTION_F64_MEMBER)
+} tn__vecmath_f64;
+
+#endif

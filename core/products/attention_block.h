@@ -1,0 +1,412 @@
+/* attention_block.h — a block of attention: what goes in and out, its masks and its products (see attention.c). Private
+ * to that file, which instantiates it for f32 and f64. */
+#ifndef TN_REAL
+#ifndef TENON_CORE_ATTENTION_BLOCK_H
+#define TENON_CORE_ATTENTION_BLOCK_H
+
+#include "core/internal.h"
+#include "core/kernels/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    KEYS = 128, /* in a block: part of the definition of the result */
+    QUERIES = 64,
+    QUERIES_MOST = 1024,   /* in a task of the forward */
+    TASKS = 16,            /* wanted, that many threads find work */
+    TURNED = QUERIES + 16, /* a packed row of queries */
+    LINE = 64,
+    SET_BYTES = 4096, /* rows so far apart fall into the same set of the first cache */
+    AHEAD = 28,       /* lines a micro-tile */
+    AHEAD_MOST = 64 << 10
+};
+
+typedef struct {
+    const tn__attention_call    *c;
+    const tn__attention_kernels *kn;
+    const tn__gemm_kernels      *gemm, *pairs;            /* pairs: of bf16 numbers, two terms at a time; or NULL */
+    int64_t                      queries, keys, dim, out; /* T, S, D, E */
+    int64_t                      d_row, e_row, key_row;   /* lengths of packed rows */
+    int64_t                      matrices, chunk, chunks; /* of queries; backward: chunks of keys are as large */
+    int64_t                      most;                    /* queries of a task */
+    bool                         back, whole, spread;
+    char                        *slots;
+    size_t                       slot_bytes;
+    const tn__kernel_table      *table;
+} job;
+
+/* One matrix of a batch. */
+typedef struct {
+    char    *p;
+    tn_dtype dtype;
+    int64_t  row, col;
+} matrix;
+
+static inline int64_t place(const tn__layout *l, int64_t i)
+{
+    int64_t at = 0;
+    for (int d = l->shape.n - 3; d >= 0; d--) at += i % l->shape.d[d] * l->stride[d], i /= l->shape.d[d];
+    return at;
+}
+static inline matrix matrix_of(const tn_tensor *t, int64_t i)
+{
+    if (!t) return (matrix){NULL, TN_F32, 0, 0};
+    const int n = t->l.shape.n;
+    char     *p = (char *)tn__ptr(t) + place(&t->l, i) * (int64_t)tn__dtype_bytes(t->dtype);
+    return (matrix){p, t->dtype, t->l.stride[n - 2], t->l.stride[n - 1]};
+}
+static inline void *entry(const matrix *m, int64_t r, int64_t c)
+{
+    return m->p + (r * m->row + c * m->col) * (int64_t)tn__dtype_bytes(m->dtype);
+}
+
+/* What will be read or written soon, brought closer a few lines at a time while the products keep the CPU busy: rows
+ * that lie far apart are no stream that it would see coming. */
+typedef struct {
+    struct {
+        const char *p;
+        int64_t     rows, step, bytes, stride; /* rows a step */
+    } m[8];
+    int     n, now;
+    int64_t row;
+} errand;
+
+static inline void send(errand *e, const tn_tensor *t, int64_t i, int64_t r0, int64_t rows)
+{
+    if (!t || t->l.stride[t->l.shape.n - 1] != 1) return;
+    const matrix  m = matrix_of(t, i);
+    const int64_t size = (int64_t)tn__dtype_bytes(m.dtype), bytes = t->l.shape.d[t->l.shape.n - 1] * size;
+    if (bytes == 0 || rows * bytes > AHEAD_MOST) return;
+    e->m[e->n].p = entry(&m, r0, 0), e->m[e->n].rows = rows, e->m[e->n].stride = m.row * size;
+    e->m[e->n].step = AHEAD * LINE / bytes + 1, e->m[e->n++].bytes = bytes;
+}
+static inline void go_on(errand *e)
+{
+    if (e->now == e->n) return;
+    const int64_t end = tn__min_i64(e->row + e->m[e->now].step, e->m[e->now].rows), bytes = e->m[e->now].bytes;
+    const char   *p = e->m[e->now].p + e->row * e->m[e->now].stride;
+    for (int64_t r = e->row; r < end; r++, p += e->m[e->now].stride)
+        for (int64_t at = 0; at < bytes; at += LINE) __builtin_prefetch(p + at);
+    e->row = end;
+    if (end == e->m[e->now].rows) e->row = 0, e->now++;
+}
+
+/* The block that is being worked on: keys from j, queries from t, of which the i-th sees the keys before first + i. */
+typedef struct {
+    int64_t j, keys, t, rows, first, step;
+} block;
+
+static inline bool in_sight(const job *q, block *b)
+{
+    b->first = b->keys, b->step = 0;
+    if (!q->c->causal || q->c->past + b->t + 1 - b->j >= b->keys) return true;
+    b->first = q->c->past + b->t + 1 - b->j, b->step = 1;
+    return b->first + b->rows > 1;
+}
+
+typedef enum {
+    SCORES,      /* queries by keys: those in sight are wanted */
+    OVER_KEYS,   /* rows are queries, the terms keys: those in sight count */
+    OVER_QUERIES /* rows are keys, the terms queries */
+} kind;
+
+#define TN_TEMPLATE "core/products/attention_block.h"
+#include "core/real.h"
+#endif
+
+#else /* ============================================================================== one number type */
+
+static const tn_dtype TN_(own) = sizeof(TN_REAL) == sizeof(float) ? TN_F32 : TN_F64;
+
+/* A worker's memory; numbers that stand in rows have room for whole vectors. */
+typedef struct {
+    TN_REAL *q, *o;                          /* [most, d_row], [most, e_row or d_row]: queries; y, or gq */
+    TN_REAL *gy, *max, *sum, *part, *factor; /* [most, e_row], [most] */
+    TN_REAL *kt, *k, *v, *vt, *gk, *gv;      /* [D, key_row], [KEYS, d_row], [KEYS, e_row], [E, key_row] */
+    TN_REAL *s, *g, *add, *keep;             /* [QUERIES, key_row] */
+    TN_REAL *common, *row, *clean;           /* [KEYS], [KEYS], [KEYS, d_row or e_row] */
+    TN_REAL *q_pairs, *gy_pairs, *rounded;   /* [most, d_row / 2], [most, e_row / 2], [QUERIES / 2, key_row] */
+    TN_REAL *ones;
+    errand  *ahead;
+} TN_(space);
+
+static inline size_t TN_(lay)(const job *q, char *base, TN_(space) * p)
+{
+    const int64_t wide = tn__max_i64(q->d_row, q->e_row), keys = tn__min_i64(KEYS, q->keys);
+    const int64_t rows = tn__min_i64(QUERIES, q->most), scores = rows * q->key_row;
+    const bool    masked = q->c->mask[0] || q->c->mask[1];
+    size_t        at = 0;
+#define PART(name, n) \
+    (p->name = base ? (void *)(base + at) : NULL, at += ((size_t)(n) * sizeof *p->name + LINE - 1) / LINE * LINE)
+    PART(q, q->most * q->d_row), PART(o, q->most * (q->back ? q->d_row : q->e_row));
+    PART(max, q->most), PART(sum, q->most), PART(part, q->back ? q->most : 0), PART(factor, rows);
+    PART(kt, q->dim * q->key_row), PART(s, tn__max_i64(scores, q->back ? rows * q->e_row : 0)),
+        PART(clean, tn__max_i64(tn__max_i64(keys, rows) * wide, q->back ? 2 * q->out * TURNED : 0));
+    PART(row, keys);
+    PART(q_pairs, q->pairs ? q->most * q->d_row / 2 : 0);
+    PART(gy_pairs, q->pairs && q->back ? q->most * q->e_row / 2 : 0);
+    PART(rounded, q->pairs ? (rows + 1) / 2 * q->key_row : 0);
+    if (masked) PART(add, scores), PART(common, q->key_row);
+    if (!q->back) return PART(v, keys * q->e_row), at;
+    PART(gy, q->most * q->e_row), PART(k, keys * q->d_row), PART(vt, q->out * q->key_row), PART(g, scores);
+    PART(gk, keys * q->d_row), PART(gv, keys * q->e_row);
+    if (!q->c->drop.all) PART(keep, scores), PART(ones, keys);
+    return at;
+#undef PART
+}
+
+/* ---- in and out -------------------------------------------------------------------------------------------------- */
+
+/* Rows of numbers, dense up to the end of a vector. */
+typedef struct {
+    const TN_REAL *p;
+    int64_t        row;
+} TN_(lines);
+
+/* Rows of a matrix: as they lie, if that is well, or packed. odd: is any of it not finite? Not asked if NULL. */
+static inline TN_(lines) TN_(pack)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN_REAL *to,
+                                   int64_t to_row, bool *odd)
+{
+    const bool    direct = m->dtype == TN_(own) && m->col == 1;
+    const int64_t size = sizeof(TN_REAL);
+    if (direct && !odd && cols % q->gemm->lanes == 0 && m->row * size % SET_BYTES != 0)
+        return (TN_(lines)){entry(m, r0, 0), m->row};
+    for (int64_t r = 0; !direct && r < rows; r++)
+        tn__convert(cols, to + r * to_row, TN_(own), 1, entry(m, r0 + r, 0), m->dtype, m->col);
+    const void *from = direct ? entry(m, r0, 0) : to;
+    const bool  finite = q->kn->pack(rows, cols, from, direct ? m->row : to_row, to, to_row);
+    if (odd) *odd = !finite;
+    return (TN_(lines)){to, to_row};
+}
+
+/* The same turned: to [cols, rows]. scratch has room for the rows. */
+static inline void TN_(turn)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN_REAL *to,
+                             int64_t to_row, TN_REAL *scratch, int64_t row)
+{
+    TN_(lines) x = {scratch, row};
+    if (m->dtype == TN_(own) && m->col == 1) x = (TN_(lines)){entry(m, r0, 0), m->row};
+    else TN_(pack)(q, m, r0, rows, cols, scratch, row, NULL);
+    q->kn->turn(rows, cols, x.p, x.row, to, to_row);
+}
+
+/* Operands in the units that the products take: a number, or a pair of bf16. Rows, whose columns are the terms, as
+ * pairs. */
+static inline TN_(lines)
+    TN_(pairs_of)(const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN_REAL *to, int64_t to_row)
+{
+    const char *from = entry(m, r0, 0);
+    if (m->col == 1 && cols % 2 == 0 && m->row % 2 == 0 && (uintptr_t)from % sizeof *to == 0)
+        return (TN_(lines)){(const void *)from, m->row / 2};
+    for (int64_t r = 0; r < rows; r++) {
+        uint16_t *row = (void *)(to + r * to_row);
+        tn__convert(cols, row, TN_BF16, 1, entry(m, r0 + r, 0), TN_BF16, m->col);
+        if (cols % 2) row[cols] = 0;
+    }
+    return (TN_(lines)){to, to_row};
+}
+/* Rows that are the terms, odd as above. */
+static inline TN_(lines) TN_(terms_of)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
+                                       TN_REAL *to, int64_t to_row, bool *odd)
+{
+    if (!q->pairs) return TN_(pack)(q, m, r0, rows, cols, to, to_row, odd);
+    q->pairs->pack_bf16(&(tn__pack_step){rows, cols, to_row, entry(m, r0, 0), m->row, m->col, to, .across = false});
+    if (odd) *odd = true; /* perhaps */
+    return (TN_(lines)){to, to_row};
+}
+/* Rows turned, whose columns are the terms. scratch as above. */
+static inline void TN_(turned_of)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN_REAL *to,
+                                  TN_REAL *scratch, int64_t row)
+{
+    const tn__pack_step s = {cols, rows, q->key_row, entry(m, r0, 0), m->col, m->row, to, .across = false};
+    if (q->pairs) q->pairs->pack_bf16(&s);
+    else TN_(turn)(q, m, r0, rows, cols, to, q->key_row, scratch, row);
+}
+
+/* x · factor + 0: a product too small for a number leaves -0 in a chain, unless zeros follow. Is all of it finite? */
+static inline bool TN_(put)(const job *q, const matrix *to, int64_t r0, int64_t rows, int64_t cols, TN_REAL *x,
+                            int64_t x_row, const TN_REAL *factor, int64_t step)
+{
+    const bool direct = to->dtype == TN_(own) && to->col == 1;
+    const bool finite =
+        q->kn->put(rows, cols, x, x_row, factor, step, direct ? entry(to, r0, 0) : x, direct ? to->row : x_row);
+    for (int64_t r = 0; !direct && r < rows; r++)
+        tn__convert(cols, entry(to, r0 + r, 0), to->dtype, to->col, x + r * x_row, TN_(own), 1);
+    return finite;
+}
+
+/* ---- products ---------------------------------------------------------------------------------------------------- */
+
+/* c = a b, or c += a b: [rows, cols] with k units of terms, whole vectors of columns. */
+typedef struct {
+    kind           of;
+    int64_t        rows, cols, k;
+    const TN_REAL *a;
+    int64_t        a_row, a_col;
+    const TN_REAL *b;
+    int64_t        b_row;
+    TN_REAL       *c;
+    int64_t        c_row;
+    bool           first; /* c is not read */
+    bool           odd;   /* b is not finite everywhere: all of it is packed */
+} TN_(factors);
+
+static __attribute__((noinline)) void TN_(tiles)(const job *q, const TN_(space) * w, const block *b,
+                                                 const TN_(factors) * f)
+{
+    const tn__gemm_kernels *kn = q->pairs ? q->pairs : q->gemm;
+    const int64_t           mr = kn->mr, nv = kn->nv, lanes = kn->lanes, pair = kn->pair;
+    const int64_t           vectors = (f->cols + lanes - 1) / lanes, panels = (vectors + nv - 1) / nv;
+    for (int64_t p = 0; p < panels; p++) {
+        const int64_t v0 = p * vectors / panels, v1 = (p + 1) * vectors / panels, col = v0 * lanes;
+        for (int64_t r = 0; r < f->rows; r += mr) {
+            tn__gemm_step s = {.mr = (int)tn__min_i64(mr, f->rows - r), .nv = (int)(v1 - v0), .k = f->k};
+            const int64_t seen = b->first + (r + s.mr - 1) * b->step; /* by the last of these queries */
+            int64_t       from = 0;
+            if (f->of == SCORES && col >= seen) continue;
+            if (f->of == OVER_KEYS) s.k = tn__min_i64(s.k, (seen + pair - 1) / pair);
+            if (f->of == OVER_QUERIES && b->step) from = tn__max_i64(0, r + 1 - b->first) / pair, s.k -= from;
+            if (s.k <= 0 && !f->first) continue;
+            if (s.k < 0) s.k = 0;
+            s.a = f->a + r * f->a_row + from * f->a_col, s.a_row = f->a_row, s.a_col = f->a_col;
+            s.b = f->b + from * f->b_row + col, s.b_row = f->b_row;
+            s.to = f->c + r * f->c_row + col, s.to_row = f->c_row;
+            if (!f->first) s.from = s.to, s.from_row = f->c_row;
+            kn->tile(&s);
+            go_on(w->ahead);
+        }
+    }
+}
+
+/* A number of a unit. */
+static inline TN_REAL TN_(number)(const job *q, const TN_REAL *unit, int i)
+{
+    return q->pairs ? (TN_REAL)tn__bf16_to_f32(((const uint16_t *)(const void *)unit)[i]) : *unit;
+}
+
+/* A weight of 0 selects: its term is 0 whatever b holds. */
+static inline void TN_(product)(const job *q, const TN_(space) * w, const block *b, TN_(factors) f)
+{
+    const TN_REAL *const given = f.b;
+    if (!f.odd) {
+        TN_(tiles)(q, w, b, &f);
+        return;
+    }
+    const int64_t lanes = q->gemm->lanes, whole = (f.cols + lanes - 1) / lanes * lanes; /* what the tiles read */
+    const int     pair = q->pairs ? 2 : 1;
+    for (int64_t p = 0; p < f.k; p++)
+        for (int64_t j = 0; j < whole; j++)
+            for (int h = 0; h < pair; h++) {
+                const size_t   size = sizeof(TN_REAL) / (size_t)pair;
+                const TN_REAL *unit = given + p * f.b_row + j, x = TN_(number)(q, unit, h);
+                char          *to = (char *)(w->clean + p * f.b_row + j) + (size_t)h * size;
+                if (x - x == 0) memcpy(to, (const char *)unit + (size_t)h * size, size);
+                else memset(to, 0, size);
+            }
+    f.b = w->clean;
+    TN_(tiles)(q, w, b, &f);
+    for (int64_t p = 0; p < f.k; p++)
+        for (int64_t j = 0; j < f.cols; j++)
+            for (int h = 0; h < pair; h++) {
+                const TN_REAL x = TN_(number)(q, given + p * f.b_row + j, h);
+                if (x - x == 0) continue;
+                for (int64_t r = 0; r < f.rows; r++) {
+                    const TN_REAL a = TN_(number)(q, f.a + r * f.a_row + p * f.a_col, h);
+                    if (a != 0) f.c[r * f.c_row + j] += a * x;
+                }
+            }
+}
+
+/* Those in sight. */
+static inline void TN_(scores)(const job *q, const TN_(space) * w, const block *b, int64_t k, TN_(lines) a, int64_t r,
+                               const TN_REAL *turned, TN_REAL *s)
+{
+    const TN_(factors) f = {SCORES,          b->rows, b->keys,    q->pairs ? (k + 1) / 2 : k,
+                            a.p + r * a.row, a.row,   1,          turned,
+                            q->key_row,      s,       q->key_row, .first = true};
+    TN_(tiles)(q, w, b, &f);
+}
+static inline void TN_(over_keys)(const job *q, const TN_(space) * w, const block *b, int64_t cols, const TN_REAL *s,
+                                  TN_(lines) x, TN_REAL *to, int64_t to_row, bool first, bool odd)
+{
+    TN_(factors) f = {OVER_KEYS, b->rows, cols, b->keys, s, q->key_row, 1, x.p, x.row, to, to_row, first, odd};
+    if (q->pairs) {
+        f.k = (b->keys + 1) / 2, f.a = w->rounded, f.a_row = q->key_row / 2;
+        q->pairs->pack(&(tn__pack_step){b->rows, b->keys, f.a_row, s, q->key_row, 1, w->rounded, .across = true});
+    }
+    TN_(product)(q, w, b, f);
+}
+static inline void TN_(over_queries)(const job *q, const TN_(space) * w, const block *b, int64_t cols, const TN_REAL *s,
+                                     TN_(lines) x, int64_t r, TN_REAL *to, int64_t to_row, bool first, bool odd)
+{
+    TN_(factors)
+    f = {OVER_QUERIES, b->keys, cols, b->rows, s, 1, q->key_row, x.p + r * x.row, x.row, to, to_row, first, odd};
+    if (q->pairs) {
+        f.k = (b->rows + 1) / 2, f.a = w->rounded, f.b = x.p + r / 2 * x.row;
+        q->pairs->pack(&(tn__pack_step){b->rows, b->keys, q->key_row, s, q->key_row, 1, w->rounded, .across = false});
+    }
+    TN_(product)(q, w, b, f);
+}
+
+/* ---- masks and dropout ------------------------------------------------------------------------------------------- */
+
+/* Adds a row of a mask to `to`, in which -inf stands for what is blocked. */
+static inline void TN_(veil)(const matrix *m, int64_t t, int64_t j, int64_t n, TN_REAL *to, TN_REAL *row)
+{
+    const TN_REAL none = -(TN_REAL)INFINITY;
+    if (m->dtype == TN_BOOL) {
+        const uint8_t *x = entry(m, t, j);
+        for (int64_t i = 0; i < n; i++) to[i] = x[i * m->col] ? none : to[i];
+        return;
+    }
+    tn__convert(n, row, TN_(own), 1, entry(m, t, j), m->dtype, m->col);
+    for (int64_t i = 0; i < n; i++) to[i] = to[i] == none || row[i] == none ? none : to[i] + row[i];
+}
+
+/* What all queries have in common: true if there is such a mask. Keys behind the last one that may be seen do not
+ * count: b->keys is less, perhaps 0. */
+static inline bool TN_(common)(const job *q, const TN_(space) * w, const matrix *mask, block *b)
+{
+    bool any = false;
+    for (int i = 0; i < 2; i++) {
+        if (!mask[i].p || (mask[i].row != 0 && q->queries > 1)) continue;
+        if (!any) memset(w->common, 0, (size_t)q->key_row * sizeof(TN_REAL));
+        any = true;
+        TN_(veil)(&mask[i], 0, b->j, b->keys, w->common, w->row);
+    }
+    while (any && b->keys > 0 && w->common[b->keys - 1] == -(TN_REAL)INFINITY) b->keys--;
+    return any;
+}
+
+static inline void TN_(masks)(const job *q, const TN_(space) * w, const matrix *mask, bool common, const block *b,
+                              tn__attention_step *s)
+{
+    if (common) s->add = w->common;
+    for (int i = 0; i < 2; i++) {
+        if (!mask[i].p || mask[i].row == 0 || q->queries == 1) continue;
+        for (int64_t r = 0; r < b->rows; r++) {
+            TN_REAL *to = w->add + r * q->key_row;
+            if (s->add_row) {
+            } else if (common) memcpy(to, w->common, (size_t)b->keys * sizeof *to);
+            else memset(to, 0, (size_t)b->keys * sizeof *to);
+            TN_(veil)(&mask[i], b->t + r, b->j, b->keys, to, w->row);
+        }
+        s->add = w->add, s->add_row = q->key_row;
+    }
+}
+
+/* Drops weights in s; or, where keep is given, tells there what they are multiplied by. */
+static inline void TN_(dropout)(const job *q, const TN_(space) * w, int64_t i, const block *b, TN_REAL *s,
+                                TN_REAL *keep)
+{
+    const int64_t base = place(&q->c->draw, i);
+    for (int64_t r = 0; r < b->rows; r++) {
+        const int64_t at = base + (b->t + r) * q->keys + b->j, n = tn__min_i64(b->keys, b->first + r * b->step);
+        TN_REAL      *to = (keep ? keep : s) + r * q->key_row;
+        if (n <= 0) continue;
+        q->table->TN_(rows)->drop(n, keep ? to : w->row, keep ? w->ones : to, NULL, &q->c->drop, at, NULL, NULL);
+        if (!keep) memcpy(to, w->row, (size_t)n * sizeof *to);
+        for (int64_t j = n; keep && j % q->gemm->lanes; j++) to[j] = 0;
+    }
+}
+#endif

@@ -1,0 +1,43 @@
+/* gemm.h — a batch of matrix products on plain pointers: what tn__gemm and the rooms that fuse products stand on. */
+#ifndef TENON_CORE_GEMM_H
+#define TENON_CORE_GEMM_H
+
+#include "core/internal.h"
+#include "core/kernels/kernels.h"
+
+/* Something that lies beside c, element by element, and has c's type. Strides may be 0, but not in `pre`. */
+typedef struct {
+    void   *at; /* NULL: none */
+    int64_t row, col, batch[TN_MAX_DIMS];
+} tn__gemm_side;
+
+/* For each matrix of the batch: a [m, k], b [k, n], c [m, n],
+ *
+ *     v = alpha · a b + bias,   pre = v,   c = act(v) + beta · old
+ *
+ * Strides count elements and may be 0 in a and b; c's elements are distinct and lie in neither. Without an `old` it is
+ * c itself; beta = 0 reads neither, alpha = 0 neither a nor b. */
+typedef struct {
+    tn_dtype    dtype; /* of a and b: f32, f64 or bf16 (summed in f32) */
+    tn_dtype    ctype; /* dtype, or bf16 beside f32 and f32 beside bf16 */
+    int64_t     m, n, k;
+    const void *a, *b;
+    void       *c;
+    int64_t     a_row, a_col, b_row, b_col, c_row, c_col;
+    double      alpha, beta;
+
+    int     dims; /* of the batch; 0: one product */
+    int64_t batch[TN_MAX_DIMS], a_batch[TN_MAX_DIMS], b_batch[TN_MAX_DIMS], c_batch[TN_MAX_DIMS];
+
+    tn__gemm_side bias, pre, old;
+    tn__act       act;
+
+    tn__storage *storage; /* b's, if b changes only with the storage's version and may be kept packed; NULL: not so */
+
+    const tn__kernel_table *kernels; /* NULL: those in use; tests name others */
+} tn__gemm_call;
+
+/* False: out of memory, raised, and nothing has been written. */
+bool tn__gemm_run(const tn__gemm_call *g);
+
+#endif

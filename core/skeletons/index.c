@@ -1,0 +1,234 @@
+/* index.c — the skeletons that move elements and rows by index: gather and scatter-add along a dim, rows taken and rows
+ * added. Indices have been checked by then. What is added is added in the order of the indices, whatever the threads:
+ * the work is cut across the dim that is indexed, never along it. */
+#include "core/tensor/strided_walk.h"
+
+#include <string.h>
+
+enum { GRAIN = 16384, COLUMNS = 64 };
+
+static int64_t index_at(const tn_tensor *index, int64_t offset)
+{
+    const void *p = tn__ptr(index);
+    return index->dtype == TN_I64 ? ((const int64_t *)p)[offset] : ((const int32_t *)p)[offset];
+}
+
+bool tn__index_check(const char *op, const char *what, const tn_tensor *index, int64_t limit)
+{
+    const int64_t n = tn_shape_numel(index->l.shape);
+    tn__walk      w = {.nops = 1};
+    for (int i = 0; i < index->l.shape.n; i++) tn__walk_dim(&w, index->l.shape.d[i], &index->l.stride[i]);
+    tn__walk_done(&w);
+    const int64_t inner = w.size[w.nd - 1], step = w.stride[0][w.nd - 1];
+    int64_t       at[TN_MAX_DIMS];
+    for (int64_t i = 0; i < n; i += inner) {
+        int64_t offset = tn__walk_at(&w, 0, i, at);
+        for (int64_t k = 0; k < inner; k++) {
+            int64_t v = index_at(index, offset + k * step);
+            if (v >= 0 && v < limit) continue;
+            tn_shape place = {.n = index->l.shape.n};
+            int64_t  rest = i + k;
+            for (int d = place.n - 1; d >= 0; d--) place.d[d] = rest % index->l.shape.d[d], rest /= index->l.shape.d[d];
+            char text[192];
+            tn_raise(TN_EINDEX, "%s: %s %lld at %s is outside 0 … %lld", op, what, (long long)v,
+                     tn_shape_text(place, text, sizeof text), (long long)limit - 1);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- element by element ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    tn_tensor       *y;
+    const tn_tensor *x, *index;
+    int64_t          n, ystep, istep, xstep; /* along dim */
+    size_t           size;
+    tn__walk         w; /* y, index, x over the other dims */
+} job;
+
+/* The lines along dim: how long, and how the operands step; the walk is over all other dims of index. */
+static int64_t lines(job *j, int dim)
+{
+    const tn_shape s = j->index->l.shape;
+    const bool     flat = s.n == 0;
+    int64_t        count = 1;
+    j->n = flat ? 1 : s.d[dim];
+    j->istep = flat ? 0 : j->index->l.stride[dim];
+    j->ystep = j->y->l.shape.n ? j->y->l.stride[dim] : 0;
+    j->xstep = j->x->l.shape.n ? j->x->l.stride[dim] : 0;
+    j->w.nops = 3;
+    for (int i = 0; i < s.n; i++) {
+        if (i == dim) continue;
+        tn__walk_dim(&j->w, s.d[i], (int64_t[]){j->y->l.stride[i], j->index->l.stride[i], j->x->l.stride[i]});
+        count *= s.d[i];
+    }
+    tn__walk_done(&j->w);
+    return count;
+}
+
+#define MOVE(type)                               \
+    for (int64_t i = 0; i < j->n; i++)           \
+    ((type *)tn__ptr(j->y))[yo + i * j->ystep] = \
+        ((const type *)tn__ptr(j->x))[xo + index_at(j->index, io + i * j->istep) * j->xstep]
+
+static void gather(int64_t from, int64_t to, void *user)
+{
+    const job *j = user;
+    int64_t    at[TN_MAX_DIMS];
+    for (int64_t line = from; line < to; line++) {
+        int64_t yo = tn__walk_at(&j->w, 0, line, at), io = tn__walk_at(&j->w, 1, line, at),
+                xo = tn__walk_at(&j->w, 2, line, at);
+        switch (j->size) {
+        case 1: MOVE(uint8_t); break;
+        case 2: MOVE(uint16_t); break;
+        case 4: MOVE(uint32_t); break;
+        default: MOVE(uint64_t); break;
+        }
+    }
+}
+
+void tn__gather(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *index)
+{
+    job j = {.y = y, .x = x, .index = index, .size = tn__dtype_bytes(x->dtype)};
+    if (tn_shape_numel(index->l.shape) == 0) return;
+    int64_t count = lines(&j, dim);
+    tn_parallel_for(count, tn__max_i64(1, GRAIN / j.n), gather, &j);
+}
+
+/* y += x for n elements; in the type itself for f32, f64 and integers, in f32 for bf16 */
+static void add(int64_t n, char *y, int64_t ys, const char *x, int64_t xs, tn_dtype dt)
+{
+#define ADD(type)                   \
+    for (int64_t i = 0; i < n; i++) \
+    ((type *)(void *)y)[i * ys] = (type)(((type *)(void *)y)[i * ys] + ((const type *)(const void *)x)[i * xs])
+    switch (dt) {
+    case TN_F32: ADD(float); break;
+    case TN_F64: ADD(double); break;
+    case TN_I64: ADD(uint64_t); break;
+    case TN_I32: ADD(uint32_t); break;
+    case TN_U8: ADD(uint8_t); break;
+    case TN_BF16:
+        for (int64_t i = 0; i < n; i++) {
+            uint16_t *p = (uint16_t *)(void *)y + i * ys;
+            *p = tn__f32_to_bf16(tn__bf16_to_f32(*p) + tn__bf16_to_f32(((const uint16_t *)(const void *)x)[i * xs]));
+        }
+        break;
+    case TN_BOOL:
+        for (int64_t i = 0; i < n; i++) y[i * ys] = y[i * ys] || x[i * xs];
+        break;
+    }
+#undef ADD
+}
+
+static void scatter_add(int64_t from, int64_t to, void *user)
+{
+    const job    *j = user;
+    const int64_t size = (int64_t)j->size;
+    int64_t       at[TN_MAX_DIMS];
+    for (int64_t line = from; line < to; line++) {
+        int64_t yo = tn__walk_at(&j->w, 0, line, at), io = tn__walk_at(&j->w, 1, line, at),
+                xo = tn__walk_at(&j->w, 2, line, at);
+        for (int64_t i = 0; i < j->n; i++) {
+            char *y = (char *)tn__ptr(j->y) + (yo + index_at(j->index, io + i * j->istep) * j->ystep) * size;
+            add(1, y, 1, (const char *)tn__ptr(j->x) + (xo + i * j->xstep) * size, 1, j->y->dtype);
+        }
+    }
+}
+
+void tn__scatter_add(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src)
+{
+    job j = {.y = y, .x = src, .index = index, .size = tn__dtype_bytes(y->dtype)};
+    if (tn_shape_numel(index->l.shape) == 0) return;
+    int64_t count = lines(&j, dim);
+    tn_parallel_for(count, tn__max_i64(1, GRAIN / j.n), scatter_add, &j);
+}
+
+/* ---- whole rows: in `rows`, the dim of `table` that is indexed is replaced by the dims of index ------------------ */
+
+typedef struct {
+    tn_tensor       *y;
+    const tn_tensor *x, *index;
+    int64_t          n, step, columns, skip; /* the rows; the table's step along dim; elements a row */
+    tn__walk         at, w;                  /* index and rows over the index's dims; rows and table over the others */
+} rows_job;
+
+static void rows_setup(rows_job *j, const tn_tensor *table, const tn_tensor *rows, int dim)
+{
+    const tn__layout *index = &j->index->l, *t = &table->l, *r = &rows->l;
+    const int         extra = r->shape.n - (t->shape.n ? t->shape.n - 1 : 0); /* how many of rows' dims are index's */
+    j->n = tn_shape_numel(index->shape);
+    j->step = t->shape.n ? t->stride[dim] : 0;
+    j->columns = 1;
+    j->at.nops = j->w.nops = 2;
+    for (int k = 0; k < index->shape.n; k++)
+        tn__walk_dim(&j->at, index->shape.d[k], (int64_t[]){index->stride[k], k < extra ? r->stride[dim + k] : 0});
+    for (int i = 0; i < t->shape.n; i++) {
+        if (i == dim) continue;
+        tn__walk_dim(&j->w, t->shape.d[i], (int64_t[]){r->stride[i < dim ? i : i - 1 + extra], t->stride[i]});
+        j->columns *= t->shape.d[i];
+    }
+    tn__walk_done(&j->at), tn__walk_done(&j->w);
+}
+
+/* Elements [from, to) of the row at `row` and of the table's at `entry`: the row is read, or added to the entry. */
+static void along_row(const rows_job *j, char *row, char *entry, int64_t from, int64_t to, bool adding)
+{
+    const tn_dtype dt = j->y->dtype;
+    const int64_t  size = (int64_t)tn__dtype_bytes(dt), inner = j->w.size[j->w.nd - 1];
+    const int64_t  rs = j->w.stride[0][j->w.nd - 1], es = j->w.stride[1][j->w.nd - 1];
+    int64_t        at[TN_MAX_DIMS];
+    while (from < to) {
+        int64_t n = tn__min_i64(to - from, inner - from % inner);
+        char   *r = row + tn__walk_at(&j->w, 0, from, at) * size, *e = entry + tn__walk_at(&j->w, 1, from, at) * size;
+        if (adding) add(n, e, es, r, rs, dt);
+        else tn__convert(n, r, dt, rs, e, dt, es);
+        from += n;
+    }
+}
+
+/* Row i, and the entry of the table that it belongs to; NULL: to be skipped. */
+static char *row_at(const rows_job *j, const tn_tensor *rows, const tn_tensor *table, int64_t i, char **entry)
+{
+    const int64_t size = (int64_t)tn__dtype_bytes(j->y->dtype);
+    int64_t       at[TN_MAX_DIMS], k = index_at(j->index, tn__walk_at(&j->at, 0, i, at));
+    *entry = (char *)tn__ptr(table) + k * j->step * size;
+    return k == j->skip ? NULL : (char *)tn__ptr(rows) + tn__walk_at(&j->at, 1, i, at) * size;
+}
+
+static void take_rows(int64_t from, int64_t to, void *user)
+{
+    const rows_job *j = user;
+    for (int64_t i = from; i < to; i++) {
+        char *entry, *row = row_at(j, j->y, j->x, i, &entry);
+        along_row(j, row, entry, 0, j->columns, false);
+    }
+}
+
+void tn__take_rows(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *index)
+{
+    rows_job j = {.y = y, .x = x, .index = index, .skip = -1};
+    if (tn_shape_numel(y->l.shape) == 0) return;
+    rows_setup(&j, x, y, dim);
+    tn_parallel_for(j.n, tn__max_i64(1, GRAIN / j.columns), take_rows, &j);
+}
+
+static void add_rows(int64_t from, int64_t to, void *user)
+{
+    const rows_job *j = user;
+    const int64_t   first = from * COLUMNS, last = tn__min_i64(j->columns, to * COLUMNS);
+    for (int64_t i = 0; i < j->n; i++) {
+        char *entry, *row = row_at(j, j->x, j->y, i, &entry);
+        if (row) along_row(j, row, entry, first, last, true);
+    }
+}
+
+void tn__add_rows(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src, int64_t skip)
+{
+    rows_job j = {.y = y, .x = src, .index = index, .skip = skip};
+    if (tn_shape_numel(src->l.shape) == 0) return;
+    rows_setup(&j, y, src, dim);
+    int64_t blocks = (j.columns + COLUMNS - 1) / COLUMNS;
+    tn_parallel_for(blocks, tn__max_i64(1, GRAIN / (COLUMNS * tn__max_i64(1, j.n))), add_rows, &j);
+}

@@ -1,0 +1,121 @@
+/* map.c — the pointwise skeleton: y = k(x), any strides, broadcasting and number types, in parallel.
+ *
+ * Where every operand is dense and of the kernel's type the kernel runs on the tensors' own memory; otherwise blocks
+ * of a few hundred elements are gathered into buffers on the stack, computed, and scattered. */
+#include "core/tensor/strided_walk.h"
+
+#include <string.h>
+
+enum { GRAIN = 16384, BLOCK = 512 };
+
+typedef struct {
+    tn__kernel    k;
+    tn__kernel_at k_at; /* instead of k */
+    const void   *args;
+    int           ny, nops;
+    tn_dtype      dtype[TN_MAX_OPERANDS], seen[TN_MAX_OPERANDS];
+    char         *base[TN_MAX_OPERANDS]; /* NULL: operand absent */
+    tn__walk      w;
+} job;
+
+static void dense(int64_t from, int64_t to, void *user)
+{
+    const job  *j = user;
+    void       *y[TN_MAX_OPERANDS];
+    const void *x[TN_MAX_OPERANDS];
+    for (int o = 0; o < j->nops; o++) {
+        char *p = j->base[o] ? j->base[o] + from * (int64_t)tn__dtype_bytes(j->dtype[o]) : NULL;
+        if (o < j->ny) y[o] = p;
+        else x[o - j->ny] = p;
+    }
+    if (j->k_at) j->k_at(from, to - from, y, x, j->args);
+    else j->k(to - from, y, x, j->args);
+}
+
+static void strided(int64_t from, int64_t to, void *user)
+{
+    const job        *j = user;
+    _Alignas(64) char buffer[TN_MAX_OPERANDS][BLOCK * 8];
+    bool              filled[TN_MAX_OPERANDS] = {false}, direct[TN_MAX_OPERANDS] = {false};
+    void             *y[TN_MAX_OPERANDS];
+    const void       *x[TN_MAX_OPERANDS];
+    const int64_t     inner = j->w.size[j->w.nd - 1];
+    for (int64_t at = from; at < to;) {
+        /* long rows are taken one by one, so that dense operands need no gathering; short ones are joined */
+        int64_t left = inner - at % inner, n = tn__min_i64(to - at, BLOCK);
+        if (left >= 64 || inner >= 4 * BLOCK) n = tn__min_i64(n, left);
+        for (int o = 0; o < j->nops; o++) {
+            void *p = NULL;
+            direct[o] = true;
+            if (j->base[o]) {
+                int64_t step = j->w.stride[o][j->w.nd - 1], index[TN_MAX_DIMS];
+                direct[o] = j->dtype[o] == j->seen[o] && step == 1 && n <= left;
+                p = buffer[o];
+                if (direct[o]) {
+                    p = j->base[o] + tn__walk_at(&j->w, o, at, index) * (int64_t)tn__dtype_bytes(j->dtype[o]);
+                } else if (o >= j->ny) {
+                    bool same = true; /* one element for all: gathered once */
+                    for (int i = 0; i < j->w.nd; i++) same = same && j->w.stride[o][i] == 0;
+                    if (!same) tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], p, j->seen[o], false);
+                    else if (!filled[o])
+                        tn__convert(BLOCK, p, j->seen[o], 1, j->base[o], j->dtype[o], 0), filled[o] = true;
+                }
+            }
+            if (o < j->ny) y[o] = p;
+            else x[o - j->ny] = p;
+        }
+        if (j->k_at) j->k_at(at, n, y, x, j->args);
+        else j->k(n, y, x, j->args);
+        for (int o = 0; o < j->ny; o++)
+            if (!direct[o]) tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], y[o], j->seen[o], true);
+        at += n;
+    }
+}
+
+static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x, const void *args)
+{
+    const tn_shape shape = y.t[0]->l.shape;
+    const int64_t  n = tn_shape_numel(shape);
+    if (n == 0) return;
+    const tn_dtype kt = tn__kernel_type(y, x);
+    job            j;
+    j.k = tn__pick(k, kt),
+    j.k_at = kt == TN_F32   ? k_at.f32
+             : kt == TN_F64 ? k_at.f64
+                            : k_at.i64,
+    j.args = args, j.ny = y.n, j.nops = y.n + x.n;
+
+    bool all_dense = true;
+    for (int o = 0; o < j.nops; o++) {
+        const tn_tensor *t = o < y.n ? y.t[o] : x.t[o - y.n];
+        j.base[o] = NULL, j.dtype[o] = j.seen[o] = kt;
+        if (!t) continue;
+        j.base[o] = tn__ptr(t), j.dtype[o] = t->dtype, j.seen[o] = tn__seen_as(kt, t->dtype);
+        all_dense =
+            all_dense && j.dtype[o] == j.seen[o] && tn_shape_equal(t->l.shape, shape) && tn__layout_contiguous(&t->l);
+    }
+    if (all_dense) {
+        tn_parallel_for(n, GRAIN, dense, &j);
+        return;
+    }
+    j.w.nd = 0, j.w.nops = j.nops;
+    for (int i = 0; i < shape.n; i++) {
+        int64_t stride[TN_MAX_OPERANDS];
+        for (int o = 0; o < j.nops; o++) {
+            const tn_tensor *t = o < y.n ? y.t[o] : x.t[o - y.n];
+            stride[o] = t ? tn__stride_in(t, i, shape.n) : 0;
+        }
+        tn__walk_dim(&j.w, shape.d[i], stride);
+    }
+    tn__walk_done(&j.w);
+    tn_parallel_for(n, GRAIN, strided, &j);
+}
+
+void tn__map(tn__kernel_set k, tn__list y, tn__list x, const void *args)
+{
+    map(k, (tn__kernel_set_at){NULL, NULL, NULL}, y, x, args);
+}
+void tn__map_at(tn__kernel_set_at k, tn__list y, tn__list x, const void *args)
+{
+    map((tn__kernel_set){NULL, NULL, NULL}, k, y, x, args);
+}

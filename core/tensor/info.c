@@ -1,0 +1,47 @@
+/* info.c — what this library is, and what it uses on this machine and why. */
+#include "core/internal.h"
+#include "core/kernels/kernels.h"
+
+#define TEXT_OF_(x) #x
+#define TEXT_OF(x) TEXT_OF_(x)
+
+const char *tn_version(void)
+{
+    return TEXT_OF(TN_VERSION_MAJOR) "." TEXT_OF(TN_VERSION_MINOR) "." TEXT_OF(TN_VERSION_PATCH);
+}
+
+#if defined(__clang__)
+#define COMPILER "clang " TEXT_OF(__clang_major__) "." TEXT_OF(__clang_minor__) "." TEXT_OF(__clang_patchlevel__)
+#elif defined(__GNUC__)
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "an unknown compiler"
+#endif
+
+#ifdef _OPENMP
+#define OPENMP "OpenMP " TEXT_OF(_OPENMP)
+#else
+#define OPENMP "without OpenMP"
+#endif
+
+/* "4", or "no limit" */
+static const char *limit(int n, char text[16])
+{
+    if (!n) return "no limit";
+    snprintf(text, 16, "%d", n);
+    return text;
+}
+
+const char *tn_build_info(void)
+{
+    static _Thread_local char text[512];
+    const tn__cpu_limits      c = tn__cpus();
+    const int                 n = tn_threads();
+    char                      allowed[16], cores[16], quota[16], asked[16];
+    snprintf(text, sizeof text,
+             "Tenon %s; %s; %s kernels: %s; %s, %d thread%s: %s (affinity %s, cores %s, cgroup %s, OMP_NUM_THREADS %s)",
+             tn_version(), COMPILER, tn__isa_name(), tn__isa_reason(), OPENMP, n, n == 1 ? "" : "s",
+             tn__self.threads ? "set by tn_set_threads" : "the default", limit(c.allowed, allowed),
+             limit(c.cores, cores), limit(c.quota, quota), limit(c.asked, asked));
+    return text;
+}

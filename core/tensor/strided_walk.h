@@ -1,0 +1,104 @@
+/* strided_walk.h — how the skeletons go through several strided operands at once: the dims they share, coalesced. */
+#ifndef TENON_CORE_WALK_H
+#define TENON_CORE_WALK_H
+
+#include "core/internal.h"
+
+typedef struct {
+    int     nd; /* at least 1 */
+    int64_t size[TN_MAX_DIMS];
+    int     nops;
+    int64_t stride[TN_MAX_OPERANDS][TN_MAX_DIMS]; /* in elements */
+} tn__walk;
+
+/* Adds a dim behind the others, merging it with the last where every operand's strides allow. */
+static inline void tn__walk_dim(tn__walk *w, int64_t size, const int64_t *stride)
+{
+    if (size == 1) return;
+    if (w->nd) {
+        int  last = w->nd - 1;
+        bool merge = true;
+        for (int o = 0; o < w->nops && merge; o++) merge = w->stride[o][last] == stride[o] * size;
+        if (merge) {
+            w->size[last] *= size;
+            for (int o = 0; o < w->nops; o++) w->stride[o][last] = stride[o];
+            return;
+        }
+    }
+    w->size[w->nd] = size;
+    for (int o = 0; o < w->nops; o++) w->stride[o][w->nd] = stride[o];
+    w->nd++;
+}
+
+/* A walk over no dims is a walk over one element. */
+static inline void tn__walk_done(tn__walk *w)
+{
+    if (w->nd) return;
+    w->nd = 1, w->size[0] = 1;
+    for (int o = 0; o < w->nops; o++) w->stride[o][0] = 0;
+}
+
+/* The stride of t in dim i of a space of n dims that t broadcasts to. */
+static inline int64_t tn__stride_in(const tn_tensor *t, int i, int n)
+{
+    int k = i - (n - t->l.shape.n);
+    return k < 0 || t->l.shape.d[k] == 1 ? 0 : t->l.stride[k];
+}
+
+/* Where element `at` of the walk lies for operand o, and its indices. */
+static inline int64_t tn__walk_at(const tn__walk *w, int o, int64_t at, int64_t *index)
+{
+    int64_t offset = 0;
+    for (int i = w->nd - 1; i >= 0; i--) {
+        index[i] = i ? at % w->size[i] : at;
+        at /= w->size[i];
+        offset += index[i] * w->stride[o][i];
+    }
+    return offset;
+}
+
+/* Elements [at, at + n) of operand o: from memory into a dense buffer of type `to` (out = false), or back. */
+static inline void tn__walk_copy(const tn__walk *w, int o, int64_t at, int64_t n, char *base, tn_dtype dt, void *dense,
+                                 tn_dtype ddt, bool out)
+{
+    int64_t index[TN_MAX_DIMS], last = w->nd - 1, step = w->stride[o][last], done = 0;
+    int64_t offset = tn__walk_at(w, o, at, index), size = (int64_t)tn__dtype_bytes(dt),
+            dsize = (int64_t)tn__dtype_bytes(ddt);
+    while (done < n) {
+        int64_t run = tn__min_i64(n - done, w->size[last] - index[last]);
+        void   *strided = base + offset * size, *flat = (char *)dense + done * dsize;
+        if (out) tn__convert(run, strided, dt, step, flat, ddt, 1);
+        else tn__convert(run, flat, ddt, 1, strided, dt, step);
+        done += run;
+        index[last] += run, offset += run * step;
+        for (int64_t i = last; i > 0 && index[i] == w->size[i]; i--) { /* carry */
+            offset += w->stride[o][i - 1] - index[i] * w->stride[o][i];
+            index[i] = 0, index[i - 1]++;
+        }
+    }
+}
+
+/* ---- number types: what a kernel sees (the rule is in internal.h) ------------------------------------------------ */
+
+static inline tn_dtype tn__kernel_type(tn__list y, tn__list x)
+{
+    tn_dtype dt = TN_I64;
+    for (int i = 0; i < y.n + x.n; i++) {
+        const tn_tensor *t = i < y.n ? y.t[i] : x.t[i - y.n];
+        if (!t || !tn__is_float(t->dtype)) continue;
+        if (t->dtype == TN_F64) return TN_F64;
+        dt = TN_F32;
+    }
+    return dt;
+}
+static inline tn_dtype tn__seen_as(tn_dtype kernel, tn_dtype operand)
+{
+    if (tn__is_float(operand) || operand == TN_BOOL) return kernel;
+    return TN_I64;
+}
+static inline tn__kernel tn__pick(tn__kernel_set k, tn_dtype kernel)
+{
+    return kernel == TN_F32 ? k.f32 : kernel == TN_F64 ? k.f64 : k.i64;
+}
+
+#endif

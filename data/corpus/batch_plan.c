@@ -1,0 +1,106 @@
+/* batch_plan.c — an epoch: shuffle, sort by length (stably, so that equals stay shuffled), cut, shuffle the cuts. */
+#include "data/corpus/batch_plan.h"
+
+bool tn__batching_check(const char *who, tn_batching *how)
+{
+    if (!how->tokens) how->tokens = 4096;
+    if (how->tokens > 0 && how->examples >= 0) return true;
+    tn_raise(TN_EINVAL, "%s: tokens and examples of a batch cannot be negative", who);
+    return false;
+}
+
+void tn__plan_free(tn__plan *p)
+{
+    tn__mem_put(p->order, p->order ? (size_t)(p->n + 1) * sizeof *p->order : 0);
+    tn__mem_put(p->first, (size_t)p->first_room * sizeof *p->first);
+    *p = (tn__plan){0};
+}
+
+/* to = from, sorted stably by length: places are counted, then taken. */
+static bool sort_by(const int32_t *length, int64_t n, const uint32_t *from, uint32_t *to)
+{
+    int32_t longest = 0;
+    for (int64_t i = 0; i < n; i++) longest = length[i] > longest ? length[i] : longest;
+    size_t   bytes = ((size_t)longest + 2) * sizeof(int64_t);
+    int64_t *place = tn__mem_zeroed(bytes);
+    if (!place) return false;
+    for (int64_t i = 0; i < n; i++) place[length[i] + 1]++;
+    for (int32_t k = 0; k <= longest; k++) place[k + 1] += place[k];
+    for (int64_t i = 0; i < n; i++) to[place[length[from[i]]]++] = from[i];
+    tn__mem_put(place, bytes);
+    return true;
+}
+
+static void shuffle(uint32_t *x, int64_t n, tn_generator *g)
+{
+    for (int64_t i = n - 1; i > 0; i--) {
+        int64_t  j = tn_random_below(g, i + 1);
+        uint32_t t = x[i];
+        x[i] = x[j], x[j] = t;
+    }
+}
+
+static bool cut(tn__plan *p, const int32_t *a, const int32_t *b, const tn_batching *how)
+{
+    int64_t longest = 0;
+    p->batches = 0;
+    for (int64_t i = 0, start = 0; i <= p->n; i++) {
+        int64_t length = 0;
+        if (i < p->n) length = tn__max_i64(a[p->order[i]], b ? b[p->order[i]] : 0);
+        int64_t rows = i - start + 1, most = tn__max_i64(longest, length);
+        bool    full = i > start && (most > how->tokens / rows || (how->examples && rows > how->examples));
+        if (i == 0 || full || (i == p->n && i > start)) {
+            int64_t at = p->batches + (i > 0);
+            if (!tn__grown((void *)&p->first, &p->first_room, at + 1, sizeof *p->first)) return false;
+            p->first[at] = i;
+            p->batches = at;
+            start = i, longest = 0;
+        }
+        longest = tn__max_i64(longest, length);
+    }
+    return true;
+}
+
+/* The batches in a random order: the examples are moved, `spare` holds them meanwhile. */
+static bool shuffle_batches(tn__plan *p, uint32_t *spare, tn_generator *g)
+{
+    size_t    bytes = (size_t)p->batches * (sizeof(uint32_t) + sizeof(int64_t));
+    int64_t  *first = tn__mem_get(bytes + sizeof *first); /* and the order of the batches behind it */
+    uint32_t *which = first ? (uint32_t *)(void *)(first + p->batches + 1) : NULL;
+    if (!first) return false;
+    for (int64_t i = 0; i < p->batches; i++) which[i] = (uint32_t)i;
+    shuffle(which, p->batches, g);
+    int64_t at = 0;
+    for (int64_t i = 0; i < p->batches; i++) {
+        int64_t from = p->first[which[i]], n = p->first[which[i] + 1] - from;
+        memcpy(spare + at, p->order + from, (size_t)n * sizeof *spare);
+        first[i] = at;
+        at += n;
+    }
+    first[p->batches] = at;
+    memcpy(p->first, first, (size_t)(p->batches + 1) * sizeof *first);
+    memcpy(p->order, spare, (size_t)at * sizeof *spare);
+    tn__mem_put(first, bytes + sizeof *first);
+    return true;
+}
+
+bool tn__plan_make(tn__plan *p, int64_t n, const int32_t *a, const int32_t *b, const tn_batching *how, int64_t epoch)
+{
+    tn__plan_free(p);
+    if (n >= UINT32_MAX) return tn_raise(TN_EUNSUPPORTED, "%lld examples; at most 2^32 - 2", (long long)n), false;
+    size_t bytes = (size_t)(n + 1) * sizeof(uint32_t);
+    p->n = n;
+    if (!(p->order = tn__mem_get(bytes))) return false;
+    for (int64_t i = 0; i < n; i++) p->order[i] = (uint32_t)i;
+    if (how->in_order) return cut(p, a, b, how);
+    uint32_t *spare = tn__mem_get(bytes);
+    if (!spare) return false;
+    tn_generator g = {how->seed, (uint64_t)epoch << 36};
+    shuffle(p->order, n, &g);
+    bool done = sort_by(a, n, p->order, spare);
+    if (done && b) done = sort_by(b, n, spare, p->order);
+    else if (done) memcpy(p->order, spare, bytes);
+    done = done && cut(p, a, b, how) && shuffle_batches(p, spare, &g);
+    tn__mem_put(spare, bytes);
+    return done;
+}

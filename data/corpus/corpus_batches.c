@@ -1,0 +1,231 @@
+/* corpus_batches.c — the batches of a masked language model, made ahead by a thread. It fills a ring of slots in
+ * the order of the batches; the caller takes them in that order and says where it is by what it has taken. What a batch
+ * holds depends on its position alone, so it makes no difference who makes it, or when. */
+#define _GNU_SOURCE
+#include "data/corpus/corpus_examples.h"
+#include "data/corpus/batch_plan.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+typedef struct {
+    tn__mlm_rows rows;
+    bool         full, ends; /* ends: no batch, the epoch is over */
+} slot;
+
+struct tn_mlm {
+    tn__examples     examples;
+    tn__plan         plan; /* the maker's: of epoch `planned`, -1: none */
+    int64_t          planned, count;
+    tn_data_position next, making; /* the caller's, the maker's */
+    slot            *slots;
+    int              n, take, fill; /* how many; the next to be taken, to be filled */
+
+    bool            running, stop;
+    pthread_t       thread;
+    pthread_mutex_t lock;
+    pthread_cond_t  changed;
+    tn_status       failed; /* of the thread, with its text */
+    char            text[sizeof((tn_error_state *)0)->text];
+};
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+static bool make(tn_mlm *b, slot *to)
+{
+    const tn__examples *x = &b->examples;
+    int64_t             epoch = b->making.epoch;
+    if (b->planned != epoch && !(b->planned >= 0 && x->config.batching.in_order)) {
+        b->planned = -1;
+        if (!tn__plan_make(&b->plan, x->n, x->length, NULL, &x->config.batching, epoch)) return false;
+        b->planned = epoch;
+    }
+    to->ends = b->making.batch >= b->plan.batches;
+    if (to->ends) {
+        b->making = (tn_data_position){epoch + 1, 0};
+        return true;
+    }
+    int64_t first = b->plan.first[b->making.batch], n = b->plan.first[b->making.batch + 1] - first;
+    if (!tn__mlm_make(x, epoch, b->plan.order + first, n, &to->rows)) return false;
+    b->making.batch++;
+    return true;
+}
+
+static void *work(void *user)
+{
+    tn_mlm *b = user;
+    pthread_mutex_lock(&b->lock);
+    while (!b->stop && b->failed == TN_OK) {
+        slot *s = &b->slots[b->fill];
+        if (s->full) {
+            pthread_cond_wait(&b->changed, &b->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&b->lock);
+        bool made = make(b, s);
+        pthread_mutex_lock(&b->lock);
+        if (made) {
+            s->full = true;
+            b->fill = (b->fill + 1) % b->n;
+        } else {
+            b->failed = tn_error();
+            snprintf(b->text, sizeof b->text, "%s", tn_error_message());
+            tn_clear_error();
+        }
+        pthread_cond_broadcast(&b->changed);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+static void stop(tn_mlm *b)
+{
+    if (!b->running) return;
+    pthread_mutex_lock(&b->lock);
+    b->stop = true;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    pthread_join(b->thread, NULL);
+    b->running = b->stop = false;
+}
+
+/* A thread if there can be one; without it the caller makes its batches. Signals are for the program's own threads. */
+static void start(tn_mlm *b)
+{
+    b->making = b->next, b->take = b->fill = 0, b->failed = TN_OK;
+    for (int i = 0; i < b->n; i++) b->slots[i].full = false;
+    if (b->running || !b->examples.config.ahead) return;
+    sigset_t all, old;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &old)) return;
+    b->running = !pthread_create(&b->thread, NULL, work, b);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* ---- the caller's side ------------------------------------------------------------------------------------------- */
+
+tn_mlm *tn_mlm_new(const tn_corpus *c, tn_mlm_config config)
+{
+    if (tn__blocked()) return NULL;
+    if (!c) return tn_raise(TN_EINVAL, "tn_mlm_new: c is NULL"), NULL;
+    tn_mlm *b = tn__mem_zeroed(sizeof *b);
+    if (!b) return NULL;
+    b->planned = -1;
+    bool done = tn__examples_new(&b->examples, c, &config);
+    if (done) {
+        const tn__examples *x = &b->examples;
+        b->n = x->config.ahead ? x->config.ahead : 1;
+        done = (b->slots = tn__mem_zeroed((size_t)b->n * sizeof *b->slots)) &&
+               tn__plan_make(&b->plan, x->n, x->length, NULL, &x->config.batching, 0);
+    }
+    if (!done) {
+        tn__examples_free(&b->examples);
+        tn__plan_free(&b->plan);
+        tn__mem_put(b->slots, (size_t)b->n * sizeof *b->slots);
+        tn__mem_put(b, sizeof *b);
+        return NULL;
+    }
+    b->planned = 0, b->count = b->plan.batches; /* lengths alone decide how many: the same in each epoch */
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->changed, NULL);
+    start(b);
+    return b;
+}
+
+void tn_mlm_free(tn_mlm *b)
+{
+    if (!b) return;
+    stop(b);
+    pthread_mutex_destroy(&b->lock);
+    pthread_cond_destroy(&b->changed);
+    for (int i = 0; i < b->n; i++) tn__mlm_rows_free(&b->slots[i].rows);
+    tn__mem_put(b->slots, (size_t)b->n * sizeof *b->slots);
+    tn__examples_free(&b->examples);
+    tn__plan_free(&b->plan);
+    tn__mem_put(b, sizeof *b);
+}
+
+int64_t          tn_mlm_count(const tn_mlm *b) { return b ? b->count : 0; }
+int64_t          tn_mlm_examples(const tn_mlm *b) { return b ? b->examples.n : 0; }
+tn_data_position tn_mlm_position(const tn_mlm *b) { return b ? b->next : (tn_data_position){0, 0}; }
+
+tn_status tn_mlm_seek(tn_mlm *b, tn_data_position to)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!b || to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27)
+        return tn_raise(TN_EINVAL, "tn_mlm_seek: %s", b ? "epoch and batch count from 0" : "b is NULL");
+    if (to.batch > b->count)
+        return tn_raise(TN_EINDEX, "tn_mlm_seek: batch %lld; an epoch has %lld", (long long)to.batch,
+                        (long long)b->count);
+    stop(b);
+    b->next = to;
+    start(b);
+    return TN_OK;
+}
+
+static tn_tensor *numbers(const tn_ids *ids, tn_shape s)
+{
+    tn_tensor *t = tn_empty_of(TN_I64, s);
+    int64_t   *to = tn_data_mut(t);
+    for (int64_t i = 0, n = to ? tn_shape_numel(s) : 0; i < n; i++) to[i] = ids->at[i];
+    return t;
+}
+
+static void tensors(const tn_mlm *b, const tn__mlm_rows *r, tn_mlm_batch *to)
+{
+    tn_shape all = {2, {r->rows, r->width}}, few = {1, {r->masked}};
+    to->ids = numbers(&r->ids, all);
+    to->segments = tn_empty_of(TN_I64, all);
+    to->padding = tn_empty_of(TN_BOOL, all);
+    to->masked_at = tn_from_data(TN_I64, few, r->masked_at ? r->masked_at : &r->masked);
+    to->masked_ids = numbers(&r->masked_ids, few);
+    if (b->examples.config.pairs) to->next = numbers(&r->next, (tn_shape){1, {r->rows}});
+    to->tokens = r->tokens;
+    int64_t *segment = tn_data_mut(to->segments);
+    uint8_t *padding = tn_data_mut(to->padding);
+    for (int64_t i = 0; segment && padding && i < r->rows; i++)
+        for (int64_t j = 0; j < r->width; j++) {
+            *padding++ = j >= r->used.at[i];
+            *segment++ = j >= r->second.at[i] && j < r->used.at[i];
+        }
+}
+
+/* The slot whose turn it is, filled; NULL: raised. */
+static slot *wait_for(tn_mlm *b)
+{
+    slot *s = &b->slots[b->take];
+    if (!b->running) {
+        if (!s->full) b->making = b->next, s->full = make(b, s);
+        return s->full ? s : NULL;
+    }
+    pthread_mutex_lock(&b->lock);
+    while (!s->full && b->failed == TN_OK) pthread_cond_wait(&b->changed, &b->lock);
+    bool full = s->full;
+    pthread_mutex_unlock(&b->lock);
+    if (full) return s;
+    stop(b); /* it has ended; the next call begins anew with the batch that failed */
+    tn_raise(b->failed, "%s", b->text);
+    start(b);
+    return NULL;
+}
+
+bool tn_mlm_next(tn_mlm *b, tn_mlm_batch *to)
+{
+    if (tn__blocked()) return false;
+    if (!b || !to) return tn_raise(TN_EINVAL, "tn_mlm_next: %s is NULL", b ? "to" : "b"), false;
+    *to = (tn_mlm_batch){0};
+    slot *s = wait_for(b);
+    if (!s) return false;
+    bool ends = s->ends;
+    if (!ends) tensors(b, &s->rows, to);
+    if (tn__self.error != TN_OK) return *to = (tn_mlm_batch){0}, false; /* the slot stays full: it comes again */
+    if (ends) b->next = (tn_data_position){b->next.epoch + 1, 0};
+    else b->next.batch++;
+    if (b->running) pthread_mutex_lock(&b->lock);
+    s->full = false;
+    b->take = (b->take + 1) % b->n;
+    if (!b->running) return !ends;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    return !ends;
+}

@@ -1,0 +1,169 @@
+/* corpus_build.c — making the cache of a corpus: texts are read line by line, cut into sentences, encoded, written. The
+ * file appears under its name when it is complete, and not before. */
+#include "data/corpus/corpus_private.h"
+
+enum { MOST_LINE = 16 << 20, MOST_SENTENCE = 1 << 16, SPOOL = 1 << 16 };
+
+typedef struct {
+    const tn_corpus_config *config;
+    tn__sink                sink;
+    tn__corpus_footer       footer;
+    tn_ids                  ids;    /* of one sentence */
+    tn_string               text;   /* lines that were joined, not cut yet */
+    size_t                  looked; /* of them */
+    char                   *spool;  /* SPOOL bytes on their way to the file */
+    size_t                  spooled;
+    uint32_t               *length, *document;                /* of each sentence; sentences of each document */
+    int64_t                 length_room, document_room, here; /* sentences of the document so far */
+    int                     width;
+} maker;
+
+static bool flush(maker *m)
+{
+    m->footer.body = tn__sum(m->footer.body, m->spool, m->spooled);
+    m->sink.size += (int64_t)m->spooled; /* how much there will be is not known before */
+    bool done = tn__sink_write(&m->sink, m->spool, m->spooled);
+    m->spooled = 0;
+    return done;
+}
+
+static bool put(maker *m, uint64_t value, int bytes)
+{
+    if (m->spooled + 8 > SPOOL && !flush(m)) return false;
+    for (int i = 0; i < bytes; i++) m->spool[m->spooled++] = (char)(value >> 8 * i);
+    return true;
+}
+
+static bool add_sentence(maker *m, const tn__reader *r, tn_span text)
+{
+    while (text.bytes && (*text.at == ' ' || *text.at == '\t')) text.at++, text.bytes--;
+    if (!text.bytes) return true;
+    m->ids.n = 0;
+    tn_status s = m->config->encoder.encode(m->config->encoder.user, text, &m->ids);
+    if (tn__self.error == TN_OK && s != TN_OK)
+        tn_raise(s, "%s: line %lld was refused by the encoder", r->label, (long long)r->line);
+    if (tn__self.error != TN_OK) return false;
+    if (!m->ids.n) return true; /* nothing that the vocabulary shows */
+    for (int64_t i = 0; i < m->ids.n; i++) {
+        if (m->ids.at[i] < 0 || m->ids.at[i] >= m->config->vocabulary) {
+            tn_raise(TN_EINDEX, "%s: line %lld: the encoder gave token %d, outside 0 … %lld", r->label,
+                     (long long)r->line, (int)m->ids.at[i], (long long)m->config->vocabulary - 1);
+            return false;
+        }
+        if (!put(m, (uint64_t)m->ids.at[i], m->width)) return false;
+    }
+    int64_t n = (int64_t)m->footer.sentences;
+    if (n >= UINT32_MAX - 1 || m->ids.n > UINT32_MAX)
+        return tn_raise(TN_EUNSUPPORTED, "%s: more than 2^32 sentences", r->label), false;
+    if (!tn__grown((void *)&m->length, &m->length_room, n + 1, sizeof *m->length)) return false;
+    m->length[n] = (uint32_t)m->ids.n;
+    m->footer.sentences++, m->here++;
+    m->footer.tokens += (uint64_t)m->ids.n;
+    return true;
+}
+
+/* What has been joined becomes sentences; the last one when nothing follows it any more. */
+static bool cut_text(maker *m, const tn__reader *r, bool end)
+{
+    const char *text = m->text.at;
+    size_t      bytes = m->text.bytes, from = 0, stop;
+    for (;;) {
+        stop = tn__sentence_end(text + from, bytes - from, m->looked);
+        m->looked = 0;
+        if (!stop) break;
+        if (!add_sentence(m, r, (tn_span){text + from, stop})) return false;
+        from += stop;
+    }
+    while (bytes - from > MOST_SENTENCE) { /* nobody writes like that: cut at a blank */
+        for (stop = MOST_SENTENCE; stop > MOST_SENTENCE / 2 && text[from + stop] != ' ';) stop--;
+        while (((unsigned char)text[from + stop] & 0xc0) == 0x80 && stop > 1) stop--; /* or before a character */
+        if (!add_sentence(m, r, (tn_span){text + from, stop})) return false;
+        from += stop;
+    }
+    if (end && !add_sentence(m, r, (tn_span){text + from, bytes - from})) return false;
+    m->text.bytes = end ? 0 : bytes - from;
+    if (from && !end) memmove(m->text.at, text + from, bytes - from);
+    /* a sentence's end is known by what follows, so a few characters are looked at again */
+    m->looked = m->text.bytes > 64 ? m->text.bytes - 64 : 0;
+    while (m->looked && ((unsigned char)m->text.at[m->looked] & 0xc0) == 0x80) m->looked--;
+    return true;
+}
+
+static bool end_document(maker *m, const tn__reader *r)
+{
+    if (m->text.bytes && !cut_text(m, r, true)) return false;
+    if (!m->here) return true;
+    int64_t n = (int64_t)m->footer.documents;
+    if (!tn__grown((void *)&m->document, &m->document_room, n + 1, sizeof *m->document)) return false;
+    m->document[n] = (uint32_t)m->here;
+    m->footer.documents++, m->here = 0;
+    return true;
+}
+
+static bool add_line(maker *m, const tn__reader *r, tn_span line)
+{
+    if (r->line == 1 && line.bytes >= 3 && !memcmp(line.at, "\xef\xbb\xbf", 3)) line.at += 3, line.bytes -= 3;
+    while (line.bytes && strchr(" \t\r", line.at[line.bytes - 1]) && line.at[line.bytes - 1]) line.bytes--;
+    if (memchr(line.at, 0, line.bytes)) {
+        tn_raise(TN_EFORMAT, "%s: line %lld has a NUL byte: this is no text, or not in UTF-8", r->label,
+                 (long long)r->line);
+        return false;
+    }
+    size_t blank = 0;
+    while (blank < line.bytes && (line.at[blank] == ' ' || line.at[blank] == '\t')) blank++;
+    if (blank == line.bytes) return end_document(m, r);
+    if (!m->config->by_rule) return add_sentence(m, r, line);
+    if (m->text.bytes && tn_string_add(&m->text, (tn_span){" ", 1}) != TN_OK) return false;
+    return tn_string_add(&m->text, line) == TN_OK && cut_text(m, r, false);
+}
+
+static bool add_file(maker *m, const char *path)
+{
+    tn__reader r;
+    tn_span    line;
+    if (!tn__reader_open(&r, "tn_corpus_open", path)) return false;
+    r.most = MOST_LINE;
+    bool done = true;
+    while (done && tn__reader_line(&r, &line)) done = add_line(m, &r, line);
+    done = done && tn__self.error == TN_OK && end_document(m, &r);
+    m->footer.texts = tn__sum(m->footer.texts ^ r.sum, "", 1); /* the same bytes in other files are other documents */
+    tn__reader_close(&r);
+    return done;
+}
+
+static bool add_rest(maker *m)
+{
+    for (uint64_t i = 0; i < m->footer.sentences; i++)
+        if (!put(m, m->length[i], 4)) return false;
+    for (uint64_t i = 0; i < m->footer.documents; i++)
+        if (!put(m, m->document[i], 4)) return false;
+    if (!flush(m)) return false;
+    tn__corpus_footer *f = &m->footer;
+    const uint64_t     values[] = {f->texts,  f->encoder,   f->vocabulary, f->by_rule,
+                                   f->tokens, f->sentences, f->documents,  f->body};
+    for (size_t i = 0; i < 8; i++)
+        if (!put(m, values[i], 8)) return false;
+    uint64_t self = tn__sum(0, m->spool, m->spooled);
+    return put(m, self, 8) && flush(m);
+}
+
+bool tn__corpus_build(const tn_corpus_config *c, const char *label)
+{
+    maker m = {.config = c, .width = c->vocabulary > 65536 ? 4 : 2};
+    m.footer.encoder = c->encoder_sum, m.footer.vocabulary = (uint64_t)c->vocabulary, m.footer.by_rule = c->by_rule;
+    bool opened = tn__sink_open(&m.sink, label, c->cache, 0), done = opened && (m.spool = tn__mem_get(SPOOL));
+    for (int i = 0; done && i < 8; i++) m.spool[m.spooled++] = "TNCORPUS"[i];
+    done = done && put(&m, TN__CORPUS_VERSION, 4) && put(&m, (uint64_t)m.width, 4);
+    for (int i = 0; done && i < c->n; i++) done = add_file(&m, c->files[i]);
+    if (done && !m.footer.tokens)
+        done = false, tn_raise(TN_EFORMAT, "tn_corpus_open: there is no text in %s%s", c->files[0],
+                               c->n > 1 ? " and the other files" : "");
+    done = done && add_rest(&m);
+    if (opened) tn__sink_end(&m.sink, done);
+    tn_ids_free(&m.ids);
+    tn_string_free(&m.text);
+    tn__mem_put(m.spool, SPOOL);
+    tn__mem_put(m.length, (size_t)m.length_room * sizeof *m.length);
+    tn__mem_put(m.document, (size_t)m.document_room * sizeof *m.document);
+    return tn__self.error == TN_OK;
+}

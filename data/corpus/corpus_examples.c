@@ -1,0 +1,92 @@
+/* corpus_examples.c — cutting documents into examples. For full sentences: as many as fit. For pairs: the same, but at
+ * least two, so that there are two pieces, and what is then too long is cut when it is drawn; a last sentence that is
+ * left alone is left out. */
+#include "data/corpus/corpus_examples.h"
+#include "data/corpus/batch_plan.h"
+
+void tn__examples_free(tn__examples *x)
+{
+    tn__mem_put(x->kinds, x->kinds ? (size_t)x->corpus->footer.vocabulary : 0);
+    tn__mem_put(x->example, (size_t)x->room * sizeof *x->example);
+    tn__mem_put(x->length, (size_t)x->length_room * sizeof *x->length);
+    x->kinds = NULL, x->example = NULL, x->length = NULL, x->room = x->length_room = x->n = 0;
+}
+
+static bool check(tn_mlm_config *m, const tn_corpus *c)
+{
+    int64_t v = (int64_t)c->footer.vocabulary, special = m->pairs ? 3 : 2;
+    if (!m->max_tokens) m->max_tokens = 128;
+    if (m->rate == 0) m->rate = 0.15;
+    if (!m->ahead) m->ahead = 2;
+    if (m->ahead == TN_ZERO) m->ahead = 0;
+    const int32_t ids[] = {m->pad, m->cls, m->sep, m->mask};
+    const char   *names[] = {"pad", "cls", "sep", "mask"};
+    for (int i = 0; i < 4; i++)
+        if (ids[i] < 0 || ids[i] >= v)
+            return tn_raise(TN_EINDEX, "tn_mlm_new: %s is token %d, outside 0 … %lld", names[i], (int)ids[i],
+                            (long long)v - 1),
+                   false;
+    if (m->max_tokens < special + 2 || m->max_tokens > 16384)
+        return tn_raise(TN_EINVAL, "tn_mlm_new: max_tokens is %lld, expected %lld to 16384", (long long)m->max_tokens,
+                        (long long)special + 2),
+               false;
+    if (!(m->rate > 0 && m->rate <= 1) || m->ahead < 0 || m->ahead > 64)
+        return tn_raise(TN_EINVAL, "tn_mlm_new: rate must be in (0, 1], ahead 1 to 64 or TN_ZERO"), false;
+    if (m->pairs && c->footer.documents < 2)
+        return tn_raise(TN_EINVAL, "tn_mlm_new: pairs need at least two documents (separated by empty lines), or where "
+                                   "would the sentences come from that do not follow?"),
+               false;
+    return tn__batching_check("tn_mlm_new", &m->batching);
+}
+
+static bool add(tn__examples *x, tn__example e)
+{
+    if (!tn__grown((void *)&x->example, &x->room, x->n + 1, sizeof e) ||
+        !tn__grown((void *)&x->length, &x->length_room, x->n + 1, sizeof *x->length))
+        return false;
+    x->example[x->n] = e;
+    x->length[x->n++] = (int32_t)tn__min_i64(e.tokens + (x->config.pairs ? 3 : 2), x->config.max_tokens);
+    return true;
+}
+
+static bool add_document(tn__examples *x, uint32_t document)
+{
+    const tn_corpus *c = x->corpus;
+    const int64_t    room = x->config.max_tokens - (x->config.pairs ? 3 : 2);
+    uint32_t         end = c->document[document + 1];
+    for (uint32_t i = c->document[document]; i < end;) {
+        tn__example e = {.first = i, .document = document};
+        while (i < end) {
+            int64_t n = c->start[i + 1] - c->start[i];
+            if (e.count >= (x->config.pairs ? 2 : 1) && e.tokens + n > room) break;
+            e.tokens += (uint32_t)n, e.count++, i++;
+        }
+        if (x->config.pairs) {
+            if (e.count >= 2 && !add(x, e)) return false;
+            continue;
+        }
+        int64_t left = e.tokens; /* more than room only if it is one sentence */
+        for (e.skip = 0; left > 0; left -= room, e.skip += (uint32_t)room) {
+            e.tokens = (uint32_t)tn__min_i64(left, room);
+            if (!add(x, e)) return false;
+        }
+    }
+    return true;
+}
+
+bool tn__examples_new(tn__examples *x, const tn_corpus *c, const tn_mlm_config *config)
+{
+    *x = (tn__examples){.corpus = c, .config = *config};
+    if (!check(&x->config, c)) return false;
+    bool done = true;
+    if (config->kinds) {
+        done = (x->kinds = tn__mem_get((size_t)c->footer.vocabulary));
+        if (done) memcpy(x->kinds, config->kinds, (size_t)c->footer.vocabulary);
+    }
+    x->config.kinds = NULL;
+    for (uint32_t d = 0; done && d < c->footer.documents; d++) done = add_document(x, d);
+    if (done && !x->n)
+        done = false, tn_raise(TN_EINVAL, "tn_mlm_new: no document has two sentences, of which pairs could be made");
+    if (!done) tn__examples_free(x);
+    return done;
+}

@@ -1,0 +1,42 @@
+/* corpus_examples.h — the examples of a corpus for a masked language model: which there are, and what each looks like
+ * in an epoch. Private. */
+#ifndef TENON_DATA_CORPUS_EXAMPLES_H
+#define TENON_DATA_CORPUS_EXAMPLES_H
+
+#include "data/corpus/corpus_private.h"
+
+/* Whole sentences of one document from sentence `first` on; or, of a sentence that is too long, a part. */
+typedef struct {
+    uint32_t first, count; /* sentences */
+    uint32_t skip, tokens; /* of the first sentence; in all */
+    uint32_t document;
+} tn__example;
+
+typedef struct {
+    const tn_corpus *corpus;
+    tn_mlm_config    config; /* with the defaults put in */
+    uint8_t         *kinds;  /* [vocabulary], or NULL */
+    tn__example     *example;
+    int32_t         *length; /* with special tokens, at most max_tokens */
+    int64_t          n, room, length_room;
+} tn__examples;
+
+bool tn__examples_new(tn__examples *x, const tn_corpus *c, const tn_mlm_config *config);
+void tn__examples_free(tn__examples *x);
+
+/* A batch in plain memory. The arrays grow and are used again. */
+typedef struct {
+    int64_t  rows, width, tokens, masked;
+    tn_ids   ids, next, row; /* [rows · width]; [rows]; one row on its way */
+    int64_t *masked_at;
+    int64_t  masked_room;
+    tn_ids   masked_ids;
+    tn_ids   second, used; /* of each row: where its second piece begins, how many tokens it has */
+    tn_ids   chosen;       /* the tokens of a row that may be masked, or words */
+} tn__mlm_rows;
+void tn__mlm_rows_free(tn__mlm_rows *r);
+
+/* The examples which[0 … n) as they are in this epoch. Raises. */
+bool tn__mlm_make(const tn__examples *x, int64_t epoch, const uint32_t *which, int64_t n, tn__mlm_rows *to);
+
+#endif

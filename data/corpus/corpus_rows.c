@@ -1,0 +1,215 @@
+/* corpus_rows.c — an example becomes a row: two pieces are drawn, special tokens put in, tokens masked. All that is
+ * drawn comes from a generator of the example's own: its seed is made of the seed and the epoch, its position of the
+ * number of the example. So a row does not depend on its batch. */
+#include "data/corpus/corpus_examples.h"
+
+enum { PER_EXAMPLE = 20 /* bits of a position: many more than one row draws */, TRIES = 64 };
+
+void tn__mlm_rows_free(tn__mlm_rows *r)
+{
+    tn_ids *all[] = {&r->ids, &r->next, &r->row, &r->masked_ids, &r->second, &r->used, &r->chosen};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tn_ids_free(all[i]);
+    tn__mem_put(r->masked_at, (size_t)r->masked_room * sizeof *r->masked_at);
+    *r = (tn__mlm_rows){0};
+}
+
+static tn_generator generator_of(const tn__examples *x, int64_t epoch, uint32_t example)
+{
+    uint64_t seed = x->config.batching.seed + 0x9e3779b97f4a7c15u * (uint64_t)(x->config.fixed ? 1 : epoch + 1);
+    seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9u;
+    return (tn_generator){seed ^ seed >> 27, (uint64_t)example << PER_EXAMPLE};
+}
+
+/* ---- the tokens of a row ----------------------------------------------------------------------------------------- */
+
+static bool put_range(const tn_corpus *c, int64_t from, int64_t n, tn_ids *to)
+{
+    if (!tn__ids_room(to, n) || !tn__corpus_read(c, from, n, to->at + to->n)) return false;
+    to->n += n;
+    return true;
+}
+
+typedef struct {
+    int64_t from, n; /* tokens of the corpus */
+} range;
+
+/* Whole sentences from a random place of another document, about `most` tokens, at least one sentence. Places whose
+ * first sentence is longer are drawn again. */
+static range draw_other(const tn_corpus *c, uint32_t document, int64_t most, tn_generator *g)
+{
+    range r = {0, 0};
+    for (int tries = 0; tries < TRIES; tries++) {
+        uint32_t d = (uint32_t)tn_random_below(g, (int64_t)c->footer.documents - 1);
+        if (d >= document) d++;
+        uint32_t first = c->document[d], end = c->document[d + 1];
+        uint32_t s = first + (uint32_t)tn_random_below(g, end - first);
+        r = (range){c->start[s], c->start[s + 1] - c->start[s]};
+        while (++s < end && c->start[s + 1] - r.from <= most) r.n = c->start[s + 1] - r.from;
+        if (r.n <= most) break;
+    }
+    return r;
+}
+
+static bool put_pair(const tn__examples *x, const tn__example *e, tn_generator *g, tn__mlm_rows *to)
+{
+    const tn_corpus *c = x->corpus;
+    int64_t          room = x->config.max_tokens - 3, cut = 1 + tn_random_below(g, e->count - 1);
+    int64_t          middle = c->start[e->first + cut], end = c->start[e->first + e->count];
+    bool             other = tn_random_u32(g) & 1;
+    range            a = {c->start[e->first], middle - c->start[e->first]}, b = {middle, end - middle};
+    if (other) b = draw_other(c, e->document, b.n, g);
+    if (a.n + b.n > room) { /* A gives way at its beginning; B, whose end would tell that it was cut, if it must */
+        b.n = tn__min_i64(b.n, room - tn__min_i64(a.n, tn__max_i64(room / 4, 1)));
+        a.from += a.n - (room - b.n), a.n = room - b.n;
+    }
+    tn_ids *row = &to->row;
+    if (!tn__ids_room(row, a.n + b.n + 3)) return false;
+    row->at[row->n++] = x->config.cls;
+    if (!put_range(c, a.from, a.n, row)) return false;
+    row->at[row->n++] = x->config.sep;
+    if (!tn__ids_room(&to->second, 1) || !tn__ids_room(&to->next, 1)) return false;
+    to->second.at[to->second.n++] = (int32_t)row->n;
+    to->next.at[to->next.n++] = other;
+    if (!tn__ids_room(row, b.n + 1) || !put_range(c, b.from, b.n, row) || !tn__ids_room(row, 1)) return false;
+    row->at[row->n++] = x->config.sep;
+    return true;
+}
+
+static bool put_sentences(const tn__examples *x, const tn__example *e, tn__mlm_rows *to)
+{
+    tn_ids *row = &to->row;
+    if (!tn__ids_room(row, e->tokens + 2)) return false;
+    row->at[row->n++] = x->config.cls;
+    if (!put_range(x->corpus, x->corpus->start[e->first] + e->skip, e->tokens, row)) return false;
+    if (!tn__ids_room(row, 1) || !tn__ids_room(&to->second, 1)) return false;
+    row->at[row->n++] = x->config.sep;
+    to->second.at[to->second.n++] = (int32_t)row->n;
+    return true;
+}
+
+/* ---- masks ------------------------------------------------------------------------------------------------------- */
+
+static int kind_of(const tn__examples *x, int32_t id)
+{
+    if (id == x->config.cls || id == x->config.sep || id == x->config.pad || id == x->config.mask)
+        return TN_TOKEN_SPECIAL;
+    return x->kinds ? x->kinds[id] : 0;
+}
+
+static int32_t draw_token(const tn__examples *x, tn_generator *g, int32_t instead)
+{
+    for (int tries = 0; tries < TRIES; tries++) {
+        int32_t id = (int32_t)tn_random_below(g, (int64_t)x->corpus->footer.vocabulary);
+        if (!(kind_of(x, id) & TN_TOKEN_SPECIAL)) return id;
+    }
+    return instead; /* nearly all of the vocabulary is special */
+}
+
+/* Shell's: what is chosen is short. */
+static void sort(int32_t *x, int64_t n)
+{
+    for (int64_t gap = n / 2; gap > 0; gap /= 2)
+        for (int64_t i = gap; i < n; i++) {
+            int32_t v = x[i];
+            int64_t j = i;
+            for (; j >= gap && x[j - gap] > v; j -= gap) x[j] = x[j - gap];
+            x[j] = v;
+        }
+}
+
+/* Which places of the row are to be guessed: chosen[0 … *n), in order. */
+static bool choose(const tn__examples *x, tn_generator *g, tn__mlm_rows *to, int64_t *n)
+{
+    const tn_ids *row = &to->row;
+    tn_ids       *units = &to->chosen; /* where tokens, or words, begin */
+    int64_t       ordinary = 0, taken = 0, places = 0;
+    bool          whole = x->config.whole_words, open = false;
+    units->n = 0;
+    if (!tn__ids_room(units, 2 * row->n)) return false; /* behind the units: the places that were taken */
+    for (int64_t i = 0; i < row->n; i++) {
+        int kind = kind_of(x, row->at[i]);
+        if (kind & TN_TOKEN_SPECIAL) {
+            open = false;
+            continue;
+        }
+        ordinary++;
+        if (!whole || !open || !(kind & TN_TOKEN_INNER)) units->at[units->n++] = (int32_t)i;
+        open = true;
+    }
+    int64_t  wanted = (int64_t)((double)ordinary * x->config.rate + 0.5), count = units->n;
+    int32_t *place = units->at + row->n;
+    if (ordinary && wanted < 1) wanted = 1;
+    for (int64_t i = 0; i < count && taken < wanted; i++) {
+        int64_t j = i + tn_random_below(g, count - i);
+        int32_t at = units->at[j], length = 1;
+        units->at[j] = units->at[i];
+        while (whole && at + length < row->n && (kind_of(x, row->at[at + length]) & TN_TOKEN_INNER) &&
+               !(kind_of(x, row->at[at + length]) & TN_TOKEN_SPECIAL))
+            length++;
+        if (taken && taken + length > wanted) continue; /* a shorter word may still fit */
+        for (int32_t k = 0; k < length; k++) place[places++] = at + k;
+        taken += length;
+    }
+    sort(place, places);
+    memmove(units->at, place, (size_t)places * sizeof *place);
+    *n = places;
+    return true;
+}
+
+static bool mask_row(const tn__examples *x, tn_generator *g, int64_t r, tn__mlm_rows *to)
+{
+    int64_t n;
+    if (!choose(x, g, to, &n) || !tn__ids_room(&to->masked_ids, n) ||
+        !tn__grown((void *)&to->masked_at, &to->masked_room, to->masked + n, sizeof *to->masked_at))
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t at = to->chosen.at[i], *id = &to->row.at[at];
+        double  u = tn_random_double(g);
+        to->masked_at[to->masked] = r << 32 | at; /* row and column, until the width is known */
+        to->masked_ids.at[to->masked_ids.n++] = *id;
+        to->masked++;
+        if (u < 0.8) *id = x->config.mask;
+        else if (u < 0.9) *id = draw_token(x, g, *id);
+    }
+    return true;
+}
+
+/* ---- the batch --------------------------------------------------------------------------------------------------- */
+
+/* Rows arrive one after the other and are spread to the width of the longest, from the last to the first. */
+static bool spread(const tn__examples *x, tn__mlm_rows *to)
+{
+    int64_t at = to->ids.n;
+    if (!tn__ids_room(&to->ids, to->rows * to->width - at)) return false;
+    to->ids.n = to->rows * to->width;
+    for (int64_t r = to->rows; r-- > 0;) {
+        int32_t *row = to->ids.at + r * to->width;
+        int64_t  n = to->used.at[r];
+        at -= n;
+        memmove(row, to->ids.at + at, (size_t)n * sizeof *row);
+        for (int64_t i = n; i < to->width; i++) row[i] = x->config.pad;
+    }
+    for (int64_t i = 0; i < to->masked; i++)
+        to->masked_at[i] = (to->masked_at[i] >> 32) * to->width + (to->masked_at[i] & UINT32_MAX);
+    return true;
+}
+
+bool tn__mlm_make(const tn__examples *x, int64_t epoch, const uint32_t *which, int64_t n, tn__mlm_rows *to)
+{
+    to->rows = n, to->width = to->tokens = to->masked = 0;
+    to->ids.n = to->next.n = to->masked_ids.n = to->second.n = to->used.n = 0;
+    if (!tn__ids_room(&to->used, n)) return false;
+    for (int64_t r = 0; r < n; r++) {
+        const tn__example *e = &x->example[which[r]];
+        tn_generator       g = generator_of(x, epoch, which[r]);
+        to->row.n = 0;
+        if (x->config.pairs ? !put_pair(x, e, &g, to) : !put_sentences(x, e, to)) return false;
+        if (!mask_row(x, &g, r, to) || !tn__ids_room(&to->ids, to->row.n)) return false;
+        memcpy(to->ids.at + to->ids.n, to->row.at, (size_t)to->row.n * sizeof *to->row.at);
+        to->ids.n += to->row.n;
+        to->used.at[to->used.n++] = (int32_t)to->row.n;
+        to->tokens += to->row.n;
+        to->width = tn__max_i64(to->width, to->row.n);
+    }
+    return spread(x, to);
+}

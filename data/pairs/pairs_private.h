@@ -1,0 +1,22 @@
+/* pairs_private.h — pairs as their batches see them. Private. */
+#ifndef TENON_DATA_PARALLEL_PRIVATE_H
+#define TENON_DATA_PARALLEL_PRIVATE_H
+
+#include "data/text/data_private.h"
+#include "data/pairs.h"
+
+typedef struct {
+    tn_ids   ids;    /* of all lines */
+    int64_t *start;  /* of a line */
+    int32_t *length; /* of a line, with its end */
+    int64_t  start_room, length_room;
+} tn__side;
+
+struct tn_parallel {
+    tn_parallel_config config;
+    tn__side           side[2]; /* source, target */
+    int64_t           *line;    /* in the files */
+    int64_t            n, line_room, dropped;
+};
+
+#endif

@@ -1,0 +1,165 @@
+/* report_attention.c — attention as lines between two columns of words: every layer and head small, one of them large;
+ * and as shades of a table. A line is as strong as its weight; the faintest are left out of the small pictures. */
+#include "data/report/report_private.h"
+
+#include <math.h>
+
+enum { ROW = 22, GAP = 200, MOST_COLUMNS = 24, SMALL = 64 };
+
+static double weight_at(const tn_tensor *w, int64_t at)
+{
+    double v = tn_get(w, at);
+    return v > 0 ? fmin(v, 1) : 0; /* NaN is none */
+}
+
+static int64_t widest(int64_t n, const char *const *words)
+{
+    int64_t most = 3;
+    for (int64_t i = 0; i < n; i++) most = tn__max_i64(most, tn__report_width(words[i]));
+    return tn__min_i64(most, MOST_COLUMNS);
+}
+
+static bool check(const char *who, const tn_tensor *w, tn_shape expected)
+{
+    char a[192], b[192];
+    if (tn_shape_equal(tn_shape_of(w), expected) && tn_dtype_is_float(tn_dtype_of(w))) return true;
+    tn_raise(TN_ESHAPE, "%s: weights is %s of %s, expected floats of %s", who,
+             tn_shape_text(tn_shape_of(w), a, sizeof a), tn_dtype_name(tn_dtype_of(w)),
+             tn_shape_text(expected, b, sizeof b));
+    return false;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+static void put_large(tn_report *r, int64_t m, const char *const *left, int64_t n, const char *const *right,
+                      const tn_tensor *w, int64_t from, int colour)
+{
+    int64_t a = widest(m, left) * 8 + 14, b = a + GAP;
+    for (int64_t i = 0; i < n; i++) {
+        tn__report_put(r, "<text x=\"%lld\" y=\"%lld\">", (long long)b + 6, (long long)i * ROW + 15);
+        tn__report_text(r, right[i]);
+        tn__report_put(r, "</text>\n");
+    }
+    tn__report_put(r, "<g class=\"a\">\n");
+    for (int64_t i = 0; i < m; i++) { /* a word and its lines are one: under the pointer the others fade */
+        tn__report_put(r,
+                       "<g class=\"q\"><rect width=\"%lld\" height=\"%d\" y=\"%lld\" fill=\"none\" "
+                       "pointer-events=\"all\"/><text class=\"e\" x=\"%lld\" y=\"%lld\">",
+                       (long long)a, ROW, (long long)i * ROW, (long long)a - 6, (long long)i * ROW + 15);
+        tn__report_text(r, left[i]);
+        tn__report_put(r, "</text>");
+        for (int64_t j = 0; j < n; j++) {
+            double v = weight_at(w, from + i * n + j);
+            if (v < 0.03) continue;
+            tn__report_put(r,
+                           "<path d=\"M%lld %lldL%lld %lld\" stroke=\"var(--c%d)\" stroke-width=\"%s\" "
+                           "stroke-opacity=\"%s\"/>",
+                           (long long)a, (long long)i * ROW + 11, (long long)b, (long long)j * ROW + 11, colour,
+                           tn__tenths(1 + 2 * v).text, tn__short(round(100 * v) / 100).text);
+        }
+        tn__report_put(r, "</g>\n");
+    }
+    tn__report_put(r, "</g>\n");
+}
+
+/* Lines of one strength, of five, are one path. */
+static void put_small(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, int64_t from, double height, int colour)
+{
+    static const double least[] = {0.05, 0.15, 0.35, 0.6, 0.85, 2};
+    for (int k = 0; k < 5; k++) {
+        bool any = false;
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) {
+                double v = weight_at(w, from + i * n + j);
+                if (v < least[k] || v >= least[k + 1]) continue;
+                if (!any)
+                    tn__report_put(r, "<path class=\"f\" stroke=\"var(--c%d)\" opacity=\"%s\" d=\"", colour,
+                                   tn__tenths(0.2 + 0.2 * k).text);
+                any = true;
+                tn__report_put(r, "M4 %sL%d %s", tn__tenths(((double)i + 0.5) * height / (double)m).text, SMALL - 4,
+                               tn__tenths(((double)j + 0.5) * height / (double)n).text);
+            }
+        if (any) tn__report_put(r, "\"/>\n");
+    }
+}
+
+tn_status tn_report_attention(tn_report *r, const char *title, int64_t m, const char *const *left, int64_t n,
+                              const char *const *right, const tn_tensor *w, int64_t layer, int64_t head)
+{
+    size_t mark;
+    if (!tn__report_begin(r, "tn_report_attention", w, &mark)) return tn__self.error;
+    if (!left || !right) return tn_raise(TN_EINVAL, "tn_report_attention: the words are NULL");
+    int64_t  layers = tn_ndim(w) == 4 ? tn_size(w, 0) : 0, heads = layers ? tn_size(w, 1) : 0;
+    tn_shape expected = {4, {layers, heads, m, n}};
+    if (!check("tn_report_attention", w, expected)) return tn__self.error;
+    if (m < 1 || n < 1 || layer < 0 || layer >= layers || head < 0 || head >= heads)
+        return tn_raise(
+            TN_EINDEX, "tn_report_attention: layer %lld, head %lld of %lld layers and %lld heads, %lld words",
+            (long long)layer, (long long)head, (long long)layers, (long long)heads, (long long)tn__min_i64(m, n));
+    int64_t rows = tn__max_i64(m, n);
+    double  a = (double)(widest(m, left) + widest(n, right)) * 8 + GAP + 28;
+    tn__report_svg(r, title, a, (double)rows * ROW + 6);
+    put_large(r, m, left, n, right, w, (layer * heads + head) * m * n, (int)(head % TN__REPORT_COLOURS));
+    tn__report_put(
+        r, "</svg><small>layer %lld, head %lld: each word on the left looks at those on the right</small></figure>\n",
+        (long long)layer + 1, (long long)head + 1);
+
+    double height = fmin(fmax((double)rows * 5, 30), 120);
+    tn__report_svg(r, "Every layer and head", (double)heads * (SMALL + 6) + 40, (double)layers * (height + 6) + 24);
+    for (int64_t h = 0; h < heads; h++)
+        tn__report_put(r, "<text class=\"d m\" x=\"%lld\" y=\"14\">%lld</text>\n",
+                       40 + (long long)h * (SMALL + 6) + SMALL / 2, (long long)h + 1);
+    for (int64_t l = 0; l < layers; l++) {
+        double y = 22 + (double)l * (height + 6);
+        tn__report_put(r, "<text class=\"d e\" x=\"32\" y=\"%s\">%lld</text>\n", tn__tenths(y + height / 2 + 4).text,
+                       (long long)l + 1);
+        for (int64_t h = 0; h < heads; h++) {
+            bool chosen = l == layer && h == head;
+            tn__report_put(r,
+                           "<g transform=\"translate(%lld %s)\"><rect width=\"%d\" height=\"%s\" rx=\"3\" "
+                           "fill=\"var(--card)\"%s/>\n",
+                           40 + (long long)h * (SMALL + 6), tn__tenths(y).text, SMALL, tn__tenths(height).text,
+                           chosen ? " stroke=\"var(--fg)\"" : "");
+            put_small(r, m, n, w, (l * heads + h) * m * n, height, (int)(h % TN__REPORT_COLOURS));
+            tn__report_put(r, "</g>\n");
+        }
+    }
+    tn__report_put(r, "</svg><small>rows: layers; columns: heads</small></figure>\n");
+    return tn__report_end(r, mark);
+}
+
+/* ---- shades ------------------------------------------------------------------------------------------------------ */
+
+tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const char *const *rows, int64_t n,
+                            const char *const *columns, const tn_tensor *w)
+{
+    size_t mark;
+    if (!tn__report_begin(r, "tn_report_heatmap", w, &mark)) return tn__self.error;
+    if (!rows || !columns) return tn_raise(TN_EINVAL, "tn_report_heatmap: the words are NULL");
+    if (!check("tn_report_heatmap", w, (tn_shape){2, {m, n}})) return tn__self.error;
+    if (m < 1 || n < 1) return tn_raise(TN_EINVAL, "tn_report_heatmap: there are no words");
+    int64_t left = widest(m, rows) * 8 + 12, top = widest(n, columns) * 7 + 8;
+    tn__report_svg(r, title, (double)(left + n * (ROW + 4)) + (double)top / 2, (double)(top + m * (ROW + 4) + 4));
+    for (int64_t j = 0; j < n; j++) {
+        tn__report_put(r, "<text transform=\"translate(%lld %lld)rotate(-60)\">",
+                       (long long)(left + j * (ROW + 4) + 16), (long long)top - 4);
+        tn__report_text(r, columns[j]);
+        tn__report_put(r, "</text>\n");
+    }
+    for (int64_t i = 0; i < m; i++) {
+        tn__report_put(r, "<text class=\"e\" x=\"%lld\" y=\"%lld\">", (long long)left - 6,
+                       (long long)(top + i * (ROW + 4) + 16));
+        tn__report_text(r, rows[i]);
+        tn__report_put(r, "</text>\n");
+        for (int64_t j = 0; j < n; j++) {
+            int percent = (int)(100 * weight_at(w, i * n + j) + 0.5);
+            tn__report_put(r,
+                           "<rect x=\"%lld\" y=\"%lld\" width=\"%d\" height=\"%d\" fill=\"var(--c0)\" "
+                           "fill-opacity=\"%d.%02d\"><title>%d%%</title></rect>\n",
+                           (long long)(left + j * (ROW + 4)), (long long)(top + i * (ROW + 4)), ROW + 3, ROW + 3,
+                           percent / 100, percent % 100, percent);
+        }
+    }
+    tn__report_put(r, "</svg></figure>\n");
+    return tn__report_end(r, mark);
+}

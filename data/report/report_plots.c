@@ -1,0 +1,163 @@
+/* report_plots.c — curves and bars. A curve of many points is drawn as the least and the largest of each column of
+ * pixels, so that a spike is never lost and the file stays small. */
+#include "data/report/report_private.h"
+
+#include <math.h>
+
+enum { WIDTH = 860, HEIGHT = 320, LEFT = 62, RIGHT = 24, TOP = 10, BOTTOM = 44 };
+
+typedef struct {
+    double low, high, step; /* what is shown, and from mark to mark */
+} axis;
+
+/* Marks at 1, 2 or 5 times a power of ten, about n of them, that enclose the numbers. */
+static axis axis_of(double low, double high, int n)
+{
+    if (!(low <= high)) low = 0, high = 1; /* nothing to show */
+    if (low == high) low -= fabs(low) * 0.1 + 0.5, high = low + 2 * (fabs(low) * 0.1 + 0.5);
+    double raw = (high - low) / n, power = pow(10, floor(log10(raw))), times = raw / power;
+    double step = power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
+    return (axis){floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step};
+}
+
+static double at(axis a, double v, double from, double to)
+{
+    return from + (v - a.low) / (a.high - a.low) * (to - from);
+}
+
+static void put_axes(tn_report *r, axis x, axis y, const char *xname, const char *yname)
+{
+    for (int k = 0; k <= 12; k++) {
+        double v = y.low + k * y.step, py = at(y, v, HEIGHT - BOTTOM, TOP);
+        if (v > y.high + y.step / 2) break;
+        tn__report_put(r, "<path class=\"g\" d=\"M%d %sH%d\"/><text class=\"d e\" x=\"%d\" y=\"%s\">%s</text>\n", LEFT,
+                       tn__tenths(py).text, WIDTH - RIGHT, LEFT - 6, tn__tenths(py + 4).text,
+                       tn__short(fabs(v) < y.step / 1e6 ? 0 : v).text);
+    }
+    for (int k = 0; k <= 12; k++) {
+        double v = x.low + k * x.step, px = at(x, v, LEFT, WIDTH - RIGHT);
+        if (v > x.high + x.step / 2) break;
+        tn__report_put(r, "<text class=\"d m\" x=\"%s\" y=\"%d\">%s</text>\n", tn__tenths(px).text,
+                       HEIGHT - BOTTOM + 17, tn__short(fabs(v) < x.step / 1e6 ? 0 : v).text);
+    }
+    tn__report_put(r, "<text class=\"m\" x=\"%d\" y=\"%d\">", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6);
+    tn__report_text(r, xname);
+    tn__report_put(r, "</text><text class=\"m\" transform=\"translate(13 %d)rotate(-90)\">",
+                   (TOP + HEIGHT - BOTTOM) / 2);
+    tn__report_text(r, yname);
+    tn__report_put(r, "</text>\n");
+}
+
+typedef struct {
+    tn_report *r;
+    bool       down; /* a line is being drawn */
+    int        column;
+    double     low, high, first, last, x;
+} pen;
+
+static void point(pen *p, double x, double y)
+{
+    tn__report_put(p->r, "%c%s %s", p->down ? 'L' : 'M', tn__tenths(x).text, tn__tenths(y).text);
+    p->down = true;
+}
+
+static void end_column(pen *p) /* what the column holds: first, extremes, last */
+{
+    if (p->column < 0) return;
+    point(p, p->x, p->first);
+    if (p->low < fmin(p->first, p->last)) point(p, p->x, p->low);
+    if (p->high > fmax(p->first, p->last)) point(p, p->x, p->high);
+    if (p->last != p->first) point(p, p->x, p->last);
+    p->column = -1;
+}
+
+static void put_line(tn_report *r, const tn_series *s, axis x, axis y, int colour, bool smoothed, bool faint)
+{
+    pen    p = {.r = r, .column = -1};
+    double mean = 0, weight = 0;
+    tn__report_put(r, "<path class=\"f\" stroke=\"var(--c%d)\" stroke-width=\"%s\"%s d=\"", colour % TN__REPORT_COLOURS,
+                   faint ? "1" : "1.8", faint ? " opacity=\".3\"" : "");
+    for (int64_t i = 0; i < s->n; i++) {
+        if (!isfinite(s->x[i]) || !isfinite(s->y[i])) {
+            end_column(&p);
+            p.down = false;
+            continue;
+        }
+        double v = s->y[i];
+        if (smoothed) { /* the running mean, without the pull of its beginning at 0 */
+            mean = s->smooth * mean + (1 - s->smooth) * v;
+            weight = s->smooth * weight + (1 - s->smooth);
+            v = mean / weight;
+        }
+        double px = at(x, s->x[i], LEFT, WIDTH - RIGHT), py = at(y, v, HEIGHT - BOTTOM, TOP);
+        if (p.column != (int)px) {
+            end_column(&p);
+            p.column = (int)px, p.x = px, p.low = p.high = p.first = p.last = py;
+        } else {
+            p.low = fmin(p.low, py), p.high = fmax(p.high, py), p.last = py;
+        }
+    }
+    end_column(&p);
+    tn__report_put(r, p.down ? "\"/>\n" : "M0 0\"/>\n");
+}
+
+tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const char *y, int n, const tn_series *s)
+{
+    size_t mark;
+    if (!tn__report_begin(r, "tn_report_curves", s, &mark)) return tn__self.error;
+    double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+    for (int k = 0; k < n; k++) {
+        if (s[k].n < 0 || (s[k].n && (!s[k].x || !s[k].y)) || !(s[k].smooth >= 0 && s[k].smooth < 1))
+            return tn_raise(TN_EINVAL, "tn_report_curves: series %d has no points, or smooth is outside [0, 1)", k);
+        for (int64_t i = 0; i < s[k].n; i++) {
+            if (!isfinite(s[k].x[i]) || !isfinite(s[k].y[i])) continue;
+            low[0] = fmin(low[0], s[k].x[i]), high[0] = fmax(high[0], s[k].x[i]);
+            low[1] = fmin(low[1], s[k].y[i]), high[1] = fmax(high[1], s[k].y[i]);
+        }
+    }
+    axis across = axis_of(low[0], high[0], 8), up = axis_of(low[1], high[1], 5);
+    if (low[0] < high[0]) across.low = low[0] > across.low && low[0] > across.step / 50 ? across.low : fmin(low[0], 0);
+    if (across.high <= across.low) across.high = across.low + 1;
+    tn__report_svg(r, title, WIDTH, HEIGHT);
+    put_axes(r, across, up, x, y);
+    for (int k = 0; k < n; k++) {
+        if (s[k].smooth > 0) put_line(r, &s[k], across, up, k, false, true);
+        put_line(r, &s[k], across, up, k, s[k].smooth > 0, false);
+    }
+    tn__report_put(r, "</svg>\n<div>");
+    for (int k = 0; k < n; k++) {
+        tn__report_put(r, "<span class=\"k\" style=\"background:var(--c%d)\"></span>", k % TN__REPORT_COLOURS);
+        tn__report_text(r, s[k].name);
+    }
+    tn__report_put(r, "</div></figure>\n");
+    return tn__report_end(r, mark);
+}
+
+tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *const *names, const double *values)
+{
+    enum { ROW = 26, MOST = 40 };
+    size_t mark;
+    if (!tn__report_begin(r, "tn_report_bars", names, &mark)) return tn__self.error;
+    if (!names || !values || n < 1) return tn_raise(TN_EINVAL, "tn_report_bars: there are no bars");
+    double  most = 0;
+    int64_t columns = 4;
+    for (int i = 0; i < n; i++) {
+        if (!(values[i] >= 0) || !isfinite(values[i]))
+            return tn_raise(TN_EINVAL, "tn_report_bars: value %d is negative, or no number", i);
+        most = fmax(most, values[i]);
+        columns = tn__max_i64(columns, tn__min_i64(tn__report_width(names[i]), MOST));
+    }
+    int left = (int)columns * 8 + 12;
+    tn__report_svg(r, title, WIDTH, n * ROW + 8);
+    for (int i = 0; i < n; i++) {
+        double length = most > 0 ? values[i] / most * (WIDTH - left - 90) : 0;
+        tn__report_put(r, "<text class=\"e\" x=\"%d\" y=\"%d\">", left - 8, i * ROW + 18);
+        tn__report_text(r, names[i]);
+        tn__report_put(r, "</text><rect x=\"%d\" y=\"%d\" width=\"%s\" height=\"%d\" rx=\"2\" fill=\"var(--c0)\"/>",
+                       left, i * ROW + 4, tn__tenths(length).text, ROW - 7);
+        tn__report_put(r, "<text x=\"%s\" y=\"%d\">%s</text>\n", tn__tenths(left + length + 6).text, i * ROW + 18,
+                       tn__short(values[i]).text);
+    }
+    tn__report_put(r, "</svg></figure>\n");
+    return tn__report_end(r, mark);
+}

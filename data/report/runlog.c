@@ -1,0 +1,230 @@
+/* runlog.c — rows of numbers as lines of JSON and CSV, each written at once; and taking up a log where a run left
+ * it. */
+#include "data/report/runlog_private.h"
+
+#include <math.h>
+
+enum { MOST_ROW = 1 << 20 }; /* bytes; a line that is longer is not ours */
+
+struct tn_runlog {
+    tn__log_file    jsonl, csv, events;
+    tn_json_writer *writer;
+    tn_string       text;
+    tn__strings     columns;
+    bool            has_columns;
+};
+
+bool tn__log_append(tn__log_file *f, const char *path)
+{
+    tn__label(f->label, "tn_runlog_open", path);
+    return f->open = tn__sink_append(&f->sink, f->label, path);
+}
+
+void tn_runlog_close(tn_runlog *l)
+{
+    if (!l) return;
+    tn__log_file *files[] = {&l->jsonl, &l->csv, &l->events};
+    for (int i = 0; i < 3; i++)
+        if (files[i]->open) tn__sink_end(&files[i]->sink, false);
+    tn_json_writer_free(l->writer);
+    tn_string_free(&l->text);
+    tn__strings_free(&l->columns);
+    tn__mem_put(l, sizeof *l);
+}
+
+/* ---- taking up --------------------------------------------------------------------------------------------------- */
+
+static bool is_there(const char *path) /* and not empty */
+{
+    tn_error_state aside;
+    tn__source     s;
+    tn_error_push(&aside);
+    bool there = tn__source_open(&s, "", path) && s.size > 0;
+    tn__source_close(&s);
+    tn_error_pop(&aside);
+    return there;
+}
+
+/* The step of a row, -1 for what is no row. */
+static int64_t step_of(tn_span line, bool csv)
+{
+    int64_t        step = -1;
+    tn_error_state aside;
+    tn_error_push(&aside);
+    if (csv) {
+        double      v;
+        const char *comma = memchr(line.at, ',', line.bytes);
+        size_t      n = comma ? (size_t)(comma - line.at) : line.bytes;
+        if (tn_parse_double(line.at, n, &v) && v >= 0 && v < 0x1p53) step = (int64_t)v;
+    } else {
+        tn_json       *row = tn_json_parse(line.at, line.bytes);
+        const tn_json *s = tn_json_get(row, "step");
+        if (s && tn_json_type_of(s) == TN_JSON_INTEGER) step = tn_json_i64(s);
+        tn_json_free(row);
+    }
+    tn_error_pop(&aside);
+    return step;
+}
+
+static bool read_columns(tn_runlog *l, tn_span line)
+{
+    if (line.bytes && line.at[line.bytes - 1] == '\r') line.bytes--;
+    bool step = true;
+    for (size_t at = 0, n; at <= line.bytes; at += n + 1, step = false) {
+        const char *comma = memchr(line.at + at, ',', line.bytes - at);
+        n = comma ? (size_t)(comma - line.at) - at : line.bytes - at;
+        if (!step && tn__strings_add(&l->columns, line.at + at, n) < 0) return false;
+    }
+    l->has_columns = true;
+    return true;
+}
+
+/* Keeps the rows up to `last`: the file is written anew if anything has to go. */
+static bool cut_back(tn_runlog *l, const char *path, bool csv, int64_t last)
+{
+    tn__reader r;
+    tn_span    line;
+    int64_t    keep = 0, at = 0;
+    if (!tn__reader_open(&r, "tn_runlog_open", path)) return false;
+    r.most = MOST_ROW;
+    while (tn__reader_line(&r, &line)) {
+        at += (int64_t)line.bytes + 1;
+        bool head = csv && r.line == 1;
+        if (at > r.source.size || (!head && (step_of(line, csv) < 0 || step_of(line, csv) > last))) break;
+        if (head && !read_columns(l, line)) break;
+        keep = at;
+    }
+    int64_t  size = r.source.size;
+    tn__sink to;
+    char    *block = NULL;
+    bool     done = tn__self.error == TN_OK;
+    enum { BLOCK = 1 << 16 };
+    if (done && keep < size && (done = tn__sink_open(&to, r.label, path, keep))) {
+        done = (block = tn__mem_get(BLOCK));
+        for (int64_t from = 0; done && from < keep; from += BLOCK) {
+            size_t n = (size_t)tn__min_i64(BLOCK, keep - from);
+            done = tn__source_read(&r.source, block, from, n) && tn__sink_write(&to, block, n);
+        }
+        done = tn__sink_end(&to, done) == TN_OK;
+        tn__mem_put(block, BLOCK);
+    }
+    tn__reader_close(&r);
+    return done;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static bool write_columns(tn_runlog *l)
+{
+    l->text.bytes = 0;
+    tn_string_add(&l->text, tn_span_of("step"));
+    for (int64_t i = 0; i < (int64_t)l->columns.n; i++) {
+        tn_string_add(&l->text, tn_span_of(","));
+        tn_string_add(&l->text, tn__strings_at(&l->columns, i));
+    }
+    tn_string_add(&l->text, tn_span_of("\n"));
+    return l->has_columns = tn__self.error == TN_OK && tn__sink_write(&l->csv.sink, l->text.at, l->text.bytes);
+}
+
+static bool plain_name(const char *name)
+{
+    if (!name || !*name || tn_utf8_valid(name, strlen(name)) < strlen(name) || !strcmp(name, "step")) return false;
+    for (const char *p = name; *p; p++)
+        if (*p == ',' || *p == '"' || (unsigned char)*p < ' ') return false;
+    return true;
+}
+
+static bool open_text(tn_runlog *l, tn__log_file *f, const char *path, const tn_runlog_config *c)
+{
+    bool there = is_there(path);
+    if (there && c->resume && !cut_back(l, path, f == &l->csv, c->step)) return false;
+    if (there && !c->resume && tn_file_write(path, NULL, 0) != TN_OK) return false;
+    return tn__log_append(f, path);
+}
+
+tn_runlog *tn_runlog_open(tn_runlog_config c)
+{
+    if (tn__blocked()) return NULL;
+    for (int i = 0; i < c.n; i++)
+        if (!c.columns || !plain_name(c.columns[i])) {
+            tn_raise(TN_EINVAL, "tn_runlog_open: column %d must be a name in UTF-8 without commas and quotes", i);
+            return NULL;
+        }
+    tn_runlog *l = tn__mem_zeroed(sizeof *l);
+    if (!l) return NULL;
+    bool done = (l->writer = tn_json_writer_new(0));
+    if (done && c.jsonl) done = open_text(l, &l->jsonl, c.jsonl, &c);
+    if (done && c.csv) done = open_text(l, &l->csv, c.csv, &c);
+    if (done && c.csv && !l->has_columns && c.n > 0) {
+        for (int i = 0; done && i < c.n; i++)
+            done = tn__strings_add(&l->columns, c.columns[i], strlen(c.columns[i])) >= 0;
+        done = done && write_columns(l);
+    }
+    if (done && c.tensorboard) done = tn__events_open(&l->events, c.tensorboard, c.resume ? c.step + 1 : -1);
+    if (!done) tn_runlog_close(l), l = NULL;
+    return l;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static bool put_json(tn_runlog *l, int64_t step, int n, const char *const *names, const double *v)
+{
+    size_t bytes;
+    tn_json_writer_clear(l->writer);
+    tn_json_open_object(l->writer, NULL);
+    tn_json_put_i64(l->writer, "step", step);
+    for (int i = 0; i < n; i++) {
+        if (isfinite(v[i])) tn_json_put_double(l->writer, names[i], v[i]);
+        else tn_json_put_null(l->writer, names[i]);
+    }
+    tn_json_close(l->writer);
+    const char *text = tn_json_text(l->writer, &bytes);
+    if (!text) return false;
+    l->text.bytes = 0;
+    tn_string_add(&l->text, (tn_span){text, bytes});
+    tn_string_add(&l->text, tn_span_of("\n"));
+    return tn__self.error == TN_OK && tn__sink_write(&l->jsonl.sink, l->text.at, l->text.bytes);
+}
+
+static bool put_csv(tn_runlog *l, int64_t step, int n, const char *const *names, const double *v)
+{
+    char number[32];
+    if (!l->has_columns) {
+        for (int i = 0; i < n; i++)
+            if (tn__strings_add(&l->columns, names[i], strlen(names[i])) < 0) return false;
+        if (!write_columns(l)) return false;
+    }
+    l->text.bytes = 0;
+    snprintf(number, sizeof number, "%lld", (long long)step);
+    tn_string_add(&l->text, tn_span_of(number));
+    for (int64_t c = 0; c < (int64_t)l->columns.n; c++) {
+        tn_span column = tn__strings_at(&l->columns, c);
+        tn_string_add(&l->text, tn_span_of(","));
+        for (int i = 0; i < n; i++) {
+            if (strlen(names[i]) != column.bytes || memcmp(names[i], column.at, column.bytes) != 0) continue;
+            tn_format_double(v[i], number);
+            tn_string_add(&l->text, tn_span_of(number));
+            break;
+        }
+    }
+    tn_string_add(&l->text, tn_span_of("\n"));
+    return tn__self.error == TN_OK && tn__sink_write(&l->csv.sink, l->text.at, l->text.bytes);
+}
+
+tn_status tn_runlog_put(tn_runlog *l, int64_t step, int n, const char *const *names, const double *values)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!l || step < 0 || n < 0 || n > 1000 || (n && (!names || !values)))
+        return tn_raise(TN_EINVAL, "tn_runlog_put: %s",
+                        !l         ? "l is NULL"
+                        : step < 0 ? "steps count from 0"
+                                   : "give 0 to 1000 names, and as many values");
+    for (int i = 0; i < n; i++)
+        if (!plain_name(names[i]))
+            return tn_raise(TN_EINVAL,
+                            "tn_runlog_put: name %d must be in UTF-8, without commas and quotes, and not \"step\"", i);
+    bool done = !l->jsonl.open || put_json(l, step, n, names, values);
+    done = done && (!l->csv.open || put_csv(l, step, n, names, values));
+    if (done && l->events.open) tn__events_put(&l->events, &l->text, step, n, names, values);
+    return tn__self.error;
+}

@@ -1,0 +1,20 @@
+/* runlog_private.h — the three files of a run log. Private. */
+#ifndef TENON_DATA_RUNLOG_PRIVATE_H
+#define TENON_DATA_RUNLOG_PRIVATE_H
+
+#include "data/text/data_private.h"
+#include "data/runlog.h"
+
+typedef struct {
+    tn__sink sink;
+    char     label[TN__LABEL];
+    bool     open;
+} tn__log_file;
+bool tn__log_append(tn__log_file *f, const char *path);
+
+/* TensorBoard's event files (runlog_events.c). first: the step at which a resumed run begins, -1: a new one. */
+bool tn__events_open(tn__log_file *f, const char *folder, int64_t first);
+bool tn__events_put(tn__log_file *f, tn_string *spare, int64_t step, int n, const char *const *names, const double *v);
+uint32_t tn__crc32c(const void *data, size_t bytes);
+
+#endif

@@ -1,0 +1,96 @@
+/* data_private.h — what the files of data/ that read text share and users do not see: growing arrays, code points, a file
+ * read line by line, strings by number, and sequences by number. Private. */
+#ifndef TENON_DATA_COMMON_H
+#define TENON_DATA_COMMON_H
+
+#include "core/files/io.h"
+#include "data/lines.h"
+
+/* ---- growing arrays ---------------------------------------------------------------------------------------------- */
+
+/* Room for `need` elements of the given size in *p, which has *room: at least doubles it. False: raised, *p is as it
+ * was. */
+bool tn__grown(void *p, int64_t *room, int64_t need, size_t size);
+
+bool tn__string_room(tn_string *s, size_t more);
+bool tn__ids_room(tn_ids *s, int64_t more);
+
+/* ---- code points ------------------------------------------------------------------------------------------------- */
+
+/* What stands at p, of which n > 0 bytes are there, and how many bytes that is. A byte that belongs to no well-formed
+ * character stands for itself: 0x110000 + the byte, which is equal to no character. */
+uint32_t tn__point(const char *p, size_t n, size_t *bytes);
+
+typedef struct {
+    uint32_t *at;
+    int64_t   n, room;
+} tn__points;
+bool tn__points_decode(tn__points *to, tn_span text); /* begins anew; raises */
+bool tn__points_add(tn__points *to, uint32_t c);
+void tn__points_free(tn__points *p);
+bool tn__is_blank(uint32_t c); /* Unicode's white space, as Python's str.split() has it */
+
+/* ---- a file, line by line ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn__source source;
+    char       label[TN__LABEL];
+    char      *buffer;
+    size_t     room, have, used; /* bytes of the buffer: in all, read, handed out */
+    int64_t    at;               /* of the file: read so far */
+    int64_t    line;             /* lines handed out */
+    uint64_t   sum;              /* of the bytes read so far, see tn__sum */
+    int64_t    most;             /* bytes of a line, 0: no limit; more is an error */
+} tn__reader;
+bool tn__reader_open(tn__reader *r, const char *who, const char *path);
+/* The next line without its "\n", valid until the next call; false at the end, or if an error was raised. */
+bool tn__reader_line(tn__reader *r, tn_span *line);
+bool tn__reader_rest(tn__reader *r); /* reads on to the end, for the sum alone; false: raised */
+void tn__reader_close(tn__reader *r);
+
+/* A 64-bit checksum of bytes that arrive in pieces; the pieces do not matter. Begin with 0. Against damage and mix-ups,
+ * not against malice. */
+uint64_t tn__sum(uint64_t sum, const void *data, size_t bytes);
+
+/* ---- strings by number ------------------------------------------------------------------------------------------- */
+
+/* 0, 1, 2 … in the order in which they were added. Zeros are an empty one. */
+typedef struct {
+    char     *text; /* one after the other, each ended by a NUL */
+    int64_t   bytes, text_room;
+    int64_t  *start; /* of i; start[n]: behind the last */
+    int64_t   start_room;
+    uint32_t  n;
+    tn__names names;
+} tn__strings;
+int64_t                   tn__strings_find(const tn__strings *s, const char *text, size_t bytes); /* -1 */
+int64_t                   tn__strings_add(tn__strings *s, const char *text, size_t bytes); /* its number; -1: raised */
+tn_span                   tn__strings_at(const tn__strings *s, int64_t i);
+void                      tn__strings_free(tn__strings *s);
+static inline const char *tn__strings_text(const tn__strings *s, uint32_t i, size_t *bytes) /* ended by a NUL */
+{
+    *bytes = (size_t)(s->start[i + 1] - s->start[i]) - 1;
+    return s->text + s->start[i];
+}
+
+/* ---- sequences by number ----------------------------------------------------------------------------------------- */
+
+/* A tree of sequences: each is a number, made of the number of the sequence without its last symbol and of that symbol.
+ * So words are numbers, n-grams of words are numbers, and both are compared exactly and in constant time. */
+typedef struct {
+    uint64_t key;
+    int32_t  count[3]; /* the caller's */
+} tn__gram;
+typedef struct {
+    tn__gram *gram; /* 1 … n */
+    int64_t   gram_room;
+    uint32_t *slot;
+    uint32_t  n, slots;
+    uint64_t  seed;
+} tn__grams;
+enum { TN__GRAM_WORDS = 0, TN__GRAM_PHRASES = -1, TN__GRAM_CHARACTERS = -2 };  /* where a tree of its own begins */
+uint32_t tn__grams_add(tn__grams *g, uint32_t parent, uint32_t symbol);        /* 0: raised */
+uint32_t tn__grams_find(const tn__grams *g, uint32_t parent, uint32_t symbol); /* 0: it is not there */
+void     tn__grams_free(tn__grams *g);
+
+#endif

@@ -1,0 +1,354 @@
+/* encode.c — a text, or two, to what an encoding shows: made UTF-8, cut at special tokens, split into words, these into
+ * pieces; then cut to length, framed by the template, and padded. */
+#include "data/tokenizer/tokenizer_private.h"
+
+#include <string.h>
+
+/* ---- the store --------------------------------------------------------------------------------------------------- */
+
+tn_encoding *tn_encoding_new(void)
+{
+    if (tn__blocked()) return NULL;
+    return tn__mem_zeroed(sizeof(tn__encoding));
+}
+
+void tn__encoding_free(tn__encoding *s)
+{
+    tn__mem_put(s->token, (size_t)s->token_room * sizeof *s->token);
+    tn__mem_put(s->arrays, (size_t)s->array_room * sizeof *s->arrays);
+    tn__mem_put(s->word, (size_t)s->word_room);
+    tn__mem_put(s->from, (size_t)s->from_room * sizeof *s->from);
+    tn__mem_put(s->probe, (size_t)s->probe_room);
+    tn__mem_put(s->fix, (size_t)s->fix_room * sizeof *s->fix);
+    tn__mem_put(s->symbol, (size_t)s->symbol_room * sizeof *s->symbol);
+    tn__mem_put(s->heap, (size_t)s->heap_room * sizeof *s->heap);
+    if (s->cache) tn__mem_put(s->cache, TN__CACHE_SLOTS * sizeof *s->cache);
+    tn_string_free(&s->clean);
+}
+
+void tn_encoding_free(tn_encoding *e)
+{
+    if (!e) return;
+    tn__encoding *s = (tn__encoding *)(void *)e;
+    tn__encoding_free(s);
+    tn__mem_put(s, sizeof *s);
+}
+
+bool tn__encoding_room(tn__encoding *s, size_t bytes)
+{
+    return tn__grown((void *)&s->word, &s->word_room, (int64_t)bytes, 1) &&
+           tn__grown((void *)&s->from, &s->from_room, 2 * (int64_t)bytes, sizeof *s->from);
+}
+
+/* ---- any bytes as UTF-8 ------------------------------------------------------------------------------------------ */
+
+/* s->clean: the text with U+FFFD for what is no UTF-8; s->fix: how to find a byte's place in the text. */
+static bool make_valid(tn__encoding *s, const char *text, size_t bytes)
+{
+    s->clean.bytes = 0, s->fixes = 0;
+    for (size_t at = 0; at < bytes;) {
+        const size_t good = tn_utf8_valid(text + at, bytes - at);
+        if (tn_string_add(&s->clean, (tn_span){text + at, good}) != TN_OK) return false;
+        at += good;
+        if (at == bytes) break;
+        tn_utf8_next(text, bytes, &at, NULL);
+        if (!tn__grown((void *)&s->fix, &s->fix_room, 2 * (int64_t)s->fixes + 2, sizeof *s->fix)) return false;
+        if (tn_string_add(&s->clean, (tn_span){"\xef\xbf\xbd", 3}) != TN_OK) return false;
+        s->fix[2 * s->fixes] = (int32_t)s->clean.bytes;
+        s->fix[2 * s->fixes++ + 1] = (int32_t)(s->clean.bytes - at);
+    }
+    return true;
+}
+
+/* Where the byte at `at` of s->clean is in the text. Inside a replacement: at its beginning. */
+static int32_t fixed(const tn__encoding *s, int32_t at)
+{
+    size_t low = 0, high = s->fixes; /* the fixes before `low` end at or before at */
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (s->fix[2 * middle] <= at) low = middle + 1;
+        else high = middle;
+    }
+    if (low < s->fixes && at > s->fix[2 * low] - 3) at = s->fix[2 * low] - 3;
+    return low ? at - s->fix[2 * low - 1] : at;
+}
+
+/* ---- one text ---------------------------------------------------------------------------------------------------- */
+
+static bool words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to, int32_t *number)
+{
+    if (from >= to) return true;
+    return t->split == TN__SPLIT_BYTES ? tn__byte_words(t, s, text, from, to, number)
+                                       : tn__bert_words(t, s, text, from, to, number);
+}
+
+bool tn__each_word(const tn_tokenizer *t, tn__encoding *s, const char *text, size_t bytes)
+{
+    int32_t number = 0;
+    if (tn_utf8_valid(text, bytes) == bytes) return words(t, s, text, 0, (int32_t)bytes, &number);
+    return make_valid(s, text, bytes) && words(t, s, s->clean.at, 0, (int32_t)s->clean.bytes, &number);
+}
+
+/* The longest special token at text[at], or NULL. */
+static const tn__added *added_at(const tn_tokenizer *t, const char *text, int32_t at, int32_t to, size_t *bytes)
+{
+    const tn__added *best = NULL;
+    for (uint32_t i = 0; i < t->n_added; i++) {
+        size_t      n;
+        const char *piece = tn__strings_text(&t->pieces, (uint32_t)t->added[i].id, &n);
+        if (piece[0] != text[at] || n > (size_t)(to - at) || memcmp(piece, text + at, n) != 0) continue;
+        if (!best || n > *bytes) best = t->added + i, *bytes = n;
+    }
+    return best;
+}
+
+static bool is_blank(char c) { return c == ' ' || (c >= 9 && c <= 13); }
+
+static bool segments(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t bytes, bool literal)
+{
+    int32_t number = 0, from = 0;
+    for (int32_t at = 0; !literal && t->n_added && at < bytes;) {
+        size_t           n = 0;
+        const tn__added *a = t->added_first[(unsigned char)text[at]] ? added_at(t, text, at, bytes, &n) : NULL;
+        if (!a) {
+            at++;
+            continue;
+        }
+        int32_t begin = at, end = at + (int32_t)n;
+        while (a->left && begin > from && is_blank(text[begin - 1])) begin--;
+        while (a->right && end < bytes && is_blank(text[end])) end++;
+        if (!words(t, s, text, from, begin, &number)) return false;
+        const tn__a_word w = {text + begin, (size_t)(end - begin), 0, begin, end, number++};
+        if (!tn__token_add(s, &w, a->id, 0, w.bytes)) return false;
+        from = at = end;
+    }
+    return words(t, s, text, from, bytes, &number);
+}
+
+static bool one_text(const tn_tokenizer *t, tn__encoding *s, const char *text, size_t bytes, const tn_encode_options *o)
+{
+    if (!text && bytes) return tn_raise(TN_EINVAL, "tn_tokenizer_encode: the text is NULL"), false;
+    if (bytes > INT32_MAX / 4)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: the text has %zu bytes, more than %d: encode it in parts",
+                        bytes, INT32_MAX / 4),
+               false;
+    const size_t good = bytes ? tn_utf8_valid(text, bytes) : 0, before = s->tokens;
+    if (good == bytes) return segments(t, s, text, (int32_t)bytes, o->literal);
+    if (o->strict)
+        return tn_raise(TN_EFORMAT, "tn_tokenizer_encode: byte %zu of the text is not UTF-8 (0x%02x)", good,
+                        (unsigned)(unsigned char)text[good]),
+               false;
+    if (!make_valid(s, text, bytes) || !segments(t, s, s->clean.at, (int32_t)s->clean.bytes, o->literal)) return false;
+    for (size_t i = before; i < s->tokens; i++) {
+        s->token[i].start = fixed(s, s->token[i].start);
+        s->token[i].end = fixed(s, s->token[i].end);
+    }
+    s->shown.invalid += (int64_t)s->fixes;
+    return true;
+}
+
+/* ---- what is shown ----------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const tn__token *token;
+    int64_t          n;
+} part;
+
+/* Cuts both texts to `most` pieces together. */
+static bool cut(part text[2], int64_t most, const tn_encode_options *o)
+{
+    int64_t keep[2] = {text[0].n, text[1].n}, over = keep[0] + keep[1] - most;
+    if (over <= 0) return true;
+    if (o->cut == TN_CUT_LONGEST) {
+        const int     small = keep[0] > keep[1];
+        const int64_t half = most / 2;
+        if (keep[small] <= half) {
+            keep[!small] = most - keep[small];
+        } else {
+            keep[small] = half, keep[!small] = most - half;
+        }
+    } else {
+        const int which = o->cut == TN_CUT_SECOND;
+        keep[which] -= over;
+        if (keep[which] < 0)
+            return tn_raise(TN_EINVAL,
+                            "tn_tokenizer_encode: the %s text has %lld pieces, but %lld must go to fit in "
+                            "max_length, which is %lld: cut the other, too",
+                            which ? "second" : "first", (long long)text[which].n, (long long)over,
+                            (long long)o->max_length),
+                   false;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (o->cut_left) text[i].token += text[i].n - keep[i];
+        text[i].n = keep[i];
+    }
+    return true;
+}
+
+typedef struct {
+    int32_t *id, *start, *end, *word;
+    uint8_t *segment, *special;
+    int64_t  at;
+} shown;
+
+static void show(shown *to, tn__token token, uint8_t segment, uint8_t special)
+{
+    const int64_t i = to->at++;
+    to->id[i] = token.id, to->start[i] = token.start, to->end[i] = token.end, to->word[i] = token.word;
+    to->segment[i] = segment, to->special[i] = special;
+}
+
+static void pad(shown *to, int64_t n, int32_t id)
+{
+    for (int64_t i = 0; i < n; i++) show(to, (tn__token){id, 0, 0, -1}, 0, TN_PIECE_PADDING);
+}
+
+static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn_encode_options *o)
+{
+    static const tn__part bare[2] = {{.text = 0, .segment = 0}, {.text = 1, .segment = 1}};
+    const tn__part *template = o->bare ? bare : o->pair ? t->pair : t->single;
+    const int parts = o->bare ? 1 + (o->pair != NULL) : o->pair ? t->n_pair : t->n_single;
+    int64_t   extra = 0, n = text[0].n + text[1].n;
+    for (int i = 0; i < parts; i++) extra += template[i].text < 0;
+    if (o->max_length && o->max_length < extra)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: max_length is %lld, but the template alone adds %lld pieces",
+                        (long long)o->max_length, (long long)extra),
+               false;
+    if (o->max_length && !cut(text, o->max_length - extra, o)) return false;
+    s->shown.cut = n - text[0].n - text[1].n;
+    n = text[0].n + text[1].n + extra;
+    const int64_t padding = o->pad_to > n ? o->pad_to - n : 0;
+    if (padding && t->role.pad < 0)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: pad_to is set, but this tokenizer has no padding token"),
+               false;
+
+    const size_t total = (size_t)(n + padding), bytes = (total + 3) / 4;
+    if (!tn__grown((void *)&s->arrays, &s->array_room, (int64_t)(4 * total + 2 * bytes) + 1, sizeof *s->arrays))
+        return false;
+    int32_t *a = s->arrays;
+    shown    to = {.id = a, .start = a + total, .end = a + 2 * total, .word = a + 3 * total};
+    to.segment = (uint8_t *)(a + 4 * total), to.special = to.segment + 4 * bytes;
+    if (o->pad_left) pad(&to, padding, t->role.pad);
+    for (int i = 0; i < parts; i++) {
+        const tn__part *p = template + i;
+        if (p->text < 0) show(&to, (tn__token){p->id, 0, 0, -1}, p->segment, TN_PIECE_ADDED);
+        for (int64_t k = 0; p->text >= 0 && k < text[p->text].n; k++)
+            show(&to, text[p->text].token[k], p->segment, TN_PIECE_TEXT);
+    }
+    if (!o->pad_left) pad(&to, padding, t->role.pad);
+    tn_encoding *e = &s->shown;
+    e->n = to.at, e->id = to.id, e->start = to.start, e->end = to.end, e->word = to.word;
+    e->segment = to.segment, e->special = to.special;
+    return true;
+}
+
+tn_status tn_tokenizer_run(const tn_tokenizer *t, tn_encoding *e, const char *text, size_t bytes, tn_encode_options o)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!t || !e) return tn_raise(TN_EINVAL, "tn_tokenizer_encode: %s is NULL", t ? "e" : "t");
+    if (o.max_length < 0 || o.pad_to < 0 || o.pad_to > INT32_MAX)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: %s is %lld, expected 0 (none) to %d",
+                        o.max_length < 0 ? "max_length" : "pad_to",
+                        (long long)(o.max_length < 0 ? o.max_length : o.pad_to), INT32_MAX);
+    tn__encoding *s = (tn__encoding *)(void *)e;
+    s->shown = (tn_encoding){0}, s->tokens = 0;
+    if (!one_text(t, s, text, bytes, &o)) return tn__self.error;
+    const size_t first = s->tokens;
+    if (o.pair && !one_text(t, s, o.pair, o.pair_bytes, &o)) return tn__self.error;
+    part both[2] = {{s->token, (int64_t)first}, {s->token, (int64_t)(s->tokens - first)}};
+    if (both[1].n) both[1].token += first;
+    if (!frame(t, s, both, &o)) s->shown = (tn_encoding){0};
+    return tn__self.error;
+}
+
+static tn_status encode_line(void *user, tn_span line, tn_ids *to)
+{
+    tn__encoding *s = user;
+    if (tn_tokenizer_run(s->by, &s->shown, line.at, line.bytes, (tn_encode_options){.bare = true}) != TN_OK ||
+        !tn__ids_room(to, s->shown.n))
+        return tn__self.error;
+    if (s->shown.n) memcpy(to->at + to->n, s->shown.id, (size_t)s->shown.n * sizeof *to->at);
+    to->n += s->shown.n;
+    return TN_OK;
+}
+
+tn_encoder tn_tokenizer_encoder(const tn_tokenizer *t, tn_encoding *e)
+{
+    if (e) ((tn__encoding *)(void *)e)->by = t;
+    return (tn_encoder){encode_line, e};
+}
+
+/* ---- many texts -------------------------------------------------------------------------------------------------- */
+
+/* What the texts became, one after the other. */
+typedef struct {
+    tn_ids   ids, marks; /* a mark: the segment, and 2 for padding */
+    int64_t *length, width;
+} rows;
+
+static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char *const *texts,
+                    const char *const *pairs, tn_encode_options *o, rows *to, tn_token_batch *sums)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const char *text = texts[i];
+        o->pair = pairs ? pairs[i] : NULL, o->pair_bytes = o->pair ? strlen(o->pair) : 0;
+        if (tn_tokenizer_run(t, e, text, text ? strlen(text) : 0, *o) != TN_OK || !tn__ids_room(&to->ids, e->n) ||
+            !tn__ids_room(&to->marks, e->n))
+            return false;
+        for (int64_t k = 0; k < e->n; k++) {
+            to->ids.at[to->ids.n++] = e->id[k];
+            to->marks.at[to->marks.n++] = e->segment[k] + 2 * (e->special[k] == TN_PIECE_PADDING);
+        }
+        to->length[i] = e->n, to->width = tn__max_i64(to->width, e->n);
+        sums->cut += e->cut, sums->invalid += e->invalid;
+    }
+    if (t->role.pad >= 0 || to->ids.n == n * to->width) return true;
+    return tn_raise(TN_EINVAL, "tn_tokenizer_batch: the texts differ in length, but this tokenizer has no padding "
+                               "token: encode them one by one"),
+           false;
+}
+
+static bool fill(const tn_tokenizer *t, int64_t n, const rows *from, bool left, tn_token_batch *to)
+{
+    const tn_shape shape = {2, {n, from->width}};
+    to->ids = tn__new(TN_I64, shape);
+    to->segments = to->ids ? tn__new(TN_I64, shape) : NULL;
+    to->blocked_keys = to->segments ? tn__new(TN_BOOL, shape) : NULL;
+    if (!to->blocked_keys) return false;
+    int64_t *id = tn__ptr(to->ids), *segment = tn__ptr(to->segments), at = 0;
+    uint8_t *blocked = tn__ptr(to->blocked_keys);
+    for (int64_t i = 0; i < n; at += from->length[i++]) {
+        const int64_t shift = left ? from->width - from->length[i] : 0;
+        for (int64_t k = -shift; k < from->width - shift; k++) {
+            const bool there = k >= 0 && k < from->length[i];
+            const int  mark = there ? from->marks.at[at + k] : 2;
+            *id++ = there ? from->ids.at[at + k] : t->role.pad;
+            *segment++ = mark & 1, *blocked++ = mark >= 2;
+        }
+    }
+    return true;
+}
+
+tn_status tn_tokenizer_batch(const tn_tokenizer *t, int64_t n, const char *const *texts, const char *const *pairs,
+                             tn_encode_options o, tn_token_batch *to)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!t || !to || n < 0 || (n && !texts))
+        return tn_raise(TN_EINVAL, "tn_tokenizer_batch: %s", n < 0 ? "n is negative" : "a pointer is NULL");
+    *to = (tn_token_batch){0};
+    tn_token_batch made = {0};
+    const size_t   bytes = (size_t)(n + 1) * sizeof(int64_t);
+    rows           all = {.width = o.pad_to};
+    tn_encoding   *e = tn_encoding_new();
+    const tn_scope scope = tn_scope_begin();
+    all.length = e ? tn__mem_get(bytes) : NULL;
+    const bool ok =
+        all.length && collect(t, e, n, texts, pairs, &o, &all, &made) && fill(t, n, &all, o.pad_left, &made);
+    tn__mem_put(all.length, bytes);
+    tn_ids_free(&all.ids), tn_ids_free(&all.marks);
+    tn_encoding_free(e);
+    tn_tensor *tensors[3] = {made.ids, made.segments, made.blocked_keys};
+    if (ok) tn_scope_return_list(scope, 3, tensors), *to = made;
+    else tn_scope_end(scope);
+    return tn__self.error;
+}

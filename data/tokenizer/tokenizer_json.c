@@ -1,0 +1,292 @@
+/* tokenizer_json.c — a tokenizer from Hugging Face's tokenizer.json. What it asks for and Tenon does not do is
+ * refused by its name: silently other numbers would be worse. The file's truncation and padding are not heeded; who
+ * encodes says. */
+#include "data/tokenizer/tokenizer_files.h"
+
+#include <string.h>
+
+static bool unsupported(const char *who, const char *where, const char *what)
+{
+    char q[TN__QUOTED];
+    return tn_raise(TN_EUNSUPPORTED, "%s: %s is %s, which Tenon does not do", who, where,
+                    tn__quote(q, what, strlen(what), 60)),
+           false;
+}
+
+static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
+
+static bool affix(const char *who, const tn_json *v, char to[TN__AFFIX], uint32_t *bytes)
+{
+    const char *text = tn_json_string_or(v, "");
+    if (strlen(text) >= TN__AFFIX) return unsupported(who, "an affix of pieces", text);
+    *bytes = (uint32_t)strlen(text);
+    memcpy(to, text, *bytes);
+    return tn_error() == TN_OK;
+}
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const char  *who;
+    const char **text; /* by number */
+    int64_t      n;
+} table;
+
+static bool fits(const table *x, int64_t id)
+{
+    if (id >= 0 && id < x->n) return true;
+    if (tn_error() == TN_OK)
+        tn_raise(TN_EFORMAT, "%s: a piece has the number %lld, expected 0 to %lld: so few pieces leave no such gaps",
+                 x->who, (long long)id, (long long)x->n - 1);
+    return false;
+}
+
+static bool enter(table *x, const char *text, int64_t id)
+{
+    char q[TN__QUOTED];
+    if (!fits(x, id)) return false;
+    if (x->text[id] && !is(x->text[id], text))
+        return tn_raise(TN_EFORMAT, "%s: %s has the number %lld, which another piece has", x->who,
+                        tn__quote(q, text, strlen(text), 40), (long long)id),
+               false;
+    x->text[id] = text;
+    return true;
+}
+
+static bool fill(tn_tokenizer *t, table *x, const tn_json *vocab, const tn_json *added)
+{
+    int64_t end = 0;
+    for (const tn_json *v = tn_json_first(vocab); v; v = tn_json_next(v))
+        if (!enter(x, tn_json_key(v), tn_json_i64(v))) return false;
+    for (const tn_json *a = tn_json_first(added); a; a = tn_json_next(a))
+        if (!enter(x, tn_json_string(tn_json_need(a, "content")), tn_json_i64(tn_json_need(a, "id")))) return false;
+    for (int64_t i = 0; i < x->n; i++)
+        if (x->text[i]) end = i + 1;
+    for (int64_t i = 0; i < end; i++) {
+        const char *text = x->text[i];
+        char        q[TN__QUOTED];
+        if (!text || !*text) {
+            if (!tn__skip_piece(t)) return false;
+            continue;
+        }
+        const int64_t id = tn__strings_add(&t->pieces, text, strlen(text));
+        if (id == i) continue;
+        if (id >= 0)
+            tn_raise(TN_EFORMAT, "%s: the piece %s has two numbers, %lld and %lld", x->who,
+                     tn__quote(q, text, strlen(text), 40), (long long)id, (long long)i);
+        return false;
+    }
+    return true;
+}
+
+static bool read_pieces(tn_tokenizer *t, const char *who, const tn_json *vocab, const tn_json *added)
+{
+    if (tn_json_type_of(vocab) != TN_JSON_OBJECT || (added && tn_json_type_of(added) != TN_JSON_ARRAY))
+        return tn_raise(TN_EFORMAT, "%s: model.vocab must be an object, added_tokens an array", who), false;
+    const int64_t count = tn_json_count(vocab) + tn_json_count(added);
+    table         x = {who, NULL, 2 * count + 1000};
+    if (count > TN__VOCAB_MOST) return tn_raise(TN_EUNSUPPORTED, "%s: more than %d pieces", who, TN__VOCAB_MOST), false;
+    x.text = tn__mem_zeroed((size_t)x.n * sizeof(char *));
+    const bool ok = x.text && fill(t, &x, vocab, added);
+    tn__mem_put(x.text, (size_t)x.n * sizeof(char *));
+    return ok && tn_error() == TN_OK;
+}
+
+static bool read_added(tn_tokenizer *t, const char *who, const tn_json *added)
+{
+    for (const tn_json *a = tn_json_first(added); a; a = tn_json_next(a)) {
+        const char *content = tn_json_string(tn_json_need(a, "content"));
+        if (tn_json_bool_or(tn_json_get(a, "single_word"), false))
+            return unsupported(who, "single_word of an added token", content);
+        if (t->normalizes && tn_json_bool_or(tn_json_get(a, "normalized"), false))
+            return unsupported(who, "an added token that is looked for in normalized text", content);
+        if (!*content) return tn_raise(TN_EFORMAT, "%s: an added token is empty", who), false;
+        const tn__added x = {.id = (int32_t)tn_json_i64(tn_json_get(a, "id")),
+                             .special = tn_json_bool_or(tn_json_get(a, "special"), false),
+                             .left = tn_json_bool_or(tn_json_get(a, "lstrip"), false),
+                             .right = tn_json_bool_or(tn_json_get(a, "rstrip"), false)};
+        if (tn_error() != TN_OK || !tn__tokenizer_add(t, x)) return false;
+    }
+    return true;
+}
+
+static bool read_merges(tn_tokenizer *t, const char *who, const tn_json *merges)
+{
+    if (tn_json_type_of(merges) != TN_JSON_ARRAY)
+        return tn_raise(TN_EFORMAT, "%s: model.merges is not an array", who), false;
+    if (!tn__merges_room(&t->merges, (size_t)tn_json_count(merges))) return false;
+    for (const tn_json *m = tn_json_first(merges); m; m = tn_json_next(m)) {
+        const char *a, *b;
+        size_t      na;
+        if (tn_json_type_of(m) == TN_JSON_ARRAY && tn_json_count(m) == 2) {
+            a = tn_json_string(tn_json_at(m, 0)), b = tn_json_string(tn_json_at(m, 1));
+            na = strlen(a);
+        } else {
+            a = tn_json_string(m);
+            const char *space = strchr(a, ' ');
+            if (!space || strchr(space + 1, ' ')) {
+                if (tn_error() == TN_OK)
+                    tn_raise(TN_EFORMAT, "%s: merge %u is not two pieces with a space between them", who,
+                             t->merges.n + 1);
+                return false;
+            }
+            na = (size_t)(space - a), b = space + 1;
+        }
+        if (tn_error() != TN_OK || !tn__merge_texts(t, who, a, na, b, strlen(b))) return false;
+    }
+    return true;
+}
+
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
+
+static bool read_normalizer(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    t->normalizes = t->clean = t->chinese = t->strip = t->lower = false;
+    if (!v || tn_json_type_of(v) == TN_JSON_NULL) return true;
+    const char *type = tn_json_string(tn_json_need(v, "type"));
+    if (tn_error() != TN_OK || !is(type, "BertNormalizer")) return unsupported(who, "the normalizer", type);
+    if (t->split == TN__SPLIT_BYTES) return unsupported(who, "the normalizer before ByteLevel", type);
+    const tn_json *strip = tn_json_get(v, "strip_accents");
+    t->normalizes = true;
+    t->clean = tn_json_bool_or(tn_json_get(v, "clean_text"), true);
+    t->chinese = tn_json_bool_or(tn_json_get(v, "handle_chinese_chars"), true);
+    t->lower = tn_json_bool_or(tn_json_get(v, "lowercase"), true);
+    t->strip = tn_json_bool_or(strip, t->lower);
+    if (tn_json_type_of(strip) == TN_JSON_BOOL) t->strip_said = t->strip ? TN_YES : TN_NO;
+    return tn_error() == TN_OK;
+}
+
+static bool read_split(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    const char *type = tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_string(tn_json_need(v, "type")) : "null";
+    if (is(type, "BertPreTokenizer")) t->split = TN__SPLIT_BERT;
+    else if (is(type, "WhitespaceSplit")) t->split = TN__SPLIT_SPACE;
+    else if (!is(type, "ByteLevel") || t->kind == TN_WORDPIECE) return unsupported(who, "the pre_tokenizer", type);
+    else {
+        t->split = TN__SPLIT_BYTES, t->kind = TN_BYTE_BPE;
+        t->prefix_space = tn_json_bool_or(tn_json_get(v, "add_prefix_space"), true);
+        t->regex = tn_json_bool_or(tn_json_get(v, "use_regex"), true);
+    }
+    return tn_error() == TN_OK;
+}
+
+static bool read_model(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    const char *unknown = tn_json_string_or(tn_json_get(v, "unk_token"), "");
+    t->unknown = (int32_t)tn_tokenizer_id(t, unknown);
+    if (*unknown && t->unknown < 0)
+        return tn_raise(TN_EFORMAT, "%s: the unknown token, '%.40s', is not in the vocabulary", who, unknown), false;
+    const tn_json *prefix = tn_json_get(v, "continuing_subword_prefix");
+    if (t->kind != TN_WORDPIECE) t->prefix_bytes = t->suffix_bytes = 0;
+    if ((prefix || !t->prefix_bytes) && !affix(who, prefix, t->prefix, &t->prefix_bytes)) return false;
+    if (t->kind == TN_WORDPIECE) {
+        t->longest_word = tn_json_i64_or(tn_json_get(v, "max_input_chars_per_word"), 100);
+        if (t->longest_word >= 1 && t->longest_word <= TN__WORD_MOST) return tn_error() == TN_OK;
+        return tn_raise(TN_EUNSUPPORTED, "%s: max_input_chars_per_word is %lld, expected 1 to %d", who,
+                        (long long)t->longest_word, TN__WORD_MOST),
+               false;
+    }
+    t->fuse_unknown = tn_json_bool_or(tn_json_get(v, "fuse_unk"), false);
+    t->whole_words = tn_json_bool_or(tn_json_get(v, "ignore_merges"), false);
+    if (tn_json_double_or(tn_json_get(v, "dropout"), 0) != 0) return unsupported(who, "the model's", "dropout");
+    if (tn_json_bool_or(tn_json_get(v, "byte_fallback"), false))
+        return unsupported(who, "the model's", "byte_fallback");
+    return affix(who, tn_json_get(v, "end_of_word_suffix"), t->suffix, &t->suffix_bytes) &&
+           read_merges(t, who, tn_json_need(v, "merges"));
+}
+
+static bool read_parts(tn_tokenizer *t, const char *who, const tn_json *v, const tn_json *special, tn__part *to, int *n)
+{
+    *n = 0;
+    for (const tn_json *p = tn_json_first(v); p; p = tn_json_next(p)) {
+        const tn_json *piece = tn_json_get(p, "SpecialToken"), *text = tn_json_get(p, "Sequence");
+        const tn_json *inner = piece ? piece : text;
+        const char    *id = tn_json_string(tn_json_need(inner, "id"));
+        const int64_t  segment = tn_json_i64_or(tn_json_get(inner, "type_id"), 0);
+        tn__part       x = {.text = (int8_t)(piece ? -1 : is(id, "B")), .segment = (uint8_t)segment};
+        if (piece) {
+            const tn_json *ids = tn_json_get(tn_json_get(special, id), "ids");
+            const int64_t  k = tn_json_count(ids) == 1 ? tn_json_i64(tn_json_at(ids, 0)) : tn_tokenizer_id(t, id);
+            if (tn_json_count(ids) > 1) return unsupported(who, "a special token of several pieces", id);
+            x.id = k >= 0 && k < tn_tokenizer_size(t) ? (int32_t)k : -1;
+        }
+        if (tn_error() != TN_OK) return false;
+        if (!inner || *n == TN__PARTS || segment < 0 || segment > 1 || (piece && x.id < 0) ||
+            (text && !is(id, "A") && !is(id, "B")) || (text && is(id, "B") && to == t->single))
+            return tn_raise(TN_EFORMAT, "%s: the post_processor's template: part %d is not a text or a piece", who,
+                            *n + 1),
+                   false;
+        to[(*n)++] = x;
+    }
+    return true;
+}
+
+/* ["[SEP]", 102] */
+static int32_t processed(const tn_tokenizer *t, const tn_json *v)
+{
+    const int64_t id = tn_json_i64(tn_json_at(v, 1));
+    if (tn_error() == TN_OK && (!v || id < 0 || id >= tn_tokenizer_size(t)))
+        tn_raise(TN_EFORMAT, "the post_processor names a piece %lld that is not there", (long long)id);
+    return (int32_t)id;
+}
+
+static bool read_template(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    t->single[0] = t->pair[0] = (tn__part){.text = 0}, t->pair[1] = (tn__part){.text = 1, .segment = 1};
+    t->n_single = 1, t->n_pair = 2;
+    if (!v || tn_json_type_of(v) == TN_JSON_NULL) return true;
+    const char *type = tn_json_string(tn_json_need(v, "type"));
+    if (is(type, "ByteLevel")) {
+        t->trim = tn_json_bool_or(tn_json_get(v, "trim_offsets"), true);
+        t->pair[1].segment = 0;
+        return tn_error() == TN_OK;
+    }
+    const bool roberta = is(type, "RobertaProcessing");
+    if (roberta || is(type, "BertProcessing")) {
+        const tn__part a = {.text = 0}, b = {.text = 1, .segment = !roberta};
+        const tn__part first = {-1, 0, processed(t, tn_json_get(v, "cls"))};
+        const tn__part end = {-1, 0, processed(t, tn_json_get(v, "sep"))}, end_b = {-1, !roberta, end.id};
+        int            n = 0;
+        t->single[0] = t->pair[n++] = first, t->single[1] = t->pair[n++] = a, t->single[2] = t->pair[n++] = end;
+        if (roberta) t->pair[n++] = end, t->trim = tn_json_bool_or(tn_json_get(v, "trim_offsets"), true);
+        t->pair[n++] = b, t->pair[n++] = end_b;
+        t->n_single = 3, t->n_pair = n;
+        return tn_error() == TN_OK;
+    }
+    if (tn_error() != TN_OK || !is(type, "TemplateProcessing")) return unsupported(who, "the post_processor", type);
+    const tn_json *special = tn_json_get(v, "special_tokens");
+    return read_parts(t, who, tn_json_need(v, "single"), special, t->single, &t->n_single) &&
+           read_parts(t, who, tn_json_need(v, "pair"), special, t->pair, &t->n_pair);
+}
+
+static bool check_decoder(const tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    static const char *const fits[] = {"WordPiece", "BPEDecoder", "ByteLevel"};
+    if (!v || tn_json_type_of(v) == TN_JSON_NULL) return true;
+    const char *type = tn_json_string(tn_json_need(v, "type"));
+    return tn_error() == TN_OK && (is(type, fits[t->kind]) || unsupported(who, "the decoder", type));
+}
+
+tn_tokenizer *tn__tokenizer_read(const char *who, const tn_json *v)
+{
+    const tn_json *model = tn_json_need(v, "model"), *added = tn_json_get(v, "added_tokens");
+    const char    *type = tn_json_string(tn_json_need(model, "type"));
+    if (tn_error() == TN_OK && !is(type, "WordPiece") && !is(type, "BPE")) unsupported(who, "the model", type);
+    tn_tokenizer *t = tn_error() == TN_OK ? tn__tokenizer_new(is(type, "BPE") ? TN_BPE : TN_WORDPIECE) : NULL;
+    if (!t) return NULL;
+    if (read_split(t, who, tn_json_get(v, "pre_tokenizer")) && read_normalizer(t, who, tn_json_get(v, "normalizer")) &&
+        read_pieces(t, who, tn_json_need(model, "vocab"), added) && read_added(t, who, added) &&
+        read_model(t, who, model) && read_template(t, who, tn_json_get(v, "post_processor")) &&
+        check_decoder(t, who, tn_json_get(v, "decoder")) && tn__tokenizer_ready(t, who))
+        return t;
+    return tn_tokenizer_free(t), NULL;
+}
+
+tn_tokenizer *tn_tokenizer_parse(const char *json, size_t bytes)
+{
+    if (tn__blocked()) return NULL;
+    tn_json      *v = tn_json_parse(json, bytes);
+    tn_tokenizer *t = v ? tn__tokenizer_read("tn_tokenizer_parse", v) : NULL;
+    tn_json_free(v);
+    return t;
+}

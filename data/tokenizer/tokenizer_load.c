@@ -1,0 +1,259 @@
+/* tokenizer_load.c — a tokenizer from a folder or a file: tokenizer.json; BERT's vocab.txt; GPT-2's vocab.json (or
+ * encoder.json) and merges.txt (or vocab.bpe). */
+#include "data/tokenizer/tokenizer_files.h"
+
+#include <string.h>
+
+enum { LONGEST_LINE = 1024 };
+
+/* folder/name, or folder alone; NULL: raised. Freed by tn__strfree. */
+static char *join(const char *folder, const char *name)
+{
+    const size_t a = strlen(folder), b = strlen(name), slash = a && folder[a - 1] != '/';
+    char        *path = tn__mem_get(a + slash + b + 1);
+    if (!path) return NULL;
+    memcpy(path, folder, a);
+    if (slash) path[a] = '/';
+    memcpy(path + a + slash, name, b + 1);
+    return path;
+}
+
+/* Can this be read as a file? */
+static bool is_file(const char *path)
+{
+    tn_error_state aside;
+    tn__source     s;
+    tn_error_push(&aside);
+    const bool there = tn__source_open(&s, path, path);
+    if (there) tn__source_close(&s);
+    tn_error_pop(&aside);
+    return there;
+}
+
+/* The path of the first of these names that is a file in the folder; NULL: none, or raised. */
+static char *first_of(const char *folder, const char *a, const char *b)
+{
+    char *path = join(folder, a);
+    if (!path || is_file(path)) return path;
+    tn__strfree(path);
+    path = b ? join(folder, b) : NULL;
+    if (!path || is_file(path)) return path;
+    return tn__strfree(path), NULL;
+}
+
+/* ---- files of lines ---------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *who, *text;
+    size_t      bytes, at;
+    int64_t     line; /* the last that was given, from 1 */
+} lines;
+
+/* The next line without its end; false: there is none, or raised. */
+static bool next_line(lines *x, const char **line, size_t *n)
+{
+    if (x->at >= x->bytes || tn_error() != TN_OK) return false;
+    *line = x->text + x->at;
+    const char *end = memchr(*line, '\n', x->bytes - x->at);
+    *n = end ? (size_t)(end - *line) : x->bytes - x->at;
+    x->at += *n + 1, x->line++;
+    if (*n && (*line)[*n - 1] == '\r') --*n;
+    const size_t good = tn_utf8_valid(*line, *n);
+    if (good < *n || memchr(*line, 0, *n) || *n > LONGEST_LINE)
+        return tn_raise(TN_EFORMAT, "%s: line %lld %s", x->who, (long long)x->line,
+                        good < *n           ? "is not UTF-8"
+                        : *n > LONGEST_LINE ? "has more than 1024 bytes"
+                                            : "has a NUL in it"),
+               false;
+    return true;
+}
+
+static bool read_vocab_txt(tn_tokenizer *t, lines *x)
+{
+    const char *line;
+    size_t      n;
+    char        q[TN__QUOTED];
+    while (next_line(x, &line, &n)) {
+        const uint32_t before = t->pieces.n;
+        if (before >= TN__VOCAB_MOST)
+            return tn_raise(TN_EUNSUPPORTED, "%s: more than %d lines", x->who, TN__VOCAB_MOST), false;
+        if (!n) {
+            if (!tn__skip_piece(t)) return false;
+            continue;
+        }
+        const int64_t id = tn__strings_add(&t->pieces, line, n);
+        if (id < 0) return false;
+        if (id != before)
+            return tn_raise(TN_EFORMAT, "%s: line %lld: %s is there already, in line %lld", x->who, (long long)x->line,
+                            tn__quote(q, line, n, 40), (long long)id + 1),
+                   false;
+    }
+    return tn_error() == TN_OK;
+}
+
+static bool read_merges_txt(tn_tokenizer *t, lines *x)
+{
+    size_t count = 1, n;
+    for (size_t i = 0; i < x->bytes; i++) count += x->text[i] == '\n';
+    if (!tn__merges_room(&t->merges, count)) return false;
+    for (const char *line; next_line(x, &line, &n);) {
+        if (!n || (n >= 8 && !memcmp(line, "#version", 8))) continue;
+        const char  *space = memchr(line, ' ', n);
+        const size_t a = space ? (size_t)(space - line) : 0, b = space ? n - a - 1 : 0;
+        if (!a || !b || memchr(space + 1, ' ', b))
+            return tn_raise(TN_EFORMAT, "%s: line %lld is not two pieces with a space between them", x->who,
+                            (long long)x->line),
+                   false;
+        if (!tn__merge_texts(t, x->who, line, a, space + 1, b)) return false;
+    }
+    return tn_error() == TN_OK;
+}
+
+/* read(t, the lines of the file). */
+static bool with_lines(tn_tokenizer *t, const char *path, bool (*read)(tn_tokenizer *, lines *))
+{
+    char           label[TN__LABEL];
+    const tn_scope scope = tn_scope_begin();
+    tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
+    lines          x = {.who = tn__label(label, "tn_tokenizer_load", path)};
+    if (file) x.text = tn_data(file), x.bytes = (size_t)tn_numel(file);
+    const bool ok = file && read(t, &x);
+    tn_scope_end(scope);
+    return ok;
+}
+
+/* ---- kinds of tokenizers ----------------------------------------------------------------------------------------- */
+
+static bool add_special(tn_tokenizer *t, const char *piece)
+{
+    const int64_t id = tn_tokenizer_id(t, piece);
+    return id < 0 || tn__tokenizer_add(t, (tn__added){.id = (int32_t)id, .special = true});
+}
+
+static tn_tokenizer *load_bert(const char *path, tn_tokenizer_options o)
+{
+    char          label[TN__LABEL];
+    tn_tokenizer *t = tn__tokenizer_new(TN_WORDPIECE);
+    if (!t) return NULL;
+    static const char *const special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+    bool                     ok = with_lines(t, path, read_vocab_txt);
+    for (int i = 0; i < 5; i++) ok = ok && add_special(t, special[i]);
+    t->lower = o.lowercase != TN_NO;
+    t->strip_said = o.strip_accents;
+    t->strip = o.strip_accents ? o.strip_accents == TN_YES : t->lower;
+    t->unknown = (int32_t)tn_tokenizer_id(t, "[UNK]");
+    tn__template_bert(t);
+    if (ok && tn__tokenizer_ready(t, tn__label(label, "tn_tokenizer_load", path))) return t;
+    return tn_tokenizer_free(t), NULL;
+}
+
+static bool read_vocab_json(tn_tokenizer *t, const char *path)
+{
+    char     label[TN__LABEL], q[TN__QUOTED];
+    tn_json *v = tn_json_load(path);
+    if (!v) return false;
+    const char   *who = tn__label(label, "tn_tokenizer_load", path);
+    const int64_t n = tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_count(v) : 0;
+    const size_t  bytes = (size_t)(n + 1) * sizeof(char *);
+    const char  **text = n && n <= TN__VOCAB_MOST ? tn__mem_zeroed(bytes) : NULL;
+    if (!text && tn_error() == TN_OK)
+        tn_raise(TN_EFORMAT, "%s: expected an object of at most %d pieces and their numbers", who, TN__VOCAB_MOST);
+    for (const tn_json *m = text ? tn_json_first(v) : NULL; m; m = tn_json_next(m)) {
+        const int64_t id = tn_json_i64(m);
+        if (tn_error() == TN_OK && id >= 0 && id < n && !text[id] && *tn_json_key(m)) {
+            text[id] = tn_json_key(m);
+            continue;
+        }
+        if (tn_error() == TN_OK)
+            tn_raise(TN_EFORMAT, "%s: %s has the number %lld, expected each from 0 to %lld once", who,
+                     tn__quote(q, tn_json_key(m), strlen(tn_json_key(m)), 40), (long long)id, (long long)n - 1);
+        break;
+    }
+    bool ok = text && tn_error() == TN_OK;
+    for (int64_t i = 0; ok && i < n; i++) ok = tn__strings_add(&t->pieces, text[i], strlen(text[i])) == i;
+    tn__mem_put(text, bytes);
+    tn_json_free(v);
+    return ok;
+}
+
+static tn_tokenizer *load_gpt2(const char *vocab, const char *merges)
+{
+    char          label[TN__LABEL];
+    tn_tokenizer *t = tn__tokenizer_new(TN_BYTE_BPE);
+    if (!t) return NULL;
+    if (read_vocab_json(t, vocab) && with_lines(t, merges, read_merges_txt) && add_special(t, "<|endoftext|>") &&
+        tn__tokenizer_ready(t, tn__label(label, "tn_tokenizer_load", vocab)))
+        return t;
+    return tn_tokenizer_free(t), NULL;
+}
+
+static tn_tokenizer *load_json(const char *path)
+{
+    char          label[TN__LABEL];
+    tn_json      *v = tn_json_load(path);
+    tn_tokenizer *t = v ? tn__tokenizer_read(tn__label(label, "tn_tokenizer_load", path), v) : NULL;
+    tn_json_free(v);
+    return t;
+}
+
+/* tokenizer_config.json: what it says holds where the caller said nothing. */
+static bool read_config(const char *folder, tn_tokenizer_options *o, int64_t *model_max, bool *chinese)
+{
+    char    *path = first_of(folder, "tokenizer_config.json", NULL);
+    tn_json *v = path ? tn_json_load(path) : NULL;
+    tn__strfree(path);
+    if (!v) return tn_error() == TN_OK;
+    const tn_json *lower = tn_json_get(v, "do_lower_case"), *strip = tn_json_get(v, "strip_accents");
+    const double   most = tn_json_double_or(tn_json_get(v, "model_max_length"), 0);
+    if (!o->lowercase && tn_json_type_of(lower) == TN_JSON_BOOL) o->lowercase = tn_json_bool(lower) ? TN_YES : TN_NO;
+    if (!o->strip_accents && tn_json_type_of(strip) == TN_JSON_BOOL)
+        o->strip_accents = tn_json_bool(strip) ? TN_YES : TN_NO;
+    *chinese = tn_json_bool_or(tn_json_get(v, "tokenize_chinese_chars"), true);
+    if (most >= 1 && most < 1e9) *model_max = (int64_t)most;
+    tn_json_free(v);
+    return tn_error() == TN_OK;
+}
+
+static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_options o)
+{
+    tn_tokenizer *t = NULL;
+    int64_t       model_max = 0;
+    bool          chinese = true;
+    if (!read_config(folder, &o, &model_max, &chinese)) return NULL;
+    char *json = first_of(folder, "tokenizer.json", NULL), *txt = NULL, *vocab = NULL, *merges = NULL;
+    if (json) t = load_json(json);
+    else if (tn_error() == TN_OK && (txt = first_of(folder, "vocab.txt", NULL)))
+        (t = load_bert(txt, o)) ? (void)(t->chinese = chinese) : (void)0;
+    else if (tn_error() == TN_OK && (vocab = first_of(folder, "vocab.json", "encoder.json")) &&
+             (merges = first_of(folder, "merges.txt", "vocab.bpe")))
+        t = load_gpt2(vocab, merges);
+    else if (tn_error() == TN_OK)
+        tn_raise(TN_EIO,
+                 "tn_tokenizer_load: '%.200s' is neither a file nor a folder with a tokenizer.json, a vocab.txt, "
+                 "or a vocab.json and a merges.txt",
+                 folder);
+    tn__strfree(json), tn__strfree(txt), tn__strfree(vocab), tn__strfree(merges);
+    if (t) t->model_max = model_max;
+    return t;
+}
+
+tn_tokenizer *tn_tokenizer_open(const char *path, tn_tokenizer_options o)
+{
+    if (tn__blocked()) return NULL;
+    if (!path || !*path) return tn_raise(TN_EINVAL, "tn_tokenizer_load: the path is %s", path ? "empty" : "NULL"), NULL;
+    const size_t  n = strlen(path);
+    const bool    json = n > 5 && !memcmp(path + n - 5, ".json", 5);
+    tn_tokenizer *t = !is_file(path) ? load_folder(path, o) : json ? load_json(path) : load_bert(path, o);
+    if (!t) return NULL;
+    const bool lowers = o.lowercase && t->lower != (o.lowercase == TN_YES);
+    const bool strips = o.strip_accents && t->strip != (o.strip_accents == TN_YES);
+    if ((lowers || strips || o.slow) && !t->normalizes) {
+        tn_raise(TN_EINVAL, "tn_tokenizer_load: lowercase, strip_accents and slow are for tokenizers with BERT's "
+                            "normalizer, which this one does not have");
+        return tn_tokenizer_free(t), NULL;
+    }
+    if (lowers) t->lower = !t->lower, t->strip = t->strip_said ? t->strip : t->lower;
+    if (o.strip_accents) t->strip_said = o.strip_accents, t->strip = o.strip_accents == TN_YES;
+    t->slow = o.slow;
+    return t;
+}

@@ -1,0 +1,183 @@
+/* tokenizer_private.h — what the files of the tokenizers share: the rules of a tokenizer, the store of an encoding, and
+ * who does which part. Private. */
+#ifndef TENON_DATA_TOKENIZER_PRIVATE_H
+#define TENON_DATA_TOKENIZER_PRIVATE_H
+
+#include "data/text/data_private.h"
+#include "data/text.h"
+#include "data/tokenizer.h"
+
+/* ---- the rules --------------------------------------------------------------------------------------------------- */
+
+typedef enum { TN__SPLIT_BERT, TN__SPLIT_SPACE, TN__SPLIT_BYTES } tn__split;
+
+enum { TN__VOCAB_MOST = 10000000 }; /* pieces, merges */
+enum { TN__PARTS = 16, TN__AFFIX = 16, TN__ADDED_MOST = 10000 };
+typedef struct {
+    int8_t  text; /* 0 or 1: this text; -1: the piece id */
+    uint8_t segment;
+    int32_t id;
+} tn__part;
+
+typedef struct {
+    int32_t id;
+    bool    special, left, right; /* white space on this side belongs to it */
+} tn__added;
+
+typedef struct {    /* pairs of pieces -> rank, and rank -> what they become */
+    uint64_t *pair; /* left << 32 | right, and one; 0: free */
+    uint32_t *rank;
+    uint32_t  mask, n;
+    uint64_t  seed;
+    int32_t  *becomes;
+    int64_t   room;
+} tn__merges;
+
+struct tn_tokenizer {
+    tn_tokenizer_kind kind;
+    uint64_t          serial; /* what an encoding remembers is of this tokenizer */
+    tn__strings       pieces;
+
+    /* text to words */
+    bool      normalizes; /* with BERT's normalizer, and then: */
+    bool      clean, chinese, strip, lower;
+    tn_choice strip_said;
+    bool      slow;
+    tn__split split;
+    bool      prefix_space, regex, trim; /* of GPT-2's splitter; trim: a piece's bytes begin behind its space */
+
+    /* words to pieces */
+    int32_t    unknown;                              /* -1: there is none */
+    char       prefix[TN__AFFIX], suffix[TN__AFFIX]; /* of pieces inside, and at the end, of a word */
+    uint32_t   prefix_bytes, suffix_bytes;
+    size_t     longest_piece;             /* in bytes */
+    int64_t    longest_word;              /* of WordPiece, in code points */
+    bool       fuse_unknown, whole_words; /* whole_words: one that is a piece is not put together from others */
+    tn__merges merges;
+    int32_t    byte_piece[256]; /* of TN_BYTE_BPE; -1: it has none */
+
+    /* around them */
+    tn__added         *added; /* found in the text before anything else */
+    uint32_t           n_added;
+    int64_t            added_room;
+    bool               added_first[256]; /* does one begin with this byte? */
+    tn__part           single[TN__PARTS], pair[TN__PARTS];
+    int                n_single, n_pair;
+    tn_tokenizer_roles role;
+    int64_t            model_max; /* tokenizer_config.json's model_max_length, 0: not said */
+};
+
+tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind); /* with BERT's or GPT-2's rules, and no pieces */
+/* Once all pieces and rules are there: finds the roles, the bytes' pieces, what is added. Raises with who's name. */
+bool tn__tokenizer_ready(tn_tokenizer *t, const char *who);
+bool tn__skip_piece(tn_tokenizer *t); /* a number without a piece */
+bool tn__tokenizer_add(tn_tokenizer *t, tn__added a);
+bool tn__merges_room(tn__merges *m, size_t n);                             /* for n in all */
+bool tn__merges_put(tn__merges *m, int32_t a, int32_t b, int32_t becomes); /* false: it was there already */
+/* Adds the merge of two pieces by their texts, which with their union must be pieces. Raises with who's name. */
+bool tn__merge_texts(tn_tokenizer *t, const char *who, const char *a, size_t na, const char *b, size_t nb);
+void tn__template_bert(tn_tokenizer *t);
+
+static inline uint64_t tn__mix(uint64_t x)
+{
+    x ^= x >> 32, x *= 0xd6e8feb86659fd93u;
+    x ^= x >> 32, x *= 0xd6e8feb86659fd93u;
+    return x ^ x >> 32;
+}
+
+/* The rank of a pair, or -1. */
+static inline int64_t tn__merge_rank(const tn__merges *m, int32_t a, int32_t b)
+{
+    if (!m->n) return -1;
+    const uint64_t key = ((uint64_t)(uint32_t)a << 32 | (uint32_t)b) + 1;
+    for (uint32_t at = (uint32_t)tn__mix(key ^ m->seed) & m->mask;; at = (at + 1) & m->mask) {
+        if (m->pair[at] == key) return m->rank[at];
+        if (!m->pair[at]) return -1;
+    }
+}
+
+/* GPT-2's alphabet, in which each byte is a printable character: the character of a byte; the byte of one, or -1. */
+uint32_t tn__byte_letter(int byte);
+int      tn__letter_byte(uint32_t letter);
+
+/* ---- the store of an encoding ------------------------------------------------------------------------------------ */
+
+enum { TN__CACHED_KEY = 24, TN__CACHED_PIECES = 7, TN__CACHE_SLOTS = 1 << 13 };
+typedef struct { /* a word and its pieces */
+    uint64_t key[TN__CACHED_KEY / 8];
+    int32_t  id[TN__CACHED_PIECES];
+    uint8_t  bytes[TN__CACHED_PIECES]; /* of the word, for each piece */
+    uint8_t  n, used;                  /* used: bytes of the word; 0: nothing is here */
+} tn__cached;
+
+typedef struct {
+    int32_t c, from, to; /* a piece, and the bytes of the word that it spells; from = to: merged into its left one */
+    int32_t prev, next;  /* -1: none */
+} tn__symbol;
+
+typedef struct {
+    int32_t id, start, end, word;
+} tn__token;
+
+typedef struct tn__encoding {
+    tn_encoding         shown; /* first: the user's pointer is to this */
+    const tn_tokenizer *by;    /* of a tn_encoder */
+
+    tn__token *token; /* of both texts, one after the other */
+    size_t     tokens;
+    int64_t    token_room;
+    int32_t   *arrays; /* that are shown */
+    int64_t    array_room;
+
+    char    *word; /* the word at hand, normalised */
+    int32_t *from; /* for each of its bytes the bytes of the text that it comes from: from, to, from, to … */
+    int64_t  word_room, from_room;
+    char    *probe; /* a prefix, and the rest of a word */
+    int64_t  probe_room;
+
+    tn_string clean; /* a text that was no UTF-8, made so */
+    int32_t  *fix;   /* where in it each replacement ends, and how much shorter the text is up to there */
+    size_t    fixes;
+    int64_t   fix_room;
+
+    tn__symbol *symbol;
+    uint64_t   *heap; /* rank << 32 | the left symbol */
+    int64_t     symbol_room, heap_room;
+
+    tn__cached *cache;
+    uint64_t    serial;                   /* whose words are in the cache */
+    int64_t     seen;                     /* words, since the beginning */
+    uint8_t     bytes[TN__CACHED_PIECES]; /* of the first pieces of the word at hand */
+    size_t      split;                    /* its bytes up to the last of these */
+
+    /* instead of encoding words: what training does with each */
+    bool (*sink)(void *user, const char *word, size_t bytes);
+    void *user;
+} tn__encoding;
+
+/* The words of text[from, to), each passed on to tn__word or the sink; *number: of the next word. False: raised. */
+bool tn__bert_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
+                    int32_t *number);
+bool tn__byte_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
+                    int32_t *number);
+
+enum { TN__MAPPED = INT32_MIN };
+typedef struct {
+    const char *text;
+    size_t      bytes;
+    int64_t     letters; /* code points; more than t->longest_word: only the first are in text */
+    int32_t     start;   /* in the text, where the word's bytes are the text's own; TN__MAPPED: s->from tells */
+    int32_t     end;     /* in the text */
+    int32_t     number;
+} tn__a_word;
+bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);        /* its pieces become tokens */
+bool tn__word_pieces(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w); /* the longest first */
+bool tn__word_merges(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w); /* byte-pair encoding */
+bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from, size_t to); /* of the word's bytes */
+
+/* For s->sink: every word of a text, whatever its bytes. */
+bool tn__each_word(const tn_tokenizer *t, tn__encoding *s, const char *text, size_t bytes);
+bool tn__encoding_room(tn__encoding *s, size_t word_bytes); /* in word and from */
+void tn__encoding_free(tn__encoding *s);                    /* what it holds */
+
+#endif

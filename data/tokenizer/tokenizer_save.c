@@ -1,0 +1,308 @@
+/* tokenizer_save.c — a tokenizer as the files that Hugging Face's libraries open: tokenizer.json, what says which class
+ * reads it, and the older files. tokenizer.json is written last: a folder that has it has all. */
+#include "data/tokenizer/tokenizer_files.h"
+
+#include <string.h>
+
+static const char *text_of(const tn_tokenizer *t, int64_t id, size_t *n)
+{
+    return tn__strings_text(&t->pieces, (uint32_t)id, n);
+}
+
+/* The pairs in the order of their ranks; NULL: raised. */
+static uint64_t *ranked(const tn__merges *m)
+{
+    uint64_t *pair = tn__mem_get(((size_t)m->n + 1) * sizeof *pair);
+    for (size_t i = 0; pair && m->n && i <= m->mask; i++)
+        if (m->pair[i]) pair[m->rank[i]] = m->pair[i] - 1;
+    return pair;
+}
+
+static void put_affix(tn_json_writer *w, const char *key, const char *text, uint32_t n)
+{
+    if (n) tn_json_put_bytes(w, key, text, n);
+    else tn_json_put_null(w, key);
+}
+
+static void put_unknown(const tn_tokenizer *t, tn_json_writer *w)
+{
+    if (t->unknown >= 0) tn_json_put_string(w, "unk_token", tn_tokenizer_piece(t, t->unknown));
+    else tn_json_put_null(w, "unk_token");
+}
+
+static bool put_vocab(const tn_tokenizer *t, tn_json_writer *w, const char *key)
+{
+    tn_json_open_object(w, key);
+    for (uint32_t i = 0; i < t->pieces.n; i++)
+        if (*tn_tokenizer_piece(t, i)) tn_json_put_i64(w, tn_tokenizer_piece(t, i), i);
+    return tn_json_close(w) == TN_OK;
+}
+
+static bool put_model(const tn_tokenizer *t, tn_json_writer *w)
+{
+    tn_json_open_object(w, "model");
+    tn_json_put_string(w, "type", t->kind == TN_WORDPIECE ? "WordPiece" : "BPE");
+    if (t->kind == TN_WORDPIECE) {
+        put_unknown(t, w);
+        tn_json_put_bytes(w, "continuing_subword_prefix", t->prefix, t->prefix_bytes);
+        tn_json_put_i64(w, "max_input_chars_per_word", t->longest_word);
+        put_vocab(t, w, "vocab");
+        return tn_json_close(w) == TN_OK;
+    }
+    tn_json_put_null(w, "dropout");
+    put_unknown(t, w);
+    put_affix(w, "continuing_subword_prefix", t->prefix, t->prefix_bytes);
+    put_affix(w, "end_of_word_suffix", t->suffix, t->suffix_bytes);
+    tn_json_put_bool(w, "fuse_unk", t->fuse_unknown);
+    tn_json_put_bool(w, "byte_fallback", false);
+    tn_json_put_bool(w, "ignore_merges", t->whole_words);
+    put_vocab(t, w, "vocab");
+    uint64_t *pair = ranked(&t->merges);
+    if (!pair) return false;
+    tn_json_open_array(w, "merges");
+    for (uint32_t i = 0; i < t->merges.n; i++) {
+        tn_json_open_array(w, NULL);
+        tn_json_put_string(w, NULL, tn_tokenizer_piece(t, (int64_t)(pair[i] >> 32)));
+        tn_json_put_string(w, NULL, tn_tokenizer_piece(t, (int64_t)(pair[i] & UINT32_MAX)));
+        tn_json_close(w);
+    }
+    tn__mem_put(pair, ((size_t)t->merges.n + 1) * sizeof *pair);
+    tn_json_close(w);
+    return tn_json_close(w) == TN_OK;
+}
+
+static void put_added(const tn_tokenizer *t, tn_json_writer *w)
+{
+    tn_json_open_array(w, "added_tokens");
+    for (uint32_t i = 0; i < t->n_added; i++) {
+        const tn__added *a = t->added + i;
+        tn_json_open_object(w, NULL);
+        tn_json_put_i64(w, "id", a->id);
+        tn_json_put_string(w, "content", tn_tokenizer_piece(t, a->id));
+        tn_json_put_bool(w, "single_word", false);
+        tn_json_put_bool(w, "lstrip", a->left);
+        tn_json_put_bool(w, "rstrip", a->right);
+        tn_json_put_bool(w, "normalized", false);
+        tn_json_put_bool(w, "special", a->special);
+        tn_json_close(w);
+    }
+    tn_json_close(w);
+}
+
+static void put_splitter(const tn_tokenizer *t, tn_json_writer *w, const char *key)
+{
+    tn_json_open_object(w, key);
+    tn_json_put_string(w, "type", "ByteLevel");
+    tn_json_put_bool(w, "add_prefix_space", t->prefix_space);
+    tn_json_put_bool(w, "trim_offsets", t->trim);
+    tn_json_put_bool(w, "use_regex", t->regex);
+    tn_json_close(w);
+}
+
+static void put_rules(const tn_tokenizer *t, tn_json_writer *w)
+{
+    if (t->normalizes) {
+        tn_json_open_object(w, "normalizer");
+        tn_json_put_string(w, "type", "BertNormalizer");
+        tn_json_put_bool(w, "clean_text", t->clean);
+        tn_json_put_bool(w, "handle_chinese_chars", t->chinese);
+        if (t->strip_said || t->strip != t->lower) tn_json_put_bool(w, "strip_accents", t->strip);
+        else tn_json_put_null(w, "strip_accents");
+        tn_json_put_bool(w, "lowercase", t->lower);
+        tn_json_close(w);
+    } else {
+        tn_json_put_null(w, "normalizer");
+    }
+    if (t->split == TN__SPLIT_BYTES) {
+        put_splitter(t, w, "pre_tokenizer");
+    } else {
+        tn_json_open_object(w, "pre_tokenizer");
+        tn_json_put_string(w, "type", t->split == TN__SPLIT_BERT ? "BertPreTokenizer" : "WhitespaceSplit");
+        tn_json_close(w);
+    }
+}
+
+static void put_parts(const tn_tokenizer *t, tn_json_writer *w, const char *key, const tn__part *part, int n)
+{
+    tn_json_open_array(w, key);
+    for (int i = 0; i < n; i++) {
+        const bool piece = part[i].text < 0;
+        tn_json_open_object(w, NULL);
+        tn_json_open_object(w, piece ? "SpecialToken" : "Sequence");
+        tn_json_put_string(w, "id", piece ? tn_tokenizer_piece(t, part[i].id) : part[i].text ? "B" : "A");
+        tn_json_put_i64(w, "type_id", part[i].segment);
+        tn_json_close(w);
+        tn_json_close(w);
+    }
+    tn_json_close(w);
+}
+
+static void put_template(const tn_tokenizer *t, tn_json_writer *w)
+{
+    if (t->split == TN__SPLIT_BYTES && t->n_single == 1) {
+        put_splitter(t, w, "post_processor");
+        return;
+    }
+    tn_json_open_object(w, "post_processor");
+    tn_json_put_string(w, "type", "TemplateProcessing");
+    put_parts(t, w, "single", t->single, t->n_single);
+    put_parts(t, w, "pair", t->pair, t->n_pair);
+    tn_json_open_object(w, "special_tokens");
+    for (int i = 0; i < t->n_single + t->n_pair; i++) {
+        const tn__part *p = i < t->n_single ? t->single + i : t->pair + (i - t->n_single);
+        bool            before = p->text >= 0;
+        for (int k = 0; k < i && !before; k++)
+            before = (k < t->n_single ? t->single + k : t->pair + (k - t->n_single))->id == p->id &&
+                     (k < t->n_single ? t->single + k : t->pair + (k - t->n_single))->text < 0;
+        if (before) continue;
+        const char *piece = tn_tokenizer_piece(t, p->id);
+        tn_json_open_object(w, piece);
+        tn_json_put_string(w, "id", piece);
+        tn_json_open_array(w, "ids");
+        tn_json_put_i64(w, NULL, p->id);
+        tn_json_close(w);
+        tn_json_open_array(w, "tokens");
+        tn_json_put_string(w, NULL, piece);
+        tn_json_close(w);
+        tn_json_close(w);
+    }
+    tn_json_close(w);
+    tn_json_close(w);
+}
+
+static void put_decoder(const tn_tokenizer *t, tn_json_writer *w)
+{
+    if (t->kind == TN_BYTE_BPE) {
+        put_splitter(t, w, "decoder");
+        return;
+    }
+    tn_json_open_object(w, "decoder");
+    if (t->kind == TN_WORDPIECE) {
+        tn_json_put_string(w, "type", "WordPiece");
+        tn_json_put_bytes(w, "prefix", t->prefix, t->prefix_bytes);
+        tn_json_put_bool(w, "cleanup", true);
+    } else {
+        tn_json_put_string(w, "type", "BPEDecoder");
+        tn_json_put_bytes(w, "suffix", t->suffix, t->suffix_bytes);
+    }
+    tn_json_close(w);
+}
+
+static void write_tokenizer(const tn_tokenizer *t, tn_json_writer *w)
+{
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "version", "1.0");
+    tn_json_put_null(w, "truncation");
+    tn_json_put_null(w, "padding");
+    put_added(t, w);
+    put_rules(t, w);
+    put_template(t, w);
+    put_decoder(t, w);
+    put_model(t, w);
+    tn_json_close(w);
+}
+
+static void put_role(const tn_tokenizer *t, tn_json_writer *w, const char *key, int32_t id)
+{
+    if (id >= 0) tn_json_put_string(w, key, tn_tokenizer_piece(t, id));
+}
+
+static void put_roles(const tn_tokenizer *t, tn_json_writer *w)
+{
+    const tn_tokenizer_roles *r = &t->role;
+    if (t->kind == TN_BYTE_BPE) {
+        put_role(t, w, "bos_token", r->last), put_role(t, w, "eos_token", r->last);
+        put_role(t, w, "unk_token", r->last);
+    } else {
+        put_role(t, w, "cls_token", r->first), put_role(t, w, "sep_token", r->separator);
+        put_role(t, w, "unk_token", r->unknown);
+    }
+    put_role(t, w, "mask_token", r->mask), put_role(t, w, "pad_token", r->pad);
+}
+
+static void write_config(const tn_tokenizer *t, tn_json_writer *w)
+{
+    static const char *const class[] = {"BertTokenizer", "PreTrainedTokenizerFast", "GPT2Tokenizer"};
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "tokenizer_class", class[t->kind]);
+    if (t->normalizes) {
+        tn_json_put_bool(w, "do_lower_case", t->lower);
+        if (t->strip_said) tn_json_put_bool(w, "strip_accents", t->strip);
+        else tn_json_put_null(w, "strip_accents");
+        tn_json_put_bool(w, "tokenize_chinese_chars", t->chinese);
+    } else {
+        tn_json_put_bool(w, "add_prefix_space", t->prefix_space);
+    }
+    if (t->model_max) tn_json_put_i64(w, "model_max_length", t->model_max);
+    put_roles(t, w);
+    tn_json_close(w);
+}
+
+static void write_special(const tn_tokenizer *t, tn_json_writer *w)
+{
+    tn_json_open_object(w, NULL);
+    put_roles(t, w);
+    tn_json_close(w);
+}
+
+static void write_vocab(const tn_tokenizer *t, tn_json_writer *w) { put_vocab(t, w, NULL); }
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static bool path_in(tn_string *path, const char *folder, const char *name)
+{
+    path->bytes = 0;
+    return tn_string_add(path, (tn_span){folder, strlen(folder)}) == TN_OK &&
+           tn_string_add(path, (tn_span){"/", 1}) == TN_OK &&
+           tn_string_add(path, (tn_span){name, strlen(name)}) == TN_OK;
+}
+
+static bool save_json(const tn_tokenizer *t, const char *folder, const char *name,
+                      void (*write)(const tn_tokenizer *, tn_json_writer *))
+{
+    tn_string       path = {0};
+    tn_json_writer *w = path_in(&path, folder, name) ? tn_json_writer_new(2) : NULL;
+    if (w) write(t, w);
+    const bool ok = w && tn_error() == TN_OK && tn_json_save(w, path.at) == TN_OK;
+    tn_json_writer_free(w);
+    tn_string_free(&path);
+    return ok;
+}
+
+/* vocab.txt, a piece a line; or merges.txt. */
+static bool save_lines(const tn_tokenizer *t, const char *folder, const char *name)
+{
+    const bool merges = t->kind != TN_WORDPIECE;
+    tn_string  path = {0}, text = {0};
+    uint64_t  *pair = merges ? ranked(&t->merges) : NULL;
+    bool       ok = path_in(&path, folder, name) && (!merges || pair);
+    if (ok && merges) ok = tn_string_add(&text, (tn_span){"#version: 0.2\n", 14}) == TN_OK;
+    for (uint32_t i = 0; ok && i < (merges ? t->merges.n : t->pieces.n); i++) {
+        size_t      n;
+        const char *piece = text_of(t, merges ? (int64_t)(pair[i] >> 32) : i, &n);
+        ok = tn_string_add(&text, (tn_span){piece, n}) == TN_OK;
+        if (ok && merges) {
+            piece = text_of(t, (int64_t)(pair[i] & UINT32_MAX), &n);
+            ok = tn_string_add(&text, (tn_span){" ", 1}) == TN_OK && tn_string_add(&text, (tn_span){piece, n}) == TN_OK;
+        }
+        ok = ok && tn_string_add(&text, (tn_span){"\n", 1}) == TN_OK;
+    }
+    if (pair) tn__mem_put(pair, ((size_t)t->merges.n + 1) * sizeof *pair);
+    ok = ok && tn_file_write(path.at, text.at ? text.at : "", text.bytes) == TN_OK;
+    tn_string_free(&text), tn_string_free(&path);
+    return ok;
+}
+
+tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!t || !folder || !*folder)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_save: %s", t ? "the folder is not named" : "t is NULL");
+    const bool words = t->kind == TN_WORDPIECE;
+    if ((words || save_json(t, folder, "vocab.json", write_vocab)) &&
+        save_lines(t, folder, words ? "vocab.txt" : "merges.txt") &&
+        save_json(t, folder, "special_tokens_map.json", write_special) &&
+        save_json(t, folder, "tokenizer_config.json", write_config))
+        save_json(t, folder, "tokenizer.json", write_tokenizer);
+    return tn__self.error;
+}

@@ -1,0 +1,223 @@
+/* tokenizer_train.c — training a tokenizer: texts are read in blocks that end with a line (or, in a line that is
+ * longer than a block, before a space); threads count the words of the blocks, each in a table of its own; the
+ * tables' sum goes to train_merges.c. Sums do not depend on who counted what. */
+#include "data/tokenizer/tokenizer_train.h"
+
+#include <string.h>
+
+enum { BLOCK = 1 << 20, BLOCKS = 16 }; /* bytes; so many are counted at once */
+
+typedef struct {
+    tn__encoding encoder;
+    tn__counted  words;
+} counter;
+
+typedef struct {
+    const tn_tokenizer          *t;
+    char                        *text; /* BLOCKS of them */
+    size_t                       bytes[BLOCKS];
+    int                          blocks;
+    counter                     *counters;
+    int                          threads;
+    const tn_tokenizer_training *how;
+    int64_t                      read, total;
+} work;
+
+static bool count_word(void *user, const char *word, size_t bytes)
+{
+    tn__counted *c = user;
+    if (bytes > TN__LETTERS_MOST) {
+        size_t letters = 0;
+        for (size_t i = 0; i < bytes; i++) letters += ((unsigned char)word[i] & 0xc0) != 0x80;
+        if (letters > TN__LETTERS_MOST) return true;
+    }
+    const uint32_t before = c->word.n;
+    const int64_t  i = tn__strings_add(&c->word, word, bytes);
+    if (i < 0 || !tn__grown((void *)&c->count, &c->room, i + 1, sizeof *c->count)) return false;
+    if (i == before) c->count[i] = 0;
+    c->count[i]++;
+    return true;
+}
+
+static void count_block(int64_t from, int64_t to, void *user)
+{
+    work *w = user;
+    for (int64_t b = from; b < to && tn_error() == TN_OK; b++) {
+        counter      *c = w->counters + tn__worker();
+        const char   *text = w->text + b * BLOCK, *end = text + w->bytes[b];
+        tn__encoding *s = &c->encoder;
+        s->sink = count_word, s->user = &c->words;
+        for (const char *line = text, *next; line < end; line = next) {
+            const char *stop = memchr(line, '\n', (size_t)(end - line));
+            next = stop ? stop + 1 : end; /* a line's end belongs to it: GPT-2 sees it */
+            if (!tn__each_word(w->t, s, line, (size_t)(next - line))) return;
+        }
+    }
+}
+
+static bool count_blocks(work *w)
+{
+    tn_parallel_for(w->blocks, 1, count_block, w);
+    w->blocks = 0;
+    if (w->how->progress && w->total) w->how->progress("reading", (double)w->read / (double)w->total, w->how->user);
+    return tn_error() == TN_OK;
+}
+
+/* How many of text's n bytes to count now, at least half of them; the rest begins the next block. */
+static size_t cut(const char *text, size_t n)
+{
+    for (size_t i = n; i > n / 2; i--)
+        if (text[i - 1] == '\n') return i;
+    for (size_t i = n; i > n / 2; i--)
+        if (text[i - 1] == ' ') return i - 1;
+    size_t i = n;
+    while (i > n - 4 && ((unsigned char)text[i - 1] & 0xc0) == 0x80) i--;
+    return (unsigned char)text[i - 1] < 0x80 ? n : i - 1; /* before a character that may not be complete */
+}
+
+static bool read_source(work *w, const tn__source *source)
+{
+    size_t carried = 0;
+    for (int64_t at = 0; at < source->size || carried;) {
+        if (w->blocks == BLOCKS) {
+            const char *from = w->text + (size_t)BLOCKS * BLOCK; /* what is carried is kept behind the blocks */
+            if (!count_blocks(w)) return false;
+            memcpy(w->text, from, carried);
+        }
+        char        *block = w->text + (size_t)w->blocks * BLOCK;
+        const size_t room = BLOCK - carried, left = (size_t)tn__min_i64(source->size - at, (int64_t)room);
+        if (!tn__source_read(source, block + carried, at, left)) return false;
+        const char *zero = memchr(block + carried, 0, left);
+        if (zero)
+            return tn_raise(TN_EFORMAT, "%s: byte %lld is NUL: this is no text, or not in UTF-8", source->label,
+                            (long long)at + (zero - (block + carried))),
+                   false;
+        at += (int64_t)left, w->read += (int64_t)left;
+        const size_t n = carried + left, kept = at < source->size ? cut(block, n) : n;
+        w->bytes[w->blocks++] = kept;
+        carried = n - kept;
+        memcpy(w->text + (size_t)w->blocks * BLOCK, block + kept, carried);
+    }
+    return true;
+}
+
+static bool add_up(counter *to, const counter *from)
+{
+    for (uint32_t i = 0; i < from->words.word.n; i++) {
+        size_t         n;
+        const char    *word = tn__strings_text(&from->words.word, i, &n);
+        const uint32_t before = to->words.word.n;
+        const int64_t  k = tn__strings_add(&to->words.word, word, n);
+        if (k < 0 || !tn__grown((void *)&to->words.count, &to->words.room, k + 1, sizeof *to->words.count))
+            return false;
+        if (k == before) to->words.count[k] = 0;
+        to->words.count[k] += from->words.count[i];
+    }
+    return true;
+}
+
+/* All words of all sources into the first counter. */
+static bool count_all(work *w, int n, const tn__source *sources)
+{
+    for (int i = 0; i < n; i++) w->total += sources[i].size;
+    for (int i = 0; i < n; i++)
+        if (!read_source(w, sources + i)) return false;
+    if (w->blocks && !count_blocks(w)) return false;
+    for (int i = 1; i < w->threads; i++)
+        if (!add_up(w->counters, w->counters + i)) return false;
+    if (w->counters->words.word.n) return true;
+    return tn_raise(TN_EFORMAT, "%s: there is not one word in %s", sources->label,
+                    n > 1 ? "it, nor in the other texts" : "the text"),
+           false;
+}
+
+static bool add_special(tn_tokenizer *t, const tn_tokenizer_training *how)
+{
+    static const char *const bert[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", NULL};
+    static const char *const gpt2[] = {"<|endoftext|>", NULL};
+    const char *const       *special = how->special ? how->special : t->kind == TN_BYTE_BPE ? gpt2 : bert;
+    for (; *special; special++) {
+        const uint32_t before = t->pieces.n;
+        if (!**special || tn_utf8_valid(*special, strlen(*special)) < strlen(*special))
+            return tn_raise(TN_EINVAL, "tn_tokenizer_train: special token %u is %s", before + 1,
+                            **special ? "not UTF-8" : "empty"),
+                   false;
+        const int64_t id = tn__strings_add(&t->pieces, *special, strlen(*special));
+        if (id < 0) return false;
+        if (id == before && !tn__tokenizer_add(t, (tn__added){.id = (int32_t)id, .special = true})) return false;
+    }
+    if (t->pieces.n >= how->vocab_size)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_train: vocab_size is %lld, but the special tokens alone are %u",
+                        (long long)how->vocab_size, t->pieces.n),
+               false;
+    t->unknown = t->kind == TN_BYTE_BPE ? -1 : (int32_t)tn_tokenizer_id(t, "[UNK]");
+    if (t->unknown >= 0 || t->kind == TN_BYTE_BPE) return true;
+    return tn_raise(TN_EINVAL, "tn_tokenizer_train: [UNK] is not among the special tokens: what stands for a word that "
+                               "cannot be spelled?"),
+           false;
+}
+
+static bool check(const tn_tokenizer_training *how)
+{
+    const char *what = how->vocab_size < 0 || how->vocab_size > INT32_MAX ? "vocab_size"
+                       : how->min_count < 0                               ? "min_count"
+                       : how->alphabet < 0                                ? "alphabet"
+                       : (unsigned)how->kind > TN_BYTE_BPE                ? "kind"
+                                                                          : NULL;
+    if (what) tn_raise(TN_EINVAL, "tn_tokenizer_train: %s is negative or too large", what);
+    return !what;
+}
+
+static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_training how)
+{
+    if (!check(&how)) return NULL;
+    if (!how.vocab_size) how.vocab_size = 30000;
+    tn_tokenizer *t = tn__tokenizer_new(how.kind);
+    if (!t) return NULL;
+    if (how.cased) t->lower = t->strip = false;
+    const int64_t longest_word = t->longest_word;
+    t->longest_word = TN__LETTERS_MOST + 1; /* longer words come shortened, and still too long to count */
+    work         w = {.t = t, .threads = tn_threads(), .how = &how};
+    const size_t text = (size_t)(BLOCKS + 1) * BLOCK, counters = (size_t)w.threads * sizeof(counter);
+    bool         ok = add_special(t, &how);
+    w.text = ok ? tn__mem_get(text) : NULL;
+    w.counters = w.text ? tn__mem_zeroed(counters) : NULL;
+    ok = w.counters && count_all(&w, n, sources) && tn__train_merges(t, &w.counters->words, &how);
+    for (int i = 0; w.counters && i < w.threads; i++) {
+        counter *c = w.counters + i;
+        tn__encoding_free(&c->encoder);
+        tn__strings_free(&c->words.word);
+        tn__mem_put(c->words.count, (size_t)c->words.room * sizeof *c->words.count);
+    }
+    tn__mem_put(w.counters, counters);
+    tn__mem_put(w.text, text);
+    t->longest_word = longest_word;
+    if (ok && t->kind != TN_BYTE_BPE) tn__template_bert(t);
+    if (ok && tn__tokenizer_ready(t, "tn_tokenizer_train")) return t;
+    return tn_tokenizer_free(t), NULL;
+}
+
+tn_tokenizer *tn_tokenizer_train_text(const char *text, size_t bytes, tn_tokenizer_training how)
+{
+    if (tn__blocked()) return NULL;
+    tn__source s;
+    return tn__source_memory(&s, "tn_tokenizer_train", text, bytes) ? train(1, &s, how) : NULL;
+}
+
+tn_tokenizer *tn_tokenizer_train_files(int n, const char *const *paths, tn_tokenizer_training how)
+{
+    if (tn__blocked()) return NULL;
+    if (n < 1 || n > 1000 || !paths)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_train: n is %d, expected 1 to 1000 files", n), NULL;
+    const size_t  bytes = (size_t)n * (sizeof(tn__source) + TN__LABEL);
+    tn__source   *s = tn__mem_get(bytes);
+    char         *label = s ? (char *)(s + n) : NULL;
+    int           open = 0;
+    tn_tokenizer *t = NULL;
+    for (; s && open < n; open++, label += TN__LABEL)
+        if (!tn__source_open(s + open, tn__label(label, "tn_tokenizer_train", paths[open]), paths[open])) break;
+    if (s && open == n) t = train(n, s, how);
+    for (int i = 0; i < open; i++) tn__source_close(s + i);
+    tn__mem_put(s, bytes);
+    return t;
+}

@@ -1,0 +1,213 @@
+/* words_to_pieces.c — a word to its pieces: WordPiece (the longest piece that fits, again and again) and byte-pair
+ * encoding (the pair of the lowest rank becomes one, the leftmost first, until no pair has a rank). The second keeps
+ * its pairs in a heap, so that a word of n letters takes n log n steps. Frequent words are remembered. */
+#include "data/tokenizer/tokenizer_private.h"
+
+#include <string.h>
+
+bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from, size_t to)
+{
+    if (!tn__grown((void *)&s->token, &s->token_room, (int64_t)s->tokens + 1, sizeof *s->token)) return false;
+    tn__token k = {id, w->start + (int32_t)from, w->start + (int32_t)to, w->number};
+    if (w->start == TN__MAPPED) k.start = s->from[2 * from], k.end = s->from[2 * to - 1];
+    if (k.start > k.end) /* marks that changed places: all that the piece comes from */
+        for (size_t i = from; i < to; i++) {
+            if (s->from[2 * i] < k.start) k.start = s->from[2 * i];
+            if (s->from[2 * i + 1] > k.end) k.end = s->from[2 * i + 1];
+        }
+    s->token[s->tokens++] = k;
+    return true;
+}
+
+/* ---- words that were seen ---------------------------------------------------------------------------------------- */
+
+enum { BEFORE_CACHE = 512 }; /* words, before it is worth its memory */
+
+static tn__cached *remembered(tn__encoding *s, const tn_tokenizer *t, const tn__a_word *w, uint64_t key[3])
+{
+    if (w->bytes > TN__CACHED_KEY || w->bytes == 0) return NULL;
+    if (!s->cache && (++s->seen < BEFORE_CACHE || !(s->cache = tn__mem_try(TN__CACHE_SLOTS * sizeof *s->cache))))
+        return NULL;
+    if (s->serial != t->serial) memset(s->cache, 0, TN__CACHE_SLOTS * sizeof *s->cache), s->serial = t->serial;
+    key[0] = key[1] = key[2] = 0;
+    memcpy(key, w->text, w->bytes);
+    uint64_t hash = tn__mix(key[0] ^ (uint64_t)w->bytes << 56);
+    if (w->bytes > 8) hash = tn__mix(hash ^ key[1]) ^ tn__mix(key[2] + 1);
+    return s->cache + (hash & (TN__CACHE_SLOTS - 1));
+}
+
+bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
+{
+    if (s->sink) return s->sink(s->user, w->text, w->bytes);
+    uint64_t    key[3];
+    tn__cached *c = remembered(s, t, w, key);
+    if (c && c->used == w->bytes && !memcmp(c->key, key, sizeof key)) {
+        size_t at = 0;
+        for (int i = 0; i < c->n; at += c->bytes[i++])
+            if (!tn__token_add(s, w, c->id[i], at, at + c->bytes[i])) return false;
+        return true;
+    }
+    const size_t before = s->tokens;
+    s->split = 0;
+    if (!(t->kind == TN_WORDPIECE ? tn__word_pieces(t, s, w) : tn__word_merges(t, s, w))) return false;
+    const size_t n = s->tokens - before;
+    if (!c || n > TN__CACHED_PIECES || s->split != w->bytes || w->letters > t->longest_word) return true;
+    memcpy(c->key, key, sizeof key);
+    memcpy(c->bytes, s->bytes, sizeof c->bytes);
+    for (size_t i = 0; i < n; i++) c->id[i] = s->token[before + i].id;
+    c->n = (uint8_t)n, c->used = (uint8_t)w->bytes;
+    return true;
+}
+
+/* A piece that begins where the last one ended; anything else is not remembered. */
+static bool piece(tn__encoding *s, const tn__a_word *w, size_t i, int32_t id, size_t from, size_t to)
+{
+    if (i < TN__CACHED_PIECES && from == s->split) s->bytes[i] = (uint8_t)(to - from), s->split = to;
+    return tn__token_add(s, w, id, from, to);
+}
+
+/* ---- WordPiece --------------------------------------------------------------------------------------------------- */
+
+static bool unknown_word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
+{
+    s->split = 0;
+    if (!piece(s, w, 0, t->unknown, 0, w->bytes)) return false;
+    if (w->letters > t->longest_word) s->token[s->tokens - 1].end = w->end;
+    return true;
+}
+
+bool tn__word_pieces(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
+{
+    if (w->letters > t->longest_word) return unknown_word(t, s, w);
+    const size_t before = s->tokens, prefix = t->prefix_bytes;
+    if (!tn__grown((void *)&s->probe, &s->probe_room, (int64_t)(prefix + w->bytes), 1)) return false;
+    memcpy(s->probe, t->prefix, prefix);
+    for (size_t at = 0, i = 0, n; at < w->bytes; at += n, i++) {
+        const char *text = w->text + at;
+        size_t      front = 0;
+        n = w->bytes - at;
+        if (at) {
+            const size_t fits = t->longest_piece > prefix ? t->longest_piece - prefix : 0;
+            if (n > fits) n = fits;
+            memcpy(s->probe + prefix, text, n);
+            text = s->probe, front = prefix;
+        } else if (n > t->longest_piece) {
+            n = t->longest_piece;
+        }
+        int64_t id = -1;
+        for (; n; n--) {
+            const bool whole = at + n == w->bytes || ((unsigned char)w->text[at + n] & 0xc0) != 0x80;
+            if (whole && (id = tn__strings_find(&t->pieces, text, front + n)) >= 0) break;
+        }
+        if (!n) return s->tokens = before, unknown_word(t, s, w);
+        if (!piece(s, w, i, (int32_t)id, at, at + n)) return false;
+    }
+    return true;
+}
+
+/* ---- byte-pair encoding ------------------------------------------------------------------------------------------ */
+
+static void heap_down(uint64_t *heap, size_t n, size_t at)
+{
+    const uint64_t v = heap[at];
+    for (size_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && heap[child + 1] < heap[child]) child++;
+        if (v <= heap[child]) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = v;
+}
+
+static void heap_push(uint64_t *heap, size_t *n, uint64_t v)
+{
+    size_t at = (*n)++;
+    for (; at && heap[(at - 1) / 2] > v; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
+    heap[at] = v;
+}
+
+/* The piece of one letter of a word, or -1. */
+static int64_t letter_piece(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w, size_t from, size_t to)
+{
+    if (t->split == TN__SPLIT_BYTES) return t->byte_piece[(unsigned char)w->text[from]];
+    char  *p = s->probe;
+    size_t n = 0;
+    if (from) memcpy(p, t->prefix, n = t->prefix_bytes);
+    memcpy(p + n, w->text + from, to - from), n += to - from;
+    if (to == w->bytes) memcpy(p + n, t->suffix, t->suffix_bytes), n += t->suffix_bytes;
+    return tn__strings_find(&t->pieces, p, n);
+}
+
+/* The word's letters as a list of symbols; how many, -1: raised. */
+static int32_t spell(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
+{
+    const int64_t most = (int64_t)w->bytes;
+    if (!tn__grown((void *)&s->symbol, &s->symbol_room, most, sizeof *s->symbol) ||
+        !tn__grown((void *)&s->heap, &s->heap_room, 3 * most, sizeof *s->heap) ||
+        !tn__grown((void *)&s->probe, &s->probe_room, 2 * TN__AFFIX + 4, 1))
+        return -1;
+    int32_t n = 0;
+    for (size_t at = 0, next; at < w->bytes; at = next) {
+        next = at;
+        if (t->split == TN__SPLIT_BYTES) next++;
+        else tn_utf8_next(w->text, w->bytes, &next, NULL);
+        int64_t id = letter_piece(t, s, w, at, next);
+        if (id < 0 && t->unknown < 0) continue; /* nothing stands for it */
+        if (id < 0) id = t->unknown;
+        if (id == t->unknown && t->fuse_unknown && n && s->symbol[n - 1].c == id &&
+            s->symbol[n - 1].to == (int32_t)at) {
+            s->symbol[n - 1].to = (int32_t)next;
+            continue;
+        }
+        s->symbol[n] = (tn__symbol){(int32_t)id, (int32_t)at, (int32_t)next, n - 1, n + 1};
+        n++;
+    }
+    if (n) s->symbol[n - 1].next = -1;
+    return n;
+}
+
+static void offer(const tn_tokenizer *t, tn__encoding *s, size_t *heaped, int32_t left)
+{
+    if (left < 0 || s->symbol[left].next < 0) return;
+    const int64_t rank = tn__merge_rank(&t->merges, s->symbol[left].c, s->symbol[s->symbol[left].next].c);
+    if (rank >= 0) heap_push(s->heap, heaped, (uint64_t)rank << 32 | (uint32_t)left);
+}
+
+/* Is the word a piece as it is? Its number, or -1. */
+static int64_t whole(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
+{
+    if (w->bytes > t->longest_piece || !tn__grown((void *)&s->probe, &s->probe_room, 2 * (int64_t)w->bytes, 1))
+        return -1;
+    size_t n = 0;
+    for (size_t i = 0; i < w->bytes; i++)
+        n += (size_t)tn_utf8_put(tn__byte_letter((unsigned char)w->text[i]), s->probe + n);
+    return t->split == TN__SPLIT_BYTES ? tn__strings_find(&t->pieces, s->probe, n)
+                                       : tn__strings_find(&t->pieces, w->text, w->bytes);
+}
+
+bool tn__word_merges(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
+{
+    const int64_t as_is = t->whole_words ? whole(t, s, w) : -1;
+    if (as_is >= 0) return piece(s, w, 0, (int32_t)as_is, 0, w->bytes);
+    const int32_t n = spell(t, s, w);
+    size_t        heaped = 0;
+    tn__symbol   *x = s->symbol;
+    for (int32_t i = 0; i < n; i++) offer(t, s, &heaped, i);
+    while (heaped) {
+        const uint64_t top = s->heap[0];
+        s->heap[0] = s->heap[--heaped];
+        if (heaped) heap_down(s->heap, heaped, 0);
+        const int32_t left = (int32_t)(uint32_t)top, right = x[left].next, becomes = t->merges.becomes[top >> 32];
+        if (x[left].from == x[left].to || right < 0) continue;
+        const int64_t rank = tn__merge_rank(&t->merges, x[left].c, x[right].c);
+        if (rank < 0 || t->merges.becomes[rank] != becomes) continue; /* one of the two has changed since */
+        x[left].c = becomes, x[left].to = x[right].to, x[left].next = x[right].next;
+        x[right].from = x[right].to;
+        if (x[left].next >= 0) x[x[left].next].prev = left;
+        offer(t, s, &heaped, x[left].prev);
+        offer(t, s, &heaped, left);
+    }
+    size_t i = 0;
+    for (int32_t at = n > 0 ? 0 : -1; at >= 0; at = x[at].next, i++)
+        if (!piece(s, w, i, x[at].c, (size_t)x[at].from, (size_t)x[at].to)) return false;
+    return n >= 0;
+}

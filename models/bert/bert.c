@@ -1,0 +1,217 @@
+/* bert.c — BERT (Devlin et al. 2019): embeddings of word, place and segment; an encoder; and two heads.
+ *
+ *   x = dropout(norm(word + position + type)),  y = encoder(x)
+ *   hidden words: the tied head of nn/attention/mlm_head.c on the hidden places alone;   next sentence: W tanh(P y₀) */
+#include "models/bert/bert_private.h"
+#include "models/files/hf_config.h"
+
+#include <string.h>
+
+static void describe(const void *self, char *text, size_t size)
+{
+    const tn_bert *m = self;
+    snprintf(text, size, "vocab=%lld, dim=%lld, layers=%lld, heads=%lld", (long long)m->config.vocab,
+             (long long)m->config.dim, (long long)m->config.layers, (long long)m->config.heads);
+}
+static tn_tensor     *forward(void *self, tn_tensor *ids) { return tn_bert_forward((tn_bert *)self, ids); }
+static const tn_class tn_bert_class = {
+    .size = sizeof(tn_class), .name = "Bert", .bytes = sizeof(tn_bert), .forward = forward, .describe = describe};
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+tn_bert_config tn_bert_size(const char *name)
+{
+    static const struct {
+        const char *name;
+        int64_t     dim, layers, heads;
+    } sizes[] = {{"tiny", 128, 2, 2},   {"mini", 256, 4, 4},   {"small", 512, 4, 8},
+                 {"medium", 512, 8, 8}, {"base", 768, 12, 12}, {"large", 1024, 24, 16}};
+    for (size_t i = 0; name && i < sizeof sizes / sizeof *sizes; i++)
+        if (!strcmp(name, sizes[i].name))
+            return (tn_bert_config){.dim = sizes[i].dim, .layers = sizes[i].layers, .heads = sizes[i].heads};
+    tn_raise(TN_EINVAL, "tn_bert_size: there is no size '%s'; the sizes are tiny, mini, small, medium, base and large",
+             name ? name : "NULL");
+    return (tn_bert_config){.zero_ = 0};
+}
+
+static bool complete(tn_bert_config *c)
+{
+    static const char *const who = "tn_bert_new";
+    c->dim = tn__else_i64(c->dim, 256), c->layers = tn__else_i64(c->layers, 4), c->heads = tn__else_i64(c->heads, 4);
+    c->ff = tn__else_i64(c->ff, c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0);
+    c->positions = tn__else_i64(c->positions, 512), c->types = tn__else_i64(c->types, 2);
+    c->dropout = tn__else(c->dropout, 0.1), c->attention_dropout = tn__else(c->attention_dropout, 0.1);
+    c->init = tn__else(c->init, 0.02), c->eps = tn__else(c->eps, 1e-12);
+    if (!c->activation) c->activation = "gelu";
+    if (c->no_pooler) c->no_next = true;
+    if (c->padding < 0) c->padding = -1;
+    if (!tn__within(who, "vocab", c->vocab, 1, 10000000) || !tn__within(who, "dim", c->dim, 1, 65536) ||
+        !tn__within(who, "layers", c->layers, 1, 1024) || !tn__within(who, "heads", c->heads, 1, 1024) ||
+        !tn__within(who, "ff", c->ff, 1, 1048576) || !tn__within(who, "positions", c->positions, 1, 10000000) ||
+        !tn__within(who, "types", c->types, 1, 1024) || !tn__chance(who, "dropout", c->dropout) ||
+        !tn__chance(who, "attention_dropout", c->attention_dropout))
+        return false;
+    if (c->padding >= c->vocab)
+        return tn_raise(TN_EINVAL, "%s: .padding is %lld, but there are %lld words", who, (long long)c->padding,
+                        (long long)c->vocab),
+               false;
+    if (!(c->init >= 0 && c->init <= 1))
+        return tn_raise(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, c->init), false;
+    if (!tn__activation_of(c->activation))
+        return tn_raise(TN_EINVAL, "%s: there is no activation '%s'; use " TN__ACTIVATIONS, who, c->activation), false;
+    c->activation = tn__activation_name(c->activation);
+    return true;
+}
+
+/* As BERT begins: matrices from a normal distribution, biases 0, norms 1 and 0, the row of padding 0. */
+static void initialise(tn_bert *m)
+{
+    for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
+        const size_t n = strlen(p.name);
+        if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, m->config.init);
+        else if (n >= 4 && !strcmp(p.name + n - 4, "bias")) tn_init_zeros(p.tensor);
+    }
+    if (m->config.padding < 0 || tn_error() != TN_OK) return;
+    const tn_scope s = tn_no_grad_begin();
+    tn_init_zeros(tn_narrow(m->words->weight, 0, m->config.padding, 1));
+    tn_scope_end(s);
+}
+
+tn_bert *tn_bert_create(tn_bert_config c)
+{
+    if (tn_error() != TN_OK || !complete(&c)) return NULL;
+    tn_bert *m = tn_module_new(tn_bert);
+    if (!m) return NULL;
+    m->config = c;
+    const int64_t padding = c.padding == 0 ? TN_ZERO : c.padding < 0 ? 0 : c.padding;
+    m->words = tn_child(m, "bert.embeddings.word_embeddings",
+                        tn_embedding_new(.count = c.vocab, .dim = c.dim, .padding = padding));
+    m->positions = tn_child(m, "bert.embeddings.position_embeddings",
+                            tn_embedding_new(.count = c.positions + tn__first_place(&c), .dim = c.dim));
+    m->types = tn_child(m, "bert.embeddings.token_type_embeddings", tn_embedding_new(.count = c.types, .dim = c.dim));
+    m->norm = tn_child(m, "bert.embeddings.LayerNorm", tn_layer_norm_new(.dim = c.dim, .eps = c.eps));
+    const double p = c.dropout == 0 ? TN_ZERO : c.dropout;
+    m->dropout = tn_child(m, "bert.embeddings.dropout", tn_dropout_new(.p = p));
+    m->encoder =
+        tn_child(m, "bert.encoder",
+                 tn_transformer_encoder_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff,
+                                            .dropout = p, .activation = tn__activation_of(c.activation), .eps = c.eps,
+                                            .norm_first = c.norm_first, .final_norm = c.norm_first));
+    for (int64_t i = 0; m->encoder && i < c.layers; i++) {
+        tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
+        if (layer) layer->self_attn->dropout = c.attention_dropout;
+    }
+    if (!c.no_pooler) m->pooler = tn_child(m, "bert.pooler.dense", tn_linear_new(.in = c.dim, .out = c.dim));
+    if (!c.no_words && m->words)
+        m->head = tn_child(m, "cls.predictions",
+                           tn_mlm_head_new(.embedding = m->words->weight, .eps = c.eps,
+                                           .activation = tn__activation_of(c.activation)));
+    if (!c.no_next) m->next = tn_child(m, "cls.seq_relationship", tn_linear_new(.in = c.dim, .out = 2));
+    if (tn_error() == TN_OK) initialise(m);
+    return tn_built(m);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* The sum of the embeddings of [B, T]. */
+static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
+{
+    if (!a->ids || tn_ndim(a->ids) != 2) {
+        char text[192];
+        tn_raise(TN_ESHAPE, "ids must be [batch, length], got %s",
+                 a->ids ? tn_shape_text(tn_shape_of(a->ids), text, sizeof text) : "NULL");
+        return NULL;
+    }
+    const int64_t length = tn_size(a->ids, 1);
+    if (length > m->config.positions) {
+        tn_raise(TN_ESHAPE, "a text of %lld pieces is longer than the model's %lld positions: cut it",
+                 (long long)length, (long long)m->config.positions);
+        return NULL;
+    }
+    tn_tensor *place = tn_narrow(m->positions->weight, 0, tn__first_place(&m->config), length);
+    tn_tensor *type = a->types ? tn_call(m->types, a->types) : tn_select(m->types->weight, 0, 0);
+    return tn_add(tn_call(m->words, a->ids), tn_add(place, type));
+}
+
+tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
+{
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *x = tn_error() == TN_OK ? embedded(m, &a) : NULL;
+    if (tn_error() == TN_OK) x = tn_call(m->dropout, tn_call(m->norm, x));
+    if (tn_error() == TN_OK)
+        x = tn_transformer_encoder_forward(m->encoder, x, .blocked_keys = a.blocked_keys, .weights = a.weights);
+    if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
+    /* The weights leave with it; one list for both. */
+    const int64_t n = m->config.layers;
+    tn_tensor   **all = tn_mem_get((size_t)(n + 1) * sizeof *all);
+    if (!all) return tn_leave(f, NULL);
+    memcpy(all, a.weights, (size_t)n * sizeof *all);
+    all[n] = x;
+    tn_scope_return_list(f.scope, (int)n + 1, all);
+    tn_mem_put(all, (size_t)(n + 1) * sizeof *all);
+    return x;
+}
+
+/* Is the head there? If not, says which one the model lacks. */
+static bool has(const void *head, const char *which)
+{
+    if (head || tn_error() != TN_OK) return head && tn_error() == TN_OK;
+    tn_raise(TN_ESTATE, "this model has no %s; build it with one, or load a directory that holds its weights", which);
+    return false;
+}
+
+static tn_tensor *rows(tn_bert *m, tn_tensor *y, tn_tensor *where)
+{
+    y = tn_reshape(y, TN_SHAPE(-1, m->config.dim));
+    return where ? tn_index_select(y, 0, where) : y;
+}
+tn_tensor *tn_bert_word_scores(tn_bert *m, tn_tensor *y, tn_tensor *where)
+{
+    const tn_frame f = tn_enter(m);
+    return tn_leave(f, m && has(m->head, "head for hidden words") ? tn_call(m->head, rows(m, y, where)) : NULL);
+}
+tn_tensor *tn_bert_pooled(tn_bert *m, tn_tensor *y)
+{
+    const tn_frame f = tn_enter(m);
+    return tn_leave(f, m && has(m->pooler, "pooler") ? tn_tanh(tn_call(m->pooler, tn_select(y, 1, 0))) : NULL);
+}
+tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y)
+{
+    const tn_frame f = tn_enter(m);
+    if (!m || !has(m->next, "head for the next sentence")) return tn_leave(f, NULL);
+    return tn_leave(f, tn_call(m->next, tn_bert_pooled(m, y)));
+}
+
+/* The scores of a vocabulary for every hidden word are never all there: the projection is part of the loss. */
+static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_batch *b)
+{
+    if (!has(m->head, "head for hidden words")) return NULL;
+    tn_tensor *x = tn_mlm_head_transform(m->head, rows(m, y, b->masked));
+    return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
+}
+
+tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_batch b)
+{
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
+    if (tn_error() == TN_OK && !b.masked != !b.words)
+        tn_raise(TN_EINVAL, "masked and words come together: the places of the hidden words, and which they are");
+    if (tn_error() == TN_OK && !b.masked && !b.next)
+        tn_raise(TN_EINVAL, "there is nothing to learn: give masked and words, or next, or all of them");
+    if (tn_error() == TN_OK) y = tn_bert_forward(m, b.ids, .types = b.types, .blocked_keys = b.blocked_keys);
+    if (y && b.masked) {
+        word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_mul_scalar(tn_sum(y), 0);
+        loss = word;
+    }
+    if (y && b.next) {
+        next = tn_cross_entropy(tn_bert_next_scores(m, y), b.next);
+        loss = loss ? tn_add(loss, next) : next;
+    }
+    if (word && b.word_loss) word = tn_detach(word);
+    if (next && b.next_loss) next = tn_detach(next);
+    if (!b.word_loss && !b.next_loss) return tn_leave(f, loss);
+    tn_leave_n(f, &loss, &word, &next);
+    if (b.word_loss) *b.word_loss = word;
+    if (b.next_loss) *b.next_loss = next;
+    return loss;
+}

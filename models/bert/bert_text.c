@@ -1,0 +1,78 @@
+/* bert_text.c — BERT with texts: blanks filled in, and vectors of sentences. */
+#include "models/files/hf_config.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool together(const char *who, tn_bert *m, const tn_tokenizer *t)
+{
+    if (!tn_ready(m)) return false;
+    if (!t) return tn_raise(TN_EINVAL, "%s: the tokenizer is NULL", who), false;
+    if (tn_tokenizer_size(t) <= m->config.vocab) return true;
+    tn_raise(TN_EINVAL, "%s: the tokenizer has %lld pieces, the model only %lld: they do not belong together", who,
+             (long long)tn_tokenizer_size(t), (long long)m->config.vocab);
+    return false;
+}
+
+int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int64_t k, int64_t most, tn_bert_fill *to)
+{
+    static const char *const who = "tn_bert_fill_in";
+    if (tn_error() != TN_OK || !together(who, m, t)) return -1;
+    if (!text || !tn__within(who, "k", k, 1, m->config.vocab)) {
+        if (!text) tn_raise(TN_EINVAL, "%s: the text is NULL", who);
+        return -1;
+    }
+    const int32_t  mask = tn_tokenizer_special(t).mask;
+    const tn_scope s = tn_no_grad_begin();
+    tn_token_batch b;
+    int64_t        found = 0;
+    if (mask < 0) tn_raise(TN_EUNSUPPORTED, "%s: this tokenizer has no [MASK]", who);
+    if (tn_error() == TN_OK &&
+        tn_tokenizer_batch(t, 1, &text, NULL, (tn_encode_options){.max_length = m->config.positions}, &b) == TN_OK) {
+        const int64_t n = tn_numel(b.ids);
+        tn_tensor    *at = tn_zeros_of(TN_I64, TN_SHAPE(n));
+        int64_t      *place = at ? tn_data_mut(at) : NULL;
+        for (int64_t i = 0; place && i < n; i++)
+            if (tn_get_i64(b.ids, i) == mask) place[found++] = i;
+        if (place && !found)
+            tn_raise(TN_EINVAL, "%s: there is no %s in the text%s: write it where a word is to be found", who,
+                     tn_tokenizer_piece(t, mask), b.cut ? " that was left when it was cut" : "");
+        if (place && found > most / k)
+            tn_raise(TN_EINVAL, "%s: %lld words for each of %lld masks do not fit in %lld", who, (long long)k,
+                     (long long)found, (long long)most);
+        if (tn_error() == TN_OK) {
+            tn_tensor *y = tn_bert_forward(m, b.ids, .types = b.segments);
+            tn_pair best = tn_topk(tn_softmax(tn_bert_word_scores(m, y, tn_narrow(at, 0, 0, found)), -1), k, -1, false);
+            for (int64_t i = 0; tn_error() == TN_OK && i < found * k; i++)
+                to[i] = (tn_bert_fill){i / k, tn_get_i64(best.indices, i), tn_get(best.values, i)};
+        }
+    }
+    tn_scope_end(s);
+    return tn_error() == TN_OK ? found : -1;
+}
+
+/* [n, T, dim] and what is padding, [n, T], to [n, dim] */
+static tn_tensor *pooled(tn_tensor *y, tn_tensor *blocked, tn_bert_pooling pooling)
+{
+    tn_tensor *padding = tn_unsqueeze(blocked, 2);
+    if (pooling == TN_POOL_FIRST) return tn_select(y, 1, 0);
+    if (pooling == TN_POOL_MAX) return tn_amax(tn_masked_fill(y, padding, -INFINITY), TN_DIMS(1));
+    tn_tensor *real = tn_to(tn_logical_not(padding), tn_dtype_of(y));
+    tn_tensor *count = tn_clamp(tn_sum(real, TN_DIMS(1)), 1e-9, INFINITY);
+    return tn_div(tn_sum(tn_masked_fill(y, padding, 0), TN_DIMS(1)), count);
+}
+
+tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const char *const *texts,
+                         tn_bert_pooling pooling)
+{
+    if (tn_error() != TN_OK || !together("tn_bert_embed", m, t)) return NULL;
+    const tn_scope s = tn_no_grad_begin();
+    tn_token_batch b;
+    tn_tensor     *y = NULL;
+    if (tn_tokenizer_batch(t, n, texts, NULL, (tn_encode_options){.max_length = m->config.positions}, &b) == TN_OK) {
+        y = tn_bert_forward(m, b.ids, .types = b.segments, .blocked_keys = b.blocked_keys);
+        y = pooled(y, b.blocked_keys, pooling);
+        y = tn_div(y, tn_clamp(tn_norm(y, TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
+    }
+    return tn_scope_return(s, tn_error() == TN_OK ? y : NULL);
+}

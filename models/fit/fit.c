@@ -1,0 +1,226 @@
+/* fit.c — the loop: batches make parts, parts make a step, and between two steps there is time to validate and save.
+ *
+ * What is to be resumed exactly is in one place: f->r, seen, worse, valid_at and owed go into each checkpoint. A pause
+ * first notes what it owes, then does it, so that a run that is stopped in the middle still owes it afterwards. */
+#define _GNU_SOURCE
+#include "models/fit/fit_private.h"
+
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+bool tn__fit_stop(const tn__fit *f) { return f->c.stop && __atomic_load_n(f->c.stop, __ATOMIC_RELAXED); }
+
+const char *tn_fit_why_text(tn_fit_why why)
+{
+    static const char *const text[] = {"failed", "done", "no longer improving", "stopped"};
+    return (unsigned)why <= TN_FIT_STOPPED ? text[why] : "";
+}
+
+void tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved)
+{
+    f->r.seconds = now() - f->began;
+    if (!f->c.on) return;
+    const tn_fit_event e = {.what = what,
+                            .step = f->r.steps,
+                            .steps = f->steps,
+                            .epoch = f->r.epochs,
+                            .items = f->items,
+                            .loss = f->r.loss,
+                            .lr = f->lr,
+                            .norm = tn_grad_norm(f->c.optimizer),
+                            .seconds = f->r.seconds,
+                            .value = f->r.value,
+                            .best = f->r.best,
+                            .measured = f->measured,
+                            .best_step = f->r.best_step,
+                            .improved = improved,
+                            .text = text ? text : "",
+                            .module = f->c.module};
+    f->c.on(&e, f->c.on_user);
+}
+
+/* ---- one step ---------------------------------------------------------------------------------------------------- */
+
+/* The next batch; false: an epoch is over, or raised. */
+static bool draw(tn__fit *f, tn_batch *b)
+{
+    if (f->c.train.next(f->c.train.user, b) && tn_error() == TN_OK) {
+        f->seen++;
+        f->items += b->items ? b->items : b->x && tn_ndim(b->x) ? tn_size(b->x, 0) : 1;
+        return true;
+    }
+    if (tn_error() != TN_OK) return false;
+    if (!f->seen)
+        return tn_raise(TN_EINVAL, "tn_fit: .train ended an epoch without a single batch: it is empty"), false;
+    f->seen = 0, f->r.epochs++;
+    f->epoch_over = f->unsaved = true;
+    return false;
+}
+
+static bool loss_fits(const tn__fit *f, const tn_tensor *loss)
+{
+    char text[192];
+    if (tn_error() != TN_OK) return false;
+    if (!loss) return tn_raise(TN_EINVAL, "tn_fit: .loss returned NULL, but raised no error"), false;
+    if (tn_numel(loss) != 1)
+        return tn_raise(TN_ESHAPE, "tn_fit: .loss returned %s, but must return one number; see tn_mean",
+                        tn_shape_text(tn_shape_of(loss), text, sizeof text)),
+               false;
+    const double v = tn_item(loss);
+    if (v - v == 0) return true;
+    tn_raise(TN_ENUMERIC,
+             "tn_fit: the loss is %s at step %lld; the weights are still those of step %lld. A smaller learning rate, "
+             "more warm-up or clipping may help; tn_detect_anomaly(true) names the op it came from",
+             v != v ? "NaN" : "infinite", (long long)f->r.steps + 1, (long long)f->r.steps);
+    return false;
+}
+
+/* One batch's share of a step; false: none, as the epoch is over; or raised. */
+static bool part(tn__fit *f, double *sum)
+{
+    const tn_fit_config *c = &f->c;
+    const tn_scope       s = tn_scope_begin();
+    tn_batch             b = {0};
+    const bool           got = draw(f, &b);
+    if (got) {
+        const tn_scope narrow = tn_autocast_begin(c->autocast);
+        tn_tensor     *loss = tn_scope_return(narrow, c->loss(c->module, &b, c->user));
+        if (loss_fits(f, loss)) {
+            *sum += tn_item(loss);
+            tn_tensor *share = c->accumulate > 1 ? tn_full_like(loss, 1 / (double)c->accumulate) : NULL;
+            tn_backward(loss, .seed = share);
+        }
+    }
+    tn_scope_end(s);
+    return got && tn_error() == TN_OK;
+}
+
+static void forget_parts(tn__fit *f)
+{
+    tn_error_state aside;
+    tn_error_push(&aside);
+    tn_module_zero_grad(f->c.module);
+    tn_error_pop(&aside);
+}
+
+/* Whatever happens, no half of a step is left. */
+static void step(tn__fit *f)
+{
+    const tn_fit_config *c = &f->c;
+    const tn_generator   before = *tn_current_generator();
+    double               sum = 0;
+    int64_t              done = 0;
+    f->items = 0;
+    while (done < c->accumulate) {
+        const bool over = !part(f, &sum);
+        if (!over) done++;
+        else if (tn_error() != TN_OK || !done || (c->epochs && f->r.epochs >= c->epochs)) break;
+    }
+    const double lr = tn_lr(c->optimizer, 0);
+    if (done < c->accumulate || tn_error() != TN_OK || tn_step(c->optimizer) != TN_OK) {
+        if (done || tn_error() != TN_OK) forget_parts(f);
+        if (tn_error() != TN_OK) *tn_current_generator() = before;
+        return;
+    }
+    if (c->ema) tn_ema_update(c->ema);
+    f->r.steps++, f->r.loss = sum / (double)c->accumulate, f->lr = lr;
+    f->stepped = f->unsaved = true;
+    tn__fit_tell(f, TN_FIT_STEP, NULL, false);
+}
+
+/* ---- between two steps ------------------------------------------------------------------------------------------- */
+
+static bool is_due(int64_t every, int64_t step) { return every && step % every == 0; }
+
+/* Only a step that was just done can make a validation or a checkpoint due by its number. */
+static void pause_between(tn__fit *f)
+{
+    const tn_fit_config *c = &f->c;
+    const int64_t        at = f->r.steps;
+    if (tn__fit_validates(c) && (c->valid_every ? f->stepped && is_due(c->valid_every, at) : f->epoch_over))
+        f->owed = true;
+    bool save =
+        c->save_every ? f->stepped && is_due(c->save_every, at) : f->owed || (!tn__fit_validates(c) && f->epoch_over);
+    f->stepped = f->epoch_over = false;
+    if (f->owed && !tn__fit_stop(f)) tn__fit_validate(f);
+    if (save && c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
+}
+
+static tn_fit_why train(tn__fit *f)
+{
+    const tn_fit_config *c = &f->c;
+    while (tn_error() == TN_OK) {
+        pause_between(f);
+        if (tn_error() != TN_OK) break;
+        if (c->patience && f->worse >= c->patience) return TN_FIT_PATIENCE;
+        if (tn__fit_stop(f)) return TN_FIT_STOPPED;
+        if ((c->steps && f->r.steps >= c->steps) || (c->epochs && f->r.epochs >= c->epochs)) return TN_FIT_DONE;
+        step(f);
+    }
+    return TN_FIT_FAILED;
+}
+
+/* ---- from beginning to end --------------------------------------------------------------------------------------- */
+
+static bool begin(tn__fit *f)
+{
+    tn_fit_config *c = &f->c;
+    if (!tn__fit_check(f) || !tn__fit_optimizer(f)) return false;
+    tn_module *m = c->module;
+    if (!m->training) tn_module_train(m, true);
+    for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) f->modules++;
+    if (!(f->modes = tn_mem_get((size_t)f->modules))) return false;
+    if (c->restore_best && !c->folder && !(f->best = tn_module_copy(m))) return false;
+    if (c->folder) {
+        if (!tn__folder_open(&f->folder, c->folder) || !tn__fit_resume(f)) return false;
+    } else if (c->train.begin) {
+        c->train.begin(c->train.user, NULL);
+    }
+    f->r.begin = f->r.steps;
+    if (tn_error() != TN_OK) return false;
+    f->told = true;
+    tn__fit_tell(f, TN_FIT_START, NULL, false);
+    return tn_error() == TN_OK && (!c->folder || f->r.steps || !f->unsaved || tn__fit_save(f));
+}
+
+static void finish(tn__fit *f)
+{
+    const tn_fit_config *c = &f->c;
+    char                 path[TN__FILE_ROOM];
+    if (f->r.why == TN_FIT_DONE && tn__fit_validates(c) && f->valid_at != f->r.steps) {
+        f->owed = true;
+        tn__fit_validate(f);
+        if (f->owed && tn_error() == TN_OK) f->r.why = TN_FIT_STOPPED;
+    }
+    if (c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
+    if (!c->restore_best || f->r.best != f->r.best || tn_error() != TN_OK) return;
+    if (f->best) tn_module_assign(c->module, f->best);
+    else tn_load_run(c->module, (tn_load_config){.path = tn__folder_best(&f->folder, path)});
+}
+
+tn_fit_result tn_fit_run(tn_fit_config c)
+{
+    tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .between = -1, .unsaved = true, .began = now()};
+    f.r.loss = f.r.value = f.r.best = f.lr = f.measured = NAN;
+    if (tn__halted()) return f.r;
+    const tn_scope s = tn_scope_begin();
+    if (begin(&f)) {
+        f.r.why = train(&f);
+        if (f.r.why != TN_FIT_FAILED) finish(&f);
+        if (tn_error() != TN_OK) f.r.why = TN_FIT_FAILED;
+    }
+    if (f.told) tn__fit_tell(&f, TN_FIT_END, tn_fit_why_text(f.r.why), false);
+    if (tn_error() != TN_OK) f.r.why = TN_FIT_FAILED;
+    tn__folder_close(&f.folder);
+    tn_module_free(f.best);
+    tn_mem_put(f.modes, (size_t)f.modules);
+    tn_optimizer_free(f.own);
+    tn_scope_end(s);
+    return f.r;
+}

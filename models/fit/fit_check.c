@@ -1,0 +1,105 @@
+/* fit_check.c — is what tn_fit was asked to do possible? And the optimizer that it makes if there is none. */
+#include "models/fit/fit_private.h"
+
+static bool no(const char *text)
+{
+    tn_raise(TN_EINVAL, "tn_fit: %s", text);
+    return false;
+}
+
+static bool numbers_fit(const tn_fit_config *c)
+{
+    const struct {
+        const char *name;
+        int64_t     value;
+        bool        zero; /* TN_ZERO is a value */
+    } n[] = {{"steps", c->steps, false},  {"epochs", c->epochs, false},        {"accumulate", c->accumulate, false},
+             {"warmup", c->warmup, true}, {"patience", c->patience, false},    {"valid_every", c->valid_every, false},
+             {"keep", c->keep, false},    {"save_every", c->save_every, false}};
+    for (size_t i = 0; i < sizeof n / sizeof *n; i++)
+        if (n[i].value < 0 && !(n[i].zero && n[i].value == TN_ZERO))
+            return tn_raise(TN_EINVAL, "tn_fit: .%s is %lld, but must not be negative", n[i].name,
+                            (long long)n[i].value),
+                   false;
+    if (!(c->min_delta >= 0 && c->min_delta < INFINITY)) return no(".min_delta must be a number, and not negative");
+    return true;
+}
+
+/* Options that mean nothing without another one are mistakes. */
+static bool options_fit(const tn_fit_config *c)
+{
+    const bool mine = c->lr != 0 || c->weight_decay != 0 || c->clip != 0 || c->warmup != 0 || c->decay != 0;
+    if (c->optimizer && mine)
+        return no(".lr, .weight_decay, .clip, .warmup and .decay are for the optimizer that tn_fit makes; there is an "
+                  ".optimizer, so give them to that, and to its schedule");
+    if (!c->optimizer && (c->schedule || c->plateau))
+        return no("a schedule belongs to an optimizer, but there is no .optimizer");
+    if (!c->valid.next && c->measure) return no(".measure needs .valid, whose batches it gets");
+    if (!tn__fit_validates(c)) {
+        if (c->plateau) return no(".plateau needs .valid or .score, whose values it gets");
+        if (c->patience || c->restore_best || c->valid_every || c->rising || c->min_delta != 0)
+            return no(".patience, .restore_best, .valid_every, .rising and .min_delta need .valid or .score");
+    }
+    if (!c->folder && (c->resume || c->save_every || c->keep || c->config))
+        return no(".resume, .save_every, .keep and .config need a .folder");
+    return true;
+}
+
+static bool optimizer_fits(const tn_fit_config *c)
+{
+    if (!c->optimizer) return true;
+    for (tn_each p = tn_module_each(c->module, TN_EACH_PARAMETER); tn_next(&p);)
+        if (tn_group_of(c->optimizer, p.tensor) >= 0) return true;
+    return no("the optimizer has none of the module's parameters: it was made for another one");
+}
+
+bool tn__fit_check(tn__fit *f)
+{
+    tn_fit_config *c = &f->c;
+    if (!c->module) return no("the module is NULL: its constructor failed and the error was cleared");
+    if (!c->train.next)
+        return no(".train has no next, so there are no batches; tn_dataset_source makes a source of tensors");
+    if (!c->loss) return no(".loss is NULL; it is the function that makes the loss of a batch");
+    if (!tn_grad_enabled()) return no("called after tn_no_grad_begin(), where nothing can be learned");
+    if (!c->steps && !c->epochs) return no("when is it to end? Say .steps or .epochs");
+    if (!numbers_fit(c) || !options_fit(c) || !optimizer_fits(c)) return false;
+    if (c->config) {
+        tn_path_push("tn_fit: .config");
+        tn_json *v = tn_json_parse(c->config, strlen(c->config));
+        tn_path_pop();
+        tn_json_free(v);
+    }
+    c->accumulate = c->accumulate ? c->accumulate : 1;
+    c->keep = c->keep ? c->keep : 2;
+    f->steps = c->steps;
+    if (c->epochs && c->train.batches > 0 && c->train.batches <= INT64_MAX / c->epochs) {
+        const int64_t n = c->epochs * c->train.batches / c->accumulate;
+        if (!f->steps || n < f->steps) f->steps = n;
+    }
+    return tn_error() == TN_OK;
+}
+
+static double or_else(double v, double otherwise) { return v == 0 ? otherwise : v == TN_ZERO ? 0 : v; }
+
+bool tn__fit_optimizer(tn__fit *f)
+{
+    tn_fit_config *c = &f->c;
+    if (c->optimizer) {
+        tn_accumulate(c->optimizer, 1); /* parts are counted here */
+        if (c->schedule) tn_schedule_follow(c->schedule);
+        return tn_error() == TN_OK;
+    }
+    const int64_t warmup = c->warmup == TN_ZERO ? 0 : c->warmup ? c->warmup : f->steps / 20;
+    f->own = tn_adamw_create((tn_adam_config){.module = c->module,
+                                              .lr = or_else(c->lr, 1e-3),
+                                              .weight_decay = c->weight_decay,
+                                              .clip.norm = or_else(c->clip, 1)});
+    tn_no_decay(f->own);
+    if (f->steps || warmup)
+        tn_schedule_follow(tn_warmup_lr_create((tn_warmup_lr_config){.optimizer = f->own,
+                                                                     .warmup = warmup,
+                                                                     .steps = f->steps ? f->steps : warmup,
+                                                                     .decay = f->steps ? c->decay : TN_DECAY_NONE}));
+    c->optimizer = f->own;
+    return tn_error() == TN_OK;
+}

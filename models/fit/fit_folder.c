@@ -1,0 +1,170 @@
+/* fit_folder.c — a folder of checkpoints: who has it, which there are, and which of them go.
+ *
+ * The lock is the system's on the open file `lock`: it ends with the process, however that ends. The file stays. */
+#define _GNU_SOURCE
+#include "models/fit/fit_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DIGITS = 12, LONGEST = 800 };
+static const char front[] = "step-", back[] = ".ckpt", best[] = "best.safetensors";
+
+static bool fail(const char *path, const char *what, int code)
+{
+    const char *why = code == EACCES || code == EPERM     ? "it is not permitted"
+                      : code == ENOENT                    ? "it is not there"
+                      : code == ENOTDIR || code == EEXIST ? "a part of it is a file"
+                      : code == ENOSPC || code == EDQUOT  ? "there is no space left"
+                      : code == EROFS                     ? "it is on a read-only file system"
+                                                          : "the system said no";
+    tn_raise(TN_EIO, "tn_fit: '%.200s': %s: %s (errno %d)", path, what, why, code);
+    return false;
+}
+
+static const char *join(const tn__folder *f, const char *name, char to[TN__FILE_ROOM])
+{
+    const size_t n = strlen(f->path);
+    snprintf(to, TN__FILE_ROOM, "%s%s%s", f->path, n && f->path[n - 1] == '/' ? "" : "/", name);
+    return to;
+}
+
+const char *tn__folder_file(const tn__folder *f, int64_t step, char to[TN__FILE_ROOM])
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%0*lld%s", front, DIGITS, (long long)step, back);
+    return join(f, name, to);
+}
+const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]) { return join(f, best, to); }
+
+/* The step of a checkpoint's name; -1: it is none. */
+static int64_t step_of(const char *name)
+{
+    const size_t n = strlen(name), f = sizeof front - 1, b = sizeof back - 1;
+    int64_t      step = 0;
+    if (n != f + DIGITS + b || strncmp(name, front, f) != 0 || strcmp(name + n - b, back) != 0) return -1;
+    for (size_t i = f; i < f + DIGITS; i++) {
+        if (name[i] < '0' || name[i] > '9') return -1;
+        step = 10 * step + (name[i] - '0');
+    }
+    return step;
+}
+
+/* What a process that was killed while it saved has left: ".step-000000000300.ckpt.tmp.0123456789ab". */
+static bool is_left_over(const char *name)
+{
+    const char *tmp = strstr(name, ".tmp.");
+    if (name[0] != '.' || !tmp || strlen(tmp) != 5 + 12) return false;
+    const size_t n = (size_t)(tmp - name) - 1;
+    char         of[64];
+    if (n >= sizeof of) return false;
+    memcpy(of, name + 1, n), of[n] = 0;
+    return step_of(of) >= 0 || !strcmp(of, best);
+}
+
+typedef struct {
+    int64_t below, newest, oldest, count; /* of the checkpoints below: the largest and the smallest step; how many */
+    int64_t beyond;                       /* one that is not below; -1: none */
+} survey;
+
+/* Looks at all names; raises. With tidy, removes what others have left. */
+static bool look(const tn__folder *f, survey *s, bool tidy)
+{
+    DIR *d = opendir(f->path);
+    char file[TN__FILE_ROOM];
+    s->newest = s->oldest = s->beyond = -1, s->count = 0;
+    if (!d) return fail(f->path, "cannot open the folder", errno);
+    for (const struct dirent *e; (e = readdir(d));) {
+        const int64_t step = step_of(e->d_name);
+        if (tidy && is_left_over(e->d_name)) unlink(join(f, e->d_name, file));
+        if (step >= s->below) s->beyond = step;
+        if (step < 0 || step >= s->below) continue;
+        s->count++;
+        if (step > s->newest) s->newest = step;
+        if (s->oldest < 0 || step < s->oldest) s->oldest = step;
+    }
+    closedir(d);
+    return true;
+}
+
+int64_t tn__folder_newest(const tn__folder *f, int64_t below)
+{
+    survey s = {.below = below};
+    return look(f, &s, false) ? s.newest : -1;
+}
+
+static bool discard(const tn__folder *f, int64_t step)
+{
+    char file[TN__FILE_ROOM];
+    return unlink(tn__folder_file(f, step, file)) == 0 || errno == ENOENT ||
+           fail(file, "cannot remove an old checkpoint", errno);
+}
+
+/* Those beyond step were damaged, or this run would have begun there: it makes them again. */
+void tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t between)
+{
+    survey s = {.below = step + 1};
+    if (between >= 0 && between < step && !discard(f, between)) return;
+    while (look(f, &s, false) && (s.beyond >= 0 || s.count > keep))
+        if (!discard(f, s.beyond >= 0 ? s.beyond : s.oldest)) return;
+}
+
+static bool make_folders(const char *path)
+{
+    char part[TN__FILE_ROOM];
+    for (size_t i = 1; i <= strlen(path); i++) {
+        if (path[i] && path[i] != '/') continue;
+        memcpy(part, path, i), part[i] = 0;
+        struct stat st;
+        if (mkdir(part, 0777) != 0 && (errno != EEXIST || stat(part, &st) != 0 || !S_ISDIR(st.st_mode)))
+            return fail(part, "cannot make the folder", errno);
+    }
+    return true;
+}
+
+/* Who has it says so in it. */
+static bool take(tn__folder *f, const char *file)
+{
+    char text[32] = "";
+    if ((f->lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666)) < 0)
+        return fail(file, "cannot open the file of the lock", errno);
+    if (flock(f->lock, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK) return fail(file, "cannot lock it", errno);
+        if (pread(f->lock, text, sizeof text - 1, 0) < 0) text[0] = 0;
+        text[strcspn(text, "\n")] = 0;
+        tn_raise(TN_ESTATE,
+                 "tn_fit: '%.200s' is in use by another run (process %s); wait for its end, or give this one a folder "
+                 "of its own",
+                 f->path, *text ? text : "unknown");
+        return false;
+    }
+    const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(f->lock, 0) != 0 || pwrite(f->lock, text, (size_t)n, 0) != n)
+        return fail(file, "cannot write to it", errno);
+    return true;
+}
+
+bool tn__folder_open(tn__folder *f, const char *path)
+{
+    char   file[TN__FILE_ROOM];
+    survey s = {0};
+    *f = (tn__folder){.path = path, .lock = -1};
+    if (!*path || strlen(path) > LONGEST)
+        return tn_raise(TN_EINVAL, "tn_fit: .folder is a path of %zu bytes, but must have from 1 to %d", strlen(path),
+                        LONGEST),
+               false;
+    const int  keep = errno;
+    const bool ok = make_folders(path) && take(f, join(f, "lock", file)) && look(f, &s, true);
+    errno = keep;
+    return ok;
+}
+
+void tn__folder_close(tn__folder *f)
+{
+    if (f->lock >= 0) close(f->lock);
+    f->lock = -1;
+}

@@ -1,0 +1,65 @@
+/* fit_private.h — what the files of the training loop share and users do not see. */
+#ifndef TENON_MODELS_FIT_INSIDE_H
+#define TENON_MODELS_FIT_INSIDE_H
+
+#include "models/models.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Counts a call that the standing error stops. */
+static inline bool tn__halted(void) { return tn_error() != TN_OK && tn_raise(TN_EINVAL, " ") != TN_OK; }
+
+/* ---- a folder of checkpoints (fit_folder.c) ---------------------------------------------------------------------- */
+
+enum { TN__FILE_ROOM = 1024 };
+
+typedef struct {
+    const char *path;
+    int         lock; /* a file that is open and locked; -1: none */
+} tn__folder;
+bool    tn__folder_open(tn__folder *f, const char *path); /* makes it if need be; raises, also if another run has it */
+void    tn__folder_close(tn__folder *f);
+int64_t tn__folder_newest(const tn__folder *f, int64_t below); /* the largest step below; -1: none, or raised */
+/* Keeps the newest up to step; the one of step `between` (-1: none) goes first. */
+void        tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t between);
+const char *tn__folder_file(const tn__folder *f, int64_t step, char to[TN__FILE_ROOM]);
+const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]);
+
+/* ---- one call of tn_fit ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    tn_fit_config c;
+    tn_fit_result r;
+    tn__folder    folder;
+    tn_optimizer *own;  /* made here, or NULL */
+    void         *best; /* a copy of the module, where there is no folder to keep the best in */
+    bool         *modes;
+    int64_t       modules;
+    int64_t       steps;               /* in all; 0: not known */
+    int64_t       seen;                /* batches of this epoch */
+    int64_t       worse;               /* validations since the best */
+    int64_t       valid_at, items;     /* the step of the last validation; of this call */
+    int64_t       between;             /* where a stop left a checkpoint that was not due; -1: nowhere */
+    double        began, lr;           /* the time; of the last step */
+    double        measured;            /* the mean over .valid, the last time */
+    bool          epoch_over, stepped; /* since the last pause */
+    bool          owed;                /* a validation is due */
+    bool          unsaved;             /* something has changed since the last checkpoint */
+    bool          told;                /* that it has started */
+} tn__fit;
+
+/* Does the config make sense? (fit_check.c) Raises. Then what tn_fit itself makes: the optimizer and its schedule. */
+bool tn__fit_check(tn__fit *f);
+bool tn__fit_optimizer(tn__fit *f);
+
+void               tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);
+bool               tn__fit_stop(const tn__fit *f);
+static inline bool tn__fit_validates(const tn_fit_config *c) { return c->valid.next || c->score; }
+void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
+
+/* Checkpoints (fit_save.c). */
+bool tn__fit_save(tn__fit *f);
+bool tn__fit_resume(tn__fit *f); /* the folder's newest, if .resume; else it must hold none */
+
+#endif

@@ -1,0 +1,175 @@
+/* fit_save.c — tn_fit's checkpoints: what it adds to them, and which one a run goes on from. */
+#include "models/fit/fit_private.h"
+
+static void put_number(tn_json_writer *w, const char *key, double v)
+{
+    if (v - v == 0) tn_json_put_double(w, key, v); /* JSON has no NaN */
+}
+
+static void put_place(tn__fit *f, tn_json_writer *w)
+{
+    tn_json_open_object(w, NULL);
+    tn_json_open_object(w, "fit");
+    tn_json_put_i64(w, "epochs", f->r.epochs);
+    tn_json_put_i64(w, "seen", f->seen);
+    tn_json_put_i64(w, "worse", f->worse);
+    tn_json_put_i64(w, "best_step", f->r.best_step);
+    tn_json_put_i64(w, "valid_at", f->valid_at);
+    tn_json_put_bool(w, "owed", f->owed);
+    put_number(w, "loss", f->r.loss);
+    put_number(w, "value", f->r.value);
+    put_number(w, "best", f->r.best);
+    tn_json_close(w);
+    if (f->c.train.save) {
+        tn_json_open_object(w, "source");
+        f->c.train.save(f->c.train.user, w);
+        tn_json_close(w);
+    }
+    tn_json_close(w);
+}
+
+bool tn__fit_save(tn__fit *f)
+{
+    char            path[TN__FILE_ROOM];
+    tn_json_writer *w = tn_json_writer_new(0);
+    put_place(f, w);
+    const char *place = tn_json_text(w, NULL);
+    tn__folder_file(&f->folder, f->r.steps, path);
+    if (place && tn_checkpoint_save(path, .module = f->c.module, .optimizer = f->c.optimizer, .ema = f->c.ema,
+                                    .step = f->r.steps, .config = f->c.config, .data = place) == TN_OK) {
+        f->unsaved = false;
+        tn__folder_prune(&f->folder, f->r.steps, f->c.keep, f->between);
+        f->between = -1;
+    }
+    tn_json_writer_free(w);
+    if (tn_error() == TN_OK) tn__fit_tell(f, TN_FIT_SAVED, path, false);
+    return tn_error() == TN_OK;
+}
+
+/* ---- going on ---------------------------------------------------------------------------------------------------- */
+
+static double number(const tn_json *o, const char *key) { return tn_json_double_or(tn_json_get(o, key), NAN); }
+
+static bool read_place(tn__fit *f, const tn_json *place)
+{
+    const tn_json *o = tn_json_need(place, "fit");
+    f->r.epochs = tn_json_i64(tn_json_need(o, "epochs"));
+    f->r.best_step = tn_json_i64(tn_json_need(o, "best_step"));
+    f->seen = tn_json_i64(tn_json_need(o, "seen"));
+    f->worse = tn_json_i64(tn_json_need(o, "worse"));
+    f->valid_at = tn_json_i64(tn_json_need(o, "valid_at"));
+    f->owed = tn_json_bool(tn_json_need(o, "owed"));
+    f->r.loss = number(o, "loss"), f->r.value = number(o, "value"), f->r.best = number(o, "best");
+    return tn_error() == TN_OK;
+}
+
+/* A value as text, shortened. */
+static const char *text_of(const tn_json *v, char to[80])
+{
+    tn_json_writer *w = tn_json_writer_new(0);
+    if (v) tn_json_put(w, NULL, v);
+    const char *text = v ? tn_json_text(w, NULL) : "nothing";
+    snprintf(to, 80, "%s", text ? text : "");
+    tn_json_writer_free(w);
+    return to;
+}
+
+static bool differs(const tn_json *here, const tn_json *there, const char *key, const char *path)
+{
+    char a[80], b[80];
+    text_of(here, a), text_of(there, b);
+    if (tn_error() != TN_OK) return true;
+    if (!strcmp(a, b)) return false;
+    tn_raise(TN_EINVAL,
+             "tn_fit: '%.160s' is of another run: its %.60s is %s, this run has %s; take another folder, or go on with "
+             "the same",
+             path, key, b, a);
+    return true;
+}
+
+/* Both ways round: each key of either must be in both, with the same value. */
+static bool same_config(const tn__fit *f, const tn_json *there, const char *path)
+{
+    if (!f->c.config) return true;
+    tn_json *here = tn_json_parse(f->c.config, strlen(f->c.config));
+    bool     same = here && there && tn_json_type_of(here) == tn_json_type_of(there);
+    if (!same && tn_error() == TN_OK) differs(here, there, "config", path);
+    if (same && tn_json_type_of(here) != TN_JSON_OBJECT) same = !differs(here, there, "config", path);
+    for (const tn_json *v = tn_json_first(here); same && v; v = tn_json_next(v))
+        same = !differs(v, tn_json_get(there, tn_json_key(v)), tn_json_key(v), path);
+    for (const tn_json *v = tn_json_first(there); same && v; v = tn_json_next(v))
+        same = tn_json_get(here, tn_json_key(v)) || !differs(NULL, v, tn_json_key(v), path);
+    tn_json_free(here);
+    return same && tn_error() == TN_OK;
+}
+
+/* What damage can look like. Anything else (no memory, a disk that does not answer) says nothing about the file. */
+static bool is_damage(tn_status s) { return s == TN_EFORMAT || s == TN_EUNSUPPORTED || s == TN_EINDEX; }
+
+/* The newest that is whole; damaged ones are passed over, with a note. */
+static tn_checkpoint_file *find(tn__fit *f, int64_t step, char path[TN__FILE_ROOM])
+{
+    char note[1200] = "", first[700] = "";
+    for (; step >= 0; step = tn__folder_newest(&f->folder, step)) {
+        tn_checkpoint_file *file = tn_checkpoint_open(tn__folder_file(&f->folder, step, path));
+        if (file && tn_checkpoint_verify(file) == TN_OK) return file;
+        tn_checkpoint_close(file);
+        if (!is_damage(tn_error())) return NULL;
+        snprintf(note, sizeof note, "passed over: %s", tn_error_message());
+        if (!*first) snprintf(first, sizeof first, "%.600s", tn_error_message());
+        tn_clear_error();
+        tn__fit_tell(f, TN_FIT_NOTE, note, false);
+        if (tn_error() != TN_OK) return NULL;
+    }
+    if (tn_error() == TN_OK)
+        tn_raise(TN_EFORMAT,
+                 "tn_fit: none of the checkpoints in '%.200s' is whole; to begin anew, take another folder or empty "
+                 "it. The newest: %s",
+                 f->c.folder, first);
+    return NULL;
+}
+
+/* Would a run that nobody stops have saved here? Else the next checkpoint takes this one's place, so that those that
+ * stay (a mean is made of them) are the same, however often a run was stopped. */
+static bool was_due(const tn__fit *f)
+{
+    const tn_fit_config *c = &f->c;
+    if (c->save_every) return f->r.steps % c->save_every == 0;
+    return !f->r.steps || (tn__fit_validates(c) ? f->owed || f->valid_at == f->r.steps : !f->seen);
+}
+
+static bool restore(tn__fit *f, int64_t newest)
+{
+    tn_fit_config      *c = &f->c;
+    char                path[TN__FILE_ROOM];
+    tn_checkpoint_file *file = find(f, newest, path);
+    const tn_json      *data = tn_checkpoint_data(file), *source = tn_json_get(data, "source");
+    bool                ok = file && same_config(f, tn_checkpoint_config(file), path) && read_place(f, data);
+    if (ok && c->train.save && !source)
+        tn_raise(TN_EFORMAT, "tn_fit: '%.200s' does not say where in its data that run was, so it cannot go on", path);
+    ok = ok && tn_error() == TN_OK &&
+         tn_checkpoint_restore(file, .module = c->module, .optimizer = c->optimizer, .ema = c->ema) == TN_OK;
+    if (ok) {
+        f->r.steps = tn_checkpoint_step(file);
+        f->unsaved = false;
+        if (!was_due(f)) f->between = f->r.steps;
+        if (c->train.begin) c->train.begin(c->train.user, source);
+    }
+    tn_checkpoint_close(file);
+    return ok && tn_error() == TN_OK;
+}
+
+bool tn__fit_resume(tn__fit *f)
+{
+    const int64_t newest = tn__folder_newest(&f->folder, INT64_MAX);
+    if (tn_error() != TN_OK) return false;
+    if (newest >= 0 && !f->c.resume)
+        return tn_raise(TN_ESTATE,
+                        "tn_fit: '%.200s' holds a run of %lld steps already; go on with it by .resume = true, or take "
+                        "another folder",
+                        f->c.folder, (long long)newest),
+               false;
+    if (newest >= 0) return restore(f, newest);
+    if (f->c.train.begin) f->c.train.begin(f->c.train.user, NULL);
+    return tn_error() == TN_OK;
+}

@@ -1,0 +1,102 @@
+/* fit_validate.c — what tn_fit finds when it stops to look: nothing here may be noticed by training. */
+#include "models/fit/fit_private.h"
+
+/* A generator of its own: what validation draws (masks, say) is the same each time. */
+static const tn_generator own = {.seed = 0x76616c6964617465u, .position = 0};
+
+/* Each module's mode, so that one that was frozen in eval mode stays so. */
+static void remember_modes(tn__fit *f)
+{
+    int64_t i = 0;
+    for (tn_each e = tn_module_each(f->c.module, TN_EACH_MODULE); tn_next(&e) && i < f->modules;)
+        f->modes[i++] = e.module->training;
+    tn_module_train(f->c.module, false);
+}
+static void recall_modes(tn__fit *f)
+{
+    int64_t i = 0;
+    for (tn_each e = tn_module_each(f->c.module, TN_EACH_MODULE); tn_next(&e) && i < f->modules;)
+        e.module->training = f->modes[i++];
+}
+
+/* The mean over all items; false: stopped, or raised. */
+static bool measure(tn__fit *f, double *mean)
+{
+    const tn_fit_config *c = &f->c;
+    tn_fit_loss          fn = c->measure ? c->measure : c->loss;
+    double               sum = 0, items = 0;
+    bool                 more = true;
+    if (c->valid.begin) c->valid.begin(c->valid.user, NULL);
+    while (more && tn_error() == TN_OK && !tn__fit_stop(f)) {
+        const tn_scope s = tn_no_grad_begin(), narrow = tn_autocast_begin(c->autocast);
+        tn_batch       b = {0};
+        tn_tensor     *v = NULL;
+        if ((more = c->valid.next(c->valid.user, &b)) && (v = fn(c->module, &b, c->user)) && tn_numel(v) == 1) {
+            const double n = (double)(b.items ? b.items : b.x && tn_ndim(b.x) ? tn_size(b.x, 0) : 1);
+            sum += n * tn_item(v), items += n;
+        } else if (more) {
+            tn_raise(v ? TN_ESHAPE : TN_EINVAL, "tn_fit: in validation, .%s returned %s, but must return one number",
+                     c->measure ? "measure" : "loss", v ? "a tensor of several" : "NULL");
+        }
+        tn_scope_end(narrow), tn_scope_end(s);
+    }
+    if (tn_error() != TN_OK || more) return false;
+    if (!(items > 0)) return tn_raise(TN_EINVAL, "tn_fit: .valid is empty"), false;
+    *mean = sum / items;
+    return true;
+}
+
+/* What is judged; false: stopped, or raised. One who scores may look at *.stop, too, and then return anything. */
+static bool look(tn__fit *f, double *v)
+{
+    const tn_fit_config *c = &f->c;
+    if (c->valid.next && !measure(f, v)) return false;
+    f->measured = *v;
+    if (!c->score) return true;
+    const tn_scope s = tn_no_grad_begin();
+    *v = c->score(c->module, c->user);
+    tn_scope_end(s);
+    return tn_error() == TN_OK && !tn__fit_stop(f);
+}
+
+/* A NaN is never better. */
+static bool judge(tn__fit *f, double v)
+{
+    const double best = f->r.best, d = f->c.min_delta;
+    const bool   first = best != best, better = v == v && (first || (f->c.rising ? v > best + d : v < best - d));
+    f->r.value = v, f->valid_at = f->r.steps;
+    f->owed = false, f->unsaved = true;
+    f->worse = better ? 0 : f->worse + 1;
+    if (better) f->r.best = v, f->r.best_step = f->r.steps;
+    return better;
+}
+
+static void keep_best(tn__fit *f)
+{
+    char path[TN__FILE_ROOM];
+    if (f->best) tn_module_assign(f->best, f->c.module);
+    if (f->c.folder && tn_save_run(f->c.module, (tn_save_config){.path = tn__folder_best(&f->folder, path)}) != TN_OK)
+        return;
+}
+
+void tn__fit_validate(tn__fit *f)
+{
+    const tn_fit_config *c = &f->c;
+    tn_generator         draws = own, *before = tn_use_generator(&draws);
+    const bool           swap = c->ema && !tn_ema_swapped(c->ema);
+    double               v = NAN;
+    bool                 done = false, better = false;
+    tn_error_state       aside;
+    remember_modes(f);
+    if (!swap || tn_ema_swap(c->ema) == TN_OK) {
+        if ((done = look(f, &v)) && (better = judge(f, v))) keep_best(f);
+        tn_error_push(&aside);
+        if (swap) tn_ema_swap(c->ema);
+        tn_error_pop(&aside);
+    }
+    recall_modes(f);
+    tn_use_generator(before);
+    if (!done || tn_error() != TN_OK) return;
+    if (c->plateau && v == v) tn_plateau_step(c->plateau, v);
+    tn__fit_tell(f, TN_FIT_VALID, NULL, better);
+}

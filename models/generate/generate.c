@@ -1,0 +1,291 @@
+/* generate.c — texts that grow word by word.
+ *
+ * Beams: of each prompt's texts the 2 · beams best continuations are looked at, best first. One that ends the text is
+ * finished if it is among the first `beams`; the others live on, until there are `beams` of them. A prompt is done once
+ * `beams` texts are finished, so that one beam is the greedy choice. Of equal scores the earlier text and the smaller
+ * word come first. */
+#include "models/generate/sampling.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_BEAMS = 64 };
+
+typedef struct {
+    double   score; /* the sum of log-probabilities; of a finished one, as it is ranked */
+    int64_t  n;     /* words, the prompt's among them */
+    int64_t  row;   /* of the decoding */
+    int64_t *words;
+} text;
+
+typedef struct {
+    tn_generate_args a;
+    int64_t          prompts, beams, begin, most, least, end, vocab; /* begin: words of a prompt; end: -1 is none */
+    int64_t          rows;                                           /* of the decoding now */
+    double           penalty;
+    text            *alive, *next, *done; /* beams for each prompt */
+    int64_t         *nalive, *ndone;
+    tn__choice      *room; /* what a row chooses from */
+    tn_generator     g;    /* as it was at the beginning */
+    void            *memory[8];
+    size_t           bytes[8];
+    int              blocks;
+} state;
+
+static void *get(state *s, int64_t n, size_t size)
+{
+    size_t bytes;
+    if (tn_error() != TN_OK) return NULL;
+    if (__builtin_mul_overflow((size_t)n, size, &bytes))
+        return tn_raise(TN_ENOMEM, "tn_generate: so many texts do not fit in memory"), NULL;
+    void *p = tn_mem_get(bytes ? bytes : 1);
+    if (p) s->memory[s->blocks] = p, s->bytes[s->blocks++] = bytes ? bytes : 1;
+    return p;
+}
+static text *texts(state *s)
+{
+    const int64_t n = s->prompts * s->beams, length = s->begin + s->most;
+    int64_t      *words = n <= INT64_MAX / (length + 1) ? get(s, n * length, sizeof *words) : NULL;
+    text         *t = words ? get(s, n, sizeof *t) : NULL;
+    for (int64_t i = 0; t && i < n; i++) t[i].words = words + i * length;
+    return t;
+}
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
+
+static bool refuse(const char *what, int64_t got, const char *expected)
+{
+    tn_raise(TN_EINVAL, "tn_generate: .%s is %lld, but must be %s", what, (long long)got, expected);
+    return false;
+}
+
+static bool fits(state *s)
+{
+    const tn_generate_args *a = &s->a;
+    char                    shape[192];
+    if (tn_error() != TN_OK) return false;
+    if (!a->from) return tn_raise(TN_EINVAL, "tn_generate: the decoding is NULL"), false;
+    if (!a->prompt || tn_ndim(a->prompt) != 2 || tn_size(a->prompt, 1) < 1 || tn_size(a->prompt, 0) < 1)
+        return tn_raise(TN_ESHAPE, "tn_generate: the prompt must be [batch, length], both at least 1, got %s",
+                        a->prompt ? tn_shape_text(tn_shape_of(a->prompt), shape, sizeof shape) : "NULL"),
+               false;
+    if (tn_dtype_of(a->prompt) != TN_I64 && tn_dtype_of(a->prompt) != TN_I32)
+        return tn_raise(TN_EDTYPE, "tn_generate: the prompt must hold integers, i64 or i32"), false;
+    s->prompts = tn_size(a->prompt, 0), s->begin = tn_size(a->prompt, 1);
+    s->beams = a->beams ? a->beams : 1, s->most = a->most ? a->most : a->from->length - s->begin;
+    s->least = a->least, s->end = a->end == TN_ZERO ? 0 : a->end == 0 ? -1 : a->end;
+    s->penalty = a->length_penalty == 0 ? 1 : a->length_penalty == TN_ZERO ? 0 : a->length_penalty;
+    const int64_t best = a->best ? a->best : 1;
+    if (s->beams < 1 || s->beams > MOST_BEAMS) return refuse("beams", a->beams, "from 1 to 64");
+    if (best < 1 || best > s->beams) return refuse("best", a->best, "from 1 to .beams");
+    if (a->sample && s->beams > 1) return refuse("beams", a->beams, "1 for sampling");
+    if (a->each && s->beams > 1) return refuse("beams", a->beams, "1 where .each is called");
+    if (s->least < 0 || s->least > s->most) return refuse("least", a->least, "from 0 to .most");
+    if (a->no_repeat < 0) return refuse("no_repeat", a->no_repeat, "at least 0");
+    if (a->top_k < 0) return refuse("top_k", a->top_k, "at least 0");
+    if (!(a->top_p >= 0 && a->top_p <= 1))
+        return tn_raise(TN_EINVAL, "tn_generate: .top_p is %g, but must be from 0 to 1", a->top_p), false;
+    if (!(a->temperature >= 0) || isinf(a->temperature))
+        return tn_raise(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0", a->temperature),
+               false;
+    if (s->prompts > a->from->rows / s->beams)
+        return tn_raise(TN_EINVAL,
+                        "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
+                        (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams),
+                        (long long)a->from->rows),
+               false;
+    if (s->begin > a->from->length || s->most > a->from->length - s->begin || s->most < 1)
+        return tn_raise(
+                   TN_EINVAL,
+                   "tn_generate: a prompt of %lld words and %lld new ones do not fit the decoding's length of %lld",
+                   (long long)s->begin, (long long)s->most, (long long)a->from->length),
+               false;
+    return true;
+}
+
+static bool begin(state *s)
+{
+    s->alive = texts(s), s->next = texts(s), s->done = texts(s);
+    s->nalive = get(s, 2 * s->prompts, sizeof *s->nalive);
+    if (tn_error() != TN_OK) return false;
+    s->ndone = s->nalive + s->prompts;
+    s->g = *tn_current_generator();
+    s->rows = s->prompts;
+    for (int64_t b = 0; b < s->prompts; b++) {
+        text *t = &s->alive[b * s->beams];
+        s->nalive[b] = 1, t->row = b, t->n = s->begin;
+        for (int64_t i = 0; i < s->begin; i++) t->words[i] = tn_get_i64(s->a.prompt, b * s->begin + i);
+    }
+    return true;
+}
+
+/* ---- one word more ----------------------------------------------------------------------------------------------- */
+
+static void copy_text(text *to, const text *from)
+{
+    int64_t *words = to->words;
+    memcpy(words, from->words, (size_t)from->n * sizeof *words);
+    *to = *from;
+    to->words = words;
+}
+
+/* A text comes to its end: words counts the end, if that was what ended it. */
+static void finish(state *s, int64_t b, const text *t, double score, int64_t words)
+{
+    text *d = &s->done[b * s->beams + s->ndone[b]++];
+    copy_text(d, t);
+    d->score = s->a.sample || s->beams == 1 ? score : score / pow((double)(words > 0 ? words : 1), s->penalty);
+}
+
+/* The texts of prompt b become those that its best choices make. p: the rows' log-probabilities. */
+static void grow(state *s, int64_t b, float *p)
+{
+    typedef struct {
+        tn__choice c;
+        text      *of;
+    } candidate;
+    candidate best[2 * MOST_BEAMS] = {{{0, 0}, NULL}};
+    int64_t   n = 0, kept = 0;
+    text     *alive = &s->alive[b * s->beams], *next = &s->next[b * s->beams];
+    for (int64_t i = 0; i < s->nalive[b]; i++) {
+        text         *t = &alive[i];
+        float        *row = p + t->row * s->vocab;
+        const int64_t made = t->n - s->begin;
+        if (made < s->least && s->end >= 0 && s->end < s->vocab) row[s->end] = -INFINITY;
+        tn__forbid_repeats(row, s->vocab, t->words, t->n, s->a.no_repeat);
+        int64_t m;
+        if (s->a.sample) {
+            tn_generator g = {s->g.seed, s->g.position + (uint64_t)(b * s->most + made)};
+            m = tn__choose_by_chance(row, s->vocab, &s->a, tn_random_double(&g), s->room, &s->room[0]);
+        } else m = tn__choose_best(row, s->vocab, 2 * s->beams, s->room);
+        for (int64_t k = 0; k < m; k++) {
+            const candidate c = {{t->score + s->room[k].score, s->room[k].word}, t};
+            if (n == 2 * s->beams && !(best[n - 1].c.score < c.c.score)) break;
+            int64_t at = n < 2 * s->beams ? n++ : n - 1;
+            for (; at > 0 && best[at - 1].c.score < c.c.score; at--) best[at] = best[at - 1];
+            best[at] = c;
+        }
+    }
+    for (int64_t k = 0; k < n && kept < s->beams && s->ndone[b] < s->beams; k++) {
+        const text *t = best[k].of;
+        if (best[k].c.word == s->end) {
+            if (k < s->beams) finish(s, b, t, best[k].c.score, t->n - s->begin + 1);
+            continue;
+        }
+        text *to = &next[kept];
+        copy_text(to, t);
+        to->words[to->n++] = best[k].c.word, to->score = best[k].c.score;
+        const bool on = !s->a.each || s->a.each(b, best[k].c.word, s->a.user);
+        if (!on || to->n == s->begin + s->most) finish(s, b, to, to->score, to->n - s->begin);
+        else kept++;
+    }
+    if (n == 0) /* nothing may come: the texts end as they are */
+        for (int64_t i = 0; i < s->nalive[b] && s->ndone[b] < s->beams; i++)
+            finish(s, b, &alive[i], alive[i].score, alive[i].n - s->begin);
+    s->nalive[b] = s->ndone[b] < s->beams ? kept : 0;
+}
+
+/* The decoding's rows become those of the living texts, in order. Returns how many, and in *tokens their last words. */
+static int64_t follow(state *s, tn_tensor **tokens)
+{
+    int64_t rows = 0, n = 0;
+    bool    same = true;
+    for (int64_t b = 0; b < s->prompts; b++) rows += s->nalive[b];
+    if (!rows) return 0;
+    tn_tensor *index = tn_empty_of(TN_I64, TN_SHAPE(rows)), *last = tn_empty_of(TN_I64, TN_SHAPE(rows, 1));
+    int64_t   *from = index ? tn_data_mut(index) : NULL, *word = last ? tn_data_mut(last) : NULL;
+    if (!from || !word) return -1;
+    for (int64_t b = 0; b < s->prompts; b++)
+        for (int64_t i = 0; i < s->nalive[b]; i++) {
+            text *t = &s->next[b * s->beams + i];
+            same &= t->row == n;
+            from[n] = t->row, word[n] = t->words[t->n - 1], t->row = n++;
+        }
+    text *swap = s->alive;
+    s->alive = s->next, s->next = swap;
+    *tokens = last;
+    same &= rows == s->rows;
+    s->rows = rows;
+    if (same) return rows;
+    return s->a.from->kind->reorder(s->a.from, index) == TN_OK ? rows : -1;
+}
+
+static bool step(state *s, tn_tensor **tokens)
+{
+    tn_tensor *y = s->a.from->kind->scores(s->a.from, *tokens);
+    if (!y || tn_error() != TN_OK) return false;
+    y = tn_contiguous(tn_log_softmax(tn_to(y, TN_F32), -1));
+    float *p = tn_error() == TN_OK ? tn_data_mut(y) : NULL;
+    if (!p) return false;
+    s->vocab = tn_size(y, 1);
+    const int64_t wide = s->a.sample ? s->vocab : 2 * s->beams;
+    if (!s->room && !(s->room = get(s, wide > s->vocab ? wide : s->vocab, sizeof *s->room))) return false;
+    for (int64_t b = 0; b < s->prompts; b++)
+        if (s->nalive[b]) grow(s, b, p);
+    const int64_t rows = follow(s, tokens);
+    if (rows == 0) *tokens = NULL;
+    return rows >= 0;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static tn_generated results(state *s)
+{
+    const int64_t best = s->a.best ? s->a.best : 1;
+    int64_t       longest = 0;
+    for (int64_t b = 0; b < s->prompts; b++) {
+        text *d = &s->done[b * s->beams];
+        for (int64_t i = 1; i < s->ndone[b]; i++) { /* best first, of equals the earlier */
+            const text t = d[i];
+            int64_t    at = i;
+            for (; at > 0 && d[at - 1].score < t.score; at--) d[at] = d[at - 1];
+            d[at] = t;
+        }
+        for (int64_t i = 0; i < best && i < s->ndone[b]; i++)
+            if (d[i].n - s->begin > longest) longest = d[i].n - s->begin;
+    }
+    const tn_generated r = {.tokens = tn_full_of(TN_I64, TN_SHAPE(s->prompts, best, longest), -1),
+                            .lengths = tn_zeros_of(TN_I64, TN_SHAPE(s->prompts, best)),
+                            .scores = tn_full_of(TN_F64, TN_SHAPE(s->prompts, best), -INFINITY)};
+    if (tn_error() != TN_OK) return r;
+    int64_t *words = tn_data_mut(r.tokens), *lengths = tn_data_mut(r.lengths);
+    double  *scores = tn_data_mut(r.scores);
+    for (int64_t b = 0; b < s->prompts; b++)
+        for (int64_t i = 0; i < best && i < s->ndone[b]; i++) {
+            const text *d = &s->done[b * s->beams + i];
+            lengths[b * best + i] = d->n - s->begin, scores[b * best + i] = d->score;
+            memcpy(words + (b * best + i) * longest, d->words + s->begin, (size_t)(d->n - s->begin) * sizeof *words);
+        }
+    return r;
+}
+
+tn_generated tn_generate_run(tn_generate_args a)
+{
+    state          s = {.a = a};
+    tn_generated   r = {NULL, NULL, NULL};
+    const tn_scope outer = tn_no_grad_begin();
+    if (fits(&s) && begin(&s)) {
+        tn_tensor *tokens = tn_keep(tn_to(a.prompt, TN_I64));
+        while (tokens && tn_error() == TN_OK) {
+            const tn_scope inner = tn_scope_begin();
+            tn_tensor     *next = tokens;
+            next = step(&s, &next) && next ? tn_keep(next) : NULL;
+            tn_drop(tokens);
+            tokens = next;
+            tn_scope_end(inner);
+        }
+        tn_drop(tokens);
+        if (tn_error() == TN_OK) r = results(&s);
+        if (tn_error() == TN_OK && a.sample)
+            tn_current_generator()->position = s.g.position + (uint64_t)(s.prompts * s.most);
+    }
+    while (s.blocks > 0) s.blocks--, tn_mem_put(s.memory[s.blocks], s.bytes[s.blocks]);
+    if (tn_error() != TN_OK) r = (tn_generated){NULL, NULL, NULL};
+    tn_scope_return_list(outer, 3, (tn_tensor *[]){r.tokens, r.lengths, r.scores});
+    return r;
+}
+
+void tn_decoding_free(tn_decoding *d)
+{
+    if (d && d->kind->free) d->kind->free(d);
+}

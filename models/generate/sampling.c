@@ -1,0 +1,65 @@
+/* sampling.c — choosing among the words that may come next. */
+#include "models/generate/sampling.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void tn__forbid_repeats(float *p, int64_t vocab, const int64_t *words, int64_t length, int64_t n)
+{
+    if (n < 1 || length < n) return;
+    const int64_t *last = words + length - (n - 1); /* with these the sequence would begin */
+    for (int64_t i = 0; i + n <= length; i++)
+        if (!memcmp(words + i, last, (size_t)(n - 1) * sizeof *words) && words[i + n - 1] < vocab)
+            p[words[i + n - 1]] = -INFINITY;
+}
+
+int64_t tn__choose_best(const float *p, int64_t vocab, int64_t most, tn__choice *to)
+{
+    int64_t n = 0;
+    float   least = -INFINITY; /* of those kept, once they are `most` */
+    for (int64_t w = 0; w < vocab; w++) {
+        if (!(p[w] > least)) continue;
+        int64_t at = n < most ? n++ : n - 1;
+        for (; at > 0 && to[at - 1].score < p[w]; at--) to[at] = to[at - 1];
+        to[at] = (tn__choice){p[w], w};
+        if (n == most) least = (float)to[n - 1].score;
+    }
+    return n;
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const tn__choice *x = a, *y = b;
+    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    return x->word < y->word ? -1 : x->word > y->word;
+}
+
+bool tn__choose_by_chance(const float *p, int64_t vocab, const tn_generate_args *a, double u, tn__choice *room,
+                          tn__choice *to)
+{
+    const double temperature = a->temperature == 0 ? 1 : a->temperature;
+    int64_t      n = 0;
+    double       most = -INFINITY, sum = 0, at = 0;
+    if (a->top_k > 0 && a->top_k < vocab) n = tn__choose_best(p, vocab, a->top_k, room);
+    else
+        for (int64_t w = 0; w < vocab; w++)
+            if (p[w] > -INFINITY) room[n++] = (tn__choice){p[w], w};
+    if (n == 0) return false;
+    if (a->top_p > 0) qsort(room, (size_t)n, sizeof *room, by_score);
+    for (int64_t i = 0; i < n; i++) most = fmax(most, room[i].score);
+    for (int64_t i = 0; i < n; i++) sum += exp((room[i].score - most) / temperature);
+    if (a->top_p > 0) { /* the fewest that make up top_p */
+        double so_far = 0;
+        for (int64_t i = 0; i < n; i++) {
+            so_far += exp((room[i].score - most) / temperature);
+            if (so_far >= a->top_p * sum) n = i + 1, sum = so_far;
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        *to = room[i];
+        at += exp((room[i].score - most) / temperature);
+        if (at > u * sum) break;
+    }
+    return true;
+}

@@ -1,0 +1,274 @@
+/* seq2seq.c — from one sequence to another: what the Transformer and the recurrent networks have in common. */
+#include "models/seq2seq/seq2seq_private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const kinds[] = {"transformer", "bahdanau", "luong", "rnn"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+const char *tn_seq2seq_kind_name(tn_seq2seq_kind kind) { return (unsigned)kind < KINDS ? kinds[kind] : "no such kind"; }
+tn_seq2seq_kind tn_seq2seq_kind_of(const char *name)
+{
+    for (int i = 0; name && i < KINDS; i++)
+        if (!strcmp(name, kinds[i])) return (tn_seq2seq_kind)i;
+    tn_raise(TN_EINVAL, "there is no model '%s'; the models are transformer, bahdanau, luong and rnn",
+             name ? name : "NULL");
+    return TN_SEQ2SEQ_TRANSFORMER;
+}
+
+tn_seq2seq_config tn_seq2seq_size(const char *name)
+{
+    static const struct {
+        const char *name;
+        int64_t     dim, layers, heads, ff;
+        double      dropout;
+    } sizes[] = {{"tiny", 128, 4, 4, 256, 0.3},
+                 {"small", 256, 3, 4, 1024, 0.1},
+                 {"base", 512, 6, 8, 2048, 0.1},
+                 {"big", 1024, 6, 16, 4096, 0.3}};
+    for (size_t i = 0; name && i < sizeof sizes / sizeof *sizes; i++)
+        if (!strcmp(name, sizes[i].name))
+            return (tn_seq2seq_config){.dim = sizes[i].dim,
+                                       .layers = sizes[i].layers,
+                                       .heads = sizes[i].heads,
+                                       .ff = sizes[i].ff,
+                                       .dropout = sizes[i].dropout};
+    tn_raise(TN_EINVAL, "tn_seq2seq_size: there is no size '%s'; the sizes are tiny, small, base and big",
+             name ? name : "NULL");
+    return (tn_seq2seq_config){.zero_ = 0};
+}
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+static void describe(const void *self, char *text, size_t size)
+{
+    const tn_seq2seq *m = self;
+    snprintf(text, size, "%s, %lld to %lld words, dim=%lld", tn_seq2seq_kind_name(m->config.kind),
+             (long long)m->config.source_words, (long long)m->config.target_words, (long long)m->config.dim);
+}
+static const tn_class tn_seq2seq_class = {
+    .size = sizeof(tn_class), .name = "Seq2Seq", .bytes = sizeof(tn_seq2seq), .describe = describe};
+
+static bool complete(tn_seq2seq_config *c)
+{
+    static const char *const who = "tn_seq2seq_new";
+    if ((unsigned)c->kind >= KINDS)
+        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is none of the four", who, (int)c->kind), false;
+    const bool recurrent = c->kind != TN_SEQ2SEQ_TRANSFORMER;
+    c->target_words = tn__else_i64(c->target_words, c->source_words);
+    c->dim = tn__else_i64(c->dim, recurrent ? 256 : 512), c->layers = tn__else_i64(c->layers, recurrent ? 1 : 6);
+    c->decoder_layers = tn__else_i64(c->decoder_layers, c->layers);
+    c->heads = tn__else_i64(c->heads, 8), c->positions = tn__else_i64(c->positions, 1024);
+    c->ff = tn__else_i64(c->ff, c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0);
+    c->dropout = tn__else(c->dropout, 0.1);
+    if (!c->padding && !c->begin && !c->end) c->begin = 2, c->end = 3;
+    const int64_t words = c->source_words < c->target_words ? c->source_words : c->target_words;
+    if (!tn__within(who, "source_words", c->source_words, 1, 10000000) ||
+        !tn__within(who, "target_words", c->target_words, 1, 10000000) || !tn__within(who, "dim", c->dim, 1, 65536) ||
+        !tn__within(who, "layers", c->layers, 1, 1024) ||
+        !tn__within(who, "decoder_layers", c->decoder_layers, 1, 1024) ||
+        !tn__within(who, "heads", c->heads, 1, 1024) || !tn__within(who, "ff", c->ff, 1, 1048576) ||
+        !tn__within(who, "positions", c->positions, 1, 10000000) || !tn__chance(who, "dropout", c->dropout) ||
+        !tn__within(who, "padding", c->padding, 0, words - 1) ||
+        !tn__within(who, "begin", c->begin, 0, c->target_words - 1) ||
+        !tn__within(who, "end", c->end, 0, c->target_words - 1))
+        return false;
+    if (c->shared && c->source_words != c->target_words)
+        return tn_raise(TN_EINVAL, "%s: .shared needs one vocabulary, but there are %lld and %lld words", who,
+                        (long long)c->source_words, (long long)c->target_words),
+               false;
+    if (c->kind == TN_SEQ2SEQ_BAHDANAU && c->decoder_layers != 1 && c->decoder_layers != c->layers)
+        return tn_raise(TN_EINVAL, "%s: Bahdanau's decoder has one layer; leave .decoder_layers out", who), false;
+    if (c->kind == TN_SEQ2SEQ_BAHDANAU) c->decoder_layers = 1;
+    return true;
+}
+
+/* An embedding as the paper has it: of variance 1 / dim, as its rows are multiplied by √dim, and padding 0. */
+static tn_embedding *table(tn_seq2seq *m, int64_t words)
+{
+    const int64_t padding = m->config.padding == 0 ? TN_ZERO : m->config.padding;
+    tn_embedding *e = tn_embedding_new(.count = words, .dim = m->config.dim, .padding = padding);
+    if (!e) return NULL;
+    tn_init_normal(e->weight, 0, 1 / sqrt((double)m->config.dim));
+    const tn_scope s = tn_no_grad_begin();
+    tn_init_zeros(tn_narrow(e->weight, 0, m->config.padding, 1));
+    tn_scope_end(s);
+    return e;
+}
+
+tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
+{
+    if (tn_error() != TN_OK || !complete(&c)) return NULL;
+    tn_seq2seq *m = tn_module_new(tn_seq2seq);
+    if (!m) return NULL;
+    m->config = c;
+    m->source = tn_child(m, "source", table(m, c.source_words));
+    m->target = c.shared ? tn_share(m, "target", m->source) : tn_child(m, "target", table(m, c.target_words));
+    m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout == 0 ? TN_ZERO : c.dropout));
+    if (c.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_parts(m);
+    else tn__recurrent_parts(m);
+    if (c.untied && !c.shared)
+        m->out = tn_param(m, "out.weight",
+                          tn_init_normal(tn_empty(TN_SHAPE(c.target_words, c.dim)), 0, 1 / sqrt((double)c.dim)));
+    else if (m->target) m->out = tn_tie(m, "out.weight", m->target->weight);
+    m->out_bias = tn_param(m, "out.bias", tn_zeros(TN_SHAPE(c.target_words)));
+    return tn_built(m);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+static bool sequence(const char *what, tn_tensor *t)
+{
+    char text[192];
+    if (tn_error() != TN_OK) return false;
+    if (t && tn_ndim(t) == 2 && tn_size(t, 1) > 0) return true;
+    tn_raise(TN_ESHAPE, "%s must be [batch, length] with a length of at least 1, got %s", what,
+             t ? tn_shape_text(tn_shape_of(t), text, sizeof text) : "NULL");
+    return false;
+}
+
+static void read_sources(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
+{
+    *r = (tn__reading){.memory = NULL};
+    if (!sequence("the source", source)) return;
+    r->blocked = tn_eq(source, tn_full_like(source, (double)m->config.padding));
+    if (m->config.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_read(m, source, r);
+    else tn__recurrent_read(m, source, r);
+}
+static tn_tensor *go_on(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn_tensor **alignment)
+{
+    if (!sequence("the target", target)) return NULL;
+    tn_tensor *y = m->config.kind == TN_SEQ2SEQ_TRANSFORMER ? tn__transformer_go(m, r, target, alignment)
+                                                            : tn__recurrent_go(m, r, target, alignment);
+    r->at += tn_size(target, 1);
+    return y;
+}
+
+tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a)
+{
+    const tn_frame f = tn_enter(m);
+    tn__reading    r;
+    tn_tensor     *y = NULL, *w = NULL;
+    if (tn_error() == TN_OK && a.alignment && m->config.kind == TN_SEQ2SEQ_RNN)
+        tn_raise(TN_EINVAL, "this model has no attention, and so no alignment");
+    if (tn_error() == TN_OK) read_sources(m, a.source, &r);
+    if (tn_error() == TN_OK) y = go_on(m, &r, a.target, a.alignment ? &w : NULL);
+    if (y) y = tn_linear(y, m->out, m->out_bias);
+    if (!a.alignment) return tn_leave(f, y);
+    tn_leave_n(f, &y, &w);
+    *a.alignment = w;
+    return y;
+}
+
+tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
+{
+    const tn_frame f = tn_enter(m);
+    if (tn_error() == TN_OK && sequence("the target", a.target) && tn_size(a.target, 1) < 2)
+        tn_raise(TN_ESHAPE, "the target must hold the begin, words and the end, got a length of 1");
+    if (tn_error() != TN_OK) return tn_leave(f, NULL);
+    const int64_t n = tn_size(a.target, 1);
+    tn__reading   r;
+    read_sources(m, a.source, &r);
+    tn_tensor *y = tn_error() == TN_OK ? go_on(m, &r, tn_narrow(a.target, 1, 0, n - 1), NULL) : NULL;
+    if (!y) return tn_leave(f, NULL);
+    tn_tensor    *words = tn_narrow(a.target, 1, 1, n - 1);
+    const int64_t ignore = m->config.padding == 0 ? TN_ZERO : m->config.padding;
+    if (!a.each)
+        return tn_leave(f, tn_linear_cross_entropy(y, m->out, m->out_bias, words, .ignore_index = ignore,
+                                                   .label_smoothing = a.label_smoothing));
+    y = tn_cross_entropy(tn_linear(y, m->out, m->out_bias), words, .ignore_index = ignore,
+                         .label_smoothing = a.label_smoothing, .reduction = TN_NONE);
+    return tn_leave(f, tn_sum(y, TN_DIMS(1)));
+}
+
+/* ---- generating -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_decoding base;
+    tn_seq2seq *m;
+    tn__reading r; /* kept */
+} decoding;
+
+/* Of a tensor that is held: another takes its place. */
+static void hold(tn_tensor **place, tn_tensor *t)
+{
+    if (t == *place) return;
+    if (t) tn_keep(t);
+    tn_drop(*place);
+    *place = t;
+}
+
+static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
+{
+    decoding      *d = (decoding *)base;
+    tn_seq2seq    *m = d->m;
+    tn__reading    next = d->r;
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *y = go_on(m, &next, tokens, NULL);
+    if (y) y = tn_linear(tn_select(y, 1, tn_size(tokens, 1) - 1), m->out, m->out_bias);
+    if (y) {
+        hold(&d->r.h, next.h), hold(&d->r.c, next.c);
+        d->r.at = next.at;
+    }
+    return tn_leave(f, y);
+}
+
+static tn_tensor *chosen(tn_tensor *t, int dim, tn_tensor *index)
+{
+    return t && tn_error() == TN_OK ? tn_index_select(t, dim, index) : t;
+}
+static tn_status reorder(tn_decoding *base, tn_tensor *index)
+{
+    decoding *d = (decoding *)base;
+    const int dim = d->m->cell ? 0 : 1; /* the batch's of the states */
+    if (d->r.cache && tn_kv_cache_reorder(d->r.cache, index) != TN_OK) return tn_error();
+    tn_tensor *memory = d->r.cache ? d->r.memory : chosen(d->r.memory, 0, index);
+    tn_tensor *blocked = chosen(d->r.blocked, 0, index), *keys = chosen(d->r.keys, 0, index);
+    tn_tensor *h = chosen(d->r.h, dim, index), *c = chosen(d->r.c, dim, index);
+    if (tn_error() != TN_OK) return tn_error();
+    hold(&d->r.memory, memory), hold(&d->r.blocked, blocked), hold(&d->r.keys, keys);
+    hold(&d->r.h, h), hold(&d->r.c, c);
+    return TN_OK;
+}
+
+static void end(tn_decoding *base)
+{
+    decoding   *d = (decoding *)base;
+    tn_tensor **held[] = {&d->r.memory, &d->r.blocked, &d->r.keys, &d->r.h, &d->r.c};
+    for (int i = 0; i < 5; i++) tn_drop(*held[i]);
+    tn_kv_cache_free(d->r.cache);
+    tn_mem_put(d, sizeof *d);
+}
+static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end};
+
+tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams, int64_t length)
+{
+    if (!tn_ready(m)) return NULL;
+    if (!tn__within("tn_seq2seq_decoding", "beams", beams, 1, 1024) ||
+        !tn__within("tn_seq2seq_decoding", "length", length, 2, INT32_MAX))
+        return NULL;
+    decoding *d = tn_mem_get(sizeof *d);
+    if (!d) return NULL;
+    *d = (decoding){.base = {&kind, 0, length}, .m = m};
+    const tn_scope s = tn_no_grad_begin();
+    const tn_frame f = tn_enter(m);
+    tn__reading    r;
+    read_sources(m, source, &r);
+    if (tn_error() == TN_OK) {
+        d->base.rows = tn_size(source, 0) * beams;
+        if (m->transformer)
+            d->r.cache =
+                tn_transformer_decoder_cache(m->transformer->decoder, d->base.rows, length, tn_size(source, 1));
+    }
+    if (tn_error() == TN_OK) {
+        hold(&d->r.memory, r.memory), hold(&d->r.blocked, r.blocked), hold(&d->r.keys, r.keys);
+        hold(&d->r.h, r.h), hold(&d->r.c, r.c);
+    }
+    tn_leave(f, NULL);
+    tn_scope_end(s);
+    if (tn_error() == TN_OK) return &d->base;
+    end(&d->base);
+    return NULL;
+}

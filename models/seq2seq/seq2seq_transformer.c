@@ -1,0 +1,49 @@
+/* seq2seq_transformer.c — the Transformer (Vaswani et al. 2017) between two tables of words.
+ *
+ *   x = dropout(√dim · word + position), on both sides */
+#include "models/seq2seq/seq2seq_private.h"
+
+#include <math.h>
+
+bool tn__transformer_parts(tn_seq2seq *m)
+{
+    const tn_seq2seq_config *c = &m->config;
+    m->positions = tn_child(m, "positions", tn_sinusoidal_positions_new(.dim = c->dim, .length = c->positions));
+    m->transformer =
+        tn_child(m, "transformer",
+                 tn_transformer_new(.dim = c->dim, .heads = c->heads, .encoder_layers = c->layers,
+                                    .decoder_layers = c->decoder_layers, .ff = c->ff,
+                                    .dropout = c->dropout == 0 ? TN_ZERO : c->dropout, .norm_first = c->norm_first));
+    return tn_error() == TN_OK;
+}
+
+static tn_tensor *embedded(tn_seq2seq *m, tn_embedding *words, tn_tensor *ids, int64_t at)
+{
+    const int64_t n = tn_size(ids, 1);
+    if (n > m->config.positions - at)
+        return tn_raise(TN_ESHAPE, "a sequence of %lld words is longer than the model's %lld positions: cut it",
+                        (long long)(at + n), (long long)m->config.positions),
+               NULL;
+    tn_tensor *x = tn_mul_scalar(tn_call(words, ids), sqrt((double)m->config.dim));
+    return tn_call(m->dropout, tn_positions_forward(m->positions, x, at));
+}
+
+void tn__transformer_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
+{
+    tn_tensor *x = embedded(m, m->source, source, 0);
+    if (x) r->memory = tn_transformer_encoder_forward(m->transformer->encoder, x, .blocked_keys = r->blocked);
+}
+
+tn_tensor *tn__transformer_go(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn_tensor **alignment)
+{
+    tn_tensor *x = embedded(m, m->target, target, r->at), *y, **weights = NULL;
+    if (!x) return NULL;
+    const int64_t n = m->config.decoder_layers;
+    if (alignment && !(weights = tn_mem_get((size_t)n * sizeof *weights))) return NULL;
+    y = tn_transformer_decoder_forward(m->transformer->decoder, x, .memory = r->cache && r->at ? NULL : r->memory,
+                                       .causal = true, .memory_blocked_keys = r->blocked, .memory_weights = weights,
+                                       .cache = r->cache);
+    if (y && alignment) *alignment = tn_mean(weights[n - 1], TN_DIMS(1));
+    if (weights) tn_mem_put(weights, (size_t)n * sizeof *weights);
+    return y;
+}

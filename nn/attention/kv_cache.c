@@ -1,0 +1,274 @@
+/* kv_cache.c — the keys and values of the positions that have been read: room for all of them is taken at once, and
+ * used from the left.
+ *
+ * A layer holds `own` positions. While a token goes through the layers those behind still hold one less, so the
+ * number that all hold is where the token stands; a layer that holds more when it is called was left behind by a
+ * pass that never ended, or is called twice, and that is an error, not a wrong answer. */
+#include "nn/attention/kv_cache_private.h"
+#include "nn/base/nn_private.h"
+
+typedef struct {
+    int64_t    own, memory; /* positions; memory -1: none */
+    tn_tensor *of;          /* what the memory was made from */
+} slot;
+
+struct tn_kv_cache {
+    tn_kv_cache_config c;
+    int64_t            rows; /* -1: empty, any number may come */
+    size_t             bytes;
+    tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, head_dim]: own, memory */
+    slot               layer[];
+};
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+
+tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
+{
+    static const char *const who = "tn_kv_cache_new";
+    if (tn__stopped()) return NULL;
+    if (c.layers == 0) c.layers = 1;
+    if (!tn__at_least(who, "layers", c.layers, 1) || !tn__at_least(who, "batch", c.batch, 1) ||
+        !tn__at_least(who, "length", c.length, 1) || !tn__at_least(who, "memory_length", c.memory_length, 0) ||
+        !tn__at_least(who, "heads", c.heads, 1) || !tn__at_least(who, "head_dim", c.head_dim, 1) ||
+        !tn__floating(who, c.dtype))
+        return NULL;
+    size_t bytes;
+    if (__builtin_mul_overflow((uint64_t)c.layers, sizeof(slot), &bytes) ||
+        __builtin_add_overflow(bytes, sizeof(tn_kv_cache), &bytes))
+        return tn_raise(TN_EINVAL, "%s: .layers is %lld, more than any memory holds", who, (long long)c.layers), NULL;
+    tn_kv_cache *k = tn_mem_get(bytes);
+    if (!k) return NULL;
+    k->c = c, k->bytes = bytes, k->rows = -1;
+    for (int64_t i = 0; i < c.layers; i++) k->layer[i].memory = -1;
+    for (int i = 0; i < 2 && tn_error() == TN_OK; i++) {
+        const int64_t n = i ? c.memory_length : c.length;
+        if (!n) continue;
+        const tn_shape s = TN_SHAPE(c.layers, c.batch, c.heads, n, c.head_dim);
+        k->keys[i] = tn_take(tn_empty_of(c.dtype, s)), k->values[i] = tn_take(tn_empty_of(c.dtype, s));
+    }
+    if (tn_error() != TN_OK) tn_kv_cache_free(k), k = NULL;
+    return k;
+}
+
+void tn_kv_cache_free(tn_kv_cache *c)
+{
+    if (!c) return;
+    tn_kv_cache_clear(c);
+    for (int i = 0; i < 2; i++) tn_drop(c->keys[i]), tn_drop(c->values[i]);
+    tn_mem_put(c, c->bytes);
+}
+
+/* ---- reading and forgetting -------------------------------------------------------------------------------------- */
+
+int64_t tn_kv_cache_length(const tn_kv_cache *c)
+{
+    if (!c) return 0;
+    int64_t n = c->layer[0].own;
+    for (int64_t i = 1; i < c->c.layers; i++)
+        if (c->layer[i].own < n) n = c->layer[i].own;
+    return n;
+}
+
+int64_t tn_kv_cache_rows(const tn_kv_cache *c) { return c && c->rows > 0 ? c->rows : 0; }
+
+static void forget_memory(slot *s)
+{
+    tn_drop(s->of);
+    s->of = NULL, s->memory = -1;
+}
+
+void tn_kv_cache_clear(tn_kv_cache *c)
+{
+    if (!c) return;
+    for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = 0, forget_memory(&c->layer[i]);
+    c->rows = -1;
+}
+
+/* With nothing in it, any number of rows may come. */
+static void if_empty(tn_kv_cache *c)
+{
+    for (int64_t i = 0; i < c->c.layers; i++)
+        if (c->layer[i].own || c->layer[i].of) return;
+    c->rows = -1;
+}
+
+tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
+{
+    if (tn__stopped()) return tn_error();
+    if (!c) return tn_raise(TN_EINVAL, "tn_kv_cache_trim: the cache is NULL");
+    const int64_t now = tn_kv_cache_length(c);
+    if (length < 0 || length > now)
+        return tn_raise(TN_EINVAL, "tn_kv_cache_trim: length is %lld, but the cache holds %lld positions",
+                        (long long)length, (long long)now);
+    for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = length;
+    if_empty(c);
+    return TN_OK;
+}
+
+/* ---- for attention ----------------------------------------------------------------------------------------------- */
+
+tn__cached tn__cache_of(const tn_kv_cache *c, int64_t layer)
+{
+    if (!c || layer < 0 || layer >= c->c.layers) return (tn__cached){0, -1};
+    return (tn__cached){c->layer[layer].own, c->layer[layer].memory};
+}
+
+/* May a layer of these heads use the cache for so many rows? Raises. */
+static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t heads, int64_t head_dim, tn_dtype dt)
+{
+    const tn_kv_cache_config *k = &c->c;
+    if (tn_grad_enabled())
+        return tn_raise(TN_ESTATE,
+                        "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()"),
+               false;
+    if (layer < 0 || layer >= k->layers)
+        return tn_raise(TN_EINDEX, "kv_cache: layer %lld of a cache that was made for %lld", (long long)layer,
+                        (long long)k->layers),
+               false;
+    if (heads != k->heads || head_dim != k->head_dim)
+        return tn_raise(TN_ESHAPE, "kv_cache: it was made for %lld heads of %lld, this layer has %lld heads of %lld",
+                        (long long)k->heads, (long long)k->head_dim, (long long)heads, (long long)head_dim),
+               false;
+    if (dt != k->dtype)
+        return tn_raise(TN_EDTYPE, "kv_cache: it was made for %s, these keys are %s; see .dtype of tn_kv_cache_new",
+                        tn_dtype_name(k->dtype), tn_dtype_name(dt)),
+               false;
+    if (c->rows < 0 ? rows > k->batch : rows != c->rows)
+        return tn_raise(TN_ESHAPE,
+                        c->rows < 0 ? "kv_cache: a batch of %lld rows; it was made for at most %lld"
+                                    : "kv_cache: a batch of %lld rows, but %lld are in it; see tn_kv_cache_reorder",
+                        (long long)rows, (long long)(c->rows < 0 ? k->batch : c->rows)),
+               false;
+    return true;
+}
+
+static tn_tensor *place(tn_tensor *t, int64_t layer, int64_t rows, int64_t from,
+                        int64_t n) /* [rows, heads, n, head_dim] */
+{
+    return tn_narrow(tn_narrow(tn_select(t, 0, layer), 0, 0, rows), 2, from, n);
+}
+
+bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, tn_tensor *k, tn_tensor *v)
+{
+    if (tn_error() != TN_OK) return false;
+    const tn_shape s = tn_shape_of(k); /* [B, heads, n, head_dim] */
+    const int64_t  rows = s.d[0], n = s.d[2], all = tn_kv_cache_length(c);
+    if (!usable(c, layer, rows, s.d[1], s.d[3], tn_dtype_of(k))) return false;
+    const int64_t from = memory ? 0 : c->layer[layer].own, room = memory ? c->c.memory_length : c->c.length;
+    if (from > all && !memory)
+        return tn_raise(TN_ESTATE,
+                        "kv_cache: layer %lld holds %lld positions, others %lld: the layer is called twice, or not all "
+                        "layers are called, or the pass before broke off; tn_kv_cache_trim(cache, %lld) goes back to "
+                        "what all hold",
+                        (long long)layer, (long long)from, (long long)all, (long long)all),
+               false;
+    if (n > room - from)
+        return tn_raise(TN_ESHAPE, "kv_cache: no room for %lld positions behind %lld; %s is %lld", (long long)n,
+                        (long long)from, memory ? ".memory_length" : ".length", (long long)room),
+               false;
+    if (n == 0) return true;
+    tn_copy_from(place(c->keys[memory], layer, rows, from, n), k);
+    return tn_copy_from(place(c->values[memory], layer, rows, from, n), v) == TN_OK;
+}
+
+void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows, int64_t n)
+{
+    slot *s = &c->layer[layer];
+    if (of) forget_memory(s), s->memory = n, s->of = tn_keep(of);
+    else s->own += n;
+    c->rows = rows;
+}
+
+bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v)
+{
+    if (tn_error() != TN_OK || !usable(c, layer, rows, c->c.heads, c->c.head_dim, c->c.dtype)) return false;
+    if (c->keys[memory])
+        *k = place(c->keys[memory], layer, rows, 0, n), *v = place(c->values[memory], layer, rows, 0, n);
+    else *k = *v = tn_zeros_of(c->c.dtype, TN_SHAPE(rows, c->c.heads, 0, c->c.head_dim)); /* a memory of no positions */
+    return tn_error() == TN_OK;
+}
+
+bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of)
+{
+    if (!of || tn_shares_memory(of, c->layer[layer].of)) return true;
+    tn_raise(TN_ESTATE,
+             "kv_cache: layer %lld remembers another memory; give NULL to go on with that one, or tn_kv_cache_clear it "
+             "first",
+             (long long)layer);
+    return false;
+}
+
+void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached before)
+{
+    if (!c || layer < 0 || layer >= c->c.layers) return;
+    slot *s = &c->layer[layer];
+    if (s->own > before.own) s->own = before.own;
+    if (before.memory < 0) forget_memory(s);
+    if_empty(c);
+}
+
+/* ---- beams ------------------------------------------------------------------------------------------------------- */
+
+/* The rows of one layer's keys or values: those that change go through `apart`. */
+static void move_rows(tn_tensor *t, int64_t layer, int64_t filled, int64_t n, const int64_t *from, char *apart)
+{
+    const tn_shape s = tn_shape_of(t);
+    const size_t   size = tn_dtype_size(tn_dtype_of(t)) * (size_t)s.d[4], used = size * (size_t)filled;
+    const size_t   head = size * (size_t)s.d[3], row = head * (size_t)s.d[2];
+    const size_t   heads = (size_t)s.d[2];
+    char          *base = (char *)tn_data_mut(t) + (size_t)layer * (size_t)s.d[1] * row;
+    for (int back = 0; back < 2; back++)
+        for (size_t i = 0; i < (size_t)n; i++) {
+            if (from[i] == (int64_t)i) continue;
+            for (size_t h = 0; h < heads; h++) {
+                char *aside = apart + (i * heads + h) * used;
+                if (back) memcpy(base + i * row + h * head, aside, used);
+                else memcpy(aside, base + (size_t)from[i] * row + h * head, used);
+            }
+        }
+}
+
+tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
+{
+    static const char *const who = "tn_kv_cache_reorder";
+    char                     text[192];
+    if (tn__stopped()) return tn_error();
+    if (!c || !index) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, c ? "index" : "cache");
+    const tn_dtype dt = tn_dtype_of(index);
+    if (tn_ndim(index) != 1 || (dt != TN_I64 && dt != TN_I32))
+        return tn_raise(TN_ESHAPE, "%s: the index must be integers [rows], got %s %s", who, tn_dtype_name(dt),
+                        tn_shape_text(tn_shape_of(index), text, sizeof text));
+    const int64_t n = tn_numel(index), rows = tn_kv_cache_rows(c);
+    if (n > c->c.batch)
+        return tn_raise(TN_ESHAPE, "%s: %lld rows; the cache was made for at most %lld", who, (long long)n,
+                        (long long)c->c.batch);
+    for (int64_t i = 0; i < n; i++)
+        if (tn_get_i64(index, i) < 0 || tn_get_i64(index, i) >= rows)
+            return tn_raise(TN_EINDEX, "%s: row %lld at [%lld] is not there; the cache holds %lld rows", who,
+                            (long long)tn_get_i64(index, i), (long long)i, (long long)rows);
+    if (c->rows < 0) return TN_OK;
+
+    int64_t longest = 0;
+    for (int64_t i = 0; i < c->c.layers; i++) {
+        if (c->layer[i].own > longest) longest = c->layer[i].own;
+        if (c->layer[i].memory > longest) longest = c->layer[i].memory;
+    }
+    const size_t one = (size_t)longest * (size_t)c->c.heads * (size_t)c->c.head_dim * tn_dtype_size(c->c.dtype);
+    const size_t bytes = (size_t)n * (sizeof(int64_t) + one); /* less than what the cache itself has taken */
+    if (n > 0) {
+        char *apart = tn_mem_get(bytes);
+        if (!apart) return tn_error();
+        int64_t *from = (int64_t *)(void *)apart;
+        for (int64_t i = 0; i < n; i++) from[i] = tn_get_i64(index, i);
+        for (int64_t i = 0; i < c->c.layers; i++)
+            for (int memory = 0; memory < 2; memory++) {
+                const int64_t filled = memory ? c->layer[i].memory : c->layer[i].own;
+                if (filled <= 0) continue;
+                move_rows(c->keys[memory], i, filled, n, from, apart + (size_t)n * sizeof *from);
+                move_rows(c->values[memory], i, filled, n, from, apart + (size_t)n * sizeof *from);
+            }
+        tn_mem_put(apart, bytes);
+    }
+    c->rows = n;
+    return TN_OK;
+}

@@ -1,0 +1,28 @@
+/* kv_cache_private.h — what attention does with a tn_kv_cache. Private to nn/. */
+#ifndef TENON_NN_CACHE_H
+#define TENON_NN_CACHE_H
+
+#include "nn/attention.h"
+
+/* What a layer holds: its own positions, and those of a memory, or -1 before there is one. A cache that is NULL and
+ * a layer that is not there hold nothing. */
+typedef struct {
+    int64_t own, memory;
+} tn__cached;
+tn__cached tn__cache_of(const tn_kv_cache *c, int64_t layer);
+
+/* k and v [B, heads, n, head_dim] are written behind what the layer holds, or in place of its memory (of != NULL: the
+ * tensor that it was made from). They count when tn__cache_commit says so, which cannot fail. */
+bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, tn_tensor *k, tn_tensor *v);
+void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows, int64_t n);
+
+/* The first n positions: views [rows, heads, n, head_dim]. */
+bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v);
+
+/* Is what the layer remembers of this tensor? If not, raises. NULL: yes. */
+bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of);
+
+/* After a failure: layer holds no more than it did. */
+void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached before);
+
+#endif

@@ -1,0 +1,164 @@
+/* memory_attention.c — a query against a memory: weights from a score, softmax(score(q, h_i)), and the memory's
+ * weighted sum. With a product of vectors as score (Luong), or with a small network (Bahdanau). */
+#include "nn/attention.h"
+#include "nn/base/nn_private.h"
+
+/* ---- what both ask of a call ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *who;
+    int64_t     query, memory, keys; /* sizes */
+    bool        one;                 /* a query [B, query]: it becomes [B, 1, query] */
+} form;
+
+static bool fits(form *z, tn_memory_args *a)
+{
+    char text[192], other[192];
+    if (!a->query || !a->memory)
+        return tn_raise(TN_EINVAL, "%s: %s is NULL", z->who, a->query ? "memory" : "query"), false;
+    const tn_shape q = tn_shape_of(a->query), h = tn_shape_of(a->memory);
+    if ((q.n != 2 && q.n != 3) || q.d[q.n - 1] != z->query)
+        return tn_raise(TN_ESHAPE, "%s: query %s must be [B, T, %lld] or [B, %lld]", z->who,
+                        tn_shape_text(q, text, sizeof text), (long long)z->query, (long long)z->query),
+               false;
+    if (h.n != 3 || h.d[2] != z->memory)
+        return tn_raise(TN_ESHAPE, "%s: memory %s must be [B, S, %lld]", z->who, tn_shape_text(h, text, sizeof text),
+                        (long long)z->memory),
+               false;
+    if (q.d[0] != h.d[0])
+        return tn_raise(TN_ESHAPE, "%s: query %s and memory %s differ in the size of their batch", z->who,
+                        tn_shape_text(q, text, sizeof text), tn_shape_text(h, other, sizeof other)),
+               false;
+    if (a->keys && !tn_shape_equal(tn_shape_of(a->keys), TN_SHAPE(h.d[0], h.d[1], z->keys)))
+        return tn_raise(TN_ESHAPE, "%s: keys %s must be [B, S, %lld], one for each of memory %s", z->who,
+                        tn_shape_text(tn_shape_of(a->keys), text, sizeof text), (long long)z->keys,
+                        tn_shape_text(h, other, sizeof other)),
+               false;
+    if (a->blocked_keys && !tn_shape_equal(tn_shape_of(a->blocked_keys), TN_SHAPE(h.d[0], h.d[1])))
+        return tn_raise(TN_ESHAPE, "%s: blocked_keys %s must be [B, S] = [%lld, %lld]; true is padding", z->who,
+                        tn_shape_text(tn_shape_of(a->blocked_keys), text, sizeof text), (long long)h.d[0],
+                        (long long)h.d[1]),
+               false;
+    z->one = q.n == 2;
+    if (z->one) a->query = tn_unsqueeze(a->query, 1);
+    return a->query != NULL;
+}
+
+/* Leaves with what tn_attention_run gives. */
+static tn_tensor *attended(tn_frame f, const form *z, tn_attention_args t, tn_tensor **weights)
+{
+    tn_tensor *w = NULL, *y = NULL;
+    if (tn_error() == TN_OK) {
+        if (weights) t.weights = &w;
+        y = tn_attention_run(t);
+        if (z->one) y = tn_squeeze(y, 1);
+        if (z->one && weights) w = tn_squeeze(w, 1);
+    }
+    if (!weights) return tn_leave(f, y);
+    tn_leave_n(f, &y, &w);
+    *weights = w;
+    return y;
+}
+
+/* ---- a product of vectors ---------------------------------------------------------------------------------------- */
+
+static void describe_dot(const void *self, char *text, size_t size)
+{
+    const tn_dot_attention *m = self;
+    snprintf(text, size, "query=%lld, memory=%lld, scaled=%s", (long long)m->query, (long long)m->memory,
+             tn__python_bool(m->scaled));
+}
+
+static const tn_class tn_dot_attention_class = {
+    .size = sizeof(tn_class), .name = "DotAttention", .bytes = sizeof(tn_dot_attention), .describe = describe_dot};
+
+tn_dot_attention *tn_dot_attention_create(tn_dot_attention_config c)
+{
+    static const char *const who = "tn_dot_attention_new";
+    if (c.query == 0) c.query = c.memory;
+    if (!tn__at_least(who, "memory", c.memory, 1) || !tn__at_least(who, "query", c.query, 1) ||
+        !tn__floating(who, c.dtype))
+        return NULL;
+    if (!c.general && c.query != c.memory)
+        return tn_raise(TN_EINVAL,
+                        "%s: a query of %lld has no product with a memory of %lld; set .general = true, which puts "
+                        "a matrix between",
+                        who, (long long)c.query, (long long)c.memory),
+               NULL;
+    tn_dot_attention *m = tn_module_new(tn_dot_attention);
+    if (!m) return NULL;
+    m->query = c.query, m->memory = c.memory, m->scaled = c.scaled;
+    if (c.general)
+        m->query_proj =
+            tn_child(m, "query_proj", tn_linear_new(.in = c.query, .out = c.memory, .no_bias = true, .dtype = c.dtype));
+    return tn_built(m);
+}
+
+tn_tensor *tn_dot_attention_run(tn_dot_attention *m, tn_memory_args a)
+{
+    const tn_frame    f = tn_enter(m);
+    form              z = {.who = "dot_attention"};
+    tn_attention_args t = {0};
+    if (tn_error() == TN_OK) {
+        z.query = m->query, z.memory = z.keys = m->memory;
+        if (fits(&z, &a)) {
+            t.q = m->query_proj ? tn_call(m->query_proj, a.query) : a.query;
+            t.k = a.keys ? a.keys : a.memory, t.v = a.memory, t.blocked_keys = a.blocked_keys;
+            t.scale = m->scaled ? 0 : 1;
+        }
+    }
+    return attended(f, &z, t, a.weights);
+}
+
+/* ---- a small network --------------------------------------------------------------------------------------------- */
+
+static const tn_class tn_additive_attention_class = {
+    .size = sizeof(tn_class), .name = "AdditiveAttention", .bytes = sizeof(tn_additive_attention)};
+
+tn_additive_attention *tn_additive_attention_create(tn_additive_attention_config c)
+{
+    static const char *const who = "tn_additive_attention_new";
+    if (c.hidden == 0) c.hidden = c.query;
+    if (!tn__at_least(who, "query", c.query, 1) || !tn__at_least(who, "memory", c.memory, 1) ||
+        !tn__at_least(who, "hidden", c.hidden, 1) || !tn__floating(who, c.dtype))
+        return NULL;
+    tn_additive_attention *m = tn_module_new(tn_additive_attention);
+    if (!m) return NULL;
+    m->query = c.query, m->memory = c.memory, m->hidden = c.hidden;
+    m->query_proj =
+        tn_child(m, "query_proj", tn_linear_new(.in = c.query, .out = c.hidden, .no_bias = true, .dtype = c.dtype));
+    m->memory_proj = tn_child(m, "memory_proj", tn_linear_new(.in = c.memory, .out = c.hidden, .dtype = c.dtype));
+    m->score = tn_child(m, "score", tn_linear_new(.in = c.hidden, .out = 1, .no_bias = true, .dtype = c.dtype));
+    return tn_built(m);
+}
+
+tn_tensor *tn_additive_attention_keys(tn_additive_attention *m, tn_tensor *memory)
+{
+    const tn_frame f = tn_enter(m);
+    return tn_leave(f, tn_error() == TN_OK ? tn_call(m->memory_proj, memory) : NULL);
+}
+
+/* The softmax over what is not blocked, and the sum, are attention's: of queries and keys without elements, to whose
+ * scores, which are 0, ours are added. */
+tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_args a)
+{
+    const tn_frame    f = tn_enter(m);
+    form              z = {.who = "additive_attention"};
+    tn_attention_args t = {0};
+    if (tn_error() == TN_OK) {
+        z.query = m->query, z.memory = m->memory, z.keys = m->hidden;
+        if (fits(&z, &a)) {
+            tn_tensor *keys = a.keys ? a.keys : tn_call(m->memory_proj, a.memory); /* [B, S, hidden] */
+            tn_tensor *q = tn_unsqueeze(tn_call(m->query_proj, a.query), 2);       /* [B, T, 1, hidden] */
+            tn_tensor *e = tn_tanh(tn_add(q, tn_unsqueeze(keys, 1)));              /* [B, T, S, hidden] */
+            t.blocked = tn_squeeze(tn_call(m->score, e), 3);                       /* [B, T, S] */
+            if (t.blocked) {
+                const tn_shape s = tn_shape_of(t.blocked);
+                const tn_dtype dt = tn_dtype_of(t.blocked);
+                t.q = tn_zeros_of(dt, TN_SHAPE(s.d[0], s.d[1], 0)), t.k = tn_zeros_of(dt, TN_SHAPE(s.d[0], s.d[2], 0));
+                t.v = a.memory, t.blocked_keys = a.blocked_keys;
+            }
+        }
+    }
+    return attended(f, &z, t, a.weights);
+}

@@ -1,0 +1,74 @@
+/* mlm_head.c — the head of a masked language model: from a token's vector to a score for each word.
+ *
+ *   y = norm(gelu(x W + b)) Eᵀ + bias          E the embedding's own table
+ *
+ * Only masked positions need it: give it those rows, [masked, dim]. tn_mlm_head_loss goes straight to the cross-entropy
+ * and never holds all scores. */
+#include "nn/base/nn_private.h"
+#include "nn/transformer.h"
+
+/* Without the decoder; a step of the frame that is open. */
+static tn_tensor *transformed(tn_mlm_head *m, tn_tensor *x)
+{
+    return tn_call(m->norm, tn__linear_activated(m->dense, x, m->activation));
+}
+
+static tn_tensor *forward(void *self, tn_tensor *x)
+{
+    tn_mlm_head *m = self;
+    return tn_linear(transformed(m, x), m->weight, m->bias);
+}
+
+static void describe(const void *self, char *text, size_t size)
+{
+    const tn_mlm_head *m = self;
+    snprintf(text, size, "dim=%lld, words=%lld", (long long)tn_size(m->weight, 1), (long long)tn_size(m->weight, 0));
+}
+
+static const tn_class tn_mlm_head_class = {.size = sizeof(tn_class),
+                                           .name = "MLMHead",
+                                           .bytes = sizeof(tn_mlm_head),
+                                           .forward = forward,
+                                           .describe = describe};
+
+tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c)
+{
+    char text[192];
+    if (tn__stopped()) return NULL;
+    if (!c.embedding)
+        return tn_raise(TN_EINVAL, "tn_mlm_head_new: .embedding is NULL; it is the table [words, dim] that is tied"),
+               NULL;
+    if (tn_ndim(c.embedding) != 2)
+        return tn_raise(TN_ESHAPE, "tn_mlm_head_new: .embedding must be [words, dim], got %s",
+                        tn_shape_text(tn_shape_of(c.embedding), text, sizeof text)),
+               NULL;
+    const int64_t  words = tn_size(c.embedding, 0), dim = tn_size(c.embedding, 1);
+    const tn_dtype dt = tn_dtype_of(c.embedding);
+    if (!tn__floating("tn_mlm_head_new", dt)) return NULL;
+    tn_mlm_head *m = tn_module_new(tn_mlm_head);
+    if (!m) return NULL;
+    m->activation = c.activation ? c.activation : tn_gelu;
+    m->bias = tn_param(m, "bias", tn_zeros_of(dt, TN_SHAPE(words)));
+    m->dense = tn_child(m, "transform.dense", tn_linear_new(.in = dim, .out = dim, .dtype = dt));
+    m->norm = tn_child(m, "transform.LayerNorm", tn_layer_norm_new(.dim = dim, .eps = c.eps, .dtype = dt));
+    m->weight = tn_tie(m, "decoder.weight", c.embedding);
+    tn_tie(m, "decoder.bias", m->bias);
+    return tn_built(m);
+}
+
+tn_tensor *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x)
+{
+    const tn_frame f = tn_enter(m);
+    return tn_leave(f, tn_error() == TN_OK ? transformed(m, x) : NULL);
+}
+
+tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_args a)
+{
+    const tn_frame f = tn_enter(m);
+    if (tn_error() == TN_OK && (a.weight || a.bias))
+        tn_raise(TN_EINVAL,
+                 "tn_mlm_head_loss: the head has a weight and a bias of its own; leave .weight and .bias out");
+    if (tn_error() != TN_OK) return tn_leave(f, NULL);
+    a.x = transformed(m, a.x), a.weight = m->weight, a.bias = m->bias;
+    return tn_leave(f, tn_linear_cross_entropy_run(a));
+}

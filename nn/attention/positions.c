@@ -1,0 +1,83 @@
+/* positions.c — where in the sentence a vector stands, added to it: sinusoids (Vaswani et al. 2017), or a table that is
+ * learned. */
+#include "nn/base/nn_private.h"
+
+#include <math.h>
+
+tn_tensor *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start)
+{
+    char text[192];
+    if (!tn_ready(m)) return NULL;
+    tn_frame       f = tn_enter(m);
+    const tn_shape s = tn_shape_of(x);
+    const int      time = s.n == 3 && !m->time_first ? 1 : 0; /* x may also be one sentence, [T, dim] */
+    if (!x || s.n < 2 || s.n > 3 || s.d[s.n - 1] != m->dim)
+        return tn_raise(TN_ESHAPE, "positions: the input must be %s with dim = %lld, got %s",
+                        m->time_first ? "[T, B, dim]" : "[B, T, dim]", (long long)m->dim,
+                        x ? tn_shape_text(s, text, sizeof text) : "NULL"),
+               tn_leave(f, NULL);
+    if (start < 0 || s.d[time] > m->length || start > m->length - s.d[time])
+        return tn_raise(TN_ESHAPE,
+                        "positions: %lld steps from position %lld on do not fit the %lld positions there are (.length)",
+                        (long long)s.d[time], (long long)start, (long long)m->length),
+               tn_leave(f, NULL);
+    tn_tensor *p = tn_narrow(m->weight, 0, start, s.d[time]); /* [T, dim] */
+    if (!tn_needs_grad(m->weight) && tn_dtype_of(p) != tn_dtype_of(x)) p = tn_to(p, tn_dtype_of(x));
+    tn_tensor *y = tn_add(x, s.n == 3 && m->time_first ? tn_unsqueeze(p, 1) : p);
+    return tn_leave(f, m->base.training && m->dropout > 0 ? tn_dropout(y, m->dropout) : y);
+}
+
+static tn_tensor *forward(void *m, tn_tensor *x) { return tn_positions_forward(m, x, 0); }
+
+static void describe(const void *self, char *text, size_t size)
+{
+    const tn_positions *m = self;
+    snprintf(text, size, "%lld, %lld, dropout=%s", (long long)m->length, (long long)m->dim, tn__python(m->dropout));
+}
+
+static const tn_class sinusoidal = {.size = sizeof(tn_class),
+                                    .name = "SinusoidalPositions",
+                                    .bytes = sizeof(tn_positions),
+                                    .forward = forward,
+                                    .describe = describe};
+static const tn_class learned = {.size = sizeof(tn_class),
+                                 .name = "LearnedPositions",
+                                 .bytes = sizeof(tn_positions),
+                                 .forward = forward,
+                                 .describe = describe};
+
+static tn_positions *create(const char *who, const tn_class *kind, tn_positions_config c)
+{
+    const double p = tn__or(c.dropout, 0);
+    if (!tn__at_least(who, "dim", c.dim, 1) || !tn__at_least(who, "length", c.length, 1) ||
+        !tn__probability(who, "dropout", p) || !tn__floating(who, c.dtype))
+        return NULL;
+    tn_positions *m = tn_module_create(kind);
+    if (!m) return NULL;
+    m->dim = c.dim, m->length = c.length, m->dropout = p, m->time_first = c.time_first;
+    return m;
+}
+
+tn_positions *tn_sinusoidal_positions_create(tn_positions_config c)
+{
+    c.length = tn__or_i64(c.length, 5000);
+    tn_positions *m = create("tn_sinusoidal_positions_new", &sinusoidal, c);
+    if (!m) return NULL;
+    tn_tensor *pe = tn_zeros_of(c.dtype, TN_SHAPE(c.length, c.dim));
+    for (int64_t i = 0; pe && i < c.dim; i++) {
+        const int64_t even = i / 2 * 2;
+        const double  turn = pow(10000, -(double)even / (double)c.dim);
+        for (int64_t t = 0; t < c.length; t++)
+            tn_set(pe, t * c.dim + i, i % 2 ? cos((double)t * turn) : sin((double)t * turn));
+    }
+    m->weight = tn_buffer_unsaved(m, "pe", pe);
+    return tn_built(m);
+}
+
+tn_positions *tn_learned_positions_create(tn_positions_config c)
+{
+    tn_positions *m = create("tn_learned_positions_new", &learned, c);
+    if (!m) return NULL;
+    m->weight = tn_param(m, "weight", tn_normal_of(c.dtype, TN_SHAPE(c.length, c.dim), 0, 1));
+    return tn_built(m);
+}

@@ -1,0 +1,40 @@
+/* transformer.c — encoder and decoder together. */
+#include "nn/attention/block.h"
+
+static const tn_class tn_transformer_class = {
+    .size = sizeof(tn_class), .name = "Transformer", .bytes = sizeof(tn_transformer)};
+
+tn_transformer *tn_transformer_create(tn_transformer_config c)
+{
+    static const char *const    who = "tn_transformer_new";
+    const int64_t               in = tn__or_i64(c.encoder_layers, 6), out = tn__or_i64(c.decoder_layers, 6);
+    tn_transformer_stack_config s = {
+        .final_norm = true, .dim = tn__or_i64(c.dim, 512), .heads = tn__or_i64(c.heads, 8), .ff = c.ff};
+    s.dropout = c.dropout, s.activation = c.activation, s.eps = c.eps, s.norm_first = c.norm_first;
+    s.no_bias = c.no_bias, s.time_first = c.time_first, s.dtype = c.dtype;
+    tn_transformer_layer_config layer = tn__layer_of_stack(&s);
+    if (!tn__at_least(who, "encoder_layers", in, 1) || !tn__at_least(who, "decoder_layers", out, 1) ||
+        !tn__layer_config(who, &layer))
+        return NULL;
+    tn_transformer *m = tn_module_new(tn_transformer);
+    if (!m) return NULL;
+    s.layers = in, m->encoder = tn_child(m, "encoder", tn_transformer_encoder_create(s));
+    s.layers = out, m->decoder = tn_child(m, "decoder", tn_transformer_decoder_create(s));
+    for (tn_each p = tn_parameters(m); tn_next(&p);)
+        if (tn_ndim(p.tensor) > 1) tn_init_xavier_uniform(p.tensor, 1);
+    return tn_built(m);
+}
+
+tn_tensor *tn_transformer_run(tn_transformer *m, tn_transformer_args a)
+{
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *y = NULL;
+    if (tn_error() == TN_OK) {
+        tn_tensor *memory = tn_transformer_encoder_forward(m->encoder, a.src, .blocked = a.src_blocked,
+                                                           .blocked_keys = a.src_blocked_keys);
+        y = tn_transformer_decoder_forward(
+            m->decoder, a.tgt, memory, .blocked = a.blocked, .blocked_keys = a.blocked_keys, .causal = a.causal,
+            .memory_blocked = a.memory_blocked, .memory_blocked_keys = a.memory_blocked_keys);
+    }
+    return tn_leave(f, y);
+}

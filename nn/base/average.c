@@ -1,0 +1,40 @@
+/* average.c — the mean of several state dicts. Sums are of f64, so that the mean of equal numbers is that number. */
+#include "nn/base/nn_private.h"
+
+/* Adds what m has to the sums, one for each tensor, which begin as NULL. */
+static bool add(tn_module *m, tn_tensor **sum)
+{
+    for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_error() == TN_OK && tn_next(&t); sum++) {
+        if (!tn_dtype_is_float(tn_dtype_of(t.tensor))) continue;
+        if (!*sum) *sum = tn_zeros_of(TN_F64, tn_shape_of(t.tensor));
+        const tn_scope s = tn_scope_begin();
+        tn_add_(*sum, tn_to(t.tensor, TN_F64));
+        tn_scope_end(s);
+    }
+    return tn_error() == TN_OK;
+}
+
+tn_status tn_load_mean(void *m, int n, const tn_load_config *from)
+{
+    size_t count = 0, i = 0;
+    if (!tn_module_ready(m)) return tn_error();
+    if (n < 1 || !from) return tn_raise(TN_EINVAL, "tn_load_mean: a mean is of at least 1 file, got %d", from ? n : 0);
+    for (int k = 0; k < n; k++)
+        if (from[k].allow_missing || from[k].allow_unexpected || from[k].allow_misshapen)
+            return tn_raise(TN_EINVAL,
+                            "tn_load_mean: each file must fit as a whole, so .allow_... has no meaning here");
+    for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);) count++;
+    tn_tensor    **sum = tn_mem_get((count + 1) * sizeof *sum);
+    tn_module     *mean = sum ? tn_module_copy(m) : NULL; /* until all is well, m stays as it is */
+    const tn_scope s = tn_no_grad_begin();
+    bool           ok = mean != NULL;
+    for (int k = 0; ok && k < n; k++) ok = tn_load_run(mean, from[k]) == TN_OK && add(mean, sum);
+    if (ok)
+        for (tn_each t = tn_module_each(mean, TN_EACH_SAVED); tn_next(&t); i++)
+            if (sum[i]) tn_copy_from(t.tensor, tn_div_scalar_(sum[i], n));
+    if (ok && tn_error() == TN_OK) tn_module_assign(m, mean);
+    tn_scope_end(s);
+    tn_module_free(mean);
+    tn_mem_put(sum, (count + 1) * sizeof *sum);
+    return tn_error();
+}

@@ -1,0 +1,238 @@
+/* each.c — the walk over a module and all that is in it, and what is done to each: counting, finding, freezing,
+ * changing the number type.
+ *
+ * A walk holds its whole state in itself: it takes no memory, needs no end, and several may run at once. A module's
+ * parameters come first, then its buffers, then its children, each in the order of registration, as in PyTorch. What
+ * may come a second time (a tied tensor, a shared module) is looked for from the beginning: that costs no memory,
+ * either, and there are few of them. */
+#include "nn/base/nn_private.h"
+
+tn_each tn_module_each(void *m, int what)
+{
+    tn_each e;
+    memset(&e, 0, offsetof(tn_each, level_));
+    e.what_ = what, e.depth_ = m ? 0 : -1;
+    e.level_[0].m = m, e.level_[0].at = -1, e.level_[0].length = 0;
+    return e;
+}
+
+/* Is other, which counts `depth` levels, where e is? */
+static bool same_place(const tn_each *other, int depth, const tn_each *e)
+{
+    if (depth != e->depth_) return false;
+    for (int i = 0; i <= depth; i++)
+        if (other->level_[i].m != e->level_[i].m || other->level_[i].at != e->level_[i].at) return false;
+    return true;
+}
+
+/* Did this tensor, or else this module, come before the place where e is? (A walk that has met a module stands
+ * inside it already; e has not entered m.) */
+static bool came_before(const tn_each *e, const tn_tensor *t, const tn_module *m)
+{
+    tn_each other =
+        tn_module_each(e->level_[0].m, TN_EACH_NAME | (t ? TN_EACH_PARAMETER | TN_EACH_BUFFER : TN_EACH_MODULE));
+    while (tn_next(&other) && !same_place(&other, other.depth_ - !t, e))
+        if (t ? other.tensor == t : other.module == m) return true;
+    return false;
+}
+
+static bool tensor_came_before(tn_each *e, const tn__slot *s)
+{
+    const int room = (int)(sizeof e->tie_ / sizeof *e->tie_);
+    if (!s->tied && e->nties_ <= room) {
+        for (int i = 0; i < e->nties_; i++)
+            if (e->tie_[i] == s->tensor) return true;
+        return false;
+    }
+    if (came_before(e, s->tensor, NULL)) return true;
+    if (s->tied && e->nties_ <= room) {
+        if (e->nties_ < room) e->tie_[e->nties_] = s->tensor;
+        e->nties_++;
+    }
+    return false;
+}
+
+static bool wanted(int what, const tn__slot *s)
+{
+    if (what & TN_EACH_MODULE) return false;
+    return (s->what == TN__PARAMETER && what & TN_EACH_PARAMETER) || (s->what == TN__BUFFER && what & TN_EACH_BUFFER) ||
+           (s->saved && what & TN_EACH_SAVED);
+}
+
+/* Writes the name of a part of the module at hand behind the module's own; returns the length, or -1 (raised). */
+static int put_name(tn_each *e, const char *name)
+{
+    const int    length = e->level_[e->depth_].length, dot = length > 0;
+    const size_t n = strlen(name);
+    if ((size_t)(length + dot) + n >= sizeof e->name) {
+        tn_raise(TN_EINVAL, "the path '%.40s...%s' is longer than %d bytes", e->name, name, TN_PATH_BYTES - 1);
+        return -1;
+    }
+    if (dot) e->name[length] = '.';
+    memcpy(e->name + length + dot, name, n + 1);
+    return length + dot + (int)n;
+}
+
+static bool end(tn_each *e)
+{
+    e->depth_ = -1, e->tensor = NULL, e->module = NULL, e->name[0] = 0;
+    return false;
+}
+
+bool tn_next(tn_each *e)
+{
+    while (e->depth_ >= 0) {
+        const int             d = e->depth_;
+        tn_module            *m = e->level_[d].m;
+        const struct tn_base *b = m->base;
+        if (e->level_[d].at < 0) { /* the root */
+            e->level_[d].at = 0, e->name[0] = 0;
+            if (!(e->what_ & TN_EACH_MODULE)) continue;
+            e->module = m;
+            return true;
+        }
+        if (e->level_[d].at >= TN__KINDS * b->slots) {
+            e->depth_--;
+            continue;
+        }
+        const int       at = e->level_[d].at++;
+        const tn__slot *s = &b->slot[at % b->slots];
+        if (s->what != at / b->slots) continue;
+        if (s->tensor) {
+            if (!wanted(e->what_, s)) continue;
+            if (!(e->what_ & TN_EACH_NAME) && tensor_came_before(e, s)) continue;
+            if (put_name(e, s->name) < 0) return end(e);
+            e->tensor = s->tensor, e->module = m, e->parameter = s->what == TN__PARAMETER, e->saved = s->saved;
+            return true;
+        }
+        if (!(e->what_ & TN_EACH_NAME) && s->child->base->refs > 1 && came_before(e, NULL, s->child)) continue;
+        const int length = put_name(e, s->name);
+        if (length < 0) return end(e);
+        if (d + 1 >= TN_MAX_DEPTH)
+            return tn_raise(TN_EINVAL, "'%s' lies more than %d modules deep", e->name, TN_MAX_DEPTH), end(e);
+        e->level_[d + 1].m = s->child, e->level_[d + 1].at = 0, e->level_[d + 1].length = length;
+        e->depth_++;
+        if (!(e->what_ & TN_EACH_MODULE)) continue;
+        e->module = s->child;
+        return true;
+    }
+    return end(e);
+}
+
+/* ---- counting and finding -------------------------------------------------------------------------------------- */
+
+int64_t tn_module_count(void *m, bool trainable)
+{
+    int64_t n = 0;
+    for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER); tn_next(&p);)
+        if (!trainable || tn_needs_grad(p.tensor)) n += tn_numel(p.tensor);
+    return n;
+}
+
+/* "there is no 'encodr.weight' in BERT: it has embeddings, encoder, cls" */
+static void not_there(const char *who, const tn_module *m, const char *path, const tn_module *within)
+{
+    char   text[400];
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0; i < within->base->slots && at < sizeof text - 1; i++) {
+        const char *name = within->base->slot[i].name;
+        if (at + strlen(name) + 8 > sizeof text) {
+            memcpy(text + at, ", …", sizeof ", …");
+            break;
+        }
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", name);
+    }
+    const char *whose = within == m ? "it" : within->base->name ? within->base->name : tn__kind_name(within);
+    tn_raise(TN_EINDEX, "%s: there is no '%s' in %s: %s%s%s has %s", who, path, tn__kind_name(m),
+             within == m ? "" : "'", whose, within == m ? "" : "'", *text ? text : "no parts");
+}
+
+static tn__slot *find(const char *who, tn_module *m, const char *path, tn_module **within)
+{
+    if (tn__stopped()) return NULL;
+    if (!m || !path) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, m ? "path" : "module"), NULL;
+    tn__slot *s = tn__slot_within(m, path, within);
+    if (!s) not_there(who, m, path, *within);
+    return s;
+}
+
+tn_module *tn_module_find(void *m, const char *path)
+{
+    tn_module *within;
+    if (m && path && !*path) return m;
+    const tn__slot *s = find("tn_find", m, path, &within);
+    if (s && !s->child) return tn_raise(TN_EINDEX, "tn_find: '%s' is a tensor; tn_find_tensor finds those", path), NULL;
+    return s ? s->child : NULL;
+}
+
+tn_tensor *tn_module_find_tensor(void *m, const char *path)
+{
+    tn_module      *within;
+    const tn__slot *s = find("tn_find_tensor", m, path, &within);
+    if (s && !s->tensor)
+        return tn_raise(TN_EINDEX, "tn_find_tensor: '%s' is a module; tn_find finds those", path), NULL;
+    return s ? s->tensor : NULL;
+}
+
+/* ---- changing all ---------------------------------------------------------------------------------------------- */
+
+void tn_module_train(void *m, bool on)
+{
+    if (tn__stopped()) return;
+    for (tn_each e = tn_module_each(m, TN_EACH_MODULE | TN_EACH_NAME); tn_next(&e);) e.module->training = on;
+}
+
+void tn_module_freeze(void *m, bool on)
+{
+    if (tn__stopped()) return;
+    for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER | TN_EACH_NAME); tn_next(&p);) {
+        if (on) tn_requires_no_grad(p.tensor);
+        else tn_requires_grad(p.tensor);
+    }
+}
+
+void tn_module_zero_grad(void *m)
+{
+    if (tn__stopped()) return;
+    for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER | TN_EACH_NAME); tn_next(&p);) tn_zero_grad(p.tensor);
+}
+
+enum { EVERY_TENSOR = TN_EACH_PARAMETER | TN_EACH_BUFFER };
+
+static tn_tensor *converted(const tn_tensor *t, tn_dtype dt)
+{
+    tn_tensor *now = tn_empty_of(dt, tn_shape_of(t));
+    if (now) tn_copy_from(now, t);
+    return now;
+}
+
+/* All new tensors are made before the first old one is changed; changing allocates nothing. */
+tn_status tn_module_to(void *module, tn_dtype dt)
+{
+    tn_module *m = module;
+    size_t     n = 0, at = 0;
+    if (!tn_module_ready(m)) return tn_error();
+    if (!tn_dtype_is_float(dt))
+        return tn_raise(TN_EDTYPE, "tn_module_to: parameters are f32, f64 or bf16, not %s", tn_dtype_name(dt));
+    for (tn_each e = tn_module_each(m, EVERY_TENSOR); tn_next(&e);) n += 2;
+    if (!n) return TN_OK;
+    tn_tensor **now = tn_mem_get(n * sizeof *now);
+    if (!now) return tn_error();
+    const tn_scope s = tn_no_grad_begin();
+    for (tn_each e = tn_module_each(m, EVERY_TENSOR); tn_next(&e); at += 2) {
+        if (!tn_dtype_is_float(tn_dtype_of(e.tensor)) || tn_dtype_of(e.tensor) == dt) continue;
+        now[at] = converted(e.tensor, dt);
+        if (tn_grad(e.tensor)) now[at + 1] = converted(tn_grad(e.tensor), dt);
+    }
+    if (tn_error() == TN_OK) {
+        at = 0;
+        for (tn_each e = tn_module_each(m, EVERY_TENSOR); tn_next(&e); at += 2) {
+            if (now[at]) tn_adopt(e.tensor, now[at]);
+            if (now[at + 1]) tn_adopt(tn_grad(e.tensor), now[at + 1]);
+        }
+    }
+    tn_scope_end(s);
+    tn_mem_put(now, n * sizeof *now);
+    return tn_error();
+}

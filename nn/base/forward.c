@@ -1,0 +1,124 @@
+/* forward.c — how a module runs: the frame, which is a scope, a step of the module path and a mark in the random
+ * generator; and the call through the module's class, with its hooks. */
+#include "nn/base/nn_private.h"
+
+/* tn_call opens the frame of the module that it calls. A typed forward that is called so opens one of its own, which
+ * must not name the module a second time. */
+static _Thread_local const tn_module *called;
+
+bool tn_module_ready(void *module)
+{
+    const tn_module *m = module;
+    if (tn__stopped()) return false;
+    if (!m)
+        return tn_raise(
+                   TN_EINVAL,
+                   "a module that is called is NULL: it is an absent child, or its constructor failed and the error "
+                   "was cleared"),
+               false;
+    if (m->base->broken)
+        return tn_raise(
+                   TN_ESTATE,
+                   "%s: it is only half built, because its constructor ran into an error; free it and build it again",
+                   tn__kind_name(m)),
+               false;
+    return true;
+}
+
+static tn_frame open_frame(const tn_module *m)
+{
+    tn_generator  *g = tn_current_generator();
+    const tn_frame f = {tn_scope_begin(), g, *g};
+    if (m && m != called && m->base->name) tn_path_push(m->base->name);
+    called = NULL;
+    return f;
+}
+
+tn_frame tn_module_enter(void *m)
+{
+    if (tn_error() == TN_OK) tn_module_ready(m);
+    return open_frame(m);
+}
+
+tn_tensor *tn_leave(tn_frame f, tn_tensor *y)
+{
+    const bool ok = tn_error() == TN_OK;
+    if (!ok) tn__draws_back(f.generator, f.began);
+    return tn_scope_return(f.scope, ok ? y : NULL);
+}
+
+void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
+{
+    enum { MOST = 16 };
+    tn_tensor *t[MOST];
+    if (n > MOST) tn_raise(TN_EINVAL, "tn_leave_n: %d results, at most %d can leave", n, MOST);
+    const bool ok = tn_error() == TN_OK;
+    if (!ok) tn__draws_back(f.generator, f.began);
+    for (int i = 0; i < n; i++) {
+        if (!ok) *y[i] = NULL;
+        else t[i] = *y[i];
+    }
+    if (ok) tn_scope_return_list(f.scope, n, t);
+    else tn_scope_end(f.scope);
+}
+
+tn_tensor *tn_module_call(void *module, tn_tensor *x)
+{
+    tn_module *m = module;
+    if (!tn_module_ready(m)) return NULL;
+    const tn_frame f = open_frame(m);
+    const char    *name = tn__kind_name(m);
+    tn_tensor     *y = NULL, *other;
+    if (!m->kind->forward) {
+        tn_raise(TN_EUNSUPPORTED, "tn_call: %s has no forward of one input and one result; call its own function",
+                 name);
+        return tn_leave(f, NULL);
+    }
+    if (!x) {
+        tn_raise(TN_EINVAL, "%s: the input is NULL", name);
+        return tn_leave(f, NULL);
+    }
+    for (const tn__hook *h = m->base->hooks; h; h = h->next)
+        if (h->before && (other = h->before(m, x, h->user))) x = other;
+    if (tn_error() == TN_OK) {
+        called = m;
+        y = m->kind->forward(m, x);
+        called = NULL;
+        if (!y && tn_error() == TN_OK)
+            tn_raise(TN_ESTATE, "%s: its forward returned NULL without saying why (see tn_raise)", name);
+    }
+    for (const tn__hook *h = m->base->hooks; h && tn_error() == TN_OK; h = h->next)
+        if (h->after && (other = h->after(m, x, y, h->user))) y = other;
+    return tn_leave(f, y);
+}
+
+/* ---- hooks ----------------------------------------------------------------------------------------------------- */
+
+static tn_status hook(const char *who, tn_module *m, tn_before_hook before, tn_after_hook after, void *user)
+{
+    if (!tn_module_ready(m)) return tn_error();
+    if (!before && !after) return tn_raise(TN_EINVAL, "%s: the hook is NULL", who);
+    tn__hook **last = &m->base->hooks, *h = tn_mem_get(sizeof *h);
+    if (!h) return tn_error();
+    *h = (tn__hook){NULL, before, after, user};
+    while (*last) last = &(*last)->next;
+    *last = h;
+    return TN_OK;
+}
+
+tn_status tn_module_before(void *m, tn_before_hook h, void *user) { return hook("tn_before", m, h, NULL, user); }
+tn_status tn_module_after(void *m, tn_after_hook h, void *user) { return hook("tn_after", m, NULL, h, user); }
+
+void tn_module_unhook(void *module, void *user)
+{
+    const tn_module *m = module;
+    for (tn__hook **h = m ? &m->base->hooks : NULL; h && *h;) {
+        tn__hook *old = *h;
+        if (old->user != user) {
+            h = &old->next;
+            continue;
+        }
+        *h = old->next;
+        tn_mem_put(old, sizeof *old);
+    }
+}

@@ -1,0 +1,271 @@
+/* init.c — initial values, as in torch.nn.init. Each draws a tensor of its own, and copies it when all has gone
+ * well. */
+#include "nn/base/nn_private.h"
+
+#include <math.h>
+
+typedef struct {
+    tn_scope     scope; /* off the tape */
+    tn_generator before;
+} work;
+
+/* May t be filled? If so, the work is to be ended with filled(). */
+static bool open_for(const char *who, const tn_tensor *t, work *s)
+{
+    if (tn__stopped()) return false;
+    if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", who), false;
+    if (!tn_dtype_is_float(tn_dtype_of(t)))
+        return tn_raise(TN_EDTYPE, "%s: the tensor is %s, but only floating ones are filled", who,
+                        tn_dtype_name(tn_dtype_of(t))),
+               false;
+    *s = (work){tn_no_grad_begin(), *tn_current_generator()};
+    return true;
+}
+
+static tn_tensor *filled(work s, tn_tensor *t, const tn_tensor *with)
+{
+    const bool ok = with && tn_error() == TN_OK && tn_copy_from(t, with) == TN_OK;
+    tn_scope_end(s.scope);
+    if (!ok) *tn_current_generator() = s.before;
+    return ok ? t : NULL;
+}
+
+tn_tensor *tn_init_uniform(tn_tensor *t, double low, double high)
+{
+    work s;
+    if (!open_for("tn_init_uniform", t, &s)) return NULL;
+    return filled(s, t, tn_uniform_of(tn_dtype_of(t), tn_shape_of(t), low, high));
+}
+
+tn_tensor *tn_init_normal(tn_tensor *t, double mean, double std)
+{
+    work s;
+    if (!open_for("tn_init_normal", t, &s)) return NULL;
+    return filled(s, t, tn_normal_of(tn_dtype_of(t), tn_shape_of(t), mean, std));
+}
+
+static tn_tensor *constant(const char *who, tn_tensor *t, double value)
+{
+    work s;
+    if (!open_for(who, t, &s)) return NULL;
+    const bool ok = tn_fill(t, value) == TN_OK;
+    tn_scope_end(s.scope);
+    return ok ? t : NULL;
+}
+
+tn_tensor *tn_init_constant(tn_tensor *t, double value) { return constant("tn_init_constant", t, value); }
+tn_tensor *tn_init_zeros(tn_tensor *t) { return constant("tn_init_zeros", t, 0); }
+tn_tensor *tn_init_ones(tn_tensor *t) { return constant("tn_init_ones", t, 1); }
+
+static bool two_dims(const char *who, const tn_tensor *t)
+{
+    char text[192];
+    if (tn_ndim(t) == 2) return true;
+    tn_raise(TN_ESHAPE, "%s: the tensor must have two dims, got %s", who,
+             tn_shape_text(tn_shape_of(t), text, sizeof text));
+    return false;
+}
+
+tn_tensor *tn_init_eye(tn_tensor *t)
+{
+    work s;
+    if (!open_for("tn_init_eye", t, &s)) return NULL;
+    return filled(s, t, two_dims("tn_init_eye", t) ? tn_eye_of(tn_dtype_of(t), tn_size(t, 0), tn_size(t, 1)) : NULL);
+}
+
+/* ---- by fan: how many values an output is made from, how many outputs a value goes into ------------------------ */
+
+static bool fans(const char *who, const tn_tensor *t, double *in, double *out)
+{
+    char           text[192];
+    const tn_shape s = tn_shape_of(t);
+    double         kernel = 1;
+    if (s.n < 2)
+        return tn_raise(TN_ESHAPE,
+                        "%s: a fan needs a weight [out, in, ...], got %s; for biases there are tn_init_uniform and "
+                        "tn_init_zeros",
+                        who, tn_shape_text(s, text, sizeof text)),
+               false;
+    for (int i = 2; i < s.n; i++) kernel *= (double)s.d[i];
+    *in = (double)s.d[1] * kernel, *out = (double)s.d[0] * kernel;
+    return true;
+}
+
+static tn_tensor *xavier(const char *who, tn_tensor *t, double gain, bool normal)
+{
+    work       s;
+    double     in, out;
+    tn_tensor *v = NULL;
+    if (!open_for(who, t, &s)) return NULL;
+    if (fans(who, t, &in, &out)) {
+        const double std = in + out > 0 ? gain * sqrt(2 / (in + out)) : 0, bound = sqrt(3) * fabs(std);
+        if (normal) v = tn_normal_of(tn_dtype_of(t), tn_shape_of(t), 0, std);
+        else v = tn_uniform_of(tn_dtype_of(t), tn_shape_of(t), -bound, bound);
+    }
+    return filled(s, t, v);
+}
+
+tn_tensor *tn_init_xavier_uniform(tn_tensor *t, double gain)
+{
+    return xavier("tn_init_xavier_uniform", t, gain, false);
+}
+tn_tensor *tn_init_xavier_normal(tn_tensor *t, double gain) { return xavier("tn_init_xavier_normal", t, gain, true); }
+
+double tn_gain(tn_nonlinearity f, double param)
+{
+    switch (f) {
+    case TN_LEAKY_RELU: return sqrt(2 / (1 + param * param));
+    case TN_RELU: return sqrt(2);
+    case TN_TANH: return 5.0 / 3;
+    case TN_SELU: return 0.75;
+    case TN_SIGMOID:
+    case TN_NO_NONLINEARITY: return 1;
+    }
+    tn_raise(TN_EINVAL, "tn_gain: %d is no nonlinearity; see tn_nonlinearity", (int)f);
+    return 1;
+}
+
+static tn_tensor *kaiming(const char *who, tn_kaiming_args a, bool normal)
+{
+    work       s;
+    double     in, out;
+    tn_tensor *v = NULL;
+    if (!open_for(who, a.t, &s)) return NULL;
+    if (fans(who, a.t, &in, &out)) {
+        const double fan = a.fan_out ? out : in, std = fan > 0 ? tn_gain(a.nonlinearity, a.a) / sqrt(fan) : 0;
+        if (normal) v = tn_normal_of(tn_dtype_of(a.t), tn_shape_of(a.t), 0, std);
+        else v = tn_uniform_of(tn_dtype_of(a.t), tn_shape_of(a.t), -sqrt(3) * std, sqrt(3) * std);
+    }
+    return filled(s, a.t, v);
+}
+
+tn_tensor *tn_init_kaiming_uniform_run(tn_kaiming_args a) { return kaiming("tn_init_kaiming_uniform", a, false); }
+tn_tensor *tn_init_kaiming_normal_run(tn_kaiming_args a) { return kaiming("tn_init_kaiming_normal", a, true); }
+
+/* ---- normal numbers between two bounds ------------------------------------------------------------------------- */
+
+/* Where the normal distribution function reaches p: AS 241 (Wichura 1988), to 1 part in 10^16. */
+static double quantile(double p)
+{
+    const double q = p - 0.5;
+    double       r, v;
+    if (fabs(q) <= 0.425) {
+        r = 0.180625 - q * q;
+        return q *
+               (((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r +
+                    45921.953931549871457) *
+                       r +
+                   13731.693765509461125) *
+                      r +
+                  1971.5909503065514427) *
+                     r +
+                 133.14166789178437745) *
+                    r +
+                3.387132872796366608) /
+               (((((((5226.495278852854561 * r + 28729.085735721942674) * r + 39307.89580009271061) * r +
+                    21213.794301586595867) *
+                       r +
+                   5394.1960214247511077) *
+                      r +
+                  687.1870074920579083) *
+                     r +
+                 42.313330701600911252) *
+                    r +
+                1);
+    }
+    r = sqrt(-log(q < 0 ? p : 1 - p));
+    if (r <= 5) {
+        r -= 1.6;
+        v = (((((((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r + 0.24178072517745061177) * r +
+                 1.27045825245236838258) *
+                    r +
+                3.64784832476320460504) *
+                   r +
+               5.7694972214606914055) *
+                  r +
+              4.6303378461565452959) *
+                 r +
+             1.42343711074968357734) /
+            (((((((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r + 0.0151986665636164571966) * r +
+                 0.14810397642748007459) *
+                    r +
+                0.68976733498510000455) *
+                   r +
+               1.6763848301838038494) *
+                  r +
+              2.05319162663775882187) *
+                 r +
+             1);
+    } else {
+        r -= 5;
+        v = (((((((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r + 0.0012426609473880784386) * r +
+                 0.026532189526576123093) *
+                    r +
+                0.29656057182850489123) *
+                   r +
+               1.7848265399172913358) *
+                  r +
+              5.4637849111641143699) *
+                 r +
+             6.6579046435011037772) /
+            (((((((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r + 1.8463183175100546818e-5) * r +
+                 7.868691311456132591e-4) *
+                    r +
+                0.0148753612908506148525) *
+                   r +
+               0.13692988092273580531) *
+                  r +
+              0.59983220655588793769) *
+                 r +
+             1);
+    }
+    return q < 0 ? -v : v;
+}
+
+static double below(double x) { return 0.5 * erfc(-x / sqrt(2)); } /* the normal distribution function */
+
+/* Uniform numbers between below(low) and below(high), through the quantile. A range above the mean is mirrored: there
+ * the function is near 1, and its values too coarse. */
+tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double low, double high)
+{
+    const char *who = "tn_init_trunc_normal";
+    work        s;
+    if (!open_for(who, t, &s)) return NULL;
+    double a = (low - mean) / std, b = (high - mean) / std;
+    if (!(std > 0) || !(low < high)) {
+        tn_raise(TN_EINVAL, "%s: std is %g and the range is from %g to %g, but std must be above 0, and low below high",
+                 who, std, low, high);
+        return filled(s, t, NULL);
+    }
+    const double sign = a > 0 ? -1 : 1, from = a > 0 ? -b : a, to = a > 0 ? -a : b, p = below(from), q = below(to);
+    tn_tensor   *u = tn_uniform_of(TN_F64, TN_SHAPE(tn_numel(t)), 0, 1);
+    double      *v = u ? tn_data_mut(u) : NULL;
+    for (int64_t i = 0; v && i < tn_numel(t); i++) {
+        const double at = p + v[i] * (q - p);
+        double x = at > 0 ? quantile(at) : from; /* so far out that nothing is left: all numbers are at the bound */
+        x = sign * (x < from ? from : x > to ? to : x) * std + mean;
+        v[i] = x < low ? low : x > high ? high : x;
+    }
+    return filled(s, t, u ? tn_reshape(u, tn_shape_of(t)) : NULL);
+}
+
+/* ---- zeros in each column -------------------------------------------------------------------------------------- */
+
+tn_tensor *tn_init_sparse(tn_tensor *t, double sparsity, double std)
+{
+    const char *who = "tn_init_sparse";
+    work        s;
+    tn_tensor  *v = NULL;
+    if (!open_for(who, t, &s)) return NULL;
+    if (two_dims(who, t) && tn__probability(who, "sparsity", sparsity)) {
+        const int64_t rows = tn_size(t, 0), cols = tn_size(t, 1), zeros = (int64_t)ceil(sparsity * (double)rows);
+        v = tn_normal_of(tn_dtype_of(t), tn_shape_of(t), 0, std);
+        for (int64_t c = 0; c < cols && tn_error() == TN_OK; c++) {
+            const tn_scope   inner = tn_scope_begin();
+            const tn_tensor *which = tn_permutation(rows);
+            for (int64_t i = 0; which && i < zeros; i++) tn_set(v, tn_get_i64(which, i) * cols + c, 0);
+            tn_scope_end(inner);
+        }
+    }
+    return filled(s, t, v);
+}

@@ -1,0 +1,98 @@
+/* nn_private.h — what the files of nn/ share and users do not see. Stands on the public headers of core and autograd. */
+#ifndef TENON_NN_INSIDE_H
+#define TENON_NN_INSIDE_H
+
+#include "nn/nn.h"
+
+#include <string.h>
+
+/* ---- the record of a module: it lies in front of the module's struct, in one block of memory ------------------- */
+
+enum { TN__PARAMETER, TN__BUFFER, TN__CHILD, TN__KINDS }; /* also the order in which a walk meets them */
+typedef struct {
+    char      *name;
+    tn_tensor *tensor;
+    tn_module *child;
+    uint8_t    what;
+    bool       saved; /* of a buffer: it belongs to the state dict */
+    bool       tied;  /* the tensor has another place, too         */
+} tn__slot;
+
+typedef struct tn__hook {
+    struct tn__hook *next;
+    tn_before_hook   before; /* one of the two */
+    tn_after_hook    after;
+    void            *user;
+} tn__hook;
+
+typedef struct tn__array { /* the elements stand TN__FRONT bytes behind it */
+    struct tn__array *next;
+    size_t            bytes; /* of the elements */
+} tn__array;
+
+struct tn_base {
+    size_t        bytes;  /* of the whole block */
+    tn_module    *owner;  /* whose child it is, and ... */
+    const char   *name;   /* ... under which name: the slot's own string */
+    int           refs;   /* by the owner (or the user, for a root) and by those who share it */
+    bool          built;  /* the constructor is over */
+    bool          broken; /* it ran into an error    */
+    tn__slot     *slot;
+    int           slots, room;
+    tn__hook     *hooks;
+    tn__array    *arrays;
+    tn_generator *generator;    /* in use when the module was made, where it stood then, */
+    tn_generator  began, ended; /* and when it was built                                 */
+    tn_module    *next;         /* for tn_free: a list of those that are to go           */
+};
+
+enum { TN__FRONT = 64 }; /* memory is aligned to it, so what stands behind a header of this size is, too */
+
+/* Counts a call that the standing error stops. */
+static inline bool tn__stopped(void) { return tn_error() != TN_OK && tn_raise(TN_EINVAL, " ") != TN_OK; }
+
+static inline const char *tn__kind_name(const tn_module *m) { return m && m->kind->name ? m->kind->name : "module"; }
+
+/* After a failure: what was drawn from g since then is given back, if g is still in use and was not seeded anew. */
+void tn__draws_back(const tn_generator *g, tn_generator began);
+
+/* The slot of that name in m itself, or NULL. With `within`, a path into children: *within becomes the module found. */
+tn__slot *tn__slot_of(const tn_module *m, const char *name);
+tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within);
+
+/* In m's struct and arrays, what points to `old` points to `now`. */
+void tn__rebind(tn_module *m, const void *old, void *now);
+
+char *tn__text_copy(const char *s); /* raises; freed by tn__text_free */
+void  tn__text_free(char *s);
+
+/* ---- names in files (rename.c) --------------------------------------------------------------------------------- */
+
+/* If pattern `from` matches name, makes it what `to` says (NULL: leaves it) and returns 1; 0 if not; -1 if it gets too
+ * long. And: are the rules in order? If not, raises. */
+enum { TN__PARTS = 64 }; /* of one tensor, at most */
+int  tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES]);
+bool tn__renames_check(const char *who, const tn_rename *r, int n);
+
+/* ---- for constructors and descriptions ------------------------------------------------------------------------- */
+
+/* A number of a config: 0 means `otherwise`, TN_ZERO means 0. */
+static inline double  tn__or(double v, double otherwise) { return v == 0 ? otherwise : v == TN_ZERO ? 0 : v; }
+static inline int64_t tn__or_i64(int64_t v, int64_t otherwise) { return v == 0 ? otherwise : v == TN_ZERO ? 0 : v; }
+
+/* Is v at least 1? If not: "who: .what is 0, but must be at least 1". The rest likewise. */
+bool tn__at_least(const char *who, const char *what, int64_t v, int64_t least);
+bool tn__probability(const char *who, const char *what, double p);
+bool tn__floating(const char *who, tn_dtype dt);
+bool tn__last_dims(const char *who, int64_t dim, tn_shape shape, tn_shape *to); /* .dim or .shape */
+
+/* "(5, 3)": Python's tuple, into a buffer; 256 bytes always suffice. */
+const char *tn__tuple(tn_shape s, char *to, size_t size);
+/* A number as Python prints it, in a buffer of this thread good until the eighth next call; and "True" or "False". */
+const char               *tn__python(double v);
+static inline const char *tn__python_bool(bool v) { return v ? "True" : "False"; }
+
+/* activation(tn_call(m, x)) */
+tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activation)(tn_tensor *x));
+
+#endif

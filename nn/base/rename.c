@@ -1,0 +1,108 @@
+/* rename.c — names in files against names in modules: patterns of dotted parts. */
+#include "nn/base/nn_private.h"
+
+enum { MOST_PARTS = 64, MOST_STARS = 8 };
+
+typedef struct {
+    const char *at;
+    size_t      bytes;
+} part;
+
+/* The dotted parts of a name; how many, or -1 if there are too many. "" has none. */
+static int split(const char *name, part *to)
+{
+    int n = 0;
+    for (; *name; n++) {
+        if (n == MOST_PARTS) return -1;
+        const size_t bytes = strcspn(name, ".");
+        to[n] = (part){name, bytes};
+        name += bytes + (name[bytes] == '.');
+    }
+    return n;
+}
+
+static bool is(const part *p, const char *text) { return p->bytes == strlen(text) && !memcmp(p->at, text, p->bytes); }
+static bool same(const part *a, const part *b) { return a->bytes == b->bytes && !memcmp(a->at, b->at, a->bytes); }
+
+/* What the stars of a pattern stand for: parts from..from+n of the name. */
+typedef struct {
+    int stars, from[MOST_STARS], n[MOST_STARS], rest; /* rest: the first part that the pattern leaves over */
+} found;
+
+static bool match(const part *p, int np, const part *x, int nx, found *f)
+{
+    const int any = nx - (np - 1); /* how many parts a ** takes */
+    f->stars = 0;
+    int at = 0;
+    for (int i = 0; i < np; i++) {
+        const bool one = is(&p[i], "*"), many = is(&p[i], "**");
+        const int  take = many ? any : 1;
+        if (take < 0 || at + take > nx || (!one && !many && !same(&p[i], &x[at]))) return false;
+        if (one || many) f->from[f->stars] = at, f->n[f->stars] = take, f->stars++;
+        at += take;
+    }
+    f->rest = at;
+    return true;
+}
+
+static bool put(char *to, size_t *at, const part *p)
+{
+    if (*at + p->bytes + 2 > TN_PATH_BYTES) return false;
+    if (*at) to[(*at)++] = '.';
+    memcpy(to + *at, p->at, p->bytes);
+    to[ *at += p->bytes] = 0;
+    return true;
+}
+
+int tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES])
+{
+    part   p[MOST_PARTS], q[MOST_PARTS], x[MOST_PARTS];
+    found  f = {0};
+    char   old[TN_PATH_BYTES];
+    size_t at = 0;
+    int    star = 0;
+    memcpy(old, name, strlen(name) + 1);
+    const int np = split(from, p), nx = split(old, x), nq = to ? split(to, q) : 0;
+    if (np < 0 || nx < 0 || nq < 0 || !match(p, np, x, nx, &f)) return 0;
+    if (!to) return 1;
+    name[0] = 0;
+    for (int i = 0; i < nq; i++) {
+        const bool is_star = is(&q[i], "*") || is(&q[i], "**");
+        if (!is_star && !put(name, &at, &q[i])) return -1;
+        for (int k = 0; is_star && k < f.n[star]; k++)
+            if (!put(name, &at, &x[f.from[star] + k])) return -1;
+        star += is_star;
+    }
+    for (int i = f.rest; i < nx; i++)
+        if (!put(name, &at, &x[i])) return -1;
+    return 1;
+}
+
+/* The stars of a pattern: how many; -1 if it has a ** too many, or too much of anything. */
+static int stars(const char *pattern)
+{
+    part      p[MOST_PARTS];
+    const int n = split(pattern, p);
+    int       count = 0, many = 0;
+    for (int i = 0; i < n; i++) count += is(&p[i], "*") || is(&p[i], "**"), many += is(&p[i], "**");
+    return n < 0 || count > MOST_STARS || many > 1 ? -1 : count;
+}
+
+bool tn__renames_check(const char *who, const tn_rename *r, int n)
+{
+    if (n < 0 || (n && !r)) return tn_raise(TN_EINVAL, "%s: .renames is %d, but .rename is NULL", who, n), false;
+    for (int i = 0; i < n; i++) {
+        if (!r[i].file) return tn_raise(TN_EINVAL, "%s: rename %d has no name for the file", who, i), false;
+        const int a = stars(r[i].file), b = r[i].module ? stars(r[i].module) : 0;
+        if (a < 0 || b < 0 || (r[i].module && a != b))
+            return tn_raise(TN_EINVAL,
+                            "%s: rename '%s' to '%s': both need the same stars, at most %d and at most one **", who,
+                            r[i].file, r[i].module ? r[i].module : "NULL", MOST_STARS),
+                   false;
+        if (r[i].parts < 0 || r[i].parts > TN__PARTS || r[i].part < 0 ||
+            (r[i].parts ? r[i].part >= r[i].parts : r[i].part != 0))
+            return tn_raise(TN_EINVAL, "%s: rename '%s': part %d of %d is none", who, r[i].file, r[i].part, r[i].parts),
+                   false;
+    }
+    return true;
+}

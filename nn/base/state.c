@@ -1,0 +1,258 @@
+/* state.c — loading a state dict: first all names and shapes, then all numbers, and only then the first change. */
+#include "nn/base/nn_private.h"
+
+typedef struct {
+    const tn_tensor *whose;  /* the module's tensor that goes by this name; NULL: none */
+    tn_tensor       *target; /* what is to change: whose, or a part of it; NULL: nothing */
+    tn_tensor       *now;    /* what it becomes: the numbers as read, in target's type */
+    int              part, parts;
+    bool             transpose;
+} entry;
+
+typedef struct {
+    const tn_load_config *c;
+    tn_module            *m;
+    tn_safetensors       *f;
+    int64_t               n;
+    entry                *e; /* one for each tensor of the file */
+    tn_load_report        count;
+    char                  first_missing[200], first_unexpected[200], first_misshapen[500];
+} load;
+
+/* ---- names ----------------------------------------------------------------------------------------------------- */
+
+static void misfit(load *l, tn_misfit what, const char *name, const char *text)
+{
+    int64_t *const count[] = {&l->count.missing, &l->count.unexpected, &l->count.misshapen};
+    char *const    first[] = {l->first_missing, l->first_unexpected, l->first_misshapen};
+    const size_t   size[] = {sizeof l->first_missing, sizeof l->first_unexpected, sizeof l->first_misshapen};
+    if (!(*count[what])++) snprintf(first[what], size[what], "%s%s", name, text);
+    if (l->c->misfit) l->c->misfit(what, name, text, l->c->user);
+}
+
+/* The name in the module, made from the name in the file, and what the rules say of the tensor. 0: it is to be passed
+ * over; -1: raised. */
+static int module_name(const load *l, const char *in_file, char name[TN_PATH_BYTES], entry *e)
+{
+    const char  *prefix = l->c->prefix ? l->c->prefix : "";
+    const size_t n = strlen(prefix);
+    if (strncmp(in_file, prefix, n) != 0) return 0;
+    if (strlen(in_file + n) >= TN_PATH_BYTES)
+        return tn_raise(TN_EUNSUPPORTED, "tn_load: '%.40s...': a name in a module has less than %d bytes", in_file,
+                        TN_PATH_BYTES),
+               -1;
+    memcpy(name, in_file + n, strlen(in_file + n) + 1);
+    for (int i = 0; i < l->c->renames; i++) {
+        const tn_rename *r = &l->c->rename[i];
+        const int        done = tn__renamed(r->file, r->module, name);
+        if (done < 0)
+            return tn_raise(TN_EINVAL, "tn_load: '%s' becomes too long by the rule for '%s'", in_file, r->file), -1;
+        if (done && !r->module) return 0;
+        if (done && r->transpose) e->transpose = !e->transpose;
+        if (done && r->parts) e->part = r->part, e->parts = r->parts;
+    }
+    return 1;
+}
+
+/* The shape in the file that would fit the entry's target. False: there is none. */
+static bool shape_wanted(const entry *e, tn_shape *s)
+{
+    *s = tn_shape_of(e->whose);
+    if (e->parts) {
+        if (!s->n || s->d[0] % e->parts) return false;
+        s->d[0] /= e->parts;
+    }
+    if (e->transpose && s->n == 2) {
+        const int64_t rows = s->d[0];
+        s->d[0] = s->d[1], s->d[1] = rows;
+    }
+    return true;
+}
+
+/* Where does this tensor of the file go? False: raised. */
+static bool place(load *l, int64_t i)
+{
+    const tn_safetensors_entry in = tn_safetensors_at(l->f, i);
+    entry                     *e = &l->e[i];
+    char                       name[TN_PATH_BYTES], text[450], a[192], b[192];
+    tn_module                 *within;
+    tn_shape                   want;
+    const int                  done = module_name(l, in.name, name, e);
+    if (done <= 0) return done == 0;
+    const tn__slot *s = *name ? tn__slot_within(l->m, name, &within) : NULL;
+    if (!s || !s->tensor || !s->saved) {
+        misfit(l, TN_UNEXPECTED, in.name, "");
+        return true;
+    }
+    e->whose = s->tensor;
+    if (!in.loadable)
+        return tn_raise(TN_EUNSUPPORTED, "tn_load: '%s' is stored as %s, which Tenon does not load", in.name,
+                        in.stored),
+               false;
+    if (!shape_wanted(e, &want) || !tn_shape_equal(want, in.shape)) {
+        snprintf(text, sizeof text, " is %s, the file has %s", tn_shape_text(tn_shape_of(e->whose), a, sizeof a),
+                 tn_shape_text(in.shape, b, sizeof b));
+        misfit(l, TN_MISSHAPEN, name, text);
+        return true;
+    }
+    const int64_t rows = e->parts ? tn_size(s->tensor, 0) / e->parts : 0;
+    e->target = e->parts ? tn_narrow(s->tensor, 0, e->part * rows, rows) : s->tensor;
+    l->count.loaded++;
+    return e->target != NULL;
+}
+
+/* Is there something for all of t in the file, be it misshapen? */
+static bool covered(const load *l, const tn_tensor *t)
+{
+    uint64_t parts = 0;
+    for (int64_t i = 0; i < l->n; i++) {
+        const entry *e = &l->e[i];
+        if (e->whose != t) continue;
+        if (!e->parts || !e->target) return true;
+        parts |= (uint64_t)1 << e->part;
+        if (parts == UINT64_MAX >> (TN__PARTS - e->parts)) return true;
+    }
+    return false;
+}
+
+/* "2 names missing (a, …), 1 unexpected (b)": what is not allowed. */
+static bool fits(const load *l, const char *file)
+{
+    const tn_load_config *c = l->c;
+    const int64_t         missing = c->allow_missing ? 0 : l->count.missing,
+                  unexpected = c->allow_unexpected ? 0 : l->count.unexpected;
+    const int64_t misshapen = c->allow_misshapen ? 0 : l->count.misshapen;
+    char          text[3][600] = {"", "", ""};
+    if (!missing && !unexpected && !misshapen) {
+        if (l->count.loaded || !(l->count.missing + l->count.misshapen)) return true;
+        return tn_raise(TN_EFORMAT, "tn_load: nothing in '%s' fits this %s: it has '%s', the file '%s'", file,
+                        tn__kind_name(l->m), l->count.missing ? l->first_missing : l->first_misshapen,
+                        l->n ? tn_safetensors_at(l->f, 0).name : "no tensors"),
+               false;
+    }
+    if (missing)
+        snprintf(text[0], sizeof text[0], "%lld name%s missing (%s%s)", (long long)missing, missing > 1 ? "s" : "",
+                 l->first_missing, missing > 1 ? ", …" : "");
+    if (unexpected)
+        snprintf(text[1], sizeof text[1], "%s%lld unexpected (%s%s)", missing ? ", " : "", (long long)unexpected,
+                 l->first_unexpected, unexpected > 1 ? ", …" : "");
+    if (misshapen)
+        snprintf(text[2], sizeof text[2], "%s%lld of another shape: %s", missing || unexpected ? ", " : "",
+                 (long long)misshapen, l->first_misshapen);
+    tn_raise(TN_EFORMAT, "tn_load: '%s' holds another model: %s%s%s", file, text[0], text[1], text[2]);
+    return false;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------------- */
+
+static bool read_one(load *l, int64_t i)
+{
+    entry         *e = &l->e[i];
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *t = tn_safetensors_get_at(l->f, i);
+    if (e->transpose && tn_ndim(t) == 2) t = tn_transpose(t, 0, 1);
+    if (t && tn_dtype_of(t) != tn_dtype_of(e->target)) {
+        tn_tensor *now = tn_empty_of(tn_dtype_of(e->target), tn_shape_of(t));
+        t = now && tn_copy_from(now, t) == TN_OK ? now : NULL;
+    }
+    e->now = tn_scope_return(s, tn_error() == TN_OK ? t : NULL);
+    return e->now != NULL;
+}
+
+/* A tensor with several names, or read in parts, is in the file several times; whole ones must agree. */
+static bool agree(const load *l)
+{
+    for (int64_t i = 0; i < l->n; i++) {
+        const entry *a = &l->e[i];
+        for (int64_t k = i + 1; a->target && k < l->n; k++) {
+            const entry *b = &l->e[k];
+            if (b->whose != a->whose || !b->target || (a->parts == b->parts && a->part != b->part)) continue;
+            if (a->parts == b->parts) {
+                const tn_scope s = tn_scope_begin();
+                const void    *p = tn_data(tn_contiguous(a->now)), *q = tn_data(tn_contiguous(b->now));
+                const bool     same =
+                    p && q && !memcmp(p, q, (size_t)tn_numel(a->now) * tn_dtype_size(tn_dtype_of(a->now)));
+                tn_scope_end(s);
+                if (same) continue;
+                if (tn_error() != TN_OK) return false;
+            }
+            return tn_raise(TN_EFORMAT, "tn_load: '%s' and '%s' are one tensor here, but differ in the file",
+                            tn_safetensors_at(l->f, i).name, tn_safetensors_at(l->f, k).name),
+                   false;
+        }
+    }
+    return true;
+}
+
+/* If all can be written, nothing fails from here on: types and shapes are alike, so nothing is allocated. */
+static bool writable(const load *l)
+{
+    for (int64_t i = 0; i < l->n; i++) {
+        if (!l->e[i].target) continue;
+        const tn_shape s = tn_shape_of(l->e[i].target), stride = tn_strides_of(l->e[i].target);
+        for (int d = 0; d < s.n; d++)
+            if (s.d[d] > 1 && !stride.d[d])
+                return tn_raise(TN_EINVAL,
+                                "tn_load: '%s' is expanded: several of its elements are one number in memory",
+                                tn_safetensors_at(l->f, i).name),
+                       false;
+    }
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------- */
+
+static void run(load *l, const char *file)
+{
+    const size_t   bytes = (size_t)l->n * sizeof *l->e;
+    const tn_scope s = tn_no_grad_begin();
+    bool           ok = !l->n || (l->e = tn_mem_get(bytes)) != NULL;
+    for (int64_t i = 0; ok && i < l->n; i++) ok = place(l, i);
+    for (tn_each t = tn_module_each(l->m, TN_EACH_SAVED); ok && tn_next(&t);)
+        if (!covered(l, t.tensor)) misfit(l, TN_MISSING, t.name, "");
+    ok = ok && fits(l, file);
+    for (int64_t i = 0; ok && i < l->n; i++) ok = !l->e[i].target || read_one(l, i);
+    if (ok && agree(l) && writable(l))
+        for (int64_t i = 0; i < l->n; i++)
+            if (l->e[i].target) tn_copy_from(l->e[i].target, l->e[i].now);
+    tn_scope_end(s);
+    tn_mem_put(l->e, bytes);
+}
+
+tn_status tn_load_run(void *module, tn_load_config c)
+{
+    load l = {.c = &c, .m = module};
+    if (c.report) *c.report = l.count;
+    if (!tn_module_ready(module) || !tn__renames_check("tn_load", c.rename, c.renames)) return tn_error();
+    if (!c.path && !c.file) return tn_raise(TN_EINVAL, "tn_load: neither a path nor an open file is given");
+    l.f = c.file ? c.file : tn_safetensors_open(c.path);
+    if (!l.f) return tn_error();
+    l.n = tn_safetensors_count(l.f);
+    run(&l, c.path ? c.path : "the file");
+    if (!c.file) tn_safetensors_close(l.f);
+    if (c.report) *c.report = l.count;
+    return tn_error();
+}
+
+tn_status tn_module_assign(void *m, void *from)
+{
+    char a[192], b[192];
+    if (!tn_module_ready(m) || !tn_module_ready(from)) return tn_error();
+    tn_each to = tn_module_each(m, TN_EACH_SAVED), other = tn_module_each(from, TN_EACH_SAVED);
+    for (;;) {
+        const bool more = tn_next(&to), more_there = tn_next(&other);
+        if (!more && !more_there) break;
+        if (!more || !more_there || strcmp(to.name, other.name) != 0)
+            return tn_raise(TN_EINVAL, "tn_assign: the modules differ: one has '%s' where the other has '%s'",
+                            more ? to.name : "nothing", more_there ? other.name : "nothing");
+        if (!tn_shape_equal(tn_shape_of(to.tensor), tn_shape_of(other.tensor)))
+            return tn_raise(TN_ESHAPE, "tn_assign: '%s' is %s in one module and %s in the other", to.name,
+                            tn_shape_text(tn_shape_of(to.tensor), a, sizeof a),
+                            tn_shape_text(tn_shape_of(other.tensor), b, sizeof b));
+    }
+    const tn_scope s = tn_no_grad_begin();
+    to = tn_module_each(m, TN_EACH_SAVED), other = tn_module_each(from, TN_EACH_SAVED);
+    while (tn_next(&to) && tn_next(&other)) tn_copy_from(to.tensor, other.tensor);
+    tn_scope_end(s);
+    return tn_error();
+}

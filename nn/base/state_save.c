@@ -1,0 +1,98 @@
+/* state_save.c — saving a state dict. */
+#include "nn/base/nn_private.h"
+
+typedef struct {
+    const tn_save_config  *c;
+    tn_safetensors_writer *w;
+} save;
+
+/* The name by the rules last … first, the other way round, but for those of parts; and the tensor, turned if they
+ * say so. */
+static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES], tn_tensor **t)
+{
+    for (int i = last; i >= first; i--) {
+        const tn_rename *r = &s->c->rename[i];
+        if (r->load_only || !r->module || r->parts) continue;
+        const int done = tn__renamed(r->module, r->file, name);
+        if (done < 0)
+            return tn_raise(TN_EINVAL, "tn_save: '%s' becomes too long by the rule for '%s'", name, r->module), false;
+        if (done && r->transpose && t && tn_ndim(*t) == 2) *t = tn_transpose(*t, 0, 1);
+    }
+    return tn_error() == TN_OK;
+}
+
+static bool put(const save *s, int last, const char *from, tn_tensor *t)
+{
+    char name[TN_PATH_BYTES], full[2 * TN_PATH_BYTES];
+    memcpy(name, from, strlen(from) + 1);
+    if (!in_file(s, last, 0, name, &t)) return false;
+    snprintf(full, sizeof full, "%s%s", s->c->prefix ? s->c->prefix : "", name);
+    return tn_safetensors_put(s->w, full, t) == TN_OK;
+}
+
+/* One tensor of the module, whole or in the parts that the rules want. */
+static bool put_all(const save *s, const char *name, tn_tensor *t)
+{
+    char part[TN_PATH_BYTES];
+    bool parts = false;
+    for (int i = s->c->renames - 1; i >= 0; i--) {
+        const tn_rename *r = &s->c->rename[i];
+        if (r->load_only || !r->module || !r->parts) continue;
+        memcpy(part, name, strlen(name) + 1);
+        if (!in_file(s, s->c->renames - 1, i + 1, part, NULL)) return false;
+        if (tn__renamed(r->module, r->file, part) != 1) continue;
+        if (!tn_ndim(t) || tn_size(t, 0) % r->parts)
+            return tn_raise(TN_ESHAPE, "tn_save: '%s' has no %d equal parts", name, r->parts), false;
+        const int64_t rows = tn_size(t, 0) / r->parts;
+        if (!put(s, i - 1, part, tn_narrow(t, 0, r->part * rows, rows))) return false;
+        parts = true;
+    }
+    return parts || put(s, s->c->renames - 1, name, t);
+}
+
+/* A name of a tensor that is stored under another one: in the metadata, as safetensors.torch.save_model leaves it. */
+static bool note(const save *s, const char *name, const char *stored)
+{
+    char a[2 * TN_PATH_BYTES], b[2 * TN_PATH_BYTES], from[TN_PATH_BYTES], to[TN_PATH_BYTES];
+    memcpy(from, name, strlen(name) + 1), memcpy(to, stored, strlen(stored) + 1);
+    if (!in_file(s, s->c->renames - 1, 0, from, NULL) || !in_file(s, s->c->renames - 1, 0, to, NULL)) return false;
+    const char *prefix = s->c->prefix ? s->c->prefix : "";
+    snprintf(a, sizeof a, "%s%s", prefix, from), snprintf(b, sizeof b, "%s%s", prefix, to);
+    return tn_safetensors_note(s->w, a, b) == TN_OK;
+}
+
+static bool put_names(const save *s, tn_module *m)
+{
+    bool ok = true;
+    for (tn_each t = tn_module_each(m, TN_EACH_SAVED | (s->c->every_name ? TN_EACH_NAME : 0)); ok && tn_next(&t);)
+        ok = put_all(s, t.name, t.tensor);
+    if (s->c->every_name) return ok;
+    tn_each first = tn_module_each(m, TN_EACH_SAVED); /* goes along with every, but stops at first names alone */
+    bool    more = tn_next(&first);
+    for (tn_each every = tn_module_each(m, TN_EACH_SAVED | TN_EACH_NAME); ok && tn_next(&every);) {
+        if (more && !strcmp(every.name, first.name)) {
+            more = tn_next(&first);
+            continue;
+        }
+        for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);)
+            if (t.tensor == every.tensor) {
+                ok = note(s, every.name, t.name);
+                break;
+            }
+    }
+    return ok;
+}
+
+tn_status tn_save_run(void *m, tn_save_config c)
+{
+    save s = {.c = &c, .w = c.writer};
+    if (!tn_module_ready(m) || !tn__renames_check("tn_save", c.rename, c.renames)) return tn_error();
+    if (!c.path && !c.writer) return tn_raise(TN_EINVAL, "tn_save: neither a path nor a writer is given");
+    if (!s.w && !(s.w = tn_safetensors_writer_new())) return tn_error();
+    const tn_scope scope = tn_no_grad_begin();
+    const bool     ok = put_names(&s, m);
+    tn_scope_end(scope);
+    const tn_status status = !ok || c.writer ? tn_error() : tn_safetensors_save(s.w, c.path);
+    if (!c.writer) tn_safetensors_writer_free(s.w);
+    return status;
+}

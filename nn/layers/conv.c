@@ -1,0 +1,123 @@
+/* conv.c — convolutions of one and of two dims, with U(±1/√(in/groups · kernel)) as initial weights and biases. */
+#include "nn/base/nn_private.h"
+
+#include <math.h>
+
+/* Of two sizes, a second that is 0 is like the first. */
+static void both(const int64_t given[2], int64_t otherwise, int64_t to[2])
+{
+    to[0] = tn__or_i64(given[0], otherwise);
+    to[1] = tn__or_i64(given[1], to[0]);
+}
+
+static bool check(const char *who, int64_t in, int64_t out, int64_t groups, tn_dtype dt)
+{
+    if (!tn__at_least(who, "in", in, 1) || !tn__at_least(who, "out", out, 1) ||
+        !tn__at_least(who, "groups", groups, 1) || !tn__floating(who, dt))
+        return false;
+    if (groups > 0 && in % groups == 0 && out % groups == 0) return true;
+    tn_raise(TN_EINVAL, "%s: %lld groups do not divide %lld channels in and %lld out", who, (long long)groups,
+             (long long)in, (long long)out);
+    return false;
+}
+
+static bool check_window(const char *who, int64_t size, int64_t stride, int64_t padding, int64_t dilation)
+{
+    return tn__at_least(who, "size", size, 1) && tn__at_least(who, "stride", stride, 1) &&
+           tn__at_least(who, "padding", padding, 0) && tn__at_least(who, "dilation", dilation, 1);
+}
+
+/* PyTorch leaves out what is not set. */
+static void describe(char *text, size_t size, int dims, int64_t in, int64_t out, const int64_t *kernel,
+                     const int64_t *stride, const int64_t *padding, const int64_t *dilation, int64_t groups, bool bias)
+{
+    char     a[64], b[64], c[80] = "", d[80] = "", g[40] = "";
+    tn_shape s[4] = {{.n = dims}, {.n = dims}, {.n = dims}, {.n = dims}};
+    bool     padded = false, dilated = false;
+    for (int i = 0; i < dims; i++) {
+        s[0].d[i] = kernel[i], s[1].d[i] = stride[i], s[2].d[i] = padding[i], s[3].d[i] = dilation[i];
+        padded = padded || padding[i] != 0, dilated = dilated || dilation[i] != 1;
+    }
+    tn__tuple(s[0], a, sizeof a), tn__tuple(s[1], b, sizeof b);
+    if (padded) memcpy(c, ", padding=", 11), tn__tuple(s[2], c + 10, sizeof c - 10);
+    if (dilated) memcpy(d, ", dilation=", 12), tn__tuple(s[3], d + 11, sizeof d - 11);
+    if (groups != 1) snprintf(g, sizeof g, ", groups=%lld", (long long)groups);
+    snprintf(text, size, "%lld, %lld, kernel_size=%s, stride=%s%s%s%s%s", (long long)in, (long long)out, a, b, c, d, g,
+             bias ? "" : ", bias=False");
+}
+
+/* ---- one dim --------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *forward1(void *self, tn_tensor *x)
+{
+    const tn_conv1d *m = self;
+    return tn_conv1d(x, m->weight, m->bias, m->stride, m->padding, m->dilation, m->groups);
+}
+
+static void describe1(const void *self, char *text, size_t size)
+{
+    const tn_conv1d *m = self;
+    describe(text, size, 1, m->in, m->out, &m->size, &m->stride, &m->padding, &m->dilation, m->groups, m->bias);
+}
+
+static const tn_class tn_conv1d_class = {
+    .size = sizeof(tn_class), .name = "Conv1d", .bytes = sizeof(tn_conv1d), .forward = forward1, .describe = describe1};
+
+tn_conv1d *tn_conv1d_create(tn_conv1d_config c)
+{
+    const char *who = "tn_conv1d_new";
+    c.stride = tn__or_i64(c.stride, 1), c.dilation = tn__or_i64(c.dilation, 1), c.groups = tn__or_i64(c.groups, 1);
+    c.padding = tn__or_i64(c.padding, 0);
+    if (!check(who, c.in, c.out, c.groups, c.dtype) || !check_window(who, c.size, c.stride, c.padding, c.dilation))
+        return NULL;
+    tn_conv1d *m = tn_module_new(tn_conv1d);
+    if (!m) return NULL;
+    const int64_t fan = c.in / c.groups;
+    const double  k = 1 / sqrt((double)fan * (double)c.size);
+    m->in = c.in, m->out = c.out, m->size = c.size, m->stride = c.stride, m->padding = c.padding,
+    m->dilation = c.dilation;
+    m->groups = c.groups;
+    m->weight = tn_param(m, "weight", tn_uniform_of(c.dtype, TN_SHAPE(c.out, c.in / c.groups, c.size), -k, k));
+    if (!c.no_bias) m->bias = tn_param(m, "bias", tn_uniform_of(c.dtype, TN_SHAPE(c.out), -k, k));
+    return tn_built(m);
+}
+
+/* ---- two dims -------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *forward2(void *self, tn_tensor *x)
+{
+    const tn_conv2d *m = self;
+    return tn_conv2d(x, m->weight, m->bias, {m->stride[0], m->stride[1]}, {m->padding[0], m->padding[1]},
+                     {m->dilation[0], m->dilation[1]}, m->groups);
+}
+
+static void describe2(const void *self, char *text, size_t size)
+{
+    const tn_conv2d *m = self;
+    describe(text, size, 2, m->in, m->out, m->size, m->stride, m->padding, m->dilation, m->groups, m->bias);
+}
+
+static const tn_class tn_conv2d_class = {
+    .size = sizeof(tn_class), .name = "Conv2d", .bytes = sizeof(tn_conv2d), .forward = forward2, .describe = describe2};
+
+tn_conv2d *tn_conv2d_create(tn_conv2d_config c)
+{
+    const char *who = "tn_conv2d_new";
+    int64_t     size[2], stride[2], padding[2], dilation[2];
+    both(c.size, 0, size), both(c.stride, 1, stride), both(c.padding, 0, padding), both(c.dilation, 1, dilation);
+    c.groups = tn__or_i64(c.groups, 1);
+    if (!check(who, c.in, c.out, c.groups, c.dtype)) return NULL;
+    for (int i = 0; i < 2; i++)
+        if (!check_window(who, size[i], stride[i], padding[i], dilation[i])) return NULL;
+    tn_conv2d *m = tn_module_new(tn_conv2d);
+    if (!m) return NULL;
+    const int64_t fan = c.in / c.groups;
+    const double  k = 1 / sqrt((double)fan * (double)size[0] * (double)size[1]);
+    m->in = c.in, m->out = c.out, m->groups = c.groups;
+    for (int i = 0; i < 2; i++)
+        m->size[i] = size[i], m->stride[i] = stride[i], m->padding[i] = padding[i], m->dilation[i] = dilation[i];
+    m->weight =
+        tn_param(m, "weight", tn_uniform_of(c.dtype, TN_SHAPE(c.out, c.in / c.groups, size[0], size[1]), -k, k));
+    if (!c.no_bias) m->bias = tn_param(m, "bias", tn_uniform_of(c.dtype, TN_SHAPE(c.out), -k, k));
+    return tn_built(m);
+}

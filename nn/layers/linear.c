@@ -1,0 +1,56 @@
+/* linear.c — y = x Wᵀ + b over the last dim, with and without a function behind it; and y = x. */
+#include "nn/base/nn_private.h"
+
+#include <math.h>
+
+static tn_tensor *forward(void *self, tn_tensor *x)
+{
+    const tn_linear *m = self;
+    return tn_linear(x, m->weight, m->bias);
+}
+
+static void describe(const void *self, char *text, size_t size)
+{
+    const tn_linear *m = self;
+    snprintf(text, size, "in_features=%lld, out_features=%lld, bias=%s", (long long)m->in, (long long)m->out,
+             tn__python_bool(m->bias));
+}
+
+static const tn_class tn_linear_class = {
+    .size = sizeof(tn_class), .name = "Linear", .bytes = sizeof(tn_linear), .forward = forward, .describe = describe};
+
+tn_linear *tn_linear_create(tn_linear_config c)
+{
+    if (!tn__at_least("tn_linear_new", "in", c.in, 1) || !tn__at_least("tn_linear_new", "out", c.out, 1) ||
+        !tn__floating("tn_linear_new", c.dtype))
+        return NULL;
+    tn_linear *m = tn_module_new(tn_linear);
+    if (!m) return NULL;
+    const double k = 1 / sqrt((double)c.in);
+    m->in = c.in, m->out = c.out;
+    m->weight = tn_param(m, "weight", tn_uniform_of(c.dtype, TN_SHAPE(c.out, c.in), -k, k));
+    if (!c.no_bias) m->bias = tn_param(m, "bias", tn_uniform_of(c.dtype, TN_SHAPE(c.out), -k, k));
+    return tn_built(m);
+}
+
+/* As one op where there is one, unless somebody wants to see what comes between. */
+tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activation)(tn_tensor *x))
+{
+    tn_tensor *(*const fused)(tn_tensor *, tn_tensor *, tn_tensor *) = activation == tn_gelu   ? tn_linear_gelu
+                                                                       : activation == tn_relu ? tn_linear_relu
+                                                                       : activation == tn_gelu_tanh
+                                                                           ? tn_linear_gelu_tanh
+                                                                           : NULL;
+    if (!fused || !m || m->base.kind != &tn_linear_class || m->base.base->hooks) return activation(tn_call(m, x));
+    const tn_frame f = tn_enter(m);
+    return tn_leave(f, fused(x, m->weight, m->bias));
+}
+
+/* ---- the identity ---------------------------------------------------------------------------------------------- */
+
+static tn_tensor *same(void *self, tn_tensor *x) { return (void)self, x; }
+
+static const tn_class tn_identity_class = {
+    .size = sizeof(tn_class), .name = "Identity", .bytes = sizeof(tn_identity), .forward = same};
+
+tn_identity *tn_identity_new(void) { return tn_module_built(tn_module_create(&tn_identity_class)); }

@@ -1,0 +1,102 @@
+/* norm.c — layer norm and RMS norm, over the last dims: each row gets mean 0 and variance 1, or mean square 1. */
+#include "nn/base/nn_private.h"
+
+#include <float.h>
+
+/* Does x end with the dims that are normalised? */
+static bool fits(const char *who, const tn_tensor *x, tn_shape shape)
+{
+    char           a[192], b[192];
+    const tn_shape s = tn_shape_of(x);
+    bool           ok = s.n >= shape.n;
+    for (int i = 0; ok && i < shape.n; i++) ok = s.d[s.n - shape.n + i] == shape.d[i];
+    if (ok) return true;
+    tn_raise(TN_ESHAPE, "%s: it normalises the last dims %s, but the input is %s", who,
+             tn_shape_text(shape, a, sizeof a), tn_shape_text(s, b, sizeof b));
+    return false;
+}
+
+/* Without a weight the op normalises one dim: several are made one, and back. */
+static tn_tensor *last_dim_one(tn_tensor *x, tn_shape shape)
+{
+    return shape.n == 1 ? x : tn_flatten(x, tn_ndim(x) - shape.n, -1);
+}
+
+static void describe_shape(tn_shape shape, const char *eps, bool affine, char *text, size_t size)
+{
+    char dims[256];
+    snprintf(text, size, "%s, eps=%s, elementwise_affine=%s", tn__tuple(shape, dims, sizeof dims), eps,
+             tn__python_bool(affine));
+}
+
+/* ---- layer norm ------------------------------------------------------------------------------------------------ */
+
+static tn_tensor *layer_forward(void *self, tn_tensor *x)
+{
+    const tn_layer_norm *m = self;
+    if (!fits("layer_norm", x, m->shape)) return NULL;
+    if (m->weight) return tn_layer_norm(x, m->weight, m->bias, m->eps);
+    return tn_reshape(tn_layer_norm(last_dim_one(x, m->shape), NULL, NULL, m->eps), tn_shape_of(x));
+}
+
+static void layer_describe(const void *self, char *text, size_t size)
+{
+    const tn_layer_norm *m = self;
+    describe_shape(m->shape, tn__python(m->eps), !m->no_affine, text, size);
+}
+
+static const tn_class tn_layer_norm_class = {.size = sizeof(tn_class),
+                                             .name = "LayerNorm",
+                                             .bytes = sizeof(tn_layer_norm),
+                                             .forward = layer_forward,
+                                             .describe = layer_describe};
+
+tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
+{
+    tn_shape shape;
+    if (!tn__last_dims("tn_layer_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_layer_norm_new", c.dtype))
+        return NULL;
+    tn_layer_norm *m = tn_module_new(tn_layer_norm);
+    if (!m) return NULL;
+    m->shape = shape, m->eps = tn__or(c.eps, 1e-5), m->no_affine = c.no_affine;
+    if (!c.no_affine) m->weight = tn_param(m, "weight", tn_ones_of(c.dtype, shape));
+    if (!c.no_affine && !c.no_bias) m->bias = tn_param(m, "bias", tn_zeros_of(c.dtype, shape));
+    return tn_built(m);
+}
+
+/* ---- RMS norm -------------------------------------------------------------------------------------------------- */
+
+static double epsilon(tn_dtype dt) { return dt == TN_F64 ? DBL_EPSILON : dt == TN_BF16 ? 0x1p-7 : (double)FLT_EPSILON; }
+
+static tn_tensor *rms_forward(void *self, tn_tensor *x)
+{
+    const tn_rms_norm *m = self;
+    const double       eps = m->eps >= 0 ? m->eps : epsilon(tn_dtype_of(x));
+    if (!fits("rms_norm", x, m->shape)) return NULL;
+    if (m->weight) return tn_rms_norm(x, m->weight, eps);
+    return tn_reshape(tn_rms_norm(last_dim_one(x, m->shape), NULL, eps), tn_shape_of(x));
+}
+
+static void rms_describe(const void *self, char *text, size_t size)
+{
+    const tn_rms_norm *m = self;
+    describe_shape(m->shape, m->eps >= 0 ? tn__python(m->eps) : "None", m->weight, text, size);
+}
+
+static const tn_class tn_rms_norm_class = {.size = sizeof(tn_class),
+                                           .name = "RMSNorm",
+                                           .bytes = sizeof(tn_rms_norm),
+                                           .forward = rms_forward,
+                                           .describe = rms_describe};
+
+tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c)
+{
+    tn_shape shape;
+    if (!tn__last_dims("tn_rms_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_rms_norm_new", c.dtype))
+        return NULL;
+    tn_rms_norm *m = tn_module_new(tn_rms_norm);
+    if (!m) return NULL;
+    m->shape = shape, m->eps = tn__or(c.eps, -1); /* -1: the number type's */
+    if (!c.no_affine) m->weight = tn_param(m, "weight", tn_ones_of(c.dtype, shape));
+    return tn_built(m);
+}

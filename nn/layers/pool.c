@@ -1,0 +1,107 @@
+/* pool.c — the largest or the mean of each window. */
+#include "nn/base/nn_private.h"
+
+static tn_tensor *max1(void *self, tn_tensor *x)
+{
+    const tn_pool *m = self;
+    return tn_max_pool1d(x, m->size[0], m->stride[0], m->padding[0], m->dilation[0]);
+}
+static tn_tensor *max2(void *self, tn_tensor *x)
+{
+    const tn_pool *m = self;
+    return tn_max_pool2d(x, {m->size[0], m->size[1]}, {m->stride[0], m->stride[1]}, {m->padding[0], m->padding[1]},
+                         {m->dilation[0], m->dilation[1]});
+}
+static tn_tensor *avg1(void *self, tn_tensor *x)
+{
+    const tn_pool *m = self;
+    return tn_avg_pool1d(x, m->size[0], m->stride[0], m->padding[0], .ignore_padding = m->ignore_padding);
+}
+static tn_tensor *avg2(void *self, tn_tensor *x)
+{
+    const tn_pool *m = self;
+    return tn_avg_pool2d(x, {m->size[0], m->size[1]}, {m->stride[0], m->stride[1]}, {m->padding[0], m->padding[1]},
+                         .ignore_padding = m->ignore_padding);
+}
+
+/* "3", or "(3, 2)" where the two differ */
+static const char *size_text(const int64_t v[2], char *to, size_t size)
+{
+    if (v[0] != v[1]) return tn__tuple(TN_SHAPE(v[0], v[1]), to, size);
+    snprintf(to, size, "%lld", (long long)v[0]);
+    return to;
+}
+
+static void describe_max(const void *self, char *text, size_t size)
+{
+    const tn_pool *m = self;
+    char           a[64], b[64], c[64], d[64];
+    snprintf(text, size, "kernel_size=%s, stride=%s, padding=%s, dilation=%s, ceil_mode=False",
+             size_text(m->size, a, sizeof a), size_text(m->stride, b, sizeof b), size_text(m->padding, c, sizeof c),
+             size_text(m->dilation, d, sizeof d));
+}
+static void describe_avg1(const void *self, char *text, size_t size)
+{
+    const tn_pool *m = self;
+    snprintf(text, size, "kernel_size=(%lld,), stride=(%lld,), padding=(%lld,)", (long long)m->size[0],
+             (long long)m->stride[0], (long long)m->padding[0]);
+}
+static void describe_avg2(const void *self, char *text, size_t size)
+{
+    const tn_pool *m = self;
+    char           a[64], b[64], c[64];
+    snprintf(text, size, "kernel_size=%s, stride=%s, padding=%s", size_text(m->size, a, sizeof a),
+             size_text(m->stride, b, sizeof b), size_text(m->padding, c, sizeof c));
+}
+
+#define CLASS(variable, Name, how, said) \
+    static const tn_class variable = {   \
+        .size = sizeof(tn_class), .name = Name, .bytes = sizeof(tn_pool), .forward = how, .describe = said}
+CLASS(max1_class, "MaxPool1d", max1, describe_max);
+CLASS(max2_class, "MaxPool2d", max2, describe_max);
+CLASS(avg1_class, "AvgPool1d", avg1, describe_avg1);
+CLASS(avg2_class, "AvgPool2d", avg2, describe_avg2);
+
+static tn_pool *create(const char *who, const tn_class *kind, tn_pool2d_config c)
+{
+    int64_t size[2], stride[2], padding[2], dilation[2];
+    for (int i = 0; i < 2; i++) {
+        size[i] = tn__or_i64(c.size[i], i ? size[0] : 0);
+        stride[i] = tn__or_i64(c.stride[i], i && c.stride[0] ? stride[0] : size[i]);
+        padding[i] = tn__or_i64(c.padding[i], i ? padding[0] : 0);
+        dilation[i] = tn__or_i64(c.dilation[i], i ? dilation[0] : 1);
+        if (!tn__at_least(who, "size", size[i], 1) || !tn__at_least(who, "stride", stride[i], 1) ||
+            !tn__at_least(who, "padding", padding[i], 0) || !tn__at_least(who, "dilation", dilation[i], 1))
+            return NULL;
+    }
+    tn_pool *m = tn_module_create(kind);
+    if (!m) return NULL;
+    for (int i = 0; i < 2; i++)
+        m->size[i] = size[i], m->stride[i] = stride[i], m->padding[i] = padding[i], m->dilation[i] = dilation[i];
+    m->ignore_padding = c.ignore_padding;
+    return tn_built(m);
+}
+
+static tn_pool *create1(const char *who, const tn_class *kind, tn_pool1d_config c)
+{
+    return create(who, kind,
+                  (tn_pool2d_config){.size = {c.size},
+                                     .stride = {c.stride},
+                                     .padding = {c.padding},
+                                     .dilation = {c.dilation},
+                                     .ignore_padding = c.ignore_padding});
+}
+
+tn_pool *tn_max_pool1d_create(tn_pool1d_config c) { return create1("tn_max_pool1d_new", &max1_class, c); }
+tn_pool *tn_max_pool2d_create(tn_pool2d_config c) { return create("tn_max_pool2d_new", &max2_class, c); }
+tn_pool *tn_avg_pool1d_create(tn_pool1d_config c)
+{
+    if (c.dilation > 1) return tn_raise(TN_EINVAL, "tn_avg_pool1d_new: .dilation is for max pooling alone"), NULL;
+    return create1("tn_avg_pool1d_new", &avg1_class, c);
+}
+tn_pool *tn_avg_pool2d_create(tn_pool2d_config c)
+{
+    if (c.dilation[0] > 1 || c.dilation[1] > 1)
+        return tn_raise(TN_EINVAL, "tn_avg_pool2d_new: .dilation is for max pooling alone"), NULL;
+    return create("tn_avg_pool2d_new", &avg2_class, c);
+}

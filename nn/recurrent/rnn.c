@@ -1,0 +1,170 @@
+/* rnn.c — layers of recurrent networks: RNN, LSTM, GRU. Sequences are packed once (nn/recurrent/packing.c), then run through all
+ * layers, each of which is a product over all steps at once and an op that runs through time (autograd/rooms/recurrent.h). */
+#include "nn/recurrent/rnn_private.h"
+
+#include <math.h>
+
+static tn_tensor *alone(void *self, tn_tensor *x) { return tn_rnn_forward((tn_rnn *)self, x); }
+
+static void describe(const void *self, char *text, size_t size)
+{
+    const tn_rnn *m = self;
+    char          layers[40] = "", dropout[60] = "";
+    if (m->layers != 1) snprintf(layers, sizeof layers, ", num_layers=%lld", (long long)m->layers);
+    if (m->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%s", tn__python(m->dropout));
+    snprintf(text, size, "%lld, %lld%s%s%s%s%s", (long long)m->in, (long long)m->hidden, layers,
+             m->bias_ih[0] ? "" : ", bias=False", m->time_first ? "" : ", batch_first=True", dropout,
+             m->directions == 2 ? ", bidirectional=True" : "");
+}
+
+#define CLASS(title, kind)                 \
+    static const tn_class kind##_class = { \
+        .size = sizeof(tn_class), .name = title, .bytes = sizeof(tn_rnn), .forward = alone, .describe = describe}
+CLASS("RNN", tn_rnn);
+CLASS("LSTM", tn_lstm);
+CLASS("GRU", tn_gru);
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+tn__layer_weights tn__recurrent_weights(void *m, const char *suffix, int64_t gates, int64_t in, int64_t hidden,
+                                        bool no_bias, tn_dtype dt)
+{
+    const double      k = 1 / sqrt((double)hidden);
+    const int64_t     n = gates * hidden;
+    tn__layer_weights w = {.bias_hh = NULL};
+#define DRAWN(name, ...) \
+    w.name = tn_module_param(m, tn_name(#name "%s", suffix), tn_uniform_of(dt, TN_SHAPE(__VA_ARGS__), -k, k))
+    DRAWN(weight_ih, n, in);
+    DRAWN(weight_hh, n, hidden);
+    if (no_bias) return w;
+    DRAWN(bias_ih, n);
+    DRAWN(bias_hh, n);
+#undef DRAWN
+    return w;
+}
+
+static tn_rnn *create(const tn_class *kind, const char *who, int64_t gates, tn_rnn_config c)
+{
+    if (c.layers == 0) c.layers = 1;
+    if (!tn__at_least(who, "in", c.in, 1) || !tn__at_least(who, "hidden", c.hidden, 1) ||
+        !tn__at_least(who, "layers", c.layers, 1) || !tn__probability(who, "dropout", c.dropout) ||
+        !tn__floating(who, c.dtype))
+        return NULL;
+    if (c.relu && gates != 1)
+        return tn_raise(TN_EINVAL, "%s: .relu is for tn_rnn_new; the gates of an LSTM and a GRU are what they are",
+                        who),
+               NULL;
+    tn_rnn *m = tn_module_create(kind);
+    if (!m) return NULL;
+    m->in = c.in, m->hidden = c.hidden, m->layers = c.layers, m->directions = c.bidirectional ? 2 : 1;
+    m->gates = gates, m->dropout = c.dropout, m->relu = c.relu, m->time_first = c.time_first;
+    const int64_t n = m->layers * m->directions;
+    m->weight_ih = tn_array(m, n, tn_tensor *), m->weight_hh = tn_array(m, n, tn_tensor *);
+    m->bias_ih = tn_array(m, n, tn_tensor *), m->bias_hh = tn_array(m, n, tn_tensor *);
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+        const int64_t           layer = i / m->directions, in = layer ? m->directions * c.hidden : c.in;
+        const char             *suffix = tn_name("_l%lld%s", (long long)layer, i % m->directions ? "_reverse" : "");
+        const tn__layer_weights w = tn__recurrent_weights(m, suffix, gates, in, c.hidden, c.no_bias, c.dtype);
+        m->weight_ih[i] = w.weight_ih, m->weight_hh[i] = w.weight_hh;
+        m->bias_ih[i] = w.bias_ih, m->bias_hh[i] = w.bias_hh;
+    }
+    return tn_built(m);
+}
+
+tn_rnn  *tn_rnn_create(tn_rnn_config c) { return create(&tn_rnn_class, "tn_rnn_new", 1, c); }
+tn_lstm *tn_lstm_create(tn_rnn_config c) { return create(&tn_lstm_class, "tn_lstm_new", 4, c); }
+tn_gru  *tn_gru_create(tn_rnn_config c) { return create(&tn_gru_class, "tn_gru_new", 3, c); }
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+static bool is_lstm(int64_t gates) { return gates == 4; }
+
+tn_tensor *tn__recurrent_layer(int64_t gates, const tn__layer_weights *w, tn_tensor *packed, tn_steps_args s)
+{
+    const bool split = gates == 3; /* a GRU's reset gate comes between the product with the state and the sum */
+    tn_tensor *bias = w->bias_ih && !split ? tn_add(w->bias_ih, w->bias_hh) : w->bias_ih;
+    s.x = tn_linear(packed, w->weight_ih, bias), s.weight = w->weight_hh;
+    if (split) s.bias = w->bias_hh;
+    return gates == 1 ? tn_rnn_steps_run(s) : split ? tn_gru_steps_run(s) : tn_lstm_steps_run(s);
+}
+
+static bool states_fit(const tn_rnn *m, const char *name, const tn_tensor *h, int64_t batch)
+{
+    const tn_shape want = TN_SHAPE(m->layers * m->directions, batch, m->hidden);
+    char           a[192], b[192];
+    if (!h) return true;
+    if (!tn__state_floating(&m->base, name, h)) return false;
+    if (tn_shape_equal(tn_shape_of(h), want)) return true;
+    return tn_raise(TN_ESHAPE, "%s: %s %s must be [%s, B, hidden] = %s", tn__kind_name(&m->base), name,
+                    tn_shape_text(tn_shape_of(h), a, sizeof a), m->directions == 2 ? "layers · 2" : "layers",
+                    tn_shape_text(want, b, sizeof b)),
+           false;
+}
+
+static bool fits(const tn_rnn *m, const tn_rnn_args *a, int64_t *batch, int64_t *length)
+{
+    const char *who = tn__kind_name(&m->base);
+    char        text[192];
+    if (!a->x) return tn_raise(TN_EINVAL, "%s: x is NULL", who), false;
+    const tn_shape s = tn_shape_of(a->x);
+    if (s.n != 3 || s.d[2] != m->in)
+        return tn_raise(TN_ESHAPE, "%s: x %s must be [%s, %lld]%s", who, tn_shape_text(s, text, sizeof text),
+                        m->time_first ? "T, B" : "B, T", (long long)m->in,
+                        s.n == 2 && s.d[1] == m->in ? "; one sequence is a batch of 1: see tn_unsqueeze" : ""),
+               false;
+    if ((a->c0 || a->c_n) && !is_lstm(m->gates))
+        return tn_raise(TN_EINVAL, "%s: %s is for an LSTM; this has one state, h", who, a->c0 ? "c0" : "c_n"), false;
+    *batch = s.d[m->time_first], *length = s.d[!m->time_first];
+    return states_fit(m, "h0", a->h0, *batch) && states_fit(m, "c0", a->c0, *batch);
+}
+
+/* The states of one layer in one direction, from those of all, or zeros. */
+static tn_tensor *state_of(const tn_rnn *m, tn_tensor *all, int64_t i, const tn_tensor *x, int64_t batch)
+{
+    return all ? tn_select(all, 0, i) : tn_zeros_of(tn_dtype_of(x), TN_SHAPE(batch, m->hidden));
+}
+
+static tn_tensor *layers(tn_rnn *m, const tn__packing *p, tn_rnn_args *a, tn_tensor **last)
+{
+    const int64_t n = m->layers * m->directions;
+    tn_tensor    *x = tn__pack(p, a->x, m->time_first);
+    tn_tensor    *h0 = a->h0 ? tn__pack_states(p, a->h0) : NULL, *c0 = a->c0 ? tn__pack_states(p, a->c0) : NULL;
+    for (int64_t layer = 0; layer < m->layers && tn_error() == TN_OK; layer++) {
+        tn_tensor *y[2] = {NULL};
+        for (int64_t d = 0; d < m->directions; d++) {
+            const int64_t           i = layer * m->directions + d;
+            const tn__layer_weights w = {m->weight_ih[i], m->weight_hh[i], m->bias_ih[i], m->bias_hh[i]};
+            tn_steps_args           s = {.sizes = p->sizes, .steps = p->steps, .reverse = d == 1, .relu = m->relu};
+            s.h = state_of(m, h0, i, x, p->batch), s.last_h = last + i;
+            if (is_lstm(m->gates)) s.c = state_of(m, c0, i, x, p->batch), s.last_c = last + n + i;
+            y[d] = tn__recurrent_layer(m->gates, &w, x, s);
+        }
+        x = m->directions == 2 ? tn_cat_list(1, 2, y) : y[0];
+        if (m->base.training && m->dropout > 0 && layer + 1 < m->layers) x = tn_dropout(x, m->dropout);
+    }
+    if (a->h_n) *a->h_n = tn__unpack_states(p, tn_stack_list(0, (int)n, last));
+    if (a->c_n) *a->c_n = tn__unpack_states(p, tn_stack_list(0, (int)n, last + n));
+    return tn__unpack(p, x, m->time_first);
+}
+
+tn_tensor *tn_rnn_run(tn_rnn *m, tn_rnn_args a)
+{
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *y = NULL, *h = NULL, *c = NULL, **h_n = a.h_n, **c_n = a.c_n;
+    int64_t        batch, length;
+    if (h_n) a.h_n = &h;
+    if (c_n) a.c_n = &c;
+    if (tn_error() == TN_OK && fits(m, &a, &batch, &length)) {
+        const size_t bytes = (size_t)(2 * m->layers * m->directions) * sizeof(tn_tensor *);
+        tn_tensor  **last = tn_mem_get(bytes);
+        tn__packing  p = {.sizes = NULL};
+        if (last && tn__packing_begin(&p, tn__kind_name(&m->base), batch, length, a.lengths, m->time_first))
+            y = layers(m, &p, &a, last);
+        tn__packing_end(&p);
+        if (last) tn_mem_put(last, bytes);
+    }
+    tn_leave_n(f, &y, &h, &c);
+    if (h_n) *h_n = h;
+    if (c_n) *c_n = c;
+    return y;
+}

@@ -1,0 +1,50 @@
+/* checkpoint_private.h — what the files behind checkpoint.h share. Private. */
+#ifndef TENON_OPTIM_RECORD_H
+#define TENON_OPTIM_RECORD_H
+
+#include "optim/schedule_private.h"
+#include "optim/ema.h"
+
+enum { TN__NAME_ROOM = TN_PATH_BYTES + 64 };
+#define TN__RECORD "tenon.checkpoint" /* the metadata with the JSON; its CRC-32 is under this and ".crc32" */
+
+struct tn_checkpoint_file {
+    tn_safetensors *tensors;
+    tn_json        *record;
+    char            path[168]; /* for messages */
+};
+
+/* ---- CRC-32, zlib's (crc.c) -------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint32_t table[8][256];
+} tn__crc;
+void     tn__crc_init(tn__crc *c);
+uint32_t tn__crc_bytes(const tn__crc *c, const void *data, size_t bytes);
+/* crc[i] is that of t[i]'s elements as they stand in a file; those that are NULL are passed over. All are contiguous.
+ * */
+void tn__crc_tensors(int64_t n, tn_tensor *const *t, uint32_t *crc);
+void tn__crc_text(uint32_t crc, char to[9]); /* "cbf43926" */
+
+/* ---- what does not fit, collected for one message ---------------------------------------------------------------- */
+
+typedef struct {
+    int64_t missing, unexpected, other;
+    char    first_missing[200], first_unexpected[200], first_other[400];
+} tn__misfits;
+void tn__misfit_missing(tn__misfits *m, const char *name);
+void tn__misfit_unexpected(tn__misfits *m, const char *name);
+void tn__misfit_other(tn__misfits *m, const char *fmt, ...) TN_PRINTF(2, 3);
+/* True if there is none; else raises "tn_checkpoint_restore: 'a' holds another <what>: 2 names missing (…), …". */
+bool tn__misfit_none(const tn__misfits *m, const char *path, const char *what, const char *others);
+
+/* ---- what is no tensor (record.c) -------------------------------------------------------------------------------- */
+
+void tn__record_optimizer(tn_json_writer *w, const char *key, const tn_optimizer *o);
+/* Does it fit? Raises. Then applying it cannot fail. keep: options stay as they are. */
+bool tn__optimizer_fits(const tn_optimizer *o, const tn_json *record, const char *path, bool keep);
+void tn__optimizer_apply(tn_optimizer *o, const tn_json *record, bool keep);
+void tn__record_generator(tn_json_writer *w, const tn_generator *g);
+void tn__generator_apply(tn_generator *g, const tn_json *record);
+
+#endif

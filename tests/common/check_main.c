@@ -1,0 +1,138 @@
+/* check_main.c — the runner of every Check program, its fixture and its files. See check_main.h. */
+#define _GNU_SOURCE
+#include "tests/common/check_main.h"
+
+#include "core/core.h"
+#include <ftw.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- which tests to run: glibc hands the arguments to a constructor, so that main can stay (void) ---- */
+
+static int    asked;
+static char **names;
+
+__attribute__((constructor)) static void remember(int argc, char **argv)
+{
+    asked = argc > 1 ? argc - 1 : 0;
+    names = argv + 1;
+}
+
+bool tn_test_wanted(const char *name)
+{
+    for (int i = 0; i < asked; i++)
+        if (strstr(name, names[i])) return true;
+    return !asked;
+}
+
+bool tn_test_slow(void) { return getenv("TENON_TEST_SLOW") != NULL; }
+
+/* ---- files ---- */
+
+typedef struct text {
+    struct text *next;
+    char         s[];
+} text;
+
+static text *paths;
+static char  folder[PATH_MAX];
+
+static const char *joined(const char *in, const char *name)
+{
+    size_t size = strlen(in) + strlen(name) + 2;
+    text  *t = malloc(sizeof *t + size);
+    if (!t) exit(EXIT_FAILURE);
+    snprintf(t->s, size, "%s/%s", in, name);
+    for (const text *old = paths; old; old = old->next) {
+        if (strcmp(old->s, t->s) != 0) continue;
+        free(t);
+        return old->s;
+    }
+    t->next = paths;
+    paths = t;
+    return t->s;
+}
+
+const char *tn_test_data(const char *name) { return joined(TENON_TEST_DATA, name); }
+
+const char *tn_test_file(const char *name)
+{
+    if (!*folder) {
+        const char *base = getenv("TMPDIR");
+        snprintf(folder, sizeof folder, "%s/tenon-test-XXXXXX", base && *base ? base : "/tmp");
+        if (!mkdtemp(folder)) {
+            perror(folder);
+            exit(EXIT_FAILURE);
+        }
+    }
+    return joined(folder, name);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st, (void)kind, (void)where;
+    return remove(path);
+}
+
+static void forget_files(void)
+{
+    if (*folder) nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    *folder = 0;
+    while (paths) {
+        text *next = paths->next;
+        free(paths);
+        paths = next;
+    }
+}
+
+/* ---- the fixture ---- */
+
+static tn_scope around;
+static int64_t  alive;
+
+static void begin(void)
+{
+    tn_clear_error();
+    tn_set_threads(0);
+    tn_use_generator(NULL);
+    tn_seed(0);
+    alive = tn_memory_now().tensors;
+    around = tn_scope_begin();
+}
+
+/* Checks nothing before everything is put right, so that one failing test does not take the next one with it. */
+static void end(void)
+{
+    static char left[sizeof((tn_error_state *)0)->text + 100];
+    snprintf(left, sizeof left, "%s", tn_error_message());
+    tn_status error = tn_error();
+    tn_clear_error();
+    tn_scope_end(around);
+    int64_t more = tn_memory_now().tensors - alive;
+    ck_assert_msg(error == TN_OK, "the test left an error behind: %s: %s", tn_status_name(error), left);
+    ck_assert_msg(more == 0, "the test left %lld tensors alive", (long long)more);
+}
+
+TCase *tn_tcase(Suite *s, const char *name)
+{
+    TCase *c = tcase_create(name);
+    tcase_add_checked_fixture(c, begin, end);
+    suite_add_tcase(s, c);
+    return c;
+}
+
+/* ---- the runner ---- */
+
+int tn_check_main(Suite *s)
+{
+    SRunner *r = srunner_create(s);
+    srunner_set_fork_status(r, CK_NOFORK);
+    srunner_run_all(r, CK_NORMAL);
+    int run = srunner_ntests_run(r), failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    forget_files();
+    if (!run) fprintf(stderr, "no test of that name\n");
+    return run && !failed ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,48 @@
+/* check_main.h — what every Check program of Tenon shares.
+ *
+ *     #include "tests/common/check_main.h"
+ *
+ *     START_TEST(one_and_one) { ck_assert_int_eq(1 + 1, 2); } END_TEST
+ *
+ *     int main(void)
+ *     {
+ *         Suite *s = suite_create("sums");
+ *         TCase *c = tn_tcase(s, "small");
+ *         tcase_add_test(c, one_and_one);
+ *         return tn_check_main(s);
+ *     }
+ *
+ * Run with arguments, only the tests are run whose name contains one of them: build/bin/tests/test_sums one_and.
+ * Tests run in one process, without fork: gcc's OpenMP hangs in a child forked after a parallel region. */
+#ifndef TENON_TESTS_CHECK_MAIN_H
+#define TENON_TESTS_CHECK_MAIN_H
+
+#include <check.h>
+#include <stdbool.h>
+
+/* Runs the suite, prints the failures and returns the exit status of the program. A run of no test at all fails. */
+int tn_check_main(Suite *s);
+
+/* A case in s whose tests each start in a fresh scope with no standing error, and fail if they leave an error or a live
+ * tensor behind. */
+TCase *tn_tcase(Suite *s, const char *name);
+
+/* "golden/x.safetensors" as a path in the project's tests folder; and a name in a folder of this run's own, which is
+ * removed at the end. Both live until the program ends. */
+const char *tn_test_data(const char *name);
+const char *tn_test_file(const char *name);
+
+/* True where a program runs ten times slower than usual (valgrind, an emulator): tests of mere size make themselves
+ * smaller. Never a reason to check less. */
+bool tn_test_slow(void);
+
+/* Is the test asked for on the command line? */
+bool tn_test_wanted(const char *name);
+
+#undef tcase_add_test
+#undef tcase_add_loop_test
+#define tcase_add_test(c, test) tcase_add_loop_test(c, test, 0, 1)
+#define tcase_add_loop_test(c, test, from, to) \
+    (tn_test_wanted(#test) ? _tcase_add_test((c), (test), 0, 0, (from), (to)) : (void)0)
+
+#endif

@@ -1,0 +1,9 @@
+/* samples.h — the rows of test data of each op in the registry. */
+#ifndef TENON_TESTS_SAMPLES_H
+#define TENON_TESTS_SAMPLES_H
+
+#include "autograd/rooms/registry.h"
+
+const tn__samples *tn_samples_of(int op); /* as tn_op_at counts them; each has at least one row */
+
+#endif

@@ -1,9 +1,0 @@
-/* samples.h — the rows of test data of each op in the registry. */
-#ifndef TENON_TESTS_SAMPLES_H
-#define TENON_TESTS_SAMPLES_H
-
-#include "autograd/registry.h"
-
-const tn_samples *tn_samples_of(int op); /* as tn_op_at counts them; each has at least one row */
-
-#endif

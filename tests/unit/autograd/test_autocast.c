@@ -1,0 +1,301 @@
+/* test_autocast.c — bf16 products over f32 weights: which types come out, how close gradients are, that weights stay
+ * f32, and that nothing but the rounding differs: recomputation, no-grad, retries. */
+#include "tests/common/check_main.h"
+
+#include "nn/nn.h"
+#include "optim/optim.h"
+#include "tests/common/bits.h"
+#include "tests/common/errors.h"
+#include "tests/common/faults.h"
+#include <math.h>
+
+static tn_tensor *leaf(tn_shape s) { return tn_requires_grad(tn_normal(s, 0, 1)); }
+
+#define ck_type(t, dt) ck_assert_str_eq(tn_dtype_name(tn_dtype_of(t)), #dt)
+
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+
+START_TEST(types)
+{
+    tn_tensor *x = tn_normal(TN_SHAPE(2, 3, 4), 0, 1), *w = leaf(TN_SHAPE(4, 4)), *b = leaf(TN_SHAPE(4));
+    tn_tensor *wide = tn_to(x, TN_F64);
+    ck_type(tn_linear(x, w, b), f32);
+    tn_scope   s = tn_autocast_begin(true);
+    tn_tensor *y = tn_linear(x, w, b);
+    ck_type(y, bf16);
+    ck_type(tn_linear(y, w, b), bf16); /* bf16 beside f32 */
+    ck_type(tn_linear_gelu(y, w, b), bf16);
+    ck_type(tn_linear_gelu_tanh(x, w, b), bf16);
+    ck_type(tn_linear_relu(y, w, NULL), bf16);
+    ck_type(tn_matmul(x, w), bf16);
+    ck_type(tn_matmul(y, w), bf16);
+    ck_type(tn_einsum("btd,ed->bte", y, w), bf16);
+    ck_type(tn_attention(x, x, y), bf16);
+    ck_type(tn_attention(x, x, x, .blocked = tn_zeros(TN_SHAPE(3, 3))), bf16);
+    ck_type(tn_conv1d(x, tn_normal(TN_SHAPE(5, 3, 2), 0, 1)), bf16);
+    ck_type(tn_conv2d(tn_unsqueeze(y, 0), tn_normal(TN_SHAPE(5, 2, 2, 2), 0, 1)), bf16);
+    ck_type(tn_gelu(y), bf16);
+    ck_type(tn_add(x, y), f32);
+    ck_type(tn_layer_norm(y, b, b, 1e-5), f32);
+    ck_type(tn_softmax(y, -1), f32);
+    ck_type(tn_mean(y), f32);
+    ck_type(tn_mse_loss(y, y), f32);
+    ck_type(tn_cross_entropy(tn_reshape(y, TN_SHAPE(6, 4)), tn_zeros_of(TN_I64, TN_SHAPE(6))), f32);
+    ck_type(tn_matmul(wide, tn_transpose(wide, 1, 2)), f64);
+    ck_type(tn_matmul(wide, w), f64);
+    tn_scope island = tn_autocast_begin(false);
+    ck_type(tn_linear(x, w, b), f32);
+    tn_scope_end(island);
+    ck_type(tn_linear(x, w, b), bf16);
+    tn_scope_end(s);
+    ck_type(tn_linear(x, w, b), f32);
+    ck_assert_int_eq(tn_error(), TN_OK);
+}
+END_TEST
+
+/* The same numbers as by hand. */
+START_TEST(by_hand)
+{
+    tn_tensor *x = tn_normal(TN_SHAPE(5, 40), 0, 1), *w = leaf(TN_SHAPE(7, 40)), *b = leaf(TN_SHAPE(7));
+    tn_tensor *hand = tn_linear(tn_to(x, TN_BF16), tn_to(w, TN_BF16), tn_to(b, TN_BF16));
+    tn_backward(tn_sum(tn_to(hand, TN_F32)));
+    tn_tensor *gw = tn_clone(tn_grad(w)), *gb = tn_clone(tn_grad(b));
+    tn_zero_grad(w), tn_zero_grad(b);
+    tn_scope   s = tn_autocast_begin(true);
+    tn_tensor *y = tn_linear(x, w, b);
+    ck_assert(tn_same_bits(y, hand));
+    tn_tensor *loss = tn_sum(y);
+    tn_scope_return_list(s, 2, (tn_tensor *[]){loss, y});
+    tn_backward(loss);
+    ck_type(tn_grad(w), f32);
+    ck_assert(tn_same_bits(tn_grad(w), gw) && tn_same_bits(tn_grad(b), gb));
+}
+END_TEST
+
+/* ---- a weight and its copy --------------------------------------------------------------------------------------- */
+
+START_TEST(weights)
+{
+    tn_tensor *x = tn_ones(TN_SHAPE(1, 1)), *w = tn_requires_grad(tn_full(TN_SHAPE(1, 1), 3));
+    tn_scope   s = tn_autocast_begin(true);
+    tn_tensor *sum = tn_zeros(TN_SHAPE(1, 1));
+    for (int i = 0; i < 1000; i++) sum = tn_add(sum, tn_linear(x, w, NULL));
+    ck_assert_double_eq(tn_item(sum), 3000);
+    const int64_t before = tn_memory_now().tensors;
+    tn_linear(x, w, NULL);
+    ck_assert_int_le(tn_memory_now().tensors - before, 8); /* of the scope and of the tape */
+    tn_backward(sum);                                      /* in the scope is as good as behind it */
+    ck_assert_double_eq(tn_item(tn_grad(w)), 1000);        /* in bf16 it would have stood still at 256 */
+    tn_scope off = tn_no_grad_begin();
+    tn_fill(w, 5);
+    ck_assert_double_eq(tn_item(tn_linear(x, w, NULL)), 5);
+    tn_scope_end(off);
+    ck_assert_double_eq(tn_item(tn_linear(x, w, NULL)), 5);
+    tn_scope_end(s);
+}
+END_TEST
+
+/* ---- a model ----------------------------------------------------------------------------------------------------- */
+
+static tn_transformer_encoder_layer *model(void)
+{
+    tn_seed(3);
+    return tn_transformer_encoder_layer_new(.dim = 16, .heads = 2, .ff = 32, .dropout = 0.1);
+}
+
+static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
+{
+    tn_transformer_encoder_layer *m = user;
+    (void)n;
+    return tn_call(m, in[0]);
+}
+
+/* The loss, and the gradients of all parameters as one list. */
+static tn_tensor *gradients(tn_transformer_encoder_layer *m, bool autocast, bool again)
+{
+    tn_seed(4);
+    tn_tensor *x = tn_normal(TN_SHAPE(4, 10, 16), 0, 1), *to = tn_normal(TN_SHAPE(4, 10, 16), 0, 1);
+    tn_scope   s = tn_autocast_begin(autocast);
+    tn_tensor *y = again ? tn_checkpoint(segment, m, 1, &x) : tn_call(m, x);
+    tn_tensor *loss = tn_scope_return(s, tn_mse_loss(y, to));
+    tn_backward(loss);
+    tn_tensor *list[32] = {tn_reshape(loss, TN_SHAPE(1))};
+    int        n = 1;
+    for (tn_each p = tn_parameters(m); tn_next(&p); n++) {
+        if (tn_grad(p.tensor)) ck_type(tn_grad(p.tensor), f32);
+        if (tn_grad(p.tensor)) list[n] = tn_clone(tn_reshape(tn_grad(p.tensor), TN_SHAPE(-1)));
+    }
+    tn_zero_grads(m);
+    return tn_error() == TN_OK ? tn_detach(tn_cat_list(0, n, list)) : NULL;
+}
+
+/* Each of the roundings on a path from loss to weight and back, 16 at most here, is off by at most 2^-9 of a value;
+ * their signs differ, so that their sum is below 16 · 2^-9 of the gradients' norm, but well above nothing. */
+START_TEST(close_to_f32)
+{
+    tn_transformer_encoder_layer *m = model();
+    tn_tensor                    *exact = gradients(m, false, false), *g = gradients(m, true, false);
+    const double                  off = tn_item(tn_norm(tn_sub(g, exact))) / tn_item(tn_norm(exact));
+    ck_assert_msg(off > 1e-5 && off < 16.0 / 512, "the gradients are off by %g", off);
+    ck_assert(tn_same_bits(gradients(m, true, true), g)); /* recomputed, from behind the scope */
+    tn_free(m);
+}
+END_TEST
+
+/* Every kind of module runs in it, and means the same: its result is f32's to within 16 roundings of bf16, and each of
+ * its parameters gets a gradient of f32. */
+static tn_tensor *lstm(void *m, tn_tensor *x)
+{
+    tn_tensor *lengths = tn_from_data(TN_I64, TN_SHAPE(4), (int64_t[]){10, 3, 0, 7});
+    return tn_lstm_forward((tn_lstm *)m, tn_linear(x, tn_ones(TN_SHAPE(16, 16)), NULL), .lengths = lengths);
+}
+static tn_tensor *cell(void *m, tn_tensor *x)
+{
+    tn_tensor *h = NULL;
+    for (int t = 0; t < 4; t++) h = tn_gru_cell_forward((tn_gru_cell *)m, tn_select(x, 1, t), .h = h);
+    return h;
+}
+static tn_tensor *additive(void *m, tn_tensor *x)
+{
+    return tn_additive_attention_forward((tn_additive_attention *)m, x, .memory = x);
+}
+static tn_tensor *decoder(void *m, tn_tensor *x)
+{
+    return tn_transformer_decoder_forward((tn_transformer_decoder *)m, x, x, .causal = true);
+}
+static tn_tensor *bilinear(void *m, tn_tensor *x) { return tn_bilinear_forward((tn_bilinear *)m, x, x); }
+static tn_tensor *convolution(void *m, tn_tensor *x)
+{
+    return tn_call((tn_conv1d *)m, tn_linear(x, tn_ones(TN_SHAPE(16, 16)), NULL));
+}
+static tn_tensor *usual(void *m, tn_tensor *x) { return tn_module_call(m, x); }
+
+START_TEST(modules)
+{
+    tn_tensor *x = tn_normal(TN_SHAPE(4, 10, 16), 0, 0.5), *y[2];
+    const struct {
+        void *m;
+        tn_tensor *(*run)(void *m, tn_tensor *x);
+    } t[] = {{tn_lstm_new(.in = 16, .hidden = 8, .layers = 2, .bidirectional = true), lstm},
+             {tn_gru_cell_new(.in = 16, .hidden = 8), cell},
+             {tn_additive_attention_new(.query = 16, .memory = 16, .hidden = 8), additive},
+             {tn_transformer_decoder_new(.dim = 16, .heads = 2, .ff = 32, .layers = 2, .dropout = TN_ZERO), decoder},
+             {tn_bilinear_new(.in1 = 16, .in2 = 16, .out = 4), bilinear},
+             {tn_conv1d_new(.in = 10, .out = 6, .size = 3), convolution},
+             {tn_batch_norm1d_new(.features = 10), usual},
+             {tn_group_norm_new(.groups = 2, .channels = 10), usual},
+             {tn_rms_norm_new(.dim = 16), usual},
+             {tn_max_pool1d_new(.size = 2), usual},
+             {tn_avg_pool1d_new(.size = 2), usual},
+             {tn_sinusoidal_positions_new(.dim = 16), usual},
+             {tn_mlm_head_new(.embedding = tn_normal(TN_SHAPE(12, 16), 0, 1)), usual}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        for (int on = 0; on < 2; on++) {
+            tn_scope s = tn_autocast_begin(on);
+            y[on] = tn_to(t[i].run(t[i].m, x), TN_F32);
+            tn_scope_return(s, y[on]);
+            ck_assert_msg(tn_error() == TN_OK, "module %zu: %s", i, tn_error_message());
+        }
+        const double off = tn_item(tn_norm(tn_sub(y[1], y[0]))) / tn_item(tn_norm(y[0]));
+        ck_assert_msg(off < 16.0 / 512, "module %zu is off by %g", i, off);
+        if (!tn_module_count(t[i].m, true)) continue;
+        tn_backward(tn_sum(y[1]));
+        for (tn_each p = tn_module_each(t[i].m, TN_EACH_PARAMETER); tn_next(&p);) ck_type(tn_grad(p.tensor), f32);
+    }
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) tn_module_free(t[i].m);
+}
+END_TEST
+
+START_TEST(without_a_tape)
+{
+    tn_transformer_encoder_layer *m = model();
+    tn_eval(m);
+    tn_tensor *x = tn_normal(TN_SHAPE(4, 10, 16), 0, 1);
+    tn_scope   s = tn_autocast_begin(true);
+    tn_tensor *y = tn_call(m, x);
+    tn_scope   off = tn_no_grad_begin();
+    ck_assert(tn_same_bits(tn_call(m, x), y));
+    tn_scope_end(off);
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
+/* At every allocation: an error, no gradient, and the retry gives the same bits. */
+START_TEST(memory_fails)
+{
+    tn_faulty_memory_begin();
+    for (int for_ever = 0; for_ever < 2; for_ever++)
+        for (int64_t at = 0, calls = 0; at <= calls; at++) {
+            tn_scope                      s = tn_scope_begin();
+            tn_transformer_encoder_layer *m = model();
+            tn_trim();
+            tn_fail_memory(at, for_ever);
+            tn_tensor *g = gradients(m, true, false);
+            calls = tn_memory_calls();
+            tn_fail_memory(-1, false);
+            if (!g) {
+                ck_assert_int_eq(tn_error(), TN_ENOMEM);
+                tn_clear_error();
+                tn_zero_grads(m);
+                g = gradients(m, true, false);
+            }
+            ck_assert(tn_same_bits(g, gradients(m, true, false)));
+            tn_free(m);
+            tn_scope_end(s);
+        }
+    tn_faulty_memory_end();
+}
+END_TEST
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+static double train(bool autocast)
+{
+    tn_seed(1);
+    tn_sequential *net = tn_sequential_new();
+    tn_append(net, tn_linear_new(.in = 1, .out = 32));
+    tn_append(net, tn_gelu_new());
+    tn_append(net, tn_linear_new(.in = 32, .out = 1));
+    tn_optimizer *o = tn_adamw_new(net, .lr = 1e-2);
+    double        last = 0;
+    for (int step = 0; step < 400; step++) {
+        tn_scope   s = tn_scope_begin();
+        tn_tensor *x = tn_uniform(TN_SHAPE(64, 1), -3, 3);
+        tn_scope   narrow = tn_autocast_begin(autocast);
+        tn_tensor *loss = tn_scope_return(narrow, tn_mse_loss(tn_call(net, x), tn_sin(x)));
+        tn_backward(loss);
+        tn_step(o);
+        if (step >= 380) last += tn_item(loss) / 20;
+        tn_scope_end(s);
+    }
+    for (tn_each p = tn_parameters(net); tn_next(&p);) ck_type(p.tensor, f32);
+    ck_assert_int_eq(tn_error(), TN_OK);
+    tn_optimizer_free(o);
+    tn_free(net);
+    return last;
+}
+
+/* What is left of the loss: in f32 little; in bf16 no less than rounding the result, up to 2^-9 of 1, and no more than
+ * three times f32's besides. */
+START_TEST(training)
+{
+    const double exact = train(false), loss = train(true);
+    ck_assert_msg(exact < 2e-3 && loss < 3 * exact + 1e-4, "%g in bf16, %g in f32", loss, exact);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("autocast");
+    TCase *c = tn_tcase(s, "autocast");
+    tcase_add_test(c, types);
+    tcase_add_test(c, by_hand);
+    tcase_add_test(c, weights);
+    tcase_add_test(c, close_to_f32);
+    tcase_add_test(c, modules);
+    tcase_add_test(c, without_a_tape);
+    tcase_add_test(c, memory_fails);
+    tcase_add_test(c, training);
+    return tn_check_main(s);
+}

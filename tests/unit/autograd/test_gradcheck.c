@@ -1,0 +1,151 @@
+/* test_gradcheck.c — the test of the test: tn_gradcheck, on which the registry stands, finds planted mistakes and
+ * says where they are; and it finds none where there is none. */
+#include "autograd/autograd.h"
+#include "core/internal.h"
+#include "tests/common/check_main.h"
+
+#include <math.h>
+#include <string.h>
+
+/* y = a² b with a backward in which one thing is wrong. */
+typedef enum { NOTHING, FACTOR, SIGN, ELEMENT, MISSING, SWAPPED, NOT_A_NUMBER, SECOND } mistake;
+
+static bool like_input(tn_ctx *c) { return tn_infer_like(c, 0, 0); }
+static void product(int64_t n, void *const *y, const void *const *x, const void *args)
+{
+    const double *a = x[0], *b = x[1];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) ((double *)y[0])[i] = a[i] * a[i] * b[i];
+}
+static void forward(tn_ctx *c) { tn_op_map(NULL, product, 1, c->out, 2, c->in, NULL); }
+
+static void backward(tn_back *b)
+{
+    tn_tensor *x = b->in[0], *y = b->in[1], *gx = tn_mul_scalar(tn_mul(x, y), 2), *gy = tn_square(x);
+    switch (*(const mistake *)b->args) {
+    case NOTHING: break;
+    case FACTOR: gy = tn_mul_scalar(gy, 1 + 1e-5); break;
+    case SIGN: gx = tn_neg(gx); break;
+    case ELEMENT: {
+        tn_scope s = tn_no_grad_begin();
+        gy = tn_clone(gy);
+        tn_set_at(gy, TN_SHAPE(1, 2), tn_get_at(gy, TN_SHAPE(1, 2)) + 1e-4);
+        gy = tn_scope_return(s, gy);
+        break;
+    }
+    case MISSING: gx = NULL; break;
+    case SWAPPED: gy = tn_mul_scalar(tn_mul(x, y), 2), gx = tn_square(x); break;
+    case NOT_A_NUMBER: gx = tn_mul_scalar(gx, (double)NAN); break;
+    case SECOND: gx = tn_detach(gx); break; /* right as it is, but off the tape */
+    }
+    b->gx[0] = gx ? tn_mul(b->gy[0], gx) : NULL, b->gx[1] = tn_mul(b->gy[0], gy);
+}
+
+static const tn_op op = {.size = sizeof(tn_op),
+                         .name = "planted",
+                         .inputs = 2,
+                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                         .args_size = sizeof(mistake),
+                         .infer = like_input,
+                         .forward = forward,
+                         .backward_ops = backward};
+
+static tn_tensor *planted(tn_tensor *const *in, int n, void *m) { return tn_op_apply(&op, m, n, in); }
+
+static const struct {
+    mistake     m;
+    bool        second;
+    const char *says; /* how the message begins; NULL: there is nothing to say */
+} rows[] = {
+    {NOTHING, false, NULL},
+    {NOTHING, true, NULL},
+    {FACTOR, false, "planted: gradient of input 1 at [0, 0]: analytic "},
+    {SIGN, false, "planted: gradient of input 0 at [0, 0]: analytic "},
+    {ELEMENT, false, "planted: gradient of input 1 at [1, 2]: analytic "},
+    {MISSING, false, "planted: gradient of input 0 at [0, 0]: analytic 0, "},
+    {SWAPPED, false, "planted: gradient of input 0 at [0, 0]: analytic "},
+    {NOT_A_NUMBER, false, "planted: gradient of input 0 at [0, 0]: analytic "},
+    {SECOND, false, NULL},
+    {SECOND, true, "second derivative of planted: gradient of input 0 at [0, 0]: analytic "},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+START_TEST(mistakes_are_found)
+{
+    mistake    m = rows[_i].m;
+    tn_tensor *in[2] = {tn_uniform_of(TN_F64, TN_SHAPE(2, 3), 0.5, 2), tn_uniform_of(TN_F64, TN_SHAPE(2, 3), 0.5, 2)};
+    const tn_status s =
+        tn_gradcheck(planted, .count = 2, .inputs = in, .user = &m, .name = "planted", .second = rows[_i].second);
+    if (!rows[_i].says) {
+        ck_assert_msg(s == TN_OK, "%s", tn_error_message());
+        return;
+    }
+    ck_assert_int_eq(s, TN_ENUMERIC);
+    const char *from = strstr(rows[_i].says, ": analytic ") + strlen(": analytic ");
+    ck_assert_msg(!strncmp(tn_error_message(), rows[_i].says, (size_t)(from - rows[_i].says)), "%s",
+                  tn_error_message());
+    ck_assert_ptr_nonnull(strstr(tn_error_message(), ", numeric "));
+    ck_assert_ptr_nonnull(strstr(tn_error_message(), " (relative "));
+    tn_clear_error();
+}
+END_TEST
+
+/* "off by how much": a factor of 1 + 1e-5 is a relative difference of 1e-5. */
+START_TEST(how_far_it_is_off)
+{
+    mistake    m = FACTOR;
+    tn_tensor *in[2] = {tn_full_of(TN_F64, TN_SHAPE(1), 1), tn_full_of(TN_F64, TN_SHAPE(1), 1)};
+    double     analytic, numeric, relative;
+    tn_gradcheck(planted, .count = 2, .inputs = in, .user = &m);
+    ck_assert_int_eq(sscanf(tn_error_message(),
+                            "function: gradient of input 1 at [0]: analytic %lf, numeric %lf (relative %lf)", &analytic,
+                            &numeric, &relative),
+                     3);
+    ck_assert_double_eq_tol(analytic / numeric, 1 + 1e-5, 1e-8);
+    ck_assert_double_eq_tol(relative, 1e-5, 1e-6);
+    tn_clear_error();
+    ck_assert_int_eq(tn_gradcheck(planted, .count = 2, .inputs = in, .user = &m, .rtol = 1e-4),
+                     TN_OK); /* within what is allowed */
+}
+END_TEST
+
+static tn_tensor *drawing(tn_tensor *const *in, int n, void *user)
+{
+    return (void)n, (void)user, tn_dropout(tn_square(in[0]), 0.5);
+}
+static tn_tensor *chosen(tn_tensor *const *in, int n, void *user)
+{
+    return (void)n, (void)user,
+           tn_add(tn_sum(tn_index_select(in[0], 0, in[1])), tn_sum(tn_mul(tn_detach(in[2]), in[2])));
+}
+
+START_TEST(what_surrounds_it_stays)
+{
+    tn_tensor *x = tn_uniform(TN_SHAPE(20), 1, 2); /* f32: checked as f64 copies */
+    tn_random_u32(NULL);
+    const tn_generator before = *tn_current_generator();
+    tn_scope           s = tn_no_grad_begin();
+    ck_assert_int_eq(tn_gradcheck(drawing, .input = x, .second = true), TN_OK); /* the same draws each time */
+    ck_assert(!tn_grad_enabled());
+    tn_scope_end(s);
+    ck_assert_mem_eq(&before, tn_current_generator(), sizeof before);
+    ck_assert(!tn_needs_grad(x) && !tn_grad(x));
+    /* integers are passed on; of the others, those that want a gradient are checked, if any says so */
+    tn_tensor *in[3] = {tn_requires_grad(tn_ones(TN_SHAPE(3))), tn_arange(2), tn_ones(TN_SHAPE(2))};
+    ck_assert_int_eq(tn_gradcheck(chosen, .count = 3, .inputs = in), TN_OK);
+    in[0] = tn_ones(TN_SHAPE(3));
+    ck_assert_int_eq(tn_gradcheck(chosen, .count = 3, .inputs = in), TN_ENUMERIC);
+    ck_assert_msg(!strncmp(tn_error_message(), "function: gradient of input 2 at [0]: ", 38), "%s", tn_error_message());
+    tn_clear_error();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("gradcheck");
+    TCase *t = tn_tcase(s, "gradcheck");
+    tcase_add_loop_test(t, mistakes_are_found, 0, ROWS);
+    tcase_add_test(t, how_far_it_is_off);
+    tcase_add_test(t, what_surrounds_it_stays);
+    return tn_check_main(s);
+}

@@ -1,0 +1,158 @@
+/* test_index.c — by index: what the registry's samples do not say. All number types, equal elements, NaN, padding, and
+ * sizes at which the work is shared out. */
+#include "autograd/autograd.h"
+#include "tests/common/check_main.h"
+
+#include <math.h>
+#include <string.h>
+
+static tn_tensor     *ints(int n, const int64_t *v) { return tn_from_data(TN_I64, TN_SHAPE(n), v); }
+static const tn_dtype all_types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};
+
+START_TEST(every_number_type)
+{
+    const int picked[4] = {2, 0, 0, 1};
+    for (size_t k = 0; k < sizeof all_types / sizeof *all_types; k++) {
+        tn_tensor *x = tn_to(tn_reshape(tn_arange(12), TN_SHAPE(3, 4)), all_types[k]);
+        tn_tensor *rows = tn_index_select(x, 0, ints(4, (int64_t[]){2, 0, 0, 1})),
+                  *cols = tn_index_select(x, 1, ints(2, (int64_t[]){3, 1}));
+        tn_tensor *i = tn_transpose(tn_reshape(ints(4, (int64_t[]){0, 2, 1, 0}), TN_SHAPE(2, 2)), 0, 1),
+                  *g = tn_gather(x, 0, i);
+        ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+        for (int r = 0; r < 4; r++)
+            for (int c = 0; c < 4; c++)
+                ck_assert_double_eq(tn_get_at(rows, TN_SHAPE(r, c)), tn_get_at(x, TN_SHAPE(picked[r], c)));
+        for (int r = 0; r < 3; r++) ck_assert_double_eq(tn_get_at(cols, TN_SHAPE(r, 0)), tn_get_at(x, TN_SHAPE(r, 3)));
+        for (int r = 0; r < 2; r++)
+            for (int c = 0; c < 2; c++)
+                ck_assert_double_eq(tn_get_at(g, TN_SHAPE(r, c)),
+                                    tn_get_at(x, TN_SHAPE((int64_t)tn_get_at(i, TN_SHAPE(r, c)), c)));
+        tn_tensor *one = tn_ones_of(all_types[k], TN_SHAPE(3, 4)), *zero = tn_zeros_of(all_types[k], TN_SHAPE(2, 4));
+        tn_tensor *sum = tn_index_add(zero, 0, ints(3, (int64_t[]){1, 1, 0}), one);
+        ck_assert_double_eq(tn_get_at(sum, TN_SHAPE(1, 3)), all_types[k] == TN_BOOL ? 1 : 2);
+        ck_assert_double_eq(tn_get_at(sum, TN_SHAPE(0, 0)), 1);
+    }
+}
+END_TEST
+
+START_TEST(padding_gets_no_gradient)
+{
+    tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(4, 2))),
+              *i = tn_reshape(ints(6, (int64_t[]){0, 1, 3, 0, 1, 1}), TN_SHAPE(2, 3));
+    for (int graph = 0; graph < 2; graph++) {
+        tn_tensor *y = tn_embedding(w, i, 0, false), *g = tn_grad_wrt(tn_sum(y), w, graph);
+        ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(2, 3, 2)));
+        for (int r = 0; r < 4; r++) ck_assert_double_eq(tn_get_at(g, TN_SHAPE(r, 1)), r == 1 ? 3 : r == 3);
+    }
+}
+END_TEST
+
+/* A table that is also a matrix: both uses meet in one gradient, whichever comes first. */
+START_TEST(tied_table)
+{
+    tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(3, 2))), *i = ints(2, (int64_t[]){2, 2});
+    tn_tensor *h = tn_embedding(w, i, -1, false);             /* [2, 2] */
+    tn_backward(tn_sum(tn_matmul(h, tn_transpose(w, 0, 1)))); /* every row of w gets Σh, row 2 also 2·Σw */
+    ck_assert_int_eq(tn_error(), TN_OK);
+    for (int r = 0; r < 3; r++) ck_assert_double_eq(tn_get_at(tn_grad(w), TN_SHAPE(r, 0)), r == 2 ? 2 + 6 : 2);
+}
+END_TEST
+
+START_TEST(sort_is_stable_and_nan_is_largest)
+{
+    const int   upward[7] = {4, 2, 6, 0, 3, 5, 1}, downward[7] = {1, 5, 0, 3, 2, 6, 4};
+    const float v[7] = {2, NAN, 1, 2, -INFINITY, INFINITY, 1};
+    tn_tensor  *x = tn_from_data(TN_F32, TN_SHAPE(7), v);
+    tn_pair     up = tn_sort(x, 0, false), down = tn_sort(x, 0, true);
+    for (int i = 0; i < 7; i++) {
+        ck_assert_int_eq(tn_get_i64(up.indices, i), upward[i]);
+        ck_assert_int_eq(tn_get_i64(down.indices, i), downward[i]);
+        double got = tn_get(up.values, i), want = v[tn_get_i64(up.indices, i)];
+        ck_assert(got == want || (isnan(got) && isnan(want)));
+    }
+    for (int k = 0; k <= 7; k++) {
+        tn_pair most = tn_topk(x, k, 0, false), least = tn_topk(x, k, 0, true);
+        for (int i = 0; i < k; i++) {
+            ck_assert_int_eq(tn_get_i64(most.indices, i), tn_get_i64(down.indices, i));
+            ck_assert_int_eq(tn_get_i64(least.indices, i), tn_get_i64(up.indices, i));
+        }
+    }
+    tn_topk(x, -1, 0, false);
+    ck_assert_str_eq(tn_error_message(), "topk: k is -1; give at least 0");
+    tn_clear_error();
+}
+END_TEST
+
+START_TEST(sort_of_many)
+{
+    const int  n = 20000;
+    tn_tensor *x = tn_randint(TN_SHAPE(2, n), 0, 500);
+    tn_pair    p = tn_sort(x, 1, false);
+    for (int r = 0; r < 2; r++)
+        for (int i = 1; i < n; i++) {
+            int64_t a = tn_get_i64(p.values, (int64_t)r * n + i - 1), b = tn_get_i64(p.values, (int64_t)r * n + i);
+            ck_assert(a < b || (a == b && tn_get_i64(p.indices, (int64_t)r * n + i - 1) <
+                                              tn_get_i64(p.indices, (int64_t)r * n + i)));
+        }
+}
+END_TEST
+
+START_TEST(nonzero_in_order)
+{
+    const float v[6] = {0, 3, -0.0f, NAN, 0, -1};
+    tn_tensor  *at = tn_nonzero(tn_from_data(TN_F32, TN_SHAPE(2, 3), v));
+    ck_assert(tn_shape_equal(tn_shape_of(at), TN_SHAPE(3, 2)));
+    const int want[6] = {0, 1, 1, 0, 1, 2};
+    for (int i = 0; i < 6; i++) ck_assert_int_eq(tn_get_i64(at, i), want[i]);
+    ck_assert(tn_shape_equal(tn_shape_of(tn_nonzero(tn_scalar(5))), TN_SHAPE(1, 0)));
+    ck_assert(tn_shape_equal(tn_shape_of(tn_nonzero(tn_scalar(0))), TN_SHAPE(0, 0)));
+}
+END_TEST
+
+/* Many rows at one entry: the order of the sum is the index's, for any number of threads. */
+START_TEST(the_same_bits)
+{
+    tn_tensor *index = tn_randint(TN_SHAPE(900), 0, 7), *src = tn_uniform(TN_SHAPE(900, 300), -1, 1),
+              *zero = tn_zeros(TN_SHAPE(7, 300));
+    tn_tensor *wide = tn_expand(tn_reshape(index, TN_SHAPE(900, 1)), TN_SHAPE(900, 300)), *first[3] = {NULL};
+    for (int threads = 1; threads <= 7; threads += threads < 3 ? 1 : 4) {
+        tn_set_threads(threads);
+        tn_tensor *y[3] = {tn_index_add(zero, 0, index, src), tn_scatter_add(zero, 0, wide, src),
+                           tn_index_select(src, 0, index)};
+        for (int k = 0; k < 3; k++) {
+            if (!first[k]) first[k] = y[k];
+            ck_assert(!memcmp(tn_data(first[k]), tn_data(y[k]), (size_t)tn_numel(y[k]) * sizeof(float)));
+        }
+    }
+    tn_set_threads(0);
+    ck_assert(!memcmp(tn_data(first[0]), tn_data(first[1]), 7 * 300 * sizeof(float)));
+    double sum = 0, want = 0;
+    for (int64_t i = 0; i < 7 * 300; i++) sum += tn_get(first[0], i);
+    for (int64_t i = 0; i < 900 * 300; i++) want += tn_get(src, i);
+    ck_assert_double_eq_tol(sum, want, 0.05);
+}
+END_TEST
+
+START_TEST(i32_indices)
+{
+    const int32_t v[2] = {2, 0};
+    tn_tensor    *i = tn_from_data(TN_I32, TN_SHAPE(2), v), *x = tn_requires_grad(tn_ones(TN_SHAPE(3)));
+    tn_backward(tn_sum(tn_index_select(x, 0, i)));
+    for (int k = 0; k < 3; k++) ck_assert_double_eq(tn_get(tn_grad(x), k), k != 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("index");
+    TCase *t = tn_tcase(s, "index");
+    tcase_add_test(t, every_number_type);
+    tcase_add_test(t, padding_gets_no_gradient);
+    tcase_add_test(t, tied_table);
+    tcase_add_test(t, sort_is_stable_and_nan_is_largest);
+    tcase_add_test(t, sort_of_many);
+    tcase_add_test(t, nonzero_in_order);
+    tcase_add_test(t, the_same_bits);
+    tcase_add_test(t, i32_indices);
+    return tn_check_main(s);
+}

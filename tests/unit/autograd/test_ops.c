@@ -1,0 +1,510 @@
+/* test_ops.c — every op of the registry, every sample, many layouts: the same list of checks for all, made from data.
+ *
+ *   rows        a good row under each layout: gradients against differences in f64 with a random cotangent, second
+ *               derivatives, the fused backward against the one made of ops, f32 against f64, the bits of every layout
+ *               against the dense one, 1, 2 and 7 threads, bf16 within its rounding, gradients that add up
+ *   errors      a bad row: the exact text and code, and nothing left behind
+ *   memory      each allocation of forward and backward fails once, and then from then on: no leak, and the retry gives
+ *               the same bits */
+#include "autograd/tape/tape.h"
+#include "core/internal.h"
+#include "tests/common/check_main.h"
+#include "tests/common/faults.h"
+#include "tests/common/samples.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- the inputs of a row ----------------------------------------------------------------------------------------- */
+
+typedef enum { DENSE, TRANSPOSED, SLICED, STEPPED, EXPANDED, LAYOUTS } layout;
+static const char *const layout_name[] = {"dense", "transposed", "sliced", "stepped", "expanded"};
+
+typedef struct {
+    const tn_op      *op;
+    const tn__sample *s;
+    int               row;
+} case_;
+
+static case_ good[4096], bad[4096];
+static int   ngood, nbad;
+
+static int inputs_of(const case_ *c) { return c->op->inputs == TN_ANY || c->s->nin ? c->s->nin : c->op->inputs; }
+static int results_of(const case_ *c)
+{
+    return c->op->outputs == TN_ANY ? c->s->nout : c->op->outputs ? c->op->outputs : 1;
+}
+static tn_shape shape_of(const case_ *c, int i)
+{
+    const tn__sample_shape *from = &c->s->in[i];
+    tn_shape                s = {.n = from->n};
+    for (int k = 0; k < s.n; k++) s.d[k] = from->d[k];
+    return s;
+}
+static bool differentiable(tn__sample_kind k)
+{
+    return k == TN_ARG_REAL || k == TN_ARG_DISTINCT || k == TN_ARG_ROWSUM1;
+}
+
+/* Can this input be laid out so? Expanding makes equal values, which the kinds with distinct ones must not have. */
+static bool can(const case_ *c, int i, layout l)
+{
+    tn__sample_kind k = c->s->kind[i];
+    int             n = c->s->in[i].n;
+    if (l == DENSE) return true;
+    if (n == 0 || k == TN_ARG_ABSENT) return false;
+    if (l == EXPANDED) return k == TN_ARG_REAL && tn_shape_numel(shape_of(c, i)) > 0;
+    return l != TRANSPOSED || n > 1;
+}
+
+/* The memory an input lives in, and the view of it that is the input. */
+static tn_shape base_shape(tn_shape s, layout l)
+{
+    int last = s.n - 1;
+    switch (l) {
+    case TRANSPOSED:
+        for (int i = 0; i < s.n / 2; i++) {
+            int64_t t = s.d[i];
+            s.d[i] = s.d[last - i], s.d[last - i] = t;
+        }
+        break;
+    case SLICED: s.d[last] += 3, s.d[0] += s.n > 1; break;
+    case STEPPED: s.d[last] *= 2; break;
+    case EXPANDED: s.d[0] = 1; break;
+    default: break;
+    }
+    return s;
+}
+static tn_tensor *seen_through(tn_tensor *base, tn_shape s, layout l)
+{
+    tn_dims reversed = {.n = s.n};
+    for (int i = 0; i < s.n; i++) reversed.d[i] = s.n - 1 - i;
+    switch (l) {
+    case TRANSPOSED: return tn_permute(base, reversed);
+    case SLICED:
+        if (s.n > 1) base = tn_narrow(base, 0, 1, s.d[0]);
+        return tn_narrow(base, -1, 2, s.d[s.n - 1]);
+    case STEPPED: return tn_slice(base, -1, 0, 2 * s.d[s.n - 1], 2);
+    case EXPANDED: return tn_expand(base, s);
+    default: return base;
+    }
+}
+
+static double draw(tn_generator *g, const case_ *c, int i)
+{
+    double low = c->s->low[i], high = c->s->high[i];
+    if (low == 0 && high == 0) low = c->s->kind[i] == TN_ARG_INDEX || c->s->kind[i] == TN_ARG_INT ? 0 : -2, high = 2;
+    return low + (high - low) * tn_random_double(g);
+}
+
+/* The values of input i, dense, in the order of its indices: the same for every layout but the expanded one. */
+static void values_of(const case_ *c, int i, double *v)
+{
+    tn_shape        s = shape_of(c, i);
+    tn__sample_kind k = c->s->kind[i];
+    int64_t         n = tn_shape_numel(s);
+    tn_generator    g = {.seed = 1000003u * (uint64_t)c->row + 17u * (uint64_t)i, .position = 0};
+    for (int64_t j = 0; j < n; j++) {
+        if (k == TN_ARG_MASK) v[j] = tn_random_double(&g) < 0.5;
+        else if (k == TN_ARG_INDEX || k == TN_ARG_INT) v[j] = floor(draw(&g, c, i));
+        else if (k == TN_ARG_DISTINCT) v[j] = 0.25 * (double)j - 0.1 * (double)n + 0.05 * tn_random_double(&g);
+        else v[j] = draw(&g, c, i);
+    }
+    if (k == TN_ARG_DISTINCT)
+        for (int64_t j = n - 1; j > 0; j--) {
+            int64_t o = tn_random_below(&g, j + 1);
+            double  t = v[j];
+            v[j] = v[o], v[o] = t;
+        }
+    if (k == TN_ARG_ROWSUM1 && n) {
+        int64_t row = s.n ? s.d[s.n - 1] : 1;
+        for (int64_t r = 0; r < n / row; r++) {
+            double sum = 0;
+            for (int64_t j = 0; j < row; j++) sum += v[r * row + j] = 0.1 + fabs(v[r * row + j]);
+            for (int64_t j = 0; j < row; j++) v[r * row + j] /= sum;
+        }
+    }
+}
+
+typedef struct {
+    const case_ *c;
+    layout       l[TN_SAMPLE_INPUTS];
+    tn_dtype     dt;
+    int          n;                    /* inputs that are there */
+    int          of[TN_SAMPLE_INPUTS]; /* which they are        */
+    tn_tensor   *base[TN_SAMPLE_INPUTS];
+} build;
+
+static tn_dtype dtype_of(const build *b, int i)
+{
+    switch (b->c->s->kind[i]) {
+    case TN_ARG_INDEX:
+    case TN_ARG_INT: return TN_I64;
+    case TN_ARG_MASK: return TN_BOOL;
+    default: return b->dt;
+    }
+}
+
+static void make(build *b, const case_ *c, layout l, tn_dtype dt)
+{
+    static double v[1 << 16];
+    *b = (build){.c = c, .dt = dt};
+    for (int i = 0; i < inputs_of(c); i++) {
+        b->l[i] = can(c, i, l) ? l : DENSE;
+        if (c->s->kind[i] == TN_ARG_ABSENT) continue;
+        ck_assert_int_le(tn_shape_numel(shape_of(c, i)), 1 << 16);
+        values_of(c, i, v);
+        tn_tensor *base = tn_zeros_of(dtype_of(b, i), base_shape(shape_of(c, i), b->l[i]));
+        tn_scope   s = tn_scope_begin();
+        if (b->l[i] == EXPANDED) {
+            for (int64_t j = 0; j < tn_numel(base); j++) tn_set(base, j, v[j]);
+        } else {
+            tn_tensor *view = seen_through(base, shape_of(c, i), b->l[i]);
+            for (int64_t j = 0; j < tn_numel(view); j++) tn_set(view, j, v[j]);
+        }
+        tn_scope_end(s);
+        if (differentiable(c->s->kind[i]) && tn_dtype_is_float(tn_dtype_of(base))) tn_requires_grad(base);
+        b->of[b->n] = i;
+        b->base[b->n++] = base;
+    }
+}
+
+/* The op on the bases: what tn_gradcheck differentiates. */
+static tn_tensor *apply(tn_tensor *const *in, int n, void *user)
+{
+    const build *b = user;
+    tn_tensor   *x[TN_SAMPLE_INPUTS] = {NULL}, *y[16];
+    for (int i = 0; i < n; i++) x[b->of[i]] = seen_through(in[i], shape_of(b->c, b->of[i]), b->l[b->of[i]]);
+    tn_op_call(b->c->op, inputs_of(b->c), x, results_of(b->c), y, b->c->s->args);
+    return y[0];
+}
+
+static const char *label(const case_ *c, layout l)
+{
+    static char text[200];
+    snprintf(text, sizeof text, "%s row %d (%s)", c->op->name, c->row % 100, layout_name[l]);
+    return text;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static int gradchecks, seconds, fused;
+
+typedef struct {
+    tn_tensor *y, *grad[TN_SAMPLE_INPUTS];
+} outcome;
+
+/* Forward, and gradients by a cotangent that is the same for every number type. */
+static outcome run(build *b, bool ops)
+{
+    outcome    o = {.y = apply(b->base, b->n, b)};
+    tn_tensor *wrt[TN_SAMPLE_INPUTS], *grad[TN_SAMPLE_INPUTS];
+    int        k = 0, of[TN_SAMPLE_INPUTS];
+    if (!o.y || !tn_needs_grad(o.y)) return o;
+    for (int i = 0; i < b->n; i++)
+        if (differentiable(b->c->s->kind[b->of[i]])) wrt[k] = b->base[i], of[k++] = i;
+    tn_generator g = {.seed = 99}, *old = tn_use_generator(&g);
+    tn_tensor   *seed = tn_to(tn_uniform_of(TN_F64, tn_shape_of(o.y), -1, 1), tn_dtype_of(o.y));
+    tn_use_generator(old);
+    tn_grad_of_run(
+        (tn_grad_of_config){.root = o.y, .seed = seed, .count = k, .wrt = wrt, .grad = grad, .create_graph = ops});
+    for (int i = 0; i < k; i++) o.grad[of[i]] = grad[i];
+    return o;
+}
+
+/* |a - b| <= tol · the largest |a|, or scale if that is more, element by element; NaN and infinities must agree. */
+static void close_to(const tn_tensor *a, const tn_tensor *b, double tol, double scale, const char *who,
+                     const char *what)
+{
+    ck_assert_msg(!a == !b, "%s: %s is there once and missing once", who, what);
+    if (!a) return;
+    ck_assert_msg(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)), "%s: %s has two shapes", who, what);
+    double largest = scale;
+    for (int64_t i = 0; i < tn_numel(a); i++) {
+        double v = fabs(tn_get(a, i));
+        if (isfinite(v) && v > largest) largest = v;
+    }
+    for (int64_t i = 0; i < tn_numel(a); i++) {
+        double x = tn_get(a, i), y = tn_get(b, i);
+        if (x == y || (isnan(x) && isnan(y))) continue;
+        ck_assert_msg(fabs(x - y) <= tol * largest + 1e-30, "%s: %s [%lld]: %.9g and %.9g", who, what, (long long)i, x,
+                      y);
+    }
+}
+static void same_bits(const tn_tensor *a, const tn_tensor *b, const char *who, const char *what)
+{
+    ck_assert_msg(!a == !b, "%s: %s is there once and missing once", who, what);
+    if (!a) return;
+    ck_assert_msg(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)), "%s: %s has two shapes", who, what);
+    for (int64_t i = 0; i < tn_numel(a); i++) {
+        double x = tn_get(a, i), y = tn_get(b, i);
+        ck_assert_msg(!memcmp(&x, &y, sizeof x) || (isnan(x) && isnan(y)), "%s: %s [%lld]: %.17g and %.17g", who, what,
+                      (long long)i, x, y);
+    }
+}
+
+/* The gradient of a slice is added to zeros, which makes 0 of -0: the one difference that is allowed. */
+static void same_but_for_zero(const tn_tensor *a, const tn_tensor *b, const char *who, const char *what)
+{
+    if (a && b)
+        a = tn_add_scalar(tn_detach((tn_tensor *)(uintptr_t)a), 0),
+        b = tn_add_scalar(tn_detach((tn_tensor *)(uintptr_t)b), 0);
+    same_bits(a, b, who, what);
+}
+
+static void ok(const char *who) { ck_assert_msg(tn_error() == TN_OK, "%s: %s", who, tn_error_message()); }
+
+START_TEST(rows)
+{
+    const case_ *c = &good[_i];
+    bool         random_draws = false;
+    for (layout l = DENSE; l < LAYOUTS; l++) {
+        bool any = l == DENSE;
+        for (int i = 0; i < inputs_of(c); i++) any = any || can(c, i, l);
+        if (!any) continue;
+        const char *who = label(c, l);
+        tn_scope    s = tn_scope_begin();
+        build       b64, b32;
+        make(&b64, c, l, TN_F64);
+        tn_tensor *y = apply(b64.base, b64.n, &b64);
+        ok(who);
+        bool marked = false;
+        for (int i = 0; i < b64.n; i++) marked = marked || tn_needs_grad(b64.base[i]);
+        if (marked && tn_dtype_is_float(tn_dtype_of(y))) {
+            tn_gradcheck(apply, .count = b64.n, .inputs = b64.base, .user = &b64, .name = who, .rtol = 1e-6,
+                         .atol = 1e-7);
+            ok(who);
+            gradchecks++;
+            if (!c->s->flat_kink) {
+                tn_gradcheck(apply, .count = b64.n, .inputs = b64.base, .user = &b64, .name = who, .rtol = 1e-5,
+                             .atol = 1e-6, .second = true);
+                ok(who);
+                seconds++;
+            }
+            if (c->op->backward && c->op->backward_ops) {
+                tn_generator g = {.seed = 5}, *old = tn_use_generator(&g);
+                outcome      fast = run(&b64, false);
+                g.position = 0;
+                outcome slow = run(&b64, true);
+                tn_use_generator(old);
+                ok(who);
+                for (int i = 0; i < b64.n; i++) /* it may all cancel: then 1e-15 of what came in */
+                    close_to(fast.grad[i], slow.grad[i], 1e-10, 1e-5, who,
+                             "the fused gradient beside the one made of ops");
+                fused++;
+            }
+        }
+        /* f32 near f64; a layout's bits are the dense one's; and so are those of any number of threads */
+        tn_generator g = {.seed = 6}, *old = tn_use_generator(&g);
+        make(&b32, c, l, TN_F32);
+        outcome o64, o32;
+        g.position = 0, o64 = run(&b64, false);
+        random_draws = random_draws || g.position;
+        g.position = 0, o32 = run(&b32, false);
+        ok(who);
+        double tol = c->s->f32_tol != 0 ? c->s->f32_tol : 2e-6;
+        if (tn_dtype_is_float(tn_dtype_of(o64.y))) close_to(o64.y, o32.y, tol, 0, who, "the f64 result beside f32's");
+        /* the gradient of an expanded input is a sum that may cancel: then its terms are what the error is
+         * measured by */
+        for (int i = 0; i < b64.n; i++)
+            close_to(o64.grad[i], o32.grad[i], 4 * tol, l == EXPANDED ? 1 : 0, who, "the f64 gradient beside f32's");
+        if (l != EXPANDED) {
+            build dense;
+            make(&dense, c, DENSE, TN_F32);
+            g.position = 0;
+            outcome d = run(&dense, false);
+            same_bits(d.y, o32.y, who, "the result beside the dense one's");
+            for (int i = 0; i < b32.n; i++) {
+                if (!o32.grad[i]) continue;
+                tn_tensor *through = seen_through(o32.grad[i], shape_of(c, b32.of[i]), b32.l[b32.of[i]]);
+                same_but_for_zero(d.grad[i], through, who, "the gradient beside the dense one's");
+            }
+        }
+        tn__self.shrink = 1024; /* small blocks, so that even these few elements are shared out */
+        for (int threads = 1; threads <= 7; threads += threads < 3 ? 1 : 4) {
+            tn_set_threads(threads);
+            g.position = 0;
+            outcome t = run(&b32, false);
+            same_bits(o32.y, t.y, who, "the result with other threads");
+            for (int i = 0; i < b32.n; i++) same_bits(o32.grad[i], t.grad[i], who, "the gradient with other threads");
+        }
+        tn__self.shrink = 0;
+        tn_set_threads(0);
+        tn_use_generator(old);
+        tn_scope_end(s);
+    }
+}
+END_TEST
+
+/* bf16 is computed in f32 and rounded once at the end: from inputs that bf16 holds exactly, results agree within it. */
+START_TEST(bf16)
+{
+    const case_ *c = &good[_i];
+    for (int i = 0; i < inputs_of(c); i++)
+        if (c->s->kind[i] == TN_ARG_DISTINCT || c->s->kind[i] == TN_ARG_ROWSUM1)
+            return; /* rounding would make equals */
+    tn_scope s = tn_scope_begin();
+    build    b16, b32;
+    make(&b16, c, DENSE, TN_BF16);
+    make(&b32, c, DENSE, TN_F32);
+    for (int i = 0; i < b16.n; i++) {
+        tn_scope n = tn_no_grad_begin();
+        tn_copy_from(b32.base[i], b16.base[i]);
+        tn_scope_end(n);
+    }
+    tn_generator g = {.seed = 7}, *old = tn_use_generator(&g);
+    tn_tensor   *y16 = apply(b16.base, b16.n, &b16);
+    g.position = 0;
+    tn_tensor *y32 = apply(b32.base, b32.n, &b32);
+    tn_use_generator(old);
+    ok(label(c, DENSE));
+    if (tn_dtype_is_float(tn_dtype_of(y32)))
+        close_to(y32, y16, 0.02, 0, label(c, DENSE), "the f32 result beside bf16's");
+    tn_scope_end(s);
+}
+END_TEST
+
+/* Two backwards add up, and the second on a retained tape gives what the first gave. */
+START_TEST(accumulates)
+{
+    const case_ *c = &good[_i];
+    const char  *who = label(c, DENSE);
+    tn_scope     s = tn_scope_begin();
+    build        b;
+    make(&b, c, DENSE, TN_F64);
+    tn_tensor *y = apply(b.base, b.n, &b), *once[TN_SAMPLE_INPUTS];
+    if (y && tn_needs_grad(y)) {
+        tn_tensor *seed = tn_uniform_of(TN_F64, tn_shape_of(y), -1, 1);
+        tn_backward(y, .seed = seed, .retain = true);
+        ok(who);
+        for (int i = 0; i < b.n; i++) {
+            tn_tensor *g = tn_grad(b.base[i]);
+            once[i] = g ? tn_clone(g) : NULL;
+            if (g)
+                ck_assert_msg(tn_is_contiguous(g) && tn_shape_equal(tn_shape_of(g), tn_shape_of(b.base[i])),
+                              "%s: a leaf's gradient is not dense", who);
+        }
+        tn_backward(y, .seed = seed);
+        ok(who);
+        for (int i = 0; i < b.n; i++)
+            if (once[i]) same_bits(tn_mul_scalar(once[i], 2), tn_grad(b.base[i]), who, "twice the gradient");
+    }
+    tn_scope_end(s);
+}
+END_TEST
+
+START_TEST(errors)
+{
+    const case_ *c = &bad[_i];
+    const char  *who = label(c, DENSE);
+    tn_scope     s = tn_scope_begin();
+    build        b;
+    make(&b, c, DENSE, TN_F32);
+    tn_memory    before = tn_memory_now();
+    tn_generator g = *tn_current_generator();
+    tn_tensor   *y = apply(b.base, b.n, &b);
+    ck_assert_msg(!y, "%s: should fail with '%s'", who, c->s->fails);
+    ck_assert_msg(!strcmp(tn_error_message(), c->s->fails), "%s: says '%s', should say '%s'", who, tn_error_message(),
+                  c->s->fails);
+    ck_assert_msg(tn_error() == c->s->status, "%s: raises %s, should raise %s", who, tn_status_name(tn_error()),
+                  tn_status_name(c->s->status));
+    ck_assert_msg(tn_memory_now().tensors == before.tensors && tn_memory_now().live == before.live,
+                  "%s: left something behind", who);
+    ck_assert_msg(tn_current_generator()->position == g.position, "%s: advanced the generator", who);
+    tn_clear_error();
+    tn_scope_end(s);
+}
+END_TEST
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static void scenario(const case_ *c, outcome *keep)
+{
+    build b;
+    make(&b, c, DENSE, TN_F32);
+    tn_generator g = {.seed = 8}, *old = tn_use_generator(&g);
+    *keep = (outcome){.y = apply(b.base, b.n, &b)};
+    if (keep->y && tn_needs_grad(keep->y)) tn_backward(keep->y, .seed = tn_ones_like(keep->y));
+    for (int i = 0; i < b.n; i++) keep->grad[i] = tn_keep(tn_grad(b.base[i]));
+    tn_keep(keep->y);
+    tn_use_generator(old);
+}
+static void forget(outcome *o)
+{
+    tn_drop(o->y);
+    for (int i = 0; i < TN_SAMPLE_INPUTS; i++) tn_drop(o->grad[i]);
+}
+
+static int64_t faults;
+
+START_TEST(memory)
+{
+    const case_ *c = &good[_i];
+    const char  *who = label(c, DENSE);
+    tn_faulty_memory_begin();
+    for (int for_ever = 0; for_ever < 2; for_ever++) {
+        bool reached = true;
+        for (int64_t n = 0; reached; n++) {
+            tn_scope s = tn_scope_begin();
+            outcome  first, again;
+            tn_fail_memory(n, for_ever);
+            scenario(c, &first);
+            reached = tn_memory_calls() > n;
+            tn_fail_memory(-1, false);
+            if (reached) {
+                ck_assert_msg(tn_error() == TN_ENOMEM, "%s: allocation %lld failed, but the status is %s (%s)", who,
+                              (long long)n, tn_status_name(tn_error()), tn_error_message());
+                for (int i = 0; i < TN_SAMPLE_INPUTS; i++)
+                    ck_assert_msg(!first.grad[i], "%s: a failed backward attached a gradient", who);
+                faults++;
+                tn_clear_error();
+                forget(&first);
+                scenario(c, &first);
+            }
+            ok(who);
+            scenario(c, &again);
+            same_bits(first.y, again.y, who, "the result of a retry");
+            for (int i = 0; i < TN_SAMPLE_INPUTS; i++)
+                same_bits(first.grad[i], again.grad[i], who, "the gradient of a retry");
+            forget(&first), forget(&again);
+            tn_scope_end(s);
+        }
+    }
+    tn_faulty_memory_end();
+}
+END_TEST
+
+/* ---- the totals: a filter that lost its rows would show here ----------------------------------------------------- */
+
+START_TEST(totals)
+{
+    printf("%d ops, %d rows, %d bad rows: %d gradchecks, %d second-order, %d fused, %lld failed allocations\n",
+           tn_op_count(), ngood, nbad, gradchecks, seconds, fused, (long long)faults);
+    ck_assert_int_ge(gradchecks, 2000);
+    ck_assert_int_ge(seconds, 1500);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    for (int i = 0; i < tn_op_count(); i++) {
+        const tn_op *op = tn_op_at(i);
+        for (int j = 0; j < tn_samples_of(i)->n; j++) {
+            case_ c = {op, &tn_samples_of(i)->rows[j], 100 * i + j};
+            if (c.s->fails) bad[nbad++] = c;
+            else good[ngood++] = c;
+        }
+    }
+    Suite *s = suite_create("ops");
+    TCase *t = tn_tcase(s, "registry");
+    tcase_add_loop_test(t, rows, 0, ngood);
+    tcase_add_loop_test(t, bf16, 0, ngood);
+    tcase_add_loop_test(t, accumulates, 0, ngood);
+    tcase_add_loop_test(t, errors, 0, nbad);
+    TCase *m = tcase_create("memory"); /* outside any scope: the allocator changes */
+    suite_add_tcase(s, m);
+    tcase_add_loop_test(m, memory, 0, ngood);
+    if (tn_test_wanted("totals") && tn_test_wanted("rows")) tcase_add_test(m, totals);
+    return tn_check_main(s);
+}

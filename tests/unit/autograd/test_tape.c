@@ -1,0 +1,513 @@
+#define _POSIX_C_SOURCE 200809L
+/* test_tape.c — the tape in odd hands: checkpoints that get one tensor twice or give back what they got, hooks that
+ * call backward, write or drop, user ops filled in wrongly, writes that the tape does not see. Each ends in the right
+ * gradient or in an error that says what to change, never in a wrong number. */
+#include "autograd/autograd.h"
+#include "autograd/tape/tape.h"
+#include "core/internal.h"
+#include "tests/common/check_main.h"
+#include "tests/common/faults.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static tn_tensor *leaf(double v) { return tn_requires_grad(tn_scalar_of(TN_F64, v)); }
+static tn_tensor *vector(int n, double from) { return tn_requires_grad(tn_arange_of(TN_F64, from, from + n, 1)); }
+static void       says(tn_status code, const char *text)
+{
+    ck_assert_msg(tn_error() == code, "%s: %s", tn_status_name(tn_error()), tn_error_message());
+    ck_assert_str_eq(tn_error_message(), text);
+    tn_clear_error();
+}
+#define CLOSE(x, y) ck_assert_double_eq_tol(x, y, 1e-12)
+
+/* ---- recomputation --------------------------------------------------------------------------------------------- */
+
+static tn_tensor *product(tn_tensor *const *in, int n, void *w)
+{
+    return n == 2 ? tn_mul(in[0], in[1]) : tn_mul(in[0], w);
+}
+static tn_tensor *as_it_is(tn_tensor *const *in, int n, void *user) { return (void)n, user ? user : in[0]; }
+static tn_tensor *doubled(tn_tensor *const *in, int n, void *user)
+{
+    return (void)n, (void)user, tn_square(tn_mul_scalar_(in[0], 2));
+}
+static tn_tensor *draws_and_fails(tn_tensor *const *in, int n, void *user)
+{
+    (void)n, (void)user;
+    return tn_add(tn_dropout(in[0], 0.5), tn_ones(TN_SHAPE(7)));
+}
+
+START_TEST(one_tensor_twice)
+{
+    tn_tensor *x = leaf(3), *h = tn_mul_scalar(x, 1);
+    ck_assert_int_eq(tn_backward(tn_checkpoint(product, NULL, 2, (tn_tensor *[]){x, x})), TN_OK);
+    ck_assert_double_eq(tn_item(tn_grad(x)), 6);
+    ck_assert_int_eq(tn_backward(tn_checkpoint(product, NULL, 2, (tn_tensor *[]){h, h})), TN_OK);
+    ck_assert_double_eq(tn_item(tn_grad(x)), 12);
+}
+END_TEST
+
+/* The input's own node is older than the segment and must be left to the backward around it: m = h² comes later. */
+START_TEST(given_back_as_it_is)
+{
+    tn_tensor *x = leaf(0.5), *h = tn_exp(x), *m = tn_mul(h, h), *c = tn_checkpoint(as_it_is, NULL, 1, &h);
+    ck_assert_int_eq(tn_backward(tn_add(m, c)), TN_OK);
+    CLOSE(tn_item(tn_grad(x)), 2 * exp(1) + exp(0.5));
+    tn_zero_grad(x);
+    ck_assert_int_eq(tn_backward(tn_mul(tn_checkpoint(as_it_is, NULL, 1, &x), x)), TN_OK);
+    ck_assert_double_eq(tn_item(tn_grad(x)), 1);
+    h = tn_exp(x);
+    tn_backward(tn_checkpoint(as_it_is, h, 1, &x));
+    says(TN_ESTATE,
+         "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; "
+         "pass it in");
+}
+END_TEST
+
+START_TEST(an_input_that_leads_nowhere)
+{
+    tn_tensor *x = leaf(1), *w = leaf(2), *h = tn_exp(x), *g;
+    ck_assert_int_eq(tn_grad_of(tn_checkpoint(product, w, 1, &h), 1, &w, &g), TN_OK); /* x is not asked for */
+    CLOSE(tn_item(g), exp(1));
+    h = tn_exp(x);
+    g = tn_grad_wrt(tn_checkpoint(product, w, 1, &h), w, true); /* but the gradient depends on it */
+    g = tn_grad_wrt(g, x, false);
+    CLOSE(tn_item(g), exp(1));
+}
+END_TEST
+
+START_TEST(a_segment_that_writes_over_its_input)
+{
+    tn_tensor *x = vector(3, 1), *h = tn_mul_scalar(x, 1);
+    tn_backward(tn_sum(tn_checkpoint(doubled, NULL, 1, &h)));
+    says(TN_ESTATE,
+         "backward: mul_scalar_ changed in place what checkpoint saved (input 0); use mul_scalar, or move it before "
+         "the checkpoint");
+}
+END_TEST
+
+static void        drawing(tn_ctx *c) { c->out[0] = draws_and_fails(c->in, 1, NULL); }
+static bool        like_input(tn_ctx *c) { return tn_infer_like(c, 0, 0); }
+static const tn_op drawer = {
+    .size = sizeof(tn_op), .name = "drawer", .inputs = 1, .infer = like_input, .compose = drawing};
+static tn_tensor *half_wrong(tn_tensor *const *in, int n, void *user)
+{
+    return (void)n, (void)user, tn_mul(tn_detach(in[0]), in[0]);
+}
+
+START_TEST(what_fails_has_drawn_nothing)
+{
+    tn_tensor *x = tn_requires_grad(tn_ones(TN_SHAPE(5)));
+    ck_assert_ptr_null(tn_checkpoint(draws_and_fails, NULL, 1, &x));
+    says(TN_ESHAPE, "add: shapes [5] and [7] do not broadcast: dim -1 is 5 in one and 7 in the other");
+    ck_assert_ptr_null(tn_apply(&drawer, x));
+    tn_clear_error();
+    ck_assert_int_eq(tn_gradcheck(half_wrong, .input = x), TN_ENUMERIC);
+    tn_clear_error();
+    ck_assert_uint_eq(tn_current_generator()->position, 0);
+}
+END_TEST
+
+/* ---- hooks ------------------------------------------------------------------------------------------------------ */
+
+static tn_tensor *root, *target;
+static tn_tensor *again(tn_tensor *g, void *user)
+{
+    return (void)g, (void)user, tn_backward(root, .retain = true), NULL;
+}
+static tn_tensor *again_for(tn_tensor *g, void *user)
+{
+    return (void)user, tn_grad_of(root, 1, &target, &g, .retain = true), NULL;
+}
+static tn_tensor *draw_it(tn_tensor *g, void *to) { return (void)g, tn_tape_dot(to, root), NULL; }
+
+/* The tape that is being read holds the marks of the one who reads it. */
+START_TEST(a_tape_is_read_once_at_a_time)
+{
+    const tn_grad_hook hooks[] = {again, again_for, draw_it};
+    const char *const  text[] = {
+         "tn_backward: add is on a tape that is being read; what a backward calls can read another tape, but not "
+          "this one",
+         "tn_grad_of: add is on a tape that is being read; what a backward calls can read another tape, but not "
+          "this one",
+         "tn_tape_dot: a backward is under way; draw the tape before or after it"};
+    char  drawn[64] = "";
+    FILE *to = fmemopen(drawn, sizeof drawn, "w");
+    for (int i = 0; i < 3; i++) {
+        tn_tensor *x = leaf(0.5), *h = tn_exp(x), *a = tn_mul(h, h);
+        root = tn_add(tn_exp(a), h), target = x;
+        tn_on_grad(a, hooks[i], to);
+        tn_backward(root, .retain = true);
+        says(TN_ESTATE, text[i]);
+        ck_assert_ptr_null(tn_grad(x));
+    }
+    fclose(to);
+    ck_assert_str_eq(drawn, "");
+}
+END_TEST
+
+static tn_tensor *other(tn_tensor *g, void *tape)
+{
+    tn_tensor *y = *(tn_tensor **)tape;
+    *(tn_tensor **)tape = NULL; /* once: the other tape ends in the same leaf */
+    if (y) tn_backward(y);
+    return (void)g, NULL;
+}
+
+START_TEST(a_hook_may_read_another_tape)
+{
+    tn_tensor *x = leaf(2), *one = tn_mul(x, x), *two = tn_mul(x, x), *h = tn_exp(x), *y = tn_mul(x, h);
+    tn_on_grad(x, other, &one);
+    tn_on_grad(h, other, &two);
+    ck_assert_int_eq(tn_backward(y), TN_OK);
+    CLOSE(tn_item(tn_grad(x)), 3 * exp(2) + 4 + 4);
+}
+END_TEST
+
+static tn_tensor *dropper(tn_tensor *g, void *kept) { return (void)g, tn_drop(kept), NULL; }
+
+START_TEST(a_hook_may_drop_the_root)
+{
+    tn_tensor *x = leaf(2);
+    tn_scope   s = tn_scope_begin();
+    tn_tensor *h = tn_exp(x), *y = tn_keep(tn_mul(h, h));
+    tn_on_grad(h, dropper, y);
+    tn_scope_end(s);
+    ck_assert_int_eq(tn_backward(y), TN_OK);
+    CLOSE(tn_item(tn_grad(x)), 2 * exp(4));
+}
+END_TEST
+
+static tn_tensor *twice(tn_tensor *g, void *calls) { return ++*(int *)calls, tn_mul_scalar(g, 2); }
+
+START_TEST(hooks_of_leaves_see_both_kinds_of_backward)
+{
+    int        calls = 0;
+    tn_tensor *x = leaf(3), *g[2];
+    tn_on_grad(x, twice, &calls);
+    ck_assert_int_eq(tn_grad_of(tn_mul(x, x), 2, (tn_tensor *[]){x, x}, g), TN_OK);
+    ck_assert_double_eq(tn_item(g[0]), 12);
+    ck_assert_double_eq(tn_item(g[1]), 12);
+    ck_assert_int_eq(calls, 1);
+    g[0] = tn_grad_wrt(tn_checkpoint(product, NULL, 2, (tn_tensor *[]){x, x}), x, false);
+    ck_assert_double_eq(tn_item(g[0]), 12);
+    ck_assert_int_eq(calls, 2);
+}
+END_TEST
+
+START_TEST(retained_gradients_are_nobody_elses)
+{
+    tn_tensor *x = vector(2, 1), *a = tn_exp(x), *b = tn_exp(x), *y = tn_add(a, b),
+              *seed = tn_ones_of(TN_F64, TN_SHAPE(2));
+    tn_retain_grad(a), tn_retain_grad(b), tn_retain_grad(y);
+    ck_assert_int_eq(tn_backward(y, .seed = seed), TN_OK);
+    tn_fill(seed, 7), tn_fill(tn_grad(a), 8), tn_fill(tn_grad(b), 9);
+    ck_assert_double_eq(tn_get(tn_grad(y), 0), 1);
+    ck_assert_double_eq(tn_get(tn_grad(a), 0), 8);
+}
+END_TEST
+
+/* ---- what the tape would not see ------------------------------------------------------------------------------- */
+
+START_TEST(a_view_of_a_leaf_is_the_leaf)
+{
+    tn_tensor *w = vector(6, -3), *v = tn_transpose(tn_view(w, TN_SHAPE(2, 3)), 0, 1),
+              *copy = tn_reshape(v, TN_SHAPE(6));
+    ck_assert_ptr_null(tn_relu_(v));
+    says(TN_ESTATE,
+         "relu_: the target is a view, and what it shows collects gradients and cannot be written over on the tape; "
+         "change it "
+         "between tn_no_grad_begin() and tn_scope_end()");
+    ck_assert_double_eq(tn_get(w, 0), -3);
+    ck_assert_ptr_eq(tn_relu_(copy), copy); /* has memory of its own */
+    tn_scope s = tn_no_grad_begin();
+    ck_assert_ptr_eq(tn_relu_(v), v);
+    tn_scope_end(s);
+    ck_assert_double_eq(tn_get(w, 0), 0);
+}
+END_TEST
+
+START_TEST(writers_respect_the_tape)
+{
+    tn_tensor *x = vector(2, 1), *h = tn_mul_scalar(x, 2);
+    ck_assert_int_eq(tn_fill(h, 0), TN_ESTATE);
+    says(TN_ESTATE,
+         "tn_fill: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change it "
+         "inside "
+         "tn_no_grad_begin() and tn_scope_end()");
+    ck_assert_ptr_null(tn_data_mut(h));
+    tn_clear_error();
+    ck_assert_double_eq(tn_get(h, 0), 2);
+    tn_copy_(h, tn_scalar(0));
+    ck_assert_int_eq(tn_backward(tn_sum(h)), TN_OK);
+    ck_assert_ptr_null(tn_grad(x)); /* nothing reaches it */
+}
+END_TEST
+
+START_TEST(anomaly_and_in_place)
+{
+    tn_detect_anomaly(true);
+    tn_tensor *x = vector(2, 1), *h = tn_mul_scalar(x, -1);
+    ck_assert_ptr_null(tn_sqrt_(h));
+    says(TN_ENUMERIC, "sqrt: the result has the first NaN, at [0] (step 0)");
+    tn_detect_anomaly(false);
+    tn_backward(tn_sum(h)); /* h holds NaN, and its history says why */
+    ck_assert(isnan(tn_get(tn_grad(x), 0)));
+}
+END_TEST
+
+START_TEST(anomaly_in_a_sum_of_gradients)
+{
+    tn_tensor *x = leaf(1), *y = leaf(1), *most = tn_scalar(1.5e308);
+    tn_detect_anomaly(true);
+    tn_backward(tn_add(x, y), .seed = most);
+    tn_backward(tn_add(tn_mul_scalar(y, 0), x), .seed = most);
+    says(TN_ENUMERIC, "backward: the sum of a leaf's gradients has the first Inf, at [] (step 1)");
+    tn_detect_anomaly(false);
+    ck_assert_double_eq(tn_item(tn_grad(x)), 1.5e308);
+    ck_assert_double_eq(tn_item(tn_grad(y)), 1.5e308);
+}
+END_TEST
+
+/* ---- user ops --------------------------------------------------------------------------------------------------- */
+
+static void copies(tn_ctx *c) { (void)!tn_copy_from(c->out[0], c->in[0]); }
+static void exp_by_hand(tn_ctx *c)
+{
+    const double *x = tn_data(c->in[0]);
+    double       *y = tn_data_mut(c->out[0]);
+    for (int64_t i = 0; y && i < tn_numel(c->in[0]); i++) y[i] = exp(x[i]);
+}
+static void exp_of_ops(tn_ctx *c) { (void)!tn_copy_from(c->out[0], tn_exp(c->in[0])); }
+static void exp_back(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], b->out[0]); }
+static void no_back(tn_back *b) { (void)b; }
+static bool says_nothing(tn_ctx *c) { return (void)c, true; }
+static bool like_the_second(tn_ctx *c) { return tn_infer_like(c, 0, 1); }
+static bool any_results(tn_ctx *c)
+{
+    for (int i = 0; i < c->nout; i++) tn_infer_like(c, i, 0);
+    return true;
+}
+static bool no_copy(void *to, const void *from) { return (void)to, (void)from, false; }
+static void kernel(int64_t n, void *const *y, const void *const *x, const void *args)
+{
+    (void)args;
+    memcpy(y[0], x[0], (size_t)n * sizeof(float));
+}
+static void maps(tn_ctx *c) { tn_op_map(kernel, NULL, 1, c->out, c->nin, c->in, NULL); }
+
+#define OP(id, ...) static const tn_op id = {.size = sizeof(tn_op), .name = #id, __VA_ARGS__}
+OP(by_hand, .inputs = 1, .saves = TN_SAVE_OUT(0), .infer = like_input, .forward = exp_by_hand, .backward_ops = exp_back,
+   .inplace = true);
+OP(of_ops, .inputs = 1, .saves = TN_SAVE_OUT(0), .infer = like_input, .forward = exp_of_ops, .backward_ops = exp_back);
+OP(no_args, .inputs = 1, .infer = like_input, .forward = copies, .backward_ops = no_back, .args_size = 8,
+   .args_copy = no_copy);
+OP(no_shape, .inputs = 1, .infer = says_nothing, .forward = copies);
+OP(wrong_like, .inputs = 1, .infer = like_the_second, .forward = copies);
+OP(any_number, .inputs = TN_ANY, .outputs = TN_ANY, .infer = any_results, .forward = copies);
+OP(mapped, .inputs = TN_ANY, .infer = like_input, .forward = maps);
+OP(optional, .inputs = 1, .optional = 1, .infer = says_nothing, .forward = copies, .inplace = true);
+OP(composed, .inputs = 1, .infer = like_input, .compose = drawing, .inplace = true);
+static const tn_op sizeless = {.name = "sizeless"};
+OP(empty, .inputs = 1);
+
+/* A forward may write through tn_data_mut or use ops; neither counts as a change behind the tape's back. */
+START_TEST(user_forwards)
+{
+    tn_tensor *x = vector(3, 0), *h = tn_mul_scalar(x, 2);
+    ck_assert_int_eq(tn_backward(tn_sum(tn_apply(&by_hand, x))), TN_OK);
+    CLOSE(tn_get(tn_grad(x), 2), exp(2));
+    ck_assert_ptr_eq(tn_op_apply_(&by_hand, NULL, 1, &h), h);
+    tn_zero_grad(x);
+    ck_assert_int_eq(tn_backward(tn_sum(h)), TN_OK);
+    CLOSE(tn_get(tn_grad(x), 2), 2 * exp(4));
+    tn_zero_grad(x);
+    ck_assert_int_eq(tn_backward(tn_sum(tn_apply(&of_ops, x))), TN_OK);
+    CLOSE(tn_get(tn_grad(x), 2), exp(2));
+    CLOSE(tn_get(tn_grad_wrt(tn_sum(tn_grad_wrt(tn_sum(tn_apply(&by_hand, x)), x, true)), x, false), 1), exp(1));
+}
+END_TEST
+
+START_TEST(user_ops_filled_in_wrongly)
+{
+    tn_tensor *x = vector(3, 0), *none = NULL, *f = tn_ones(TN_SHAPE(3)), *out[300];
+    double     args = 0;
+    ck_assert_ptr_null(tn_apply_args(&no_args, &args, x));
+    says(TN_ENOMEM, "no_args: its args could not be copied");
+    ck_assert_ptr_null(tn_apply(&no_shape, x));
+    says(TN_EINVAL, "no_shape: its infer left result 0 without a shape");
+    ck_assert_ptr_null(tn_apply(&wrong_like, x));
+    says(TN_EINVAL, "wrong_like: its infer makes result 0 of 1 like input 1 of 1, which is not there");
+    ck_assert_int_eq(tn_op_call(&any_number, 1, &f, 300, out, NULL), TN_EINVAL);
+    says(TN_EINVAL, "any_number: 300 results were asked for; an op gives 1 to 255");
+    ck_assert_int_eq(tn_op_call(&any_number, 1, &f, 0, out, NULL), TN_EINVAL);
+    tn_clear_error();
+    ck_assert_int_eq(tn_op_call(&any_number, 1, &f, 1, NULL, NULL), TN_EINVAL);
+    says(TN_EINVAL, "any_number: there is no place for the results: out is NULL");
+    ck_assert_ptr_null(tn_op_apply(&any_number, NULL, 2, NULL));
+    says(TN_EINVAL, "any_number: the list of 2 inputs is NULL");
+    ck_assert_ptr_null(tn_op_apply(&any_number, NULL, -1, &x));
+    tn_clear_error();
+    ck_assert_ptr_null(tn_op_apply_(&optional, NULL, 1, &none));
+    says(TN_EINVAL, "optional_: the target is NULL");
+    ck_assert_ptr_null(tn_op_apply_(&composed, NULL, 1, &f));
+    says(TN_EINVAL, "composed: has no in-place form");
+    ck_assert_ptr_null(tn_apply(&sizeless, f));
+    says(TN_EINVAL, "sizeless: the op's first field is missing: .size = sizeof(tn_op)");
+    ck_assert_ptr_null(tn_apply(&empty, f));
+    says(TN_EINVAL, "empty: the op has no .infer or no .forward");
+    ck_assert_int_eq(tn_op_call(NULL, 0, NULL, 0, NULL, NULL), TN_EINVAL);
+    says(TN_EINVAL, "tn_op_call: the op is NULL or has no name");
+}
+END_TEST
+
+START_TEST(op_map_checks_its_operands)
+{
+    tn_tensor *f = tn_ones(TN_SHAPE(3)), *many[13];
+    for (int i = 0; i < 13; i++) many[i] = f;
+    ck_assert_double_eq(tn_get(tn_apply(&mapped, f, tn_ones(TN_SHAPE(1))), 2), 1);
+    tn_apply(&mapped, tn_ones_of(TN_I64, TN_SHAPE(3)));
+    says(TN_EDTYPE, "tn_op_map: there is no kernel for integers alone; let the op's infer refuse it");
+    tn_apply(&mapped, tn_ones_of(TN_F64, TN_SHAPE(3)));
+    says(TN_EDTYPE, "tn_op_map: there is no kernel for f64; let the op's infer refuse it");
+    tn_apply(&mapped, f, tn_ones(TN_SHAPE(2)));
+    says(TN_ESHAPE, "tn_op_map: input 1 is [2] and does not fit result 0, [3]");
+    tn_op_apply(&mapped, NULL, 12, many);
+    says(TN_EINVAL, "tn_op_map: takes 1 or more results and 12 operands in all, got 1 results and 12 inputs");
+    tn_op_map(kernel, kernel, 1, NULL, 0, NULL, NULL);
+    says(TN_EINVAL,
+         "tn_op_map: takes 1 or more results and 12 operands in all, got 1 results and 0 inputs, a list of which is "
+         "NULL");
+    tn_op_map(kernel, kernel, 1, (tn_tensor *[]){NULL}, 0, NULL, NULL);
+    says(TN_EINVAL, "tn_op_map: result 0 is NULL and does not fit result 0, NULL");
+}
+END_TEST
+
+/* ---- memory and threads ----------------------------------------------------------------------------------------- */
+
+/* Whatever allocation fails, the one by which the stack of scopes grows among them, gradients are handed over once. */
+START_TEST(handing_over)
+{
+    enum { MANY = 70 }; /* more than the stack has room for at first */
+    bool reached = true;
+    for (int64_t n = 0; reached; n++) {
+        tn_faulty_memory_begin();
+        tn_scope   s = tn_scope_begin();
+        tn_tensor *x = leaf(2), *y = tn_mul(x, x), *g[MANY], *wrt[MANY];
+        for (int i = 0; i < MANY; i++) wrt[i] = i == 1 ? y : x;
+        tn_fail_memory(n, false);
+        tn_grad_of(y, MANY, wrt, g);
+        reached = tn_memory_calls() > n;
+        tn_fail_memory(-1, false);
+        ck_assert_int_eq(tn_error(), reached ? TN_ENOMEM : TN_OK);
+        for (int i = 0; i < MANY; i++) ck_assert(reached ? !g[i] : tn_item(g[i]) == (i == 1 ? 1 : 4));
+        tn_clear_error();
+        tn_scope_end(s);
+        tn_faulty_memory_end();
+    }
+}
+END_TEST
+
+static pthread_key_t late;
+static void          drop_late(void *t) { tn_drop(t); }
+static void         *leaves_one(void *unused)
+{
+    (void)unused;
+    tn_scope s = tn_scope_begin();
+    pthread_setspecific(late, tn_keep(tn_zeros(TN_SHAPE(3))));
+    tn_scope_end(s);
+    tn_ones(TN_SHAPE(100)), tn_no_grad_begin(), tn_scope_begin(); /* and scopes that nobody ends */
+    return NULL;
+}
+
+/* A destructor of the user's own thread data may run after Tenon's. */
+START_TEST(threads_end_in_any_order)
+{
+    tn_faulty_memory_begin();
+    tn_set_cache_limit(SIZE_MAX);
+    tn_drop(tn_keep(tn_scalar(0))); /* Tenon's key is made first */
+    ck_assert_int_eq(pthread_key_create(&late, drop_late), 0);
+    for (int i = 0; i < 3; i++) {
+        pthread_t t;
+        ck_assert_int_eq(pthread_create(&t, NULL, leaves_one, NULL), 0);
+        pthread_join(t, NULL);
+    }
+    pthread_key_delete(late);
+    tn_scope_end((tn_scope){.grad = true});
+    tn_faulty_memory_end(); /* says so if a block is still out */
+}
+END_TEST
+
+/* Threads count their passes alike, so a foreign node may bear the number of the pass that meets it. */
+static void *reads_on(void *y)
+{
+    tn_tensor *x = leaf(1);
+    while (tn__tape.runs + 1 < tn__node_of(y)->run) tn_backward(x);
+    tn_backward(tn_mul(x, y));
+    says(TN_ESTATE,
+         "tn_backward: square was recorded by another thread; a tape belongs to the thread that recorded it");
+    return NULL;
+}
+
+START_TEST(a_tape_of_another_thread)
+{
+    tn_tensor *x = leaf(2), *y = tn_square(x);
+    pthread_t  t;
+    ck_assert_int_eq(tn_backward(y, .retain = true), TN_OK);
+    ck_assert_int_eq(pthread_create(&t, NULL, reads_on, y), 0);
+    pthread_join(t, NULL);
+    ck_assert_int_eq(tn_backward(y), TN_OK);
+    ck_assert_double_eq(tn_item(tn_grad(x)), 8);
+}
+END_TEST
+
+static void *meddles(void *y)
+{
+    int calls = 0;
+    tn_on_grad(y, twice, &calls);
+    says(TN_ESTATE, "tn_on_grad: mul was recorded by another thread; a tape belongs to the thread that recorded it");
+    return NULL;
+}
+
+START_TEST(hooks_belong_to_the_tapes_thread)
+{
+    tn_tensor *x = leaf(2), *y = tn_mul(x, x);
+    pthread_t  t;
+    ck_assert_int_eq(pthread_create(&t, NULL, meddles, y), 0);
+    pthread_join(t, NULL);
+    ck_assert_int_eq(tn_backward(y), TN_OK);
+    ck_assert_double_eq(tn_item(tn_grad(x)), 4);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("tape");
+    TCase *t = tn_tcase(s, "tape"), *f = tcase_create("faults"); /* the allocator changes: outside any scope */
+    tcase_add_test(t, one_tensor_twice);
+    tcase_add_test(t, given_back_as_it_is);
+    tcase_add_test(t, an_input_that_leads_nowhere);
+    tcase_add_test(t, a_segment_that_writes_over_its_input);
+    tcase_add_test(t, what_fails_has_drawn_nothing);
+    tcase_add_test(t, a_tape_is_read_once_at_a_time);
+    tcase_add_test(t, a_hook_may_read_another_tape);
+    tcase_add_test(t, a_hook_may_drop_the_root);
+    tcase_add_test(t, hooks_of_leaves_see_both_kinds_of_backward);
+    tcase_add_test(t, retained_gradients_are_nobody_elses);
+    tcase_add_test(t, a_view_of_a_leaf_is_the_leaf);
+    tcase_add_test(t, writers_respect_the_tape);
+    tcase_add_test(t, anomaly_and_in_place);
+    tcase_add_test(t, anomaly_in_a_sum_of_gradients);
+    tcase_add_test(t, user_forwards);
+    tcase_add_test(t, user_ops_filled_in_wrongly);
+    tcase_add_test(t, op_map_checks_its_operands);
+    tcase_add_test(t, a_tape_of_another_thread);
+    tcase_add_test(t, hooks_belong_to_the_tapes_thread);
+    suite_add_tcase(s, f);
+    tcase_add_test(f, handing_over);
+    tcase_add_test(f, threads_end_in_any_order);
+    return tn_check_main(s);
+}

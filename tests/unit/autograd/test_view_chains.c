@@ -1,0 +1,155 @@
+/* test_view_chains.c — gradients find their way back through chains of views and into the parts of a tensor. */
+#include "tests/common/check_main.h"
+
+#include "autograd/autograd.h"
+
+static int64_t below(int64_t n) { return tn_random_below(tn_current_generator(), n); }
+
+typedef struct {
+    int      kind, dim, dim1;
+    int64_t  a, b, step;
+    tn_shape s;
+    tn_dims  order;
+} link;
+
+static tn_tensor *apply(const link *l, tn_tensor *x)
+{
+    switch (l->kind) {
+    case 0: return tn_slice(x, l->dim, l->a, l->b, l->step);
+    case 1: return tn_select(x, l->dim, l->a);
+    case 2: return tn_permute(x, l->order);
+    case 3: return tn_unfold(x, l->dim, l->a, l->step);
+    case 4: return tn_diagonal(x, l->a, l->dim, l->dim1);
+    case 5: return tn_unsqueeze(x, l->dim);
+    case 6: return tn_expand(x, l->s);
+    case 7: return tn_flatten(x, l->dim, l->dim1);
+    case 8: return tn_narrow(x, l->dim, l->a, l->b);
+    case 9: return tn_transpose(x, l->dim, l->dim1);
+    default: return tn_squeeze(x, TN_ALL);
+    }
+}
+
+static link draw(tn_shape s)
+{
+    for (;;) {
+        link l = {.kind = (int)below(11), .step = 1 + below(3), .order.n = s.n};
+        l.dim = s.n ? (int)below(s.n) : 0, l.dim1 = s.n ? (int)below(s.n) : 0;
+        const int64_t n = s.n ? s.d[l.dim] : 0;
+        const bool    small = tn_shape_numel(s) <= 120 && s.n < 6;
+        if (l.kind == 5 && s.n < 6) return l;
+        if (s.n == 0 || n == 0) continue;
+        switch (l.kind) {
+        case 0: l.a = below(n), l.b = l.a + 1 + below(n); return l;
+        case 1:
+            if (s.n < 3) continue;
+            l.a = below(2 * n) - n;
+            return l;
+        case 2:
+            for (int i = 0; i < s.n; i++) l.order.d[i] = i;
+            for (int i = s.n - 1; i > 0; i--) {
+                int k = (int)below(i + 1), t = l.order.d[i];
+                l.order.d[i] = l.order.d[k], l.order.d[k] = t;
+            }
+            return l;
+        case 3:
+            l.a = 1 + below(n);
+            if (!small) continue;
+            return l;
+        case 4:
+            if (s.n < 3 || l.dim == l.dim1) continue;
+            l.a = below(3) - 1;
+            if (l.a >= s.d[l.dim1] || -l.a >= n) continue;
+            return l;
+        case 6:
+            l.s = s;
+            if (!small || n != 1) continue;
+            l.s.d[l.dim] = 1 + below(3);
+            return l;
+        case 7:
+            if (l.dim1 < l.dim) continue;
+            return l;
+        case 8: l.a = below(n), l.b = 1 + below(n - l.a); return l;
+        case 9:
+        case 10: return l;
+        default: continue;
+        }
+    }
+}
+
+/* Beside the chain on the base goes the same chain with a dense copy after each step; and the gradient of a weighted
+ * sum is, at each place, the sum of the weights of the elements that show it. */
+START_TEST(chains)
+{
+    tn_seed((uint64_t)_i);
+    tn_tensor *x = tn_view(tn_to(tn_arange(120), TN_F64), TN_SHAPE(4, 5, 6)), *y = tn_requires_grad(x),
+              *dense = tn_detach(x);
+    for (int step = 0; step < 8; step++) {
+        link l = draw(tn_shape_of(y));
+        y = apply(&l, y), dense = tn_clone(apply(&l, dense));
+        ck_assert_msg(y && dense, "%s", tn_error_message());
+        ck_assert(tn_shape_equal(tn_shape_of(y), tn_shape_of(dense)));
+        for (int64_t k = 0; k < tn_numel(y); k++) ck_assert_double_eq(tn_get(y, k), tn_get(dense, k));
+    }
+    tn_tensor *w = tn_to(tn_randint(tn_shape_of(y), -8, 8), TN_F64), *again = NULL;
+    double     should[120] = {0};
+    for (int64_t k = 0; k < tn_numel(y); k++) should[(int)tn_get(dense, k)] += tn_get(w, k);
+    tn_tensor *loss = tn_sum(tn_mul(y, w));
+    again = tn_grad_wrt(loss, x, true);
+    tn_backward(loss);
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    for (int64_t k = 0; k < 120; k++) {
+        ck_assert_double_eq(tn_get(tn_grad(x), k), should[k]);
+        ck_assert_double_eq(tn_get(again, k), should[k]);
+    }
+}
+END_TEST
+
+/* Taking a tensor apart and using some parts twice: the parts' gradients meet in one buffer, beside other uses. */
+START_TEST(taken_apart)
+{
+    enum { T = 300 };
+    tn_tensor *x = tn_requires_grad(tn_full_of(TN_F64, TN_SHAPE(T, 4), 3)), *sum = tn_sum(tn_mul(x, x));
+    for (int64_t t = 0; t < T; t++) {
+        tn_tensor *row = tn_select(x, 0, t);
+        sum = tn_add(sum, tn_sum(tn_mul(row, tn_scalar((double)t))));
+        if (t % 3 == 0) sum = tn_add(sum, tn_sum(tn_unfold(row, 0, 3, 1)));
+    }
+    tn_backward(sum);
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    static const double windows[] = {1, 2, 2, 1};
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t k = 0; k < 4; k++)
+            ck_assert_double_eq(tn_get_at(tn_grad(x), TN_SHAPE(t, k)), 6 + (double)t + (t % 3 == 0 ? windows[k] : 0));
+}
+END_TEST
+
+/* Where windows overlap, an element's gradients are added from the first window to the last, however work is cut. */
+START_TEST(windows_add_up_in_order)
+{
+    for (int64_t window = 2; window <= 23; window += 3) { /* more windows than a window is long, and fewer */
+        tn_tensor *x = tn_requires_grad(tn_zeros(TN_SHAPE(2, 24))), *y = tn_unfold(x, 1, window, 1);
+        tn_tensor *g = tn_normal(tn_shape_of(y), 0, 1), *ops = NULL;
+        ops = tn_grad_wrt(tn_sum(tn_mul(y, g)), x, true);
+        tn_backward(y, .seed = g);
+        ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+        for (int64_t row = 0; row < 2; row++)
+            for (int64_t k = 0; k < 24; k++) {
+                float sum = 0;
+                for (int64_t w = 0; w + window <= 24; w++)
+                    if (k >= w && k < w + window) sum += (float)tn_get_at(g, TN_SHAPE(row, w, k - w));
+                ck_assert_float_eq((float)tn_get_at(tn_grad(x), TN_SHAPE(row, k)), sum);
+                ck_assert_float_eq((float)tn_get_at(ops, TN_SHAPE(row, k)), sum);
+            }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("view chains");
+    TCase *c = tn_tcase(s, "gradients");
+    tcase_add_loop_test(c, chains, 0, 300);
+    tcase_add_test(c, taken_apart);
+    tcase_add_test(c, windows_add_up_in_order);
+    return tn_check_main(s);
+}

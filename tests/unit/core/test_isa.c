@@ -1,0 +1,111 @@
+/* test_isa.c — the choice of an instruction set: the best there is, or what TENON_ISA allows. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* readlink */
+#endif
+#include "tests/common/check_main.h"
+
+#include "core/kernels/kernels.h"
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16"};
+enum { ISAS = 4 };
+
+START_TEST(tables)
+{
+    ck_assert_ptr_nonnull(tn__kernels_of("baseline"));
+    ck_assert_ptr_null(tn__kernels_of("avx"));
+    ck_assert_ptr_null(tn__kernels_of(""));
+    for (int i = 0; i < ISAS; i++) {
+        const tn__kernel_table *t = tn__kernels_of(isas[i]);
+        if (t) ck_assert_str_eq(t->isa, isas[i]);
+    }
+    ck_assert_ptr_eq(tn__kernels(), tn__kernels_of(tn__isa_name()));
+    ck_assert_ptr_nonnull(strstr(tn_build_info(), tn__isa_name()));
+}
+END_TEST
+
+/* What TENON_ISA must lead to on this CPU. A process chooses once, so the next test lets others choose. */
+START_TEST(as_told)
+{
+    const char *wish = getenv("TENON_ISA"), *name = isas[0], *reason = "the best";
+    bool        known = false;
+    for (int i = 0; i < ISAS; i++) known = known || (wish && !strcmp(wish, isas[i]));
+    for (int i = 0; i < ISAS; i++) {
+        if (tn__kernels_of(isas[i])) name = isas[i];
+        if (known && !strcmp(wish, isas[i])) break;
+    }
+    if (known) reason = strcmp(wish, name) ? "more than this CPU has" : "set by TENON_ISA";
+    else if (wish && *wish) reason = "TENON_ISA was ignored";
+    ck_assert_str_eq(tn__isa_name(), name);
+    ck_assert_msg(strstr(tn__isa_reason(), reason) != NULL, "the reason is \"%s\"", tn__isa_reason());
+}
+END_TEST
+
+/* f32 to bf16 by each table: every way to round (each upper half of a number, with lower halves on both sides of the
+ * middle and on it), and every length. What is behind the end stays. */
+START_TEST(narrows)
+{
+    static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+    static float          x[6 * 256];
+    static uint16_t       y[6 * 256 + 1];
+    for (int i = 0; i < ISAS; i++) {
+        const tn__kernel_table *t = tn__kernels_of(isas[i]);
+        for (uint32_t high = 0; t && high < 0x10000; high += 256) {
+            const int64_t n = 6 * 256 - high / 256; /* 1281 … 1536 */
+            for (uint32_t k = 0; k < 6 * 256; k++) {
+                const uint32_t bits = (high + k / 6) << 16 | low[k % 6];
+                memcpy(x + k, &bits, sizeof bits);
+            }
+            y[n] = 0x1234;
+            t->narrow(n, y, x);
+            for (int64_t k = 0; k < n; k++) {
+                const uint16_t want = tn__f32_to_bf16(x[k]);
+                ck_assert_msg(y[k] == want, "%s: %a becomes %04x, not %04x", isas[i], (double)x[k], y[k], want);
+            }
+            ck_assert_int_eq(y[n], 0x1234);
+        }
+    }
+}
+END_TEST
+
+#ifdef __x86_64__ /* elsewhere there is no choice */
+static void child(const char *wish)
+{
+    static char path[4096], no_fork[] = "CK_FORK=no";
+    char       *environment[] = {no_fork, NULL, NULL}, setting[64];
+    char *const argv[] = {path, "as_told", NULL};
+    pid_t       pid;
+    int         status = -1;
+    ck_assert_int_gt(readlink("/proc/self/exe", path, sizeof path - 1), 0);
+    if (wish) snprintf(setting, sizeof setting, "TENON_ISA=%s", wish), environment[1] = setting;
+    ck_assert_int_eq(posix_spawn(&pid, path, NULL, NULL, argv, environment), 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "with %s as_told fails",
+                  wish ? setting : "no TENON_ISA");
+}
+
+START_TEST(wishes)
+{
+    static const char *const all[] = {NULL, "", "baseline", "avx2", "avx512", "avx512bf16", "AVX2", "avx51", "avx5122"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) child(all[i]);
+}
+END_TEST
+#endif
+
+int main(void)
+{
+    Suite *s = suite_create("isa");
+    TCase *c = tn_tcase(s, "choice");
+    tcase_add_test(c, tables);
+    tcase_add_test(c, as_told);
+    tcase_add_test(c, narrows);
+#ifdef __x86_64__
+    tcase_add_test(c, wishes);
+#endif
+    return tn_check_main(s);
+}

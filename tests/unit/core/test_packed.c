@@ -1,0 +1,161 @@
+/* test_packed.c — a matrix that few rows are multiplied with is kept packed: the same bits as without, whoever computes
+ * and how; and never those of an earlier version. */
+#include "autograd/autograd.h"
+#include "core/internal.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/faults.h"
+
+#include <pthread.h>
+
+static const tn_dtype floats[] = {TN_F32, TN_F64, TN_BF16};
+static const int64_t  sizes[][2] = {{256, 320}, {33, 129}, {1, 5000}, {1000, 7},
+                                    {401, 97},  {64, 1},   {2, 4099}}; /* k, n */
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static tn_tensor *random_of(tn_dtype dt, tn_shape s) { return tn_to(tn_normal(s, 0, 1), dt); }
+
+/* x Wᵀ as if W had never been seen. */
+static tn_tensor *anew(tn_tensor *x, tn_tensor *w) { return tn_linear(x, tn_clone(w), NULL); }
+
+START_TEST(same_bits)
+{
+    for (int threads = 1; threads <= 3; threads += 2)
+        for (int s = 0; s < SIZES; s += tn_test_slow() ? 3 : 1) {
+            const int64_t k = sizes[s][0], n = sizes[s][1];
+            tn_set_threads(threads);
+            tn_tensor *w = random_of(floats[_i], TN_SHAPE(n, k)), *all = random_of(floats[_i], TN_SHAPE(70, k));
+            tn_tensor *bias = random_of(floats[_i], TN_SHAPE(n));
+            for (int64_t m = 1; m <= 70; m += m < 10 ? 1 : 15) {
+                tn_tensor *x = tn_narrow(all, 0, 70 - m, m), *y = anew(x, w), *z = tn_linear(x, tn_clone(w), bias);
+                for (int time = 0; time < 3; time++) {
+                    ck_assert_msg(tn_same_bits(tn_linear(x, w, NULL), y), "%lldx%lldx%lld, time %d", (long long)m,
+                                  (long long)n, (long long)k, time);
+                    ck_assert(tn_same_bits(tn_linear(x, w, bias), z));
+                    ck_assert(tn_same_bits(tn_matmul(x, tn_transpose(w, 0, 1)), y));
+                }
+            }
+        }
+    tn_set_threads(0);
+}
+END_TEST
+
+static tn_tensor *w;
+static void       seen(tn_tensor *x, int64_t m, const char *what)
+{
+    for (int time = 0; time < 3; time++)
+        ck_assert_msg(tn_same_bits(tn_linear(tn_narrow(x, 0, 0, m), w, NULL), anew(tn_narrow(x, 0, 0, m), w)),
+                      "after %s, %lld rows, time %d", what, (long long)m, time);
+}
+
+START_TEST(every_change_is_seen)
+{
+    const int64_t m = _i ? 5 : 1;
+    tn_tensor    *x = random_of(TN_F32, TN_SHAPE(5, 100));
+    w = random_of(TN_F32, TN_SHAPE(90, 100));
+    seen(x, m, "nothing");
+    tn_add_(w, tn_scalar(1));
+    seen(x, m, "add_");
+    tn_set(w, 77, 3);
+    seen(x, m, "tn_set");
+    float *p = tn_data_mut(w);
+    for (int i = 0; i < 9000; i++) p[i] = (float)(i % 13);
+    seen(x, m, "tn_data_mut");
+    tn_copy_from(tn_narrow(w, 0, 10, 5), tn_zeros(TN_SHAPE(5, 100)));
+    seen(x, m, "a write through a view");
+    tn_adopt(w, random_of(TN_F32, TN_SHAPE(90, 100)));
+    seen(x, m, "tn_adopt");
+    /* memory that is not the library's may change when nobody says so */
+    static float own[9000];
+    w = tn_borrow(TN_F32, TN_SHAPE(90, 100), own, NULL, NULL);
+    seen(x, m, "nothing");
+    for (int i = 0; i < 9000; i++) own[i] = (float)(i % 7);
+    seen(x, m, "a write behind the library's back");
+}
+END_TEST
+
+/* Parts of one matrix are matrices of their own, more of them than are kept. */
+START_TEST(parts)
+{
+    tn_tensor *all = random_of(TN_F32, TN_SHAPE(600, 64)), *x = random_of(TN_F32, TN_SHAPE(3, 64)), *y[6];
+    for (int i = 0; i < 6; i++) y[i] = anew(x, tn_narrow(all, 0, 100 * i, 100));
+    for (int time = 0; time < 12; time++) {
+        const int i = time / 2;
+        for (int again = 0; again < 2; again++)
+            ck_assert(tn_same_bits(tn_linear(x, tn_narrow(all, 0, 100 * i, 100), NULL), y[i]));
+        ck_assert(tn_same_bits(tn_linear(x, tn_narrow(all, 0, 0, 100), NULL), y[0]));
+    }
+}
+END_TEST
+
+/* It is given back with the matrix, and taken only when it is used again. */
+START_TEST(memory)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *x = random_of(TN_F32, TN_SHAPE(1, 512)), *m = random_of(TN_F32, TN_SHAPE(512, 512));
+    const size_t   before = tn_memory_now().live;
+    size_t         used[4];
+    for (int i = 0; i < 4; i++) {
+        const tn_scope one = tn_scope_begin();
+        tn_linear(x, m, NULL);
+        tn_scope_end(one);
+        used[i] = tn_memory_now().live - before;
+        if (i == 2) tn_add_(m, tn_scalar(1));
+    }
+    ck_assert_uint_lt(used[0], 4096);
+    ck_assert(used[1] > 1000000 && used[2] == used[1] && used[3] <= used[1] + 4096);
+    tn_scope_end(s);
+    ck_assert_uint_lt(tn_memory_now().live, before);
+}
+END_TEST
+
+static tn_tensor *shared_x, *shared_y;
+static void      *many(void *fails)
+{
+    for (int i = 0; i < 50; i++) {
+        const tn_scope s = tn_scope_begin();
+        *(int *)fails += !tn_same_bits(tn_linear(shared_x, w, NULL), shared_y);
+        tn_scope_end(s);
+    }
+    return NULL;
+}
+
+START_TEST(threads_meet)
+{
+    pthread_t thread[3];
+    int       fails[3] = {0};
+    w = random_of(TN_F32, TN_SHAPE(200, 150)), shared_x = random_of(TN_F32, TN_SHAPE(2, 150));
+    shared_y = anew(shared_x, w);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(pthread_create(&thread[i], NULL, many, &fails[i]), 0);
+    for (int i = 0; i < 3; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(fails[i], 0);
+}
+END_TEST
+
+static double thrice(int m)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_seed(4);
+    tn_tensor *x = tn_normal(TN_SHAPE(m, 90), 0, 1), *v = tn_normal(TN_SHAPE(80, 90), 0, 1);
+    double     sum = 0;
+    for (int i = 0; i < 3 && !tn_error(); i++) sum += tn_item(tn_sum(tn_square(tn_linear(x, v, NULL))));
+    tn_scope_end(s);
+    return sum;
+}
+START_TEST(each_allocation_fails) { tn_each_allocation_fails(thrice, _i, 1, 5, 8); }
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("packed");
+    TCase *c = tn_tcase(s, "kept");
+    tcase_add_loop_test(c, same_bits, 0, 3);
+    tcase_add_loop_test(c, every_change_is_seen, 0, 2);
+    tcase_add_test(c, parts);
+    tcase_add_test(c, memory);
+    tcase_add_test(c, threads_meet);
+    c = tcase_create("faults");
+    suite_add_tcase(s, c);
+    tcase_add_loop_test(c, each_allocation_fails, 1, 3);
+    return tn_check_main(s);
+}

@@ -1,0 +1,55 @@
+/* test_pages.c — memory and the system: after its first steps a training loop touches no page for the first time. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "tenon.h"
+#include "tests/common/check_main.h"
+
+#include <sys/resource.h>
+
+static long faults(void)
+{
+    struct rusage u;
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &u), 0);
+    return u.ru_minflt;
+}
+
+enum { STEPS = 16, SETTLED = 10, DIM = 64, WORDS = 9000 };
+
+/* A layer, a vocabulary's loss in blocks (of 22 MB), AdamW: what a step gives back, the next one takes. Blocks of a
+ * class change places at first, and what needs a larger part of its block touches the rest of it once; then that is
+ * over. */
+START_TEST(no_faults_after_the_first_steps)
+{
+    tn_transformer_encoder_layer *m = tn_transformer_encoder_layer_new(.dim = DIM, .heads = 4, .ff = 256);
+    const int64_t                 tokens = tn_test_slow() ? 10 : 120;
+    tn_linear                    *head = tn_linear_new(.in = DIM, .out = WORDS);
+    tn_tensor                    *x = tn_normal(TN_SHAPE(10, tokens, DIM), 0, 1);
+    tn_tensor                    *t = tn_randint(TN_SHAPE(10, tokens), 0, WORDS);
+    tn_optimizer                 *o = tn_adamw_new(m, .lr = 1e-3);
+    long                          before = 0, settled = 0;
+    for (int step = 0; step < (tn_test_slow() ? 5 : STEPS); step++) {
+        if (step == 3) before = faults();
+        if (step == SETTLED) settled = faults();
+        tn_scope s = tn_scope_begin();
+        tn_zero_grads(head);
+        tn_tensor *y = tn_transformer_encoder_layer_forward(m, x);
+        tn_backward(tn_linear_cross_entropy(y, head->weight, head->bias, t));
+        tn_step(o);
+        ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+        tn_scope_end(s);
+    }
+    ck_assert_int_le(faults() - before, 150);                      /* of some 15,000 that the blocks have */
+    if (!tn_test_slow()) ck_assert_int_le(faults() - settled, 20); /* a sanitizer's own; one block is 16 a step */
+    tn_optimizer_free(o);
+    tn_free(head), tn_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("pages");
+    TCase *c = tn_tcase(s, "steps");
+    tcase_add_test(c, no_faults_after_the_first_steps);
+    return tn_check_main(s);
+}

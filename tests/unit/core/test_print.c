@@ -1,0 +1,148 @@
+/* test_print.c — tn_print against PyTorch's own texts (print_texts.h), and what PyTorch has no text for. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* open_memstream */
+#endif
+#include "tests/common/check_main.h"
+
+#include "core/internal.h"
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/common/print_texts.h"
+
+/* What tn_print writes, until the next call. */
+static const char *printed(const tn_tensor *t)
+{
+    static char text[20000];
+    char       *all = NULL;
+    size_t      size = 0;
+    FILE       *to = open_memstream(&all, &size);
+    ck_assert_ptr_nonnull(to);
+    tn_print(to, t);
+    ck_assert_int_eq(fclose(to), 0);
+    ck_assert_uint_lt(size, sizeof text);
+    memcpy(text, all, size + 1);
+    free(all);
+    return text;
+}
+
+static tn_tensor *tensor_of_case(int i)
+{
+    const int64_t n = tn_shape_numel(texts[i].shape);
+    double       *v = malloc((size_t)(n + 1) * sizeof *v);
+    ck_assert_ptr_nonnull(v);
+    for (int64_t k = 0; k < n; k++)
+        v[k] = texts[i].listed ? texts[i].list[k]
+                               : texts[i].first + texts[i].step * (double)(texts[i].modulo ? k % texts[i].modulo : k);
+    tn_tensor *t = tn_empty_of(texts[i].dtype, texts[i].shape);
+    ck_assert_int_eq(tn_copy_in(t, TN_F64, v, (size_t)n * sizeof *v), TN_OK);
+    t->leaf = texts[i].grad;
+    free(v);
+    return t;
+}
+
+START_TEST(looks_like_pytorch) { ck_assert_str_eq(printed(tensor_of_case(_i)), texts[_i].text); }
+END_TEST
+
+/* The same through strides: the tensor is laid out with its dims in reverse order, with gaps. */
+START_TEST(strides_do_not_show)
+{
+    tn_tensor *t = tensor_of_case(_i);
+    tn_shape   s = tn_shape_of(t), wide = {.n = s.n + 1};
+    if (tn_numel(t) == 0) return;
+    tn__layout l = {.shape = s, .offset = 1};
+    int64_t    step = 3;
+    for (int k = 0; k < s.n; k++) l.stride[k] = step, step *= s.d[k];
+    wide.n = 1, wide.d[0] = step + 3;
+    tn_tensor *base = tn_zeros_of(tn_dtype_of(t), wide), *view = tn__alias(base, &l);
+    ck_assert_int_eq(tn_copy_from(view, t), TN_OK);
+    view->leaf = t->leaf;
+    ck_assert_str_eq(printed(view), texts[_i].text);
+}
+END_TEST
+
+START_TEST(integers_are_exact)
+{
+    int64_t v[] = {INT64_MAX, INT64_MIN, 9007199254740993};
+    ck_assert_str_eq(printed(tn_from_data(TN_I64, TN_SHAPE(3), v)),
+                     "tensor([ 9223372036854775807, -9223372036854775808,     9007199254740993])\n");
+}
+END_TEST
+
+START_TEST(a_nan_has_no_sign)
+{
+    ck_assert_str_eq(printed(tn_full(TN_SHAPE(2), -NAN)), "tensor([nan, nan])\n");
+    ck_assert_str_eq(printed(tn_full(TN_SHAPE(2), copysign(NAN, -1))), "tensor([nan, nan])\n");
+}
+END_TEST
+
+START_TEST(null_is_shown)
+{
+    ck_assert_str_eq(printed(NULL), "tensor(NULL)\n");
+    tn_print(NULL, tn_ones(TN_SHAPE(2)));
+    tn_print(NULL, NULL);
+    ck_assert_int_eq(tn_error(), TN_OK);
+}
+END_TEST
+
+START_TEST(prints_while_an_error_stands)
+{
+    tn_tensor *t = tn_full(TN_SHAPE(2), 0.5);
+    tn_raise(TN_EINVAL, "planted");
+    ck_assert_str_eq(printed(t), "tensor([0.5000, 0.5000])\n");
+    ck_assert_str_eq(tn_error_message(), "planted");
+    tn_clear_error();
+}
+END_TEST
+
+START_TEST(printing_is_no_write)
+{
+    tn_tensor     *t = tn_full(TN_SHAPE(3), 0.5);
+    const uint32_t version = t->storage->version;
+    printed(t);
+    ck_assert_uint_eq(t->storage->version, version);
+}
+END_TEST
+
+/* The decimal point of a locale may be a comma, or several bytes. */
+START_TEST(no_locale_shows)
+{
+    static const char *const rows[][2] = {{"0,5000", "0.5000"},
+                                          {"-12,2500", "-12.2500"},
+                                          {"1.0000", "1.0000"},
+                                          {"-1\xd9\xab"
+                                           "5000e-05",
+                                           "-1.5000e-05"},
+                                          {"7", "7"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%s", rows[i][0]);
+        tn__plain_point(text);
+        ck_assert_str_eq(text, rows[i][1]);
+    }
+    static const char *const comma[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "pl_PL.UTF-8"};
+    for (size_t i = 0; i < sizeof comma / sizeof *comma; i++) {
+        if (!setlocale(LC_ALL, comma[i])) continue; /* not installed here */
+        ck_assert_str_eq(printed(tn_full(TN_SHAPE(2), 0.5)), "tensor([0.5000, 0.5000])\n");
+        setlocale(LC_ALL, "C");
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite    *s = suite_create("print");
+    TCase    *c = tn_tcase(s, "print");
+    const int n = (int)(sizeof texts / sizeof *texts);
+    tcase_add_loop_test(c, looks_like_pytorch, 0, n);
+    tcase_add_loop_test(c, strides_do_not_show, 0, n);
+    tcase_add_test(c, integers_are_exact);
+    tcase_add_test(c, a_nan_has_no_sign);
+    tcase_add_test(c, null_is_shown);
+    tcase_add_test(c, prints_while_an_error_stands);
+    tcase_add_test(c, printing_is_no_write);
+    tcase_add_test(c, no_locale_shows);
+    return tn_check_main(s);
+}

@@ -1,0 +1,494 @@
+/* test_threads.c — tn_parallel_for with any number of threads and in every situation: nested, inside a user's parallel
+ * region, in children, without threads to be had, and from several threads at once. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* setrlimit and what it is given */
+#endif
+#include "tests/common/check_main.h"
+
+#include "core/internal.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+static void expect_error(tn_status code, const char *text)
+{
+    ck_assert_str_eq(tn_error_message(), text);
+    ck_assert_int_eq(tn_error(), code);
+    tn_clear_error();
+}
+
+/* Built with OpenMP? Without it every loop is serial and tn_threads() is 1. */
+static bool threaded(void)
+{
+    tn_set_threads(2);
+    const bool yes = tn_threads() == 2;
+    tn_set_threads(0);
+    return yes;
+}
+
+/* ---- in a child ----------------------------------------------------------------------------------------------- */
+
+/* The exit status of body run in a child; a child that hangs is ended after a while and gives -1. */
+static int in_child(int (*body)(void))
+{
+    fflush(NULL);
+    const pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        alarm(60);
+        _exit(body());
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static _Atomic(int64_t) total;
+static void             add(int64_t from, int64_t to, void *user)
+{
+    (void)user;
+    int64_t sum = 0;
+    for (int64_t i = from; i < to; i++) sum += i;
+    atomic_fetch_add(&total, sum);
+}
+static bool loop_works(void)
+{
+    atomic_store(&total, 0);
+    tn_parallel_for(100000, 1000, add, NULL);
+    return atomic_load(&total) == (int64_t)100000 * 99999 / 2;
+}
+
+/* Two blocks that each wait for the other: they finish only on two threads. Gives up after ten seconds. */
+static atomic_int arrived;
+static void       meet(int64_t from, int64_t to, void *user)
+{
+    (void)from, (void)to;
+    atomic_fetch_add(&arrived, 1);
+    const time_t start = time(NULL);
+    while (atomic_load(&arrived) < 2 && time(NULL) < start + 10) sched_yield();
+    if (atomic_load(&arrived) < 2) *(atomic_bool *)user = true;
+}
+static bool two_threads_meet(void)
+{
+    atomic_bool late = false;
+    atomic_store(&arrived, 0);
+    tn_set_threads(2);
+    tn_parallel_for(2, 1, meet, &late);
+    return !late;
+}
+
+static int child_of_a_serial_process(void)
+{
+    if (!loop_works()) return 1;
+    return threaded() && !two_threads_meet() ? 2 : 0;
+}
+START_TEST(a_child_forked_before_the_first_team_has_threads)
+{
+    ck_assert_int_eq(in_child(child_of_a_serial_process), 0);
+}
+END_TEST
+
+static void *nothing(void *x) { return x; }
+static bool  a_thread_can_be_had(void)
+{
+    pthread_t t;
+    if (pthread_create(&t, NULL, nothing, NULL)) return false;
+    pthread_join(t, NULL);
+    return true;
+}
+/* Makes the system refuse threads: no process slots for a user without privileges, or no address space for stacks. */
+static bool refuse_threads(void)
+{
+    const struct rlimit none = {0, 0};
+    if (geteuid() == 0 && (setgid(65534) || setuid(65534))) return false;
+    if (!setrlimit(RLIMIT_NPROC, &none) && !a_thread_can_be_had()) return true;
+#ifndef SANITIZED
+    long  pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f && fscanf(f, "%ld", &pages) == 1) {
+        const rlim_t now = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (1 << 20);
+        setrlimit(RLIMIT_AS, &(struct rlimit){now, now});
+    }
+    if (f) fclose(f);
+#endif
+    return !a_thread_can_be_had();
+}
+
+enum { CANNOT_REFUSE = 77 };
+static int child_without_threads(void)
+{
+    if (!refuse_threads()) return CANNOT_REFUSE;
+    for (int n = 2; n <= 7; n++) {
+        tn_set_threads(n);
+        if (!loop_works()) return 1; /* gcc's OpenMP would have ended us */
+        if (!loop_works()) return 2;
+    }
+    return tn_error() == TN_OK ? 0 : 3;
+}
+START_TEST(without_threads_loops_are_serial)
+{
+    const int status = in_child(child_without_threads);
+    if (status == CANNOT_REFUSE) fprintf(stderr, "not tested: threads cannot be refused here\n");
+    else ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+static int child_of_a_parallel_process(void)
+{
+    tn_set_threads(7);
+    if (tn_threads() != 1) return 1;
+    if (!loop_works()) return 2;
+    tn_scope s = tn_scope_begin();
+    tn_seed(1);
+    if (!tn_normal(TN_SHAPE(100000), 0, 1)) return 3;
+    tn_scope_end(s);
+    return 0;
+}
+START_TEST(a_child_forked_after_a_team_is_serial)
+{
+    tn_set_threads(3);
+    ck_assert(loop_works());
+    ck_assert_int_eq(in_child(threaded() ? child_of_a_parallel_process : child_of_a_serial_process), 0);
+    tn_set_threads(3);
+    ck_assert(loop_works()); /* and the parent goes on as before */
+    ck_assert(!threaded() || two_threads_meet());
+}
+END_TEST
+
+/* ---- blocks --------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t    grain;
+    atomic_int runs[1000]; /* of each block */
+    atomic_int wrong;
+} trace;
+
+static void note(int64_t from, int64_t to, void *user)
+{
+    trace *t = user;
+    if (from % t->grain || to <= from || to - from > t->grain) atomic_fetch_add(&t->wrong, 1);
+    else atomic_fetch_add(&t->runs[from / t->grain], to - from == t->grain ? 1 : 1000);
+}
+
+START_TEST(blocks_depend_on_the_grain_alone)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {5, 10}, {10, 10}, {11, 10}, {999, 1}, {1000, 7}, {100000, 101}};
+    tn_set_threads(_i);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        const int64_t n = sizes[k][0], grain = sizes[k][1], blocks = (n - 1) / grain + 1;
+        trace         t = {.grain = grain};
+        tn_parallel_for(n, grain, note, &t);
+        ck_assert_int_eq(t.wrong, 0);
+        for (int64_t b = 0; b < 1000; b++) {
+            const int expected = b >= blocks ? 0 : b == blocks - 1 && n % grain ? 1000 : 1;
+            if (t.runs[b] != expected)
+                ck_abort_msg("n %d, grain %d: block %d: %d", (int)n, (int)grain, (int)b, t.runs[b]);
+        }
+    }
+}
+END_TEST
+
+static void count_huge(int64_t from, int64_t to, void *user)
+{
+    int64_t *sum = user;
+    sum[from / (INT64_MAX / 2)] = to - from;
+}
+START_TEST(the_ends_of_int64)
+{
+    int64_t sum[3] = {0};
+    tn_set_threads(2);
+    tn_parallel_for(INT64_MAX, INT64_MAX / 2, count_huge, sum);
+    ck_assert_int_eq(sum[0], INT64_MAX / 2);
+    ck_assert_int_eq(sum[1], INT64_MAX / 2);
+    ck_assert_int_eq(sum[2], 1);
+    memset(sum, 0, sizeof sum);
+    tn_parallel_for(INT64_MAX, INT64_MAX, count_huge, sum);
+    ck_assert_int_eq(sum[0], INT64_MAX);
+    tn_parallel_for(0, 1, count_huge, NULL); /* no blocks, no calls */
+}
+END_TEST
+
+START_TEST(loops_run_at_the_same_time)
+{
+    if (threaded()) ck_assert(two_threads_meet());
+    else ck_assert(loop_works());
+}
+END_TEST
+
+START_TEST(any_team_after_any_other)
+{
+    static const int sizes[] = {1, 2, 3, 7, 2, 5, 1, 7, 4, 6, 2};
+    const bool       yes = threaded();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        tn_set_threads(sizes[i]);
+        ck_assert_int_eq(tn_threads(), yes ? sizes[i] : 1);
+        ck_assert(loop_works());
+    }
+}
+END_TEST
+
+/* ---- nested --------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int         threads;
+    atomic_int  bad, inner;
+    atomic_bool used[8];
+} nest;
+
+static void inside(int64_t from, int64_t to, void *user)
+{
+    nest *n = user;
+    if (tn__worker() != 0 || tn_threads() != 1) atomic_fetch_add(&n->bad, 1);
+    atomic_fetch_add(&n->inner, (int)(to - from));
+}
+static void outside(int64_t from, int64_t to, void *user)
+{
+    nest     *n = user;
+    const int w = tn__worker();
+    if (w < 0 || w >= n->threads || (n->threads > 1 && tn_threads() != 1)) atomic_fetch_add(&n->bad, 1);
+    else n->used[w] = true;
+    for (int64_t i = from; i < to; i++) tn_parallel_for(100, 10, inside, n);
+    if (tn__worker() != w) atomic_fetch_add(&n->bad, 1);
+}
+
+START_TEST(a_loop_inside_a_loop_is_serial)
+{
+    tn_set_threads(_i);
+    nest n = {.threads = tn_threads()};
+    tn_parallel_for(64, 1, outside, &n);
+    ck_assert_int_eq(n.inner, 6400);
+    ck_assert_int_eq(n.bad, 0);
+    for (int w = 0; w < n.threads; w++) ck_assert(n.used[w]); /* whole teams: each worker has a share of 64 blocks */
+    ck_assert_int_eq(tn__worker(), 0);
+    ck_assert_int_eq(tn_threads(), n.threads);
+}
+END_TEST
+
+START_TEST(inside_a_users_region_loops_are_serial)
+{
+#ifdef _OPENMP
+    atomic_int bad = 0, right = 0;
+#pragma omp parallel num_threads(4)
+    {
+        nest n = {.threads = 1};
+        tn_set_threads(3);
+        tn_parallel_for(20, 1, outside, &n);
+        if (n.bad || tn_threads() != 1) atomic_fetch_add(&bad, 1);
+        if (n.inner == 2000) atomic_fetch_add(&right, 1);
+        tn_set_threads(0);
+    }
+    ck_assert_int_eq(bad, 0);
+    ck_assert_int_eq(right, 4);
+#else
+    ck_assert(!threaded());
+#endif
+}
+END_TEST
+
+START_TEST(the_processs_settings_stay)
+{
+#ifdef _OPENMP
+    const int max = omp_get_max_threads(), dynamic = omp_get_dynamic(), levels = omp_get_max_active_levels();
+    for (int n = 1; n <= 7; n++) {
+        tn_set_threads(n);
+        ck_assert(loop_works());
+    }
+    ck_assert_int_eq(omp_get_max_threads(), max);
+    ck_assert_int_eq(omp_get_dynamic(), dynamic);
+    ck_assert_int_eq(omp_get_max_active_levels(), levels);
+#else
+    ck_assert(!threaded());
+#endif
+}
+END_TEST
+
+/* ---- bodies that use the library ------------------------------------------------------------------------------- */
+
+static void fails_late(int64_t from, int64_t to, void *user)
+{
+    (void)to, (void)user;
+    if (from >= 5) tn_raise(TN_EINDEX, "block %d", (int)from);
+}
+START_TEST(an_error_in_a_body_reaches_the_caller)
+{
+    tn_set_threads(_i);
+    tn_path_push("encoder");
+    tn_parallel_for(20, 1, fails_late, NULL);
+    tn_path_pop();
+    const char *text = tn_error_message();
+    ck_assert_int_eq(tn_error(), TN_EINDEX);
+    ck_assert_msg(!strncmp(text, "encoder: block 5", 16) && (text[16] == 0 || text[16] == ' '), "%s", text);
+    tn_clear_error();
+    ck_assert(loop_works()); /* the workers are rid of it */
+    ck_assert_int_eq(tn_error(), TN_OK);
+
+    tn_raise(TN_EIO, "planted"); /* the first error stays */
+    tn_parallel_for(20, 1, fails_late, NULL);
+    ck_assert_int_eq(tn_error(), TN_EIO);
+    tn_clear_error();
+}
+END_TEST
+
+static void makes_tensors(int64_t from, int64_t to, void *user)
+{
+    tn_tensor **kept = user;
+    (void)to;
+    tn_tensor *t = tn_full(TN_SHAPE(10), (double)from), *more = tn_zeros(TN_SHAPE(20));
+    tn_path_push("forgotten");
+    if (!tn_grad_enabled() && more) kept[from] = tn_keep(t);
+}
+START_TEST(what_a_body_makes_goes_with_its_block)
+{
+    tn_tensor    *kept[16] = {NULL};
+    const int64_t before = tn_memory_now().tensors;
+    tn_set_threads(_i);
+    tn_scope s = tn_no_grad_begin(); /* and a body finds the mode of its caller */
+    tn_parallel_for(16, 1, makes_tensors, kept);
+    ck_assert_int_eq(tn_memory_now().tensors, before + 16);
+    ck_assert(!tn_grad_enabled());
+    tn_scope_end(s);
+    for (int i = 0; i < 16; i++) {
+        ck_assert_double_eq(tn_get(kept[i], 9), i);
+        tn_drop(kept[i]);
+    }
+    ck_assert_int_eq(tn_memory_now().tensors, before);
+    tn_raise(TN_EINVAL, "no path");
+    expect_error(TN_EINVAL, "no path");
+}
+END_TEST
+
+START_TEST(errors)
+{
+    tn_parallel_for(-1, 1, add, NULL);
+    expect_error(TN_EINVAL, "tn_parallel_for: n is -1, but must not be negative");
+    tn_parallel_for(10, 0, add, NULL);
+    expect_error(TN_EINVAL, "tn_parallel_for: grain is 0, but must be at least 1");
+    tn_parallel_for(10, 1, NULL, NULL);
+    expect_error(TN_EINVAL, "tn_parallel_for: body is NULL");
+    const int n = tn_threads();
+    tn_set_threads(-2);
+    expect_error(TN_EINVAL, "tn_set_threads: n is -2, but must be 1 to 512, or 0 for the default");
+    tn_set_threads(513);
+    expect_error(TN_EINVAL, "tn_set_threads: n is 513, but must be 1 to 512, or 0 for the default");
+    tn_raise(TN_EINVAL, "planted");
+    tn_set_threads(5);
+    ck_assert(loop_works()); /* a loop is no op: kernels run for readers too */
+    tn_clear_error();
+    ck_assert_int_eq(tn_threads(), n);
+}
+END_TEST
+
+/* ---- several threads of the user's ------------------------------------------------------------------------------ */
+
+typedef struct {
+    pthread_t thread;
+    int       id, threads, failed;
+    float     sum[3];
+} user_thread;
+
+static void work(user_thread *u)
+{
+    u->failed = 0;
+    for (int round = 0; round < 3; round++) {
+        tn_scope s = tn_scope_begin();
+        tn_set_threads(u->threads);
+        tn_seed((uint64_t)u->id);
+        tn_tensor *t = tn_normal(TN_SHAPE(40000), u->id, 1), *copy = tn_empty_of(TN_F64, TN_SHAPE(40000));
+        u->failed |= tn_copy_from(copy, t) != TN_OK || tn_numel(t) != 40000;
+        float sum = 0;
+        for (int64_t i = 0; i < 40000; i += 97) sum += (float)tn_get(copy, i);
+        u->sum[round] = sum;
+        tn_zeros(TN_SHAPE(-1 - u->id)); /* each has its own error */
+        char expected[80];
+        snprintf(expected, sizeof expected, "tn_zeros: [%d] has a negative size in dim 0", -1 - u->id);
+        u->failed |= strcmp(tn_error_message(), expected) != 0;
+        tn_clear_error();
+        tn_scope_end(s);
+    }
+}
+static void *run_user(void *u)
+{
+    work(u);
+    return NULL;
+}
+
+START_TEST(eight_threads_at_once)
+{
+    user_thread u[8], alone[8];
+    for (int i = 0; i < 8; i++) {
+        alone[i] = (user_thread){.id = i, .threads = 1};
+        work(&alone[i]);
+        u[i] = (user_thread){.id = i, .threads = 1 + i % 3};
+    }
+    for (int i = 0; i < 8; i++) ck_assert_int_eq(pthread_create(&u[i].thread, NULL, run_user, &u[i]), 0);
+    for (int i = 0; i < 8; i++) pthread_join(u[i].thread, NULL);
+    for (int i = 0; i < 8; i++) {
+        ck_assert(!u[i].failed);
+        ck_assert_mem_eq(u[i].sum, alone[i].sum, sizeof u[i].sum);
+    }
+}
+END_TEST
+
+static void *ask_threads(void *to)
+{
+    *(int *)to = tn_threads();
+    return NULL;
+}
+START_TEST(the_number_is_the_threads_own)
+{
+    pthread_t t;
+    int       theirs = 0;
+    tn_set_threads(0);
+    const int  usual = tn_threads();
+    const bool yes = threaded();
+    tn_set_threads(usual + 1);
+    ck_assert_int_eq(pthread_create(&t, NULL, ask_threads, &theirs), 0);
+    pthread_join(t, NULL);
+    ck_assert_int_eq(theirs, usual);
+    ck_assert_int_eq(tn_threads(), yes ? usual + 1 : 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("threads");
+    /* These come first: two need a process without a team, and in a child the memory is lost that workers hold. */
+    TCase *c = tn_tcase(s, "children");
+    tcase_set_timeout(c, 120);
+    tcase_add_test(c, a_child_forked_before_the_first_team_has_threads);
+    tcase_add_test(c, without_threads_loops_are_serial);
+    tcase_add_test(c, a_child_forked_after_a_team_is_serial);
+    c = tn_tcase(s, "loops");
+    tcase_set_timeout(c, 120);
+    tcase_add_loop_test(c, blocks_depend_on_the_grain_alone, 1, 8);
+    tcase_add_test(c, the_ends_of_int64);
+    tcase_add_test(c, loops_run_at_the_same_time);
+    tcase_add_test(c, any_team_after_any_other);
+    tcase_add_loop_test(c, a_loop_inside_a_loop_is_serial, 1, 8);
+    tcase_add_test(c, inside_a_users_region_loops_are_serial);
+    tcase_add_test(c, the_processs_settings_stay);
+    tcase_add_loop_test(c, an_error_in_a_body_reaches_the_caller, 1, 8);
+    tcase_add_loop_test(c, what_a_body_makes_goes_with_its_block, 1, 8);
+    tcase_add_test(c, errors);
+    c = tn_tcase(s, "users");
+    tcase_set_timeout(c, 120);
+    tcase_add_test(c, eight_threads_at_once);
+    tcase_add_test(c, the_number_is_the_threads_own);
+    return tn_check_main(s);
+}

@@ -1,0 +1,508 @@
+/* test_vecmath.c — functions of one element as kernels: how far from the exact value, in units of the last place, over
+ * all kinds of numbers and on each instruction set; the same bits on all of them, at any place and in arrays of any
+ * length; nothing read or written beside the arrays, and nothing of the floating-point environment or errno changed.
+ *
+ * TENON_TEST_EXHAUSTIVE=1 has all 2^32 numbers tried instead of a sample: a few minutes a function. With the name of a
+ * function in place of 1, that one alone. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#endif
+#include "tests/common/check_main.h"
+
+#include "core/kernels/kernels.h"
+#include "core/kernels/sum_lanes.h"
+#include <errno.h>
+#include <fenv.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ck_assert for what is asked a million times: Check writes a line to a file at each of its own. */
+#define expect(truth, ...) ((truth) ? (void)0 : ck_abort_msg(__VA_ARGS__))
+
+static const char *const isas[] = {"baseline", "avx2", "avx512"};
+enum { ISAS = 3 };
+
+/* ---- the functions, in f64 -------------------------------------------------------------------------------------- */
+/* Where a slope changes its sign, f64 has hardly more digits left than f32: there it is taken in long double. */
+
+#define ROOT 1.5957691216057307117597842397375274738L /* √(8/π) */
+#define CUBE 0.044715L
+#define DENSITY 0.39894228040143267793994605993438186848L /* 1/√(2π) */
+
+static double r_softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
+static double r_sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double r_silu(double x) { return x == -INFINITY ? 0 : x / (1 + exp(-x)); }
+static double r_gelu(double x) { return x == -INFINITY ? 0 : x / 2 * erfc(-x * 0.70710678118654752440); }
+static double r_gelu_tanh(double x)
+{
+    return x == -INFINITY ? 0 : x / (1 + exp(-(double)ROOT * x * (1 + (double)CUBE * x * x)));
+}
+static double r_silu_slope(double x)
+{
+    if (fabs(x) > 700) return x > 0;
+    if (fabs(x + 1.27846) < 0.01) {
+        const long double e = expl(x);
+        return (double)(e * (1 + e + (long double)x) / ((1 + e) * (1 + e)));
+    }
+    const double e = exp(-fabs(x)), d = e * (1 + e - fabs(x)) / ((1 + e) * (1 + e));
+    return x < 0 ? d : 1 - d;
+}
+static double r_gelu_slope(double x)
+{
+    if (fabs(x) > 40) return x > 0;
+    if (fabs(x + 0.75179) < 0.01) {
+        const long double w = x;
+        return (double)(erfcl(-w * sqrtl(0.5L)) / 2 + w * expl(-w * w / 2) * DENSITY);
+    }
+    return erfc(-x * 0.70710678118654752440) / 2 + x * exp(-x * x / 2) * (double)DENSITY;
+}
+static double r_gelu_tanh_slope(double x)
+{
+    if (fabs(x) > 40) return x > 0;
+    if (fabs(x + 0.75246) < 0.01) {
+        const long double w = x, e = expl(ROOT * w * (1 + CUBE * w * w));
+        return (double)(e * (1 + e + ROOT * w * (1 + 3 * CUBE * w * w)) / ((1 + e) * (1 + e)));
+    }
+    const double a = fabs(x), e = exp(-(double)ROOT * a * (1 + (double)CUBE * a * a));
+    const double d = e * (1 + e - (double)ROOT * a * (1 + 3 * (double)CUBE * a * a)) / ((1 + e) * (1 + e));
+    return x < 0 ? d : 1 - d;
+}
+
+/* ---- the kernels ------------------------------------------------------------------------------------------------ */
+
+enum { CHUNK = 4096, MOST = 130 };
+static float ones[CHUNK];
+
+/* A slope as a function: what it makes of gradients of 1. */
+#define SLOPE_OF(name)                                                                          \
+    static void name##_slope_of(const tn__kernel_table *t, int64_t n, float *y, const float *x) \
+    {                                                                                           \
+        t->f32->name##_slope(n, y, x, ones);                                                    \
+    }
+#define FUNCTION_OF(name) \
+    static void name##_of(const tn__kernel_table *t, int64_t n, float *y, const float *x) { t->f32->name(n, y, x); }
+TN_EACH_FUNCTION(FUNCTION_OF)
+TN_EACH_SLOPE(SLOPE_OF)
+
+/* y: at 0, -0, infinity, -infinity. units: how far from the exact value it may be, of the last place. */
+static const struct {
+    const char *name;
+    void (*f)(const tn__kernel_table *, int64_t, float *, const float *);
+    double (*exact)(double);
+    double units;
+    float  y[4];
+} functions[] = {
+    {"exp", exp_of, exp, 2, {1, 1, INFINITY, 0}},
+    {"log", log_of, log, 2, {-INFINITY, -INFINITY, INFINITY, NAN}},
+    {"softplus", softplus_of, r_softplus, 2, {0x1.62e43p-1f, 0x1.62e43p-1f, INFINITY, 0}},
+    {"sin", sin_of, sin, 2, {0, -0.0f, NAN, NAN}},
+    {"cos", cos_of, cos, 2, {1, 1, NAN, NAN}},
+    {"tanh", tanh_of, tanh, 2, {0, -0.0f, 1, -1}},
+    {"sigmoid", sigmoid_of, r_sigmoid, 2, {0.5f, 0.5f, 1, 0}},
+    {"silu", silu_of, r_silu, 4, {0, -0.0f, INFINITY, 0}},
+    {"erf", erf_of, erf, 2, {0, -0.0f, 1, -1}},
+    {"gelu", gelu_of, r_gelu, 4, {0, -0.0f, INFINITY, 0}},
+    {"gelu_tanh", gelu_tanh_of, r_gelu_tanh, 4, {0, -0.0f, INFINITY, 0}},
+    {"silu_slope", silu_slope_of, r_silu_slope, 4, {0.5f, 0.5f, 1, 0}},
+    {"gelu_slope", gelu_slope_of, r_gelu_slope, 4, {0.5f, 0.5f, 1, 0}},
+    {"gelu_tanh_slope", gelu_tanh_slope_of, r_gelu_tanh_slope, 4, {0.5f, 0.5f, 1, 0}},
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+static float from_bits(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+static uint32_t bits_of(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+static bool same(float a, float b) { return bits_of(a) == bits_of(b) || (isnan(a) && isnan(b)); }
+
+/* |got - want| in units of the last place that an f32 near want has; past the largest f32, infinity counts as 2^128. */
+static double units_off(float got, double want)
+{
+    if (isnan(got) || isnan(want)) return isnan(got) && isnan(want) ? 0 : INFINITY;
+    const double g = isinf(got) ? copysign(0x1p128, got) : got;
+    const double w = isinf((float)want) ? copysign(0x1p128, want) : want;
+    uint64_t     u;
+    memcpy(&u, &w, sizeof u);
+    int e = (int)(u >> 52 & 2047) - 1023;
+    e = e < -126 ? -126 : e > 127 ? 127 : e;
+    u = (uint64_t)(1023 + 23 - e) << 52;
+    double units_in_1;
+    memcpy(&units_in_1, &u, sizeof units_in_1);
+    return fabs(g - w) * units_in_1;
+}
+
+START_TEST(units)
+{
+    ck_assert_double_eq(units_off(1, 1), 0);
+    ck_assert_double_eq(units_off(nextafterf(1, 2), 1), 1);
+    ck_assert_double_eq(units_off(nextafterf(1, 0), 1), 0.5);
+    ck_assert_double_eq(units_off(1, 1 + 0x1p-25), 0.25);
+    ck_assert_double_eq(units_off(-0x1p-149f, 0x1p-149), 2);
+    ck_assert_double_eq(units_off(0, 0x1p-151), 0.25);
+    ck_assert_double_eq(units_off(3 * 0x1p-149f, 0x1p-148), 1);
+    ck_assert_double_eq(units_off(FLT_MAX, 0x1p128), 1);
+    ck_assert_double_eq(units_off(INFINITY, 1e300), 0);
+    ck_assert_double_eq(units_off(INFINITY, FLT_MAX), 1);
+    ck_assert(isinf(units_off(NAN, 1)) && isinf(units_off(1, NAN)) && units_off(NAN, NAN) == 0);
+    ck_assert(units_off(INFINITY, -INFINITY) > 1e6 && units_off(1, 2) > 1e6);
+}
+END_TEST
+
+/* ---- how exact -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    double worst;
+    float  at;
+} verdict;
+
+/* n numbers, at most CHUNK, through each instruction set's kernel. */
+static void look(int f, int64_t n, const float *x, verdict *v)
+{
+    static float y[CHUNK], other[CHUNK];
+    for (int isa = 0; isa < ISAS; isa++) {
+        const tn__kernel_table *t = tn__kernels_of(isas[isa]);
+        if (!t) continue;
+        functions[f].f(t, n, isa ? other : y, x);
+        for (int64_t i = 0; isa && i < n; i++)
+            expect(same(other[i], y[i]), "%s(%a): %s gives %a, baseline %a", functions[f].name, (double)x[i], isas[isa],
+                   (double)other[i], (double)y[i]);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const double off = units_off(y[i], functions[f].exact((double)x[i]));
+        if (off > v->worst) *v = (verdict){off, x[i]};
+        expect(off <= functions[f].units, "%s(%a): %a is %.3f units from %a", functions[f].name, (double)x[i],
+               (double)y[i], off, functions[f].exact((double)x[i]));
+    }
+}
+
+/* Where kernels change from one formula to another, where they clamp, and where results leave the normal numbers. */
+static const float seams[] = {0x1p-149f, 0x1p-126f, 0x1p-25f,  0x1p-24f, 0x1p-12f,  0.34657f, 0.35f,    0.375f,
+                              0.5f,      0.625f,    0.693147f, 0.70711f, 0.75f,     0.75179f, 0.75246f, 1,
+                              1.25f,     1.27846f,  1.375f,    1.41421f, 1.5708f,   2,        3.14159f, 3.9f,
+                              4,         9.0109f,   10,        10.68f,   11,        13.2f,    14.17f,   15,
+                              20,        87.3365f,  88.7228f,  89,       103.2789f, 103.972f, 104,      110,
+                              112,       0x1p23f,   0x1p28f,   1e10f,    1e37f};
+
+static uint64_t stride(const char *name)
+{
+    const char *wish = getenv("TENON_TEST_EXHAUSTIVE");
+    if (wish && (!strcmp(wish, "1") || !strcmp(wish, name))) return 1;
+    return tn_test_slow() ? 200003 : 509;
+}
+
+START_TEST(accuracy)
+{
+    static float   x[CHUNK];
+    verdict        v = {0, 0};
+    const uint64_t step = stride(functions[_i].name);
+    for (uint64_t u = 0; u < UINT64_C(1) << 32;) {
+        int64_t n = 0;
+        for (; n < CHUNK && u < UINT64_C(1) << 32; n++, u += step) x[n] = from_bits((uint32_t)u);
+        look(_i, n, x, &v);
+    }
+    for (size_t s = 0; s < sizeof seams / sizeof *seams; s++) {
+        int64_t n = 0;
+        for (uint32_t k = 0; k < 600; k++) {
+            const uint32_t u = bits_of(seams[s]) + k < 300 ? k : bits_of(seams[s]) + k - 300;
+            x[n++] = from_bits(u), x[n++] = from_bits(u | 0x80000000u);
+        }
+        look(_i, n, x, &v);
+    }
+    printf("%-15s at most %.3f units of the last place%s, at %.9g\n", functions[_i].name, v.worst,
+           step == 1 ? ", of all numbers" : "", (double)v.at);
+}
+END_TEST
+
+START_TEST(specials)
+{
+    const float x[] = {0, -0.0f, INFINITY, -INFINITY, NAN, -NAN};
+    for (int isa = 0; isa < ISAS; isa++) {
+        const tn__kernel_table *t = tn__kernels_of(isas[isa]);
+        float                   y[6];
+        if (!t) continue;
+        functions[_i].f(t, 6, y, x);
+        for (int i = 0; i < 6; i++)
+            ck_assert_msg(same(y[i], i < 4 ? functions[_i].y[i] : NAN), "%s(%g) on %s: %g", functions[_i].name,
+                          (double)x[i], isas[isa], (double)y[i]);
+    }
+}
+END_TEST
+
+/* Numbers below the normal ones, in and out, are numbers like others: exactly. */
+START_TEST(below_the_normal_numbers)
+{
+    for (int isa = 0; isa < ISAS; isa++) {
+        const tn__kernel_table *t = tn__kernels_of(isas[isa]);
+        float                   x[] = {0x1p-149f, -0x1p-149f, 0x1.8p-140f, -0x1.fffff8p-127f}, y[4];
+        if (!t) continue;
+        t->f32->sin(4, y, x);
+        ck_assert_mem_eq(x, y, sizeof x);
+        t->f32->tanh(4, y, x);
+        ck_assert_mem_eq(x, y, sizeof x);
+        const float e[] = {-103.9f, -100, -90, -87.4f};
+        t->f32->exp(4, y, e);
+        for (int i = 0; i < 4; i++) ck_assert(same(y[i], (float)exp((double)e[i])) && y[i] > 0);
+        t->f32->sigmoid(4, y, e);
+        for (int i = 0; i < 4; i++) ck_assert(same(y[i], (float)exp((double)e[i])));
+        t->f32->silu(4, y, e);
+        for (int i = 0; i < 4; i++) ck_assert(units_off(y[i], (double)e[i] * exp((double)e[i])) <= 1 && y[i] < 0);
+        const float h[] = {0x1p-149f, 0x1p-148f, 0x1p-127f, 0x1.8p-140f}; /* a half of each: the first goes to 0 */
+        t->f32->gelu(4, y, h);
+        for (int i = 0; i < 4; i++) ck_assert(same(y[i], h[i] / 2));
+    }
+}
+END_TEST
+
+/* ---- where an element stands ------------------------------------------------------------------------------------ */
+
+enum { PLACES = 3 };
+static struct {
+    char  *begin;
+    size_t bytes;
+} place[PLACES];
+
+static void map_places(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < CHUNK; i++) ones[i] = 1;
+    for (int p = 0; p < PLACES; p++) {
+        char *all = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ck_assert(all != MAP_FAILED);
+        ck_assert_int_eq(mprotect(all + page, page, PROT_READ | PROT_WRITE), 0);
+        place[p].begin = all + page, place[p].bytes = page;
+    }
+}
+
+static void unmap_places(void)
+{
+    for (int p = 0; p < PLACES; p++) munmap(place[p].begin - place[p].bytes, 3 * place[p].bytes);
+}
+
+/* Room for n elements: flush against the page behind, or `offset` elements from the page before; all else is 0x55. */
+static void *room(int p, int64_t n, size_t size, int64_t offset)
+{
+    memset(place[p].begin, 0x55, place[p].bytes);
+    return place[p].begin + (offset < 0 ? place[p].bytes - (size_t)n * size : (size_t)offset * size);
+}
+static bool untouched(int p, const void *from, size_t bytes)
+{
+    const size_t at = (size_t)((const char *)from - place[p].begin);
+    for (size_t i = 0; i < place[p].bytes; i++)
+        if ((i < at || i >= at + bytes) && place[p].begin[i] != 0x55) return false;
+    return true;
+}
+
+static void numbers(float *x) /* MOST of many kinds */
+{
+    for (int i = 0; i < MOST; i++) x[i] = from_bits(0x3c000000u + (uint32_t)i * 0x00123457u) * (i % 3 ? 1.0f : -1.0f);
+    x[7] = NAN, x[20] = INFINITY, x[33] = -INFINITY, x[47] = 0x1p-140f, x[48] = -100, x[77] = 1e30f, x[128] = -1e30f;
+}
+
+START_TEST(tails)
+{
+    float x[MOST], y[MOST];
+    numbers(x);
+    for (int isa = 0; isa < ISAS; isa++) {
+        const tn__kernel_table *t = tn__kernels_of(isas[isa]);
+        if (!t) continue;
+        functions[_i].f(t, MOST, y, x);
+        for (int64_t n = 0; n <= MOST; n++) {
+            for (int64_t offset = -1; offset < 4; offset++) {
+                const int64_t from = (n * 7 + offset + 1) % (MOST - n + 1);
+                float        *in = room(0, n, sizeof *in, offset), *out = room(1, n, sizeof *out, offset);
+                memcpy(in, x + from, (size_t)n * sizeof *in);
+                functions[_i].f(t, n, out, in);
+                for (int64_t i = 0; i < n; i++)
+                    expect(same(out[i], y[from + i]), "%s on %s: element %d of %d", functions[_i].name, isas[isa],
+                           (int)i, (int)n);
+                ck_assert(untouched(1, out, (size_t)n * sizeof *out));
+                functions[_i].f(t, n, in, in);
+                ck_assert(n == 0 || !memcmp(in, out, (size_t)n * sizeof *in));
+                ck_assert(untouched(0, in, (size_t)n * sizeof *in));
+            }
+        }
+    }
+}
+END_TEST
+
+/* gx = gy · slope, where gx may be gy; gy is not read beyond its end either. */
+START_TEST(slopes)
+{
+    float x[MOST], gy[MOST], slope[MOST];
+    numbers(x);
+    for (int i = 0; i < MOST; i++) gy[i] = (float)(i - 50) / 8;
+    for (int isa = 0; isa < ISAS; isa++) {
+        const tn__kernel_table *t = tn__kernels_of(isas[isa]);
+        if (!t) continue;
+        void (*const kernels[])(int64_t, float *, const float *,
+                                const float *) = {t->f32->silu_slope, t->f32->gelu_slope, t->f32->gelu_tanh_slope};
+        for (int k = 0; k < 3; k++) {
+            kernels[k](MOST, slope, x, ones);
+            for (int64_t n = 0; n <= MOST; n++) {
+                float *in = room(0, n, sizeof *in, -1), *g = room(1, n, sizeof *g, -1);
+                memcpy(in, x, (size_t)n * sizeof *in), memcpy(g, gy, (size_t)n * sizeof *g);
+                kernels[k](n, g, in, g);
+                for (int64_t i = 0; i < n; i++) expect(same(g[i], gy[i] * slope[i]), "slope %d, element %d", k, (int)i);
+                ck_assert(untouched(1, g, (size_t)n * sizeof *g));
+            }
+        }
+    }
+}
+END_TEST
+
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
+
+START_TEST(rows)
+{
+    float x[700], y[700];
+    for (int isa = 0; isa < ISAS; isa++) {
+        const tn__kernel_table *t = tn__kernels_of(isas[isa]);
+        if (!t) continue;
+        for (int64_t n = 0; n < 700; n += n < MOST ? 1 : 57) {
+            for (int64_t i = 0; i < n; i++) x[i] = (float)((i * 37 + n) % 101) / 10 - 20 + (float)(i == n / 3) * 15;
+            float *in = n > MOST ? x : room(0, n, sizeof *in, -1), *out = n > MOST ? y : room(1, n, sizeof *out, -1);
+            const double sign = n % 2 ? -1 : 1;
+            for (int64_t i = 0; i < n; i++) in[i] = (float)sign * x[i];
+            const float most = t->f32->highest(n, in);
+            ck_assert(same(most, tn__highest_f32(n, in)));
+
+            float e[700];
+            tn__kernels_of("baseline")->f32->exp_sum(n, e, in, most);
+            for (int64_t i = 0; i < n; i++) {
+                const float down = in[i] - most;
+                expect(down < -87 ? e[i] == 0 : units_off(e[i], exp((double)down)) <= 1.5, "exp(%a)", (double)down);
+            }
+            const double sum = tn__sum_f32(n, e);
+            ck_assert(t->f32->exp_sum(n, NULL, in, most) == sum);
+            ck_assert(t->f32->exp_sum(n, out, in, most) == sum);
+            ck_assert(n == 0 || !memcmp(out, e, (size_t)n * sizeof *e));
+            t->f32->divide(n, out, out, (float)sum);
+            for (int64_t i = 0; i < n; i++) expect(same(out[i], e[i] / (float)sum), "divide: element %d", (int)i);
+            ck_assert(n > MOST || untouched(1, out, (size_t)n * sizeof *out));
+
+            for (int64_t i = 0; i < n; i += 1 + n / 5) { /* NaN, wherever it is */
+                const float was = in[i];
+                in[i] = NAN;
+                ck_assert(isnan(t->f32->highest(n, in)) && isnan(t->f32->exp_sum(n, NULL, in, 0)));
+                in[i] = was;
+            }
+        }
+        for (int i = 0; i < 40; i++) x[i] = -INFINITY;
+        ck_assert(t->f32->highest(40, x) == -INFINITY && t->f32->exp_sum(40, y, x, 0) == 0);
+        x[39] = 3;
+        ck_assert(t->f32->highest(40, x) == 3 && t->f32->exp_sum(40, y, x, 3) == 1 && y[39] == 1 && y[0] == 0);
+    }
+}
+END_TEST
+
+/* ---- f64 -------------------------------------------------------------------------------------------------------- */
+
+static long double r_sigmoid_l(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
+
+/* Valgrind, and some machines, compute long double as double: then the reference is off by as much as the result. */
+static bool reference_is_finer(void)
+{
+    volatile long double tiny = 0x1p-60L;
+    return 1 + tiny != 1;
+}
+
+START_TEST(doubles)
+{
+    static long double (*const exact[])(long double) = {expl, tanhl, r_sigmoid_l};
+    static const double      at_specials[][4] = {{1, 1, INFINITY, 0}, {0, -0.0, 1, -1}, {0.5, 0.5, 1, 0}};
+    static const char *const name[] = {"exp", "tanh", "sigmoid"};
+    static double            x[CHUNK], y[CHUNK], other[CHUNK];
+    double                   worst = 0;
+    uint64_t                 seed = 1;
+    const int                chunks = tn_test_slow() ? 4 : 100;
+    for (int c = 0; c < chunks; c++) {
+        for (int i = 0; i < CHUNK; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            const double   u = (double)(int64_t)seed * 0x1p-63;
+            const uint64_t any = seed ^ seed >> 29;
+            x[i] = i % 4 == 0 ? u * 750 : i % 4 == 1 ? u * 2 : u * 20;
+            if (i % 4 == 3) memcpy(x + i, &any, sizeof any);
+        }
+        const double special[] = {0, -0.0, INFINITY, -INFINITY, NAN, -745.1, 709.78, 0x1p-1074};
+        memcpy(x, special, sizeof special);
+        for (int isa = 0; isa < ISAS; isa++) {
+            const tn__kernel_table *t = tn__kernels_of(isas[isa]);
+            if (!t) continue;
+            void (*const f)(int64_t, double *, const double *) = _i == 0   ? t->f64->exp
+                                                                 : _i == 1 ? t->f64->tanh
+                                                                           : t->f64->sigmoid;
+            f(CHUNK, isa ? other : y, x);
+            for (int i = 0; isa && i < CHUNK; i++)
+                expect(!memcmp(other + i, y + i, sizeof *y) || (isnan(other[i]) && isnan(y[i])), "%s(%a) on %s",
+                       name[_i], x[i], isas[isa]);
+            const int64_t n = (c * 5 + isa) % 40;
+            double       *in = room(0, n, sizeof *in, -1), *out = room(1, n, sizeof *out, -1);
+            memcpy(in, x + c, (size_t)n * sizeof *in);
+            f(n, out, in);
+            for (int64_t i = 0; i < n; i++) ck_assert(out[i] == y[c + i] || isnan(y[c + i]));
+            ck_assert(untouched(1, out, (size_t)n * sizeof *out));
+        }
+        for (int i = 0; i < 4; i++)
+            ck_assert(y[i] == at_specials[_i][i] && signbit(y[i]) == signbit(at_specials[_i][i]));
+        for (int i = 0; i < CHUNK; i++) {
+            const long double want = exact[_i](x[i]);
+            if (y[i] == (double)want || (isnan(y[i]) && isnan((double)want))) continue;
+            const int    e = fabsl(want) < DBL_MIN ? -1022 : ilogbl(want);
+            const double off = (double)(fabsl(y[i] - want) / ldexpl(1, e - 52));
+            expect(off <= (reference_is_finer() ? 2 : 4), "%s(%a): %a is %.3f units off", name[_i], x[i], y[i], off);
+            worst = off > worst ? off : worst;
+        }
+    }
+    printf("%-15s in f64: %.3f units where it is not the nearest number\n", name[_i], worst);
+}
+END_TEST
+
+/* ---- nothing beside --------------------------------------------------------------------------------------------- */
+
+START_TEST(leaves_the_rest_alone)
+{
+    float          x[MOST], y[MOST];
+    const int      mode = fegetround();
+    volatile float small = FLT_MIN;
+    numbers(x);
+    errno = 77;
+    for (int isa = 0; isa < ISAS; isa++) {
+        const tn__kernel_table *t = tn__kernels_of(isas[isa]);
+        if (t) functions[_i].f(t, MOST, y, x);
+    }
+    ck_assert_int_eq(errno, 77);
+    ck_assert_int_eq(fegetround(), mode);
+    ck_assert(small / 2 > 0); /* denormals are not off */
+}
+END_TEST
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    Suite *s = suite_create("vecmath");
+    TCase *c = tn_tcase(s, "functions");
+    tcase_add_unchecked_fixture(c, map_places, unmap_places);
+    tcase_add_test(c, units);
+    tcase_add_loop_test(c, accuracy, 0, FUNCTIONS);
+    tcase_add_loop_test(c, specials, 0, FUNCTIONS);
+    tcase_add_test(c, below_the_normal_numbers);
+    tcase_add_loop_test(c, tails, 0, FUNCTIONS);
+    tcase_add_test(c, slopes);
+    tcase_add_test(c, rows);
+    tcase_add_loop_test(c, doubles, 0, 3);
+    tcase_add_loop_test(c, leaves_the_rest_alone, 0, FUNCTIONS);
+    return tn_check_main(s);
+}

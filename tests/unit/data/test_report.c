@@ -1,0 +1,249 @@
+/* test_report.c — reports: well-formed, deterministic, safe whatever the texts hold; no memory. With TENON_TEST_REPORT
+ * set to a path, the sample is written there, to be looked at. */
+#include "tests/common/check_main.h"
+
+#include "data/data.h"
+#include "tests/common/errors.h"
+#include "tests/common/faults.h"
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every tag is closed, quotes are even, and nothing but what the report writes stands in angle brackets. */
+static void well_formed(const char *html)
+{
+    char                     open[64][16];
+    int                      depth = 0;
+    static const char *const single[] = {"!doctype", "meta", "rect", "path", "tr", "th", "td"};
+    for (const char *p = html; (p = strchr(p, '<')); p++) {
+        char        name[16] = "";
+        bool        closing = p[1] == '/', alone = false;
+        const char *from = p + 1 + closing, *end = strchr(p, '>');
+        ck_assert_ptr_nonnull(end);
+        size_t n = strcspn(from, " >\n/");
+        ck_assert_msg(n < sizeof name, "%.40s", p);
+        memcpy(name, from, n);
+        for (size_t i = 0; i < sizeof single / sizeof *single; i++) alone = alone || !strcmp(name, single[i]);
+        int quotes = 0;
+        for (const char *q = p; q < end; q++) quotes += *q == '"';
+        ck_assert_msg(quotes % 2 == 0 && !memchr(p + 1, '<', (size_t)(end - p - 1)), "%.60s", p);
+        if (alone) continue;
+        if (!closing) {
+            ck_assert_int_lt(depth, 64);
+            memcpy(open[depth++], name, sizeof name);
+        } else {
+            ck_assert_msg(depth > 0 && !strcmp(open[--depth], name), "%.60s closes %s", p, open[depth]);
+        }
+    }
+    ck_assert_int_eq(depth, 0);
+    ck_assert(tn_utf8_valid(html, strlen(html)) == strlen(html));
+    ck_assert_ptr_null(strstr(html, "<script"));
+    ck_assert_ptr_null(strstr(html, "http:"));
+    ck_assert_ptr_null(strstr(html, "https:"));
+}
+
+static void sample(tn_report *r)
+{
+    enum { N = 3000 };
+    static const char *const words[] = {"[CLS]", "the", "keys", "to",    "the", "cabinet",
+                                        "are",   "on",  "the",  "table", ".",   "[SEP]"};
+    static const char *const source[] = {"ein", "kleiner", "Hund", "läuft", "."}, *const target[] = {
+                                                                                      "a",  "little",  "dog",
+                                                                                      "is", "running", "."};
+    double *x = malloc(N * sizeof *x), *loss = malloc(N * sizeof *x), *lr = malloc(N * sizeof *x),
+           *valid = malloc(N * sizeof *x);
+    tn_generator g = {1, 0};
+    for (int i = 0; i < N; i++) {
+        x[i] = i;
+        loss[i] = 2 + 4 * exp(-i / 400.0) + 0.5 * (tn_random_double(&g) - 0.5);
+        valid[i] = i % 250 ? NAN : 2.1 + 4 * exp(-i / 420.0);
+        lr[i] = 1e-3 * (i < 300 ? i / 300.0 : (N - i) / (N - 300.0));
+    }
+    loss[1700] = 9;
+    double vx[N / 250], vy[N / 250];
+    for (int i = 0; i < N / 250; i++) vx[i] = 250 * i, vy[i] = valid[250 * i];
+    tn_report_heading(r, "What was learned");
+    tn_report_paragraph(r, "A model of 1,234,567 parameters was trained for 3,000 steps.");
+    tn_report_table(r, 3, (const char *[]){"test", "right", "of"}, 2,
+                    (const char *[]){"agreement across a distractor", "98.7%", "1000", "pronoun", "0.961", "500"});
+    tn_report_curves(r, "Loss", "step", "nats a token", 2,
+                     (tn_series[]){{.name = "train", .n = N, .x = x, .y = loss, .smooth = 0.98},
+                                   {.name = "validation", .n = N / 250, .x = vx, .y = vy}});
+    tn_report_curves(r, "Learning rate", "step", "rate", 1, &(tn_series){.name = "lr", .n = N, .x = x, .y = lr});
+    tn_report_bars(r, "Accuracy", 3, (const char *[]){"agreement", "pronoun", "next sentence"},
+                   (double[]){0.987, 0.961, 0.92});
+    tn_report_heading(r, "Blanks filled in");
+    tn_report_filled(
+        r, 4,
+        (tn_report_word[]){
+            {"the keys to the cabinet", -1, false}, {"are", 0.93, true}, {"on the", -1, false}, {"ship", 0.41, false}},
+        2, (tn_report_word[]){{"is", 0.05, false}, {"were", 0.01, false}});
+    tn_scope   s = tn_scope_begin();
+    tn_tensor *w = tn_zeros(TN_SHAPE(4, 4, 12, 12)), *a = tn_zeros(TN_SHAPE(5, 6));
+    for (int64_t l = 0, at = 0; l < 4; l++)
+        for (int64_t h = 0; h < 4; h++)
+            for (int64_t i = 0; i < 12; i++) {
+                double row[12], sum = 0;
+                for (int64_t j = 0; j < 12; j++) {
+                    int64_t aim = h == 0 ? i - 1 : h == 1 ? i + 1 : h == 2 ? 0 : (i * 5 + l) % 12;
+                    sum += row[j] = exp(-0.8 * (double)llabs(j - aim)) + 0.02 * tn_random_double(&g);
+                }
+                for (int64_t j = 0; j < 12; j++) tn_set(w, at++, row[j] / sum);
+            }
+    for (int64_t i = 0; i < 5; i++)
+        for (int64_t j = 0; j < 6; j++) tn_set(a, i * 6 + j, exp(-1.2 * fabs((double)j - 1.2 * (double)i)));
+    tn_report_heading(r, "Attention");
+    tn_report_attention(r, "the keys to the cabinet are …", 12, words, 12, words, w, 1, 3);
+    tn_report_heatmap(r, "Alignment", 5, source, 6, target, a);
+    tn_scope_end(s);
+    free(x), free(loss), free(lr), free(valid);
+}
+
+START_TEST(whole)
+{
+    tn_report *r = tn_report_new("A small BERT");
+    sample(r);
+    size_t      bytes;
+    const char *html = tn_report_html(r, &bytes);
+    ck_assert_msg(html, "%s", tn_error_message());
+    ck_assert(strlen(html) == bytes && bytes < 400000);
+    well_formed(html);
+    ck_assert_ptr_nonnull(strstr(html, "prefers-color-scheme:dark"));
+    const char *to = getenv("TENON_TEST_REPORT");
+    ck_assert_int_eq(tn_report_save(r, to ? to : tn_test_file("report.html")), TN_OK);
+    setlocale(LC_ALL, "de_DE.UTF-8"); /* changes nothing, where it is there */
+    tn_report *again = tn_report_new("A small BERT");
+    sample(again);
+    ck_assert_str_eq(tn_report_html(again, NULL), tn_report_html(r, NULL));
+    setlocale(LC_ALL, "C");
+    tn_report_free(again);
+    tn_report_free(r);
+}
+END_TEST
+
+START_TEST(spikes_and_gaps)
+{
+    tn_report *r = tn_report_new(NULL);
+    double     x[5000], y[5000];
+    for (int i = 0; i < 5000; i++) x[i] = i, y[i] = i == 2500 ? 100 : i == 10 || i == 4000 ? NAN : 1;
+    ck_assert_int_eq(tn_report_curves(r, "t", "x", "y", 1, &(tn_series){.name = "n", .n = 5000, .x = x, .y = y}),
+                     TN_OK);
+    const char *html = tn_report_html(r, NULL), *path = strstr(html, "<path class=\"f\"");
+    int         moves = 0;
+    for (const char *p = path; *p && *p != '>'; p++) moves += *p == 'M';
+    ck_assert_int_eq(moves, 3);                  /* two gaps */
+    ck_assert_ptr_nonnull(strstr(path, " 10L")); /* the spike reaches the top of the picture */
+    ck_assert_uint_lt(strlen(html), 30000);
+    /* nothing, one point, one value, no numbers at all, huge ones */
+    double odd[][2] = {{0, 0}, {1e300, -1e300}, {NAN, INFINITY}, {1e-300, 2e-300}, {-5, -5}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        for (int n = 0; n <= 2; n++)
+            ck_assert_int_eq(
+                tn_report_curves(r, "", "", "", 1, &(tn_series){.n = n, .x = odd[i], .y = odd[i], .smooth = 0.5}),
+                TN_OK);
+    well_formed(tn_report_html(r, NULL));
+    tn_report_free(r);
+}
+END_TEST
+
+START_TEST(texts_are_shown_never_obeyed)
+{
+    static const char *const nasty[] = {"</svg><script>alert(1)</script>",
+                                        "\" onload=\"x",
+                                        "&lt;b&gt;",
+                                        "'><img src=x>",
+                                        "\xff\xc3 \x01\x1b[31m",
+                                        "-->",
+                                        "]]>",
+                                        "",
+                                        "\xe2\x80\xae rtl \xf0\x9f\x98\x80"};
+    enum { N = sizeof nasty / sizeof *nasty };
+    tn_report     *r = tn_report_new(nasty[0]);
+    double         v[N] = {1, 2, 3};
+    tn_scope       s = tn_scope_begin();
+    tn_tensor     *w = tn_full(TN_SHAPE(1, 1, N, N), 0.3), *a = tn_full(TN_SHAPE(N, N), NAN);
+    tn_report_word words[N];
+    for (int i = 0; i < N; i++) {
+        words[i] = (tn_report_word){nasty[i], i % 2 ? 0.5 : -1, i % 3};
+        tn_report_heading(r, nasty[i]);
+        tn_report_paragraph(r, nasty[i]);
+        tn_report_code(r, nasty[i]);
+        tn_report_curves(r, nasty[i], nasty[i], nasty[i], 1, &(tn_series){.name = nasty[i], .n = N, .x = v, .y = v});
+    }
+    tn_report_table(r, 3, nasty, 3, nasty);
+    tn_report_bars(r, nasty[1], N, nasty, v);
+    tn_report_filled(r, N, words, N, words);
+    tn_report_attention(r, nasty[0], N, nasty, N, nasty, w, 0, 0);
+    tn_report_heatmap(r, nasty[0], N, nasty, N, nasty, a);
+    tn_scope_end(s);
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    const char *html = tn_report_html(r, NULL);
+    well_formed(html);
+    ck_assert_ptr_null(strstr(html, "<img"));
+    ck_assert_ptr_null(strstr(html, "\x1b"));
+    tn_report_free(r);
+}
+END_TEST
+
+START_TEST(misuse)
+{
+    tn_report *r = tn_report_new("x");
+    size_t     before, after;
+    tn_report_html(r, &before);
+    tn_report_bars(r, "t", 2, (const char *[]){"a", "b"}, (double[]){1, -1});
+    ck_error(TN_EINVAL, "tn_report_bars: value 1 is negative, or no number");
+    const char *w[] = {"a", "b"};
+    tn_report_attention(r, "t", 2, w, 2, w, tn_ones(TN_SHAPE(1, 2, 2, 3)), 0, 0);
+    ck_error(TN_ESHAPE, "tn_report_attention: weights is [1, 2, 2, 3] of f32, expected floats of [1, 2, 2, 2]");
+    tn_report_attention(r, "t", 2, w, 2, w, tn_ones(TN_SHAPE(1, 2, 2, 2)), 0, 2);
+    ck_error(TN_EINDEX, "tn_report_attention: layer 0, head 2 of 1 layers and 2 heads, 2 words");
+    tn_report_heading(NULL, "x");
+    ck_error(TN_EINVAL, "tn_report_heading: r is NULL");
+    tn_report_html(r, &after);
+    ck_assert_uint_eq(before, after);
+    tn_report_free(r);
+}
+END_TEST
+
+START_TEST(no_memory)
+{
+    static const char *const w[] = {"a", "b"};
+    int                      failures = 0;
+    tn_trim();
+    tn_faulty_memory_begin();
+    for (int64_t at = 0;; at++, failures++) {
+        tn_fail_memory(at, false);
+        tn_scope   s = tn_scope_begin();
+        tn_report *r = tn_report_new("x");
+        tn_tensor *t = tn_ones(TN_SHAPE(1, 1, 2, 2));
+        if (r && t) {
+            tn_report_paragraph(r, "a long paragraph, so that the text has to grow more than once on its way");
+            tn_report_attention(r, "t", 2, w, 2, w, t, 0, 0);
+        }
+        const char *html = r && t ? tn_report_html(r, NULL) : NULL;
+        tn_fail_memory(-1, false);
+        if (html) well_formed(html);
+        tn_report_free(r);
+        tn_scope_end(s);
+        if (html) break;
+        ck_assert_int_eq(tn_error(), TN_ENOMEM);
+        tn_clear_error();
+    }
+    tn_faulty_memory_end();
+    ck_assert_int_ge(failures, 8);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("report");
+    TCase *c = tn_tcase(s, "page");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, whole);
+    tcase_add_test(c, spikes_and_gaps);
+    tcase_add_test(c, texts_are_shown_never_obeyed);
+    tcase_add_test(c, misuse);
+    tcase_add_test(c, no_memory);
+    return tn_check_main(s);
+}

@@ -1,0 +1,362 @@
+/* test_tokenizer.c — tokenizers against Hugging Face's (golden/pieces.json): numbers, the bytes they come from, the way
+ * back, training; and what an encoding is made of: pairs, cutting, padding, special tokens, batches. */
+#include "tests/common/check_main.h"
+
+#include "data/data.h"
+#include "tests/common/errors.h"
+#include <stdlib.h>
+#include <string.h>
+
+static tn_json *golden;
+
+static const tn_json *entry(const char *name)
+{
+    for (const tn_json *t = tn_json_first(tn_json_get(golden, "tokenizers")); t; t = tn_json_next(t))
+        if (!strcmp(tn_json_string(tn_json_get(t, "name")), name)) return t;
+    return NULL;
+}
+
+static tn_tokenizer *make(const char *name)
+{
+    const tn_json *json = tn_json_get(entry(name), "json");
+    const size_t   bytes = (size_t)tn_json_string_bytes(json);
+    tn_tokenizer  *t;
+    if (!strcmp(name, "slow")) { /* which no tokenizer.json says */
+        const char *path = tn_test_file("slow.json");
+        ck_assert_int_eq(tn_file_write(path, tn_json_string(json), bytes), TN_OK);
+        t = tn_tokenizer_load(path, .slow = true);
+    } else {
+        t = tn_tokenizer_parse(tn_json_string(json), bytes);
+    }
+    ck_assert_msg(t != NULL, "%s: %s", name, tn_error_message());
+    return t;
+}
+
+static const char *const names[] = {"uncased", "cased", "bpe", "bytes", "spaced", "slow"};
+
+/* Hugging Face counts characters: a piece of some of a character's bytes has all of it. */
+static void round_out(const char *text, int64_t bytes, int32_t *start, int32_t *end)
+{
+    while (*start > 0 && *start < bytes && ((unsigned char)text[*start] & 0xc0) == 0x80) --*start;
+    while (*end<bytes && * end> 0 && ((unsigned char)text[*end] & 0xc0) == 0x80) ++*end;
+}
+
+static void check_case(const tn_tokenizer *t, tn_encoding *e, const tn_json *c)
+{
+    const tn_json *text = tn_json_get(c, "text"), *pair = tn_json_get(c, "pair"), *ids = tn_json_get(c, "ids");
+    const char    *s = tn_json_string(text);
+    const int64_t  bytes = tn_json_string_bytes(text);
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, s, (size_t)bytes, .bare = !pair, .pair = pair ? tn_json_string(pair) : 0,
+                                         .pair_bytes = (size_t)tn_json_string_bytes(pair)),
+                     TN_OK);
+    ck_assert_msg(e->n == tn_json_count(ids), "'%s': %lld pieces, expected %lld", s, (long long)e->n,
+                  (long long)tn_json_count(ids));
+    for (int64_t i = 0; i < e->n; i++) {
+        ck_assert_msg(e->id[i] == tn_json_i64(tn_json_at(ids, i)), "'%s': piece %lld is %d '%s', expected %lld", s,
+                      (long long)i, e->id[i], tn_tokenizer_piece(t, e->id[i]),
+                      (long long)tn_json_i64(tn_json_at(ids, i)));
+        if (pair) {
+            ck_assert_int_eq(e->segment[i], tn_json_i64(tn_json_at(tn_json_get(c, "types"), i)));
+            continue;
+        }
+        if (!tn_json_get(c, "spans")) continue;
+        const tn_json *span = tn_json_at(tn_json_get(c, "spans"), i);
+        int32_t        start = e->start[i], end = e->end[i];
+        round_out(s, bytes, &start, &end);
+        ck_assert_msg(start == tn_json_i64(tn_json_at(span, 0)) && end == tn_json_i64(tn_json_at(span, 1)),
+                      "'%s': piece %lld is of bytes %d to %d, expected %lld to %lld", s, (long long)i, start, end,
+                      (long long)tn_json_i64(tn_json_at(span, 0)), (long long)tn_json_i64(tn_json_at(span, 1)));
+    }
+    const tn_json *decoded = tn_json_get(c, "decoded");
+    if (!decoded) return;
+    tn_string back = {0};
+    ck_assert_int_eq(tn_tokenizer_decode(t, e->id, e->n, &back), TN_OK);
+    ck_assert_int_eq((int64_t)back.bytes, tn_json_string_bytes(decoded));
+    ck_assert_msg(!memcmp(back.at, tn_json_string(decoded), back.bytes), "'%s' is decoded as '%s', expected '%s'", s,
+                  back.at, tn_json_string(decoded));
+    tn_string_free(&back);
+}
+
+START_TEST(equals_golden)
+{
+    tn_tokenizer *t = make(names[_i]);
+    tn_encoding  *e = tn_encoding_new();
+    for (int round = 0; round < 20; round++) /* the later ones with words remembered */
+        for (const tn_json *c = tn_json_first(tn_json_get(entry(names[_i]), "cases")); c; c = tn_json_next(c))
+            check_case(t, e, c);
+    tn_encoding_free(e);
+    tn_tokenizer_free(t);
+}
+END_TEST
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+static tn_tokenizer *trained(const char *name, int threads)
+{
+    const tn_json        *text = tn_json_get(golden, "text");
+    tn_tokenizer_training how = {.vocab_size = *name == 'u' || *name == 'c' ? 500 : 400, .cased = *name == 'c'};
+    how.kind = !strcmp(name, "bpe") ? TN_BPE : *name == 'b' ? TN_BYTE_BPE : TN_WORDPIECE;
+    tn_set_threads(threads);
+    tn_tokenizer *t = tn_tokenizer_train_text(tn_json_string(text), (size_t)tn_json_string_bytes(text), how);
+    tn_set_threads(0);
+    ck_assert_msg(t != NULL, "%s: %s", name, tn_error_message());
+    return t;
+}
+
+START_TEST(trains_the_same)
+{
+    tn_tokenizer *t = trained(names[_i], 1), *same = trained(names[_i], 3), *theirs = make(names[_i]);
+    ck_assert_int_eq(tn_tokenizer_size(t), tn_tokenizer_size(theirs));
+    ck_assert_int_eq(tn_tokenizer_size(t), tn_tokenizer_size(same));
+    for (int64_t i = 0; i < tn_tokenizer_size(t); i++) {
+        const char *piece = tn_tokenizer_piece(t, i);
+        ck_assert_str_eq(piece, tn_tokenizer_piece(same, i));
+        if (t && strcmp(names[_i], "bpe") != 0) ck_assert_str_eq(piece, tn_tokenizer_piece(theirs, i));
+        else ck_assert_msg(tn_tokenizer_id(theirs, piece) >= 0, "'%s' is not in the reference's", piece);
+    }
+    tn_tokenizer_free(t), tn_tokenizer_free(same), tn_tokenizer_free(theirs);
+}
+END_TEST
+
+START_TEST(trains_the_lectures_words)
+{
+    const char *text = "low low low low low lower lower newest newest newest newest newest newest widest widest widest";
+    tn_tokenizer *t = tn_tokenizer_train_text(text, strlen(text), (tn_tokenizer_training){.kind = TN_BPE});
+    const char   *merges[] = {"es", "est</w>", "lo", "ew", "new", "newest</w>", "low</w>"};
+    int64_t       before = 0;
+    for (int i = 0; i < 7; i++) {
+        const int64_t id = tn_tokenizer_id(t, merges[i]);
+        ck_assert_msg(id > before, "%s is %lld", merges[i], (long long)id);
+        before = id;
+    }
+    tn_tokenizer_free(t);
+}
+END_TEST
+
+START_TEST(training_refuses)
+{
+    const char *const no_unknown[] = {"[PAD]", NULL}, *const empty[] = {"", NULL};
+    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, (tn_tokenizer_training){.vocab_size = 5}));
+    ck_error(TN_EINVAL, "tn_tokenizer_train: vocab_size is 5, but the special tokens alone are 5");
+    ck_assert_ptr_null(tn_tokenizer_train_text("abcdef", 6, (tn_tokenizer_training){.vocab_size = 10}));
+    ck_error(TN_EINVAL,
+             "tn_tokenizer_train: vocab_size is 10, but the special tokens (5) and the letters (11) alone are "
+             "more: raise it, or lower alphabet");
+    ck_assert_ptr_null(tn_tokenizer_train_text(" \n", 2, (tn_tokenizer_training){0}));
+    ck_error(TN_EFORMAT, "tn_tokenizer_train: there is not one word in the text");
+    ck_assert_ptr_null(tn_tokenizer_train_text("a\0b", 3, (tn_tokenizer_training){0}));
+    ck_error(TN_EFORMAT, "tn_tokenizer_train: byte 1 is NUL: this is no text, or not in UTF-8");
+    ck_assert_ptr_null(tn_tokenizer_train_text(NULL, 0, (tn_tokenizer_training){0}));
+    ck_error(TN_EFORMAT, "tn_tokenizer_train: there is not one word in the text");
+    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, (tn_tokenizer_training){.special = no_unknown}));
+    ck_error(TN_EINVAL, "tn_tokenizer_train: [UNK] is not among the special tokens: what stands for a word that cannot "
+                        "be spelled?");
+    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, (tn_tokenizer_training){.special = empty}));
+    ck_error(TN_EINVAL, "tn_tokenizer_train: special token 1 is empty");
+    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, (tn_tokenizer_training){.min_count = -1}));
+    ck_error(TN_EINVAL, "tn_tokenizer_train: min_count is negative or too large");
+}
+END_TEST
+
+/* ---- what an encoding is made of --------------------------------------------------------------------------------- */
+
+static const char vocab_json[] =
+    "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,"
+    "\"[SEP]\":3,\"[MASK]\":4,\"a\":5,\"b\":6,\"c\":7,\"##d\":8,\".\":9,\"##\xc3\xa9\":10}},\"added_tokens\":["
+    "{\"id\":3,\"content\":\"[SEP]\",\"special\":true},{\"id\":4,\"content\":\"[MASK]\",\"lstrip\":true,"
+    "\"special\":true},{\"id\":2,\"content\":\"[CLS]\",\"special\":true}],\"normalizer\":{\"type\":\"BertNormalizer\","
+    "\"strip_accents\":false},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+    "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",3],\"cls\":[\"[CLS]\",2]}}";
+
+static tn_tokenizer *t;
+static tn_encoding  *e;
+static void          setup(void) { t = tn_tokenizer_parse(vocab_json, sizeof vocab_json - 1), e = tn_encoding_new(); }
+static void          teardown(void) { tn_tokenizer_free(t), tn_encoding_free(e); }
+
+static const char *shown(const int32_t *x)
+{
+    static char text[400];
+    size_t      n = 0;
+    text[0] = 0;
+    for (int64_t i = 0; i < e->n; i++) n += (size_t)snprintf(text + n, sizeof text - n, i ? " %d" : "%d", x[i]);
+    return text;
+}
+
+static const char *encoded(const char *text, tn_encode_options o)
+{
+    if (o.pair) o.pair_bytes = strlen(o.pair);
+    if (tn_tokenizer_run(t, e, text, strlen(text), o) != TN_OK) return NULL;
+    return shown(e->id);
+}
+#define ENCODED(...) ENCODED_(__VA_ARGS__, )
+#define ENCODED_(text, ...) encoded(text, (tn_encode_options){.zero_ = 0, __VA_ARGS__})
+
+START_TEST(frames_cuts_and_pads)
+{
+    ck_assert_str_eq(ENCODED("a bd.", .bare = true), "5 6 8 9");
+    ck_assert_str_eq(shown(e->start), "0 2 3 4");
+    ck_assert_str_eq(shown(e->end), "1 3 4 5");
+    ck_assert_str_eq(shown(e->word), "0 1 1 2");
+    ck_assert_str_eq(ENCODED("a bd."), "2 5 6 8 9 3");
+    ck_assert_str_eq(shown(e->word), "-1 0 1 1 2 -1");
+    ck_assert_str_eq(ENCODED("a b", .pair = "c"), "2 5 6 3 7 3");
+    ck_assert_int_eq(e->segment[3] * 10 + e->segment[4], 1);
+    ck_assert_str_eq(ENCODED("a", .pair = "", .bare = true), "5");
+    ck_assert_str_eq(ENCODED("a b c a b", .max_length = 4), "2 5 6 3");
+    ck_assert_int_eq(e->cut, 3);
+    ck_assert_str_eq(ENCODED("a b c a b", .max_length = 4, .cut_left = true), "2 5 6 3");
+    ck_assert_str_eq(ENCODED("a b c", .max_length = 3, .cut_left = true), "2 7 3");
+    ck_assert_str_eq(ENCODED("a", .pad_to = 5), "2 5 3 0 0");
+    ck_assert_str_eq(ENCODED("a", .pad_to = 5, .pad_left = true), "0 0 2 5 3");
+    ck_assert_int_eq(e->special[0] * 100 + e->special[2] * 10 + e->special[3], 210);
+    ck_assert_str_eq(ENCODED("", .max_length = 2), "2 3");
+}
+END_TEST
+
+START_TEST(cuts_the_longest_first)
+{
+    static const struct {
+        int a, b, most, left_a, left_b;
+    } rows[] = {{0, 2, 7, 0, 2}, {0, 9, 7, 0, 7}, {2, 4, 7, 2, 4}, {2, 9, 7, 2, 5}, {4, 2, 7, 4, 2}, {4, 4, 7, 3, 4},
+                {4, 9, 7, 3, 4}, {9, 2, 7, 5, 2}, {9, 4, 7, 4, 3}, {9, 9, 7, 3, 4}, {9, 9, 8, 4, 4}, {9, 9, 0, 9, 9}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char a[40] = "", b[40] = "";
+        for (int k = 0; k < rows[i].a; k++) strcat(a, "a ");
+        for (int k = 0; k < rows[i].b; k++) strcat(b, "b ");
+        ck_assert_ptr_nonnull(ENCODED(a, .pair = b, .bare = true, .max_length = rows[i].most));
+        int64_t n[2] = {0, 0};
+        for (int64_t k = 0; k < e->n; k++) n[e->segment[k]]++;
+        ck_assert_msg(n[0] == rows[i].left_a && n[1] == rows[i].left_b, "row %zu: %lld and %lld", i, (long long)n[0],
+                      (long long)n[1]);
+    }
+    ck_assert_str_eq(ENCODED("a a a", .pair = "b b b", .bare = true, .max_length = 4, .cut = TN_CUT_FIRST), "5 6 6 6");
+    ck_assert_str_eq(ENCODED("a a a", .pair = "b b b", .bare = true, .max_length = 4, .cut = TN_CUT_SECOND), "5 5 5 6");
+    ck_assert_ptr_null(ENCODED("a a a", .pair = "b", .bare = true, .max_length = 2, .cut = TN_CUT_SECOND));
+    ck_error(TN_EINVAL,
+             "tn_tokenizer_encode: the second text has 1 pieces, but 2 must go to fit in max_length, which is "
+             "2: cut the other, too");
+    ck_assert_ptr_null(ENCODED("a", .max_length = 1));
+    ck_error(TN_EINVAL, "tn_tokenizer_encode: max_length is 1, but the template alone adds 2 pieces");
+    ck_assert_int_eq(e->n, 0);
+}
+END_TEST
+
+START_TEST(special_tokens_in_the_text)
+{
+    ck_assert_str_eq(ENCODED("a[SEP]b", .bare = true), "5 3 6");
+    ck_assert_str_eq(ENCODED("a  [MASK] b", .bare = true), "5 4 6");
+    ck_assert_str_eq(shown(e->start), "0 1 10");
+    ck_assert_str_eq(ENCODED("a [mask", .bare = true), "5 1 1");
+    ck_assert_str_eq(ENCODED("[SEP]", .bare = true, .literal = true), "1 1 1");
+    ck_assert_str_eq(ENCODED("[PAD]", .bare = true), "1 1 1"); /* which no added token names */
+}
+END_TEST
+
+START_TEST(any_bytes)
+{
+    ck_assert_str_eq(ENCODED("a\xff\xfe b", .bare = true), "5 6"); /* U+FFFD goes */
+    ck_assert_int_eq(e->invalid, 2);
+    ck_assert_str_eq(shown(e->start), "0 4");
+    ck_assert_str_eq(ENCODED("\xe2\x82 \xed\xa0\x80 b\xf0\x9f", .bare = true), "6"); /* 1 + 3 + 1 */
+    ck_assert_int_eq(e->invalid, 5);
+    ck_assert_str_eq(shown(e->start), "7");
+    ck_assert_str_eq(shown(e->end), "8");
+    ck_assert_ptr_null(ENCODED("abc\xc3(", .strict = true));
+    ck_error(TN_EFORMAT, "tn_tokenizer_encode: byte 3 of the text is not UTF-8 (0xc3)");
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, "a\0b", 3, .bare = true), TN_OK);
+    ck_assert_str_eq(shown(e->id), "1"); /* the NUL goes: "ab" */
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, NULL, 0), TN_OK);
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, NULL, 1), TN_EINVAL);
+    ck_error(TN_EINVAL, "tn_tokenizer_encode: the text is NULL");
+}
+END_TEST
+
+START_TEST(batches)
+{
+    const char *const texts[] = {"a b c", "", "bd"}, *const pairs[] = {"a", NULL, "c"};
+    tn_token_batch b;
+    ck_assert_int_eq(tn_tokenizer_batch(t, 3, texts, pairs, (tn_encode_options){0}, &b), TN_OK);
+    const int64_t ids[] = {2, 5, 6, 7, 3, 5, 3, 2, 3, 0, 0, 0, 0, 0, 2, 6, 8, 3, 7, 3, 0};
+    ck_assert_int_eq(tn_size(b.ids, 0) * 100 + tn_size(b.ids, 1), 307);
+    for (int64_t i = 0; i < 21; i++) {
+        ck_assert_int_eq(tn_get_i64(b.ids, i), ids[i]);
+        ck_assert_int_eq(tn_get_i64(b.blocked_keys, i), (i >= 9 && i < 14) || i == 20);
+        ck_assert_int_eq(tn_get_i64(b.segments, i), i == 5 || i == 6 || i == 18 || i == 19);
+    }
+    ck_assert_int_eq(tn_tokenizer_batch(t, 1, texts, NULL, (tn_encode_options){.max_length = 3, .pad_to = 4}, &b),
+                     TN_OK);
+    ck_assert_int_eq(tn_size(b.ids, 1), 4);
+    ck_assert_int_eq(b.cut, 2);
+    ck_assert_int_eq(tn_tokenizer_batch(t, 0, NULL, NULL, (tn_encode_options){0}, &b), TN_OK);
+    ck_assert_int_eq(tn_numel(b.ids), 0);
+}
+END_TEST
+
+START_TEST(questions_and_answers)
+{
+    ck_assert_int_eq(tn_tokenizer_size(t), 11);
+    ck_assert_str_eq(tn_tokenizer_piece(t, 8), "##d");
+    ck_assert_str_eq(tn_tokenizer_piece(t, 99), "");
+    ck_assert_int_eq(tn_tokenizer_id(t, "##d"), 8);
+    ck_assert_int_eq(tn_tokenizer_id(t, "x"), -1);
+    ck_assert(tn_tokenizer_goes_on(t, 8) && !tn_tokenizer_goes_on(t, 7) && !tn_tokenizer_is_special(t, 7));
+    const tn_tokenizer_roles r = tn_tokenizer_special(t);
+    ck_assert(r.pad == 0 && r.unknown == 1 && r.first == 2 && r.separator == 3 && r.mask == 4);
+    tn_string     back = {0};
+    const int32_t ids[] = {2, 5, 8, 9, 3}, wrong = 11;
+    ck_assert_int_eq(tn_tokenizer_decode(t, ids, 5, &back), TN_OK);
+    ck_assert_str_eq(back.at, "ad.");
+    ck_assert_int_eq(tn_tokenizer_decode(t, ids, 5, &back, .keep_special = true, .keep_spaces = true), TN_OK);
+    ck_assert_str_eq(back.at, "ad.[CLS] ad . [SEP]");
+    ck_assert_int_eq(tn_tokenizer_decode(t, &wrong, 1, &back), TN_EINDEX);
+    ck_error(TN_EINDEX, "tn_tokenizer_decode: number 0 is 11, but the pieces have numbers from 0 to 10");
+    tn_ids     to = {0};
+    tn_encoder as = tn_tokenizer_encoder(t, e);
+    ck_assert_int_eq(as.encode(as.user, tn_span_of("a b"), &to), TN_OK);
+    ck_assert_int_eq(as.encode(as.user, tn_span_of("c"), &to), TN_OK);
+    ck_assert(to.n == 3 && to.at[2] == 7);
+    tn_ids_free(&to);
+    tn_string_free(&back);
+}
+END_TEST
+
+/* A word of a million letters: n log n steps, not n². */
+START_TEST(long_words)
+{
+    tn_tokenizer *bytes = make("bytes");
+    const size_t  n = tn_test_slow() ? 20000 : 1000000;
+    char         *text = malloc(n);
+    for (size_t i = 0; i < n; i++) text[i] = "thelownrsdi"[i * i % 11];
+    ck_assert_int_eq(tn_tokenizer_encode(bytes, e, text, n), TN_OK);
+    ck_assert_int_gt(e->n, (int64_t)n / 5);
+    ck_assert_int_eq(e->end[e->n - 1], (int32_t)n);
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, text, n, .bare = true), TN_OK);
+    ck_assert(e->n == 1 && e->id[0] == 1 && e->end[0] == (int32_t)n);
+    free(text);
+    tn_tokenizer_free(bytes);
+}
+END_TEST
+
+int main(void)
+{
+    golden = tn_json_load(tn_test_data("golden/pieces.json"));
+    if (!golden) return fprintf(stderr, "%s\n", tn_error_message()), 1;
+    Suite *s = suite_create("tokenizer");
+    TCase *c = tn_tcase(s, "golden");
+    tcase_add_loop_test(c, equals_golden, 0, 6);
+    tcase_add_loop_test(c, trains_the_same, 0, 4);
+    tcase_add_test(c, trains_the_lectures_words);
+    tcase_add_test(c, training_refuses);
+    c = tn_tcase(s, "encodings");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, frames_cuts_and_pads);
+    tcase_add_test(c, cuts_the_longest_first);
+    tcase_add_test(c, special_tokens_in_the_text);
+    tcase_add_test(c, any_bytes);
+    tcase_add_test(c, batches);
+    tcase_add_test(c, questions_and_answers);
+    tcase_add_test(c, long_words);
+    const int status = tn_check_main(s);
+    tn_json_free(golden);
+    return status;
+}

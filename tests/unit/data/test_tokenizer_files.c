@@ -1,0 +1,297 @@
+/* test_tokenizer_files.c — tokenizers' files: what is saved is opened again as the same; what is refused, and in which
+ * words; files and memory that fail leave nothing behind. */
+#define _GNU_SOURCE
+#include "tests/common/check_main.h"
+
+#include "data/data.h"
+#include "tests/common/errors.h"
+#include "tests/common/faults.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char text[] =
+    "the keys to the cabinet are on the table; the caf\xc3\xa9 isn't there. The keys, the keys!\n"
+    "a second line, a second table \xe4\xb8\xad\xe6\x96\x87 and nothing else\n";
+
+static tn_tokenizer *train(tn_tokenizer_kind kind)
+{
+    return tn_tokenizer_train_text(
+        text, sizeof text - 1, (tn_tokenizer_training){.kind = kind, .vocab_size = kind == TN_BYTE_BPE ? 300 : 100});
+}
+
+static const char *folder(const char *name)
+{
+    const char *path = tn_test_file(name);
+    mkdir(path, 0777);
+    return path;
+}
+
+static const char *in(const char *dir, const char *name)
+{
+    static char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
+static void write_file(const char *path, const char *what)
+{
+    ck_assert_int_eq(tn_file_write(path, what, strlen(what)), TN_OK);
+}
+
+/* Both make the same of the text. */
+static void same(const tn_tokenizer *a, const tn_tokenizer *b)
+{
+    tn_encoding *x = tn_encoding_new(), *y = tn_encoding_new();
+    ck_assert_msg(a && b, "%s", tn_error_message());
+    ck_assert_int_eq(tn_tokenizer_size(a), tn_tokenizer_size(b));
+    ck_assert_int_eq(
+        tn_tokenizer_encode(a, x, text, sizeof text - 1, .pair = "the <|endoftext|>[MASK]", .pair_bytes = 23), TN_OK);
+    ck_assert_int_eq(
+        tn_tokenizer_encode(b, y, text, sizeof text - 1, .pair = "the <|endoftext|>[MASK]", .pair_bytes = 23), TN_OK);
+    ck_assert_int_eq(x->n, y->n);
+    ck_assert_int_gt(x->n, 20);
+    ck_assert(!memcmp(x->id, y->id, (size_t)x->n * 4) && !memcmp(x->start, y->start, (size_t)x->n * 4));
+    ck_assert(!memcmp(x->segment, y->segment, (size_t)x->n));
+    tn_encoding_free(x), tn_encoding_free(y);
+}
+
+START_TEST(opens_what_it_saved)
+{
+    const char   *dir = folder(_i == 0 ? "wordpiece" : _i == 1 ? "bpe" : "bytes");
+    tn_tokenizer *t = train((tn_tokenizer_kind)_i);
+    ck_assert_int_eq(tn_tokenizer_save(t, dir), TN_OK);
+    tn_tokenizer *again = tn_tokenizer_load(dir), *json = tn_tokenizer_load(in(dir, "tokenizer.json"));
+    same(t, again);
+    same(t, json);
+    ck_assert_int_eq(tn_tokenizer_save(again, dir), TN_OK);
+    tn_tokenizer_free(again), tn_tokenizer_free(json);
+    if (_i != 1) { /* the older files say as much */
+        unlink(in(dir, "tokenizer.json"));
+        again = tn_tokenizer_load(dir);
+        same(t, again);
+        tn_tokenizer_free(again);
+    }
+    tn_tokenizer_free(t);
+}
+END_TEST
+
+START_TEST(heeds_the_config)
+{
+    const char *dir = folder("config");
+    write_file(in(dir, "vocab.txt"), "[UNK]\nA\na\n\xc3\xa9\ne\n\xe4\xb8\xad\n");
+    tn_tokenizer *t = tn_tokenizer_load(dir);
+    tn_encoding  *e = tn_encoding_new();
+    tn_tokenizer_encode(t, e, "A \xc3\xa9", 4);
+    ck_assert(e->n == 2 && e->id[0] == 2 && e->id[1] == 4);
+    tn_tokenizer_free(t);
+    t = tn_tokenizer_load(in(dir, "vocab.txt"), .lowercase = TN_NO);
+    tn_tokenizer_encode(t, e, "A \xc3\xa9", 4);
+    ck_assert(e->n == 2 && e->id[0] == 1 && e->id[1] == 3);
+    tn_tokenizer_free(t);
+    write_file(in(dir, "tokenizer_config.json"),
+               "{\"do_lower_case\": true, \"strip_accents\": false, \"tokenize_chinese_chars\": false}");
+    t = tn_tokenizer_load(dir);
+    tn_tokenizer_encode(t, e, "A \xc3\xa9 \xe4\xb8\xad\xe4\xb8\xad", 11);
+    ck_assert(e->n == 3 && e->id[0] == 2 && e->id[1] == 3 && e->id[2] == 0);
+    tn_tokenizer_free(t);
+    tn_encoding_free(e);
+}
+END_TEST
+
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
+
+#define MODEL(more) "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[UNK]\":0,\"a\":1}}" more
+#define BPE(more) \
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1}," more "}"
+#define BERT "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+static const struct {
+    const char *json;
+    tn_status   code;
+    const char *says;
+} refused[] = {
+    {"{}", TN_EINDEX, "has no 'model'"},
+    {"{\"model\":{\"type\":\"Unigram\"}}", TN_EUNSUPPORTED, "the model is 'Unigram', which Tenon does not do"},
+    {"{" MODEL("") "}", TN_EUNSUPPORTED, "the pre_tokenizer is 'null', which"},
+    {"{\"pre_tokenizer\":{\"type\":\"Metaspace\"}," MODEL("") "}", TN_EUNSUPPORTED, "the pre_tokenizer is 'Metaspace'"},
+    {"{\"pre_tokenizer\":{\"type\":\"ByteLevel\"}," MODEL("") "}", TN_EUNSUPPORTED, "the pre_tokenizer is 'ByteLevel'"},
+    {"{" BERT MODEL(",\"normalizer\":{\"type\":\"NFKC\"}") "}", TN_EUNSUPPORTED, "the normalizer is 'NFKC'"},
+    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"Sequence\"}") "}", TN_EUNSUPPORTED,
+     "the post_processor is 'Sequence'"},
+    {"{" BERT MODEL(",\"decoder\":{\"type\":\"CTC\"}") "}", TN_EUNSUPPORTED, "the decoder is 'CTC'"},
+    {"{" BERT MODEL(",\"added_tokens\":[{\"id\":1,\"content\":\"b\"}]") "}", TN_EFORMAT,
+     "'b' has the number 1, which another piece has"},
+    {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"a\"}]") "}", TN_EFORMAT,
+     "'a' has two numbers, 1 and 2"},
+    {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"\"}]") "}", TN_EFORMAT, "an added token is empty"},
+    {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"b\",\"single_word\":true}]") "}", TN_EUNSUPPORTED,
+     "single_word of an added token is 'b'"},
+    {"{" BERT MODEL(",\"added_tokens\":[{\"id\":99999999,\"content\":\"b\"}]") "}", TN_EFORMAT,
+     "a piece has the number 99999999, expected 0 to 1005"},
+    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",7],\"cls\":[\"x\",0]}") "}",
+     TN_EFORMAT, "names a piece 7 that is not there"},
+    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"B\"}}],"
+                    "\"pair\":[]}") "}",
+     TN_EFORMAT, "part 1 is not a text or a piece"},
+    {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}", TN_EFORMAT,
+     "the unknown token, [UNK], is not"},
+    {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":-1}}}", TN_EFORMAT, "a piece has the number -1"},
+    {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":\"x\"}}}", TN_EFORMAT, "expected an integer"},
+    {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0,\"b\":0}}}", TN_EFORMAT,
+     "'b' has the number 0, which"},
+    {"{" BERT
+     "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"a\",\"vocab\":{\"a\":0},\"max_input_chars_per_word\":0}}",
+     TN_EUNSUPPORTED, "max_input_chars_per_word is 0"},
+    {"{" BPE("\"merges\":[\"a b\"]") "}", TN_EFORMAT,
+     "merge 1 of 'a' and 'b': what they make is not in the vocabulary"},
+    {"{" BPE("\"merges\":[\"a\"]") "}", TN_EFORMAT, "merge 1 is not two pieces"},
+    {"{" BPE("\"merges\":[[\"a\",\"c\"]]") "}", TN_EFORMAT, "the second is not in the vocabulary"},
+    {"{" BPE("\"dropout\":0.1,\"merges\":[]") "}", TN_EUNSUPPORTED, "'dropout', which"},
+    {"{" BPE("\"byte_fallback\":true,\"merges\":[]") "}", TN_EUNSUPPORTED, "'byte_fallback', which"},
+    {"{" BPE("\"unk_token\":\"u\",\"merges\":[]") "}", TN_EFORMAT, "the unknown token, 'u', is not in the vocabulary"},
+};
+
+START_TEST(refuses)
+{
+    const char *json = refused[_i].json;
+    ck_assert_ptr_null(tn_tokenizer_parse(json, strlen(json)));
+    ck_assert_msg(tn_error() == refused[_i].code && strstr(tn_error_message(), refused[_i].says),
+                  "%s\n  says %s: %s\n  not  %s", json, tn_status_name(tn_error()), tn_error_message(),
+                  refused[_i].says);
+    tn_clear_error();
+}
+END_TEST
+
+static void refuses_file(const char *name, const char *what, tn_status code, const char *says)
+{
+    const char *path = tn_test_file(name);
+    write_file(path, what);
+    ck_assert_ptr_null(tn_tokenizer_load(path));
+    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), says), "says %s, not %s", tn_error_message(), says);
+    tn_clear_error();
+}
+
+START_TEST(refuses_files)
+{
+    refuses_file("v.txt", "a\nb\n", TN_EFORMAT, "the unknown token, [UNK], is not in the vocabulary");
+    refuses_file("v.txt", "[UNK]\na\nb\na\n", TN_EFORMAT, "line 4: 'a' is there already, in line 2");
+    refuses_file("v.txt", "[UNK]\n\xff\n", TN_EFORMAT, "line 2 is not UTF-8");
+    refuses_file("v.json", "{\"a\":", TN_EFORMAT, "line 1");
+    char long_line[2000];
+    memset(long_line, 'a', sizeof long_line);
+    long_line[1999] = 0;
+    refuses_file("v.txt", long_line, TN_EFORMAT, "line 1 has more than 1024 bytes");
+    const char *dir = folder("gpt2");
+    write_file(in(dir, "vocab.json"), "{\"a\":0,\"b\":1,\"ab\":2}");
+    write_file(in(dir, "merges.txt"), "#version: 0.2\na b\na b\n");
+    ck_assert_ptr_null(tn_tokenizer_load(dir));
+    ck_assert(strstr(tn_error_message(), "the merge of 'a' and 'b' is there twice"));
+    tn_clear_error();
+    write_file(in(dir, "merges.txt"), "a  b\n");
+    ck_assert_ptr_null(tn_tokenizer_load(dir));
+    ck_assert(strstr(tn_error_message(), "line 1 is not two pieces with a space between them"));
+    tn_clear_error();
+    write_file(in(dir, "vocab.json"), "{\"a\":0,\"b\":2}");
+    ck_assert_ptr_null(tn_tokenizer_load(dir));
+    ck_assert(strstr(tn_error_message(), "'b' has the number 2, expected each from 0 to 1 once"));
+    tn_clear_error();
+    ck_assert_ptr_null(tn_tokenizer_load(folder("empty")));
+    ck_assert(tn_error() == TN_EIO &&
+              strstr(tn_error_message(), "is neither a file nor a folder with a tokenizer.json"));
+    tn_clear_error();
+    write_file(in(dir, "vocab.json"), "{\"a\":0,\"b\":1,\"ab\":2}");
+    write_file(in(dir, "merges.txt"), "a b");
+    ck_assert_ptr_null(tn_tokenizer_load(dir, .lowercase = TN_YES));
+    ck_assert(strstr(tn_error_message(), "are for tokenizers with BERT's normalizer"));
+    tn_clear_error();
+}
+END_TEST
+
+/* ---- what fails -------------------------------------------------------------------------------------------------- */
+
+static bool all_of_it(const char *dir, tn_tokenizer_kind kind)
+{
+    tn_tokenizer *t = train(kind), *again = NULL;
+    tn_encoding  *e = tn_encoding_new();
+    tn_string     back = {0};
+    if (t && e && tn_tokenizer_save(t, dir) == TN_OK && (again = tn_tokenizer_load(dir)) &&
+        tn_tokenizer_encode(again, e,
+                            "the k\xff"
+                            "eys and more",
+                            16, .pair = "there", .pair_bytes = 5) == TN_OK)
+        tn_tokenizer_decode(again, e->id, e->n, &back);
+    const char *const texts[] = {"the", "the"};
+    tn_token_batch    batch;
+    const tn_scope    scope = tn_scope_begin();
+    if (again)
+        tn_tokenizer_batch(again, 2, texts, NULL, (tn_encode_options){.pad_to = kind == TN_BYTE_BPE ? 0 : 9}, &batch);
+    tn_scope_end(scope);
+    tn_string_free(&back);
+    tn_encoding_free(e);
+    tn_tokenizer_free(t), tn_tokenizer_free(again);
+    return tn_error() == TN_OK;
+}
+
+static int no_sync(void *user, int fd) { return (void)user, (void)fd, 0; } /* which is slow, and not at stake here */
+
+START_TEST(memory_fails)
+{
+    tn_io io = *tn_system_io();
+    io.fsync = no_sync;
+    tn_set_io(&io);
+    const char *dir = folder("faults");
+    tn_set_threads(1);
+    tn_faulty_memory_begin();
+    for (int kind = 0; kind < 3; kind++) {
+        tn_fail_memory(-1, false);
+        ck_assert(all_of_it(dir, (tn_tokenizer_kind)kind));
+        const size_t  live = tn_memory_now().live; /* the stack of the scopes */
+        const int64_t calls = tn_memory_calls(), step = calls / (tn_test_slow() ? 20 : 150) + 1;
+        for (int64_t i = 0; i < calls; i += step) {
+            tn_trim();
+            tn_fail_memory(i, true);
+            const bool fine = all_of_it(dir, (tn_tokenizer_kind)kind);
+            tn_fail_memory(-1, false);
+            ck_assert_msg(fine || tn_error() == TN_ENOMEM, "call %lld: %s", (long long)i, tn_error_message());
+            tn_clear_error();
+            ck_assert_uint_eq(tn_memory_now().live, live);
+        }
+    }
+    tn_faulty_memory_end();
+    tn_set_threads(0);
+    tn_set_io(NULL);
+}
+END_TEST
+
+START_TEST(files_fail)
+{
+    const char *dir = folder("full");
+    tn_faulty_files_begin();
+    ck_assert(all_of_it(dir, TN_WORDPIECE));
+    const int64_t calls = tn_file_calls();
+    for (int64_t i = 0; i < calls; i += 7) {
+        tn_fail_file(i, 28, true); /* ENOSPC */
+        all_of_it(dir, TN_WORDPIECE);
+        tn_clear_error();
+        tn_fail_file(-1, 0, false);
+        tn_tokenizer *t = tn_tokenizer_load(dir); /* the old files, the new ones, or some of each: they say the same */
+        ck_assert_msg(t != NULL, "call %lld: %s", (long long)i, tn_error_message());
+        tn_tokenizer_free(t);
+    }
+    tn_faulty_files_end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("tokenizer_files");
+    TCase *c = tn_tcase(s, "files");
+    tcase_add_loop_test(c, opens_what_it_saved, 0, 3);
+    tcase_add_test(c, heeds_the_config);
+    tcase_add_loop_test(c, refuses, 0, (int)(sizeof refused / sizeof *refused));
+    tcase_add_test(c, refuses_files);
+    tcase_add_test(c, memory_fails);
+    tcase_add_test(c, files_fail);
+    return tn_check_main(s);
+}

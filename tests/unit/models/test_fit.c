@@ -1,0 +1,420 @@
+/* test_fit.c — the training loop: what it does is what a loop by hand does; a run that was stopped goes on with the
+ * same bits; what is told, when it ends, what wrong use is told. Files, faults and kills are in test_fit_files.c. */
+#include "tests/common/check_main.h"
+
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/errors.h"
+#include "tests/common/faults.h"
+#include "tests/common/fit_case.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- beside a loop by hand --------------------------------------------------------------------------------------- */
+
+START_TEST(as_by_hand)
+{
+    fit_case c = fit_case_begin(0), h = fit_case_begin(0);
+    tn_seed(5);
+    tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .optimizer = c.o,
+                             .schedule = c.lr, .ema = c.ema, .accumulate = 3, .steps = 7);
+    ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message());
+    tn_seed(5);
+    tn_schedule_follow(h.lr);
+    double loss = 0;
+    for (int step = 0; step < 7; step++) {
+        loss = 0;
+        for (int part = 0; part < 3; part++) {
+            const tn_scope s = tn_scope_begin();
+            tn_batch       b = {0};
+            while (!h.train.next(h.train.user, &b)) continue;
+            tn_tensor *l = fit_case_loss(h.net, &b, &h);
+            loss += tn_item(l);
+            tn_backward(l, .seed = tn_full_like(l, 1.0 / 3));
+            tn_scope_end(s);
+        }
+        tn_step(h.o);
+        tn_ema_update(h.ema);
+    }
+    ck_assert(fit_case_same_bits(&c, &h));
+    ck_assert_double_eq(r.loss, loss / 3);
+    ck_assert(r.steps == 7 && r.begin == 0 && isnan(r.best));
+    fit_case_end(&c), fit_case_end(&h);
+}
+END_TEST
+
+/* ---- resuming ---------------------------------------------------------------------------------------------------- */
+
+enum { STEPS = 30, STOPS = 20 };
+
+#define EVERYTHING(c)                                                                                                 \
+    .train = (c)->train, .loss = fit_case_loss, .user = (c), .optimizer = (c)->o, .schedule = (c)->lr,                \
+    .plateau = (c)->plateau, .ema = (c)->ema, .accumulate = 2, .steps = STEPS, .valid = (c)->valid, .valid_every = 4, \
+    .on = fit_case_listen, .on_user = (c), .stop = &(c)->stop, .autocast = !(c)->train.begin
+
+/* Stopped anywhere, also in the middle of a validation, and in a folder that is used again and again. */
+START_TEST(resumes)
+{
+    tn_generator chance = {.seed = 7};
+    fit_case     whole = fit_case_begin(_i);
+    tn_seed(9);
+    tn_fit_result all = tn_fit(whole.net, EVERYTHING(&whole));
+    ck_assert_msg(all.why == TN_FIT_DONE, "%s", tn_error_message());
+    const tn_generator at_the_end = *tn_current_generator();
+    for (int i = 0; i < (tn_test_slow() ? 2 : STOPS); i++) {
+        char folder[64];
+        snprintf(folder, sizeof folder, "resume-%d-%d", _i, i);
+        tn_fit_result r = {0};
+        for (int calls = 0; r.why != TN_FIT_DONE; calls++) {
+            ck_assert_int_lt(calls, 20);
+            fit_case c = fit_case_begin(_i);
+            c.stop_at = r.steps + 1 + tn_random_below(&chance, 12);
+            c.stop_in_valid = tn_random_below(&chance, 2);
+            tn_seed(calls ? 1234 : 9);
+            r = tn_fit(c.net, EVERYTHING(&c), .folder = tn_test_file(folder), .resume = true, .save_every = 5);
+            ck_assert_msg(r.why == TN_FIT_DONE || r.why == TN_FIT_STOPPED, "%s", tn_error_message());
+            if (r.why == TN_FIT_DONE) {
+                ck_assert_msg(fit_case_same_bits(&whole, &c), "stop %d", i);
+                ck_assert(r.steps == all.steps && r.epochs == all.epochs && r.loss == all.loss);
+                ck_assert(r.best == all.best && r.best_step == all.best_step && r.value == all.value);
+                ck_assert(tn_current_generator()->seed == at_the_end.seed);
+                ck_assert(tn_current_generator()->position == at_the_end.position);
+            }
+            fit_case_end(&c);
+        }
+    }
+    fit_case_end(&whole);
+}
+END_TEST
+
+/* A run that has ended is not begun again, only looked at. */
+START_TEST(resumes_at_the_end)
+{
+    const char   *folder = tn_test_file("ended");
+    tn_fit_result r[2];
+    for (int i = 0; i < 2; i++) {
+        fit_case c = fit_case_begin(0);
+        r[i] = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .epochs = 2, .valid = c.valid,
+                      .folder = folder, .resume = true, .on = fit_case_listen, .on_user = &c);
+        ck_assert_msg(r[i].why == TN_FIT_DONE, "%s", tn_error_message());
+        ck_assert_int_eq(c.told[TN_FIT_STEP], i ? 0 : r[0].steps);
+        fit_case_end(&c);
+    }
+    ck_assert(r[1].begin == r[0].steps && r[1].steps == r[0].steps && r[1].epochs == 2 && r[1].best == r[0].best);
+}
+END_TEST
+
+/* ---- validation -------------------------------------------------------------------------------------------------- */
+
+/* Training does not notice it: not in its weights, nor its draws, nor the modes of its modules. */
+START_TEST(validation_leaves_no_trace)
+{
+    fit_case a = fit_case_begin(0), b = fit_case_begin(0);
+    for (int i = 0; i < 2; i++) {
+        fit_case *c = i ? &b : &a;
+        tn_seed(3);
+        tn_eval((tn_sequential *)tn_at(c->net, 1)); /* frozen in eval mode by the user */
+        tn_fit_result r =
+            tn_fit(c->net, .train = c->train, .loss = fit_case_loss, .user = c, .optimizer = c->o, .ema = c->ema,
+                   .steps = 9, .valid = i ? c->valid : (tn_source){.next = NULL}, .valid_every = i);
+        ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message());
+        ck_assert(!((tn_module *)tn_at(c->net, 1))->training && c->net->base.training);
+        ck_assert(!tn_ema_swapped(c->ema));
+    }
+    ck_assert(fit_case_same_bits(&a, &b));
+    fit_case_end(&a), fit_case_end(&b);
+}
+END_TEST
+
+/* A measure that gets better twice, then worse. */
+static tn_tensor *scripted(void *module, const tn_batch *b, void *user)
+{
+    static const double value[] = {5, 4, 4.5, 3, 3.5, 3, 2.995, 9, 9, 9};
+    fit_case           *c = user;
+    (void)module, (void)b;
+    return tn_scalar((c->rising ? -1 : 1) * value[c->told[TN_FIT_VALID]]);
+}
+
+START_TEST(patience)
+{
+    for (int i = 0; i < 2; i++)
+        for (int folder = 0; folder < 2; folder++) {
+            fit_case c = fit_case_begin(0);
+            c.rising = i, c.remember_at = 4;
+            tn_fit_result r =
+                tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 100, .valid = c.valid,
+                       .valid_every = 1, .measure = scripted, .rising = i, .patience = 3, .min_delta = 0.01,
+                       .restore_best = true, .folder = folder ? tn_test_file(i ? "patience1" : "patience0") : NULL,
+                       .on = fit_case_listen, .on_user = &c);
+            ck_assert_msg(r.why == TN_FIT_PATIENCE, "%s", tn_error_message());
+            ck_assert(r.steps == 7 && r.best_step == 4 && fabs(r.best) == 3 && fabs(r.value) == 2.995);
+            ck_assert_int_eq(c.improved, 3);
+            for (tn_each p = tn_parameters(c.net), q = tn_parameters(c.remembered); tn_next(&p) && tn_next(&q);)
+                ck_assert(tn_same_bits(p.tensor, q.tensor));
+            fit_case_end(&c);
+        }
+}
+END_TEST
+
+/* A score of the whole instead of a mean over batches. It sees a module in eval mode, off the tape. */
+static double scored(void *module, void *user)
+{
+    static const double value[] = {1, 2, 1.5, 7, 6.5, NAN, 7};
+    fit_case           *c = user;
+    ck_assert(!((tn_module *)module)->training && !tn_grad_enabled());
+    tn_normal(TN_SHAPE(3), 0, 1); /* draws that training must not notice */
+    if (c->stop_in_valid && c->last.step == c->stop_at) c->stop = 1;
+    return value[c->last.step / 2 - 1];
+}
+
+START_TEST(scores)
+{
+    for (int i = 0; i < 2; i++) { /* 1: without batches, in a folder, broken off by a score and gone on with */
+        fit_case c = fit_case_begin(0), d = fit_case_begin(0);
+        c.remember_at = d.remember_at = 8;
+        c.stop_in_valid = i, c.stop_at = i ? 6 : -1;
+#define SCORED(x)                                                                                                      \
+    x.net, .train = x.train, .loss = fit_case_loss, .user = &x, .steps = 100, .score = scored, .rising = true,         \
+           .valid_every = 2, .patience = 3, .restore_best = true, .on = fit_case_listen, .on_user = &x,                \
+           .valid = i ? (tn_source){.next = NULL} : x.valid, .folder = i ? tn_test_file("scored") : NULL, .resume = i, \
+           .stop = &x.stop
+        tn_fit_result r = tn_fit(SCORED(c));
+        if (i) {
+            ck_assert_msg(r.why == TN_FIT_STOPPED && r.steps == 6 && r.best == 2, "%s", tn_error_message());
+            ck_assert_int_eq(c.told[TN_FIT_VALID], 2); /* the third was broken off, and is still owed */
+            r = tn_fit(SCORED(d));
+        }
+        ck_assert_msg(r.why == TN_FIT_PATIENCE, "%s", tn_error_message());
+        ck_assert(r.steps == 14 && r.best == 7 && r.best_step == 8 && r.value == 7);
+        fit_case *last = i ? &d : &c;
+        ck_assert_int_eq(last->told[TN_FIT_VALID], i ? 5 : 7);
+        ck_assert(isnan(last->last.measured) == i); /* the mean over the batches is told besides */
+        for (tn_each p = tn_parameters(last->net), q = tn_parameters(last->remembered); tn_next(&p) && tn_next(&q);)
+            ck_assert(tn_same_bits(p.tensor, q.tensor));
+        fit_case_end(&c), fit_case_end(&d);
+    }
+}
+END_TEST
+
+/* With averages, those are validated, and the best of them are what remains. */
+START_TEST(averages)
+{
+    fit_case c = fit_case_begin(0);
+    c.remember_at = 4, c.remember_averages = true;
+    tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .optimizer = c.o, .ema = c.ema,
+                             .steps = 100, .valid = c.valid, .valid_every = 1, .measure = scripted, .patience = 3,
+                             .min_delta = 0.01, .restore_best = true, .on = fit_case_listen, .on_user = &c);
+    ck_assert_msg(r.why == TN_FIT_PATIENCE, "%s", tn_error_message());
+    for (tn_each p = tn_parameters(c.net), q = tn_parameters(c.remembered); tn_next(&p) && tn_next(&q);)
+        ck_assert(tn_same_bits(p.tensor, q.tensor)); /* remembered with the averages in place */
+    fit_case_end(&c);
+}
+END_TEST
+
+/* ---- what is told ------------------------------------------------------------------------------------------------ */
+
+START_TEST(events)
+{
+    fit_case      c = fit_case_begin(0);
+    tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .epochs = 3, .valid = c.valid,
+                             .folder = tn_test_file("events"), .on = fit_case_listen, .on_user = &c);
+    ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message());
+    ck_assert_int_eq(r.steps, 15); /* 5 batches of at most 5 of 21 rows */
+    ck_assert_str_eq(c.story, "start saved|step step step step step valid saved|step step step step step valid saved|"
+                              "step step step step step valid saved|end");
+    ck_assert_int_eq(c.items, 3 * 21);
+    ck_assert_int_eq(c.last.step, 15);
+    ck_assert_int_eq(c.last.steps, 15);
+    ck_assert_str_eq(c.last_text, "done");
+    fit_case_end(&c);
+}
+END_TEST
+
+START_TEST(stops)
+{
+    fit_case c = fit_case_begin(0);
+    c.stop_at = 4;
+    tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 9, .valid = c.valid,
+                             .on = fit_case_listen, .on_user = &c, .stop = &c.stop);
+    ck_assert(r.why == TN_FIT_STOPPED && r.steps == 4 && !c.told[TN_FIT_VALID]);
+    ck_assert_str_eq(c.last_text, "stopped");
+    fit_case_end(&c);
+}
+END_TEST
+
+/* Wherever the listener raises, the run ends with its error, in order. */
+START_TEST(listener_raises)
+{
+    for (int what = 0; what <= TN_FIT_END; what++) {
+        if (what == TN_FIT_NOTE) continue;
+        char     folder[32];
+        fit_case c = fit_case_begin(0);
+        c.raise_at = what + 1;
+        snprintf(folder, sizeof folder, "listener%d", what);
+        tn_fit_result r =
+            tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 3, .valid = c.valid,
+                   .folder = tn_test_file(folder), .on = fit_case_listen, .on_user = &c);
+        ck_assert_int_eq(r.why, TN_FIT_FAILED);
+        ck_assert_int_eq(c.told[TN_FIT_END], 1);
+        ck_error(TN_EINVAL, "the listener had enough");
+        fit_case_end(&c);
+    }
+}
+END_TEST
+
+/* ---- what goes wrong --------------------------------------------------------------------------------------------- */
+
+static tn_tensor *nan_at_4(void *module, const tn_batch *b, void *user)
+{
+    fit_case *c = user;
+    return tn_mul_scalar(fit_case_loss(module, b, user), c->told[TN_FIT_STEP] == 3 ? NAN : 1);
+}
+static tn_tensor *many(void *module, const tn_batch *b, void *user)
+{
+    return (void)module, (void)user, tn_mul_scalar(b->x, 2);
+}
+static tn_tensor *nothing(void *module, const tn_batch *b, void *user)
+{
+    return (void)module, (void)b, (void)user, NULL;
+}
+static tn_tensor *constant(void *module, const tn_batch *b, void *user)
+{
+    return (void)module, (void)b, (void)user, tn_scalar(1);
+}
+static bool empty(void *user, tn_batch *b) { return (void)user, (void)b, false; }
+
+START_TEST(not_a_number)
+{
+    fit_case      c = fit_case_begin(0);
+    tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = nan_at_4, .user = &c, .steps = 9, .accumulate = 2,
+                             .on = fit_case_listen, .on_user = &c);
+    ck_assert(r.why == TN_FIT_FAILED && r.steps == 3);
+    for (tn_each p = tn_parameters(c.net); tn_next(&p);) {
+        ck_assert(isfinite(tn_get(p.tensor, 0)));
+        ck_assert(!tn_grad(p.tensor));
+    }
+    ck_error(TN_ENUMERIC,
+             "tn_fit: the loss is NaN at step 4; the weights are still those of step 3. A smaller learning rate, more "
+             "warm-up or clipping may help; tn_detect_anomaly(true) names the op it came from");
+    fit_case_end(&c);
+}
+END_TEST
+
+#define REFUSED(code, text, ...)                                  \
+    do {                                                          \
+        ck_assert_int_eq(tn_fit(__VA_ARGS__).why, TN_FIT_FAILED); \
+        ck_error(code, "tn_fit: " text);                          \
+    } while (0)
+#define USUAL c.net, .train = c.train, .loss = fit_case_loss, .user = &c
+
+START_TEST(wrong_use)
+{
+    fit_case c = fit_case_begin(0);
+    REFUSED(TN_EINVAL, "the module is NULL: its constructor failed and the error was cleared", (tn_sequential *)NULL,
+            .steps = 1);
+    REFUSED(TN_EINVAL, ".train has no next, so there are no batches; tn_dataset_source makes a source of tensors",
+            c.net, .loss = fit_case_loss, .steps = 1);
+    REFUSED(TN_EINVAL, ".loss is NULL; it is the function that makes the loss of a batch", c.net, .train = c.train);
+    REFUSED(TN_EINVAL, "when is it to end? Say .steps or .epochs", USUAL);
+    REFUSED(TN_EINVAL, ".steps is -1, but must not be negative", USUAL, .steps = -1);
+    REFUSED(TN_EINVAL, ".min_delta must be a number, and not negative", USUAL, .steps = 1, .min_delta = NAN);
+    REFUSED(TN_EINVAL,
+            ".lr, .weight_decay, .clip, .warmup and .decay are for the optimizer that tn_fit makes; there is an "
+            ".optimizer, so give them to that, and to its schedule",
+            USUAL, .steps = 1, .optimizer = c.o, .lr = 1);
+    REFUSED(TN_EINVAL, "a schedule belongs to an optimizer, but there is no .optimizer", USUAL, .steps = 1,
+            .schedule = c.lr);
+    REFUSED(TN_EINVAL, ".plateau needs .valid or .score, whose values it gets", USUAL, .steps = 1, .optimizer = c.o,
+            .plateau = c.plateau);
+    REFUSED(TN_EINVAL, ".patience, .restore_best, .valid_every, .rising and .min_delta need .valid or .score", USUAL,
+            .steps = 1, .patience = 1);
+    REFUSED(TN_EINVAL, ".measure needs .valid, whose batches it gets", USUAL, .steps = 1, .measure = fit_case_loss);
+    REFUSED(TN_EINVAL, ".resume, .save_every, .keep and .config need a .folder", USUAL, .steps = 1, .resume = true);
+    REFUSED(TN_EINVAL, ".train ended an epoch without a single batch: it is empty", c.net, .train = {.next = empty},
+            .loss = fit_case_loss, .steps = 1);
+    REFUSED(TN_EINVAL, ".valid is empty", USUAL, .steps = 1, .valid = {.next = empty});
+    REFUSED(TN_EINVAL, ".loss returned NULL, but raised no error", c.net, .train = c.train, .loss = nothing,
+            .steps = 1);
+    REFUSED(TN_ESHAPE, ".loss returned [5, 3], but must return one number; see tn_mean", c.net, .train = c.train,
+            .loss = many, .steps = 1);
+    REFUSED(TN_ESHAPE, "in validation, .measure returned a tensor of several, but must return one number", USUAL,
+            .steps = 1, .valid = c.valid, .measure = many);
+    ck_assert_int_eq(tn_fit(c.net, .train = c.train, .loss = constant, .steps = 1).why, TN_FIT_FAILED);
+    ck_error(TN_ESTATE, "tn_backward: the root depends on no tensor that wants a gradient; mark one with "
+                        "tn_requires_grad, and compute the root outside tn_no_grad_begin()");
+    fit_case other = fit_case_begin(0);
+    REFUSED(TN_EINVAL, "the optimizer has none of the module's parameters: it was made for another one", USUAL,
+            .steps = 1, .optimizer = other.o);
+    const tn_scope s = tn_no_grad_begin();
+    REFUSED(TN_EINVAL, "called after tn_no_grad_begin(), where nothing can be learned", USUAL, .steps = 1);
+    tn_scope_end(s);
+    tn_raise(TN_EIO, "from before");
+    ck_assert_int_eq(tn_fit(USUAL, .steps = 1).why, TN_FIT_FAILED);
+    ck_error(TN_EIO, "from before");
+    fit_case_end(&c), fit_case_end(&other);
+}
+END_TEST
+
+START_TEST(rows)
+{
+    tn_tensor  *x = tn_arange(7), *y = tn_reshape(tn_arange(14), TN_SHAPE(7, 2)), *z = tn_ones(TN_SHAPE(6));
+    tn_dataset *r = tn_dataset_new(.x = x, .y = y, .batch = 3, .shuffle = true, .seed = 1);
+    tn_source   s = tn_dataset_source(r);
+    tn_batch    b = {0};
+    int64_t     orders[2] = {0, 0}, sizes[3] = {3, 3, 1};
+    ck_assert_int_eq(s.batches, 3);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        int seen = 0;
+        for (int i = 0; i < 3; i++) {
+            ck_assert(s.next(s.user, &b));
+            ck_assert_int_eq(b.items, sizes[i]);
+            for (int64_t k = 0; k < b.items; k++) {
+                const int64_t row = tn_get_i64(b.x, k);
+                ck_assert_int_eq(tn_get_i64(b.y, 2 * k), 2 * row);
+                seen |= 1 << row;
+                orders[epoch] = 7 * orders[epoch] + row;
+            }
+        }
+        ck_assert_int_eq(seen, 127);
+        ck_assert(!s.next(s.user, &b));
+    }
+    ck_assert_int_ne(orders[0], orders[1]);
+    tn_dataset_free(r);
+    r = tn_dataset_new(.x = x, .batch = 3, .drop_last = true);
+    s = tn_dataset_source(r);
+    ck_assert_int_eq(s.batches, 2);
+    ck_assert(s.next(s.user, &b) && s.next(s.user, &b) && !s.next(s.user, &b) && s.next(s.user, &b));
+    ck_assert_int_eq(tn_get_i64(b.x, 2), 2);
+    tn_dataset_free(r);
+    ck_assert(!tn_dataset_new(.x = NULL));
+    ck_error(TN_EINVAL, "tn_dataset_new: .x is NULL");
+    ck_assert(!tn_dataset_new(.x = x, .y = z));
+    ck_error(TN_ESHAPE, "tn_dataset_new: .x has 7 rows, but .y [6] has 6");
+    ck_assert(!tn_dataset_new(.x = tn_scalar(1)));
+    ck_error(TN_ESHAPE, "tn_dataset_new: a 0-d tensor has no rows");
+    ck_assert(!tn_dataset_new(.x = x, .batch = -2));
+    ck_error(TN_EINVAL, "tn_dataset_new: .batch is -2");
+    ck_assert(!tn_dataset_source(NULL).next);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fit");
+    TCase *c = tn_tcase(s, "fit");
+    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
+    tcase_add_test(c, as_by_hand);
+    tcase_add_loop_test(c, resumes, 0, 2);
+    tcase_add_test(c, resumes_at_the_end);
+    tcase_add_test(c, validation_leaves_no_trace);
+    tcase_add_test(c, patience);
+    tcase_add_test(c, scores);
+    tcase_add_test(c, averages);
+    tcase_add_test(c, events);
+    tcase_add_test(c, stops);
+    tcase_add_test(c, listener_raises);
+    tcase_add_test(c, not_a_number);
+    tcase_add_test(c, wrong_use);
+    tcase_add_test(c, rows);
+    return tn_check_main(s);
+}

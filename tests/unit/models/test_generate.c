@@ -1,0 +1,231 @@
+/* test_generate.c — choosing words and texts, with a model whose scores are known: a table by the last word. */
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+#include "tests/common/faults.h"
+
+#include <math.h>
+#include <string.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+/* Word 0 ends a text. Behind 1 comes 2 (0.5) or 3 (0.4); the likeliest continuation of 2 has 0.4, of 3 0.9: so the best
+ * text is not the one with the best first word. */
+enum { WORDS = 6 };
+static const double table[WORDS][WORDS] = {
+    {1, 0, 0, 0, 0, 0},
+    {0.02, 0.02, 0.5, 0.4, 0.03, 0.03},
+    {0.05, 0.1, 0.1, 0.05, 0.4, 0.3},
+    {0.04, 0.01, 0.01, 0.02, 0.02, 0.9},
+    {0.6, 0.1, 0.1, 0.1, 0.05, 0.05},
+    {0.5, 0.3, 0.05, 0.05, 0.05, 0.05},
+};
+static int64_t    last[4096], kept; /* the last word of each row */
+static tn_tensor *scores(tn_decoding *d, tn_tensor *tokens)
+{
+    (void)d;
+    const int64_t rows = tn_size(tokens, 0), n = tn_size(tokens, 1);
+    tn_tensor    *y = tn_empty(TN_SHAPE(rows, WORDS));
+    float        *p = y ? tn_data_mut(y) : NULL;
+    for (int64_t i = 0; p && i < rows; i++) {
+        last[i] = tn_get_i64(tokens, i * n + n - 1);
+        for (int w = 0; w < WORDS; w++) p[i * WORDS + w] = (float)log(table[last[i]][w]) + 3;
+    }
+    return y;
+}
+static tn_status reorder(tn_decoding *d, tn_tensor *index)
+{
+    kept = tn_numel(index);
+    for (int64_t i = 0; i < kept; i++) ck_assert_int_lt(tn_get_i64(index, i), d->rows);
+    return TN_OK;
+}
+static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, NULL};
+static tn_decoding            model = {&kind, 4096, 16};
+
+static tn_tensor *ones(int64_t rows) { return tn_full_of(TN_I64, TN_SHAPE(rows, 1), 1); }
+
+static void ck_words(tn_generated g, int64_t i, int64_t n, const int64_t *words)
+{
+    fine();
+    ck_assert_int_eq(tn_get_i64(g.lengths, i), n);
+    for (int64_t k = 0; k < tn_size(g.tokens, 2); k++)
+        ck_assert_int_eq(tn_get_i64(g.tokens, i * tn_size(g.tokens, 2) + k), k < n ? words[k] : -1);
+}
+#define WORDS_OF(...) \
+    (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
+
+START_TEST(greedy_and_beams)
+{
+    tn_generated g = tn_generate(&model, ones(1), .end = TN_ZERO, .most = 8);
+    ck_words(g, 0, WORDS_OF(2, 4));
+    ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.5 * 0.4 * 0.6), 1e-5);
+    g = tn_generate(&model, ones(2), .end = TN_ZERO, .most = 8, .beams = 2, .best = 2, .length_penalty = TN_ZERO);
+    for (int64_t b = 0; b < 2; b++) {
+        ck_words(g, 2 * b, WORDS_OF(3, 5));
+        ck_words(g, 2 * b + 1, WORDS_OF(2, 4));
+        ck_assert_double_eq_tol(tn_get(g.scores, 2 * b), log(0.4 * 0.9 * 0.5), 1e-5);
+        ck_assert_double_eq_tol(tn_get(g.scores, 2 * b + 1), log(0.5 * 0.4 * 0.6), 1e-5);
+    }
+    g = tn_generate(&model, ones(1), .end = TN_ZERO, .most = 8, .beams = 2); /* by the words, the end among them */
+    ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.4 * 0.9 * 0.5) / 3, 1e-5);
+    g = tn_generate(&model, ones(1), .end = TN_ZERO, .most = 2); /* cut: without its end */
+    ck_words(g, 0, WORDS_OF(2, 4));
+    ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.5 * 0.4), 1e-5);
+    g = tn_generate(&model, ones(1), .end = TN_ZERO, .most = 5, .least = 4); /* the end is impossible for 4 words */
+    ck_words(g, 0, WORDS_OF(2, 4, 1, 2, 4));
+    g = tn_generate(&model, ones(1), .most = 3); /* no word ends a text */
+    ck_words(g, 0, WORDS_OF(2, 4, 0));
+    g = tn_generate(&model, ones(1), .most = 6, .least = 5, .end = TN_ZERO, .no_repeat = 1); /* the prompt counts */
+    ck_words(g, 0, WORDS_OF(2, 4, 3, 5));
+    tn_tensor *i32 = tn_to(ones(1), TN_I32);
+    ck_words(tn_generate(&model, i32, .end = TN_ZERO, .most = 8), 0, WORDS_OF(2, 4));
+    ck_assert_int_eq(tn_dtype_of(i32), TN_I32);
+    ck_assert_int_eq(tn_get_i64(i32, 0), 1);
+}
+END_TEST
+
+/* All texts of at most 3 words, by hand: with enough beams nothing is missed. */
+START_TEST(many_beams_find_the_best)
+{
+    double best = -INFINITY;
+    for (int a = 1; a < WORDS; a++)
+        for (int b = 0; b < WORDS; b++) {
+            const double p = log(table[1][a]) + (b ? log(table[a][b]) + log(table[b][0]) : log(table[a][0]));
+            best = fmax(best, p);
+        }
+    tn_generated g = tn_generate(&model, ones(1), .end = TN_ZERO, .most = 3, .beams = 64, .length_penalty = TN_ZERO);
+    fine();
+    ck_assert_double_eq_tol(tn_get(g.scores, 0), best, 1e-5);
+}
+END_TEST
+
+/* ---- by chance --------------------------------------------------------------------------------------------------- */
+
+enum { DRAWS = 4000 };
+static void ck_frequencies(tn_generated g, const double *want)
+{
+    fine();
+    double n[WORDS] = {0};
+    for (int64_t i = 0; i < DRAWS; i++) n[tn_get_i64(g.tokens, i)] += 1.0 / DRAWS;
+    for (int w = 0; w < WORDS; w++) /* five standard deviations */
+        ck_assert_msg(fabs(n[w] - want[w]) <= 5 * sqrt(want[w] * (1 - want[w]) / DRAWS) + 1e-9,
+                      "word %d: %g, expected %g", w, n[w], want[w]);
+}
+
+START_TEST(sampling)
+{
+    double cold[WORDS], sum = 0;
+    for (int w = 0; w < WORDS; w++) sum += cold[w] = table[1][w] * table[1][w];
+    for (int w = 0; w < WORDS; w++) cold[w] /= sum;
+    tn_seed(11);
+    const uint64_t at = tn_current_generator()->position;
+    tn_generated   g = tn_generate(&model, ones(DRAWS), .most = 1, .sample = true);
+    ck_frequencies(g, table[1]);
+    ck_assert(tn_current_generator()->position == at + DRAWS);
+    tn_generated h = tn_generate(&model, ones(DRAWS), .most = 1, .sample = true);
+    ck_assert(!tn_same_bits(g.tokens, h.tokens));
+    tn_seed(11);
+    h = tn_generate(&model, ones(DRAWS), .most = 1, .sample = true);
+    ck_assert(tn_same_bits(g.tokens, h.tokens) && tn_same_bits(g.scores, h.scores));
+    ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .temperature = 0.5), cold);
+    ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .top_k = 2),
+                   (const double[WORDS]){0, 0, 5.0 / 9, 4.0 / 9, 0, 0});
+    ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .top_p = 0.85),
+                   (const double[WORDS]){0, 0, 5.0 / 9, 4.0 / 9, 0, 0});
+    ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .top_p = 0.3),
+                   (const double[WORDS]){0, 0, 1, 0, 0, 0});
+    g = tn_generate(&model, ones(1), .most = 1, .sample = true, .top_k = 1);
+    ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.5), 1e-5); /* what the model says of it */
+}
+END_TEST
+
+static int64_t heard[8], nheard;
+static bool    hear(int64_t row, int64_t word, void *user)
+{
+    ck_assert(row == 0 && user == &model);
+    heard[nheard++] = word;
+    return nheard < 3;
+}
+
+START_TEST(each_word_is_told)
+{
+    nheard = 0;
+    tn_generated g = tn_generate(&model, ones(1), .most = 8, .end = 5, .least = 8, .each = hear, .user = &model);
+    ck_words(g, 0, WORDS_OF(2, 4, 0));
+    ck_assert(nheard == 3 && heard[0] == 2 && heard[1] == 4 && heard[2] == 0);
+}
+END_TEST
+
+/* ---- what fails -------------------------------------------------------------------------------------------------- */
+
+START_TEST(memory)
+{
+    tn_seed(5);
+    tn_set_threads(1);
+    tn_faulty_memory_begin();
+    tn_generator      *gen = tn_current_generator();
+    const tn_generator start = *gen;
+    for (int64_t at = -2, calls = 1; at < calls; at++) { /* twice well: the second time with warm caches */
+        const tn_scope s = tn_scope_begin();
+        *gen = start;
+        tn_fail_memory(at < 0 ? -1 : at, true);
+        tn_tensor   *p = ones(3);
+        tn_generated g = {0};
+        if (_i) g = tn_generate(&model, p, .most = 4, .sample = true, .end = TN_ZERO);
+        else g = tn_generate(&model, p, .most = 4, .beams = 3, .best = 2, .end = TN_ZERO);
+        if (at < 0) calls = tn_memory_calls();
+        ck_assert_msg(at < 0 ? tn_error() == TN_OK : tn_error() == TN_ENOMEM, "%d: %s", (int)at, tn_error_message());
+        ck_assert((g.tokens != NULL) == (at < 0) && (g.scores != NULL) == (at < 0));
+        if (at >= 0) ck_assert(!memcmp(gen, &start, sizeof start));
+        tn_clear_error();
+        tn_fail_memory(-1, false);
+        tn_scope_end(s);
+    }
+    tn_faulty_memory_end();
+    tn_set_threads(0);
+}
+END_TEST
+
+#define REFUSED(code, text, ...)                            \
+    do {                                                    \
+        tn_generated g_ = tn_generate(__VA_ARGS__);         \
+        ck_assert(!g_.tokens && !g_.lengths && !g_.scores); \
+        ck_error(code, "tn_generate: " text);               \
+    } while (0)
+
+START_TEST(wrong_use)
+{
+    REFUSED(TN_EINVAL, "the decoding is NULL", NULL, ones(1));
+    REFUSED(TN_ESHAPE, "the prompt must be [batch, length], both at least 1, got NULL", &model, NULL);
+    REFUSED(TN_ESHAPE, "the prompt must be [batch, length], both at least 1, got [1, 0]", &model,
+            tn_zeros_of(TN_I64, TN_SHAPE(1, 0)));
+    REFUSED(TN_EDTYPE, "the prompt must hold integers, i64 or i32", &model, tn_zeros(TN_SHAPE(1, 1)));
+    REFUSED(TN_EINVAL, ".beams is 65, but must be from 1 to 64", &model, ones(1), .beams = 65);
+    REFUSED(TN_EINVAL, ".best is 3, but must be from 1 to .beams", &model, ones(1), .beams = 2, .best = 3);
+    REFUSED(TN_EINVAL, ".beams is 2, but must be 1 for sampling", &model, ones(1), .beams = 2, .sample = true);
+    REFUSED(TN_EINVAL, ".beams is 2, but must be 1 where .each is called", &model, ones(1), .beams = 2, .each = hear);
+    REFUSED(TN_EINVAL, ".least is 5, but must be from 0 to .most", &model, ones(1), .most = 4, .least = 5);
+    REFUSED(TN_EINVAL, ".top_p is 1.5, but must be from 0 to 1", &model, ones(1), .top_p = 1.5);
+    REFUSED(TN_EINVAL, ".temperature is -1, but must be greater than 0", &model, ones(1), .temperature = -1);
+    REFUSED(TN_EINVAL, "3000 prompts with 2 beams each need 6000 rows; the decoding has 4096", &model, ones(3000),
+            .beams = 2);
+    REFUSED(TN_EINVAL, "a prompt of 1 words and 16 new ones do not fit the decoding's length of 16", &model, ones(1),
+            .most = 16);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("generate");
+    TCase *c = tn_tcase(s, "texts");
+    tcase_add_test(c, greedy_and_beams);
+    tcase_add_test(c, many_beams_find_the_best);
+    tcase_add_test(c, sampling);
+    tcase_add_test(c, each_word_is_told);
+    tcase_add_test(c, wrong_use);
+    TCase *m = tcase_create("memory");
+    suite_add_tcase(s, m);
+    tcase_add_loop_test(m, memory, 0, 2);
+    return tn_check_main(s);
+}

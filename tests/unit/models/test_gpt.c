@@ -1,0 +1,222 @@
+/* test_gpt.c — GPT-2 beside Hugging Face's (tests/golden/gpt.py): its scores, its files, the texts that it makes. */
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+#include "tests/common/golden_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+static tn_safetensors *answers;
+static tn_gpt         *gpt;
+static void            open_answers(void)
+{
+    answers = tn_safetensors_open(tn_test_data("golden/gpt/answers.safetensors"));
+    gpt = tn_gpt_load(tn_test_data("golden/gpt/torch"));
+    fine();
+}
+static void       close_answers(void) { tn_safetensors_close(answers), tn_free(gpt); }
+static tn_tensor *answer(const char *name) { return tn_safetensors_get(answers, name); }
+
+START_TEST(scores_as_hugging_face)
+{
+    ck_assert(!gpt->base.training);
+    tn_tensor *y = tn_gpt_forward(gpt, answer("ids")), *want = answer("scores");
+    ck_assert(tn_shape_equal(tn_shape_of(y), tn_shape_of(want)));
+    ck_assert_double_le(tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(y, want)), TN_SHAPE(-1)), TN_DIMS(0))), 2e-5);
+    ck_assert(tn_same_bits(tn_gpt_forward(gpt, answer("ids"), .last = true), tn_narrow(y, 1, 5, 1)));
+}
+END_TEST
+
+/* ---- what it makes ----------------------------------------------------------------------------------------------- */
+
+/* Texts beside Hugging Face's, which have the end's 0 and behind it more of them. */
+static void ck_texts(tn_generated g, const char *name)
+{
+    fine();
+    tn_tensor    *want = answer(name);
+    const int64_t rows = tn_numel(g.lengths), width = tn_size(g.tokens, 2), length = tn_size(want, 1);
+    ck_assert_int_eq(tn_size(want, 0), rows);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < length; k++) {
+            const int64_t word = k < tn_get_i64(g.lengths, i) ? tn_get_i64(g.tokens, i * width + k) : 0;
+            ck_assert_msg(word == tn_get_i64(want, i * length + k), "%s: row %d, word %d: %d, expected %d", name,
+                          (int)i, (int)k, (int)word, (int)tn_get_i64(want, i * length + k));
+        }
+}
+
+START_TEST(texts_as_hugging_face)
+{
+    tn_decoding *d = tn_gpt_decoding(gpt, 2, 24);
+    ck_texts(tn_generate(d, answer("ids"), .most = 12, .end = TN_ZERO), "greedy");
+    tn_decoding_free(d);
+
+    d = tn_gpt_decoding(gpt, 8, 24);
+    tn_generated g =
+        tn_generate(d, answer("ids"), .most = 12, .end = TN_ZERO, .beams = 4, .best = 3, .length_penalty = TN_ZERO);
+    ck_texts(g, "beams");
+    for (int64_t i = 0; i < 6; i++)
+        ck_assert_double_eq_tol(tn_get(g.scores, i), tn_get(answer("beams.scores"), i), 1e-4);
+    tn_decoding_free(d);
+
+    d = tn_gpt_decoding(gpt, 4, 24);
+    ck_texts(tn_generate(d, answer("ids"), .most = 12, .least = 8, .end = TN_ZERO, .beams = 2, .no_repeat = 2,
+                         .length_penalty = TN_ZERO),
+             "no_repeat");
+    tn_decoding_free(d);
+}
+END_TEST
+
+/* A decoding that reads everything again for each word: what the cache saves, but must not change. */
+typedef struct {
+    tn_decoding base;
+    tn_tensor  *text; /* [rows, n] */
+} again;
+static tn_tensor *again_scores(tn_decoding *base, tn_tensor *tokens)
+{
+    again     *d = (again *)base;
+    tn_tensor *text = d->text ? tn_cat(1, d->text, tokens) : tokens;
+    tn_drop(d->text);
+    d->text = tn_keep(text);
+    return tn_select(tn_gpt_forward(gpt, text, .last = true), 1, 0);
+}
+static tn_status again_reorder(tn_decoding *base, tn_tensor *index)
+{
+    again     *d = (again *)base;
+    tn_tensor *text = tn_keep(tn_index_select(d->text, 0, index));
+    tn_drop(d->text);
+    d->text = text;
+    return tn_error();
+}
+static const tn_decoding_kind again_kind = {sizeof(tn_decoding_kind), again_scores, again_reorder, NULL};
+
+START_TEST(cache_threads_and_neighbours_change_nothing)
+{
+    static const int64_t beams[] = {1, 3, 5};
+    const int64_t        k = beams[_i];
+    tn_decoding         *d = tn_gpt_decoding(gpt, 2 * k, 24);
+    tn_generated         g = tn_generate(d, answer("ids"), .most = 12, .end = 19, .beams = k, .best = k);
+    fine();
+    tn_decoding_free(d);
+    again        e = {{&again_kind, 2 * k, 24}, NULL};
+    tn_generated h = tn_generate(&e.base, answer("ids"), .most = 12, .end = 19, .beams = k, .best = k);
+    ck_assert(tn_same_bits(g.tokens, h.tokens) && tn_same_bits(g.scores, h.scores));
+    tn_drop(e.text);
+    for (int threads = 2; threads < 8; threads += 5) {
+        tn_set_threads(threads);
+        d = tn_gpt_decoding(gpt, 2 * k, 24);
+        h = tn_generate(d, answer("ids"), .most = 12, .end = 19, .beams = k, .best = k);
+        ck_assert(tn_same_bits(g.tokens, h.tokens) && tn_same_bits(g.scores, h.scores));
+        tn_decoding_free(d);
+    }
+    tn_set_threads(0);
+    for (int64_t b = 0; b < 2; b++) {
+        d = tn_gpt_decoding(gpt, k, 24);
+        h = tn_generate(d, tn_narrow(answer("ids"), 0, b, 1), .most = 12, .end = 19, .beams = k, .best = k);
+        const int64_t n = tn_size(h.tokens, 2);
+        ck_assert(tn_same_bits(tn_narrow(tn_narrow(g.tokens, 0, b, 1), 2, 0, n), h.tokens));
+        ck_assert(tn_same_bits(tn_narrow(g.scores, 0, b, 1), h.scores));
+        tn_decoding_free(d);
+    }
+}
+END_TEST
+
+/* ---- files and training ------------------------------------------------------------------------------------------ */
+
+static tn_gpt *small(void)
+{
+    tn_gpt *m = tn_gpt_new(.vocab = 23, .dim = 16, .layers = 2, .heads = 2, .positions = 24);
+    for (tn_each p = tn_parameters(m); tn_next(&p);) {
+        const tn_scope s = tn_no_grad_begin();
+        tn_copy_(p.tensor, tn_mul_scalar(tn_golden_values(p.name, TN_F32, tn_shape_of(p.tensor)), 0.5));
+        tn_scope_end(s);
+    }
+    tn_eval(m);
+    fine();
+    return m;
+}
+
+START_TEST(writes_what_hugging_face_reads)
+{
+    const char *kept = tn_test_data("golden/gpt/tenon"), *now = tn_test_file("gpt");
+    tn_gpt     *m = small(), *b;
+    mkdir(now, 0777);
+    if (getenv("TENON_GOLDEN")) {
+        mkdir(kept, 0777);
+        ck_assert_int_eq(tn_gpt_save(m, kept), TN_OK);
+        tn_safetensors_writer *w = tn_safetensors_writer_new();
+        tn_safetensors_put(w, "scores", tn_gpt_forward(m, answer("ids")));
+        ck_assert_int_eq(tn_safetensors_save(w, tn_test_data("golden/gpt/tenon/answers.safetensors")), TN_OK);
+        tn_safetensors_writer_free(w);
+    }
+    ck_assert_int_eq(tn_gpt_save(m, now), TN_OK);
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "config.json" : "model.safetensors";
+        char        a[1200], c[1200];
+        snprintf(a, sizeof a, "%s/%s", kept, name), snprintf(c, sizeof c, "%s/%s", now, name);
+        ck_assert_msg(tn_same_bits(tn_file_read(a, 1 << 20), tn_file_read(c, 1 << 20)), "%s", name);
+    }
+    ck_assert_ptr_nonnull(b = tn_gpt_load(now));
+    ck_assert(tn_same_bits(tn_gpt_forward(m, answer("ids")), tn_gpt_forward(b, answer("ids"))));
+    tn_free(m), tn_free(b);
+}
+END_TEST
+
+START_TEST(learns)
+{
+    tn_seed(4);
+    tn_gpt       *m = tn_gpt_new(.vocab = 23, .dim = 16, .layers = 2, .heads = 2, .positions = 24);
+    tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
+    double        first = 0, last = 0;
+    for (int step = 0; step < 80; step++) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *loss = tn_gpt_loss(m, answer("ids"), NULL);
+        tn_backward(loss);
+        tn_step(o);
+        last = tn_item(loss);
+        if (!step) first = last;
+        tn_scope_end(s);
+    }
+    fine();
+    ck_assert_msg(first > 2 && last < 0.3, "from %g to %g", first, last);
+    ck_assert_ptr_null(tn_gpt_loss(m, tn_zeros_of(TN_I64, TN_SHAPE(2, 1)), NULL));
+    ck_error(TN_ESHAPE, "a text of 1 words has no next one to learn; give targets");
+    tn_optimizer_free(o);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(wrong_use)
+{
+    ck_assert_ptr_null(tn_gpt_new(.dim = 16));
+    ck_error(TN_EINVAL, "tn_gpt_new: .vocab is 0, but must be from 1 to 10000000");
+    ck_assert_ptr_null(tn_gpt_forward(gpt, tn_zeros_of(TN_I64, TN_SHAPE(1, 25))));
+    ck_error(TN_ESHAPE, "a text of 25 words is longer than the model's 24 positions: cut it");
+    ck_assert_ptr_null(tn_gpt_decoding(gpt, 1, 25));
+    ck_error(TN_EINVAL, "tn_gpt_decoding: a text of 25 words is longer than the model's 24 positions");
+    ck_assert_ptr_null(tn_gpt_load(tn_test_data("golden/bert/masked")));
+    char says[1200];
+    snprintf(says, sizeof says, "'%s/config.json': model_type is 'bert'; this reads 'gpt2'",
+             tn_test_data("golden/bert/masked"));
+    ck_error(TN_EUNSUPPORTED, says);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("gpt");
+    TCase *c = tn_tcase(s, "gpt");
+    tcase_add_checked_fixture(c, open_answers, close_answers);
+    tcase_add_test(c, scores_as_hugging_face);
+    tcase_add_test(c, texts_as_hugging_face);
+    tcase_add_loop_test(c, cache_threads_and_neighbours_change_nothing, 0, 3);
+    tcase_add_test(c, writes_what_hugging_face_reads);
+    tcase_add_test(c, learns);
+    tcase_add_test(c, wrong_use);
+    return tn_check_main(s);
+}

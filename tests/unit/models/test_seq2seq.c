@@ -1,0 +1,215 @@
+/* test_seq2seq.c — the four models from one sequence to another: what they promise, their files, and that they
+ * learn. */
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+#include "tests/common/faults.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { B = 3, S = 5, T = 6, WORDS = 17 };
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+/* 0 pads, 2 begins, 3 ends */
+static const int64_t sources[B * S] = {5, 6, 7, 8, 3, 9, 10, 3, 0, 0, 11, 12, 13, 3, 0};
+static const int64_t targets[B * T] = {2, 8, 7, 6, 5, 3, 2, 10, 9, 3, 0, 0, 2, 13, 12, 11, 3, 0};
+static tn_tensor    *source(void) { return tn_from_data(TN_I64, TN_SHAPE(B, S), sources); }
+static tn_tensor    *target(void) { return tn_from_data(TN_I64, TN_SHAPE(B, T), targets); }
+
+/* Eight models: the four kinds, and variants. */
+enum { MODELS = 8 };
+static tn_seq2seq *model(int i, double dropout)
+{
+    tn_seq2seq_config c = {.source_words = WORDS,
+                           .target_words = WORDS - (i % 2),
+                           .dim = 16,
+                           .heads = 2,
+                           .ff = 24,
+                           .layers = i == 5 || i == 6 ? 2 : 1,
+                           .positions = 20,
+                           .dropout = dropout == 0 ? TN_ZERO : dropout,
+                           .kind = (tn_seq2seq_kind)(i % 4)};
+    c.shared = i % 2 == 0, c.untied = i == 5, c.lstm = i > 4, c.one_way = i == 6, c.norm_first = i == 4;
+    if (i == 6) c.decoder_layers = 3;
+    tn_seq2seq *m = tn_seq2seq_create(c);
+    fine();
+    return m;
+}
+
+START_TEST(scores_and_alignments)
+{
+    tn_seq2seq *m = model(_i, 0);
+    tn_eval(m);
+    tn_tensor *w = NULL, *y;
+    const bool looks = m->config.kind != TN_SEQ2SEQ_RNN;
+    y = tn_seq2seq_forward(m, source(), .target = target(), .alignment = looks ? &w : NULL);
+    fine();
+    ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(B, T, m->config.target_words)));
+    if (looks) {
+        ck_assert(tn_shape_equal(tn_shape_of(w), TN_SHAPE(B, T, S)));
+        tn_tensor *sum = tn_sum(w, TN_DIMS(2));
+        for (int64_t i = 0; i < B * T; i++) ck_assert_double_eq_tol(tn_get(sum, i), 1, 1e-5);
+        for (int64_t i = 0; i < B * T * S; i++)
+            if (!sources[i / (T * S) * S + i % S]) ck_assert_double_eq(tn_get(w, i), 0); /* not at padding */
+    } else {
+        ck_assert_ptr_null(tn_seq2seq_forward(m, source(), .target = target(), .alignment = &w));
+        ck_error(TN_EINVAL, "this model has no attention, and so no alignment");
+    }
+    /* each sentence alone, without padding; and on other numbers of threads */
+    for (int64_t b = 0; b < B; b++) {
+        int64_t s = 0, t = 0;
+        while (s < S && sources[b * S + s]) s++;
+        while (t < T && targets[b * T + t]) t++;
+        tn_tensor *x = tn_narrow(tn_narrow(source(), 0, b, 1), 1, 0, s);
+        tn_tensor *z = tn_seq2seq_forward(m, x, .target = tn_narrow(tn_narrow(target(), 0, b, 1), 1, 0, t));
+        ck_assert(tn_same_bits(z, tn_narrow(tn_narrow(y, 0, b, 1), 1, 0, t)));
+    }
+    tn_set_threads(7);
+    ck_assert(tn_same_bits(y, tn_seq2seq_forward(m, source(), .target = target())));
+    tn_set_threads(0);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(losses)
+{
+    tn_seq2seq *m = model(_i, 0);
+    tn_tensor  *mean = tn_seq2seq_loss(m, source(), target()),
+              *each = tn_seq2seq_loss(m, source(), target(), .each = true);
+    fine();
+    ck_assert(tn_shape_equal(tn_shape_of(each), TN_SHAPE(B)));
+    ck_assert_double_eq_tol(tn_item(tn_sum(each)) / 12, tn_item(mean), 1e-5); /* 5 + 3 + 4 words */
+    ck_assert_int_eq(tn_backward(mean), TN_OK);
+    for (tn_each p = tn_parameters(m); tn_next(&p);) ck_assert_msg(tn_grad(p.tensor) != NULL, "%s", p.name);
+    tn_free(m);
+}
+END_TEST
+
+/* Reversing three sentences: learned by heart, and said again by beams, greedily, and word by word. */
+START_TEST(learns_and_generates)
+{
+    tn_seed(2);
+    tn_seq2seq   *m = model(_i, 0.1);
+    tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
+    for (int step = 0; step < 120; step++) {
+        const tn_scope s = tn_scope_begin();
+        tn_backward(tn_seq2seq_loss(m, source(), target(), .label_smoothing = 0.05));
+        tn_step(o);
+        tn_scope_end(s);
+    }
+    fine();
+    tn_optimizer_free(o);
+    tn_eval(m);
+    tn_tensor *begin = tn_full_of(TN_I64, TN_SHAPE(B, 1), 2);
+    for (int64_t beams = 1; beams < 5; beams += 3) {
+        tn_decoding *d = tn_seq2seq_decoding(m, source(), beams, 10);
+        tn_generated g = tn_generate(d, begin, .beams = beams, .best = beams, .end = 3);
+        fine();
+        for (int64_t b = 0; b < B; b++)
+            for (int64_t t = 0; t < T - 1; t++) {
+                const int64_t want = targets[b * T + t + 1], n = tn_size(g.tokens, 2);
+                const int64_t got = t < n ? tn_get_i64(g.tokens, b * beams * n + t) : -1;
+                ck_assert_msg(got == (want <= 3 ? -1 : want), "%d: %d, not %d", (int)b, (int)got, (int)want);
+            }
+        tn_decoding_free(d);
+        for (int64_t b = 0; b < B; b++) { /* alone, the same; and its score is that of the loss */
+            tn_tensor *x = tn_narrow(source(), 0, b, 1);
+            d = tn_seq2seq_decoding(m, x, beams, 10);
+            tn_generated h = tn_generate(d, tn_narrow(begin, 0, b, 1), .beams = beams, .best = beams, .end = 3);
+            fine();
+            ck_assert(tn_same_bits(tn_narrow(g.scores, 0, b, 1), h.scores));
+            tn_decoding_free(d);
+            tn_tensor   *y = tn_narrow(target(), 0, b, 1);
+            const double words = (double)tn_get_i64(h.lengths, 0) + 1;
+            ck_assert_double_eq_tol(-tn_item(tn_seq2seq_loss(m, x, y, .each = true)) / (beams > 1 ? words : 1),
+                                    tn_get(h.scores, 0), 1e-4);
+        }
+    }
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(what_is_saved_is_loaded)
+{
+    char name[32];
+    snprintf(name, sizeof name, "seq2seq%d", _i);
+    const char *dir = tn_test_file(name);
+    tn_seq2seq *a = model(_i, 0.2), *b;
+    mkdir(dir, 0777);
+    ck_assert_int_eq(tn_seq2seq_save(a, dir), TN_OK);
+    ck_assert_ptr_nonnull(b = tn_seq2seq_load(dir));
+    ck_assert(!b->base.training && b->config.kind == a->config.kind && b->config.dropout == 0.2);
+    tn_eval(a);
+    ck_assert(tn_same_bits(tn_seq2seq_forward(a, source(), .target = target()),
+                           tn_seq2seq_forward(b, source(), .target = target())));
+    tn_free(a), tn_free(b);
+}
+END_TEST
+
+static double once(int i)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_seed(3);
+    tn_seq2seq_config c = {.source_words = WORDS, .dim = 4, .heads = 1, .ff = 4, .layers = 1, .positions = 8};
+    c.kind = (tn_seq2seq_kind)i;
+    tn_seq2seq *m = tn_seq2seq_create(c);
+    double      v = NAN;
+    if (m && tn_backward(tn_seq2seq_loss(m, source(), target())) == TN_OK)
+        v = tn_item(tn_sum(tn_grad(m->source->weight)));
+    tn_decoding *d = tn_seq2seq_decoding(m, source(), 2, 5);
+    tn_generated g = tn_generate(d, tn_full_of(TN_I64, TN_SHAPE(B, 1), 2), .beams = 2, .end = 3);
+    if (g.scores) v += tn_item(tn_sum(g.scores));
+    tn_decoding_free(d);
+    tn_free(m);
+    tn_scope_end(s);
+    return v;
+}
+
+START_TEST(memory) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 37 : 5, 3, 100); }
+END_TEST
+
+START_TEST(wrong_use)
+{
+    ck_assert_ptr_null(tn_seq2seq_new(.dim = 8));
+    ck_error(TN_EINVAL, "tn_seq2seq_new: .source_words is 0, but must be from 1 to 10000000");
+    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .target_words = 8, .shared = true));
+    ck_error(TN_EINVAL, "tn_seq2seq_new: .shared needs one vocabulary, but there are 9 and 8 words");
+    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = (tn_seq2seq_kind)4));
+    ck_error(TN_EINVAL, "tn_seq2seq_new: .kind is 4, which is none of the four");
+    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = TN_SEQ2SEQ_BAHDANAU, .decoder_layers = 2));
+    ck_error(TN_EINVAL, "tn_seq2seq_new: Bahdanau's decoder has one layer; leave .decoder_layers out");
+    tn_seq2seq_size("huge");
+    ck_error(TN_EINVAL, "tn_seq2seq_size: there is no size 'huge'; the sizes are tiny, small, base and big");
+    tn_seq2seq_kind_of("lstm");
+    ck_error(TN_EINVAL, "there is no model 'lstm'; the models are transformer, bahdanau, luong and rnn");
+    tn_seq2seq *m = model(0, 0);
+    ck_assert_ptr_null(tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(1, 21)), .target = target()));
+    ck_error(TN_ESHAPE, "a sequence of 21 words is longer than the model's 20 positions: cut it");
+    ck_assert_ptr_null(tn_seq2seq_forward(m, source()));
+    ck_error(TN_ESHAPE, "the target must be [batch, length] with a length of at least 1, got NULL");
+    ck_assert_ptr_null(tn_seq2seq_loss(m, source(), tn_ones_of(TN_I64, TN_SHAPE(B, 1))));
+    ck_error(TN_ESHAPE, "the target must hold the begin, words and the end, got a length of 1");
+    ck_assert_ptr_null(tn_seq2seq_load(tn_test_data("golden/gpt/torch")));
+    ck_assert_int_eq(tn_error(), TN_EUNSUPPORTED);
+    tn_clear_error();
+    tn_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("seq2seq");
+    TCase *c = tn_tcase(s, "models");
+    tcase_add_loop_test(c, scores_and_alignments, 0, MODELS);
+    tcase_add_loop_test(c, losses, 0, MODELS);
+    tcase_add_loop_test(c, learns_and_generates, 0, MODELS);
+    tcase_add_loop_test(c, what_is_saved_is_loaded, 0, MODELS);
+    tcase_add_test(c, wrong_use);
+    TCase *m = tcase_create("memory");
+    suite_add_tcase(s, m);
+    tcase_add_loop_test(m, memory, 0, 4);
+    return tn_check_main(s);
+}

@@ -1,0 +1,260 @@
+/* test_golden_modules.c — the simple modules beside PyTorch: results, gradients of inputs and parameters, running
+ * statistics, and how they are printed. tests/golden/modules.py makes the data. */
+#define _GNU_SOURCE
+#include "tests/common/check_main.h"
+#include "tests/common/golden_case.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define X(...) tn_golden_input(k, "x", TN_SHAPE(__VA_ARGS__))
+#define DT .dtype = k->dtype
+
+static tn_tensor *ints(tn_shape s, const int64_t *v) { return tn_from_data(TN_I64, s, v); }
+static tn_tensor *index_rows(void) { return ints(TN_SHAPE(3, 4), (int64_t[]){1, 4, 2, 2, 0, 5, 4, 0, 2, 2, 2, 2}); }
+static tn_tensor *index_flat(void) { return ints(TN_SHAPE(8), (int64_t[]){1, 4, 2, 2, 0, 5, 4, 2}); }
+static tn_tensor *offsets(int n) { return ints(TN_SHAPE(n), (int64_t[]){0, 3, 3, 5, 8}); }
+
+static tn_tensor *bilinear(tn_golden *k, void *m, tn_shape a, tn_shape b)
+{
+    m = tn_golden_fill(k, m);
+    tn_tensor *x = tn_golden_input(k, "a", a);
+    return tn_bilinear_forward(m, x, tn_golden_input(k, "b", b));
+}
+static tn_tensor *bag(tn_golden *k, tn_bag_mode mode, int64_t padding, bool flat)
+{
+    tn_embedding_bag *m =
+        tn_golden_fill(k, tn_embedding_bag_new(.count = 6, .dim = 3, .mode = mode, .padding = padding, DT));
+    return flat ? tn_embedding_bag_forward(m, index_flat(), offsets(4), NULL) : tn_call(m, index_rows());
+}
+static tn_tensor *named(tn_golden *k, const char *what, tn_shape s)
+{
+    return tn_golden_values(tn_name("%s/%s", k->name, what), k->dtype, s);
+}
+static tn_tensor *near_one(tn_golden *k, const char *what, tn_shape s)
+{
+    return tn_add_scalar(tn_mul_scalar(named(k, what, s), 0.5), 1);
+}
+static tn_tensor *batch(tn_golden *k, tn_batch_norm *m, tn_tensor *x, bool eval)
+{
+    if (m->running_mean) {
+        tn_copy_from(m->running_mean, named(k, "mean", TN_SHAPE(3)));
+        tn_copy_from(m->running_var, near_one(k, "var", TN_SHAPE(3)));
+    }
+    tn_train(m, !eval);
+    tn_tensor *y = tn_call(m, x);
+    if (m->running_mean)
+        k->w = tn_stack(0, tn_clone(m->running_mean), tn_clone(m->running_var),
+                        tn_expand(tn_to(m->num_batches_tracked, k->dtype), TN_SHAPE(3)));
+    return y;
+}
+#define BATCH(make, eval, ...) batch(k, tn_golden_fill(k, make), X(__VA_ARGS__), eval)
+#define CALL(make, ...) tn_call((tn_module *)tn_golden_fill(k, make), X(__VA_ARGS__))
+static tn_tensor *pair(tn_golden *k, void *m, tn_shape s, tn_tensor *target)
+{
+    m = tn_golden_fill(k, m);
+    tn_tensor *x = tn_golden_input(k, "x", s);
+    return tn_loss_forward(m, x, target ? target : tn_golden_input(k, "y", s));
+}
+static tn_tensor *classes(void) { return ints(TN_SHAPE(5), (int64_t[]){1, 3, 0, 1, 2}); }
+static tn_tensor *cosine(tn_golden *k)
+{
+    tn_loss   *m = tn_golden_fill(k, tn_cosine_embedding_loss_new(.margin = 0.25));
+    tn_tensor *x = X(5, 4), *y = tn_golden_input(k, "y", TN_SHAPE(5, 4));
+    return tn_cosine_embedding_loss_forward(m, x, y, ints(TN_SHAPE(5), (int64_t[]){1, -1, 1, -1, -1}));
+}
+static tn_tensor *from(tn_golden *k, void *m, tn_shape s, int64_t start)
+{
+    m = tn_golden_fill(k, m);
+    return tn_positions_forward(m, tn_golden_input(k, "x", s), start);
+}
+
+#define CASES(C)                                                                                                       \
+    C(linear, CALL(tn_linear_new(.in = 5, .out = 3, DT), 2, 4, 5))                                                     \
+    C(linear_no_bias, CALL(tn_linear_new(.in = 5, .out = 3, .no_bias = true, DT), 4, 5))                               \
+    C(identity, CALL(tn_identity_new(), 2, 3))                                                                         \
+    C(bilinear, bilinear(k, tn_bilinear_new(.in1 = 3, .in2 = 4, .out = 2, DT), TN_SHAPE(5, 2, 3), TN_SHAPE(5, 2, 4)))  \
+    C(bilinear_no_bias,                                                                                                \
+      bilinear(k, tn_bilinear_new(.in1 = 3, .in2 = 4, .out = 2, .no_bias = true, DT), TN_SHAPE(5, 3), TN_SHAPE(5, 4))) \
+    C(embedding, tn_call((tn_embedding *)tn_golden_fill(k, tn_embedding_new(.count = 6, .dim = 3, DT)), index_rows())) \
+    C(embedding_padding,                                                                                               \
+      tn_call((tn_embedding *)tn_golden_fill(k, tn_embedding_new(.count = 6, .dim = 3, .padding = 2, DT)),             \
+              index_rows()))                                                                                           \
+    C(bag_mean, bag(k, TN_BAG_MEAN, 0, false))                                                                         \
+    C(bag_mean_offsets, bag(k, TN_BAG_MEAN, 0, true))                                                                  \
+    C(bag_mean_padding, bag(k, TN_BAG_MEAN, 2, false))                                                                 \
+    C(bag_mean_padding_offsets, bag(k, TN_BAG_MEAN, -4, true))                                                         \
+    C(bag_sum, bag(k, TN_BAG_SUM, 0, false))                                                                           \
+    C(bag_sum_offsets, bag(k, TN_BAG_SUM, 0, true))                                                                    \
+    C(bag_sum_padding, bag(k, TN_BAG_SUM, 2, false))                                                                   \
+    C(bag_sum_padding_offsets, bag(k, TN_BAG_SUM, 2, true))                                                            \
+    C(bag_max, bag(k, TN_BAG_MAX, 0, false))                                                                           \
+    C(bag_max_offsets, bag(k, TN_BAG_MAX, 0, true))                                                                    \
+    C(bag_max_padding, bag(k, TN_BAG_MAX, 2, false))                                                                   \
+    C(bag_max_padding_offsets, bag(k, TN_BAG_MAX, 2, true))                                                            \
+    C(bag_last_offset,                                                                                                 \
+      tn_embedding_bag_forward(                                                                                        \
+          tn_golden_fill(k, tn_embedding_bag_new(.count = 6, .dim = 3, .mode = TN_BAG_SUM, .last_offset = true, DT)),  \
+          index_flat(), offsets(5), NULL))                                                                             \
+    C(bag_weights,                                                                                                     \
+      tn_embedding_bag_forward(tn_golden_fill(k, tn_embedding_bag_new(.count = 6, .dim = 3, .mode = TN_BAG_SUM, DT)),  \
+                               index_flat(), offsets(4), tn_golden_input(k, "w", TN_SHAPE(8))))                        \
+    C(layer_norm, CALL(tn_layer_norm_new(.dim = 6, DT), 2, 3, 6))                                                      \
+    C(layer_norm_plain, CALL(tn_layer_norm_new(.dim = 6, .no_affine = true, .eps = 1e-3, DT), 2, 3, 6))                \
+    C(layer_norm_two, CALL(tn_layer_norm_new(.shape = TN_SHAPE(3, 4), DT), 2, 3, 4))                                   \
+    C(layer_norm_two_plain, CALL(tn_layer_norm_new(.shape = TN_SHAPE(3, 4), .no_affine = true, DT), 2, 3, 4))          \
+    C(rms_norm, CALL(tn_rms_norm_new(.dim = 6, .eps = 1e-6, DT), 2, 3, 6))                                             \
+    C(batch_norm1d, BATCH(tn_batch_norm1d_new(.features = 3, DT), false, 5, 3))                                        \
+    C(batch_norm1d_3, BATCH(tn_batch_norm1d_new(.features = 3, .momentum = 0.3, .eps = 1e-3, DT), false, 2, 3, 4))     \
+    C(batch_norm1d_cumulative, BATCH(tn_batch_norm1d_new(.features = 3, .cumulative = true, DT), false, 5, 3))         \
+    C(batch_norm1d_eval, BATCH(tn_batch_norm1d_new(.features = 3, DT), true, 5, 3, 2))                                 \
+    C(batch_norm1d_plain,                                                                                              \
+      BATCH(tn_batch_norm1d_new(.features = 3, .no_affine = true, .no_running = true), false, 5, 3))                   \
+    C(batch_norm1d_plain_eval, BATCH(tn_batch_norm1d_new(.features = 3, .no_running = true, DT), true, 5, 3))          \
+    C(batch_norm2d, BATCH(tn_batch_norm2d_new(.features = 3, DT), false, 2, 3, 4, 2))                                  \
+    C(batch_norm2d_eval, BATCH(tn_batch_norm2d_new(.features = 3, DT), true, 2, 3, 4, 2))                              \
+    C(group_norm, CALL(tn_group_norm_new(.groups = 2, .channels = 6, DT), 2, 6, 3))                                    \
+    C(group_norm_plain, CALL(tn_group_norm_new(.groups = 2, .channels = 6, .no_affine = true), 2, 6))                  \
+    C(group_norm_images, CALL(tn_group_norm_new(.groups = 6, .channels = 6, .eps = 1e-3, DT), 2, 6, 2, 3))             \
+    C(instance_norm1d, CALL(tn_instance_norm1d_new(.features = 3, .affine = true, DT), 2, 3, 4))                       \
+    C(instance_norm2d, CALL(tn_instance_norm2d_new(.features = 3), 2, 3, 4, 2))                                        \
+    C(dropout_none, CALL(tn_dropout_new(.p = TN_ZERO), 2, 3))                                                          \
+    C(conv1d, CALL(tn_conv1d_new(.in = 3, .out = 4, .size = 3, DT), 2, 3, 9))                                          \
+    C(conv1d_options, CALL(tn_conv1d_new(.in = 4, .out = 6, .size = 3, .stride = 2, .padding = 2, .dilation = 2,       \
+                                         .groups = 2, .no_bias = true, DT),                                            \
+                           2, 4, 9))                                                                                   \
+    C(conv2d, CALL(tn_conv2d_new(.in = 3, .out = 4, .size = {3}, DT), 2, 3, 5, 6))                                     \
+    C(conv2d_options, CALL(tn_conv2d_new(.in = 2, .out = 4, .size = {3, 2}, .stride = {2, 1}, .padding = {1, TN_ZERO}, \
+                                         .dilation = {1, 2}, .groups = 2, DT),                                         \
+                           1, 2, 6, 7))                                                                                \
+    C(conv2d_square,                                                                                                   \
+      CALL(tn_conv2d_new(.in = 2, .out = 3, .size = {3}, .stride = {2}, .padding = {1}, .dilation = {2}, DT), 1, 2, 7, \
+           7))                                                                                                         \
+    C(max_pool1d, CALL(tn_max_pool1d_new(.size = 3, .stride = 2, .padding = 1), 2, 3, 9))                              \
+    C(max_pool1d_dilated, CALL(tn_max_pool1d_new(.size = 2, .dilation = 3), 2, 3, 9))                                  \
+    C(max_pool2d, CALL(tn_max_pool2d_new(.size = {2}), 1, 2, 6, 8))                                                    \
+    C(max_pool2d_options,                                                                                              \
+      CALL(tn_max_pool2d_new(.size = {2, 3}, .stride = {2, 1}, .padding = {1, TN_ZERO}, .dilation = {1, 2}), 1, 2, 6,  \
+           8))                                                                                                         \
+    C(avg_pool1d, CALL(tn_avg_pool1d_new(.size = 3, .stride = 2, .padding = 1), 2, 3, 9))                              \
+    C(avg_pool2d, CALL(tn_avg_pool2d_new(.size = {2}), 1, 2, 6, 8))                                                    \
+    C(avg_pool2d_options,                                                                                              \
+      CALL(tn_avg_pool2d_new(.size = {2, 3}, .stride = {2, 1}, .padding = {1, TN_ZERO}, .ignore_padding = true), 1, 2, \
+           6, 8))                                                                                                      \
+    C(flatten, CALL(tn_flatten_new(), 2, 3, 4))                                                                        \
+    C(flatten_first, CALL(tn_flatten_new(.first = TN_ZERO, .last = 1), 2, 3, 4))                                       \
+    C(relu, CALL(tn_relu_new(), 3, 4))                                                                                 \
+    C(selu, CALL(tn_selu_new(), 3, 4))                                                                                 \
+    C(silu, CALL(tn_silu_new(), 3, 4))                                                                                 \
+    C(mish, CALL(tn_mish_new(), 3, 4))                                                                                 \
+    C(tanh, CALL(tn_tanh_new(), 3, 4))                                                                                 \
+    C(sigmoid, CALL(tn_sigmoid_new(), 3, 4))                                                                           \
+    C(logsigmoid, CALL(tn_logsigmoid_new(), 3, 4))                                                                     \
+    C(leaky_relu, CALL(tn_leaky_relu_new(), 3, 4))                                                                     \
+    C(leaky_relu_02, CALL(tn_leaky_relu_new(.slope = 0.2), 3, 4))                                                      \
+    C(elu, CALL(tn_elu_new(), 3, 4))                                                                                   \
+    C(elu_2, CALL(tn_elu_new(.alpha = 2), 3, 4))                                                                       \
+    C(gelu, CALL(tn_gelu_new(), 3, 4))                                                                                 \
+    C(gelu_tanh, CALL(tn_gelu_new(.tanh = true), 3, 4))                                                                \
+    C(softplus, CALL(tn_softplus_new(), 3, 4))                                                                         \
+    C(softplus_3, CALL(tn_softplus_new(.beta = 3), 3, 4))                                                              \
+    C(softmax, CALL(tn_softmax_new(), 3, 4))                                                                           \
+    C(softmax_0, CALL(tn_softmax_new(.dim = TN_ZERO), 3, 4))                                                           \
+    C(log_softmax_1, CALL(tn_log_softmax_new(.dim = 1), 3, 4))                                                         \
+    C(glu, CALL(tn_glu_new(), 3, 4))                                                                                   \
+    C(sinusoidal, CALL(tn_sinusoidal_positions_new(.dim = 6, .length = 20, DT), 2, 5, 6))                              \
+    C(sinusoidal_odd, CALL(tn_sinusoidal_positions_new(.dim = 5, .length = 4, .time_first = true, DT), 4, 2, 5))       \
+    C(sinusoidal_from_9, from(k, tn_sinusoidal_positions_new(.dim = 6, .length = 12, DT), TN_SHAPE(2, 3, 6), 9))       \
+    C(learned, CALL(tn_learned_positions_new(.dim = 3, .length = 7, DT), 2, 5, 3))                                     \
+    C(learned_from_2, from(k, tn_learned_positions_new(.dim = 3, .length = 7, DT), TN_SHAPE(2, 5, 3), 2))              \
+    C(cross_entropy_loss, pair(k, tn_cross_entropy_loss_new(), TN_SHAPE(5, 4), classes()))                             \
+    C(cross_entropy_loss_options,                                                                                      \
+      pair(k,                                                                                                          \
+           tn_cross_entropy_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)), .ignore_index = TN_ZERO,            \
+                                     .reduction = TN_SUM, .label_smoothing = 0.1),                                     \
+           TN_SHAPE(5, 4), classes()))                                                                                 \
+    C(nll_loss, pair(k, tn_nll_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)), .reduction = TN_NONE),           \
+                     TN_SHAPE(5, 4), classes()))                                                                       \
+    C(mse_loss, pair(k, tn_mse_loss_new(), TN_SHAPE(3, 4), NULL))                                                      \
+    C(l1_loss, pair(k, tn_l1_loss_new(.reduction = TN_SUM), TN_SHAPE(3, 4), NULL))                                     \
+    C(huber_loss, pair(k, tn_huber_loss_new(.delta = 0.5), TN_SHAPE(3, 4), NULL))                                      \
+    C(kl_div_loss, pair(k, tn_kl_div_loss_new(.log_target = true, .batchmean = true), TN_SHAPE(3, 4), NULL))           \
+    C(bce_loss, pair(k,                                                                                                \
+                     tn_bce_with_logits_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)),                         \
+                                                 .pos_weight = near_one(k, "pos_weight", TN_SHAPE(4))),                \
+                     TN_SHAPE(3, 4), tn_add_scalar(tn_mul_scalar(named(k, "target", TN_SHAPE(3, 4)), 0.5), 0.5)))      \
+    C(cosine_loss, cosine(k))
+
+#define C(name, ...) \
+    static tn_tensor *run_##name(tn_golden *k) { return __VA_ARGS__; }
+CASES(C)
+#undef C
+#define C(name, ...) {#name, run_##name},
+static const tn_golden_case cases[] = {CASES(C)};
+enum { COUNT = sizeof cases / sizeof *cases };
+
+static tn_safetensors *golden;
+
+START_TEST(modules) { tn_golden_check(golden, &cases[_i]); }
+END_TEST
+
+/* What PyTorch 1.13 prints in another way than PyTorch 2, but for quotation marks; and what it does not have. */
+static const char *const newer[][2] = {{"softplus", "Softplus(beta=1.0, threshold=20.0)"},
+                                       {"softplus_3", "Softplus(beta=3.0, threshold=20.0)"},
+                                       {"sinusoidal", "SinusoidalPositions(20, 6, dropout=0.0)"},
+                                       {"sinusoidal_odd", "SinusoidalPositions(4, 5, dropout=0.0)"},
+                                       {"sinusoidal_from_9", "SinusoidalPositions(12, 6, dropout=0.0)"},
+                                       {"learned", "LearnedPositions(7, 3, dropout=0.0)"},
+                                       {"learned_from_2", "LearnedPositions(7, 3, dropout=0.0)"}};
+
+static void without_quotes(char *to, const char *text)
+{
+    for (; *text && *text != '\n'; text++)
+        if (*text != '\'') *to++ = *text;
+    *to = 0;
+}
+
+START_TEST(texts)
+{
+    tn_golden   k = {.name = cases[_i].name};
+    char        text[1000], got[1000], said[1000];
+    const char *want = tn_safetensors_metadata(golden, k.name);
+    ck_assert_msg(want != NULL, "%s is not in modules.safetensors", k.name);
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
+        if (!strcmp(newer[i][0], k.name)) want = newer[i][1];
+    ck_assert_ptr_nonnull(cases[_i].run(&k));
+    FILE *f = fmemopen(text, sizeof text, "w");
+    tn_module_print(f, k.module);
+    fclose(f);
+    tn_module_free(k.module);
+    without_quotes(got, text), without_quotes(said, want);
+    ck_assert_str_eq(got, said);
+}
+END_TEST
+
+/* Every case of the file is run here. */
+START_TEST(nothing_is_left_out)
+{
+    for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {
+        const char *name = tn_safetensors_at(golden, i).name;
+        bool        found = false;
+        for (int k = 0; k < COUNT && !found; k++)
+            found = !strncmp(name, cases[k].name, strcspn(name, "/")) && !cases[k].name[strcspn(name, "/")];
+        ck_assert_msg(found, "no case for %s", name);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    golden = tn_safetensors_open(tn_test_data("golden/modules.safetensors"));
+    if (!golden) return printf("%s\n", tn_error_message()), 1;
+    Suite *s = suite_create("golden modules");
+    TCase *c = tn_tcase(s, "modules");
+    tcase_add_loop_test(c, modules, 0, COUNT);
+    tcase_add_loop_test(c, texts, 0, COUNT);
+    tcase_add_test(c, nothing_is_left_out);
+    const int failed = tn_check_main(s);
+    tn_safetensors_close(golden);
+    return failed;
+}

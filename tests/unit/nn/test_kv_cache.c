@@ -1,0 +1,485 @@
+/* test_kv_cache.c — decoding with the keys and values of what has been read: bit for bit what reading all at once
+ * gives, token by token, in pieces, for every number type, any number of threads, with padding, with beams that
+ * change places; and the cache itself: what it takes, what it forgets, and that a call that fails leaves it as it
+ * was. */
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+#include "tests/common/faults.h"
+
+#include "nn/nn.h"
+#include <math.h>
+#include <string.h>
+
+enum { D = 16, H = 4, B = 3, LAYERS = 2 };
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+static tn_tensor *noise(tn_dtype dt, int64_t b, int64_t t, int64_t d)
+{
+    return tn_to(tn_normal(TN_SHAPE(b, t, d), 0, 1), dt);
+}
+static tn_tensor *part(tn_tensor *x, int64_t from, int64_t n) { return tn_narrow(x, 1, from, n); } /* of [B, T, D] */
+
+static tn_transformer_encoder *gpt(tn_dtype dt)
+{
+    tn_transformer_encoder *m =
+        tn_transformer_encoder_new(.layers = LAYERS, .dim = D, .heads = H, .ff = 24, .activation = tn_gelu,
+                                   .norm_first = true, .final_norm = true, .dtype = dt);
+    tn_eval(m);
+    return m;
+}
+static tn_transformer_decoder *seq2seq(tn_dtype dt)
+{
+    tn_transformer_decoder *m =
+        tn_transformer_decoder_new(.layers = LAYERS, .dim = D, .heads = H, .ff = 24, .final_norm = true, .dtype = dt);
+    tn_eval(m);
+    return m;
+}
+
+/* ---- the same bits ----------------------------------------------------------------------------------------------- */
+
+static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16};
+
+/* One token at a time, and in pieces of other sizes. */
+START_TEST(as_without)
+{
+    enum { LENGTH = 41, MEMORY = 19 };
+    static const int64_t    pieces[][8] = {{1}, {7, 1, 1, 16, 3}, {40, 1}, {17, 17, 7}};
+    const tn_dtype          dt = types[_i % 3];
+    tn_transformer_encoder *e = gpt(dt);
+    tn_transformer_decoder *d = seq2seq(dt);
+    const tn_scope          s = tn_no_grad_begin();
+    tn_tensor              *x = noise(dt, B, LENGTH, D), *memory = noise(dt, B, MEMORY, D),
+              *pad = tn_bernoulli_of(TN_BOOL, TN_SHAPE(B, MEMORY), 0.3);
+    tn_set_threads(_i % 2 ? 2 : 1);
+    tn_tensor   *want = tn_transformer_encoder_forward(e, x, .causal = true);
+    tn_tensor   *also = tn_transformer_decoder_forward(d, x, memory, .causal = true, .memory_blocked_keys = pad);
+    tn_kv_cache *c = tn_transformer_encoder_cache(e, B, LENGTH),
+                *k = tn_transformer_decoder_cache(d, B, LENGTH, MEMORY);
+    fine();
+    const int64_t *piece = pieces[_i / 3];
+    for (int64_t at = 0, i = 0, n; at < LENGTH; at += n, i++) {
+        n = piece[i] ? piece[i] : piece[0];
+        if (at + n > LENGTH) n = LENGTH - at;
+        tn_set_threads(i % 3 == 0 ? 7 : (int)(i % 3));
+        ck_assert_int_eq(tn_kv_cache_length(c), at);
+        tn_tensor *y = tn_transformer_encoder_forward(e, part(x, at, n), .causal = true, .cache = c);
+        tn_tensor *z = tn_transformer_decoder_forward(d, part(x, at, n), i % 2 ? NULL : memory, .causal = true,
+                                                      .memory_blocked_keys = pad, .cache = k);
+        fine();
+        ck_assert_msg(tn_same_bits(y, part(want, at, n)), "encoder: %lld at %lld", (long long)n, (long long)at);
+        ck_assert_msg(tn_same_bits(z, part(also, at, n)), "decoder: %lld at %lld", (long long)n, (long long)at);
+    }
+    ck_assert_int_eq(tn_kv_cache_length(k), LENGTH);
+    tn_kv_cache_free(c), tn_kv_cache_free(k);
+    tn_scope_end(s);
+    tn_free(e), tn_free(d);
+}
+END_TEST
+
+/* Keys beyond what a product of matrices takes in one go, where the order of its sums could change; one layer by
+ * itself. */
+START_TEST(long_texts)
+{
+    enum { LENGTH = 1300 };
+    static const int64_t pieces[] = {1, 15, 1, 495, 1, 1, 510, 1, 3, 260, 1, 11};
+    const tn_dtype       dt = types[_i];
+    tn_mha              *m = tn_mha_new(.dim = 8, .heads = 2, .dtype = dt);
+    const tn_scope       s = tn_no_grad_begin();
+    tn_tensor   *x = noise(dt, 1, LENGTH, 8), *w, *v, *want = tn_mha_forward(m, x, x, x, .causal = true, .weights = &w);
+    tn_kv_cache *c = tn_kv_cache_new(.batch = 1, .length = LENGTH, .heads = 2, .head_dim = 4, .dtype = dt);
+    int64_t      at = 0;
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; at += pieces[i++]) {
+        const int64_t n = pieces[i];
+        tn_tensor    *p = part(x, at, n), *y = tn_mha_forward(m, p, p, p, .causal = true, .cache = c, .weights = &v);
+        fine();
+        ck_assert_msg(tn_same_bits(y, part(want, at, n)), "%lld at %lld", (long long)n, (long long)at);
+        ck_assert(tn_same_bits(v, tn_narrow(part(w, at, n), 2, 0, at + n)));
+    }
+    ck_assert_int_eq(at, LENGTH);
+    tn_kv_cache_free(c);
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
+/* Prompts of different length, padded on the left, and masks of the caller's own: they count all positions. */
+START_TEST(with_masks)
+{
+    enum { LENGTH = 12 };
+    tn_transformer_encoder *e = gpt(TN_F32);
+    const tn_scope          s = tn_no_grad_begin();
+    tn_tensor *x = noise(TN_F32, B, LENGTH, D), *pad = tn_zeros_of(TN_BOOL, TN_SHAPE(B, LENGTH)), *masks[3] = {NULL};
+    for (int64_t i = 0; i < 3; i++) tn_set_at(pad, TN_SHAPE(1, i), 1);
+    masks[1] = tn_bernoulli_of(TN_BOOL, TN_SHAPE(LENGTH, LENGTH), 0.3),
+    masks[2] = tn_normal(TN_SHAPE(B, 1, LENGTH, LENGTH), 0, 1);
+    for (int i = 0; i < 3; i++) {
+        tn_tensor *mask = masks[i],
+                  *want = tn_transformer_encoder_forward(e, x, .causal = true, .blocked_keys = pad, .blocked = mask);
+        tn_kv_cache *c = tn_transformer_encoder_cache(e, B, LENGTH + 3);
+        fine();
+        for (int64_t at = 0, n; at < LENGTH; at += n) {
+            n = at == 0 ? 5 : at == 5 ? 3 : 1;
+            tn_tensor *some = mask ? tn_narrow(tn_narrow(mask, -2, at, n), -1, 0, at + n) : NULL;
+            tn_tensor *y = tn_transformer_encoder_forward(
+                e, part(x, at, n), .causal = true, .blocked_keys = part(pad, 0, at + n), .blocked = some, .cache = c);
+            fine();
+            ck_assert_msg(tn_same_bits(y, part(want, at, n)), "mask %d, %lld at %lld", i, (long long)n, (long long)at);
+        }
+        tn_kv_cache_free(c);
+    }
+    tn_scope_end(s);
+    tn_free(e);
+}
+END_TEST
+
+START_TEST(time_first)
+{
+    tn_mha        *m = tn_mha_new(.dim = D, .heads = H, .time_first = true);
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *x = noise(TN_F32, 9, B, D), *want = tn_mha_forward(m, x, x, x, .causal = true);
+    tn_kv_cache   *c = tn_kv_cache_new(.batch = B, .length = 9, .heads = H, .head_dim = D / H);
+    for (int64_t at = 0; at < 9; at += 3) {
+        tn_tensor *p = tn_narrow(x, 0, at, 3);
+        ck_assert(tn_same_bits(tn_mha_forward(m, p, p, p, .causal = true, .cache = c), tn_narrow(want, 0, at, 3)));
+    }
+    fine();
+    tn_kv_cache_free(c);
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
+/* ---- beams ------------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *rows(tn_tensor *x, int n, const int64_t *index)
+{
+    return tn_index_select(x, 0, tn_from_data(TN_I64, TN_SHAPE(n), index));
+}
+
+/* Rows are doubled, change places, and get fewer; what is decoded is what each row's own past gives. */
+START_TEST(beams)
+{
+    static const int64_t order[][6] = {
+        {0, 0, 1, 1, 2, 2}, {1, 0, 2, 3, 5, 4}, {0, 0, 0, 3, 3, 5}, {5, 4, 1}, {0, 1, 2, 2}};
+    static const int        count[] = {6, 6, 6, 3, 4};
+    const bool              with_memory = _i;
+    tn_transformer_encoder *e = gpt(TN_F32);
+    tn_transformer_decoder *d = seq2seq(TN_F32);
+    const tn_scope          s = tn_no_grad_begin();
+    tn_tensor              *past = noise(TN_F32, B, 4, D), *memory = noise(TN_F32, B, 7, D), *now = memory;
+    tn_kv_cache *c = with_memory ? tn_transformer_decoder_cache(d, 6, 20, 9) : tn_transformer_encoder_cache(e, 6, 20);
+    if (with_memory) tn_transformer_decoder_forward(d, past, memory, .causal = true, .cache = c);
+    else tn_transformer_encoder_forward(e, past, .causal = true, .cache = c);
+    ck_assert_int_eq(tn_kv_cache_rows(c), B);
+    for (int i = 0; i < 5; i++) {
+        tn_tensor *index = tn_from_data(TN_I64, TN_SHAPE(count[i]), order[i]);
+        tn_kv_cache_reorder(c, i % 2 ? tn_to(index, TN_I32) : index);
+        ck_assert_int_eq(tn_kv_cache_rows(c), count[i]);
+        tn_tensor *x = noise(TN_F32, count[i], 1 + i % 2, D), *y, *want;
+        past = tn_cat(1, rows(past, count[i], order[i]), x), now = rows(now, count[i], order[i]);
+        if (with_memory) {
+            y = tn_transformer_decoder_forward(d, x, NULL, .causal = true, .cache = c);
+            want = tn_transformer_decoder_forward(d, past, now, .causal = true);
+        } else {
+            y = tn_transformer_encoder_forward(e, x, .causal = true, .cache = c);
+            want = tn_transformer_encoder_forward(e, past, .causal = true);
+        }
+        fine();
+        ck_assert_msg(tn_same_bits(y, part(want, tn_size(want, 1) - tn_size(x, 1), tn_size(x, 1))), "reordering %d", i);
+    }
+    tn_kv_cache_reorder(c, tn_zeros_of(TN_I64, TN_SHAPE(0))); /* the last beam has ended */
+    ck_assert_int_eq(tn_kv_cache_rows(c), 0);
+    fine();
+    tn_kv_cache_free(c);
+    tn_scope_end(s);
+    tn_free(e), tn_free(d);
+}
+END_TEST
+
+/* ---- forgetting -------------------------------------------------------------------------------------------------- */
+
+START_TEST(trimmed_and_cleared)
+{
+    tn_transformer_decoder *d = seq2seq(TN_F32);
+    const tn_scope          s = tn_no_grad_begin();
+    tn_tensor *x = noise(TN_F32, B, 8, D), *memory = noise(TN_F32, B, 5, D), *other = noise(TN_F32, B, 8, D),
+              *third = noise(TN_F32, 2, 3, D);
+    tn_kv_cache *c = tn_transformer_decoder_cache(d, B, 8, 5);
+    tn_transformer_decoder_forward(d, x, memory, .causal = true, .cache = c);
+    ck_assert_int_eq(tn_kv_cache_trim(c, 3), TN_OK);
+    ck_assert_int_eq(tn_kv_cache_length(c), 3);
+    tn_tensor *y = tn_transformer_decoder_forward(d, part(other, 3, 5), memory, .causal = true, .cache = c);
+    tn_tensor *both = tn_cat(1, part(x, 0, 3), part(other, 3, 5)),
+              *want = tn_transformer_decoder_forward(d, both, memory, .causal = true);
+    ck_assert(tn_same_bits(y, part(want, 3, 5)));
+    tn_kv_cache_trim(c, 0); /* the memory stays */
+    ck_assert(tn_same_bits(tn_transformer_decoder_forward(d, both, NULL, .causal = true, .cache = c), want));
+    tn_kv_cache_clear(c); /* another batch, another memory */
+    ck_assert(tn_kv_cache_length(c) == 0 && tn_kv_cache_rows(c) == 0);
+    tn_tensor *few = part(tn_narrow(x, 0, 0, 2), 0, 4);
+    ck_assert(tn_same_bits(tn_transformer_decoder_forward(d, few, third, .causal = true, .cache = c),
+                           tn_transformer_decoder_forward(d, few, third, .causal = true)));
+    fine();
+    tn_kv_cache_free(c);
+    tn_scope_end(s);
+    tn_free(d);
+}
+END_TEST
+
+/* Zero-length batches, texts and memories. */
+START_TEST(nothing)
+{
+    tn_transformer_decoder *d = seq2seq(TN_F32);
+    const tn_scope          s = tn_no_grad_begin();
+    tn_kv_cache            *c = tn_transformer_decoder_cache(d, B, 4, 0);
+    tn_tensor              *x = noise(TN_F32, B, 2, D), *none = tn_zeros(TN_SHAPE(B, 0, D)),
+              *want = tn_transformer_decoder_forward(d, x, none, .causal = true);
+    ck_assert_int_eq(tn_numel(tn_transformer_decoder_forward(d, none, none, .causal = true, .cache = c)), 0);
+    ck_assert(tn_same_bits(tn_transformer_decoder_forward(d, x, none, .causal = true, .cache = c), want));
+    tn_kv_cache_clear(c);
+    tn_tensor *nobody = tn_zeros(TN_SHAPE(0, 2, D));
+    ck_assert_int_eq(
+        tn_numel(tn_transformer_decoder_forward(d, nobody, tn_zeros(TN_SHAPE(0, 0, D)), .causal = true, .cache = c)),
+        0);
+    fine();
+    tn_kv_cache_free(c), tn_kv_cache_free(NULL), tn_kv_cache_clear(NULL);
+    ck_assert(tn_kv_cache_length(NULL) == 0 && tn_kv_cache_rows(NULL) == 0);
+    tn_scope_end(s);
+    tn_free(d);
+}
+END_TEST
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* All of it is taken at the beginning, and modules hold none. */
+START_TEST(takes_its_memory_once)
+{
+    tn_transformer_encoder *e = gpt(TN_F32);
+    const tn_scope          s = tn_no_grad_begin();
+    tn_tensor              *x = noise(TN_F32, B, 30, D);
+    const size_t            before = tn_memory_now().live;
+    tn_kv_cache            *c = tn_transformer_encoder_cache(e, B, 30);
+    const size_t            with = tn_memory_now().live;
+    ck_assert_uint_ge(with - before, (size_t)2 * LAYERS * B * 30 * D * sizeof(float));
+    for (int64_t at = 0; at < 30; at++) {
+        const tn_scope step = tn_scope_begin();
+        tn_transformer_encoder_forward(e, part(x, at, 1), .causal = true, .cache = c);
+        tn_kv_cache_reorder(c, tn_arange(B));
+        tn_scope_end(step);
+        ck_assert_uint_eq(tn_memory_now().live, with);
+    }
+    fine();
+    tn_kv_cache_free(c);
+    ck_assert_uint_eq(tn_memory_now().live, before);
+    tn_scope_end(s);
+    tn_free(e);
+}
+END_TEST
+
+typedef struct {
+    tn_transformer_decoder *d;
+    tn_tensor              *x, *memory, *index;
+} world;
+
+static tn_tensor *step(const world *w, tn_kv_cache *c, int64_t at, int64_t n, tn_tensor **seen)
+{
+    return tn_transformer_decoder_forward(w->d, part(w->x, at, n), w->memory, .causal = true, .cache = c,
+                                          .memory_weights = seen);
+}
+
+/* Each allocation fails once, and then all from that one on: in the first step, in a later one, while rows change
+ * places. The cache stands where it stood, and the call that is made again gives the same bits. */
+START_TEST(memory_fails)
+{
+    tn_set_threads(1);
+    tn_faulty_memory_begin();
+    const tn_scope around = tn_no_grad_begin();
+    world          w = {.d = seq2seq(TN_F32)};
+    w.x = noise(TN_F32, 2, 4, D), w.memory = noise(TN_F32, 2, 3, D),
+    w.index = tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){1, 1});
+    tn_tensor *seen[LAYERS], *want[3];
+    for (int failing = 0; failing < 4; failing++)
+        for (int64_t at = -1, calls = 1; at < calls; at++)
+            for (int for_ever = 0; for_ever < (at < 0 ? 1 : 2); for_ever++) {
+                const tn_scope s = tn_scope_begin();
+                tn_kv_cache   *c = NULL;
+                for (int k = 0; k < 4; k++) { /* made, a first step, rows that change places, another step */
+                    const int64_t length = tn_kv_cache_length(c), held = tn_kv_cache_rows(c);
+                    for (int again = 0; again < 2; again++) {
+                        tn_tensor *y = NULL;
+                        tn_fail_memory(k == failing && !again ? at : -1, for_ever);
+                        if (k == 0) c = tn_transformer_decoder_cache(w.d, 2, 4, 3);
+                        if (k == 1) y = step(&w, c, 0, 3, seen);
+                        if (k == 2) tn_kv_cache_reorder(c, w.index);
+                        if (k == 3) y = step(&w, c, 3, 1, seen);
+                        if (k == failing && at < 0) calls = tn_memory_calls();
+                        if (k == failing && at >= 0 && !again) {
+                            ck_assert_msg(tn_error() == TN_ENOMEM, "part %d, call %lld: %s", k, (long long)at,
+                                          tn_error_message());
+                            ck_assert(!y &&
+                                      (k == 0 ? !c : tn_kv_cache_length(c) == length && tn_kv_cache_rows(c) == held));
+                            for (int i = 0; i < LAYERS && (k == 1 || k == 3); i++) ck_assert(!seen[i]);
+                            tn_clear_error();
+                            continue;
+                        }
+                        tn_fail_memory(-1, false);
+                        fine();
+                        if (y && failing == 0 && at < 0) want[k - 1] = tn_keep(y);
+                        else if (y)
+                            ck_assert_msg(tn_same_bits(y, want[k - 1]), "part %d, call %lld", failing, (long long)at);
+                        break;
+                    }
+                }
+                ck_assert_int_eq(tn_kv_cache_length(c), 4);
+                tn_kv_cache_free(c);
+                tn_scope_end(s);
+            }
+    tn_drop(want[0]), tn_drop(want[2]);
+    tn_free(w.d);
+    tn_scope_end(around);
+    tn_faulty_memory_end();
+}
+END_TEST
+
+static tn_tensor *broken(tn_tensor *x) { return (void)x, tn_raise(TN_EINVAL, "broken"), NULL; }
+
+/* The same for a layer or attention that is called by itself, and fails when its keys have been written. */
+START_TEST(parts_that_fail)
+{
+    tn_transformer_decoder_layer *d = tn_transformer_decoder_layer_new(.dim = D, .heads = H, .ff = 8);
+    tn_transformer_encoder_layer *e =
+        tn_transformer_encoder_layer_new(.dim = D, .heads = H, .ff = 8, .activation = broken);
+    tn_linear     *whole = d->self_attn->out_proj;
+    const tn_scope s = tn_no_grad_begin();
+    tn_kv_cache   *c = tn_kv_cache_new(.batch = B, .length = 4, .memory_length = 3, .heads = H, .head_dim = D / H);
+    tn_tensor     *x = noise(TN_F32, B, 3, D), *next = noise(TN_F32, B, 1, D);
+    for (int64_t length = 0; length < 4; length += 3) { /* with an empty cache, and with one that is not */
+        tn_tensor *now = length ? next : x;
+        tn_eval(d);
+        d->activation = broken;
+        tn_transformer_decoder_layer_forward(d, now, x, .causal = true, .cache = c);
+        ck_error(TN_EINVAL, "broken");
+        tn_transformer_encoder_layer_forward(e, now, .causal = true, .cache = c);
+        ck_error(TN_EINVAL, "broken");
+        d->self_attn->out_proj = NULL;
+        tn_mha_forward(d->self_attn, now, now, now, .causal = true, .cache = c);
+        ck_error(TN_EINVAL,
+                 "self_attn: a module that is called is NULL: it is an absent child, or its constructor failed and "
+                 "the error was cleared");
+        ck_assert(tn_kv_cache_length(c) == length && tn_kv_cache_rows(c) == (length ? B : 0));
+        d->self_attn->out_proj = whole, d->activation = tn_relu;
+        ck_assert(tn_transformer_decoder_layer_forward(d, now, x, .causal = true, .cache = c) != NULL);
+    }
+    ck_assert_int_eq(tn_kv_cache_length(c), 4);
+    fine();
+    tn_kv_cache_free(c);
+    tn_scope_end(s);
+    tn_free(d), tn_free(e);
+}
+END_TEST
+
+/* ---- wrong use --------------------------------------------------------------------------------------------------- */
+
+START_TEST(wrong_use)
+{
+    ck_assert(!tn_kv_cache_new(.length = 4, .heads = 2, .head_dim = 4));
+    ck_error(TN_EINVAL, "tn_kv_cache_new: .batch is 0, but must be at least 1");
+    ck_assert(!tn_kv_cache_new(.batch = 2, .heads = 2, .head_dim = 4));
+    ck_error(TN_EINVAL, "tn_kv_cache_new: .length is 0, but must be at least 1");
+    ck_assert(!tn_kv_cache_new(.batch = 2, .length = 4, .heads = 2, .head_dim = 4, .dtype = TN_U8));
+    ck_error(TN_EDTYPE, "tn_kv_cache_new: .dtype is u8, but parameters are f32, f64 or bf16");
+    ck_assert(!tn_kv_cache_new(.layers = INT64_MAX, .batch = 2, .length = 4, .heads = 2, .head_dim = 4));
+    ck_error(TN_EINVAL, "tn_kv_cache_new: .layers is 9223372036854775807, more than any memory holds");
+    ck_assert(!tn_kv_cache_new(.batch = INT64_MAX, .length = INT64_MAX, .heads = 2, .head_dim = 4));
+    ck_assert(tn_error() != TN_OK);
+    tn_clear_error();
+
+    tn_transformer_decoder *d = seq2seq(TN_F32);
+    tn_mha      *m = tn_mha_new(.dim = 8, .heads = 2), *wide = tn_mha_new(.dim = 8, .heads = 2, .dtype = TN_F64);
+    tn_kv_cache *c =
+        tn_kv_cache_new(.layers = 2, .batch = 2, .length = 4, .memory_length = 3, .heads = 2, .head_dim = 4);
+    tn_tensor *x = noise(TN_F32, 2, 3, 8), *memory = noise(TN_F32, 2, 3, 8);
+    tn_mha_forward(m, x, x, x, .cache = c);
+    ck_error(TN_ESTATE, "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()");
+    const tn_scope s = tn_no_grad_begin();
+    tn_mha_forward(m, x, x, x, .cache = c, .layer = 2);
+    ck_error(TN_EINDEX, "kv_cache: layer 2 of a cache that was made for 2");
+    tn_mha_forward(m, x, x, x, .cache = c, .layer = -1);
+    ck_error(TN_EINDEX, "kv_cache: layer -1 of a cache that was made for 2");
+    tn_mha_forward(wide, x, x, x, .cache = c);
+    ck_error(TN_EDTYPE, "kv_cache: it was made for f32, these keys are f64; see .dtype of tn_kv_cache_new");
+    tn_tensor *many = noise(TN_F32, 3, 3, 8);
+    tn_mha_forward(m, many, many, many, .cache = c);
+    ck_error(TN_ESHAPE, "kv_cache: a batch of 3 rows; it was made for at most 2");
+    tn_transformer_decoder_forward(d, noise(TN_F32, 2, 1, D), noise(TN_F32, 2, 1, D), .cache = c);
+    ck_error(TN_ESHAPE, "layers.0.self_attn: kv_cache: it was made for 2 heads of 4, this layer has 4 heads of 4");
+    ck_assert(tn_mha_forward(m, x, x, x, .cache = c, .layer = 0) != NULL);
+    tn_mha_forward(m, x, x, x, .cache = c, .layer = 0);
+    ck_error(TN_ESTATE,
+             "kv_cache: layer 0 holds 3 positions, others 0: the layer is called twice, or not all layers are "
+             "called, or the pass "
+             "before broke off; tn_kv_cache_trim(cache, 0) goes back to what all hold");
+    ck_assert_int_eq(tn_kv_cache_trim(c, 0), TN_OK);
+    for (int i = 0; i < 2; i++) ck_assert(tn_mha_forward(m, x, x, x, .cache = c, .layer = i) != NULL);
+    tn_mha_forward(m, x, x, x, .cache = c);
+    ck_error(TN_ESHAPE, "kv_cache: no room for 3 positions behind 3; .length is 4");
+    tn_tensor *one = part(tn_narrow(x, 0, 0, 1), 0, 1);
+    tn_mha_forward(m, one, one, one, .cache = c);
+    ck_error(TN_ESHAPE, "kv_cache: a batch of 1 rows, but 2 are in it; see tn_kv_cache_reorder");
+    tn_tensor *next = part(x, 0, 1);
+    tn_mha_forward(m, next, next, next, .cache = c, .blocked_keys = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 1)));
+    ck_error(TN_ESHAPE, "mha: blocked_keys [2, 1] must be [B, S] = [2, 4]; true is padding");
+
+    tn_mha_forward(m, x, NULL, NULL, .cache = c, .memory = true);
+    ck_error(TN_EINVAL, "mha: key is NULL");
+    tn_tensor *large = noise(TN_F32, 2, 4, 8);
+    tn_mha_forward(m, x, large, large, .cache = c, .memory = true);
+    ck_error(TN_ESHAPE, "kv_cache: no room for 4 positions behind 0; .memory_length is 3");
+    ck_assert(tn_mha_forward(m, x, memory, memory, .cache = c, .memory = true) != NULL);
+    ck_assert(tn_mha_forward(m, x, tn_narrow(memory, 1, 0, 3), NULL, .cache = c, .memory = true) != NULL);
+    tn_mha_forward(m, x, tn_clone(memory), memory, .cache = c, .memory = true);
+    ck_error(
+        TN_ESTATE,
+        "kv_cache: layer 0 remembers another memory; give NULL to go on with that one, or tn_kv_cache_clear it first");
+
+    tn_kv_cache_trim(c, 5);
+    ck_error(TN_EINVAL, "tn_kv_cache_trim: length is 5, but the cache holds 3 positions");
+    tn_kv_cache_trim(c, -1);
+    ck_error(TN_EINVAL, "tn_kv_cache_trim: length is -1, but the cache holds 3 positions");
+    tn_kv_cache_trim(NULL, 0);
+    ck_error(TN_EINVAL, "tn_kv_cache_trim: the cache is NULL");
+    tn_kv_cache_reorder(c, NULL);
+    ck_error(TN_EINVAL, "tn_kv_cache_reorder: the index is NULL");
+    tn_kv_cache_reorder(c, x);
+    ck_error(TN_ESHAPE, "tn_kv_cache_reorder: the index must be integers [rows], got f32 [2, 3, 8]");
+    tn_kv_cache_reorder(c, tn_zeros_of(TN_I64, TN_SHAPE(3)));
+    ck_error(TN_ESHAPE, "tn_kv_cache_reorder: 3 rows; the cache was made for at most 2");
+    tn_kv_cache_reorder(c, tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){0, 2}));
+    ck_error(TN_EINDEX, "tn_kv_cache_reorder: row 2 at [1] is not there; the cache holds 2 rows");
+    fine();
+    tn_scope_end(s);
+    tn_kv_cache_free(c);
+    tn_free(d), tn_free(m), tn_free(wide);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("kv cache");
+    TCase *c = tn_tcase(s, "cache");
+    tcase_add_loop_test(c, as_without, 0, 12);
+    tcase_add_loop_test(c, long_texts, 0, 3);
+    tcase_add_test(c, with_masks);
+    tcase_add_test(c, time_first);
+    tcase_add_loop_test(c, beams, 0, 2);
+    tcase_add_test(c, trimmed_and_cleared);
+    tcase_add_test(c, nothing);
+    tcase_add_test(c, takes_its_memory_once);
+    tcase_add_test(c, memory_fails);
+    tcase_add_test(c, parts_that_fail);
+    tcase_add_test(c, wrong_use);
+    tcase_set_timeout(c, 120);
+    return tn_check_main(s);
+}

@@ -1,0 +1,498 @@
+/* test_modules_basic.c — the simple modules: gradients by differences, at the edges of sizes too; what each does in
+ * training and in evaluation; memory that fails; and what a wrong call is told. Values are in test_golden_modules.c. */
+#include "nn/base/nn_private.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+#include "tests/common/faults.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- gradients ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_module *m;
+    int        inputs;
+    tn_tensor *(*run)(void *m, tn_tensor *const *x);
+} checked;
+
+/* The module computes with the checker's copies of its parameters. */
+static tn_tensor *with_parameters(tn_tensor *const *x, int n, void *user)
+{
+    const checked *c = user;
+    int            k = c->inputs;
+    for (tn_each p = tn_module_each(c->m, TN_EACH_PARAMETER); tn_next(&p); k++) tn__rebind(p.module, p.tensor, x[k]);
+    ck_assert_int_eq(k, n);
+    tn_tensor *y = c->run(c->m, x);
+    k = c->inputs;
+    for (tn_each p = tn_module_each(c->m, TN_EACH_PARAMETER); tn_next(&p); k++) tn__rebind(p.module, x[k], p.tensor);
+    return y;
+}
+
+static tn_tensor *call(void *m, tn_tensor *const *x) { return tn_module_call(m, x[0]); }
+static tn_tensor *call_bilinear(void *m, tn_tensor *const *x) { return tn_bilinear_forward(m, x[0], x[1]); }
+static tn_tensor *ints(tn_shape s, const int64_t *v) { return tn_from_data(TN_I64, s, v); }
+static tn_tensor *call_table(void *m, tn_tensor *const *x)
+{
+    (void)x;
+    return tn_module_call(m, ints(TN_SHAPE(2, 3), (int64_t[]){4, 1, 0, 2, 2, 4}));
+}
+static tn_tensor *call_bags(void *m, tn_tensor *const *x)
+{
+    return tn_embedding_bag_forward(m, ints(TN_SHAPE(5), (int64_t[]){4, 1, 0, 2, 2}),
+                                    ints(TN_SHAPE(3), (int64_t[]){0, 2, 2}), x[0]);
+}
+static tn_tensor *call_loss(void *m, tn_tensor *const *x) { return tn_loss_forward(m, x[0], x[1]); }
+
+static void check_as(const char *name, void *module, tn_tensor *(*run)(void *, tn_tensor *const *), int n,
+                     const tn_shape *s)
+{
+    ck_assert_msg(module != NULL, "%s: %s", name, tn_error_message());
+    const tn_scope scope = tn_scope_begin();
+    checked        c = {.m = module, .inputs = n, .run = run};
+    tn_tensor     *in[8];
+    int            k = 0;
+    ck_assert_int_eq(tn_module_to(module, TN_F64), TN_OK);
+    for (; k < n; k++) in[k] = tn_requires_grad(tn_uniform_of(TN_F64, s[k], 0.1, 1.9));
+    for (tn_each p = tn_module_each(module, TN_EACH_PARAMETER); tn_next(&p); k++) in[k] = p.tensor;
+    ck_assert_msg(tn_gradcheck(with_parameters, .count = k, .inputs = in, .user = &c, .name = name) == TN_OK, "%s",
+                  tn_error_message());
+    tn_scope_end(scope);
+    tn_module_free(module);
+}
+#define check(name, module, ...) check_as(name, module, call, 1, (tn_shape[]){TN_SHAPE(__VA_ARGS__)})
+
+START_TEST(gradients)
+{
+    check("linear", tn_linear_new(.in = 3, .out = 4), 2, 3);
+    check("linear of nothing", tn_linear_new(.in = 3, .out = 4), 0, 3);
+    check("linear of one row", tn_linear_new(.in = 3, .out = 1), 1, 1, 3);
+    check("linear of one vector", tn_linear_new(.in = 3, .out = 2), 3);
+    check_as("bilinear", tn_bilinear_new(.in1 = 2, .in2 = 3, .out = 2), call_bilinear, 2,
+             (tn_shape[]){TN_SHAPE(4, 2), TN_SHAPE(4, 3)});
+    check_as("bilinear of nothing", tn_bilinear_new(.in1 = 2, .in2 = 3, .out = 2), call_bilinear, 2,
+             (tn_shape[]){TN_SHAPE(0, 2), TN_SHAPE(0, 3)});
+    check_as("bilinear of vectors", tn_bilinear_new(.in1 = 2, .in2 = 3, .out = 2), call_bilinear, 2,
+             (tn_shape[]){TN_SHAPE(2), TN_SHAPE(3)});
+    check_as("embedding", tn_embedding_new(.count = 5, .dim = 3), call_table, 0, NULL);
+    check_as("embedding bag, mean", tn_embedding_bag_new(.count = 5, .dim = 2), call_table, 0, NULL);
+    check_as("embedding bag, max", tn_embedding_bag_new(.count = 5, .dim = 2, .mode = TN_BAG_MAX), call_table, 0, NULL);
+    check_as("embedding bag, weighted", tn_embedding_bag_new(.count = 5, .dim = 2, .mode = TN_BAG_SUM), call_bags, 1,
+             (tn_shape[]){TN_SHAPE(5)});
+    check("layer norm", tn_layer_norm_new(.dim = 5), 3, 5);
+    check("layer norm of nothing", tn_layer_norm_new(.dim = 5), 0, 5);
+    check("layer norm without bias", tn_layer_norm_new(.shape = TN_SHAPE(2, 3), .no_bias = true), 2, 2, 3);
+    check("layer norm of one row", tn_layer_norm_new(.shape = TN_SHAPE(2, 3), .no_affine = true), 2, 3);
+    check("rms norm", tn_rms_norm_new(.dim = 5), 3, 5);
+    check("rms norm, plain", tn_rms_norm_new(.shape = TN_SHAPE(2, 3), .no_affine = true), 2, 2, 3);
+    check("batch norm", tn_batch_norm1d_new(.features = 3), 4, 3);
+    check("batch norm of sequences", tn_batch_norm1d_new(.features = 3), 1, 3, 4);
+    check("batch norm of images", tn_batch_norm2d_new(.features = 2), 2, 2, 2, 3);
+    tn_batch_norm *m = tn_batch_norm1d_new(.features = 3);
+    tn_eval(m);
+    check("batch norm, evaluating", m, 4, 3);
+    m = tn_batch_norm1d_new(.features = 3);
+    tn_eval(m);
+    check("batch norm of nothing", m, 0, 3, 2);
+    check("group norm", tn_group_norm_new(.groups = 2, .channels = 4), 2, 4, 3);
+    check("group norm of nothing", tn_group_norm_new(.groups = 2, .channels = 4), 0, 4);
+    check("instance norm", tn_instance_norm1d_new(.features = 2, .affine = true), 2, 2, 5);
+    check("dropout", tn_dropout_new(), 3, 5);
+    check("convolution", tn_conv1d_new(.in = 2, .out = 3, .size = 3, .padding = 1), 2, 2, 5);
+    check("convolution of length 1", tn_conv1d_new(.in = 2, .out = 3, .size = 3, .padding = 1), 1, 2, 1);
+    check("convolution of nothing", tn_conv1d_new(.in = 2, .out = 3, .size = 3), 0, 2, 5);
+    check("convolution of images", tn_conv2d_new(.in = 2, .out = 2, .size = {2, 3}, .stride = {2, 1}), 1, 2, 4, 5);
+    check("max pool", tn_max_pool1d_new(.size = 2), 2, 2, 6);
+    check("average pool", tn_avg_pool2d_new(.size = {2}), 1, 2, 4, 4);
+    check("positions", tn_learned_positions_new(.dim = 3, .length = 5), 2, 4, 3);
+    check("positions of length 1", tn_sinusoidal_positions_new(.dim = 3, .dropout = 0.5), 2, 1, 3);
+    check("softmax", tn_softmax_new(.dim = 1), 2, 4);
+    check("softplus", tn_softplus_new(.beta = 2), 2, 4);
+    check("selu", tn_selu_new(), 2, 4);
+    check("mish", tn_mish_new(), 2, 4);
+    check_as("mse", tn_mse_loss_new(), call_loss, 2, (tn_shape[]){TN_SHAPE(2, 3), TN_SHAPE(2, 3)});
+    tn_sequential *net = tn_sequential_new();
+    tn_append(net, tn_linear_new(.in = 3, .out = 4));
+    tn_append(net, tn_tanh_new());
+    tn_append(net, tn_layer_norm_new(.dim = 4));
+    check("a sequence of them", net, 2, 3);
+}
+END_TEST
+
+/* ---- training and evaluation ----------------------------------------------------------------------------------- */
+
+START_TEST(dropout_drops_in_training)
+{
+    tn_dropout *d = tn_dropout_new(.p = 0.25);
+    tn_tensor  *x = tn_ones(TN_SHAPE(100, 100)), *y = tn_call(d, x);
+    double      kept = 0;
+    for (int64_t i = 0; i < 10000; i++) {
+        ck_assert(tn_get(y, i) == 0 || fabs(tn_get(y, i) - 1 / 0.75) < 1e-6);
+        kept += tn_get(y, i) != 0;
+    }
+    ck_assert_double_le(fabs(kept / 10000 - 0.75), 5 * sqrt(0.75 * 0.25 / 10000));
+    tn_eval(d);
+    uint64_t before = tn_current_generator()->position;
+    ck_assert(tn_call(d, x) == x);
+    ck_assert_uint_eq(tn_current_generator()->position, before);
+    tn_free(d);
+}
+END_TEST
+
+START_TEST(embeddings_may_be_given)
+{
+    tn_tensor    *given = tn_uniform_of(TN_F64, TN_SHAPE(4, 3), -1, 1);
+    tn_embedding *e = tn_embedding_new(.from = given, .frozen = true, .padding = 1);
+    ck_assert_int_eq(e->count, 4);
+    ck_assert_int_eq(e->dim, 3);
+    ck_assert_int_eq(tn_dtype_of(e->weight), TN_F32);
+    for (int i = 0; i < 12; i++)
+        ck_assert_double_eq(tn_get(e->weight, i), (double)(float)tn_get(given, i)); /* row 1, too */
+    ck_assert(!tn_needs_grad(e->weight) && !tn_shares_memory(e->weight, given));
+    ck_assert_int_eq(tn_count(e), 12);
+    tn_free(e);
+    e = tn_embedding_new(.count = 4, .dim = 3, .padding = -2);
+    ck_assert_int_eq(e->padding, 2);
+    tn_backward(tn_sum(tn_call(e, ints(TN_SHAPE(3), (int64_t[]){2, 1, 1}))));
+    ck_assert_double_eq(tn_get_at(tn_grad(e->weight), TN_SHAPE(1, 0)), 2);
+    ck_assert_double_eq(tn_get_at(tn_grad(e->weight), TN_SHAPE(2, 0)), 0);
+    tn_free(e);
+}
+END_TEST
+
+START_TEST(a_failed_batch_norm_advances_nothing)
+{
+    tn_faulty_memory_begin();
+    tn_scope       s = tn_scope_begin();
+    tn_batch_norm *m = tn_batch_norm1d_new(.features = 3);
+    tn_tensor     *x = tn_normal(TN_SHAPE(5, 3), 2, 1);
+    bool           reached = true;
+    int64_t        n = 0;
+    for (; reached; n++) {
+        tn_fail_memory(n, false);
+        tn_tensor *y = tn_call(m, x);
+        reached = tn_memory_calls() > n;
+        tn_fail_memory(-1, false);
+        ck_assert(reached == !y && tn_error() == (reached ? TN_ENOMEM : TN_OK));
+        tn_clear_error();
+        ck_assert_int_eq(tn_get_i64(m->num_batches_tracked, 0), !reached);
+        ck_assert((tn_get(m->running_mean, 1) == 0) == reached && (tn_get(m->running_var, 1) == 1) == reached);
+    }
+    ck_assert_int_gt(n, 10);
+    tn_free(m);
+    tn_scope_end(s);
+    tn_faulty_memory_end();
+}
+END_TEST
+
+START_TEST(an_empty_bag_is_zero)
+{
+    for (int mode = TN_BAG_MEAN; mode <= TN_BAG_MAX; mode++) {
+        tn_embedding_bag *m = tn_embedding_bag_new(.count = 4, .dim = 2, .mode = (tn_bag_mode)mode, .padding = 3);
+        tn_tensor        *y = tn_embedding_bag_forward(m, ints(TN_SHAPE(3), (int64_t[]){1, 3, 3}),
+                                                       ints(TN_SHAPE(3), (int64_t[]){0, 0, 1}), NULL);
+        for (int i = 0; i < 2; i++) {
+            ck_assert_double_eq(tn_get_at(y, TN_SHAPE(0, i)), 0);                                    /* nothing in it */
+            ck_assert_double_eq(tn_get_at(y, TN_SHAPE(1, i)), tn_get_at(m->weight, TN_SHAPE(1, i))); /* row 1 */
+            ck_assert_double_eq(tn_get_at(y, TN_SHAPE(2, i)), 0);                                    /* padding alone */
+        }
+        ck_assert_int_eq(tn_backward(tn_sum(y)), TN_OK);
+        ck_assert_double_eq(tn_get_at(tn_grad(m->weight), TN_SHAPE(3, 0)), 0);
+        ck_assert_double_eq(tn_get_at(tn_grad(m->weight), TN_SHAPE(1, 0)), 1);
+        ck_assert_int_eq(tn_size(tn_embedding_bag_forward(m, tn_zeros_of(TN_I64, TN_SHAPE(0)),
+                                                          tn_zeros_of(TN_I64, TN_SHAPE(2)), NULL),
+                                 0),
+                         2);
+        tn_free(m);
+    }
+}
+END_TEST
+
+/* ---- memory that fails: a net is built, runs forward and backward, changes its type and is copied -------------- */
+
+static double digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_square(tn_to(tn_detach(t), TN_F64)))) : NAN; }
+
+static tn_sequential *net_new(void)
+{
+    tn_sequential *net = tn_sequential_new();
+    if (!net) return NULL;
+    tn_append(net, tn_embedding_new(.count = 7, .dim = 4, .padding = TN_ZERO));
+    tn_append(net, tn_sinusoidal_positions_new(.dim = 4, .length = 3, .dropout = 0.25));
+    tn_append(net, tn_layer_norm_new(.dim = 4));
+    tn_sequential *head = tn_append(net, tn_sequential_new());
+    tn_append(head, tn_linear_new(.in = 4, .out = 6));
+    tn_append(head, tn_gelu_new());
+    tn_append(head, tn_dropout_new());
+    tn_append(net, tn_flatten_new());
+    tn_append(net, tn_batch_norm1d_new(.features = 18));
+    return tn_built(net);
+}
+
+static double scenario(int i)
+{
+    tn_sequential *net = net_new(), *copy = NULL;
+    double         d = 0;
+    if (net) {
+        tn_tensor *x = ints(TN_SHAPE(2, 3), (int64_t[]){1, 2, 6, 3, 0, 0}), *y = NULL;
+        if (i == 0) {
+            tn_tensor *loss = tn_cross_entropy(y = tn_call(net, x), ints(TN_SHAPE(2), (int64_t[]){3, 17}));
+            tn_backward(loss);
+            for (tn_each p = tn_parameters(net); tn_next(&p);) d += digest(tn_grad(p.tensor));
+        } else if (i == 1) {
+            copy = tn_copy(net);
+            if (copy) d = digest(y = tn_call(copy, x)); /* the copy draws as the net would */
+        } else {
+            tn_module_to(net, TN_F64);
+            d = digest(y = tn_call(net, x));
+        }
+        d += digest(y);
+    }
+    tn_free(copy);
+    tn_free(net);
+    return d;
+}
+
+static double from_the_start(int i)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_seed(4);
+    const double d = scenario(i);
+    tn_scope_end(s);
+    return d;
+}
+
+START_TEST(every_allocation)
+{
+    tn_faulty_memory_begin();
+    const double want = from_the_start(_i);
+    ck_assert_msg(tn_error() == TN_OK && isfinite(want), "%s", tn_error_message());
+    const int64_t held = tn_memory_blocks();
+    for (int for_ever = 0; for_ever < 2; for_ever++) {
+        bool    reached = true;
+        int64_t n = 0;
+        for (; reached; n++) {
+            tn_fail_memory(n, for_ever);
+            double got = from_the_start(_i);
+            reached = tn_memory_calls() > n;
+            tn_fail_memory(-1, false);
+            if (reached) {
+                ck_assert_msg(tn_error() == TN_ENOMEM, "allocation %lld: %s", (long long)n, tn_error_message());
+                tn_clear_error();
+                got = from_the_start(_i);
+            }
+            ck_assert_msg(tn_error() == TN_OK, "the retry: %s", tn_error_message());
+            ck_assert_msg(!memcmp(&got, &want, sizeof got), "allocation %lld: the retry gives %.17g, not %.17g",
+                          (long long)n, got, want);
+            ck_assert_int_le(tn_memory_blocks(), held);
+        }
+        ck_assert_int_gt(n, 100);
+    }
+    tn_faulty_memory_end();
+}
+END_TEST
+
+/* A constructor that fails puts the generator back to where it stood, so that a retry without a new seed gives the same
+ * bits. */
+static void *built(int i)
+{
+    switch (i) {
+    case 0: return tn_linear_new(.in = 3, .out = 4);
+    case 1: return tn_bilinear_new(.in1 = 3, .in2 = 4, .out = 2);
+    case 2: return tn_embedding_new(.count = 5, .dim = 3, .padding = 1);
+    case 3: return tn_conv2d_new(.in = 2, .out = 3, .size = {3});
+    case 4: return tn_learned_positions_new(.dim = 4, .length = 4);
+    case 5: return tn_cross_entropy_loss_new(.weight = tn_ones(TN_SHAPE(3)));
+    default: return tn_batch_norm2d_new(.features = 3);
+    }
+}
+
+START_TEST(a_failed_constructor_leaves_no_trace)
+{
+    tn_faulty_memory_begin();
+    tn_scope   s = tn_scope_begin();
+    bool       reached = true;
+    tn_module *m = NULL;
+    int64_t    n = 0;
+    for (; reached; n++) {
+        const int64_t tensors = tn_memory_now().tensors;
+        tn_fail_memory(n, false);
+        const tn_scope inner = tn_scope_begin();
+        m = built(_i);
+        reached = tn_memory_calls() > n;
+        tn_fail_memory(-1, false);
+        tn_scope_end(inner);
+        if (!reached) break;
+        ck_assert_ptr_null(m);
+        ck_assert_int_eq(tn_error(), TN_ENOMEM);
+        tn_clear_error();
+        ck_assert_int_eq(tn_memory_now().tensors, tensors);
+        ck_assert_uint_eq(tn_current_generator()->position, 0);
+    }
+    ck_assert_int_gt(n, 4);
+    ck_assert_ptr_nonnull(m);
+    tn_module_free(m);
+    tn_scope_end(s);
+    tn_faulty_memory_end();
+}
+END_TEST
+
+/* ---- what a wrong call is told --------------------------------------------------------------------------------- */
+
+#define refuses(code, text, ...)         \
+    do {                                 \
+        ck_assert_ptr_null(__VA_ARGS__); \
+        ck_error(code, text);            \
+    } while (0)
+
+START_TEST(wrong_configs)
+{
+    tn_tensor *rows = tn_zeros(TN_SHAPE(3, 2));
+    refuses(TN_EINVAL, "tn_linear_new: .in is 0, but must be at least 1", tn_linear_new());
+    refuses(TN_EINVAL, "tn_linear_new: .out is -3, but must be at least 1", tn_linear_new(.in = 2, .out = -3));
+    refuses(TN_EDTYPE, "tn_linear_new: .dtype is i64, but parameters are f32, f64 or bf16",
+            tn_linear_new(.in = 2, .out = 3, .dtype = TN_I64));
+    refuses(TN_EINVAL, "tn_bilinear_new: .in2 is 0, but must be at least 1", tn_bilinear_new(.in1 = 2, .out = 3));
+    refuses(TN_EINVAL, "tn_embedding_new: .count is 0, but must be at least 1", tn_embedding_new(.dim = 3));
+    refuses(TN_EINDEX, "tn_embedding_new: .padding is 10, but there are 10 rows",
+            tn_embedding_new(.count = 10, .dim = 3, .padding = 10));
+    refuses(TN_EINDEX, "tn_embedding_new: .padding is -11, but there are 10 rows",
+            tn_embedding_new(.count = 10, .dim = 3, .padding = -11));
+    refuses(TN_ESHAPE,
+            "tn_embedding_new: .from is [3, 2], but .count is 4 and .dim 0; leave them out, or make them fit",
+            tn_embedding_new(.count = 4, .from = rows));
+    refuses(TN_ESHAPE, "tn_embedding_bag_new: .from must be a floating [count, dim], got i64 [2]",
+            tn_embedding_bag_new(.from = ints(TN_SHAPE(2), (int64_t[]){1, 2})));
+    refuses(TN_EINVAL, "tn_embedding_bag_new: .mode 9 is none",
+            tn_embedding_bag_new(.count = 4, .dim = 2, .mode = (tn_bag_mode)9));
+    refuses(TN_EINVAL, "tn_layer_norm_new: .dim is 0, but must be at least 1", tn_layer_norm_new());
+    refuses(TN_EINVAL, "tn_layer_norm_new: .shape is 0, but must be at least 1",
+            tn_layer_norm_new(.shape = TN_SHAPE(3, 0)));
+    refuses(TN_EINVAL,
+            "tn_layer_norm_new: .dim and .shape are both set; .dim is for the last dim alone, .shape for several",
+            tn_layer_norm_new(.dim = 3, .shape = TN_SHAPE(3, 2)));
+    refuses(TN_EINVAL, "tn_batch_norm2d_new: .features is 0, but must be at least 1", tn_batch_norm2d_new());
+    refuses(TN_EINVAL, "tn_group_norm_new: 4 groups do not divide 6 channels",
+            tn_group_norm_new(.groups = 4, .channels = 6));
+    refuses(TN_EINVAL, "tn_dropout_new: .p is 1.5, but a probability is from 0 to 1", tn_dropout_new(.p = 1.5));
+    refuses(TN_EINVAL, "tn_conv1d_new: 2 groups do not divide 3 channels in and 4 out",
+            tn_conv1d_new(.in = 3, .out = 4, .size = 3, .groups = 2));
+    refuses(TN_EINVAL, "tn_conv2d_new: .size is 0, but must be at least 1", tn_conv2d_new(.in = 3, .out = 4));
+    refuses(TN_EINVAL, "tn_max_pool1d_new: .padding is -1, but must be at least 0",
+            tn_max_pool1d_new(.size = 2, .padding = -1));
+    refuses(TN_EINVAL, "tn_avg_pool1d_new: .dilation is for max pooling alone",
+            tn_avg_pool1d_new(.size = 2, .dilation = 2));
+    refuses(TN_EINVAL, "tn_learned_positions_new: .length is 0, but must be at least 1",
+            tn_learned_positions_new(.dim = 4));
+    refuses(TN_EINVAL, "tn_sinusoidal_positions_new: .dropout is -0.1, but a probability is from 0 to 1",
+            tn_sinusoidal_positions_new(.dim = 4, .dropout = -0.1));
+    refuses(TN_EINVAL, "tn_nll_loss_new: .label_smoothing is for tn_cross_entropy_loss_new alone",
+            tn_nll_loss_new(.label_smoothing = 0.1));
+    refuses(TN_EINVAL,
+            "tn_mse_loss_new: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone",
+            tn_mse_loss_new(.delta = 1));
+    refuses(TN_EINVAL, "MSELoss: .reduction is 5, but must be TN_MEAN, TN_SUM or TN_NONE",
+            tn_mse_loss_new(.reduction = (tn_reduction)5));
+}
+END_TEST
+
+START_TEST(wrong_inputs)
+{
+    tn_module *m[9];
+    tn_tensor *x = tn_zeros(TN_SHAPE(2, 5));
+    int        n = 0;
+    refuses(TN_ESHAPE, "linear: x [2, 5] does not fit weight [4, 3] ([out, in]): its last dim must be 3",
+            tn_call(m[n++] = &tn_linear_new(.in = 3, .out = 4)->base, x));
+    refuses(TN_ESHAPE, "layer_norm: it normalises the last dims [3], but the input is [2, 5]",
+            tn_call(m[n++] = &tn_layer_norm_new(.dim = 3)->base, x));
+    refuses(TN_ESHAPE, "rms_norm: it normalises the last dims [3, 5], but the input is [2, 5]",
+            tn_call(m[n++] = &tn_rms_norm_new(.shape = TN_SHAPE(3, 5))->base, x));
+    refuses(TN_ESHAPE, "batch_norm: the input must be [N, C] or [N, C, L] with C = 3, got [2, 5]",
+            tn_call(m[n++] = &tn_batch_norm1d_new(.features = 3)->base, x));
+    refuses(TN_ESHAPE, "batch_norm: in training each channel needs more than one value, but the input is [1, 3]",
+            tn_call(m[n - 1], tn_zeros(TN_SHAPE(1, 3))));
+    refuses(TN_ESHAPE, "group_norm: the input must be [N, C, ...] with C = 4, got [2, 5]",
+            tn_call(m[n++] = &tn_group_norm_new(.groups = 2, .channels = 4)->base, x));
+    refuses(TN_ESHAPE, "instance_norm: the input must be [N, C, L] with C = 5, got [2, 5]",
+            tn_call(m[n++] = &tn_instance_norm1d_new(.features = 5)->base, x));
+    tn_positions *p = tn_learned_positions_new(.dim = 5, .length = 4);
+    m[n++] = &p->base;
+    refuses(TN_ESHAPE, "positions: the input must be [B, T, dim] with dim = 5, got [5]",
+            tn_call(p, tn_zeros(TN_SHAPE(5))));
+    refuses(TN_ESHAPE, "positions: 6 steps from position 0 on do not fit the 4 positions there are (.length)",
+            tn_call(p, tn_zeros(TN_SHAPE(1, 6, 5))));
+    refuses(TN_ESHAPE, "positions: 2 steps from position 3 on do not fit the 4 positions there are (.length)",
+            tn_positions_forward(p, x, 3));
+    tn_bilinear *b = tn_bilinear_new(.in1 = 5, .in2 = 3, .out = 1);
+    m[n++] = &b->base;
+    refuses(TN_ESHAPE, "bilinear: x1 must be [..., 5] and x2 [..., 3] with the same dims before, got [2, 5] and [2, 5]",
+            tn_bilinear_forward(b, x, x));
+    refuses(TN_EINVAL, "bilinear: x2 is NULL", tn_bilinear_forward(b, x, NULL));
+    refuses(TN_EUNSUPPORTED, "tn_call: Bilinear has no forward of one input and one result; call its own function",
+            tn_call(b, x));
+    for (int i = 0; i < n; i++) tn_module_free(m[i]);
+    tn_embedding *e = tn_embedding_new(.count = 4, .dim = 2);
+    refuses(TN_EINDEX, "embedding: index 4 at [0, 1] is outside 0 … 3",
+            tn_call(e, ints(TN_SHAPE(1, 2), (int64_t[]){0, 4})));
+    tn_free(e);
+    tn_loss *l = tn_cosine_embedding_loss_new();
+    refuses(
+        TN_EUNSUPPORTED,
+        "tn_loss_forward: CosineEmbeddingLoss is called with two inputs and a target: tn_cosine_embedding_loss_forward",
+        tn_loss_forward(l, x, x));
+    refuses(TN_ESHAPE, "cosine_embedding_loss: target must be [2], 1 or -1 for each pair of rows",
+            tn_cosine_embedding_loss_forward(l, x, x, x));
+    tn_free(l);
+}
+END_TEST
+
+START_TEST(wrong_bags)
+{
+    tn_embedding_bag *m = tn_embedding_bag_new(.count = 4, .dim = 2);
+    tn_tensor        *flat = ints(TN_SHAPE(3), (int64_t[]){0, 1, 2}), *rows = tn_reshape(flat, TN_SHAPE(1, 3));
+    refuses(TN_EDTYPE, "embedding_bag: index is f32, but must be i64 or i32", tn_call(m, tn_zeros(TN_SHAPE(2, 2))));
+    refuses(TN_ESHAPE, "embedding_bag: index must be [bags, n], or [n] with offsets; it is [3] without offsets",
+            tn_call(m, flat));
+    refuses(TN_ESHAPE, "embedding_bag: index must be [bags, n], or [n] with offsets; it is [1, 3] with offsets",
+            tn_embedding_bag_forward(m, rows, flat, NULL));
+    refuses(TN_EINVAL, "embedding_bag: weights are for .mode = TN_BAG_SUM alone",
+            tn_embedding_bag_forward(m, rows, NULL, tn_ones(TN_SHAPE(1, 3))));
+    refuses(TN_EINDEX,
+            "embedding_bag: offset 1 at [0] is wrong: they begin with 0, never fall, and end at most at 3, the "
+            "number of indices",
+            tn_embedding_bag_forward(m, flat, ints(TN_SHAPE(1), (int64_t[]){1}), NULL));
+    refuses(TN_EINDEX,
+            "embedding_bag: offset 4 at [1] is wrong: they begin with 0, never fall, and end at most at 3, the "
+            "number of indices",
+            tn_embedding_bag_forward(m, flat, ints(TN_SHAPE(2), (int64_t[]){0, 4}), NULL));
+    refuses(TN_ESHAPE, "embedding_bag: offsets must be integers [bags], got f32 [2]",
+            tn_embedding_bag_forward(m, flat, tn_zeros(TN_SHAPE(2)), NULL));
+    tn_free(m);
+    m = tn_embedding_bag_new(.count = 4, .dim = 2, .mode = TN_BAG_SUM, .last_offset = true);
+    refuses(TN_ESHAPE, "embedding_bag: weights have shape [2], but there is one for each index",
+            tn_embedding_bag_forward(m, flat, flat, tn_ones(TN_SHAPE(2))));
+    refuses(TN_ESHAPE, "embedding_bag: offsets must be integers [bags + 1], got i64 [0]",
+            tn_embedding_bag_forward(m, flat, tn_zeros_of(TN_I64, TN_SHAPE(0)), NULL));
+    tn_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("modules");
+    TCase *c = tn_tcase(s, "gradients");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, gradients);
+    c = tn_tcase(s, "behaviour");
+    tcase_add_test(c, dropout_drops_in_training);
+    tcase_add_test(c, embeddings_may_be_given);
+    tcase_add_test(c, an_empty_bag_is_zero);
+    c = tn_tcase(s, "memory");
+    tcase_add_test(c, a_failed_batch_norm_advances_nothing);
+    tcase_add_loop_test(c, every_allocation, 0, 3);
+    tcase_add_loop_test(c, a_failed_constructor_leaves_no_trace, 0, 7);
+    c = tn_tcase(s, "mistakes");
+    tcase_add_test(c, wrong_configs);
+    tcase_add_test(c, wrong_inputs);
+    tcase_add_test(c, wrong_bags);
+    return tn_check_main(s);
+}

@@ -1,0 +1,256 @@
+/* test_optim.c — optimizers: 50 steps beside PyTorch's (tests/golden/optim.py), whole steps or none, the same bits for
+ * any number of threads, no memory after the first step. */
+#include "tests/common/check_main.h"
+
+#include "tests/common/optim_case.h"
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
+/* ---- beside PyTorch ---------------------------------------------------------------------------------------------- */
+
+enum { KINDS = TN_CASE_KINDS, STEPS = 50, SHOWN = 6 };
+static const int shown[SHOWN] = {1, 2, 5, 10, 25, 50};
+
+static tn_safetensors *golden;
+
+static void compare(const char *name, tn_dtype dt, int row, const double got[TN_CASE_ELEMENTS])
+{
+    char key[80];
+    snprintf(key, sizeof key, "optimizer/%s/%s", name, tn_dtype_name(dt));
+    tn_tensor   *want = tn_safetensors_get(golden, key);
+    const double tol = dt == TN_F64 ? 1e-10 : 2e-6;
+    double       largest = 0;
+    ck_assert_msg(want && tn_numel(want) == SHOWN * TN_CASE_ELEMENTS, "%s: %s", key, tn_error_message());
+    for (int i = 0; i < TN_CASE_ELEMENTS; i++) largest = fmax(largest, fabs(tn_get(want, row * TN_CASE_ELEMENTS + i)));
+    for (int i = 0; i < TN_CASE_ELEMENTS; i++) {
+        const double w = tn_get(want, row * TN_CASE_ELEMENTS + i);
+        ck_assert_msg(fabs(w - got[i]) <= tol * largest,
+                      "%s, step %d [%d]: PyTorch has %.10g, we have %.10g (relative %.2g)", key, shown[row], i, w,
+                      got[i], fabs(w - got[i]) / largest);
+    }
+}
+
+static void run(tn_sequential *net, tn_optimizer *o, int from, int to, int parts)
+{
+    ck_assert_msg(tn_case_steps(net, o, from, to, parts) == TN_OK, "%s", tn_error_message());
+}
+
+START_TEST(trajectories)
+{
+    const tn_case_kind *k = tn_case_kinds + _i;
+    for (int f64 = 1; f64 >= 0; f64--) {
+        const tn_dtype dt = f64 ? TN_F64 : TN_F32;
+        tn_sequential *net = tn_case_new(dt);
+        tn_optimizer  *o = k->make(net);
+        ck_assert_msg(o != NULL, "%s: %s", k->name, tn_error_message());
+        for (int row = 0, t = 0; row < SHOWN; row++) {
+            double         got[TN_CASE_ELEMENTS];
+            const tn_scope s = tn_scope_begin();
+            run(net, o, t + 1, shown[row], k->parts);
+            t = shown[row];
+            tn_case_elements(net, got);
+            compare(k->name, dt, row, got);
+            tn_scope_end(s);
+        }
+        ck_assert_int_eq(tn_steps(o), STEPS);
+        tn_optimizer_free(o);
+        tn_free(net);
+    }
+}
+END_TEST
+
+START_TEST(averages)
+{
+    for (int f64 = 1; f64 >= 0; f64--) {
+        tn_sequential *net = tn_case_new(f64 ? TN_F64 : TN_F32), *before;
+        tn_optimizer  *o = tn_sgd_new(net, .lr = 0.1);
+        tn_ema        *e = tn_ema_new(net, .decay = 0.9);
+        for (int row = 0, t = 0; row < SHOWN; row++) {
+            double got[TN_CASE_ELEMENTS];
+            for (; t < shown[row]; t++) {
+                run(net, o, t + 1, t + 1, 1);
+                ck_assert_int_eq(tn_ema_update(e), TN_OK);
+            }
+            before = tn_copy(net);
+            ck_assert_int_eq(tn_ema_swap(e), TN_OK);
+            ck_assert(tn_ema_swapped(e) && !tn_case_same(net, before));
+            tn_case_elements(net, got);
+            compare("ema", f64 ? TN_F64 : TN_F32, row, got);
+            ck_assert_int_eq(tn_ema_swap(e), TN_OK);
+            ck_assert(tn_case_same(net, before));
+            tn_free(before);
+        }
+        tn_ema_free(e);
+        tn_optimizer_free(o);
+        tn_free(net);
+    }
+}
+END_TEST
+
+/* Every trajectory of the file is looked at. */
+START_TEST(nothing_is_left_out)
+{
+    for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {
+        const char *name = tn_safetensors_at(golden, i).name;
+        bool        found = strncmp(name, "optimizer/", 10) != 0 || !strncmp(name, "optimizer/ema/", 14);
+        for (int k = 0; k < KINDS && !found; k++) {
+            const size_t n = strlen(tn_case_kinds[k].name);
+            found = !strncmp(name + 10, tn_case_kinds[k].name, n) && name[10 + n] == '/';
+        }
+        ck_assert_msg(found, "nobody compares %s", name);
+    }
+}
+END_TEST
+
+/* ---- threads, memory --------------------------------------------------------------------------------------------- */
+
+/* Several chunks, tensors across their borders, tiny ones between. */
+static tn_sequential *large_new(tn_dtype dt)
+{
+    static const int64_t size[] = {5, 40000, 1, 16384, 700, 20000};
+    tn_sequential       *net = tn_sequential_new();
+    const tn_scope       s = tn_scope_begin();
+    tn_seed(3);
+    for (int i = 0; i < 6; i++) {
+        const tn_shape shape = size[i] >= 700 ? TN_SHAPE(size[i] / 100, 100) : TN_SHAPE(size[i]);
+        tn_param(net, tn_name("%d", i), tn_normal_of(dt, shape, 0, 1));
+    }
+    tn_scope_end(s);
+    return tn_built(net);
+}
+
+static tn_status large_backward(tn_sequential *net, int t)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *loss = NULL;
+    tn_seed((uint64_t)t);
+    for (tn_each p = tn_parameters(net); tn_next(&p);) {
+        tn_tensor *c = tn_normal_of(tn_dtype_of(p.tensor), tn_shape_of(p.tensor), 0, 1);
+        tn_tensor *sum = tn_sum(tn_mul(p.tensor, c));
+        loss = loss ? tn_add(loss, sum) : sum;
+    }
+    tn_backward(loss);
+    tn_scope_end(s);
+    return tn_error();
+}
+
+START_TEST(any_number_of_threads)
+{
+    static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16};
+    for (int d = 0; d < 3; d++) {
+        tn_sequential *first = NULL;
+        for (int threads = 1; threads <= 7; threads += threads < 3 ? 1 : 4) {
+            tn_set_threads(threads);
+            tn_sequential *net = large_new(types[d]);
+            tn_optimizer  *o = tn_case_kinds[_i].make(net);
+            tn_ema        *e = tn_ema_new(net, .decay = 0.5);
+            for (int t = 0; t < 4 * tn_case_kinds[_i].parts; t++) {
+                large_backward(net, t);
+                if (t == 1) tn_clip_grads(net, .clip.norm = 3);
+                tn_step(o);
+                tn_ema_update(e);
+            }
+            tn_ema_swap(e);
+            ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+            if (first)
+                ck_assert_msg(tn_case_same(first, net), "%s, %s, %d threads", tn_case_kinds[_i].name,
+                              tn_dtype_name(types[d]), threads);
+            tn_ema_free(e);
+            tn_optimizer_free(o);
+            if (first) tn_free(net);
+            else first = net;
+        }
+        tn_free(first);
+    }
+}
+END_TEST
+
+/* From the second step on nothing is allocated; a step leaves no gradient. */
+START_TEST(steps_take_no_memory)
+{
+    tn_sequential *net = large_new(TN_F32);
+    tn_optimizer  *o = tn_case_kinds[_i].make(net);
+    tn_ema        *e = tn_ema_new(net);
+    for (int t = 0; t < 6 * tn_case_kinds[_i].parts; t++) {
+        large_backward(net, t);
+        tn_trim(); /* nothing is in the cache */
+        const uint64_t before = tn_memory_now().mallocs;
+        tn_step(o);
+        tn_ema_update(e);
+        tn_ema_swap(e), tn_ema_swap(e);
+        if (t >= 2) ck_assert_uint_eq(tn_memory_now().mallocs, before);
+    }
+    ck_assert_int_eq(tn_error(), TN_OK);
+    for (tn_each p = tn_parameters(net); tn_next(&p);) ck_assert_ptr_null(tn_grad(p.tensor));
+    tn_ema_free(e);
+    tn_optimizer_free(o);
+    tn_free(net);
+}
+END_TEST
+
+#if defined(__SSE2__) || defined(__aarch64__)
+/* Does the CPU count what is too small as 0 when it is told to? valgrind's does not. */
+static bool flushes(void)
+{
+#ifdef __SSE2__
+    const unsigned before = _mm_getcsr();
+    volatile float least = FLT_MIN;
+    _mm_setcsr(before | 0x8040); /* DAZ and FTZ */
+    volatile float half = least / 2;
+    _mm_setcsr(before);
+    return half == 0;
+#else
+    return true;
+#endif
+}
+
+/* The mean of gradients that have ceased shrinks by a tenth each step. It ends at 0, and not among the numbers that are
+ * too small to be normal, which are slow; the program around the step still has those. */
+START_TEST(what_shrinks_ends_at_zero)
+{
+    static const tn_dtype types[] = {TN_F32, TN_F64};
+    const tn_dtype        dt = types[_i];
+    tn_sequential        *net = tn_sequential_new();
+    tn_tensor            *w = tn_ones_of(dt, TN_SHAPE(40));
+    tn_param(net, "w", w);
+    tn_optimizer   *o = tn_adam_new(net, .lr = 1e-3);
+    volatile double least = DBL_MIN;
+    volatile float  least_f32 = FLT_MIN;
+    for (int t = 0; t < (dt == TN_F32 ? 1000 : 7000); t++) {
+        const tn_scope s = tn_scope_begin();
+        tn_backward(tn_sum(tn_mul_scalar(w, t ? 0 : 1)));
+        ck_assert_int_eq(tn_step(o), TN_OK);
+        tn_scope_end(s);
+    }
+    const double most = flushes() ? 0 : dt == TN_F32 ? (double)FLT_MIN : DBL_MIN;
+    for (int i = 0; i < 40; i++) ck_assert(fabs(tn_get(tn_optimizer_state(o, w, "exp_avg"), i)) <= most);
+    ck_assert(least / 2 > 0 && least_f32 / 2 > 0);
+    tn_optimizer_free(o);
+    tn_free(net);
+}
+END_TEST
+#endif
+
+int main(void)
+{
+    golden = tn_safetensors_open(tn_test_data("golden/optim.safetensors"));
+    if (!golden) return printf("%s\n", tn_error_message()), 1;
+    Suite *s = suite_create("optim");
+    TCase *t = tn_tcase(s, "beside PyTorch");
+    tcase_add_loop_test(t, trajectories, 0, KINDS);
+    tcase_add_test(t, averages);
+    tcase_add_test(t, nothing_is_left_out);
+    t = tn_tcase(s, "threads and memory");
+    tcase_add_loop_test(t, any_number_of_threads, 0, KINDS);
+    tcase_add_loop_test(t, steps_take_no_memory, 0, KINDS);
+#if defined(__SSE2__) || defined(__aarch64__)
+    tcase_add_loop_test(t, what_shrinks_ends_at_zero, 0, 2);
+#endif
+    int failed = tn_check_main(s);
+    tn_safetensors_close(golden);
+    return failed;
+}

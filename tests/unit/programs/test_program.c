@@ -1,0 +1,340 @@
+/* test_program.c — what all programs share (examples/common): the command line, its mistakes and its help, exit codes,
+ * Ctrl-C, the progress bar. */
+#define _GNU_SOURCE
+#include "tests/common/check_main.h"
+
+#include "examples/common/options.h"
+#include "examples/common/progress.h"
+#include "examples/common/stop.h"
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- a program --------------------------------------------------------------------------------------------------- */
+
+static int64_t     steps;
+static double      rate;
+static const char *out, *dtype;
+static bool        resume;
+static option_list texts;
+static int         got;
+static char        operands[200];
+
+static int train(int count, char **values)
+{
+    got = texts.count;
+    *operands = 0;
+    for (int i = 0; i < count; i++)
+        snprintf(operands + strlen(operands), sizeof operands - strlen(operands), "%s ", values[i]);
+    for (int i = 0; i < texts.count; i++)
+        snprintf(operands + strlen(operands), sizeof operands - strlen(operands), "<%s> ", texts.value[i]);
+    return EXIT_OK;
+}
+static int fail_with(int count, char **values)
+{
+    (void)count;
+    tn_raise((tn_status)atoi(values[0]), "it failed");
+    const int code = program_end();
+    tn_clear_error();
+    return code;
+}
+
+static const option  options[] = {OPTION_TEXT("out", 'o', "DIR", &out, "where the model goes", .required = true),
+                                  OPTION_LIST("text", 't', "FILE", &texts, "what to read"),
+                                  OPTION_INT("steps", 'n', "N", &steps, "how many steps", .least = 1),
+                                  OPTION_REAL("learning-rate", 0, "X", &rate,
+                                              "the largest rate of learning, which is reached after the warm-up",
+                                              .least = 0, .most = 1),
+                                  OPTION_TEXT("dtype", 0, "TYPE", &dtype, "what to compute in", .choices = "f32|bf16"),
+                                  OPTION_FLAG("resume", 'r', &resume, "go on with the run in DIR"),
+                                  {0}};
+static const command commands[] = {
+    {.name = "train", .summary = "train a model", .options = options, .run = train, .operands = "WORD...", .most = 2},
+    {.name = "fail", .summary = "fail", .run = fail_with, .operands = "CODE", .least = 1, .most = 1},
+    {0}};
+static const program prog = {.name = "prog", .summary = "a program", .commands = commands, .text = "Some text."};
+
+/* Runs it on a line of words; what it says on standard error (or output) is in `said`. */
+static char said[4000];
+static int  call(int fd, const char *line)
+{
+    static char words[400]; /* which options go on to point to */
+    char       *argv[40] = {(char *)"prog"};
+    int         argc = 1;
+    FILE       *file = tmpfile();
+    snprintf(words, sizeof words, "%s", line);
+    for (char *w = strtok(words, " "); w; w = strtok(NULL, " ")) argv[argc++] = w;
+    steps = 1000, rate = 1e-3, out = NULL, dtype = "f32", resume = false, got = -1;
+    fflush(stdout), fflush(stderr);
+    const int keep = dup(fd);
+    dup2(fileno(file), fd);
+    const int code = program_main(&prog, argc, argv);
+    fflush(stdout), fflush(stderr);
+    dup2(keep, fd);
+    close(keep);
+    rewind(file);
+    said[fread(said, 1, sizeof said - 1, file)] = 0;
+    fclose(file);
+    tn_set_threads(0);
+    return code;
+}
+
+START_TEST(options_are_read)
+{
+    ck_assert_int_eq(call(2, "train -o dir --steps=7 --learning-rate 0.5 a --dtype bf16 -r b"), 0);
+    ck_assert_str_eq(said, "");
+    ck_assert(steps == 7 && rate == 0.5 && resume && !strcmp(out, "dir") && !strcmp(dtype, "bf16"));
+    ck_assert_str_eq(operands, "a b ");
+    ck_assert_int_eq(call(2, "train -odir -n12 -rqv -t a b c --text d -- -x"), 0);
+    ck_assert(steps == 12 && resume && settings.quiet && settings.verbose && got == 4);
+    ck_assert_str_eq(operands, "-x <a> <b> <c> <d> ");
+    ck_assert_int_eq(call(2, "train --out dir - --threads 2"), 0);
+    ck_assert_str_eq(operands, "- ");
+    ck_assert(settings.threads == 2 && !settings.quiet && got == 0);
+}
+END_TEST
+
+static const struct {
+    const char *line, *says;
+} wrong[] = {
+    {"", "prog: which command? One of those that 'prog --help' shows\nTry 'prog --help'.\n"},
+    {"trian", "prog: there is no command 'trian'; did you mean train?\nTry 'prog --help'.\n"},
+    {"dance", "prog: there is no command 'dance'\nTry 'prog --help'.\n"},
+#define TRAIN(line, text)                                                 \
+    {                                                                     \
+        "train " line, "prog train: " text "\nTry 'prog train --help'.\n" \
+    }
+    TRAIN("", "--out DIR is needed: where the model goes"),
+    TRAIN("--lerning-rate 1", "there is no option --lerning-rate; did you mean --learning-rate?"),
+    TRAIN("--learn 1", "there is no option --learn; did you mean --learning-rate?"),
+    TRAIN("--no-progess", "there is no option --no-progess; did you mean --no-progress?"),
+    TRAIN("--xyzzy", "there is no option --xyzzy"),
+    TRAIN("-x", "there is no option -x"),
+    TRAIN("--steps", "--steps needs N: how many steps"),
+    TRAIN("--text --steps 2", "--text needs FILE: what to read"),
+    TRAIN("--steps 0", "--steps needs a whole number of at least 1, got '0'"),
+    TRAIN("--steps 1e3", "--steps needs a whole number of at least 1, got '1e3'"),
+    TRAIN("--steps 99999999999999999999", "--steps needs a whole number of at least 1, got '99999999999999999999'"),
+    TRAIN("--learning-rate 2", "--learning-rate needs a number from 0.0 to 1.0, got '2'"),
+    TRAIN("--learning-rate x", "--learning-rate needs a number from 0.0 to 1.0, got 'x'"),
+    TRAIN("--dtype f23", "--dtype is one of f32|bf16, not 'f23'; did you mean f32?"),
+    TRAIN("--dtype double", "--dtype is one of f32|bf16, not 'double'"),
+    TRAIN("--resume=1", "--resume takes no value"),
+    TRAIN("-o d a b c", "what is 'c' for? It is one word too many"),
+    {"fail", "prog fail: CODE is needed, but nothing is there\nTry 'prog fail --help'.\n"}};
+
+START_TEST(wrong_lines)
+{
+    ck_assert_int_eq(call(2, wrong[_i].line), EXIT_USAGE);
+    ck_assert_str_eq(said, wrong[_i].says);
+    ck_assert_int_eq(got, -1);
+}
+END_TEST
+
+START_TEST(helps)
+{
+    ck_assert_int_eq(call(1, "--help"), 0);
+    ck_assert_str_eq(said, "prog: a program\n\nUsage: prog COMMAND [OPTION]...\n\nCommands:\n"
+                           "  train                   train a model\n  fail                    fail\n\nSome text.\n\n"
+                           "'prog COMMAND --help' explains a command and its options.\n");
+    ck_assert_int_eq(call(1, "train --help"), 0);
+    ck_assert_msg(!strncmp(said,
+                           "prog train: train a model\n\n"
+                           "Usage: prog train --out DIR [OPTION]... WORD...\n\n"
+                           "Options:\n"
+                           "  -o, --out DIR           where the model goes (needed)\n"
+                           "  -t, --text FILE...      what to read\n"
+                           "  -n, --steps N           how many steps (default: 1000)\n"
+                           "      --learning-rate X   the largest rate of learning, which is reached after\n"
+                           "                          the warm-up (default: 0.001)\n"
+                           "      --dtype TYPE        what to compute in (default: f32)\n"
+                           "  -r, --resume            go on with the run in DIR\n\n"
+                           "As with every command:\n",
+                           400),
+                  "%s", said);
+    ck_assert_int_eq(call(1, "train --version"), 0);
+    ck_assert(strstr(said, "prog 0.")); /* with ThreadSanitizer, Archer speaks first */
+}
+END_TEST
+
+START_TEST(exit_codes)
+{
+    static const int code[] = {0, 4, 1, 1, 1, 1, 1, 5, 3, 7, 6};
+    char             line[20];
+    for (int s = TN_ENOMEM; s <= TN_ENUMERIC; s++) {
+        snprintf(line, sizeof line, "fail %d", s);
+        ck_assert_int_eq(call(2, line), code[s]);
+        ck_assert_str_eq(said, "prog: it failed\n");
+    }
+}
+END_TEST
+
+/* A standard output that takes nothing is not a success. */
+START_TEST(output_is_full)
+{
+    const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    if (full < 0) return;
+    const pid_t child = fork();
+    if (!child) {
+        char *argv[] = {(char *)"prog", (char *)"--help", NULL};
+        dup2(full, 1);
+        if (!freopen("/dev/null", "w", stderr)) _exit(99);
+        _exit(program_main(&prog, 2, argv));
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    close(full);
+    ck_assert_int_eq(WEXITSTATUS(status), EXIT_IO);
+}
+END_TEST
+
+START_TEST(colours)
+{
+    unsetenv("NO_COLOR");
+    settings.color = "always";
+    ck_assert(program_color(stdout));
+    settings.color = "never";
+    ck_assert(!program_color(stdout));
+    settings.color = "auto";
+    FILE *f = tmpfile();
+    ck_assert(!program_color(f));
+    fclose(f);
+}
+END_TEST
+
+/* ---- Ctrl-C ------------------------------------------------------------------------------------------------------ */
+
+static int end_by(int first, int second)
+{
+    int told[2];
+    ck_assert_int_eq(pipe(told), 0);
+    const pid_t child = fork();
+    if (!child) {
+        if (dup2(told[1], STDERR_FILENO) < 0) _exit(99);
+        stop_begin("saving");
+        raise(first);
+        if (stop_flag != first) _exit(98);
+        if (second) raise(second);
+        _exit(stop_exit_code());
+    }
+    int  status = 0;
+    char text[32] = "";
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    close(told[1]);
+    ck_assert_int_gt(read(told[0], text, sizeof text - 1), 0);
+    close(told[0]);
+    ck_assert_str_eq(text, "saving\n");
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+START_TEST(signals)
+{
+    ck_assert_int_eq(end_by(SIGINT, 0), 130);
+    ck_assert_int_eq(end_by(SIGTERM, 0), 143);
+    ck_assert_int_eq(end_by(SIGINT, SIGINT), -SIGINT);
+    ck_assert_int_eq(end_by(SIGTERM, SIGINT), -SIGINT);
+}
+END_TEST
+
+/* ---- progress ---------------------------------------------------------------------------------------------------- */
+
+static const char *line(int64_t done, int64_t total, double seconds, double per_second, bool blocks, const char *note)
+{
+    static char text[800];
+    progress    p = {.title = "train", .unit = "it", .done = done, .total = total, .blocks = blocks};
+    snprintf(p.note, sizeof p.note, "%s", note);
+    progress_line(&p, seconds, per_second, 72, text, sizeof text);
+    return text;
+}
+
+START_TEST(lines)
+{
+    ck_assert_str_eq(line(370, 1000, 12.6, 29.93, false, "loss=0.412"),
+                     "train:  37%|####8        | 370/1000 [00:12<00:21, 29.93it/s, loss=0.412]");
+    ck_assert_str_eq(line(500, 1000, 60, 8.333, true, ""),
+                     "train:  50%|████████████▌            | 500/1000 [01:00<01:00,  8.33it/s]");
+    ck_assert_str_eq(line(0, 10, 0, 0, false, ""),
+                     "train:   0%|                                     | 0/10 [00:00<?, ?it/s]");
+    ck_assert_str_eq(line(10, 10, 7300, 0.5, false, ""),
+                     "train: 100%|##########################| 10/10 [2:01:40<00:00,  2.00s/it]");
+    ck_assert_str_eq(line(7, 0, 61, 3.25, false, "x=1"), "train: 7it [01:01,  3.25it/s, x=1]");
+}
+END_TEST
+
+/* Where it is no terminal: a line every ten seconds, and the last. */
+START_TEST(plain_lines)
+{
+    progress p = {.title = "t", .unit = "it", .total = 100, .to = tmpfile()};
+    for (int i = 1; i <= 100; i++) progress_show(&p, i, i == 60 ? "a=1" : NULL, 0.25 * i, 40);
+    settings.quiet = false;
+    progress_say(&p, "hello %d", 3);
+    p.began = p.last = -1e9; /* so that the last line has no figure of a clock that a test cannot know */
+    char text[1000];
+    rewind(p.to);
+    text[fread(text, 1, sizeof text - 1, p.to)] = 0;
+    fclose(p.to);
+    ck_assert_str_eq(text, "t:  40%|####      | 40/100 [00:10<00:15,  4.00it/s]\n"
+                           "t:  80%|########  | 80/100 [00:20<00:05,  4.00it/s, a=1]\nhello 3\n");
+}
+END_TEST
+
+/* A whole training run, told by progress_fit. */
+static bool batch(void *user, tn_batch *b) { return (void)user, (b->x = tn_ones(TN_SHAPE(2, 1))) != NULL; }
+static bool once(void *user, tn_batch *b)
+{
+    int *n = user;
+    return batch(NULL, b) && (*n = !*n) != 0;
+}
+static tn_tensor *loss(void *module, const tn_batch *b, void *user)
+{
+    return (void)user, tn_mean(tn_square(tn_module_call(module, b->x)));
+}
+
+START_TEST(training)
+{
+    int        n = 0;
+    tn_linear *net = tn_linear_new(.in = 1, .out = 1);
+    progress   bar = progress_begin("train", 0, "step");
+    bar.to = tmpfile(), bar.live = bar.silent = false, bar.blocks = false;
+    settings.quiet = false, settings.verbose = true;
+    for (int i = 0; i < 2; i++) {
+        tn_fit_result r =
+            tn_fit(net, .train = {.next = batch}, .loss = loss, .steps = 3, .folder = tn_test_file("run"),
+                   .resume = true, .valid = {.next = once, .user = &n}, .on = progress_fit, .on_user = &bar);
+        ck_assert_int_eq(r.why, TN_FIT_DONE);
+        bar.silent = i == 0;
+    }
+    char text[4000];
+    rewind(bar.to);
+    text[fread(text, 1, sizeof text - 1, bar.to)] = 0;
+    fclose(bar.to);
+    settings.verbose = false;
+    ck_assert_msg(strstr(text, "saved ") && strstr(text, "step-000000000003.ckpt\n"), "%s", text);
+    ck_assert_msg(strstr(text, "step 3: validation ") && strstr(text, ", the best so far\n"), "%s", text);
+    ck_assert_msg(strstr(text, "train: 100%|####") && strstr(text, "| 3/3 [00:0"), "%s", text);
+    ck_assert_msg(strstr(text, "done after 3 steps, 00:0"), "%s", text);
+    ck_assert_msg(strstr(text, "going on from step 3\n"), "%s", text);
+    tn_free(net);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("program");
+    TCase *c = tn_tcase(s, "program");
+    tcase_add_test(c, options_are_read);
+    tcase_add_loop_test(c, wrong_lines, 0, (int)(sizeof wrong / sizeof *wrong));
+    tcase_add_test(c, helps);
+    tcase_add_test(c, exit_codes);
+    tcase_add_test(c, output_is_full);
+    tcase_add_test(c, colours);
+    tcase_add_test(c, signals);
+    tcase_add_test(c, lines);
+    tcase_add_test(c, plain_lines);
+    tcase_add_test(c, training);
+    return tn_check_main(s);
+}
