@@ -13,6 +13,7 @@
  * dropout; these, with select_matmul, are also what gradients of gradients are made of. Dropout looks at the words that
  * the op dropout would look at for element i of w. */
 #include "autograd/rooms/room.h"
+#include "core/products/attention.h"
 typedef struct {
     bool     causal;
     int64_t  past;

@@ -3,6 +3,7 @@
  *   gx: each gy, divided like the mean, goes to every element of its window (avg_pool2d_grad) */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/rooms/windows.h"
+#include "core/products/convolve.h"
 #define TN_TEMPLATE "autograd/ops/avg_pool2d.c"
 #include "core/real.h"
 

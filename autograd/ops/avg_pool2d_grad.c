@@ -4,6 +4,7 @@
  * With u the gradient of the result:   g_gy = avg_pool2d(u) */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/rooms/windows.h"
+#include "core/products/convolve.h"
 #define TN_TEMPLATE "autograd/ops/avg_pool2d_grad.c"
 #include "core/real.h"
 

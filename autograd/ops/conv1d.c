@@ -2,6 +2,7 @@
  *
  * x [N, C, L], w [O, C/groups, K], b [O] or none. It is conv2d on images of one row. */
 #include "autograd/rooms/windows.h"
+#include "core/products/convolve.h"
 
 static bool infer(tn_ctx *c) { return tn__infer_convolution(c, 1); }
 static void compose(tn_ctx *c)

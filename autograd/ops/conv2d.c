@@ -6,6 +6,7 @@
  *
  *   gx = input_grad(gy, w),  gw = weight_grad(x, gy),  gb = Σ gy over n and the positions */
 #include "autograd/rooms/windows.h"
+#include "core/products/convolve.h"
 
 static bool infer(tn_ctx *c) { return tn__infer_convolution(c, 2); }
 

@@ -3,6 +3,7 @@
  *
  * With u the gradient of the result:   g_gy = conv2d(u, w),  gw = weight_grad(u, gy) */
 #include "autograd/rooms/windows.h"
+#include "core/products/convolve.h"
 
 static bool infer(tn_ctx *c)
 {

@@ -3,6 +3,7 @@
  *
  * With u the gradient of the result:   gx = input_grad(gy, u),  g_gy = conv2d(x, u) */
 #include "autograd/rooms/windows.h"
+#include "core/products/convolve.h"
 
 static bool infer(tn_ctx *c)
 {

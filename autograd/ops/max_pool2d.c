@@ -5,6 +5,7 @@
  * The hidden second result says where: positions in the image, row · W + column. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/rooms/windows.h"
+#include "core/products/convolve.h"
 #define TN_TEMPLATE "autograd/ops/max_pool2d.c"
 #include "core/real.h"
 

@@ -124,7 +124,7 @@ tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real)
 
 void tn__meet(int n, tn_tensor **t)
 {
-    tn_tensor all = {.refs = 0};
+    tn_tensor all = {.dtype = TN_F32};
     bool      same = true, any = false;
     for (int i = 0; i < n; i++) {
         if (!t[i]) continue;

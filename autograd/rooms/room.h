@@ -6,7 +6,10 @@
 #include "autograd/autograd.h"
 #include "autograd/rooms/registry.h"
 #include "core/kernels/vecmath.h"
-#include "core/internal.h"
+#include "core/base/bf16.h"
+#include "core/products/gemm.h"
+#include "core/skeletons/skeletons.h"
+#include "core/tensor/random.h"
 
 #include <limits.h>
 #include <math.h>

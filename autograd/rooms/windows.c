@@ -1,5 +1,6 @@
 /* windows.c — shape rules and defaults of convolutions and poolings. */
 #include "autograd/rooms/windows.h"
+#include "core/products/convolve.h"
 
 static int64_t or_else(int64_t v, int64_t otherwise) { return v ? v : otherwise; }
 

@@ -4,6 +4,7 @@
 #define TENON_AUTOGRAD_WINDOWS_H
 
 #include "autograd/rooms/room.h"
+#include "core/products/convolve.h"
 
 /* What a config means: in convolutions and poolings 0 is 1 for stride, dilation and groups, and a pooling's stride
  * is its size. */

@@ -41,8 +41,9 @@ static tn__grad_slot *slot_of(tn__engine_run *r, tn_tensor *leaf)
 /* Nobody else sees g's memory, so it may be added to in place. */
 static bool exclusive(const tn_tensor *g)
 {
-    return atomic_load_explicit(&g->refs, memory_order_relaxed) == 1 && !g->node && !g->leaf && !g->storage->borrowed &&
-           atomic_load_explicit(&g->storage->refs, memory_order_relaxed) == 1 && tn__layout_contiguous(&g->l);
+    return atomic_load_explicit(&g->object.refs, memory_order_relaxed) == 1 && !g->node && !g->leaf &&
+           !g->storage->borrowed && atomic_load_explicit(&g->storage->refs, memory_order_relaxed) == 1 &&
+           tn__layout_contiguous(&g->l);
 }
 
 /* Whether result `output` of n was asked for. */

@@ -3,7 +3,7 @@
 #define TENON_AUTOGRAD_TAPE_H
 
 #include "autograd/autograd.h"
-#include "core/internal.h"
+#include "core/skeletons/skeletons.h"
 
 typedef struct tn__node tn__node;
 

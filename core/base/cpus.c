@@ -6,7 +6,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
-#include "core/internal.h"
+#include "core/base/parallel.h"
 
 #include <errno.h>
 #include <stdlib.h>

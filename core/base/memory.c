@@ -8,7 +8,8 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* madvise, posix_memalign */
 #endif
-#include "core/internal.h"
+#include "core/base/memory.h"
+#include "core/base/thread.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,9 @@
  *   - inside a parallel region, ours or the user's, loops are serial.
  * What this file keeps for the whole process: the default number of threads, found once; whether the fork handler is
  * set, and whether we are such a child. */
-#include "core/internal.h"
+#include "core/base/checked.h"
+#include "core/base/parallel.h"
+#include "core/base/thread.h"
 
 #include <pthread.h>
 #ifdef _OPENMP
@@ -86,7 +88,7 @@ static bool ready(int threads)
 
 int tn_threads(void)
 {
-    if (tn__self.serial > 0 || atomic_load_explicit(&in_child, memory_order_relaxed) || omp_in_parallel()) return 1;
+    if (atomic_load_explicit(&in_child, memory_order_relaxed) || omp_in_parallel()) return 1;
     if (tn__self.threads > 0) return tn__self.threads;
     int n = atomic_load_explicit(&found, memory_order_relaxed);
     if (!n) {

@@ -1,5 +1,9 @@
-/* scope.c — who owns a tensor: a stack of references for each thread, on which a scope is a watermark. */
-#include "core/internal.h"
+/* scope.c — who owns a tensor: a stack of references for each thread, on which a scope is a watermark. Nothing here looks
+ * into a tensor: to this file it is an object, which has a count and ends when that falls to 0. */
+#include "core/base/memory.h"
+#include "core/base/thread.h"
+
+static tn__object *object_of(tn_tensor *t) { return (tn__object *)(void *)t; } /* its first member */
 
 bool tn_grad_enabled(void) { return !tn__self.no_grad; }
 
@@ -18,7 +22,7 @@ tn_scope tn_no_grad_begin(void)
 
 void tn_scope_end(tn_scope s)
 {
-    while (tn__self.top > s.mark) tn_drop(tn__self.stack[--tn__self.top]);
+    while (tn__self.top > s.mark) tn__object_drop(tn__self.stack[--tn__self.top]);
     if (tn__self.path_depth > s.path) tn__self.path_depth = s.path;
     tn__self.no_grad = !s.grad, tn__self.autocast = s.autocast;
     if (__builtin_expect(tn__self.casts != NULL, 0) && !s.autocast) {
@@ -43,8 +47,9 @@ static bool reserve(void)
 tn_tensor *tn__scoped(tn_tensor *t)
 {
     if (!t) return NULL;
-    if (!reserve()) return tn_drop(t), NULL;
-    return tn__self.stack[tn__self.top++] = t;
+    if (!reserve()) return tn__object_drop(object_of(t)), NULL;
+    tn__self.stack[tn__self.top++] = object_of(t);
+    return t;
 }
 
 /* t takes a place on the stack that the scope gives up, so this needs no memory and cannot fail; but a tensor that the
@@ -52,9 +57,9 @@ tn_tensor *tn__scoped(tn_tensor *t)
 static void move_out(tn_scope *s, tn_tensor *t)
 {
     for (size_t i = tn__self.top; t && i-- > s->mark;) {
-        if (tn__self.stack[i] != t) continue;
+        if (tn__self.stack[i] != object_of(t)) continue;
         tn__self.stack[i] = tn__self.stack[s->mark];
-        tn__self.stack[s->mark++] = t;
+        tn__self.stack[s->mark++] = object_of(t);
         break;
     }
 }
@@ -72,9 +77,11 @@ void tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t)
     tn_scope_end(s);
 }
 
+void tn_drop(tn_tensor *t) { tn__object_drop(object_of(t)); }
+
 tn_tensor *tn_keep(tn_tensor *t)
 {
-    if (t) atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    tn__object_keep(object_of(t));
     return t;
 }
 
@@ -82,7 +89,7 @@ tn_tensor *tn_keep(tn_tensor *t)
 tn_tensor *tn_take(tn_tensor *t)
 {
     for (size_t i = tn__self.top; t && i-- > 0;) {
-        if (tn__self.stack[i] != t) continue;
+        if (tn__self.stack[i] != object_of(t)) continue;
         tn__self.stack[i] = NULL;
         return t;
     }

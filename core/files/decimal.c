@@ -8,7 +8,7 @@
  * Writing: the shortest digits that read back as the same number, and of those the nearest, by the method of Steele
  * and White as Burger and Dybvig give it (1996): v = r/s, the gaps to its neighbours m-/s and m+/s, all big integers;
  * digits come out until the rest is inside the gap. */
-#include "core/internal.h"
+#include "core/core.h"
 
 #include <math.h>
 #include <string.h>

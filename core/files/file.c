@@ -5,6 +5,7 @@
  * new one is removed. A failed fsync is not tried again: the kernel may have dropped the pages it could not write. */
 #define _GNU_SOURCE /* fallocate */
 #include "core/files/io.h"
+#include "core/tensor/tensor.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,6 +3,7 @@
  * A tensor's bytes are read straight into its memory. Where the file's type is narrower, they are read into the last
  * part of that memory and widened from the front: element i is written no further than where element i + 1 stands. */
 #include "core/files/io.h"
+#include "core/tensor/tensor.h"
 
 #include <string.h>
 

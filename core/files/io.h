@@ -3,7 +3,7 @@
 #ifndef TENON_CORE_IO_H
 #define TENON_CORE_IO_H
 
-#include "core/internal.h"
+#include "core/core.h"
 
 /* ---- texts for messages (core/files/file.c) ---------------------------------------------------------------------------- */
 

@@ -5,6 +5,8 @@
  * container closes, its children move from the stack's top to the array's end, which fills downwards. Both together
  * never hold more than all values. */
 #include "core/files/json_tree.h"
+#include "core/base/memory.h"
+#include "core/base/thread.h"
 
 typedef struct {
     uint64_t values, strings, slots;

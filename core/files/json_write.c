@@ -1,5 +1,7 @@
 /* json_write.c — JSON text, written value by value: commas, indents and escapes are the writer's business. */
 #include "core/files/io.h"
+#include "core/base/memory.h"
+#include "core/base/thread.h"
 
 #include <math.h>
 #include <string.h>

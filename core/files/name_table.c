@@ -1,5 +1,6 @@
 /* name_table.c — finding things by name: a hash table that a file cannot make collide, "did you mean", and a sort. */
 #include "core/files/io.h"
+#include "core/base/thread.h"
 
 #include <string.h>
 #include <time.h>

@@ -5,6 +5,7 @@
  * Versions 2 and 3 have a length of 32 bits. The dict is read by a parser of its own that knows these three keys and
  * nothing else of Python. What is written is byte for byte what NumPy writes. */
 #include "core/files/io.h"
+#include "core/tensor/tensor.h"
 
 #include <string.h>
 

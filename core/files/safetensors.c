@@ -7,6 +7,7 @@
  * overlaps and bytes left over among it. The header is scanned twice, without a tree: once to check and to count, once
  * to fill tables of exactly the size needed. */
 #include "core/files/safetensors.h"
+#include "core/tensor/tensor.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* safetensors_header.c — the header of a safetensors file: JSON of one exact form, read token by token. */
 #include "core/files/safetensors.h"
+#include "core/base/checked.h"
 
 #include <stdarg.h>
 #include <string.h>

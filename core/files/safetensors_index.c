@@ -4,6 +4,8 @@
  *
  * The index must say all and no more: each tensor of each file, once. */
 #include "core/files/safetensors.h"
+#include "core/base/memory.h"
+#include "core/base/thread.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* safetensors_write.c — many tensors by name, written as the reference writes them: sorted by type, the largest first,
  * then by name; the header padded with spaces to a multiple of 8. */
 #include "core/files/safetensors.h"
+#include "core/tensor/tensor.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* utf8.c — is a text well-formed UTF-8 (the Unicode standard, table 3-7)? No overlong forms, no surrogates, nothing
  * past U+10FFFF. */
-#include "core/internal.h"
+#include "core/core.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* convert.k.c — f32 to bf16, for dense runs: a plain loop of which the compiler makes vectors. (The way back is a
  * shift, as fast as memory in any instruction set.) */
 #include "core/kernels/kernels.h"
+#include "core/base/bf16.h"
 
 extern tn__narrow_kernel TN_FOR_ISA(tn__narrow);
 

@@ -3,7 +3,8 @@
  * element of the result is one chain of multiply-adds in the order of k, whatever the tile around it; a row alone
  * (m = 1) keeps the same chains and is arranged to read b as memory likes it. */
 #include "core/kernels/vecmath.h"
-#include "core/internal.h"
+#include "core/base/bf16.h"
+#include "core/products/gemm.h"
 #include "core/kernels/gelu.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"

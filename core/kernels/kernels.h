@@ -3,9 +3,9 @@
 #ifndef TENON_CORE_KERNELS_KERNELS_H
 #define TENON_CORE_KERNELS_KERNELS_H
 
-#include "core/internal.h"
-#include "core/kernels/vecmath_table.h"
+#include "core/core.h"
 #include "core/kernels/rows.h"
+#include "core/kernels/vecmath_table.h"
 
 /* ---- products of matrices: what core/products/gemm.c is made of ---- */
 
@@ -46,6 +46,8 @@ typedef struct {
 enum {
     TN_PACK_AHEAD = 16
 }; /* so many rows ahead are asked for: far apart, they are nothing a prefetcher sees coming */
+
+typedef enum { TN_ACT_NONE, TN_ACT_RELU, TN_ACT_GELU, TN_ACT_GELU_TANH } tn__act;
 
 /* What becomes of the finished sums, while they are in the cache:
  *

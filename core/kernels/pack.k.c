@@ -56,7 +56,7 @@ void TN_FOR_ISA(PACK)(const tn__pack_step *s)
 #undef EIGHT
 
 #else
-#include "core/internal.h"
+#include "core/base/bf16.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
 

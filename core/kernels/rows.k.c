@@ -5,6 +5,8 @@
  * lanes in an array of WIDE vectors of f64. Sums stay in registers while whole vectors last. */
 #ifndef TN_REAL
 #include "core/kernels/kernels.h"
+#include "core/base/bf16.h"
+#include "core/tensor/random.h"
 #include "core/kernels/philox.h"
 #include "core/kernels/sum_lanes.h"
 

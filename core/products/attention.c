@@ -31,6 +31,7 @@
  * Instantiated by including itself for f32 and f64. */
 #ifndef TN_REAL
 #include "core/products/attention_block.h"
+#include "core/base/parallel.h"
 
 /* Of one matrix, for the backward: which queries and keys, and whose gradients. */
 typedef struct {

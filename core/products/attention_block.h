@@ -4,7 +4,10 @@
 #ifndef TENON_CORE_ATTENTION_BLOCK_H
 #define TENON_CORE_ATTENTION_BLOCK_H
 
-#include "core/internal.h"
+#include "core/base/bf16.h"
+#include "core/products/attention.h"
+#include "core/products/gemm.h"
+#include "core/tensor/convert.h"
 #include "core/kernels/kernels.h"
 
 #include <math.h>

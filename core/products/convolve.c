@@ -6,7 +6,9 @@
  * for each group. The columns are made for a block of images (or of output rows, where one image is large) at a time.
  * How the blocks are cut depends on the shapes alone. One tap of the window is a view of x with steps, so that columns
  * are made, and put back, by one strided copy a tap; padding is what no tap reaches. */
-#include "core/internal.h"
+#include "core/products/convolve.h"
+#include "core/products/gemm.h"
+#include "core/skeletons/skeletons.h"
 
 enum { BLOCK = 1 << 20 }; /* elements of columns */
 

@@ -12,6 +12,7 @@
  * dtype and the kernels alone, and every choice below (what is packed, where the cuts are, which operand's rows run
  * along the vectors) is a matter of speed. */
 #include "core/products/gemm_job.h"
+#include "core/base/parallel.h"
 #include "core/products/packed.h"
 
 #include <string.h>

@@ -1,9 +1,29 @@
-/* gemm.h — a batch of matrix products on plain pointers: what tn__gemm and the rooms that fuse products stand on. */
+/* gemm.h — products of matrices: of tensors, and of plain pointers, which the rooms that fuse products stand on. */
 #ifndef TENON_CORE_GEMM_H
 #define TENON_CORE_GEMM_H
 
-#include "core/internal.h"
 #include "core/kernels/kernels.h"
+#include "core/tensor/tensor.h"
+
+/* ---- of tensors ---- */
+
+/* c[i] = alpha · a[i] b[i] + beta · c[i] for each matrix of a batch: c [..., m, n], a [..., m, k], b [..., k, n]; the
+ * leading dims of a and b broadcast to c's; any strides; one floating dtype. Each element's terms are added in an
+ * order that depends on k, the dtype and the instruction set alone. beta = 0 does not read c. May raise TN_ENOMEM. */
+void tn__gemm(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, tn_tensor *c);
+/* The same with something done to the sums while they are in the cache: v = a b + bias, pre = v, c = act(v) + more.
+ * bias and more broadcast to c, pre is like c; each may be NULL. */
+typedef struct {
+    const tn_tensor *bias, *more;
+    tn_tensor       *pre;
+    tn__act          act;
+} tn__epilogue;
+void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const tn__epilogue *e);
+/* c = a b, where a term whose a is 0 counts as 0 even if its b is NaN or infinite: zeros of a select (core/
+ * gemm_select.c). With finite b the same bits as tn__gemm. c is contiguous. */
+void tn__gemm_finite(const tn_tensor *a, const tn_tensor *b, tn_tensor *c);
+
+/* ---- of plain pointers ---- */
 
 /* Something that lies beside c, element by element, and has c's type. Strides may be 0, but not in `pre`. */
 typedef struct {

@@ -7,6 +7,8 @@
  * place, and the terms that were left out and whose a is not 0 are added. */
 #ifndef TN_REAL
 #include "core/kernels/sum_lanes.h"
+#include "core/products/gemm.h"
+#include "core/skeletons/skeletons.h"
 #include "core/tensor/strided_walk.h"
 
 typedef tn__lanes finite_state_f32, finite_state_f64;

@@ -45,7 +45,7 @@ tn__packed *tn__packed_find(tn__storage *s, const tn__packed_key *key, size_t by
     const uint32_t version = atomic_load_explicit(&s->version, memory_order_acquire), now = mark(key, version);
     *fresh = false;
     enter();
-    tn__packed *p = s->packed;
+    tn__packed *p = s->borrowed ? NULL : s->user;
     while (p && !(p->version == version && same(&p->key, key))) p = p->next;
     if (p) atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     leave();
@@ -57,6 +57,16 @@ tn__packed *tn__packed_find(tn__storage *s, const tn__packed_key *key, size_t by
     return p;
 }
 
+/* The storage ends. */
+static void forget(void *data, void *list)
+{
+    (void)data;
+    for (tn__packed *p = list, *next; p; p = next) {
+        next = p->next;
+        tn__packed_drop(p);
+    }
+}
+
 /* What is out of date goes, and the oldest if there are too many. */
 void tn__packed_publish(tn__storage *s, tn__packed *p)
 {
@@ -64,8 +74,8 @@ void tn__packed_publish(tn__storage *s, tn__packed *p)
     int         kept = 1;
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     enter();
-    p->next = s->packed;
-    s->packed = p;
+    p->next = s->user;
+    s->user = p, s->release = forget;
     for (tn__packed **at = &p->next; *at;) {
         tn__packed *old = *at;
         if (old->version == p->version && !same(&old->key, &p->key) && kept < MOST) {
@@ -81,14 +91,5 @@ void tn__packed_publish(tn__storage *s, tn__packed *p)
         tn__packed *next = gone->next;
         tn__packed_drop(gone);
         gone = next;
-    }
-}
-
-void tn__packed_forget(tn__storage *s)
-{
-    while (s->packed) {
-        tn__packed *p = s->packed;
-        s->packed = p->next;
-        tn__packed_drop(p);
     }
 }

@@ -3,7 +3,7 @@
 #ifndef TENON_CORE_PACKED_H
 #define TENON_CORE_PACKED_H
 
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 #include "core/kernels/kernels.h"
 
 /* What is kept: a matrix b [k, n] as it lies in its storage, for these kernels; for one row at a time, or for tiles. */
@@ -29,6 +29,5 @@ typedef struct tn__packed {
 tn__packed *tn__packed_find(tn__storage *s, const tn__packed_key *key, size_t bytes, bool *fresh);
 void        tn__packed_publish(tn__storage *s, tn__packed *p);
 void        tn__packed_drop(tn__packed *p);
-void        tn__packed_forget(tn__storage *s); /* all of them: the storage ends */
 
 #endif

@@ -1,5 +1,6 @@
 /* compact.c — the skeleton for masks that choose elements: counting, gathering what is chosen, putting it back. */
 #include "core/tensor/strided_walk.h"
+#include "core/skeletons/skeletons.h"
 
 #include <string.h>
 

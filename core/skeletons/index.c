@@ -2,6 +2,8 @@
  * added. Indices have been checked by then. What is added is added in the order of the indices, whatever the threads:
  * the work is cut across the dim that is indexed, never along it. */
 #include "core/tensor/strided_walk.h"
+#include "core/base/bf16.h"
+#include "core/skeletons/skeletons.h"
 
 #include <string.h>
 

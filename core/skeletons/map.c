@@ -3,6 +3,7 @@
  * Where every operand is dense and of the kernel's type the kernel runs on the tensors' own memory; otherwise blocks
  * of a few hundred elements are gathered into buffers on the stack, computed, and scattered. */
 #include "core/tensor/strided_walk.h"
+#include "core/skeletons/number_type.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
  * A tile of neighbouring results is worked on together: when the reduced elements lie far apart and the results close
  * together (a sum over the rows of a matrix), one cache line then serves the whole tile. */
 #include "core/kernels/kernels.h"
+#include "core/skeletons/number_type.h"
 #include "core/kernels/sum_lanes.h"
 #include "core/tensor/strided_walk.h"
 

@@ -1,6 +1,8 @@
 /* rows.c — the skeleton for kernels that need a whole row along one dim: softmax, norms, sorting, cumulative sums; and
  * the same with sums over the rows, which layer_norm's weights and the losses need. */
 #include "core/tensor/strided_walk.h"
+#include "core/base/parallel.h"
+#include "core/skeletons/number_type.h"
 
 #include <string.h>
 #ifdef __SSE2__

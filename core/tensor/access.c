@@ -1,6 +1,7 @@
 /* access.c — what a tensor is, and its elements one by one. Readers work while an error stands; writers do not, and go
  * through tn__writable. */
-#include "core/internal.h"
+#include "core/tensor/convert.h"
+#include "core/tensor/tensor.h"
 
 #include <math.h>
 

@@ -1,5 +1,7 @@
 /* convert.c — one element, or a strided run of them, from one number type to another. */
-#include "core/internal.h"
+#include "core/base/bf16.h"
+#include "core/tensor/convert.h"
+#include "core/tensor/tensor.h"
 #include "core/kernels/kernels.h"
 
 #include <math.h>

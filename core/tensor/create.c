@@ -1,6 +1,8 @@
 /* create.c — new tensors: constant, or counted. Those from the host's memory are in transfer.c and tensor.c, random
  * ones in random.c. */
-#include "core/internal.h"
+#include "core/base/bf16.h"
+#include "core/tensor/convert.h"
+#include "core/tensor/tensor.h"
 
 #include <math.h>
 #include <string.h>

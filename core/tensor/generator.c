@@ -6,7 +6,8 @@
  * same position, so that every draw takes as many blocks as is written at its head, whatever it rejects.
  *
  * One block a call: tn_random_u32 (word 0), tn_random_double (words 0 and 1), tn_random_below (words 0 and 1). */
-#include "core/internal.h"
+#include "core/base/thread.h"
+#include "core/tensor/random.h"
 #include "core/kernels/kernels.h"
 
 enum { ROUNDS = 10 };

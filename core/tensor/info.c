@@ -1,5 +1,6 @@
 /* info.c — what this library is, and what it uses on this machine and why. */
-#include "core/internal.h"
+#include "core/base/parallel.h"
+#include "core/base/thread.h"
 #include "core/kernels/kernels.h"
 
 #define TEXT_OF_(x) #x

@@ -1,5 +1,5 @@
 /* layout.c — shapes and strides as plain values: checks, broadcasting, reshaping. Touches no data. */
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 
 #include <string.h>
 

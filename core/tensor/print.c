@@ -6,7 +6,9 @@
  * and are padded to the widest of them. Beyond 1000 elements only three at each end of a dim are shown.
  *
  * Nothing is allocated, nothing is raised, and the program's locale does not show. */
-#include "core/internal.h"
+#include "core/tensor/convert.h"
+#include "core/tensor/print.h"
+#include "core/tensor/tensor.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,7 +11,10 @@
  * The arithmetic is done in double, with + - · / and sqrt alone, which IEEE 754 defines to the last bit (and which
  * the build keeps from being contracted): the same seed gives the same numbers on every machine and with every C
  * library. */
-#include "core/internal.h"
+#include "core/base/bf16.h"
+#include "core/tensor/convert.h"
+#include "core/tensor/random.h"
+#include "core/tensor/tensor.h"
 
 #include <math.h>
 

@@ -2,7 +2,10 @@
 #ifndef TENON_CORE_WALK_H
 #define TENON_CORE_WALK_H
 
-#include "core/internal.h"
+#include "core/tensor/convert.h"
+#include "core/tensor/tensor.h"
+
+enum { TN_MAX_OPERANDS = 12 };
 
 typedef struct {
     int     nd; /* at least 1 */
@@ -76,29 +79,6 @@ static inline void tn__walk_copy(const tn__walk *w, int o, int64_t at, int64_t n
             index[i] = 0, index[i - 1]++;
         }
     }
-}
-
-/* ---- number types: what a kernel sees (the rule is in internal.h) ------------------------------------------------ */
-
-static inline tn_dtype tn__kernel_type(tn__list y, tn__list x)
-{
-    tn_dtype dt = TN_I64;
-    for (int i = 0; i < y.n + x.n; i++) {
-        const tn_tensor *t = i < y.n ? y.t[i] : x.t[i - y.n];
-        if (!t || !tn__is_float(t->dtype)) continue;
-        if (t->dtype == TN_F64) return TN_F64;
-        dt = TN_F32;
-    }
-    return dt;
-}
-static inline tn_dtype tn__seen_as(tn_dtype kernel, tn_dtype operand)
-{
-    if (tn__is_float(operand) || operand == TN_BOOL) return kernel;
-    return TN_I64;
-}
-static inline tn__kernel tn__pick(tn__kernel_set k, tn_dtype kernel)
-{
-    return kernel == TN_F32 ? k.f32 : kernel == TN_F64 ? k.f64 : k.i64;
 }
 
 #endif

@@ -2,7 +2,8 @@
  * functions, touching no data; a request that makes no sense is raised with the op's name.
  *
  * Where nothing is shown the offset stays as it was, so that no address outside the storage is ever formed. */
-#include "core/internal.h"
+#include "core/base/checked.h"
+#include "core/tensor/layout.h"
 
 static bool no_dims(const char *op, const tn__layout *x)
 {

@@ -1,5 +1,6 @@
 /* batch_plan.c — an epoch: shuffle, sort by length (stably, so that equals stay shuffled), cut, shuffle the cuts. */
 #include "data/corpus/batch_plan.h"
+#include "core/base/toolbox.h"
 
 bool tn__batching_check(const char *who, tn_batching *how)
 {

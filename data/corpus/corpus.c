@@ -1,5 +1,6 @@
 /* corpus.c — opening a corpus: is its cache there, whole, and made from these texts? Then its index is read. */
 #include "data/corpus/corpus_private.h"
+#include "core/base/toolbox.h"
 
 void tn_corpus_close(tn_corpus *c)
 {

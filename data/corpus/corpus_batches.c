@@ -3,6 +3,7 @@
  * holds depends on its position alone, so it makes no difference who makes it, or when. */
 #define _GNU_SOURCE
 #include "data/corpus/corpus_examples.h"
+#include "core/base/toolbox.h"
 #include "data/corpus/batch_plan.h"
 
 #include <pthread.h>

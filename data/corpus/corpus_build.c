@@ -1,6 +1,7 @@
 /* corpus_build.c — making the cache of a corpus: texts are read line by line, cut into sentences, encoded, written. The
  * file appears under its name when it is complete, and not before. */
 #include "data/corpus/corpus_private.h"
+#include "core/base/toolbox.h"
 
 enum { MOST_LINE = 16 << 20, MOST_SENTENCE = 1 << 16, SPOOL = 1 << 16 };
 

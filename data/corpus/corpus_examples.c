@@ -2,6 +2,7 @@
  * least two, so that there are two pieces, and what is then too long is cut when it is drawn; a last sentence that is
  * left alone is left out. */
 #include "data/corpus/corpus_examples.h"
+#include "core/base/toolbox.h"
 #include "data/corpus/batch_plan.h"
 
 void tn__examples_free(tn__examples *x)

@@ -2,6 +2,7 @@
  * drawn comes from a generator of the example's own: its seed is made of the seed and the epoch, its position of the
  * number of the example. So a row does not depend on its batch. */
 #include "data/corpus/corpus_examples.h"
+#include "core/base/toolbox.h"
 
 enum { PER_EXAMPLE = 20 /* bits of a position: many more than one row draws */, TRIES = 64 };
 

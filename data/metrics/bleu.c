@@ -6,6 +6,7 @@
  * words of the outputs, r those of the nearest reference in length. Smoothing "exp": the k-th p_n of no match is
  * 1 / (2^k total_n). The tokenizers are mteval-v13a's, mteval-v14's ("intl"), and none. */
 #include "data/metrics/metrics_text.h"
+#include "core/base/toolbox.h"
 #include "data/text.h"
 
 #include <math.h>

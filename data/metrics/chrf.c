@@ -2,6 +2,7 @@
  * mean recall of n-grams of 1 … 6 characters (white space left out), and for chrF++ also of 1 and 2 words. Of several
  * references a line takes the one that gives it the best score. */
 #include "data/metrics/metrics_text.h"
+#include "core/base/toolbox.h"
 
 enum { CHARACTERS = 6, ORDERS = 8, BETA2 = 4 };
 

@@ -1,5 +1,7 @@
 /* metrics.c — what the metrics share, accuracy and perplexity. */
 #include "data/metrics/metrics_text.h"
+#include "core/base/toolbox.h"
+#include "core/tensor/print.h"
 #include "data/text/unicode.h"
 
 #include <math.h>

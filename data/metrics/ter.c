@@ -1,6 +1,7 @@
 /* ter.c — TER (Snover et al. 2006): edits over the references' words, summed over the lines, in lower case unless the
  * case counts. Of several references a line takes the one that needs the fewest edits, and their mean length. */
 #include "data/metrics/metrics_text.h"
+#include "core/base/toolbox.h"
 
 static bool read_words(const tn_ter *t, tn_span text, tn__points *line, tn__grams *g, tn__points *words)
 {

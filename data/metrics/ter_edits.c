@@ -5,6 +5,7 @@
  * 50 words, at most 1000 shifts tried for a line, and a distance computed in a band around the diagonal. A shift leaves
  * the words before it as they were, so its distance is computed from there on. */
 #include "data/metrics/metrics_text.h"
+#include "core/base/toolbox.h"
 
 enum { MAX_SIZE = 10, MAX_DISTANCE = 50, MAX_TRIED = 1000, BAND = 25, FAR = 1 << 29 };
 

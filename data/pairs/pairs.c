@@ -1,5 +1,6 @@
 /* pairs.c — reading pairs of lines: two files in step or one with tabs, encoded at once, filtered by length. */
 #include "data/pairs/pairs_private.h"
+#include "core/base/toolbox.h"
 
 void tn_parallel_free(tn_parallel *p)
 {

@@ -1,5 +1,6 @@
 /* pairs_batches.c — pairs of lines as tensors: padded to the longest of their batch, with masks for the padding. */
 #include "data/pairs/pairs_private.h"
+#include "core/base/toolbox.h"
 #include "data/corpus/batch_plan.h"
 
 struct tn_parallel_batches {

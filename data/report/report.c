@@ -1,5 +1,6 @@
 /* report.c — the page around a report's parts, and those that are text. */
 #include "data/report/report_private.h"
+#include "core/base/toolbox.h"
 
 #include <stdarg.h>
 

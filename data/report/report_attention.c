@@ -1,6 +1,7 @@
 /* report_attention.c — attention as lines between two columns of words: every layer and head small, one of them large;
  * and as shades of a table. A line is as strong as its weight; the faintest are left out of the small pictures. */
 #include "data/report/report_private.h"
+#include "core/base/toolbox.h"
 
 #include <math.h>
 

@@ -1,6 +1,7 @@
 /* report_plots.c — curves and bars. A curve of many points is drawn as the least and the largest of each column of
  * pixels, so that a spike is never lost and the file stays small. */
 #include "data/report/report_private.h"
+#include "core/base/toolbox.h"
 
 #include <math.h>
 

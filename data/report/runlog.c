@@ -1,6 +1,7 @@
 /* runlog.c — rows of numbers as lines of JSON and CSV, each written at once; and taking up a log where a run left
  * it. */
 #include "data/report/runlog_private.h"
+#include "core/base/toolbox.h"
 
 #include <math.h>
 

@@ -6,6 +6,7 @@
  *     SessionLog { Status status = 1 }       START = 1: what was logged for this step and later ones is void */
 #define _GNU_SOURCE
 #include "data/report/runlog_private.h"
+#include "core/base/toolbox.h"
 
 #include <time.h>
 #include <unistd.h>

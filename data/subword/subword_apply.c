@@ -2,6 +2,7 @@
  * earliest merge first, and from left to right, so that a word of n letters takes n log n steps. All places of one
  * merge are done before what they make possible. */
 #include "data/subword/subword_private.h"
+#include "core/base/toolbox.h"
 
 typedef struct {
     int32_t  prev, next;

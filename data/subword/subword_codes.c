@@ -1,6 +1,7 @@
 /* subword_codes.c — the merges of a byte-pair encoding: as a table, and as subword-nmt's file: a line that tells the
  * version (without it, 0.1), then the two sides of each merge with a blank between them, in the order of learning. */
 #include "data/subword/subword_private.h"
+#include "core/base/toolbox.h"
 
 tn_subword *tn__subword_new(int version)
 {

@@ -1,5 +1,6 @@
 /* subword_counts.c — words and how often they occur: in texts, and as files. */
 #include "data/subword/subword_private.h"
+#include "core/base/toolbox.h"
 
 /* Learning takes some 60 bytes for each letter of a word: what has no blanks and no line ends is no text. */
 enum { MOST_WORD = 1 << 16, MOST_LINE = 64 << 20 };

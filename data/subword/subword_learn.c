@@ -6,6 +6,7 @@
  * symbol is made by two merges (ab+c, a+bc): after a merge every neighbour of the new symbol in a changed word counts
  * as new; and pairs below a threshold are put aside, and what is added to one of them replaces what it had. */
 #include "data/subword/subword_private.h"
+#include "core/base/toolbox.h"
 
 typedef struct {
     int64_t  count, aside; /* now; when it was put aside */

@@ -1,5 +1,6 @@
 /* data_common.c — growing arrays, code points, files line by line, strings and sequences by number. See common.h. */
 #include "data/text/data_private.h"
+#include "core/base/toolbox.h"
 
 /* ---- growing arrays ---------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* lines.c — text files: read line by line in blocks, or as a whole; and a checksum of bytes that arrive in pieces. */
 #include "data/text/data_private.h"
+#include "core/base/toolbox.h"
 
 /* ---- the checksum: FNV-1a over 64 bits --------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  * space, and each punctuation character is one. Unassigned code points are no control characters. All of it in one
  * pass over the code points, with the bytes that each came from; ASCII by a table. */
 #include "data/tokenizer/bert_words.h"
+#include "core/base/toolbox.h"
 #include "data/text/unicode.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* decode.c — numbers back to text: WordPiece joins what goes on and puts a space before what does not; BPE ends a word
  * at its suffix; GPT-2's letters become their bytes again. */
 #include "data/tokenizer/tokenizer_private.h"
+#include "core/base/toolbox.h"
 
 #include <string.h>
 

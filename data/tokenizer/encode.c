@@ -1,6 +1,7 @@
 /* encode.c — a text, or two, to what an encoding shows: made UTF-8, cut at special tokens, split into words, these into
  * pieces; then cut to length, framed by the template, and padded. */
 #include "data/tokenizer/tokenizer_private.h"
+#include "core/base/toolbox.h"
 
 #include <string.h>
 
@@ -311,12 +312,12 @@ static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char
 static bool fill(const tn_tokenizer *t, int64_t n, const rows *from, bool left, tn_token_batch *to)
 {
     const tn_shape shape = {2, {n, from->width}};
-    to->ids = tn__new(TN_I64, shape);
-    to->segments = to->ids ? tn__new(TN_I64, shape) : NULL;
-    to->blocked_keys = to->segments ? tn__new(TN_BOOL, shape) : NULL;
+    to->ids = tn_empty_of(TN_I64, shape);
+    to->segments = to->ids ? tn_empty_of(TN_I64, shape) : NULL;
+    to->blocked_keys = to->segments ? tn_empty_of(TN_BOOL, shape) : NULL;
     if (!to->blocked_keys) return false;
-    int64_t *id = tn__ptr(to->ids), *segment = tn__ptr(to->segments), at = 0;
-    uint8_t *blocked = tn__ptr(to->blocked_keys);
+    int64_t *id = tn_data_mut(to->ids), *segment = tn_data_mut(to->segments), at = 0;
+    uint8_t *blocked = tn_data_mut(to->blocked_keys);
     for (int64_t i = 0; i < n; at += from->length[i++]) {
         const int64_t shift = left ? from->width - from->length[i] : 0;
         for (int64_t k = -shift; k < from->width - shift; k++) {

@@ -1,5 +1,6 @@
 /* tokenizer.c — a tokenizer's making and its questions: rules, pieces, merges, special tokens, roles. */
 #include "data/tokenizer/tokenizer_private.h"
+#include "core/base/toolbox.h"
 
 #include <stdatomic.h>
 #include <string.h>

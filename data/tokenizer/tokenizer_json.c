@@ -2,6 +2,7 @@
  * refused by its name: silently other numbers would be worse. The file's truncation and padding are not heeded; who
  * encodes says. */
 #include "data/tokenizer/tokenizer_files.h"
+#include "core/base/toolbox.h"
 
 #include <string.h>
 

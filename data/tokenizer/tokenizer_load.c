@@ -1,6 +1,7 @@
 /* tokenizer_load.c — a tokenizer from a folder or a file: tokenizer.json; BERT's vocab.txt; GPT-2's vocab.json (or
  * encoder.json) and merges.txt (or vocab.bpe). */
 #include "data/tokenizer/tokenizer_files.h"
+#include "core/base/toolbox.h"
 
 #include <string.h>
 

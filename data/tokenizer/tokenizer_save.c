@@ -1,6 +1,7 @@
 /* tokenizer_save.c — a tokenizer as the files that Hugging Face's libraries open: tokenizer.json, what says which class
  * reads it, and the older files. tokenizer.json is written last: a folder that has it has all. */
 #include "data/tokenizer/tokenizer_files.h"
+#include "core/base/toolbox.h"
 
 #include <string.h>
 

@@ -2,6 +2,8 @@
  * longer than a block, before a space); threads count the words of the blocks, each in a table of its own; the
  * tables' sum goes to train_merges.c. Sums do not depend on who counted what. */
 #include "data/tokenizer/tokenizer_train.h"
+#include "core/base/toolbox.h"
+#include "core/base/parallel.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
  * corrected when its pair comes to the top. Equal counts: the pair of lower numbers, or by spelling; so neither the
  * order of the words nor the number of threads that counted them matters. */
 #include "data/tokenizer/tokenizer_train.h"
+#include "core/base/toolbox.h"
 
 #include <string.h>
 

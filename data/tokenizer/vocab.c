@@ -1,5 +1,6 @@
 /* vocab.c — words with numbers, and sequences padded to one length. */
 #include "data/vocab.h"
+#include "core/base/toolbox.h"
 
 #include "data/text/data_private.h"
 #include "data/text.h"
@@ -138,8 +139,8 @@ tn_tensor *tn_vocab_encode(const tn_vocab *v, const char *text, size_t bytes)
     if (!given("tn_vocab_encode", v, text, bytes)) return NULL;
     int64_t words = 0;
     for (size_t at = 0, from, n; next_word(text, bytes, &at, &from, &n);) words++;
-    tn_tensor *y = tn__new(TN_I64, (tn_shape){1, {words}});
-    int64_t   *id = y ? tn__ptr(y) : NULL;
+    tn_tensor *y = tn_empty_of(TN_I64, (tn_shape){1, {words}});
+    int64_t   *id = y ? tn_data_mut(y) : NULL;
     for (size_t at = 0, from, n; y && next_word(text, bytes, &at, &from, &n);) *id++ = tn_vocab_id(v, text + from, n);
     return y;
 }
@@ -164,9 +165,9 @@ tn_tensor *tn_pad_rows(int64_t n, const int64_t *const *rows, tn_padding how)
                    NULL;
         if (!how.length && how.lengths[i] > most) most = how.lengths[i];
     }
-    tn_tensor *y = tn__make(who, TN_I64, how.time_first ? (tn_shape){2, {most, n}} : (tn_shape){2, {n, most}});
+    tn_tensor *y = tn_empty_of(TN_I64, how.time_first ? (tn_shape){2, {most, n}} : (tn_shape){2, {n, most}});
     if (!y) return NULL;
-    int64_t      *to = tn__ptr(y);
+    int64_t      *to = tn_data_mut(y);
     const int64_t row = how.time_first ? 1 : most, step = how.time_first ? n : 1;
     for (int64_t i = 0; i < n; i++) {
         const int64_t has = how.lengths[i], kept = has < most ? has : most;

@@ -2,6 +2,7 @@
  * encoding (the pair of the lowest rank becomes one, the leftmost first, until no pair has a rank). The second keeps
  * its pairs in a heap, so that a word of n letters takes n log n steps. Frequent words are remembered. */
 #include "data/tokenizer/tokenizer_private.h"
+#include "core/base/toolbox.h"
 
 #include <string.h>
 

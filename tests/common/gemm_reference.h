@@ -4,6 +4,8 @@
 #define TENON_TESTS_GEMM_REFERENCE_H
 
 #include "tests/common/check_main.h"
+#include "core/base/bf16.h"
+#include "core/tensor/convert.h"
 
 #include "core/products/gemm.h"
 #include <float.h>

@@ -1,7 +1,7 @@
 /* layouts.c — see layouts.h. */
 #include "tests/common/layouts.h"
 
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 #include <string.h>
 
 static void fill(unsigned char *p, tn_dtype dt, int64_t n)

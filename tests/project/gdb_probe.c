@@ -1,5 +1,5 @@
 /* gdb_probe.c — tensors for gdb to look at; compiled with debug information by gdb.sh. */
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 
 __attribute__((noinline)) void look_here(tn_tensor *t, tn_tensor *big, tn_tensor *half, tn_tensor *turned,
                                          tn_tensor *no);

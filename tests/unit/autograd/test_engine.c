@@ -1,7 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 /* test_engine.c — the tape and its engine: what is collected, when it fails, what it says, and that nothing stays. */
 #include "autograd/autograd.h"
-#include "core/internal.h"
+#include "core/core.h"
 #include "tests/common/check_main.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* test_fused.c — ops that do in one pass what several others do: the same as those, to the bit or as near as the order
  * of sums allows, with any options, and nothing kept that is promised not to be. */
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
 

@@ -1,7 +1,7 @@
 /* test_gradcheck.c — the test of the test: tn_gradcheck, on which the registry stands, finds planted mistakes and
  * says where they are; and it finds none where there is none. */
 #include "autograd/autograd.h"
-#include "core/internal.h"
+#include "core/core.h"
 #include "tests/common/check_main.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * nothing changed by the call, and nothing done at all while another error stands. Ops are taken from the registry and
  * by their names in ops.h. */
 #include "autograd/autograd.h"
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 #include "tests/common/check_main.h"
 #include "tests/common/samples.h"
 
@@ -33,7 +33,7 @@ static state look(void)
     state            s;
     memset(&s, 0, sizeof s);
     for (int i = 0; i < WATCHED; i++) {
-        s.version[i] = all[i]->storage->version, s.refs[i] = all[i]->refs;
+        s.version[i] = all[i]->storage->version, s.refs[i] = all[i]->object.refs;
         for (int64_t k = 0; k < tn_numel(all[i]); k++) s.sum[i] += (double)(k + 1) * tn_get(all[i], k);
         s.of[i][0] = all[i]->node, s.of[i][1] = all[i]->grad, s.of[i][2] = all[i]->hooks;
     }

@@ -3,7 +3,7 @@
 #include "tests/common/check_main.h"
 
 #include "autograd/autograd.h"
-#include "core/internal.h"
+#include "core/base/thread.h"
 #include <math.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
  *   memory      each allocation of forward and backward fails once, and then from then on: no leak, and the retry gives
  *               the same bits */
 #include "autograd/tape/tape.h"
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"
 #include "tests/common/samples.h"

@@ -4,7 +4,7 @@
  * gradient or in an error that says what to change, never in a wrong number. */
 #include "autograd/autograd.h"
 #include "autograd/tape/tape.h"
-#include "core/internal.h"
+#include "core/core.h"
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"
 

@@ -5,7 +5,7 @@
 #include "tests/common/check_main.h"
 
 #include "autograd/autograd.h"
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 #include <string.h>
 
 enum { BASES = 5, D0 = 3, D1 = 4, D2 = 5 };

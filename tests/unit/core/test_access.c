@@ -1,7 +1,7 @@
 /* test_access.c — what a tensor is, and its elements one by one. */
 #include "tests/common/check_main.h"
 
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 #include <math.h>
 #include <string.h>
 

@@ -5,7 +5,9 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #endif
 #include "autograd/autograd.h"
-#include "core/internal.h"
+#include "core/products/attention.h"
+#include "core/products/gemm.h"
+#include "core/tensor/convert.h"
 #include "core/kernels/kernels.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"

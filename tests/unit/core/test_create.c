@@ -1,7 +1,7 @@
 /* test_create.c — new tensors of every kind, and what is refused. */
 #include "tests/common/check_main.h"
 
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>

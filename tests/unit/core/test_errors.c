@@ -1,6 +1,6 @@
 /* test_errors.c — the standing error: kept, shown, told to a hook, put aside, brought back; and the path before it. */
 #include "autograd/autograd.h"
-#include "core/internal.h"
+#include "core/core.h"
 #include "tests/common/check_main.h"
 
 #include <pthread.h>

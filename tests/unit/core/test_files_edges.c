@@ -4,7 +4,7 @@
 #include "tests/common/check_main.h"
 
 #include "core/core.h"
-#include "core/internal.h"
+#include "core/tensor/tensor.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

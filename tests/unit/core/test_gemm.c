@@ -2,6 +2,7 @@
  * every instruction set that this CPU has, every layout, size, path and number of threads; and within the bound of such
  * a sum from mathematics. */
 #include "core/products/gemm_job.h"
+#include "core/tensor/convert.h"
 #include "tests/common/gemm_reference.h"
 
 static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16};

@@ -2,6 +2,8 @@
  * and residual have the bits of the same steps taken one after the other, for every instruction set, layout, path and
  * number of threads. */
 #include "tests/common/gemm_reference.h"
+#include "core/core.h"
+#include "core/base/bf16.h"
 
 #include "core/kernels/vecmath.h"
 

@@ -2,7 +2,8 @@
  * whatever the threads, and that a failed one takes none. */
 #include "tests/common/check_main.h"
 
-#include "core/internal.h"
+#include "core/core.h"
+#include "core/tensor/random.h"
 #include <math.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* readlink */
 #endif
 #include "tests/common/check_main.h"
+#include "core/base/bf16.h"
 
 #include "core/kernels/kernels.h"
 #include <spawn.h>

@@ -1,7 +1,7 @@
 /* test_machine.c — what decides the number of threads, with a folder that stands for the machine; and tn_build_info. */
 #include "tests/common/check_main.h"
 
-#include "core/internal.h"
+#include "core/base/parallel.h"
 #include <string.h>
 #include <sys/stat.h>
 

@@ -2,7 +2,7 @@
  * nothing leaks, nothing is half done, the error says what happened, and the retry gives the same bits. And the cache,
  * its accounts and its limits. */
 #include "autograd/autograd.h"
-#include "core/internal.h"
+#include "core/core.h"
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"
 

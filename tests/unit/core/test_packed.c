@@ -1,7 +1,7 @@
 /* test_packed.c — a matrix that few rows are multiplied with is kept packed: the same bits as without, whoever computes
  * and how; and never those of an earlier version. */
 #include "autograd/autograd.h"
-#include "core/internal.h"
+#include "core/core.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"

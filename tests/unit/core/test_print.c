@@ -4,7 +4,8 @@
 #endif
 #include "tests/common/check_main.h"
 
-#include "core/internal.h"
+#include "core/tensor/print.h"
+#include "core/tensor/tensor.h"
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* test_random.c — the distributions of the random tensors. */
 #include "tests/common/check_main.h"
 
-#include "core/internal.h"
+#include "core/core.h"
+#include "core/tensor/random.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

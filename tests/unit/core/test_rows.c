@@ -3,7 +3,8 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #endif
-#include "core/internal.h"
+#include "core/products/gemm.h"
+#include "core/tensor/random.h"
 #include "core/kernels/kernels.h"
 #include "tests/common/check_main.h"
 

@@ -5,8 +5,9 @@
 #endif
 #include "tests/common/check_main.h"
 
-#include "core/internal.h"
+#include "core/base/parallel.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>

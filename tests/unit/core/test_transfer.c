@@ -1,7 +1,8 @@
 /* test_transfer.c — all elements at once: to and from the host's memory, from another tensor, one value. */
 #include "tests/common/check_main.h"
 
-#include "core/internal.h"
+#include "core/tensor/convert.h"
+#include "core/tensor/tensor.h"
 #include <string.h>
 
 static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};

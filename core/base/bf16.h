@@ -1,0 +1,25 @@
+/* bf16.h — the upper half of an f32, and the one rounding to it. */
+#ifndef TENON_CORE_BF16_H
+#define TENON_CORE_BF16_H
+
+#include <stdint.h>
+
+static inline float tn__bf16_to_f32(uint16_t h)
+{
+    union {
+        uint32_t u;
+        float    f;
+    } b = {.u = (uint32_t)h << 16};
+    return b.f;
+}
+static inline uint16_t tn__f32_to_bf16(float f) /* to nearest, ties to even; NaN stays NaN */
+{
+    union {
+        float    f;
+        uint32_t u;
+    } b = {.f = f};
+    if ((b.u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(b.u >> 16 | 0x40u);
+    return (uint16_t)((b.u + 0x7fffu + (b.u >> 16 & 1u)) >> 16);
+}
+
+#endif

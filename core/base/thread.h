@@ -1,0 +1,42 @@
+/* thread.h — the state of a thread: its standing error, its scope stack, its modes, its generator (thread.c). Every call reads
+ * the first two cache lines of it. */
+#ifndef TENON_CORE_THREAD_H
+#define TENON_CORE_THREAD_H
+
+#include "core/base/object.h"
+#include "core/core.h"
+
+enum { TN_PATH_MAX = 64 };
+typedef struct {
+    tn_status     error;    /* first, as every call reads it */
+    bool          no_grad;  /* nothing is recorded           */
+    bool          autocast; /* products are computed in bf16 */
+    uint64_t      skipped;  /* calls refused since the error */
+    tn__object  **stack;    /* the scope stack: one reference to a tensor each */
+    size_t        top, capacity;
+    const char   *path[TN_PATH_MAX];
+    int           path_depth; /* may exceed TN_PATH_MAX: the rest is counted, not named */
+    int           threads;    /* tn_set_threads, 0: default */
+    int64_t       shrink;    /* for tests: grains are divided by it, so that small tensors are shared out too; 0: off */
+    tn_generator *generator; /* in use; NULL: own */
+    tn_generator  own;
+    uint64_t      id;    /* of this thread, 0 until asked for */
+    tn__object   *casts; /* autocast's copies of weights: they go with its scope */
+} tn__thread;
+extern _Thread_local tn__thread tn__self;
+
+uint64_t tn__thread_id(void);
+void     tn__thread_touch(void); /* has the thread's memory freed when it ends */
+
+/* At the head of every call that the standing error must stop: counts the call as skipped. */
+static inline bool tn__blocked(void)
+{
+    if (__builtin_expect(tn__self.error == TN_OK, 1)) return false;
+    tn__self.skipped++;
+    return true;
+}
+
+/* Gives an owned reference to the open scope (scope.c); on failure drops it and returns NULL. */
+tn_tensor *tn__scoped(tn_tensor *t);
+
+#endif

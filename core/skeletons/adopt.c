@@ -1,0 +1,56 @@
+/* adopt.c — a tensor that becomes another in place; and the gradient of a table that is kept as the rows that were used,
+ * made dense. They stand here, above tensors, because making it dense is a sum by index. */
+#include "core/skeletons/skeletons.h"
+
+bool tn__rows_fit(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *rows)
+{
+    const int64_t   n = rows->l.shape.d[0];
+    const tn_shape *s = &leaf->l.shape;
+    if (leaf->dtype == grad->dtype && s->n == 2 && s->d[1] == grad->l.shape.d[1] &&
+        (!n || ((const int64_t *)tn__ptr(rows))[n - 1] < s->d[0]))
+        return true;
+    tn_raise(TN_ESTATE, "backward: a table became another tensor while its gradient was collected; tn_adopt comes "
+                        "before the forward pass or after the backward");
+    return false;
+}
+
+bool tn__rows_spread(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows)
+{
+    if (!*rows) return true;
+    if (!tn__rows_fit(leaf, *grad, *rows)) return false;
+    tn_tensor *all = tn__new_owned((*grad)->dtype, leaf->l.shape);
+    if (!all) return false;
+    tn__fill(all, 0);
+    tn__add_rows(all, 0, *rows, *grad, -1);
+    tn_drop(*grad), tn_drop(*rows);
+    *grad = all, *rows = NULL;
+    return true;
+}
+
+/* The tape keeps leaves as they are and remembers their storage's version: the new storage gets one that it has not
+ * seen. */
+tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!tn__given("tn_adopt", "t", t) || !tn__given("tn_adopt", "src", src)) return tn__self.error;
+    if (t->node || src->node)
+        return tn_raise(TN_ESTATE, "tn_adopt: %s is the result of a recorded op; tn_detach it first",
+                        t->node ? "t" : "src");
+    if (t->leaf && !tn__is_float(src->dtype))
+        return tn_raise(TN_EDTYPE, "tn_adopt: t collects gradients and cannot become %s", tn_dtype_name(src->dtype));
+    if (t->rows && (t->dtype != src->dtype || !tn_shape_equal(t->l.shape, src->l.shape)) &&
+        !tn__rows_spread(t, &t->grad, &t->rows)) /* rows of what t is no more */
+        return tn__self.error;
+    tn__storage   *old = t->storage;
+    const uint32_t was = atomic_load_explicit(&old->version, memory_order_relaxed);
+    const uint32_t is = atomic_load_explicit(&src->storage->version, memory_order_relaxed);
+    if (old != src->storage) {
+        atomic_fetch_add_explicit(&src->storage->refs, 1, memory_order_relaxed);
+        t->storage = src->storage;
+        atomic_store_explicit(&t->storage->version, was > is ? was : is, memory_order_relaxed);
+        tn__storage_drop(old);
+    }
+    t->dtype = src->dtype, t->l = src->l;
+    tn__written(t, "tn_adopt");
+    return TN_OK;
+}

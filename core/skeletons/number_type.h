@@ -1,0 +1,28 @@
+/* number_type.h — which number type a kernel sees its operands in; skeletons.h says by which rule. */
+#ifndef TENON_CORE_NUMBER_TYPE_H
+#define TENON_CORE_NUMBER_TYPE_H
+
+#include "core/skeletons/skeletons.h"
+
+static inline tn_dtype tn__kernel_type(tn__list y, tn__list x)
+{
+    tn_dtype dt = TN_I64;
+    for (int i = 0; i < y.n + x.n; i++) {
+        const tn_tensor *t = i < y.n ? y.t[i] : x.t[i - y.n];
+        if (!t || !tn__is_float(t->dtype)) continue;
+        if (t->dtype == TN_F64) return TN_F64;
+        dt = TN_F32;
+    }
+    return dt;
+}
+static inline tn_dtype tn__seen_as(tn_dtype kernel, tn_dtype operand)
+{
+    if (tn__is_float(operand) || operand == TN_BOOL) return kernel;
+    return TN_I64;
+}
+static inline tn__kernel tn__pick(tn__kernel_set k, tn_dtype kernel)
+{
+    return kernel == TN_F32 ? k.f32 : kernel == TN_F64 ? k.f64 : k.i64;
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* layout.h — a shape, strides and an offset, without data (layout.c); and what each view shows of one (view.c). */
+#ifndef TENON_CORE_LAYOUT_H
+#define TENON_CORE_LAYOUT_H
+
+#include "core/core.h"
+
+typedef struct {
+    tn_shape shape;
+    int64_t  stride[TN_MAX_DIMS]; /* in elements; 0 repeats */
+    int64_t  offset;
+} tn__layout;
+
+/* Checks a shape from outside: dims not negative, at most 8, bytes within int64. Raises with op's name. */
+bool       tn__shape_check(const char *op, tn_dtype dt, tn_shape s);
+tn__layout tn__layout_of_shape(tn_shape s); /* contiguous, offset 0 */
+bool       tn__layout_contiguous(const tn__layout *l);
+/* A dim from outside, made non-negative; raises "op: dim 2 is out of range for a 2-d tensor". */
+bool tn__wrap_dim(const char *op, int *dim, int ndim);
+/* Each dim wrapped, no dim twice; n = 0 becomes all dims. Sorted. */
+bool tn__wrap_dims(const char *op, tn_dims *dims, int ndim);
+/* The shape that a and b broadcast to; raises "op: [2, 3] and [4] do not broadcast: dim ...". */
+bool tn__broadcast(const char *op, tn_shape a, tn_shape b, tn_shape *to);
+bool tn__broadcastable(tn_shape from, tn_shape to); /* from expands to to; raises nothing */
+/* l seen as a tensor of shape to: new and size-1 dims get stride 0. The caller has checked. */
+tn__layout tn__layout_expand(const tn__layout *l, tn_shape to);
+tn__layout tn__layout_insert(tn__layout l, int at); /* with one more dim, of size 1, before dim `at` (0 … n) */
+/* Are several elements one number in memory (an expanded dim, overlapping windows)? Exact for what views can make. */
+bool tn__layout_repeats(const tn__layout *l);
+/* The strides that show l's elements in order under another shape of as many elements; false if none exist. */
+bool tn__layout_reshape(const tn__layout *l, tn_shape to, tn__layout *r);
+
+/* ---- views (core/tensor/view.c): what each shows of x, as a layout; raise with op's name; y is not x -------------------- */
+
+enum { TN__ALL_DIMS = 2147483647 }; /* TN_ALL of ops.h */
+/* Puts the size that is meant by a -1 into *to, and checks that both have as many elements. */
+bool tn__view_shape(const char *op, tn_shape from, tn_shape *to);
+bool tn__view_flatten(const char *op, tn_shape x, int first, int last, tn_shape *to);
+bool tn__view_squeeze(const char *op, tn_shape x, int dim, tn_shape *to);
+bool tn__view_unsqueeze(const char *op, tn_shape x, int dim, tn_shape *to);
+bool tn__view_permute(const char *op, const tn__layout *x, tn_dims order, tn__layout *y);
+bool tn__view_transpose(const char *op, const tn__layout *x, int dim0, int dim1, tn__layout *y);
+bool tn__view_expand(const char *op, const tn__layout *x, tn_shape to, tn__layout *y);
+bool tn__view_slice(const char *op, const tn__layout *x, int dim, int64_t start, int64_t end, int64_t step,
+                    tn__layout *y);
+bool tn__view_narrow(const char *op, const tn__layout *x, int dim, int64_t start, int64_t length, tn__layout *y);
+bool tn__view_select(const char *op, const tn__layout *x, int dim, int64_t index, tn__layout *y);
+bool tn__view_diagonal(const char *op, const tn__layout *x, int64_t offset, int dim0, int dim1, tn__layout *y);
+bool tn__view_unfold(const char *op, const tn__layout *x, int dim, int64_t size, int64_t step, tn__layout *y);
+
+#endif
