@@ -104,6 +104,36 @@ typedef struct {
 /* In a config, 0 means "the default"; where zero is meant and is not the default, TN_ZERO says so. */
 #define TN_ZERO (-2147483647 - 1)
 
+/* How calls with keywords are made, tn_linear_new(.in = 3, .out = 4): the macro fills a struct, whose defaults stand in
+ * front of what the caller writes, so that what is written is meant, 0 too. A value without its name is refused by the
+ * compiler: each such struct begins with `int zero_`, ends with `int end_` and is TN_KEYWORDS_ONLY. In C++20 the struct
+ * is filled as tn_linear_config{.in = 3}; TN_IS gives its members the same defaults there. */
+#if defined(__cplusplus)
+#define TN_KEYWORDS_ONLY
+#define TN_IS(value) = value
+#else
+#define TN_IS(value)
+#if defined(__clang__)
+#define TN_KEYWORDS_ONLY
+#define TN_NAMED_ .end_ = 0 /* what follows the last member is excess, */
+#define TN_CALL_(...)                                                                                    \
+    __extension__({                                                                                      \
+        _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") \
+            _Pragma("clang diagnostic error \"-Wexcess-initializers\"") __VA_ARGS__;                     \
+        _Pragma("clang diagnostic pop")                                                                  \
+    })
+#else
+#define TN_KEYWORDS_ONLY __attribute__((designated_init))
+#define TN_NAMED_ .zero_ = 0 /* and what follows the first has no name */
+#define TN_CALL_(...)                                                                        \
+    __extension__({                                                                          \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"") \
+            _Pragma("GCC diagnostic error \"-Wdesignated-init\"") __VA_ARGS__;               \
+        _Pragma("GCC diagnostic pop")                                                        \
+    })
+#endif
+#endif
+
 TN_API int64_t tn_shape_numel(tn_shape s); /* -1 if it does not fit in 63 bits */
 TN_API bool    tn_shape_equal(tn_shape a, tn_shape b);
 /* "[2, 3]" into buf; returns buf. 192 bytes always suffice. */
