@@ -27,6 +27,7 @@ typedef enum { TN_BLEU_13A = 0, TN_BLEU_INTL, TN_BLEU_NONE } tn_bleu_tokenizer;
 typedef struct {
     tn_bleu_tokenizer tokenize;
     bool              lowercase;
+    bool              effective_order;      /* of a text too short for 4 words in a row, as sentence scores have it */
     int               references;           /* for each line; -1 if lines differ in that */
     int64_t           matches[4], total[4]; /* n-grams of 1 … 4 words: found in a reference, and in all */
     int64_t           words, reference_words;

@@ -42,6 +42,7 @@ typedef struct {
     tn_tensor   *prompt;         /* i64 [B, n], n at least 1: what each text begins with */
     int64_t      end;            /* the word that ends a text; 0: none (TN_ZERO: word 0) */
     int64_t      most, least;    /* new words, the end not counted; most 0: as many as there is room for */
+    tn_tensor   *most_each;      /* i64 [B]: new words of each prompt's texts, from 1 to most; NULL: most of all */
     int64_t      beams;          /* 0: 1, greedy; the decoding needs B times as many rows */
     int64_t      best;           /* how many texts for each prompt, at most beams; 0: 1 */
     double       length_penalty; /* beams are ranked by log-probability / words ^ this; 0: 1; TN_ZERO: the sum */

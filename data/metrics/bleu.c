@@ -232,8 +232,10 @@ static double precisions(const tn_bleu *b, double p[4])
         if (!b->matches[n]) halved *= 2;
         p[n] = 100 * (b->matches[n] ? (double)b->matches[n] : 1 / halved) / (double)b->total[n];
     }
-    for (int n = 0; n < 4; n++) sum += p[n] > 0 ? log(p[n]) : -9999999999.0; /* sacreBLEU's log of 0 */
-    return any ? brevity(b) * exp(sum / 4) : 0;
+    int order = 4;
+    while (b->effective_order && order > 1 && !b->total[order - 1]) order--;
+    for (int n = 0; n < order; n++) sum += p[n] > 0 ? log(p[n]) : -9999999999.0; /* sacreBLEU's log of 0 */
+    return any ? brevity(b) * exp(sum / order) : 0;
 }
 
 double tn_bleu_score(const tn_bleu *b)
@@ -255,9 +257,9 @@ const char *tn_bleu_text(const tn_bleu *b, int decimals, char to[TN_METRIC_TEXT]
     tn__metric_number(brevity(b), 3, part[4]);
     tn__metric_number(b->reference_words ? (double)b->words / (double)b->reference_words : 0, 3, part[5]);
     snprintf(to, TN_METRIC_TEXT,
-             "BLEU|nrefs:%s|case:%s|eff:no|tok:%s|smooth:exp|version:" TN__SACREBLEU
+             "BLEU|nrefs:%s|case:%s|eff:%s|tok:%s|smooth:exp|version:" TN__SACREBLEU
              " = %s %s/%s/%s/%s (BP = %s ratio = %s hyp_len = %lld ref_len = %lld)",
-             refs, b->lowercase ? "lc" : "mixed", names[(unsigned)b->tokenize % 3],
+             refs, b->lowercase ? "lc" : "mixed", b->effective_order ? "yes" : "no", names[(unsigned)b->tokenize % 3],
              tn__metric_number(value, decimals, score), part[0], part[1], part[2], part[3], part[4], part[5],
              (long long)b->words, (long long)b->reference_words);
     return to;

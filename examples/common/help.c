@@ -59,7 +59,7 @@ static void options(FILE *to, const option *o)
     for (; o && o->name; o++) {
         snprintf(left, sizeof left, "%c%c%c --%s%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
                  o->letter ? ',' : ' ', o->name, o->value ? " " : "", o->value ? o->value : "",
-                 o->kind == KIND_LIST ? "..." : "");
+                 o->kind == KIND_LIST && !o->single ? "..." : "");
         put_default(o, otherwise, sizeof otherwise);
         snprintf(right, sizeof right, "%s%s", o->help, otherwise);
         entry(to, left, right);
@@ -80,7 +80,7 @@ void help_command(const program *p, const command *c, const option *common, FILE
     fprintf(to, "%s%s%s: %s\n\nUsage: %s%s%s", p->name, *name ? " " : "", name, *name ? c->summary : p->summary,
             p->name, *name ? " " : "", name);
     for (const option *o = c->options; o && o->name; o++)
-        if (o->required) fprintf(to, " --%s %s%s", o->name, o->value, o->kind == KIND_LIST ? "..." : "");
+        if (o->required) fprintf(to, " --%s %s%s", o->name, o->value, o->kind == KIND_LIST && !o->single ? "..." : "");
     fprintf(to, " [OPTION]...%s%s\n", c->operands ? " " : "", c->operands ? c->operands : "");
     if (c->text) paragraphs(to, c->text);
     if (!c->text && p->text && !*name) paragraphs(to, p->text);

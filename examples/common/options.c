@@ -5,6 +5,7 @@
 #include "help.h"
 #include "stop.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ program_settings settings;
 static bool         want_help, want_version;
 static const option common[] = {
     OPTION_INT("threads", 0, "N", &settings.threads, "use at most N threads; the results are the same for any number",
-               .least = 1, .most = 4096),
+               .least = 1, .most = 512),
     OPTION_FLAG("quiet", 'q', &settings.quiet, "say nothing but results and errors"),
     OPTION_FLAG("verbose", 'v', &settings.verbose, "say more"),
     OPTION_FLAG("no-progress", 0, &settings.no_progress, "no progress bar"),
@@ -223,7 +224,7 @@ static int take_values(const option *o, const char *attached, int argc, char **a
     if (*i + 1 >= argc || (o->kind == KIND_LIST && looks_like_option(argv[*i + 1])))
         return program_usage("--%s needs %s: %s", o->name, o->value ? o->value : "a value", o->help);
     code = set(o, argv[++*i]);
-    while (!code && o->kind == KIND_LIST && *i + 1 < argc && !looks_like_option(argv[*i + 1]))
+    while (!code && o->kind == KIND_LIST && !o->single && *i + 1 < argc && !looks_like_option(argv[*i + 1]))
         code = set(o, argv[++*i]);
     return code;
 }
@@ -330,8 +331,17 @@ static int run(int argc, char **argv)
     return now.command->run(operands, argv);
 }
 
+/* A program that is started with a standard stream closed would get its descriptor for the next file it opens, and what
+ * is printed would go into that file. */
+static void streams_open(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd) _exit(EXIT_IO);
+}
+
 int program_main(const program *p, int argc, char **argv)
 {
+    streams_open();
     settings = (program_settings){.color = "auto"};
     signal(SIGPIPE, SIG_DFL); /* `… | head -1` ends a program quietly, also where its parent ignores the signal */
     want_help = want_version = false;

@@ -23,7 +23,8 @@
 
 typedef enum { KIND_FLAG = 0, KIND_INT, KIND_REAL, KIND_TEXT, KIND_LIST } option_kind;
 
-/* One value or more, up to the next option; the option may come again. */
+/* One value or more, up to the next option; the option may come again. With .single it takes one value each time, so
+ * that operands may follow. */
 typedef struct {
     int          count;
     const char **value;
@@ -36,7 +37,7 @@ typedef struct {
     const char *value; /* what help calls it: "N", "DIR" */
     const char *help;  /* what it does, as a phrase */
     void       *to;    /* holds the default before */
-    bool        required;
+    bool        required, single;
     double      least, most; /* of numbers; both 0: any */
     const char *choices;     /* of a text: "f32|bf16" */
 } option;

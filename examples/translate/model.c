@@ -64,6 +64,12 @@ static bool translate_some(const model *m, const manner *how, int64_t n, const p
                   room = m->net->config.kind == TN_SEQ2SEQ_TRANSFORMER ? m->net->config.positions : 1 << 20;
     int64_t length = how->most ? how->most : 2 * width + 20;
     if (length > room) length = room;
+    /* A line's own limit, not its batch's: or a translation would depend on its neighbours. */
+    tn_tensor *limits = tn_empty_of(TN_I64, TN_SHAPE(n));
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+        const int64_t own = how->most ? length : 2 * (which[i].n + 1) + 20;
+        tn_set_i64(limits, i, (own < length ? own : length) - 1);
+    }
     tn_tensor *source = tn_full_of(TN_I64, TN_SHAPE(n, width), PADDING);
     int64_t   *id = source ? tn_data_mut(source) : NULL;
     for (int64_t i = 0; id && i < n; i++) {
@@ -74,7 +80,7 @@ static bool translate_some(const model *m, const manner *how, int64_t n, const p
     tn_tensor   *begin = tn_full_of(TN_I64, TN_SHAPE(n, 1), BEGIN);
     tn_decoding *d = tn_error() == TN_OK ? tn_seq2seq_decoding(m->net, source, how->beams, length) : NULL;
     if (d) {
-        tn_generated  g = tn_generate(d, begin, .beams = how->beams, .best = how->best, .end = END,
+        tn_generated  g = tn_generate(d, begin, .most_each = limits, .beams = how->beams, .best = how->best, .end = END,
                                       .length_penalty = how->length_penalty);
         const int64_t longest = g.tokens ? tn_size(g.tokens, 2) : 0;
         int32_t      *ids = tn_mem_get((size_t)(longest + 1) * sizeof *ids);

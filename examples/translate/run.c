@@ -12,7 +12,7 @@ static bool        scored, strict;
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-enum { MOST = 4096, BEST = 64 };
+enum { MOST = 4096, BEST = 64, LONGEST_LINE = 1 << 20 };
 
 /* Reads at most so many lines; the spans point into `text`. On a terminal each line is answered at once. */
 static int64_t read_lines(int64_t most, tn_string *text, tn_span *lines, bool *ended)
@@ -25,9 +25,15 @@ static int64_t read_lines(int64_t most, tn_string *text, tn_span *lines, bool *e
     tn_string_free(text);
     while (n < most && tn_error() == TN_OK) {
         const ssize_t got = getline(&line, &room, stdin);
-        if (got < 0) {
+        if (got < 0) { /* getline fails without an error on the stream where there is no memory for the line */
             *ended = true;
             if (ferror(stdin)) tn_raise(TN_EIO, "standard input cannot be read");
+            else if (!feof(stdin)) tn_raise(TN_ENOMEM, "no memory for a line of standard input");
+            break;
+        }
+        if (got > LONGEST_LINE) {
+            tn_raise(TN_EFORMAT, "a line of %lld bytes: translate takes lines of up to %d; is this a text?",
+                     (long long)got, LONGEST_LINE);
             break;
         }
         tn_string_add(text, (tn_span){line, (size_t)got});

@@ -5,7 +5,7 @@
 
 static option_list references;
 static const char *tokenizer = "13a";
-static bool        json, lower;
+static bool        json, lower, lower_chrf, ter_case, sentences;
 
 /* The lines of a file, or of standard input, which may be a pipe. */
 typedef struct {
@@ -22,6 +22,7 @@ static bool lines_open(lines *l, const char *path)
     if (path) l->n = tn_lines_count(l->file);
     while (!path && (got = fread(part, 1, sizeof part, stdin)) > 0 && tn_error() == TN_OK)
         tn_string_add(&l->text, (tn_span){part, got});
+    if (!path && ferror(stdin)) tn_raise(TN_EIO, "standard input cannot be read");
     for (size_t i = 0; i < l->text.bytes; i++) l->n += l->text.at[i] == '\n' || i + 1 == l->text.bytes;
     return tn_error() == TN_OK;
 }
@@ -37,17 +38,55 @@ static tn_span lines_next(lines *l, int64_t i) /* one after the other */
 }
 static void lines_close(lines *l) { tn_lines_free(l->file), tn_string_free(&l->text); }
 
+/* The four scores of what was added. */
+typedef struct {
+    tn_bleu bleu;
+    tn_chrf chrf, chrfpp;
+    tn_ter  ter;
+} scores;
+
+static scores scores_new(void)
+{
+    scores s = {.bleu = {.lowercase = lower, .effective_order = sentences},
+                .chrf = {.lowercase = lower_chrf},
+                .chrfpp = {.word_order = 2, .lowercase = lower_chrf},
+                .ter = {.case_sensitive = ter_case}};
+    s.bleu.tokenize = !strcmp(tokenizer, "intl")   ? TN_BLEU_INTL
+                      : !strcmp(tokenizer, "none") ? TN_BLEU_NONE
+                                                   : TN_BLEU_13A;
+    return s;
+}
+static void scores_add(scores *s, tn_span said, int n, const tn_span *by_people)
+{
+    tn_bleu_add(&s->bleu, said, n, by_people);
+    tn_chrf_add(&s->chrf, said, n, by_people);
+    tn_chrf_add(&s->chrfpp, said, n, by_people);
+    tn_ter_add(&s->ter, said, n, by_people);
+}
+static void scores_put(const scores *s)
+{
+    const double bleu = tn_bleu_score(&s->bleu), chrf = tn_chrf_score(&s->chrf), chrfpp = tn_chrf_score(&s->chrfpp),
+                 ter = 100 * tn_ter_score(&s->ter);
+    char text[TN_METRIC_TEXT];
+    if (json) {
+        printf("{\"bleu\":%.4f,\"chrf\":%.4f,\"chrfpp\":%.4f,\"ter\":%.4f}\n", bleu, chrf, chrfpp, ter);
+    } else if (sentences) {
+        printf("%.2f\t%.2f\t%.2f\t%.2f\n", bleu, chrf, chrfpp, ter);
+    } else {
+        printf("%s\n", tn_bleu_text(&s->bleu, 2, text));
+        printf("%s\n", tn_chrf_text(&s->chrf, 2, text));
+        printf("%s\n", tn_chrf_text(&s->chrfpp, 2, text));
+        printf("%s\n", tn_ter_text(&s->ter, 2, text));
+    }
+}
+
 static int run(int count, char **operands)
 {
     enum { MOST = 8 };
     tn_lines *ref[MOST] = {NULL};
     lines     out;
-    tn_bleu   bleu = {.lowercase = lower};
-    tn_chrf   chrf = {.lowercase = lower}, chrfpp = {.word_order = 2, .lowercase = lower};
-    tn_ter    ter = {.case_sensitive = !lower};
-    char      text[TN_METRIC_TEXT];
+    scores    all = scores_new();
     if (references.count > MOST) return program_usage("at most %d files of references", MOST);
-    bleu.tokenize = !strcmp(tokenizer, "intl") ? TN_BLEU_INTL : !strcmp(tokenizer, "none") ? TN_BLEU_NONE : TN_BLEU_13A;
     lines_open(&out, count ? operands[0] : NULL);
     for (int i = 0; i < references.count && tn_error() == TN_OK; i++) {
         ref[i] = tn_lines_load(references.value[i]);
@@ -59,30 +98,26 @@ static int run(int count, char **operands)
         const tn_span said = lines_next(&out, i);
         tn_span       r[MOST];
         for (int k = 0; k < references.count; k++) r[k] = tn_lines_at(ref[k], i);
-        tn_bleu_add(&bleu, said, references.count, r);
-        tn_chrf_add(&chrf, said, references.count, r);
-        tn_chrf_add(&chrfpp, said, references.count, r);
-        tn_ter_add(&ter, said, references.count, r);
+        scores_add(&all, said, references.count, r);
+        if (!sentences || tn_error() != TN_OK) continue;
+        scores_put(&all);
+        all = scores_new();
     }
-    if (tn_error() == TN_OK && json)
-        printf("{\"bleu\":%.4f,\"chrf\":%.4f,\"chrfpp\":%.4f,\"ter\":%.6f}\n", tn_bleu_score(&bleu),
-               tn_chrf_score(&chrf), tn_chrf_score(&chrfpp), tn_ter_score(&ter));
-    else if (tn_error() == TN_OK) {
-        printf("%s\n", tn_bleu_text(&bleu, 2, text));
-        printf("%s\n", tn_chrf_text(&chrf, 2, text));
-        printf("%s\n", tn_chrf_text(&chrfpp, 2, text));
-        printf("%s\n", tn_ter_text(&ter, 2, text));
-    }
+    if (tn_error() == TN_OK && !sentences) scores_put(&all);
     lines_close(&out);
     for (int i = 0; i < MOST; i++) tn_lines_free(ref[i]);
     return program_end();
 }
 
 static const option options[] = {
-    OPTION_LIST("ref", 'r', "FILE", &references, "translations by people, of as many lines", .required = true),
+    OPTION_LIST("ref", 'r', "FILE", &references, "translations by people, of as many lines; once for each file",
+                .required = true, .single = true),
     OPTION_TEXT("tokenize", 0, "HOW", &tokenizer, "how BLEU cuts a line into words", .choices = "13a|intl|none"),
-    OPTION_FLAG("lowercase", 'l', &lower, "capitals do not count"),
-    OPTION_FLAG("json", 0, &json, "one line of JSON: bleu, chrf, chrfpp, ter"),
+    OPTION_FLAG("lowercase", 'l', &lower, "capitals do not count for BLEU"),
+    OPTION_FLAG("chrf-lowercase", 0, &lower_chrf, "capitals do not count for chrF and chrF++"),
+    OPTION_FLAG("ter-case-sensitive", 0, &ter_case, "capitals count for TER"),
+    OPTION_FLAG("sentence", 's', &sentences, "the scores of each line, one line each: BLEU, chrF, chrF++, TER"),
+    OPTION_FLAG("json", 0, &json, "JSON: bleu, chrf, chrfpp, ter, each times a hundred"),
     {0},
 };
 const command score_command = {
@@ -93,5 +128,8 @@ const command score_command = {
     .operands = "[FILE]",
     .least = 0,
     .most = 1,
-    .text = "BLEU, chrF, chrF++ and TER as sacreBLEU computes and prints them, of a file or of standard input.",
+    .text =
+        "BLEU, chrF, chrF++ and TER as sacreBLEU computes and prints them, of a file or of standard input. The defaults "
+        "are sacreBLEU's, too: BLEU and chrF mind capitals, TER does not.\n\n"
+        "  translate score --ref test.de test.out",
 };

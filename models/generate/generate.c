@@ -103,6 +103,28 @@ static bool fits(state *s)
     return true;
 }
 
+/* How many new words prompt b's texts may have. */
+static int64_t most_of(const state *s, int64_t b) { return s->a.most_each ? tn_get_i64(s->a.most_each, b) : s->most; }
+
+static bool each_fits(const state *s)
+{
+    char             shape[192];
+    const tn_tensor *t = s->a.most_each;
+    if (!t) return true;
+    if (tn_dtype_of(t) != TN_I64 || tn_ndim(t) != 1 || tn_numel(t) != s->prompts)
+        return tn_raise(TN_ESHAPE, "tn_generate: .most_each must be i64 [%lld], a number for each prompt, got %s %s",
+                        (long long)s->prompts, tn_dtype_name(tn_dtype_of(t)),
+                        tn_shape_text(tn_shape_of(t), shape, sizeof shape)),
+               false;
+    for (int64_t b = 0; b < s->prompts; b++)
+        if (most_of(s, b) < 1 || most_of(s, b) > s->most || most_of(s, b) < s->least)
+            return tn_raise(TN_EINVAL, "tn_generate: .most_each is %lld for prompt %lld, but must be from %lld to %lld",
+                            (long long)most_of(s, b), (long long)b, (long long)(s->least > 1 ? s->least : 1),
+                            (long long)s->most),
+                   false;
+    return true;
+}
+
 static bool begin(state *s)
 {
     s->alive = texts(s), s->next = texts(s), s->done = texts(s);
@@ -176,7 +198,7 @@ static void grow(state *s, int64_t b, float *p)
         copy_text(to, t);
         to->words[to->n++] = best[k].c.word, to->score = best[k].c.score;
         const bool on = !s->a.each || s->a.each(b, best[k].c.word, s->a.user);
-        if (!on || to->n == s->begin + s->most) finish(s, b, to, to->score, to->n - s->begin);
+        if (!on || to->n == s->begin + most_of(s, b)) finish(s, b, to, to->score, to->n - s->begin);
         else kept++;
     }
     if (n == 0) /* nothing may come: the texts end as they are */
@@ -264,7 +286,7 @@ tn_generated tn_generate_run(tn_generate_args a)
     state          s = {.a = a};
     tn_generated   r = {NULL, NULL, NULL};
     const tn_scope outer = tn_no_grad_begin();
-    if (fits(&s) && begin(&s)) {
+    if (fits(&s) && each_fits(&s) && begin(&s)) {
         tn_tensor *tokens = tn_keep(tn_to(a.prompt, TN_I64));
         while (tokens && tn_error() == TN_OK) {
             const tn_scope inner = tn_scope_begin();

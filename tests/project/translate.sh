@@ -39,6 +39,19 @@ grep -q '>␣' look.html || wrong "blanks cannot be seen in the picture"
 says 1 "has no attention" "$translate" align --model rnn --html none.html "3 May 2019"
 
 "$translate" score --json --ref demo/dates.iso <demo/dates.iso | grep -q '"bleu":100' || wrong "a text is not itself"
+# As sacreBLEU: one file after each --ref, so that the file to be judged may follow; TER minds no capitals, chrF does, and
+# --lowercase is BLEU's alone. The numbers are sacreBLEU 2.5.1's.
+printf 'Ein Haus\nthe cat sat on the mat\na b c\n' >said.txt
+printf 'ein Haus\nthe cat is on the mat\na b d e\n' >people.txt
+[ "$("$translate" score --sentence --ref people.txt said.txt | cut -f 1 | paste -sd' ')" = "50.00 37.99 39.43" ] ||
+    wrong "score --sentence: $("$translate" score --sentence --ref people.txt said.txt)"
+[ "$("$translate" score --sentence --ref people.txt said.txt | cut -f 4 | paste -sd' ')" = "0.00 16.67 50.00" ] ||
+    wrong "score --sentence, TER: $("$translate" score --sentence --ref people.txt said.txt | cut -f 4)"
+"$translate" score --json --ter-case-sensitive --ref people.txt said.txt | grep -q '"ter":33.3333' ||
+    wrong "score --ter-case-sensitive: $("$translate" score --json --ter-case-sensitive --ref people.txt said.txt)"
+cut_out() { "$translate" score --json "$@" --ref people.txt said.txt | grep -o '"chrf":[0-9.]*'; }
+[ "$(cut_out)" = "$(cut_out --lowercase)" ] && [ "$(cut_out)" != "$(cut_out --chrf-lowercase)" ] ||
+    wrong "score --lowercase lowers chrF, or --chrf-lowercase does not"
 head -n 3 demo/dates.iso >short.txt
 says 3 "must belong together" "$translate" score demo/dates.iso --ref short.txt
 
@@ -156,8 +169,25 @@ printf '%s\n' \
 rc=0
 "${run[@]}" --strict-utf8 <odd.txt >/dev/null 2>odd.err || rc=$?
 [ $rc = 3 ] && grep -qF 'line 5 is not UTF-8; convert it' odd.err || wrong "run --strict-utf8: $rc, $(cat odd.err)"
+# What a line becomes does not depend on its neighbours: how long it may get is its own.
+{
+    printf '3 May\n7 June 2011\n'
+    for i in $(seq 40); do printf 'x%.0s' $(seq "$i") && echo; done
+} >lengths.txt
+"$translate" run --model transformer --beam 1 --batch 1 <lengths.txt >alone.txt
+"$translate" run --model transformer --beam 1 --batch 64 <lengths.txt | cmp - alone.txt ||
+    wrong "a greedy translation depends on the lines beside it"
+rc=0
+head -c 1100000 /dev/zero | tr '\0' x | "${run[@]}" >/dev/null 2>long.err || rc=$?
+[ $rc = 3 ] && grep -qF 'a line of 1100000 bytes' long.err || wrong "a line of a megabyte: $rc, $(cat long.err)"
 "${run[@]}" --scores --batch 1 < <(yes x | head -n 40) | cut -f 1 | diff - <(seq 0 39) ||
     wrong "run --scores misnumbers"
+
+# Started with its standard streams closed, a program writes no message into a file of its own.
+"$translate" sample-pairs --src few.txt --tgt few.iso --lines 60 --length 5 --task reverse
+bash -c "'$translate' train --verbose --steps 3 --size tiny --dim 32 --layers 1 --out closed --src few.txt --tgt few.iso \
+    1>&- 2>&-" || wrong "translate train fails where its standard streams are closed"
+findings < <(grep -v '^{' closed/log.jsonl | sed 's/^/in log.jsonl: /')
 
 # A reader that has enough ends the program, quietly and by the signal, whether or not its parent heeds it.
 for heed in - ''; do

@@ -78,6 +78,12 @@ START_TEST(greedy_and_beams)
     ck_words(g, 0, WORDS_OF(2, 4, 0));
     g = tn_generate(&model, ones(1), .most = 6, .least = 5, .end = TN_ZERO, .no_repeat = 1); /* the prompt counts */
     ck_words(g, 0, WORDS_OF(2, 4, 3, 5));
+    const int64_t limit[] = {1, 3, 2}; /* each prompt's own limit */
+    for (int beams = 1; beams <= 2; beams++) {
+        g = tn_generate(&model, ones(3), .most = 3, .beams = beams, .best = 1,
+                        .most_each = tn_from_data(TN_I64, TN_SHAPE(3), limit));
+        for (int64_t b = 0; b < 3; b++) ck_assert_int_eq(tn_get_i64(g.lengths, b), limit[b]);
+    }
     tn_tensor *i32 = tn_to(ones(1), TN_I32);
     ck_words(tn_generate(&model, i32, .end = TN_ZERO, .most = 8), 0, WORDS_OF(2, 4));
     ck_assert_int_eq(tn_dtype_of(i32), TN_I32);
@@ -206,6 +212,10 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, ".beams is 2, but must be 1 for sampling", &model, ones(1), .beams = 2, .sample = true);
     REFUSED(TN_EINVAL, ".beams is 2, but must be 1 where .each is called", &model, ones(1), .beams = 2, .each = hear);
     REFUSED(TN_EINVAL, ".least is 5, but must be from 0 to .most", &model, ones(1), .most = 4, .least = 5);
+    REFUSED(TN_ESHAPE, ".most_each must be i64 [1], a number for each prompt, got i64 [2]", &model, ones(1), .most = 4,
+            .most_each = tn_ones_of(TN_I64, TN_SHAPE(2)));
+    REFUSED(TN_EINVAL, ".most_each is 5 for prompt 0, but must be from 1 to 4", &model, ones(1), .most = 4,
+            .most_each = tn_full_of(TN_I64, TN_SHAPE(1), 5));
     REFUSED(TN_EINVAL, ".top_p is 1.5, but must be from 0 to 1", &model, ones(1), .top_p = 1.5);
     REFUSED(TN_EINVAL, ".temperature is -1, but must be greater than 0", &model, ones(1), .temperature = -1);
     REFUSED(TN_EINVAL, "3000 prompts with 2 beams each need 6000 rows; the decoding has 4096", &model, ones(3000),
