@@ -143,13 +143,19 @@ TN_API const char *tn_shape_text(tn_shape s, char *buf, size_t size);
 
 typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the open scope */
 
-/* A watermark, not an allocation. Ending a scope drops every tensor made since it began, on this thread; it closes
- * scopes inside it that were left open, and restores the gradient mode, autocast and the module path of its
- * beginning. */
+/* The modes of a thread, all off at first. Scopes put all of them back, and the workers of a parallel loop have those of
+ * its caller. */
 typedef struct {
-    size_t mark;
-    int    path;
-    bool   grad, autocast;
+    bool no_grad;  /* nothing is recorded           */
+    bool autocast; /* products are computed in bf16 */
+} tn_mode;
+
+/* A watermark, not an allocation. Ending a scope drops every tensor made since it began, on this thread; it closes
+ * scopes inside it that were left open, and restores the modes and the module path of its beginning. */
+typedef struct {
+    size_t  mark;
+    int     path;
+    tn_mode mode;
 } tn_scope;
 TN_API tn_scope   tn_scope_begin(void);
 TN_API tn_scope   tn_no_grad_begin(void); /* a scope in which nothing is recorded */
@@ -289,7 +295,8 @@ TN_API void tn_set_threads(int n);
 TN_API int  tn_threads(void);
 
 /* body(from, to, user) for the blocks [0, grain), [grain, 2·grain) … of [0, n); blocks may run at the same time. A body
- * may use the library: what it makes goes with its block unless it is kept, and its error comes back to the caller. */
+ * may use the library, in the modes of the caller: what it makes goes with its block unless it is kept, and its error
+ * comes back to the caller. */
 TN_API void tn_parallel_for(int64_t n, int64_t grain, void (*body)(int64_t from, int64_t to, void *user), void *user);
 
 /* The step of the module path: messages raised until the pop begin with it. tn_enter and tn_leave (nn) do this. */

@@ -30,7 +30,7 @@ static bool gelu_infer(tn_ctx *c)
     if (!tn__infer_linear(c)) return false;
     for (int i = 0; i < 3; i++) tape = tape || (c->in[i] && tn__wants_grad(c->in[i]));
     c->result[1] = c->result[0];
-    if (!tape || tn__self.no_grad) c->result[1].shape = TN_SHAPE(0);
+    if (!tape || tn__self.mode.no_grad) c->result[1].shape = TN_SHAPE(0);
     return true;
 }
 static void gelu_forward(tn_ctx *c)

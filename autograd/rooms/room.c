@@ -134,7 +134,7 @@ void tn__meet(int n, tn_tensor **t)
         if (t[i]->l.shape.n) all.l.shape = t[i]->l.shape; /* 0-d as long as all are */
         any = true;
     }
-    if (tn__self.autocast && (all.dtype == TN_F32 || all.dtype == TN_BF16)) same = tn__autocast_meets(n, t);
+    if (tn__self.mode.autocast && (all.dtype == TN_F32 || all.dtype == TN_BF16)) same = tn__autocast_meets(n, t);
     for (int i = 0; i < n && !same; i++)
         if (t[i]) t[i] = as(t[i], all.dtype);
 }

@@ -147,6 +147,6 @@ void tn__autocast(const tn_op *op, int n, tn_tensor **in)
 tn_scope tn_autocast_begin(bool on)
 {
     const tn_scope s = tn_scope_begin();
-    tn__self.autocast = on;
+    tn__self.mode.autocast = on;
     return s;
 }

@@ -62,7 +62,7 @@ static tn_status check_input(const tn_op *op, int i, const tn_tensor *x)
         return tn_raise(TN_EINVAL, "%s: input %d is NULL", op->name, i);
     }
     if (__builtin_expect(x->seen < atomic_load_explicit(&x->storage->taped, memory_order_relaxed), 0) &&
-        !tn__self.no_grad)
+        !tn__self.mode.no_grad)
         return tn_raise(
             TN_ESTATE,
             "%s: input %d shows memory that %s_ has since changed on the tape through another tensor; make this "
@@ -83,7 +83,7 @@ static const tn_tensor *leaf_under(const tn_tensor *x)
 /* Writing over x: x must be x's only name for each of its elements, and no leaf whose history would be lost. */
 static tn_status check_target(const tn_op *op, const tn_ctx *c)
 {
-    const tn_tensor *x = c->in[0], *leaf = tn__self.no_grad ? NULL : leaf_under(x);
+    const tn_tensor *x = c->in[0], *leaf = tn__self.mode.no_grad ? NULL : leaf_under(x);
     char             a[192], b[192];
     if (leaf)
         return tn_raise(TN_ESTATE,
@@ -173,12 +173,12 @@ static tn_status run(tn_ctx *c, const bool *need, bool record, bool inplace)
     }
     tn_ctx f = *c;
     if (inplace) f.in = in_copy;
-    const bool no_grad = tn__self.no_grad;
-    tn__self.no_grad =
+    const bool no_grad = tn__self.mode.no_grad;
+    tn__self.mode.no_grad =
         /* a forward that uses ops or writers writes nothing on the tape, and may write to a target that is on it */
         true;
     op->forward(&f);
-    tn__self.no_grad = no_grad;
+    tn__self.mode.no_grad = no_grad;
     if (tn__self.error != TN_OK) goto done;
     if (op->view && !c->out[0]) {
         tn_raise(TN_ENOMEM, "%s: no memory for a view", op->name);
@@ -212,7 +212,7 @@ static tn_status checked(const tn_op *op, int nin, tn_tensor *const *in, int nou
                          bool inplace)
 {
     tn_tensor *cast[FEW];
-    if (__builtin_expect(tn__self.autocast, 0) && nin && nin <= FEW && !inplace) {
+    if (__builtin_expect(tn__self.mode.autocast, 0) && nin && nin <= FEW && !inplace) {
         memcpy(cast, in, (size_t)nin * sizeof *cast);
         tn__autocast(op, nin, cast);
         if (tn__self.error != TN_OK) return tn__self.error;
@@ -232,7 +232,7 @@ static tn_status checked(const tn_op *op, int nin, tn_tensor *const *in, int nou
         need[i] = in[i] && tn__wants_grad(in[i]);
         record = record || need[i];
     }
-    record = record && !tn__self.no_grad;
+    record = record && !tn__self.mode.no_grad;
     for (int i = 0; i < nout; i++) result[i].dtype = TN_F32, result[i].shape.n = -1;
     tn_ctx c = {.op = op, .args = args, .nin = nin, .nout = nout, .in = in, .result = result, .out = out};
     if (!op->infer(&c)) {

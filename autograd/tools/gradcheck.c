@@ -122,7 +122,7 @@ static tn_tensor *second_fn(tn_tensor *const *in, int n, void *user)
     tn_tensor   *grad[MOST], *leaf[MOST], *sum = NULL;
     int          leaves = 0, of[MOST];
     tn_scope     s = tn_scope_begin();
-    tn__self.no_grad = false;
+    tn__self.mode.no_grad = false;
     tn_tensor *y = k->c.fn(in, n - 1, k->c.user);
     for (int i = 0; i < n - 1; i++)
         if (in[i]->leaf) leaf[leaves] = in[i], of[leaves++] = i;
@@ -179,8 +179,8 @@ tn_status tn_gradcheck_run(tn_gradcheck_config c)
      * checked. */
     tn_generator before = *tn_current_generator();
     tn_scope     s = tn_scope_begin();
-    const bool   no_grad = tn__self.no_grad;
-    tn__self.no_grad = false;
+    const bool   no_grad = tn__self.mode.no_grad;
+    tn__self.mode.no_grad = false;
     check k = {.c = c, .n = n, .draws = before};
     for (int i = 0; i < n; i++) {
         bool real = tn__is_float(in[i]->dtype);
@@ -191,7 +191,7 @@ tn_status tn_gradcheck_run(tn_gradcheck_config c)
     }
     if (tn__self.error == TN_OK) first(&k);
     if (tn__self.error == TN_OK && c.second) second(&k);
-    tn__self.no_grad = no_grad;
+    tn__self.mode.no_grad = no_grad;
     tn_scope_end(s);
     *tn_current_generator() = before;
     return tn__self.error;

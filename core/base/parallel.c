@@ -16,6 +16,7 @@
 #include "core/base/thread.h"
 
 #include <pthread.h>
+#include <string.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -26,13 +27,15 @@ static _Thread_local int worker; /* in a body of tn_parallel_for: which one; 0 o
 
 int tn__worker(void) { return worker; }
 
-/* A block leaves nothing behind: what it made goes, as at the end of a scope, and so does a path it did not pop. */
+/* A block leaves nothing behind: what it made goes, as at the end of a scope, and so do a path that it did not
+ * pop and a mode that it did not put back. */
 static inline void run(void (*body)(int64_t, int64_t, void *), void *user, int64_t n, int64_t grain, int64_t block)
 {
-    const tn_scope s = {.mark = tn__self.top, .path = tn__self.path_depth, .grad = !tn__self.no_grad};
+    const tn_scope s = tn_scope_begin();
     const int64_t  from = block * grain, to = n - from < grain ? n : from + grain;
     body(from, to, user);
-    if (tn__self.top != s.mark || tn__self.path_depth != s.path || tn__self.no_grad == s.grad) tn_scope_end(s);
+    if (tn__self.top != s.mark || tn__self.path_depth != s.path || memcmp(&tn__self.mode, &s.mode, sizeof s.mode))
+        tn_scope_end(s);
 }
 
 static void serial(void (*body)(int64_t, int64_t, void *), void *user, int64_t n, int64_t grain, int64_t blocks)
@@ -116,19 +119,20 @@ static void collect(failure *first, int64_t block)
 static void parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t n, int64_t grain, int64_t blocks,
                      int threads)
 {
-    failure    first;
-    const bool no_grad = tn__self.no_grad;
+    failure       first;
+    const tn_mode mode = tn__self.mode;
     first.block = blocks;
 #pragma omp parallel num_threads(threads)
     {
         worker = omp_get_thread_num();
-        tn__self.no_grad = no_grad; /* a body that uses ops finds the mode of its caller */
+        const tn_scope s = tn_scope_begin();
+        tn__self.mode = mode; /* a body that uses ops finds the modes of its caller */
 #pragma omp for schedule(static) nowait
         for (int64_t b = 0; b < blocks; b++) {
             run(body, user, n, grain, b);
             if (worker && tn__self.error != TN_OK) collect(&first, b);
         }
-        if (worker) tn__self.no_grad = false;
+        if (worker) tn_scope_end(s); /* with what its modes kept: autocast's copies of weights */
         worker = 0;
     }
     team = threads;

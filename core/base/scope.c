@@ -5,18 +5,17 @@
 
 static tn__object *object_of(tn_tensor *t) { return (tn__object *)(void *)t; } /* its first member */
 
-bool tn_grad_enabled(void) { return !tn__self.no_grad; }
+bool tn_grad_enabled(void) { return !tn__self.mode.no_grad; }
 
 tn_scope tn_scope_begin(void)
 {
-    return (tn_scope){
-        .mark = tn__self.top, .path = tn__self.path_depth, .grad = !tn__self.no_grad, .autocast = tn__self.autocast};
+    return (tn_scope){.mark = tn__self.top, .path = tn__self.path_depth, .mode = tn__self.mode};
 }
 
 tn_scope tn_no_grad_begin(void)
 {
     tn_scope s = tn_scope_begin();
-    tn__self.no_grad = true;
+    tn__self.mode.no_grad = true;
     return s;
 }
 
@@ -24,8 +23,8 @@ void tn_scope_end(tn_scope s)
 {
     while (tn__self.top > s.mark) tn__object_drop(tn__self.stack[--tn__self.top]);
     if (tn__self.path_depth > s.path) tn__self.path_depth = s.path;
-    tn__self.no_grad = !s.grad, tn__self.autocast = s.autocast;
-    if (__builtin_expect(tn__self.casts != NULL, 0) && !s.autocast) {
+    tn__self.mode = s.mode;
+    if (__builtin_expect(tn__self.casts != NULL, 0) && !s.mode.autocast) {
         tn__object *casts = tn__self.casts;
         tn__self.casts = NULL;
         tn__object_drop(casts);

@@ -8,11 +8,10 @@
 
 enum { TN_PATH_MAX = 64 };
 typedef struct {
-    tn_status     error;    /* first, as every call reads it */
-    bool          no_grad;  /* nothing is recorded           */
-    bool          autocast; /* products are computed in bf16 */
-    uint64_t      skipped;  /* calls refused since the error */
-    tn__object  **stack;    /* the scope stack: one reference to a tensor each */
+    tn_status     error;   /* first, as every call reads it */
+    tn_mode       mode;    /* what scopes put back and parallel loops pass on */
+    uint64_t      skipped; /* calls refused since the error */
+    tn__object  **stack;   /* the scope stack: one reference to a tensor each */
     size_t        top, capacity;
     const char   *path[TN_PATH_MAX];
     int           path_depth; /* may exceed TN_PATH_MAX: the rest is counted, not named */

@@ -133,13 +133,13 @@ bool tn__writable(const char *who, const tn_tensor *t)
 {
     if (!tn__given(who, "t", t)) return false;
     const char *open = t->name ? " (" : "", *name = t->name ? t->name : "", *close = t->name ? ")" : "";
-    if (t->leaf && !tn__self.no_grad)
+    if (t->leaf && !tn__self.mode.no_grad)
         return tn_raise(TN_ESTATE,
                         "%s: this tensor%s%s%s collects gradients; change it inside tn_no_grad_begin() and "
                         "tn_scope_end()",
                         who, open, name, close),
                false;
-    if (t->node && !tn__self.no_grad)
+    if (t->node && !tn__self.mode.no_grad)
         return tn_raise(
                    TN_ESTATE,
                    "%s: this tensor%s%s%s was made on the tape, which would not know of the change; use tn_copy_, or "

@@ -248,6 +248,64 @@ START_TEST(memory_fails)
 }
 END_TEST
 
+/* ---- in a parallel loop ------------------------------------------------------------------------------------------- */
+
+enum { PRODUCTS = 4 };
+typedef struct {
+    tn_tensor *x, *w;
+    bool       scope, island; /* with a scope of its own; with an island that it does not end */
+    tn_dtype   type[PRODUCTS];
+    tn_tensor *y[PRODUCTS]; /* kept */
+} products;
+
+static void multiply(int64_t from, int64_t to, void *user)
+{
+    products *p = user;
+    tn_scope  s = {0};
+    if (p->scope) s = tn_scope_begin();
+    for (int64_t i = from; i < to; i++) {
+        p->y[i] = tn_keep(tn_matmul(p->x, p->w));
+        p->type[i] = tn_dtype_of(p->y[i]);
+    }
+    if (p->island) tn_autocast_begin(false);
+    if (p->scope) tn_scope_end(s);
+}
+
+/* The modes of the caller are those of every worker, and what a body does to them ends with its block. */
+START_TEST(parallel_loops)
+{
+    static const int threads[] = {1, 2, 3, 7};
+    tn_tensor       *x = tn_normal(TN_SHAPE(3, 8), 0, 1), *w = leaf(TN_SHAPE(8, 8));
+    const int64_t    before = tn_memory_now().tensors;
+    for (int k = 0; k < 16; k++) {
+        products p = {.x = x, .w = w, .scope = k / 4 % 2, .island = k / 8};
+        tn_set_threads(threads[k % 4]);
+        tn_scope s = tn_autocast_begin(true), off = tn_no_grad_begin();
+        tn_parallel_for(PRODUCTS, 1, multiply, &p);
+        for (int i = 0; i < PRODUCTS; i++) {
+            ck_assert_msg(p.type[i] == TN_BF16, "%d threads, own scope %d: product %d is %s", threads[k % 4], p.scope,
+                          i, tn_dtype_name(p.type[i]));
+            ck_assert(tn_same_bits(p.y[i], p.y[0]) && !tn_needs_grad(p.y[i]));
+        }
+        ck_type(tn_matmul(x, w), bf16); /* the caller's mode is as it was */
+        tn_scope_end(off);
+        ck_type(tn_matmul(x, w), bf16);
+        ck_assert(tn_needs_grad(tn_matmul(x, w)));
+        tn_scope_end(s);
+        for (int i = 0; i < PRODUCTS; i++) tn_drop(p.y[i]);
+        ck_assert_int_eq(tn_memory_now().tensors, before); /* no worker keeps a weight's copy */
+
+        /* and the worker is left without them */
+        p = (products){.x = x, .w = w, .scope = k / 4 % 2};
+        tn_parallel_for(PRODUCTS, 1, multiply, &p);
+        for (int i = 0; i < PRODUCTS; i++) ck_assert(p.type[i] == TN_F32 && tn_needs_grad(p.y[i]));
+        for (int i = 0; i < PRODUCTS; i++) tn_drop(p.y[i]);
+    }
+    tn_set_threads(0);
+    ck_assert_int_eq(tn_error(), TN_OK);
+}
+END_TEST
+
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
 static double train(bool autocast)
@@ -296,6 +354,7 @@ int main(void)
     tcase_add_test(c, modules);
     tcase_add_test(c, without_a_tape);
     tcase_add_test(c, memory_fails);
+    tcase_add_test(c, parallel_loops);
     tcase_add_test(c, training);
     return tn_check_main(s);
 }
