@@ -7,8 +7,8 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_sign(b->in[0])); }
+static void abs_forward(tn_ctx *c) { tn__map(TN_NUMBERS(abs_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void abs_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_sign(b->in[0])); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {-2}, .high = {-0.5}},
@@ -25,14 +25,14 @@ static const tn__sample samples[] = {
 
 const tn_op tn__op_abs = {TN_ROOM("abs"),         .inputs = 1,
                           .saves = TN_SAVE_IN(0), .infer = tn__infer_numbers,
-                          .forward = forward,     .backward_ops = backward_ops};
+                          .forward = abs_forward, .backward_ops = abs_backward_ops};
 TN_SAMPLES(abs, samples);
 
 tn_tensor *tn_abs(tn_tensor *x) { return tn_apply(&tn__op_abs, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(abs_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

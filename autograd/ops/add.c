@@ -7,8 +7,11 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
-static void backward_ops(tn_back *b)
+static void add_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(add_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+}
+static void add_backward_ops(tn_back *b)
 {
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = b->gy[0];
@@ -32,7 +35,7 @@ static const tn__sample samples[] = {
 };
 
 const tn_op tn__op_add = {
-    TN_ROOM("add"), .inputs = 2, .infer = tn__infer_binary, .forward = forward, .backward_ops = backward_ops,
+    TN_ROOM("add"), .inputs = 2, .infer = tn__infer_binary, .forward = add_forward, .backward_ops = add_backward_ops,
     .inplace = true};
 TN_SAMPLES(add, samples);
 
@@ -41,7 +44,7 @@ tn_tensor *tn_add_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_add,
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(add_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1];
     TN_REAL       *y = out[0];

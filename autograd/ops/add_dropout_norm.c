@@ -23,7 +23,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/add_dropout_norm.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool add_dropout_norm_infer(tn_ctx *c)
 {
     const tn_tensor *x = c->in[X], *h = c->in[H];
     char             a[192], b[192];
@@ -39,7 +39,7 @@ static kernel_args kernel_args_of(const args_t *a, const tn_tensor *sum)
 {
     return (kernel_args){tn__drop_of(a->p, a->seed, a->position), tn__norm_args(a->eps, 4, sum)};
 }
-static void forward(tn_ctx *c)
+static void add_dropout_norm_forward(tn_ctx *c)
 {
     const tn_scope    s = tn_no_grad_begin();
     const int         k = c->in[X]->l.shape.n - c->out[STAT]->l.shape.n + 1;
@@ -47,12 +47,12 @@ static void forward(tn_ctx *c)
     tn_tensor        *x = tn__joined(c->in[X], k), *h = tn__joined(c->in[H], k), *w = tn__joined(c->in[WEIGHT], k);
     tn_tensor *bias = tn__joined(c->in[BIAS], k), *y = tn__joined(c->out[Y], k), *sum = tn__joined(c->out[SUM], k);
     if (!tn_error())
-        tn__rows_columns(TN_REALS_AT(fwd), -1, TN_LIST(y, sum, c->out[STAT]), (tn__list){.n = 0},
+        tn__rows_columns(TN_REALS_AT(add_dropout_norm_fwd), -1, TN_LIST(y, sum, c->out[STAT]), (tn__list){.n = 0},
                          TN_LIST(x, h, w, bias), &a);
     tn_scope_end(s);
 }
 
-static void backward_ops(tn_back *b)
+static void add_dropout_norm_backward_ops(tn_back *b)
 {
     const args_t *a = b->args;
     tn_tensor    *gy = b->gy[Y], *gs = b->gy[SUM], *g = NULL;
@@ -67,13 +67,13 @@ static void backward_ops(tn_back *b)
     if (b->need[X]) b->gx[X] = gs;
     if (b->need[H]) b->gx[H] = a->p == 0 ? gs : tn__drop_at(gs, a->p, a->seed, a->position);
 }
-static void backward(tn_back *b)
+static void add_dropout_norm_backward(tn_back *b)
 {
     const int         k = b->in_shape[X].n - b->out[STAT]->l.shape.n + 1;
     const args_t     *args = b->args;
     const kernel_args a = kernel_args_of(args, b->out[SUM]);
     if (!b->gy[Y]) {
-        backward_ops(b);
+        add_dropout_norm_backward_ops(b);
         return;
     }
     const bool drops = b->need[H] && args->p > 0;
@@ -84,7 +84,7 @@ static void backward(tn_back *b)
     tn_tensor *gy = tn__joined(b->gy[Y], k), *more = tn__joined(b->gy[SUM], k), *s = tn__joined(b->out[SUM], k);
     tn_tensor *w = tn__joined(b->in[WEIGHT], k), *to = tn__joined(gs, k), *to_h = tn__joined(gh, k);
     if (tn_error()) return;
-    tn__rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(to, to_h), TN_LIST(b->gx[WEIGHT], b->gx[BIAS]),
+    tn__rows_columns(TN_REALS_AT(add_dropout_norm_bwd), -1, TN_LIST(to, to_h), TN_LIST(b->gx[WEIGHT], b->gx[BIAS]),
                      TN_LIST(gy, s, b->out[STAT], w, more), &a);
     if (b->need[X]) b->gx[X] = gs;
     if (b->need[H]) b->gx[H] = drops ? gh : gs;
@@ -132,10 +132,10 @@ const tn_op tn__op_add_dropout_norm = {TN_ROOM("add_dropout_norm"),
                                        .optional = 1u << WEIGHT | 1u << BIAS,
                                        .saves = TN_SAVE_IN(WEIGHT) | TN_SAVE_OUT(SUM) | TN_SAVE_OUT(STAT),
                                        .args_size = sizeof(args_t),
-                                       .infer = infer,
-                                       .forward = forward,
-                                       .backward = backward,
-                                       .backward_ops = backward_ops};
+                                       .infer = add_dropout_norm_infer,
+                                       .forward = add_dropout_norm_forward,
+                                       .backward = add_dropout_norm_backward,
+                                       .backward_ops = add_dropout_norm_backward_ops};
 TN_SAMPLES(add_dropout_norm, samples);
 
 tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
@@ -159,14 +159,14 @@ static TN_REAL *TN_(beside)(TN_REAL *room, const TN_REAL *row)
     return room + ((uintptr_t)row + PAGE / 4 - (uintptr_t)room) % PAGE / sizeof *room;
 }
 
-static void TN_(forward)(int64_t row, int64_t n, void *const *out, const void *const *in, const kernel_args *a,
-                         TN_REAL *sum)
+static void TN_(add_dropout_norm_forward)(int64_t row, int64_t n, void *const *out, const void *const *in,
+                                          const kernel_args *a, TN_REAL *sum)
 {
     tn__kernels()->TN_(rows)->drop(n, sum, in[H], in[X], &a->drop, row * n, sum == out[SUM] ? NULL : out[SUM], NULL);
     tn__kernels()->TN_(rows)->norm(n, out[Y], out[STAT], sum, in[WEIGHT], in[BIAS], a->norm.eps, false, a->norm.past);
 }
-static void TN_(backward)(int64_t row, int64_t n, void *const *out, const void *const *in, const kernel_args *a,
-                          TN_REAL *gs, TN_REAL *gh)
+static void TN_(add_dropout_norm_backward)(int64_t row, int64_t n, void *const *out, const void *const *in,
+                                           const kernel_args *a, TN_REAL *gs, TN_REAL *gh)
 {
     const TN_REAL *more = in[4];
     const bool     near = gh && gh != out[1];
@@ -182,25 +182,25 @@ __attribute__((noinline)) static void TN_(fwd_near)(int64_t row, int64_t n, void
                                                     const kernel_args *a)
 {
     TN_REAL room[NEAR + PAGE / sizeof(TN_REAL)];
-    TN_(forward)(row, n, out, in, a, TN_(beside)(room, out[SUM]));
+    TN_(add_dropout_norm_forward)(row, n, out, in, a, TN_(beside)(room, out[SUM]));
 }
 __attribute__((noinline)) static void TN_(bwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
                                                     const kernel_args *a)
 {
     TN_REAL room[2 * NEAR + PAGE / sizeof(TN_REAL)], *gs = TN_(beside)(room, out[0]);
-    TN_(backward)(row, n, out, in, a, gs, gs + NEAR);
+    TN_(add_dropout_norm_backward)(row, n, out, in, a, gs, gs + NEAR);
 }
 
-static void TN_(fwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(add_dropout_norm_fwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const kernel_args *a = args;
     if (a->norm.past && n <= NEAR) TN_(fwd_near)(row, n, out, in, a);
-    else TN_(forward)(row, n, out, in, a, out[SUM]);
+    else TN_(add_dropout_norm_forward)(row, n, out, in, a, out[SUM]);
 }
-static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(add_dropout_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const kernel_args *a = args;
     if (a->norm.past && out[1] && n <= NEAR) TN_(bwd_near)(row, n, out, in, a);
-    else TN_(backward)(row, n, out, in, a, out[0], out[1]);
+    else TN_(add_dropout_norm_backward)(row, n, out, in, a, out[0], out[1]);
 }
 #endif

@@ -10,9 +10,12 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c) { return tn__infer_numbers(c) && tn__need_whole(c, 0, TN_ARG(c, k)); }
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
-static void backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
+static bool add_scalar_infer(tn_ctx *c) { return tn__infer_numbers(c) && tn__need_whole(c, 0, TN_ARG(c, k)); }
+static void add_scalar_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(add_scalar_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+}
+static void add_scalar_backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0.7}},
@@ -38,8 +41,12 @@ static const tn__sample samples[] = {
      .fails = "add_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_add_scalar = {TN_ROOM("add_scalar"), .inputs = 1,        .args_size = sizeof(args_t),
-                                 .infer = infer,        .forward = forward, .backward_ops = backward_ops,
+const tn_op tn__op_add_scalar = {TN_ROOM("add_scalar"),
+                                 .inputs = 1,
+                                 .args_size = sizeof(args_t),
+                                 .infer = add_scalar_infer,
+                                 .forward = add_scalar_forward,
+                                 .backward_ops = add_scalar_backward_ops,
                                  .inplace = true};
 TN_SAMPLES(add_scalar, samples);
 
@@ -48,7 +55,7 @@ tn_tensor *tn_add_scalar_(tn_tensor *x, double k) { return tn_apply_args_(&tn__o
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(add_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0], k = (TN_REAL)((const args_t *)args)->k;

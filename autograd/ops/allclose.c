@@ -10,13 +10,16 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool allclose_infer(tn_ctx *c)
 {
     const double rtol = TN_ARG(c, rtol), atol = TN_ARG(c, atol);
     if (rtol >= 0 && atol >= 0) return tn__infer_compare(c);
     return tn_infer_fail(c, TN_EINVAL, "rtol and atol must not be negative, got %g and %g", rtol, atol);
 }
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
+static void allclose_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(allclose_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args);
+}
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){0.1, 0.5}},
@@ -34,8 +37,8 @@ static const tn__sample samples[] = {
      .fails = "allclose: rtol and atol must not be negative, got 0 and -1"},
 };
 
-const tn_op tn__op_allclose = {TN_ROOM("allclose"), .inputs = 2, .args_size = sizeof(args_t), .infer = infer,
-                               .forward = forward};
+const tn_op tn__op_allclose = {TN_ROOM("allclose"), .inputs = 2, .args_size = sizeof(args_t), .infer = allclose_infer,
+                               .forward = allclose_forward};
 TN_SAMPLES(allclose, samples);
 
 bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol)
@@ -53,7 +56,7 @@ bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol)
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(allclose_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const args_t  *t = args;
     const TN_REAL *a = in[0], *b = in[1];

@@ -17,13 +17,13 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool amax_infer(tn_ctx *c)
 {
     const tn_dtype dt = c->in[0]->dtype;
     return tn__need_elements(c, TN_ARG(c, dims)) && tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), dt) &&
            tn__infer_reduced(c, 1, TN_ARG(c, dims), TN_ARG(c, keepdim), tn__is_float(dt) ? tn__wide(dt) : TN_I64);
 }
-static void forward(tn_ctx *c)
+static void amax_forward(tn_ctx *c)
 {
     static const tn__reducer f32 = TN_REDUCER_PARTS(best, f32), f64 = TN_REDUCER_PARTS(best, f64),
                              i64 = TN_REDUCER_PARTS(best, i64);
@@ -31,16 +31,17 @@ static void forward(tn_ctx *c)
     tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0], c->out[1]),
                c->in[0], &k);
 }
-static void backward(tn_back *b)
+static void amax_backward(tn_back *b)
 {
     const tn_shape x = b->in_shape[0];
     tn_tensor     *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *count = tn__unreduced(b->out[1], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && y && count && gy)
-        tn__map((tn__kernel_set){bwd_f32, bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, count, gy), NULL);
+        tn__map((tn__kernel_set){amax_bwd_f32, amax_bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, count, gy),
+                NULL);
 }
-static void backward_ops(tn_back *b)
+static void amax_backward_ops(tn_back *b)
 {
     const tn_shape x = b->in_shape[0];
     tn_tensor     *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
@@ -83,23 +84,23 @@ static const tn__sample min_samples[] = {
      .fails = "amin: dim 1 of [3, 0] is empty: there is nothing to choose from"},
 };
 
-#define ROOM(title)                                                                                               \
-    TN_ROOM(title), .inputs = 1, .outputs = 2, .args_size = sizeof(args_t),                                       \
-                    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1), .infer = infer, .forward = forward, \
-                    .backward = backward, .backward_ops = backward_ops
+#define ROOM(title)                                                                                \
+    TN_ROOM(title), .inputs = 1, .outputs = 2, .args_size = sizeof(args_t),                        \
+                    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1), .infer = amax_infer, \
+                    .forward = amax_forward, .backward = amax_backward, .backward_ops = amax_backward_ops
 const tn_op tn__op_amax = {ROOM("amax")};
 TN_SAMPLES(amax, max_samples);
 const tn_op tn__op_amin = {ROOM("amin")};
 TN_SAMPLES(amin, min_samples);
 
-static tn_tensor *call(const tn_op *op, tn_reduce_args a)
+static tn_tensor *amax_call(const tn_op *op, tn_reduce_args a)
 {
     tn_tensor *out[2];
     tn_op_call(op, 1, &a.x, 2, out, &(args_t){a.dims, a.keepdim});
     return out[0];
 }
-tn_tensor *tn_amax_run(tn_reduce_args a) { return call(&tn__op_amax, a); }
-tn_tensor *tn_amin_run(tn_reduce_args a) { return call(&tn__op_amin, a); }
+tn_tensor *tn_amax_run(tn_reduce_args a) { return amax_call(&tn__op_amax, a); }
+tn_tensor *tn_amin_run(tn_reduce_args a) { return amax_call(&tn__op_amin, a); }
 
 #else /* ============================================================ a reducer over blocks of one number type */
 
@@ -147,7 +148,7 @@ static void TN_(best_finish)(int64_t n, const void *state, void *const *out, con
 }
 
 #if TN_IS_REAL
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(amax_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *y = in[1], *count = in[2], *gy = in[3];
     TN_REAL       *gx = out[0];

@@ -12,8 +12,8 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c) { return tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), TN_BOOL); }
-static void forward(tn_ctx *c)
+static bool any_infer(tn_ctx *c) { return tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), TN_BOOL); }
+static void any_forward(tn_ctx *c)
 {
     static const tn__reducer f32 = TN_REDUCER_PARTS(found, f32), f64 = TN_REDUCER_PARTS(found, f64),
                              i64 = TN_REDUCER_PARTS(found, i64);
@@ -36,7 +36,7 @@ static void forward(tn_ctx *c)
 static const tn__sample any_samples[] = {ROWS("any")};
 static const tn__sample all_samples[] = {ROWS("all")};
 
-#define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward
+#define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = any_infer, .forward = any_forward
 const tn_op tn__op_any = {ROOM("any")};
 TN_SAMPLES(any, any_samples);
 const tn_op tn__op_all = {ROOM("all")};

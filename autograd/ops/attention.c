@@ -72,7 +72,7 @@ static void parts_of(tn_tensor *const *in, tn_tensor *to)
     for (int i = 0; i < 3; i++) to[i] = one ? heads_of(in[0], i) : tn__glance(in[i], &in[i]->l);
 }
 
-static bool infer(tn_ctx *c)
+static bool attention_infer(tn_ctx *c)
 {
     static const char *const name[] = {"q", "k", "v"}, *const dims[] = {"[..., T, D]", "[..., S, D]", "[..., S, E]"};
     char          text[192], scores[192];
@@ -165,7 +165,7 @@ typedef struct {
     tn_shape           lead;
 } call;
 
-static void prepare(call *k, const args_t *a, tn_tensor *const *in, tn_tensor *y, tn_tensor *stat)
+static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn_tensor *y, tn_tensor *stat)
 {
     tn__attention_call *c = &k->c;
     parts_of(in, k->part);
@@ -195,18 +195,18 @@ static void prepare(call *k, const args_t *a, tn_tensor *const *in, tn_tensor *y
     }
 }
 
-static void forward(tn_ctx *c)
+static void attention_forward(tn_ctx *c)
 {
     call k;
-    prepare(&k, c->args, c->in, c->out[0], c->out[1]);
+    attention_prepare(&k, c->args, c->in, c->out[0], c->out[1]);
     tn__attend(&k.c);
 }
 
-static void backward(tn_back *b)
+static void attention_backward(tn_back *b)
 {
     const args_t *a = b->args;
     call          k;
-    prepare(&k, a, b->in, b->out[0], b->out[1]);
+    attention_prepare(&k, a, b->in, b->out[0], b->out[1]);
     const bool        one = !b->in[1];
     const tn_tensor **to[3] = {&k.c.gq, &k.c.gk, &k.c.gv};
     for (int i = 0; i < 3; i++) {
@@ -252,7 +252,7 @@ static tn_tensor *dropped(const args_t *a, tn_tensor *w)
 }
 
 /* The result is the streamed one: it has the same bits, whether the weights are wanted or not. */
-static void compose(tn_ctx *c)
+static void attention_compose(tn_ctx *c)
 {
     const args_t *a = c->args;
     tn_tensor    *part[3], *y[2];
@@ -261,7 +261,7 @@ static void compose(tn_ctx *c)
     c->out[0] = y[0], c->out[1] = dropped(a, weights_of(a, part, c->in[3], c->in[4]));
 }
 
-static void backward_ops(tn_back *b)
+static void attention_backward_ops(tn_back *b)
 {
     const args_t *a = b->args;
     tn_tensor    *part[3], *g[3], *gy = b->gy[0];
@@ -411,10 +411,10 @@ const tn_op tn__op_attention = {TN_ROOM("attention"),
                                 .optional = 31,
                                 .saves = 31 | TN_SAVE_OUT(0) | TN_SAVE_OUT(1),
                                 .args_size = sizeof(args_t),
-                                .infer = infer,
-                                .forward = forward,
-                                .backward = backward,
-                                .backward_ops = backward_ops};
+                                .infer = attention_infer,
+                                .forward = attention_forward,
+                                .backward = attention_backward,
+                                .backward_ops = attention_backward_ops};
 TN_SAMPLES(attention, samples);
 
 static const tn__sample weights_samples[] = {
@@ -429,9 +429,13 @@ static const tn__sample weights_samples[] = {
      .status = TN_ESHAPE,
      .fails = "attention: q [3, 2] and k [4, 3] differ in their last dim"},
 };
-const tn_op tn__op_attention_and_weights = {
-    TN_ROOM("attention"),        .inputs = 5,    .outputs = 2,      .optional = 31,
-    .args_size = sizeof(args_t), .infer = infer, .compose = compose};
+const tn_op tn__op_attention_and_weights = {TN_ROOM("attention"),
+                                            .inputs = 5,
+                                            .outputs = 2,
+                                            .optional = 31,
+                                            .args_size = sizeof(args_t),
+                                            .infer = attention_infer,
+                                            .compose = attention_compose};
 TN_SAMPLES(attention_and_weights, weights_samples);
 
 tn_tensor *tn_attention_run(tn_attention_args a)

@@ -19,7 +19,7 @@ static tn_tensor transposed(const tn_tensor *k)
     return tn__glance(k, &l);
 }
 
-static bool infer(tn_ctx *c)
+static bool attention_scores_infer(tn_ctx *c)
 {
     if (c->in[0]->l.shape.n < 2 || c->in[1]->l.shape.n < 2)
         return tn_infer_fail(c, TN_ESHAPE, "takes matrices, got %d-d by %d-d", c->in[0]->l.shape.n,
@@ -29,14 +29,17 @@ static bool infer(tn_ctx *c)
     product.in = (tn_tensor *[]){c->in[0], &k};
     return tn__infer_matmul(&product);
 }
-static void forward(tn_ctx *c)
+static void attention_scores_forward(tn_ctx *c)
 {
     const tn_tensor k = transposed(c->in[1]);
     tn__gemm(TN_ARG(c, scale), c->in[0], &k, 0, c->out[0]);
 }
 
-static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
-static void     backward_ops(tn_back *b)
+static unsigned attention_scores_saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
+static void attention_scores_backward_ops(tn_back *b)
 {
     tn_tensor   *gs = b->gy[0];
     const double scale = TN_ARG(b, scale);
@@ -63,7 +66,12 @@ static const tn__sample samples[] = {
      .fails = "attention_scores: takes matrices, got 2-d by 1-d"},
 };
 
-const tn_op tn__op_attention_scores = {
-    TN_ROOM("attention_scores"), .inputs = 2,    .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-    .saves_for = saves_for,      .infer = infer, .forward = forward,          .backward_ops = backward_ops};
+const tn_op tn__op_attention_scores = {TN_ROOM("attention_scores"),
+                                       .inputs = 2,
+                                       .args_size = sizeof(args_t),
+                                       .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                                       .saves_for = attention_scores_saves_for,
+                                       .infer = attention_scores_infer,
+                                       .forward = attention_scores_forward,
+                                       .backward_ops = attention_scores_backward_ops};
 TN_SAMPLES(attention_scores, samples);

@@ -15,7 +15,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/attention_weights.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool attention_weights_infer(tn_ctx *c)
 {
     static const char *const name[] = {"scores", "added", "blocked", "padding"};
     const tn_shape           s = c->in[0]->l.shape;
@@ -37,7 +37,7 @@ static bool infer(tn_ctx *c)
     return tn_infer_like(c, 0, 0);
 }
 
-static void forward(tn_ctx *c)
+static void attention_weights_forward(tn_ctx *c)
 {
     const tn_shape shape = c->in[0]->l.shape;
     tn_scope       s = tn_scope_begin();
@@ -53,19 +53,20 @@ static void forward(tn_ctx *c)
         const tn__layout column = tn__layout_insert(last->l, 1);
         last = tn__alias(last, &column);
     }
-    if (!tn__self.error) tn__rows(TN_REALS(fwd), -1, TN_LIST(c->out[0]), TN_LIST(x[0], x[1], x[2], x[3], last), NULL);
+    if (!tn__self.error)
+        tn__rows(TN_REALS(attention_weights_fwd), -1, TN_LIST(c->out[0]), TN_LIST(x[0], x[1], x[2], x[3], last), NULL);
     tn_scope_end(s);
 }
 
-static void backward(tn_back *b)
+static void attention_weights_backward(tn_back *b)
 {
     tn_tensor *gx = tn_empty_like(b->gy[0]);
     if (!gx) return;
-    tn__rows(TN_REALS(bwd), -1, TN_LIST(gx), TN_LIST(b->out[0], b->gy[0]), NULL);
+    tn__rows(TN_REALS(attention_weights_bwd), -1, TN_LIST(gx), TN_LIST(b->out[0], b->gy[0]), NULL);
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = gx;
 }
-static void backward_ops(tn_back *b)
+static void attention_weights_backward_ops(tn_back *b)
 {
     tn_tensor *w = b->out[0], *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)),
               *gy = tn_masked_fill(b->gy[0], zero, 0);
@@ -120,15 +121,20 @@ static const tn__sample samples[] = {
      .fails = "attention_weights: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_attention_weights = {
-    TN_ROOM("attention_weights"), .inputs = 4,    .optional = 14,     .args_size = sizeof(args_t),
-    .saves = TN_SAVE_OUT(0),      .infer = infer, .forward = forward, .backward = backward,
-    .backward_ops = backward_ops};
+const tn_op tn__op_attention_weights = {TN_ROOM("attention_weights"),
+                                        .inputs = 4,
+                                        .optional = 14,
+                                        .args_size = sizeof(args_t),
+                                        .saves = TN_SAVE_OUT(0),
+                                        .infer = attention_weights_infer,
+                                        .forward = attention_weights_forward,
+                                        .backward = attention_weights_backward,
+                                        .backward_ops = attention_weights_backward_ops};
 TN_SAMPLES(attention_weights, samples);
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(attention_weights_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *added = in[1], *blocked = in[2], *padding = in[3], none = -(TN_REAL)INFINITY;
     const int64_t *last = in[4];
@@ -147,7 +153,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     for (int64_t i = 0; i < n; i++) y[i] = y[i] == 0 ? 0 : (TN_REAL)((double)y[i] / sum);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(attention_weights_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *w = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];

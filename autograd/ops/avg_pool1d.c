@@ -3,8 +3,8 @@
  * x [N, C, L]. It is avg_pool2d on images of one row. */
 #include "autograd/rooms/windows.h"
 
-static bool infer(tn_ctx *c) { return tn__infer_pool(c, 1); }
-static void compose(tn_ctx *c)
+static bool avg_pool1d_infer(tn_ctx *c) { return tn__infer_pool(c, 1); }
+static void avg_pool1d_compose(tn_ctx *c)
 {
     c->out[0] = tn__from_rows(tn_apply_args(&tn__op_avg_pool2d, c->args, tn__as_rows(c->in[0])));
 }
@@ -39,8 +39,8 @@ static const tn__sample samples[] = {
      .fails = "avg_pool1d: stride must be 1 to 2147483647, got -1"},
 };
 
-const tn_op tn__op_avg_pool1d = {TN_ROOM("avg_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
-                                 .compose = compose};
+const tn_op tn__op_avg_pool1d = {TN_ROOM("avg_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool),
+                                 .infer = avg_pool1d_infer, .compose = avg_pool1d_compose};
 TN_SAMPLES(avg_pool1d, samples);
 
 tn_tensor *tn_avg_pool1d_run(tn_pool1d_args a)

@@ -7,19 +7,19 @@
 #define TN_TEMPLATE "autograd/ops/avg_pool2d.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c) { return tn__infer_pool(c, 2); }
+static bool avg_pool2d_infer(tn_ctx *c) { return tn__infer_pool(c, 2); }
 
-static void forward(tn_ctx *c)
+static void avg_pool2d_forward(tn_ctx *c)
 {
     const int64_t  *x = c->in[0]->l.shape.d, *y = c->out[0]->l.shape.d;
     const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
     tn_scope        s = tn_scope_begin();
     tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]);
-    if (in && out) tn__rows(TN_REALS(fwd), 2, TN_LIST(out), TN_LIST(in), &m);
+    if (in && out) tn__rows(TN_REALS(avg_pool2d_fwd), 2, TN_LIST(out), TN_LIST(in), &m);
     tn_scope_end(s);
 }
 
-static void backward_ops(tn_back *b)
+static void avg_pool2d_backward_ops(tn_back *b)
 {
     tn_pool p = *(const tn_pool *)b->args;
     p.in[0] = b->in_shape[0].d[2], p.in[1] = b->in_shape[0].d[3];
@@ -58,8 +58,9 @@ static const tn__sample samples[] = {
      .fails = "avg_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_avg_pool2d = {TN_ROOM("avg_pool2d"), .inputs = 1,        .args_size = sizeof(tn_pool),
-                                 .infer = infer,        .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_avg_pool2d = {TN_ROOM("avg_pool2d"),         .inputs = 1,
+                                 .args_size = sizeof(tn_pool),  .infer = avg_pool2d_infer,
+                                 .forward = avg_pool2d_forward, .backward_ops = avg_pool2d_backward_ops};
 TN_SAMPLES(avg_pool2d, samples);
 
 tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a)
@@ -70,7 +71,7 @@ tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a)
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(avg_pool2d_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__image   *m = args;
     const tn__windows *w = &m->p.windows;

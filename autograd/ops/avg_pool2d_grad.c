@@ -8,7 +8,7 @@
 #define TN_TEMPLATE "autograd/ops/avg_pool2d_grad.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool avg_pool2d_grad_infer(tn_ctx *c)
 {
     const tn_pool *p = c->args;
     const tn_shape gy = c->in[0]->l.shape;
@@ -23,17 +23,17 @@ static bool infer(tn_ctx *c)
     return true;
 }
 
-static void forward(tn_ctx *c)
+static void avg_pool2d_grad_forward(tn_ctx *c)
 {
     const int64_t  *y = c->in[0]->l.shape.d, *x = c->out[0]->l.shape.d;
     const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
     tn_scope        s = tn_scope_begin();
     tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]);
-    if (in && out) tn__rows(TN_REALS(fwd), 2, TN_LIST(out), TN_LIST(in), &m);
+    if (in && out) tn__rows(TN_REALS(avg_pool2d_grad_fwd), 2, TN_LIST(out), TN_LIST(in), &m);
     tn_scope_end(s);
 }
 
-static void backward_ops(tn_back *b)
+static void avg_pool2d_grad_backward_ops(tn_back *b)
 {
     b->gx[0] = tn_apply_args(&tn__op_avg_pool2d, (const tn_pool *)b->args, b->gy[0]);
 }
@@ -59,14 +59,14 @@ static const tn__sample samples[] = {
      .fails = "avg_pool2d_grad: a gradient [2, 2, 2] does not come from windows on 4 by 4"},
 };
 
-const tn_op tn__op_avg_pool2d_grad = {TN_ROOM("avg_pool2d_grad"),   .inputs = 1,
-                                      .args_size = sizeof(tn_pool), .infer = infer,
-                                      .forward = forward,           .backward_ops = backward_ops};
+const tn_op tn__op_avg_pool2d_grad = {TN_ROOM("avg_pool2d_grad"),         .inputs = 1,
+                                      .args_size = sizeof(tn_pool),       .infer = avg_pool2d_grad_infer,
+                                      .forward = avg_pool2d_grad_forward, .backward_ops = avg_pool2d_grad_backward_ops};
 TN_SAMPLES(avg_pool2d_grad, samples);
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(avg_pool2d_grad_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__image   *m = args;
     const tn__windows *w = &m->p.windows;

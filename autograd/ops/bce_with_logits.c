@@ -24,7 +24,7 @@ static bool weights(const tn_ctx *c, int i, const char *what)
                              what);
     return true;
 }
-static bool infer(tn_ctx *c)
+static bool bce_with_logits_infer(tn_ctx *c)
 {
     const tn_shape x = c->in[0]->l.shape, t = c->in[1]->l.shape;
     char           a[192], b[192];
@@ -35,9 +35,9 @@ static bool infer(tn_ctx *c)
                              tn_shape_text(x, a, sizeof a), tn_shape_text(t, b, sizeof b));
     return weights(c, 2, "weight") && weights(c, 3, "pos_weight");
 }
-static void forward(tn_ctx *c)
+static void bce_with_logits_forward(tn_ctx *c)
 {
-    tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2], c->in[3]), NULL);
+    tn__map(TN_REALS(bce_with_logits_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2], c->in[3]), NULL);
 }
 
 static tn_tensor *target_gradient(const tn_back *b)
@@ -46,13 +46,14 @@ static tn_tensor *target_gradient(const tn_back *b)
     if (v) g = tn_sub(g, tn_mul(tn_add_scalar(v, -1), tn_logsigmoid(x))); /* softplus(-x) = -logsigmoid(x) */
     return tn_mul(w ? tn_mul(b->gy[0], w) : b->gy[0], g);
 }
-static void backward(tn_back *b)
+static void bce_with_logits_backward(tn_back *b)
 {
     if (b->need[0] && (b->gx[0] = tn_empty_like(b->in[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->in[1], b->in[2], b->in[3], b->gy[0]), NULL);
+        tn__map(TN_REALS(bce_with_logits_bwd), TN_LIST(b->gx[0]),
+                TN_LIST(b->in[0], b->in[1], b->in[2], b->in[3], b->gy[0]), NULL);
     if (b->need[1]) b->gx[1] = target_gradient(b);
 }
-static void backward_ops(tn_back *b)
+static void bce_with_logits_backward_ops(tn_back *b)
 {
     tn_tensor *x = b->in[0], *t = b->in[1], *w = b->in[2], *v = b->in[3], *g;
     if (b->need[0]) {
@@ -91,14 +92,11 @@ static const tn__sample samples[] = {
      .fails = "bce_with_logits: pos_weight wants a gradient, and there is none; pass tn_detach(pos_weight)"},
 };
 
-const tn_op tn__op_bce_with_logits = {TN_ROOM("bce_with_logits"),
-                                      .inputs = 4,
-                                      .optional = 1u << 2 | 1u << 3,
-                                      .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_IN(3),
-                                      .infer = infer,
-                                      .forward = forward,
-                                      .backward = backward,
-                                      .backward_ops = backward_ops};
+const tn_op tn__op_bce_with_logits = {
+    TN_ROOM("bce_with_logits"),           .inputs = 4,
+    .optional = 1u << 2 | 1u << 3,        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_IN(3),
+    .infer = bce_with_logits_infer,       .forward = bce_with_logits_forward,
+    .backward = bce_with_logits_backward, .backward_ops = bce_with_logits_backward_ops};
 TN_SAMPLES(bce_with_logits, samples);
 
 tn_tensor *tn_bce_with_logits_run(tn_loss_args a)
@@ -112,7 +110,7 @@ tn_tensor *tn_bce_with_logits_run(tn_loss_args a)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(bce_with_logits_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *t = in[1], *w = in[2], *v = in[3];
     TN_REAL       *y = out[0];
@@ -124,7 +122,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     for (int64_t i = 0; w && i < n; i++) y[i] *= w[i];
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(bce_with_logits_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *t = in[1], *w = in[2], *v = in[3], *gy = in[4];
     TN_REAL       *gx = out[0];

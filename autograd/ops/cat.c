@@ -65,7 +65,7 @@ static void cat_forward(tn_ctx *c)
     }
 }
 
-static void cat_back(tn_back *b)
+static void cat_backward_ops(tn_back *b)
 {
     const int n = b->gy[0]->l.shape.n, dim = TN_ARG(b, dim) < 0 ? TN_ARG(b, dim) + n : TN_ARG(b, dim);
     int64_t   at = 0;
@@ -118,7 +118,7 @@ static const tn__sample cat_samples[] = {
      .fails = "cat: input 1 is i64, input 0 is bool; convert one of them with tn_to"},
 };
 const tn_op tn__op_cat = {TN_ROOM("cat"),     .inputs = TN_ANY,       .args_size = sizeof(args_t),
-                          .infer = cat_infer, .forward = cat_forward, .backward_ops = cat_back};
+                          .infer = cat_infer, .forward = cat_forward, .backward_ops = cat_backward_ops};
 TN_SAMPLES(cat, cat_samples);
 
 tn_tensor *tn_cat_list(int dim, int n, tn_tensor *const *in) { return tn_op_apply(&tn__op_cat, &(args_t){dim}, n, in); }
@@ -149,7 +149,7 @@ static void stack_forward(tn_ctx *c)
         tn__copy(&part, c->in[i]);
     }
 }
-static void stack_back(tn_back *b)
+static void stack_backward_ops(tn_back *b)
 {
     for (int i = 0; i < b->nin; i++)
         if (b->need[i]) b->gx[i] = tn_select(b->gy[0], TN_ARG(b, dim), i);
@@ -181,7 +181,7 @@ static const tn__sample stack_samples[] = {
      .fails = "stack: input 1 is bool, input 0 is i64; convert one of them with tn_to"},
 };
 const tn_op tn__op_stack = {TN_ROOM("stack"),     .inputs = TN_ANY,         .args_size = sizeof(args_t),
-                            .infer = stack_infer, .forward = stack_forward, .backward_ops = stack_back};
+                            .infer = stack_infer, .forward = stack_forward, .backward_ops = stack_backward_ops};
 TN_SAMPLES(stack, stack_samples);
 
 tn_tensor *tn_stack_list(int dim, int n, tn_tensor *const *in)

@@ -12,7 +12,7 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool clamp_infer(tn_ctx *c)
 {
     const double   low = TN_ARG(c, low), high = TN_ARG(c, high);
     const tn_dtype dt = c->in[0]->dtype;
@@ -27,14 +27,14 @@ static bool infer(tn_ctx *c)
     if (low < end && high >= least) return true;
     return tn_infer_fail(c, TN_EINVAL, "no %s is between %g and %g", tn_dtype_name(dt), low, high);
 }
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void clamp_forward(tn_ctx *c) { tn__map(TN_NUMBERS(clamp_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
 
-static void backward(tn_back *b)
+static void clamp_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN_REALS(clamp_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
 }
-static void backward_ops(tn_back *b)
+static void clamp_backward_ops(tn_back *b)
 {
     tn_tensor *x = b->in[0], *low = tn_scalar(TN_ARG(b, low)), *high = tn_scalar(TN_ARG(b, high));
     tn_tensor *inside = tn_logical_and(tn_ge(x, low), tn_le(x, high));
@@ -71,9 +71,15 @@ static const tn__sample samples[] = {
      .fails = "clamp: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_clamp = {
-    TN_ROOM("clamp"),   .inputs = 1,          .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(0), .infer = infer,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true};
+const tn_op tn__op_clamp = {TN_ROOM("clamp"),
+                            .inputs = 1,
+                            .args_size = sizeof(args_t),
+                            .saves = TN_SAVE_IN(0),
+                            .infer = clamp_infer,
+                            .forward = clamp_forward,
+                            .backward = clamp_backward,
+                            .backward_ops = clamp_backward_ops,
+                            .inplace = true};
 TN_SAMPLES(clamp, samples);
 
 tn_tensor *tn_clamp(tn_tensor *x, double low, double high)
@@ -87,7 +93,7 @@ tn_tensor *tn_clamp_(tn_tensor *x, double low, double high)
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(clamp_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const args_t  *a = args;
     const TN_REAL *x = in[0];
@@ -105,7 +111,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
 }
 
 #if TN_IS_REAL
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(clamp_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const args_t  *a = args;
     const TN_REAL *x = in[0], *gy = in[1], low = (TN_REAL)a->low, high = (TN_REAL)a->high;

@@ -3,8 +3,8 @@
  *   gx = gy */
 #include "autograd/rooms/room.h"
 
-static void forward(tn_ctx *c) { tn__copy(c->out[0], c->in[0]); }
-static void backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
+static void clone_forward(tn_ctx *c) { tn__copy(c->out[0], c->in[0]); }
+static void clone_backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},       {.in = {{3, {2, 1, 4}}}},
@@ -13,7 +13,7 @@ static const tn__sample samples[] = {
 };
 
 #define ROOM(title) \
-    TN_ROOM(title), .inputs = 1, .infer = tn__infer_same, .forward = forward, .backward_ops = backward_ops
+    TN_ROOM(title), .inputs = 1, .infer = tn__infer_same, .forward = clone_forward, .backward_ops = clone_backward_ops
 const tn_op tn__op_clone = {ROOM("clone")};
 TN_SAMPLES(clone, samples);
 const tn_op tn__op_contiguous = {ROOM("contiguous")};

@@ -4,8 +4,8 @@
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
 
-static bool infer(tn_ctx *c) { return tn__infer_convolution(c, 1); }
-static void compose(tn_ctx *c)
+static bool conv1d_infer(tn_ctx *c) { return tn__infer_convolution(c, 1); }
+static void conv1d_compose(tn_ctx *c)
 {
     tn_tensor *in[3] = {tn__as_rows(c->in[0]), tn__as_rows(c->in[1]), c->in[2]};
     c->out[0] = tn__from_rows(tn_op_apply(&tn__op_conv2d, c->args, 3, in));
@@ -43,8 +43,9 @@ static const tn__sample samples[] = {
      .fails = "conv1d: x is NULL"},
 };
 
-const tn_op tn__op_conv1d = {TN_ROOM("conv1d"), .inputs = 3,       .optional = 7, .args_size = sizeof(tn__windows),
-                             .infer = infer,    .compose = compose};
+const tn_op tn__op_conv1d = {TN_ROOM("conv1d"),     .inputs = 3,
+                             .optional = 7,         .args_size = sizeof(tn__windows),
+                             .infer = conv1d_infer, .compose = conv1d_compose};
 TN_SAMPLES(conv1d, samples);
 
 tn_tensor *tn_conv1d_run(tn_conv1d_args a)

@@ -8,9 +8,9 @@
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
 
-static bool infer(tn_ctx *c) { return tn__infer_convolution(c, 2); }
+static bool conv2d_infer(tn_ctx *c) { return tn__infer_convolution(c, 2); }
 
-static void forward(tn_ctx *c)
+static void conv2d_forward(tn_ctx *c)
 {
     tn__windows g = *(const tn__windows *)c->args;
     g.size[0] = c->in[1]->l.shape.d[2], g.size[1] = c->in[1]->l.shape.d[3];
@@ -22,8 +22,11 @@ static void forward(tn_ctx *c)
     tn__convolve(&g, c->in[0], c->in[1], c->in[2] ? 1 : 0, c->out[0]);
 }
 
-static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
-static void     backward_ops(tn_back *b)
+static unsigned conv2d_saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
+static void conv2d_backward_ops(tn_back *b)
 {
     const int64_t *x = b->in_shape[0].d, *w = b->in_shape[1].d;
     tn__conv_grad  a = {*(const tn__windows *)b->args, {x[2], x[3]}};
@@ -116,10 +119,10 @@ const tn_op tn__op_conv2d = {TN_ROOM("conv2d"),
                              .optional = 7,
                              .args_size = sizeof(tn__windows),
                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                             .saves_for = saves_for,
-                             .infer = infer,
-                             .forward = forward,
-                             .backward_ops = backward_ops};
+                             .saves_for = conv2d_saves_for,
+                             .infer = conv2d_infer,
+                             .forward = conv2d_forward,
+                             .backward_ops = conv2d_backward_ops};
 TN_SAMPLES(conv2d, samples);
 
 tn_tensor *tn_conv2d_run(tn_conv2d_args a)

@@ -5,7 +5,7 @@
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
 
-static bool infer(tn_ctx *c)
+static bool conv2d_input_grad_infer(tn_ctx *c)
 {
     const tn__conv_grad *a = c->args;
     const tn_tensor     *gy = c->in[0], *w = c->in[1];
@@ -28,15 +28,18 @@ static bool infer(tn_ctx *c)
     return true;
 }
 
-static void forward(tn_ctx *c)
+static void conv2d_input_grad_forward(tn_ctx *c)
 {
     tn__windows g = ((const tn__conv_grad *)c->args)->windows;
     g.size[0] = c->in[1]->l.shape.d[2], g.size[1] = c->in[1]->l.shape.d[3];
     tn__convolve_input(&g, c->out[0], c->in[1], c->in[0]);
 }
 
-static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
-static void     backward_ops(tn_back *b)
+static unsigned conv2d_input_grad_saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
+static void conv2d_input_grad_backward_ops(tn_back *b)
 {
     tn__conv_grad a = *(const tn__conv_grad *)b->args;
     a.windows.size[0] = b->in_shape[1].d[2], a.windows.size[1] = b->in_shape[1].d[3];
@@ -70,8 +73,8 @@ const tn_op tn__op_conv2d_input_grad = {TN_ROOM("conv2d_input_grad"),
                                         .inputs = 2,
                                         .args_size = sizeof(tn__conv_grad),
                                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                                        .saves_for = saves_for,
-                                        .infer = infer,
-                                        .forward = forward,
-                                        .backward_ops = backward_ops};
+                                        .saves_for = conv2d_input_grad_saves_for,
+                                        .infer = conv2d_input_grad_infer,
+                                        .forward = conv2d_input_grad_forward,
+                                        .backward_ops = conv2d_input_grad_backward_ops};
 TN_SAMPLES(conv2d_input_grad, samples);

@@ -5,7 +5,7 @@
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
 
-static bool infer(tn_ctx *c)
+static bool conv2d_weight_grad_infer(tn_ctx *c)
 {
     const tn__conv_grad *a = c->args;
     const tn__windows   *g = &a->windows;
@@ -27,13 +27,16 @@ static bool infer(tn_ctx *c)
     return true;
 }
 
-static void forward(tn_ctx *c)
+static void conv2d_weight_grad_forward(tn_ctx *c)
 {
     tn__convolve_weight(&((const tn__conv_grad *)c->args)->windows, c->in[0], c->out[0], c->in[1]);
 }
 
-static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
-static void     backward_ops(tn_back *b)
+static unsigned conv2d_weight_grad_saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
+static void conv2d_weight_grad_backward_ops(tn_back *b)
 {
     tn__conv_grad a = *(const tn__conv_grad *)b->args;
     a.in[0] = b->in_shape[0].d[2], a.in[1] = b->in_shape[0].d[3];
@@ -66,8 +69,8 @@ const tn_op tn__op_conv2d_weight_grad = {TN_ROOM("conv2d_weight_grad"),
                                          .inputs = 2,
                                          .args_size = sizeof(tn__conv_grad),
                                          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                                         .saves_for = saves_for,
-                                         .infer = infer,
-                                         .forward = forward,
-                                         .backward_ops = backward_ops};
+                                         .saves_for = conv2d_weight_grad_saves_for,
+                                         .infer = conv2d_weight_grad_infer,
+                                         .forward = conv2d_weight_grad_forward,
+                                         .backward_ops = conv2d_weight_grad_backward_ops};
 TN_SAMPLES(conv2d_weight_grad, samples);

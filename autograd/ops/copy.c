@@ -3,7 +3,7 @@
  *   gsrc = gy,  gx = 0 */
 #include "autograd/rooms/room.h"
 
-static bool infer(tn_ctx *c)
+static bool copy_infer(tn_ctx *c)
 {
     char a[192], b[192];
     if (!tn__broadcastable(c->in[1]->l.shape, c->in[0]->l.shape))
@@ -11,8 +11,8 @@ static bool infer(tn_ctx *c)
                              tn_shape_text(c->in[0]->l.shape, b, sizeof b));
     return tn_infer_like(c, 0, 0);
 }
-static void forward(tn_ctx *c) { tn__copy(c->out[0], c->in[1]); }
-static void backward_ops(tn_back *b)
+static void copy_forward(tn_ctx *c) { tn__copy(c->out[0], c->in[1]); }
+static void copy_backward_ops(tn_back *b)
 {
     if (b->need[1]) b->gx[1] = b->gy[0];
 }
@@ -29,7 +29,8 @@ static const tn__sample samples[] = {
 };
 
 const tn_op tn__op_copy = {
-    TN_ROOM("copy"), .inputs = 2, .infer = infer, .forward = forward, .backward_ops = backward_ops, .inplace = true};
+    TN_ROOM("copy"), .inputs = 2, .infer = copy_infer, .forward = copy_forward, .backward_ops = copy_backward_ops,
+    .inplace = true};
 TN_SAMPLES(copy, samples);
 
 tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src) { return tn_apply_args_(&tn__op_copy, NULL, x, src); }

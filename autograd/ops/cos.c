@@ -7,14 +7,14 @@
 #define TN_TEMPLATE "autograd/ops/cos.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void cos_forward(tn_ctx *c) { tn__map(TN_REALS(cos_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
-static void backward(tn_back *b)
+static void cos_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(cos_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_neg(tn_mul(b->gy[0], tn_sin(b->in[0]))); }
+static void cos_backward_ops(tn_back *b) { b->gx[0] = tn_neg(tn_mul(b->gy[0], tn_sin(b->in[0]))); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -28,22 +28,26 @@ static const tn__sample samples[] = {
      .fails = "cos: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_cos = {
-    TN_ROOM("cos"),     .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops};
+const tn_op tn__op_cos = {TN_ROOM("cos"),
+                          .inputs = 1,
+                          .saves = TN_SAVE_IN(0),
+                          .infer = tn__infer_real,
+                          .forward = cos_forward,
+                          .backward = cos_backward,
+                          .backward_ops = cos_backward_ops};
 TN_SAMPLES(cos, samples);
 
 tn_tensor *tn_cos(tn_tensor *x) { return tn_apply(&tn__op_cos, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(cos_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__cos)(n, out[0], in[0]);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(cos_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];

@@ -12,7 +12,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/cosine_similarity.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool cosine_similarity_infer(tn_ctx *c)
 {
     int      dim = TN_ARG(c, dim);
     tn_shape both;
@@ -41,19 +41,21 @@ static sight look(const tn_tensor *a, const tn_tensor *b, const tn_tensor *t, in
     s.dim = dim;
     return s;
 }
-static void forward(tn_ctx *c)
+static void cosine_similarity_forward(tn_ctx *c)
 {
     sight s = look(c->in[0], c->in[1], c->out[0], TN_ARG(c, dim));
-    tn__rows(TN_REALS(fwd), s.dim, TN_LIST(&s.t), TN_LIST(&s.a, &s.b), c->args);
+    tn__rows(TN_REALS(cosine_similarity_fwd), s.dim, TN_LIST(&s.t), TN_LIST(&s.a, &s.b), c->args);
 }
-static void backward(tn_back *b)
+static void cosine_similarity_backward(tn_back *b)
 {
     sight s = look(b->in[0], b->in[1], b->gy[0], TN_ARG(b, dim));
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], s.a.l.shape);
-    if (!tn_error()) tn__rows(TN_REALS(bwd), s.dim, TN_LIST(b->gx[0], b->gx[1]), TN_LIST(&s.a, &s.b, &s.t), b->args);
+    if (!tn_error())
+        tn__rows(TN_REALS(cosine_similarity_bwd), s.dim, TN_LIST(b->gx[0], b->gx[1]), TN_LIST(&s.a, &s.b, &s.t),
+                 b->args);
 }
-static void backward_ops(tn_back *b)
+static void cosine_similarity_backward_ops(tn_back *b)
 {
     const double eps = TN_ARG(b, eps);
     tn_shape     both;
@@ -98,10 +100,10 @@ const tn_op tn__op_cosine_similarity = {TN_ROOM("cosine_similarity"),
                                         .inputs = 2,
                                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
                                         .args_size = sizeof(args_t),
-                                        .infer = infer,
-                                        .forward = forward,
-                                        .backward = backward,
-                                        .backward_ops = backward_ops};
+                                        .infer = cosine_similarity_infer,
+                                        .forward = cosine_similarity_forward,
+                                        .backward = cosine_similarity_backward,
+                                        .backward_ops = cosine_similarity_backward_ops};
 TN_SAMPLES(cosine_similarity, samples);
 
 tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps)
@@ -112,7 +114,7 @@ tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(cosine_similarity_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1];
     const double   eps = ((const args_t *)args)->eps;
@@ -120,7 +122,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     *(TN_REAL *)out[0] = (TN_REAL)(TN_(tn__dot)(n, a, b) / na / nb);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(cosine_similarity_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1], *gy = in[2];
     TN_REAL       *ga = out[0], *gb = out[1];

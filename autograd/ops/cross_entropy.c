@@ -19,7 +19,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/cross_entropy.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool cross_entropy_infer(tn_ctx *c)
 {
     if (!tn__infer_classes(c, true)) return false;
     const tn_tensor *x = c->in[TN_CLASS_X];
@@ -31,7 +31,7 @@ static bool infer(tn_ctx *c)
     c->result[3] = (tn_result){TN_I64, {.n = 0}};
     return true;
 }
-static void forward(tn_ctx *c)
+static void cross_entropy_forward(tn_ctx *c)
 {
     const tn_tensor *t = c->in[TN_CLASS_TARGET], *w = c->in[TN_CLASS_WEIGHT];
     tn_tensor       *x = c->in[TN_CLASS_X], target, weight, loss;
@@ -41,12 +41,12 @@ static void forward(tn_ctx *c)
     target = tn__class_column(t, x->l.shape, a->dim);
     if (w) weight = tn__class_weights(w, x->l.shape, a->dim);
     if (a->reduction == TN_NONE) loss = tn__class_column(c->out[0], x->l.shape, a->dim);
-    tn__rows_sums(TN_REALS(fwd), a->dim, TN_LIST(c->out[1], a->reduction == TN_NONE ? &loss : NULL),
+    tn__rows_sums(TN_REALS(cross_entropy_fwd), a->dim, TN_LIST(c->out[1], a->reduction == TN_NONE ? &loss : NULL),
                   TN_LIST(tn__class_sums(&sums)), TN_LIST(x, &target, w ? &weight : NULL), &k);
     if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[2], c->out[3]);
 }
 
-static void backward(tn_back *b)
+static void cross_entropy_backward(tn_back *b)
 {
     const tn_tensor *t = b->in[TN_CLASS_TARGET], *w = b->in[TN_CLASS_WEIGHT];
     const args_t    *a = b->args;
@@ -58,7 +58,7 @@ static void backward(tn_back *b)
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], x);
     if (!tn_error())
-        tn__rows(TN_REALS(bwd), a->dim, TN_LIST(b->gx[0], b->gx[1]),
+        tn__rows(TN_REALS(cross_entropy_bwd), a->dim, TN_LIST(b->gx[0], b->gx[1]),
                  TN_LIST(b->in[0], b->out[1], &target, w ? &weight : NULL, &gy, b->out[2]), &k);
 }
 
@@ -73,7 +73,7 @@ static tn_tensor *shares(const tn_back *b)
     if (y) tn__rows(TN_REALS(share), a->dim, TN_LIST(y), TN_LIST(b->in[0], &target, w ? &weight : NULL), a);
     return y;
 }
-static void backward_ops(tn_back *b)
+static void cross_entropy_backward_ops(tn_back *b)
 {
     const args_t *a = b->args;
     const int     dim = a->dim < 0 ? a->dim + b->in_shape[0].n : a->dim;
@@ -234,10 +234,10 @@ const tn_op tn__op_cross_entropy = {TN_ROOM("cross_entropy"),
                                     .saves =
                                         TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2),
                                     .args_size = sizeof(args_t),
-                                    .infer = infer,
-                                    .forward = forward,
-                                    .backward = backward,
-                                    .backward_ops = backward_ops};
+                                    .infer = cross_entropy_infer,
+                                    .forward = cross_entropy_forward,
+                                    .backward = cross_entropy_backward,
+                                    .backward_ops = cross_entropy_backward_ops};
 TN_SAMPLES(cross_entropy, samples);
 
 tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a)
@@ -274,7 +274,7 @@ static double TN_(shares_of)(const TN_(row) * r, int64_t n) /* Σ a */
     return sum;
 }
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(cross_entropy_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *stat = out[0], *loss = out[1];
@@ -302,7 +302,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     sums[2] += 1;
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(cross_entropy_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL     *x = in[0], *stat = in[1], *gy = in[4], *divisor = in[5], max = stat[0], log_sum = stat[1];
     TN_REAL           *gx = out[0], *gt = out[1];

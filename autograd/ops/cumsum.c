@@ -13,18 +13,18 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool cumsum_infer(tn_ctx *c)
 {
     int dim = TN_ARG(c, dim);
     tn_infer_like(c, 0, 0);
     if (!tn__is_float(c->in[0]->dtype)) c->result[0].dtype = TN_I64;
     return tn__wrap_dim("cumsum", &dim, c->in[0]->l.shape.n);
 }
-static void forward(tn_ctx *c)
+static void cumsum_forward(tn_ctx *c)
 {
-    tn__rows(TN_NUMBERS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+    tn__rows(TN_NUMBERS(cumsum_fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
 }
-static void backward_ops(tn_back *b)
+static void cumsum_backward_ops(tn_back *b)
 {
     b->gx[0] = tn_apply_args(&tn__op_cumsum, (&(args_t){TN_ARG(b, dim), !TN_ARG(b, reverse)}), b->gy[0]);
 }
@@ -44,8 +44,9 @@ static const tn__sample samples[] = {
      .fails = "cumsum: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_cumsum = {TN_ROOM("cumsum"), .inputs = 1,        .args_size = sizeof(args_t),
-                             .infer = infer,    .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_cumsum = {TN_ROOM("cumsum"),           .inputs = 1,
+                             .args_size = sizeof(args_t), .infer = cumsum_infer,
+                             .forward = cumsum_forward,   .backward_ops = cumsum_backward_ops};
 TN_SAMPLES(cumsum, samples);
 
 tn_tensor *tn_cumsum(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_cumsum, (&(args_t){dim, false}), x); }
@@ -57,7 +58,7 @@ tn_tensor *tn_cumsum(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_cumsu
 #else
 #define SUM uint64_t /* wraps, as integers do */
 #endif
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(cumsum_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

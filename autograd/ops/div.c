@@ -6,17 +6,20 @@
 #define TN_TEMPLATE "autograd/ops/div.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static bool div_infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
+static void div_forward(tn_ctx *c)
+{
+    tn__map(TN_REALS(div_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+}
 
-static unsigned saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_OUT(0) : 0); }
-static void     backward(tn_back *b)
+static unsigned div_saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_OUT(0) : 0); }
+static void     div_backward(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = tn_div(b->gy[0], b->in[1]);
     if (b->need[1] && (b->gx[1] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[1]), TN_LIST(b->gy[0], b->out[0], b->in[1]), NULL);
+        tn__map(TN_REALS(div_bwd), TN_LIST(b->gx[1]), TN_LIST(b->gy[0], b->out[0], b->in[1]), NULL);
 }
-static void backward_ops(tn_back *b)
+static void div_backward_ops(tn_back *b)
 {
     tn_tensor *ga = tn_div(b->gy[0], b->in[1]);
     if (b->need[0]) b->gx[0] = ga;
@@ -43,11 +46,11 @@ static const tn__sample samples[] = {
 const tn_op tn__op_div = {TN_ROOM("div"),
                           .inputs = 2,
                           .saves = TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                          .saves_for = saves_for,
-                          .infer = infer,
-                          .forward = forward,
-                          .backward = backward,
-                          .backward_ops = backward_ops,
+                          .saves_for = div_saves_for,
+                          .infer = div_infer,
+                          .forward = div_forward,
+                          .backward = div_backward,
+                          .backward_ops = div_backward_ops,
                           .inplace = true};
 TN_SAMPLES(div, samples);
 
@@ -56,7 +59,7 @@ tn_tensor *tn_div_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_div,
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(div_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1];
     TN_REAL       *y = out[0];
@@ -64,7 +67,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     for (int64_t i = 0; i < n; i++) y[i] = a[i] / b[i];
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(div_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *gy = in[0], *y = in[1], *b = in[2];
     TN_REAL       *gb = out[0];

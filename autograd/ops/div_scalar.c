@@ -9,8 +9,11 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/div_scalar.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_div_scalar(b->gy[0], TN_ARG(b, k)); }
+static void div_scalar_forward(tn_ctx *c)
+{
+    tn__map(TN_REALS(div_scalar_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+}
+static void div_scalar_backward_ops(tn_back *b) { b->gx[0] = tn_div_scalar(b->gy[0], TN_ARG(b, k)); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0.7}},
@@ -25,8 +28,12 @@ static const tn__sample samples[] = {
      .fails = "div_scalar: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_div_scalar = {TN_ROOM("div_scalar"),   .inputs = 1,        .args_size = sizeof(args_t),
-                                 .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
+const tn_op tn__op_div_scalar = {TN_ROOM("div_scalar"),
+                                 .inputs = 1,
+                                 .args_size = sizeof(args_t),
+                                 .infer = tn__infer_real,
+                                 .forward = div_scalar_forward,
+                                 .backward_ops = div_scalar_backward_ops,
                                  .inplace = true};
 TN_SAMPLES(div_scalar, samples);
 
@@ -39,7 +46,7 @@ tn_tensor *tn_div_scalar_(tn_tensor *x, double k) { return tn_apply_args_(&tn__o
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(div_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0], k = (TN_REAL)((const args_t *)args)->k;

@@ -15,9 +15,12 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/dropout.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c) { return tn__infer_real(c) && tn__need_probability(c, TN_ARG(c, p)); }
-static void forward(tn_ctx *c) { tn__map_at(TN_REALS_AT(drop), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(&tn__op_dropout, b->args, b->gy[0]); }
+static bool dropout_infer(tn_ctx *c) { return tn__infer_real(c) && tn__need_probability(c, TN_ARG(c, p)); }
+static void dropout_forward(tn_ctx *c)
+{
+    tn__map_at(TN_REALS_AT(drop), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+}
+static void dropout_backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(&tn__op_dropout, b->args, b->gy[0]); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0.5, 1, 0}},
@@ -41,8 +44,9 @@ static const tn__sample samples[] = {
      .fails = "dropout: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_dropout = {TN_ROOM("dropout"), .inputs = 1,        .args_size = sizeof(args_t),
-                              .infer = infer,     .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_dropout = {TN_ROOM("dropout"),          .inputs = 1,
+                              .args_size = sizeof(args_t), .infer = dropout_infer,
+                              .forward = dropout_forward,  .backward_ops = dropout_backward_ops};
 TN_SAMPLES(dropout, samples);
 
 tn_tensor *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position)

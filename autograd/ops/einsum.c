@@ -14,7 +14,7 @@ typedef struct {
     const char *equation;
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool einsum_infer(tn_ctx *c)
 {
     const char  *p = TN_ARG(c, equation);
     tn__equation q;
@@ -65,7 +65,7 @@ static void forget(tn__term *t, int dim)
 }
 
 /* Diagonals taken; the dims of "..." that broadcast dropped. */
-static factor prepare(const tn__equation *q, tn_tensor *x, tn__term t)
+static factor einsum_prepare(const tn__equation *q, tn_tensor *x, tn__term t)
 {
     for (int j = 1; j < t.n; j++) {
         const int label = t.d[j], i = at_of(&t, label);
@@ -146,7 +146,7 @@ static factor multiply(const tn__equation *q, const factor *f, const factor *g, 
     return (factor){shaped(y, ys), yo};
 }
 
-static void compose(tn_ctx *c)
+static void einsum_compose(tn_ctx *c)
 {
     const char  *p = TN_ARG(c, equation);
     factor       y = {NULL, {.n = 0}};
@@ -157,7 +157,7 @@ static void compose(tn_ctx *c)
         tn__equation_operand(c, &q, &p, i, &t);
         tn__equation_used(&q, tn__equation_kept(&q, c->in[i]->l.shape, &t));
         const uint64_t keep = tn__equation_needed(&q);
-        factor         f = prepare(&q, c->in[i], t);
+        factor         f = einsum_prepare(&q, c->in[i], t);
         sum_all_but(&f, keep | tn__labels_of(&y.t));
         sum_all_but(&y, keep | tn__labels_of(&f.t));
         y = i ? multiply(&q, &y, &f, keep) : f;
@@ -241,8 +241,8 @@ static const tn__sample samples[] = {
      FAILS(TN_EDTYPE, "needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn__op_einsum = {TN_ROOM("einsum"), .inputs = TN_ANY, .args_size = sizeof(args_t), .infer = infer,
-                             .compose = compose};
+const tn_op tn__op_einsum = {TN_ROOM("einsum"), .inputs = TN_ANY, .args_size = sizeof(args_t), .infer = einsum_infer,
+                             .compose = einsum_compose};
 TN_SAMPLES(einsum, samples);
 
 tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in)

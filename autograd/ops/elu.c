@@ -11,14 +11,14 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/elu.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void elu_forward(tn_ctx *c) { tn__map(TN_REALS(elu_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
 
-static void backward(tn_back *b)
+static void elu_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN_REALS(elu_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
 }
-static void backward_ops(tn_back *b)
+static void elu_backward_ops(tn_back *b)
 {
     tn_tensor *x = b->in[0], *gy = b->gy[0];
     tn_tensor *slope = tn_mul_scalar(tn_exp(tn_clamp(x, -INFINITY, 0)), TN_ARG(b, alpha));
@@ -39,23 +39,28 @@ static const tn__sample samples[] = {
      .fails = "elu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_elu = {
-    TN_ROOM("elu"),          .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_elu = {TN_ROOM("elu"),
+                          .inputs = 1,
+                          .args_size = sizeof(args_t),
+                          .saves = TN_SAVE_IN(0),
+                          .infer = tn__infer_real,
+                          .forward = elu_forward,
+                          .backward = elu_backward,
+                          .backward_ops = elu_backward_ops};
 TN_SAMPLES(elu, samples);
 
 tn_tensor *tn_elu(tn_tensor *x, double alpha) { return tn_apply_args(&tn__op_elu, &(args_t){alpha}, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(elu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], alpha = (TN_REAL)((const args_t *)args)->alpha;
     TN_REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : alpha * TN_M(expm1)(x[i]);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(elu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *gy = in[1], alpha = (TN_REAL)((const args_t *)args)->alpha;
     TN_REAL       *gx = out[0];

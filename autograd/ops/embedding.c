@@ -9,7 +9,7 @@ typedef struct {
     bool    sparse;
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool embedding_infer(tn_ctx *c)
 {
     const tn_shape w = c->in[0]->l.shape, i = c->in[1]->l.shape;
     const int64_t  padding = TN_ARG(c, padding);
@@ -25,14 +25,14 @@ static bool infer(tn_ctx *c)
     c->result[0].shape.d[c->result[0].shape.n++] = w.d[1];
     return tn__index_check("embedding", "index", c->in[1], w.d[0]);
 }
-static void forward(tn_ctx *c) { tn__take_rows(c->out[0], c->in[0], 0, c->in[1]); }
-static void backward(tn_back *b)
+static void embedding_forward(tn_ctx *c) { tn__take_rows(c->out[0], c->in[0], 0, c->in[1]); }
+static void embedding_backward(tn_back *b)
 {
     if (TN_ARG(b, sparse) && tn__grad_rows(b, 0, b->in[1], b->gy[0], TN_ARG(b, padding))) return;
     tn_tensor *buffer = tn__grad_buffer(b, 0);
     if (buffer) tn__add_rows(buffer, 0, b->in[1], b->gy[0], TN_ARG(b, padding));
 }
-static void backward_ops(tn_back *b)
+static void embedding_backward_ops(tn_back *b)
 {
     const int64_t padding = TN_ARG(b, padding), n = tn_numel(b->in[1]), width = b->in_shape[0].d[1];
     tn_shape      flat = {.n = 2, .d = {n, width}}, list = {.n = 1, .d = {n}}, one = {.n = 2, .d = {n, 1}};
@@ -81,9 +81,10 @@ static const tn__sample samples[] = {
     {.in = {{2, {9, 3}}, {1, {7}}}, .kind = INDEX, .high = {2, 9}, .low = {-2, 1}, .args = &(args_t){0, true}},
 };
 
-const tn_op tn__op_embedding = {
-    TN_ROOM("embedding"), .inputs = 2,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
-    .infer = infer,       .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_embedding = {TN_ROOM("embedding"),           .inputs = 2,
+                                .args_size = sizeof(args_t),    .saves = TN_SAVE_IN(1),
+                                .infer = embedding_infer,       .forward = embedding_forward,
+                                .backward = embedding_backward, .backward_ops = embedding_backward_ops};
 TN_SAMPLES(embedding, samples);
 
 tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding, bool sparse)

@@ -7,14 +7,14 @@
 #define TN_TEMPLATE "autograd/ops/erf.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void erf_forward(tn_ctx *c) { tn__map(TN_REALS(erf_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
-static void backward(tn_back *b)
+static void erf_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(erf_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b)
+static void erf_backward_ops(tn_back *b)
 {
     tn_tensor *density = tn_exp(tn_neg(tn_square(b->in[0])));
     b->gx[0] = tn_mul(b->gy[0], tn_mul_scalar(density, 1.12837916709551257390));
@@ -32,22 +32,26 @@ static const tn__sample samples[] = {
      .fails = "erf: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_erf = {
-    TN_ROOM("erf"),     .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops};
+const tn_op tn__op_erf = {TN_ROOM("erf"),
+                          .inputs = 1,
+                          .saves = TN_SAVE_IN(0),
+                          .infer = tn__infer_real,
+                          .forward = erf_forward,
+                          .backward = erf_backward,
+                          .backward_ops = erf_backward_ops};
 TN_SAMPLES(erf, samples);
 
 tn_tensor *tn_erf(tn_tensor *x) { return tn_apply(&tn__op_erf, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(erf_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__erf)(n, out[0], in[0]);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(erf_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];

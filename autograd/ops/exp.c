@@ -7,8 +7,8 @@
 #define TN_TEMPLATE "autograd/ops/exp.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], b->out[0]); }
+static void exp_forward(tn_ctx *c) { tn__map(TN_REALS(exp_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void exp_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], b->out[0]); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -22,8 +22,9 @@ static const tn__sample samples[] = {
      .fails = "exp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_exp = {TN_ROOM("exp"),          .inputs = 1,        .saves = TN_SAVE_OUT(0),
-                          .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
+const tn_op tn__op_exp = {TN_ROOM("exp"),          .inputs = 1,
+                          .saves = TN_SAVE_OUT(0), .infer = tn__infer_real,
+                          .forward = exp_forward,  .backward_ops = exp_backward_ops,
                           .inplace = true};
 TN_SAMPLES(exp, samples);
 
@@ -32,7 +33,7 @@ tn_tensor *tn_exp_(tn_tensor *x) { return tn_apply_args_(&tn__op_exp, NULL, x); 
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(exp_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__exp)(n, out[0], in[0]);

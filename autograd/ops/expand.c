@@ -7,17 +7,17 @@ typedef struct {
     tn_shape shape; /* -1 keeps a size */
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool expand_infer(tn_ctx *c)
 {
     tn__layout y;
     return tn__view_expand("expand", &c->in[0]->l, TN_ARG(c, shape), &y) && tn__infer_view(c, &y);
 }
-static void forward(tn_ctx *c)
+static void expand_forward(tn_ctx *c)
 {
     const tn__layout y = tn__layout_expand(&c->in[0]->l, c->result[0].shape);
     c->out[0] = tn__alias_owned(c->in[0], &y);
 }
-static void backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
+static void expand_backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 1}}}, .args = &(args_t){{2, {3, 4}}}},
@@ -46,8 +46,12 @@ static const tn__sample samples[] = {
      .fails = "expand: [4611686018427387904, 4] is too large: its bytes do not fit in 63 bits"},
 };
 
-const tn_op tn__op_expand = {TN_ROOM("expand"), .inputs = 1,        .args_size = sizeof(args_t),
-                             .infer = infer,    .forward = forward, .backward_ops = backward_ops,
+const tn_op tn__op_expand = {TN_ROOM("expand"),
+                             .inputs = 1,
+                             .args_size = sizeof(args_t),
+                             .infer = expand_infer,
+                             .forward = expand_forward,
+                             .backward_ops = expand_backward_ops,
                              .view = true};
 TN_SAMPLES(expand, samples);
 

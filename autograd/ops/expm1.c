@@ -6,8 +6,8 @@
 #define TN_TEMPLATE "autograd/ops/expm1.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_exp(b->in[0])); }
+static void expm1_forward(tn_ctx *c) { tn__map(TN_REALS(expm1_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void expm1_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_exp(b->in[0])); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -22,15 +22,16 @@ static const tn__sample samples[] = {
      .fails = "expm1: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_expm1 = {TN_ROOM("expm1"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
-                            .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_expm1 = {TN_ROOM("expm1"),         .inputs = 1,
+                            .saves = TN_SAVE_IN(0),   .infer = tn__infer_real,
+                            .forward = expm1_forward, .backward_ops = expm1_backward_ops};
 TN_SAMPLES(expm1, samples);
 
 tn_tensor *tn_expm1(tn_tensor *x) { return tn_apply(&tn__op_expm1, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(expm1_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

@@ -7,14 +7,14 @@ typedef struct {
     tn_dims dims; /* none: all */
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool flip_infer(tn_ctx *c)
 {
     tn_dims dims = TN_ARG(c, dims);
     return tn__wrap_dims("flip", &dims, c->in[0]->l.shape.n) && tn_infer_like(c, 0, 0);
 }
 
 /* x with negative strides would be y: so one copy does it. */
-static void forward(tn_ctx *c)
+static void flip_forward(tn_ctx *c)
 {
     tn_dims    dims = TN_ARG(c, dims);
     tn__layout l = c->in[0]->l;
@@ -27,7 +27,7 @@ static void forward(tn_ctx *c)
     const tn_tensor turned = tn__glance(c->in[0], &l);
     tn__copy(c->out[0], &turned);
 }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_flip(b->gy[0], TN_ARG(b, dims)); }
+static void flip_backward_ops(tn_back *b) { b->gx[0] = tn_flip(b->gy[0], TN_ARG(b, dims)); }
 
 static const tn__sample samples[] = {
     {.in = {{1, {5}}}, .args = &(args_t){{1, {0}}}},
@@ -45,8 +45,12 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, -1}}}, .status = TN_EINVAL, .fails = "flip: dim 1 is listed twice"},
 };
 
-const tn_op tn__op_flip = {TN_ROOM("flip"), .inputs = 1,        .args_size = sizeof(args_t),
-                           .infer = infer,  .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_flip = {TN_ROOM("flip"),
+                           .inputs = 1,
+                           .args_size = sizeof(args_t),
+                           .infer = flip_infer,
+                           .forward = flip_forward,
+                           .backward_ops = flip_backward_ops};
 TN_SAMPLES(flip, samples);
 
 tn_tensor *tn_flip(tn_tensor *x, tn_dims dims) { return tn_apply_args(&tn__op_flip, &(args_t){dims}, x); }

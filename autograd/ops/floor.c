@@ -7,8 +7,8 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { (void)b; }
+static void floor_forward(tn_ctx *c) { tn__map(TN_NUMBERS(floor_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void floor_backward_ops(tn_back *b) { (void)b; }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.1}, .high = {0.4}},
@@ -23,15 +23,15 @@ static const tn__sample samples[] = {
      .fails = "floor: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_floor = {TN_ROOM("floor"), .inputs = 1, .infer = tn__infer_numbers, .forward = forward,
-                            .backward_ops = backward_ops};
+const tn_op tn__op_floor = {TN_ROOM("floor"), .inputs = 1, .infer = tn__infer_numbers, .forward = floor_forward,
+                            .backward_ops = floor_backward_ops};
 TN_SAMPLES(floor, samples);
 
 tn_tensor *tn_floor(tn_tensor *x) { return tn_apply(&tn__op_floor, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(floor_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

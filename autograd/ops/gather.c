@@ -20,7 +20,7 @@ bool tn__infer_along(tn_ctx *c, int dim, const tn_tensor *small, const tn_tensor
                          tn_shape_text(small->l.shape, a, sizeof a), tn_shape_text(large->l.shape, b, sizeof b), dim);
 }
 
-static bool infer(tn_ctx *c)
+static bool gather_infer(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0], *index = c->in[1];
     int              dim = TN_ARG(c, dim);
@@ -28,20 +28,20 @@ static bool infer(tn_ctx *c)
     c->result[0] = (tn_result){x->dtype, index->l.shape};
     return tn__index_check("gather", "index", index, x->l.shape.n ? x->l.shape.d[dim] : 1);
 }
-static void forward(tn_ctx *c)
+static void gather_forward(tn_ctx *c)
 {
     int dim = TN_ARG(c, dim);
     tn__wrap_dim("gather", &dim, c->in[0]->l.shape.n);
     tn__gather(c->out[0], c->in[0], dim, c->in[1]);
 }
-static void backward(tn_back *b)
+static void gather_backward(tn_back *b)
 {
     tn_tensor *buffer = tn__grad_buffer(b, 0);
     int        dim = TN_ARG(b, dim);
     tn__wrap_dim("gather", &dim, b->in_shape[0].n);
     if (buffer) tn__scatter_add(buffer, dim, b->in[1], b->gy[0]);
 }
-static void backward_ops(tn_back *b)
+static void gather_backward_ops(tn_back *b)
 {
     b->gx[0] = tn_scatter_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->in[1], b->gy[0]);
 }
@@ -93,9 +93,10 @@ static const tn__sample samples[] = {
      .fails = "gather: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_gather = {
-    TN_ROOM("gather"), .inputs = 2,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
-    .infer = infer,    .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_gather = {TN_ROOM("gather"),           .inputs = 2,
+                             .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
+                             .infer = gather_infer,       .forward = gather_forward,
+                             .backward = gather_backward, .backward_ops = gather_backward_ops};
 TN_SAMPLES(gather, samples);
 
 tn_tensor *tn_gather(tn_tensor *x, int dim, tn_tensor *index)

@@ -11,12 +11,12 @@
 #define TN_TEMPLATE "autograd/ops/gelu.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void gelu_forward(tn_ctx *c) { tn__map(TN_REALS(gelu_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
-static void backward(tn_back *b)
+static void gelu_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(gelu_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
 tn_tensor *tn__gelu_derivative(tn_tensor *x)
 {
@@ -25,7 +25,7 @@ tn_tensor *tn__gelu_derivative(tn_tensor *x)
     tn_tensor *pdf = tn_mul_scalar(tn_exp(tn_mul_scalar(tn_square(x), -0.5)), DENSITY);
     return tn_add(cdf, tn_mul(x, pdf));
 }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn__gelu_derivative(b->in[0])); }
+static void gelu_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn__gelu_derivative(b->in[0])); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -41,22 +41,26 @@ static const tn__sample samples[] = {
      .fails = "gelu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_gelu = {
-    TN_ROOM("gelu"),    .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops};
+const tn_op tn__op_gelu = {TN_ROOM("gelu"),
+                           .inputs = 1,
+                           .saves = TN_SAVE_IN(0),
+                           .infer = tn__infer_real,
+                           .forward = gelu_forward,
+                           .backward = gelu_backward,
+                           .backward_ops = gelu_backward_ops};
 TN_SAMPLES(gelu, samples);
 
 tn_tensor *tn_gelu(tn_tensor *x) { return tn_apply(&tn__op_gelu, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(gelu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__gelu)(n, out[0], in[0]);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(gelu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__gelu_slope)(n, out[0], in[0], in[1]);

@@ -11,12 +11,15 @@
 #define TN_TEMPLATE "autograd/ops/gelu_tanh.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void gelu_tanh_forward(tn_ctx *c)
+{
+    tn__map(TN_REALS(gelu_tanh_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+}
 
-static void backward(tn_back *b)
+static void gelu_tanh_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(gelu_tanh_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
 tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x)
 {
@@ -27,7 +30,7 @@ tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x)
     tn_tensor *dz = tn_add_scalar(tn_mul_scalar(xx, 3 * CUBE * ROOT), ROOT);
     return tn_add(s, tn_mul(tn_mul(x, slope), dz));
 }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn__gelu_tanh_derivative(b->in[0])); }
+static void gelu_tanh_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn__gelu_tanh_derivative(b->in[0])); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -42,22 +45,26 @@ static const tn__sample samples[] = {
      .fails = "gelu_tanh: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_gelu_tanh = {TN_ROOM("gelu_tanh"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
-                                .infer = tn__infer_real,     .forward = forward, .backward = backward,
-                                .backward_ops = backward_ops};
+const tn_op tn__op_gelu_tanh = {TN_ROOM("gelu_tanh"),
+                                .inputs = 1,
+                                .saves = TN_SAVE_IN(0),
+                                .infer = tn__infer_real,
+                                .forward = gelu_tanh_forward,
+                                .backward = gelu_tanh_backward,
+                                .backward_ops = gelu_tanh_backward_ops};
 TN_SAMPLES(gelu_tanh, samples);
 
 tn_tensor *tn_gelu_tanh(tn_tensor *x) { return tn_apply(&tn__op_gelu_tanh, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(gelu_tanh_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__gelu_tanh)(n, out[0], in[0]);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(gelu_tanh_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__gelu_tanh_slope)(n, out[0], in[0], in[1]);

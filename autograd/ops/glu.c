@@ -9,7 +9,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/glu.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool glu_infer(tn_ctx *c)
 {
     const tn_shape s = c->in[0]->l.shape;
     int            dim = TN_ARG(c, dim);
@@ -23,14 +23,17 @@ static bool infer(tn_ctx *c)
     c->result[0].shape.d[dim] /= 2;
     return true;
 }
-static void forward(tn_ctx *c) { tn__rows(TN_REALS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void glu_forward(tn_ctx *c)
+{
+    tn__rows(TN_REALS(glu_fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+}
 
-static void backward(tn_back *b)
+static void glu_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->in[0])))
-        tn__rows(TN_REALS(bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__rows(TN_REALS(glu_bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b)
+static void glu_backward_ops(tn_back *b)
 {
     tn_tensor *x = b->in[0], *gy = b->gy[0];
     const int  dim = TN_ARG(b, dim);
@@ -66,16 +69,21 @@ static const tn__sample samples[] = {
      .fails = "glu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_glu = {
-    TN_ROOM("glu"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-    .infer = infer, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_glu = {TN_ROOM("glu"),
+                          .inputs = 1,
+                          .args_size = sizeof(args_t),
+                          .saves = TN_SAVE_IN(0),
+                          .infer = glu_infer,
+                          .forward = glu_forward,
+                          .backward = glu_backward,
+                          .backward_ops = glu_backward_ops};
 TN_SAMPLES(glu, samples);
 
 tn_tensor *tn_glu(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_glu, &(args_t){dim}, x); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(glu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t  half = n / 2;
     const TN_REAL *a = in[0], *z = a + half;
@@ -87,7 +95,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     }
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(glu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t  half = n / 2;
     const TN_REAL *a = in[0], *z = a + half, *gy = in[1];

@@ -19,14 +19,14 @@
 
 enum { R, Z, N, S, H };
 
-static void spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
+static void gru_spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
 {
     (void)a, (void)gc;
     g[Z] = tn_mul(gh, tn_sub(k[H], k[N]));
     g[N] = tn_mul(gh, tn_rsub_scalar(k[Z], 1));
     g[H] = tn_mul(gh, k[Z]);
 }
-static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
+static void gru_chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
 {
     tn_tensor *n = tn__tanh_back(g[N], k[N]), *z = tn__sigmoid_back(g[Z], k[Z]);
     tn_tensor *r = tn__sigmoid_back(tn__plus(g[R], tn_mul(n, k[S])), k[R]);
@@ -38,15 +38,15 @@ static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, t
 static const tn__cell cell = {.gates = 3,
                               .kept = 5,
                               .split = true,
-                              .forward = {fwd_f32, fwd_f64, NULL},
-                              .backward = {bwd_f32, bwd_f64, NULL},
-                              .spread = spread,
-                              .chain = chain};
+                              .forward = {gru_fwd_f32, gru_fwd_f64, NULL},
+                              .backward = {gru_bwd_f32, gru_bwd_f64, NULL},
+                              .spread = gru_spread,
+                              .chain = gru_chain};
 
-static bool infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
-static void forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
-static void backward(tn_back *b) { tn__steps_backward(b, &cell); }
-static void backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
+static bool gru_infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
+static void gru_forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
+static void gru_backward(tn_back *b) { tn__steps_backward(b, &cell); }
+static void gru_backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
 
 #define SIZES(...) \
     .args = &(tn_steps) { .sizes = __VA_ARGS__ }
@@ -72,17 +72,17 @@ const tn_op tn__op_gru = {TN_ROOM("gru"),
                           .args_size = sizeof(tn_steps),
                           .args_copy = tn__steps_copy,
                           .args_free = tn__steps_free,
-                          .infer = infer,
-                          .forward = forward,
-                          .backward = backward,
-                          .backward_ops = backward_ops};
+                          .infer = gru_infer,
+                          .forward = gru_forward,
+                          .backward = gru_backward,
+                          .backward_ops = gru_backward_ops};
 TN_SAMPLES(gru, samples);
 
 tn_tensor *tn_gru_steps_run(tn_steps_args a) { return tn__steps_call(&tn__op_gru, a, false, true); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(gru_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t  m = n / 3;
     TN_REAL *const k = out[3], *const h = out[1];
@@ -102,7 +102,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
 }
 
 /* Many small loops, since of these the compiler makes vectors. */
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(gru_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t  m = n / 5;
     TN_REAL *const gx = out[0];

@@ -10,21 +10,24 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/huber_loss.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool huber_loss_infer(tn_ctx *c)
 {
     if (!tn__need_real(c, 0) || !tn__infer_binary(c)) return false;
     if (TN_ARG(c, delta) > 0) return true;
     return tn_infer_fail(c, TN_EINVAL, "delta is %g, but must be positive", TN_ARG(c, delta));
 }
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
-static void backward(tn_back *b)
+static void huber_loss_forward(tn_ctx *c)
+{
+    tn__map(TN_REALS(huber_loss_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args);
+}
+static void huber_loss_backward(tn_back *b)
 {
     tn_tensor *g = tn_empty_like(b->gy[0]);
-    if (g) tn__map(TN_REALS(bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), b->args);
+    if (g) tn__map(TN_REALS(huber_loss_bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), b->args);
     if (b->need[0]) b->gx[0] = g;
     if (b->need[1]) b->gx[1] = tn_neg(g);
 }
-static void backward_ops(tn_back *b)
+static void huber_loss_backward_ops(tn_back *b)
 {
     const double delta = TN_ARG(b, delta);
     tn_tensor   *g = tn_mul(b->gy[0], tn_clamp(tn_sub(b->in[0], b->in[1]), -delta, delta));
@@ -53,10 +56,10 @@ const tn_op tn__op_huber_loss = {TN_ROOM("huber_loss"),
                                  .inputs = 2,
                                  .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                                  .args_size = sizeof(args_t),
-                                 .infer = infer,
-                                 .forward = forward,
-                                 .backward = backward,
-                                 .backward_ops = backward_ops};
+                                 .infer = huber_loss_infer,
+                                 .forward = huber_loss_forward,
+                                 .backward = huber_loss_backward,
+                                 .backward_ops = huber_loss_backward_ops};
 TN_SAMPLES(huber_loss, samples);
 
 tn_tensor *tn_huber_loss_run(tn_loss_args a)
@@ -71,7 +74,7 @@ tn_tensor *tn_huber_loss_run(tn_loss_args a)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(huber_loss_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1], delta = (TN_REAL)((const args_t *)args)->delta;
     TN_REAL       *y = out[0];
@@ -81,7 +84,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     }
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(huber_loss_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1], *gy = in[2], delta = (TN_REAL)((const args_t *)args)->delta;
     TN_REAL       *g = out[0];

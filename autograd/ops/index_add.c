@@ -7,7 +7,7 @@ typedef struct {
     int dim;
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool index_add_infer(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0], *index = c->in[1], *src = c->in[2];
     int              dim = TN_ARG(c, dim);
@@ -26,14 +26,14 @@ static bool infer(tn_ctx *c)
                              tn_dtype_name(src->dtype));
     return tn_infer_like(c, 0, 0) && tn__index_check("index_add", "index", index, x->l.shape.n ? x->l.shape.d[dim] : 1);
 }
-static void forward(tn_ctx *c)
+static void index_add_forward(tn_ctx *c)
 {
     int dim = TN_ARG(c, dim);
     tn__wrap_dim("index_add", &dim, c->in[0]->l.shape.n);
     tn__copy(c->out[0], c->in[0]);
     tn__add_rows(c->out[0], dim, c->in[1], c->in[2], -1);
 }
-static void backward_ops(tn_back *b)
+static void index_add_backward_ops(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = b->gy[0];
     if (b->need[2]) b->gx[2] = tn_reshape(tn_index_select(b->gy[0], TN_ARG(b, dim), b->in[1]), b->in_shape[2]);
@@ -84,9 +84,13 @@ static const tn__sample samples[] = {
      .fails = "index_add: index 3 at [0] is outside 0 … 2"},
 };
 
-const tn_op tn__op_index_add = {TN_ROOM("index_add"),        .inputs = 3,    .args_size = sizeof(args_t),
-                                .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
-                                .backward_ops = backward_ops};
+const tn_op tn__op_index_add = {TN_ROOM("index_add"),
+                                .inputs = 3,
+                                .args_size = sizeof(args_t),
+                                .saves = TN_SAVE_IN(1),
+                                .infer = index_add_infer,
+                                .forward = index_add_forward,
+                                .backward_ops = index_add_backward_ops};
 TN_SAMPLES(index_add, samples);
 
 tn_tensor *tn_index_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src)

@@ -7,7 +7,7 @@ typedef struct {
     int dim;
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool index_select_infer(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0], *index = c->in[1];
     int              dim = TN_ARG(c, dim);
@@ -29,13 +29,16 @@ static int dim_of(const args_t *a, int ndim)
     tn__wrap_dim("index_select", &dim, ndim);
     return dim;
 }
-static void forward(tn_ctx *c) { tn__take_rows(c->out[0], c->in[0], dim_of(c->args, c->in[0]->l.shape.n), c->in[1]); }
-static void backward(tn_back *b)
+static void index_select_forward(tn_ctx *c)
+{
+    tn__take_rows(c->out[0], c->in[0], dim_of(c->args, c->in[0]->l.shape.n), c->in[1]);
+}
+static void index_select_backward(tn_back *b)
 {
     tn_tensor *buffer = tn__grad_buffer(b, 0);
     if (buffer) tn__add_rows(buffer, dim_of(b->args, b->in_shape[0].n), b->in[1], b->gy[0], -1);
 }
-static void backward_ops(tn_back *b)
+static void index_select_backward_ops(tn_back *b)
 {
     b->gx[0] = tn_index_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->in[1], b->gy[0]);
 }
@@ -71,9 +74,10 @@ static const tn__sample samples[] = {
      .fails = "index_select: a 0-d tensor has one element to select, the index has 2"},
 };
 
-const tn_op tn__op_index_select = {
-    TN_ROOM("index_select"), .inputs = 2,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
-    .infer = infer,          .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_index_select = {TN_ROOM("index_select"),           .inputs = 2,
+                                   .args_size = sizeof(args_t),       .saves = TN_SAVE_IN(1),
+                                   .infer = index_select_infer,       .forward = index_select_forward,
+                                   .backward = index_select_backward, .backward_ops = index_select_backward_ops};
 TN_SAMPLES(index_select, samples);
 
 tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index)

@@ -5,13 +5,16 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool isfinite_infer(tn_ctx *c)
 {
     tn_infer_like(c, 0, 0);
     c->result[0].dtype = TN_BOOL;
     return true;
 }
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void isfinite_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(isfinite_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+}
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -21,14 +24,14 @@ static const tn__sample samples[] = {
     {.in = {{1, {4}}}, .kind = {TN_ARG_MASK}},
 };
 
-const tn_op tn__op_isfinite = {TN_ROOM("isfinite"), .inputs = 1, .infer = infer, .forward = forward};
+const tn_op tn__op_isfinite = {TN_ROOM("isfinite"), .inputs = 1, .infer = isfinite_infer, .forward = isfinite_forward};
 TN_SAMPLES(isfinite, samples);
 
 tn_tensor *tn_isfinite(tn_tensor *x) { return tn_apply(&tn__op_isfinite, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(isfinite_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

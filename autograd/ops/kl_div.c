@@ -11,11 +11,14 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/kl_div.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
+static bool kl_div_infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
+static void kl_div_forward(tn_ctx *c)
+{
+    tn__map(TN_REALS(kl_div_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args);
+}
 
-static unsigned saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_IN(0) : 0); }
-static void     backward_ops(tn_back *b)
+static unsigned kl_div_saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_IN(0) : 0); }
+static void     kl_div_backward_ops(tn_back *b)
 {
     tn_tensor *x = b->in[0], *t = b->in[1], *gy = b->gy[0];
     if (TN_ARG(b, log_target)) {
@@ -47,11 +50,11 @@ static const tn__sample samples[] = {
 const tn_op tn__op_kl_div = {TN_ROOM("kl_div"),
                              .inputs = 2,
                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                             .saves_for = saves_for,
+                             .saves_for = kl_div_saves_for,
                              .args_size = sizeof(args_t),
-                             .infer = infer,
-                             .forward = forward,
-                             .backward_ops = backward_ops};
+                             .infer = kl_div_infer,
+                             .forward = kl_div_forward,
+                             .backward_ops = kl_div_backward_ops};
 TN_SAMPLES(kl_div, samples);
 
 tn_tensor *tn_kl_div_run(tn_loss_args a)
@@ -72,7 +75,7 @@ tn_tensor *tn_kl_div_run(tn_loss_args a)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(kl_div_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *t = in[1];
     TN_REAL       *y = out[0];

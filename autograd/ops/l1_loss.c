@@ -6,16 +6,19 @@
 #define TN_TEMPLATE "autograd/ops/l1_loss.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
-static void backward(tn_back *b)
+static bool l1_loss_infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
+static void l1_loss_forward(tn_ctx *c)
+{
+    tn__map(TN_REALS(l1_loss_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+}
+static void l1_loss_backward(tn_back *b)
 {
     tn_tensor *g = tn_empty_like(b->gy[0]);
-    if (g) tn__map(TN_REALS(bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), NULL);
+    if (g) tn__map(TN_REALS(l1_loss_bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), NULL);
     if (b->need[0]) b->gx[0] = g;
     if (b->need[1]) b->gx[1] = tn_neg(g);
 }
-static void backward_ops(tn_back *b)
+static void l1_loss_backward_ops(tn_back *b)
 {
     tn_tensor *g = tn_mul(b->gy[0], tn_sign(tn_sub(b->in[0], b->in[1])));
     if (b->need[0]) b->gx[0] = g;
@@ -36,10 +39,10 @@ static const tn__sample samples[] = {
 const tn_op tn__op_l1_loss = {TN_ROOM("l1_loss"),
                               .inputs = 2,
                               .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                              .infer = infer,
-                              .forward = forward,
-                              .backward = backward,
-                              .backward_ops = backward_ops};
+                              .infer = l1_loss_infer,
+                              .forward = l1_loss_forward,
+                              .backward = l1_loss_backward,
+                              .backward_ops = l1_loss_backward_ops};
 TN_SAMPLES(l1_loss, samples);
 
 tn_tensor *tn_l1_loss_run(tn_loss_args a)
@@ -51,7 +54,7 @@ tn_tensor *tn_l1_loss_run(tn_loss_args a)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(l1_loss_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1];
     TN_REAL       *y = out[0];
@@ -59,7 +62,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     for (int64_t i = 0; i < n; i++) y[i] = TN_M(fabs)(a[i] - b[i]);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(l1_loss_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1], *gy = in[2];
     TN_REAL       *g = out[0];

@@ -13,23 +13,23 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/layer_norm.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, 2, TN_ARG(c, eps), 1, 3); }
-static void forward(tn_ctx *c)
+static bool layer_norm_infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, 2, TN_ARG(c, eps), 1, 3); }
+static void layer_norm_forward(tn_ctx *c)
 {
     const tn_scope           s = tn_no_grad_begin();
     const int                k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
     tn_tensor               *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *bias = tn__joined(c->in[2], k);
     tn_tensor               *y = tn__joined(c->out[0], k);
     const tn__norm_arguments a = tn__norm_args(TN_ARG(c, eps), 2, c->in[0]);
-    if (!tn_error()) tn__rows(TN_REALS(fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w, bias), &a);
+    if (!tn_error()) tn__rows(TN_REALS(layer_norm_fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w, bias), &a);
     tn_scope_end(s);
 }
 
-static unsigned saves_for(const bool *need)
+static unsigned layer_norm_saves_for(const bool *need)
 {
     return (need[0] || need[1] ? TN_SAVE_IN(0) : 0) | (need[0] ? TN_SAVE_IN(1) : 0);
 }
-static void backward(tn_back *b)
+static void layer_norm_backward(tn_back *b)
 {
     const int k = b->in_shape[0].n - b->out[1]->l.shape.n + 1;
     for (int i = 0; i < 3; i++)
@@ -38,10 +38,10 @@ static void backward(tn_back *b)
     tn_tensor               *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
     const tn__norm_arguments a = tn__norm_args(0, 3, b->gx[0]);
     if (!tn_error())
-        tn__rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1], b->gx[2]), TN_LIST(gy, x, b->out[1], w),
-                         &a);
+        tn__rows_columns(TN_REALS_AT(layer_norm_bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1], b->gx[2]),
+                         TN_LIST(gy, x, b->out[1], w), &a);
 }
-static void backward_ops(tn_back *b)
+static void layer_norm_backward_ops(tn_back *b)
 {
     const int dims = b->in_shape[0].n - b->out[1]->l.shape.n + 1;
     if (b->need[2]) b->gx[2] = b->gy[0];
@@ -90,12 +90,12 @@ const tn_op tn__op_layer_norm = {TN_ROOM("layer_norm"),
                                  .outputs = 2,
                                  .optional = 1u << 1 | 1u << 2,
                                  .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(1),
-                                 .saves_for = saves_for,
+                                 .saves_for = layer_norm_saves_for,
                                  .args_size = sizeof(args_t),
-                                 .infer = infer,
-                                 .forward = forward,
-                                 .backward = backward,
-                                 .backward_ops = backward_ops};
+                                 .infer = layer_norm_infer,
+                                 .forward = layer_norm_forward,
+                                 .backward = layer_norm_backward,
+                                 .backward_ops = layer_norm_backward_ops};
 TN_SAMPLES(layer_norm, samples);
 
 tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps)
@@ -107,13 +107,13 @@ tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, d
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(layer_norm_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__norm_arguments *a = args;
     tn__kernels()->TN_(rows)->norm(n, out[0], out[1], in[0], in[1], in[2], a->eps, false, a->past);
 }
 
-static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(layer_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__norm_arguments *a = args;
     (void)row;

@@ -9,14 +9,17 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/leaky_relu.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void leaky_relu_forward(tn_ctx *c)
+{
+    tn__map(TN_REALS(leaky_relu_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+}
 
-static void backward(tn_back *b)
+static void leaky_relu_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN_REALS(leaky_relu_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
 }
-static void backward_ops(tn_back *b)
+static void leaky_relu_backward_ops(tn_back *b)
 {
     tn_tensor *gy = b->gy[0], *above = tn_gt(b->in[0], tn_scalar(0));
     b->gx[0] = tn_where(above, gy, tn_mul_scalar(gy, TN_ARG(b, slope)));
@@ -35,23 +38,24 @@ static const tn__sample samples[] = {
      .fails = "leaky_relu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_leaky_relu = {
-    TN_ROOM("leaky_relu"),   .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_leaky_relu = {TN_ROOM("leaky_relu"),           .inputs = 1,
+                                 .args_size = sizeof(args_t),     .saves = TN_SAVE_IN(0),
+                                 .infer = tn__infer_real,         .forward = leaky_relu_forward,
+                                 .backward = leaky_relu_backward, .backward_ops = leaky_relu_backward_ops};
 TN_SAMPLES(leaky_relu, samples);
 
 tn_tensor *tn_leaky_relu(tn_tensor *x, double slope) { return tn_apply_args(&tn__op_leaky_relu, &(args_t){slope}, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(leaky_relu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], slope = (TN_REAL)((const args_t *)args)->slope;
     TN_REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) y[i] = x[i] * (x[i] > 0 ? 1 : slope); /* no branch is left */
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(leaky_relu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *gy = in[1], slope = (TN_REAL)((const args_t *)args)->slope;
     TN_REAL       *gx = out[0];

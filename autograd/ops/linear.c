@@ -42,10 +42,13 @@ void tn__linear_forward(tn_ctx *c, tn__act act, tn_tensor *pre)
     const tn__epilogue e = {.bias = c->in[2], .act = act, .pre = pre ? &gpre : NULL};
     tn__gemm_with(&gx, &gw, &gy, &e);
 }
-static void forward(tn_ctx *c) { tn__linear_forward(c, TN_ACT_NONE, NULL); }
+static void linear_forward(tn_ctx *c) { tn__linear_forward(c, TN_ACT_NONE, NULL); }
 
-static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
-void            tn__linear_backward(tn_back *b, tn_tensor *g)
+static unsigned linear_saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
+void tn__linear_backward(tn_back *b, tn_tensor *g)
 {
     if (b->need[0]) b->gx[0] = tn_matmul(g, b->in[1]);
     if (b->need[1]) {
@@ -57,7 +60,7 @@ void            tn__linear_backward(tn_back *b, tn_tensor *g)
     }
     if (b->need[2]) b->gx[2] = g;
 }
-static void backward_ops(tn_back *b) { tn__linear_backward(b, b->gy[0]); }
+static void linear_backward_ops(tn_back *b) { tn__linear_backward(b, b->gy[0]); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}},
@@ -97,10 +100,14 @@ static const tn__sample samples[] = {
      .fails = "linear: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_linear = {TN_ROOM("linear"),      .inputs = 3,
-                             .optional = 7,          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                             .saves_for = saves_for, .infer = tn__infer_linear,
-                             .forward = forward,     .backward_ops = backward_ops};
+const tn_op tn__op_linear = {TN_ROOM("linear"),
+                             .inputs = 3,
+                             .optional = 7,
+                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                             .saves_for = linear_saves_for,
+                             .infer = tn__infer_linear,
+                             .forward = linear_forward,
+                             .backward_ops = linear_backward_ops};
 TN_SAMPLES(linear, samples);
 
 tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)

@@ -24,7 +24,7 @@ static void backward_by(tn_back *b, tn__kernel_set slope, tn_tensor *of)
 
 /* ---- gelu -------------------------------------------------------------------------------------------------------- */
 
-static bool gelu_infer(tn_ctx *c)
+static bool linear_gelu_infer(tn_ctx *c)
 {
     bool tape = false;
     if (!tn__infer_linear(c)) return false;
@@ -33,16 +33,16 @@ static bool gelu_infer(tn_ctx *c)
     if (!tape || tn__self.mode.no_grad) c->result[1].shape = TN_SHAPE(0);
     return true;
 }
-static void gelu_forward(tn_ctx *c)
+static void linear_gelu_forward(tn_ctx *c)
 {
     tn_tensor *pre = tn_shape_equal(c->out[1]->l.shape, c->out[0]->l.shape) ? c->out[1] : NULL;
     tn__linear_forward(c, TN_ARG(c, tanh) ? TN_ACT_GELU_TANH : TN_ACT_GELU, pre);
 }
-static void gelu_backward(tn_back *b)
+static void linear_gelu_backward(tn_back *b)
 {
     backward_by(b, TN_ARG(b, tanh) ? TN_REALS(gelu_tanh_slope) : TN_REALS(gelu_slope), b->out[1]);
 }
-static void gelu_backward_ops(tn_back *b)
+static void linear_gelu_backward_ops(tn_back *b)
 {
     tn_tensor *v = tn_linear(b->in[0], b->in[1], b->in[2]);
     tn__linear_backward(b, tn_mul(b->gy[0], TN_ARG(b, tanh) ? tn__gelu_tanh_derivative(v) : tn__gelu_derivative(v)));
@@ -78,10 +78,10 @@ const tn_op tn__op_linear_gelu = {TN_ROOM("linear_gelu"),
                                   .optional = 7,
                                   .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1),
                                   .args_size = sizeof(args_t),
-                                  .infer = gelu_infer,
-                                  .forward = gelu_forward,
-                                  .backward = gelu_backward,
-                                  .backward_ops = gelu_backward_ops};
+                                  .infer = linear_gelu_infer,
+                                  .forward = linear_gelu_forward,
+                                  .backward = linear_gelu_backward,
+                                  .backward_ops = linear_gelu_backward_ops};
 TN_SAMPLES(linear_gelu, gelu_samples);
 
 static tn_tensor *linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, bool tanh)
@@ -102,13 +102,13 @@ tn_tensor *tn_linear_gelu_tanh(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 
 /* ---- relu -------------------------------------------------------------------------------------------------------- */
 
-static void     relu_forward(tn_ctx *c) { tn__linear_forward(c, TN_ACT_RELU, NULL); }
-static unsigned relu_saves_for(const bool *need)
+static void     linear_relu_forward(tn_ctx *c) { tn__linear_forward(c, TN_ACT_RELU, NULL); }
+static unsigned linear_relu_saves_for(const bool *need)
 {
     return TN_SAVE_OUT(0) | (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
 }
-static void relu_backward(tn_back *b) { backward_by(b, TN_REALS(relu_slope), b->out[0]); }
-static void relu_backward_ops(tn_back *b)
+static void linear_relu_backward(tn_back *b) { backward_by(b, TN_REALS(relu_slope), b->out[0]); }
+static void linear_relu_backward_ops(tn_back *b)
 {
     tn__linear_backward(b, tn_masked_fill(b->gy[0], tn_le(b->out[0], tn_scalar(0)), 0));
 }
@@ -130,11 +130,11 @@ const tn_op tn__op_linear_relu = {TN_ROOM("linear_relu"),
                                   .inputs = 3,
                                   .optional = 7,
                                   .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                                  .saves_for = relu_saves_for,
+                                  .saves_for = linear_relu_saves_for,
                                   .infer = tn__infer_linear,
-                                  .forward = relu_forward,
-                                  .backward = relu_backward,
-                                  .backward_ops = relu_backward_ops};
+                                  .forward = linear_relu_forward,
+                                  .backward = linear_relu_backward,
+                                  .backward_ops = linear_relu_backward_ops};
 TN_SAMPLES(linear_relu, relu_samples);
 
 tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)

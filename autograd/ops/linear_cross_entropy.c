@@ -29,7 +29,7 @@ enum { BLOCK = 3 << 22, FEWEST = 64, MOST = 1024 };
 #define TN_TEMPLATE "autograd/ops/linear_cross_entropy.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool linear_cross_entropy_infer(tn_ctx *c)
 {
     const tn_tensor *x = c->in[X], *w = c->in[WEIGHT], *bias = c->in[BIAS], *t = c->in[TARGET];
     const args_t    *a = c->args;
@@ -136,7 +136,7 @@ static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const 
     }
 }
 
-static void forward(tn_ctx *c)
+static void linear_cross_entropy_forward(tn_ctx *c)
 {
     const tn_scope   s = tn_no_grad_begin();
     const args_t    *a = c->args;
@@ -171,13 +171,13 @@ static void forward(tn_ctx *c)
     tn_scope_end(s);
 }
 
-static void backward(tn_back *b)
+static void linear_cross_entropy_backward(tn_back *b)
 {
     const bool as_they_are = tn_get(b->gy[LOSS], 0) == 1; /* most often: the loss is the root */
     for (int i = X; i <= BIAS; i++)
         if (b->need[i]) b->gx[i] = as_they_are ? b->out[GRADIENTS + i] : tn_mul(b->out[GRADIENTS + i], b->gy[LOSS]);
 }
-static void backward_ops(tn_back *b)
+static void linear_cross_entropy_backward_ops(tn_back *b)
 {
     const args_t *a = b->args;
     const int64_t classes = b->in_shape[WEIGHT].d[0], n = tn_numel(b->in[TARGET]);
@@ -292,10 +292,10 @@ const tn_op tn__op_linear_cross_entropy = {TN_ROOM("linear_cross_entropy"),
                                                     TN_SAVE_IN(TARGET) | TN_SAVE_OUT(COUNT) | TN_SAVE_OUT(2) |
                                                     TN_SAVE_OUT(3) | TN_SAVE_OUT(4),
                                            .args_size = sizeof(args_t),
-                                           .infer = infer,
-                                           .forward = forward,
-                                           .backward = backward,
-                                           .backward_ops = backward_ops};
+                                           .infer = linear_cross_entropy_infer,
+                                           .forward = linear_cross_entropy_forward,
+                                           .backward = linear_cross_entropy_backward,
+                                           .backward_ops = linear_cross_entropy_backward_ops};
 TN_SAMPLES(linear_cross_entropy, samples);
 
 tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)

@@ -7,8 +7,8 @@
 #define TN_TEMPLATE "autograd/ops/log.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], b->in[0]); }
+static void log_forward(tn_ctx *c) { tn__map(TN_REALS(log_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void log_backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], b->in[0]); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.5}, .high = {3}},
@@ -22,15 +22,16 @@ static const tn__sample samples[] = {
      .fails = "log: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_log = {TN_ROOM("log"),          .inputs = 1,        .saves = TN_SAVE_IN(0),
-                          .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_log = {TN_ROOM("log"),         .inputs = 1,
+                          .saves = TN_SAVE_IN(0), .infer = tn__infer_real,
+                          .forward = log_forward, .backward_ops = log_backward_ops};
 TN_SAMPLES(log, samples);
 
 tn_tensor *tn_log(tn_tensor *x) { return tn_apply(&tn__op_log, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(log_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__log)(n, out[0], in[0]);

@@ -6,8 +6,8 @@
 #define TN_TEMPLATE "autograd/ops/log1p.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], tn_add_scalar(b->in[0], 1)); }
+static void log1p_forward(tn_ctx *c) { tn__map(TN_REALS(log1p_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void log1p_backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], tn_add_scalar(b->in[0], 1)); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {-0.5}, .high = {3}},
@@ -21,15 +21,16 @@ static const tn__sample samples[] = {
      .fails = "log1p: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_log1p = {TN_ROOM("log1p"),        .inputs = 1,        .saves = TN_SAVE_IN(0),
-                            .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_log1p = {TN_ROOM("log1p"),         .inputs = 1,
+                            .saves = TN_SAVE_IN(0),   .infer = tn__infer_real,
+                            .forward = log1p_forward, .backward_ops = log1p_backward_ops};
 TN_SAMPLES(log1p, samples);
 
 tn_tensor *tn_log1p(tn_tensor *x) { return tn_apply(&tn__op_log1p, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(log1p_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

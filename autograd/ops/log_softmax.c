@@ -12,19 +12,22 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/log_softmax.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool log_softmax_infer(tn_ctx *c)
 {
     int dim = TN_ARG(c, dim);
     return tn__infer_real(c) && tn__wrap_dim("log_softmax", &dim, c->in[0]->l.shape.n);
 }
-static void forward(tn_ctx *c) { tn__rows(TN_REALS(fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void log_softmax_forward(tn_ctx *c)
+{
+    tn__rows(TN_REALS(log_softmax_fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+}
 
-static void backward(tn_back *b)
+static void log_softmax_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__rows(TN_REALS(bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__rows(TN_REALS(log_softmax_bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b)
+static void log_softmax_backward_ops(tn_back *b)
 {
     tn_tensor *sum = tn_sum(b->gy[0], TN_DIMS(TN_ARG(b, dim)), .keepdim = true);
     b->gx[0] = tn_sub(b->gy[0], tn_mul(tn_exp(b->out[0]), sum));
@@ -50,16 +53,17 @@ static const tn__sample samples[] = {
      .fails = "log_softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_log_softmax = {
-    TN_ROOM("log_softmax"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(0),
-    .infer = infer,         .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_log_softmax = {TN_ROOM("log_softmax"),           .inputs = 1,
+                                  .args_size = sizeof(args_t),      .saves = TN_SAVE_OUT(0),
+                                  .infer = log_softmax_infer,       .forward = log_softmax_forward,
+                                  .backward = log_softmax_backward, .backward_ops = log_softmax_backward_ops};
 TN_SAMPLES(log_softmax, samples);
 
 tn_tensor *tn_log_softmax(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_log_softmax, &(args_t){dim}, x); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(log_softmax_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0], max = TN_(tn__row_max)(n, x);
@@ -67,7 +71,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     tn__kernels()->TN_(rows)->minus(n, y, x, max, log(TN_(tn__exp_sum)(n, NULL, x, max)));
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(log_softmax_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__exp)(n, out[0], in[0]);

@@ -5,13 +5,13 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer_not(tn_ctx *c)
+static bool logical_not_infer(tn_ctx *c)
 {
     tn_infer_like(c, 0, 0);
     c->result[0].dtype = TN_BOOL;
     return true;
 }
-static void forward_not(tn_ctx *c) { tn__map(TN_NUMBERS(not ), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void logical_not_forward(tn_ctx *c) { tn__map(TN_NUMBERS(not ), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 static const tn__sample samples_not[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_MASK}},
     {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}},
@@ -19,7 +19,8 @@ static const tn__sample samples_not[] = {
     {.in = {{2, {0, 3}}}},
     {.in = {{3, {2, 1, 3}}}},
 };
-const tn_op tn__op_logical_not = {TN_ROOM("logical_not"), .inputs = 1, .infer = infer_not, .forward = forward_not};
+const tn_op tn__op_logical_not = {TN_ROOM("logical_not"), .inputs = 1, .infer = logical_not_infer,
+                                  .forward = logical_not_forward};
 TN_SAMPLES(logical_not, samples_not);
 tn_tensor *tn_logical_not(tn_tensor *x) { return tn_apply(&tn__op_logical_not, x); }
 
@@ -42,13 +43,13 @@ static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
          .fails = "logical_" #op ": shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"}, \
     }
 #define ROOM(op)                                                                                         \
-    static void forward_##op(tn_ctx *c)                                                                  \
+    static void logical_##op##_forward(tn_ctx *c)                                                        \
     {                                                                                                    \
         tn__map(TN_NUMBERS(op), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);                  \
     }                                                                                                    \
     ROWS(op);                                                                                            \
     const tn_op tn__op_logical_##op = {TN_ROOM("logical_" #op), .inputs = 2, .infer = tn__infer_compare, \
-                                       .forward = forward_##op};                                         \
+                                       .forward = logical_##op##_forward};                               \
     TN_SAMPLES(logical_##op, samples_##op);                                                              \
     tn_tensor *tn_logical_##op(tn_tensor *a, tn_tensor *b) { return both(&tn__op_logical_##op, a, b); }
 

@@ -7,14 +7,17 @@
 #define TN_TEMPLATE "autograd/ops/logsigmoid.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void logsigmoid_forward(tn_ctx *c)
+{
+    tn__map(TN_REALS(logsigmoid_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+}
 
-static void backward(tn_back *b)
+static void logsigmoid_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(logsigmoid_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_sigmoid(tn_neg(b->in[0]))); }
+static void logsigmoid_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_sigmoid(tn_neg(b->in[0]))); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -30,16 +33,20 @@ static const tn__sample samples[] = {
      .fails = "logsigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_logsigmoid = {TN_ROOM("logsigmoid"),       .inputs = 1,        .saves = TN_SAVE_IN(0),
-                                 .infer = tn__infer_real,     .forward = forward, .backward = backward,
-                                 .backward_ops = backward_ops};
+const tn_op tn__op_logsigmoid = {TN_ROOM("logsigmoid"),
+                                 .inputs = 1,
+                                 .saves = TN_SAVE_IN(0),
+                                 .infer = tn__infer_real,
+                                 .forward = logsigmoid_forward,
+                                 .backward = logsigmoid_backward,
+                                 .backward_ops = logsigmoid_backward_ops};
 TN_SAMPLES(logsigmoid, samples);
 
 tn_tensor *tn_logsigmoid(tn_tensor *x) { return tn_apply(&tn__op_logsigmoid, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(logsigmoid_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];
@@ -49,7 +56,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     for (int64_t i = 0; i < n; i++) y[i] = 0 - y[i];
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(logsigmoid_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];

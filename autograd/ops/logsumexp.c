@@ -15,24 +15,24 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/logsumexp.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool logsumexp_infer(tn_ctx *c)
 {
     return tn__need_real(c, 0) && tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), c->in[0]->dtype);
 }
-static void forward(tn_ctx *c)
+static void logsumexp_forward(tn_ctx *c)
 {
     static const tn__reducer f32 = TN_REDUCER_PARTS(lse, f32), f64 = TN_REDUCER_PARTS(lse, f64);
     tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
                NULL);
 }
-static void backward(tn_back *b)
+static void logsumexp_backward(tn_back *b)
 {
     tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && y && gy)
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), NULL);
+        tn__map(TN_REALS(logsumexp_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), NULL);
 }
-static void backward_ops(tn_back *b)
+static void logsumexp_backward_ops(tn_back *b)
 {
     tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
@@ -60,9 +60,10 @@ static const tn__sample samples[] = {
      .fails = "logsumexp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_logsumexp = {
-    TN_ROOM("logsumexp"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
-    .infer = infer,       .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_logsumexp = {TN_ROOM("logsumexp"),           .inputs = 1,
+                                .args_size = sizeof(args_t),    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
+                                .infer = logsumexp_infer,       .forward = logsumexp_forward,
+                                .backward = logsumexp_backward, .backward_ops = logsumexp_backward_ops};
 TN_SAMPLES(logsumexp, samples);
 
 tn_tensor *tn_logsumexp_run(tn_reduce_args a)
@@ -122,7 +123,7 @@ static void TN_(lse_finish)(int64_t n, const void *state, void *const *out, cons
     *(TN_REAL *)out[0] = (TN_REAL)(log(s->sum) + (isfinite(s->max) ? s->max : 0));
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(logsumexp_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *y = in[1], *gy = in[2];
     TN_REAL       *gx = out[0];

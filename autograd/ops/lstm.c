@@ -19,7 +19,7 @@
 
 enum { I, F, G, O, C, H };
 
-static void spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
+static void lstm_spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
 {
     tn_tensor *t = tn_tanh(tn_add(tn_mul(k[F], k[C]), tn_mul(k[I], k[G])));
     (void)a;
@@ -27,7 +27,8 @@ static void spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_ten
     g[I] = tn_mul(gc, k[G]), g[F] = tn_mul(gc, k[C]), g[G] = tn_mul(gc, k[I]), g[O] = tn_mul(gh, t);
     g[C] = tn_mul(gc, k[F]);
 }
-static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
+static void lstm_chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx,
+                       tn_tensor **gproduct)
 {
     (void)a;
     *gx = *gproduct = tn_cat(1, tn__sigmoid_back(g[I], k[I]), tn__sigmoid_back(g[F], k[F]), tn__tanh_back(g[G], k[G]),
@@ -37,15 +38,15 @@ static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, t
 static const tn__cell cell = {.gates = 4,
                               .kept = 6,
                               .state = true,
-                              .forward = {fwd_f32, fwd_f64, NULL},
-                              .backward = {bwd_f32, bwd_f64, NULL},
-                              .spread = spread,
-                              .chain = chain};
+                              .forward = {lstm_fwd_f32, lstm_fwd_f64, NULL},
+                              .backward = {lstm_bwd_f32, lstm_bwd_f64, NULL},
+                              .spread = lstm_spread,
+                              .chain = lstm_chain};
 
-static bool infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
-static void forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
-static void backward(tn_back *b) { tn__steps_backward(b, &cell); }
-static void backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
+static bool lstm_infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
+static void lstm_forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
+static void lstm_backward(tn_back *b) { tn__steps_backward(b, &cell); }
+static void lstm_backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
 
 #define SIZES(...) \
     .args = &(tn_steps) { .sizes = __VA_ARGS__ }
@@ -106,17 +107,17 @@ const tn_op tn__op_lstm = {TN_ROOM("lstm"),
                            .args_size = sizeof(tn_steps),
                            .args_copy = tn__steps_copy,
                            .args_free = tn__steps_free,
-                           .infer = infer,
-                           .forward = forward,
-                           .backward = backward,
-                           .backward_ops = backward_ops};
+                           .infer = lstm_infer,
+                           .forward = lstm_forward,
+                           .backward = lstm_backward,
+                           .backward_ops = lstm_backward_ops};
 TN_SAMPLES(lstm, samples);
 
 tn_tensor *tn_lstm_steps_run(tn_steps_args a) { return tn__steps_call(&tn__op_lstm, a, true, false); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(lstm_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t  m = n / 4;
     TN_REAL *const k = out[3];
@@ -138,7 +139,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
 }
 
 /* Many small loops, since of these the compiler makes vectors. */
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(lstm_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t  m = n / 6;
     TN_REAL *const gx = out[0];

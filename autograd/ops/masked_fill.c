@@ -10,7 +10,7 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool masked_fill_infer(tn_ctx *c)
 {
     const tn_dtype dt = c->in[0]->dtype, mask = c->in[1]->dtype;
     const double   value = TN_ARG(c, value);
@@ -21,8 +21,11 @@ static bool infer(tn_ctx *c)
     c->result[0].dtype = dt;
     return tn__broadcast("masked_fill", c->in[0]->l.shape, c->in[1]->l.shape, &c->result[0].shape);
 }
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_masked_fill(b->gy[0], b->in[1], 0); }
+static void masked_fill_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(masked_fill_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args);
+}
+static void masked_fill_backward_ops(tn_back *b) { b->gx[0] = tn_masked_fill(b->gy[0], b->in[1], 0); }
 
 #define MASK(x) .kind = {x, TN_ARG_MASK}
 static const tn__sample samples[] = {
@@ -59,9 +62,14 @@ static const tn__sample samples[] = {
      .fails = "masked_fill: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_masked_fill = {TN_ROOM("masked_fill"),       .inputs = 2,    .args_size = sizeof(args_t),
-                                  .saves = TN_SAVE_IN(1),       .infer = infer, .forward = forward,
-                                  .backward_ops = backward_ops, .inplace = true};
+const tn_op tn__op_masked_fill = {TN_ROOM("masked_fill"),
+                                  .inputs = 2,
+                                  .args_size = sizeof(args_t),
+                                  .saves = TN_SAVE_IN(1),
+                                  .infer = masked_fill_infer,
+                                  .forward = masked_fill_forward,
+                                  .backward_ops = masked_fill_backward_ops,
+                                  .inplace = true};
 TN_SAMPLES(masked_fill, samples);
 
 tn_tensor *tn_masked_fill(tn_tensor *x, tn_tensor *mask, double value)
@@ -75,7 +83,7 @@ tn_tensor *tn_masked_fill_(tn_tensor *x, tn_tensor *mask, double value)
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(masked_fill_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *mask = in[1], value = (TN_REAL)((const args_t *)args)->value;
     TN_REAL       *y = out[0];

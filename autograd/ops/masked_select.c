@@ -3,7 +3,7 @@
  *   gx = gy's elements put back where they came from, 0 elsewhere (masked_spread) */
 #include "autograd/rooms/room.h"
 
-static bool infer(tn_ctx *c)
+static bool masked_select_infer(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0], *mask = c->in[1];
     tn_shape         s;
@@ -14,13 +14,13 @@ static bool infer(tn_ctx *c)
     c->result[0] = (tn_result){x->dtype, {1, {tn__count(mask, s)}}};
     return true;
 }
-static void forward(tn_ctx *c)
+static void masked_select_forward(tn_ctx *c)
 {
     tn_shape s;
     tn__broadcast("masked_select", c->in[0]->l.shape, c->in[1]->l.shape, &s);
     tn__compact(c->out[0], c->in[0], c->in[1], s);
 }
-static void backward_ops(tn_back *b)
+static void masked_select_backward_ops(tn_back *b)
 {
     tn_shape s;
     tn__broadcast("masked_select", b->in_shape[0], b->in_shape[1], &s);
@@ -46,8 +46,9 @@ static const tn__sample samples[] = {
      .fails = "masked_select: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_masked_select = {TN_ROOM("masked_select"), .inputs = 2,        .saves = TN_SAVE_IN(1),
-                                    .infer = infer,           .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_masked_select = {TN_ROOM("masked_select"),         .inputs = 2,
+                                    .saves = TN_SAVE_IN(1),           .infer = masked_select_infer,
+                                    .forward = masked_select_forward, .backward_ops = masked_select_backward_ops};
 TN_SAMPLES(masked_select, samples);
 
 tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask) { return tn_apply(&tn__op_masked_select, x, mask); }

@@ -6,7 +6,7 @@
 
 static tn_shape shape_of(const void *args) { return *(const tn_shape *)args; }
 
-static bool infer(tn_ctx *c)
+static bool masked_spread_infer(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0], *mask = c->in[1];
     const tn_shape   to = shape_of(c->args);
@@ -23,8 +23,8 @@ static bool infer(tn_ctx *c)
     c->result[0] = (tn_result){x->dtype, to};
     return true;
 }
-static void forward(tn_ctx *c) { tn__spread(c->out[0], c->in[0], c->in[1]); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_masked_select(b->gy[0], b->in[1]); }
+static void masked_spread_forward(tn_ctx *c) { tn__spread(c->out[0], c->in[0], c->in[1]); }
+static void masked_spread_backward_ops(tn_back *b) { b->gx[0] = tn_masked_select(b->gy[0], b->in[1]); }
 
 /* How many elements a random mask chooses is not known here: of no place at all it chooses none. What is between is
  * tested by masked_select's gradients of gradients. */
@@ -48,7 +48,11 @@ static const tn__sample samples[] = {
      .fails = "masked_spread: the mask has 0 places for x, whose shape is [5]"},
 };
 
-const tn_op tn__op_masked_spread = {TN_ROOM("masked_spread"),    .inputs = 2,    .args_size = sizeof(tn_shape),
-                                    .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
-                                    .backward_ops = backward_ops};
+const tn_op tn__op_masked_spread = {TN_ROOM("masked_spread"),
+                                    .inputs = 2,
+                                    .args_size = sizeof(tn_shape),
+                                    .saves = TN_SAVE_IN(1),
+                                    .infer = masked_spread_infer,
+                                    .forward = masked_spread_forward,
+                                    .backward_ops = masked_spread_backward_ops};
 TN_SAMPLES(masked_spread, samples);

@@ -39,7 +39,7 @@ bool tn__infer_matmul(tn_ctx *c)
     return true;
 }
 
-static void forward(tn_ctx *c)
+static void matmul_forward(tn_ctx *c)
 {
     tn__layout a = c->in[0]->l, b = c->in[1]->l, y = c->out[0]->l;
     const bool row = a.shape.n == 1, column = b.shape.n == 1;
@@ -50,7 +50,10 @@ static void forward(tn_ctx *c)
     tn__gemm_with(&ga, &gb, &gy, &(tn__epilogue){.act = TN_ACT_NONE});
 }
 
-static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
+static unsigned matmul_saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
 /* [..., m, k] → [all rows, k] */
 static tn_tensor *rows(tn_tensor *x)
 {
@@ -60,7 +63,7 @@ static tn_tensor *rows(tn_tensor *x)
     lead.n -= 2;
     return tn_reshape(x, TN_SHAPE(tn_shape_numel(lead) * m, k));
 }
-static void backward_ops(tn_back *b)
+static void matmul_backward_ops(tn_back *b)
 {
     tn_tensor *gy = b->gy[0], *x = b->in[0], *w = b->in[1];
     const bool row = b->in_shape[0].n == 1, column = b->in_shape[1].n == 1;
@@ -111,10 +114,10 @@ static const tn__sample samples[] = {
 const tn_op tn__op_matmul = {TN_ROOM("matmul"),
                              .inputs = 2,
                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                             .saves_for = saves_for,
+                             .saves_for = matmul_saves_for,
                              .infer = tn__infer_matmul,
-                             .forward = forward,
-                             .backward_ops = backward_ops};
+                             .forward = matmul_forward,
+                             .backward_ops = matmul_backward_ops};
 TN_SAMPLES(matmul, samples);
 
 tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b)

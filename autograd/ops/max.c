@@ -21,7 +21,7 @@ static tn_dims chosen(const tn_op *op, int dim)
     return only_where(op) && dim == TN_ALL ? (tn_dims){.n = 0} : TN_DIMS(dim);
 }
 
-static bool infer(tn_ctx *c)
+static bool max_infer(tn_ctx *c)
 {
     const tn_dims dims = chosen(c->op, TN_ARG(c, dim));
     if (!tn__need_elements(c, dims)) return false;
@@ -29,7 +29,7 @@ static bool infer(tn_ctx *c)
     return tn__infer_reduced(c, 0, dims, TN_ARG(c, keepdim), c->in[0]->dtype) &&
            tn__infer_reduced(c, 1, dims, TN_ARG(c, keepdim), TN_I64);
 }
-static void forward(tn_ctx *c)
+static void max_forward(tn_ctx *c)
 {
     static const tn__reducer f32 = TN_REDUCER_PARTS(first, f32), f64 = TN_REDUCER_PARTS(first, f64),
                              i64 = TN_REDUCER_PARTS(first, i64);
@@ -37,7 +37,7 @@ static void forward(tn_ctx *c)
     const tn__list    y = k.only_where ? TN_LIST(c->out[0]) : TN_LIST(c->out[0], c->out[1]);
     tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], chosen(c->op, TN_ARG(c, dim))), y, c->in[0], &k);
 }
-static void backward_ops(tn_back *b)
+static void max_backward_ops(tn_back *b)
 {
     const tn_dims  dims = TN_DIMS(TN_ARG(b, dim));
     const tn_shape x = b->in_shape[0];
@@ -74,24 +74,24 @@ static const tn__sample min_samples[] = {COMMON("min")};
 static const tn__sample argmax_samples[] = {COMMON("argmax"), FLAT("argmax")};
 static const tn__sample argmin_samples[] = {COMMON("argmin"), FLAT("argmin")};
 
-#define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward
-const tn_op tn__op_max = {ROOM("max"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops};
+#define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = max_infer, .forward = max_forward
+const tn_op tn__op_max = {ROOM("max"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = max_backward_ops};
 TN_SAMPLES(max, max_samples);
-const tn_op tn__op_min = {ROOM("min"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = backward_ops};
+const tn_op tn__op_min = {ROOM("min"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = max_backward_ops};
 TN_SAMPLES(min, min_samples);
 const tn_op tn__op_argmax = {ROOM("argmax")};
 TN_SAMPLES(argmax, argmax_samples);
 const tn_op tn__op_argmin = {ROOM("argmin")};
 TN_SAMPLES(argmin, argmin_samples);
 
-static tn_pair call(const tn_op *op, tn_tensor *x, int dim, bool keepdim)
+static tn_pair max_call(const tn_op *op, tn_tensor *x, int dim, bool keepdim)
 {
     tn_tensor *out[2];
     tn_op_call(op, 1, &x, 2, out, &(args_t){dim, keepdim});
     return (tn_pair){out[0], out[1]};
 }
-tn_pair    tn_max(tn_tensor *x, int dim, bool keepdim) { return call(&tn__op_max, x, dim, keepdim); }
-tn_pair    tn_min(tn_tensor *x, int dim, bool keepdim) { return call(&tn__op_min, x, dim, keepdim); }
+tn_pair    tn_max(tn_tensor *x, int dim, bool keepdim) { return max_call(&tn__op_max, x, dim, keepdim); }
+tn_pair    tn_min(tn_tensor *x, int dim, bool keepdim) { return max_call(&tn__op_min, x, dim, keepdim); }
 tn_tensor *tn_argmax(tn_tensor *x, int dim, bool keepdim)
 {
     return tn_apply_args(&tn__op_argmax, (&(args_t){dim, keepdim}), x);

@@ -3,8 +3,8 @@
  * x [N, C, L]. It is max_pool2d on images of one row. */
 #include "autograd/rooms/windows.h"
 
-static bool infer(tn_ctx *c) { return tn__infer_pool(c, 1); }
-static void compose(tn_ctx *c)
+static bool max_pool1d_infer(tn_ctx *c) { return tn__infer_pool(c, 1); }
+static void max_pool1d_compose(tn_ctx *c)
 {
     tn_tensor *x = tn__as_rows(c->in[0]), *y[2];
     tn_op_call(&tn__op_max_pool2d, 1, &x, 2, y, c->args);
@@ -41,8 +41,8 @@ static const tn__sample samples[] = {
      .fails = "max_pool1d: stride must be 1 to 2147483647, got -1"},
 };
 
-const tn_op tn__op_max_pool1d = {TN_ROOM("max_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool), .infer = infer,
-                                 .compose = compose};
+const tn_op tn__op_max_pool1d = {TN_ROOM("max_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool),
+                                 .infer = max_pool1d_infer, .compose = max_pool1d_compose};
 TN_SAMPLES(max_pool1d, samples);
 
 tn_tensor *tn_max_pool1d_run(tn_pool1d_args a)

@@ -9,24 +9,24 @@
 #define TN_TEMPLATE "autograd/ops/max_pool2d.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool max_pool2d_infer(tn_ctx *c)
 {
     if (!tn__infer_pool(c, 2)) return false;
     c->result[1] = (tn_result){TN_I64, c->result[0].shape};
     return true;
 }
 
-static void forward(tn_ctx *c)
+static void max_pool2d_forward(tn_ctx *c)
 {
     const int64_t  *x = c->in[0]->l.shape.d, *y = c->out[0]->l.shape.d;
     const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
     tn_scope        s = tn_scope_begin();
     tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]), *at = tn__images(c->out[1]);
-    if (in && out && at) tn__rows(TN_REALS(fwd), 2, TN_LIST(out, at), TN_LIST(in), &m);
+    if (in && out && at) tn__rows(TN_REALS(max_pool2d_fwd), 2, TN_LIST(out, at), TN_LIST(in), &m);
     tn_scope_end(s);
 }
 
-static void backward_ops(tn_back *b)
+static void max_pool2d_backward_ops(tn_back *b)
 {
     const tn_shape x = b->in_shape[0], y = b->gy[0]->l.shape;
     const tn_shape images = {3, {x.d[0], x.d[1], x.d[2] * x.d[3]}}, windows = {3, {y.d[0], y.d[1], y.d[2] * y.d[3]}};
@@ -74,9 +74,14 @@ static const tn__sample samples[] = {
      .fails = "max_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_max_pool2d = {
-    TN_ROOM("max_pool2d"),   .inputs = 1,    .outputs = 2,       .args_size = sizeof(tn_pool),
-    .saves = TN_SAVE_OUT(1), .infer = infer, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_max_pool2d = {TN_ROOM("max_pool2d"),
+                                 .inputs = 1,
+                                 .outputs = 2,
+                                 .args_size = sizeof(tn_pool),
+                                 .saves = TN_SAVE_OUT(1),
+                                 .infer = max_pool2d_infer,
+                                 .forward = max_pool2d_forward,
+                                 .backward_ops = max_pool2d_backward_ops};
 TN_SAMPLES(max_pool2d, samples);
 
 tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
@@ -89,7 +94,7 @@ tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(max_pool2d_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__image   *m = args;
     const tn__windows *w = &m->p.windows;

@@ -11,18 +11,24 @@
 
 static bool takes_larger(const tn_back *b) { return b->op == &tn__op_maximum; }
 
-static void forward_max(tn_ctx *c) { tn__map(TN_NUMBERS(max), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
-static void forward_min(tn_ctx *c) { tn__map(TN_NUMBERS(min), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void maximum_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(max), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+}
+static void minimum_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(min), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+}
 
-static void backward(tn_back *b)
+static void maximum_backward(tn_back *b)
 {
     for (int i = 0; i < 2; i++) {
         int large = takes_larger(b) ? i : 1 - i;
         if (b->need[i] && (b->gx[i] = tn_empty_like(b->gy[0])))
-            tn__map(TN_REALS(bwd), TN_LIST(b->gx[i]), TN_LIST(b->in[large], b->in[1 - large], b->gy[0]), NULL);
+            tn__map(TN_REALS(maximum_bwd), TN_LIST(b->gx[i]), TN_LIST(b->in[large], b->in[1 - large], b->gy[0]), NULL);
     }
 }
-static void backward_ops(tn_back *b)
+static void maximum_backward_ops(tn_back *b)
 {
     tn_tensor *gy = b->gy[0], *shared = tn_where(tn_eq(b->in[0], b->in[1]), tn_mul_scalar(gy, 0.5), gy);
     for (int i = 0; i < 2; i++) {
@@ -51,17 +57,17 @@ const tn_op tn__op_maximum = {TN_ROOM("maximum"),
                               .inputs = 2,
                               .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                               .infer = tn__infer_binary,
-                              .forward = forward_max,
-                              .backward = backward,
-                              .backward_ops = backward_ops};
+                              .forward = maximum_forward,
+                              .backward = maximum_backward,
+                              .backward_ops = maximum_backward_ops};
 TN_SAMPLES(maximum, maximum_samples);
 const tn_op tn__op_minimum = {TN_ROOM("minimum"),
                               .inputs = 2,
                               .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                               .infer = tn__infer_binary,
-                              .forward = forward_min,
-                              .backward = backward,
-                              .backward_ops = backward_ops};
+                              .forward = minimum_forward,
+                              .backward = maximum_backward,
+                              .backward_ops = maximum_backward_ops};
 TN_SAMPLES(minimum, minimum_samples);
 
 tn_tensor *tn_maximum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_maximum, a, b, false); }
@@ -85,7 +91,7 @@ EXTREME(min, <)
 #undef EXTREME
 
 #if TN_IS_REAL
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(maximum_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *p = in[0], *q = in[1], *gy = in[2];
     TN_REAL       *gp = out[0];

@@ -13,17 +13,17 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/mean.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool mean_infer(tn_ctx *c)
 {
     return tn__need_real(c, 0) && tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), c->in[0]->dtype);
 }
-static void forward(tn_ctx *c)
+static void mean_forward(tn_ctx *c)
 {
     static const tn__reducer f32 = TN_REDUCER_OF_LANES(mean, f32), f64 = TN_REDUCER_OF_LANES(mean, f64);
     tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
                NULL);
 }
-static void backward_ops(tn_back *b)
+static void mean_backward_ops(tn_back *b)
 {
     tn_tensor *g = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     g = tn_div_scalar(g, (double)tn__count_of(b->in_shape[0], TN_ARG(b, dims)));
@@ -48,8 +48,12 @@ static const tn__sample samples[] = {
      .fails = "mean: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_mean = {TN_ROOM("mean"), .inputs = 1,        .args_size = sizeof(args_t),
-                           .infer = infer,  .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_mean = {TN_ROOM("mean"),
+                           .inputs = 1,
+                           .args_size = sizeof(args_t),
+                           .infer = mean_infer,
+                           .forward = mean_forward,
+                           .backward_ops = mean_backward_ops};
 TN_SAMPLES(mean, samples);
 
 tn_tensor *tn_mean_run(tn_reduce_args a) { return tn_apply_args(&tn__op_mean, (&(args_t){a.dims, a.keepdim}), a.x); }

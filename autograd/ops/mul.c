@@ -7,10 +7,16 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void mul_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(mul_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+}
 
-static unsigned saves_for(const bool *need) { return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0); }
-static void     backward_ops(tn_back *b)
+static unsigned mul_saves_for(const bool *need)
+{
+    return (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
+}
+static void mul_backward_ops(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = tn_mul(b->gy[0], b->in[1]);
     if (b->need[1]) b->gx[1] = tn_mul(b->gy[0], b->in[0]);
@@ -32,10 +38,10 @@ static const tn__sample samples[] = {
 const tn_op tn__op_mul = {TN_ROOM("mul"),
                           .inputs = 2,
                           .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                          .saves_for = saves_for,
+                          .saves_for = mul_saves_for,
                           .infer = tn__infer_binary,
-                          .forward = forward,
-                          .backward_ops = backward_ops,
+                          .forward = mul_forward,
+                          .backward_ops = mul_backward_ops,
                           .inplace = true};
 TN_SAMPLES(mul, samples);
 
@@ -44,7 +50,7 @@ tn_tensor *tn_mul_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_mul,
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(mul_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1];
     TN_REAL       *y = out[0];

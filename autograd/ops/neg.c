@@ -7,8 +7,8 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_neg(b->gy[0]); }
+static void neg_forward(tn_ctx *c) { tn__map(TN_NUMBERS(neg_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void neg_backward_ops(tn_back *b) { b->gx[0] = tn_neg(b->gy[0]); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -23,7 +23,7 @@ static const tn__sample samples[] = {
 };
 
 const tn_op tn__op_neg = {
-    TN_ROOM("neg"), .inputs = 1, .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops,
+    TN_ROOM("neg"), .inputs = 1, .infer = tn__infer_numbers, .forward = neg_forward, .backward_ops = neg_backward_ops,
     .inplace = true};
 TN_SAMPLES(neg, samples);
 
@@ -32,7 +32,7 @@ tn_tensor *tn_neg_(tn_tensor *x) { return tn_apply_args_(&tn__op_neg, NULL, x); 
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(neg_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

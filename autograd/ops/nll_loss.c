@@ -13,7 +13,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/nll_loss.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool nll_loss_infer(tn_ctx *c)
 {
     if (TN_ARG(c, smoothing) != 0)
         return tn_infer_fail(c, TN_EINVAL, "has no label smoothing; cross_entropy, on logits, has");
@@ -22,7 +22,7 @@ static bool infer(tn_ctx *c)
     c->result[2] = (tn_result){TN_I64, {.n = 0}};
     return true;
 }
-static void forward(tn_ctx *c)
+static void nll_loss_forward(tn_ctx *c)
 {
     const tn_tensor *w = c->in[TN_CLASS_WEIGHT];
     const args_t    *a = c->args;
@@ -31,13 +31,13 @@ static void forward(tn_ctx *c)
     tn__class_sum    sums;
     if (w) weight = tn__class_weights(w, x, a->dim);
     if (a->reduction == TN_NONE) loss = tn__class_column(c->out[0], x, a->dim);
-    tn__rows_sums(TN_REALS(fwd), a->dim, TN_LIST(a->reduction == TN_NONE ? &loss : NULL),
+    tn__rows_sums(TN_REALS(nll_loss_fwd), a->dim, TN_LIST(a->reduction == TN_NONE ? &loss : NULL),
                   TN_LIST(tn__class_sums(&sums)), TN_LIST(c->in[0], &target, w ? &weight : NULL), a);
     if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[1], c->out[2]);
 }
 
 /* The gradient; without gy, what gy is multiplied with. */
-static tn_tensor *slope(const tn_back *b, const tn_tensor *gy)
+static tn_tensor *nll_loss_slope(const tn_back *b, const tn_tensor *gy)
 {
     const tn_tensor  *w = b->in[TN_CLASS_WEIGHT];
     const args_t     *a = b->args;
@@ -48,21 +48,21 @@ static tn_tensor *slope(const tn_back *b, const tn_tensor *gy)
     if (w) weight = tn__class_weights(w, x, a->dim);
     if (gy) rows = tn__class_column(gy, x, a->dim);
     if (y)
-        tn__rows(TN_REALS(bwd), a->dim, TN_LIST(y), TN_LIST(&target, w ? &weight : NULL, b->out[1], gy ? &rows : NULL),
-                 &k);
+        tn__rows(TN_REALS(nll_loss_bwd), a->dim, TN_LIST(y),
+                 TN_LIST(&target, w ? &weight : NULL, b->out[1], gy ? &rows : NULL), &k);
     return y;
 }
-static void backward(tn_back *b)
+static void nll_loss_backward(tn_back *b)
 {
-    if (b->gy[0] && b->need[0]) b->gx[0] = slope(b, b->gy[0]);
+    if (b->gy[0] && b->need[0]) b->gx[0] = nll_loss_slope(b, b->gy[0]);
 }
-static void backward_ops(tn_back *b)
+static void nll_loss_backward_ops(tn_back *b)
 {
     tn_tensor *gy = b->gy[0];
     if (!gy || !b->need[0]) return;
     if (TN_ARG(b, reduction) == TN_NONE)
         gy = tn_unsqueeze(gy, TN_ARG(b, dim) < 0 ? TN_ARG(b, dim) + b->in_shape[0].n : TN_ARG(b, dim));
-    b->gx[0] = tn_mul(gy, slope(b, NULL));
+    b->gx[0] = tn_mul(gy, nll_loss_slope(b, NULL));
 }
 
 #define ARGS(...) \
@@ -142,10 +142,10 @@ const tn_op tn__op_nll_loss = {TN_ROOM("nll_loss"),
                                .optional = 1u << TN_CLASS_WEIGHT,
                                .saves = TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1),
                                .args_size = sizeof(args_t),
-                               .infer = infer,
-                               .forward = forward,
-                               .backward = backward,
-                               .backward_ops = backward_ops};
+                               .infer = nll_loss_infer,
+                               .forward = nll_loss_forward,
+                               .backward = nll_loss_backward,
+                               .backward_ops = nll_loss_backward_ops};
 TN_SAMPLES(nll_loss, samples);
 
 tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a)
@@ -155,7 +155,7 @@ tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(nll_loss_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *w = in[2];
     const int64_t  t = *(const int64_t *)in[1];
@@ -169,7 +169,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     sums[0] += l, sums[1] += weight, sums[2] += 1;
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(nll_loss_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t      t = *(const int64_t *)in[0];
     const TN_REAL     *w = in[1], *divisor = in[2], *gy = in[3];

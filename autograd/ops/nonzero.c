@@ -1,7 +1,7 @@
 /* nonzero — the indices of the elements that are not 0 (NaN is not), in order: [count, ndim], i64, without gradient */
 #include "autograd/rooms/room.h"
 
-static bool infer(tn_ctx *c)
+static bool nonzero_infer(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0];
     int64_t          count = 0;
@@ -9,7 +9,7 @@ static bool infer(tn_ctx *c)
     c->result[0] = (tn_result){TN_I64, {.n = 2, .d = {count, x->l.shape.n}}};
     return true;
 }
-static void forward(tn_ctx *c)
+static void nonzero_forward(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0];
     int64_t         *y = tn__ptr(c->out[0]);
@@ -30,7 +30,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 4}}}},
 };
 
-const tn_op tn__op_nonzero = {TN_ROOM("nonzero"), .inputs = 1, .infer = infer, .forward = forward};
+const tn_op tn__op_nonzero = {TN_ROOM("nonzero"), .inputs = 1, .infer = nonzero_infer, .forward = nonzero_forward};
 TN_SAMPLES(nonzero, samples);
 
 tn_tensor *tn_nonzero(tn_tensor *x) { return tn_apply(&tn__op_nonzero, x); }

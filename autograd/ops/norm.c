@@ -16,7 +16,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/norm.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool norm_infer(tn_ctx *c)
 {
     const double p = TN_ARG(c, p);
     if (!tn__need_real(c, 0)) return false;
@@ -24,21 +24,21 @@ static bool infer(tn_ctx *c)
     if (p < 0 && !tn__need_elements(c, TN_ARG(c, dims))) return false;
     return tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), c->in[0]->dtype);
 }
-static void forward(tn_ctx *c)
+static void norm_forward(tn_ctx *c)
 {
     static const tn__reducer f32 = TN_REDUCER_PARTS(norm, f32), f64 = TN_REDUCER_PARTS(norm, f64);
     tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
                &TN_ARG(c, p));
 }
-static void backward(tn_back *b)
+static void norm_backward(tn_back *b)
 {
     if (TN_ARG(b, p) == 0) return;
     tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && y && gy)
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), &TN_ARG(b, p));
+        tn__map(TN_REALS(norm_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), &TN_ARG(b, p));
 }
-static void backward_ops(tn_back *b)
+static void norm_backward_ops(tn_back *b)
 {
     const double p = TN_ARG(b, p);
     tn_tensor   *x = b->in[0], *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
@@ -59,12 +59,12 @@ static void backward_ops(tn_back *b)
 }
 
 /* p = ±inf: made of ops. */
-static void compose(tn_ctx *c)
+static void norm_compose(tn_ctx *c)
 {
     const tn_reduce_args a = {.x = tn_abs(c->in[0]), .dims = TN_ARG(c, dims), .keepdim = TN_ARG(c, keepdim)};
     c->out[0] = TN_ARG(c, p) > 0 ? tn_amax_run(a) : tn_amin_run(a);
 }
-static bool infer_inf(tn_ctx *c)
+static bool norm_inf_infer(tn_ctx *c)
 {
     return tn__need_real(c, 0) && tn__need_elements(c, TN_ARG(c, dims)) &&
            tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), c->in[0]->dtype);
@@ -110,12 +110,12 @@ static const tn__sample inf_samples[] = {
 #define ROOM TN_ROOM("norm"), .inputs = 1, .args_size = sizeof(args_t)
 const tn_op tn__op_norm = {ROOM,
                            .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
-                           .infer = infer,
-                           .forward = forward,
-                           .backward = backward,
-                           .backward_ops = backward_ops};
+                           .infer = norm_infer,
+                           .forward = norm_forward,
+                           .backward = norm_backward,
+                           .backward_ops = norm_backward_ops};
 TN_SAMPLES(norm, samples);
-const tn_op tn__op_norm_inf = {ROOM, .infer = infer_inf, .compose = compose};
+const tn_op tn__op_norm_inf = {ROOM, .infer = norm_inf_infer, .compose = norm_compose};
 TN_SAMPLES(norm_inf, inf_samples);
 
 tn_tensor *tn_norm_run(tn_reduce_args a)
@@ -161,7 +161,7 @@ static void TN_(norm_finish)(int64_t n, const void *state, void *const *out, con
     *(TN_REAL *)out[0] = (TN_REAL)(p == 2 ? sqrt(sum) : p == 0 || p == 1 ? sum : pow(sum, 1 / p));
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(norm_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *y = in[1], *gy = in[2];
     TN_REAL       *gx = out[0];

@@ -5,7 +5,7 @@ typedef struct {
     int64_t classes; /* -1: as many as the largest index needs */
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool one_hot_infer(tn_ctx *c)
 {
     const tn_tensor *index = c->in[0];
     int64_t          classes = TN_ARG(c, classes);
@@ -37,7 +37,7 @@ static void ones(int64_t n, void *const *out, const void *const *in, const void 
     for (int64_t i = 0; i < n; i++) y[i] = 0;
     y[*(const int64_t *)in[1]] = 1;
 }
-static void forward(tn_ctx *c)
+static void one_hot_forward(tn_ctx *c)
 {
     tn_tensor index = *c->in[0]; /* with a last dim of size 1: one index a row */
     index.l.stride[index.l.shape.n] = 1;
@@ -74,8 +74,8 @@ static const tn__sample samples[] = {
      .fails = "one_hot: indices must be i64 or i32, got f32"},
 };
 
-const tn_op tn__op_one_hot = {TN_ROOM("one_hot"), .inputs = 1, .args_size = sizeof(args_t), .infer = infer,
-                              .forward = forward};
+const tn_op tn__op_one_hot = {TN_ROOM("one_hot"), .inputs = 1, .args_size = sizeof(args_t), .infer = one_hot_infer,
+                              .forward = one_hot_forward};
 TN_SAMPLES(one_hot, samples);
 
 tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes)

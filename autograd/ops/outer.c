@@ -1,7 +1,7 @@
 /* outer — y_ij = a_i · b_j, of two vectors: a column times a row */
 #include "autograd/rooms/room.h"
 
-static bool infer(tn_ctx *c)
+static bool outer_infer(tn_ctx *c)
 {
     const tn_tensor *a = c->in[0], *b = c->in[1];
     char             as[300], bs[300];
@@ -11,7 +11,7 @@ static bool infer(tn_ctx *c)
     c->result[0] = (tn_result){tn__promote(a, b), TN_SHAPE(a->l.shape.d[0], b->l.shape.d[0])};
     return true;
 }
-static void compose(tn_ctx *c) { c->out[0] = tn_mul(tn_unsqueeze(c->in[0], 1), c->in[1]); }
+static void outer_compose(tn_ctx *c) { c->out[0] = tn_mul(tn_unsqueeze(c->in[0], 1), c->in[1]); }
 
 static const tn__sample samples[] = {
     {.in = {{1, {3}}, {1, {4}}}},
@@ -23,7 +23,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {3}}, {0, {0}}}, .status = TN_ESHAPE, .fails = "outer: takes two 1-d tensors, got [3] and []"},
 };
 
-const tn_op tn__op_outer = {TN_ROOM("outer"), .inputs = 2, .infer = infer, .compose = compose};
+const tn_op tn__op_outer = {TN_ROOM("outer"), .inputs = 2, .infer = outer_infer, .compose = outer_compose};
 TN_SAMPLES(outer, samples);
 
 tn_tensor *tn_outer(tn_tensor *a, tn_tensor *b) { return tn_apply(&tn__op_outer, a, b); }

@@ -8,7 +8,7 @@ typedef struct {
     double   value;
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool pad_infer(tn_ctx *c)
 {
     const tn_shape x = c->in[0]->l.shape, before = TN_ARG(c, before), after = TN_ARG(c, after);
     if (before.n != x.n || after.n != x.n)
@@ -37,7 +37,7 @@ static void fill(tn_tensor *y, tn__layout part, int dim, int64_t start, int64_t 
 }
 
 /* Dim by dim: the border of this dim is filled, the next dims' borders lie between. What is left is x's. */
-static void forward(tn_ctx *c)
+static void pad_forward(tn_ctx *c)
 {
     const tn_shape before = TN_ARG(c, before), after = TN_ARG(c, after);
     tn__layout     to = c->out[0]->l, from = c->in[0]->l, l;
@@ -55,7 +55,7 @@ static void forward(tn_ctx *c)
     tn__copy(&middle, &x);
 }
 
-static void backward_ops(tn_back *b)
+static void pad_backward_ops(tn_back *b)
 {
     tn_shape before = TN_ARG(b, before), after = TN_ARG(b, after);
     for (int i = 0; i < before.n; i++) before.d[i] = -before.d[i], after.d[i] = -after.d[i];
@@ -90,8 +90,12 @@ static const tn__sample samples[] = {
      .fails = "pad: needs one number a dim: the tensor has 2 dims, before has 1 entries, after 2"},
 };
 
-const tn_op tn__op_pad = {TN_ROOM("pad"), .inputs = 1,        .args_size = sizeof(args_t),
-                          .infer = infer, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_pad = {TN_ROOM("pad"),
+                          .inputs = 1,
+                          .args_size = sizeof(args_t),
+                          .infer = pad_infer,
+                          .forward = pad_forward,
+                          .backward_ops = pad_backward_ops};
 TN_SAMPLES(pad, samples);
 
 tn_tensor *tn_pad(tn_tensor *x, tn_shape before, tn_shape after, double value)

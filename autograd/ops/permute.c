@@ -7,32 +7,32 @@ typedef struct {
     tn_dims order; /* transpose: the two dims */
 } args_t;
 
-static bool geometry(const tn_ctx *c, tn__layout *y)
+static bool permute_geometry(const tn_ctx *c, tn__layout *y)
 {
     const tn_dims     order = TN_ARG(c, order);
     const tn__layout *x = &c->in[0]->l;
     if (c->op == &tn__op_transpose) return tn__view_transpose(c->op->name, x, order.d[0], order.d[1], y);
     return tn__view_permute(c->op->name, x, order, y);
 }
-static bool infer(tn_ctx *c)
+static bool permute_infer(tn_ctx *c)
 {
     tn__layout y;
-    return geometry(c, &y) && tn__infer_view(c, &y);
+    return permute_geometry(c, &y) && tn__infer_view(c, &y);
 }
-static void forward(tn_ctx *c)
+static void permute_forward(tn_ctx *c)
 {
     tn__layout y;
-    if (geometry(c, &y)) c->out[0] = tn__alias_owned(c->in[0], &y);
+    if (permute_geometry(c, &y)) c->out[0] = tn__alias_owned(c->in[0], &y);
 }
 
-static void permute_back(tn_back *b)
+static void permute_backward_ops(tn_back *b)
 {
     const tn_dims order = TN_ARG(b, order);
     tn_dims       back = {.n = order.n};
     for (int i = 0; i < order.n; i++) back.d[order.d[i] < 0 ? order.d[i] + order.n : order.d[i]] = i;
     b->gx[0] = tn_permute(b->gy[0], back);
 }
-static void transpose_back(tn_back *b)
+static void transpose_backward_ops(tn_back *b)
 {
     b->gx[0] = tn_transpose(b->gy[0], TN_ARG(b, order).d[0], TN_ARG(b, order).d[1]);
 }
@@ -56,8 +56,12 @@ static const tn__sample permute_samples[] = {
      .status = TN_EINVAL,
      .fails = "permute: dim 1 is listed twice"},
 };
-const tn_op tn__op_permute = {TN_ROOM("permute"), .inputs = 1,        .args_size = sizeof(args_t),
-                              .infer = infer,     .forward = forward, .backward_ops = permute_back,
+const tn_op tn__op_permute = {TN_ROOM("permute"),
+                              .inputs = 1,
+                              .args_size = sizeof(args_t),
+                              .infer = permute_infer,
+                              .forward = permute_forward,
+                              .backward_ops = permute_backward_ops,
                               .view = true};
 TN_SAMPLES(permute, permute_samples);
 
@@ -76,8 +80,12 @@ static const tn__sample transpose_samples[] = {
      .status = TN_EINDEX,
      .fails = "transpose: dim -3 is out of range for a 2-d tensor"},
 };
-const tn_op tn__op_transpose = {TN_ROOM("transpose"), .inputs = 1,        .args_size = sizeof(args_t),
-                                .infer = infer,       .forward = forward, .backward_ops = transpose_back,
+const tn_op tn__op_transpose = {TN_ROOM("transpose"),
+                                .inputs = 1,
+                                .args_size = sizeof(args_t),
+                                .infer = permute_infer,
+                                .forward = permute_forward,
+                                .backward_ops = transpose_backward_ops,
                                 .view = true};
 TN_SAMPLES(transpose, transpose_samples);
 

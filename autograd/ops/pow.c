@@ -11,7 +11,7 @@
 #include "core/real.h"
 
 static bool is_negative(int64_t v) { return v < 0; }
-static bool infer(tn_ctx *c)
+static bool pow_infer(tn_ctx *c)
 {
     const tn_tensor *b = c->in[1];
     char             text[192];
@@ -25,10 +25,16 @@ static bool infer(tn_ctx *c)
         "an integer to a negative power is no integer: the exponent is %lld at %s; convert a with tn_to(a, TN_F32)",
         (long long)tn_get_i64(b, at), tn__position_text(b->l.shape, at, text, sizeof text));
 }
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void pow_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(pow_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+}
 
-static unsigned saves_for(const bool *need) { return TN_SAVE_IN(0) | TN_SAVE_IN(1) | (need[1] ? TN_SAVE_OUT(0) : 0); }
-static void     backward(tn_back *b)
+static unsigned pow_saves_for(const bool *need)
+{
+    return TN_SAVE_IN(0) | TN_SAVE_IN(1) | (need[1] ? TN_SAVE_OUT(0) : 0);
+}
+static void pow_backward(tn_back *b)
 {
     tn_tensor *gy = b->gy[0];
     if (b->need[0] && (b->gx[0] = tn_empty_like(gy)))
@@ -36,7 +42,7 @@ static void     backward(tn_back *b)
     if (b->need[1] && (b->gx[1] = tn_empty_like(gy)))
         tn__map(TN_REALS(bwd_exponent), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], gy), NULL);
 }
-static void backward_ops(tn_back *b)
+static void pow_backward_ops(tn_back *b)
 {
     tn_tensor *x = b->in[0], *e = b->in[1], *zero = tn_scalar(0), *at_zero = tn_eq(x, zero);
     if (b->need[0]) {
@@ -77,18 +83,18 @@ static const tn__sample samples[] = {
 const tn_op tn__op_pow = {TN_ROOM("pow"),
                           .inputs = 2,
                           .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                          .saves_for = saves_for,
-                          .infer = infer,
-                          .forward = forward,
-                          .backward = backward,
-                          .backward_ops = backward_ops};
+                          .saves_for = pow_saves_for,
+                          .infer = pow_infer,
+                          .forward = pow_forward,
+                          .backward = pow_backward,
+                          .backward_ops = pow_backward_ops};
 TN_SAMPLES(pow, samples);
 
 tn_tensor *tn_pow(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_pow, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(pow_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1];
     TN_REAL       *y = out[0];

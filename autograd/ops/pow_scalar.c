@@ -12,23 +12,26 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool pow_scalar_infer(tn_ctx *c)
 {
     const double k = TN_ARG(c, k);
     if (!tn__infer_numbers(c) || !tn__need_whole(c, 0, k)) return false;
     if (tn__is_float(c->in[0]->dtype) || k >= 0) return true;
     return tn_infer_fail(c, TN_EINVAL, "an integer to the power %g is no integer; convert x with tn_to(x, TN_F32)", k);
 }
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void pow_scalar_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(pow_scalar_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+}
 
-static void backward(tn_back *b)
+static void pow_scalar_backward(tn_back *b)
 {
     if (TN_ARG(b, k) == 0) return;
     if (TN_ARG(b, k) == 1) b->gx[0] = b->gy[0];
     else if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN_REALS(pow_scalar_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
 }
-static void backward_ops(tn_back *b)
+static void pow_scalar_backward_ops(tn_back *b)
 {
     const double k = TN_ARG(b, k);
     if (k == 0) return;
@@ -66,9 +69,10 @@ static const tn__sample samples[] = {
      .fails = "pow_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_pow_scalar = {
-    TN_ROOM("pow_scalar"), .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-    .infer = infer,        .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_pow_scalar = {TN_ROOM("pow_scalar"),           .inputs = 1,
+                                 .args_size = sizeof(args_t),     .saves = TN_SAVE_IN(0),
+                                 .infer = pow_scalar_infer,       .forward = pow_scalar_forward,
+                                 .backward = pow_scalar_backward, .backward_ops = pow_scalar_backward_ops};
 TN_SAMPLES(pow_scalar, samples);
 
 tn_tensor *tn_pow_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_pow_scalar, &(args_t){k}, x); }
@@ -92,7 +96,7 @@ static void TN_(power)(int64_t n, TN_REAL *y, const TN_REAL *x, double k)
 #undef EACH
 #endif
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(pow_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const double k = ((const args_t *)args)->k;
 #if TN_IS_REAL
@@ -105,7 +109,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
 }
 
 #if TN_IS_REAL
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(pow_scalar_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];

@@ -17,7 +17,7 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool prod_infer(tn_ctx *c)
 {
     const tn_dtype dt = c->in[0]->dtype;
     for (int i = 1; i < 3; i++)
@@ -25,21 +25,22 @@ static bool infer(tn_ctx *c)
             return false;
     return tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), tn__is_float(dt) ? dt : TN_I64);
 }
-static void forward(tn_ctx *c)
+static void prod_forward(tn_ctx *c)
 {
     static const tn__reducer f32 = TN_REDUCER_PARTS(prod, f32), f64 = TN_REDUCER_PARTS(prod, f64),
                              i64 = TN_REDUCER_PARTS(prod, i64);
     tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)),
                TN_LIST(c->out[0], c->out[1], c->out[2]), c->in[0], NULL);
 }
-static void backward(tn_back *b)
+static void prod_backward(tn_back *b)
 {
     const tn_shape x = b->in_shape[0];
     tn_tensor     *p = tn__unreduced(b->out[1], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *z = tn__unreduced(b->out[2], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     if (tn_shape_numel(x) && (b->gx[0] = tn_empty_like(b->in[0])) && p && z && gy)
-        tn__map((tn__kernel_set){bwd_f32, bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], p, z, gy), NULL);
+        tn__map((tn__kernel_set){prod_bwd_f32, prod_bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], p, z, gy),
+                NULL);
 }
 
 /* Π of the elements before each, along the last dim (of those behind it, for step -1). */
@@ -55,7 +56,7 @@ static tn_tensor *others(tn_tensor *x, int64_t n, int step)
     }
     return n > 1 ? p : tn_ones_like(x);
 }
-static void backward_ops(tn_back *b)
+static void prod_backward_ops(tn_back *b)
 {
     const tn_shape x = b->in_shape[0];
     const tn_dims  dims = tn__dims_of(b->in[0], TN_ARG(b, dims));
@@ -100,10 +101,10 @@ const tn_op tn__op_prod = {TN_ROOM("prod"),
                            .outputs = 3,
                            .args_size = sizeof(args_t),
                            .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2),
-                           .infer = infer,
-                           .forward = forward,
-                           .backward = backward,
-                           .backward_ops = backward_ops};
+                           .infer = prod_infer,
+                           .forward = prod_forward,
+                           .backward = prod_backward,
+                           .backward_ops = prod_backward_ops};
 TN_SAMPLES(prod, samples);
 
 tn_tensor *tn_prod_run(tn_reduce_args a)
@@ -162,7 +163,7 @@ static void TN_(prod_finish)(int64_t n, const void *state, void *const *out, con
 }
 
 #if TN_IS_REAL
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(prod_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *p = in[1], *zeros = in[2], *gy = in[3];
     TN_REAL       *gx = out[0];

@@ -6,14 +6,17 @@
 #define TN_TEMPLATE "autograd/ops/reciprocal.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void reciprocal_forward(tn_ctx *c)
+{
+    tn__map(TN_REALS(reciprocal_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+}
 
-static void backward(tn_back *b)
+static void reciprocal_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(reciprocal_bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_neg(tn_mul(b->gy[0], tn_square(b->out[0]))); }
+static void reciprocal_backward_ops(tn_back *b) { b->gx[0] = tn_neg(tn_mul(b->gy[0], tn_square(b->out[0]))); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.5}, .high = {3}},
@@ -27,16 +30,20 @@ static const tn__sample samples[] = {
      .fails = "reciprocal: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_reciprocal = {TN_ROOM("reciprocal"),       .inputs = 1,        .saves = TN_SAVE_OUT(0),
-                                 .infer = tn__infer_real,     .forward = forward, .backward = backward,
-                                 .backward_ops = backward_ops};
+const tn_op tn__op_reciprocal = {TN_ROOM("reciprocal"),
+                                 .inputs = 1,
+                                 .saves = TN_SAVE_OUT(0),
+                                 .infer = tn__infer_real,
+                                 .forward = reciprocal_forward,
+                                 .backward = reciprocal_backward,
+                                 .backward_ops = reciprocal_backward_ops};
 TN_SAMPLES(reciprocal, samples);
 
 tn_tensor *tn_reciprocal(tn_tensor *x) { return tn_apply(&tn__op_reciprocal, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(reciprocal_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];
@@ -44,7 +51,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     for (int64_t i = 0; i < n; i++) y[i] = 1 / x[i];
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(reciprocal_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *y = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];

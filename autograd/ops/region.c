@@ -25,7 +25,7 @@ typedef struct {
 #include "core/real.h"
 
 /* The layout of the part that `view` takes of x. */
-static bool geometry(const char *name, const tn_op *view, const args_t *a, const tn__layout *x, tn__layout *y)
+static bool region_geometry(const char *name, const tn_op *view, const args_t *a, const tn__layout *x, tn__layout *y)
 {
     if (view == &tn__op_slice) return tn__view_slice(name, x, a->dim, a->start, a->size, a->step, y);
     if (view == &tn__op_narrow) return tn__view_narrow(name, x, a->dim, a->start, a->size, y);
@@ -44,7 +44,7 @@ static void add_dense(tn_tensor *to, const tn__layout *place, const tn_tensor *x
 static void add_region(tn_tensor *to, const tn_op *view, const args_t *a, const tn_tensor *x)
 {
     tn__layout y;
-    if (!geometry(view->name, view, a, &to->l, &y)) return;
+    if (!region_geometry(view->name, view, a, &to->l, &y)) return;
     if (view != &tn__op_unfold || a->size <= a->step || to->l.shape.n == 0) {
         add_dense(to, &y, x, &x->l);
         return;
@@ -62,30 +62,30 @@ static void add_region(tn_tensor *to, const tn_op *view, const args_t *a, const 
     }
 }
 
-static bool infer(tn_ctx *c)
+static bool part_infer(tn_ctx *c)
 {
     tn__layout y;
-    return geometry(c->op->name, c->op, c->args, &c->in[0]->l, &y) && tn__infer_view(c, &y);
+    return region_geometry(c->op->name, c->op, c->args, &c->in[0]->l, &y) && tn__infer_view(c, &y);
 }
-static void forward(tn_ctx *c)
+static void part_forward(tn_ctx *c)
 {
     tn__layout y;
-    if (geometry(c->op->name, c->op, c->args, &c->in[0]->l, &y)) c->out[0] = tn__alias_owned(c->in[0], &y);
+    if (region_geometry(c->op->name, c->op, c->args, &c->in[0]->l, &y)) c->out[0] = tn__alias_owned(c->in[0], &y);
 }
-static void backward(tn_back *b)
+static void part_backward(tn_back *b)
 {
     tn_tensor *gx = tn__grad_buffer(b, 0);
     if (gx) add_region(gx, b->op, b->args, b->gy[0]);
 }
-static void backward_ops(tn_back *b)
+static void part_backward_ops(tn_back *b)
 {
     const region_args a = {b->op, *(const args_t *)b->args, b->in_shape[0]};
     b->gx[0] = tn_apply_args(&tn__op_region, &a, b->gy[0]);
 }
 
-#define ROOM(title)                                                                               \
-    TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward, \
-                    .backward = backward, .backward_ops = backward_ops, .view = true
+#define ROOM(title)                                                                                         \
+    TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = part_infer, .forward = part_forward, \
+                    .backward = part_backward, .backward_ops = part_backward_ops, .view = true
 
 /* ---- region ---- */
 
@@ -95,7 +95,8 @@ static bool region_infer(tn_ctx *c)
     const tn__layout   whole = tn__layout_of_shape(a->shape);
     tn__layout         part;
     char               is[192], should[192];
-    if (!tn__shape_check("region", c->in[0]->dtype, a->shape) || !geometry("region", a->view, &a->part, &whole, &part))
+    if (!tn__shape_check("region", c->in[0]->dtype, a->shape) ||
+        !region_geometry("region", a->view, &a->part, &whole, &part))
         return false;
     if (!tn_shape_equal(part.shape, c->in[0]->l.shape))
         return tn_infer_fail(c, TN_ESHAPE, "a %s of shape %s is to be filled with one of shape %s", a->view->name,
@@ -110,7 +111,7 @@ static void region_forward(tn_ctx *c)
     tn__fill(c->out[0], 0);
     add_region(c->out[0], a->view, &a->part, c->in[0]);
 }
-static void region_back(tn_back *b)
+static void region_backward_ops(tn_back *b)
 {
     const region_args *a = b->args;
     b->gx[0] = tn_apply_args(a->view, &a->part, b->gy[0]);
@@ -139,7 +140,7 @@ const tn_op tn__op_region = {TN_ROOM("region"),
                              .args_size = sizeof(region_args),
                              .infer = region_infer,
                              .forward = region_forward,
-                             .backward_ops = region_back};
+                             .backward_ops = region_backward_ops};
 TN_SAMPLES(region, region_samples);
 
 /* ---- the parts ---- */

@@ -7,14 +7,14 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void relu_forward(tn_ctx *c) { tn__map(TN_NUMBERS(relu_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
-static void backward(tn_back *b)
+static void relu_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(relu_bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_masked_fill(b->gy[0], tn_le(b->out[0], tn_scalar(0)), 0); }
+static void relu_backward_ops(tn_back *b) { b->gx[0] = tn_masked_fill(b->gy[0], tn_le(b->out[0], tn_scalar(0)), 0); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {-2}, .high = {-0.5}},
@@ -29,9 +29,14 @@ static const tn__sample samples[] = {
      .fails = "relu: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_relu = {
-    TN_ROOM("relu"),    .inputs = 1,          .saves = TN_SAVE_OUT(0),      .infer = tn__infer_numbers,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true};
+const tn_op tn__op_relu = {TN_ROOM("relu"),
+                           .inputs = 1,
+                           .saves = TN_SAVE_OUT(0),
+                           .infer = tn__infer_numbers,
+                           .forward = relu_forward,
+                           .backward = relu_backward,
+                           .backward_ops = relu_backward_ops,
+                           .inplace = true};
 TN_SAMPLES(relu, samples);
 
 tn_tensor *tn_relu(tn_tensor *x) { return tn_apply(&tn__op_relu, x); }
@@ -39,7 +44,7 @@ tn_tensor *tn_relu_(tn_tensor *x) { return tn_apply_args_(&tn__op_relu, NULL, x)
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(relu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];
@@ -48,7 +53,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
 }
 
 #if TN_IS_REAL
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(relu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *y = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];

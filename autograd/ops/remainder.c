@@ -8,7 +8,7 @@
 #include "core/real.h"
 
 static bool is_zero(int64_t v) { return v == 0; }
-static bool infer(tn_ctx *c)
+static bool remainder_infer(tn_ctx *c)
 {
     const tn_tensor *b = c->in[1];
     char             text[192];
@@ -21,16 +21,22 @@ static bool infer(tn_ctx *c)
     return tn_infer_fail(c, TN_EINVAL, "integer division by zero: the divisor is 0 at %s",
                          tn__position_text(b->l.shape, at, text, sizeof text));
 }
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
+static void remainder_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(remainder_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+}
 
-static unsigned saves_for(const bool *need) { return need[1] ? TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0) : 0; }
-static void     backward(tn_back *b)
+static unsigned remainder_saves_for(const bool *need)
+{
+    return need[1] ? TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0) : 0;
+}
+static void remainder_backward(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = b->gy[0];
     if (b->need[1] && (b->gx[1] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(remainder_bwd), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b)
+static void remainder_backward_ops(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = b->gy[0];
     if (!b->need[1]) return;
@@ -66,18 +72,18 @@ static const tn__sample samples[] = {
 const tn_op tn__op_remainder = {TN_ROOM("remainder"),
                                 .inputs = 2,
                                 .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                                .saves_for = saves_for,
-                                .infer = infer,
-                                .forward = forward,
-                                .backward = backward,
-                                .backward_ops = backward_ops};
+                                .saves_for = remainder_saves_for,
+                                .infer = remainder_infer,
+                                .forward = remainder_forward,
+                                .backward = remainder_backward,
+                                .backward_ops = remainder_backward_ops};
 TN_SAMPLES(remainder, samples);
 
 tn_tensor *tn_remainder(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_remainder, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(remainder_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1];
     TN_REAL       *y = out[0];
@@ -93,7 +99,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
 }
 
 #if TN_IS_REAL
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(remainder_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1], *y = in[2], *gy = in[3];
     TN_REAL       *gb = out[0];

@@ -65,7 +65,7 @@ static void repeat_forward(tn_ctx *c)
     }
 }
 
-static void repeat_back(tn_back *b)
+static void repeat_backward_ops(tn_back *b)
 {
     const tn_shape times = TN_ARG(b, times), x = b->in_shape[0];
     tn_tensor     *g = b->gy[0];
@@ -99,7 +99,7 @@ static const tn__sample repeat_samples[] = {
 };
 const tn_op tn__op_repeat = {TN_ROOM("repeat"),           .inputs = 1,
                              .args_size = sizeof(args_t), .infer = repeat_infer,
-                             .forward = repeat_forward,   .backward_ops = repeat_back};
+                             .forward = repeat_forward,   .backward_ops = repeat_backward_ops};
 TN_SAMPLES(repeat, repeat_samples);
 
 tn_tensor *tn_repeat(tn_tensor *x, tn_shape times)
@@ -109,7 +109,7 @@ tn_tensor *tn_repeat(tn_tensor *x, tn_shape times)
 
 /* ---- repeat_interleave ---- */
 
-static bool interleave_infer(tn_ctx *c)
+static bool repeat_interleave_infer(tn_ctx *c)
 {
     int           dim = TN_ARG(c, dim);
     const int64_t times = TN_ARG(c, times).d[0];
@@ -123,7 +123,7 @@ static bool interleave_infer(tn_ctx *c)
 }
 
 /* Repetition r of every slice at once. */
-static void interleave_forward(tn_ctx *c)
+static void repeat_interleave_forward(tn_ctx *c)
 {
     const tn__layout l = c->out[0]->l;
     if (tn_shape_numel(l.shape) == 0) return;
@@ -135,7 +135,7 @@ static void interleave_forward(tn_ctx *c)
     }
 }
 
-static void interleave_back(tn_back *b)
+static void repeat_interleave_backward_ops(tn_back *b)
 {
     const tn_shape x = b->in_shape[0];
     const int      dim = TN_ARG(b, dim) < 0 ? TN_ARG(b, dim) + (x.n ? x.n : 1) : TN_ARG(b, dim);
@@ -165,9 +165,10 @@ static const tn__sample interleave_samples[] = {
      .status = TN_EINDEX,
      .fails = "repeat_interleave: dim 1 is out of range for a 1-d tensor"},
 };
-const tn_op tn__op_repeat_interleave = {TN_ROOM("repeat_interleave"),  .inputs = 1,
-                                        .args_size = sizeof(args_t),   .infer = interleave_infer,
-                                        .forward = interleave_forward, .backward_ops = interleave_back};
+const tn_op tn__op_repeat_interleave = {
+    TN_ROOM("repeat_interleave"),         .inputs = 1,
+    .args_size = sizeof(args_t),          .infer = repeat_interleave_infer,
+    .forward = repeat_interleave_forward, .backward_ops = repeat_interleave_backward_ops};
 TN_SAMPLES(repeat_interleave, interleave_samples);
 
 tn_tensor *tn_repeat_interleave(tn_tensor *x, int64_t times, int dim)

@@ -23,7 +23,7 @@ static bool target(const tn_ctx *c, tn_shape *to)
     return tn__view_shape(op, from, to);
 }
 
-static bool infer(tn_ctx *c)
+static bool reshape_infer(tn_ctx *c)
 {
     tn__layout y;
     char       strides[192], from[192], to[192];
@@ -36,7 +36,7 @@ static bool infer(tn_ctx *c)
     return tn__infer_view(c, &y);
 }
 
-static void forward(tn_ctx *c)
+static void reshape_forward(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0];
     tn__layout       y;
@@ -49,11 +49,11 @@ static void forward(tn_ctx *c)
     }
 }
 
-static void backward_ops(tn_back *b) { b->gx[0] = tn_reshape(b->gy[0], b->in_shape[0]); }
+static void reshape_backward_ops(tn_back *b) { b->gx[0] = tn_reshape(b->gy[0], b->in_shape[0]); }
 
-#define ROOM(title)                                                                               \
-    TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward, \
-                    .backward_ops = backward_ops, .view = true
+#define ROOM(title)                                                                                               \
+    TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = reshape_infer, .forward = reshape_forward, \
+                    .backward_ops = reshape_backward_ops, .view = true
 
 static const tn__sample view_samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){.shape = {2, {1, 1}}}},

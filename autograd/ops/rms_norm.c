@@ -21,22 +21,22 @@ static double eps_of(const args_t *a, tn_dtype dt)
     return dt == TN_F64 ? DBL_EPSILON : dt == TN_F32 ? (double)FLT_EPSILON : 0x1p-7;
 }
 
-static bool infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, -1, TN_ARG(c, eps), 1, 1); }
-static void forward(tn_ctx *c)
+static bool rms_norm_infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, -1, TN_ARG(c, eps), 1, 1); }
+static void rms_norm_forward(tn_ctx *c)
 {
     const tn_scope           s = tn_no_grad_begin();
     const int                k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
     tn_tensor               *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *y = tn__joined(c->out[0], k);
     const tn__norm_arguments a = tn__norm_args(eps_of(c->args, c->in[0]->dtype), 2, c->in[0]);
-    if (!tn_error()) tn__rows(TN_REALS(fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w), &a);
+    if (!tn_error()) tn__rows(TN_REALS(rms_norm_fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w), &a);
     tn_scope_end(s);
 }
 
-static unsigned saves_for(const bool *need)
+static unsigned rms_norm_saves_for(const bool *need)
 {
     return (need[0] || need[1] ? TN_SAVE_IN(0) : 0) | (need[0] ? TN_SAVE_IN(1) : 0);
 }
-static void backward(tn_back *b)
+static void rms_norm_backward(tn_back *b)
 {
     const int k = b->in_shape[0].n - b->out[1]->l.shape.n + 1;
     for (int i = 0; i < 2; i++)
@@ -45,9 +45,10 @@ static void backward(tn_back *b)
     tn_tensor               *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
     const tn__norm_arguments a = tn__norm_args(0, 3, b->gx[0]);
     if (!tn_error())
-        tn__rows_columns(TN_REALS_AT(bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1]), TN_LIST(gy, x, b->out[1], w), &a);
+        tn__rows_columns(TN_REALS_AT(rms_norm_bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1]), TN_LIST(gy, x, b->out[1], w),
+                         &a);
 }
-static void backward_ops(tn_back *b)
+static void rms_norm_backward_ops(tn_back *b)
 {
     tn_tensor *gy = b->gy[0], *x = b->in[0];
     tn_dims    dims = {.n = b->in_shape[0].n - b->out[1]->l.shape.n + 1};
@@ -93,12 +94,12 @@ const tn_op tn__op_rms_norm = {TN_ROOM("rms_norm"),
                                .outputs = 2,
                                .optional = 1u << 1,
                                .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(1),
-                               .saves_for = saves_for,
+                               .saves_for = rms_norm_saves_for,
                                .args_size = sizeof(args_t),
-                               .infer = infer,
-                               .forward = forward,
-                               .backward = backward,
-                               .backward_ops = backward_ops};
+                               .infer = rms_norm_infer,
+                               .forward = rms_norm_forward,
+                               .backward = rms_norm_backward,
+                               .backward_ops = rms_norm_backward_ops};
 TN_SAMPLES(rms_norm, samples);
 
 tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps)
@@ -110,7 +111,7 @@ tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(rms_norm_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__norm_arguments *a = args;
     TN_REAL                   stat[3];
@@ -118,7 +119,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     *(TN_REAL *)out[1] = stat[2];
 }
 
-static void TN_(bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(rms_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL             stat[3] = {0, 0, *(const TN_REAL *)in[2]};
     const tn__norm_arguments *a = args;

@@ -14,27 +14,27 @@
 #define TN_TEMPLATE "autograd/ops/rnn.c"
 #include "core/real.h"
 
-static void spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
+static void rnn_spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
 {
     (void)a, (void)k, (void)gc;
     g[0] = gh;
 }
-static void chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
+static void rnn_chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
 {
     *gx = *gproduct = a->relu ? tn_masked_fill(g[0], tn_le(k[0], tn_scalar(0)), 0) : tn__tanh_back(g[0], k[0]);
 }
 
 static const tn__cell cell = {.gates = 1,
                               .kept = 2,
-                              .forward = {fwd_f32, fwd_f64, NULL},
-                              .backward = {bwd_f32, bwd_f64, NULL},
-                              .spread = spread,
-                              .chain = chain};
+                              .forward = {rnn_fwd_f32, rnn_fwd_f64, NULL},
+                              .backward = {rnn_bwd_f32, rnn_bwd_f64, NULL},
+                              .spread = rnn_spread,
+                              .chain = rnn_chain};
 
-static bool infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
-static void forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
-static void backward(tn_back *b) { tn__steps_backward(b, &cell); }
-static void backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
+static bool rnn_infer(tn_ctx *c) { return tn__steps_infer(c, &cell); }
+static void rnn_forward(tn_ctx *c) { tn__steps_forward(c, &cell); }
+static void rnn_backward(tn_back *b) { tn__steps_backward(b, &cell); }
+static void rnn_backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
 
 #define SIZES(...) \
     .args = &(tn_steps) { .sizes = __VA_ARGS__ }
@@ -58,17 +58,17 @@ const tn_op tn__op_rnn = {TN_ROOM("rnn"),
                           .args_size = sizeof(tn_steps),
                           .args_copy = tn__steps_copy,
                           .args_free = tn__steps_free,
-                          .infer = infer,
-                          .forward = forward,
-                          .backward = backward,
-                          .backward_ops = backward_ops};
+                          .infer = rnn_infer,
+                          .forward = rnn_forward,
+                          .backward = rnn_backward,
+                          .backward_ops = rnn_backward_ops};
 TN_SAMPLES(rnn, samples);
 
 tn_tensor *tn_rnn_steps_run(tn_steps_args a) { return tn__steps_call(&tn__op_rnn, a, false, false); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(rnn_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     TN_REAL *const y = out[0], *const k = out[3];
     const TN_REAL *const x = in[0];
@@ -80,7 +80,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     memcpy(y, k, (size_t)n * sizeof *k), memcpy(out[1], k, (size_t)n * sizeof *k);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(rnn_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t  m = n / 2;
     TN_REAL *const gx = out[0], *const gh = out[2];

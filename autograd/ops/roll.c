@@ -8,7 +8,7 @@ typedef struct {
     int     dim;
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool roll_infer(tn_ctx *c)
 {
     int dim = TN_ARG(c, dim);
     return tn__wrap_dim("roll", &dim, c->in[0]->l.shape.n) && tn_infer_like(c, 0, 0);
@@ -22,7 +22,7 @@ static void move(tn_ctx *c, int64_t from, int64_t to, int64_t size)
     tn_tensor x = tn__glance(c->in[0], &lx), y = tn__glance(c->out[0], &ly);
     tn__copy(&y, &x);
 }
-static void forward(tn_ctx *c)
+static void roll_forward(tn_ctx *c)
 {
     const tn_shape s = c->in[0]->l.shape;
     const int      dim = TN_ARG(c, dim) < 0 ? TN_ARG(c, dim) + s.n : TN_ARG(c, dim);
@@ -36,7 +36,7 @@ static void forward(tn_ctx *c)
     move(c, 0, shift, n - shift);
     move(c, n - shift, 0, shift);
 }
-static void backward_ops(tn_back *b)
+static void roll_backward_ops(tn_back *b)
 {
     const int64_t shift = TN_ARG(b, shift);
     const int     dim = TN_ARG(b, dim);
@@ -60,8 +60,12 @@ static const tn__sample samples[] = {
      .fails = "roll: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_roll = {TN_ROOM("roll"), .inputs = 1,        .args_size = sizeof(args_t),
-                           .infer = infer,  .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_roll = {TN_ROOM("roll"),
+                           .inputs = 1,
+                           .args_size = sizeof(args_t),
+                           .infer = roll_infer,
+                           .forward = roll_forward,
+                           .backward_ops = roll_backward_ops};
 TN_SAMPLES(roll, samples);
 
 tn_tensor *tn_roll(tn_tensor *x, int64_t shift, int dim)

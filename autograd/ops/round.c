@@ -7,8 +7,8 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { (void)b; }
+static void round_forward(tn_ctx *c) { tn__map(TN_NUMBERS(round_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void round_backward_ops(tn_back *b) { (void)b; }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.1}, .high = {0.4}},
@@ -23,15 +23,15 @@ static const tn__sample samples[] = {
      .fails = "round: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_round = {TN_ROOM("round"), .inputs = 1, .infer = tn__infer_numbers, .forward = forward,
-                            .backward_ops = backward_ops};
+const tn_op tn__op_round = {TN_ROOM("round"), .inputs = 1, .infer = tn__infer_numbers, .forward = round_forward,
+                            .backward_ops = round_backward_ops};
 TN_SAMPLES(round, samples);
 
 tn_tensor *tn_round(tn_tensor *x) { return tn_apply(&tn__op_round, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(round_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

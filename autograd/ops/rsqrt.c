@@ -6,14 +6,14 @@
 #define TN_TEMPLATE "autograd/ops/rsqrt.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void rsqrt_forward(tn_ctx *c) { tn__map(TN_REALS(rsqrt_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
-static void backward(tn_back *b)
+static void rsqrt_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(rsqrt_bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b)
+static void rsqrt_backward_ops(tn_back *b)
 {
     tn_tensor *y = b->out[0];
     b->gx[0] = tn_mul_scalar(tn_mul(b->gy[0], tn_mul(tn_square(y), y)), -0.5);
@@ -31,16 +31,20 @@ static const tn__sample samples[] = {
      .fails = "rsqrt: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_rsqrt = {
-    TN_ROOM("rsqrt"),   .inputs = 1,          .saves = TN_SAVE_OUT(0),     .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops};
+const tn_op tn__op_rsqrt = {TN_ROOM("rsqrt"),
+                            .inputs = 1,
+                            .saves = TN_SAVE_OUT(0),
+                            .infer = tn__infer_real,
+                            .forward = rsqrt_forward,
+                            .backward = rsqrt_backward,
+                            .backward_ops = rsqrt_backward_ops};
 TN_SAMPLES(rsqrt, samples);
 
 tn_tensor *tn_rsqrt(tn_tensor *x) { return tn_apply(&tn__op_rsqrt, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(rsqrt_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];
@@ -48,7 +52,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     for (int64_t i = 0; i < n; i++) y[i] = 1 / TN_M(sqrt)(x[i]);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(rsqrt_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *y = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];

@@ -10,9 +10,12 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c) { return tn__infer_numbers(c) && tn__need_whole(c, 0, TN_ARG(c, k)); }
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_neg(b->gy[0]); }
+static bool rsub_scalar_infer(tn_ctx *c) { return tn__infer_numbers(c) && tn__need_whole(c, 0, TN_ARG(c, k)); }
+static void rsub_scalar_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(rsub_scalar_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+}
+static void rsub_scalar_backward_ops(tn_back *b) { b->gx[0] = tn_neg(b->gy[0]); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0.7}},
@@ -38,15 +41,16 @@ static const tn__sample samples[] = {
      .fails = "rsub_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_rsub_scalar = {TN_ROOM("rsub_scalar"), .inputs = 1,        .args_size = sizeof(args_t),
-                                  .infer = infer,         .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_rsub_scalar = {TN_ROOM("rsub_scalar"),         .inputs = 1,
+                                  .args_size = sizeof(args_t),    .infer = rsub_scalar_infer,
+                                  .forward = rsub_scalar_forward, .backward_ops = rsub_scalar_backward_ops};
 TN_SAMPLES(rsub_scalar, samples);
 
 tn_tensor *tn_rsub_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_rsub_scalar, &(args_t){k}, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(rsub_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0], k = (TN_REAL)((const args_t *)args)->k;

@@ -7,7 +7,7 @@ typedef struct {
     int dim;
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool scatter_add_infer(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0], *index = c->in[1], *src = c->in[2];
     int              dim = TN_ARG(c, dim);
@@ -24,14 +24,14 @@ static bool infer(tn_ctx *c)
     return tn_infer_like(c, 0, 0) &&
            tn__index_check("scatter_add", "index", index, x->l.shape.n ? x->l.shape.d[dim] : 1);
 }
-static void forward(tn_ctx *c)
+static void scatter_add_forward(tn_ctx *c)
 {
     int dim = TN_ARG(c, dim);
     tn__wrap_dim("scatter_add", &dim, c->in[0]->l.shape.n);
     tn__copy(c->out[0], c->in[0]);
     tn__scatter_add(c->out[0], dim, c->in[1], c->in[2]);
 }
-static void backward_ops(tn_back *b)
+static void scatter_add_backward_ops(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = b->gy[0];
     if (!b->need[2]) return;
@@ -92,9 +92,13 @@ static const tn__sample samples[] = {
      .fails = "scatter_add: x is f32 and src i64; convert one with tn_to"},
 };
 
-const tn_op tn__op_scatter_add = {TN_ROOM("scatter_add"),      .inputs = 3,    .args_size = sizeof(args_t),
-                                  .saves = TN_SAVE_IN(1),      .infer = infer, .forward = forward,
-                                  .backward_ops = backward_ops};
+const tn_op tn__op_scatter_add = {TN_ROOM("scatter_add"),
+                                  .inputs = 3,
+                                  .args_size = sizeof(args_t),
+                                  .saves = TN_SAVE_IN(1),
+                                  .infer = scatter_add_infer,
+                                  .forward = scatter_add_forward,
+                                  .backward_ops = scatter_add_backward_ops};
 TN_SAMPLES(scatter_add, samples);
 
 tn_tensor *tn_scatter_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src)

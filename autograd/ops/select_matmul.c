@@ -6,16 +6,16 @@
  * zeros, attention_weights, selects it away.) */
 #include "autograd/rooms/room.h"
 
-static bool infer(tn_ctx *c)
+static bool select_matmul_infer(tn_ctx *c)
 {
     if (c->in[0]->l.shape.n < 2 || c->in[1]->l.shape.n < 2)
         return tn_infer_fail(c, TN_ESHAPE, "takes matrices, got %d-d by %d-d", c->in[0]->l.shape.n,
                              c->in[1]->l.shape.n);
     return tn__infer_matmul(c);
 }
-static void forward(tn_ctx *c) { tn__gemm_finite(c->in[0], c->in[1], c->out[0]); }
+static void select_matmul_forward(tn_ctx *c) { tn__gemm_finite(c->in[0], c->in[1], c->out[0]); }
 
-static void backward_ops(tn_back *b)
+static void select_matmul_backward_ops(tn_back *b)
 {
     tn_tensor *gy = b->gy[0];
     if (b->need[0]) b->gx[0] = tn_matmul(gy, tn_transpose(b->in[1], -1, -2));
@@ -35,7 +35,10 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}, {1, {3}}}, .status = TN_ESHAPE, .fails = "select_matmul: takes matrices, got 2-d by 1-d"},
 };
 
-const tn_op tn__op_select_matmul = {
-    TN_ROOM("select_matmul"), .inputs = 2,        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-    .infer = infer,           .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_select_matmul = {TN_ROOM("select_matmul"),
+                                    .inputs = 2,
+                                    .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                                    .infer = select_matmul_infer,
+                                    .forward = select_matmul_forward,
+                                    .backward_ops = select_matmul_backward_ops};
 TN_SAMPLES(select_matmul, samples);

@@ -9,14 +9,17 @@
 #define TN_TEMPLATE "autograd/ops/sigmoid.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void sigmoid_forward(tn_ctx *c) { tn__map(TN_REALS(sigmoid_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
-static void backward(tn_back *b)
+static void sigmoid_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(sigmoid_bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_mul(b->out[0], tn_rsub_scalar(b->out[0], 1))); }
+static void sigmoid_backward_ops(tn_back *b)
+{
+    b->gx[0] = tn_mul(b->gy[0], tn_mul(b->out[0], tn_rsub_scalar(b->out[0], 1)));
+}
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -31,9 +34,14 @@ static const tn__sample samples[] = {
      .fails = "sigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_sigmoid = {TN_ROOM("sigmoid"),           .inputs = 1,        .saves = TN_SAVE_OUT(0),
-                              .infer = tn__infer_real,      .forward = forward, .backward = backward,
-                              .backward_ops = backward_ops, .inplace = true};
+const tn_op tn__op_sigmoid = {TN_ROOM("sigmoid"),
+                              .inputs = 1,
+                              .saves = TN_SAVE_OUT(0),
+                              .infer = tn__infer_real,
+                              .forward = sigmoid_forward,
+                              .backward = sigmoid_backward,
+                              .backward_ops = sigmoid_backward_ops,
+                              .inplace = true};
 TN_SAMPLES(sigmoid, samples);
 
 tn_tensor *tn_sigmoid(tn_tensor *x) { return tn_apply(&tn__op_sigmoid, x); }
@@ -41,13 +49,13 @@ tn_tensor *tn_sigmoid_(tn_tensor *x) { return tn_apply_args_(&tn__op_sigmoid, NU
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(sigmoid_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__sigmoid)(n, out[0], in[0]);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(sigmoid_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *y = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];

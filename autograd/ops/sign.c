@@ -7,8 +7,8 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { (void)b; }
+static void sign_forward(tn_ctx *c) { tn__map(TN_NUMBERS(sign_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void sign_backward_ops(tn_back *b) { (void)b; }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.5}, .high = {2}},
@@ -20,15 +20,15 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .kind = {TN_ARG_MASK}},
 };
 
-const tn_op tn__op_sign = {TN_ROOM("sign"), .inputs = 1, .infer = tn__infer_same, .forward = forward,
-                           .backward_ops = backward_ops};
+const tn_op tn__op_sign = {TN_ROOM("sign"), .inputs = 1, .infer = tn__infer_same, .forward = sign_forward,
+                           .backward_ops = sign_backward_ops};
 TN_SAMPLES(sign, samples);
 
 tn_tensor *tn_sign(tn_tensor *x) { return tn_apply(&tn__op_sign, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(sign_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

@@ -9,14 +9,14 @@
 #define TN_TEMPLATE "autograd/ops/silu.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void silu_forward(tn_ctx *c) { tn__map(TN_REALS(silu_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
-static void backward(tn_back *b)
+static void silu_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(silu_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b)
+static void silu_backward_ops(tn_back *b)
 {
     tn_tensor *x = tn_clamp(b->in[0], -1000, 1000), *s = tn_sigmoid(x);
     b->gx[0] = tn_mul(b->gy[0], tn_add(s, tn_mul(x, tn_mul(s, tn_sigmoid(tn_neg(x))))));
@@ -36,22 +36,26 @@ static const tn__sample samples[] = {
      .fails = "silu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_silu = {
-    TN_ROOM("silu"),    .inputs = 1,          .saves = TN_SAVE_IN(0),      .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops};
+const tn_op tn__op_silu = {TN_ROOM("silu"),
+                           .inputs = 1,
+                           .saves = TN_SAVE_IN(0),
+                           .infer = tn__infer_real,
+                           .forward = silu_forward,
+                           .backward = silu_backward,
+                           .backward_ops = silu_backward_ops};
 TN_SAMPLES(silu, samples);
 
 tn_tensor *tn_silu(tn_tensor *x) { return tn_apply(&tn__op_silu, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(silu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__silu)(n, out[0], in[0]);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(silu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__silu_slope)(n, out[0], in[0], in[1]);

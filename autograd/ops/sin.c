@@ -7,8 +7,8 @@
 #define TN_TEMPLATE "autograd/ops/sin.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_cos(b->in[0])); }
+static void sin_forward(tn_ctx *c) { tn__map(TN_REALS(sin_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void sin_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_cos(b->in[0])); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -22,15 +22,16 @@ static const tn__sample samples[] = {
      .fails = "sin: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_sin = {TN_ROOM("sin"),          .inputs = 1,        .saves = TN_SAVE_IN(0),
-                          .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_sin = {TN_ROOM("sin"),         .inputs = 1,
+                          .saves = TN_SAVE_IN(0), .infer = tn__infer_real,
+                          .forward = sin_forward, .backward_ops = sin_backward_ops};
 TN_SAMPLES(sin, samples);
 
 tn_tensor *tn_sin(tn_tensor *x) { return tn_apply(&tn__op_sin, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(sin_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__sin)(n, out[0], in[0]);

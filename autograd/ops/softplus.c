@@ -15,14 +15,17 @@ static double beta_of(const void *args)
 #define TN_TEMPLATE "autograd/ops/softplus.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void softplus_forward(tn_ctx *c)
+{
+    tn__map(TN_REALS(softplus_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+}
 
-static void backward(tn_back *b)
+static void softplus_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN_REALS(softplus_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
 }
-static void backward_ops(tn_back *b)
+static void softplus_backward_ops(tn_back *b)
 {
     tn_tensor *gy = b->gy[0], *z = tn_mul_scalar(b->in[0], beta_of(b->args));
     b->gx[0] = tn_where(tn_gt(z, tn_scalar(20)), gy, tn_mul(gy, tn_sigmoid(z)));
@@ -42,16 +45,17 @@ static const tn__sample samples[] = {
      .fails = "softplus: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_softplus = {
-    TN_ROOM("softplus"),     .inputs = 1,        .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-    .infer = tn__infer_real, .forward = forward, .backward = backward,        .backward_ops = backward_ops};
+const tn_op tn__op_softplus = {TN_ROOM("softplus"),           .inputs = 1,
+                               .args_size = sizeof(args_t),   .saves = TN_SAVE_IN(0),
+                               .infer = tn__infer_real,       .forward = softplus_forward,
+                               .backward = softplus_backward, .backward_ops = softplus_backward_ops};
 TN_SAMPLES(softplus, samples);
 
 tn_tensor *tn_softplus(tn_tensor *x, double beta) { return tn_apply_args(&tn__op_softplus, &(args_t){beta}, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(softplus_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], beta = (TN_REAL)beta_of(args);
     TN_REAL       *y = out[0];
@@ -60,7 +64,7 @@ static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const v
     for (int64_t i = 0; i < n; i++) y[i] = beta * x[i] > 20 ? x[i] : y[i] / beta;
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(softplus_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0], *gy = in[1], beta = (TN_REAL)beta_of(args);
     TN_REAL       *gx = out[0];

@@ -26,7 +26,7 @@ static int64_t length(const tn_ctx *c, int *dim)
     return c->in[0]->l.shape.n ? c->in[0]->l.shape.d[*dim] : 1;
 }
 
-static bool infer(tn_ctx *c)
+static bool sort_infer(tn_ctx *c)
 {
     int     dim;
     int64_t n = length(c, &dim), k = TN_ARG(c, k);
@@ -39,21 +39,21 @@ static bool infer(tn_ctx *c)
     c->result[1] = (tn_result){TN_I64, c->result[0].shape};
     return true;
 }
-static void forward(tn_ctx *c)
+static void sort_forward(tn_ctx *c)
 {
     int     dim;
     int64_t n = length(c, &dim), k = TN_ARG(c, k);
     order   o = {k < 0 ? n : k, TN_ARG(c, descending)};
     tn__rows(TN_NUMBERS(first), dim, TN_LIST(c->out[0], c->out[1]), TN_LIST(c->in[0]), &o);
 }
-static void backward(tn_back *b)
+static void sort_backward(tn_back *b)
 {
     tn_tensor *buffer = tn__grad_buffer(b, 0);
     int        dim = TN_ARG(b, dim);
     tn__wrap_dim(b->op->name, &dim, b->in_shape[0].n);
     if (buffer && b->gy[0]) tn__scatter_add(buffer, dim, b->out[1], b->gy[0]);
 }
-static void backward_ops(tn_back *b)
+static void sort_backward_ops(tn_back *b)
 {
     if (b->gy[0])
         b->gx[0] = tn_scatter_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->out[1], b->gy[0]);
@@ -88,9 +88,9 @@ static const tn__sample topk_samples[] = {
      .fails = "topk: k is 0, but a 0-d tensor has no dim to shorten"},
 };
 
-#define ROOM                                                                                         \
-    .inputs = 1, .outputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(1), .infer = infer, \
-    .forward = forward, .backward = backward, .backward_ops = backward_ops
+#define ROOM                                                                                              \
+    .inputs = 1, .outputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(1), .infer = sort_infer, \
+    .forward = sort_forward, .backward = sort_backward, .backward_ops = sort_backward_ops
 const tn_op tn__op_sort = {TN_ROOM("sort"), ROOM};
 TN_SAMPLES(sort, sort_samples);
 const tn_op tn__op_topk = {TN_ROOM("topk"), ROOM};

@@ -6,8 +6,8 @@
 #define TN_TEMPLATE "autograd/ops/sqrt.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], tn_mul_scalar(b->out[0], 2)); }
+static void sqrt_forward(tn_ctx *c) { tn__map(TN_REALS(sqrt_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void sqrt_backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], tn_mul_scalar(b->out[0], 2)); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.5}, .high = {3}},
@@ -21,8 +21,9 @@ static const tn__sample samples[] = {
      .fails = "sqrt: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_sqrt = {TN_ROOM("sqrt"),         .inputs = 1,        .saves = TN_SAVE_OUT(0),
-                           .infer = tn__infer_real, .forward = forward, .backward_ops = backward_ops,
+const tn_op tn__op_sqrt = {TN_ROOM("sqrt"),         .inputs = 1,
+                           .saves = TN_SAVE_OUT(0), .infer = tn__infer_real,
+                           .forward = sqrt_forward, .backward_ops = sqrt_backward_ops,
                            .inplace = true};
 TN_SAMPLES(sqrt, samples);
 
@@ -31,7 +32,7 @@ tn_tensor *tn_sqrt_(tn_tensor *x) { return tn_apply_args_(&tn__op_sqrt, NULL, x)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(sqrt_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

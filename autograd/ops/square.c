@@ -7,8 +7,8 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_mul_scalar(tn_mul(b->gy[0], b->in[0]), 2); }
+static void square_forward(tn_ctx *c) { tn__map(TN_NUMBERS(square_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void square_backward_ops(tn_back *b) { b->gx[0] = tn_mul_scalar(tn_mul(b->gy[0], b->in[0]), 2); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -23,15 +23,16 @@ static const tn__sample samples[] = {
      .fails = "square: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_square = {TN_ROOM("square"),          .inputs = 1,        .saves = TN_SAVE_IN(0),
-                             .infer = tn__infer_numbers, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_square = {TN_ROOM("square"),         .inputs = 1,
+                             .saves = TN_SAVE_IN(0),    .infer = tn__infer_numbers,
+                             .forward = square_forward, .backward_ops = square_backward_ops};
 TN_SAMPLES(square, samples);
 
 tn_tensor *tn_square(tn_tensor *x) { return tn_apply(&tn__op_square, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(square_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0];

@@ -7,15 +7,18 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool sub_infer(tn_ctx *c)
 {
     if (!tn__infer_binary(c)) return false;
     if (c->result[0].dtype != TN_BOOL) return true;
     return tn_infer_fail(c, TN_EDTYPE,
                          "makes no sense for bool; say tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x");
 }
-static void forward(tn_ctx *c) { tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL); }
-static void backward_ops(tn_back *b)
+static void sub_forward(tn_ctx *c)
+{
+    tn__map(TN_NUMBERS(sub_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+}
+static void sub_backward_ops(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = b->gy[0];
     if (b->need[1]) b->gx[1] = tn_neg(b->gy[0]);
@@ -37,8 +40,9 @@ static const tn__sample samples[] = {
      .fails = "sub: makes no sense for bool; say tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x"},
 };
 
-const tn_op tn__op_sub = {TN_ROOM("sub"), .inputs = 2, .infer = infer, .forward = forward, .backward_ops = backward_ops,
-                          .inplace = true};
+const tn_op tn__op_sub = {
+    TN_ROOM("sub"), .inputs = 2, .infer = sub_infer, .forward = sub_forward, .backward_ops = sub_backward_ops,
+    .inplace = true};
 TN_SAMPLES(sub, samples);
 
 tn_tensor *tn_sub(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_sub, a, b, false); }
@@ -46,7 +50,7 @@ tn_tensor *tn_sub_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_sub,
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(sub_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *a = in[0], *b = in[1];
     TN_REAL       *y = out[0];

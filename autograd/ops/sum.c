@@ -14,14 +14,14 @@ typedef struct {
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool sum_infer(tn_ctx *c)
 {
     tn_dims        dims = TN_ARG(c, dims);
     const tn_dtype dt = c->in[0]->dtype;
     c->result[0].dtype = tn__is_float(dt) ? dt : TN_I64;
     return tn__reduced_shape("sum", c->in[0]->l.shape, &dims, TN_ARG(c, keepdim), &c->result[0].shape);
 }
-static void forward(tn_ctx *c)
+static void sum_forward(tn_ctx *c)
 {
     static const tn__reducer f32 = TN_REDUCER_OF_LANES(sum, f32), f64 = TN_REDUCER_OF_LANES(sum, f64),
                              i64 = TN_REDUCER_PARTS(sum, i64);
@@ -29,7 +29,7 @@ static void forward(tn_ctx *c)
     tn__wrap_dims("sum", &dims, c->in[0]->l.shape.n);
     tn__reduce((tn__reducers){&f32, &f64, &i64}, dims, TN_LIST(c->out[0]), c->in[0], NULL);
 }
-static void backward_ops(tn_back *b)
+static void sum_backward_ops(tn_back *b)
 {
     tn_tensor *g = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     b->gx[0] = tn_expand(g, b->in_shape[0]);
@@ -48,8 +48,12 @@ static const tn__sample samples[] = {
      .fails = "sum: dim 0 is listed twice"},
 };
 
-const tn_op tn__op_sum = {TN_ROOM("sum"), .inputs = 1,        .args_size = sizeof(args_t),
-                          .infer = infer, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_sum = {TN_ROOM("sum"),
+                          .inputs = 1,
+                          .args_size = sizeof(args_t),
+                          .infer = sum_infer,
+                          .forward = sum_forward,
+                          .backward_ops = sum_backward_ops};
 TN_SAMPLES(sum, samples);
 
 tn_tensor *tn_sum_run(tn_reduce_args a) { return tn_apply_args(&tn__op_sum, (&(args_t){a.dims, a.keepdim}), a.x); }

@@ -21,7 +21,7 @@ static bool shapes(const char *op, tn_shape x, tn_shape i, int dim, tn_shape *xs
     return true;
 }
 
-static bool infer(tn_ctx *c)
+static bool take_along_infer(tn_ctx *c)
 {
     tn_shape xs, is;
     int      dim = TN_ARG(c, dim);
@@ -29,7 +29,7 @@ static bool infer(tn_ctx *c)
     if (!shapes("take_along", c->in[0]->l.shape, c->in[1]->l.shape, dim, &xs, &is)) return false;
     return tn__index_check("take_along", "index", c->in[1], xs.n ? xs.d[dim] : 1);
 }
-static void compose(tn_ctx *c)
+static void take_along_compose(tn_ctx *c)
 {
     tn_shape xs, is;
     int      dim = TN_ARG(c, dim);
@@ -67,8 +67,8 @@ static const tn__sample samples[] = {
      .fails = "take_along: index 4 at [0] is outside 0 … 3"},
 };
 
-const tn_op tn__op_take_along = {TN_ROOM("take_along"), .inputs = 2, .args_size = sizeof(args_t), .infer = infer,
-                                 .compose = compose};
+const tn_op tn__op_take_along = {TN_ROOM("take_along"), .inputs = 2, .args_size = sizeof(args_t),
+                                 .infer = take_along_infer, .compose = take_along_compose};
 TN_SAMPLES(take_along, samples);
 
 tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim)

@@ -7,14 +7,14 @@
 #define TN_TEMPLATE "autograd/ops/tanh.c"
 #include "core/real.h"
 
-static void forward(tn_ctx *c) { tn__map(TN_REALS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void tanh_forward(tn_ctx *c) { tn__map(TN_REALS(tanh_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
 
-static void backward(tn_back *b)
+static void tanh_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__map(TN_REALS(tanh_bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
 }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_rsub_scalar(tn_square(b->out[0]), 1)); }
+static void tanh_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_rsub_scalar(tn_square(b->out[0]), 1)); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},
@@ -28,9 +28,14 @@ static const tn__sample samples[] = {
      .fails = "tanh: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_tanh = {
-    TN_ROOM("tanh"),    .inputs = 1,          .saves = TN_SAVE_OUT(0),      .infer = tn__infer_real,
-    .forward = forward, .backward = backward, .backward_ops = backward_ops, .inplace = true};
+const tn_op tn__op_tanh = {TN_ROOM("tanh"),
+                           .inputs = 1,
+                           .saves = TN_SAVE_OUT(0),
+                           .infer = tn__infer_real,
+                           .forward = tanh_forward,
+                           .backward = tanh_backward,
+                           .backward_ops = tanh_backward_ops,
+                           .inplace = true};
 TN_SAMPLES(tanh, samples);
 
 tn_tensor *tn_tanh(tn_tensor *x) { return tn_apply(&tn__op_tanh, x); }
@@ -38,13 +43,13 @@ tn_tensor *tn_tanh_(tn_tensor *x) { return tn_apply_args_(&tn__op_tanh, NULL, x)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(tanh_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
     TN_(tn__tanh)(n, out[0], in[0]);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(tanh_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *y = in[0], *gy = in[1];
     TN_REAL       *gx = out[0];

@@ -11,7 +11,7 @@ typedef struct {
     tn_dtype dtype;
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool to_infer(tn_ctx *c)
 {
     const tn_dtype dt = TN_ARG(c, dtype);
     if ((unsigned)dt > TN_BOOL) return tn_infer_fail(c, TN_EDTYPE, "%d is not a number type", (int)dt);
@@ -19,8 +19,8 @@ static bool infer(tn_ctx *c)
     c->result[0].shape = c->in[0]->l.shape;
     return true;
 }
-static void forward(tn_ctx *c) { tn__copy(c->out[0], c->in[0]); }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_to(b->gy[0], b->in_dtype[0]); }
+static void to_forward(tn_ctx *c) { tn__copy(c->out[0], c->in[0]); }
+static void to_backward_ops(tn_back *b) { b->gx[0] = tn_to(b->gy[0], b->in_dtype[0]); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){TN_F64}},
@@ -33,8 +33,8 @@ static const tn__sample samples[] = {
     {.in = {{1, {3}}}, .args = &(args_t){(tn_dtype)7}, .status = TN_EDTYPE, .fails = "to: 7 is not a number type"},
 };
 
-const tn_op tn__op_to = {TN_ROOM("to"),  .inputs = 1,        .args_size = sizeof(args_t),
-                         .infer = infer, .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_to = {TN_ROOM("to"),     .inputs = 1,           .args_size = sizeof(args_t),
+                         .infer = to_infer, .forward = to_forward, .backward_ops = to_backward_ops};
 TN_SAMPLES(to, samples);
 
 tn_tensor *tn_to(tn_tensor *x, tn_dtype dt)

@@ -7,7 +7,7 @@ typedef struct {
     int64_t diagonal;
 } args_t;
 
-static bool infer(tn_ctx *c)
+static bool tril_infer(tn_ctx *c)
 {
     if (c->in[0]->l.shape.n < 2)
         return tn_infer_fail(c, TN_ESHAPE, "needs at least 2 dims, the tensor has %d", c->in[0]->l.shape.n);
@@ -15,7 +15,7 @@ static bool infer(tn_ctx *c)
 }
 
 /* Row by row, of all matrices at once: columns [from, to) are kept. */
-static void forward(tn_ctx *c)
+static void tril_forward(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0];
     const int64_t    rows = x->l.shape.d[x->l.shape.n - 2], cols = x->l.shape.d[x->l.shape.n - 1];
@@ -36,7 +36,7 @@ static void forward(tn_ctx *c)
         tn__copy(&place, &kept);
     }
 }
-static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(b->op, b->args, b->gy[0]); }
+static void tril_backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(b->op, b->args, b->gy[0]); }
 
 #define SAMPLES(title)                                                                                        \
     {.in = {{2, {3, 4}}}, .args = &(args_t){0}}, {.in = {{2, {4, 3}}}, .args = &(args_t){1}},                 \
@@ -48,9 +48,9 @@ static void backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(b->op, b->args, 
         .in = {{1, {3}}}, .args = &(args_t){0}, .status = TN_ESHAPE,                                          \
         .fails = title ": needs at least 2 dims, the tensor has 1"                                            \
     }
-#define ROOM(title)                                                                               \
-    TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = infer, .forward = forward, \
-                    .backward_ops = backward_ops
+#define ROOM(title)                                                                                         \
+    TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = tril_infer, .forward = tril_forward, \
+                    .backward_ops = tril_backward_ops
 
 static const tn__sample tril_samples[] = {SAMPLES("tril")};
 const tn_op             tn__op_tril = {ROOM("tril")};

@@ -20,7 +20,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/var.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool var_infer(tn_ctx *c)
 {
     const tn_dtype dt = c->in[0]->dtype;
     if (!tn__need_real(c, 0)) return false;
@@ -28,7 +28,7 @@ static bool infer(tn_ctx *c)
         if (!tn__infer_reduced(c, i, TN_ARG(c, dims), TN_ARG(c, keepdim), tn__wide(dt))) return false;
     return tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), dt);
 }
-static void forward(tn_ctx *c)
+static void var_forward(tn_ctx *c)
 {
     static const tn__reducer f32 = TN_REDUCER_PARTS(var, f32), f64 = TN_REDUCER_PARTS(var, f64);
     const kernel_args        k = {TN_ARG(c, biased), c->op == &tn__op_std, 0};
@@ -41,7 +41,7 @@ static double divisor(const tn_back *b)
     const int64_t n = tn__count_of(b->in_shape[0], TN_ARG(b, dims));
     return (double)(TN_ARG(b, biased) ? n : tn__max_i64(0, n - 1));
 }
-static void backward(tn_back *b)
+static void var_backward(tn_back *b)
 {
     const tn_shape    x = b->in_shape[0];
     const bool        root = b->op == &tn__op_std;
@@ -51,9 +51,9 @@ static void backward(tn_back *b)
     tn_tensor        *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor        *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && mean && rest && gy && y)
-        tn__map(TN_REALS(bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], mean, rest, gy, y), &k);
+        tn__map(TN_REALS(var_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], mean, rest, gy, y), &k);
 }
-static void backward_ops(tn_back *b)
+static void var_backward_ops(tn_back *b)
 {
     const tn_shape x = b->in_shape[0];
     const bool     root = b->op == &tn__op_std;
@@ -91,23 +91,23 @@ static const tn__sample std_samples[] = {
     {.in = {{1, {9}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true, true}},
 };
 
-#define ROOM(title)                                                                                            \
-    TN_ROOM(title), .inputs = 1, .outputs = 3, .args_size = sizeof(args_t),                                    \
-                    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2), .infer = infer, \
-                    .forward = forward, .backward = backward, .backward_ops = backward_ops
+#define ROOM(title)                                                                                                \
+    TN_ROOM(title), .inputs = 1, .outputs = 3, .args_size = sizeof(args_t),                                        \
+                    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2), .infer = var_infer, \
+                    .forward = var_forward, .backward = var_backward, .backward_ops = var_backward_ops
 const tn_op tn__op_var = {ROOM("var")};
 TN_SAMPLES(var, var_samples);
 const tn_op tn__op_std = {ROOM("std")};
 TN_SAMPLES(std, std_samples);
 
-static tn_tensor *call(const tn_op *op, tn_reduce_args a)
+static tn_tensor *var_call(const tn_op *op, tn_reduce_args a)
 {
     tn_tensor *out[3];
     tn_op_call(op, 1, &a.x, 3, out, &(args_t){a.dims, a.keepdim, a.biased});
     return out[0];
 }
-tn_tensor *tn_var_run(tn_reduce_args a) { return call(&tn__op_var, a); }
-tn_tensor *tn_std_run(tn_reduce_args a) { return call(&tn__op_std, a); }
+tn_tensor *tn_var_run(tn_reduce_args a) { return var_call(&tn__op_var, a); }
+tn_tensor *tn_std_run(tn_reduce_args a) { return var_call(&tn__op_std, a); }
 
 #else /* ============================================================== a reducer over blocks of one real type */
 
@@ -161,7 +161,7 @@ static void TN_(var_finish)(int64_t n, const void *state, void *const *out, cons
     *(TN_REAL *)out[2] = (TN_REAL)(s->mean - (double)mean);
 }
 
-static void TN_(bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(var_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL     *x = in[0], *mean = in[1], *rest = in[2], *gy = in[3], *y = in[4];
     const kernel_args *k = args;

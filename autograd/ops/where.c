@@ -7,7 +7,7 @@
 #define TN_WITH_I64
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool where_infer(tn_ctx *c)
 {
     const tn_dtype dt = c->in[0]->dtype, a = c->in[1]->dtype, b = c->in[2]->dtype;
     tn_shape       both;
@@ -21,11 +21,11 @@ static bool infer(tn_ctx *c)
     return tn__broadcast("where", c->in[1]->l.shape, c->in[2]->l.shape, &both) &&
            tn__broadcast("where", c->in[0]->l.shape, both, &c->result[0].shape);
 }
-static void forward(tn_ctx *c)
+static void where_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2]), NULL);
+    tn__map(TN_NUMBERS(where_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2]), NULL);
 }
-static void backward_ops(tn_back *b)
+static void where_backward_ops(tn_back *b)
 {
     tn_tensor *condition = b->in[0], *gy = b->gy[0];
     if (b->need[1]) b->gx[1] = tn_where(condition, gy, tn_scalar_of(gy->dtype, 0));
@@ -58,8 +58,9 @@ static const tn__sample samples[] = {
      .fails = "where: shapes [3] and [5] do not broadcast: dim -1 is 3 in one and 5 in the other"},
 };
 
-const tn_op tn__op_where = {TN_ROOM("where"), .inputs = 3,        .saves = TN_SAVE_IN(0),
-                            .infer = infer,   .forward = forward, .backward_ops = backward_ops};
+const tn_op tn__op_where = {TN_ROOM("where"),         .inputs = 3,
+                            .saves = TN_SAVE_IN(0),   .infer = where_infer,
+                            .forward = where_forward, .backward_ops = where_backward_ops};
 TN_SAMPLES(where, samples);
 
 tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b)
@@ -75,7 +76,7 @@ tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b)
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(where_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN_REAL *condition = in[0], *a = in[1], *b = in[2];
     TN_REAL       *y = out[0];

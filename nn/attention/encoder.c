@@ -8,7 +8,7 @@
 
 /* ---- a layer ----------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *layer_alone(void *self, tn_tensor *x)
+static tn_tensor *encoder_layer_forward(void *self, tn_tensor *x)
 {
     return tn_transformer_encoder_layer_forward((tn_transformer_encoder_layer *)self, x);
 }
@@ -16,7 +16,7 @@ static tn_tensor *layer_alone(void *self, tn_tensor *x)
 static const tn_class tn_transformer_encoder_layer_class = {.size = sizeof(tn_class),
                                                             .name = "TransformerEncoderLayer",
                                                             .bytes = sizeof(tn_transformer_encoder_layer),
-                                                            .forward = layer_alone};
+                                                            .forward = encoder_layer_forward};
 
 tn_transformer_encoder_layer *tn_transformer_encoder_layer_create(tn_transformer_layer_config c)
 {
@@ -71,7 +71,7 @@ tn_tensor *tn_transformer_encoder_layer_run(tn_transformer_encoder_layer *m, tn_
 
 /* ---- the stack --------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *stack_alone(void *self, tn_tensor *x)
+static tn_tensor *encoder_forward(void *self, tn_tensor *x)
 {
     return tn_transformer_encoder_forward((tn_transformer_encoder *)self, x);
 }
@@ -79,7 +79,7 @@ static tn_tensor *stack_alone(void *self, tn_tensor *x)
 static const tn_class tn_transformer_encoder_class = {.size = sizeof(tn_class),
                                                       .name = "TransformerEncoder",
                                                       .bytes = sizeof(tn_transformer_encoder),
-                                                      .forward = stack_alone};
+                                                      .forward = encoder_forward};
 
 tn_transformer_encoder *tn_transformer_encoder_create(tn_transformer_stack_config c)
 {

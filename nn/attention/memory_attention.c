@@ -11,7 +11,7 @@ typedef struct {
     bool        one;                 /* a query [B, query]: it becomes [B, 1, query] */
 } form;
 
-static bool fits(form *z, tn_memory_args *a)
+static bool memory_attention_fits(form *z, tn_memory_args *a)
 {
     char text[192], other[192];
     if (!a->query || !a->memory)
@@ -62,15 +62,17 @@ static tn_tensor *attended(tn_frame f, const form *z, tn_attention_args t, tn_te
 
 /* ---- a product of vectors ---------------------------------------------------------------------------------------- */
 
-static void describe_dot(const void *self, char *text, size_t size)
+static void dot_attention_describe(const void *self, char *text, size_t size)
 {
     const tn_dot_attention *m = self;
     snprintf(text, size, "query=%lld, memory=%lld, scaled=%s", (long long)m->query, (long long)m->memory,
              tn__python_bool(m->scaled));
 }
 
-static const tn_class tn_dot_attention_class = {
-    .size = sizeof(tn_class), .name = "DotAttention", .bytes = sizeof(tn_dot_attention), .describe = describe_dot};
+static const tn_class tn_dot_attention_class = {.size = sizeof(tn_class),
+                                                .name = "DotAttention",
+                                                .bytes = sizeof(tn_dot_attention),
+                                                .describe = dot_attention_describe};
 
 tn_dot_attention *tn_dot_attention_create(tn_dot_attention_config c)
 {
@@ -101,7 +103,7 @@ tn_tensor *tn_dot_attention_run(tn_dot_attention *m, tn_memory_args a)
     tn_attention_args t = {0};
     if (tn_error() == TN_OK) {
         z.query = m->query, z.memory = z.keys = m->memory;
-        if (fits(&z, &a)) {
+        if (memory_attention_fits(&z, &a)) {
             t.q = m->query_proj ? tn_call(m->query_proj, a.query) : a.query;
             t.k = a.keys ? a.keys : a.memory, t.v = a.memory, t.blocked_keys = a.blocked_keys;
             t.scale = m->scaled ? 0 : 1;
@@ -147,7 +149,7 @@ tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_args a)
     tn_attention_args t = {0};
     if (tn_error() == TN_OK) {
         z.query = m->query, z.memory = m->memory, z.keys = m->hidden;
-        if (fits(&z, &a)) {
+        if (memory_attention_fits(&z, &a)) {
             tn_tensor *keys = a.keys ? a.keys : tn_call(m->memory_proj, a.memory); /* [B, S, hidden] */
             tn_tensor *q = tn_unsqueeze(tn_call(m->query_proj, a.query), 2);       /* [B, T, 1, hidden] */
             tn_tensor *e = tn_tanh(tn_add(q, tn_unsqueeze(keys, 1)));              /* [B, T, S, hidden] */

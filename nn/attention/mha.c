@@ -10,10 +10,10 @@
 
 #include <math.h>
 
-static tn_tensor *self_attention(void *self, tn_tensor *x) { return tn_mha_forward((tn_mha *)self, x, x, x); }
+static tn_tensor *mha_forward(void *self, tn_tensor *x) { return tn_mha_forward((tn_mha *)self, x, x, x); }
 
 static const tn_class tn_mha_class = {
-    .size = sizeof(tn_class), .name = "MultiheadAttention", .bytes = sizeof(tn_mha), .forward = self_attention};
+    .size = sizeof(tn_class), .name = "MultiheadAttention", .bytes = sizeof(tn_mha), .forward = mha_forward};
 
 static tn_tensor *xavier(tn_dtype dt, int64_t out, int64_t in)
 {
@@ -111,7 +111,7 @@ static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
     return true;
 }
 
-static bool fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
+static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
 {
     char             text[192];
     int64_t          batch, n;
@@ -171,7 +171,7 @@ static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
     tn_tensor        *h[3] = {NULL}, *all = NULL;
     tn_kv_cache      *cache = a->cache;
     tn_attention_args t = {.blocked = a->blocked, .blocked_keys = a->blocked_keys, .causal = a->causal};
-    if (!fits(m, a, &z) || (t.blocked && !mask(m, &z, &t.blocked))) return NULL;
+    if (!mha_fits(m, a, &z) || (t.blocked && !mask(m, &z, &t.blocked))) return NULL;
 
     const bool packed = m->in_proj_weight && !z.recall;
     if (packed && a->query == a->key && a->key == a->value) {

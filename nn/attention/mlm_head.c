@@ -13,13 +13,13 @@ static tn_tensor *transformed(tn_mlm_head *m, tn_tensor *x)
     return tn_call(m->norm, tn__linear_activated(m->dense, x, m->activation));
 }
 
-static tn_tensor *forward(void *self, tn_tensor *x)
+static tn_tensor *mlm_head_forward(void *self, tn_tensor *x)
 {
     tn_mlm_head *m = self;
     return tn_linear(transformed(m, x), m->weight, m->bias);
 }
 
-static void describe(const void *self, char *text, size_t size)
+static void mlm_head_describe(const void *self, char *text, size_t size)
 {
     const tn_mlm_head *m = self;
     snprintf(text, size, "dim=%lld, words=%lld", (long long)tn_size(m->weight, 1), (long long)tn_size(m->weight, 0));
@@ -28,8 +28,8 @@ static void describe(const void *self, char *text, size_t size)
 static const tn_class tn_mlm_head_class = {.size = sizeof(tn_class),
                                            .name = "MLMHead",
                                            .bytes = sizeof(tn_mlm_head),
-                                           .forward = forward,
-                                           .describe = describe};
+                                           .forward = mlm_head_forward,
+                                           .describe = mlm_head_describe};
 
 tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c)
 {

@@ -27,9 +27,9 @@ tn_tensor *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start)
     return tn_leave(f, m->base.training && m->dropout > 0 ? tn_dropout(y, m->dropout) : y);
 }
 
-static tn_tensor *forward(void *m, tn_tensor *x) { return tn_positions_forward(m, x, 0); }
+static tn_tensor *positions_forward(void *m, tn_tensor *x) { return tn_positions_forward(m, x, 0); }
 
-static void describe(const void *self, char *text, size_t size)
+static void positions_describe(const void *self, char *text, size_t size)
 {
     const tn_positions *m = self;
     snprintf(text, size, "%lld, %lld, dropout=%s", (long long)m->length, (long long)m->dim, tn__python(m->dropout));
@@ -38,15 +38,15 @@ static void describe(const void *self, char *text, size_t size)
 static const tn_class sinusoidal = {.size = sizeof(tn_class),
                                     .name = "SinusoidalPositions",
                                     .bytes = sizeof(tn_positions),
-                                    .forward = forward,
-                                    .describe = describe};
+                                    .forward = positions_forward,
+                                    .describe = positions_describe};
 static const tn_class learned = {.size = sizeof(tn_class),
                                  .name = "LearnedPositions",
                                  .bytes = sizeof(tn_positions),
-                                 .forward = forward,
-                                 .describe = describe};
+                                 .forward = positions_forward,
+                                 .describe = positions_describe};
 
-static tn_positions *create(const char *who, const tn_class *kind, tn_positions_config c)
+static tn_positions *positions_create(const char *who, const tn_class *kind, tn_positions_config c)
 {
     const double p = tn__or(c.dropout, 0);
     if (!tn__at_least(who, "dim", c.dim, 1) || !tn__at_least(who, "length", c.length, 1) ||
@@ -61,7 +61,7 @@ static tn_positions *create(const char *who, const tn_class *kind, tn_positions_
 tn_positions *tn_sinusoidal_positions_create(tn_positions_config c)
 {
     c.length = tn__or_i64(c.length, 5000);
-    tn_positions *m = create("tn_sinusoidal_positions_new", &sinusoidal, c);
+    tn_positions *m = positions_create("tn_sinusoidal_positions_new", &sinusoidal, c);
     if (!m) return NULL;
     tn_tensor *pe = tn_zeros_of(c.dtype, TN_SHAPE(c.length, c.dim));
     for (int64_t i = 0; pe && i < c.dim; i++) {
@@ -76,7 +76,7 @@ tn_positions *tn_sinusoidal_positions_create(tn_positions_config c)
 
 tn_positions *tn_learned_positions_create(tn_positions_config c)
 {
-    tn_positions *m = create("tn_learned_positions_new", &learned, c);
+    tn_positions *m = positions_create("tn_learned_positions_new", &learned, c);
     if (!m) return NULL;
     m->weight = tn_param(m, "weight", tn_normal_of(c.dtype, TN_SHAPE(c.length, c.dim), 0, 1));
     return tn_built(m);

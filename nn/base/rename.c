@@ -22,7 +22,10 @@ static int split(const char *name, part *to)
 }
 
 static bool is(const part *p, const char *text) { return p->bytes == strlen(text) && !memcmp(p->at, text, p->bytes); }
-static bool same(const part *a, const part *b) { return a->bytes == b->bytes && !memcmp(a->at, b->at, a->bytes); }
+static bool rename_same(const part *a, const part *b)
+{
+    return a->bytes == b->bytes && !memcmp(a->at, b->at, a->bytes);
+}
 
 /* What the stars of a pattern stand for: parts from..from+n of the name. */
 typedef struct {
@@ -37,7 +40,7 @@ static bool match(const part *p, int np, const part *x, int nx, found *f)
     for (int i = 0; i < np; i++) {
         const bool one = is(&p[i], "*"), many = is(&p[i], "**");
         const int  take = many ? any : 1;
-        if (take < 0 || at + take > nx || (!one && !many && !same(&p[i], &x[at]))) return false;
+        if (take < 0 || at + take > nx || (!one && !many && !rename_same(&p[i], &x[at]))) return false;
         if (one || many) f->from[f->stars] = at, f->n[f->stars] = take, f->stars++;
         at += take;
     }

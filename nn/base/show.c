@@ -13,7 +13,7 @@ const char *tn__python(double v)
     return to;
 }
 
-static bool describe(const tn_module *m, char *text, size_t size)
+static bool show_describe(const tn_module *m, char *text, size_t size)
 {
     text[0] = 0;
     if (m->kind->describe) m->kind->describe(m, text, size);
@@ -45,7 +45,7 @@ void tn_module_print(FILE *to, void *module)
         const bool more = tn_next(&e);
         for (; depth > (more ? e.depth_ : 0); depth--) indent(to, depth - 1), fputs(")\n", to);
         if (!more) return;
-        const bool described = describe(e.module, text, sizeof text), open = has_children(e.module);
+        const bool described = show_describe(e.module, text, sizeof text), open = has_children(e.module);
         const int  above = e.depth_ - 1;
         indent(to, e.depth_);
         if (above >= 0)

@@ -116,7 +116,7 @@ static bool covered(const load *l, const tn_tensor *t)
 }
 
 /* "2 names missing (a, …), 1 unexpected (b)": what is not allowed. */
-static bool fits(const load *l, const char *file)
+static bool state_fits(const load *l, const char *file)
 {
     const tn_load_config *c = l->c;
     const int64_t         missing = c->allow_missing ? 0 : l->count.missing,
@@ -210,7 +210,7 @@ static void run(load *l, const char *file)
     for (int64_t i = 0; ok && i < l->n; i++) ok = place(l, i);
     for (tn_each t = tn_module_each(l->m, TN_EACH_SAVED); ok && tn_next(&t);)
         if (!covered(l, t.tensor)) misfit(l, TN_MISSING, t.name, "");
-    ok = ok && fits(l, file);
+    ok = ok && state_fits(l, file);
     for (int64_t i = 0; ok && i < l->n; i++) ok = !l->e[i].target || read_one(l, i);
     if (ok && agree(l) && writable(l))
         for (int64_t i = 0; i < l->n; i++)

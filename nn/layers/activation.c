@@ -47,7 +47,7 @@ WITH_OPTIONS(DESCRIBED_CLASS)
     tn_activation *tn_##lower##_new(void) { return tn_module_built(tn_module_create(&lower##_class)); }
 PLAIN(CONSTRUCTOR)
 
-static tn_activation *create(const tn_class *kind, double number, int dim, bool tanh)
+static tn_activation *activation_create(const tn_class *kind, double number, int dim, bool tanh)
 {
     tn_activation *m = tn_module_create(kind);
     if (!m) return NULL;
@@ -59,11 +59,17 @@ static int dim_of(tn_along_config c) { return c.dim == 0 ? -1 : c.dim == TN_ZERO
 
 tn_activation *tn_leaky_relu_create(tn_leaky_relu_config c)
 {
-    return create(&leaky_relu_class, tn__or(c.slope, 0.01), 0, false);
+    return activation_create(&leaky_relu_class, tn__or(c.slope, 0.01), 0, false);
 }
-tn_activation *tn_elu_create(tn_elu_config c) { return create(&elu_class, tn__or(c.alpha, 1), 0, false); }
-tn_activation *tn_gelu_create(tn_gelu_config c) { return create(&gelu_class, 0, 0, c.tanh); }
-tn_activation *tn_softplus_create(tn_softplus_config c) { return create(&softplus_class, tn__or(c.beta, 1), 0, false); }
-tn_activation *tn_softmax_create(tn_along_config c) { return create(&softmax_class, 0, dim_of(c), false); }
-tn_activation *tn_log_softmax_create(tn_along_config c) { return create(&log_softmax_class, 0, dim_of(c), false); }
-tn_activation *tn_glu_create(tn_along_config c) { return create(&glu_class, 0, dim_of(c), false); }
+tn_activation *tn_elu_create(tn_elu_config c) { return activation_create(&elu_class, tn__or(c.alpha, 1), 0, false); }
+tn_activation *tn_gelu_create(tn_gelu_config c) { return activation_create(&gelu_class, 0, 0, c.tanh); }
+tn_activation *tn_softplus_create(tn_softplus_config c)
+{
+    return activation_create(&softplus_class, tn__or(c.beta, 1), 0, false);
+}
+tn_activation *tn_softmax_create(tn_along_config c) { return activation_create(&softmax_class, 0, dim_of(c), false); }
+tn_activation *tn_log_softmax_create(tn_along_config c)
+{
+    return activation_create(&log_softmax_class, 0, dim_of(c), false);
+}
+tn_activation *tn_glu_create(tn_along_config c) { return activation_create(&glu_class, 0, dim_of(c), false); }

@@ -36,7 +36,7 @@ static void advance(tn_batch_norm *m, tn_tensor *rows)
     tn_scope_end(s);
 }
 
-static tn_tensor *forward(tn_batch_norm *m, tn_tensor *x, int least, int most)
+static tn_tensor *batch_norm_forward(tn_batch_norm *m, tn_tensor *x, int least, int most)
 {
     char           text[192];
     const tn_shape s = tn_shape_of(x);
@@ -61,10 +61,10 @@ static tn_tensor *forward(tn_batch_norm *m, tn_tensor *x, int least, int most)
     return y;
 }
 
-static tn_tensor *forward1(void *m, tn_tensor *x) { return forward(m, x, 2, 3); }
-static tn_tensor *forward2(void *m, tn_tensor *x) { return forward(m, x, 4, 4); }
+static tn_tensor *batch_norm1d_forward(void *m, tn_tensor *x) { return batch_norm_forward(m, x, 2, 3); }
+static tn_tensor *batch_norm2d_forward(void *m, tn_tensor *x) { return batch_norm_forward(m, x, 4, 4); }
 
-static void describe(const void *self, char *text, size_t size)
+static void batch_norm_describe(const void *self, char *text, size_t size)
 {
     const tn_batch_norm *m = self;
     snprintf(text, size, "%lld, eps=%s, momentum=%s, affine=%s, track_running_stats=%s", (long long)m->features,
@@ -75,15 +75,15 @@ static void describe(const void *self, char *text, size_t size)
 static const tn_class class1 = {.size = sizeof(tn_class),
                                 .name = "BatchNorm1d",
                                 .bytes = sizeof(tn_batch_norm),
-                                .forward = forward1,
-                                .describe = describe};
+                                .forward = batch_norm1d_forward,
+                                .describe = batch_norm_describe};
 static const tn_class class2 = {.size = sizeof(tn_class),
                                 .name = "BatchNorm2d",
                                 .bytes = sizeof(tn_batch_norm),
-                                .forward = forward2,
-                                .describe = describe};
+                                .forward = batch_norm2d_forward,
+                                .describe = batch_norm_describe};
 
-static tn_batch_norm *create(const char *who, const tn_class *kind, tn_batch_norm_config c)
+static tn_batch_norm *batch_norm_create(const char *who, const tn_class *kind, tn_batch_norm_config c)
 {
     const tn_shape s = {.n = 1, .d = {c.features}};
     if (!tn__at_least(who, "features", c.features, 1) || !tn__floating(who, c.dtype)) return NULL;
@@ -103,5 +103,11 @@ static tn_batch_norm *create(const char *who, const tn_class *kind, tn_batch_nor
     return tn_built(m);
 }
 
-tn_batch_norm *tn_batch_norm1d_create(tn_batch_norm_config c) { return create("tn_batch_norm1d_new", &class1, c); }
-tn_batch_norm *tn_batch_norm2d_create(tn_batch_norm_config c) { return create("tn_batch_norm2d_new", &class2, c); }
+tn_batch_norm *tn_batch_norm1d_create(tn_batch_norm_config c)
+{
+    return batch_norm_create("tn_batch_norm1d_new", &class1, c);
+}
+tn_batch_norm *tn_batch_norm2d_create(tn_batch_norm_config c)
+{
+    return batch_norm_create("tn_batch_norm2d_new", &class2, c);
+}

@@ -1,7 +1,7 @@
 /* containers.c — modules that are made of others: one after the other, in a list, or by name. */
 #include "nn/base/nn_private.h"
 
-static tn_tensor *one_after_the_other(void *self, tn_tensor *x)
+static tn_tensor *sequential_forward(void *self, tn_tensor *x)
 {
     const tn_module *m = self;
     for (int i = 0; i < m->base->slots && x; i++)
@@ -10,7 +10,7 @@ static tn_tensor *one_after_the_other(void *self, tn_tensor *x)
 }
 
 static const tn_class sequential = {
-    .size = sizeof(tn_class), .name = "Sequential", .bytes = sizeof(tn_sequential), .forward = one_after_the_other};
+    .size = sizeof(tn_class), .name = "Sequential", .bytes = sizeof(tn_sequential), .forward = sequential_forward};
 static const tn_class list = {.size = sizeof(tn_class), .name = "ModuleList", .bytes = sizeof(tn_module_list)};
 static const tn_class dict = {.size = sizeof(tn_class), .name = "ModuleDict", .bytes = sizeof(tn_module_dict)};
 

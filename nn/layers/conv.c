@@ -28,8 +28,9 @@ static bool check_window(const char *who, int64_t size, int64_t stride, int64_t 
 }
 
 /* PyTorch leaves out what is not set. */
-static void describe(char *text, size_t size, int dims, int64_t in, int64_t out, const int64_t *kernel,
-                     const int64_t *stride, const int64_t *padding, const int64_t *dilation, int64_t groups, bool bias)
+static void conv_describe(char *text, size_t size, int dims, int64_t in, int64_t out, const int64_t *kernel,
+                          const int64_t *stride, const int64_t *padding, const int64_t *dilation, int64_t groups,
+                          bool bias)
 {
     char     a[64], b[64], c[80] = "", d[80] = "", g[40] = "";
     tn_shape s[4] = {{.n = dims}, {.n = dims}, {.n = dims}, {.n = dims}};
@@ -48,20 +49,23 @@ static void describe(char *text, size_t size, int dims, int64_t in, int64_t out,
 
 /* ---- one dim --------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *forward1(void *self, tn_tensor *x)
+static tn_tensor *conv1d_forward(void *self, tn_tensor *x)
 {
     const tn_conv1d *m = self;
     return tn_conv1d(x, m->weight, m->bias, m->stride, m->padding, m->dilation, m->groups);
 }
 
-static void describe1(const void *self, char *text, size_t size)
+static void conv1d_describe(const void *self, char *text, size_t size)
 {
     const tn_conv1d *m = self;
-    describe(text, size, 1, m->in, m->out, &m->size, &m->stride, &m->padding, &m->dilation, m->groups, m->bias);
+    conv_describe(text, size, 1, m->in, m->out, &m->size, &m->stride, &m->padding, &m->dilation, m->groups, m->bias);
 }
 
-static const tn_class tn_conv1d_class = {
-    .size = sizeof(tn_class), .name = "Conv1d", .bytes = sizeof(tn_conv1d), .forward = forward1, .describe = describe1};
+static const tn_class tn_conv1d_class = {.size = sizeof(tn_class),
+                                         .name = "Conv1d",
+                                         .bytes = sizeof(tn_conv1d),
+                                         .forward = conv1d_forward,
+                                         .describe = conv1d_describe};
 
 tn_conv1d *tn_conv1d_create(tn_conv1d_config c)
 {
@@ -84,21 +88,24 @@ tn_conv1d *tn_conv1d_create(tn_conv1d_config c)
 
 /* ---- two dims -------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *forward2(void *self, tn_tensor *x)
+static tn_tensor *conv2d_forward(void *self, tn_tensor *x)
 {
     const tn_conv2d *m = self;
     return tn_conv2d(x, m->weight, m->bias, {m->stride[0], m->stride[1]}, {m->padding[0], m->padding[1]},
                      {m->dilation[0], m->dilation[1]}, m->groups);
 }
 
-static void describe2(const void *self, char *text, size_t size)
+static void conv2d_describe(const void *self, char *text, size_t size)
 {
     const tn_conv2d *m = self;
-    describe(text, size, 2, m->in, m->out, m->size, m->stride, m->padding, m->dilation, m->groups, m->bias);
+    conv_describe(text, size, 2, m->in, m->out, m->size, m->stride, m->padding, m->dilation, m->groups, m->bias);
 }
 
-static const tn_class tn_conv2d_class = {
-    .size = sizeof(tn_class), .name = "Conv2d", .bytes = sizeof(tn_conv2d), .forward = forward2, .describe = describe2};
+static const tn_class tn_conv2d_class = {.size = sizeof(tn_class),
+                                         .name = "Conv2d",
+                                         .bytes = sizeof(tn_conv2d),
+                                         .forward = conv2d_forward,
+                                         .describe = conv2d_describe};
 
 tn_conv2d *tn_conv2d_create(tn_conv2d_config c)
 {

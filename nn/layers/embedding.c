@@ -49,13 +49,13 @@ static void describe_table(int64_t count, int64_t dim, int64_t padding, char *te
 
 /* ---- one row an index ------------------------------------------------------------------------------------------ */
 
-static tn_tensor *forward(void *self, tn_tensor *x)
+static tn_tensor *embedding_forward(void *self, tn_tensor *x)
 {
     const tn_embedding *m = self;
     return tn_embedding(m->weight, x, m->padding, m->sparse);
 }
 
-static void describe(const void *self, char *text, size_t size)
+static void embedding_describe(const void *self, char *text, size_t size)
 {
     const tn_embedding *m = self;
     describe_table(m->count, m->dim, m->padding, text, size);
@@ -66,8 +66,8 @@ static void describe(const void *self, char *text, size_t size)
 static const tn_class tn_embedding_class = {.size = sizeof(tn_class),
                                             .name = "Embedding",
                                             .bytes = sizeof(tn_embedding),
-                                            .forward = forward,
-                                            .describe = describe};
+                                            .forward = embedding_forward,
+                                            .describe = embedding_describe};
 
 tn_embedding *tn_embedding_create(tn_embedding_config c)
 {
@@ -187,9 +187,9 @@ tn_tensor *tn_embedding_bag_forward(tn_embedding_bag *m, tn_tensor *index, tn_te
     return tn_leave(f, bags_of(m, index, offsets, weights));
 }
 
-static tn_tensor *forward_bags(void *m, tn_tensor *x) { return tn_embedding_bag_forward(m, x, NULL, NULL); }
+static tn_tensor *embedding_bag_forward(void *m, tn_tensor *x) { return tn_embedding_bag_forward(m, x, NULL, NULL); }
 
-static void describe_bags(const void *self, char *text, size_t size)
+static void embedding_bag_describe(const void *self, char *text, size_t size)
 {
     static const char *const mode[] = {"mean", "sum", "max"};
     const tn_embedding_bag  *m = self;
@@ -203,8 +203,8 @@ static void describe_bags(const void *self, char *text, size_t size)
 static const tn_class tn_embedding_bag_class = {.size = sizeof(tn_class),
                                                 .name = "EmbeddingBag",
                                                 .bytes = sizeof(tn_embedding_bag),
-                                                .forward = forward_bags,
-                                                .describe = describe_bags};
+                                                .forward = embedding_bag_forward,
+                                                .describe = embedding_bag_describe};
 
 tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c)
 {

@@ -2,7 +2,8 @@
  * channel is a group of its own that is instance norm. */
 #include "nn/base/nn_private.h"
 
-static tn_tensor *forward(tn_group_norm *m, tn_tensor *x, const char *who, const char *shape, int least, int most)
+static tn_tensor *normalise_groups(tn_group_norm *m, tn_tensor *x, const char *who, const char *shape, int least,
+                                   int most)
 {
     char           text[192];
     const tn_shape s = tn_shape_of(x);
@@ -20,18 +21,27 @@ static tn_tensor *forward(tn_group_norm *m, tn_tensor *x, const char *who, const
     return tn_add(tn_mul(y, tn_reshape(m->weight, beside)), tn_reshape(m->bias, beside));
 }
 
-static tn_tensor *group(void *m, tn_tensor *x) { return forward(m, x, "group_norm", "[N, C, ...]", 2, TN_MAX_DIMS); }
-static tn_tensor *instance1(void *m, tn_tensor *x) { return forward(m, x, "instance_norm", "[N, C, L]", 3, 3); }
-static tn_tensor *instance2(void *m, tn_tensor *x) { return forward(m, x, "instance_norm", "[N, C, H, W]", 4, 4); }
+static tn_tensor *group_norm_forward(void *m, tn_tensor *x)
+{
+    return normalise_groups(m, x, "group_norm", "[N, C, ...]", 2, TN_MAX_DIMS);
+}
+static tn_tensor *instance_norm1d_forward(void *m, tn_tensor *x)
+{
+    return normalise_groups(m, x, "instance_norm", "[N, C, L]", 3, 3);
+}
+static tn_tensor *instance_norm2d_forward(void *m, tn_tensor *x)
+{
+    return normalise_groups(m, x, "instance_norm", "[N, C, H, W]", 4, 4);
+}
 
-static void describe_group(const void *self, char *text, size_t size)
+static void group_norm_describe(const void *self, char *text, size_t size)
 {
     const tn_group_norm *m = self;
     snprintf(text, size, "%lld, %lld, eps=%s, affine=%s", (long long)m->groups, (long long)m->channels,
              tn__python(m->eps), tn__python_bool(m->weight));
 }
 
-static void describe_instance(const void *self, char *text, size_t size)
+static void instance_norm_describe(const void *self, char *text, size_t size)
 {
     const tn_group_norm *m = self;
     snprintf(text, size, "%lld, eps=%s, momentum=0.1, affine=%s, track_running_stats=False", (long long)m->channels,
@@ -41,20 +51,20 @@ static void describe_instance(const void *self, char *text, size_t size)
 static const tn_class group_class = {.size = sizeof(tn_class),
                                      .name = "GroupNorm",
                                      .bytes = sizeof(tn_group_norm),
-                                     .forward = group,
-                                     .describe = describe_group};
+                                     .forward = group_norm_forward,
+                                     .describe = group_norm_describe};
 static const tn_class class1 = {.size = sizeof(tn_class),
                                 .name = "InstanceNorm1d",
                                 .bytes = sizeof(tn_group_norm),
-                                .forward = instance1,
-                                .describe = describe_instance};
+                                .forward = instance_norm1d_forward,
+                                .describe = instance_norm_describe};
 static const tn_class class2 = {.size = sizeof(tn_class),
                                 .name = "InstanceNorm2d",
                                 .bytes = sizeof(tn_group_norm),
-                                .forward = instance2,
-                                .describe = describe_instance};
+                                .forward = instance_norm2d_forward,
+                                .describe = instance_norm_describe};
 
-static tn_group_norm *create(const tn_class *kind, tn_group_norm_config c)
+static tn_group_norm *group_norm_create(const tn_class *kind, tn_group_norm_config c)
 {
     tn_group_norm *m = tn_module_create(kind);
     if (!m) return NULL;
@@ -76,13 +86,13 @@ tn_group_norm *tn_group_norm_create(tn_group_norm_config c)
         return tn_raise(TN_EINVAL, "%s: %lld groups do not divide %lld channels", who, (long long)c.groups,
                         (long long)c.channels),
                NULL;
-    return create(&group_class, c);
+    return group_norm_create(&group_class, c);
 }
 
 static tn_group_norm *create_instance(const char *who, const tn_class *kind, tn_instance_norm_config c)
 {
     if (!tn__at_least(who, "features", c.features, 1) || !tn__floating(who, c.dtype)) return NULL;
-    return create(
+    return group_norm_create(
         kind,
         (tn_group_norm_config){
             .groups = c.features, .channels = c.features, .eps = c.eps, .no_affine = !c.affine, .dtype = c.dtype});

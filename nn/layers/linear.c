@@ -3,21 +3,24 @@
 
 #include <math.h>
 
-static tn_tensor *forward(void *self, tn_tensor *x)
+static tn_tensor *linear_forward(void *self, tn_tensor *x)
 {
     const tn_linear *m = self;
     return tn_linear(x, m->weight, m->bias);
 }
 
-static void describe(const void *self, char *text, size_t size)
+static void linear_describe(const void *self, char *text, size_t size)
 {
     const tn_linear *m = self;
     snprintf(text, size, "in_features=%lld, out_features=%lld, bias=%s", (long long)m->in, (long long)m->out,
              tn__python_bool(m->bias));
 }
 
-static const tn_class tn_linear_class = {
-    .size = sizeof(tn_class), .name = "Linear", .bytes = sizeof(tn_linear), .forward = forward, .describe = describe};
+static const tn_class tn_linear_class = {.size = sizeof(tn_class),
+                                         .name = "Linear",
+                                         .bytes = sizeof(tn_linear),
+                                         .forward = linear_forward,
+                                         .describe = linear_describe};
 
 tn_linear *tn_linear_create(tn_linear_config c)
 {
@@ -48,9 +51,9 @@ tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activat
 
 /* ---- the identity ---------------------------------------------------------------------------------------------- */
 
-static tn_tensor *same(void *self, tn_tensor *x) { return (void)self, x; }
+static tn_tensor *identity_forward(void *self, tn_tensor *x) { return (void)self, x; }
 
 static const tn_class tn_identity_class = {
-    .size = sizeof(tn_class), .name = "Identity", .bytes = sizeof(tn_identity), .forward = same};
+    .size = sizeof(tn_class), .name = "Identity", .bytes = sizeof(tn_identity), .forward = identity_forward};
 
 tn_identity *tn_identity_new(void) { return tn_module_built(tn_module_create(&tn_identity_class)); }

@@ -61,7 +61,7 @@ tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor
 
 /* ---- constructors ---------------------------------------------------------------------------------------------- */
 
-static tn_loss *create(const tn_class *kind, tn_reduction reduction)
+static tn_loss *loss_create(const tn_class *kind, tn_reduction reduction)
 {
     if ((unsigned)reduction > TN_NONE)
         return tn_raise(TN_EINVAL, "%s: .reduction is %d, but must be TN_MEAN, TN_SUM or TN_NONE", kind->name,
@@ -82,7 +82,7 @@ static tn_tensor *copy_of(tn_loss *m, const char *name, const tn_tensor *given)
 
 static tn_loss *over_classes(const tn_class *kind, tn_class_loss_config c)
 {
-    tn_loss *m = create(kind, c.reduction);
+    tn_loss *m = loss_create(kind, c.reduction);
     if (!m) return NULL;
     if (c.weight) m->weight = copy_of(m, "weight", c.weight);
     m->ignore_index = c.ignore_index, m->label_smoothing = c.label_smoothing, m->class_dim = c.class_dim;
@@ -108,7 +108,7 @@ static tn_loss *of_pairs(const char *who, const tn_class *kind, tn_pair_loss_con
                         "%s: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone",
                         who),
                NULL;
-    tn_loss *m = create(kind, c.reduction);
+    tn_loss *m = loss_create(kind, c.reduction);
     if (!m) return NULL;
     m->delta = c.delta, m->log_target = c.log_target, m->batchmean = c.batchmean;
     return tn_built(m);
@@ -121,7 +121,7 @@ tn_loss *tn_kl_div_loss_create(tn_pair_loss_config c) { return of_pairs("tn_kl_d
 
 tn_loss *tn_bce_with_logits_loss_create(tn_bce_loss_config c)
 {
-    tn_loss *m = create(&bce, c.reduction);
+    tn_loss *m = loss_create(&bce, c.reduction);
     if (!m) return NULL;
     if (c.weight) m->weight = copy_of(m, "weight", c.weight);
     if (c.pos_weight) m->pos_weight = copy_of(m, "pos_weight", c.pos_weight);
@@ -130,7 +130,7 @@ tn_loss *tn_bce_with_logits_loss_create(tn_bce_loss_config c)
 
 tn_loss *tn_cosine_embedding_loss_create(tn_cosine_loss_config c)
 {
-    tn_loss *m = create(&cosine, c.reduction);
+    tn_loss *m = loss_create(&cosine, c.reduction);
     if (!m) return NULL;
     m->margin = c.margin;
     return tn_built(m);

@@ -4,7 +4,7 @@
 #include <float.h>
 
 /* Does x end with the dims that are normalised? */
-static bool fits(const char *who, const tn_tensor *x, tn_shape shape)
+static bool norm_fits(const char *who, const tn_tensor *x, tn_shape shape)
 {
     char           a[192], b[192];
     const tn_shape s = tn_shape_of(x);
@@ -31,15 +31,15 @@ static void describe_shape(tn_shape shape, const char *eps, bool affine, char *t
 
 /* ---- layer norm ------------------------------------------------------------------------------------------------ */
 
-static tn_tensor *layer_forward(void *self, tn_tensor *x)
+static tn_tensor *layer_norm_forward(void *self, tn_tensor *x)
 {
     const tn_layer_norm *m = self;
-    if (!fits("layer_norm", x, m->shape)) return NULL;
+    if (!norm_fits("layer_norm", x, m->shape)) return NULL;
     if (m->weight) return tn_layer_norm(x, m->weight, m->bias, m->eps);
     return tn_reshape(tn_layer_norm(last_dim_one(x, m->shape), NULL, NULL, m->eps), tn_shape_of(x));
 }
 
-static void layer_describe(const void *self, char *text, size_t size)
+static void layer_norm_describe(const void *self, char *text, size_t size)
 {
     const tn_layer_norm *m = self;
     describe_shape(m->shape, tn__python(m->eps), !m->no_affine, text, size);
@@ -48,8 +48,8 @@ static void layer_describe(const void *self, char *text, size_t size)
 static const tn_class tn_layer_norm_class = {.size = sizeof(tn_class),
                                              .name = "LayerNorm",
                                              .bytes = sizeof(tn_layer_norm),
-                                             .forward = layer_forward,
-                                             .describe = layer_describe};
+                                             .forward = layer_norm_forward,
+                                             .describe = layer_norm_describe};
 
 tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
 {
@@ -68,16 +68,16 @@ tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
 
 static double epsilon(tn_dtype dt) { return dt == TN_F64 ? DBL_EPSILON : dt == TN_BF16 ? 0x1p-7 : (double)FLT_EPSILON; }
 
-static tn_tensor *rms_forward(void *self, tn_tensor *x)
+static tn_tensor *rms_norm_forward(void *self, tn_tensor *x)
 {
     const tn_rms_norm *m = self;
     const double       eps = m->eps >= 0 ? m->eps : epsilon(tn_dtype_of(x));
-    if (!fits("rms_norm", x, m->shape)) return NULL;
+    if (!norm_fits("rms_norm", x, m->shape)) return NULL;
     if (m->weight) return tn_rms_norm(x, m->weight, eps);
     return tn_reshape(tn_rms_norm(last_dim_one(x, m->shape), NULL, eps), tn_shape_of(x));
 }
 
-static void rms_describe(const void *self, char *text, size_t size)
+static void rms_norm_describe(const void *self, char *text, size_t size)
 {
     const tn_rms_norm *m = self;
     describe_shape(m->shape, m->eps >= 0 ? tn__python(m->eps) : "None", m->weight, text, size);
@@ -86,8 +86,8 @@ static void rms_describe(const void *self, char *text, size_t size)
 static const tn_class tn_rms_norm_class = {.size = sizeof(tn_class),
                                            .name = "RMSNorm",
                                            .bytes = sizeof(tn_rms_norm),
-                                           .forward = rms_forward,
-                                           .describe = rms_describe};
+                                           .forward = rms_norm_forward,
+                                           .describe = rms_norm_describe};
 
 tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c)
 {

@@ -1,23 +1,23 @@
 /* pool.c — the largest or the mean of each window. */
 #include "nn/base/nn_private.h"
 
-static tn_tensor *max1(void *self, tn_tensor *x)
+static tn_tensor *max_pool1d_forward(void *self, tn_tensor *x)
 {
     const tn_pool *m = self;
     return tn_max_pool1d(x, m->size[0], m->stride[0], m->padding[0], m->dilation[0]);
 }
-static tn_tensor *max2(void *self, tn_tensor *x)
+static tn_tensor *max_pool2d_forward(void *self, tn_tensor *x)
 {
     const tn_pool *m = self;
     return tn_max_pool2d(x, {m->size[0], m->size[1]}, {m->stride[0], m->stride[1]}, {m->padding[0], m->padding[1]},
                          {m->dilation[0], m->dilation[1]});
 }
-static tn_tensor *avg1(void *self, tn_tensor *x)
+static tn_tensor *avg_pool1d_forward(void *self, tn_tensor *x)
 {
     const tn_pool *m = self;
     return tn_avg_pool1d(x, m->size[0], m->stride[0], m->padding[0], .ignore_padding = m->ignore_padding);
 }
-static tn_tensor *avg2(void *self, tn_tensor *x)
+static tn_tensor *avg_pool2d_forward(void *self, tn_tensor *x)
 {
     const tn_pool *m = self;
     return tn_avg_pool2d(x, {m->size[0], m->size[1]}, {m->stride[0], m->stride[1]}, {m->padding[0], m->padding[1]},
@@ -32,7 +32,7 @@ static const char *size_text(const int64_t v[2], char *to, size_t size)
     return to;
 }
 
-static void describe_max(const void *self, char *text, size_t size)
+static void max_pool_describe(const void *self, char *text, size_t size)
 {
     const tn_pool *m = self;
     char           a[64], b[64], c[64], d[64];
@@ -40,13 +40,13 @@ static void describe_max(const void *self, char *text, size_t size)
              size_text(m->size, a, sizeof a), size_text(m->stride, b, sizeof b), size_text(m->padding, c, sizeof c),
              size_text(m->dilation, d, sizeof d));
 }
-static void describe_avg1(const void *self, char *text, size_t size)
+static void avg_pool1d_describe(const void *self, char *text, size_t size)
 {
     const tn_pool *m = self;
     snprintf(text, size, "kernel_size=(%lld,), stride=(%lld,), padding=(%lld,)", (long long)m->size[0],
              (long long)m->stride[0], (long long)m->padding[0]);
 }
-static void describe_avg2(const void *self, char *text, size_t size)
+static void avg_pool2d_describe(const void *self, char *text, size_t size)
 {
     const tn_pool *m = self;
     char           a[64], b[64], c[64];
@@ -57,12 +57,12 @@ static void describe_avg2(const void *self, char *text, size_t size)
 #define CLASS(variable, Name, how, said) \
     static const tn_class variable = {   \
         .size = sizeof(tn_class), .name = Name, .bytes = sizeof(tn_pool), .forward = how, .describe = said}
-CLASS(max1_class, "MaxPool1d", max1, describe_max);
-CLASS(max2_class, "MaxPool2d", max2, describe_max);
-CLASS(avg1_class, "AvgPool1d", avg1, describe_avg1);
-CLASS(avg2_class, "AvgPool2d", avg2, describe_avg2);
+CLASS(max1_class, "MaxPool1d", max_pool1d_forward, max_pool_describe);
+CLASS(max2_class, "MaxPool2d", max_pool2d_forward, max_pool_describe);
+CLASS(avg1_class, "AvgPool1d", avg_pool1d_forward, avg_pool1d_describe);
+CLASS(avg2_class, "AvgPool2d", avg_pool2d_forward, avg_pool2d_describe);
 
-static tn_pool *create(const char *who, const tn_class *kind, tn_pool2d_config c)
+static tn_pool *pool_create(const char *who, const tn_class *kind, tn_pool2d_config c)
 {
     int64_t size[2], stride[2], padding[2], dilation[2];
     for (int i = 0; i < 2; i++) {
@@ -82,26 +82,26 @@ static tn_pool *create(const char *who, const tn_class *kind, tn_pool2d_config c
     return tn_built(m);
 }
 
-static tn_pool *create1(const char *who, const tn_class *kind, tn_pool1d_config c)
+static tn_pool *pool1d_create(const char *who, const tn_class *kind, tn_pool1d_config c)
 {
-    return create(who, kind,
-                  (tn_pool2d_config){.size = {c.size},
-                                     .stride = {c.stride},
-                                     .padding = {c.padding},
-                                     .dilation = {c.dilation},
-                                     .ignore_padding = c.ignore_padding});
+    return pool_create(who, kind,
+                       (tn_pool2d_config){.size = {c.size},
+                                          .stride = {c.stride},
+                                          .padding = {c.padding},
+                                          .dilation = {c.dilation},
+                                          .ignore_padding = c.ignore_padding});
 }
 
-tn_pool *tn_max_pool1d_create(tn_pool1d_config c) { return create1("tn_max_pool1d_new", &max1_class, c); }
-tn_pool *tn_max_pool2d_create(tn_pool2d_config c) { return create("tn_max_pool2d_new", &max2_class, c); }
+tn_pool *tn_max_pool1d_create(tn_pool1d_config c) { return pool1d_create("tn_max_pool1d_new", &max1_class, c); }
+tn_pool *tn_max_pool2d_create(tn_pool2d_config c) { return pool_create("tn_max_pool2d_new", &max2_class, c); }
 tn_pool *tn_avg_pool1d_create(tn_pool1d_config c)
 {
     if (c.dilation > 1) return tn_raise(TN_EINVAL, "tn_avg_pool1d_new: .dilation is for max pooling alone"), NULL;
-    return create1("tn_avg_pool1d_new", &avg1_class, c);
+    return pool1d_create("tn_avg_pool1d_new", &avg1_class, c);
 }
 tn_pool *tn_avg_pool2d_create(tn_pool2d_config c)
 {
     if (c.dilation[0] > 1 || c.dilation[1] > 1)
         return tn_raise(TN_EINVAL, "tn_avg_pool2d_new: .dilation is for max pooling alone"), NULL;
-    return create("tn_avg_pool2d_new", &avg2_class, c);
+    return pool_create("tn_avg_pool2d_new", &avg2_class, c);
 }

@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-static tn_tensor *alone(void *self, tn_tensor *x) { return tn_rnn_forward((tn_rnn *)self, x); }
+static tn_tensor *rnn_forward(void *self, tn_tensor *x) { return tn_rnn_forward((tn_rnn *)self, x); }
 
-static void describe(const void *self, char *text, size_t size)
+static void rnn_describe(const void *self, char *text, size_t size)
 {
     const tn_rnn *m = self;
     char          layers[40] = "", dropout[60] = "";
@@ -17,9 +17,12 @@ static void describe(const void *self, char *text, size_t size)
              m->directions == 2 ? ", bidirectional=True" : "");
 }
 
-#define CLASS(title, kind)                 \
-    static const tn_class kind##_class = { \
-        .size = sizeof(tn_class), .name = title, .bytes = sizeof(tn_rnn), .forward = alone, .describe = describe}
+#define CLASS(title, kind)                                          \
+    static const tn_class kind##_class = {.size = sizeof(tn_class), \
+                                          .name = title,            \
+                                          .bytes = sizeof(tn_rnn),  \
+                                          .forward = rnn_forward,   \
+                                          .describe = rnn_describe}
 CLASS("RNN", tn_rnn);
 CLASS("LSTM", tn_lstm);
 CLASS("GRU", tn_gru);
@@ -43,7 +46,7 @@ tn__layer_weights tn__recurrent_weights(void *m, const char *suffix, int64_t gat
     return w;
 }
 
-static tn_rnn *create(const tn_class *kind, const char *who, int64_t gates, tn_rnn_config c)
+static tn_rnn *rnn_create(const tn_class *kind, const char *who, int64_t gates, tn_rnn_config c)
 {
     if (c.layers == 0) c.layers = 1;
     if (!tn__at_least(who, "in", c.in, 1) || !tn__at_least(who, "hidden", c.hidden, 1) ||
@@ -71,9 +74,9 @@ static tn_rnn *create(const tn_class *kind, const char *who, int64_t gates, tn_r
     return tn_built(m);
 }
 
-tn_rnn  *tn_rnn_create(tn_rnn_config c) { return create(&tn_rnn_class, "tn_rnn_new", 1, c); }
-tn_lstm *tn_lstm_create(tn_rnn_config c) { return create(&tn_lstm_class, "tn_lstm_new", 4, c); }
-tn_gru  *tn_gru_create(tn_rnn_config c) { return create(&tn_gru_class, "tn_gru_new", 3, c); }
+tn_rnn  *tn_rnn_create(tn_rnn_config c) { return rnn_create(&tn_rnn_class, "tn_rnn_new", 1, c); }
+tn_lstm *tn_lstm_create(tn_rnn_config c) { return rnn_create(&tn_lstm_class, "tn_lstm_new", 4, c); }
+tn_gru  *tn_gru_create(tn_rnn_config c) { return rnn_create(&tn_gru_class, "tn_gru_new", 3, c); }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
@@ -101,7 +104,7 @@ static bool states_fit(const tn_rnn *m, const char *name, const tn_tensor *h, in
            false;
 }
 
-static bool fits(const tn_rnn *m, const tn_rnn_args *a, int64_t *batch, int64_t *length)
+static bool rnn_fits(const tn_rnn *m, const tn_rnn_args *a, int64_t *batch, int64_t *length)
 {
     const char *who = tn__kind_name(&m->base);
     char        text[192];
@@ -154,7 +157,7 @@ tn_tensor *tn_rnn_run(tn_rnn *m, tn_rnn_args a)
     int64_t        batch, length;
     if (h_n) a.h_n = &h;
     if (c_n) a.c_n = &c;
-    if (tn_error() == TN_OK && fits(m, &a, &batch, &length)) {
+    if (tn_error() == TN_OK && rnn_fits(m, &a, &batch, &length)) {
         const size_t bytes = (size_t)(2 * m->layers * m->directions) * sizeof(tn_tensor *);
         tn_tensor  **last = tn_mem_get(bytes);
         tn__packing  p = {.sizes = NULL};

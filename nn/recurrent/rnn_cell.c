@@ -2,23 +2,26 @@
  * is a layer over sequences of length 1. */
 #include "nn/recurrent/rnn_private.h"
 
-static tn_tensor *alone(void *self, tn_tensor *x) { return tn_rnn_cell_forward((tn_rnn_cell *)self, x); }
+static tn_tensor *rnn_cell_forward(void *self, tn_tensor *x) { return tn_rnn_cell_forward((tn_rnn_cell *)self, x); }
 
-static void describe(const void *self, char *text, size_t size)
+static void rnn_cell_describe(const void *self, char *text, size_t size)
 {
     const tn_rnn_cell *m = self;
     snprintf(text, size, "%lld, %lld%s%s", (long long)m->in, (long long)m->hidden, m->bias_ih ? "" : ", bias=False",
              m->relu ? ", nonlinearity=relu" : "");
 }
 
-#define CLASS(title, kind)                 \
-    static const tn_class kind##_class = { \
-        .size = sizeof(tn_class), .name = title, .bytes = sizeof(tn_rnn_cell), .forward = alone, .describe = describe}
+#define CLASS(title, kind)                                              \
+    static const tn_class kind##_class = {.size = sizeof(tn_class),     \
+                                          .name = title,                \
+                                          .bytes = sizeof(tn_rnn_cell), \
+                                          .forward = rnn_cell_forward,  \
+                                          .describe = rnn_cell_describe}
 CLASS("RNNCell", tn_rnn_cell);
 CLASS("LSTMCell", tn_lstm_cell);
 CLASS("GRUCell", tn_gru_cell);
 
-static tn_rnn_cell *create(const tn_class *kind, const char *who, int64_t gates, tn_rnn_cell_config c)
+static tn_rnn_cell *rnn_cell_create(const tn_class *kind, const char *who, int64_t gates, tn_rnn_cell_config c)
 {
     if (!tn__at_least(who, "in", c.in, 1) || !tn__at_least(who, "hidden", c.hidden, 1) || !tn__floating(who, c.dtype))
         return NULL;
@@ -31,12 +34,18 @@ static tn_rnn_cell *create(const tn_class *kind, const char *who, int64_t gates,
     return tn_built(m);
 }
 
-tn_rnn_cell  *tn_rnn_cell_create(tn_rnn_cell_config c) { return create(&tn_rnn_cell_class, "tn_rnn_cell_new", 1, c); }
+tn_rnn_cell *tn_rnn_cell_create(tn_rnn_cell_config c)
+{
+    return rnn_cell_create(&tn_rnn_cell_class, "tn_rnn_cell_new", 1, c);
+}
 tn_lstm_cell *tn_lstm_cell_create(tn_rnn_cell_config c)
 {
-    return create(&tn_lstm_cell_class, "tn_lstm_cell_new", 4, c);
+    return rnn_cell_create(&tn_lstm_cell_class, "tn_lstm_cell_new", 4, c);
 }
-tn_gru_cell *tn_gru_cell_create(tn_rnn_cell_config c) { return create(&tn_gru_cell_class, "tn_gru_cell_new", 3, c); }
+tn_gru_cell *tn_gru_cell_create(tn_rnn_cell_config c)
+{
+    return rnn_cell_create(&tn_gru_cell_class, "tn_gru_cell_new", 3, c);
+}
 
 static bool state_fits(const tn_rnn_cell *m, const char *name, const tn_tensor *h, int64_t batch)
 {
@@ -50,7 +59,7 @@ static bool state_fits(const tn_rnn_cell *m, const char *name, const tn_tensor *
            false;
 }
 
-static bool fits(const tn_rnn_cell *m, const tn_rnn_cell_args *a)
+static bool rnn_cell_fits(const tn_rnn_cell *m, const tn_rnn_cell_args *a)
 {
     const char *who = tn__kind_name(&m->base);
     char        text[192];
@@ -69,7 +78,7 @@ tn_tensor *tn_rnn_cell_run(tn_rnn_cell *m, tn_rnn_cell_args a)
 {
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *c = NULL;
-    if (tn_error() == TN_OK && fits(m, &a)) {
+    if (tn_error() == TN_OK && rnn_cell_fits(m, &a)) {
         const tn__layer_weights w = {m->weight_ih, m->weight_hh, m->bias_ih, m->bias_hh};
         const tn_shape          s = TN_SHAPE(tn_size(a.x, 0), m->hidden);
         tn_steps_args           t = {.h = a.h, .c = a.c, .steps = 1, .relu = m->relu, .last_c = &c};

@@ -19,6 +19,10 @@ for file in $(grep -l 'tn__meet(' autograd/ops/*.c); do
     done
 done
 
+# What perf and a backtrace show says which op or module it is of: softmax_forward, not forward.
+bare='forward|infer|backward|backward_ops|saves_for|describe|TN_\((fwd|bwd)\)'
+findings < <(grep -nE "^static [^;={}()]*\b($bare)\(" autograd/ops/*.c nn/layers/*.c nn/attention/*.c nn/recurrent/*.c)
+
 # A room leaves threads, memory and file handling to the skeletons.
 findings < <(grep -nE '\b(pthread_|omp_|tn_parallel_for|fopen|getenv|atomic_)' autograd/ops/*.c)
 exit $wrong
