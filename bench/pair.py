@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""bench/run pair OLD NEW: the workloads on two versions of Tenon in turn, each run a process of its own: is the newer one
+slower? OLD and NEW are revisions of this repository or folders that hold a checkout; both are built, under build/pair.
+
+A round runs every workload on both, the odd rounds OLD first, the even ones NEW; the ratio of the two times is taken
+within the round, so that a machine that is slower for a while is so for both. What counts is the median of the rounds'
+ratios. It fails if one is above 1 + --most / 100."""
+import argparse
+import os
+import statistics
+import sys
+
+from compare import ASKED, figure, last_json
+
+WORKLOADS = [w for w in ASKED if w != "bert-small"]
+
+
+def options():
+    p = argparse.ArgumentParser(prog="bench/run pair", description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("old", help="a revision or a folder with a checkout; bench/run builds it and passes on where")
+    p.add_argument("new", help="the same")
+    p.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
+    p.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
+    p.add_argument("--seconds", type=float, default=5, help="for each workload, version and round (5)")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--most", type=float, default=3, help="by how much NEW may be slower, in percent (3)")
+    p.add_argument("--only", default=",".join(WORKLOADS), help="workloads, separated by commas")
+    return p.parse_args()
+
+
+def time_of(folder, workload, o):
+    """Of a step, a call, a token or an op, in the unit of the workload."""
+    r = last_json([os.path.join(folder, "bin", "bench"), workload, "--threads", str(o.threads), "--dtype", o.dtype,
+                   "--seconds", "%g" % o.seconds], None)
+    return figure(r) if r else sys.exit("bench/run pair: %s failed in %s" % (workload, folder))
+
+
+def main():
+    o = options()
+    workloads = o.only.split(",")
+    ratios = {w: [] for w in workloads}
+    for turn in range(o.rounds):
+        for w in workloads:
+            took = {}
+            for which in ("old", "new") if turn % 2 == 0 else ("new", "old"):
+                took[which] = time_of(getattr(o, which), w, o)
+            ratios[w].append(took["new"] / took["old"])
+    slower = 0
+    print("%-14s %8s   new / old in each round, %d threads, %s" % ("workload", "median", o.threads, o.dtype))
+    for w in workloads:
+        median = statistics.median(ratios[w])
+        late = median > 1 + o.most / 100
+        slower += late
+        print("%-14s %8.3f   %s%s" % (w, median, " ".join("%.3f" % r for r in ratios[w]), "   SLOWER" if late else ""))
+    sys.exit(1 if slower else 0)
+
+
+if __name__ == "__main__":
+    main()
