@@ -232,7 +232,7 @@ typedef struct {
     tn_tensor **sum; /* out, may be NULL: x + dropout(h); on the tape */
 } tn_add_dropout_norm_args;
 /* tn_layer_norm(tn_add(x, tn_dropout(h, p)), weight, bias, eps), the same bits in one pass:
- *     y = tn_add_dropout_norm(x, h, weight, bias, .p = 0.1, .eps = 1e-5) */
+ *     y = tn_add_dropout_norm(x, h, weight, bias, .p = 0.1, .eps = 1e-5); */
 TN_API tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a);
 #ifndef __cplusplus
 #define tn_add_dropout_norm(...) tn_add_dropout_norm_run((tn_add_dropout_norm_args){.x = __VA_ARGS__})

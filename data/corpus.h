@@ -6,7 +6,7 @@
  *     tn_mlm *batches = tn_mlm_new(corpus, (tn_mlm_config){.cls = 2, .sep = 3, .mask = 4, .kinds = kinds});
  *     tn_mlm_batch b;
  *     for (tn_scope s = tn_scope_begin(); tn_mlm_next(batches, &b); tn_scope_end(s), s = tn_scope_begin())
- *         …(model, b.ids, b.segments, b.padding, b.masked_at, b.masked_ids);
+ *         train_step(model, b.ids, b.segments, b.padding, b.masked_at, b.masked_ids);
  *
  * The texts are read once, in blocks; their token numbers go to the cache, a file that is read from then on. Memory
  * holds an index: 12 bytes a sentence at most, and about 40 an example. */

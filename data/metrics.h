@@ -2,7 +2,7 @@
  * perplexity. Part of data.h: include that.
  *
  *     tn_bleu bleu = {.tokenize = TN_BLEU_13A};
- *     for (…) tn_bleu_add(&bleu, tn_span_of(output), 1, &reference);
+ *     for (int i = 0; i < n; i++) tn_bleu_add(&bleu, tn_span_of(outputs[i]), 1, &references[i]);
  *     char line[TN_METRIC_TEXT];
  *     puts(tn_bleu_text(&bleu, 1, line));
  *     // BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.5.1 = 22.7 56.2/28.7/16.9/10.3 (BP = 0.985 …

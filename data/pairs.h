@@ -7,7 +7,7 @@
  *     for (int epoch = 0; epoch < 10; epoch++) {
  *         tn_parallel_batch b;
  *         for (tn_scope s = tn_scope_begin(); tn_parallel_next(batches, &b); tn_scope_end(s), s = tn_scope_begin())
- *             …(model, b.source, b.source_padding, b.target_in, b.target_padding, b.target_out);
+ *             train_step(model, b.source, b.source_padding, b.target_in, b.target_padding, b.target_out);
  *     }
  *
  * A line counts up to its "\n"; one "\r" before it is left out. */

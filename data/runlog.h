@@ -2,7 +2,7 @@
  * data.h: include that.
  *
  *     tn_runlog *log = tn_runlog_open((tn_runlog_config){.jsonl = "run.jsonl", .csv = "run.csv", .tensorboard = "tb"});
- *     tn_runlog_put(log, step, 2, (const char *[]){"train/loss", "lr"}, (double[]){loss, lr});
+ *     tn_runlog_put(log, step, 2, (const char *[]){"train/loss", "lr"}, (double[]){mean_loss, rate});
  *     tn_runlog_close(log);
  *
  * Each row is in the files when the call returns, so that a run that is killed loses none. */

@@ -35,7 +35,7 @@ TN_API tn_tensor  *tn_vocab_encode(const tn_vocab *v, const char *text, size_t b
 
 /* Sequences in one i64 tensor [n, T], or [T, n] with .time_first, where T is the length of the longest, or .length:
  *
- *     tn_tensor *x = tn_pad_sequences(2, rows, lengths, .left = true);
+ *     tn_tensor *x = tn_pad_sequences(2, rows, row_lengths, .left = true);
  *
  * A longer one loses its end, or with .left its beginning: padding and loss are on the same side. */
 typedef struct {

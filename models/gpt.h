@@ -1,7 +1,8 @@
 /* gpt.h — a decoder-only language model of GPT-2's shape: it says which word comes next. Part of models.h: include
+ * that.
  *
  *     tn_gpt    *gpt = tn_gpt_new(.vocab = 8000, .dim = 256, .layers = 4, .heads = 4);
- *     tn_tensor *loss = tn_gpt_loss(gpt, ids);                    // each word from those before it
+ *     tn_tensor *loss = tn_gpt_loss(gpt, ids, NULL);              // each word from those before it
  *
  *     tn_gpt *gpt = tn_gpt_load("gpt2");                          // a directory as Hugging Face lays it out
  *     tn_tensor *scores = tn_gpt_forward(gpt, ids);               // [B, T, vocab]

@@ -5,7 +5,7 @@
  *     c.source_words = 10000, c.shared = true;
  *     tn_seq2seq *m = tn_seq2seq_create(c);
  *     tn_tensor  *loss = tn_seq2seq_loss(m, source, target, .label_smoothing = 0.1);
- *
+ *     ...
  *     tn_decoding *d = tn_seq2seq_decoding(m, source, 5, 80);                     // room for 5 beams of 80 words
  *     tn_generated g = tn_generate(d, begin, .beams = 5, .end = c.end);           // begin: [B, 1]
  *     tn_decoding_free(d);

@@ -3,7 +3,8 @@
  *
  *     tn_lstm   *m = tn_lstm_new(.in = 256, .hidden = 512, .layers = 2, .dropout = 0.2);
  *     tn_tensor *y = tn_call(m, x);                                          // the outputs alone, or
- *     tn_tensor *h, *c, *y = tn_lstm_forward(m, x, .lengths = lengths, .h_n = &h, .c_n = &c);
+ *     tn_tensor *h, *c;
+ *     y = tn_lstm_forward(m, x, .lengths = lengths, .h_n = &h, .c_n = &c);   // the last states, too
  *
  * Names, gates and initialisation are PyTorch's, but batches come first. Sequences of different length need no
  * packing by hand: with lengths, padding is not computed with, whatever it holds; outputs there are 0, the last states

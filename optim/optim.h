@@ -5,6 +5,7 @@
  *     tn_no_decay(opt);                                       // no weight decay on biases and norms
  *     tn_schedule *lr = tn_warmup_lr_new(opt, .warmup = 1000, .steps = 50000);
  *     ...
+ *         tn_tensor *loss = model_loss(net, batch);
  *         tn_backward(loss);
  *         tn_step(opt);                                       // changes the weights, forgets the gradients
  *         tn_schedule_step(lr);

@@ -1,0 +1,24 @@
+/* examples.h — what the examples in the comments of public headers take from the program around them: examples.sh puts
+ * this in front of each. A name that an example declares itself hides the one of here. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/tenon.h>
+
+tn_tensor *model_loss(void *model, tn_tensor *batch);
+void       train_step(void *model, tn_tensor *first, ...);
+
+extern tn_sequential *net, *model;
+extern tn_optimizer  *opt;
+extern tn_gpt        *gpt;
+extern tn_tensor     *x, *y, *vx, *vy, *h, *weight, *bias, *batch, *lengths;
+extern tn_tensor     *ids, *padding, *where, *what, *source, *target, *src, *tgt, *prompt, *begin;
+
+extern tn_encoder     encoder;
+extern const uint8_t *kinds;
+extern const char *path, *const *outputs;
+extern const tn_span       *references;
+extern const int64_t *const rows[], row_lengths[];
+extern int64_t              step, n;
+extern const double        *steps, *losses;
+extern double               mean_loss, rate;

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# The examples in the comments of the public headers compile, without a warning. An example is what stands five blanks
+# or more behind the comment's star, after an empty line of the comment or one that ends with a colon; a further empty
+# line in it begins another piece. A piece that defines types or functions stands at file level, all others are the
+# insides of a function each. `...` alone on a line, or with words between two of them, leaves something out, and
+# examples.h declares what examples need not: x, net, opt.
+. "$(dirname "$0")/common.sh"
+fresh examples
+
+# program HEADER NAME: one C file of all examples of HEADER, with its line numbers, NAME in the compiler's messages
+program()
+{
+    awk -v name="$2" '
+    function end()
+    {
+        if (!lines) return
+        if (code ~ /^ *(typedef|static|enum|struct|TN_FORWARD|TN_MODULE)/)
+            printf "#line %d \"%s\"\n%s", from, name, code
+        else
+            printf "static void example_%d(void)\n{\n#line %d \"%s\"\n%s}\n", from, from, name, code
+        lines = 0
+        code = ""
+    }
+    BEGIN { print "#include \"examples.h\"" }
+    {
+        last = /\*\/[ \t]*$/
+        text = $0
+        sub(/[ \t]*\*\/[ \t]*$/, "", text)
+    }
+    /^\/\*/ { inside = 1 } # a comment that begins at a line of its own
+    inside && text ~ /^ \*     / && (lines || opens) {
+        sub(/^ \*     /, "", text)
+        if (text ~ /^ *\.\.\.([^.].*\.\.\.)?$/) text = ""
+        if (!lines++) from = FNR
+        code = code text "\n"
+        opens = 0
+        if (last) { end(); inside = 0 }
+        next
+    }
+    { end(); opens = text ~ /^ \*$/ || text ~ /:$/ }
+    last { inside = 0 }
+    END { end() }' "$1"
+}
+
+# check HEADER NAME: the compiler's complaints about its examples; how many there are goes to the file count
+check()
+{
+    local file compiler
+    file=$(tr '/.' '__' <<<"$2").c
+    program "$1" "$2" >"$file"
+    grep -c '^#line' "$file" >count || return 0
+    for compiler in gcc clang; do
+        command -v $compiler >/dev/null || continue
+        $compiler -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-unused -Wno-unused-parameter -fsyntax-only \
+            -I "$build/include" -I "$root/tests/project" "$file" 2>&1 | grep -E "^$2:[0-9]+.*(error|warning):" || true
+    done
+}
+
+examples=0
+for header in $TENON_HEADERS; do
+    findings < <(check "$root/$header" "$header")
+    examples=$((examples + $(cat count)))
+done
+[ $examples -ge 30 ] || wrong "only $examples examples were found: they are written otherwise than examples.sh reads them"
+echo "$examples examples"
+
+# The check itself: three planted faults must be seen, and what is no example must not.
+cat >planted.h <<'PLANTED'
+/* planted.h — a heading.
+ *
+ *     tn_gpt *gpt = tn_gpt_load("gpt2");
+ *     tn_tensor *l = tn_gpt_loss(gpt, ids);
+ *
+ *   - a list,
+ *     which goes on,
+ *
+ *     y = tn_relu(x)
+ * and then:
+ *     static tn_tensor *twice(tn_tensor *t) { return tn_add(t, nobody_knows_it); } */
+PLANTED
+check planted.h planted.h >said
+for line in 4: 9: 11:; do grep -q "^planted.h:$line" said || wrong "examples.sh misses a planted fault in line $line"; done
+grep -vE '^planted.h:(4|9|11):' said && wrong "examples.sh sees faults where there are none"
+exit $wrong
