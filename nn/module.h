@@ -200,9 +200,17 @@ TN_API int64_t         tn_module_length(void *m);
 #define tn_call(m, x) tn_module_call(TN_ANY_MODULE_(m), x)
 #define tn_enter(m) tn_module_enter(TN_ANY_MODULE_(m))
 /* For several results, by their addresses: tn_leave_n(f, &y, &h); they become NULL if an error stands. */
+#ifdef __cplusplus
+template <class... T> inline void tn_leave_n(tn_frame f, T... y)
+{
+    tn_tensor **const results[] = {y...};
+    tn_leave_list(f, (int)sizeof...(y), results);
+}
+#else
 #define tn_leave_n(f, ...)                                                                \
     tn_leave_list(f, (int)(sizeof((tn_tensor **[]){__VA_ARGS__}) / sizeof(tn_tensor **)), \
                   (tn_tensor * *[]){__VA_ARGS__})
+#endif
 #define tn_ready(m) tn_module_ready(TN_ANY_MODULE_(m))
 #define tn_before(m, hook, user) tn_module_before(TN_ANY_MODULE_(m), hook, user)
 #define tn_after(m, hook, user) tn_module_after(TN_ANY_MODULE_(m), hook, user)

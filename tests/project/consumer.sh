@@ -55,6 +55,18 @@ for language in c cpp; do
     fi
 done
 
+# C++20's designated initialisers are its keywords, with each compiler that is there.
+for compiler in g++ clang++; do
+    command -v $compiler >/dev/null || continue
+    # shellcheck disable=SC2046
+    if $compiler -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -Wno-missing-field-initializers \
+        "$outside/keywords.cpp" -o keywords-$compiler $(pkg-config --cflags --libs tenon) >out 2>&1; then
+        run "keywords.cpp, $compiler" env LD_LIBRARY_PATH="$libdir" ./keywords-$compiler
+    else
+        wrong "keywords.cpp, $compiler: $(cat out)"
+    fi
+done
+
 # A path that begins there, not "tests/project" where the checkout is in /project.
 place=$(sed 's/[].[^$*+?(){}|\\]/\\&/g' <<<"$root")
 findings < <(grep -rIlE "(^|[^[:alnum:]._/-])$place(/|[^[:alnum:]._-]|\$)" second |

@@ -9,13 +9,13 @@ for folder in $(folders) tests bench docs docs/adr examples; do
     [ -s "$root/$folder/README.md" ] || wrong "$folder has no README.md"
 done
 
-# Users include one header a folder; further ones come with it. core/real.h is for writing ops, as the room's template.
+# Users include one header a folder; further ones come with it.
 for folder in $(folders); do
     [ -f "$root/$folder/$folder.h" ] || wrong "$folder has no $folder.h"
     grep -q "\"$folder/$folder.h\"" "$root/tenon.h" || wrong "tenon.h does not include $folder/$folder.h"
     for header in $TENON_HEADERS; do
         case $header in
-        "$folder/$folder.h" | core/real.h) ;;
+        "$folder/$folder.h") ;;
         "$folder"/*)
             grep -q "#include \"${header#*/}\"" "$root/$folder/$folder.h" ||
                 wrong "$header is installed, but $folder/$folder.h does not include it"
