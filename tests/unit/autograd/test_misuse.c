@@ -353,10 +353,10 @@ START_TEST(the_rest_of_core)
     FINE((tn_error_push(NULL), tn_error_pop(NULL), true));
     FINE(tn_raise(TN_OK, "nothing") == TN_OK);
     FINE((tn_path_pop(), tn_path_pop(), tn_path_push(NULL), tn_path_pop(), true));
-    FINE((tn_scope_end((tn_scope){.mark = SIZE_MAX, .path = INT_MAX, .grad = true}), true));
+    FINE((tn_scope_end((tn_scope){.mark = SIZE_MAX, .path = INT_MAX}), true));
     FINE((tn_print(NULL, f), tn_print(NULL, NULL), true));
     FINE(tn_scope_return(tn_scope_begin(), NULL) == NULL &&
-         tn_scope_return((tn_scope){.mark = SIZE_MAX, .path = INT_MAX, .grad = true}, f) == f);
+         tn_scope_return((tn_scope){.mark = SIZE_MAX, .path = INT_MAX}, f) == f);
     FINE(tn_use_generator(tn_use_generator(NULL)) == tn_current_generator());
     BAD(tn_raise(TN_EINVAL, NULL), TN_EINVAL, "(no text)");
     BAD(tn_set_allocator(&(tn_allocator){NULL, NULL, NULL}), TN_EINVAL,
