@@ -436,7 +436,7 @@ START_TEST(threads_end_in_any_order)
         pthread_join(t, NULL);
     }
     pthread_key_delete(late);
-    tn_scope_end((tn_scope){.grad = true});
+    tn_scope_end((tn_scope){.mark = 0});
     tn_faulty_memory_end(); /* says so if a block is still out */
 }
 END_TEST
