@@ -1,8 +1,8 @@
 # Two versions of Tenon, built side by side: what tests/project/same_bits.sh and `bench/run pair` share.
 # shellcheck shell=bash
 
-# build_version FOLDER WHAT OPTION...: builds WHAT, a revision of this repository or a folder that holds a checkout, with
-# these options of CMake, and prints where: under FOLDER, with source/, build/ and prefix/, into which it is installed.
+# build_version FOLDER WHAT OPTION...: builds WHAT, a revision of this repository or a folder that holds a checkout,
+# with these options of CMake, and prints where: under FOLDER, with source/, build/ and prefix/, where it is installed.
 # A revision is taken out of the repository, so that nobody's checkout changes; what was built before is kept.
 build_version()
 {

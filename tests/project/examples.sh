@@ -61,7 +61,8 @@ for header in $TENON_HEADERS; do
     findings < <(check "$root/$header" "$header")
     examples=$((examples + $(cat count)))
 done
-[ $examples -ge 30 ] || wrong "only $examples examples were found: they are written otherwise than examples.sh reads them"
+[ $examples -ge 30 ] ||
+    wrong "only $examples examples were found: they are written otherwise than examples.sh reads them"
 echo "$examples examples"
 
 # The check itself: three planted faults must be seen, and what is no example must not.
@@ -79,6 +80,8 @@ cat >planted.h <<'PLANTED'
  *     static tn_tensor *twice(tn_tensor *t) { return tn_add(t, nobody_knows_it); } */
 PLANTED
 check planted.h planted.h >said
-for line in 4: 9: 11:; do grep -q "^planted.h:$line" said || wrong "examples.sh misses a planted fault in line $line"; done
+for line in 4 9 11; do
+    grep -q "^planted.h:$line:" said || wrong "examples.sh misses a planted fault in line $line"
+done
 grep -vE '^planted.h:(4|9|11):' said && wrong "examples.sh sees faults where there are none"
 exit $wrong

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every public header compiles alone, twice in a row, as C11 and C17, C++11, C++17 and C++20, without a warning, with each
-# compiler that is there.
+# Every public header compiles alone, twice in a row, as C11 and C17, C++11, C++17 and C++20, without a warning, with
+# each compiler that is there.
 . "$(dirname "$0")/common.sh"
 warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wundef -Werror -fsyntax-only"
 fresh headers

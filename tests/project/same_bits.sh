@@ -128,8 +128,8 @@ for kind in transformer transformer-bf16 bahdanau luong rnn; do
     files_of "translate train --model ${kind%-bf16} --dtype $dtype" $kind
     for whose in old new; do
         for threads in 1 2 3; do
-            both run bash -c '"$1" run --model "$2" --beam 5 --n-best 5 --scores --longest 14 --threads '$threads' <"$3"' \
-                - %/prefix/bin/translate "$out/$whose/$kind" "$out/lines"
+            both run bash -c '"$1" run --model "$2" --beam 5 --n-best 5 --scores --longest 14 --threads "$4" <"$3"' \
+                - %/prefix/bin/translate "$out/$whose/$kind" "$out/lines" $threads
             same "translate run of $whose's $kind, five beams, $threads threads: $(wc -l <"$out/old/run") lines" run
         done
     done
@@ -142,8 +142,8 @@ for dtype in f32 bf16; do
     files_of "bert train --dtype $dtype" bert-$dtype
     for whose in old new; do
         for threads in 1 2 3; do
-            both run bash -c '"$1" embed --model "$2" --threads '$threads' <"$3"' - %/prefix/bin/bert \
-                "$out/$whose/bert-$dtype" "$out/sentences"
+            both run bash -c '"$1" embed --model "$2" --threads "$4" <"$3"' - %/prefix/bin/bert \
+                "$out/$whose/bert-$dtype" "$out/sentences" $threads
             same "bert embed with $whose's model, $dtype, $threads threads: $(wc -l <"$out/old/run") lines" run
         done
         both run %/prefix/bin/bert fill --model "$out/$whose/bert-$dtype" -k 9 --json "The [MASK] and the [MASK]."
@@ -167,8 +167,9 @@ for who in old new; do
     done
     grep -E '^[^ ]+ (f32|f64) ' "$out/$who/all" | sort -k 2 >"$out/$who/golden"
 done
-comm -12 <(sed 's/^[^ ]* //' "$out/old/golden" | sort -u) <(sed 's/^[^ ]* //' "$out/new/golden" | sort -u) >"$out/shared"
-gone=$(sed 's/^[^ ]* //' "$out/old/golden" | sort -u | comm -23 - "$out/shared" | wc -l)
+results() { sed 's/^[^ ]* //' "$out/$1/golden" | sort -u; } # their names
+comm -12 <(results old) <(results new) >"$out/shared"
+gone=$(results old | comm -23 - "$out/shared" | wc -l)
 [ "$gone" = 0 ] || differs "golden tests: $gone results that old compares are not compared by new"
 failed=
 for who in old new; do
