@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""bench/run pair OLD NEW: the workloads on two versions of Tenon in turn, each run a process of its own: is the newer one
-slower? OLD and NEW are revisions of this repository or folders that hold a checkout; both are built, under build/pair.
+"""bench/run pair OLD NEW: the workloads on two versions of Tenon in turn, each run a process of its own: is the newer
+one slower? OLD and NEW are revisions of this repository or folders that hold a checkout; both are built, under
+build/pair.
 
 A round runs every workload on both, the odd rounds OLD first, the even ones NEW; the ratio of the two times is taken
 within the round, so that a machine that is slower for a while is so for both. What counts is the median of the rounds'
