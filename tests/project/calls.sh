@@ -28,7 +28,7 @@ done < <(nm -u -A "$TENON_A" 2>/dev/null | sed -nE 's/^[^:]*:([^:]*):[[:space:]]
 cd "$root"
 for folder in $(folders); do
     findings < <(grep -rnE '^[[:space:]]*#[[:space:]]*pragma[[:space:]]+omp|omp\.h' --include='*.[ch]' "$folder" |
-        grep -v '^core/parallel\.c:')
+        grep -v '^core/base/parallel\.c:')
     findings < <(grep -rnE 'fast-math|march=native|crtfastmath' --include='*.[ch]' "$folder")
 done
 exit $wrong
