@@ -225,18 +225,6 @@ TN_API tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *
 TN_API tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps);
 /* Zero with probability p, otherwise times 1/(1-p). Draws from the current generator; keeps no mask. */
 TN_API tn_tensor *tn_dropout_run(tn_tensor *x, double p);
-typedef struct {
-    tn_tensor  *x, *h;         /* of one shape */
-    tn_tensor  *weight, *bias; /* as in tn_layer_norm */
-    double      p, eps;
-    tn_tensor **sum; /* out, may be NULL: x + dropout(h); on the tape */
-} tn_add_dropout_norm_args;
-/* tn_layer_norm(tn_add(x, tn_dropout(h, p)), weight, bias, eps), the same bits in one pass:
- *     y = tn_add_dropout_norm(x, h, weight, bias, .p = 0.1, .eps = 1e-5); */
-TN_API tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a);
-#ifndef __cplusplus
-#define tn_add_dropout_norm(...) tn_add_dropout_norm_run((tn_add_dropout_norm_args){.x = __VA_ARGS__})
-#endif
 
 /* ---- convolution and pooling ------------------------------------------------------------------------------------- */
 
@@ -288,17 +276,6 @@ typedef struct {
 } tn_cross_entropy_args;
 /* All targets ignored: loss 0, gradient 0, *counted 0. */
 TN_API tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a);
-typedef struct {
-    tn_tensor   *x, *weight, *bias; /* [..., in], [classes, in], [classes] or NULL */
-    tn_tensor   *target;            /* i64 [...] */
-    int64_t      ignore_index;      /* 0: -100; TN_ZERO: 0 */
-    double       label_smoothing;
-    tn_reduction reduction; /* TN_MEAN or TN_SUM */
-    int64_t     *counted;   /* out, may be NULL: how many targets were not ignored */
-} tn_linear_cross_entropy_args;
-/* tn_cross_entropy(tn_linear(x, weight, bias), target) for many classes: holds a block of logits at a time, and its
- * gradients are ready when it returns. Rows that are ignored cost nothing. */
-TN_API tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a);
 TN_API tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a); /* logits are log-probabilities */
 typedef struct {
     tn_tensor   *input, *target;
@@ -316,7 +293,6 @@ TN_API tn_tensor *tn_bce_with_logits_run(tn_loss_args a);
 TN_API tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps); /* eps 0: 1e-8 */
 #ifndef __cplusplus
 #define tn_cross_entropy(...) tn_cross_entropy_run((tn_cross_entropy_args){.logits = __VA_ARGS__})
-#define tn_linear_cross_entropy(...) tn_linear_cross_entropy_run((tn_linear_cross_entropy_args){.x = __VA_ARGS__})
 #define tn_nll_loss(...) tn_nll_loss_run((tn_cross_entropy_args){.logits = __VA_ARGS__})
 #define tn_mse_loss(...) tn_mse_loss_run((tn_loss_args){.input = __VA_ARGS__})
 #define tn_l1_loss(...) tn_l1_loss_run((tn_loss_args){.input = __VA_ARGS__})
@@ -370,11 +346,6 @@ TN_API tn_tensor *tn_gru_steps_run(tn_steps_args a);
 #define tn_lstm_steps(...) tn_lstm_steps_run((tn_steps_args){.x = __VA_ARGS__})
 #define tn_gru_steps(...) tn_gru_steps_run((tn_steps_args){.x = __VA_ARGS__})
 #endif
-
-/* x Wᵀ + b with a function of each element behind it, in one pass: what a Transformer's feed-forward begins with. */
-TN_API tn_tensor *tn_linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
-TN_API tn_tensor *tn_linear_gelu_tanh(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
-TN_API tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
 
 /* These names are also types: tn_linear(x, w, b) is the op, tn_linear *m a module (nn/modules.h). */
 #define tn_linear(...) tn_linear_run(__VA_ARGS__)

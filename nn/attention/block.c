@@ -43,22 +43,6 @@ tn_dropout *tn__layer_dropout(const tn_transformer_layer_config *c)
     return tn_dropout_new(.p = c->dropout == 0 ? TN_ZERO : c->dropout);
 }
 
-static bool watched(const tn_module *m) { return m->base && m->base->hooks; }
-
-tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm)
-{
-    tn__residual r = {NULL, NULL};
-    if (tn_error() != TN_OK) return r;
-    if (watched(&dropout->base) || watched(&norm->base)) {
-        r.sum = tn_add(x, tn_call(dropout, h));
-        r.normed = tn_call(norm, r.sum);
-        return r;
-    }
-    const double p = dropout->base.training ? dropout->p : 0;
-    r.normed = tn_add_dropout_norm(x, h, norm->weight, norm->bias, .p = p, .eps = norm->eps, .sum = &r.sum);
-    return r;
-}
-
 tn_tensor *tn__leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, tn_tensor **b)
 {
     if (!a && !b) return tn_leave(f, y);

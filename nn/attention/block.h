@@ -4,6 +4,7 @@
 
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
+#include "nn/fuse.h"
 #include "nn/transformer.h"
 
 /* Checks a layer's config and puts the defaults in. */
@@ -15,12 +16,6 @@ tn_mha        *tn__layer_mha(const tn_transformer_layer_config *c);
 tn_linear     *tn__layer_linear(const tn_transformer_layer_config *c, int64_t in, int64_t out);
 tn_layer_norm *tn__layer_norm(const tn_transformer_layer_config *c);
 tn_dropout    *tn__layer_dropout(const tn_transformer_layer_config *c);
-
-/* x + dropout(h), and its norm: in one pass, unless a hook wants to see one of them. */
-typedef struct {
-    tn_tensor *sum, *normed;
-} tn__residual;
-tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm);
 
 /* tn_leave for y, and the n tensors of each array (NULL: none). All become NULL if an error stands. */
 tn_tensor *tn__leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, tn_tensor **b);

@@ -92,7 +92,4 @@ const char *tn__tuple(tn_shape s, char *to, size_t size);
 const char               *tn__python(double v);
 static inline const char *tn__python_bool(bool v) { return v ? "True" : "False"; }
 
-/* activation(tn_call(m, x)) */
-tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activation)(tn_tensor *x));
-
 #endif

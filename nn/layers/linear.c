@@ -1,5 +1,6 @@
-/* linear.c — y = x Wᵀ + b over the last dim, with and without a function behind it; and y = x. */
+/* linear.c — y = x Wᵀ + b over the last dim; and y = x. */
 #include "nn/base/nn_private.h"
+#include "nn/fuse.h"
 
 #include <math.h>
 
@@ -22,6 +23,8 @@ static const tn_class tn_linear_class = {.size = sizeof(tn_class),
                                          .forward = linear_forward,
                                          .describe = linear_describe};
 
+bool tn__is_linear(const tn_module *m) { return m->kind == &tn_linear_class; }
+
 tn_linear *tn_linear_create(tn_linear_config c)
 {
     if (!tn__at_least("tn_linear_new", "in", c.in, 1) || !tn__at_least("tn_linear_new", "out", c.out, 1) ||
@@ -34,19 +37,6 @@ tn_linear *tn_linear_create(tn_linear_config c)
     m->weight = tn_param(m, "weight", tn_uniform_of(c.dtype, TN_SHAPE(c.out, c.in), -k, k));
     if (!c.no_bias) m->bias = tn_param(m, "bias", tn_uniform_of(c.dtype, TN_SHAPE(c.out), -k, k));
     return tn_built(m);
-}
-
-/* As one op where there is one, unless somebody wants to see what comes between. */
-tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activation)(tn_tensor *x))
-{
-    tn_tensor *(*const fused)(tn_tensor *, tn_tensor *, tn_tensor *) = activation == tn_gelu   ? tn_linear_gelu
-                                                                       : activation == tn_relu ? tn_linear_relu
-                                                                       : activation == tn_gelu_tanh
-                                                                           ? tn_linear_gelu_tanh
-                                                                           : NULL;
-    if (!fused || !m || m->base.kind != &tn_linear_class || m->base.base->hooks) return activation(tn_call(m, x));
-    const tn_frame f = tn_enter(m);
-    return tn_leave(f, fused(x, m->weight, m->bias));
 }
 
 /* ---- the identity ---------------------------------------------------------------------------------------------- */

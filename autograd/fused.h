@@ -1,0 +1,48 @@
+/* fused.h — several ops in one pass over memory, which saves time and memory and changes nothing else: values and
+ * gradients have the bits of the parts, which stand in ops.h (tn_linear_cross_entropy alone adds up in another order).
+ * The modules of nn/ choose them where no hook wants to see what comes between (nn/fuse.c); call them if you write
+ * layers of your own. */
+#ifndef TENON_AUTOGRAD_FUSED_H
+#define TENON_AUTOGRAD_FUSED_H
+
+#include "ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* tn_gelu, tn_gelu_tanh or tn_relu of tn_linear(x, weight, bias): what a Transformer's feed-forward begins with. */
+TN_API tn_tensor *tn_linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
+TN_API tn_tensor *tn_linear_gelu_tanh(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
+TN_API tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
+
+typedef struct {
+    tn_tensor  *x, *h;         /* of one shape */
+    tn_tensor  *weight, *bias; /* as in tn_layer_norm */
+    double      p, eps;
+    tn_tensor **sum; /* out, may be NULL: x + dropout(h); on the tape */
+} tn_add_dropout_norm_args;
+/* tn_layer_norm(tn_add(x, tn_dropout(h, p)), weight, bias, eps), the same bits in one pass:
+ *     y = tn_add_dropout_norm(x, h, weight, bias, .p = 0.1, .eps = 1e-5); */
+TN_API tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a);
+
+typedef struct {
+    tn_tensor   *x, *weight, *bias; /* [..., in], [classes, in], [classes] or NULL */
+    tn_tensor   *target;            /* i64 [...] */
+    int64_t      ignore_index;      /* 0: -100; TN_ZERO: 0 */
+    double       label_smoothing;
+    tn_reduction reduction; /* TN_MEAN or TN_SUM */
+    int64_t     *counted;   /* out, may be NULL: how many targets were not ignored */
+} tn_linear_cross_entropy_args;
+/* tn_cross_entropy(tn_linear(x, weight, bias), target) for many classes: holds a block of logits at a time, and its
+ * gradients are ready when it returns. Rows that are ignored cost nothing. */
+TN_API tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a);
+#ifndef __cplusplus
+#define tn_add_dropout_norm(...) tn_add_dropout_norm_run((tn_add_dropout_norm_args){.x = __VA_ARGS__})
+#define tn_linear_cross_entropy(...) tn_linear_cross_entropy_run((tn_linear_cross_entropy_args){.x = __VA_ARGS__})
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

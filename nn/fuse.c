@@ -1,0 +1,39 @@
+/* fuse.c — the one place where modules choose a fused op. The bits are those of the modules called one by one, which is
+ * what happens where a hook wants to see what comes between. */
+#include "nn/fuse.h"
+#include "nn/base/nn_private.h"
+
+typedef tn_tensor *(*activation_fn)(tn_tensor *x);
+typedef tn_tensor *(*linear_fn)(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
+
+static const struct {
+    activation_fn activation;
+    linear_fn     fused;
+} linears[] = {{tn_gelu, tn_linear_gelu}, {tn_gelu_tanh, tn_linear_gelu_tanh}, {tn_relu, tn_linear_relu}};
+
+static bool watched(const tn_module *m) { return m->base && m->base->hooks; }
+
+tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activation)(tn_tensor *x))
+{
+    linear_fn fused = NULL;
+    if (m && tn__is_linear(&m->base) && !watched(&m->base))
+        for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
+            if (linears[i].activation == activation) fused = linears[i].fused;
+    if (!fused) return activation(tn_call(m, x));
+    const tn_frame f = tn_enter(m);
+    return tn_leave(f, fused(x, m->weight, m->bias));
+}
+
+tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm)
+{
+    tn__residual r = {NULL, NULL};
+    if (tn_error() != TN_OK) return r;
+    if (watched(&dropout->base) || watched(&norm->base)) {
+        r.sum = tn_add(x, tn_call(dropout, h));
+        r.normed = tn_call(norm, r.sum);
+        return r;
+    }
+    const double p = dropout->base.training ? dropout->p : 0;
+    r.normed = tn_add_dropout_norm(x, h, norm->weight, norm->bias, .p = p, .eps = norm->eps, .sum = &r.sum);
+    return r;
+}
