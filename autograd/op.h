@@ -54,6 +54,18 @@ typedef struct {
 #define TN_SAVE_IN(i) (1u << (i))         /* i < 15; bit 15: every input, however many */
 #define TN_SAVE_OUT(i) (1u << (16 + (i))) /* i < 16 */
 
+/* How an op takes its inputs under autocast (tn_autocast_begin). Conversions are recorded, and only f32 and bf16 are
+ * converted: other number types stay, and so do the inputs of an in-place call. */
+enum {
+    TN_UNCHOSEN, /* as TN_AS_IS, but the library's own ops all choose: a test refuses this value */
+    TN_AS_IS,    /* as they come, which may be some in f32 and some in bf16 */
+    TN_JOIN,     /* all as f32 if one of them is: ops that want one number type */
+    TN_WIDE,     /* as f32: sums of many terms, and functions that make small errors large */
+};
+/* The first n inputs as bf16, unless one of them is f64: factors and terms of products. The rest (masks) as they come.
+ * TN_NARROW(TN_ANY): all. */
+#define TN_NARROW(n) (0x100 + ((n) < 0 ? 0xff : (n)))
+
 struct tn_op {
     size_t      size;     /* sizeof(tn_op): tells the library which fields exist */
     const char *name;     /* lives as long as any tape that holds the op */
@@ -73,8 +85,9 @@ struct tn_op {
     void (*backward_ops)(tn_back *b);
     /* An op made of ops: called instead of allocation and forward, after infer; fills c->out. Needs no backward. */
     void (*compose)(tn_ctx *c);
-    bool inplace; /* its name with "_" exists: result 0 may be written over input 0, element by element */
-    bool view;    /* the result shares input 0's memory; the library's own, see autograd/ops/permute.c */
+    bool inplace;  /* its name with "_" exists: result 0 may be written over input 0, element by element */
+    bool view;     /* the result shares input 0's memory; the library's own, see autograd/ops/permute.c */
+    int  autocast; /* TN_AS_IS, TN_JOIN, TN_WIDE or TN_NARROW(n) */
 };
 
 /* Calls an op: results belong to the open scope; on error all out[] are NULL. */

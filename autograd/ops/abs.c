@@ -23,9 +23,9 @@ static const tn__sample samples[] = {
      .fails = "abs: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_abs = {TN_ROOM("abs"),         .inputs = 1,
-                          .saves = TN_SAVE_IN(0), .infer = tn__infer_numbers,
-                          .forward = abs_forward, .backward_ops = abs_backward_ops};
+const tn_op tn__op_abs = {TN_ROOM("abs", TN_AS_IS), .inputs = 1,
+                          .saves = TN_SAVE_IN(0),   .infer = tn__infer_numbers,
+                          .forward = abs_forward,   .backward_ops = abs_backward_ops};
 TN_SAMPLES(abs, samples);
 
 tn_tensor *tn_abs(tn_tensor *x) { return tn_apply(&tn__op_abs, x); }

@@ -34,9 +34,9 @@ static const tn__sample samples[] = {
      .fails = "add: number types differ: f32 and i64"},
 };
 
-const tn_op tn__op_add = {
-    TN_ROOM("add"), .inputs = 2, .infer = tn__infer_binary, .forward = add_forward, .backward_ops = add_backward_ops,
-    .inplace = true};
+const tn_op tn__op_add = {TN_ROOM("add", TN_JOIN),          .inputs = 2,
+                          .infer = tn__infer_binary,        .forward = add_forward,
+                          .backward_ops = add_backward_ops, .inplace = true};
 TN_SAMPLES(add, samples);
 
 tn_tensor *tn_add(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_add, a, b, false); }

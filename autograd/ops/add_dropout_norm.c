@@ -126,7 +126,7 @@ static const tn__sample samples[] = {
      .fails = "add_dropout_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_add_dropout_norm = {TN_ROOM("add_dropout_norm"),
+const tn_op tn__op_add_dropout_norm = {TN_ROOM("add_dropout_norm", TN_WIDE),
                                        .inputs = 4,
                                        .outputs = 3,
                                        .optional = 1u << WEIGHT | 1u << BIAS,

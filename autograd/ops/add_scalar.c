@@ -41,7 +41,7 @@ static const tn__sample samples[] = {
      .fails = "add_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_add_scalar = {TN_ROOM("add_scalar"),
+const tn_op tn__op_add_scalar = {TN_ROOM("add_scalar", TN_AS_IS),
                                  .inputs = 1,
                                  .args_size = sizeof(args_t),
                                  .infer = add_scalar_infer,

@@ -37,8 +37,8 @@ static const tn__sample samples[] = {
      .fails = "allclose: rtol and atol must not be negative, got 0 and -1"},
 };
 
-const tn_op tn__op_allclose = {TN_ROOM("allclose"), .inputs = 2, .args_size = sizeof(args_t), .infer = allclose_infer,
-                               .forward = allclose_forward};
+const tn_op tn__op_allclose = {TN_ROOM("allclose", TN_JOIN), .inputs = 2, .args_size = sizeof(args_t),
+                               .infer = allclose_infer, .forward = allclose_forward};
 TN_SAMPLES(allclose, samples);
 
 bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol)

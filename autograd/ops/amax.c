@@ -84,10 +84,10 @@ static const tn__sample min_samples[] = {
      .fails = "amin: dim 1 of [3, 0] is empty: there is nothing to choose from"},
 };
 
-#define ROOM(title)                                                                                \
-    TN_ROOM(title), .inputs = 1, .outputs = 2, .args_size = sizeof(args_t),                        \
-                    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1), .infer = amax_infer, \
-                    .forward = amax_forward, .backward = amax_backward, .backward_ops = amax_backward_ops
+#define ROOM(title)                                                                                          \
+    TN_ROOM(title, TN_AS_IS), .inputs = 1, .outputs = 2, .args_size = sizeof(args_t),                        \
+                              .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1), .infer = amax_infer, \
+                              .forward = amax_forward, .backward = amax_backward, .backward_ops = amax_backward_ops
 const tn_op tn__op_amax = {ROOM("amax")};
 TN_SAMPLES(amax, max_samples);
 const tn_op tn__op_amin = {ROOM("amin")};

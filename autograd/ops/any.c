@@ -36,7 +36,8 @@ static void any_forward(tn_ctx *c)
 static const tn__sample any_samples[] = {ROWS("any")};
 static const tn__sample all_samples[] = {ROWS("all")};
 
-#define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = any_infer, .forward = any_forward
+#define ROOM(title) \
+    TN_ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = any_infer, .forward = any_forward
 const tn_op tn__op_any = {ROOM("any")};
 TN_SAMPLES(any, any_samples);
 const tn_op tn__op_all = {ROOM("all")};

@@ -405,7 +405,7 @@ static const tn__sample samples[] = {
      .fails = "attention: q must be floating, got i64; convert it with tn_to(q, TN_F32)"},
 };
 
-const tn_op tn__op_attention = {TN_ROOM("attention"),
+const tn_op tn__op_attention = {TN_ROOM("attention", TN_NARROW(3)),
                                 .inputs = 5,
                                 .outputs = 2,
                                 .optional = 31,
@@ -429,7 +429,7 @@ static const tn__sample weights_samples[] = {
      .status = TN_ESHAPE,
      .fails = "attention: q [3, 2] and k [4, 3] differ in their last dim"},
 };
-const tn_op tn__op_attention_and_weights = {TN_ROOM("attention"),
+const tn_op tn__op_attention_and_weights = {TN_ROOM("attention", TN_NARROW(3)),
                                             .inputs = 5,
                                             .outputs = 2,
                                             .optional = 31,

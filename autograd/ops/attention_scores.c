@@ -66,7 +66,7 @@ static const tn__sample samples[] = {
      .fails = "attention_scores: takes matrices, got 2-d by 1-d"},
 };
 
-const tn_op tn__op_attention_scores = {TN_ROOM("attention_scores"),
+const tn_op tn__op_attention_scores = {TN_ROOM("attention_scores", TN_NARROW(2)),
                                        .inputs = 2,
                                        .args_size = sizeof(args_t),
                                        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),

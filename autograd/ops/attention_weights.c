@@ -121,7 +121,7 @@ static const tn__sample samples[] = {
      .fails = "attention_weights: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_attention_weights = {TN_ROOM("attention_weights"),
+const tn_op tn__op_attention_weights = {TN_ROOM("attention_weights", TN_AS_IS),
                                         .inputs = 4,
                                         .optional = 14,
                                         .args_size = sizeof(args_t),

@@ -58,9 +58,9 @@ static const tn__sample samples[] = {
      .fails = "avg_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_avg_pool2d = {TN_ROOM("avg_pool2d"),         .inputs = 1,
-                                 .args_size = sizeof(tn_pool),  .infer = avg_pool2d_infer,
-                                 .forward = avg_pool2d_forward, .backward_ops = avg_pool2d_backward_ops};
+const tn_op tn__op_avg_pool2d = {TN_ROOM("avg_pool2d", TN_AS_IS), .inputs = 1,
+                                 .args_size = sizeof(tn_pool),    .infer = avg_pool2d_infer,
+                                 .forward = avg_pool2d_forward,   .backward_ops = avg_pool2d_backward_ops};
 TN_SAMPLES(avg_pool2d, samples);
 
 tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a)

@@ -59,9 +59,10 @@ static const tn__sample samples[] = {
      .fails = "avg_pool2d_grad: a gradient [2, 2, 2] does not come from windows on 4 by 4"},
 };
 
-const tn_op tn__op_avg_pool2d_grad = {TN_ROOM("avg_pool2d_grad"),         .inputs = 1,
-                                      .args_size = sizeof(tn_pool),       .infer = avg_pool2d_grad_infer,
-                                      .forward = avg_pool2d_grad_forward, .backward_ops = avg_pool2d_grad_backward_ops};
+const tn_op tn__op_avg_pool2d_grad = {
+    TN_ROOM("avg_pool2d_grad", TN_AS_IS), .inputs = 1,
+    .args_size = sizeof(tn_pool),         .infer = avg_pool2d_grad_infer,
+    .forward = avg_pool2d_grad_forward,   .backward_ops = avg_pool2d_grad_backward_ops};
 TN_SAMPLES(avg_pool2d_grad, samples);
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */

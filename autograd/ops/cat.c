@@ -117,8 +117,8 @@ static const tn__sample cat_samples[] = {
      .status = TN_EDTYPE,
      .fails = "cat: input 1 is i64, input 0 is bool; convert one of them with tn_to"},
 };
-const tn_op tn__op_cat = {TN_ROOM("cat"),     .inputs = TN_ANY,       .args_size = sizeof(args_t),
-                          .infer = cat_infer, .forward = cat_forward, .backward_ops = cat_backward_ops};
+const tn_op tn__op_cat = {TN_ROOM("cat", TN_JOIN), .inputs = TN_ANY,       .args_size = sizeof(args_t),
+                          .infer = cat_infer,      .forward = cat_forward, .backward_ops = cat_backward_ops};
 TN_SAMPLES(cat, cat_samples);
 
 tn_tensor *tn_cat_list(int dim, int n, tn_tensor *const *in) { return tn_op_apply(&tn__op_cat, &(args_t){dim}, n, in); }
@@ -180,8 +180,8 @@ static const tn__sample stack_samples[] = {
      .status = TN_EDTYPE,
      .fails = "stack: input 1 is bool, input 0 is i64; convert one of them with tn_to"},
 };
-const tn_op tn__op_stack = {TN_ROOM("stack"),     .inputs = TN_ANY,         .args_size = sizeof(args_t),
-                            .infer = stack_infer, .forward = stack_forward, .backward_ops = stack_backward_ops};
+const tn_op tn__op_stack = {TN_ROOM("stack", TN_JOIN), .inputs = TN_ANY,         .args_size = sizeof(args_t),
+                            .infer = stack_infer,      .forward = stack_forward, .backward_ops = stack_backward_ops};
 TN_SAMPLES(stack, stack_samples);
 
 tn_tensor *tn_stack_list(int dim, int n, tn_tensor *const *in)

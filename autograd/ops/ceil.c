@@ -23,7 +23,7 @@ static const tn__sample samples[] = {
      .fails = "ceil: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_ceil = {TN_ROOM("ceil"), .inputs = 1, .infer = tn__infer_numbers, .forward = ceil_forward,
+const tn_op tn__op_ceil = {TN_ROOM("ceil", TN_AS_IS), .inputs = 1, .infer = tn__infer_numbers, .forward = ceil_forward,
                            .backward_ops = ceil_backward_ops};
 TN_SAMPLES(ceil, samples);
 

@@ -71,7 +71,7 @@ static const tn__sample samples[] = {
      .fails = "clamp: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_clamp = {TN_ROOM("clamp"),
+const tn_op tn__op_clamp = {TN_ROOM("clamp", TN_AS_IS),
                             .inputs = 1,
                             .args_size = sizeof(args_t),
                             .saves = TN_SAVE_IN(0),

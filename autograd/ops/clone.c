@@ -12,8 +12,9 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 4}}}},       {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
 };
 
-#define ROOM(title) \
-    TN_ROOM(title), .inputs = 1, .infer = tn__infer_same, .forward = clone_forward, .backward_ops = clone_backward_ops
+#define ROOM(title)                                                                           \
+    TN_ROOM(title, TN_AS_IS), .inputs = 1, .infer = tn__infer_same, .forward = clone_forward, \
+                              .backward_ops = clone_backward_ops
 const tn_op tn__op_clone = {ROOM("clone")};
 TN_SAMPLES(clone, samples);
 const tn_op tn__op_contiguous = {ROOM("contiguous")};

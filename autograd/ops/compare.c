@@ -19,14 +19,15 @@
          .status = TN_ESHAPE,                                                                          \
          .fails = #op ": shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"}, \
     }
-#define ROOM(op)                                                                                                \
-    static void op##_forward(tn_ctx *c)                                                                         \
-    {                                                                                                           \
-        tn__map(TN_NUMBERS(op), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);                         \
-    }                                                                                                           \
-    ROWS(op);                                                                                                   \
-    const tn_op tn__op_##op = {TN_ROOM(#op), .inputs = 2, .infer = tn__infer_compare, .forward = op##_forward}; \
-    TN_SAMPLES(op, op##_samples);                                                                               \
+#define ROOM(op)                                                                               \
+    static void op##_forward(tn_ctx *c)                                                        \
+    {                                                                                          \
+        tn__map(TN_NUMBERS(op), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);        \
+    }                                                                                          \
+    ROWS(op);                                                                                  \
+    const tn_op tn__op_##op = {TN_ROOM(#op, TN_JOIN), .inputs = 2, .infer = tn__infer_compare, \
+                               .forward = op##_forward};                                       \
+    TN_SAMPLES(op, op##_samples);                                                              \
     tn_tensor *tn_##op(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_##op, a, b, false); }
 
 ROOM(eq)

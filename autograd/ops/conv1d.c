@@ -43,9 +43,8 @@ static const tn__sample samples[] = {
      .fails = "conv1d: x is NULL"},
 };
 
-const tn_op tn__op_conv1d = {TN_ROOM("conv1d"),     .inputs = 3,
-                             .optional = 7,         .args_size = sizeof(tn__windows),
-                             .infer = conv1d_infer, .compose = conv1d_compose};
+const tn_op tn__op_conv1d = {TN_ROOM("conv1d", TN_NARROW(3)),  .inputs = 3,           .optional = 7,
+                             .args_size = sizeof(tn__windows), .infer = conv1d_infer, .compose = conv1d_compose};
 TN_SAMPLES(conv1d, samples);
 
 tn_tensor *tn_conv1d_run(tn_conv1d_args a)

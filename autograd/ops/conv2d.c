@@ -114,7 +114,7 @@ static const tn__sample samples[] = {
      .fails = "conv2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_conv2d = {TN_ROOM("conv2d"),
+const tn_op tn__op_conv2d = {TN_ROOM("conv2d", TN_NARROW(3)),
                              .inputs = 3,
                              .optional = 7,
                              .args_size = sizeof(tn__windows),

@@ -65,12 +65,9 @@ static const tn__sample samples[] = {
      .fails = "conv2d_weight_grad: a gradient [1, 2, 2, 2] does not come from windows of 3 by 2 on x [1, 2, 3, 3]"},
 };
 
-const tn_op tn__op_conv2d_weight_grad = {TN_ROOM("conv2d_weight_grad"),
-                                         .inputs = 2,
-                                         .args_size = sizeof(tn__conv_grad),
-                                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                                         .saves_for = conv2d_weight_grad_saves_for,
-                                         .infer = conv2d_weight_grad_infer,
-                                         .forward = conv2d_weight_grad_forward,
-                                         .backward_ops = conv2d_weight_grad_backward_ops};
+const tn_op tn__op_conv2d_weight_grad = {
+    TN_ROOM("conv2d_weight_grad", TN_JOIN),    .inputs = 2,
+    .args_size = sizeof(tn__conv_grad),        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+    .saves_for = conv2d_weight_grad_saves_for, .infer = conv2d_weight_grad_infer,
+    .forward = conv2d_weight_grad_forward,     .backward_ops = conv2d_weight_grad_backward_ops};
 TN_SAMPLES(conv2d_weight_grad, samples);

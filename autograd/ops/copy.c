@@ -29,8 +29,8 @@ static const tn__sample samples[] = {
 };
 
 const tn_op tn__op_copy = {
-    TN_ROOM("copy"), .inputs = 2, .infer = copy_infer, .forward = copy_forward, .backward_ops = copy_backward_ops,
-    .inplace = true};
+    TN_ROOM("copy", TN_AS_IS),         .inputs = 2,    .infer = copy_infer, .forward = copy_forward,
+    .backward_ops = copy_backward_ops, .inplace = true};
 TN_SAMPLES(copy, samples);
 
 tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src) { return tn_apply_args_(&tn__op_copy, NULL, x, src); }

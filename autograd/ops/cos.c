@@ -28,12 +28,9 @@ static const tn__sample samples[] = {
      .fails = "cos: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_cos = {TN_ROOM("cos"),
-                          .inputs = 1,
-                          .saves = TN_SAVE_IN(0),
-                          .infer = tn__infer_real,
-                          .forward = cos_forward,
-                          .backward = cos_backward,
+const tn_op tn__op_cos = {TN_ROOM("cos", TN_AS_IS),        .inputs = 1,
+                          .saves = TN_SAVE_IN(0),          .infer = tn__infer_real,
+                          .forward = cos_forward,          .backward = cos_backward,
                           .backward_ops = cos_backward_ops};
 TN_SAMPLES(cos, samples);
 

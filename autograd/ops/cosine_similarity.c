@@ -96,7 +96,7 @@ static const tn__sample samples[] = {
      .fails = "cosine_similarity: eps is -1, but must not be negative"},
 };
 
-const tn_op tn__op_cosine_similarity = {TN_ROOM("cosine_similarity"),
+const tn_op tn__op_cosine_similarity = {TN_ROOM("cosine_similarity", TN_WIDE),
                                         .inputs = 2,
                                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
                                         .args_size = sizeof(args_t),

@@ -227,7 +227,7 @@ static const tn__sample samples[] = {
      .fails = "cross_entropy: a 0-d tensor has no dim of classes"},
 };
 
-const tn_op tn__op_cross_entropy = {TN_ROOM("cross_entropy"),
+const tn_op tn__op_cross_entropy = {TN_ROOM("cross_entropy", TN_WIDE),
                                     .inputs = TN_CLASS_INPUTS,
                                     .outputs = 4,
                                     .optional = 1u << TN_CLASS_WEIGHT,

@@ -44,7 +44,7 @@ static const tn__sample samples[] = {
      .fails = "cumsum: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_cumsum = {TN_ROOM("cumsum"),           .inputs = 1,
+const tn_op tn__op_cumsum = {TN_ROOM("cumsum", TN_WIDE),  .inputs = 1,
                              .args_size = sizeof(args_t), .infer = cumsum_infer,
                              .forward = cumsum_forward,   .backward_ops = cumsum_backward_ops};
 TN_SAMPLES(cumsum, samples);

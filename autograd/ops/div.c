@@ -43,7 +43,7 @@ static const tn__sample samples[] = {
      .fails = "div: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"}, /* which tn_div does */
 };
 
-const tn_op tn__op_div = {TN_ROOM("div"),
+const tn_op tn__op_div = {TN_ROOM("div", TN_JOIN),
                           .inputs = 2,
                           .saves = TN_SAVE_IN(1) | TN_SAVE_OUT(0),
                           .saves_for = div_saves_for,

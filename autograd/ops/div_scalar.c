@@ -28,7 +28,7 @@ static const tn__sample samples[] = {
      .fails = "div_scalar: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_div_scalar = {TN_ROOM("div_scalar"),
+const tn_op tn__op_div_scalar = {TN_ROOM("div_scalar", TN_AS_IS),
                                  .inputs = 1,
                                  .args_size = sizeof(args_t),
                                  .infer = tn__infer_real,

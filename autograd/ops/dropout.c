@@ -44,9 +44,9 @@ static const tn__sample samples[] = {
      .fails = "dropout: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_dropout = {TN_ROOM("dropout"),          .inputs = 1,
-                              .args_size = sizeof(args_t), .infer = dropout_infer,
-                              .forward = dropout_forward,  .backward_ops = dropout_backward_ops};
+const tn_op tn__op_dropout = {TN_ROOM("dropout", TN_AS_IS), .inputs = 1,
+                              .args_size = sizeof(args_t),  .infer = dropout_infer,
+                              .forward = dropout_forward,   .backward_ops = dropout_backward_ops};
 TN_SAMPLES(dropout, samples);
 
 tn_tensor *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position)

@@ -241,8 +241,8 @@ static const tn__sample samples[] = {
      FAILS(TN_EDTYPE, "needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn__op_einsum = {TN_ROOM("einsum"), .inputs = TN_ANY, .args_size = sizeof(args_t), .infer = einsum_infer,
-                             .compose = einsum_compose};
+const tn_op tn__op_einsum = {TN_ROOM("einsum", TN_NARROW(TN_ANY)), .inputs = TN_ANY, .args_size = sizeof(args_t),
+                             .infer = einsum_infer, .compose = einsum_compose};
 TN_SAMPLES(einsum, samples);
 
 tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in)

@@ -39,14 +39,10 @@ static const tn__sample samples[] = {
      .fails = "elu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_elu = {TN_ROOM("elu"),
-                          .inputs = 1,
-                          .args_size = sizeof(args_t),
-                          .saves = TN_SAVE_IN(0),
-                          .infer = tn__infer_real,
-                          .forward = elu_forward,
-                          .backward = elu_backward,
-                          .backward_ops = elu_backward_ops};
+const tn_op tn__op_elu = {TN_ROOM("elu", TN_AS_IS),    .inputs = 1,
+                          .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
+                          .infer = tn__infer_real,     .forward = elu_forward,
+                          .backward = elu_backward,    .backward_ops = elu_backward_ops};
 TN_SAMPLES(elu, samples);
 
 tn_tensor *tn_elu(tn_tensor *x, double alpha) { return tn_apply_args(&tn__op_elu, &(args_t){alpha}, x); }

@@ -81,7 +81,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {9, 3}}, {1, {7}}}, .kind = INDEX, .high = {2, 9}, .low = {-2, 1}, .args = &(args_t){0, true}},
 };
 
-const tn_op tn__op_embedding = {TN_ROOM("embedding"),           .inputs = 2,
+const tn_op tn__op_embedding = {TN_ROOM("embedding", TN_AS_IS), .inputs = 2,
                                 .args_size = sizeof(args_t),    .saves = TN_SAVE_IN(1),
                                 .infer = embedding_infer,       .forward = embedding_forward,
                                 .backward = embedding_backward, .backward_ops = embedding_backward_ops};

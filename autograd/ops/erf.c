@@ -32,12 +32,9 @@ static const tn__sample samples[] = {
      .fails = "erf: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_erf = {TN_ROOM("erf"),
-                          .inputs = 1,
-                          .saves = TN_SAVE_IN(0),
-                          .infer = tn__infer_real,
-                          .forward = erf_forward,
-                          .backward = erf_backward,
+const tn_op tn__op_erf = {TN_ROOM("erf", TN_AS_IS),        .inputs = 1,
+                          .saves = TN_SAVE_IN(0),          .infer = tn__infer_real,
+                          .forward = erf_forward,          .backward = erf_backward,
                           .backward_ops = erf_backward_ops};
 TN_SAMPLES(erf, samples);
 

@@ -22,7 +22,7 @@ static const tn__sample samples[] = {
      .fails = "exp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_exp = {TN_ROOM("exp"),          .inputs = 1,
+const tn_op tn__op_exp = {TN_ROOM("exp", TN_WIDE), .inputs = 1,
                           .saves = TN_SAVE_OUT(0), .infer = tn__infer_real,
                           .forward = exp_forward,  .backward_ops = exp_backward_ops,
                           .inplace = true};

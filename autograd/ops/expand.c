@@ -46,7 +46,7 @@ static const tn__sample samples[] = {
      .fails = "expand: [4611686018427387904, 4] is too large: its bytes do not fit in 63 bits"},
 };
 
-const tn_op tn__op_expand = {TN_ROOM("expand"),
+const tn_op tn__op_expand = {TN_ROOM("expand", TN_AS_IS),
                              .inputs = 1,
                              .args_size = sizeof(args_t),
                              .infer = expand_infer,

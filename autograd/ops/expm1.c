@@ -22,9 +22,9 @@ static const tn__sample samples[] = {
      .fails = "expm1: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_expm1 = {TN_ROOM("expm1"),         .inputs = 1,
-                            .saves = TN_SAVE_IN(0),   .infer = tn__infer_real,
-                            .forward = expm1_forward, .backward_ops = expm1_backward_ops};
+const tn_op tn__op_expm1 = {TN_ROOM("expm1", TN_WIDE), .inputs = 1,
+                            .saves = TN_SAVE_IN(0),    .infer = tn__infer_real,
+                            .forward = expm1_forward,  .backward_ops = expm1_backward_ops};
 TN_SAMPLES(expm1, samples);
 
 tn_tensor *tn_expm1(tn_tensor *x) { return tn_apply(&tn__op_expm1, x); }

@@ -45,12 +45,9 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, -1}}}, .status = TN_EINVAL, .fails = "flip: dim 1 is listed twice"},
 };
 
-const tn_op tn__op_flip = {TN_ROOM("flip"),
-                           .inputs = 1,
-                           .args_size = sizeof(args_t),
-                           .infer = flip_infer,
-                           .forward = flip_forward,
-                           .backward_ops = flip_backward_ops};
+const tn_op tn__op_flip = {TN_ROOM("flip", TN_AS_IS),   .inputs = 1,
+                           .args_size = sizeof(args_t), .infer = flip_infer,
+                           .forward = flip_forward,     .backward_ops = flip_backward_ops};
 TN_SAMPLES(flip, samples);
 
 tn_tensor *tn_flip(tn_tensor *x, tn_dims dims) { return tn_apply_args(&tn__op_flip, &(args_t){dims}, x); }

@@ -23,8 +23,8 @@ static const tn__sample samples[] = {
      .fails = "floor: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_floor = {TN_ROOM("floor"), .inputs = 1, .infer = tn__infer_numbers, .forward = floor_forward,
-                            .backward_ops = floor_backward_ops};
+const tn_op tn__op_floor = {TN_ROOM("floor", TN_AS_IS), .inputs = 1, .infer = tn__infer_numbers,
+                            .forward = floor_forward, .backward_ops = floor_backward_ops};
 TN_SAMPLES(floor, samples);
 
 tn_tensor *tn_floor(tn_tensor *x) { return tn_apply(&tn__op_floor, x); }

@@ -93,7 +93,7 @@ static const tn__sample samples[] = {
      .fails = "gather: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_gather = {TN_ROOM("gather"),           .inputs = 2,
+const tn_op tn__op_gather = {TN_ROOM("gather", TN_AS_IS), .inputs = 2,
                              .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
                              .infer = gather_infer,       .forward = gather_forward,
                              .backward = gather_backward, .backward_ops = gather_backward_ops};

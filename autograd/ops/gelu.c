@@ -41,12 +41,9 @@ static const tn__sample samples[] = {
      .fails = "gelu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_gelu = {TN_ROOM("gelu"),
-                           .inputs = 1,
-                           .saves = TN_SAVE_IN(0),
-                           .infer = tn__infer_real,
-                           .forward = gelu_forward,
-                           .backward = gelu_backward,
+const tn_op tn__op_gelu = {TN_ROOM("gelu", TN_AS_IS),        .inputs = 1,
+                           .saves = TN_SAVE_IN(0),           .infer = tn__infer_real,
+                           .forward = gelu_forward,          .backward = gelu_backward,
                            .backward_ops = gelu_backward_ops};
 TN_SAMPLES(gelu, samples);
 

@@ -45,7 +45,7 @@ static const tn__sample samples[] = {
      .fails = "gelu_tanh: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_gelu_tanh = {TN_ROOM("gelu_tanh"),
+const tn_op tn__op_gelu_tanh = {TN_ROOM("gelu_tanh", TN_AS_IS),
                                 .inputs = 1,
                                 .saves = TN_SAVE_IN(0),
                                 .infer = tn__infer_real,

@@ -69,14 +69,10 @@ static const tn__sample samples[] = {
      .fails = "glu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_glu = {TN_ROOM("glu"),
-                          .inputs = 1,
-                          .args_size = sizeof(args_t),
-                          .saves = TN_SAVE_IN(0),
-                          .infer = glu_infer,
-                          .forward = glu_forward,
-                          .backward = glu_backward,
-                          .backward_ops = glu_backward_ops};
+const tn_op tn__op_glu = {TN_ROOM("glu", TN_AS_IS),    .inputs = 1,
+                          .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
+                          .infer = glu_infer,          .forward = glu_forward,
+                          .backward = glu_backward,    .backward_ops = glu_backward_ops};
 TN_SAMPLES(glu, samples);
 
 tn_tensor *tn_glu(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_glu, &(args_t){dim}, x); }

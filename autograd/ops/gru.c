@@ -64,7 +64,7 @@ static const tn__sample samples[] = {
      .fails = "gru: bias is [2], but must be [6]: [gates · hidden]"},
 };
 
-const tn_op tn__op_gru = {TN_ROOM("gru"),
+const tn_op tn__op_gru = {TN_ROOM("gru", TN_WIDE),
                           .inputs = 4,
                           .outputs = 3,
                           .optional = 1u << TN_STEPS_BIAS,

@@ -84,7 +84,7 @@ static const tn__sample samples[] = {
      .fails = "index_add: index 3 at [0] is outside 0 … 2"},
 };
 
-const tn_op tn__op_index_add = {TN_ROOM("index_add"),
+const tn_op tn__op_index_add = {TN_ROOM("index_add", TN_JOIN),
                                 .inputs = 3,
                                 .args_size = sizeof(args_t),
                                 .saves = TN_SAVE_IN(1),

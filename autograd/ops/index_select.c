@@ -74,7 +74,7 @@ static const tn__sample samples[] = {
      .fails = "index_select: a 0-d tensor has one element to select, the index has 2"},
 };
 
-const tn_op tn__op_index_select = {TN_ROOM("index_select"),           .inputs = 2,
+const tn_op tn__op_index_select = {TN_ROOM("index_select", TN_AS_IS), .inputs = 2,
                                    .args_size = sizeof(args_t),       .saves = TN_SAVE_IN(1),
                                    .infer = index_select_infer,       .forward = index_select_forward,
                                    .backward = index_select_backward, .backward_ops = index_select_backward_ops};

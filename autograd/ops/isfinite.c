@@ -24,7 +24,8 @@ static const tn__sample samples[] = {
     {.in = {{1, {4}}}, .kind = {TN_ARG_MASK}},
 };
 
-const tn_op tn__op_isfinite = {TN_ROOM("isfinite"), .inputs = 1, .infer = isfinite_infer, .forward = isfinite_forward};
+const tn_op tn__op_isfinite = {TN_ROOM("isfinite", TN_AS_IS), .inputs = 1, .infer = isfinite_infer,
+                               .forward = isfinite_forward};
 TN_SAMPLES(isfinite, samples);
 
 tn_tensor *tn_isfinite(tn_tensor *x) { return tn_apply(&tn__op_isfinite, x); }

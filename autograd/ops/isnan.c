@@ -21,7 +21,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {4}}}, .kind = {TN_ARG_MASK}},
 };
 
-const tn_op tn__op_isnan = {TN_ROOM("isnan"), .inputs = 1, .infer = isnan_infer, .forward = isnan_forward};
+const tn_op tn__op_isnan = {TN_ROOM("isnan", TN_AS_IS), .inputs = 1, .infer = isnan_infer, .forward = isnan_forward};
 TN_SAMPLES(isnan, samples);
 
 tn_tensor *tn_isnan(tn_tensor *x) { return tn_apply(&tn__op_isnan, x); }

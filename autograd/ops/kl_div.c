@@ -47,7 +47,7 @@ static const tn__sample samples[] = {
      .fails = "kl_div: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_kl_div = {TN_ROOM("kl_div"),
+const tn_op tn__op_kl_div = {TN_ROOM("kl_div", TN_WIDE),
                              .inputs = 2,
                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                              .saves_for = kl_div_saves_for,

@@ -36,7 +36,7 @@ static const tn__sample samples[] = {
      .fails = "l1_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_l1_loss = {TN_ROOM("l1_loss"),
+const tn_op tn__op_l1_loss = {TN_ROOM("l1_loss", TN_WIDE),
                               .inputs = 2,
                               .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                               .infer = l1_loss_infer,

@@ -85,7 +85,7 @@ static const tn__sample samples[] = {
      .fails = "layer_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_layer_norm = {TN_ROOM("layer_norm"),
+const tn_op tn__op_layer_norm = {TN_ROOM("layer_norm", TN_WIDE),
                                  .inputs = 3,
                                  .outputs = 2,
                                  .optional = 1u << 1 | 1u << 2,

@@ -38,7 +38,7 @@ static const tn__sample samples[] = {
      .fails = "leaky_relu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_leaky_relu = {TN_ROOM("leaky_relu"),           .inputs = 1,
+const tn_op tn__op_leaky_relu = {TN_ROOM("leaky_relu", TN_AS_IS), .inputs = 1,
                                  .args_size = sizeof(args_t),     .saves = TN_SAVE_IN(0),
                                  .infer = tn__infer_real,         .forward = leaky_relu_forward,
                                  .backward = leaky_relu_backward, .backward_ops = leaky_relu_backward_ops};

@@ -100,7 +100,7 @@ static const tn__sample samples[] = {
      .fails = "linear: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_linear = {TN_ROOM("linear"),
+const tn_op tn__op_linear = {TN_ROOM("linear", TN_NARROW(3)),
                              .inputs = 3,
                              .optional = 7,
                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),

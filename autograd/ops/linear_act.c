@@ -72,7 +72,7 @@ static const tn__sample gelu_samples[] = {
      .fails = "linear_gelu: weight is NULL"},
 };
 
-const tn_op tn__op_linear_gelu = {TN_ROOM("linear_gelu"),
+const tn_op tn__op_linear_gelu = {TN_ROOM("linear_gelu", TN_NARROW(3)),
                                   .inputs = 3,
                                   .outputs = 2,
                                   .optional = 7,
@@ -126,7 +126,7 @@ static const tn__sample relu_samples[] = {
      .fails = "linear_relu: bias [3] does not fit weight [2, 3] ([out, in]): it must be [2]"},
 };
 
-const tn_op tn__op_linear_relu = {TN_ROOM("linear_relu"),
+const tn_op tn__op_linear_relu = {TN_ROOM("linear_relu", TN_NARROW(3)),
                                   .inputs = 3,
                                   .optional = 7,
                                   .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),

@@ -284,7 +284,7 @@ static const tn__sample samples[] = {
      .fails = "linear_cross_entropy: label_smoothing is 2, but must be from 0 to 1"},
 };
 
-const tn_op tn__op_linear_cross_entropy = {TN_ROOM("linear_cross_entropy"),
+const tn_op tn__op_linear_cross_entropy = {TN_ROOM("linear_cross_entropy", TN_NARROW(3)),
                                            .inputs = 4,
                                            .outputs = 5,
                                            .optional = 1u << BIAS,

@@ -22,9 +22,9 @@ static const tn__sample samples[] = {
      .fails = "log: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_log = {TN_ROOM("log"),         .inputs = 1,
-                          .saves = TN_SAVE_IN(0), .infer = tn__infer_real,
-                          .forward = log_forward, .backward_ops = log_backward_ops};
+const tn_op tn__op_log = {TN_ROOM("log", TN_WIDE), .inputs = 1,
+                          .saves = TN_SAVE_IN(0),  .infer = tn__infer_real,
+                          .forward = log_forward,  .backward_ops = log_backward_ops};
 TN_SAMPLES(log, samples);
 
 tn_tensor *tn_log(tn_tensor *x) { return tn_apply(&tn__op_log, x); }

@@ -21,9 +21,9 @@ static const tn__sample samples[] = {
      .fails = "log1p: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_log1p = {TN_ROOM("log1p"),         .inputs = 1,
-                            .saves = TN_SAVE_IN(0),   .infer = tn__infer_real,
-                            .forward = log1p_forward, .backward_ops = log1p_backward_ops};
+const tn_op tn__op_log1p = {TN_ROOM("log1p", TN_WIDE), .inputs = 1,
+                            .saves = TN_SAVE_IN(0),    .infer = tn__infer_real,
+                            .forward = log1p_forward,  .backward_ops = log1p_backward_ops};
 TN_SAMPLES(log1p, samples);
 
 tn_tensor *tn_log1p(tn_tensor *x) { return tn_apply(&tn__op_log1p, x); }

@@ -53,7 +53,7 @@ static const tn__sample samples[] = {
      .fails = "log_softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_log_softmax = {TN_ROOM("log_softmax"),           .inputs = 1,
+const tn_op tn__op_log_softmax = {TN_ROOM("log_softmax", TN_WIDE),  .inputs = 1,
                                   .args_size = sizeof(args_t),      .saves = TN_SAVE_OUT(0),
                                   .infer = log_softmax_infer,       .forward = log_softmax_forward,
                                   .backward = log_softmax_backward, .backward_ops = log_softmax_backward_ops};

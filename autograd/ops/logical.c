@@ -19,7 +19,7 @@ static const tn__sample samples_not[] = {
     {.in = {{2, {0, 3}}}},
     {.in = {{3, {2, 1, 3}}}},
 };
-const tn_op tn__op_logical_not = {TN_ROOM("logical_not"), .inputs = 1, .infer = logical_not_infer,
+const tn_op tn__op_logical_not = {TN_ROOM("logical_not", TN_AS_IS), .inputs = 1, .infer = logical_not_infer,
                                   .forward = logical_not_forward};
 TN_SAMPLES(logical_not, samples_not);
 tn_tensor *tn_logical_not(tn_tensor *x) { return tn_apply(&tn__op_logical_not, x); }
@@ -42,15 +42,15 @@ static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
          .status = TN_ESHAPE,                                                                                     \
          .fails = "logical_" #op ": shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"}, \
     }
-#define ROOM(op)                                                                                         \
-    static void logical_##op##_forward(tn_ctx *c)                                                        \
-    {                                                                                                    \
-        tn__map(TN_NUMBERS(op), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);                  \
-    }                                                                                                    \
-    ROWS(op);                                                                                            \
-    const tn_op tn__op_logical_##op = {TN_ROOM("logical_" #op), .inputs = 2, .infer = tn__infer_compare, \
-                                       .forward = logical_##op##_forward};                               \
-    TN_SAMPLES(logical_##op, samples_##op);                                                              \
+#define ROOM(op)                                                                                                  \
+    static void logical_##op##_forward(tn_ctx *c)                                                                 \
+    {                                                                                                             \
+        tn__map(TN_NUMBERS(op), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);                           \
+    }                                                                                                             \
+    ROWS(op);                                                                                                     \
+    const tn_op tn__op_logical_##op = {TN_ROOM("logical_" #op, TN_JOIN), .inputs = 2, .infer = tn__infer_compare, \
+                                       .forward = logical_##op##_forward};                                        \
+    TN_SAMPLES(logical_##op, samples_##op);                                                                       \
     tn_tensor *tn_logical_##op(tn_tensor *a, tn_tensor *b) { return both(&tn__op_logical_##op, a, b); }
 
 ROOM(and)

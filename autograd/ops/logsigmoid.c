@@ -33,7 +33,7 @@ static const tn__sample samples[] = {
      .fails = "logsigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_logsigmoid = {TN_ROOM("logsigmoid"),
+const tn_op tn__op_logsigmoid = {TN_ROOM("logsigmoid", TN_AS_IS),
                                  .inputs = 1,
                                  .saves = TN_SAVE_IN(0),
                                  .infer = tn__infer_real,

@@ -60,7 +60,7 @@ static const tn__sample samples[] = {
      .fails = "logsumexp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_logsumexp = {TN_ROOM("logsumexp"),           .inputs = 1,
+const tn_op tn__op_logsumexp = {TN_ROOM("logsumexp", TN_WIDE),  .inputs = 1,
                                 .args_size = sizeof(args_t),    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
                                 .infer = logsumexp_infer,       .forward = logsumexp_forward,
                                 .backward = logsumexp_backward, .backward_ops = logsumexp_backward_ops};

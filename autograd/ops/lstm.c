@@ -100,7 +100,7 @@ static const tn__sample samples[] = {
      .fails = "lstm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_lstm = {TN_ROOM("lstm"),
+const tn_op tn__op_lstm = {TN_ROOM("lstm", TN_WIDE),
                            .inputs = 4,
                            .outputs = 4,
                            .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(3),

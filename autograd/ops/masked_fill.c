@@ -62,7 +62,7 @@ static const tn__sample samples[] = {
      .fails = "masked_fill: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_masked_fill = {TN_ROOM("masked_fill"),
+const tn_op tn__op_masked_fill = {TN_ROOM("masked_fill", TN_AS_IS),
                                   .inputs = 2,
                                   .args_size = sizeof(args_t),
                                   .saves = TN_SAVE_IN(1),

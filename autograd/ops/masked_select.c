@@ -46,9 +46,12 @@ static const tn__sample samples[] = {
      .fails = "masked_select: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_masked_select = {TN_ROOM("masked_select"),         .inputs = 2,
-                                    .saves = TN_SAVE_IN(1),           .infer = masked_select_infer,
-                                    .forward = masked_select_forward, .backward_ops = masked_select_backward_ops};
+const tn_op tn__op_masked_select = {TN_ROOM("masked_select", TN_AS_IS),
+                                    .inputs = 2,
+                                    .saves = TN_SAVE_IN(1),
+                                    .infer = masked_select_infer,
+                                    .forward = masked_select_forward,
+                                    .backward_ops = masked_select_backward_ops};
 TN_SAMPLES(masked_select, samples);
 
 tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask) { return tn_apply(&tn__op_masked_select, x, mask); }

@@ -48,7 +48,7 @@ static const tn__sample samples[] = {
      .fails = "masked_spread: the mask has 0 places for x, whose shape is [5]"},
 };
 
-const tn_op tn__op_masked_spread = {TN_ROOM("masked_spread"),
+const tn_op tn__op_masked_spread = {TN_ROOM("masked_spread", TN_AS_IS),
                                     .inputs = 2,
                                     .args_size = sizeof(tn_shape),
                                     .saves = TN_SAVE_IN(1),

@@ -111,7 +111,7 @@ static const tn__sample samples[] = {
      .fails = "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_matmul = {TN_ROOM("matmul"),
+const tn_op tn__op_matmul = {TN_ROOM("matmul", TN_NARROW(2)),
                              .inputs = 2,
                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                              .saves_for = matmul_saves_for,

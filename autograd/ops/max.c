@@ -74,7 +74,8 @@ static const tn__sample min_samples[] = {COMMON("min")};
 static const tn__sample argmax_samples[] = {COMMON("argmax"), FLAT("argmax")};
 static const tn__sample argmin_samples[] = {COMMON("argmin"), FLAT("argmin")};
 
-#define ROOM(title) TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = max_infer, .forward = max_forward
+#define ROOM(title) \
+    TN_ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = max_infer, .forward = max_forward
 const tn_op tn__op_max = {ROOM("max"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = max_backward_ops};
 TN_SAMPLES(max, max_samples);
 const tn_op tn__op_min = {ROOM("min"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = max_backward_ops};

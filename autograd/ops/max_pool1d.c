@@ -41,7 +41,7 @@ static const tn__sample samples[] = {
      .fails = "max_pool1d: stride must be 1 to 2147483647, got -1"},
 };
 
-const tn_op tn__op_max_pool1d = {TN_ROOM("max_pool1d"), .inputs = 1, .args_size = sizeof(tn_pool),
+const tn_op tn__op_max_pool1d = {TN_ROOM("max_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn_pool),
                                  .infer = max_pool1d_infer, .compose = max_pool1d_compose};
 TN_SAMPLES(max_pool1d, samples);
 

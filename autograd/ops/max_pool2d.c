@@ -74,7 +74,7 @@ static const tn__sample samples[] = {
      .fails = "max_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_max_pool2d = {TN_ROOM("max_pool2d"),
+const tn_op tn__op_max_pool2d = {TN_ROOM("max_pool2d", TN_AS_IS),
                                  .inputs = 1,
                                  .outputs = 2,
                                  .args_size = sizeof(tn_pool),

@@ -53,7 +53,7 @@ static void maximum_backward_ops(tn_back *b)
 ROWS(maximum);
 ROWS(minimum);
 
-const tn_op tn__op_maximum = {TN_ROOM("maximum"),
+const tn_op tn__op_maximum = {TN_ROOM("maximum", TN_JOIN),
                               .inputs = 2,
                               .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                               .infer = tn__infer_binary,
@@ -61,7 +61,7 @@ const tn_op tn__op_maximum = {TN_ROOM("maximum"),
                               .backward = maximum_backward,
                               .backward_ops = maximum_backward_ops};
 TN_SAMPLES(maximum, maximum_samples);
-const tn_op tn__op_minimum = {TN_ROOM("minimum"),
+const tn_op tn__op_minimum = {TN_ROOM("minimum", TN_JOIN),
                               .inputs = 2,
                               .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                               .infer = tn__infer_binary,

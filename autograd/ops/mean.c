@@ -48,12 +48,9 @@ static const tn__sample samples[] = {
      .fails = "mean: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_mean = {TN_ROOM("mean"),
-                           .inputs = 1,
-                           .args_size = sizeof(args_t),
-                           .infer = mean_infer,
-                           .forward = mean_forward,
-                           .backward_ops = mean_backward_ops};
+const tn_op tn__op_mean = {TN_ROOM("mean", TN_WIDE),    .inputs = 1,
+                           .args_size = sizeof(args_t), .infer = mean_infer,
+                           .forward = mean_forward,     .backward_ops = mean_backward_ops};
 TN_SAMPLES(mean, samples);
 
 tn_tensor *tn_mean_run(tn_reduce_args a) { return tn_apply_args(&tn__op_mean, (&(args_t){a.dims, a.keepdim}), a.x); }

@@ -35,7 +35,7 @@ static const tn__sample samples[] = {
      .fails = "mul: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_mul = {TN_ROOM("mul"),
+const tn_op tn__op_mul = {TN_ROOM("mul", TN_JOIN),
                           .inputs = 2,
                           .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                           .saves_for = mul_saves_for,

@@ -41,7 +41,7 @@ static const tn__sample samples[] = {
      .fails = "mul_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_mul_scalar = {TN_ROOM("mul_scalar"),
+const tn_op tn__op_mul_scalar = {TN_ROOM("mul_scalar", TN_AS_IS),
                                  .inputs = 1,
                                  .args_size = sizeof(args_t),
                                  .infer = mul_scalar_infer,

@@ -22,9 +22,9 @@ static const tn__sample samples[] = {
      .fails = "neg: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_neg = {
-    TN_ROOM("neg"), .inputs = 1, .infer = tn__infer_numbers, .forward = neg_forward, .backward_ops = neg_backward_ops,
-    .inplace = true};
+const tn_op tn__op_neg = {TN_ROOM("neg", TN_AS_IS),         .inputs = 1,
+                          .infer = tn__infer_numbers,       .forward = neg_forward,
+                          .backward_ops = neg_backward_ops, .inplace = true};
 TN_SAMPLES(neg, samples);
 
 tn_tensor *tn_neg(tn_tensor *x) { return tn_apply(&tn__op_neg, x); }

@@ -136,7 +136,7 @@ static const tn__sample samples[] = {
      .fails = "nll_loss: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_nll_loss = {TN_ROOM("nll_loss"),
+const tn_op tn__op_nll_loss = {TN_ROOM("nll_loss", TN_WIDE),
                                .inputs = TN_CLASS_INPUTS,
                                .outputs = 3,
                                .optional = 1u << TN_CLASS_WEIGHT,

@@ -30,7 +30,8 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 4}}}},
 };
 
-const tn_op tn__op_nonzero = {TN_ROOM("nonzero"), .inputs = 1, .infer = nonzero_infer, .forward = nonzero_forward};
+const tn_op tn__op_nonzero = {TN_ROOM("nonzero", TN_AS_IS), .inputs = 1, .infer = nonzero_infer,
+                              .forward = nonzero_forward};
 TN_SAMPLES(nonzero, samples);
 
 tn_tensor *tn_nonzero(tn_tensor *x) { return tn_apply(&tn__op_nonzero, x); }

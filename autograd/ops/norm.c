@@ -107,7 +107,7 @@ static const tn__sample inf_samples[] = {
      .fails = "norm: dim 0 of [0, 3] is empty: there is nothing to choose from"},
 };
 
-#define ROOM TN_ROOM("norm"), .inputs = 1, .args_size = sizeof(args_t)
+#define ROOM TN_ROOM("norm", TN_WIDE), .inputs = 1, .args_size = sizeof(args_t)
 const tn_op tn__op_norm = {ROOM,
                            .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
                            .infer = norm_infer,

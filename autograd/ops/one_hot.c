@@ -74,8 +74,8 @@ static const tn__sample samples[] = {
      .fails = "one_hot: indices must be i64 or i32, got f32"},
 };
 
-const tn_op tn__op_one_hot = {TN_ROOM("one_hot"), .inputs = 1, .args_size = sizeof(args_t), .infer = one_hot_infer,
-                              .forward = one_hot_forward};
+const tn_op tn__op_one_hot = {TN_ROOM("one_hot", TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t),
+                              .infer = one_hot_infer, .forward = one_hot_forward};
 TN_SAMPLES(one_hot, samples);
 
 tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes)

@@ -90,12 +90,9 @@ static const tn__sample samples[] = {
      .fails = "pad: needs one number a dim: the tensor has 2 dims, before has 1 entries, after 2"},
 };
 
-const tn_op tn__op_pad = {TN_ROOM("pad"),
-                          .inputs = 1,
-                          .args_size = sizeof(args_t),
-                          .infer = pad_infer,
-                          .forward = pad_forward,
-                          .backward_ops = pad_backward_ops};
+const tn_op tn__op_pad = {TN_ROOM("pad", TN_AS_IS),    .inputs = 1,
+                          .args_size = sizeof(args_t), .infer = pad_infer,
+                          .forward = pad_forward,      .backward_ops = pad_backward_ops};
 TN_SAMPLES(pad, samples);
 
 tn_tensor *tn_pad(tn_tensor *x, tn_shape before, tn_shape after, double value)

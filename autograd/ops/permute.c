@@ -56,7 +56,7 @@ static const tn__sample permute_samples[] = {
      .status = TN_EINVAL,
      .fails = "permute: dim 1 is listed twice"},
 };
-const tn_op tn__op_permute = {TN_ROOM("permute"),
+const tn_op tn__op_permute = {TN_ROOM("permute", TN_AS_IS),
                               .inputs = 1,
                               .args_size = sizeof(args_t),
                               .infer = permute_infer,
@@ -80,7 +80,7 @@ static const tn__sample transpose_samples[] = {
      .status = TN_EINDEX,
      .fails = "transpose: dim -3 is out of range for a 2-d tensor"},
 };
-const tn_op tn__op_transpose = {TN_ROOM("transpose"),
+const tn_op tn__op_transpose = {TN_ROOM("transpose", TN_AS_IS),
                                 .inputs = 1,
                                 .args_size = sizeof(args_t),
                                 .infer = permute_infer,

@@ -69,7 +69,7 @@ static const tn__sample samples[] = {
      .fails = "pow_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_pow_scalar = {TN_ROOM("pow_scalar"),           .inputs = 1,
+const tn_op tn__op_pow_scalar = {TN_ROOM("pow_scalar", TN_WIDE),  .inputs = 1,
                                  .args_size = sizeof(args_t),     .saves = TN_SAVE_IN(0),
                                  .infer = pow_scalar_infer,       .forward = pow_scalar_forward,
                                  .backward = pow_scalar_backward, .backward_ops = pow_scalar_backward_ops};

@@ -96,7 +96,7 @@ static const tn__sample samples[] = {
      .fails = "prod: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_prod = {TN_ROOM("prod"),
+const tn_op tn__op_prod = {TN_ROOM("prod", TN_WIDE),
                            .inputs = 1,
                            .outputs = 3,
                            .args_size = sizeof(args_t),

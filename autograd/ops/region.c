@@ -83,9 +83,9 @@ static void part_backward_ops(tn_back *b)
     b->gx[0] = tn_apply_args(&tn__op_region, &a, b->gy[0]);
 }
 
-#define ROOM(title)                                                                                         \
-    TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = part_infer, .forward = part_forward, \
-                    .backward = part_backward, .backward_ops = part_backward_ops, .view = true
+#define ROOM(title)                                                                                                   \
+    TN_ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = part_infer, .forward = part_forward, \
+                              .backward = part_backward, .backward_ops = part_backward_ops, .view = true
 
 /* ---- region ---- */
 
@@ -135,12 +135,9 @@ static const tn__sample region_samples[] = {
      .status = TN_ESHAPE,
      .fails = "region: a select of shape [5] is to be filled with one of shape [3, 4]"},
 };
-const tn_op tn__op_region = {TN_ROOM("region"),
-                             .inputs = 1,
-                             .args_size = sizeof(region_args),
-                             .infer = region_infer,
-                             .forward = region_forward,
-                             .backward_ops = region_backward_ops};
+const tn_op tn__op_region = {TN_ROOM("region", TN_AS_IS),      .inputs = 1,
+                             .args_size = sizeof(region_args), .infer = region_infer,
+                             .forward = region_forward,        .backward_ops = region_backward_ops};
 TN_SAMPLES(region, region_samples);
 
 /* ---- the parts ---- */

@@ -29,14 +29,10 @@ static const tn__sample samples[] = {
      .fails = "relu: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_relu = {TN_ROOM("relu"),
-                           .inputs = 1,
-                           .saves = TN_SAVE_OUT(0),
-                           .infer = tn__infer_numbers,
-                           .forward = relu_forward,
-                           .backward = relu_backward,
-                           .backward_ops = relu_backward_ops,
-                           .inplace = true};
+const tn_op tn__op_relu = {TN_ROOM("relu", TN_AS_IS),         .inputs = 1,
+                           .saves = TN_SAVE_OUT(0),           .infer = tn__infer_numbers,
+                           .forward = relu_forward,           .backward = relu_backward,
+                           .backward_ops = relu_backward_ops, .inplace = true};
 TN_SAMPLES(relu, samples);
 
 tn_tensor *tn_relu(tn_tensor *x) { return tn_apply(&tn__op_relu, x); }

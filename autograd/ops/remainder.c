@@ -69,7 +69,7 @@ static const tn__sample samples[] = {
      .fails = "remainder: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_remainder = {TN_ROOM("remainder"),
+const tn_op tn__op_remainder = {TN_ROOM("remainder", TN_JOIN),
                                 .inputs = 2,
                                 .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
                                 .saves_for = remainder_saves_for,

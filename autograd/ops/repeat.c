@@ -97,7 +97,7 @@ static const tn__sample repeat_samples[] = {
      .status = TN_ESHAPE,
      .fails = "repeat: [4611686018427387904, 4] times are too many"},
 };
-const tn_op tn__op_repeat = {TN_ROOM("repeat"),           .inputs = 1,
+const tn_op tn__op_repeat = {TN_ROOM("repeat", TN_AS_IS), .inputs = 1,
                              .args_size = sizeof(args_t), .infer = repeat_infer,
                              .forward = repeat_forward,   .backward_ops = repeat_backward_ops};
 TN_SAMPLES(repeat, repeat_samples);
@@ -165,10 +165,12 @@ static const tn__sample interleave_samples[] = {
      .status = TN_EINDEX,
      .fails = "repeat_interleave: dim 1 is out of range for a 1-d tensor"},
 };
-const tn_op tn__op_repeat_interleave = {
-    TN_ROOM("repeat_interleave"),         .inputs = 1,
-    .args_size = sizeof(args_t),          .infer = repeat_interleave_infer,
-    .forward = repeat_interleave_forward, .backward_ops = repeat_interleave_backward_ops};
+const tn_op tn__op_repeat_interleave = {TN_ROOM("repeat_interleave", TN_AS_IS),
+                                        .inputs = 1,
+                                        .args_size = sizeof(args_t),
+                                        .infer = repeat_interleave_infer,
+                                        .forward = repeat_interleave_forward,
+                                        .backward_ops = repeat_interleave_backward_ops};
 TN_SAMPLES(repeat_interleave, interleave_samples);
 
 tn_tensor *tn_repeat_interleave(tn_tensor *x, int64_t times, int dim)

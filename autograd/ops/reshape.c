@@ -51,9 +51,9 @@ static void reshape_forward(tn_ctx *c)
 
 static void reshape_backward_ops(tn_back *b) { b->gx[0] = tn_reshape(b->gy[0], b->in_shape[0]); }
 
-#define ROOM(title)                                                                                               \
-    TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = reshape_infer, .forward = reshape_forward, \
-                    .backward_ops = reshape_backward_ops, .view = true
+#define ROOM(title)                                                                             \
+    TN_ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = reshape_infer, \
+                              .forward = reshape_forward, .backward_ops = reshape_backward_ops, .view = true
 
 static const tn__sample view_samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){.shape = {2, {1, 1}}}},

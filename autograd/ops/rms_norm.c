@@ -89,7 +89,7 @@ static const tn__sample samples[] = {
      .fails = "rms_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_rms_norm = {TN_ROOM("rms_norm"),
+const tn_op tn__op_rms_norm = {TN_ROOM("rms_norm", TN_WIDE),
                                .inputs = 2,
                                .outputs = 2,
                                .optional = 1u << 1,

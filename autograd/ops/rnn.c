@@ -51,7 +51,7 @@ static const tn__sample samples[] = {
      .fails = "rnn: weight is [2, 3], but must be [2, 2]: [gates · hidden, hidden]"},
 };
 
-const tn_op tn__op_rnn = {TN_ROOM("rnn"),
+const tn_op tn__op_rnn = {TN_ROOM("rnn", TN_WIDE),
                           .inputs = 3,
                           .outputs = 3,
                           .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(2),

@@ -60,12 +60,9 @@ static const tn__sample samples[] = {
      .fails = "roll: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_roll = {TN_ROOM("roll"),
-                           .inputs = 1,
-                           .args_size = sizeof(args_t),
-                           .infer = roll_infer,
-                           .forward = roll_forward,
-                           .backward_ops = roll_backward_ops};
+const tn_op tn__op_roll = {TN_ROOM("roll", TN_AS_IS),   .inputs = 1,
+                           .args_size = sizeof(args_t), .infer = roll_infer,
+                           .forward = roll_forward,     .backward_ops = roll_backward_ops};
 TN_SAMPLES(roll, samples);
 
 tn_tensor *tn_roll(tn_tensor *x, int64_t shift, int dim)

@@ -23,8 +23,8 @@ static const tn__sample samples[] = {
      .fails = "round: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_round = {TN_ROOM("round"), .inputs = 1, .infer = tn__infer_numbers, .forward = round_forward,
-                            .backward_ops = round_backward_ops};
+const tn_op tn__op_round = {TN_ROOM("round", TN_AS_IS), .inputs = 1, .infer = tn__infer_numbers,
+                            .forward = round_forward, .backward_ops = round_backward_ops};
 TN_SAMPLES(round, samples);
 
 tn_tensor *tn_round(tn_tensor *x) { return tn_apply(&tn__op_round, x); }

@@ -31,12 +31,9 @@ static const tn__sample samples[] = {
      .fails = "rsqrt: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_rsqrt = {TN_ROOM("rsqrt"),
-                            .inputs = 1,
-                            .saves = TN_SAVE_OUT(0),
-                            .infer = tn__infer_real,
-                            .forward = rsqrt_forward,
-                            .backward = rsqrt_backward,
+const tn_op tn__op_rsqrt = {TN_ROOM("rsqrt", TN_AS_IS),        .inputs = 1,
+                            .saves = TN_SAVE_OUT(0),           .infer = tn__infer_real,
+                            .forward = rsqrt_forward,          .backward = rsqrt_backward,
                             .backward_ops = rsqrt_backward_ops};
 TN_SAMPLES(rsqrt, samples);
 

@@ -41,9 +41,9 @@ static const tn__sample samples[] = {
      .fails = "rsub_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_rsub_scalar = {TN_ROOM("rsub_scalar"),         .inputs = 1,
-                                  .args_size = sizeof(args_t),    .infer = rsub_scalar_infer,
-                                  .forward = rsub_scalar_forward, .backward_ops = rsub_scalar_backward_ops};
+const tn_op tn__op_rsub_scalar = {TN_ROOM("rsub_scalar", TN_AS_IS), .inputs = 1,
+                                  .args_size = sizeof(args_t),      .infer = rsub_scalar_infer,
+                                  .forward = rsub_scalar_forward,   .backward_ops = rsub_scalar_backward_ops};
 TN_SAMPLES(rsub_scalar, samples);
 
 tn_tensor *tn_rsub_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_rsub_scalar, &(args_t){k}, x); }

@@ -92,7 +92,7 @@ static const tn__sample samples[] = {
      .fails = "scatter_add: x is f32 and src i64; convert one with tn_to"},
 };
 
-const tn_op tn__op_scatter_add = {TN_ROOM("scatter_add"),
+const tn_op tn__op_scatter_add = {TN_ROOM("scatter_add", TN_JOIN),
                                   .inputs = 3,
                                   .args_size = sizeof(args_t),
                                   .saves = TN_SAVE_IN(1),

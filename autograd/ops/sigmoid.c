@@ -34,7 +34,7 @@ static const tn__sample samples[] = {
      .fails = "sigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_sigmoid = {TN_ROOM("sigmoid"),
+const tn_op tn__op_sigmoid = {TN_ROOM("sigmoid", TN_AS_IS),
                               .inputs = 1,
                               .saves = TN_SAVE_OUT(0),
                               .infer = tn__infer_real,

@@ -20,7 +20,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .kind = {TN_ARG_MASK}},
 };
 
-const tn_op tn__op_sign = {TN_ROOM("sign"), .inputs = 1, .infer = tn__infer_same, .forward = sign_forward,
+const tn_op tn__op_sign = {TN_ROOM("sign", TN_AS_IS), .inputs = 1, .infer = tn__infer_same, .forward = sign_forward,
                            .backward_ops = sign_backward_ops};
 TN_SAMPLES(sign, samples);
 

@@ -36,12 +36,9 @@ static const tn__sample samples[] = {
      .fails = "silu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_silu = {TN_ROOM("silu"),
-                           .inputs = 1,
-                           .saves = TN_SAVE_IN(0),
-                           .infer = tn__infer_real,
-                           .forward = silu_forward,
-                           .backward = silu_backward,
+const tn_op tn__op_silu = {TN_ROOM("silu", TN_AS_IS),        .inputs = 1,
+                           .saves = TN_SAVE_IN(0),           .infer = tn__infer_real,
+                           .forward = silu_forward,          .backward = silu_backward,
                            .backward_ops = silu_backward_ops};
 TN_SAMPLES(silu, samples);
 

@@ -22,9 +22,9 @@ static const tn__sample samples[] = {
      .fails = "sin: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_sin = {TN_ROOM("sin"),         .inputs = 1,
-                          .saves = TN_SAVE_IN(0), .infer = tn__infer_real,
-                          .forward = sin_forward, .backward_ops = sin_backward_ops};
+const tn_op tn__op_sin = {TN_ROOM("sin", TN_AS_IS), .inputs = 1,
+                          .saves = TN_SAVE_IN(0),   .infer = tn__infer_real,
+                          .forward = sin_forward,   .backward_ops = sin_backward_ops};
 TN_SAMPLES(sin, samples);
 
 tn_tensor *tn_sin(tn_tensor *x) { return tn_apply(&tn__op_sin, x); }

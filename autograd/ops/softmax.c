@@ -54,7 +54,7 @@ static const tn__sample samples[] = {
      .fails = "softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_softmax = {TN_ROOM("softmax"),           .inputs = 1,
+const tn_op tn__op_softmax = {TN_ROOM("softmax", TN_WIDE),  .inputs = 1,
                               .args_size = sizeof(args_t),  .saves = TN_SAVE_OUT(0),
                               .infer = softmax_infer,       .forward = softmax_forward,
                               .backward = softmax_backward, .backward_ops = softmax_backward_ops};

@@ -45,7 +45,7 @@ static const tn__sample samples[] = {
      .fails = "softplus: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_softplus = {TN_ROOM("softplus"),           .inputs = 1,
+const tn_op tn__op_softplus = {TN_ROOM("softplus", TN_AS_IS), .inputs = 1,
                                .args_size = sizeof(args_t),   .saves = TN_SAVE_IN(0),
                                .infer = tn__infer_real,       .forward = softplus_forward,
                                .backward = softplus_backward, .backward_ops = softplus_backward_ops};

@@ -91,9 +91,9 @@ static const tn__sample topk_samples[] = {
 #define ROOM                                                                                              \
     .inputs = 1, .outputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(1), .infer = sort_infer, \
     .forward = sort_forward, .backward = sort_backward, .backward_ops = sort_backward_ops
-const tn_op tn__op_sort = {TN_ROOM("sort"), ROOM};
+const tn_op tn__op_sort = {TN_ROOM("sort", TN_AS_IS), ROOM};
 TN_SAMPLES(sort, sort_samples);
-const tn_op tn__op_topk = {TN_ROOM("topk"), ROOM};
+const tn_op tn__op_topk = {TN_ROOM("topk", TN_AS_IS), ROOM};
 TN_SAMPLES(topk, topk_samples);
 
 static tn_pair pair(const tn_op *op, tn_tensor *x, args_t a)

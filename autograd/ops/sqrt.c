@@ -21,9 +21,12 @@ static const tn__sample samples[] = {
      .fails = "sqrt: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_sqrt = {TN_ROOM("sqrt"),         .inputs = 1,
-                           .saves = TN_SAVE_OUT(0), .infer = tn__infer_real,
-                           .forward = sqrt_forward, .backward_ops = sqrt_backward_ops,
+const tn_op tn__op_sqrt = {TN_ROOM("sqrt", TN_AS_IS),
+                           .inputs = 1,
+                           .saves = TN_SAVE_OUT(0),
+                           .infer = tn__infer_real,
+                           .forward = sqrt_forward,
+                           .backward_ops = sqrt_backward_ops,
                            .inplace = true};
 TN_SAMPLES(sqrt, samples);
 

@@ -23,9 +23,9 @@ static const tn__sample samples[] = {
      .fails = "square: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_square = {TN_ROOM("square"),         .inputs = 1,
-                             .saves = TN_SAVE_IN(0),    .infer = tn__infer_numbers,
-                             .forward = square_forward, .backward_ops = square_backward_ops};
+const tn_op tn__op_square = {TN_ROOM("square", TN_AS_IS), .inputs = 1,
+                             .saves = TN_SAVE_IN(0),      .infer = tn__infer_numbers,
+                             .forward = square_forward,   .backward_ops = square_backward_ops};
 TN_SAMPLES(square, samples);
 
 tn_tensor *tn_square(tn_tensor *x) { return tn_apply(&tn__op_square, x); }

@@ -40,9 +40,8 @@ static const tn__sample samples[] = {
      .fails = "sub: makes no sense for bool; say tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x"},
 };
 
-const tn_op tn__op_sub = {
-    TN_ROOM("sub"), .inputs = 2, .infer = sub_infer, .forward = sub_forward, .backward_ops = sub_backward_ops,
-    .inplace = true};
+const tn_op tn__op_sub = {TN_ROOM("sub", TN_JOIN),          .inputs = 2,    .infer = sub_infer, .forward = sub_forward,
+                          .backward_ops = sub_backward_ops, .inplace = true};
 TN_SAMPLES(sub, samples);
 
 tn_tensor *tn_sub(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_sub, a, b, false); }

@@ -48,12 +48,9 @@ static const tn__sample samples[] = {
      .fails = "sum: dim 0 is listed twice"},
 };
 
-const tn_op tn__op_sum = {TN_ROOM("sum"),
-                          .inputs = 1,
-                          .args_size = sizeof(args_t),
-                          .infer = sum_infer,
-                          .forward = sum_forward,
-                          .backward_ops = sum_backward_ops};
+const tn_op tn__op_sum = {TN_ROOM("sum", TN_WIDE),     .inputs = 1,
+                          .args_size = sizeof(args_t), .infer = sum_infer,
+                          .forward = sum_forward,      .backward_ops = sum_backward_ops};
 TN_SAMPLES(sum, samples);
 
 tn_tensor *tn_sum_run(tn_reduce_args a) { return tn_apply_args(&tn__op_sum, (&(args_t){a.dims, a.keepdim}), a.x); }

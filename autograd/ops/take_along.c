@@ -67,7 +67,7 @@ static const tn__sample samples[] = {
      .fails = "take_along: index 4 at [0] is outside 0 … 3"},
 };
 
-const tn_op tn__op_take_along = {TN_ROOM("take_along"), .inputs = 2, .args_size = sizeof(args_t),
+const tn_op tn__op_take_along = {TN_ROOM("take_along", TN_AS_IS), .inputs = 2, .args_size = sizeof(args_t),
                                  .infer = take_along_infer, .compose = take_along_compose};
 TN_SAMPLES(take_along, samples);
 

@@ -28,14 +28,10 @@ static const tn__sample samples[] = {
      .fails = "tanh: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_tanh = {TN_ROOM("tanh"),
-                           .inputs = 1,
-                           .saves = TN_SAVE_OUT(0),
-                           .infer = tn__infer_real,
-                           .forward = tanh_forward,
-                           .backward = tanh_backward,
-                           .backward_ops = tanh_backward_ops,
-                           .inplace = true};
+const tn_op tn__op_tanh = {TN_ROOM("tanh", TN_AS_IS),         .inputs = 1,
+                           .saves = TN_SAVE_OUT(0),           .infer = tn__infer_real,
+                           .forward = tanh_forward,           .backward = tanh_backward,
+                           .backward_ops = tanh_backward_ops, .inplace = true};
 TN_SAMPLES(tanh, samples);
 
 tn_tensor *tn_tanh(tn_tensor *x) { return tn_apply(&tn__op_tanh, x); }

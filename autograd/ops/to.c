@@ -33,8 +33,8 @@ static const tn__sample samples[] = {
     {.in = {{1, {3}}}, .args = &(args_t){(tn_dtype)7}, .status = TN_EDTYPE, .fails = "to: 7 is not a number type"},
 };
 
-const tn_op tn__op_to = {TN_ROOM("to"),     .inputs = 1,           .args_size = sizeof(args_t),
-                         .infer = to_infer, .forward = to_forward, .backward_ops = to_backward_ops};
+const tn_op tn__op_to = {TN_ROOM("to", TN_AS_IS), .inputs = 1,           .args_size = sizeof(args_t),
+                         .infer = to_infer,       .forward = to_forward, .backward_ops = to_backward_ops};
 TN_SAMPLES(to, samples);
 
 tn_tensor *tn_to(tn_tensor *x, tn_dtype dt)

@@ -48,9 +48,9 @@ static void tril_backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(b->op, b->a
         .in = {{1, {3}}}, .args = &(args_t){0}, .status = TN_ESHAPE,                                          \
         .fails = title ": needs at least 2 dims, the tensor has 1"                                            \
     }
-#define ROOM(title)                                                                                         \
-    TN_ROOM(title), .inputs = 1, .args_size = sizeof(args_t), .infer = tril_infer, .forward = tril_forward, \
-                    .backward_ops = tril_backward_ops
+#define ROOM(title)                                                                                                   \
+    TN_ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = tril_infer, .forward = tril_forward, \
+                              .backward_ops = tril_backward_ops
 
 static const tn__sample tril_samples[] = {SAMPLES("tril")};
 const tn_op             tn__op_tril = {ROOM("tril")};

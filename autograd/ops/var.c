@@ -91,10 +91,11 @@ static const tn__sample std_samples[] = {
     {.in = {{1, {9}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true, true}},
 };
 
-#define ROOM(title)                                                                                                \
-    TN_ROOM(title), .inputs = 1, .outputs = 3, .args_size = sizeof(args_t),                                        \
-                    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2), .infer = var_infer, \
-                    .forward = var_forward, .backward = var_backward, .backward_ops = var_backward_ops
+#define ROOM(title)                                                                                     \
+    TN_ROOM(title, TN_WIDE), .inputs = 1, .outputs = 3, .args_size = sizeof(args_t),                    \
+                             .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2), \
+                             .infer = var_infer, .forward = var_forward, .backward = var_backward,      \
+                             .backward_ops = var_backward_ops
 const tn_op tn__op_var = {ROOM("var")};
 TN_SAMPLES(var, var_samples);
 const tn_op tn__op_std = {ROOM("std")};

@@ -58,9 +58,9 @@ static const tn__sample samples[] = {
      .fails = "where: shapes [3] and [5] do not broadcast: dim -1 is 3 in one and 5 in the other"},
 };
 
-const tn_op tn__op_where = {TN_ROOM("where"),         .inputs = 3,
-                            .saves = TN_SAVE_IN(0),   .infer = where_infer,
-                            .forward = where_forward, .backward_ops = where_backward_ops};
+const tn_op tn__op_where = {TN_ROOM("where", TN_JOIN), .inputs = 3,
+                            .saves = TN_SAVE_IN(0),    .infer = where_infer,
+                            .forward = where_forward,  .backward_ops = where_backward_ops};
 TN_SAMPLES(where, samples);
 
 tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b)

@@ -14,7 +14,8 @@
 #include <limits.h>
 #include <math.h>
 
-#define TN_ROOM(title) .size = sizeof(tn_op), .name = (title)
+/* What every room begins with: its name, and how it takes its inputs under autocast (op.h). */
+#define TN_ROOM(title, choice) .size = sizeof(tn_op), .name = (title), .autocast = (choice)
 
 /* ---- shape rules, as infer functions ----------------------------------------------------------------------------- */
 bool tn__infer_same(tn_ctx *c);    /* result like input 0, any number type                          */

@@ -1,39 +1,11 @@
-/* autocast.c — mixed precision: which ops take their inputs as bf16, which as f32, and the conversions between.
+/* autocast.c — mixed precision: the inputs of an op converted to bf16 or f32, as the op's .autocast says (op.h).
  *
- * All others take what they get. A weight (an f32 leaf) is converted once in an autocast scope: its bf16 numbers are
- * kept while its version stands, and each use of them is a node of its own, whose gradient is f32 before it meets those
- * of other uses. */
+ * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 numbers are kept while its version stands, and
+ * each use of them is a node of its own, whose gradient is f32 before it meets those of other uses. */
 #include "autograd/rooms/room.h"
 #include "autograd/tape/tape.h"
 
 #include <string.h>
-
-/* ---- which ------------------------------------------------------------------------------------------------------- */
-
-/* The products, and how many of their inputs are factors and terms; the rest are masks. */
-static const struct {
-    const tn_op *op;
-    int          inputs;
-} narrow[] = {{&tn__op_linear, 3},           {&tn__op_matmul, 2},
-              {&tn__op_attention, 3},        {&tn__op_attention_and_weights, 3},
-              {&tn__op_attention_scores, 2}, {&tn__op_select_matmul, 2},
-              {&tn__op_conv1d, 3},           {&tn__op_conv2d, 3},
-              {&tn__op_einsum, 8},           {&tn__op_linear_gelu, 3},
-              {&tn__op_linear_relu, 3},      {&tn__op_linear_cross_entropy, 3}};
-
-/* Sums of many terms, functions that make small errors large, and what goes round in circles: the states of recurrent
- * layers (their inputs' products are bf16, as any). */
-/* clang-format off */
-static const tn_op *const wide[] = {
-    &tn__op_rnn, &tn__op_lstm, &tn__op_gru, &tn__op_layer_norm, &tn__op_add_dropout_norm, &tn__op_rms_norm, &tn__op_softmax,
-    &tn__op_log_softmax, &tn__op_logsumexp, &tn__op_sum, &tn__op_mean, &tn__op_prod, &tn__op_var, &tn__op_std, &tn__op_norm,
-    &tn__op_norm_inf, &tn__op_cumsum, &tn__op_exp, &tn__op_expm1, &tn__op_log, &tn__op_log1p, &tn__op_pow, &tn__op_pow_scalar,
-    &tn__op_cross_entropy, &tn__op_nll_loss, &tn__op_mse_loss, &tn__op_l1_loss, &tn__op_huber_loss, &tn__op_kl_div,
-    &tn__op_bce_with_logits, &tn__op_cosine_similarity,
-};
-/* clang-format on */
-
-#define LENGTH(a) ((int)(sizeof(a) / sizeof *(a)))
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
@@ -105,8 +77,8 @@ static void forward(tn_ctx *c)
 static void backward_ops(tn_back *b) { b->gx[0] = tn_to(b->gy[0], TN_F32); }
 
 /* A view, as its result shares memory: the cache's. */
-static const tn_op of_weight = {TN_ROOM("autocast"),          .inputs = 1, .infer = infer, .forward = forward,
-                                .backward_ops = backward_ops, .view = true};
+static const tn_op of_weight = {TN_ROOM("autocast", TN_AS_IS), .inputs = 1, .infer = infer, .forward = forward,
+                                .backward_ops = backward_ops,  .view = true};
 
 /* ---- conversions ------------------------------------------------------------------------------------------------- */
 
@@ -125,23 +97,23 @@ bool tn__autocast_meets(int n, tn_tensor *const *t)
     return true;
 }
 
+static void narrowed(int n, tn_tensor **in)
+{
+    if (any(n, in, TN_F64)) return;
+    for (int i = 0; i < n; i++)
+        if (in[i] && in[i]->dtype == TN_F32) in[i] = in[i]->leaf ? tn_apply(&of_weight, in[i]) : tn_to(in[i], TN_BF16);
+}
+static void widened(int n, tn_tensor **in)
+{
+    for (int i = 0; i < n; i++)
+        if (in[i] && in[i]->dtype == TN_BF16) in[i] = tn_to(in[i], TN_F32);
+}
+
 void tn__autocast(const tn_op *op, int n, tn_tensor **in)
 {
-    for (int k = 0; k < LENGTH(narrow); k++) {
-        if (narrow[k].op != op) continue;
-        const int m = n < narrow[k].inputs ? n : narrow[k].inputs;
-        if (!any(m, in, TN_F32) || any(m, in, TN_F64)) return;
-        for (int i = 0; i < m; i++)
-            if (in[i] && in[i]->dtype == TN_F32)
-                in[i] = in[i]->leaf ? tn_apply(&of_weight, in[i]) : tn_to(in[i], TN_BF16);
-        return;
-    }
-    for (int k = 0; k < LENGTH(wide); k++) {
-        if (wide[k] != op) continue;
-        for (int i = 0; i < n; i++)
-            if (in[i] && in[i]->dtype == TN_BF16) in[i] = tn_to(in[i], TN_F32);
-        return;
-    }
+    const int first = op->autocast == TN_NARROW(TN_ANY) ? n : op->autocast - TN_NARROW(0);
+    if (op->autocast >= TN_NARROW(0)) narrowed(first < n ? first : n, in);
+    else if (op->autocast == TN_WIDE || (op->autocast == TN_JOIN && any(n, in, TN_F32))) widened(n, in);
 }
 
 tn_scope tn_autocast_begin(bool on)

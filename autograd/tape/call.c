@@ -140,55 +140,117 @@ static tn_status compose(tn_ctx *c)
     return tn__self.error;
 }
 
-/* Everything from the allocation on; out[] is owned by the caller until this succeeds. */
-static tn_status run(tn_ctx *c, const bool *need, bool record, bool inplace)
+/* One call on its way. Lists of up to FEW lie in it, so that a usual call asks for no memory but its results'. */
+typedef struct {
+    tn_ctx     c;
+    bool       inplace, record;
+    bool      *need; /* whose gradient is wanted */
+    bool       need_few[FEW];
+    tn_result  result_few[FEW];
+    tn_tensor *cast_few[FEW], **cast; /* the inputs as autocast has them; NULL: as they came */
+} one_call;
+
+/* What an in-place call needs beside its target. */
+typedef struct {
+    tn_tensor *in[FEW];    /* the inputs, for forward */
+    tn_tensor *apart[FEW]; /* copies of those that the result would be written over before they are read */
+    tn_tensor *original;   /* a copy of the target, if its backward reads it */
+} overwritten;
+
+/* Under autocast: the inputs as the op takes them. */
+static tn_status cast_inputs(one_call *o)
 {
-    const tn_op *op = c->op;
-    tn__node    *node = NULL;
-    tn_tensor   *original = NULL, *apart[FEW] = {NULL};
-    tn_tensor   *in_copy[FEW];
-    if (inplace) {
-        c->out[0] = c->in[0];
-        memcpy(in_copy, c->in, (size_t)c->nin * sizeof *in_copy);
-        for (int i = 1; i < c->nin;
-             i++) { /* what lies in the same memory, shifted, would be overwritten before it is read */
-            tn_tensor *x = c->in[i];
-            if (!x || x->storage != c->in[0]->storage || same_place(x, c->in[0])) continue;
-            if (!(in_copy[i] = apart[i] = copy_owned(x))) goto done;
-        }
-    } else if (!op->view) {
-        for (int i = 0; i < c->nout; i++)
-            if (!(c->out[i] = tn__new_owned(c->result[i].dtype, c->result[i].shape))) goto done;
+    tn_ctx *c = &o->c;
+    if (c->op->autocast <= TN_AS_IS || o->inplace || !c->nin) return TN_OK;
+    tn_tensor **list = o->cast_few;
+    if (c->nin > FEW && !(list = o->cast = tn__mem_get((size_t)c->nin * sizeof *list))) return tn__self.error;
+    memcpy(list, c->in, (size_t)c->nin * sizeof *list);
+    c->in = list;
+    tn__autocast(c->op, c->nin, list);
+    return tn__self.error;
+}
+
+/* The inputs, and whether one of them wants a gradient. */
+static tn_status check_inputs(one_call *o)
+{
+    const tn_ctx *c = &o->c;
+    for (int i = 0; i < c->nin; i++) {
+        if (check_input(c->op, i, c->in[i]) != TN_OK) return tn__self.error;
+        o->need[i] = c->in[i] && tn__wants_grad(c->in[i]);
+        o->record = o->record || o->need[i];
     }
-    if (record) {
-        if (!(node = tn__record(op, c->nin, c->in, c->nout, need, c->args))) goto done;
-        unsigned saves = op->saves_for ? op->saves_for(need) : op->saves;
-        if (inplace && saves & TN_SAVE_IN(0) && !(original = copy_owned(c->in[0]))) goto done;
-        if (original && c->in[0]->node) { /* on the tape where input 0 was, for gradients of gradients */
-            original->node = c->in[0]->node, original->output = c->in[0]->output;
-            atomic_fetch_add_explicit(&original->node->refs, 1, memory_order_relaxed);
-        }
-        if (!tn__record_saved(node, c->in, original)) goto done;
-        if (!op->view && !tn__record_results(node, c->out)) goto done;
+    o->record = o->record && !tn__self.mode.no_grad;
+    return TN_OK;
+}
+
+/* What infer has decided, and whether the call is one for the tape. */
+static tn_status check_results(one_call *o)
+{
+    const tn_ctx *c = &o->c;
+    bool          any_float = false;
+    if (o->inplace && check_target(c->op, c) != TN_OK) return tn__self.error;
+    for (int i = 0; i < c->nout; i++) {
+        const tn_result *r = &c->result[i];
+        if (r->shape.n == -1)
+            return tn_raise(TN_EINVAL, "%s: its infer left result %d without a shape", c->op->name, i);
+        any_float = any_float || tn__is_float(r->dtype);
+        if (!tn__shape_check(c->op->name, r->dtype, r->shape)) return tn__self.error;
     }
-    tn_ctx f = *c;
-    if (inplace) f.in = in_copy;
-    const bool no_grad = tn__self.mode.no_grad;
-    tn__self.mode.no_grad =
-        /* a forward that uses ops or writers writes nothing on the tape, and may write to a target that is on it */
-        true;
-    op->forward(&f);
-    tn__self.mode.no_grad = no_grad;
-    if (tn__self.error != TN_OK) goto done;
-    if (op->view && !c->out[0]) {
-        tn_raise(TN_ENOMEM, "%s: no memory for a view", op->name);
-        goto done;
+    o->record = o->record && any_float;
+    if (o->record && !c->op->backward && !c->op->backward_ops)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "%s: has no backward, so it cannot be recorded; give the op one, or call it on tn_detach(x) or "
+                        "after tn_no_grad_begin()",
+                        c->op->name);
+    return TN_OK;
+}
+
+/* Memory for the results; a view's is its input's. */
+static bool allocate(const one_call *o, overwritten *w)
+{
+    const tn_ctx *c = &o->c;
+    if (!o->inplace) {
+        for (int i = 0; i < c->nout && !c->op->view; i++)
+            if (!(c->out[i] = tn__new_owned(c->result[i].dtype, c->result[i].shape))) return false;
+        return true;
     }
-    if (inplace) {
-        tn__written(c->in[0], op->name);
+    c->out[0] = c->in[0];
+    memcpy(w->in, c->in, (size_t)c->nin * sizeof *w->in);
+    for (int i = 1; i < c->nin; i++) {
+        const tn_tensor *x = c->in[i]; /* in the target's memory, but shifted? */
+        if (!x || x->storage != c->in[0]->storage || same_place(x, c->in[0])) continue;
+        if (!(w->in[i] = w->apart[i] = copy_owned(x))) return false;
+    }
+    return true;
+}
+
+/* The call on the tape; NULL: raised. The results know nothing of it yet. */
+static tn__node *written_down(const one_call *o, overwritten *w)
+{
+    const tn_ctx *c = &o->c;
+    const tn_op  *op = c->op;
+    tn__node     *node = tn__record(op, c->nin, c->in, c->nout, o->need, c->args);
+    if (!node) return NULL;
+    const unsigned saves = op->saves_for ? op->saves_for(o->need) : op->saves;
+    if (o->inplace && saves & TN_SAVE_IN(0) && !(w->original = copy_owned(c->in[0]))) return tn__node_drop(node), NULL;
+    if (w->original && c->in[0]->node) { /* on the tape where input 0 was, for gradients of gradients */
+        w->original->node = c->in[0]->node, w->original->output = c->in[0]->output;
+        atomic_fetch_add_explicit(&w->original->node->refs, 1, memory_order_relaxed);
+    }
+    if (!tn__record_saved(node, c->in, w->original) || (!op->view && !tn__record_results(node, c->out)))
+        return tn__node_drop(node), NULL;
+    return node;
+}
+
+/* After the numbers: what was written over says so, and the results say where they came from. */
+static void attach(const one_call *o, tn__node *node)
+{
+    const tn_ctx *c = &o->c;
+    if (o->inplace) {
+        tn__written(c->in[0], c->op->name);
         if (node) atomic_store(&c->in[0]->storage->taped, c->in[0]->seen);
     }
-    for (int i = 0; node && i < c->nout; i++) /* as forward has left it */
+    for (int i = 0; node && i < c->nout; i++) /* saved results: as forward has left them */
         if (node->saved_out[i].t)
             node->saved_out[i].version = atomic_load_explicit(&c->out[i]->storage->version, memory_order_relaxed);
     for (int i = 0; node && i < c->nout; i++) {
@@ -200,79 +262,74 @@ static tn_status run(tn_ctx *c, const bool *need, bool record, bool inplace)
         tn__object_drop(old);
     }
     for (int i = 0; tn__tape.anomaly && !tn__tape.inside && i < c->nout; i++)
-        if (!tn__check_finite(c->out[i], op->name, "the result")) break;
-done:
-    tn__node_drop(node);
-    tn_drop(original);
-    for (int i = 0; i < FEW; i++) tn_drop(apart[i]);
+        if (!tn__check_finite(c->out[i], c->op->name, "the result")) break;
+}
+
+/* The numbers. A forward that uses ops or writers puts nothing on the tape, and may write to a target that is on it. */
+static tn_status compute(const one_call *o, const overwritten *w)
+{
+    const tn_op *op = o->c.op;
+    tn_ctx       f = o->c;
+    if (o->inplace) f.in = w->in;
+    const bool no_grad = tn__self.mode.no_grad;
+    tn__self.mode.no_grad = true;
+    op->forward(&f);
+    tn__self.mode.no_grad = no_grad;
+    if (tn__self.error == TN_OK && op->view && !f.out[0]) tn_raise(TN_ENOMEM, "%s: no memory for a view", op->name);
     return tn__self.error;
+}
+
+/* Everything from the allocation on. The results go to the open scope. */
+static void run(const one_call *o)
+{
+    const tn_ctx *c = &o->c;
+    tn__node     *node = NULL;
+    overwritten   w;
+    w.original = NULL;
+    memset(w.apart, 0, sizeof w.apart);
+    if (allocate(o, &w) && (!o->record || (node = written_down(o, &w))) && compute(o, &w) == TN_OK) attach(o, node);
+    tn__node_drop(node);
+    tn_drop(w.original);
+    for (int i = 0; i < FEW; i++) tn_drop(w.apart[i]);
+    bool ok = tn__self.error == TN_OK;
+    for (int i = 0; i < c->nout && !o->inplace; i++) {
+        if (ok) ok = tn__scoped(c->out[i]) != NULL;
+        else tn_drop(c->out[i]);
+        if (!ok) c->out[i] = NULL;
+    }
+}
+
+/* Checks, decides and runs, once the lists of o are there. */
+static void carry_out(one_call *o)
+{
+    tn_ctx *c = &o->c;
+    if (check_inputs(o) != TN_OK) return;
+    for (int i = 0; i < c->nout; i++) c->result[i].dtype = TN_F32, c->result[i].shape.n = -1;
+    if (!c->op->infer(c)) {
+        if (tn__self.error == TN_OK) tn_raise(TN_EINVAL, "%s: infer refused the call without saying why", c->op->name);
+        return;
+    }
+    if (c->op->compose) compose(c);
+    else if (check_results(o) == TN_OK) run(o);
 }
 
 static tn_status checked(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out, const void *args,
                          bool inplace)
 {
-    tn_tensor *cast[FEW];
-    if (__builtin_expect(tn__self.mode.autocast, 0) && nin && nin <= FEW && !inplace) {
-        memcpy(cast, in, (size_t)nin * sizeof *cast);
-        tn__autocast(op, nin, cast);
-        if (tn__self.error != TN_OK) return tn__self.error;
-        in = cast;
-    }
     if (inplace && (!op->inplace || op->compose || nin < 1 || nin > FEW))
         return tn_raise(TN_EINVAL, "%s: has no in-place form", op->name);
     if (inplace && !in[0]) return tn_raise(TN_EINVAL, "%s_: the target is NULL", op->name);
-    bool      need_few[FEW], *need = need_few;
-    tn_result result_few[FEW], *result = result_few;
-    if (nin > FEW && !(need = tn__mem_get((size_t)nin))) return tn__self.error;
-    if (nout > FEW && !(result = tn__mem_get((size_t)nout * sizeof *result))) goto done;
-
-    bool record = false;
-    for (int i = 0; i < nin; i++) {
-        if (check_input(op, i, in[i]) != TN_OK) goto done;
-        need[i] = in[i] && tn__wants_grad(in[i]);
-        record = record || need[i];
-    }
-    record = record && !tn__self.mode.no_grad;
-    for (int i = 0; i < nout; i++) result[i].dtype = TN_F32, result[i].shape.n = -1;
-    tn_ctx c = {.op = op, .args = args, .nin = nin, .nout = nout, .in = in, .result = result, .out = out};
-    if (!op->infer(&c)) {
-        if (tn__self.error == TN_OK) tn_raise(TN_EINVAL, "%s: infer refused the call without saying why", op->name);
-        goto done;
-    }
-    if (op->compose) {
-        compose(&c);
-        goto done;
-    }
-    if (inplace && check_target(op, &c) != TN_OK) goto done;
-    bool any_float = false;
-    for (int i = 0; i < nout; i++) {
-        if (result[i].shape.n == -1) {
-            tn_raise(TN_EINVAL, "%s: its infer left result %d without a shape", op->name, i);
-            goto done;
-        }
-        any_float = any_float || tn__is_float(result[i].dtype);
-        if (!tn__shape_check(op->name, result[i].dtype, result[i].shape)) goto done;
-    }
-    record = record && any_float;
-    if (record && !op->backward && !op->backward_ops) {
-        tn_raise(TN_EUNSUPPORTED,
-                 "%s: has no backward, so it cannot be recorded; give the op one, or call it on tn_detach(x) or after "
-                 "tn_no_grad_begin()",
-                 op->name);
-        goto done;
-    }
-    bool ok = run(&c, need, record, inplace) == TN_OK;
-    for (int i = 0; i < nout && !inplace; i++) {
-        if (ok) ok = tn__scoped(out[i]) != NULL;
-        else tn_drop(out[i]);
-        if (!ok) out[i] = NULL;
-    }
-    if (!ok && inplace) out[0] = NULL;
-done:
-    if (tn__self.error != TN_OK)
-        for (int i = 0; i < nout; i++) out[i] = NULL;
-    if (need != need_few) tn__mem_put(need, (size_t)nin);
-    if (result && result != result_few) tn__mem_put(result, (size_t)nout * sizeof *result);
+    one_call o;
+    o.c = (tn_ctx){.op = op, .args = args, .nin = nin, .nout = nout, .in = in, .result = o.result_few, .out = out};
+    o.inplace = inplace, o.record = false, o.need = o.need_few, o.cast = NULL;
+    if (!(nin > FEW && !(o.need = tn__mem_get((size_t)nin))) &&
+        !(nout > FEW && !(o.c.result = tn__mem_get((size_t)nout * sizeof *o.c.result))) &&
+        (__builtin_expect(!tn__self.mode.autocast, 1) || cast_inputs(&o) == TN_OK))
+        carry_out(&o);
+    for (int i = 0; tn__self.error != TN_OK && i < nout; i++) out[i] = NULL;
+    if (o.need != o.need_few) tn__mem_put(o.need, (size_t)nin);
+    if (o.c.result && o.c.result != o.result_few) tn__mem_put(o.c.result, (size_t)nout * sizeof *o.c.result);
+    if (o.cast) tn__mem_put(o.cast, (size_t)nin * sizeof *o.cast);
     return tn__self.error;
 }
 

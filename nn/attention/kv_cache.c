@@ -129,7 +129,7 @@ static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t he
         return tn_raise(TN_ESHAPE, "kv_cache: it was made for %lld heads of %lld, this layer has %lld heads of %lld",
                         (long long)k->heads, (long long)k->head_dim, (long long)heads, (long long)head_dim),
                false;
-    if (dt != k->dtype)
+    if (dt != k->dtype && !(dt == TN_BF16 && k->dtype == TN_F32)) /* as autocast gives them: f32 holds them exactly */
         return tn_raise(TN_EDTYPE, "kv_cache: it was made for %s, these keys are %s; see .dtype of tn_kv_cache_new",
                         tn_dtype_name(k->dtype), tn_dtype_name(dt)),
                false;

@@ -248,6 +248,75 @@ START_TEST(memory_fails)
 }
 END_TEST
 
+/* ---- what an op chooses ------------------------------------------------------------------------------------------- */
+
+/* A user's op, which says what it has been given. */
+static tn_dtype got[3];
+static bool     spy_infer(tn_ctx *c)
+{
+    for (int i = 0; i < c->nin && i < 3; i++) got[i] = tn_dtype_of(c->in[i]);
+    return tn_infer_like(c, 0, 0);
+}
+static void spy_forward(tn_ctx *c) { tn_copy_from(c->out[0], c->in[0]); }
+
+START_TEST(users_ops_take_part)
+{
+    static const struct {
+        int      autocast;
+        tn_dtype in[3], want[3];
+    } t[] = {{TN_UNCHOSEN, {TN_F32, TN_BF16, TN_F32}, {TN_F32, TN_BF16, TN_F32}},
+             {TN_AS_IS, {TN_F32, TN_BF16, TN_F32}, {TN_F32, TN_BF16, TN_F32}},
+             {TN_JOIN, {TN_BF16, TN_BF16, TN_F32}, {TN_F32, TN_F32, TN_F32}},
+             {TN_JOIN, {TN_BF16, TN_BF16, TN_BF16}, {TN_BF16, TN_BF16, TN_BF16}},
+             {TN_JOIN, {TN_BF16, TN_F64, TN_I64}, {TN_BF16, TN_F64, TN_I64}},
+             {TN_WIDE, {TN_BF16, TN_F32, TN_I64}, {TN_F32, TN_F32, TN_I64}},
+             {TN_NARROW(2), {TN_BF16, TN_F32, TN_F32}, {TN_BF16, TN_BF16, TN_F32}},
+             {TN_NARROW(2), {TN_F64, TN_F32, TN_F32}, {TN_F64, TN_F32, TN_F32}},
+             {TN_NARROW(TN_ANY), {TN_F32, TN_I64, TN_F32}, {TN_BF16, TN_I64, TN_BF16}}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        const tn_op spy = {.size = sizeof(tn_op),
+                           .name = "spy",
+                           .inputs = 3,
+                           .infer = spy_infer,
+                           .forward = spy_forward,
+                           .autocast = t[i].autocast};
+        tn_tensor  *in[3];
+        for (int k = 0; k < 3; k++) in[k] = tn_ones_of(t[i].in[k], TN_SHAPE(2));
+        for (int on = 0; on < 2; on++) {
+            const tn_scope s = tn_autocast_begin(on);
+            ck_assert(tn_op_apply(&spy, NULL, 3, in));
+            tn_scope_end(s);
+            for (int k = 0; k < 3; k++)
+                ck_assert_msg(got[k] == (on ? t[i].want : t[i].in)[k], "row %zu input %d", i, k);
+        }
+    }
+}
+END_TEST
+
+/* More inputs than usual are converted, too: parts of any types are joined, and gradients have the parts' types. */
+START_TEST(many_inputs)
+{
+    enum { MANY = 21 };
+    tn_tensor *in[MANY], *g[MANY];
+    for (int i = 0; i < MANY; i++)
+        in[i] = tn_requires_grad(tn_to(tn_normal(TN_SHAPE(2, 3), 0, 1), i % 3 ? TN_BF16 : TN_F32));
+    tn_scope   s = tn_autocast_begin(true);
+    tn_tensor *y = tn_cat_list(1, MANY, in), *z = tn_stack_list(0, MANY, in);
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    ck_type(y, f32);
+    ck_type(z, f32);
+    ck_type(tn_cat(0, in[1], in[2]), bf16);
+    tn_scope_return_list(s, 2, (tn_tensor *[]){y, z});
+    for (int i = 0; i < MANY; i++) {
+        ck_assert(tn_same_bits(tn_clone(tn_narrow(y, 1, 3 * i, 3)), tn_to(in[i], TN_F32)));
+        ck_assert(tn_same_bits(tn_clone(tn_select(z, 0, i)), tn_to(in[i], TN_F32)));
+    }
+    tn_grad_of(tn_sum(y), .count = MANY, .wrt = in, .grad = g);
+    for (int i = 0; i < MANY; i++) ck_assert(tn_dtype_of(g[i]) == tn_dtype_of(in[i]));
+    ck_assert_int_eq(tn_error(), TN_OK);
+}
+END_TEST
+
 /* ---- in a parallel loop ------------------------------------------------------------------------------------------- */
 
 enum { PRODUCTS = 4 };
@@ -354,6 +423,8 @@ int main(void)
     tcase_add_test(c, modules);
     tcase_add_test(c, without_a_tape);
     tcase_add_test(c, memory_fails);
+    tcase_add_test(c, users_ops_take_part);
+    tcase_add_test(c, many_inputs);
     tcase_add_test(c, parallel_loops);
     tcase_add_test(c, training);
     return tn_check_main(s);

@@ -3,6 +3,7 @@
  *   rows        a good row under each layout: gradients against differences in f64 with a random cotangent, second
  *               derivatives, the fused backward against the one made of ops, f32 against f64, the bits of every layout
  *               against the dense one, 1, 2 and 7 threads, bf16 within its rounding, gradients that add up
+ *   mixed       a good row under autocast, with some inputs in bf16: the op's choice, .autocast, is there and suffices
  *   errors      a bad row: the exact text and code, and nothing left behind
  *   memory      each allocation of forward and backward fails once, and then from then on: no leak, and the retry gives
  *               the same bits */
@@ -364,6 +365,44 @@ START_TEST(bf16)
 }
 END_TEST
 
+/* ---- autocast ---------------------------------------------------------------------------------------------------- */
+
+/* Nobody forgets to choose. */
+START_TEST(chooses)
+{
+    const tn_op *op = tn_op_at(_i);
+    const int    n = op->autocast - TN_NARROW(0);
+    ck_assert_msg(op->autocast == TN_AS_IS || op->autocast == TN_JOIN || op->autocast == TN_WIDE ||
+                      op->autocast == TN_NARROW(TN_ANY) || (n > 0 && n <= op->inputs),
+                  "%s: .autocast is %d, but must be TN_AS_IS, TN_JOIN, TN_WIDE or TN_NARROW(n)", op->name,
+                  op->autocast);
+}
+END_TEST
+
+/* In an autocast scope every op takes some inputs in f32 and some in bf16: who wants one type has chosen TN_JOIN or
+ * more. What is wide has no result in bf16. */
+START_TEST(mixed)
+{
+    const case_ *c = &good[_i];
+    for (int odd = 0; odd < 2; odd++) {
+        tn_scope   s = tn_scope_begin(), narrow;
+        tn_tensor *in[TN_SAMPLE_INPUTS];
+        build      b;
+        make(&b, c, DENSE, TN_F32);
+        for (int i = 0; i < b.n; i++) {
+            const bool narrow_it = i % 2 == odd && tn_dtype_of(b.base[i]) == TN_F32;
+            in[i] = narrow_it ? tn_to(b.base[i], TN_BF16) : b.base[i];
+        }
+        narrow = tn_autocast_begin(true);
+        tn_tensor *y = apply(in, b.n, &b);
+        tn_scope_return(narrow, y);
+        ok(label(c, DENSE));
+        if (c->op->autocast == TN_WIDE) ck_assert_msg(tn_dtype_of(y) != TN_BF16, "%s", label(c, DENSE));
+        tn_scope_end(s);
+    }
+}
+END_TEST
+
 /* Two backwards add up, and the second on a retained tape gives what the first gave. */
 START_TEST(accumulates)
 {
@@ -500,6 +539,8 @@ int main(int argc, char **argv)
     TCase *t = tn_tcase(s, "registry");
     tcase_add_loop_test(t, rows, 0, ngood);
     tcase_add_loop_test(t, bf16, 0, ngood);
+    tcase_add_loop_test(t, chooses, 0, tn_op_count());
+    tcase_add_loop_test(t, mixed, 0, ngood);
     tcase_add_loop_test(t, accumulates, 0, ngood);
     tcase_add_loop_test(t, errors, 0, nbad);
     TCase *m = tcase_create("memory"); /* outside any scope: the allocator changes */

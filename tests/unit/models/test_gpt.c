@@ -126,6 +126,25 @@ START_TEST(cache_threads_and_neighbours_change_nothing)
 }
 END_TEST
 
+/* Under autocast the cache changes nothing either, whatever it was made for. */
+START_TEST(autocast)
+{
+    static const int64_t beams[] = {1, 3, 5};
+    const int64_t        k = beams[_i];
+    again                e = {{&again_kind, 2 * k, 24}, NULL};
+    tn_decoding         *d = tn_gpt_decoding(gpt, 2 * k, 24);
+    const tn_scope       s = tn_autocast_begin(true);
+    tn_generated         g = tn_generate(d, answer("ids"), .most = 12, .end = 19, .beams = k, .best = k);
+    fine();
+    tn_generated h = tn_generate(&e.base, answer("ids"), .most = 12, .end = 19, .beams = k, .best = k);
+    fine();
+    ck_assert(tn_same_bits(g.tokens, h.tokens) && tn_same_bits(g.scores, h.scores));
+    tn_decoding_free(d);
+    tn_drop(e.text);
+    tn_scope_end(s);
+}
+END_TEST
+
 /* ---- files and training ------------------------------------------------------------------------------------------ */
 
 static tn_gpt *small(void)
@@ -215,6 +234,7 @@ int main(void)
     tcase_add_test(c, scores_as_hugging_face);
     tcase_add_test(c, texts_as_hugging_face);
     tcase_add_loop_test(c, cache_threads_and_neighbours_change_nothing, 0, 3);
+    tcase_add_loop_test(c, autocast, 0, 3);
     tcase_add_test(c, writes_what_hugging_face_reads);
     tcase_add_test(c, learns);
     tcase_add_test(c, wrong_use);

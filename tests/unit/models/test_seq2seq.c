@@ -132,6 +132,41 @@ START_TEST(learns_and_generates)
 }
 END_TEST
 
+/* Under autocast every kind trains, and generates the same whether the cache was made inside or outside. */
+START_TEST(autocast)
+{
+    tn_seed(2);
+    tn_seq2seq   *m = model(_i, 0.1);
+    tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
+    double        first = 0, last = 0;
+    for (int step = 0; step < 60; step++) {
+        const tn_scope s = tn_scope_begin(), narrow = tn_autocast_begin(true);
+        tn_tensor     *loss = tn_scope_return(narrow, tn_seq2seq_loss(m, source(), target(), .label_smoothing = 0.05));
+        tn_backward(loss);
+        tn_step(o);
+        fine();
+        last = tn_item(loss);
+        if (!step) first = last;
+        tn_scope_end(s);
+    }
+    ck_assert_msg(last < 0.6 * first, "the loss went from %g to %g", first, last);
+    tn_optimizer_free(o);
+    tn_eval(m);
+    tn_tensor *begin = tn_full_of(TN_I64, TN_SHAPE(B, 1), 2);
+    for (int inside = 0; inside < 2; inside++) {
+        tn_decoding   *d = inside ? NULL : tn_seq2seq_decoding(m, source(), 3, 10);
+        const tn_scope s = tn_autocast_begin(true);
+        if (inside) d = tn_seq2seq_decoding(m, source(), 3, 10);
+        tn_generated g = tn_generate(d, begin, .beams = 3, .best = 3, .end = 3);
+        fine();
+        for (int64_t i = 0; i < tn_numel(g.scores); i++) ck_assert(isfinite(tn_get(g.scores, i)));
+        tn_scope_end(s);
+        tn_decoding_free(d);
+    }
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(what_is_saved_is_loaded)
 {
     char name[32];
@@ -206,6 +241,7 @@ int main(void)
     tcase_add_loop_test(c, scores_and_alignments, 0, MODELS);
     tcase_add_loop_test(c, losses, 0, MODELS);
     tcase_add_loop_test(c, learns_and_generates, 0, MODELS);
+    tcase_add_loop_test(c, autocast, 0, MODELS);
     tcase_add_loop_test(c, what_is_saved_is_loaded, 0, MODELS);
     tcase_add_test(c, wrong_use);
     TCase *m = tcase_create("memory");
