@@ -12,6 +12,7 @@
  * which makes it beside the result from attention_scores, attention_weights (which holds the rules of masking) and
  * dropout; these, with select_matmul, are also what gradients of gradients are made of. Dropout looks at the words that
  * the op dropout would look at for element i of w. */
+#include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 #include "core/products/attention.h"
 typedef struct {
@@ -72,13 +73,12 @@ static void parts_of(tn_tensor *const *in, tn_tensor *to)
     for (int i = 0; i < 3; i++) to[i] = one ? heads_of(in[0], i) : tn__glance(in[i], &in[i]->l);
 }
 
-static bool attention_infer(tn_ctx *c)
+/* Are q, k and v (or all three in one) floating matrices? */
+static bool infer_parts(const tn_ctx *c)
 {
     static const char *const name[] = {"q", "k", "v"}, *const dims[] = {"[..., T, D]", "[..., S, D]", "[..., S, E]"};
-    char          text[192], scores[192];
-    const bool    one = c->in[0] && packed(c->nin, &c->in[0]->l.shape, c->in);
-    const tn_dims order = TN_ARG(c, order);
-    tn_tensor     part[3];
+    char       text[192];
+    const bool one = c->in[0] && packed(c->nin, &c->in[0]->l.shape, c->in);
     for (int i = 0; i < (one ? 1 : 3); i++) {
         const tn_tensor *x = c->in[i];
         if (!x) return tn_infer_fail(c, TN_EINVAL, "%s is NULL", name[i]);
@@ -89,12 +89,16 @@ static bool attention_infer(tn_ctx *c)
             return tn_infer_fail(c, TN_ESHAPE, "%s must be %s, got %s", name[i], dims[i],
                                  tn_shape_text(x->l.shape, text, sizeof text));
     }
-    parts_of(c->in, part);
-    const tn_tensor *q = &part[0], *k = &part[1], *v = &part[2], *blocked = c->in[3], *keys = c->in[4];
+    return true;
+}
+
+/* The shapes of the scores, and of the result but for the order of its dims. */
+static bool infer_shapes(const tn_ctx *c, const tn_tensor *part, tn_shape *scores, tn_shape *result)
+{
+    const tn_tensor *q = &part[0], *k = &part[1], *v = &part[2];
     const int        nq = q->l.shape.n, nk = k->l.shape.n, nv = v->l.shape.n;
     const int64_t    queries = q->l.shape.d[nq - 2], count = k->l.shape.d[nk - 2];
     tn_shape         s, y;
-    tn__layout       turned;
     if (k->dtype != q->dtype || v->dtype != q->dtype)
         return tn_infer_fail(c, TN_EDTYPE, "number types differ: q is %s, k %s, v %s", tn_dtype_name(q->dtype),
                              tn_dtype_name(k->dtype), tn_dtype_name(v->dtype));
@@ -103,9 +107,15 @@ static bool attention_infer(tn_ctx *c)
         return fail(c, "k", k, "v", v, "differ in the number of keys, their last dim but one");
     if (!lead(lead_of(q), lead_of(k), &s)) return fail(c, "q", q, "k", k, "have leading dims that do not broadcast");
     if (!lead(s, lead_of(v), &y)) return fail(c, "k", k, "v", v, "have leading dims that do not broadcast");
-    const tn_shape all = y;
-    s = with(s, queries, count), y = with(y, queries, v->l.shape.d[nv - 1]);
-    if (!tn__shape_check(c->op->name, q->dtype, s)) return false;
+    *scores = with(s, queries, count), *result = with(y, queries, v->l.shape.d[nv - 1]);
+    return tn__shape_check(c->op->name, q->dtype, *scores);
+}
+
+static bool infer_masks(const tn_ctx *c, tn_shape s)
+{
+    const tn_tensor *blocked = c->in[3], *keys = c->in[4];
+    const int64_t    count = s.d[s.n - 1];
+    char             text[192], scores[192];
     if (blocked && blocked->dtype != TN_BOOL && !tn__is_float(blocked->dtype))
         return tn_infer_fail(
             c, TN_EDTYPE, "blocked must be bool (true: may not be attended) or floating (added to the scores), got %s",
@@ -121,19 +131,33 @@ static bool attention_infer(tn_ctx *c)
         return tn_infer_fail(c, TN_ESHAPE,
                              "blocked_keys %s does not fit the scores' %s: it must be [first dim, last dim]",
                              tn_shape_text(keys->l.shape, text, sizeof text), tn_shape_text(s, scores, sizeof scores));
-    const double p = TN_ARG(c, dropout), scale = TN_ARG(c, scale);
+    return true;
+}
+
+static bool attention_infer(tn_ctx *c)
+{
+    const double  p = TN_ARG(c, dropout), scale = TN_ARG(c, scale);
+    const tn_dims order = TN_ARG(c, order);
+    tn_tensor     part[3];
+    tn_shape      s, y, rows;
+    if (!infer_parts(c)) return false;
+    parts_of(c->in, part);
+    if (!infer_shapes(c, part, &s, &y) || !infer_masks(c, s)) return false;
     if (!(p >= 0 && p <= 1)) return tn_infer_fail(c, TN_EINVAL, "dropout is %g, but a probability is from 0 to 1", p);
     if (!(scale - scale == 0)) return tn_infer_fail(c, TN_EINVAL, "scale is %g", scale);
     if (TN_ARG(c, past) < 0)
         return tn_infer_fail(c, TN_EINVAL, "past is %lld, but must not be negative", (long long)TN_ARG(c, past));
-    c->result[0] = (tn_result){q->dtype, y};
+    const tn_dtype dt = part[0].dtype;
+    c->result[0] = (tn_result){dt, y};
     if (order.n) {
         const tn__layout l = {.shape = y};
+        tn__layout       turned;
         if (!tn__view_permute(c->op->name, &l, order, &turned)) return false;
         c->result[0].shape = turned.shape;
     }
-    if (c->op == &tn__op_attention) c->result[1] = (tn_result){tn__wide(q->dtype), with(all, queries, 2)};
-    else c->result[1] = (tn_result){q->dtype, s};
+    rows = y, rows.d[rows.n - 1] = 2;
+    if (c->op == &tn__op_attention) c->result[1] = (tn_result){tn__wide(dt), rows};
+    else c->result[1] = (tn_result){dt, s};
     return true;
 }
 
@@ -233,12 +257,10 @@ static void ops_of(tn_tensor *const *in, tn_tensor **part)
 
 static tn_tensor *weights_of(const args_t *a, tn_tensor *const *part, tn_tensor *blocked, tn_tensor *keys)
 {
-    const struct {
-        bool    causal;
-        int64_t past;
-    } sight = {a->causal, a->past}; /* as attention_weights.c has them */
-    const bool mask = blocked && blocked->dtype == TN_BOOL;
-    tn_tensor *w = tn_op_apply(&tn__op_attention_scores, &(double){a->scale}, 2, part);
+    const tn__attention_weights_args sight = {.causal = a->causal, .past = a->past};
+    const tn__attention_scores_args  product = {.scale = a->scale};
+    const bool                       mask = blocked && blocked->dtype == TN_BOOL;
+    tn_tensor                       *w = tn_op_apply(&tn__op_attention_scores, &product, 2, part);
     if (keys && w) { /* [B, S] → [B, 1, …, 1, S] */
         tn_shape s = {.n = w->l.shape.n};
         for (int i = 0; i < s.n; i++) s.d[i] = i == 0 ? keys->l.shape.d[0] : i == s.n - 1 ? keys->l.shape.d[1] : 1;

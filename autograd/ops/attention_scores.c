@@ -4,10 +4,9 @@
  *
  * A key that may not be attended can hold NaN. Its scores are NaN, attention_weights passes over them and gives them
  * the gradient 0, and here the zeros keep the NaN out of the gradients. */
+#include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
-typedef struct {
-    double scale;
-} args_t;
+typedef tn__attention_scores_args args_t;
 
 /* kᵀ, to be used like k: nothing of it is on the heap. */
 static tn_tensor transposed(const tn_tensor *k)

@@ -6,12 +6,10 @@
  * absent; causal: query t sees keys 0 … past + t. A sum of -inf is blocked as well. Blocked is chosen, not added: a NaN
  * there is never looked at. A query with nothing left to attend has weights 0 and gradient 0. */
 #ifndef TN_REAL /* =============================================================================== the room */
+#include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
-typedef struct {
-    bool    causal;
-    int64_t past;
-} args_t;
+typedef tn__attention_weights_args args_t;
 #define TN_TEMPLATE "autograd/ops/attention_weights.c"
 #include "core/real.h"
 

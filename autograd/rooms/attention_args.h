@@ -1,0 +1,18 @@
+/* attention_args.h — what attention (ops/attention.c) tells the rooms that its weights and its second derivatives are made
+ * of. */
+#ifndef TENON_AUTOGRAD_ATTENTION_ARGS_H
+#define TENON_AUTOGRAD_ATTENTION_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    double scale;
+} tn__attention_scores_args;
+
+typedef struct {
+    bool    causal;
+    int64_t past; /* causal: query t sees keys 0 … past + t */
+} tn__attention_weights_args;
+
+#endif
