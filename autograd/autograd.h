@@ -79,7 +79,8 @@ TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *con
 
 /* A scope in which products are computed in bf16: linear, matmul, einsum, attention and convolution round their f32
  * operands to bf16, add up in f32 and give a bf16 result; all that follows takes bf16 as it is, but for what stays f32:
- * norms, softmax, reductions, exp and log, losses, the states of recurrent layers widen theirs. Conversions are on the
+ * norms, softmax, reductions, exp and log, losses, the states of recurrent layers widen theirs, and f32 beside bf16 is
+ * joined as f32 (tn_cat). Each op says which it is, an op of yours, too: .autocast in op.h. Conversions are on the
  * tape, so weights stay f32 and get f32 gradients; optimizers, state dicts and checkpoints do not notice. f64 is left
  * alone. bf16 has f32's range: losses need no scaling. A weight that is used several times in the scope is converted
  * once. tn_backward needs no scope of its own.

@@ -8,7 +8,7 @@ typedef struct {
     tn_segment   fn;
     void        *user;
     tn_generator before;
-    bool         autocast;
+    tn_mode      mode;
 } args_t;
 
 static bool infer(tn_ctx *c)
@@ -23,18 +23,18 @@ static void backward(tn_back *b)
     const args_t *a = b->args;
     tn_generator  again = a->before, *now = tn_use_generator(&again);
     uint64_t      floor = tn__tape.seq;
-    const bool    no_grad = tn__self.mode.no_grad;
+    const tn_mode mode = tn__self.mode;
     tn_tensor    *wrt_few[8], **wrt = wrt_few;
     char          x[192], y[192];
     int           count = 0;
     size_t        bytes = 2 * (size_t)b->nin * sizeof *wrt;
     if (b->nin > 4 && !(wrt = tn__mem_get(bytes))) goto done;
     tn_tensor **grad = wrt + b->nin;
-    tn__self.mode.no_grad = false, tn__self.mode.autocast = a->autocast;
+    tn__self.mode = a->mode;
     tn_tensor *out = a->fn(b->in, b->nin, a->user);
     if (out && out->node && tn__node_of(out)->seq <= floor)
         out = tn_view(out, out->l.shape); /* an input as it was: with a node of this run */
-    tn__self.mode.no_grad = no_grad, tn__self.mode.autocast = false;
+    tn__self.mode = mode;
     if (tn__self.error != TN_OK) goto done;
     if (!out || !tn_shape_equal(out->l.shape, b->gy[0]->l.shape)) {
         tn_raise(TN_ESHAPE,
@@ -87,7 +87,7 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
     /* Recorded before it runs, so that a segment that writes over its inputs is found out, and even if no input wants a
      * gradient: parameters inside may. */
     tn_generator *g = tn_current_generator();
-    args_t        args = {fn, user, *g, tn__self.mode.autocast};
+    args_t        args = {fn, user, *g, tn__self.mode};
     bool          few[16], *need = few;
     tn_tensor    *out = NULL;
     if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;

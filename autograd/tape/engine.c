@@ -261,7 +261,7 @@ static tn_status pass(tn__engine_run *r)
     const tn__backward_pass *p = r->p;
     tn_scope                 outer = tn_scope_begin();
     r->id = ++tn__tape.runs, r->thread = tn__thread_id();
-    tn__self.mode.no_grad = !p->create_graph, tn__self.mode.autocast = false; /* types are as the forward left them */
+    tn__self.mode = (tn_mode){.no_grad = !p->create_graph}; /* types are as the forward left them */
     if (p->count && !(r->found = tn__mem_zeroed((size_t)p->count * sizeof *r->found))) goto done;
     if (collect(r) != TN_OK) goto done;
     if (r->found) mark_wanted(r);

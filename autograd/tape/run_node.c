@@ -45,6 +45,48 @@ static tn_tensor *fitted(const tn__node *n, int i, tn_tensor *g)
 
 enum { FEW = 8 };
 
+/* What the node saved, and whose gradient is wanted: what its backward reads. */
+static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in, tn_tensor **out)
+{
+    for (int i = 0; i < n->nin; i++) {
+        need[i] = n->need[i] && tn__leads_on(r, n, i);
+        if (check_version(n, &n->saved_in[i], "input", i) != TN_OK) return tn__self.error;
+        in[i] = n->saved_in[i].t;
+    }
+    for (int i = 0; i < n->nout; i++) {
+        if (check_version(n, &n->saved_out[i], "result", i) != TN_OK) return tn__self.error;
+        out[i] = n->saved_out[i].t;
+        if (!r->p->create_graph || !out[i]) continue;
+        if (!(out[i] = tn__alias(out[i], &out[i]->l))) return tn__self.error; /* on the tape where the result was */
+        out[i]->node = &n->object, out[i]->output = (uint8_t)i;
+        atomic_fetch_add_explicit(&n->object.refs, 1, memory_order_relaxed);
+    }
+    return TN_OK;
+}
+
+/* In anomaly mode: is the gradient of input i finite? */
+static bool finite(const tn__node *n, int i, const tn_tensor *g)
+{
+    char       what[64], who[600];
+    const bool path = n->path && *n->path;
+    snprintf(what, sizeof what, "the gradient of input %d", i);
+    snprintf(who, sizeof who, "%s%sbackward of %s", path ? n->path : "", path ? ": " : "", n->op->name);
+    return tn__check_finite(g, who, what);
+}
+
+/* Brings what the backward has found to where the inputs came from. */
+static void pass_on(tn__engine_run *r, tn__node *n, const bool *need, tn_tensor *const *gx)
+{
+    for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
+        if (!need[i] || !gx[i]) continue;
+        bool       bad;
+        tn_tensor *g = fitted(n, i, gx[i]);
+        if (!g || (tn__tape.anomaly && !finite(n, i, g))) return;
+        tn_tensor **to = tn__target(r, n, i, &bad);
+        if (to && !tn__add_to(r, to, g)) return;
+    }
+}
+
 tn_status tn__run_node(tn__engine_run *r, tn__node *n)
 {
     const bool graph = r->p->create_graph;
@@ -59,52 +101,27 @@ tn_status tn__run_node(tn__engine_run *r, tn__node *n)
             n->op->name);
     if (total > 3 * FEW && !(in = tn__mem_get((size_t)total * (sizeof *in + 1)))) return tn__self.error;
     tn_tensor **gx = in + n->nin, **out = gx + n->nin;
-    bool       *need = in == few ? need_few : (bool *)(in + total), bad;
-    for (int i = 0; i < n->nin; i++) {
-        need[i] = n->need[i] && tn__leads_on(r, n, i);
-        if (check_version(n, &n->saved_in[i], "input", i) != TN_OK) goto done;
-        in[i] = n->saved_in[i].t, gx[i] = NULL;
+    bool       *need = in == few ? need_few : (bool *)(in + total);
+    for (int i = 0; i < n->nin; i++) gx[i] = NULL;
+    if (fill(r, n, need, in, out) == TN_OK) {
+        void   *engine[2] = {r, n};
+        tn_back b = {.op = n->op,
+                     .args = n->args,
+                     .nin = n->nin,
+                     .nout = n->nout,
+                     .in = in,
+                     .out = out,
+                     .gy = n->grad,
+                     .in_shape = n->shape,
+                     .in_dtype = n->dtype,
+                     .need = need,
+                     .gx = gx,
+                     .engine = engine};
+        tn__tape.inside++;
+        fn(&b);
+        tn__tape.inside--;
+        pass_on(r, n, need, gx);
     }
-    for (int i = 0; i < n->nout; i++) {
-        if (check_version(n, &n->saved_out[i], "result", i) != TN_OK) goto done;
-        out[i] = n->saved_out[i].t;
-        if (!graph || !out[i]) continue;
-        if (!(out[i] = tn__alias(out[i], &out[i]->l))) goto done; /* the result itself, on the tape where it was */
-        out[i]->node = &n->object, out[i]->output = (uint8_t)i;
-        atomic_fetch_add_explicit(&n->object.refs, 1, memory_order_relaxed);
-    }
-    void   *engine[2] = {r, n};
-    tn_back b = {.op = n->op,
-                 .args = n->args,
-                 .nin = n->nin,
-                 .nout = n->nout,
-                 .in = in,
-                 .out = out,
-                 .gy = n->grad,
-                 .in_shape = n->shape,
-                 .in_dtype = n->dtype,
-                 .need = need,
-                 .gx = gx,
-                 .engine = engine};
-    tn__tape.inside++;
-    fn(&b);
-    tn__tape.inside--;
-    for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
-        if (!need[i] || !gx[i]) continue;
-        tn_tensor *g = fitted(n, i, gx[i]);
-        if (!g) break;
-        if (tn__tape.anomaly) {
-            char what[64];
-            snprintf(what, sizeof what, "the gradient of input %d", i);
-            char who[600];
-            snprintf(who, sizeof who, "%s%sbackward of %s", n->path && *n->path ? n->path : "",
-                     n->path && *n->path ? ": " : "", n->op->name);
-            if (!tn__check_finite(g, who, what)) break;
-        }
-        tn_tensor **to = tn__target(r, n, i, &bad);
-        if (to && !tn__add_to(r, to, g)) break;
-    }
-done:
     if (in != few) tn__mem_put(in, (size_t)total * (sizeof *in + 1));
     return tn__self.error;
 }
