@@ -2,13 +2,13 @@
 #ifndef TENON_DATA_H
 #define TENON_DATA_H
 
-#include "batches.h"
 #include "corpus.h"
 #include "lines.h"
 #include "metrics.h"
 #include "pairs.h"
 #include "report.h"
 #include "runlog.h"
+#include "source.h"
 #include "subword.h"
 #include "text.h"
 #include "tokenizer.h"

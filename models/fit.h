@@ -25,6 +25,7 @@
 #ifndef TENON_MODELS_FIT_H
 #define TENON_MODELS_FIT_H
 
+#include "../data/source.h"
 #include "../optim/optim.h"
 
 #include <signal.h>
@@ -32,43 +33,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- where batches come from ------------------------------------------------------------------------------------- */
-
-typedef struct {
-    tn_tensor *x, *y, *more[6]; /* what goes in, what should come out, and whatever else the loss reads */
-    int64_t    items;           /* examples or tokens, for rates and means; 0: the first dim of x, or 1 */
-    void      *user;
-} tn_batch;
-
-/* A source that draws its batches from the current generator needs no more than `next`: checkpoints hold generators.
- * One that goes through its data in order says where it is, or a resumed run would begin with the first batch again. */
-typedef struct {
-    /* Fills b; its tensors belong to the open scope. False: that was the epoch's last, and the next call begins another
-     * one; or an error stands. */
-    bool (*next)(void *user, tn_batch *b);
-    /* Goes to where `save` was called, or, if at is NULL, to the first batch. Called before training and before each
-     * validation. May be NULL, as may save. */
-    void (*begin)(void *user, const tn_json *at);
-    /* Puts members into the object that is open: tn_json_put_i64(w, "batch", s->batch). */
-    void (*save)(void *user, tn_json_writer *w);
-    void   *user;
-    int64_t batches; /* in an epoch, if that is known */
-} tn_source;
-
-/* The rows of tensors, in batches: row i is x[i], y[i], more[..][i]. The last batch may be smaller. Shuffled anew in
- * each epoch, by the seed and the number of the epoch alone. */
-typedef struct {
-    int        zero_;
-    tn_tensor *x, *y, *more[6]; /* held on to */
-    int64_t    batch;           /* rows in a batch; 0: 32 */
-    bool       shuffle, drop_last;
-    uint64_t   seed;
-} tn_dataset_config;
-typedef struct tn_dataset tn_dataset;
-TN_API tn_dataset        *tn_dataset_create(tn_dataset_config c);
-TN_API tn_source          tn_dataset_source(tn_dataset *r);
-TN_API void               tn_dataset_free(tn_dataset *r);
 
 /* ---- what is told ------------------------------------------------------------------------------------------------ */
 
@@ -121,6 +85,11 @@ typedef struct {
 typedef tn_tensor *(*tn_fit_loss)(void *module, const tn_batch *b, void *user); /* one number, to be made smaller */
 typedef double (*tn_fit_score)(void *module, void *user); /* of all that there is to validate on: BLEU, say */
 
+/* Sees the gradients of step `step` (from 1) when all its batches are through the backward pass, before they are
+ * clipped and the optimizer steps; may change them, sum them over machines, say. Anything but TN_OK ends the run before
+ * that step: raise the error that says why. */
+typedef tn_status (*tn_fit_exchange)(void *module, tn_optimizer *o, int64_t step, void *user);
+
 typedef struct {
     int         zero_;
     void       *module;
@@ -130,6 +99,9 @@ typedef struct {
     int64_t     steps, epochs; /* one of them, or both: what comes first ends the run */
     int64_t     accumulate;    /* batches to a step, whose loss is their mean; 0: 1 */
     bool        autocast;      /* loss runs in bf16 where that is safe: see tn_autocast_begin */
+
+    tn_fit_exchange exchange;
+    void           *exchange_user;
 
     /* Who steps. Without an optimizer: AdamW with no decay on biases and norms, gradients clipped, and the rate going
      * up to lr in `warmup` steps, then down as `decay` says, to 0 at the last step. */
@@ -170,7 +142,6 @@ TN_API tn_fit_result tn_fit_run(tn_fit_config c);
 #ifdef __cplusplus
 }
 #else
-#define tn_dataset_new(...) tn_dataset_create((tn_dataset_config){.zero_ = 0, __VA_ARGS__})
 #define tn_fit(...) \
     ((void)sizeof((TN_FIRST_(__VA_ARGS__, 0))->base), tn_fit_run((tn_fit_config){.zero_ = 0, .module = __VA_ARGS__}))
 #endif

@@ -2,11 +2,11 @@
 #include "data/corpus/batch_plan.h"
 #include "core/base/toolbox.h"
 
-bool tn__batching_check(const char *who, tn_batching *how)
+bool tn__batching_check(const char *who, const tn__batching *how)
 {
-    if (!how->tokens) how->tokens = 4096;
     if (how->tokens > 0 && how->examples >= 0) return true;
-    tn_raise(TN_EINVAL, "%s: tokens and examples of a batch cannot be negative", who);
+    tn_raise(TN_EINVAL, "%s: .tokens and .examples of a batch are %lld and %lld; expected at least 1 and 0", who,
+             (long long)how->tokens, (long long)how->examples);
     return false;
 }
 
@@ -41,7 +41,7 @@ static void shuffle(uint32_t *x, int64_t n, tn_generator *g)
     }
 }
 
-static bool cut(tn__plan *p, const int32_t *a, const int32_t *b, const tn_batching *how)
+static bool cut(tn__plan *p, const int32_t *a, const int32_t *b, const tn__batching *how)
 {
     int64_t longest = 0;
     p->batches = 0;
@@ -85,7 +85,7 @@ static bool shuffle_batches(tn__plan *p, uint32_t *spare, tn_generator *g)
     return true;
 }
 
-bool tn__plan_make(tn__plan *p, int64_t n, const int32_t *a, const int32_t *b, const tn_batching *how, int64_t epoch)
+bool tn__plan_make(tn__plan *p, int64_t n, const int32_t *a, const int32_t *b, const tn__batching *how, int64_t epoch)
 {
     tn__plan_free(p);
     if (n >= UINT32_MAX) return tn_raise(TN_EUNSUPPORTED, "%lld examples; at most 2^32 - 2", (long long)n), false;
@@ -104,4 +104,10 @@ bool tn__plan_make(tn__plan *p, int64_t n, const int32_t *a, const int32_t *b, c
     done = done && cut(p, a, b, how) && shuffle_batches(p, spare, &g);
     tn__mem_put(spare, bytes);
     return done;
+}
+
+const uint32_t *tn__plan_batch(const tn__plan *p, int64_t i, tn_shard shard, tn_batch *b)
+{
+    tn_batch_cut(b, shard, p->first[i + 1] - p->first[i]);
+    return p->order + p->first[i] + b->first;
 }

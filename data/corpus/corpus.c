@@ -128,7 +128,7 @@ static bool check(const tn_corpus_config *c)
     return !wrong;
 }
 
-tn_corpus *tn_corpus_open(tn_corpus_config config)
+tn_corpus *tn_corpus_open_run(tn_corpus_config config)
 {
     if (tn__blocked() || !check(&config)) return NULL;
     tn_corpus *c = tn__mem_zeroed(sizeof *c);

@@ -11,11 +11,14 @@
 
 typedef struct {
     tn__mlm_rows rows;
+    tn_batch     part;       /* which rows of the whole batch they are */
     bool         full, ends; /* ends: no batch, the epoch is over */
 } slot;
 
 struct tn_mlm {
     tn__examples     examples;
+    tn__batching     how;
+    tn_shard         shard;
     tn__plan         plan; /* the maker's: of epoch `planned`, -1: none */
     int64_t          planned, count;
     tn_data_position next, making; /* the caller's, the maker's */
@@ -36,9 +39,9 @@ static bool make(tn_mlm *b, slot *to)
 {
     const tn__examples *x = &b->examples;
     int64_t             epoch = b->making.epoch;
-    if (b->planned != epoch && !(b->planned >= 0 && x->config.batching.in_order)) {
+    if (b->planned != epoch && !(b->planned >= 0 && b->how.in_order)) {
         b->planned = -1;
-        if (!tn__plan_make(&b->plan, x->n, x->length, NULL, &x->config.batching, epoch)) return false;
+        if (!tn__plan_make(&b->plan, x->n, x->length, NULL, &b->how, epoch)) return false;
         b->planned = epoch;
     }
     to->ends = b->making.batch >= b->plan.batches;
@@ -46,8 +49,8 @@ static bool make(tn_mlm *b, slot *to)
         b->making = (tn_data_position){epoch + 1, 0};
         return true;
     }
-    int64_t first = b->plan.first[b->making.batch], n = b->plan.first[b->making.batch + 1] - first;
-    if (!tn__mlm_make(x, epoch, b->plan.order + first, n, &to->rows)) return false;
+    const uint32_t *which = tn__plan_batch(&b->plan, b->making.batch, b->shard, &to->part);
+    if (!tn__mlm_make(x, epoch, which, to->part.rows, &to->rows)) return false;
     b->making.batch++;
     return true;
 }
@@ -105,19 +108,19 @@ static void start(tn_mlm *b)
 
 /* ---- the caller's side ------------------------------------------------------------------------------------------- */
 
-tn_mlm *tn_mlm_new(const tn_corpus *c, tn_mlm_config config)
+tn_mlm *tn_mlm_create(const tn_corpus *c, tn_mlm_config config)
 {
     if (tn__blocked()) return NULL;
     if (!c) return tn_raise(TN_EINVAL, "tn_mlm_new: c is NULL"), NULL;
     tn_mlm *b = tn__mem_zeroed(sizeof *b);
     if (!b) return NULL;
-    b->planned = -1;
+    b->planned = -1, b->how = tn__mlm_batching(&config);
     bool done = tn__examples_new(&b->examples, c, &config);
     if (done) {
         const tn__examples *x = &b->examples;
         b->n = x->config.ahead ? x->config.ahead : 1;
         done = (b->slots = tn__mem_zeroed((size_t)b->n * sizeof *b->slots)) &&
-               tn__plan_make(&b->plan, x->n, x->length, NULL, &x->config.batching, 0);
+               tn__plan_make(&b->plan, x->n, x->length, NULL, &b->how, 0);
     }
     if (!done) {
         tn__examples_free(&b->examples);
@@ -160,6 +163,17 @@ tn_status tn_mlm_seek(tn_mlm *b, tn_data_position to)
                         (long long)b->count);
     stop(b);
     b->next = to;
+    start(b);
+    return TN_OK;
+}
+
+tn_status tn_mlm_shard(tn_mlm *b, tn_shard shard)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!b) return tn_raise(TN_EINVAL, "tn_mlm_shard: b is NULL");
+    if (!tn__shard_check("tn_mlm_shard", shard)) return tn__self.error;
+    stop(b);
+    b->shard = shard;
     start(b);
     return TN_OK;
 }
@@ -210,10 +224,8 @@ static slot *wait_for(tn_mlm *b)
     return NULL;
 }
 
-bool tn_mlm_next(tn_mlm *b, tn_mlm_batch *to)
+static bool take(tn_mlm *b, tn_mlm_batch *to, tn_batch *part)
 {
-    if (tn__blocked()) return false;
-    if (!b || !to) return tn_raise(TN_EINVAL, "tn_mlm_next: %s is NULL", b ? "to" : "b"), false;
     *to = (tn_mlm_batch){0};
     slot *s = wait_for(b);
     if (!s) return false;
@@ -222,6 +234,7 @@ bool tn_mlm_next(tn_mlm *b, tn_mlm_batch *to)
     if (tn__self.error != TN_OK) return *to = (tn_mlm_batch){0}, false; /* the slot stays full: it comes again */
     if (ends) b->next = (tn_data_position){b->next.epoch + 1, 0};
     else b->next.batch++;
+    *part = s->part;
     if (b->running) pthread_mutex_lock(&b->lock);
     s->full = false;
     b->take = (b->take + 1) % b->n;
@@ -229,4 +242,38 @@ bool tn_mlm_next(tn_mlm *b, tn_mlm_batch *to)
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
     return !ends;
+}
+
+bool tn_mlm_next(tn_mlm *b, tn_mlm_batch *to)
+{
+    tn_batch part;
+    if (tn__blocked()) return false;
+    if (!b || !to) return tn_raise(TN_EINVAL, "tn_mlm_next: %s is NULL", b ? "to" : "b"), false;
+    return take(b, to, &part);
+}
+
+/* ---- as a source ------------------------------------------------------------------------------------------------- */
+
+static bool source_next(void *user, tn_batch *b)
+{
+    tn_mlm_batch m;
+    if (tn__blocked() || !take(user, &m, b)) return false;
+    b->x = m.ids, b->y = m.masked_ids, b->items = m.tokens;
+    tn_batch_put(b, "segments", m.segments);
+    tn_batch_put(b, "padding", m.padding);
+    tn_batch_put(b, "masked_at", m.masked_at);
+    return tn_batch_put(b, "next", m.next) == TN_OK;
+}
+static void source_begin(void *user, const tn_json *at) { tn_mlm_seek(user, tn__position_read(at)); }
+static void source_save(void *user, tn_json_writer *w) { tn__position_write(tn_mlm_position(user), w); }
+static void source_shard(void *user, tn_shard shard) { tn_mlm_shard(user, shard); }
+
+tn_source tn_mlm_source(tn_mlm *b)
+{
+    return (tn_source){.next = b ? source_next : NULL,
+                       .begin = source_begin,
+                       .save = source_save,
+                       .shard = source_shard,
+                       .user = b,
+                       .batches = tn_mlm_count(b)};
 }

@@ -13,13 +13,9 @@ void tn__examples_free(tn__examples *x)
     x->kinds = NULL, x->example = NULL, x->length = NULL, x->room = x->length_room = x->n = 0;
 }
 
-static bool check(tn_mlm_config *m, const tn_corpus *c)
+static bool check(const tn_mlm_config *m, const tn_corpus *c)
 {
-    int64_t v = (int64_t)c->footer.vocabulary, special = m->pairs ? 3 : 2;
-    if (!m->max_tokens) m->max_tokens = 128;
-    if (m->rate == 0) m->rate = 0.15;
-    if (!m->ahead) m->ahead = 2;
-    if (m->ahead == TN_ZERO) m->ahead = 0;
+    int64_t       v = (int64_t)c->footer.vocabulary, special = m->pairs ? 3 : 2;
     const int32_t ids[] = {m->pad, m->cls, m->sep, m->mask};
     const char   *names[] = {"pad", "cls", "sep", "mask"};
     for (int i = 0; i < 4; i++)
@@ -32,12 +28,13 @@ static bool check(tn_mlm_config *m, const tn_corpus *c)
                         (long long)special + 2),
                false;
     if (!(m->rate > 0 && m->rate <= 1) || m->ahead < 0 || m->ahead > 64)
-        return tn_raise(TN_EINVAL, "tn_mlm_new: rate must be in (0, 1], ahead 1 to 64 or TN_ZERO"), false;
+        return tn_raise(TN_EINVAL, "tn_mlm_new: rate must be in (0, 1], ahead 0 to 64"), false;
     if (m->pairs && c->footer.documents < 2)
         return tn_raise(TN_EINVAL, "tn_mlm_new: pairs need at least two documents (separated by empty lines), or where "
                                    "would the sentences come from that do not follow?"),
                false;
-    return tn__batching_check("tn_mlm_new", &m->batching);
+    const tn__batching how = tn__mlm_batching(m);
+    return tn__batching_check("tn_mlm_new", &how);
 }
 
 static bool add(tn__examples *x, tn__example e)

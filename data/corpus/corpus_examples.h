@@ -3,6 +3,7 @@
 #ifndef TENON_DATA_CORPUS_EXAMPLES_H
 #define TENON_DATA_CORPUS_EXAMPLES_H
 
+#include "data/corpus/batch_plan.h"
 #include "data/corpus/corpus_private.h"
 
 /* Whole sentences of one document from sentence `first` on; or, of a sentence that is too long, a part. */
@@ -14,12 +15,17 @@ typedef struct {
 
 typedef struct {
     const tn_corpus *corpus;
-    tn_mlm_config    config; /* with the defaults put in */
-    uint8_t         *kinds;  /* [vocabulary], or NULL */
+    tn_mlm_config    config;
+    uint8_t         *kinds; /* [vocabulary], or NULL */
     tn__example     *example;
     int32_t         *length; /* with special tokens, at most max_tokens */
     int64_t          n, room, length_room;
 } tn__examples;
+
+static inline tn__batching tn__mlm_batching(const tn_mlm_config *m)
+{
+    return (tn__batching){.tokens = m->tokens, .examples = m->examples, .seed = m->seed, .in_order = m->in_order};
+}
 
 bool tn__examples_new(tn__examples *x, const tn_corpus *c, const tn_mlm_config *config);
 void tn__examples_free(tn__examples *x);

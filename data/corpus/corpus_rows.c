@@ -16,7 +16,7 @@ void tn__mlm_rows_free(tn__mlm_rows *r)
 
 static tn_generator generator_of(const tn__examples *x, int64_t epoch, uint32_t example)
 {
-    uint64_t seed = x->config.batching.seed + 0x9e3779b97f4a7c15u * (uint64_t)(x->config.fixed ? 1 : epoch + 1);
+    uint64_t seed = x->config.seed + 0x9e3779b97f4a7c15u * (uint64_t)(x->config.fixed ? 1 : epoch + 1);
     seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9u;
     return (tn_generator){seed ^ seed >> 27, (uint64_t)example << PER_EXAMPLE};
 }

@@ -2,7 +2,7 @@
 #include "data/pairs/pairs_private.h"
 #include "core/base/toolbox.h"
 
-void tn_parallel_free(tn_parallel *p)
+void tn_pairs_free(tn_pairs *p)
 {
     if (!p) return;
     for (int i = 0; i < 2; i++) {
@@ -14,15 +14,12 @@ void tn_parallel_free(tn_parallel *p)
     tn__mem_put(p, sizeof *p);
 }
 
-int64_t tn_parallel_count(const tn_parallel *p) { return p ? p->n : 0; }
-int64_t tn_parallel_dropped(const tn_parallel *p) { return p ? p->dropped : 0; }
-int64_t tn_parallel_line(const tn_parallel *p, int64_t pair)
-{
-    return p && pair >= 0 && pair < p->n ? p->line[pair] : -1;
-}
-int64_t tn_parallel_tokens(const tn_parallel *p, bool of_target) { return p ? p->side[of_target].ids.n : 0; }
+int64_t tn_pairs_count(const tn_pairs *p) { return p ? p->n : 0; }
+int64_t tn_pairs_dropped(const tn_pairs *p) { return p ? p->dropped : 0; }
+int64_t tn_pairs_line(const tn_pairs *p, int64_t pair) { return p && pair >= 0 && pair < p->n ? p->line[pair] : -1; }
+int64_t tn_pairs_tokens(const tn_pairs *p, bool of_target) { return p ? p->side[of_target].ids.n : 0; }
 
-uint64_t tn_parallel_checksum(const tn_parallel *p)
+uint64_t tn_pairs_checksum(const tn_pairs *p)
 {
     uint64_t sum = 0;
     for (int i = 0; p && i < 2; i++) {
@@ -34,10 +31,10 @@ uint64_t tn_parallel_checksum(const tn_parallel *p)
 
 /* ---- a pair ------------------------------------------------------------------------------------------------------ */
 
-static bool fits(const tn_parallel_config *c, const int64_t n[2])
+static bool fits(const tn_pairs_config *c, const int64_t n[2])
 {
     int64_t least = tn__min_i64(n[0], n[1]), most = tn__max_i64(n[0], n[1]);
-    return least >= (c->min_tokens ? c->min_tokens : 1) && (!c->max_tokens || most <= c->max_tokens) &&
+    return least >= c->min_tokens && (!c->max_tokens || most <= c->max_tokens) &&
            !(c->max_ratio > 0 && (double)most > c->max_ratio * (double)least);
 }
 
@@ -48,7 +45,7 @@ static bool refuse(const tn__reader *r, tn_status code, const char *what)
     return false;
 }
 
-static bool add_pair(tn_parallel *p, const tn_span text[2], const tn__reader *const from[2])
+static bool add_pair(tn_pairs *p, const tn_span text[2], const tn__reader *const from[2])
 {
     const tn_encoder *encoder[2] = {&p->config.source, &p->config.target};
     int64_t           before[2], n[2];
@@ -88,7 +85,7 @@ static tn_span without_cr(tn_span t)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-static tn_parallel *parallel_new(const char *who, const tn_parallel_config *c)
+static tn_pairs *pairs_new(const char *who, const tn_pairs_config *c)
 {
     const char *wrong = !c->source.encode || !c->target.encode     ? "source and target need an encoder each"
                         : c->min_tokens < 0 || c->max_tokens < 0   ? "min_tokens and max_tokens cannot be negative"
@@ -96,12 +93,12 @@ static tn_parallel *parallel_new(const char *who, const tn_parallel_config *c)
                         : !(c->max_ratio >= 0)                     ? "max_ratio cannot be negative"
                                                                    : NULL;
     if (wrong) return tn_raise(TN_EINVAL, "%s: %s", who, wrong), NULL;
-    tn_parallel *p = tn__mem_zeroed(sizeof *p);
+    tn_pairs *p = tn__mem_zeroed(sizeof *p);
     if (p) p->config = *c;
     return p;
 }
 
-static bool read_two(tn_parallel *p, tn__reader *a, tn__reader *b)
+static bool read_two(tn_pairs *p, tn__reader *a, tn__reader *b)
 {
     const tn__reader *const from[2] = {a, b};
     for (;;) {
@@ -128,24 +125,24 @@ static bool read_two(tn_parallel *p, tn__reader *a, tn__reader *b)
     }
 }
 
-tn_parallel *tn_parallel_load(const char *source, const char *target, tn_parallel_config config)
+tn_pairs *tn_pairs_load_run(const char *source, const char *target, tn_pairs_config config)
 {
     if (tn__blocked()) return NULL;
-    tn_parallel *p = parallel_new("tn_parallel_load", &config);
-    tn__reader   a, b;
-    bool         done = false;
-    if (p && tn__reader_open(&a, "tn_parallel_load", source)) {
-        if (tn__reader_open(&b, "tn_parallel_load", target)) {
+    tn_pairs  *p = pairs_new("tn_pairs_load", &config);
+    tn__reader a, b;
+    bool       done = false;
+    if (p && tn__reader_open(&a, "tn_pairs_load", source)) {
+        if (tn__reader_open(&b, "tn_pairs_load", target)) {
             done = read_two(p, &a, &b);
             tn__reader_close(&b);
         }
         tn__reader_close(&a);
     }
-    if (!done) tn_parallel_free(p), p = NULL;
+    if (!done) tn_pairs_free(p), p = NULL;
     return p;
 }
 
-static bool read_tabs(tn_parallel *p, tn__reader *r)
+static bool read_tabs(tn_pairs *p, tn__reader *r)
 {
     const tn__reader *const from[2] = {r, r};
     tn_span                 line;
@@ -160,16 +157,16 @@ static bool read_tabs(tn_parallel *p, tn__reader *r)
     return tn__self.error == TN_OK;
 }
 
-tn_parallel *tn_parallel_load_tsv(const char *path, tn_parallel_config config)
+tn_pairs *tn_pairs_load_tsv_run(const char *path, tn_pairs_config config)
 {
     if (tn__blocked()) return NULL;
-    tn_parallel *p = parallel_new("tn_parallel_load_tsv", &config);
-    tn__reader   r;
-    bool         done = false;
-    if (p && tn__reader_open(&r, "tn_parallel_load_tsv", path)) {
+    tn_pairs  *p = pairs_new("tn_pairs_load_tsv", &config);
+    tn__reader r;
+    bool       done = false;
+    if (p && tn__reader_open(&r, "tn_pairs_load_tsv", path)) {
         done = read_tabs(p, &r);
         tn__reader_close(&r);
     }
-    if (!done) tn_parallel_free(p), p = NULL;
+    if (!done) tn_pairs_free(p), p = NULL;
     return p;
 }

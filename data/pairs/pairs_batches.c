@@ -3,60 +3,62 @@
 #include "core/base/toolbox.h"
 #include "data/corpus/batch_plan.h"
 
-struct tn_parallel_batches {
-    const tn_parallel *pairs;
-    tn_batching        how;
-    tn__plan           plan;
-    int64_t            planned; /* the epoch of the plan, -1: none */
-    tn_data_position   next;
+struct tn_pairs_batches {
+    const tn_pairs  *pairs;
+    tn__batching     how;
+    tn_shard         shard;
+    tn__plan         plan;
+    int64_t          planned; /* the epoch of the plan, -1: none */
+    tn_data_position next;
 };
 
-static bool plan(tn_parallel_batches *b)
+static bool plan(tn_pairs_batches *b)
 {
     if (b->planned == b->next.epoch || (b->planned >= 0 && b->how.in_order)) return true;
     b->planned = -1;
-    const tn_parallel *p = b->pairs;
+    const tn_pairs *p = b->pairs;
     if (!tn__plan_make(&b->plan, p->n, p->side[0].length, p->side[1].length, &b->how, b->next.epoch)) return false;
     b->planned = b->next.epoch;
     return true;
 }
 
-tn_parallel_batches *tn_parallel_batches_new(const tn_parallel *p, tn_batching how)
+tn_pairs_batches *tn_pairs_batches_create(const tn_pairs *p, tn_pairs_batches_config c)
 {
+    const tn__batching how = {.tokens = c.tokens, .examples = c.examples, .seed = c.seed, .in_order = c.in_order};
     if (tn__blocked()) return NULL;
     if (!p || !p->n) {
-        tn_raise(TN_EINVAL, "tn_parallel_batches_new: %s", p ? "there are no pairs" : "p is NULL");
+        tn_raise(TN_EINVAL, "tn_pairs_batches_new: %s", p ? "there are no pairs" : "p is NULL");
         return NULL;
     }
-    if (!tn__batching_check("tn_parallel_batches_new", &how)) return NULL;
-    tn_parallel_batches *b = tn__mem_zeroed(sizeof *b);
+    if (!tn__batching_check("tn_pairs_batches_new", &how)) return NULL;
+    tn_pairs_batches *b = tn__mem_zeroed(sizeof *b);
     if (!b) return NULL;
     b->pairs = p, b->how = how, b->planned = -1;
-    if (!plan(b)) tn_parallel_batches_free(b), b = NULL;
+    if (!plan(b)) tn_pairs_batches_free(b), b = NULL;
     return b;
 }
 
-void tn_parallel_batches_free(tn_parallel_batches *b)
+void tn_pairs_batches_free(tn_pairs_batches *b)
 {
     if (!b) return;
     tn__plan_free(&b->plan);
     tn__mem_put(b, sizeof *b);
 }
 
-int64_t tn_parallel_batches_count(const tn_parallel_batches *b) { return b ? b->plan.batches : 0; }
+int64_t tn_pairs_batches_count(const tn_pairs_batches *b) { return b ? b->plan.batches : 0; }
 
-tn_data_position tn_parallel_position(const tn_parallel_batches *b) { return b ? b->next : (tn_data_position){0, 0}; }
+tn_data_position tn_pairs_position(const tn_pairs_batches *b) { return b ? b->next : (tn_data_position){0, 0}; }
 
-tn_status tn_parallel_seek(tn_parallel_batches *b, tn_data_position to)
+tn_status tn_pairs_seek(tn_pairs_batches *b, tn_data_position to)
 {
     if (tn__blocked()) return tn__self.error;
     if (!b || to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27)
-        return tn_raise(TN_EINVAL, "tn_parallel_seek: %s", b ? "epoch and batch count from 0" : "b is NULL");
+        return tn_raise(TN_EINVAL, "tn_pairs_seek: %s", b ? "epoch and batch count from 0" : "b is NULL");
     tn_data_position old = b->next;
     b->next = to;
     if (!plan(b) || to.batch > b->plan.batches) {
         if (tn__self.error == TN_OK)
-            tn_raise(TN_EINDEX, "tn_parallel_seek: batch %lld; epoch %lld has %lld", (long long)to.batch,
+            tn_raise(TN_EINDEX, "tn_pairs_seek: batch %lld; epoch %lld has %lld", (long long)to.batch,
                      (long long)to.epoch, (long long)b->plan.batches);
         b->next = old;
     }
@@ -64,7 +66,7 @@ tn_status tn_parallel_seek(tn_parallel_batches *b, tn_data_position to)
 }
 
 /* Row by row: what comes first (-1: nothing), the tokens, the end (-1: none), and pad up to the width. */
-static tn_tensor *rows(const tn_parallel *p, int side, const uint32_t *order, int64_t n, int64_t width, int32_t first,
+static tn_tensor *rows(const tn_pairs *p, int side, const uint32_t *order, int64_t n, int64_t width, int32_t first,
                        int32_t end)
 {
     const tn__side *s = &p->side[side];
@@ -90,19 +92,25 @@ static tn_tensor *padding(const tn__side *s, const uint32_t *order, int64_t n, i
     return t;
 }
 
-bool tn_parallel_next(tn_parallel_batches *b, tn_parallel_batch *to)
+tn_status tn_pairs_shard(tn_pairs_batches *b, tn_shard shard)
 {
-    if (tn__blocked()) return false;
-    if (!b || !to) return tn_raise(TN_EINVAL, "tn_parallel_next: %s is NULL", b ? "to" : "b"), false;
-    *to = (tn_parallel_batch){0};
+    if (tn__blocked()) return tn__self.error;
+    if (!b) return tn_raise(TN_EINVAL, "tn_pairs_shard: b is NULL");
+    if (tn__shard_check("tn_pairs_shard", shard)) b->shard = shard;
+    return tn__self.error;
+}
+
+static bool take(tn_pairs_batches *b, tn_pairs_batch *to, tn_batch *part)
+{
+    *to = (tn_pairs_batch){0};
     if (!plan(b)) return false;
     if (b->next.batch >= b->plan.batches) {
         b->next = (tn_data_position){b->next.epoch + 1, 0};
         return false;
     }
-    const tn_parallel *p = b->pairs;
-    const uint32_t    *order = b->plan.order + b->plan.first[b->next.batch];
-    int64_t            n = b->plan.first[b->next.batch + 1] - b->plan.first[b->next.batch], width[2] = {1, 1};
+    const tn_pairs *p = b->pairs;
+    const uint32_t *order = tn__plan_batch(&b->plan, b->next.batch, b->shard, part);
+    int64_t         n = part->rows, width[2] = {1, 1};
     for (int64_t i = 0; i < n; i++) {
         for (int k = 0; k < 2; k++) width[k] = tn__max_i64(width[k], p->side[k].length[order[i]]);
         to->tokens += p->side[1].length[order[i]];
@@ -111,11 +119,47 @@ bool tn_parallel_next(tn_parallel_batches *b, tn_parallel_batch *to)
     to->source_padding = padding(&p->side[0], order, n, width[0]);
     to->target_in = rows(p, 1, order, n, width[1], p->config.begin, -1);
     to->target_out = rows(p, 1, order, n, width[1], -1, p->config.end);
+    to->target = rows(p, 1, order, n, width[1] + 1, p->config.begin, p->config.end);
     to->target_padding = padding(&p->side[1], order, n, width[1]);
     to->pair = tn_empty_of(TN_I64, (tn_shape){1, {n}});
     int64_t *pair = tn_data_mut(to->pair);
     for (int64_t i = 0; pair && i < n; i++) pair[i] = order[i];
-    if (tn__self.error != TN_OK) return *to = (tn_parallel_batch){0}, false;
+    if (tn__self.error != TN_OK) return *to = (tn_pairs_batch){0}, false;
     b->next.batch++;
     return true;
+}
+
+bool tn_pairs_next(tn_pairs_batches *b, tn_pairs_batch *to)
+{
+    tn_batch part;
+    if (tn__blocked()) return false;
+    if (!b || !to) return tn_raise(TN_EINVAL, "tn_pairs_next: %s is NULL", b ? "to" : "b"), false;
+    return take(b, to, &part);
+}
+
+/* ---- as a source ------------------------------------------------------------------------------------------------- */
+
+static bool source_next(void *user, tn_batch *b)
+{
+    tn_pairs_batch m;
+    if (tn__blocked() || !take(user, &m, b)) return false;
+    b->x = m.source, b->y = m.target, b->items = m.tokens;
+    tn_batch_put(b, "source_padding", m.source_padding);
+    tn_batch_put(b, "target_in", m.target_in);
+    tn_batch_put(b, "target_out", m.target_out);
+    tn_batch_put(b, "target_padding", m.target_padding);
+    return tn_batch_put(b, "pair", m.pair) == TN_OK;
+}
+static void source_begin(void *user, const tn_json *at) { tn_pairs_seek(user, tn__position_read(at)); }
+static void source_save(void *user, tn_json_writer *w) { tn__position_write(tn_pairs_position(user), w); }
+static void source_shard(void *user, tn_shard shard) { tn_pairs_shard(user, shard); }
+
+tn_source tn_pairs_source(tn_pairs_batches *b)
+{
+    return (tn_source){.next = b ? source_next : NULL,
+                       .begin = source_begin,
+                       .save = source_save,
+                       .shard = source_shard,
+                       .user = b,
+                       .batches = tn_pairs_batches_count(b)};
 }

@@ -1,6 +1,6 @@
 /* pairs_private.h — pairs as their batches see them. Private. */
-#ifndef TENON_DATA_PARALLEL_PRIVATE_H
-#define TENON_DATA_PARALLEL_PRIVATE_H
+#ifndef TENON_DATA_PAIRS_PRIVATE_H
+#define TENON_DATA_PAIRS_PRIVATE_H
 
 #include "data/text/data_private.h"
 #include "data/pairs.h"
@@ -12,11 +12,11 @@ typedef struct {
     int64_t  start_room, length_room;
 } tn__side;
 
-struct tn_parallel {
-    tn_parallel_config config;
-    tn__side           side[2]; /* source, target */
-    int64_t           *line;    /* in the files */
-    int64_t            n, line_room, dropped;
+struct tn_pairs {
+    tn_pairs_config config;
+    tn__side        side[2]; /* source, target */
+    int64_t        *line;    /* in the files */
+    int64_t         n, line_room, dropped;
 };
 
 #endif

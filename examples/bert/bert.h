@@ -45,7 +45,6 @@ typedef struct {
 } texts_config;
 bool       texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);
 void       texts_close(texts *t);
-tn_source  texts_source(texts *t); /* for tn_fit: x the ids, y the hidden words, more as texts_loss reads them */
 tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user);
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */

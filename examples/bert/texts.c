@@ -34,32 +34,19 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  : r.mask < 0  ? "MASK"
                                : "SEP");
     if (tn_error() == TN_OK)
-        to->corpus = tn_corpus_open((tn_corpus_config){.files = c->files.value,
-                                                       .n = c->files.count,
-                                                       .cache = c->cache,
-                                                       .encoder = tn_tokenizer_encoder(t, to->encoding),
-                                                       .encoder_sum = sum_of(t),
-                                                       .vocabulary = vocab,
-                                                       .by_rule = c->by_rule});
+        to->corpus = tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache,
+                                    .encoder = tn_tokenizer_encoder(t, to->encoding), .encoder_sum = sum_of(t),
+                                    .vocabulary = vocab, .by_rule = c->by_rule);
     if (to->corpus && c->pairs && tn_corpus_documents(to->corpus) < 2)
         tn_raise(TN_EFORMAT,
                  "'%s' is one document, but guessing the next sentence needs sentences of others: put an empty line "
                  "between documents%s",
                  c->files.value[0], c->fixed ? "" : ", or train with --objective roberta, which needs none");
     else if (to->corpus)
-        to->batches = tn_mlm_new(to->corpus, (tn_mlm_config){.pairs = c->pairs,
-                                                             .max_tokens = c->length,
-                                                             .pad = r.pad,
-                                                             .cls = r.first,
-                                                             .sep = r.separator,
-                                                             .mask = r.mask,
-                                                             .kinds = kinds,
-                                                             .whole_words = c->whole_words,
-                                                             .fixed = c->fixed,
-                                                             .batching = {.tokens = c->batch * c->length,
-                                                                          .examples = c->batch,
-                                                                          .seed = c->seed,
-                                                                          .in_order = c->fixed}});
+        to->batches = tn_mlm_new(to->corpus, .pairs = c->pairs, .max_tokens = c->length, .pad = r.pad, .cls = r.first,
+                                 .sep = r.separator, .mask = r.mask, .kinds = kinds, .whole_words = c->whole_words,
+                                 .fixed = c->fixed, .tokens = c->batch * c->length, .examples = c->batch,
+                                 .seed = c->seed, .in_order = c->fixed);
     if (kinds) tn_mem_put(kinds, (size_t)vocab);
     if (to->batches && tn_error() == TN_OK) return true;
     texts_close(to);
@@ -74,47 +61,21 @@ void texts_close(texts *t)
     *t = (texts){.encoding = NULL};
 }
 
-static bool next(void *user, tn_batch *b)
-{
-    const texts *t = user;
-    tn_mlm_batch m;
-    if (!tn_mlm_next(t->batches, &m)) return false;
-    *b = (tn_batch){
-        .x = m.ids, .y = m.masked_ids, .more = {m.segments, m.padding, m.masked_at, m.next}, .items = m.tokens};
-    return true;
-}
-static void begin(void *user, const tn_json *at)
-{
-    const texts           *t = user;
-    const tn_data_position p = {tn_json_i64(tn_json_get(at, "epoch")), tn_json_i64(tn_json_get(at, "batch"))};
-    tn_mlm_seek(t->batches, p);
-}
-static void save(void *user, tn_json_writer *w)
-{
-    const texts           *t = user;
-    const tn_data_position p = tn_mlm_position(t->batches);
-    tn_json_put_i64(w, "epoch", p.epoch);
-    tn_json_put_i64(w, "batch", p.batch);
-}
-tn_source texts_source(texts *t)
-{
-    return (tn_source){.next = next, .begin = begin, .save = save, .user = t, .batches = tn_mlm_count(t->batches)};
-}
-
 tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user)
 {
     (void)user;
-    return tn_bert_loss((tn_bert *)bert, .ids = b->x, .types = b->more[0], .blocked_keys = b->more[1],
-                        .masked = b->more[2], .words = b->y, .next = b->more[3]);
+    return tn_bert_loss((tn_bert *)bert, .ids = b->x, .types = tn_batch_get(b, "segments"),
+                        .blocked_keys = tn_batch_get(b, "padding"), .masked = tn_batch_get(b, "masked_at"),
+                        .words = b->y, .next = tn_batch_find(b, "next"));
 }
 
 /* How often each piece occurs, and how often it was hidden: [2, pieces]. */
-static void count(const tn_tokenizer *tokens, const tn_batch *b, int64_t *counts)
+static void count(const tn_tokenizer *tokens, const tn_mlm_batch *b, int64_t *counts)
 {
-    const int64_t pieces = tn_tokenizer_size(tokens), *id = tn_data(b->x), *word = tn_data(b->y),
-                  *at = tn_data(b->more[2]);
-    for (int64_t i = 0; id && i < tn_numel(b->x); i++) counts[id[i]] += !tn_tokenizer_is_special(tokens, id[i]);
-    for (int64_t i = 0; id && word && at && i < tn_numel(b->y); i++) {
+    const int64_t pieces = tn_tokenizer_size(tokens), *id = tn_data(b->ids), *word = tn_data(b->masked_ids),
+                  *at = tn_data(b->masked_at);
+    for (int64_t i = 0; id && i < tn_numel(b->ids); i++) counts[id[i]] += !tn_tokenizer_is_special(tokens, id[i]);
+    for (int64_t i = 0; id && word && at && i < tn_numel(b->masked_ids); i++) {
         counts[id[at[i]]] -= !tn_tokenizer_is_special(tokens, id[at[i]]); /* what stands there instead */
         counts[word[i]]++, counts[pieces + word[i]]++;
     }
@@ -139,23 +100,23 @@ bool evaluate(model *m, const texts_config *c, evaluation *e)
     int64_t   *counts = tn_mem_get((size_t)(2 * pieces) * sizeof *counts);
     const bool was = m->bert->base.training;
     tn_eval(m->bert);
-    double   right = 0, followed = 0;
-    tn_batch b;
+    double       right = 0, followed = 0;
+    tn_mlm_batch b;
     for (bool more = true; more && tn_error() == TN_OK && !stop_flag;) {
         const tn_scope s = tn_no_grad_begin();
-        if ((more = next(&t, &b))) {
+        if ((more = tn_mlm_next(t.batches, &b))) {
             count(m->tokens, &b, counts);
-            tn_tensor *y = tn_bert_forward(m->bert, b.x, .types = b.more[0], .blocked_keys = b.more[1]);
-            if (tn_numel(b.y)) {
-                tn_tensor *scores = tn_bert_word_scores(m->bert, y, b.more[2]);
-                e->loss += tn_item(tn_cross_entropy(scores, b.y, .reduction = TN_SUM));
-                right += tn_item(tn_sum(tn_to(tn_eq(tn_argmax(scores, -1, false), b.y), TN_F64)));
-                e->words += tn_numel(b.y);
+            tn_tensor *y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .blocked_keys = b.padding);
+            if (tn_numel(b.masked_ids)) {
+                tn_tensor *scores = tn_bert_word_scores(m->bert, y, b.masked_at);
+                e->loss += tn_item(tn_cross_entropy(scores, b.masked_ids, .reduction = TN_SUM));
+                right += tn_item(tn_sum(tn_to(tn_eq(tn_argmax(scores, -1, false), b.masked_ids), TN_F64)));
+                e->words += tn_numel(b.masked_ids);
             }
-            if (b.more[3] && m->bert->next) {
+            if (b.next && m->bert->next) {
                 tn_tensor *guess = tn_argmax(tn_bert_next_scores(m->bert, y), -1, false);
-                followed += tn_item(tn_sum(tn_to(tn_eq(guess, b.more[3]), TN_F64)));
-                e->pairs += tn_numel(b.more[3]);
+                followed += tn_item(tn_sum(tn_to(tn_eq(guess, b.next), TN_F64)));
+                e->pairs += tn_numel(b.next);
             }
         }
         tn_scope_end(s);

@@ -120,7 +120,7 @@ tn_fit_result train_model(const train_config *c, model *m)
     int64_t steps = c->resume ? record_steps(c->out) : 0;
     double  seconds = 0;
     if (!steps) {
-        seconds = step_seconds(m->bert, texts_source(&train), texts_loss, !strcmp(c->dtype, "bf16"));
+        seconds = step_seconds(m->bert, tn_mlm_source(train.batches), texts_loss, !strcmp(c->dtype, "bf16"));
         m->bert = bert_for(c, m->tokens); /* the other is gone: there is one at a time */
         steps = c->steps ? c->steps : c->epochs ? c->epochs * tn_mlm_count(train.batches) : 0;
         if (!steps) steps = (int64_t)fmax(60 * c->minutes / seconds, 1);
@@ -134,12 +134,11 @@ tn_fit_result train_model(const train_config *c, model *m)
     stop_begin("saving, then ending; press again to end at once");
     if (tn_error() != TN_OK) goto out;
     const int64_t every = steps / 20 > 500 ? 500 : steps / 20 > 10 ? steps / 20 : 10;
-    r = tn_fit(m->bert, .train = texts_source(&train), .loss = texts_loss, .steps = steps,
+    r = tn_fit(m->bert, .train = tn_mlm_source(train.batches), .loss = texts_loss, .steps = steps,
                .autocast = !strcmp(c->dtype, "bf16"), .lr = c->lr, .warmup = (int64_t)(c->warmup * (double)steps) + 1,
-               .valid = c->valid.count ? texts_source(&valid) : (tn_source){.next = NULL},
-               .valid_every = c->valid.count ? every : 0, .folder = in_folder(c->out, "checkpoints", folder),
-               .save_every = every, .resume = c->resume, .config = config, .on = record_fit, .on_user = &rec,
-               .stop = &stop_flag);
+               .valid = tn_mlm_source(valid.batches), .valid_every = c->valid.count ? every : 0,
+               .folder = in_folder(c->out, "checkpoints", folder), .save_every = every, .resume = c->resume,
+               .config = config, .on = record_fit, .on_user = &rec, .stop = &stop_flag);
     if (r.why != TN_FIT_FAILED) {
         tn_eval(m->bert);
         if (tn_bert_save(m->bert, c->out) == TN_OK) record_page(c->out, "A masked language model");

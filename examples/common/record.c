@@ -145,7 +145,7 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, bool autocast)
     for (int i = 0; o && i < WARM + TIMED && tn_error() == TN_OK; i++) {
         const tn_scope scope = tn_scope_begin();
         const double   began = seconds_now();
-        if (!s.next(s.user, &b) && tn_error() == TN_OK) s.next(s.user, &b);
+        if (!tn_source_next(&s, &b) && tn_error() == TN_OK) tn_source_next(&s, &b);
         const tn_scope inner = tn_autocast_begin(autocast);
         tn_backward(tn_scope_return(inner, loss(module, &b, NULL)));
         tn_step(o);

@@ -61,11 +61,11 @@ static void announce(const train_config *c, tn_seq2seq *net, const pairs *p, con
 {
     if (settings.quiet) return;
     char          time[16];
-    const int64_t longer = tn_parallel_dropped(p->pairs) - state->empty;
+    const int64_t longer = tn_pairs_dropped(p->pairs) - state->empty;
     fprintf(stderr, "model    %s: %.2f million parameters, a vocabulary of %lld\n", c->model,
             (double)tn_count(net) / 1e6, (long long)net->config.source_words);
-    fprintf(stderr, "text     %lld pairs of lines, %lld and %lld pieces", (long long)tn_parallel_count(p->pairs),
-            (long long)tn_parallel_tokens(p->pairs, false), (long long)tn_parallel_tokens(p->pairs, true));
+    fprintf(stderr, "text     %lld pairs of lines, %lld and %lld pieces", (long long)tn_pairs_count(p->pairs),
+            (long long)tn_pairs_tokens(p->pairs, false), (long long)tn_pairs_tokens(p->pairs, true));
     if (state->empty)
         fprintf(stderr, "\n         left out: %lld pairs with an empty line, the first of them line %lld",
                 (long long)state->empty, (long long)state->first_empty);
@@ -120,8 +120,8 @@ tn_fit_result train_model(const train_config *c, model *m)
     int64_t steps = c->resume ? record_steps(c->out) : 0;
     double  seconds = 0;
     if (!steps) {
-        seconds = step_seconds(tn_copy(m->net), pairs_source(&train), pairs_loss, cast);
-        steps = c->steps ? c->steps : c->epochs ? c->epochs * tn_parallel_batches_count(train.batches) : 0;
+        seconds = step_seconds(tn_copy(m->net), tn_pairs_source(train.batches), pairs_loss, cast);
+        steps = c->steps ? c->steps : c->epochs ? c->epochs * tn_pairs_batches_count(train.batches) : 0;
         if (!steps) steps = (int64_t)fmax(60 * c->minutes / seconds, 1);
     }
     if (tn_error() != TN_OK) goto out;
@@ -134,9 +134,8 @@ tn_fit_result train_model(const train_config *c, model *m)
     stop_begin("saving, then ending; press again to end at once");
     int64_t every = steps / 20 > 1000 ? 1000 : steps / 20 > 10 ? steps / 20 : 10;
     if (c->valid_every) every = c->valid_every;
-    r = tn_fit(m->net, .train = pairs_source(&train), .loss = pairs_loss, .steps = steps, .autocast = cast, .lr = c->lr,
-               .warmup = (int64_t)(c->warmup * (double)steps) + 1,
-               .valid = valid.batches ? pairs_source(&valid) : (tn_source){.next = NULL},
+    r = tn_fit(m->net, .train = tn_pairs_source(train.batches), .loss = pairs_loss, .steps = steps, .autocast = cast,
+               .lr = c->lr, .warmup = (int64_t)(c->warmup * (double)steps) + 1, .valid = tn_pairs_source(valid.batches),
                .measure = valid.batches ? pairs_plain_loss : NULL, .score = bleu ? judge_bleu : NULL, .user = &j,
                .rising = bleu, .valid_every = valid.batches ? every : 0, .restore_best = valid.batches != NULL,
                .patience = valid.batches ? c->patience : 0, .folder = in_folder(c->out, "checkpoints", folder),

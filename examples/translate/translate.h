@@ -46,14 +46,13 @@ typedef struct {
 bool pairs_check(const char *source, const char *target, pairs_state *s);
 
 typedef struct {
-    tn_encoding         *encoding[2];
-    tn_parallel         *pairs;
-    tn_parallel_batches *batches;
+    tn_encoding      *encoding[2];
+    tn_pairs         *pairs;
+    tn_pairs_batches *batches;
 } pairs;
 bool       pairs_open(pairs *p, const tn_tokenizer *t, const char *source, const char *target, int64_t tokens,
                       int64_t longest, uint64_t seed, bool in_order);
 void       pairs_close(pairs *p);
-tn_source  pairs_source(pairs *p);                                     /* for tn_fit: x the sources, y the targets */
 tn_tensor *pairs_loss(void *net, const tn_batch *b, void *user);       /* with label smoothing, as in the paper */
 tn_tensor *pairs_plain_loss(void *net, const tn_batch *b, void *user); /* without: for validation */
 

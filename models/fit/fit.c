@@ -50,9 +50,9 @@ void tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved)
 /* The next batch; false: an epoch is over, or raised. */
 static bool draw(tn__fit *f, tn_batch *b)
 {
-    if (f->c.train.next(f->c.train.user, b) && tn_error() == TN_OK) {
+    if (tn_source_next(&f->c.train, b)) {
         f->seen++;
-        f->items += b->items ? b->items : b->x && tn_ndim(b->x) ? tn_size(b->x, 0) : 1;
+        f->items += tn__fit_items(b);
         return true;
     }
     if (tn_error() != TN_OK) return false;
@@ -81,14 +81,14 @@ static bool loss_fits(const tn__fit *f, const tn_tensor *loss)
     return false;
 }
 
-/* One batch's share of a step; false: none, as the epoch is over; or raised. */
+/* One batch's share of a step, nothing for a shard without rows; false: none, as the epoch is over; or raised. */
 static bool part(tn__fit *f, double *sum)
 {
     const tn_fit_config *c = &f->c;
     const tn_scope       s = tn_scope_begin();
-    tn_batch             b = {0};
+    tn_batch             b;
     const bool           got = draw(f, &b);
-    if (got) {
+    if (got && !tn__fit_is_empty(&b)) {
         const tn_scope narrow = tn_autocast_begin(c->autocast);
         tn_tensor     *loss = tn_scope_return(narrow, c->loss(c->module, &b, c->user));
         if (loss_fits(f, loss)) {
@@ -109,6 +109,20 @@ static void forget_parts(tn__fit *f)
     tn_error_pop(&aside);
 }
 
+/* The gradients of a whole step on their way to others. */
+static bool exchange(const tn__fit *f)
+{
+    const tn_fit_config *c = &f->c;
+    if (!c->exchange) return true;
+    const tn_scope  s = tn_scope_begin();
+    const tn_status said = c->exchange(c->module, c->optimizer, f->r.steps + 1, c->exchange_user);
+    tn_scope_end(s);
+    if (said != TN_OK && tn_error() == TN_OK)
+        tn_raise(said, "tn_fit: .exchange returned %s at step %lld, but raised no error", tn_status_name(said),
+                 (long long)f->r.steps + 1);
+    return tn_error() == TN_OK;
+}
+
 /* Whatever happens, no half of a step is left. */
 static void step(tn__fit *f)
 {
@@ -123,7 +137,7 @@ static void step(tn__fit *f)
         else if (tn_error() != TN_OK || !done || (c->epochs && f->r.epochs >= c->epochs)) break;
     }
     const double lr = tn_lr(c->optimizer, 0);
-    if (done < c->accumulate || tn_error() != TN_OK || tn_step(c->optimizer) != TN_OK) {
+    if (done < c->accumulate || tn_error() != TN_OK || !exchange(f) || tn_step(c->optimizer) != TN_OK) {
         if (done || tn_error() != TN_OK) forget_parts(f);
         if (tn_error() != TN_OK) *tn_current_generator() = before;
         return;

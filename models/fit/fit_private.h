@@ -53,6 +53,13 @@ typedef struct {
 bool tn__fit_check(tn__fit *f);
 bool tn__fit_optimizer(tn__fit *f);
 
+/* What a batch counts for; has it none of the rows of the whole batch? */
+static inline bool    tn__fit_is_empty(const tn_batch *b) { return b->whole && !b->rows; }
+static inline int64_t tn__fit_items(const tn_batch *b)
+{
+    return b->items || tn__fit_is_empty(b) ? b->items : b->x && tn_ndim(b->x) ? tn_size(b->x, 0) : 1;
+}
+
 void               tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);
 bool               tn__fit_stop(const tn__fit *f);
 static inline bool tn__fit_validates(const tn_fit_config *c) { return c->valid.next || c->score; }

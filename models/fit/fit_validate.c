@@ -29,12 +29,13 @@ static bool measure(tn__fit *f, double *mean)
     if (c->valid.begin) c->valid.begin(c->valid.user, NULL);
     while (more && tn_error() == TN_OK && !tn__fit_stop(f)) {
         const tn_scope s = tn_no_grad_begin(), narrow = tn_autocast_begin(c->autocast);
-        tn_batch       b = {0};
+        tn_batch       b;
         tn_tensor     *v = NULL;
-        if ((more = c->valid.next(c->valid.user, &b)) && (v = fn(c->module, &b, c->user)) && tn_numel(v) == 1) {
-            const double n = (double)(b.items ? b.items : b.x && tn_ndim(b.x) ? tn_size(b.x, 0) : 1);
+        if (!(more = tn_source_next(&c->valid, &b)) || tn__fit_is_empty(&b)) {
+        } else if ((v = fn(c->module, &b, c->user)) && tn_numel(v) == 1) {
+            const double n = (double)tn__fit_items(&b);
             sum += n * tn_item(v), items += n;
-        } else if (more) {
+        } else {
             tn_raise(v ? TN_ESHAPE : TN_EINVAL, "tn_fit: in validation, .%s returned %s, but must return one number",
                      c->measure ? "measure" : "loss", v ? "a tensor of several" : "NULL");
         }

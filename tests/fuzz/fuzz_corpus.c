@@ -22,12 +22,8 @@ static tn_status bytes_of(void *user, tn_span line, tn_ids *to)
 static tn_corpus *open_it(bool by_rule)
 {
     static const char *const files[] = {"in"};
-    return tn_corpus_open((tn_corpus_config){.files = files,
-                                             .n = 1,
-                                             .cache = "out",
-                                             .encoder = {bytes_of, NULL},
-                                             .vocabulary = VOCABULARY,
-                                             .by_rule = by_rule});
+    return tn_corpus_open(.files = files, .n = 1, .cache = "out", .encoder = {bytes_of, NULL}, .vocabulary = VOCABULARY,
+                          .by_rule = by_rule);
 }
 
 static void put_little(uint8_t *p, uint64_t v)
@@ -69,15 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         tn_clear_error();
         tn_ids_free(&ids);
         for (int pairs = 0; c && pairs < 2; pairs++) {
-            tn_mlm *b = tn_mlm_new(c, (tn_mlm_config){.pairs = pairs,
-                                                      .max_tokens = 5 + (int64_t)(size % 20),
-                                                      .cls = 1,
-                                                      .sep = 2,
-                                                      .mask = 3,
-                                                      .kinds = kinds,
-                                                      .whole_words = size % 3,
-                                                      .batching = {.tokens = 64},
-                                                      .ahead = TN_ZERO});
+            tn_mlm *b = tn_mlm_new(c, .pairs = pairs, .max_tokens = 5 + (int64_t)(size % 20), .cls = 1, .sep = 2,
+                                   .mask = 3, .kinds = kinds, .whole_words = size % 3, .tokens = 64, .ahead = 0);
             tn_clear_error();
             tn_mlm_batch x;
             for (bool more = b; more;) {

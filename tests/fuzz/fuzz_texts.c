@@ -51,21 +51,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size <= 4096) score((tn_span){text, half}, (tn_span){text + half, size - half});
     memory_files(data, size);
 
-    tn_parallel *p =
-        tn_parallel_load_tsv("in", (tn_parallel_config){.source = {bytes_of, NULL}, .target = {bytes_of, NULL}});
+    tn_pairs *p = tn_pairs_load_tsv("in", .source = {bytes_of, NULL}, .target = {bytes_of, NULL});
     CHECK(p || tn_error() == TN_EFORMAT);
     tn_clear_error();
-    tn_parallel_batches *b = tn_parallel_count(p) ? tn_parallel_batches_new(p, (tn_batching){.tokens = 64}) : NULL;
-    int64_t              pairs = 0;
+    tn_pairs_batches *b = tn_pairs_count(p) ? tn_pairs_batches_new(p, .tokens = 64) : NULL;
+    int64_t           pairs = 0;
     for (bool more = b; more;) {
-        tn_scope          one = tn_scope_begin();
-        tn_parallel_batch x;
-        if ((more = tn_parallel_next(b, &x))) pairs += tn_size(x.source, 0);
+        tn_scope       one = tn_scope_begin();
+        tn_pairs_batch x;
+        if ((more = tn_pairs_next(b, &x))) pairs += tn_size(x.source, 0);
         tn_scope_end(one);
     }
-    CHECK(pairs == tn_parallel_count(p));
-    tn_parallel_batches_free(b);
-    tn_parallel_free(p);
+    CHECK(pairs == tn_pairs_count(p));
+    tn_pairs_batches_free(b);
+    tn_pairs_free(p);
 
     memcpy(memory.out, data, memory.out_bytes = size < MEMORY_MOST ? size : 0);
     memory.out_is_there = true;

@@ -35,13 +35,8 @@ static const char *file(const char *name, const char *text)
 
 static tn_corpus *open_corpus(int n, const char *const *files, uint64_t sum, bool by_rule)
 {
-    return tn_corpus_open((tn_corpus_config){.files = files,
-                                             .n = n,
-                                             .cache = tn_test_file("cache"),
-                                             .encoder = {words_of, NULL},
-                                             .encoder_sum = sum,
-                                             .vocabulary = VOCABULARY,
-                                             .by_rule = by_rule});
+    return tn_corpus_open(.files = files, .n = n, .cache = tn_test_file("cache"), .encoder = {words_of, NULL},
+                          .encoder_sum = sum, .vocabulary = VOCABULARY, .by_rule = by_rule);
 }
 
 /* Documents whose words tell where they stand: word 0 … 249 in a circle through the whole text. */
@@ -224,7 +219,10 @@ static tn_mlm_config plain(void)
                            .sep = SEP,
                            .mask = MASK,
                            .kinds = kinds,
-                           .batching = {.tokens = 256, .seed = 3}};
+                           .rate = 0.15,
+                           .tokens = 256,
+                           .seed = 3,
+                           .ahead = 2};
 }
 
 typedef struct {
@@ -304,7 +302,7 @@ START_TEST(full_sentences)
     const char   *files[] = {story("a", 80)};
     tn_corpus    *c = open_corpus(1, files, 1, false);
     tn_mlm_config config = plain();
-    tn_mlm       *b = tn_mlm_new(c, config);
+    tn_mlm       *b = tn_mlm_create(c, config);
     counts        all = {0};
     ck_assert_msg(b, "%s", tn_error_message());
     for (int epoch = 0; epoch < 10; epoch++) {
@@ -337,7 +335,7 @@ START_TEST(sentence_pairs)
     tn_corpus    *c = open_corpus(1, files, 1, false);
     tn_mlm_config config = plain();
     config.pairs = true;
-    tn_mlm *b = tn_mlm_new(c, config);
+    tn_mlm *b = tn_mlm_create(c, config);
     double  rows = 0, other = 0, by_chance = 0;
     for (int epoch = 0; epoch < 10; epoch++) {
         counts k = epoch_of(b, &config);
@@ -350,7 +348,7 @@ START_TEST(sentence_pairs)
     tn_corpus_close(c);
     files[0] = file("a", "w1\nw2\n");
     c = open_corpus(1, files, 1, false);
-    ck_assert_ptr_null(tn_mlm_new(c, config));
+    ck_assert_ptr_null(tn_mlm_create(c, config));
     ck_error(TN_EINVAL, "tn_mlm_new: pairs need at least two documents (separated by empty lines), or where would the "
                         "sentences come from that do not follow?");
     tn_corpus_close(c);
@@ -364,7 +362,7 @@ START_TEST(whole_words)
     tn_mlm_config config = plain();
     config.whole_words = true;
     for (int i = WORDS; i < VOCABULARY; i++) kinds[i] = i % 3 ? TN_TOKEN_INNER : 0; /* words of three tokens */
-    tn_mlm      *b = tn_mlm_new(c, config);
+    tn_mlm      *b = tn_mlm_create(c, config);
     tn_mlm_batch x;
     int64_t      checked = 0;
     for (; tn_mlm_next(b, &x); checked++) {
@@ -411,9 +409,9 @@ START_TEST(positions_resume_exactly)
     for (int pairs = 0; pairs < 2; pairs++) {
         config.pairs = pairs;
         config.ahead = 3;
-        tn_mlm *b = tn_mlm_new(c, config);
-        config.ahead = TN_ZERO;
-        tn_mlm *plainly = tn_mlm_new(c, config);
+        tn_mlm *b = tn_mlm_create(c, config);
+        config.ahead = 0;
+        tn_mlm *plainly = tn_mlm_create(c, config);
         int     per_epoch = (int)tn_mlm_count(b);
         for (int at = 0; at < 2 * per_epoch; at += 5) {
             ck_assert_int_eq(tn_mlm_seek(b, (tn_data_position){0, 0}), TN_OK);
@@ -430,8 +428,8 @@ START_TEST(positions_resume_exactly)
         uint64_t first = digest(b, per_epoch + 1), second = digest(b, per_epoch + 1);
         ck_assert(first != second);
         tn_mlm_config still = config;
-        still.fixed = still.batching.in_order = true;
-        tn_mlm *fixed = tn_mlm_new(c, still);
+        still.fixed = still.in_order = true;
+        tn_mlm *fixed = tn_mlm_create(c, still);
         first = digest(fixed, (int)tn_mlm_count(fixed) + 1), second = digest(fixed, (int)tn_mlm_count(fixed) + 1);
         ck_assert(first == second);
         tn_mlm_free(fixed);
@@ -448,17 +446,17 @@ START_TEST(misuse)
     tn_corpus    *c = open_corpus(1, files, 1, false);
     tn_mlm_config config = plain();
     config.mask = 300;
-    ck_assert_ptr_null(tn_mlm_new(c, config));
+    ck_assert_ptr_null(tn_mlm_create(c, config));
     ck_error(TN_EINDEX, "tn_mlm_new: mask is token 300, outside 0 … 299");
     config = plain(), config.max_tokens = 3;
-    ck_assert_ptr_null(tn_mlm_new(c, config));
+    ck_assert_ptr_null(tn_mlm_create(c, config));
     ck_error(TN_EINVAL, "tn_mlm_new: max_tokens is 3, expected 4 to 16384");
     config = plain();
-    tn_mlm *b = tn_mlm_new(c, config);
+    tn_mlm *b = tn_mlm_create(c, config);
     tn_mlm_seek(b, (tn_data_position){0, 1000});
     ck_assert_int_eq(tn_error(), TN_EINDEX);
     tn_clear_error();
-    ck_assert_ptr_null(tn_mlm_new(NULL, config));
+    ck_assert_ptr_null(tn_mlm_create(NULL, config));
     ck_error(TN_EINVAL, "tn_mlm_new: c is NULL");
     tn_mlm_free(b);
     tn_corpus_close(c);
@@ -482,7 +480,7 @@ static void no_memory_with(int ahead, bool pairs)
             if (round) tn_fail_memory(at, false);
             tn_scope   s = tn_scope_begin();
             tn_corpus *c = open_corpus(1, files, 1, false);
-            tn_mlm    *b = c ? tn_mlm_new(c, config) : NULL;
+            tn_mlm    *b = c ? tn_mlm_create(c, config) : NULL;
             uint64_t   got = 0;
             for (int k = 0; b && k < 3; k++) {
                 tn_mlm_batch x;
@@ -510,8 +508,8 @@ static void no_memory_with(int ahead, bool pairs)
 
 START_TEST(no_memory)
 {
-    no_memory_with(TN_ZERO, false);
-    no_memory_with(TN_ZERO, true);
+    no_memory_with(0, false);
+    no_memory_with(0, true);
     no_memory_with(2, true);
 }
 END_TEST

@@ -1,4 +1,4 @@
-/* test_parallel.c — parallel corpora: reading and filtering, batches by token budget, positions that resume exactly. */
+/* test_pairs.c — parallel corpora: reading and filtering, batches by token budget, positions that resume exactly. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -18,8 +18,8 @@ static tn_status bytes_of(void *user, tn_span line, tn_ids *to)
     return TN_OK;
 }
 
-static const tn_parallel_config plain = {
-    .source = {bytes_of, NULL}, .target = {bytes_of, NULL}, .pad = 0, .begin = 1, .end = 2};
+static const tn_pairs_config plain = {
+    .source = {bytes_of, NULL}, .target = {bytes_of, NULL}, .pad = 0, .begin = 1, .end = 2, .min_tokens = 1};
 
 static const char *file(const char *name, const char *text)
 {
@@ -28,38 +28,38 @@ static const char *file(const char *name, const char *text)
     return path;
 }
 
-static tn_parallel *pairs_of(const char *source, const char *target, tn_parallel_config c)
+static tn_pairs *pairs_of(const char *source, const char *target, tn_pairs_config c)
 {
-    return tn_parallel_load(file("a", source), file("b", target), c);
+    return tn_pairs_load_run(file("a", source), file("b", target), c);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(reads_two_files_or_one)
 {
-    tn_parallel *two = pairs_of("ab\nc\r\n\nlong line", "x\nyz\nw\nv\n", plain);
-    tn_parallel *one = tn_parallel_load_tsv(file("t", "ab\tx\nc\tyz\r\n\tw\nlong line\tv"), plain);
+    tn_pairs *two = pairs_of("ab\nc\r\n\nlong line", "x\nyz\nw\nv\n", plain);
+    tn_pairs *one = tn_pairs_load_tsv_run(file("t", "ab\tx\nc\tyz\r\n\tw\nlong line\tv"), plain);
     ck_assert_msg(two && one, "%s", tn_error_message());
-    ck_assert(tn_parallel_count(two) == 3 && tn_parallel_dropped(two) == 1);
-    ck_assert(tn_parallel_line(two, 0) == 0 && tn_parallel_line(two, 2) == 3 && tn_parallel_line(two, 3) == -1);
-    ck_assert(tn_parallel_tokens(two, false) == 12 && tn_parallel_tokens(two, true) == 4);
-    ck_assert(tn_parallel_checksum(two) == tn_parallel_checksum(one));
-    tn_parallel_free(one);
-    tn_parallel_config c = plain;
+    ck_assert(tn_pairs_count(two) == 3 && tn_pairs_dropped(two) == 1);
+    ck_assert(tn_pairs_line(two, 0) == 0 && tn_pairs_line(two, 2) == 3 && tn_pairs_line(two, 3) == -1);
+    ck_assert(tn_pairs_tokens(two, false) == 12 && tn_pairs_tokens(two, true) == 4);
+    ck_assert(tn_pairs_checksum(two) == tn_pairs_checksum(one));
+    tn_pairs_free(one);
+    tn_pairs_config c = plain;
     c.max_tokens = 4, c.max_ratio = 1.5;
-    one = tn_parallel_load(tn_test_file("a"), tn_test_file("b"), c);
-    ck_assert(tn_parallel_count(one) == 0 && tn_parallel_dropped(one) == 4);
-    ck_assert_ptr_null(tn_parallel_batches_new(one, (tn_batching){0}));
-    ck_error(TN_EINVAL, "tn_parallel_batches_new: there are no pairs");
-    tn_parallel_free(one);
-    tn_parallel_free(two);
+    one = tn_pairs_load_run(tn_test_file("a"), tn_test_file("b"), c);
+    ck_assert(tn_pairs_count(one) == 0 && tn_pairs_dropped(one) == 4);
+    ck_assert_ptr_null(tn_pairs_batches_new(one));
+    ck_error(TN_EINVAL, "tn_pairs_batches_new: there are no pairs");
+    tn_pairs_free(one);
+    tn_pairs_free(two);
     two = pairs_of("", "", plain);
-    ck_assert(two && tn_parallel_count(two) == 0);
-    tn_parallel_free(two);
+    ck_assert(two && tn_pairs_count(two) == 0);
+    tn_pairs_free(two);
 }
 END_TEST
 
-static void refused(tn_parallel *p, tn_status code, const char *part)
+static void refused(tn_pairs *p, tn_status code, const char *part)
 {
     ck_assert_ptr_null(p);
     ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "'%s' is not in: %s", part,
@@ -72,13 +72,13 @@ START_TEST(refuses)
     refused(pairs_of("a\nb\nc\n", "x\ny\n", plain), TN_EFORMAT, "/b' ends after line 2; line i of one must");
     refused(pairs_of("a\n", "x\ny\nz\n", plain), TN_EFORMAT, "/b': it has 3 lines, but its counterpart '");
     refused(pairs_of("a\nb!\n", "x\ny\n", plain), TN_EFORMAT, "no shouting");
-    refused(tn_parallel_load_tsv(file("t", "a\tb\nc\n"), plain), TN_EFORMAT, "line 2 has no tab");
-    refused(tn_parallel_load_tsv(file("t", "a\tb\tc\n"), plain), TN_EFORMAT, "line 1 has more than one tab");
-    refused(tn_parallel_load(tn_test_file("a"), tn_test_file("nowhere"), plain), TN_EIO, "no such file");
-    tn_parallel_config c = plain;
+    refused(tn_pairs_load_tsv_run(file("t", "a\tb\nc\n"), plain), TN_EFORMAT, "line 2 has no tab");
+    refused(tn_pairs_load_tsv_run(file("t", "a\tb\tc\n"), plain), TN_EFORMAT, "line 1 has more than one tab");
+    refused(tn_pairs_load_run(tn_test_file("a"), tn_test_file("nowhere"), plain), TN_EIO, "no such file");
+    tn_pairs_config c = plain;
     c.refuse_empty = true;
     refused(pairs_of("a\nb\n", "x\n\n", c), TN_EFORMAT, "/b': line 2 is empty");
-    refused(pairs_of("a\n", "x\n", (tn_parallel_config){0}), TN_EINVAL, "source and target need an encoder each");
+    refused(pairs_of("a\n", "x\n", (tn_pairs_config){.zero_ = 0}), TN_EINVAL, "source and target need an encoder each");
 }
 END_TEST
 
@@ -86,7 +86,7 @@ END_TEST
 
 enum { MANY = 500 };
 
-static tn_parallel *many(void)
+static tn_pairs *many(void)
 {
     char  *source = calloc(1, 40 * MANY), *target = calloc(1, 40 * MANY);
     size_t a = 0, b = 0;
@@ -95,14 +95,14 @@ static tn_parallel *many(void)
         for (int k = 0; k < 1 + i * 11 % 29; k++) target[b++] = (char)('A' + i % 26);
         source[a++] = target[b++] = '\n';
     }
-    tn_parallel *p = pairs_of(source, target, plain);
+    tn_pairs *p = pairs_of(source, target, plain);
     free(source);
     free(target);
-    ck_assert(tn_parallel_count(p) == MANY);
+    ck_assert(tn_pairs_count(p) == MANY);
     return p;
 }
 
-static void check_row(const tn_parallel_batch *b, int64_t row)
+static void check_row(const tn_pairs_batch *b, int64_t row)
 {
     int64_t pair = tn_get_i64(b->pair, row), S = tn_size(b->source, 1), T = tn_size(b->target_in, 1);
     int64_t s = 1 + pair * 7 % 31, t = 1 + pair * 11 % 29;
@@ -120,14 +120,14 @@ static void check_row(const tn_parallel_batch *b, int64_t row)
 
 START_TEST(batches_hold_every_pair_once)
 {
-    tn_parallel         *p = many();
-    tn_parallel_batches *b = tn_parallel_batches_new(p, (tn_batching){.tokens = 200, .examples = 12, .seed = 5});
-    int64_t              first[2] = {-1, -1}, filled = 0, all = 0, batches = 0;
+    tn_pairs         *p = many();
+    tn_pairs_batches *b = tn_pairs_batches_new(p, .tokens = 200, .examples = 12, .seed = 5);
+    int64_t           first[2] = {-1, -1}, filled = 0, all = 0, batches = 0;
     for (int epoch = 0; epoch < 2; epoch++) {
         int seen[MANY] = {0};
-        for (tn_parallel_batch x;;) {
+        for (tn_pairs_batch x;;) {
             tn_scope s = tn_scope_begin();
-            if (!tn_parallel_next(b, &x)) {
+            if (!tn_pairs_next(b, &x)) {
                 tn_scope_end(s);
                 break;
             }
@@ -145,42 +145,42 @@ START_TEST(batches_hold_every_pair_once)
         }
         ck_assert_int_eq(tn_error(), TN_OK);
         for (int i = 0; i < MANY; i++) ck_assert_int_eq(seen[i], 1);
-        ck_assert(tn_parallel_position(b).epoch == epoch + 1 && tn_parallel_position(b).batch == 0);
+        ck_assert(tn_pairs_position(b).epoch == epoch + 1 && tn_pairs_position(b).batch == 0);
     }
     ck_assert(first[0] != first[1]);                                                 /* another order */
     ck_assert_msg(filled > all * 9 / 10, "%.3f full", (double)filled / (double)all); /* near lengths together */
     ck_assert_int_lt(batches, 2 * 90);
-    tn_parallel_batches_free(b);
-    tn_parallel_free(p);
+    tn_pairs_batches_free(b);
+    tn_pairs_free(p);
 }
 END_TEST
 
 START_TEST(in_order_and_alone)
 {
-    tn_parallel         *p = pairs_of("aaaa\nbbbbbbbbbbbbbbbb\nc\nd\n", "w\nx\ny\nz\n", plain);
-    tn_parallel_batches *b = tn_parallel_batches_new(p, (tn_batching){.tokens = 8, .in_order = true});
+    tn_pairs            *p = pairs_of("aaaa\nbbbbbbbbbbbbbbbb\nc\nd\n", "w\nx\ny\nz\n", plain);
+    tn_pairs_batches    *b = tn_pairs_batches_new(p, .tokens = 8, .in_order = true);
     static const int64_t rows[] = {1, 1, 2};
-    tn_parallel_batch    x;
-    ck_assert_int_eq(tn_parallel_batches_count(b), 3);
+    tn_pairs_batch       x;
+    ck_assert_int_eq(tn_pairs_batches_count(b), 3);
     for (int64_t i = 0, at = 0; i < 3; at += rows[i++]) {
-        ck_assert(tn_parallel_next(b, &x) && tn_size(x.source, 0) == rows[i]);
+        ck_assert(tn_pairs_next(b, &x) && tn_size(x.source, 0) == rows[i]);
         for (int64_t k = 0; k < rows[i]; k++) ck_assert_int_eq(tn_get_i64(x.pair, k), at + k);
     }
-    ck_assert(!tn_parallel_next(b, &x) && !x.source);
-    ck_assert(tn_parallel_next(b, &x) && tn_get_i64(x.pair, 0) == 0);
-    tn_parallel_batches_free(b);
-    tn_parallel_free(p);
+    ck_assert(!tn_pairs_next(b, &x) && !x.source);
+    ck_assert(tn_pairs_next(b, &x) && tn_get_i64(x.pair, 0) == 0);
+    tn_pairs_batches_free(b);
+    tn_pairs_free(p);
 }
 END_TEST
 
 /* What the next `n` batches hold, as a number. */
-static uint64_t digest(tn_parallel_batches *b, int n)
+static uint64_t digest(tn_pairs_batches *b, int n)
 {
     uint64_t h = 7;
     for (int i = 0; i < n; i++) {
-        tn_scope          s = tn_scope_begin();
-        tn_parallel_batch x;
-        if (tn_parallel_next(b, &x))
+        tn_scope       s = tn_scope_begin();
+        tn_pairs_batch x;
+        if (tn_pairs_next(b, &x))
             for (int64_t k = 0; k < tn_numel(x.source); k++) h = h * 31 + (uint64_t)tn_get_i64(x.source, k);
         else h = h * 31 + 1;
         tn_scope_end(s);
@@ -190,36 +190,36 @@ static uint64_t digest(tn_parallel_batches *b, int n)
 
 START_TEST(positions_resume_exactly)
 {
-    tn_parallel         *p = many();
-    tn_batching          how = {.tokens = 300, .seed = 9};
-    tn_parallel_batches *b = tn_parallel_batches_new(p, how);
-    int                  per_epoch = (int)tn_parallel_batches_count(b);
+    tn_pairs                     *p = many();
+    tn_pairs_batches_config how = {.tokens = 300, .seed = 9};
+    tn_pairs_batches             *b = tn_pairs_batches_create(p, how);
+    int                           per_epoch = (int)tn_pairs_batches_count(b);
     for (int at = 0; at < 2 * per_epoch + 3; at += 7) {
-        tn_parallel_seek(b, (tn_data_position){0, 0});
+        tn_pairs_seek(b, (tn_data_position){0, 0});
         digest(b, at);
-        tn_data_position position = tn_parallel_position(b);
+        tn_data_position position = tn_pairs_position(b);
         uint64_t         expected = digest(b, 10);
         tn_set_threads(1 + at % 3);
-        tn_parallel_batches *other = tn_parallel_batches_new(p, how);
-        ck_assert_int_eq(tn_parallel_seek(other, position), TN_OK);
+        tn_pairs_batches *other = tn_pairs_batches_create(p, how);
+        ck_assert_int_eq(tn_pairs_seek(other, position), TN_OK);
         ck_assert(digest(other, 10) == expected);
-        tn_parallel_batches_free(other);
+        tn_pairs_batches_free(other);
     }
     tn_set_threads(0);
-    tn_data_position here = tn_parallel_position(b);
-    tn_parallel_seek(b, (tn_data_position){0, 100000});
+    tn_data_position here = tn_pairs_position(b);
+    tn_pairs_seek(b, (tn_data_position){0, 100000});
     ck_assert_int_eq(tn_error(), TN_EINDEX);
     tn_clear_error();
-    tn_parallel_seek(b, (tn_data_position){-1, 0});
-    ck_error(TN_EINVAL, "tn_parallel_seek: epoch and batch count from 0");
-    ck_assert(tn_parallel_position(b).epoch == here.epoch && tn_parallel_position(b).batch == here.batch);
+    tn_pairs_seek(b, (tn_data_position){-1, 0});
+    ck_error(TN_EINVAL, "tn_pairs_seek: epoch and batch count from 0");
+    ck_assert(tn_pairs_position(b).epoch == here.epoch && tn_pairs_position(b).batch == here.batch);
     how.seed = 10;
-    tn_parallel_batches *other = tn_parallel_batches_new(p, how);
-    tn_parallel_seek(b, (tn_data_position){0, 0});
+    tn_pairs_batches *other = tn_pairs_batches_create(p, how);
+    tn_pairs_seek(b, (tn_data_position){0, 0});
     ck_assert(digest(b, 5) != digest(other, 5));
-    tn_parallel_batches_free(other);
-    tn_parallel_batches_free(b);
-    tn_parallel_free(p);
+    tn_pairs_batches_free(other);
+    tn_pairs_batches_free(b);
+    tn_pairs_free(p);
 }
 END_TEST
 
@@ -231,21 +231,21 @@ START_TEST(no_memory)
     tn_faulty_memory_begin();
     for (int64_t at = 0;; at++, failures++) {
         tn_fail_memory(at, false);
-        tn_scope             s = tn_scope_begin();
-        tn_parallel         *p = tn_parallel_load(a, t, plain);
-        tn_parallel_batches *b = p ? tn_parallel_batches_new(p, (tn_batching){.tokens = 10}) : NULL;
-        tn_parallel_batch    x;
-        bool                 more = b && tn_parallel_next(b, &x);
+        tn_scope          s = tn_scope_begin();
+        tn_pairs         *p = tn_pairs_load_run(a, t, plain);
+        tn_pairs_batches *b = p ? tn_pairs_batches_new(p, .tokens = 10) : NULL;
+        tn_pairs_batch    x;
+        bool              more = b && tn_pairs_next(b, &x);
         if (b && !more) { /* the same batch comes when there is memory again */
-            ck_assert(tn_parallel_position(b).batch == 0);
+            ck_assert(tn_pairs_position(b).batch == 0);
             tn_fail_memory(-1, false);
             tn_error_state aside;
             tn_error_push(&aside);
-            ck_assert(tn_parallel_next(b, &x) && tn_parallel_position(b).batch == 1);
+            ck_assert(tn_pairs_next(b, &x) && tn_pairs_position(b).batch == 1);
             tn_error_pop(&aside);
         }
-        tn_parallel_batches_free(b);
-        tn_parallel_free(p);
+        tn_pairs_batches_free(b);
+        tn_pairs_free(p);
         tn_scope_end(s);
         tn_fail_memory(-1, false);
         if (more) break;

@@ -1,0 +1,142 @@
+/* dataset.c — the rows of tensors as a source of batches: in order, or in an order that seed and epoch decide. */
+#include "data/source/source_private.h"
+
+enum { PARTS = 2 + TN_BATCH_FIELDS };
+
+struct tn_dataset {
+    tn_field   part[PARTS]; /* x, y, fields: kept, contiguous; NULL where there is none */
+    tn_tensor *order;       /* of this epoch, i64: kept; NULL: as they are */
+    tn_shard   shard;
+    int64_t    rows, batch, epoch, at; /* at: the first row of the next batch */
+    bool       shuffle, drop_last;
+    uint64_t   seed;
+};
+
+static bool check(const tn_dataset_config *c, const tn_field part[PARTS])
+{
+    static const char who[] = "tn_dataset_new";
+    char              text[192];
+    if (!c->x) return tn_raise(TN_EINVAL, "%s: .x is NULL", who), false;
+    if (c->batch < 1) return tn_raise(TN_EINVAL, "%s: .batch is %lld", who, (long long)c->batch), false;
+    for (int i = 0; i < PARTS; i++) {
+        const tn_tensor *t = part[i].tensor;
+        if (t && !part[i].name) return tn_raise(TN_EINVAL, "%s: a tensor of .fields has no name", who), false;
+        if (i > 1 && part[i].name && !t)
+            return tn_raise(TN_EINVAL, "%s: the field '%.60s' is NULL", who, part[i].name), false;
+        if (!t) continue;
+        if (!tn_ndim(t)) return tn_raise(TN_ESHAPE, "%s: a 0-d tensor has no rows", who), false;
+        if (tn_size(t, 0) != tn_size(c->x, 0))
+            return tn_raise(TN_ESHAPE, "%s: .x has %lld rows, but .%.60s %s has %lld", who, (long long)tn_size(c->x, 0),
+                            part[i].name, tn_shape_text(tn_shape_of(t), text, sizeof text), (long long)tn_size(t, 0)),
+                   false;
+    }
+    return true;
+}
+
+/* Kept, with its rows one after the other. */
+static tn_tensor *held(tn_tensor *t)
+{
+    if (!t || tn_is_contiguous(t)) return tn_keep(t);
+    tn_tensor *copy = tn_empty_like(t);
+    if (!copy || tn_copy_from(copy, t) != TN_OK) return NULL;
+    return tn_take(copy);
+}
+
+tn_dataset *tn_dataset_create(tn_dataset_config c)
+{
+    tn_field part[PARTS] = {{"x", c.x}, {"y", c.y}};
+    memcpy(part + 2, c.fields, sizeof c.fields);
+    if (tn__blocked() || !check(&c, part)) return NULL;
+    tn_dataset *r = tn_mem_get(sizeof *r);
+    if (!r) return NULL;
+    for (int i = 0; i < PARTS; i++) r->part[i] = (tn_field){part[i].name, held(part[i].tensor)};
+    r->rows = tn_size(c.x, 0), r->batch = c.batch;
+    r->shuffle = c.shuffle, r->drop_last = c.drop_last, r->seed = c.seed;
+    if (tn_error() != TN_OK) tn_dataset_free(r), r = NULL;
+    return r;
+}
+
+void tn_dataset_free(tn_dataset *r)
+{
+    if (!r) return;
+    for (int i = 0; i < PARTS; i++) tn_drop(r->part[i].tensor);
+    tn_drop(r->order);
+    tn_mem_put(r, sizeof *r);
+}
+
+static bool shuffle(tn_dataset *r)
+{
+    if (!r->shuffle || r->order) return true;
+    tn_generator     g = {.seed = r->seed, .position = (uint64_t)r->epoch << 40}, *before = tn_use_generator(&g);
+    tn_tensor *const order = tn_permutation(r->rows);
+    tn_use_generator(before);
+    if (order) r->order = tn_take(order);
+    return order != NULL;
+}
+
+/* n rows of t: from row `from` on, or as order says. */
+static tn_tensor *rows(const tn_tensor *t, const int64_t *order, int64_t from, int64_t n)
+{
+    tn_shape s = tn_shape_of(t);
+    s.d[0] = n;
+    tn_tensor           *to = tn_empty_of(tn_dtype_of(t), s);
+    unsigned char       *out = to ? tn_data_mut(to) : NULL;
+    const size_t         row = tn_numel(to) > 0 ? (size_t)(tn_numel(to) / n) * tn_dtype_size(tn_dtype_of(t)) : 0;
+    const unsigned char *in = tn_data(t);
+    if (!out || !in || !row) return to;
+    if (!order) memcpy(out, in + (size_t)from * row, (size_t)n * row);
+    for (int64_t i = 0; order && i < n; i++) memcpy(out + (size_t)i * row, in + (size_t)order[from + i] * row, row);
+    return to;
+}
+
+static bool next(void *user, tn_batch *b)
+{
+    tn_dataset   *r = user;
+    const int64_t left = r->rows - r->at, n = left < r->batch ? left : r->batch;
+    if (!n || (n < r->batch && r->drop_last)) {
+        r->epoch++, r->at = 0;
+        tn_drop(r->order), r->order = NULL;
+        return false;
+    }
+    if (!shuffle(r)) return false;
+    const int64_t *order = r->order ? tn_data(r->order) : NULL;
+    tn_batch_cut(b, r->shard, n);
+    b->items = b->rows;
+    for (int i = 0; i < PARTS; i++)
+        if (r->part[i].tensor)
+            tn_batch_put(b, r->part[i].name, rows(r->part[i].tensor, order, r->at + b->first, b->rows));
+    if (tn_error() != TN_OK) return false;
+    r->at += n;
+    return true;
+}
+
+static void begin(void *user, const tn_json *at)
+{
+    tn_dataset   *r = user;
+    const int64_t epoch = at ? tn_json_i64(tn_json_need(at, "epoch")) : 0;
+    const int64_t row = at ? tn_json_i64(tn_json_need(at, "row")) : 0,
+                  rows = at ? tn_json_i64(tn_json_need(at, "of")) : 0;
+    if (tn_error() == TN_OK && at && (rows != r->rows || epoch < 0 || row < 0 || row > r->rows))
+        tn_raise(TN_EINVAL, "tn_dataset_new: the run to go on with had %lld rows, these are %lld", (long long)rows,
+                 (long long)r->rows);
+    if (tn_error() != TN_OK) return;
+    r->epoch = epoch, r->at = row;
+    tn_drop(r->order), r->order = NULL;
+}
+
+static void save(void *user, tn_json_writer *w)
+{
+    const tn_dataset *r = user;
+    tn_json_put_i64(w, "epoch", r->epoch);
+    tn_json_put_i64(w, "row", r->at);
+    tn_json_put_i64(w, "of", r->rows);
+}
+
+static void shard(void *user, tn_shard s) { ((tn_dataset *)user)->shard = s; }
+
+tn_source tn_dataset_source(tn_dataset *r)
+{
+    tn_source s = {.next = r ? next : NULL, .begin = begin, .save = save, .shard = shard, .user = r};
+    if (r) s.batches = r->rows / r->batch + (r->rows % r->batch && !r->drop_last);
+    return s;
+}

@@ -1,0 +1,15 @@
+/* source_private.h — what the sources of data/ share: the check of a shard, and a position in a checkpoint. Private. */
+#ifndef TENON_DATA_SOURCE_PRIVATE_H
+#define TENON_DATA_SOURCE_PRIVATE_H
+
+#include "core/base/toolbox.h"
+#include "data/source.h"
+
+#include <string.h>
+
+bool tn__shard_check(const char *who, tn_shard s); /* raises */
+
+tn_data_position tn__position_read(const tn_json *at); /* NULL: the first batch; raises */
+void             tn__position_write(tn_data_position p, tn_json_writer *w);
+
+#endif

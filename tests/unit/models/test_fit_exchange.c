@@ -1,0 +1,192 @@
+/* test_fit_exchange.c — what comes between the backward pass and the step: a hook that sees the gradients, one that
+ * fails, and two ranks with a shard each that learn what one rank learns from all of it. */
+#define _GNU_SOURCE
+#include "tests/common/check_main.h"
+
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/errors.h"
+#include "tests/common/faults.h"
+#include "tests/common/fit_case.h"
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+/* ---- gradients on their way to the step ------------------------------------------------------------------------- */
+
+typedef struct {
+    double    by;
+    int64_t   calls, fails_at;
+    tn_status with;
+    bool      raises;
+} scaling;
+static tn_status scale(void *module, tn_optimizer *o, int64_t step, void *user)
+{
+    scaling *s = user;
+    ck_assert(o && step == ++s->calls);
+    for (tn_each p = tn_parameters((tn_sequential *)module); tn_next(&p);) tn_mul_scalar_(tn_grad(p.tensor), s->by);
+    if (step != s->fails_at) return TN_OK;
+    return s->raises ? tn_raise(s->with, "the other machine is gone") : s->with;
+}
+
+/* All parts of a step are in them, and what the hook does to them is what is clipped and stepped with. */
+START_TEST(exchange_sees_whole_gradients)
+{
+    fit_case c = fit_case_begin(0), h = fit_case_begin(0);
+    scaling  half = {.by = 0.01}, by_hand = {.by = 0.01};
+    tn_seed(5);
+    tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .optimizer = c.o,
+                             .accumulate = 3, .steps = 7, .exchange = scale, .exchange_user = &half);
+    ck_assert_msg(r.why == TN_FIT_DONE && half.calls == 7, "%s", tn_error_message());
+    tn_seed(5);
+    for (int step = 0; step < 7; step++) { /* by hand: between tn_backward and tn_step */
+        for (int part = 0; part < 3; part++) {
+            const tn_scope s = tn_scope_begin();
+            tn_batch       b;
+            while (!tn_source_next(&h.train, &b)) continue;
+            tn_tensor *l = fit_case_loss(h.net, &b, &h);
+            tn_backward(l, .seed = tn_full_like(l, 1.0 / 3));
+            tn_scope_end(s);
+        }
+        scale(h.net, h.o, step + 1, &by_hand);
+        tn_step(h.o);
+    }
+    for (tn_each p = tn_parameters(c.net), q = tn_parameters(h.net); tn_next(&p) && tn_next(&q);)
+        ck_assert(tn_same_bits(p.tensor, q.tensor));
+    fit_case_end(&c), fit_case_end(&h);
+}
+END_TEST
+
+START_TEST(exchange_fails)
+{
+    for (int raises = 0; raises < 2; raises++) {
+        fit_case c = fit_case_begin(0), whole = fit_case_begin(0);
+        scaling  s = {.by = 1, .fails_at = 5, .with = TN_EIO, .raises = raises}, fine = {.by = 1};
+        char     folder[20];
+        snprintf(folder, sizeof folder, "exchange%d", raises);
+#define RUN(c, s)                                                                                     \
+    tn_fit((c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c), .optimizer = (c)->o,    \
+           .schedule = (c)->lr, .ema = (c)->ema, .steps = 8, .exchange = scale, .exchange_user = (s), \
+           .folder = tn_test_file(folder), .save_every = 2, .resume = true)
+        tn_seed(5);
+        tn_fit_result r = RUN(&c, &s);
+        ck_assert(r.why == TN_FIT_FAILED && r.steps == 4 && s.calls == 5);
+        for (tn_each p = tn_parameters(c.net); tn_next(&p);) ck_assert(!tn_grad(p.tensor));
+        if (raises) ck_error(TN_EIO, "the other machine is gone");
+        else ck_error(TN_EIO, "tn_fit: .exchange returned TN_EIO at step 5, but raised no error");
+        fit_case_end(&c);
+        c = fit_case_begin(0);
+        s = (scaling){.by = 1, .calls = 4};
+        r = RUN(&c, &s);
+        ck_assert_msg(r.why == TN_FIT_DONE && r.begin == 4 && r.steps == 8, "%s", tn_error_message());
+        folder[0] = 'w';
+        tn_seed(5);
+        RUN(&whole, &fine);
+#undef RUN
+        ck_assert(fit_case_same_bits(&c, &whole));
+        fit_case_end(&c), fit_case_end(&whole);
+    }
+}
+END_TEST
+
+/* ---- shards ------------------------------------------------------------------------------------------------------ */
+
+/* Two ranks, here two threads: each has its shard, and the exchange adds up what both found. 21 rows in batches of 5:
+ * of the last batch's single row the first rank has none. */
+enum { RANKS = 2, WEIGHTS = 3 * 4 + 4 + 4 + 1 };
+typedef struct {
+    pthread_barrier_t all;
+    float             found[RANKS][WEIGHTS], weights[RANKS + 1][WEIGHTS];
+    tn_fit_result     result[RANKS + 1];
+} team;
+typedef struct {
+    team *team;
+    int   rank; /* RANKS: alone */
+} member;
+
+static tn_tensor *share_of_mean(void *module, const tn_batch *b, void *user)
+{
+    const member *m = user;
+    ck_assert(b->rows > 0 && tn_size(b->x, 0) == b->rows);
+    ck_assert_int_eq(tn_numel(tn_batch_get(b, "weight")), b->rows);
+    tn_tensor *d = tn_square(tn_sub(tn_call((tn_sequential *)module, b->x), b->y));
+    return (void)m, tn_div_scalar(tn_sum(tn_mul(d, tn_batch_get(b, "weight"))), (double)b->whole);
+}
+static tn_status add_up(void *module, tn_optimizer *o, int64_t step, void *user)
+{
+    const member *m = user;
+    float         sum[WEIGHTS], *mine = m->team->found[m->rank];
+    int64_t       at = 0;
+    (void)o, (void)step;
+    memset(mine, 0, sizeof m->team->found[0]);
+    for (tn_each p = tn_parameters((tn_sequential *)module); tn_next(&p); at += tn_numel(p.tensor))
+        for (int64_t i = 0; tn_grad(p.tensor) && i < tn_numel(p.tensor); i++)
+            mine[at + i] = (float)tn_get(tn_grad(p.tensor), i);
+    pthread_barrier_wait(&m->team->all);
+    for (int i = 0; i < WEIGHTS; i++) sum[i] = m->team->found[0][i] + m->team->found[1][i];
+    at = 0;
+    for (tn_each p = tn_parameters((tn_sequential *)module); tn_next(&p); at += tn_numel(p.tensor)) {
+        tn_tensor *g = tn_from_data(TN_F32, tn_shape_of(p.tensor), sum + at);
+        if (tn_grad(p.tensor)) tn_copy_from(tn_grad(p.tensor), g);
+        else tn_backward(tn_sum(tn_mul(p.tensor, g))); /* a rank without rows has none yet */
+    }
+    pthread_barrier_wait(&m->team->all);
+    return tn_error();
+}
+
+static void *run_rank(void *user)
+{
+    const member  *m = user;
+    team          *t = m->team;
+    const tn_scope s = tn_scope_begin();
+    tn_seed(3);
+    tn_sequential *net = tn_sequential_new();
+    tn_append(net, tn_linear_new(.in = 3, .out = 4));
+    tn_append(net, tn_gelu_new());
+    tn_append(net, tn_linear_new(.in = 4, .out = 1));
+    tn_tensor  *x = tn_normal(TN_SHAPE(21, 3), 0, 1), *y = tn_normal(TN_SHAPE(21, 1), 0, 1);
+    tn_dataset *rows = tn_dataset_new(.x = x, .y = y, .fields = {{"weight", tn_uniform(TN_SHAPE(21, 1), 0, 2)}},
+                                      .batch = 5, .shuffle = true);
+    tn_source   train = tn_dataset_source(rows);
+    const bool  alone = m->rank == RANKS;
+    tn_source_shard(&train, alone ? (tn_shard){0, 1} : (tn_shard){m->rank, RANKS});
+    t->result[m->rank] = tn_fit(net, .train = train, .loss = share_of_mean, .user = user, .epochs = 3,
+                                .exchange = alone ? NULL : add_up, .exchange_user = user);
+    int64_t at = 0;
+    for (tn_each p = tn_parameters(net); tn_next(&p); at += tn_numel(p.tensor))
+        memcpy(t->weights[m->rank] + at, tn_data(p.tensor), (size_t)tn_numel(p.tensor) * sizeof(float));
+    tn_dataset_free(rows), tn_free(net);
+    tn_scope_end(s);
+    return NULL;
+}
+
+START_TEST(two_ranks_are_one)
+{
+    static team t;
+    member      members[RANKS + 1];
+    pthread_t   threads[RANKS];
+    pthread_barrier_init(&t.all, NULL, RANKS);
+    for (int i = 0; i <= RANKS; i++) members[i] = (member){&t, i};
+    for (int i = 0; i < RANKS; i++) ck_assert(!pthread_create(&threads[i], NULL, run_rank, &members[i]));
+    run_rank(&members[RANKS]);
+    for (int i = 0; i < RANKS; i++) pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&t.all);
+    for (int i = 0; i <= RANKS; i++) ck_assert(t.result[i].why == TN_FIT_DONE && t.result[i].steps == 15);
+    ck_assert(!memcmp(t.weights[0], t.weights[1], sizeof t.weights[0]));
+    for (int i = 0; i < WEIGHTS; i++)
+        ck_assert_msg(fabs(t.weights[0][i] - t.weights[RANKS][i]) < 1e-5, "weight %d: %.9g beside %.9g", i,
+                      (double)t.weights[0][i], (double)t.weights[RANKS][i]);
+    tn_trim();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fit_exchange");
+    TCase *c = tn_tcase(s, "fit");
+    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
+    tcase_add_test(c, exchange_sees_whole_gradients);
+    tcase_add_test(c, exchange_fails);
+    tcase_add_test(c, two_ranks_are_one);
+    return tn_check_main(s);
+}
