@@ -4,7 +4,7 @@
  *     tn_corpus *corpus = tn_corpus_open(.files = files, .n = 2, .cache = "out/corpus.tokens", .encoder = encoder,
  *                                        .vocabulary = 8000);
  *     tn_mlm *batches = tn_mlm_new(corpus, .cls = 2, .sep = 3, .mask = 4, .kinds = kinds, .seed = 1);
- *     tn_fit(bert, .train = tn_mlm_source(batches), .loss = loss, .steps = 10000);
+ *     tn_fit(model, .train = tn_mlm_source(batches), .loss = bert_loss, .steps = 10000);
  *
  * The texts are read once, in blocks; their token numbers go to the cache, a file that is read from then on. Memory
  * holds an index: 12 bytes a sentence at most, and about 40 an example. */

@@ -4,7 +4,7 @@
  *     tn_pairs *pairs = tn_pairs_load("train.en", "train.de", .source = encoder, .target = encoder, .begin = 1,
  *                                     .end = 2, .max_tokens = 100);
  *     tn_pairs_batches *batches = tn_pairs_batches_new(pairs, .tokens = 4096, .seed = 1);
- *     tn_fit(net, .train = tn_pairs_source(batches), .loss = loss, .epochs = 10);
+ *     tn_fit(net, .train = tn_pairs_source(batches), .loss = pairs_loss, .epochs = 10);
  *
  * A line counts up to its "\n"; one "\r" before it is left out. */
 #ifndef TENON_DATA_PAIRS_H

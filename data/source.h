@@ -4,24 +4,24 @@
  * The rows of tensors are a source (below), and so is each corpus: tn_mlm_source, tn_pairs_source. One of your own is a
  * function that fills a batch; with three more it can be resumed and cut into shards:
  *
- *     typedef struct { tn_tensor *rows; int64_t batch; tn_shard shard; } table;        // batches of 8
- *     static bool next(void *user, tn_batch *b)
+ *     typedef struct { tn_tensor *all; int64_t batch; tn_shard shard; } table; // batches of 8 rows
+ *     static bool table_next(void *user, tn_batch *b)
  *     {
  *         table *t = user;
- *         if (8 * t->batch + 8 > tn_size(t->rows, 0)) return t->batch = 0, false;      // an epoch is over
- *         tn_batch_cut(b, t->shard, 8);                                               // says which of them are ours
- *         b->x = tn_narrow(t->rows, 0, 8 * t->batch++ + b->first, b->rows);
- *         return tn_batch_put(b, "length", tn_sum(b->x, .dims = {1, {1}})) == TN_OK;  // tn_batch_get in the loss
+ *         if (8 * t->batch + 8 > tn_size(t->all, 0)) return t->batch = 0, false; // an epoch is over
+ *         tn_batch_cut(b, t->shard, 8);                                          // which of the 8 are ours
+ *         b->x = tn_narrow(t->all, 0, 8 * t->batch++ + b->first, b->rows);
+ *         return tn_batch_put(b, "weight", tn_ones(TN_SHAPE(b->rows))) == TN_OK; // tn_batch_get in the loss
  *     }
- *     static void begin(void *user, const tn_json *at)
+ *     static void table_begin(void *user, const tn_json *at)
  *     {
  *         ((table *)user)->batch = at ? tn_json_i64(tn_json_need(at, "batch")) : 0;
  *     }
- *     static void save(void *user, tn_json_writer *w) { tn_json_put_i64(w, "batch", ((table *)user)->batch); }
- *     static void shard(void *user, tn_shard s) { ((table *)user)->shard = s; }
+ *     static void table_save(void *user, tn_json_writer *w) { tn_json_put_i64(w, "batch", ((table *)user)->batch); }
+ *     static void table_shard(void *user, tn_shard s) { ((table *)user)->shard = s; }
  *
- *     table     t = {.rows = x};
- *     tn_source s = {.next = next, .begin = begin, .save = save, .shard = shard, .user = &t}; */
+ *     table     t = {.all = x};
+ *     tn_source s = {table_next, table_begin, table_save, table_shard, .user = &t}; */
 #ifndef TENON_DATA_SOURCE_H
 #define TENON_DATA_SOURCE_H
 

@@ -15,6 +15,7 @@ extern tn_tensor     *x, *y, *vx, *vy, *h, *weight, *bias, *batch, *lengths;
 extern tn_tensor     *ids, *padding, *where, *what, *source, *target, *src, *tgt, *prompt, *begin;
 
 extern tn_encoder     encoder;
+extern tn_fit_loss    bert_loss, pairs_loss;
 extern const uint8_t *kinds;
 extern const char *path, *const *outputs;
 extern const tn_span       *references;

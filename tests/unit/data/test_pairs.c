@@ -190,10 +190,10 @@ static uint64_t digest(tn_pairs_batches *b, int n)
 
 START_TEST(positions_resume_exactly)
 {
-    tn_pairs                     *p = many();
+    tn_pairs               *p = many();
     tn_pairs_batches_config how = {.tokens = 300, .seed = 9};
-    tn_pairs_batches             *b = tn_pairs_batches_create(p, how);
-    int                           per_epoch = (int)tn_pairs_batches_count(b);
+    tn_pairs_batches       *b = tn_pairs_batches_create(p, how);
+    int                     per_epoch = (int)tn_pairs_batches_count(b);
     for (int at = 0; at < 2 * per_epoch + 3; at += 7) {
         tn_pairs_seek(b, (tn_data_position){0, 0});
         digest(b, at);
