@@ -152,55 +152,59 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-/* Where in the room a row is kept near while it goes past the caches. Loads wait for stores that agree with them in the
- * lower 12 bits of the address, as rows do whose bytes are a multiple of 4096: so it begins elsewhere in a page. */
-static TN_REAL *TN_(beside)(TN_REAL *room, const TN_REAL *row)
+/* Where in a buffer on the stack a row is kept in L1 while it goes to memory by non-temporal stores. Loads wait for
+ * stores that agree with them in the lower 12 bits of the address, as rows do whose bytes are a multiple of 4096: so it
+ * begins elsewhere in a page. */
+static TN_REAL *TN_(beside)(TN_REAL *buffer, const TN_REAL *row)
 {
-    return room + ((uintptr_t)row + PAGE / 4 - (uintptr_t)room) % PAGE / sizeof *room;
+    return buffer + ((uintptr_t)row + PAGE / 4 - (uintptr_t)buffer) % PAGE / sizeof *buffer;
 }
 
 static void TN_(add_dropout_norm_forward)(int64_t row, int64_t n, void *const *out, const void *const *in,
                                           const kernel_args *a, TN_REAL *sum)
 {
-    tn__kernels()->TN_(rows)->drop(n, sum, in[H], in[X], &a->drop, row * n, sum == out[SUM] ? NULL : out[SUM], NULL);
-    tn__kernels()->TN_(rows)->norm(n, out[Y], out[STAT], sum, in[WEIGHT], in[BIAS], a->norm.eps, false, a->norm.past);
+    tn__kernels()->TN_(rows)->dropout(n, sum, in[H], in[X], &a->drop, row * n, sum == out[SUM] ? NULL : out[SUM], NULL);
+    const TN_(tn__norm_row) s = {out[Y], out[STAT], sum, in[WEIGHT], in[BIAS], a->norm.eps, false, a->norm.stream};
+    tn__kernels()->TN_(rows)->norm(n, &s);
 }
 static void TN_(add_dropout_norm_backward)(int64_t row, int64_t n, void *const *out, const void *const *in,
                                            const kernel_args *a, TN_REAL *gs, TN_REAL *gh)
 {
     const TN_REAL *more = in[4];
     const bool     near = gh && gh != out[1];
-    tn__kernels()->TN_(rows)->norm_back(n, gs, out[2], out[3], in[0], in[1], in[3], in[2], false,
-                                        !gh && !more && a->norm.past);
+    const bool     stream = !gh && !more && a->norm.stream;
+    const TN_(tn__norm_back_row) s = {gs, out[2], out[3], in[0], in[1], in[3], in[2], false, stream};
+    tn__kernels()->TN_(rows)->norm_back(n, &s);
     for (int64_t i = 0; gs && more && i < n; i++) gs[i] += more[i];
     if (gh)
-        tn__kernels()->TN_(rows)->drop(n, gh, gs, NULL, &a->drop, row * n, near ? out[1] : NULL, near ? out[0] : NULL);
+        tn__kernels()->TN_(rows)->dropout(n, gh, gs, NULL, &a->drop, row * n, near ? out[1] : NULL,
+                                          near ? out[0] : NULL);
 }
 
-/* Functions of their own: so much room on the stack is not had for nothing. */
+/* noinline: a frame of several pages costs stack probes (-fstack-clash-protection), which the common path is spared. */
 __attribute__((noinline)) static void TN_(fwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
                                                     const kernel_args *a)
 {
-    TN_REAL room[NEAR + PAGE / sizeof(TN_REAL)];
-    TN_(add_dropout_norm_forward)(row, n, out, in, a, TN_(beside)(room, out[SUM]));
+    TN_REAL buffer[NEAR + PAGE / sizeof(TN_REAL)];
+    TN_(add_dropout_norm_forward)(row, n, out, in, a, TN_(beside)(buffer, out[SUM]));
 }
 __attribute__((noinline)) static void TN_(bwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
                                                     const kernel_args *a)
 {
-    TN_REAL room[2 * NEAR + PAGE / sizeof(TN_REAL)], *gs = TN_(beside)(room, out[0]);
+    TN_REAL buffer[2 * NEAR + PAGE / sizeof(TN_REAL)], *gs = TN_(beside)(buffer, out[0]);
     TN_(add_dropout_norm_backward)(row, n, out, in, a, gs, gs + NEAR);
 }
 
 static void TN_(add_dropout_norm_fwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const kernel_args *a = args;
-    if (a->norm.past && n <= NEAR) TN_(fwd_near)(row, n, out, in, a);
+    if (a->norm.stream && n <= NEAR) TN_(fwd_near)(row, n, out, in, a);
     else TN_(add_dropout_norm_forward)(row, n, out, in, a, out[SUM]);
 }
 static void TN_(add_dropout_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const kernel_args *a = args;
-    if (a->norm.past && out[1] && n <= NEAR) TN_(bwd_near)(row, n, out, in, a);
+    if (a->norm.stream && out[1] && n <= NEAR) TN_(bwd_near)(row, n, out, in, a);
     else TN_(add_dropout_norm_backward)(row, n, out, in, a, out[0], out[1]);
 }
 #endif

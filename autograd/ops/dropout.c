@@ -69,6 +69,6 @@ static void TN_(drop)(int64_t at, int64_t n, void *const *out, const void *const
 {
     const args_t     *a = args;
     const tn__dropped d = tn__drop_of(a->p, a->seed, a->position);
-    tn__kernels()->TN_(rows)->drop(n, out[0], in[0], NULL, &d, at, NULL, NULL);
+    tn__kernels()->TN_(rows)->dropout(n, out[0], in[0], NULL, &d, at, NULL, NULL);
 }
 #endif

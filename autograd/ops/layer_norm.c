@@ -110,13 +110,15 @@ tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, d
 static void TN_(layer_norm_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__norm_arguments *a = args;
-    tn__kernels()->TN_(rows)->norm(n, out[0], out[1], in[0], in[1], in[2], a->eps, false, a->past);
+    const TN_(tn__norm_row) row = {out[0], out[1], in[0], in[1], in[2], a->eps, false, a->stream};
+    tn__kernels()->TN_(rows)->norm(n, &row);
 }
 
 static void TN_(layer_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__norm_arguments *a = args;
+    const TN_(tn__norm_back_row) s = {out[0], out[1], out[2], in[0], in[1], in[3], in[2], false, a->stream};
     (void)row;
-    tn__kernels()->TN_(rows)->norm_back(n, out[0], out[1], out[2], in[0], in[1], in[3], in[2], false, a->past);
+    tn__kernels()->TN_(rows)->norm_back(n, &s);
 }
 #endif

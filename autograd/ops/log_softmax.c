@@ -68,7 +68,7 @@ static void TN_(log_softmax_fwd)(int64_t n, void *const *out, const void *const 
     const TN_REAL *x = in[0];
     TN_REAL       *y = out[0], max = TN_(tn__row_max)(n, x);
     (void)args;
-    tn__kernels()->TN_(rows)->minus(n, y, x, max, log(TN_(tn__exp_sum)(n, NULL, x, max)));
+    tn__kernels()->TN_(rows)->log_softmax(n, y, x, max, log(TN_(tn__exp_sum)(n, NULL, x, max)));
 }
 
 static void TN_(log_softmax_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)

@@ -115,7 +115,8 @@ static void TN_(rms_norm_fwd)(int64_t n, void *const *out, const void *const *in
 {
     const tn__norm_arguments *a = args;
     TN_REAL                   stat[3];
-    tn__kernels()->TN_(rows)->norm(n, out[0], stat, in[0], in[1], NULL, a->eps, true, a->past);
+    const TN_(tn__norm_row) row = {out[0], stat, in[0], in[1], NULL, a->eps, true, a->stream};
+    tn__kernels()->TN_(rows)->norm(n, &row);
     *(TN_REAL *)out[1] = stat[2];
 }
 
@@ -123,7 +124,8 @@ static void TN_(rms_norm_bwd)(int64_t row, int64_t n, void *const *out, const vo
 {
     const TN_REAL             stat[3] = {0, 0, *(const TN_REAL *)in[2]};
     const tn__norm_arguments *a = args;
+    const TN_(tn__norm_back_row) s = {out[0], out[1], NULL, in[0], in[1], in[3], stat, true, a->stream};
     (void)row;
-    tn__kernels()->TN_(rows)->norm_back(n, out[0], out[1], NULL, in[0], in[1], in[3], stat, true, a->past);
+    tn__kernels()->TN_(rows)->norm_back(n, &s);
 }
 #endif

@@ -48,9 +48,9 @@ void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over
 
 tn__norm_arguments tn__norm_args(double eps, int tensors, const tn_tensor *x)
 {
-    const bool past =
-        x && x->dtype != TN_BF16 && tn__past_caches(tensors * tn_numel(x) * (int64_t)tn__dtype_bytes(x->dtype));
-    return (tn__norm_arguments){eps, past};
+    const bool stream =
+        x && x->dtype != TN_BF16 && tn__beyond_caches(tensors * tn_numel(x) * (int64_t)tn__dtype_bytes(x->dtype));
+    return (tn__norm_arguments){eps, stream};
 }
 
 tn__dropped tn__drop_of(double p, uint64_t seed, uint64_t position)

@@ -10,9 +10,9 @@ void *tn__mem_get(size_t bytes);
 void *tn__mem_zeroed(size_t bytes);
 void *tn__mem_try(size_t bytes);
 void  tn__mem_put(void *p, size_t bytes);
-/* Operands of so many bytes in all are not found in a cache by who reads them next. Larger than most third caches; what
- * systems say of theirs is often the sum of all that the machine has. */
-static inline bool tn__past_caches(int64_t bytes) { return bytes > (int64_t)64 << 20; }
+/* True if operands of `bytes` in all exceed any L3 (64 MiB; the size that the system reports is often a sum over
+ * sockets): then use non-temporal stores. */
+static inline bool tn__beyond_caches(int64_t bytes) { return bytes > (int64_t)64 << 20; }
 /* Grows *p from old to bytes, keeping its contents; false (raised) leaves it as it was. */
 bool  tn__mem_grow(void **p, size_t old_bytes, size_t bytes);
 char *tn__strdup(const char *s); /* freed by tn__strfree */

@@ -17,8 +17,8 @@ TN_INLINE v_mask equal_f32(v_f32 a, v_f32 b) { return v_equal(a, b); }
 TN_INLINE v_u64  equal_f64(v_f64 a, v_f64 b) { return (v_u64)(a == b); }
 TN_INLINE v_f32  choose_f32(v_mask m, v_f32 a, v_f32 b) { return v_choose(m, a, b); }
 TN_INLINE v_f64  choose_f64(v_u64 m, v_f64 a, v_f64 b) { return v_choose_f64(m, a, b); }
-TN_INLINE v_f32  more_f32(v_f32 x, v_f32 top) { return v_max(top, x); } /* top where x is NaN */
-TN_INLINE v_f64  more_f64(v_f64 x, v_f64 top) { return v_choose_f64(v_less_f64(top, x), x, top); }
+TN_INLINE v_f32  max_f32(v_f32 x, v_f32 top) { return v_max(top, x); } /* top where x is NaN */
+TN_INLINE v_f64  max_f64(v_f64 x, v_f64 top) { return v_choose_f64(v_less_f64(top, x), x, top); }
 TN_INLINE v_f64  exp_f64(v_f64 x) { return v_exp_f64(x); }
 
 /* eˣ for x ≤ 0 or NaN: 0 below the smallest normal number. As v_exp of exp.h, but with multiply-adds and nothing
@@ -27,13 +27,13 @@ TN_INLINE v_f64  exp_f64(v_f64 x) { return v_exp_f64(x); }
 TN_INLINE v_f32 exp_f32(v_f32 x)
 {
     static const float q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
-    const v_f32        y = v_max(x, v_same(-88)), sum = v_fma_f32(y, v_same(0x1.715476p+0f), v_same(0x1.8p23f));
-    const v_f32        n = sum - 0x1.8p23f, a = v_fma_f32(n, v_same(-0x1.62e4p-1f), y);
-    const v_f32        r = v_fma_f32(n, v_same(-0x1.7f7d1cp-20f), a);
-    v_f32              p = v_same(q[4]);
-    for (int i = 3; i >= 0; i--) p = v_fma_f32(p, r, v_same(q[i]));
+    const v_f32        y = v_max(x, v_set1(-88)), sum = v_fma_f32(y, v_set1(0x1.715476p+0f), v_set1(0x1.8p23f));
+    const v_f32        n = sum - 0x1.8p23f, a = v_fma_f32(n, v_set1(-0x1.62e4p-1f), y);
+    const v_f32        r = v_fma_f32(n, v_set1(-0x1.7f7d1cp-20f), a);
+    v_f32              p = v_set1(q[4]);
+    for (int i = 3; i >= 0; i--) p = v_fma_f32(p, r, v_set1(q[i]));
     p = 1.0f + v_fma_f32(r * r, p, r);
-    return v_choose(v_less(x, v_same(-87)), v_zero_f32(), v_float(v_bits(p) + (v_bits(sum) << 23)));
+    return v_choose(v_less(x, v_set1(-87)), v_zero_f32(), v_float(v_bits(p) + (v_bits(sum) << 23)));
 }
 
 #define TN_TEMPLATE "core/kernels/attention.k.c"
@@ -41,56 +41,56 @@ TN_INLINE v_f32 exp_f32(v_f32 x)
 
 #else
 
-static const TN_REAL TN_(count)[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static const TN_REAL TN_(iota)[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 /* How many keys row i sees, and where its last vector ends. */
-TN_INLINE int64_t TN_(seen)(const tn__attention_step *t, int64_t i)
+TN_INLINE int64_t TN_(keys_in_sight)(const tn__attention_step *t, int64_t i)
 {
     const int64_t n = t->first + i * t->step;
     return n < 0 ? 0 : n < t->keys ? n : t->keys;
 }
-TN_INLINE int64_t TN_(whole)(int64_t n) { return (n + TN_(v_n) - 1) / TN_(v_n) * TN_(v_n); }
+TN_INLINE int64_t TN_(whole_vectors)(int64_t n) { return (n + TN_(v_n) - 1) / TN_(v_n) * TN_(v_n); }
 
 /* The scores at s[j …]: what is blocked, or not seen, is -inf whatever the product is. */
 TN_INLINE TN_(v) TN_(score)(const TN_REAL *s, TN_(v) scale, const TN_REAL *add, int64_t j, int64_t n)
 {
     const TN_REAL least = -(TN_REAL)INFINITY;
-    const TN_(v) none = TN_(v_all)(&least);
+    const TN_(v) none = TN_(v_broadcast)(&least);
     TN_(v) x = TN_(v_load)(s + j) * scale;
     if (add) {
-        const TN_(v) more = TN_(v_load)(add + j);
-        x = TN_(choose)(TN_(equal)(more, none), none, x + more);
+        const TN_(v) term = TN_(v_load)(add + j);
+        x = TN_(choose)(TN_(equal)(term, none), none, x + term);
     }
     if (j + TN_(v_n) <= n) return x;
     const TN_REAL left = (TN_REAL)(n - j);
-    return TN_(choose)(TN_(less)(TN_(v_load)(TN_(count)), TN_(v_all)(&left)), x, none);
+    return TN_(choose)(TN_(less)(TN_(v_load)(TN_(iota)), TN_(v_broadcast)(&left)), x, none);
 }
 
 /* clang-format off: it takes TN_UNROLL for a function */
 
 /* Of N vectors, the largest of each, NaN apart; the sum of each. */
-TN_INLINE TN_(v) TN_(tops)(TN_(v) * x)
+TN_INLINE TN_(v) TN_(row_max)(TN_(v) * x)
 {
-    TN_(v_turn)(x);
+    TN_(v_transpose)(x);
     TN_UNROLL for (int half = TN_(v_n) / 2; half; half /= 2) TN_UNROLL for (int k = 0; k < half; k++) x[k] =
-        TN_(more)(x[k], x[k + half]);
+        TN_(max)(x[k], x[k + half]);
     return x[0];
 }
-TN_INLINE TN_(v) TN_(totals)(TN_(v) * x)
+TN_INLINE TN_(v) TN_(row_sums)(TN_(v) * x)
 {
-    TN_(v_turn)(x);
+    TN_(v_transpose)(x);
     TN_UNROLL for (int half = TN_(v_n) / 2; half; half /= 2) TN_UNROLL for (int k = 0; k < half; k++) x[k] =
         x[k] + x[k + half];
     return x[0];
 }
 /* clang-format on */
 
-static void TN_(weigh)(const tn__attention_step *t)
+static void TN_(softmax)(const tn__attention_step *t)
 {
     enum { N = TN_(v_n) };
-    const TN_REAL least = -(TN_REAL)INFINITY, times = (TN_REAL)t->scale;
-    const TN_(v) none = TN_(v_all)(&least), zero = TN_(v_zero)(), scale = TN_(v_all)(&times);
-    const int64_t last = TN_(whole)(t->keys);
+    const TN_REAL least = -(TN_REAL)INFINITY, scale_rows = (TN_REAL)t->scale;
+    const TN_(v) none = TN_(v_broadcast)(&least), zero = TN_(v_zero)(), scale = TN_(v_broadcast)(&scale_rows);
+    const int64_t last = TN_(whole_vectors)(t->keys);
     for (int64_t first = 0; first < t->rows; first += N) {
         TN_REAL *max = (TN_REAL *)t->max + first, *sum = (TN_REAL *)t->sum + first, shift[N];
         TN_(v) x[N];
@@ -99,12 +99,12 @@ static void TN_(weigh)(const tn__attention_step *t)
             if (first + k >= t->rows) continue;
             const TN_REAL *s = (const TN_REAL *)t->s + (first + k) * t->s_row;
             const TN_REAL *add = t->add ? (const TN_REAL *)t->add + (first + k) * t->add_row : NULL;
-            const int64_t  n = TN_(seen)(t, first + k), end = TN_(whole)(n);
+            const int64_t  n = TN_(keys_in_sight)(t, first + k), end = TN_(whole_vectors)(n);
             TN_(v) top = none;
-            for (int64_t j = 0; j < end; j += N) top = TN_(more)(TN_(score)(s, scale, add, j, n), top);
+            for (int64_t j = 0; j < end; j += N) top = TN_(max)(TN_(score)(s, scale, add, j, n), top);
             x[k] = top;
         }
-        const TN_(v) before = TN_(v_load)(max), high = TN_(more)(TN_(tops)(x), before);
+        const TN_(v) before = TN_(v_load)(max), high = TN_(max)(TN_(row_max)(x), before);
         const TN_(v) down = TN_(choose)(TN_(equal)(high, none), zero, high); /* exp(-inf - 0) is 0 */
         const TN_(v) f = TN_(exp)(before - down);
         TN_(v_store)(shift, down), TN_(v_store)(max, high), TN_(v_store)((TN_REAL *)t->factor + first, f);
@@ -113,8 +113,8 @@ static void TN_(weigh)(const tn__attention_step *t)
             if (first + k >= t->rows) continue;
             TN_REAL       *s = (TN_REAL *)t->s + (first + k) * t->s_row;
             const TN_REAL *add = t->add ? (const TN_REAL *)t->add + (first + k) * t->add_row : NULL;
-            const int64_t  n = TN_(seen)(t, first + k), end = TN_(whole)(n);
-            const TN_(v) by = TN_(v_all)(shift + k);
+            const int64_t  n = TN_(keys_in_sight)(t, first + k), end = TN_(whole_vectors)(n);
+            const TN_(v) by = TN_(v_broadcast)(shift + k);
             TN_(v) total = zero;
             for (int64_t j = 0; j < end; j += N) {
                 const TN_(v) p = TN_(exp)(TN_(score)(s, scale, add, j, n) - by);
@@ -124,21 +124,22 @@ static void TN_(weigh)(const tn__attention_step *t)
             for (int64_t j = end; j < last; j += N) TN_(v_store)(s + j, zero);
             x[k] = total;
         }
-        TN_(v_store)(sum, TN_(v_load)(sum) * f + TN_(totals)(x));
+        TN_(v_store)(sum, TN_(v_load)(sum) * f + TN_(row_sums)(x));
     }
 }
 
-static void TN_(slope)(const tn__attention_step *t)
+static void TN_(softmax_back)(const tn__attention_step *t)
 {
     enum { N = TN_(v_n) };
-    const TN_REAL *sum = t->sum, *max = t->max, *part = t->part, times = (TN_REAL)t->scale;
-    const TN_(v) scale = TN_(v_all)(&times);
+    const TN_REAL *sum = t->sum, *max = t->max, *part = t->part, scale_rows = (TN_REAL)t->scale;
+    const TN_(v) scale = TN_(v_broadcast)(&scale_rows);
     for (int64_t i = 0; i < t->rows; i++) {
         TN_REAL       *s = (TN_REAL *)t->s + i * t->s_row, *g = (TN_REAL *)t->g + i * t->s_row;
         const TN_REAL *add = t->add ? (const TN_REAL *)t->add + i * t->add_row : NULL;
         const TN_REAL *keep = t->keep ? (const TN_REAL *)t->keep + i * t->s_row : NULL;
-        const int64_t  n = TN_(seen)(t, i), end = TN_(whole)(n), last = TN_(whole)(t->keys);
-        const TN_(v) high = TN_(v_all)(max + i), share = TN_(v_all)(sum + i), mean = TN_(v_all)(part + i);
+        const int64_t  n = TN_(keys_in_sight)(t, i), end = TN_(whole_vectors)(n), last = TN_(whole_vectors)(t->keys);
+        const TN_(v) high = TN_(v_broadcast)(max + i), share = TN_(v_broadcast)(sum + i),
+                     mean = TN_(v_broadcast)(part + i);
         const TN_(v) zero = TN_(v_zero)();
         for (int64_t j = 0; j < end; j += N) {
             const TN_(v) w = TN_(exp)(TN_(score)(s, scale, add, j, n) - high) * share;
@@ -155,18 +156,18 @@ static void TN_(slope)(const tn__attention_step *t)
     }
 }
 
-static void TN_(times)(int64_t rows, int64_t n, void *x, int64_t x_row, const void *factor, int64_t step)
+static void TN_(scale_rows)(int64_t rows, int64_t n, void *x, int64_t x_row, const void *factor, int64_t step)
 {
     const TN_REAL *f = factor;
     for (int64_t i = 0; i < rows; i++, f += step) {
         TN_REAL *y = (TN_REAL *)x + i * x_row;
-        const TN_(v) by = TN_(v_all)(f);
+        const TN_(v) by = TN_(v_broadcast)(f);
         if (*f != 1)
             for (int64_t j = 0; j < n; j += TN_(v_n)) TN_(v_store)(y + j, TN_(v_load)(y + j) * by);
     }
 }
 
-static void TN_(dots)(int64_t rows, int64_t n, const void *a, const void *b, int64_t row, void *to)
+static void TN_(dot_columns)(int64_t rows, int64_t n, const void *a, const void *b, int64_t row, void *to)
 {
     const TN_REAL *x = a, *y = b;
     for (int64_t i = 0; i < rows; i += TN_(v_n)) {
@@ -187,7 +188,7 @@ TN_INLINE bool TN_(is_zero)(TN_(v) total)
 }
 
 /* The first n numbers at p, fewer than a vector, and zeros. */
-TN_INLINE TN_(v) TN_(some)(const TN_REAL *p, int64_t n, int64_t step)
+TN_INLINE TN_(v) TN_(load_some)(const TN_REAL *p, int64_t n, int64_t step)
 {
     TN_REAL part[TN_(v_n)] = {0};
     for (int64_t k = 0; k < n; k++) part[k] = p[k * step];
@@ -202,7 +203,7 @@ static bool TN_(pack)(int64_t rows, int64_t cols, const void *from, int64_t from
         const TN_REAL *x = (const TN_REAL *)from + i * from_row;
         TN_REAL       *y = (TN_REAL *)to + i * to_row;
         for (int64_t j = 0; j < cols; j += N) {
-            const TN_(v) v = j + N <= cols ? TN_(v_load)(x + j) : TN_(some)(x + j, cols - j, 1);
+            const TN_(v) v = j + N <= cols ? TN_(v_load)(x + j) : TN_(load_some)(x + j, cols - j, 1);
             total = TN_(v_fma)(v, TN_(v_zero)(), total);
             TN_(v_store)(y + j, v);
         }
@@ -211,7 +212,7 @@ static bool TN_(pack)(int64_t rows, int64_t cols, const void *from, int64_t from
 }
 
 /* clang-format off: it takes TN_UNROLL for a function */
-static void TN_(turn)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row)
+static void TN_(transpose)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row)
 {
     enum { N = TN_(v_n) };
     for (int64_t i = 0; i < rows; i += N) {
@@ -221,16 +222,17 @@ static void TN_(turn)(int64_t rows, int64_t cols, const void *from, int64_t from
         for (; i + N <= rows && j + N <= cols; j += N) {
             TN_(v) v[N];
             TN_UNROLL for (int k = 0; k < N; k++) v[k] = TN_(v_load)(x + k * from_row + j);
-            TN_(v_turn)(v);
+            TN_(v_transpose)(v);
             TN_UNROLL for (int k = 0; k < N; k++) TN_(v_store)(y + (j + k) * to_row, v[k]);
         }
-        for (; j < cols; j++) TN_(v_store)(y + j * to_row, TN_(some)(x + j, rows - i < N ? rows - i : N, from_row));
+        for (; j < cols; j++)
+            TN_(v_store)(y + j * to_row, TN_(load_some)(x + j, rows - i < N ? rows - i : N, from_row));
     }
 }
 /* clang-format on */
 
-static bool TN_(put)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *factor, int64_t step, void *to,
-                     int64_t to_row)
+static bool TN_(store_scaled)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *factor, int64_t step,
+                              void *to, int64_t to_row)
 {
     enum { N = TN_(v_n) };
     const TN_REAL *f = factor;
@@ -238,7 +240,7 @@ static bool TN_(put)(int64_t rows, int64_t n, const void *x, int64_t x_row, cons
     for (int64_t i = 0; i < rows; i++, f += step) {
         const TN_REAL *from = (const TN_REAL *)x + i * x_row;
         TN_REAL       *y = (TN_REAL *)to + i * to_row, part[N];
-        const TN_(v) by = TN_(v_all)(f);
+        const TN_(v) by = TN_(v_broadcast)(f);
         for (int64_t j = 0; j < n; j += N) {
             const TN_(v) v = TN_(v_load)(from + j) * by + TN_(v_zero)();
             total = TN_(v_fma)(v, TN_(v_zero)(), total);
@@ -256,13 +258,13 @@ static bool TN_(put)(int64_t rows, int64_t n, const void *x, int64_t x_row, cons
 extern const tn__attention_kernels TN_FOR_ISA(TN_(tn__attention));
 
 const tn__attention_kernels TN_FOR_ISA(TN_(tn__attention)) = {
-    .weigh = TN_(weigh),
-    .slope = TN_(slope),
-    .times = TN_(times),
-    .dots = TN_(dots),
+    .softmax = TN_(softmax),
+    .softmax_back = TN_(softmax_back),
+    .scale_rows = TN_(scale_rows),
+    .dot_columns = TN_(dot_columns),
     .pack = TN_(pack),
-    .turn = TN_(turn),
-    .put = TN_(put),
+    .transpose = TN_(transpose),
+    .store_scaled = TN_(store_scaled),
 };
 
 #endif

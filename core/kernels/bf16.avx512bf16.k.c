@@ -11,7 +11,7 @@ enum { v_n_pair = v_n_f32 };
 TN_INLINE v_f32 v_zero_pair(void) { return v_zero_f32(); }
 TN_INLINE v_f32 v_load_pair(const float *p) { return v_load_f32(p); }
 TN_INLINE void  v_store_pair(float *p, v_f32 v) { v_store_f32(p, v); }
-TN_INLINE v_f32 v_all_pair(const float *p)
+TN_INLINE v_f32 v_broadcast_pair(const float *p)
 {
     int32_t u;
     memcpy(&u, p, sizeof u);
@@ -50,9 +50,9 @@ static void zip_strips(const tn__pack_step *s)
         const __m512i u = r + 1 < s->rows ? _mm512_loadu_si512(x + s->from_row) : _mm512_setzero_si512();
         const __m512i two[] = {_mm512_permutex2var_epi16(l, lower, u), _mm512_permutex2var_epi16(l, upper, u)};
         __m256i      *to = (__m256i *)(void *)((uint32_t *)s->to + r / 2 * 8);
-        for (int i = 0; i < 2; i++, to += s->apart / 4) {
+        for (int i = 0; i < 2; i++, to += s->strip_stride / 4) {
             _mm256_storeu_si256(to, _mm512_castsi512_si256(two[i]));
-            _mm256_storeu_si256(to + s->apart / 8, _mm512_extracti64x4_epi64(two[i], 1));
+            _mm256_storeu_si256(to + s->strip_stride / 8, _mm512_extracti64x4_epi64(two[i], 1));
         }
     }
 }
@@ -62,7 +62,7 @@ static void zip_rows(const tn__pack_step *s)
 {
     const uint16_t *x = s->from;
     int64_t         first = 0;
-    if (s->apart) {
+    if (s->strip_stride) {
         zip_strips(s);
         return;
     }
@@ -81,13 +81,13 @@ static void zip_rows(const tn__pack_step *s)
         int64_t   c = 0;
         for (; c + 32 <= s->cols && r + 1 < s->rows; c += 32) {
             const __m512i l = _mm512_loadu_si512(x + c), u = _mm512_loadu_si512(x + s->from_row + c);
-            for (int64_t i = 0; i < 2; i++) v_fetch(x + c, (TN_PACK_AHEAD + i) * s->from_row);
+            for (int64_t i = 0; i < 2; i++) v_prefetch(x + c, (TN_PACK_AHEAD + i) * s->from_row);
             _mm512_storeu_si512(to + c, _mm512_permutex2var_epi16(l, lower, u));
             _mm512_storeu_si512(to + c + 16, _mm512_permutex2var_epi16(l, upper, u));
         }
         for (; c < s->width; c += 16) {
             const __mmask16 in = first_of_16(s->cols - c), second = r + 1 < s->rows ? in : 0;
-            for (int64_t i = 0; i < 2; i++) v_fetch(x + c, (TN_PACK_AHEAD + i) * s->from_row);
+            for (int64_t i = 0; i < 2; i++) v_prefetch(x + c, (TN_PACK_AHEAD + i) * s->from_row);
             const __m512i l = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(in, x + c));
             const __m512i u =
                 _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, x + (second ? s->from_row : 0) + c));
@@ -98,7 +98,7 @@ static void zip_rows(const tn__pack_step *s)
 
 /* Pairs in dense columns: units lie there already, and are turned in squares. */
 /* clang-format off: it takes TN_UNROLL for a function */
-static void turn_columns(const tn__pack_step *s)
+static void transpose_columns(const tn__pack_step *s)
 {
     const int64_t pairs = (s->rows + 1) / 2;
     for (int64_t c = 0; c < s->width; c += 16) {
@@ -111,7 +111,7 @@ static void turn_columns(const tn__pack_step *s)
             TN_UNROLL for (int i = 0; i < 16; i++) v[i] =
                 c + i < s->cols ? _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(in, x + i * s->from_col + 2 * r))
                                 : v_zero_f32();
-            v_turn_f32(v);
+            v_transpose_f32(v);
             TN_UNROLL for (int i = 0; i < 16; i++) if (r + i < pairs)
                 _mm512_mask_storeu_ps(to + i * s->width, out, v[i]);
         }
@@ -123,11 +123,11 @@ static void pack(const tn__pack_step *s)
 {
     const uint16_t *x = s->from;
     uint16_t       *to = s->to;
-    if (!s->across && s->from_col == 1) {
+    if (!s->terms_in_rows && s->from_col == 1) {
         zip_rows(s);
-    } else if (!s->across && s->from_row == 1) {
-        turn_columns(s);
-    } else if (!s->across) {
+    } else if (!s->terms_in_rows && s->from_row == 1) {
+        transpose_columns(s);
+    } else if (!s->terms_in_rows) {
         for (int64_t r = 0; r < s->rows + s->rows % 2; r++)
             for (int64_t c = 0; c < s->width; c++)
                 to[(r / 2 * s->width + c) * 2 + r % 2] =
@@ -149,14 +149,14 @@ static void pack_f32(const tn__pack_step *s)
     const __m512i         order = _mm512_loadu_si512(zip);
     const float          *x = s->from;
     uint16_t             *to = s->to;
-    for (int64_t r = 0; s->across && r < s->rows; r++, x += s->from_row, to += 2 * s->width) {
+    for (int64_t r = 0; s->terms_in_rows && r < s->rows; r++, x += s->from_row, to += 2 * s->width) {
         for (int64_t c = 0; c < 2 * s->width; c += 32) {
             const __m512 l = _mm512_maskz_loadu_ps(first_of_16(s->cols - c), x + c);
             const __m512 u = _mm512_maskz_loadu_ps(first_of_16(s->cols - c - 16), x + c + 16);
             _mm512_mask_storeu_epi16(to + c, first_of_32(2 * s->width - c), (__m512i)_mm512_cvtne2ps_pbh(u, l));
         }
     }
-    for (int64_t r = 0; !s->across && r < s->rows; r += 2, x += 2 * s->from_row, to += 2 * s->width) {
+    for (int64_t r = 0; !s->terms_in_rows && r < s->rows; r += 2, x += 2 * s->from_row, to += 2 * s->width) {
         for (int64_t c = 0; c < s->width; c += 16) {
             const __mmask16 in = first_of_16(s->cols - c), second = r + 1 < s->rows ? in : 0;
             const __m512    l = _mm512_maskz_loadu_ps(in, x + c);
@@ -167,7 +167,7 @@ static void pack_f32(const tn__pack_step *s)
     }
 }
 
-void                          tn__finish_f32_avx512(const tn__finish_step *s);
+void                          tn__gemm_epilogue_f32_avx512(const tn__epilogue_step *s);
 extern const tn__gemm_kernels tn__gemm_bf16_avx512bf16;
 
 const tn__gemm_kernels tn__gemm_bf16_avx512bf16 = {.mr = MR,
@@ -177,4 +177,4 @@ const tn__gemm_kernels tn__gemm_bf16_avx512bf16 = {.mr = MR,
                                                    .tile = any_tile_pair,
                                                    .pack = pack_f32,
                                                    .pack_bf16 = pack,
-                                                   .finish = tn__finish_f32_avx512};
+                                                   .epilogue = tn__gemm_epilogue_f32_avx512};

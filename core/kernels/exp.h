@@ -30,23 +30,23 @@ TN_INLINE v_f32 v_power_of_2(v_u32 n23, int k) { return v_float(n23 + ((uint32_t
 
 TN_INLINE v_f32 v_exp(v_f32 x)
 {
-    const v_mask none = v_less(x, v_same(-104)), large = v_less(v_zero_f32(), x);
+    const v_mask none = v_less(x, v_set1(-104)), large = v_less(v_zero_f32(), x);
     v_u32        n23;
     v_f32        rest;
-    const v_f32  y = v_exp_parts(v_min(v_max(x, v_same(-104)), v_same(89)), v_zero_f32(), &n23, &rest);
+    const v_f32  y = v_exp_parts(v_min(v_max(x, v_set1(-104)), v_set1(89)), v_zero_f32(), &n23, &rest);
     /* 2ⁿ in two steps, of which the first is exact: 2ⁿ alone may be too small or too large for a number. And nothing
      * below half the smallest number is ever computed: some CPUs take a hundred cycles for it. */
     const v_f32 first = v_choose(large, v_power_of_2(n23, -2), v_power_of_2(n23, 64));
-    return y * first * v_choose(large, v_same(4), v_choose(none, v_zero_f32(), v_same(0x1p-64f)));
+    return y * first * v_choose(large, v_set1(4), v_choose(none, v_zero_f32(), v_set1(0x1p-64f)));
 }
 
 /* The same for x ≤ 0 or NaN. */
 TN_INLINE v_f32 v_exp_down(v_f32 x)
 {
-    const v_f32 last = v_choose(v_less(x, v_same(-104)), v_zero_f32(), v_same(0x1p-64f));
+    const v_f32 last = v_choose(v_less(x, v_set1(-104)), v_zero_f32(), v_set1(0x1p-64f));
     v_u32       n23;
     v_f32       rest;
-    return v_exp_parts(v_max(x, v_same(-104)), v_zero_f32(), &n23, &rest) * v_power_of_2(n23, 64) * last;
+    return v_exp_parts(v_max(x, v_set1(-104)), v_zero_f32(), &n23, &rest) * v_power_of_2(n23, 64) * last;
 }
 
 /* For softmax: eˣ for x ≤ 0 or NaN, within a unit and a half of the last place, and 0 below -87, where it is nothing
@@ -59,13 +59,13 @@ TN_INLINE void v_exp_soft(const int n, v_f32 *x)
     v_f32              power[4], r[4], y[4];
     TN_UNROLL for (int k = 0; k < n; k++)
     {
-        r[k] = v_max(x[k], v_same(-87));
+        r[k] = v_max(x[k], v_set1(-87));
         y[k] = r[k] * 0x1.715476p+0f + 0x1.8p23f;
     }
     TN_UNROLL for (int k = 0; k < n; k++)
     {
         const v_f32 whole = y[k] - 0x1.8p23f;
-        power[k] = v_choose(v_less(x[k], v_same(-87)), v_zero_f32(), v_float((v_bits(y[k]) << 23) + (127u << 23)));
+        power[k] = v_choose(v_less(x[k], v_set1(-87)), v_zero_f32(), v_float((v_bits(y[k]) << 23) + (127u << 23)));
         r[k] = (r[k] - whole * 0x1.62e4p-1f) - whole * 0x1.7f7d1cp-20f;
     }
     TN_UNROLL for (int k = 0; k < n; k++) y[k] = r[k] * q[4] + q[3];

@@ -5,7 +5,7 @@
 
 #include "core/kernels/vector.h"
 
-TN_INLINE v_f64 v_same_f64(double c) { return v_all_f64(&c); }
+TN_INLINE v_f64 v_set1_f64(double c) { return v_broadcast_f64(&c); }
 TN_INLINE v_u64 v_less_f64(v_f64 a, v_f64 b) { return (v_u64)(a < b); } /* false where one is NaN */
 TN_INLINE v_f64 v_choose_f64(v_u64 m, v_f64 a, v_f64 b) { return (v_f64)((m & (v_u64)a) | (~m & (v_u64)b)); }
 TN_INLINE v_f64 v_minus_f64(v_f64 x) { return (v_f64)((v_u64)x | UINT64_C(1) << 63); }
@@ -21,7 +21,7 @@ TN_INLINE v_f64 v_exp_parts_f64(v_f64 x, v_u64 *n52, v_f64 *r)
                                2.5000056786849596e-08};
     const v_f64         sum = x * 0x1.71547652b82fep+0 + 0x1.8p52, n = sum - 0x1.8p52;
     const v_f64         a = x - n * 0x1.62e42fefa3000p-1, b = n * 0x1.3de6af278ece6p-42;
-    v_f64               p = v_same_f64(q[9]);
+    v_f64               p = v_set1_f64(q[9]);
     *r = a - b, *n52 = (v_u64)sum << 52;
     TN_UNROLL for (int i = 8; i >= 0; i--) p = p * *r + q[i];
     return *r * *r * p + ((a - *r) - b);
@@ -41,13 +41,13 @@ TN_INLINE v_f64 v_exp_whole_f64(v_f64 x, v_u64 *n52, v_f64 *rest)
 
 TN_INLINE v_f64 v_exp_f64(v_f64 x)
 {
-    const v_u64 none = v_less_f64(x, v_same_f64(-746)), large = v_less_f64(v_zero_f64(), x);
+    const v_u64 none = v_less_f64(x, v_set1_f64(-746)), large = v_less_f64(v_zero_f64(), x);
     v_u64       n52;
     v_f64       rest,
-        y = v_choose_f64(none, v_same_f64(-746), v_choose_f64(v_less_f64(v_same_f64(710), x), v_same_f64(710), x));
+        y = v_choose_f64(none, v_set1_f64(-746), v_choose_f64(v_less_f64(v_set1_f64(710), x), v_set1_f64(710), x));
     y = v_exp_whole_f64(y, &n52, &rest);
     const v_f64 first = v_choose_f64(large, v_power_of_2_f64(n52, -2), v_power_of_2_f64(n52, 64));
-    return y * first * v_choose_f64(large, v_same_f64(4), v_choose_f64(none, v_zero_f64(), v_same_f64(0x1p-64)));
+    return y * first * v_choose_f64(large, v_set1_f64(4), v_choose_f64(none, v_zero_f64(), v_set1_f64(0x1p-64)));
 }
 
 #endif

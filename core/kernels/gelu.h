@@ -24,11 +24,11 @@ TN_INLINE v_f32 v_erf(v_f32 x)
                               0.00518832682f, -0.00080101873f, 7.85384109e-05f};
     static const float g[] = {-0.000353645009f, -1.12704039f,   -0.638225019f,  -0.103037976f,
                               0.0218056329f,    -0.0029396913f, 0.000185583078f};
-    const v_f32        a = v_min(v_abs(x), v_same(4)), near = a + a * v_poly(a * a, 7, p);
+    const v_f32        a = v_min(v_abs(x), v_set1(4)), near = a + a * v_poly(a * a, 7, p);
     v_u32              n23;
     v_f32              rest;
     const v_f32        e = v_exp_parts(v_poly(a, 7, g), v_zero_f32(), &n23, &rest);
-    return v_with_sign(v_choose(v_less(a, v_same(1)), near, 1.0f - e * v_power_of_2(n23, 0)), x);
+    return v_with_sign(v_choose(v_less(a, v_set1(1)), near, 1.0f - e * v_power_of_2(n23, 0)), x);
 }
 
 /* 2⁶⁴ exp(-a²/2), a up to 15. With h the first 12 bits of a, h² is exact; a² - h² = (a + h)(a - h). */
@@ -55,7 +55,7 @@ TN_INLINE v_f32 v_gelu_far(v_f32 x)
     static const float t[] = {0.360179424f,    0.120670222f,   -0.145280749f,   0.0841380581f,    -0.0181013066f,
                               -0.00611621235f, 0.00307744532f, 0.000943068648f, -0.000421360601f, -0.000162096549f};
     const float        k = 2.78125f;
-    const v_f32        a = v_min(v_abs(x), v_same(15));
+    const v_f32        a = v_min(v_abs(x), v_set1(15));
     const v_f32        tail = v_bell(a) * v_poly((a - k) / (a + k), 10, t) * V_DOWN; /* a Φ(-a) */
     return v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) - tail;
 }
@@ -63,7 +63,7 @@ TN_INLINE v_f32 v_gelu(v_f32 x)
 {
     const v_f32  a = v_abs(x), tail = v_gelu_read(tn__gelu_tail, a, V_GELU_STEP(a));
     const v_f32  y = x * v_choose(v_less(x, v_zero_f32()), tail, 1.0f - tail);
-    const v_mask near = v_less(a, v_same(V_GELU_NEAR));
+    const v_mask near = v_less(a, v_set1(V_GELU_NEAR));
     return v_all(near) ? y : v_choose(near, y, v_gelu_far(x));
 }
 
@@ -71,15 +71,15 @@ TN_INLINE v_f32 v_gelu_slope_far(v_f32 a)
 {
     static const float t[] = {0.478297681f,   -0.119975455f,   0.0535961278f,    -0.0140739391f, 0.000203799733f,
                               0.00108852179f, -9.3094015e-05f, -0.000110950408f, 4.57753413e-06f};
-    a = v_min(a, v_same(15));
+    a = v_min(a, v_set1(15));
     return v_zero_f32() - v_bell(a) * ((a - 0x1.80ead2p-1f) * v_poly((a - 3.0f) / (a + 3.0f), 9, t)) * V_DOWN;
 }
 TN_INLINE v_f32 v_gelu_slope(v_f32 x)
 {
     const v_f32  a = v_abs(x), step = V_GELU_STEP(a), root = (0x1.80ead2p-1f - a) - 0x1.a03fd4p-27f;
     const v_f32  bend = v_gelu_read(tn__gelu_bend, a, step);
-    v_f32        d = v_choose(v_less(step, v_same(0x1.8p23f + 3)), bend, root * bend);
-    const v_mask near = v_less(a, v_same(V_GELU_NEAR));
+    v_f32        d = v_choose(v_less(step, v_set1(0x1.8p23f + 3)), bend, root * bend);
+    const v_mask near = v_less(a, v_set1(V_GELU_NEAR));
     if (!v_all(near)) d = v_choose(near, d, v_gelu_slope_far(a));
     return v_choose(v_less(x, v_zero_f32()), d, 1.0f - d);
 }
@@ -99,7 +99,7 @@ TN_INLINE v_f32 v_bell_tanh(v_f32 a)
 TN_INLINE v_f32 v_gelu_tanh(v_f32 x)
 {
     const v_mask below = v_less(x, v_zero_f32());
-    const v_f32  a = v_min(v_abs(x), v_same(11)), e = v_bell_tanh(a);
+    const v_f32  a = v_min(v_abs(x), v_set1(11)), e = v_bell_tanh(a);
     const v_f32  y = v_choose(below, a * e, x) / (1.0f + e * V_DOWN);
     return v_choose(below, v_zero_f32() - y * V_DOWN, y);
 }
@@ -111,14 +111,14 @@ TN_INLINE v_f32 v_gelu_tanh_slope(v_f32 x)
     static const float s[] = {0.797884583f, -0.267279536f, 0.06124264f, -0.0102024218f, 0.00184176734f};
     static const float p[] = {0.411954492f,   -0.388254136f, 0.000221344366f, 0.11035043f,     -0.0211102813f,
                               -0.0180592574f, 0.005999004f,  0.00196210924f,  -0.000970443012f};
-    const v_f32        a = v_min(v_abs(x), v_same(11)), raised = v_bell_tanh(a);
+    const v_f32        a = v_min(v_abs(x), v_set1(11)), raised = v_bell_tanh(a);
     const v_f32        e = raised * V_DOWN, more = e * (2.0f + e);
     const v_f32        h = v_join(v_gelu_h(v_lower(a), v_lower(e)), v_gelu_h(v_upper(a), v_upper(e)));
     const v_f32        far = raised * (h - h * (more / (1.0f + more))) * V_DOWN;
     const v_f32        root = (a - 0x1.8142a0p-1f) + 0x1.85a06cp-27f, centre = a - 0.8f;
-    const v_f32        minus_d = v_choose(v_less(v_abs(centre), v_same(0.45f)), root * v_poly(centre, 9, p), far);
+    const v_f32        minus_d = v_choose(v_less(v_abs(centre), v_set1(0.45f)), root * v_poly(centre, 9, p), far);
     const v_f32        y = v_choose(v_less(x, v_zero_f32()), v_zero_f32() - minus_d, 1.0f + minus_d);
-    return v_choose(v_less(a, v_same(0.375f)), 0.5f + x * v_poly(x * x, 5, s), y);
+    return v_choose(v_less(a, v_set1(0.375f)), 0.5f + x * v_poly(x * x, 5, s), y);
 }
 
 #undef ROOT

@@ -28,7 +28,7 @@ TN_INLINE void TN_(add_rows)(const int rows, const tn__gemv_step *s, int64_t p, 
     const TN_REAL *a = (const TN_REAL *)s->a + p * s->a_col, *b = (const TN_REAL *)s->b + p * s->b_row;
     TN_REAL       *y = s->y;
     TN_(v) x[8];
-    TN_UNROLL for (int i = 0; i < rows; i++) x[i] = TN_(v_all)(a + i * s->a_col);
+    TN_UNROLL for (int i = 0; i < rows; i++) x[i] = TN_(v_broadcast)(a + i * s->a_col);
     for (int64_t j = 0, n = s->n, b_row = s->b_row; j < n; j += N) {
         TN_(v) sum = first ? TN_(v_zero)() : TN_(v_load)(y + j);
         TN_UNROLL for (int i = 0; i < rows; i++) sum = TN_(v_fma)(x[i], TN_(v_load)(b + i * b_row + j), sum);
@@ -46,7 +46,7 @@ TN_INLINE void TN_(add_panel)(const int nv, const tn__gemv_step *s, int64_t j)
     TN_(v) sum[WIDE];
     TN_UNROLL for (int i = 0; i < nv; i++) sum[i] = s->first ? TN_(v_zero)() : TN_(v_load)(y + i * N);
     for (int64_t p = s->k; p > 0; p--, a += a_col, b += b_row) {
-        const TN_(v) x = TN_(v_all)(a);
+        const TN_(v) x = TN_(v_broadcast)(a);
         TN_UNROLL for (int i = 0; i < nv; i++) sum[i] = TN_(v_fma)(x, TN_(v_load)(b + i * N), sum[i]);
     }
     TN_UNROLL for (int i = 0; i < nv; i++) TN_(v_store)(y + i * N, sum[i]);
@@ -61,7 +61,7 @@ TN_INLINE void TN_(add_columns)(const int nv, const tn__gemv_step *s, int64_t j)
     const TN_REAL *a = s->a, *b = (const TN_REAL *)s->b + j * b_col;
     TN_REAL       *y = (TN_REAL *)s->y + j;
     /* the next columns: no prefetcher follows so many streams */
-    const int64_t ahead = s->far && j + 2 * nv * N <= s->n ? nv * N * b_col : 0;
+    const int64_t ahead = s->beyond_l2 && j + 2 * nv * N <= s->n ? nv * N * b_col : 0;
     TN_(v) x[N], sum[4];
     int64_t p = 0;
     TN_UNROLL for (int g = 0; g < nv; g++) sum[g] = s->first ? TN_(v_zero)() : TN_(v_load)(y + g * N);
@@ -71,8 +71,9 @@ TN_INLINE void TN_(add_columns)(const int nv, const tn__gemv_step *s, int64_t j)
             const TN_REAL *from = b + g * N * b_col + p;
             TN_UNROLL for (int i = 0; i < N; i++) x[i] = TN_(v_load)(from + i * b_col);
             if (ahead) { TN_UNROLL for (int i = 0; i < N; i++) __builtin_prefetch(from + ahead + i * b_col); }
-            TN_(v_turn)(x);
-            TN_UNROLL for (int i = 0; i < N; i++) sum[g] = TN_(v_fma)(TN_(v_all)(a + (p + i) * a_col), x[i], sum[g]);
+            TN_(v_transpose)(x);
+            TN_UNROLL for (int i = 0; i < N; i++) sum[g] =
+                TN_(v_fma)(TN_(v_broadcast)(a + (p + i) * a_col), x[i], sum[g]);
         }
     }
     for (; p < k; p++) {
@@ -80,7 +81,7 @@ TN_INLINE void TN_(add_columns)(const int nv, const tn__gemv_step *s, int64_t j)
         {
             TN_REAL rest[N];
             for (int i = 0; i < N; i++) rest[i] = b[(g * N + i) * b_col + p];
-            sum[g] = TN_(v_fma)(TN_(v_all)(a + p * a_col), TN_(v_load)(rest), sum[g]);
+            sum[g] = TN_(v_fma)(TN_(v_broadcast)(a + p * a_col), TN_(v_load)(rest), sum[g]);
         }
     }
     TN_UNROLL for (int g = 0; g < nv; g++) TN_(v_store)(y + g * N, sum[g]);
@@ -95,7 +96,7 @@ static void TN_(row)(const tn__gemv_step *s)
     if (s->b_col != 1) {
         for (; j + 2 * N <= s->n; j += 2 * N) TN_(add_columns)(2, s, j);
         for (; j < s->n; j += N) TN_(add_columns)(1, s, j);
-    } else if (!s->far) { /* jumps cost little */
+    } else if (!s->beyond_l2) { /* jumps cost little */
         for (; j + WIDE * N <= s->n; j += WIDE * N) TN_(add_panel)(WIDE, s, j);
         for (; j + 4 * N <= s->n; j += 4 * N) TN_(add_panel)(4, s, j);
         for (; j < s->n; j += N) TN_(add_panel)(1, s, j);
@@ -130,7 +131,7 @@ static void TN_(activate)(tn__act act, int64_t n, TN_REAL *v)
 #if TN_BF16_TOO
 /* A row with an activation, vector by vector: what is kept of it and what comes of it leave the registers once. */
 TN_INLINE void activate_row(const tn__act act, int64_t n, const float *v, float *c, float *pre, const float *bias,
-                            const float *old, const tn__finish_step *s)
+                            const float *old, const tn__epilogue_step *s)
 {
     enum { N = v_n_f32 };
     const float alpha = (float)s->alpha, beta = (float)s->beta;
@@ -153,7 +154,7 @@ TN_INLINE void activate_row(const tn__act act, int64_t n, const float *v, float 
 
 /* One row, where all is dense and of the sums' own type: loops that compilers make vectors of. */
 static void TN_(finish_dense)(int64_t n, TN_REAL *v, TN_REAL *c, TN_REAL *pre, const TN_REAL *bias, const TN_REAL *old,
-                              const tn__finish_step *s)
+                              const tn__epilogue_step *s)
 {
     const TN_REAL alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
     if (!s->act && !pre) {
@@ -205,7 +206,7 @@ static void narrow(int64_t n, uint16_t *to, const float *from) /* tn__f32_to_bf1
 
 /* A row where all is dense and bf16: a piece at a time is finished in f32. */
 static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const uint16_t *bias, const uint16_t *old,
-                        const tn__finish_step *s)
+                        const tn__epilogue_step *s)
 {
     enum { PIECE = 64 };
     float b[PIECE], o[PIECE], p[PIECE];
@@ -220,8 +221,8 @@ static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const u
 }
 #endif
 
-void TN_FOR_ISA(TN_(tn__finish))(const tn__finish_step *s);
-void TN_FOR_ISA(TN_(tn__finish))(const tn__finish_step *s)
+void TN_FOR_ISA(TN_(tn__gemm_epilogue))(const tn__epilogue_step *s);
+void TN_FOR_ISA(TN_(tn__gemm_epilogue))(const tn__epilogue_step *s)
 {
     const TN_REAL     alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
     const void *const old = s->beta != 0 ? s->old : NULL, *const bias = s->bias;
@@ -280,7 +281,7 @@ const tn__gemm_kernels TN_FOR_ISA(TN_(tn__gemm)) = {
     .row = TN_(row),
     .pack = TN_FOR_ISA(TN_(tn__pack)),
     .pack_bf16 = sizeof(TN_REAL) == sizeof(float) ? TN_FOR_ISA(tn__pack_bf16) : NULL,
-    .finish = TN_FOR_ISA(TN_(tn__finish)),
+    .epilogue = TN_FOR_ISA(TN_(tn__gemm_epilogue)),
 };
 
 #endif

@@ -19,8 +19,8 @@ typedef struct {
     const void *from;
     void       *to;
     int64_t     from_row, to_row;
-    bool        narrow; /* to is bf16: only of whole strips, where the kernels take pairs */
-    const void *ahead;  /* a line of it with each step of k is brought to the second cache; NULL: nothing */
+    bool        to_bf16;  /* to is bf16: only of whole strips, where the kernels take pairs */
+    const void *prefetch; /* a line of it with each step of k is brought to the second cache; NULL: nothing */
 } tn__gemm_step;
 
 /* One row: y[j] = (first ? 0 : y[j]) + Σ_p a[p] · b[p][j], for n columns, whole vectors. b_row or b_col is 1. */
@@ -29,7 +29,7 @@ typedef struct {
     const void *a, *b;
     int64_t     a_col, b_row, b_col;
     void       *y;
-    bool        first, far; /* far: b comes from beyond the second cache */
+    bool        first, beyond_l2; /* far: b comes from beyond the second cache */
 } tn__gemv_step;
 
 /* to[r][c] = from[r][c], with zeros from cols up to width. Where the kernels take pairs, two terms that follow each
@@ -40,8 +40,9 @@ typedef struct {
     const void *from;
     int64_t     from_row, from_col;
     void       *to; /* dense: rows of width */
-    bool        across;
-    int64_t     apart; /* not 0: width is that of four strips of 8 columns, each so many units behind the one before */
+    bool        terms_in_rows;
+    int64_t
+        strip_stride; /* not 0: width is that of four strips of 8 columns, each so many units behind the one before */
 } tn__pack_step;
 enum {
     TN_PACK_AHEAD = 16
@@ -65,7 +66,7 @@ typedef struct {
     bool        bf16; /* c is bf16 */
     tn__act     act;
     double      alpha, beta;
-} tn__finish_step;
+} tn__epilogue_step;
 
 typedef struct {
     int mr, nv; /* the largest micro-tile */
@@ -76,7 +77,7 @@ typedef struct {
     void (*row)(const tn__gemv_step *s);
     void (*pack)(const tn__pack_step *s);      /* in pairs: of dense rows of f32, rounded */
     void (*pack_bf16)(const tn__pack_step *s); /* widened to f32, or in pairs; for f64 NULL */
-    void (*finish)(const tn__finish_step *s);
+    void (*epilogue)(const tn__epilogue_step *s);
 } tn__gemm_kernels;
 
 /* ---- number types ---- */
@@ -102,19 +103,20 @@ typedef struct {
 
 typedef struct {
     /* s = exp(scale · s - max), where max is the largest so far; sum: so far; factor: of what was summed before. */
-    void (*weigh)(const tn__attention_step *t);
+    void (*softmax)(const tn__attention_step *t);
     /* With the max, sum = 1 / Σ and part = Σ g·s of whole rows: s = the weights after dropout, g = s · (g - part). A
      * weight of 0 selects: there g is 0 whatever it was. */
-    void (*slope)(const tn__attention_step *t);
-    void (*times)(int64_t rows, int64_t n, void *x, int64_t x_row, const void *factor, int64_t step); /* x[i] *= f[i] */
+    void (*softmax_back)(const tn__attention_step *t);
+    void (*scale_rows)(int64_t rows, int64_t n, void *x, int64_t x_row, const void *factor,
+                       int64_t step); /* x[i] *= f[i] */
     /* to[i] = Σ_j a[j][i] · b[j][i], one term after the other, as the micro-tiles add them */
-    void (*dots)(int64_t rows, int64_t n, const void *a, const void *b, int64_t row, void *to);
+    void (*dot_columns)(int64_t rows, int64_t n, const void *a, const void *b, int64_t row, void *to);
     /* From dense columns, zero-filled to a vector: to[i][j] = from[i][j] (is all of it finite?); to[j][i] = from[i][j].
      * And back to exactly n numbers: to[i][j] = x[i][j] · f[i] + 0, which makes 0 of -0 (is all of it finite?). */
     bool (*pack)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
-    void (*turn)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
-    bool (*put)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *factor, int64_t step, void *to,
-                int64_t to_row);
+    void (*transpose)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
+    bool (*store_scaled)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *factor, int64_t step,
+                         void *to, int64_t to_row);
 } tn__attention_kernels;
 
 /* ---- the tables ---- */
@@ -128,7 +130,7 @@ typedef struct {
     const tn__row_kernels_f64   *rows_f64;
     tn__philox_kernel           *philox;
     const tn__attention_kernels *attention_f32, *attention_f64;
-    tn__narrow_kernel           *narrow;
+    tn__narrow_kernel           *to_bf16;
 } tn__kernel_table;
 
 /* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */

@@ -14,15 +14,15 @@ TN_INLINE v_f32 v_log_parts(v_f32 x, v_f32 less_k, v_f32 more)
     const uint32_t     root_half = 0x3f3504f3u;
     const v_u32        above = v_bits(x) - root_half;
     const v_f32        f = v_float((above & 0x7fffffu) + root_half) - 1.0f, ff = f * f;
-    const v_f32        k = v_float((v_u32)((v_i32)above >> 23) + v_bits(v_same(0x1.8p23f))) - 0x1.8p23f - less_k;
+    const v_f32        k = v_float((v_u32)((v_i32)above >> 23) + v_bits(v_set1(0x1.8p23f))) - 0x1.8p23f - less_k;
     return k * 0x1.62e4p-1f + (f - (0.5f * ff - (ff * f * v_poly(f, 8, p) + (k * 0x1.7f7d1cp-20f + more))));
 }
 
 TN_INLINE v_f32 v_log(v_f32 x)
 {
-    const v_mask tiny = v_less(x, v_same(0x1p-126f)), finite = v_less(x, v_same(INFINITY));
-    const v_f32  up = v_choose(tiny, x * 0x1p23f, x), less_k = v_choose(tiny, v_same(23), v_zero_f32());
-    const v_f32  none = v_choose(v_less(x, v_zero_f32()), v_same(NAN), v_same(-INFINITY)); /* below 0, at 0 */
+    const v_mask tiny = v_less(x, v_set1(0x1p-126f)), finite = v_less(x, v_set1(INFINITY));
+    const v_f32  up = v_choose(tiny, x * 0x1p23f, x), less_k = v_choose(tiny, v_set1(23), v_zero_f32());
+    const v_f32  none = v_choose(v_less(x, v_zero_f32()), v_set1(NAN), v_set1(-INFINITY)); /* below 0, at 0 */
     const v_f32  some = v_choose(v_less(v_zero_f32(), x), v_log_parts(up, less_k, v_zero_f32()), none);
     return v_choose(finite, some, x); /* NaN is not finite */
 }

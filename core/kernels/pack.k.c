@@ -15,7 +15,7 @@ void TN_FOR_ISA(PACK)(const tn__pack_step *s)
         for (int64_t r = 0; r < rows; r++, x += row, y += width) {
             int64_t c = 0;
             for (; c + LANES <= cols; c += LANES) {
-                v_fetch(x + c, TN_PACK_AHEAD * row);
+                v_prefetch(x + c, TN_PACK_AHEAD * row);
                 STORE(y + c, LOAD(x + c));
             }
             for (; c + 8 <= cols; c += 8) EIGHT(y + c, x + c);
@@ -30,7 +30,7 @@ void TN_FOR_ISA(PACK)(const tn__pack_step *s)
             for (; r + LANES <= rows; r += LANES) {
                 VECTOR v[LANES];
                 TN_UNROLL for (int i = 0; i < LANES; i++) v[i] = LOAD(from + r + i * col);
-                TURN(v);
+                TRANSPOSE(v);
                 TN_UNROLL for (int i = 0; i < LANES; i++) STORE(to + (r + i) * width, v[i]);
             }
             for (; r < rows; r++)
@@ -50,7 +50,7 @@ void TN_FOR_ISA(PACK)(const tn__pack_step *s)
 #undef LANES
 #undef VECTOR
 #undef LOAD
-#undef TURN
+#undef TRANSPOSE
 #undef STORE
 #undef ONE
 #undef EIGHT
@@ -66,7 +66,7 @@ void TN_FOR_ISA(PACK)(const tn__pack_step *s)
 #define LANES v_n_f32
 #define VECTOR v_f32
 #define LOAD v_load_f32
-#define TURN v_turn_f32
+#define TRANSPOSE v_transpose_f32
 #define STORE v_store_f32
 #define ONE(x) (x)
 #define EIGHT(y, x) memcpy(y, x, 8 * sizeof *(x))
@@ -78,7 +78,7 @@ void TN_FOR_ISA(PACK)(const tn__pack_step *s)
 #define LANES v_n_f64
 #define VECTOR v_f64
 #define LOAD v_load_f64
-#define TURN v_turn_f64
+#define TRANSPOSE v_transpose_f64
 #define STORE v_store_f64
 #define ONE(x) (x)
 #define EIGHT(y, x) memcpy(y, x, 8 * sizeof *(x))
@@ -90,7 +90,7 @@ void TN_FOR_ISA(PACK)(const tn__pack_step *s)
 #define LANES v_n_f32
 #define VECTOR v_f32
 #define LOAD v_load_bf16
-#define TURN v_turn_f32
+#define TRANSPOSE v_transpose_f32
 #define STORE v_store_f32
 #define ONE(x) tn__bf16_to_f32(x)
 #define EIGHT(y, x) \

@@ -32,7 +32,7 @@ TN_INLINE void v_philox(uint64_t seed, uint64_t position, uint32_t *out)
     {
         TN_UNROLL for (int i = 0; i < PHILOX_VECTORS; i++)
         {
-            const v_u64 a = v_times(c0[i], first), b = v_times(c2[i], second);
+            const v_u64 a = v_mul_low32(c0[i], first), b = v_mul_low32(c2[i], second);
             c0[i] = (b >> 32) ^ c1[i] ^ k0, c1[i] = b;
             c2[i] = (a >> 32) ^ c3[i] ^ k1, c3[i] = a;
         }
@@ -42,7 +42,7 @@ TN_INLINE void v_philox(uint64_t seed, uint64_t position, uint32_t *out)
     {
         const v_f64 even = (v_f64)((c0[i] & 0xffffffffu) | c1[i] << 32);
         const v_f64 odd = (v_f64)((c2[i] & 0xffffffffu) | c3[i] << 32);
-        const v_f64 words[2] = {v_low_f64(even, odd), v_high_f64(even, odd)};
+        const v_f64 words[2] = {v_unpacklo_f64(even, odd), v_unpackhi_f64(even, odd)};
         memcpy(out + 4 * v_n_f64 * i, words, sizeof words);
     }
 }

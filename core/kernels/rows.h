@@ -1,6 +1,7 @@
 /* rows.h — kernels for whole rows of contiguous numbers, and for random numbers: what softmax, the norms and dropout
- * are made of. Sums are kept in f64, element i in lane i mod 16 as in core/kernels/sum_lanes.h, and nothing is multiplied and added
- * in one step: the bits are the same on every instruction set. What may be NULL says so. */
+ * are made of. Sums are kept in f64, element i in lane i mod 16 as in sum_lanes.h, and nothing is multiplied and added in
+ * one step: the bits are the same on every instruction set. What may be NULL says so. */
+#ifndef TN_REAL
 #ifndef TENON_CORE_KERNELS_ROWS_H
 #define TENON_CORE_KERNELS_ROWS_H
 
@@ -15,41 +16,56 @@ typedef struct {
     double   scale;
 } tn__dropped;
 
-/* stat, of a row: its mean as two numbers, itself and what its rounding lost; and r = 1 / √(variance + eps). With
- * rms the mean is 0. x̂ = (x - mean) r.
- *   scale             y = by · x
- *   softmax_back      gx = y · (gy - Σ gy·y)
- *   minus             y = (x - max) - log, the second in f64
- *   log_softmax_back  gx = gy - gx · Σ gy
- *   norm              y = x̂ · weight + bias, and stat; weight and bias may be NULL
- *   norm_back         with g = gy · weight: gx = r (g - mean(g) - x̂ · mean(g x̂)), gw += gy · x̂, gb += gy; any of
- *                     gx, gw, gb and weight may be NULL
- *   past              y (or gx) is stored past the caches, as what is too large for them (tn__past_caches) should be;
- *                     such stores come in no order, and who asks for them waits for them (core/skeletons/rows.c)
- *   add_lines         sum[(at + i) mod 16][k] += x[i · step + k] for n lines of count numbers (bf16 perhaps, instead of
- *                     f32); sum has rows of width
- *   drop              y = x · scale where the word of an element is above limit (or all), else 0; plus add, which may
- *                     be NULL. Words are counted from d->position on; x[0] has the first-th. y is neither x nor add.
- *                     y_past, x_past: may be NULL; y and x are stored there, too, past the caches */
-#define TN_ROWS_KERNELS(T, name)                                                                                     \
-    typedef struct {                                                                                                 \
-        void (*scale)(int64_t n, T *y, const T *x, T by);                                                            \
-        void (*softmax_back)(int64_t n, T *gx, const T *y, const T *gy);                                             \
-        void (*minus)(int64_t n, T *y, const T *x, T max, double log);                                               \
-        void (*log_softmax_back)(int64_t n, T *gx, const T *gy);                                                     \
-        void (*norm)(int64_t n, T *y, T *stat, const T *x, const T *weight, const T *bias, double eps, bool rms,     \
-                     bool past);                                                                                     \
-        void (*norm_back)(int64_t n, T *gx, T *gw, T *gb, const T *gy, const T *x, const T *weight, const T *stat,   \
-                          bool rms, bool past);                                                                      \
-        void (*drop)(int64_t n, T *y, const T *x, const T *add, const tn__dropped *d, int64_t first, T *y_past,      \
-                     T *x_past);                                                                                     \
-        void (*add_lines)(int64_t n, int64_t at, int64_t count, const void *x, int64_t step, bool bf16, double *sum, \
-                          int64_t width);                                                                            \
-    } name;
-TN_ROWS_KERNELS(float, tn__row_kernels_f32)
-TN_ROWS_KERNELS(double, tn__row_kernels_f64)
-
 /* The words of blocks [position, position + blocks) of Philox 4x32-10 under a seed (core/tensor/generator.c). */
 typedef void tn__philox_kernel(uint64_t seed, uint64_t position, int64_t blocks, uint32_t *out);
+
+#define TN_TEMPLATE "core/kernels/rows.h"
+#include "core/real.h"
+
+#endif
+
+#else /* ============================================================================== one number type */
+
+/* A row's norm: y = x̂ · weight + bias, x̂ = (x - mean) r. stat comes out: the mean as two numbers, itself and what its
+ * rounding lost; and r = 1 / √(variance + eps). With rms the mean is 0. weight and bias may be NULL.
+ *
+ * stream: y (or gx) goes to memory by non-temporal stores, as what is larger than the caches (tn__beyond_caches)
+ * should. They are weakly ordered: the caller issues a fence (core/skeletons/rows.c). */
+typedef struct {
+    TN_REAL       *y, *stat;
+    const TN_REAL *x, *weight, *bias;
+    double         eps;
+    bool           rms, stream;
+} TN_(tn__norm_row);
+
+/* Its derivative, with g = gy · weight: gx = r (g - mean(g) - x̂ · mean(g x̂)), gw += gy · x̂, gb += gy. Any of gx, gw,
+ * gb and weight may be NULL. */
+typedef struct {
+    TN_REAL       *gx, *gw, *gb;
+    const TN_REAL *gy, *x, *weight, *stat;
+    bool           rms, stream;
+} TN_(tn__norm_back_row);
+
+typedef struct {
+    /* y = by · x */
+    void (*scale)(int64_t n, TN_REAL *y, const TN_REAL *x, TN_REAL by);
+    /* gx = y · (gy - Σ gy·y) */
+    void (*softmax_back)(int64_t n, TN_REAL *gx, const TN_REAL *y, const TN_REAL *gy);
+    /* y = (x - max) - log, the second difference in f64 */
+    void (*log_softmax)(int64_t n, TN_REAL *y, const TN_REAL *x, TN_REAL max, double log);
+    /* gx = gy - gx · Σ gy */
+    void (*log_softmax_back)(int64_t n, TN_REAL *gx, const TN_REAL *gy);
+    void (*norm)(int64_t n, const TN_(tn__norm_row) * a);
+    void (*norm_back)(int64_t n, const TN_(tn__norm_back_row) * a);
+    /* y = x · scale where the word of an element is above limit (or all), else 0; plus add, which may be NULL. Words
+     * are counted from d->position on; x[0] has the first-th. y is neither x nor add. y_stream, x_stream: may be NULL;
+     * y and x are stored there, too, by non-temporal stores. */
+    void (*dropout)(int64_t n, TN_REAL *y, const TN_REAL *x, const TN_REAL *add, const tn__dropped *d, int64_t first,
+                    TN_REAL *y_stream, TN_REAL *x_stream);
+    /* sum[(at + i) mod 16][k] += x[i · step + k] for n lines of count numbers (f32 or f64, or with bf16 set, bf16); sum
+     * has rows of width */
+    void (*add_lines)(int64_t n, int64_t at, int64_t count, const void *x, int64_t step, bool bf16, double *sum,
+                      int64_t width);
+} TN_(tn__row_kernels);
 
 #endif

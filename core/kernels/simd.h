@@ -23,7 +23,7 @@
 #define TN_INLINE static inline __attribute__((always_inline))
 
 /* The cache line that lies n elements behind p, wherever that is, will be wanted. */
-#define v_fetch(p, n) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)))
+#define v_prefetch(p, n) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)))
 
 #if defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
@@ -40,24 +40,24 @@ TN_INLINE v_f32 v_load_f32(const float *p) { return _mm512_loadu_ps(p); }
 TN_INLINE v_f64 v_load_f64(const double *p) { return _mm512_loadu_pd(p); }
 TN_INLINE void  v_store_f32(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
 TN_INLINE void  v_store_f64(double *p, v_f64 v) { _mm512_storeu_pd(p, v); }
-TN_INLINE void  v_past_f32(float *p, v_f32 v) { _mm512_stream_ps(p, v); }
-TN_INLINE void  v_past_f64(double *p, v_f64 v) { _mm512_stream_pd(p, v); }
-TN_INLINE v_f32 v_all_f32(const float *p) { return _mm512_set1_ps(*p); }
-TN_INLINE v_f64 v_all_f64(const double *p) { return _mm512_set1_pd(*p); }
+TN_INLINE void  v_stream_f32(float *p, v_f32 v) { _mm512_stream_ps(p, v); }
+TN_INLINE void  v_stream_f64(double *p, v_f64 v) { _mm512_stream_pd(p, v); }
+TN_INLINE v_f32 v_broadcast_f32(const float *p) { return _mm512_set1_ps(*p); }
+TN_INLINE v_f64 v_broadcast_f64(const double *p) { return _mm512_set1_pd(*p); }
 TN_INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
 TN_INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm512_fmadd_pd(a, b, c); }
-TN_INLINE v_f32 v_low_f32(v_f32 a, v_f32 b) { return _mm512_unpacklo_ps(a, b); }
-TN_INLINE v_f32 v_high_f32(v_f32 a, v_f32 b) { return _mm512_unpackhi_ps(a, b); }
-TN_INLINE v_f64 v_low_f64(v_f64 a, v_f64 b) { return _mm512_unpacklo_pd(a, b); }
-TN_INLINE v_f64 v_high_f64(v_f64 a, v_f64 b) { return _mm512_unpackhi_pd(a, b); }
-TN_INLINE void  v_cross_f32(v_f32 *x)
+TN_INLINE v_f32 v_unpacklo_f32(v_f32 a, v_f32 b) { return _mm512_unpacklo_ps(a, b); }
+TN_INLINE v_f32 v_unpackhi_f32(v_f32 a, v_f32 b) { return _mm512_unpackhi_ps(a, b); }
+TN_INLINE v_f64 v_unpacklo_f64(v_f64 a, v_f64 b) { return _mm512_unpacklo_pd(a, b); }
+TN_INLINE v_f64 v_unpackhi_f64(v_f64 a, v_f64 b) { return _mm512_unpackhi_pd(a, b); }
+TN_INLINE void  v_transpose_lanes_f32(v_f32 *x)
 {
     v_f32 a = _mm512_shuffle_f32x4(x[0], x[4], 0x88), b = _mm512_shuffle_f32x4(x[8], x[12], 0x88);
     v_f32 c = _mm512_shuffle_f32x4(x[0], x[4], 0xdd), d = _mm512_shuffle_f32x4(x[8], x[12], 0xdd);
     x[0] = _mm512_shuffle_f32x4(a, b, 0x88), x[8] = _mm512_shuffle_f32x4(a, b, 0xdd);
     x[4] = _mm512_shuffle_f32x4(c, d, 0x88), x[12] = _mm512_shuffle_f32x4(c, d, 0xdd);
 }
-TN_INLINE void v_cross_f64(v_f64 *x)
+TN_INLINE void v_transpose_lanes_f64(v_f64 *x)
 {
     v_f64 a = _mm512_shuffle_f64x2(x[0], x[2], 0x88), b = _mm512_shuffle_f64x2(x[4], x[6], 0x88);
     v_f64 c = _mm512_shuffle_f64x2(x[0], x[2], 0xdd), d = _mm512_shuffle_f64x2(x[4], x[6], 0xdd);
@@ -90,22 +90,22 @@ TN_INLINE v_f32 v_load_f32(const float *p) { return _mm256_loadu_ps(p); }
 TN_INLINE v_f64 v_load_f64(const double *p) { return _mm256_loadu_pd(p); }
 TN_INLINE void  v_store_f32(float *p, v_f32 v) { _mm256_storeu_ps(p, v); }
 TN_INLINE void  v_store_f64(double *p, v_f64 v) { _mm256_storeu_pd(p, v); }
-TN_INLINE void  v_past_f32(float *p, v_f32 v) { _mm256_stream_ps(p, v); }
-TN_INLINE void  v_past_f64(double *p, v_f64 v) { _mm256_stream_pd(p, v); }
-TN_INLINE v_f32 v_all_f32(const float *p) { return _mm256_broadcast_ss(p); }
-TN_INLINE v_f64 v_all_f64(const double *p) { return _mm256_broadcast_sd(p); }
+TN_INLINE void  v_stream_f32(float *p, v_f32 v) { _mm256_stream_ps(p, v); }
+TN_INLINE void  v_stream_f64(double *p, v_f64 v) { _mm256_stream_pd(p, v); }
+TN_INLINE v_f32 v_broadcast_f32(const float *p) { return _mm256_broadcast_ss(p); }
+TN_INLINE v_f64 v_broadcast_f64(const double *p) { return _mm256_broadcast_sd(p); }
 TN_INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm256_fmadd_ps(a, b, c); }
 TN_INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm256_fmadd_pd(a, b, c); }
-TN_INLINE v_f32 v_low_f32(v_f32 a, v_f32 b) { return _mm256_unpacklo_ps(a, b); }
-TN_INLINE v_f32 v_high_f32(v_f32 a, v_f32 b) { return _mm256_unpackhi_ps(a, b); }
-TN_INLINE v_f64 v_low_f64(v_f64 a, v_f64 b) { return _mm256_unpacklo_pd(a, b); }
-TN_INLINE v_f64 v_high_f64(v_f64 a, v_f64 b) { return _mm256_unpackhi_pd(a, b); }
-TN_INLINE void  v_cross_f32(v_f32 *x)
+TN_INLINE v_f32 v_unpacklo_f32(v_f32 a, v_f32 b) { return _mm256_unpacklo_ps(a, b); }
+TN_INLINE v_f32 v_unpackhi_f32(v_f32 a, v_f32 b) { return _mm256_unpackhi_ps(a, b); }
+TN_INLINE v_f64 v_unpacklo_f64(v_f64 a, v_f64 b) { return _mm256_unpacklo_pd(a, b); }
+TN_INLINE v_f64 v_unpackhi_f64(v_f64 a, v_f64 b) { return _mm256_unpackhi_pd(a, b); }
+TN_INLINE void  v_transpose_lanes_f32(v_f32 *x)
 {
     v_f32 a = x[0], b = x[4];
     x[0] = _mm256_permute2f128_ps(a, b, 0x20), x[4] = _mm256_permute2f128_ps(a, b, 0x31);
 }
-TN_INLINE void v_cross_f64(v_f64 *x)
+TN_INLINE void v_transpose_lanes_f64(v_f64 *x)
 {
     v_f64 a = x[0], b = x[2];
     x[0] = _mm256_permute2f128_pd(a, b, 0x20), x[2] = _mm256_permute2f128_pd(a, b, 0x31);
@@ -139,14 +139,14 @@ TN_INLINE void  v_store_f32(float *p, v_f32 v) { memcpy(p, &v, sizeof v); }
 TN_INLINE void  v_store_f64(double *p, v_f64 v) { memcpy(p, &v, sizeof v); }
 #ifdef __SSE2__
 #include <emmintrin.h>
-TN_INLINE void  v_past_f32(float *p, v_f32 v) { _mm_stream_ps(p, (__m128)v); }
-TN_INLINE void  v_past_f64(double *p, v_f64 v) { _mm_stream_pd(p, (__m128d)v); }
+TN_INLINE void  v_stream_f32(float *p, v_f32 v) { _mm_stream_ps(p, (__m128)v); }
+TN_INLINE void  v_stream_f64(double *p, v_f64 v) { _mm_stream_pd(p, (__m128d)v); }
 #else
-TN_INLINE void  v_past_f32(float *p, v_f32 v) { v_store_f32(p, v); }
-TN_INLINE void  v_past_f64(double *p, v_f64 v) { v_store_f64(p, v); }
+TN_INLINE void  v_stream_f32(float *p, v_f32 v) { v_store_f32(p, v); }
+TN_INLINE void  v_stream_f64(double *p, v_f64 v) { v_store_f64(p, v); }
 #endif
-TN_INLINE v_f32 v_all_f32(const float *p) { return (v_f32){*p, *p, *p, *p}; }
-TN_INLINE v_f64 v_all_f64(const double *p) { return (v_f64){*p, *p}; }
+TN_INLINE v_f32 v_broadcast_f32(const float *p) { return (v_f32){*p, *p, *p, *p}; }
+TN_INLINE v_f64 v_broadcast_f64(const double *p) { return (v_f64){*p, *p}; }
 #ifdef __aarch64__
 #include <arm_neon.h>
 TN_INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c)
@@ -161,12 +161,12 @@ TN_INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c)
 TN_INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
 TN_INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
 #endif
-TN_INLINE v_f32 v_low_f32(v_f32 a, v_f32 b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
-TN_INLINE v_f32 v_high_f32(v_f32 a, v_f32 b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
-TN_INLINE v_f64 v_low_f64(v_f64 a, v_f64 b) { return __builtin_shufflevector(a, b, 0, 2); }
-TN_INLINE v_f64 v_high_f64(v_f64 a, v_f64 b) { return __builtin_shufflevector(a, b, 1, 3); }
-TN_INLINE void  v_cross_f32(v_f32 *x) { (void)x; }
-TN_INLINE void  v_cross_f64(v_f64 *x) { (void)x; }
+TN_INLINE v_f32 v_unpacklo_f32(v_f32 a, v_f32 b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+TN_INLINE v_f32 v_unpackhi_f32(v_f32 a, v_f32 b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+TN_INLINE v_f64 v_unpacklo_f64(v_f64 a, v_f64 b) { return __builtin_shufflevector(a, b, 0, 2); }
+TN_INLINE v_f64 v_unpackhi_f64(v_f64 a, v_f64 b) { return __builtin_shufflevector(a, b, 1, 3); }
+TN_INLINE void  v_transpose_lanes_f32(v_f32 *x) { (void)x; }
+TN_INLINE void  v_transpose_lanes_f64(v_f64 *x) { (void)x; }
 TN_INLINE v_f32 v_load_bf16(const uint16_t *p)
 {
     uint32_t u[4];
@@ -186,24 +186,25 @@ TN_INLINE v_f32 v_load_bf16(const uint16_t *p)
 #endif
 
 /* First within squares as wide as 16 bytes, then the squares change places. */
-TN_INLINE void v_turn_f32(v_f32 x[v_n_f32])
+TN_INLINE void v_transpose_f32(v_f32 x[v_n_f32])
 {
     TN_UNROLL for (int i = 0; i < v_n_f32; i += 4)
     {
-        v_f32 a = v_low_f32(x[i], x[i + 2]), b = v_low_f32(x[i + 1], x[i + 3]);
-        v_f32 c = v_high_f32(x[i], x[i + 2]), d = v_high_f32(x[i + 1], x[i + 3]);
-        x[i] = v_low_f32(a, b), x[i + 1] = v_high_f32(a, b), x[i + 2] = v_low_f32(c, d), x[i + 3] = v_high_f32(c, d);
+        v_f32 a = v_unpacklo_f32(x[i], x[i + 2]), b = v_unpacklo_f32(x[i + 1], x[i + 3]);
+        v_f32 c = v_unpackhi_f32(x[i], x[i + 2]), d = v_unpackhi_f32(x[i + 1], x[i + 3]);
+        x[i] = v_unpacklo_f32(a, b), x[i + 1] = v_unpackhi_f32(a, b), x[i + 2] = v_unpacklo_f32(c, d),
+        x[i + 3] = v_unpackhi_f32(c, d);
     }
-    TN_UNROLL for (int i = 0; i < 4; i++) v_cross_f32(x + i);
+    TN_UNROLL for (int i = 0; i < 4; i++) v_transpose_lanes_f32(x + i);
 }
-TN_INLINE void v_turn_f64(v_f64 x[v_n_f64])
+TN_INLINE void v_transpose_f64(v_f64 x[v_n_f64])
 {
     TN_UNROLL for (int i = 0; i < v_n_f64; i += 2)
     {
         v_f64 a = x[i], b = x[i + 1];
-        x[i] = v_low_f64(a, b), x[i + 1] = v_high_f64(a, b);
+        x[i] = v_unpacklo_f64(a, b), x[i + 1] = v_unpackhi_f64(a, b);
     }
-    TN_UNROLL for (int i = 0; i < 2; i++) v_cross_f64(x + i);
+    TN_UNROLL for (int i = 0; i < 2; i++) v_transpose_lanes_f64(x + i);
 }
 
 #endif

@@ -56,7 +56,7 @@ static inline float v_circle_far(float x, uint64_t ahead)
 TN_INLINE v_f32 v_circle(v_f32 x, uint64_t ahead)
 {
     v_f32 y = v_join(v_circle_half(v_lower(x), ahead), v_circle_half(v_upper(x), ahead));
-    if (__builtin_expect(!v_all(v_less(v_abs(x), v_same(V_CIRCLE_MOST))), 0)) {
+    if (__builtin_expect(!v_all(v_less(v_abs(x), v_set1(V_CIRCLE_MOST))), 0)) {
         float from[v_n_f32], to[v_n_f32];
         v_store_f32(from, x), v_store_f32(to, y);
         for (int i = 0; i < v_n_f32; i++)

@@ -31,7 +31,7 @@ const tn__kernel_table TABLE = {
     .rows_f32 = &TN_FOR_ISA(tn__rows_f32),
     .rows_f64 = &TN_FOR_ISA(tn__rows_f64),
     .philox = TN_FOR_ISA(tn__philox),
-    .narrow = TN_FOR_ISA(tn__narrow),
+    .to_bf16 = TN_FOR_ISA(tn__narrow),
     .attention_f32 = &TN_FOR_ISA(tn__attention_f32),
     .attention_f64 = &TN_FOR_ISA(tn__attention_f64),
 };

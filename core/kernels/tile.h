@@ -8,8 +8,8 @@ TN_INLINE void TN_(tile)(const int mr, const int nv, const tn__gemm_step *s)
     enum { N = TN_(v_n) };
     const int64_t  a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;
     const TN_REAL *b = s->b, *a[(MR + 2) / 3];
-    const char    *ahead = s->ahead ? s->ahead : s->b;
-    const int64_t  line = s->ahead ? 64 : 0;
+    const char    *ahead = s->prefetch ? s->prefetch : s->b;
+    const int64_t  line = s->prefetch ? 64 : 0;
     TN_(v) acc[MR][NV];
     TN_UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] = (const TN_REAL *)s->a + 3 * g * a_row;
     if (s->from) {
@@ -24,7 +24,7 @@ TN_INLINE void TN_(tile)(const int mr, const int nv, const tn__gemm_step *s)
         TN_UNROLL for (int j = 0; j < nv; j++) row[j] = TN_(v_load)(b + j * N);
         TN_UNROLL for (int i = 0; i < mr; i++)
         {
-            TN_(v) x = TN_(v_all)(a[i / 3] + (i % 3) * a_row);
+            TN_(v) x = TN_(v_broadcast)(a[i / 3] + (i % 3) * a_row);
             TN_UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN_(v_fma)(x, row[j], acc[i][j]);
         }
         TN_UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] += a_col;
@@ -34,7 +34,7 @@ TN_INLINE void TN_(tile)(const int mr, const int nv, const tn__gemm_step *s)
     }
     const int64_t to_row = s->to_row;
 #ifdef v_narrow
-    if (mr == MR && s->narrow) {
+    if (mr == MR && s->to_bf16) {
         uint16_t *half = s->to;
         TN_UNROLL for (int i = 0; i < mr; i++) TN_UNROLL for (int j = 0; j < nv; j++)
             v_narrow(half + i * to_row + j * N, acc[i][j]);

@@ -38,7 +38,7 @@ static float highest_f32(int64_t n, const float *x)
 {
     v_f32   best[CHAINS], strange = v_zero_f32();
     int64_t i = 0;
-    for (int k = 0; k < CHAINS; k++) best[k] = v_same(-INFINITY);
+    for (int k = 0; k < CHAINS; k++) best[k] = v_set1(-INFINITY);
     for (; i + CHAINS * v_n_f32 <= n; i += CHAINS * v_n_f32) {
         TN_UNROLL for (int k = 0; k < CHAINS; k++)
         {
@@ -87,11 +87,12 @@ TN_INLINE void exp_step(const int n, float *y, const float *x, v_f32 shift, v_f6
 static double exp_sum_f32(int64_t n, float *y, const float *x, float shift)
 {
     v_f64       sum[2 * VECTORS];
-    const v_f32 by = v_same(shift);
+    const v_f32 by = v_set1(shift);
     int64_t     i = 0;
     for (int k = 0; k < 2 * VECTORS; k++) sum[k] = v_zero_f64();
     for (; i + SIDE * v_n_f32 <= n; i += SIDE * v_n_f32) {
-        for (int k = 0; k < SIDE; k++) v_fetch(x + i + k * v_n_f32, n); /* the row behind this one, likely the next */
+        for (int k = 0; k < SIDE; k++)
+            v_prefetch(x + i + k * v_n_f32, n); /* the row behind this one, likely the next */
         exp_step(SIDE, y ? y + i : NULL, x + i, by, sum);
     }
     for (; SIDE > VECTORS && i + TN_LANES <= n; i += TN_LANES) exp_step(VECTORS, y ? y + i : NULL, x + i, by, sum);

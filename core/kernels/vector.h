@@ -49,7 +49,7 @@ TN_INLINE v_f32 v_pick(const float *t, v_u32 i)
 {
     return _mm512_permutex2var_ps(v_load_f32(t), (__m512i)i, v_load_f32(t + 16));
 }
-TN_INLINE v_u64 v_times(v_u64 a, v_u64 b) { return (v_u64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
+TN_INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
 TN_INLINE v_f32 v_load_some(const float *p, int64_t n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
 TN_INLINE void  v_store_some(float *p, int64_t n, v_f32 v) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
 
@@ -76,7 +76,7 @@ TN_INLINE v_f32  v_pick(const float *t, v_u32 i) /* the lowest three bits within
                  d = _mm256_permutevar8x32_ps(v_load_f32(t + 24), in);
     return _mm256_blendv_ps(_mm256_blendv_ps(a, b, odd), _mm256_blendv_ps(c, d, odd), upper);
 }
-TN_INLINE v_u64 v_times(v_u64 a, v_u64 b) { return (v_u64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
+TN_INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 
 #else
 
@@ -98,7 +98,7 @@ TN_INLINE v_f32 v_join(v_f64 l, v_f64 u)
 {
     return (v_f32)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)l), _mm_cvtpd_ps((__m128d)u));
 }
-TN_INLINE v_u64 v_times(v_u64 a, v_u64 b) { return (v_u64)_mm_mul_epu32((__m128i)a, (__m128i)b); }
+TN_INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm_mul_epu32((__m128i)a, (__m128i)b); }
 #else
 TN_INLINE bool  v_all(v_mask m) { return (m[0] & m[1] & m[2] & m[3]) != 0; }
 TN_INLINE v_f32 v_min(v_f32 x, v_f32 c) { return v_choose(v_less(c, x), c, x); }
@@ -106,7 +106,7 @@ TN_INLINE v_f32 v_max(v_f32 x, v_f32 c) { return v_choose(v_less(x, c), c, x); }
 TN_INLINE v_f64 v_lower(v_f32 x) { return (v_f64){(double)x[0], (double)x[1]}; }
 TN_INLINE v_f64 v_upper(v_f32 x) { return (v_f64){(double)x[2], (double)x[3]}; }
 TN_INLINE v_f32 v_join(v_f64 l, v_f64 u) { return (v_f32){(float)l[0], (float)l[1], (float)u[0], (float)u[1]}; }
-TN_INLINE v_u64 v_times(v_u64 a, v_u64 b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
+TN_INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 #endif
 TN_INLINE v_f32 v_pick(const float *t, v_u32 i)
 {
@@ -130,7 +130,7 @@ TN_INLINE void v_store_some(float *p, int64_t n, v_f32 v)
 
 #endif
 
-TN_INLINE v_f32 v_same(float c) { return v_all_f32(&c); }
+TN_INLINE v_f32 v_set1(float c) { return v_broadcast_f32(&c); }
 TN_INLINE v_f32 v_abs(v_f32 x) { return v_float(v_bits(x) & 0x7fffffffu); }
 TN_INLINE v_f32 v_minus(v_f32 x) { return v_float(v_bits(x) | 0x80000000u); }
 TN_INLINE v_f32 v_with_sign(v_f32 x, v_f32 s) { return v_float(v_bits(x) | (v_bits(s) & 0x80000000u)); }
@@ -150,7 +150,7 @@ TN_INLINE double v_lanes_total(v_f64 sum[16 / v_n_f64])
 /* clang-format off: it takes TN_UNROLL for a function */
 TN_INLINE v_f32 v_poly(v_f32 x, const int n, const float *c)
 {
-    v_f32 y = v_same(c[n - 1]);
+    v_f32 y = v_set1(c[n - 1]);
     TN_UNROLL for (int i = n - 2; i >= 0; i--) y = y * x + c[i];
     return y;
 }

@@ -16,9 +16,9 @@
 enum {
     KEYS = 128, /* in a block: part of the definition of the result */
     QUERIES = 64,
-    QUERIES_MOST = 1024,   /* in a task of the forward */
-    TASKS = 16,            /* wanted, that many threads find work */
-    TURNED = QUERIES + 16, /* a packed row of queries */
+    QUERIES_MOST = 1024,           /* in a task of the forward */
+    TASKS = 16,                    /* wanted, that many threads find work */
+    TRANSPOSED_ROW = QUERIES + 16, /* a packed row of queries */
     LINE = 64,
     SET_BYTES = 4096, /* rows so far apart fall into the same set of the first cache */
     AHEAD = 28,       /* lines a micro-tile */
@@ -37,7 +37,7 @@ typedef struct {
     char                        *slots;
     size_t                       slot_bytes;
     const tn__kernel_table      *table;
-} job;
+} attention_job;
 
 /* One matrix of a batch. */
 typedef struct {
@@ -73,9 +73,9 @@ typedef struct {
     } m[8];
     int     n, now;
     int64_t row;
-} errand;
+} prefetch_queue;
 
-static inline void send(errand *e, const tn_tensor *t, int64_t i, int64_t r0, int64_t rows)
+static inline void prefetch_add(prefetch_queue *e, const tn_tensor *t, int64_t i, int64_t r0, int64_t rows)
 {
     if (!t || t->l.stride[t->l.shape.n - 1] != 1) return;
     const matrix  m = matrix_of(t, i);
@@ -84,7 +84,7 @@ static inline void send(errand *e, const tn_tensor *t, int64_t i, int64_t r0, in
     e->m[e->n].p = entry(&m, r0, 0), e->m[e->n].rows = rows, e->m[e->n].stride = m.row * size;
     e->m[e->n].step = AHEAD * LINE / bytes + 1, e->m[e->n++].bytes = bytes;
 }
-static inline void go_on(errand *e)
+static inline void prefetch_step(prefetch_queue *e)
 {
     if (e->now == e->n) return;
     const int64_t end = tn__min_i64(e->row + e->m[e->now].step, e->m[e->now].rows), bytes = e->m[e->now].bytes;
@@ -100,11 +100,11 @@ typedef struct {
     int64_t j, keys, t, rows, first, step;
 } block;
 
-static inline bool in_sight(const job *q, block *b)
+static inline bool block_in_sight(const attention_job *job, block *b)
 {
     b->first = b->keys, b->step = 0;
-    if (!q->c->causal || q->c->past + b->t + 1 - b->j >= b->keys) return true;
-    b->first = q->c->past + b->t + 1 - b->j, b->step = 1;
+    if (!job->c->causal || job->c->past + b->t + 1 - b->j >= b->keys) return true;
+    b->first = job->c->past + b->t + 1 - b->j, b->step = 1;
     return b->first + b->rows > 1;
 }
 
@@ -112,7 +112,7 @@ typedef enum {
     SCORES,      /* queries by keys: those in sight are wanted */
     OVER_KEYS,   /* rows are queries, the terms keys: those in sight count */
     OVER_QUERIES /* rows are keys, the terms queries */
-} kind;
+} product_kind;
 
 #define TN_TEMPLATE "core/products/attention_block.h"
 #include "core/real.h"
@@ -124,37 +124,37 @@ static const tn_dtype TN_(own) = sizeof(TN_REAL) == sizeof(float) ? TN_F32 : TN_
 
 /* A worker's memory; numbers that stand in rows have room for whole vectors. */
 typedef struct {
-    TN_REAL *q, *o;                          /* [most, d_row], [most, e_row or d_row]: queries; y, or gq */
-    TN_REAL *gy, *max, *sum, *part, *factor; /* [most, e_row], [most] */
-    TN_REAL *kt, *k, *v, *vt, *gk, *gv;      /* [D, key_row], [KEYS, d_row], [KEYS, e_row], [E, key_row] */
-    TN_REAL *s, *g, *add, *keep;             /* [QUERIES, key_row] */
-    TN_REAL *common, *row, *clean;           /* [KEYS], [KEYS], [KEYS, d_row or e_row] */
-    TN_REAL *q_pairs, *gy_pairs, *rounded;   /* [most, d_row / 2], [most, e_row / 2], [QUERIES / 2, key_row] */
-    TN_REAL *ones;
-    errand  *ahead;
-} TN_(space);
+    TN_REAL        *q, *o;                          /* [most, d_row], [most, e_row or d_row]: queries; y, or gq */
+    TN_REAL        *gy, *max, *sum, *part, *factor; /* [most, e_row], [most] */
+    TN_REAL        *kt, *k, *v, *vt, *gk, *gv;      /* [D, key_row], [KEYS, d_row], [KEYS, e_row], [E, key_row] */
+    TN_REAL        *s, *g, *add, *keep;             /* [QUERIES, key_row] */
+    TN_REAL        *common, *row, *clean;           /* [KEYS], [KEYS], [KEYS, d_row or e_row] */
+    TN_REAL        *q_pairs, *gy_pairs, *rounded;   /* [most, d_row / 2], [most, e_row / 2], [QUERIES / 2, key_row] */
+    TN_REAL        *ones;
+    prefetch_queue *ahead;
+} TN_(workspace);
 
-static inline size_t TN_(lay)(const job *q, char *base, TN_(space) * p)
+static inline size_t TN_(lay_out)(const attention_job *job, char *base, TN_(workspace) * p)
 {
-    const int64_t wide = tn__max_i64(q->d_row, q->e_row), keys = tn__min_i64(KEYS, q->keys);
-    const int64_t rows = tn__min_i64(QUERIES, q->most), scores = rows * q->key_row;
-    const bool    masked = q->c->mask[0] || q->c->mask[1];
+    const int64_t wide = tn__max_i64(job->d_row, job->e_row), keys = tn__min_i64(KEYS, job->keys);
+    const int64_t rows = tn__min_i64(QUERIES, job->most), scores = rows * job->key_row;
+    const bool    masked = job->c->mask[0] || job->c->mask[1];
     size_t        at = 0;
 #define PART(name, n) \
     (p->name = base ? (void *)(base + at) : NULL, at += ((size_t)(n) * sizeof *p->name + LINE - 1) / LINE * LINE)
-    PART(q, q->most * q->d_row), PART(o, q->most * (q->back ? q->d_row : q->e_row));
-    PART(max, q->most), PART(sum, q->most), PART(part, q->back ? q->most : 0), PART(factor, rows);
-    PART(kt, q->dim * q->key_row), PART(s, tn__max_i64(scores, q->back ? rows * q->e_row : 0)),
-        PART(clean, tn__max_i64(tn__max_i64(keys, rows) * wide, q->back ? 2 * q->out * TURNED : 0));
+    PART(q, job->most * job->d_row), PART(o, job->most * (job->back ? job->d_row : job->e_row));
+    PART(max, job->most), PART(sum, job->most), PART(part, job->back ? job->most : 0), PART(factor, rows);
+    PART(kt, job->dim * job->key_row), PART(s, tn__max_i64(scores, job->back ? rows * job->e_row : 0)),
+        PART(clean, tn__max_i64(tn__max_i64(keys, rows) * wide, job->back ? 2 * job->out * TRANSPOSED_ROW : 0));
     PART(row, keys);
-    PART(q_pairs, q->pairs ? q->most * q->d_row / 2 : 0);
-    PART(gy_pairs, q->pairs && q->back ? q->most * q->e_row / 2 : 0);
-    PART(rounded, q->pairs ? (rows + 1) / 2 * q->key_row : 0);
-    if (masked) PART(add, scores), PART(common, q->key_row);
-    if (!q->back) return PART(v, keys * q->e_row), at;
-    PART(gy, q->most * q->e_row), PART(k, keys * q->d_row), PART(vt, q->out * q->key_row), PART(g, scores);
-    PART(gk, keys * q->d_row), PART(gv, keys * q->e_row);
-    if (!q->c->drop.all) PART(keep, scores), PART(ones, keys);
+    PART(q_pairs, job->pairs ? job->most * job->d_row / 2 : 0);
+    PART(gy_pairs, job->pairs && job->back ? job->most * job->e_row / 2 : 0);
+    PART(rounded, job->pairs ? (rows + 1) / 2 * job->key_row : 0);
+    if (masked) PART(add, scores), PART(common, job->key_row);
+    if (!job->back) return PART(v, keys * job->e_row), at;
+    PART(gy, job->most * job->e_row), PART(k, keys * job->d_row), PART(vt, job->out * job->key_row), PART(g, scores);
+    PART(gk, keys * job->d_row), PART(gv, keys * job->e_row);
+    if (!job->c->drop.all) PART(keep, scores), PART(ones, keys);
     return at;
 #undef PART
 }
@@ -168,29 +168,29 @@ typedef struct {
 } TN_(lines);
 
 /* Rows of a matrix: as they lie, if that is well, or packed. odd: is any of it not finite? Not asked if NULL. */
-static inline TN_(lines) TN_(pack)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN_REAL *to,
-                                   int64_t to_row, bool *odd)
+static inline TN_(lines) TN_(pack)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
+                                   TN_REAL *to, int64_t to_row, bool *nonfinite)
 {
     const bool    direct = m->dtype == TN_(own) && m->col == 1;
     const int64_t size = sizeof(TN_REAL);
-    if (direct && !odd && cols % q->gemm->lanes == 0 && m->row * size % SET_BYTES != 0)
+    if (direct && !nonfinite && cols % job->gemm->lanes == 0 && m->row * size % SET_BYTES != 0)
         return (TN_(lines)){entry(m, r0, 0), m->row};
     for (int64_t r = 0; !direct && r < rows; r++)
         tn__convert(cols, to + r * to_row, TN_(own), 1, entry(m, r0 + r, 0), m->dtype, m->col);
     const void *from = direct ? entry(m, r0, 0) : to;
-    const bool  finite = q->kn->pack(rows, cols, from, direct ? m->row : to_row, to, to_row);
-    if (odd) *odd = !finite;
+    const bool  finite = job->kn->pack(rows, cols, from, direct ? m->row : to_row, to, to_row);
+    if (nonfinite) *nonfinite = !finite;
     return (TN_(lines)){to, to_row};
 }
 
 /* The same turned: to [cols, rows]. scratch has room for the rows. */
-static inline void TN_(turn)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN_REAL *to,
-                             int64_t to_row, TN_REAL *scratch, int64_t row)
+static inline void TN_(transpose)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
+                                  TN_REAL *to, int64_t to_row, TN_REAL *scratch, int64_t row)
 {
     TN_(lines) x = {scratch, row};
     if (m->dtype == TN_(own) && m->col == 1) x = (TN_(lines)){entry(m, r0, 0), m->row};
-    else TN_(pack)(q, m, r0, rows, cols, scratch, row, NULL);
-    q->kn->turn(rows, cols, x.p, x.row, to, to_row);
+    else TN_(pack)(job, m, r0, rows, cols, scratch, row, NULL);
+    job->kn->transpose(rows, cols, x.p, x.row, to, to_row);
 }
 
 /* Operands in the units that the products take: a number, or a pair of bf16. Rows, whose columns are the terms, as
@@ -209,30 +209,31 @@ static inline TN_(lines)
     return (TN_(lines)){to, to_row};
 }
 /* Rows that are the terms, odd as above. */
-static inline TN_(lines) TN_(terms_of)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
-                                       TN_REAL *to, int64_t to_row, bool *odd)
+static inline TN_(lines) TN_(terms_of)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows,
+                                       int64_t cols, TN_REAL *to, int64_t to_row, bool *nonfinite)
 {
-    if (!q->pairs) return TN_(pack)(q, m, r0, rows, cols, to, to_row, odd);
-    q->pairs->pack_bf16(&(tn__pack_step){rows, cols, to_row, entry(m, r0, 0), m->row, m->col, to, .across = false});
-    if (odd) *odd = true; /* perhaps */
+    if (!job->pairs) return TN_(pack)(job, m, r0, rows, cols, to, to_row, nonfinite);
+    job->pairs->pack_bf16(
+        &(tn__pack_step){rows, cols, to_row, entry(m, r0, 0), m->row, m->col, to, .terms_in_rows = false});
+    if (nonfinite) *nonfinite = true; /* perhaps */
     return (TN_(lines)){to, to_row};
 }
 /* Rows turned, whose columns are the terms. scratch as above. */
-static inline void TN_(turned_of)(const job *q, const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN_REAL *to,
-                                  TN_REAL *scratch, int64_t row)
+static inline void TN_(transposed_terms)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows,
+                                         int64_t cols, TN_REAL *to, TN_REAL *scratch, int64_t row)
 {
-    const tn__pack_step s = {cols, rows, q->key_row, entry(m, r0, 0), m->col, m->row, to, .across = false};
-    if (q->pairs) q->pairs->pack_bf16(&s);
-    else TN_(turn)(q, m, r0, rows, cols, to, q->key_row, scratch, row);
+    const tn__pack_step s = {cols, rows, job->key_row, entry(m, r0, 0), m->col, m->row, to, .terms_in_rows = false};
+    if (job->pairs) job->pairs->pack_bf16(&s);
+    else TN_(transpose)(job, m, r0, rows, cols, to, job->key_row, scratch, row);
 }
 
 /* x · factor + 0: a product too small for a number leaves -0 in a chain, unless zeros follow. Is all of it finite? */
-static inline bool TN_(put)(const job *q, const matrix *to, int64_t r0, int64_t rows, int64_t cols, TN_REAL *x,
-                            int64_t x_row, const TN_REAL *factor, int64_t step)
+static inline bool TN_(store_rows)(const attention_job *job, const matrix *to, int64_t r0, int64_t rows, int64_t cols,
+                                   TN_REAL *x, int64_t x_row, const TN_REAL *factor, int64_t step)
 {
     const bool direct = to->dtype == TN_(own) && to->col == 1;
-    const bool finite =
-        q->kn->put(rows, cols, x, x_row, factor, step, direct ? entry(to, r0, 0) : x, direct ? to->row : x_row);
+    const bool finite = job->kn->store_scaled(rows, cols, x, x_row, factor, step, direct ? entry(to, r0, 0) : x,
+                                              direct ? to->row : x_row);
     for (int64_t r = 0; !direct && r < rows; r++)
         tn__convert(cols, entry(to, r0 + r, 0), to->dtype, to->col, x + r * x_row, TN_(own), 1);
     return finite;
@@ -242,7 +243,7 @@ static inline bool TN_(put)(const job *q, const matrix *to, int64_t r0, int64_t 
 
 /* c = a b, or c += a b: [rows, cols] with k units of terms, whole vectors of columns. */
 typedef struct {
-    kind           of;
+    product_kind   of;
     int64_t        rows, cols, k;
     const TN_REAL *a;
     int64_t        a_row, a_col;
@@ -250,14 +251,14 @@ typedef struct {
     int64_t        b_row;
     TN_REAL       *c;
     int64_t        c_row;
-    bool           first; /* c is not read */
-    bool           odd;   /* b is not finite everywhere: all of it is packed */
-} TN_(factors);
+    bool           first;     /* c is not read */
+    bool           nonfinite; /* b is not finite everywhere: all of it is packed */
+} TN_(product_args);
 
-static __attribute__((noinline)) void TN_(tiles)(const job *q, const TN_(space) * w, const block *b,
-                                                 const TN_(factors) * f)
+static __attribute__((noinline)) void TN_(tiles)(const attention_job *job, const TN_(workspace) * ws, const block *b,
+                                                 const TN_(product_args) * f)
 {
-    const tn__gemm_kernels *kn = q->pairs ? q->pairs : q->gemm;
+    const tn__gemm_kernels *kn = job->pairs ? job->pairs : job->gemm;
     const int64_t           mr = kn->mr, nv = kn->nv, lanes = kn->lanes, pair = kn->pair;
     const int64_t           vectors = (f->cols + lanes - 1) / lanes, panels = (vectors + nv - 1) / nv;
     for (int64_t p = 0; p < panels; p++) {
@@ -276,85 +277,101 @@ static __attribute__((noinline)) void TN_(tiles)(const job *q, const TN_(space) 
             s.to = f->c + r * f->c_row + col, s.to_row = f->c_row;
             if (!f->first) s.from = s.to, s.from_row = f->c_row;
             kn->tile(&s);
-            go_on(w->ahead);
+            prefetch_step(ws->ahead);
         }
     }
 }
 
 /* A number of a unit. */
-static inline TN_REAL TN_(number)(const job *q, const TN_REAL *unit, int i)
+static inline TN_REAL TN_(number)(const attention_job *job, const TN_REAL *unit, int i)
 {
-    return q->pairs ? (TN_REAL)tn__bf16_to_f32(((const uint16_t *)(const void *)unit)[i]) : *unit;
+    return job->pairs ? (TN_REAL)tn__bf16_to_f32(((const uint16_t *)(const void *)unit)[i]) : *unit;
 }
 
 /* A weight of 0 selects: its term is 0 whatever b holds. */
-static inline void TN_(product)(const job *q, const TN_(space) * w, const block *b, TN_(factors) f)
+static inline void TN_(product)(const attention_job *job, const TN_(workspace) * ws, const block *b,
+                                TN_(product_args) f)
 {
     const TN_REAL *const given = f.b;
-    if (!f.odd) {
-        TN_(tiles)(q, w, b, &f);
+    if (!f.nonfinite) {
+        TN_(tiles)(job, ws, b, &f);
         return;
     }
-    const int64_t lanes = q->gemm->lanes, whole = (f.cols + lanes - 1) / lanes * lanes; /* what the tiles read */
-    const int     pair = q->pairs ? 2 : 1;
+    const int64_t lanes = job->gemm->lanes, whole = (f.cols + lanes - 1) / lanes * lanes; /* what the tiles read */
+    const int     pair = job->pairs ? 2 : 1;
     for (int64_t p = 0; p < f.k; p++)
         for (int64_t j = 0; j < whole; j++)
             for (int h = 0; h < pair; h++) {
                 const size_t   size = sizeof(TN_REAL) / (size_t)pair;
-                const TN_REAL *unit = given + p * f.b_row + j, x = TN_(number)(q, unit, h);
-                char          *to = (char *)(w->clean + p * f.b_row + j) + (size_t)h * size;
+                const TN_REAL *unit = given + p * f.b_row + j, x = TN_(number)(job, unit, h);
+                char          *to = (char *)(ws->clean + p * f.b_row + j) + (size_t)h * size;
                 if (x - x == 0) memcpy(to, (const char *)unit + (size_t)h * size, size);
                 else memset(to, 0, size);
             }
-    f.b = w->clean;
-    TN_(tiles)(q, w, b, &f);
+    f.b = ws->clean;
+    TN_(tiles)(job, ws, b, &f);
     for (int64_t p = 0; p < f.k; p++)
         for (int64_t j = 0; j < f.cols; j++)
             for (int h = 0; h < pair; h++) {
-                const TN_REAL x = TN_(number)(q, given + p * f.b_row + j, h);
+                const TN_REAL x = TN_(number)(job, given + p * f.b_row + j, h);
                 if (x - x == 0) continue;
                 for (int64_t r = 0; r < f.rows; r++) {
-                    const TN_REAL a = TN_(number)(q, f.a + r * f.a_row + p * f.a_col, h);
+                    const TN_REAL a = TN_(number)(job, f.a + r * f.a_row + p * f.a_col, h);
                     if (a != 0) f.c[r * f.c_row + j] += a * x;
                 }
             }
 }
 
 /* Those in sight. */
-static inline void TN_(scores)(const job *q, const TN_(space) * w, const block *b, int64_t k, TN_(lines) a, int64_t r,
-                               const TN_REAL *turned, TN_REAL *s)
+static inline void TN_(scores)(const attention_job *job, const TN_(workspace) * ws, const block *b, int64_t k,
+                               TN_(lines) a, int64_t r, const TN_REAL *transposed, TN_REAL *s)
 {
-    const TN_(factors) f = {SCORES,          b->rows, b->keys,    q->pairs ? (k + 1) / 2 : k,
-                            a.p + r * a.row, a.row,   1,          turned,
-                            q->key_row,      s,       q->key_row, .first = true};
-    TN_(tiles)(q, w, b, &f);
+    const TN_(product_args) f = {SCORES,
+                                 b->rows,
+                                 b->keys,
+                                 job->pairs ? (k + 1) / 2 : k,
+                                 a.p + r * a.row,
+                                 a.row,
+                                 1,
+                                 transposed,
+                                 job->key_row,
+                                 s,
+                                 job->key_row,
+                                 .first = true};
+    TN_(tiles)(job, ws, b, &f);
 }
-static inline void TN_(over_keys)(const job *q, const TN_(space) * w, const block *b, int64_t cols, const TN_REAL *s,
-                                  TN_(lines) x, TN_REAL *to, int64_t to_row, bool first, bool odd)
+static inline void TN_(over_keys)(const attention_job *job, const TN_(workspace) * ws, const block *b, int64_t cols,
+                                  const TN_REAL *s, TN_(lines) x, TN_REAL *to, int64_t to_row, bool first,
+                                  bool nonfinite)
 {
-    TN_(factors) f = {OVER_KEYS, b->rows, cols, b->keys, s, q->key_row, 1, x.p, x.row, to, to_row, first, odd};
-    if (q->pairs) {
-        f.k = (b->keys + 1) / 2, f.a = w->rounded, f.a_row = q->key_row / 2;
-        q->pairs->pack(&(tn__pack_step){b->rows, b->keys, f.a_row, s, q->key_row, 1, w->rounded, .across = true});
+    TN_(product_args)
+    f = {OVER_KEYS, b->rows, cols, b->keys, s, job->key_row, 1, x.p, x.row, to, to_row, first, nonfinite};
+    if (job->pairs) {
+        f.k = (b->keys + 1) / 2, f.a = ws->rounded, f.a_row = job->key_row / 2;
+        job->pairs->pack(
+            &(tn__pack_step){b->rows, b->keys, f.a_row, s, job->key_row, 1, ws->rounded, .terms_in_rows = true});
     }
-    TN_(product)(q, w, b, f);
+    TN_(product)(job, ws, b, f);
 }
-static inline void TN_(over_queries)(const job *q, const TN_(space) * w, const block *b, int64_t cols, const TN_REAL *s,
-                                     TN_(lines) x, int64_t r, TN_REAL *to, int64_t to_row, bool first, bool odd)
+static inline void TN_(over_queries)(const attention_job *job, const TN_(workspace) * ws, const block *b, int64_t cols,
+                                     const TN_REAL *s, TN_(lines) x, int64_t r, TN_REAL *to, int64_t to_row, bool first,
+                                     bool nonfinite)
 {
-    TN_(factors)
-    f = {OVER_QUERIES, b->keys, cols, b->rows, s, 1, q->key_row, x.p + r * x.row, x.row, to, to_row, first, odd};
-    if (q->pairs) {
-        f.k = (b->rows + 1) / 2, f.a = w->rounded, f.b = x.p + r / 2 * x.row;
-        q->pairs->pack(&(tn__pack_step){b->rows, b->keys, q->key_row, s, q->key_row, 1, w->rounded, .across = false});
+    TN_(product_args)
+    f = {OVER_QUERIES,    b->keys, cols, b->rows, s,     1,        job->key_row,
+         x.p + r * x.row, x.row,   to,   to_row,  first, nonfinite};
+    if (job->pairs) {
+        f.k = (b->rows + 1) / 2, f.a = ws->rounded, f.b = x.p + r / 2 * x.row;
+        job->pairs->pack(
+            &(tn__pack_step){b->rows, b->keys, job->key_row, s, job->key_row, 1, ws->rounded, .terms_in_rows = false});
     }
-    TN_(product)(q, w, b, f);
+    TN_(product)(job, ws, b, f);
 }
 
 /* ---- masks and dropout ------------------------------------------------------------------------------------------- */
 
 /* Adds a row of a mask to `to`, in which -inf stands for what is blocked. */
-static inline void TN_(veil)(const matrix *m, int64_t t, int64_t j, int64_t n, TN_REAL *to, TN_REAL *row)
+static inline void TN_(add_mask_row)(const matrix *m, int64_t t, int64_t j, int64_t n, TN_REAL *to, TN_REAL *row)
 {
     const TN_REAL none = -(TN_REAL)INFINITY;
     if (m->dtype == TN_BOOL) {
@@ -368,48 +385,49 @@ static inline void TN_(veil)(const matrix *m, int64_t t, int64_t j, int64_t n, T
 
 /* What all queries have in common: true if there is such a mask. Keys behind the last one that may be seen do not
  * count: b->keys is less, perhaps 0. */
-static inline bool TN_(common)(const job *q, const TN_(space) * w, const matrix *mask, block *b)
+static inline bool TN_(common)(const attention_job *job, const TN_(workspace) * ws, const matrix *mask, block *b)
 {
     bool any = false;
     for (int i = 0; i < 2; i++) {
-        if (!mask[i].p || (mask[i].row != 0 && q->queries > 1)) continue;
-        if (!any) memset(w->common, 0, (size_t)q->key_row * sizeof(TN_REAL));
+        if (!mask[i].p || (mask[i].row != 0 && job->queries > 1)) continue;
+        if (!any) memset(ws->common, 0, (size_t)job->key_row * sizeof(TN_REAL));
         any = true;
-        TN_(veil)(&mask[i], 0, b->j, b->keys, w->common, w->row);
+        TN_(add_mask_row)(&mask[i], 0, b->j, b->keys, ws->common, ws->row);
     }
-    while (any && b->keys > 0 && w->common[b->keys - 1] == -(TN_REAL)INFINITY) b->keys--;
+    while (any && b->keys > 0 && ws->common[b->keys - 1] == -(TN_REAL)INFINITY) b->keys--;
     return any;
 }
 
-static inline void TN_(masks)(const job *q, const TN_(space) * w, const matrix *mask, bool common, const block *b,
-                              tn__attention_step *s)
+static inline void TN_(masks)(const attention_job *job, const TN_(workspace) * ws, const matrix *mask, bool common,
+                              const block *b, tn__attention_step *s)
 {
-    if (common) s->add = w->common;
+    if (common) s->add = ws->common;
     for (int i = 0; i < 2; i++) {
-        if (!mask[i].p || mask[i].row == 0 || q->queries == 1) continue;
+        if (!mask[i].p || mask[i].row == 0 || job->queries == 1) continue;
         for (int64_t r = 0; r < b->rows; r++) {
-            TN_REAL *to = w->add + r * q->key_row;
+            TN_REAL *to = ws->add + r * job->key_row;
             if (s->add_row) {
-            } else if (common) memcpy(to, w->common, (size_t)b->keys * sizeof *to);
+            } else if (common) memcpy(to, ws->common, (size_t)b->keys * sizeof *to);
             else memset(to, 0, (size_t)b->keys * sizeof *to);
-            TN_(veil)(&mask[i], b->t + r, b->j, b->keys, to, w->row);
+            TN_(add_mask_row)(&mask[i], b->t + r, b->j, b->keys, to, ws->row);
         }
-        s->add = w->add, s->add_row = q->key_row;
+        s->add = ws->add, s->add_row = job->key_row;
     }
 }
 
 /* Drops weights in s; or, where keep is given, tells there what they are multiplied by. */
-static inline void TN_(dropout)(const job *q, const TN_(space) * w, int64_t i, const block *b, TN_REAL *s,
-                                TN_REAL *keep)
+static inline void TN_(dropout)(const attention_job *job, const TN_(workspace) * ws, int64_t i, const block *b,
+                                TN_REAL *s, TN_REAL *keep)
 {
-    const int64_t base = place(&q->c->draw, i);
+    const int64_t base = place(&job->c->draw, i);
     for (int64_t r = 0; r < b->rows; r++) {
-        const int64_t at = base + (b->t + r) * q->keys + b->j, n = tn__min_i64(b->keys, b->first + r * b->step);
-        TN_REAL      *to = (keep ? keep : s) + r * q->key_row;
+        const int64_t at = base + (b->t + r) * job->keys + b->j, n = tn__min_i64(b->keys, b->first + r * b->step);
+        TN_REAL      *to = (keep ? keep : s) + r * job->key_row;
         if (n <= 0) continue;
-        q->table->TN_(rows)->drop(n, keep ? to : w->row, keep ? w->ones : to, NULL, &q->c->drop, at, NULL, NULL);
-        if (!keep) memcpy(to, w->row, (size_t)n * sizeof *to);
-        for (int64_t j = n; keep && j % q->gemm->lanes; j++) to[j] = 0;
+        job->table->TN_(rows)->dropout(n, keep ? to : ws->row, keep ? ws->ones : to, NULL, &job->c->drop, at, NULL,
+                                       NULL);
+        if (!keep) memcpy(to, ws->row, (size_t)n * sizeof *to);
+        for (int64_t j = n; keep && j % job->gemm->lanes; j++) to[j] = 0;
     }
 }
 #endif

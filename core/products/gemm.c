@@ -140,7 +140,7 @@ static void finish(const job *q, const place *m, int64_t row, int64_t col, int64
                    int64_t acc_row)
 {
     const tn__gemm_call *g = &q->g;
-    tn__finish_step      s = {.rows = rows, .cols = cols, .acc = acc, .acc_row = acc_row};
+    tn__epilogue_step    s = {.rows = rows, .cols = cols, .acc = acc, .acc_row = acc_row};
     s.alpha = g->alpha, s.beta = g->beta, s.act = g->act, s.bf16 = g->ctype == TN_BF16;
     s.c = m->c + (row * g->c_row + col * g->c_col) * q->out, s.c_row = g->c_row, s.c_col = g->c_col;
     if (m->bias) s.bias = m->bias + (row * g->bias.row + col * g->bias.col) * q->out;
@@ -148,7 +148,7 @@ static void finish(const job *q, const place *m, int64_t row, int64_t col, int64
     if (m->old) s.old = m->old + (row * g->old.row + col * g->old.col) * q->out;
     s.bias_row = g->bias.row, s.bias_col = g->bias.col, s.pre_row = g->pre.row, s.pre_col = g->pre.col;
     s.old_row = g->old.row, s.old_col = g->old.col;
-    q->kn->finish(&s);
+    q->kn->epilogue(&s);
 }
 
 /* Of a b that is kept packed, what comes after panels [p0, p1) up to step k1: these from there, else those of the next
@@ -198,9 +198,9 @@ static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int6
                 else if (part) step.b = packed;
                 else step.b = m->b + (k0 * g->b_row + col) * q->in, step.b_row = g->b_row;
                 const int64_t asked = ((s - s0 - 1) * (p1 - p0) + p - p0) * 64; /* for each step of k */
-                step.ahead = next && asked >= 0 && asked < all * q->size ? next + asked * kc : NULL;
+                step.prefetch = next && asked >= 0 && asked < all * q->size ? next + asked * kc : NULL;
                 step.from = k0 ? sum : NULL, step.from_row = all;
-                step.narrow = narrow;
+                step.to_bf16 = narrow;
                 step.to = !last ? sum : straight ? to : tile;
                 step.to_row = !last ? all : straight ? g->c_row : width;
                 if (last && g->c_col == 1) ask_for(to, step.mr, g->c_row * q->out, width * q->out, true);
@@ -238,7 +238,7 @@ static void row_task(const job *q, char *slot, const place *m, int64_t p0, int64
         const int64_t col = tn__panel_at(q, p), end = tn__min_i64(tn__panel_at(q, p + 1), g->n);
         const int64_t whole = (end - col) / lanes * lanes, rest = end - col - whole;
         tn__gemv_step s = {.n = whole, .k = g->k, .a = m->a, .a_col = g->a_col, .y = sums, .first = true};
-        s.far = g->n * g->k > NEAR_BYTES / q->in;
+        s.beyond_l2 = g->n * g->k > NEAR_BYTES / q->in;
         s.b = m->b + col * g->b_col * q->in, s.b_row = g->b_row, s.b_col = g->b_col;
         if (whole) q->kn->row(&s);
         s.y = sums + whole * q->size, s.n = lanes;
@@ -272,7 +272,7 @@ static void tasks(int64_t from, int64_t to, void *user)
     const job           *q = user;
     const tn__gemm_call *g = &q->g;
     char                *slot = q->slots + (q->spread ? (size_t)tn__worker() * q->slot_bytes : 0);
-    const int64_t        each = q->down.parts * q->across.parts;
+    const int64_t        each = q->strip_tasks.parts * q->panel_tasks.parts;
     for (int64_t t = from; t < to; t++) {
         int64_t matrix = each == 1 ? t : t / each, block = t - matrix * each, ao = 0, bo = 0, co = 0;
         int64_t side[3] = {0};
@@ -291,11 +291,11 @@ static void tasks(int64_t from, int64_t to, void *user)
         if (m.bias) m.bias += side[0] * q->out;
         if (m.pre) m.pre += side[1] * q->out;
         if (m.old) m.old += side[2] * q->out;
-        const int64_t i = block / q->across.parts, j = block % q->across.parts;
-        const int64_t p0 = tn__cut_at(&q->across, j), p1 = tn__cut_at(&q->across, j + 1);
+        const int64_t i = block / q->panel_tasks.parts, j = block % q->panel_tasks.parts;
+        const int64_t p0 = tn__cut_at(&q->panel_tasks, j), p1 = tn__cut_at(&q->panel_tasks, j + 1);
         if (q->row && q->kept) kept_row_task(q, slot, &m, p0, p1);
         else if (q->row) row_task(q, slot, &m, p0, p1);
-        else tile_task(q, slot, &m, tn__cut_at(&q->down, i), tn__cut_at(&q->down, i + 1), p0, p1);
+        else tile_task(q, slot, &m, tn__cut_at(&q->strip_tasks, i), tn__cut_at(&q->strip_tasks, i + 1), p0, p1);
     }
 }
 
@@ -303,8 +303,9 @@ static void share_b(int64_t from, int64_t to, void *user)
 {
     const job *q = user;
     for (int64_t i = from; i < to; i++) {
-        const int64_t k0 = i / q->across.parts * q->kc, j = i % q->across.parts, kc = tn__min_i64(q->kc, q->steps - k0);
-        const int64_t p0 = tn__cut_at(&q->across, j), p1 = tn__cut_at(&q->across, j + 1);
+        const int64_t k0 = i / q->panel_tasks.parts * q->kc, j = i % q->panel_tasks.parts,
+                      kc = tn__min_i64(q->kc, q->steps - k0);
+        const int64_t p0 = tn__cut_at(&q->panel_tasks, j), p1 = tn__cut_at(&q->panel_tasks, j + 1);
         char         *at = q->shared + (k0 * q->vectors * q->kn->lanes + tn__panel_at(q, p0) * kc) * q->size;
         pack_b(q, q->g.b, k0, kc, p0, p1, at);
     }
@@ -358,7 +359,7 @@ bool tn__gemm_run(const tn__gemm_call *call)
     q.shared_a = q.shared + b_shared, q.slots = q.shared_a + a_shared;
     const int64_t blocks = q.kc ? tn__ceil_div(q.steps, q.kc) : 0;
     if (kept) q.shared = kept->data;
-    if (fresh || b_shared) share(&q, blocks * q.across.parts, share_b);
+    if (fresh || b_shared) share(&q, blocks * q.panel_tasks.parts, share_b);
     if (fresh) tn__packed_publish(q.g.storage, kept);
     if (a_shared) share(&q, blocks * tn__ceil_div(q.strip.parts, GROUP), share_a);
     if (q.spread) tn_parallel_for(q.tasks, q.grain, tasks, &q);

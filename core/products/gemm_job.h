@@ -23,23 +23,23 @@ static inline int64_t tn__ceil_div(int64_t a, int64_t b) { return a / b + (a % b
 typedef struct {
     const tn__gemm_kernels *kn;
     tn__gemm_call           g;
-    int64_t                 size, in, out;    /* bytes of a sum and of a unit, of an element of a and b, of c */
-    int64_t                 pair, steps;      /* terms in a step, steps in k */
-    int64_t                 matrices;         /* in the batch */
-    int64_t                 vectors;          /* of columns, the last one perhaps in part */
-    tn_cut                  strip, panel;     /* rows into strips, vectors into panels */
-    tn_cut                  down, across;     /* strips and panels into tasks */
-    int64_t                 kc;               /* steps in a block of k */
-    bool                    plain;            /* the sums are the result */
-    bool                    narrows;          /* they are once rounded to bf16, and the kernel does that */
-    bool                    row;              /* a matrix-vector product: see row_task */
-    bool                    pack_a, pack_b;   /* whether, in a task */
-    bool                    a_columns;        /* a is packed by columns */
-    int64_t                 a_strips;         /* strips of a that are packed at a time */
-    bool                    share_a, share_b; /* packed before the tasks */
-    bool                    keeps;            /* b may be kept packed */
-    bool                    kept;             /* b is packed and lies in `shared` */
-    bool                    spread;           /* over threads */
+    int64_t                 size, in, out;            /* bytes of a sum and of a unit, of an element of a and b, of c */
+    int64_t                 pair, steps;              /* terms in a step, steps in k */
+    int64_t                 matrices;                 /* in the batch */
+    int64_t                 vectors;                  /* of columns, the last one perhaps in part */
+    tn_cut                  strip, panel;             /* rows into strips, vectors into panels */
+    tn_cut                  strip_tasks, panel_tasks; /* strips and panels into tasks */
+    int64_t                 kc;                       /* steps in a block of k */
+    bool                    plain;                    /* the sums are the result */
+    bool                    narrows;                  /* they are once rounded to bf16, and the kernel does that */
+    bool                    row;                      /* a matrix-vector product: see row_task */
+    bool                    pack_a, pack_b;           /* whether, in a task */
+    bool                    a_columns;                /* a is packed by columns */
+    int64_t                 a_strips;                 /* strips of a that are packed at a time */
+    bool                    share_a, share_b;         /* packed before the tasks */
+    bool                    keeps;                    /* b may be kept packed */
+    bool                    kept;                     /* b is packed and lies in `shared` */
+    bool                    spread;                   /* over threads */
     int64_t                 tasks, grain;
     size_t                  b_bytes, a_bytes, sum_bytes, slot_bytes;
     char                   *slots, *shared, *shared_a;

@@ -97,9 +97,9 @@ static void plan_row(tn__gemm_job *q, double traffic)
     const int64_t lanes = q->kn->lanes, most = tn__max_i64(q->vectors / 4, 1);
     const double  wanted = traffic / HANDED_OVER; /* tasks */
     const int64_t panels = wanted < (double)most ? (int64_t)wanted : most;
-    q->strip = q->down = cut_into(1, 1);
+    q->strip = q->strip_tasks = cut_into(1, 1);
     q->panel = cut_into(q->vectors, tn__max_i64(tn__ceil_div(q->vectors, ROW_VECTORS), panels));
-    q->across = cut_into(q->panel.parts, q->panel.parts);
+    q->panel_tasks = cut_into(q->panel.parts, q->panel.parts);
     q->sum_bytes = tn__lines((q->panel.each + 1) * lanes, q->size);
     q->slot_bytes = q->sum_bytes + tn__lines(q->kc * lanes, q->size);
 }
@@ -148,7 +148,7 @@ static void plan_tiles(tn__gemm_job *q, double time)
         if (again != (these > MUCH && others < these)) down = tn__min_i64(tall, strips);
         else if (across < FEW_EACH * more) across = tn__min_i64(wide, panels);
     }
-    q->down = cut_into(strips, down), q->across = cut_into(panels, across);
+    q->strip_tasks = cut_into(strips, down), q->panel_tasks = cut_into(panels, across);
 
     q->share_b = q->pack_b && small && (down > 1 || q->matrices > 1);
     const int64_t width = tn__ceil_div(panels, across) * most;
@@ -196,7 +196,7 @@ void tn__gemm_plan(tn__gemm_job *q, const tn__gemm_call *call)
     else plan_tiles(q, time);
     q->keeps = g->storage && q->matrices == 1 && g->m <= KEPT_ROWS && g->k > 0 && g->n >= KEPT_LEAST / g->k &&
                (q->row ? g->b_col != 1 : q->pack_b);
-    q->tasks = q->matrices * q->down.parts * q->across.parts;
+    q->tasks = q->matrices * q->strip_tasks.parts * q->panel_tasks.parts;
     q->grain = 1;
     if (time > 8e-6 && q->tasks > 1 && tn_threads() > 1) {
         q->spread = true;
@@ -225,9 +225,9 @@ void tn__gemm_plan_kept(tn__gemm_job *q)
     q->b_bytes = 0;
     if (!q->row) return;
     q->panel = kept_panels(q);
-    q->across = cut_into(q->panel.parts, tn__min_i64(q->panel.parts, q->across.parts));
+    q->panel_tasks = cut_into(q->panel.parts, tn__min_i64(q->panel.parts, q->panel_tasks.parts));
     q->kc = q->steps;
     q->slot_bytes = q->sum_bytes = tn__lines(q->panel.each * q->kn->lanes, q->size);
-    q->tasks = q->across.parts;
+    q->tasks = q->panel_tasks.parts;
     q->grain = tn__min_i64(q->grain, q->tasks);
 }

@@ -88,7 +88,7 @@ void tn__convert(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn
         return;
     }
     if (xdt == TN_F32 && ydt == TN_BF16 && xs == 1 && ys == 1) {
-        tn__kernels()->narrow(n, y, x);
+        tn__kernels()->to_bf16(n, y, x);
         return;
     }
     switch (PAIR((int)xdt, (int)ydt)) {

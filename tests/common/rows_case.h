@@ -27,25 +27,28 @@ static void TN_(compute)(const tn__kernel_table *t, int64_t n, bool front, const
     TAKE(Y, r->scaled);
     t->TN_(rows)->softmax_back(n, at[Y], at[X], at[GY]);
     TAKE(Y, r->soft);
-    t->TN_(rows)->minus(n, at[Y], at[X], (TN_REAL)1.5, 0.3);
+    t->TN_(rows)->log_softmax(n, at[Y], at[X], (TN_REAL)1.5, 0.3);
     TAKE(Y, r->minus);
     if (n) memcpy(at[Y], in + B * MOST, bytes);
     t->TN_(rows)->log_softmax_back(n, at[Y], at[GY]);
     TAKE(Y, r->log_soft);
-    t->TN_(rows)->norm(n, at[Y], r->rms_stat, at[X], NULL, NULL, 0.01, true, false);
+    const TN_(tn__norm_row) rms = {at[Y], r->rms_stat, at[X], NULL, NULL, 0.01, true, false};
+    t->TN_(rows)->norm(n, &rms);
     TAKE(Y, r->rms);
-    t->TN_(rows)->norm(n, at[Y], r->stat, at[X], at[W], at[B], 0.01, false, front);
+    const TN_(tn__norm_row) norm = {at[Y], r->stat, at[X], at[W], at[B], 0.01, false, front};
+    t->TN_(rows)->norm(n, &norm);
     TAKE(Y, r->y);
-    t->TN_(rows)->norm_back(n, at[GX], at[GW], at[GB], at[GY], at[X], at[W], r->stat, false, front);
+    const TN_(tn__norm_back_row) back = {at[GX], at[GW], at[GB], at[GY], at[X], at[W], r->stat, false, front};
+    t->TN_(rows)->norm_back(n, &back);
     TAKE(GX, r->gx);
     TAKE(GW, r->gw);
     TAKE(GB, r->gb);
     for (int64_t first = 0; first < 3; first++) {
-        t->TN_(rows)->drop(n, at[Y], at[X], first == 2 ? at[B] : NULL, &drop, first * 5, first ? at[GX] : NULL,
-                           first == 2 ? at[GY] : NULL);
+        t->TN_(rows)->dropout(n, at[Y], at[X], first == 2 ? at[B] : NULL, &drop, first * 5, first ? at[GX] : NULL,
+                              first == 2 ? at[GY] : NULL);
         TAKE(Y, r->dropped[first]);
-        if (first) expect(!n || !memcmp(at[GX], at[Y], bytes), "sent past the caches from %d: %d", (int)first, (int)n);
-        if (first == 2) expect(!n || !memcmp(at[GY], at[X], bytes), "x sent past the caches: %d", (int)n);
+        if (first) expect(!n || !memcmp(at[GX], at[Y], bytes), "streamed from %d: %d", (int)first, (int)n);
+        if (first == 2) expect(!n || !memcmp(at[GY], at[X], bytes), "x streamed: %d", (int)n);
     }
 #undef TAKE
 }

@@ -50,7 +50,7 @@ START_TEST(larger_than_the_caches)
 {
     const tn_dtype dt = _i % 2 ? TN_F64 : TN_F32;
     const int64_t  n = _i / 2 ? 1025 : 1024, rows = ((int64_t)64 << 20) / (4 * (int64_t)tn__dtype_bytes(dt)) / 1024 + 4;
-    ck_assert(tn__past_caches(4 * rows * n * (int64_t)tn__dtype_bytes(dt)));
+    ck_assert(tn__beyond_caches(4 * rows * n * (int64_t)tn__dtype_bytes(dt)));
     beside_its_parts(dt, TN_SHAPE(rows, n), 0.3, false);
     /* a row of many, beside the same row alone */
     tn_tensor *x = leaf(tn_normal_of(dt, TN_SHAPE(2 * rows, n), 0, 1)), *gy = tn_normal_of(dt, TN_SHAPE(n), 0, 1),

@@ -331,11 +331,11 @@ static double busiest(int team, int64_t m, int64_t n, int64_t k, bool turned)
     for (int t = 0; t < team; t++) {
         int64_t end = next + blocks / team + (t < blocks % team), work = 0;
         for (int64_t i = next * q.grain; i < tn__min_i64(end * q.grain, q.tasks); i++) {
-            const int64_t down = i / q.across.parts, across = i % q.across.parts;
-            const int64_t rows =
-                tn__strip_at(&q, tn__cut_at(&q.down, down + 1)) - tn__strip_at(&q, tn__cut_at(&q.down, down));
-            work += rows * (tn__panel_at(&q, tn__cut_at(&q.across, across + 1)) -
-                            tn__panel_at(&q, tn__cut_at(&q.across, across)));
+            const int64_t down = i / q.panel_tasks.parts, across = i % q.panel_tasks.parts;
+            const int64_t rows = tn__strip_at(&q, tn__cut_at(&q.strip_tasks, down + 1)) -
+                                 tn__strip_at(&q, tn__cut_at(&q.strip_tasks, down));
+            work += rows * (tn__panel_at(&q, tn__cut_at(&q.panel_tasks, across + 1)) -
+                            tn__panel_at(&q, tn__cut_at(&q.panel_tasks, across)));
         }
         most = tn__max_i64(most, work), next = end;
     }

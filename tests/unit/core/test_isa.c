@@ -63,7 +63,7 @@ START_TEST(narrows)
                 memcpy(x + k, &bits, sizeof bits);
             }
             y[n] = 0x1234;
-            t->narrow(n, y, x);
+            t->to_bf16(n, y, x);
             for (int64_t k = 0; k < n; k++) {
                 const uint16_t want = tn__f32_to_bf16(x[k]);
                 ck_assert_msg(y[k] == want, "%s: %a becomes %04x, not %04x", isas[i], (double)x[k], y[k], want);
