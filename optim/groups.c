@@ -86,6 +86,13 @@ tn_status tn_set_lr(tn_optimizer *o, int group, double lr)
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
+int64_t tn__weight_find(const tn_optimizer *o, const tn_tensor *t)
+{
+    for (int64_t i = 0; o && t && i < o->weights; i++)
+        if (o->weight[i].t == t) return i;
+    return -1;
+}
+
 int tn_group_count(const tn_optimizer *o) { return o ? o->groups : 0; }
 
 int tn_group_of(const tn_optimizer *o, const tn_tensor *t)

@@ -15,17 +15,6 @@ void tn__free_text(char *s)
     if (s) tn_mem_put(s, strlen(s) + 1);
 }
 
-const char *tn__number(double v)
-{
-    static _Thread_local char     ring[4][32];
-    static _Thread_local unsigned next;
-    char                         *to = ring[next++ % 4];
-    tn_format_double(v, to);
-    const size_t n = strlen(to);
-    if (n > 2 && !strcmp(to + n - 2, ".0")) to[n - 2] = 0; /* 3, not 3.0 */
-    return to;
-}
-
 /* ---- state ------------------------------------------------------------------------------------------------------- */
 
 tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s)
@@ -108,13 +97,6 @@ void tn_optimizer_free(tn_optimizer *o)
 const char *tn_optimizer_name(const tn_optimizer *o) { return o ? o->kind->name : ""; }
 int64_t     tn_steps(const tn_optimizer *o) { return o ? o->steps : 0; }
 double      tn_grad_norm(const tn_optimizer *o) { return o ? o->norm : NAN; }
-
-int64_t tn__weight_find(const tn_optimizer *o, const tn_tensor *t)
-{
-    for (int64_t i = 0; o && t && i < o->weights; i++)
-        if (o->weight[i].t == t) return i;
-    return -1;
-}
 
 tn_tensor *tn_optimizer_state(const tn_optimizer *o, const tn_tensor *t, const char *name)
 {

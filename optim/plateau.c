@@ -19,6 +19,7 @@ const tn__course tn__plateau = {
     .name = "plateau",
     .number = {"factor", "patience", "threshold", "absolute", "rising", "cooldown", "min_lr", "eps"},
     .lr = plateau_lr,
+    .by_values = true,
 };
 
 tn_schedule *tn_plateau_lr_create(tn_plateau_lr_config c)

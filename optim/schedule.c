@@ -97,7 +97,7 @@ static bool at_the_helm(const char *who, const tn_schedule *s)
                  s->whole->course->name);
         return false;
     }
-    if (s->course == &tn__plateau)
+    if (s->course->by_values)
         return tn_raise(TN_ESTATE, "%s: a plateau schedule goes by values; tell it one with tn_plateau_step", who),
                false;
     for (const tn_schedule *other = s->owner->schedules; other; other = other->next) {

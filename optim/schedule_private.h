@@ -13,7 +13,8 @@ typedef struct {
     /* The learning rate at step t of a group whose own is `base`; may raise. */
     double (*lr)(const tn_schedule *s, double base, int64_t t, int group);
     bool (*momentum)(const tn_schedule *s, int64_t t, double *to); /* NULL, or false: it is left alone */
-    bool (*ready)(const tn_schedule *s, int64_t t);                /* NULL: always; else raises why not */
+    bool by_values;                                 /* goes by what it is told, not by steps: a plateau */
+    bool (*ready)(const tn_schedule *s, int64_t t); /* NULL: always; else raises why not */
 } tn__course;
 
 struct tn_schedule {

@@ -28,6 +28,12 @@ static void cache_end(tn__object *o)
     tn__mem_put(c, sizeof *c);
 }
 
+static void drop_casts(void) /* at the thread's end */
+{
+    tn__object_drop(tn__self.casts);
+    tn__self.casts = NULL;
+}
+
 /* The place of the weight's copy, which may be empty; NULL: raised. */
 static entry *place(tn_tensor *weight)
 {
@@ -37,6 +43,7 @@ static entry *place(tn_tensor *weight)
         atomic_init(&c->object.refs, 1);
         c->object.end = cache_end;
         tn__self.casts = &c->object;
+        tn__at_thread_end(TN_END_CASTS, drop_casts);
     }
     for (size_t i = 0; i < c->count; i++)
         if (c->list[i].weight == weight) return c->list + i;

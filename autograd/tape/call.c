@@ -1,6 +1,6 @@
 /* call.c — what happens when an op is called: checks, then memory, then the record, then the numbers. Whatever can fail
  * comes before the numbers, so that a failed call has changed nothing. */
-#include "autograd/tools/profile.h"
+#include "autograd/tape/profile.h"
 #include "core/skeletons/skeletons.h"
 #include "autograd/tape/tape.h"
 

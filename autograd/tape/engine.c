@@ -8,7 +8,7 @@
  * Gradients under way hang on the nodes; those for leaves and for tn_grad_of's targets are collected in slots and
  * handed over at the very end, when nothing can fail any more. */
 #include "autograd/tape/engine.h"
-#include "autograd/tools/profile.h"
+#include "autograd/tape/profile.h"
 
 /* ---- the pairing heap -------------------------------------------------------------------------------------------- */
 

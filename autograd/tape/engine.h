@@ -3,7 +3,6 @@
 #ifndef TENON_AUTOGRAD_ENGINE_H
 #define TENON_AUTOGRAD_ENGINE_H
 
-#include "autograd/rooms/room.h"
 #include "autograd/tape/tape.h"
 
 typedef struct {

@@ -1,5 +1,5 @@
 /* profile_show.c — a profile as rows, as a table, and as a trace that Chrome's chrome://tracing and Perfetto show. */
-#include "autograd/tools/profile.h"
+#include "autograd/tape/profile.h"
 
 #include <string.h>
 
@@ -168,5 +168,15 @@ tn_status tn_profile_trace(const tn_profile *p, const char *path)
     tn_json_close(w);
     const tn_status status = tn_json_save(w, path);
     tn_json_writer_free(w);
+    return status;
+}
+
+tn_status tn_profile_close(tn_profile *p, FILE *to)
+{
+    tn_status status = TN_OK;
+    tn_profile_end(p);
+    if (p && to) tn_profile_table(to, p);
+    if (p && p->trace) status = tn_profile_trace(p, p->trace);
+    tn_profile_free(p);
     return status;
 }

@@ -110,7 +110,6 @@ void tn_trim(void)
     }
     cache.bytes = 0;
 }
-void tn__cache_free(void) { tn_trim(); }
 
 void *tn__mem_try(size_t bytes)
 {
@@ -133,7 +132,7 @@ void *tn__mem_try(size_t bytes)
         cache.bytes -= n;
         return b;
     }
-    tn__thread_touch();
+    if (!tn__self.at_end[TN_END_MEMORY]) tn__at_thread_end(TN_END_MEMORY, tn_trim);
     atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
     b = allocator.alloc(allocator.user, n);
     if (!b && cache.bytes) { /* perhaps what we keep for later is what is missing now */
@@ -176,7 +175,7 @@ void tn__mem_put(void *p, size_t bytes)
     block *b = p;
     atomic_fetch_sub_explicit(&live, counted(bytes), memory_order_relaxed);
     size_t keep = atomic_load_explicit(&cache_limit, memory_order_relaxed);
-    if (cache.bytes + n > keep || !tn__self.id) { /* a thread that never allocated has nobody to free its cache */
+    if (cache.bytes + n > keep || !tn__self.at_end[TN_END_MEMORY]) { /* nobody would free it */
         give_back(b, n);
         return;
     }

@@ -18,6 +18,5 @@ bool  tn__mem_grow(void **p, size_t old_bytes, size_t bytes);
 char *tn__strdup(const char *s); /* freed by tn__strfree */
 void  tn__strfree(char *s);
 void  tn__count_tensor(int by);
-void  tn__cache_free(void); /* at the thread's end */
 
 #endif

@@ -31,6 +31,14 @@ void tn_scope_end(tn_scope s)
     }
 }
 
+/* At the thread's end. */
+static void end_all(void)
+{
+    while (tn__self.top) tn__object_drop(tn__self.stack[--tn__self.top]);
+    tn__mem_put(tn__self.stack, tn__self.capacity * sizeof *tn__self.stack);
+    tn__self.stack = NULL, tn__self.capacity = 0;
+}
+
 /* Room for one more reference; raises. */
 static bool reserve(void)
 {
@@ -38,6 +46,7 @@ static bool reserve(void)
     size_t cap = tn__self.capacity ? 2 * tn__self.capacity : 64, size = sizeof *tn__self.stack;
     void  *p = tn__self.stack;
     if (!tn__mem_grow(&p, tn__self.capacity * size, cap * size)) return false;
+    if (!tn__self.stack) tn__at_thread_end(TN_END_SCOPES, end_all);
     tn__self.stack = p;
     tn__self.capacity = cap;
     return true;

@@ -1,5 +1,4 @@
 /* thread.c — the state of each thread: where it lives, and what ends with it. */
-#include "core/base/memory.h"
 #include "core/base/thread.h"
 
 #include <pthread.h>
@@ -14,28 +13,27 @@ static _Atomic(uint64_t) last_id;
 static void thread_end(void *self)
 {
     (void)self;
-    while (tn__self.top) tn__object_drop(tn__self.stack[--tn__self.top]);
-    tn__object_drop(tn__self.casts);
-    tn__self.casts = NULL;
-    tn__mem_put(tn__self.stack, tn__self.capacity * sizeof *tn__self.stack);
-    tn__self.stack = NULL, tn__self.capacity = 0;
-    tn__cache_free();
-    tn__self.id = 0; /* what is dropped from here on is not kept; and if more is made, this is called again */
+    tn__self.id = 0; /* if anything is made from here on, this is called again */
+    for (int i = 0; i < TN_ENDS; i++) {
+        void (*end)(void) = tn__self.at_end[i];
+        tn__self.at_end[i] = NULL;
+        if (end) end();
+    }
 }
 static void make_key(void) { have_key = pthread_key_create(&key, thread_end) == 0; }
 
 uint64_t tn__thread_id(void)
 {
-    if (!tn__self.id) tn__thread_touch();
-    return tn__self.id;
-}
-
-void tn__thread_touch(void)
-{
-    if (tn__self.id) return;
-    tn__self.id = atomic_fetch_add(&last_id, 1) + 1;
+    if (tn__self.id) return tn__self.id;
     pthread_once(&once, make_key);
     if (have_key) pthread_setspecific(key, &tn__self);
+    return tn__self.id = atomic_fetch_add(&last_id, 1) + 1;
+}
+
+void tn__at_thread_end(tn__end which, void (*end)(void))
+{
+    tn__thread_id();
+    tn__self.at_end[which] = end;
 }
 
 /* The main thread has no end of its own, and an unloaded library must not be called back. */

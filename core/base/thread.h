@@ -7,6 +7,10 @@
 #include "core/core.h"
 
 enum { TN_PATH_MAX = 64 };
+
+/* What a thread leaves behind when it ends, in the order in which it goes: each may give memory to the next. */
+typedef enum { TN_END_SCOPES, TN_END_CASTS, TN_END_MEMORY, TN_ENDS } tn__end;
+
 typedef struct {
     tn_status     error;   /* first, as every call reads it */
     tn_mode       mode;    /* what scopes put back and parallel loops pass on */
@@ -21,11 +25,14 @@ typedef struct {
     tn_generator  own;
     uint64_t      id;    /* of this thread, 0 until asked for */
     tn__object   *casts; /* autocast's copies of weights: they go with its scope */
+    void (*at_end[TN_ENDS])(void);
 } tn__thread;
 extern _Thread_local tn__thread tn__self;
 
 uint64_t tn__thread_id(void);
-void     tn__thread_touch(void); /* has the thread's memory freed when it ends */
+/* Has a function called once when this thread ends, by the file that leaves something behind: thread.c, which all stand
+ * on, calls none of them by name. */
+void tn__at_thread_end(tn__end which, void (*end)(void));
 
 /* At the head of every call that the standing error must stop: counts the call as skipped. */
 static inline bool tn__blocked(void)

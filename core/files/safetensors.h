@@ -54,6 +54,9 @@ bool tn__st_fail(const tn_safetensors *f, const char *name, size_t at, const cha
 
 /* Fills f, which has its names and nothing else, from an index and the files that it names. Raises. */
 bool tn__st_open_index(tn_safetensors *f, const char *path);
+/* One file (safetensors_read.c): begin; then finish, which reads its header if it could be opened. NULL: raised. */
+tn_safetensors *tn__st_begin(const char *who, const char *path);
+tn_safetensors *tn__st_finish(tn_safetensors *f, bool opened);
 /* A file of an index, named by it. NULL: raised. */
 tn_safetensors *tn__st_open_shard(const char *path);
 bool            tn__st_index_names(tn_safetensors *f); /* once slots are there; raises at a name that is there twice */

@@ -4,7 +4,6 @@
  * (m = 1) keeps the same chains and is arranged to read b as memory likes it. */
 #include "core/kernels/vecmath.h"
 #include "core/base/bf16.h"
-#include "core/products/gemm.h"
 #include "core/kernels/gelu.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
@@ -120,10 +119,19 @@ static inline void TN_(write)(void *p, int64_t i, bool bf16, TN_REAL v)
     else ((TN_REAL *)p)[i] = v;
 }
 
+#if TN_BF16_TOO /* this instruction set's own functions, whichever is in use; those of f64 are the C library's */
+extern const tn__vecmath_f32 TN_FOR_ISA(tn__functions_f32);
+#define GELU TN_FOR_ISA(tn__functions_f32).gelu
+#define GELU_TANH TN_FOR_ISA(tn__functions_f32).gelu_tanh
+#else
+#define GELU tn__gelu_f64
+#define GELU_TANH tn__gelu_tanh_f64
+#endif
+
 static void TN_(activate)(tn__act act, int64_t n, TN_REAL *v)
 {
-    if (act == TN_ACT_GELU) TN_(tn__gelu)(n, v, v);
-    else if (act == TN_ACT_GELU_TANH) TN_(tn__gelu_tanh)(n, v, v);
+    if (act == TN_ACT_GELU) GELU(n, v, v);
+    else if (act == TN_ACT_GELU_TANH) GELU_TANH(n, v, v);
     else
         for (int64_t j = 0; j < n; j++) v[j] = v[j] <= 0 ? 0 : v[j];
 }
@@ -264,6 +272,8 @@ void TN_FOR_ISA(TN_(tn__gemm_epilogue))(const tn__epilogue_step *s)
         }
     }
 }
+#undef GELU
+#undef GELU_TANH
 #undef TN_BF16_TOO
 
 void TN_FOR_ISA(TN_(tn__pack))(const tn__pack_step *s);

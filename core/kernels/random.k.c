@@ -1,6 +1,5 @@
 /* random.k.c — the words of many blocks of Philox. */
 #include "core/kernels/kernels.h"
-#include "core/tensor/random.h"
 #include "core/kernels/philox.h"
 
 extern tn__philox_kernel TN_FOR_ISA(tn__philox);

@@ -7,7 +7,6 @@
 #ifndef TN_REAL
 #include "core/kernels/kernels.h"
 #include "core/base/bf16.h"
-#include "core/tensor/random.h"
 #include "core/kernels/philox.h"
 #include "core/kernels/sum_lanes.h"
 

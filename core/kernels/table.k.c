@@ -1,6 +1,5 @@
 /* table.k.c — the kernels of one instruction set, gathered. */
 #include "core/kernels/kernels.h"
-#include "core/tensor/random.h"
 
 /* An instruction set that adds products of bf16 to another one: table.avx512bf16.k.c. */
 #ifndef TABLE

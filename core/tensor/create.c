@@ -14,30 +14,6 @@ tn_tensor *tn__make(const char *who, tn_dtype dt, tn_shape s)
     return tn__new(dt, s);
 }
 
-bool tn__fits(const char *who, const char *what, tn_dtype dt, double v)
-{
-    static const struct {
-        double      least, end; /* v is cut towards zero, so it may be in the open interval (least - 1, end) */
-        const char *text;
-    } range[] = {[TN_I64] = {-0x1p63, 0x1p63, "-2^63 to 2^63 - 1"},
-                 [TN_I32] = {-0x1p31, 0x1p31, "-2147483648 to 2147483647"},
-                 [TN_U8] = {0, 256, "0 to 255"}};
-    bool ok = true;
-    switch (dt) {
-    case TN_F64:
-    case TN_BOOL: return true;
-    case TN_F32: ok = !isfinite(v) || isfinite((float)v); break;
-    case TN_BF16: ok = !isfinite(v) || isfinite(tn__bf16_to_f32(tn__f32_to_bf16((float)v))); break;
-    default:
-        if (v < range[dt].end && trunc(v) >= range[dt].least) return true;
-        tn_raise(TN_EINVAL, "%s: %s %g does not fit %s, which holds %s", who, what, v, tn_dtype_name(dt),
-                 range[dt].text);
-        return false;
-    }
-    if (!ok) tn_raise(TN_EINVAL, "%s: %s %g is too large for %s", who, what, v, tn_dtype_name(dt));
-    return ok;
-}
-
 /* ---- constant ------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *full(const char *who, tn_dtype dt, tn_shape s, double value)

@@ -15,12 +15,6 @@ struct tn_runlog {
     bool            has_columns;
 };
 
-bool tn__log_append(tn__log_file *f, const char *path)
-{
-    tn__label(f->label, "tn_runlog_open", path);
-    return f->open = tn__sink_append(&f->sink, f->label, path);
-}
-
 void tn_runlog_close(tn_runlog *l)
 {
     if (!l) return;

@@ -10,7 +10,11 @@ typedef struct {
     char     label[TN__LABEL];
     bool     open;
 } tn__log_file;
-bool tn__log_append(tn__log_file *f, const char *path);
+static inline bool tn__log_append(tn__log_file *f, const char *path)
+{
+    tn__label(f->label, "tn_runlog_open", path);
+    return f->open = tn__sink_append(&f->sink, f->label, path);
+}
 
 /* TensorBoard's event files (runlog_events.c). first: the step at which a resumed run begins, -1: a new one. */
 bool tn__events_open(tn__log_file *f, const char *folder, int64_t first);

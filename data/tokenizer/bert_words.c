@@ -174,7 +174,6 @@ static bool letters(tn__bert *w, const char *text, int32_t at, int32_t n)
 
 bool tn__bert_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to, int32_t *number)
 {
-    if (t->slow) return tn__slow_words(t, s, text, from, to, number);
     tn__bert w = {.t = t, .s = s, .number = number};
     for (int32_t at = from; at < to;) {
         int32_t run = at;

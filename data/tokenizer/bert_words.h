@@ -19,7 +19,5 @@ bool tn__bert_end(tn__bert *w); /* of the word, if there is one */
 bool tn__bert_put(tn__bert *w, uint32_t c, int32_t from, int32_t to);
 
 bool tn__is_chinese(const tn_tokenizer *t, uint32_t c);
-bool tn__slow_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
-                    int32_t *number);
 
 #endif

@@ -3,25 +3,11 @@
  *     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *
  * reads: an English ending; a run of letters, of numbers or of neither, with one space before it; white space, which
- * leaves its last character to what follows. And the alphabet in which each byte has a printable letter. */
+ * leaves its last character to what follows. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "data/text/unicode.h"
 
 #include <string.h>
-
-uint32_t tn__byte_letter(int b)
-{
-    if ((b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174) return (uint32_t)b;
-    if (b <= 32) return 256 + (uint32_t)b;
-    return b == 173 ? 256 + 67 : 256 + (uint32_t)b - 127 + 33; /* 127 … 160 */
-}
-
-int tn__letter_byte(uint32_t c)
-{
-    if (c < 256) return tn__byte_letter((int)c) == c ? (int)c : -1;
-    if (c < 256 + 33) return (int)c - 256;
-    return c < 256 + 67 ? (int)c - 256 - 33 + 127 : c == 256 + 67 ? 173 : -1;
-}
 
 typedef enum { OTHER, LETTER, NUMBER, SPACE } kind;
 

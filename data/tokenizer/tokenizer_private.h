@@ -158,6 +158,8 @@ typedef struct tn__encoding {
 /* The words of text[from, to), each passed on to tn__word or the sink; *number: of the next word. False: raised. */
 bool tn__bert_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
                     int32_t *number);
+bool tn__slow_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
+                    int32_t *number);
 bool tn__byte_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
                     int32_t *number);
 

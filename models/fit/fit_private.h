@@ -60,6 +60,8 @@ static inline int64_t tn__fit_items(const tn_batch *b)
     return b->items || tn__fit_is_empty(b) ? b->items : b->x && tn_ndim(b->x) ? tn_size(b->x, 0) : 1;
 }
 
+/* What the run tells of itself (fit_events.c), the time in seconds, and whether it has been asked to stop. */
+double             tn__fit_now(void);
 void               tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);
 bool               tn__fit_stop(const tn__fit *f);
 static inline bool tn__fit_validates(const tn_fit_config *c) { return c->valid.next || c->score; }

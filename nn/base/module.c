@@ -151,23 +151,6 @@ tn__slot *tn__slot_of(const tn_module *m, const char *name)
     return NULL;
 }
 
-tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within)
-{
-    for (;;) {
-        tn__slot *next = NULL;
-        *within = m;
-        for (int i = 0; i < m->base->slots; i++) {
-            tn__slot    *s = &m->base->slot[i];
-            const size_t n = strlen(s->name);
-            if (strncmp(s->name, path, n) != 0) continue;
-            if (!path[n]) return s;
-            if (path[n] == '.' && s->child) next = s;
-        }
-        if (!next) return NULL;
-        path += strlen(next->name) + 1, m = next->child;
-    }
-}
-
 /* May something be registered in m now? If not, and m is there, it is broken. */
 static bool open_for(const char *who, tn_module *m)
 {

@@ -37,6 +37,55 @@ files()
 }
 folders() { tr ' ' '\n' <<<"$TENON_LAYERS" | sed 's/=.*//'; }
 
+# What the objects of the library below FOLDER define and use, by the paths of their sources: a line "file symbol kind"
+# each. There no macro can hide a call. An object whose source is no longer below SOURCES is left over from an earlier
+# build, and passed over.
+symbols() # FOLDER SOURCES
+{
+    find "$1" \( -path '*/tenon_objects.dir/*' -o -path '*/tenon_kernels_*.dir/*' \) -name '*.o' -print0 |
+        xargs -0 nm -A -g -P | awk -v sources="$2" '
+        {
+            file = $1
+            sub(/:$/, "", file)
+            sub(/^.*\.dir\//, "", file)
+            sub(/\.o$/, "", file)
+            if (!(file in there)) {
+                there[file] = (getline line <(sources "/" file)) > 0
+                close(sources "/" file)
+            }
+            sub(/@.*/, "", $2)
+            if (there[file]) print file, $2, $3
+        }' | sort -u
+}
+
+# Which file calls into which: a line "from to symbol" each.
+calls_between() # FOLDER SOURCES
+{
+    symbols "$1" "$2" | awk '
+        $3 == "U" || $3 == "w" || $3 == "v" { uses[$1, $2] = 1; next }
+        { home[$2] = $1 }
+        END {
+            for (u in uses) {
+                split(u, part, SUBSEP)
+                if (part[2] in home && home[part[2]] != part[1]) print part[1], home[part[2]], part[2]
+            }
+        }' | sort
+}
+
+# What the library has from others: a line "file symbol" each.
+calls_outside() # FOLDER SOURCES
+{
+    symbols "$1" "$2" | awk '
+        $3 == "U" || $3 == "w" || $3 == "v" { uses[$1, $2] = 1; next }
+        { home[$2] = 1 }
+        END {
+            for (u in uses) {
+                split(u, part, SUBSEP)
+                if (!(part[2] in home)) print part[1], part[2]
+            }
+        }' | sort
+}
+
 fresh() # an empty folder for this check's work
 {
     rm -rf "$build/project/$1"

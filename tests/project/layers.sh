@@ -1,20 +1,114 @@
 #!/usr/bin/env bash
-# Includes point one way: a file of the library may include its own folder, and of the folders below it their public
-# headers only. The tape alone may look inside the tensors (core/internal.h), and its kernels share core's sums and
-# functions. data/ reads files of any size through core's one way to files, and finds words by core's seeded hashing.
+# Includes and calls point one way. Between the folders of the library CMakeLists.txt says which way; within one, the
+# table below. A file includes of other folders what is public, and what the table lets it.
 . "$(dirname "$0")/common.sh"
-private="autograd:core/real.h optim:core/real.h"
-private+=" autograd:core/internal.h autograd:core/kernels/sum_lanes.h autograd:core/kernels/vecmath.h"
-private+=" data:core/internal.h data:core/files/io.h"
+need nm
 
-# check ROOT: prints each include that breaks the rule
-check()
+# folder | what it stands on in its own house | private headers of other houses that it may include
+floors='
+core/base         |                               |
+core/kernels      | base                          |
+core/tensor       | base kernels                  |
+core/skeletons    | base kernels tensor           |
+core/products     | base kernels tensor skeletons |
+core/files        | base tensor                   |
+autograd/tape     |                               | core/base core/tensor core/skeletons/skeletons.h
+autograd/rooms    | tape                          | core/base core/tensor core/skeletons/skeletons.h core/kernels/vecmath.h core/products core/real.h
+autograd/ops      | tape rooms                    | core/kernels/sum_lanes.h core/kernels/vecmath.h core/products core/real.h
+autograd/tools    | tape rooms ops                | core/base
+nn/base           |                               | core/base/toolbox.h
+nn/layers         | base                          | core/base/toolbox.h
+nn/recurrent      | base                          | core/base/toolbox.h
+nn/attention      | base layers                   | core/base/toolbox.h
+optim             |                               | core/base/toolbox.h core/real.h
+data/text         |                               | core/base/toolbox.h core/files/io.h
+data/tokenizer    | text                          | core/base/toolbox.h core/base/parallel.h
+data/subword      | text                          | core/base/toolbox.h
+data/corpus       | text                          | core/base/toolbox.h
+data/pairs        | text corpus                   | core/base/toolbox.h
+data/metrics      | text                          | core/base/toolbox.h core/tensor/print.h
+data/report       | text                          | core/base/toolbox.h
+models/files      |                               | core/base/toolbox.h
+models/generate   |                               | core/base/toolbox.h
+models/bert       | files                         | core/base/toolbox.h
+models/gpt        | files                         | core/base/toolbox.h
+models/seq2seq    | files                         | core/base/toolbox.h
+models/fit        |                               | core/base/toolbox.h
+'
+
+# Calls that point up all the same: the mathematics of gradients, which are sums of tensors, made by ops. Each is needed:
+# a line that no call needs any more is an error, too.
+up='
+autograd/tape/accumulate.c  | autograd/ops/add.c        | gradients that meet are added
+autograd/tape/engine.c      | autograd/ops/add.c        | gradients that meet are added
+autograd/tape/sparse_grad.c | autograd/ops/sort.c       | rows of equal index are brought together ...
+autograd/tape/sparse_grad.c | autograd/ops/region.c     | ... and cut out
+autograd/tape/run_node.c    | autograd/ops/reshape.c    | a gradient gets the shape of its input,
+autograd/tape/run_node.c    | autograd/ops/sum.c        | summed over what was broadcast,
+autograd/tape/run_node.c    | autograd/ops/to.c         | and its number type
+autograd/tape/checkpoint.c  | autograd/ops/reshape.c    | what is computed again starts from views of the inputs
+autograd/tape/autocast.c    | autograd/ops/*            | the lists of ops that take bf16, and those that take f32
+autograd/rooms/registry.c   | autograd/ops/*            | the list of all ops
+autograd/rooms/room.c       | autograd/ops/reshape.c    | gradients of what was broadcast, which rooms share
+autograd/rooms/room.c       | autograd/ops/to.c         | and of what was converted
+autograd/rooms/losses.c     | autograd/ops/mean.c       | .reduction of all losses
+autograd/rooms/losses.c     | autograd/ops/sum.c        | .reduction of all losses
+autograd/rooms/losses.c     | autograd/ops/to.c         | .reduction of all losses
+autograd/rooms/reductions.c | autograd/ops/reshape.c    | gradients of a reduction get their dims back
+autograd/rooms/norms.c      | autograd/ops/add_scalar.c | the second derivatives that both norms share
+autograd/rooms/norms.c      | autograd/ops/mean.c       | likewise
+autograd/rooms/norms.c      | autograd/ops/mul.c        | likewise
+autograd/rooms/norms.c      | autograd/ops/rsqrt.c      | likewise
+autograd/rooms/norms.c      | autograd/ops/square.c     | likewise
+autograd/rooms/norms.c      | autograd/ops/sub.c        | likewise
+autograd/rooms/recurrent.c  | autograd/ops/add.c        | the second derivatives that all recurrent ops share
+autograd/rooms/recurrent.c  | autograd/ops/cat.c        | likewise
+autograd/rooms/recurrent.c  | autograd/ops/matmul.c     | likewise
+autograd/rooms/recurrent.c  | autograd/ops/permute.c    | likewise
+autograd/rooms/recurrent.c  | autograd/ops/region.c     | likewise
+autograd/rooms/recurrent.c  | autograd/ops/to.c         | likewise
+'
+
+# Circles of files that call each other, apart from the calls above: op rooms, of which each is the other's gradient.
+circles='
+autograd/ops/sin.c           autograd/ops/cos.c
+autograd/ops/gather.c        autograd/ops/scatter_add.c
+autograd/ops/index_add.c     autograd/ops/index_select.c
+autograd/ops/masked_select.c autograd/ops/masked_spread.c
+autograd/ops/avg_pool2d.c    autograd/ops/avg_pool2d_grad.c
+autograd/ops/conv2d.c        autograd/ops/conv2d_input_grad.c autograd/ops/conv2d_weight_grad.c
+autograd/tape/autocast.c     autograd/tape/call.c
+' # the last: a call converts its inputs, and a conversion is a call
+
+# ---- the tables, as the checks ask them ----
+
+declare -A stands inside has_row lower
+for house in $TENON_LAYERS; do lower[${house%%=*}]=,${house#*=},; done
+while IFS='|' read -r folder on private; do
+    folder=${folder// /}
+    [ "$folder" ] || continue
+    has_row[$folder]=1
+    stands[$folder]=" $on "
+    inside[$folder]=" $private "
+done <<<"$floors"
+
+below() # FROM TO: may files of the first folder use those of the second?
 {
-    local folder lower file line name target top
-    for folder in $(folders); do
-        lower=$(tr ' ' '\n' <<<"$TENON_LAYERS" | sed -n "s/^$folder=//p")
-        [ -d "$1/$folder" ] || continue
-        (cd "$1" && grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' --include='*.[ch]' "$folder") |
+    local house=${1%%/*} other=${2%%/*}
+    if [ "$house" = "$other" ]; then [[ $1 == "$2" || $2 == "$house" || ${stands[$1]-} == *" ${2#*/} "* ]]
+    else [[ ${lower[$house]-} == *",$other,"* ]]; fi
+}
+
+is_public() { [[ " ${TENON_HEADERS//$'\n'/ } " == *" $1 "* ]]; }
+
+# ---- includes ----
+
+includes() # ROOT: prints each include that breaks a rule
+{
+    local house file line name target at folder its
+    for house in $(folders); do
+        [ -d "$1/$house" ] || continue
+        (cd "$1" && grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' --include='*.[ch]' "$house") |
             while IFS=: read -r file line name; do
                 case $name in
                 *'"'*) name=${name#*\"} name=${name%%\"*} ;;
@@ -24,35 +118,99 @@ check()
                     ;;
                 *) continue ;;
                 esac
-                target=
-                for at in "$(dirname "$file")/$name" "$name"; do
+                target= folder=${file%/*}
+                for at in "$folder/$name" "$name"; do
                     [ -f "$1/$at" ] && target=$(realpath --relative-to="$1" "$1/$at") && break
                 done
-                top=${target%%/*}
-                case "$target" in
-                "") echo "$file:$line: there is no $name" ;;
-                "$folder"/*) ;;
-                *)
-                    if [[ ",$lower," != *",$top,"* ]]; then
-                        echo "$file:$line: $folder may not include $target"
-                    elif [[ " $TENON_HEADERS " != *" $target "* && " $private " != *" $folder:$target "* ]]; then
-                        echo "$file:$line: $target is private to $top"
-                    fi
-                    ;;
-                esac
+                its=${target%/*}
+                if [ -z "$target" ]; then
+                    echo "$file:$line: there is no $name"
+                elif [ "${target%%/*}" = "$house" ]; then
+                    is_public "$target" || below "$folder" "$its" ||
+                        echo "$file:$line: $target is none of what $folder stands on"
+                elif ! below "$folder" "$its"; then
+                    echo "$file:$line: $house may not include $target"
+                elif ! is_public "$target" &&
+                    [[ ${inside[$folder]-} != *" $its "* && ${inside[$folder]-} != *" $target "* ]]; then
+                    echo "$file:$line: $target is private to ${target%%/*}"
+                fi
             done
     done
     return 0
 }
 
-findings < <(check "$root")
+# ---- calls ----
 
-# The check itself: three planted faults must be seen.
+calls() # EDGES: prints each call that points up, and no line of the table allows
+{
+    local from to symbol
+    while read -r from to symbol; do
+        below "${from%/*}" "${to%/*}" || echo "$from calls $symbol in $to, which stands above it"
+    done < <(allowed "$1" | sort -u -k1,2)
+}
+
+allowed() # EDGES: those that `up` does not list
+{
+    awk -v table="$up" '
+        BEGIN {
+            n = split(table, line, "\n")
+            for (i = 1; i <= n; i++) {
+                if (split(line[i], part, "|") < 3) continue
+                gsub(/ /, "", part[1])
+                gsub(/ /, "", part[2])
+                may[part[1], part[2]] = 1
+            }
+        }
+        {
+            all = $2
+            sub(/[^\/]*$/, "*", all)
+            if (!(($1, $2) in may) && !(($1, all) in may)) print
+        }' "$1"
+}
+
+# ---- the library ----
+
+while read -r folder; do
+    [ "${has_row[$folder]-}" ] || wrong "$folder has no row in the table of floors: what does it stand on?"
+done < <(cd "$root" && for house in $(folders); do find "$house" -mindepth 2 -name '*.[ch]' -printf '%h\n'; done | sort -u)
+for folder in "${!has_row[@]}"; do
+    [ -d "$root/$folder" ] || wrong "the table of floors has a row for $folder, which is not there"
+done
+findings < <(includes "$root")
+
 fresh layers
-mkdir -p core autograd
+calls_between "$build/CMakeFiles" "$root" >edges
+[ "$(wc -l <edges)" -gt 1000 ] || wrong "only $(wc -l <edges) calls between files: were the objects found?"
+findings < <(calls edges)
+while IFS='|' read -r from to _; do
+    from=${from// /} to=${to// /}
+    [ -z "$from" ] || awk -v from="$from" -v to="${to%\*}" '$1 == from && index($2, to) == 1 { found = 1 }
+        END { exit !found }' edges || wrong "$from no longer calls $to: its line in the table can go"
+done <<<"$up"
+
+found() { allowed "$1" | awk -f "$root/tests/project/circles.awk"; }
+known() { while read -ra line; do [ ${#line[@]} = 0 ] || echo $(printf '%s\n' "${line[@]}" | sort); done <<<"$circles"; }
+findings < <(comm -23 <(found edges | sort) <(known | sort) | sed 's/^/a circle of calls: /')
+findings < <(comm -13 <(found edges | sort) <(known | sort) | sed 's/^/no circle any more, so it can leave the table: /')
+
+# ---- the check itself: planted faults must be seen ----
+
+mkdir -p core/base core/files autograd tenon_objects.dir/core/base tenon_objects.dir/core/files
 echo '#include "autograd/autograd.h"' >core/up.c
 echo '#include "../core/hidden.h"' >autograd/hidden.c
 echo '#include <tenon/tenon.h>' >autograd/door.c
-touch autograd/autograd.h core/hidden.h
-[ "$(check "$PWD" | wc -l)" = 3 ] || wrong "layers.sh does not see the faults planted for it: $(check "$PWD")"
+echo '#include "core/files/io.h"' >core/base/floor.c
+touch autograd/autograd.h core/hidden.h core/files/io.h
+[ "$(includes "$PWD" | wc -l)" = 4 ] || wrong "layers.sh does not see the includes planted for it: $(includes "$PWD")"
+
+echo 'void there(void); void here(void); void here(void) { there(); }' >core/base/here.c
+echo 'void there(void); void here(void); void there(void) { here(); }' >core/files/there.c
+for file in core/base/here core/files/there; do
+    "${CC:-cc}" -c "$file.c" -o "tenon_objects.dir/$file.c.o"
+done
+calls_between . "$PWD" >planted
+[ "$(calls planted)" = "core/base/here.c calls there in core/files/there.c, which stands above it" ] ||
+    wrong "layers.sh does not see the call planted for it: $(calls planted)"
+[ "$(found planted)" = "core/base/here.c core/files/there.c" ] ||
+    wrong "layers.sh does not see the circle planted for it: $(found planted)"
 exit $wrong

@@ -3,7 +3,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clock_gettime */
 #endif
-#include "autograd/tools/profile.h"
+#include "autograd/tape/profile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -177,14 +177,4 @@ void tn_profile_free(tn_profile *p)
     tn__mem_put(p->event, (size_t)p->event_capacity * sizeof *p->event);
     tn__strfree(p->trace);
     tn__mem_put(p, sizeof *p);
-}
-
-tn_status tn_profile_close(tn_profile *p, FILE *to)
-{
-    tn_status status = TN_OK;
-    tn_profile_end(p);
-    if (p && to) tn_profile_table(to, p);
-    if (p && p->trace) status = tn_profile_trace(p, p->trace);
-    tn_profile_free(p);
-    return status;
 }

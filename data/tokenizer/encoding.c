@@ -1,0 +1,37 @@
+/* encoding.c — the memory of an encoding: what it shows, and the room in which words are put together. */
+#include "data/tokenizer/tokenizer_private.h"
+#include "core/base/toolbox.h"
+
+tn_encoding *tn_encoding_new(void)
+{
+    if (tn__blocked()) return NULL;
+    return tn__mem_zeroed(sizeof(tn__encoding));
+}
+
+void tn__encoding_free(tn__encoding *s)
+{
+    tn__mem_put(s->token, (size_t)s->token_room * sizeof *s->token);
+    tn__mem_put(s->arrays, (size_t)s->array_room * sizeof *s->arrays);
+    tn__mem_put(s->word, (size_t)s->word_room);
+    tn__mem_put(s->from, (size_t)s->from_room * sizeof *s->from);
+    tn__mem_put(s->probe, (size_t)s->probe_room);
+    tn__mem_put(s->fix, (size_t)s->fix_room * sizeof *s->fix);
+    tn__mem_put(s->symbol, (size_t)s->symbol_room * sizeof *s->symbol);
+    tn__mem_put(s->heap, (size_t)s->heap_room * sizeof *s->heap);
+    if (s->cache) tn__mem_put(s->cache, TN__CACHE_SLOTS * sizeof *s->cache);
+    tn_string_free(&s->clean);
+}
+
+void tn_encoding_free(tn_encoding *e)
+{
+    if (!e) return;
+    tn__encoding *s = (tn__encoding *)(void *)e;
+    tn__encoding_free(s);
+    tn__mem_put(s, sizeof *s);
+}
+
+bool tn__encoding_room(tn__encoding *s, size_t bytes)
+{
+    return tn__grown((void *)&s->word, &s->word_room, (int64_t)bytes, 1) &&
+           tn__grown((void *)&s->from, &s->from_room, 2 * (int64_t)bytes, sizeof *s->from);
+}
