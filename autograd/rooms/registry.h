@@ -43,7 +43,9 @@
     /* recurrent layers */                                                                                            \
     OP(rnn) OP(lstm) OP(gru)                                                                                          \
     /* fused */                                                                                                       \
-    OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm) OP(linear_cross_entropy)
+    OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm) OP(linear_cross_entropy)                                     \
+    /* positions */                                                                                                   \
+    OP(rope)
 /* clang-format on */
 
 #define OP(name)                            \
