@@ -22,7 +22,7 @@ typedef struct {
 #define TN_TEMPLATE "autograd/ops/rope.c"
 #include "core/real.h"
 
-static bool infer(tn_ctx *c)
+static bool rope_infer(tn_ctx *c)
 {
     char           text[192], angles[192];
     const tn_shape s = c->in[0]->l.shape;
@@ -40,14 +40,14 @@ static bool infer(tn_ctx *c)
         return tn_infer_fail(c, TN_ESHAPE, "angles %s do not broadcast to the rows of x %s", angles, text);
     return true;
 }
-static void forward(tn_ctx *c)
+static void rope_forward(tn_ctx *c)
 {
     const tn_shape s = c->in[0]->l.shape, a = c->in[1]->l.shape;
     const turn     t = {a.d[a.n - 1] / 2, s.d[s.n - 1], TN_ARG(c, interleaved), TN_ARG(c, back)};
-    tn__rows(TN_REALS(fwd), -1, TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), &t);
+    tn__rows(TN_REALS(rope_fwd), -1, TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), &t);
 }
 
-static unsigned saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_IN(0) : 0); }
+static unsigned rope_saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_IN(0) : 0); }
 
 /* The first or the second of each pair: [..., R / 2]. */
 static tn_tensor *of_pairs(tn_tensor *x, int64_t half, bool interleaved, int which)
@@ -55,7 +55,7 @@ static tn_tensor *of_pairs(tn_tensor *x, int64_t half, bool interleaved, int whi
     if (!interleaved) return tn_narrow(x, -1, which * half, half);
     return tn_slice(tn_narrow(x, -1, 0, 2 * half), -1, which, 2 * half, 2);
 }
-static void backward_ops(tn_back *b)
+static void rope_backward_ops(tn_back *b)
 {
     const args_t *a = b->args;
     const args_t  other = {a->interleaved, !a->back};
@@ -102,14 +102,14 @@ static const tn__sample samples[] = {
      .fails = "rope: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_rope = {TN_ROOM("rope"),
+const tn_op tn__op_rope = {TN_ROOM("rope", TN_AS_IS),
                            .inputs = 2,
                            .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                           .saves_for = saves_for,
+                           .saves_for = rope_saves_for,
                            .args_size = sizeof(args_t),
-                           .infer = infer,
-                           .forward = forward,
-                           .backward_ops = backward_ops};
+                           .infer = rope_infer,
+                           .forward = rope_forward,
+                           .backward_ops = rope_backward_ops};
 TN_SAMPLES(rope, samples);
 
 tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved)
@@ -120,7 +120,7 @@ tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN_(rope_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const turn    *t = args;
     const TN_REAL *x = in[0], *cosine = in[1], *sine = cosine + t->half, sign = t->back ? -1 : 1;

@@ -5,6 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/rooms/registry.h"
+#include "autograd/tape/for_rooms.h"
 #include "core/kernels/vecmath.h"
 #include "core/base/bf16.h"
 #include "core/products/gemm.h"
@@ -15,7 +16,6 @@
 #include <math.h>
 
 /* What every room begins with: its name, and how it takes its inputs under autocast (op.h). */
-#define TN_ROOM(title, choice) .size = sizeof(tn_op), .name = (title), .autocast = (choice)
 
 /* ---- shape rules, as infer functions ----------------------------------------------------------------------------- */
 bool tn__infer_same(tn_ctx *c);    /* result like input 0, any number type                          */
@@ -58,7 +58,6 @@ tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
 /* Brings the n operands of a product to the one type in which they meet, with recorded conversions; NULLs stay NULL.
  * f32 and bf16 are left to autocast where that is on. */
 void tn__meet(int n, tn_tensor **t);
-bool tn__autocast_meets(int n, tn_tensor *const *t); /* autocast.c: are these f32 and bf16 alone? */
 /* For messages: "encoder.weight [24, 8]", or "[24, 8]" if t has no name. Returns buf; 300 bytes suffice. */
 const char *tn__named(const tn_tensor *t, char *buf, size_t size);
 
@@ -102,12 +101,6 @@ static inline uint64_t tn__drop_blocks(int64_t n) { return ((uint64_t)n + 3) / 4
 bool                   tn__need_probability(const tn_ctx *c, double p);
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
-/* For a gradient that lives in a part of an input (a slice, a row): the gradient of input i so far, to be added to in
- * place; zeros at first. NULL on error. Only in `backward`, never in `backward_ops`. */
-tn_tensor *tn__grad_buffer(tn_back *b, int i);
-/* For a table of which g's rows were looked up: adds them, but for those at the index skip, to the rows of a leaf's
- * gradient. False: input i is no such leaf, or its gradient is dense already; true and raised: no memory. */
-bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g, int64_t skip);
 /* gelu'(x) and its approximation's, made of ops. */
 tn_tensor *tn__gelu_derivative(tn_tensor *x);
 tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x);

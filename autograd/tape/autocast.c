@@ -2,7 +2,7 @@
  *
  * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 numbers are kept while its version stands, and
  * each use of them is a node of its own, whose gradient is f32 before it meets those of other uses. */
-#include "autograd/rooms/room.h"
+#include "autograd/tape/for_rooms.h"
 #include "autograd/tape/tape.h"
 
 #include <string.h>

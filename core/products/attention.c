@@ -184,12 +184,10 @@ static bool TN_(backward)(const attention_job *job, const TN_(workspace) * ws, i
     for (int64_t t = t0, n; t < p->t1; t += n) {
         n = tn__min_i64(QUERIES, p->t1 - t);
         TN_(transpose)(job, &y, t, n, job->out, ws->clean, TRANSPOSED_ROW, ws->s, job->e_row);
-        if (job->pairs)
-            TN_(transpose)
-            (job, &cot, t, n, job->out, ws->clean + job->out * TRANSPOSED_ROW, TRANSPOSED_ROW, ws->s, job->e_row);
-        else
-            job->kn->transpose(n, job->out, gy.p + (t - t0) * gy.row, gy.row, ws->clean + job->out * TRANSPOSED_ROW,
-                               TRANSPOSED_ROW);
+        if (job->pairs) TN_(transpose)
+        (job, &cot, t, n, job->out, ws->clean + job->out * TRANSPOSED_ROW, TRANSPOSED_ROW, ws->s, job->e_row);
+        else job->kn->transpose(n, job->out, gy.p + (t - t0) * gy.row, gy.row, ws->clean + job->out * TRANSPOSED_ROW,
+                                TRANSPOSED_ROW);
         job->kn->dot_columns(n, job->out, ws->clean, ws->clean + job->out * TRANSPOSED_ROW, TRANSPOSED_ROW,
                              ws->part + t - t0);
         for (int64_t r = t - t0; r < t - t0 + n; r++) {

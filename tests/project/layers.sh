@@ -16,6 +16,7 @@ autograd/tape     |                               | core/base core/tensor core/s
 autograd/rooms    | tape                          | core/base core/tensor core/skeletons/skeletons.h core/kernels/vecmath.h core/products core/real.h
 autograd/ops      | tape rooms                    | core/kernels/sum_lanes.h core/kernels/vecmath.h core/products core/real.h
 autograd/tools    | tape rooms ops                | core/base
+nn                | base layers                   |
 nn/base           |                               | core/base/toolbox.h
 nn/layers         | base                          | core/base/toolbox.h
 nn/recurrent      | base                          | core/base/toolbox.h
@@ -24,8 +25,9 @@ optim             |                               | core/base/toolbox.h core/rea
 data/text         |                               | core/base/toolbox.h core/files/io.h
 data/tokenizer    | text                          | core/base/toolbox.h core/base/parallel.h
 data/subword      | text                          | core/base/toolbox.h
-data/corpus       | text                          | core/base/toolbox.h
-data/pairs        | text corpus                   | core/base/toolbox.h
+data/corpus       | text source                   | core/base/toolbox.h
+data/pairs        | text corpus source            | core/base/toolbox.h
+data/source       | text                          | core/base/toolbox.h
 data/metrics      | text                          | core/base/toolbox.h core/tensor/print.h
 data/report       | text                          | core/base/toolbox.h
 models/files      |                               | core/base/toolbox.h
