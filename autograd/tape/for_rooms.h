@@ -1,0 +1,19 @@
+/* for_rooms.h — what the tape offers to the author of an op, beyond op.h. Part of rooms/room.h. */
+#ifndef TENON_AUTOGRAD_TAPE_FOR_ROOMS_H
+#define TENON_AUTOGRAD_TAPE_FOR_ROOMS_H
+
+#include "autograd/autograd.h"
+
+/* The first members of every op of the library: its name, and how it takes its inputs under autocast. */
+#define TN_ROOM(title, choice) .size = sizeof(tn_op), .name = (title), .autocast = (choice)
+
+bool tn__autocast_meets(int n, tn_tensor *const *t); /* are these f32 and bf16 alone, which autocast brings together? */
+
+/* For a gradient that lives in a part of an input (a slice, a row): the gradient of input i so far, to be added to in
+ * place; zeros at first. NULL on error. Only in `backward`, never in `backward_ops`. */
+tn_tensor *tn__grad_buffer(tn_back *b, int i);
+/* For a table of which g's rows were looked up: adds them, but for those at the index skip, to the rows of a leaf's
+ * gradient. False: input i is no such leaf, or its gradient is dense already; true and raised: no memory. */
+bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g, int64_t skip);
+
+#endif
