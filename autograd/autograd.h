@@ -29,13 +29,15 @@ TN_API tn_tensor *tn_grad_rows(const tn_tensor *t, tn_tensor **rows);
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
+    int               zero_;
     tn_tensor        *root;  /* what to differentiate ...                                    */
     tn_tensor        *seed;  /* ... times this; may be left out for a root of one element    */
     int               count; /* several roots: with roots[] and seeds[] instead of root     */
     tn_tensor *const *roots;
     tn_tensor *const *seeds;
     bool              retain; /* keep what was saved: the tape can be read again      */
-} tn_backward_config;
+    int               end_;
+} TN_KEYWORDS_ONLY tn_backward_config;
 /* Adds to the gradients of the leaves, all at the end: a failed backward has attached none. The tape is consumed. For
  * gradients that are on the tape themselves, see tn_grad_of: they must not hang on the leaves they depend on. */
 TN_API tn_status tn_backward_run(tn_backward_config c);
@@ -43,6 +45,7 @@ TN_API tn_status tn_backward_run(tn_backward_config c);
 /* The gradients of one root (times seed) with respect to chosen tensors, leaves or not; no leaf is touched.
  * grad[i] belongs to the open scope, and is NULL where root does not depend on wrt[i]. */
 typedef struct {
+    int               zero_;
     tn_tensor        *root;
     int               count;
     tn_tensor *const *wrt;
@@ -50,14 +53,18 @@ typedef struct {
     tn_tensor        *seed;
     bool              retain;
     bool              create_graph; /* the gradients are on the tape and can be differentiated; retains */
-} tn_grad_of_config;
-TN_API tn_status tn_grad_of_run(tn_grad_of_config c);
+    int               end_;
+} TN_KEYWORDS_ONLY tn_grad_of_config;
+TN_API tn_status   tn_grad_of_run(tn_grad_of_config c);
 /* One input; NULL on error. */
 TN_API tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph);
 
 #ifndef __cplusplus
-#define tn_backward(...) tn_backward_run((tn_backward_config){.root = __VA_ARGS__}) /* tn_backward(loss, .seed = g) */
-#define tn_grad_of(...) tn_grad_of_run((tn_grad_of_config){.root = __VA_ARGS__})    /* tn_grad_of(y, 1, &x, &gx) */
+#define tn_backward(...) \
+    TN_CALL_(tn_backward_run(TN_ARGS1_(tn_backward_config, TN_NO_DEFAULTS_, root, __VA_ARGS__, .zero_ = 0)))
+#define tn_grad_of(...)      \
+    TN_CALL_(tn_grad_of_run( \
+        TN_ARGS4_(tn_grad_of_config, TN_NO_DEFAULTS_, root, count, wrt, grad, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 /* A hook sees each gradient that reaches t, before it goes on; it may return another of the same shape, or NULL to
@@ -144,19 +151,23 @@ TN_API tn_status tn_tape_dot(FILE *to, tn_tensor *root);
  * (relative 4.7e-2)". With .second, gradients of gradients too. */
 typedef tn_tensor *(*tn_check_fn)(tn_tensor *const *in, int n, void *user);
 typedef struct {
+    int               zero_;
     tn_check_fn       fn;
     tn_tensor        *input; /* one input, or ...                 */
     int               count; /* ... several, as inputs[]          */
     tn_tensor *const *inputs;
     void             *user;
-    const char       *name;       /* for the message; "function"  */
-    double            step;       /* 0: 1e-3, scaled by the value */
-    double            rtol, atol; /* 0: 1e-6 and 1e-8             */
+    const char       *name;        /* for the message; "function"  */
+    double step       TN_IS(1e-3); /* scaled by the value */
+    double rtol       TN_IS(1e-6), atol TN_IS(1e-8);
     bool              second;
-} tn_gradcheck_config;
+    int               end_;
+} TN_KEYWORDS_ONLY tn_gradcheck_config;
+#define TN_GRADCHECK_DEFAULTS .step = 1e-3, .rtol = 1e-6, .atol = 1e-8
 TN_API tn_status tn_gradcheck_run(tn_gradcheck_config c);
 #ifndef __cplusplus
-#define tn_gradcheck(...) tn_gradcheck_run((tn_gradcheck_config){.fn = __VA_ARGS__})
+#define tn_gradcheck(...) \
+    TN_CALL_(tn_gradcheck_run(TN_ARGS1_(tn_gradcheck_config, TN_GRADCHECK_DEFAULTS, fn, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #ifdef __cplusplus

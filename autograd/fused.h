@@ -16,30 +16,39 @@ TN_API tn_tensor *tn_linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bia
 TN_API tn_tensor *tn_linear_gelu_tanh(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
 TN_API tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
 
-typedef struct {
+typedef struct tn_add_dropout_norm_args {
+    int         zero_;
     tn_tensor  *x, *h;         /* of one shape */
     tn_tensor  *weight, *bias; /* as in tn_layer_norm */
     double      p, eps;
     tn_tensor **sum; /* out, may be NULL: x + dropout(h); on the tape */
-} tn_add_dropout_norm_args;
+    int         end_;
+} TN_KEYWORDS_ONLY tn_add_dropout_norm_args;
 /* tn_layer_norm(tn_add(x, tn_dropout(h, p)), weight, bias, eps), the same bits in one pass:
  *     y = tn_add_dropout_norm(x, h, weight, bias, .p = 0.1, .eps = 1e-5); */
 TN_API tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a);
 
-typedef struct {
+typedef struct tn_linear_cross_entropy_args {
+    int          zero_;
     tn_tensor   *x, *weight, *bias; /* [..., in], [classes, in], [classes] or NULL */
     tn_tensor   *target;            /* i64 [...] */
-    int64_t      ignore_index;      /* 0: -100; TN_ZERO: 0 */
+    int64_t ignore_index TN_IS(-100);
     double       label_smoothing;
     tn_reduction reduction; /* TN_MEAN or TN_SUM */
     int64_t     *counted;   /* out, may be NULL: how many targets were not ignored */
-} tn_linear_cross_entropy_args;
+    int          end_;
+} TN_KEYWORDS_ONLY tn_linear_cross_entropy_args;
+#define TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS .ignore_index = -100
 /* tn_cross_entropy(tn_linear(x, weight, bias), target) for many classes: holds a block of logits at a time, and its
  * gradients are ready when it returns. Rows that are ignored cost nothing. */
 TN_API tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a);
 #ifndef __cplusplus
-#define tn_add_dropout_norm(...) tn_add_dropout_norm_run((tn_add_dropout_norm_args){.x = __VA_ARGS__})
-#define tn_linear_cross_entropy(...) tn_linear_cross_entropy_run((tn_linear_cross_entropy_args){.x = __VA_ARGS__})
+#define tn_add_dropout_norm(...) \
+    TN_CALL_(tn_add_dropout_norm_run( \
+        TN_ARGS4_(tn_add_dropout_norm_args, TN_NO_DEFAULTS_, x, h, weight, bias, __VA_ARGS__, .zero_ = 0)))
+#define tn_linear_cross_entropy(...) \
+    TN_CALL_(tn_linear_cross_entropy_run(TN_ARGS4_(tn_linear_cross_entropy_args, \
+    TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS, x, weight, bias, target, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
  * (bool < u8 < i32 < i64 < bf16 < f32 < f64; a 0-d tensor does not widen one that has dims, within floating or within
  * integer types). A name ending in "_" writes its result over the first argument and returns it.
  *
- * Ops with options are called with names: tn_sum(x, TN_DIMS(1), .keepdim = true), tn_conv1d(x, w, b, .stride = 2). In
+ * Ops with options are called with names: tn_sum(x, .dims = TN_DIMS(1), .keepdim = true), tn_conv1d(x, w, b, .stride = 2). In
  * a dims argument negative dims count from the end. C++ fills the struct and calls the function with "_run". */
 #ifndef TENON_AUTOGRAD_OPS_H
 #define TENON_AUTOGRAD_OPS_H
@@ -110,12 +110,15 @@ TN_API tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask); /* the elemen
 /* ---- reductions: over all dims, or over those named -------------------------------------------------------------- */
 
 typedef struct {
+    int        zero_;
     tn_tensor *x;
     tn_dims    dims; /* none: all */
     bool       keepdim;
-    bool       biased; /* var, std: divide by n, not n - 1 */
-    double     p;      /* norm: 0 means 2; INFINITY is allowed; TN_ZERO counts what is not 0 */
-} tn_reduce_args;
+    bool       biased;   /* var, std: divide by n, not n - 1 */
+    double p   TN_IS(2); /* norm: INFINITY is allowed; 0 counts what is not 0 */
+    int        end_;
+} TN_KEYWORDS_ONLY tn_reduce_args;
+#define TN_REDUCE_ARGS_DEFAULTS .p = 2
 TN_API tn_tensor *tn_sum_run(tn_reduce_args a); /* integers and bool sum to i64 */
 TN_API tn_tensor *tn_mean_run(tn_reduce_args a);
 TN_API tn_tensor *tn_prod_run(tn_reduce_args a);
@@ -128,17 +131,23 @@ TN_API tn_tensor *tn_logsumexp_run(tn_reduce_args a);
 TN_API tn_tensor *tn_any_run(tn_reduce_args a);
 TN_API tn_tensor *tn_all_run(tn_reduce_args a);
 #ifndef __cplusplus
-#define tn_sum(...) tn_sum_run((tn_reduce_args){.x = __VA_ARGS__})
-#define tn_mean(...) tn_mean_run((tn_reduce_args){.x = __VA_ARGS__})
-#define tn_prod(...) tn_prod_run((tn_reduce_args){.x = __VA_ARGS__})
-#define tn_var(...) tn_var_run((tn_reduce_args){.x = __VA_ARGS__})
-#define tn_std(...) tn_std_run((tn_reduce_args){.x = __VA_ARGS__})
-#define tn_amax(...) tn_amax_run((tn_reduce_args){.x = __VA_ARGS__})
-#define tn_amin(...) tn_amin_run((tn_reduce_args){.x = __VA_ARGS__})
-#define tn_norm(...) tn_norm_run((tn_reduce_args){.x = __VA_ARGS__})
-#define tn_logsumexp(...) tn_logsumexp_run((tn_reduce_args){.x = __VA_ARGS__})
-#define tn_any(...) tn_any_run((tn_reduce_args){.x = __VA_ARGS__})
-#define tn_all(...) tn_all_run((tn_reduce_args){.x = __VA_ARGS__})
+#define tn_sum(...) TN_CALL_(tn_sum_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_mean(...) \
+    TN_CALL_(tn_mean_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_prod(...) \
+    TN_CALL_(tn_prod_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_var(...) TN_CALL_(tn_var_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_std(...) TN_CALL_(tn_std_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_amax(...) \
+    TN_CALL_(tn_amax_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_amin(...) \
+    TN_CALL_(tn_amin_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_norm(...) \
+    TN_CALL_(tn_norm_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_logsumexp(...) \
+    TN_CALL_(tn_logsumexp_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_any(...) TN_CALL_(tn_any_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_all(...) TN_CALL_(tn_all_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #define TN_ALL 2147483647 /* as a dim of argmax and argmin: over the flattened tensor */
@@ -229,23 +238,38 @@ TN_API tn_tensor *tn_dropout_run(tn_tensor *x, double p);
 /* ---- convolution and pooling ------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_tensor *x, *weight, *bias;                 /* [N, C, L], [O, C/groups, K], [O] or NULL */
-    int64_t    stride, padding, dilation, groups; /* 0: 1, 0, 1, 1 */
-} tn_conv1d_args;
+    int            zero_;
+    tn_tensor     *x, *weight, *bias; /* [N, C, L], [O, C/groups, K], [O] or NULL */
+    int64_t stride TN_IS(1), padding, dilation TN_IS(1), groups TN_IS(1);
+    int            end_;
+} TN_KEYWORDS_ONLY tn_conv1d_args;
+#define TN_CONV1D_ARGS_DEFAULTS .stride = 1, .dilation = 1, .groups = 1
 typedef struct {
-    tn_tensor *x, *weight, *bias; /* [N, C, H, W], [O, C/groups, KH, KW], [O] or NULL */
-    int64_t    stride[2], padding[2], dilation[2], groups;
-} tn_conv2d_args;
+    int            zero_;
+    tn_tensor     *x, *weight, *bias;            /* [N, C, H, W], [O, C/groups, KH, KW], [O] or NULL */
+    int64_t stride TN_IS(1), stride_w TN_IS(-1); /* of height and width; a width of -1 is the height, here and below */
+    int64_t padding, padding_w TN_IS(-1), dilation TN_IS(1), dilation_w TN_IS(-1), groups TN_IS(1);
+    int end_;
+} TN_KEYWORDS_ONLY tn_conv2d_args;
+#define TN_CONV2D_ARGS_DEFAULTS \
+    .stride = 1, .stride_w = -1, .padding_w = -1, .dilation = 1, .dilation_w = -1, .groups = 1
 typedef struct {
-    tn_tensor *x;                               /* [N, C, L] */
-    int64_t    size, stride, padding, dilation; /* stride 0: size */
-    bool       ignore_padding;                  /* average: divide by the real elements only */
-} tn_pool1d_args;
+    int        zero_;
+    tn_tensor *x;                                     /* [N, C, L] */
+    int64_t size, stride, padding, dilation TN_IS(1); /* stride 0: size */
+    bool ignore_padding;                              /* average: divide by the real elements only */
+    int  end_;
+} TN_KEYWORDS_ONLY tn_pool1d_args;
+#define TN_POOL1D_ARGS_DEFAULTS .dilation = 1
 typedef struct {
+    int        zero_;
     tn_tensor *x; /* [N, C, H, W] */
-    int64_t    size[2], stride[2], padding[2], dilation[2];
-    bool       ignore_padding;
-} tn_pool2d_args;
+    int64_t size, size_w TN_IS(-1), stride, stride_w TN_IS(-1), padding, padding_w TN_IS(-1), dilation TN_IS(1),
+        dilation_w TN_IS(-1); /* stride 0: size */
+    bool ignore_padding;
+    int  end_;
+} TN_KEYWORDS_ONLY tn_pool2d_args;
+#define TN_POOL2D_ARGS_DEFAULTS .size_w = -1, .stride_w = -1, .padding_w = -1, .dilation = 1, .dilation_w = -1
 TN_API tn_tensor *tn_conv1d_run(tn_conv1d_args a);
 TN_API tn_tensor *tn_conv2d_run(tn_conv2d_args a);
 TN_API tn_tensor *tn_max_pool1d_run(tn_pool1d_args a);
@@ -253,74 +277,103 @@ TN_API tn_tensor *tn_max_pool2d_run(tn_pool2d_args a);
 TN_API tn_tensor *tn_avg_pool1d_run(tn_pool1d_args a);
 TN_API tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a);
 #ifndef __cplusplus
-#define tn_conv1d(...) tn_conv1d_run((tn_conv1d_args){.x = __VA_ARGS__})
-#define tn_conv2d(...) tn_conv2d_run((tn_conv2d_args){.x = __VA_ARGS__})
-#define tn_max_pool1d(...) tn_max_pool1d_run((tn_pool1d_args){.x = __VA_ARGS__})
-#define tn_max_pool2d(...) tn_max_pool2d_run((tn_pool2d_args){.x = __VA_ARGS__})
-#define tn_avg_pool1d(...) tn_avg_pool1d_run((tn_pool1d_args){.x = __VA_ARGS__})
-#define tn_avg_pool2d(...) tn_avg_pool2d_run((tn_pool2d_args){.x = __VA_ARGS__})
+#define tn_conv1d(...) \
+    TN_CALL_(          \
+        tn_conv1d_run(TN_ARGS3_(tn_conv1d_args, TN_CONV1D_ARGS_DEFAULTS, x, weight, bias, __VA_ARGS__, .zero_ = 0)))
+#define tn_conv2d(...) \
+    TN_CALL_(          \
+        tn_conv2d_run(TN_ARGS3_(tn_conv2d_args, TN_CONV2D_ARGS_DEFAULTS, x, weight, bias, __VA_ARGS__, .zero_ = 0)))
+#define tn_max_pool1d(...) \
+    TN_CALL_(tn_max_pool1d_run(TN_ARGS1_(tn_pool1d_args, TN_POOL1D_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_max_pool2d(...) \
+    TN_CALL_(tn_max_pool2d_run(TN_ARGS1_(tn_pool2d_args, TN_POOL2D_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_avg_pool1d(...) \
+    TN_CALL_(tn_avg_pool1d_run(TN_ARGS1_(tn_pool1d_args, TN_POOL1D_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_avg_pool2d(...) \
+    TN_CALL_(tn_avg_pool2d_run(TN_ARGS1_(tn_pool2d_args, TN_POOL2D_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 typedef enum { TN_MEAN = 0, TN_SUM, TN_NONE } tn_reduction;
 typedef struct {
-    tn_tensor   *logits;       /* [..., C]: classes last, or at class_dim as in PyTorch's [N, C, d1, …] */
-    tn_tensor   *target;       /* i64 [...]: classes; or floating, of logits' shape: probabilities       */
-    tn_tensor   *weight;       /* [C] or NULL */
-    int64_t      ignore_index; /* 0: -100; TN_ZERO: 0 */
-    double       label_smoothing;
-    tn_reduction reduction;
-    int          class_dim; /* 0: last */
-    int64_t     *counted;   /* out, may be NULL: how many targets were not ignored */
-} tn_cross_entropy_args;
+    int                  zero_;
+    tn_tensor           *logits; /* [..., C]: classes last, or at class_dim as in PyTorch's [N, C, d1, …] */
+    tn_tensor           *target; /* i64 [...]: classes; or floating, of logits' shape: probabilities       */
+    tn_tensor           *weight; /* [C] or NULL */
+    int64_t ignore_index TN_IS(-100);
+    double               label_smoothing;
+    tn_reduction         reduction;
+    int class_dim        TN_IS(-1);
+    int64_t             *counted; /* out, may be NULL: how many targets were not ignored */
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_cross_entropy_args;
+#define TN_CROSS_ENTROPY_ARGS_DEFAULTS .ignore_index = -100, .class_dim = -1
 /* All targets ignored: loss 0, gradient 0, *counted 0. */
 TN_API tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a);
 TN_API tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a); /* logits are log-probabilities */
 typedef struct {
+    int          zero_;
     tn_tensor   *input, *target;
     tn_reduction reduction;
     tn_tensor   *weight, *pos_weight; /* bce_with_logits */
-    double       delta;               /* huber: 0 means 1 */
+    double delta TN_IS(1);            /* huber */
     bool         log_target;          /* kl_div */
     bool         batchmean;           /* kl_div: the sum by the first dim's size */
-} tn_loss_args;
+    int          end_;
+} TN_KEYWORDS_ONLY tn_loss_args;
+#define TN_LOSS_ARGS_DEFAULTS .delta = 1
 TN_API tn_tensor *tn_mse_loss_run(tn_loss_args a);
 TN_API tn_tensor *tn_l1_loss_run(tn_loss_args a);
 TN_API tn_tensor *tn_huber_loss_run(tn_loss_args a);
 TN_API tn_tensor *tn_kl_div_run(tn_loss_args a); /* input: log-probabilities */
 TN_API tn_tensor *tn_bce_with_logits_run(tn_loss_args a);
-TN_API tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps); /* eps 0: 1e-8 */
+TN_API tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps); /* eps: 1e-8 in PyTorch */
 #ifndef __cplusplus
-#define tn_cross_entropy(...) tn_cross_entropy_run((tn_cross_entropy_args){.logits = __VA_ARGS__})
-#define tn_nll_loss(...) tn_nll_loss_run((tn_cross_entropy_args){.logits = __VA_ARGS__})
-#define tn_mse_loss(...) tn_mse_loss_run((tn_loss_args){.input = __VA_ARGS__})
-#define tn_l1_loss(...) tn_l1_loss_run((tn_loss_args){.input = __VA_ARGS__})
-#define tn_huber_loss(...) tn_huber_loss_run((tn_loss_args){.input = __VA_ARGS__})
-#define tn_kl_div(...) tn_kl_div_run((tn_loss_args){.input = __VA_ARGS__})
-#define tn_bce_with_logits(...) tn_bce_with_logits_run((tn_loss_args){.input = __VA_ARGS__})
+#define tn_cross_entropy(...)      \
+    TN_CALL_(tn_cross_entropy_run( \
+        TN_ARGS2_(tn_cross_entropy_args, TN_CROSS_ENTROPY_ARGS_DEFAULTS, logits, target, __VA_ARGS__, .zero_ = 0)))
+#define tn_nll_loss(...)      \
+    TN_CALL_(tn_nll_loss_run( \
+        TN_ARGS2_(tn_cross_entropy_args, TN_CROSS_ENTROPY_ARGS_DEFAULTS, logits, target, __VA_ARGS__, .zero_ = 0)))
+#define tn_mse_loss(...) \
+    TN_CALL_(tn_mse_loss_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, .zero_ = 0)))
+#define tn_l1_loss(...) \
+    TN_CALL_(tn_l1_loss_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, .zero_ = 0)))
+#define tn_huber_loss(...) \
+    TN_CALL_(tn_huber_loss_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, .zero_ = 0)))
+#define tn_kl_div(...) \
+    TN_CALL_(tn_kl_div_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, .zero_ = 0)))
+#define tn_bce_with_logits(...)      \
+    TN_CALL_(tn_bce_with_logits_run( \
+        TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
+    int zero_;
     /* [..., T, D], [..., S, D], [..., S, E], whose leading dims broadcast; or q alone, [B, T, 3, H, D]: all three of
      * H heads, as one projection makes them. Views are read where they lie. */
-    tn_tensor  *q, *k, *v;
-    tn_tensor  *blocked;      /* bool, broadcasts to [..., T, S]: true may not be attended; or floating: added */
-    tn_tensor  *blocked_keys; /* bool [B, S], for [B, H, T, D] heads: true is padding */
-    bool        causal;       /* query t sees keys 0 … past + t */
-    int64_t     past;
-    double      dropout;
-    double      scale;   /* 0: 1/√D */
-    tn_dims     order;   /* of the result's dims, as tn_permute(y, order) would turn them; none: [..., T, E] */
-    tn_tensor **weights; /* out, may be NULL: the weights [..., T, S] after dropout; on the tape */
-} tn_attention_args;
+    tn_tensor   *q, *k, *v;
+    tn_tensor   *blocked;      /* bool, broadcasts to [..., T, S]: true may not be attended; or floating: added */
+    tn_tensor   *blocked_keys; /* bool [B, S], for [B, H, T, D] heads: true is padding */
+    bool         causal;       /* query t sees keys 0 … past + t */
+    int64_t      past;
+    double       dropout;
+    double scale TN_IS(-1); /* below 0: 1/√D */
+    tn_dims      order;     /* of the result's dims, as tn_permute(y, order) would turn them; none: [..., T, E] */
+    tn_tensor  **weights;   /* out, may be NULL: the weights [..., T, S] after dropout; on the tape */
+    int          end_;
+} TN_KEYWORDS_ONLY tn_attention_args;
+#define TN_ATTENTION_ARGS_DEFAULTS .scale = -1
 /* softmax(scale · q kᵀ) v. A query that may attend to nothing gets 0, and gradient 0. Nothing of the size [T, S] is
  * made or kept, unless the weights are asked for, or the gradient of an added mask. */
 TN_API tn_tensor *tn_attention_run(tn_attention_args a);
 #ifndef __cplusplus
-#define tn_attention(...) tn_attention_run((tn_attention_args){.q = __VA_ARGS__})
+#define tn_attention(...) \
+    TN_CALL_(             \
+        tn_attention_run(TN_ARGS3_(tn_attention_args, TN_ATTENTION_ARGS_DEFAULTS, q, k, v, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 /* Rotary positions: rows of x [..., D] turned pair by pair, by angles [..., R], R even and at most D, that broadcast
@@ -357,6 +410,7 @@ TN_API tn_tensor *tn_rope_angles_at(tn_rope_config c, tn_tensor *positions);
 /* One layer in one direction, over packed sequences: sorted by length, and laid out by time. First come the first steps
  * of all, the longest sequence first, then the second steps of those that have one, and so on. */
 typedef struct {
+    int            zero_;
     tn_tensor     *x; /* [packed, gates · H]: W_ih x + b of all steps. Gates: rnn 1, lstm 4 (i f g o), gru 3 (r z n) */
     tn_tensor     *weight; /* [gates · H, H]: W_hh */
     tn_tensor     *h, *c;  /* [B, H]: the first states; c: lstm */
@@ -366,14 +420,18 @@ typedef struct {
     bool           reverse;          /* from each sequence's last step to its first */
     bool           relu;             /* rnn: instead of tanh */
     tn_tensor    **last_h, **last_c; /* out, may be NULL: [B, H], the states after each sequence's last step */
-} tn_steps_args;
-TN_API tn_tensor *tn_rnn_steps_run(tn_steps_args a); /* [packed, H] */
-TN_API tn_tensor *tn_lstm_steps_run(tn_steps_args a);
-TN_API tn_tensor *tn_gru_steps_run(tn_steps_args a);
+    int            end_;
+} TN_KEYWORDS_ONLY tn_steps_args;
+TN_API tn_tensor  *tn_rnn_steps_run(tn_steps_args a); /* [packed, H] */
+TN_API tn_tensor  *tn_lstm_steps_run(tn_steps_args a);
+TN_API tn_tensor  *tn_gru_steps_run(tn_steps_args a);
 #ifndef __cplusplus
-#define tn_rnn_steps(...) tn_rnn_steps_run((tn_steps_args){.x = __VA_ARGS__})
-#define tn_lstm_steps(...) tn_lstm_steps_run((tn_steps_args){.x = __VA_ARGS__})
-#define tn_gru_steps(...) tn_gru_steps_run((tn_steps_args){.x = __VA_ARGS__})
+#define tn_rnn_steps(...) \
+    TN_CALL_(tn_rnn_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
+#define tn_lstm_steps(...) \
+    TN_CALL_(tn_lstm_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
+#define tn_gru_steps(...) \
+    TN_CALL_(tn_gru_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 /* These names are also types: tn_linear(x, w, b) is the op, tn_linear *m a module (nn/modules.h). */

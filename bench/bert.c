@@ -51,7 +51,7 @@ static tn_tensor *loss(void *given)
     const job   *j = given;
     tn_mlm_head *head = j->m->head;
     tn_tensor   *x = tn_mlm_head_transform(head, bert_forward(j->m, j->words, j->segments, j->where));
-    return tn_linear_cross_entropy(x, head->weight, head->bias, .target = j->targets);
+    return tn_linear_cross_entropy(x, head->weight, head->bias, j->targets);
 }
 
 static int train(const bench_options *o, FILE *json, bench_sizes own)

@@ -46,7 +46,7 @@ static tn_tensor *loss(void *given)
 {
     const job *j = given;
     tn_tensor *x = gpt_forward(j->m, j->words, NULL, 0);
-    return tn_linear_cross_entropy(x, j->m->words->weight, .target = j->targets);
+    return tn_linear_cross_entropy(x, j->m->words->weight, NULL, j->targets);
 }
 
 int bench_gpt(const bench_options *o, FILE *json)

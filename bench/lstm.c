@@ -30,7 +30,7 @@ static tn_tensor *loss(void *given)
     recurrent *m = j->m;
     tn_frame   f = tn_enter(m);
     tn_tensor *x = tn_call(m->lstm, tn_call(m->words, j->words));
-    return tn_leave(f, tn_linear_cross_entropy(x, m->out->weight, m->out->bias, .target = j->targets));
+    return tn_leave(f, tn_linear_cross_entropy(x, m->out->weight, m->out->bias, j->targets));
 }
 
 int bench_lstm(const bench_options *o, FILE *json)

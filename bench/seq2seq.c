@@ -38,7 +38,7 @@ static tn_tensor *loss(void *given)
     tn_tensor   *y = tn_mul_scalar(tn_call(m->words, j->target), scale);
     y = tn_transformer_forward(m->transformer, x, y, .causal = true, .src_blocked_keys = j->padding,
                                .memory_blocked_keys = j->padding);
-    y = tn_linear_cross_entropy(y, m->words->weight, .target = j->next, .label_smoothing = 0.1);
+    y = tn_linear_cross_entropy(y, m->words->weight, NULL, j->next, .label_smoothing = 0.1);
     return tn_leave(f, y);
 }
 

@@ -101,13 +101,14 @@ typedef struct {
 #define TN_SCALAR ((tn_shape){0, {0}})
 #endif
 
-/* In a config, 0 means "the default"; where zero is meant and is not the default, TN_ZERO says so. */
-#define TN_ZERO (-2147483647 - 1)
-
 /* How calls with keywords are made, tn_linear_new(.in = 3, .out = 4): the macro fills a struct, whose defaults stand in
  * front of what the caller writes, so that what is written is meant, 0 too. A value without its name is refused by the
  * compiler: each such struct begins with `int zero_`, ends with `int end_` and is TN_KEYWORDS_ONLY. In C++20 the struct
- * is filled as tn_linear_config{.in = 3}; TN_IS gives its members the same defaults there. */
+ * is filled as tn_linear_config{.in = 3}; TN_IS gives its members the same defaults there. Who fills one by hand in C
+ * begins with its defaults, which is what TN_X_DEFAULTS of tn_x_config (and TN_X_ARGS_DEFAULTS of tn_x_args) lists:
+ *     tn_dropout_config c = {TN_DROPOUT_DEFAULTS};
+ *     tn_bert_config    b = TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .vocab = 8000, .layers = 6);
+ * Where there is no such list, all defaults are 0. */
 #if defined(__cplusplus)
 #define TN_KEYWORDS_ONLY
 #define TN_IS(value) = value
@@ -132,6 +133,18 @@ typedef struct {
         _Pragma("GCC diagnostic pop")                                                        \
     })
 #endif
+
+/* For headers: what the macros are made of. The struct with defaults (TN_NO_DEFAULTS_: all are 0), then 1 to 4 members
+ * that need no name and must be there, then those with names. `.zero_ = 0` comes behind, as `...` must not be empty. */
+#define TN_NO_DEFAULTS_ .zero_ = 0
+#define TN_WITH(type, defaults, ...) TN_CALL_((type){defaults, TN_NAMED_, __VA_ARGS__})
+#define TN_NEW_(create, type, defaults, ...) TN_CALL_(create((type){defaults, TN_NAMED_, __VA_ARGS__}))
+#define TN_ARGS1_(type, defaults, a_, a, ...) ((type){defaults, .a_ = (a), TN_NAMED_, __VA_ARGS__})
+#define TN_ARGS2_(type, defaults, a_, b_, a, b, ...) ((type){defaults, .a_ = (a), .b_ = (b), TN_NAMED_, __VA_ARGS__})
+#define TN_ARGS3_(type, defaults, a_, b_, c_, a, b, c, ...) \
+    ((type){defaults, .a_ = (a), .b_ = (b), .c_ = (c), TN_NAMED_, __VA_ARGS__})
+#define TN_ARGS4_(type, defaults, a_, b_, c_, d_, a, b, c, d, ...) \
+    ((type){defaults, .a_ = (a), .b_ = (b), .c_ = (c), .d_ = (d), TN_NAMED_, __VA_ARGS__})
 #endif
 
 TN_API int64_t tn_shape_numel(tn_shape s); /* -1 if it does not fit in 63 bits */

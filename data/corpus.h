@@ -93,9 +93,9 @@ TN_API void             tn_mlm_free(tn_mlm *b);
 TN_API tn_source tn_mlm_source(tn_mlm *b);
 
 #ifndef __cplusplus
-#define TN_MLM_DEFAULTS_ .max_tokens = 128, .rate = 0.15, .tokens = 4096, .ahead = 2
-#define tn_corpus_open(...) TN_CALL_(tn_corpus_open_run((tn_corpus_config){__VA_ARGS__, TN_NAMED_}))
-#define tn_mlm_new(c, ...) TN_CALL_(tn_mlm_create(c, (tn_mlm_config){TN_MLM_DEFAULTS_, __VA_ARGS__, TN_NAMED_}))
+#define TN_MLM_DEFAULTS .max_tokens = 128, .rate = 0.15, .tokens = 4096, .ahead = 2
+#define tn_corpus_open(...) TN_CALL_(tn_corpus_open_run((tn_corpus_config){TN_NAMED_, __VA_ARGS__}))
+#define tn_mlm_new(c, ...) TN_CALL_(tn_mlm_create(c, (tn_mlm_config){TN_MLM_DEFAULTS, TN_NAMED_, __VA_ARGS__}))
 #endif
 
 #ifdef __cplusplus

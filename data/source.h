@@ -105,9 +105,9 @@ TN_API tn_dataset        *tn_dataset_create(tn_dataset_config c);
 TN_API tn_source          tn_dataset_source(tn_dataset *r);
 TN_API void               tn_dataset_free(tn_dataset *r);
 #ifndef __cplusplus
-#define TN_DATASET_DEFAULTS_ .batch = 32
+#define TN_DATASET_DEFAULTS .batch = 32
 #define tn_dataset_new(...) \
-    TN_CALL_(tn_dataset_create((tn_dataset_config){TN_DATASET_DEFAULTS_, __VA_ARGS__, TN_NAMED_}))
+    TN_CALL_(tn_dataset_create((tn_dataset_config){TN_DATASET_DEFAULTS, TN_NAMED_, __VA_ARGS__}))
 #endif
 
 #ifdef __cplusplus

@@ -40,10 +40,11 @@ typedef struct {
     tn_choice lowercase;     /* where only a vocab.txt is there, the default is TN_YES */
     tn_choice strip_accents; /* the default: if lower-cased */
     bool      slow;          /* the rules of BERT's older tokenizer in Python, where the two differ */
-} tn_tokenizer_options;
+    int       end_;
+} TN_KEYWORDS_ONLY   tn_tokenizer_options;
 TN_API tn_tokenizer *tn_tokenizer_open(const char *path, tn_tokenizer_options o);
-#define tn_tokenizer_load(...) TN_TOKENIZER_LOAD_(__VA_ARGS__, )
-#define TN_TOKENIZER_LOAD_(path, ...) tn_tokenizer_open(path, (tn_tokenizer_options){.zero_ = 0, __VA_ARGS__})
+#define tn_tokenizer_load(...) TN_CALL_(tn_tokenizer_open(TN_TOKENIZER_LOAD_(__VA_ARGS__, .zero_ = 0)))
+#define TN_TOKENIZER_LOAD_(path, ...) path, ((tn_tokenizer_options){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
 /* The text of a tokenizer.json. */
 TN_API tn_tokenizer *tn_tokenizer_parse(const char *json, size_t bytes);
 /* Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt or vocab.json and merges.txt into
@@ -58,19 +59,22 @@ TN_API void      tn_tokenizer_free(tn_tokenizer *t);
 typedef struct {
     int                zero_;
     tn_tokenizer_kind  kind;
-    int64_t            vocab_size; /* 0: 30000 */
-    int64_t            min_count;  /* of a pair that becomes a piece; 0: 2 */
-    int64_t            alphabet;   /* so many different letters at most, the most frequent; 0: 1000; not for bytes */
-    bool               cased;      /* keep capitals and accents */
-    const char *const *special;    /* ended by NULL, in the order of their numbers; NULL: [PAD] [UNK] [CLS] [SEP]
+    int64_t vocab_size TN_IS(30000);
+    int64_t min_count  TN_IS(2);    /* of a pair that becomes a piece */
+    int64_t alphabet   TN_IS(1000); /* so many different letters at most, the most frequent; not for bytes */
+    bool               cased;       /* keep capitals and accents */
+    const char *const *special;     /* ended by NULL, in the order of their numbers; NULL: [PAD] [UNK] [CLS] [SEP]
                                       [MASK], or for bytes <|endoftext|> */
     void (*progress)(const char *what, double part, void *user); /* "reading", "merging"; 0 to 1 */
     void *user;
-} tn_tokenizer_training;
+    int   end_;
+} TN_KEYWORDS_ONLY tn_tokenizer_training;
+#define TN_TOKENIZER_TRAINING_DEFAULTS .vocab_size = 30000, .min_count = 2, .alphabet = 1000
 TN_API tn_tokenizer *tn_tokenizer_train_files(int n, const char *const *paths, tn_tokenizer_training how);
 TN_API tn_tokenizer *tn_tokenizer_train_text(const char *text, size_t bytes, tn_tokenizer_training how);
-#define tn_tokenizer_train(n, paths, ...) \
-    tn_tokenizer_train_files(n, paths, (tn_tokenizer_training){.zero_ = 0, __VA_ARGS__})
+#define tn_tokenizer_train(...) TN_CALL_(tn_tokenizer_train_files(TN_TOKENIZER_TRAIN_(__VA_ARGS__, .zero_ = 0)))
+#define TN_TOKENIZER_TRAIN_(n, paths, ...) \
+    n, paths, ((tn_tokenizer_training){TN_TOKENIZER_TRAINING_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 
 /* ---- what they are ----------------------------------------------------------------------------------------------- */
 
@@ -120,13 +124,14 @@ typedef struct {
     bool        bare;    /* without what the template adds */
     bool        literal; /* "[SEP]" in the text is no special token, but a bracket, and so on */
     bool        strict;  /* bytes that are not UTF-8 are an error that says where */
-} tn_encode_options;
+    int         end_;
+} TN_KEYWORDS_ONLY tn_encode_options;
 /* At most 2^31 - 1 bytes of text. */
 TN_API tn_status tn_tokenizer_run(const tn_tokenizer *t, tn_encoding *e, const char *text, size_t bytes,
                                   tn_encode_options o);
-#define tn_tokenizer_encode(t, e, text, ...) TN_TOKENIZER_ENCODE_(t, e, text, __VA_ARGS__, )
+#define tn_tokenizer_encode(...) TN_CALL_(tn_tokenizer_run(TN_TOKENIZER_ENCODE_(__VA_ARGS__, .zero_ = 0)))
 #define TN_TOKENIZER_ENCODE_(t, e, text, bytes, ...) \
-    tn_tokenizer_run(t, e, text, bytes, (tn_encode_options){.zero_ = 0, __VA_ARGS__})
+    t, e, text, bytes, ((tn_encode_options){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
 
 /* For what turns lines into numbers: encodes them with t into e, .bare. Both must live as long as it is used. */
 TN_API tn_encoder tn_tokenizer_encoder(const tn_tokenizer *t, tn_encoding *e);
@@ -147,13 +152,13 @@ typedef struct {
     int  zero_;
     bool keep_special;
     bool keep_spaces; /* " ," stays, where BERT's decoder writes "," */
-} tn_decode_options;
+    int  end_;
+} TN_KEYWORDS_ONLY tn_decode_options;
 /* The text of n numbers, added to `to`. What is not UTF-8 (half a character of GPT-2's bytes) becomes U+FFFD. */
 TN_API tn_status tn_tokenizer_text(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_options o,
                                    tn_string *to);
-#define tn_tokenizer_decode(t, ids, n, ...) TN_TOKENIZER_DECODE_(t, ids, n, __VA_ARGS__, )
-#define TN_TOKENIZER_DECODE_(t, ids, n, to, ...) \
-    tn_tokenizer_text(t, ids, n, (tn_decode_options){.zero_ = 0, __VA_ARGS__}, to)
+#define tn_tokenizer_decode(...) TN_CALL_(tn_tokenizer_text(TN_TOKENIZER_DECODE_(__VA_ARGS__, .zero_ = 0)))
+#define TN_TOKENIZER_DECODE_(t, ids, n, to, ...) t, ids, n, ((tn_decode_options){TN_NAMED_, __VA_ARGS__}), to
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -39,14 +39,17 @@ TN_API tn_tensor  *tn_vocab_encode(const tn_vocab *v, const char *text, size_t b
  *
  * A longer one loses its end, or with .left its beginning: padding and loss are on the same side. */
 typedef struct {
+    int            zero_;
     const int64_t *lengths;    /* of the n sequences */
     int64_t        length;     /* T; 0: of the longest */
     bool           left;       /* padding in front: the last element of each sequence is at the end */
     bool           time_first; /* [T, n] */
     int64_t        padding;    /* what pads: 0, as in a vocabulary */
-} tn_padding;
-TN_API tn_tensor *tn_pad_rows(int64_t n, const int64_t *const *rows, tn_padding how);
-#define tn_pad_sequences(n, rows, ...) tn_pad_rows(n, rows, (tn_padding){.lengths = __VA_ARGS__})
+    int            end_;
+} TN_KEYWORDS_ONLY tn_padding;
+TN_API tn_tensor  *tn_pad_rows(int64_t n, const int64_t *const *rows, tn_padding how);
+#define tn_pad_sequences(n, rows, ...) \
+    TN_CALL_(tn_pad_rows(n, rows, TN_ARGS1_(tn_padding, TN_NO_DEFAULTS_, lengths, __VA_ARGS__, .zero_ = 0)))
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -21,23 +21,27 @@ extern "C" {
 #endif
 
 typedef struct {
-    int         zero_;
-    int64_t     vocab;              /* words: rows of the embedding */
-    int64_t     dim, layers, heads; /* 0: 256, 4, 4 */
-    int64_t     ff;                 /* 0: 4 dim */
-    int64_t     positions;          /* the longest text, in pieces; 0: 512 */
-    int64_t     types;              /* segments; 0: 2 */
-    int64_t     padding;            /* the id of padding, whose embedding is zero; 0: 0; negative: none */
-    double      dropout;            /* 0: 0.1; TN_ZERO: none */
-    double      attention_dropout;  /* of the attention's weights; likewise */
-    double      init;               /* the standard deviation of fresh weights; 0: 0.02 */
-    double      eps;                /* of the norms; 0: 1e-12 */
-    const char *activation;         /* by Hugging Face's name; NULL: "gelu" */
-    bool        norm_first;         /* norms before attention and feed-forward, and one behind the last layer */
-    bool        no_words;           /* no head for hidden words */
-    bool        no_pooler;          /* no pooler, and so ... */
-    bool        no_next;            /* ... no head for the next sentence */
-} tn_bert_config;
+    int                      zero_;
+    int64_t                  vocab; /* words: rows of the embedding */
+    int64_t dim              TN_IS(256), layers TN_IS(4), heads TN_IS(4);
+    int64_t                  ff;         /* 0: 4 dim */
+    int64_t positions        TN_IS(512); /* the longest text, in pieces */
+    int64_t types            TN_IS(2);   /* segments */
+    int64_t                  padding;    /* the id of padding, whose embedding is zero; negative: none */
+    double dropout           TN_IS(0.1);
+    double attention_dropout TN_IS(0.1);   /* of the attention's weights */
+    double init              TN_IS(0.02);  /* the standard deviation of fresh weights */
+    double eps               TN_IS(1e-12); /* of the norms */
+    const char              *activation;   /* by Hugging Face's name; NULL: "gelu" */
+    bool                     norm_first;   /* norms before attention and feed-forward, and one behind the last layer */
+    bool                     no_words;     /* no head for hidden words */
+    bool                     no_pooler;    /* no pooler, and so ... */
+    bool                     no_next;      /* ... no head for the next sentence */
+    int                      end_;
+} TN_KEYWORDS_ONLY tn_bert_config;
+#define TN_BERT_DEFAULTS                                                                                         \
+    .dim = 256, .layers = 4, .heads = 4, .positions = 512, .types = 2, .dropout = 0.1, .attention_dropout = 0.1, \
+    .init = 0.02, .eps = 1e-12
 
 typedef struct {
     tn_module               base;
@@ -58,12 +62,14 @@ TN_API tn_bert       *tn_bert_create(tn_bert_config c);
 /* ---- running it -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
+    int         zero_;
     tn_tensor  *ids;          /* i64 or i32 [B, T] */
     tn_tensor  *types;        /* the same; NULL: all 0 */
     tn_tensor  *blocked_keys; /* bool [B, T]: true is padding; NULL: none */
     tn_tensor **weights;      /* out, may be NULL: an array, for each layer [B, heads, T, T] */
-} tn_bert_args;
-TN_API tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a); /* a vector for each piece: [B, T, dim] */
+    int         end_;
+} TN_KEYWORDS_ONLY tn_bert_args;
+TN_API tn_tensor  *tn_bert_run(tn_bert *m, tn_bert_args a); /* a vector for each piece: [B, T, dim] */
 
 /* From what tn_bert_forward gave: a score for each word of the vocabulary, for the pieces at those places of the
  * flattened [B · T] (i64 [N]; NULL: all): [N, vocab]; one vector for the whole, tanh of a projection of the first
@@ -75,13 +81,15 @@ TN_API tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y);
 /* What it is trained with: the mean cross-entropy over the hidden words, plus, where next is given, that of the next
  * sentence. A batch without hidden words has a loss of 0 for them. */
 typedef struct {
+    int         zero_;
     tn_tensor  *ids, *types, *blocked_keys; /* as above */
     tn_tensor  *masked;                     /* i64 [N]: the places of the hidden words in the flattened [B · T] ... */
     tn_tensor  *words;                      /* ... and which words they are, i64 [N] */
     tn_tensor  *next;                       /* i64 [B]: 0 where the second sentence follows the first, else 1 */
     tn_tensor **word_loss, **next_loss;     /* out, may be NULL: the parts, without a tape */
-} tn_bert_batch;
-TN_API tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_batch b);
+    int         end_;
+} TN_KEYWORDS_ONLY tn_bert_batch;
+TN_API tn_tensor  *tn_bert_loss_run(tn_bert *m, tn_bert_batch b);
 
 /* ---- with texts -------------------------------------------------------------------------------------------------- */
 
@@ -115,8 +123,9 @@ TN_API tn_bert_config tn_bert_config_load(const char *dir); /* .vocab = 0 and an
 #ifdef __cplusplus
 }
 #else
-#define tn_bert_new(...) tn_bert_create((tn_bert_config){.zero_ = 0, __VA_ARGS__})
-#define tn_bert_forward(m, ...) tn_bert_run(m, (tn_bert_args){.ids = __VA_ARGS__})
-#define tn_bert_loss(m, ...) tn_bert_loss_run(m, (tn_bert_batch){__VA_ARGS__})
+#define tn_bert_new(...) TN_NEW_(tn_bert_create, tn_bert_config, TN_BERT_DEFAULTS, __VA_ARGS__)
+#define tn_bert_forward(m, ...) \
+    TN_CALL_(tn_bert_run(m, TN_ARGS1_(tn_bert_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
+#define tn_bert_loss(m, ...) TN_CALL_(tn_bert_loss_run(m, ((tn_bert_batch){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})))
 #endif
 #endif

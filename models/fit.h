@@ -91,29 +91,29 @@ typedef double (*tn_fit_score)(void *module, void *user); /* of all that there i
 typedef tn_status (*tn_fit_exchange)(void *module, tn_optimizer *o, int64_t step, void *user);
 
 typedef struct {
-    int         zero_;
-    void       *module;
-    tn_source   train;
-    tn_fit_loss loss;
-    void       *user;          /* for loss, measure and score */
-    int64_t     steps, epochs; /* one of them, or both: what comes first ends the run */
-    int64_t     accumulate;    /* batches to a step, whose loss is their mean; 0: 1 */
-    bool        autocast;      /* loss runs in bf16 where that is safe: see tn_autocast_begin */
+    int                zero_;
+    void              *module;
+    tn_source          train;
+    tn_fit_loss        loss;
+    void              *user;          /* for loss, measure and score */
+    int64_t            steps, epochs; /* one of them, or both: what comes first ends the run */
+    int64_t accumulate TN_IS(1);      /* batches to a step, whose loss is their mean */
+    bool               autocast;      /* loss runs in bf16 where that is safe: see tn_autocast_begin */
 
     tn_fit_exchange exchange;
     void           *exchange_user;
 
     /* Who steps. Without an optimizer: AdamW with no decay on biases and norms, gradients clipped, and the rate going
      * up to lr in `warmup` steps, then down as `decay` says, to 0 at the last step. */
-    tn_optimizer *optimizer;
-    tn_schedule  *schedule;     /* of the optimizer: goes on with each step */
-    tn_schedule  *plateau;      /* of the optimizer, instead or besides: gets each validation's value */
-    tn_ema       *ema;          /* goes on with each step; validation computes with the averages */
-    double        lr;           /* 1e-3; these only without an optimizer */
-    double        weight_decay; /* 0.01; TN_ZERO: none */
-    double        clip;         /* 1: the norm of all gradients; TN_ZERO: none */
-    int64_t       warmup;       /* 0: 5 % of the steps; TN_ZERO: none */
-    tn_decay      decay;        /* where the number of steps is not known: TN_DECAY_NONE is what happens */
+    tn_optimizer       *optimizer;
+    tn_schedule        *schedule;    /* of the optimizer: goes on with each step */
+    tn_schedule        *plateau;     /* of the optimizer, instead or besides: gets each validation's value */
+    tn_ema             *ema;         /* goes on with each step; validation computes with the averages */
+    double lr           TN_IS(1e-3); /* these only without an optimizer */
+    double weight_decay TN_IS(0.01);
+    double clip         TN_IS(1);  /* the norm of all gradients; 0: any */
+    int64_t warmup      TN_IS(-1); /* -1: 5 % of the steps */
+    tn_decay            decay;     /* where the number of steps is not known: TN_DECAY_NONE is what happens */
 
     /* Validation: in eval mode, off the tape, with draws of its own: training does not notice it. */
     tn_source    valid;
@@ -127,23 +127,24 @@ typedef struct {
 
     /* A folder of checkpoints, step-000000001200.ckpt, and best.safetensors, the state dict of the best validation. One
      * run at a time may use it. The first is written before the first step: so a full disk is found at once. */
-    const char *folder;
-    int64_t     save_every; /* steps; 0: after each validation. And at the end */
-    int64_t     keep;       /* the newest; 0: 2. One that a stop made goes when the next is written */
-    bool        resume;     /* go on from the newest that is whole, if there is one; else a folder in use is refused */
-    const char *config;     /* JSON: what the model is made from. To resume, it must be the same */
+    const char  *folder;
+    int64_t      save_every; /* steps; 0: after each validation. And at the end */
+    int64_t keep TN_IS(2);   /* the newest. One that a stop made goes when the next is written */
+    bool         resume;     /* go on from the newest that is whole, if there is one; else a folder in use is refused */
+    const char  *config;     /* JSON: what the model is made from. To resume, it must be the same */
 
     tn_fit_listener              on;
     void                        *on_user;
     const volatile sig_atomic_t *stop; /* looked at after each step and batch of validation; not 0: save and end */
-} tn_fit_config;
+    int                          end_;
+} TN_KEYWORDS_ONLY tn_fit_config;
+#define TN_FIT_DEFAULTS .accumulate = 1, .lr = 1e-3, .weight_decay = 0.01, .clip = 1, .warmup = -1, .keep = 2
 TN_API tn_fit_result tn_fit_run(tn_fit_config c);
 
 #ifdef __cplusplus
 }
 #else
-#define tn_fit(...) \
-    ((void)sizeof((TN_FIRST_(__VA_ARGS__, 0))->base), tn_fit_run((tn_fit_config){.zero_ = 0, .module = __VA_ARGS__}))
+#define tn_fit(...) TN_CALL_(tn_fit_run(TN_OF_MODULE_(tn_fit_config, TN_FIT_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #endif

@@ -38,23 +38,26 @@ TN_API void tn_decoding_free(tn_decoding *d);
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_decoding *from;           /* fresh: nothing has been read by it */
-    tn_tensor   *prompt;         /* i64 [B, n], n at least 1: what each text begins with */
-    int64_t      end;            /* the word that ends a text; 0: none (TN_ZERO: word 0) */
-    int64_t      most, least;    /* new words, the end not counted; most 0: as many as there is room for */
-    tn_tensor   *most_each;      /* i64 [B]: new words of each prompt's texts, from 1 to most; NULL: most of all */
-    int64_t      beams;          /* 0: 1, greedy; the decoding needs B times as many rows */
-    int64_t      best;           /* how many texts for each prompt, at most beams; 0: 1 */
-    double       length_penalty; /* beams are ranked by log-probability / words ^ this; 0: 1; TN_ZERO: the sum */
-    int64_t      no_repeat;      /* no sequence of so many words twice in a text; 0: any */
-    bool         sample;         /* draw each word, by its probability */
-    double       temperature;    /* scores are divided by it before drawing; 0: 1 */
-    int64_t      top_k;          /* only of so many words, the likeliest; 0: all */
-    double       top_p;          /* only of the fewest that make up so much probability; 0: all */
+    int                   zero_;
+    tn_decoding          *from;        /* fresh: nothing has been read by it */
+    tn_tensor            *prompt;      /* i64 [B, n], n at least 1: what each text begins with */
+    int64_t end           TN_IS(-1);   /* the word that ends a text; -1: none */
+    int64_t               most, least; /* new words, the end not counted; most 0: as many as there is room for */
+    tn_tensor            *most_each;   /* i64 [B]: new words of each prompt's texts, from 1 to most; NULL: most of all */
+    int64_t beams         TN_IS(1);    /* 1: greedy; the decoding needs B times as many rows */
+    int64_t best          TN_IS(1);    /* how many texts for each prompt, at most beams */
+    double length_penalty TN_IS(1);    /* beams are ranked by log-probability / words ^ this; 0: the sum */
+    int64_t               no_repeat;   /* no sequence of so many words twice in a text; 0: any */
+    bool                  sample;      /* draw each word, by its probability */
+    double temperature    TN_IS(1);    /* scores are divided by it before drawing */
+    int64_t               top_k;       /* only of so many words, the likeliest; 0: all */
+    double top_p          TN_IS(1);    /* only of the fewest that make up so much probability; 1: all */
     /* Called with each word of each row as it is chosen (greedy and sampling); false stops that row. */
     bool (*each)(int64_t row, int64_t word, void *user);
     void *user;
-} tn_generate_args;
+    int   end_;
+} TN_KEYWORDS_ONLY tn_generate_args;
+#define TN_GENERATE_ARGS_DEFAULTS .end = -1, .beams = 1, .best = 1, .length_penalty = 1, .temperature = 1, .top_p = 1
 
 /* Best first. What is behind the end of a text is -1. */
 typedef struct {
@@ -67,6 +70,8 @@ TN_API tn_generated tn_generate_run(tn_generate_args a); /* all NULL on error */
 #ifdef __cplusplus
 }
 #else
-#define tn_generate(d, ...) tn_generate_run((tn_generate_args){.from = (d), .prompt = __VA_ARGS__})
+#define tn_generate(...)      \
+    TN_CALL_(tn_generate_run( \
+        TN_ARGS2_(tn_generate_args, TN_GENERATE_ARGS_DEFAULTS, from, prompt, __VA_ARGS__, .zero_ = 0)))
 #endif
 #endif

@@ -19,16 +19,19 @@ extern "C" {
 #endif
 
 typedef struct {
-    int         zero_;
-    int64_t     vocab;              /* words: rows of the embedding */
-    int64_t     dim, layers, heads; /* 0: 768, 12, 12 */
-    int64_t     ff;                 /* 0: 4 dim */
-    int64_t     positions;          /* the longest text; 0: 1024 */
-    double      dropout;            /* of embeddings, attention and residuals; 0: 0.1; TN_ZERO: none */
-    double      init;               /* the standard deviation of fresh weights; 0: 0.02 */
-    double      eps;                /* of the norms; 0: 1e-5 */
-    const char *activation;         /* by Hugging Face's name; NULL: "gelu_new" */
-} tn_gpt_config;
+    int               zero_;
+    int64_t           vocab; /* words: rows of the embedding */
+    int64_t dim       TN_IS(768), layers TN_IS(12), heads TN_IS(12);
+    int64_t           ff;          /* 0: 4 dim */
+    int64_t positions TN_IS(1024); /* the longest text */
+    double dropout    TN_IS(0.1);  /* of embeddings, attention and residuals */
+    double init       TN_IS(0.02); /* the standard deviation of fresh weights */
+    double eps        TN_IS(1e-5); /* of the norms */
+    const char       *activation;  /* by Hugging Face's name; NULL: "gelu_new" */
+    int               end_;
+} TN_KEYWORDS_ONLY tn_gpt_config;
+#define TN_GPT_DEFAULTS \
+    .dim = 768, .layers = 12, .heads = 12, .positions = 1024, .dropout = 0.1, .init = 0.02, .eps = 1e-5
 
 typedef struct {
     tn_module               base;
@@ -40,11 +43,13 @@ typedef struct {
 TN_API tn_gpt *tn_gpt_create(tn_gpt_config c);
 
 typedef struct {
+    int          zero_;
     tn_tensor   *ids;   /* i64 or i32 [B, T] */
     tn_kv_cache *cache; /* ids are what comes after the positions in the cache */
     bool         last;  /* only what comes after the last: [B, 1, vocab] */
-} tn_gpt_args;
-TN_API tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a); /* a score for each word to come: [B, T, vocab] */
+    int          end_;
+} TN_KEYWORDS_ONLY tn_gpt_args;
+TN_API tn_tensor  *tn_gpt_run(tn_gpt *m, tn_gpt_args a); /* a score for each word to come: [B, T, vocab] */
 /* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: not counted), one for each of ids. */
 TN_API tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets);
 
@@ -58,7 +63,8 @@ TN_API tn_status tn_gpt_save(tn_gpt *m, const char *dir) TN_CHECKED;
 #ifdef __cplusplus
 }
 #else
-#define tn_gpt_new(...) tn_gpt_create((tn_gpt_config){.zero_ = 0, __VA_ARGS__})
-#define tn_gpt_forward(m, ...) tn_gpt_run(m, (tn_gpt_args){.ids = __VA_ARGS__})
+#define tn_gpt_new(...) TN_NEW_(tn_gpt_create, tn_gpt_config, TN_GPT_DEFAULTS, __VA_ARGS__)
+#define tn_gpt_forward(m, ...) \
+    TN_CALL_(tn_gpt_run(m, TN_ARGS1_(tn_gpt_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
 #endif
 #endif

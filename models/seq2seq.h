@@ -38,12 +38,14 @@ typedef struct {
     bool            untied;                     /* ... the output has one of its own, not the target's */
     int64_t         dim;                        /* 0: 512; recurrent: 256 */
     int64_t         layers, decoder_layers;     /* 0: 6; recurrent: 1; decoder 0: as many */
-    double          dropout;                    /* 0: 0.1; TN_ZERO: none */
-    int64_t         padding, begin, end;        /* ids; 0, 0, 0: 0, 2, 3 */
-    int64_t         heads, ff, positions;       /* Transformer: 0: 8, 4 dim, 1024 words at most */
-    bool            norm_first;                 /* Transformer */
-    bool            lstm, one_way;              /* recurrent: not a GRU; the encoder reads forward alone */
-} tn_seq2seq_config;
+    double dropout  TN_IS(0.1);
+    int64_t padding, begin TN_IS(2), end TN_IS(3);     /* ids */
+    int64_t heads TN_IS(8), ff, positions TN_IS(1024); /* Transformer: ff 0: 4 dim; positions: words at most */
+    bool          norm_first;                          /* Transformer */
+    bool          lstm, one_way;                       /* recurrent: not a GRU; the encoder reads forward alone */
+    int           end_;
+} TN_KEYWORDS_ONLY tn_seq2seq_config;
+#define TN_SEQ2SEQ_DEFAULTS .dropout = 0.1, .begin = 2, .end = 3, .heads = 8, .positions = 1024
 
 typedef struct {
     tn_module              base;
@@ -66,18 +68,22 @@ TN_API tn_seq2seq_config tn_seq2seq_size(const char *name);
 TN_API tn_seq2seq       *tn_seq2seq_create(tn_seq2seq_config c);
 
 typedef struct {
+    int         zero_;
     tn_tensor  *source, *target; /* [B, S], [B, T]: target begins with the begin */
     tn_tensor **alignment; /* out, may be NULL: [B, T, S], where each word of the target looked (of a Transformer the
                                     mean over the last layer's heads); not of TN_SEQ2SEQ_RNN */
-} tn_seq2seq_args;
-TN_API tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a); /* a score for each next word: [B, T, words] */
+    int         end_;
+} TN_KEYWORDS_ONLY tn_seq2seq_args;
+TN_API tn_tensor  *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a); /* a score for each next word: [B, T, words] */
 
 typedef struct {
+    int        zero_;
     tn_tensor *source, *target; /* target with begin and end */
     double     label_smoothing;
     bool       each; /* not the mean: for each sentence the sum over its words, [B]: minus its log-probability */
-} tn_seq2seq_loss_args;
-TN_API tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a);
+    int        end_;
+} TN_KEYWORDS_ONLY tn_seq2seq_loss_args;
+TN_API tn_tensor  *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a);
 
 /* To be given to tn_generate: for these sources, so many beams each, and so many words, the begin among them. */
 TN_API tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams, int64_t length);
@@ -89,8 +95,11 @@ TN_API tn_status   tn_seq2seq_save(tn_seq2seq *m, const char *dir) TN_CHECKED;
 #ifdef __cplusplus
 }
 #else
-#define tn_seq2seq_new(...) tn_seq2seq_create((tn_seq2seq_config){.zero_ = 0, __VA_ARGS__})
-#define tn_seq2seq_forward(m, ...) tn_seq2seq_run(m, (tn_seq2seq_args){.source = __VA_ARGS__})
-#define tn_seq2seq_loss(m, ...) tn_seq2seq_loss_run(m, (tn_seq2seq_loss_args){.source = __VA_ARGS__})
+#define tn_seq2seq_new(...) TN_NEW_(tn_seq2seq_create, tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, __VA_ARGS__)
+#define tn_seq2seq_forward(m, ...) \
+    TN_CALL_(tn_seq2seq_run(m, TN_ARGS2_(tn_seq2seq_args, TN_NO_DEFAULTS_, source, target, __VA_ARGS__, .zero_ = 0)))
+#define tn_seq2seq_loss(m, ...)   \
+    TN_CALL_(tn_seq2seq_loss_run( \
+        m, TN_ARGS2_(tn_seq2seq_loss_args, TN_NO_DEFAULTS_, source, target, __VA_ARGS__, .zero_ = 0)))
 #endif
 #endif

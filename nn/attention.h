@@ -28,14 +28,16 @@ TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool l
  * once with .causal. When a call fails, the cache stands where it stood before. */
 typedef struct tn_kv_cache tn_kv_cache;
 typedef struct {
-    int      zero_;
-    int64_t  layers;          /* 0: 1 */
-    int64_t  batch;           /* the most rows ... */
-    int64_t  length;          /* ... and positions of a row */
-    int64_t  memory_length;   /* the most positions of a memory, for cross-attention; 0: none */
-    int64_t  heads, head_dim; /* of the layers; head_dim = dim / heads */
-    tn_dtype dtype;
-} tn_kv_cache_config;
+    int            zero_;
+    int64_t layers TN_IS(1);
+    int64_t        batch;           /* the most rows ... */
+    int64_t        length;          /* ... and positions of a row */
+    int64_t        memory_length;   /* the most positions of a memory, for cross-attention; 0: none */
+    int64_t        heads, head_dim; /* of the layers; head_dim = dim / heads */
+    tn_dtype       dtype;
+    int            end_;
+} TN_KEYWORDS_ONLY tn_kv_cache_config;
+#define TN_KV_CACHE_DEFAULTS .layers = 1
 TN_API tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c);
 TN_API void         tn_kv_cache_free(tn_kv_cache *c);
 TN_API int64_t   tn_kv_cache_length(const tn_kv_cache *c); /* positions that every layer holds: where the next begin */
@@ -51,11 +53,12 @@ typedef struct {
     int      zero_;
     int64_t  dim, heads;
     int64_t  kdim, vdim; /* 0: dim */
-    double   dropout;    /* of the weights; 0: none */
+    double   dropout;    /* of the weights */
     bool     no_bias;
     bool     time_first; /* [T, B, dim], as is PyTorch's default */
     tn_dtype dtype;
-} tn_mha_config;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_mha_config;
 typedef struct {
     tn_module  base;
     int64_t    dim, heads, kdim, vdim;
@@ -70,6 +73,7 @@ typedef struct {
 TN_API tn_mha *tn_mha_create(tn_mha_config c); /* tn_call(m, x) is self-attention without a mask */
 
 typedef struct {
+    int        zero_;
     tn_tensor *query, *key, *value; /* [B, T, dim], [B, S, kdim], [B, S, vdim] */
     /* bool (true: may not be attended) or floating (added to the scores): [T, S], PyTorch's [B·heads, T, S], or
      * [B, heads, T, S], where B and heads may be 1 */
@@ -83,8 +87,9 @@ typedef struct {
     tn_kv_cache *cache;
     int64_t      layer;
     bool         memory; /* keys and values are a memory: stored by the first call, later ones may leave them out */
-} tn_mha_args;
-TN_API tn_tensor *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */
+    int          end_;
+} TN_KEYWORDS_ONLY tn_mha_args;
+TN_API tn_tensor  *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */
 
 /* ---- one query against a memory, as decoders of recurrent networks do -------------------------------------------- */
 
@@ -94,7 +99,8 @@ typedef struct {
     int64_t  query, memory; /* their sizes; query 0: memory */
     bool     general, scaled;
     tn_dtype dtype;
-} tn_dot_attention_config;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_dot_attention_config;
 typedef struct {
     tn_module  base;
     int64_t    query, memory;
@@ -109,7 +115,8 @@ typedef struct {
     int64_t  query, memory;
     int64_t  hidden; /* 0: query */
     tn_dtype dtype;
-} tn_additive_attention_config;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_additive_attention_config;
 typedef struct {
     tn_module  base;
     int64_t    query, memory, hidden;
@@ -118,12 +125,14 @@ typedef struct {
 TN_API tn_additive_attention *tn_additive_attention_create(tn_additive_attention_config c);
 
 typedef struct {
+    int         zero_;
     tn_tensor  *query;        /* [B, T, query], or [B, query] */
     tn_tensor  *memory;       /* [B, S, memory] */
     tn_tensor  *blocked_keys; /* bool [B, S]: true is padding */
     tn_tensor  *keys;         /* what is compared, if not memory: [B, S, memory]; additive: see below */
     tn_tensor **weights;      /* out, may be NULL: [B, T, S], or [B, S] */
-} tn_memory_args;
+    int         end_;
+} TN_KEYWORDS_ONLY tn_memory_args;
 /* Σ weight · memory: [B, T, memory], or [B, memory] */
 TN_API tn_tensor *tn_dot_attention_run(tn_dot_attention *m, tn_memory_args a);
 TN_API tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_args a);
@@ -133,13 +142,19 @@ TN_API tn_tensor *tn_additive_attention_keys(tn_additive_attention *m, tn_tensor
 #ifdef __cplusplus
 }
 #else
-#define tn_kv_cache_new(...) tn_kv_cache_create((tn_kv_cache_config){.zero_ = 0, __VA_ARGS__})
-#define tn_mha_new(...) tn_mha_create((tn_mha_config){.zero_ = 0, __VA_ARGS__})
-#define tn_mha_forward(m, ...) tn_mha_run(m, (tn_mha_args){.query = __VA_ARGS__})
-#define tn_dot_attention_new(...) tn_dot_attention_create((tn_dot_attention_config){.zero_ = 0, __VA_ARGS__})
-#define tn_dot_attention_forward(m, ...) tn_dot_attention_run(m, (tn_memory_args){.query = __VA_ARGS__})
+#define tn_kv_cache_new(...) TN_NEW_(tn_kv_cache_create, tn_kv_cache_config, TN_KV_CACHE_DEFAULTS, __VA_ARGS__)
+#define tn_mha_new(...) TN_NEW_(tn_mha_create, tn_mha_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_mha_forward(m, ...) \
+    TN_CALL_(tn_mha_run(m, TN_ARGS3_(tn_mha_args, TN_NO_DEFAULTS_, query, key, value, __VA_ARGS__, .zero_ = 0)))
+#define tn_dot_attention_new(...) \
+    TN_NEW_(tn_dot_attention_create, tn_dot_attention_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_dot_attention_forward(m, ...) \
+    TN_CALL_(                            \
+        tn_dot_attention_run(m, TN_ARGS2_(tn_memory_args, TN_NO_DEFAULTS_, query, memory, __VA_ARGS__, .zero_ = 0)))
 #define tn_additive_attention_new(...) \
-    tn_additive_attention_create((tn_additive_attention_config){.zero_ = 0, __VA_ARGS__})
-#define tn_additive_attention_forward(m, ...) tn_additive_attention_run(m, (tn_memory_args){.query = __VA_ARGS__})
+    TN_NEW_(tn_additive_attention_create, tn_additive_attention_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_additive_attention_forward(m, ...) \
+    TN_CALL_(tn_additive_attention_run(       \
+        m, TN_ARGS2_(tn_memory_args, TN_NO_DEFAULTS_, query, memory, __VA_ARGS__, .zero_ = 0)))
 #endif
 #endif

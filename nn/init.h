@@ -38,16 +38,20 @@ typedef enum {
 TN_API double tn_gain(tn_nonlinearity f, double param);
 
 typedef struct {
+    int             zero_;
     tn_tensor      *t;
     double          a;       /* the slope of the leaky relu after this layer; 0 is PyTorch's default */
     bool            fan_out; /* keep the variance of the gradients, not of the values */
     tn_nonlinearity nonlinearity;
-} tn_kaiming_args;
-TN_API tn_tensor *tn_init_kaiming_uniform_run(tn_kaiming_args a); /* ±gain √(3 / fan) */
-TN_API tn_tensor *tn_init_kaiming_normal_run(tn_kaiming_args a);  /* std gain / √fan */
+    int             end_;
+} TN_KEYWORDS_ONLY tn_kaiming_args;
+TN_API tn_tensor  *tn_init_kaiming_uniform_run(tn_kaiming_args a); /* ±gain √(3 / fan) */
+TN_API tn_tensor  *tn_init_kaiming_normal_run(tn_kaiming_args a);  /* std gain / √fan */
 #ifndef __cplusplus
-#define tn_init_kaiming_uniform(...) tn_init_kaiming_uniform_run((tn_kaiming_args){.t = __VA_ARGS__})
-#define tn_init_kaiming_normal(...) tn_init_kaiming_normal_run((tn_kaiming_args){.t = __VA_ARGS__})
+#define tn_init_kaiming_uniform(...) \
+    TN_CALL_(tn_init_kaiming_uniform_run(TN_ARGS1_(tn_kaiming_args, TN_NO_DEFAULTS_, t, __VA_ARGS__, .zero_ = 0)))
+#define tn_init_kaiming_normal(...) \
+    TN_CALL_(tn_init_kaiming_normal_run(TN_ARGS1_(tn_kaiming_args, TN_NO_DEFAULTS_, t, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #ifdef __cplusplus

@@ -170,6 +170,7 @@ TN_API int64_t         tn_module_length(void *m);
 
 /* The sizeof lets the compiler refuse what is not a module; m is evaluated once. */
 #define TN_ANY_MODULE_(m) ((void)sizeof((m)->base), (void *)(m))
+#define TN_OF_MODULE_(type, defaults, m, ...) ((type){defaults, .module = TN_ANY_MODULE_(m), TN_NAMED_, __VA_ARGS__})
 #ifdef __cplusplus
 #define TN_SAME_(m, call) (static_cast<decltype(&*(m))>(call))
 #else

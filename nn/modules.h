@@ -3,8 +3,8 @@
  *
  *     tn_linear *fc = tn_linear_new(.in = 256, .out = 1024);
  *
- * In a config 0 means PyTorch's default, TN_ZERO means 0 where that is something else, and what PyTorch switches off
- * with False is switched off with .no_…; C++ fills the struct and calls the function that ends in _create. All are
+ * Defaults are PyTorch's, and what PyTorch switches off with False is switched off with .no_…; C++ fills the struct
+ * and calls the function that ends in _create. All are
  * called with tn_call(m, x), unless a function of their own is named. dtype is that of the parameters, f32 at first. */
 #ifndef TENON_NN_MODULES_H
 #define TENON_NN_MODULES_H
@@ -22,7 +22,8 @@ typedef struct {
     int64_t  in, out;
     bool     no_bias;
     tn_dtype dtype;
-} tn_linear_config;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_linear_config;
 typedef struct {
     tn_module  base;
     int64_t    in, out;
@@ -35,7 +36,8 @@ typedef struct {
     int64_t  in1, in2, out;
     bool     no_bias;
     tn_dtype dtype;
-} tn_bilinear_config;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_bilinear_config;
 typedef struct {
     tn_module  base;
     int64_t    in1, in2, out;
@@ -52,14 +54,16 @@ TN_API tn_identity *tn_identity_new(void);
 /* ---- tables --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int        zero_;
-    int64_t    count, dim;
-    int64_t    padding; /* the row that is zero and stays so; negative: from the end; row 0 is TN_ZERO; 0: none */
-    tn_tensor *from;    /* a pretrained [count, dim], which is copied; then count and dim may be left out */
-    bool       frozen;
-    bool       sparse; /* the gradient is kept as the rows that were used (tn_grad_rows), and costs what they cost */
-    tn_dtype   dtype;
-} tn_embedding_config;
+    int             zero_;
+    int64_t         count, dim;
+    int64_t padding TN_IS(-1); /* the row that is zero and stays so; -1: none */
+    tn_tensor      *from;      /* a pretrained [count, dim], which is copied; then count and dim may be left out */
+    bool            frozen;
+    bool     sparse; /* the gradient is kept as the rows that were used (tn_grad_rows), and costs what they cost */
+    tn_dtype dtype;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_embedding_config;
+#define TN_EMBEDDING_DEFAULTS .padding = -1
 typedef struct {
     tn_module  base;
     int64_t    count, dim, padding; /* -1: none */
@@ -70,14 +74,16 @@ TN_API tn_embedding *tn_embedding_create(tn_embedding_config c); /* indices [...
 
 typedef enum { TN_BAG_MEAN = 0, TN_BAG_SUM, TN_BAG_MAX } tn_bag_mode;
 typedef struct {
-    int         zero_;
-    int64_t     count, dim, padding; /* as above; padding does not count in a bag */
+    int     zero_;
+    int64_t count, dim, padding TN_IS(-1); /* as above; padding does not count in a bag */
     tn_bag_mode mode;
     bool        last_offset; /* offsets end with the number of indices (PyTorch: include_last_offset) */
     tn_tensor  *from;
     bool        frozen, sparse;
     tn_dtype    dtype;
-} tn_embedding_bag_config;
+    int         end_;
+} TN_KEYWORDS_ONLY tn_embedding_bag_config;
+#define TN_EMBEDDING_BAG_DEFAULTS .padding = -1
 typedef struct {
     tn_module   base;
     int64_t     count, dim, padding;
@@ -94,13 +100,15 @@ TN_API tn_tensor *tn_embedding_bag_forward(tn_embedding_bag *m, tn_tensor *index
 /* ---- normalisation -------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int      zero_;
-    int64_t  dim;   /* the last dim, or ... */
-    tn_shape shape; /* ... several */
-    double   eps;   /* 0: 1e-5 */
-    bool     no_affine, no_bias;
-    tn_dtype dtype;
-} tn_layer_norm_config;
+    int        zero_;
+    int64_t    dim;   /* the last dim, or ... */
+    tn_shape   shape; /* ... several */
+    double eps TN_IS(1e-5);
+    bool       no_affine, no_bias;
+    tn_dtype   dtype;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_layer_norm_config;
+#define TN_LAYER_NORM_DEFAULTS .eps = 1e-5
 typedef struct {
     tn_module  base;
     tn_shape   shape;
@@ -111,13 +119,15 @@ typedef struct {
 TN_API tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c);
 
 typedef struct {
-    int      zero_;
-    int64_t  dim;
-    tn_shape shape;
-    double   eps; /* 0: the epsilon of x's number type */
-    bool     no_affine;
-    tn_dtype dtype;
-} tn_rms_norm_config;
+    int        zero_;
+    int64_t    dim;
+    tn_shape   shape;
+    double eps TN_IS(-1); /* below 0: the epsilon of x's number type */
+    bool       no_affine;
+    tn_dtype   dtype;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_rms_norm_config;
+#define TN_RMS_NORM_DEFAULTS .eps = -1
 typedef struct {
     tn_module  base;
     tn_shape   shape;
@@ -127,13 +137,15 @@ typedef struct {
 TN_API tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c);
 
 typedef struct {
-    int      zero_;
-    int64_t  features;
-    double   eps, momentum; /* 0: 1e-5, 0.1 */
-    bool     cumulative;    /* the running statistics are plain averages (PyTorch: momentum=None) */
-    bool     no_affine, no_running;
-    tn_dtype dtype;
-} tn_batch_norm_config;
+    int        zero_;
+    int64_t    features;
+    double eps TN_IS(1e-5), momentum TN_IS(0.1);
+    bool       cumulative; /* the running statistics are plain averages (PyTorch: momentum=None) */
+    bool       no_affine, no_running;
+    tn_dtype   dtype;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_batch_norm_config;
+#define TN_BATCH_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1
 typedef struct {
     tn_module  base;
     int64_t    features;
@@ -146,19 +158,23 @@ TN_API tn_batch_norm *tn_batch_norm1d_create(tn_batch_norm_config c); /* [N, C] 
 TN_API tn_batch_norm *tn_batch_norm2d_create(tn_batch_norm_config c); /* [N, C, H, W] */
 
 typedef struct {
-    int      zero_;
-    int64_t  groups, channels;
-    double   eps; /* 0: 1e-5 */
-    bool     no_affine;
-    tn_dtype dtype;
-} tn_group_norm_config;
+    int        zero_;
+    int64_t    groups, channels;
+    double eps TN_IS(1e-5);
+    bool       no_affine;
+    tn_dtype   dtype;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_group_norm_config;
+#define TN_GROUP_NORM_DEFAULTS .eps = 1e-5
 typedef struct {
-    int      zero_;
-    int64_t  features;
-    double   eps;
-    bool     affine; /* off in PyTorch, too */
-    tn_dtype dtype;
-} tn_instance_norm_config;
+    int        zero_;
+    int64_t    features;
+    double eps TN_IS(1e-5);
+    bool       affine; /* off in PyTorch, too */
+    tn_dtype   dtype;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_instance_norm_config;
+#define TN_INSTANCE_NORM_DEFAULTS .eps = 1e-5
 typedef struct {
     tn_module  base;
     int64_t    groups, channels;
@@ -170,23 +186,27 @@ TN_API tn_group_norm *tn_instance_norm1d_create(tn_instance_norm_config c); /* [
 TN_API tn_group_norm *tn_instance_norm2d_create(tn_instance_norm_config c); /* [N, C, H, W] */
 
 typedef struct {
-    int    zero_;
-    double p; /* 0: 0.5 */
-} tn_dropout_config;
+    int      zero_;
+    double p TN_IS(0.5);
+    int      end_;
+} TN_KEYWORDS_ONLY tn_dropout_config;
+#define TN_DROPOUT_DEFAULTS .p = 0.5
 typedef struct {
     tn_module base;
     double    p;
 } tn_dropout;
 TN_API tn_dropout *tn_dropout_create(tn_dropout_config c); /* tn_dropout in training, else x itself */
 
-/* ---- convolution and pooling; of two sizes, a second that is 0 is like the first ------------------------------- */
+/* ---- convolution and pooling; a width (.stride_w) of -1 is the height (.stride) ------ */
 
 typedef struct {
-    int      zero_;
-    int64_t  in, out, size, stride, padding, dilation, groups;
+    int     zero_;
+    int64_t in, out, size, stride TN_IS(1), padding, dilation TN_IS(1), groups TN_IS(1);
     bool     no_bias;
     tn_dtype dtype;
-} tn_conv1d_config;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_conv1d_config;
+#define TN_CONV1D_DEFAULTS .stride = 1, .dilation = 1, .groups = 1
 typedef struct {
     tn_module  base;
     int64_t    in, out, size, stride, padding, dilation, groups;
@@ -195,11 +215,16 @@ typedef struct {
 TN_API tn_conv1d *tn_conv1d_create(tn_conv1d_config c); /* [N, C, L] */
 
 typedef struct {
-    int      zero_;
-    int64_t  in, out, size[2], stride[2], padding[2], dilation[2], groups;
+    int        zero_;
+    int64_t    in, out, size,
+        size_w TN_IS(-1), stride TN_IS(1), stride_w TN_IS(-1), padding, padding_w TN_IS(-1), dilation TN_IS(1),
+        dilation_w TN_IS(-1), groups TN_IS(1);
     bool     no_bias;
     tn_dtype dtype;
-} tn_conv2d_config;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_conv2d_config;
+#define TN_CONV2D_DEFAULTS \
+    .size_w = -1, .stride = 1, .stride_w = -1, .padding_w = -1, .dilation = 1, .dilation_w = -1, .groups = 1
 typedef struct {
     tn_module  base;
     int64_t    in, out, size[2], stride[2], padding[2], dilation[2], groups;
@@ -209,14 +234,19 @@ TN_API tn_conv2d *tn_conv2d_create(tn_conv2d_config c); /* [N, C, H, W] */
 
 typedef struct {
     int     zero_;
-    int64_t size, stride, padding, dilation; /* stride 0: size */
-    bool    ignore_padding;                  /* average: of the real elements alone */
-} tn_pool1d_config;
+    int64_t size, stride, padding, dilation TN_IS(1); /* stride 0: size */
+    bool ignore_padding;                              /* average: of the real elements alone */
+    int  end_;
+} TN_KEYWORDS_ONLY tn_pool1d_config;
+#define TN_POOL1D_DEFAULTS .dilation = 1
 typedef struct {
     int     zero_;
-    int64_t size[2], stride[2], padding[2], dilation[2];
-    bool    ignore_padding;
-} tn_pool2d_config;
+    int64_t size, size_w TN_IS(-1), stride, stride_w TN_IS(-1), padding, padding_w TN_IS(-1), dilation TN_IS(1),
+        dilation_w TN_IS(-1);
+    bool ignore_padding;
+    int  end_;
+} TN_KEYWORDS_ONLY tn_pool2d_config;
+#define TN_POOL2D_DEFAULTS .size_w = -1, .stride_w = -1, .padding_w = -1, .dilation = 1, .dilation_w = -1
 typedef struct {
     tn_module base;
     int64_t   size[2], stride[2], padding[2], dilation[2];
@@ -228,9 +258,11 @@ TN_API tn_pool *tn_avg_pool1d_create(tn_pool1d_config c); /* no dilation */
 TN_API tn_pool *tn_avg_pool2d_create(tn_pool2d_config c);
 
 typedef struct {
-    int zero_;
-    int first, last; /* 0: 1 and -1 */
-} tn_flatten_config;
+    int       zero_;
+    int first TN_IS(1), last TN_IS(-1);
+    int       end_;
+} TN_KEYWORDS_ONLY tn_flatten_config;
+#define TN_FLATTEN_DEFAULTS .first = 1, .last = -1
 typedef struct {
     tn_module base;
     int       first, last;
@@ -240,25 +272,34 @@ TN_API tn_flatten *tn_flatten_create(tn_flatten_config c);
 /* ---- functions of one element, and along a dim ----------------------------------------------------------------- */
 
 typedef struct {
-    int    zero_;
-    double slope; /* 0: 0.01 */
-} tn_leaky_relu_config;
+    int          zero_;
+    double slope TN_IS(0.01);
+    int          end_;
+} TN_KEYWORDS_ONLY tn_leaky_relu_config;
+#define TN_LEAKY_RELU_DEFAULTS .slope = 0.01
 typedef struct {
-    int    zero_;
-    double alpha; /* 0: 1 */
-} tn_elu_config;
+    int          zero_;
+    double alpha TN_IS(1);
+    int          end_;
+} TN_KEYWORDS_ONLY tn_elu_config;
+#define TN_ELU_DEFAULTS .alpha = 1
 typedef struct {
     int  zero_;
     bool tanh; /* the approximation (PyTorch: approximate='tanh') */
-} tn_gelu_config;
+    int  end_;
+} TN_KEYWORDS_ONLY tn_gelu_config;
 typedef struct {
-    int    zero_;
-    double beta; /* 0: 1 */
-} tn_softplus_config;
+    int         zero_;
+    double beta TN_IS(1);
+    int         end_;
+} TN_KEYWORDS_ONLY tn_softplus_config;
+#define TN_SOFTPLUS_DEFAULTS .beta = 1
 typedef struct {
-    int zero_;
-    int dim; /* 0: -1; TN_ZERO: 0 */
-} tn_along_config;
+    int     zero_;
+    int dim TN_IS(-1);
+    int     end_;
+} TN_KEYWORDS_ONLY tn_along_config;
+#define TN_ALONG_DEFAULTS .dim = -1
 typedef struct {
     tn_module base;
     double    number; /* slope, alpha or beta */
@@ -285,10 +326,11 @@ TN_API tn_activation *tn_glu_create(tn_along_config c);
 typedef struct {
     int      zero_;
     int64_t  dim, length; /* length: of the longest x; 0: 5000 for sinusoids */
-    double   dropout;     /* 0: none */
+    double   dropout;
     bool     time_first;
     tn_dtype dtype;
-} tn_positions_config;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_positions_config;
 typedef struct {
     tn_module  base;
     int64_t    dim, length;
@@ -304,30 +346,36 @@ TN_API tn_tensor    *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t
 /* ---- losses: tn_loss_forward(loss, input, target) -------------------------------------------------------------- */
 
 typedef struct {
-    int          zero_;
-    tn_tensor   *weight;       /* [C] or NULL; copied, and part of the state dict as in PyTorch */
-    int64_t      ignore_index; /* 0: -100; TN_ZERO: 0 */
-    double       label_smoothing;
-    tn_reduction reduction;
-    int          class_dim; /* 0: the last; 1: PyTorch's [N, C, d1, ...] */
-} tn_class_loss_config;     /* tn_cross_entropy_loss_new, tn_nll_loss_new (no label_smoothing) */
+    int                  zero_;
+    tn_tensor           *weight; /* [C] or NULL; copied, and part of the state dict as in PyTorch */
+    int64_t ignore_index TN_IS(-100);
+    double               label_smoothing;
+    tn_reduction         reduction;
+    int class_dim        TN_IS(-1); /* 1: PyTorch's [N, C, d1, ...] */
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_class_loss_config; /* tn_cross_entropy_loss_new, tn_nll_loss_new (no label_smoothing) */
+#define TN_CLASS_LOSS_DEFAULTS .ignore_index = -100, .class_dim = -1
 typedef struct {
     int          zero_;
     tn_reduction reduction;
-    double       delta;      /* huber: 0 means 1 */
+    double delta TN_IS(1);   /* huber */
     bool         log_target; /* kl_div */
     bool         batchmean;  /* kl_div */
-} tn_pair_loss_config;       /* tn_mse_loss_new, tn_l1_loss_new, tn_huber_loss_new, tn_kl_div_loss_new */
+    int          end_;
+} TN_KEYWORDS_ONLY tn_pair_loss_config; /* tn_mse_loss_new, tn_l1_loss_new, tn_huber_loss_new, tn_kl_div_loss_new */
+#define TN_PAIR_LOSS_DEFAULTS .delta = 1
 typedef struct {
     int          zero_;
     tn_reduction reduction;
     tn_tensor   *weight, *pos_weight; /* copied */
-} tn_bce_loss_config;                 /* tn_bce_with_logits_loss_new */
+    int          end_;
+} TN_KEYWORDS_ONLY tn_bce_loss_config; /* tn_bce_with_logits_loss_new */
 typedef struct {
     int          zero_;
     tn_reduction reduction;
     double       margin;
-} tn_cosine_loss_config; /* tn_cosine_embedding_loss_new */
+    int          end_;
+} TN_KEYWORDS_ONLY tn_cosine_loss_config; /* tn_cosine_embedding_loss_new */
 typedef struct {
     tn_module    base;
     tn_reduction reduction;
@@ -352,42 +400,51 @@ TN_API tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn
 #ifdef __cplusplus
 }
 #else
-#define tn_linear_new(...) tn_linear_create((tn_linear_config){.zero_ = 0, __VA_ARGS__})
-#define tn_bilinear_new(...) tn_bilinear_create((tn_bilinear_config){.zero_ = 0, __VA_ARGS__})
-#define tn_embedding_new(...) tn_embedding_create((tn_embedding_config){.zero_ = 0, __VA_ARGS__})
-#define tn_embedding_bag_new(...) tn_embedding_bag_create((tn_embedding_bag_config){.zero_ = 0, __VA_ARGS__})
-#define tn_layer_norm_new(...) tn_layer_norm_create((tn_layer_norm_config){.zero_ = 0, __VA_ARGS__})
-#define tn_rms_norm_new(...) tn_rms_norm_create((tn_rms_norm_config){.zero_ = 0, __VA_ARGS__})
-#define tn_batch_norm1d_new(...) tn_batch_norm1d_create((tn_batch_norm_config){.zero_ = 0, __VA_ARGS__})
-#define tn_batch_norm2d_new(...) tn_batch_norm2d_create((tn_batch_norm_config){.zero_ = 0, __VA_ARGS__})
-#define tn_group_norm_new(...) tn_group_norm_create((tn_group_norm_config){.zero_ = 0, __VA_ARGS__})
-#define tn_instance_norm1d_new(...) tn_instance_norm1d_create((tn_instance_norm_config){.zero_ = 0, __VA_ARGS__})
-#define tn_instance_norm2d_new(...) tn_instance_norm2d_create((tn_instance_norm_config){.zero_ = 0, __VA_ARGS__})
-#define tn_dropout_new(...) tn_dropout_create((tn_dropout_config){.zero_ = 0, __VA_ARGS__})
-#define tn_conv1d_new(...) tn_conv1d_create((tn_conv1d_config){.zero_ = 0, __VA_ARGS__})
-#define tn_conv2d_new(...) tn_conv2d_create((tn_conv2d_config){.zero_ = 0, __VA_ARGS__})
-#define tn_max_pool1d_new(...) tn_max_pool1d_create((tn_pool1d_config){.zero_ = 0, __VA_ARGS__})
-#define tn_max_pool2d_new(...) tn_max_pool2d_create((tn_pool2d_config){.zero_ = 0, __VA_ARGS__})
-#define tn_avg_pool1d_new(...) tn_avg_pool1d_create((tn_pool1d_config){.zero_ = 0, __VA_ARGS__})
-#define tn_avg_pool2d_new(...) tn_avg_pool2d_create((tn_pool2d_config){.zero_ = 0, __VA_ARGS__})
-#define tn_flatten_new(...) tn_flatten_create((tn_flatten_config){.zero_ = 0, __VA_ARGS__})
-#define tn_leaky_relu_new(...) tn_leaky_relu_create((tn_leaky_relu_config){.zero_ = 0, __VA_ARGS__})
-#define tn_elu_new(...) tn_elu_create((tn_elu_config){.zero_ = 0, __VA_ARGS__})
-#define tn_gelu_new(...) tn_gelu_create((tn_gelu_config){.zero_ = 0, __VA_ARGS__})
-#define tn_softplus_new(...) tn_softplus_create((tn_softplus_config){.zero_ = 0, __VA_ARGS__})
-#define tn_softmax_new(...) tn_softmax_create((tn_along_config){.zero_ = 0, __VA_ARGS__})
-#define tn_log_softmax_new(...) tn_log_softmax_create((tn_along_config){.zero_ = 0, __VA_ARGS__})
-#define tn_glu_new(...) tn_glu_create((tn_along_config){.zero_ = 0, __VA_ARGS__})
-#define tn_sinusoidal_positions_new(...) tn_sinusoidal_positions_create((tn_positions_config){.zero_ = 0, __VA_ARGS__})
-#define tn_learned_positions_new(...) tn_learned_positions_create((tn_positions_config){.zero_ = 0, __VA_ARGS__})
-#define tn_cross_entropy_loss_new(...) tn_cross_entropy_loss_create((tn_class_loss_config){.zero_ = 0, __VA_ARGS__})
-#define tn_nll_loss_new(...) tn_nll_loss_create((tn_class_loss_config){.zero_ = 0, __VA_ARGS__})
-#define tn_mse_loss_new(...) tn_mse_loss_create((tn_pair_loss_config){.zero_ = 0, __VA_ARGS__})
-#define tn_l1_loss_new(...) tn_l1_loss_create((tn_pair_loss_config){.zero_ = 0, __VA_ARGS__})
-#define tn_huber_loss_new(...) tn_huber_loss_create((tn_pair_loss_config){.zero_ = 0, __VA_ARGS__})
-#define tn_kl_div_loss_new(...) tn_kl_div_loss_create((tn_pair_loss_config){.zero_ = 0, __VA_ARGS__})
-#define tn_bce_with_logits_loss_new(...) tn_bce_with_logits_loss_create((tn_bce_loss_config){.zero_ = 0, __VA_ARGS__})
+#define tn_linear_new(...) TN_NEW_(tn_linear_create, tn_linear_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_bilinear_new(...) TN_NEW_(tn_bilinear_create, tn_bilinear_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_embedding_new(...) TN_NEW_(tn_embedding_create, tn_embedding_config, TN_EMBEDDING_DEFAULTS, __VA_ARGS__)
+#define tn_embedding_bag_new(...) \
+    TN_NEW_(tn_embedding_bag_create, tn_embedding_bag_config, TN_EMBEDDING_BAG_DEFAULTS, __VA_ARGS__)
+#define tn_layer_norm_new(...) TN_NEW_(tn_layer_norm_create, tn_layer_norm_config, TN_LAYER_NORM_DEFAULTS, __VA_ARGS__)
+#define tn_rms_norm_new(...) TN_NEW_(tn_rms_norm_create, tn_rms_norm_config, TN_RMS_NORM_DEFAULTS, __VA_ARGS__)
+#define tn_batch_norm1d_new(...) \
+    TN_NEW_(tn_batch_norm1d_create, tn_batch_norm_config, TN_BATCH_NORM_DEFAULTS, __VA_ARGS__)
+#define tn_batch_norm2d_new(...) \
+    TN_NEW_(tn_batch_norm2d_create, tn_batch_norm_config, TN_BATCH_NORM_DEFAULTS, __VA_ARGS__)
+#define tn_group_norm_new(...) TN_NEW_(tn_group_norm_create, tn_group_norm_config, TN_GROUP_NORM_DEFAULTS, __VA_ARGS__)
+#define tn_instance_norm1d_new(...) \
+    TN_NEW_(tn_instance_norm1d_create, tn_instance_norm_config, TN_INSTANCE_NORM_DEFAULTS, __VA_ARGS__)
+#define tn_instance_norm2d_new(...) \
+    TN_NEW_(tn_instance_norm2d_create, tn_instance_norm_config, TN_INSTANCE_NORM_DEFAULTS, __VA_ARGS__)
+#define tn_dropout_new(...) TN_NEW_(tn_dropout_create, tn_dropout_config, TN_DROPOUT_DEFAULTS, __VA_ARGS__)
+#define tn_conv1d_new(...) TN_NEW_(tn_conv1d_create, tn_conv1d_config, TN_CONV1D_DEFAULTS, __VA_ARGS__)
+#define tn_conv2d_new(...) TN_NEW_(tn_conv2d_create, tn_conv2d_config, TN_CONV2D_DEFAULTS, __VA_ARGS__)
+#define tn_max_pool1d_new(...) TN_NEW_(tn_max_pool1d_create, tn_pool1d_config, TN_POOL1D_DEFAULTS, __VA_ARGS__)
+#define tn_max_pool2d_new(...) TN_NEW_(tn_max_pool2d_create, tn_pool2d_config, TN_POOL2D_DEFAULTS, __VA_ARGS__)
+#define tn_avg_pool1d_new(...) TN_NEW_(tn_avg_pool1d_create, tn_pool1d_config, TN_POOL1D_DEFAULTS, __VA_ARGS__)
+#define tn_avg_pool2d_new(...) TN_NEW_(tn_avg_pool2d_create, tn_pool2d_config, TN_POOL2D_DEFAULTS, __VA_ARGS__)
+#define tn_flatten_new(...) TN_NEW_(tn_flatten_create, tn_flatten_config, TN_FLATTEN_DEFAULTS, __VA_ARGS__)
+#define tn_leaky_relu_new(...) TN_NEW_(tn_leaky_relu_create, tn_leaky_relu_config, TN_LEAKY_RELU_DEFAULTS, __VA_ARGS__)
+#define tn_elu_new(...) TN_NEW_(tn_elu_create, tn_elu_config, TN_ELU_DEFAULTS, __VA_ARGS__)
+#define tn_gelu_new(...) TN_NEW_(tn_gelu_create, tn_gelu_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_softplus_new(...) TN_NEW_(tn_softplus_create, tn_softplus_config, TN_SOFTPLUS_DEFAULTS, __VA_ARGS__)
+#define tn_softmax_new(...) TN_NEW_(tn_softmax_create, tn_along_config, TN_ALONG_DEFAULTS, __VA_ARGS__)
+#define tn_log_softmax_new(...) TN_NEW_(tn_log_softmax_create, tn_along_config, TN_ALONG_DEFAULTS, __VA_ARGS__)
+#define tn_glu_new(...) TN_NEW_(tn_glu_create, tn_along_config, TN_ALONG_DEFAULTS, __VA_ARGS__)
+#define tn_sinusoidal_positions_new(...) \
+    TN_NEW_(tn_sinusoidal_positions_create, tn_positions_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_learned_positions_new(...) \
+    TN_NEW_(tn_learned_positions_create, tn_positions_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_cross_entropy_loss_new(...) \
+    TN_NEW_(tn_cross_entropy_loss_create, tn_class_loss_config, TN_CLASS_LOSS_DEFAULTS, __VA_ARGS__)
+#define tn_nll_loss_new(...) TN_NEW_(tn_nll_loss_create, tn_class_loss_config, TN_CLASS_LOSS_DEFAULTS, __VA_ARGS__)
+#define tn_mse_loss_new(...) TN_NEW_(tn_mse_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
+#define tn_l1_loss_new(...) TN_NEW_(tn_l1_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
+#define tn_huber_loss_new(...) TN_NEW_(tn_huber_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
+#define tn_kl_div_loss_new(...) TN_NEW_(tn_kl_div_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
+#define tn_bce_with_logits_loss_new(...) \
+    TN_NEW_(tn_bce_with_logits_loss_create, tn_bce_loss_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_cosine_embedding_loss_new(...) \
-    tn_cosine_embedding_loss_create((tn_cosine_loss_config){.zero_ = 0, __VA_ARGS__})
+    TN_NEW_(tn_cosine_embedding_loss_create, tn_cosine_loss_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #endif
 #endif

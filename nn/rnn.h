@@ -20,16 +20,18 @@ extern "C" {
 #endif
 
 typedef struct {
-    int      zero_;
-    int64_t  in, hidden;
-    int64_t  layers;        /* 0: 1 */
-    double   dropout;       /* of what one layer gives the next; 0: none */
-    bool     bidirectional; /* outputs are [.., 2 hidden]: forward, then reverse */
-    bool     relu;          /* RNN alone: instead of tanh */
-    bool     no_bias;
-    bool     time_first; /* [T, B, in], as is PyTorch's default */
-    tn_dtype dtype;
-} tn_rnn_config;
+    int            zero_;
+    int64_t        in, hidden;
+    int64_t layers TN_IS(1);
+    double         dropout;       /* of what one layer gives the next */
+    bool           bidirectional; /* outputs are [.., 2 hidden]: forward, then reverse */
+    bool           relu;          /* RNN alone: instead of tanh */
+    bool           no_bias;
+    bool           time_first; /* [T, B, in], as is PyTorch's default */
+    tn_dtype       dtype;
+    int            end_;
+} TN_KEYWORDS_ONLY tn_rnn_config;
+#define TN_RNN_DEFAULTS .layers = 1
 
 /* Parameters of layer i, direction d are at i · directions + d; in state dicts weight_ih_l0, weight_ih_l0_reverse, … */
 typedef struct {
@@ -46,12 +48,14 @@ TN_API tn_lstm *tn_lstm_create(tn_rnn_config c);
 TN_API tn_gru  *tn_gru_create(tn_rnn_config c);
 
 typedef struct {
+    int         zero_;
     tn_tensor  *x;          /* [B, T, in] */
     tn_tensor  *lengths;    /* i64 or i32 [B]: how many steps of each are real; NULL: all */
     tn_tensor  *h0, *c0;    /* [layers · directions, B, hidden]; NULL: zeros; c0: LSTM alone */
     tn_tensor **h_n, **c_n; /* out, may be NULL: the same after the last step */
-} tn_rnn_args;
-TN_API tn_tensor *tn_rnn_run(tn_rnn *m, tn_rnn_args a); /* [B, T, directions · hidden]; for all three */
+    int         end_;
+} TN_KEYWORDS_ONLY tn_rnn_args;
+TN_API tn_tensor  *tn_rnn_run(tn_rnn *m, tn_rnn_args a); /* [B, T, directions · hidden]; for all three */
 
 /* ---- one step ---------------------------------------------------------------------------------------------------- */
 
@@ -61,7 +65,8 @@ typedef struct {
     bool     relu; /* RNN alone */
     bool     no_bias;
     tn_dtype dtype;
-} tn_rnn_cell_config;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_rnn_cell_config;
 typedef struct {
     tn_module  base;
     int64_t    in, hidden, gates;
@@ -73,26 +78,34 @@ TN_API tn_lstm_cell *tn_lstm_cell_create(tn_rnn_cell_config c);
 TN_API tn_gru_cell  *tn_gru_cell_create(tn_rnn_cell_config c);
 
 typedef struct {
+    int         zero_;
     tn_tensor  *x;     /* [B, in] */
     tn_tensor  *h, *c; /* [B, hidden]; NULL: zeros; c: LSTM alone */
     tn_tensor **c_n;   /* out, may be NULL: LSTM alone */
-} tn_rnn_cell_args;
-TN_API tn_tensor *tn_rnn_cell_run(tn_rnn_cell *m, tn_rnn_cell_args a); /* the next h, [B, hidden]; for all three */
+    int         end_;
+} TN_KEYWORDS_ONLY tn_rnn_cell_args;
+TN_API tn_tensor  *tn_rnn_cell_run(tn_rnn_cell *m, tn_rnn_cell_args a); /* the next h, [B, hidden]; for all three */
 
 #ifdef __cplusplus
 }
 #else
-#define tn_rnn_new(...) tn_rnn_create((tn_rnn_config){.zero_ = 0, __VA_ARGS__})
-#define tn_lstm_new(...) tn_lstm_create((tn_rnn_config){.zero_ = 0, __VA_ARGS__})
-#define tn_gru_new(...) tn_gru_create((tn_rnn_config){.zero_ = 0, __VA_ARGS__})
-#define tn_rnn_forward(m, ...) tn_rnn_run(m, (tn_rnn_args){.x = __VA_ARGS__})
-#define tn_lstm_forward(m, ...) tn_rnn_run(m, (tn_rnn_args){.x = __VA_ARGS__})
-#define tn_gru_forward(m, ...) tn_rnn_run(m, (tn_rnn_args){.x = __VA_ARGS__})
-#define tn_rnn_cell_new(...) tn_rnn_cell_create((tn_rnn_cell_config){.zero_ = 0, __VA_ARGS__})
-#define tn_lstm_cell_new(...) tn_lstm_cell_create((tn_rnn_cell_config){.zero_ = 0, __VA_ARGS__})
-#define tn_gru_cell_new(...) tn_gru_cell_create((tn_rnn_cell_config){.zero_ = 0, __VA_ARGS__})
-#define tn_rnn_cell_forward(m, ...) tn_rnn_cell_run(m, (tn_rnn_cell_args){.x = __VA_ARGS__})
-#define tn_lstm_cell_forward(m, ...) tn_rnn_cell_run(m, (tn_rnn_cell_args){.x = __VA_ARGS__})
-#define tn_gru_cell_forward(m, ...) tn_rnn_cell_run(m, (tn_rnn_cell_args){.x = __VA_ARGS__})
+#define tn_rnn_new(...) TN_NEW_(tn_rnn_create, tn_rnn_config, TN_RNN_DEFAULTS, __VA_ARGS__)
+#define tn_lstm_new(...) TN_NEW_(tn_lstm_create, tn_rnn_config, TN_RNN_DEFAULTS, __VA_ARGS__)
+#define tn_gru_new(...) TN_NEW_(tn_gru_create, tn_rnn_config, TN_RNN_DEFAULTS, __VA_ARGS__)
+#define tn_rnn_forward(m, ...) \
+    TN_CALL_(tn_rnn_run(m, TN_ARGS1_(tn_rnn_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_lstm_forward(m, ...) \
+    TN_CALL_(tn_rnn_run(m, TN_ARGS1_(tn_rnn_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_gru_forward(m, ...) \
+    TN_CALL_(tn_rnn_run(m, TN_ARGS1_(tn_rnn_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_rnn_cell_new(...) TN_NEW_(tn_rnn_cell_create, tn_rnn_cell_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_lstm_cell_new(...) TN_NEW_(tn_lstm_cell_create, tn_rnn_cell_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_gru_cell_new(...) TN_NEW_(tn_gru_cell_create, tn_rnn_cell_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_rnn_cell_forward(m, ...) \
+    TN_CALL_(tn_rnn_cell_run(m, TN_ARGS1_(tn_rnn_cell_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_lstm_cell_forward(m, ...) \
+    TN_CALL_(tn_rnn_cell_run(m, TN_ARGS1_(tn_rnn_cell_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_gru_cell_forward(m, ...) \
+    TN_CALL_(tn_rnn_cell_run(m, TN_ARGS1_(tn_rnn_cell_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
 #endif
 #endif

@@ -20,18 +20,20 @@ extern "C" {
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
-    int     zero_;
-    int64_t dim, heads;
-    int64_t ff;      /* the width between the two linear layers; 0: 2048 */
-    double  dropout; /* 0: 0.1; TN_ZERO: none */
+    int            zero_;
+    int64_t        dim, heads;
+    int64_t ff     TN_IS(2048); /* the width between the two linear layers */
+    double dropout TN_IS(0.1);
     tn_tensor *(*activation)(
-        tn_tensor *x);   /* NULL: tn_relu; tn_gelu, tn_gelu_tanh, tn_silu, or a function of your own */
-    double   eps;        /* of the norms; 0: 1e-5 */
-    bool     norm_first; /* x + f(norm(x)), not norm(x + f(x)) */
-    bool     no_bias;
-    bool     time_first; /* [T, B, dim] */
-    tn_dtype dtype;
-} tn_transformer_layer_config;
+        tn_tensor *x);      /* NULL: tn_relu; tn_gelu, tn_gelu_tanh, tn_silu, or a function of your own */
+    double eps TN_IS(1e-5); /* of the norms */
+    bool       norm_first;  /* x + f(norm(x)), not norm(x + f(x)) */
+    bool       no_bias;
+    bool       time_first; /* [T, B, dim] */
+    tn_dtype   dtype;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_transformer_layer_config;
+#define TN_TRANSFORMER_LAYER_DEFAULTS .ff = 2048, .dropout = 0.1, .eps = 1e-5
 
 typedef struct {
     tn_module base;
@@ -60,14 +62,16 @@ TN_API tn_transformer_decoder_layer *tn_transformer_decoder_layer_create(tn_tran
 typedef struct {
     int     zero_;
     int64_t layers;
-    bool    final_norm;     /* a norm behind the last layer (in PyTorch it is given as `norm`) */
-    int64_t dim, heads, ff; /* from here on as of a layer */
-    double  dropout;
+    bool    final_norm;                 /* a norm behind the last layer (in PyTorch it is given as `norm`) */
+    int64_t dim, heads, ff TN_IS(2048); /* from here on as of a layer */
+    double dropout TN_IS(0.1);
     tn_tensor *(*activation)(tn_tensor *x);
-    double   eps;
-    bool     norm_first, no_bias, time_first;
-    tn_dtype dtype;
-} tn_transformer_stack_config;
+    double eps TN_IS(1e-5);
+    bool       norm_first, no_bias, time_first;
+    tn_dtype   dtype;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_transformer_stack_config;
+#define TN_TRANSFORMER_STACK_DEFAULTS .ff = 2048, .dropout = 0.1, .eps = 1e-5
 
 typedef struct {
     tn_module       base;
@@ -85,17 +89,20 @@ TN_API tn_transformer_decoder *tn_transformer_decoder_create(tn_transformer_stac
 /* ---- running them ------------------------------------------------------------------------------------------------ */
 
 typedef struct {
+    int          zero_;
     tn_tensor   *x;                      /* [B, T, dim] */
     tn_tensor   *blocked, *blocked_keys; /* of the self-attention, as of tn_mha_forward */
     bool         causal;
     tn_tensor  **weights; /* out, may be NULL: [B, heads, T, S]; of a stack an array, one for each layer */
     tn_kv_cache *cache;   /* x is what comes after the positions in the cache */
     int64_t      layer;   /* of the cache, for a layer that is called by itself */
-} tn_encoder_args;
-TN_API tn_tensor *tn_transformer_encoder_layer_run(tn_transformer_encoder_layer *m, tn_encoder_args a);
-TN_API tn_tensor *tn_transformer_encoder_run(tn_transformer_encoder *m, tn_encoder_args a);
+    int          end_;
+} TN_KEYWORDS_ONLY tn_encoder_args;
+TN_API tn_tensor  *tn_transformer_encoder_layer_run(tn_transformer_encoder_layer *m, tn_encoder_args a);
+TN_API tn_tensor  *tn_transformer_encoder_run(tn_transformer_encoder *m, tn_encoder_args a);
 
 typedef struct {
+    int          zero_;
     tn_tensor   *x, *memory;                           /* [B, T, dim], [B, S, dim] */
     tn_tensor   *blocked, *blocked_keys;               /* of the self-attention */
     bool         causal;                               /* likewise */
@@ -103,9 +110,10 @@ typedef struct {
     tn_tensor  **weights, **memory_weights;            /* out, as above */
     tn_kv_cache *cache;                                /* then the memory may be left out after the first call */
     int64_t      layer;
-} tn_decoder_args;
-TN_API tn_tensor *tn_transformer_decoder_layer_run(tn_transformer_decoder_layer *m, tn_decoder_args a);
-TN_API tn_tensor *tn_transformer_decoder_run(tn_transformer_decoder *m, tn_decoder_args a);
+    int          end_;
+} TN_KEYWORDS_ONLY tn_decoder_args;
+TN_API tn_tensor  *tn_transformer_decoder_layer_run(tn_transformer_decoder_layer *m, tn_decoder_args a);
+TN_API tn_tensor  *tn_transformer_decoder_run(tn_transformer_decoder *m, tn_decoder_args a);
 
 /* Caches that fit: for so many rows, and so many positions in each (and in each of the memory). */
 TN_API tn_kv_cache *tn_transformer_encoder_cache(tn_transformer_encoder *m, int64_t batch, int64_t length);
@@ -115,16 +123,19 @@ TN_API tn_kv_cache *tn_transformer_decoder_cache(tn_transformer_decoder *m, int6
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int     zero_;
-    int64_t dim, heads;                     /* 0: 512, 8 */
-    int64_t encoder_layers, decoder_layers; /* 0: 6 each */
-    int64_t ff;                             /* from here on as of a layer */
-    double  dropout;
+    int                    zero_;
+    int64_t dim            TN_IS(512), heads TN_IS(8);
+    int64_t encoder_layers TN_IS(6), decoder_layers TN_IS(6);
+    int64_t ff             TN_IS(2048); /* from here on as of a layer */
+    double dropout         TN_IS(0.1);
     tn_tensor *(*activation)(tn_tensor *x);
-    double   eps;
-    bool     norm_first, no_bias, time_first;
-    tn_dtype dtype;
-} tn_transformer_config;
+    double eps TN_IS(1e-5);
+    bool       norm_first, no_bias, time_first;
+    tn_dtype   dtype;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_transformer_config;
+#define TN_TRANSFORMER_DEFAULTS \
+    .dim = 512, .heads = 8, .encoder_layers = 6, .decoder_layers = 6, .ff = 2048, .dropout = 0.1, .eps = 1e-5
 typedef struct {
     tn_module               base;
     tn_transformer_encoder *encoder; /* both with a final norm */
@@ -133,13 +144,15 @@ typedef struct {
 TN_API tn_transformer *tn_transformer_create(tn_transformer_config c); /* all matrices Xavier-uniform */
 
 typedef struct {
+    int        zero_;
     tn_tensor *src, *tgt; /* [B, S, dim], [B, T, dim] */
     tn_tensor *src_blocked, *src_blocked_keys;
     tn_tensor *blocked, *blocked_keys; /* of tgt */
     bool       causal;                 /* likewise */
     tn_tensor *memory_blocked, *memory_blocked_keys;
-} tn_transformer_args;
-TN_API tn_tensor *tn_transformer_run(tn_transformer *m, tn_transformer_args a); /* [B, T, dim] */
+    int        end_;
+} TN_KEYWORDS_ONLY tn_transformer_args;
+TN_API tn_tensor  *tn_transformer_run(tn_transformer *m, tn_transformer_args a); /* [B, T, dim] */
 
 /* ---- the head of a masked language model ------------------------------------------------------------------------- */
 
@@ -148,8 +161,10 @@ typedef struct {
     int        zero_;
     tn_tensor *embedding;                   /* [words, dim]: the decoder's weight, tied */
     tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_gelu */
-    double eps;                             /* 0: 1e-5 (BERT has 1e-12) */
-} tn_mlm_head_config;
+    double eps TN_IS(1e-5);                 /* BERT has 1e-12 */
+    int        end_;
+} TN_KEYWORDS_ONLY tn_mlm_head_config;
+#define TN_MLM_HEAD_DEFAULTS .eps = 1e-5
 typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
@@ -166,23 +181,34 @@ TN_API tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_a
 #ifdef __cplusplus
 }
 #else
-#define tn_transformer_encoder_layer_new(...) \
-    tn_transformer_encoder_layer_create((tn_transformer_layer_config){.zero_ = 0, __VA_ARGS__})
-#define tn_transformer_decoder_layer_new(...) \
-    tn_transformer_decoder_layer_create((tn_transformer_layer_config){.zero_ = 0, __VA_ARGS__})
+#define tn_transformer_encoder_layer_new(...)                                                                \
+    TN_NEW_(tn_transformer_encoder_layer_create, tn_transformer_layer_config, TN_TRANSFORMER_LAYER_DEFAULTS, \
+            __VA_ARGS__)
+#define tn_transformer_decoder_layer_new(...)                                                                \
+    TN_NEW_(tn_transformer_decoder_layer_create, tn_transformer_layer_config, TN_TRANSFORMER_LAYER_DEFAULTS, \
+            __VA_ARGS__)
 #define tn_transformer_encoder_new(...) \
-    tn_transformer_encoder_create((tn_transformer_stack_config){.zero_ = 0, __VA_ARGS__})
+    TN_NEW_(tn_transformer_encoder_create, tn_transformer_stack_config, TN_TRANSFORMER_STACK_DEFAULTS, __VA_ARGS__)
 #define tn_transformer_decoder_new(...) \
-    tn_transformer_decoder_create((tn_transformer_stack_config){.zero_ = 0, __VA_ARGS__})
-#define tn_transformer_new(...) tn_transformer_create((tn_transformer_config){.zero_ = 0, __VA_ARGS__})
-#define tn_mlm_head_loss(m, ...) tn_mlm_head_loss_run(m, (tn_linear_cross_entropy_args){.x = __VA_ARGS__})
-#define tn_mlm_head_new(...) tn_mlm_head_create((tn_mlm_head_config){.zero_ = 0, __VA_ARGS__})
+    TN_NEW_(tn_transformer_decoder_create, tn_transformer_stack_config, TN_TRANSFORMER_STACK_DEFAULTS, __VA_ARGS__)
+#define tn_transformer_new(...) \
+    TN_NEW_(tn_transformer_create, tn_transformer_config, TN_TRANSFORMER_DEFAULTS, __VA_ARGS__)
+#define tn_mlm_head_loss(m, ...)                                                                                       \
+    TN_CALL_(tn_mlm_head_loss_run(m, TN_ARGS1_(tn_linear_cross_entropy_args, TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS, x, \
+                                               __VA_ARGS__, .zero_ = 0)))
+#define tn_mlm_head_new(...) TN_NEW_(tn_mlm_head_create, tn_mlm_head_config, TN_MLM_HEAD_DEFAULTS, __VA_ARGS__)
 #define tn_transformer_encoder_layer_forward(m, ...) \
-    tn_transformer_encoder_layer_run(m, (tn_encoder_args){.x = __VA_ARGS__})
-#define tn_transformer_encoder_forward(m, ...) tn_transformer_encoder_run(m, (tn_encoder_args){.x = __VA_ARGS__})
+    TN_CALL_(                                        \
+        tn_transformer_encoder_layer_run(m, TN_ARGS1_(tn_encoder_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_transformer_encoder_forward(m, ...) \
+    TN_CALL_(tn_transformer_encoder_run(m, TN_ARGS1_(tn_encoder_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
 #define tn_transformer_decoder_layer_forward(m, ...) \
-    tn_transformer_decoder_layer_run(m, (tn_decoder_args){.x = __VA_ARGS__})
-#define tn_transformer_decoder_forward(m, ...) tn_transformer_decoder_run(m, (tn_decoder_args){.x = __VA_ARGS__})
-#define tn_transformer_forward(m, ...) tn_transformer_run(m, (tn_transformer_args){.src = __VA_ARGS__})
+    TN_CALL_(tn_transformer_decoder_layer_run(       \
+        m, TN_ARGS2_(tn_decoder_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
+#define tn_transformer_decoder_forward(m, ...) \
+    TN_CALL_(tn_transformer_decoder_run(       \
+        m, TN_ARGS2_(tn_decoder_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
+#define tn_transformer_forward(m, ...) \
+    TN_CALL_(tn_transformer_run(m, TN_ARGS2_(tn_transformer_args, TN_NO_DEFAULTS_, src, tgt, __VA_ARGS__, .zero_ = 0)))
 #endif
 #endif

@@ -175,13 +175,14 @@ tn_optimizer *tn_adafactor_create(tn_adafactor_config c)
         tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER);
         if (tn_next(&p)) dt = tn_dtype_of(p.tensor);
     }
-    const double option[TN_OPTS] = {[TN_OPT_LR] = tn__given_or(c.lr, 1e-2),
-                                    [TN_OPT_WEIGHT_DECAY] = tn__given_or(c.weight_decay, 0),
-                                    [TN_OPT_BETA2_DECAY] = tn__given_or(c.beta2_decay, -0.8),
-                                    [TN_OPT_EPS] =
-                                        tn__given_or(c.eps[0], dt == TN_F64 ? DBL_EPSILON : (double)FLT_EPSILON),
-                                    [TN_OPT_EPS2] = tn__given_or(c.eps[1], 1e-3),
-                                    [TN_OPT_D] = tn__given_or(c.d, 1)};
+    const double option[TN_OPTS] = {[TN_OPT_LR] = c.lr,
+                                    [TN_OPT_WEIGHT_DECAY] = c.weight_decay,
+                                    [TN_OPT_BETA2_DECAY] = c.beta2_decay,
+                                    [TN_OPT_EPS] = c.eps >= 0     ? c.eps
+                                                   : dt == TN_F64 ? DBL_EPSILON
+                                                                  : (double)FLT_EPSILON,
+                                    [TN_OPT_EPS2] = c.eps2,
+                                    [TN_OPT_D] = c.d};
     return tn__optimizer_make(&adafactor, c.module, c.maximize ? TN__MAXIMIZE : 0u, option, &c.clip);
 }
 

@@ -35,11 +35,11 @@ static const tn__kind adagrad = {
 
 tn_optimizer *tn_adagrad_create(tn_adagrad_config c)
 {
-    const double option[TN_OPTS] = {[TN_OPT_LR] = tn__given_or(c.lr, 1e-2),
-                                    [TN_OPT_WEIGHT_DECAY] = tn__given_or(c.weight_decay, 0),
-                                    [TN_OPT_LR_DECAY] = tn__given_or(c.lr_decay, 0),
-                                    [TN_OPT_EPS] = tn__given_or(c.eps, 1e-10)};
-    const double initial = tn__given_or(c.initial, 0);
+    const double option[TN_OPTS] = {[TN_OPT_LR] = c.lr,
+                                    [TN_OPT_WEIGHT_DECAY] = c.weight_decay,
+                                    [TN_OPT_LR_DECAY] = c.lr_decay,
+                                    [TN_OPT_EPS] = c.eps};
+    const double initial = c.initial;
     if (tn__refused()) return NULL;
     if (!(initial >= 0 && initial < INFINITY)) {
         tn_raise(TN_EINVAL, "tn_adagrad_new: .initial is %s, but must not be negative, nor infinite",

@@ -78,20 +78,32 @@ static const tn__kind adamw = {
     .run = run,
 };
 
-static tn_optimizer *make(const tn__kind *kind, const tn_adam_config *c, double weight_decay)
+static tn_optimizer *make(const tn__kind *kind, const tn_adam_config *c)
 {
-    const double   option[TN_OPTS] = {[TN_OPT_LR] = tn__given_or(c->lr, 1e-3),
-                                      [TN_OPT_WEIGHT_DECAY] = tn__given_or(c->weight_decay, weight_decay),
-                                      [TN_OPT_BETA1] = tn__given_or(c->betas[0], 0.9),
-                                      [TN_OPT_BETA2] = tn__given_or(c->betas[1], 0.999),
-                                      [TN_OPT_EPS] = tn__given_or(c->eps, 1e-8)};
+    const double   option[TN_OPTS] = {[TN_OPT_LR] = c->lr,
+                                      [TN_OPT_WEIGHT_DECAY] = c->weight_decay,
+                                      [TN_OPT_BETA1] = c->beta1,
+                                      [TN_OPT_BETA2] = c->beta2,
+                                      [TN_OPT_EPS] = c->eps};
     const unsigned flags =
         (c->amsgrad ? TN__AMSGRAD : 0u) | (c->maximize ? TN__MAXIMIZE : 0u) | (c->lazy ? TN__LAZY : 0u);
     return tn__optimizer_make(kind, c->module, flags, option, &c->clip);
 }
 
-tn_optimizer *tn_adam_create(tn_adam_config c) { return make(&adam, &c, 0); }
-tn_optimizer *tn_adamw_create(tn_adam_config c) { return make(&adamw, &c, 0.01); }
+tn_optimizer *tn_adam_create(tn_adam_config c) { return make(&adam, &c); }
+tn_optimizer *tn_adamw_create(tn_adamw_config c)
+{
+    return make(&adamw, &(tn_adam_config){.module = c.module,
+                                          .lr = c.lr,
+                                          .beta1 = c.beta1,
+                                          .beta2 = c.beta2,
+                                          .eps = c.eps,
+                                          .weight_decay = c.weight_decay,
+                                          .amsgrad = c.amsgrad,
+                                          .maximize = c.maximize,
+                                          .lazy = c.lazy,
+                                          .clip = c.clip});
+}
 
 /* clang-format off */
 #else /* ============================================================================== one number type */

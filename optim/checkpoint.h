@@ -32,6 +32,7 @@ typedef struct {
 } tn_named;
 
 typedef struct {
+    int                        zero_;
     const char                *path;
     void                      *module;    /* its parameters and saved buffers */
     const struct tn_optimizer *optimizer; /* and its schedules */
@@ -43,7 +44,8 @@ typedef struct {
     int                        tensor_count;
     tn_generator *const       *generators; /* besides the current one */
     int                        generator_count;
-} tn_checkpoint_save_config;
+    int                        end_;
+} TN_KEYWORDS_ONLY tn_checkpoint_save_config;
 /* Between two steps: gradients are not saved, so that none may be waiting for a step. */
 TN_API tn_status tn_checkpoint_save_run(tn_checkpoint_save_config c) TN_CHECKED;
 
@@ -58,6 +60,7 @@ TN_API tn_tensor     *tn_checkpoint_tensor(const tn_checkpoint_file *f, const ch
 
 /* What is asked for is restored, and must be there; the rest of the file is left alone. */
 typedef struct {
+    int                       zero_;
     const tn_checkpoint_file *file;
     void                     *module;
     struct tn_optimizer      *optimizer;
@@ -66,16 +69,21 @@ typedef struct {
     int                       generator_count;
     bool                      keep_options;   /* the options of groups and schedules stay as they are in this program */
     bool                      keep_generator; /* the current generator stays as it is */
-} tn_checkpoint_restore_config;
-TN_API tn_status tn_checkpoint_restore_run(tn_checkpoint_restore_config c) TN_CHECKED;
+    int                       end_;
+} TN_KEYWORDS_ONLY tn_checkpoint_restore_config;
+TN_API tn_status   tn_checkpoint_restore_run(tn_checkpoint_restore_config c) TN_CHECKED;
 
 #ifdef __cplusplus
 }
 #endif
 
 #ifndef __cplusplus
-#define tn_checkpoint_save(...) tn_checkpoint_save_run((tn_checkpoint_save_config){.path = __VA_ARGS__})
-#define tn_checkpoint_restore(...) tn_checkpoint_restore_run((tn_checkpoint_restore_config){.file = __VA_ARGS__})
+#define tn_checkpoint_save(...) \
+    TN_CALL_(                   \
+        tn_checkpoint_save_run(TN_ARGS1_(tn_checkpoint_save_config, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
+#define tn_checkpoint_restore(...)      \
+    TN_CALL_(tn_checkpoint_restore_run( \
+        TN_ARGS1_(tn_checkpoint_restore_config, TN_NO_DEFAULTS_, file, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #endif

@@ -8,7 +8,7 @@
 tn_ema *tn_ema_create(tn_ema_config c)
 {
     static const char who[] = "tn_ema_new";
-    const double      decay = tn__given_or(c.decay, 0.999);
+    const double      decay = c.decay;
     int64_t           n = 0, all = 0;
     if (tn__refused()) return NULL;
     if (!c.module)

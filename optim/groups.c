@@ -120,9 +120,8 @@ static bool check(const char *who, const tn_group_config *c)
     if (!o) return tn_raise(TN_EINVAL, "%s: the optimizer is NULL", who), false;
     if (o->schedules)
         return tn_raise(TN_ESTATE, "%s: the optimizer has a schedule already; make its groups first", who), false;
-    if (c->weight_decay != 0 && !tn__option_check(who, TN_OPT_WEIGHT_DECAY, tn__given_or(c->weight_decay, 0)))
-        return false;
-    return c->lr == 0 || tn__option_check(who, TN_OPT_LR, tn__given_or(c->lr, 0));
+    if (c->weight_decay != -1 && !tn__option_check(who, TN_OPT_WEIGHT_DECAY, c->weight_decay)) return false;
+    return c->lr == -1 || tn__option_check(who, TN_OPT_LR, c->lr);
 }
 
 /* What becomes of a group: how many parameters it has, how many are taken, and where those go. */
@@ -154,8 +153,8 @@ static int split(const tn_group_config *c, fate *f, bool *taken)
         if (!f[g].take) continue;
         double *option = o->group[f[g].now].option;
         if (f[g].now != g) memcpy(option, o->group[g].option, sizeof o->group[g].option);
-        if (c->lr != 0) option[TN_OPT_LR] = option[TN_OPT_BASE_LR] = tn__given_or(c->lr, 0);
-        if (c->weight_decay != 0) option[TN_OPT_WEIGHT_DECAY] = tn__given_or(c->weight_decay, 0);
+        if (c->lr != -1) option[TN_OPT_LR] = option[TN_OPT_BASE_LR] = c->lr;
+        if (c->weight_decay != -1) option[TN_OPT_WEIGHT_DECAY] = c->weight_decay;
     }
     for (int64_t i = 0; i < o->weights; i++) {
         if (!taken[i]) continue;
@@ -191,7 +190,7 @@ int tn_group_create(tn_group_config c)
 
 tn_status tn_no_decay(tn_optimizer *o)
 {
-    const tn_group_config c = {.optimizer = o, .vectors = true, .weight_decay = TN_ZERO};
+    const tn_group_config c = {.optimizer = o, .vectors = true, .lr = -1, .weight_decay = 0};
     if (!tn__refused() && check("tn_no_decay", &c)) regroup(&c);
     return tn_error();
 }

@@ -48,11 +48,11 @@ static const tn__kind lamb = {
 
 tn_optimizer *tn_lamb_create(tn_lamb_config c)
 {
-    const double option[TN_OPTS] = {[TN_OPT_LR] = tn__given_or(c.lr, 1e-3),
-                                    [TN_OPT_WEIGHT_DECAY] = tn__given_or(c.weight_decay, 0.01),
-                                    [TN_OPT_BETA1] = tn__given_or(c.betas[0], 0.9),
-                                    [TN_OPT_BETA2] = tn__given_or(c.betas[1], 0.999),
-                                    [TN_OPT_EPS] = tn__given_or(c.eps, 1e-6)};
+    const double option[TN_OPTS] = {[TN_OPT_LR] = c.lr,
+                                    [TN_OPT_WEIGHT_DECAY] = c.weight_decay,
+                                    [TN_OPT_BETA1] = c.beta1,
+                                    [TN_OPT_BETA2] = c.beta2,
+                                    [TN_OPT_EPS] = c.eps};
     return tn__optimizer_make(&lamb, c.module, c.maximize ? TN__MAXIMIZE : 0u, option, &c.clip);
 }
 

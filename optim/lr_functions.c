@@ -27,8 +27,8 @@ static const tn__course constant = {.name = "constant", .number = {"factor", "st
 
 tn_schedule *tn_constant_lr_create(tn_constant_lr_config c)
 {
-    const double  factor = tn__given_or(c.factor, 1.0 / 3);
-    const int64_t steps = tn__given_or_i64(c.steps, 5);
+    const double  factor = c.factor;
+    const int64_t steps = c.steps;
     if (tn__refused() || !not_negative("constant", "factor", factor) || !one_or_more("constant", "steps", steps))
         return NULL;
     return tn__schedule_make(&constant,
@@ -45,8 +45,8 @@ static const tn__course linear = {.name = "linear", .number = {"start", "end", "
 
 tn_schedule *tn_linear_lr_create(tn_linear_lr_config c)
 {
-    const double  start = tn__given_or(c.start, 1.0 / 3), end = tn__given_or(c.end, 1);
-    const int64_t steps = tn__given_or_i64(c.steps, 5);
+    const double  start = c.start, end = c.end;
+    const int64_t steps = c.steps;
     if (tn__refused() || !not_negative("linear", "start", start) || !not_negative("linear", "end", end) ||
         !one_or_more("linear", "steps", steps))
         return NULL;
@@ -63,8 +63,8 @@ static const tn__course polynomial = {.name = "polynomial", .number = {"steps", 
 
 tn_schedule *tn_polynomial_lr_create(tn_polynomial_lr_config c)
 {
-    const double  power = tn__given_or(c.power, 1);
-    const int64_t steps = tn__given_or_i64(c.steps, 5);
+    const double  power = c.power;
+    const int64_t steps = c.steps;
     if (tn__refused() || !one_or_more("polynomial", "steps", steps) || !not_negative("polynomial", "power", power))
         return NULL;
     return tn__schedule_make(&polynomial,
@@ -82,7 +82,7 @@ static const tn__course step = {.name = "step", .number = {"size", "gamma"}, .lr
 
 tn_schedule *tn_step_lr_create(tn_step_lr_config c)
 {
-    const double gamma = tn__given_or(c.gamma, 0.1);
+    const double gamma = c.gamma;
     if (tn__refused() || !one_or_more("step", "size", c.size) || !not_negative("step", "gamma", gamma)) return NULL;
     return tn__schedule_make(&step,
                              (tn_schedule){.owner = c.optimizer, .number = {(double)c.size, gamma}, .numbers = 2});
@@ -99,7 +99,7 @@ static const tn__course multi_step = {.name = "multi_step", .number = {"gamma", 
 
 tn_schedule *tn_multi_step_lr_create(tn_multi_step_lr_config c)
 {
-    tn_schedule s = {.owner = c.optimizer, .number = {tn__given_or(c.gamma, 0.1)}, .numbers = 1};
+    tn_schedule s = {.owner = c.optimizer, .number = {c.gamma}, .numbers = 1};
     if (tn__refused() || !not_negative("multi_step", "gamma", s.number[0]) ||
         !one_or_more("multi_step", "milestones", c.milestones[0]))
         return NULL;
@@ -138,7 +138,7 @@ static const tn__course cosine = {.name = "cosine", .number = {"steps", "min_lr"
 
 tn_schedule *tn_cosine_lr_create(tn_cosine_lr_config c)
 {
-    const double low = tn__given_or(c.min_lr, 0);
+    const double low = c.min_lr;
     if (tn__refused() || !one_or_more("cosine", "steps", c.steps) || !not_negative("cosine", "min_lr", low))
         return NULL;
     return tn__schedule_make(&cosine,
@@ -160,8 +160,8 @@ static const tn__course cosine_restarts = {
 tn_schedule *tn_cosine_restarts_lr_create(tn_cosine_restarts_lr_config c)
 {
     static const char name[] = "cosine_restarts";
-    const double      low = tn__given_or(c.min_lr, 0);
-    const int64_t     times = tn__given_or_i64(c.times, 1);
+    const double      low = c.min_lr;
+    const int64_t     times = c.times;
     if (tn__refused() || !one_or_more(name, "steps", c.steps) || !one_or_more(name, "times", times) ||
         !not_negative(name, "min_lr", low))
         return NULL;
@@ -233,10 +233,9 @@ static const tn__course one_cycle = {
 tn_schedule *tn_one_cycle_lr_create(tn_one_cycle_lr_config c)
 {
     static const char name[] = "one_cycle";
-    const double      high = c.no_momentum ? 0 : tn__given_or(c.max_momentum, 0.95);
-    const double      low = c.no_momentum ? 0 : tn__given_or(c.min_momentum, 0.85);
-    const double      warmup = tn__given_or(c.warmup, 0.3), div = tn__given_or(c.div, 25),
-                 end = tn__given_or(c.final_div, 1e4);
+    const double      high = c.no_momentum ? 0 : c.max_momentum;
+    const double      low = c.no_momentum ? 0 : c.min_momentum;
+    const double      warmup = c.warmup, div = c.div, end = c.final_div;
     if (tn__refused() || !one_or_more(name, "steps", c.steps) || !not_negative(name, "max_lr", c.max_lr) ||
         !tn__schedule_check(name, "warmup", warmup >= 0 && warmup <= 1, warmup, "be from 0 to 1") ||
         !tn__schedule_check(name, "div", div > 0 && div < INFINITY, div, "be positive") ||
@@ -273,7 +272,7 @@ static const tn__course warmup = {.name = "warmup", .number = {"warmup", "steps"
 
 tn_schedule *tn_warmup_lr_create(tn_warmup_lr_config c)
 {
-    const double up = (double)tn__given_or_i64(c.warmup, 0);
+    const double up = (double)c.warmup;
     if (tn__refused() || !not_negative("warmup", "warmup", up)) return NULL;
     if (!tn__schedule_check("warmup", "decay", (int)c.decay >= 0 && c.decay <= TN_DECAY_NONE, (double)c.decay,
                             "be one of TN_DECAY_..."))
@@ -296,8 +295,8 @@ static const tn__course noam = {.name = "noam", .number = {"dim", "warmup", "fac
 
 tn_schedule *tn_noam_lr_create(tn_noam_lr_config c)
 {
-    const int64_t up = tn__given_or_i64(c.warmup, 4000);
-    const double  factor = tn__given_or(c.factor, 1);
+    const int64_t up = c.warmup;
+    const double  factor = c.factor;
     if (tn__refused() || !one_or_more("noam", "dim", c.dim) || !one_or_more("noam", "warmup", up) ||
         !not_negative("noam", "factor", factor))
         return NULL;
@@ -315,7 +314,7 @@ static const tn__course inverse_sqrt = {.name = "inverse_sqrt", .number = {"warm
 
 tn_schedule *tn_inverse_sqrt_lr_create(tn_inverse_sqrt_lr_config c)
 {
-    const int64_t up = tn__given_or_i64(c.warmup, 4000);
+    const int64_t up = c.warmup;
     if (tn__refused() || !one_or_more("inverse_sqrt", "warmup", up)) return NULL;
     return tn__schedule_make(&inverse_sqrt, (tn_schedule){.owner = c.optimizer, .number = {(double)up}, .numbers = 1});
 }

@@ -12,8 +12,7 @@
  *     ...
  *     tn_optimizer_free(opt);                                 // and its schedules with it
  *
- * Numbers and defaults are PyTorch's. In a config 0 means the default, TN_ZERO means 0 where that is something else;
- * C++ fills the struct and calls the function that ends in _create. The results are the same bits for any number of
+ * Numbers and defaults are PyTorch's; C++ fills the struct and calls the function that ends in _create. The results are the same bits for any number of
  * threads.
  *
  * An optimizer takes all parameters that the module has when it is made, tied ones once, and holds on to them. Those
@@ -41,84 +40,110 @@ typedef struct {
 } tn_clip;
 
 typedef struct {
-    int     zero_;
-    void   *module;
-    double  lr;           /* 1e-3 */
-    double  momentum;     /* 0 */
-    double  dampening;    /* 0 */
-    double  weight_decay; /* 0; added to the gradient */
-    bool    nesterov, maximize;
-    tn_clip clip;
-} tn_sgd_config;
+    int       zero_;
+    void     *module;
+    double lr TN_IS(1e-3);
+    double    momentum;
+    double    dampening;
+    double    weight_decay; /* added to the gradient */
+    bool      nesterov, maximize;
+    tn_clip   clip;
+    int       end_;
+} TN_KEYWORDS_ONLY tn_sgd_config;
+#define TN_SGD_DEFAULTS .lr = 1e-3
 TN_API tn_optimizer *tn_sgd_create(tn_sgd_config c);
 
 typedef struct {
-    int     zero_;
-    void   *module;
-    double  lr;           /* 1e-3 */
-    double  betas[2];     /* {0.9, 0.999} */
-    double  eps;          /* 1e-8 */
-    double  weight_decay; /* Adam: 0, added to the gradient; AdamW: 0.01, times lr off the weights */
-    bool    amsgrad, maximize;
+    int          zero_;
+    void        *module;
+    double lr    TN_IS(1e-3);
+    double beta1 TN_IS(0.9), beta2 TN_IS(0.999);
+    double eps   TN_IS(1e-8);
+    double       weight_decay; /* added to the gradient */
+    bool         amsgrad, maximize;
     bool    lazy; /* where a gradient is a few rows (tn_grad_rows), only they, their moments and their decay take part;
                      otherwise a row without a gradient goes on moving by its moments */
     tn_clip clip;
-} tn_adam_config;
+    int     end_;
+} TN_KEYWORDS_ONLY tn_adam_config;
+#define TN_ADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
+typedef struct {
+    int                 zero_;
+    void               *module;
+    double lr           TN_IS(1e-3);
+    double beta1        TN_IS(0.9), beta2 TN_IS(0.999);
+    double eps          TN_IS(1e-8);
+    double weight_decay TN_IS(0.01); /* times lr off the weights */
+    bool                amsgrad, maximize;
+    bool    lazy; /* where a gradient is a few rows (tn_grad_rows), only they, their moments and their decay take part;
+                     otherwise a row without a gradient goes on moving by its moments */
+    tn_clip clip;
+    int     end_;
+} TN_KEYWORDS_ONLY tn_adamw_config;
+#define TN_ADAMW_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01
 TN_API tn_optimizer *tn_adam_create(tn_adam_config c);
-TN_API tn_optimizer *tn_adamw_create(tn_adam_config c);
+TN_API tn_optimizer *tn_adamw_create(tn_adamw_config c);
 
 typedef struct {
-    int     zero_;
-    void   *module;
-    double  lr;           /* 1e-2 */
-    double  lr_decay;     /* 0 */
-    double  weight_decay; /* 0; added to the gradient */
-    double  initial;      /* 0: where the sums of squares begin */
-    double  eps;          /* 1e-10 */
-    bool    maximize;
-    tn_clip clip;
-} tn_adagrad_config;
+    int        zero_;
+    void      *module;
+    double lr  TN_IS(1e-2);
+    double     lr_decay;
+    double     weight_decay; /* added to the gradient */
+    double     initial;      /* where the sums of squares begin */
+    double eps TN_IS(1e-10);
+    bool       maximize;
+    tn_clip    clip;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_adagrad_config;
+#define TN_ADAGRAD_DEFAULTS .lr = 1e-2, .eps = 1e-10
 TN_API tn_optimizer *tn_adagrad_create(tn_adagrad_config c);
 
 typedef struct {
-    int     zero_;
-    void   *module;
-    double  lr;           /* 1e-2 */
-    double  alpha;        /* 0.99 */
-    double  eps;          /* 1e-8 */
-    double  weight_decay; /* 0; added to the gradient */
-    double  momentum;     /* 0 */
-    bool    centered, maximize;
-    tn_clip clip;
-} tn_rmsprop_config;
+    int          zero_;
+    void        *module;
+    double lr    TN_IS(1e-2);
+    double alpha TN_IS(0.99);
+    double eps   TN_IS(1e-8);
+    double       weight_decay; /* added to the gradient */
+    double       momentum;
+    bool         centered, maximize;
+    tn_clip      clip;
+    int          end_;
+} TN_KEYWORDS_ONLY tn_rmsprop_config;
+#define TN_RMSPROP_DEFAULTS .lr = 1e-2, .alpha = 0.99, .eps = 1e-8
 TN_API tn_optimizer *tn_rmsprop_create(tn_rmsprop_config c);
 
 /* Sublinear memory: of a matrix's second moments the means of rows and columns are kept. As torch.optim.Adafactor: the
  * step is min(lr, 1/√t) times the root mean square of the weights. */
 typedef struct {
-    int     zero_;
-    void   *module;
-    double  lr;           /* 1e-2 */
-    double  beta2_decay;  /* -0.8 */
-    double  eps[2];       /* {the number type's epsilon, 1e-3} */
-    double  d;            /* 1; updates with a larger root mean square are scaled down to it */
-    double  weight_decay; /* 0; times lr off the weights */
-    bool    maximize;
-    tn_clip clip;
-} tn_adafactor_config;
+    int                zero_;
+    void              *module;
+    double lr          TN_IS(1e-2);
+    double beta2_decay TN_IS(-0.8);
+    double eps         TN_IS(-1), eps2 TN_IS(1e-3); /* eps below 0: the number type's epsilon */
+    double d           TN_IS(1);                    /* updates with a larger root mean square are scaled down to it */
+    double             weight_decay;                /* times lr off the weights */
+    bool               maximize;
+    tn_clip            clip;
+    int                end_;
+} TN_KEYWORDS_ONLY tn_adafactor_config;
+#define TN_ADAFACTOR_DEFAULTS .lr = 1e-2, .beta2_decay = -0.8, .eps = -1, .eps2 = 1e-3, .d = 1
 TN_API tn_optimizer *tn_adafactor_create(tn_adafactor_config c);
 
 /* Adam whose step is, for each parameter, as long as lr times the parameter (You and others, 2020). */
 typedef struct {
-    int     zero_;
-    void   *module;
-    double  lr;           /* 1e-3 */
-    double  betas[2];     /* {0.9, 0.999} */
-    double  eps;          /* 1e-6 */
-    double  weight_decay; /* 0.01; times the weights, added to the step */
-    bool    maximize;
-    tn_clip clip;
-} tn_lamb_config;
+    int                 zero_;
+    void               *module;
+    double lr           TN_IS(1e-3);
+    double beta1        TN_IS(0.9), beta2 TN_IS(0.999);
+    double eps          TN_IS(1e-6);
+    double weight_decay TN_IS(0.01); /* times the weights, added to the step */
+    bool                maximize;
+    tn_clip             clip;
+    int                 end_;
+} TN_KEYWORDS_ONLY tn_lamb_config;
+#define TN_LAMB_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 0.01
 TN_API tn_optimizer *tn_lamb_create(tn_lamb_config c);
 
 TN_API void tn_optimizer_free(tn_optimizer *o);
@@ -174,8 +199,10 @@ typedef struct {
     bool           vectors; /* of fewer than 2 dims: biases and the weights of norms */
     tn_group_match match;   /* of which this is true; name is the parameter's full one */
     void          *user;
-    double         lr, weight_decay; /* what differs; 0: does not, TN_ZERO: is 0 */
-} tn_group_config;
+    double lr      TN_IS(-1), weight_decay TN_IS(-1); /* what differs; -1: does not */
+    int            end_;
+} TN_KEYWORDS_ONLY tn_group_config;
+#define TN_GROUP_DEFAULTS .lr = -1, .weight_decay = -1
 TN_API int       tn_group_create(tn_group_config c);
 TN_API tn_status tn_no_decay(tn_optimizer *o); /* weight decay 0 for .vectors */
 
@@ -186,8 +213,9 @@ typedef struct {
     int     zero_;
     void   *module;
     tn_clip clip;
-} tn_clip_config;
-TN_API double tn_clip_grads_run(tn_clip_config c);
+    int     end_;
+} TN_KEYWORDS_ONLY tn_clip_config;
+TN_API double      tn_clip_grads_run(tn_clip_config c);
 
 /* ---- averages of the weights ------------------------------------------------------------------------------------- */
 
@@ -200,11 +228,13 @@ TN_API double tn_clip_grads_run(tn_clip_config c);
  *     tn_ema_swap(ema);                                       // ... and goes on learning */
 typedef struct tn_ema tn_ema;
 typedef struct {
-    int    zero_;
-    void  *module;
-    double decay;  /* 0.999 */
-    bool   warmup; /* the decay of update t is at most (1 + t) / (10 + t), t from 0 */
-} tn_ema_config;
+    int          zero_;
+    void        *module;
+    double decay TN_IS(0.999);
+    bool         warmup; /* the decay of update t is at most (1 + t) / (10 + t), t from 0 */
+    int          end_;
+} TN_KEYWORDS_ONLY tn_ema_config;
+#define TN_EMA_DEFAULTS .decay = 0.999
 TN_API tn_ema   *tn_ema_create(tn_ema_config c);
 TN_API void      tn_ema_free(tn_ema *e);
 TN_API tn_status tn_ema_update(tn_ema *e);
@@ -215,22 +245,29 @@ TN_API bool      tn_ema_swapped(const tn_ema *e);
 }
 #endif
 
-/* The sizeof lets the compiler refuse what is not a module. */
-#define TN_FIRST_(x, ...) x
-#define TN_WITH_MODULE_(create, config, ...) \
-    ((void)sizeof((TN_FIRST_(__VA_ARGS__, 0))->base), create((config){.zero_ = 0, .module = __VA_ARGS__}))
 #ifndef __cplusplus
-#define tn_sgd_new(...) TN_WITH_MODULE_(tn_sgd_create, tn_sgd_config, __VA_ARGS__) /* tn_sgd_new(net, .lr = 0.1) */
-#define tn_adam_new(...) TN_WITH_MODULE_(tn_adam_create, tn_adam_config, __VA_ARGS__)
-#define tn_adamw_new(...) TN_WITH_MODULE_(tn_adamw_create, tn_adam_config, __VA_ARGS__)
-#define tn_adagrad_new(...) TN_WITH_MODULE_(tn_adagrad_create, tn_adagrad_config, __VA_ARGS__)
-#define tn_rmsprop_new(...) TN_WITH_MODULE_(tn_rmsprop_create, tn_rmsprop_config, __VA_ARGS__)
-#define tn_adafactor_new(...) TN_WITH_MODULE_(tn_adafactor_create, tn_adafactor_config, __VA_ARGS__)
-#define tn_lamb_new(...) TN_WITH_MODULE_(tn_lamb_create, tn_lamb_config, __VA_ARGS__)
-#define tn_ema_new(...) TN_WITH_MODULE_(tn_ema_create, tn_ema_config, __VA_ARGS__)
-#define tn_clip_grads(...) TN_WITH_MODULE_(tn_clip_grads_run, tn_clip_config, __VA_ARGS__) /* (net, .clip.norm = 1) */
+#define tn_sgd_new(...)     \
+    TN_CALL_(tn_sgd_create( \
+        TN_OF_MODULE_(tn_sgd_config, TN_SGD_DEFAULTS, __VA_ARGS__, .zero_ = 0))) /* tn_sgd_new(net, .lr = 0.1) */
+#define tn_adam_new(...) \
+    TN_CALL_(tn_adam_create(TN_OF_MODULE_(tn_adam_config, TN_ADAM_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+#define tn_adamw_new(...) \
+    TN_CALL_(tn_adamw_create(TN_OF_MODULE_(tn_adamw_config, TN_ADAMW_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+#define tn_adagrad_new(...) \
+    TN_CALL_(tn_adagrad_create(TN_OF_MODULE_(tn_adagrad_config, TN_ADAGRAD_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+#define tn_rmsprop_new(...) \
+    TN_CALL_(tn_rmsprop_create(TN_OF_MODULE_(tn_rmsprop_config, TN_RMSPROP_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+#define tn_adafactor_new(...) \
+    TN_CALL_(tn_adafactor_create(TN_OF_MODULE_(tn_adafactor_config, TN_ADAFACTOR_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+#define tn_lamb_new(...) \
+    TN_CALL_(tn_lamb_create(TN_OF_MODULE_(tn_lamb_config, TN_LAMB_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+#define tn_ema_new(...) TN_CALL_(tn_ema_create(TN_OF_MODULE_(tn_ema_config, TN_EMA_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+#define tn_clip_grads(...)      \
+    TN_CALL_(tn_clip_grads_run( \
+        TN_OF_MODULE_(tn_clip_config, TN_NO_DEFAULTS_, __VA_ARGS__, .zero_ = 0))) /* (net, .clip.norm = 1) */
 /* tn_group_new(opt, .module = net->encoder, .lr = 1e-5) */
-#define tn_group_new(...) tn_group_create((tn_group_config){.zero_ = 0, .optimizer = __VA_ARGS__})
+#define tn_group_new(...) \
+    TN_CALL_(tn_group_create(TN_ARGS1_(tn_group_config, TN_GROUP_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #include "schedule.h"

@@ -162,12 +162,6 @@ int64_t       tn__weight_find(const tn_optimizer *o, const tn_tensor *t);     /*
 bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s); /* the weight's own shape: for .shape */
 tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s); /* owned; raises */
 void       tn__schedule_ready(const tn_schedule *s); /* raises what tn_schedule_step would, as far as that is known */
-/* A number of a config: 0 means `otherwise`, TN_ZERO means 0. */
-static inline double  tn__given_or(double v, double otherwise) { return v == 0 ? otherwise : v == TN_ZERO ? 0 : v; }
-static inline int64_t tn__given_or_i64(int64_t v, int64_t otherwise)
-{
-    return v == 0 ? otherwise : v == TN_ZERO ? 0 : v;
-}
 
 char *tn__copy_text(const char *s); /* raises; freed by tn__free_text */
 void  tn__free_text(char *s);

@@ -25,15 +25,10 @@ const tn__course tn__plateau = {
 tn_schedule *tn_plateau_lr_create(tn_plateau_lr_config c)
 {
     static const char name[] = "plateau", not_negative[] = "not be negative, nor infinite";
-    const double      number[] = {[FACTOR] = tn__given_or(c.factor, 0.1),
-                                  [PATIENCE] = (double)tn__given_or_i64(c.patience, 10),
-                                  [THRESHOLD] = tn__given_or(c.threshold, 1e-4),
-                                  [ABSOLUTE] = c.absolute,
-                                  [RISING] = c.rising,
-                                  [COOLDOWN] = (double)tn__given_or_i64(c.cooldown, 0),
-                                  [MIN_LR] = tn__given_or(c.min_lr, 0),
-                                  [EPS] = tn__given_or(c.eps, 1e-8)};
-    tn_schedule       s = {.owner = c.optimizer, .numbers = sizeof number / sizeof *number, .best = NAN};
+    const double      number[] = {
+             [FACTOR] = c.factor, [PATIENCE] = (double)c.patience, [THRESHOLD] = c.threshold, [ABSOLUTE] = c.absolute,
+             [RISING] = c.rising, [COOLDOWN] = (double)c.cooldown, [MIN_LR] = c.min_lr,       [EPS] = c.eps};
+    tn_schedule s = {.owner = c.optimizer, .numbers = sizeof number / sizeof *number, .best = NAN};
     memcpy(s.number, number, sizeof number);
     if (tn__refused() || !tn__schedule_check(name, "factor", number[FACTOR] >= 0 && number[FACTOR] < 1, number[FACTOR],
                                              "be at least 0 and less than 1"))

@@ -43,11 +43,11 @@ static const tn__kind rmsprop = {
 
 tn_optimizer *tn_rmsprop_create(tn_rmsprop_config c)
 {
-    const double   option[TN_OPTS] = {[TN_OPT_LR] = tn__given_or(c.lr, 1e-2),
-                                      [TN_OPT_WEIGHT_DECAY] = tn__given_or(c.weight_decay, 0),
-                                      [TN_OPT_MOMENTUM] = tn__given_or(c.momentum, 0),
-                                      [TN_OPT_ALPHA] = tn__given_or(c.alpha, 0.99),
-                                      [TN_OPT_EPS] = tn__given_or(c.eps, 1e-8)};
+    const double   option[TN_OPTS] = {[TN_OPT_LR] = c.lr,
+                                      [TN_OPT_WEIGHT_DECAY] = c.weight_decay,
+                                      [TN_OPT_MOMENTUM] = c.momentum,
+                                      [TN_OPT_ALPHA] = c.alpha,
+                                      [TN_OPT_EPS] = c.eps};
     const unsigned flags = (c.centered ? TN__CENTERED : 0u) | (c.maximize ? TN__MAXIMIZE : 0u);
     return tn__optimizer_make(&rmsprop, c.module, flags, option, &c.clip);
 }

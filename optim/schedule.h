@@ -21,19 +21,23 @@ enum { TN_MILESTONES = 32, TN_PARTS = 8 };
 typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
-    double               factor; /* 1/3 */
-    int64_t              steps;  /* 5 */
-} tn_constant_lr_config;
+    double factor        TN_IS(1.0 / 3);
+    int64_t steps        TN_IS(5);
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_constant_lr_config;
+#define TN_CONSTANT_LR_DEFAULTS .factor = 1.0 / 3, .steps = 5
 TN_API tn_schedule *tn_constant_lr_create(tn_constant_lr_config c);
 
 /* From base · start to base · end in a straight line (LinearLR). */
 typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
-    double               start; /* 1/3 */
-    double               end;   /* 1 */
-    int64_t              steps; /* 5 */
-} tn_linear_lr_config;
+    double start         TN_IS(1.0 / 3);
+    double end           TN_IS(1);
+    int64_t steps        TN_IS(5);
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_linear_lr_config;
+#define TN_LINEAR_LR_DEFAULTS .start = 1.0 / 3, .end = 1, .steps = 5
 TN_API tn_schedule *tn_linear_lr_create(tn_linear_lr_config c);
 
 /* base · gamma^(t / size, rounded down) (StepLR). */
@@ -41,8 +45,10 @@ typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t              size;
-    double               gamma; /* 0.1 */
-} tn_step_lr_config;
+    double gamma         TN_IS(0.1);
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_step_lr_config;
+#define TN_STEP_LR_DEFAULTS .gamma = 0.1
 TN_API tn_schedule *tn_step_lr_create(tn_step_lr_config c);
 
 /* base · gamma^(how many milestones are reached) (MultiStepLR). */
@@ -50,8 +56,10 @@ typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t              milestones[TN_MILESTONES]; /* .milestones = {30, 80}; the first 0 ends them */
-    double               gamma;                     /* 0.1 */
-} tn_multi_step_lr_config;
+    double gamma         TN_IS(0.1);
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_multi_step_lr_config;
+#define TN_MULTI_STEP_LR_DEFAULTS .gamma = 0.1
 TN_API tn_schedule *tn_multi_step_lr_create(tn_multi_step_lr_config c);
 
 /* base · gamma^t (ExponentialLR). */
@@ -59,16 +67,19 @@ typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
     double               gamma;
-} tn_exponential_lr_config;
+    int                  end_;
+} TN_KEYWORDS_ONLY  tn_exponential_lr_config;
 TN_API tn_schedule *tn_exponential_lr_create(tn_exponential_lr_config c);
 
 /* base · (1 - t / steps)^power, then 0 (PolynomialLR). */
 typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
-    int64_t              steps; /* 5 */
-    double               power; /* 1 */
-} tn_polynomial_lr_config;
+    int64_t steps        TN_IS(5);
+    double power         TN_IS(1);
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_polynomial_lr_config;
+#define TN_POLYNOMIAL_LR_DEFAULTS .steps = 5, .power = 1
 TN_API tn_schedule *tn_polynomial_lr_create(tn_polynomial_lr_config c);
 
 /* Half a cosine from base to min_lr in `steps` steps; then up again, and so on (CosineAnnealingLR). */
@@ -77,7 +88,8 @@ typedef struct {
     struct tn_optimizer *optimizer;
     int64_t              steps;
     double               min_lr;
-} tn_cosine_lr_config;
+    int                  end_;
+} TN_KEYWORDS_ONLY  tn_cosine_lr_config;
 TN_API tn_schedule *tn_cosine_lr_create(tn_cosine_lr_config c);
 
 /* The same, but back at base after `steps` steps; each round is `times` as long (CosineAnnealingWarmRestarts). */
@@ -85,9 +97,11 @@ typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t              steps;
-    int64_t              times; /* 1 */
+    int64_t times        TN_IS(1);
     double               min_lr;
-} tn_cosine_restarts_lr_config;
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_cosine_restarts_lr_config;
+#define TN_COSINE_RESTARTS_LR_DEFAULTS .times = 1
 TN_API tn_schedule *tn_cosine_restarts_lr_create(tn_cosine_restarts_lr_config c);
 
 /* Up from max / div to max, down to max / div / final_div; momentum (or beta1) the other way (OneCycleLR). A step
@@ -97,11 +111,13 @@ typedef struct {
     struct tn_optimizer *optimizer;
     double               max_lr; /* each group's base lr */
     int64_t              steps;
-    double               warmup; /* 0.3: that part of the steps goes up */
+    double warmup        TN_IS(0.3); /* that part of the steps goes up */
     bool                 straight, three_phase, no_momentum;
-    double               min_momentum, max_momentum; /* 0.85, 0.95 */
-    double               div, final_div;             /* 25, 1e4 */
-} tn_one_cycle_lr_config;
+    double min_momentum  TN_IS(0.85), max_momentum TN_IS(0.95);
+    double div           TN_IS(25), final_div TN_IS(1e4);
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_one_cycle_lr_config;
+#define TN_ONE_CYCLE_LR_DEFAULTS .warmup = 0.3, .min_momentum = 0.85, .max_momentum = 0.95, .div = 25, .final_div = 1e4
 TN_API tn_schedule *tn_one_cycle_lr_create(tn_one_cycle_lr_config c);
 
 /* Up from 0 to base in `warmup` steps, then to 0 at `steps` in a straight line: what BERT is trained with. */
@@ -111,7 +127,8 @@ typedef struct {
     struct tn_optimizer *optimizer;
     int64_t              warmup, steps;
     tn_decay             decay;
-} tn_warmup_lr_config;
+    int                  end_;
+} TN_KEYWORDS_ONLY  tn_warmup_lr_config;
 TN_API tn_schedule *tn_warmup_lr_create(tn_warmup_lr_config c);
 
 /* base · factor · dim^-0.5 · min(t^-0.5, t · warmup^-1.5): "Attention is all you need", for an optimizer with .lr = 1.
@@ -120,32 +137,38 @@ typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t              dim;
-    int64_t              warmup; /* 4000 */
-    double               factor; /* 1 */
-} tn_noam_lr_config;
+    int64_t warmup       TN_IS(4000);
+    double factor        TN_IS(1);
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_noam_lr_config;
+#define TN_NOAM_LR_DEFAULTS .warmup = 4000, .factor = 1
 TN_API tn_schedule *tn_noam_lr_create(tn_noam_lr_config c);
 
 /* The same shape with its peak at base: base · t / warmup, then base · √(warmup / t). */
 typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
-    int64_t              warmup; /* 4000 */
-} tn_inverse_sqrt_lr_config;
+    int64_t warmup       TN_IS(4000);
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_inverse_sqrt_lr_config;
+#define TN_INVERSE_SQRT_LR_DEFAULTS .warmup = 4000
 TN_API tn_schedule *tn_inverse_sqrt_lr_create(tn_inverse_sqrt_lr_config c);
 
 /* Times `factor` whenever a value has stopped improving (ReduceLROnPlateau): tn_plateau_step tells it the value. */
 typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
-    double               factor;    /* 0.1 */
-    int64_t              patience;  /* 10: so many values without improvement are borne */
-    double               threshold; /* 1e-4: the least improvement, relative to the best ... */
-    bool                 absolute;  /* ... or not */
-    bool                 rising;    /* larger is better */
-    int64_t              cooldown;  /* 0: so many values are not counted after a reduction */
-    double               min_lr;    /* 0 */
-    double               eps;       /* 1e-8: a smaller change is not made */
-} tn_plateau_lr_config;
+    double factor        TN_IS(0.1);
+    int64_t patience     TN_IS(10);   /* so many values without improvement are borne */
+    double threshold     TN_IS(1e-4); /* the least improvement, relative to the best ... */
+    bool                 absolute;    /* ... or not */
+    bool                 rising;      /* larger is better */
+    int64_t              cooldown;    /* so many values are not counted after a reduction */
+    double               min_lr;
+    double eps           TN_IS(1e-8); /* a smaller change is not made */
+    int                  end_;
+} TN_KEYWORDS_ONLY tn_plateau_lr_config;
+#define TN_PLATEAU_LR_DEFAULTS .factor = 0.1, .patience = 10, .threshold = 1e-4, .eps = 1e-8
 TN_API tn_schedule *tn_plateau_lr_create(tn_plateau_lr_config c);
 TN_API tn_status    tn_plateau_step(tn_schedule *s, double value);
 
@@ -156,7 +179,8 @@ typedef struct {
     struct tn_optimizer *optimizer;
     tn_lr_factor         factor;
     void                *user;
-} tn_lambda_lr_config;
+    int                  end_;
+} TN_KEYWORDS_ONLY  tn_lambda_lr_config;
 TN_API tn_schedule *tn_lambda_lr_create(tn_lambda_lr_config c);
 
 /* All parts at once, each taking the learning rate of the one before for its base: factors multiply. */
@@ -164,7 +188,8 @@ typedef struct {
     int                  zero_;
     struct tn_optimizer *optimizer;
     tn_schedule         *parts[TN_PARTS]; /* .parts = {a, b} */
-} tn_chained_lr_config;
+    int                  end_;
+} TN_KEYWORDS_ONLY  tn_chained_lr_config;
 TN_API tn_schedule *tn_chained_lr_create(tn_chained_lr_config c);
 
 /* One part after the other: the next begins, at its step 0, with each milestone. */
@@ -173,7 +198,8 @@ typedef struct {
     struct tn_optimizer *optimizer;
     tn_schedule         *parts[TN_PARTS];
     int64_t              milestones[TN_PARTS];
-} tn_sequential_lr_config;
+    int                  end_;
+} TN_KEYWORDS_ONLY  tn_sequential_lr_config;
 TN_API tn_schedule *tn_sequential_lr_create(tn_sequential_lr_config c);
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -191,23 +217,48 @@ TN_API void      tn_schedule_free(tn_schedule *s); /* before its optimizer: only
 #endif
 
 #ifndef __cplusplus
-#define TN_LR_(name, ...) tn_##name##_lr_create((tn_##name##_lr_config){.zero_ = 0, .optimizer = __VA_ARGS__})
-#define tn_constant_lr_new(...) TN_LR_(constant, __VA_ARGS__)
-#define tn_linear_lr_new(...) TN_LR_(linear, __VA_ARGS__)
-#define tn_step_lr_new(...) TN_LR_(step, __VA_ARGS__)
-#define tn_multi_step_lr_new(...) TN_LR_(multi_step, __VA_ARGS__)
-#define tn_exponential_lr_new(...) TN_LR_(exponential, __VA_ARGS__)
-#define tn_polynomial_lr_new(...) TN_LR_(polynomial, __VA_ARGS__)
-#define tn_cosine_lr_new(...) TN_LR_(cosine, __VA_ARGS__)
-#define tn_cosine_restarts_lr_new(...) TN_LR_(cosine_restarts, __VA_ARGS__)
-#define tn_one_cycle_lr_new(...) TN_LR_(one_cycle, __VA_ARGS__)
-#define tn_warmup_lr_new(...) TN_LR_(warmup, __VA_ARGS__)
-#define tn_noam_lr_new(...) TN_LR_(noam, __VA_ARGS__)
-#define tn_inverse_sqrt_lr_new(...) TN_LR_(inverse_sqrt, __VA_ARGS__)
-#define tn_plateau_lr_new(...) TN_LR_(plateau, __VA_ARGS__)
-#define tn_lambda_lr_new(...) TN_LR_(lambda, __VA_ARGS__)
-#define tn_chained_lr_new(...) TN_LR_(chained, __VA_ARGS__)
-#define tn_sequential_lr_new(...) TN_LR_(sequential, __VA_ARGS__)
+#define tn_constant_lr_new(...)     \
+    TN_CALL_(tn_constant_lr_create( \
+        TN_ARGS1_(tn_constant_lr_config, TN_CONSTANT_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_linear_lr_new(...)     \
+    TN_CALL_(tn_linear_lr_create( \
+        TN_ARGS1_(tn_linear_lr_config, TN_LINEAR_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_step_lr_new(...) \
+    TN_CALL_(tn_step_lr_create(TN_ARGS1_(tn_step_lr_config, TN_STEP_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_multi_step_lr_new(...)     \
+    TN_CALL_(tn_multi_step_lr_create( \
+        TN_ARGS1_(tn_multi_step_lr_config, TN_MULTI_STEP_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_exponential_lr_new(...)     \
+    TN_CALL_(tn_exponential_lr_create( \
+        TN_ARGS1_(tn_exponential_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_polynomial_lr_new(...)     \
+    TN_CALL_(tn_polynomial_lr_create( \
+        TN_ARGS1_(tn_polynomial_lr_config, TN_POLYNOMIAL_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_cosine_lr_new(...) \
+    TN_CALL_(tn_cosine_lr_create(TN_ARGS1_(tn_cosine_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_cosine_restarts_lr_new(...)     \
+    TN_CALL_(tn_cosine_restarts_lr_create( \
+        TN_ARGS1_(tn_cosine_restarts_lr_config, TN_COSINE_RESTARTS_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_one_cycle_lr_new(...)     \
+    TN_CALL_(tn_one_cycle_lr_create( \
+        TN_ARGS1_(tn_one_cycle_lr_config, TN_ONE_CYCLE_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_warmup_lr_new(...) \
+    TN_CALL_(tn_warmup_lr_create(TN_ARGS1_(tn_warmup_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_noam_lr_new(...) \
+    TN_CALL_(tn_noam_lr_create(TN_ARGS1_(tn_noam_lr_config, TN_NOAM_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_inverse_sqrt_lr_new(...)     \
+    TN_CALL_(tn_inverse_sqrt_lr_create( \
+        TN_ARGS1_(tn_inverse_sqrt_lr_config, TN_INVERSE_SQRT_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_plateau_lr_new(...)     \
+    TN_CALL_(tn_plateau_lr_create( \
+        TN_ARGS1_(tn_plateau_lr_config, TN_PLATEAU_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_lambda_lr_new(...) \
+    TN_CALL_(tn_lambda_lr_create(TN_ARGS1_(tn_lambda_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_chained_lr_new(...) \
+    TN_CALL_(tn_chained_lr_create(TN_ARGS1_(tn_chained_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
+#define tn_sequential_lr_new(...)     \
+    TN_CALL_(tn_sequential_lr_create( \
+        TN_ARGS1_(tn_sequential_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #endif

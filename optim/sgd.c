@@ -46,10 +46,10 @@ static const tn__kind sgd = {
 
 tn_optimizer *tn_sgd_create(tn_sgd_config c)
 {
-    const double option[TN_OPTS] = {[TN_OPT_LR] = tn__given_or(c.lr, 1e-3),
-                                    [TN_OPT_WEIGHT_DECAY] = tn__given_or(c.weight_decay, 0),
-                                    [TN_OPT_MOMENTUM] = tn__given_or(c.momentum, 0),
-                                    [TN_OPT_DAMPENING] = tn__given_or(c.dampening, 0)};
+    const double option[TN_OPTS] = {[TN_OPT_LR] = c.lr,
+                                    [TN_OPT_WEIGHT_DECAY] = c.weight_decay,
+                                    [TN_OPT_MOMENTUM] = c.momentum,
+                                    [TN_OPT_DAMPENING] = c.dampening};
     if (tn__refused()) return NULL;
     if (c.nesterov && (option[TN_OPT_MOMENTUM] == 0 || option[TN_OPT_DAMPENING] != 0))
         return tn_raise(TN_EINVAL, "tn_sgd_new: .nesterov needs a .momentum and no .dampening"), NULL;

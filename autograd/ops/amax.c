@@ -47,7 +47,7 @@ static void amax_backward_ops(tn_back *b)
     tn_tensor     *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *one = tn_to(tn_eq(b->in[0], y), b->in_dtype[0]);
-    b->gx[0] = tn_mul(one, tn_div(gy, tn_sum(one, TN_ARG(b, dims), .keepdim = true)));
+    b->gx[0] = tn_mul(one, tn_div(gy, tn_sum(one, .dims = TN_ARG(b, dims), .keepdim = true)));
 }
 
 static const tn__sample max_samples[] = {

@@ -295,7 +295,7 @@ static void attention_backward_ops(tn_back *b)
     if (!w) return;
     tn_tensor *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)); /* what has no weight has no gradient */
     tn_tensor *gw = tn_masked_fill(dropped(a, tn_matmul(gy, tn_transpose(part[2], -1, -2))), zero, 0);
-    tn_tensor *gs = tn_mul(w, tn_sub(gw, tn_sum(tn_mul(gw, w), TN_DIMS(-1), .keepdim = true)));
+    tn_tensor *gs = tn_mul(w, tn_sub(gw, tn_sum(tn_mul(gw, w), .dims = TN_DIMS(-1), .keepdim = true)));
     gs = tn_masked_fill(gs, zero, 0); /* where others' NaN came in by the sum */
     g[0] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, gs, part[1]), a->scale);
     g[1] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, tn_transpose(gs, -1, -2), part[0]), a->scale);
@@ -466,11 +466,9 @@ tn_tensor *tn_attention_run(tn_attention_args a)
     tn_generator *g = tn_current_generator();
     args_t        args = {a.causal, a.past, a.dropout, a.scale, g->seed, g->position, a.order};
     tn__meet(3, in);
-    if (a.scale == 0) {
+    if (a.scale < 0) {
         const int64_t d = in[0] && in[0]->l.shape.n ? in[0]->l.shape.d[in[0]->l.shape.n - 1] : 1;
         args.scale = 1 / sqrt(d > 0 ? (double)d : 1);
-    } else if (a.scale == TN_ZERO) {
-        args.scale = 0;
     }
     if (tn_op_call(a.weights ? &tn__op_attention_and_weights : &tn__op_attention, 5, in, 2, out, &args) == TN_OK &&
         a.dropout > 0) {

@@ -68,7 +68,7 @@ static void attention_weights_backward_ops(tn_back *b)
 {
     tn_tensor *w = b->out[0], *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)),
               *gy = tn_masked_fill(b->gy[0], zero, 0);
-    tn_tensor *gx = tn_mul(w, tn_sub(gy, tn_sum(tn_mul(gy, w), TN_DIMS(-1), .keepdim = true)));
+    tn_tensor *gx = tn_mul(w, tn_sub(gy, tn_sum(tn_mul(gy, w), .dims = TN_DIMS(-1), .keepdim = true)));
     gx = tn_masked_fill(gx, zero, 0); /* where others' NaN came in by the sum */
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = gx;

@@ -45,9 +45,6 @@ TN_SAMPLES(avg_pool1d, samples);
 
 tn_tensor *tn_avg_pool1d_run(tn_pool1d_args a)
 {
-    const tn_pool p = {tn__pool_windows((int64_t[]){1, a.size}, (int64_t[]){1, a.stride}, (int64_t[]){0, a.padding},
-                                        (int64_t[]){1, a.dilation}),
-                       a.ignore_padding,
-                       {0}};
+    const tn_pool p = {tn__pool_windows_1d(&a), a.ignore_padding, {0}};
     return tn_apply_args(&tn__op_avg_pool1d, &p, a.x);
 }

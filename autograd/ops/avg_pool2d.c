@@ -65,7 +65,7 @@ TN_SAMPLES(avg_pool2d, samples);
 
 tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a)
 {
-    const tn_pool p = {tn__pool_windows(a.size, a.stride, a.padding, a.dilation), a.ignore_padding, {0}};
+    const tn_pool p = {tn__pool_windows(&a), a.ignore_padding, {0}};
     return tn_apply_args(&tn__op_avg_pool2d, &p, a.x);
 }
 

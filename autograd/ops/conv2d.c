@@ -33,7 +33,7 @@ static void conv2d_backward_ops(tn_back *b)
     a.windows.size[0] = w[2], a.windows.size[1] = w[3];
     if (b->need[0]) b->gx[0] = tn_apply_args(&tn__op_conv2d_input_grad, &a, b->gy[0], b->in[1]);
     if (b->need[1]) b->gx[1] = tn_apply_args(&tn__op_conv2d_weight_grad, &a, b->in[0], b->gy[0]);
-    if (b->need[2]) b->gx[2] = tn_sum(b->gy[0], TN_DIMS(0, 2, 3));
+    if (b->need[2]) b->gx[2] = tn_sum(b->gy[0], .dims = TN_DIMS(0, 2, 3));
 }
 
 #define WINDOWS(s0, s1, p0, p1, d0, d1, groups) \
@@ -127,8 +127,10 @@ TN_SAMPLES(conv2d, samples);
 
 tn_tensor *tn_conv2d_run(tn_conv2d_args a)
 {
-    tn_tensor        *in[3] = {a.x, a.weight, a.bias};
-    const tn__windows g = tn__conv_windows(a.stride, a.padding, a.dilation, a.groups);
+    tn_tensor  *in[3] = {a.x, a.weight, a.bias};
+    tn__windows g = {.groups = a.groups};
+    tn__pair(a.stride, a.stride_w, g.stride), tn__pair(a.padding, a.padding_w, g.padding);
+    tn__pair(a.dilation, a.dilation_w, g.dilation);
     tn__meet(3, in);
     return tn_op_apply(&tn__op_conv2d, &g, 3, in);
 }

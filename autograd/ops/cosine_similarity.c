@@ -62,7 +62,7 @@ static void cosine_similarity_backward_ops(tn_back *b)
     tn_tensor   *unit[2], *by[2], *over[2];
     if (!tn__broadcast("cosine_similarity", b->in_shape[0], b->in_shape[1], &both)) return;
     for (int i = 0; i < 2; i++) {
-        tn_tensor *norm = tn_norm(tn_expand(b->in[i], both), TN_DIMS(TN_ARG(b, dim)), .keepdim = true);
+        tn_tensor *norm = tn_norm(tn_expand(b->in[i], both), .dims = TN_DIMS(TN_ARG(b, dim)), .keepdim = true);
         by[i] = tn_clamp(norm, eps, (double)INFINITY);
         unit[i] = tn_div(b->in[i], by[i]);
         over[i] = tn_to(tn_ge(norm, tn_scalar(eps)), b->in_dtype[i]);
@@ -109,7 +109,7 @@ TN_SAMPLES(cosine_similarity, samples);
 tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps)
 {
     if (!tn__loss_types(&a, &b)) return NULL;
-    return tn_apply_args(&tn__op_cosine_similarity, (&(args_t){dim, eps == 0 ? 1e-8 : eps}), a, b);
+    return tn_apply_args(&tn__op_cosine_similarity, (&(args_t){dim, eps}), a, b);
 }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */

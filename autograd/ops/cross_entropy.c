@@ -95,7 +95,7 @@ static void cross_entropy_backward_ops(tn_back *b)
         x = tn_masked_fill(x, tn_eq(tn_unsqueeze(t, dim), tn_scalar_of(TN_I64, (double)a->ignore)), 0);
     }
     if (b->need[0]) {
-        tn_tensor *p = tn_mul(tn_sum(share, TN_DIMS(dim), .keepdim = true), tn_softmax(x, dim));
+        tn_tensor *p = tn_mul(tn_sum(share, .dims = TN_DIMS(dim), .keepdim = true), tn_softmax(x, dim));
         b->gx[0] = tn_mul(gy, tn_sub(p, share));
     }
     if (b->need[1]) {

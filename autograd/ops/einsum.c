@@ -86,7 +86,7 @@ static void sum_all_but(factor *f, uint64_t keep)
     for (int k = 0; k < f->t.n; k++)
         if (!(keep & tn__label_bit(f->t.d[k]))) gone.d[gone.n++] = k;
     if (!gone.n) return;
-    f->x = tn_sum(f->x, gone);
+    f->x = tn_sum(f->x, .dims = gone);
     for (int k = gone.n - 1; k >= 0; k--) forget(&f->t, gone.d[k]);
 }
 

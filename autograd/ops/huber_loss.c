@@ -66,7 +66,7 @@ tn_tensor *tn_huber_loss_run(tn_loss_args a)
 {
     if (!tn__loss_options("huber_loss", &a, TN_LOSS_DELTA)) return NULL;
     const tn_scope s = tn_scope_begin();
-    const args_t   args = {a.delta == 0 ? 1 : a.delta};
+    const args_t   args = {a.delta};
     if (!tn__loss_types(&a.input, &a.target)) return tn_scope_return(s, NULL);
     return tn_scope_return(s,
                            tn__loss_reduced(tn_apply_args(&tn__op_huber_loss, &args, a.input, a.target), a.reduction));

@@ -301,7 +301,7 @@ TN_SAMPLES(linear_cross_entropy, samples);
 tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 {
     tn_tensor   *in[4] = {a.x, a.weight, a.bias, a.target}, *out[5] = {NULL};
-    const args_t args = {tn__ignored(a.ignore_index), a.label_smoothing, a.reduction};
+    const args_t args = {a.ignore_index, a.label_smoothing, a.reduction};
     tn__meet(3, in);
     tn_op_call(&tn__op_linear_cross_entropy, 4, in, 5, out, &args);
     if (a.counted && out[LOSS]) *a.counted = tn_get_i64(out[COUNT], 0);

@@ -29,7 +29,7 @@ static void log_softmax_backward(tn_back *b)
 }
 static void log_softmax_backward_ops(tn_back *b)
 {
-    tn_tensor *sum = tn_sum(b->gy[0], TN_DIMS(TN_ARG(b, dim)), .keepdim = true);
+    tn_tensor *sum = tn_sum(b->gy[0], .dims = TN_DIMS(TN_ARG(b, dim)), .keepdim = true);
     b->gx[0] = tn_sub(b->gy[0], tn_mul(tn_exp(b->out[0]), sum));
 }
 

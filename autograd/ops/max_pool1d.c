@@ -47,9 +47,6 @@ TN_SAMPLES(max_pool1d, samples);
 
 tn_tensor *tn_max_pool1d_run(tn_pool1d_args a)
 {
-    const tn_pool p = {tn__pool_windows((int64_t[]){1, a.size}, (int64_t[]){1, a.stride}, (int64_t[]){0, a.padding},
-                                        (int64_t[]){1, a.dilation}),
-                       false,
-                       {0}};
+    const tn_pool p = {tn__pool_windows_1d(&a), false, {0}};
     return tn_apply_args(&tn__op_max_pool1d, &p, a.x);
 }

@@ -86,7 +86,7 @@ TN_SAMPLES(max_pool2d, samples);
 
 tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
 {
-    const tn_pool p = {.windows = tn__pool_windows(a.size, a.stride, a.padding, a.dilation)};
+    const tn_pool p = {.windows = tn__pool_windows(&a)};
     tn_tensor    *y[2];
     tn_op_call(&tn__op_max_pool2d, 1, &a.x, 2, y, &p);
     return y[0];

@@ -120,8 +120,7 @@ TN_SAMPLES(norm_inf, inf_samples);
 
 tn_tensor *tn_norm_run(tn_reduce_args a)
 {
-    const double p = a.p == 0 ? 2 : a.p == (double)TN_ZERO ? 0 : a.p;
-    return tn_apply_args(isinf(p) ? &tn__op_norm_inf : &tn__op_norm, (&(args_t){a.dims, a.keepdim, p}), a.x);
+    return tn_apply_args(isinf(a.p) ? &tn__op_norm_inf : &tn__op_norm, (&(args_t){a.dims, a.keepdim, a.p}), a.x);
 }
 
 #else /* ============================================================== a reducer over blocks of one real type */

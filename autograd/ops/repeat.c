@@ -17,7 +17,7 @@ static tn_tensor *sum_repeats(tn_tensor *g, int dim, int64_t times, int64_t size
     int64_t  before = 1, after = 1;
     for (int i = 0; i < s.n; i++) *(i < dim ? &before : &after) *= i == dim ? 1 : s.d[i];
     g = tn_reshape(g, interleaved ? TN_SHAPE(before, size, times, after) : TN_SHAPE(before, times, size, after));
-    g = tn_sum(g, TN_DIMS(interleaved ? 2 : 1));
+    g = tn_sum(g, .dims = TN_DIMS(interleaved ? 2 : 1));
     s.d[dim] = size;
     return tn_reshape(g, s);
 }

@@ -54,10 +54,11 @@ static void rms_norm_backward_ops(tn_back *b)
     tn_dims    dims = {.n = b->in_shape[0].n - b->out[1]->l.shape.n + 1};
     for (int i = 0; i < dims.n; i++) dims.d[i] = -1 - i;
     tn_tensor *r =
-        tn_rsqrt(tn_add_scalar(tn_mean(tn_square(x), dims, .keepdim = true), eps_of(b->args, b->in_dtype[0])));
+        tn_rsqrt(tn_add_scalar(tn_mean(tn_square(x), .dims = dims, .keepdim = true), eps_of(b->args, b->in_dtype[0])));
     tn_tensor *normed = tn_mul(x, r), *g = b->need[0] && b->in[1] ? tn_mul(gy, b->in[1]) : gy;
     if (b->need[1]) b->gx[1] = tn_mul(gy, normed);
-    if (b->need[0]) b->gx[0] = tn_mul(r, tn_sub(g, tn_mul(normed, tn_mean(tn_mul(g, normed), dims, .keepdim = true))));
+    if (b->need[0])
+        b->gx[0] = tn_mul(r, tn_sub(g, tn_mul(normed, tn_mean(tn_mul(g, normed), .dims = dims, .keepdim = true))));
 }
 
 static const tn__sample samples[] = {

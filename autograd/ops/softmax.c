@@ -29,7 +29,8 @@ static void softmax_backward(tn_back *b)
 }
 static void softmax_backward_ops(tn_back *b)
 {
-    tn_tensor *y = b->out[0], *gy = b->gy[0], *dot = tn_sum(tn_mul(gy, y), TN_DIMS(TN_ARG(b, dim)), .keepdim = true);
+    tn_tensor *y = b->out[0], *gy = b->gy[0],
+              *dot = tn_sum(tn_mul(gy, y), .dims = TN_DIMS(TN_ARG(b, dim)), .keepdim = true);
     b->gx[0] = tn_mul(y, tn_sub(gy, dot));
 }
 

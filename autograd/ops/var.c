@@ -58,7 +58,7 @@ static void var_backward_ops(tn_back *b)
     const tn_shape x = b->in_shape[0];
     const bool     root = b->op == &tn__op_std;
     tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
-    tn_tensor     *d = tn_sub(b->in[0], tn_mean(b->in[0], TN_ARG(b, dims), .keepdim = true));
+    tn_tensor     *d = tn_sub(b->in[0], tn_mean(b->in[0], .dims = TN_ARG(b, dims), .keepdim = true));
     if (root) {
         tn_tensor *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
         tn_tensor *none = tn_eq(y, tn_scalar(0));

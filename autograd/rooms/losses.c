@@ -14,7 +14,7 @@ bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has)
     const char *what = NULL;
     if (tn__blocked() || !check_reduction(op, a->reduction)) return false;
     if ((a->weight || a->pos_weight) && !(has & TN_LOSS_WEIGHTS)) what = "weights";
-    if (a->delta != 0 && !(has & TN_LOSS_DELTA)) what = ".delta";
+    if (a->delta != (tn_loss_args){TN_LOSS_ARGS_DEFAULTS}.delta && !(has & TN_LOSS_DELTA)) what = ".delta";
     if (a->log_target && !(has & TN_LOSS_LOG_TARGET)) what = ".log_target";
     if (a->batchmean && !(has & TN_LOSS_BATCHMEAN)) what = ".batchmean";
     if (what) return tn_raise(TN_EINVAL, "%s: has no %s", op, what), false;
@@ -108,9 +108,9 @@ bool tn__infer_classes(tn_ctx *c, bool probabilities)
 tn_tensor *tn__class_loss(const tn_op *op, tn__class_args k, tn_cross_entropy_args a, int results)
 {
     tn_tensor *out[4] = {NULL};
-    k.ignore = tn__ignored(a.ignore_index);
+    k.ignore = a.ignore_index;
     k.reduction = a.reduction;
-    k.dim = a.class_dim ? a.class_dim : -1;
+    k.dim = a.class_dim;
     tn_op_call(op, TN_CLASS_INPUTS, (tn_tensor *[]){a.logits, a.target, a.weight}, results, out, &k);
     if (a.counted && out[0]) *a.counted = tn_get_i64(out[results - 1], 0);
     return out[0];

@@ -24,9 +24,8 @@ typedef struct {
 } tn__class_args;
 enum { TN_CLASS_X, TN_CLASS_TARGET, TN_CLASS_WEIGHT, TN_CLASS_INPUTS };
 
-/* What .ignore_index means; and whether each target is a class or that: "target 7 at [0] is outside 0…3 …". */
-static inline int64_t tn__ignored(int64_t index) { return index == 0 ? -100 : index == TN_ZERO ? 0 : index; }
-bool                  tn__check_targets(const tn_ctx *c, const tn_tensor *t, int64_t classes, int64_t ignore);
+/* Is each target a class, or to be ignored? If not: "target 7 at [0] is outside 0…3 …". */
+bool tn__check_targets(const tn_ctx *c, const tn_tensor *t, int64_t classes, int64_t ignore);
 /* Checks everything, each target too, and gives result 0 its type and shape. */
 bool tn__infer_classes(tn_ctx *c, bool probabilities);
 /* Calls op, whose last two results are the sum of the weights and the number of the targets that count. */

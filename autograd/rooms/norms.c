@@ -37,13 +37,13 @@ void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over
 {
     tn_dims dims = {.n = over};
     for (int i = 0; i < dims.n; i++) dims.d[i] = -1 - i;
-    tn_tensor *d = tn_sub(x, tn_mean(x, dims, .keepdim = true));
-    tn_tensor *r = tn_rsqrt(tn_add_scalar(tn_mean(tn_square(d), dims, .keepdim = true), eps));
+    tn_tensor *d = tn_sub(x, tn_mean(x, .dims = dims, .keepdim = true));
+    tn_tensor *r = tn_rsqrt(tn_add_scalar(tn_mean(tn_square(d), .dims = dims, .keepdim = true), eps));
     tn_tensor *normed = tn_mul(d, r), *g = gx && weight ? tn_mul(gy, weight) : gy;
     if (gw) *gw = tn_mul(gy, normed);
     if (!gx) return;
-    tn_tensor *along = tn_mul(normed, tn_mean(tn_mul(g, normed), dims, .keepdim = true));
-    *gx = tn_mul(r, tn_sub(tn_sub(g, tn_mean(g, dims, .keepdim = true)), along));
+    tn_tensor *along = tn_mul(normed, tn_mean(tn_mul(g, normed), .dims = dims, .keepdim = true));
+    *gx = tn_mul(r, tn_sub(tn_sub(g, tn_mean(g, .dims = dims, .keepdim = true)), along));
 }
 
 tn__norm_arguments tn__norm_args(double eps, int tensors, const tn_tensor *x)

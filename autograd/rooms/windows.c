@@ -2,26 +2,16 @@
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
 
-static int64_t or_else(int64_t v, int64_t otherwise) { return v ? v : otherwise; }
-
-tn__windows tn__conv_windows(const int64_t stride[2], const int64_t padding[2], const int64_t dilation[2],
-                             int64_t groups)
+tn__windows tn__pool_windows(const tn_pool2d_args *a)
 {
-    return (tn__windows){{0, 0},
-                         {or_else(stride[0], 1), or_else(stride[1], 1)},
-                         {padding[0], padding[1]},
-                         {or_else(dilation[0], 1), or_else(dilation[1], 1)},
-                         or_else(groups, 1)};
+    tn__windows w = {.groups = 1};
+    tn__pair(a->size, a->size_w, w.size), tn__pair(a->stride, a->stride_w, w.stride), tn__pair_or(w.size, w.stride);
+    tn__pair(a->padding, a->padding_w, w.padding), tn__pair(a->dilation, a->dilation_w, w.dilation);
+    return w;
 }
-
-tn__windows tn__pool_windows(const int64_t size[2], const int64_t stride[2], const int64_t padding[2],
-                             const int64_t dilation[2])
+tn__windows tn__pool_windows_1d(const tn_pool1d_args *a)
 {
-    return (tn__windows){{size[0], size[1]},
-                         {or_else(stride[0], size[0]), or_else(stride[1], size[1])},
-                         {padding[0], padding[1]},
-                         {or_else(dilation[0], 1), or_else(dilation[1], 1)},
-                         1};
+    return (tn__windows){{1, a->size}, {1, a->stride == 0 ? a->size : a->stride}, {0, a->padding}, {1, a->dilation}, 1};
 }
 
 static bool within(const tn_ctx *c, const char *what, int64_t v, int64_t least)

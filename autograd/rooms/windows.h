@@ -4,14 +4,12 @@
 #define TENON_AUTOGRAD_WINDOWS_H
 
 #include "autograd/rooms/room.h"
+#include "core/base/pair.h"
 #include "core/products/convolve.h"
 
-/* What a config means: in convolutions and poolings 0 is 1 for stride, dilation and groups, and a pooling's stride
- * is its size. */
-tn__windows tn__conv_windows(const int64_t stride[2], const int64_t padding[2], const int64_t dilation[2],
-                             int64_t groups);
-tn__windows tn__pool_windows(const int64_t size[2], const int64_t stride[2], const int64_t padding[2],
-                             const int64_t dilation[2]);
+/* The windows of a pooling. */
+tn__windows tn__pool_windows(const tn_pool2d_args *a);
+tn__windows tn__pool_windows_1d(const tn_pool1d_args *a);
 
 /* How many windows fit on images of size in[0] by in[1]; complains where the windows make no sense or are too large.
  * dims: 1 or 2, for messages. */

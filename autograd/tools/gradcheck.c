@@ -162,9 +162,6 @@ tn_status tn_gradcheck_run(tn_gradcheck_config c)
 {
     if (tn__blocked()) return tn__self.error;
     if (!c.name) c.name = "function";
-    if (c.step == 0) c.step = 1e-3;
-    if (c.rtol == 0) c.rtol = 1e-6;
-    if (c.atol == 0) c.atol = 1e-8;
     tn_tensor *const *in = c.input ? &c.input : c.inputs;
     int               n = c.input ? 1 : c.count;
     if (!c.fn || n < 1 || !in)

@@ -6,6 +6,7 @@
 #include "core/base/bf16.h"
 #include "core/base/checked.h"
 #include "core/base/memory.h"
+#include "core/base/pair.h"
 #include "core/base/thread.h"
 
 #endif

@@ -173,7 +173,6 @@ static bool check(const tn_tokenizer_training *how)
 static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_training how)
 {
     if (!check(&how)) return NULL;
-    if (!how.vocab_size) how.vocab_size = 30000;
     tn_tokenizer *t = tn__tokenizer_new(how.kind);
     if (!t) return NULL;
     if (how.cased) t->lower = t->strip = false;

@@ -216,7 +216,7 @@ static bool add_letters(work *w, const tn__counted *words, letters *x, const tn_
     count_letters(w, words, x);
     for (uint32_t c = 0; c < CODES; c++)
         if (x->count[c]) x->order[x->n++] = c;
-    const int64_t most = w->t->split == TN__SPLIT_BYTES ? 256 : how->alphabet ? how->alphabet : 1000;
+    const int64_t most = w->t->split == TN__SPLIT_BYTES ? 256 : how->alphabet;
     tn__sort(x->order, x->n, more_frequent, x->count);
     for (uint32_t i = 0; i < x->n; i++)
         if (i >= most) x->count[x->order[i]] = 0;
@@ -353,7 +353,7 @@ static bool merge(work *w, uint32_t which)
 
 static bool merges(work *w, const tn_tokenizer_training *how)
 {
-    const int64_t  least = how->min_count ? how->min_count : 2;
+    const int64_t  least = how->min_count;
     const uint32_t from = w->t->pieces.n, goal = (uint32_t)how->vocab_size;
     while (w->t->pieces.n < goal && w->heaped) {
         const entry top = pop(w);

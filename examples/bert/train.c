@@ -28,7 +28,7 @@ static tn_bert *bert_for(const train_config *c, const tn_tokenizer *t)
     if (c->heads) b.heads = c->heads;
     if (c->dim) b.dim = c->dim;
     b.norm_first = !c->norm_last;
-    b.dropout = b.attention_dropout = c->dropout == 0 ? TN_ZERO : c->dropout;
+    b.dropout = b.attention_dropout = c->dropout;
     if (c->length > 512) b.positions = c->length;
     tn_seed((uint64_t)c->seed);
     return tn_error() == TN_OK ? tn_bert_create(b) : NULL;

@@ -71,7 +71,7 @@ bool align_picture(const model *m, const char *text, tn_report *r, tn_string *sa
             if (k == 0) ids[0][n[0]++] = END;
         }
         tn_tensor *w = NULL, *x = tn_from_data(TN_I64, TN_SHAPE(1, n[0]), ids[0]);
-        tn_seq2seq_forward(m->net, x, .target = tn_from_data(TN_I64, TN_SHAPE(1, n[1]), ids[1]), .alignment = &w);
+        tn_seq2seq_forward(m->net, x, tn_from_data(TN_I64, TN_SHAPE(1, n[1]), ids[1]), .alignment = &w);
         ids[1][n[1]] = END;
         name_pieces(&name[0], m->tokens, n[0], ids[0]);
         name_pieces(&name[1], m->tokens, n[1], ids[1] + 1);

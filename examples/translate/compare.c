@@ -96,7 +96,7 @@ static tn_seq2seq *new_model(int k)
     tn_seed((uint64_t)seed);
     const bool transformer = kinds[k] == TN_SEQ2SEQ_TRANSFORMER;
     return tn_seq2seq_new(.kind = kinds[k], .source_words = WORDS, .shared = true, .dim = dim, .heads = 4,
-                          .ff = 2 * dim, .layers = transformer ? 2 : 1, .dropout = TN_ZERO, .norm_first = true,
+                          .ff = 2 * dim, .layers = transformer ? 2 : 1, .dropout = 0, .norm_first = true,
                           .positions = TASK_TEXT, .padding = PADDING, .begin = BEGIN, .end = END);
 }
 

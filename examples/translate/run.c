@@ -104,7 +104,7 @@ static int run(int count, char **operands)
 {
     (void)count, (void)operands;
     if (how.best > how.beams) return program_usage("--n-best can be at most --beam, %lld", (long long)how.beams);
-    how.length_penalty = penalty == 0 ? TN_ZERO : penalty;
+    how.length_penalty = penalty;
     model      m;
     tn_string *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
     tn_span   *lines = tn_mem_get(sizeof *lines * MOST);

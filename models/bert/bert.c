@@ -28,7 +28,8 @@ tn_bert_config tn_bert_size(const char *name)
                  {"medium", 512, 8, 8}, {"base", 768, 12, 12}, {"large", 1024, 24, 16}};
     for (size_t i = 0; name && i < sizeof sizes / sizeof *sizes; i++)
         if (!strcmp(name, sizes[i].name))
-            return (tn_bert_config){.dim = sizes[i].dim, .layers = sizes[i].layers, .heads = sizes[i].heads};
+            return TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .dim = sizes[i].dim, .layers = sizes[i].layers,
+                           .heads = sizes[i].heads);
     tn_raise(TN_EINVAL, "tn_bert_size: there is no size '%s'; the sizes are tiny, mini, small, medium, base and large",
              name ? name : "NULL");
     return (tn_bert_config){.zero_ = 0};
@@ -37,11 +38,7 @@ tn_bert_config tn_bert_size(const char *name)
 static bool complete(tn_bert_config *c)
 {
     static const char *const who = "tn_bert_new";
-    c->dim = tn__else_i64(c->dim, 256), c->layers = tn__else_i64(c->layers, 4), c->heads = tn__else_i64(c->heads, 4);
-    c->ff = tn__else_i64(c->ff, c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0);
-    c->positions = tn__else_i64(c->positions, 512), c->types = tn__else_i64(c->types, 2);
-    c->dropout = tn__else(c->dropout, 0.1), c->attention_dropout = tn__else(c->attention_dropout, 0.1);
-    c->init = tn__else(c->init, 0.02), c->eps = tn__else(c->eps, 1e-12);
+    if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
     if (!c->activation) c->activation = "gelu";
     if (c->no_pooler) c->no_next = true;
     if (c->padding < 0) c->padding = -1;
@@ -83,14 +80,14 @@ tn_bert *tn_bert_create(tn_bert_config c)
     tn_bert *m = tn_module_new(tn_bert);
     if (!m) return NULL;
     m->config = c;
-    const int64_t padding = c.padding == 0 ? TN_ZERO : c.padding < 0 ? 0 : c.padding;
+    const int64_t padding = c.padding < 0 ? -1 : c.padding;
     m->words = tn_child(m, "bert.embeddings.word_embeddings",
                         tn_embedding_new(.count = c.vocab, .dim = c.dim, .padding = padding));
     m->positions = tn_child(m, "bert.embeddings.position_embeddings",
                             tn_embedding_new(.count = c.positions + tn__first_place(&c), .dim = c.dim));
     m->types = tn_child(m, "bert.embeddings.token_type_embeddings", tn_embedding_new(.count = c.types, .dim = c.dim));
     m->norm = tn_child(m, "bert.embeddings.LayerNorm", tn_layer_norm_new(.dim = c.dim, .eps = c.eps));
-    const double p = c.dropout == 0 ? TN_ZERO : c.dropout;
+    const double p = c.dropout;
     m->dropout = tn_child(m, "bert.embeddings.dropout", tn_dropout_new(.p = p));
     m->encoder =
         tn_child(m, "bert.encoder",

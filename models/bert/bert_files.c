@@ -69,9 +69,6 @@ static bool read_config(const tn__settings *s, tn_bert_config *c)
     else if (c->padding >= c->vocab)
         tn_raise(TN_EFORMAT, "'%s': pad_token_id is %lld, but vocab_size %lld", s->path, (long long)c->padding,
                  (long long)c->vocab);
-    if (c->dropout == 0) c->dropout = TN_ZERO; /* what stands in the file is meant */
-    if (c->attention_dropout == 0) c->attention_dropout = TN_ZERO;
-    if (c->init == 0) c->init = TN_ZERO;
     return tn_error() == TN_OK;
 }
 

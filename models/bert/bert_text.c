@@ -56,10 +56,10 @@ static tn_tensor *pooled(tn_tensor *y, tn_tensor *blocked, tn_bert_pooling pooli
 {
     tn_tensor *padding = tn_unsqueeze(blocked, 2);
     if (pooling == TN_POOL_FIRST) return tn_select(y, 1, 0);
-    if (pooling == TN_POOL_MAX) return tn_amax(tn_masked_fill(y, padding, -INFINITY), TN_DIMS(1));
+    if (pooling == TN_POOL_MAX) return tn_amax(tn_masked_fill(y, padding, -INFINITY), .dims = TN_DIMS(1));
     tn_tensor *real = tn_to(tn_logical_not(padding), tn_dtype_of(y));
-    tn_tensor *count = tn_clamp(tn_sum(real, TN_DIMS(1)), 1e-9, INFINITY);
-    return tn_div(tn_sum(tn_masked_fill(y, padding, 0), TN_DIMS(1)), count);
+    tn_tensor *count = tn_clamp(tn_sum(real, .dims = TN_DIMS(1)), 1e-9, INFINITY);
+    return tn_div(tn_sum(tn_masked_fill(y, padding, 0), .dims = TN_DIMS(1)), count);
 }
 
 tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const char *const *texts,
@@ -72,7 +72,7 @@ tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const cha
     if (tn_tokenizer_batch(t, n, texts, NULL, (tn_encode_options){.max_length = m->config.positions}, &b) == TN_OK) {
         y = tn_bert_forward(m, b.ids, .types = b.segments, .blocked_keys = b.blocked_keys);
         y = pooled(y, b.blocked_keys, pooling);
-        y = tn_div(y, tn_clamp(tn_norm(y, TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
+        y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
     }
     return tn_scope_return(s, tn_error() == TN_OK ? y : NULL);
 }

@@ -46,8 +46,4 @@ const char    *tn__activation_name(const char *name);
 bool tn__within(const char *who, const char *what, int64_t v, int64_t low, int64_t high);
 bool tn__chance(const char *who, const char *what, double p); /* from 0 to less than 1 */
 
-/* A config's number: 0 means `otherwise`, TN_ZERO means 0. */
-static inline double  tn__else(double v, double otherwise) { return v == 0 ? otherwise : v == TN_ZERO ? 0 : v; }
-static inline int64_t tn__else_i64(int64_t v, int64_t otherwise) { return v == 0 ? otherwise : v == TN_ZERO ? 0 : v; }
-
 #endif

@@ -11,15 +11,14 @@ static bool numbers_fit(const tn_fit_config *c)
 {
     const struct {
         const char *name;
-        int64_t     value;
-        bool        zero; /* TN_ZERO is a value */
-    } n[] = {{"steps", c->steps, false},  {"epochs", c->epochs, false},        {"accumulate", c->accumulate, false},
-             {"warmup", c->warmup, true}, {"patience", c->patience, false},    {"valid_every", c->valid_every, false},
-             {"keep", c->keep, false},    {"save_every", c->save_every, false}};
+        int64_t     value, least;
+    } n[] = {{"steps", c->steps, 0},    {"epochs", c->epochs, 0},        {"accumulate", c->accumulate, 1},
+             {"warmup", c->warmup, -1}, {"patience", c->patience, 0},    {"valid_every", c->valid_every, 0},
+             {"keep", c->keep, 1},      {"save_every", c->save_every, 0}};
     for (size_t i = 0; i < sizeof n / sizeof *n; i++)
-        if (n[i].value < 0 && !(n[i].zero && n[i].value == TN_ZERO))
-            return tn_raise(TN_EINVAL, "tn_fit: .%s is %lld, but must not be negative", n[i].name,
-                            (long long)n[i].value),
+        if (n[i].value < n[i].least)
+            return tn_raise(TN_EINVAL, "tn_fit: .%s is %lld, but must be at least %lld", n[i].name,
+                            (long long)n[i].value, (long long)n[i].least),
                    false;
     if (!(c->min_delta >= 0 && c->min_delta < INFINITY)) return no(".min_delta must be a number, and not negative");
     return true;
@@ -28,7 +27,9 @@ static bool numbers_fit(const tn_fit_config *c)
 /* Options that mean nothing without another one are mistakes. */
 static bool options_fit(const tn_fit_config *c)
 {
-    const bool mine = c->lr != 0 || c->weight_decay != 0 || c->clip != 0 || c->warmup != 0 || c->decay != 0;
+    const tn_fit_config d = {TN_FIT_DEFAULTS};
+    const bool          mine = c->lr != d.lr || c->weight_decay != d.weight_decay || c->clip != d.clip ||
+                      c->warmup != d.warmup || c->decay != d.decay;
     if (c->optimizer && mine)
         return no(".lr, .weight_decay, .clip, .warmup and .decay are for the optimizer that tn_fit makes; there is an "
                   ".optimizer, so give them to that, and to its schedule");
@@ -40,7 +41,7 @@ static bool options_fit(const tn_fit_config *c)
         if (c->patience || c->restore_best || c->valid_every || c->rising || c->min_delta != 0)
             return no(".patience, .restore_best, .valid_every, .rising and .min_delta need .valid or .score");
     }
-    if (!c->folder && (c->resume || c->save_every || c->keep || c->config))
+    if (!c->folder && (c->resume || c->save_every || c->keep != d.keep || c->config))
         return no(".resume, .save_every, .keep and .config need a .folder");
     return true;
 }
@@ -69,8 +70,6 @@ bool tn__fit_check(tn__fit *f)
         tn_path_pop();
         tn_json_free(v);
     }
-    c->accumulate = c->accumulate ? c->accumulate : 1;
-    c->keep = c->keep ? c->keep : 2;
     f->steps = c->steps;
     if (c->epochs && c->train.batches > 0 && c->train.batches <= INT64_MAX / c->epochs) {
         const int64_t n = c->epochs * c->train.batches / c->accumulate;
@@ -78,8 +77,6 @@ bool tn__fit_check(tn__fit *f)
     }
     return tn_error() == TN_OK;
 }
-
-static double or_else(double v, double otherwise) { return v == 0 ? otherwise : v == TN_ZERO ? 0 : v; }
 
 bool tn__fit_optimizer(tn__fit *f)
 {
@@ -89,11 +86,8 @@ bool tn__fit_optimizer(tn__fit *f)
         if (c->schedule) tn_schedule_follow(c->schedule);
         return tn_error() == TN_OK;
     }
-    const int64_t warmup = c->warmup == TN_ZERO ? 0 : c->warmup ? c->warmup : f->steps / 20;
-    f->own = tn_adamw_create((tn_adam_config){.module = c->module,
-                                              .lr = or_else(c->lr, 1e-3),
-                                              .weight_decay = c->weight_decay,
-                                              .clip.norm = or_else(c->clip, 1)});
+    const int64_t warmup = c->warmup == -1 ? f->steps / 20 : c->warmup;
+    f->own = tn_adamw_new((tn_module *)c->module, .lr = c->lr, .weight_decay = c->weight_decay, .clip.norm = c->clip);
     tn_no_decay(f->own);
     if (f->steps || warmup)
         tn_schedule_follow(tn_warmup_lr_create((tn_warmup_lr_config){.optimizer = f->own,

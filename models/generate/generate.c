@@ -72,10 +72,10 @@ static bool fits(state *s)
     if (tn_dtype_of(a->prompt) != TN_I64 && tn_dtype_of(a->prompt) != TN_I32)
         return tn_raise(TN_EDTYPE, "tn_generate: the prompt must hold integers, i64 or i32"), false;
     s->prompts = tn_size(a->prompt, 0), s->begin = tn_size(a->prompt, 1);
-    s->beams = a->beams ? a->beams : 1, s->most = a->most ? a->most : a->from->length - s->begin;
-    s->least = a->least, s->end = a->end == TN_ZERO ? 0 : a->end == 0 ? -1 : a->end;
-    s->penalty = a->length_penalty == 0 ? 1 : a->length_penalty == TN_ZERO ? 0 : a->length_penalty;
-    const int64_t best = a->best ? a->best : 1;
+    s->beams = a->beams, s->most = a->most ? a->most : a->from->length - s->begin;
+    s->least = a->least, s->end = a->end;
+    s->penalty = a->length_penalty;
+    const int64_t best = a->best;
     if (s->beams < 1 || s->beams > MOST_BEAMS) return refuse("beams", a->beams, "from 1 to 64");
     if (best < 1 || best > s->beams) return refuse("best", a->best, "from 1 to .beams");
     if (a->sample && s->beams > 1) return refuse("beams", a->beams, "1 for sampling");
@@ -83,9 +83,9 @@ static bool fits(state *s)
     if (s->least < 0 || s->least > s->most) return refuse("least", a->least, "from 0 to .most");
     if (a->no_repeat < 0) return refuse("no_repeat", a->no_repeat, "at least 0");
     if (a->top_k < 0) return refuse("top_k", a->top_k, "at least 0");
-    if (!(a->top_p >= 0 && a->top_p <= 1))
-        return tn_raise(TN_EINVAL, "tn_generate: .top_p is %g, but must be from 0 to 1", a->top_p), false;
-    if (!(a->temperature >= 0) || isinf(a->temperature))
+    if (!(a->top_p > 0 && a->top_p <= 1))
+        return tn_raise(TN_EINVAL, "tn_generate: .top_p is %g, but must be above 0 and at most 1", a->top_p), false;
+    if (!(a->temperature > 0) || isinf(a->temperature))
         return tn_raise(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0", a->temperature),
                false;
     if (s->prompts > a->from->rows / s->beams)
@@ -253,7 +253,7 @@ static bool step(state *s, tn_tensor **tokens)
 
 static tn_generated results(state *s)
 {
-    const int64_t best = s->a.best ? s->a.best : 1;
+    const int64_t best = s->a.best;
     int64_t       longest = 0;
     for (int64_t b = 0; b < s->prompts; b++) {
         text *d = &s->done[b * s->beams];

@@ -38,7 +38,7 @@ static int by_score(const void *a, const void *b)
 bool tn__choose_by_chance(const float *p, int64_t vocab, const tn_generate_args *a, double u, tn__choice *room,
                           tn__choice *to)
 {
-    const double temperature = a->temperature == 0 ? 1 : a->temperature;
+    const double temperature = a->temperature;
     int64_t      n = 0;
     double       most = -INFINITY, sum = 0, at = 0;
     if (a->top_k > 0 && a->top_k < vocab) n = tn__choose_best(p, vocab, a->top_k, room);
@@ -46,10 +46,10 @@ bool tn__choose_by_chance(const float *p, int64_t vocab, const tn_generate_args 
         for (int64_t w = 0; w < vocab; w++)
             if (p[w] > -INFINITY) room[n++] = (tn__choice){p[w], w};
     if (n == 0) return false;
-    if (a->top_p > 0) qsort(room, (size_t)n, sizeof *room, by_score);
+    if (a->top_p < 1) qsort(room, (size_t)n, sizeof *room, by_score);
     for (int64_t i = 0; i < n; i++) most = fmax(most, room[i].score);
     for (int64_t i = 0; i < n; i++) sum += exp((room[i].score - most) / temperature);
-    if (a->top_p > 0) { /* the fewest that make up top_p */
+    if (a->top_p < 1) { /* the fewest that make up top_p */
         double so_far = 0;
         for (int64_t i = 0; i < n; i++) {
             so_far += exp((room[i].score - most) / temperature);

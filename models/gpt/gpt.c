@@ -22,10 +22,7 @@ static const tn_class tn_gpt_class = {
 static bool complete(tn_gpt_config *c)
 {
     static const char *const who = "tn_gpt_new";
-    c->dim = tn__else_i64(c->dim, 768), c->layers = tn__else_i64(c->layers, 12), c->heads = tn__else_i64(c->heads, 12);
-    c->ff = tn__else_i64(c->ff, c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0);
-    c->positions = tn__else_i64(c->positions, 1024);
-    c->dropout = tn__else(c->dropout, 0.1), c->init = tn__else(c->init, 0.02), c->eps = tn__else(c->eps, 1e-5);
+    if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
     if (!c->activation) c->activation = "gelu_new";
     if (!tn__within(who, "vocab", c->vocab, 1, 10000000) || !tn__within(who, "dim", c->dim, 1, 65536) ||
         !tn__within(who, "layers", c->layers, 1, 1024) || !tn__within(who, "heads", c->heads, 1, 1024) ||
@@ -57,7 +54,7 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
     tn_gpt *m = tn_module_new(tn_gpt);
     if (!m) return NULL;
     m->config = c;
-    const double p = c.dropout == 0 ? TN_ZERO : c.dropout;
+    const double p = c.dropout;
     m->words = tn_child(m, "transformer.wte", tn_embedding_new(.count = c.vocab, .dim = c.dim));
     m->positions = tn_child(m, "transformer.wpe", tn_embedding_new(.count = c.positions, .dim = c.dim));
     m->dropout = tn_child(m, "transformer.drop", tn_dropout_new(.p = p));
@@ -208,8 +205,6 @@ static bool read_config(const tn__settings *s, tn_gpt_config *c)
     if (tn_error() == TN_OK && c->dim % c->heads)
         tn_raise(TN_EFORMAT, "'%s': n_head %lld does not divide n_embd %lld", s->path, (long long)c->heads,
                  (long long)c->dim);
-    if (c->dropout == 0) c->dropout = TN_ZERO;
-    if (c->init == 0) c->init = TN_ZERO;
     return tn_error() == TN_OK;
 }
 

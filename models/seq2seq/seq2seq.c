@@ -30,11 +30,8 @@ tn_seq2seq_config tn_seq2seq_size(const char *name)
                  {"big", 1024, 6, 16, 4096, 0.3}};
     for (size_t i = 0; name && i < sizeof sizes / sizeof *sizes; i++)
         if (!strcmp(name, sizes[i].name))
-            return (tn_seq2seq_config){.dim = sizes[i].dim,
-                                       .layers = sizes[i].layers,
-                                       .heads = sizes[i].heads,
-                                       .ff = sizes[i].ff,
-                                       .dropout = sizes[i].dropout};
+            return TN_WITH(tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, .dim = sizes[i].dim, .layers = sizes[i].layers,
+                           .heads = sizes[i].heads, .ff = sizes[i].ff, .dropout = sizes[i].dropout);
     tn_raise(TN_EINVAL, "tn_seq2seq_size: there is no size '%s'; the sizes are tiny, small, base and big",
              name ? name : "NULL");
     return (tn_seq2seq_config){.zero_ = 0};
@@ -57,13 +54,11 @@ static bool complete(tn_seq2seq_config *c)
     if ((unsigned)c->kind >= KINDS)
         return tn_raise(TN_EINVAL, "%s: .kind is %d, which is none of the four", who, (int)c->kind), false;
     const bool recurrent = c->kind != TN_SEQ2SEQ_TRANSFORMER;
-    c->target_words = tn__else_i64(c->target_words, c->source_words);
-    c->dim = tn__else_i64(c->dim, recurrent ? 256 : 512), c->layers = tn__else_i64(c->layers, recurrent ? 1 : 6);
-    c->decoder_layers = tn__else_i64(c->decoder_layers, c->layers);
-    c->heads = tn__else_i64(c->heads, 8), c->positions = tn__else_i64(c->positions, 1024);
-    c->ff = tn__else_i64(c->ff, c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0);
-    c->dropout = tn__else(c->dropout, 0.1);
-    if (!c->padding && !c->begin && !c->end) c->begin = 2, c->end = 3;
+    if (c->target_words == 0) c->target_words = c->source_words;
+    if (c->dim == 0) c->dim = recurrent ? 256 : 512;
+    if (c->layers == 0) c->layers = recurrent ? 1 : 6;
+    if (c->decoder_layers == 0) c->decoder_layers = c->layers;
+    if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
     const int64_t words = c->source_words < c->target_words ? c->source_words : c->target_words;
     if (!tn__within(who, "source_words", c->source_words, 1, 10000000) ||
         !tn__within(who, "target_words", c->target_words, 1, 10000000) || !tn__within(who, "dim", c->dim, 1, 65536) ||
@@ -88,7 +83,7 @@ static bool complete(tn_seq2seq_config *c)
 /* An embedding as the paper has it: of variance 1 / dim, as its rows are multiplied by √dim, and padding 0. */
 static tn_embedding *table(tn_seq2seq *m, int64_t words)
 {
-    const int64_t padding = m->config.padding == 0 ? TN_ZERO : m->config.padding;
+    const int64_t padding = m->config.padding;
     tn_embedding *e = tn_embedding_new(.count = words, .dim = m->config.dim, .padding = padding);
     if (!e) return NULL;
     tn_init_normal(e->weight, 0, 1 / sqrt((double)m->config.dim));
@@ -106,7 +101,7 @@ tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
     m->config = c;
     m->source = tn_child(m, "source", table(m, c.source_words));
     m->target = c.shared ? tn_share(m, "target", m->source) : tn_child(m, "target", table(m, c.target_words));
-    m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout == 0 ? TN_ZERO : c.dropout));
+    m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
     if (c.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_parts(m);
     else tn__recurrent_parts(m);
     if (c.untied && !c.shared)
@@ -174,13 +169,13 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
     tn_tensor *y = tn_error() == TN_OK ? go_on(m, &r, tn_narrow(a.target, 1, 0, n - 1), NULL) : NULL;
     if (!y) return tn_leave(f, NULL);
     tn_tensor    *words = tn_narrow(a.target, 1, 1, n - 1);
-    const int64_t ignore = m->config.padding == 0 ? TN_ZERO : m->config.padding;
+    const int64_t ignore = m->config.padding;
     if (!a.each)
         return tn_leave(f, tn_linear_cross_entropy(y, m->out, m->out_bias, words, .ignore_index = ignore,
                                                    .label_smoothing = a.label_smoothing));
     y = tn_cross_entropy(tn_linear(y, m->out, m->out_bias), words, .ignore_index = ignore,
                          .label_smoothing = a.label_smoothing, .reduction = TN_NONE);
-    return tn_leave(f, tn_sum(y, TN_DIMS(1)));
+    return tn_leave(f, tn_sum(y, .dims = TN_DIMS(1)));
 }
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */

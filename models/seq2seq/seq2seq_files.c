@@ -35,7 +35,6 @@ static bool read_config(const tn__settings *s, tn_seq2seq_config *c)
         .lstm = tn__setting_bool(s, "lstm", false),
         .one_way = tn__setting_bool(s, "one_way", false),
     };
-    if (c->dropout == 0) c->dropout = TN_ZERO;
     return tn_error() == TN_OK;
 }
 

@@ -49,7 +49,7 @@ static tn_tensor *bridged(tn_seq2seq *m, tn_linear *bridge, tn_tensor *last)
 
 void tn__recurrent_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
 {
-    tn_tensor *lengths = tn_sum(tn_to(tn_logical_not(r->blocked), TN_I64), TN_DIMS(1)), *h = NULL, *c = NULL;
+    tn_tensor *lengths = tn_sum(tn_to(tn_logical_not(r->blocked), TN_I64), .dims = TN_DIMS(1)), *h = NULL, *c = NULL;
     tn_tensor *x = tn_call(m->dropout, tn_call(m->source, source));
     r->memory = tn_rnn_forward(m->encoder, x, .lengths = lengths, .h_n = &h, .c_n = m->bridge_c ? &c : NULL);
     if (tn_error() != TN_OK) return;
@@ -67,8 +67,8 @@ static tn_tensor *word_by_word(tn_seq2seq *m, tn__reading *r, tn_tensor *words, 
     for (int64_t t = 0; y && t < n && tn_error() == TN_OK; t++) {
         tn_tensor *word = tn_select(words, 1, t), *c = NULL;
         tn_tensor *context =
-            tn_additive_attention_forward(m->additive, r->h, .memory = r->memory, .keys = r->keys,
-                                          .blocked_keys = r->blocked, .weights = alignment ? &looked[t] : NULL);
+            tn_additive_attention_forward(m->additive, r->h, r->memory, .keys = r->keys, .blocked_keys = r->blocked,
+                                          .weights = alignment ? &looked[t] : NULL);
         r->h = tn_rnn_cell_forward(m->cell, tn_cat(1, word, context), .h = r->h, .c = r->c,
                                    .c_n = m->bridge_c ? &c : NULL);
         r->c = c;
@@ -90,7 +90,7 @@ tn_tensor *tn__recurrent_go(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn
     r->h = h, r->c = c;
     if (m->dot) {
         tn_tensor *context =
-            tn_dot_attention_forward(m->dot, x, .memory = r->memory, .blocked_keys = r->blocked, .weights = alignment);
+            tn_dot_attention_forward(m->dot, x, r->memory, .blocked_keys = r->blocked, .weights = alignment);
         x = tn_tanh(tn_call(m->combine, tn_cat(-1, context, x)));
     }
     return tn_call(m->dropout, x);

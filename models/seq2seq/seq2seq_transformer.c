@@ -9,11 +9,10 @@ bool tn__transformer_parts(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
     m->positions = tn_child(m, "positions", tn_sinusoidal_positions_new(.dim = c->dim, .length = c->positions));
-    m->transformer =
-        tn_child(m, "transformer",
-                 tn_transformer_new(.dim = c->dim, .heads = c->heads, .encoder_layers = c->layers,
-                                    .decoder_layers = c->decoder_layers, .ff = c->ff,
-                                    .dropout = c->dropout == 0 ? TN_ZERO : c->dropout, .norm_first = c->norm_first));
+    m->transformer = tn_child(m, "transformer",
+                              tn_transformer_new(.dim = c->dim, .heads = c->heads, .encoder_layers = c->layers,
+                                                 .decoder_layers = c->decoder_layers, .ff = c->ff,
+                                                 .dropout = c->dropout, .norm_first = c->norm_first));
     return tn_error() == TN_OK;
 }
 
@@ -40,10 +39,9 @@ tn_tensor *tn__transformer_go(tn_seq2seq *m, tn__reading *r, tn_tensor *target, 
     if (!x) return NULL;
     const int64_t n = m->config.decoder_layers;
     if (alignment && !(weights = tn_mem_get((size_t)n * sizeof *weights))) return NULL;
-    y = tn_transformer_decoder_forward(m->transformer->decoder, x, .memory = r->cache && r->at ? NULL : r->memory,
-                                       .causal = true, .memory_blocked_keys = r->blocked, .memory_weights = weights,
-                                       .cache = r->cache);
-    if (y && alignment) *alignment = tn_mean(weights[n - 1], TN_DIMS(1));
+    y = tn_transformer_decoder_forward(m->transformer->decoder, x, r->cache && r->at ? NULL : r->memory, .causal = true,
+                                       .memory_blocked_keys = r->blocked, .memory_weights = weights, .cache = r->cache);
+    if (y && alignment) *alignment = tn_mean(weights[n - 1], .dims = TN_DIMS(1));
     if (weights) tn_mem_put(weights, (size_t)n * sizeof *weights);
     return y;
 }

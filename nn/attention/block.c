@@ -3,7 +3,6 @@
 
 bool tn__layer_config(const char *who, tn_transformer_layer_config *c)
 {
-    c->ff = tn__or_i64(c->ff, 2048), c->dropout = tn__or(c->dropout, 0.1), c->eps = tn__or(c->eps, 1e-5);
     if (!c->activation) c->activation = tn_relu;
     return tn__at_least(who, "dim", c->dim, 1) && tn__at_least(who, "heads", c->heads, 1) &&
            tn__at_least(who, "ff", c->ff, 1) && tn__probability(who, "dropout", c->dropout) &&
@@ -35,13 +34,9 @@ tn_linear *tn__layer_linear(const tn_transformer_layer_config *c, int64_t in, in
 }
 tn_layer_norm *tn__layer_norm(const tn_transformer_layer_config *c)
 {
-    return tn_layer_norm_new(.dim = c->dim, .eps = c->eps == 0 ? TN_ZERO : c->eps, .no_bias = c->no_bias,
-                             .dtype = c->dtype);
+    return tn_layer_norm_new(.dim = c->dim, .eps = c->eps, .no_bias = c->no_bias, .dtype = c->dtype);
 }
-tn_dropout *tn__layer_dropout(const tn_transformer_layer_config *c)
-{
-    return tn_dropout_new(.p = c->dropout == 0 ? TN_ZERO : c->dropout);
-}
+tn_dropout *tn__layer_dropout(const tn_transformer_layer_config *c) { return tn_dropout_new(.p = c->dropout); }
 
 tn_tensor *tn__leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, tn_tensor **b)
 {

@@ -100,7 +100,7 @@ tn_tensor *tn_dot_attention_run(tn_dot_attention *m, tn_memory_args a)
 {
     const tn_frame    f = tn_enter(m);
     form              z = {.who = "dot_attention"};
-    tn_attention_args t = {0};
+    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS};
     if (tn_error() == TN_OK) {
         z.query = m->query, z.memory = z.keys = m->memory;
         if (memory_attention_fits(&z, &a)) {
@@ -146,7 +146,7 @@ tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_args a)
 {
     const tn_frame    f = tn_enter(m);
     form              z = {.who = "additive_attention"};
-    tn_attention_args t = {0};
+    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS};
     if (tn_error() == TN_OK) {
         z.query = m->query, z.memory = m->memory, z.keys = m->hidden;
         if (memory_attention_fits(&z, &a)) {

@@ -170,7 +170,8 @@ static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
     sizes             z = {0};
     tn_tensor        *h[3] = {NULL}, *all = NULL;
     tn_kv_cache      *cache = a->cache;
-    tn_attention_args t = {.blocked = a->blocked, .blocked_keys = a->blocked_keys, .causal = a->causal};
+    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
+                           .causal = a->causal};
     if (!mha_fits(m, a, &z) || (t.blocked && !mask(m, &z, &t.blocked))) return NULL;
 
     const bool packed = m->in_proj_weight && !z.recall;
@@ -196,7 +197,7 @@ static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
     tn_tensor *y = tn_attention_run(t); /* [B, T, heads, D], or [T, B, ...] */
     y = tn_view(y, m->time_first ? TN_SHAPE(z.queries, z.batch, m->dim) : TN_SHAPE(z.batch, z.queries, m->dim));
     y = tn_call(m->out_proj, y);
-    if (weights && !a->weights_per_head) *weights = tn_mean(*weights, TN_DIMS(1));
+    if (weights && !a->weights_per_head) *weights = tn_mean(*weights, .dims = TN_DIMS(1));
     if (cache && !z.recall && tn_error() == TN_OK)
         tn__cache_commit(cache, a->layer, a->memory ? a->key : NULL, z.batch, z.given);
     return y;

@@ -48,19 +48,18 @@ static const tn_class learned = {.size = sizeof(tn_class),
 
 static tn_positions *positions_create(const char *who, const tn_class *kind, tn_positions_config c)
 {
-    const double p = tn__or(c.dropout, 0);
     if (!tn__at_least(who, "dim", c.dim, 1) || !tn__at_least(who, "length", c.length, 1) ||
-        !tn__probability(who, "dropout", p) || !tn__floating(who, c.dtype))
+        !tn__probability(who, "dropout", c.dropout) || !tn__floating(who, c.dtype))
         return NULL;
     tn_positions *m = tn_module_create(kind);
     if (!m) return NULL;
-    m->dim = c.dim, m->length = c.length, m->dropout = p, m->time_first = c.time_first;
+    m->dim = c.dim, m->length = c.length, m->dropout = c.dropout, m->time_first = c.time_first;
     return m;
 }
 
 tn_positions *tn_sinusoidal_positions_create(tn_positions_config c)
 {
-    c.length = tn__or_i64(c.length, 5000);
+    if (c.length == 0) c.length = 5000;
     tn_positions *m = positions_create("tn_sinusoidal_positions_new", &sinusoidal, c);
     if (!m) return NULL;
     tn_tensor *pe = tn_zeros_of(c.dtype, TN_SHAPE(c.length, c.dim));

@@ -7,9 +7,8 @@ static const tn_class tn_transformer_class = {
 tn_transformer *tn_transformer_create(tn_transformer_config c)
 {
     static const char *const    who = "tn_transformer_new";
-    const int64_t               in = tn__or_i64(c.encoder_layers, 6), out = tn__or_i64(c.decoder_layers, 6);
-    tn_transformer_stack_config s = {
-        .final_norm = true, .dim = tn__or_i64(c.dim, 512), .heads = tn__or_i64(c.heads, 8), .ff = c.ff};
+    const int64_t               in = c.encoder_layers, out = c.decoder_layers;
+    tn_transformer_stack_config s = {.final_norm = true, .dim = c.dim, .heads = c.heads, .ff = c.ff};
     s.dropout = c.dropout, s.activation = c.activation, s.eps = c.eps, s.norm_first = c.norm_first;
     s.no_bias = c.no_bias, s.time_first = c.time_first, s.dtype = c.dtype;
     tn_transformer_layer_config layer = tn__layer_of_stack(&s);

@@ -2,6 +2,7 @@
 #ifndef TENON_NN_INSIDE_H
 #define TENON_NN_INSIDE_H
 
+#include "core/base/toolbox.h"
 #include "nn/nn.h"
 
 #include <string.h>
@@ -75,10 +76,6 @@ int  tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES]);
 bool tn__renames_check(const char *who, const tn_rename *r, int n);
 
 /* ---- for constructors and descriptions ------------------------------------------------------------------------- */
-
-/* A number of a config: 0 means `otherwise`, TN_ZERO means 0. */
-static inline double  tn__or(double v, double otherwise) { return v == 0 ? otherwise : v == TN_ZERO ? 0 : v; }
-static inline int64_t tn__or_i64(int64_t v, int64_t otherwise) { return v == 0 ? otherwise : v == TN_ZERO ? 0 : v; }
 
 /* Is v at least 1? If not: "who: .what is 0, but must be at least 1". The rest likewise. */
 bool tn__at_least(const char *who, const char *what, int64_t v, int64_t least);

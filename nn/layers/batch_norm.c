@@ -27,8 +27,8 @@ static void advance(tn_batch_norm *m, tn_tensor *rows)
 {
     const tn_scope s = tn_no_grad_begin();
     const double   share = m->cumulative ? 1 / (1 + tn_item(m->num_batches_tracked)) : m->momentum;
-    tn_tensor     *mean = mixed(m->running_mean, tn_mean(rows, TN_DIMS(1)), share);
-    tn_tensor     *var = mixed(m->running_var, tn_var(rows, TN_DIMS(1)), share);
+    tn_tensor     *mean = mixed(m->running_mean, tn_mean(rows, .dims = TN_DIMS(1)), share);
+    tn_tensor     *var = mixed(m->running_var, tn_var(rows, .dims = TN_DIMS(1)), share);
     if (tn_error() == TN_OK) {
         tn_copy_from(m->running_mean, mean), tn_copy_from(m->running_var, var);
         tn_set_i64(m->num_batches_tracked, 0, tn_get_i64(m->num_batches_tracked, 0) + 1);
@@ -89,8 +89,7 @@ static tn_batch_norm *batch_norm_create(const char *who, const tn_class *kind, t
     if (!tn__at_least(who, "features", c.features, 1) || !tn__floating(who, c.dtype)) return NULL;
     tn_batch_norm *m = tn_module_create(kind);
     if (!m) return NULL;
-    m->features = c.features, m->eps = tn__or(c.eps, 1e-5), m->momentum = tn__or(c.momentum, 0.1),
-    m->cumulative = c.cumulative;
+    m->features = c.features, m->eps = c.eps, m->momentum = c.momentum, m->cumulative = c.cumulative;
     if (!c.no_affine) {
         m->weight = tn_param(m, "weight", tn_ones_of(c.dtype, s));
         m->bias = tn_param(m, "bias", tn_zeros_of(c.dtype, s));

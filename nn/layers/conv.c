@@ -3,13 +3,6 @@
 
 #include <math.h>
 
-/* Of two sizes, a second that is 0 is like the first. */
-static void both(const int64_t given[2], int64_t otherwise, int64_t to[2])
-{
-    to[0] = tn__or_i64(given[0], otherwise);
-    to[1] = tn__or_i64(given[1], to[0]);
-}
-
 static bool check(const char *who, int64_t in, int64_t out, int64_t groups, tn_dtype dt)
 {
     if (!tn__at_least(who, "in", in, 1) || !tn__at_least(who, "out", out, 1) ||
@@ -52,7 +45,8 @@ static void conv_describe(char *text, size_t size, int dims, int64_t in, int64_t
 static tn_tensor *conv1d_forward(void *self, tn_tensor *x)
 {
     const tn_conv1d *m = self;
-    return tn_conv1d(x, m->weight, m->bias, m->stride, m->padding, m->dilation, m->groups);
+    return tn_conv1d(x, m->weight, m->bias, .stride = m->stride, .padding = m->padding, .dilation = m->dilation,
+                     .groups = m->groups);
 }
 
 static void conv1d_describe(const void *self, char *text, size_t size)
@@ -70,8 +64,6 @@ static const tn_class tn_conv1d_class = {.size = sizeof(tn_class),
 tn_conv1d *tn_conv1d_create(tn_conv1d_config c)
 {
     const char *who = "tn_conv1d_new";
-    c.stride = tn__or_i64(c.stride, 1), c.dilation = tn__or_i64(c.dilation, 1), c.groups = tn__or_i64(c.groups, 1);
-    c.padding = tn__or_i64(c.padding, 0);
     if (!check(who, c.in, c.out, c.groups, c.dtype) || !check_window(who, c.size, c.stride, c.padding, c.dilation))
         return NULL;
     tn_conv1d *m = tn_module_new(tn_conv1d);
@@ -91,8 +83,9 @@ tn_conv1d *tn_conv1d_create(tn_conv1d_config c)
 static tn_tensor *conv2d_forward(void *self, tn_tensor *x)
 {
     const tn_conv2d *m = self;
-    return tn_conv2d(x, m->weight, m->bias, {m->stride[0], m->stride[1]}, {m->padding[0], m->padding[1]},
-                     {m->dilation[0], m->dilation[1]}, m->groups);
+    return tn_conv2d(x, m->weight, m->bias, .stride = m->stride[0], .stride_w = m->stride[1], .padding = m->padding[0],
+                     .padding_w = m->padding[1], .dilation = m->dilation[0], .dilation_w = m->dilation[1],
+                     .groups = m->groups);
 }
 
 static void conv2d_describe(const void *self, char *text, size_t size)
@@ -111,8 +104,8 @@ tn_conv2d *tn_conv2d_create(tn_conv2d_config c)
 {
     const char *who = "tn_conv2d_new";
     int64_t     size[2], stride[2], padding[2], dilation[2];
-    both(c.size, 0, size), both(c.stride, 1, stride), both(c.padding, 0, padding), both(c.dilation, 1, dilation);
-    c.groups = tn__or_i64(c.groups, 1);
+    tn__pair(c.size, c.size_w, size), tn__pair(c.stride, c.stride_w, stride);
+    tn__pair(c.padding, c.padding_w, padding), tn__pair(c.dilation, c.dilation_w, dilation);
     if (!check(who, c.in, c.out, c.groups, c.dtype)) return NULL;
     for (int i = 0; i < 2; i++)
         if (!check_window(who, size[i], stride[i], padding[i], dilation[i])) return NULL;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* What the two modules with a table have in common. False and raised if something is wrong. */
-static bool check(const char *who, const tn_tensor *from, int64_t *count, int64_t *dim, int64_t *padding, tn_dtype dt)
+static bool check(const char *who, const tn_tensor *from, int64_t *count, int64_t *dim, int64_t padding, tn_dtype dt)
 {
     char text[192];
     if (from) {
@@ -21,11 +21,9 @@ static bool check(const char *who, const tn_tensor *from, int64_t *count, int64_
     }
     if (!tn__at_least(who, "count", *count, 1) || !tn__at_least(who, "dim", *dim, 1) || !tn__floating(who, dt))
         return false;
-    const int64_t given = *padding;
-    *padding = given == 0 ? -1 : given == TN_ZERO ? 0 : given < 0 ? given + *count : given;
-    if (given && (*padding < 0 || *padding >= *count))
-        return tn_raise(TN_EINDEX, "%s: .padding is %lld, but there are %lld rows", who, (long long)given,
-                        (long long)*count),
+    if (padding < -1 || padding >= *count)
+        return tn_raise(TN_EINDEX, "%s: .padding is %lld, but there are %lld rows; -1 is for none", who,
+                        (long long)padding, (long long)*count),
                false;
     return true;
 }
@@ -71,7 +69,7 @@ static const tn_class tn_embedding_class = {.size = sizeof(tn_class),
 
 tn_embedding *tn_embedding_create(tn_embedding_config c)
 {
-    if (!check("tn_embedding_new", c.from, &c.count, &c.dim, &c.padding, c.dtype)) return NULL;
+    if (!check("tn_embedding_new", c.from, &c.count, &c.dim, c.padding, c.dtype)) return NULL;
     tn_embedding *m = tn_module_new(tn_embedding);
     if (!m) return NULL;
     m->count = c.count, m->dim = c.dim, m->padding = c.padding, m->sparse = c.sparse;
@@ -155,7 +153,7 @@ static tn_tensor *bags_of(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offs
         in_rows(m, index, at, &rows, &absent);
         tn_tensor *x = tn_embedding(m->weight, rows, m->padding, m->sparse); /* [bags, longest, dim] */
         x = tn_masked_fill(x, tn_unsqueeze(absent, -1), -HUGE_VAL);
-        tn_tensor *empty = tn_all(absent, TN_DIMS(1), .keepdim = true); /* [bags, 1] */
+        tn_tensor *empty = tn_all(absent, .dims = TN_DIMS(1), .keepdim = true); /* [bags, 1] */
         return tn_masked_fill(tn_max(x, 1, false).values, empty, 0);
     }
     /* each index adds its row, times its share, to the row of its bag */
@@ -208,7 +206,7 @@ static const tn_class tn_embedding_bag_class = {.size = sizeof(tn_class),
 
 tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c)
 {
-    if (!check("tn_embedding_bag_new", c.from, &c.count, &c.dim, &c.padding, c.dtype)) return NULL;
+    if (!check("tn_embedding_bag_new", c.from, &c.count, &c.dim, c.padding, c.dtype)) return NULL;
     if ((unsigned)c.mode > TN_BAG_MAX)
         return tn_raise(TN_EINVAL, "tn_embedding_bag_new: .mode %d is none", (int)c.mode), NULL;
     tn_embedding_bag *m = tn_module_new(tn_embedding_bag);

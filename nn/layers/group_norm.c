@@ -68,7 +68,7 @@ static tn_group_norm *group_norm_create(const tn_class *kind, tn_group_norm_conf
 {
     tn_group_norm *m = tn_module_create(kind);
     if (!m) return NULL;
-    m->groups = c.groups, m->channels = c.channels, m->eps = tn__or(c.eps, 1e-5);
+    m->groups = c.groups, m->channels = c.channels, m->eps = c.eps;
     if (!c.no_affine) {
         m->weight = tn_param(m, "weight", tn_ones_of(c.dtype, TN_SHAPE(c.channels)));
         m->bias = tn_param(m, "bias", tn_zeros_of(c.dtype, TN_SHAPE(c.channels)));

@@ -22,7 +22,7 @@ static tn_tensor *compute(const tn_loss *m, tn_tensor *x, tn_tensor *y)
                                            .label_smoothing = m->label_smoothing,
                                            .reduction = m->reduction,
                                            .class_dim = m->class_dim};
-    tn_loss_args                pair = {.input = x, .target = y, .reduction = m->reduction};
+    tn_loss_args                pair = {TN_LOSS_ARGS_DEFAULTS, .input = x, .target = y, .reduction = m->reduction};
     if (k == &cross_entropy) return tn_cross_entropy_run(classes);
     if (k == &nll) return tn_nll_loss_run(classes);
     if (k == &mse) return tn_mse_loss_run(pair);
@@ -49,7 +49,7 @@ tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor
     char text[192];
     if (!tn_ready(m)) return NULL;
     tn_frame   f = tn_enter(m);
-    tn_tensor *c = tn_cosine_similarity(x1, x2, -1, 0);
+    tn_tensor *c = tn_cosine_similarity(x1, x2, -1, 1e-8);
     if (c && (!target || !tn_shape_equal(tn_shape_of(target), tn_shape_of(c))))
         return tn_raise(TN_ESHAPE, "cosine_embedding_loss: target must be %s, 1 or -1 for each pair of rows",
                         tn_shape_text(tn_shape_of(c), text, sizeof text)),
@@ -103,7 +103,8 @@ tn_loss *tn_nll_loss_create(tn_class_loss_config c)
 
 static tn_loss *of_pairs(const char *who, const tn_class *kind, tn_pair_loss_config c)
 {
-    if ((c.delta != 0 && kind != &huber) || ((c.log_target || c.batchmean) && kind != &kl_div))
+    if ((c.delta != (tn_pair_loss_config){TN_PAIR_LOSS_DEFAULTS}.delta && kind != &huber) ||
+        ((c.log_target || c.batchmean) && kind != &kl_div))
         return tn_raise(TN_EINVAL,
                         "%s: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone",
                         who),

@@ -58,7 +58,7 @@ tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
         return NULL;
     tn_layer_norm *m = tn_module_new(tn_layer_norm);
     if (!m) return NULL;
-    m->shape = shape, m->eps = tn__or(c.eps, 1e-5), m->no_affine = c.no_affine;
+    m->shape = shape, m->eps = c.eps, m->no_affine = c.no_affine;
     if (!c.no_affine) m->weight = tn_param(m, "weight", tn_ones_of(c.dtype, shape));
     if (!c.no_affine && !c.no_bias) m->bias = tn_param(m, "bias", tn_zeros_of(c.dtype, shape));
     return tn_built(m);
@@ -96,7 +96,7 @@ tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c)
         return NULL;
     tn_rms_norm *m = tn_module_new(tn_rms_norm);
     if (!m) return NULL;
-    m->shape = shape, m->eps = tn__or(c.eps, -1); /* -1: the number type's */
+    m->shape = shape, m->eps = c.eps;
     if (!c.no_affine) m->weight = tn_param(m, "weight", tn_ones_of(c.dtype, shape));
     return tn_built(m);
 }

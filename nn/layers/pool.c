@@ -4,24 +4,27 @@
 static tn_tensor *max_pool1d_forward(void *self, tn_tensor *x)
 {
     const tn_pool *m = self;
-    return tn_max_pool1d(x, m->size[0], m->stride[0], m->padding[0], m->dilation[0]);
+    return tn_max_pool1d(x, .size = m->size[0], .stride = m->stride[0], .padding = m->padding[0],
+                         .dilation = m->dilation[0]);
 }
 static tn_tensor *max_pool2d_forward(void *self, tn_tensor *x)
 {
     const tn_pool *m = self;
-    return tn_max_pool2d(x, {m->size[0], m->size[1]}, {m->stride[0], m->stride[1]}, {m->padding[0], m->padding[1]},
-                         {m->dilation[0], m->dilation[1]});
+    return tn_max_pool2d(x, .size = m->size[0], .size_w = m->size[1], .stride = m->stride[0], .stride_w = m->stride[1],
+                         .padding = m->padding[0], .padding_w = m->padding[1], .dilation = m->dilation[0],
+                         .dilation_w = m->dilation[1]);
 }
 static tn_tensor *avg_pool1d_forward(void *self, tn_tensor *x)
 {
     const tn_pool *m = self;
-    return tn_avg_pool1d(x, m->size[0], m->stride[0], m->padding[0], .ignore_padding = m->ignore_padding);
+    return tn_avg_pool1d(x, .size = m->size[0], .stride = m->stride[0], .padding = m->padding[0],
+                         .ignore_padding = m->ignore_padding);
 }
 static tn_tensor *avg_pool2d_forward(void *self, tn_tensor *x)
 {
     const tn_pool *m = self;
-    return tn_avg_pool2d(x, {m->size[0], m->size[1]}, {m->stride[0], m->stride[1]}, {m->padding[0], m->padding[1]},
-                         .ignore_padding = m->ignore_padding);
+    return tn_avg_pool2d(x, .size = m->size[0], .size_w = m->size[1], .stride = m->stride[0], .stride_w = m->stride[1],
+                         .padding = m->padding[0], .padding_w = m->padding[1], .ignore_padding = m->ignore_padding);
 }
 
 /* "3", or "(3, 2)" where the two differ */
@@ -65,15 +68,12 @@ CLASS(avg2_class, "AvgPool2d", avg_pool2d_forward, avg_pool2d_describe);
 static tn_pool *pool_create(const char *who, const tn_class *kind, tn_pool2d_config c)
 {
     int64_t size[2], stride[2], padding[2], dilation[2];
-    for (int i = 0; i < 2; i++) {
-        size[i] = tn__or_i64(c.size[i], i ? size[0] : 0);
-        stride[i] = tn__or_i64(c.stride[i], i && c.stride[0] ? stride[0] : size[i]);
-        padding[i] = tn__or_i64(c.padding[i], i ? padding[0] : 0);
-        dilation[i] = tn__or_i64(c.dilation[i], i ? dilation[0] : 1);
+    tn__pair(c.size, c.size_w, size), tn__pair(c.stride, c.stride_w, stride), tn__pair_or(size, stride);
+    tn__pair(c.padding, c.padding_w, padding), tn__pair(c.dilation, c.dilation_w, dilation);
+    for (int i = 0; i < 2; i++)
         if (!tn__at_least(who, "size", size[i], 1) || !tn__at_least(who, "stride", stride[i], 1) ||
             !tn__at_least(who, "padding", padding[i], 0) || !tn__at_least(who, "dilation", dilation[i], 1))
             return NULL;
-    }
     tn_pool *m = tn_module_create(kind);
     if (!m) return NULL;
     for (int i = 0; i < 2; i++)
@@ -85,11 +85,15 @@ static tn_pool *pool_create(const char *who, const tn_class *kind, tn_pool2d_con
 static tn_pool *pool1d_create(const char *who, const tn_class *kind, tn_pool1d_config c)
 {
     return pool_create(who, kind,
-                       (tn_pool2d_config){.size = {c.size},
-                                          .stride = {c.stride},
-                                          .padding = {c.padding},
-                                          .dilation = {c.dilation},
-                                          .ignore_padding = c.ignore_padding});
+                  (tn_pool2d_config){.size_w = -1,
+                                     .stride_w = -1,
+                                     .padding_w = -1,
+                                     .dilation_w = -1,
+                                     .size = c.size,
+                                     .stride = c.stride,
+                                     .padding = c.padding,
+                                     .dilation = c.dilation,
+                                     .ignore_padding = c.ignore_padding});
 }
 
 tn_pool *tn_max_pool1d_create(tn_pool1d_config c) { return pool1d_create("tn_max_pool1d_new", &max1_class, c); }
@@ -101,7 +105,7 @@ tn_pool *tn_avg_pool1d_create(tn_pool1d_config c)
 }
 tn_pool *tn_avg_pool2d_create(tn_pool2d_config c)
 {
-    if (c.dilation[0] > 1 || c.dilation[1] > 1)
+    if (c.dilation > 1 || c.dilation_w > 1)
         return tn_raise(TN_EINVAL, "tn_avg_pool2d_new: .dilation is for max pooling alone"), NULL;
     return pool_create("tn_avg_pool2d_new", &avg2_class, c);
 }

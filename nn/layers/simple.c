@@ -24,11 +24,10 @@ static const tn_class tn_dropout_class = {.size = sizeof(tn_class),
 
 tn_dropout *tn_dropout_create(tn_dropout_config c)
 {
-    const double p = tn__or(c.p, 0.5);
-    if (!tn__probability("tn_dropout_new", "p", p)) return NULL;
+    if (!tn__probability("tn_dropout_new", "p", c.p)) return NULL;
     tn_dropout *m = tn_module_new(tn_dropout);
     if (!m) return NULL;
-    m->p = p;
+    m->p = c.p;
     return tn_built(m);
 }
 
@@ -56,7 +55,7 @@ tn_flatten *tn_flatten_create(tn_flatten_config c)
 {
     tn_flatten *m = tn_module_new(tn_flatten);
     if (!m) return NULL;
-    m->first = (int)tn__or_i64(c.first, 1), m->last = (int)tn__or_i64(c.last, -1);
+    m->first = c.first, m->last = c.last;
     return tn_built(m);
 }
 

@@ -89,11 +89,11 @@ static tn_optimizer *sgd_maximize(tn_sequential *m)
 static tn_optimizer *adam(tn_sequential *m) { return tn_adam_new(m); }
 static tn_optimizer *adam_options(tn_sequential *m)
 {
-    return tn_adam_new(m, .lr = 0.02, .betas = {0.8, 0.95}, .eps = 1e-3, .weight_decay = 0.1);
+    return tn_adam_new(m, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1);
 }
 static tn_optimizer *adam_amsgrad(tn_sequential *m)
 {
-    return tn_adam_new(m, .lr = 0.02, .betas = {0.8, 0.9}, .amsgrad = true);
+    return tn_adam_new(m, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.9, .amsgrad = true);
 }
 static tn_optimizer *adam_maximize(tn_sequential *m)
 {
@@ -102,11 +102,11 @@ static tn_optimizer *adam_maximize(tn_sequential *m)
 static tn_optimizer *adamw(tn_sequential *m) { return tn_adamw_new(m); }
 static tn_optimizer *adamw_options(tn_sequential *m)
 {
-    return tn_adamw_new(m, .lr = 0.02, .betas = {0.8, 0.95}, .eps = 1e-3, .weight_decay = 0.1);
+    return tn_adamw_new(m, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1);
 }
 static tn_optimizer *adamw_amsgrad(tn_sequential *m)
 {
-    return tn_adamw_new(m, .lr = 0.02, .betas = {0.8, 0.9}, .amsgrad = true);
+    return tn_adamw_new(m, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.9, .amsgrad = true);
 }
 static tn_optimizer *adamw_no_decay(tn_sequential *m)
 {
@@ -147,12 +147,12 @@ static tn_optimizer *rmsprop_all(tn_sequential *m)
 static tn_optimizer *adafactor(tn_sequential *m) { return tn_adafactor_new(m); }
 static tn_optimizer *adafactor_options(tn_sequential *m)
 {
-    return tn_adafactor_new(m, .lr = 0.05, .beta2_decay = -0.5, .eps = {1e-2, 0.1}, .d = 2, .weight_decay = 0.1);
+    return tn_adafactor_new(m, .lr = 0.05, .beta2_decay = -0.5, .eps = 1e-2, .eps2 = 0.1, .d = 2, .weight_decay = 0.1);
 }
 static tn_optimizer *lamb(tn_sequential *m) { return tn_lamb_new(m); }
 static tn_optimizer *lamb_options(tn_sequential *m)
 {
-    return tn_lamb_new(m, .lr = 0.02, .betas = {0.8, 0.95}, .eps = 1e-3, .weight_decay = 0.1);
+    return tn_lamb_new(m, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1);
 }
 
 #define KIND(name, parts)  \

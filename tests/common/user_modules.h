@@ -59,7 +59,7 @@ static inline model *model_new(int count)
 {
     model *m = tn_module_new(model);
     if (!m) return NULL;
-    m->words = tn_child(m, "words", tn_embedding_new(.count = 10, .dim = 4, .padding = TN_ZERO));
+    m->words = tn_child(m, "words", tn_embedding_new(.count = 10, .dim = 4, .padding = 0));
     m->count = count;
     m->layers = tn_array(m, count, mlp *);
     for (int i = 0; m->layers && i < count; i++) m->layers[i] = tn_child(m, tn_name("layers.%d", i), mlp_new(4));

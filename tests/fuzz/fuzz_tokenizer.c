@@ -48,9 +48,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char              *text = size ? (const char *)data : "";
     tn_set_threads(1);
     for (int i = 0; i < 3 && !small[2]; i++)
-        small[i] = tn_tokenizer_train_text(
-            lesson, sizeof lesson - 1,
-            (tn_tokenizer_training){.kind = (tn_tokenizer_kind)i, .vocab_size = i == 2 ? 290 : 90, .special = special});
+        small[i] = tn_tokenizer_train_text(lesson, sizeof lesson - 1,
+                                           TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS,
+                                                   .kind = (tn_tokenizer_kind)i, .vocab_size = i == 2 ? 290 : 90,
+                                                   .special = special));
     CHECK(small[0] && small[1] && small[2]);
     const size_t  before = tn_memory_now().live;
     tn_tokenizer *t = tn_tokenizer_parse(text, size);

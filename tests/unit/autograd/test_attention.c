@@ -95,7 +95,7 @@ START_TEST(loops)
         if (t == 1)
             q = tn_transpose(noise(TN_SHAPE(B, T, H, D)), 1, 2), v = tn_transpose(noise(TN_SHAPE(B, S, H, E)), 1, 2);
         if (t == 2) k = noise(TN_SHAPE(1, S, D)), v = noise(TN_SHAPE(B, 1, S, E));
-        tn_attention_args a = {.q = q, .k = k, .v = v, .causal = _i & 1};
+        tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .causal = _i & 1};
         if (_i & 2) a.blocked_keys = bools(TN_SHAPE(B, S), 0.4);
         switch (_i / 4) {
         case 1: a.blocked = bools(TN_SHAPE(T, S), 0.5); break;
@@ -105,7 +105,7 @@ START_TEST(loops)
         default: break;
         }
         if (t == 3) a.scale = 1.3;
-        if (t == 4) a.scale = TN_ZERO;
+        if (t == 4) a.scale = 0;
         check(a, t == 3 ? 1.3 : t == 4 ? 0 : 0.5);
     }
 }
@@ -132,8 +132,8 @@ START_TEST(nothing_to_attend)
     for (int64_t t = 0; t < T; t++)
         for (int64_t s = 0; s < S; s++) tn_set_at(mask, TN_SHAPE(t, s), none[t]);
     tn_tensor *added = tn_masked_fill(tn_zeros_of(TN_F64, TN_SHAPE(T, S)), mask, -INFINITY);
-    outcome    by_bool = run((tn_attention_args){.q = q, .k = k, .v = v, .blocked = mask});
-    outcome    by_number = run((tn_attention_args){.q = q, .k = k, .v = v, .blocked = added});
+    outcome    by_bool = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = mask});
+    outcome by_number = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = added});
     zero_rows(by_bool.y, none), zero_rows(by_bool.gq, none);
     same(by_bool, by_number);
     tn_attention(q, k, v, .blocked = mask, .weights = &w);
@@ -141,13 +141,14 @@ START_TEST(nothing_to_attend)
     tn_tensor *bad = tn_clone(q); /* such a query may itself be NaN */
     for (int64_t i = 0; i < tn_numel(bad); i++)
         if (none[i / D % T]) tn_set(bad, i, NAN);
-    same(by_bool, run((tn_attention_args){.q = bad, .k = k, .v = v, .blocked = mask}));
+    same(by_bool, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = bad, .k = k, .v = v, .blocked = mask}));
 
     /* causal and padding on the left: the first queries see padding alone */
     const bool first[T] = {true, true, false, false, false};
     tn_tensor *keys = tn_zeros_of(TN_BOOL, TN_SHAPE(B, S));
     for (int64_t b = 0; b < B; b++) tn_set_at(keys, TN_SHAPE(b, 0), 1), tn_set_at(keys, TN_SHAPE(b, 1), 1);
-    outcome left = run((tn_attention_args){.q = q, .k = k, .v = v, .blocked_keys = keys, .causal = true});
+    outcome left = run(
+        (tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked_keys = keys, .causal = true});
     zero_rows(left.y, first);
     for (int64_t i = 0; i < tn_numel(left.gq); i++) /* query 2 has one key: its weight is 1, its gradient 0 as well */
         ck_assert((tn_get(left.gq, i) == 0) == (i / D % T <= 2) || fabs(tn_get(left.gq, i)) < 1e-15);
@@ -155,7 +156,8 @@ START_TEST(nothing_to_attend)
         ck_assert((tn_get(left.gv, i) == 0) == (i / E % S < 2 || i / E % S > 4));
 
     /* every key blocked, and no key at all */
-    outcome all = run((tn_attention_args){.q = q, .k = k, .v = v, .blocked_keys = tn_ones_of(TN_BOOL, TN_SHAPE(B, S))});
+    outcome    all = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v,
+                                             .blocked_keys = tn_ones_of(TN_BOOL, TN_SHAPE(B, S))});
     tn_tensor *parts[4] = {all.y, all.gq, all.gk, all.gv};
     for (int i = 0; i < 4; i++) ck_assert_double_eq(tn_item(tn_sum(tn_abs(parts[i]))), 0);
     tn_tensor *y =
@@ -188,7 +190,7 @@ START_TEST(nan_behind_a_mask)
     const int         way = _i / 3;
     tn_tensor        *q = tn_to(noise(TN_SHAPE(B, H, T, D)), dt), *k = tn_to(noise(TN_SHAPE(B, H, S, D)), dt);
     tn_tensor        *v = tn_to(noise(TN_SHAPE(B, H, S, E)), dt), *keys = bools(TN_SHAPE(B, S), 0.4);
-    tn_attention_args a = {.q = q};
+    tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = q};
     if (way == 0) a.blocked_keys = keys;
     if (way == 1) a.blocked = tn_reshape(keys, TN_SHAPE(B, 1, 1, S));
     if (way == 2)
@@ -218,10 +220,10 @@ START_TEST(nan_reaches_who_may_see_it)
     tn_tensor     *q = tn_to(noise(TN_SHAPE(1, T, D)), dt), *k = tn_to(noise(TN_SHAPE(1, S, D)), dt);
     tn_tensor     *v = tn_to(noise(TN_SHAPE(1, S, E)), dt);
     tn_set_at(v, TN_SHAPE(0, 2, 1), NAN), tn_set_at(v, TN_SHAPE(0, 2, 3), -INFINITY);
-    outcome    o = run((tn_attention_args){.q = q, .k = k, .v = v, .causal = true}), z;
+    outcome    o = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .causal = true}), z;
     tn_tensor *w = tn_clone(v);
     tn_set_at(w, TN_SHAPE(0, 2, 1), 0), tn_set_at(w, TN_SHAPE(0, 2, 3), 0);
-    z = run((tn_attention_args){.q = q, .k = k, .v = w, .causal = true});
+    z = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = w, .causal = true});
     for (int64_t t = 0; t < T; t++)
         for (int64_t e = 0; e < E; e++) {
             const double got = tn_get_at(o.y, TN_SHAPE(0, t, e));
@@ -231,7 +233,8 @@ START_TEST(nan_reaches_who_may_see_it)
     for (int64_t i = 0; i < 2 * D; i++) ck_assert_double_eq(tn_get(o.gq, i), tn_get(z.gq, i));
     for (int64_t i = 0; i < S * D; i++) /* keys 5 and 6 are seen by no query */
         ck_assert(i < T * D ? !isfinite(tn_get(o.gk, i)) : tn_get(o.gk, i) == 0);
-    tn_tensor *gk = run_as((tn_attention_args){.q = q, .k = k, .v = v, .causal = true}, true).gk;
+    tn_tensor *gk =
+        run_as((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .causal = true}, true).gk;
     for (int64_t i = 0; i < S * D; i++) ck_assert(i < T * D ? !isfinite(tn_get(gk, i)) : tn_get(gk, i) == 0);
     tn_tensor *values = leaf(v), *y = tn_attention(q, k, values, .causal = true);
     tn_backward(tn_sum(tn_mul(y, y)));
@@ -240,7 +243,7 @@ START_TEST(nan_reaches_who_may_see_it)
         ck_assert(i / E < T ? i % E != 1 || isnan(tn_get(tn_grad(values), i)) : tn_get(tn_grad(values), i) == 0);
     k = tn_clone(k);
     tn_set_at(k, TN_SHAPE(0, 2, 0), NAN);
-    o = run((tn_attention_args){.q = q, .k = k, .v = w, .causal = true});
+    o = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = w, .causal = true});
     for (int64_t i = 0; i < T * E; i++) ck_assert(i < 2 * E ? tn_get(o.y, i) == tn_get(z.y, i) : isnan(tn_get(o.y, i)));
     for (int64_t i = 0; i < T * D; i++)
         ck_assert(i < 2 * D ? tn_get(o.gq, i) == tn_get(z.gq, i) : isnan(tn_get(o.gq, i)));
@@ -253,13 +256,14 @@ START_TEST(masks_agree)
     tn_tensor *mask = bools(TN_SHAPE(B, 1, T, S), 0.5), *keys = bools(TN_SHAPE(B, S), 0.3);
     tn_tensor *future = tn_to(tn_triu(tn_ones(TN_SHAPE(T, S)), 1), TN_BOOL),
               *wide = tn_reshape(keys, TN_SHAPE(B, 1, 1, S));
-    outcome apart =
-        run((tn_attention_args){.q = q, .k = k, .v = v, .blocked = mask, .blocked_keys = keys, .causal = true});
+    outcome    apart = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = mask,
+                                               .blocked_keys = keys, .causal = true});
     tn_tensor *whole = tn_logical_or(tn_logical_or(mask, wide), future);
-    same(apart, run((tn_attention_args){.q = q, .k = k, .v = v, .blocked = whole}));
+    same(apart, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = whole}));
     tn_tensor *added = tn_masked_fill(tn_zeros_of(TN_F64, tn_shape_of(whole)), whole, -INFINITY);
-    same(apart, run((tn_attention_args){.q = q, .k = k, .v = v, .blocked = added}));
-    same(apart, run((tn_attention_args){.q = q, .k = k, .v = v, .blocked = tn_to(added, TN_F32)}));
+    same(apart, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = added}));
+    same(apart,
+         run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = tn_to(added, TN_F32)}));
 }
 END_TEST
 
@@ -277,7 +281,7 @@ START_TEST(added_mask_has_a_gradient)
     fine();
     ck_assert(tn_same_bits(y, z));
     ck_assert_int_eq(tn_dtype_of(tn_grad(m)), TN_F32);
-    ck_assert(tn_allclose(tn_grad(m), tn_to(tn_sum(tn_grad(wide), TN_DIMS(0, 1)), TN_F32), 1e-6, 1e-7));
+    ck_assert(tn_allclose(tn_grad(m), tn_to(tn_sum(tn_grad(wide), .dims = TN_DIMS(0, 1)), TN_F32), 1e-6, 1e-7));
     ck_assert(tn_item(tn_sum(tn_abs(tn_grad(m)))) > 0.01);
     ck_assert_double_eq_tol(tn_item(tn_sum(tn_grad(wide))), 0, 1e-12); /* a softmax does not see a constant */
 }
@@ -396,7 +400,8 @@ START_TEST(threads)
     for (int n = 1; n <= 7; n += n == 1 ? 1 : 5) {
         tn_set_threads(n);
         g->position = at;
-        outcome o = run((tn_attention_args){.q = q, .k = k, .v = v, .blocked = mask, .dropout = 0.1});
+        outcome o = run(
+            (tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = mask, .dropout = 0.1});
         if (n == 1) first = o;
         same(first, o);
     }

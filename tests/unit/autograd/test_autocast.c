@@ -32,8 +32,8 @@ START_TEST(types)
     ck_type(tn_einsum("btd,ed->bte", y, w), bf16);
     ck_type(tn_attention(x, x, y), bf16);
     ck_type(tn_attention(x, x, x, .blocked = tn_zeros(TN_SHAPE(3, 3))), bf16);
-    ck_type(tn_conv1d(x, tn_normal(TN_SHAPE(5, 3, 2), 0, 1)), bf16);
-    ck_type(tn_conv2d(tn_unsqueeze(y, 0), tn_normal(TN_SHAPE(5, 2, 2, 2), 0, 1)), bf16);
+    ck_type(tn_conv1d(x, tn_normal(TN_SHAPE(5, 3, 2), 0, 1), NULL), bf16);
+    ck_type(tn_conv2d(tn_unsqueeze(y, 0), tn_normal(TN_SHAPE(5, 2, 2, 2), 0, 1), NULL), bf16);
     ck_type(tn_gelu(y), bf16);
     ck_type(tn_add(x, y), f32);
     ck_type(tn_layer_norm(y, b, b, 1e-5), f32);
@@ -157,7 +157,7 @@ static tn_tensor *cell(void *m, tn_tensor *x)
 }
 static tn_tensor *additive(void *m, tn_tensor *x)
 {
-    return tn_additive_attention_forward((tn_additive_attention *)m, x, .memory = x);
+    return tn_additive_attention_forward((tn_additive_attention *)m, x, x);
 }
 static tn_tensor *decoder(void *m, tn_tensor *x)
 {
@@ -179,7 +179,7 @@ START_TEST(modules)
     } t[] = {{tn_lstm_new(.in = 16, .hidden = 8, .layers = 2, .bidirectional = true), lstm},
              {tn_gru_cell_new(.in = 16, .hidden = 8), cell},
              {tn_additive_attention_new(.query = 16, .memory = 16, .hidden = 8), additive},
-             {tn_transformer_decoder_new(.dim = 16, .heads = 2, .ff = 32, .layers = 2, .dropout = TN_ZERO), decoder},
+             {tn_transformer_decoder_new(.dim = 16, .heads = 2, .ff = 32, .layers = 2, .dropout = 0), decoder},
              {tn_bilinear_new(.in1 = 16, .in2 = 16, .out = 4), bilinear},
              {tn_conv1d_new(.in = 10, .out = 6, .size = 3), convolution},
              {tn_batch_norm1d_new(.features = 10), usual},
@@ -311,7 +311,7 @@ START_TEST(many_inputs)
         ck_assert(tn_same_bits(tn_clone(tn_narrow(y, 1, 3 * i, 3)), tn_to(in[i], TN_F32)));
         ck_assert(tn_same_bits(tn_clone(tn_select(z, 0, i)), tn_to(in[i], TN_F32)));
     }
-    tn_grad_of(tn_sum(y), .count = MANY, .wrt = in, .grad = g);
+    tn_grad_of(tn_sum(y), MANY, in, g);
     for (int i = 0; i < MANY; i++) ck_assert(tn_dtype_of(g[i]) == tn_dtype_of(in[i]));
     ck_assert_int_eq(tn_error(), TN_OK);
 }

@@ -74,8 +74,9 @@ static void check_conv(const geometry *g, tn_tensor *x, tn_tensor *w, tn_tensor 
 {
     x = tn_requires_grad(tn_detach(x)), w = tn_requires_grad(tn_detach(w));
     if (b) tn_requires_grad(b);
-    tn_tensor *y = tn_conv2d(x, w, b, .stride = {g->stride[0], g->stride[1]}, .padding = {g->padding[0], g->padding[1]},
-                             .dilation = {g->dilation[0], g->dilation[1]}, .groups = g->groups);
+    tn_tensor *y = tn_conv2d(x, w, b, .stride = g->stride[0], .stride_w = g->stride[1], .padding = g->padding[0],
+                             .padding_w = g->padding[1], .dilation = g->dilation[0], .dilation_w = g->dilation[1],
+                             .groups = g->groups);
     fine();
     ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(g->n, g->o, g->out[0], g->out[1])));
     for (int64_t e = 0; e < tn_numel(y); e += step) {
@@ -147,20 +148,20 @@ END_TEST
 START_TEST(convolution_defaults_and_types)
 {
     tn_tensor *x = tn_arange_of(TN_F32, 0, 6, 1), *w = tn_ones(TN_SHAPE(1, 1, 2));
-    tn_tensor *y = tn_conv1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), w);
+    tn_tensor *y = tn_conv1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), w, NULL);
     fine();
     for (int i = 0; i < 5; i++) ck_assert_double_eq(tn_get(y, i), 2 * i + 1);
-    ck_assert(
-        tn_shape_equal(tn_shape_of(tn_conv1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), w, .stride = 2)), TN_SHAPE(1, 1, 3)));
-    ck_assert_int_eq(tn_dtype_of(tn_conv1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), tn_to(w, TN_F64))), TN_F64);
+    ck_assert(tn_shape_equal(tn_shape_of(tn_conv1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), w, NULL, .stride = 2)),
+                             TN_SHAPE(1, 1, 3)));
+    ck_assert_int_eq(tn_dtype_of(tn_conv1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), tn_to(w, TN_F64), NULL)), TN_F64);
     tn_tensor *small = tn_max_pool1d(tn_reshape(x, TN_SHAPE(1, 1, 6)), .size = 2);
     ck_assert(tn_shape_equal(tn_shape_of(small), TN_SHAPE(1, 1, 3)));
-    small = tn_avg_pool2d(tn_reshape(x, TN_SHAPE(1, 1, 2, 3)), .size = {2, 3});
+    small = tn_avg_pool2d(tn_reshape(x, TN_SHAPE(1, 1, 2, 3)), .size = 2, .size_w = 3);
     ck_assert_double_eq(tn_item(small), 2.5);
-    ck_assert_ptr_null(tn_conv2d(NULL, w));
+    ck_assert_ptr_null(tn_conv2d(NULL, w, NULL));
     ck_assert_str_eq(tn_error_message(), "conv2d: x is NULL");
     tn_clear_error();
-    ck_assert_ptr_null(tn_max_pool2d(NULL, .size = {1, 1}));
+    ck_assert_ptr_null(tn_max_pool2d(NULL, .size = 1));
     ck_assert_str_eq(tn_error_message(), "max_pool2d: input 0 is NULL");
     tn_clear_error();
 }
@@ -171,22 +172,22 @@ START_TEST(huge_and_empty)
 {
     const int64_t huge = (int64_t)1 << 58;
     tn_tensor    *x = tn_zeros(TN_SHAPE(0, 1, 3, 3)), *w = tn_zeros(TN_SHAPE(1, 1, 2, 2));
-    ck_assert(tn_numel(tn_conv2d(x, w, NULL, .padding = {1 << 20, 1 << 20})) == 0);
+    ck_assert(tn_numel(tn_conv2d(x, w, NULL, .padding = 1 << 20)) == 0);
     fine();
     x = tn_zeros(TN_SHAPE(0, 1, 3, huge)), w = tn_zeros(TN_SHAPE(1, 1, 1, 1));
-    ck_assert(tn_numel(tn_conv2d(x, w, NULL, .stride = {1, 2}, .padding = {0, 5})) == 0);
+    ck_assert(tn_numel(tn_conv2d(x, w, NULL, .stride = 1, .stride_w = 2, .padding = 0, .padding_w = 5)) == 0);
     fine();
     w = tn_zeros(TN_SHAPE(0, 1, huge, 2)), x = tn_zeros(TN_SHAPE(1, 1, 3, 3));
-    ck_assert_ptr_null(tn_conv2d(x, w, NULL, .dilation = {INT32_MAX, 1}));
+    ck_assert_ptr_null(tn_conv2d(x, w, NULL, .dilation = INT32_MAX, .dilation_w = 1));
     ck_assert_int_eq(tn_error(), TN_ESHAPE);
     tn_clear_error();
     x = tn_zeros(TN_SHAPE(1, 0, 2, 2)), w = tn_zeros(TN_SHAPE(2, 0, 3, 3)); /* no channels: the bias, or zeros */
-    tn_tensor *y = tn_conv2d(x, w, NULL, .padding = {1, 1}),
-              *z = tn_conv2d(x, w, tn_ones(TN_SHAPE(2)), .padding = {1, 1});
+    tn_tensor *y = tn_conv2d(x, w, NULL, .padding = 1), *z = tn_conv2d(x, w, tn_ones(TN_SHAPE(2)), .padding = 1);
     fine();
     for (int i = 0; i < 8; i++) ck_assert(tn_get(y, i) == 0 && tn_get(z, i) == 1);
     x = tn_zeros(TN_SHAPE(0, 1, huge, 3));
-    ck_assert(tn_numel(tn_max_pool2d(x, .size = {4, 2}, .stride = {1, 1}, .padding = {2, 1}, .dilation = {2, 1})) == 0);
+    ck_assert(tn_numel(tn_max_pool2d(x, .size = 4, .size_w = 2, .stride = 1, .padding = 2, .padding_w = 1,
+                                     .dilation = 2, .dilation_w = 1)) == 0);
     fine();
 }
 END_TEST
@@ -204,12 +205,16 @@ START_TEST(random_poolings)
         tn_scope   s = tn_scope_begin();
         const bool ignore = pick(0, 1);
         tn_tensor *x = noise(TN_F64, TN_SHAPE(g.n, g.c, g.in[0], g.in[1])), *leaf = tn_requires_grad(tn_detach(x));
-        const tn_pool2d_args a = {leaf,
-                                  {g.size[0], g.size[1]},
-                                  {g.stride[0], g.stride[1]},
-                                  {g.padding[0], g.padding[1]},
-                                  {g.dilation[0], g.dilation[1]},
-                                  ignore};
+        const tn_pool2d_args a = {.x = leaf,
+                                  .size = g.size[0],
+                                  .size_w = g.size[1],
+                                  .stride = g.stride[0],
+                                  .stride_w = g.stride[1],
+                                  .padding = g.padding[0],
+                                  .padding_w = g.padding[1],
+                                  .dilation = g.dilation[0],
+                                  .dilation_w = g.dilation[1],
+                                  .ignore_padding = ignore};
         tn_tensor           *max = tn_max_pool2d_run(a), *mean = tn_avg_pool2d_run(a);
         if (tn_error()) { /* a window that steps over the image */
             ck_assert_ptr_nonnull(strstr(tn_error_message(), "has no element"));
@@ -271,8 +276,9 @@ END_TEST
 
 static tn_tensor *network(tn_tensor *x, tn_tensor *const *p)
 {
-    x = tn_max_pool2d(tn_conv2d(x, p[0], p[1], .padding = {1, 1}), .size = {2, 2}, .padding = {1, 1});
-    return tn_avg_pool2d(tn_conv2d(x, p[2], NULL, .stride = {2, 1}, .groups = 2), .size = {3, 2}, .stride = {1, 1});
+    x = tn_max_pool2d(tn_conv2d(x, p[0], p[1], .padding = 1), .size = 2, .padding = 1);
+    return tn_avg_pool2d(tn_conv2d(x, p[2], NULL, .stride = 2, .stride_w = 1, .groups = 2), .size = 3, .size_w = 2,
+                         .stride = 1);
 }
 
 START_TEST(alone_and_with_threads)

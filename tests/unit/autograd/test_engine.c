@@ -85,7 +85,7 @@ END_TEST
 START_TEST(grad_of_chosen)
 {
     tn_tensor *x = leaf(3), *w = leaf(5), *h = tn_mul(x, w), *y = tn_mul(h, h), *g[4];
-    ck_assert_int_eq(tn_grad_of(y, 4, (tn_tensor *[]){x, h, w, x}, g), TN_OK);
+    ck_assert_int_eq(tn_grad_of(y, 4, ((tn_tensor *[]){x, h, w, x}), g), TN_OK);
     ck_assert_double_eq(tn_item(g[0]), 2 * 15 * 5);
     ck_assert_double_eq(tn_item(g[1]), 2 * 15);
     ck_assert_double_eq(tn_item(g[2]), 2 * 15 * 3);
@@ -94,7 +94,7 @@ START_TEST(grad_of_chosen)
     ck_assert_ptr_null(tn_grad(w));
     tn_tensor *other = leaf(1);
     y = tn_mul(x, x);
-    ck_assert_int_eq(tn_grad_of(y, 2, (tn_tensor *[]){other, x}, g), TN_OK);
+    ck_assert_int_eq(tn_grad_of(y, 2, ((tn_tensor *[]){other, x}), g), TN_OK);
     ck_assert_ptr_null(g[0]);
     ck_assert_double_eq(tn_item(g[1]), 6);
     g[0] = tn_grad_wrt(x, x, false); /* of itself */

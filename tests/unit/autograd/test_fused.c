@@ -36,8 +36,8 @@ static void beside_its_parts(tn_dtype dt, tn_shape s, double p, bool sum_is_used
     ck_assert(after.position == tn_current_generator()->position && after.seed == before.seed);
     same(sum, sum2, "the sum"), same(y, y2, "the norm");
     if (sum_is_used) y = tn_add(tn_square(y), tn_mul(sum, c)), y2 = tn_add(tn_square(y2), tn_mul(sum2, c));
-    tn_grad_of(y, .seed = c, .count = 4, .wrt = in, .grad = one);
-    tn_grad_of(y2, .seed = c, .count = 4, .wrt = in, .grad = other);
+    tn_grad_of(y, 4, in, one, .seed = c);
+    tn_grad_of(y2, 4, in, other, .seed = c);
     for (int i = 0; i < 4; i++) same(one[i], other[i], "a gradient");
 }
 
@@ -55,10 +55,10 @@ START_TEST(larger_than_the_caches)
     /* a row of many, beside the same row alone */
     tn_tensor *x = leaf(tn_normal_of(dt, TN_SHAPE(2 * rows, n), 0, 1)), *gy = tn_normal_of(dt, TN_SHAPE(n), 0, 1),
               *g[2];
-    tn_grad_of(tn_layer_norm(x, NULL, NULL, 1e-5), .seed = tn_expand(gy, x->l.shape), .count = 1, .wrt = &x, .grad = g);
+    tn_grad_of(tn_layer_norm(x, NULL, NULL, 1e-5), 1, &x, g, .seed = tn_expand(gy, x->l.shape));
     for (int64_t r = 0; r < 2 * rows; r += 911) {
         tn_tensor *one = leaf(tn_select(tn_detach(x), 0, r));
-        tn_grad_of(tn_layer_norm(one, NULL, NULL, 1e-5), .seed = gy, .count = 1, .wrt = &one, .grad = g + 1);
+        tn_grad_of(tn_layer_norm(one, NULL, NULL, 1e-5), 1, &one, g + 1, .seed = gy);
         same(tn_contiguous(tn_select(g[0], 0, r)), g[1], "a row's gradient");
     }
 }
@@ -68,7 +68,7 @@ START_TEST(only_the_sum_is_used)
 {
     tn_tensor *x = leaf(tn_normal(TN_SHAPE(3, 9), 0, 1)), *h = leaf(tn_normal(TN_SHAPE(3, 9), 0, 1)), *sum, *g[2];
     ck_assert(tn_add_dropout_norm(x, h, NULL, NULL, .p = 0.5, .eps = 1e-5, .sum = &sum));
-    tn_grad_of(tn_sum(sum), .count = 2, .wrt = ((tn_tensor *[]){x, h}), .grad = g);
+    tn_grad_of(tn_sum(sum), 2, ((tn_tensor *[]){x, h}), g);
     for (int64_t i = 0; i < 27; i++) {
         ck_assert(tn_get(g[0], i) == 1);
         const double kept = tn_get(g[1], i);
@@ -143,10 +143,10 @@ START_TEST(like_the_two_ops)
     make_lm(_i % 2 ? TN_F64 : TN_F32);
     tn_tensor *z = tn_cross_entropy(tn_linear(lm.in[0], lm.in[1], lm.in[2]), lm.target, .ignore_index = 3,
                                     .label_smoothing = 0.1, .reduction = r);
-    tn_grad_of(tn_mul_scalar(z, 3), .count = 3, .wrt = lm.in, .grad = other);
+    tn_grad_of(tn_mul_scalar(z, 3), 3, lm.in, other);
     tn_tensor *y = tn_linear_cross_entropy(lm.in[0], lm.in[1], lm.in[2], lm.target, .ignore_index = 3,
                                            .label_smoothing = 0.1, .reduction = r, .counted = &counted);
-    tn_grad_of(tn_mul_scalar(y, 3), .count = 3, .wrt = lm.in, .grad = one);
+    tn_grad_of(tn_mul_scalar(y, 3), 3, lm.in, one);
     near_to(y, z, tol, "the loss");
     for (int i = 0; i < 3; i++) near_to(one[i], other[i], tol, "a gradient");
     ck_assert_int_ge(counted, ROWS - ROWS / 7 - 10);
@@ -162,7 +162,7 @@ START_TEST(the_same_bits_for_any_threads)
     for (int i = 0; i < (tn_test_slow() ? 2 : 4); i++) {
         tn_set_threads(threads[i]);
         y[i] = tn_linear_cross_entropy(lm.in[0], lm.in[1], lm.in[2], lm.target, .ignore_index = 3);
-        tn_grad_of(y[i], .count = 3, .wrt = lm.in, .grad = g[i]);
+        tn_grad_of(y[i], 3, lm.in, g[i]);
         same(y[0], y[i], "the loss");
         for (int k = 0; k < 3; k++) same(g[0][k], g[i][k], "a gradient");
     }
@@ -197,8 +197,7 @@ START_TEST(ignored_rows_cost_nothing)
     tn_set(x, 4, (double)NAN);
     tn_scope_end(s);
     int64_t counted = -1;
-    tn_grad_of(tn_linear_cross_entropy(x, w, NULL, t, .counted = &counted), .count = 2, .wrt = ((tn_tensor *[]){x, w}),
-               .grad = g);
+    tn_grad_of(tn_linear_cross_entropy(x, w, NULL, t, .counted = &counted), 2, ((tn_tensor *[]){x, w}), g);
     ck_assert_int_eq(counted, 2);
     for (int64_t i = 0; i < 12; i++) ck_assert(i / 3 % 2 ? tn_get(g[0], i) == 0 : isfinite(tn_get(g[0], i)));
     for (int64_t i = 0; i < 18; i++) ck_assert(isfinite(tn_get(g[1], i)));

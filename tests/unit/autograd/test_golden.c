@@ -9,240 +9,245 @@
 #include <string.h>
 
 /* the same call as in ops.py, on inputs x[0], x[1], … */
-#define CASES(G)                                                                                                \
-    G(add, tn_add(x[0], x[1]))                                                                                  \
-    G(add_broadcast, tn_add(x[0], x[1]))                                                                        \
-    G(add_scalar_tensor, tn_add(x[0], x[1]))                                                                    \
-    G(sub, tn_sub(x[0], x[1]))                                                                                  \
-    G(sub_broadcast, tn_sub(x[0], x[1]))                                                                        \
-    G(sub_scalar_tensor, tn_sub(x[0], x[1]))                                                                    \
-    G(mul, tn_mul(x[0], x[1]))                                                                                  \
-    G(mul_broadcast, tn_mul(x[0], x[1]))                                                                        \
-    G(mul_scalar_tensor, tn_mul(x[0], x[1]))                                                                    \
-    G(maximum, tn_maximum(x[0], x[1]))                                                                          \
-    G(maximum_broadcast, tn_maximum(x[0], x[1]))                                                                \
-    G(maximum_scalar_tensor, tn_maximum(x[0], x[1]))                                                            \
-    G(minimum, tn_minimum(x[0], x[1]))                                                                          \
-    G(minimum_broadcast, tn_minimum(x[0], x[1]))                                                                \
-    G(minimum_scalar_tensor, tn_minimum(x[0], x[1]))                                                            \
-    G(div, tn_div(x[0], x[1]))                                                                                  \
-    G(div_broadcast, tn_div(x[0], x[1]))                                                                        \
-    G(pow, tn_pow(x[0], x[1]))                                                                                  \
-    G(pow_broadcast, tn_pow(x[0], x[1]))                                                                        \
-    G(remainder, tn_remainder(x[0], x[1]))                                                                      \
-    G(remainder_negative, tn_remainder(x[0], x[1]))                                                             \
-    G(add_scalar, tn_add_scalar(x[0], 0.7))                                                                     \
-    G(mul_scalar, tn_mul_scalar(x[0], -1.3))                                                                    \
-    G(div_scalar, tn_div_scalar(x[0], 3))                                                                       \
-    G(rsub_scalar, tn_rsub_scalar(x[0], 1))                                                                     \
-    G(pow_scalar_2, tn_pow_scalar(x[0], 2))                                                                     \
-    G(pow_scalar_half, tn_pow_scalar(x[0], 0.5))                                                                \
-    G(pow_scalar_minus_3, tn_pow_scalar(x[0], -3))                                                              \
-    G(pow_scalar_0, tn_pow_scalar(x[0], 0))                                                                     \
-    G(neg, tn_neg(x[0]))                                                                                        \
-    G(abs, tn_abs(x[0]))                                                                                        \
-    G(sign, tn_sign(x[0]))                                                                                      \
-    G(exp, tn_exp(x[0]))                                                                                        \
-    G(expm1, tn_expm1(x[0]))                                                                                    \
-    G(log, tn_log(x[0]))                                                                                        \
-    G(log1p, tn_log1p(x[0]))                                                                                    \
-    G(sqrt, tn_sqrt(x[0]))                                                                                      \
-    G(rsqrt, tn_rsqrt(x[0]))                                                                                    \
-    G(square, tn_square(x[0]))                                                                                  \
-    G(reciprocal, tn_reciprocal(x[0]))                                                                          \
-    G(sin, tn_sin(x[0]))                                                                                        \
-    G(cos, tn_cos(x[0]))                                                                                        \
-    G(tanh, tn_tanh(x[0]))                                                                                      \
-    G(erf, tn_erf(x[0]))                                                                                        \
-    G(floor, tn_floor(x[0]))                                                                                    \
-    G(ceil, tn_ceil(x[0]))                                                                                      \
-    G(round, tn_round(x[0]))                                                                                    \
-    G(sigmoid, tn_sigmoid(x[0]))                                                                                \
-    G(logsigmoid, tn_logsigmoid(x[0]))                                                                          \
-    G(relu, tn_relu(x[0]))                                                                                      \
-    G(gelu, tn_gelu(x[0]))                                                                                      \
-    G(silu, tn_silu(x[0]))                                                                                      \
-    G(clamp, tn_clamp(x[0], -1.1, 0.6))                                                                         \
-    G(leaky_relu, tn_leaky_relu(x[0], 0.07))                                                                    \
-    G(elu, tn_elu(x[0], 1.7))                                                                                   \
-    G(gelu_tanh, tn_gelu_tanh(x[0]))                                                                            \
-    G(softplus, tn_softplus(x[0], 1.5))                                                                         \
-    G(softplus_linear, tn_softplus(x[0], 1))                                                                    \
-    G(glu, tn_glu(x[0], -1))                                                                                    \
-    G(glu_0, tn_glu(x[0], 0))                                                                                   \
-    G(eq, tn_eq(x[0], x[1]))                                                                                    \
-    G(ne, tn_ne(x[0], x[1]))                                                                                    \
-    G(lt, tn_lt(x[0], x[1]))                                                                                    \
-    G(le, tn_le(x[0], x[1]))                                                                                    \
-    G(gt, tn_gt(x[0], x[1]))                                                                                    \
-    G(ge, tn_ge(x[0], x[1]))                                                                                    \
-    G(logical_and, tn_logical_and(x[0], x[1]))                                                                  \
-    G(logical_or, tn_logical_or(x[0], x[1]))                                                                    \
-    G(logical_xor, tn_logical_xor(x[0], x[1]))                                                                  \
-    G(logical_not, tn_logical_not(x[0]))                                                                        \
-    G(where, tn_where(x[0], x[1], x[2]))                                                                        \
-    G(where_broadcast, tn_where(x[0], x[1], x[2]))                                                              \
-    G(masked_fill, tn_masked_fill(x[0], x[1], -7.5))                                                            \
-    G(masked_select, tn_masked_select(x[0], x[1]))                                                              \
-    G(isfinite, tn_isfinite(tn_log(x[0])))                                                                      \
-    G(isnan, tn_isnan(tn_log(x[0])))                                                                            \
-    G(allclose_no, tn_scalar_of(TN_BOOL, tn_allclose(x[0], x[1], 1e-3, 1e-3)))                                  \
-    G(allclose_yes, tn_scalar_of(TN_BOOL, tn_allclose(x[0], tn_add_scalar(x[0], 1e-4), 1e-3, 1e-3)))            \
-    G(sum, tn_sum(x[0]))                                                                                        \
-    G(sum_1, tn_sum(x[0], TN_DIMS(1)))                                                                          \
-    G(sum_02_keep, tn_sum(x[0], TN_DIMS(0, 2), .keepdim = true))                                                \
-    G(mean, tn_mean(x[0]))                                                                                      \
-    G(mean_1, tn_mean(x[0], TN_DIMS(1)))                                                                        \
-    G(mean_02_keep, tn_mean(x[0], TN_DIMS(0, 2), .keepdim = true))                                              \
-    G(prod, tn_prod(x[0]))                                                                                      \
-    G(prod_1, tn_prod(x[0], TN_DIMS(1)))                                                                        \
-    G(prod_0_keep, tn_prod(x[0], TN_DIMS(0), .keepdim = true))                                                  \
-    G(var, tn_var(x[0]))                                                                                        \
-    G(var_1_biased, tn_var(x[0], TN_DIMS(1), .biased = true))                                                   \
-    G(std, tn_std(x[0]))                                                                                        \
-    G(std_02_keep, tn_std(x[0], TN_DIMS(0, 2), .keepdim = true))                                                \
-    G(amax, tn_amax(x[0]))                                                                                      \
-    G(amax_1, tn_amax(x[0], TN_DIMS(1)))                                                                        \
-    G(amin_02, tn_amin(x[0], TN_DIMS(0, 2)))                                                                    \
-    G(norm, tn_norm(x[0]))                                                                                      \
-    G(norm_1, tn_norm(x[0], TN_DIMS(1), .p = 1))                                                                \
-    G(norm_3, tn_norm(x[0], TN_DIMS(0, 2), .p = 3))                                                             \
-    G(norm_inf, tn_norm(x[0], TN_DIMS(2), .p = INFINITY))                                                       \
-    G(norm_0, tn_norm(x[0], TN_DIMS(1), .p = TN_ZERO))                                                          \
-    G(logsumexp_1, tn_logsumexp(x[0], TN_DIMS(1)))                                                              \
-    G(logsumexp_02_keep, tn_logsumexp(x[0], TN_DIMS(0, 2), .keepdim = true))                                    \
-    G(any_1, tn_any(x[0], TN_DIMS(1)))                                                                          \
-    G(all_1, tn_all(x[0], TN_DIMS(1)))                                                                          \
-    G(max_1, tn_max(x[0], 1, false).values)                                                                     \
-    G(max_1_indices, tn_max(x[0], 1, false).indices)                                                            \
-    G(min_0_keep, tn_min(x[0], 0, true).values)                                                                 \
-    G(argmax, tn_argmax(x[0], TN_ALL, false))                                                                   \
-    G(argmax_2, tn_argmax(x[0], 2, false))                                                                      \
-    G(argmin_0_keep, tn_argmin(x[0], 0, true))                                                                  \
-    G(cumsum_0, tn_cumsum(x[0], 0))                                                                             \
-    G(cumsum_1, tn_cumsum(x[0], 1))                                                                             \
-    G(softmax, tn_softmax(x[0], -1))                                                                            \
-    G(softmax_1, tn_softmax(x[0], 1))                                                                           \
-    G(softmax_large, tn_softmax(x[0], 0))                                                                       \
-    G(log_softmax, tn_log_softmax(x[0], -1))                                                                    \
-    G(log_softmax_1, tn_log_softmax(x[0], 1))                                                                   \
-    G(log_softmax_large, tn_log_softmax(x[0], 0))                                                               \
-    G(matmul, tn_matmul(x[0], x[1]))                                                                            \
-    G(matmul_batched, tn_matmul(x[0], x[1]))                                                                    \
-    G(matmul_broadcast, tn_matmul(x[0], x[1]))                                                                  \
-    G(matmul_shared, tn_matmul(x[0], x[1]))                                                                     \
-    G(matmul_vector_left, tn_matmul(x[0], x[1]))                                                                \
-    G(matmul_vector_right, tn_matmul(x[0], x[1]))                                                               \
-    G(matmul_dot, tn_matmul(x[0], x[1]))                                                                        \
-    G(linear, tn_linear(x[0], x[1], x[2]))                                                                      \
-    G(linear_no_bias, tn_linear(x[0], x[1], NULL))                                                              \
-    G(linear_vector, tn_linear(x[0], x[1], x[2]))                                                               \
-    G(outer, tn_outer(x[0], x[1]))                                                                              \
-    G(einsum_ij_jk, tn_einsum("ij,jk->ik", x[0], x[1]))                                                         \
-    G(einsum_transpose, tn_einsum("ij->ji", x[0]))                                                              \
-    G(einsum_trace, tn_einsum("ii->", x[0]))                                                                    \
-    G(einsum_diagonal, tn_einsum("ii->i", x[0]))                                                                \
-    G(einsum_batched, tn_einsum("bij,bjk->bik", x[0], x[1]))                                                    \
-    G(einsum_heads, tn_einsum("bhtd,bhsd->bhts", x[0], x[1]))                                                   \
-    G(einsum_outer, tn_einsum("i,j->ij", x[0], x[1]))                                                           \
-    G(einsum_ellipsis, tn_einsum("...ij,...jk->...ik", x[0], x[1]))                                             \
-    G(einsum_implicit, tn_einsum("ij,jk", x[0], x[1]))                                                          \
-    G(einsum_three, tn_einsum("ij,jk,kl->il", x[0], x[1], x[2]))                                                \
-    G(einsum_sum, tn_einsum("ijk->j", x[0]))                                                                    \
-    G(einsum_bilinear, tn_einsum("bi,oij,bj->bo", x[0], x[1], x[2]))                                            \
-    G(reshape, tn_reshape(x[0], TN_SHAPE(4, -1)))                                                               \
-    G(flatten, tn_flatten(x[0], 1, 2))                                                                          \
-    G(permute, tn_permute(x[0], TN_DIMS(2, 0, 1)))                                                              \
-    G(transpose, tn_transpose(x[0], 0, -1))                                                                     \
-    G(slice, tn_slice(x[0], 1, 1, 6, 2))                                                                        \
-    G(slice_negative, tn_slice(x[0], 0, -4, -1, 1))                                                             \
-    G(narrow, tn_narrow(x[0], 1, 2, 3))                                                                         \
-    G(select, tn_select(x[0], 1, -2))                                                                           \
-    G(expand, tn_expand(x[0], TN_SHAPE(2, 3, 4)))                                                               \
-    G(squeeze, tn_squeeze(x[0], 1))                                                                             \
-    G(unsqueeze, tn_unsqueeze(x[0], -1))                                                                        \
-    G(diagonal, tn_diagonal(x[0], 1, 0, 2))                                                                     \
-    G(diagonal_below, tn_diagonal(x[0], -1, 0, 1))                                                              \
-    G(unfold, tn_unfold(x[0], 1, 3, 2))                                                                         \
-    G(view, tn_view(x[0], TN_SHAPE(4, -1)))                                                                     \
-    G(clone, tn_clone(x[0]))                                                                                    \
-    G(contiguous, tn_contiguous(tn_transpose(x[0], 0, 1)))                                                      \
-    G(copy, tn_copy_(tn_zeros_of(tn_dtype_of(x[0]), TN_SHAPE(2, 3)), x[0]))                                     \
-    G(to, tn_to(tn_to(x[0], TN_F64), tn_dtype_of(x[0])))                                                        \
-    G(cat_1, tn_cat(1, x[0], x[1], x[2]))                                                                       \
-    G(stack_1, tn_stack(1, x[0], x[1]))                                                                         \
-    G(split_second, part(tn_split(x[0], 3, 1, 8, y), y, 1))                                                     \
-    G(chunk_last, part(tn_chunk(x[0], 3, 0, 8, y), y, 2))                                                       \
-    G(pad, tn_pad(x[0], TN_SHAPE(0, 1), TN_SHAPE(3, 2), 0.5))                                                   \
-    G(pad_negative, tn_pad(x[0], TN_SHAPE(0, -1), TN_SHAPE(0, 1), 0))                                           \
-    G(tril, tn_tril(x[0], -1))                                                                                  \
-    G(triu, tn_triu(x[0], 1))                                                                                   \
-    G(roll, tn_roll(x[0], 2, 1))                                                                                \
-    G(roll_back, tn_roll(x[0], -7, 0))                                                                          \
-    G(flip, tn_flip(x[0], TN_DIMS(0, 2)))                                                                       \
-    G(repeat, tn_repeat(x[0], TN_SHAPE(2, 1, 3)))                                                               \
-    G(repeat_interleave, tn_repeat_interleave(x[0], 3, 1))                                                      \
-    G(gather_1, tn_gather(x[0], 1, x[1]))                                                                       \
-    G(gather_0, tn_gather(x[0], 0, x[1]))                                                                       \
-    G(scatter_add, tn_scatter_add(x[0], 1, x[1], x[2]))                                                         \
-    G(index_select, tn_index_select(x[0], 1, x[1]))                                                             \
-    G(index_add, tn_index_add(x[0], 0, x[1], x[2]))                                                             \
-    G(take_along, tn_take_along(x[0], x[1], 1))                                                                 \
-    G(embedding, tn_embedding(x[0], x[1], -1, false))                                                           \
-    G(embedding_padding, tn_embedding(x[0], x[1], 2, false))                                                    \
-    G(one_hot, tn_one_hot(x[0], 5))                                                                             \
-    G(sort, tn_sort(x[0], 1, false).values)                                                                     \
-    G(sort_descending_indices, tn_sort(x[0], 0, true).indices)                                                  \
-    G(topk, tn_topk(x[0], 3, 1, false).values)                                                                  \
-    G(topk_smallest_indices, tn_topk(x[0], 2, 1, true).indices)                                                 \
-    G(nonzero, tn_nonzero(x[0]))                                                                                \
-    G(layer_norm, tn_layer_norm(x[0], x[1], x[2], 1e-5))                                                        \
-    G(layer_norm_plain, tn_layer_norm(x[0], NULL, NULL, 1e-5))                                                  \
-    G(layer_norm_two_dims, tn_layer_norm(x[0], x[1], x[2], 1e-5))                                               \
-    G(layer_norm_far, tn_layer_norm(x[0], x[1], NULL, 1e-12))                                                   \
-    G(rms_norm, tn_rms_norm(x[0], x[1], 1e-6))                                                                  \
-    G(dropout_none, tn_dropout(x[0], 0))                                                                        \
-    G(dropout_all, tn_dropout(x[0], 1))                                                                         \
-    G(conv1d, tn_conv1d(x[0], x[1], x[2]))                                                                      \
-    G(conv1d_options, tn_conv1d(x[0], x[1], .stride = 2, .padding = 2, .dilation = 2))                          \
-    G(conv1d_groups, tn_conv1d(x[0], x[1], x[2], .padding = 1, .groups = 2))                                    \
-    G(conv2d, tn_conv2d(x[0], x[1], x[2]))                                                                      \
-    G(conv2d_options, tn_conv2d(x[0], x[1], x[2], .stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}))     \
-    G(conv2d_depthwise, tn_conv2d(x[0], x[1], .padding = {1, 1}, .groups = 3))                                  \
-    G(max_pool1d, tn_max_pool1d(x[0], 3, 2, 1))                                                                 \
-    G(max_pool2d, tn_max_pool2d(x[0], .size = {2, 3}, .stride = {2, 1}, .padding = {1, 1}, .dilation = {1, 2})) \
-    G(avg_pool1d, tn_avg_pool1d(x[0], 3, 2, 1))                                                                 \
-    G(avg_pool2d, tn_avg_pool2d(x[0], .size = {2, 3}, .stride = {2, 1}, .padding = {1, 1}))                     \
-    G(avg_pool2d_real,                                                                                          \
-      tn_avg_pool2d(x[0], .size = {2, 3}, .stride = {2, 1}, .padding = {1, 1}, .ignore_padding = true))         \
-    G(cross_entropy, tn_cross_entropy(x[0], x[1]))                                                              \
-    G(cross_entropy_sum, tn_cross_entropy(x[0], x[1], .reduction = TN_SUM))                                     \
-    G(cross_entropy_none, tn_cross_entropy(x[0], x[1], .reduction = TN_NONE))                                   \
-    G(cross_entropy_ignore, tn_cross_entropy(x[0], x[1], .ignore_index = 2))                                    \
-    G(cross_entropy_weight, tn_cross_entropy(x[0], x[1], x[2]))                                                 \
-    G(cross_entropy_smooth, tn_cross_entropy(x[0], x[1], .label_smoothing = 0.1))                               \
-    G(cross_entropy_smooth_weight_ignore, tn_cross_entropy(x[0], x[1], x[2], 1, 0.2))                           \
-    G(cross_entropy_probabilities, tn_cross_entropy(x[0], x[1]))                                                \
-    G(cross_entropy_probabilities_smooth, tn_cross_entropy(x[0], x[1], x[2], .label_smoothing = 0.1))           \
-    G(cross_entropy_class_dim, tn_cross_entropy(x[0], x[1], .class_dim = 1))                                    \
-    G(cross_entropy_last_dim, tn_cross_entropy(x[0], x[1]))                                                     \
-    G(nll_loss, tn_nll_loss(tn_log_softmax(x[0], 1), x[1]))                                                     \
-    G(nll_loss_weight, tn_nll_loss(x[0], x[1], x[2], .ignore_index = TN_ZERO))                                  \
-    G(mse_loss_mean, tn_mse_loss(x[0], x[1]))                                                                   \
-    G(mse_loss_sum, tn_mse_loss(x[0], x[1], .reduction = TN_SUM))                                               \
-    G(mse_loss_none, tn_mse_loss(x[0], x[1], .reduction = TN_NONE))                                             \
-    G(l1_loss, tn_l1_loss(x[0], x[1]))                                                                          \
-    G(huber_loss, tn_huber_loss(x[0], x[1], .delta = 0.7))                                                      \
-    G(kl_div, tn_kl_div(tn_log_softmax(x[0], 1), x[1], TN_SUM))                                                 \
-    G(kl_div_log_batchmean, tn_kl_div(x[0], x[1], .log_target = true, .batchmean = true))                       \
-    G(bce_with_logits, tn_bce_with_logits(x[0], x[1]))                                                          \
-    G(bce_with_logits_weights, tn_bce_with_logits(x[0], x[1], TN_SUM, x[2], x[3]))                              \
-    G(cosine_similarity, tn_cosine_similarity(x[0], x[1], 1, 0))                                                \
-    G(attention, tn_attention(x[0], x[1], x[2]))                                                                \
-    G(attention_scale, tn_attention(x[0], x[1], x[2], .scale = 0.3))                                            \
-    G(attention_causal, tn_attention(x[0], x[1], x[2], .causal = true))                                         \
-    G(attention_blocked, tn_attention(x[0], x[1], x[2], tn_cat(1, x[3], tn_zeros_of(TN_BOOL, TN_SHAPE(3, 1))))) \
-    G(attention_additive, tn_attention(x[0], x[1], x[2], x[3]))
+#define CASES(G)                                                                                                       \
+    G(add, tn_add(x[0], x[1]))                                                                                         \
+    G(add_broadcast, tn_add(x[0], x[1]))                                                                               \
+    G(add_scalar_tensor, tn_add(x[0], x[1]))                                                                           \
+    G(sub, tn_sub(x[0], x[1]))                                                                                         \
+    G(sub_broadcast, tn_sub(x[0], x[1]))                                                                               \
+    G(sub_scalar_tensor, tn_sub(x[0], x[1]))                                                                           \
+    G(mul, tn_mul(x[0], x[1]))                                                                                         \
+    G(mul_broadcast, tn_mul(x[0], x[1]))                                                                               \
+    G(mul_scalar_tensor, tn_mul(x[0], x[1]))                                                                           \
+    G(maximum, tn_maximum(x[0], x[1]))                                                                                 \
+    G(maximum_broadcast, tn_maximum(x[0], x[1]))                                                                       \
+    G(maximum_scalar_tensor, tn_maximum(x[0], x[1]))                                                                   \
+    G(minimum, tn_minimum(x[0], x[1]))                                                                                 \
+    G(minimum_broadcast, tn_minimum(x[0], x[1]))                                                                       \
+    G(minimum_scalar_tensor, tn_minimum(x[0], x[1]))                                                                   \
+    G(div, tn_div(x[0], x[1]))                                                                                         \
+    G(div_broadcast, tn_div(x[0], x[1]))                                                                               \
+    G(pow, tn_pow(x[0], x[1]))                                                                                         \
+    G(pow_broadcast, tn_pow(x[0], x[1]))                                                                               \
+    G(remainder, tn_remainder(x[0], x[1]))                                                                             \
+    G(remainder_negative, tn_remainder(x[0], x[1]))                                                                    \
+    G(add_scalar, tn_add_scalar(x[0], 0.7))                                                                            \
+    G(mul_scalar, tn_mul_scalar(x[0], -1.3))                                                                           \
+    G(div_scalar, tn_div_scalar(x[0], 3))                                                                              \
+    G(rsub_scalar, tn_rsub_scalar(x[0], 1))                                                                            \
+    G(pow_scalar_2, tn_pow_scalar(x[0], 2))                                                                            \
+    G(pow_scalar_half, tn_pow_scalar(x[0], 0.5))                                                                       \
+    G(pow_scalar_minus_3, tn_pow_scalar(x[0], -3))                                                                     \
+    G(pow_scalar_0, tn_pow_scalar(x[0], 0))                                                                            \
+    G(neg, tn_neg(x[0]))                                                                                               \
+    G(abs, tn_abs(x[0]))                                                                                               \
+    G(sign, tn_sign(x[0]))                                                                                             \
+    G(exp, tn_exp(x[0]))                                                                                               \
+    G(expm1, tn_expm1(x[0]))                                                                                           \
+    G(log, tn_log(x[0]))                                                                                               \
+    G(log1p, tn_log1p(x[0]))                                                                                           \
+    G(sqrt, tn_sqrt(x[0]))                                                                                             \
+    G(rsqrt, tn_rsqrt(x[0]))                                                                                           \
+    G(square, tn_square(x[0]))                                                                                         \
+    G(reciprocal, tn_reciprocal(x[0]))                                                                                 \
+    G(sin, tn_sin(x[0]))                                                                                               \
+    G(cos, tn_cos(x[0]))                                                                                               \
+    G(tanh, tn_tanh(x[0]))                                                                                             \
+    G(erf, tn_erf(x[0]))                                                                                               \
+    G(floor, tn_floor(x[0]))                                                                                           \
+    G(ceil, tn_ceil(x[0]))                                                                                             \
+    G(round, tn_round(x[0]))                                                                                           \
+    G(sigmoid, tn_sigmoid(x[0]))                                                                                       \
+    G(logsigmoid, tn_logsigmoid(x[0]))                                                                                 \
+    G(relu, tn_relu(x[0]))                                                                                             \
+    G(gelu, tn_gelu(x[0]))                                                                                             \
+    G(silu, tn_silu(x[0]))                                                                                             \
+    G(clamp, tn_clamp(x[0], -1.1, 0.6))                                                                                \
+    G(leaky_relu, tn_leaky_relu(x[0], 0.07))                                                                           \
+    G(elu, tn_elu(x[0], 1.7))                                                                                          \
+    G(gelu_tanh, tn_gelu_tanh(x[0]))                                                                                   \
+    G(softplus, tn_softplus(x[0], 1.5))                                                                                \
+    G(softplus_linear, tn_softplus(x[0], 1))                                                                           \
+    G(glu, tn_glu(x[0], -1))                                                                                           \
+    G(glu_0, tn_glu(x[0], 0))                                                                                          \
+    G(eq, tn_eq(x[0], x[1]))                                                                                           \
+    G(ne, tn_ne(x[0], x[1]))                                                                                           \
+    G(lt, tn_lt(x[0], x[1]))                                                                                           \
+    G(le, tn_le(x[0], x[1]))                                                                                           \
+    G(gt, tn_gt(x[0], x[1]))                                                                                           \
+    G(ge, tn_ge(x[0], x[1]))                                                                                           \
+    G(logical_and, tn_logical_and(x[0], x[1]))                                                                         \
+    G(logical_or, tn_logical_or(x[0], x[1]))                                                                           \
+    G(logical_xor, tn_logical_xor(x[0], x[1]))                                                                         \
+    G(logical_not, tn_logical_not(x[0]))                                                                               \
+    G(where, tn_where(x[0], x[1], x[2]))                                                                               \
+    G(where_broadcast, tn_where(x[0], x[1], x[2]))                                                                     \
+    G(masked_fill, tn_masked_fill(x[0], x[1], -7.5))                                                                   \
+    G(masked_select, tn_masked_select(x[0], x[1]))                                                                     \
+    G(isfinite, tn_isfinite(tn_log(x[0])))                                                                             \
+    G(isnan, tn_isnan(tn_log(x[0])))                                                                                   \
+    G(allclose_no, tn_scalar_of(TN_BOOL, tn_allclose(x[0], x[1], 1e-3, 1e-3)))                                         \
+    G(allclose_yes, tn_scalar_of(TN_BOOL, tn_allclose(x[0], tn_add_scalar(x[0], 1e-4), 1e-3, 1e-3)))                   \
+    G(sum, tn_sum(x[0]))                                                                                               \
+    G(sum_1, tn_sum(x[0], .dims = TN_DIMS(1)))                                                                         \
+    G(sum_02_keep, tn_sum(x[0], .dims = TN_DIMS(0, 2), .keepdim = true))                                               \
+    G(mean, tn_mean(x[0]))                                                                                             \
+    G(mean_1, tn_mean(x[0], .dims = TN_DIMS(1)))                                                                       \
+    G(mean_02_keep, tn_mean(x[0], .dims = TN_DIMS(0, 2), .keepdim = true))                                             \
+    G(prod, tn_prod(x[0]))                                                                                             \
+    G(prod_1, tn_prod(x[0], .dims = TN_DIMS(1)))                                                                       \
+    G(prod_0_keep, tn_prod(x[0], .dims = TN_DIMS(0), .keepdim = true))                                                 \
+    G(var, tn_var(x[0]))                                                                                               \
+    G(var_1_biased, tn_var(x[0], .dims = TN_DIMS(1), .biased = true))                                                  \
+    G(std, tn_std(x[0]))                                                                                               \
+    G(std_02_keep, tn_std(x[0], .dims = TN_DIMS(0, 2), .keepdim = true))                                               \
+    G(amax, tn_amax(x[0]))                                                                                             \
+    G(amax_1, tn_amax(x[0], .dims = TN_DIMS(1)))                                                                       \
+    G(amin_02, tn_amin(x[0], .dims = TN_DIMS(0, 2)))                                                                   \
+    G(norm, tn_norm(x[0]))                                                                                             \
+    G(norm_1, tn_norm(x[0], .dims = TN_DIMS(1), .p = 1))                                                               \
+    G(norm_3, tn_norm(x[0], .dims = TN_DIMS(0, 2), .p = 3))                                                            \
+    G(norm_inf, tn_norm(x[0], .dims = TN_DIMS(2), .p = INFINITY))                                                      \
+    G(norm_0, tn_norm(x[0], .dims = TN_DIMS(1), .p = 0))                                                               \
+    G(logsumexp_1, tn_logsumexp(x[0], .dims = TN_DIMS(1)))                                                             \
+    G(logsumexp_02_keep, tn_logsumexp(x[0], .dims = TN_DIMS(0, 2), .keepdim = true))                                   \
+    G(any_1, tn_any(x[0], .dims = TN_DIMS(1)))                                                                         \
+    G(all_1, tn_all(x[0], .dims = TN_DIMS(1)))                                                                         \
+    G(max_1, tn_max(x[0], 1, false).values)                                                                            \
+    G(max_1_indices, tn_max(x[0], 1, false).indices)                                                                   \
+    G(min_0_keep, tn_min(x[0], 0, true).values)                                                                        \
+    G(argmax, tn_argmax(x[0], TN_ALL, false))                                                                          \
+    G(argmax_2, tn_argmax(x[0], 2, false))                                                                             \
+    G(argmin_0_keep, tn_argmin(x[0], 0, true))                                                                         \
+    G(cumsum_0, tn_cumsum(x[0], 0))                                                                                    \
+    G(cumsum_1, tn_cumsum(x[0], 1))                                                                                    \
+    G(softmax, tn_softmax(x[0], -1))                                                                                   \
+    G(softmax_1, tn_softmax(x[0], 1))                                                                                  \
+    G(softmax_large, tn_softmax(x[0], 0))                                                                              \
+    G(log_softmax, tn_log_softmax(x[0], -1))                                                                           \
+    G(log_softmax_1, tn_log_softmax(x[0], 1))                                                                          \
+    G(log_softmax_large, tn_log_softmax(x[0], 0))                                                                      \
+    G(matmul, tn_matmul(x[0], x[1]))                                                                                   \
+    G(matmul_batched, tn_matmul(x[0], x[1]))                                                                           \
+    G(matmul_broadcast, tn_matmul(x[0], x[1]))                                                                         \
+    G(matmul_shared, tn_matmul(x[0], x[1]))                                                                            \
+    G(matmul_vector_left, tn_matmul(x[0], x[1]))                                                                       \
+    G(matmul_vector_right, tn_matmul(x[0], x[1]))                                                                      \
+    G(matmul_dot, tn_matmul(x[0], x[1]))                                                                               \
+    G(linear, tn_linear(x[0], x[1], x[2]))                                                                             \
+    G(linear_no_bias, tn_linear(x[0], x[1], NULL))                                                                     \
+    G(linear_vector, tn_linear(x[0], x[1], x[2]))                                                                      \
+    G(outer, tn_outer(x[0], x[1]))                                                                                     \
+    G(einsum_ij_jk, tn_einsum("ij,jk->ik", x[0], x[1]))                                                                \
+    G(einsum_transpose, tn_einsum("ij->ji", x[0]))                                                                     \
+    G(einsum_trace, tn_einsum("ii->", x[0]))                                                                           \
+    G(einsum_diagonal, tn_einsum("ii->i", x[0]))                                                                       \
+    G(einsum_batched, tn_einsum("bij,bjk->bik", x[0], x[1]))                                                           \
+    G(einsum_heads, tn_einsum("bhtd,bhsd->bhts", x[0], x[1]))                                                          \
+    G(einsum_outer, tn_einsum("i,j->ij", x[0], x[1]))                                                                  \
+    G(einsum_ellipsis, tn_einsum("...ij,...jk->...ik", x[0], x[1]))                                                    \
+    G(einsum_implicit, tn_einsum("ij,jk", x[0], x[1]))                                                                 \
+    G(einsum_three, tn_einsum("ij,jk,kl->il", x[0], x[1], x[2]))                                                       \
+    G(einsum_sum, tn_einsum("ijk->j", x[0]))                                                                           \
+    G(einsum_bilinear, tn_einsum("bi,oij,bj->bo", x[0], x[1], x[2]))                                                   \
+    G(reshape, tn_reshape(x[0], TN_SHAPE(4, -1)))                                                                      \
+    G(flatten, tn_flatten(x[0], 1, 2))                                                                                 \
+    G(permute, tn_permute(x[0], TN_DIMS(2, 0, 1)))                                                                     \
+    G(transpose, tn_transpose(x[0], 0, -1))                                                                            \
+    G(slice, tn_slice(x[0], 1, 1, 6, 2))                                                                               \
+    G(slice_negative, tn_slice(x[0], 0, -4, -1, 1))                                                                    \
+    G(narrow, tn_narrow(x[0], 1, 2, 3))                                                                                \
+    G(select, tn_select(x[0], 1, -2))                                                                                  \
+    G(expand, tn_expand(x[0], TN_SHAPE(2, 3, 4)))                                                                      \
+    G(squeeze, tn_squeeze(x[0], 1))                                                                                    \
+    G(unsqueeze, tn_unsqueeze(x[0], -1))                                                                               \
+    G(diagonal, tn_diagonal(x[0], 1, 0, 2))                                                                            \
+    G(diagonal_below, tn_diagonal(x[0], -1, 0, 1))                                                                     \
+    G(unfold, tn_unfold(x[0], 1, 3, 2))                                                                                \
+    G(view, tn_view(x[0], TN_SHAPE(4, -1)))                                                                            \
+    G(clone, tn_clone(x[0]))                                                                                           \
+    G(contiguous, tn_contiguous(tn_transpose(x[0], 0, 1)))                                                             \
+    G(copy, tn_copy_(tn_zeros_of(tn_dtype_of(x[0]), TN_SHAPE(2, 3)), x[0]))                                            \
+    G(to, tn_to(tn_to(x[0], TN_F64), tn_dtype_of(x[0])))                                                               \
+    G(cat_1, tn_cat(1, x[0], x[1], x[2]))                                                                              \
+    G(stack_1, tn_stack(1, x[0], x[1]))                                                                                \
+    G(split_second, part(tn_split(x[0], 3, 1, 8, y), y, 1))                                                            \
+    G(chunk_last, part(tn_chunk(x[0], 3, 0, 8, y), y, 2))                                                              \
+    G(pad, tn_pad(x[0], TN_SHAPE(0, 1), TN_SHAPE(3, 2), 0.5))                                                          \
+    G(pad_negative, tn_pad(x[0], TN_SHAPE(0, -1), TN_SHAPE(0, 1), 0))                                                  \
+    G(tril, tn_tril(x[0], -1))                                                                                         \
+    G(triu, tn_triu(x[0], 1))                                                                                          \
+    G(roll, tn_roll(x[0], 2, 1))                                                                                       \
+    G(roll_back, tn_roll(x[0], -7, 0))                                                                                 \
+    G(flip, tn_flip(x[0], TN_DIMS(0, 2)))                                                                              \
+    G(repeat, tn_repeat(x[0], TN_SHAPE(2, 1, 3)))                                                                      \
+    G(repeat_interleave, tn_repeat_interleave(x[0], 3, 1))                                                             \
+    G(gather_1, tn_gather(x[0], 1, x[1]))                                                                              \
+    G(gather_0, tn_gather(x[0], 0, x[1]))                                                                              \
+    G(scatter_add, tn_scatter_add(x[0], 1, x[1], x[2]))                                                                \
+    G(index_select, tn_index_select(x[0], 1, x[1]))                                                                    \
+    G(index_add, tn_index_add(x[0], 0, x[1], x[2]))                                                                    \
+    G(take_along, tn_take_along(x[0], x[1], 1))                                                                        \
+    G(embedding, tn_embedding(x[0], x[1], -1, false))                                                                  \
+    G(embedding_padding, tn_embedding(x[0], x[1], 2, false))                                                           \
+    G(one_hot, tn_one_hot(x[0], 5))                                                                                    \
+    G(sort, tn_sort(x[0], 1, false).values)                                                                            \
+    G(sort_descending_indices, tn_sort(x[0], 0, true).indices)                                                         \
+    G(topk, tn_topk(x[0], 3, 1, false).values)                                                                         \
+    G(topk_smallest_indices, tn_topk(x[0], 2, 1, true).indices)                                                        \
+    G(nonzero, tn_nonzero(x[0]))                                                                                       \
+    G(layer_norm, tn_layer_norm(x[0], x[1], x[2], 1e-5))                                                               \
+    G(layer_norm_plain, tn_layer_norm(x[0], NULL, NULL, 1e-5))                                                         \
+    G(layer_norm_two_dims, tn_layer_norm(x[0], x[1], x[2], 1e-5))                                                      \
+    G(layer_norm_far, tn_layer_norm(x[0], x[1], NULL, 1e-12))                                                          \
+    G(rms_norm, tn_rms_norm(x[0], x[1], 1e-6))                                                                         \
+    G(dropout_none, tn_dropout(x[0], 0))                                                                               \
+    G(dropout_all, tn_dropout(x[0], 1))                                                                                \
+    G(conv1d, tn_conv1d(x[0], x[1], x[2]))                                                                             \
+    G(conv1d_options, tn_conv1d(x[0], x[1], NULL, .stride = 2, .padding = 2, .dilation = 2))                           \
+    G(conv1d_groups, tn_conv1d(x[0], x[1], x[2], .padding = 1, .groups = 2))                                           \
+    G(conv2d, tn_conv2d(x[0], x[1], x[2]))                                                                             \
+    G(conv2d_options, tn_conv2d(x[0], x[1], x[2], .stride = 2, .stride_w = 1, .padding = 1, .padding_w = 2,            \
+                                .dilation = 1, .dilation_w = 2))                                                       \
+    G(conv2d_depthwise, tn_conv2d(x[0], x[1], NULL, .padding = 1, .groups = 3))                                        \
+    G(max_pool1d, tn_max_pool1d(x[0], .size = 3, .stride = 2, .padding = 1))                                           \
+    G(max_pool2d, tn_max_pool2d(x[0], .size = 2, .size_w = 3, .stride = 2, .stride_w = 1, .padding = 1, .dilation = 1, \
+                                .dilation_w = 2))                                                                      \
+    G(avg_pool1d, tn_avg_pool1d(x[0], .size = 3, .stride = 2, .padding = 1))                                           \
+    G(avg_pool2d, tn_avg_pool2d(x[0], .size = 2, .size_w = 3, .stride = 2, .stride_w = 1, .padding = 1))               \
+    G(avg_pool2d_real,                                                                                                 \
+      tn_avg_pool2d(x[0], .size = 2, .size_w = 3, .stride = 2, .stride_w = 1, .padding = 1, .ignore_padding = true))   \
+    G(cross_entropy, tn_cross_entropy(x[0], x[1]))                                                                     \
+    G(cross_entropy_sum, tn_cross_entropy(x[0], x[1], .reduction = TN_SUM))                                            \
+    G(cross_entropy_none, tn_cross_entropy(x[0], x[1], .reduction = TN_NONE))                                          \
+    G(cross_entropy_ignore, tn_cross_entropy(x[0], x[1], .ignore_index = 2))                                           \
+    G(cross_entropy_weight, tn_cross_entropy(x[0], x[1], .weight = x[2]))                                              \
+    G(cross_entropy_smooth, tn_cross_entropy(x[0], x[1], .label_smoothing = 0.1))                                      \
+    G(cross_entropy_smooth_weight_ignore,                                                                              \
+      tn_cross_entropy(x[0], x[1], .weight = x[2], .ignore_index = 1, .label_smoothing = 0.2))                         \
+    G(cross_entropy_probabilities, tn_cross_entropy(x[0], x[1]))                                                       \
+    G(cross_entropy_probabilities_smooth, tn_cross_entropy(x[0], x[1], .weight = x[2], .label_smoothing = 0.1))        \
+    G(cross_entropy_class_dim, tn_cross_entropy(x[0], x[1], .class_dim = 1))                                           \
+    G(cross_entropy_last_dim, tn_cross_entropy(x[0], x[1]))                                                            \
+    G(nll_loss, tn_nll_loss(tn_log_softmax(x[0], 1), x[1]))                                                            \
+    G(nll_loss_weight, tn_nll_loss(x[0], x[1], .weight = x[2], .ignore_index = 0))                                     \
+    G(mse_loss_mean, tn_mse_loss(x[0], x[1]))                                                                          \
+    G(mse_loss_sum, tn_mse_loss(x[0], x[1], .reduction = TN_SUM))                                                      \
+    G(mse_loss_none, tn_mse_loss(x[0], x[1], .reduction = TN_NONE))                                                    \
+    G(l1_loss, tn_l1_loss(x[0], x[1]))                                                                                 \
+    G(huber_loss, tn_huber_loss(x[0], x[1], .delta = 0.7))                                                             \
+    G(kl_div, tn_kl_div(tn_log_softmax(x[0], 1), x[1], .reduction = TN_SUM))                                           \
+    G(kl_div_log_batchmean, tn_kl_div(x[0], x[1], .log_target = true, .batchmean = true))                              \
+    G(bce_with_logits, tn_bce_with_logits(x[0], x[1]))                                                                 \
+    G(bce_with_logits_weights,                                                                                         \
+      tn_bce_with_logits(x[0], x[1], .reduction = TN_SUM, .weight = x[2], .pos_weight = x[3]))                         \
+    G(cosine_similarity, tn_cosine_similarity(x[0], x[1], 1, 0))                                                       \
+    G(attention, tn_attention(x[0], x[1], x[2]))                                                                       \
+    G(attention_scale, tn_attention(x[0], x[1], x[2], .scale = 0.3))                                                   \
+    G(attention_causal, tn_attention(x[0], x[1], x[2], .causal = true))                                                \
+    G(attention_blocked,                                                                                               \
+      tn_attention(x[0], x[1], x[2], .blocked = tn_cat(1, x[3], tn_zeros_of(TN_BOOL, TN_SHAPE(3, 1)))))                \
+    G(attention_additive, tn_attention(x[0], x[1], x[2], .blocked = x[3]))
 
 static tn_tensor *part(int count, tn_tensor **parts, int i) { return i < count ? parts[i] : NULL; }
 

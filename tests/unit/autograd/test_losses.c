@@ -157,7 +157,7 @@ START_TEST(cross_entropy_departs)
     fails(tn_cross_entropy(tn_zeros(TN_SHAPE(5, 20, 8000)), t, .counted = &counted), TN_EINDEX,
           "cross_entropy: target 8000 at [3, 17] is outside 0…7999 and is not ignore_index -100");
     ck_assert_int_eq(counted, 7);
-    fails(tn_cross_entropy(tn_zeros(TN_SHAPE(1, 3)), I64(-1), .ignore_index = TN_ZERO), TN_EINDEX,
+    fails(tn_cross_entropy(tn_zeros(TN_SHAPE(1, 3)), I64(-1), .ignore_index = 0), TN_EINDEX,
           "cross_entropy: target -1 at [0] is outside 0…2 and is not ignore_index 0");
     fails(tn_cross_entropy(tn_zeros(TN_SHAPE(1, 3)), I64(0), .weight = tn_requires_grad(tn_ones(TN_SHAPE(3)))),
           TN_EUNSUPPORTED, "cross_entropy: weight wants a gradient, and there is none; pass tn_detach(weight)");
@@ -213,19 +213,20 @@ START_TEST(losses_of_pairs)
 {
     tn_tensor *a = F64(1, 2, 5), *b = F64(1, 4, 2);
     EXPECT(tn_mse_loss(a, b), 1e-15, 13.0 / 3);
-    EXPECT(tn_mse_loss(a, b, TN_SUM), 0, 13);
-    EXPECT(tn_mse_loss(a, b, TN_NONE), 0, 0, 4, 9);
-    EXPECT(tn_l1_loss(a, b, TN_NONE), 0, 0, 2, 3);
-    EXPECT(tn_huber_loss(a, b, TN_NONE), 0, 0, 1.5, 2.5);
-    EXPECT(tn_huber_loss(a, b, TN_SUM, .delta = 2.5), 1e-15, 2 + 2.5 * (3 - 1.25));
+    EXPECT(tn_mse_loss(a, b, .reduction = TN_SUM), 0, 13);
+    EXPECT(tn_mse_loss(a, b, .reduction = TN_NONE), 0, 0, 4, 9);
+    EXPECT(tn_l1_loss(a, b, .reduction = TN_NONE), 0, 0, 2, 3);
+    EXPECT(tn_huber_loss(a, b, .reduction = TN_NONE), 0, 0, 1.5, 2.5);
+    EXPECT(tn_huber_loss(a, b, .reduction = TN_SUM, .delta = 2.5), 1e-15, 2 + 2.5 * (3 - 1.25));
     EXPECT(tn_mse_loss(I64(1, 2), I64(2, 4)), 0, 2.5);
     ck_assert_int_eq(tn_dtype_of(tn_mse_loss(I64(1, 2), I64(2, 4))), TN_F32);
     tn_requires_grad(a);
     for (int ops = 0; ops < 2; ops++) {
-        EXPECT(gradient(tn_l1_loss(a, b, TN_SUM), a, ops), 0, 0, -1, 1);
-        EXPECT(gradient(tn_huber_loss(a, b, TN_SUM, .delta = 2.5), a, ops), 0, 0, -2, 2.5);
+        EXPECT(gradient(tn_l1_loss(a, b, .reduction = TN_SUM), a, ops), 0, 0, -1, 1);
+        EXPECT(gradient(tn_huber_loss(a, b, .reduction = TN_SUM, .delta = 2.5), a, ops), 0, 0, -2, 2.5);
     }
-    fails(tn_mse_loss(a, b, (tn_reduction)5), TN_EINVAL, "mse_loss: reduction 5 is none of TN_MEAN, TN_SUM, TN_NONE");
+    fails(tn_mse_loss(a, b, .reduction = (tn_reduction)5), TN_EINVAL,
+          "mse_loss: reduction 5 is none of TN_MEAN, TN_SUM, TN_NONE");
     fails(tn_mse_loss(a, b, .weight = b), TN_EINVAL, "mse_loss: has no weights");
     fails(tn_l1_loss(a, b, .delta = 1), TN_EINVAL, "l1_loss: has no .delta");
     fails(tn_huber_loss(a, b, .log_target = true), TN_EINVAL, "huber_loss: has no .log_target");
@@ -239,15 +240,16 @@ START_TEST(divergence)
     tn_tensor   *x = tn_requires_grad(tn_from_data(TN_F64, TN_SHAPE(2, 2), (double[]){-1, -inf, -2, -3}));
     tn_tensor   *t = tn_requires_grad(tn_from_data(TN_F64, TN_SHAPE(2, 2), (double[]){1, 0, .25, .75}));
     const double sum = 1 + .25 * (log(.25) + 2) + .75 * (log(.75) + 3);
-    EXPECT(tn_kl_div(x, t, TN_SUM), 1e-15, sum);
+    EXPECT(tn_kl_div(x, t, .reduction = TN_SUM), 1e-15, sum);
     EXPECT(tn_kl_div(x, t), 1e-15, sum / 4);
     EXPECT(tn_kl_div(x, t, .batchmean = true), 1e-15, sum / 2);
     tn_tensor *half = F64(.5, .5);
-    EXPECT(tn_kl_div(half, tn_log(half), TN_NONE, .log_target = true), 1e-15, .5 * (log(.5) - .5), .5 * (log(.5) - .5));
+    EXPECT(tn_kl_div(half, tn_log(half), .reduction = TN_NONE, .log_target = true), 1e-15, .5 * (log(.5) - .5),
+           .5 * (log(.5) - .5));
     for (int ops = 0; ops < 2; ops++) {
-        EXPECT(gradient(tn_kl_div(x, t, TN_SUM), x, ops), 1e-15, -1, 0, -.25, -.75);
+        EXPECT(gradient(tn_kl_div(x, t, .reduction = TN_SUM), x, ops), 1e-15, -1, 0, -.25, -.75);
         tn_tensor *z = tn_requires_grad(F64(0, 1)), *l = F64(-1, -2);
-        EXPECT(gradient(tn_kl_div(l, z, TN_SUM), z, ops), 1e-15, 1, 3); /* 0 · log 0 adds nothing */
+        EXPECT(gradient(tn_kl_div(l, z, .reduction = TN_SUM), z, ops), 1e-15, 1, 3); /* 0 · log 0 adds nothing */
     }
     fails(tn_kl_div(tn_scalar(1), tn_scalar(1), .batchmean = true), TN_ESHAPE,
           "kl_div: batchmean divides by the size of the first dim, and a 0-d input has none");
@@ -257,10 +259,10 @@ END_TEST
 START_TEST(binary_cross_entropy)
 {
     tn_tensor *x = tn_requires_grad(F32(1e4f, -1e4f, 1e4f, -1e4f, 0)), *t = F32(1, 0, 0, 1, .25f);
-    EXPECT(tn_bce_with_logits(x, t, TN_NONE), 1e-7, 0, 0, 1e4, 1e4, log(2));
+    EXPECT(tn_bce_with_logits(x, t, .reduction = TN_NONE), 1e-7, 0, 0, 1e4, 1e4, log(2));
     for (int ops = 0; ops < 2; ops++)
-        EXPECT(gradient(tn_bce_with_logits(x, t, TN_SUM), x, ops), 1e-7, 0, 0, 1, -1, .25);
-    EXPECT(tn_bce_with_logits(F64(2), F64(.3), TN_NONE, .weight = F64(3), .pos_weight = F64(5)), 1e-14,
+        EXPECT(gradient(tn_bce_with_logits(x, t, .reduction = TN_SUM), x, ops), 1e-7, 0, 0, 1, -1, .25);
+    EXPECT(tn_bce_with_logits(F64(2), F64(.3), .reduction = TN_NONE, .weight = F64(3), .pos_weight = F64(5)), 1e-14,
            3 * (5 * .3 * log1p(exp(-2)) + .7 * (2 + log1p(exp(-2)))));
     EXPECT(tn_bce_with_logits(I64(0), I64(1)), 1e-7, log(2));
 }
@@ -330,7 +332,7 @@ START_TEST(layer_norm_bits)
         for (int layout = 0; layout < 2; layout++) {
             tn_set_threads(threads);
             tn_tensor *g[4] = {tn_layer_norm(seen[layout], w, b, 1e-5)};
-            tn_grad_of(g[0], 3, ((tn_tensor *[]){seen[layout], w, b}), g + 1, seed);
+            tn_grad_of(g[0], 3, ((tn_tensor *[]){seen[layout], w, b}), g + 1, .seed = seed);
             for (int i = 0; i < 4; i++) {
                 if (!want[i]) want[i] = g[i];
                 ck_assert_msg(bits(g[i], want[i]), "%d threads, layout %d: %d", threads, layout, i);

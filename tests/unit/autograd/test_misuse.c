@@ -492,8 +492,8 @@ START_TEST(lists)
     BAD(tn_chunk(f, 2, 0, 1, &out), TN_EINVAL, "chunk: dim 0 of size 2 gives 2 parts, out has room for 1");
     BAD(tn_chunk(f, 2, -3, 1, &out), TN_EINDEX, "chunk: dim -3 is out of range for a 2-d tensor");
     BAD(tn_permute(f, (tn_dims){.n = 100}), TN_EINVAL, "permute: the order lists 100 dims, the tensor has 2");
-    BAD(tn_sum(f, (tn_dims){.n = 9}), TN_EINVAL, "sum: a list of dims has 0 to 8 entries, this one says 9");
-    BAD(tn_sum(f, TN_DIMS(0, -2)), TN_EINVAL, "sum: dim 0 is listed twice");
+    BAD(tn_sum(f, .dims = (tn_dims){.n = 9}), TN_EINVAL, "sum: a list of dims has 0 to 8 entries, this one says 9");
+    BAD(tn_sum(f, .dims = TN_DIMS(0, -2)), TN_EINVAL, "sum: dim 0 is listed twice");
     BAD(tn_flip(f, (tn_dims){.n = -1}), TN_EINVAL, "flip: a list of dims has 0 to 8 entries, this one says -1");
     BAD(tn_repeat(f, (tn_shape){.n = 100}), TN_ESHAPE, "repeat: a tensor of 2 dims needs 2 to 8 numbers, got 100");
     BAD(tn_repeat(f, TN_SHAPE(2, -1)), TN_EINVAL, "repeat: [2, -1] has a negative number");
@@ -567,7 +567,7 @@ START_TEST(ops_by_name)
 #define X(name) REFUSED(tn_##name(NULL, 0)), REFUSED(tn_##name(f, 2)), REFUSED(tn_##name(f, -3));
     ALONG_A_DIM(X)
 #undef X
-#define X(name) REFUSED(tn_##name(f, TN_DIMS(2))), REFUSED(tn_##name(f, TN_DIMS(0, 0)));
+#define X(name) REFUSED(tn_##name(f, .dims = TN_DIMS(2))), REFUSED(tn_##name(f, .dims = TN_DIMS(0, 0)));
     REDUCING(X)
 #undef X
     REFUSED(tn_clamp(NULL, 0, 1)), REFUSED(tn_clamp_(NULL, 0, 1)), REFUSED(tn_clamp_(w, 0, 1));
@@ -632,14 +632,14 @@ START_TEST(ops_by_name)
     REFUSED(tn_rms_norm(NULL, NULL, 0)), REFUSED(tn_rms_norm(f, far, 0)), REFUSED(tn_rms_norm(ints, NULL, 0));
     REFUSED(tn_dropout(NULL, 0.5)), REFUSED(tn_dropout(f, 2)), REFUSED(tn_dropout(f, (double)NAN)),
         REFUSED(tn_dropout(NULL, 0));
-    REFUSED(tn_conv1d(NULL, f, f)), REFUSED(tn_conv1d(f, NULL)), REFUSED(tn_conv1d(f, f)),
-        REFUSED(tn_conv2d(NULL, f, f)), REFUSED(tn_conv2d(f, NULL)), REFUSED(tn_conv2d(f, f));
+    REFUSED(tn_conv1d(NULL, f, f)), REFUSED(tn_conv1d(f, NULL, NULL)), REFUSED(tn_conv1d(f, f, NULL)),
+        REFUSED(tn_conv2d(NULL, f, f)), REFUSED(tn_conv2d(f, NULL, NULL)), REFUSED(tn_conv2d(f, f, NULL));
     REFUSED(tn_max_pool1d(NULL, .size = 1)), REFUSED(tn_max_pool1d(f, .size = 0)), REFUSED(tn_max_pool1d(f, .size = 1));
     REFUSED(tn_avg_pool1d(NULL, .size = 1)), REFUSED(tn_avg_pool1d(f, .size = 0)), REFUSED(tn_avg_pool1d(f, .size = 1));
-    REFUSED(tn_max_pool2d(NULL, .size = {1, 1})), REFUSED(tn_max_pool2d(f, .size = {0, 1})),
-        REFUSED(tn_max_pool2d(f, .size = {1, 1}));
-    REFUSED(tn_avg_pool2d(NULL, .size = {1, 1})), REFUSED(tn_avg_pool2d(f, .size = {0, 1})),
-        REFUSED(tn_avg_pool2d(f, .size = {1, 1}));
+    REFUSED(tn_max_pool2d(NULL, .size = 1)), REFUSED(tn_max_pool2d(f, .size = 0, .size_w = 1)),
+        REFUSED(tn_max_pool2d(f, .size = 1));
+    REFUSED(tn_avg_pool2d(NULL, .size = 1)), REFUSED(tn_avg_pool2d(f, .size = 0, .size_w = 1)),
+        REFUSED(tn_avg_pool2d(f, .size = 1));
     REFUSED(tn_cross_entropy(NULL, ints)), REFUSED(tn_cross_entropy(f, NULL)), REFUSED(tn_cross_entropy(f, ints)),
         REFUSED(tn_cross_entropy(f, f, .class_dim = 2));
     REFUSED(tn_nll_loss(NULL, ints)), REFUSED(tn_nll_loss(f, NULL)), REFUSED(tn_nll_loss(f, f));

@@ -78,10 +78,10 @@ START_TEST(of_nothing)
     EXPECT(tn_mean(none), 0, nan_);
     EXPECT(tn_var(none), 0, nan_);
     EXPECT(tn_norm(none), 0, 0);
-    EXPECT(tn_logsumexp(x, TN_DIMS(1)), 0, -inf, -inf);
+    EXPECT(tn_logsumexp(x, .dims = TN_DIMS(1)), 0, -inf, -inf);
     EXPECT(tn_any(none), 0, 0);
     EXPECT(tn_all(none), 0, 1);
-    ck_assert_int_eq(tn_numel(tn_amax(x, TN_DIMS(0))), 0);
+    ck_assert_int_eq(tn_numel(tn_amax(x, .dims = TN_DIMS(0))), 0);
     ck_assert_int_eq(tn_numel(tn_softmax(x, 1)), 0);
     ck_assert_ptr_null(tn_amax(none));
     fails("amax: dim 0 of [0] is empty: there is nothing to choose from");
@@ -207,7 +207,7 @@ START_TEST(ties_and_nan)
         tn_set(x, n + 45001, nan_);
     EXPECT(tn_argmax(x, 1, false), 0, 20000, 45000);
     EXPECT(tn_argmax(x, TN_ALL, false), 0, (double)(n + 45000));
-    EXPECT(tn_amax(x, TN_DIMS(1)), 0, 5, nan_);
+    EXPECT(tn_amax(x, .dims = TN_DIMS(1)), 0, 5, nan_);
     ck_assert_int_eq(tn_ndim(tn_argmax(x, TN_ALL, true)), 2);
 }
 END_TEST
@@ -217,14 +217,14 @@ END_TEST
 static tn_tensor *prod_of_all(tn_tensor *const *in, int n, void *user)
 {
     (void)n, (void)user;
-    return tn_prod(in[0], TN_DIMS(-1));
+    return tn_prod(in[0], .dims = TN_DIMS(-1));
 }
 
 START_TEST(zeros_in_a_product)
 {
     tn_tensor *x = tn_requires_grad(tn_from_data(
         TN_F64, TN_SHAPE(4, 3), (double[]){2, 5, 3, 2, 0, 3, 0, 5, 0, 0, 0, 0})); /* none, one, two and three */
-    tn_tensor *y = tn_prod(x, TN_DIMS(1));
+    tn_tensor *y = tn_prod(x, .dims = TN_DIMS(1));
     EXPECT(y, 0, 30, 0, 0, 0);
     for (int ops = 0; ops < 2; ops++) {
         tn_tensor *g = gradient(tn_sum(y), x, ops);
@@ -234,7 +234,7 @@ START_TEST(zeros_in_a_product)
         EXPECT(gradient(tn_sum(g), x, false), 1e-15, 8, 5, 7, 3, 5, 2, 5, 0, 5, 0, 0, 0);
         EXPECT(gradient(tn_sum(gradient(tn_sum(g), x, true)), x, false), 1e-15, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2);
     }
-    ck_assert_msg(tn_gradcheck(prod_of_all, x, .second = true) == TN_OK, "%s", tn_error_message());
+    ck_assert_msg(tn_gradcheck(prod_of_all, .input = x, .second = true) == TN_OK, "%s", tn_error_message());
     /* f32 neither overflows nor underflows half-way */
     x = tn_requires_grad(F32(1e30f, 1e30f, 1e-30f, 1e-30f));
     y = tn_prod(x);
@@ -283,10 +283,10 @@ START_TEST(norms)
     EXPECT(tn_norm(x, .p = 3), 1e-15, cbrt(91));
     EXPECT(tn_norm(x, .p = inf), 0, 4);
     EXPECT(tn_norm(x, .p = -inf), 0, 0);
-    EXPECT(tn_norm(x, .p = TN_ZERO), 0, 2);
+    EXPECT(tn_norm(x, .p = 0), 0, 2);
     EXPECT(tn_norm(F64(1, nan_)), 0, nan_);
     for (int ops = 0; ops < 2; ops++) {
-        const double p[] = {0, 1, 1.5, 3, inf, TN_ZERO};
+        const double p[] = {0, 1, 1.5, 3, inf, 0};
         for (int i = 0; i < 6; i++) {
             tn_tensor *z = tn_requires_grad(F64(0, 0)), *g = gradient(tn_norm(z, .p = p[i]), z, ops);
             if (g) EXPECT(g, 0, 0, 0);
@@ -301,16 +301,16 @@ END_TEST
 
 /* ---- the same bits ---- */
 
-static tn_tensor *f_sum(tn_tensor *x) { return tn_sum(x, TN_DIMS(0)); }
+static tn_tensor *f_sum(tn_tensor *x) { return tn_sum(x, .dims = TN_DIMS(0)); }
 static tn_tensor *f_sum_all(tn_tensor *x) { return tn_sum(x); }
-static tn_tensor *f_sum_ends(tn_tensor *x) { return tn_sum(x, TN_DIMS(0, 2)); }
-static tn_tensor *f_mean(tn_tensor *x) { return tn_mean(x, TN_DIMS(1)); }
-static tn_tensor *f_prod(tn_tensor *x) { return tn_prod(tn_exp(tn_mul_scalar(x, 1e-2)), TN_DIMS(1)); }
-static tn_tensor *f_var(tn_tensor *x) { return tn_var(x, TN_DIMS(1, 2)); }
-static tn_tensor *f_std(tn_tensor *x) { return tn_std(x, TN_DIMS(0)); }
-static tn_tensor *f_amax(tn_tensor *x) { return tn_amax(x, TN_DIMS(1)); }
+static tn_tensor *f_sum_ends(tn_tensor *x) { return tn_sum(x, .dims = TN_DIMS(0, 2)); }
+static tn_tensor *f_mean(tn_tensor *x) { return tn_mean(x, .dims = TN_DIMS(1)); }
+static tn_tensor *f_prod(tn_tensor *x) { return tn_prod(tn_exp(tn_mul_scalar(x, 1e-2)), .dims = TN_DIMS(1)); }
+static tn_tensor *f_var(tn_tensor *x) { return tn_var(x, .dims = TN_DIMS(1, 2)); }
+static tn_tensor *f_std(tn_tensor *x) { return tn_std(x, .dims = TN_DIMS(0)); }
+static tn_tensor *f_amax(tn_tensor *x) { return tn_amax(x, .dims = TN_DIMS(1)); }
 static tn_tensor *f_norm(tn_tensor *x) { return tn_norm(x); }
-static tn_tensor *f_lse(tn_tensor *x) { return tn_logsumexp(x, TN_DIMS(1)); }
+static tn_tensor *f_lse(tn_tensor *x) { return tn_logsumexp(x, .dims = TN_DIMS(1)); }
 static tn_tensor *f_argmax(tn_tensor *x) { return tn_argmax(x, TN_ALL, false); }
 static tn_tensor *f_max(tn_tensor *x) { return tn_max(x, 1, false).values; }
 static tn_tensor *f_cumsum(tn_tensor *x) { return tn_cumsum(x, 1); }
@@ -385,11 +385,13 @@ START_TEST(columns_are_rows)
         const tn_scope s = tn_scope_begin();
         tn_tensor     *wide = tn_normal_of(dt, TN_SHAPE(rows, widths[w] + 3), 0.1, 1);
         tn_tensor     *x = tn_narrow(wide, 1, 2, widths[w]), *y = tn_clone(tn_transpose(x, 0, 1));
-        tn_tensor     *sum = tn_sum(y, TN_DIMS(1)), *mean = tn_mean(y, TN_DIMS(1));
+        tn_tensor     *sum = tn_sum(y, .dims = TN_DIMS(1)), *mean = tn_mean(y, .dims = TN_DIMS(1));
         for (int threads = 1; threads <= 3; threads += 2) {
             tn_set_threads(threads);
-            ck_assert_msg(bits(tn_sum(x, TN_DIMS(0)), sum), "%s, %lld", tn_dtype_name(dt), (long long)widths[w]);
-            ck_assert_msg(bits(tn_mean(x, TN_DIMS(0)), mean), "%s, %lld", tn_dtype_name(dt), (long long)widths[w]);
+            ck_assert_msg(bits(tn_sum(x, .dims = TN_DIMS(0)), sum), "%s, %lld", tn_dtype_name(dt),
+                          (long long)widths[w]);
+            ck_assert_msg(bits(tn_mean(x, .dims = TN_DIMS(0)), mean), "%s, %lld", tn_dtype_name(dt),
+                          (long long)widths[w]);
         }
         tn_scope_end(s);
     }

@@ -188,7 +188,7 @@ START_TEST(hooks_of_leaves_see_both_kinds_of_backward)
     int        calls = 0;
     tn_tensor *x = leaf(3), *g[2];
     tn_on_grad(x, twice, &calls);
-    ck_assert_int_eq(tn_grad_of(tn_mul(x, x), 2, (tn_tensor *[]){x, x}, g), TN_OK);
+    ck_assert_int_eq(tn_grad_of(tn_mul(x, x), 2, ((tn_tensor *[]){x, x}), g), TN_OK);
     ck_assert_double_eq(tn_item(g[0]), 12);
     ck_assert_double_eq(tn_item(g[1]), 12);
     ck_assert_int_eq(calls, 1);

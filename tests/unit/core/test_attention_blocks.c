@@ -178,7 +178,8 @@ START_TEST(as_ops_make_it)
     for (int n = 0; n < 5; n++) {
         const int64_t     t = sizes[n][0], s = sizes[n][1], d = sizes[n][2];
         tn_tensor        *w;
-        tn_attention_args a = {.q = noise(TN_SHAPE(2, 1, t, d)), .k = noise(TN_SHAPE(2, 2, s, d)), .weights = &w};
+        tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = noise(TN_SHAPE(2, 1, t, d)),
+                               .k = noise(TN_SHAPE(2, 2, s, d)), .weights = &w};
         a.v = noise(TN_SHAPE(2, 2, s, d + 1)), a.causal = _i & 1, a.past = _i & 1 ? 70 : 0;
         if (_i & 2) a.blocked_keys = tn_bernoulli_of(TN_BOOL, TN_SHAPE(2, s), 0.3);
         if (_i & 4)
@@ -191,7 +192,7 @@ START_TEST(as_ops_make_it)
         outcome fast = run(a, false);
         made = run(a, true);
         for (int i = 0; i < 4 && fast.g[i]; i++) {
-            const double most = tn_item(tn_amax(tn_abs(tn_flatten(fast.g[i], 0, -1)), TN_DIMS(0)));
+            const double most = tn_item(tn_amax(tn_abs(tn_flatten(fast.g[i], 0, -1)), .dims = TN_DIMS(0)));
             ck_assert_msg(tn_allclose(fast.g[i], made.g[i], 1e-10, 1e-10 * most), "gradient %d of sizes %d", i, n);
         }
     }
@@ -214,7 +215,7 @@ START_TEST(cuts)
     tn_tensor *q = tn_to(noise(TN_SHAPE(N, LONG, WIDE)), dt), *k = tn_to(noise(TN_SHAPE(N, LONG, WIDE)), dt);
     tn_tensor *v = tn_to(noise(TN_SHAPE(N, LONG, WIDE)), dt), *part[3];
     for (int causal = 0; causal < 2; causal++) {
-        tn_attention_args a = {.q = q, .k = k, .v = v, .causal = causal, .dropout = 0.2};
+        tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .causal = causal, .dropout = 0.2};
         tn_set_threads(1);
         const outcome all = run(a, false);
         a.q = tn_narrow(q, 0, 0, 1), a.k = tn_narrow(k, 0, 0, 1), a.v = tn_narrow(v, 0, 0, 1), a.dropout = 0;
@@ -222,7 +223,9 @@ START_TEST(cuts)
         for (int threads = 2; threads <= 7; threads += threads == 2 ? 1 : 4) {
             tn_set_threads(threads);
             same(first, run(a, false));
-            same(all, run((tn_attention_args){.q = q, .k = k, .v = v, .causal = causal, .dropout = 0.2}, false));
+            same(all, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .causal = causal,
+                                              .dropout = 0.2},
+                          false));
         }
         tn_set_threads(0);
         /* a batch row's gradients do not see its neighbours */
@@ -248,7 +251,7 @@ START_TEST(padding)
               *v = noise(TN_SHAPE(1, 2, REAL, WIDE));
     tn_tensor *behind = tn_full_of(TN_F64, TN_SHAPE(1, 2, MORE, WIDE), NAN), *keys = tn_zeros(TN_SHAPE(1, REAL + MORE));
     tn_fill(tn_narrow(keys, 1, REAL, MORE), 1);
-    const outcome a = run((tn_attention_args){.q = q, .k = k, .v = v}, false);
+    const outcome a = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v}, false);
     const outcome b = run(
         (tn_attention_args){
             .q = q, .k = tn_cat(2, k, behind), .v = tn_cat(2, v, behind), .blocked_keys = tn_to(keys, TN_BOOL)},
@@ -270,7 +273,7 @@ START_TEST(three_in_one)
     tn_tensor     *x = tn_requires_grad(tn_to(noise(TN_SHAPE(b, t, 3, h, d)), dt)), *g[2], *part[3];
     tn_tensor     *keys = tn_bernoulli_of(TN_BOOL, TN_SHAPE(b, t), 0.2);
     for (int i = 0; i < 3; i++) part[i] = tn_permute(tn_select(x, 2, i), TN_DIMS(0, 2, 1, 3));
-    tn_tensor *y = tn_attention(x, .causal = true, .blocked_keys = keys, .order = TN_DIMS(0, 2, 1, 3));
+    tn_tensor *y = tn_attention(x, NULL, NULL, .causal = true, .blocked_keys = keys, .order = TN_DIMS(0, 2, 1, 3));
     tn_tensor *z = tn_attention(part[0], part[1], part[2], .causal = true, .blocked_keys = keys);
     fine();
     ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(b, t, h, d)) && tn_is_contiguous(y));

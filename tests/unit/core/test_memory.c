@@ -39,7 +39,7 @@ static double attention_step(void)
     tn_tensor *part[3];
     for (int i = 0; i < 3; i++) part[i] = tn_transpose(tn_select(x, 2, i), 1, 2);
     tn_tensor *y = tn_attention(part[0], part[1], part[2], .causal = true, .dropout = 0.2);
-    tn_backward(tn_sum(tn_layer_norm(y, NULL, NULL, 1e-5), TN_DIMS(0, 1, 2, 3)));
+    tn_backward(tn_sum(tn_layer_norm(y, NULL, NULL, 1e-5), .dims = TN_DIMS(0, 1, 2, 3)));
     return digest(y) + digest(tn_grad(qkv));
 }
 

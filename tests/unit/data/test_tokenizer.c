@@ -121,9 +121,10 @@ END_TEST
 START_TEST(trains_the_lectures_words)
 {
     const char *text = "low low low low low lower lower newest newest newest newest newest newest widest widest widest";
-    tn_tokenizer *t = tn_tokenizer_train_text(text, strlen(text), (tn_tokenizer_training){.kind = TN_BPE});
-    const char   *merges[] = {"es", "est</w>", "lo", "ew", "new", "newest</w>", "low</w>"};
-    int64_t       before = 0;
+    tn_tokenizer *t = tn_tokenizer_train_text(
+        text, strlen(text), TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .kind = TN_BPE));
+    const char *merges[] = {"es", "est</w>", "lo", "ew", "new", "newest</w>", "low</w>"};
+    int64_t     before = 0;
     for (int i = 0; i < 7; i++) {
         const int64_t id = tn_tokenizer_id(t, merges[i]);
         ck_assert_msg(id > before, "%s is %lld", merges[i], (long long)id);
@@ -136,24 +137,29 @@ END_TEST
 START_TEST(training_refuses)
 {
     const char *const no_unknown[] = {"[PAD]", NULL}, *const empty[] = {"", NULL};
-    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, (tn_tokenizer_training){.vocab_size = 5}));
+    ck_assert_ptr_null(tn_tokenizer_train_text(
+        "a", 1, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .vocab_size = 5)));
     ck_error(TN_EINVAL, "tn_tokenizer_train: vocab_size is 5, but the special tokens alone are 5");
-    ck_assert_ptr_null(tn_tokenizer_train_text("abcdef", 6, (tn_tokenizer_training){.vocab_size = 10}));
+    ck_assert_ptr_null(tn_tokenizer_train_text(
+        "abcdef", 6, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .vocab_size = 10)));
     ck_error(TN_EINVAL,
              "tn_tokenizer_train: vocab_size is 10, but the special tokens (5) and the letters (11) alone are "
              "more: raise it, or lower alphabet");
-    ck_assert_ptr_null(tn_tokenizer_train_text(" \n", 2, (tn_tokenizer_training){0}));
+    ck_assert_ptr_null(tn_tokenizer_train_text(" \n", 2, (tn_tokenizer_training){TN_TOKENIZER_TRAINING_DEFAULTS}));
     ck_error(TN_EFORMAT, "tn_tokenizer_train: there is not one word in the text");
-    ck_assert_ptr_null(tn_tokenizer_train_text("a\0b", 3, (tn_tokenizer_training){0}));
+    ck_assert_ptr_null(tn_tokenizer_train_text("a\0b", 3, (tn_tokenizer_training){TN_TOKENIZER_TRAINING_DEFAULTS}));
     ck_error(TN_EFORMAT, "tn_tokenizer_train: byte 1 is NUL: this is no text, or not in UTF-8");
-    ck_assert_ptr_null(tn_tokenizer_train_text(NULL, 0, (tn_tokenizer_training){0}));
+    ck_assert_ptr_null(tn_tokenizer_train_text(NULL, 0, (tn_tokenizer_training){TN_TOKENIZER_TRAINING_DEFAULTS}));
     ck_error(TN_EFORMAT, "tn_tokenizer_train: there is not one word in the text");
-    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, (tn_tokenizer_training){.special = no_unknown}));
+    ck_assert_ptr_null(tn_tokenizer_train_text(
+        "a", 1, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .special = no_unknown)));
     ck_error(TN_EINVAL, "tn_tokenizer_train: [UNK] is not among the special tokens: what stands for a word that cannot "
                         "be spelled?");
-    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, (tn_tokenizer_training){.special = empty}));
+    ck_assert_ptr_null(tn_tokenizer_train_text(
+        "a", 1, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .special = empty)));
     ck_error(TN_EINVAL, "tn_tokenizer_train: special token 1 is empty");
-    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, (tn_tokenizer_training){.min_count = -1}));
+    ck_assert_ptr_null(tn_tokenizer_train_text(
+        "a", 1, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .min_count = -1)));
     ck_error(TN_EINVAL, "tn_tokenizer_train: min_count is negative or too large");
 }
 END_TEST
@@ -275,7 +281,7 @@ START_TEST(batches)
 {
     const char *const texts[] = {"a b c", "", "bd"}, *const pairs[] = {"a", NULL, "c"};
     tn_token_batch b;
-    ck_assert_int_eq(tn_tokenizer_batch(t, 3, texts, pairs, (tn_encode_options){0}, &b), TN_OK);
+    ck_assert_int_eq(tn_tokenizer_batch(t, 3, texts, pairs, (tn_encode_options){.zero_ = 0}, &b), TN_OK);
     const int64_t ids[] = {2, 5, 6, 7, 3, 5, 3, 2, 3, 0, 0, 0, 0, 0, 2, 6, 8, 3, 7, 3, 0};
     ck_assert_int_eq(tn_size(b.ids, 0) * 100 + tn_size(b.ids, 1), 307);
     for (int64_t i = 0; i < 21; i++) {
@@ -287,7 +293,7 @@ START_TEST(batches)
                      TN_OK);
     ck_assert_int_eq(tn_size(b.ids, 1), 4);
     ck_assert_int_eq(b.cut, 2);
-    ck_assert_int_eq(tn_tokenizer_batch(t, 0, NULL, NULL, (tn_encode_options){0}, &b), TN_OK);
+    ck_assert_int_eq(tn_tokenizer_batch(t, 0, NULL, NULL, (tn_encode_options){.zero_ = 0}, &b), TN_OK);
     ck_assert_int_eq(tn_numel(b.ids), 0);
 }
 END_TEST

@@ -17,8 +17,9 @@ static const char text[] =
 
 static tn_tokenizer *train(tn_tokenizer_kind kind)
 {
-    return tn_tokenizer_train_text(
-        text, sizeof text - 1, (tn_tokenizer_training){.kind = kind, .vocab_size = kind == TN_BYTE_BPE ? 300 : 100});
+    return tn_tokenizer_train_text(text, sizeof text - 1,
+                                   TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .kind = kind,
+                                           .vocab_size = kind == TN_BYTE_BPE ? 300 : 100));
 }
 
 static const char *folder(const char *name)

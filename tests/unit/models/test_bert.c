@@ -27,7 +27,7 @@ static double apart(tn_tensor *got, const char *name)
     tn_tensor *want = answer(name), *d = tn_abs(tn_sub(got, want));
     ck_assert(tn_shape_equal(tn_shape_of(got), tn_shape_of(want)));
     if (tn_ndim(d) == 3) d = tn_mul(d, tn_unsqueeze(tn_to(answer("real"), TN_F32), 2));
-    return tn_item(tn_amax(tn_reshape(d, TN_SHAPE(-1)), TN_DIMS(0)));
+    return tn_item(tn_amax(tn_reshape(d, TN_SHAPE(-1)), .dims = TN_DIMS(0)));
 }
 static tn_tensor *padding(void) { return tn_eq(answer("ids"), tn_zeros_like(answer("ids"))); }
 
@@ -111,9 +111,9 @@ START_TEST(sentences_of_a_published_model)
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *ids = tn_safetensors_get(f, "ids"), *real = tn_to(tn_safetensors_get(f, "real"), TN_F32);
     tn_tensor     *y = tn_bert_forward(m, ids, .blocked_keys = tn_eq(real, tn_zeros_like(real)));
-    tn_tensor     *mean = tn_sum(tn_mul(y, tn_unsqueeze(real, 2)), TN_DIMS(1));
+    tn_tensor     *mean = tn_sum(tn_mul(y, tn_unsqueeze(real, 2)), .dims = TN_DIMS(1));
     tn_tensor     *cosine = tn_cosine_similarity(mean, tn_safetensors_get(f, "vectors"), -1, 1e-8);
-    const double   least = tn_item(tn_amin(cosine, TN_DIMS(0)));
+    const double   least = tn_item(tn_amin(cosine, .dims = TN_DIMS(0)));
     tn_scope_end(s);
     printf("%lld sentences: cosine at least %.8f\n", (long long)tn_size(ids, 0), least);
     ck_assert_double_ge(least, 0.99999);
@@ -389,7 +389,8 @@ END_TEST
 static tn_tokenizer *tokenizer(void)
 {
     static const char text[] = "the keys to the cabinet are on the table. the key to the cabinets is on the table.";
-    tn_tokenizer     *t = tn_tokenizer_train_text(text, sizeof text - 1, (tn_tokenizer_training){.vocab_size = 60});
+    tn_tokenizer     *t = tn_tokenizer_train_text(
+            text, sizeof text - 1, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .vocab_size = 60));
     fine();
     return t;
 }
@@ -421,7 +422,7 @@ START_TEST(blanks_are_filled_in)
             ck_assert_double_eq_tol(x->probability, tn_get(p, x->id), 1e-6);
             ck_assert(k == 0 || x->probability <= x[-1].probability);
         }
-        ck_assert_double_eq_tol(f[3 * mask].probability, tn_item(tn_amax(p, TN_DIMS(0, 1))), 1e-6);
+        ck_assert_double_eq_tol(f[3 * mask].probability, tn_item(tn_amax(p, .dims = TN_DIMS(0, 1))), 1e-6);
     }
     ck_assert_int_eq(tn_bert_fill_in(m, t, "No blank.", 3, 6, f), -1);
     ck_error(TN_EINVAL, "tn_bert_fill_in: there is no [MASK] in the text: write it where a word is to be found");
@@ -457,7 +458,8 @@ START_TEST(texts_have_vectors)
         for (int i = 0; i < 3; i++) {
             tn_tensor *row = tn_select(all, 0, i), *alone = tn_bert_embed(m, t, 1, texts + i, (tn_bert_pooling)how);
             ck_assert_double_eq_tol(tn_item(tn_sum(tn_square(row))), 1, 1e-5);
-            ck_assert_double_le(tn_item(tn_amax(tn_abs(tn_sub(row, tn_select(alone, 0, 0))), TN_DIMS(0))), 1e-6);
+            ck_assert_double_le(tn_item(tn_amax(tn_abs(tn_sub(row, tn_select(alone, 0, 0))), .dims = TN_DIMS(0))),
+                                1e-6);
         }
     }
     tn_free(m);

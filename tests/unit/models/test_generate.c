@@ -57,26 +57,26 @@ static void ck_words(tn_generated g, int64_t i, int64_t n, const int64_t *words)
 
 START_TEST(greedy_and_beams)
 {
-    tn_generated g = tn_generate(&model, ones(1), .end = TN_ZERO, .most = 8);
+    tn_generated g = tn_generate(&model, ones(1), .end = 0, .most = 8);
     ck_words(g, 0, WORDS_OF(2, 4));
     ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.5 * 0.4 * 0.6), 1e-5);
-    g = tn_generate(&model, ones(2), .end = TN_ZERO, .most = 8, .beams = 2, .best = 2, .length_penalty = TN_ZERO);
+    g = tn_generate(&model, ones(2), .end = 0, .most = 8, .beams = 2, .best = 2, .length_penalty = 0);
     for (int64_t b = 0; b < 2; b++) {
         ck_words(g, 2 * b, WORDS_OF(3, 5));
         ck_words(g, 2 * b + 1, WORDS_OF(2, 4));
         ck_assert_double_eq_tol(tn_get(g.scores, 2 * b), log(0.4 * 0.9 * 0.5), 1e-5);
         ck_assert_double_eq_tol(tn_get(g.scores, 2 * b + 1), log(0.5 * 0.4 * 0.6), 1e-5);
     }
-    g = tn_generate(&model, ones(1), .end = TN_ZERO, .most = 8, .beams = 2); /* by the words, the end among them */
+    g = tn_generate(&model, ones(1), .end = 0, .most = 8, .beams = 2); /* by the words, the end among them */
     ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.4 * 0.9 * 0.5) / 3, 1e-5);
-    g = tn_generate(&model, ones(1), .end = TN_ZERO, .most = 2); /* cut: without its end */
+    g = tn_generate(&model, ones(1), .end = 0, .most = 2); /* cut: without its end */
     ck_words(g, 0, WORDS_OF(2, 4));
     ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.5 * 0.4), 1e-5);
-    g = tn_generate(&model, ones(1), .end = TN_ZERO, .most = 5, .least = 4); /* the end is impossible for 4 words */
+    g = tn_generate(&model, ones(1), .end = 0, .most = 5, .least = 4); /* the end is impossible for 4 words */
     ck_words(g, 0, WORDS_OF(2, 4, 1, 2, 4));
     g = tn_generate(&model, ones(1), .most = 3); /* no word ends a text */
     ck_words(g, 0, WORDS_OF(2, 4, 0));
-    g = tn_generate(&model, ones(1), .most = 6, .least = 5, .end = TN_ZERO, .no_repeat = 1); /* the prompt counts */
+    g = tn_generate(&model, ones(1), .most = 6, .least = 5, .end = 0, .no_repeat = 1); /* the prompt counts */
     ck_words(g, 0, WORDS_OF(2, 4, 3, 5));
     const int64_t limit[] = {1, 3, 2}; /* each prompt's own limit */
     for (int beams = 1; beams <= 2; beams++) {
@@ -85,7 +85,7 @@ START_TEST(greedy_and_beams)
         for (int64_t b = 0; b < 3; b++) ck_assert_int_eq(tn_get_i64(g.lengths, b), limit[b]);
     }
     tn_tensor *i32 = tn_to(ones(1), TN_I32);
-    ck_words(tn_generate(&model, i32, .end = TN_ZERO, .most = 8), 0, WORDS_OF(2, 4));
+    ck_words(tn_generate(&model, i32, .end = 0, .most = 8), 0, WORDS_OF(2, 4));
     ck_assert_int_eq(tn_dtype_of(i32), TN_I32);
     ck_assert_int_eq(tn_get_i64(i32, 0), 1);
 }
@@ -100,7 +100,7 @@ START_TEST(many_beams_find_the_best)
             const double p = log(table[1][a]) + (b ? log(table[a][b]) + log(table[b][0]) : log(table[a][0]));
             best = fmax(best, p);
         }
-    tn_generated g = tn_generate(&model, ones(1), .end = TN_ZERO, .most = 3, .beams = 64, .length_penalty = TN_ZERO);
+    tn_generated g = tn_generate(&model, ones(1), .end = 0, .most = 3, .beams = 64, .length_penalty = 0);
     fine();
     ck_assert_double_eq_tol(tn_get(g.scores, 0), best, 1e-5);
 }
@@ -178,8 +178,8 @@ START_TEST(memory)
         tn_fail_memory(at < 0 ? -1 : at, true);
         tn_tensor   *p = ones(3);
         tn_generated g = {0};
-        if (_i) g = tn_generate(&model, p, .most = 4, .sample = true, .end = TN_ZERO);
-        else g = tn_generate(&model, p, .most = 4, .beams = 3, .best = 2, .end = TN_ZERO);
+        if (_i) g = tn_generate(&model, p, .most = 4, .sample = true, .end = 0);
+        else g = tn_generate(&model, p, .most = 4, .beams = 3, .best = 2, .end = 0);
         if (at < 0) calls = tn_memory_calls();
         ck_assert_msg(at < 0 ? tn_error() == TN_OK : tn_error() == TN_ENOMEM, "%d: %s", (int)at, tn_error_message());
         ck_assert((g.tokens != NULL) == (at < 0) && (g.scores != NULL) == (at < 0));

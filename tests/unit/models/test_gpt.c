@@ -28,7 +28,7 @@ START_TEST(scores_as_hugging_face)
     ck_assert(!gpt->base.training);
     tn_tensor *y = tn_gpt_forward(gpt, answer("ids")), *want = answer("scores");
     ck_assert(tn_shape_equal(tn_shape_of(y), tn_shape_of(want)));
-    ck_assert_double_le(tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(y, want)), TN_SHAPE(-1)), TN_DIMS(0))), 2e-5);
+    ck_assert_double_le(tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(y, want)), TN_SHAPE(-1)), .dims = TN_DIMS(0))), 2e-5);
     ck_assert(tn_same_bits(tn_gpt_forward(gpt, answer("ids"), .last = true), tn_narrow(y, 1, 5, 1)));
 }
 END_TEST
@@ -53,20 +53,19 @@ static void ck_texts(tn_generated g, const char *name)
 START_TEST(texts_as_hugging_face)
 {
     tn_decoding *d = tn_gpt_decoding(gpt, 2, 24);
-    ck_texts(tn_generate(d, answer("ids"), .most = 12, .end = TN_ZERO), "greedy");
+    ck_texts(tn_generate(d, answer("ids"), .most = 12, .end = 0), "greedy");
     tn_decoding_free(d);
 
     d = tn_gpt_decoding(gpt, 8, 24);
-    tn_generated g =
-        tn_generate(d, answer("ids"), .most = 12, .end = TN_ZERO, .beams = 4, .best = 3, .length_penalty = TN_ZERO);
+    tn_generated g = tn_generate(d, answer("ids"), .most = 12, .end = 0, .beams = 4, .best = 3, .length_penalty = 0);
     ck_texts(g, "beams");
     for (int64_t i = 0; i < 6; i++)
         ck_assert_double_eq_tol(tn_get(g.scores, i), tn_get(answer("beams.scores"), i), 1e-4);
     tn_decoding_free(d);
 
     d = tn_gpt_decoding(gpt, 4, 24);
-    ck_texts(tn_generate(d, answer("ids"), .most = 12, .least = 8, .end = TN_ZERO, .beams = 2, .no_repeat = 2,
-                         .length_penalty = TN_ZERO),
+    ck_texts(tn_generate(d, answer("ids"), .most = 12, .least = 8, .end = 0, .beams = 2, .no_repeat = 2,
+                         .length_penalty = 0),
              "no_repeat");
     tn_decoding_free(d);
 }

@@ -30,7 +30,7 @@ static tn_seq2seq *model(int i, double dropout)
                            .ff = 24,
                            .layers = i == 5 || i == 6 ? 2 : 1,
                            .positions = 20,
-                           .dropout = dropout == 0 ? TN_ZERO : dropout,
+                           .dropout = dropout == 0 ? 0 : dropout,
                            .kind = (tn_seq2seq_kind)(i % 4)};
     c.shared = i % 2 == 0, c.untied = i == 5, c.lstm = i > 4, c.one_way = i == 6, c.norm_first = i == 4;
     if (i == 6) c.decoder_layers = 3;
@@ -45,17 +45,17 @@ START_TEST(scores_and_alignments)
     tn_eval(m);
     tn_tensor *w = NULL, *y;
     const bool looks = m->config.kind != TN_SEQ2SEQ_RNN;
-    y = tn_seq2seq_forward(m, source(), .target = target(), .alignment = looks ? &w : NULL);
+    y = tn_seq2seq_forward(m, source(), target(), .alignment = looks ? &w : NULL);
     fine();
     ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(B, T, m->config.target_words)));
     if (looks) {
         ck_assert(tn_shape_equal(tn_shape_of(w), TN_SHAPE(B, T, S)));
-        tn_tensor *sum = tn_sum(w, TN_DIMS(2));
+        tn_tensor *sum = tn_sum(w, .dims = TN_DIMS(2));
         for (int64_t i = 0; i < B * T; i++) ck_assert_double_eq_tol(tn_get(sum, i), 1, 1e-5);
         for (int64_t i = 0; i < B * T * S; i++)
             if (!sources[i / (T * S) * S + i % S]) ck_assert_double_eq(tn_get(w, i), 0); /* not at padding */
     } else {
-        ck_assert_ptr_null(tn_seq2seq_forward(m, source(), .target = target(), .alignment = &w));
+        ck_assert_ptr_null(tn_seq2seq_forward(m, source(), target(), .alignment = &w));
         ck_error(TN_EINVAL, "this model has no attention, and so no alignment");
     }
     /* each sentence alone, without padding; and on other numbers of threads */
@@ -64,11 +64,11 @@ START_TEST(scores_and_alignments)
         while (s < S && sources[b * S + s]) s++;
         while (t < T && targets[b * T + t]) t++;
         tn_tensor *x = tn_narrow(tn_narrow(source(), 0, b, 1), 1, 0, s);
-        tn_tensor *z = tn_seq2seq_forward(m, x, .target = tn_narrow(tn_narrow(target(), 0, b, 1), 1, 0, t));
+        tn_tensor *z = tn_seq2seq_forward(m, x, tn_narrow(tn_narrow(target(), 0, b, 1), 1, 0, t));
         ck_assert(tn_same_bits(z, tn_narrow(tn_narrow(y, 0, b, 1), 1, 0, t)));
     }
     tn_set_threads(7);
-    ck_assert(tn_same_bits(y, tn_seq2seq_forward(m, source(), .target = target())));
+    ck_assert(tn_same_bits(y, tn_seq2seq_forward(m, source(), target())));
     tn_set_threads(0);
     tn_free(m);
 }
@@ -178,8 +178,7 @@ START_TEST(what_is_saved_is_loaded)
     ck_assert_ptr_nonnull(b = tn_seq2seq_load(dir));
     ck_assert(!b->base.training && b->config.kind == a->config.kind && b->config.dropout == 0.2);
     tn_eval(a);
-    ck_assert(tn_same_bits(tn_seq2seq_forward(a, source(), .target = target()),
-                           tn_seq2seq_forward(b, source(), .target = target())));
+    ck_assert(tn_same_bits(tn_seq2seq_forward(a, source(), target()), tn_seq2seq_forward(b, source(), target())));
     tn_free(a), tn_free(b);
 }
 END_TEST
@@ -221,9 +220,9 @@ START_TEST(wrong_use)
     tn_seq2seq_kind_of("lstm");
     ck_error(TN_EINVAL, "there is no model 'lstm'; the models are transformer, bahdanau, luong and rnn");
     tn_seq2seq *m = model(0, 0);
-    ck_assert_ptr_null(tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(1, 21)), .target = target()));
+    ck_assert_ptr_null(tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(1, 21)), target()));
     ck_error(TN_ESHAPE, "a sequence of 21 words is longer than the model's 20 positions: cut it");
-    ck_assert_ptr_null(tn_seq2seq_forward(m, source()));
+    ck_assert_ptr_null(tn_seq2seq_forward(m, source(), NULL));
     ck_error(TN_ESHAPE, "the target must be [batch, length] with a length of at least 1, got NULL");
     ck_assert_ptr_null(tn_seq2seq_loss(m, source(), tn_ones_of(TN_I64, TN_SHAPE(B, 1))));
     ck_error(TN_ESHAPE, "the target must hold the begin, words and the end, got a length of 1");

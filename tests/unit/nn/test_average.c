@@ -40,7 +40,7 @@ START_TEST(by_hand)
 {
     const tn_scope s = tn_scope_begin();
     tn_sequential *net[3], *mean = net_of(1);
-    tn_load_config from[3] = {{0}};
+    tn_load_config from[3] = {{.path = NULL}};
     for (int i = 0; i < 3; i++) from[i].path = file_of(i), net[i] = net_of(i);
     ck_assert_int_eq(tn_load_mean(mean, 3, from), TN_OK);
     int64_t checked = 0;

@@ -118,31 +118,31 @@ static tn_tensor *from(tn_golden *k, void *m, tn_shape s, int64_t start)
     C(group_norm_images, CALL(tn_group_norm_new(.groups = 6, .channels = 6, .eps = 1e-3, DT), 2, 6, 2, 3))             \
     C(instance_norm1d, CALL(tn_instance_norm1d_new(.features = 3, .affine = true, DT), 2, 3, 4))                       \
     C(instance_norm2d, CALL(tn_instance_norm2d_new(.features = 3), 2, 3, 4, 2))                                        \
-    C(dropout_none, CALL(tn_dropout_new(.p = TN_ZERO), 2, 3))                                                          \
+    C(dropout_none, CALL(tn_dropout_new(.p = 0), 2, 3))                                                                \
     C(conv1d, CALL(tn_conv1d_new(.in = 3, .out = 4, .size = 3, DT), 2, 3, 9))                                          \
     C(conv1d_options, CALL(tn_conv1d_new(.in = 4, .out = 6, .size = 3, .stride = 2, .padding = 2, .dilation = 2,       \
                                          .groups = 2, .no_bias = true, DT),                                            \
                            2, 4, 9))                                                                                   \
-    C(conv2d, CALL(tn_conv2d_new(.in = 3, .out = 4, .size = {3}, DT), 2, 3, 5, 6))                                     \
-    C(conv2d_options, CALL(tn_conv2d_new(.in = 2, .out = 4, .size = {3, 2}, .stride = {2, 1}, .padding = {1, TN_ZERO}, \
-                                         .dilation = {1, 2}, .groups = 2, DT),                                         \
-                           1, 2, 6, 7))                                                                                \
+    C(conv2d, CALL(tn_conv2d_new(.in = 3, .out = 4, .size = 3, DT), 2, 3, 5, 6))                                       \
+    C(conv2d_options,                                                                                                  \
+      CALL(tn_conv2d_new(.in = 2, .out = 4, .size = 3, .size_w = 2, .stride = 2, .stride_w = 1, .padding = 1,          \
+                         .padding_w = 0, .dilation = 1, .dilation_w = 2, .groups = 2, DT),                             \
+           1, 2, 6, 7))                                                                                                \
     C(conv2d_square,                                                                                                   \
-      CALL(tn_conv2d_new(.in = 2, .out = 3, .size = {3}, .stride = {2}, .padding = {1}, .dilation = {2}, DT), 1, 2, 7, \
-           7))                                                                                                         \
+      CALL(tn_conv2d_new(.in = 2, .out = 3, .size = 3, .stride = 2, .padding = 1, .dilation = 2, DT), 1, 2, 7, 7))     \
     C(max_pool1d, CALL(tn_max_pool1d_new(.size = 3, .stride = 2, .padding = 1), 2, 3, 9))                              \
     C(max_pool1d_dilated, CALL(tn_max_pool1d_new(.size = 2, .dilation = 3), 2, 3, 9))                                  \
-    C(max_pool2d, CALL(tn_max_pool2d_new(.size = {2}), 1, 2, 6, 8))                                                    \
-    C(max_pool2d_options,                                                                                              \
-      CALL(tn_max_pool2d_new(.size = {2, 3}, .stride = {2, 1}, .padding = {1, TN_ZERO}, .dilation = {1, 2}), 1, 2, 6,  \
-           8))                                                                                                         \
+    C(max_pool2d, CALL(tn_max_pool2d_new(.size = 2), 1, 2, 6, 8))                                                      \
+    C(max_pool2d_options, CALL(tn_max_pool2d_new(.size = 2, .size_w = 3, .stride = 2, .stride_w = 1, .padding = 1,     \
+                                                 .padding_w = 0, .dilation = 1, .dilation_w = 2),                      \
+                               1, 2, 6, 8))                                                                            \
     C(avg_pool1d, CALL(tn_avg_pool1d_new(.size = 3, .stride = 2, .padding = 1), 2, 3, 9))                              \
-    C(avg_pool2d, CALL(tn_avg_pool2d_new(.size = {2}), 1, 2, 6, 8))                                                    \
-    C(avg_pool2d_options,                                                                                              \
-      CALL(tn_avg_pool2d_new(.size = {2, 3}, .stride = {2, 1}, .padding = {1, TN_ZERO}, .ignore_padding = true), 1, 2, \
-           6, 8))                                                                                                      \
+    C(avg_pool2d, CALL(tn_avg_pool2d_new(.size = 2), 1, 2, 6, 8))                                                      \
+    C(avg_pool2d_options, CALL(tn_avg_pool2d_new(.size = 2, .size_w = 3, .stride = 2, .stride_w = 1, .padding = 1,     \
+                                                 .padding_w = 0, .ignore_padding = true),                              \
+                               1, 2, 6, 8))                                                                            \
     C(flatten, CALL(tn_flatten_new(), 2, 3, 4))                                                                        \
-    C(flatten_first, CALL(tn_flatten_new(.first = TN_ZERO, .last = 1), 2, 3, 4))                                       \
+    C(flatten_first, CALL(tn_flatten_new(.first = 0, .last = 1), 2, 3, 4))                                             \
     C(relu, CALL(tn_relu_new(), 3, 4))                                                                                 \
     C(selu, CALL(tn_selu_new(), 3, 4))                                                                                 \
     C(silu, CALL(tn_silu_new(), 3, 4))                                                                                 \
@@ -159,7 +159,7 @@ static tn_tensor *from(tn_golden *k, void *m, tn_shape s, int64_t start)
     C(softplus, CALL(tn_softplus_new(), 3, 4))                                                                         \
     C(softplus_3, CALL(tn_softplus_new(.beta = 3), 3, 4))                                                              \
     C(softmax, CALL(tn_softmax_new(), 3, 4))                                                                           \
-    C(softmax_0, CALL(tn_softmax_new(.dim = TN_ZERO), 3, 4))                                                           \
+    C(softmax_0, CALL(tn_softmax_new(.dim = 0), 3, 4))                                                                 \
     C(log_softmax_1, CALL(tn_log_softmax_new(.dim = 1), 3, 4))                                                         \
     C(glu, CALL(tn_glu_new(), 3, 4))                                                                                   \
     C(sinusoidal, CALL(tn_sinusoidal_positions_new(.dim = 6, .length = 20, DT), 2, 5, 6))                              \
@@ -170,7 +170,7 @@ static tn_tensor *from(tn_golden *k, void *m, tn_shape s, int64_t start)
     C(cross_entropy_loss, pair(k, tn_cross_entropy_loss_new(), TN_SHAPE(5, 4), classes()))                             \
     C(cross_entropy_loss_options,                                                                                      \
       pair(k,                                                                                                          \
-           tn_cross_entropy_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)), .ignore_index = TN_ZERO,            \
+           tn_cross_entropy_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)), .ignore_index = 0,                  \
                                      .reduction = TN_SUM, .label_smoothing = 0.1),                                     \
            TN_SHAPE(5, 4), classes()))                                                                                 \
     C(nll_loss, pair(k, tn_nll_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)), .reduction = TN_NONE),           \

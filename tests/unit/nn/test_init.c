@@ -210,7 +210,7 @@ START_TEST(modules_start_as_pytorchs_do)
     is_normal(e->weight, 0, 1);
     all_are(tn_select(tn_detach(e->weight), 0, 999), 0);
     ck_assert_double_ne(tn_get_at(e->weight, TN_SHAPE(0, 0)), 0);
-    tn_embedding_bag *bag = tn_embedding_bag_new(.count = 1000, .dim = 16, .padding = TN_ZERO);
+    tn_embedding_bag *bag = tn_embedding_bag_new(.count = 1000, .dim = 16, .padding = 0);
     is_normal(bag->weight, 0, 1);
     all_are(tn_select(tn_detach(bag->weight), 0, 0), 0);
     tn_layer_norm *ln = tn_layer_norm_new(.dim = 7);
@@ -224,7 +224,7 @@ START_TEST(modules_start_as_pytorchs_do)
     all_are(gn->weight, 1), all_are(gn->bias, 0);
     tn_conv1d *c1 = tn_conv1d_new(.in = 8, .out = 2000, .size = 4, .groups = 2);
     is_uniform(c1->weight, 0.25), is_uniform(c1->bias, 0.25);
-    tn_conv2d *c2 = tn_conv2d_new(.in = 4, .out = 2000, .size = {2, 2});
+    tn_conv2d *c2 = tn_conv2d_new(.in = 4, .out = 2000, .size = 2);
     is_uniform(c2->weight, 0.25), is_uniform(c2->bias, 0.25);
     tn_positions *p = tn_learned_positions_new(.length = 500, .dim = 20);
     is_normal(p->weight, 0, 1);

@@ -101,9 +101,10 @@ START_TEST(gradients)
     check("convolution", tn_conv1d_new(.in = 2, .out = 3, .size = 3, .padding = 1), 2, 2, 5);
     check("convolution of length 1", tn_conv1d_new(.in = 2, .out = 3, .size = 3, .padding = 1), 1, 2, 1);
     check("convolution of nothing", tn_conv1d_new(.in = 2, .out = 3, .size = 3), 0, 2, 5);
-    check("convolution of images", tn_conv2d_new(.in = 2, .out = 2, .size = {2, 3}, .stride = {2, 1}), 1, 2, 4, 5);
+    check("convolution of images", tn_conv2d_new(.in = 2, .out = 2, .size = 2, .size_w = 3, .stride = 2, .stride_w = 1),
+          1, 2, 4, 5);
     check("max pool", tn_max_pool1d_new(.size = 2), 2, 2, 6);
-    check("average pool", tn_avg_pool2d_new(.size = {2}), 1, 2, 4, 4);
+    check("average pool", tn_avg_pool2d_new(.size = 2), 1, 2, 4, 4);
     check("positions", tn_learned_positions_new(.dim = 3, .length = 5), 2, 4, 3);
     check("positions of length 1", tn_sinusoidal_positions_new(.dim = 3, .dropout = 0.5), 2, 1, 3);
     check("softmax", tn_softmax_new(.dim = 1), 2, 4);
@@ -216,7 +217,7 @@ static tn_sequential *net_new(void)
 {
     tn_sequential *net = tn_sequential_new();
     if (!net) return NULL;
-    tn_append(net, tn_embedding_new(.count = 7, .dim = 4, .padding = TN_ZERO));
+    tn_append(net, tn_embedding_new(.count = 7, .dim = 4, .padding = 0));
     tn_append(net, tn_sinusoidal_positions_new(.dim = 4, .length = 3, .dropout = 0.25));
     tn_append(net, tn_layer_norm_new(.dim = 4));
     tn_sequential *head = tn_append(net, tn_sequential_new());
@@ -299,7 +300,7 @@ static void *built(int i)
     case 0: return tn_linear_new(.in = 3, .out = 4);
     case 1: return tn_bilinear_new(.in1 = 3, .in2 = 4, .out = 2);
     case 2: return tn_embedding_new(.count = 5, .dim = 3, .padding = 1);
-    case 3: return tn_conv2d_new(.in = 2, .out = 3, .size = {3});
+    case 3: return tn_conv2d_new(.in = 2, .out = 3, .size = 3);
     case 4: return tn_learned_positions_new(.dim = 4, .length = 4);
     case 5: return tn_cross_entropy_loss_new(.weight = tn_ones(TN_SHAPE(3)));
     default: return tn_batch_norm2d_new(.features = 3);

@@ -35,7 +35,7 @@ static void  open_golden(void) { golden = tn_safetensors_open(tn_test_data("gold
 static void  close_golden(void) { tn_safetensors_close(golden); }
 static void *filled(tn_golden *k, void *module) { return k->matrices = 0.5, tn_golden_fill(k, module); }
 
-#define SIZES .dim = D, .heads = H, .ff = FF, .dropout = TN_ZERO
+#define SIZES .dim = D, .heads = H, .ff = FF, .dropout = 0
 #define X tn_golden_input(k, "x", TN_SHAPE(B, T, D))
 
 static tn_tensor *encoder_layer(tn_golden *k)
@@ -404,7 +404,7 @@ START_TEST(weights)
     for (int i = 0; i < 3; i++) {
         ck_assert(tn_shape_equal(tn_shape_of(own[i]), TN_SHAPE(B, H, T, T)));
         ck_assert(tn_shape_equal(tn_shape_of(cross[i]), TN_SHAPE(B, H, T, S)));
-        ck_assert(tn_allclose(tn_sum(cross[i], TN_DIMS(3)), tn_ones(TN_SHAPE(B, H, T)), 0, 1e-6));
+        ck_assert(tn_allclose(tn_sum(cross[i], .dims = TN_DIMS(3)), tn_ones(TN_SHAPE(B, H, T)), 0, 1e-6));
         ck_assert_double_eq(tn_get_at(own[i], TN_SHAPE(0, 0, 0, 1)), 0);
     }
     tn_transformer_decoder_layer *layer = tn_at(d->layers, 0);
@@ -584,7 +584,7 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_transformer_decoder_new: .dropout is 2.0, but a probability is from 0 to 1");
     ck_assert(!tn_transformer_new(.ff = -1));
     ck_error(TN_EINVAL, "tn_transformer_new: .ff is -1, but must be at least 1");
-    ck_assert(!tn_transformer_new(.decoder_layers = TN_ZERO));
+    ck_assert(!tn_transformer_new(.decoder_layers = 0));
     ck_error(TN_EINVAL, "tn_transformer_new: .decoder_layers is 0, but must be at least 1");
     ck_assert(!tn_mlm_head_new(.eps = 1e-12));
     ck_error(TN_EINVAL, "tn_mlm_head_new: .embedding is NULL; it is the table [words, dim] that is tied");

@@ -64,13 +64,13 @@ static void seq2seq(model *m, tn_dtype dt)
     TABLE(m, target, "target", V);
     m->transformer = tn_child(m, "transformer",
                               tn_transformer_new(.dim = D, .heads = H, .encoder_layers = 2, .decoder_layers = 2,
-                                                 .ff = FF, .dropout = TN_ZERO, .dtype = dt));
+                                                 .ff = FF, .dropout = 0, .dtype = dt));
     LINEAR(m, out, D, V);
     m->positions = tn_child(m, "positions", tn_sinusoidal_positions_new(.dim = D, .length = S, .dtype = dt));
 }
 static tn_schedule *seq2seq_schedule(model *m, tn_optimizer **o)
 {
-    *o = tn_adamw_new(m, .lr = 1, .betas = {0.9, 0.98}, .eps = 1e-9, .clip.norm = 1);
+    *o = tn_adamw_new(m, .lr = 1, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, .clip.norm = 1);
     return tn_noam_lr_new(*o, .dim = D, .warmup = 8, .factor = 0.5);
 }
 static tn_tensor *seq2seq_loss(model *m, int step)
@@ -81,7 +81,7 @@ static tn_tensor *seq2seq_loss(model *m, int step)
     tn_tensor *tgt = tn_call(m->positions, tn_mul_scalar(tn_call(m->target, read), sqrt(D)));
     tn_tensor *h = tn_transformer_forward(m->transformer, src, tgt, .causal = true, .src_blocked_keys = pad,
                                           .blocked_keys = tn_padding_mask(read, 0), .memory_blocked_keys = pad);
-    return tn_cross_entropy(tn_call(m->out, h), y, .ignore_index = TN_ZERO, .label_smoothing = 0.1);
+    return tn_cross_entropy(tn_call(m->out, h), y, .ignore_index = 0, .label_smoothing = 0.1);
 }
 
 /* An encoder with an MLM head that is tied to the table of words; only masked positions meet the vocabulary. */
@@ -92,7 +92,7 @@ static void bert(model *m, tn_dtype dt)
     TABLE(m, place, "positions", S);
     m->norm = tn_child(m, "norm", tn_layer_norm_new(.dim = D, .eps = 1e-12, .dtype = dt));
     m->encoder = tn_child(m, "encoder",
-                          tn_transformer_encoder_new(.layers = 2, .dim = D, .heads = H, .ff = FF, .dropout = TN_ZERO,
+                          tn_transformer_encoder_new(.layers = 2, .dim = D, .heads = H, .ff = FF, .dropout = 0,
                                                      .activation = tn_gelu, .dtype = dt));
     m->head = tn_child(m, "head", tn_mlm_head_new(.embedding = m->words->weight, .eps = 1e-12));
 }
@@ -123,13 +123,13 @@ static void gpt(model *m, tn_dtype dt)
     TABLE(m, words, "words", V);
     TABLE(m, place, "positions", S);
     m->encoder = tn_child(m, "decoder",
-                          tn_transformer_encoder_new(.layers = 2, .dim = D, .heads = H, .ff = FF, .dropout = TN_ZERO,
+                          tn_transformer_encoder_new(.layers = 2, .dim = D, .heads = H, .ff = FF, .dropout = 0,
                                                      .activation = tn_gelu, .norm_first = true, .final_norm = true,
                                                      .dtype = dt));
 }
 static tn_schedule *gpt_schedule(model *m, tn_optimizer **o)
 {
-    *o = tn_adamw_new(m, .lr = 3e-3, .betas = {0.9, 0.95}, .weight_decay = 0.1, .clip.norm = 0.5);
+    *o = tn_adamw_new(m, .lr = 3e-3, .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .clip.norm = 0.5);
     return tn_warmup_lr_new(*o, .warmup = 3, .steps = STEPS + 5, .decay = TN_DECAY_COSINE);
 }
 static tn_tensor *gpt_loss(model *m, int step)
@@ -182,18 +182,17 @@ static tn_schedule *bahdanau_schedule(model *m, tn_optimizer **o)
 static tn_tensor *bahdanau_loss(model *m, int step)
 {
     tn_tensor *x = padded("bahdanau/x", step, S), *y = padded("bahdanau/y", step, T), *last, *said[T];
-    tn_tensor *pad = tn_padding_mask(x, 0), *lengths = tn_sum(tn_logical_not(pad), TN_DIMS(1));
+    tn_tensor *pad = tn_padding_mask(x, 0), *lengths = tn_sum(tn_logical_not(pad), .dims = TN_DIMS(1));
     tn_tensor *memory = tn_gru_forward(m->rnn, tn_call(m->source, x), .lengths = lengths, .h_n = &last);
     tn_tensor *keys = tn_additive_attention_keys(m->attention, memory), *words = tn_call(m->target, shifted(y));
     tn_tensor *h = tn_tanh(tn_call(m->bridge, tn_cat(1, tn_select(last, 0, 0), tn_select(last, 0, 1))));
     for (int64_t t = 0; t < T; t++) {
         tn_tensor *word = tn_select(words, 1, t);
-        tn_tensor *seen =
-            tn_additive_attention_forward(m->attention, h, .memory = memory, .keys = keys, .blocked_keys = pad);
+        tn_tensor *seen = tn_additive_attention_forward(m->attention, h, memory, .keys = keys, .blocked_keys = pad);
         h = tn_gru_cell_forward(m->cell, tn_cat(1, word, seen), .h = h);
         said[t] = tn_call(m->out, tn_cat(1, h, seen, word));
     }
-    return tn_cross_entropy(tn_stack_list(1, T, said), y, .ignore_index = TN_ZERO);
+    return tn_cross_entropy(tn_stack_list(1, T, said), y, .ignore_index = 0);
 }
 
 static const struct {

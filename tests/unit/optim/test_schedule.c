@@ -198,7 +198,7 @@ START_TEST(long_runs)
 {
     tn_sequential *net = tn_case_new(TN_F32);
     tn_optimizer  *o = tn_sgd_new(net, .lr = 1);
-    tn_schedule   *s = tn_linear_lr_new(o, .start = TN_ZERO, .steps = 1000000);
+    tn_schedule   *s = tn_linear_lr_new(o, .start = 0, .steps = 1000000);
     ck_assert_double_eq(tn_lr(o, 0), 0);
     for (int i = 0; i < 1000000; i++) tn_schedule_step(s);
     ck_assert_double_eq(tn_lr(o, 0), 1);
@@ -223,7 +223,7 @@ START_TEST(joined)
     tn_sequential *net = tn_case_new(TN_F32);
     tn_optimizer  *o = tn_adam_new(net, .lr = 0.8);
     tn_schedule   *up = tn_linear_lr_new(o, .start = 0.5, .steps = 2),
-                *flat = tn_plateau_lr_new(o, .factor = 0.25, .patience = TN_ZERO);
+                *flat = tn_plateau_lr_new(o, .factor = 0.25, .patience = 0);
     tn_schedule *both = tn_chained_lr_new(o, .parts = {up, flat});
     ck_assert_double_eq(tn_lr(o, 0), 0.4);
     tn_plateau_step(flat, 1);

@@ -40,7 +40,7 @@ int bench_train(const bench_options *o, FILE *json, const bench_job *j)
     tn_golden k = {.name = name, .dtype = TN_F32, .matrices = 0.1};
     tn_golden_fill(&k, j->module);
     tn_eval((tn_module *)j->module); /* no dropout */
-    tn_optimizer *opt = tn_adamw_create((tn_adam_config){.module = j->module, .lr = 1e-3, .clip.norm = 1});
+    tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-3, .clip.norm = 1);
     for (int i = 0; i < steps(); i++) {
         const tn_scope s = tn_scope_begin();
         tn_tensor     *l = j->loss(j->job);
