@@ -28,7 +28,7 @@ TN_API tn_tensor *tn_grad_rows(const tn_tensor *t, tn_tensor **rows);
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_backward_config {
     int               zero_;
     tn_tensor        *root;  /* what to differentiate ...                                    */
     tn_tensor        *seed;  /* ... times this; may be left out for a root of one element    */
@@ -44,7 +44,7 @@ TN_API tn_status tn_backward_run(tn_backward_config c);
 
 /* The gradients of one root (times seed) with respect to chosen tensors, leaves or not; no leaf is touched.
  * grad[i] belongs to the open scope, and is NULL where root does not depend on wrt[i]. */
-typedef struct {
+typedef struct tn_grad_of_config {
     int               zero_;
     tn_tensor        *root;
     int               count;
@@ -150,7 +150,7 @@ TN_API tn_status tn_tape_dot(FILE *to, tn_tensor *root);
  * the input, the element and both values: "swish2: gradient of input 0 at [1, 3]: analytic 0.731, numeric 0.698
  * (relative 4.7e-2)". With .second, gradients of gradients too. */
 typedef tn_tensor *(*tn_check_fn)(tn_tensor *const *in, int n, void *user);
-typedef struct {
+typedef struct tn_gradcheck_config {
     int               zero_;
     tn_check_fn       fn;
     tn_tensor        *input; /* one input, or ...                 */

@@ -29,26 +29,27 @@ typedef struct tn_add_dropout_norm_args {
 TN_API tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a);
 
 typedef struct tn_linear_cross_entropy_args {
-    int          zero_;
-    tn_tensor   *x, *weight, *bias; /* [..., in], [classes, in], [classes] or NULL */
-    tn_tensor   *target;            /* i64 [...] */
+    int                  zero_;
+    tn_tensor           *x, *weight, *bias; /* [..., in], [classes, in], [classes] or NULL */
+    tn_tensor           *target;            /* i64 [...] */
     int64_t ignore_index TN_IS(-100);
-    double       label_smoothing;
-    tn_reduction reduction; /* TN_MEAN or TN_SUM */
-    int64_t     *counted;   /* out, may be NULL: how many targets were not ignored */
-    int          end_;
+    double               label_smoothing;
+    tn_reduction         reduction; /* TN_MEAN or TN_SUM */
+    int64_t             *counted;   /* out, may be NULL: how many targets were not ignored */
+    int                  end_;
 } TN_KEYWORDS_ONLY tn_linear_cross_entropy_args;
 #define TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS .ignore_index = -100
 /* tn_cross_entropy(tn_linear(x, weight, bias), target) for many classes: holds a block of logits at a time, and its
  * gradients are ready when it returns. Rows that are ignored cost nothing. */
 TN_API tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a);
 #ifndef __cplusplus
-#define tn_add_dropout_norm(...) \
+#define tn_add_dropout_norm(...)      \
     TN_CALL_(tn_add_dropout_norm_run( \
         TN_ARGS4_(tn_add_dropout_norm_args, TN_NO_DEFAULTS_, x, h, weight, bias, __VA_ARGS__, .zero_ = 0)))
-#define tn_linear_cross_entropy(...) \
-    TN_CALL_(tn_linear_cross_entropy_run(TN_ARGS4_(tn_linear_cross_entropy_args, \
-    TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS, x, weight, bias, target, __VA_ARGS__, .zero_ = 0)))
+#define tn_linear_cross_entropy(...)                                                                                  \
+    TN_CALL_(                                                                                                         \
+        tn_linear_cross_entropy_run(TN_ARGS4_(tn_linear_cross_entropy_args, TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS, x, \
+                                              weight, bias, target, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #ifdef __cplusplus

@@ -109,7 +109,7 @@ TN_API tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask); /* the elemen
 
 /* ---- reductions: over all dims, or over those named -------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_reduce_args {
     int        zero_;
     tn_tensor *x;
     tn_dims    dims; /* none: all */
@@ -237,14 +237,14 @@ TN_API tn_tensor *tn_dropout_run(tn_tensor *x, double p);
 
 /* ---- convolution and pooling ------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_conv1d_args {
     int            zero_;
     tn_tensor     *x, *weight, *bias; /* [N, C, L], [O, C/groups, K], [O] or NULL */
     int64_t stride TN_IS(1), padding, dilation TN_IS(1), groups TN_IS(1);
     int            end_;
 } TN_KEYWORDS_ONLY tn_conv1d_args;
 #define TN_CONV1D_ARGS_DEFAULTS .stride = 1, .dilation = 1, .groups = 1
-typedef struct {
+typedef struct tn_conv2d_args {
     int            zero_;
     tn_tensor     *x, *weight, *bias;            /* [N, C, H, W], [O, C/groups, KH, KW], [O] or NULL */
     int64_t stride TN_IS(1), stride_w TN_IS(-1); /* of height and width; a width of -1 is the height, here and below */
@@ -253,7 +253,7 @@ typedef struct {
 } TN_KEYWORDS_ONLY tn_conv2d_args;
 #define TN_CONV2D_ARGS_DEFAULTS \
     .stride = 1, .stride_w = -1, .padding_w = -1, .dilation = 1, .dilation_w = -1, .groups = 1
-typedef struct {
+typedef struct tn_pool1d_args {
     int        zero_;
     tn_tensor *x;                                     /* [N, C, L] */
     int64_t size, stride, padding, dilation TN_IS(1); /* stride 0: size */
@@ -261,7 +261,7 @@ typedef struct {
     int  end_;
 } TN_KEYWORDS_ONLY tn_pool1d_args;
 #define TN_POOL1D_ARGS_DEFAULTS .dilation = 1
-typedef struct {
+typedef struct tn_pool2d_args {
     int        zero_;
     tn_tensor *x; /* [N, C, H, W] */
     int64_t size, size_w TN_IS(-1), stride, stride_w TN_IS(-1), padding, padding_w TN_IS(-1), dilation TN_IS(1),
@@ -296,7 +296,7 @@ TN_API tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a);
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 typedef enum { TN_MEAN = 0, TN_SUM, TN_NONE } tn_reduction;
-typedef struct {
+typedef struct tn_cross_entropy_args {
     int                  zero_;
     tn_tensor           *logits; /* [..., C]: classes last, or at class_dim as in PyTorch's [N, C, d1, …] */
     tn_tensor           *target; /* i64 [...]: classes; or floating, of logits' shape: probabilities       */
@@ -312,7 +312,7 @@ typedef struct {
 /* All targets ignored: loss 0, gradient 0, *counted 0. */
 TN_API tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a);
 TN_API tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a); /* logits are log-probabilities */
-typedef struct {
+typedef struct tn_loss_args {
     int          zero_;
     tn_tensor   *input, *target;
     tn_reduction reduction;
@@ -351,7 +351,7 @@ TN_API tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, doub
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_attention_args {
     int zero_;
     /* [..., T, D], [..., S, D], [..., S, E], whose leading dims broadcast; or q alone, [B, T, 3, H, D]: all three of
      * H heads, as one projection makes them. Views are read where they lie. */
@@ -383,7 +383,7 @@ TN_API tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved);
 
 /* How long texts stretch the angles; the names are Hugging Face's rope_type. */
 typedef enum { TN_ROPE_PLAIN = 0, TN_ROPE_LINEAR, TN_ROPE_DYNAMIC, TN_ROPE_LLAMA3 } tn_rope_scaling;
-typedef struct {
+typedef struct tn_rope_config {
     int             zero_;
     int64_t         dim; /* R: the elements of a row that are turned */
     double theta    TN_IS(10000);
@@ -409,7 +409,7 @@ TN_API tn_tensor *tn_rope_angles_at(tn_rope_config c, tn_tensor *positions);
 
 /* One layer in one direction, over packed sequences: sorted by length, and laid out by time. First come the first steps
  * of all, the longest sequence first, then the second steps of those that have one, and so on. */
-typedef struct {
+typedef struct tn_steps_args {
     int            zero_;
     tn_tensor     *x; /* [packed, gates · H]: W_ih x + b of all steps. Gates: rnn 1, lstm 4 (i f g o), gru 3 (r z n) */
     tn_tensor     *weight; /* [gates · H, H]: W_hh */
@@ -447,11 +447,15 @@ TN_API tn_tensor  *tn_gru_steps_run(tn_steps_args a);
 
 inline tn_tensor *tn_sum(tn_tensor *x, tn_dims dims = {0, {0}}, bool keepdim = false)
 {
-    return tn_sum_run(tn_reduce_args{x, dims, keepdim, false, 0});
+    tn_reduce_args a;
+    a.x = x, a.dims = dims, a.keepdim = keepdim;
+    return tn_sum_run(a);
 }
 inline tn_tensor *tn_mean(tn_tensor *x, tn_dims dims = {0, {0}}, bool keepdim = false)
 {
-    return tn_mean_run(tn_reduce_args{x, dims, keepdim, false, 0});
+    tn_reduce_args a;
+    a.x = x, a.dims = dims, a.keepdim = keepdim;
+    return tn_mean_run(a);
 }
 #endif
 #endif

@@ -103,7 +103,7 @@ typedef struct {
 
 /* How calls with keywords are made, tn_linear_new(.in = 3, .out = 4): the macro fills a struct, whose defaults stand in
  * front of what the caller writes, so that what is written is meant, 0 too. A value without its name is refused by the
- * compiler: each such struct begins with `int zero_`, ends with `int end_` and is TN_KEYWORDS_ONLY. In C++20 the struct
+ * compiler (by clang if it comes first, by gcc anywhere): each such struct begins with `int zero_`, ends with `int end_` and is TN_KEYWORDS_ONLY. In C++20 the struct
  * is filled as tn_linear_config{.in = 3}; TN_IS gives its members the same defaults there. Who fills one by hand in C
  * begins with its defaults, which is what TN_X_DEFAULTS of tn_x_config (and TN_X_ARGS_DEFAULTS of tn_x_args) lists:
  *     tn_dropout_config c = {TN_DROPOUT_DEFAULTS};
@@ -112,8 +112,16 @@ typedef struct {
 #if defined(__cplusplus)
 #define TN_KEYWORDS_ONLY
 #define TN_IS(value) = value
+#if defined(__clang__) /* says that C knows no such defaults, for a function that returns a struct with them */
+#define TN_RETURNS_CONFIG_(...)                                                                      \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wreturn-type-c-linkage\"") \
+        __VA_ARGS__ _Pragma("clang diagnostic pop")
+#else
+#define TN_RETURNS_CONFIG_(...) __VA_ARGS__
+#endif
 #else
 #define TN_IS(value)
+#define TN_RETURNS_CONFIG_(...) __VA_ARGS__
 #if defined(__clang__)
 #define TN_KEYWORDS_ONLY
 #define TN_NAMED_ .end_ = 0 /* what follows the last member is excess, */

@@ -74,12 +74,13 @@ TN_API void             tn_pairs_batches_free(tn_pairs_batches *b);
 TN_API tn_source tn_pairs_source(tn_pairs_batches *b);
 
 #ifndef __cplusplus
-#define TN_PAIRS_(...) ((tn_pairs_config){.min_tokens = 1, __VA_ARGS__, TN_NAMED_})
+#define TN_PAIRS_DEFAULTS .min_tokens = 1
+#define TN_PAIRS_BATCHES_DEFAULTS .tokens = 4096
+#define TN_PAIRS_(...) ((tn_pairs_config){TN_PAIRS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #define tn_pairs_load(from, to, ...) TN_CALL_(tn_pairs_load_run(from, to, TN_PAIRS_(__VA_ARGS__)))
 #define tn_pairs_load_tsv(path, ...) TN_CALL_(tn_pairs_load_tsv_run(path, TN_PAIRS_(__VA_ARGS__)))
-#define tn_pairs_batches_new(...) TN_PAIRS_BATCHES_(__VA_ARGS__, TN_NAMED_)
-#define TN_PAIRS_BATCHES_(p, ...) \
-    TN_CALL_(tn_pairs_batches_create(p, (tn_pairs_batches_config){.tokens = 4096, __VA_ARGS__}))
+#define tn_pairs_batches_new(...) TN_CALL_(tn_pairs_batches_create(TN_PAIRS_BATCHES_(__VA_ARGS__, .zero_ = 0)))
+#define TN_PAIRS_BATCHES_(p, ...) p, ((tn_pairs_batches_config){TN_PAIRS_BATCHES_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #endif
 
 #ifdef __cplusplus

@@ -35,7 +35,7 @@ typedef enum {
  * called vocab.bpe; tokenizer_config.json is heeded), a tokenizer.json, or a vocab.txt. What a file asks for and Tenon
  * does not do is refused by its name. */
 typedef enum { TN_FROM_FILE = 0, TN_NO, TN_YES } tn_choice;
-typedef struct {
+typedef struct tn_tokenizer_options {
     int       zero_;
     tn_choice lowercase;     /* where only a vocab.txt is there, the default is TN_YES */
     tn_choice strip_accents; /* the default: if lower-cased */
@@ -56,7 +56,7 @@ TN_API void      tn_tokenizer_free(tn_tokenizer *t);
  * amount of text: files are read in blocks, and only the different words are kept. The same result for any number of
  * threads. Words of more than 1000 letters are left out. Pairs of equal count: for BPE the one of lower numbers, as
  * Hugging Face has it; for WordPiece the one that comes first in the order of its bytes. */
-typedef struct {
+typedef struct tn_tokenizer_training {
     int                zero_;
     tn_tokenizer_kind  kind;
     int64_t vocab_size TN_IS(30000);
@@ -112,7 +112,7 @@ TN_API tn_encoding *tn_encoding_new(void);
 TN_API void         tn_encoding_free(tn_encoding *e);
 
 typedef enum { TN_CUT_LONGEST = 0, TN_CUT_FIRST, TN_CUT_SECOND } tn_cut;
-typedef struct {
+typedef struct tn_encode_options {
     int         zero_;
     const char *pair; /* a second text: [CLS] text [SEP] pair [SEP] */
     size_t      pair_bytes;
@@ -148,7 +148,7 @@ TN_API tn_status tn_tokenizer_batch(const tn_tokenizer *t, int64_t n, const char
 
 /* ---- and back ---------------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_decode_options {
     int  zero_;
     bool keep_special;
     bool keep_spaces; /* " ," stays, where BERT's decoder writes "," */

@@ -38,7 +38,7 @@ TN_API tn_tensor  *tn_vocab_encode(const tn_vocab *v, const char *text, size_t b
  *     tn_tensor *x = tn_pad_sequences(2, rows, row_lengths, .left = true);
  *
  * A longer one loses its end, or with .left its beginning: padding and loss are on the same side. */
-typedef struct {
+typedef struct tn_padding {
     int            zero_;
     const int64_t *lengths;    /* of the n sequences */
     int64_t        length;     /* T; 0: of the longest */

@@ -62,9 +62,10 @@ static void train_tokenizer(int n, char **files)
                      out, files_of[i]);
     if (tn_error() != TN_OK || !make_folder(out)) return;
     bar = progress_begin("train", 100, "%");
-    tn_tokenizer *t =
-        tn_tokenizer_train(n, (const char *const *)files, .kind = (tn_tokenizer_kind)kind_of(type), .vocab_size = size,
-                           .min_count = min_count, .alphabet = alphabet, .cased = cased, .progress = show);
+    tn_tokenizer *t = tn_tokenizer_train(
+        n, (const char *const *)files, .kind = (tn_tokenizer_kind)kind_of(type),
+        .vocab_size = size ? size : (tn_tokenizer_training){TN_TOKENIZER_TRAINING_DEFAULTS}.vocab_size,
+        .min_count = min_count, .alphabet = alphabet, .cased = cased, .progress = show);
     progress_end(&bar);
     if (t && tn_tokenizer_save(t, out) == TN_OK) said(tn_tokenizer_size(t), "pieces");
     tn_tokenizer_free(t);

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-typedef struct {
+typedef struct tn_bert_config {
     int                      zero_;
     int64_t                  vocab; /* words: rows of the embedding */
     int64_t dim              TN_IS(256), layers TN_IS(4), heads TN_IS(4);
@@ -56,12 +56,12 @@ typedef struct {
 } tn_bert;
 
 /* The published sizes: "tiny", "mini", "small", "medium", "base", "large"; vocab is left 0. Raises for other names. */
-TN_API tn_bert_config tn_bert_size(const char *name);
-TN_API tn_bert       *tn_bert_create(tn_bert_config c);
+TN_RETURNS_CONFIG_(TN_API tn_bert_config tn_bert_size(const char *name);)
+TN_API tn_bert *tn_bert_create(tn_bert_config c);
 
 /* ---- running it -------------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_bert_args {
     int         zero_;
     tn_tensor  *ids;          /* i64 or i32 [B, T] */
     tn_tensor  *types;        /* the same; NULL: all 0 */
@@ -80,7 +80,7 @@ TN_API tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y);
 
 /* What it is trained with: the mean cross-entropy over the hidden words, plus, where next is given, that of the next
  * sentence. A batch without hidden words has a loss of 0 for them. */
-typedef struct {
+typedef struct tn_bert_batch {
     int         zero_;
     tn_tensor  *ids, *types, *blocked_keys; /* as above */
     tn_tensor  *masked;                     /* i64 [N]: the places of the hidden words in the flattened [B · T] ... */
@@ -117,8 +117,9 @@ TN_API tn_bert *tn_bert_load(const char *dir);
 /* Writes both into a directory that is there. With norm_first Hugging Face opens it as RobertaPreLayerNorm (without the
  * next sentence, which that has not; and with gelu only: the config of another says "model_type": "tenon-bert", so that
  * it is refused there, and not misread). */
-TN_API tn_status      tn_bert_save(tn_bert *m, const char *dir) TN_CHECKED;
-TN_API tn_bert_config tn_bert_config_load(const char *dir); /* .vocab = 0 and an error standing if it fails */
+TN_API tn_status tn_bert_save(tn_bert *m, const char *dir) TN_CHECKED;
+TN_RETURNS_CONFIG_(
+    TN_API tn_bert_config tn_bert_config_load(const char *dir);) /* .vocab = 0 and an error standing if it fails */
 
 #ifdef __cplusplus
 }

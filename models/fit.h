@@ -90,7 +90,7 @@ typedef double (*tn_fit_score)(void *module, void *user); /* of all that there i
  * that step: raise the error that says why. */
 typedef tn_status (*tn_fit_exchange)(void *module, tn_optimizer *o, int64_t step, void *user);
 
-typedef struct {
+typedef struct tn_fit_config {
     int                zero_;
     void              *module;
     tn_source          train;

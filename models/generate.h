@@ -37,21 +37,21 @@ TN_API void tn_decoding_free(tn_decoding *d);
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_generate_args {
     int                   zero_;
     tn_decoding          *from;        /* fresh: nothing has been read by it */
     tn_tensor            *prompt;      /* i64 [B, n], n at least 1: what each text begins with */
     int64_t end           TN_IS(-1);   /* the word that ends a text; -1: none */
     int64_t               most, least; /* new words, the end not counted; most 0: as many as there is room for */
-    tn_tensor            *most_each;   /* i64 [B]: new words of each prompt's texts, from 1 to most; NULL: most of all */
-    int64_t beams         TN_IS(1);    /* 1: greedy; the decoding needs B times as many rows */
-    int64_t best          TN_IS(1);    /* how many texts for each prompt, at most beams */
-    double length_penalty TN_IS(1);    /* beams are ranked by log-probability / words ^ this; 0: the sum */
-    int64_t               no_repeat;   /* no sequence of so many words twice in a text; 0: any */
-    bool                  sample;      /* draw each word, by its probability */
-    double temperature    TN_IS(1);    /* scores are divided by it before drawing */
-    int64_t               top_k;       /* only of so many words, the likeliest; 0: all */
-    double top_p          TN_IS(1);    /* only of the fewest that make up so much probability; 1: all */
+    tn_tensor            *most_each; /* i64 [B]: new words of each prompt's texts, from 1 to most; NULL: most of all */
+    int64_t beams         TN_IS(1);  /* 1: greedy; the decoding needs B times as many rows */
+    int64_t best          TN_IS(1);  /* how many texts for each prompt, at most beams */
+    double length_penalty TN_IS(1);  /* beams are ranked by log-probability / words ^ this; 0: the sum */
+    int64_t               no_repeat; /* no sequence of so many words twice in a text; 0: any */
+    bool                  sample;    /* draw each word, by its probability */
+    double temperature    TN_IS(1);  /* scores are divided by it before drawing */
+    int64_t               top_k;     /* only of so many words, the likeliest; 0: all */
+    double top_p          TN_IS(1);  /* only of the fewest that make up so much probability; 1: all */
     /* Called with each word of each row as it is chosen (greedy and sampling); false stops that row. */
     bool (*each)(int64_t row, int64_t word, void *user);
     void *user;

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-typedef struct {
+typedef struct tn_gpt_config {
     int               zero_;
     int64_t           vocab; /* words: rows of the embedding */
     int64_t dim       TN_IS(768), layers TN_IS(12), heads TN_IS(12);
@@ -42,7 +42,7 @@ typedef struct {
 } tn_gpt;
 TN_API tn_gpt *tn_gpt_create(tn_gpt_config c);
 
-typedef struct {
+typedef struct tn_gpt_args {
     int          zero_;
     tn_tensor   *ids;   /* i64 or i32 [B, T] */
     tn_kv_cache *cache; /* ids are what comes after the positions in the cache */

@@ -30,7 +30,7 @@ typedef enum {
 TN_API const char     *tn_seq2seq_kind_name(tn_seq2seq_kind kind); /* "transformer", "bahdanau", "luong", "rnn" */
 TN_API tn_seq2seq_kind tn_seq2seq_kind_of(const char *name);       /* raises for another name */
 
-typedef struct {
+typedef struct tn_seq2seq_config {
     int             zero_;
     tn_seq2seq_kind kind;
     int64_t         source_words, target_words; /* target 0: as many as the source */
@@ -64,10 +64,10 @@ typedef struct {
 } tn_seq2seq;
 
 /* "tiny" (4 + 4 layers of 128), "small" (3 + 3 of 256), "base" and "big" of the paper. Raises for other names. */
-TN_API tn_seq2seq_config tn_seq2seq_size(const char *name);
-TN_API tn_seq2seq       *tn_seq2seq_create(tn_seq2seq_config c);
+TN_RETURNS_CONFIG_(TN_API tn_seq2seq_config tn_seq2seq_size(const char *name);)
+TN_API tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c);
 
-typedef struct {
+typedef struct tn_seq2seq_args {
     int         zero_;
     tn_tensor  *source, *target; /* [B, S], [B, T]: target begins with the begin */
     tn_tensor **alignment; /* out, may be NULL: [B, T, S], where each word of the target looked (of a Transformer the
@@ -76,7 +76,7 @@ typedef struct {
 } TN_KEYWORDS_ONLY tn_seq2seq_args;
 TN_API tn_tensor  *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a); /* a score for each next word: [B, T, words] */
 
-typedef struct {
+typedef struct tn_seq2seq_loss_args {
     int        zero_;
     tn_tensor *source, *target; /* target with begin and end */
     double     label_smoothing;

@@ -27,7 +27,7 @@ TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool l
  * nothing is recorded (tn_no_grad_begin). Decoding token by token with a cache gives the same bits as reading all at
  * once with .causal. When a call fails, the cache stands where it stood before. */
 typedef struct tn_kv_cache tn_kv_cache;
-typedef struct {
+typedef struct tn_kv_cache_config {
     int            zero_;
     int64_t layers TN_IS(1);
     int64_t        batch;           /* the most rows ... */
@@ -49,7 +49,7 @@ TN_API tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index);
 
 /* ---- several heads: PyTorch's MultiheadAttention ----------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_mha_config {
     int      zero_;
     int64_t  dim, heads;
     int64_t  kdim, vdim; /* 0: dim */
@@ -72,7 +72,7 @@ typedef struct {
 } tn_mha;
 TN_API tn_mha *tn_mha_create(tn_mha_config c); /* tn_call(m, x) is self-attention without a mask */
 
-typedef struct {
+typedef struct tn_mha_args {
     int        zero_;
     tn_tensor *query, *key, *value; /* [B, T, dim], [B, S, kdim], [B, S, vdim] */
     /* bool (true: may not be attended) or floating (added to the scores): [T, S], PyTorch's [B·heads, T, S], or
@@ -94,7 +94,7 @@ TN_API tn_tensor  *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */
 /* ---- one query against a memory, as decoders of recurrent networks do -------------------------------------------- */
 
 /* score(q, h) = q · h; .general: q W h; .scaled: divided by √memory */
-typedef struct {
+typedef struct tn_dot_attention_config {
     int      zero_;
     int64_t  query, memory; /* their sizes; query 0: memory */
     bool     general, scaled;
@@ -110,7 +110,7 @@ typedef struct {
 TN_API tn_dot_attention *tn_dot_attention_create(tn_dot_attention_config c);
 
 /* Bahdanau: score(q, h) = vᵀ tanh(W_q q + W_h h + b) */
-typedef struct {
+typedef struct tn_additive_attention_config {
     int      zero_;
     int64_t  query, memory;
     int64_t  hidden; /* 0: query */
@@ -124,7 +124,7 @@ typedef struct {
 } tn_additive_attention;
 TN_API tn_additive_attention *tn_additive_attention_create(tn_additive_attention_config c);
 
-typedef struct {
+typedef struct tn_memory_args {
     int         zero_;
     tn_tensor  *query;        /* [B, T, query], or [B, query] */
     tn_tensor  *memory;       /* [B, S, memory] */

@@ -37,7 +37,7 @@ typedef enum {
 /* What keeps the variance through a nonlinearity; param: the slope of a leaky relu (PyTorch's default: 0.01). */
 TN_API double tn_gain(tn_nonlinearity f, double param);
 
-typedef struct {
+typedef struct tn_kaiming_args {
     int             zero_;
     tn_tensor      *t;
     double          a;       /* the slope of the leaky relu after this layer; 0 is PyTorch's default */

@@ -17,7 +17,7 @@ extern "C" {
 
 /* ---- products ------------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_linear_config {
     int      zero_;
     int64_t  in, out;
     bool     no_bias;
@@ -31,7 +31,7 @@ typedef struct {
 } tn_linear;
 TN_API tn_linear *tn_linear_create(tn_linear_config c); /* x Wᵀ + b, over the last dim */
 
-typedef struct {
+typedef struct tn_bilinear_config {
     int      zero_;
     int64_t  in1, in2, out;
     bool     no_bias;
@@ -53,7 +53,7 @@ TN_API tn_identity *tn_identity_new(void);
 
 /* ---- tables --------------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_embedding_config {
     int             zero_;
     int64_t         count, dim;
     int64_t padding TN_IS(-1); /* the row that is zero and stays so; -1: none */
@@ -73,7 +73,7 @@ typedef struct {
 TN_API tn_embedding *tn_embedding_create(tn_embedding_config c); /* indices [...] -> [..., dim] */
 
 typedef enum { TN_BAG_MEAN = 0, TN_BAG_SUM, TN_BAG_MAX } tn_bag_mode;
-typedef struct {
+typedef struct tn_embedding_bag_config {
     int     zero_;
     int64_t count, dim, padding TN_IS(-1); /* as above; padding does not count in a bag */
     tn_bag_mode mode;
@@ -99,7 +99,7 @@ TN_API tn_tensor *tn_embedding_bag_forward(tn_embedding_bag *m, tn_tensor *index
 
 /* ---- normalisation -------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_layer_norm_config {
     int        zero_;
     int64_t    dim;   /* the last dim, or ... */
     tn_shape   shape; /* ... several */
@@ -118,7 +118,7 @@ typedef struct {
 } tn_layer_norm;
 TN_API tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c);
 
-typedef struct {
+typedef struct tn_rms_norm_config {
     int        zero_;
     int64_t    dim;
     tn_shape   shape;
@@ -136,7 +136,7 @@ typedef struct {
 } tn_rms_norm;
 TN_API tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c);
 
-typedef struct {
+typedef struct tn_batch_norm_config {
     int        zero_;
     int64_t    features;
     double eps TN_IS(1e-5), momentum TN_IS(0.1);
@@ -157,7 +157,7 @@ typedef struct {
 TN_API tn_batch_norm *tn_batch_norm1d_create(tn_batch_norm_config c); /* [N, C] or [N, C, L] */
 TN_API tn_batch_norm *tn_batch_norm2d_create(tn_batch_norm_config c); /* [N, C, H, W] */
 
-typedef struct {
+typedef struct tn_group_norm_config {
     int        zero_;
     int64_t    groups, channels;
     double eps TN_IS(1e-5);
@@ -166,7 +166,7 @@ typedef struct {
     int        end_;
 } TN_KEYWORDS_ONLY tn_group_norm_config;
 #define TN_GROUP_NORM_DEFAULTS .eps = 1e-5
-typedef struct {
+typedef struct tn_instance_norm_config {
     int        zero_;
     int64_t    features;
     double eps TN_IS(1e-5);
@@ -185,7 +185,7 @@ TN_API tn_group_norm *tn_group_norm_create(tn_group_norm_config c);         /* [
 TN_API tn_group_norm *tn_instance_norm1d_create(tn_instance_norm_config c); /* [N, C, L]; each channel is a group */
 TN_API tn_group_norm *tn_instance_norm2d_create(tn_instance_norm_config c); /* [N, C, H, W] */
 
-typedef struct {
+typedef struct tn_dropout_config {
     int      zero_;
     double p TN_IS(0.5);
     int      end_;
@@ -199,7 +199,7 @@ TN_API tn_dropout *tn_dropout_create(tn_dropout_config c); /* tn_dropout in trai
 
 /* ---- convolution and pooling; a width (.stride_w) of -1 is the height (.stride) ------ */
 
-typedef struct {
+typedef struct tn_conv1d_config {
     int     zero_;
     int64_t in, out, size, stride TN_IS(1), padding, dilation TN_IS(1), groups TN_IS(1);
     bool     no_bias;
@@ -214,7 +214,7 @@ typedef struct {
 } tn_conv1d;
 TN_API tn_conv1d *tn_conv1d_create(tn_conv1d_config c); /* [N, C, L] */
 
-typedef struct {
+typedef struct tn_conv2d_config {
     int        zero_;
     int64_t    in, out, size,
         size_w TN_IS(-1), stride TN_IS(1), stride_w TN_IS(-1), padding, padding_w TN_IS(-1), dilation TN_IS(1),
@@ -232,14 +232,14 @@ typedef struct {
 } tn_conv2d;
 TN_API tn_conv2d *tn_conv2d_create(tn_conv2d_config c); /* [N, C, H, W] */
 
-typedef struct {
+typedef struct tn_pool1d_config {
     int     zero_;
     int64_t size, stride, padding, dilation TN_IS(1); /* stride 0: size */
     bool ignore_padding;                              /* average: of the real elements alone */
     int  end_;
 } TN_KEYWORDS_ONLY tn_pool1d_config;
 #define TN_POOL1D_DEFAULTS .dilation = 1
-typedef struct {
+typedef struct tn_pool2d_config {
     int     zero_;
     int64_t size, size_w TN_IS(-1), stride, stride_w TN_IS(-1), padding, padding_w TN_IS(-1), dilation TN_IS(1),
         dilation_w TN_IS(-1);
@@ -257,7 +257,7 @@ TN_API tn_pool *tn_max_pool2d_create(tn_pool2d_config c);
 TN_API tn_pool *tn_avg_pool1d_create(tn_pool1d_config c); /* no dilation */
 TN_API tn_pool *tn_avg_pool2d_create(tn_pool2d_config c);
 
-typedef struct {
+typedef struct tn_flatten_config {
     int       zero_;
     int first TN_IS(1), last TN_IS(-1);
     int       end_;
@@ -271,30 +271,30 @@ TN_API tn_flatten *tn_flatten_create(tn_flatten_config c);
 
 /* ---- functions of one element, and along a dim ----------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_leaky_relu_config {
     int          zero_;
     double slope TN_IS(0.01);
     int          end_;
 } TN_KEYWORDS_ONLY tn_leaky_relu_config;
 #define TN_LEAKY_RELU_DEFAULTS .slope = 0.01
-typedef struct {
+typedef struct tn_elu_config {
     int          zero_;
     double alpha TN_IS(1);
     int          end_;
 } TN_KEYWORDS_ONLY tn_elu_config;
 #define TN_ELU_DEFAULTS .alpha = 1
-typedef struct {
+typedef struct tn_gelu_config {
     int  zero_;
     bool tanh; /* the approximation (PyTorch: approximate='tanh') */
     int  end_;
 } TN_KEYWORDS_ONLY tn_gelu_config;
-typedef struct {
+typedef struct tn_softplus_config {
     int         zero_;
     double beta TN_IS(1);
     int         end_;
 } TN_KEYWORDS_ONLY tn_softplus_config;
 #define TN_SOFTPLUS_DEFAULTS .beta = 1
-typedef struct {
+typedef struct tn_along_config {
     int     zero_;
     int dim TN_IS(-1);
     int     end_;
@@ -323,7 +323,7 @@ TN_API tn_activation *tn_glu_create(tn_along_config c);
 
 /* ---- positions: added to x [B, T, dim] (.time_first: [T, B, dim]), then dropout -------------------------------- */
 
-typedef struct {
+typedef struct tn_positions_config {
     int      zero_;
     int64_t  dim, length; /* length: of the longest x; 0: 5000 for sinusoids */
     double   dropout;
@@ -345,7 +345,7 @@ TN_API tn_tensor    *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t
 
 /* ---- losses: tn_loss_forward(loss, input, target) -------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_class_loss_config {
     int                  zero_;
     tn_tensor           *weight; /* [C] or NULL; copied, and part of the state dict as in PyTorch */
     int64_t ignore_index TN_IS(-100);
@@ -355,7 +355,7 @@ typedef struct {
     int                  end_;
 } TN_KEYWORDS_ONLY tn_class_loss_config; /* tn_cross_entropy_loss_new, tn_nll_loss_new (no label_smoothing) */
 #define TN_CLASS_LOSS_DEFAULTS .ignore_index = -100, .class_dim = -1
-typedef struct {
+typedef struct tn_pair_loss_config {
     int          zero_;
     tn_reduction reduction;
     double delta TN_IS(1);   /* huber */
@@ -364,13 +364,13 @@ typedef struct {
     int          end_;
 } TN_KEYWORDS_ONLY tn_pair_loss_config; /* tn_mse_loss_new, tn_l1_loss_new, tn_huber_loss_new, tn_kl_div_loss_new */
 #define TN_PAIR_LOSS_DEFAULTS .delta = 1
-typedef struct {
+typedef struct tn_bce_loss_config {
     int          zero_;
     tn_reduction reduction;
     tn_tensor   *weight, *pos_weight; /* copied */
     int          end_;
 } TN_KEYWORDS_ONLY tn_bce_loss_config; /* tn_bce_with_logits_loss_new */
-typedef struct {
+typedef struct tn_cosine_loss_config {
     int          zero_;
     tn_reduction reduction;
     double       margin;

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-typedef struct {
+typedef struct tn_rnn_config {
     int            zero_;
     int64_t        in, hidden;
     int64_t layers TN_IS(1);
@@ -47,7 +47,7 @@ TN_API tn_rnn  *tn_rnn_create(tn_rnn_config c);
 TN_API tn_lstm *tn_lstm_create(tn_rnn_config c);
 TN_API tn_gru  *tn_gru_create(tn_rnn_config c);
 
-typedef struct {
+typedef struct tn_rnn_args {
     int         zero_;
     tn_tensor  *x;          /* [B, T, in] */
     tn_tensor  *lengths;    /* i64 or i32 [B]: how many steps of each are real; NULL: all */
@@ -59,7 +59,7 @@ TN_API tn_tensor  *tn_rnn_run(tn_rnn *m, tn_rnn_args a); /* [B, T, directions ·
 
 /* ---- one step ---------------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_rnn_cell_config {
     int      zero_;
     int64_t  in, hidden;
     bool     relu; /* RNN alone */
@@ -77,7 +77,7 @@ TN_API tn_rnn_cell  *tn_rnn_cell_create(tn_rnn_cell_config c);
 TN_API tn_lstm_cell *tn_lstm_cell_create(tn_rnn_cell_config c);
 TN_API tn_gru_cell  *tn_gru_cell_create(tn_rnn_cell_config c);
 
-typedef struct {
+typedef struct tn_rnn_cell_args {
     int         zero_;
     tn_tensor  *x;     /* [B, in] */
     tn_tensor  *h, *c; /* [B, hidden]; NULL: zeros; c: LSTM alone */

@@ -47,7 +47,7 @@ typedef struct {
     int64_t loaded, missing, unexpected, misshapen;
 } tn_load_report;
 
-typedef struct {
+typedef struct tn_load_config {
     int              zero_;
     const char      *path;
     tn_safetensors  *file;    /* instead of path, or with it, which then only names it: an open file       */
@@ -68,7 +68,7 @@ TN_API tn_status   tn_load_run(void *m, tn_load_config c);
  * must fit as a whole. What is no floating number (a counter) comes from the last. All or nothing, as with loading. */
 TN_API tn_status tn_load_mean(void *m, int n, const tn_load_config *from);
 
-typedef struct {
+typedef struct tn_save_config {
     int                    zero_;
     const char            *path;
     tn_safetensors_writer *writer; /* instead of path: the tensors are put into it, and it is the caller's to save */

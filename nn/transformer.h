@@ -19,7 +19,7 @@ extern "C" {
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
-typedef struct {
+typedef struct tn_transformer_layer_config {
     int            zero_;
     int64_t        dim, heads;
     int64_t ff     TN_IS(2048); /* the width between the two linear layers */
@@ -59,7 +59,7 @@ TN_API tn_transformer_decoder_layer *tn_transformer_decoder_layer_create(tn_tran
 
 /* ---- stacks ------------------------------------------------------------------------------------------------------ */
 
-typedef struct {
+typedef struct tn_transformer_stack_config {
     int     zero_;
     int64_t layers;
     bool    final_norm;                 /* a norm behind the last layer (in PyTorch it is given as `norm`) */
@@ -88,7 +88,7 @@ TN_API tn_transformer_decoder *tn_transformer_decoder_create(tn_transformer_stac
 
 /* ---- running them ------------------------------------------------------------------------------------------------ */
 
-typedef struct {
+typedef struct tn_encoder_args {
     int          zero_;
     tn_tensor   *x;                      /* [B, T, dim] */
     tn_tensor   *blocked, *blocked_keys; /* of the self-attention, as of tn_mha_forward */
@@ -101,7 +101,7 @@ typedef struct {
 TN_API tn_tensor  *tn_transformer_encoder_layer_run(tn_transformer_encoder_layer *m, tn_encoder_args a);
 TN_API tn_tensor  *tn_transformer_encoder_run(tn_transformer_encoder *m, tn_encoder_args a);
 
-typedef struct {
+typedef struct tn_decoder_args {
     int          zero_;
     tn_tensor   *x, *memory;                           /* [B, T, dim], [B, S, dim] */
     tn_tensor   *blocked, *blocked_keys;               /* of the self-attention */
@@ -122,7 +122,7 @@ TN_API tn_kv_cache *tn_transformer_decoder_cache(tn_transformer_decoder *m, int6
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_transformer_config {
     int                    zero_;
     int64_t dim            TN_IS(512), heads TN_IS(8);
     int64_t encoder_layers TN_IS(6), decoder_layers TN_IS(6);
@@ -143,7 +143,7 @@ typedef struct {
 } tn_transformer;
 TN_API tn_transformer *tn_transformer_create(tn_transformer_config c); /* all matrices Xavier-uniform */
 
-typedef struct {
+typedef struct tn_transformer_args {
     int        zero_;
     tn_tensor *src, *tgt; /* [B, S, dim], [B, T, dim] */
     tn_tensor *src_blocked, *src_blocked_keys;
@@ -157,7 +157,7 @@ TN_API tn_tensor  *tn_transformer_run(tn_transformer *m, tn_transformer_args a);
 /* ---- the head of a masked language model ------------------------------------------------------------------------- */
 
 /* norm(gelu(x W + b)) Eᵀ + bias with the embedding E; named as in Hugging Face's BERT below cls.predictions. */
-typedef struct {
+typedef struct tn_mlm_head_config {
     int        zero_;
     tn_tensor *embedding;                   /* [words, dim]: the decoder's weight, tied */
     tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_gelu */

@@ -31,7 +31,7 @@ typedef struct {
     tn_tensor  *tensor;
 } tn_named;
 
-typedef struct {
+typedef struct tn_checkpoint_save_config {
     int                        zero_;
     const char                *path;
     void                      *module;    /* its parameters and saved buffers */
@@ -59,7 +59,7 @@ TN_API const tn_json *tn_checkpoint_data(const tn_checkpoint_file *f);   /* NULL
 TN_API tn_tensor     *tn_checkpoint_tensor(const tn_checkpoint_file *f, const char *name); /* of .tensors */
 
 /* What is asked for is restored, and must be there; the rest of the file is left alone. */
-typedef struct {
+typedef struct tn_checkpoint_restore_config {
     int                       zero_;
     const tn_checkpoint_file *file;
     void                     *module;

@@ -39,7 +39,7 @@ typedef struct {
     bool   error_if_nonfinite; /* a NaN or Inf in a gradient (or one whose square overflows) is an error: no step */
 } tn_clip;
 
-typedef struct {
+typedef struct tn_sgd_config {
     int       zero_;
     void     *module;
     double lr TN_IS(1e-3);
@@ -53,7 +53,7 @@ typedef struct {
 #define TN_SGD_DEFAULTS .lr = 1e-3
 TN_API tn_optimizer *tn_sgd_create(tn_sgd_config c);
 
-typedef struct {
+typedef struct tn_adam_config {
     int          zero_;
     void        *module;
     double lr    TN_IS(1e-3);
@@ -67,7 +67,7 @@ typedef struct {
     int     end_;
 } TN_KEYWORDS_ONLY tn_adam_config;
 #define TN_ADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
-typedef struct {
+typedef struct tn_adamw_config {
     int                 zero_;
     void               *module;
     double lr           TN_IS(1e-3);
@@ -84,7 +84,7 @@ typedef struct {
 TN_API tn_optimizer *tn_adam_create(tn_adam_config c);
 TN_API tn_optimizer *tn_adamw_create(tn_adamw_config c);
 
-typedef struct {
+typedef struct tn_adagrad_config {
     int        zero_;
     void      *module;
     double lr  TN_IS(1e-2);
@@ -99,7 +99,7 @@ typedef struct {
 #define TN_ADAGRAD_DEFAULTS .lr = 1e-2, .eps = 1e-10
 TN_API tn_optimizer *tn_adagrad_create(tn_adagrad_config c);
 
-typedef struct {
+typedef struct tn_rmsprop_config {
     int          zero_;
     void        *module;
     double lr    TN_IS(1e-2);
@@ -116,7 +116,7 @@ TN_API tn_optimizer *tn_rmsprop_create(tn_rmsprop_config c);
 
 /* Sublinear memory: of a matrix's second moments the means of rows and columns are kept. As torch.optim.Adafactor: the
  * step is min(lr, 1/√t) times the root mean square of the weights. */
-typedef struct {
+typedef struct tn_adafactor_config {
     int                zero_;
     void              *module;
     double lr          TN_IS(1e-2);
@@ -132,7 +132,7 @@ typedef struct {
 TN_API tn_optimizer *tn_adafactor_create(tn_adafactor_config c);
 
 /* Adam whose step is, for each parameter, as long as lr times the parameter (You and others, 2020). */
-typedef struct {
+typedef struct tn_lamb_config {
     int                 zero_;
     void               *module;
     double lr           TN_IS(1e-3);
@@ -192,7 +192,7 @@ TN_API int tn_group_of(const tn_optimizer *o, const tn_tensor *t); /* -1: not on
 /* Gives those parameters that meet all that is said here options that differ. The other options stay: a group of which
  * some are taken is split in two. Returns the group of the first; before schedules are made. */
 typedef bool (*tn_group_match)(const char *name, const tn_tensor *t, void *user);
-typedef struct {
+typedef struct tn_group_config {
     int            zero_;
     tn_optimizer  *optimizer;
     void          *module;  /* within this module, a part of the optimizer's */
@@ -209,7 +209,7 @@ TN_API tn_status tn_no_decay(tn_optimizer *o); /* weight decay 0 for .vectors */
 /* ---- clipping on its own ----------------------------------------------------------------------------------------- */
 
 /* The gradients of all parameters of a module, in place; returns their norm before. For tn_step, .clip is faster. */
-typedef struct {
+typedef struct tn_clip_config {
     int     zero_;
     void   *module;
     tn_clip clip;
@@ -227,7 +227,7 @@ TN_API double      tn_clip_grads_run(tn_clip_config c);
  *     tn_ema_swap(ema);                                       // net computes with the averages ...
  *     tn_ema_swap(ema);                                       // ... and goes on learning */
 typedef struct tn_ema tn_ema;
-typedef struct {
+typedef struct tn_ema_config {
     int          zero_;
     void        *module;
     double decay TN_IS(0.999);

@@ -18,7 +18,7 @@ typedef struct tn_schedule tn_schedule;
 enum { TN_MILESTONES = 32, TN_PARTS = 8 };
 
 /* base · factor for the first steps, then base (ConstantLR). */
-typedef struct {
+typedef struct tn_constant_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     double factor        TN_IS(1.0 / 3);
@@ -29,7 +29,7 @@ typedef struct {
 TN_API tn_schedule *tn_constant_lr_create(tn_constant_lr_config c);
 
 /* From base · start to base · end in a straight line (LinearLR). */
-typedef struct {
+typedef struct tn_linear_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     double start         TN_IS(1.0 / 3);
@@ -41,7 +41,7 @@ typedef struct {
 TN_API tn_schedule *tn_linear_lr_create(tn_linear_lr_config c);
 
 /* base · gamma^(t / size, rounded down) (StepLR). */
-typedef struct {
+typedef struct tn_step_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t              size;
@@ -52,7 +52,7 @@ typedef struct {
 TN_API tn_schedule *tn_step_lr_create(tn_step_lr_config c);
 
 /* base · gamma^(how many milestones are reached) (MultiStepLR). */
-typedef struct {
+typedef struct tn_multi_step_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t              milestones[TN_MILESTONES]; /* .milestones = {30, 80}; the first 0 ends them */
@@ -63,7 +63,7 @@ typedef struct {
 TN_API tn_schedule *tn_multi_step_lr_create(tn_multi_step_lr_config c);
 
 /* base · gamma^t (ExponentialLR). */
-typedef struct {
+typedef struct tn_exponential_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     double               gamma;
@@ -72,7 +72,7 @@ typedef struct {
 TN_API tn_schedule *tn_exponential_lr_create(tn_exponential_lr_config c);
 
 /* base · (1 - t / steps)^power, then 0 (PolynomialLR). */
-typedef struct {
+typedef struct tn_polynomial_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t steps        TN_IS(5);
@@ -83,7 +83,7 @@ typedef struct {
 TN_API tn_schedule *tn_polynomial_lr_create(tn_polynomial_lr_config c);
 
 /* Half a cosine from base to min_lr in `steps` steps; then up again, and so on (CosineAnnealingLR). */
-typedef struct {
+typedef struct tn_cosine_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t              steps;
@@ -93,7 +93,7 @@ typedef struct {
 TN_API tn_schedule *tn_cosine_lr_create(tn_cosine_lr_config c);
 
 /* The same, but back at base after `steps` steps; each round is `times` as long (CosineAnnealingWarmRestarts). */
-typedef struct {
+typedef struct tn_cosine_restarts_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t              steps;
@@ -106,7 +106,7 @@ TN_API tn_schedule *tn_cosine_restarts_lr_create(tn_cosine_restarts_lr_config c)
 
 /* Up from max / div to max, down to max / div / final_div; momentum (or beta1) the other way (OneCycleLR). A step
  * beyond the end is an error. */
-typedef struct {
+typedef struct tn_one_cycle_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     double               max_lr; /* each group's base lr */
@@ -122,7 +122,7 @@ TN_API tn_schedule *tn_one_cycle_lr_create(tn_one_cycle_lr_config c);
 
 /* Up from 0 to base in `warmup` steps, then to 0 at `steps` in a straight line: what BERT is trained with. */
 typedef enum { TN_DECAY_LINEAR = 0, TN_DECAY_COSINE, TN_DECAY_NONE } tn_decay;
-typedef struct {
+typedef struct tn_warmup_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t              warmup, steps;
@@ -133,7 +133,7 @@ TN_API tn_schedule *tn_warmup_lr_create(tn_warmup_lr_config c);
 
 /* base · factor · dim^-0.5 · min(t^-0.5, t · warmup^-1.5): "Attention is all you need", for an optimizer with .lr = 1.
  * t counts from 1, and step 0 is as step 1. */
-typedef struct {
+typedef struct tn_noam_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t              dim;
@@ -145,7 +145,7 @@ typedef struct {
 TN_API tn_schedule *tn_noam_lr_create(tn_noam_lr_config c);
 
 /* The same shape with its peak at base: base · t / warmup, then base · √(warmup / t). */
-typedef struct {
+typedef struct tn_inverse_sqrt_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     int64_t warmup       TN_IS(4000);
@@ -155,7 +155,7 @@ typedef struct {
 TN_API tn_schedule *tn_inverse_sqrt_lr_create(tn_inverse_sqrt_lr_config c);
 
 /* Times `factor` whenever a value has stopped improving (ReduceLROnPlateau): tn_plateau_step tells it the value. */
-typedef struct {
+typedef struct tn_plateau_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     double factor        TN_IS(0.1);
@@ -174,7 +174,7 @@ TN_API tn_status    tn_plateau_step(tn_schedule *s, double value);
 
 /* base · factor(t, group, user) (LambdaLR). */
 typedef double (*tn_lr_factor)(int64_t t, int group, void *user);
-typedef struct {
+typedef struct tn_lambda_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     tn_lr_factor         factor;
@@ -184,7 +184,7 @@ typedef struct {
 TN_API tn_schedule *tn_lambda_lr_create(tn_lambda_lr_config c);
 
 /* All parts at once, each taking the learning rate of the one before for its base: factors multiply. */
-typedef struct {
+typedef struct tn_chained_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     tn_schedule         *parts[TN_PARTS]; /* .parts = {a, b} */
@@ -193,7 +193,7 @@ typedef struct {
 TN_API tn_schedule *tn_chained_lr_create(tn_chained_lr_config c);
 
 /* One part after the other: the next begins, at its step 0, with each milestone. */
-typedef struct {
+typedef struct tn_sequential_lr_config {
     int                  zero_;
     struct tn_optimizer *optimizer;
     tn_schedule         *parts[TN_PARTS];

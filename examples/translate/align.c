@@ -55,7 +55,7 @@ static void free_pieces(pieces *p)
 bool align_picture(const model *m, const char *text, tn_report *r, tn_string *said)
 {
     const tn_span  line = tn_span_of(text);
-    const manner   greedy = {.beams = 1, .best = 1, .batch = 1};
+    const manner   greedy = {.beams = 1, .best = 1, .batch = 1, .length_penalty = 1};
     tn_encoding   *e = tn_encoding_new();
     int64_t        ids[2][512] = {{0}}, n[2] = {0, 1};
     static pieces  name[2];

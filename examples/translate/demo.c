@@ -14,7 +14,7 @@ static bool        again;
 static double exact(const model *m)
 {
     enum { AT_ONCE = 256 };
-    const manner greedy = {.beams = 1, .best = 1, .batch = 128};
+    const manner greedy = {.beams = 1, .best = 1, .batch = 128, .length_penalty = 1};
     int64_t      right = 0, shown = 0;
     for (int64_t i = 0; i < asked && tn_error() == TN_OK; i += AT_ONCE) {
         static char   text[AT_ONCE][DATE_TEXT], iso[AT_ONCE][DATE_TEXT];

@@ -20,7 +20,7 @@ double judge_bleu(void *net, void *user)
     enum { SOME = 256 };
     const judge  *j = user;
     const model   m = {.net = net, .tokens = j->m.tokens};
-    const manner  greedy = {.beams = 1, .best = 1, .batch = 64};
+    const manner  greedy = {.beams = 1, .best = 1, .batch = 64, .length_penalty = 1};
     const int64_t n = tn_lines_count(j->source);
     tn_bleu       bleu = {.tokenize = TN_BLEU_13A};
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i += SOME) {

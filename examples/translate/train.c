@@ -139,7 +139,7 @@ tn_fit_result train_model(const train_config *c, model *m)
                .measure = valid.batches ? pairs_plain_loss : NULL, .score = bleu ? judge_bleu : NULL, .user = &j,
                .rising = bleu, .valid_every = valid.batches ? every : 0, .restore_best = valid.batches != NULL,
                .patience = valid.batches ? c->patience : 0, .folder = in_folder(c->out, "checkpoints", folder),
-               .save_every = every, .keep = c->average > 2 ? c->average : 0, .resume = c->resume, .config = config,
+               .save_every = every, .keep = c->average > 2 ? c->average : 2, .resume = c->resume, .config = config,
                .on = record_fit, .on_user = &rec, .stop = &stop_flag);
     if (r.why != TN_FIT_FAILED) {
         tn_eval(m->net);

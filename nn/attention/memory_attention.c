@@ -106,7 +106,7 @@ tn_tensor *tn_dot_attention_run(tn_dot_attention *m, tn_memory_args a)
         if (memory_attention_fits(&z, &a)) {
             t.q = m->query_proj ? tn_call(m->query_proj, a.query) : a.query;
             t.k = a.keys ? a.keys : a.memory, t.v = a.memory, t.blocked_keys = a.blocked_keys;
-            t.scale = m->scaled ? 0 : 1;
+            if (!m->scaled) t.scale = 1;
         }
     }
     return attended(f, &z, t, a.weights);

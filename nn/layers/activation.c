@@ -55,10 +55,16 @@ static tn_activation *activation_create(const tn_class *kind, double number, int
     return tn_built(m);
 }
 
-tn_activation *tn_leaky_relu_create(tn_leaky_relu_config c) { return activation_create(&leaky_relu_class, c.slope, 0, false); }
+tn_activation *tn_leaky_relu_create(tn_leaky_relu_config c)
+{
+    return activation_create(&leaky_relu_class, c.slope, 0, false);
+}
 tn_activation *tn_elu_create(tn_elu_config c) { return activation_create(&elu_class, c.alpha, 0, false); }
 tn_activation *tn_gelu_create(tn_gelu_config c) { return activation_create(&gelu_class, 0, 0, c.tanh); }
 tn_activation *tn_softplus_create(tn_softplus_config c) { return activation_create(&softplus_class, c.beta, 0, false); }
 tn_activation *tn_softmax_create(tn_along_config c) { return activation_create(&softmax_class, 0, c.dim, false); }
-tn_activation *tn_log_softmax_create(tn_along_config c) { return activation_create(&log_softmax_class, 0, c.dim, false); }
+tn_activation *tn_log_softmax_create(tn_along_config c)
+{
+    return activation_create(&log_softmax_class, 0, c.dim, false);
+}
 tn_activation *tn_glu_create(tn_along_config c) { return activation_create(&glu_class, 0, c.dim, false); }

@@ -85,15 +85,15 @@ static tn_pool *pool_create(const char *who, const tn_class *kind, tn_pool2d_con
 static tn_pool *pool1d_create(const char *who, const tn_class *kind, tn_pool1d_config c)
 {
     return pool_create(who, kind,
-                  (tn_pool2d_config){.size_w = -1,
-                                     .stride_w = -1,
-                                     .padding_w = -1,
-                                     .dilation_w = -1,
-                                     .size = c.size,
-                                     .stride = c.stride,
-                                     .padding = c.padding,
-                                     .dilation = c.dilation,
-                                     .ignore_padding = c.ignore_padding});
+                       (tn_pool2d_config){.size_w = -1,
+                                          .stride_w = -1,
+                                          .padding_w = -1,
+                                          .dilation_w = -1,
+                                          .size = c.size,
+                                          .stride = c.stride,
+                                          .padding = c.padding,
+                                          .dilation = c.dilation,
+                                          .ignore_padding = c.ignore_padding});
 }
 
 tn_pool *tn_max_pool1d_create(tn_pool1d_config c) { return pool1d_create("tn_max_pool1d_new", &max1_class, c); }

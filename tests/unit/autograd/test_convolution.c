@@ -1,6 +1,6 @@
 /* test_convolution.c — convolutions and poolings against plain loops: random geometry and layouts, images so large that
  * the work is cut into blocks, NaN and infinities in poolings, an image alone and among others. */
-#include "autograd/autograd.h"
+#include "nn/nn.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 
@@ -141,6 +141,37 @@ START_TEST(conv1d_loops)
                                     1e-12);
         }
         tn_scope_end(s);
+    }
+}
+END_TEST
+
+/* Ops and modules read sizes alike: what is not said of the width is as of the height; a 0 that is said is 0. */
+START_TEST(a_width_is_like_the_height)
+{
+    tn_tensor *x = tn_ones(TN_SHAPE(1, 1, 9, 9)), *w = tn_ones(TN_SHAPE(1, 1, 3, 3));
+    const struct {
+        tn_tensor     *op;
+        void          *module;
+        const tn_shape want;
+    } rows[] = {
+        {tn_conv2d(x, w, NULL, .stride = 2), tn_conv2d_new(.in = 1, .out = 1, .size = 3, .stride = 2),
+         TN_SHAPE(1, 1, 4, 4)},
+        {tn_conv2d(x, w, NULL, .stride = 2, .stride_w = 1, .padding = 2, .padding_w = 0),
+         tn_conv2d_new(.in = 1, .out = 1, .size = 3, .stride = 2, .stride_w = 1, .padding = 2, .padding_w = 0),
+         TN_SHAPE(1, 1, 6, 7)},
+        {tn_conv2d(x, w, NULL, .dilation = 2, .padding = 1),
+         tn_conv2d_new(.in = 1, .out = 1, .size = 3, .dilation = 2, .padding = 1), TN_SHAPE(1, 1, 7, 7)},
+        {tn_max_pool2d(x, .size = 2), tn_max_pool2d_new(.size = 2), TN_SHAPE(1, 1, 4, 4)},
+        {tn_max_pool2d(x, .size = 2, .size_w = 3), tn_max_pool2d_new(.size = 2, .size_w = 3), TN_SHAPE(1, 1, 4, 3)},
+        {tn_avg_pool2d(x, .size = 4, .stride = 1, .padding = 2, .padding_w = 0),
+         tn_avg_pool2d_new(.size = 4, .stride = 1, .padding = 2, .padding_w = 0), TN_SHAPE(1, 1, 10, 6)},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_module *m = rows[i].module;
+        fine();
+        ck_assert(tn_shape_equal(tn_shape_of(rows[i].op), rows[i].want));
+        ck_assert(tn_shape_equal(tn_shape_of(tn_module_call(m, x)), rows[i].want));
+        tn_module_free(m);
     }
 }
 END_TEST
@@ -318,6 +349,7 @@ int main(void)
     tcase_add_loop_test(c, convolutions_in_blocks, 0, 3);
     tcase_add_test(c, conv1d_loops);
     tcase_add_test(c, convolution_defaults_and_types);
+    tcase_add_test(c, a_width_is_like_the_height);
     tcase_add_test(c, huge_and_empty);
     c = tn_tcase(s, "pooling");
     tcase_add_loop_test(c, random_poolings, 0, 4);

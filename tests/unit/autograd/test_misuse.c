@@ -646,7 +646,7 @@ START_TEST(ops_by_name)
     REFUSED(tn_mse_loss(NULL, f)), REFUSED(tn_mse_loss(f, NULL)), REFUSED(tn_mse_loss(f, far)),
         REFUSED(tn_mse_loss(f, f, .reduction = (tn_reduction)9));
     REFUSED(tn_l1_loss(NULL, f)), REFUSED(tn_l1_loss(f, NULL)), REFUSED(tn_l1_loss(f, far)),
-        REFUSED(tn_l1_loss(f, f, .delta = 1));
+        REFUSED(tn_l1_loss(f, f, .delta = 2));
     REFUSED(tn_huber_loss(NULL, f)), REFUSED(tn_huber_loss(f, NULL)), REFUSED(tn_huber_loss(f, f, .delta = -1));
     REFUSED(tn_kl_div(NULL, f)), REFUSED(tn_kl_div(f, NULL)), REFUSED(tn_kl_div(f, far));
     REFUSED(tn_bce_with_logits(NULL, f)), REFUSED(tn_bce_with_logits(f, NULL)),

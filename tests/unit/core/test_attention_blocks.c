@@ -252,10 +252,9 @@ START_TEST(padding)
     tn_tensor *behind = tn_full_of(TN_F64, TN_SHAPE(1, 2, MORE, WIDE), NAN), *keys = tn_zeros(TN_SHAPE(1, REAL + MORE));
     tn_fill(tn_narrow(keys, 1, REAL, MORE), 1);
     const outcome a = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v}, false);
-    const outcome b = run(
-        (tn_attention_args){
-            .q = q, .k = tn_cat(2, k, behind), .v = tn_cat(2, v, behind), .blocked_keys = tn_to(keys, TN_BOOL)},
-        false);
+    const outcome b = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = tn_cat(2, k, behind),
+                                              .v = tn_cat(2, v, behind), .blocked_keys = tn_to(keys, TN_BOOL)},
+                          false);
     ck_assert(tn_same_bits(a.y, b.y) && tn_same_bits(a.g[0], b.g[0]));
     for (int i = 1; i < 3; i++) {
         ck_assert(tn_same_bits(a.g[i], tn_narrow(b.g[i], 2, 0, REAL)));

@@ -94,7 +94,8 @@ END_TEST
 static tn_tokenizer *trained(const char *name, int threads)
 {
     const tn_json        *text = tn_json_get(golden, "text");
-    tn_tokenizer_training how = {.vocab_size = *name == 'u' || *name == 'c' ? 500 : 400, .cased = *name == 'c'};
+    tn_tokenizer_training how = TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS,
+                                        .vocab_size = *name == 'u' || *name == 'c' ? 500 : 400, .cased = *name == 'c');
     how.kind = !strcmp(name, "bpe") ? TN_BPE : *name == 'b' ? TN_BYTE_BPE : TN_WORDPIECE;
     tn_set_threads(threads);
     tn_tokenizer *t = tn_tokenizer_train_text(tn_json_string(text), (size_t)tn_json_string_bytes(text), how);

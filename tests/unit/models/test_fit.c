@@ -43,6 +43,18 @@ START_TEST(as_by_hand)
 }
 END_TEST
 
+/* A written 0 is 0, not the default: nothing is learned at a rate of 0, decay or not, schedule or not. */
+START_TEST(rate_of_0)
+{
+    fit_case      c = fit_case_begin(0), before = fit_case_begin(0);
+    tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .lr = 0, .steps = 3);
+    ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message());
+    for (tn_each e = tn_parameters(c.net), f = tn_parameters(before.net); tn_next(&e) && tn_next(&f);)
+        ck_assert(tn_same_bits(e.tensor, f.tensor));
+    fit_case_end(&c), fit_case_end(&before);
+}
+END_TEST
+
 /* ---- resuming ---------------------------------------------------------------------------------------------------- */
 
 enum { STEPS = 30, STOPS = 20 };
@@ -316,7 +328,7 @@ START_TEST(wrong_use)
             c.net, .loss = fit_case_loss, .steps = 1);
     REFUSED(TN_EINVAL, ".loss is NULL; it is the function that makes the loss of a batch", c.net, .train = c.train);
     REFUSED(TN_EINVAL, "when is it to end? Say .steps or .epochs", USUAL);
-    REFUSED(TN_EINVAL, ".steps is -1, but must not be negative", USUAL, .steps = -1);
+    REFUSED(TN_EINVAL, ".steps is -1, but must be at least 0", USUAL, .steps = -1);
     REFUSED(TN_EINVAL, ".min_delta must be a number, and not negative", USUAL, .steps = 1, .min_delta = NAN);
     REFUSED(TN_EINVAL,
             ".lr, .weight_decay, .clip, .warmup and .decay are for the optimizer that tn_fit makes; there is an "
@@ -404,6 +416,7 @@ int main(void)
     TCase *c = tn_tcase(s, "fit");
     tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
     tcase_add_test(c, as_by_hand);
+    tcase_add_test(c, rate_of_0);
     tcase_add_loop_test(c, resumes, 0, 2);
     tcase_add_test(c, resumes_at_the_end);
     tcase_add_test(c, validation_leaves_no_trace);

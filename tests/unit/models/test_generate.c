@@ -216,7 +216,7 @@ START_TEST(wrong_use)
             .most_each = tn_ones_of(TN_I64, TN_SHAPE(2)));
     REFUSED(TN_EINVAL, ".most_each is 5 for prompt 0, but must be from 1 to 4", &model, ones(1), .most = 4,
             .most_each = tn_full_of(TN_I64, TN_SHAPE(1), 5));
-    REFUSED(TN_EINVAL, ".top_p is 1.5, but must be from 0 to 1", &model, ones(1), .top_p = 1.5);
+    REFUSED(TN_EINVAL, ".top_p is 1.5, but must be above 0 and at most 1", &model, ones(1), .top_p = 1.5);
     REFUSED(TN_EINVAL, ".temperature is -1, but must be greater than 0", &model, ones(1), .temperature = -1);
     REFUSED(TN_EINVAL, "3000 prompts with 2 beams each need 6000 rows; the decoding has 4096", &model, ones(3000),
             .beams = 2);

@@ -80,16 +80,16 @@ static tn_tensor *from(tn_golden *k, void *m, tn_shape s, int64_t start)
     C(embedding_padding,                                                                                               \
       tn_call((tn_embedding *)tn_golden_fill(k, tn_embedding_new(.count = 6, .dim = 3, .padding = 2, DT)),             \
               index_rows()))                                                                                           \
-    C(bag_mean, bag(k, TN_BAG_MEAN, 0, false))                                                                         \
-    C(bag_mean_offsets, bag(k, TN_BAG_MEAN, 0, true))                                                                  \
+    C(bag_mean, bag(k, TN_BAG_MEAN, -1, false))                                                                        \
+    C(bag_mean_offsets, bag(k, TN_BAG_MEAN, -1, true))                                                                 \
     C(bag_mean_padding, bag(k, TN_BAG_MEAN, 2, false))                                                                 \
-    C(bag_mean_padding_offsets, bag(k, TN_BAG_MEAN, -4, true))                                                         \
-    C(bag_sum, bag(k, TN_BAG_SUM, 0, false))                                                                           \
-    C(bag_sum_offsets, bag(k, TN_BAG_SUM, 0, true))                                                                    \
+    C(bag_mean_padding_offsets, bag(k, TN_BAG_MEAN, 2, true))                                                          \
+    C(bag_sum, bag(k, TN_BAG_SUM, -1, false))                                                                          \
+    C(bag_sum_offsets, bag(k, TN_BAG_SUM, -1, true))                                                                   \
     C(bag_sum_padding, bag(k, TN_BAG_SUM, 2, false))                                                                   \
     C(bag_sum_padding_offsets, bag(k, TN_BAG_SUM, 2, true))                                                            \
-    C(bag_max, bag(k, TN_BAG_MAX, 0, false))                                                                           \
-    C(bag_max_offsets, bag(k, TN_BAG_MAX, 0, true))                                                                    \
+    C(bag_max, bag(k, TN_BAG_MAX, -1, false))                                                                          \
+    C(bag_max_offsets, bag(k, TN_BAG_MAX, -1, true))                                                                   \
     C(bag_max_padding, bag(k, TN_BAG_MAX, 2, false))                                                                   \
     C(bag_max_padding_offsets, bag(k, TN_BAG_MAX, 2, true))                                                            \
     C(bag_last_offset,                                                                                                 \

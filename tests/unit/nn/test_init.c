@@ -206,7 +206,7 @@ START_TEST(modules_start_as_pytorchs_do)
     is_uniform(l->weight, 1.0 / 8), is_uniform(l->bias, 1.0 / 8);
     tn_bilinear *bi = tn_bilinear_new(.in1 = 16, .in2 = 5, .out = 3000);
     is_uniform(bi->weight, 0.25), is_uniform(bi->bias, 0.25);
-    tn_embedding *e = tn_embedding_new(.count = 1000, .dim = 16, .padding = -1);
+    tn_embedding *e = tn_embedding_new(.count = 1000, .dim = 16, .padding = 999);
     is_normal(e->weight, 0, 1);
     all_are(tn_select(tn_detach(e->weight), 0, 999), 0);
     ck_assert_double_ne(tn_get_at(e->weight, TN_SHAPE(0, 0)), 0);

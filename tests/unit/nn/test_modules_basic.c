@@ -152,7 +152,7 @@ START_TEST(embeddings_may_be_given)
     ck_assert(!tn_needs_grad(e->weight) && !tn_shares_memory(e->weight, given));
     ck_assert_int_eq(tn_count(e), 12);
     tn_free(e);
-    e = tn_embedding_new(.count = 4, .dim = 3, .padding = -2);
+    e = tn_embedding_new(.count = 4, .dim = 3, .padding = 2);
     ck_assert_int_eq(e->padding, 2);
     tn_backward(tn_sum(tn_call(e, ints(TN_SHAPE(3), (int64_t[]){2, 1, 1}))));
     ck_assert_double_eq(tn_get_at(tn_grad(e->weight), TN_SHAPE(1, 0)), 2);
@@ -354,10 +354,10 @@ START_TEST(wrong_configs)
             tn_linear_new(.in = 2, .out = 3, .dtype = TN_I64));
     refuses(TN_EINVAL, "tn_bilinear_new: .in2 is 0, but must be at least 1", tn_bilinear_new(.in1 = 2, .out = 3));
     refuses(TN_EINVAL, "tn_embedding_new: .count is 0, but must be at least 1", tn_embedding_new(.dim = 3));
-    refuses(TN_EINDEX, "tn_embedding_new: .padding is 10, but there are 10 rows",
+    refuses(TN_EINDEX, "tn_embedding_new: .padding is 10, but there are 10 rows; -1 is for none",
             tn_embedding_new(.count = 10, .dim = 3, .padding = 10));
-    refuses(TN_EINDEX, "tn_embedding_new: .padding is -11, but there are 10 rows",
-            tn_embedding_new(.count = 10, .dim = 3, .padding = -11));
+    refuses(TN_EINDEX, "tn_embedding_new: .padding is -2, but there are 10 rows; -1 is for none",
+            tn_embedding_new(.count = 10, .dim = 3, .padding = -2));
     refuses(TN_ESHAPE,
             "tn_embedding_new: .from is [3, 2], but .count is 4 and .dim 0; leave them out, or make them fit",
             tn_embedding_new(.count = 4, .from = rows));
@@ -390,7 +390,7 @@ START_TEST(wrong_configs)
             tn_nll_loss_new(.label_smoothing = 0.1));
     refuses(TN_EINVAL,
             "tn_mse_loss_new: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone",
-            tn_mse_loss_new(.delta = 1));
+            tn_mse_loss_new(.delta = 2));
     refuses(TN_EINVAL, "MSELoss: .reduction is 5, but must be TN_MEAN, TN_SUM or TN_NONE",
             tn_mse_loss_new(.reduction = (tn_reduction)5));
 }

@@ -116,8 +116,8 @@ START_TEST(groups)
     ck_error(TN_EINVAL, "tn_group_new: say which parameters: .module, .vectors or .match");
     tn_group_new(o, .module = encoder, .vectors = true, .match = is_embedding, .user = &asked);
     ck_error(TN_EINVAL, "tn_group_new: no parameter of the optimizer meets what was asked for");
-    tn_group_new(o, .vectors = true, .lr = -1);
-    ck_error(TN_EINVAL, "tn_group_new: lr is -1, but must not be negative, nor infinite");
+    tn_group_new(o, .vectors = true, .lr = -2);
+    ck_error(TN_EINVAL, "tn_group_new: lr is -2, but must not be negative, nor infinite");
     tn_group_new(NULL, .vectors = true);
     ck_error(TN_EINVAL, "tn_group_new: the optimizer is NULL");
     tn_lr(o, 5);
