@@ -5,8 +5,8 @@
  * (bool < u8 < i32 < i64 < bf16 < f32 < f64; a 0-d tensor does not widen one that has dims, within floating or within
  * integer types). A name ending in "_" writes its result over the first argument and returns it.
  *
- * Ops with options are called with names: tn_sum(x, .dims = TN_DIMS(1), .keepdim = true), tn_conv1d(x, w, b, .stride = 2). In
- * a dims argument negative dims count from the end. C++ fills the struct and calls the function with "_run". */
+ * Ops with options are called with names: tn_sum(x, .dims = TN_DIMS(1), .keepdim = true), tn_conv1d(x, w, b, .stride =
+ * 2). Negative dims count from the end. C++ fills the struct and calls the function with "_run". */
 #ifndef TENON_AUTOGRAD_OPS_H
 #define TENON_AUTOGRAD_OPS_H
 

@@ -4,8 +4,8 @@
  *     tn_linear *fc = tn_linear_new(.in = 256, .out = 1024);
  *
  * Defaults are PyTorch's, and what PyTorch switches off with False is switched off with .no_…; C++ fills the struct
- * and calls the function that ends in _create. All are
- * called with tn_call(m, x), unless a function of their own is named. dtype is that of the parameters, f32 at first. */
+ * and calls the function that ends in _create. All are called with tn_call(m, x), unless a function of their own is
+ * named. dtype is that of the parameters, f32 at first. */
 #ifndef TENON_NN_MODULES_H
 #define TENON_NN_MODULES_H
 

@@ -12,8 +12,8 @@
  *     ...
  *     tn_optimizer_free(opt);                                 // and its schedules with it
  *
- * Numbers and defaults are PyTorch's; C++ fills the struct and calls the function that ends in _create. The results are the same bits for any number of
- * threads.
+ * Numbers and defaults are PyTorch's; C++ fills the struct and calls the function that ends in _create. The results are
+ * the same bits for any number of threads.
  *
  * An optimizer takes all parameters that the module has when it is made, tied ones once, and holds on to them. Those
  * that are frozen or have no gradient when it steps are left alone. State is f32 for f32 and bf16 weights, f64 for f64,

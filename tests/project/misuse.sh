@@ -56,7 +56,8 @@ for compiler in gcc clang; do
         use "${row#*|}" >right.c
         use "${row%%|*}" >wrong.c
         # shellcheck disable=SC2086 # flags, one word each
-        $compiler $warnings -Werror -I "$build/include" right.c >out 2>&1 || wrong "$compiler refuses ${row#*|}: $(cat out)"
+        $compiler $warnings -Werror -I "$build/include" right.c >out 2>&1 ||
+            wrong "$compiler refuses ${row#*|}: $(cat out)"
         # shellcheck disable=SC2086
         ! $compiler $warnings -I "$build/include" wrong.c >out 2>&1 || wrong "$compiler takes ${row%%|*}"
     done
