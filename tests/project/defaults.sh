@@ -5,17 +5,19 @@
 need cc c++
 fresh defaults
 
-# The types in the order of the headers, and of each the list, if it has one.
+# The types, and the lists: TN_X_DEFAULTS of tn_x_config and of tn_x. A type without a list has zeros.
 for header in $TENON_HEADERS; do
-    sed -nE 's/^\} TN_KEYWORDS_ONLY *(tn_[a-z0-9_]+);.*/type \1/p; s/^#define (TN_[A-Z0-9_]+_DEFAULTS)\b.*/list \1/p' \
+    sed -nE 's/^\} TN_KEYWORDS_ONLY +(tn_[a-z0-9_]+);.*/type \1/p; s/^#define (TN_[A-Z0-9_]+_DEFAULTS)\b.*/list \1/p' \
         "$root/$header"
 done >found
 [ "$(grep -c ^type found)" -ge 90 ] || wrong "only $(grep -c ^type found) structs with keywords were found"
 {
     echo '#include "both.h"'
     echo 'const row rows_in_c[] = {'
-    awk '$1 == "type" { if (t) print t " .zero_ = 0"; t = $2 } $1 == "list" { print t, $2; t = "" }
-         END { if (t) print t " .zero_ = 0" }' found |
+    awk '$1 == "list" { lists[$2] = 1 } $1 == "type" { types[n++] = $2 }
+         END { for (i = 0; i < n; i++) {
+                   name = types[i]; sub(/_config$/, "", name); name = toupper(name) "_DEFAULTS"
+                   print types[i], name in lists ? name : ".zero_ = 0" } }' found |
         while read -r type list; do echo "    {\"$type\", sizeof($type), &($type){$list}},"; done
     echo '};'
 } >in_c.c
