@@ -65,7 +65,7 @@ static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in
 }
 
 /* In anomaly mode: is the gradient of input i finite? */
-static bool finite(const tn__node *n, int i, const tn_tensor *g)
+static bool finite_gradient(const tn__node *n, int i, const tn_tensor *g)
 {
     char       what[64], who[600];
     const bool path = n->path && *n->path;
@@ -81,7 +81,7 @@ static void pass_on(tn__engine_run *r, tn__node *n, const bool *need, tn_tensor 
         if (!need[i] || !gx[i]) continue;
         bool       bad;
         tn_tensor *g = fitted(n, i, gx[i]);
-        if (!g || (tn__tape.anomaly && !finite(n, i, g))) return;
+        if (!g || (tn__tape.anomaly && !finite_gradient(n, i, g))) return;
         tn_tensor **to = tn__target(r, n, i, &bad);
         if (to && !tn__add_to(r, to, g)) return;
     }
