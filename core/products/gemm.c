@@ -2,54 +2,65 @@
  *
  * The result is cut into micro-tiles of MR rows (a strip) by NV vectors of columns (a panel), which a kernel keeps in
  * registers while k runs. A task is a block of strips and panels; tasks run in parallel and share nothing but what they
- * read. In a task k is cut into blocks of kc, so that the block of b [kc, columns] stays in the second cache and the
- * strip of a [MR, kc] in the first. A kernel reads a element by element, so a lies well as it is; b it reads by vectors
- * along a row: dense rows are read in place, anything else is packed into panels first, turned on the way, and
- * zero-filled to whole vectors.
+ * read. In a task k is cut into blocks of kc, so that the block of b [kc, columns] stays in L2 and the strip of a
+ * [MR, kc] in L1. A kernel reads a element by element, so a is mostly read in place; b it reads by vectors along a row:
+ * dense rows are read in place, anything else is first packed into panels, transposed where need be, and zero-filled to
+ * whole vectors.
  *
  * Each element of c is one chain of multiply-adds, p = 0 … k-1, started from 0: from one block of k to the next the
- * sums travel through memory in full precision, and alpha and beta come once, at the end. So the bits depend on k, the
+ * sums travel through memory in full precision, and the epilogue (alpha, bias, activation, beta) comes once, at the end. So the bits depend on k, the
  * dtype and the kernels alone, and every choice below (what is packed, where the cuts are, which operand's rows run
  * along the vectors) is a matter of speed. */
-#include "core/products/gemm_job.h"
+#include "core/products/gemm_plan.h"
 #include "core/base/parallel.h"
 #include "core/products/packed.h"
 
 #include <string.h>
 
 enum {
-    SMALL_BYTES = 8 << 10, /* of scratch that lies on the stack */
-    NEAR_BYTES = 2 << 20,  /* a b that a second cache holds, or nearly */
+    SMALL_BYTES = 8 << 10, /* of workspace that lies on the stack */
+    NEAR_BYTES = 2 << 20,  /* a b that L2 holds, or nearly */
     GROUP = 16,            /* strips in a task of share_a */
-    SET_BYTES = 4096       /* rows so far apart, or a multiple, fall into the same set of the first cache */
+    SET_BYTES = 4096       /* rows at a multiple of this distance map to the same L1 set */
 };
 
-typedef tn__gemm_job job;
+/* A product at work: its plan, and its memory. */
+typedef struct {
+    const tn__gemm_plan *plan;
+    char                *shared_b, *shared_a; /* packed for all tasks */
+    char                *workspaces;          /* one for each thread */
+} gemm_job;
 
 /* One matrix of the batch. */
 typedef struct {
     const char *a, *b;
     char       *c, *bias, *pre, *old;
-} place;
+} operands;
 
-/* A block of a or b to dense rows of width units, zero-filled. across: the terms of the sums lie along its rows. */
-static void pack(const job *q, bool across, int64_t rows, int64_t cols, int64_t width, const char *from, int64_t row,
-                 int64_t col, char *to)
+/* A block of a or b to dense rows of width units, zero-filled. */
+static void pack(const tn__gemm_plan *plan, bool terms_in_rows, int64_t rows, int64_t cols, int64_t width,
+                 const char *from, int64_t row, int64_t col, char *to)
 {
-    const tn__pack_step s = {rows, cols, width, from, row, col, to, across, 0};
-    if (q->g.dtype == TN_BF16) q->kn->pack_bf16(&s);
-    else q->kn->pack(&s);
+    const tn__pack_step s = {rows, cols, width, from, row, col, to, terms_in_rows, 0};
+    if (plan->call.dtype == TN_BF16) plan->kernels->pack_bf16(&s);
+    else plan->kernels->pack(&s);
 }
 
 /* How many terms there are in kc steps, of which the last may have half a pair. */
-static int64_t terms(const job *q, int64_t k0, int64_t kc) { return tn__min_i64(kc * q->pair, q->g.k - k0 * q->pair); }
+static int64_t terms(const tn__gemm_plan *plan, int64_t k0, int64_t kc)
+{
+    return tn__min_i64(kc * plan->pair, plan->call.k - k0 * plan->pair);
+}
 
-/* So many steps that the first cache holds their lines, even if rows so far apart all fall into the same sets. */
-static int64_t few_steps(const job *q, int64_t row) { return row * q->in % SET_BYTES == 0 ? 8 / q->pair : 32; }
+/* Steps of k to pack at once: few where the row stride is a multiple of SET_BYTES, as all rows map to the same L1 sets. */
+static int64_t steps_at_once(const tn__gemm_plan *plan, int64_t row)
+{
+    return row * plan->in_bytes % SET_BYTES == 0 ? 8 / plan->pair : 32;
+}
 
-/* Asks for a block whose rows are dense: ahead of its packing, as no prefetcher follows short pieces of rows; or where
- * it will be written, as what is not in a cache takes as long to come as a tile takes to compute. */
-static inline void ask_for(const char *from, int64_t rows, int64_t row_bytes, int64_t bytes, bool write)
+/* Prefetches a block of dense rows: before it is packed, as the hardware does not follow short pieces of rows; or
+ * before it is written, as a cache miss takes as long as computing a tile. */
+static inline void prefetch_rows(const char *from, int64_t rows, int64_t row_bytes, int64_t bytes, bool write)
 {
     for (int64_t r = 0; r < rows; r++, from += row_bytes)
         for (int64_t i = 0; i < bytes; i += 64)
@@ -58,362 +69,417 @@ static inline void ask_for(const char *from, int64_t rows, int64_t row_bytes, in
 }
 
 /* Steps [k0, k0 + kc) of panels [p0, p1) of b to memory, panel by panel, zero-filled to whole vectors. Dense rows are
- * gone through a few at a time for all panels, so that a line of the cache that two panels share is fetched once. */
-static void pack_b(const job *q, const char *b, int64_t k0, int64_t kc, int64_t p0, int64_t p1, char *to)
+ * gone through a few at a time for all panels, so that a cache line that two panels share is fetched once. */
+static void pack_b(const tn__gemm_plan *plan, const char *b, int64_t k0, int64_t kc, int64_t p0, int64_t p1, char *to)
 {
-    const tn__gemm_call *g = &q->g;
-    const int64_t        at_once = g->b_col == 1 && p1 - p0 > 1 ? few_steps(q, g->b_row) : kc;
+    const tn__gemm_call *g = &plan->call;
+    const int64_t        at_once = g->b_col == 1 && p1 - p0 > 1 ? steps_at_once(plan, g->b_row) : kc;
     for (int64_t i = 0; i < kc; i += at_once) {
         const int64_t steps = tn__min_i64(at_once, kc - i);
         char         *panel = to;
         if (i + at_once < kc) {
-            const int64_t col = tn__panel_at(q, p0), cols = tn__min_i64(tn__panel_at(q, p1), g->n) - col;
-            const char   *next = b + ((k0 + i + at_once) * q->pair * g->b_row + col) * q->in;
-            ask_for(next, terms(q, k0 + i + at_once, at_once), g->b_row * q->in, cols * q->in, false);
+            const int64_t col = tn__panel_at(plan, p0), cols = tn__min_i64(tn__panel_at(plan, p1), g->n) - col;
+            const char   *next = b + ((k0 + i + at_once) * plan->pair * g->b_row + col) * plan->in_bytes;
+            prefetch_rows(next, terms(plan, k0 + i + at_once, at_once), g->b_row * plan->in_bytes,
+                          cols * plan->in_bytes, false);
         }
         for (int64_t p = p0; p < p1; p++) {
-            const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
-            const char   *from = b + ((k0 + i) * q->pair * g->b_row + col * g->b_col) * q->in;
-            pack(q, false, terms(q, k0 + i, steps), tn__min_i64(width, g->n - col), width, from, g->b_row, g->b_col,
-                 panel + i * width * q->size);
-            panel += kc * width * q->size;
+            const int64_t col = tn__panel_at(plan, p), width = tn__panel_at(plan, p + 1) - col;
+            const char   *from = b + ((k0 + i) * plan->pair * g->b_row + col * g->b_col) * plan->in_bytes;
+            pack(plan, false, terms(plan, k0 + i, steps), tn__min_i64(width, g->n - col), width, from, g->b_row,
+                 g->b_col, panel + i * width * plan->unit_bytes);
+            panel += kc * width * plan->unit_bytes;
         }
     }
 }
 
 /* Are strips s … s + 3 whole ones of dense columns of bf16, so that a kernel of pairs can pack them in one go? */
-static bool four_strips(const job *q, int64_t s, int64_t s1)
+static bool four_strips(const tn__gemm_plan *plan, int64_t s, int64_t s1)
 {
-    return q->pair == 2 && q->g.dtype == TN_BF16 && q->g.a_row == 1 && q->kn->mr == 8 && s + 4 <= s1 &&
-           tn__strip_at(q, s + 4) - tn__strip_at(q, s) == 32;
+    return plan->pair == 2 && plan->call.dtype == TN_BF16 && plan->call.a_row == 1 && plan->kernels->mr == 8 &&
+           s + 4 <= s1 && tn__strip_at(plan, s + 4) - tn__strip_at(plan, s) == 32;
 }
 
 /* Steps [k0, k0 + kc) of strips [s0, s1) of a to memory. Dense rows stay rows, anything else becomes dense columns. */
-static void pack_a(const job *q, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1, char *to)
+static void pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1, char *to)
 {
-    const tn__gemm_call *g = &q->g;
-    const int64_t        at_once = q->a_columns ? few_steps(q, g->a_col) : kc;
+    const tn__gemm_call *g = &plan->call;
+    const int64_t        at_once = plan->a_columns ? steps_at_once(plan, g->a_col) : kc;
     for (int64_t i = 0; i < kc; i += at_once) {
-        const int64_t steps = tn__min_i64(at_once, kc - i), t = terms(q, k0 + i, steps);
-        if (q->a_columns && i + at_once < kc && g->a_row == 1) {
-            const int64_t row = tn__strip_at(q, s0), rows = tn__strip_at(q, s1) - row;
-            const char   *next = a + (row + (k0 + i + at_once) * q->pair * g->a_col) * q->in;
-            ask_for(next, terms(q, k0 + i + at_once, at_once), g->a_col * q->in, rows * q->in, false);
+        const int64_t steps = tn__min_i64(at_once, kc - i), t = terms(plan, k0 + i, steps);
+        if (plan->a_columns && i + at_once < kc && g->a_row == 1) {
+            const int64_t row = tn__strip_at(plan, s0), rows = tn__strip_at(plan, s1) - row;
+            const char   *next = a + (row + (k0 + i + at_once) * plan->pair * g->a_col) * plan->in_bytes;
+            prefetch_rows(next, terms(plan, k0 + i + at_once, at_once), g->a_col * plan->in_bytes,
+                          rows * plan->in_bytes, false);
         }
         for (int64_t s = s0; s < s1; s++) {
-            const int64_t row = tn__strip_at(q, s), mr = tn__strip_at(q, s + 1) - row;
-            const char   *from = a + (row * g->a_row + (k0 + i) * q->pair * g->a_col) * q->in;
-            char         *strip = to + (row - tn__strip_at(q, s0)) * kc * q->size;
-            if (q->a_columns && four_strips(q, s, s1)) {
-                const tn__pack_step four = {t, 32, 32, from, g->a_col, 1, strip + i * mr * q->size, false, mr * kc};
-                q->kn->pack_bf16(&four);
+            const int64_t row = tn__strip_at(plan, s), mr = tn__strip_at(plan, s + 1) - row;
+            const char   *from = a + (row * g->a_row + (k0 + i) * plan->pair * g->a_col) * plan->in_bytes;
+            char         *strip = to + (row - tn__strip_at(plan, s0)) * kc * plan->unit_bytes;
+            if (plan->a_columns && four_strips(plan, s, s1)) {
+                const tn__pack_step four = {t,     32,     32, from, g->a_col, 1, strip + i * mr * plan->unit_bytes,
+                                            false, mr * kc};
+                plan->kernels->pack_bf16(&four);
                 s += 3;
-            } else if (q->a_columns) pack(q, false, t, mr, mr, from, g->a_col, g->a_row, strip + i * mr * q->size);
-            else pack(q, true, mr, t, kc + TN_GEMM_PAD, from, g->a_row, g->a_col, strip);
+            } else if (plan->a_columns)
+                pack(plan, false, t, mr, mr, from, g->a_col, g->a_row, strip + i * mr * plan->unit_bytes);
+            else pack(plan, true, mr, t, kc + TN_GEMM_PAD, from, g->a_row, g->a_col, strip);
         }
     }
 }
 
-/* Where a kernel finds a strip of a. */
-static void place_a(const job *q, const char *a, int64_t k0, int64_t row, const char *packed, tn__gemm_step *step)
+/* Where the kernel finds a strip of a: packed, or as it lies. */
+static void place_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t row, const char *packed,
+                    tn__gemm_step *step)
 {
-    const tn__gemm_call *g = &q->g;
-    if (q->pack_a) step->a = packed;
-    else step->a = a + (row * g->a_row + k0 * q->pair * g->a_col) * q->in;
-    if (!q->pack_a) step->a_row = g->a_row / q->pair, step->a_col = q->pair == 1 ? g->a_col : 1;
-    else if (q->a_columns) step->a_row = 1, step->a_col = step->mr;
+    const tn__gemm_call *g = &plan->call;
+    if (plan->packs_a) step->a = packed;
+    else step->a = a + (row * g->a_row + k0 * plan->pair * g->a_col) * plan->in_bytes;
+    if (!plan->packs_a) step->a_row = g->a_row / plan->pair, step->a_col = plan->pair == 1 ? g->a_col : 1;
+    else if (plan->a_columns) step->a_row = 1, step->a_col = step->mr;
     else step->a_row = step->k + TN_GEMM_PAD, step->a_col = 1;
 }
 
-/* The next strip of a, while this one is at work: rows, or columns that lie so far apart that no prefetcher follows. */
-static void ask_for_strip(const job *q, const char *a, int64_t k0, int64_t kc, int64_t s)
+/* The next strip of a, while this one is computed: rows, or columns too far apart for the hardware prefetcher. */
+static void prefetch_strip(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s)
 {
-    const tn__gemm_call *g = &q->g;
-    const int64_t        row = tn__strip_at(q, s), rows = tn__strip_at(q, s + 1) - row, some = terms(q, k0, kc);
-    a += (row * g->a_row + k0 * q->pair * g->a_col) * q->in;
-    if (g->a_col == 1) ask_for(a, rows, g->a_row * q->in, some * q->in, false);
-    else if (g->a_row == 1 && g->a_col * q->in > SET_BYTES) ask_for(a, some, g->a_col * q->in, rows * q->in, false);
+    const tn__gemm_call *g = &plan->call;
+    const int64_t row = tn__strip_at(plan, s), rows = tn__strip_at(plan, s + 1) - row, some = terms(plan, k0, kc);
+    a += (row * g->a_row + k0 * plan->pair * g->a_col) * plan->in_bytes;
+    if (g->a_col == 1) prefetch_rows(a, rows, g->a_row * plan->in_bytes, some * plan->in_bytes, false);
+    else if (g->a_row == 1 && g->a_col * plan->in_bytes > SET_BYTES)
+        prefetch_rows(a, some, g->a_col * plan->in_bytes, rows * plan->in_bytes, false);
 }
 
-/* The block of c that begins at (row, col). */
-static void finish(const job *q, const place *m, int64_t row, int64_t col, int64_t rows, int64_t cols, void *acc,
-                   int64_t acc_row)
+/* The epilogue of the block of c that begins at (row, col); acc: its sums, NULL: none. */
+static void finish(const tn__gemm_plan *plan, const operands *m, int64_t row, int64_t col, int64_t rows, int64_t cols,
+                   void *acc, int64_t acc_row)
 {
-    const tn__gemm_call *g = &q->g;
+    const tn__gemm_call *g = &plan->call;
     tn__epilogue_step    s = {.rows = rows, .cols = cols, .acc = acc, .acc_row = acc_row};
     s.alpha = g->alpha, s.beta = g->beta, s.act = g->act, s.bf16 = g->ctype == TN_BF16;
-    s.c = m->c + (row * g->c_row + col * g->c_col) * q->out, s.c_row = g->c_row, s.c_col = g->c_col;
-    if (m->bias) s.bias = m->bias + (row * g->bias.row + col * g->bias.col) * q->out;
-    if (m->pre) s.pre = m->pre + (row * g->pre.row + col * g->pre.col) * q->out;
-    if (m->old) s.old = m->old + (row * g->old.row + col * g->old.col) * q->out;
+    s.c = m->c + (row * g->c_row + col * g->c_col) * plan->out_bytes, s.c_row = g->c_row, s.c_col = g->c_col;
+    if (m->bias) s.bias = m->bias + (row * g->bias.row + col * g->bias.col) * plan->out_bytes;
+    if (m->pre) s.pre = m->pre + (row * g->pre.row + col * g->pre.col) * plan->out_bytes;
+    if (m->old) s.old = m->old + (row * g->old.row + col * g->old.col) * plan->out_bytes;
     s.bias_row = g->bias.row, s.bias_col = g->bias.col, s.pre_row = g->pre.row, s.pre_col = g->pre.col;
     s.old_row = g->old.row, s.old_col = g->old.col;
-    q->kn->epilogue(&s);
+    plan->kernels->epilogue(&s);
 }
 
-/* Of a b that is kept packed, what comes after panels [p0, p1) up to step k1: these from there, else those of the next
- * task. It is asked for while all strips but the first are at work, whose lines lie in the second cache. */
-static const char *next_kept(const job *q, int64_t k1, int64_t p0, int64_t p1)
-{
-    if (k1 == q->steps && p1 == q->panel.parts) return NULL;
-    const int64_t k = k1 < q->steps ? k1 : 0, kc = tn__min_i64(q->kc, q->steps - k);
-    return q->shared + (k * q->vectors * q->kn->lanes + tn__panel_at(q, k ? p0 : p1) * kc) * q->size;
-}
+/* ---- a task of tiles ---------------------------------------------------------------------------------------------- */
 
 /* Strips [s0, s1) by panels [p0, p1) of one matrix. */
-static void tile_task(const job *q, char *slot, const place *m, int64_t s0, int64_t s1, int64_t p0, int64_t p1)
+typedef struct {
+    const gemm_job      *job;
+    const tn__gemm_plan *plan;
+    const operands      *m;
+    int64_t              s0, s1, p0, p1;
+    int64_t              row0, col0, cols;                  /* where they begin in c; cols: up to whole vectors */
+    char                *packed_b, *packed_a, *sums, *tile; /* the task's workspace */
+
+    /* the block of k at work: steps [k0, k0 + kc) */
+    int64_t     k0, kc;
+    bool        last;
+    const char *next_b; /* a kept b: what the next block, or the next task, reads; NULL: nothing */
+} tile_task;
+
+static tile_task task_of(const gemm_job *job, char *workspace, const operands *m, int64_t s0, int64_t s1, int64_t p0,
+                         int64_t p1)
 {
-    const tn__gemm_call *g = &q->g;
-    char *const packed = slot, *const strip = packed + q->b_bytes, *const sums = strip + q->a_bytes;
-    char *const   tile = sums + q->sum_bytes;
-    const int64_t col0 = tn__panel_at(q, p0), row0 = tn__strip_at(q, s0), all = tn__panel_at(q, p1) - col0;
-    for (int64_t k0 = 0; k0 < q->steps; k0 += q->kc) {
-        const int64_t kc = tn__min_i64(q->kc, q->steps - k0);
-        const bool    last = k0 + kc == q->steps;
-        if (q->pack_b && !q->share_b) pack_b(q, m->b, k0, kc, p0, p1, packed);
-        else if (!q->pack_b && col0 + all > g->n) pack_b(q, m->b, k0, kc, p1 - 1, p1, packed); /* only the last */
-        const char *const next = q->kept ? next_kept(q, k0 + kc, p0, p1) : NULL;
-        for (int64_t s = s0; s < s1; s++) {
-            const int64_t row = tn__strip_at(q, s);
-            tn__gemm_step step = {.mr = (int)(tn__strip_at(q, s + 1) - row), .k = kc};
-            const int64_t group = s - (s - s0) % q->a_strips;
-            if (q->pack_a && !q->share_a && s == group)
-                pack_a(q, m->a, k0, kc, s, tn__min_i64(s + q->a_strips, s1), strip);
-            place_a(q, m->a, k0, row,
-                    q->share_a ? q->shared_a + (k0 * g->m + row * kc) * q->size
-                               : strip + (row - tn__strip_at(q, group)) * kc * q->size,
-                    &step);
-            if (!q->pack_a && s + 1 < s1) ask_for_strip(q, m->a, k0, kc, s + 1);
-            for (int64_t p = p0; p < p1; p++) {
-                const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
-                const bool    part = col + width > g->n, whole = last && !part;
-                const bool    narrow = whole && q->narrows && step.mr == q->kn->mr;
-                const bool    straight = narrow || (whole && q->plain);
-                char *const   sum = sums + ((row - row0) * all + (col - col0)) * q->size;
-                char *const   to = m->c + (row * g->c_row + col * g->c_col) * q->out;
-                step.nv = (int)(width / q->kn->lanes);
-                step.b_row = width;
-                if (q->share_b) step.b = q->shared + (k0 * q->vectors * q->kn->lanes + col * kc) * q->size;
-                else if (q->pack_b) step.b = packed + (col - col0) * kc * q->size;
-                else if (part) step.b = packed;
-                else step.b = m->b + (k0 * g->b_row + col) * q->in, step.b_row = g->b_row;
-                const int64_t asked = ((s - s0 - 1) * (p1 - p0) + p - p0) * 64; /* for each step of k */
-                step.prefetch = next && asked >= 0 && asked < all * q->size ? next + asked * kc : NULL;
-                step.from = k0 ? sum : NULL, step.from_row = all;
-                step.to_bf16 = narrow;
-                step.to = !last ? sum : straight ? to : tile;
-                step.to_row = !last ? all : straight ? g->c_row : width;
-                if (last && g->c_col == 1) ask_for(to, step.mr, g->c_row * q->out, width * q->out, true);
-                if (last && m->pre && g->pre.col == 1)
-                    ask_for(m->pre + (row * g->pre.row + col) * q->out, step.mr, g->pre.row * q->out, width * q->out,
-                            true);
-                q->kn->tile(&step);
-                if (last && !straight) finish(q, m, row, col, step.mr, tn__min_i64(width, g->n - col), tile, width);
-            }
-        }
+    const tn__gemm_plan *plan = job->plan;
+    tile_task            t = {.job = job, .plan = plan, .m = m, .s0 = s0, .s1 = s1, .p0 = p0, .p1 = p1};
+    t.row0 = tn__strip_at(plan, s0), t.col0 = tn__panel_at(plan, p0), t.cols = tn__panel_at(plan, p1) - t.col0;
+    t.packed_b = workspace, t.packed_a = t.packed_b + plan->ws.b;
+    t.sums = t.packed_a + plan->ws.a, t.tile = t.sums + plan->ws.sums;
+    return t;
+}
+
+/* Where a kept or shared b has step k0 of the panel that begins at column col, in a block of kc steps. */
+static const char *shared_b_at(const gemm_job *job, int64_t k0, int64_t kc, int64_t col)
+{
+    const tn__gemm_plan *plan = job->plan;
+    return job->shared_b + (k0 * plan->vectors * plan->kernels->lanes + col * kc) * plan->unit_bytes;
+}
+
+/* Of a kept b, what is read after this block: the next block of the same panels, else the panels of the next task. It
+ * is prefetched while all strips but the first are computed, whose own lines lie in L2. */
+static const char *next_kept(const tile_task *t)
+{
+    const tn__gemm_plan *plan = t->plan;
+    const int64_t        k1 = t->k0 + t->kc;
+    if (k1 == plan->steps && t->p1 == plan->panel.parts) return NULL;
+    const int64_t k = k1 < plan->steps ? k1 : 0;
+    return shared_b_at(t->job, k, tn__min_i64(plan->kc, plan->steps - k), tn__panel_at(plan, k ? t->p0 : t->p1));
+}
+
+/* A block of k begins: b is packed, if this task has to. */
+static void prepare_block(tile_task *t, int64_t k0)
+{
+    const tn__gemm_plan *plan = t->plan;
+    t->k0 = k0, t->kc = tn__min_i64(plan->kc, plan->steps - k0), t->last = k0 + t->kc == plan->steps;
+    if (plan->packs_b && !plan->shares_b) pack_b(plan, t->m->b, k0, t->kc, t->p0, t->p1, t->packed_b);
+    else if (!plan->packs_b && t->col0 + t->cols > plan->call.n) /* only the last panel, which is not whole */
+        pack_b(plan, t->m->b, k0, t->kc, t->p1 - 1, t->p1, t->packed_b);
+    t->next_b = plan->keeps_b ? next_kept(t) : NULL;
+}
+
+/* A strip of a: packed, if this task has to, and where the kernel finds it. */
+static void prepare_strip(const tile_task *t, int64_t s, int64_t row, tn__gemm_step *step)
+{
+    const tn__gemm_plan *plan = t->plan;
+    const int64_t        group = s - (s - t->s0) % plan->a_strips;
+    const char          *packed = t->packed_a + (row - tn__strip_at(plan, group)) * t->kc * plan->unit_bytes;
+    if (plan->packs_a && !plan->shares_a && s == group)
+        pack_a(plan, t->m->a, t->k0, t->kc, s, tn__min_i64(s + plan->a_strips, t->s1), t->packed_a);
+    if (plan->shares_a) packed = t->job->shared_a + (t->k0 * plan->call.m + row * t->kc) * plan->unit_bytes;
+    place_a(plan, t->m->a, t->k0, row, packed, step);
+    if (!plan->packs_a && s + 1 < t->s1) prefetch_strip(plan, t->m->a, t->k0, t->kc, s + 1);
+}
+
+/* Where the kernel finds the panel of b that begins at column col: packed, or as it lies. */
+static void place_b(const tile_task *t, int64_t col, int64_t width, tn__gemm_step *step)
+{
+    const tn__gemm_plan *plan = t->plan;
+    step->b_row = width;
+    if (plan->shares_b) step->b = shared_b_at(t->job, t->k0, t->kc, col);
+    else if (plan->packs_b) step->b = t->packed_b + (col - t->col0) * t->kc * plan->unit_bytes;
+    else if (col + width > plan->call.n) step->b = t->packed_b;
+    else {
+        step->b = t->m->b + (t->k0 * plan->call.b_row + col) * plan->in_bytes;
+        step->b_row = plan->call.b_row;
     }
-    if (g->k > 0) return;
+}
+
+/* The lines of c and `pre` that the tile at (row, col) will be written to: a cache miss takes as long as a tile. */
+static void prefetch_output(const tile_task *t, int64_t row, int64_t col, int64_t rows, int64_t width)
+{
+    const tn__gemm_call *g = &t->plan->call;
+    const int64_t        size = t->plan->out_bytes;
+    if (g->c_col == 1)
+        prefetch_rows(t->m->c + (row * g->c_row + col) * size, rows, g->c_row * size, width * size, true);
+    if (t->m->pre && g->pre.col == 1)
+        prefetch_rows(t->m->pre + (row * g->pre.row + col) * size, rows, g->pre.row * size, width * size, true);
+}
+
+/* The tile of strip s, which begins at row, and panel p. Its sums go to the next block of k, or straight to c if there
+ * is no epilogue, or through a tile in the workspace. */
+static void compute_tile(const tile_task *t, int64_t s, int64_t row, int64_t p, tn__gemm_step step)
+{
+    const tn__gemm_plan *plan = t->plan;
+    const tn__gemm_call *g = &plan->call;
+    const int64_t        col = tn__panel_at(plan, p), width = tn__panel_at(plan, p + 1) - col;
+    const bool           whole = t->last && col + width <= g->n;
+    step.to_bf16 = whole && plan->rounds_in_tile && step.mr == plan->kernels->mr;
+    const bool  straight = step.to_bf16 || (whole && plan->sums_are_c);
+    char *const sum = t->sums + ((row - t->row0) * t->cols + (col - t->col0)) * plan->unit_bytes;
+    step.nv = (int)(width / plan->kernels->lanes);
+    place_b(t, col, width, &step);
+    /* a line of the next b with each step of k */
+    const int64_t fetched = ((s - t->s0 - 1) * (t->p1 - t->p0) + p - t->p0) * 64;
+    if (t->next_b && fetched >= 0 && fetched < t->cols * plan->unit_bytes) step.prefetch = t->next_b + fetched * t->kc;
+    step.from = t->k0 ? sum : NULL, step.from_row = t->cols;
+    if (!t->last) step.to = sum, step.to_row = t->cols;
+    else if (straight) step.to = t->m->c + (row * g->c_row + col * g->c_col) * plan->out_bytes, step.to_row = g->c_row;
+    else step.to = t->tile, step.to_row = width;
+    if (t->last) prefetch_output(t, row, col, step.mr, width);
+    plan->kernels->tile(&step);
+    if (t->last && !straight) finish(plan, t->m, row, col, step.mr, tn__min_i64(width, g->n - col), t->tile, width);
+}
+
+/* k = 0: what remains of a product without terms. */
+static void finish_empty(const tile_task *t)
+{
+    const tn__gemm_plan *plan = t->plan;
+    const tn__gemm_call *g = &plan->call;
     if (!g->bias.at && !g->pre.at && !g->act) { /* no sum, so that beta · -0 is -0 */
-        const int64_t cols = tn__min_i64(tn__panel_at(q, p1), g->n) - col0;
-        finish(q, m, row0, col0, tn__strip_at(q, s1) - row0, cols, NULL, 0);
+        const int64_t cols = tn__min_i64(t->col0 + t->cols, g->n) - t->col0;
+        finish(plan, t->m, t->row0, t->col0, tn__strip_at(plan, t->s1) - t->row0, cols, NULL, 0);
         return;
     }
-    for (int64_t s = s0; s < s1; s++) {
-        const int64_t row = tn__strip_at(q, s), rows = tn__strip_at(q, s + 1) - row;
-        for (int64_t p = p0; p < p1; p++) {
-            const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
-            memset(tile, 0, (size_t)(rows * width * q->size));
-            finish(q, m, row, col, rows, tn__min_i64(width, g->n - col), tile, width);
+    for (int64_t s = t->s0; s < t->s1; s++) {
+        const int64_t row = tn__strip_at(plan, s), rows = tn__strip_at(plan, s + 1) - row;
+        for (int64_t p = t->p0; p < t->p1; p++) {
+            const int64_t col = tn__panel_at(plan, p), width = tn__panel_at(plan, p + 1) - col;
+            memset(t->tile, 0, (size_t)(rows * width * plan->unit_bytes));
+            finish(plan, t->m, row, col, rows, tn__min_i64(width, g->n - col), t->tile, width);
         }
     }
 }
 
-/* One row of c. Here a panel is as wide as its sums fit the first cache, and b is read once, as it lies. */
-static void row_task(const job *q, char *slot, const place *m, int64_t p0, int64_t p1)
+static void run_tiles(tile_task *t)
 {
-    const tn__gemm_call *g = &q->g;
-    const int64_t        lanes = q->kn->lanes;
-    char *const sums = slot, *const packed = slot + q->sum_bytes;
+    const tn__gemm_plan *plan = t->plan;
+    for (int64_t k0 = 0; k0 < plan->steps; k0 += plan->kc) {
+        prepare_block(t, k0);
+        for (int64_t s = t->s0; s < t->s1; s++) {
+            const int64_t row = tn__strip_at(plan, s);
+            tn__gemm_step step = {.mr = (int)(tn__strip_at(plan, s + 1) - row), .k = t->kc};
+            prepare_strip(t, s, row, &step);
+            for (int64_t p = t->p0; p < t->p1; p++) compute_tile(t, s, row, p, step);
+        }
+    }
+    if (plan->call.k == 0) finish_empty(t);
+}
+
+/* ---- a task of one row -------------------------------------------------------------------------------------------- */
+
+/* One row of c. Here a panel is as wide as L1 holds its sums, and b is read once, as it lies. */
+static void row_task(const tn__gemm_plan *plan, char *slot, const operands *m, int64_t p0, int64_t p1)
+{
+    const tn__gemm_call *g = &plan->call;
+    const int64_t        lanes = plan->kernels->lanes;
+    char *const sums = slot, *const packed = slot + plan->ws.sums;
     for (int64_t p = p0; p < p1; p++) {
-        const int64_t col = tn__panel_at(q, p), end = tn__min_i64(tn__panel_at(q, p + 1), g->n);
+        const int64_t col = tn__panel_at(plan, p), end = tn__min_i64(tn__panel_at(plan, p + 1), g->n);
         const int64_t whole = (end - col) / lanes * lanes, rest = end - col - whole;
         tn__gemv_step s = {.n = whole, .k = g->k, .a = m->a, .a_col = g->a_col, .y = sums, .first = true};
-        s.beyond_l2 = g->n * g->k > NEAR_BYTES / q->in;
-        s.b = m->b + col * g->b_col * q->in, s.b_row = g->b_row, s.b_col = g->b_col;
-        if (whole) q->kn->row(&s);
-        s.y = sums + whole * q->size, s.n = lanes;
+        s.beyond_l2 = g->n * g->k > NEAR_BYTES / plan->in_bytes;
+        s.b = m->b + col * g->b_col * plan->in_bytes, s.b_row = g->b_row, s.b_col = g->b_col;
+        if (whole) plan->kernels->row(&s);
+        s.y = sums + whole * plan->unit_bytes, s.n = lanes;
         s.b = packed, s.b_row = lanes, s.b_col = 1;
-        for (int64_t k0 = 0; rest && k0 < g->k; k0 += q->kc) { /* less than a vector is left: filled up */
-            s.k = tn__min_i64(q->kc, g->k - k0);
-            pack(q, false, s.k, rest, lanes, m->b + (k0 * g->b_row + (col + whole) * g->b_col) * q->in, g->b_row,
-                 g->b_col, packed);
-            s.a = m->a + k0 * g->a_col * q->in, s.first = k0 == 0;
-            q->kn->row(&s);
+        for (int64_t k0 = 0; rest && k0 < g->k; k0 += plan->kc) { /* less than a vector is left: filled up */
+            s.k = tn__min_i64(plan->kc, g->k - k0);
+            pack(plan, false, s.k, rest, lanes, m->b + (k0 * g->b_row + (col + whole) * g->b_col) * plan->in_bytes,
+                 g->b_row, g->b_col, packed);
+            s.a = m->a + k0 * g->a_col * plan->in_bytes, s.first = k0 == 0;
+            plan->kernels->row(&s);
         }
-        finish(q, m, 0, col, 1, end - col, sums, 0);
+        finish(plan, m, 0, col, 1, end - col, sums, 0);
     }
 }
 
 /* The same where b is kept packed: panels of whole vectors, one behind the other. */
-static void kept_row_task(const job *q, char *sums, const place *m, int64_t p0, int64_t p1)
+static void kept_row_task(const gemm_job *job, char *sums, const operands *m, int64_t p0, int64_t p1)
 {
-    const tn__gemm_call *g = &q->g;
+    const tn__gemm_plan *plan = job->plan;
+    const tn__gemm_call *g = &plan->call;
     for (int64_t p = p0; p < p1; p++) {
-        const int64_t col = tn__panel_at(q, p), width = tn__panel_at(q, p + 1) - col;
+        const int64_t col = tn__panel_at(plan, p), width = tn__panel_at(plan, p + 1) - col;
         tn__gemv_step s = {.n = width, .k = g->k, .a = m->a, .a_col = g->a_col, .y = sums, .first = true};
-        s.b = q->shared + col * q->steps * q->size, s.b_row = width, s.b_col = 1;
-        q->kn->row(&s);
-        finish(q, m, 0, col, 1, tn__min_i64(width, g->n - col), sums, 0);
+        s.b = job->shared_b + col * plan->steps * plan->unit_bytes, s.b_row = width, s.b_col = 1;
+        plan->kernels->row(&s);
+        finish(plan, m, 0, col, 1, tn__min_i64(width, g->n - col), sums, 0);
     }
 }
 
-static void tasks(int64_t from, int64_t to, void *user)
+/* Matrix i of the batch. */
+static operands operands_of(const tn__gemm_plan *plan, int64_t i)
 {
-    const job           *q = user;
-    const tn__gemm_call *g = &q->g;
-    char                *slot = q->slots + (q->spread ? (size_t)tn__worker() * q->slot_bytes : 0);
-    const int64_t        each = q->strip_tasks.parts * q->panel_tasks.parts;
+    const tn__gemm_call *g = &plan->call;
+    int64_t              a = 0, b = 0, c = 0, bias = 0, pre = 0, old = 0;
+    for (int d = g->dims - 1; d >= 0; d--) {
+        const int64_t at = i % g->batch[d];
+        i /= g->batch[d];
+        a += at * g->a_batch[d], b += at * g->b_batch[d], c += at * g->c_batch[d];
+        bias += at * g->bias.batch[d], pre += at * g->pre.batch[d], old += at * g->old.batch[d];
+    }
+    operands m = {.bias = g->bias.at, .pre = g->pre.at, .old = g->old.at};
+    m.a = (const char *)g->a + a * plan->in_bytes, m.b = (const char *)g->b + b * plan->in_bytes;
+    m.c = (char *)g->c + c * plan->out_bytes;
+    if (m.bias) m.bias += bias * plan->out_bytes;
+    if (m.pre) m.pre += pre * plan->out_bytes;
+    if (m.old) m.old += old * plan->out_bytes;
+    return m;
+}
+
+static void run_tasks(int64_t from, int64_t to, void *user)
+{
+    const gemm_job      *job = user;
+    const tn__gemm_plan *plan = job->plan;
+    char                *workspace = job->workspaces + (plan->parallel ? (size_t)tn__worker() * plan->ws.total : 0);
+    const int64_t        each = plan->strip_tasks.parts * plan->panel_tasks.parts; /* of a matrix */
     for (int64_t t = from; t < to; t++) {
-        int64_t matrix = each == 1 ? t : t / each, block = t - matrix * each, ao = 0, bo = 0, co = 0;
-        int64_t side[3] = {0};
-        for (int d = g->dims - 1; d >= 0; d--) {
-            const int64_t i = matrix % g->batch[d];
-            matrix /= g->batch[d];
-            ao += i * g->a_batch[d], bo += i * g->b_batch[d], co += i * g->c_batch[d];
-            side[0] += i * g->bias.batch[d], side[1] += i * g->pre.batch[d], side[2] += i * g->old.batch[d];
+        const int64_t  matrix = each == 1 ? t : t / each, block = t - matrix * each;
+        const operands m = operands_of(plan, matrix);
+        const int64_t  i = block / plan->panel_tasks.parts, j = block % plan->panel_tasks.parts;
+        const int64_t  p0 = tn__cut_at(&plan->panel_tasks, j), p1 = tn__cut_at(&plan->panel_tasks, j + 1);
+        if (plan->gemv && plan->keeps_b) kept_row_task(job, workspace, &m, p0, p1);
+        else if (plan->gemv) row_task(plan, workspace, &m, p0, p1);
+        else {
+            const int64_t s0 = tn__cut_at(&plan->strip_tasks, i), s1 = tn__cut_at(&plan->strip_tasks, i + 1);
+            tile_task     tiles = task_of(job, workspace, &m, s0, s1, p0, p1);
+            run_tiles(&tiles);
         }
-        place m = {(const char *)g->a + ao * q->in,
-                   (const char *)g->b + bo * q->in,
-                   (char *)g->c + co * q->out,
-                   g->bias.at,
-                   g->pre.at,
-                   g->old.at};
-        if (m.bias) m.bias += side[0] * q->out;
-        if (m.pre) m.pre += side[1] * q->out;
-        if (m.old) m.old += side[2] * q->out;
-        const int64_t i = block / q->panel_tasks.parts, j = block % q->panel_tasks.parts;
-        const int64_t p0 = tn__cut_at(&q->panel_tasks, j), p1 = tn__cut_at(&q->panel_tasks, j + 1);
-        if (q->row && q->kept) kept_row_task(q, slot, &m, p0, p1);
-        else if (q->row) row_task(q, slot, &m, p0, p1);
-        else tile_task(q, slot, &m, tn__cut_at(&q->strip_tasks, i), tn__cut_at(&q->strip_tasks, i + 1), p0, p1);
     }
 }
+
+/* ---- a product ---------------------------------------------------------------------------------------------------- */
 
 static void share_b(int64_t from, int64_t to, void *user)
 {
-    const job *q = user;
+    const gemm_job      *job = user;
+    const tn__gemm_plan *plan = job->plan;
+    const tn__cut       *cut = &plan->panel_tasks;
     for (int64_t i = from; i < to; i++) {
-        const int64_t k0 = i / q->panel_tasks.parts * q->kc, j = i % q->panel_tasks.parts,
-                      kc = tn__min_i64(q->kc, q->steps - k0);
-        const int64_t p0 = tn__cut_at(&q->panel_tasks, j), p1 = tn__cut_at(&q->panel_tasks, j + 1);
-        char         *at = q->shared + (k0 * q->vectors * q->kn->lanes + tn__panel_at(q, p0) * kc) * q->size;
-        pack_b(q, q->g.b, k0, kc, p0, p1, at);
+        const int64_t k0 = i / cut->parts * plan->kc, j = i % cut->parts, kc = tn__min_i64(plan->kc, plan->steps - k0);
+        const int64_t p0 = tn__cut_at(cut, j), p1 = tn__cut_at(cut, j + 1), col = tn__panel_at(plan, p0);
+        char *const   to_b = job->shared_b + (k0 * plan->vectors * plan->kernels->lanes + col * kc) * plan->unit_bytes;
+        pack_b(plan, plan->call.b, k0, kc, p0, p1, to_b);
     }
 }
 
 static void share_a(int64_t from, int64_t to, void *user)
 {
-    const job    *q = user;
-    const int64_t groups = tn__ceil_div(q->strip.parts, GROUP);
+    const gemm_job      *job = user;
+    const tn__gemm_plan *plan = job->plan;
+    const int64_t        groups = tn__ceil_div(plan->strip.parts, GROUP);
     for (int64_t i = from; i < to; i++) {
-        const int64_t k0 = i / groups * q->kc, kc = tn__min_i64(q->kc, q->steps - k0), s0 = i % groups * GROUP;
-        char         *at = q->shared_a + (k0 * q->g.m + tn__strip_at(q, s0) * kc) * q->size;
-        pack_a(q, q->g.a, k0, kc, s0, tn__min_i64(s0 + GROUP, q->strip.parts), at);
+        const int64_t k0 = i / groups * plan->kc, kc = tn__min_i64(plan->kc, plan->steps - k0), s0 = i % groups * GROUP;
+        char *const   to_a = job->shared_a + (k0 * plan->call.m + tn__strip_at(plan, s0) * kc) * plan->unit_bytes;
+        pack_a(plan, plan->call.a, k0, kc, s0, tn__min_i64(s0 + GROUP, plan->strip.parts), to_a);
     }
 }
 
 /* Packs what all tasks share. */
-static void share(job *q, int64_t blocks, void (*pack_block)(int64_t from, int64_t to, void *user))
+static void share(gemm_job *job, int64_t blocks, void (*pack_block)(int64_t from, int64_t to, void *user))
 {
-    if (q->spread) tn_parallel_for(blocks, 1, pack_block, q);
-    else pack_block(0, blocks, q);
+    if (job->plan->parallel) tn_parallel_for(blocks, 1, pack_block, job);
+    else pack_block(0, blocks, job);
 }
 
-/* Finds b packed, or packs it to be kept. NULL: neither; raised if there is no memory. */
-static tn__packed *kept_b(job *q, bool *fresh)
+/* Finds b packed, or memory to pack it for good; then the plan is for such a b. NULL: neither; raised if there is no
+ * memory. */
+static tn__packed *kept_b(tn__gemm_plan *plan, bool *fresh)
 {
-    const tn__gemm_call *g = &q->g;
-    const tn__packed_key key = {g->b, g->n, g->k, g->b_row, g->b_col, q->kn, q->row};
-    tn__packed          *p = tn__packed_find(g->storage, &key, tn__gemm_kept_bytes(q), fresh);
-    if (p) tn__gemm_plan_kept(q);
+    const tn__gemm_call *g = &plan->call;
+    const tn__packed_key key = {g->b, g->n, g->k, g->b_row, g->b_col, plan->kernels, plan->gemv};
+    tn__packed          *p = tn__packed_find(g->storage, &key, tn__gemm_kept_bytes(plan), fresh);
+    if (p) tn__gemm_plan_kept(plan);
     return p;
 }
 
 bool tn__gemm_run(const tn__gemm_call *call)
 {
-    job         q = {0};
-    tn__packed *kept = NULL;
-    bool        fresh = false;
+    tn__gemm_plan plan = {0};
+    gemm_job      job = {.plan = &plan};
+    tn__packed   *kept = NULL;
+    bool          fresh = false;
     for (int d = 0; d < call->dims; d++)
         if (call->batch[d] == 0) return true;
     if (call->m == 0 || call->n == 0) return true;
-    tn__gemm_plan(&q, call);
-    if (q.keeps && !(kept = kept_b(&q, &fresh)) && tn__self.error != TN_OK) return false;
-    const size_t      b_shared = q.share_b && !kept ? tn__lines(q.vectors * q.kn->lanes * q.steps, q.size) : 0;
-    const size_t      a_shared = q.share_a ? tn__lines(q.g.m * q.steps, q.size) : 0;
-    const size_t      bytes = q.slot_bytes * (q.spread ? (size_t)tn_threads() : 1) + a_shared + b_shared;
+    tn__gemm_make_plan(&plan, call);
+    if (plan.may_keep_b && !(kept = kept_b(&plan, &fresh)) && tn__self.error != TN_OK) return false;
+
+    const int64_t     columns = plan.vectors * plan.kernels->lanes;
+    const size_t      b_shared = plan.shares_b && !kept ? tn__lines(columns * plan.steps, plan.unit_bytes) : 0;
+    const size_t      a_shared = plan.shares_a ? tn__lines(plan.call.m * plan.steps, plan.unit_bytes) : 0;
+    const size_t      bytes = b_shared + a_shared + plan.ws.total * (plan.parallel ? (size_t)tn_threads() : 1);
     _Alignas(64) char local[SMALL_BYTES];
-    q.shared = bytes <= sizeof local ? local : tn__mem_get(bytes);
-    if (!q.shared) return tn__packed_drop(kept), false;
-    char *const own = q.shared;
-    q.shared_a = q.shared + b_shared, q.slots = q.shared_a + a_shared;
-    const int64_t blocks = q.kc ? tn__ceil_div(q.steps, q.kc) : 0;
-    if (kept) q.shared = kept->data;
-    if (fresh || b_shared) share(&q, blocks * q.panel_tasks.parts, share_b);
-    if (fresh) tn__packed_publish(q.g.storage, kept);
-    if (a_shared) share(&q, blocks * tn__ceil_div(q.strip.parts, GROUP), share_a);
-    if (q.spread) tn_parallel_for(q.tasks, q.grain, tasks, &q);
-    else tasks(0, q.tasks, &q);
-    if (bytes > sizeof local) tn__mem_put(own, bytes);
+    char *const       memory = bytes <= sizeof local ? local : tn__mem_get(bytes);
+    if (!memory) return tn__packed_drop(kept), false;
+    job.shared_b = kept ? kept->data : memory;
+    job.shared_a = memory + b_shared, job.workspaces = job.shared_a + a_shared;
+
+    const int64_t blocks = plan.kc ? tn__ceil_div(plan.steps, plan.kc) : 0;
+    if (fresh || b_shared) share(&job, blocks * plan.panel_tasks.parts, share_b);
+    if (fresh) tn__packed_publish(plan.call.storage, kept);
+    if (a_shared) share(&job, blocks * tn__ceil_div(plan.strip.parts, GROUP), share_a);
+    if (plan.parallel) tn_parallel_for(plan.tasks, plan.grain, run_tasks, &job);
+    else run_tasks(0, plan.tasks, &job);
+    if (bytes > sizeof local) tn__mem_put(memory, bytes);
     tn__packed_drop(kept);
     return true;
-}
-
-/* ---- tensors ----------------------------------------------------------------------------------------------------- */
-
-static tn__gemm_call call_of(const tn_tensor *a, const tn_tensor *b, const tn_tensor *c)
-{
-    const tn__layout *l = &c->l;
-    const int         nd = l->shape.n, an = a->l.shape.n, bn = b->l.shape.n;
-    tn__gemm_call     g = {.dtype = a->dtype, .ctype = c->dtype, .alpha = 1, .dims = nd - 2};
-    g.m = l->shape.d[nd - 2], g.n = l->shape.d[nd - 1], g.k = a->l.shape.d[an - 1];
-    g.a = tn__ptr(a), g.a_row = a->l.stride[an - 2], g.a_col = a->l.stride[an - 1];
-    g.b = tn__ptr(b), g.b_row = b->l.stride[bn - 2], g.b_col = b->l.stride[bn - 1];
-    g.c = tn__ptr(c), g.c_row = l->stride[nd - 2], g.c_col = l->stride[nd - 1];
-    for (int d = 0; d < g.dims; d++) {
-        const int da = d - nd + an, db = d - nd + bn; /* the dims of a and b that stand under c's */
-        g.batch[d] = l->shape.d[d], g.c_batch[d] = l->stride[d];
-        g.a_batch[d] = da >= 0 && a->l.shape.d[da] != 1 ? a->l.stride[da] : 0;
-        g.b_batch[d] = db >= 0 && b->l.shape.d[db] != 1 ? b->l.stride[db] : 0;
-    }
-    return g;
-}
-
-void tn__gemm(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, tn_tensor *c)
-{
-    if (tn__blocked()) return;
-    tn__gemm_call g = call_of(a, b, c);
-    g.alpha = alpha, g.beta = beta;
-    tn__gemm_run(&g);
-}
-
-static tn__gemm_side side_of(const tn_tensor *t, const tn_tensor *c)
-{
-    tn__gemm_side s = {0};
-    if (!t) return s;
-    const tn__layout l = tn__layout_expand(&t->l, c->l.shape);
-    const int        nd = l.shape.n;
-    s.at = tn__ptr(t), s.row = l.stride[nd - 2], s.col = l.stride[nd - 1];
-    for (int d = 0; d < nd - 2; d++) s.batch[d] = l.stride[d];
-    return s;
-}
-
-void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const tn__epilogue *e)
-{
-    if (tn__blocked()) return;
-    tn__gemm_call g = call_of(a, b, c);
-    g.storage = b->storage->borrowed ? NULL : b->storage; /* borrowed memory may change when nobody says so */
-    g.bias = side_of(e->bias, c), g.pre = side_of(e->pre, c), g.old = side_of(e->more, c);
-    g.act = e->act, g.beta = e->more ? 1 : 0;
-    tn__gemm_run(&g);
 }

@@ -1,7 +1,7 @@
 /* test_gemm.c — products of matrices: every element is, to the bit, its chain of multiply-adds in the order of k, for
  * every instruction set that this CPU has, every layout, size, path and number of threads; and within the bound of such
  * a sum from mathematics. */
-#include "core/products/gemm_job.h"
+#include "core/products/gemm_plan.h"
 #include "core/tensor/convert.h"
 #include "tests/common/gemm_reference.h"
 
@@ -252,9 +252,9 @@ START_TEST(batches)
             check_batch(alpha, one_a, y ? apart : abreast, beta, beside);
         }
         /* heads as views: [B, T, H, D] seen as [B, H, T, D], times the same turned to [B, H, D, T], and written back */
-        tn_tensor *q = noisy(dt, TN_SHAPE(2, 19, 3, 16)), *k = noisy(dt, TN_SHAPE(2, 19, 3, 16));
+        tn_tensor *plan = noisy(dt, TN_SHAPE(2, 19, 3, 16)), *k = noisy(dt, TN_SHAPE(2, 19, 3, 16));
         tn_tensor *s = noisy(dt, TN_SHAPE(2, 3, 19, 19)), *y = noisy(dt, TN_SHAPE(2, 19, 3, 16));
-        check_batch(alpha, swapped(q, 1, 2), swapped(swapped(k, 1, 2), 2, 3), beta, s);
+        check_batch(alpha, swapped(plan, 1, 2), swapped(swapped(k, 1, 2), 2, 3), beta, s);
         check_batch(alpha, s, swapped(k, 1, 2), beta, swapped(y, 1, 2));
         /* c by columns; empty batches, rows and terms */
         check_batch(alpha, noisy(dt, TN_SHAPE(2, 8, 21)), noisy(dt, TN_SHAPE(2, 21, 18)), beta,
@@ -320,22 +320,22 @@ static double busiest(int team, int64_t m, int64_t n, int64_t k, bool turned)
 {
     static float  ground;
     tn__gemm_call g = {.dtype = TN_F32, .ctype = TN_F32, .m = m, .n = n, .k = k, .alpha = 1};
-    tn__gemm_job  q = {0};
+    tn__gemm_plan plan = {0};
     g.a = g.b = g.c = &ground, g.a_row = k, g.a_col = 1, g.c_row = n, g.c_col = 1;
     g.b_row = turned ? 1 : n, g.b_col = turned ? k : 1;
     tn_set_threads(team);
     if (tn_threads() < team) return 1; /* a build that knows only one */
-    tn__gemm_plan(&q, &g);
-    const int64_t blocks = tn__ceil_div(q.tasks, q.grain);
+    tn__gemm_make_plan(&plan, &g);
+    const int64_t blocks = tn__ceil_div(plan.tasks, plan.grain);
     int64_t       most = 0, next = 0;
     for (int t = 0; t < team; t++) {
         int64_t end = next + blocks / team + (t < blocks % team), work = 0;
-        for (int64_t i = next * q.grain; i < tn__min_i64(end * q.grain, q.tasks); i++) {
-            const int64_t down = i / q.panel_tasks.parts, across = i % q.panel_tasks.parts;
-            const int64_t rows = tn__strip_at(&q, tn__cut_at(&q.strip_tasks, down + 1)) -
-                                 tn__strip_at(&q, tn__cut_at(&q.strip_tasks, down));
-            work += rows * (tn__panel_at(&q, tn__cut_at(&q.panel_tasks, across + 1)) -
-                            tn__panel_at(&q, tn__cut_at(&q.panel_tasks, across)));
+        for (int64_t i = next * plan.grain; i < tn__min_i64(end * plan.grain, plan.tasks); i++) {
+            const int64_t down = i / plan.panel_tasks.parts, across = i % plan.panel_tasks.parts;
+            const int64_t rows = tn__strip_at(&plan, tn__cut_at(&plan.strip_tasks, down + 1)) -
+                                 tn__strip_at(&plan, tn__cut_at(&plan.strip_tasks, down));
+            work += rows * (tn__panel_at(&plan, tn__cut_at(&plan.panel_tasks, across + 1)) -
+                            tn__panel_at(&plan, tn__cut_at(&plan.panel_tasks, across)));
         }
         most = tn__max_i64(most, work), next = end;
     }

@@ -1,0 +1,72 @@
+/* gemm_plan.h — how a product is computed: what gemm_plan.c decides and gemm.c carries out, reading it only. */
+#ifndef TENON_CORE_GEMM_PLAN_H
+#define TENON_CORE_GEMM_PLAN_H
+
+#include "core/products/gemm.h"
+
+enum { TN_GEMM_PAD = 16 }; /* units between packed rows of a, so that they do not all map to the same cache sets */
+
+/* A range split into `parts` nearly equal pieces; the longer ones are interleaved, so any prefix of pieces is
+ * balanced. */
+typedef struct {
+    int64_t parts, each, rest;
+} tn__cut;
+/* Where piece i begins. */
+static inline int64_t tn__cut_at(const tn__cut *c, int64_t i)
+{
+    return i * c->each + (c->rest ? i * c->rest / c->parts : 0);
+}
+static inline int64_t tn__ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+/* A kernel takes k in steps: of one term, or of a pair where the instruction set adds products of bf16 two at a time.
+ * What it reads for a step is a unit: a number, or such a pair. */
+typedef struct {
+    tn__gemm_call           call;
+    const tn__gemm_kernels *kernels;
+
+    /* sizes */
+    int64_t unit_bytes, in_bytes, out_bytes; /* of a unit and of a sum, of an element of a and b, of c */
+    int64_t pair, steps;                     /* terms in a step, steps in k */
+    int64_t matrices;                        /* in the batch */
+    int64_t vectors;                         /* of columns, the last one perhaps in part */
+
+    /* cuts */
+    tn__cut strip, panel;             /* rows into strips, vectors into panels */
+    tn__cut strip_tasks, panel_tasks; /* strips and panels into tasks */
+    int64_t kc;                       /* steps in a block of k */
+    bool    parallel;                 /* tasks are shared out to threads, `grain` of them at a time */
+    int64_t tasks, grain;
+
+    /* the way */
+    bool    gemv;               /* a matrix-vector product: see row_task */
+    bool    sums_are_c;         /* without an epilogue */
+    bool    rounds_in_tile;     /* the epilogue is rounding to bf16, and the tile kernel does that */
+    bool    packs_a, packs_b;   /* each task its part */
+    bool    a_columns;          /* a is packed by columns */
+    int64_t a_strips;           /* strips of a that are packed at a time */
+    bool    shares_a, shares_b; /* packed before the tasks, for all of them */
+    bool    may_keep_b;         /* b is worth keeping packed (packed.h) */
+    bool    keeps_b;            /* and it is: in the form of tn__gemm_plan_kept */
+
+    struct {
+        size_t b, a, sums, total; /* bytes of a task: b packed, a packed, sums between blocks of k; in all */
+    } ws;
+} tn__gemm_plan;
+
+/* Chooses the kernels, the way and the cuts: all of it speed, never bits. */
+void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call);
+/* How many bytes b takes where it is kept packed; and the plan for a b that is. */
+size_t tn__gemm_kept_bytes(const tn__gemm_plan *plan);
+void   tn__gemm_plan_kept(tn__gemm_plan *plan);
+
+static inline int64_t tn__strip_at(const tn__gemm_plan *plan, int64_t s)
+{
+    return tn__cut_at(&plan->strip, s);
+} /* in rows */
+static inline int64_t tn__panel_at(const tn__gemm_plan *plan, int64_t p) /* in columns */
+{
+    return tn__cut_at(&plan->panel, p) * plan->kernels->lanes;
+}
+static inline size_t tn__lines(int64_t numbers, int64_t size) { return ((size_t)(numbers * size) + 63) / 64 * 64; }
+
+#endif
