@@ -11,11 +11,11 @@
  *
  * (Σ w gw over a row is gy·y.) With dropout p v is (p d) v, gv = (w d)ᵀ gy and gw = (gy vᵀ) d, d being 0 or 1 / (1-p).
  *
- * A block of keys is packed once for many blocks of queries: k turned, all of it dense, in rows that do not fall into
- * the same sets of the caches. The products are those of the GEMM's micro-kernels, one chain of multiply-adds an
+ * A block of keys is packed once for many blocks of queries: k transposed, all of it dense, in rows that do not map to
+ * the same cache sets. The products are those of the GEMM's micro-kernels, one chain of multiply-adds an
  * element, in the order of the keys or of the queries. Blocks of keys are counted from key 0 and always as large, and
  * what a row may not see is exactly 0 in the chain. So a row's bits depend on the keys that it sees alone: not on how
- * many follow them, the rows beside it, or who computes it. How the work is cut is a matter of speed:
+ * many follow them, the rows beside it, or which thread computes it. How the work is cut is a matter of speed:
  *
  *   forward    a task is a matrix (of the batch and the heads) and some of its queries
  *   backward   a matrix, where there are enough of them; else some keys, for gk and gv, or some queries, for gq, at the
@@ -30,26 +30,44 @@
  *
  * Instantiated by including itself for f32 and f64. */
 #ifndef TN_REAL
-#include "core/products/attention_block.h"
+#include "core/products/attention_products.h"
 #include "core/base/parallel.h"
+#include "core/products/cost.h"
 
-/* Of one matrix, for the backward: which queries and keys, and whose gradients. */
+/* A task's part of a matrix: queries [t0, t1), keys [s0, s1), and, for the backward, whose gradients. */
 typedef struct {
+    int64_t i; /* the matrix */
     int64_t t0, t1, s0, s1;
     bool    of_queries, of_keys;
+    bool    careful; /* something is not finite */
 } part;
 
+/* Task n's part of a matrix. */
+static part part_of(const attention_job *job, int64_t n)
+{
+    const bool    halves = job->back && !job->whole; /* the queries' gradients by one task, the keys' by another */
+    const int64_t task = halves ? n / 2 : n, c = task % job->chunks;
+    /* from both ends: with .causal the later queries have more to do, and neighbours go to one thread */
+    const int64_t start = (c % 2 ? job->chunks - 1 - c / 2 : c / 2) * job->chunk, end = start + job->chunk;
+    part p = {task / job->chunks, 0, job->queries, 0, job->keys, !halves || n % 2 == 0, !halves || n % 2 != 0, false};
+    if (!job->back || (halves && p.of_queries))
+        p.t0 = tn__min_i64(start, job->queries), p.t1 = tn__min_i64(end, job->queries);
+    else if (halves) p.s0 = tn__min_i64(start, job->keys), p.s1 = tn__min_i64(end, job->keys);
+    return p;
+}
+
 /* What this task will write, and the next matrix's will read. */
-static void prefetch_operands(const attention_job *job, prefetch_queue *e, int64_t i, const part *p)
+static void prefetch_operands(const attention_job *job, prefetch_queue *queue, const part *p)
 {
     const tn__attention_call *c = job->c;
-    *e = (prefetch_queue){.n = 0};
-    prefetch_add(e, job->back ? c->gq : c->y, i, p->t0, p->t1 - p->t0);
-    prefetch_add(e, c->gk, i, p->s0, p->s1 - p->s0), prefetch_add(e, c->gv, i, p->s0, p->s1 - p->s0);
-    if (++i == job->matrices) return;
-    prefetch_add(e, c->q, i, p->t0, p->t1 - p->t0), prefetch_add(e, c->gy, i, p->t0, p->t1 - p->t0);
-    prefetch_add(e, c->k, i, p->s0, p->s1 - p->s0), prefetch_add(e, c->v, i, p->s0, p->s1 - p->s0);
-    if (job->back) prefetch_add(e, c->y, i, p->t0, p->t1 - p->t0);
+    const int64_t             i = p->i, queries = p->t1 - p->t0, keys = p->s1 - p->s0;
+    *queue = (prefetch_queue){.n = 0};
+    prefetch_add(queue, job->back ? c->gq : c->y, i, p->t0, queries);
+    prefetch_add(queue, c->gk, i, p->s0, keys), prefetch_add(queue, c->gv, i, p->s0, keys);
+    if (i + 1 == job->matrices) return;
+    prefetch_add(queue, c->q, i + 1, p->t0, queries), prefetch_add(queue, c->gy, i + 1, p->t0, queries);
+    prefetch_add(queue, c->k, i + 1, p->s0, keys), prefetch_add(queue, c->v, i + 1, p->s0, keys);
+    if (job->back) prefetch_add(queue, c->y, i + 1, p->t0, queries);
 }
 
 #define TN_TEMPLATE "core/products/attention.c"
@@ -63,47 +81,61 @@ static int64_t packed_row(int64_t n, int64_t size) { return (ceil_div(n * size, 
 static void tasks_f32(int64_t from, int64_t to, void *user) { run_f32(user, from, to); }
 static void tasks_f64(int64_t from, int64_t to, void *user) { run_f64(user, from, to); }
 
-static void attend(const tn__attention_call *c, bool back)
+/* Kernels and sizes. */
+static void set_up(attention_job *job, const tn__attention_call *c)
 {
+    const tn__kernel_table *table = c->kernels ? c->kernels : tn__kernels();
     const int               n = c->q->l.shape.n;
     const bool              wide = c->q->dtype == TN_F64;
     const int64_t           size = wide ? 8 : 4;
-    const tn__kernel_table *table = c->kernels ? c->kernels : tn__kernels();
-    attention_job           job = {.c = c, .back = back, .matrices = 1, .table = table};
+    job->table = table;
+    job->kn = wide ? table->attention_f64 : table->attention_f32, job->gemm = wide ? table->gemm_f64 : table->gemm_f32;
+    if (c->q->dtype == TN_BF16 && table->gemm_bf16->pair == 2 && (!job->back || c->gy->dtype == TN_BF16))
+        job->pairs = table->gemm_bf16;
+    job->queries = c->q->l.shape.d[n - 2], job->keys = c->k->l.shape.d[n - 2];
+    job->dim = c->q->l.shape.d[n - 1], job->out = c->v->l.shape.d[n - 1];
+    for (int d = 0; d < n - 2; d++) job->matrices *= c->q->l.shape.d[d];
+    job->d_row = packed_row(job->dim, size), job->e_row = packed_row(job->out, size);
+    job->key_row = packed_row(tn__min_i64(KEYS, job->keys), size);
+}
+
+/* How the work is cut into tasks, of which there are `*tasks`; grain: how many to hand over at a time. */
+static void cut_work(attention_job *job, int64_t *tasks, int64_t *grain)
+{
+    const bool    causal = job->c->causal, back = job->back;
+    const double  pairs = (double)job->matrices * (double)job->queries * (double)job->keys * (causal ? 0.5 : 1);
+    const double  time = pairs * (double)(job->dim + job->out + 16) * (back ? 2.5 : 1) * tn__cost_term;
+    const int     threads = tn_threads();
+    const int64_t length = back ? tn__max_i64(job->queries, job->keys) : job->queries;
+    job->parallel = threads > 1 && tn__worth_sharing(time);
+    job->whole = back && (!job->parallel || ceil_div(job->matrices, threads) * threads * 5 <= job->matrices * 7);
+    int64_t pieces = tn__max_i64(1, job->parallel ? TASKS / job->matrices : 1); /* of a matrix, at least */
+    if (!back) pieces = tn__max_i64(pieces, ceil_div(job->queries, QUERIES_MOST));
+    const int64_t unit = back ? KEYS : QUERIES;
+    job->chunk = job->whole ? length : ceil_div(ceil_div(length, pieces), unit) * unit;
+    job->chunk = tn__max_i64(job->chunk, 1), job->chunks = tn__max_i64(1, ceil_div(length, job->chunk));
+    job->most = back ? job->queries : tn__min_i64(job->chunk, job->queries);
+    *tasks = job->matrices * job->chunks * (back && !job->whole ? 2 : 1);
+    *grain = job->parallel ? tn__cost_grain(time, *tasks) : 1;
+}
+
+static void attend(const tn__attention_call *c, bool back)
+{
+    const bool    wide = c->q->dtype == TN_F64;
+    attention_job job = {.c = c, .back = back, .matrices = 1};
+    int64_t       tasks, grain;
     if (tn__blocked()) return;
-    job.kn = wide ? table->attention_f64 : table->attention_f32, job.gemm = wide ? table->gemm_f64 : table->gemm_f32;
-    if (c->q->dtype == TN_BF16 && table->gemm_bf16->pair == 2 && (!back || c->gy->dtype == TN_BF16))
-        job.pairs = table->gemm_bf16;
-    job.queries = c->q->l.shape.d[n - 2], job.keys = c->k->l.shape.d[n - 2];
-    job.dim = c->q->l.shape.d[n - 1], job.out = c->v->l.shape.d[n - 1];
-    for (int d = 0; d < n - 2; d++) job.matrices *= c->q->l.shape.d[d];
+    set_up(&job, c);
     if (job.matrices == 0 || (job.queries == 0 && !back)) return;
-    job.d_row = packed_row(job.dim, size), job.e_row = packed_row(job.out, size);
-    job.key_row = packed_row(tn__min_i64(KEYS, job.keys), size);
-
-    /* in seconds, roughly */
-    const double pairs = (double)job.matrices * (double)job.queries * (double)job.keys * (c->causal ? 0.5 : 1);
-    const double time = pairs * (double)(job.dim + job.out + 16) * (back ? 2.5e-11 : 1e-11);
-    const int    threads = tn_threads();
-    job.spread = threads > 1 && time > 8e-6;
-    int64_t units = tn__max_i64(1, job.spread ? TASKS / job.matrices : 1); /* of a matrix, at least */
-    job.whole = back && (!job.spread || ceil_div(job.matrices, threads) * threads * 5 <= job.matrices * 7);
-    const int64_t length = back ? tn__max_i64(job.queries, job.keys) : job.queries;
-    if (!back) units = tn__max_i64(units, ceil_div(job.queries, QUERIES_MOST));
-    job.chunk = job.whole ? length : ceil_div(ceil_div(length, units), KEYS) * KEYS;
-    if (!back) job.chunk = ceil_div(ceil_div(length, units), QUERIES) * QUERIES;
-    job.chunk = tn__max_i64(job.chunk, 1), job.chunks = tn__max_i64(1, ceil_div(length, job.chunk));
-    job.most = back ? job.queries : tn__min_i64(job.chunk, job.queries);
-
-    const int64_t tasks = job.matrices * job.chunks * (back && !job.whole ? 2 : 1);
-    job.slot_bytes = wide ? lay_out_f64(&job, NULL, &(workspace_f64){0}) : lay_out_f32(&job, NULL, &(workspace_f32){0});
-    const size_t bytes = job.slot_bytes * (job.spread ? (size_t)threads : 1);
-    if (!(job.slots = tn__mem_get(bytes))) return;
-    const int64_t grain = (int64_t)(4e-6 * (double)tasks / (time + 1e-9)) + 1;
-    if (job.spread) tn_parallel_for(tasks, grain, wide ? tasks_f64 : tasks_f32, &job);
+    cut_work(&job, &tasks, &grain);
+    job.workspace_bytes =
+        wide ? lay_out_f64(&job, NULL, &(workspace_f64){0}) : lay_out_f32(&job, NULL, &(workspace_f32){0});
+    const size_t bytes = job.workspace_bytes * (job.parallel ? (size_t)tn_threads() : 1);
+    if (!(job.workspaces = tn__mem_get(bytes))) return;
+    if (job.parallel) tn_parallel_for(tasks, grain, wide ? tasks_f64 : tasks_f32, &job);
     else if (wide) run_f64(&job, 0, tasks);
     else run_f32(&job, 0, tasks);
-    tn__mem_put(job.slots, bytes);
+    tn__mem_put(job.workspaces, bytes);
 }
 
 void tn__attend(const tn__attention_call *c) { attend(c, false); }
@@ -111,16 +143,30 @@ void tn__attend_back(const tn__attention_call *c) { attend(c, true); }
 
 #else /* ============================================================================== one number type */
 
-static bool TN_(forward)(const attention_job *job, const TN_(workspace) * ws, int64_t i, int64_t t0, int64_t t1,
-                         bool careful)
+/* What the kernels are told of a block: rows [r, …) of the task's. */
+static tn__attention_step TN_(step_of)(const attention_job *job, const TN_(workspace) * ws, const block *b, int64_t r)
+{
+    return (tn__attention_step){.rows = b->rows,
+                                .keys = b->keys,
+                                .first = b->first,
+                                .step = b->step,
+                                .scale = job->c->scale,
+                                .s = ws->s,
+                                .s_row = job->key_row,
+                                .max = ws->max + r,
+                                .sum = ws->sum + r};
+}
+
+static bool TN_(forward)(const attention_job *job, const TN_(workspace) * ws, const part *p)
 {
     const tn__attention_call *c = job->c;
+    const int64_t             i = p->i, t0 = p->t0, t1 = p->t1, rows = t1 - t0;
     const matrix              mask[2] = {matrix_of(c->mask[0], i), matrix_of(c->mask[1], i)};
     const matrix              query = matrix_of(c->q, i), key = matrix_of(c->k, i), value = matrix_of(c->v, i);
     const matrix              y = matrix_of(c->y, i), stat = matrix_of(c->stat, i);
-    const int64_t             rows = t1 - t0, end = c->causal ? tn__min_i64(job->keys, c->past + t1) : job->keys;
-    const TN_(lines) qs = job->pairs ? TN_(pairs_of)(&query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2)
-                                     : TN_(pack)(job, &query, t0, rows, job->dim, ws->q, job->d_row, NULL);
+    const int64_t             end = c->causal ? tn__min_i64(job->keys, c->past + t1) : job->keys;
+    const TN_(lines) q = job->pairs ? TN_(pairs_of)(&query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2)
+                                    : TN_(pack)(job, &query, t0, rows, job->dim, ws->q, job->d_row, NULL);
     bool first = true, nonfinite = false; /* first: of the blocks of keys that count */
     for (int64_t r = 0; r < rows; r++) ws->max[r] = -(TN_REAL)INFINITY, ws->sum[r] = 0;
     for (int64_t j = 0; j < end; j += KEYS) {
@@ -129,24 +175,23 @@ static bool TN_(forward)(const attention_job *job, const TN_(workspace) * ws, in
         if (b.keys == 0) continue;
         TN_(transposed_terms)(job, &key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);
         const TN_(lines) v =
-            TN_(terms_of)(job, &value, j, b.keys, job->out, ws->v, job->e_row, careful ? &nonfinite : NULL);
+            TN_(terms_of)(job, &value, j, b.keys, job->out, ws->v, job->e_row, p->careful ? &nonfinite : NULL);
         for (b.t = t0; b.t < t1; b.t += QUERIES) {
             b.rows = tn__min_i64(QUERIES, t1 - b.t);
-            const int64_t      r = b.t - t0;
-            TN_REAL *const     o = ws->o + r * job->e_row;
-            tn__attention_step s = {
-                .rows = b.rows, .keys = b.keys, .scale = c->scale, .s = ws->s, .s_row = job->key_row};
+            const int64_t  r = b.t - t0;
+            TN_REAL *const o = ws->o + r * job->e_row;
             if (!block_in_sight(job, &b)) { /* nor are keys behind these */
                 if (first) memset(o, 0, (size_t)(b.rows * job->e_row) * sizeof *o);
                 continue;
             }
-            s.first = b.first, s.step = b.step, s.max = ws->max + r, s.sum = ws->sum + r, s.factor = ws->factor;
-            TN_(scores)(job, ws, &b, job->dim, qs, r, ws->kt, ws->s);
+            tn__attention_step s = TN_(step_of)(job, ws, &b, r);
+            s.factor = ws->factor;
+            TN_(scores)(job, ws, &b, job->dim, q, r, ws->kt, ws->s);
             TN_(masks)(job, ws, mask, common, &b, &s);
             job->kn->softmax(&s);
             if (!first) job->kn->scale_rows(b.rows, job->out, o, job->e_row, ws->factor, 1);
             if (!c->drop.all) TN_(dropout)(job, ws, i, &b, ws->s, NULL);
-            TN_(over_keys)(job, ws, &b, job->out, ws->s, v, o, job->e_row, first, nonfinite);
+            TN_(over_keys)(job, ws, &b, &(TN_(weighted)){ws->s, v, 0, job->out, o, job->e_row, first, nonfinite});
         }
         first = false;
     }
@@ -158,118 +203,162 @@ static bool TN_(forward)(const attention_job *job, const TN_(workspace) * ws, in
     return TN_(store_rows)(job, &y, t0, rows, job->out, ws->o, job->e_row, ws->sum, 1);
 }
 
+/* ---- backward ----------------------------------------------------------------------------------------------------- */
+
 /* What queries [t0, t1) and keys [s0, s1) have to do with each other: gradients of those queries, or of those keys, or
  * of both. */
-static bool TN_(backward)(const attention_job *job, const TN_(workspace) * ws, int64_t i, const part *p, bool careful)
+typedef struct {
+    const attention_job *job;
+    const TN_(workspace) * ws;
+    const part *p;
+    matrix      mask[2], query, key, value, y, stat, gy, gq, gk, gv, gs;
+    bool        to_q, to_k, to_v; /* which gradients are made */
+    int64_t     t0, rows;         /* the queries that count: p->t0, or later */
+    TN_(lines) q_units, gy_units; /* to multiply with keys and values */
+    TN_(lines) q_terms, gy_terms; /* to be added up, weighted */
+    TN_(lines) k_terms;
+    bool nonfinite_q, nonfinite_gy, nonfinite_k; /* which of these terms are not finite everywhere */
+    bool started;                                /* ws->o holds sums */
+    bool finite;                                 /* all that was stored */
+} TN_(gradients);
+
+static TN_(gradients) TN_(gradients_of)(const attention_job *job, const TN_(workspace) * ws, const part *p)
 {
     const tn__attention_call *c = job->c;
-    const matrix              mask[2] = {matrix_of(c->mask[0], i), matrix_of(c->mask[1], i)};
-    const matrix              query = matrix_of(c->q, i), key = matrix_of(c->k, i), value = matrix_of(c->v, i);
-    const matrix              y = matrix_of(c->y, i), stat = matrix_of(c->stat, i), cot = matrix_of(c->gy, i);
-    const matrix              gq = matrix_of(c->gq, i), gk = matrix_of(c->gk, i), gv = matrix_of(c->gv, i);
-    const matrix              gs = matrix_of(c->gs, i);
-    const TN_REAL             scale = (TN_REAL)c->scale, one = 1;
-    const bool                to_q = p->of_queries && gq.p, to_k = p->of_keys && gk.p, to_v = p->of_keys && gv.p;
-    int64_t                   t0 = p->t0;
+    TN_(gradients) d = {.job = job, .ws = ws, .p = p, .finite = true};
+    d.mask[0] = matrix_of(c->mask[0], p->i), d.mask[1] = matrix_of(c->mask[1], p->i);
+    d.query = matrix_of(c->q, p->i), d.key = matrix_of(c->k, p->i), d.value = matrix_of(c->v, p->i);
+    d.y = matrix_of(c->y, p->i), d.stat = matrix_of(c->stat, p->i), d.gy = matrix_of(c->gy, p->i);
+    d.gq = matrix_of(c->gq, p->i), d.gk = matrix_of(c->gk, p->i), d.gv = matrix_of(c->gv, p->i);
+    d.gs = matrix_of(c->gs, p->i);
+    d.to_q = p->of_queries && d.gq.p, d.to_k = p->of_keys && d.gk.p, d.to_v = p->of_keys && d.gv.p;
+    d.t0 = p->t0;
     if (c->causal && !p->of_queries) /* those before see none of the keys */
-        t0 = tn__min_i64(p->t1, tn__max_i64(t0, (p->s0 - c->past) / QUERIES * QUERIES));
-    const int64_t rows = p->t1 - t0;
-    bool          nonfinite_q = false, nonfinite_gy = false, nonfinite_k = false, finite = true, started = false;
-    const TN_(lines) q_terms =
-        TN_(terms_of)(job, &query, t0, rows, job->dim, ws->q, job->d_row, careful ? &nonfinite_q : NULL);
-    const TN_(lines) gy_terms =
-        TN_(terms_of)(job, &cot, t0, rows, job->out, ws->gy, job->e_row, careful ? &nonfinite_gy : NULL);
-    const TN_(lines) qs = job->pairs ? TN_(pairs_of)(&query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2) : q_terms;
-    const TN_(lines) gy = job->pairs ? TN_(pairs_of)(&cot, t0, rows, job->out, ws->gy_pairs, job->e_row / 2) : gy_terms;
-    for (int64_t t = t0, n; t < p->t1; t += n) {
-        n = tn__min_i64(QUERIES, p->t1 - t);
-        TN_(transpose)(job, &y, t, n, job->out, ws->clean, TRANSPOSED_ROW, ws->s, job->e_row);
-        if (job->pairs) TN_(transpose)
-        (job, &cot, t, n, job->out, ws->clean + job->out * TRANSPOSED_ROW, TRANSPOSED_ROW, ws->s, job->e_row);
-        else job->kn->transpose(n, job->out, gy.p + (t - t0) * gy.row, gy.row, ws->clean + job->out * TRANSPOSED_ROW,
-                                TRANSPOSED_ROW);
-        job->kn->dot_columns(n, job->out, ws->clean, ws->clean + job->out * TRANSPOSED_ROW, TRANSPOSED_ROW,
-                             ws->part + t - t0);
-        for (int64_t r = t - t0; r < t - t0 + n; r++) {
-            const TN_REAL *from = entry(&stat, t0 + r, 0);
-            ws->max[r] = from[0], ws->sum[r] = from[1];
-        }
-    }
-    for (int64_t j = p->s0; j < p->s1; j += KEYS) {
-        block         b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
-        const int64_t all = b.keys;
-        const bool    common = TN_(common)(job, ws, mask, &b);
-        bool          first = true;
-        TN_(lines) k = {NULL, 0};
-        if (c->causal && c->past + p->t1 <= j) b.keys = 0;
-        if (b.keys) {
-            TN_(transposed_terms)(job, &key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);
-            TN_(transposed_terms)(job, &value, j, b.keys, job->out, ws->vt, ws->clean, job->e_row);
-            if (to_q)
-                k = TN_(terms_of)(job, &key, j, b.keys, job->dim, ws->k, job->d_row, careful ? &nonfinite_k : NULL);
-        }
-        for (b.t = t0; b.t < p->t1 && b.keys; b.t += QUERIES) {
-            b.rows = tn__min_i64(QUERIES, p->t1 - b.t);
-            const int64_t      r = b.t - t0;
-            TN_REAL *const     o = ws->o + r * job->d_row;
-            tn__attention_step s = {
-                .rows = b.rows, .keys = b.keys, .scale = c->scale, .s = ws->s, .s_row = job->key_row};
-            if (!block_in_sight(job, &b)) {
-                if (to_q && !started) memset(o, 0, (size_t)(b.rows * job->d_row) * sizeof *o);
-                continue;
-            }
-            s.first = b.first, s.step = b.step, s.g = ws->g;
-            s.max = ws->max + r, s.sum = ws->sum + r, s.part = ws->part + r;
-            TN_(scores)(job, ws, &b, job->dim, qs, r, ws->kt, ws->s);
-            TN_(scores)(job, ws, &b, job->out, gy, r, ws->vt, ws->g);
-            TN_(masks)(job, ws, mask, common, &b, &s);
-            if (!c->drop.all) TN_(dropout)(job, ws, i, &b, NULL, ws->keep), s.keep = ws->keep;
-            job->kn->softmax_back(&s);
-            for (int64_t n = 0; p->of_queries && gs.p && n < b.rows; n++)
-                memcpy(entry(&gs, b.t + n, j), ws->g + n * job->key_row, (size_t)b.keys * sizeof(TN_REAL));
-            if (to_v)
-                TN_(over_queries)(job, ws, &b, job->out, ws->s, gy_terms, r, ws->gv, job->e_row, first, nonfinite_gy);
-            if (to_k)
-                TN_(over_queries)(job, ws, &b, job->dim, ws->g, q_terms, r, ws->gk, job->d_row, first, nonfinite_q);
-            if (to_q) TN_(over_keys)(job, ws, &b, job->dim, ws->g, k, o, job->d_row, !started, nonfinite_k);
-            first = false;
-        }
-        const int64_t zeros = first ? 0 : b.keys; /* from there on, no query has seen them */
-        if (to_k) memset(ws->gk + zeros * job->d_row, 0, (size_t)((all - zeros) * job->d_row) * sizeof(TN_REAL));
-        if (to_v) memset(ws->gv + zeros * job->e_row, 0, (size_t)((all - zeros) * job->e_row) * sizeof(TN_REAL));
-        if (to_k) finite = TN_(store_rows)(job, &gk, j, all, job->dim, ws->gk, job->d_row, &scale, 0) && finite;
-        if (to_v) finite = TN_(store_rows)(job, &gv, j, all, job->out, ws->gv, job->e_row, &one, 0) && finite;
-        started = started || b.keys;
-    }
-    if (to_q && !started) memset(ws->o, 0, (size_t)(rows * job->d_row) * sizeof(TN_REAL));
-    if (to_q) finite = TN_(store_rows)(job, &gq, t0, rows, job->dim, ws->o, job->d_row, &scale, 0) && finite;
-    return finite;
+        d.t0 = tn__min_i64(p->t1, tn__max_i64(d.t0, (p->s0 - c->past) / QUERIES * QUERIES));
+    d.rows = p->t1 - d.t0;
+    return d;
 }
+
+/* Packs the queries and their gy, and reads each row's statistics: max, 1 / Σ, and Σ w gw = gy · y. */
+static void TN_(take_queries)(TN_(gradients) * d)
+{
+    const attention_job *job = d->job;
+    const TN_(workspace) *ws = d->ws;
+    const bool    careful = d->p->careful;
+    const int64_t t0 = d->t0, rows = d->rows;
+    d->q_terms = TN_(terms_of)(job, &d->query, t0, rows, job->dim, ws->q, job->d_row, careful ? &d->nonfinite_q : NULL);
+    d->gy_terms = TN_(terms_of)(job, &d->gy, t0, rows, job->out, ws->gy, job->e_row, careful ? &d->nonfinite_gy : NULL);
+    d->q_units = d->q_terms, d->gy_units = d->gy_terms;
+    if (job->pairs) {
+        d->q_units = TN_(pairs_of)(&d->query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2);
+        d->gy_units = TN_(pairs_of)(&d->gy, t0, rows, job->out, ws->gy_pairs, job->e_row / 2);
+    }
+    TN_REAL *const y = ws->clean, *const gy = ws->clean + job->out * TRANSPOSED_ROW;
+    for (int64_t r = 0, n; r < rows; r += n) {
+        n = tn__min_i64(QUERIES, rows - r);
+        TN_(transpose)(job, &d->y, t0 + r, n, job->out, y, TRANSPOSED_ROW, ws->s, job->e_row);
+        if (job->pairs) TN_(transpose)(job, &d->gy, t0 + r, n, job->out, gy, TRANSPOSED_ROW, ws->s, job->e_row);
+        else job->kn->transpose(n, job->out, d->gy_units.p + r * d->gy_units.row, d->gy_units.row, gy, TRANSPOSED_ROW);
+        job->kn->dot_columns(n, job->out, y, gy, TRANSPOSED_ROW, ws->part + r);
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        const TN_REAL *from = entry(&d->stat, t0 + r, 0);
+        ws->max[r] = from[0], ws->sum[r] = from[1];
+    }
+}
+
+/* A block of queries by keys: the weights and their gradients once more, and what they add to gq, gk and gv. first: of
+ * the blocks with these keys. */
+static void TN_(back_block)(TN_(gradients) * d, const block *b, bool common, bool first)
+{
+    const attention_job      *job = d->job;
+    const tn__attention_call *c = job->c;
+    const TN_(workspace) *ws = d->ws;
+    const int64_t      r = b->t - d->t0;
+    tn__attention_step s = TN_(step_of)(job, ws, b, r);
+    s.g = ws->g, s.part = ws->part + r;
+    TN_(scores)(job, ws, b, job->dim, d->q_units, r, ws->kt, ws->s);
+    TN_(scores)(job, ws, b, job->out, d->gy_units, r, ws->vt, ws->g);
+    TN_(masks)(job, ws, d->mask, common, b, &s);
+    if (!c->drop.all) TN_(dropout)(job, ws, d->p->i, b, NULL, ws->keep), s.keep = ws->keep;
+    job->kn->softmax_back(&s);
+    for (int64_t n = 0; d->p->of_queries && d->gs.p && n < b->rows; n++)
+        memcpy(entry(&d->gs, b->t + n, b->j), ws->g + n * job->key_row, (size_t)b->keys * sizeof(TN_REAL));
+    if (d->to_v) TN_(over_queries)
+    (job, ws, b, &(TN_(weighted)){ws->s, d->gy_terms, r, job->out, ws->gv, job->e_row, first, d->nonfinite_gy});
+    if (d->to_k) TN_(over_queries)
+    (job, ws, b, &(TN_(weighted)){ws->g, d->q_terms, r, job->dim, ws->gk, job->d_row, first, d->nonfinite_q});
+    if (d->to_q) TN_(over_keys)
+    (job, ws, b,
+     &(TN_(weighted)){ws->g, d->k_terms, 0, job->dim, ws->o + r * job->d_row, job->d_row, !d->started, d->nonfinite_k});
+}
+
+/* The gradients of keys [j, j + all), and what they add to those of the queries. */
+static void TN_(back_keys)(TN_(gradients) * d, int64_t j)
+{
+    const attention_job      *job = d->job;
+    const tn__attention_call *c = job->c;
+    const part               *p = d->p;
+    const TN_(workspace) *ws = d->ws;
+    block         b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
+    const int64_t all = b.keys;
+    const bool    common = TN_(common)(job, ws, d->mask, &b);
+    const TN_REAL scale = (TN_REAL)c->scale, one = 1;
+    bool          first = true;
+    if (c->causal && c->past + p->t1 <= j) b.keys = 0;
+    if (b.keys) {
+        TN_(transposed_terms)(job, &d->key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);
+        TN_(transposed_terms)(job, &d->value, j, b.keys, job->out, ws->vt, ws->clean, job->e_row);
+        if (d->to_q)
+            d->k_terms = TN_(terms_of)(job, &d->key, j, b.keys, job->dim, ws->k, job->d_row,
+                                       p->careful ? &d->nonfinite_k : NULL);
+    }
+    for (b.t = d->t0; b.t < p->t1 && b.keys; b.t += QUERIES) {
+        b.rows = tn__min_i64(QUERIES, p->t1 - b.t);
+        TN_REAL *const o = ws->o + (b.t - d->t0) * job->d_row;
+        if (block_in_sight(job, &b)) {
+            TN_(back_block)(d, &b, common, first);
+            first = false;
+        } else if (d->to_q && !d->started) memset(o, 0, (size_t)(b.rows * job->d_row) * sizeof *o);
+    }
+    const int64_t zeros = first ? 0 : b.keys; /* from there on, no query has seen them */
+    if (d->to_k) memset(ws->gk + zeros * job->d_row, 0, (size_t)((all - zeros) * job->d_row) * sizeof(TN_REAL));
+    if (d->to_v) memset(ws->gv + zeros * job->e_row, 0, (size_t)((all - zeros) * job->e_row) * sizeof(TN_REAL));
+    if (d->to_k) d->finite &= TN_(store_rows)(job, &d->gk, j, all, job->dim, ws->gk, job->d_row, &scale, 0);
+    if (d->to_v) d->finite &= TN_(store_rows)(job, &d->gv, j, all, job->out, ws->gv, job->e_row, &one, 0);
+    d->started = d->started || b.keys;
+}
+
+/* Returns: was all that it stored finite? */
+static bool TN_(backward)(const attention_job *job, const TN_(workspace) * ws, const part *p)
+{
+    TN_(gradients) d = TN_(gradients_of)(job, ws, p);
+    const TN_REAL scale = (TN_REAL)job->c->scale;
+    TN_(take_queries)(&d);
+    for (int64_t j = p->s0; j < p->s1; j += KEYS) TN_(back_keys)(&d, j);
+    if (d.to_q && !d.started) memset(ws->o, 0, (size_t)(d.rows * job->d_row) * sizeof(TN_REAL));
+    if (d.to_q) d.finite &= TN_(store_rows)(job, &d.gq, d.t0, d.rows, job->dim, ws->o, job->d_row, &scale, 0);
+    return d.finite;
+}
+
+/* ---- tasks -------------------------------------------------------------------------------------------------------- */
 
 static void TN_(run)(const attention_job *job, int64_t from, int64_t to)
 {
     TN_(workspace) ws;
-    prefetch_queue e;
-    TN_(lay_out)(job, job->slots + (job->spread ? (size_t)tn__worker() * job->slot_bytes : 0), &ws);
-    ws.ahead = &e;
+    prefetch_queue queue;
+    TN_(lay_out)(job, job->workspaces + (job->parallel ? (size_t)tn__worker() * job->workspace_bytes : 0), &ws);
+    ws.ahead = &queue;
     for (int64_t k = 0; job->back && !job->c->drop.all && k < tn__min_i64(KEYS, job->keys); k++) ws.ones[k] = 1;
-    const bool halves = job->back && !job->whole;
     for (int64_t n = from; n < to; n++) {
-        const int64_t task = halves ? n / 2 : n, i = task / job->chunks, c = task % job->chunks;
-        /* from both ends: with .causal the later queries have more to do, and neighbours go to one thread */
-        const int64_t start = (c % 2 ? job->chunks - 1 - c / 2 : c / 2) * job->chunk, end = start + job->chunk;
-        part          p = {0, job->queries, 0, job->keys, !halves || n % 2 == 0, !halves || n % 2 != 0};
-        if (!job->back || (halves && p.of_queries)) {
-            p.t0 = tn__min_i64(start, job->queries), p.t1 = tn__min_i64(end, job->queries);
-            if (p.t0 == p.t1) continue;
-        } else if (halves) {
-            p.s0 = tn__min_i64(start, job->keys), p.s1 = tn__min_i64(end, job->keys);
-            if (p.s0 == p.s1) continue;
+        part       p = part_of(job, n);
+        const bool whole = job->back && job->whole;
+        if (!whole && (p.of_queries ? p.t0 == p.t1 : p.s0 == p.s1)) continue;
+        prefetch_operands(job, &queue, &p);
+        for (int again = 0; again < 2; again++) {
+            p.careful = again; /* what is not finite shows in the result; then once more, with a closer look */
+            if (job->back ? TN_(backward)(job, &ws, &p) : TN_(forward)(job, &ws, &p)) break;
         }
-        prefetch_operands(job, &e, i, &p);
-        /* what is not finite shows in the result; then once more, with a closer look */
-        if (!job->back && !TN_(forward)(job, &ws, i, p.t0, p.t1, false)) TN_(forward)(job, &ws, i, p.t0, p.t1, true);
-        else if (job->back && !TN_(backward)(job, &ws, i, &p, false)) TN_(backward)(job, &ws, i, &p, true);
     }
 }
 

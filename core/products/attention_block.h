@@ -1,5 +1,5 @@
-/* attention_block.h — a block of attention: what goes in and out, its masks and its products (see attention.c). Private
- * to that file, which instantiates it for f32 and f64. */
+/* attention_block.h — a block of attention: the job, a thread's workspace, what goes in and out, masks and dropout (see
+ * attention.c). Private to that file, which instantiates it for f32 and f64. */
 #ifndef TN_REAL
 #ifndef TENON_CORE_ATTENTION_BLOCK_H
 #define TENON_CORE_ATTENTION_BLOCK_H
@@ -17,12 +17,12 @@ enum {
     KEYS = 128, /* in a block: part of the definition of the result */
     QUERIES = 64,
     QUERIES_MOST = 1024,           /* in a task of the forward */
-    TASKS = 16,                    /* wanted, that many threads find work */
-    TRANSPOSED_ROW = QUERIES + 16, /* a packed row of queries */
-    LINE = 64,
-    SET_BYTES = 4096, /* rows so far apart fall into the same set of the first cache */
-    AHEAD = 28,       /* lines a micro-tile */
-    AHEAD_MOST = 64 << 10
+    TASKS = 16,                    /* at least, so that many threads have work */
+    TRANSPOSED_ROW = QUERIES + 16, /* length of a packed row of queries */
+    LINE = 64,                     /* bytes of a cache line */
+    SET_BYTES = 4096,              /* rows at a multiple of this distance map to the same L1 set */
+    AHEAD = 28,                    /* lines that are prefetched with each micro-tile */
+    AHEAD_MOST = 64 << 10          /* bytes of an operand that is prefetched */
 };
 
 typedef struct {
@@ -33,9 +33,11 @@ typedef struct {
     int64_t                      d_row, e_row, key_row;   /* lengths of packed rows */
     int64_t                      matrices, chunk, chunks; /* of queries; backward: chunks of keys are as large */
     int64_t                      most;                    /* queries of a task */
-    bool                         back, whole, spread;
-    char                        *slots;
-    size_t                       slot_bytes;
+    bool                         back;                    /* the derivative */
+    bool                         whole;                   /* backward: a task is a matrix */
+    bool                         parallel;                /* tasks are shared out to threads */
+    char                        *workspaces;              /* one for each thread */
+    size_t                       workspace_bytes;
     const tn__kernel_table      *table;
 } attention_job;
 
@@ -64,38 +66,40 @@ static inline void *entry(const matrix *m, int64_t r, int64_t c)
     return m->p + (r * m->row + c * m->col) * (int64_t)tn__dtype_bytes(m->dtype);
 }
 
-/* What will be read or written soon, brought closer a few lines at a time while the products keep the CPU busy: rows
- * that lie far apart are no stream that it would see coming. */
+/* Software prefetch queue: each micro-tile prefetches AHEAD lines of what will be read or written next. Its rows lie
+ * too far apart for the hardware prefetcher. */
 typedef struct {
-    struct {
-        const char *p;
-        int64_t     rows, step, bytes, stride; /* rows a step */
-    } m[8];
-    int     n, now;
-    int64_t row;
+    const char *p;
+    int64_t     rows, step, bytes, stride; /* step: rows with each micro-tile */
+} prefetch_entry;
+typedef struct {
+    prefetch_entry entry[8];
+    int            n, now;
+    int64_t        row;
 } prefetch_queue;
 
-static inline void prefetch_add(prefetch_queue *e, const tn_tensor *t, int64_t i, int64_t r0, int64_t rows)
+/* Rows [r0, r0 + rows) of matrix i of t, which may be NULL. */
+static inline void prefetch_add(prefetch_queue *queue, const tn_tensor *t, int64_t i, int64_t r0, int64_t rows)
 {
     if (!t || t->l.stride[t->l.shape.n - 1] != 1) return;
     const matrix  m = matrix_of(t, i);
     const int64_t size = (int64_t)tn__dtype_bytes(m.dtype), bytes = t->l.shape.d[t->l.shape.n - 1] * size;
     if (bytes == 0 || rows * bytes > AHEAD_MOST) return;
-    e->m[e->n].p = entry(&m, r0, 0), e->m[e->n].rows = rows, e->m[e->n].stride = m.row * size;
-    e->m[e->n].step = AHEAD * LINE / bytes + 1, e->m[e->n++].bytes = bytes;
+    queue->entry[queue->n++] = (prefetch_entry){entry(&m, r0, 0), rows, AHEAD * LINE / bytes + 1, bytes, m.row * size};
 }
-static inline void prefetch_step(prefetch_queue *e)
+static inline void prefetch_step(prefetch_queue *queue)
 {
-    if (e->now == e->n) return;
-    const int64_t end = tn__min_i64(e->row + e->m[e->now].step, e->m[e->now].rows), bytes = e->m[e->now].bytes;
-    const char   *p = e->m[e->now].p + e->row * e->m[e->now].stride;
-    for (int64_t r = e->row; r < end; r++, p += e->m[e->now].stride)
-        for (int64_t at = 0; at < bytes; at += LINE) __builtin_prefetch(p + at);
-    e->row = end;
-    if (end == e->m[e->now].rows) e->row = 0, e->now++;
+    if (queue->now == queue->n) return;
+    const prefetch_entry *e = &queue->entry[queue->now];
+    const int64_t         end = tn__min_i64(queue->row + e->step, e->rows);
+    const char           *p = e->p + queue->row * e->stride;
+    for (int64_t r = queue->row; r < end; r++, p += e->stride)
+        for (int64_t at = 0; at < e->bytes; at += LINE) __builtin_prefetch(p + at);
+    queue->row = end;
+    if (end == e->rows) queue->row = 0, queue->now++;
 }
 
-/* The block that is being worked on: keys from j, queries from t, of which the i-th sees the keys before first + i. */
+/* The block at work: keys from j, queries from t; the i-th of them sees the keys before first + i · step. */
 typedef struct {
     int64_t j, keys, t, rows, first, step;
 } block;
@@ -108,12 +112,6 @@ static inline bool block_in_sight(const attention_job *job, block *b)
     return b->first + b->rows > 1;
 }
 
-typedef enum {
-    SCORES,      /* queries by keys: those in sight are wanted */
-    OVER_KEYS,   /* rows are queries, the terms keys: those in sight count */
-    OVER_QUERIES /* rows are keys, the terms queries */
-} product_kind;
-
 #define TN_TEMPLATE "core/products/attention_block.h"
 #include "core/real.h"
 #endif
@@ -122,7 +120,7 @@ typedef enum {
 
 static const tn_dtype TN_(own) = sizeof(TN_REAL) == sizeof(float) ? TN_F32 : TN_F64;
 
-/* A worker's memory; numbers that stand in rows have room for whole vectors. */
+/* A thread's workspace; rows have room for whole vectors. */
 typedef struct {
     TN_REAL        *q, *o;                          /* [most, d_row], [most, e_row or d_row]: queries; y, or gq */
     TN_REAL        *gy, *max, *sum, *part, *factor; /* [most, e_row], [most] */
@@ -167,7 +165,8 @@ typedef struct {
     int64_t        row;
 } TN_(lines);
 
-/* Rows of a matrix: as they lie, if that is well, or packed. odd: is any of it not finite? Not asked if NULL. */
+/* Rows of a matrix: as they lie, where the kernels can read that, or packed. *nonfinite: is any of it not finite? NULL:
+ * not checked. */
 static inline TN_(lines) TN_(pack)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
                                    TN_REAL *to, int64_t to_row, bool *nonfinite)
 {
@@ -183,7 +182,7 @@ static inline TN_(lines) TN_(pack)(const attention_job *job, const matrix *m, in
     return (TN_(lines)){to, to_row};
 }
 
-/* The same turned: to [cols, rows]. scratch has room for the rows. */
+/* The same transposed: to [cols, rows]. scratch has room for the rows. */
 static inline void TN_(transpose)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
                                   TN_REAL *to, int64_t to_row, TN_REAL *scratch, int64_t row)
 {
@@ -208,17 +207,17 @@ static inline TN_(lines)
     }
     return (TN_(lines)){to, to_row};
 }
-/* Rows that are the terms, odd as above. */
+/* Rows that are the terms. nonfinite as above; with pairs it is not known, and said to be so. */
 static inline TN_(lines) TN_(terms_of)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows,
                                        int64_t cols, TN_REAL *to, int64_t to_row, bool *nonfinite)
 {
     if (!job->pairs) return TN_(pack)(job, m, r0, rows, cols, to, to_row, nonfinite);
     job->pairs->pack_bf16(
         &(tn__pack_step){rows, cols, to_row, entry(m, r0, 0), m->row, m->col, to, .terms_in_rows = false});
-    if (nonfinite) *nonfinite = true; /* perhaps */
+    if (nonfinite) *nonfinite = true;
     return (TN_(lines)){to, to_row};
 }
-/* Rows turned, whose columns are the terms. scratch as above. */
+/* Rows whose columns are the terms, transposed. scratch as above. */
 static inline void TN_(transposed_terms)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows,
                                          int64_t cols, TN_REAL *to, TN_REAL *scratch, int64_t row)
 {
@@ -227,7 +226,8 @@ static inline void TN_(transposed_terms)(const attention_job *job, const matrix 
     else TN_(transpose)(job, m, r0, rows, cols, to, job->key_row, scratch, row);
 }
 
-/* x · factor + 0: a product too small for a number leaves -0 in a chain, unless zeros follow. Is all of it finite? */
+/* to = x · factor. Adds +0, so that an underflow to -0 becomes +0 and the bits do not depend on how many masked terms
+ * follow. Returns: is all of it finite? */
 static inline bool TN_(store_rows)(const attention_job *job, const matrix *to, int64_t r0, int64_t rows, int64_t cols,
                                    TN_REAL *x, int64_t x_row, const TN_REAL *factor, int64_t step)
 {
@@ -239,138 +239,9 @@ static inline bool TN_(store_rows)(const attention_job *job, const matrix *to, i
     return finite;
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------------- */
-
-/* c = a b, or c += a b: [rows, cols] with k units of terms, whole vectors of columns. */
-typedef struct {
-    product_kind   of;
-    int64_t        rows, cols, k;
-    const TN_REAL *a;
-    int64_t        a_row, a_col;
-    const TN_REAL *b;
-    int64_t        b_row;
-    TN_REAL       *c;
-    int64_t        c_row;
-    bool           first;     /* c is not read */
-    bool           nonfinite; /* b is not finite everywhere: all of it is packed */
-} TN_(product_args);
-
-static __attribute__((noinline)) void TN_(tiles)(const attention_job *job, const TN_(workspace) * ws, const block *b,
-                                                 const TN_(product_args) * f)
-{
-    const tn__gemm_kernels *kn = job->pairs ? job->pairs : job->gemm;
-    const int64_t           mr = kn->mr, nv = kn->nv, lanes = kn->lanes, pair = kn->pair;
-    const int64_t           vectors = (f->cols + lanes - 1) / lanes, panels = (vectors + nv - 1) / nv;
-    for (int64_t p = 0; p < panels; p++) {
-        const int64_t v0 = p * vectors / panels, v1 = (p + 1) * vectors / panels, col = v0 * lanes;
-        for (int64_t r = 0; r < f->rows; r += mr) {
-            tn__gemm_step s = {.mr = (int)tn__min_i64(mr, f->rows - r), .nv = (int)(v1 - v0), .k = f->k};
-            const int64_t seen = b->first + (r + s.mr - 1) * b->step; /* by the last of these queries */
-            int64_t       from = 0;
-            if (f->of == SCORES && col >= seen) continue;
-            if (f->of == OVER_KEYS) s.k = tn__min_i64(s.k, (seen + pair - 1) / pair);
-            if (f->of == OVER_QUERIES && b->step) from = tn__max_i64(0, r + 1 - b->first) / pair, s.k -= from;
-            if (s.k <= 0 && !f->first) continue;
-            if (s.k < 0) s.k = 0;
-            s.a = f->a + r * f->a_row + from * f->a_col, s.a_row = f->a_row, s.a_col = f->a_col;
-            s.b = f->b + from * f->b_row + col, s.b_row = f->b_row;
-            s.to = f->c + r * f->c_row + col, s.to_row = f->c_row;
-            if (!f->first) s.from = s.to, s.from_row = f->c_row;
-            kn->tile(&s);
-            prefetch_step(ws->ahead);
-        }
-    }
-}
-
-/* A number of a unit. */
-static inline TN_REAL TN_(number)(const attention_job *job, const TN_REAL *unit, int i)
-{
-    return job->pairs ? (TN_REAL)tn__bf16_to_f32(((const uint16_t *)(const void *)unit)[i]) : *unit;
-}
-
-/* A weight of 0 selects: its term is 0 whatever b holds. */
-static inline void TN_(product)(const attention_job *job, const TN_(workspace) * ws, const block *b,
-                                TN_(product_args) f)
-{
-    const TN_REAL *const given = f.b;
-    if (!f.nonfinite) {
-        TN_(tiles)(job, ws, b, &f);
-        return;
-    }
-    const int64_t lanes = job->gemm->lanes, whole = (f.cols + lanes - 1) / lanes * lanes; /* what the tiles read */
-    const int     pair = job->pairs ? 2 : 1;
-    for (int64_t p = 0; p < f.k; p++)
-        for (int64_t j = 0; j < whole; j++)
-            for (int h = 0; h < pair; h++) {
-                const size_t   size = sizeof(TN_REAL) / (size_t)pair;
-                const TN_REAL *unit = given + p * f.b_row + j, x = TN_(number)(job, unit, h);
-                char          *to = (char *)(ws->clean + p * f.b_row + j) + (size_t)h * size;
-                if (x - x == 0) memcpy(to, (const char *)unit + (size_t)h * size, size);
-                else memset(to, 0, size);
-            }
-    f.b = ws->clean;
-    TN_(tiles)(job, ws, b, &f);
-    for (int64_t p = 0; p < f.k; p++)
-        for (int64_t j = 0; j < f.cols; j++)
-            for (int h = 0; h < pair; h++) {
-                const TN_REAL x = TN_(number)(job, given + p * f.b_row + j, h);
-                if (x - x == 0) continue;
-                for (int64_t r = 0; r < f.rows; r++) {
-                    const TN_REAL a = TN_(number)(job, f.a + r * f.a_row + p * f.a_col, h);
-                    if (a != 0) f.c[r * f.c_row + j] += a * x;
-                }
-            }
-}
-
-/* Those in sight. */
-static inline void TN_(scores)(const attention_job *job, const TN_(workspace) * ws, const block *b, int64_t k,
-                               TN_(lines) a, int64_t r, const TN_REAL *transposed, TN_REAL *s)
-{
-    const TN_(product_args) f = {SCORES,
-                                 b->rows,
-                                 b->keys,
-                                 job->pairs ? (k + 1) / 2 : k,
-                                 a.p + r * a.row,
-                                 a.row,
-                                 1,
-                                 transposed,
-                                 job->key_row,
-                                 s,
-                                 job->key_row,
-                                 .first = true};
-    TN_(tiles)(job, ws, b, &f);
-}
-static inline void TN_(over_keys)(const attention_job *job, const TN_(workspace) * ws, const block *b, int64_t cols,
-                                  const TN_REAL *s, TN_(lines) x, TN_REAL *to, int64_t to_row, bool first,
-                                  bool nonfinite)
-{
-    TN_(product_args)
-    f = {OVER_KEYS, b->rows, cols, b->keys, s, job->key_row, 1, x.p, x.row, to, to_row, first, nonfinite};
-    if (job->pairs) {
-        f.k = (b->keys + 1) / 2, f.a = ws->rounded, f.a_row = job->key_row / 2;
-        job->pairs->pack(
-            &(tn__pack_step){b->rows, b->keys, f.a_row, s, job->key_row, 1, ws->rounded, .terms_in_rows = true});
-    }
-    TN_(product)(job, ws, b, f);
-}
-static inline void TN_(over_queries)(const attention_job *job, const TN_(workspace) * ws, const block *b, int64_t cols,
-                                     const TN_REAL *s, TN_(lines) x, int64_t r, TN_REAL *to, int64_t to_row, bool first,
-                                     bool nonfinite)
-{
-    TN_(product_args)
-    f = {OVER_QUERIES,    b->keys, cols, b->rows, s,     1,        job->key_row,
-         x.p + r * x.row, x.row,   to,   to_row,  first, nonfinite};
-    if (job->pairs) {
-        f.k = (b->rows + 1) / 2, f.a = ws->rounded, f.b = x.p + r / 2 * x.row;
-        job->pairs->pack(
-            &(tn__pack_step){b->rows, b->keys, job->key_row, s, job->key_row, 1, ws->rounded, .terms_in_rows = false});
-    }
-    TN_(product)(job, ws, b, f);
-}
-
 /* ---- masks and dropout ------------------------------------------------------------------------------------------- */
 
-/* Adds a row of a mask to `to`, in which -inf stands for what is blocked. */
+/* Adds a row of a mask to `to`, where -inf means blocked. */
 static inline void TN_(add_mask_row)(const matrix *m, int64_t t, int64_t j, int64_t n, TN_REAL *to, TN_REAL *row)
 {
     const TN_REAL none = -(TN_REAL)INFINITY;

@@ -1,0 +1,161 @@
+/* attention_products.h — the products of a block of attention: scores, and sums weighted by them, by the GEMM's
+ * micro-kernels. Private to attention.c, which instantiates it for f32 and f64. */
+#ifndef TN_REAL
+#ifndef TENON_CORE_ATTENTION_PRODUCTS_H
+#define TENON_CORE_ATTENTION_PRODUCTS_H
+
+#include "core/products/attention_block.h"
+
+typedef enum {
+    SCORES,      /* queries by keys: those in sight are wanted */
+    OVER_KEYS,   /* rows are queries, the terms keys: those in sight count */
+    OVER_QUERIES /* rows are keys, the terms queries */
+} product_kind;
+
+#define TN_TEMPLATE "core/products/attention_products.h"
+#include "core/real.h"
+#endif
+
+#else /* ============================================================================== one number type */
+
+/* c = a b, or c += a b: [rows, cols] with k units of terms, whole vectors of columns. */
+typedef struct {
+    product_kind   of;
+    int64_t        rows, cols, k;
+    const TN_REAL *a;
+    int64_t        a_row, a_col;
+    const TN_REAL *b;
+    int64_t        b_row;
+    TN_REAL       *c;
+    int64_t        c_row;
+    bool           first;     /* c is not read */
+    bool           nonfinite; /* b is not finite everywhere: all of it is packed */
+} TN_(product_args);
+
+static __attribute__((noinline)) void TN_(tiles)(const attention_job *job, const TN_(workspace) * ws, const block *b,
+                                                 const TN_(product_args) * f)
+{
+    const tn__gemm_kernels *kn = job->pairs ? job->pairs : job->gemm;
+    const int64_t           mr = kn->mr, nv = kn->nv, lanes = kn->lanes, pair = kn->pair;
+    const int64_t           vectors = (f->cols + lanes - 1) / lanes, panels = (vectors + nv - 1) / nv;
+    for (int64_t p = 0; p < panels; p++) {
+        const int64_t v0 = p * vectors / panels, v1 = (p + 1) * vectors / panels, col = v0 * lanes;
+        for (int64_t r = 0; r < f->rows; r += mr) {
+            tn__gemm_step s = {.mr = (int)tn__min_i64(mr, f->rows - r), .nv = (int)(v1 - v0), .k = f->k};
+            const int64_t sight = b->first + (r + s.mr - 1) * b->step; /* keys that the last of these queries sees */
+            int64_t       from = 0;
+            if (f->of == SCORES && col >= sight) continue;
+            if (f->of == OVER_KEYS) s.k = tn__min_i64(s.k, (sight + pair - 1) / pair);
+            if (f->of == OVER_QUERIES && b->step) from = tn__max_i64(0, r + 1 - b->first) / pair, s.k -= from;
+            if (s.k <= 0 && !f->first) continue;
+            if (s.k < 0) s.k = 0;
+            s.a = f->a + r * f->a_row + from * f->a_col, s.a_row = f->a_row, s.a_col = f->a_col;
+            s.b = f->b + from * f->b_row + col, s.b_row = f->b_row;
+            s.to = f->c + r * f->c_row + col, s.to_row = f->c_row;
+            if (!f->first) s.from = s.to, s.from_row = f->c_row;
+            kn->tile(&s);
+            prefetch_step(ws->ahead);
+        }
+    }
+}
+
+/* A number of a unit. */
+static inline TN_REAL TN_(number)(const attention_job *job, const TN_REAL *unit, int i)
+{
+    return job->pairs ? (TN_REAL)tn__bf16_to_f32(((const uint16_t *)(const void *)unit)[i]) : *unit;
+}
+
+/* Copies the terms of b to ws->clean, with zeros in place of what is not finite. */
+static void TN_(copy_finite)(const attention_job *job, const TN_(workspace) * ws, const TN_(product_args) * f)
+{
+    const int64_t lanes = job->gemm->lanes, whole = (f->cols + lanes - 1) / lanes * lanes; /* what the tiles read */
+    const int     pair = job->pairs ? 2 : 1;
+    const size_t  size = sizeof(TN_REAL) / (size_t)pair;
+    for (int64_t p = 0; p < f->k; p++)
+        for (int64_t j = 0; j < whole * pair; j++) {
+            const TN_REAL *unit = f->b + p * f->b_row + j / pair, x = TN_(number)(job, unit, (int)(j % pair));
+            char          *to = (char *)(ws->clean + p * f->b_row) + (size_t)j * size;
+            if (x - x == 0) memcpy(to, (const char *)unit + (size_t)(j % pair) * size, size);
+            else memset(to, 0, size);
+        }
+}
+
+/* Adds the terms of b that are not finite, for those weights that are not 0. */
+static void TN_(add_nonfinite)(const attention_job *job, const TN_(product_args) * f)
+{
+    const int pair = job->pairs ? 2 : 1;
+    for (int64_t p = 0; p < f->k; p++)
+        for (int64_t j = 0; j < f->cols * pair; j++) {
+            const int     h = (int)(j % pair);
+            const TN_REAL x = TN_(number)(job, f->b + p * f->b_row + j / pair, h);
+            if (x - x == 0) continue;
+            for (int64_t r = 0; r < f->rows; r++) {
+                const TN_REAL a = TN_(number)(job, f->a + r * f->a_row + p * f->a_col, h);
+                if (a != 0) f->c[r * f->c_row + j / pair] += a * x;
+            }
+        }
+}
+
+/* A weight of 0 selects: its term is 0 whatever b holds. */
+static inline void TN_(product)(const attention_job *job, const TN_(workspace) * ws, const block *b,
+                                const TN_(product_args) * f)
+{
+    if (!f->nonfinite) {
+        TN_(tiles)(job, ws, b, f);
+        return;
+    }
+    TN_(product_args) finite = *f;
+    TN_(copy_finite)(job, ws, f);
+    finite.b = ws->clean;
+    TN_(tiles)(job, ws, b, &finite);
+    TN_(add_nonfinite)(job, f);
+}
+
+/* s = a bᵀ of those queries and keys that are in sight: rows [r, …) of a, b transposed; k terms. */
+static inline void TN_(scores)(const attention_job *job, const TN_(workspace) * ws, const block *b, int64_t k,
+                               TN_(lines) a, int64_t r, const TN_REAL *transposed, TN_REAL *s)
+{
+    TN_(product_args) f = {.of = SCORES, .rows = b->rows, .cols = b->keys, .first = true};
+    f.k = job->pairs ? (k + 1) / 2 : k;
+    f.a = a.p + r * a.row, f.a_row = a.row, f.a_col = 1, f.b = transposed, f.b_row = job->key_row;
+    f.c = s, f.c_row = job->key_row;
+    TN_(tiles)(job, ws, b, &f);
+}
+
+/* A sum weighted by s, the block's weights or their gradients: to = s x or sᵀ x, or, unless first, added to it. */
+typedef struct {
+    const TN_REAL *s;
+    TN_(lines) x;
+    int64_t  r, cols; /* of x: the block's first query, if its rows are queries; columns */
+    TN_REAL *to;
+    int64_t  to_row;
+    bool     first, nonfinite; /* nonfinite: x */
+} TN_(weighted);
+
+static inline void TN_(over_keys)(const attention_job *job, const TN_(workspace) * ws, const block *b,
+                                  const TN_(weighted) * w)
+{
+    TN_(product_args) f = {.of = OVER_KEYS, .rows = b->rows, .cols = w->cols, .k = b->keys};
+    f.a = w->s, f.a_row = job->key_row, f.a_col = 1, f.b = w->x.p, f.b_row = w->x.row;
+    f.c = w->to, f.c_row = w->to_row, f.first = w->first, f.nonfinite = w->nonfinite;
+    if (job->pairs) {
+        f.k = (b->keys + 1) / 2, f.a = ws->rounded, f.a_row = job->key_row / 2;
+        job->pairs->pack(
+            &(tn__pack_step){b->rows, b->keys, f.a_row, w->s, job->key_row, 1, ws->rounded, .terms_in_rows = true});
+    }
+    TN_(product)(job, ws, b, &f);
+}
+static inline void TN_(over_queries)(const attention_job *job, const TN_(workspace) * ws, const block *b,
+                                     const TN_(weighted) * w)
+{
+    TN_(product_args) f = {.of = OVER_QUERIES, .rows = b->keys, .cols = w->cols, .k = b->rows};
+    f.a = w->s, f.a_row = 1, f.a_col = job->key_row, f.b = w->x.p + w->r * w->x.row, f.b_row = w->x.row;
+    f.c = w->to, f.c_row = w->to_row, f.first = w->first, f.nonfinite = w->nonfinite;
+    if (job->pairs) {
+        f.k = (b->rows + 1) / 2, f.a = ws->rounded, f.b = w->x.p + w->r / 2 * w->x.row;
+        job->pairs->pack(&(tn__pack_step){b->rows, b->keys, job->key_row, w->s, job->key_row, 1, ws->rounded,
+                                          .terms_in_rows = false});
+    }
+    TN_(product)(job, ws, b, &f);
+}
+#endif
