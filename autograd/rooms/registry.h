@@ -45,7 +45,9 @@
     /* fused */                                                                                                       \
     OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm) OP(linear_cross_entropy)                                     \
     /* positions */                                                                                                   \
-    OP(rope)
+    OP(rope)                                                                                                          \
+    /* what in-place ops leave for other views */                                                                     \
+    OP(strided) OP(strided_add) OP(strided_clear) OP(overwrite)
 /* clang-format on */
 
 #define OP(name)                            \

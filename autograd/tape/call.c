@@ -55,20 +55,14 @@ static tn_status check_op(const tn_op *op, int nin, tn_tensor *const *in, int no
     return TN_OK;
 }
 
-static tn_status check_input(const tn_op *op, int i, const tn_tensor *x)
+static tn_status check_input(const tn_op *op, int i, tn_tensor *x)
 {
-    if (!x) {
+    if (__builtin_expect(!x, 0)) {
         if (i < 32 && op->optional & 1u << i) return TN_OK;
         return tn_raise(TN_EINVAL, "%s: input %d is NULL", op->name, i);
     }
-    if (__builtin_expect(x->seen < atomic_load_explicit(&x->storage->taped, memory_order_relaxed), 0) &&
-        !tn__self.mode.no_grad)
-        return tn_raise(
-            TN_ESTATE,
-            "%s: input %d shows memory that %s_ has since changed on the tape through another tensor; make this "
-            "view again after the change, or put parts together with tn_cat or tn_stack",
-            op->name, i, atomic_load(&x->storage->writer));
-    return TN_OK;
+    if (tn__outdated(x) && !tn__self.mode.no_grad) tn__renew(x, op->name, "input", i);
+    return tn__self.error;
 }
 
 /* The leaf whose memory x shows: itself, or what it is a recorded view of; NULL if there is none. */
@@ -94,6 +88,11 @@ static tn_status check_target(const tn_op *op, const tn_ctx *c)
                         : leaf == x ? "this tensor"
                                     : "what it shows",
                         leaf->name ? "'" : "");
+    if (x->unrecorded && !tn__self.mode.no_grad)
+        return tn_raise(TN_ESTATE,
+                        "%s_: the target is a view that was made while nothing was recorded, so what it is a view of "
+                        "would not learn of the change; make the view again, outside of tn_no_grad_begin()",
+                        op->name);
     if (!tn__layout_contiguous(&x->l) && tn__layout_repeats(&x->l))
         return tn_raise(
             TN_EINVAL,
@@ -155,6 +154,9 @@ typedef struct {
     tn_tensor *in[FEW];    /* the inputs, for forward */
     tn_tensor *apart[FEW]; /* copies of those that the result would be written over before they are read */
     tn_tensor *original;   /* a copy of the target, if its backward reads it */
+    tn_tensor *undo;       /* another, in anomaly mode, for a result that is refused */
+    tn__rebase rebase;     /* of its memory's history, */
+    bool       rebased;    /* if there is one */
 } overwritten;
 
 /* Under autocast: the inputs as the op takes them. */
@@ -221,7 +223,7 @@ static bool allocate(const one_call *o, overwritten *w)
         if (!x || x->storage != c->in[0]->storage || same_place(x, c->in[0])) continue;
         if (!(w->in[i] = w->apart[i] = copy_owned(x))) return false;
     }
-    return true;
+    return !tn__tape.anomaly || tn__tape.inside || (w->undo = copy_owned(c->in[0]));
 }
 
 /* The call on the tape; NULL: raised. The results know nothing of it yet. */
@@ -239,17 +241,25 @@ static tn__node *written_down(const one_call *o, overwritten *w)
     }
     if (!tn__record_saved(node, c->in, w->original) || (!op->view && !tn__record_results(node, c->out)))
         return tn__node_drop(node), NULL;
+    if (o->inplace && !(w->rebased = tn__rebase_begin(&w->rebase, c->in[0], node))) return tn__node_drop(node), NULL;
     return node;
 }
 
+/* A view of something on the tape that the tape does not know of says so. */
+static void look_at_view(const tn_ctx *c, tn__node *node)
+{
+    const tn_tensor *x = c->in[0];
+    const bool       same = c->out[0]->storage == x->storage;
+    if (node) node->copied = !same;
+    else if (same && tn__self.mode.no_grad && (tn__wants_grad(x) || tn__outdated(x))) c->out[0]->unrecorded = true;
+}
+
 /* After the numbers: what was written over says so, and the results say where they came from. */
-static void attach(const one_call *o, tn__node *node)
+static void attach(const one_call *o, overwritten *w, tn__node *node)
 {
     const tn_ctx *c = &o->c;
-    if (o->inplace) {
-        tn__written(c->in[0], c->op->name);
-        if (node) atomic_store(&c->in[0]->storage->taped, c->in[0]->seen);
-    }
+    if (o->inplace) tn__written(c->in[0], c->op->name);
+    if (c->op->view) look_at_view(c, node);
     for (int i = 0; node && i < c->nout; i++) /* saved results: as forward has left them */
         if (node->saved_out[i].t)
             node->saved_out[i].version = atomic_load_explicit(&c->out[i]->storage->version, memory_order_relaxed);
@@ -261,8 +271,19 @@ static void attach(const one_call *o, tn__node *node)
         atomic_fetch_add_explicit(&node->object.refs, 1, memory_order_relaxed);
         tn__object_drop(old);
     }
-    for (int i = 0; tn__tape.anomaly && !tn__tape.inside && i < c->nout; i++)
-        if (!tn__check_finite(c->out[i], c->op->name, "the result")) break;
+    if (w->rebased) tn__rebase_commit(&w->rebase, c->in[0]);
+}
+
+/* In anomaly mode: what is refused has changed nothing. */
+static bool results_pass(const one_call *o, const overwritten *w)
+{
+    const tn_ctx *c = &o->c;
+    for (int i = 0; tn__tape.anomaly && !tn__tape.inside && i < c->nout; i++) {
+        if (tn__check_finite(c->out[i], c->op->name, "the result")) continue;
+        if (w->undo) tn__copy(c->in[0], w->undo);
+        return false;
+    }
+    return true;
 }
 
 /* The numbers. A forward that uses ops or writers puts nothing on the tape, and may write to a target that is on it. */
@@ -285,11 +306,14 @@ static void run(const one_call *o)
     const tn_ctx *c = &o->c;
     tn__node     *node = NULL;
     overwritten   w;
-    w.original = NULL;
+    w.original = w.undo = NULL, w.rebased = false;
     memset(w.apart, 0, sizeof w.apart);
-    if (allocate(o, &w) && (!o->record || (node = written_down(o, &w))) && compute(o, &w) == TN_OK) attach(o, node);
+    if (allocate(o, &w) && (!o->record || (node = written_down(o, &w))) && compute(o, &w) == TN_OK &&
+        results_pass(o, &w))
+        attach(o, &w, node);
+    if (w.rebased) tn__rebase_forget(&w.rebase);
     tn__node_drop(node);
-    tn_drop(w.original);
+    tn_drop(w.original), tn_drop(w.undo);
     for (int i = 0; i < FEW; i++) tn_drop(w.apart[i]);
     bool ok = tn__self.error == TN_OK;
     for (int i = 0; i < c->nout && !o->inplace; i++) {

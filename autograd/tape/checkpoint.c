@@ -32,6 +32,7 @@ static void backward(tn_back *b)
     tn_tensor **grad = wrt + b->nin;
     tn__self.mode = a->mode;
     tn_tensor *out = a->fn(b->in, b->nin, a->user);
+    if (out && !tn__up_to_date(out, "tn_checkpoint", "the segment's result", -1)) out = NULL;
     if (out && out->node && tn__node_of(out)->seq <= floor)
         out = tn_view(out, out->l.shape); /* an input as it was: with a node of this run */
     tn__self.mode = mode;
@@ -82,6 +83,7 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
         return tn_raise(TN_EINVAL, "tn_checkpoint: needs a function, and its inputs as an array"), NULL;
     for (int i = 0; i < n; i++)
         if (!in[i]) return tn_raise(TN_EINVAL, "tn_checkpoint: input %d is NULL", i), NULL;
+        else if (!tn__self.mode.no_grad && !tn__up_to_date(in[i], "tn_checkpoint", "input", i)) return NULL;
     if (tn__self.mode.no_grad) return fn(in, n, user);
 
     /* Recorded before it runs, so that a segment that writes over its inputs is found out, and even if no input wants a
@@ -101,7 +103,7 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
         if (tn__self.error == TN_OK) out = tn__alias_owned(y, &y->l);
         tn_scope_end(s);
     }
-    if (out && tn__is_float(out->dtype)) out->node = &node->object, node = NULL;
+    if (out && tn__is_float(out->dtype)) out->node = &node->object, out->unrecorded = false, node = NULL;
     tn__node_drop(node);
     out = tn__scoped(out);
     if (!out) *g = args.before; /* a call that failed has drawn nothing */

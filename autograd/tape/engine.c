@@ -239,8 +239,9 @@ static void undo(tn__engine_run *r)
 static tn_status check_pass(const tn__backward_pass *p)
 {
     for (int i = 0; i < p->roots; i++) {
-        const tn_tensor *root = p->root[i];
+        tn_tensor *root = p->root[i];
         if (!root) return tn_raise(TN_EINVAL, "%s: the root is NULL", p->name);
+        if (!tn__up_to_date(root, p->name, "the root", -1)) return tn__self.error;
         if (!tn__wants_grad(root))
             return tn_raise(
                 TN_ESTATE,
@@ -249,10 +250,12 @@ static tn_status check_pass(const tn__backward_pass *p)
                 p->name);
         if (check_seed(p, i) != TN_OK) return tn__self.error;
     }
-    for (int k = 0; k < p->count; k++)
+    for (int k = 0; k < p->count; k++) {
+        if (p->wrt[k] && !tn__up_to_date(p->wrt[k], p->name, "tensor", k)) return tn__self.error;
         if (!p->wrt[k] || !tn__wants_grad(p->wrt[k]))
             return tn_raise(p->wrt[k] ? TN_ESTATE : TN_EINVAL, "%s: tensor %d of those asked for %s", p->name, k,
                             p->wrt[k] ? "is neither a leaf nor on the tape" : "is NULL");
+    }
     return TN_OK;
 }
 

@@ -140,7 +140,7 @@ tn__node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, c
 static tn_tensor *save(tn_tensor *x)
 {
     if (x->leaf) return tn_keep(x);
-    tn_tensor *a = tn__alias_owned(x, &x->l);
+    tn_tensor *a = tn__alias_guest(x);
     if (!a) return NULL;
     a->seen = x->seen;
     if (x->node) {
@@ -173,7 +173,7 @@ bool tn__record_results(tn__node *n, tn_tensor *const *out)
     for (int i = 0; i < n->nout; i++) {
         if (!(i < 16 && n->op->saves & TN_SAVE_OUT(i))) continue;
         /* without its node, or the node would hold itself */
-        if (!(n->saved_out[i].t = tn__alias_owned(out[i], &out[i]->l))) return false;
+        if (!(n->saved_out[i].t = tn__alias_guest(out[i]))) return false;
         n->saved_out[i].version = version_of(out[i]);
     }
     return true;
@@ -189,13 +189,16 @@ tn_tensor *tn_requires_grad(tn_tensor *t)
         return tn_raise(TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is %s",
                         tn_dtype_name(t->dtype)),
                NULL;
+    if (!tn__up_to_date(t, "tn_requires_grad", "the tensor", -1)) return NULL;
     if (t->node)
         return tn_raise(TN_ESTATE,
                         "tn_requires_grad: this tensor is the result of a recorded %s and has a gradient already; "
                         "tn_retain_grad keeps it, tn_detach gives a tensor that can be a leaf",
                         tn__node_of(t)->op->name),
                NULL;
+    if (!t->leaf && !tn__watch_memory(t)) return NULL;
     t->leaf = true;
+    tn__make_guest(t, true);
     return t;
 }
 
@@ -203,18 +206,19 @@ tn_tensor *tn_requires_no_grad(tn_tensor *t)
 {
     if (tn__blocked()) return NULL;
     if (!t) return tn_raise(TN_EINVAL, "tn_requires_no_grad: the tensor is NULL"), NULL;
-    if (t->node)
+    if (t->node || tn__newer(t))
         return tn_raise(TN_ESTATE,
                         "tn_requires_no_grad: this tensor is the result of a recorded %s, no leaf; tn_detach gives one "
                         "without a gradient",
-                        tn__node_of(t)->op->name),
+                        t->node ? tn__node_of(t)->op->name : atomic_load(&t->storage->writer)),
                NULL;
     t->leaf = false;
+    tn__make_guest(t, false);
     tn_zero_grad(t);
     return t;
 }
 
-bool tn_needs_grad(const tn_tensor *t) { return t && tn__wants_grad(t); }
+bool tn_needs_grad(const tn_tensor *t) { return t && (tn__wants_grad(t) || tn__newer(t)); }
 
 tn_tensor *tn_grad(const tn_tensor *t)
 {
@@ -249,7 +253,9 @@ tn_tensor *tn_detach(tn_tensor *t)
 {
     if (tn__blocked()) return NULL;
     if (!t) return tn_raise(TN_EINVAL, "tn_detach: the tensor is NULL"), NULL;
-    return tn__alias(t, &t->l);
+    tn_tensor *d = tn__alias(t, &t->l);
+    if (d) d->family = tn__thread_id() << 40 | ++tn__tape.families, d->unrecorded = false;
+    return d;
 }
 
 /* The hooks of a leaf hang on the leaf. */
@@ -274,6 +280,7 @@ tn__watch *tn__leaf_watches(const tn_tensor *t) { return t->hooks ? ((leaf_hooks
 static tn_status watch(const char *name, tn_tensor *t, tn_grad_hook fn, void *user)
 {
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", name);
+    if (!tn__up_to_date(t, name, "the tensor", -1)) return tn__self.error;
     if (!tn__wants_grad(t))
         return tn_raise(TN_ESTATE, "%s: no gradient will reach this tensor: it is neither a leaf nor on the tape",
                         name);

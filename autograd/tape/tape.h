@@ -34,6 +34,7 @@ struct tn__node {
     const tn_op  *op;
     int           nin, nout, args_at;
     bool          spent;     /* what it saved has been released */
+    bool          copied;    /* a view op that had to copy: its result has memory of its own */
     tn_generator *generator; /* in use when the op ran, and where it stood */
     tn_generator  before;
     tn__watch    *watches;
@@ -60,7 +61,7 @@ struct tn__node {
 /* The thread's tape. */
 typedef struct {
     struct tn__engine_run *under_way; /* the passes of the engine that run now, innermost first */
-    uint64_t               seq, runs;
+    uint64_t               seq, runs, families;
     bool                   anomaly;
     struct tn_profile     *profile; /* open: ops are timed (profile.h) */
     int                    inside;  /* backwards under way: what goes wrong there is reported as theirs */
@@ -86,6 +87,30 @@ bool       tn__record_results(tn__node *n, tn_tensor *const *out);
 tn__watch *tn__leaf_watches(const tn_tensor *t);
 void       tn__node_drop(tn__node *n);
 void       tn__node_release(tn__node *n); /* what it saved */
+
+/* ---- what was written over (history.c) ---------------------------------------------------------------------------- */
+
+/* An in-place op on x, before it runs: all that can fail, for the storage's history; and after it has run. */
+typedef struct {
+    tn__node    *node;    /* what the storage's history comes to, kept; NULL: its history ends */
+    tn__history *history; /* where that is written; may be new */
+    tn_shape     shape;
+    bool         fresh; /* not in the storage's list yet */
+} tn__rebase;
+bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node);
+void tn__rebase_commit(tn__rebase *r, tn_tensor *x);
+void tn__rebase_forget(tn__rebase *r);
+
+/* t is to be a leaf: if its memory has other handles, what the tape records on them will not be missed. */
+bool tn__watch_memory(tn_tensor *t);
+
+/* x's node becomes what its memory's history says. False: raises, with x called what and, unless it is -1, i in the message; x
+ * stays as it was. */
+bool               tn__renew(tn_tensor *x, const char *who, const char *what, int i);
+static inline bool tn__up_to_date(tn_tensor *x, const char *who, const char *what, int i)
+{
+    return !tn__outdated(x) || tn__renew(x, who, what, i);
+}
 
 /* The module path that is open: "encoder.layers.3". */
 void tn__path_text(char *to, size_t size);

@@ -40,42 +40,63 @@ void tn__packed_drop(tn__packed *p)
     if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1) tn__mem_put(p, HEADER + p->bytes);
 }
 
+/* The list of a storage, which ends with it. */
+typedef struct {
+    tn__object  object;
+    tn__packed *first;
+} list;
+
+static void list_end(tn__object *o)
+{
+    list *l = (list *)(void *)o;
+    for (tn__packed *p = l->first, *next; p; p = next) {
+        next = p->next;
+        tn__packed_drop(p);
+    }
+    tn__mem_put(l, sizeof *l);
+}
+
+static bool begin_list(tn__storage *s)
+{
+    list *l = tn__mem_get(sizeof *l);
+    if (!l) return false;
+    *l = (list){.object.end = list_end};
+    atomic_init(&l->object.refs, 1);
+    enter();
+    const bool first = !s->owner;
+    if (first) s->owner = &l->object;
+    leave();
+    if (!first) tn__mem_put(l, sizeof *l);
+    return true;
+}
+
 tn__packed *tn__packed_find(tn__storage *s, const tn__packed_key *key, size_t bytes, bool *fresh)
 {
     const uint32_t version = atomic_load_explicit(&s->version, memory_order_acquire), now = mark(key, version);
     *fresh = false;
     enter();
-    tn__packed *p = s->borrowed ? NULL : s->user;
+    tn__packed *p = s->borrowed || !s->owner ? NULL : ((list *)(void *)s->owner)->first;
     while (p && !(p->version == version && same(&p->key, key))) p = p->next;
     if (p) atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     leave();
     if (p || atomic_exchange_explicit(&s->seen, now, memory_order_relaxed) != now) return p;
-    if (!(p = tn__mem_get(HEADER + bytes))) return NULL;
+    if (!begin_list(s) || !(p = tn__mem_get(HEADER + bytes))) return NULL;
     *p = (tn__packed){.version = version, .key = *key, .bytes = bytes, .data = (char *)p + HEADER};
     atomic_init(&p->refs, 1);
     *fresh = true;
     return p;
 }
 
-/* The storage ends. */
-static void forget(void *data, void *list)
-{
-    (void)data;
-    for (tn__packed *p = list, *next; p; p = next) {
-        next = p->next;
-        tn__packed_drop(p);
-    }
-}
-
 /* What is out of date goes, and the oldest if there are too many. */
 void tn__packed_publish(tn__storage *s, tn__packed *p)
 {
     tn__packed *gone = NULL;
+    list       *l = (list *)(void *)s->owner;
     int         kept = 1;
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     enter();
-    p->next = s->user;
-    s->user = p, s->release = forget;
+    p->next = l->first;
+    l->first = p;
     for (tn__packed **at = &p->next; *at;) {
         tn__packed *old = *at;
         if (old->version == p->version && !same(&old->key, &p->key) && kept < MOST) {

@@ -33,23 +33,22 @@ tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
 {
     if (tn__blocked()) return tn__self.error;
     if (!tn__given("tn_adopt", "t", t) || !tn__given("tn_adopt", "src", src)) return tn__self.error;
-    if (t->node || src->node)
+    const bool made = t->node || tn__newer(t);
+    if (made || src->node || tn__newer(src))
         return tn_raise(TN_ESTATE, "tn_adopt: %s is the result of a recorded op; tn_detach it first",
-                        t->node ? "t" : "src");
+                        made ? "t" : "src");
     if (t->leaf && !tn__is_float(src->dtype))
         return tn_raise(TN_EDTYPE, "tn_adopt: t collects gradients and cannot become %s", tn_dtype_name(src->dtype));
     if (t->rows && (t->dtype != src->dtype || !tn_shape_equal(t->l.shape, src->l.shape)) &&
         !tn__rows_spread(t, &t->grad, &t->rows)) /* rows of what t is no more */
         return tn__self.error;
-    tn__storage   *old = t->storage;
-    const uint32_t was = atomic_load_explicit(&old->version, memory_order_relaxed);
+    const uint32_t was = atomic_load_explicit(&t->storage->version, memory_order_relaxed);
     const uint32_t is = atomic_load_explicit(&src->storage->version, memory_order_relaxed);
-    if (old != src->storage) {
-        atomic_fetch_add_explicit(&src->storage->refs, 1, memory_order_relaxed);
-        t->storage = src->storage;
+    if (t->storage != src->storage) {
+        tn__move(t, src);
         atomic_store_explicit(&t->storage->version, was > is ? was : is, memory_order_relaxed);
-        tn__storage_drop(old);
     }
+    t->family = src->family, t->unrecorded = src->unrecorded, t->seen = is;
     t->dtype = src->dtype, t->l = src->l;
     tn__written(t, "tn_adopt");
     return TN_OK;

@@ -139,7 +139,7 @@ bool tn__writable(const char *who, const tn_tensor *t)
                         "tn_scope_end()",
                         who, open, name, close),
                false;
-    if (t->node && !tn__self.mode.no_grad)
+    if ((t->node || t->unrecorded || tn__newer(t)) && !tn__self.mode.no_grad)
         return tn_raise(
                    TN_ESTATE,
                    "%s: this tensor%s%s%s was made on the tape, which would not know of the change; use tn_copy_, or "

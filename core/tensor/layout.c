@@ -206,3 +206,15 @@ bool tn__layout_repeats(const tn__layout *l)
     }
     return false;
 }
+
+bool tn__layout_inside(const tn__layout *l, int64_t n)
+{
+    int64_t low = l->offset, high = l->offset, far;
+    for (int i = 0; i < l->shape.n; i++)
+        if (l->shape.d[i] < 1) return true; /* it has none */
+    for (int i = 0; i < l->shape.n; i++) {
+        if (!tn__mul_i64(l->shape.d[i] - 1, l->stride[i], &far)) return false;
+        if (!tn__add_i64(far < 0 ? low : high, far, far < 0 ? &low : &high)) return false;
+    }
+    return low >= 0 && high < n;
+}

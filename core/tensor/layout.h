@@ -26,6 +26,8 @@ tn__layout tn__layout_expand(const tn__layout *l, tn_shape to);
 tn__layout tn__layout_insert(tn__layout l, int at); /* with one more dim, of size 1, before dim `at` (0 … n) */
 /* Are several elements one number in memory (an expanded dim, overlapping windows)? Exact for what views can make. */
 bool tn__layout_repeats(const tn__layout *l);
+/* Are all its elements among the first n of its storage? */
+bool tn__layout_inside(const tn__layout *l, int64_t n);
 /* The strides that show l's elements in order under another shape of as many elements; false if none exist. */
 bool tn__layout_reshape(const tn__layout *l, tn_shape to, tn__layout *r);
 

@@ -20,10 +20,49 @@ static tn__storage *storage_new(size_t bytes)
     return s;
 }
 
-void tn__storage_drop(tn__storage *s)
+/* ---- histories of storages --------------------------------------------------------------------------------------- */
+
+static void history_end(tn__history *h)
 {
-    if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
-    if (s->release) s->release(s->data, s->user);
+    while (h) {
+        tn__history *next = h->next;
+        tn__object_drop(h->node);
+        tn__mem_put(h, sizeof *h);
+        h = next;
+    }
+}
+
+tn__history *tn__history_of(const tn_tensor *t)
+{
+    tn__history *h = atomic_load_explicit(&t->storage->history, memory_order_acquire);
+    while (h && h->family != t->family) h = h->next;
+    return h;
+}
+
+tn__history *tn__newer(const tn_tensor *t)
+{
+    tn__history *h = tn__history_of(t);
+    return h && h->version > t->seen ? h : NULL;
+}
+
+static uint64_t place(bool guest) { return guest ? TN_GUEST + 1 : 1; }
+
+void tn__make_guest(tn_tensor *t, bool guest)
+{
+    if (t->guest == guest) return;
+    const uint64_t was = guest ? atomic_fetch_add_explicit(&t->storage->refs, TN_GUEST, memory_order_acq_rel)
+                               : atomic_fetch_sub_explicit(&t->storage->refs, TN_GUEST, memory_order_acq_rel);
+    t->guest = guest;
+    if (guest && (uint32_t)was - (uint32_t)(was >> 32) == 1)
+        history_end(atomic_exchange_explicit(&t->storage->history, NULL, memory_order_acq_rel));
+}
+
+/* ---- storages ---------------------------------------------------------------------------------------------------- */
+
+static void storage_end(tn__storage *s)
+{
+    history_end(atomic_load_explicit(&s->history, memory_order_relaxed));
+    tn__object_drop(s->owner);
     if (s->borrowed) {
         tn__mem_put(s, HEADER);
     } else {
@@ -31,6 +70,23 @@ void tn__storage_drop(tn__storage *s)
         tn__mem_put(s, storage_block(s->bytes));
     }
 }
+
+/* t gives up its place in its storage, which ends with the last. */
+static void storage_leave(tn_tensor *t)
+{
+    tn__storage *s = t->storage;
+    if (__builtin_expect(atomic_load_explicit(&s->history, memory_order_relaxed) != NULL, 0)) tn__make_guest(t, true);
+    if ((uint32_t)atomic_fetch_sub_explicit(&s->refs, place(t->guest), memory_order_acq_rel) == 1) storage_end(s);
+}
+
+void tn__move(tn_tensor *t, const tn_tensor *to)
+{
+    atomic_fetch_add_explicit(&to->storage->refs, place(t->leaf), memory_order_relaxed);
+    storage_leave(t);
+    t->storage = to->storage, t->guest = t->leaf;
+}
+
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 /* The gradient of a gradient of a … ends in a loop, not by recursion. */
 static void tensor_end(tn__object *o)
@@ -41,7 +97,7 @@ static void tensor_end(tn__object *o)
         tn__object_drop(t->hooks);
         tn__strfree(t->name);
         tn_drop(t->rows); /* has none itself */
-        tn__storage_drop(t->storage);
+        storage_leave(t);
         tn__mem_put(t, sizeof *t);
         tn__count_tensor(-1);
         o = grad && atomic_fetch_sub_explicit(&grad->object.refs, 1, memory_order_acq_rel) == 1 ? &grad->object : NULL;
@@ -54,7 +110,7 @@ static tn_tensor *handle(tn_dtype dt, tn__storage *s)
     if (!t) return NULL;
     atomic_init(&t->object.refs, 1);
     t->object.end = tensor_end;
-    t->dtype = dt, t->leaf = false, t->output = 0, t->seen = 0;
+    t->dtype = dt, t->leaf = t->guest = t->unrecorded = false, t->output = 0, t->seen = 0, t->family = 0;
     t->storage = s, t->node = NULL, t->grad = t->rows = NULL, t->hooks = NULL, t->name = NULL;
     tn__count_tensor(1);
     return t;
@@ -67,24 +123,41 @@ tn_tensor *tn__new_owned(tn_dtype dt, tn_shape s)
     tn__storage *st = storage_new((size_t)n * tn__dtype_bytes(dt));
     if (!st) return NULL;
     tn_tensor *t = handle(dt, st);
-    if (!t) return tn__storage_drop(st), NULL;
+    if (!t) return storage_end(st), NULL;
     t->l = tn__layout_of_shape(s);
     return t;
 }
 
-tn_tensor *tn__alias_owned(const tn_tensor *x, const tn__layout *l)
+static tn_tensor *alias(const tn_tensor *x, const tn__layout *l, bool guest)
 {
     if (tn__blocked()) return NULL;
     tn_tensor *t = handle(x->dtype, x->storage);
     if (!t) return NULL;
-    atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
+    t->guest = guest, t->family = x->family, t->unrecorded = x->unrecorded;
+    atomic_fetch_add_explicit(&t->storage->refs, place(guest), memory_order_relaxed);
     t->seen = atomic_load_explicit(&t->storage->version, memory_order_relaxed);
     t->l = *l;
     return t;
 }
 
+tn_tensor *tn__alias_owned(const tn_tensor *x, const tn__layout *l) { return alias(x, l, false); }
+tn_tensor *tn__alias_guest(const tn_tensor *x) { return alias(x, &x->l, true); }
 tn_tensor *tn__new(tn_dtype dt, tn_shape s) { return tn__scoped(tn__new_owned(dt, s)); }
 tn_tensor *tn__alias(const tn_tensor *t, const tn__layout *l) { return tn__scoped(tn__alias_owned(t, l)); }
+
+/* Whom borrowed memory is from. */
+typedef struct {
+    tn__object object;
+    void (*release)(void *data, void *user);
+    void *data, *user;
+} lender;
+
+static void lender_end(tn__object *o)
+{
+    lender *of = (lender *)(void *)o;
+    if (of->release) of->release(of->data, of->user);
+    tn__mem_put(of, sizeof *of);
+}
 
 tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *data, void *user), void *user)
 {
@@ -97,20 +170,26 @@ tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *
                         tn_dtype_name(dt)),
                NULL;
     tn__storage *st = tn__mem_get(HEADER);
-    if (!st) return NULL;
+    lender      *of = st ? tn__mem_zeroed(sizeof *of) : NULL;
+    if (!of) return tn__mem_put(st, HEADER), NULL;
+    of->object.end = lender_end, of->data = data, of->user = user;
+    atomic_init(&of->object.refs, 1);
     /* until all has succeeded the memory stays the caller's: release is not called on failure */
-    *st = (tn__storage){.refs = 1, .bytes = (size_t)n * tn__dtype_bytes(dt), .data = data, .borrowed = true};
+    *st = (tn__storage){
+        .refs = 1, .bytes = (size_t)n * tn__dtype_bytes(dt), .data = data, .borrowed = true, .owner = &of->object};
     tn_tensor *t = handle(dt, st);
-    if (!t) return tn__storage_drop(st), NULL;
+    if (!t) return storage_end(st), NULL;
     t->l = tn__layout_of_shape(s);
     if (!tn__scoped(t)) return NULL;
-    st->release = release, st->user = user;
+    of->release = release;
     return t;
 }
 
+/* A handle that is behind the tape stays so: its history is brought up to date when it is used there. */
 void tn__written(tn_tensor *t, const char *who)
 {
-    uint32_t v = atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed) + 1;
+    const bool outdated = tn__outdated(t);
+    uint32_t   v = atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed) + 1;
     atomic_store_explicit(&t->storage->writer, who, memory_order_relaxed);
-    t->seen = v;
+    if (!outdated) t->seen = v;
 }

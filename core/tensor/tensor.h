@@ -8,27 +8,45 @@
 #include "core/base/thread.h"
 #include "core/tensor/layout.h"
 
-typedef struct {
-    atomic_int            refs;
-    _Atomic(uint32_t)     version; /* bumped by every write after creation */
-    _Atomic(uint32_t)     taped;   /* the version after the last write that the tape recorded */
-    _Atomic(uint32_t)     seen;    /* the matrix in it that was last multiplied by few rows (packed.c) */
-    _Atomic(const char *) writer;  /* who wrote last, for messages */
-    size_t                bytes;
-    void                 *data;
-    void (*release)(void *data, void *user); /* called when it ends, if set: by tn_borrow, or by packed.c, ... */
-    void *user;                              /* ... whose list of packed matrices this is then */
-    bool  borrowed;                          /* the memory is not the library's */
-} tn__storage;
+/* What recorded in-place ops made of a storage (autograd/tape/history.c): seen under `shape`, all of its elements in
+ * order are result `output` of `node`. One for each family of handles: those that are views of each other. tn_detach
+ * begins a new family. */
+typedef struct tn__history {
+    struct tn__history *next;
+    tn__object         *node; /* NULL: nothing was written over yet */
+    uint64_t            family;
+    tn_shape            shape;
+    uint32_t            version; /* of the storage, after the last of these ops */
+    uint8_t             output;
+} tn__history;
 
-void tn__storage_drop(tn__storage *s); /* gives back one reference */
+/* Handles on a storage are counted twice: all of them in the low half of refs, guests in the high half as well. Guests
+ * are leaves and what the tape saved: they never need the history, which ends with the last handle that is none. (The
+ * history holds nodes, and nodes hold guests: a history that lived as long as they do would never end.) */
+#define TN_GUEST ((uint64_t)1 << 32)
+
+typedef struct {
+    _Atomic(uint64_t)      refs;
+    _Atomic(uint32_t)      version;  /* bumped by every write after creation */
+    _Atomic(uint32_t)      taped;    /* the version after the last write that the tape recorded */
+    _Atomic(uint32_t)      seen;     /* the matrix in it that was last multiplied by few rows (packed.c) */
+    bool                   borrowed; /* the memory is not the library's */
+    _Atomic(const char *)  writer;   /* who wrote last, for messages */
+    size_t                 bytes;
+    void                  *data;
+    tn__object            *owner; /* ends with it: whom tn_borrow had the memory from, or packed.c's matrices */
+    _Atomic(tn__history *) history;
+} tn__storage;
 
 struct tn_tensor {
     tn__object   object; /* first, as scopes know no more of it */
     tn_dtype     dtype;
-    bool         leaf;   /* gradients are wanted: collected in grad */
-    uint8_t      output; /* which of its node's results it is */
-    uint32_t     seen;   /* the storage's version when made, or last changed through this handle */
+    bool         leaf;       /* gradients are wanted: collected in grad */
+    uint8_t      output;     /* which of its node's results it is */
+    bool         guest;      /* of its storage */
+    bool         unrecorded; /* a view of something on the tape, made while nothing was recorded */
+    uint32_t     seen;       /* the storage's version when made, or last changed through this handle */
+    uint64_t     family;
     tn__storage *storage;
     tn__object  *node; /* the tape's record of the op that made it, NULL for leaves and constants */
     tn_tensor   *grad;
@@ -45,7 +63,19 @@ tn_tensor *tn__alias(const tn_tensor *t, const tn__layout *l);
 /* The same two, but owned by the caller (drop them with tn_drop), in no scope. */
 tn_tensor *tn__new_owned(tn_dtype dt, tn_shape s);
 tn_tensor *tn__alias_owned(const tn_tensor *t, const tn__layout *l);
+tn_tensor *tn__alias_guest(const tn_tensor *t);        /* t again, owned, as a guest of its storage */
 void       tn__written(tn_tensor *t, const char *who); /* bumps the version */
+void       tn__make_guest(tn_tensor *t, bool guest);
+void       tn__move(tn_tensor *t, const tn_tensor *to); /* t becomes a handle on the other's storage */
+
+/* Has the tape recorded a change of t's memory that t's own history knows nothing of? If it may have, tn__newer says
+ * what the memory's history is now; NULL: none that concerns t. */
+static inline bool tn__outdated(const tn_tensor *t)
+{
+    return __builtin_expect(t->seen < atomic_load_explicit(&t->storage->taped, memory_order_relaxed), 0);
+}
+tn__history *tn__newer(const tn_tensor *t);
+tn__history *tn__history_of(const tn_tensor *t); /* of t's family, newer than t or not; NULL: none */
 
 /* tn__new for a dtype and a shape from outside, which are checked; who is named in the message. */
 tn_tensor *tn__make(const char *who, tn_dtype dt, tn_shape s);

@@ -1,0 +1,156 @@
+/* history.c — what in-place ops leave behind for the other views of the memory they wrote to.
+ *
+ * Handles that are views of each other show one memory. When a recorded op has written to it through one of them, the
+ * others show new numbers, and their nodes still tell how the old ones came about. So the storage keeps a history: the
+ * node of which all of its elements, in order, are the result now. After an op that wrote over all of them, this is the
+ * op's own node. After one that wrote through a view of a part, it is an `overwrite`: the elements as they were before,
+ * with the op's result at the view's place. A handle that is found outdated when it is next used on the tape gets a new
+ * node, a `strided` view of that history; so z[:, 1:3] *= y and z afterwards have the gradients that they should.
+ *
+ * The history begins where the first view of the memory was taken: from the target's node back over the views. */
+#include "autograd/rooms/room.h"
+#include "autograd/tape/tape.h"
+
+#include <string.h>
+
+static int64_t elements(const tn_tensor *x) { return (int64_t)(x->storage->bytes / tn__dtype_bytes(x->dtype)); }
+static bool    shows_all(const tn_tensor *x)
+{
+    return tn_shape_numel(x->l.shape) == elements(x) && tn__layout_contiguous(&x->l);
+}
+static int members(const tn_tensor *x)
+{
+    const uint64_t refs = atomic_load_explicit(&x->storage->refs, memory_order_acquire);
+    return (int)((uint32_t)refs - (uint32_t)(refs >> 32));
+}
+
+/* All of x's memory, with the node that it has now, for tn__record alone. */
+static tn_tensor all_of(const tn_tensor *x, tn__object *node, uint8_t output, tn_shape shape)
+{
+    tn_tensor all = {.dtype = x->dtype, .storage = x->storage, .node = node, .output = output};
+    all.l = tn__layout_of_shape(shape);
+    return all;
+}
+
+/* The same before anything was written over: what x is, over however many views, a view of. Raises. */
+static bool base_of(const tn_tensor *x, const char *op, tn_tensor *base)
+{
+    const int64_t n = elements(x);
+    tn__edge      at = {.node = tn__node_of(x), .output = x->output};
+    tn_shape      shape = x->node ? x->l.shape : (tn_shape){1, {n}};
+    while (at.node && at.node->op->view && !at.node->copied) {
+        shape = at.node->shape[0];
+        at = at.node->edge[0];
+    }
+    if (at.leaf || tn_shape_numel(shape) != n) {
+        tn_raise(TN_ESTATE,
+                 "%s_: the target is a part of memory whose other elements have a history that is not known here (a "
+                 "result of tn_checkpoint, or of a tensor that tn_adopt changed); tn_clone it first",
+                 op);
+        return false;
+    }
+    *base = all_of(x, at.node ? &at.node->object : NULL, at.output, shape);
+    return true;
+}
+
+static tn__history *new_history(const tn_tensor *x)
+{
+    tn__history *h = tn__mem_get(sizeof *h);
+    if (h) *h = (tn__history){.family = x->family};
+    return h;
+}
+
+static void add_history(tn__storage *s, tn__history *h)
+{
+    h->next = atomic_load_explicit(&s->history, memory_order_relaxed);
+    atomic_store_explicit(&s->history, h, memory_order_release);
+}
+
+bool tn__watch_memory(tn_tensor *t)
+{
+    if (members(t) == 1 || tn__history_of(t)) return true;
+    tn__history *h = new_history(t); /* empty: nothing was written over yet */
+    if (h) add_history(t->storage, h);
+    return h != NULL;
+}
+
+bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
+{
+    tn_tensor base;
+    *r = (tn__rebase){.history = tn__history_of(x)};
+    const bool all = shows_all(x);
+    if (all && members(x) == 1 && !r->history) return true; /* nobody else looks on: x's own node says it all */
+    if (!all && r->history && r->history->node)
+        base = all_of(x, r->history->node, r->history->output, r->history->shape);
+    else if (!all && !base_of(x, node->op->name, &base)) return false;
+    if (!r->history) {
+        if (!(r->history = new_history(x))) return false;
+        r->fresh = true;
+    }
+    if (all) {
+        r->node = node, r->shape = x->l.shape;
+        atomic_fetch_add_explicit(&node->object.refs, 1, memory_order_relaxed);
+        return true;
+    }
+    tn_tensor part = tn__glance(x, &x->l);
+    part.node = &node->object;
+    r->shape = base.l.shape;
+    r->node = tn__record(&tn__op_overwrite, 2, (tn_tensor *[]){&base, &part}, 1, (bool[]){base.node != NULL, true},
+                         &(tn__strided_args){.at = x->l});
+    if (!r->node) tn__rebase_forget(r);
+    return r->node != NULL;
+}
+
+void tn__rebase_forget(tn__rebase *r)
+{
+    if (r->fresh) tn__mem_put(r->history, sizeof *r->history);
+    tn__node_drop(r->node);
+    *r = (tn__rebase){.node = NULL};
+}
+
+void tn__rebase_commit(tn__rebase *r, tn_tensor *x)
+{
+    tn__storage *s = x->storage;
+    x->seen = atomic_load_explicit(&s->version, memory_order_relaxed);
+    atomic_store_explicit(&s->taped, x->seen, memory_order_relaxed);
+    if (!r->node) return;
+    tn__object *old = r->history->node;
+    r->history->node = &r->node->object, r->history->output = 0;
+    r->history->shape = r->shape, r->history->version = x->seen;
+    if (r->fresh) add_history(s, r->history);
+    *r = (tn__rebase){.node = NULL};
+    tn__object_drop(old);
+}
+
+bool tn__renew(tn_tensor *x, const char *who, const char *what, int i)
+{
+    const tn__history *h = tn__newer(x);
+    if (!h) { /* it was another family's */
+        x->seen = atomic_load_explicit(&x->storage->taped, memory_order_relaxed);
+        return true;
+    }
+    if (x->leaf || x->unrecorded) {
+        char number[16];
+        snprintf(number, sizeof number, " %d", i);
+        tn_raise(TN_ESTATE,
+                 "%s: %s%s shows memory that %s_ has since changed on the tape through another tensor, and is %s; make "
+                 "this view again after the change",
+                 who, what, i < 0 ? "" : number, atomic_load(&x->storage->writer),
+                 x->leaf ? "a leaf" : "a view that was made while nothing was recorded");
+        return false;
+    }
+    tn__object *old = x->node, *node = h->node;
+    uint8_t     output = h->output;
+    if (shows_all(x) && tn_shape_equal(x->l.shape, h->shape)) {
+        atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
+    } else {
+        tn_tensor all = all_of(x, node, output, h->shape);
+        tn__node *view =
+            tn__record(&tn__op_strided, 1, (tn_tensor *[]){&all}, 1, (bool[]){true}, &(tn__strided_args){.at = x->l});
+        if (!view) return false;
+        node = &view->object, output = 0;
+    }
+    x->node = node, x->output = output, x->seen = h->version;
+    tn__object_drop(old);
+    return true;
+}
