@@ -84,14 +84,19 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
     for (int i = 0; i < n; i++)
         if (!in[i]) return tn_raise(TN_EINVAL, "tn_checkpoint: input %d is NULL", i), NULL;
         else if (!tn__self.mode.no_grad && !tn__up_to_date(in[i], "tn_checkpoint", "input", i)) return NULL;
-    if (tn__self.mode.no_grad) return fn(in, n, user);
+    tn_generator *g = tn_current_generator();
+    if (tn__self.mode.no_grad) {
+        const tn_generator before = *g;
+        tn_tensor         *y = fn(in, n, user);
+        if (tn__self.error != TN_OK) *g = before, y = NULL;
+        return y;
+    }
 
     /* Recorded before it runs, so that a segment that writes over its inputs is found out, and even if no input wants a
      * gradient: parameters inside may. */
-    tn_generator *g = tn_current_generator();
-    args_t        args = {fn, user, *g, tn__self.mode};
-    bool          few[16], *need = few;
-    tn_tensor    *out = NULL;
+    args_t     args = {fn, user, *g, tn__self.mode};
+    bool       few[16], *need = few;
+    tn_tensor *out = NULL;
     if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;
     for (int i = 0; i < n; i++) need[i] = tn__wants_grad(in[i]);
     tn__node *node = tn__record(&op, n, in, 1, need, &args);

@@ -178,15 +178,55 @@ static void catch_targets(tn__engine_run *r, const tn__node *n)
     }
 }
 
-static tn_status keep_grads(const tn__engine_run *r, tn__node *n)
+/* What tn_retain_grad asked for is set aside until nothing can fail any more. */
+static tn_status keep_grads(tn__engine_run *r, tn__node *n)
 {
     for (tn__watch *w = n->watches; w; w = w->next) {
         tn_tensor *g = n->grad[w->output], *mine;
         if (w->fn || !g || r->found) continue;
         if (!(mine = tn__own(g, g->dtype))) break;
-        tn_drop(n->kept[w->output]);
-        n->kept[w->output] = mine;
+        tn_drop(w->grad);
+        w->grad = mine, r->keeps = true;
     }
+    return tn__self.error;
+}
+
+/* And handed over then, or forgotten. */
+static void settle_kept(const tn__engine_run *r, bool well)
+{
+    for (tn__node *n = r->keeps ? r->list : NULL; n; n = n->next)
+        for (tn__watch *w = n->watches; w; w = w->next) {
+            if (!w->grad) continue;
+            tn_tensor **kept = &n->kept[w->output], *gone = well ? *kept : w->grad;
+            if (well) *kept = w->grad;
+            w->grad = NULL;
+            tn_drop(gone);
+        }
+}
+
+/* The gradient that hangs on a leaf was collected before tn_adopt made another tensor of it. */
+static tn_status not_of_its_shape(const tn_tensor *leaf, const tn_tensor *grad, const char *what, const char *advice)
+{
+    char a[192], b[192];
+    return tn_raise(TN_ESTATE, "backward: %s is %s now, and %s is %s: tn_adopt made another tensor of it; %s",
+                    leaf->name ? leaf->name : "a leaf", tn_shape_text(leaf->l.shape, a, sizeof a), what,
+                    tn_shape_text(grad->l.shape, b, sizeof b), advice);
+}
+
+/* As not_of_its_shape says; where only the number type is another, the sum is made in the leaf's. */
+static tn_status meet_old_grad(tn__grad_slot *s)
+{
+    tn_tensor *leaf = s->leaf, *sum;
+    if (!tn_shape_equal(leaf->grad->l.shape, leaf->l.shape))
+        return not_of_its_shape(leaf, leaf->grad, "the gradient that it has", "tn_zero_grad it first");
+    if (leaf->grad->dtype == leaf->dtype) return TN_OK;
+    if (!(sum = tn__new_owned(leaf->dtype, leaf->l.shape))) return tn__self.error;
+    tn__copy(sum, leaf->grad);
+    tn__tape.inside++;
+    tn_add_(sum, s->ready);
+    tn__tape.inside--;
+    tn_drop(s->ready);
+    s->ready = sum, s->whole = true;
     return tn__self.error;
 }
 
@@ -203,9 +243,12 @@ static tn_status ready_slot(tn__grad_slot *s)
     if (leaf->grad && (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows) || !tn__rows_spread(leaf, &s->grad, &s->rows)))
         return tn__self.error;
     if (tn__hooked(tn__leaf_watches(leaf), 0, &s->grad, "backward") != TN_OK) return tn__self.error;
-    if (!(s->ready = tn__own(s->grad, s->leaf->dtype)) || !tn__tape.anomaly || !s->leaf->grad) return tn__self.error;
+    if (!s->rows && !tn_shape_equal(leaf->l.shape, s->grad->l.shape))
+        return not_of_its_shape(leaf, s->grad, "its gradient", "adopt before the forward pass or after the backward");
+    if (!(s->ready = tn__own(s->grad, leaf->dtype)) || !leaf->grad) return tn__self.error;
+    if (meet_old_grad(s) != TN_OK || !tn__tape.anomaly) return tn__self.error;
     tn__tape.inside++;
-    tn_tensor *sum = tn_add(s->leaf->grad, s->ready); /* for a look at it, before any is attached */
+    tn_tensor *sum = s->whole ? s->ready : tn_add(leaf->grad, s->ready); /* for a look at it, before any is attached */
     tn__tape.inside--;
     tn__check_finite(sum, "backward", "the sum of a leaf's gradients");
     return tn__self.error;
@@ -339,6 +382,7 @@ tn_status tn__backward(const tn__backward_pass *p)
         tn__tape.inside--;
         tn_scope_end(s);
     }
+    settle_kept(&r, tn__self.error == TN_OK);
     hand_over(&r);
     if (tn__self.error == TN_OK && p->count && !p->retain && !p->create_graph)
         for (tn__node *n = r.list; n; n = n->next) tn__node_release(n);

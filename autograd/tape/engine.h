@@ -24,6 +24,7 @@ typedef struct tn__engine_run {
     int64_t                  table_size;
     tn_tensor              **found; /* tn_grad_of's gradients, one a target, kept */
     tn__node                *list;  /* largest number first */
+    bool                     keeps; /* gradients wait for tn_retain_grad */
 } tn__engine_run;
 
 /* Where a leaf's gradient goes: to a target of this pass or of one around it, or to the leaf's slot. NULL: nowhere

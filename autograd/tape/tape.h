@@ -25,6 +25,7 @@ typedef struct tn__watch { /* a hook on a result, or (fn NULL) the wish to keep 
     int               output;
     tn_grad_hook      fn;
     void             *user;
+    tn_tensor        *grad; /* the gradient that a pass under way will keep, once it has come to its end */
 } tn__watch;
 
 struct tn__node {

@@ -107,6 +107,10 @@ START_TEST(what_fails_has_drawn_nothing)
     tn_clear_error();
     ck_assert_int_eq(tn_gradcheck(half_wrong, .input = x), TN_ENUMERIC);
     tn_clear_error();
+    tn_scope s = tn_no_grad_begin();
+    ck_assert_ptr_null(tn_checkpoint(draws_and_fails, NULL, 1, &x));
+    tn_scope_end(s);
+    tn_clear_error();
     ck_assert_uint_eq(tn_current_generator()->position, 0);
 }
 END_TEST
@@ -207,6 +211,48 @@ START_TEST(retained_gradients_are_nobody_elses)
     tn_fill(seed, 7), tn_fill(tn_grad(a), 8), tn_fill(tn_grad(b), 9);
     ck_assert_double_eq(tn_get(tn_grad(y), 0), 1);
     ck_assert_double_eq(tn_get(tn_grad(a), 0), 8);
+}
+END_TEST
+
+static tn_tensor *refuses(tn_tensor *g, void *user) { return (void)g, (void)user, tn_raise(TN_EINVAL, "no"), NULL; }
+
+/* A backward that fails leaves every gradient as it was, those that are retained too. */
+START_TEST(a_failed_backward_keeps_nothing)
+{
+    tn_tensor *x = vector(2, 1), *a = tn_exp(x), *y = tn_sum(tn_mul_scalar(a, 3));
+    tn_retain_grad(a);
+    tn_on_grad(x, refuses, NULL);
+    ck_assert_int_eq(tn_backward(y, .retain = true), TN_EINVAL);
+    tn_clear_error();
+    ck_assert_ptr_null(tn_grad(a));
+    ck_assert_ptr_null(tn_grad(x));
+}
+END_TEST
+
+/* What tn_adopt makes of a leaf that has a gradient already: one of another type collects on in its own; one of another
+ * shape is refused before anything is attached, and the advice leads on. */
+START_TEST(adopted_beside_a_gradient)
+{
+    tn_tensor *x = vector(2, 1), *y = vector(2, 1);
+    tn_backward(tn_sum(tn_add(y, x)));
+    tn_adopt(x, tn_ones(TN_SHAPE(2)));
+    ck_assert_int_eq(tn_backward(tn_add(tn_sum(y), tn_sum(x))), TN_OK);
+    ck_assert_double_eq(tn_get(tn_grad(x), 1), 2);
+    ck_assert_int_eq(tn_dtype_of(tn_grad(x)), TN_F32);
+    tn_adopt(x, tn_ones(TN_SHAPE(3)));
+    tn_backward(tn_add(tn_sum(y), tn_sum(x)));
+    says(TN_ESTATE, "backward: a leaf is [3] now, and the gradient that it has is [2]: tn_adopt made another tensor of "
+                    "it; tn_zero_grad it first");
+    ck_assert_double_eq(tn_get(tn_grad(y), 1), 2);
+    tn_zero_grad(x);
+    ck_assert_int_eq(tn_backward(tn_add(tn_sum(y), tn_sum(x))), TN_OK);
+    ck_assert_double_eq(tn_get(tn_grad(x), 2), 1);
+    tn_tensor *l = tn_add(tn_sum(y), tn_sum(x));
+    tn_adopt(x, tn_ones(TN_SHAPE(2)));
+    tn_zero_grad(x);
+    tn_backward(l);
+    says(TN_ESTATE, "backward: a leaf is [2] now, and its gradient is [3]: tn_adopt made another tensor of it; adopt "
+                    "before the forward pass or after the backward");
 }
 END_TEST
 
@@ -498,6 +544,8 @@ int main(void)
     tcase_add_test(t, a_hook_may_drop_the_root);
     tcase_add_test(t, hooks_of_leaves_see_both_kinds_of_backward);
     tcase_add_test(t, retained_gradients_are_nobody_elses);
+    tcase_add_test(t, a_failed_backward_keeps_nothing);
+    tcase_add_test(t, adopted_beside_a_gradient);
     tcase_add_test(t, a_view_of_a_leaf_is_the_leaf);
     tcase_add_test(t, writers_respect_the_tape);
     tcase_add_test(t, anomaly_and_in_place);
