@@ -61,6 +61,12 @@ static tn_status check_input(const tn_op *op, int i, tn_tensor *x)
         if (i < 32 && op->optional & 1u << i) return TN_OK;
         return tn_raise(TN_EINVAL, "%s: input %d is NULL", op->name, i);
     }
+    if (tn__object_gone(&x->object)) {
+        char what[32];
+        snprintf(what, sizeof what, "input %d", i);
+        tn__object_misused(op->name, what);
+        return tn__self.error;
+    }
     if (tn__outdated(x) && !tn__self.mode.no_grad) tn__renew(x, op->name, "input", i);
     return tn__self.error;
 }

@@ -284,7 +284,8 @@ static tn_status check_pass(const tn__backward_pass *p)
     for (int i = 0; i < p->roots; i++) {
         tn_tensor *root = p->root[i];
         if (!root) return tn_raise(TN_EINVAL, "%s: the root is NULL", p->name);
-        if (!tn__up_to_date(root, p->name, "the root", -1)) return tn__self.error;
+        if (!tn__given(p->name, "the root", root) || !tn__up_to_date(root, p->name, "the root", -1))
+            return tn__self.error;
         if (!tn__wants_grad(root))
             return tn_raise(
                 TN_ESTATE,
@@ -294,7 +295,8 @@ static tn_status check_pass(const tn__backward_pass *p)
         if (check_seed(p, i) != TN_OK) return tn__self.error;
     }
     for (int k = 0; k < p->count; k++) {
-        if (p->wrt[k] && !tn__up_to_date(p->wrt[k], p->name, "tensor", k)) return tn__self.error;
+        if (p->wrt[k] && (!tn__alive(p->name, p->wrt[k]) || !tn__up_to_date(p->wrt[k], p->name, "tensor", k)))
+            return tn__self.error;
         if (!p->wrt[k] || !tn__wants_grad(p->wrt[k]))
             return tn_raise(p->wrt[k] ? TN_ESTATE : TN_EINVAL, "%s: tensor %d of those asked for %s", p->name, k,
                             p->wrt[k] ? "is neither a leaf nor on the tape" : "is NULL");

@@ -185,6 +185,7 @@ tn_tensor *tn_requires_grad(tn_tensor *t)
 {
     if (tn__blocked()) return NULL;
     if (!t) return tn_raise(TN_EINVAL, "tn_requires_grad: the tensor is NULL"), NULL;
+    if (!tn__alive("tn_requires_grad", t)) return NULL;
     if (!tn__is_float(t->dtype))
         return tn_raise(TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is %s",
                         tn_dtype_name(t->dtype)),
@@ -206,6 +207,7 @@ tn_tensor *tn_requires_no_grad(tn_tensor *t)
 {
     if (tn__blocked()) return NULL;
     if (!t) return tn_raise(TN_EINVAL, "tn_requires_no_grad: the tensor is NULL"), NULL;
+    if (!tn__alive("tn_requires_no_grad", t)) return NULL;
     if (t->node || tn__newer(t))
         return tn_raise(TN_ESTATE,
                         "tn_requires_no_grad: this tensor is the result of a recorded %s, no leaf; tn_detach gives one "
@@ -218,11 +220,11 @@ tn_tensor *tn_requires_no_grad(tn_tensor *t)
     return t;
 }
 
-bool tn_needs_grad(const tn_tensor *t) { return t && (tn__wants_grad(t) || tn__newer(t)); }
+bool tn_needs_grad(const tn_tensor *t) { return tn__alive("tn_needs_grad", t) && (tn__wants_grad(t) || tn__newer(t)); }
 
 tn_tensor *tn_grad(const tn_tensor *t)
 {
-    if (!t) return NULL;
+    if (!tn__alive("tn_grad", t)) return NULL;
     if (t->node) return tn__node_of(t)->kept[t->output];
     if (t->rows) { /* that its gradient is kept as rows is no part of what t is */
         tn_tensor *leaf = (tn_tensor *)(uintptr_t)t;
@@ -233,14 +235,14 @@ tn_tensor *tn_grad(const tn_tensor *t)
 
 tn_tensor *tn_grad_rows(const tn_tensor *t, tn_tensor **rows)
 {
-    const bool some = t && !t->node && t->rows;
+    const bool some = tn__alive("tn_grad_rows", t) && !t->node && t->rows;
     if (rows) *rows = some ? t->rows : NULL;
     return some ? t->grad : NULL;
 }
 
 void tn_zero_grad(tn_tensor *t)
 {
-    if (!t || tn__blocked()) return;
+    if (tn__blocked() || !tn__alive("tn_zero_grad", t)) return;
     tn_tensor **slot = t->node ? &tn__node_of(t)->kept[t->output] : &t->grad;
     tn_drop(*slot);
     *slot = NULL;
@@ -253,6 +255,7 @@ tn_tensor *tn_detach(tn_tensor *t)
 {
     if (tn__blocked()) return NULL;
     if (!t) return tn_raise(TN_EINVAL, "tn_detach: the tensor is NULL"), NULL;
+    if (!tn__alive("tn_detach", t)) return NULL;
     tn_tensor *d = tn__alias(t, &t->l);
     if (d) d->family = tn__thread_id() << 40 | ++tn__tape.families, d->unrecorded = false;
     return d;
@@ -280,6 +283,7 @@ tn__watch *tn__leaf_watches(const tn_tensor *t) { return t->hooks ? ((leaf_hooks
 static tn_status watch(const char *name, tn_tensor *t, tn_grad_hook fn, void *user)
 {
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", name);
+    if (!tn__alive(name, t)) return tn__self.error;
     if (!tn__up_to_date(t, name, "the tensor", -1)) return tn__self.error;
     if (!tn__wants_grad(t))
         return tn_raise(TN_ESTATE, "%s: no gradient will reach this tensor: it is neither a leaf nor on the tape",

@@ -1,7 +1,8 @@
 /* memory.c — all memory of the library: one allocator, and in front of it a cache of freed blocks for each thread.
  *
  * A step of a training loop asks for the same sizes as the step before, so freed blocks are kept in lists by size
- * class and handed out again: from the second step on nothing reaches the allocator. Classes are the multiples of 64
+ * class and handed out again: from the second step on, and once 64 tensors have ended (their handles wait in a
+ * quarantine, so that who uses them still can be told), nothing reaches the allocator. Classes are the multiples of 64
  * up to 1024 bytes, then eight to a doubling, and from 256 KiB on two: what is unused at the end of a large block is
  * pages that nobody touches, and batches of about the same length have blocks of the same class. The size is told again
  * when a block comes back, so blocks carry no header and stay aligned to a cache line. */
@@ -39,9 +40,15 @@ typedef struct block {
     struct block *next;
 } block;
 
+/* A tensor that has ended, behind whose head the memory is forbidden. Long enough for a mistake to be met by the next
+ * few ops, and short enough to stay in the first cache. */
+enum { QUARANTINE = 64 };
 static _Thread_local struct {
-    block *free[CLASSES];
-    size_t bytes;
+    block   *free[CLASSES];
+    size_t   bytes; /* of these and of the quarantine */
+    block   *ended[QUARANTINE];
+    unsigned at; /* the oldest of these */
+    int class;   /* of them all */
 } cache;
 
 enum { HUGE_PAGE = 2 << 20 };
@@ -98,8 +105,34 @@ static void give_back(block *b, size_t bytes)
     allocator.free(allocator.user, b, bytes);
 }
 
+/* A block that nobody uses goes to the cache, or back. */
+static inline void put_away(block *b, int c)
+{
+    const size_t n = class_bytes(c), keep = atomic_load_explicit(&cache_limit, memory_order_relaxed);
+    if (cache.bytes + n > keep || !tn__self.at_end[TN_END_MEMORY]) { /* nobody would free it */
+        give_back(b, n);
+        return;
+    }
+    b->next = cache.free[c];
+    cache.free[c] = b;
+    cache.bytes += n;
+    HIDE(b, n);
+}
+
+static void end_quarantine(void)
+{
+    for (int i = 0; i < QUARANTINE; i++) {
+        block *b = cache.ended[i];
+        cache.ended[i] = NULL;
+        if (!b) continue;
+        cache.bytes -= class_bytes(cache.class);
+        put_away(b, cache.class);
+    }
+}
+
 void tn_trim(void)
 {
+    end_quarantine();
     for (int c = 0; c < CLASSES; c++) {
         while (cache.free[c]) {
             block *b = cache.free[c];
@@ -170,19 +203,30 @@ void *tn__mem_zeroed(size_t bytes)
 void tn__mem_put(void *p, size_t bytes)
 {
     if (!p) return;
-    int    c = class_of(bytes);
-    size_t n = class_bytes(c);
-    block *b = p;
     atomic_fetch_sub_explicit(&live, counted(bytes), memory_order_relaxed);
-    size_t keep = atomic_load_explicit(&cache_limit, memory_order_relaxed);
-    if (cache.bytes + n > keep || !tn__self.at_end[TN_END_MEMORY]) { /* nobody would free it */
+    put_away(p, class_of(bytes));
+}
+
+void tn__mem_retire(tn__object *o, size_t bytes)
+{
+    const int    c = class_of(bytes);
+    const size_t n = class_bytes(c);
+    block       *b = (block *)(void *)o, **place = &cache.ended[cache.at++ % QUARANTINE], *old = *place;
+    atomic_fetch_sub_explicit(&live, counted(bytes), memory_order_relaxed);
+    if (__builtin_expect(cache.bytes + n > atomic_load_explicit(&cache_limit, memory_order_relaxed) ||
+                             !tn__self.at_end[TN_END_MEMORY],
+                         0)) {
         give_back(b, n);
         return;
     }
-    b->next = cache.free[c];
-    cache.free[c] = b;
-    cache.bytes += n;
-    HIDE(b, n);
+    atomic_store_explicit(&o->refs, TN__GONE, memory_order_relaxed);
+    o->serial = 0;
+    HIDE(o + 1, n - sizeof *o);
+    *place = b, cache.class = c, cache.bytes += n;
+    if (!old) return;
+    old->next = cache.free[c];
+    cache.free[c] = old;
+    HIDE(old, n);
 }
 
 void *tn_mem_get(size_t bytes) { return tn__mem_zeroed(bytes); }

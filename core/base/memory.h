@@ -2,6 +2,7 @@
 #ifndef TENON_CORE_MEMORY_H
 #define TENON_CORE_MEMORY_H
 
+#include "core/base/object.h"
 #include "core/core.h"
 
 /* 64-byte aligned, from the thread's cache or the allocator; the size is told again when it is given back. tn__mem_get
@@ -17,6 +18,9 @@ static inline bool tn__beyond_caches(int64_t bytes) { return bytes > (int64_t)64
 bool  tn__mem_grow(void **p, size_t old_bytes, size_t bytes);
 char *tn__strdup(const char *s); /* freed by tn__strfree */
 void  tn__strfree(char *s);
-void  tn__count_tensor(int by);
+/* Gives back what begins with an object that has ended. It stays in this thread's quarantine for a while, where its
+ * count says that it is gone, so that who uses it still can be told. */
+void tn__mem_retire(tn__object *o, size_t bytes);
+void tn__count_tensor(int by);
 
 #endif

@@ -5,6 +5,28 @@
 
 static tn__object *object_of(tn_tensor *t) { return (tn__object *)(void *)t; } /* its first member */
 
+void tn__object_misused(const char *who, const char *what)
+{
+    tn_raise(
+        TN_ESTATE,
+        "%s: %s is no more: its scope ended, or it was dropped more often than it was kept; what a scope owns goes "
+        "with the scope, tn_drop is for what tn_keep or tn_take gave",
+        who, what);
+}
+
+/* Is what this place of the stack stands for still there? */
+static inline bool there(const tn__owned *w) { return w->serial == w->object->serial; }
+
+void tn__drop_owned(size_t mark)
+{
+    while (tn__self.top > mark) {
+        const tn__owned *w = &tn__self.stack[--tn__self.top];
+        if (!w->object) continue;
+        if (__builtin_expect(there(w), 1)) tn__object_drop(w->object);
+        else tn__object_misused("tn_scope_end", "a tensor that this scope owns");
+    }
+}
+
 bool tn_grad_enabled(void) { return !tn__self.mode.no_grad; }
 
 tn_scope tn_scope_begin(void)
@@ -21,7 +43,7 @@ tn_scope tn_no_grad_begin(void)
 
 void tn_scope_end(tn_scope s)
 {
-    while (tn__self.top > s.mark) tn__object_drop(tn__self.stack[--tn__self.top]);
+    tn__drop_owned(s.mark);
     if (tn__self.path_depth > s.path) tn__self.path_depth = s.path;
     tn__self.mode = s.mode;
     if (__builtin_expect(tn__self.casts != NULL, 0) && !s.mode.autocast) {
@@ -34,7 +56,7 @@ void tn_scope_end(tn_scope s)
 /* At the thread's end. */
 static void end_all(void)
 {
-    while (tn__self.top) tn__object_drop(tn__self.stack[--tn__self.top]);
+    tn__drop_owned(0);
     tn__mem_put(tn__self.stack, tn__self.capacity * sizeof *tn__self.stack);
     tn__self.stack = NULL, tn__self.capacity = 0;
 }
@@ -56,7 +78,7 @@ tn_tensor *tn__scoped(tn_tensor *t)
 {
     if (!t) return NULL;
     if (!reserve()) return tn__object_drop(object_of(t)), NULL;
-    tn__self.stack[tn__self.top++] = object_of(t);
+    tn__self.stack[tn__self.top++] = (tn__owned){object_of(t), object_of(t)->serial};
     return t;
 }
 
@@ -65,9 +87,10 @@ tn_tensor *tn__scoped(tn_tensor *t)
 static void move_out(tn_scope *s, tn_tensor *t)
 {
     for (size_t i = tn__self.top; t && i-- > s->mark;) {
-        if (tn__self.stack[i] != object_of(t)) continue;
+        const tn__owned w = tn__self.stack[i];
+        if (w.object != object_of(t) || !there(&w)) continue;
         tn__self.stack[i] = tn__self.stack[s->mark];
-        tn__self.stack[s->mark++] = object_of(t);
+        tn__self.stack[s->mark++] = w;
         break;
     }
 }
@@ -89,6 +112,7 @@ void tn_drop(tn_tensor *t) { tn__object_drop(object_of(t)); }
 
 tn_tensor *tn_keep(tn_tensor *t)
 {
+    if (t && tn__object_gone(object_of(t))) return tn__object_misused("tn_keep", "this tensor"), NULL;
     tn__object_keep(object_of(t));
     return t;
 }
@@ -97,8 +121,8 @@ tn_tensor *tn_keep(tn_tensor *t)
 tn_tensor *tn_take(tn_tensor *t)
 {
     for (size_t i = tn__self.top; t && i-- > 0;) {
-        if (tn__self.stack[i] != object_of(t)) continue;
-        tn__self.stack[i] = NULL;
+        if (tn__self.stack[i].object != object_of(t) || !there(&tn__self.stack[i])) continue;
+        tn__self.stack[i].object = NULL;
         return t;
     }
     return tn_keep(t);

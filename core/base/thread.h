@@ -6,6 +6,12 @@
 #include "core/base/object.h"
 #include "core/core.h"
 
+/* One reference to a tensor that a scope owns; object NULL: it was taken out. */
+typedef struct {
+    tn__object *object;
+    uint32_t    serial;
+} tn__owned;
+
 enum { TN_PATH_MAX = 64 };
 
 /* What a thread leaves behind when it ends, in the order in which it goes: each may give memory to the next. */
@@ -15,7 +21,7 @@ typedef struct {
     tn_status     error;   /* first, as every call reads it */
     tn_mode       mode;    /* what scopes put back and parallel loops pass on */
     uint64_t      skipped; /* calls refused since the error */
-    tn__object  **stack;   /* the scope stack: one reference to a tensor each */
+    tn__owned    *stack;   /* the scope stack */
     size_t        top, capacity;
     const char   *path[TN_PATH_MAX];
     int           path_depth; /* may exceed TN_PATH_MAX: the rest is counted, not named */
@@ -23,6 +29,7 @@ typedef struct {
     int64_t       shrink;    /* for tests: grains are divided by it, so that small tensors are shared out too; 0: off */
     tn_generator *generator; /* in use; NULL: own */
     tn_generator  own;
+    uint32_t      made;  /* serial numbers given out */
     uint64_t      id;    /* of this thread, 0 until asked for */
     tn__object   *casts; /* autocast's copies of weights: they go with its scope */
     void (*at_end[TN_ENDS])(void);
@@ -41,6 +48,8 @@ static inline bool tn__blocked(void)
     tn__self.skipped++;
     return true;
 }
+
+void tn__drop_owned(size_t mark); /* ends what the stack holds from there on */
 
 /* Gives an owned reference to the open scope (scope.c); on failure drops it and returns NULL. */
 tn_tensor *tn__scoped(tn_tensor *t);

@@ -5,16 +5,19 @@
 
 #include <math.h>
 
-tn_dtype tn_dtype_of(const tn_tensor *t) { return t ? t->dtype : TN_F32; }
-tn_shape tn_shape_of(const tn_tensor *t) { return t ? t->l.shape : (tn_shape){0}; }
-int      tn_ndim(const tn_tensor *t) { return t ? t->l.shape.n : 0; }
-int64_t  tn_numel(const tn_tensor *t) { return t ? tn_shape_numel(t->l.shape) : 0; }
-bool     tn_is_contiguous(const tn_tensor *t) { return t && tn__layout_contiguous(&t->l); }
-bool     tn_shares_memory(const tn_tensor *a, const tn_tensor *b) { return a && b && a->storage == b->storage; }
+tn_dtype tn_dtype_of(const tn_tensor *t) { return tn__alive("tn_dtype_of", t) ? t->dtype : TN_F32; }
+tn_shape tn_shape_of(const tn_tensor *t) { return tn__alive("tn_shape_of", t) ? t->l.shape : (tn_shape){0}; }
+int      tn_ndim(const tn_tensor *t) { return tn__alive("tn_ndim", t) ? t->l.shape.n : 0; }
+int64_t  tn_numel(const tn_tensor *t) { return tn__alive("tn_numel", t) ? tn_shape_numel(t->l.shape) : 0; }
+bool tn_is_contiguous(const tn_tensor *t) { return tn__alive("tn_is_contiguous", t) && tn__layout_contiguous(&t->l); }
+bool tn_shares_memory(const tn_tensor *a, const tn_tensor *b)
+{
+    return tn__alive("tn_shares_memory", a) && tn__alive("tn_shares_memory", b) && a->storage == b->storage;
+}
 
 int64_t tn_size(const tn_tensor *t, int dim)
 {
-    if (!t) return -1;
+    if (!tn__alive("tn_size", t)) return -1;
     if (t->l.shape.n == 0) return tn_raise(TN_EINDEX, "tn_size: dim %d of a 0-d tensor, which has none", dim), -1;
     return tn__wrap_dim("tn_size", &dim, t->l.shape.n) ? t->l.shape.d[dim] : -1;
 }
@@ -22,18 +25,18 @@ int64_t tn_size(const tn_tensor *t, int dim)
 tn_shape tn_strides_of(const tn_tensor *t)
 {
     tn_shape s = {0};
-    if (t) s.n = t->l.shape.n;
+    if (tn__alive("tn_strides_of", t)) s.n = t->l.shape.n;
     for (int i = 0; i < s.n; i++) s.d[i] = t->l.stride[i];
     return s;
 }
 
 /* ---- names ---------------------------------------------------------------------------------------------------- */
 
-const char *tn_name_of(const tn_tensor *t) { return t && t->name ? t->name : ""; }
+const char *tn_name_of(const tn_tensor *t) { return tn__alive("tn_name_of", t) && t->name ? t->name : ""; }
 
 tn_tensor *tn_set_name(tn_tensor *t, const char *name)
 {
-    if (tn__blocked() || !t) return NULL;
+    if (tn__blocked() || !tn__alive("tn_set_name", t)) return NULL;
     char *copy = NULL;
     if (name && *name && !(copy = tn__strdup(name))) return NULL;
     tn__strfree(t->name);
@@ -90,11 +93,11 @@ static void *at_index(const char *who, const tn_tensor *t, tn_shape index)
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-const void *tn_data(const tn_tensor *t) { return t ? tn__ptr(t) : NULL; }
+const void *tn_data(const tn_tensor *t) { return tn__alive("tn_data", t) ? tn__ptr(t) : NULL; }
 
 double tn_item(const tn_tensor *t)
 {
-    if (!t) return NAN;
+    if (!tn__alive("tn_item", t)) return NAN;
     const int64_t n = tn_shape_numel(t->l.shape);
     if (n == 1) return tn__load(tn__ptr(t), t->dtype);
     char text[192];
@@ -105,19 +108,19 @@ double tn_item(const tn_tensor *t)
 
 double tn_get(const tn_tensor *t, int64_t position)
 {
-    const void *p = t ? at_position("tn_get", t, position) : NULL;
+    const void *p = tn__alive("tn_get", t) ? at_position("tn_get", t, position) : NULL;
     return p ? tn__load(p, t->dtype) : NAN;
 }
 
 double tn_get_at(const tn_tensor *t, tn_shape index)
 {
-    const void *p = t ? at_index("tn_get_at", t, index) : NULL;
+    const void *p = tn__alive("tn_get_at", t) ? at_index("tn_get_at", t, index) : NULL;
     return p ? tn__load(p, t->dtype) : NAN;
 }
 
 int64_t tn_get_i64(const tn_tensor *t, int64_t position)
 {
-    const void *p = t ? at_position("tn_get_i64", t, position) : NULL;
+    const void *p = tn__alive("tn_get_i64", t) ? at_position("tn_get_i64", t, position) : NULL;
     return p ? tn__load_i64(p, t->dtype) : 0;
 }
 
@@ -125,8 +128,10 @@ int64_t tn_get_i64(const tn_tensor *t, int64_t position)
 
 bool tn__given(const char *who, const char *what, const tn_tensor *t)
 {
-    if (t) return true;
-    return tn_raise(TN_EINVAL, "%s: %s is NULL", who, what), false;
+    if (t && !tn__object_gone(&t->object)) return true;
+    if (t) tn__object_misused(who, what);
+    else tn_raise(TN_EINVAL, "%s: %s is NULL", who, what);
+    return false;
 }
 
 bool tn__writable(const char *who, const tn_tensor *t)

@@ -98,7 +98,7 @@ static void tensor_end(tn__object *o)
         tn__strfree(t->name);
         tn_drop(t->rows); /* has none itself */
         storage_leave(t);
-        tn__mem_put(t, sizeof *t);
+        tn__mem_retire(&t->object, sizeof *t);
         tn__count_tensor(-1);
         o = grad && atomic_fetch_sub_explicit(&grad->object.refs, 1, memory_order_acq_rel) == 1 ? &grad->object : NULL;
     }
@@ -109,6 +109,7 @@ static tn_tensor *handle(tn_dtype dt, tn__storage *s)
     tn_tensor *t = tn__mem_get(sizeof *t);
     if (!t) return NULL;
     atomic_init(&t->object.refs, 1);
+    t->object.serial = ++tn__self.made ? tn__self.made : ++tn__self.made; /* never 0 */
     t->object.end = tensor_end;
     t->dtype = dt, t->leaf = t->guest = t->unrecorded = false, t->output = 0, t->seen = 0, t->family = 0;
     t->storage = s, t->node = NULL, t->grad = t->rows = NULL, t->hooks = NULL, t->name = NULL;

@@ -77,6 +77,14 @@ static inline bool tn__outdated(const tn_tensor *t)
 tn__history *tn__newer(const tn_tensor *t);
 tn__history *tn__history_of(const tn_tensor *t); /* of t's family, newer than t or not; NULL: none */
 
+/* False for NULL, and for a tensor that is no more, which is raised. */
+static inline bool tn__alive(const char *who, const tn_tensor *t)
+{
+    if (t && !tn__object_gone(&t->object)) return true;
+    if (t) tn__object_misused(who, "the tensor");
+    return false;
+}
+
 /* tn__new for a dtype and a shape from outside, which are checked; who is named in the message. */
 tn_tensor *tn__make(const char *who, tn_dtype dt, tn_shape s);
 bool       tn__given(const char *who, const char *what, const tn_tensor *t); /* false and raised: "who: what is NULL" */

@@ -10,6 +10,7 @@ bool tn_module_ready(void *module)
 {
     const tn_module *m = module;
     if (tn__stopped()) return false;
+    if (m && tn__module_gone("a module that is called", m)) return false;
     if (!m)
         return tn_raise(
                    TN_EINVAL,

@@ -106,6 +106,16 @@ void *tn_module_built(void *module)
     return m;
 }
 
+/* Where the base of a freed module points: as long as its memory lies in the cache untouched, it can be told. */
+static const struct tn_base gone;
+
+bool tn__module_gone(const char *who, const tn_module *m)
+{
+    if (m->base != &gone) return false;
+    tn_raise(TN_ESTATE, "%s: this module was freed before", who);
+    return true;
+}
+
 /* What m holds goes; children that nobody else holds are put in front of the list, which is returned. */
 static tn_module *let_go(tn_module *m, tn_module *list)
 {
@@ -122,14 +132,16 @@ static tn_module *let_go(tn_module *m, tn_module *list)
     tn_mem_put(b->slot, (size_t)b->room * sizeof *b->slot);
     for (tn__hook *h = b->hooks, *next; h; h = next) next = h->next, tn_mem_put(h, sizeof *h);
     for (tn__array *a = b->arrays, *next; a; a = next) next = a->next, tn_mem_put(a, TN__FRONT + a->bytes);
-    tn_mem_put(b, b->bytes);
+    const size_t bytes = b->bytes;
+    m->base = (struct tn_base *)(uintptr_t)&gone;
+    tn_mem_put(b, bytes);
     return list;
 }
 
 void tn_module_free(void *module)
 {
     tn_module *m = module;
-    if (!m) return;
+    if (!m || tn__module_gone("tn_free", m)) return;
     if (m->base->owner) {
         tn_raise(TN_ESTATE, "tn_free: this %s is '%s' of a %s, which will free it; free the root alone",
                  tn__kind_name(m), m->base->name, tn__kind_name(m->base->owner));

@@ -49,6 +49,9 @@ struct tn_base {
 
 enum { TN__FRONT = 64 }; /* memory is aligned to it, so what stands behind a header of this size is, too */
 
+/* Was m freed before? Raises. */
+bool tn__module_gone(const char *who, const tn_module *m);
+
 /* Counts a call that the standing error stops. */
 static inline bool tn__stopped(void) { return tn_error() != TN_OK && tn_raise(TN_EINVAL, " ") != TN_OK; }
 

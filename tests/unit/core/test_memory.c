@@ -225,6 +225,11 @@ START_TEST(accounts)
 {
     tn_zeros(TN_SCALAR); /* the scope stack has its memory from here on */
     tn_trim();
+    for (int i = 0; i < 66; i++) { /* and the quarantine is full */
+        const tn_scope each = tn_scope_begin();
+        tn_zeros(TN_SCALAR);
+        tn_scope_end(each);
+    }
     tn_memory before = tn_memory_now();
     tn_scope  s = tn_scope_begin();
     tn_reset_peak();

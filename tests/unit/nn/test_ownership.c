@@ -1,0 +1,128 @@
+/* test_ownership.c — what is dropped or freed once too often, or used when it is gone, is an error with advice, and the
+ * program goes on. */
+#include "autograd/autograd.h"
+#include "core/tensor/tensor.h"
+#include "nn/nn.h"
+#include "tests/common/check_main.h"
+
+#include <math.h>
+
+static void says(const char *text)
+{
+    ck_assert_msg(tn_error() == TN_ESTATE, "%s: %s", tn_status_name(tn_error()), tn_error_message());
+    ck_assert_str_eq(tn_error_message(), text);
+    tn_clear_error();
+}
+#define ADVICE                                                                                                      \
+    " is no more: its scope ended, or it was dropped more often than it was kept; what a scope owns goes with the " \
+    "scope, tn_drop is for what tn_keep or tn_take gave"
+
+static int64_t living(void) { return tn_memory_now().tensors; }
+
+START_TEST(dropped_though_the_scope_owns_it)
+{
+    const int64_t before = living();
+    tn_scope      s = tn_scope_begin();
+    tn_tensor    *x = tn_ones(TN_SHAPE(3));
+    tn_drop(x);
+    ck_assert_int_eq(tn_error(), TN_OK);                /* it might have been the last reference of many */
+    for (int i = 0; i < 300; i++) tn_ones(TN_SHAPE(3)); /* one of these lies where x was */
+    tn_scope_end(s);
+    says("tn_scope_end: a tensor that this scope owns" ADVICE);
+    ck_assert_int_eq(living(), before);
+}
+END_TEST
+
+START_TEST(dropped_twice)
+{
+    const int64_t before = living();
+    tn_tensor    *x = tn_take(tn_ones(TN_SHAPE(3)));
+    tn_drop(x);
+    tn_drop(x);
+    says("tn_drop: this tensor" ADVICE);
+    ck_assert_ptr_null(tn_keep(x));
+    says("tn_keep: this tensor" ADVICE);
+    ck_assert_int_eq(living(), before);
+}
+END_TEST
+
+START_TEST(used_after_its_scope)
+{
+    tn_scope   s = tn_scope_begin();
+    tn_tensor *x = tn_requires_grad(tn_ones(TN_SHAPE(3))), *y = tn_ones(TN_SHAPE(3));
+    tn_scope_end(s);
+    ck_assert_ptr_null(tn_exp(x));
+    says("exp: input 0" ADVICE);
+    ck_assert_ptr_null(tn_add(y, x));
+    ck_assert_int_eq(tn_error(), TN_ESTATE);
+    tn_clear_error();
+    ck_assert_ptr_null(tn_mul_scalar_(y, 2));
+    says("mul_scalar: input 0" ADVICE);
+    ck_assert(isnan(tn_item(x)));
+    says("tn_item: the tensor" ADVICE);
+    ck_assert(isnan(tn_get(x, 0)));
+    says("tn_get: the tensor" ADVICE);
+    ck_assert_ptr_null(tn_data(x));
+    says("tn_data: the tensor" ADVICE);
+    ck_assert_int_eq(tn_shape_of(x).n, 0);
+    says("tn_shape_of: the tensor" ADVICE);
+    ck_assert_int_eq(tn_fill(x, 1), TN_ESTATE);
+    says("tn_fill: t" ADVICE);
+    ck_assert_int_eq(tn_backward(x), TN_ESTATE);
+    says("tn_backward: the root" ADVICE);
+    ck_assert_ptr_null(tn_requires_grad(x));
+    says("tn_requires_grad: the tensor" ADVICE);
+    ck_assert_ptr_null(tn_detach(x));
+    says("tn_detach: the tensor" ADVICE);
+    ck_assert_ptr_null(tn_grad(x));
+    says("tn_grad: the tensor" ADVICE);
+}
+END_TEST
+
+/* What lies where a dead tensor of the scope was is not mistaken for it. */
+START_TEST(another_in_its_place)
+{
+    tn_scope   s = tn_scope_begin(), inner = tn_scope_begin();
+    tn_tensor *x = tn_ones(TN_SHAPE(3)), *y = NULL;
+    tn_drop(x);
+    for (int i = 0; i < 1000 && y != x; i++) {
+        if (y) tn_drop(y);
+        y = tn_take(tn_ones(TN_SHAPE(3)));
+    }
+    ck_assert_ptr_eq(y, x);
+    tn_scope_end(inner);
+    ck_assert_int_eq(tn_error(), TN_ESTATE);
+    tn_clear_error();
+    ck_assert_double_eq(tn_get(y, 2), 1); /* still there */
+    tn_drop(y);
+    tn_scope_end(s);
+}
+END_TEST
+
+#if !defined(__SANITIZE_ADDRESS__) /* it forbids the look at what was freed, and says so itself */
+START_TEST(a_module_freed_twice)
+{
+    tn_linear *m = tn_linear_new(.in = 2, .out = 2);
+    tn_free(m);
+    tn_free(m);
+    says("tn_free: this module was freed before");
+    ck_assert_ptr_null(tn_call(m, tn_ones(TN_SHAPE(1, 2))));
+    ck_assert_int_eq(tn_error(), TN_ESTATE);
+    tn_clear_error();
+}
+END_TEST
+#endif
+
+int main(void)
+{
+    Suite *s = suite_create("ownership");
+    TCase *c = tn_tcase(s, "misuse");
+    tcase_add_test(c, dropped_though_the_scope_owns_it);
+    tcase_add_test(c, dropped_twice);
+    tcase_add_test(c, used_after_its_scope);
+    tcase_add_test(c, another_in_its_place);
+#if !defined(__SANITIZE_ADDRESS__)
+    tcase_add_test(c, a_module_freed_twice);
+#endif
+    return tn_check_main(s);
+}
