@@ -1,6 +1,8 @@
 /* div — y = a / b; integers are divided as f32
  *
- *   ga = gy / b,  gb = -gy · y / b        (saves b, and y for gb) */
+ *   ga = gy / b,  gb = -gy · y / b        (saves b, and y for gb)
+ *
+ * Where gy / b, which comes first, is too large, y / b does. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/div.c"
@@ -21,9 +23,8 @@ static void     div_backward(tn_back *b)
 }
 static void div_backward_ops(tn_back *b)
 {
-    tn_tensor *ga = tn_div(b->gy[0], b->in[1]);
-    if (b->need[0]) b->gx[0] = ga;
-    if (b->need[1]) b->gx[1] = tn_neg(tn_mul(ga, b->out[0]));
+    if (b->need[0]) b->gx[0] = tn_div(b->gy[0], b->in[1]);
+    if (b->need[1]) b->gx[1] = tn_neg(tn_mul(b->gy[0], tn_div(b->out[0], b->in[1])));
 }
 
 static const tn__sample samples[] = {
@@ -72,6 +73,9 @@ static void TN_(div_bwd)(int64_t n, void *const *out, const void *const *in, con
     const TN_REAL *gy = in[0], *y = in[1], *b = in[2];
     TN_REAL       *gb = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) gb[i] = -(gy[i] / b[i]) * y[i];
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL first = -(gy[i] / b[i]) * y[i], other = -gy[i] * (y[i] / b[i]);
+        gb[i] = first - first == 0 ? first : other; /* is it finite? */
+    }
 }
 #endif

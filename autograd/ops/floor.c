@@ -8,7 +8,7 @@
 #include "core/real.h"
 
 static void floor_forward(tn_ctx *c) { tn__map(TN_NUMBERS(floor_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
-static void floor_backward_ops(tn_back *b) { (void)b; }
+static void floor_backward_ops(tn_back *b) { b->gx[0] = tn_zeros_like(b->gy[0]); }
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .low = {0.1}, .high = {0.4}},

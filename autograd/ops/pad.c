@@ -15,6 +15,7 @@ static bool pad_infer(tn_ctx *c)
         return tn_infer_fail(c, TN_EINVAL,
                              "needs one number a dim: the tensor has %d dims, before has %d entries, after %d", x.n,
                              before.n, after.n);
+    if (!tn__fits("pad", "value", c->in[0]->dtype, TN_ARG(c, value))) return false;
     c->result[0].dtype = c->in[0]->dtype, c->result[0].shape = x;
     for (int i = 0; i < x.n; i++) {
         int64_t size;

@@ -1,9 +1,10 @@
 /* pow — y = aᵇ
  *
- *   ga = gy · b · aᵇ⁻¹        0 where a = b = 0
+ *   ga = gy · b · aᵇ⁻¹        0 where b = 0
  *   gb = gy · y · ln a        0 where a = 0 and b ≥ 0
  *
- * In backward_ops a is set to 1 at those places: so no infinity meets a 0, in derivatives of any order. */
+ * In backward_ops a is set to 1 where that counts, at b = 0 where 1 / a is not finite: so no infinity meets a 0, in
+ * derivatives of any order. */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/pow.c"
@@ -46,7 +47,8 @@ static void pow_backward_ops(tn_back *b)
 {
     tn_tensor *x = b->in[0], *e = b->in[1], *zero = tn_scalar(0), *at_zero = tn_eq(x, zero);
     if (b->need[0]) {
-        tn_tensor *base = tn_masked_fill(x, tn_logical_and(at_zero, tn_eq(e, zero)), 1);
+        tn_tensor *beyond = tn_logical_not(tn_isfinite(tn_reciprocal(tn_detach(x))));
+        tn_tensor *base = tn_masked_fill(x, tn_logical_and(beyond, tn_eq(e, zero)), 1);
         b->gx[0] = tn_mul(b->gy[0], tn_mul(e, tn_pow(base, tn_add_scalar(e, -1))));
     }
     if (b->need[1]) {
@@ -112,7 +114,7 @@ static void TN_(bwd_base)(int64_t n, void *const *out, const void *const *in, co
     const TN_REAL *a = in[0], *b = in[1], *gy = in[2];
     TN_REAL       *ga = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) ga[i] = a[i] == 0 && b[i] == 0 ? 0 : gy[i] * (b[i] * TN_M(pow)(a[i], b[i] - 1));
+    for (int64_t i = 0; i < n; i++) ga[i] = b[i] == 0 ? 0 : gy[i] * (b[i] * TN_M(pow)(a[i], b[i] - 1));
 }
 
 static void TN_(bwd_exponent)(int64_t n, void *const *out, const void *const *in, const void *args)

@@ -1,6 +1,6 @@
 /* pow_scalar — y = xᵏ for a plain number k; beside integers k is whole and not negative
  *
- *   gx = gy · k · xᵏ⁻¹        none for k = 0, gy for k = 1: so that derivatives of x², x³ … end as they should
+ *   gx = gy · k · xᵏ⁻¹        0 for k = 0, gy for k = 1: so that derivatives of x², x³ … end as they should
  *
  * The powers that models use are products, quotients and roots instead of calls of pow. */
 #ifndef TN_REAL /* =============================================================================== the room */
@@ -26,16 +26,16 @@ static void pow_scalar_forward(tn_ctx *c)
 
 static void pow_scalar_backward(tn_back *b)
 {
-    if (TN_ARG(b, k) == 0) return;
-    if (TN_ARG(b, k) == 1) b->gx[0] = b->gy[0];
+    if (TN_ARG(b, k) == 0) b->gx[0] = tn_zeros_like(b->gy[0]);
+    else if (TN_ARG(b, k) == 1) b->gx[0] = b->gy[0];
     else if ((b->gx[0] = tn_empty_like(b->gy[0])))
         tn__map(TN_REALS(pow_scalar_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
 }
 static void pow_scalar_backward_ops(tn_back *b)
 {
     const double k = TN_ARG(b, k);
-    if (k == 0) return;
-    if (k == 1) b->gx[0] = b->gy[0];
+    if (k == 0) b->gx[0] = tn_zeros_like(b->gy[0]);
+    else if (k == 1) b->gx[0] = b->gy[0];
     else b->gx[0] = tn_mul(b->gy[0], tn_mul_scalar(k == 2 ? b->in[0] : tn_pow_scalar(b->in[0], k - 1), k));
 }
 

@@ -38,7 +38,8 @@ static void prod_backward(tn_back *b)
     tn_tensor     *p = tn__unreduced(b->out[1], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *z = tn__unreduced(b->out[2], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
-    if (tn_shape_numel(x) && (b->gx[0] = tn_empty_like(b->in[0])) && p && z && gy)
+    if (tn__count_of(x, TN_ARG(b, dims)) == 1) b->gx[0] = gy; /* p / x would be ∞ / ∞ */
+    else if (tn_shape_numel(x) && (b->gx[0] = tn_empty_like(b->in[0])) && p && z && gy)
         tn__map((tn__kernel_set){prod_bwd_f32, prod_bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], p, z, gy),
                 NULL);
 }

@@ -1,6 +1,8 @@
 /* remainder — y = a - b · ⌊a / b⌋, which has the sign of b, as in Python
  *
- *   ga = gy,  gb = -gy · ⌊a / b⌋        where ⌊a / b⌋ = (a - y) / b, rounded to be whole */
+ *   ga = gy,  gb = -gy · ⌊a / b⌋        where ⌊a / b⌋ = (a - y) / b, rounded to be whole
+ *
+ * For an infinite b that is 0, or -1 where a has the other sign (and y is b). */
 #ifndef TN_REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define TN_TEMPLATE "autograd/ops/remainder.c"
@@ -40,7 +42,11 @@ static void remainder_backward_ops(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = b->gy[0];
     if (!b->need[1]) return;
-    tn_tensor *whole = tn_round(tn_div(tn_sub(b->in[0], b->out[0]), b->in[1]));
+    tn_tensor *x = tn_detach(b->in[0]), *by = tn_detach(b->in[1]), *y = tn_detach(b->out[0]);
+    tn_tensor *whole = tn_round(tn_div(tn_sub(x, y), by)), *small = tn_isfinite(x);
+    small = tn_logical_and(small, tn_eq(tn_abs(by), tn_scalar(INFINITY)));
+    whole = tn_masked_fill(whole, tn_logical_and(small, tn_eq(x, y)), 0);
+    whole = tn_masked_fill(whole, tn_logical_and(small, tn_eq(by, y)), -1);
     b->gx[1] = tn_neg(tn_mul(b->gy[0], whole));
 }
 
@@ -104,7 +110,11 @@ static void TN_(remainder_bwd)(int64_t n, void *const *out, const void *const *i
     const TN_REAL *a = in[0], *b = in[1], *y = in[2], *gy = in[3];
     TN_REAL       *gb = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) gb[i] = -gy[i] * TN_M(rint)((a[i] - y[i]) / b[i]);
+    for (int64_t i = 0; i < n; i++) {
+        TN_REAL whole = TN_M(rint)((a[i] - y[i]) / b[i]);
+        if (a[i] - a[i] == 0 && b[i] - b[i] != 0 && b[i] == b[i]) whole = y[i] == a[i] ? 0 : -1;
+        gb[i] = -gy[i] * whole;
+    }
 }
 #endif
 #endif
