@@ -1,6 +1,6 @@
 /* bench.h — what the measurements share. A workload is a function of its own and a line in main.c. */
-#ifndef TENON_BENCH_H
-#define TENON_BENCH_H
+#ifndef TENON_BENCH_BENCH_H
+#define TENON_BENCH_BENCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  *      status) at once and change nothing; so check where it matters, not after each call.
  *   2. A tensor belongs to the scope it was made in and goes with it, unless it is returned outward or kept.
  *   3. NULL goes in and comes out: tn_drop(NULL), tn_item(NULL) and the like are harmless. */
-#ifndef TENON_CORE_H
-#define TENON_CORE_H
+#ifndef TENON_CORE_CORE_H
+#define TENON_CORE_CORE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -164,8 +164,8 @@ TN_API const char *tn_shape_text(tn_shape s, char *buf, size_t size);
 
 typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the open scope */
 
-/* The modes of a thread, all off at first. Scopes put all of them back, and the workers of a parallel loop have those of
- * its caller. */
+/* The modes of a thread, all off at first. Scopes put all of them back, and the workers of a parallel loop have those
+ * of its caller. */
 typedef struct {
     bool no_grad;  /* nothing is recorded           */
     bool autocast; /* products are computed in bf16 */

@@ -1,6 +1,6 @@
 /* data.h — from text to tensors and back: vocabularies, tokenizers, corpora, batches, metrics. */
-#ifndef TENON_DATA_H
-#define TENON_DATA_H
+#ifndef TENON_DATA_DATA_H
+#define TENON_DATA_DATA_H
 
 #include "corpus.h"
 #include "lines.h"

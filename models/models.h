@@ -1,6 +1,6 @@
 /* models.h — models with their configs, the training loop, generation. */
-#ifndef TENON_MODELS_H
-#define TENON_MODELS_H
+#ifndef TENON_MODELS_MODELS_H
+#define TENON_MODELS_MODELS_H
 
 #include "bert.h"
 #include "fit.h"

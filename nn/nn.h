@@ -1,7 +1,7 @@
 /* nn.h — modules: what PyTorch calls torch.nn. The base is in module.h, simple modules in modules.h, initialisers in
  * init.h, state dicts in state.h; they and the headers of larger modules come with this one. */
-#ifndef TENON_NN_H
-#define TENON_NN_H
+#ifndef TENON_NN_NN_H
+#define TENON_NN_NN_H
 
 #include "module.h"
 #include "init.h"

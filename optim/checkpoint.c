@@ -1,4 +1,4 @@
-/* checkpoint.c — a whole training run in one file: saving, opening, checking. restore.c puts it back. */
+/* checkpoint.c — a whole training run in one file: saving, opening, checking. checkpoint_restore.c puts it back. */
 #include "optim/checkpoint_private.h"
 
 enum { SCHEMA = 1 };

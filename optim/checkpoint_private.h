@@ -1,6 +1,6 @@
 /* checkpoint_private.h — what the files behind checkpoint.h share. Private. */
-#ifndef TENON_OPTIM_RECORD_H
-#define TENON_OPTIM_RECORD_H
+#ifndef TENON_OPTIM_CHECKPOINT_PRIVATE_H
+#define TENON_OPTIM_CHECKPOINT_PRIVATE_H
 
 #include "optim/schedule_private.h"
 #include "optim/ema.h"
@@ -38,7 +38,7 @@ void tn__misfit_other(tn__misfits *m, const char *fmt, ...) TN_PRINTF(2, 3);
 /* True if there is none; else raises "tn_checkpoint_restore: 'a' holds another <what>: 2 names missing (…), …". */
 bool tn__misfit_none(const tn__misfits *m, const char *path, const char *what, const char *others);
 
-/* ---- what is no tensor (record.c) -------------------------------------------------------------------------------- */
+/* ---- what is no tensor (checkpoint_write.c) ---------------------------------------------------------------------- */
 
 void tn__record_optimizer(tn_json_writer *w, const char *key, const tn_optimizer *o);
 /* Does it fit? Raises. Then applying it cannot fail. keep: options stay as they are. */

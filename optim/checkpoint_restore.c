@@ -1,5 +1,5 @@
-/* checkpoint_restore.c — a checkpoint's tensors, read and checked; and a training run put back to where it was: first all names,
- * shapes and counts, then all numbers and their checksums, and only then the first change. */
+/* checkpoint_restore.c — a checkpoint's tensors, read and checked; and a training run put back to where it was: first
+ * all names, shapes and counts, then all numbers and their checksums, and only then the first change. */
 #include "optim/checkpoint_private.h"
 
 static const char who[] = "tn_checkpoint_restore";

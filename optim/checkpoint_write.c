@@ -1,5 +1,5 @@
-/* checkpoint_write.c — what a checkpoint holds besides tensors, as JSON: the optimizer's groups and counts, its schedules, random
- * generators. Everything is checked before anything is changed. */
+/* checkpoint_write.c — what a checkpoint holds besides tensors, as JSON: the optimizer's groups and counts, its
+ * schedules, random generators. Everything is checked before anything is changed. */
 #include "optim/checkpoint_private.h"
 
 #include <stdarg.h>

@@ -20,8 +20,8 @@
  * and is made when a parameter first has a gradient: from then on steps take no memory. A gradient of a few rows
  * (tn_grad_rows) costs what the rows cost in SGD without momentum and decay, Adagrad without decay, and Adam and AdamW
  * with .lazy; in the others it becomes a dense one. */
-#ifndef TENON_OPTIM_H
-#define TENON_OPTIM_H
+#ifndef TENON_OPTIM_OPTIM_H
+#define TENON_OPTIM_OPTIM_H
 
 #include "../nn/nn.h"
 

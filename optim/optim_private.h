@@ -1,6 +1,6 @@
 /* optim_private.h — what the files of optim/ share and users do not see. Stands on the public headers below. */
-#ifndef TENON_OPTIM_INSIDE_H
-#define TENON_OPTIM_INSIDE_H
+#ifndef TENON_OPTIM_OPTIM_PRIVATE_H
+#define TENON_OPTIM_OPTIM_PRIVATE_H
 
 #include "optim/optim.h"
 

@@ -1,4 +1,5 @@
-/* schedule.c — how schedules live and run: the courses they take are in courses.c, joined.c and plateau.c. */
+/* schedule.c — how schedules live and run: the courses they take are in lr_functions.c, chained.c and
+ * plateau.c. */
 #include "optim/schedule_private.h"
 
 /* ---- beginning and end ------------------------------------------------------------------------------------------- */

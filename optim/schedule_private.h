@@ -1,6 +1,7 @@
-/* schedule_private.h — what a schedule is inside: for schedule.c, courses.c, joined.c, plateau.c and checkpoints. Private. */
-#ifndef TENON_OPTIM_COURSE_H
-#define TENON_OPTIM_COURSE_H
+/* schedule_private.h — what a schedule is inside: for schedule.c, lr_functions.c, chained.c, plateau.c and checkpoints.
+ * Private. */
+#ifndef TENON_OPTIM_SCHEDULE_PRIVATE_H
+#define TENON_OPTIM_SCHEDULE_PRIVATE_H
 
 #include "optim/optim_private.h"
 

@@ -1,7 +1,7 @@
 /* embedding — y[i] = weight[index[i]], the rows of a table
  *
  *   gweight = zeros, with the rows of gy added at the index, but for the padding row; if sparse and weight is a leaf,
- *   only the rows that are not zero (grad_rows.c) */
+ *   only the rows that are not zero (sparse_grad.c) */
 #include "autograd/rooms/room.h"
 
 typedef struct {

@@ -2,8 +2,8 @@
  *
  * A label stands for a dim: A-Z are 0-25, a-z 26-51, the dims of "..." 52-59, counted from the last. A set of labels is
  * a 64-bit word. */
-#ifndef TENON_AUTOGRAD_EQUATION_H
-#define TENON_AUTOGRAD_EQUATION_H
+#ifndef TENON_AUTOGRAD_ROOMS_EINSUM_EQUATION_H
+#define TENON_AUTOGRAD_ROOMS_EINSUM_EQUATION_H
 
 #include "autograd/rooms/room.h"
 

@@ -1,6 +1,6 @@
 /* linear.h — what the rooms of x Wᵀ + b share, with and without a function behind it. */
-#ifndef TENON_AUTOGRAD_LINEAR_H
-#define TENON_AUTOGRAD_LINEAR_H
+#ifndef TENON_AUTOGRAD_ROOMS_LINEAR_H
+#define TENON_AUTOGRAD_ROOMS_LINEAR_H
 
 #include "autograd/rooms/room.h"
 

@@ -1,6 +1,6 @@
 /* losses.h — what the rooms of the losses share. Private to autograd/. */
-#ifndef TENON_AUTOGRAD_LOSSES_H
-#define TENON_AUTOGRAD_LOSSES_H
+#ifndef TENON_AUTOGRAD_ROOMS_LOSSES_H
+#define TENON_AUTOGRAD_ROOMS_LOSSES_H
 
 #include "autograd/rooms/room.h"
 

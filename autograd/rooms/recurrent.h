@@ -8,8 +8,8 @@
  * A cell keeps of every step K numbers for each unit, one group of H = hidden after the other: first what becomes of
  * its G gates, last the state that it came from. They are a result that only the tape sees. All that the backward does
  * is to bring the states' gradients to these numbers (spread), and from there to the sums behind the gates (chain). */
-#ifndef TENON_AUTOGRAD_RECURRENT_H
-#define TENON_AUTOGRAD_RECURRENT_H
+#ifndef TENON_AUTOGRAD_ROOMS_RECURRENT_H
+#define TENON_AUTOGRAD_ROOMS_RECURRENT_H
 
 #include "autograd/rooms/room.h"
 

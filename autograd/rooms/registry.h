@@ -1,7 +1,7 @@
 /* registry.h — the list of the library's ops: one line a room, in the order of ops.h. A test fails when a room in
  * autograd/ops/ is missing here. */
-#ifndef TENON_AUTOGRAD_REGISTRY_H
-#define TENON_AUTOGRAD_REGISTRY_H
+#ifndef TENON_AUTOGRAD_ROOMS_REGISTRY_H
+#define TENON_AUTOGRAD_ROOMS_REGISTRY_H
 
 #include "autograd/rooms/samples.h"
 

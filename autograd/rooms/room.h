@@ -1,7 +1,7 @@
 /* room.h — what the author of a room in autograd/ops/ finds on the table: shape rules, number types, and helpers for
  * backwards. Not for users: their ops use op.h. */
-#ifndef TENON_AUTOGRAD_ROOM_H
-#define TENON_AUTOGRAD_ROOM_H
+#ifndef TENON_AUTOGRAD_ROOMS_ROOM_H
+#define TENON_AUTOGRAD_ROOMS_ROOM_H
 
 #include "autograd/autograd.h"
 #include "autograd/rooms/registry.h"

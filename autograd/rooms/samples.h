@@ -1,7 +1,7 @@
 /* samples.h — the rows of test data that every room holds. Nothing in the library refers to them, so the linker leaves
  * them out of what users get; the tests ask for them by name. */
-#ifndef TENON_AUTOGRAD_SAMPLES_H
-#define TENON_AUTOGRAD_SAMPLES_H
+#ifndef TENON_AUTOGRAD_ROOMS_SAMPLES_H
+#define TENON_AUTOGRAD_ROOMS_SAMPLES_H
 
 #include "autograd/op.h"
 

@@ -1,7 +1,7 @@
 /* windows.h — what convolutions and poolings have in common: windows that slide over the last dims of [N, C, L] or
  * [N, C, H, W]. In one dim the windows are those of an image with one row. */
-#ifndef TENON_AUTOGRAD_WINDOWS_H
-#define TENON_AUTOGRAD_WINDOWS_H
+#ifndef TENON_AUTOGRAD_ROOMS_WINDOWS_H
+#define TENON_AUTOGRAD_ROOMS_WINDOWS_H
 
 #include "autograd/rooms/room.h"
 #include "core/base/pair.h"

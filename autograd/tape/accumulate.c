@@ -1,5 +1,5 @@
-/* accumulate.c — where gradients go while the tape is read: to the node that comes next, to a slot for a leaf, to a target of
- * tn_grad_of; and how they add up there. */
+/* accumulate.c — where gradients go while the tape is read: to the node that comes next, to a slot for a leaf, to a
+ * target of tn_grad_of; and how they add up there. */
 #include "autograd/tape/engine.h"
 #include "autograd/tape/for_rooms.h"
 

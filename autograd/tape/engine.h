@@ -1,7 +1,7 @@
-/* engine.h — one pass over the tape, as engine.c (the walk), step.c (one node) and flow.c (where gradients go) share
- * it. Private to them. */
-#ifndef TENON_AUTOGRAD_ENGINE_H
-#define TENON_AUTOGRAD_ENGINE_H
+/* engine.h — one pass over the tape, as engine.c (the walk), run_node.c (one node) and accumulate.c (where gradients
+ * go) share it. Private to them. */
+#ifndef TENON_AUTOGRAD_TAPE_ENGINE_H
+#define TENON_AUTOGRAD_TAPE_ENGINE_H
 
 #include "autograd/tape/tape.h"
 

@@ -2,8 +2,8 @@
  *
  * An op counts whole, with what it is made of; what runs inside an op, forward or backward, is an event of the trace
  * and no row of the table, so that the rows do not count a moment twice. A span counts without what is inside it. */
-#ifndef TENON_AUTOGRAD_PROFILE_H
-#define TENON_AUTOGRAD_PROFILE_H
+#ifndef TENON_AUTOGRAD_TAPE_PROFILE_H
+#define TENON_AUTOGRAD_TAPE_PROFILE_H
 
 #include "autograd/tape/tape.h"
 

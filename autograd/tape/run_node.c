@@ -1,5 +1,5 @@
-/* run_node.c — one node of the tape: what it saved is checked and handed to its backward, and what comes out is brought to
- * the inputs' shapes and number types. */
+/* run_node.c — one node of the tape: what it saved is checked and handed to its backward, and what comes out is
+ * brought to the inputs' shapes and number types. */
 #include "autograd/tape/engine.h"
 
 #include <string.h>

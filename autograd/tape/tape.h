@@ -1,6 +1,6 @@
 /* tape.h — the tape as call.c writes it and engine.c reads it. Private to autograd/. */
-#ifndef TENON_AUTOGRAD_TAPE_H
-#define TENON_AUTOGRAD_TAPE_H
+#ifndef TENON_AUTOGRAD_TAPE_TAPE_H
+#define TENON_AUTOGRAD_TAPE_TAPE_H
 
 #include "autograd/autograd.h"
 #include "core/skeletons/skeletons.h"

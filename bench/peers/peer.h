@@ -5,8 +5,8 @@
  *
  * with "ok NANOSECONDS EXTRA", the best time of one call within those seconds and a number that not all kernels have
  * (-1), or with "no WHY". A job that comes again finds its operands where they were. */
-#ifndef TENON_BENCH_PEER_H
-#define TENON_BENCH_PEER_H
+#ifndef TENON_BENCH_PEERS_PEER_H
+#define TENON_BENCH_PEERS_PEER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* bf16.h — the upper half of an f32, and the one rounding to it. */
-#ifndef TENON_CORE_BF16_H
-#define TENON_CORE_BF16_H
+#ifndef TENON_CORE_BASE_BF16_H
+#define TENON_CORE_BASE_BF16_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* checked.h — arithmetic on sizes that says when it would wrap. */
-#ifndef TENON_CORE_CHECKED_H
-#define TENON_CORE_CHECKED_H
+#ifndef TENON_CORE_BASE_CHECKED_H
+#define TENON_CORE_BASE_CHECKED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* memory.h — memory for the library itself, and texts in it (memory.c). */
-#ifndef TENON_CORE_MEMORY_H
-#define TENON_CORE_MEMORY_H
+#ifndef TENON_CORE_BASE_MEMORY_H
+#define TENON_CORE_BASE_MEMORY_H
 
 #include "core/base/object.h"
 #include "core/core.h"

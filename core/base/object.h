@@ -1,7 +1,7 @@
 /* object.h — a count of references and a way to end. A lower layer holds what a higher one made through this, without
  * knowing what it is: the scope stack its tensors, a tensor the tape's node, a thread its caches. */
-#ifndef TENON_CORE_OBJECT_H
-#define TENON_CORE_OBJECT_H
+#ifndef TENON_CORE_BASE_OBJECT_H
+#define TENON_CORE_BASE_OBJECT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

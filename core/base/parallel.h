@@ -1,6 +1,6 @@
 /* parallel.h — which of the workers of a parallel loop runs (parallel.c), and what limits their number (cpus.c). */
-#ifndef TENON_CORE_PARALLEL_H
-#define TENON_CORE_PARALLEL_H
+#ifndef TENON_CORE_BASE_PARALLEL_H
+#define TENON_CORE_BASE_PARALLEL_H
 
 #include "core/core.h"
 

@@ -1,5 +1,5 @@
-/* scope.c — who owns a tensor: a stack of references for each thread, on which a scope is a watermark. Nothing here looks
- * into a tensor: to this file it is an object, which has a count and ends when that falls to 0. */
+/* scope.c — who owns a tensor: a stack of references for each thread, on which a scope is a watermark. Nothing here
+ * looks into a tensor: to this file it is an object, which has a count and ends when that falls to 0. */
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 

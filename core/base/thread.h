@@ -1,7 +1,7 @@
-/* thread.h — the state of a thread: its standing error, its scope stack, its modes, its generator (thread.c). Every call reads
- * the first two cache lines of it. */
-#ifndef TENON_CORE_THREAD_H
-#define TENON_CORE_THREAD_H
+/* thread.h — the state of a thread: its standing error, its scope stack, its modes, its generator (thread.c). Every
+ * call reads the first two cache lines of it. */
+#ifndef TENON_CORE_BASE_THREAD_H
+#define TENON_CORE_BASE_THREAD_H
 
 #include "core/base/object.h"
 #include "core/core.h"

@@ -1,7 +1,7 @@
 /* toolbox.h — what every folder of the library may use of core beyond its public headers: the guard against a standing
  * error, memory and texts, arithmetic on sizes, bf16. Private, not installed. */
-#ifndef TENON_CORE_TOOLBOX_H
-#define TENON_CORE_TOOLBOX_H
+#ifndef TENON_CORE_BASE_TOOLBOX_H
+#define TENON_CORE_BASE_TOOLBOX_H
 
 #include "core/base/bf16.h"
 #include "core/base/checked.h"

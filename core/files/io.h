@@ -1,11 +1,11 @@
 /* io.h — what the file formats share and users do not see: files as sources and sinks, the strict JSON scanner, names
  * found by hashing, number types as files know them, and texts for messages. Not installed. */
-#ifndef TENON_CORE_IO_H
-#define TENON_CORE_IO_H
+#ifndef TENON_CORE_FILES_IO_H
+#define TENON_CORE_FILES_IO_H
 
 #include "core/core.h"
 
-/* ---- texts for messages (core/files/file.c) ---------------------------------------------------------------------------- */
+/* ---- texts for messages (core/files/file.c) ---------------------------------------------------------------------- */
 
 /* 'text', shortened in its middle to about `keep` bytes, and with what cannot be shown as \xNN; returns to. */
 enum { TN__QUOTED = 200 };
@@ -15,7 +15,7 @@ const char *tn__quote(char to[TN__QUOTED], const char *text, size_t bytes, size_
 enum { TN__LABEL = 280 };
 const char *tn__label(char to[TN__LABEL], const char *who, const char *path);
 
-/* ---- where bytes come from and go to (core/files/file.c) --------------------------------------------------------------- */
+/* ---- where bytes come from and go to (core/files/file.c) --------------------------------------------------------- */
 
 typedef struct {
     const char          *label;
@@ -50,7 +50,7 @@ bool      tn__sink_append(tn__sink *s, const char *label, const char *path);
 bool      tn__sink_write(tn__sink *s, const void *from, size_t bytes); /* raises */
 tn_status tn__sink_end(tn__sink *s, bool commit); /* frees everything; without commit the old file stays */
 
-/* ---- number types of files (core/files/file_dtypes.c) --------------------------------------------------------------------- */
+/* ---- number types of files (core/files/file_dtypes.c) ------------------------------------------------------------ */
 
 typedef struct {
     const char *safetensors; /* "F16"; sorted as that format sorts, smallest first */
@@ -71,7 +71,7 @@ tn_tensor *tn__element_read(const tn__source *s, int64_t at, int element, bool b
 /* t's elements in order, little-endian, whatever its strides. Raises. */
 bool tn__element_write(tn__sink *s, const tn_tensor *t);
 
-/* ---- names (core/files/name_table.c) ---------------------------------------------------------------------------------------- */
+/* ---- names (core/files/name_table.c) ----------------------------------------------------------------------------- */
 
 /* Finds i by its name. The names themselves stay where they are: name(owner, i, &bytes) tells them. The table is
  * seeded, so that a file cannot be made to collide. */
@@ -92,7 +92,7 @@ int64_t tn__names_nearest(const tn__names *x, uint32_t n, const char *text);
 /* Sorts in place without memory and in n log n whatever the order. */
 void tn__sort(uint32_t *x, size_t n, bool (*less)(const void *owner, uint32_t a, uint32_t b), const void *owner);
 
-/* ---- the JSON scanner (core/files/json_scan.c) ------------------------------------------------------------------------- */
+/* ---- the JSON scanner (core/files/json_scan.c) ------------------------------------------------------------------- */
 
 typedef enum {
     TN__JSON_END,

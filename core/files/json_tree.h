@@ -2,8 +2,8 @@
  *
  * One block: header | values | tables that find the keys of large objects | strings. The children of an array or object
  * stand side by side, so that the i-th is found at once. */
-#ifndef TENON_CORE_JSON_TREE_H
-#define TENON_CORE_JSON_TREE_H
+#ifndef TENON_CORE_FILES_JSON_TREE_H
+#define TENON_CORE_FILES_JSON_TREE_H
 
 #include "core/files/io.h"
 

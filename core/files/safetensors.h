@@ -1,6 +1,6 @@
 /* safetensors.h — what the parts of the safetensors reader share. Private. */
-#ifndef TENON_CORE_SAFETENSORS_H
-#define TENON_CORE_SAFETENSORS_H
+#ifndef TENON_CORE_FILES_SAFETENSORS_H
+#define TENON_CORE_FILES_SAFETENSORS_H
 
 #include "core/files/io.h"
 

@@ -1,4 +1,5 @@
-/* philox.h — Philox 4x32-10 (core/tensor/generator.c) for many blocks at a time: in each of a few vectors one a 64-bit lane.
+/* philox.h — Philox 4x32-10 (core/tensor/generator.c) for many blocks at a time: in each of a few vectors one a
+ * 64-bit lane.
  *
  * Each of the counter's four words has a vector of its own, in the lower half of the lanes; what is in the upper half
  * means nothing, as the products do not read it. Each step waits for the one before, so several vectors go side by

@@ -5,8 +5,8 @@
  *
  * Up to 2²⁸, q is rounded as in exp.h and π/2 has three parts, of which q times the first two is exact. Beyond, whole
  * turns are taken off in integers, from as many digits of 1/(2π) as it takes. */
-#ifndef TENON_CORE_KERNELS_CIRCLE_H
-#define TENON_CORE_KERNELS_CIRCLE_H
+#ifndef TENON_CORE_KERNELS_SINCOS_H
+#define TENON_CORE_KERNELS_SINCOS_H
 
 #include "core/kernels/vector.h"
 

@@ -9,8 +9,8 @@
  *     tn__highest_f32(n, x)        NaN if there is one, -inf if n is 0; tn__lowest_f32 likewise
  *     tn__isnan_f32(v)             false for integers */
 #ifndef TN_REAL
-#ifndef TENON_CORE_LANES_H
-#define TENON_CORE_LANES_H
+#ifndef TENON_CORE_KERNELS_SUM_LANES_H
+#define TENON_CORE_KERNELS_SUM_LANES_H
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* tile.h — the micro-tile of a product, for whatever TN_(v) holds: numbers, or pairs of bf16 (bf16.avx512bf16.k.c).
- * Included with TN_REAL and TN_ defined, after tiles.h; nothing of it is left but TN_(any_tile). */
+ * Included with TN_REAL and TN_ defined, after tile_size.h; nothing of it is left but TN_(any_tile). */
 /* clang-format off: it takes TN_UNROLL for a function */
 
 /* Row i of a lies i % 3 strides from the pointer i / 3: few pointers to advance, and addresses that x86 can encode. */

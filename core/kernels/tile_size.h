@@ -1,6 +1,6 @@
 /* tile_size.h — the size of the micro-tile, for each kind of register file. */
-#ifndef TENON_CORE_KERNELS_TILES_H
-#define TENON_CORE_KERNELS_TILES_H
+#ifndef TENON_CORE_KERNELS_TILE_SIZE_H
+#define TENON_CORE_KERNELS_TILE_SIZE_H
 
 /* The micro-tile: as many sums as the registers hold beside one row's vectors of b and an element of a. WIDE: as many
  * beside an element of a alone. */

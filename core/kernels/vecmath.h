@@ -6,10 +6,10 @@
  *     TN_(tn__exp_sum)(n, y, x, shift)         Σ exp(x - shift), as tn__sum adds; the terms to y unless that is NULL
  *     TN_(tn__divide)(n, y, x, by)             y = x / by
  *
- * For f32 they are kernels (core/kernels/vecmath_table.h says how exact). For f64, exp, tanh and sigmoid are; the others
- * call the C library. softplus is ln(1 + eˣ). */
-#ifndef TENON_CORE_FUNCTIONS_H
-#define TENON_CORE_FUNCTIONS_H
+ * For f32 they are kernels (core/kernels/vecmath_table.h says how exact). For f64, exp, tanh and sigmoid are; the
+ * others call the C library. softplus is ln(1 + eˣ). */
+#ifndef TENON_CORE_KERNELS_VECMATH_H
+#define TENON_CORE_KERNELS_VECMATH_H
 
 #include "core/kernels/kernels.h"
 

@@ -1,5 +1,5 @@
-/* vecmath_f64.k.c — functions of one element over arrays of f64: exp and what stands on it, as in sigmoid.h. What is not
- * here is done by the C library (core/kernels/vecmath.c). */
+/* vecmath_f64.k.c — functions of one element over arrays of f64: exp and what stands on it, as in sigmoid.h. What is
+ * not here is done by the C library (core/kernels/vecmath.c). */
 #include "core/kernels/exp_f64.h"
 #include "core/kernels/kernels.h"
 

@@ -4,8 +4,8 @@
  * the slopes at most 4. Zeros, infinities, NaN and numbers below the normal ones are as mathematics has them. A result
  * depends on its element alone: the bits are the same at any place, in arrays of any length, and on every instruction
  * set, of other machines too. */
-#ifndef TENON_CORE_KERNELS_FUNCTIONS_H
-#define TENON_CORE_KERNELS_FUNCTIONS_H
+#ifndef TENON_CORE_KERNELS_VECMATH_TABLE_H
+#define TENON_CORE_KERNELS_VECMATH_TABLE_H
 
 #include <stdint.h>
 
@@ -25,8 +25,8 @@ typedef struct {
 
     /* The largest, NaN if there is one, -inf if n is 0. */
     float (*highest)(int64_t n, const float *x);
-    /* y = exp(x - shift), unless y is NULL; their sum, as tn__sum_f32 adds it (core/kernels/sum_lanes.h). No x is above shift; what
-     * is 87 below it gives 0. */
+    /* y = exp(x - shift), unless y is NULL; their sum, as tn__sum_f32 adds it (core/kernels/sum_lanes.h). No x is
+     * above shift; what is 87 below it gives 0. */
     double (*exp_sum)(int64_t n, float *y, const float *x, float shift);
     void (*divide)(int64_t n, float *y, const float *x, float by);
 } tn__vecmath_f32;

@@ -24,7 +24,7 @@
  * Where the CPU has dot products of pairs, bf16 goes through them: a chain then takes two terms at a time, and weights
  * and gs, which are made in f32, are rounded to bf16 before they are multiplied; sums stay in f32.
  *
- * What is blocked may hold anything: a weight of 0 selects, as in gemm_select.c. Mostly all is finite, and then the
+ * What is blocked may hold anything: a weight of 0 selects, as in gemm_finite.c. Mostly all is finite, and then the
  * plain products are right. If it were not, the results would show it, and the task is done again: with zeros in place
  * of what is not finite, and its terms added for those weights that are not 0.
  *

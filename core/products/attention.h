@@ -1,6 +1,6 @@
 /* attention.h — attention without a matrix of scores (attention.c). */
-#ifndef TENON_CORE_ATTENTION_H
-#define TENON_CORE_ATTENTION_H
+#ifndef TENON_CORE_PRODUCTS_ATTENTION_H
+#define TENON_CORE_PRODUCTS_ATTENTION_H
 
 #include "core/kernels/rows.h"
 #include "core/tensor/tensor.h"

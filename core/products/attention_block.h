@@ -1,8 +1,8 @@
 /* attention_block.h — a block of attention: the job, a thread's workspace, what goes in and out, masks and dropout (see
  * attention.c). Private to that file, which instantiates it for f32 and f64. */
 #ifndef TN_REAL
-#ifndef TENON_CORE_ATTENTION_BLOCK_H
-#define TENON_CORE_ATTENTION_BLOCK_H
+#ifndef TENON_CORE_PRODUCTS_ATTENTION_BLOCK_H
+#define TENON_CORE_PRODUCTS_ATTENTION_BLOCK_H
 
 #include "core/base/bf16.h"
 #include "core/products/attention.h"

@@ -1,6 +1,6 @@
 /* convolve.h — convolutions and their gradients (convolve.c). */
-#ifndef TENON_CORE_CONVOLVE_H
-#define TENON_CORE_CONVOLVE_H
+#ifndef TENON_CORE_PRODUCTS_CONVOLVE_H
+#define TENON_CORE_PRODUCTS_CONVOLVE_H
 
 #include "core/tensor/tensor.h"
 

@@ -1,6 +1,6 @@
 /* gemm.h — products of matrices: of tensors, and of plain pointers, which the rooms that fuse products stand on. */
-#ifndef TENON_CORE_GEMM_H
-#define TENON_CORE_GEMM_H
+#ifndef TENON_CORE_PRODUCTS_GEMM_H
+#define TENON_CORE_PRODUCTS_GEMM_H
 
 #include "core/kernels/kernels.h"
 #include "core/tensor/tensor.h"
@@ -19,8 +19,8 @@ typedef struct {
     tn__act          act;
 } tn__epilogue;
 void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const tn__epilogue *e);
-/* c = a b, where a term whose a is 0 counts as 0 even if its b is NaN or infinite: zeros of a select (core/
- * gemm_select.c). With finite b the same bits as tn__gemm. c is contiguous. */
+/* c = a b, where a term whose a is 0 counts as 0 even if its b is NaN or infinite: zeros of a select
+ * (gemm_finite.c). With finite b the same bits as tn__gemm. c is contiguous. */
 void tn__gemm_finite(const tn_tensor *a, const tn_tensor *b, tn_tensor *c);
 
 /* ---- of plain pointers ---- */

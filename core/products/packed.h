@@ -1,7 +1,7 @@
 /* packed.h — a matrix that is multiplied again and again by a few rows (the weights of a model that answers one
  * question, or writes one word after the other) is kept as the kernels read it best, while its version stands. */
-#ifndef TENON_CORE_PACKED_H
-#define TENON_CORE_PACKED_H
+#ifndef TENON_CORE_PRODUCTS_PACKED_H
+#define TENON_CORE_PRODUCTS_PACKED_H
 
 #include "core/tensor/tensor.h"
 #include "core/kernels/kernels.h"

@@ -1,5 +1,5 @@
-/* adopt.c — a tensor that becomes another in place; and the gradient of a table that is kept as the rows that were used,
- * made dense. They stand here, above tensors, because making it dense is a sum by index. */
+/* adopt.c — a tensor that becomes another in place; and the gradient of a table that is kept as the rows that were
+ * used, made dense. They stand here, above tensors, because making it dense is a sum by index. */
 #include "core/skeletons/skeletons.h"
 
 bool tn__rows_fit(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *rows)

@@ -1,6 +1,6 @@
 /* number_type.h — which number type a kernel sees its operands in; skeletons.h says by which rule. */
-#ifndef TENON_CORE_NUMBER_TYPE_H
-#define TENON_CORE_NUMBER_TYPE_H
+#ifndef TENON_CORE_SKELETONS_NUMBER_TYPE_H
+#define TENON_CORE_SKELETONS_NUMBER_TYPE_H
 
 #include "core/skeletons/skeletons.h"
 

@@ -6,8 +6,8 @@
  *     operands arrive in that type, integer operands arrive as int64_t;
  *   - otherwise all operands arrive as int64_t.
  * Results are converted back the same way (bool: not equal to 0). */
-#ifndef TENON_CORE_SKELETONS_H
-#define TENON_CORE_SKELETONS_H
+#ifndef TENON_CORE_SKELETONS_SKELETONS_H
+#define TENON_CORE_SKELETONS_SKELETONS_H
 
 #include "core/tensor/strided_walk.h"
 
@@ -73,14 +73,15 @@ typedef struct {
  * not meant: dims are wrapped and sorted, as tn__wrap_dims leaves them. May raise TN_ENOMEM. */
 void tn__reduce(tn__reducers k, tn_dims dims, tn__list y, tn_tensor *x, const void *args);
 
-/* By a mask (core/skeletons/compact.c), of any number type: how many elements are not 0 once it is expanded to shape s; y, 1-d
- * and that long, = the elements of x where it is not 0, both expanded to s; and back: y = x's elements there, 0
- * elsewhere. */
+/* By a mask (core/skeletons/compact.c), of any number type: how many elements are not 0 once it is expanded to shape
+ * s; y, 1-d and that long, = the elements of x where it is not 0, both expanded to s; and back: y = x's elements
+ * there, 0 elsewhere. */
 int64_t tn__count(const tn_tensor *mask, tn_shape s);
 void    tn__compact(tn_tensor *y, const tn_tensor *x, const tn_tensor *mask, tn_shape s);
 void    tn__spread(tn_tensor *y, tn_tensor *x, const tn_tensor *mask);
 
-/* By index (core/skeletons/index.c); index is i64 or i32. tn__index_check raises "op: what 7 at [1, 2] is outside 0 … 4". */
+/* By index (core/skeletons/index.c); index is i64 or i32. tn__index_check raises "op: what 7 at [1, 2] is outside 0 …
+ * 4". */
 bool tn__index_check(const char *op, const char *what, const tn_tensor *index, int64_t limit);
 /* y[.., i, ..] = x[.., index[.., i, ..], ..] along dim; y has index's shape, x is at least as large in the
  * other dims. */

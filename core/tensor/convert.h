@@ -1,6 +1,6 @@
 /* convert.h — numbers of one type as numbers of another (convert.c). */
-#ifndef TENON_CORE_CONVERT_H
-#define TENON_CORE_CONVERT_H
+#ifndef TENON_CORE_TENSOR_CONVERT_H
+#define TENON_CORE_TENSOR_CONVERT_H
 
 #include "core/core.h"
 

@@ -1,6 +1,6 @@
 /* layout.h — a shape, strides and an offset, without data (layout.c); and what each view shows of one (view.c). */
-#ifndef TENON_CORE_LAYOUT_H
-#define TENON_CORE_LAYOUT_H
+#ifndef TENON_CORE_TENSOR_LAYOUT_H
+#define TENON_CORE_TENSOR_LAYOUT_H
 
 #include "core/core.h"
 
@@ -31,7 +31,7 @@ bool tn__layout_inside(const tn__layout *l, int64_t n);
 /* The strides that show l's elements in order under another shape of as many elements; false if none exist. */
 bool tn__layout_reshape(const tn__layout *l, tn_shape to, tn__layout *r);
 
-/* ---- views (core/tensor/view.c): what each shows of x, as a layout; raise with op's name; y is not x -------------------- */
+/* ---- views (core/tensor/view.c): what each shows of x, as a layout; raise with op's name; y is not x ------------- */
 
 enum { TN__ALL_DIMS = 2147483647 }; /* TN_ALL of ops.h */
 /* Puts the size that is meant by a -1 into *to, and checks that both have as many elements. */

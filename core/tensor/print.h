@@ -1,6 +1,6 @@
 /* print.h — numbers as text, whatever the locale (print.c). */
-#ifndef TENON_CORE_PRINT_H
-#define TENON_CORE_PRINT_H
+#ifndef TENON_CORE_TENSOR_PRINT_H
+#define TENON_CORE_TENSOR_PRINT_H
 
 #include "core/core.h"
 

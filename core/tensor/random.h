@@ -1,6 +1,6 @@
 /* random.h — Philox, and numbers of its words (generator.c). */
-#ifndef TENON_CORE_RANDOM_H
-#define TENON_CORE_RANDOM_H
+#ifndef TENON_CORE_TENSOR_RANDOM_H
+#define TENON_CORE_TENSOR_RANDOM_H
 
 #include <stdint.h>
 

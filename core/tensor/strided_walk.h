@@ -1,6 +1,6 @@
 /* strided_walk.h — how the skeletons go through several strided operands at once: the dims they share, coalesced. */
-#ifndef TENON_CORE_WALK_H
-#define TENON_CORE_WALK_H
+#ifndef TENON_CORE_TENSOR_STRIDED_WALK_H
+#define TENON_CORE_TENSOR_STRIDED_WALK_H
 
 #include "core/tensor/convert.h"
 #include "core/tensor/tensor.h"

@@ -1,7 +1,7 @@
 /* tensor.h — what a tensor is: a storage, which holds the numbers, and handles on it, each with a layout of its own
  * (tensor.c). */
-#ifndef TENON_CORE_TENSOR_H
-#define TENON_CORE_TENSOR_H
+#ifndef TENON_CORE_TENSOR_TENSOR_H
+#define TENON_CORE_TENSOR_TENSOR_H
 
 #include "core/base/checked.h"
 #include "core/base/memory.h"

@@ -1,8 +1,8 @@
 /* batch_plan.h — the order of the examples of one epoch, cut into batches. Examples of near lengths stand together, as
  * many as the tokens allow; the batches come in a random order, and which of equal lengths meet is drawn anew for each
  * epoch. All of it depends on the seed, the epoch and the lengths. Private. */
-#ifndef TENON_DATA_PLAN_H
-#define TENON_DATA_PLAN_H
+#ifndef TENON_DATA_CORPUS_BATCH_PLAN_H
+#define TENON_DATA_CORPUS_BATCH_PLAN_H
 
 #include "data/source/source_private.h"
 #include "data/text/data_private.h"

@@ -1,7 +1,7 @@
 /* corpus_examples.h — the examples of a corpus for a masked language model: which there are, and what each looks like
  * in an epoch. Private. */
-#ifndef TENON_DATA_CORPUS_EXAMPLES_H
-#define TENON_DATA_CORPUS_EXAMPLES_H
+#ifndef TENON_DATA_CORPUS_CORPUS_EXAMPLES_H
+#define TENON_DATA_CORPUS_CORPUS_EXAMPLES_H
 
 #include "data/corpus/batch_plan.h"
 #include "data/corpus/corpus_private.h"

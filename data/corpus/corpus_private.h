@@ -3,8 +3,8 @@
  * The cache, little-endian: "TNCORPUS", a u32 version, a u32 with the bytes of a token number (2 or 4), the numbers of
  * all sentences one after the other, the length of each sentence (u32), the sentences of each document (u32), and a
  * footer. What is before the footer is covered by its checksum, and so is the footer. */
-#ifndef TENON_DATA_CORPUS_PRIVATE_H
-#define TENON_DATA_CORPUS_PRIVATE_H
+#ifndef TENON_DATA_CORPUS_CORPUS_PRIVATE_H
+#define TENON_DATA_CORPUS_CORPUS_PRIVATE_H
 
 #include "data/text/data_private.h"
 #include "data/corpus.h"

@@ -1,7 +1,7 @@
 /* metrics_text.h — what BLEU, chrF and TER share: lines in lower case, cut into words and numbered; and the edit
  * distance of TER. Private. */
-#ifndef TENON_DATA_METRICS_TEXT_H
-#define TENON_DATA_METRICS_TEXT_H
+#ifndef TENON_DATA_METRICS_METRICS_TEXT_H
+#define TENON_DATA_METRICS_METRICS_TEXT_H
 
 #include "data/metrics.h"
 #include "data/text/data_private.h"

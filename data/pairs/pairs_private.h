@@ -1,6 +1,6 @@
 /* pairs_private.h — pairs as their batches see them. Private. */
-#ifndef TENON_DATA_PAIRS_PRIVATE_H
-#define TENON_DATA_PAIRS_PRIVATE_H
+#ifndef TENON_DATA_PAIRS_PAIRS_PRIVATE_H
+#define TENON_DATA_PAIRS_PAIRS_PRIVATE_H
 
 #include "data/text/data_private.h"
 #include "data/pairs.h"

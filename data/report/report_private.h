@@ -1,6 +1,6 @@
 /* report_private.h — how the parts of a report write themselves. Private. */
-#ifndef TENON_DATA_REPORT_PRIVATE_H
-#define TENON_DATA_REPORT_PRIVATE_H
+#ifndef TENON_DATA_REPORT_REPORT_PRIVATE_H
+#define TENON_DATA_REPORT_REPORT_PRIVATE_H
 
 #include "data/text/data_private.h"
 #include "data/report.h"

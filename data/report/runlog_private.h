@@ -1,6 +1,6 @@
 /* runlog_private.h — the three files of a run log. Private. */
-#ifndef TENON_DATA_RUNLOG_PRIVATE_H
-#define TENON_DATA_RUNLOG_PRIVATE_H
+#ifndef TENON_DATA_REPORT_RUNLOG_PRIVATE_H
+#define TENON_DATA_REPORT_RUNLOG_PRIVATE_H
 
 #include "data/text/data_private.h"
 #include "data/runlog.h"

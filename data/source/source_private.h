@@ -1,6 +1,6 @@
 /* source_private.h — what the sources of data/ share: the check of a shard, and a position in a checkpoint. Private. */
-#ifndef TENON_DATA_SOURCE_PRIVATE_H
-#define TENON_DATA_SOURCE_PRIVATE_H
+#ifndef TENON_DATA_SOURCE_SOURCE_PRIVATE_H
+#define TENON_DATA_SOURCE_SOURCE_PRIVATE_H
 
 #include "core/base/toolbox.h"
 #include "data/source.h"

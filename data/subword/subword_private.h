@@ -1,6 +1,6 @@
 /* subword_private.h — codes and words as learning and applying see them. Private. */
-#ifndef TENON_DATA_SUBWORD_PRIVATE_H
-#define TENON_DATA_SUBWORD_PRIVATE_H
+#ifndef TENON_DATA_SUBWORD_SUBWORD_PRIVATE_H
+#define TENON_DATA_SUBWORD_SUBWORD_PRIVATE_H
 
 #include "data/text/data_private.h"
 #include "data/subword.h"

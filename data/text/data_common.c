@@ -1,4 +1,5 @@
-/* data_common.c — growing arrays, code points, files line by line, strings and sequences by number. See common.h. */
+/* data_common.c — growing arrays, code points, files line by line, strings and sequences by number. See
+ * data_private.h. */
 #include "data/text/data_private.h"
 #include "core/base/toolbox.h"
 

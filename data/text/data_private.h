@@ -1,7 +1,7 @@
-/* data_private.h — what the files of data/ that read text share and users do not see: growing arrays, code points, a file
- * read line by line, strings by number, and sequences by number. Private. */
-#ifndef TENON_DATA_COMMON_H
-#define TENON_DATA_COMMON_H
+/* data_private.h — what the files of data/ that read text share and users do not see: growing arrays, code points, a
+ * file read line by line, strings by number, and sequences by number. Private. */
+#ifndef TENON_DATA_TEXT_DATA_PRIVATE_H
+#define TENON_DATA_TEXT_DATA_PRIVATE_H
 
 #include "core/files/io.h"
 #include "data/lines.h"

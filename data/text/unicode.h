@@ -1,7 +1,7 @@
 /* unicode.h — what the tokenizers ask of Unicode's tables (utf8proc's), of which only the calls that take no memory are
  * used. Private. */
-#ifndef TENON_DATA_UNICODE_H
-#define TENON_DATA_UNICODE_H
+#ifndef TENON_DATA_TEXT_UNICODE_H
+#define TENON_DATA_TEXT_UNICODE_H
 
 #include <stdbool.h>
 #include <stdint.h>

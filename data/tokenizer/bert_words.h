@@ -1,6 +1,6 @@
 /* bert_words.h — what the fast and the slow rules of BERT share: the word that is being put together. Private. */
-#ifndef TENON_DATA_BERT_WORDS_H
-#define TENON_DATA_BERT_WORDS_H
+#ifndef TENON_DATA_TOKENIZER_BERT_WORDS_H
+#define TENON_DATA_TOKENIZER_BERT_WORDS_H
 
 #include "data/tokenizer/tokenizer_private.h"
 

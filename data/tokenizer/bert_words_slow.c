@@ -1,7 +1,7 @@
-/* bert_words_slow.c — BERT's text to words, by the rules of its older tokenizer in Python, where they differ from the fast
- * one's (bert_words.c): unassigned code points go, too; what stands between white space is composed (NFC); it is made
- * lower case as a whole, so that a Greek sigma at the end is a final one; only then marks go and punctuation splits;
- * and the tables are today's. */
+/* bert_words_slow.c — BERT's text to words, by the rules of its older tokenizer in Python, where they differ from the
+ * fast one's (bert_words.c): unassigned code points go, too; what stands between white space is composed (NFC); it is
+ * made lower case as a whole, so that a Greek sigma at the end is a final one; only then marks go and punctuation
+ * splits; and the tables are today's. */
 #include "data/tokenizer/bert_words.h"
 #include "data/text/unicode.h"
 

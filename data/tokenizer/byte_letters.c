@@ -1,5 +1,5 @@
-/* byte_letters.c — GPT-2's alphabet, in which each byte has a printable letter: those that print are their own, the others
- * follow from U+0100 on. */
+/* byte_letters.c — GPT-2's alphabet, in which each byte has a printable letter: those that print are their own, the
+ * others follow from U+0100 on. */
 #include "data/tokenizer/tokenizer_private.h"
 
 uint32_t tn__byte_letter(int b)

@@ -1,6 +1,6 @@
 /* tokenizer_files.h — what the readers and the writer of tokenizers' files share. Private. */
-#ifndef TENON_DATA_TOKENIZER_FILES_H
-#define TENON_DATA_TOKENIZER_FILES_H
+#ifndef TENON_DATA_TOKENIZER_TOKENIZER_FILES_H
+#define TENON_DATA_TOKENIZER_TOKENIZER_FILES_H
 
 #include "data/tokenizer/tokenizer_private.h"
 

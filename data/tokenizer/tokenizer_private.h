@@ -1,7 +1,7 @@
 /* tokenizer_private.h — what the files of the tokenizers share: the rules of a tokenizer, the store of an encoding, and
  * who does which part. Private. */
-#ifndef TENON_DATA_TOKENIZER_PRIVATE_H
-#define TENON_DATA_TOKENIZER_PRIVATE_H
+#ifndef TENON_DATA_TOKENIZER_TOKENIZER_PRIVATE_H
+#define TENON_DATA_TOKENIZER_TOKENIZER_PRIVATE_H
 
 #include "data/text/data_private.h"
 #include "data/text.h"

@@ -1,6 +1,6 @@
 /* tokenizer_train.h — what the two halves of training share: counted words, and the merges made of them. Private. */
-#ifndef TENON_DATA_TOKENIZER_TRAIN_H
-#define TENON_DATA_TOKENIZER_TRAIN_H
+#ifndef TENON_DATA_TOKENIZER_TOKENIZER_TRAIN_H
+#define TENON_DATA_TOKENIZER_TOKENIZER_TRAIN_H
 
 #include "data/tokenizer/tokenizer_private.h"
 

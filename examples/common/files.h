@@ -1,6 +1,6 @@
 /* files.h — folders, names in them, and the time. */
-#ifndef TENON_EXAMPLES_FILES_H
-#define TENON_EXAMPLES_FILES_H
+#ifndef TENON_EXAMPLES_COMMON_FILES_H
+#define TENON_EXAMPLES_COMMON_FILES_H
 
 #include <tenon/tenon.h>
 

@@ -1,6 +1,6 @@
 /* help.h — --help, as text of 80 columns. */
-#ifndef TENON_EXAMPLES_HELP_H
-#define TENON_EXAMPLES_HELP_H
+#ifndef TENON_EXAMPLES_COMMON_HELP_H
+#define TENON_EXAMPLES_COMMON_HELP_H
 
 #include "options.h"
 

@@ -16,8 +16,8 @@
  * GNU's conventions: --name=value and --name value, -n value and -nvalue, letters of flags together, operands anywhere,
  * -- ends the options. A program of one command gives it no name. A wrong command line is two lines on standard error
  * and exit code 2. Every command also has --help, --version, --quiet, --verbose, --threads, --color, --no-progress. */
-#ifndef TENON_EXAMPLES_OPTIONS_H
-#define TENON_EXAMPLES_OPTIONS_H
+#ifndef TENON_EXAMPLES_COMMON_OPTIONS_H
+#define TENON_EXAMPLES_COMMON_OPTIONS_H
 
 #include <tenon/tenon.h>
 

@@ -8,8 +8,8 @@
  *     train:  37%|###7      | 370/1000 [00:12<00:21, 29.93step/s, loss=0.412]
  *
  * And the whole of what a program has to say about a training run: tn_fit(..., .on = progress_fit, .on_user = &bar). */
-#ifndef TENON_EXAMPLES_PROGRESS_H
-#define TENON_EXAMPLES_PROGRESS_H
+#ifndef TENON_EXAMPLES_COMMON_PROGRESS_H
+#define TENON_EXAMPLES_COMMON_PROGRESS_H
 
 #include "options.h"
 

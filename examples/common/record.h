@@ -1,7 +1,7 @@
 /* record.h — what a training leaves behind: run.json says what it is, log.jsonl and log.csv how it went; and the curves
  * of them. */
-#ifndef TENON_EXAMPLES_RECORD_H
-#define TENON_EXAMPLES_RECORD_H
+#ifndef TENON_EXAMPLES_COMMON_RECORD_H
+#define TENON_EXAMPLES_COMMON_RECORD_H
 
 #include "files.h"
 #include "progress.h"

@@ -1,6 +1,6 @@
 /* stop.h — Ctrl-C (and SIGTERM): the first asks the program to save and end, the second ends it at once. */
-#ifndef TENON_EXAMPLES_STOP_H
-#define TENON_EXAMPLES_STOP_H
+#ifndef TENON_EXAMPLES_COMMON_STOP_H
+#define TENON_EXAMPLES_COMMON_STOP_H
 
 #include <signal.h>
 

@@ -2,8 +2,8 @@
  *
  * With the norms first it is the row behind the padding's number, as RoBERTa has it, so that Hugging Face can open the
  * model: there the rows up to that one are for padding. */
-#ifndef TENON_MODELS_BERT_PLACES_H
-#define TENON_MODELS_BERT_PLACES_H
+#ifndef TENON_MODELS_BERT_BERT_PRIVATE_H
+#define TENON_MODELS_BERT_BERT_PRIVATE_H
 
 #include "models/bert.h"
 

@@ -1,6 +1,6 @@
 /* hf_config.h — what the models share in reading and writing their config.json. Private to models/. */
-#ifndef TENON_MODELS_SETTINGS_H
-#define TENON_MODELS_SETTINGS_H
+#ifndef TENON_MODELS_FILES_HF_CONFIG_H
+#define TENON_MODELS_FILES_HF_CONFIG_H
 
 #include "models/models.h"
 

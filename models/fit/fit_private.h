@@ -1,6 +1,6 @@
 /* fit_private.h — what the files of the training loop share and users do not see. */
-#ifndef TENON_MODELS_FIT_INSIDE_H
-#define TENON_MODELS_FIT_INSIDE_H
+#ifndef TENON_MODELS_FIT_FIT_PRIVATE_H
+#define TENON_MODELS_FIT_FIT_PRIVATE_H
 
 #include "models/models.h"
 

@@ -1,6 +1,6 @@
 /* sampling.h — which words may come next in a text, by the log-probabilities of all. Private to models/. */
-#ifndef TENON_MODELS_CHOOSE_H
-#define TENON_MODELS_CHOOSE_H
+#ifndef TENON_MODELS_GENERATE_SAMPLING_H
+#define TENON_MODELS_GENERATE_SAMPLING_H
 
 #include "models/generate.h"
 

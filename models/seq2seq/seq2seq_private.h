@@ -1,6 +1,6 @@
 /* seq2seq_private.h — what the files of seq2seq share. Private to models/. */
-#ifndef TENON_MODELS_SEQ2SEQ_INSIDE_H
-#define TENON_MODELS_SEQ2SEQ_INSIDE_H
+#ifndef TENON_MODELS_SEQ2SEQ_SEQ2SEQ_PRIVATE_H
+#define TENON_MODELS_SEQ2SEQ_SEQ2SEQ_PRIVATE_H
 
 #include "models/files/hf_config.h"
 

@@ -1,6 +1,6 @@
 /* block.h — what the Transformer's encoder and decoder share. Private to nn/. */
-#ifndef TENON_NN_LAYER_H
-#define TENON_NN_LAYER_H
+#ifndef TENON_NN_ATTENTION_BLOCK_H
+#define TENON_NN_ATTENTION_BLOCK_H
 
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"

@@ -1,6 +1,6 @@
 /* kv_cache_private.h — what attention does with a tn_kv_cache. Private to nn/. */
-#ifndef TENON_NN_CACHE_H
-#define TENON_NN_CACHE_H
+#ifndef TENON_NN_ATTENTION_KV_CACHE_PRIVATE_H
+#define TENON_NN_ATTENTION_KV_CACHE_PRIVATE_H
 
 #include "nn/attention.h"
 

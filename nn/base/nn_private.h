@@ -1,6 +1,7 @@
-/* nn_private.h — what the files of nn/ share and users do not see. Stands on the public headers of core and autograd. */
-#ifndef TENON_NN_INSIDE_H
-#define TENON_NN_INSIDE_H
+/* nn_private.h — what the files of nn/ share and users do not see. Stands on the public headers of core and autograd.
+ * */
+#ifndef TENON_NN_BASE_NN_PRIVATE_H
+#define TENON_NN_BASE_NN_PRIVATE_H
 
 #include "core/base/toolbox.h"
 #include "nn/nn.h"

@@ -1,5 +1,6 @@
-/* rnn.c — layers of recurrent networks: RNN, LSTM, GRU. Sequences are packed once (nn/recurrent/packing.c), then run through all
- * layers, each of which is a product over all steps at once and an op that runs through time (autograd/rooms/recurrent.h). */
+/* rnn.c — layers of recurrent networks: RNN, LSTM, GRU. Sequences are packed once (nn/recurrent/packing.c), then run
+ * through all layers, each of which is a product over all steps at once and an op that runs through time
+ * (autograd/rooms/recurrent.h). */
 #include "nn/recurrent/rnn_private.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* rnn_private.h — what recurrent layers and cells share, and how sequences are packed. Private to nn/. */
-#ifndef TENON_NN_RECURRENT_H
-#define TENON_NN_RECURRENT_H
+#ifndef TENON_NN_RECURRENT_RNN_PRIVATE_H
+#define TENON_NN_RECURRENT_RNN_PRIVATE_H
 
 #include "nn/base/nn_private.h"
 #include "nn/rnn.h"

@@ -1,6 +1,6 @@
 /* bits.h — the strictest comparison of two tensors (layouts.c). */
-#ifndef TENON_TESTS_BITS_H
-#define TENON_TESTS_BITS_H
+#ifndef TENON_TESTS_COMMON_BITS_H
+#define TENON_TESTS_COMMON_BITS_H
 
 #include "core/core.h"
 

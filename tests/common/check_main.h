@@ -14,8 +14,8 @@
  *
  * Run with arguments, only the tests are run whose name contains one of them: build/bin/tests/test_sums one_and.
  * Tests run in one process, without fork: gcc's OpenMP hangs in a child forked after a parallel region. */
-#ifndef TENON_TESTS_CHECK_MAIN_H
-#define TENON_TESTS_CHECK_MAIN_H
+#ifndef TENON_TESTS_COMMON_CHECK_MAIN_H
+#define TENON_TESTS_COMMON_CHECK_MAIN_H
 
 #include <check.h>
 #include <stdbool.h>

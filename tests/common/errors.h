@@ -1,6 +1,6 @@
 /* errors.h — what the standing error says, word for word. */
-#ifndef TENON_TESTS_ERRORS_H
-#define TENON_TESTS_ERRORS_H
+#ifndef TENON_TESTS_COMMON_ERRORS_H
+#define TENON_TESTS_COMMON_ERRORS_H
 
 #include "core/core.h"
 #include <check.h>

@@ -1,7 +1,7 @@
 /* faults.h — memory and files that fail when a test says so. Calls are counted from 0 since the last tn_fail_…; with
  * for_ever every call from then on fails, otherwise that one alone. */
-#ifndef TENON_TESTS_FAULTS_H
-#define TENON_TESTS_FAULTS_H
+#ifndef TENON_TESTS_COMMON_FAULTS_H
+#define TENON_TESTS_COMMON_FAULTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* fit_case.h — a training run with everything in it, for the tests of tn_fit. */
-#ifndef TENON_TESTS_FIT_CASE_H
-#define TENON_TESTS_FIT_CASE_H
+#ifndef TENON_TESTS_COMMON_FIT_CASE_H
+#define TENON_TESTS_COMMON_FIT_CASE_H
 
 #include "models/models.h"
 

@@ -1,7 +1,7 @@
 /* gemm_reference.h — what a product must be, to the bit: each element as one chain of multiply-adds in the order of k,
  * then alpha and beta, then one rounding. And beside it, in long double, what it is in mathematics. */
-#ifndef TENON_TESTS_GEMM_REFERENCE_H
-#define TENON_TESTS_GEMM_REFERENCE_H
+#ifndef TENON_TESTS_COMMON_GEMM_REFERENCE_H
+#define TENON_TESTS_COMMON_GEMM_REFERENCE_H
 
 #include "tests/common/check_main.h"
 #include "core/base/bf16.h"

@@ -1,8 +1,8 @@
 /* golden_case.h — modules beside PyTorch: a case fills its inputs and parameters by the formula of
  * tests/golden/case.py, computes, and is compared with what PyTorch computed: result, attention weights, the
  * gradients of inputs and parameters, in f64 and in f32. */
-#ifndef TENON_TESTS_GOLDEN_CASE_H
-#define TENON_TESTS_GOLDEN_CASE_H
+#ifndef TENON_TESTS_COMMON_GOLDEN_CASE_H
+#define TENON_TESTS_COMMON_GOLDEN_CASE_H
 
 #include "nn/nn.h"
 

@@ -1,7 +1,7 @@
 /* layouts.h — tensors of every type in every kind of layout, with bits of every kind in them: for tests of what must
  * keep values to the last bit. */
-#ifndef TENON_TESTS_LAYOUTS_H
-#define TENON_TESTS_LAYOUTS_H
+#ifndef TENON_TESTS_COMMON_LAYOUTS_H
+#define TENON_TESTS_COMMON_LAYOUTS_H
 
 #include "core/core.h"
 #include "tests/common/bits.h"

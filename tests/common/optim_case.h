@@ -1,7 +1,7 @@
 /* optim_case.h — the four parameters on which optimizers are compared with PyTorch (tests/golden/optim.py), and their
  * gradients. */
-#ifndef TENON_TESTS_OPTIM_CASE_H
-#define TENON_TESTS_OPTIM_CASE_H
+#ifndef TENON_TESTS_COMMON_OPTIM_CASE_H
+#define TENON_TESTS_COMMON_OPTIM_CASE_H
 
 #include "optim/optim.h"
 

@@ -1,6 +1,6 @@
 /* samples.h — the rows of test data of each op in the registry. */
-#ifndef TENON_TESTS_SAMPLES_H
-#define TENON_TESTS_SAMPLES_H
+#ifndef TENON_TESTS_COMMON_SAMPLES_H
+#define TENON_TESTS_COMMON_SAMPLES_H
 
 #include "autograd/rooms/registry.h"
 

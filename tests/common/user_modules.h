@@ -1,8 +1,8 @@
 /* user_modules.h — modules as a user writes them, for the tests of the base: mlp, the smallest useful one; and
  * model, with an array of children, a parameter and buffers of its own, a tied head, a shared part, and no unary
  * forward. */
-#ifndef TENON_TESTS_USER_MODULES_H
-#define TENON_TESTS_USER_MODULES_H
+#ifndef TENON_TESTS_COMMON_USER_MODULES_H
+#define TENON_TESTS_COMMON_USER_MODULES_H
 
 #include "nn/nn.h"
 

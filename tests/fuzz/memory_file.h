@@ -1,7 +1,7 @@
 /* memory_file.h — a file system of two files for fuzz targets of what reads files by name: "in" has the bytes that the
  * fuzzer made, "out" takes what is written, up to a bound; and one of a temporary name. Nothing touches the disk. */
-#ifndef TENON_TESTS_MEMORY_FILE_H
-#define TENON_TESTS_MEMORY_FILE_H
+#ifndef TENON_TESTS_FUZZ_MEMORY_FILE_H
+#define TENON_TESTS_FUZZ_MEMORY_FILE_H
 
 #include "core/core.h"
 #include <errno.h>

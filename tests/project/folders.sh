@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What every folder owes: a README, one public header, files that fit in a head. And no file may name a path of the
-# machine that it was written on.
+# What every folder owes: a README, one public header, files that fit in a head, and that name no file which is not
+# there. And no file may name a path of the machine that it was written on.
 . "$(dirname "$0")/common.sh"
 most_lines=500 # of the library
 most_test_lines=700
@@ -8,6 +8,10 @@ most_test_lines=700
 for folder in $(folders) tests bench docs docs/adr examples; do
     [ -s "$root/$folder/README.md" ] || wrong "$folder has no README.md"
 done
+while read -r folder; do
+    [ -f "$root/$folder/README.md" ] && [ "$(wc -l <"$root/$folder/README.md")" -ge 3 ] ||
+        wrong "$folder: its README.md says in three lines or more what lives there and what it may include"
+done < <(cd "$root" && find $(folders) tests -mindepth 1 -maxdepth 1 -type d)
 
 # Users include one header a folder; further ones come with it.
 for folder in $(folders); do
@@ -40,7 +44,41 @@ for file in $(files -name '*.[ch]'); do
         wrong "$file: $lines lines; past $most it is two ideas"
     [ "$(head -c 2 "$root/$file")" = "/*" ] || [ "$(head -c 8 "$root/$file")" = "#define " ] ||
         wrong "$file does not open with a comment that says what it is for"
+    name=${file##*/}
+    head -n 2 "$root/$file" | grep -qE "^/\* (${name//./\\.}|${name%.*}(, [a-z0-9_]+)*) — " ||
+        [[ $file == autograd/ops/* ]] || [[ $(sed -n 2p "$root/$file") == "#define "* ]] ||
+        wrong "$file: its first comment has another name"
 done
+
+# An include guard is the header's path.
+for header in $(files -name '*.h'); do
+    guard=$(sed -nE 's/^#ifndef (TENON_[A-Z0-9_]+_H)$/\1/p' "$root/$header" | head -n 1)
+    path=TENON_$(tr 'a-z/.-' 'A-Z___' <<<"$header")
+    [ -z "$guard" ] || [ "$guard" = "${path/TENON_TENON_H/TENON_H}" ] || wrong "$header: its guard is $guard, not $path"
+done
+
+# A file that a comment or a page names is there: by its path, if one is given, else by its name alone.
+mentions() # SOURCES FILE...
+{
+    local sources=$1
+    shift
+    (cd "$sources" && awk -f "$root/tests/project/mentions.awk" "$@") | awk -v all="$(cd "$sources" && files_here)" '
+        BEGIN {
+            n = split(all, path, "\n")
+            for (i = 1; i <= n; i++)
+                for (p = path[i]; p != ""; p = (sub(/^[^\/]*\//, "", p) ? p : "")) there[p] = 1
+        }
+        !($2 in there) { print $1 " there is no " $2 }'
+}
+files_here() { find . \( -path ./build -o -path ./.git \) -prune -o -type f -printf '%P\n'; }
+mapfile -t pages < <(files -name '*.[ch]' -o -name '*.md')
+not_ours='(std|ma)[a-z]*[.]h|name[.]c|name/main[.]c|my_.*|(.*/)?tenon/.*'
+findings < <(mentions "$root" "${pages[@]}" | grep -vE "there is no ($not_ours)$")
+
+fresh folders
+printf '/* one.c — see two.c. */\n#include "x.h"\n' >one.c
+[ "$(mentions "$PWD" one.c)" = "one.c:1: there is no two.c" ] ||
+    wrong "folders.sh does not see the name planted for it: $(mentions "$PWD" one.c)"
 
 cd "$root"
 mapfile -t code < <(files -name '*.[ch]' -o -name '*.sh' -o -name '*.cmake' -o -name CMakeLists.txt -o -name '*.py')

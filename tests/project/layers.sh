@@ -6,40 +6,40 @@ need nm
 
 # folder | what it stands on in its own house | private headers of other houses that it may include
 floors='
-core/base         |                               |
-core/kernels      | base                          |
-core/tensor       | base kernels                  |
-core/skeletons    | base kernels tensor           |
-core/products     | base kernels tensor skeletons |
-core/files        | base tensor                   |
-autograd/tape     |                               | core/base core/tensor core/skeletons/skeletons.h
-autograd/rooms    | tape                          | core/base core/tensor core/skeletons/skeletons.h core/kernels/vecmath.h core/products core/real.h
-autograd/ops      | tape rooms                    | core/kernels/sum_lanes.h core/kernels/vecmath.h core/products core/real.h
-autograd/tools    | tape rooms ops                | core/base
-nn                | base layers                   |
-nn/base           |                               | core/base/toolbox.h
-nn/layers         | base                          | core/base/toolbox.h
-nn/recurrent      | base                          | core/base/toolbox.h
-nn/attention      | base layers                   | core/base/toolbox.h
-optim             |                               | core/base/toolbox.h core/real.h
-data/text         |                               | core/base/toolbox.h core/files/io.h
-data/tokenizer    | text                          | core/base/toolbox.h core/base/parallel.h
-data/subword      | text                          | core/base/toolbox.h
-data/corpus       | text source                   | core/base/toolbox.h
-data/pairs        | text corpus source            | core/base/toolbox.h
-data/source       | text                          | core/base/toolbox.h
-data/metrics      | text                          | core/base/toolbox.h core/tensor/print.h
-data/report       | text                          | core/base/toolbox.h
-models/files      |                               | core/base/toolbox.h
-models/generate   |                               | core/base/toolbox.h
-models/bert       | files                         | core/base/toolbox.h
-models/gpt        | files                         | core/base/toolbox.h
-models/seq2seq    | files                         | core/base/toolbox.h
-models/fit        |                               | core/base/toolbox.h
+core/base        |                               |
+core/kernels     | base                          |
+core/tensor      | base kernels                  |
+core/skeletons   | base kernels tensor           |
+core/products    | base kernels tensor skeletons |
+core/files       | base tensor                   |
+autograd/tape    |                               | core/base core/tensor core/skeletons/skeletons.h
+autograd/rooms   | tape                          | core/base core/tensor core/skeletons/skeletons.h core/products
+                 |                               | core/kernels/vecmath.h core/real.h
+autograd/ops     | tape rooms                    | core/products core/real.h
+                 |                               | core/kernels/sum_lanes.h core/kernels/vecmath.h
+autograd/tools   | tape rooms ops                | core/base
+nn/base          |                               | core/base/toolbox.h
+nn/layers        | base                          | core/base/toolbox.h
+nn/recurrent     | base                          | core/base/toolbox.h
+nn/attention     | base layers                   | core/base/toolbox.h
+optim            |                               | core/base/toolbox.h core/real.h
+data/text        |                               | core/base/toolbox.h core/files/io.h
+data/tokenizer   | text                          | core/base/toolbox.h core/base/parallel.h
+data/subword     | text                          | core/base/toolbox.h
+data/corpus      | text                          | core/base/toolbox.h
+data/pairs       | text corpus                   | core/base/toolbox.h
+data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
+data/report      | text                          | core/base/toolbox.h
+models/files     |                               | core/base/toolbox.h
+models/generate  |                               | core/base/toolbox.h
+models/bert      | files                         | core/base/toolbox.h
+models/gpt       | files                         | core/base/toolbox.h
+models/seq2seq   | files                         | core/base/toolbox.h
+models/fit       |                               | core/base/toolbox.h
 '
 
-# Calls that point up all the same: the mathematics of gradients, which are sums of tensors, made by ops. Each is needed:
-# a line that no call needs any more is an error, too.
+# Calls that point up all the same: the mathematics of gradients, which are sums of tensors, made by ops. Each is
+# needed: a line that no call needs any more is an error, too.
 up='
 autograd/tape/accumulate.c  | autograd/ops/add.c        | gradients that meet are added
 autograd/tape/engine.c      | autograd/ops/add.c        | gradients that meet are added
@@ -87,11 +87,13 @@ autograd/tape/autocast.c     autograd/tape/call.c
 declare -A stands inside has_row lower
 for house in $TENON_LAYERS; do lower[${house%%=*}]=,${house#*=},; done
 while IFS='|' read -r folder on private; do
-    folder=${folder// /}
-    [ "$folder" ] || continue
-    has_row[$folder]=1
-    stands[$folder]=" $on "
-    inside[$folder]=" $private "
+    [ "$on$private" ] || continue
+    if [ "${folder// /}" ]; then # else the row goes on
+        row=${folder// /}
+        has_row[$row]=1
+        stands[$row]=" $on "
+    fi
+    inside[$row]+=" $private "
 done <<<"$floors"
 
 below() # FROM TO: may files of the first folder use those of the second?
@@ -174,7 +176,7 @@ allowed() # EDGES: those that `up` does not list
 
 while read -r folder; do
     [ "${has_row[$folder]-}" ] || wrong "$folder has no row in the table of floors: what does it stand on?"
-done < <(cd "$root" && for house in $(folders); do find "$house" -mindepth 2 -name '*.[ch]' -printf '%h\n'; done | sort -u)
+done < <(cd "$root" && find $(folders) -mindepth 2 -name '*.[ch]' -printf '%h\n' | sort -u)
 for folder in "${!has_row[@]}"; do
     [ -d "$root/$folder" ] || wrong "the table of floors has a row for $folder, which is not there"
 done
@@ -191,9 +193,15 @@ while IFS='|' read -r from to _; do
 done <<<"$up"
 
 found() { allowed "$1" | awk -f "$root/tests/project/circles.awk"; }
-known() { while read -ra line; do [ ${#line[@]} = 0 ] || echo $(printf '%s\n' "${line[@]}" | sort); done <<<"$circles"; }
+known()
+{
+    local line
+    while read -ra line; do
+        [ ${#line[@]} = 0 ] || printf '%s\n' "${line[@]}" | sort | paste -sd ' '
+    done <<<"$circles"
+}
 findings < <(comm -23 <(found edges | sort) <(known | sort) | sed 's/^/a circle of calls: /')
-findings < <(comm -13 <(found edges | sort) <(known | sort) | sed 's/^/no circle any more, so it can leave the table: /')
+findings < <(comm -13 <(found edges | sort) <(known | sort) | sed 's/^/no circle any more: /')
 
 # ---- the check itself: planted faults must be seen ----
 

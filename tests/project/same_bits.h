@@ -2,8 +2,8 @@
  * same_bits.c sees what its workloads compute. The files themselves are not changed, so that a version which is long
  * past can be looked at, too. What is replaced here is called alike in all versions; where one day it is not, say here
  * which version calls it how. */
-#ifndef TENON_TESTS_SAME_BITS_H
-#define TENON_TESTS_SAME_BITS_H
+#ifndef TENON_TESTS_PROJECT_SAME_BITS_H
+#define TENON_TESTS_PROJECT_SAME_BITS_H
 
 #include <tenon/tenon.h>
 

@@ -39,8 +39,8 @@ grep -q '>␣' look.html || wrong "blanks cannot be seen in the picture"
 says 1 "has no attention" "$translate" align --model rnn --html none.html "3 May 2019"
 
 "$translate" score --json --ref demo/dates.iso <demo/dates.iso | grep -q '"bleu":100' || wrong "a text is not itself"
-# As sacreBLEU: one file after each --ref, so that the file to be judged may follow; TER minds no capitals, chrF does, and
-# --lowercase is BLEU's alone. The numbers are sacreBLEU 2.5.1's.
+# As sacreBLEU: one file after each --ref, so that the file to be judged may follow; TER minds no capitals, chrF does,
+# and --lowercase is BLEU's alone. The numbers are sacreBLEU 2.5.1's.
 printf 'Ein Haus\nthe cat sat on the mat\na b c\n' >said.txt
 printf 'ein Haus\nthe cat is on the mat\na b d e\n' >people.txt
 [ "$("$translate" score --sentence --ref people.txt said.txt | cut -f 1 | paste -sd' ')" = "50.00 37.99 39.43" ] ||
@@ -185,8 +185,8 @@ head -c 1100000 /dev/zero | tr '\0' x | "${run[@]}" >/dev/null 2>long.err || rc=
 
 # Started with its standard streams closed, a program writes no message into a file of its own.
 "$translate" sample-pairs --src few.txt --tgt few.iso --lines 60 --length 5 --task reverse
-bash -c "'$translate' train --verbose --steps 3 --size tiny --dim 32 --layers 1 --out closed --src few.txt --tgt few.iso \
-    1>&- 2>&-" || wrong "translate train fails where its standard streams are closed"
+bash -c "'$translate' train --verbose --steps 3 --size tiny --dim 32 --layers 1 --out closed \
+    --src few.txt --tgt few.iso 1>&- 2>&-" || wrong "translate train fails where its standard streams are closed"
 findings < <(grep -v '^{' closed/log.jsonl | sed 's/^/in log.jsonl: /')
 
 # A reader that has enough ends the program, quietly and by the signal, whether or not its parent heeds it.
