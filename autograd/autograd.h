@@ -1,6 +1,6 @@
 /* autograd.h — the tape: every op on a tensor that wants a gradient is written down as it runs; tn_backward reads the
- * tape from its end. The ops themselves are in autograd/ops.h, those that are several in one in autograd/fused.h; how to
- * write one in autograd/op.h. */
+ * tape from its end. The ops themselves are in autograd/ops.h, those that are several in one in autograd/fused.h; how
+ * to write one in autograd/op.h. */
 #ifndef TENON_AUTOGRAD_AUTOGRAD_H
 #define TENON_AUTOGRAD_AUTOGRAD_H
 

@@ -319,8 +319,8 @@ TN_API int  tn_threads(void);
 
 /* body(from, to, user) for the blocks [0, grain), [grain, 2·grain) … of [0, n); blocks may run at the same time. A body
  * may use the library, in the modes of the caller: what it makes goes with its block unless it is kept, and its error
- * comes back to the caller. One that draws random numbers uses a generator of its own for each block: that of the thread
- * which happens to run it would make the numbers depend on how many there are. */
+ * comes back to the caller. One that draws random numbers uses a generator of its own for each block: that of the
+ * thread which happens to run it would make the numbers depend on how many there are. */
 TN_API void tn_parallel_for(int64_t n, int64_t grain, void (*body)(int64_t from, int64_t to, void *user), void *user);
 
 /* The step of the module path: messages raised until the pop begin with it. tn_enter and tn_leave (nn) do this. */

@@ -7,11 +7,11 @@
  * takes w as it was.
  *
  * Whatever is blocked takes no part, even if it is NaN; a query that may attend to nothing gets 0, and gradient 0. The
- * op is streamed (core/products/attention.c): w exists a block at a time, and of each row two numbers are kept, its largest
- * score and 1 / Σ exp: a second result that only the tape sees. Who wants to see w asks for attention_and_weights,
- * which makes it beside the result from attention_scores, attention_weights (which holds the rules of masking) and
- * dropout; these, with select_matmul, are also what gradients of gradients are made of. Dropout looks at the words that
- * the op dropout would look at for element i of w. */
+ * op is streamed (core/products/attention.c): w exists a block at a time, and of each row two numbers are kept, its
+ * largest score and 1 / Σ exp: a second result that only the tape sees. Who wants to see w asks for
+ * attention_and_weights, which makes it beside the result from attention_scores, attention_weights (which holds the
+ * rules of masking) and dropout; these, with select_matmul, are also what gradients of gradients are made of. Dropout
+ * looks at the words that the op dropout would look at for element i of w. */
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 #include "core/products/attention.h"

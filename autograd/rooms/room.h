@@ -88,7 +88,8 @@ typedef struct {
     double eps;
     bool   stream; /* non-temporal stores for what a kernel writes and does not read again */
 } tn__norm_arguments;
-/* stream: if `tensors` tensors like x exceed the caches. Never for bf16, whose rows are made in f32 and then rounded. */
+/* stream: if `tensors` tensors like x exceed the caches. Never for bf16, whose rows are made in f32 and then rounded.
+ * */
 tn__norm_arguments tn__norm_args(double eps, int tensors, const tn_tensor *x);
 /* Layer norm's gradients over the last dims, made of ops; gx and gw may be NULL. */
 void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over, double eps, tn_tensor **gx,

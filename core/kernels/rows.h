@@ -1,6 +1,6 @@
 /* rows.h — kernels for whole rows of contiguous numbers, and for random numbers: what softmax, the norms and dropout
- * are made of. Sums are kept in f64, element i in lane i mod 16 as in sum_lanes.h, and nothing is multiplied and added in
- * one step: the bits are the same on every instruction set. What may be NULL says so. */
+ * are made of. Sums are kept in f64, element i in lane i mod 16 as in sum_lanes.h, and nothing is multiplied and
+ * added in one step: the bits are the same on every instruction set. What may be NULL says so. */
 #ifndef TN_REAL
 #ifndef TENON_CORE_KERNELS_ROWS_H
 #define TENON_CORE_KERNELS_ROWS_H

@@ -107,7 +107,8 @@ static void TN_(scale)(int64_t n, TN_REAL *y, const TN_REAL *x, TN_REAL by)
     EACH_VECTOR(n, TN_(scale_step), y, x, by);
 }
 
-/* ---- softmax ------------------------------------------------------------------------------------------------------ */
+/* ---- softmax ------------------------------------------------------------------------------------------------------
+ * */
 
 TN_INLINE void TN_(sum_step)(int64_t at, int64_t some, int k, v_f64 *sum, const TN_REAL *x)
 {
@@ -159,7 +160,8 @@ static void TN_(log_softmax_back)(int64_t n, TN_REAL *gx, const TN_REAL *gy)
     EACH_VECTOR(n, TN_(log_softmax_back_step), gx, gy, all);
 }
 
-/* ---- norms -------------------------------------------------------------------------------------------------------- */
+/* ---- norms --------------------------------------------------------------------------------------------------------
+ * */
 
 /* A row's statistics: its mean in two numbers, and r = 1 / √(variance + eps). */
 typedef struct {
@@ -253,7 +255,8 @@ static void TN_(norm_back)(int64_t n, const TN_(tn__norm_back_row) * row)
     EACH_VECTOR(n, TN_(norm_back_step), n, &a, m, mean_g, mean_along, stream);
 }
 
-/* ---- sums over lines, dropout ------------------------------------------------------------------------------------- */
+/* ---- sums over lines, dropout -------------------------------------------------------------------------------------
+ * */
 
 static void TN_(add_lines)(int64_t n, int64_t at, int64_t count, const void *x, int64_t step, bool bf16, double *sum,
                            int64_t width)

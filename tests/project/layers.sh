@@ -26,8 +26,9 @@ optim            |                               | core/base/toolbox.h core/real
 data/text        |                               | core/base/toolbox.h core/files/io.h
 data/tokenizer   | text                          | core/base/toolbox.h core/base/parallel.h
 data/subword     | text                          | core/base/toolbox.h
-data/corpus      | text                          | core/base/toolbox.h
-data/pairs       | text corpus                   | core/base/toolbox.h
+data/source      | text                          | core/base/toolbox.h
+data/corpus      | text source                   | core/base/toolbox.h
+data/pairs       | text source corpus            | core/base/toolbox.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
 data/report      | text                          | core/base/toolbox.h
 models/files     |                               | core/base/toolbox.h
@@ -49,7 +50,7 @@ autograd/tape/run_node.c    | autograd/ops/reshape.c    | a gradient gets the sh
 autograd/tape/run_node.c    | autograd/ops/sum.c        | summed over what was broadcast,
 autograd/tape/run_node.c    | autograd/ops/to.c         | and its number type
 autograd/tape/checkpoint.c  | autograd/ops/reshape.c    | what is computed again starts from views of the inputs
-autograd/tape/autocast.c    | autograd/ops/*            | the lists of ops that take bf16, and those that take f32
+autograd/tape/autocast.c    | autograd/ops/to.c         | the inputs of an op, converted
 autograd/rooms/registry.c   | autograd/ops/*            | the list of all ops
 autograd/rooms/room.c       | autograd/ops/reshape.c    | gradients of what was broadcast, which rooms share
 autograd/rooms/room.c       | autograd/ops/to.c         | and of what was converted

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Names. What a program gets from Tenon's headers begins with tn_ or TN_, and what is in no public header with tn__ or
+# TN__, so that neither meets a user's name. And one system: an object is made by tn_x_new(.…) from a tn_x_config, a call
+# tn_x(…) has a tn_x_args; a name stands for one thing. docs/adr/0020 says why, and which names are two on purpose.
+. "$(dirname "$0")/common.sh"
+need nm
+
+# A struct and an op of one name: the module holds the weights that the op of its name takes, as nn.Linear and F.linear
+# in PyTorch. C keeps them apart: the op is a macro, which is one only in front of a parenthesis.
+module_and_op='tn_linear tn_dropout tn_embedding tn_flatten tn_layer_norm tn_rms_norm tn_conv1d tn_conv2d'
+
+given() # INCLUDES HEADER FOLDER: a line "kind name" for each name that the header, below that folder, gives a program
+{
+    echo "#include <$2>" >given.c
+    "${CC:-cc}" -std=c11 -E -dD -I "$1" given.c >given.i
+    awk -v root="$3" -f "$root/tests/project/names.awk" given.i
+}
+
+judged() # reads these lines, and prints what is wrong
+{
+    sort -u | awk -v two=" $module_and_op " '
+        $2 !~ /^(tn|TN|TENON)_[A-Za-z]/ { print $1 " " $2 " does not begin with tn_ or TN_" }
+        $1 == "type" && $2 ~ /_(option|options|opts|settings|params|parameters|arguments|how)$/ {
+            print "type " $2 ": what an object is made of ends with _config, what a call takes with _args"
+        }
+        $1 == "type" { type[$2] = 1 }
+        $1 == "call" { call[$2] = 1 }
+        $1 == "made" { # macro and struct
+            new = $2 ~ /^tn_[a-z0-9_]+_(new|open|load)$/
+            if (new ? $3 !~ /_config$/ : $3 !~ /_args$/)
+                print $2 " takes a " $3 ": an object is made of a _config, a call takes an _args"
+        }
+        END {
+            for (t in type)
+                if (t in call && index(two, " " t " ") == 0) print t " is a type and a macro"
+        }'
+}
+
+fresh names
+given "$build/include" tenon/tenon.h "$root" >ours
+[ "$(wc -l <ours)" -gt 1000 ] || wrong "only $(wc -l <ours) names were found"
+findings < <(judged <ours)
+for name in $module_and_op; do
+    grep -qx "type $name" ours && grep -qx "call $name" ours || wrong "$name is no longer a type and a macro"
+done
+
+# Private: what is global in the archive, and in no public header.
+awk '{ print $2 }' ours | sort -u >public
+private() { awk '$3 ~ /^[TDBRVGSCi]$/ { print $2 " " $1 }' | grep -vE '^(tn__[a-z]|\.gomp_critical_user_tn__)' || true; }
+findings < <(symbols "$build/CMakeFiles" "$root" | private | sort | join -v 1 - public |
+    sed -E 's/(.*) (.*)/\2: \1 is global and in no public header, but does not begin with tn__/')
+
+# The check itself: planted faults must be seen.
+mkdir -p planted
+cat >planted/door.h <<'PLANTED'
+typedef struct { int zero_; } tn_thing_options;
+typedef struct { int a; } loose;
+enum { TN_GOOD, BAD };
+static inline int helper(void) { return TN_GOOD; }
+typedef struct { int zero_; } tn_two;
+#define tn_two(...) tn_two_run((tn_two){.zero_ = 0, __VA_ARGS__})
+#define MACRO 1
+int tn_fine(const tn_two *t, loose (*callback)(int named));
+PLANTED
+given "$PWD" planted/door.h "$PWD/planted" | judged >said
+for name in tn_thing_options loose BAD helper 'tn_two takes a' 'tn_two is a type' MACRO; do
+    grep -q "$name" said || wrong "names.sh does not see $name, which was planted for it"
+done
+[ "$(wc -l <said)" = 7 ] || wrong "names.sh sees faults where there are none: $(cat said)"
+[ "$(echo 'nn/x.c tn_hidden T' | private)" = "tn_hidden nn/x.c" ] || wrong "names.sh does not see the symbol planted"
+exit $wrong

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# docs/guide/pytorch.md says what PyTorch's names are called here: at least 80 rows, and each name of Tenon's in them is
+# one that a public header gives to a program.
+. "$(dirname "$0")/common.sh"
+page=$root/docs/guide/pytorch.md
+
+fresh pytorch
+cd "$root"
+# shellcheck disable=SC2086 # a list
+cat $TENON_HEADERS | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$build/project/pytorch/there"
+cd - >/dev/null
+
+rows() { grep -E '^\| ' "$1" | grep -vE '^\| (PyTorch|-)'; } # PAGE
+# Of the second and third column: tn_…, TN_… and .members, from within backquotes.
+absent() # PAGE: prints the names that no header has
+{
+    rows "$1" | cut -d '|' -f 3- | grep -oE '`[^`]*`' |
+        grep -oE '[.]?[A-Za-z_][A-Za-z0-9_]*' | sed -nE 's/^[.]//p; /^(tn|TN)_/p' | sort -u | comm -23 - there
+}
+[ "$(rows "$page" | wc -l)" -ge 80 ] || wrong "docs/guide/pytorch.md has only $(rows "$page" | wc -l) rows"
+findings < <(absent "$page" | sed 's/^/docs\/guide\/pytorch.md: no public header has /')
+
+# The check itself.
+printf '| PyTorch | Tenon | |\n|---|---|---|\n| `x` | `tn_nowhere(a, .nothing = 1)`, `.missing.norm` | `tn_add` |\n' >planted
+[ "$(absent planted | tr '\n' ' ')" = "missing nothing tn_nowhere " ] ||
+    wrong "pytorch.sh does not see the names planted for it: $(absent planted)"
+exit $wrong

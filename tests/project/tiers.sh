@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# How much a user reads: lines of header, comments and all, for each of three tasks. What stands in no tier is for those
+# who look something up, and comes with tenon.h all the same. A new public header must choose.
+. "$(dirname "$0")/common.sh"
+
+# tier | most lines | headers. The first is read from the top by who builds and trains a model: tensors, the tape, ops,
+# modules, optimizers.
+tiers='
+build a model  | 1500 | core/core.h autograd/autograd.h autograd/ops.h nn/nn.h nn/module.h nn/modules.h optim/optim.h
+read texts     |  800 | data/*.h
+use the models |  700 | models/*.h
+look up        |    - | tenon.h core/files.h autograd/op.h autograd/fused.h nn/attention.h nn/transformer.h nn/rnn.h
+               |    - | nn/init.h nn/state.h optim/schedule.h optim/checkpoint.h
+'
+
+counted() # ROOT: a line "tier|lines|most" each, and a line "none|header" for each header in no tier
+{
+    local name most headers header pattern lines=0 all=' ' last=
+    while IFS='|' read -r name most headers; do
+        [ "$headers" ] || continue
+        name=$(sed 's/ *$//' <<<"$name")
+        most=${most// /}
+        lines=0
+        for pattern in $headers; do
+            for header in $TENON_HEADERS; do
+                # shellcheck disable=SC2053 # a pattern
+                [[ $header == $pattern ]] || continue
+                all+="$header "
+                lines=$((lines + $(wc -l <"$1/$header")))
+            done
+        done
+        [ "$most" = - ] || echo "$name|$lines|$most"
+    done <<<"$tiers"
+    for header in $TENON_HEADERS; do [[ $all == *" $header "* ]] || echo "none|$header"; done
+}
+
+judged() # reads what counted prints
+{
+    local name lines most
+    while IFS='|' read -r name lines most; do
+        if [ "$name" = none ]; then echo "$lines is a public header in no tier of tiers.sh"
+        elif [ "$lines" -gt "$most" ]; then echo "to $name takes $lines lines of header, and may take $most"; fi
+    done
+}
+
+counted "$root" | sed 's/|/: /; s/|/ lines of header, of at most /' | grep -v '^none'
+findings < <(counted "$root" | judged)
+
+# The check itself: a header that is too long and one in no tier must be seen.
+fresh tiers
+mkdir -p data models nn
+TENON_HEADERS='data/data.h models/models.h nn/other.h'
+yes '/* */' | head -n 801 >data/data.h || true
+touch models/models.h nn/other.h
+[ "$(counted "$PWD" | judged | wc -l)" = 2 ] || wrong "tiers.sh does not see the faults planted for it"
+exit $wrong
