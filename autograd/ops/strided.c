@@ -115,7 +115,7 @@ static void over_back(tn_back *b)
     if (b->need[1]) b->gx[1] = tn_apply_args(&tn__op_strided, b->args, b->gy[0]);
 }
 
-#define ROOM(title, n) TN_ROOM(title), .inputs = n, .args_size = sizeof(args_t)
+#define ROOM(title, n) TN_ROOM(title, n > 1 ? TN_JOIN : TN_AS_IS), .inputs = n, .args_size = sizeof(args_t)
 
 static const tn__sample strided_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.at = {{2, {2, 3}}, {1, 4}, 1}}},    /* some columns, transposed */

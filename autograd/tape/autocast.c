@@ -1,7 +1,7 @@
 /* autocast.c — mixed precision: the inputs of an op converted to bf16 or f32, as the op's .autocast says (op.h).
  *
- * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 numbers are kept while its version stands, and
- * each use of them is a node of its own, whose gradient is f32 before it meets those of other uses. */
+ * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 numbers are kept while its version stands,
+ * and each use of them is a node of its own, whose gradient is f32 before it meets those of other uses. */
 #include "autograd/tape/for_rooms.h"
 #include "autograd/tape/tape.h"
 

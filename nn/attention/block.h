@@ -4,7 +4,7 @@
 
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
-#include "nn/fuse.h"
+#include "nn/layers/fuse.h"
 #include "nn/transformer.h"
 
 /* Checks a layer's config and puts the defaults in. */

@@ -5,7 +5,7 @@
  * Only masked positions need it: give it those rows, [masked, dim]. tn_mlm_head_loss goes straight to the cross-entropy
  * and never holds all scores. */
 #include "nn/base/nn_private.h"
-#include "nn/fuse.h"
+#include "nn/layers/fuse.h"
 #include "nn/transformer.h"
 
 /* Without the decoder; a step of the frame that is open. */

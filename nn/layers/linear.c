@@ -1,6 +1,6 @@
 /* linear.c — y = x Wᵀ + b over the last dim; and y = x. */
 #include "nn/base/nn_private.h"
-#include "nn/fuse.h"
+#include "nn/layers/fuse.h"
 
 #include <math.h>
 

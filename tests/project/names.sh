@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Names. What a program gets from Tenon's headers begins with tn_ or TN_, and what is in no public header with tn__ or
-# TN__, so that neither meets a user's name. And one system: an object is made by tn_x_new(.…) from a tn_x_config, a call
-# tn_x(…) has a tn_x_args; a name stands for one thing. docs/adr/0020 says why, and which names are two on purpose.
+# TN__, so that neither meets a user's name. And one system: an object is made by tn_x_new(.…) from a tn_x_config, a
+# call tn_x(…) has a tn_x_args; a name stands for one thing. docs/adr/0020 says why, and which are two on purpose.
 . "$(dirname "$0")/common.sh"
 need nm
 
@@ -46,7 +46,10 @@ done
 
 # Private: what is global in the archive, and in no public header.
 awk '{ print $2 }' ours | sort -u >public
-private() { awk '$3 ~ /^[TDBRVGSCi]$/ { print $2 " " $1 }' | grep -vE '^(tn__[a-z]|\.gomp_critical_user_tn__)' || true; }
+private()
+{
+    awk '$3 ~ /^[TDBRVGSCi]$/ && $2 !~ /^(tn__[a-z]|\.gomp_critical_user_tn__)/ { print $2 " " $1 }'
+}
 findings < <(symbols "$build/CMakeFiles" "$root" | private | sort | join -v 1 - public |
     sed -E 's/(.*) (.*)/\2: \1 is global and in no public header, but does not begin with tn__/')
 

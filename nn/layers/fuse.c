@@ -1,6 +1,6 @@
 /* fuse.c — the one place where modules choose a fused op. The bits are those of the modules called one by one, which is
  * what happens where a hook wants to see what comes between. */
-#include "nn/fuse.h"
+#include "nn/layers/fuse.h"
 #include "nn/base/nn_private.h"
 
 typedef tn_tensor *(*activation_fn)(tn_tensor *x);

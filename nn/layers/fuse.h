@@ -1,6 +1,6 @@
 /* fuse.h — modules one after the other, computed by one op of autograd/fused.h where there is one. Private to nn/. */
-#ifndef TENON_NN_FUSE_H
-#define TENON_NN_FUSE_H
+#ifndef TENON_NN_LAYERS_FUSE_H
+#define TENON_NN_LAYERS_FUSE_H
 
 #include "nn/modules.h"
 
