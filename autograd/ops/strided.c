@@ -120,7 +120,7 @@ static void over_back(tn_back *b)
 static const tn__sample strided_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.at = {{2, {2, 3}}, {1, 4}, 1}}},    /* some columns, transposed */
     {.in = {{1, {6}}}, .args = &(args_t){.at = {{2, {4, 3}}, {1, 1}, 0}}},       /* windows */
-    {.in = {{2, {2, 2}}}, .args = &(args_t){.at = {{3, {2, 3, 2}}, {2, 0, 1}}}}, /* an expanded dim */
+    {.in = {{2, {2, 2}}}, .args = &(args_t){.at = {{3, {2, 3, 2}}, {2, 0, 1}, 0}}}, /* an expanded dim */
     {.in = {{0, {0}}}, .args = &(args_t){.at = {{1, {1}}, {1}, 0}}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){.at = {{1, {0}}, {1}, 9}}},
     {.in = {{1, {4}}},

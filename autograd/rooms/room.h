@@ -101,12 +101,6 @@ tn_tensor             *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64
 static inline uint64_t tn__drop_blocks(int64_t n) { return ((uint64_t)n + 3) / 4; }
 bool                   tn__need_probability(const tn_ctx *c, double p);
 
-/* Elements of a tensor by offset and strides (ops/strided.c). */
-typedef struct {
-    tn__layout at;
-    tn_shape   shape; /* strided_add: the result's */
-} tn__strided_args;
-
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 /* gelu'(x) and its approximation's, made of ops. */
 tn_tensor *tn__gelu_derivative(tn_tensor *x);

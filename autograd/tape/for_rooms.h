@@ -3,6 +3,7 @@
 #define TENON_AUTOGRAD_TAPE_FOR_ROOMS_H
 
 #include "autograd/autograd.h"
+#include "core/tensor/layout.h"
 
 /* The first members of every op of the library: its name, and how it takes its inputs under autocast. */
 #define TN_ROOM(title, choice) .size = sizeof(tn_op), .name = (title), .autocast = (choice)
@@ -15,5 +16,12 @@ tn_tensor *tn__grad_buffer(tn_back *b, int i);
 /* For a table of which g's rows were looked up: adds them, but for those at the index skip, to the rows of a leaf's
  * gradient. False: input i is no such leaf, or its gradient is dense already; true and raised: no memory. */
 bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g, int64_t skip);
+
+/* Elements of a tensor by offset and strides (ops/strided.c). */
+typedef struct {
+    tn__layout at;
+    tn_shape   shape; /* strided_add: the result's */
+} tn__strided_args;
+extern const tn_op tn__op_strided, tn__op_overwrite; /* which history.c writes down */
 
 #endif

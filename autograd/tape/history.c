@@ -8,7 +8,7 @@
  * node, a `strided` view of that history; so z[:, 1:3] *= y and z afterwards have the gradients that they should.
  *
  * The history begins where the first view of the memory was taken: from the target's node back over the views. */
-#include "autograd/rooms/room.h"
+#include "autograd/tape/for_rooms.h"
 #include "autograd/tape/tape.h"
 
 #include <string.h>

@@ -50,6 +50,7 @@ autograd/tape/run_node.c    | autograd/ops/reshape.c    | a gradient gets the sh
 autograd/tape/run_node.c    | autograd/ops/sum.c        | summed over what was broadcast,
 autograd/tape/run_node.c    | autograd/ops/to.c         | and its number type
 autograd/tape/checkpoint.c  | autograd/ops/reshape.c    | what is computed again starts from views of the inputs
+autograd/tape/history.c     | autograd/ops/strided.c    | what views of memory become that was written over
 autograd/tape/autocast.c    | autograd/ops/to.c         | the inputs of an op, converted
 autograd/rooms/registry.c   | autograd/ops/*            | the list of all ops
 autograd/rooms/room.c       | autograd/ops/reshape.c    | gradients of what was broadcast, which rooms share
