@@ -14,10 +14,10 @@ extern "C" {
 typedef struct {
     const char *at;
     size_t      bytes;
-} tn_span;
-static inline tn_span tn_span_of(const char *s)
+} tn_text;
+static inline tn_text tn_text_of(const char *s)
 {
-    tn_span t;
+    tn_text t;
     t.at = s ? s : "";
     t.bytes = strlen(t.at);
     return t;
@@ -29,7 +29,7 @@ typedef struct {
     char  *at;
     size_t bytes, room;
 } tn_string;
-TN_API tn_status tn_string_add(tn_string *s, tn_span more);
+TN_API tn_status tn_string_add(tn_string *s, tn_text more);
 TN_API void      tn_string_free(tn_string *s); /* zeros again */
 
 /* Token numbers that grow, the same way. */
@@ -43,7 +43,7 @@ TN_API void      tn_ids_free(tn_ids *s);
 /* Whoever turns a line into numbers, for what is made of numbers: adds them to `to`; anything but TN_OK ends the work
  * (raise the error that says why). It may be called from a helper thread, but by one thread at a time. */
 typedef struct {
-    tn_status (*encode)(void *user, tn_span line, tn_ids *to);
+    tn_status (*encode)(void *user, tn_text line, tn_ids *to);
     void *user;
 } tn_encoder;
 
@@ -52,7 +52,7 @@ typedef struct {
 typedef struct tn_lines tn_lines;
 TN_API tn_lines        *tn_lines_load(const char *path);
 TN_API int64_t          tn_lines_count(const tn_lines *l);
-TN_API tn_span          tn_lines_at(const tn_lines *l, int64_t i); /* empty for an i that is not there */
+TN_API tn_text          tn_lines_at(const tn_lines *l, int64_t i); /* empty for an i that is not there */
 TN_API void             tn_lines_free(tn_lines *l);
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
  * perplexity. Part of data.h: include that.
  *
  *     tn_bleu bleu = {.tokenize = TN_BLEU_13A};
- *     for (int i = 0; i < n; i++) tn_bleu_add(&bleu, tn_span_of(outputs[i]), 1, &references[i]);
+ *     for (int i = 0; i < n; i++) tn_bleu_add(&bleu, tn_text_of(outputs[i]), 1, &references[i]);
  *     char line[TN_METRIC_TEXT];
  *     puts(tn_bleu_text(&bleu, 1, line));
  *     // BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.5.1 = 22.7 56.2/28.7/16.9/10.3 (BP = 0.985 …
@@ -32,12 +32,12 @@ typedef struct {
     int64_t           matches[4], total[4]; /* n-grams of 1 … 4 words: found in a reference, and in all */
     int64_t           words, reference_words;
 } tn_bleu;
-TN_API tn_status tn_bleu_add(tn_bleu *b, tn_span output, int n, const tn_span *references);
+TN_API tn_status tn_bleu_add(tn_bleu *b, tn_text output, int n, const tn_text *references);
 TN_API double    tn_bleu_score(const tn_bleu *b); /* 0 … 100, exponential smoothing */
 /* sacreBLEU's line, with that many decimals of the score; returns to. */
 TN_API const char *tn_bleu_text(const tn_bleu *b, int decimals, char to[TN_METRIC_TEXT]);
 /* How BLEU cuts a line into words: the words, a blank between them. */
-TN_API tn_status tn_bleu_words(tn_bleu_tokenizer how, tn_span line, tn_string *words);
+TN_API tn_status tn_bleu_words(tn_bleu_tokenizer how, tn_text line, tn_string *words);
 
 /* ---- chrF and chrF++: n-grams of characters, and of words (Popović 2015, 2017) ----------------------------------- */
 
@@ -47,7 +47,7 @@ typedef struct {
     int     references;
     int64_t output[8], reference[8], matches[8]; /* n-grams of 1 … 6 characters, then of 1 and 2 words */
 } tn_chrf;
-TN_API tn_status   tn_chrf_add(tn_chrf *c, tn_span output, int n, const tn_span *references);
+TN_API tn_status   tn_chrf_add(tn_chrf *c, tn_text output, int n, const tn_text *references);
 TN_API double      tn_chrf_score(const tn_chrf *c); /* 0 … 100 */
 TN_API const char *tn_chrf_text(const tn_chrf *c, int decimals, char to[TN_METRIC_TEXT]);
 
@@ -59,7 +59,7 @@ typedef struct {
     int64_t edits;
     double  words; /* of the references, their mean where a line has several */
 } tn_ter;
-TN_API tn_status   tn_ter_add(tn_ter *t, tn_span output, int n, const tn_span *references);
+TN_API tn_status   tn_ter_add(tn_ter *t, tn_text output, int n, const tn_text *references);
 TN_API double      tn_ter_score(const tn_ter *t); /* edits a word: 0 is perfect, and more than 1 is possible */
 TN_API const char *tn_ter_text(const tn_ter *t, int decimals, char to[TN_METRIC_TEXT]); /* a hundred times that */
 

@@ -32,7 +32,7 @@ typedef struct tn_pairs tn_pairs;
 /* Two files of as many lines, or one whose lines are "source <tab> target". Read once; the numbers are kept in memory,
  * the text is not. */
 TN_API tn_pairs *tn_pairs_load_run(const char *source, const char *target, tn_pairs_config config);
-TN_API tn_pairs *tn_pairs_load_tsv_run(const char *path, tn_pairs_config config);
+TN_API tn_pairs *tn_pairs_tsv_load_run(const char *path, tn_pairs_config config);
 TN_API int64_t   tn_pairs_count(const tn_pairs *p);                  /* pairs that were kept */
 TN_API int64_t   tn_pairs_dropped(const tn_pairs *p);                /* pairs that were left out */
 TN_API int64_t   tn_pairs_line(const tn_pairs *p, int64_t pair);     /* where it stood, from 0; -1: no pair */
@@ -78,7 +78,7 @@ TN_API tn_source tn_pairs_source(tn_pairs_batches *b);
 #define TN_PAIRS_BATCHES_DEFAULTS .tokens = 4096
 #define TN_PAIRS_(...) ((tn_pairs_config){TN_PAIRS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #define tn_pairs_load(from, to, ...) TN_CALL_(tn_pairs_load_run(from, to, TN_PAIRS_(__VA_ARGS__)))
-#define tn_pairs_load_tsv(path, ...) TN_CALL_(tn_pairs_load_tsv_run(path, TN_PAIRS_(__VA_ARGS__)))
+#define tn_pairs_tsv_load(path, ...) TN_CALL_(tn_pairs_tsv_load_run(path, TN_PAIRS_(__VA_ARGS__)))
 #define tn_pairs_batches_new(...) TN_CALL_(tn_pairs_batches_create(TN_PAIRS_BATCHES_(__VA_ARGS__, .zero_ = 0)))
 #define TN_PAIRS_BATCHES_(p, ...) p, ((tn_pairs_batches_config){TN_PAIRS_BATCHES_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #endif

@@ -1,7 +1,7 @@
 /* runlog.h — what a run writes down as it goes: numbers by step, as lines of JSON, as CSV and for TensorBoard. Part of
  * data.h: include that.
  *
- *     tn_runlog *log = tn_runlog_open((tn_runlog_config){.jsonl = "run.jsonl", .csv = "run.csv", .tensorboard = "tb"});
+ *     tn_runlog *log = tn_runlog_open(.jsonl = "run.jsonl", .csv = "run.csv", .tensorboard = "tb");
  *     tn_runlog_put(log, step, 2, (const char *[]){"train/loss", "lr"}, (double[]){mean_loss, rate});
  *     tn_runlog_close(log);
  *
@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-typedef struct {
+typedef struct tn_runlog_config {
+    int                zero_;
     const char        *jsonl;       /* a file of objects, one a line: {"step":1,"loss":2.5}; NULL: none */
     const char        *csv;         /* a file whose columns are "step" and the names below; NULL: none */
     const char        *tensorboard; /* a folder that is there, for an event file of its own; NULL: none */
@@ -23,10 +24,11 @@ typedef struct {
     int                n;
     bool    resume; /* go on with files that are there: rows after the step below are taken out, and a torn last one */
     int64_t step;   /* false: files that are there begin anew */
-} tn_runlog_config;
+    int     end_;
+} TN_KEYWORDS_ONLY tn_runlog_config;
 
 typedef struct tn_runlog tn_runlog;
-TN_API tn_runlog        *tn_runlog_open(tn_runlog_config config);
+TN_API tn_runlog        *tn_runlog_open_run(tn_runlog_config config);
 /* Names are not repeated in a row. NaN and infinities are null in JSON. A name that is no column of the CSV is left out
  * there, a column without a value is empty. */
 TN_API tn_status tn_runlog_put(tn_runlog *l, int64_t step, int n, const char *const *names, const double *values);
@@ -34,5 +36,7 @@ TN_API void      tn_runlog_close(tn_runlog *l);
 
 #ifdef __cplusplus
 } /* extern "C" */
+#else
+#define tn_runlog_open(...) TN_NEW_(tn_runlog_open_run, tn_runlog_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #endif
 #endif

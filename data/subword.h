@@ -4,10 +4,10 @@
  *     tn_word_counts *words = tn_word_counts_new();
  *     tn_word_counts_add_file(words, "train.en");
  *     tn_word_counts_add_file(words, "train.de");                    // learned jointly
- *     tn_subword *codes = tn_subword_learn(words, (tn_subword_config){.merges = 10000});
+ *     tn_subword *codes = tn_subword_learn(words, .merges = 10000);
  *     if (tn_subword_save(codes, "codes") != TN_OK) fprintf(stderr, "%s\n", tn_error_message());
  *     tn_string line = {0};
- *     tn_subword_apply(codes, tn_span_of("the widest river"), &line);  // "the wid@@ est river"
+ *     tn_subword_apply(codes, tn_text_of("the widest river"), &line);  // "the wid@@ est river"
  *
  * Words are what stands between blanks (U+0020): tokenize before. A piece that its word goes on after ends in "@@". */
 #ifndef TENON_DATA_SUBWORD_H
@@ -23,12 +23,12 @@ extern "C" {
 
 typedef struct tn_word_counts tn_word_counts;
 TN_API tn_word_counts        *tn_word_counts_new(void);
-TN_API tn_status              tn_word_counts_add(tn_word_counts *w, tn_span word, int64_t times);
-TN_API tn_status              tn_word_counts_add_line(tn_word_counts *w, tn_span line);
+TN_API tn_status              tn_word_counts_add(tn_word_counts *w, tn_text word, int64_t times);
+TN_API tn_status              tn_word_counts_add_line(tn_word_counts *w, tn_text line);
 TN_API tn_status              tn_word_counts_add_file(tn_word_counts *w, const char *path); /* a text, of any size */
 TN_API int64_t                tn_word_counts_size(const tn_word_counts *w);                 /* different words */
-TN_API tn_span                tn_word_counts_at(const tn_word_counts *w, int64_t i, int64_t *times); /* as they came */
-TN_API int64_t                tn_word_counts_get(const tn_word_counts *w, tn_span word);             /* 0: never */
+TN_API tn_text                tn_word_counts_at(const tn_word_counts *w, int64_t i, int64_t *times); /* as they came */
+TN_API int64_t                tn_word_counts_get(const tn_word_counts *w, tn_text word);             /* 0: never */
 /* As a file, "word times" a line: the most frequent first, equals as they came. Reading adds to what is there. */
 TN_API tn_status tn_word_counts_save(const tn_word_counts *w, const char *path) TN_CHECKED;
 TN_API tn_status tn_word_counts_load(tn_word_counts *w, const char *path);
@@ -36,24 +36,26 @@ TN_API void      tn_word_counts_free(tn_word_counts *w);
 
 /* ---- learning ---------------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    int64_t merges;        /* 0: 10000 */
-    int64_t min_frequency; /* of a pair; 0: 2 */
-    bool    total_symbols; /* merges counts the characters, too: about the size of the vocabulary */
+typedef struct tn_subword_learn_args {
+    int                   zero_;
+    int64_t merges        TN_IS(10000);  /* 10000 */
+    int64_t min_frequency TN_IS(2);      /* of a pair: 2 */
+    bool                  total_symbols; /* merges counts the characters, too: about the size of the vocabulary */
     /* The algorithm as the paper and lectures print it: the word's end is a symbol of its own (codes of version 0.1),
      * and of equally frequent pairs the one that comes first in the words is merged, not the last in the alphabet.
      * For small corpora: it looks through all words for each merge. */
     bool as_printed;
-} tn_subword_config;
+    int  end_;
+} TN_KEYWORDS_ONLY tn_subword_learn_args;
 
 typedef struct tn_subword tn_subword;
-TN_API tn_subword        *tn_subword_learn(const tn_word_counts *w, tn_subword_config config);
+TN_API tn_subword        *tn_subword_learn_run(const tn_word_counts *w, tn_subword_learn_args config);
 TN_API tn_subword        *tn_subword_load(const char *path);
 TN_API tn_status          tn_subword_save(const tn_subword *s, const char *path) TN_CHECKED;
 TN_API void               tn_subword_free(tn_subword *s);
 TN_API int64_t            tn_subword_merges(const tn_subword *s);
-TN_API tn_status          tn_subword_merge_at(const tn_subword *s, int64_t i, tn_span *left,
-                                              tn_span *right); /* "</w>": the end */
+TN_API tn_status          tn_subword_merge_at(const tn_subword *s, int64_t i, tn_text *left,
+                                              tn_text *right); /* "</w>": the end */
 
 /* ---- applying ---------------------------------------------------------------------------------------------------- */
 
@@ -65,12 +67,17 @@ TN_API tn_status tn_subword_set_vocabulary(tn_subword *s, const tn_word_counts *
 TN_API tn_status tn_subword_set_glossaries(tn_subword *s, int n, const char *const *glossaries);
 
 /* The same s may be used by many threads at once. */
-TN_API tn_status tn_subword_apply(const tn_subword *s, tn_span line, tn_string *to);
-TN_API tn_status tn_subword_join(const tn_subword *s, tn_span line, tn_string *to); /* the words again */
+TN_API tn_status tn_subword_apply(const tn_subword *s, tn_text line, tn_string *to);
+TN_API tn_status tn_subword_join(const tn_subword *s, tn_text line, tn_string *to); /* the words again */
 /* Adds to `to` how often each piece occurs in the words. */
 TN_API tn_status tn_subword_count(const tn_subword *s, const tn_word_counts *words, tn_word_counts *to);
 
 #ifdef __cplusplus
 } /* extern "C" */
+#else
+#define TN_SUBWORD_LEARN_DEFAULTS .merges = 10000, .min_frequency = 2
+#define tn_subword_learn(...) TN_CALL_(tn_subword_learn_run(TN_SUBWORD_LEARN_(__VA_ARGS__, .zero_ = 0)))
+#define TN_SUBWORD_LEARN_(words, ...) \
+    words, ((tn_subword_learn_args){TN_SUBWORD_LEARN_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #endif
 #endif

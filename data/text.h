@@ -18,7 +18,7 @@ TN_API uint32_t tn_utf8_next(const char *text, size_t bytes, size_t *at, bool *v
 TN_API int tn_utf8_put(uint32_t code, char to[4]);
 
 /* Adds text with TN_REPLACEMENT for what is not UTF-8; returns how many there were, -1 if it failed. */
-TN_API int64_t tn_string_add_valid(tn_string *s, tn_span text);
+TN_API int64_t tn_string_add_valid(tn_string *s, tn_text text);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -35,16 +35,14 @@ typedef enum {
  * called vocab.bpe; tokenizer_config.json is heeded), a tokenizer.json, or a vocab.txt. What a file asks for and Tenon
  * does not do is refused by its name. */
 typedef enum { TN_FROM_FILE = 0, TN_NO, TN_YES } tn_choice;
-typedef struct tn_tokenizer_options {
+typedef struct tn_tokenizer_config {
     int       zero_;
     tn_choice lowercase;     /* where only a vocab.txt is there, the default is TN_YES */
     tn_choice strip_accents; /* the default: if lower-cased */
     bool      slow;          /* the rules of BERT's older tokenizer in Python, where the two differ */
     int       end_;
-} TN_KEYWORDS_ONLY   tn_tokenizer_options;
-TN_API tn_tokenizer *tn_tokenizer_open(const char *path, tn_tokenizer_options o);
-#define tn_tokenizer_load(...) TN_CALL_(tn_tokenizer_open(TN_TOKENIZER_LOAD_(__VA_ARGS__, .zero_ = 0)))
-#define TN_TOKENIZER_LOAD_(path, ...) path, ((tn_tokenizer_options){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
+} TN_KEYWORDS_ONLY   tn_tokenizer_config;
+TN_API tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o);
 /* The text of a tokenizer.json. */
 TN_API tn_tokenizer *tn_tokenizer_parse(const char *json, size_t bytes);
 /* Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt or vocab.json and merges.txt into
@@ -56,25 +54,21 @@ TN_API void      tn_tokenizer_free(tn_tokenizer *t);
  * amount of text: files are read in blocks, and only the different words are kept. The same result for any number of
  * threads. Words of more than 1000 letters are left out. Pairs of equal count: for BPE the one of lower numbers, as
  * Hugging Face has it; for WordPiece the one that comes first in the order of its bytes. */
-typedef struct tn_tokenizer_training {
+typedef struct tn_tokenizer_train_args {
     int                zero_;
     tn_tokenizer_kind  kind;
-    int64_t vocab_size TN_IS(30000);
-    int64_t min_count  TN_IS(2);    /* of a pair that becomes a piece */
-    int64_t alphabet   TN_IS(1000); /* so many different letters at most, the most frequent; not for bytes */
-    bool               cased;       /* keep capitals and accents */
-    const char *const *special;     /* ended by NULL, in the order of their numbers; NULL: [PAD] [UNK] [CLS] [SEP]
+    int64_t vocab_size TN_IS(30000); /* 30000 */
+    int64_t min_count  TN_IS(2);     /* of a pair that becomes a piece: 2 */
+    int64_t alphabet   TN_IS(1000);  /* different letters at most, the most frequent: 1000; not for bytes */
+    bool               cased;        /* keep capitals and accents */
+    const char *const *special;      /* ended by NULL, in the order of their numbers; NULL: [PAD] [UNK] [CLS] [SEP]
                                       [MASK], or for bytes <|endoftext|> */
     void (*progress)(const char *what, double part, void *user); /* "reading", "merging"; 0 to 1 */
     void *user;
     int   end_;
-} TN_KEYWORDS_ONLY tn_tokenizer_training;
-#define TN_TOKENIZER_TRAINING_DEFAULTS .vocab_size = 30000, .min_count = 2, .alphabet = 1000
-TN_API tn_tokenizer *tn_tokenizer_train_files(int n, const char *const *paths, tn_tokenizer_training how);
-TN_API tn_tokenizer *tn_tokenizer_train_text(const char *text, size_t bytes, tn_tokenizer_training how);
-#define tn_tokenizer_train(...) TN_CALL_(tn_tokenizer_train_files(TN_TOKENIZER_TRAIN_(__VA_ARGS__, .zero_ = 0)))
-#define TN_TOKENIZER_TRAIN_(n, paths, ...) \
-    n, paths, ((tn_tokenizer_training){TN_TOKENIZER_TRAINING_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+} TN_KEYWORDS_ONLY   tn_tokenizer_train_args;
+TN_API tn_tokenizer *tn_tokenizer_train_run(int n, const char *const *paths, tn_tokenizer_train_args how);
+TN_API tn_tokenizer *tn_tokenizer_train_text_run(const char *text, size_t bytes, tn_tokenizer_train_args how);
 
 /* ---- what they are ----------------------------------------------------------------------------------------------- */
 
@@ -112,55 +106,65 @@ TN_API tn_encoding *tn_encoding_new(void);
 TN_API void         tn_encoding_free(tn_encoding *e);
 
 typedef enum { TN_CUT_LONGEST = 0, TN_CUT_FIRST, TN_CUT_SECOND } tn_cut;
-typedef struct tn_encode_options {
-    int         zero_;
-    const char *pair; /* a second text: [CLS] text [SEP] pair [SEP] */
-    size_t      pair_bytes;
-    int64_t     max_length; /* of all pieces, those of the template included; 0: no limit */
-    tn_cut      cut;        /* of two texts, which is cut */
-    bool        cut_left;   /* at the beginning, not at the end */
-    int64_t     pad_to;     /* at least so many, by padding */
-    bool        pad_left;
-    bool        bare;    /* without what the template adds */
-    bool        literal; /* "[SEP]" in the text is no special token, but a bracket, and so on */
-    bool        strict;  /* bytes that are not UTF-8 are an error that says where */
-    int         end_;
-} TN_KEYWORDS_ONLY tn_encode_options;
+typedef struct tn_encode_args {
+    int                zero_;
+    const char        *pair; /* a second text: [CLS] text [SEP] pair [SEP] */
+    size_t             pair_bytes;
+    const char *const *pairs;      /* of tn_tokenizer_batch, instead: n second texts */
+    int64_t            max_length; /* of all pieces, those of the template included; 0: no limit */
+    tn_cut             cut;        /* of two texts, which is cut */
+    bool               cut_left;   /* at the beginning, not at the end */
+    int64_t            pad_to;     /* at least so many, by padding */
+    bool               pad_left;
+    bool               bare;    /* without what the template adds */
+    bool               literal; /* "[SEP]" in the text is no special token, but a bracket, and so on */
+    bool               strict;  /* bytes that are not UTF-8 are an error that says where */
+    int                end_;
+} TN_KEYWORDS_ONLY tn_encode_args;
 /* At most 2^31 - 1 bytes of text. */
-TN_API tn_status tn_tokenizer_run(const tn_tokenizer *t, tn_encoding *e, const char *text, size_t bytes,
-                                  tn_encode_options o);
-#define tn_tokenizer_encode(...) TN_CALL_(tn_tokenizer_run(TN_TOKENIZER_ENCODE_(__VA_ARGS__, .zero_ = 0)))
-#define TN_TOKENIZER_ENCODE_(t, e, text, bytes, ...) \
-    t, e, text, bytes, ((tn_encode_options){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
+TN_API tn_status tn_tokenizer_encode_run(const tn_tokenizer *t, tn_encoding *e, const char *text, size_t bytes,
+                                         tn_encode_args o);
 
 /* For what turns lines into numbers: encodes them with t into e, .bare. Both must live as long as it is used. */
 TN_API tn_encoder tn_tokenizer_encoder(const tn_tokenizer *t, tn_encoding *e);
 
-/* n texts as tensors [n, T], T the length of the longest (or pad_to). pairs: NULL, or n second texts (o.pair is not
- * read). Texts end with a NUL. */
+/* n texts, each ended by a NUL, as tensors [n, T], T the length of the longest (or .pad_to):
+ * tn_tokenizer_batch(t, &b, n, texts, .max_length = 128). */
 typedef struct {
     tn_tensor *ids, *segments; /* i64 */
     tn_tensor *blocked_keys;   /* bool: true is padding */
     int64_t    cut, invalid;   /* as in tn_encoding, of all texts */
 } tn_token_batch;
-TN_API tn_status tn_tokenizer_batch(const tn_tokenizer *t, int64_t n, const char *const *texts,
-                                    const char *const *pairs, tn_encode_options o, tn_token_batch *to);
+TN_API tn_status tn_tokenizer_batch_run(const tn_tokenizer *t, tn_token_batch *to, int64_t n, const char *const *texts,
+                                        tn_encode_args o);
 
 /* ---- and back ---------------------------------------------------------------------------------------------------- */
 
-typedef struct tn_decode_options {
+typedef struct tn_decode_args {
     int  zero_;
     bool keep_special;
     bool keep_spaces; /* " ," stays, where BERT's decoder writes "," */
     int  end_;
-} TN_KEYWORDS_ONLY tn_decode_options;
+} TN_KEYWORDS_ONLY tn_decode_args;
 /* The text of n numbers, added to `to`. What is not UTF-8 (half a character of GPT-2's bytes) becomes U+FFFD. */
-TN_API tn_status tn_tokenizer_text(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_options o,
-                                   tn_string *to);
-#define tn_tokenizer_decode(...) TN_CALL_(tn_tokenizer_text(TN_TOKENIZER_DECODE_(__VA_ARGS__, .zero_ = 0)))
-#define TN_TOKENIZER_DECODE_(t, ids, n, to, ...) t, ids, n, ((tn_decode_options){TN_NAMED_, __VA_ARGS__}), to
+TN_API tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_args o,
+                                         tn_string *to);
 
 #ifdef __cplusplus
 } /* extern "C" */
+#else
+#define TN_TOKENIZER_TRAIN_DEFAULTS .vocab_size = 30000, .min_count = 2, .alphabet = 1000
+#define TN_TRAINED_(...) ((tn_tokenizer_train_args){TN_TOKENIZER_TRAIN_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+#define TN_ENCODED_(...) ((tn_encode_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
+#define tn_tokenizer_load(...) TN_CALL_(tn_tokenizer_load_run(TN_TOKENIZER_LOAD_(__VA_ARGS__, .zero_ = 0)))
+#define TN_TOKENIZER_LOAD_(path, ...) path, ((tn_tokenizer_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
+#define tn_tokenizer_train(...) TN_CALL_(tn_tokenizer_train_run(TN_TRAIN_(__VA_ARGS__, .zero_ = 0)))
+#define tn_tokenizer_train_text(...) TN_CALL_(tn_tokenizer_train_text_run(TN_TRAIN_(__VA_ARGS__, .zero_ = 0)))
+#define TN_TRAIN_(a, b, ...) a, b, TN_TRAINED_(__VA_ARGS__)
+#define tn_tokenizer_encode(...) TN_CALL_(tn_tokenizer_encode_run(TN_ENCODE_(__VA_ARGS__, .zero_ = 0)))
+#define tn_tokenizer_batch(...) TN_CALL_(tn_tokenizer_batch_run(TN_ENCODE_(__VA_ARGS__, .zero_ = 0)))
+#define TN_ENCODE_(t, to, a, b, ...) t, to, a, b, TN_ENCODED_(__VA_ARGS__)
+#define tn_tokenizer_decode(...) TN_CALL_(tn_tokenizer_decode_run(TN_DECODE_(__VA_ARGS__, .zero_ = 0)))
+#define TN_DECODE_(t, ids, n, to, ...) t, ids, n, ((tn_decode_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__}), to
 #endif
 #endif

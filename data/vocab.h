@@ -38,7 +38,7 @@ TN_API tn_tensor  *tn_vocab_encode(const tn_vocab *v, const char *text, size_t b
  *     tn_tensor *x = tn_pad_sequences(2, rows, row_lengths, .left = true);
  *
  * A longer one loses its end, or with .left its beginning: padding and loss are on the same side. */
-typedef struct tn_padding {
+typedef struct tn_pad_args {
     int            zero_;
     const int64_t *lengths;    /* of the n sequences */
     int64_t        length;     /* T; 0: of the longest */
@@ -46,12 +46,13 @@ typedef struct tn_padding {
     bool           time_first; /* [T, n] */
     int64_t        padding;    /* what pads: 0, as in a vocabulary */
     int            end_;
-} TN_KEYWORDS_ONLY tn_padding;
-TN_API tn_tensor  *tn_pad_rows(int64_t n, const int64_t *const *rows, tn_padding how);
-#define tn_pad_sequences(n, rows, ...) \
-    TN_CALL_(tn_pad_rows(n, rows, TN_ARGS1_(tn_padding, TN_NO_DEFAULTS_, lengths, __VA_ARGS__, .zero_ = 0)))
+} TN_KEYWORDS_ONLY tn_pad_args;
+TN_API tn_tensor  *tn_pad_sequences_run(int64_t n, const int64_t *const *rows, tn_pad_args how);
 
 #ifdef __cplusplus
 } /* extern "C" */
+#else
+#define tn_pad_sequences(n, rows, ...) \
+    TN_CALL_(tn_pad_sequences_run(n, rows, TN_ARGS1_(tn_pad_args, TN_NO_DEFAULTS_, lengths, __VA_ARGS__, .zero_ = 0)))
 #endif
 #endif

@@ -42,9 +42,8 @@ static void learn_subwords(int n, char **files)
     }
     tn_word_counts *words = tn_word_counts_new();
     for (int i = 0; i < n; i++) tn_word_counts_add_file(words, files[i]);
-    tn_subword *s = tn_error() != TN_OK
-                        ? NULL
-                        : tn_subword_learn(words, (tn_subword_config){.merges = size, .min_frequency = min_count});
+    tn_subword *s =
+        tn_error() != TN_OK ? NULL : tn_subword_learn(words, .merges = size ? size : 10000, .min_frequency = min_count);
     if (s && tn_subword_save(s, out) == TN_OK) said(tn_subword_merges(s), "merges");
     tn_subword_free(s);
     tn_word_counts_free(words);
@@ -62,10 +61,9 @@ static void train_tokenizer(int n, char **files)
                      out, files_of[i]);
     if (tn_error() != TN_OK || !make_folder(out)) return;
     bar = progress_begin("train", 100, "%");
-    tn_tokenizer *t = tn_tokenizer_train(
-        n, (const char *const *)files, .kind = (tn_tokenizer_kind)kind_of(type),
-        .vocab_size = size ? size : (tn_tokenizer_training){TN_TOKENIZER_TRAINING_DEFAULTS}.vocab_size,
-        .min_count = min_count, .alphabet = alphabet, .cased = cased, .progress = show);
+    tn_tokenizer *t = tn_tokenizer_train(n, (const char *const *)files, .kind = (tn_tokenizer_kind)kind_of(type),
+                                         .vocab_size = size ? size : 30000, .min_count = min_count,
+                                         .alphabet = alphabet, .cased = cased, .progress = show);
     progress_end(&bar);
     if (t && tn_tokenizer_save(t, out) == TN_OK) said(tn_tokenizer_size(t), "pieces");
     tn_tokenizer_free(t);
@@ -89,7 +87,7 @@ typedef struct {
     int64_t       replaced;
 } tools;
 
-static void encode(tools *x, tn_span line)
+static void encode(tools *x, tn_text line)
 {
     x->text.bytes = 0;
     if (x->codes) {
@@ -105,7 +103,7 @@ static void encode(tools *x, tn_span line)
         else printf(i ? " %d" : "%d", e->id[i]);
 }
 
-static void decode(tools *x, tn_span line)
+static void decode(tools *x, tn_text line)
 {
     x->text.bytes = 0, x->ids.n = 0;
     if (x->codes) {
@@ -128,14 +126,14 @@ static void decode(tools *x, tn_span line)
         fwrite(x->text.at, 1, x->text.bytes, stdout);
 }
 
-static int filter(void (*one)(tools *, tn_span))
+static int filter(void (*one)(tools *, tn_text))
 {
-    tools                x = {0};
-    tn_tokenizer_options how = {.slow = slow, .lowercase = lowercase ? TN_YES : TN_FROM_FILE};
-    const size_t         length = strlen(model);
+    tools                  x = {0};
+    tn_tokenizer_config how = {.slow = slow, .lowercase = lowercase ? TN_YES : TN_FROM_FILE};
+    const size_t           length = strlen(model);
     if (!lowercase && length > 4 && !strcmp(model + length - 4, ".txt")) how.lowercase = TN_NO;
     if (kind_of(type) == SUBWORD) x.codes = tn_subword_load(model);
-    else if ((x.t = tn_tokenizer_open(model, how))) x.e = tn_encoding_new();
+    else if ((x.t = tn_tokenizer_load_run(model, how))) x.e = tn_encoding_new();
     char   *line = NULL, where[32];
     size_t  room = 0, n = 0;
     int64_t number = 0;
@@ -143,7 +141,7 @@ static int filter(void (*one)(tools *, tn_span))
         snprintf(where, sizeof where, "line %lld", (long long)++number);
         tn_path_push(where);
         const bool there = next_line(&line, &room, &n, LINE_MOST);
-        if (there) one(&x, (tn_span){line, n});
+        if (there) one(&x, (tn_text){line, n});
         tn_path_pop();
         if (!there || tn_error() != TN_OK) break;
         putchar('\n');

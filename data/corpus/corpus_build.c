@@ -35,7 +35,7 @@ static bool put(maker *m, uint64_t value, int bytes)
     return true;
 }
 
-static bool add_sentence(maker *m, const tn__reader *r, tn_span text)
+static bool add_sentence(maker *m, const tn__reader *r, tn_text text)
 {
     while (text.bytes && (*text.at == ' ' || *text.at == '\t')) text.at++, text.bytes--;
     if (!text.bytes) return true;
@@ -72,16 +72,16 @@ static bool cut_text(maker *m, const tn__reader *r, bool end)
         stop = tn__sentence_end(text + from, bytes - from, m->looked);
         m->looked = 0;
         if (!stop) break;
-        if (!add_sentence(m, r, (tn_span){text + from, stop})) return false;
+        if (!add_sentence(m, r, (tn_text){text + from, stop})) return false;
         from += stop;
     }
     while (bytes - from > MOST_SENTENCE) { /* nobody writes like that: cut at a blank */
         for (stop = MOST_SENTENCE; stop > MOST_SENTENCE / 2 && text[from + stop] != ' ';) stop--;
         while (((unsigned char)text[from + stop] & 0xc0) == 0x80 && stop > 1) stop--; /* or before a character */
-        if (!add_sentence(m, r, (tn_span){text + from, stop})) return false;
+        if (!add_sentence(m, r, (tn_text){text + from, stop})) return false;
         from += stop;
     }
-    if (end && !add_sentence(m, r, (tn_span){text + from, bytes - from})) return false;
+    if (end && !add_sentence(m, r, (tn_text){text + from, bytes - from})) return false;
     m->text.bytes = end ? 0 : bytes - from;
     if (from && !end) memmove(m->text.at, text + from, bytes - from);
     /* a sentence's end is known by what follows, so a few characters are looked at again */
@@ -101,7 +101,7 @@ static bool end_document(maker *m, const tn__reader *r)
     return true;
 }
 
-static bool add_line(maker *m, const tn__reader *r, tn_span line)
+static bool add_line(maker *m, const tn__reader *r, tn_text line)
 {
     if (r->line == 1 && line.bytes >= 3 && !memcmp(line.at, "\xef\xbb\xbf", 3)) line.at += 3, line.bytes -= 3;
     while (line.bytes && strchr(" \t\r", line.at[line.bytes - 1]) && line.at[line.bytes - 1]) line.bytes--;
@@ -114,14 +114,14 @@ static bool add_line(maker *m, const tn__reader *r, tn_span line)
     while (blank < line.bytes && (line.at[blank] == ' ' || line.at[blank] == '\t')) blank++;
     if (blank == line.bytes) return end_document(m, r);
     if (!m->config->by_rule) return add_sentence(m, r, line);
-    if (m->text.bytes && tn_string_add(&m->text, (tn_span){" ", 1}) != TN_OK) return false;
+    if (m->text.bytes && tn_string_add(&m->text, (tn_text){" ", 1}) != TN_OK) return false;
     return tn_string_add(&m->text, line) == TN_OK && cut_text(m, r, false);
 }
 
 static bool add_file(maker *m, const char *path)
 {
     tn__reader r;
-    tn_span    line;
+    tn_text    line;
     if (!tn__reader_open(&r, "tn_corpus_open", path)) return false;
     r.most = MOST_LINE;
     bool done = true;

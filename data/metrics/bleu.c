@@ -101,7 +101,7 @@ static bool cut(tn_bleu_tokenizer how, tn__points *line, tn__points *spare)
            between(line, spare, is_stop, not_digit, 0) && between(line, spare, is_digit, is_dash, 1);
 }
 
-tn_status tn_bleu_words(tn_bleu_tokenizer how, tn_span line, tn_string *words)
+tn_status tn_bleu_words(tn_bleu_tokenizer how, tn_text line, tn_string *words)
 {
     if (tn__blocked()) return tn__self.error;
     if (!words || (line.bytes && !line.at) || (unsigned)how > TN_BLEU_NONE)
@@ -149,7 +149,7 @@ static void work_free(work *w)
     tn__points_free(&w->words);
 }
 
-static bool read_words(work *w, const tn_bleu *b, tn_span text)
+static bool read_words(work *w, const tn_bleu *b, tn_text text)
 {
     if (!tn__points_decode(&w->line, text) || (b->lowercase && !tn__points_lower(&w->line))) return false;
     tn__points_strip(&w->line);
@@ -187,7 +187,7 @@ static bool collect(work *w, int64_t matches[4], int64_t total[4])
     return true;
 }
 
-static bool add_line(work *w, const tn_bleu *b, tn_span output, int n, const tn_span *references, tn_bleu *to)
+static bool add_line(work *w, const tn_bleu *b, tn_text output, int n, const tn_text *references, tn_bleu *to)
 {
     if (!read_words(w, b, output) || !count(w, OUTPUT, false)) return false;
     int64_t length = w->words.n, nearest = -1;
@@ -200,7 +200,7 @@ static bool add_line(work *w, const tn_bleu *b, tn_span output, int n, const tn_
     return read_words(w, b, output) && collect(w, to->matches, to->total);
 }
 
-tn_status tn_bleu_add(tn_bleu *b, tn_span output, int n, const tn_span *references)
+tn_status tn_bleu_add(tn_bleu *b, tn_text output, int n, const tn_text *references)
 {
     if (tn__blocked()) return tn__self.error;
     if (!tn__metric_check("tn_bleu_add", b, output, n, references)) return tn__self.error;

@@ -50,7 +50,7 @@ static bool add_word(work *w, int64_t from, int64_t to)
     return true;
 }
 
-static bool read_line(work *w, const tn_chrf *c, tn_span text)
+static bool read_line(work *w, const tn_chrf *c, tn_text text)
 {
     if (!tn__points_decode(&w->line, text) || (c->lowercase && !tn__points_lower(&w->line))) return false;
     w->characters.n = w->words.n = 0;
@@ -94,7 +94,7 @@ static bool match(tn__grams *g, const tn__points *p, uint32_t root, int orders, 
 
 static int64_t ngrams(int64_t length, int n) { return tn__max_i64(length - n + 1, 0); }
 
-static bool add_line(work *w, const tn_chrf *c, tn_span output, int n, const tn_span *references, stats *best)
+static bool add_line(work *w, const tn_chrf *c, tn_text output, int n, const tn_text *references, stats *best)
 {
     const uint32_t letters = (uint32_t)TN__GRAM_CHARACTERS, phrases = (uint32_t)TN__GRAM_PHRASES;
     if (!read_line(w, c, output) || !count(&w->grams, &w->characters, letters, CHARACTERS, 0, 1) ||
@@ -121,7 +121,7 @@ static bool add_line(work *w, const tn_chrf *c, tn_span output, int n, const tn_
     return true;
 }
 
-tn_status tn_chrf_add(tn_chrf *c, tn_span output, int n, const tn_span *references)
+tn_status tn_chrf_add(tn_chrf *c, tn_text output, int n, const tn_text *references)
 {
     if (tn__blocked()) return tn__self.error;
     if (!tn__metric_check("tn_chrf_add", c, output, n, references)) return tn__self.error;

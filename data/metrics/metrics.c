@@ -80,7 +80,7 @@ bool tn__number_words(const tn__points *line, tn__grams *g, tn__points *to)
 
 /* ---- checks and texts -------------------------------------------------------------------------------------------- */
 
-bool tn__metric_check(const char *who, const void *metric, tn_span output, int n, const tn_span *references)
+bool tn__metric_check(const char *who, const void *metric, tn_text output, int n, const tn_text *references)
 {
     bool right = metric && (output.at || !output.bytes) && references && n >= 1;
     for (int i = 0; right && i < n; i++) right = references[i].at || !references[i].bytes;

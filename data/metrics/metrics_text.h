@@ -20,7 +20,7 @@ void tn__points_strip(tn__points *p);
 bool tn__number_words(const tn__points *line, tn__grams *g, tn__points *to);
 
 /* The checks of all three metrics; counts how many references the lines have. */
-bool tn__metric_check(const char *who, const void *metric, tn_span output, int n, const tn_span *references);
+bool tn__metric_check(const char *who, const void *metric, tn_text output, int n, const tn_text *references);
 int  tn__metric_references(int before, bool first, int n);
 /* The number with that many decimals and a point. */
 const char *tn__metric_number(double v, int decimals, char to[40]);

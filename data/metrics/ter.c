@@ -3,13 +3,13 @@
 #include "data/metrics/metrics_text.h"
 #include "core/base/toolbox.h"
 
-static bool read_words(const tn_ter *t, tn_span text, tn__points *line, tn__grams *g, tn__points *words)
+static bool read_words(const tn_ter *t, tn_text text, tn__points *line, tn__grams *g, tn__points *words)
 {
     return tn__points_decode(line, text) && (t->case_sensitive || tn__points_lower(line)) &&
            tn__number_words(line, g, words);
 }
 
-tn_status tn_ter_add(tn_ter *t, tn_span output, int n, const tn_span *references)
+tn_status tn_ter_add(tn_ter *t, tn_text output, int n, const tn_text *references)
 {
     if (tn__blocked()) return tn__self.error;
     if (!tn__metric_check("tn_ter_add", t, output, n, references)) return tn__self.error;

@@ -45,7 +45,7 @@ static bool refuse(const tn__reader *r, tn_status code, const char *what)
     return false;
 }
 
-static bool add_pair(tn_pairs *p, const tn_span text[2], const tn__reader *const from[2])
+static bool add_pair(tn_pairs *p, const tn_text text[2], const tn__reader *const from[2])
 {
     const tn_encoder *encoder[2] = {&p->config.source, &p->config.target};
     int64_t           before[2], n[2];
@@ -77,7 +77,7 @@ static bool add_pair(tn_pairs *p, const tn_span text[2], const tn__reader *const
     return true;
 }
 
-static tn_span without_cr(tn_span t)
+static tn_text without_cr(tn_text t)
 {
     if (t.bytes && t.at[t.bytes - 1] == '\r') t.bytes--;
     return t;
@@ -102,13 +102,13 @@ static bool read_two(tn_pairs *p, tn__reader *a, tn__reader *b)
 {
     const tn__reader *const from[2] = {a, b};
     for (;;) {
-        tn_span text[2];
+        tn_text text[2];
         bool    more[2] = {tn__reader_line(a, &text[0]), tn__reader_line(b, &text[1])};
         if (tn__self.error != TN_OK) return false;
         if (more[0] != more[1]) {
             const tn__reader *ends = more[0] ? b : a, *goes_on = more[0] ? a : b;
             int64_t           lines = ends->line;
-            tn_span           rest;
+            tn_text           rest;
             tn__reader       *left = more[0] ? a : b;
             while (tn__reader_line(left, &rest)) continue;
             if (tn__self.error != TN_OK) return false;
@@ -145,25 +145,25 @@ tn_pairs *tn_pairs_load_run(const char *source, const char *target, tn_pairs_con
 static bool read_tabs(tn_pairs *p, tn__reader *r)
 {
     const tn__reader *const from[2] = {r, r};
-    tn_span                 line;
+    tn_text                 line;
     while (tn__reader_line(r, &line)) {
         line = without_cr(line);
         const char *tab = memchr(line.at, '\t', line.bytes), *end = line.at + line.bytes;
         if (!tab || memchr(tab + 1, '\t', (size_t)(end - tab - 1)))
             return refuse(r, TN_EFORMAT, tab ? "has more than one tab" : "has no tab between source and target");
-        tn_span text[2] = {{line.at, (size_t)(tab - line.at)}, {tab + 1, (size_t)(end - tab - 1)}};
+        tn_text text[2] = {{line.at, (size_t)(tab - line.at)}, {tab + 1, (size_t)(end - tab - 1)}};
         if (!add_pair(p, text, from)) return false;
     }
     return tn__self.error == TN_OK;
 }
 
-tn_pairs *tn_pairs_load_tsv_run(const char *path, tn_pairs_config config)
+tn_pairs *tn_pairs_tsv_load_run(const char *path, tn_pairs_config config)
 {
     if (tn__blocked()) return NULL;
-    tn_pairs  *p = pairs_new("tn_pairs_load_tsv", &config);
+    tn_pairs  *p = pairs_new("tn_pairs_tsv_load", &config);
     tn__reader r;
     bool       done = false;
-    if (p && tn__reader_open(&r, "tn_pairs_load_tsv", path)) {
+    if (p && tn__reader_open(&r, "tn_pairs_tsv_load", path)) {
         done = read_tabs(p, &r);
         tn__reader_close(&r);
     }

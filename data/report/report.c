@@ -43,7 +43,7 @@ void tn__report_put(tn_report *r, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    tn_string_add(&r->body, tn_span_of(text));
+    tn_string_add(&r->body, tn_text_of(text));
 }
 
 tn__number tn__tenths(double v)
@@ -81,8 +81,8 @@ static void put_text(tn_string *to, const char *text)
                                   ? "\xef\xbf\xbd"
                                   : NULL;
         if (at < n && !instead) continue;
-        tn_string_add(to, (tn_span){text ? text + from : "", at - from});
-        if (at < n) tn_string_add(to, tn_span_of(instead));
+        tn_string_add(to, (tn_text){text ? text + from : "", at - from});
+        if (at < n) tn_string_add(to, tn_text_of(instead));
         from = at + len;
     }
 }
@@ -146,16 +146,16 @@ const char *tn_report_html(tn_report *r, size_t *bytes)
     if (tn__blocked()) return NULL;
     if (!r) return tn_raise(TN_EINVAL, "tn_report_html: r is NULL"), NULL;
     r->page.bytes = 0;
-    tn_string_add(&r->page, tn_span_of(head));
-    tn_string_add(&r->page, tn_span_of("<title>"));
+    tn_string_add(&r->page, tn_text_of(head));
+    tn_string_add(&r->page, tn_text_of("<title>"));
     put_text(&r->page, r->title);
-    tn_string_add(&r->page, tn_span_of("</title>\n"));
-    tn_string_add(&r->page, tn_span_of(style));
-    tn_string_add(&r->page, tn_span_of("</head>\n<body>\n<h1>"));
+    tn_string_add(&r->page, tn_text_of("</title>\n"));
+    tn_string_add(&r->page, tn_text_of(style));
+    tn_string_add(&r->page, tn_text_of("</head>\n<body>\n<h1>"));
     put_text(&r->page, r->title);
-    tn_string_add(&r->page, tn_span_of("</h1>\n"));
-    tn_string_add(&r->page, (tn_span){r->body.at, r->body.bytes});
-    tn_string_add(&r->page, tn_span_of("</body>\n</html>\n"));
+    tn_string_add(&r->page, tn_text_of("</h1>\n"));
+    tn_string_add(&r->page, (tn_text){r->body.at, r->body.bytes});
+    tn_string_add(&r->page, tn_text_of("</body>\n</html>\n"));
     if (tn__self.error != TN_OK) return NULL;
     if (bytes) *bytes = r->page.bytes;
     return r->page.at;

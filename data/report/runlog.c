@@ -41,7 +41,7 @@ static bool is_there(const char *path) /* and not empty */
 }
 
 /* The step of a row, -1 for what is no row. */
-static int64_t step_of(tn_span line, bool csv)
+static int64_t step_of(tn_text line, bool csv)
 {
     int64_t        step = -1;
     tn_error_state aside;
@@ -61,7 +61,7 @@ static int64_t step_of(tn_span line, bool csv)
     return step;
 }
 
-static bool read_columns(tn_runlog *l, tn_span line)
+static bool read_columns(tn_runlog *l, tn_text line)
 {
     if (line.bytes && line.at[line.bytes - 1] == '\r') line.bytes--;
     bool step = true;
@@ -78,7 +78,7 @@ static bool read_columns(tn_runlog *l, tn_span line)
 static bool cut_back(tn_runlog *l, const char *path, bool csv, int64_t last)
 {
     tn__reader r;
-    tn_span    line;
+    tn_text    line;
     int64_t    keep = 0, at = 0;
     if (!tn__reader_open(&r, "tn_runlog_open", path)) return false;
     r.most = MOST_ROW;
@@ -112,12 +112,12 @@ static bool cut_back(tn_runlog *l, const char *path, bool csv, int64_t last)
 static bool write_columns(tn_runlog *l)
 {
     l->text.bytes = 0;
-    tn_string_add(&l->text, tn_span_of("step"));
+    tn_string_add(&l->text, tn_text_of("step"));
     for (int64_t i = 0; i < (int64_t)l->columns.n; i++) {
-        tn_string_add(&l->text, tn_span_of(","));
+        tn_string_add(&l->text, tn_text_of(","));
         tn_string_add(&l->text, tn__strings_at(&l->columns, i));
     }
-    tn_string_add(&l->text, tn_span_of("\n"));
+    tn_string_add(&l->text, tn_text_of("\n"));
     return l->has_columns = tn__self.error == TN_OK && tn__sink_write(&l->csv.sink, l->text.at, l->text.bytes);
 }
 
@@ -137,7 +137,7 @@ static bool open_text(tn_runlog *l, tn__log_file *f, const char *path, const tn_
     return tn__log_append(f, path);
 }
 
-tn_runlog *tn_runlog_open(tn_runlog_config c)
+tn_runlog *tn_runlog_open_run(tn_runlog_config c)
 {
     if (tn__blocked()) return NULL;
     for (int i = 0; i < c.n; i++)
@@ -176,8 +176,8 @@ static bool put_json(tn_runlog *l, int64_t step, int n, const char *const *names
     const char *text = tn_json_text(l->writer, &bytes);
     if (!text) return false;
     l->text.bytes = 0;
-    tn_string_add(&l->text, (tn_span){text, bytes});
-    tn_string_add(&l->text, tn_span_of("\n"));
+    tn_string_add(&l->text, (tn_text){text, bytes});
+    tn_string_add(&l->text, tn_text_of("\n"));
     return tn__self.error == TN_OK && tn__sink_write(&l->jsonl.sink, l->text.at, l->text.bytes);
 }
 
@@ -191,18 +191,18 @@ static bool put_csv(tn_runlog *l, int64_t step, int n, const char *const *names,
     }
     l->text.bytes = 0;
     snprintf(number, sizeof number, "%lld", (long long)step);
-    tn_string_add(&l->text, tn_span_of(number));
+    tn_string_add(&l->text, tn_text_of(number));
     for (int64_t c = 0; c < (int64_t)l->columns.n; c++) {
-        tn_span column = tn__strings_at(&l->columns, c);
-        tn_string_add(&l->text, tn_span_of(","));
+        tn_text column = tn__strings_at(&l->columns, c);
+        tn_string_add(&l->text, tn_text_of(","));
         for (int i = 0; i < n; i++) {
             if (strlen(names[i]) != column.bytes || memcmp(names[i], column.at, column.bytes) != 0) continue;
             tn_format_double(v[i], number);
-            tn_string_add(&l->text, tn_span_of(number));
+            tn_string_add(&l->text, tn_text_of(number));
             break;
         }
     }
-    tn_string_add(&l->text, tn_span_of("\n"));
+    tn_string_add(&l->text, tn_text_of("\n"));
     return tn__self.error == TN_OK && tn__sink_write(&l->csv.sink, l->text.at, l->text.bytes);
 }
 

@@ -28,7 +28,7 @@ static uint32_t masked(const void *data, size_t bytes) /* so that a checksum of 
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-static void put_bytes(tn_string *to, const void *p, size_t n) { tn_string_add(to, (tn_span){p, n}); }
+static void put_bytes(tn_string *to, const void *p, size_t n) { tn_string_add(to, (tn_text){p, n}); }
 
 static void put_little(tn_string *to, uint64_t v, int bytes)
 {
@@ -118,8 +118,8 @@ bool tn__events_open(tn__log_file *f, const char *folder, int64_t first)
         if (*p == '/') *p = '_';
     snprintf(name, sizeof name, "/events.out.tfevents.%010lld.%s.%lld.%09ld", (long long)now.tv_sec, host,
              (long long)getpid(), now.tv_nsec);
-    tn_string_add(&path, tn_span_of(folder));
-    tn_string_add(&path, tn_span_of(name));
+    tn_string_add(&path, tn_text_of(folder));
+    tn_string_add(&path, tn_text_of(name));
     bool done = tn__self.error == TN_OK && tn__log_append(f, path.at);
     if (done) {
         put_head(&data, 0);

@@ -108,7 +108,7 @@ static int64_t symbol(const tn_subword *s, const char *text, size_t bytes, bool 
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static bool write(const tn_subword *s, work *k, tn_span text, tn_string *to)
+static bool write(const tn_subword *s, work *k, tn_text text, tn_string *to)
 {
     if (!tn__string_room(to, text.bytes + s->separator.bytes + 1)) return false;
     if (!k->first) {
@@ -123,7 +123,7 @@ static bool write(const tn_subword *s, work *k, tn_span text, tn_string *to)
 }
 
 /* A piece that the vocabulary does not know is taken apart, as far as it was put together. */
-static bool write_known(const tn_subword *s, work *k, tn_span word, piece first, tn_string *to)
+static bool write_known(const tn_subword *s, work *k, tn_text word, piece first, tn_string *to)
 {
     int64_t n = 0;
     if (!tn__grown((void *)&k->stack, &k->stack_room, 2, sizeof *k->stack)) return false;
@@ -133,7 +133,7 @@ static bool write_known(const tn_subword *s, work *k, tn_span word, piece first,
         int32_t split = p.id < 0 || s->known[p.id] & (p.end ? TN__AT_END : TN__IN_WORD) ? -1 : s->split[p.id];
         size_t  left = split < 0 ? 0 : tn__strings_at(&s->symbols, s->merge[split].left).bytes;
         if (split < 0 || left > p.bytes) {
-            if (!write(s, k, (tn_span){word.at + p.start, p.bytes}, to)) return false;
+            if (!write(s, k, (tn_text){word.at + p.start, p.bytes}, to)) return false;
             continue;
         }
         if (!tn__grown((void *)&k->stack, &k->stack_room, n + 2, sizeof *k->stack)) return false;
@@ -144,7 +144,7 @@ static bool write_known(const tn_subword *s, work *k, tn_span word, piece first,
     return true;
 }
 
-static bool apply_word(const tn_subword *s, work *k, tn_span word, tn_string *to)
+static bool apply_word(const tn_subword *s, work *k, tn_text word, tn_string *to)
 {
     size_t  bytes;
     int64_t n = 0;
@@ -171,7 +171,7 @@ static bool apply_word(const tn_subword *s, work *k, tn_span word, tn_string *to
         const node *x = &k->node[i];
         piece       p = {x->id, x->start, x->bytes, x->start + x->bytes == word.bytes};
         if (!x->bytes) continue; /* the word's end alone */
-        if (s->known ? !write_known(s, k, word, p, to) : !write(s, k, (tn_span){word.at + p.start, p.bytes}, to))
+        if (s->known ? !write_known(s, k, word, p, to) : !write(s, k, (tn_text){word.at + p.start, p.bytes}, to))
             return false;
     }
     return true;
@@ -179,7 +179,7 @@ static bool apply_word(const tn_subword *s, work *k, tn_span word, tn_string *to
 
 /* ---- glossaries -------------------------------------------------------------------------------------------------- */
 
-static const char *find(tn_span text, tn_span part)
+static const char *find(tn_text text, tn_text part)
 {
     for (size_t i = 0; part.bytes && i + part.bytes <= text.bytes; i++) {
         const char *at = memchr(text.at + i, *part.at, text.bytes - i - part.bytes + 1);
@@ -192,14 +192,14 @@ static const char *find(tn_span text, tn_span part)
 
 /* Glossary g and those after it stand alone; what is between them is cut. g comes from a list that the program gives,
  * so it bounds the depth. */
-static bool apply_parts(const tn_subword *s, work *k, tn_span word, int64_t g, tn_string *to)
+static bool apply_parts(const tn_subword *s, work *k, tn_text word, int64_t g, tn_string *to)
 {
     for (; g < (int64_t)s->glossaries.n && word.bytes; g++) {
-        tn_span     part = tn__strings_at(&s->glossaries, g);
+        tn_text     part = tn__strings_at(&s->glossaries, g);
         const char *at;
         if (part.bytes == word.bytes && !memcmp(part.at, word.at, part.bytes)) return write(s, k, word, to);
         while (word.bytes > part.bytes && (at = find(word, part))) {
-            tn_span head = {word.at, (size_t)(at - word.at)};
+            tn_text head = {word.at, (size_t)(at - word.at)};
             if (head.bytes && !apply_parts(s, k, head, g + 1, to)) return false;
             if (!write(s, k, part, to)) return false;
             word.bytes -= head.bytes + part.bytes;
@@ -214,28 +214,28 @@ static bool apply_parts(const tn_subword *s, work *k, tn_span word, int64_t g, t
 
 static bool is_blank(char c) { return c == ' ' || c == '\r' || c == '\n'; }
 
-static bool apply_line(const tn_subword *s, work *k, tn_span line, tn_string *to)
+static bool apply_line(const tn_subword *s, work *k, tn_text line, tn_string *to)
 {
     size_t from = 0, end = line.bytes;
     bool   first = true;
     while (from < end && is_blank(line.at[from])) from++;
     while (end > from && is_blank(line.at[end - 1])) end--;
     to->bytes = 0;
-    if (tn_string_add(to, (tn_span){line.at, from}) != TN_OK) return false;
+    if (tn_string_add(to, (tn_text){line.at, from}) != TN_OK) return false;
     for (size_t at = from; at < end;) {
         const char *blank = memchr(line.at + at, ' ', end - at);
         size_t      n = blank ? (size_t)(blank - line.at) - at : end - at;
         if (n) {
-            if (!first && tn_string_add(to, (tn_span){" ", 1}) != TN_OK) return false;
+            if (!first && tn_string_add(to, (tn_text){" ", 1}) != TN_OK) return false;
             first = false, k->first = true;
-            if (!apply_parts(s, k, (tn_span){line.at + at, n}, 0, to)) return false;
+            if (!apply_parts(s, k, (tn_text){line.at + at, n}, 0, to)) return false;
         }
         at += n + 1;
     }
-    return tn_string_add(to, (tn_span){line.at + end, line.bytes - end}) == TN_OK;
+    return tn_string_add(to, (tn_text){line.at + end, line.bytes - end}) == TN_OK;
 }
 
-tn_status tn_subword_apply(const tn_subword *s, tn_span line, tn_string *to)
+tn_status tn_subword_apply(const tn_subword *s, tn_text line, tn_string *to)
 {
     if (tn__blocked()) return tn__self.error;
     if (!s || !to || (line.bytes && !line.at))
@@ -247,7 +247,7 @@ tn_status tn_subword_apply(const tn_subword *s, tn_span line, tn_string *to)
     return tn__self.error;
 }
 
-tn_status tn_subword_join(const tn_subword *s, tn_span line, tn_string *to)
+tn_status tn_subword_join(const tn_subword *s, tn_text line, tn_string *to)
 {
     if (tn__blocked()) return tn__self.error;
     if (!s || !to || (line.bytes && !line.at))
@@ -274,13 +274,13 @@ tn_status tn_subword_count(const tn_subword *s, const tn_word_counts *words, tn_
     tn_string text = {0};
     for (int64_t i = 0; i < (int64_t)words->words.n && tn__self.error == TN_OK; i++) {
         int64_t times;
-        tn_span word = tn_word_counts_at(words, i, &times);
+        tn_text word = tn_word_counts_at(words, i, &times);
         text.bytes = 0, k.first = true;
         if (!apply_parts(s, &k, word, 0, &text)) break;
         for (size_t at = 0, n; at < text.bytes && tn__self.error == TN_OK; at += n + 1) {
             const char *blank = memchr(text.at + at, ' ', text.bytes - at);
             n = blank ? (size_t)(blank - text.at) - at : text.bytes - at;
-            if (n) tn_word_counts_add(to, (tn_span){text.at + at, n}, times);
+            if (n) tn_word_counts_add(to, (tn_text){text.at + at, n}, times);
         }
     }
     work_free(&k);
@@ -297,7 +297,7 @@ tn_status tn_subword_set_separator(tn_subword *s, const char *separator)
         return tn_raise(TN_EINVAL, "tn_subword_set_separator: %s",
                         s ? "the separator must be a text without blanks" : "s is NULL");
     tn_string text = {0};
-    if (tn_string_add(&text, tn_span_of(separator)) != TN_OK) return tn__self.error;
+    if (tn_string_add(&text, tn_text_of(separator)) != TN_OK) return tn__self.error;
     tn_string_free(&s->separator);
     s->separator = text;
     return TN_OK;
@@ -321,7 +321,7 @@ tn_status tn_subword_set_glossaries(tn_subword *s, int n, const char *const *glo
     return tn__self.error;
 }
 
-static bool occurs(const tn_word_counts *v, tn_span a, tn_span b, int64_t threshold, tn_string *text)
+static bool occurs(const tn_word_counts *v, tn_text a, tn_text b, int64_t threshold, tn_string *text)
 {
     text->bytes = 0;
     if (tn_string_add(text, a) != TN_OK || tn_string_add(text, b) != TN_OK) return false;
@@ -339,13 +339,13 @@ tn_status tn_subword_set_vocabulary(tn_subword *s, const tn_word_counts *v, int6
     uint8_t  *known = v && v->words.n ? tn__mem_zeroed(n) : NULL;
     tn_string text = {0};
     for (uint32_t i = 0; known && i < s->symbols.n; i++) {
-        tn_span symbol_text = tn__strings_at(&s->symbols, i), word = symbol_text;
-        tn_span mark = {s->separator.at, s->separator.bytes};
+        tn_text symbol_text = tn__strings_at(&s->symbols, i), word = symbol_text;
+        tn_text mark = {s->separator.at, s->separator.bytes};
         if (occurs(v, symbol_text, mark, threshold, &text)) known[i] |= TN__IN_WORD;
         if (word.bytes < TN__WORD_END_BYTES) continue;
         word.bytes -= TN__WORD_END_BYTES;
         if (memcmp(word.at + word.bytes, TN__WORD_END, TN__WORD_END_BYTES) != 0) continue;
-        if (occurs(v, word, (tn_span){"", 0}, threshold, &text)) known[i] |= TN__AT_END;
+        if (occurs(v, word, (tn_text){"", 0}, threshold, &text)) known[i] |= TN__AT_END;
     }
     tn_string_free(&text);
     if (tn__self.error != TN_OK) {

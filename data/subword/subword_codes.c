@@ -26,7 +26,7 @@ void tn_subword_free(tn_subword *s)
     tn__mem_put(s, sizeof *s);
 }
 
-bool tn__subword_add(tn_subword *s, tn_span left, tn_span right)
+bool tn__subword_add(tn_subword *s, tn_text left, tn_text right)
 {
     int64_t a = tn__strings_add(&s->symbols, left.at, left.bytes);
     int64_t b = a < 0 ? -1 : tn__strings_add(&s->symbols, right.at, right.bytes);
@@ -64,7 +64,7 @@ bool tn__subword_finish(tn_subword *s)
 
 int64_t tn_subword_merges(const tn_subword *s) { return s ? s->merges : 0; }
 
-tn_status tn_subword_merge_at(const tn_subword *s, int64_t i, tn_span *left, tn_span *right)
+tn_status tn_subword_merge_at(const tn_subword *s, int64_t i, tn_text *left, tn_text *right)
 {
     if (tn__blocked()) return tn__self.error;
     if (!s || !left || !right) return tn_raise(TN_EINVAL, "tn_subword_merge_at: an argument is NULL");
@@ -83,36 +83,36 @@ tn_status tn_subword_save(const tn_subword *s, const char *path)
     if (tn__blocked()) return tn__self.error;
     if (!s) return tn_raise(TN_EINVAL, "tn_subword_save: s is NULL");
     tn_string text = {0};
-    tn_string_add(&text, tn_span_of(s->version == 1 ? "#version: 0.1\n" : "#version: 0.2\n"));
+    tn_string_add(&text, tn_text_of(s->version == 1 ? "#version: 0.1\n" : "#version: 0.2\n"));
     for (int64_t i = 0; i < s->merges && tn__self.error == TN_OK; i++) {
         tn_string_add(&text, tn__strings_at(&s->symbols, s->merge[i].left));
-        tn_string_add(&text, (tn_span){" ", 1});
+        tn_string_add(&text, (tn_text){" ", 1});
         tn_string_add(&text, tn__strings_at(&s->symbols, s->merge[i].right));
-        tn_string_add(&text, (tn_span){"\n", 1});
+        tn_string_add(&text, (tn_text){"\n", 1});
     }
     if (tn__self.error == TN_OK) (void)!tn_file_write(path, text.at, text.bytes);
     tn_string_free(&text);
     return tn__self.error;
 }
 
-static bool starts_with(tn_span t, const char *with)
+static bool starts_with(tn_text t, const char *with)
 {
     size_t n = strlen(with);
     return t.bytes >= n && !memcmp(t.at, with, n);
 }
 
 /* 1, 2, or 0 for a version that is not known. "0.2.0" is 0.2. */
-static int version_of(tn_span line)
+static int version_of(tn_text line)
 {
-    tn_span word = line;
+    tn_text word = line;
     for (size_t i = 0; i < line.bytes; i++)
-        if (line.at[i] == ' ') word = (tn_span){line.at + i + 1, line.bytes - i - 1};
+        if (line.at[i] == ' ') word = (tn_text){line.at + i + 1, line.bytes - i - 1};
     while (word.bytes > 3 && !memcmp(word.at + word.bytes - 2, ".0", 2)) word.bytes -= 2;
     return word.bytes == 3 && !memcmp(word.at, "0.", 2) && (word.at[2] == '1' || word.at[2] == '2') ? word.at[2] - '0'
                                                                                                     : 0;
 }
 
-static bool read_merge(tn_subword *s, const tn__reader *r, tn_span line)
+static bool read_merge(tn_subword *s, const tn__reader *r, tn_text line)
 {
     const char *blank = memchr(line.at, ' ', line.bytes), *end = line.at + line.bytes;
     char        shown[TN__QUOTED];
@@ -123,13 +123,13 @@ static bool read_merge(tn_subword *s, const tn__reader *r, tn_span line)
         return false;
     }
     if (s->merges >= INT32_MAX) return tn_raise(TN_EFORMAT, "%s: too many merges", r->label), false;
-    return tn__subword_add(s, (tn_span){line.at, (size_t)(blank - line.at)},
-                           (tn_span){blank + 1, (size_t)(end - blank - 1)});
+    return tn__subword_add(s, (tn_text){line.at, (size_t)(blank - line.at)},
+                           (tn_text){blank + 1, (size_t)(end - blank - 1)});
 }
 
 static bool read_codes(tn_subword *s, tn__reader *r)
 {
-    tn_span line;
+    tn_text line;
     int64_t empty = 0; /* lines, which may stand at the end alone */
     while (tn__reader_line(r, &line)) {
         while (line.bytes && (line.at[line.bytes - 1] == ' ' || line.at[line.bytes - 1] == '\r')) line.bytes--;

@@ -17,20 +17,20 @@ void tn_word_counts_free(tn_word_counts *w)
 
 int64_t tn_word_counts_size(const tn_word_counts *w) { return w ? (int64_t)w->words.n : 0; }
 
-tn_span tn_word_counts_at(const tn_word_counts *w, int64_t i, int64_t *times)
+tn_text tn_word_counts_at(const tn_word_counts *w, int64_t i, int64_t *times)
 {
     bool there = w && i >= 0 && i < (int64_t)w->words.n;
     if (times) *times = there ? w->times[i] : 0;
-    return there ? tn__strings_at(&w->words, i) : (tn_span){"", 0};
+    return there ? tn__strings_at(&w->words, i) : (tn_text){"", 0};
 }
 
-int64_t tn_word_counts_get(const tn_word_counts *w, tn_span word)
+int64_t tn_word_counts_get(const tn_word_counts *w, tn_text word)
 {
     int64_t i = w && (word.at || !word.bytes) ? tn__strings_find(&w->words, word.at, word.bytes) : -1;
     return i < 0 ? 0 : w->times[i];
 }
 
-static bool add(tn_word_counts *w, tn_span word, int64_t times)
+static bool add(tn_word_counts *w, tn_text word, int64_t times)
 {
     if (!tn__grown((void *)&w->times, &w->times_room, (int64_t)w->words.n + 1, sizeof *w->times)) return false;
     uint32_t n = w->words.n;
@@ -41,7 +41,7 @@ static bool add(tn_word_counts *w, tn_span word, int64_t times)
     return true;
 }
 
-tn_status tn_word_counts_add(tn_word_counts *w, tn_span word, int64_t times)
+tn_status tn_word_counts_add(tn_word_counts *w, tn_text word, int64_t times)
 {
     if (tn__blocked()) return tn__self.error;
     if (!w || !word.at || !word.bytes || times < 0)
@@ -55,14 +55,14 @@ tn_status tn_word_counts_add(tn_word_counts *w, tn_span word, int64_t times)
     return tn__self.error;
 }
 
-static tn_span trimmed(tn_span t) /* of blanks and line ends on both sides */
+static tn_text trimmed(tn_text t) /* of blanks and line ends on both sides */
 {
     while (t.bytes && (*t.at == ' ' || *t.at == '\r' || *t.at == '\n')) t.at++, t.bytes--;
     while (t.bytes && (t.at[t.bytes - 1] == ' ' || t.at[t.bytes - 1] == '\r' || t.at[t.bytes - 1] == '\n')) t.bytes--;
     return t;
 }
 
-static bool add_line(tn_word_counts *w, tn_span line, const char *who, int64_t number)
+static bool add_line(tn_word_counts *w, tn_text line, const char *who, int64_t number)
 {
     line = trimmed(line);
     for (size_t at = 0; at < line.bytes;) {
@@ -72,13 +72,13 @@ static bool add_line(tn_word_counts *w, tn_span line, const char *who, int64_t n
             return tn_raise(TN_EFORMAT, "%s: line %lld has a word of %zu bytes, the limit is %d: is this a text?", who,
                             (long long)number, n, MOST_WORD),
                    false;
-        if (n && !add(w, (tn_span){line.at + at, n}, 1)) return false;
+        if (n && !add(w, (tn_text){line.at + at, n}, 1)) return false;
         at += n + 1;
     }
     return true;
 }
 
-tn_status tn_word_counts_add_line(tn_word_counts *w, tn_span line)
+tn_status tn_word_counts_add_line(tn_word_counts *w, tn_text line)
 {
     if (tn__blocked()) return tn__self.error;
     if (!w || (line.bytes && !line.at))
@@ -92,7 +92,7 @@ tn_status tn_word_counts_add_file(tn_word_counts *w, const char *path)
     if (tn__blocked()) return tn__self.error;
     if (!w) return tn_raise(TN_EINVAL, "tn_word_counts_add_file: w is NULL");
     tn__reader r;
-    tn_span    line;
+    tn_text    line;
     if (!tn__reader_open(&r, "tn_word_counts_add_file", path)) return tn__self.error;
     r.most = MOST_LINE;
     while (tn__reader_line(&r, &line) && add_line(w, line, r.label, r.line)) continue;
@@ -101,13 +101,13 @@ tn_status tn_word_counts_add_file(tn_word_counts *w, const char *path)
 }
 
 /* "word times"; false if the line is something else. */
-static bool parse(tn_span line, tn_span *word, int64_t *times)
+static bool parse(tn_text line, tn_text *word, int64_t *times)
 {
     line = trimmed(line);
     const char *blank = memchr(line.at, ' ', line.bytes);
     *times = 0;
     if (!blank || blank + 1 == line.at + line.bytes) return false;
-    *word = (tn_span){line.at, (size_t)(blank - line.at)};
+    *word = (tn_text){line.at, (size_t)(blank - line.at)};
     for (const char *p = blank + 1; p < line.at + line.bytes; p++)
         if (*p < '0' || *p > '9' || !tn__mul_i64(*times, 10, times) || !tn__add_i64(*times, *p - '0', times))
             return false;
@@ -119,7 +119,7 @@ tn_status tn_word_counts_load(tn_word_counts *w, const char *path)
     if (tn__blocked()) return tn__self.error;
     if (!w) return tn_raise(TN_EINVAL, "tn_word_counts_load: w is NULL");
     tn__reader r;
-    tn_span    line, word;
+    tn_text    line, word;
     int64_t    times;
     if (!tn__reader_open(&r, "tn_word_counts_load", path)) return tn__self.error;
     while (tn__reader_line(&r, &line)) {
@@ -155,7 +155,7 @@ tn_status tn_word_counts_save(const tn_word_counts *w, const char *path)
             char times[32];
             tn_string_add(&text, tn__strings_at(&w->words, order[i]));
             snprintf(times, sizeof times, " %lld\n", (long long)w->times[order[i]]);
-            tn_string_add(&text, tn_span_of(times));
+            tn_string_add(&text, tn_text_of(times));
         }
         if (tn__self.error == TN_OK) (void)!tn_file_write(path, text.at, text.bytes);
     }

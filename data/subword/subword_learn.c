@@ -46,7 +46,7 @@ typedef struct {
 
 /* ---- the heap ---------------------------------------------------------------------------------------------------- */
 
-static int compare(tn_span a, tn_span b)
+static int compare(tn_text a, tn_text b)
 {
     int c = memcmp(a.at, b.at, a.bytes < b.bytes ? a.bytes : b.bytes);
     return c ? c : (a.bytes > b.bytes) - (a.bytes < b.bytes);
@@ -188,7 +188,7 @@ static bool merge_word(learner *l, uint32_t w, uint32_t a, uint32_t b, uint32_t 
 static bool merge(learner *l, uint32_t p, tn_subword *to)
 {
     uint32_t  a = (uint32_t)(l->pairs.gram[p].key >> 32), b = (uint32_t)l->pairs.gram[p].key;
-    tn_span   left = tn__strings_at(&l->symbols, a), right = tn__strings_at(&l->symbols, b);
+    tn_text   left = tn__strings_at(&l->symbols, a), right = tn__strings_at(&l->symbols, b);
     tn_string text = {0};
     bool      done = tn__subword_add(to, left, right);
     if (done) tn_string_add(&text, left), tn_string_add(&text, right);
@@ -216,7 +216,7 @@ static uint32_t first_seen(learner *l, uint32_t p)
     return p;
 }
 
-static bool learn(learner *l, tn_subword *to, const tn_subword_config *c)
+static bool learn(learner *l, tn_subword *to, const tn_subword_learn_args *c)
 {
     bool     failed = false;
     uint32_t p = best(l, &failed);
@@ -262,7 +262,7 @@ static bool add_words(learner *l, const tn_word_counts *w, bool end_apart)
     if (!(l->words = tn__mem_get((w->words.n + 1) * sizeof *l->words))) return false;
     for (l->n = 0; l->n < (int64_t)w->words.n; l->n++) {
         int64_t times, start = l->symbol_n;
-        tn_span text = tn_word_counts_at(w, l->n, &times);
+        tn_text text = tn_word_counts_at(w, l->n, &times);
         for (size_t at = 0, bytes; at < text.bytes; at += bytes) {
             tn__point(text.at + at, text.bytes - at, &bytes);
             if (!add_symbol(l, text.at + at, bytes, !end_apart && at + bytes == text.bytes)) return false;
@@ -298,15 +298,14 @@ static void learner_free(learner *l, const tn_word_counts *w)
     tn__mem_put(l->old, l->old ? (size_t)l->old_room * sizeof *l->old + 1 : 0);
 }
 
-tn_subword *tn_subword_learn(const tn_word_counts *w, tn_subword_config c)
+tn_subword *tn_subword_learn_run(const tn_word_counts *w, tn_subword_learn_args c)
 {
     if (tn__blocked()) return NULL;
     if (!w || c.merges < 0 || c.min_frequency < 0 || c.merges > INT32_MAX) {
         tn_raise(TN_EINVAL, "tn_subword_learn: %s", !w ? "w is NULL" : "merges and min_frequency cannot be negative");
         return NULL;
     }
-    if (!c.merges) c.merges = 10000;
-    if (!c.min_frequency) c.min_frequency = 2;
+    c.min_frequency = tn__max_i64(c.min_frequency, 1);
     learner     l = {0};
     tn_subword *s = tn__subword_new(c.as_printed ? 1 : 2);
     bool        done = s && add_words(&l, w, c.as_printed);

@@ -34,7 +34,7 @@ struct tn_subword {
 
 tn_subword *tn__subword_new(int version);
 /* Adds a merge of the two texts; one that is there already is left out. False: raised. */
-bool tn__subword_add(tn_subword *s, tn_span left, tn_span right);
+bool tn__subword_add(tn_subword *s, tn_text left, tn_text right);
 bool tn__subword_finish(tn_subword *s); /* after the last merge */
 
 #endif

@@ -29,7 +29,7 @@ bool tn__string_room(tn_string *s, size_t more)
     return true;
 }
 
-tn_status tn_string_add(tn_string *s, tn_span more)
+tn_status tn_string_add(tn_string *s, tn_text more)
 {
     if (tn__blocked()) return tn__self.error;
     if (!s || (more.bytes && !more.at)) return tn_raise(TN_EINVAL, "tn_string_add: %s is NULL", s ? "the text" : "s");
@@ -97,7 +97,7 @@ bool tn__points_add(tn__points *to, uint32_t c)
     return true;
 }
 
-bool tn__points_decode(tn__points *to, tn_span text)
+bool tn__points_decode(tn__points *to, tn_text text)
 {
     to->n = 0;
     if (!tn__grown((void *)&to->at, &to->room, (int64_t)text.bytes, sizeof *to->at)) return false;
@@ -166,9 +166,9 @@ int64_t tn__strings_add(tn__strings *s, const char *text, size_t bytes)
     return s->n++;
 }
 
-tn_span tn__strings_at(const tn__strings *s, int64_t i)
+tn_text tn__strings_at(const tn__strings *s, int64_t i)
 {
-    return (tn_span){s->text + s->start[i], (size_t)(s->start[i + 1] - s->start[i]) - 1};
+    return (tn_text){s->text + s->start[i], (size_t)(s->start[i + 1] - s->start[i]) - 1};
 }
 
 void tn__strings_free(tn__strings *s)

@@ -25,7 +25,7 @@ typedef struct {
     uint32_t *at;
     int64_t   n, room;
 } tn__points;
-bool tn__points_decode(tn__points *to, tn_span text); /* begins anew; raises */
+bool tn__points_decode(tn__points *to, tn_text text); /* begins anew; raises */
 bool tn__points_add(tn__points *to, uint32_t c);
 void tn__points_free(tn__points *p);
 bool tn__is_blank(uint32_t c); /* Unicode's white space, as Python's str.split() has it */
@@ -44,7 +44,7 @@ typedef struct {
 } tn__reader;
 bool tn__reader_open(tn__reader *r, const char *who, const char *path);
 /* The next line without its "\n", valid until the next call; false at the end, or if an error was raised. */
-bool tn__reader_line(tn__reader *r, tn_span *line);
+bool tn__reader_line(tn__reader *r, tn_text *line);
 bool tn__reader_rest(tn__reader *r); /* reads on to the end, for the sum alone; false: raised */
 void tn__reader_close(tn__reader *r);
 
@@ -65,7 +65,7 @@ typedef struct {
 } tn__strings;
 int64_t                   tn__strings_find(const tn__strings *s, const char *text, size_t bytes); /* -1 */
 int64_t                   tn__strings_add(tn__strings *s, const char *text, size_t bytes); /* its number; -1: raised */
-tn_span                   tn__strings_at(const tn__strings *s, int64_t i);
+tn_text                   tn__strings_at(const tn__strings *s, int64_t i);
 void                      tn__strings_free(tn__strings *s);
 static inline const char *tn__strings_text(const tn__strings *s, uint32_t i, size_t *bytes) /* ended by a NUL */
 {

@@ -44,7 +44,7 @@ static bool too_long(const tn__reader *r, size_t bytes)
     return true;
 }
 
-bool tn__reader_line(tn__reader *r, tn_span *line)
+bool tn__reader_line(tn__reader *r, tn_text *line)
 {
     size_t looked = r->used;
     for (;;) {
@@ -52,7 +52,7 @@ bool tn__reader_line(tn__reader *r, tn_span *line)
         if (end || (r->at == r->source.size && r->have > r->used)) {
             size_t stop = end ? (size_t)(end - r->buffer) : r->have;
             if (too_long(r, stop - r->used)) return false;
-            *line = (tn_span){r->buffer + r->used, stop - r->used};
+            *line = (tn_text){r->buffer + r->used, stop - r->used};
             r->used = end ? stop + 1 : stop;
             r->line++;
             return true;
@@ -117,10 +117,10 @@ tn_lines *tn_lines_load(const char *path)
 
 int64_t tn_lines_count(const tn_lines *l) { return l ? l->n : 0; }
 
-tn_span tn_lines_at(const tn_lines *l, int64_t i)
+tn_text tn_lines_at(const tn_lines *l, int64_t i)
 {
-    if (!l || i < 0 || i >= l->n) return (tn_span){"", 0};
-    tn_span t = {l->text + l->start[i], (size_t)(l->start[i + 1] - l->start[i] - 1)};
+    if (!l || i < 0 || i >= l->n) return (tn_text){"", 0};
+    tn_text t = {l->text + l->start[i], (size_t)(l->start[i + 1] - l->start[i] - 1)};
     if (t.bytes && t.at[t.bytes - 1] == '\r') t.bytes--;
     return t;
 }

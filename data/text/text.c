@@ -38,18 +38,18 @@ int tn_utf8_put(uint32_t c, char to[4])
     return n;
 }
 
-int64_t tn_string_add_valid(tn_string *s, tn_span text)
+int64_t tn_string_add_valid(tn_string *s, tn_text text)
 {
     const size_t before = s ? s->bytes : 0;
     int64_t      replaced = 0;
     size_t       at = 0;
     do {
         const size_t good = text.at ? tn_utf8_valid(text.at + at, text.bytes - at) : text.bytes;
-        bool         added = tn_string_add(s, (tn_span){text.at ? text.at + at : NULL, good}) == TN_OK;
+        bool         added = tn_string_add(s, (tn_text){text.at ? text.at + at : NULL, good}) == TN_OK;
         at += good;
         if (added && at < text.bytes) {
             tn_utf8_next(text.at, text.bytes, &at, NULL);
-            added = tn_string_add(s, tn_span_of("\xef\xbf\xbd")) == TN_OK;
+            added = tn_string_add(s, tn_text_of("\xef\xbf\xbd")) == TN_OK;
             replaced++;
         }
         if (!added) {

@@ -16,7 +16,7 @@ static bool closes_up(const char *piece, size_t n)
     return false;
 }
 
-static bool add(tn_string *to, const char *text, size_t n) { return tn_string_add(to, (tn_span){text, n}) == TN_OK; }
+static bool add(tn_string *to, const char *text, size_t n) { return tn_string_add(to, (tn_text){text, n}) == TN_OK; }
 
 static bool add_word_piece(const tn_tokenizer *t, const char *piece, size_t n, bool first, bool spaces, tn_string *to)
 {
@@ -49,12 +49,12 @@ static bool add_bytes(const char *piece, size_t n, bool special, tn_string *to)
     return true;
 }
 
-static bool skipped(const tn_tokenizer *t, int32_t id, const tn_decode_options *o)
+static bool skipped(const tn_tokenizer *t, int32_t id, const tn_decode_args *o)
 {
     return !o->keep_special && tn_tokenizer_is_special(t, id);
 }
 
-tn_status tn_tokenizer_text(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_options o, tn_string *to)
+tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_args o, tn_string *to)
 {
     if (tn__blocked()) return tn__self.error;
     const char *who = "tn_tokenizer_decode";
@@ -69,7 +69,7 @@ tn_status tn_tokenizer_text(const tn_tokenizer *t, const int32_t *ids, int64_t n
     }
     const size_t before = to->bytes;
     tn_string    raw = {0}; /* of bytes: made UTF-8 at the end */
-    bool         first = true, ok = tn_string_add(to, (tn_span){"", 0}) == TN_OK;
+    bool         first = true, ok = tn_string_add(to, (tn_text){"", 0}) == TN_OK;
     for (int64_t i = 0; ok && i <= last; i++) {
         if (skipped(t, ids[i], &o)) continue;
         size_t      bytes;
@@ -79,7 +79,7 @@ tn_status tn_tokenizer_text(const tn_tokenizer *t, const int32_t *ids, int64_t n
         else ok = add_bytes(piece, bytes, tn_tokenizer_is_special(t, ids[i]), &raw);
         first = false;
     }
-    if (ok && raw.bytes) ok = tn_string_add_valid(to, (tn_span){raw.at, raw.bytes}) >= 0;
+    if (ok && raw.bytes) ok = tn_string_add_valid(to, (tn_text){raw.at, raw.bytes}) >= 0;
     tn_string_free(&raw);
     if (!ok && to->at) to->at[to->bytes = before] = 0;
     return tn__self.error;

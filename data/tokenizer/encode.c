@@ -13,12 +13,12 @@ static bool make_valid(tn__encoding *s, const char *text, size_t bytes)
     s->clean.bytes = 0, s->fixes = 0;
     for (size_t at = 0; at < bytes;) {
         const size_t good = tn_utf8_valid(text + at, bytes - at);
-        if (tn_string_add(&s->clean, (tn_span){text + at, good}) != TN_OK) return false;
+        if (tn_string_add(&s->clean, (tn_text){text + at, good}) != TN_OK) return false;
         at += good;
         if (at == bytes) break;
         tn_utf8_next(text, bytes, &at, NULL);
         if (!tn__grown((void *)&s->fix, &s->fix_room, 2 * (int64_t)s->fixes + 2, sizeof *s->fix)) return false;
-        if (tn_string_add(&s->clean, (tn_span){"\xef\xbf\xbd", 3}) != TN_OK) return false;
+        if (tn_string_add(&s->clean, (tn_text){"\xef\xbf\xbd", 3}) != TN_OK) return false;
         s->fix[2 * s->fixes] = (int32_t)s->clean.bytes;
         s->fix[2 * s->fixes++ + 1] = (int32_t)(s->clean.bytes - at);
     }
@@ -90,7 +90,7 @@ static bool segments(const tn_tokenizer *t, tn__encoding *s, const char *text, i
     return words(t, s, text, from, bytes, &number);
 }
 
-static bool one_text(const tn_tokenizer *t, tn__encoding *s, const char *text, size_t bytes, const tn_encode_options *o)
+static bool one_text(const tn_tokenizer *t, tn__encoding *s, const char *text, size_t bytes, const tn_encode_args *o)
 {
     if (!text && bytes) return tn_raise(TN_EINVAL, "tn_tokenizer_encode: the text is NULL"), false;
     if (bytes > INT32_MAX / 4)
@@ -120,7 +120,7 @@ typedef struct {
 } part;
 
 /* Cuts both texts to `most` pieces together. */
-static bool cut(part text[2], int64_t most, const tn_encode_options *o)
+static bool cut(part text[2], int64_t most, const tn_encode_args *o)
 {
     int64_t keep[2] = {text[0].n, text[1].n}, over = keep[0] + keep[1] - most;
     if (over <= 0) return true;
@@ -168,7 +168,7 @@ static void pad(shown *to, int64_t n, int32_t id)
     for (int64_t i = 0; i < n; i++) show(to, (tn__token){id, 0, 0, -1}, 0, TN_PIECE_PADDING);
 }
 
-static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn_encode_options *o)
+static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn_encode_args *o)
 {
     static const tn__part bare[2] = {{.text = 0, .segment = 0}, {.text = 1, .segment = 1}};
     const tn__part *template = o->bare ? bare : o->pair ? t->pair : t->single;
@@ -207,7 +207,8 @@ static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn
     return true;
 }
 
-tn_status tn_tokenizer_run(const tn_tokenizer *t, tn_encoding *e, const char *text, size_t bytes, tn_encode_options o)
+tn_status tn_tokenizer_encode_run(const tn_tokenizer *t, tn_encoding *e, const char *text, size_t bytes,
+                                  tn_encode_args o)
 {
     if (tn__blocked()) return tn__self.error;
     if (!t || !e) return tn_raise(TN_EINVAL, "tn_tokenizer_encode: %s is NULL", t ? "e" : "t");
@@ -226,10 +227,10 @@ tn_status tn_tokenizer_run(const tn_tokenizer *t, tn_encoding *e, const char *te
     return tn__self.error;
 }
 
-static tn_status encode_line(void *user, tn_span line, tn_ids *to)
+static tn_status encode_line(void *user, tn_text line, tn_ids *to)
 {
     tn__encoding *s = user;
-    if (tn_tokenizer_run(s->by, &s->shown, line.at, line.bytes, (tn_encode_options){.bare = true}) != TN_OK ||
+    if (tn_tokenizer_encode_run(s->by, &s->shown, line.at, line.bytes, (tn_encode_args){.bare = true}) != TN_OK ||
         !tn__ids_room(to, s->shown.n))
         return tn__self.error;
     if (s->shown.n) memcpy(to->at + to->n, s->shown.id, (size_t)s->shown.n * sizeof *to->at);
@@ -251,14 +252,14 @@ typedef struct {
     int64_t *length, width;
 } rows;
 
-static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char *const *texts,
-                    const char *const *pairs, tn_encode_options *o, rows *to, tn_token_batch *sums)
+static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char *const *texts, tn_encode_args *o,
+                    rows *to, tn_token_batch *sums)
 {
     for (int64_t i = 0; i < n; i++) {
         const char *text = texts[i];
-        o->pair = pairs ? pairs[i] : NULL, o->pair_bytes = o->pair ? strlen(o->pair) : 0;
-        if (tn_tokenizer_run(t, e, text, text ? strlen(text) : 0, *o) != TN_OK || !tn__ids_room(&to->ids, e->n) ||
-            !tn__ids_room(&to->marks, e->n))
+        o->pair = o->pairs ? o->pairs[i] : NULL, o->pair_bytes = o->pair ? strlen(o->pair) : 0;
+        if (tn_tokenizer_encode_run(t, e, text, text ? strlen(text) : 0, *o) != TN_OK ||
+            !tn__ids_room(&to->ids, e->n) || !tn__ids_room(&to->marks, e->n))
             return false;
         for (int64_t k = 0; k < e->n; k++) {
             to->ids.at[to->ids.n++] = e->id[k];
@@ -294,8 +295,8 @@ static bool fill(const tn_tokenizer *t, int64_t n, const rows *from, bool left, 
     return true;
 }
 
-tn_status tn_tokenizer_batch(const tn_tokenizer *t, int64_t n, const char *const *texts, const char *const *pairs,
-                             tn_encode_options o, tn_token_batch *to)
+tn_status tn_tokenizer_batch_run(const tn_tokenizer *t, tn_token_batch *to, int64_t n, const char *const *texts,
+                                 tn_encode_args o)
 {
     if (tn__blocked()) return tn__self.error;
     if (!t || !to || n < 0 || (n && !texts))
@@ -307,8 +308,7 @@ tn_status tn_tokenizer_batch(const tn_tokenizer *t, int64_t n, const char *const
     tn_encoding   *e = tn_encoding_new();
     const tn_scope scope = tn_scope_begin();
     all.length = e ? tn__mem_get(bytes) : NULL;
-    const bool ok =
-        all.length && collect(t, e, n, texts, pairs, &o, &all, &made) && fill(t, n, &all, o.pad_left, &made);
+    const bool ok = all.length && collect(t, e, n, texts, &o, &all, &made) && fill(t, n, &all, o.pad_left, &made);
     tn__mem_put(all.length, bytes);
     tn_ids_free(&all.ids), tn_ids_free(&all.marks);
     tn_encoding_free(e);

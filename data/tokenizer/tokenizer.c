@@ -85,8 +85,8 @@ bool tn__merge_texts(tn_tokenizer *t, const char *who, const char *a, size_t na,
     const int64_t left = tn__strings_find(&t->pieces, a, na), right = tn__strings_find(&t->pieces, b, nb);
     const size_t  skip = t->prefix_bytes <= nb && !memcmp(b, t->prefix, t->prefix_bytes) ? t->prefix_bytes : 0;
     tn_string     both = {0};
-    if (tn_string_add(&both, (tn_span){a, na}) != TN_OK ||
-        tn_string_add(&both, (tn_span){b + skip, nb - skip}) != TN_OK)
+    if (tn_string_add(&both, (tn_text){a, na}) != TN_OK ||
+        tn_string_add(&both, (tn_text){b + skip, nb - skip}) != TN_OK)
         return tn_string_free(&both), false;
     const int64_t becomes = tn__strings_find(&t->pieces, both.at, both.bytes);
     tn_string_free(&both);

@@ -131,7 +131,7 @@ static bool add_special(tn_tokenizer *t, const char *piece)
     return id < 0 || tn__tokenizer_add(t, (tn__added){.id = (int32_t)id, .special = true});
 }
 
-static tn_tokenizer *load_bert(const char *path, tn_tokenizer_options o)
+static tn_tokenizer *load_bert(const char *path, tn_tokenizer_config o)
 {
     char          label[TN__LABEL];
     tn_tokenizer *t = tn__tokenizer_new(TN_WORDPIECE);
@@ -198,7 +198,7 @@ static tn_tokenizer *load_json(const char *path)
 }
 
 /* tokenizer_config.json: what it says holds where the caller said nothing. */
-static bool read_config(const char *folder, tn_tokenizer_options *o, int64_t *model_max, bool *chinese)
+static bool read_config(const char *folder, tn_tokenizer_config *o, int64_t *model_max, bool *chinese)
 {
     char    *path = first_of(folder, "tokenizer_config.json", NULL);
     tn_json *v = path ? tn_json_load(path) : NULL;
@@ -215,7 +215,7 @@ static bool read_config(const char *folder, tn_tokenizer_options *o, int64_t *mo
     return tn_error() == TN_OK;
 }
 
-static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_options o)
+static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
 {
     tn_tokenizer *t = NULL;
     int64_t       model_max = 0;
@@ -238,7 +238,7 @@ static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_options o)
     return t;
 }
 
-tn_tokenizer *tn_tokenizer_open(const char *path, tn_tokenizer_options o)
+tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o)
 {
     if (tn__blocked()) return NULL;
     if (!path || !*path) return tn_raise(TN_EINVAL, "tn_tokenizer_load: the path is %s", path ? "empty" : "NULL"), NULL;

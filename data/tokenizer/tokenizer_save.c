@@ -253,9 +253,9 @@ static void write_vocab(const tn_tokenizer *t, tn_json_writer *w) { put_vocab(t,
 static bool path_in(tn_string *path, const char *folder, const char *name)
 {
     path->bytes = 0;
-    return tn_string_add(path, (tn_span){folder, strlen(folder)}) == TN_OK &&
-           tn_string_add(path, (tn_span){"/", 1}) == TN_OK &&
-           tn_string_add(path, (tn_span){name, strlen(name)}) == TN_OK;
+    return tn_string_add(path, (tn_text){folder, strlen(folder)}) == TN_OK &&
+           tn_string_add(path, (tn_text){"/", 1}) == TN_OK &&
+           tn_string_add(path, (tn_text){name, strlen(name)}) == TN_OK;
 }
 
 static bool save_json(const tn_tokenizer *t, const char *folder, const char *name,
@@ -277,16 +277,16 @@ static bool save_lines(const tn_tokenizer *t, const char *folder, const char *na
     tn_string  path = {0}, text = {0};
     uint64_t  *pair = merges ? ranked(&t->merges) : NULL;
     bool       ok = path_in(&path, folder, name) && (!merges || pair);
-    if (ok && merges) ok = tn_string_add(&text, (tn_span){"#version: 0.2\n", 14}) == TN_OK;
+    if (ok && merges) ok = tn_string_add(&text, (tn_text){"#version: 0.2\n", 14}) == TN_OK;
     for (uint32_t i = 0; ok && i < (merges ? t->merges.n : t->pieces.n); i++) {
         size_t      n;
         const char *piece = text_of(t, merges ? (int64_t)(pair[i] >> 32) : i, &n);
-        ok = tn_string_add(&text, (tn_span){piece, n}) == TN_OK;
+        ok = tn_string_add(&text, (tn_text){piece, n}) == TN_OK;
         if (ok && merges) {
             piece = text_of(t, (int64_t)(pair[i] & UINT32_MAX), &n);
-            ok = tn_string_add(&text, (tn_span){" ", 1}) == TN_OK && tn_string_add(&text, (tn_span){piece, n}) == TN_OK;
+            ok = tn_string_add(&text, (tn_text){" ", 1}) == TN_OK && tn_string_add(&text, (tn_text){piece, n}) == TN_OK;
         }
-        ok = ok && tn_string_add(&text, (tn_span){"\n", 1}) == TN_OK;
+        ok = ok && tn_string_add(&text, (tn_text){"\n", 1}) == TN_OK;
     }
     if (pair) tn__mem_put(pair, ((size_t)t->merges.n + 1) * sizeof *pair);
     ok = ok && tn_file_write(path.at, text.at ? text.at : "", text.bytes) == TN_OK;

@@ -15,14 +15,14 @@ typedef struct {
 } counter;
 
 typedef struct {
-    const tn_tokenizer          *t;
-    char                        *text; /* BLOCKS of them */
-    size_t                       bytes[BLOCKS];
-    int                          blocks;
-    counter                     *counters;
-    int                          threads;
-    const tn_tokenizer_training *how;
-    int64_t                      read, total;
+    const tn_tokenizer            *t;
+    char                          *text; /* BLOCKS of them */
+    size_t                         bytes[BLOCKS];
+    int                            blocks;
+    counter                       *counters;
+    int                            threads;
+    const tn_tokenizer_train_args *how;
+    int64_t                        read, total;
 } work;
 
 static bool count_word(void *user, const char *word, size_t bytes)
@@ -133,7 +133,7 @@ static bool count_all(work *w, int n, const tn__source *sources)
            false;
 }
 
-static bool add_special(tn_tokenizer *t, const tn_tokenizer_training *how)
+static bool add_special(tn_tokenizer *t, const tn_tokenizer_train_args *how)
 {
     static const char *const bert[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", NULL};
     static const char *const gpt2[] = {"<|endoftext|>", NULL};
@@ -159,7 +159,7 @@ static bool add_special(tn_tokenizer *t, const tn_tokenizer_training *how)
            false;
 }
 
-static bool check(const tn_tokenizer_training *how)
+static bool check(const tn_tokenizer_train_args *how)
 {
     const char *what = how->vocab_size < 0 || how->vocab_size > INT32_MAX ? "vocab_size"
                        : how->min_count < 0                               ? "min_count"
@@ -170,7 +170,7 @@ static bool check(const tn_tokenizer_training *how)
     return !what;
 }
 
-static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_training how)
+static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_train_args how)
 {
     if (!check(&how)) return NULL;
     tn_tokenizer *t = tn__tokenizer_new(how.kind);
@@ -198,14 +198,14 @@ static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_traini
     return tn_tokenizer_free(t), NULL;
 }
 
-tn_tokenizer *tn_tokenizer_train_text(const char *text, size_t bytes, tn_tokenizer_training how)
+tn_tokenizer *tn_tokenizer_train_text_run(const char *text, size_t bytes, tn_tokenizer_train_args how)
 {
     if (tn__blocked()) return NULL;
     tn__source s;
     return tn__source_memory(&s, "tn_tokenizer_train", text, bytes) ? train(1, &s, how) : NULL;
 }
 
-tn_tokenizer *tn_tokenizer_train_files(int n, const char *const *paths, tn_tokenizer_training how)
+tn_tokenizer *tn_tokenizer_train_run(int n, const char *const *paths, tn_tokenizer_train_args how)
 {
     if (tn__blocked()) return NULL;
     if (n < 1 || n > 1000 || !paths)

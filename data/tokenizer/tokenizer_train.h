@@ -14,6 +14,6 @@ typedef struct {
 
 /* Adds to t's pieces (which are its special tokens) the letters of the words and what the most frequent pairs make, and
  * to its merges these pairs. Raises. */
-bool tn__train_merges(tn_tokenizer *t, const tn__counted *words, const tn_tokenizer_training *how);
+bool tn__train_merges(tn_tokenizer *t, const tn__counted *words, const tn_tokenizer_train_args *how);
 
 #endif

@@ -211,7 +211,7 @@ static bool add_letter(work *w, letters *x, uint32_t c, int how)
 }
 
 /* The letters that are kept become pieces in the order of their codes, and then those inside and at the end. */
-static bool add_letters(work *w, const tn__counted *words, letters *x, const tn_tokenizer_training *how)
+static bool add_letters(work *w, const tn__counted *words, letters *x, const tn_tokenizer_train_args *how)
 {
     count_letters(w, words, x);
     for (uint32_t c = 0; c < CODES; c++)
@@ -260,7 +260,7 @@ static bool spell_words(work *w, const tn__counted *words, const letters *x)
     return true;
 }
 
-static bool letters_to_symbols(work *w, const tn__counted *words, const tn_tokenizer_training *how)
+static bool letters_to_symbols(work *w, const tn__counted *words, const tn_tokenizer_train_args *how)
 {
     letters      x = {0};
     const size_t counts = CODES * sizeof *x.count, ids = CODES * sizeof *x.id[0];
@@ -332,7 +332,7 @@ static bool merge(work *w, uint32_t which)
     const char    *right = tn__strings_text(&w->t->pieces, (uint32_t)b, &nb);
     if (prefix && nb >= prefix && !memcmp(right, w->t->prefix, prefix)) right += prefix, nb -= prefix;
     tn_string both = {0};
-    bool ok = tn_string_add(&both, (tn_span){left, na}) == TN_OK && tn_string_add(&both, (tn_span){right, nb}) == TN_OK;
+    bool ok = tn_string_add(&both, (tn_text){left, na}) == TN_OK && tn_string_add(&both, (tn_text){right, nb}) == TN_OK;
     ok = ok && tn__grown((void *)&w->merged, &w->merged_room, (int64_t)w->n_merged + 1, sizeof *w->merged);
     const int64_t c = ok ? tn__strings_add(&w->t->pieces, both.at, both.bytes) : -1;
     tn_string_free(&both);
@@ -351,9 +351,9 @@ static bool merge(work *w, uint32_t which)
     return true;
 }
 
-static bool merges(work *w, const tn_tokenizer_training *how)
+static bool merges(work *w, const tn_tokenizer_train_args *how)
 {
-    const int64_t  least = how->min_count;
+    const int64_t  least = tn__max_i64(how->min_count, 1);
     const uint32_t from = w->t->pieces.n, goal = (uint32_t)how->vocab_size;
     while (w->t->pieces.n < goal && w->heaped) {
         const entry top = pop(w);
@@ -391,7 +391,7 @@ static bool keep(work *w)
     return true;
 }
 
-bool tn__train_merges(tn_tokenizer *t, const tn__counted *words, const tn_tokenizer_training *how)
+bool tn__train_merges(tn_tokenizer *t, const tn__counted *words, const tn_tokenizer_train_args *how)
 {
     work       w = {.t = t, .by_spelling = t->kind == TN_WORDPIECE};
     const bool ok = letters_to_symbols(&w, words, how) && count_pairs(&w) && merges(&w, how) && keep(&w);

@@ -147,7 +147,7 @@ tn_tensor *tn_vocab_encode(const tn_vocab *v, const char *text, size_t bytes)
 
 /* ---- padding ----------------------------------------------------------------------------------------------------- */
 
-tn_tensor *tn_pad_rows(int64_t n, const int64_t *const *rows, tn_padding how)
+tn_tensor *tn_pad_sequences_run(int64_t n, const int64_t *const *rows, tn_pad_args how)
 {
     if (tn__blocked()) return NULL;
     const char *who = "tn_pad_sequences";

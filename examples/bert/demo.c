@@ -31,7 +31,7 @@ static bool passes(const model *m, const world_probe *p)
     const char    *text = p->text;
     tn_token_batch b;
     double         right = -1, wrong = -1;
-    if (tn_tokenizer_batch(m->tokens, 1, &text, NULL, (tn_encode_options){.zero_ = 0}, &b) == TN_OK) {
+    if (tn_tokenizer_batch(m->tokens, &b, 1, &text) == TN_OK) {
         const int64_t mask = tn_tokenizer_special(m->tokens).mask;
         int64_t       at = 0;
         while (at < tn_numel(b.ids) - 1 && tn_get_i64(b.ids, at) != mask) at++;

@@ -17,12 +17,9 @@ static tn_runlog *opened(const record *r, int64_t step)
     static const char *const columns[] = {"train/loss",        "valid/loss", "lr",         "norm",
                                           "tokens_per_second", "epoch",      "valid/score"};
     char                     jsonl[1024], csv[1024];
-    return tn_runlog_open((tn_runlog_config){.jsonl = in_folder(r->folder, "log.jsonl", jsonl),
-                                             .csv = in_folder(r->folder, "log.csv", csv),
-                                             .columns = columns,
-                                             .n = r->bar.score ? 7 : 6,
-                                             .resume = r->resume,
-                                             .step = step});
+    return tn_runlog_open(.jsonl = in_folder(r->folder, "log.jsonl", jsonl),
+                          .csv = in_folder(r->folder, "log.csv", csv), .columns = columns, .n = r->bar.score ? 7 : 6,
+                          .resume = r->resume, .step = step);
 }
 
 void record_fit(const tn_fit_event *e, void *user)
@@ -177,7 +174,7 @@ static bool read_log(const char *folder, int curves, curve *c, tn_lines **lines)
         c[k].y = tn_mem_get((size_t)(rows + 1) * sizeof(double));
     }
     for (int64_t i = 0; i < rows && tn_error() == TN_OK; i++) {
-        const tn_span line = tn_lines_at(*lines, i);
+        const tn_text line = tn_lines_at(*lines, i);
         tn_json      *row = tn_json_parse(line.at, line.bytes);
         for (int k = 0; k < curves; k++) {
             const tn_json *v = tn_json_get(row, c[k].name);

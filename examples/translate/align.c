@@ -9,10 +9,10 @@ typedef struct {
     const char *name[512];
     int64_t     n;
 } pieces;
-static void add_name(tn_string *name, tn_span piece)
+static void add_name(tn_string *name, tn_text piece)
 {
     for (size_t i = 0; i < piece.bytes; i++)
-        tn_string_add(name, piece.at[i] == ' ' ? tn_span_of("␣") : (tn_span){piece.at + i, 1});
+        tn_string_add(name, piece.at[i] == ' ' ? tn_text_of("␣") : (tn_text){piece.at + i, 1});
 }
 /* The text of `count` pieces; false: it ends, or begins, in the middle of a character. */
 static bool text_of(const tn_tokenizer *t, int64_t count, const int64_t *ids, tn_string *to)
@@ -34,14 +34,14 @@ static void name_pieces(pieces *p, const tn_tokenizer *t, int64_t n, const int64
     for (int64_t i = 0; i < p->n; i++) {
         p->text[i] = (tn_string){0};
         if (tn_tokenizer_is_special(t, (int32_t)ids[i])) {
-            add_name(&p->text[i], tn_span_of(tn_tokenizer_piece(t, (int32_t)ids[i])));
+            add_name(&p->text[i], tn_text_of(tn_tokenizer_piece(t, (int32_t)ids[i])));
         } else if (dots > 0) {
-            dots--, add_name(&p->text[i], tn_span_of("·"));
+            dots--, add_name(&p->text[i], tn_text_of("·"));
         } else {
             int64_t count = 1;
             while (!text_of(t, count, ids + i, &said) && count < 4 && i + count < p->n) count++;
             dots = text_of(t, count, ids + i, &said) ? count - 1 : 0;
-            add_name(&p->text[i], (tn_span){said.at ? said.at : "", said.bytes});
+            add_name(&p->text[i], (tn_text){said.at ? said.at : "", said.bytes});
         }
         p->name[i] = p->text[i].at ? p->text[i].at : "";
     }
@@ -54,7 +54,7 @@ static void free_pieces(pieces *p)
 
 bool align_picture(const model *m, const char *text, tn_report *r, tn_string *said)
 {
-    const tn_span  line = tn_span_of(text);
+    const tn_text  line = tn_text_of(text);
     const manner   greedy = {.beams = 1, .best = 1, .batch = 1, .length_penalty = 1};
     tn_encoding   *e = tn_encoding_new();
     int64_t        ids[2][512] = {{0}}, n[2] = {0, 1};
@@ -62,7 +62,7 @@ bool align_picture(const model *m, const char *text, tn_report *r, tn_string *sa
     char           title[1024];
     const tn_scope s = tn_no_grad_begin();
     if (translate_lines(m, &greedy, 1, &line, said, NULL)) {
-        const tn_span both[2] = {line, {said->at ? said->at : "", said->bytes}};
+        const tn_text both[2] = {line, {said->at ? said->at : "", said->bytes}};
         ids[1][0] = BEGIN;
         for (int k = 0; k < 2; k++) {
             tn_tokenizer_encode(m->tokens, e, both[k].at, both[k].bytes, .bare = true, .literal = true,

@@ -18,12 +18,12 @@ static double exact(const model *m)
     int64_t      right = 0, shown = 0;
     for (int64_t i = 0; i < asked && tn_error() == TN_OK; i += AT_ONCE) {
         static char   text[AT_ONCE][DATE_TEXT], iso[AT_ONCE][DATE_TEXT];
-        tn_span       lines[AT_ONCE];
+        tn_text       lines[AT_ONCE];
         tn_string     said[AT_ONCE] = {{0}};
         const int64_t n = asked - i < AT_ONCE ? asked - i : AT_ONCE;
         for (int64_t k = 0; k < n; k++) {
             date_pair(2, (uint64_t)(i + k), true, text[k], iso[k]);
-            lines[k] = tn_span_of(text[k]);
+            lines[k] = tn_text_of(text[k]);
         }
         translate_lines(m, &greedy, n, lines, said, NULL);
         for (int64_t k = 0; k < n; k++) {

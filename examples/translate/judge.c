@@ -24,14 +24,14 @@ double judge_bleu(void *net, void *user)
     const int64_t n = tn_lines_count(j->source);
     tn_bleu       bleu = {.tokenize = TN_BLEU_13A};
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i += SOME) {
-        tn_span       lines[SOME];
+        tn_text       lines[SOME];
         tn_string     said[SOME] = {{0}};
         const int64_t some = n - i < SOME ? n - i : SOME;
         if (stop_flag) return NAN;
         for (int64_t k = 0; k < some; k++) lines[k] = tn_lines_at(j->source, i + k);
         translate_lines(&m, &greedy, some, lines, said, NULL);
         for (int64_t k = 0; k < some; k++) {
-            const tn_span right = tn_lines_at(j->target, i + k), is = {said[k].at ? said[k].at : "", said[k].bytes};
+            const tn_text right = tn_lines_at(j->target, i + k), is = {said[k].at ? said[k].at : "", said[k].bytes};
             tn_bleu_add(&bleu, is, 1, &right);
             tn_string_free(&said[k]);
         }

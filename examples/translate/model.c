@@ -31,13 +31,13 @@ static int by_length(const void *a, const void *b)
 }
 
 /* The pieces of a line, at most so many. */
-static tn_status encoded(const model *m, tn_encoding *e, tn_span line)
+static tn_status encoded(const model *m, tn_encoding *e, tn_text line)
 {
     const int64_t most = m->net->config.positions - 1;
     return tn_tokenizer_encode(m->tokens, e, line.at, line.bytes, .bare = true, .literal = true, .max_length = most);
 }
 
-static bool is_blank(tn_span line)
+static bool is_blank(tn_text line)
 {
     for (size_t i = 0; i < line.bytes; i++)
         if (!strchr(" \t", line.at[i]) || !line.at[i]) return false;
@@ -45,7 +45,7 @@ static bool is_blank(tn_span line)
 }
 
 /* How long it is, and what is wrong with it. */
-static bool looked_at(const model *m, tn_encoding *e, tn_span line, int64_t number, faults *f, int64_t *n)
+static bool looked_at(const model *m, tn_encoding *e, tn_text line, int64_t number, faults *f, int64_t *n)
 {
     *n = 0;
     if (is_blank(line)) return true;
@@ -56,7 +56,7 @@ static bool looked_at(const model *m, tn_encoding *e, tn_span line, int64_t numb
     return true;
 }
 
-static bool translate_some(const model *m, const manner *how, int64_t n, const place *which, const tn_span *lines,
+static bool translate_some(const model *m, const manner *how, int64_t n, const place *which, const tn_text *lines,
                            tn_encoding *e, tn_string *to, double *scores)
 {
     const tn_scope s = tn_no_grad_begin();
@@ -97,7 +97,7 @@ static bool translate_some(const model *m, const manner *how, int64_t n, const p
     return tn_error() == TN_OK;
 }
 
-bool translate_lines(const model *m, const manner *how, int64_t n, const tn_span *lines, tn_string *to, double *scores)
+bool translate_lines(const model *m, const manner *how, int64_t n, const tn_text *lines, tn_string *to, double *scores)
 {
     tn_encoding *e = tn_encoding_new();
     place       *order = n ? tn_mem_get((size_t)n * sizeof *order) : NULL;

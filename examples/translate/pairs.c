@@ -11,7 +11,7 @@ typedef struct {
 } first_look;
 
 /* One number for a line with something in it, none for one without. */
-static tn_status look(void *user, tn_span line, tn_ids *to)
+static tn_status look(void *user, tn_text line, tn_ids *to)
 {
     first_look *l = user;
     bool        valid = true;

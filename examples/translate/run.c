@@ -15,7 +15,7 @@ static bool        scored, strict;
 enum { MOST = 4096, BEST = 64, LONGEST_LINE = 1 << 20 };
 
 /* Reads at most so many lines; the spans point into `text`. On a terminal each line is answered at once. */
-static int64_t read_lines(int64_t most, tn_string *text, tn_span *lines, bool *ended)
+static int64_t read_lines(int64_t most, tn_string *text, tn_text *lines, bool *ended)
 {
     static size_t starts[MOST + 1];
     char         *line = NULL;
@@ -36,7 +36,7 @@ static int64_t read_lines(int64_t most, tn_string *text, tn_span *lines, bool *e
                      (long long)got, LONGEST_LINE);
             break;
         }
-        tn_string_add(text, (tn_span){line, (size_t)got});
+        tn_string_add(text, (tn_text){line, (size_t)got});
         starts[++n] = text->bytes;
     }
     free(line);
@@ -45,7 +45,7 @@ static int64_t read_lines(int64_t most, tn_string *text, tn_span *lines, bool *e
         const char *at = text->at + starts[i];
         if (length && at[length - 1] == '\n') length--;
         if (length && at[length - 1] == '\r') length--;
-        lines[i] = (tn_span){at, length};
+        lines[i] = (tn_text){at, length};
     }
     return n;
 }
@@ -74,7 +74,7 @@ static void warn(const faults *f)
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-static void translate_all(const model *m, tn_string *out, tn_span *lines, double *scores)
+static void translate_all(const model *m, tn_string *out, tn_text *lines, double *scores)
 {
     faults    found = {0};
     tn_string text = {0};
@@ -107,7 +107,7 @@ static int run(int count, char **operands)
     how.length_penalty = penalty;
     model      m;
     tn_string *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
-    tn_span   *lines = tn_mem_get(sizeof *lines * MOST);
+    tn_text   *lines = tn_mem_get(sizeof *lines * MOST);
     double    *scores = tn_mem_get(sizeof *scores * MOST * BEST);
     if (out && lines && scores && model_open(dir, &m)) {
         translate_all(&m, out, lines, scores);

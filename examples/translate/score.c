@@ -21,17 +21,17 @@ static bool lines_open(lines *l, const char *path)
     *l = (lines){.file = path ? tn_lines_load(path) : NULL};
     if (path) l->n = tn_lines_count(l->file);
     while (!path && (got = fread(part, 1, sizeof part, stdin)) > 0 && tn_error() == TN_OK)
-        tn_string_add(&l->text, (tn_span){part, got});
+        tn_string_add(&l->text, (tn_text){part, got});
     if (!path && ferror(stdin)) tn_raise(TN_EIO, "standard input cannot be read");
     for (size_t i = 0; i < l->text.bytes; i++) l->n += l->text.at[i] == '\n' || i + 1 == l->text.bytes;
     return tn_error() == TN_OK;
 }
-static tn_span lines_next(lines *l, int64_t i) /* one after the other */
+static tn_text lines_next(lines *l, int64_t i) /* one after the other */
 {
     if (l->file) return tn_lines_at(l->file, i);
-    if (!l->text.at) return (tn_span){"", 0};
+    if (!l->text.at) return (tn_text){"", 0};
     const char *from = l->text.at + l->at, *end = memchr(from, '\n', l->text.bytes - l->at);
-    tn_span     s = {from, end ? (size_t)(end - from) : l->text.bytes - l->at};
+    tn_text     s = {from, end ? (size_t)(end - from) : l->text.bytes - l->at};
     l->at += s.bytes + 1;
     if (s.bytes && from[s.bytes - 1] == '\r') s.bytes--;
     return s;
@@ -56,7 +56,7 @@ static scores scores_new(void)
                                                    : TN_BLEU_13A;
     return s;
 }
-static void scores_add(scores *s, tn_span said, int n, const tn_span *by_people)
+static void scores_add(scores *s, tn_text said, int n, const tn_text *by_people)
 {
     tn_bleu_add(&s->bleu, said, n, by_people);
     tn_chrf_add(&s->chrf, said, n, by_people);
@@ -95,8 +95,8 @@ static int run(int count, char **operands)
                      references.value[i], (long long)tn_lines_count(ref[i]), (long long)out.n);
     }
     for (int64_t i = 0; i < out.n && tn_error() == TN_OK; i++) {
-        const tn_span said = lines_next(&out, i);
-        tn_span       r[MOST];
+        const tn_text said = lines_next(&out, i);
+        tn_text       r[MOST];
         for (int k = 0; k < references.count; k++) r[k] = tn_lines_at(ref[k], i);
         scores_add(&all, said, references.count, r);
         if (!sentences || tn_error() != TN_OK) continue;

@@ -34,7 +34,7 @@ typedef struct {
     double  length_penalty;
     faults *found; /* may be NULL */
 } manner;
-bool translate_lines(const model *m, const manner *how, int64_t n, const tn_span *lines, tn_string *to, double *scores);
+bool translate_lines(const model *m, const manner *how, int64_t n, const tn_text *lines, tn_string *to, double *scores);
 
 /* ---- pairs of lines as batches (pairs.c) ------------------------------------------------------------------------- */
 

@@ -27,8 +27,7 @@ int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int
     tn_token_batch b;
     int64_t        found = 0;
     if (mask < 0) tn_raise(TN_EUNSUPPORTED, "%s: this tokenizer has no [MASK]", who);
-    if (tn_error() == TN_OK &&
-        tn_tokenizer_batch(t, 1, &text, NULL, (tn_encode_options){.max_length = m->config.positions}, &b) == TN_OK) {
+    if (tn_error() == TN_OK && tn_tokenizer_batch(t, &b, 1, &text, .max_length = m->config.positions) == TN_OK) {
         const int64_t n = tn_numel(b.ids);
         tn_tensor    *at = tn_zeros_of(TN_I64, TN_SHAPE(n));
         int64_t      *place = at ? tn_data_mut(at) : NULL;
@@ -69,7 +68,7 @@ tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const cha
     const tn_scope s = tn_no_grad_begin();
     tn_token_batch b;
     tn_tensor     *y = NULL;
-    if (tn_tokenizer_batch(t, n, texts, NULL, (tn_encode_options){.max_length = m->config.positions}, &b) == TN_OK) {
+    if (tn_tokenizer_batch(t, &b, n, texts, .max_length = m->config.positions) == TN_OK) {
         y = tn_bert_forward(m, b.ids, .types = b.segments, .blocked_keys = b.blocked_keys);
         y = pooled(y, b.blocked_keys, pooling);
         y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));

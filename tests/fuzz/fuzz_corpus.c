@@ -11,7 +11,7 @@
 
 enum { VOCABULARY = 260, FOOTER = 72 };
 
-static tn_status bytes_of(void *user, tn_span line, tn_ids *to)
+static tn_status bytes_of(void *user, tn_text line, tn_ids *to)
 {
     (void)user;
     for (size_t i = 0; i < line.bytes; i++)

@@ -9,7 +9,7 @@
 #define CHECK(x) ((x) ? (void)0 : abort())
 
 /* b is a without the separators and blanks. */
-static void same_letters(tn_span a, tn_span b)
+static void same_letters(tn_text a, tn_text b)
 {
     size_t i = 0, j = 0;
     while (i < a.bytes || j < b.bytes) {
@@ -25,11 +25,11 @@ static void use(tn_subword *s, const char *text, size_t size)
     for (size_t at = 0; at < size;) {
         const char *end = memchr(text + at, '\n', size - at);
         size_t      n = end ? (size_t)(end - text) - at : size - at;
-        tn_span     line = {text + at, n};
+        tn_text     line = {text + at, n};
         CHECK(tn_subword_apply(s, line, &out) == TN_OK);
-        same_letters(line, (tn_span){out.at, out.bytes});
-        CHECK(tn_subword_join(s, (tn_span){out.at, out.bytes}, &joined) == TN_OK);
-        same_letters(line, (tn_span){joined.at, joined.bytes});
+        same_letters(line, (tn_text){out.at, out.bytes});
+        CHECK(tn_subword_join(s, (tn_text){out.at, out.bytes}, &joined) == TN_OK);
+        same_letters(line, (tn_text){joined.at, joined.bytes});
         at += n + 1;
     }
     tn_string_free(&out);
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             CHECK(tn_subword_count(s, words, pieces) == TN_OK && tn_subword_save(s, "out") == TN_OK);
         }
         tn_subword_free(s);
-        s = learned ? NULL : tn_subword_learn(words, (tn_subword_config){.merges = 50, .as_printed = size % 2});
+        s = learned ? NULL : tn_subword_learn(words, .merges = 50, .as_printed = size % 2);
     }
     tn_word_counts_free(words);
     tn_word_counts_free(pieces);

@@ -8,7 +8,7 @@
 
 #define CHECK(x) ((x) ? (void)0 : abort())
 
-static tn_status bytes_of(void *user, tn_span line, tn_ids *to)
+static tn_status bytes_of(void *user, tn_text line, tn_ids *to)
 {
     (void)user;
     for (size_t i = 0; i < line.bytes; i++)
@@ -16,9 +16,9 @@ static tn_status bytes_of(void *user, tn_span line, tn_ids *to)
     return TN_OK;
 }
 
-static void score(tn_span a, tn_span b)
+static void score(tn_text a, tn_text b)
 {
-    tn_span both[2] = {b, a};
+    tn_text both[2] = {b, a};
     for (int n = 1; n <= 2; n++) {
         tn_bleu bleu[3] = {
             {.tokenize = TN_BLEU_13A}, {.tokenize = TN_BLEU_INTL}, {.tokenize = TN_BLEU_NONE, .lowercase = true}};
@@ -48,10 +48,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memory_files(data, size);
     size_t   before = tn_memory_now().live, half = size / 2;
     tn_scope s = tn_scope_begin();
-    if (size <= 4096) score((tn_span){text, half}, (tn_span){text + half, size - half});
+    if (size <= 4096) score((tn_text){text, half}, (tn_text){text + half, size - half});
     memory_files(data, size);
 
-    tn_pairs *p = tn_pairs_load_tsv("in", .source = {bytes_of, NULL}, .target = {bytes_of, NULL});
+    tn_pairs *p = tn_pairs_tsv_load("in", .source = {bytes_of, NULL}, .target = {bytes_of, NULL});
     CHECK(p || tn_error() == TN_EFORMAT);
     tn_clear_error();
     tn_pairs_batches *b = tn_pairs_count(p) ? tn_pairs_batches_new(p, .tokens = 64) : NULL;
@@ -69,8 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(memory.out, data, memory.out_bytes = size < MEMORY_MOST ? size : 0);
     memory.out_is_there = true;
     bool       csv = size % 2;
-    tn_runlog *l = tn_runlog_open((tn_runlog_config){
-        .jsonl = csv ? NULL : "out", .csv = csv ? "out" : NULL, .resume = true, .step = (int64_t)(size % 10)});
+    tn_runlog *l = tn_runlog_open(.jsonl = csv ? NULL : "out", .csv = csv ? "out" : NULL, .resume = true,
+                                  .step = (int64_t)(size % 10));
     if (l) tn_runlog_put(l, 11, 1, (const char *[]){"loss"}, (double[]){2});
     CHECK(tn_error() == TN_OK || tn_error() == TN_EFORMAT);
     tn_clear_error();

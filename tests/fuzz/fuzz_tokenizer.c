@@ -29,7 +29,7 @@ static void use(const tn_tokenizer *t, const char *text, size_t n)
         CHECK(tn_utf8_valid(back.at, back.bytes) == back.bytes);
         if (tn_tokenizer_kind_of(t) == TN_BYTE_BPE && how == 1 && tn_tokenizer_id(t, "fuzz") == 0) {
             tn_string clean = {0};
-            CHECK(tn_string_add_valid(&clean, (tn_span){text, n}) == e->invalid);
+            CHECK(tn_string_add_valid(&clean, (tn_text){text, n}) == e->invalid);
             CHECK(clean.bytes == back.bytes && !memcmp(clean.at, back.at, back.bytes));
             tn_string_free(&clean);
         }
@@ -48,10 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char              *text = size ? (const char *)data : "";
     tn_set_threads(1);
     for (int i = 0; i < 3 && !small[2]; i++)
-        small[i] = tn_tokenizer_train_text(lesson, sizeof lesson - 1,
-                                           TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS,
-                                                   .kind = (tn_tokenizer_kind)i, .vocab_size = i == 2 ? 290 : 90,
-                                                   .special = special));
+        small[i] = tn_tokenizer_train_text(lesson, sizeof lesson - 1, .kind = (tn_tokenizer_kind)i,
+                                           .vocab_size = i == 2 ? 290 : 90, .special = special);
     CHECK(small[0] && small[1] && small[2]);
     const size_t  before = tn_memory_now().live;
     tn_tokenizer *t = tn_tokenizer_parse(text, size);

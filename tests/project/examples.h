@@ -18,7 +18,7 @@ extern tn_encoder     encoder;
 extern tn_fit_loss    bert_loss, pairs_loss;
 extern const uint8_t *kinds;
 extern const char *path, *const *outputs;
-extern const tn_span       *references;
+extern const tn_text       *references;
 extern const int64_t *const rows[], row_lengths[];
 extern int64_t              step, n;
 extern const double        *steps, *losses;

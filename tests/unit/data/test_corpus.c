@@ -12,7 +12,7 @@
 enum { PAD, CLS, SEP, MASK, WORDS = 10, VOCABULARY = 300 };
 
 /* "w17" is token 27; "+" before a word makes it an inner one (odd tokens are inner, when kinds say so); "!" fails. */
-static tn_status words_of(void *user, tn_span line, tn_ids *to)
+static tn_status words_of(void *user, tn_text line, tn_ids *to)
 {
     (void)user;
     for (size_t i = 0; i < line.bytes; i++) {

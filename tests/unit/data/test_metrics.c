@@ -28,7 +28,7 @@ static scores scores_new(void)
     return s;
 }
 
-static void scores_add(scores *s, tn_span output, int n, const tn_span *references)
+static void scores_add(scores *s, tn_text output, int n, const tn_text *references)
 {
     for (int i = 0; i < 6; i++) tn_bleu_add(&s->bleu[i], output, n, references);
     for (int i = 0; i < 4; i++) tn_chrf_add(&s->chrf[i], output, n, references);
@@ -41,7 +41,7 @@ static const char *scores_line(const scores *s, int i, char to[TN_METRIC_TEXT])
     return i < 10 ? tn_chrf_text(&s->chrf[i - 6], 4, to) : tn_ter_text(&s->ter[i - 10], 4, to);
 }
 
-static tn_span span_of(const tn_json *v) { return (tn_span){tn_json_string(v), (size_t)tn_json_string_bytes(v)}; }
+static tn_text span_of(const tn_json *v) { return (tn_text){tn_json_string(v), (size_t)tn_json_string_bytes(v)}; }
 
 START_TEST(as_sacrebleu_prints)
 {
@@ -52,7 +52,7 @@ START_TEST(as_sacrebleu_prints)
         scores         s = scores_new();
         const tn_json *r = tn_json_first(tn_json_get(c, "references"));
         for (const tn_json *o = tn_json_first(tn_json_get(c, "outputs")); o; o = tn_json_next(o), r = tn_json_next(r)) {
-            tn_span refs[3];
+            tn_text refs[3];
             int     n = 0;
             for (const tn_json *x = tn_json_first(r); x; x = tn_json_next(x)) refs[n++] = span_of(x);
             scores_add(&s, span_of(o), n, refs);
@@ -86,7 +86,7 @@ static void score_file(const char *table, const char *name, double expected, con
     double  value;
     char    kind = table[0];
     for (int64_t i = 0; i < tn_lines_count(out); i++) {
-        tn_span ref = tn_lines_at(refs, i);
+        tn_text ref = tn_lines_at(refs, i);
         if (kind == 'M') tn_bleu_add(&bleu, tn_lines_at(out, i), 1, &ref);
         else if (kind == 'C') tn_chrf_add(&chrf, tn_lines_at(out, i), 1, &ref);
         else tn_ter_add(&ter, tn_lines_at(out, i), 1, &ref);
@@ -133,10 +133,10 @@ START_TEST(words_of_bleu)
                  {TN_BLEU_13A, "", ""}};
     tn_string words = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ck_assert_int_eq(tn_bleu_words(cases[i].how, tn_span_of(cases[i].line), &words), TN_OK);
+        ck_assert_int_eq(tn_bleu_words(cases[i].how, tn_text_of(cases[i].line), &words), TN_OK);
         ck_assert_str_eq(words.at, cases[i].words);
     }
-    ck_assert_int_eq(tn_bleu_words(TN_BLEU_13A, (tn_span){"a\xff\xc3 b\0c", 7}, &words), TN_OK);
+    ck_assert_int_eq(tn_bleu_words(TN_BLEU_13A, (tn_text){"a\xff\xc3 b\0c", 7}, &words), TN_OK);
     ck_assert(words.bytes == 7 && !memcmp(words.at, "a\xff\xc3 b\0c", 7)); /* no byte is lost */
     tn_string_free(&words);
 }
@@ -148,7 +148,7 @@ START_TEST(any_bytes)
 {
     char    bytes[256];
     scores  s = scores_new();
-    tn_span all = {bytes, sizeof bytes}, empty = {NULL, 0};
+    tn_text all = {bytes, sizeof bytes}, empty = {NULL, 0};
     for (int i = 0; i < 256; i++) bytes[i] = (char)(i * 7);
     scores_add(&s, all, 1, &all);
     for (int i = 0; i < 6; i++) ck_assert_double_eq_tol(tn_bleu_score(&s.bleu[i]), 100, 1e-9);
@@ -161,7 +161,7 @@ START_TEST(any_bytes)
     ck_assert_str_eq(tn_bleu_text(NULL, 1, text),
                      "BLEU|nrefs:0|case:mixed|eff:no|tok:13a|smooth:exp|version:2.5.1 = 0.0 "
                      "0.0/0.0/0.0/0.0 (BP = 1.000 ratio = 0.000 hyp_len = 0 ref_len = 0)");
-    scores_add(&s, all, 2, (tn_span[]){all, all});
+    scores_add(&s, all, 2, (tn_text[]){all, all});
     ck_assert_ptr_nonnull(strstr(tn_chrf_text(&s.chrf[0], 2, text), "nrefs:var"));
 }
 END_TEST
@@ -173,7 +173,7 @@ START_TEST(huge_lines)
     ck_assert_ptr_nonnull(text);
     for (size_t i = 0; i < n; i++) text[i] = "ab, c."[i % 6 ^ (i / 1000) % 2];
     scores  s = scores_new();
-    tn_span line = {text, n};
+    tn_text line = {text, n};
     ck_assert_int_eq(tn_bleu_add(&s.bleu[0], line, 1, &line), TN_OK);
     ck_assert_int_eq(tn_chrf_add(&s.chrf[2], line, 1, &line), TN_OK);
     ck_assert_double_eq_tol(tn_bleu_score(&s.bleu[0]), 100, 1e-9);
@@ -184,9 +184,9 @@ END_TEST
 
 START_TEST(no_memory)
 {
-    tn_span out = tn_span_of("the cat sat on it, the big red mat"), refs[2];
-    refs[0] = tn_span_of("on the big red mat sat İt, the cat");
-    refs[1] = tn_span_of("sat");
+    tn_text out = tn_text_of("the cat sat on it, the big red mat"), refs[2];
+    refs[0] = tn_text_of("on the big red mat sat İt, the cat");
+    refs[1] = tn_text_of("sat");
     scores expected = scores_new();
     scores_add(&expected, out, 2, refs);
     tn_trim();
@@ -223,7 +223,7 @@ START_TEST(misuse)
 {
     tn_bleu b = {0};
     tn_chrf c = {.word_order = 3};
-    tn_span t = tn_span_of("a"), no = {NULL, 3};
+    tn_text t = tn_text_of("a"), no = {NULL, 3};
     ck_assert_int_eq(tn_bleu_add(NULL, t, 1, &t), TN_EINVAL);
     ck_error(TN_EINVAL, "tn_bleu_add: the metric is NULL");
     tn_bleu_add(&b, t, 0, &t);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A token a byte: its value. "!" is refused. */
-static tn_status bytes_of(void *user, tn_span line, tn_ids *to)
+static tn_status bytes_of(void *user, tn_text line, tn_ids *to)
 {
     (void)user;
     for (size_t i = 0; i < line.bytes; i++) {
@@ -38,7 +38,7 @@ static tn_pairs *pairs_of(const char *source, const char *target, tn_pairs_confi
 START_TEST(reads_two_files_or_one)
 {
     tn_pairs *two = pairs_of("ab\nc\r\n\nlong line", "x\nyz\nw\nv\n", plain);
-    tn_pairs *one = tn_pairs_load_tsv_run(file("t", "ab\tx\nc\tyz\r\n\tw\nlong line\tv"), plain);
+    tn_pairs *one = tn_pairs_tsv_load_run(file("t", "ab\tx\nc\tyz\r\n\tw\nlong line\tv"), plain);
     ck_assert_msg(two && one, "%s", tn_error_message());
     ck_assert(tn_pairs_count(two) == 3 && tn_pairs_dropped(two) == 1);
     ck_assert(tn_pairs_line(two, 0) == 0 && tn_pairs_line(two, 2) == 3 && tn_pairs_line(two, 3) == -1);
@@ -72,8 +72,8 @@ START_TEST(refuses)
     refused(pairs_of("a\nb\nc\n", "x\ny\n", plain), TN_EFORMAT, "/b' ends after line 2; line i of one must");
     refused(pairs_of("a\n", "x\ny\nz\n", plain), TN_EFORMAT, "/b': it has 3 lines, but its counterpart '");
     refused(pairs_of("a\nb!\n", "x\ny\n", plain), TN_EFORMAT, "no shouting");
-    refused(tn_pairs_load_tsv_run(file("t", "a\tb\nc\n"), plain), TN_EFORMAT, "line 2 has no tab");
-    refused(tn_pairs_load_tsv_run(file("t", "a\tb\tc\n"), plain), TN_EFORMAT, "line 1 has more than one tab");
+    refused(tn_pairs_tsv_load_run(file("t", "a\tb\nc\n"), plain), TN_EFORMAT, "line 2 has no tab");
+    refused(tn_pairs_tsv_load_run(file("t", "a\tb\tc\n"), plain), TN_EFORMAT, "line 1 has more than one tab");
     refused(tn_pairs_load_run(tn_test_file("a"), tn_test_file("nowhere"), plain), TN_EIO, "no such file");
     tn_pairs_config c = plain;
     c.refuse_empty = true;

@@ -34,7 +34,7 @@ static void put(tn_runlog *l, int64_t step, double loss, double lr)
 
 START_TEST(rows)
 {
-    tn_runlog *l = tn_runlog_open(both());
+    tn_runlog *l = tn_runlog_open_run(both());
     put(l, 1, 2.5, 1e-3);
     put(l, 2, NAN, 0.1 + 0.2);
     ck_assert_int_eq(tn_runlog_put(l, 3, 1, (const char *[]){"other"}, (double[]){7}), TN_OK);
@@ -47,11 +47,11 @@ START_TEST(rows)
     tn_runlog_put(l, -1, 0, NULL, NULL);
     ck_error(TN_EINVAL, "tn_runlog_put: steps count from 0");
     tn_runlog_close(l);
-    l = tn_runlog_open(both()); /* anew */
+    l = tn_runlog_open_run(both()); /* anew */
     put(l, 1, 1, 1);
     tn_runlog_close(l);
     ck_assert(file_is(tn_test_file("log.csv"), "step,loss,lr\n1,1.0,1.0\n"));
-    ck_assert_ptr_null(tn_runlog_open((tn_runlog_config){.csv = tn_test_file(".")}));
+    ck_assert_ptr_null(tn_runlog_open(.csv = tn_test_file(".")));
     ck_assert_int_ne(tn_error(), TN_OK);
     tn_clear_error();
 }
@@ -65,19 +65,19 @@ START_TEST(resumes_where_the_checkpoint_is)
                                        "\xff\xfe\0garbage\n"};
     for (int i = 0; i < 4; i++) {
         tn_string a = {0}, b = {0};
-        tn_string_add(&a, tn_span_of(json)), tn_string_add(&a, tn_span_of(torn[i]));
-        tn_string_add(&b, tn_span_of(csv)), tn_string_add(&b, tn_span_of(i == 1 ? "3,9,9\n4,,\n" : torn[i]));
+        tn_string_add(&a, tn_text_of(json)), tn_string_add(&a, tn_text_of(torn[i]));
+        tn_string_add(&b, tn_text_of(csv)), tn_string_add(&b, tn_text_of(i == 1 ? "3,9,9\n4,,\n" : torn[i]));
         ck_assert_int_eq(tn_file_write(tn_test_file("log.jsonl"), a.at, a.bytes), TN_OK);
         ck_assert_int_eq(tn_file_write(tn_test_file("log.csv"), b.at, b.bytes), TN_OK);
         tn_runlog_config c = both();
         c.resume = true, c.step = 2;
-        tn_runlog *l = tn_runlog_open(c);
+        tn_runlog *l = tn_runlog_open_run(c);
         put(l, 3, 3, 1);
         tn_runlog_close(l);
-        tn_string_add(&a, tn_span_of("")), a.bytes = strlen(json);
-        tn_string_add(&a, tn_span_of("{\"step\":3,\"loss\":3.0,\"lr\":1.0}\n"));
+        tn_string_add(&a, tn_text_of("")), a.bytes = strlen(json);
+        tn_string_add(&a, tn_text_of("{\"step\":3,\"loss\":3.0,\"lr\":1.0}\n"));
         b.bytes = strlen(csv);
-        tn_string_add(&b, tn_span_of("3,3.0,1.0\n"));
+        tn_string_add(&b, tn_text_of("3,3.0,1.0\n"));
         ck_assert(file_is(tn_test_file("log.jsonl"), a.at) && file_is(tn_test_file("log.csv"), b.at));
         tn_string_free(&a);
         tn_string_free(&b);
@@ -115,7 +115,7 @@ START_TEST(events)
     const char *folder = tn_test_file("tb");
     mkdir(folder, 0700);
     for (int run = 0; run < 2; run++) {
-        tn_runlog *l = tn_runlog_open((tn_runlog_config){.tensorboard = folder, .resume = run, .step = 300});
+        tn_runlog *l = tn_runlog_open(.tensorboard = folder, .resume = run, .step = 300);
         ck_assert_msg(l, "%s", tn_error_message());
         put(l, 301, 2.5, 0.125);
         tn_runlog_close(l);
@@ -172,7 +172,7 @@ static bool everything(void)
     tn_runlog_config c = both();
     c.tensorboard = tn_test_file("tb");
     c.resume = true, c.step = 1;
-    tn_runlog *l = tn_runlog_open(c);
+    tn_runlog *l = tn_runlog_open_run(c);
     bool       done = l && tn_runlog_put(l, 2, 2, names, (double[]){1, 2}) == TN_OK;
     tn_runlog_close(l);
     return done;

@@ -82,7 +82,7 @@ static void numbers_begin(void *user, const tn_json *at)
 static void numbers_save(void *user, tn_json_writer *w) { tn_json_put_i64(w, "batch", ((numbers *)user)->batch); }
 static void numbers_shard(void *user, tn_shard s) { ((numbers *)user)->shard = s; }
 
-static tn_status letters_of(void *user, tn_span line, tn_ids *to)
+static tn_status letters_of(void *user, tn_text line, tn_ids *to)
 {
     (void)user;
     for (size_t i = 0; i < line.bytes; i++)
@@ -103,9 +103,9 @@ static const char *text_file(const char *name, uint64_t seed, bool pairs)
                 int64_t n = 1 + tn_random_below(&g, 20);
                 for (int64_t i = 0; i < n; i++) line[i] = (char)('a' + tn_random_below(&g, 26));
                 line[n] = pairs && !side ? '\t' : '\n';
-                tn_string_add(&s, (tn_span){line, (size_t)n + 1});
+                tn_string_add(&s, (tn_text){line, (size_t)n + 1});
             }
-        if (!pairs) tn_string_add(&s, tn_span_of("\n"));
+        if (!pairs) tn_string_add(&s, tn_text_of("\n"));
     }
     ck_assert_int_eq(tn_file_write(path, s.at, s.bytes), TN_OK);
     tn_string_free(&s);
@@ -145,7 +145,7 @@ static void corpus_open(corpus *c, int kind, uint64_t seed)
         c->source = tn_dataset_source(c->rows);
     }
     if (kind == PAIRS) {
-        c->pairs = tn_pairs_load_tsv(text_file("pairs", seed, true), .source = {letters_of, NULL},
+        c->pairs = tn_pairs_tsv_load(text_file("pairs", seed, true), .source = {letters_of, NULL},
                                      .target = {letters_of, NULL}, .begin = 1, .end = 2);
         c->pairs_batches = tn_pairs_batches_new(c->pairs, .tokens = 100, .examples = 9, .seed = seed);
         c->source = tn_pairs_source(c->pairs_batches);
@@ -176,7 +176,7 @@ static void put_number(tn_string *to, int64_t v)
 {
     char text[24];
     snprintf(text, sizeof text, " %lld", (long long)v);
-    ck_assert_int_eq(tn_string_add(to, tn_span_of(text)), TN_OK);
+    ck_assert_int_eq(tn_string_add(to, tn_text_of(text)), TN_OK);
 }
 
 /* Row r without the padding at its end, whose width is that of its part of the batch. */
@@ -187,7 +187,7 @@ static void put_row(tn_string *to, const tn_tensor *t, int64_t r)
     int64_t       n = width;
     while (n > 0 && tn_get_i64(t, r * width + n - 1) == mask) n--;
     for (int64_t i = 0; i < n; i++) put_number(to, tn_get_i64(t, r * width + i));
-    tn_string_add(to, tn_span_of("|"));
+    tn_string_add(to, tn_text_of("|"));
 }
 
 static void put_batch(tn_string *to, const tn_batch *b)
@@ -204,7 +204,7 @@ static void put_batch(tn_string *to, const tn_batch *b)
         for (int i = 0; i < TN_BATCH_FIELDS && b->fields[i].name; i++)
             if (b->fields[i].tensor != at && strcmp(b->fields[i].name, "double") != 0)
                 put_row(to, b->fields[i].tensor, r);
-        tn_string_add(to, tn_span_of("\n"));
+        tn_string_add(to, tn_text_of("\n"));
     }
 }
 
@@ -249,7 +249,7 @@ static bool ranks_next(ranks *r, tn_string *to)
         put_batch(to, &b);
     }
     ck_assert_int_eq(at, whole);
-    tn_string_add(to, tn_span_of(more ? "--\n" : "==\n"));
+    tn_string_add(to, tn_text_of(more ? "--\n" : "==\n"));
     tn_scope_end(s);
     return more;
 }
@@ -266,7 +266,7 @@ static void save(ranks *r, int i, tn_string *to)
     r->c[i].source.save(r->c[i].source.user, w);
     tn_json_close(w);
     to->bytes = 0;
-    tn_string_add(to, tn_span_of(tn_json_text(w, NULL)));
+    tn_string_add(to, tn_text_of(tn_json_text(w, NULL)));
     tn_json_writer_free(w);
 }
 

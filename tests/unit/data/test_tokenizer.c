@@ -93,12 +93,14 @@ END_TEST
 
 static tn_tokenizer *trained(const char *name, int threads)
 {
-    const tn_json        *text = tn_json_get(golden, "text");
-    tn_tokenizer_training how = TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS,
-                                        .vocab_size = *name == 'u' || *name == 'c' ? 500 : 400, .cased = *name == 'c');
-    how.kind = !strcmp(name, "bpe") ? TN_BPE : *name == 'b' ? TN_BYTE_BPE : TN_WORDPIECE;
+    const tn_json *text = tn_json_get(golden, "text");
     tn_set_threads(threads);
-    tn_tokenizer *t = tn_tokenizer_train_text(tn_json_string(text), (size_t)tn_json_string_bytes(text), how);
+    tn_tokenizer *t =
+        tn_tokenizer_train_text(tn_json_string(text), (size_t)tn_json_string_bytes(text), .cased = *name == 'c',
+                                .vocab_size = *name == 'u' || *name == 'c' ? 500 : 400,
+                                .kind = !strcmp(name, "bpe") ? TN_BPE
+                                        : *name == 'b'       ? TN_BYTE_BPE
+                                                             : TN_WORDPIECE);
     tn_set_threads(0);
     ck_assert_msg(t != NULL, "%s: %s", name, tn_error_message());
     return t;
@@ -122,10 +124,9 @@ END_TEST
 START_TEST(trains_the_lectures_words)
 {
     const char *text = "low low low low low lower lower newest newest newest newest newest newest widest widest widest";
-    tn_tokenizer *t = tn_tokenizer_train_text(
-        text, strlen(text), TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .kind = TN_BPE));
-    const char *merges[] = {"es", "est</w>", "lo", "ew", "new", "newest</w>", "low</w>"};
-    int64_t     before = 0;
+    tn_tokenizer *t = tn_tokenizer_train_text(text, strlen(text), .kind = TN_BPE);
+    const char   *merges[] = {"es", "est</w>", "lo", "ew", "new", "newest</w>", "low</w>"};
+    int64_t       before = 0;
     for (int i = 0; i < 7; i++) {
         const int64_t id = tn_tokenizer_id(t, merges[i]);
         ck_assert_msg(id > before, "%s is %lld", merges[i], (long long)id);
@@ -138,29 +139,24 @@ END_TEST
 START_TEST(training_refuses)
 {
     const char *const no_unknown[] = {"[PAD]", NULL}, *const empty[] = {"", NULL};
-    ck_assert_ptr_null(tn_tokenizer_train_text(
-        "a", 1, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .vocab_size = 5)));
+    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, .vocab_size = 5));
     ck_error(TN_EINVAL, "tn_tokenizer_train: vocab_size is 5, but the special tokens alone are 5");
-    ck_assert_ptr_null(tn_tokenizer_train_text(
-        "abcdef", 6, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .vocab_size = 10)));
+    ck_assert_ptr_null(tn_tokenizer_train_text("abcdef", 6, .vocab_size = 10));
     ck_error(TN_EINVAL,
              "tn_tokenizer_train: vocab_size is 10, but the special tokens (5) and the letters (11) alone are "
              "more: raise it, or lower alphabet");
-    ck_assert_ptr_null(tn_tokenizer_train_text(" \n", 2, (tn_tokenizer_training){TN_TOKENIZER_TRAINING_DEFAULTS}));
+    ck_assert_ptr_null(tn_tokenizer_train_text(" \n", 2));
     ck_error(TN_EFORMAT, "tn_tokenizer_train: there is not one word in the text");
-    ck_assert_ptr_null(tn_tokenizer_train_text("a\0b", 3, (tn_tokenizer_training){TN_TOKENIZER_TRAINING_DEFAULTS}));
+    ck_assert_ptr_null(tn_tokenizer_train_text("a\0b", 3));
     ck_error(TN_EFORMAT, "tn_tokenizer_train: byte 1 is NUL: this is no text, or not in UTF-8");
-    ck_assert_ptr_null(tn_tokenizer_train_text(NULL, 0, (tn_tokenizer_training){TN_TOKENIZER_TRAINING_DEFAULTS}));
+    ck_assert_ptr_null(tn_tokenizer_train_text(NULL, 0));
     ck_error(TN_EFORMAT, "tn_tokenizer_train: there is not one word in the text");
-    ck_assert_ptr_null(tn_tokenizer_train_text(
-        "a", 1, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .special = no_unknown)));
+    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, .special = no_unknown));
     ck_error(TN_EINVAL, "tn_tokenizer_train: [UNK] is not among the special tokens: what stands for a word that cannot "
                         "be spelled?");
-    ck_assert_ptr_null(tn_tokenizer_train_text(
-        "a", 1, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .special = empty)));
+    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, .special = empty));
     ck_error(TN_EINVAL, "tn_tokenizer_train: special token 1 is empty");
-    ck_assert_ptr_null(tn_tokenizer_train_text(
-        "a", 1, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .min_count = -1)));
+    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, .min_count = -1));
     ck_error(TN_EINVAL, "tn_tokenizer_train: min_count is negative or too large");
 }
 END_TEST
@@ -189,14 +185,14 @@ static const char *shown(const int32_t *x)
     return text;
 }
 
-static const char *encoded(const char *text, tn_encode_options o)
+static const char *encoded(const char *text, tn_encode_args o)
 {
     if (o.pair) o.pair_bytes = strlen(o.pair);
-    if (tn_tokenizer_run(t, e, text, strlen(text), o) != TN_OK) return NULL;
+    if (tn_tokenizer_encode_run(t, e, text, strlen(text), o) != TN_OK) return NULL;
     return shown(e->id);
 }
 #define ENCODED(...) ENCODED_(__VA_ARGS__, )
-#define ENCODED_(text, ...) encoded(text, (tn_encode_options){.zero_ = 0, __VA_ARGS__})
+#define ENCODED_(text, ...) encoded(text, (tn_encode_args){.zero_ = 0, __VA_ARGS__})
 
 START_TEST(frames_cuts_and_pads)
 {
@@ -282,7 +278,7 @@ START_TEST(batches)
 {
     const char *const texts[] = {"a b c", "", "bd"}, *const pairs[] = {"a", NULL, "c"};
     tn_token_batch b;
-    ck_assert_int_eq(tn_tokenizer_batch(t, 3, texts, pairs, (tn_encode_options){.zero_ = 0}, &b), TN_OK);
+    ck_assert_int_eq(tn_tokenizer_batch(t, &b, 3, texts, .pairs = pairs), TN_OK);
     const int64_t ids[] = {2, 5, 6, 7, 3, 5, 3, 2, 3, 0, 0, 0, 0, 0, 2, 6, 8, 3, 7, 3, 0};
     ck_assert_int_eq(tn_size(b.ids, 0) * 100 + tn_size(b.ids, 1), 307);
     for (int64_t i = 0; i < 21; i++) {
@@ -290,11 +286,10 @@ START_TEST(batches)
         ck_assert_int_eq(tn_get_i64(b.blocked_keys, i), (i >= 9 && i < 14) || i == 20);
         ck_assert_int_eq(tn_get_i64(b.segments, i), i == 5 || i == 6 || i == 18 || i == 19);
     }
-    ck_assert_int_eq(tn_tokenizer_batch(t, 1, texts, NULL, (tn_encode_options){.max_length = 3, .pad_to = 4}, &b),
-                     TN_OK);
+    ck_assert_int_eq(tn_tokenizer_batch(t, &b, 1, texts, .max_length = 3, .pad_to = 4), TN_OK);
     ck_assert_int_eq(tn_size(b.ids, 1), 4);
     ck_assert_int_eq(b.cut, 2);
-    ck_assert_int_eq(tn_tokenizer_batch(t, 0, NULL, NULL, (tn_encode_options){.zero_ = 0}, &b), TN_OK);
+    ck_assert_int_eq(tn_tokenizer_batch(t, &b, 0, NULL), TN_OK);
     ck_assert_int_eq(tn_numel(b.ids), 0);
 }
 END_TEST
@@ -319,8 +314,8 @@ START_TEST(questions_and_answers)
     ck_error(TN_EINDEX, "tn_tokenizer_decode: number 0 is 11, but the pieces have numbers from 0 to 10");
     tn_ids     to = {0};
     tn_encoder as = tn_tokenizer_encoder(t, e);
-    ck_assert_int_eq(as.encode(as.user, tn_span_of("a b"), &to), TN_OK);
-    ck_assert_int_eq(as.encode(as.user, tn_span_of("c"), &to), TN_OK);
+    ck_assert_int_eq(as.encode(as.user, tn_text_of("a b"), &to), TN_OK);
+    ck_assert_int_eq(as.encode(as.user, tn_text_of("c"), &to), TN_OK);
     ck_assert(to.n == 3 && to.at[2] == 7);
     tn_ids_free(&to);
     tn_string_free(&back);

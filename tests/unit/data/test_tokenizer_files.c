@@ -17,9 +17,7 @@ static const char text[] =
 
 static tn_tokenizer *train(tn_tokenizer_kind kind)
 {
-    return tn_tokenizer_train_text(text, sizeof text - 1,
-                                   TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .kind = kind,
-                                           .vocab_size = kind == TN_BYTE_BPE ? 300 : 100));
+    return tn_tokenizer_train_text(text, sizeof text - 1, .kind = kind, .vocab_size = kind == TN_BYTE_BPE ? 300 : 100);
 }
 
 static const char *folder(const char *name)
@@ -225,8 +223,7 @@ static bool all_of_it(const char *dir, tn_tokenizer_kind kind)
     const char *const texts[] = {"the", "the"};
     tn_token_batch    batch;
     const tn_scope    scope = tn_scope_begin();
-    if (again)
-        tn_tokenizer_batch(again, 2, texts, NULL, (tn_encode_options){.pad_to = kind == TN_BYTE_BPE ? 0 : 9}, &batch);
+    if (again) tn_tokenizer_batch(again, &batch, 2, texts, .pad_to = kind == TN_BYTE_BPE ? 0 : 9);
     tn_scope_end(scope);
     tn_string_free(&back);
     tn_encoding_free(e);

@@ -45,7 +45,7 @@ START_TEST(maximal_parts)
         for (size_t at = 0; at < n; points++) tn_utf8_next(rows[i].text, n, &at, &valid), invalid += !valid;
         ck_assert_msg(invalid == rows[i].invalid && points == rows[i].points, "row %zu: %d of %d", i, invalid, points);
         tn_string s = {0};
-        ck_assert_int_eq(tn_string_add_valid(&s, (tn_span){rows[i].text, n}), invalid);
+        ck_assert_int_eq(tn_string_add_valid(&s, (tn_text){rows[i].text, n}), invalid);
         ck_assert_uint_eq(tn_utf8_valid(s.at, s.bytes), s.bytes);
         tn_string_free(&s);
     }

@@ -389,8 +389,7 @@ END_TEST
 static tn_tokenizer *tokenizer(void)
 {
     static const char text[] = "the keys to the cabinet are on the table. the key to the cabinets is on the table.";
-    tn_tokenizer     *t = tn_tokenizer_train_text(
-            text, sizeof text - 1, TN_WITH(tn_tokenizer_training, TN_TOKENIZER_TRAINING_DEFAULTS, .vocab_size = 60));
+    tn_tokenizer     *t = tn_tokenizer_train_text(text, sizeof text - 1, .vocab_size = 60);
     fine();
     return t;
 }
@@ -411,7 +410,7 @@ START_TEST(blanks_are_filled_in)
     const char   *text = "The [MASK] to the cabinet [MASK] on the table.";
     ck_assert_int_eq(tn_bert_fill_in(m, t, text, 3, 6, f), 2);
     tn_token_batch b;
-    tn_tokenizer_batch(t, 1, &text, NULL, (tn_encode_options){.zero_ = 0}, &b);
+    tn_tokenizer_batch(t, &b, 1, &text);
     for (int64_t mask = 0, at = -1; mask < 2; mask++) {
         do at++;
         while (tn_get_i64(b.ids, at) != tn_tokenizer_special(t).mask);
