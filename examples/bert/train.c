@@ -111,7 +111,7 @@ tn_fit_result train_model(const train_config *c, model *m)
     tn_json_writer *w = tn_json_writer_new(2);
     record          rec = {.log = NULL};
     *m = (model){.bert = NULL};
-    if (!w || !record_may_begin(c->out, c->resume) || !make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
+    if (!w || !record_may_begin(c->out, c->resume) || !(m->tokens = tokenizer_for(c))) goto out;
     const texts_config tc = texts_for(c, false, caches[0]), vc = texts_for(c, true, caches[1]);
     if (!texts_open(&tc, m->tokens, &train)) goto out;
     if (c->valid.count && !texts_open(&vc, m->tokens, &valid)) goto out;

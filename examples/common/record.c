@@ -2,9 +2,12 @@
 #define _GNU_SOURCE
 #include "record.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 record record_begin(const char *folder, int64_t steps, bool resume)
@@ -51,8 +54,20 @@ void record_end(record *r)
     *r = (record){.log = NULL};
 }
 
+/* The folder itself is locked, until the process ends: a second run must not even look at it before. Where the file
+ * system has no such locks, tn_fit's in the folder of checkpoints is the only one. */
+static bool record_lock(const char *folder)
+{
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    close(fd);
+    tn_raise(TN_ESTATE, "'%s' is in use by another run: wait for its end, or choose another folder", folder);
+    return false;
+}
+
 bool record_may_begin(const char *folder, bool resume)
 {
+    if ((!resume && !make_folder(folder)) || !record_lock(folder)) return false;
     static const char *const theirs[] = {"config.json",       "model.safetensors", "model.safetensors.index.json",
                                          "pytorch_model.bin", "tokenizer.json",    "vocab.txt",
                                          "vocab.json",        "checkpoints"};

@@ -19,7 +19,8 @@ record record_begin(const char *folder, int64_t steps, bool resume);
 void   record_fit(const tn_fit_event *e, void *record); /* a tn_fit_listener */
 void   record_end(record *r);
 
-/* May a run have this folder? To begin, nothing of a model may be in it; to resume, a run must be. False: raised. */
+/* May a run have this folder? To begin, it is made, and nothing of a model may be in it; to resume, a run must be. No
+ * other process has it from now on. False: raised. */
 bool record_may_begin(const char *folder, bool resume);
 /* The point from which a run can be resumed: its tokenizer, and folder/run.json with what made it (version, instruction
  * set, threads) and what was asked for, an object of JSON; a run that is resumed leaves both as they are. */

@@ -110,7 +110,7 @@ tn_fit_result train_model(const train_config *c, model *m)
     *m = (model){.net = NULL};
     if (!w || !pairs_check(c->source, c->target, &state)) goto out;
     if (c->valid_source && !pairs_check(c->valid_source, c->valid_target, &valid_state)) goto out;
-    if (!record_may_begin(c->out, c->resume) || !make_folder(c->out) || !(m->tokens = tokenizer_for(c))) goto out;
+    if (!record_may_begin(c->out, c->resume) || !(m->tokens = tokenizer_for(c))) goto out;
     if (!pairs_open(&train, m->tokens, c->source, c->target, c->tokens, c->longest, (uint64_t)c->seed, false)) goto out;
     if (c->valid_source && !pairs_open(&valid, m->tokens, c->valid_source, c->valid_target, c->tokens, 0, 1, true))
         goto out;

@@ -174,7 +174,7 @@ static void finish(tn__fit *f)
     if (c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
     if (!c->restore_best || f->r.best != f->r.best || tn_error() != TN_OK) return;
     if (f->best) tn_module_assign(c->module, f->best);
-    else tn_load_run(c->module, (tn_load_config){.path = tn__folder_best(&f->folder, path)});
+    else tn__fit_best_load(c->module, tn__folder_best(&f->folder, path));
 }
 
 tn_fit_result tn_fit_run(tn_fit_config c)

@@ -67,6 +67,10 @@ bool               tn__fit_stop(const tn__fit *f);
 static inline bool tn__fit_validates(const tn_fit_config *c) { return c->valid.next || c->score; }
 void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
 
+/* The best weights as a file with a checksum (fit_best.c). Raise. */
+bool tn__fit_best_save(void *module, const char *path);
+bool tn__fit_best_load(void *module, const char *path);
+
 /* Checkpoints (fit_save.c). */
 bool tn__fit_save(tn__fit *f);
 bool tn__fit_resume(tn__fit *f); /* the folder's newest, if .resume; else it must hold none */

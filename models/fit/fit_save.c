@@ -138,6 +138,22 @@ static bool was_due(const tn__fit *f)
     return !f->r.steps || (tn__fit_validates(c) ? f->owed || f->valid_at == f->r.steps : !f->seen);
 }
 
+/* An optimizer of the program's own has the checkpoint's options from now on; a schedule would have been compared, a
+ * rate alone is not. */
+static bool say_rate(tn__fit *f, double was, const char *path)
+{
+    const double lr = tn_lr(f->c.optimizer, 0);
+    char         text[400];
+    if (f->own || f->c.schedule || f->c.plateau || lr == was) return true;
+    snprintf(text, sizeof text,
+             "the learning rate is %g, as '%.160s' has it, not this program's %g; to change it, call tn_set_lr when "
+             "TN_FIT_START is told",
+             lr, path, was);
+    tn__fit_tell(f, TN_FIT_NOTE, text, false);
+    return tn_error() == TN_OK;
+}
+
+/* The optimizer that tn_fit makes has the numbers of this call, so that a run can be prolonged. */
 static bool restore(tn__fit *f, int64_t newest)
 {
     tn_fit_config      *c = &f->c;
@@ -147,8 +163,11 @@ static bool restore(tn__fit *f, int64_t newest)
     bool                ok = file && same_config(f, tn_checkpoint_config(file), path) && read_place(f, data);
     if (ok && c->train.save && !source)
         tn_raise(TN_EFORMAT, "tn_fit: '%.200s' does not say where in its data that run was, so it cannot go on", path);
+    const double lr = tn_lr(c->optimizer, 0);
     ok = ok && tn_error() == TN_OK &&
-         tn_checkpoint_restore(file, .module = c->module, .optimizer = c->optimizer, .ema = c->ema) == TN_OK;
+         tn_checkpoint_restore(file, .module = c->module, .optimizer = c->optimizer, .ema = c->ema,
+                               .keep_options = f->own != NULL) == TN_OK &&
+         say_rate(f, lr, path);
     if (ok) {
         f->r.steps = tn_checkpoint_step(file);
         f->unsaved = false;

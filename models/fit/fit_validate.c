@@ -76,8 +76,7 @@ static void keep_best(tn__fit *f)
 {
     char path[TN__FILE_ROOM];
     if (f->best) tn_module_assign(f->best, f->c.module);
-    if (f->c.folder && tn_save_run(f->c.module, (tn_save_config){.path = tn__folder_best(&f->folder, path)}) != TN_OK)
-        return;
+    if (f->c.folder) tn__fit_best_save(f->c.module, tn__folder_best(&f->folder, path));
 }
 
 void tn__fit_validate(tn__fit *f)

@@ -44,6 +44,24 @@ wait $! || true
 cmp whole/model.safetensors parts/model.safetensors || wrong "a resumed run ends with other bits"
 
 says 1 "holds a model already" "${train[@]}" --out whole
+
+# Two runs on one fresh folder: one has it, from the first moment; the other ends, and has changed nothing.
+small=("$bert" train --quiet --text demo/world.txt --size tiny --steps 4 --batch 2 --length 16)
+for i in 1 2 3 4 5; do
+    "${small[@]}" --vocab-size 300 --out race$i >/dev/null 2>err1.txt &
+    first=$? one=$! two=0
+    "${small[@]}" --vocab-size 500 --out race$i >/dev/null 2>err2.txt || two=$?
+    wait $one || first=$?
+    [ "$first$two" = 01 ] || [ "$first$two" = 10 ] || wrong "two runs on one folder end with $first and $two"
+    cat err1.txt err2.txt | grep -qE "is in use by another run|holds a model already" ||
+        wrong "two runs on one folder say: $(cat err1.txt err2.txt)"
+    grep -q "\"vocab_size\": $([ $first = 0 ] && echo 300 || echo 500)" race$i/config.json ||
+        wrong "two runs on one folder mix their files: $(grep vocab_size race$i/config.json)"
+done
+mkdir taken
+exec 9<taken && flock 9
+says 1 "'taken' is in use by another run" "${train[@]}" --out taken
+exec 9<&-
 says 1 "there is no [MASK]" "$bert" fill --model $model "No blank here."
 says 2 "--steps, --epochs and --minutes" "${train[@]}" --minutes 1 --out other
 says 5 "nowhere" "$bert" fill --model nowhere "The [MASK]."

@@ -56,6 +56,81 @@ static tn_fit_result run(fit_case *c, const char *folder, int64_t steps)
 
 static void fine(tn_fit_result r) { ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message()); }
 
+/* ---- another call on the same folder ----------------------------------------------------------------------------- */
+
+static void remember_rate(const tn_fit_event *e, void *user)
+{
+    fit_case_listen(e, user);
+    ((fit_case *)user)->last.lr = e->lr;
+}
+
+/* With the optimizer that tn_fit makes: what this call asks for counts. */
+START_TEST(prolonged)
+{
+    const char   *folder = tn_test_file("prolonged");
+    fit_case      c = fit_case_begin(0);
+    tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 8, .lr = 0.01,
+                             .folder = folder, .resume = true, .on = remember_rate, .on_user = &c);
+    fine(r);
+    r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 16, .lr = 0.02, .warmup = 4,
+               .decay = TN_DECAY_LINEAR, .folder = folder, .resume = true, .on = remember_rate, .on_user = &c);
+    fine(r);
+    ck_assert(r.begin == 8 && r.steps == 16);
+    ck_assert_msg(fabs(c.last.lr - 0.02 / 12) < 1e-9, "lr at step 16: %g", c.last.lr); /* 15 of 4 … 16: 1/12 is left */
+    fit_case_end(&c);
+}
+END_TEST
+
+/* With one of the program's own the checkpoint's rate goes on, and it says so. */
+START_TEST(rate_of_the_checkpoint)
+{
+    const char *folder = tn_test_file("rate");
+    fit_case    c = fit_case_begin(0);
+    for (int i = 0; i < 3; i++) {
+        tn_optimizer *o = tn_sgd_new(c.net, .lr = i == 1 ? 0.5 : 0.125);
+        *c.note = 0;
+        fine(tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .optimizer = o, .steps = 2 + 2 * i,
+                    .folder = folder, .resume = true, .on = fit_case_listen, .on_user = &c));
+        ck_assert(tn_lr(o, 0) == 0.125);
+        ck_assert_msg(i == 1 ? strstr(c.note, "the learning rate is 0.125, as '") && strstr(c.note, "program's 0.5;")
+                             : !*c.note,
+                      "%s", c.note);
+        tn_optimizer_free(o);
+    }
+    fit_case_end(&c);
+}
+END_TEST
+
+/* Any byte of the best weights. */
+START_TEST(damaged_best)
+{
+    const char *folder = tn_test_file("damaged_best"), *file = in(folder, "best.safetensors");
+    fit_case    c = fit_case_begin(0);
+    for (int i = 0; i < 20; i++) {
+        tn_fit_result r = tn_fit(USUAL(&c), .valid = c.valid, .valid_every = 3, .restore_best = true, .steps = 6,
+                                 .folder = folder, .resume = true);
+        char          byte;
+        FILE         *f = fopen(file, "r+b");
+        ck_assert(f && !fseek(f, 0, SEEK_END));
+        const long bytes = ftell(f), at = bytes - 1 - i * (bytes - 1) / 20;
+        if (i % 2) { /* as flipped in the round before */
+            ck_assert(r.why == TN_FIT_FAILED && tn_error() == TN_EFORMAT);
+            if (i < 4)
+                ck_assert_msg(strstr(tn_error_message(), "best.safetensors' is damaged: its checksum is"), "%s",
+                              tn_error_message());
+            tn_clear_error();
+        } else {
+            fine(r);
+        }
+        const long where = i % 2 ? bytes - 1 - (i - 1) * (bytes - 1) / 20 : at;
+        ck_assert(!fseek(f, where, SEEK_SET) && fread(&byte, 1, 1, f) == 1 && !fseek(f, where, SEEK_SET));
+        byte ^= 4;
+        ck_assert(fwrite(&byte, 1, 1, f) == 1 && !fclose(f));
+    }
+    fit_case_end(&c);
+}
+END_TEST
+
 /* ---- which stay -------------------------------------------------------------------------------------------------- */
 
 START_TEST(keeps_the_newest)
@@ -423,5 +498,8 @@ int main(void)
     tcase_add_test(c, memory_fails);
     tcase_add_test(c, files_fail);
     tcase_add_test(c, disk_is_full);
+    tcase_add_test(c, prolonged);
+    tcase_add_test(c, rate_of_the_checkpoint);
+    tcase_add_test(c, damaged_best);
     return tn_check_main(s);
 }

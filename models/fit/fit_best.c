@@ -1,0 +1,64 @@
+/* fit_best.c — best.safetensors: the weights of the best validation, which become the model's at the end of a run. A
+ * checksum of all names and bytes stands in its metadata, so that damage is found before that. */
+#include "models/fit/fit_private.h"
+
+static const char note[] = "tenon.fnv1a";
+
+static uint64_t hash(uint64_t h, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < bytes; i++) h = (h ^ p[i]) * 1099511628211u;
+    return h;
+}
+
+/* The sum over the tensors, whose order does not matter, of the FNV-1a of each: its name, its shape, its bytes. False:
+ * raised. */
+static bool sum_of(const tn_safetensors *f, char to[17])
+{
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < tn_safetensors_count(f) && tn_error() == TN_OK; i++) {
+        const tn_scope   s = tn_scope_begin();
+        const char      *name = tn_safetensors_at(f, i).name;
+        const tn_tensor *t = tn_safetensors_get_at(f, i);
+        uint64_t         h = hash(14695981039346656037u, name, strlen(name) + 1);
+        if (t) {
+            const tn_shape shape = tn_shape_of(t);
+            h = hash(h, shape.d, (size_t)shape.n * sizeof *shape.d);
+            sum += hash(h, tn_data(t), (size_t)tn_numel(t) * tn_dtype_size(tn_dtype_of(t)));
+        }
+        tn_scope_end(s);
+    }
+    snprintf(to, 17, "%016llx", (unsigned long long)sum);
+    return tn_error() == TN_OK;
+}
+
+/* The sum is of what the file holds, so it is written once without it, in memory. */
+bool tn__fit_best_save(void *module, const char *path)
+{
+    char                   sum[17];
+    const tn_scope         s = tn_scope_begin();
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    const bool             put = w && tn_save_run(module, (tn_save_config){.writer = w}) == TN_OK;
+    const tn_tensor       *bytes = put ? tn_safetensors_write(w) : NULL;
+    tn_safetensors        *f = bytes ? tn_safetensors_read(tn_data(bytes), (size_t)tn_numel(bytes)) : NULL;
+    if (f && sum_of(f, sum) && tn_safetensors_note(w, note, sum) == TN_OK && tn_safetensors_save(w, path) != TN_OK)
+        sum[0] = 0; /* raised */
+    tn_safetensors_close(f);
+    tn_safetensors_writer_free(w);
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
+}
+
+bool tn__fit_best_load(void *module, const char *path)
+{
+    char            sum[17];
+    tn_safetensors *f = tn_safetensors_open(path);
+    const char     *should = tn_safetensors_metadata(f, note);
+    if (f && sum_of(f, sum) && should && strcmp(sum, should) != 0)
+        tn_raise(TN_EFORMAT,
+                 "tn_fit: '%.200s' is damaged: its checksum is %s, but should be %.16s. Without .restore_best, the "
+                 "model has the weights of the last step",
+                 path, sum, should);
+    tn_safetensors_close(f);
+    return tn_error() == TN_OK && tn_load_run(module, (tn_load_config){.path = path}) == TN_OK;
+}
