@@ -1,5 +1,4 @@
-/* lines.h — texts as the data functions take and give them, and the lines of a text file. Part of data.h: include
- * that. */
+/* lines.h — texts as the data functions take and give them, and the lines of a text file. Include data.h. */
 #ifndef TENON_DATA_LINES_H
 #define TENON_DATA_LINES_H
 
@@ -17,9 +16,7 @@ typedef struct {
 } tn_text;
 static inline tn_text tn_text_of(const char *s)
 {
-    tn_text t;
-    t.at = s ? s : "";
-    t.bytes = strlen(t.at);
+    const tn_text t = {s ? s : "", s ? strlen(s) : 0};
     return t;
 }
 
@@ -40,8 +37,8 @@ typedef struct {
 TN_API tn_status tn_ids_add(tn_ids *s, int32_t id);
 TN_API void      tn_ids_free(tn_ids *s);
 
-/* Whoever turns a line into numbers, for what is made of numbers: adds them to `to`; anything but TN_OK ends the work
- * (raise the error that says why). It may be called from a helper thread, but by one thread at a time. */
+/* A callback that encodes a line: adds its token numbers to `to`. Anything but TN_OK ends the work (raise the error
+ * that says why). It may be called from a helper thread, but by one thread at a time. */
 typedef struct {
     tn_status (*encode)(void *user, tn_text line, tn_ids *to);
     void *user;

@@ -1,5 +1,4 @@
-/* pairs.h — pairs of lines that mean the same in two languages, as batches of token numbers. Part of data.h: include
- * that.
+/* pairs.h — pairs of lines that mean the same in two languages, as batches of token numbers. Include data.h.
  *
  *     tn_pairs *pairs = tn_pairs_load("train.en", "train.de", .source = encoder, .target = encoder, .begin = 1,
  *                                     .end = 2, .max_tokens = 100);

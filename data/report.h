@@ -1,5 +1,4 @@
-/* report.h — one HTML file that shows what a run did: text, tables, curves, bars, blanks filled in, attention. Part of
- * data.h: include that.
+/* report.h — one HTML file that shows what a run did: text, tables, curves, bars, attention. Include data.h.
  *
  *     tn_report *r = tn_report_new("A small BERT");
  *     tn_report_curves(r, "Loss", "step", "nats", 1, &(tn_series){.name = "train", .n = n, .x = steps, .y = losses});

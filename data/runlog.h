@@ -1,5 +1,4 @@
-/* runlog.h — what a run writes down as it goes: numbers by step, as lines of JSON, as CSV and for TensorBoard. Part of
- * data.h: include that.
+/* runlog.h — what a run writes down as it goes: numbers by step, as JSON lines, CSV, TensorBoard. Include data.h.
  *
  *     tn_runlog *log = tn_runlog_open(.jsonl = "run.jsonl", .csv = "run.csv", .tensorboard = "tb");
  *     tn_runlog_put(log, step, 2, (const char *[]){"train/loss", "lr"}, (double[]){mean_loss, rate});

@@ -53,9 +53,8 @@ TN_API tn_subword        *tn_subword_learn_run(const tn_word_counts *w, tn_subwo
 TN_API tn_subword        *tn_subword_load(const char *path);
 TN_API tn_status          tn_subword_save(const tn_subword *s, const char *path) TN_CHECKED;
 TN_API void               tn_subword_free(tn_subword *s);
-TN_API int64_t            tn_subword_merges(const tn_subword *s);
-TN_API tn_status          tn_subword_merge_at(const tn_subword *s, int64_t i, tn_text *left,
-                                              tn_text *right); /* "</w>": the end */
+TN_API int64_t            tn_subword_merges(const tn_subword *s); /* a merge's right "</w>": the word's end */
+TN_API tn_status          tn_subword_merge_at(const tn_subword *s, int64_t i, tn_text *left, tn_text *right);
 
 /* ---- applying ---------------------------------------------------------------------------------------------------- */
 

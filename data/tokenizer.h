@@ -128,8 +128,7 @@ TN_API tn_status tn_tokenizer_encode_run(const tn_tokenizer *t, tn_encoding *e, 
 /* For what turns lines into numbers: encodes them with t into e, .bare. Both must live as long as it is used. */
 TN_API tn_encoder tn_tokenizer_encoder(const tn_tokenizer *t, tn_encoding *e);
 
-/* n texts, each ended by a NUL, as tensors [n, T], T the length of the longest (or .pad_to):
- * tn_tokenizer_batch(t, &b, n, texts, .max_length = 128). */
+/* n texts, each ended by a NUL, as tensors [n, T], T the length of the longest (or .pad_to). */
 typedef struct {
     tn_tensor *ids, *segments; /* i64 */
     tn_tensor *blocked_keys;   /* bool: true is padding */

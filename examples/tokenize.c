@@ -128,9 +128,9 @@ static void decode(tools *x, tn_text line)
 
 static int filter(void (*one)(tools *, tn_text))
 {
-    tools                  x = {0};
+    tools               x = {0};
     tn_tokenizer_config how = {.slow = slow, .lowercase = lowercase ? TN_YES : TN_FROM_FILE};
-    const size_t           length = strlen(model);
+    const size_t        length = strlen(model);
     if (!lowercase && length > 4 && !strcmp(model + length - 4, ".txt")) how.lowercase = TN_NO;
     if (kind_of(type) == SUBWORD) x.codes = tn_subword_load(model);
     else if ((x.t = tn_tokenizer_load_run(model, how))) x.e = tn_encoding_new();

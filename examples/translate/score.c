@@ -128,8 +128,7 @@ const command score_command = {
     .operands = "[FILE]",
     .least = 0,
     .most = 1,
-    .text =
-        "BLEU, chrF, chrF++ and TER as sacreBLEU computes and prints them, of a file or of standard input. The "
-        "defaults are sacreBLEU's, too: BLEU and chrF mind capitals, TER does not.\n\n"
-        "  translate score --ref test.de test.out",
+    .text = "BLEU, chrF, chrF++ and TER as sacreBLEU computes and prints them, of a file or of standard input. The "
+            "defaults are sacreBLEU's, too: BLEU and chrF mind capitals, TER does not.\n\n"
+            "  translate score --ref test.de test.out",
 };

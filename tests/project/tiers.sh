@@ -7,8 +7,8 @@
 # modules, optimizers.
 tiers='
 build a model  | 1500 | core/core.h autograd/autograd.h autograd/ops.h nn/nn.h nn/module.h nn/modules.h optim/optim.h
-read texts     |  800 | data/*.h
-use the models |  700 | models/*.h
+read texts     |  800 | data/[!s]*.h data/subword.h
+use the models |  700 | models/*.h data/source.h
 look up        |    - | tenon.h core/files.h autograd/op.h autograd/fused.h nn/attention.h nn/transformer.h nn/rnn.h
                |    - | nn/init.h nn/state.h optim/schedule.h optim/checkpoint.h
 '
