@@ -33,7 +33,7 @@ typedef struct tn_kv_cache_config {
     int64_t        batch;           /* the most rows ... */
     int64_t        length;          /* ... and positions of a row */
     int64_t        memory_length;   /* the most positions of a memory, for cross-attention; 0: none */
-    int64_t        heads, head_dim; /* of the layers; head_dim = dim / heads */
+    int64_t        heads, head_dim; /* of the layers' keys and values: kv_heads, and mostly dim / heads */
     tn_dtype       dtype;
     int            end_;
 } TN_KEYWORDS_ONLY tn_kv_cache_config;
@@ -50,24 +50,32 @@ TN_API tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index);
 /* ---- several heads: PyTorch's MultiheadAttention ----------------------------------------------------------------- */
 
 typedef struct tn_mha_config {
-    int      zero_;
-    int64_t  dim, heads;
-    int64_t  kdim, vdim; /* 0: dim */
-    double   dropout;    /* of the weights */
-    bool     no_bias;
-    bool     time_first; /* [T, B, dim], as is PyTorch's default */
-    tn_dtype dtype;
-    int      end_;
+    int     zero_;
+    int64_t dim, heads;
+    int64_t kdim, vdim; /* 0: dim */
+    /* Heads of keys and values, each shared by heads / kv_heads heads of queries, whose keys are not copied. If given,
+     * though it be as many as heads, or head_dim is, the projections are three modules, as Hugging Face has them. */
+    int64_t        kv_heads, head_dim;   /* 0: heads, dim / heads */
+    double         dropout;              /* of the weights; 0: none */
+    bool           rotary;               /* queries and keys are turned by their positions: tn_rope */
+    tn_rope_config rope;                 /* ... how; .dim 0: all of a head */
+    bool           no_bias, no_out_bias; /* none at all; none of the last projection */
+    bool           time_first;           /* [T, B, dim], as is PyTorch's default */
+    tn_dtype       dtype;
+    int            end_;
 } TN_KEYWORDS_ONLY tn_mha_config;
+#define TN_MHA_DEFAULTS .rope = {TN_ROPE_DEFAULTS}
 typedef struct {
-    tn_module  base;
-    int64_t    dim, heads, kdim, vdim;
-    double     dropout;
-    bool       time_first;
-    tn_tensor *in_proj_weight; /* [3 dim, dim]: of queries, keys, values; or, if kdim ... */
-    tn_tensor *q_proj_weight, *k_proj_weight,
-        *v_proj_weight;      /* ... or vdim differ, [dim, dim], [dim, kdim], [dim, vdim] */
-    tn_tensor *in_proj_bias; /* [3 dim] */
+    tn_module      base;
+    int64_t        dim, heads, kdim, vdim, kv_heads, head_dim;
+    double         dropout;
+    bool           time_first, rotary;
+    tn_rope_config rope;
+    tn_tensor     *in_proj_weight; /* [3 dim, dim]: of queries, keys, values; or, if kdim ... */
+    tn_tensor     *q_proj_weight, *k_proj_weight,
+        *v_proj_weight;                  /* ... or vdim differ, [dim, dim], [dim, kdim], [dim, vdim] */
+    tn_tensor *in_proj_bias;             /* [3 dim] */
+    tn_linear *q_proj, *k_proj, *v_proj; /* instead of all these, with kv_heads */
     tn_linear *out_proj;
 } tn_mha;
 TN_API tn_mha *tn_mha_create(tn_mha_config c); /* tn_call(m, x) is self-attention without a mask */
@@ -87,9 +95,12 @@ typedef struct tn_mha_args {
     tn_kv_cache *cache;
     int64_t      layer;
     bool         memory; /* keys and values are a memory: stored by the first call, later ones may leave them out */
-    int          end_;
+    tn_tensor *angles; /* rotary: of the positions of x, as tn_rope_angles makes them; NULL: those behind the cache's */
+    int        end_;
 } TN_KEYWORDS_ONLY tn_mha_args;
 TN_API tn_tensor  *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */
+/* The angles of so many positions from offset on, to be given to all layers that are like m; NULL if m is not rotary. */
+TN_API tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length);
 
 /* ---- one query against a memory, as decoders of recurrent networks do -------------------------------------------- */
 
@@ -143,7 +154,7 @@ TN_API tn_tensor *tn_additive_attention_keys(tn_additive_attention *m, tn_tensor
 }
 #else
 #define tn_kv_cache_new(...) TN_NEW_(tn_kv_cache_create, tn_kv_cache_config, TN_KV_CACHE_DEFAULTS, __VA_ARGS__)
-#define tn_mha_new(...) TN_NEW_(tn_mha_create, tn_mha_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_mha_new(...) TN_NEW_(tn_mha_create, tn_mha_config, TN_MHA_DEFAULTS, __VA_ARGS__)
 #define tn_mha_forward(m, ...) \
     TN_CALL_(tn_mha_run(m, TN_ARGS3_(tn_mha_args, TN_NO_DEFAULTS_, query, key, value, __VA_ARGS__, .zero_ = 0)))
 #define tn_dot_attention_new(...) \

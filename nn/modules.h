@@ -128,13 +128,8 @@ typedef struct tn_rms_norm_config {
     int        end_;
 } TN_KEYWORDS_ONLY tn_rms_norm_config;
 #define TN_RMS_NORM_DEFAULTS .eps = -1
-typedef struct {
-    tn_module  base;
-    tn_shape   shape;
-    double     eps;
-    tn_tensor *weight;
-} tn_rms_norm;
-TN_API tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c);
+typedef tn_layer_norm tn_rms_norm; /* one struct: a block holds either */
+TN_API tn_rms_norm   *tn_rms_norm_create(tn_rms_norm_config c);
 
 typedef struct tn_batch_norm_config {
     int        zero_;

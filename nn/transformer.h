@@ -1,5 +1,5 @@
-/* transformer.h — the Transformer: its layers, the stacks of them, and the head of a masked language model. Part of
- * nn.h: include that.
+/* transformer.h — the Transformer: its block, stacks of blocks, and the head of a masked language model. Part of nn.h:
+ * include that.
  *
  *     tn_transformer *m = tn_transformer_new(.dim = 256, .heads = 8);
  *     tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = padding,
@@ -17,108 +17,83 @@
 extern "C" {
 #endif
 
-/* ---- layers ------------------------------------------------------------------------------------------------------ */
+/* ---- a block ----------------------------------------------------------------------------------------------------- */
 
-typedef struct tn_transformer_layer_config {
+typedef enum { TN_NORM_LAYER = 0, TN_NORM_RMS } tn_norm_kind;
+
+/* One block of a Transformer, of whatever kind, or a stack of them. As it stands it is PyTorch's encoder layer.
+ *     LLaMA: .norm = TN_NORM_RMS, .norm_first, .rotary, .gated, .activation = tn_silu, .no_bias = true, .kv_heads
+ *     GPT-2: .norm_first, .activation = tn_gelu_tanh;   GPT-NeoX: and .parallel, .rotary;   GPT-J: and .one_norm */
+typedef struct tn_block_config {
     int            zero_;
+    int64_t        layers;     /* of a stack */
+    bool           final_norm; /* of a stack: a norm behind the last layer (in PyTorch it is given as `norm`) */
     int64_t        dim, heads;
-    int64_t ff     TN_IS(2048); /* the width between the two linear layers */
+    int64_t        kv_heads, head_dim; /* as of tn_mha_new */
+    int64_t ff     TN_IS(2048);        /* the width between the two linear layers */
+    bool           gated;              /* linear2(activation(gate(x)) · linear1(x)) */
     double dropout TN_IS(0.1);
-    tn_tensor *(*activation)(
-        tn_tensor *x);      /* NULL: tn_relu; tn_gelu, tn_gelu_tanh, tn_silu, or a function of your own */
-    double eps TN_IS(1e-5); /* of the norms */
-    bool       norm_first;  /* x + f(norm(x)), not norm(x + f(x)) */
-    bool       no_bias;
-    bool       time_first; /* [T, B, dim] */
-    tn_dtype   dtype;
-    int        end_;
-} TN_KEYWORDS_ONLY tn_transformer_layer_config;
-#define TN_TRANSFORMER_LAYER_DEFAULTS .ff = 2048, .dropout = 0.1, .eps = 1e-5
+    double attention_dropout TN_IS(-1);     /* of the attention's weights; below 0: as dropout */
+    tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_relu; tn_gelu, tn_gelu_tanh, tn_silu, or one of your own */
+    tn_norm_kind   norm;
+    double eps     TN_IS(1e-5); /* of the norms */
+    bool           norm_first;  /* x + f(norm(x)), not norm(x + f(x)) */
+    bool           parallel;    /* norm_first: x + attention(norm1(x)) + ff(norm2(x)) */
+    bool           one_norm;    /* ... and norm2 is norm1 */
+    bool           memory;      /* a decoder's: between the two it attends to a memory */
+    bool           rotary;      /* positions as of tn_mha_new; others are added to x before it comes here */
+    tn_rope_config rope;
+    bool           no_bias;                 /* of linear layers and norms */
+    bool           no_out_bias, no_ff_bias; /* of the attention's last projection; of the linear layers between */
+    bool           time_first;              /* [T, B, dim] */
+    tn_dtype       dtype;
+    int            end_;
+} TN_KEYWORDS_ONLY tn_block_config;
+#define TN_BLOCK_DEFAULTS .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .eps = 1e-5, .rope = {TN_ROPE_DEFAULTS}
 
 typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
-    bool           norm_first;
-    tn_mha        *self_attn;
-    tn_linear     *linear1, *linear2;
-    tn_layer_norm *norm1, *norm2;
-    tn_dropout    *dropout, *dropout1, *dropout2;
-} tn_transformer_encoder_layer;
-TN_API tn_transformer_encoder_layer *tn_transformer_encoder_layer_create(tn_transformer_layer_config c);
-
-typedef struct {
-    tn_module base;
-    tn_tensor *(*activation)(tn_tensor *x);
-    bool           norm_first;
-    tn_mha        *self_attn, *multihead_attn;
-    tn_linear     *linear1, *linear2;
-    tn_layer_norm *norm1, *norm2, *norm3;
+    bool           norm_first, parallel;
+    tn_mha        *self_attn, *multihead_attn; /* from here on NULL where there is none */
+    tn_linear     *linear1, *gate, *linear2;
+    tn_layer_norm *norm1, *norm2, *norm3; /* or tn_rms_norm, which is the same struct */
     tn_dropout    *dropout, *dropout1, *dropout2, *dropout3;
-} tn_transformer_decoder_layer;
-TN_API tn_transformer_decoder_layer *tn_transformer_decoder_layer_create(tn_transformer_layer_config c);
-
-/* ---- stacks ------------------------------------------------------------------------------------------------------ */
-
-typedef struct tn_transformer_stack_config {
-    int     zero_;
-    int64_t layers;
-    bool    final_norm;                 /* a norm behind the last layer (in PyTorch it is given as `norm`) */
-    int64_t dim, heads, ff TN_IS(2048); /* from here on as of a layer */
-    double dropout TN_IS(0.1);
-    tn_tensor *(*activation)(tn_tensor *x);
-    double eps TN_IS(1e-5);
-    bool       norm_first, no_bias, time_first;
-    tn_dtype   dtype;
-    int        end_;
-} TN_KEYWORDS_ONLY tn_transformer_stack_config;
-#define TN_TRANSFORMER_STACK_DEFAULTS .ff = 2048, .dropout = 0.1, .eps = 1e-5
-
+} tn_block;
 typedef struct {
     tn_module       base;
-    tn_module_list *layers; /* tn_transformer_encoder_layer *layer = tn_at(m->layers, 0) */
+    tn_module_list *layers; /* tn_block *block = tn_at(m->layers, 0) */
     tn_layer_norm  *norm;   /* or NULL */
-} tn_transformer_encoder;
-typedef struct {
-    tn_module       base;
-    tn_module_list *layers;
-    tn_layer_norm  *norm;
-} tn_transformer_decoder;
-TN_API tn_transformer_encoder *tn_transformer_encoder_create(tn_transformer_stack_config c);
-TN_API tn_transformer_decoder *tn_transformer_decoder_create(tn_transformer_stack_config c);
+} tn_stack;
+TN_API tn_block *tn_block_create(tn_block_config c);
+TN_API tn_stack *tn_stack_create(tn_block_config c);
 
-/* ---- running them ------------------------------------------------------------------------------------------------ */
-
-typedef struct tn_encoder_args {
+typedef struct tn_block_args {
     int          zero_;
-    tn_tensor   *x;                      /* [B, T, dim] */
-    tn_tensor   *blocked, *blocked_keys; /* of the self-attention, as of tn_mha_forward */
-    bool         causal;
-    tn_tensor  **weights; /* out, may be NULL: [B, heads, T, S]; of a stack an array, one for each layer */
-    tn_kv_cache *cache;   /* x is what comes after the positions in the cache */
-    int64_t      layer;   /* of the cache, for a layer that is called by itself */
-    int          end_;
-} TN_KEYWORDS_ONLY tn_encoder_args;
-TN_API tn_tensor  *tn_transformer_encoder_layer_run(tn_transformer_encoder_layer *m, tn_encoder_args a);
-TN_API tn_tensor  *tn_transformer_encoder_run(tn_transformer_encoder *m, tn_encoder_args a);
-
-typedef struct tn_decoder_args {
-    int          zero_;
-    tn_tensor   *x, *memory;                           /* [B, T, dim], [B, S, dim] */
-    tn_tensor   *blocked, *blocked_keys;               /* of the self-attention */
+    tn_tensor   *x;                                    /* [B, T, dim] */
+    tn_tensor   *memory;                               /* [B, S, dim] */
+    tn_tensor   *blocked, *blocked_keys;               /* of the self-attention, as of tn_mha_forward */
     bool         causal;                               /* likewise */
-    tn_tensor   *memory_blocked, *memory_blocked_keys; /* of the cross-attention */
-    tn_tensor  **weights, **memory_weights;            /* out, as above */
-    tn_kv_cache *cache;                                /* then the memory may be left out after the first call */
-    int64_t      layer;
+    tn_tensor   *memory_blocked, *memory_blocked_keys; /* of the attention to the memory */
+    tn_tensor  **weights, **memory_weights; /* out, may be NULL: [B, heads, T, S]; of a stack an array each, one for
+                                               each layer */
+    tn_kv_cache *cache; /* x is what comes after the positions in it; the memory may be left out after the first call */
+    int64_t      layer; /* of the cache, for a block that is called by itself */
+    tn_tensor   *angles; /* as of tn_mha_forward */
     int          end_;
-} TN_KEYWORDS_ONLY tn_decoder_args;
-TN_API tn_tensor  *tn_transformer_decoder_layer_run(tn_transformer_decoder_layer *m, tn_decoder_args a);
-TN_API tn_tensor  *tn_transformer_decoder_run(tn_transformer_decoder *m, tn_decoder_args a);
+} TN_KEYWORDS_ONLY tn_block_args;
+TN_API tn_tensor  *tn_block_run(tn_block *m, tn_block_args a);
+TN_API tn_tensor  *tn_stack_run(tn_stack *m, tn_block_args a);
+/* A cache that fits: for so many rows, and so many positions in each, and in each of the memory (0: none). */
+TN_API tn_kv_cache *tn_stack_cache(tn_stack *m, int64_t batch, int64_t length, int64_t memory_length);
 
-/* Caches that fit: for so many rows, and so many positions in each (and in each of the memory). */
-TN_API tn_kv_cache *tn_transformer_encoder_cache(tn_transformer_encoder *m, int64_t batch, int64_t length);
-TN_API tn_kv_cache *tn_transformer_decoder_cache(tn_transformer_decoder *m, int64_t batch, int64_t length,
-                                                 int64_t memory_length);
+/* By PyTorch's names: a block without and with a memory, and stacks of them. */
+typedef tn_block tn_transformer_encoder_layer, tn_transformer_decoder_layer;
+typedef tn_stack tn_transformer_encoder, tn_transformer_decoder;
+TN_API tn_block *tn_transformer_encoder_layer_create(tn_block_config c);
+TN_API tn_block *tn_transformer_decoder_layer_create(tn_block_config c);
+TN_API tn_stack *tn_transformer_encoder_create(tn_block_config c);
+TN_API tn_stack *tn_transformer_decoder_create(tn_block_config c);
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
@@ -181,33 +156,31 @@ TN_API tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_a
 #ifdef __cplusplus
 }
 #else
-#define tn_transformer_encoder_layer_new(...)                                                                \
-    TN_NEW_(tn_transformer_encoder_layer_create, tn_transformer_layer_config, TN_TRANSFORMER_LAYER_DEFAULTS, \
-            __VA_ARGS__)
-#define tn_transformer_decoder_layer_new(...)                                                                \
-    TN_NEW_(tn_transformer_decoder_layer_create, tn_transformer_layer_config, TN_TRANSFORMER_LAYER_DEFAULTS, \
-            __VA_ARGS__)
-#define tn_transformer_encoder_new(...) \
-    TN_NEW_(tn_transformer_encoder_create, tn_transformer_stack_config, TN_TRANSFORMER_STACK_DEFAULTS, __VA_ARGS__)
-#define tn_transformer_decoder_new(...) \
-    TN_NEW_(tn_transformer_decoder_create, tn_transformer_stack_config, TN_TRANSFORMER_STACK_DEFAULTS, __VA_ARGS__)
+#define TN_STACK_OF_(create, ...) TN_NEW_(create, tn_block_config, TN_BLOCK_DEFAULTS, __VA_ARGS__)
+#define tn_block_new(...) TN_STACK_OF_(tn_block_create, __VA_ARGS__)
+#define tn_stack_new(...) TN_STACK_OF_(tn_stack_create, __VA_ARGS__)
+#define tn_block_forward(m, ...) \
+    TN_CALL_(tn_block_run(m, TN_ARGS1_(tn_block_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_stack_forward(m, ...) \
+    TN_CALL_(tn_stack_run(m, TN_ARGS1_(tn_block_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_transformer_encoder_layer_new(...) TN_STACK_OF_(tn_transformer_encoder_layer_create, __VA_ARGS__)
+#define tn_transformer_decoder_layer_new(...) TN_STACK_OF_(tn_transformer_decoder_layer_create, __VA_ARGS__)
+#define tn_transformer_encoder_new(...) TN_STACK_OF_(tn_transformer_encoder_create, __VA_ARGS__)
+#define tn_transformer_decoder_new(...) TN_STACK_OF_(tn_transformer_decoder_create, __VA_ARGS__)
+#define tn_transformer_encoder_layer_forward(m, ...) tn_block_forward(m, __VA_ARGS__)
+#define tn_transformer_encoder_forward(m, ...) tn_stack_forward(m, __VA_ARGS__)
+#define tn_transformer_decoder_layer_forward(m, ...) \
+    TN_CALL_(tn_block_run(m, TN_ARGS2_(tn_block_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
+#define tn_transformer_decoder_forward(m, ...) \
+    TN_CALL_(tn_stack_run(m, TN_ARGS2_(tn_block_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
+#define tn_transformer_encoder_cache(m, batch, length) tn_stack_cache(m, batch, length, 0)
+#define tn_transformer_decoder_cache(m, batch, length, memory_length) tn_stack_cache(m, batch, length, memory_length)
 #define tn_transformer_new(...) \
     TN_NEW_(tn_transformer_create, tn_transformer_config, TN_TRANSFORMER_DEFAULTS, __VA_ARGS__)
 #define tn_mlm_head_loss(m, ...)                                                                                       \
     TN_CALL_(tn_mlm_head_loss_run(m, TN_ARGS1_(tn_linear_cross_entropy_args, TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS, x, \
                                                __VA_ARGS__, .zero_ = 0)))
 #define tn_mlm_head_new(...) TN_NEW_(tn_mlm_head_create, tn_mlm_head_config, TN_MLM_HEAD_DEFAULTS, __VA_ARGS__)
-#define tn_transformer_encoder_layer_forward(m, ...) \
-    TN_CALL_(                                        \
-        tn_transformer_encoder_layer_run(m, TN_ARGS1_(tn_encoder_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_transformer_encoder_forward(m, ...) \
-    TN_CALL_(tn_transformer_encoder_run(m, TN_ARGS1_(tn_encoder_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_transformer_decoder_layer_forward(m, ...) \
-    TN_CALL_(tn_transformer_decoder_layer_run(       \
-        m, TN_ARGS2_(tn_decoder_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
-#define tn_transformer_decoder_forward(m, ...) \
-    TN_CALL_(tn_transformer_decoder_run(       \
-        m, TN_ARGS2_(tn_decoder_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
 #define tn_transformer_forward(m, ...) \
     TN_CALL_(tn_transformer_run(m, TN_ARGS2_(tn_transformer_args, TN_NO_DEFAULTS_, src, tgt, __VA_ARGS__, .zero_ = 0)))
 #endif

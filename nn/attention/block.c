@@ -1,64 +1,154 @@
-/* block.c — what the Transformer's encoder and decoder share: configs, parts, and leaving with many results. */
+/* block.c — one block of a Transformer: attention, and a feed-forward for each position, each with a norm and a sum.
+ *
+ *   x = norm1(x + self_attn(x)),  [x = norm2(x + multihead_attn(x, memory)),]  x = norm(x + ff(x))
+ *   norm_first:   x = x + self_attn(norm1(x)),  [x = x + multihead_attn(norm2(x), memory),]  x = x + ff(norm(x))
+ *   parallel:     x = x + self_attn(norm1(x)) + ff(norm2(x))
+ *
+ * with ff(x) = linear2(activation(linear1(x))), or, gated, linear2(activation(gate(x)) · linear1(x)); with dropout. With
+ * a causal mask it is the block of a language model, which has no memory. Parts that a config does without are NULL. */
 #include "nn/attention/block.h"
 
-bool tn__layer_config(const char *who, tn_transformer_layer_config *c)
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+bool tn__block_config(const char *who, tn_block_config *c)
 {
+    if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (!c->activation) c->activation = tn_relu;
-    return tn__at_least(who, "dim", c->dim, 1) && tn__at_least(who, "heads", c->heads, 1) &&
-           tn__at_least(who, "ff", c->ff, 1) && tn__probability(who, "dropout", c->dropout) &&
-           tn__floating(who, c->dtype);
+    if (!tn__at_least(who, "dim", c->dim, 1) || !tn__at_least(who, "heads", c->heads, 1) ||
+        !tn__at_least(who, "ff", c->ff, 1) || !tn__probability(who, "dropout", c->dropout) ||
+        !tn__probability(who, "attention_dropout", c->attention_dropout) || !tn__floating(who, c->dtype))
+        return false;
+    if ((unsigned)c->norm > TN_NORM_RMS)
+        return tn_raise(TN_EINVAL, "%s: .norm is %d, which is neither TN_NORM_LAYER nor TN_NORM_RMS", who,
+                        (int)c->norm),
+               false;
+    if (c->parallel && (!c->norm_first || c->memory))
+        return tn_raise(TN_EINVAL, "%s: .parallel goes with .norm_first, and without .memory", who), false;
+    if (c->one_norm && !c->parallel) return tn_raise(TN_EINVAL, "%s: .one_norm goes with .parallel", who), false;
+    return true;
 }
 
-tn_transformer_layer_config tn__layer_of_stack(const tn_transformer_stack_config *c)
+static tn_mha *attention(const tn_block_config *c, bool own)
 {
-    return (tn_transformer_layer_config){.dim = c->dim,
-                                         .heads = c->heads,
-                                         .ff = c->ff,
-                                         .dropout = c->dropout,
-                                         .activation = c->activation,
-                                         .eps = c->eps,
-                                         .norm_first = c->norm_first,
-                                         .no_bias = c->no_bias,
-                                         .time_first = c->time_first,
-                                         .dtype = c->dtype};
+    return tn_mha_new(.dim = c->dim, .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
+                      .dropout = c->attention_dropout, .no_bias = c->no_bias, .no_out_bias = c->no_out_bias,
+                      .rotary = own && c->rotary, .rope = c->rope, .time_first = c->time_first, .dtype = c->dtype);
 }
-
-tn_mha *tn__layer_mha(const tn_transformer_layer_config *c)
+static tn_linear *linear(const tn_block_config *c, int64_t in, int64_t out)
 {
-    return tn_mha_new(.dim = c->dim, .heads = c->heads, .dropout = c->dropout, .no_bias = c->no_bias,
-                      .time_first = c->time_first, .dtype = c->dtype);
+    return tn_linear_new(.in = in, .out = out, .no_bias = c->no_bias || c->no_ff_bias, .dtype = c->dtype);
 }
-tn_linear *tn__layer_linear(const tn_transformer_layer_config *c, int64_t in, int64_t out)
+tn_layer_norm *tn__block_norm(const tn_block_config *c)
 {
-    return tn_linear_new(.in = in, .out = out, .no_bias = c->no_bias, .dtype = c->dtype);
-}
-tn_layer_norm *tn__layer_norm(const tn_transformer_layer_config *c)
-{
+    if (c->norm == TN_NORM_RMS) return tn_rms_norm_new(.dim = c->dim, .eps = c->eps, .dtype = c->dtype);
     return tn_layer_norm_new(.dim = c->dim, .eps = c->eps, .no_bias = c->no_bias, .dtype = c->dtype);
 }
-tn_dropout *tn__layer_dropout(const tn_transformer_layer_config *c) { return tn_dropout_new(.p = c->dropout); }
+static tn_dropout *dropout(const tn_block_config *c) { return tn_dropout_new(.p = c->dropout); }
 
-tn_tensor *tn__leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, tn_tensor **b)
+static tn_tensor *block_forward(void *self, tn_tensor *x) { return tn_block_forward((tn_block *)self, x); }
+
+/* What PyTorch has, has PyTorch's name. */
+#define CLASS(id, title, run) \
+    static const tn_class id = {.size = sizeof(tn_class), .name = (title), .bytes = sizeof(tn_block), .forward = (run)}
+CLASS(encoder_layer, "TransformerEncoderLayer", block_forward);
+CLASS(decoder_layer, "TransformerDecoderLayer", NULL);
+CLASS(any_block, "Block", block_forward);
+
+tn_block *tn__block_of(const tn_block_config *c)
 {
-    if (!a && !b) return tn_leave(f, y);
-    const size_t bytes = (size_t)(2 * n + 1) * sizeof(tn_tensor *);
-    tn_tensor  **all = tn_error() == TN_OK ? tn_mem_get(bytes) : NULL;
-    int          count = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!all && a) a[i] = NULL;
-        if (!all && b) b[i] = NULL;
-        if (all && a) all[count++] = a[i];
-        if (all && b) all[count++] = b[i];
-    }
-    if (!all) return tn_leave(f, NULL);
-    all[count++] = y;
-    tn_scope_return_list(f.scope, count, all);
-    tn_mem_put(all, bytes);
-    return y;
+    const bool ours = c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim;
+    tn_block  *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
+    if (!m) return NULL;
+    m->activation = c->activation, m->norm_first = c->norm_first, m->parallel = c->parallel;
+    m->self_attn = tn_child(m, "self_attn", attention(c, true));
+    if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false));
+    m->linear1 = tn_child(m, "linear1", linear(c, c->dim, c->ff));
+    if (c->gated) m->gate = tn_child(m, "gate", linear(c, c->dim, c->ff));
+    m->dropout = tn_child(m, "dropout", dropout(c));
+    m->linear2 = tn_child(m, "linear2", linear(c, c->ff, c->dim));
+    m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
+    if (!c->one_norm) m->norm2 = tn_child(m, "norm2", tn__block_norm(c));
+    if (c->memory) m->norm3 = tn_child(m, "norm3", tn__block_norm(c));
+    m->dropout1 = tn_child(m, "dropout1", dropout(c));
+    m->dropout2 = tn_child(m, "dropout2", dropout(c));
+    if (c->memory) m->dropout3 = tn_child(m, "dropout3", dropout(c));
+    return tn_built(m);
 }
 
-tn_kv_cache *tn__layer_cache(const tn_mha *m, int64_t layers, int64_t batch, int64_t length, int64_t memory_length)
+static tn_block *create(const char *who, tn_block_config c, bool memory)
 {
-    return tn_kv_cache_new(.layers = layers, .batch = batch, .length = length, .memory_length = memory_length,
-                           .heads = m->heads, .head_dim = m->dim / m->heads, .dtype = tn_dtype_of(m->out_proj->weight));
+    c.memory = memory;
+    return tn__block_config(who, &c) ? tn__block_of(&c) : NULL;
+}
+tn_block *tn_block_create(tn_block_config c) { return create("tn_block_new", c, c.memory); }
+tn_block *tn_transformer_encoder_layer_create(tn_block_config c)
+{
+    return create("tn_transformer_encoder_layer_new", c, false);
+}
+tn_block *tn_transformer_decoder_layer_create(tn_block_config c)
+{
+    return create("tn_transformer_decoder_layer_new", c, true);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *attended(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+{
+    return tn_mha_forward(m->self_attn, x, x, x, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
+                          .causal = a->causal, .weights = w, .weights_per_head = true, .cache = a->cache,
+                          .layer = a->layer, .angles = a->angles);
+}
+
+static tn_tensor *remembered(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+{
+    return tn_mha_forward(m->multihead_attn, x, a->memory, a->memory, .blocked = a->memory_blocked,
+                          .blocked_keys = a->memory_blocked_keys, .weights = w, .weights_per_head = true,
+                          .cache = a->cache, .layer = a->layer, .memory = a->cache != NULL);
+}
+
+static tn_tensor *fed_forward(tn_block *m, tn_tensor *x)
+{
+    tn_tensor *h = tn__linear_activated(m->gate ? m->gate : m->linear1, x, m->activation);
+    if (m->gate) h = tn_mul(h, tn_call(m->linear1, x));
+    return tn_call(m->linear2, tn_call(m->dropout, h));
+}
+
+static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+{
+    tn_tensor *first = tn_call(m->norm1, x), *second = m->norm2 ? tn_call(m->norm2, x) : first;
+    tn_tensor *h = tn_call(m->dropout1, attended(m, first, a, w));
+    return tn_add(tn_add(x, h), tn_call(m->dropout2, fed_forward(m, second)));
+}
+
+static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
+{
+    tn_layer_norm *norm = m->norm3 ? m->norm3 : m->norm2; /* the feed-forward's */
+    tn_dropout    *drop = m->dropout3 ? m->dropout3 : m->dropout2;
+    if (m->norm_first) {
+        tn_tensor   *h = attended(m, tn_call(m->norm1, x), a, w);
+        tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2);
+        if (m->multihead_attn) r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3);
+        return tn_add(r.sum, tn_call(drop, fed_forward(m, r.normed)));
+    }
+    x = tn__add_and_norm(x, attended(m, x, a, w), m->dropout1, m->norm1).normed;
+    if (m->multihead_attn) x = tn__add_and_norm(x, remembered(m, x, a, memory), m->dropout2, m->norm2).normed;
+    return tn__add_and_norm(x, fed_forward(m, x), drop, norm).normed;
+}
+
+tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
+{
+    const tn_frame   f = tn_enter(m);
+    const tn__cached before = tn__cache_of(a.cache, a.layer);
+    tn_tensor *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
+    if (tn_error() == TN_OK && m->multihead_attn && !a.memory && before.memory < 0)
+        tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be left out only where the cache holds it");
+    if (tn_error() == TN_OK) {
+        x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);
+        if (tn_error() != TN_OK) tn__cache_back(a.cache, a.layer, before);
+    }
+    if (!own && !memory) return tn_leave(f, x);
+    tn_leave_n(f, &x, &w[0], &w[1]);
+    if (own) *a.weights = w[0];
+    if (memory) *a.memory_weights = w[1];
+    return x;
 }

@@ -4,7 +4,10 @@
  *
  * Heads are strided views of the projections, nothing is moved: of [B, T, 3, heads, D] where query, key and value are
  * one tensor, so that one product makes all three, and its gradient is one tensor, too. The result comes as
- * [B, T, heads, D]. */
+ * [B, T, heads, D].
+ *
+ * With fewer heads of keys than of queries, queries are [B, kv_heads, group, T, D] and keys [B, kv_heads, 1, S, D]: the
+ * op broadcasts, and no key is copied. (In the backward each group has a gradient of its keys, and they are summed.) */
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
 
@@ -20,33 +23,65 @@ static tn_tensor *xavier(tn_dtype dt, int64_t out, int64_t in)
     return tn_init_xavier_uniform(tn_empty_of(dt, TN_SHAPE(out, in)), 1);
 }
 
+static bool complete(const char *who, tn_mha_config *c)
+{
+    if (c->kdim == 0) c->kdim = c->dim;
+    if (c->vdim == 0) c->vdim = c->dim;
+    if (!tn__at_least(who, "dim", c->dim, 1) || !tn__at_least(who, "heads", c->heads, 1) ||
+        !tn__at_least(who, "kdim", c->kdim, 1) || !tn__at_least(who, "vdim", c->vdim, 1) ||
+        !tn__at_least(who, "kv_heads", c->kv_heads, 0) || !tn__at_least(who, "head_dim", c->head_dim, 0) ||
+        !tn__probability(who, "dropout", c->dropout) || !tn__floating(who, c->dtype))
+        return false;
+    if (!c->head_dim && c->dim % c->heads)
+        return tn_raise(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads", who,
+                        (long long)c->heads, (long long)c->dim),
+               false;
+    if (c->kv_heads && c->heads % c->kv_heads)
+        return tn_raise(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
+                        (long long)c->kv_heads, (long long)c->heads),
+               false;
+    const int64_t d = c->head_dim ? c->head_dim : c->dim / c->heads;
+    if (c->rotary && !c->rope.dim) c->rope.dim = d;
+    if (c->rotary && (c->rope.dim < 2 || c->rope.dim % 2 || c->rope.dim > d))
+        return tn_raise(TN_EINVAL, "%s: .rope.dim is %lld, but must be even and at most a head's %lld", who,
+                        (long long)c->rope.dim, (long long)d),
+               false;
+    return true;
+}
+
+/* The projections as modules of their own. */
+static void split(tn_mha *m, const tn_mha_config *c)
+{
+    const int64_t q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
+    m->q_proj = tn_child(m, "q_proj", tn_linear_new(.in = c->dim, .out = q, .no_bias = c->no_bias, .dtype = c->dtype));
+    m->k_proj =
+        tn_child(m, "k_proj", tn_linear_new(.in = c->kdim, .out = kv, .no_bias = c->no_bias, .dtype = c->dtype));
+    m->v_proj =
+        tn_child(m, "v_proj", tn_linear_new(.in = c->vdim, .out = kv, .no_bias = c->no_bias, .dtype = c->dtype));
+}
+
 tn_mha *tn_mha_create(tn_mha_config c)
 {
-    static const char *const who = "tn_mha_new";
-    if (c.kdim == 0) c.kdim = c.dim;
-    if (c.vdim == 0) c.vdim = c.dim;
-    if (!tn__at_least(who, "dim", c.dim, 1) || !tn__at_least(who, "heads", c.heads, 1) ||
-        !tn__at_least(who, "kdim", c.kdim, 1) || !tn__at_least(who, "vdim", c.vdim, 1) ||
-        !tn__probability(who, "dropout", c.dropout) || !tn__floating(who, c.dtype))
-        return NULL;
-    if (c.dim % c.heads)
-        return tn_raise(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads", who,
-                        (long long)c.heads, (long long)c.dim),
-               NULL;
+    if (!complete("tn_mha_new", &c)) return NULL;
     tn_mha *m = tn_module_new(tn_mha);
     if (!m) return NULL;
     const int64_t e = c.dim;
     m->dim = e, m->heads = c.heads, m->kdim = c.kdim, m->vdim = c.vdim;
-    m->dropout = c.dropout, m->time_first = c.time_first;
-    if (c.kdim == e && c.vdim == e) {
+    m->kv_heads = c.kv_heads ? c.kv_heads : c.heads, m->head_dim = c.head_dim ? c.head_dim : e / c.heads;
+    m->dropout = c.dropout, m->time_first = c.time_first, m->rotary = c.rotary, m->rope = c.rope;
+    if (c.kv_heads || c.head_dim) {
+        split(m, &c);
+    } else if (c.kdim == e && c.vdim == e) {
         m->in_proj_weight = tn_param(m, "in_proj_weight", xavier(c.dtype, 3 * e, e));
     } else {
         m->q_proj_weight = tn_param(m, "q_proj_weight", xavier(c.dtype, e, e));
         m->k_proj_weight = tn_param(m, "k_proj_weight", xavier(c.dtype, e, c.kdim));
         m->v_proj_weight = tn_param(m, "v_proj_weight", xavier(c.dtype, e, c.vdim));
     }
-    if (!c.no_bias) m->in_proj_bias = tn_param(m, "in_proj_bias", tn_zeros_of(c.dtype, TN_SHAPE(3 * e)));
-    m->out_proj = tn_child(m, "out_proj", tn_linear_new(.in = e, .out = e, .no_bias = c.no_bias, .dtype = c.dtype));
+    if (!c.no_bias && !m->q_proj) m->in_proj_bias = tn_param(m, "in_proj_bias", tn_zeros_of(c.dtype, TN_SHAPE(3 * e)));
+    m->out_proj = tn_child(
+        m, "out_proj",
+        tn_linear_new(.in = m->heads * m->head_dim, .out = e, .no_bias = c.no_bias || c.no_out_bias, .dtype = c.dtype));
     if (m->out_proj && m->out_proj->bias) tn_init_zeros(m->out_proj->bias);
     return tn_built(m);
 }
@@ -130,6 +165,12 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
         if (batch != z->batch || n != z->given) return differ("key", a->key, "value", a->value, "their first two dims");
     }
     z->keys = z->before + z->given;
+    if (m->rotary && (a->memory || z->given != z->queries))
+        return tn_raise(TN_EINVAL,
+                        "mha: rotary positions are those of self-attention; there are %lld queries and %lld "
+                        "keys",
+                        (long long)z->queries, (long long)z->given),
+               false;
     if (a->blocked_keys && !tn_shape_equal(tn_shape_of(a->blocked_keys), TN_SHAPE(z->batch, z->keys)))
         return tn_raise(TN_ESHAPE, "mha: blocked_keys %s must be [B, S] = [%lld, %lld]; true is padding",
                         tn_shape_text(tn_shape_of(a->blocked_keys), text, sizeof text), (long long)z->batch,
@@ -140,11 +181,11 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
 
 /* ---- projections: heads are [B, heads, n, D] --------------------------------------------------------------------- */
 
-/* y [B, n, count · dim] (or [n, B, ...]) as [B, n, count, heads, D]. */
-static tn_tensor *apart(const tn_mha *m, tn_tensor *y, int64_t batch, int64_t n, int count)
+/* y [B, n, count · heads · D] (or [n, B, ...]) as [B, n, count, heads, D]. */
+static tn_tensor *apart(const tn_mha *m, tn_tensor *y, int64_t batch, int64_t n, int count, int64_t heads)
 {
     const bool t = m->time_first;
-    y = tn_view(y, TN_SHAPE(t ? n : batch, t ? batch : n, count, m->heads, m->dim / m->heads));
+    y = tn_view(y, TN_SHAPE(t ? n : batch, t ? batch : n, count, heads, m->head_dim));
     return t ? tn_permute(y, TN_DIMS(1, 0, 2, 3, 4)) : y;
 }
 static void heads_of(tn_tensor *y, int count, tn_tensor **heads)
@@ -155,15 +196,48 @@ static void heads_of(tn_tensor *y, int count, tn_tensor **heads)
 /* Projections `from` … `from + count - 1` (of query, key, value) of one x. */
 static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, int64_t batch, int64_t n)
 {
-    const int64_t e = m->dim;
+    const int64_t    e = m->dim;
+    tn_linear *const module[3] = {m->q_proj, m->k_proj, m->v_proj};
     tn_tensor *w, *b = m->in_proj_bias, *const each[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
+    if (m->q_proj) return apart(m, tn_call(module[from], x), batch, n, 1, from ? m->kv_heads : m->heads);
     if (!m->in_proj_weight) w = each[from];
     else w = count == 3 ? m->in_proj_weight : tn_narrow(m->in_proj_weight, 0, from * e, count * e);
     if (b && count < 3) b = tn_narrow(b, 0, from * e, count * e);
-    return apart(m, tn_linear(x, w, b), batch, n, count);
+    return apart(m, tn_linear(x, w, b), batch, n, count, m->heads);
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
+
+tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
+{
+    if (!m || !m->rotary) return NULL;
+    tn_rope_config c = m->rope;
+    c.dtype = tn_dtype_of(m->out_proj->weight);
+    return tn_rope_angles(c, offset, length);
+}
+
+/* Queries and keys [B, heads, n, D], turned. */
+static void turn(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor **h)
+{
+    tn_tensor *angles = a->angles ? a->angles : tn_mha_angles(m, z->before, z->given);
+    if (angles && tn_ndim(angles) == 3)
+        angles = tn_unsqueeze(angles, 1); /* [B, n, R]: rows with positions of their own */
+    h[0] = tn_rope(h[0], angles, m->rope.interleaved), h[1] = tn_rope(h[1], angles, m->rope.interleaved);
+}
+
+/* Where some heads of queries share one of keys: a dim more. */
+static void group(const tn_mha *m, const sizes *z, tn_attention_args *t)
+{
+    const int64_t of = m->heads / m->kv_heads, d = m->head_dim;
+    t->q = tn_view(t->q, TN_SHAPE(z->batch, m->kv_heads, of, z->queries, d));
+    t->k = tn_unsqueeze(t->k, 2), t->v = tn_unsqueeze(t->v, 2);
+    const tn_shape s = tn_shape_of(t->blocked);
+    if (s.n == 4) {
+        const bool one = s.d[1] == 1;
+        t->blocked = tn_reshape(t->blocked, TN_SHAPE(s.d[0], one ? 1 : m->kv_heads, one ? 1 : of, z->queries, z->keys));
+    }
+    t->order = m->time_first ? TN_DIMS(3, 0, 1, 2, 4) : TN_DIMS(0, 3, 1, 2, 4);
+}
 
 static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
 {
@@ -177,7 +251,7 @@ static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
     const bool packed = m->in_proj_weight && !z.recall;
     if (packed && a->query == a->key && a->key == a->value) {
         all = project(m, a->query, 0, 3, z.batch, z.queries);
-        if (cache) heads_of(all, 3, h);
+        if (cache || m->rotary) heads_of(all, 3, h), all = NULL;
     } else {
         heads_of(project(m, a->query, 0, 1, z.batch, z.queries), 1, h);
         if (packed && a->key == a->value) {
@@ -187,16 +261,20 @@ static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
             heads_of(project(m, a->value, 2, 1, z.batch, z.given), 1, h + 2);
         }
     }
-    t.q = all && !cache ? all : h[0];
+    if (m->rotary) turn(m, a, &z, h);
     if (cache && !z.recall && !tn__cache_write(cache, a->layer, a->memory, h[1], h[2])) return NULL;
     if (cache && !tn__cache_read(cache, a->layer, a->memory, z.batch, z.keys, &h[1], &h[2])) return NULL;
 
-    t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.recall ? 0 : z.before;
+    t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.recall ? 0 : z.before;
     t.dropout = m->base.training ? m->dropout : 0;
     t.order = m->time_first ? TN_DIMS(2, 0, 1, 3) : TN_DIMS(0, 2, 1, 3);
-    tn_tensor *y = tn_attention_run(t); /* [B, T, heads, D], or [T, B, ...] */
-    y = tn_view(y, m->time_first ? TN_SHAPE(z.queries, z.batch, m->dim) : TN_SHAPE(z.batch, z.queries, m->dim));
+    if (m->kv_heads != m->heads) group(m, &z, &t);
+    tn_tensor    *y = tn_attention_run(t); /* [B, T, heads, D], or [T, B, ...]; heads may be [kv_heads, group] */
+    const int64_t width = m->heads * m->head_dim;
+    y = tn_view(y, m->time_first ? TN_SHAPE(z.queries, z.batch, width) : TN_SHAPE(z.batch, z.queries, width));
     y = tn_call(m->out_proj, y);
+    if (weights && m->kv_heads != m->heads)
+        *weights = tn_reshape(*weights, TN_SHAPE(z.batch, m->heads, z.queries, z.keys));
     if (weights && !a->weights_per_head) *weights = tn_mean(*weights, .dims = TN_DIMS(1));
     if (cache && !z.recall && tn_error() == TN_OK)
         tn__cache_commit(cache, a->layer, a->memory ? a->key : NULL, z.batch, z.given);

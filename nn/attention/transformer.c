@@ -6,14 +6,15 @@ static const tn_class tn_transformer_class = {
 
 tn_transformer *tn_transformer_create(tn_transformer_config c)
 {
-    static const char *const    who = "tn_transformer_new";
-    const int64_t               in = c.encoder_layers, out = c.decoder_layers;
-    tn_transformer_stack_config s = {.final_norm = true, .dim = c.dim, .heads = c.heads, .ff = c.ff};
+    static const char *const who = "tn_transformer_new";
+    const int64_t            in = c.encoder_layers, out = c.decoder_layers;
+    tn_block_config          s = {TN_BLOCK_DEFAULTS};
+    s.final_norm = true, s.dim = c.dim, s.heads = c.heads, s.ff = c.ff;
     s.dropout = c.dropout, s.activation = c.activation, s.eps = c.eps, s.norm_first = c.norm_first;
     s.no_bias = c.no_bias, s.time_first = c.time_first, s.dtype = c.dtype;
-    tn_transformer_layer_config layer = tn__layer_of_stack(&s);
+    tn_block_config layer = s;
     if (!tn__at_least(who, "encoder_layers", in, 1) || !tn__at_least(who, "decoder_layers", out, 1) ||
-        !tn__layer_config(who, &layer))
+        !tn__block_config(who, &layer))
         return NULL;
     tn_transformer *m = tn_module_new(tn_transformer);
     if (!m) return NULL;

@@ -28,7 +28,7 @@ tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, t
 {
     tn__residual r = {NULL, NULL};
     if (tn_error() != TN_OK) return r;
-    if (watched(&dropout->base) || watched(&norm->base)) {
+    if (watched(&dropout->base) || watched(&norm->base) || !tn__is_layer_norm(&norm->base)) {
         r.sum = tn_add(x, tn_call(dropout, h));
         r.normed = tn_call(norm, r.sum);
         return r;

@@ -13,6 +13,7 @@ typedef struct {
 } tn__residual;
 tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm);
 
-bool tn__is_linear(const tn_module *m); /* layers/linear.c; another class may compute something else */
+bool tn__is_linear(const tn_module *m);     /* layers/linear.c; another class may compute something else */
+bool tn__is_layer_norm(const tn_module *m); /* layers/norm.c; an RMS norm is none */
 
 #endif

@@ -1,5 +1,6 @@
 /* norm.c — layer norm and RMS norm, over the last dims: each row gets mean 0 and variance 1, or mean square 1. */
 #include "nn/base/nn_private.h"
+#include "nn/layers/fuse.h"
 
 #include <float.h>
 
@@ -51,6 +52,8 @@ static const tn_class tn_layer_norm_class = {.size = sizeof(tn_class),
                                              .forward = layer_norm_forward,
                                              .describe = layer_norm_describe};
 
+bool tn__is_layer_norm(const tn_module *m) { return m->kind == &tn_layer_norm_class; }
+
 tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
 {
     tn_shape shape;
@@ -96,7 +99,7 @@ tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c)
         return NULL;
     tn_rms_norm *m = tn_module_new(tn_rms_norm);
     if (!m) return NULL;
-    m->shape = shape, m->eps = c.eps;
+    m->shape = shape, m->eps = c.eps, m->no_affine = c.no_affine;
     if (!c.no_affine) m->weight = tn_param(m, "weight", tn_ones_of(c.dtype, shape));
     return tn_built(m);
 }

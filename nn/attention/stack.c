@@ -1,0 +1,96 @@
+/* stack.c — blocks of a Transformer one behind the other, and a norm behind the last. */
+#include "nn/attention/block.h"
+
+static tn_tensor *stack_forward(void *self, tn_tensor *x) { return tn_stack_forward((tn_stack *)self, x); }
+
+/* What PyTorch has, has PyTorch's name. */
+#define CLASS(id, title, run) \
+    static const tn_class id = {.size = sizeof(tn_class), .name = (title), .bytes = sizeof(tn_stack), .forward = (run)}
+CLASS(encoder, "TransformerEncoder", stack_forward);
+CLASS(decoder, "TransformerDecoder", NULL);
+CLASS(any_stack, "Stack", stack_forward);
+
+static tn_stack *create(const char *who, const tn_class *kind, tn_block_config c, bool memory)
+{
+    c.memory = memory;
+    if (!tn__at_least(who, "layers", c.layers, 1) || !tn__block_config(who, &c)) return NULL;
+    tn_stack *m = tn_module_create(kind);
+    if (!m) return NULL;
+    m->layers = tn_child(m, "layers", tn_module_list_new());
+    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++) tn_append(m->layers, tn__block_of(&c));
+    if (c.final_norm) m->norm = tn_child(m, "norm", tn__block_norm(&c));
+    return tn_built(m);
+}
+tn_stack *tn_stack_create(tn_block_config c) { return create("tn_stack_new", &any_stack, c, c.memory); }
+tn_stack *tn_transformer_encoder_create(tn_block_config c)
+{
+    return create("tn_transformer_encoder_new", &encoder, c, false);
+}
+tn_stack *tn_transformer_decoder_create(tn_block_config c)
+{
+    return create("tn_transformer_decoder_new", &decoder, c, true);
+}
+
+/* tn_leave for y, and the n tensors of each array (NULL: none). All become NULL if an error stands. */
+static tn_tensor *leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, tn_tensor **b)
+{
+    if (!a && !b) return tn_leave(f, y);
+    const size_t bytes = (size_t)(2 * n + 1) * sizeof(tn_tensor *);
+    tn_tensor  **all = tn_error() == TN_OK ? tn_mem_get(bytes) : NULL;
+    int          count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!all && a) a[i] = NULL;
+        if (!all && b) b[i] = NULL;
+        if (all && a) all[count++] = a[i];
+        if (all && b) all[count++] = b[i];
+    }
+    if (!all) return tn_leave(f, NULL);
+    all[count++] = y;
+    tn_scope_return_list(f.scope, count, all);
+    tn_mem_put(all, bytes);
+    return y;
+}
+
+/* Rotary positions are the same in all layers. */
+static tn_tensor *angles_of(const tn_stack *m, const tn_block_args *a, int64_t before)
+{
+    const tn_block *block = tn_at(m->layers, 0);
+    if (!block || !block->self_attn->rotary || !a->x || tn_ndim(a->x) != 3) return NULL;
+    return tn_mha_angles(block->self_attn, before, tn_size(a->x, block->self_attn->time_first ? 0 : 1));
+}
+
+tn_tensor *tn_stack_run(tn_stack *m, tn_block_args a)
+{
+    const tn_frame   f = tn_enter(m);
+    const tn__cached before = tn__cache_of(a.cache, 0);
+    const int64_t    n = m ? tn_length(m->layers) : 0;
+    tn_tensor       *mine = NULL; /* a layer's result lives until the next has used it */
+    tn_block_args    b = a;
+    if (tn_error() == TN_OK && !a.angles) b.angles = angles_of(m, &a, before.own);
+    tn_path_push("layers");
+    for (b.layer = 0; b.layer < n && tn_error() == TN_OK; b.layer++) {
+        const bool last = b.layer + 1 == n && !m->norm;
+        if (a.weights) b.weights = a.weights + b.layer;
+        if (a.memory_weights) b.memory_weights = a.memory_weights + b.layer;
+        b.x = tn_block_run(tn_at(m->layers, b.layer), b);
+        tn_drop(mine);
+        mine = last ? NULL : tn_take(b.x);
+    }
+    tn_path_pop();
+    if (m && tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
+    tn_drop(mine);
+    tn_tensor *y = leave_all(f, b.x, n, a.weights, a.memory_weights);
+    for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_back(a.cache, i, before);
+    return y;
+}
+
+tn_kv_cache *tn_stack_cache(tn_stack *m, int64_t batch, int64_t length, int64_t memory_length)
+{
+    if (!tn_ready(m)) return NULL;
+    const tn_block *block = tn_at(m->layers, 0);
+    if (!block) return NULL;
+    const tn_mha *a = block->self_attn;
+    return tn_kv_cache_new(.layers = tn_length(m->layers), .batch = batch, .length = length,
+                           .memory_length = memory_length, .heads = a->kv_heads, .head_dim = a->head_dim,
+                           .dtype = tn_dtype_of(a->out_proj->weight));
+}
