@@ -10,7 +10,7 @@
 #ifndef TENON_MODELS_GENERATE_H
 #define TENON_MODELS_GENERATE_H
 
-#include "../autograd/autograd.h"
+#include "../nn/nn.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +34,13 @@ struct tn_decoding {
     int64_t                 length; /* the most words of a row, the prompt's among them */
 };
 TN_API void tn_decoding_free(tn_decoding *d);
+
+/* What every decoder with a cache offers, made from one function: ids, i64 [rows, n], come behind the positions in the
+ * cache; scores of what comes next, [rows, 1, vocab]. The cache is the decoding's from here on (NULL: an error stands). */
+typedef tn_tensor *(*tn_decoder_step)(void *model, tn_tensor *ids, tn_kv_cache *cache);
+TN_API tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows,
+                                       int64_t length);
+TN_API tn_status    tn_cached_decoding_trim(tn_decoding *d, int64_t length); /* forgets what stands behind */
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 

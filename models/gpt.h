@@ -19,26 +19,30 @@ extern "C" {
 #endif
 
 typedef struct tn_gpt_config {
-    int               zero_;
-    int64_t           vocab; /* words: rows of the embedding */
-    int64_t dim       TN_IS(768), layers TN_IS(12), heads TN_IS(12);
-    int64_t           ff;          /* 0: 4 dim */
-    int64_t positions TN_IS(1024); /* the longest text */
-    double dropout    TN_IS(0.1);  /* of embeddings, attention and residuals */
-    double init       TN_IS(0.02); /* the standard deviation of fresh weights */
-    double eps        TN_IS(1e-5); /* of the norms */
-    const char       *activation;  /* by Hugging Face's name; NULL: "gelu_new" */
-    int               end_;
+    int                      zero_;
+    int64_t                  vocab; /* words: rows of the embedding */
+    int64_t dim              TN_IS(768), layers TN_IS(12), heads TN_IS(12);
+    int64_t                  ff;                                     /* 0: 4 dim */
+    int64_t positions        TN_IS(1024);                            /* the longest text */
+    double dropout           TN_IS(0.1);                             /* of embeddings, attention and residuals */
+    double embedding_dropout TN_IS(-1), attention_dropout TN_IS(-1); /* below 0: as dropout */
+    double init              TN_IS(0.02);                            /* the standard deviation of fresh weights */
+    double eps               TN_IS(1e-5);                            /* of the norms */
+    const char              *activation;                             /* by Hugging Face's name; NULL: "gelu_new" */
+    bool                     untied; /* the scores have a table of their own, not the embedding's */
+    int                      end_;
 } TN_KEYWORDS_ONLY tn_gpt_config;
-#define TN_GPT_DEFAULTS \
-    .dim = 768, .layers = 12, .heads = 12, .positions = 1024, .dropout = 0.1, .init = 0.02, .eps = 1e-5
+#define TN_GPT_DEFAULTS                                                                                \
+    .dim = 768, .layers = 12, .heads = 12, .positions = 1024, .dropout = 0.1, .embedding_dropout = -1, \
+    .attention_dropout = -1, .init = 0.02, .eps = 1e-5
 
 typedef struct {
-    tn_module               base;
-    tn_gpt_config           config; /* all of it, with the defaults put in */
-    tn_embedding           *words, *positions;
-    tn_dropout             *dropout;
-    tn_transformer_encoder *blocks; /* the last norm is its */
+    tn_module     base;
+    tn_gpt_config config; /* all of it, with the defaults put in */
+    tn_embedding *words, *positions;
+    tn_dropout   *dropout;
+    tn_stack     *blocks; /* the last norm is its */
+    tn_tensor    *out;    /* [vocab, dim]: the embedding's table, or its own */
 } tn_gpt;
 TN_API tn_gpt *tn_gpt_create(tn_gpt_config c);
 

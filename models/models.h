@@ -6,6 +6,7 @@
 #include "fit.h"
 #include "generate.h"
 #include "gpt.h"
+#include "hf.h"
 #include "seq2seq.h"
 
 #endif

@@ -47,20 +47,25 @@ typedef struct tn_seq2seq_config {
 } TN_KEYWORDS_ONLY tn_seq2seq_config;
 #define TN_SEQ2SEQ_DEFAULTS .dropout = 0.1, .begin = 2, .end = 3, .heads = 8, .positions = 1024
 
+/* What the recurrent kinds have. */
 typedef struct {
-    tn_module              base;
-    tn_seq2seq_config      config; /* all of it, with the defaults put in */
-    tn_embedding          *source, *target;
-    tn_tensor             *out, *out_bias; /* [target words, dim], [target words] */
-    tn_dropout            *dropout;
-    tn_positions          *positions; /* Transformer, from here ... */
-    tn_transformer        *transformer;
-    tn_rnn                *encoder, *decoder; /* recurrent; Bahdanau has a cell instead of the decoder */
-    tn_rnn_cell           *cell;
-    tn_linear             *bridge_h, *bridge_c; /* from the encoder's last states to the decoder's first */
-    tn_additive_attention *additive;
-    tn_dot_attention      *dot;
-    tn_linear             *combine; /* of state and context */
+    tn_rnn                *encoder, *decoder;
+    tn_rnn_cell           *cell;                /* Bahdanau: instead of the decoder */
+    tn_linear             *bridge_h, *bridge_c; /* from the encoder's last states to the decoder's first; c: LSTM */
+    tn_additive_attention *additive;            /* Bahdanau */
+    tn_dot_attention      *dot;                 /* Luong */
+    tn_linear             *combine;             /* both: of state and context */
+} tn_seq2seq_recurrent;
+
+typedef struct {
+    tn_module             base;
+    tn_seq2seq_config     config; /* all of it, with the defaults put in */
+    tn_embedding         *source, *target;
+    tn_tensor            *out, *out_bias; /* [target words, dim], [target words] */
+    tn_dropout           *dropout;
+    tn_positions         *positions;   /* of a Transformer; else NULL */
+    tn_transformer       *transformer; /* likewise */
+    tn_seq2seq_recurrent *recurrent;   /* of the others; else NULL */
 } tn_seq2seq;
 
 /* "tiny" (4 + 4 layers of 128), "small" (3 + 3 of 256), "base" and "big" of the paper. Raises for other names. */

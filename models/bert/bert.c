@@ -54,7 +54,7 @@ static bool complete(tn_bert_config *c)
                false;
     if (!(c->init >= 0 && c->init <= 1))
         return tn_raise(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, c->init), false;
-    if (!tn__activation_of(c->activation))
+    if (!tn_hf_activation(c->activation))
         return tn_raise(TN_EINVAL, "%s: there is no activation '%s'; use " TN__ACTIVATIONS, who, c->activation), false;
     c->activation = tn__activation_name(c->activation);
     return true;
@@ -92,7 +92,7 @@ tn_bert *tn_bert_create(tn_bert_config c)
     m->encoder =
         tn_child(m, "bert.encoder",
                  tn_transformer_encoder_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff,
-                                            .dropout = p, .activation = tn__activation_of(c.activation), .eps = c.eps,
+                                            .dropout = p, .activation = tn_hf_activation(c.activation), .eps = c.eps,
                                             .norm_first = c.norm_first, .final_norm = c.norm_first));
     for (int64_t i = 0; m->encoder && i < c.layers; i++) {
         tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
@@ -100,9 +100,9 @@ tn_bert *tn_bert_create(tn_bert_config c)
     }
     if (!c.no_pooler) m->pooler = tn_child(m, "bert.pooler.dense", tn_linear_new(.in = c.dim, .out = c.dim));
     if (!c.no_words && m->words)
-        m->head = tn_child(m, "cls.predictions",
-                           tn_mlm_head_new(.embedding = m->words->weight, .eps = c.eps,
-                                           .activation = tn__activation_of(c.activation)));
+        m->head = tn_child(
+            m, "cls.predictions",
+            tn_mlm_head_new(.embedding = m->words->weight, .eps = c.eps, .activation = tn_hf_activation(c.activation)));
     if (!c.no_next) m->next = tn_child(m, "cls.seq_relationship", tn_linear_new(.in = c.dim, .out = 2));
     if (tn_error() == TN_OK) initialise(m);
     return tn_built(m);

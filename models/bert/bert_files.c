@@ -7,8 +7,9 @@
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
-static const char plain_type[] = "bert", first_type[] = "roberta-prelayernorm";
-static const char tenon_type[] = "tenon-bert"; /* what neither of them is */
+static const char        plain_type[] = "bert", first_type[] = "roberta-prelayernorm";
+static const char        tenon_type[] = "tenon-bert"; /* what neither of them is */
+static const char *const types[] = {plain_type, first_type, tenon_type, NULL};
 
 /* Its masked head knows no other activation, and its places are counted from that of the padding. */
 static const char *type_of(const tn_bert_config *c)
@@ -17,97 +18,72 @@ static const char *type_of(const tn_bert_config *c)
     return c->padding >= 0 && !strcmp(c->activation, "gelu") ? first_type : tenon_type;
 }
 
-static bool known(const tn__settings *s)
-{
-    const char *type = tn__setting_text(s, "model_type", plain_type);
-    const char *position = tn__setting_text(s, "position_embedding_type", "absolute");
-    const bool  decoder = tn__setting_bool(s, "is_decoder", false) || tn__setting_bool(s, "add_cross_attention", false);
-    if (tn_error() != TN_OK) return false;
-    if (strcmp(type, plain_type) && strcmp(type, first_type) && strcmp(type, tenon_type))
-        tn_raise(TN_EUNSUPPORTED, "'%s': model_type is '%s'; this reads '%s', '%s' and '%s'", s->path, type, plain_type,
-                 first_type, tenon_type);
-    else if (strcmp(position, "absolute"))
-        tn_raise(TN_EUNSUPPORTED, "'%s': position_embedding_type is '%s'; only 'absolute' is supported", s->path,
-                 position);
-    else if (decoder)
-        tn_raise(TN_EUNSUPPORTED, "'%s': is_decoder and add_cross_attention are not supported: this is an encoder",
-                 s->path);
-    return tn_error() == TN_OK;
-}
+/* As it stands in the file. */
+typedef struct {
+    tn_bert_config c;
+    const char    *type, *architecture;
+    int64_t        places; /* rows of the table of positions */
+    bool           norm_first;
+} stored;
+enum { ABSENT = -2 }; /* padding */
 
-static bool read_config(const tn__settings *s, tn_bert_config *c)
-{
-    if (!known(s)) return false;
-    const bool first = !strcmp(tn__setting_text(s, "model_type", plain_type), first_type);
-    *c = (tn_bert_config){
-        .vocab = tn__setting_i64(s, "vocab_size", TN__NEEDED, 1, 10000000),
-        .dim = tn__setting_i64(s, "hidden_size", TN__NEEDED, 1, 65536),
-        .layers = tn__setting_i64(s, "num_hidden_layers", TN__NEEDED, 1, 1024),
-        .heads = tn__setting_i64(s, "num_attention_heads", TN__NEEDED, 1, 1024),
-        .ff = tn__setting_i64(s, "intermediate_size", TN__NEEDED, 1, 1048576),
-        .positions = tn__setting_i64(s, "max_position_embeddings", 512, 1, 10000000),
-        .types = tn__setting_i64(s, "type_vocab_size", 2, 1, 1024),
-        .padding = tn__setting_i64(s, "pad_token_id", first ? 1 : 0, 0, 10000000),
-        .dropout = tn__setting_double(s, "hidden_dropout_prob", 0.1, 0, 0.999999),
-        .attention_dropout = tn__setting_double(s, "attention_probs_dropout_prob", 0.1, 0, 0.999999),
-        .init = tn__setting_double(s, "initializer_range", 0.02, 0, 1),
-        .eps = tn__setting_double(s, "layer_norm_eps", 1e-12, 1e-15, 0.1),
-        .norm_first = first || tn__setting_bool(s, "norm_first", false),
-    };
-    c->positions -= tn__first_place(c);
-    const char *name = tn__setting_text(s, "hidden_act", "gelu");
-    if (tn_error() != TN_OK) return false;
-    c->activation = tn__activation_name(name);
-    if (!c->activation)
-        tn_raise(TN_EUNSUPPORTED, "'%s': hidden_act is '%s'; known are " TN__ACTIVATIONS, s->path, name);
-    else if (c->dim % c->heads)
-        tn_raise(TN_EFORMAT, "'%s': num_attention_heads %lld does not divide hidden_size %lld", s->path,
-                 (long long)c->heads, (long long)c->dim);
-    else if (c->positions < 1)
-        tn_raise(TN_EFORMAT, "'%s': max_position_embeddings is %lld, but the first is that behind pad_token_id %lld",
-                 s->path, (long long)(c->positions + tn__first_place(c)), (long long)c->padding);
-    else if (c->padding >= c->vocab)
-        tn_raise(TN_EFORMAT, "'%s': pad_token_id is %lld, but vocab_size %lld", s->path, (long long)c->padding,
-                 (long long)c->vocab);
-    return tn_error() == TN_OK;
-}
+static const tn_hf_row rows[] = {
+    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
+    TN_HF("attention_probs_dropout_prob", stored, c.attention_dropout, .otherwise = 0.1, .high = 0.999999),
+    TN_HF("hidden_act", stored, c.activation, .text = "gelu"),
+    TN_HF("hidden_dropout_prob", stored, c.dropout, .otherwise = 0.1, .high = 0.999999),
+    TN_HF("hidden_size", stored, c.dim, .needed = true, .low = 1, .high = 65536),
+    TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
+    TN_HF("intermediate_size", stored, c.ff, .needed = true, .low = 1, .high = 1048576),
+    TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-12, .low = 1e-15, .high = 0.1),
+    TN_HF("max_position_embeddings", stored, places, .otherwise = 512, .low = 1, .high = 10000000),
+    {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = types},
+    TN_HF("norm_first", stored, norm_first, .omitted = true),
+    TN_HF("num_attention_heads", stored, c.heads, .needed = true, .low = 1, .high = 1024),
+    TN_HF("num_hidden_layers", stored, c.layers, .needed = true, .low = 1, .high = 1024),
+    TN_HF("pad_token_id", stored, c.padding, .otherwise = ABSENT, .omitted = true, .low = 0, .high = 10000000),
+    {"position_embedding_type", TN_HF_MUST, .text = "absolute"},
+    {"tie_word_embeddings", TN_HF_MUST, .otherwise = true},
+    {"torch_dtype", TN_HF_NAME, .text = "float32"},
+    TN_HF("type_vocab_size", stored, c.types, .otherwise = 2, .low = 1, .high = 1024),
+    TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
+#define ENCODER "is_decoder and add_cross_attention are not supported: this is an encoder"
+    {"is_decoder", TN_HF_MUST, .silent = true, .says = ENCODER},
+    {"add_cross_attention", TN_HF_MUST, .silent = true, .says = ENCODER},
+    {"pruned_heads", TN_HF_EMPTY, .silent = true},
+    /* Without a say in the numbers: chunk_size_feed_forward, classifier_dropout, use_cache, gradient_checkpointing. */
+};
 
 tn_bert_config tn_bert_config_load(const char *dir)
 {
-    tn__settings   s = {.doc = NULL};
-    tn_bert_config c = {.zero_ = 0};
-    if (tn_error() == TN_OK && tn__settings_open(&s, dir) && !read_config(&s, &c)) c = (tn_bert_config){.zero_ = 0};
-    tn__settings_close(&s);
-    return c;
+    static const tn_hf_files files = {rows, TN_HF_COUNT_(rows), NULL, 0};
+    static const char        name[] = "config.json";
+    stored                   s = {.c = {.zero_ = 0}};
+    tn_bert_config          *c = &s.c;
+    if (tn_hf_config_read(dir, &files, &s)) {
+        const bool first = s.type == first_type;
+        if (c->padding == ABSENT) c->padding = first ? 1 : 0;
+        c->norm_first = first || s.norm_first;
+        c->positions = s.places - tn__first_place(c);
+        if (c->dim % c->heads)
+            tn_raise(TN_EFORMAT, "'%s/%s': num_attention_heads %lld does not divide hidden_size %lld", dir, name,
+                     (long long)c->heads, (long long)c->dim);
+        else if (c->positions < 1)
+            tn_raise(TN_EFORMAT,
+                     "'%s/%s': max_position_embeddings is %lld, but the first is that behind pad_token_id %lld", dir,
+                     name, (long long)s.places, (long long)c->padding);
+        else if (c->padding >= c->vocab)
+            tn_raise(TN_EFORMAT, "'%s/%s': pad_token_id is %lld, but vocab_size %lld", dir, name, (long long)c->padding,
+                     (long long)c->vocab);
+    }
+    return tn_error() == TN_OK ? *c : (tn_bert_config){.zero_ = 0};
 }
 
-static void write_config(const tn_bert_config *c, tn_json_writer *w)
+static const char *architecture_of(const tn_bert_config *c)
 {
-    tn_json_open_object(w, NULL);
-    tn_json_open_array(w, "architectures");
-    const char *type = type_of(c), *masked = c->no_next ? "BertForMaskedLM" : "BertForPreTraining";
-    if (type == first_type) masked = "RobertaPreLayerNormForMaskedLM";
-    tn_json_put_string(w, NULL, !c->no_words ? masked : type == first_type ? "RobertaPreLayerNormModel" : "BertModel");
-    tn_json_close(w);
-    tn_json_put_double(w, "attention_probs_dropout_prob", c->attention_dropout);
-    tn_json_put_string(w, "hidden_act", c->activation);
-    tn_json_put_double(w, "hidden_dropout_prob", c->dropout);
-    tn_json_put_i64(w, "hidden_size", c->dim);
-    tn_json_put_double(w, "initializer_range", c->init);
-    tn_json_put_i64(w, "intermediate_size", c->ff);
-    tn_json_put_double(w, "layer_norm_eps", c->eps);
-    tn_json_put_i64(w, "max_position_embeddings", c->positions + tn__first_place(c));
-    tn_json_put_string(w, "model_type", type);
-    if (type == tenon_type) tn_json_put_bool(w, "norm_first", true);
-    tn_json_put_i64(w, "num_attention_heads", c->heads);
-    tn_json_put_i64(w, "num_hidden_layers", c->layers);
-    if (c->padding >= 0) tn_json_put_i64(w, "pad_token_id", c->padding);
-    tn_json_put_string(w, "position_embedding_type", "absolute");
-    tn_json_put_bool(w, "tie_word_embeddings", true);
-    tn_json_put_string(w, "torch_dtype", "float32");
-    tn_json_put_i64(w, "type_vocab_size", c->types);
-    tn_json_put_i64(w, "vocab_size", c->vocab);
-    tn_json_close(w);
+    const bool first = type_of(c) == first_type;
+    if (c->no_words) return first ? "RobertaPreLayerNormModel" : "BertModel";
+    return first ? "RobertaPreLayerNormForMaskedLM" : c->no_next ? "BertForMaskedLM" : "BertForPreTraining";
 }
 
 /* ---- model.safetensors ------------------------------------------------------------------------------------------- */
@@ -155,12 +131,13 @@ static const tn_rename rules[] = {
 enum { RULES = sizeof rules / sizeof *rules };
 
 static const struct naming {
-    const tn_rename *rules;
-    int              n;
-    const char      *prefix, *pooler, *head; /* of the encoder's names; a weight of the pooler, of the head */
-} plain = {rules + FIRST_RULES, RULES - FIRST_RULES, "bert.", "bert.pooler.dense.weight",
+    tn_hf_files files;
+    const char *prefix, *pooler, *head; /* of the encoder's names; a weight of the pooler, of the head */
+} plain = {{rows, TN_HF_COUNT_(rows), rules + FIRST_RULES, RULES - FIRST_RULES},
+           "bert.",
+           "bert.pooler.dense.weight",
            "cls.predictions.transform.dense.weight"},
-  first = {rules, RULES, FIRST, FIRST "pooler.dense.weight", "lm_head.dense.weight"};
+  first = {{rows, TN_HF_COUNT_(rows), rules, RULES}, FIRST, FIRST "pooler.dense.weight", "lm_head.dense.weight"};
 
 static const struct naming *naming_of(const tn_bert_config *c) { return type_of(c) == first_type ? &first : &plain; }
 
@@ -191,13 +168,14 @@ tn_bert *tn_bert_load(const char *dir)
         c.no_next = c.no_pooler || !holds(f, n, "cls.seq_relationship.weight");
         m = tn_bert_create(c);
     }
-    return tn__model_read(m, f, path, naming_of(&c)->rules, naming_of(&c)->n);
+    return tn__model_read(m, f, path, &naming_of(&c)->files);
 }
 
 tn_status tn_bert_save(tn_bert *m, const char *dir)
 {
     if (!tn_ready(m)) return tn_error();
-    tn_json_writer *w = tn_json_writer_new(2);
-    write_config(&m->config, w);
-    return tn__model_write(m, w, dir, naming_of(&m->config)->rules, naming_of(&m->config)->n);
+    stored s = {.c = m->config, .type = type_of(&m->config), .architecture = architecture_of(&m->config)};
+    s.norm_first = s.type == tenon_type, s.places = s.c.positions + tn__first_place(&s.c);
+    if (s.c.padding < 0) s.c.padding = ABSENT;
+    return tn_hf_write(m, dir, &naming_of(&m->config)->files, &s);
 }

@@ -1,6 +1,6 @@
 /* gpt.c — GPT-2 (Radford et al. 2019): a causal Transformer whose norms come first, with the embedding as its head.
  *
- *   x = dropout(word + position),  y = norm(blocks(x)),  scores = y Eᵀ */
+ *   x = dropout(word + position),  y = norm(blocks(x)),  scores = y Eᵀ, or, untied, y Wᵀ */
 #include "models/files/hf_config.h"
 
 #include <math.h>
@@ -23,15 +23,18 @@ static bool complete(tn_gpt_config *c)
 {
     static const char *const who = "tn_gpt_new";
     if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
+    if (c->embedding_dropout < 0) c->embedding_dropout = c->dropout;
+    if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (!c->activation) c->activation = "gelu_new";
     if (!tn__within(who, "vocab", c->vocab, 1, 10000000) || !tn__within(who, "dim", c->dim, 1, 65536) ||
         !tn__within(who, "layers", c->layers, 1, 1024) || !tn__within(who, "heads", c->heads, 1, 1024) ||
         !tn__within(who, "ff", c->ff, 1, 1048576) || !tn__within(who, "positions", c->positions, 1, 10000000) ||
-        !tn__chance(who, "dropout", c->dropout))
+        !tn__chance(who, "dropout", c->dropout) || !tn__chance(who, "embedding_dropout", c->embedding_dropout) ||
+        !tn__chance(who, "attention_dropout", c->attention_dropout))
         return false;
     if (!(c->init >= 0 && c->init <= 1))
         return tn_raise(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, c->init), false;
-    if (!tn__activation_of(c->activation))
+    if (!tn_hf_activation(c->activation))
         return tn_raise(TN_EINVAL, "%s: there is no activation '%s'; use " TN__ACTIVATIONS, who, c->activation), false;
     c->activation = tn__activation_name(c->activation);
     return true;
@@ -54,14 +57,16 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
     tn_gpt *m = tn_module_new(tn_gpt);
     if (!m) return NULL;
     m->config = c;
-    const double p = c.dropout;
     m->words = tn_child(m, "transformer.wte", tn_embedding_new(.count = c.vocab, .dim = c.dim));
     m->positions = tn_child(m, "transformer.wpe", tn_embedding_new(.count = c.positions, .dim = c.dim));
-    m->dropout = tn_child(m, "transformer.drop", tn_dropout_new(.p = p));
-    m->blocks = tn_child(m, "transformer.h",
-                         tn_transformer_encoder_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff,
-                                                    .dropout = p, .activation = tn__activation_of(c.activation),
-                                                    .eps = c.eps, .norm_first = true, .final_norm = true));
+    m->dropout = tn_child(m, "transformer.drop", tn_dropout_new(.p = c.embedding_dropout));
+    m->blocks =
+        tn_child(m, "transformer.h",
+                 tn_stack_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff, .dropout = c.dropout,
+                              .attention_dropout = c.attention_dropout, .activation = tn_hf_activation(c.activation),
+                              .eps = c.eps, .norm_first = true, .final_norm = true));
+    if (c.untied) m->out = tn_param(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
+    else if (m->words) m->out = m->words->weight;
     if (tn_error() == TN_OK) initialise(m);
     return tn_built(m);
 }
@@ -83,7 +88,7 @@ static tn_tensor *vectors(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
                         (long long)(at + n), (long long)m->config.positions),
                NULL;
     tn_tensor *x = tn_add(tn_call(m->words, ids), tn_narrow(m->positions->weight, 0, at, n));
-    return tn_transformer_encoder_forward(m->blocks, tn_call(m->dropout, x), .causal = true, .cache = cache);
+    return tn_stack_forward(m->blocks, tn_call(m->dropout, x), .causal = true, .cache = cache);
 }
 
 tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a)
@@ -91,7 +96,7 @@ tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a)
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = tn_error() == TN_OK ? vectors(m, a.ids, a.cache) : NULL;
     if (y && a.last) y = tn_narrow(y, 1, tn_size(y, 1) - 1, 1);
-    return tn_leave(f, y ? tn_linear(y, m->words->weight, NULL) : NULL);
+    return tn_leave(f, y ? tn_linear(y, m->out, NULL) : NULL);
 }
 
 tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets)
@@ -105,32 +110,15 @@ tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets)
                    tn_leave(f, NULL);
         y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
     }
-    return tn_leave(f, y ? tn_linear_cross_entropy(y, m->words->weight, NULL, targets) : NULL);
+    return tn_leave(f, y ? tn_linear_cross_entropy(y, m->out, NULL, targets) : NULL);
 }
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    tn_decoding  base;
-    tn_gpt      *m;
-    tn_kv_cache *cache;
-} decoding;
-
-static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
+static tn_tensor *go_on(void *m, tn_tensor *ids, tn_kv_cache *cache)
 {
-    decoding *d = (decoding *)base;
-    return tn_select(tn_gpt_forward(d->m, tokens, .cache = d->cache, .last = true), 1, 0);
+    return tn_gpt_forward((tn_gpt *)m, ids, .cache = cache, .last = true);
 }
-static tn_status reorder(tn_decoding *base, tn_tensor *index)
-{
-    return tn_kv_cache_reorder(((decoding *)base)->cache, index);
-}
-static void end(tn_decoding *base)
-{
-    tn_kv_cache_free(((decoding *)base)->cache);
-    tn_mem_put(base, sizeof(decoding));
-}
-static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end};
 
 tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t length)
 {
@@ -139,25 +127,46 @@ tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t length)
         return tn_raise(TN_EINVAL, "tn_gpt_decoding: a text of %lld words is longer than the model's %lld positions",
                         (long long)length, (long long)m->config.positions),
                NULL;
-    decoding *d = tn_mem_get(sizeof *d);
-    if (!d) return NULL;
-    *d = (decoding){.base = {&kind, rows, length}, .m = m};
-    d->cache = tn_transformer_encoder_cache(m->blocks, rows, length);
-    if (d->cache) return &d->base;
-    tn_mem_put(d, sizeof *d);
-    return NULL;
+    return tn_cached_decoding(m, go_on, tn_stack_cache(m->blocks, rows, length, 0), rows, length);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
+static const tn_hf_row rows[] = {
+    TN_HF("activation_function", tn_gpt_config, activation, .text = "gelu_new"),
+    {"architectures", TN_HF_NAME, .text = "GPT2LMHeadModel"},
+    TN_HF("attn_pdrop", tn_gpt_config, attention_dropout, .otherwise = 0.1, .high = 0.999999),
+    TN_HF("embd_pdrop", tn_gpt_config, embedding_dropout, .otherwise = 0.1, .high = 0.999999),
+    TN_HF("initializer_range", tn_gpt_config, init, .otherwise = 0.02, .high = 1),
+    TN_HF("layer_norm_epsilon", tn_gpt_config, eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
+    {"model_type", TN_HF_TYPE, .text = "gpt2"},
+    TN_HF("n_embd", tn_gpt_config, dim, .needed = true, .low = 1, .high = 65536),
+    TN_HF("n_head", tn_gpt_config, heads, .needed = true, .low = 1, .high = 1024),
+    TN_HF("n_inner", tn_gpt_config, ff, .low = 1, .high = 1048576),
+    TN_HF("n_layer", tn_gpt_config, layers, .needed = true, .low = 1, .high = 1024),
+    TN_HF("n_positions", tn_gpt_config, positions, .otherwise = 1024, .low = 1, .high = 10000000),
+    TN_HF("resid_pdrop", tn_gpt_config, dropout, .otherwise = 0.1, .high = 0.999999),
+    TN_HF("tie_word_embeddings", tn_gpt_config, untied, .otherwise = true, .opposite = true),
+    {"torch_dtype", TN_HF_NAME, .text = "float32"},
+    TN_HF("vocab_size", tn_gpt_config, vocab, .needed = true, .low = 1, .high = 10000000),
+    {"add_cross_attention", TN_HF_MUST, .silent = true},
+    {"pruned_heads", TN_HF_EMPTY, .silent = true},
+    {"scale_attn_by_inverse_layer_idx", TN_HF_MUST, .silent = true},
+    {"scale_attn_weights", TN_HF_MUST, .silent = true, .otherwise = true},
+    /* Without a say in the numbers: n_ctx (n_positions of old files), reorder_and_upcast_attn (it is f32 here),
+     * summary_… (of a head that is not read), bos_token_id, eos_token_id, use_cache, chunk_size_feed_forward. */
+};
+/* clang-format on */
+
 #define IN "transformer.h.*."
 #define OUR "transformer.h.layers.*."
 static const tn_rename rules[] = {
+    TN_RENAME("lm_head", NULL), /* the embedding, where they are tied: this rule is left out where they are not */
     TN_RENAME("h", "transformer.h", .load_only = true), /* of files that hold the model without its head */
     TN_RENAME("wte", "transformer.wte", .load_only = true),
     TN_RENAME("wpe", "transformer.wpe", .load_only = true),
     TN_RENAME("ln_f", "transformer.ln_f", .load_only = true),
-    TN_RENAME("lm_head", NULL),      /* the embedding */
     TN_RENAME(IN "attn.bias", NULL), /* masks of old files */
     TN_RENAME(IN "attn.masked_bias", NULL),
     TN_RENAME("transformer.ln_f", "transformer.h.norm"),
@@ -172,82 +181,27 @@ static const tn_rename rules[] = {
     TN_RENAME(IN "mlp.c_proj.weight", OUR "linear2.weight", .transpose = true),
     TN_RENAME(IN "mlp.c_proj.bias", OUR "linear2.bias"),
 };
-enum { RULES = sizeof rules / sizeof *rules };
-
-static bool read_config(const tn__settings *s, tn_gpt_config *c)
-{
-    const char *type = tn__setting_text(s, "model_type", "gpt2");
-    const char *name = tn__setting_text(s, "activation_function", "gelu_new");
-    const bool  other = tn__setting_bool(s, "scale_attn_by_inverse_layer_idx", false) ||
-                       tn__setting_bool(s, "add_cross_attention", false) ||
-                       !tn__setting_bool(s, "scale_attn_weights", true);
-    if (tn_error() == TN_OK && strcmp(type, "gpt2"))
-        tn_raise(TN_EUNSUPPORTED, "'%s': model_type is '%s'; this reads 'gpt2'", s->path, type);
-    else if (tn_error() == TN_OK && other)
-        tn_raise(TN_EUNSUPPORTED,
-                 "'%s': scale_attn_weights = false, scale_attn_by_inverse_layer_idx and add_cross_attention are not "
-                 "supported",
-                 s->path);
-    else if (tn_error() == TN_OK && !tn__activation_of(name))
-        tn_raise(TN_EUNSUPPORTED, "'%s': activation_function is '%s'; known are " TN__ACTIVATIONS, s->path, name);
-    *c = (tn_gpt_config){
-        .vocab = tn__setting_i64(s, "vocab_size", TN__NEEDED, 1, 10000000),
-        .dim = tn__setting_i64(s, "n_embd", TN__NEEDED, 1, 65536),
-        .layers = tn__setting_i64(s, "n_layer", TN__NEEDED, 1, 1024),
-        .heads = tn__setting_i64(s, "n_head", TN__NEEDED, 1, 1024),
-        .ff = tn__setting_i64(s, "n_inner", 0, 1, 1048576),
-        .positions = tn__setting_i64(s, "n_positions", 1024, 1, 10000000),
-        .dropout = tn__setting_double(s, "resid_pdrop", 0.1, 0, 0.999999),
-        .init = tn__setting_double(s, "initializer_range", 0.02, 0, 1),
-        .eps = tn__setting_double(s, "layer_norm_epsilon", 1e-5, 1e-15, 0.1),
-        .activation = tn__activation_name(name),
-    };
-    if (tn_error() == TN_OK && c->dim % c->heads)
-        tn_raise(TN_EFORMAT, "'%s': n_head %lld does not divide n_embd %lld", s->path, (long long)c->heads,
-                 (long long)c->dim);
-    return tn_error() == TN_OK;
-}
+static const tn_hf_files tied = TN_HF_FILES(rows, rules),
+                         untied = {rows, TN_HF_COUNT_(rows), rules + 1, TN_HF_COUNT_(rules) - 1};
 
 tn_gpt *tn_gpt_load(const char *dir)
 {
-    tn__settings    s = {.doc = NULL};
-    tn_gpt_config   c;
-    char            path[1024];
-    tn_safetensors *f = NULL;
+    tn_gpt_config c = {.zero_ = 0};
+    char          path[1024];
+    if (!tn_hf_config_read(dir, &tied, &c)) return NULL;
+    if (c.dim % c.heads)
+        return tn_raise(TN_EFORMAT, "'%s/config.json': n_head %lld does not divide n_embd %lld", dir,
+                        (long long)c.heads, (long long)c.dim),
+               NULL;
+    tn_safetensors *f = tn__weights_open(dir, path);
+    const int64_t   ff = c.ff ? c.ff : 4 * c.dim, tables = c.vocab * (c.untied ? 2 : 1) + c.positions;
     tn_gpt         *m = NULL;
-    if (tn_error() == TN_OK && tn__settings_open(&s, dir) && read_config(&s, &c)) f = tn__weights_open(dir, path);
-    tn__settings_close(&s);
-    if (!f) return NULL;
-    const int64_t ff = c.ff ? c.ff : 4 * c.dim;
-    if (tn__enough(f, path, (c.vocab + c.positions) * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff)))
-        m = tn_gpt_create(c);
-    return tn__model_read(m, f, path, rules, RULES);
+    if (f && tn__enough(f, path, tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff))) m = tn_gpt_create(c);
+    return tn__model_read(m, f, path, c.untied ? &untied : &tied);
 }
 
 tn_status tn_gpt_save(tn_gpt *m, const char *dir)
 {
     if (!tn_ready(m)) return tn_error();
-    const tn_gpt_config *c = &m->config;
-    tn_json_writer      *w = tn_json_writer_new(2);
-    tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "activation_function", c->activation);
-    tn_json_open_array(w, "architectures");
-    tn_json_put_string(w, NULL, "GPT2LMHeadModel");
-    tn_json_close(w);
-    tn_json_put_double(w, "attn_pdrop", c->dropout);
-    tn_json_put_double(w, "embd_pdrop", c->dropout);
-    tn_json_put_double(w, "initializer_range", c->init);
-    tn_json_put_double(w, "layer_norm_epsilon", c->eps);
-    tn_json_put_string(w, "model_type", "gpt2");
-    tn_json_put_i64(w, "n_embd", c->dim);
-    tn_json_put_i64(w, "n_head", c->heads);
-    tn_json_put_i64(w, "n_inner", c->ff);
-    tn_json_put_i64(w, "n_layer", c->layers);
-    tn_json_put_i64(w, "n_positions", c->positions);
-    tn_json_put_double(w, "resid_pdrop", c->dropout);
-    tn_json_put_bool(w, "tie_word_embeddings", true);
-    tn_json_put_string(w, "torch_dtype", "float32");
-    tn_json_put_i64(w, "vocab_size", c->vocab);
-    tn_json_close(w);
-    return tn__model_write(m, w, dir, rules, RULES);
+    return tn_hf_write(m, dir, m->config.untied ? &untied : &tied, &m->config);
 }

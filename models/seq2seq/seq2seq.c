@@ -217,7 +217,7 @@ static tn_tensor *chosen(tn_tensor *t, int dim, tn_tensor *index)
 static tn_status reorder(tn_decoding *base, tn_tensor *index)
 {
     decoding *d = (decoding *)base;
-    const int dim = d->m->cell ? 0 : 1; /* the batch's of the states */
+    const int dim = d->m->recurrent && d->m->recurrent->cell ? 0 : 1; /* the batch's of the states */
     if (d->r.cache && tn_kv_cache_reorder(d->r.cache, index) != TN_OK) return tn_error();
     tn_tensor *memory = d->r.cache ? d->r.memory : chosen(d->r.memory, 0, index);
     tn_tensor *blocked = chosen(d->r.blocked, 0, index), *keys = chosen(d->r.keys, 0, index);

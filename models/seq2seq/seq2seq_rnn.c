@@ -14,19 +14,21 @@ bool tn__recurrent_parts(tn_seq2seq *m)
              .in = dim, .hidden = dim, .layers = c->layers, .dropout = between, .bidirectional = !c->one_way};
     const tn_rnn_config d = {
         .in = dim, .hidden = dim, .layers = c->decoder_layers, .dropout = c->decoder_layers > 1 ? c->dropout : 0};
-    m->encoder = tn_child(m, "encoder", c->lstm ? tn_lstm_create(e) : tn_gru_create(e));
-    m->bridge_h = tn_child(m, "bridge_h", tn_linear_new(.in = memory, .out = dim));
-    if (c->lstm) m->bridge_c = tn_child(m, "bridge_c", tn_linear_new(.in = memory, .out = dim));
+    tn_seq2seq_recurrent *const p = m->recurrent = tn_array(m, 1, tn_seq2seq_recurrent);
+    if (!p) return false;
+    p->encoder = tn_child(m, "encoder", c->lstm ? tn_lstm_create(e) : tn_gru_create(e));
+    p->bridge_h = tn_child(m, "bridge_h", tn_linear_new(.in = memory, .out = dim));
+    if (c->lstm) p->bridge_c = tn_child(m, "bridge_c", tn_linear_new(.in = memory, .out = dim));
     if (c->kind == TN_SEQ2SEQ_BAHDANAU) {
         const tn_rnn_cell_config cell = {.in = dim + memory, .hidden = dim};
-        m->cell = tn_child(m, "cell", c->lstm ? tn_lstm_cell_create(cell) : tn_gru_cell_create(cell));
-        m->additive = tn_child(m, "attention", tn_additive_attention_new(.query = dim, .memory = memory));
-        m->combine = tn_child(m, "combine", tn_linear_new(.in = 2 * dim + memory, .out = dim));
+        p->cell = tn_child(m, "cell", c->lstm ? tn_lstm_cell_create(cell) : tn_gru_cell_create(cell));
+        p->additive = tn_child(m, "attention", tn_additive_attention_new(.query = dim, .memory = memory));
+        p->combine = tn_child(m, "combine", tn_linear_new(.in = 2 * dim + memory, .out = dim));
     } else {
-        m->decoder = tn_child(m, "decoder", c->lstm ? tn_lstm_create(d) : tn_gru_create(d));
+        p->decoder = tn_child(m, "decoder", c->lstm ? tn_lstm_create(d) : tn_gru_create(d));
         if (c->kind == TN_SEQ2SEQ_LUONG) {
-            m->dot = tn_child(m, "attention", tn_dot_attention_new(.query = dim, .memory = memory, .general = true));
-            m->combine = tn_child(m, "combine", tn_linear_new(.in = dim + memory, .out = dim));
+            p->dot = tn_child(m, "attention", tn_dot_attention_new(.query = dim, .memory = memory, .general = true));
+            p->combine = tn_child(m, "combine", tn_linear_new(.in = dim + memory, .out = dim));
         }
     }
     return tn_error() == TN_OK;
@@ -37,11 +39,12 @@ bool tn__recurrent_parts(tn_seq2seq *m)
  * more. */
 static tn_tensor *bridged(tn_seq2seq *m, tn_linear *bridge, tn_tensor *last)
 {
-    const int64_t batch = tn_size(last, 1), layers = m->config.layers, want = m->config.decoder_layers;
-    tn_tensor    *x = tn_reshape(last, TN_SHAPE(layers, -1, batch, m->config.dim)); /* [L, D, B, dim] */
+    const tn_seq2seq_recurrent *p = m->recurrent;
+    const int64_t               batch = tn_size(last, 1), layers = m->config.layers, want = m->config.decoder_layers;
+    tn_tensor                  *x = tn_reshape(last, TN_SHAPE(layers, -1, batch, m->config.dim)); /* [L, D, B, dim] */
     x = tn_reshape(tn_permute(x, TN_DIMS(0, 2, 1, 3)), TN_SHAPE(layers, batch, -1));
     x = tn_tanh(tn_call(bridge, x));
-    if (m->cell) return tn_select(x, 0, layers - 1);
+    if (p->cell) return tn_select(x, 0, layers - 1);
     if (want <= layers) return tn_narrow(x, 0, layers - want, want);
     tn_tensor *more = tn_expand(tn_narrow(x, 0, layers - 1, 1), TN_SHAPE(want - layers, batch, m->config.dim));
     return tn_cat(0, x, more);
@@ -49,33 +52,35 @@ static tn_tensor *bridged(tn_seq2seq *m, tn_linear *bridge, tn_tensor *last)
 
 void tn__recurrent_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
 {
+    const tn_seq2seq_recurrent *p = m->recurrent;
     tn_tensor *lengths = tn_sum(tn_to(tn_logical_not(r->blocked), TN_I64), .dims = TN_DIMS(1)), *h = NULL, *c = NULL;
     tn_tensor *x = tn_call(m->dropout, tn_call(m->source, source));
-    r->memory = tn_rnn_forward(m->encoder, x, .lengths = lengths, .h_n = &h, .c_n = m->bridge_c ? &c : NULL);
+    r->memory = tn_rnn_forward(p->encoder, x, .lengths = lengths, .h_n = &h, .c_n = p->bridge_c ? &c : NULL);
     if (tn_error() != TN_OK) return;
-    r->h = bridged(m, m->bridge_h, h);
-    if (m->bridge_c) r->c = bridged(m, m->bridge_c, c);
-    if (m->additive) r->keys = tn_additive_attention_keys(m->additive, r->memory);
+    r->h = bridged(m, p->bridge_h, h);
+    if (p->bridge_c) r->c = bridged(m, p->bridge_c, c);
+    if (p->additive) r->keys = tn_additive_attention_keys(p->additive, r->memory);
 }
 
 /* Bahdanau's decoder goes word by word: its attention asks with the state before. */
 static tn_tensor *word_by_word(tn_seq2seq *m, tn__reading *r, tn_tensor *words, tn_tensor **alignment)
 {
-    const int64_t n = tn_size(words, 1);
-    const size_t  bytes = 2 * (size_t)n * sizeof(tn_tensor *);
-    tn_tensor   **y = tn_mem_get(bytes), **looked = y ? y + n : NULL, *all = NULL;
+    const tn_seq2seq_recurrent *p = m->recurrent;
+    const int64_t               n = tn_size(words, 1);
+    const size_t                bytes = 2 * (size_t)n * sizeof(tn_tensor *);
+    tn_tensor                 **y = tn_mem_get(bytes), **looked = y ? y + n : NULL, *all = NULL;
     for (int64_t t = 0; y && t < n && tn_error() == TN_OK; t++) {
         tn_tensor *word = tn_select(words, 1, t), *c = NULL;
         tn_tensor *context =
-            tn_additive_attention_forward(m->additive, r->h, r->memory, .keys = r->keys, .blocked_keys = r->blocked,
+            tn_additive_attention_forward(p->additive, r->h, r->memory, .keys = r->keys, .blocked_keys = r->blocked,
                                           .weights = alignment ? &looked[t] : NULL);
-        r->h = tn_rnn_cell_forward(m->cell, tn_cat(1, word, context), .h = r->h, .c = r->c,
-                                   .c_n = m->bridge_c ? &c : NULL);
+        r->h = tn_rnn_cell_forward(p->cell, tn_cat(1, word, context), .h = r->h, .c = r->c,
+                                   .c_n = p->bridge_c ? &c : NULL);
         r->c = c;
         y[t] = tn_cat(1, r->h, context, word);
     }
     if (y && tn_error() == TN_OK) {
-        all = tn_tanh(tn_call(m->combine, tn_stack_list(1, (int)n, y)));
+        all = tn_tanh(tn_call(p->combine, tn_stack_list(1, (int)n, y)));
         if (alignment) *alignment = tn_stack_list(1, (int)n, looked);
     }
     if (y) tn_mem_put(y, bytes);
@@ -84,14 +89,15 @@ static tn_tensor *word_by_word(tn_seq2seq *m, tn__reading *r, tn_tensor *words, 
 
 tn_tensor *tn__recurrent_go(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn_tensor **alignment)
 {
-    tn_tensor *x = tn_call(m->dropout, tn_call(m->target, target)), *h = NULL, *c = NULL;
-    if (m->cell) return tn_call(m->dropout, word_by_word(m, r, x, alignment));
-    x = tn_rnn_forward(m->decoder, x, .h0 = r->h, .c0 = r->c, .h_n = &h, .c_n = m->bridge_c ? &c : NULL);
+    const tn_seq2seq_recurrent *p = m->recurrent;
+    tn_tensor                  *x = tn_call(m->dropout, tn_call(m->target, target)), *h = NULL, *c = NULL;
+    if (p->cell) return tn_call(m->dropout, word_by_word(m, r, x, alignment));
+    x = tn_rnn_forward(p->decoder, x, .h0 = r->h, .c0 = r->c, .h_n = &h, .c_n = p->bridge_c ? &c : NULL);
     r->h = h, r->c = c;
-    if (m->dot) {
+    if (p->dot) {
         tn_tensor *context =
-            tn_dot_attention_forward(m->dot, x, r->memory, .blocked_keys = r->blocked, .weights = alignment);
-        x = tn_tanh(tn_call(m->combine, tn_cat(-1, context, x)));
+            tn_dot_attention_forward(p->dot, x, r->memory, .blocked_keys = r->blocked, .weights = alignment);
+        x = tn_tanh(tn_call(p->combine, tn_cat(-1, context, x)));
     }
     return tn_call(m->dropout, x);
 }

@@ -1,0 +1,94 @@
+/* hf.h — a model's directory as Hugging Face lays it out, config.json and model.safetensors, as two tables: the members
+ * of config.json, each with its place in the model's own config, and the names of the weights. Both are read and written
+ * from the same rows. Part of models.h: include that.
+ *
+ *     static const tn_hf_row rows[] = {
+ *         {"architectures", TN_HF_NAME, .text = "LlamaForCausalLM"},
+ *         TN_HF("hidden_size", config, dim, .needed = true, .low = 1, .high = 65536),
+ *         {"model_type", TN_HF_TYPE, .text = "llama"},
+ *         TN_HF("rms_norm_eps", config, eps, .otherwise = 1e-6, .high = 0.1),
+ *         {"attention_bias", TN_HF_MUST, .otherwise = false},           // another value is refused by name
+ *     };
+ *     static const tn_rename rules[] = {TN_RENAME("model.norm", "blocks.norm")};
+ *     static const tn_hf_files files = TN_HF_FILES(rows, rules);
+ *
+ *     config c;
+ *     model *m = tn_hf_config_read("dir", &files, &c) ? tn_hf_weights_read(model_new(c), "dir", &files) : NULL;
+ *     tn_hf_write(m, "dir", &files, &m->config);
+ *
+ * Members that the table does not name are left alone: what would change the numbers has to stand in it. */
+#ifndef TENON_MODELS_HF_H
+#define TENON_MODELS_HF_H
+
+#include "../nn/nn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    TN_HF_I64, /* int64_t and double: absent or null gives .otherwise; outside low … high is refused */
+    TN_HF_REAL,
+    TN_HF_BOOL,
+    TN_HF_ACTIVATION, /* const char *, one that tn_hf_activation knows; absent gives .text */
+    TN_HF_CHOICE,     /* const char *, one of .choices, which NULL ends; absent gives the first */
+    TN_HF_TYPE,       /* the same for model_type, which is looked at first; with .text alone nothing is stored */
+    TN_HF_NAME,       /* written only: const char *, or .text; architectures is written as an array */
+    TN_HF_MUST,       /* a number or bool that must be .otherwise, or a string that must be .text */
+    TN_HF_EMPTY       /* must be null, {} or [] */
+} tn_hf_kind;
+
+typedef struct {
+    const char        *key;
+    tn_hf_kind         kind;
+    size_t             at; /* of the member in the config */
+    double             low, high, otherwise;
+    const char        *text;
+    const char *const *choices;
+    bool               needed;   /* absent is an error */
+    bool               silent;   /* is not written */
+    bool               omitted;  /* is not written where it is .otherwise */
+    bool               opposite; /* of a bool: the member says the opposite */
+    const char        *says;     /* what is said when it is refused, behind the path */
+} tn_hf_row;
+
+/* The row of a member, by its type. */
+#define TN_HF(key_, type, member, ...)           \
+    {                                            \
+        .key = (key_),                         \
+        .kind = _Generic(((type *)0)->member,  \
+            int64_t: TN_HF_I64,                \
+            double: TN_HF_REAL,                \
+            bool: TN_HF_BOOL,                  \
+            const char *: TN_HF_ACTIVATION),   \
+        .at = offsetof(type, member), __VA_ARGS__ \
+    }
+
+typedef struct {
+    const tn_hf_row *rows;
+    int              count;
+    const tn_rename *rules;
+    int              renames;
+} tn_hf_files;
+#define TN_HF_COUNT_(a) ((int)(sizeof(a) / sizeof *(a)))
+#define TN_HF_FILES(rows, rules)                                 \
+    {                                                            \
+        (rows), TN_HF_COUNT_(rows), (rules), TN_HF_COUNT_(rules) \
+    }
+
+/* dir/config.json into a config: members that the table names; the others stay. False: raised, TN_EFORMAT for what is
+ * wrong, TN_EUNSUPPORTED for what is right but not done here; the message begins with the path. */
+TN_API bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config);
+/* dir's model.safetensors, or the files that model.safetensors.index.json names, into m, which is in eval mode then. m;
+ * or NULL, and m freed: an error stands. */
+TN_API void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *f);
+/* Both into a directory that is there. */
+TN_API tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config) TN_CHECKED;
+
+/* Activations by Hugging Face's names; NULL if there is none. */
+TN_API tn_tensor *(*tn_hf_activation(const char *name))(tn_tensor *x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
