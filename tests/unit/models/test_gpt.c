@@ -185,6 +185,26 @@ START_TEST(writes_what_hugging_face_reads)
 }
 END_TEST
 
+/* With scores from a table of its own, which is loaded and saved, and not taken for the embedding's. */
+START_TEST(untied)
+{
+    const char *now = tn_test_file("untied"), *weights = tn_test_file("untied/model.safetensors");
+    tn_gpt     *m = tn_gpt_new(.vocab = 23, .dim = 16, .layers = 1, .heads = 2, .positions = 24, .untied = true), *b;
+    tn_eval(m);
+    mkdir(now, 0777);
+    ck_assert_int_eq(tn_gpt_save(m, now), TN_OK);
+    tn_json *config = tn_json_load(tn_test_file("untied/config.json"));
+    ck_assert(!tn_json_bool(tn_json_get(config, "tie_word_embeddings")));
+    tn_safetensors *f = tn_safetensors_open(weights);
+    ck_assert(tn_same_bits(tn_safetensors_get(f, "lm_head.weight"), m->out) && m->out != m->words->weight);
+    tn_json_free(config), tn_safetensors_close(f);
+    ck_assert_ptr_nonnull(b = tn_gpt_load(now));
+    ck_assert(tn_same_bits(tn_gpt_forward(m, answer("ids")), tn_gpt_forward(b, answer("ids"))));
+    fine();
+    tn_free(m), tn_free(b);
+}
+END_TEST
+
 START_TEST(learns)
 {
     tn_seed(4);
@@ -235,6 +255,7 @@ int main(void)
     tcase_add_loop_test(c, cache_threads_and_neighbours_change_nothing, 0, 3);
     tcase_add_loop_test(c, autocast, 0, 3);
     tcase_add_test(c, writes_what_hugging_face_reads);
+    tcase_add_test(c, untied);
     tcase_add_test(c, learns);
     tcase_add_test(c, wrong_use);
     return tn_check_main(s);

@@ -1,0 +1,141 @@
+/* custom_decoder.c — a decoder-only model of one's own, whole, with its config, its files and its decoding: LLaMA's
+ * shape, as Hugging Face's LlamaForCausalLM, made of the library's block. It learns to count by threes, is saved,
+ * loaded, and asked to go on. */
+#include <stdio.h>
+#include <sys/stat.h>
+#include <tenon/tenon.h>
+
+typedef struct {
+    int64_t     vocab, dim, layers, heads, kv_heads, ff, positions;
+    double      eps, theta, init;
+    const char *activation;
+    bool        tied;
+} config;
+
+typedef struct {
+    tn_module     base;
+    config        c;
+    tn_embedding *words;
+    tn_stack     *blocks;
+    tn_tensor    *out; /* [vocab, dim] */
+} decoder;
+TN_MODULE(decoder);
+
+static decoder *decoder_new(config c)
+{
+    decoder *m = tn_module_new(decoder);
+    if (!m) return NULL;
+    m->c = c;
+    m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim));
+    m->blocks = tn_child(m, "blocks",
+                         tn_stack_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
+                                      .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps, .norm_first = true,
+                                      .final_norm = true, .rotary = true, .rope.theta = c.theta, .gated = true,
+                                      .activation = tn_hf_activation(c.activation), .no_bias = true, .dropout = 0));
+    if (!c.tied) m->out = tn_param(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
+    else if (m->words) m->out = m->words->weight;
+    for (tn_each p = tn_parameters(m); !tn_error() && tn_next(&p);)
+        if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, c.init);
+    return tn_built(m);
+}
+
+/* Vectors of ids [B, T], which come behind what the cache holds (NULL: nothing). */
+static tn_tensor *vectors(decoder *m, tn_tensor *ids, tn_kv_cache *cache)
+{
+    return tn_stack_forward(m->blocks, tn_call(m->words, ids), .causal = true, .cache = cache);
+}
+
+static tn_tensor *decoder_loss(decoder *m, tn_tensor *ids) /* each word from those before it */
+{
+    if (!tn_ready(m)) return NULL;
+    const int64_t  n = tn_size(ids, 1) - 1;
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *y = vectors(m, tn_narrow(ids, 1, 0, n), NULL);
+    return tn_leave(f, tn_linear_cross_entropy(y, m->out, NULL, tn_narrow(ids, 1, 1, n)));
+}
+
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *decoder_step(void *module, tn_tensor *ids, tn_kv_cache *cache) /* scores of what comes next */
+{
+    decoder *m = module;
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    return tn_leave(f, tn_linear(tn_narrow(vectors(m, ids, cache), 1, -1, 1), m->out, NULL));
+}
+
+static tn_decoding *decoder_decoding(decoder *m, int64_t rows, int64_t length)
+{
+    return tn_cached_decoding(m, decoder_step, tn_stack_cache(m->blocks, rows, length, 0), rows, length);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static const tn_hf_row rows[] = {
+    {"architectures", TN_HF_NAME, .text = "LlamaForCausalLM"},
+    {"attention_bias", TN_HF_MUST, .silent = true},
+    TN_HF("hidden_act", config, activation, .text = "silu"),
+    TN_HF("hidden_size", config, dim, .needed = true, .low = 1, .high = 65536),
+    TN_HF("initializer_range", config, init, .otherwise = 0.02, .high = 1),
+    TN_HF("intermediate_size", config, ff, .needed = true, .low = 1, .high = 1048576),
+    TN_HF("max_position_embeddings", config, positions, .otherwise = 2048, .low = 1, .high = 10000000),
+    {"mlp_bias", TN_HF_MUST, .silent = true},
+    {"model_type", TN_HF_TYPE, .text = "llama"},
+    TN_HF("num_attention_heads", config, heads, .needed = true, .low = 1, .high = 1024),
+    TN_HF("num_hidden_layers", config, layers, .needed = true, .low = 1, .high = 1024),
+    TN_HF("num_key_value_heads", config, kv_heads, .needed = true, .low = 1, .high = 1024),
+    TN_HF("rms_norm_eps", config, eps, .otherwise = 1e-6, .high = 0.1),
+    {"rope_scaling", TN_HF_EMPTY, .silent = true},
+    TN_HF("rope_theta", config, theta, .otherwise = 10000, .low = 1, .high = 1e9),
+    TN_HF("tie_word_embeddings", config, tied, .otherwise = false),
+    TN_HF("vocab_size", config, vocab, .needed = true, .low = 1, .high = 10000000),
+};
+
+#define LAYER "blocks.layers.*."
+static const tn_rename rules[] = {
+    TN_RENAME("model.embed_tokens", "embed_tokens"),
+    TN_RENAME("model.norm", "blocks.norm"),
+    TN_RENAME("model.layers", "blocks.layers"),
+    TN_RENAME(LAYER "self_attn.o_proj", LAYER "self_attn.out_proj"),
+    TN_RENAME(LAYER "mlp.gate_proj", LAYER "gate"),
+    TN_RENAME(LAYER "mlp.up_proj", LAYER "linear1"),
+    TN_RENAME(LAYER "mlp.down_proj", LAYER "linear2"),
+    TN_RENAME(LAYER "input_layernorm", LAYER "norm1"),
+    TN_RENAME(LAYER "post_attention_layernorm", LAYER "norm2"),
+};
+static const tn_hf_files files = TN_HF_FILES(rows, rules);
+
+static decoder *decoder_load(const char *dir)
+{
+    config c;
+    return tn_hf_config_read(dir, &files, &c) ? tn_hf_weights_read(decoder_new(c), dir, &files) : NULL;
+}
+
+/* ---- what it does ------------------------------------------------------------------------------------------------ */
+
+int main(void)
+{
+    const config  c = {20, 32, 2, 4, 2, 48, 64, 1e-6, 10000, 0.1, "silu", false};
+    decoder      *m = decoder_new(c), *again;
+    tn_optimizer *opt = tn_adamw_new(m, .lr = 1e-2);
+    tn_tensor    *start = tn_view(tn_arange(20), TN_SHAPE(20, 1)), *step = tn_mul_scalar(tn_arange(12), 3);
+    tn_tensor *ids = tn_remainder(tn_add(start, step), tn_full_of(TN_I64, TN_SHAPE(1), 20)); /* 7 10 13 16 19 2 … */
+    for (int i = 0; i <= 100 && !tn_error(); i++) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *loss = decoder_loss(m, ids);
+        if (i % 50 == 0) printf("%3d  %.3f\n", i, tn_item(loss));
+        tn_backward(loss);
+        tn_step(opt);
+        tn_scope_end(s);
+    }
+    mkdir("counts", 0777);
+    if (tn_hf_write(m, "counts", &files, &m->c) == TN_OK) again = decoder_load("counts");
+    else again = NULL;
+    tn_decoding *d = again ? decoder_decoding(again, 1, 20) : NULL;
+    tn_generated g = tn_generate(d, tn_narrow(ids, 0, 7, 1), .most = 6); /* behind 7 10 13 … 0 */
+    for (int i = 0; i < 6 && !tn_error(); i++) printf("%d ", (int)tn_get_i64(g.tokens, i));
+    printf("\n");
+    if (tn_error()) fprintf(stderr, "%s\n", tn_error_message());
+    tn_decoding_free(d), tn_optimizer_free(opt), tn_free(m), tn_free(again);
+    return tn_error() != TN_OK;
+}

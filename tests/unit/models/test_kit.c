@@ -1,0 +1,323 @@
+/* test_kit.c — the model kit: a LLaMA written with it from outside (examples/custom_decoder.c, which is compiled in and
+ * counted), beside the formulas of transformers' modeling_llama.py made of plain ops; the same bits with and without a
+ * cache, alone and among others; fewer heads of keys beside as many; parallel residuals; what its files refuse. */
+int custom_decoder_main(void);
+#define main custom_decoder_main
+#include "../../../examples/custom_decoder.c"
+#undef main
+
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+enum { T = 9 };
+static decoder *small(void)
+{
+    const config c = {23, 24, 2, 4, 2, 40, 64, 1e-6, 10000, 0.3, "silu", false};
+    tn_seed(5);
+    decoder *m = decoder_new(c);
+    tn_eval(m);
+    fine();
+    return m;
+}
+static tn_tensor *some_ids(int64_t b, int64_t n) { return tn_randint(TN_SHAPE(b, n), 0, 23); }
+
+START_TEST(the_example)
+{
+    char        path[1200], here[1000];
+    const char *folder = tn_test_file("counting");
+    snprintf(path, sizeof path, "%s/../examples/custom_decoder.c", tn_test_data("."));
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    int lines = 0;
+    for (int c; (c = fgetc(f)) != EOF;) lines += c == '\n';
+    fclose(f);
+    ck_assert_int_le(lines, 150);
+    ck_assert(getcwd(here, sizeof here) && !mkdir(folder, 0777) && !chdir(folder));
+    const int failed = custom_decoder_main();
+    ck_assert(!chdir(here));
+    ck_assert_int_eq(failed, 0);
+    fine();
+}
+END_TEST
+
+/* ---- beside modeling_llama.py ------------------------------------------------------------------------------------ */
+
+static tn_tensor *weight(decoder *m, int64_t layer, const char *name)
+{
+    return tn_find_tensor(m, tn_name("blocks.layers.%lld.%s.weight", (long long)layer, name));
+}
+static tn_tensor *rms(tn_tensor *x, tn_tensor *w, double eps)
+{
+    tn_tensor *square = tn_mean(tn_square(x), .dims = TN_DIMS(-1), .keepdim = true);
+    return tn_mul(w, tn_mul(x, tn_rsqrt(tn_add_scalar(square, eps))));
+}
+/* [1, T, heads · D] as [1, heads, T, D]; for a rotation x cos + rotate_half(x) sin. */
+static tn_tensor *heads_of(tn_tensor *x, int64_t heads)
+{
+    const int64_t n = tn_size(x, 1), d = tn_size(x, 2) / heads;
+    return tn_permute(tn_reshape(x, TN_SHAPE(1, n, heads, d)), TN_DIMS(0, 2, 1, 3));
+}
+static tn_tensor *rotated(tn_tensor *x, double theta)
+{
+    const int64_t n = tn_size(x, 2), d = tn_size(x, 3), half = d / 2;
+    tn_tensor    *c = tn_zeros(TN_SHAPE(n, d)), *s = tn_zeros(TN_SHAPE(n, d));
+    for (int64_t i = 0; i < n * d; i++) {
+        const double phi = (double)(i / d) * pow(theta, -2 * (double)(i % half) / (double)d);
+        tn_set(c, i, cos(phi)), tn_set(s, i, sin(phi));
+    }
+    tn_tensor *other = tn_cat(-1, tn_neg(tn_narrow(x, -1, half, half)), tn_narrow(x, -1, 0, half));
+    return tn_add(tn_mul(x, c), tn_mul(other, s));
+}
+static tn_tensor *by_hand(decoder *m, tn_tensor *ids)
+{
+    const config *c = &m->c;
+    const int64_t n = tn_size(ids, 1), d = c->dim / c->heads, group = c->heads / c->kv_heads;
+    tn_tensor    *x = tn_call(m->words, ids), *mask = tn_causal_mask(n);
+    for (int64_t i = 0; i < c->layers; i++) {
+        tn_tensor *h = rms(x, weight(m, i, "norm1"), c->eps);
+        tn_tensor *q = heads_of(tn_linear(h, weight(m, i, "self_attn.q_proj"), NULL), c->heads);
+        tn_tensor *k = heads_of(tn_linear(h, weight(m, i, "self_attn.k_proj"), NULL), c->kv_heads);
+        tn_tensor *v = heads_of(tn_linear(h, weight(m, i, "self_attn.v_proj"), NULL), c->kv_heads);
+        q = rotated(q, c->theta), k = rotated(k, c->theta);
+        k = tn_repeat_interleave(k, group, 1), v = tn_repeat_interleave(v, group, 1);
+        tn_tensor *s = tn_add(tn_mul_scalar(tn_matmul(q, tn_transpose(k, -1, -2)), 1 / sqrt((double)d)), mask);
+        tn_tensor *y = tn_permute(tn_matmul(tn_softmax(s, -1), v), TN_DIMS(0, 2, 1, 3));
+        x = tn_add(x, tn_linear(tn_reshape(y, TN_SHAPE(1, n, c->dim)), weight(m, i, "self_attn.out_proj"), NULL));
+        h = rms(x, weight(m, i, "norm2"), c->eps);
+        tn_tensor *gate = tn_silu(tn_linear(h, weight(m, i, "gate"), NULL));
+        h = tn_mul(gate, tn_linear(h, weight(m, i, "linear1"), NULL));
+        x = tn_add(x, tn_linear(h, weight(m, i, "linear2"), NULL));
+    }
+    return tn_linear(rms(x, m->blocks->norm->weight, c->eps), m->out, NULL);
+}
+
+START_TEST(as_modeling_llama)
+{
+    decoder   *m = small();
+    tn_tensor *ids = some_ids(1, T), *want = by_hand(m, ids);
+    tn_tensor *y = tn_linear(vectors(m, ids, NULL), m->out, NULL);
+    fine();
+    for (int64_t i = 0; i < tn_numel(want); i++) ck_assert_double_eq_tol(tn_get(y, i), tn_get(want, i), 2e-5);
+    tn_free(m);
+}
+END_TEST
+
+/* ---- the same bits ----------------------------------------------------------------------------------------------- */
+
+START_TEST(with_and_without_a_cache)
+{
+    decoder       *m = small();
+    tn_tensor     *prompt = some_ids(3, 4);
+    const tn_scope s = tn_no_grad_begin();
+    tn_decoding   *d = decoder_decoding(m, 3, 20);
+    tn_generated   g = tn_generate(d, prompt, .most = 12);
+    fine();
+    tn_tensor *text = prompt;
+    for (int i = 0; i < 12; i++) { /* all of it again for each word */
+        tn_tensor *next = tn_argmax(tn_select(decoder_step(m, text, NULL), 1, 0), -1, false);
+        ck_assert(tn_same_bits(tn_contiguous(next), tn_contiguous(tn_select(tn_select(g.tokens, 1, 0), 1, i))));
+        text = tn_cat(1, text, tn_unsqueeze(next, 1));
+    }
+    tn_decoding_free(d);
+
+    for (int threads = 1; threads < 4; threads++) { /* each score, word by word and rows alone */
+        tn_set_threads(threads);
+        tn_tensor   *all = tn_linear(vectors(m, text, NULL), m->out, NULL);
+        tn_kv_cache *cache = tn_stack_cache(m->blocks, 3, 16, 0), *alone = tn_stack_cache(m->blocks, 1, 16, 0);
+        for (int64_t t = 0; t < 16; t += t ? 1 : 5) {
+            const int64_t n = t ? 1 : 5;
+            tn_tensor    *ids = tn_narrow(text, 1, t, n), *want = tn_narrow(all, 1, t + n - 1, 1);
+            ck_assert(tn_same_bits(decoder_step(m, ids, cache), want));
+            ck_assert(tn_same_bits(decoder_step(m, tn_narrow(ids, 0, 1, 1), alone), tn_narrow(want, 0, 1, 1)));
+        }
+        tn_kv_cache_free(cache), tn_kv_cache_free(alone);
+    }
+    tn_set_threads(0);
+    fine();
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
+/* What was read is forgotten, and read anew. */
+START_TEST(trimmed)
+{
+    decoder       *m = small();
+    tn_tensor     *ids = some_ids(1, 6);
+    const tn_scope s = tn_no_grad_begin();
+    tn_decoding   *d = decoder_decoding(m, 1, 10);
+    tn_tensor     *first = d->kind->scores(d, ids);
+    ck_assert_int_eq(tn_cached_decoding_trim(d, 2), TN_OK);
+    ck_assert(tn_same_bits(first, d->kind->scores(d, tn_narrow(ids, 1, 2, 4))));
+    tn_cached_decoding_trim(d, 11);
+    ck_error(TN_EINVAL, "tn_kv_cache_trim: length is 11, but the cache holds 6 positions");
+    tn_decoding_free(d);
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+/* Two heads of keys for four of queries, beside four whose keys are equal in pairs: the same bits, whatever the mask. */
+START_TEST(shared_keys)
+{
+    const bool first = _i & 1;
+    tn_mha    *few = tn_mha_new(.dim = 16, .heads = 4, .kv_heads = 2, .time_first = first);
+    tn_mha    *all = tn_mha_new(.dim = 16, .heads = 4, .kv_heads = 4, .time_first = first);
+    ck_assert_int_eq(tn_size(few->k_proj->weight, 0), 8);
+    tn_linear     *from[] = {few->q_proj, few->k_proj, few->v_proj, few->out_proj};
+    tn_linear     *to[] = {all->q_proj, all->k_proj, all->v_proj, all->out_proj};
+    const tn_scope s = tn_no_grad_begin();
+    for (int i = 0; i < 4; i++) {
+        const bool twice = i == 1 || i == 2;
+        tn_tensor *w = from[i]->weight, *b = from[i]->bias;
+        if (twice) w = tn_reshape(tn_repeat_interleave(tn_reshape(w, TN_SHAPE(2, 4, 16)), 2, 0), TN_SHAPE(16, 16));
+        if (twice) b = tn_reshape(tn_repeat_interleave(tn_reshape(b, TN_SHAPE(2, 4)), 2, 0), TN_SHAPE(16));
+        tn_copy_from(to[i]->weight, w), tn_copy_from(to[i]->bias, b);
+    }
+    tn_scope_end(s);
+    tn_tensor *x = tn_normal(TN_SHAPE(first ? T : 2, first ? 2 : T, 16), 0, 1);
+    tn_tensor *masks[] = {NULL, tn_bernoulli_of(TN_BOOL, TN_SHAPE(T, T), 0.3),
+                          tn_bernoulli_of(TN_BOOL, TN_SHAPE(8, T, T), 0.3), tn_normal(TN_SHAPE(2, 1, T, T), 0, 1)};
+    tn_tensor *padding = tn_bernoulli_of(TN_BOOL, TN_SHAPE(2, T), 0.3);
+    for (int i = 0; i < 4; i++) {
+        tn_tensor *w[2], *y[2], *g[2];
+        tn_mha    *m[2] = {few, all};
+        for (int k = 0; k < 2; k++) {
+            tn_tensor *leaf = tn_requires_grad(tn_detach(x));
+            y[k] = tn_mha_forward(m[k], leaf, leaf, leaf, .blocked = masks[i], .blocked_keys = padding, .causal = i < 2,
+                                  .weights = &w[k], .weights_per_head = true);
+            tn_backward(tn_sum(tn_square(y[k])));
+            g[k] = tn_grad(leaf);
+        }
+        fine();
+        ck_assert(tn_same_bits(y[0], y[1]) && tn_same_bits(w[0], w[1]));
+        ck_assert_int_eq(tn_allclose(g[0], g[1], 1e-4, 1e-5), 1);
+    }
+    tn_free(few), tn_free(all);
+}
+END_TEST
+
+static tn_tensor *of_block(tn_tensor *const *in, int n, void *m)
+{
+    (void)n;
+    return tn_stack_forward((tn_stack *)m, in[0], .causal = true);
+}
+START_TEST(gradients)
+{
+    tn_block_config c = {TN_BLOCK_DEFAULTS, .layers = 2, .dim = 8, .heads = 4, .kv_heads = 2};
+    c.ff = 6;
+    c.dtype = TN_F64, c.norm = _i < 2 ? TN_NORM_RMS : TN_NORM_LAYER, c.norm_first = _i != 1, c.rotary = true;
+    c.gated = _i != 2, c.activation = tn_silu, c.parallel = _i > 1, c.one_norm = _i == 3, c.dropout = 0.2;
+    c.rope.interleaved = _i == 2, c.no_bias = _i == 0, c.no_ff_bias = _i == 1;
+    tn_stack  *m = tn_stack_create(c);
+    tn_tensor *x = tn_normal_of(TN_F64, TN_SHAPE(2, 3, 8), 0, 1);
+    tn_gradcheck(of_block, .count = 1, .inputs = &x, .user = m, .name = "block");
+    fine();
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(in_parallel)
+{
+    for (int one = 0; one < 2; one++) {
+        tn_block  *m = tn_block_new(.dim = 8, .heads = 2, .ff = 12, .norm_first = true, .parallel = true,
+                                    .one_norm = one, .rotary = true, .rope.dim = 2);
+        tn_tensor *x = tn_normal(TN_SHAPE(2, 3, 8), 0, 1);
+        tn_eval(m);
+        tn_tensor *h = tn_call(m->norm1, x), *k = one ? h : tn_call(m->norm2, x);
+        tn_tensor *want = tn_add(x, tn_mha_forward(m->self_attn, h, h, h, .causal = true));
+        want = tn_add(want, tn_call(m->linear2, tn_relu(tn_call(m->linear1, k))));
+        ck_assert(tn_same_bits(tn_block_forward(m, x, .causal = true), want));
+        ck_assert((m->norm2 == NULL) == one && m->norm3 == NULL && m->gate == NULL);
+        fine();
+        tn_free(m);
+    }
+}
+END_TEST
+
+/* ---- wrong use --------------------------------------------------------------------------------------------------- */
+
+START_TEST(wrong_use)
+{
+    ck_assert(!tn_mha_new(.dim = 8, .heads = 4, .kv_heads = 3));
+    ck_error(TN_EINVAL, "tn_mha_new: .kv_heads is 3, but must divide .heads, which is 4");
+    ck_assert(!tn_mha_new(.dim = 12, .heads = 4, .rotary = true));
+    ck_error(TN_EINVAL, "tn_mha_new: .rope.dim is 3, but must be even and at most a head's 3");
+    ck_assert(!tn_block_new(.dim = 8, .heads = 2, .parallel = true));
+    ck_error(TN_EINVAL, "tn_block_new: .parallel goes with .norm_first, and without .memory");
+    ck_assert(!tn_block_new(.dim = 8, .heads = 2, .one_norm = true));
+    ck_error(TN_EINVAL, "tn_block_new: .one_norm goes with .parallel");
+    tn_mha    *m = tn_mha_new(.dim = 8, .heads = 2, .rotary = true);
+    tn_tensor *x = tn_zeros(TN_SHAPE(1, 3, 8)), *y = tn_zeros(TN_SHAPE(1, 4, 8));
+    tn_mha_forward(m, x, y, y);
+    ck_error(TN_EINVAL, "mha: rotary positions are those of self-attention; there are 3 queries and 4 keys");
+    tn_free(m);
+}
+END_TEST
+
+static const struct {
+    const char *key, *value, *says;
+} refused[] = {
+    {"model_type", "\"mistral\"", "model_type is 'mistral'; this reads 'llama'"},
+    {"attention_bias", "true", "attention_bias is true, which is not supported"},
+    {"rope_scaling", "{\"rope_type\": \"yarn\"}", "rope_scaling holds something, which is not supported"},
+    {"hidden_act", "\"mish\"",
+     "hidden_act is 'mish'; known are gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or "
+     "tanh"},
+    {"rope_theta", "0", "rope_theta is 0, but must be from 1 to 1e+09"},
+    {"num_hidden_layers", "0", "num_hidden_layers is 0, but must be from 1 to 1024"},
+};
+START_TEST(refused_by_name)
+{
+    const char *dir = tn_test_file("refused");
+    char        says[2000];
+    decoder    *m = small();
+    mkdir(dir, 0777);
+    ck_assert_int_eq(tn_hf_write(m, dir, &files, &m->c), TN_OK);
+    const char *path = tn_test_file("refused/config.json");
+    tn_json    *was = tn_json_load(path);
+    for (int i = 0; i < (int)(sizeof refused / sizeof *refused); i++) {
+        tn_json        *value = tn_json_parse(refused[i].value, strlen(refused[i].value));
+        tn_json_writer *w = tn_json_writer_new(0);
+        tn_json_open_object(w, NULL);
+        for (int64_t k = 0; k < tn_json_count(was); k++) {
+            const tn_json *v = tn_json_at(was, k);
+            if (strcmp(tn_json_key(v), refused[i].key)) tn_json_put(w, tn_json_key(v), v);
+        }
+        tn_json_put(w, refused[i].key, value);
+        tn_json_close(w);
+        ck_assert_int_eq(tn_json_save(w, path), TN_OK);
+        tn_json_writer_free(w), tn_json_free(value);
+        ck_assert_ptr_null(decoder_load(dir));
+        snprintf(says, sizeof says, "'%s': %s", path, refused[i].says);
+        ck_error(i < 4 ? TN_EUNSUPPORTED : TN_EFORMAT, says);
+    }
+    tn_json_free(was);
+    tn_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("kit");
+    TCase *c = tn_tcase(s, "kit");
+    tcase_add_test(c, the_example);
+    tcase_add_test(c, as_modeling_llama);
+    tcase_add_test(c, with_and_without_a_cache);
+    tcase_add_test(c, trimmed);
+    tcase_add_loop_test(c, shared_keys, 0, 2);
+    tcase_add_loop_test(c, gradients, 0, 4);
+    tcase_add_test(c, in_parallel);
+    tcase_add_test(c, wrong_use);
+    tcase_add_test(c, refused_by_name);
+    return tn_check_main(s);
+}
