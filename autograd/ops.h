@@ -376,64 +376,6 @@ TN_API tn_tensor *tn_attention_run(tn_attention_args a);
         tn_attention_run(TN_ARGS3_(tn_attention_args, TN_ATTENTION_ARGS_DEFAULTS, q, k, v, __VA_ARGS__, .zero_ = 0)))
 #endif
 
-/* Rotary positions: rows of x [..., D] turned pair by pair, by angles [..., R], R even and at most D, that broadcast
- * to them: what is behind the first R elements stays. Pairs are elements i and i + R/2, as in GPT-NeoX and Hugging
- * Face's LLaMA; interleaved: 2i and 2i + 1, as in GPT-J and llama2.c. */
-TN_API tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved);
-
-/* How long texts stretch the angles; the names are Hugging Face's rope_type. */
-typedef enum { TN_ROPE_PLAIN = 0, TN_ROPE_LINEAR, TN_ROPE_DYNAMIC, TN_ROPE_LLAMA3 } tn_rope_scaling;
-typedef struct tn_rope_config {
-    int             zero_;
-    int64_t         dim; /* R: the elements of a row that are turned */
-    double theta    TN_IS(10000);
-    bool            interleaved;
-    tn_rope_scaling scaling;
-    double factor   TN_IS(1);
-    double low      TN_IS(1); /* llama3: low_freq_factor, high_freq_factor */
-    double high     TN_IS(4);
-    int64_t         trained; /* dynamic, llama3: original_max_position_embeddings */
-    tn_dtype        dtype;   /* of the angles: f64, or else f32 */
-    int             end_;
-} TN_KEYWORDS_ONLY tn_rope_config;
-#define TN_ROPE_DEFAULTS .theta = 10000, .factor = 1, .low = 1, .high = 4
-#ifndef __cplusplus
-#define TN_ROPE(...) TN_CALL_((tn_rope_config){TN_ROPE_DEFAULTS, TN_NAMED_, __VA_ARGS__}) /* TN_ROPE(.dim = 64) */
-#endif
-/* Cosines and sines of `length` positions from `offset` on, [length, R]; or of given ones, i64 or i32 [...]: [..., R].
- * Made in f64, each from its position alone (dynamic: and from the largest position). */
-TN_API tn_tensor *tn_rope_angles(tn_rope_config c, int64_t offset, int64_t length);
-TN_API tn_tensor *tn_rope_angles_at(tn_rope_config c, tn_tensor *positions);
-
-/* ---- recurrent layers: nn/rnn.h makes networks of them ---------------------------------------------------------- */
-
-/* One layer in one direction, over packed sequences: sorted by length, and laid out by time. First come the first steps
- * of all, the longest sequence first, then the second steps of those that have one, and so on. */
-typedef struct tn_steps_args {
-    int            zero_;
-    tn_tensor     *x; /* [packed, gates · H]: W_ih x + b of all steps. Gates: rnn 1, lstm 4 (i f g o), gru 3 (r z n) */
-    tn_tensor     *weight; /* [gates · H, H]: W_hh */
-    tn_tensor     *h, *c;  /* [B, H]: the first states; c: lstm */
-    tn_tensor     *bias;   /* gru: [3H], b_hh, or NULL; of the others it is a part of x */
-    const int64_t *sizes;  /* sequences in each step, none more than in the one before; NULL: all B in all */
-    int64_t        steps;
-    bool           reverse;          /* from each sequence's last step to its first */
-    bool           relu;             /* rnn: instead of tanh */
-    tn_tensor    **last_h, **last_c; /* out, may be NULL: [B, H], the states after each sequence's last step */
-    int            end_;
-} TN_KEYWORDS_ONLY tn_steps_args;
-TN_API tn_tensor  *tn_rnn_steps_run(tn_steps_args a); /* [packed, H] */
-TN_API tn_tensor  *tn_lstm_steps_run(tn_steps_args a);
-TN_API tn_tensor  *tn_gru_steps_run(tn_steps_args a);
-#ifndef __cplusplus
-#define tn_rnn_steps(...) \
-    TN_CALL_(tn_rnn_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
-#define tn_lstm_steps(...) \
-    TN_CALL_(tn_lstm_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
-#define tn_gru_steps(...) \
-    TN_CALL_(tn_gru_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
-#endif
-
 /* These names are also types: tn_linear(x, w, b) is the op, tn_linear *m a module (nn/modules.h). */
 #define tn_linear(...) tn_linear_run(__VA_ARGS__)
 #define tn_embedding(...) tn_embedding_run(__VA_ARGS__)

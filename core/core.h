@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "keywords.h"
+
 #if defined(_WIN32) || !defined(__GNUC__)
 #define TN_API
 #define TN_PRINTF(fmt, args)
@@ -75,6 +77,10 @@ typedef struct {
 TN_API void tn_error_push(tn_error_state *aside);
 TN_API void tn_error_pop(const tn_error_state *aside);
 
+/* The step of the module path: messages raised until the pop begin with it. tn_enter and tn_leave (nn) do this. */
+TN_API void tn_path_push(const char *name); /* name must live until the pop */
+TN_API void tn_path_pop(void);
+
 /* ---- number types and shapes ------------------------------------------------------------------------------------- */
 
 typedef enum { TN_F32 = 0, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL } tn_dtype;
@@ -99,60 +105,6 @@ typedef struct {
     ((tn_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}}) /* TN_SHAPE(2, 3) */
 #define TN_DIMS(...) ((tn_dims){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
 #define TN_SCALAR ((tn_shape){0, {0}})
-#endif
-
-/* How calls with keywords are made, tn_linear_new(.in = 3, .out = 4): the macro fills a struct, whose defaults stand in
- * front of what the caller writes, so that what is written is meant, 0 too. A value without its name is refused by the
- * compiler (by clang if it comes first, by gcc anywhere): each such struct begins with `int zero_`, ends with `int end_`
- * and is TN_KEYWORDS_ONLY. In C++20 it is filled as tn_linear_config{.in = 3}; TN_IS gives its members the same
- * defaults there. Who fills one by hand in C begins with its defaults, which is what TN_X_DEFAULTS of tn_x_config (and TN_X_ARGS_DEFAULTS of tn_x_args) lists:
- *     tn_dropout_config c = {TN_DROPOUT_DEFAULTS};
- *     tn_bert_config    b = TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .vocab = 8000, .layers = 6);
- * Where there is no such list, all defaults are 0. */
-#if defined(__cplusplus)
-#define TN_KEYWORDS_ONLY
-#define TN_IS(value) = value
-#if defined(__clang__) /* says that C knows no such defaults, for a function that returns a struct with them */
-#define TN_RETURNS_CONFIG_(...)                                                                      \
-    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wreturn-type-c-linkage\"") \
-        __VA_ARGS__ _Pragma("clang diagnostic pop")
-#else
-#define TN_RETURNS_CONFIG_(...) __VA_ARGS__
-#endif
-#else
-#define TN_IS(value)
-#define TN_RETURNS_CONFIG_(...) __VA_ARGS__
-#if defined(__clang__)
-#define TN_KEYWORDS_ONLY
-#define TN_NAMED_ .end_ = 0 /* what follows the last member is excess, */
-#define TN_CALL_(...)                                                                                    \
-    __extension__({                                                                                      \
-        _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") \
-            _Pragma("clang diagnostic error \"-Wexcess-initializers\"") __VA_ARGS__;                     \
-        _Pragma("clang diagnostic pop")                                                                  \
-    })
-#else
-#define TN_KEYWORDS_ONLY __attribute__((designated_init))
-#define TN_NAMED_ .zero_ = 0 /* and what follows the first has no name */
-#define TN_CALL_(...)                                                                        \
-    __extension__({                                                                          \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"") \
-            _Pragma("GCC diagnostic error \"-Wdesignated-init\"") __VA_ARGS__;               \
-        _Pragma("GCC diagnostic pop")                                                        \
-    })
-#endif
-
-/* For headers: what the macros are made of. The struct with defaults (TN_NO_DEFAULTS_: all are 0), then 1 to 4 members
- * that need no name and must be there, then those with names. `.zero_ = 0` comes behind, as `...` must not be empty. */
-#define TN_NO_DEFAULTS_ .zero_ = 0
-#define TN_WITH(type, defaults, ...) TN_CALL_((type){defaults, TN_NAMED_, __VA_ARGS__})
-#define TN_NEW_(create, type, defaults, ...) TN_CALL_(create((type){defaults, TN_NAMED_, __VA_ARGS__}))
-#define TN_ARGS1_(type, defaults, a_, a, ...) ((type){defaults, .a_ = (a), TN_NAMED_, __VA_ARGS__})
-#define TN_ARGS2_(type, defaults, a_, b_, a, b, ...) ((type){defaults, .a_ = (a), .b_ = (b), TN_NAMED_, __VA_ARGS__})
-#define TN_ARGS3_(type, defaults, a_, b_, c_, a, b, c, ...) \
-    ((type){defaults, .a_ = (a), .b_ = (b), .c_ = (c), TN_NAMED_, __VA_ARGS__})
-#define TN_ARGS4_(type, defaults, a_, b_, c_, d_, a, b, c, d, ...) \
-    ((type){defaults, .a_ = (a), .b_ = (b), .c_ = (c), .d_ = (d), TN_NAMED_, __VA_ARGS__})
 #endif
 
 TN_API int64_t tn_shape_numel(tn_shape s); /* -1 if it does not fit in 63 bits */
@@ -256,36 +208,6 @@ TN_API const char *tn_name_of(const tn_tensor *t); /* "" if none */
 /* As PyTorch shows it: rounded to 4 digits, columns aligned, summarised beyond 1000 elements. */
 TN_API void tn_print(FILE *to, const tn_tensor *t);
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-/* All memory of the library comes through here. alloc returns memory aligned to 64 bytes or NULL. To be set while
- * nothing of the library is alive; NULL brings back the default. */
-typedef struct {
-    void *(*alloc)(void *user, size_t bytes);
-    void (*free)(void *user, void *p, size_t bytes);
-    void *user;
-} tn_allocator;
-TN_API tn_status tn_set_allocator(const tn_allocator *a);
-
-typedef struct {
-    size_t   live;    /* bytes in use, of the process                      */
-    size_t   peak;    /* the most that live has been since tn_reset_peak() */
-    size_t   cached;  /* bytes kept for the next step by this thread       */
-    size_t   limit;   /* 0: none                                           */
-    uint64_t mallocs; /* calls of the allocator, ever                      */
-    int64_t  tensors; /* tensor handles alive                              */
-} tn_memory;
-TN_API tn_memory tn_memory_now(void);
-TN_API void      tn_reset_peak(void);
-TN_API void      tn_set_memory_limit(size_t bytes); /* for live memory; 0: none. Beyond it: TN_ENOMEM */
-TN_API void      tn_set_cache_limit(size_t bytes);  /* for each thread's cache; SIZE_MAX: none, 0: keep nothing */
-TN_API void      tn_trim(void);                     /* gives this thread's cache back */
-
-/* The same memory for structs of your own: zeroed, aligned to 64 bytes; NULL and TN_ENOMEM if there is none. The size
- * is told again when it is given back. Works while an error stands. */
-TN_API void *tn_mem_get(size_t bytes) TN_CHECKED;
-TN_API void  tn_mem_put(void *p, size_t bytes);
-
 /* ---- random numbers ---------------------------------------------------------------------------------------------- */
 
 /* Philox 4x32-10, counter-based: a generator is a value that can be copied, saved and set back. What is drawn depends
@@ -310,23 +232,6 @@ TN_API tn_tensor *tn_bernoulli(tn_shape s, double p);                /* 1 with p
 TN_API tn_tensor *tn_bernoulli_of(tn_dtype dt, tn_shape s, double p);
 TN_API tn_tensor *tn_permutation(int64_t n);
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
-
-/* How many threads a call of this thread may use. The default: the least of the affinity mask, the cgroup's quota, the
- * physical cores and OMP_NUM_THREADS. The results are the same bits for any number. 0 brings back the default. */
-TN_API void tn_set_threads(int n);
-TN_API int  tn_threads(void);
-
-/* body(from, to, user) for the blocks [0, grain), [grain, 2·grain) … of [0, n); blocks may run at the same time. A body
- * may use the library, in the modes of the caller: what it makes goes with its block unless it is kept, and its error
- * comes back to the caller. One that draws random numbers uses a generator of its own for each block: that of the
- * thread which happens to run it would make the numbers depend on how many there are. */
-TN_API void tn_parallel_for(int64_t n, int64_t grain, void (*body)(int64_t from, int64_t to, void *user), void *user);
-
-/* The step of the module path: messages raised until the pop begin with it. tn_enter and tn_leave (nn) do this. */
-TN_API void tn_path_push(const char *name); /* name must live until the pop */
-TN_API void tn_path_pop(void);
-
 #ifdef __cplusplus
 } /* extern "C" */
 
@@ -336,4 +241,5 @@ static const tn_shape                 TN_SCALAR = {0, {0}};
 #endif
 
 #include "files.h"
+#include "system.h"
 #endif

@@ -150,9 +150,35 @@ TN_API tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_
 /* W_h h + b, [B, S, hidden]: made once and given as .keys, it need not be made again for each query. */
 TN_API tn_tensor *tn_additive_attention_keys(tn_additive_attention *m, tn_tensor *memory);
 
+/* ---- positions: added to x [B, T, dim] (.time_first: [T, B, dim]), then dropout -------------------------------- */
+
+typedef struct tn_positions_config {
+    int      zero_;
+    int64_t  dim, length; /* length: of the longest x; 0: 5000 for sinusoids */
+    double   dropout;
+    bool     time_first;
+    tn_dtype dtype;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_positions_config;
+typedef struct {
+    tn_module  base;
+    int64_t    dim, length;
+    double     dropout;
+    bool       time_first;
+    tn_tensor *weight; /* [length, dim]: the parameter "weight", or for sinusoids "pe", which is not saved */
+} tn_positions;
+/* pe[t, 2i] = sin(t / 10000^(2i/dim)), pe[t, 2i+1] = cos of the same */
+TN_API tn_positions *tn_sinusoidal_positions_create(tn_positions_config c);
+TN_API tn_positions *tn_learned_positions_create(tn_positions_config c);                 /* N(0, 1), as an embedding */
+TN_API tn_tensor    *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start); /* x[:, 0] stands at `start` */
+
 #ifdef __cplusplus
 }
 #else
+#define tn_sinusoidal_positions_new(...) \
+    TN_NEW_(tn_sinusoidal_positions_create, tn_positions_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_learned_positions_new(...) \
+    TN_NEW_(tn_learned_positions_create, tn_positions_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_kv_cache_new(...) TN_NEW_(tn_kv_cache_create, tn_kv_cache_config, TN_KV_CACHE_DEFAULTS, __VA_ARGS__)
 #define tn_mha_new(...) TN_NEW_(tn_mha_create, tn_mha_config, TN_MHA_DEFAULTS, __VA_ARGS__)
 #define tn_mha_forward(m, ...) \

@@ -192,78 +192,6 @@ typedef struct {
 } tn_dropout;
 TN_API tn_dropout *tn_dropout_create(tn_dropout_config c); /* tn_dropout in training, else x itself */
 
-/* ---- convolution and pooling; a width (.stride_w) of -1 is the height (.stride) ------ */
-
-typedef struct tn_conv1d_config {
-    int     zero_;
-    int64_t in, out, size, stride TN_IS(1), padding, dilation TN_IS(1), groups TN_IS(1);
-    bool     no_bias;
-    tn_dtype dtype;
-    int      end_;
-} TN_KEYWORDS_ONLY tn_conv1d_config;
-#define TN_CONV1D_DEFAULTS .stride = 1, .dilation = 1, .groups = 1
-typedef struct {
-    tn_module  base;
-    int64_t    in, out, size, stride, padding, dilation, groups;
-    tn_tensor *weight, *bias; /* [out, in/groups, size], [out] */
-} tn_conv1d;
-TN_API tn_conv1d *tn_conv1d_create(tn_conv1d_config c); /* [N, C, L] */
-
-typedef struct tn_conv2d_config {
-    int        zero_;
-    int64_t    in, out, size,
-        size_w TN_IS(-1), stride TN_IS(1), stride_w TN_IS(-1), padding, padding_w TN_IS(-1), dilation TN_IS(1),
-        dilation_w TN_IS(-1), groups TN_IS(1);
-    bool     no_bias;
-    tn_dtype dtype;
-    int      end_;
-} TN_KEYWORDS_ONLY tn_conv2d_config;
-#define TN_CONV2D_DEFAULTS \
-    .size_w = -1, .stride = 1, .stride_w = -1, .padding_w = -1, .dilation = 1, .dilation_w = -1, .groups = 1
-typedef struct {
-    tn_module  base;
-    int64_t    in, out, size[2], stride[2], padding[2], dilation[2], groups;
-    tn_tensor *weight, *bias; /* [out, in/groups, size], [out] */
-} tn_conv2d;
-TN_API tn_conv2d *tn_conv2d_create(tn_conv2d_config c); /* [N, C, H, W] */
-
-typedef struct tn_pool1d_config {
-    int     zero_;
-    int64_t size, stride, padding, dilation TN_IS(1); /* stride 0: size */
-    bool ignore_padding;                              /* average: of the real elements alone */
-    int  end_;
-} TN_KEYWORDS_ONLY tn_pool1d_config;
-#define TN_POOL1D_DEFAULTS .dilation = 1
-typedef struct tn_pool2d_config {
-    int     zero_;
-    int64_t size, size_w TN_IS(-1), stride, stride_w TN_IS(-1), padding, padding_w TN_IS(-1), dilation TN_IS(1),
-        dilation_w TN_IS(-1);
-    bool ignore_padding;
-    int  end_;
-} TN_KEYWORDS_ONLY tn_pool2d_config;
-#define TN_POOL2D_DEFAULTS .size_w = -1, .stride_w = -1, .padding_w = -1, .dilation = 1, .dilation_w = -1
-typedef struct {
-    tn_module base;
-    int64_t   size[2], stride[2], padding[2], dilation[2];
-    bool      ignore_padding;
-} tn_pool;
-TN_API tn_pool *tn_max_pool1d_create(tn_pool1d_config c);
-TN_API tn_pool *tn_max_pool2d_create(tn_pool2d_config c);
-TN_API tn_pool *tn_avg_pool1d_create(tn_pool1d_config c); /* no dilation */
-TN_API tn_pool *tn_avg_pool2d_create(tn_pool2d_config c);
-
-typedef struct tn_flatten_config {
-    int       zero_;
-    int first TN_IS(1), last TN_IS(-1);
-    int       end_;
-} TN_KEYWORDS_ONLY tn_flatten_config;
-#define TN_FLATTEN_DEFAULTS .first = 1, .last = -1
-typedef struct {
-    tn_module base;
-    int       first, last;
-} tn_flatten;
-TN_API tn_flatten *tn_flatten_create(tn_flatten_config c);
-
 /* ---- functions of one element, and along a dim ----------------------------------------------------------------- */
 
 typedef struct tn_leaky_relu_config {
@@ -316,82 +244,6 @@ TN_API tn_activation *tn_softmax_create(tn_along_config c);
 TN_API tn_activation *tn_log_softmax_create(tn_along_config c);
 TN_API tn_activation *tn_glu_create(tn_along_config c);
 
-/* ---- positions: added to x [B, T, dim] (.time_first: [T, B, dim]), then dropout -------------------------------- */
-
-typedef struct tn_positions_config {
-    int      zero_;
-    int64_t  dim, length; /* length: of the longest x; 0: 5000 for sinusoids */
-    double   dropout;
-    bool     time_first;
-    tn_dtype dtype;
-    int      end_;
-} TN_KEYWORDS_ONLY tn_positions_config;
-typedef struct {
-    tn_module  base;
-    int64_t    dim, length;
-    double     dropout;
-    bool       time_first;
-    tn_tensor *weight; /* [length, dim]: the parameter "weight", or for sinusoids "pe", which is not saved */
-} tn_positions;
-/* pe[t, 2i] = sin(t / 10000^(2i/dim)), pe[t, 2i+1] = cos of the same */
-TN_API tn_positions *tn_sinusoidal_positions_create(tn_positions_config c);
-TN_API tn_positions *tn_learned_positions_create(tn_positions_config c);                 /* N(0, 1), as an embedding */
-TN_API tn_tensor    *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start); /* x[:, 0] stands at `start` */
-
-/* ---- losses: tn_loss_forward(loss, input, target) -------------------------------------------------------------- */
-
-typedef struct tn_class_loss_config {
-    int                  zero_;
-    tn_tensor           *weight; /* [C] or NULL; copied, and part of the state dict as in PyTorch */
-    int64_t ignore_index TN_IS(-100);
-    double               label_smoothing;
-    tn_reduction         reduction;
-    int class_dim        TN_IS(-1); /* 1: PyTorch's [N, C, d1, ...] */
-    int                  end_;
-} TN_KEYWORDS_ONLY tn_class_loss_config; /* tn_cross_entropy_loss_new, tn_nll_loss_new (no label_smoothing) */
-#define TN_CLASS_LOSS_DEFAULTS .ignore_index = -100, .class_dim = -1
-typedef struct tn_pair_loss_config {
-    int          zero_;
-    tn_reduction reduction;
-    double delta TN_IS(1);   /* huber */
-    bool         log_target; /* kl_div */
-    bool         batchmean;  /* kl_div */
-    int          end_;
-} TN_KEYWORDS_ONLY tn_pair_loss_config; /* tn_mse_loss_new, tn_l1_loss_new, tn_huber_loss_new, tn_kl_div_loss_new */
-#define TN_PAIR_LOSS_DEFAULTS .delta = 1
-typedef struct tn_bce_loss_config {
-    int          zero_;
-    tn_reduction reduction;
-    tn_tensor   *weight, *pos_weight; /* copied */
-    int          end_;
-} TN_KEYWORDS_ONLY tn_bce_loss_config; /* tn_bce_with_logits_loss_new */
-typedef struct tn_cosine_loss_config {
-    int          zero_;
-    tn_reduction reduction;
-    double       margin;
-    int          end_;
-} TN_KEYWORDS_ONLY tn_cosine_loss_config; /* tn_cosine_embedding_loss_new */
-typedef struct {
-    tn_module    base;
-    tn_reduction reduction;
-    tn_tensor   *weight, *pos_weight;
-    int64_t      ignore_index;
-    double       label_smoothing, delta, margin;
-    int          class_dim;
-    bool         log_target, batchmean;
-} tn_loss;
-TN_API tn_loss   *tn_cross_entropy_loss_create(tn_class_loss_config c);
-TN_API tn_loss   *tn_nll_loss_create(tn_class_loss_config c);
-TN_API tn_loss   *tn_mse_loss_create(tn_pair_loss_config c);
-TN_API tn_loss   *tn_l1_loss_create(tn_pair_loss_config c);
-TN_API tn_loss   *tn_huber_loss_create(tn_pair_loss_config c);
-TN_API tn_loss   *tn_kl_div_loss_create(tn_pair_loss_config c);
-TN_API tn_loss   *tn_bce_with_logits_loss_create(tn_bce_loss_config c);
-TN_API tn_loss   *tn_cosine_embedding_loss_create(tn_cosine_loss_config c);
-TN_API tn_tensor *tn_loss_forward(tn_loss *m, tn_tensor *input, tn_tensor *target);
-/* target [N] of 1 and -1: 1 - cos(x1, x2), or max(0, cos(x1, x2) - margin) */
-TN_API tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor *x2, tn_tensor *target);
-
 #ifdef __cplusplus
 }
 #else
@@ -412,13 +264,6 @@ TN_API tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn
 #define tn_instance_norm2d_new(...) \
     TN_NEW_(tn_instance_norm2d_create, tn_instance_norm_config, TN_INSTANCE_NORM_DEFAULTS, __VA_ARGS__)
 #define tn_dropout_new(...) TN_NEW_(tn_dropout_create, tn_dropout_config, TN_DROPOUT_DEFAULTS, __VA_ARGS__)
-#define tn_conv1d_new(...) TN_NEW_(tn_conv1d_create, tn_conv1d_config, TN_CONV1D_DEFAULTS, __VA_ARGS__)
-#define tn_conv2d_new(...) TN_NEW_(tn_conv2d_create, tn_conv2d_config, TN_CONV2D_DEFAULTS, __VA_ARGS__)
-#define tn_max_pool1d_new(...) TN_NEW_(tn_max_pool1d_create, tn_pool1d_config, TN_POOL1D_DEFAULTS, __VA_ARGS__)
-#define tn_max_pool2d_new(...) TN_NEW_(tn_max_pool2d_create, tn_pool2d_config, TN_POOL2D_DEFAULTS, __VA_ARGS__)
-#define tn_avg_pool1d_new(...) TN_NEW_(tn_avg_pool1d_create, tn_pool1d_config, TN_POOL1D_DEFAULTS, __VA_ARGS__)
-#define tn_avg_pool2d_new(...) TN_NEW_(tn_avg_pool2d_create, tn_pool2d_config, TN_POOL2D_DEFAULTS, __VA_ARGS__)
-#define tn_flatten_new(...) TN_NEW_(tn_flatten_create, tn_flatten_config, TN_FLATTEN_DEFAULTS, __VA_ARGS__)
 #define tn_leaky_relu_new(...) TN_NEW_(tn_leaky_relu_create, tn_leaky_relu_config, TN_LEAKY_RELU_DEFAULTS, __VA_ARGS__)
 #define tn_elu_new(...) TN_NEW_(tn_elu_create, tn_elu_config, TN_ELU_DEFAULTS, __VA_ARGS__)
 #define tn_gelu_new(...) TN_NEW_(tn_gelu_create, tn_gelu_config, TN_NO_DEFAULTS_, __VA_ARGS__)
@@ -426,20 +271,5 @@ TN_API tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn
 #define tn_softmax_new(...) TN_NEW_(tn_softmax_create, tn_along_config, TN_ALONG_DEFAULTS, __VA_ARGS__)
 #define tn_log_softmax_new(...) TN_NEW_(tn_log_softmax_create, tn_along_config, TN_ALONG_DEFAULTS, __VA_ARGS__)
 #define tn_glu_new(...) TN_NEW_(tn_glu_create, tn_along_config, TN_ALONG_DEFAULTS, __VA_ARGS__)
-#define tn_sinusoidal_positions_new(...) \
-    TN_NEW_(tn_sinusoidal_positions_create, tn_positions_config, TN_NO_DEFAULTS_, __VA_ARGS__)
-#define tn_learned_positions_new(...) \
-    TN_NEW_(tn_learned_positions_create, tn_positions_config, TN_NO_DEFAULTS_, __VA_ARGS__)
-#define tn_cross_entropy_loss_new(...) \
-    TN_NEW_(tn_cross_entropy_loss_create, tn_class_loss_config, TN_CLASS_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_nll_loss_new(...) TN_NEW_(tn_nll_loss_create, tn_class_loss_config, TN_CLASS_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_mse_loss_new(...) TN_NEW_(tn_mse_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_l1_loss_new(...) TN_NEW_(tn_l1_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_huber_loss_new(...) TN_NEW_(tn_huber_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_kl_div_loss_new(...) TN_NEW_(tn_kl_div_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_bce_with_logits_loss_new(...) \
-    TN_NEW_(tn_bce_with_logits_loss_create, tn_bce_loss_config, TN_NO_DEFAULTS_, __VA_ARGS__)
-#define tn_cosine_embedding_loss_new(...) \
-    TN_NEW_(tn_cosine_embedding_loss_create, tn_cosine_loss_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #endif
 #endif

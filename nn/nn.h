@@ -6,6 +6,8 @@
 #include "module.h"
 #include "init.h"
 #include "modules.h"
+#include "convolution.h"
+#include "losses.h"
 #include "attention.h"
 #include "transformer.h"
 #include "rnn.h"

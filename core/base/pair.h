@@ -1,6 +1,6 @@
 /* pair.h — how the options of a window in two dims are read, by the ops and by the modules. */
-#ifndef TENON_CORE_PAIR_H
-#define TENON_CORE_PAIR_H
+#ifndef TENON_CORE_BASE_PAIR_H
+#define TENON_CORE_BASE_PAIR_H
 
 #include <stdint.h>
 

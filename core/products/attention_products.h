@@ -1,8 +1,8 @@
 /* attention_products.h — the products of a block of attention: scores, and sums weighted by them, by the GEMM's
  * micro-kernels. Private to attention.c, which instantiates it for f32 and f64. */
 #ifndef TN_REAL
-#ifndef TENON_CORE_ATTENTION_PRODUCTS_H
-#define TENON_CORE_ATTENTION_PRODUCTS_H
+#ifndef TENON_CORE_PRODUCTS_ATTENTION_PRODUCTS_H
+#define TENON_CORE_PRODUCTS_ATTENTION_PRODUCTS_H
 
 #include "core/products/attention_block.h"
 

@@ -1,7 +1,7 @@
 /* cost.h — the threads' cost model: rough times, in seconds of one core, by which products decide whether to share
  * their work out and how finely. A matter of speed, never of bits. docs/gemm.md says what was measured. */
-#ifndef TENON_CORE_COST_H
-#define TENON_CORE_COST_H
+#ifndef TENON_CORE_PRODUCTS_COST_H
+#define TENON_CORE_PRODUCTS_COST_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* gemm_plan.h — how a product is computed: what gemm_plan.c decides and gemm.c carries out, reading it only. */
-#ifndef TENON_CORE_GEMM_PLAN_H
-#define TENON_CORE_GEMM_PLAN_H
+#ifndef TENON_CORE_PRODUCTS_GEMM_PLAN_H
+#define TENON_CORE_PRODUCTS_GEMM_PLAN_H
 
 #include "core/products/gemm.h"
 

@@ -3,34 +3,39 @@
 # who look something up, and comes with tenon.h all the same. A new public header must choose.
 . "$(dirname "$0")/common.sh"
 
-# tier | most lines | headers. The first is read from the top by who builds and trains a model: tensors, the tape, ops,
-# modules, optimizers.
+# tier | most lines | headers. The first is what is read from the top by who builds and trains a model of his own: tensors,
+# the tape, ops, modules, optimizers.
 tiers='
 build a model  | 1500 | core/core.h autograd/autograd.h autograd/ops.h nn/nn.h nn/module.h nn/modules.h optim/optim.h
-read texts     |  800 | data/[!s]*.h data/subword.h
-use the models |  700 | models/*.h data/source.h
-look up        |    - | tenon.h core/files.h autograd/op.h autograd/fused.h nn/attention.h nn/transformer.h nn/rnn.h
-               |    - | nn/init.h nn/state.h optim/schedule.h optim/checkpoint.h
+larger modules |  600 | nn/attention.h nn/transformer.h nn/rnn.h
+read texts     |  800 | data/data.h data/text.h data/vocab.h data/tokenizer.h data/subword.h data/lines.h data/source.h
+               |      | data/corpus.h data/pairs.h
+judge, report  |  300 | data/metrics.h data/report.h data/runlog.h
+use the models |  700 | models/*.h
+look up        |    - | tenon.h core/files.h core/keywords.h core/system.h autograd/op.h autograd/fused.h autograd/rope.h
+               |      | autograd/steps.h autograd/tools.h nn/convolution.h nn/losses.h nn/init.h nn/state.h
+               |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h
 '
 
 counted() # ROOT: a line "tier|lines|most" each, and a line "none|header" for each header in no tier
 {
-    local name most headers header pattern lines=0 all=' ' last=
+    local name most headers header pattern tier='' all=' '
+    local -A lines=() limit=()
     while IFS='|' read -r name most headers; do
         [ "$headers" ] || continue
         name=$(sed 's/ *$//' <<<"$name")
-        most=${most// /}
-        lines=0
+        [ -z "$name" ] || tier=$name
+        [ -z "$name" ] || limit[$tier]=${most// /}
         for pattern in $headers; do
             for header in $TENON_HEADERS; do
                 # shellcheck disable=SC2053 # a pattern
                 [[ $header == $pattern ]] || continue
                 all+="$header "
-                lines=$((lines + $(wc -l <"$1/$header")))
+                lines[$tier]=$((${lines[$tier]:-0} + $(wc -l <"$1/$header")))
             done
         done
-        [ "$most" = - ] || echo "$name|$lines|$most"
     done <<<"$tiers"
+    for tier in "${!limit[@]}"; do [ "${limit[$tier]}" = - ] || echo "$tier|${lines[$tier]:-0}|${limit[$tier]}"; done | sort
     for header in $TENON_HEADERS; do [[ $all == *" $header "* ]] || echo "none|$header"; done
 }
 

@@ -1,0 +1,43 @@
+/* rope.h — rotary positions, an op between a projection and attention. Part of autograd.h: include that. */
+#ifndef TENON_AUTOGRAD_ROPE_H
+#define TENON_AUTOGRAD_ROPE_H
+
+#include "../core/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Rotary positions: rows of x [..., D] turned pair by pair, by angles [..., R], R even and at most D, that broadcast
+ * to them: what is behind the first R elements stays. Pairs are elements i and i + R/2, as in GPT-NeoX and Hugging
+ * Face's LLaMA; interleaved: 2i and 2i + 1, as in GPT-J and llama2.c. */
+TN_API tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved);
+
+/* How long texts stretch the angles; the names are Hugging Face's rope_type. */
+typedef enum { TN_ROPE_PLAIN = 0, TN_ROPE_LINEAR, TN_ROPE_DYNAMIC, TN_ROPE_LLAMA3 } tn_rope_scaling;
+typedef struct tn_rope_config {
+    int             zero_;
+    int64_t         dim; /* R: the elements of a row that are turned */
+    double theta    TN_IS(10000);
+    bool            interleaved;
+    tn_rope_scaling scaling;
+    double factor   TN_IS(1);
+    double low      TN_IS(1); /* llama3: low_freq_factor, high_freq_factor */
+    double high     TN_IS(4);
+    int64_t         trained; /* dynamic, llama3: original_max_position_embeddings */
+    tn_dtype        dtype;   /* of the angles: f64, or else f32 */
+    int             end_;
+} TN_KEYWORDS_ONLY tn_rope_config;
+#define TN_ROPE_DEFAULTS .theta = 10000, .factor = 1, .low = 1, .high = 4
+#ifndef __cplusplus
+#define TN_ROPE(...) TN_CALL_((tn_rope_config){TN_ROPE_DEFAULTS, TN_NAMED_, __VA_ARGS__}) /* TN_ROPE(.dim = 64) */
+#endif
+/* Cosines and sines of `length` positions from `offset` on, [length, R]; or of given ones, i64 or i32 [...]: [..., R].
+ * Made in f64, each from its position alone (dynamic: and from the largest position). */
+TN_API tn_tensor *tn_rope_angles(tn_rope_config c, int64_t offset, int64_t length);
+TN_API tn_tensor *tn_rope_angles_at(tn_rope_config c, tn_tensor *positions);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

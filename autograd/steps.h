@@ -1,0 +1,41 @@
+/* steps.h — the ops of recurrent layers; nn/rnn.h makes networks of them. Part of autograd.h: include that. */
+#ifndef TENON_AUTOGRAD_STEPS_H
+#define TENON_AUTOGRAD_STEPS_H
+
+#include "../core/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One layer in one direction, over packed sequences: sorted by length, and laid out by time. First come the first steps
+ * of all, the longest sequence first, then the second steps of those that have one, and so on. */
+typedef struct tn_steps_args {
+    int            zero_;
+    tn_tensor     *x; /* [packed, gates · H]: W_ih x + b of all steps. Gates: rnn 1, lstm 4 (i f g o), gru 3 (r z n) */
+    tn_tensor     *weight; /* [gates · H, H]: W_hh */
+    tn_tensor     *h, *c;  /* [B, H]: the first states; c: lstm */
+    tn_tensor     *bias;   /* gru: [3H], b_hh, or NULL; of the others it is a part of x */
+    const int64_t *sizes;  /* sequences in each step, none more than in the one before; NULL: all B in all */
+    int64_t        steps;
+    bool           reverse;          /* from each sequence's last step to its first */
+    bool           relu;             /* rnn: instead of tanh */
+    tn_tensor    **last_h, **last_c; /* out, may be NULL: [B, H], the states after each sequence's last step */
+    int            end_;
+} TN_KEYWORDS_ONLY tn_steps_args;
+TN_API tn_tensor  *tn_rnn_steps_run(tn_steps_args a); /* [packed, H] */
+TN_API tn_tensor  *tn_lstm_steps_run(tn_steps_args a);
+TN_API tn_tensor  *tn_gru_steps_run(tn_steps_args a);
+#ifndef __cplusplus
+#define tn_rnn_steps(...) \
+    TN_CALL_(tn_rnn_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
+#define tn_lstm_steps(...) \
+    TN_CALL_(tn_lstm_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
+#define tn_gru_steps(...) \
+    TN_CALL_(tn_gru_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,61 @@
+/* keywords.h — how calls with keywords are made. Part of core.h: include that.
+ *
+ * tn_linear_new(.in = 3, .out = 4): the macro fills a struct, whose defaults stand in
+ * front of what the caller writes, so that what is written is meant, 0 too. A value without its name is refused by the
+ * compiler (by clang if it comes first, by gcc anywhere): each such struct begins with `int zero_`, ends with `int
+ * end_` and is TN_KEYWORDS_ONLY. In C++20 it is filled as tn_linear_config{.in = 3}; TN_IS gives its members the same
+ * defaults there. Who fills one by hand in C begins with its defaults, which is what TN_X_DEFAULTS of tn_x_config
+ * (and TN_X_ARGS_DEFAULTS of tn_x_args) lists:
+ *     tn_dropout_config c = {TN_DROPOUT_DEFAULTS};
+ *     tn_bert_config    b = TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .vocab = 8000, .layers = 6);
+ * Where there is no such list, all defaults are 0. */
+#ifndef TENON_CORE_KEYWORDS_H
+#define TENON_CORE_KEYWORDS_H
+
+#if defined(__cplusplus)
+#define TN_KEYWORDS_ONLY
+#define TN_IS(value) = value
+#if defined(__clang__) /* says that C knows no such defaults, for a function that returns a struct with them */
+#define TN_RETURNS_CONFIG_(...)                                                                      \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wreturn-type-c-linkage\"") \
+        __VA_ARGS__ _Pragma("clang diagnostic pop")
+#else
+#define TN_RETURNS_CONFIG_(...) __VA_ARGS__
+#endif
+#else
+#define TN_IS(value)
+#define TN_RETURNS_CONFIG_(...) __VA_ARGS__
+#if defined(__clang__)
+#define TN_KEYWORDS_ONLY
+#define TN_NAMED_ .end_ = 0 /* what follows the last member is excess, */
+#define TN_CALL_(...)                                                                                    \
+    __extension__({                                                                                      \
+        _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") \
+            _Pragma("clang diagnostic error \"-Wexcess-initializers\"") __VA_ARGS__;                     \
+        _Pragma("clang diagnostic pop")                                                                  \
+    })
+#else
+#define TN_KEYWORDS_ONLY __attribute__((designated_init))
+#define TN_NAMED_ .zero_ = 0 /* and what follows the first has no name */
+#define TN_CALL_(...)                                                                        \
+    __extension__({                                                                          \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"") \
+            _Pragma("GCC diagnostic error \"-Wdesignated-init\"") __VA_ARGS__;               \
+        _Pragma("GCC diagnostic pop")                                                        \
+    })
+#endif
+
+/* For headers: what the macros are made of. The struct with defaults (TN_NO_DEFAULTS_: all are 0), then 1 to 4 members
+ * that need no name and must be there, then those with names. `.zero_ = 0` comes behind, as `...` must not be empty. */
+#define TN_NO_DEFAULTS_ .zero_ = 0
+#define TN_WITH(type, defaults, ...) TN_CALL_((type){defaults, TN_NAMED_, __VA_ARGS__})
+#define TN_NEW_(create, type, defaults, ...) TN_CALL_(create((type){defaults, TN_NAMED_, __VA_ARGS__}))
+#define TN_ARGS1_(type, defaults, a_, a, ...) ((type){defaults, .a_ = (a), TN_NAMED_, __VA_ARGS__})
+#define TN_ARGS2_(type, defaults, a_, b_, a, b, ...) ((type){defaults, .a_ = (a), .b_ = (b), TN_NAMED_, __VA_ARGS__})
+#define TN_ARGS3_(type, defaults, a_, b_, c_, a, b, c, ...) \
+    ((type){defaults, .a_ = (a), .b_ = (b), .c_ = (c), TN_NAMED_, __VA_ARGS__})
+#define TN_ARGS4_(type, defaults, a_, b_, c_, d_, a, b, c, d, ...) \
+    ((type){defaults, .a_ = (a), .b_ = (b), .c_ = (c), .d_ = (d), TN_NAMED_, __VA_ARGS__})
+#endif
+
+#endif
