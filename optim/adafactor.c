@@ -12,25 +12,25 @@
 
 #include <float.h>
 
-enum { BLOCK = 512, COLUMNS = 64, LANES = 16, GRAIN = 16384 };
+enum { BLOCK = 512, COLUMNS = 64, LANES = TN__SUM_LANES, GRAIN = 16384 };
 
 /* ---- rows and columns of g² -------------------------------------------------------------------------------------- */
 
 /* The squares of the clipped gradient's elements at … at + n. */
-#define SQUARES(type, value)                                      \
-    for (int64_t i = 0; i < n; i++) {                             \
-        const type  *g = (const type *)s->g + at;                 \
-        const double x = TN__CUT(scale * (double)(value), bound); \
-        to[i] = x * x;                                            \
-    }
 static void squares(const tn__segment *s, int64_t at, int64_t n, double *to)
 {
     const double scale = s->number.scale, bound = s->number.bound;
-    if (s->dtype == TN_F64) SQUARES(double, g[i])
-    else if (s->dtype == TN_F32) SQUARES(float, g[i])
-    else SQUARES(uint16_t, tn__widen(g[i]))
+    if (s->dtype == TN_F64)
+        for (int64_t i = 0; i < n; i++) to[i] = scale * ((const double *)s->g)[at + i];
+    else if (s->dtype == TN_F32)
+        for (int64_t i = 0; i < n; i++) to[i] = scale * (double)((const float *)s->g)[at + i];
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = scale * (double)tn__bf16_to_f32(((const uint16_t *)s->g)[at + i]);
+    for (int64_t i = 0; i < n; i++) {
+        const double x = TN__CUT(to[i], bound);
+        to[i] = x * x;
+    }
 }
-#undef SQUARES
 
 static double load(const tn__segment *s, int k, int64_t i)
 {
@@ -40,7 +40,8 @@ static double load(const tn__segment *s, int k, int64_t i)
 /* state ← (1 - c) · state + c · mean */
 static void blend(const tn__segment *s, int k, int64_t i, double mean)
 {
-    const double c = s->number.c2, v = (1 - c) * load(s, k, i) + c * mean;
+    const tn__adafactor_numbers *c = &s->number.adafactor;
+    const double                 v = c->beta2 * load(s, k, i) + c->rest2 * mean;
     if (s->dtype == TN_F64) ((double *)s->state[k])[i] = v;
     else ((float *)s->state[k])[i] = (float)v;
 }
@@ -48,10 +49,10 @@ static void blend(const tn__segment *s, int k, int64_t i, double mean)
 static void rows(int64_t from, int64_t to, void *user)
 {
     const tn__segment *s = user;
-    const int64_t      cols = s->number.cols;
+    const int64_t      cols = s->number.adafactor.cols;
     double             x[BLOCK];
     for (int64_t r = from; r < to; r++) {
-        double lane[LANES] = {0}, total = 0;
+        double lane[LANES] = {0};
         for (int64_t c = 0; c < cols; c += BLOCK) {
             const int64_t n = cols - c < BLOCK ? cols - c : BLOCK;
             squares(s, r * cols + c, n, x);
@@ -60,8 +61,7 @@ static void rows(int64_t from, int64_t to, void *user)
                 for (int k = 0; k < LANES; k++) lane[k] += x[i + k];
             for (int k = 0; i + k < n; k++) lane[k] += x[i + k];
         }
-        for (int k = 0; k < LANES; k++) total += lane[k];
-        blend(s, 0, r, total / (double)cols);
+        blend(s, 0, r, tn__lanes_in_order(lane) / (double)cols);
     }
 }
 
@@ -69,8 +69,8 @@ static void rows(int64_t from, int64_t to, void *user)
 static void columns(int64_t from, int64_t to, void *user)
 {
     const tn__segment *s = user;
-    const int64_t      height = s->number.rows, cols = s->number.cols, blocks = (cols - 1) / COLUMNS + 1;
-    double             x[COLUMNS];
+    const int64_t height = s->number.adafactor.rows, cols = s->number.adafactor.cols, blocks = (cols - 1) / COLUMNS + 1;
+    double        x[COLUMNS];
     for (int64_t block = from; block < to; block++) {
         const int64_t matrix = block / blocks, c = block % blocks * COLUMNS,
                       n = cols - c < COLUMNS ? cols - c : COLUMNS;
@@ -86,7 +86,7 @@ static void columns(int64_t from, int64_t to, void *user)
 /* 1 / max(mean of the rows' means, eps1), of one matrix. */
 static double over_mean(const tn__segment *s, int64_t matrix)
 {
-    const int64_t height = s->number.rows;
+    const int64_t height = s->number.adafactor.rows;
     double        sum = 0;
     for (int64_t r = 0; r < height; r++) sum += load(s, 0, matrix * height + r);
     const double mean = sum / (double)height, least = s->number.eps;
@@ -97,11 +97,11 @@ static int64_t grain(int64_t each) { return each < GRAIN ? GRAIN / each : 1; }
 
 static void factors(tn__segment *s)
 {
-    const int64_t height = s->number.rows, cols = s->number.cols, matrices = s->n / (height * cols);
+    const int64_t height = s->number.adafactor.rows, cols = s->number.adafactor.cols, matrices = s->n / (height * cols);
     const int64_t wide = cols < COLUMNS ? cols : COLUMNS;
     tn_parallel_for(matrices * height, grain(cols), rows, s);
     tn_parallel_for(matrices * ((cols - 1) / COLUMNS + 1), grain(wide * height), columns, s);
-    if (matrices == 1) s->number.first = over_mean(s, 0);
+    if (matrices == 1) s->number.adafactor.over_mean = over_mean(s, 0);
 }
 
 #define TN_TEMPLATE "optim/adafactor.c"
@@ -134,24 +134,25 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
 {
     (void)o;
     const double lr = option[TN_OPT_LR], root = 1 / sqrt(t);
-    to->c2 = pow(t, option[TN_OPT_BETA2_DECAY]);
     to->lr = lr < root ? lr : root;
     to->keep = 1 - lr * option[TN_OPT_WEIGHT_DECAY];
     to->eps = option[TN_OPT_EPS];
-    to->b1 = option[TN_OPT_EPS2];
-    to->b2 = option[TN_OPT_D];
-    if (w->shape.n > 1) to->rows = w->shape.d[w->shape.n - 2], to->cols = w->shape.d[w->shape.n - 1];
+    to->adafactor.rest2 = pow(t, option[TN_OPT_BETA2_DECAY]), to->adafactor.beta2 = 1 - to->adafactor.rest2;
+    to->adafactor.min_size = option[TN_OPT_EPS2], to->adafactor.max_change = option[TN_OPT_D];
+    if (w->shape.n > 1)
+        to->adafactor.rows = w->shape.d[w->shape.n - 2], to->adafactor.cols = w->shape.d[w->shape.n - 1];
 }
 
 static void run(tn_optimizer *o)
 {
     for (int64_t i = 0; i < o->sweep.count; i++)
-        if (o->sweep.segment[i].number.cols) factors(o->sweep.segment + i);
+        if (o->sweep.segment[i].number.adafactor.cols) factors(o->sweep.segment + i);
     tn__sweep_run(&o->sweep, TN__PASS(measure, TN__READS));
     for (int64_t i = 0; i < o->sweep.count; i++) {
-        tn__segment *s = o->sweep.segment + i;
-        const double size = sqrt((double)s->n), p = sqrt(s->sum[0]) / size, u = sqrt(s->sum[1]) / size / s->number.b2;
-        s->number.lr *= (p > s->number.b1 ? p : s->number.b1) / (u > 1 ? u : 1);
+        tn__segment                 *s = o->sweep.segment + i;
+        const tn__adafactor_numbers *c = &s->number.adafactor;
+        const double root = sqrt((double)s->n), p = sqrt(s->sum[0]) / root, u = sqrt(s->sum[1]) / root / c->max_change;
+        s->number.lr *= (p > c->min_size ? p : c->min_size) / (u > 1 ? u : 1);
     }
     tn__sweep_run(&o->sweep, TN__PASS(update, TN__WRITES_P));
 }
@@ -190,69 +191,90 @@ tn_optimizer *tn_adafactor_create(tn_adafactor_config c)
 #else /* ============================================================================== one number type */
 /* clang-format on */
 
-/* Walks n elements row by row: in each turn `m` elements from i on share the factor `row`, and `col` is the first
- * one's. For a vector, there is one turn, and v is its own. */
-#define EACH_ROW(body)                                                                                           \
-    for (int64_t i = 0; i < n;) {                                                                                \
-        const int64_t r = (at + i) / c->cols, first_col = (at + i) % c->cols, matrix = r / c->rows;              \
-        const int64_t m = c->cols - first_col < n - i ? c->cols - first_col : n - i;                             \
-        if (matrix != known) over = s->n == c->rows * c->cols ? c->first : over_mean(s, matrix), known = matrix; \
-        const TN_REAL row = (TN_REAL)((double)((const TN_REAL *)s->state[0])[r] * over);                         \
-        const TN_REAL *restrict col = (const TN_REAL *)s->state[1] + matrix * c->cols + first_col;               \
-        for (int64_t k = 0; k < m; k++) body(i + k, row * col[k]);                                               \
-        i += m;                                                                                                  \
-    }
-#define U_OF(i, v) (TN__CUT(scale * g[i], bound) / TN_M(sqrt)((v) > least ? (v) : least))
+/* Elements of a piece that lie in one row of a matrix, whose second moments are row · col[k]. */
+typedef struct {
+    int64_t        n;
+    TN_REAL        row;
+    const TN_REAL *col;
+    int64_t        matrix;    /* the one they lie in; -1: none yet */
+    double         over_mean; /* of that matrix */
+} TN_(stretch);
+
+/* The stretch that begins at element `at`, of at most `left` elements; t: the one before. */
+static inline void TN_(next_stretch)(const tn__segment *s, int64_t at, int64_t left, TN_(stretch) * t)
+{
+    const tn__adafactor_numbers *c = &s->number.adafactor;
+    const int64_t                row = at / c->cols, col = at % c->cols, matrix = row / c->rows;
+    if (matrix != t->matrix) t->over_mean = s->n == c->rows * c->cols ? c->over_mean : over_mean(s, matrix);
+    t->matrix = matrix;
+    t->n = c->cols - col < left ? c->cols - col : left;
+    t->row = (TN_REAL)((double)((const TN_REAL *)s->state[0])[row] * t->over_mean);
+    t->col = (const TN_REAL *)s->state[1] + matrix * c->cols + col;
+}
+
+/* u = g / √max(v, eps1²), g clipped */
+typedef struct {
+    TN_REAL scale, bound, least;
+} TN_(gradient_rule);
+static inline TN_(gradient_rule) TN_(rule_of)(const tn__numbers *c)
+{
+    return (TN_(gradient_rule)){(TN_REAL)c->scale, (TN_REAL)c->bound, (TN_REAL)(c->eps * c->eps)};
+}
+static inline TN_REAL TN_(clipped)(const TN_(gradient_rule) * c, TN_REAL g) { return TN__CUT(c->scale * g, c->bound); }
+static inline TN_REAL TN_(u_of)(const TN_(gradient_rule) * c, TN_REAL g, TN_REAL v)
+{
+    return TN_(clipped)(c, g) / TN_M(sqrt)(v > c->least ? v : c->least);
+}
+static inline void TN_(add_squares)(double *pp, double *uu, TN_REAL p, TN_REAL u)
+{
+    *pp += (double)p * (double)p;
+    *uu += (double)u * (double)u;
+}
 
 static void TN_(measure)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
                          double sum[TN__SUMS])
 {
-    const tn__numbers *c = &s->number;
-    const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, least = (TN_REAL)(c->eps * c->eps);
+    const tn__adafactor_numbers *c = &s->number.adafactor;
+    const TN_(gradient_rule) rule = TN_(rule_of)(&s->number);
     const TN_REAL *restrict p = weights, *restrict g = gradients;
-    double  over = 0, pp[LANES] = {0}, uu[LANES] = {0};
-    int64_t known = -1;
-#define MEASURE(i, v)                                   \
-    do {                                                \
-        const TN_REAL u = U_OF(i, v);                   \
-        pp[(i) % LANES] += (double)p[i] * (double)p[i]; \
-        uu[(i) % LANES] += (double)u * (double)u;       \
-    } while (0)
-    if (c->cols) {
-        EACH_ROW(MEASURE)
-    } else {
+    double pp[LANES] = {0}, uu[LANES] = {0};
+    TN_(stretch) t = {.matrix = -1};
+    for (int64_t i = 0; c->cols && i < n; i += t.n) {
+        TN_(next_stretch)(s, at + i, n - i, &t);
+        for (int64_t k = 0; k < t.n; k++)
+            TN_(add_squares)
+            (pp + (i + k) % LANES, uu + (i + k) % LANES, p[i + k], TN_(u_of)(&rule, g[i + k], t.row * t.col[k]));
+    }
+    if (!c->cols) { /* a vector: its second moments are its own */
         TN_REAL *restrict v = (TN_REAL *)s->state[2] + at;
-        const TN_REAL c1 = (TN_REAL)(1 - c->c2), c2 = (TN_REAL)c->c2;
+        const TN_REAL beta2 = (TN_REAL)c->beta2, rest2 = (TN_REAL)c->rest2;
         for (int64_t i = 0; i < n; i++) {
-            const TN_REAL x = TN__CUT(scale * g[i], bound);
-            v[i] = c1 * v[i] + c2 * x * x;
-            MEASURE(i, v[i]);
+            const TN_REAL x = TN_(clipped)(&rule, g[i]);
+            v[i] = beta2 * v[i] + rest2 * x * x;
+            TN_(add_squares)(pp + i % LANES, uu + i % LANES, p[i], TN_(u_of)(&rule, g[i], v[i]));
         }
     }
-#undef MEASURE
-    for (int k = 0; k < LANES; k++) sum[0] += pp[k], sum[1] += uu[k];
+    sum[0] += tn__lanes_in_order(pp), sum[1] += tn__lanes_in_order(uu);
 }
 
 static void TN_(update)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
                         double sum[TN__SUMS])
 {
     (void)sum;
-    const tn__numbers *c = &s->number;
-    const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, least = (TN_REAL)(c->eps * c->eps);
-    const TN_REAL      keep = (TN_REAL)c->keep, lr = (TN_REAL)c->lr;
+    const tn__adafactor_numbers *c = &s->number.adafactor;
+    const TN_(gradient_rule) rule = TN_(rule_of)(&s->number);
+    const TN_REAL keep = (TN_REAL)s->number.keep, lr = (TN_REAL)s->number.lr;
     TN_REAL *restrict p = weights;
     const TN_REAL *restrict g = gradients;
-    double  over = 0;
-    int64_t known = -1;
-#define UPDATE(i, v) p[i] = keep * p[i] - lr * U_OF(i, v)
-    if (c->cols) {
-        EACH_ROW(UPDATE)
-    } else {
-        const TN_REAL *restrict v = (const TN_REAL *)s->state[2] + at;
-        for (int64_t i = 0; i < n; i++) UPDATE(i, v[i]);
+    TN_(stretch) t = {.matrix = -1};
+    for (int64_t i = 0; c->cols && i < n; i += t.n) {
+        TN_(next_stretch)(s, at + i, n - i, &t);
+        const TN_REAL *restrict col = t.col;
+        for (int64_t k = 0; k < t.n; k++) p[i + k] = keep * p[i + k] - lr * TN_(u_of)(&rule, g[i + k], t.row * col[k]);
     }
-#undef UPDATE
+    if (!c->cols) {
+        const TN_REAL *restrict v = (const TN_REAL *)s->state[2] + at;
+        for (int64_t i = 0; i < n; i++) p[i] = keep * p[i] - lr * TN_(u_of)(&rule, g[i], v[i]);
+    }
 }
-#undef EACH_ROW
-#undef U_OF
 #endif

@@ -20,10 +20,9 @@ static bool has_largest(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
 static void moments(const double *option, double t, tn__numbers *to)
 {
     const double b1 = option[TN_OPT_BETA1], b2 = option[TN_OPT_BETA2];
-    to->b1 = b1, to->c1 = 1 - b1;
-    to->b2 = b2, to->c2 = 1 - b2;
+    to->adam = (tn__adam_numbers){.beta1 = b1, .rest1 = 1 - b1, .beta2 = b2, .rest2 = 1 - b2};
+    to->adam.root = 1 / sqrt(1 - pow(b2, t));
     to->lr = option[TN_OPT_LR] / (1 - pow(b1, t));
-    to->root = 1 / sqrt(1 - pow(b2, t));
     to->eps = option[TN_OPT_EPS];
 }
 
@@ -109,39 +108,46 @@ tn_optimizer *tn_adamw_create(tn_adamw_config c)
 #else /* ============================================================================== one number type */
 /* clang-format on */
 
-#define ADAM_NUMBERS                                                                                                 \
-    (void)sum;                                                                                                       \
-    const tn__numbers *c = &s->number;                                                                               \
-    const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;           \
-    const TN_REAL      keep = (TN_REAL)c->keep, lr = (TN_REAL)c->lr, eps = (TN_REAL)c->eps, root = (TN_REAL)c->root; \
-    const TN_REAL      b1 = (TN_REAL)c->b1, c1 = (TN_REAL)c->c1, b2 = (TN_REAL)c->b2, c2 = (TN_REAL)c->c2;           \
-    TN_REAL *restrict p = weights, *restrict m = (TN_REAL *)s->state[0] + at,                                        \
-                      *restrict v = (TN_REAL *)s->state[1] + at;                                                     \
-    const TN_REAL *restrict g = gradients
+typedef struct {
+    TN_REAL scale, bound, add, keep, lr, eps, beta1, rest1, beta2, rest2, root;
+} TN_(adam_numbers);
+
+static inline TN_(adam_numbers) TN_(numbers_of)(const tn__numbers *c)
+{
+    return (TN_(adam_numbers)){(TN_REAL)c->scale,      (TN_REAL)c->bound,      (TN_REAL)c->add_weight,
+                               (TN_REAL)c->keep,       (TN_REAL)c->lr,         (TN_REAL)c->eps,
+                               (TN_REAL)c->adam.beta1, (TN_REAL)c->adam.rest1, (TN_REAL)c->adam.beta2,
+                               (TN_REAL)c->adam.rest2, (TN_REAL)c->adam.root};
+}
 
 static void TN_(adam)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])
 {
-    ADAM_NUMBERS;
+    (void)sum;
+    const TN_(adam_numbers) c = TN_(numbers_of)(&s->number);
+    TN_REAL *restrict p = weights, *restrict m = (TN_REAL *)s->state[0] + at, *restrict v = (TN_REAL *)s->state[1] + at;
+    const TN_REAL *restrict g = gradients;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
-        m[i] = b1 * m[i] + c1 * x;
-        v[i] = b2 * v[i] + c2 * x * x;
-        p[i] = keep * p[i] - lr * m[i] / (TN_M(sqrt)(v[i]) * root + eps);
+        const TN_REAL x = TN__CUT(c.scale * g[i], c.bound) + c.add * p[i];
+        m[i] = c.beta1 * m[i] + c.rest1 * x;
+        v[i] = c.beta2 * v[i] + c.rest2 * x * x;
+        p[i] = c.keep * p[i] - c.lr * m[i] / (TN_M(sqrt)(v[i]) * c.root + c.eps);
     }
 }
 
 static void TN_(amsgrad)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
                          double sum[TN__SUMS])
 {
-    ADAM_NUMBERS;
-    TN_REAL *restrict most = (TN_REAL *)s->state[2] + at;
+    (void)sum;
+    const TN_(adam_numbers) c = TN_(numbers_of)(&s->number);
+    TN_REAL *restrict p = weights, *restrict m = (TN_REAL *)s->state[0] + at, *restrict v = (TN_REAL *)s->state[1] + at,
+                      *restrict most = (TN_REAL *)s->state[2] + at;
+    const TN_REAL *restrict g = gradients;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
-        m[i] = b1 * m[i] + c1 * x;
-        v[i] = b2 * v[i] + c2 * x * x;
+        const TN_REAL x = TN__CUT(c.scale * g[i], c.bound) + c.add * p[i];
+        m[i] = c.beta1 * m[i] + c.rest1 * x;
+        v[i] = c.beta2 * v[i] + c.rest2 * x * x;
         most[i] = most[i] >= v[i] ? most[i] : v[i];
-        p[i] = keep * p[i] - lr * m[i] / (TN_M(sqrt)(most[i]) * root + eps);
+        p[i] = c.keep * p[i] - c.lr * m[i] / (TN_M(sqrt)(most[i]) * c.root + c.eps);
     }
 }
-#undef ADAM_NUMBERS
 #endif

@@ -96,7 +96,7 @@ tn_status tn_ema_update(tn_ema *e)
     const double   decay = e->warmup && most < e->decay ? most : e->decay;
     const tn_scope s = tn_no_grad_begin();
     if (gather(who, e, false)) {
-        for (int64_t i = 0; i < e->sweep.count; i++) e->sweep.segment[i].number.c1 = 1 - decay;
+        for (int64_t i = 0; i < e->sweep.count; i++) e->sweep.segment[i].number.ema_rest = 1 - decay;
         tn__sweep_run(&e->sweep, TN__PASS(blend, TN__READS));
         e->updates++;
     }
@@ -132,7 +132,7 @@ static void TN_(blend)(const tn__segment *s, int64_t at, int64_t n, void *weight
                        double sum[TN__SUMS])
 {
     (void)gradients, (void)sum;
-    const TN_REAL c = (TN_REAL)s->number.c1;
+    const TN_REAL c = (TN_REAL)s->number.ema_rest;
     const TN_REAL *restrict p = weights;
     TN_REAL *restrict average = (TN_REAL *)s->state[0] + at;
     for (int64_t i = 0; i < n; i++) average[i] += c * (p[i] - average[i]);

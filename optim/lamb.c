@@ -8,7 +8,7 @@
 #ifndef TN_REAL
 #include "optim/optim_private.h"
 
-enum { LANES = 16 };
+enum { LANES = TN__SUM_LANES };
 #define TN_TEMPLATE "optim/lamb.c"
 #include "core/real.h"
 
@@ -16,10 +16,9 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
 {
     const double b1 = option[TN_OPT_BETA1], b2 = option[TN_OPT_BETA2];
     (void)o, (void)w;
-    to->b1 = b1, to->c1 = 1 - b1;
-    to->b2 = b2, to->c2 = 1 - b2;
-    to->first = 1 / (1 - pow(b1, t));
-    to->root = 1 / sqrt(1 - pow(b2, t));
+    to->adam = (tn__adam_numbers){.beta1 = b1, .rest1 = 1 - b1, .beta2 = b2, .rest2 = 1 - b2};
+    to->adam.first = 1 / (1 - pow(b1, t));
+    to->adam.root = 1 / sqrt(1 - pow(b2, t));
     to->lr = option[TN_OPT_LR];
     to->eps = option[TN_OPT_EPS];
     to->add_weight = option[TN_OPT_WEIGHT_DECAY];
@@ -60,45 +59,55 @@ tn_optimizer *tn_lamb_create(tn_lamb_config c)
 #else /* ============================================================================== one number type */
 /* clang-format on */
 
-#define STEP_OF(i) (first * m[i] / (TN_M(sqrt)(v[i]) * root + eps) + add * p[i])
-#define MOMENTS(i)                                      \
-    do {                                                \
-        const TN_REAL x = TN__CUT(scale * g[i], bound); \
-        m[i] = b1 * m[i] + c1 * x;                      \
-        v[i] = b2 * v[i] + c2 * x * x;                  \
-        const TN_REAL r = STEP_OF(i);                   \
-        pp[k] += (double)p[i] * (double)p[i];           \
-        rr[k] += (double)r * (double)r;                 \
-    } while (0)
+typedef struct {
+    TN_REAL scale, bound, add, lr, eps, beta1, rest1, beta2, rest2, first, root;
+} TN_(lamb_numbers);
+
+static inline TN_(lamb_numbers) TN_(numbers_of)(const tn__numbers *c)
+{
+    return (TN_(lamb_numbers)){(TN_REAL)c->scale,      (TN_REAL)c->bound,      (TN_REAL)c->add_weight,
+                               (TN_REAL)c->lr,         (TN_REAL)c->eps,        (TN_REAL)c->adam.beta1,
+                               (TN_REAL)c->adam.rest1, (TN_REAL)c->adam.beta2, (TN_REAL)c->adam.rest2,
+                               (TN_REAL)c->adam.first, (TN_REAL)c->adam.root};
+}
+static inline TN_REAL TN_(step_of)(const TN_(lamb_numbers) * c, TN_REAL m, TN_REAL v, TN_REAL p)
+{
+    return c->first * m / (TN_M(sqrt)(v) * c->root + c->eps) + c->add * p;
+}
+
+/* Brings an element's moments up to date; adds p² and r². */
+static inline void TN_(moment)(const TN_(lamb_numbers) * c, TN_REAL p, TN_REAL g, TN_REAL *m, TN_REAL *v, double *pp,
+                               double *rr)
+{
+    const TN_REAL x = TN__CUT(c->scale * g, c->bound);
+    *m = c->beta1 * *m + c->rest1 * x;
+    *v = c->beta2 * *v + c->rest2 * x * x;
+    const TN_REAL r = TN_(step_of)(c, *m, *v, p);
+    *pp += (double)p * (double)p;
+    *rr += (double)r * (double)r;
+}
 
 static void TN_(moments)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
                          double sum[TN__SUMS])
 {
-    const tn__numbers *c = &s->number;
-    const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;
-    const TN_REAL      first = (TN_REAL)c->first, root = (TN_REAL)c->root, eps = (TN_REAL)c->eps;
-    const TN_REAL      b1 = (TN_REAL)c->b1, c1 = (TN_REAL)c->c1, b2 = (TN_REAL)c->b2, c2 = (TN_REAL)c->c2;
+    const TN_(lamb_numbers) c = TN_(numbers_of)(&s->number);
     const TN_REAL *restrict p = weights, *restrict g = gradients;
     TN_REAL *restrict m = (TN_REAL *)s->state[0] + at, *restrict v = (TN_REAL *)s->state[1] + at;
     double  pp[LANES] = {0}, rr[LANES] = {0};
-    int64_t from = 0;
-    for (; from + LANES <= n; from += LANES)
-        for (int k = 0; k < LANES; k++) MOMENTS(from + k);
-    for (int k = 0; from + k < n; k++) MOMENTS(from + k);
-    for (int k = 0; k < LANES; k++) sum[0] += pp[k], sum[1] += rr[k];
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) TN_(moment)(&c, p[i + k], g[i + k], m + i + k, v + i + k, pp + k, rr + k);
+    for (int k = 0; i + k < n; k++) TN_(moment)(&c, p[i + k], g[i + k], m + i + k, v + i + k, pp + k, rr + k);
+    sum[0] += tn__lanes_in_order(pp), sum[1] += tn__lanes_in_order(rr);
 }
-#undef MOMENTS
 
 static void TN_(update)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
                         double sum[TN__SUMS])
 {
     (void)gradients, (void)sum;
-    const tn__numbers *c = &s->number;
-    const TN_REAL      first = (TN_REAL)c->first, root = (TN_REAL)c->root, eps = (TN_REAL)c->eps;
-    const TN_REAL      add = (TN_REAL)c->add_weight, lr = (TN_REAL)c->lr;
+    const TN_(lamb_numbers) c = TN_(numbers_of)(&s->number);
     const TN_REAL *restrict m = (const TN_REAL *)s->state[0] + at, *restrict v = (const TN_REAL *)s->state[1] + at;
     TN_REAL *restrict p = weights;
-    for (int64_t i = 0; i < n; i++) p[i] -= lr * STEP_OF(i);
+    for (int64_t i = 0; i < n; i++) p[i] -= c.lr * TN_(step_of)(&c, m[i], v[i], p[i]);
 }
-#undef STEP_OF
 #endif

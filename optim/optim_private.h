@@ -2,6 +2,7 @@
 #ifndef TENON_OPTIM_OPTIM_PRIVATE_H
 #define TENON_OPTIM_OPTIM_PRIVATE_H
 
+#include "core/base/toolbox.h"
 #include "optim/optim.h"
 
 #include <math.h>
@@ -25,16 +26,37 @@ static inline tn_tensor *tn__gradient(const tn_tensor *t)
 
 enum { TN__STATES = 3, TN__SUMS = 2 };
 
-/* What a kernel is told about its tensor; each optimizer says which it uses, and how. */
+/* What a kernel is told about its tensor. rest1 = 1 - beta1: the share of what is new. */
 typedef struct {
-    double  scale, bound; /* of the gradient: first times scale, then cut to [-bound, bound] */
-    double  add_weight;   /* times the weight, added to the gradient                         */
-    double  keep;         /* times the weight, before the step                               */
-    double  lr, eps;
-    double  b1, c1, b2, c2; /* old and new part of first and second moments                    */
-    double  first, root;    /* times the first moment, and the root of the second             */
-    int64_t rows, cols;     /* of a matrix (Adafactor); cols 0: it is none                     */
-    bool    nesterov;
+    double  beta2, rest2;         /* of the second moments */
+    double  min_size, max_change; /* eps2 and d: of RMS(p), RMS(u) */
+    double  over_mean;            /* 1 / max(mean of the rows' means, eps1), if there is one matrix */
+    int64_t rows, cols;           /* of a matrix; cols 0: it is none */
+} tn__adafactor_numbers;
+typedef struct {
+    double beta1, rest1, beta2, rest2; /* of the first and second moments */
+    double first, root; /* corrections for their start at 0: times the first, times the root of the second (LAMB; Adam
+                           has the first in lr) */
+} tn__adam_numbers;
+typedef struct {
+    double momentum, fresh; /* of the buffer; of the gradient, 1 - dampening */
+    bool   nesterov;
+} tn__sgd_numbers;
+typedef struct {
+    double alpha, rest, momentum;
+} tn__rmsprop_numbers;
+typedef struct {
+    double scale, bound; /* of the gradient: first times scale, then cut to [-bound, bound] */
+    double add_weight;   /* times the weight, added to the gradient                         */
+    double keep;         /* times the weight, before the step                               */
+    double lr, eps;
+    union {
+        tn__adafactor_numbers adafactor;
+        tn__adam_numbers      adam; /* LAMB's, too */
+        tn__sgd_numbers       sgd;
+        tn__rmsprop_numbers   rmsprop;
+        double                ema_rest; /* 1 - decay */
+    };
 } tn__numbers;
 
 typedef struct {
@@ -78,18 +100,14 @@ void         tn__sweep_run(tn__sweep *w, tn__sweep_pass k); /* with sums in segm
 double tn__sweep_norm(tn__sweep *w, double scale, bool largest, bool squared, int64_t *bad);
 bool   tn__clip_check(const char *who, const tn_clip *c); /* raises */
 
-static inline float tn__widen(uint16_t bf16)
+/* The sum of a piece's lanes, from the first to the last: training that goes on from a checkpoint depends on this order
+ * (that of core/kernels/sum_lanes.h is another). */
+enum { TN__SUM_LANES = 16 };
+static inline double tn__lanes_in_order(const double lane[TN__SUM_LANES])
 {
-    const uint32_t bits = (uint32_t)bf16 << 16;
-    float          x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-static inline uint16_t tn__narrow(float x) /* to the nearest bf16, ties to even */
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)(x != x ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    double total = 0;
+    for (int k = 0; k < TN__SUM_LANES; k++) total += lane[k];
+    return total;
 }
 
 /* For kernels: x cut to [-bound, bound]; a NaN stays one. */

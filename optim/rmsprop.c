@@ -23,8 +23,8 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     (void)o, (void)w, (void)t;
     to->lr = option[TN_OPT_LR];
     to->add_weight = option[TN_OPT_WEIGHT_DECAY];
-    to->b2 = option[TN_OPT_ALPHA], to->c2 = 1 - option[TN_OPT_ALPHA];
-    to->b1 = option[TN_OPT_MOMENTUM];
+    to->rmsprop.alpha = option[TN_OPT_ALPHA], to->rmsprop.rest = 1 - option[TN_OPT_ALPHA];
+    to->rmsprop.momentum = option[TN_OPT_MOMENTUM];
     to->eps = option[TN_OPT_EPS];
 }
 
@@ -56,37 +56,42 @@ tn_optimizer *tn_rmsprop_create(tn_rmsprop_config c)
 #else /* ============================================================================== one number type */
 /* clang-format on */
 
-/* What the kinds have in common, and what they add; each is a loop of its own, for the compiler's sake. */
-#define RMSPROP(variance, step)                                      \
-    for (int64_t i = 0; i < n; i++) {                                \
-        const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i]; \
-        v[i] = b2 * v[i] + c2 * x * x;                               \
-        const TN_REAL d = x / (TN_M(sqrt)(variance) + eps);          \
-        step;                                                        \
+/* The weights of a piece and their state; a and b may be NULL. */
+typedef struct {
+    TN_REAL       *p, *v, *a, *b;
+    const TN_REAL *g;
+} TN_(operands);
+
+/* Inlined for each of the four kinds, so that each is a loop of its own, which a compiler can make vectors of. */
+static inline __attribute__((always_inline)) void
+TN_(rmsprop_loop)(const bool centered, const bool by_momentum, const tn__numbers *c, int64_t n, const TN_(operands) * o)
+{
+    const TN_REAL scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;
+    const TN_REAL lr = (TN_REAL)c->lr, eps = (TN_REAL)c->eps, momentum = (TN_REAL)c->rmsprop.momentum;
+    const TN_REAL alpha = (TN_REAL)c->rmsprop.alpha, rest = (TN_REAL)c->rmsprop.rest;
+    TN_REAL *restrict p = o->p, *restrict v = o->v, *restrict a = o->a, *restrict b = o->b;
+    const TN_REAL *restrict g = o->g;
+    for (int64_t i = 0; i < n; i++) {
+        const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
+        v[i] = alpha * v[i] + rest * x * x;
+        if (centered) a[i] = alpha * a[i] + rest * x;
+        const TN_REAL variance = centered ? v[i] - a[i] * a[i] : v[i], d = x / (TN_M(sqrt)(variance) + eps);
+        if (by_momentum) b[i] = momentum * b[i] + d;
+        p[i] -= lr * (by_momentum ? b[i] : d);
     }
-#define AVERAGE (a[i] = b2 * a[i] + c2 * x, v[i] - a[i] * a[i])
-#define STRAIGHT p[i] -= lr * d
-#define BY_MOMENTUM b[i] = b1 * b[i] + d, p[i] -= lr * b[i]
+}
 
 static void TN_(rmsprop)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
                          double sum[TN__SUMS])
 {
     (void)sum;
     const tn__numbers *c = &s->number;
-    const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;
-    const TN_REAL      lr = (TN_REAL)c->lr, eps = (TN_REAL)c->eps;
-    const TN_REAL      b1 = (TN_REAL)c->b1, b2 = (TN_REAL)c->b2, c2 = (TN_REAL)c->c2;
-    TN_REAL *restrict p = weights, *restrict v = (TN_REAL *)s->state[0] + at;
-    TN_REAL *restrict a = s->state[1] ? (TN_REAL *)s->state[1] + at : NULL;
-    TN_REAL *restrict b = s->state[2] && c->b1 > 0 ? (TN_REAL *)s->state[2] + at : NULL;
-    const TN_REAL *restrict g = gradients;
-    if (a && b) RMSPROP(AVERAGE, BY_MOMENTUM)
-    else if (a) RMSPROP(AVERAGE, STRAIGHT)
-    else if (b) RMSPROP(v[i], BY_MOMENTUM)
-    else RMSPROP(v[i], STRAIGHT)
+    TN_(operands) o = {.p = weights, .v = (TN_REAL *)s->state[0] + at, .g = gradients};
+    if (s->state[1]) o.a = (TN_REAL *)s->state[1] + at;
+    if (s->state[2] && c->rmsprop.momentum > 0) o.b = (TN_REAL *)s->state[2] + at;
+    if (o.a && o.b) TN_(rmsprop_loop)(true, true, c, n, &o);
+    else if (o.a) TN_(rmsprop_loop)(true, false, c, n, &o);
+    else if (o.b) TN_(rmsprop_loop)(false, true, c, n, &o);
+    else TN_(rmsprop_loop)(false, false, c, n, &o);
 }
-#undef RMSPROP
-#undef AVERAGE
-#undef STRAIGHT
-#undef BY_MOMENTUM
 #endif

@@ -20,9 +20,9 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     (void)t;
     to->lr = option[TN_OPT_LR];
     to->add_weight = option[TN_OPT_WEIGHT_DECAY];
-    to->b1 = option[TN_OPT_MOMENTUM];
-    to->c1 = w->made & 1 ? 1 : 1 - option[TN_OPT_DAMPENING];
-    to->nesterov = o->flags & TN__NESTEROV;
+    to->sgd.momentum = option[TN_OPT_MOMENTUM];
+    to->sgd.fresh = w->made & 1 ? 1 : 1 - option[TN_OPT_DAMPENING];
+    to->sgd.nesterov = o->flags & TN__NESTEROV;
 }
 
 /* Without decay and momentum a gradient of zero changes nothing. */
@@ -66,24 +66,25 @@ static void TN_(sgd)(const tn__segment *s, int64_t at, int64_t n, void *weights,
     (void)sum;
     const tn__numbers *c = &s->number;
     const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;
-    const TN_REAL      lr = (TN_REAL)c->lr, b = (TN_REAL)c->b1, d = (TN_REAL)c->c1;
+    const TN_REAL      lr = (TN_REAL)c->lr, momentum = (TN_REAL)c->sgd.momentum;
+    const TN_REAL      fresh = (TN_REAL)c->sgd.fresh;
     TN_REAL *restrict p = weights;
     const TN_REAL *restrict g = gradients;
-    if (c->b1 == 0) {
+    if (c->sgd.momentum == 0) {
         for (int64_t i = 0; i < n; i++) p[i] -= lr * (TN__CUT(scale * g[i], bound) + add * p[i]);
         return;
     }
     TN_REAL *restrict buf = (TN_REAL *)s->state[0] + at;
-    if (c->nesterov) {
+    if (c->sgd.nesterov) {
         for (int64_t i = 0; i < n; i++) {
             const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
-            buf[i] = b * buf[i] + d * x;
-            p[i] -= lr * (x + b * buf[i]);
+            buf[i] = momentum * buf[i] + fresh * x;
+            p[i] -= lr * (x + momentum * buf[i]);
         }
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        buf[i] = b * buf[i] + d * (TN__CUT(scale * g[i], bound) + add * p[i]);
+        buf[i] = momentum * buf[i] + fresh * (TN__CUT(scale * g[i], bound) + add * p[i]);
         p[i] -= lr * buf[i];
     }
 }

@@ -3,7 +3,7 @@
 #ifndef TN_REAL
 #include "optim/optim_private.h"
 
-enum { CHUNK = 16384, BLOCK = 512, LANES = 16 };
+enum { CHUNK = 16384, BLOCK = 512, LANES = TN__SUM_LANES };
 
 /* ---- room -------------------------------------------------------------------------------------------------------- */
 
@@ -57,11 +57,11 @@ static void narrow_piece(const tn__segment *s, const tn__sweep_pass *k, int64_t 
     for (int64_t done = 0; done < n;) {
         const int64_t m = n - done < BLOCK ? n - done : BLOCK;
         uint16_t     *sp = s->p ? (uint16_t *)s->p + at + done : NULL, *sg = s->g ? (uint16_t *)s->g + at + done : NULL;
-        for (int64_t i = 0; sp && i < m; i++) p[i] = tn__widen(sp[i]);
-        for (int64_t i = 0; sg && i < m; i++) g[i] = tn__widen(sg[i]);
+        for (int64_t i = 0; sp && i < m; i++) p[i] = tn__bf16_to_f32(sp[i]);
+        for (int64_t i = 0; sg && i < m; i++) g[i] = tn__bf16_to_f32(sg[i]);
         k->f32(s, at + done, m, sp ? p : NULL, sg ? g : NULL, sum);
-        for (int64_t i = 0; sp && k->flags & TN__WRITES_P && i < m; i++) sp[i] = tn__narrow(p[i]);
-        for (int64_t i = 0; sg && k->flags & TN__WRITES_G && i < m; i++) sg[i] = tn__narrow(g[i]);
+        for (int64_t i = 0; sp && k->flags & TN__WRITES_P && i < m; i++) sp[i] = tn__f32_to_bf16(p[i]);
+        for (int64_t i = 0; sg && k->flags & TN__WRITES_G && i < m; i++) sg[i] = tn__f32_to_bf16(g[i]);
         done += m;
     }
 }
@@ -94,39 +94,13 @@ typedef struct {
     tn__sweep_pass   k;
 } job;
 
-/* A mean whose gradients have ceased shrinks until it is too small for a normal number, and there it would stay: each
- * step on it would cost a hundred times more. So here what is too small counts as 0, where the CPU can be told so; the
- * setting is this thread's, and the host program gets its own back. */
-#if defined(__SSE2__)
-enum { DAZ_AND_FTZ = 0x8040 };
-static uint64_t small_is_zero(void)
-{
-    const unsigned before = __builtin_ia32_stmxcsr();
-    __builtin_ia32_ldmxcsr(before | DAZ_AND_FTZ);
-    return before;
-}
-static void small_as_before(uint64_t before) { __builtin_ia32_ldmxcsr((unsigned)before); }
-#elif defined(__aarch64__)
-static void     set_fpcr(uint64_t v) { __asm__ volatile("msr fpcr, %0" : : "r"(v) : "memory"); }
-static uint64_t small_is_zero(void)
-{
-    uint64_t before;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(before) : : "memory");
-    set_fpcr(before | (uint64_t)1 << 24);
-    return before;
-}
-static void small_as_before(uint64_t before) { set_fpcr(before); }
-#else
-static uint64_t small_is_zero(void) { return 0; }
-static void     small_as_before(uint64_t before) { (void)before; }
-#endif
-
-/* From one piece to the next, chunk, segment or both go up by one: their sum numbers the pieces. */
+/* From one piece to the next, chunk, segment or both go up by one: their sum numbers the pieces. Moments of a weight
+ * without gradient decay into denormals, on which arithmetic is about 100 times slower: so they count as 0 here. */
 static void run_chunks(int64_t from, int64_t to, void *user)
 {
     const job       *j = user;
     const tn__sweep *w = j->w;
-    const uint64_t   before = small_is_zero();
+    const uint64_t   before = tn__denormals_off();
     for (int64_t c = from; c < to; c++) {
         int64_t       at = c * CHUNK;
         const int64_t end = w->total - at < CHUNK ? w->total : at + CHUNK;
@@ -139,7 +113,7 @@ static void run_chunks(int64_t from, int64_t to, void *user)
             at += n;
         }
     }
-    small_as_before(before);
+    tn__denormals_restore(before);
 }
 
 static double larger(double a, double b) { return a >= b || a != a ? a : b; } /* NaN, if one is NaN */
@@ -216,13 +190,12 @@ static void TN_(squares)(const tn__segment *s, int64_t at, int64_t n, void *p, v
     (void)at, (void)p;
     const TN_REAL *restrict x = g;
     const double unit = s->number.scale;
-    double       lane[LANES] = {0}, total = 0;
+    double       lane[LANES] = {0};
     int64_t      i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int k = 0; k < LANES; k++) lane[k] += unit * (double)x[i + k] * (unit * (double)x[i + k]);
     for (int k = 0; i + k < n; k++) lane[k] += unit * (double)x[i + k] * (unit * (double)x[i + k]);
-    for (int k = 0; k < LANES; k++) total += lane[k];
-    sum[0] += total;
+    sum[0] += tn__lanes_in_order(lane);
 }
 
 static void TN_(largest)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS])

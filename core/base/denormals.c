@@ -1,0 +1,26 @@
+/* denormals.c — see denormals.h: a register of the CPU, for each thread. */
+#include "core/base/denormals.h"
+
+#if defined(__SSE2__)
+enum { DAZ_AND_FTZ = 0x8040 }; /* of MXCSR */
+uint64_t tn__denormals_off(void)
+{
+    const unsigned before = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(before | DAZ_AND_FTZ);
+    return before;
+}
+void tn__denormals_restore(uint64_t before) { __builtin_ia32_ldmxcsr((unsigned)before); }
+#elif defined(__aarch64__)
+static void set_fpcr(uint64_t v) { __asm__ volatile("msr fpcr, %0" : : "r"(v) : "memory"); }
+uint64_t    tn__denormals_off(void)
+{
+    uint64_t before;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before) : : "memory");
+    set_fpcr(before | (uint64_t)1 << 24); /* FZ */
+    return before;
+}
+void tn__denormals_restore(uint64_t before) { set_fpcr(before); }
+#else
+uint64_t tn__denormals_off(void) { return 0; }
+void     tn__denormals_restore(uint64_t before) { (void)before; }
+#endif
