@@ -31,7 +31,7 @@ TN_API tn_tensor *tn_grad_rows(const tn_tensor *t, tn_tensor **rows);
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-typedef struct tn_backward_config {
+typedef struct tn_backward_args {
     int               zero_;
     tn_tensor        *root;  /* what to differentiate ...                                    */
     tn_tensor        *seed;  /* ... times this; may be left out for a root of one element    */
@@ -40,14 +40,14 @@ typedef struct tn_backward_config {
     tn_tensor *const *seeds;
     bool              retain; /* keep what was saved: the tape can be read again      */
     int               end_;
-} TN_KEYWORDS_ONLY tn_backward_config;
+} TN_KEYWORDS_ONLY tn_backward_args;
 /* Adds to the gradients of the leaves, all at the end: a failed backward has attached none. The tape is consumed. For
  * gradients that are on the tape themselves, see tn_grad_of: they must not hang on the leaves they depend on. */
-TN_API tn_status tn_backward_run(tn_backward_config c);
+TN_API tn_status tn_backward_run(tn_backward_args c);
 
 /* The gradients of one root (times seed) with respect to chosen tensors, leaves or not; no leaf is touched.
  * grad[i] belongs to the open scope, and is NULL where root does not depend on wrt[i]. */
-typedef struct tn_grad_of_config {
+typedef struct tn_grad_of_args {
     int               zero_;
     tn_tensor        *root;
     int               count;
@@ -57,17 +57,17 @@ typedef struct tn_grad_of_config {
     bool              retain;
     bool              create_graph; /* the gradients are on the tape and can be differentiated; retains */
     int               end_;
-} TN_KEYWORDS_ONLY tn_grad_of_config;
-TN_API tn_status   tn_grad_of_run(tn_grad_of_config c);
+} TN_KEYWORDS_ONLY tn_grad_of_args;
+TN_API tn_status   tn_grad_of_run(tn_grad_of_args c);
 /* One input; NULL on error. */
 TN_API tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph);
 
 #ifndef __cplusplus
 #define tn_backward(...) \
-    TN_CALL_(tn_backward_run(TN_ARGS1_(tn_backward_config, TN_NO_DEFAULTS_, root, __VA_ARGS__, .zero_ = 0)))
-#define tn_grad_of(...)      \
-    TN_CALL_(tn_grad_of_run( \
-        TN_ARGS4_(tn_grad_of_config, TN_NO_DEFAULTS_, root, count, wrt, grad, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_backward_run(TN_ARGS1_(tn_backward_args, TN_NO_DEFAULTS_, root, __VA_ARGS__, .zero_ = 0)))
+#define tn_grad_of(...) \
+    TN_CALL_(           \
+        tn_grad_of_run(TN_ARGS4_(tn_grad_of_args, TN_NO_DEFAULTS_, root, count, wrt, grad, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 /* A hook sees each gradient that reaches t, before it goes on; it may return another of the same shape, or NULL to

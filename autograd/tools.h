@@ -60,7 +60,7 @@ TN_API tn_status tn_tape_dot(FILE *to, tn_tensor *root);
  * the input, the element and both values: "swish2: gradient of input 0 at [1, 3]: analytic 0.731, numeric 0.698
  * (relative 4.7e-2)". With .second, gradients of gradients too. */
 typedef tn_tensor *(*tn_check_fn)(tn_tensor *const *in, int n, void *user);
-typedef struct tn_gradcheck_config {
+typedef struct tn_gradcheck_args {
     int               zero_;
     tn_check_fn       fn;
     tn_tensor        *input; /* one input, or ...                 */
@@ -72,12 +72,12 @@ typedef struct tn_gradcheck_config {
     double rtol       TN_IS(1e-6), atol TN_IS(1e-8);
     bool              second;
     int               end_;
-} TN_KEYWORDS_ONLY tn_gradcheck_config;
-#define TN_GRADCHECK_DEFAULTS .step = 1e-3, .rtol = 1e-6, .atol = 1e-8
-TN_API tn_status tn_gradcheck_run(tn_gradcheck_config c);
+} TN_KEYWORDS_ONLY tn_gradcheck_args;
+#define TN_GRADCHECK_ARGS_DEFAULTS .step = 1e-3, .rtol = 1e-6, .atol = 1e-8
+TN_API tn_status tn_gradcheck_run(tn_gradcheck_args c);
 #ifndef __cplusplus
 #define tn_gradcheck(...) \
-    TN_CALL_(tn_gradcheck_run(TN_ARGS1_(tn_gradcheck_config, TN_GRADCHECK_DEFAULTS, fn, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_gradcheck_run(TN_ARGS1_(tn_gradcheck_args, TN_GRADCHECK_ARGS_DEFAULTS, fn, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #ifdef __cplusplus

@@ -137,8 +137,8 @@ TN_API tn_tensor *tn_scope_return(tn_scope s, tn_tensor *t); /* ends s; t lives 
 TN_API void       tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t); /* the same for several */
 TN_API tn_tensor *tn_keep(tn_tensor *t);                                        /* t outlives its scope ... */
 TN_API void       tn_drop(tn_tensor *t);                                        /* ... until it is dropped  */
-/* A tensor that is gone (its scope ended, or it was dropped too often) is an error where it is used, dropped or kept, until
- * 64 more have gone on this thread; later that may pass unnoticed. */
+/* A tensor that is gone (its scope ended, or it was dropped too often) is an error where it is used, dropped or kept,
+ * until 64 more have gone on this thread; later that may pass unnoticed. */
 TN_API tn_tensor *tn_take(tn_tensor *t); /* tn_keep, but the scope forgets t: it lives until it is dropped, no longer */
 TN_API bool       tn_grad_enabled(void);
 

@@ -80,7 +80,7 @@ TN_API tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y);
 
 /* What it is trained with: the mean cross-entropy over the hidden words, plus, where next is given, that of the next
  * sentence. A batch without hidden words has a loss of 0 for them. */
-typedef struct tn_bert_batch {
+typedef struct tn_bert_loss_args {
     int         zero_;
     tn_tensor  *ids, *types, *blocked_keys; /* as above */
     tn_tensor  *masked;                     /* i64 [N]: the places of the hidden words in the flattened [B · T] ... */
@@ -88,8 +88,8 @@ typedef struct tn_bert_batch {
     tn_tensor  *next;                       /* i64 [B]: 0 where the second sentence follows the first, else 1 */
     tn_tensor **word_loss, **next_loss;     /* out, may be NULL: the parts, without a tape */
     int         end_;
-} TN_KEYWORDS_ONLY tn_bert_batch;
-TN_API tn_tensor  *tn_bert_loss_run(tn_bert *m, tn_bert_batch b);
+} TN_KEYWORDS_ONLY tn_bert_loss_args;
+TN_API tn_tensor  *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b);
 
 /* ---- with texts -------------------------------------------------------------------------------------------------- */
 
@@ -127,6 +127,7 @@ TN_RETURNS_CONFIG_(
 #define tn_bert_new(...) TN_NEW_(tn_bert_create, tn_bert_config, TN_BERT_DEFAULTS, __VA_ARGS__)
 #define tn_bert_forward(m, ...) \
     TN_CALL_(tn_bert_run(m, TN_ARGS1_(tn_bert_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
-#define tn_bert_loss(m, ...) TN_CALL_(tn_bert_loss_run(m, ((tn_bert_batch){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})))
+#define tn_bert_loss(m, ...) \
+    TN_CALL_(tn_bert_loss_run(m, ((tn_bert_loss_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})))
 #endif
 #endif

@@ -90,7 +90,7 @@ typedef double (*tn_fit_score)(void *module, void *user); /* of all that there i
  * that step: raise the error that says why. */
 typedef tn_status (*tn_fit_exchange)(void *module, tn_optimizer *o, int64_t step, void *user);
 
-typedef struct tn_fit_config {
+typedef struct tn_fit_args {
     int                zero_;
     void              *module;
     tn_source          train;
@@ -138,14 +138,14 @@ typedef struct tn_fit_config {
     void                        *on_user;
     const volatile sig_atomic_t *stop; /* looked at after each step and batch of validation; not 0: save and end */
     int                          end_;
-} TN_KEYWORDS_ONLY tn_fit_config;
-#define TN_FIT_DEFAULTS .accumulate = 1, .lr = 1e-3, .weight_decay = 0.01, .clip = 1, .warmup = -1, .keep = 2
-TN_API tn_fit_result tn_fit_run(tn_fit_config c);
+} TN_KEYWORDS_ONLY tn_fit_args;
+#define TN_FIT_ARGS_DEFAULTS .accumulate = 1, .lr = 1e-3, .weight_decay = 0.01, .clip = 1, .warmup = -1, .keep = 2
+TN_API tn_fit_result tn_fit_run(tn_fit_args c);
 
 #ifdef __cplusplus
 }
 #else
-#define tn_fit(...) TN_CALL_(tn_fit_run(TN_OF_MODULE_(tn_fit_config, TN_FIT_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+#define tn_fit(...) TN_CALL_(tn_fit_run(TN_OF_MODULE_(tn_fit_args, TN_FIT_ARGS_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #endif

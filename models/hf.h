@@ -1,6 +1,6 @@
 /* hf.h — a model's directory as Hugging Face lays it out, config.json and model.safetensors, as two tables: the members
- * of config.json, each with its place in the model's own config, and the names of the weights. Both are read and written
- * from the same rows. Part of models.h: include that.
+ * of config.json, each with its place in the model's own config, and the names of the weights. Both are read and
+ * written from the same rows. Part of models.h: include that.
  *
  *     static const tn_hf_row rows[] = {
  *         {"architectures", TN_HF_NAME, .text = "LlamaForCausalLM"},

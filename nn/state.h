@@ -47,7 +47,7 @@ typedef struct {
     int64_t loaded, missing, unexpected, misshapen;
 } tn_load_report;
 
-typedef struct tn_load_config {
+typedef struct tn_load_args {
     int              zero_;
     const char      *path;
     tn_safetensors  *file;    /* instead of path, or with it, which then only names it: an open file       */
@@ -61,14 +61,14 @@ typedef struct tn_load_config {
     void (*misfit)(tn_misfit what, const char *name, const char *text, void *user);
     void *user;
     int   end_;
-} TN_KEYWORDS_ONLY tn_load_config;
-TN_API tn_status   tn_load_run(void *m, tn_load_config c);
+} TN_KEYWORDS_ONLY tn_load_args;
+TN_API tn_status   tn_load_run(void *m, tn_load_args c);
 
 /* m becomes the mean of n files, as the last checkpoints of a run are averaged: each is loaded by its own config, and
  * must fit as a whole. What is no floating number (a counter) comes from the last. All or nothing, as with loading. */
-TN_API tn_status tn_load_mean(void *m, int n, const tn_load_config *from);
+TN_API tn_status tn_load_mean(void *m, int n, const tn_load_args *from);
 
-typedef struct tn_save_config {
+typedef struct tn_save_args {
     int                    zero_;
     const char            *path;
     tn_safetensors_writer *writer; /* instead of path: the tensors are put into it, and it is the caller's to save */
@@ -77,8 +77,8 @@ typedef struct tn_save_config {
     int                    renames;
     bool                   every_name; /* tied tensors are stored under each of their names, for load_state_dict */
     int                    end_;
-} TN_KEYWORDS_ONLY tn_save_config;
-TN_API tn_status   tn_save_run(void *m, tn_save_config c);
+} TN_KEYWORDS_ONLY tn_save_args;
+TN_API tn_status   tn_save_run(void *m, tn_save_args c);
 
 /* All parameters and saved buffers of m become those of another module with the same names and shapes. */
 TN_API tn_status tn_module_assign(void *m, void *from);
@@ -87,9 +87,9 @@ TN_API tn_status tn_module_assign(void *m, void *from);
 }
 #else
 #define tn_load(m, ...) \
-    TN_CALL_(tn_load_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_load_config, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_load_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_load_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
 #define tn_save(m, ...) \
-    TN_CALL_(tn_save_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_save_config, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_save_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_save_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
 #endif
 #define tn_assign(m, from) tn_module_assign(TN_ANY_MODULE_(m), TN_ANY_MODULE_(from))
 

@@ -6,12 +6,12 @@ enum { SCHEMA = 1 };
 /* ---- which tensors ----------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    const tn_checkpoint_save_config *c;
-    int64_t                          count, room;
-    tn_tensor                      **t;
-    uint32_t                        *crc;
-    tn_safetensors_writer           *file;
-    tn_json_writer                  *json;
+    const tn_checkpoint_save_args *c;
+    int64_t                        count, room;
+    tn_tensor                    **t;
+    uint32_t                      *crc;
+    tn_safetensors_writer         *file;
+    tn_json_writer                *json;
     bool (*visit)(void *save, const char *name, const tn_tensor *t);
 } save;
 
@@ -27,8 +27,8 @@ static bool visit(save *s, const char *prefix, const char *name, const char *dot
 /* All of them, in the same order each time; false: raised. */
 static bool each(save *s)
 {
-    const tn_checkpoint_save_config *c = s->c;
-    bool                             ok = true;
+    const tn_checkpoint_save_args *c = s->c;
+    bool                           ok = true;
     s->count = 0;
     if (c->module)
         for (tn_each e = tn_module_each(c->module, TN_EACH_PARAMETER | TN_EACH_SAVED); ok && tn_next(&e);)
@@ -87,7 +87,7 @@ static bool waits(const char *name, const tn_tensor *t)
     return true;
 }
 
-static bool check(const tn_checkpoint_save_config *c)
+static bool check(const tn_checkpoint_save_args *c)
 {
     static const char who[] = "tn_checkpoint_save";
     if (!c->path) return tn_raise(TN_EINVAL, "%s: the path is NULL", who), false;
@@ -135,8 +135,8 @@ static bool put_json(tn_json_writer *w, const char *where, const char *key, cons
 
 static bool put_record(save *s)
 {
-    const tn_checkpoint_save_config *c = s->c;
-    tn_json_writer                  *w = s->json;
+    const tn_checkpoint_save_args *c = s->c;
+    tn_json_writer                *w = s->json;
     tn_json_open_object(w, NULL);
     tn_json_put_i64(w, "schema", SCHEMA);
     tn_json_put_string(w, "tenon", tn_version());
@@ -178,7 +178,7 @@ static bool write(save *s)
            tn_safetensors_save(s->file, s->c->path) == TN_OK;
 }
 
-tn_status tn_checkpoint_save_run(tn_checkpoint_save_config c)
+tn_status tn_checkpoint_save_run(tn_checkpoint_save_args c)
 {
     save s = {.c = &c, .visit = count_one};
     if (tn__refused() || !check(&c) || !each(&s)) return tn_error();

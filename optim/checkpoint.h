@@ -31,7 +31,7 @@ typedef struct {
     tn_tensor  *tensor;
 } tn_named;
 
-typedef struct tn_checkpoint_save_config {
+typedef struct tn_checkpoint_save_args {
     int                        zero_;
     const char                *path;
     void                      *module;    /* its parameters and saved buffers */
@@ -45,9 +45,9 @@ typedef struct tn_checkpoint_save_config {
     tn_generator *const       *generators; /* besides the current one */
     int                        generator_count;
     int                        end_;
-} TN_KEYWORDS_ONLY tn_checkpoint_save_config;
+} TN_KEYWORDS_ONLY tn_checkpoint_save_args;
 /* Between two steps: gradients are not saved, so that none may be waiting for a step. */
-TN_API tn_status tn_checkpoint_save_run(tn_checkpoint_save_config c) TN_CHECKED;
+TN_API tn_status tn_checkpoint_save_run(tn_checkpoint_save_args c) TN_CHECKED;
 
 typedef struct tn_checkpoint_file tn_checkpoint_file;
 TN_API tn_checkpoint_file        *tn_checkpoint_open(const char *path); /* checks all but the tensors' bytes */
@@ -59,7 +59,7 @@ TN_API const tn_json *tn_checkpoint_data(const tn_checkpoint_file *f);   /* NULL
 TN_API tn_tensor     *tn_checkpoint_tensor(const tn_checkpoint_file *f, const char *name); /* of .tensors */
 
 /* What is asked for is restored, and must be there; the rest of the file is left alone. */
-typedef struct tn_checkpoint_restore_config {
+typedef struct tn_checkpoint_restore_args {
     int                       zero_;
     const tn_checkpoint_file *file;
     void                     *module;
@@ -70,8 +70,8 @@ typedef struct tn_checkpoint_restore_config {
     bool                      keep_options;   /* the options of groups and schedules stay as they are in this program */
     bool                      keep_generator; /* the current generator stays as it is */
     int                       end_;
-} TN_KEYWORDS_ONLY tn_checkpoint_restore_config;
-TN_API tn_status   tn_checkpoint_restore_run(tn_checkpoint_restore_config c) TN_CHECKED;
+} TN_KEYWORDS_ONLY tn_checkpoint_restore_args;
+TN_API tn_status   tn_checkpoint_restore_run(tn_checkpoint_restore_args c) TN_CHECKED;
 
 #ifdef __cplusplus
 }
@@ -79,11 +79,10 @@ TN_API tn_status   tn_checkpoint_restore_run(tn_checkpoint_restore_config c) TN_
 
 #ifndef __cplusplus
 #define tn_checkpoint_save(...) \
-    TN_CALL_(                   \
-        tn_checkpoint_save_run(TN_ARGS1_(tn_checkpoint_save_config, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_checkpoint_save_run(TN_ARGS1_(tn_checkpoint_save_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
 #define tn_checkpoint_restore(...)      \
     TN_CALL_(tn_checkpoint_restore_run( \
-        TN_ARGS1_(tn_checkpoint_restore_config, TN_NO_DEFAULTS_, file, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS1_(tn_checkpoint_restore_args, TN_NO_DEFAULTS_, file, __VA_ARGS__, .zero_ = 0)))
 #endif
 
 #endif

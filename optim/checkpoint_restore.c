@@ -60,14 +60,14 @@ typedef struct {
 } change;
 
 typedef struct {
-    const tn_checkpoint_restore_config *c;
-    const tn_checkpoint_file           *f;
-    change                             *change;
-    tn_tensor                         **now; /* what each becomes */
-    uint32_t                           *crc;
-    bool                               *used; /* of the file's tensors */
-    int64_t                             changes, room, entries;
-    tn__misfits                         misfits;
+    const tn_checkpoint_restore_args *c;
+    const tn_checkpoint_file         *f;
+    change                           *change;
+    tn_tensor                       **now; /* what each becomes */
+    uint32_t                         *crc;
+    bool                             *used; /* of the file's tensors */
+    int64_t                           changes, room, entries;
+    tn__misfits                       misfits;
 } restore;
 
 /* A tensor of ours, and where in the file it should be. One that is optional and not there leaves its slot empty. */
@@ -182,7 +182,7 @@ static bool there(const restore *r, const char *key, const char *what)
 
 static bool all_fits(restore *r)
 {
-    const tn_checkpoint_restore_config *c = r->c;
+    const tn_checkpoint_restore_args *c = r->c;
     return (!c->module || module_fits(r)) &&
            (!c->optimizer ||
             (there(r, "optimizer", "an optimizer") &&
@@ -206,8 +206,8 @@ static bool read_all(restore *r)
 
 static void commit(restore *r)
 {
-    const tn_checkpoint_restore_config *c = r->c;
-    const tn_json                      *g = tn_json_get(r->f->record, "generators");
+    const tn_checkpoint_restore_args *c = r->c;
+    const tn_json                    *g = tn_json_get(r->f->record, "generators");
     for (int64_t i = 0; i < r->changes; i++) {
         const change *x = r->change + i;
         if (x->target) {
@@ -238,7 +238,7 @@ static bool get_room(restore *r)
            (r->used = tn_mem_get((size_t)r->entries * sizeof *r->used + 1));
 }
 
-tn_status tn_checkpoint_restore_run(tn_checkpoint_restore_config c)
+tn_status tn_checkpoint_restore_run(tn_checkpoint_restore_args c)
 {
     if (tn__refused()) return tn_error();
     if (!c.file) return tn_raise(TN_EINVAL, "%s: the file is NULL", who);

@@ -25,7 +25,7 @@ static const char *name_of(void *module, int64_t index, tn_each *p)
     return "?";
 }
 
-static double clip(const tn_clip_config *c, tn__sweep *w)
+static double clip(const tn_clip_grads_args *c, tn__sweep *w)
 {
     int64_t      bad = -1;
     const double norm = tn__sweep_norm(w, 1, c->clip.largest, false, c->clip.error_if_nonfinite ? &bad : NULL);
@@ -46,7 +46,7 @@ static double clip(const tn_clip_config *c, tn__sweep *w)
     return norm;
 }
 
-double tn_clip_grads_run(tn_clip_config c)
+double tn_clip_grads_run(tn_clip_grads_args c)
 {
     int64_t   segments = 0, elements = 0;
     tn__sweep w;

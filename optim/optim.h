@@ -148,13 +148,13 @@ TN_API tn_status tn_no_decay(tn_optimizer *o); /* weight decay 0 for .vectors */
 /* ---- clipping on its own ----------------------------------------------------------------------------------------- */
 
 /* The gradients of all parameters of a module, in place; returns their norm before. For tn_step, .clip is faster. */
-typedef struct tn_clip_config {
+typedef struct tn_clip_grads_args {
     int     zero_;
     void   *module;
     tn_clip clip;
     int     end_;
-} TN_KEYWORDS_ONLY tn_clip_config;
-TN_API double      tn_clip_grads_run(tn_clip_config c);
+} TN_KEYWORDS_ONLY tn_clip_grads_args;
+TN_API double      tn_clip_grads_run(tn_clip_grads_args c);
 
 #ifdef __cplusplus
 }
@@ -170,7 +170,7 @@ TN_API double      tn_clip_grads_run(tn_clip_config c);
     TN_CALL_(tn_adamw_create(TN_OF_MODULE_(tn_adamw_config, TN_ADAMW_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
 #define tn_clip_grads(...)      \
     TN_CALL_(tn_clip_grads_run( \
-        TN_OF_MODULE_(tn_clip_config, TN_NO_DEFAULTS_, __VA_ARGS__, .zero_ = 0))) /* (net, .clip.norm = 1) */
+        TN_OF_MODULE_(tn_clip_grads_args, TN_NO_DEFAULTS_, __VA_ARGS__, .zero_ = 0))) /* (net, .clip.norm = 1) */
 /* tn_group_new(opt, .module = net->encoder, .lr = 1e-5) */
 #define tn_group_new(...) \
     TN_CALL_(tn_group_create(TN_ARGS1_(tn_group_config, TN_GROUP_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))

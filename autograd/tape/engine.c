@@ -410,7 +410,7 @@ tn_status tn__backward_inside(const tn__backward_pass *p, void *engine, uint64_t
 
 /* ---- the public calls -------------------------------------------------------------------------------------------- */
 
-tn_status tn_backward_run(tn_backward_config c)
+tn_status tn_backward_run(tn_backward_args c)
 {
     if (tn__blocked()) return tn__self.error;
     if (c.count < 0 || (c.count ? c.root || c.seed || !c.roots : c.roots || c.seeds))
@@ -423,7 +423,7 @@ tn_status tn_backward_run(tn_backward_config c)
     return tn__backward(&p);
 }
 
-tn_status tn_grad_of_run(tn_grad_of_config c)
+tn_status tn_grad_of_run(tn_grad_of_args c)
 {
     for (int k = 0; k < c.count && c.grad; k++) c.grad[k] = NULL;
     if (tn__blocked()) return tn__self.error;
@@ -444,7 +444,6 @@ tn_status tn_grad_of_run(tn_grad_of_config c)
 tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph)
 {
     tn_tensor *g;
-    tn_grad_of_run(
-        (tn_grad_of_config){.root = root, .count = 1, .wrt = &wrt, .grad = &g, .create_graph = create_graph});
+    tn_grad_of_run((tn_grad_of_args){.root = root, .count = 1, .wrt = &wrt, .grad = &g, .create_graph = create_graph});
     return g;
 }

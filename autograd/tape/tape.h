@@ -89,7 +89,7 @@ tn__watch *tn__leaf_watches(const tn_tensor *t);
 void       tn__node_drop(tn__node *n);
 void       tn__node_release(tn__node *n); /* what it saved */
 
-/* ---- what was written over (history.c) ---------------------------------------------------------------------------- */
+/* ---- what was written over (history.c) --------------------------------------------------------------------------- */
 
 /* An in-place op on x, before it runs: all that can fail, for the storage's history; and after it has run. */
 typedef struct {
@@ -105,8 +105,8 @@ void tn__rebase_forget(tn__rebase *r);
 /* t is to be a leaf: if its memory has other handles, what the tape records on them will not be missed. */
 bool tn__watch_memory(tn_tensor *t);
 
-/* x's node becomes what its memory's history says. False: raises, with x called what and, unless it is -1, i in the message; x
- * stays as it was. */
+/* x's node becomes what its memory's history says. False: raises, with x called what and, unless it is -1, i in the
+ * message; x stays as it was. */
 bool               tn__renew(tn_tensor *x, const char *who, const char *what, int i);
 static inline bool tn__up_to_date(tn_tensor *x, const char *who, const char *what, int i)
 {

@@ -12,11 +12,11 @@
 enum { MOST = 16 };
 
 typedef struct {
-    tn_gradcheck_config c;
-    int                 n; /* inputs, as copies */
-    tn_tensor          *x[MOST + 1];
-    tn_tensor          *weight; /* of the results */
-    tn_generator        draws;  /* where fn's own draws begin, each time */
+    tn_gradcheck_args c;
+    int               n; /* inputs, as copies */
+    tn_tensor        *x[MOST + 1];
+    tn_tensor        *weight; /* of the results */
+    tn_generator      draws;  /* where fn's own draws begin, each time */
 } check;
 
 /* fn with the same random numbers each time */
@@ -96,7 +96,7 @@ static tn_status first(check *k)
         if (k->x[i]->leaf) leaf[leaves] = k->x[i], of[leaves++] = i;
     if (tn__wants_grad(y)) {
         tn_tensor *seed = tn_to(k->weight, y->dtype);
-        tn_grad_of_run((tn_grad_of_config){.root = y, .seed = seed, .count = leaves, .wrt = leaf, .grad = grad});
+        tn_grad_of_run((tn_grad_of_args){.root = y, .seed = seed, .count = leaves, .wrt = leaf, .grad = grad});
     }
     for (int i = 0; i < leaves && tn__self.error == TN_OK; i++) {
         if (grad[i] && !tn_shape_equal(tn_shape_of(grad[i]), tn_shape_of(leaf[i])))
@@ -127,7 +127,7 @@ static tn_tensor *second_fn(tn_tensor *const *in, int n, void *user)
     for (int i = 0; i < n - 1; i++)
         if (in[i]->leaf) leaf[leaves] = in[i], of[leaves++] = i;
     if (y && tn__wants_grad(y)) {
-        tn_grad_of_run((tn_grad_of_config){
+        tn_grad_of_run((tn_grad_of_args){
             .root = y, .seed = in[n - 1], .count = leaves, .wrt = leaf, .grad = grad, .create_graph = true});
         for (int i = 0; i < leaves && tn__self.error == TN_OK; i++) {
             if (!grad[i]) continue;
@@ -158,7 +158,7 @@ static tn_status second(check *k)
     return tn__self.error;
 }
 
-tn_status tn_gradcheck_run(tn_gradcheck_config c)
+tn_status tn_gradcheck_run(tn_gradcheck_args c)
 {
     if (tn__blocked()) return tn__self.error;
     if (!c.name) c.name = "function";

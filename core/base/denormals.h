@@ -1,7 +1,7 @@
 /* denormals.h — the CPU's treatment of denormals, numbers too small for a normal exponent, in the calling thread
  * (denormals.c). */
-#ifndef TENON_CORE_DENORMALS_H
-#define TENON_CORE_DENORMALS_H
+#ifndef TENON_CORE_BASE_DENORMALS_H
+#define TENON_CORE_BASE_DENORMALS_H
 
 #include <stdint.h>
 

@@ -203,7 +203,7 @@ static bool TN_(forward)(const attention_job *job, const TN_(workspace) * ws, co
     return TN_(store_rows)(job, &y, t0, rows, job->out, ws->o, job->e_row, ws->sum, 1);
 }
 
-/* ---- backward ----------------------------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
 
 /* What queries [t0, t1) and keys [s0, s1) have to do with each other: gradients of those queries, or of those keys, or
  * of both. */
@@ -341,7 +341,7 @@ static bool TN_(backward)(const attention_job *job, const TN_(workspace) * ws, c
     return d.finite;
 }
 
-/* ---- tasks -------------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 static void TN_(run)(const attention_job *job, int64_t from, int64_t to)
 {

@@ -8,9 +8,9 @@
  * whole vectors.
  *
  * Each element of c is one chain of multiply-adds, p = 0 … k-1, started from 0: from one block of k to the next the
- * sums travel through memory in full precision, and the epilogue (alpha, bias, activation, beta) comes once, at the end. So the bits depend on k, the
- * dtype and the kernels alone, and every choice below (what is packed, where the cuts are, which operand's rows run
- * along the vectors) is a matter of speed. */
+ * sums travel through memory in full precision, and the epilogue (alpha, bias, activation, beta) comes once, at the
+ * end. So the bits depend on k, the dtype and the kernels alone, and every choice below (what is packed, where the
+ * cuts are, which operand's rows run along the vectors) is a matter of speed. */
 #include "core/products/gemm_plan.h"
 #include "core/base/parallel.h"
 #include "core/products/packed.h"
@@ -52,7 +52,8 @@ static int64_t terms(const tn__gemm_plan *plan, int64_t k0, int64_t kc)
     return tn__min_i64(kc * plan->pair, plan->call.k - k0 * plan->pair);
 }
 
-/* Steps of k to pack at once: few where the row stride is a multiple of SET_BYTES, as all rows map to the same L1 sets. */
+/* Steps of k to pack at once: few where the row stride is a multiple of SET_BYTES, as all rows map to the same L1
+ * sets. */
 static int64_t steps_at_once(const tn__gemm_plan *plan, int64_t row)
 {
     return row * plan->in_bytes % SET_BYTES == 0 ? 8 / plan->pair : 32;
@@ -168,7 +169,7 @@ static void finish(const tn__gemm_plan *plan, const operands *m, int64_t row, in
     plan->kernels->epilogue(&s);
 }
 
-/* ---- a task of tiles ---------------------------------------------------------------------------------------------- */
+/* ---- a task of tiles --------------------------------------------------------------------------------------------- */
 
 /* Strips [s0, s1) by panels [p0, p1) of one matrix. */
 typedef struct {
@@ -323,7 +324,7 @@ static void run_tiles(tile_task *t)
     if (plan->call.k == 0) finish_empty(t);
 }
 
-/* ---- a task of one row -------------------------------------------------------------------------------------------- */
+/* ---- a task of one row ------------------------------------------------------------------------------------------- */
 
 /* One row of c. Here a panel is as wide as L1 holds its sums, and b is read once, as it lies. */
 static void row_task(const tn__gemm_plan *plan, char *slot, const operands *m, int64_t p0, int64_t p1)
@@ -406,7 +407,7 @@ static void run_tasks(int64_t from, int64_t to, void *user)
     }
 }
 
-/* ---- a product ---------------------------------------------------------------------------------------------------- */
+/* ---- a product --------------------------------------------------------------------------------------------------- */
 
 static void share_b(int64_t from, int64_t to, void *user)
 {

@@ -23,7 +23,7 @@ static bool add(weights *w, const char *path)
         return tn_raise(TN_EINVAL, "a mean is of at most %d files; --last takes fewer of a folder", MOST_WEIGHTS),
                false;
     snprintf(w->path[w->n], sizeof w->path[0], "%s", path);
-    w->from[w->n] = (tn_load_config){.path = w->path[w->n], .prefix = ends_with(path, ".ckpt") ? "model." : NULL};
+    w->from[w->n] = (tn_load_args){.path = w->path[w->n], .prefix = ends_with(path, ".ckpt") ? "model." : NULL};
     w->n++;
     return true;
 }

@@ -78,9 +78,9 @@ bool align_picture(const model *m, const char *text, tn_report *r, tn_string *sa
  * (last 0: all of them). False: an error stands. */
 enum { MOST_WEIGHTS = 100 };
 typedef struct {
-    int            n;
-    tn_load_config from[MOST_WEIGHTS];
-    char           path[MOST_WEIGHTS][1024];
+    int          n;
+    tn_load_args from[MOST_WEIGHTS];
+    char         path[MOST_WEIGHTS][1024];
 } weights;
 bool weights_add(weights *w, const char *from, int64_t last);
 bool weights_average(const weights *w, tn_seq2seq *net); /* checks checkpoints' sums, too */

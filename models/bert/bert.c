@@ -180,14 +180,14 @@ tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y)
 }
 
 /* The scores of a vocabulary for every hidden word are never all there: the projection is part of the loss. */
-static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_batch *b)
+static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
 {
     if (!has(m->head, "head for hidden words")) return NULL;
     tn_tensor *x = tn_mlm_head_transform(m->head, rows(m, y, b->masked));
     return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
 }
 
-tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_batch b)
+tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
 {
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;

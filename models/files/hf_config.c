@@ -1,4 +1,5 @@
-/* hf_config.c — config.json as one table, read and written from the same rows; and the checks that all configs share. */
+/* hf_config.c — config.json as one table, read and written from the same rows; and the checks that all configs share.
+ * */
 #include "models/files/hf_config.h"
 
 #include <stdio.h>
@@ -165,7 +166,7 @@ tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void
     tn_json_close(w);
     if (tn_error() == TN_OK && tn__path_in(dir, "config.json", path, sizeof path) && tn_json_save(w, path) == TN_OK &&
         tn__path_in(dir, "model.safetensors", path, sizeof path))
-        tn_save_run(m, (tn_save_config){.path = path, .rename = f->rules, .renames = f->renames});
+        tn_save_run(m, (tn_save_args){.path = path, .rename = f->rules, .renames = f->renames});
     tn_json_writer_free(w);
     return tn_error();
 }
@@ -194,7 +195,7 @@ bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)
 
 void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files)
 {
-    if (m) tn_load_run(m, (tn_load_config){.path = path, .file = f, .rename = files->rules, .renames = files->renames});
+    if (m) tn_load_run(m, (tn_load_args){.path = path, .file = f, .rename = files->rules, .renames = files->renames});
     tn_safetensors_close(f);
     if (tn_error() != TN_OK) return tn_module_free(m), NULL;
     tn_module_train(m, false);

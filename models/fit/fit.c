@@ -43,10 +43,10 @@ static bool loss_fits(const tn__fit *f, const tn_tensor *loss)
 /* One batch's share of a step, nothing for a shard without rows; false: none, as the epoch is over; or raised. */
 static bool part(tn__fit *f, double *sum)
 {
-    const tn_fit_config *c = &f->c;
-    const tn_scope       s = tn_scope_begin();
-    tn_batch             b;
-    const bool           got = draw(f, &b);
+    const tn_fit_args *c = &f->c;
+    const tn_scope     s = tn_scope_begin();
+    tn_batch           b;
+    const bool         got = draw(f, &b);
     if (got && !tn__fit_is_empty(&b)) {
         const tn_scope narrow = tn_autocast_begin(c->autocast);
         tn_tensor     *loss = tn_scope_return(narrow, c->loss(c->module, &b, c->user));
@@ -71,7 +71,7 @@ static void forget_parts(tn__fit *f)
 /* The gradients of a whole step on their way to others. */
 static bool exchange(const tn__fit *f)
 {
-    const tn_fit_config *c = &f->c;
+    const tn_fit_args *c = &f->c;
     if (!c->exchange) return true;
     const tn_scope  s = tn_scope_begin();
     const tn_status said = c->exchange(c->module, c->optimizer, f->r.steps + 1, c->exchange_user);
@@ -85,10 +85,10 @@ static bool exchange(const tn__fit *f)
 /* Whatever happens, no half of a step is left. */
 static void step(tn__fit *f)
 {
-    const tn_fit_config *c = &f->c;
-    const tn_generator   before = *tn_current_generator();
-    double               sum = 0;
-    int64_t              done = 0;
+    const tn_fit_args *c = &f->c;
+    const tn_generator before = *tn_current_generator();
+    double             sum = 0;
+    int64_t            done = 0;
     f->items = 0;
     while (done < c->accumulate) {
         const bool over = !part(f, &sum);
@@ -114,8 +114,8 @@ static bool is_due(int64_t every, int64_t step) { return every && step % every =
 /* Only a step that was just done can make a validation or a checkpoint due by its number. */
 static void pause_between(tn__fit *f)
 {
-    const tn_fit_config *c = &f->c;
-    const int64_t        at = f->r.steps;
+    const tn_fit_args *c = &f->c;
+    const int64_t      at = f->r.steps;
     if (tn__fit_validates(c) && (c->valid_every ? f->stepped && is_due(c->valid_every, at) : f->epoch_over))
         f->owed = true;
     bool save =
@@ -127,7 +127,7 @@ static void pause_between(tn__fit *f)
 
 static tn_fit_why train(tn__fit *f)
 {
-    const tn_fit_config *c = &f->c;
+    const tn_fit_args *c = &f->c;
     while (tn_error() == TN_OK) {
         pause_between(f);
         if (tn_error() != TN_OK) break;
@@ -143,7 +143,7 @@ static tn_fit_why train(tn__fit *f)
 
 static bool begin(tn__fit *f)
 {
-    tn_fit_config *c = &f->c;
+    tn_fit_args *c = &f->c;
     if (!tn__fit_check(f) || !tn__fit_optimizer(f)) return false;
     tn_module *m = c->module;
     if (!m->training) tn_module_train(m, true);
@@ -164,8 +164,8 @@ static bool begin(tn__fit *f)
 
 static void finish(tn__fit *f)
 {
-    const tn_fit_config *c = &f->c;
-    char                 path[TN__FILE_ROOM];
+    const tn_fit_args *c = &f->c;
+    char               path[TN__FILE_ROOM];
     if (f->r.why == TN_FIT_DONE && tn__fit_validates(c) && f->valid_at != f->r.steps) {
         f->owed = true;
         tn__fit_validate(f);
@@ -177,7 +177,7 @@ static void finish(tn__fit *f)
     else tn__fit_best_load(c->module, tn__folder_best(&f->folder, path));
 }
 
-tn_fit_result tn_fit_run(tn_fit_config c)
+tn_fit_result tn_fit_run(tn_fit_args c)
 {
     tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .between = -1, .unsaved = true, .began = tn__fit_now()};
     f.r.loss = f.r.value = f.r.best = f.lr = f.measured = NAN;

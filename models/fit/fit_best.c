@@ -38,7 +38,7 @@ bool tn__fit_best_save(void *module, const char *path)
     char                   sum[17];
     const tn_scope         s = tn_scope_begin();
     tn_safetensors_writer *w = tn_safetensors_writer_new();
-    const bool             put = w && tn_save_run(module, (tn_save_config){.writer = w}) == TN_OK;
+    const bool             put = w && tn_save_run(module, (tn_save_args){.writer = w}) == TN_OK;
     const tn_tensor       *bytes = put ? tn_safetensors_write(w) : NULL;
     tn_safetensors        *f = bytes ? tn_safetensors_read(tn_data(bytes), (size_t)tn_numel(bytes)) : NULL;
     if (f && sum_of(f, sum) && tn_safetensors_note(w, note, sum) == TN_OK && tn_safetensors_save(w, path) != TN_OK)
@@ -60,5 +60,5 @@ bool tn__fit_best_load(void *module, const char *path)
                  "model has the weights of the last step",
                  path, sum, should);
     tn_safetensors_close(f);
-    return tn_error() == TN_OK && tn_load_run(module, (tn_load_config){.path = path}) == TN_OK;
+    return tn_error() == TN_OK && tn_load_run(module, (tn_load_args){.path = path}) == TN_OK;
 }

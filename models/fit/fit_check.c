@@ -7,7 +7,7 @@ static bool no(const char *text)
     return false;
 }
 
-static bool numbers_fit(const tn_fit_config *c)
+static bool numbers_fit(const tn_fit_args *c)
 {
     const struct {
         const char *name;
@@ -25,10 +25,10 @@ static bool numbers_fit(const tn_fit_config *c)
 }
 
 /* Options that mean nothing without another one are mistakes. */
-static bool options_fit(const tn_fit_config *c)
+static bool options_fit(const tn_fit_args *c)
 {
-    const tn_fit_config d = {TN_FIT_DEFAULTS};
-    const bool          mine = c->lr != d.lr || c->weight_decay != d.weight_decay || c->clip != d.clip ||
+    const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
+    const bool        mine = c->lr != d.lr || c->weight_decay != d.weight_decay || c->clip != d.clip ||
                       c->warmup != d.warmup || c->decay != d.decay;
     if (c->optimizer && mine)
         return no(".lr, .weight_decay, .clip, .warmup and .decay are for the optimizer that tn_fit makes; there is an "
@@ -46,7 +46,7 @@ static bool options_fit(const tn_fit_config *c)
     return true;
 }
 
-static bool optimizer_fits(const tn_fit_config *c)
+static bool optimizer_fits(const tn_fit_args *c)
 {
     if (!c->optimizer) return true;
     for (tn_each p = tn_module_each(c->module, TN_EACH_PARAMETER); tn_next(&p);)
@@ -56,7 +56,7 @@ static bool optimizer_fits(const tn_fit_config *c)
 
 bool tn__fit_check(tn__fit *f)
 {
-    tn_fit_config *c = &f->c;
+    tn_fit_args *c = &f->c;
     if (!c->module) return no("the module is NULL: its constructor failed and the error was cleared");
     if (!c->train.next)
         return no(".train has no next, so there are no batches; tn_dataset_source makes a source of tensors");
@@ -80,7 +80,7 @@ bool tn__fit_check(tn__fit *f)
 
 bool tn__fit_optimizer(tn__fit *f)
 {
-    tn_fit_config *c = &f->c;
+    tn_fit_args *c = &f->c;
     if (c->optimizer) {
         tn_accumulate(c->optimizer, 1); /* parts are counted here */
         if (c->schedule) tn_schedule_follow(c->schedule);

@@ -29,7 +29,7 @@ const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]);
 /* ---- one call of tn_fit ------------------------------------------------------------------------------------------ */
 
 typedef struct {
-    tn_fit_config c;
+    tn_fit_args   c;
     tn_fit_result r;
     tn__folder    folder;
     tn_optimizer *own;  /* made here, or NULL */
@@ -64,7 +64,7 @@ static inline int64_t tn__fit_items(const tn_batch *b)
 double             tn__fit_now(void);
 void               tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);
 bool               tn__fit_stop(const tn__fit *f);
-static inline bool tn__fit_validates(const tn_fit_config *c) { return c->valid.next || c->score; }
+static inline bool tn__fit_validates(const tn_fit_args *c) { return c->valid.next || c->score; }
 void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
 
 /* The best weights as a file with a checksum (fit_best.c). Raise. */

@@ -133,7 +133,7 @@ static tn_checkpoint_file *find(tn__fit *f, int64_t step, char path[TN__FILE_ROO
  * stay (a mean is made of them) are the same, however often a run was stopped. */
 static bool was_due(const tn__fit *f)
 {
-    const tn_fit_config *c = &f->c;
+    const tn_fit_args *c = &f->c;
     if (c->save_every) return f->r.steps % c->save_every == 0;
     return !f->r.steps || (tn__fit_validates(c) ? f->owed || f->valid_at == f->r.steps : !f->seen);
 }
@@ -156,7 +156,7 @@ static bool say_rate(tn__fit *f, double was, const char *path)
 /* The optimizer that tn_fit makes has the numbers of this call, so that a run can be prolonged. */
 static bool restore(tn__fit *f, int64_t newest)
 {
-    tn_fit_config      *c = &f->c;
+    tn_fit_args        *c = &f->c;
     char                path[TN__FILE_ROOM];
     tn_checkpoint_file *file = find(f, newest, path);
     const tn_json      *data = tn_checkpoint_data(file), *source = tn_json_get(data, "source");

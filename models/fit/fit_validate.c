@@ -22,10 +22,10 @@ static void recall_modes(tn__fit *f)
 /* The mean over all items; false: stopped, or raised. */
 static bool measure(tn__fit *f, double *mean)
 {
-    const tn_fit_config *c = &f->c;
-    tn_fit_loss          fn = c->measure ? c->measure : c->loss;
-    double               sum = 0, items = 0;
-    bool                 more = true;
+    const tn_fit_args *c = &f->c;
+    tn_fit_loss        fn = c->measure ? c->measure : c->loss;
+    double             sum = 0, items = 0;
+    bool               more = true;
     if (c->valid.begin) c->valid.begin(c->valid.user, NULL);
     while (more && tn_error() == TN_OK && !tn__fit_stop(f)) {
         const tn_scope s = tn_no_grad_begin(), narrow = tn_autocast_begin(c->autocast);
@@ -50,7 +50,7 @@ static bool measure(tn__fit *f, double *mean)
 /* What is judged; false: stopped, or raised. One who scores may look at *.stop, too, and then return anything. */
 static bool look(tn__fit *f, double *v)
 {
-    const tn_fit_config *c = &f->c;
+    const tn_fit_args *c = &f->c;
     if (c->valid.next && !measure(f, v)) return false;
     f->measured = *v;
     if (!c->score) return true;
@@ -81,12 +81,12 @@ static void keep_best(tn__fit *f)
 
 void tn__fit_validate(tn__fit *f)
 {
-    const tn_fit_config *c = &f->c;
-    tn_generator         draws = own, *before = tn_use_generator(&draws);
-    const bool           swap = c->ema && !tn_ema_swapped(c->ema);
-    double               v = NAN;
-    bool                 done = false, better = false;
-    tn_error_state       aside;
+    const tn_fit_args *c = &f->c;
+    tn_generator       draws = own, *before = tn_use_generator(&draws);
+    const bool         swap = c->ema && !tn_ema_swapped(c->ema);
+    double             v = NAN;
+    bool               done = false, better = false;
+    tn_error_state     aside;
     remember_modes(f);
     if (!swap || tn_ema_swap(c->ema) == TN_OK) {
         if ((done = look(f, &v)) && (better = judge(f, v))) keep_best(f);

@@ -1,5 +1,5 @@
-/* decoding.c — generation with any decoder that has a cache of keys and values: it reads a prompt, then word by word what
- * has been chosen; beams reorder the cache, and what turns out wrong is trimmed away. */
+/* decoding.c — generation with any decoder that has a cache of keys and values: it reads a prompt, then word by word
+ * what has been chosen; beams reorder the cache, and what turns out wrong is trimmed away. */
 #include "models/generate.h"
 
 typedef struct {

@@ -4,8 +4,9 @@
  *   norm_first:   x = x + self_attn(norm1(x)),  [x = x + multihead_attn(norm2(x), memory),]  x = x + ff(norm(x))
  *   parallel:     x = x + self_attn(norm1(x)) + ff(norm2(x))
  *
- * with ff(x) = linear2(activation(linear1(x))), or, gated, linear2(activation(gate(x)) · linear1(x)); with dropout. With
- * a causal mask it is the block of a language model, which has no memory. Parts that a config does without are NULL. */
+ * with ff(x) = linear2(activation(linear1(x))), or, gated, linear2(activation(gate(x)) · linear1(x)); with dropout.
+ * With a causal mask it is the block of a language model, which has no memory. Parts that a config does without are
+ * NULL. */
 #include "nn/attention/block.h"
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@ static bool add(tn_module *m, tn_tensor **sum)
     return tn_error() == TN_OK;
 }
 
-tn_status tn_load_mean(void *m, int n, const tn_load_config *from)
+tn_status tn_load_mean(void *m, int n, const tn_load_args *from)
 {
     size_t count = 0, i = 0;
     if (!tn_module_ready(m)) return tn_error();

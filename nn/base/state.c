@@ -10,13 +10,13 @@ typedef struct {
 } entry;
 
 typedef struct {
-    const tn_load_config *c;
-    tn_module            *m;
-    tn_safetensors       *f;
-    int64_t               n;
-    entry                *e; /* one for each tensor of the file */
-    tn_load_report        count;
-    char                  first_missing[200], first_unexpected[200], first_misshapen[500];
+    const tn_load_args *c;
+    tn_module          *m;
+    tn_safetensors     *f;
+    int64_t             n;
+    entry              *e; /* one for each tensor of the file */
+    tn_load_report      count;
+    char                first_missing[200], first_unexpected[200], first_misshapen[500];
 } load;
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
@@ -118,8 +118,8 @@ static bool covered(const load *l, const tn_tensor *t)
 /* "2 names missing (a, …), 1 unexpected (b)": what is not allowed. */
 static bool state_fits(const load *l, const char *file)
 {
-    const tn_load_config *c = l->c;
-    const int64_t         missing = c->allow_missing ? 0 : l->count.missing,
+    const tn_load_args *c = l->c;
+    const int64_t       missing = c->allow_missing ? 0 : l->count.missing,
                   unexpected = c->allow_unexpected ? 0 : l->count.unexpected;
     const int64_t misshapen = c->allow_misshapen ? 0 : l->count.misshapen;
     char          text[3][600] = {"", "", ""};
@@ -219,7 +219,7 @@ static void run(load *l, const char *file)
     tn_mem_put(l->e, bytes);
 }
 
-tn_status tn_load_run(void *module, tn_load_config c)
+tn_status tn_load_run(void *module, tn_load_args c)
 {
     load l = {.c = &c, .m = module};
     if (c.report) *c.report = l.count;

@@ -2,7 +2,7 @@
 #include "nn/base/nn_private.h"
 
 typedef struct {
-    const tn_save_config  *c;
+    const tn_save_args    *c;
     tn_safetensors_writer *w;
 } save;
 
@@ -83,7 +83,7 @@ static bool put_names(const save *s, tn_module *m)
     return ok;
 }
 
-tn_status tn_save_run(void *m, tn_save_config c)
+tn_status tn_save_run(void *m, tn_save_args c)
 {
     save s = {.c = &c, .w = c.writer};
     if (!tn_module_ready(m) || !tn__renames_check("tn_save", c.rename, c.renames)) return tn_error();

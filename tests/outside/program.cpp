@@ -32,7 +32,7 @@ int main()
     tn_scope   s = tn_scope_begin();
     tn_tensor *x = tn_requires_grad(tn_arange_of(TN_F32, 0, 6, 1));
 
-    tn_backward_config c{};
+    tn_backward_args c{};
     c.root = tn_sum(tn_mul(x, x));
     if (tn_backward_run(c) != TN_OK) return std::fprintf(stderr, "%s\n", tn_error_message()), 1;
     for (int i = 0; i < 6; i++)

@@ -82,7 +82,9 @@ autograd/ops/masked_select.c autograd/ops/masked_spread.c
 autograd/ops/avg_pool2d.c    autograd/ops/avg_pool2d_grad.c
 autograd/ops/conv2d.c        autograd/ops/conv2d_input_grad.c autograd/ops/conv2d_weight_grad.c
 autograd/tape/autocast.c     autograd/tape/call.c
-' # the last: a call converts its inputs, and a conversion is a call
+autograd/tape/history.c      autograd/tape/tape.c
+' # The last two: a call converts its inputs, and a conversion is a call. A node is recorded of memory whose history may
+# have to be recorded first.
 
 # ---- the tables, as the checks ask them ----
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Names. What a program gets from Tenon's headers begins with tn_ or TN_, and what is in no public header with tn__ or
 # TN__, so that neither meets a user's name. And one system: an object is made by tn_x_new(.…) from a tn_x_config, a
-# call tn_x(…) has a tn_x_args; a name stands for one thing. docs/adr/0020 says why, and which are two on purpose.
+# call tn_x(…) has a tn_x_args; a name stands for one thing. docs/adr/0023 says why, and which are two on purpose.
 . "$(dirname "$0")/common.sh"
 need nm
 

@@ -3,8 +3,8 @@
 # who look something up, and comes with tenon.h all the same. A new public header must choose.
 . "$(dirname "$0")/common.sh"
 
-# tier | most lines | headers. The first is what is read from the top by who builds and trains a model of his own: tensors,
-# the tape, ops, modules, optimizers.
+# tier | most lines | headers. The first is read from the top by who builds and trains a model: tensors, the tape, ops,
+# modules, optimizers.
 tiers='
 build a model  | 1500 | core/core.h autograd/autograd.h autograd/ops.h nn/nn.h nn/module.h nn/modules.h optim/optim.h
 larger modules |  600 | nn/attention.h nn/transformer.h nn/rnn.h
@@ -12,9 +12,9 @@ read texts     |  800 | data/data.h data/text.h data/vocab.h data/tokenizer.h da
                |      | data/corpus.h data/pairs.h
 judge, report  |  300 | data/metrics.h data/report.h data/runlog.h
 use the models |  700 | models/*.h
-look up        |    - | tenon.h core/files.h core/keywords.h core/system.h autograd/op.h autograd/fused.h autograd/rope.h
-               |      | autograd/steps.h autograd/tools.h nn/convolution.h nn/losses.h nn/init.h nn/state.h
-               |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h
+look up        |    - | tenon.h core/files.h core/keywords.h core/system.h autograd/op.h autograd/fused.h
+               |      | autograd/rope.h autograd/steps.h autograd/tools.h nn/convolution.h nn/losses.h nn/init.h
+               |      | nn/state.h optim/optimizers.h optim/schedule.h optim/checkpoint.h
 '
 
 counted() # ROOT: a line "tier|lines|most" each, and a line "none|header" for each header in no tier
@@ -35,7 +35,9 @@ counted() # ROOT: a line "tier|lines|most" each, and a line "none|header" for ea
             done
         done
     done <<<"$tiers"
-    for tier in "${!limit[@]}"; do [ "${limit[$tier]}" = - ] || echo "$tier|${lines[$tier]:-0}|${limit[$tier]}"; done | sort
+    for tier in "${!limit[@]}"; do
+        [ "${limit[$tier]}" = - ] || echo "$tier|${lines[$tier]:-0}|${limit[$tier]}"
+    done | sort
     for header in $TENON_HEADERS; do [[ $all == *" $header "* ]] || echo "none|$header"; done
 }
 

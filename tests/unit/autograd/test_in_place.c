@@ -71,7 +71,7 @@ START_TEST(handed_on_as_it_is)
 }
 END_TEST
 
-/* ---- all the ways -------------------------------------------------------------------------------------------------- */
+/* ---- all the ways ------------------------------------------------------------------------------------------------ */
 
 START_TEST(views_of_views)
 {
@@ -164,7 +164,7 @@ START_TEST(detached)
 }
 END_TEST
 
-/* ---- what keeps what alive ----------------------------------------------------------------------------------------- */
+/* ---- what keeps what alive --------------------------------------------------------------------------------------- */
 
 /* A history holds nodes, nodes hold leaves and what they saved: none of it may hold the history in turn. The case
  * fails where a tensor stays alive. */
@@ -184,7 +184,7 @@ START_TEST(histories_end)
 }
 END_TEST
 
-/* ---- off the tape, and what is refused ----------------------------------------------------------------------------- */
+/* ---- off the tape, and what is refused --------------------------------------------------------------------------- */
 
 START_TEST(off_the_tape)
 {
@@ -238,7 +238,7 @@ START_TEST(refused)
 }
 END_TEST
 
-/* ---- random programs ----------------------------------------------------------------------------------------------- *
+/* ---- random programs ---------------------------------------------------------------------------------------------- *
  * A tensor of N elements and some views of it are changed in place, used, and viewed again. Beside each view goes the
  * list of the places that it shows; the twin keeps the N elements as a tensor that is never written over: what is read
  * through a view is index_select(all, places), and what is written makes a new tensor of them, by index_select from the
@@ -381,7 +381,7 @@ START_TEST(random_programs)
 }
 END_TEST
 
-/* ---- memory that fails --------------------------------------------------------------------------------------------- */
+/* ---- memory that fails ------------------------------------------------------------------------------------------- */
 
 static double sum_of(const tn_tensor *t)
 {

@@ -357,7 +357,8 @@ START_TEST(odd_cases)
     tn_backward(tn_add(tn_sum(tn_mul(at_once, w)), tn_sum(tn_mul(tn_flatten(rows, 0, 1), w))));
     ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
     for (int i = 0; i < 100; i++) ck_assert_double_eq(tn_get(tn_grad(many[i]), 1), 2. * (2 * i + 1));
-    fails(tn_pad(tn_zeros_of(TN_U8, TN_SHAPE(1)), TN_SHAPE(1), TN_SHAPE(0), 257), TN_EINVAL, "pad: value 257 does not fit u8, which holds 0 to 255");
+    fails(tn_pad(tn_zeros_of(TN_U8, TN_SHAPE(1)), TN_SHAPE(1), TN_SHAPE(0), 257), TN_EINVAL,
+          "pad: value 257 does not fit u8, which holds 0 to 255");
     fails(tn_pad(NULL, TN_SCALAR, TN_SCALAR, 0), TN_EINVAL, "pad: input 0 is NULL");
     fails(tn_tril(NULL, 0), TN_EINVAL, "tril: input 0 is NULL");
     fails(tn_triu(NULL, 0), TN_EINVAL, "triu: input 0 is NULL");

@@ -208,7 +208,7 @@ static outcome run(build *b, bool ops)
     tn_tensor   *seed = tn_to(tn_uniform_of(TN_F64, tn_shape_of(o.y), -1, 1), tn_dtype_of(o.y));
     tn_use_generator(old);
     tn_grad_of_run(
-        (tn_grad_of_config){.root = o.y, .seed = seed, .count = k, .wrt = wrt, .grad = grad, .create_graph = ops});
+        (tn_grad_of_args){.root = o.y, .seed = seed, .count = k, .wrt = wrt, .grad = grad, .create_graph = ops});
     for (int i = 0; i < k; i++) o.grad[of[i]] = grad[i];
     return o;
 }

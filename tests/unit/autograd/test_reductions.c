@@ -41,7 +41,7 @@ static tn_tensor *gradient(tn_tensor *y, tn_tensor *x, bool ops)
 {
     tn_tensor *g = NULL;
     tn_grad_of_run(
-        (tn_grad_of_config){.root = y, .count = 1, .wrt = &x, .grad = &g, .create_graph = ops, .retain = true});
+        (tn_grad_of_args){.root = y, .count = 1, .wrt = &x, .grad = &g, .create_graph = ops, .retain = true});
     return g;
 }
 
@@ -334,7 +334,7 @@ static outcome run(int op, tn_tensor *x)
     ck_assert_msg(o.y != NULL, "%s", tn_error_message());
     if (!tn_needs_grad(o.y)) return o;
     tn_tensor *seed = tn_uniform_of(tn_dtype_of(o.y), tn_shape_of(o.y), -1, 1);
-    tn_grad_of_run((tn_grad_of_config){.root = o.y, .seed = seed, .count = 1, .wrt = &x, .grad = &o.g});
+    tn_grad_of_run((tn_grad_of_args){.root = o.y, .seed = seed, .count = 1, .wrt = &x, .grad = &o.g});
     ck_assert_msg(o.g != NULL, "%s", tn_error_message());
     return o;
 }

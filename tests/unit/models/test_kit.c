@@ -166,7 +166,8 @@ END_TEST
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-/* Two heads of keys for four of queries, beside four whose keys are equal in pairs: the same bits, whatever the mask. */
+/* Two heads of keys for four of queries, beside four whose keys are equal in pairs: the same bits, whatever the mask.
+ * */
 START_TEST(shared_keys)
 {
     const bool first = _i & 1;

@@ -40,7 +40,7 @@ START_TEST(by_hand)
 {
     const tn_scope s = tn_scope_begin();
     tn_sequential *net[3], *mean = net_of(1);
-    tn_load_config from[3] = {{.path = NULL}};
+    tn_load_args   from[3] = {{.path = NULL}};
     for (int i = 0; i < 3; i++) from[i].path = file_of(i), net[i] = net_of(i);
     ck_assert_int_eq(tn_load_mean(mean, 3, from), TN_OK);
     int64_t checked = 0;
@@ -71,7 +71,7 @@ START_TEST(of_equals)
     tn_sequential *net = net_of(0), *mean = net_of(1);
     const char    *path = file_of(0), *checkpoint = tn_test_file("mean.ckpt");
     ck_assert_int_eq(tn_checkpoint_save(checkpoint, .module = net, .step = 3), TN_OK);
-    const tn_load_config from[3] = {{.path = path}, {.path = checkpoint, .prefix = "model."}, {.path = path}};
+    const tn_load_args from[3] = {{.path = path}, {.path = checkpoint, .prefix = "model."}, {.path = path}};
     for (int n = 1; n <= 3; n += 2) {
         ck_assert_int_eq(tn_load_mean(mean, n, from), TN_OK);
         for (tn_each a = tn_parameters(net), b = tn_parameters(mean); tn_next(&a) && tn_next(&b);)
@@ -88,7 +88,7 @@ START_TEST(wrong_use)
     char           text[700];
     const char    *other = tn_test_file("other.safetensors"), *fewer = tn_test_file("fewer.safetensors");
     tn_sequential *wide = tn_sequential_new(), *net = net_of(0);
-    tn_load_config from[2] = {{.path = file_of(1)}, {.path = other}};
+    tn_load_args   from[2] = {{.path = file_of(1)}, {.path = other}};
     const double   before = first_of(net);
     tn_append(wide, tn_linear_new(.in = 3, .out = 5));
     tn_append(wide, tn_batch_norm1d_new(.features = 5));
@@ -124,7 +124,7 @@ static double once(int i)
     tn_sequential     *net = net_of(i);
     static const char *path[2];
     if (!path[0]) path[0] = tn_test_file("mean-0.safetensors");
-    const tn_load_config from[2] = {{.path = path[0]}, {.path = path[0]}};
+    const tn_load_args from[2] = {{.path = path[0]}, {.path = path[0]}};
     tn_load_mean(net, 2, from);
     const double v = tn_error() == TN_OK ? first_of(net) : 0;
     tn_free(net);

@@ -377,7 +377,7 @@ END_TEST
 
 /* ---- what does not fit ------------------------------------------------------------------------------------------- */
 
-static void refused(tn_checkpoint_restore_config c, tn_status code, const char *says)
+static void refused(tn_checkpoint_restore_args c, tn_status code, const char *says)
 {
     char text[1100];
     ck_assert_int_ne(tn_checkpoint_restore_run(c), TN_OK);
@@ -413,40 +413,40 @@ START_TEST(what_does_not_fit)
     tn_sequential      *before = tn_copy(net);
     tn_checkpoint_file *f = tn_checkpoint_open(path);
 
-    refused((tn_checkpoint_restore_config){.file = f, .module = wide}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .module = wide}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another model: 2 of another shape or number type: "
             "0.weight is [5, 3], the file has [4, 3]");
-    refused((tn_checkpoint_restore_config){.file = f, .module = bare}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .module = bare}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another model: 1 unexpected (0.bias)");
-    refused((tn_checkpoint_restore_config){.file = f, .module = f64}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .module = f64}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another model: 4 of another shape or number type: "
             "0.weight is f64, the file has F32");
     tn_append(net, tn_linear_new(.in = 2, .out = 1));
-    refused((tn_checkpoint_restore_config){.file = f, .module = net}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .module = net}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another model: 2 names missing (2.weight, …)");
     p = tn_adamw_new(net, .lr = 0.1);
     tn_cosine_lr_new(p, .steps = 100);
-    refused((tn_checkpoint_restore_config){.file = f, .optimizer = p}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .optimizer = p}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another optimizer: 2 names missing (2.weight, …)");
     tn_optimizer_free(p);
     p = tn_adamw_new(bare, .lr = 0.1);
     tn_cosine_lr_new(p, .steps = 100);
-    refused((tn_checkpoint_restore_config){.file = f, .optimizer = p}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .optimizer = p}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another optimizer: 1 unexpected (0.bias)");
     tn_optimizer_free(p);
 
     p = tn_sgd_new(before);
-    refused((tn_checkpoint_restore_config){.file = f, .module = before, .optimizer = p}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .module = before, .optimizer = p}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' was saved with AdamW, but this optimizer is SGD");
     tn_optimizer_free(p);
     p = tn_adamw_new(before, .amsgrad = true);
-    refused((tn_checkpoint_restore_config){.file = f, .optimizer = p}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .optimizer = p}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another optimizer: 2 that differ: amsgrad is true, in the file false");
     tn_optimizer_free(p);
     p = tn_adamw_new(before);
     tn_no_decay(p);
     tn_cosine_lr_new(p, .steps = 100);
-    refused((tn_checkpoint_restore_config){.file = f, .optimizer = p}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .optimizer = p}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another optimizer: 3 that differ: "
             "'0.bias' is in group 1, in the file in group 0");
     tn_optimizer_free(p);
@@ -454,7 +454,7 @@ START_TEST(what_does_not_fit)
     /* schedules: others are refused, unless this program's are to hold */
     p = tn_adamw_new(before, .lr = 0.2);
     tn_schedule *s = tn_cosine_lr_new(p, .steps = 200);
-    refused((tn_checkpoint_restore_config){.file = f, .optimizer = p}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .optimizer = p}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another optimizer: 1 that differ: "
             "schedule 0 (cosine) has steps 200, the file has 100");
     ck_assert(tn_steps(p) == 0 && tn_lr(p, 0) == 0.2);
@@ -463,28 +463,28 @@ START_TEST(what_does_not_fit)
               tn_option(p, 0, TN_OPT_BASE_LR) == 0.2);
     tn_schedule_free(s);
     tn_linear_lr_new(p);
-    refused((tn_checkpoint_restore_config){.file = f, .optimizer = p}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .optimizer = p}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another optimizer: 1 that differ: "
             "schedule 0 is linear, the file has cosine");
     tn_optimizer_free(p);
 
     tn_ema *e = tn_ema_new(before);
-    refused((tn_checkpoint_restore_config){.file = f, .ema = e}, TN_EFORMAT,
+    refused((tn_checkpoint_restore_args){.file = f, .ema = e}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' was saved without averages (.ema)");
     tn_ema_swap(e);
     ck_assert_int_ne(tn_checkpoint_save(path, .ema = e), TN_OK);
     ck_error(TN_ESTATE,
              "tn_checkpoint_save: the averages stand in the place of the weights; tn_ema_swap brings those back");
     tn_ema_free(e);
-    refused((tn_checkpoint_restore_config){.file = f,
-                                           .module = before,
-                                           .generators = (tn_generator *[]){tn_current_generator()},
-                                           .generator_count = 1},
+    refused((tn_checkpoint_restore_args){.file = f,
+                                         .module = before,
+                                         .generators = (tn_generator *[]){tn_current_generator()},
+                                         .generator_count = 1},
             TN_EFORMAT,
             "tn_checkpoint_restore: '%s' has 0 random generators besides the current one, .generator_count is 1");
-    refused((tn_checkpoint_restore_config){.file = f}, TN_EINVAL,
+    refused((tn_checkpoint_restore_args){.file = f}, TN_EINVAL,
             "tn_checkpoint_restore: say what to restore: .module, .optimizer, .ema");
-    refused((tn_checkpoint_restore_config){.module = before}, TN_EINVAL, "tn_checkpoint_restore: the file is NULL");
+    refused((tn_checkpoint_restore_args){.module = before}, TN_EINVAL, "tn_checkpoint_restore: the file is NULL");
     ck_assert_int_eq(tn_checkpoint_restore(f, .module = before), TN_OK);
     tn_checkpoint_close(f);
     tn_optimizer_free(o);
