@@ -40,7 +40,7 @@ tn_optimizer *tn_adagrad_create(tn_adagrad_config c)
                                     [TN_OPT_LR_DECAY] = c.lr_decay,
                                     [TN_OPT_EPS] = c.eps};
     const double initial = c.initial;
-    if (tn__refused()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!(initial >= 0 && initial < INFINITY)) {
         tn_raise(TN_EINVAL, "tn_adagrad_new: .initial is %s, but must not be negative, nor infinite",
                  tn__number(initial));

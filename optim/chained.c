@@ -54,7 +54,7 @@ const tn__course tn__chained = {
 tn_schedule *tn_chained_lr_create(tn_chained_lr_config c)
 {
     tn_schedule s = {.owner = c.optimizer};
-    if (tn__refused() || !take_parts(&s, &tn__chained, c.parts)) return NULL;
+    if (tn__blocked() || !take_parts(&s, &tn__chained, c.parts)) return NULL;
     return tn__schedule_make(&tn__chained, s);
 }
 
@@ -97,7 +97,7 @@ tn_schedule *tn_sequential_lr_create(tn_sequential_lr_config c)
 {
     static const char who[] = "tn_sequential_lr_new";
     tn_schedule       s = {.owner = c.optimizer};
-    if (tn__refused() || !take_parts(&s, &tn__sequential, c.parts)) return NULL;
+    if (tn__blocked() || !take_parts(&s, &tn__sequential, c.parts)) return NULL;
     while (s.numbers < TN_PARTS && c.milestones[s.numbers]) {
         const int64_t m = c.milestones[s.numbers];
         if (m < 1 || (s.numbers && (double)m <= s.number[s.numbers - 1]))

@@ -181,7 +181,7 @@ static bool write(save *s)
 tn_status tn_checkpoint_save_run(tn_checkpoint_save_args c)
 {
     save s = {.c = &c, .visit = count_one};
-    if (tn__refused() || !check(&c) || !each(&s)) return tn_error();
+    if (tn__blocked() || !check(&c) || !each(&s)) return tn_error();
     s.room = s.count;
     const size_t   tensors = (size_t)s.room * sizeof *s.t, crcs = (size_t)s.room * sizeof *s.crc;
     const tn_scope scope = tn_no_grad_begin();
@@ -243,7 +243,7 @@ static bool list_fits(const tn_checkpoint_file *f)
 
 tn_checkpoint_file *tn_checkpoint_open(const char *path)
 {
-    if (tn__refused()) return NULL;
+    if (tn__blocked()) return NULL;
     tn_checkpoint_file *f = tn_mem_get(sizeof *f);
     if (!f) return NULL;
     snprintf(f->path, sizeof f->path, "%s", path ? path : "");

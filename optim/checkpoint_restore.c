@@ -29,7 +29,7 @@ static tn_tensor *read_one(const char *call, const tn_checkpoint_file *f, int64_
 
 tn_status tn_checkpoint_verify(const tn_checkpoint_file *f)
 {
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (!f) return tn_raise(TN_EINVAL, "tn_checkpoint_verify: the file is NULL");
     for (int64_t i = 0; i < tn_safetensors_count(f->tensors) && tn_error() == TN_OK; i++) {
         const tn_scope s = tn_scope_begin();
@@ -43,7 +43,7 @@ tn_tensor *tn_checkpoint_tensor(const tn_checkpoint_file *f, const char *name)
 {
     static const char call[] = "tn_checkpoint_tensor";
     char              full[TN__NAME_ROOM];
-    if (tn__refused()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!f || !name) return tn_raise(TN_EINVAL, "%s: the %s is NULL", call, f ? "name" : "file"), NULL;
     snprintf(full, sizeof full, "data.%s", name);
     const int64_t entry = tn_safetensors_find(f->tensors, full);
@@ -240,7 +240,7 @@ static bool get_room(restore *r)
 
 tn_status tn_checkpoint_restore_run(tn_checkpoint_restore_args c)
 {
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (!c.file) return tn_raise(TN_EINVAL, "%s: the file is NULL", who);
     if (!c.module && !c.optimizer && !c.ema)
         return tn_raise(TN_EINVAL, "%s: say what to restore: .module, .optimizer, .ema", who);

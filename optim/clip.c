@@ -51,7 +51,7 @@ double tn_clip_grads_run(tn_clip_grads_args c)
     int64_t   segments = 0, elements = 0;
     tn__sweep w;
     double    norm = NAN;
-    if (tn__refused()) return NAN;
+    if (tn__blocked()) return NAN;
     if (!c.module) return tn_raise(TN_EINVAL, "%s: the module is NULL", who), NAN;
     if (!tn__clip_check(who, &c.clip)) return NAN;
     if (c.clip.norm == 0 && c.clip.value == 0)

@@ -10,7 +10,7 @@ tn_ema *tn_ema_create(tn_ema_config c)
     static const char who[] = "tn_ema_new";
     const double      decay = c.decay;
     int64_t           n = 0, all = 0;
-    if (tn__refused()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!c.module)
         return tn_raise(TN_EINVAL, "%s: the module is NULL: its constructor failed and the error was cleared", who),
                NULL;
@@ -29,7 +29,7 @@ tn_ema *tn_ema_create(tn_ema_config c)
         for (tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER); tn_next(&p) && n < e->items; n++) {
             tn__average *a = e->item + n;
             const bool   narrow = tn_dtype_of(p.tensor) == TN_BF16;
-            a->name = tn__copy_text(p.name);
+            a->name = tn__strdup(p.name);
             a->t = tn_keep(p.tensor);
             a->average = tn_take(tn_empty_of(narrow ? TN_F32 : tn_dtype_of(p.tensor), tn_shape_of(p.tensor)));
             a->aside = narrow || !tn_is_contiguous(p.tensor) ? tn_take(tn_empty_like(p.tensor)) : NULL;
@@ -49,7 +49,7 @@ void tn_ema_free(tn_ema *e)
         tn_drop(e->item[i].average);
         tn_drop(e->item[i].aside);
         tn_drop(e->item[i].t);
-        tn__free_text(e->item[i].name);
+        tn__strfree(e->item[i].name);
     }
     tn__sweep_free(&e->sweep);
     tn_mem_put(e->item, (size_t)e->items * sizeof *e->item);
@@ -87,7 +87,7 @@ static bool gather(const char *who, tn_ema *e, bool writes)
 tn_status tn_ema_update(tn_ema *e)
 {
     static const char who[] = "tn_ema_update";
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (!e) return tn_raise(TN_EINVAL, "%s: the averages are NULL", who);
     if (e->swapped)
         return tn_raise(TN_ESTATE, "%s: the averages stand in the place of the weights; tn_ema_swap brings those back",
@@ -109,7 +109,7 @@ tn_status tn_ema_update(tn_ema *e)
 tn_status tn_ema_swap(tn_ema *e)
 {
     static const char who[] = "tn_ema_swap";
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (!e) return tn_raise(TN_EINVAL, "%s: the averages are NULL", who);
     const tn_scope s = tn_no_grad_begin();
     if (gather(who, e, true)) {

@@ -57,7 +57,7 @@ double tn_option(const tn_optimizer *o, int group, tn_opt which)
 
 static tn_status set(const char *who, tn_optimizer *o, int group, tn_opt which, double v)
 {
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (!option_there(who, o, group, -1, which) || !tn__option_check(who, which, v)) return tn_error();
     for (int g = group < 0 ? 0 : group; g < (group < 0 ? o->groups : group + 1); g++) {
         double *option = o->group[g].option;
@@ -179,7 +179,7 @@ static int regroup(const tn_group_config *c)
 int tn_group_create(tn_group_config c)
 {
     static const char who[] = "tn_group_new";
-    if (tn__refused() || !check(who, &c)) return -1;
+    if (tn__blocked() || !check(who, &c)) return -1;
     if (!c.module && !c.vectors && !c.match)
         return tn_raise(TN_EINVAL, "%s: say which parameters: .module, .vectors or .match", who), -1;
     const int first = regroup(&c);
@@ -191,6 +191,6 @@ int tn_group_create(tn_group_config c)
 tn_status tn_no_decay(tn_optimizer *o)
 {
     const tn_group_config c = {.optimizer = o, .vectors = true, .lr = -1, .weight_decay = 0};
-    if (!tn__refused() && check("tn_no_decay", &c)) regroup(&c);
+    if (!tn__blocked() && check("tn_no_decay", &c)) regroup(&c);
     return tn_error();
 }

@@ -29,7 +29,7 @@ tn_schedule *tn_constant_lr_create(tn_constant_lr_config c)
 {
     const double  factor = c.factor;
     const int64_t steps = c.steps;
-    if (tn__refused() || !not_negative("constant", "factor", factor) || !one_or_more("constant", "steps", steps))
+    if (tn__blocked() || !not_negative("constant", "factor", factor) || !one_or_more("constant", "steps", steps))
         return NULL;
     return tn__schedule_make(&constant,
                              (tn_schedule){.owner = c.optimizer, .number = {factor, (double)steps}, .numbers = 2});
@@ -47,7 +47,7 @@ tn_schedule *tn_linear_lr_create(tn_linear_lr_config c)
 {
     const double  start = c.start, end = c.end;
     const int64_t steps = c.steps;
-    if (tn__refused() || !not_negative("linear", "start", start) || !not_negative("linear", "end", end) ||
+    if (tn__blocked() || !not_negative("linear", "start", start) || !not_negative("linear", "end", end) ||
         !one_or_more("linear", "steps", steps))
         return NULL;
     return tn__schedule_make(&linear,
@@ -65,7 +65,7 @@ tn_schedule *tn_polynomial_lr_create(tn_polynomial_lr_config c)
 {
     const double  power = c.power;
     const int64_t steps = c.steps;
-    if (tn__refused() || !one_or_more("polynomial", "steps", steps) || !not_negative("polynomial", "power", power))
+    if (tn__blocked() || !one_or_more("polynomial", "steps", steps) || !not_negative("polynomial", "power", power))
         return NULL;
     return tn__schedule_make(&polynomial,
                              (tn_schedule){.owner = c.optimizer, .number = {(double)steps, power}, .numbers = 2});
@@ -83,7 +83,7 @@ static const tn__course step = {.name = "step", .number = {"size", "gamma"}, .lr
 tn_schedule *tn_step_lr_create(tn_step_lr_config c)
 {
     const double gamma = c.gamma;
-    if (tn__refused() || !one_or_more("step", "size", c.size) || !not_negative("step", "gamma", gamma)) return NULL;
+    if (tn__blocked() || !one_or_more("step", "size", c.size) || !not_negative("step", "gamma", gamma)) return NULL;
     return tn__schedule_make(&step,
                              (tn_schedule){.owner = c.optimizer, .number = {(double)c.size, gamma}, .numbers = 2});
 }
@@ -100,7 +100,7 @@ static const tn__course multi_step = {.name = "multi_step", .number = {"gamma", 
 tn_schedule *tn_multi_step_lr_create(tn_multi_step_lr_config c)
 {
     tn_schedule s = {.owner = c.optimizer, .number = {c.gamma}, .numbers = 1};
-    if (tn__refused() || !not_negative("multi_step", "gamma", s.number[0]) ||
+    if (tn__blocked() || !not_negative("multi_step", "gamma", s.number[0]) ||
         !one_or_more("multi_step", "milestones", c.milestones[0]))
         return NULL;
     for (int i = 0; i < TN_MILESTONES && c.milestones[i]; i++) {
@@ -119,7 +119,7 @@ static const tn__course exponential = {.name = "exponential", .number = {"gamma"
 
 tn_schedule *tn_exponential_lr_create(tn_exponential_lr_config c)
 {
-    if (tn__refused() ||
+    if (tn__blocked() ||
         !tn__schedule_check("exponential", "gamma", c.gamma > 0 && c.gamma < INFINITY, c.gamma, "be positive"))
         return NULL;
     return tn__schedule_make(&exponential, (tn_schedule){.owner = c.optimizer, .number = {c.gamma}, .numbers = 1});
@@ -139,7 +139,7 @@ static const tn__course cosine = {.name = "cosine", .number = {"steps", "min_lr"
 tn_schedule *tn_cosine_lr_create(tn_cosine_lr_config c)
 {
     const double low = c.min_lr;
-    if (tn__refused() || !one_or_more("cosine", "steps", c.steps) || !not_negative("cosine", "min_lr", low))
+    if (tn__blocked() || !one_or_more("cosine", "steps", c.steps) || !not_negative("cosine", "min_lr", low))
         return NULL;
     return tn__schedule_make(&cosine,
                              (tn_schedule){.owner = c.optimizer, .number = {(double)c.steps, low}, .numbers = 2});
@@ -162,7 +162,7 @@ tn_schedule *tn_cosine_restarts_lr_create(tn_cosine_restarts_lr_config c)
     static const char name[] = "cosine_restarts";
     const double      low = c.min_lr;
     const int64_t     times = c.times;
-    if (tn__refused() || !one_or_more(name, "steps", c.steps) || !one_or_more(name, "times", times) ||
+    if (tn__blocked() || !one_or_more(name, "steps", c.steps) || !one_or_more(name, "times", times) ||
         !not_negative(name, "min_lr", low))
         return NULL;
     return tn__schedule_make(
@@ -236,7 +236,7 @@ tn_schedule *tn_one_cycle_lr_create(tn_one_cycle_lr_config c)
     const double      high = c.no_momentum ? 0 : c.max_momentum;
     const double      low = c.no_momentum ? 0 : c.min_momentum;
     const double      warmup = c.warmup, div = c.div, end = c.final_div;
-    if (tn__refused() || !one_or_more(name, "steps", c.steps) || !not_negative(name, "max_lr", c.max_lr) ||
+    if (tn__blocked() || !one_or_more(name, "steps", c.steps) || !not_negative(name, "max_lr", c.max_lr) ||
         !tn__schedule_check(name, "warmup", warmup >= 0 && warmup <= 1, warmup, "be from 0 to 1") ||
         !tn__schedule_check(name, "div", div > 0 && div < INFINITY, div, "be positive") ||
         !tn__schedule_check(name, "final_div", end > 0 && end < INFINITY, end, "be positive") ||
@@ -273,7 +273,7 @@ static const tn__course warmup = {.name = "warmup", .number = {"warmup", "steps"
 tn_schedule *tn_warmup_lr_create(tn_warmup_lr_config c)
 {
     const double up = (double)c.warmup;
-    if (tn__refused() || !not_negative("warmup", "warmup", up)) return NULL;
+    if (tn__blocked() || !not_negative("warmup", "warmup", up)) return NULL;
     if (!tn__schedule_check("warmup", "decay", (int)c.decay >= 0 && c.decay <= TN_DECAY_NONE, (double)c.decay,
                             "be one of TN_DECAY_..."))
         return NULL;
@@ -297,7 +297,7 @@ tn_schedule *tn_noam_lr_create(tn_noam_lr_config c)
 {
     const int64_t up = c.warmup;
     const double  factor = c.factor;
-    if (tn__refused() || !one_or_more("noam", "dim", c.dim) || !one_or_more("noam", "warmup", up) ||
+    if (tn__blocked() || !one_or_more("noam", "dim", c.dim) || !one_or_more("noam", "warmup", up) ||
         !not_negative("noam", "factor", factor))
         return NULL;
     return tn__schedule_make(
@@ -315,7 +315,7 @@ static const tn__course inverse_sqrt = {.name = "inverse_sqrt", .number = {"warm
 tn_schedule *tn_inverse_sqrt_lr_create(tn_inverse_sqrt_lr_config c)
 {
     const int64_t up = c.warmup;
-    if (tn__refused() || !one_or_more("inverse_sqrt", "warmup", up)) return NULL;
+    if (tn__blocked() || !one_or_more("inverse_sqrt", "warmup", up)) return NULL;
     return tn__schedule_make(&inverse_sqrt, (tn_schedule){.owner = c.optimizer, .number = {(double)up}, .numbers = 1});
 }
 
@@ -329,7 +329,7 @@ static const tn__course lambda = {.name = "lambda", .lr = lambda_lr};
 
 tn_schedule *tn_lambda_lr_create(tn_lambda_lr_config c)
 {
-    if (tn__refused()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!c.factor) return tn_raise(TN_EINVAL, "tn_lambda_lr_new: .factor is NULL"), NULL;
     return tn__schedule_make(&lambda, (tn_schedule){.owner = c.optimizer, .factor = c.factor, .user = c.user});
 }

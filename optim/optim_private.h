@@ -8,9 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Counts a call that the standing error stops. */
-static inline bool tn__refused(void) { return tn_error() != TN_OK && tn_raise(TN_EINVAL, " ") != TN_OK; }
-
 /* What is kept of t's gradient: all, or the rows that are not zero. NULL: there is none. */
 static inline tn_tensor *tn__gradient(const tn_tensor *t)
 {
@@ -180,10 +177,5 @@ int64_t       tn__weight_find(const tn_optimizer *o, const tn_tensor *t);     /*
 bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s); /* the weight's own shape: for .shape */
 tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s); /* owned; raises */
 void       tn__schedule_ready(const tn_schedule *s); /* raises what tn_schedule_step would, as far as that is known */
-
-char *tn__copy_text(const char *s); /* raises; freed by tn__free_text */
-void  tn__free_text(char *s);
-/* A number for messages; a buffer of this thread good until the fourth next call. */
-const char *tn__number(double v);
 
 #endif

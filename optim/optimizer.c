@@ -1,20 +1,6 @@
 /* optimizer.c — the life of an optimizer: which parameters it has, and its end. */
 #include "optim/optim_private.h"
 
-/* ---- text -------------------------------------------------------------------------------------------------------- */
-
-char *tn__copy_text(const char *s)
-{
-    const size_t n = strlen(s) + 1;
-    char        *p = tn_mem_get(n);
-    if (p) memcpy(p, s, n);
-    return p;
-}
-void tn__free_text(char *s)
-{
-    if (s) tn_mem_put(s, strlen(s) + 1);
-}
-
 /* ---- state ------------------------------------------------------------------------------------------------------- */
 
 tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s)
@@ -46,7 +32,7 @@ static bool take_weights(tn_optimizer *o, void *module)
     n = 0;
     for (tn_each p = tn_module_each(module, TN_EACH_PARAMETER); tn_next(&p) && n < o->weights; n++) {
         tn__weight *w = o->weight + n;
-        if (!(w->name = tn__copy_text(p.name))) return false;
+        if (!(w->name = tn__strdup(p.name))) return false;
         w->t = tn_keep(p.tensor), w->n = tn_numel(p.tensor);
         w->dtype = tn_dtype_of(p.tensor), w->shape = tn_shape_of(p.tensor);
         all += w->n;
@@ -57,7 +43,7 @@ static bool take_weights(tn_optimizer *o, void *module)
 tn_optimizer *tn__optimizer_make(const tn__kind *kind, void *module, unsigned flags, const double option[TN_OPTS],
                                  const tn_clip *clip)
 {
-    if (tn__refused()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!module)
         return tn_raise(TN_EINVAL, "%s: the module is NULL: its constructor failed and the error was cleared",
                         kind->call),
@@ -84,7 +70,7 @@ void tn_optimizer_free(tn_optimizer *o)
         for (int k = 0; k < TN__STATES; k++) tn_drop(w->state[k]);
         tn_drop(w->dense);
         tn_drop(w->t);
-        tn__free_text(w->name);
+        tn__strfree(w->name);
     }
     tn__sweep_free(&o->sweep);
     tn_mem_put(o->weight, (size_t)o->weights * sizeof *o->weight);

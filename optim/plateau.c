@@ -30,7 +30,7 @@ tn_schedule *tn_plateau_lr_create(tn_plateau_lr_config c)
              [RISING] = c.rising, [COOLDOWN] = (double)c.cooldown, [MIN_LR] = c.min_lr,       [EPS] = c.eps};
     tn_schedule s = {.owner = c.optimizer, .numbers = sizeof number / sizeof *number, .best = NAN};
     memcpy(s.number, number, sizeof number);
-    if (tn__refused() || !tn__schedule_check(name, "factor", number[FACTOR] >= 0 && number[FACTOR] < 1, number[FACTOR],
+    if (tn__blocked() || !tn__schedule_check(name, "factor", number[FACTOR] >= 0 && number[FACTOR] < 1, number[FACTOR],
                                              "be at least 0 and less than 1"))
         return NULL;
     for (int i = PATIENCE; i < s.numbers; i++)
@@ -52,7 +52,7 @@ static bool better(const tn_schedule *s, double v)
 tn_status tn_plateau_step(tn_schedule *s, double value)
 {
     static const char who[] = "tn_plateau_step";
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who);
     if (s->course != &tn__plateau)
         return tn_raise(TN_EINVAL, "%s: this is a %s schedule; it takes steps with tn_schedule_step", who,

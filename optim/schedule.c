@@ -25,7 +25,7 @@ static void forget(tn_schedule *s)
 
 tn_schedule *tn__schedule_make(const tn__course *course, tn_schedule like)
 {
-    if (tn__refused()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!like.owner) return tn_raise(TN_EINVAL, "tn_%s_lr_new: the optimizer is NULL", course->name), NULL;
     tn_schedule *s = tn_mem_get(sizeof *s);
     if (!s) return NULL;
@@ -120,20 +120,20 @@ static tn_status move(const char *who, tn_schedule *s, int64_t t)
 
 tn_status tn_schedule_step(tn_schedule *s)
 {
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     return move("tn_schedule_step", s, s && s->t < INT64_MAX ? s->t + 1 : 0);
 }
 
 tn_status tn_schedule_goto(tn_schedule *s, int64_t t)
 {
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (t < 0) return tn_raise(TN_EINVAL, "tn_schedule_goto: t is %lld, but must not be negative", (long long)t);
     return move("tn_schedule_goto", s, t);
 }
 
 tn_status tn_schedule_follow(tn_schedule *s)
 {
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (at_the_helm("tn_schedule_follow", s)) s->owner->follower = s;
     return tn_error();
 }
@@ -148,7 +148,7 @@ int64_t tn_schedule_now(const tn_schedule *s) { return s ? s->t : 0; }
 double tn_schedule_lr(const tn_schedule *s, int64_t t, int group)
 {
     static const char who[] = "tn_schedule_lr";
-    if (tn__refused()) return NAN;
+    if (tn__blocked()) return NAN;
     if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who), NAN;
     if (t < 0) return tn_raise(TN_EINVAL, "%s: t is %lld, but must not be negative", who, (long long)t), NAN;
     if (group < 0 || group >= s->owner->groups)

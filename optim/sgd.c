@@ -50,7 +50,7 @@ tn_optimizer *tn_sgd_create(tn_sgd_config c)
                                     [TN_OPT_WEIGHT_DECAY] = c.weight_decay,
                                     [TN_OPT_MOMENTUM] = c.momentum,
                                     [TN_OPT_DAMPENING] = c.dampening};
-    if (tn__refused()) return NULL;
+    if (tn__blocked()) return NULL;
     if (c.nesterov && (option[TN_OPT_MOMENTUM] == 0 || option[TN_OPT_DAMPENING] != 0))
         return tn_raise(TN_EINVAL, "tn_sgd_new: .nesterov needs a .momentum and no .dampening"), NULL;
     return tn__optimizer_make(&sgd, c.module, (c.nesterov ? TN__NESTEROV : 0u) | (c.maximize ? TN__MAXIMIZE : 0u),

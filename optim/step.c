@@ -181,7 +181,7 @@ static void step(tn_optimizer *o)
 
 tn_status tn_step(tn_optimizer *o)
 {
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (!o) return tn_raise(TN_EINVAL, "%s: the optimizer is NULL", who);
     if (o->waiting + 1 < o->accumulate) {
         o->waiting++;
@@ -197,7 +197,7 @@ tn_status tn_step(tn_optimizer *o)
 
 tn_status tn_accumulate(tn_optimizer *o, int64_t n)
 {
-    if (tn__refused()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (!o) return tn_raise(TN_EINVAL, "tn_accumulate: the optimizer is NULL");
     if (n < 1) return tn_raise(TN_EINVAL, "tn_accumulate: n is %lld, but must be at least 1", (long long)n);
     if (o->waiting)

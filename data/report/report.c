@@ -46,19 +46,19 @@ void tn__report_put(tn_report *r, const char *fmt, ...)
     tn_string_add(&r->body, tn_text_of(text));
 }
 
-tn__number tn__tenths(double v)
+tn__number_text tn__tenths(double v)
 {
-    tn__number x;
-    long long  n = v > 1e9 ? 10000000000 : v < -1e9 ? -10000000000 : (long long)(v * 10 + (v < 0 ? -0.5 : 0.5));
-    long long  size = n < 0 ? -n : n;
+    tn__number_text x;
+    long long       n = v > 1e9 ? 10000000000 : v < -1e9 ? -10000000000 : (long long)(v * 10 + (v < 0 ? -0.5 : 0.5));
+    long long       size = n < 0 ? -n : n;
     snprintf(x.text, sizeof x.text, size % 10 ? "%s%lld.%lld" : "%s%lld", n < 0 ? "-" : "", size / 10, size % 10);
     return x;
 }
 
-tn__number tn__short(double v)
+tn__number_text tn__short(double v)
 {
-    char       text[32];
-    tn__number x;
+    char            text[32];
+    tn__number_text x;
     tn_format_float((float)(v == 0 ? 0 : v), text); /* the shortest that is the same float: no 0.30000000000000004 */
     size_t n = strlen(text);
     if (n > 2 && !memcmp(text + n - 2, ".0", 3)) text[n - 2] = 0;

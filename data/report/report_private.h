@@ -21,9 +21,9 @@ void      tn__report_svg(tn_report *r, const char *title, double width, double h
 /* v with at most one decimal, "12.5", as coordinates are written. */
 typedef struct {
     char text[24];
-} tn__number;
-tn__number tn__tenths(double v);
-tn__number tn__short(double v); /* six significant digits: "0.001", "1e-05" */
+} tn__number_text;
+tn__number_text tn__tenths(double v);
+tn__number_text tn__short(double v); /* six significant digits: "0.001", "1e-05" */
 
 enum { TN__REPORT_COLOURS = 8 };
 int64_t tn__report_width(const char *text); /* columns of it, roughly */

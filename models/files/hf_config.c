@@ -238,17 +238,3 @@ const char *tn__activation_name(const char *name)
 }
 
 /* ---- configs in the program -------------------------------------------------------------------------------------- */
-
-bool tn__within(const char *who, const char *what, int64_t v, int64_t low, int64_t high)
-{
-    if (v >= low && v <= high) return true;
-    tn_raise(TN_EINVAL, "%s: .%s is %lld, but must be from %lld to %lld", who, what, (long long)v, (long long)low,
-             (long long)high);
-    return false;
-}
-bool tn__chance(const char *who, const char *what, double p)
-{
-    if (p >= 0 && p < 1) return true;
-    tn_raise(TN_EINVAL, "%s: .%s is %g, but must be from 0 to less than 1", who, what, p);
-    return false;
-}

@@ -2,6 +2,7 @@
 #ifndef TENON_MODELS_FILES_HF_CONFIG_H
 #define TENON_MODELS_FILES_HF_CONFIG_H
 
+#include "core/base/toolbox.h"
 #include "models/models.h"
 
 /* dir's model.safetensors or, if that is not there, the files that its model.safetensors.index.json names; path: which
@@ -23,9 +24,5 @@ typedef tn_tensor *(*tn__activation)(
     tn_tensor *x); /* as tn_hf_activation returns it; its name as a string that stays */
 const char *tn__activation_name(const char *name);
 #define TN__ACTIVATIONS "gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or tanh"
-
-/* Is v from low to high? If not: "who: .what is 0, but must be from 1 to 65536". */
-bool tn__within(const char *who, const char *what, int64_t v, int64_t low, int64_t high);
-bool tn__chance(const char *who, const char *what, double p); /* from 0 to less than 1 */
 
 #endif

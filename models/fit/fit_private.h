@@ -2,13 +2,11 @@
 #ifndef TENON_MODELS_FIT_FIT_PRIVATE_H
 #define TENON_MODELS_FIT_FIT_PRIVATE_H
 
+#include "core/base/toolbox.h"
 #include "models/models.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Counts a call that the standing error stops. */
-static inline bool tn__halted(void) { return tn_error() != TN_OK && tn_raise(TN_EINVAL, " ") != TN_OK; }
 
 /* ---- a folder of checkpoints (fit_folder.c) ---------------------------------------------------------------------- */
 

@@ -25,7 +25,7 @@ struct tn_kv_cache {
 tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
 {
     static const char *const who = "tn_kv_cache_new";
-    if (tn__stopped()) return NULL;
+    if (tn__blocked()) return NULL;
     if (c.layers == 0) c.layers = 1;
     if (!tn__at_least(who, "layers", c.layers, 1) || !tn__at_least(who, "batch", c.batch, 1) ||
         !tn__at_least(who, "length", c.length, 1) || !tn__at_least(who, "memory_length", c.memory_length, 0) ||
@@ -94,7 +94,7 @@ static void if_empty(tn_kv_cache *c)
 
 tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
 {
-    if (tn__stopped()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (!c) return tn_raise(TN_EINVAL, "tn_kv_cache_trim: the cache is NULL");
     const int64_t now = tn_kv_cache_length(c);
     if (length < 0 || length > now)
@@ -232,7 +232,7 @@ tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
 {
     static const char *const who = "tn_kv_cache_reorder";
     char                     text[192];
-    if (tn__stopped()) return tn_error();
+    if (tn__blocked()) return tn_error();
     if (!c || !index) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, c ? "index" : "cache");
     const tn_dtype dt = tn_dtype_of(index);
     if (tn_ndim(index) != 1 || (dt != TN_I64 && dt != TN_I32))

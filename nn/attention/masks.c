@@ -6,7 +6,7 @@
 
 tn_tensor *tn_causal_mask(int64_t length)
 {
-    if (tn__stopped()) return NULL;
+    if (tn__blocked()) return NULL;
     if (length < 0) return tn_raise(TN_EINVAL, "tn_causal_mask: length is %lld", (long long)length), NULL;
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *at = tn_arange(length), *late = tn_gt(at, tn_unsqueeze(at, 1)); /* [T, T]: key > query */
@@ -15,7 +15,7 @@ tn_tensor *tn_causal_mask(int64_t length)
 
 tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding)
 {
-    if (tn__stopped()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!tokens) return tn_raise(TN_EINVAL, "tn_padding_mask: tokens is NULL"), NULL;
     if (tn_dtype_of(tokens) != TN_I64 && tn_dtype_of(tokens) != TN_I32)
         return tn_raise(TN_EDTYPE, "tn_padding_mask: tokens must be indices, i64 or i32, got %s",

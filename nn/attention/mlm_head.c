@@ -35,7 +35,7 @@ static const tn_class tn_mlm_head_class = {.size = sizeof(tn_class),
 tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c)
 {
     char text[192];
-    if (tn__stopped()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!c.embedding)
         return tn_raise(TN_EINVAL, "tn_mlm_head_new: .embedding is NULL; it is the table [words, dim] that is tied"),
                NULL;

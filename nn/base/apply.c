@@ -11,13 +11,13 @@ int64_t tn_module_count(void *m, bool trainable)
 
 void tn_module_train(void *m, bool on)
 {
-    if (tn__stopped()) return;
+    if (tn__blocked()) return;
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE | TN_EACH_NAME); tn_next(&e);) e.module->training = on;
 }
 
 void tn_module_freeze(void *m, bool on)
 {
-    if (tn__stopped()) return;
+    if (tn__blocked()) return;
     for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER | TN_EACH_NAME); tn_next(&p);) {
         if (on) tn_requires_no_grad(p.tensor);
         else tn_requires_grad(p.tensor);
@@ -26,7 +26,7 @@ void tn_module_freeze(void *m, bool on)
 
 void tn_module_zero_grad(void *m)
 {
-    if (tn__stopped()) return;
+    if (tn__blocked()) return;
     for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER | TN_EACH_NAME); tn_next(&p);) tn_zero_grad(p.tensor);
 }
 

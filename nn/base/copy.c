@@ -121,7 +121,7 @@ static bool copy_slots(const copy *y, const tn_module *m, tn_module *c)
     for (int i = 0; i < from->slots; i++) {
         tn__slot                    s = from->slot[i];
         const struct tn_base *const child = s.child ? s.child->base : NULL;
-        if (!(s.name = tn__text_copy(s.name))) return false;
+        if (!(s.name = tn__strdup(s.name))) return false;
         if (s.tensor) s.tensor = tn_keep(now_of(y, s.tensor));
         if (s.child) {
             s.child = now_of(y, s.child);

@@ -39,7 +39,7 @@ static void not_there(const char *who, const tn_module *m, const char *path, con
 
 static tn__slot *find(const char *who, tn_module *m, const char *path, tn_module **within)
 {
-    if (tn__stopped()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!m || !path) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, m ? "path" : "module"), NULL;
     tn__slot *s = tn__slot_within(m, path, within);
     if (!s) not_there(who, m, path, *within);

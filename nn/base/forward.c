@@ -9,7 +9,7 @@ static _Thread_local const tn_module *called;
 bool tn_module_ready(void *module)
 {
     const tn_module *m = module;
-    if (tn__stopped()) return false;
+    if (tn__blocked()) return false;
     if (m && tn__module_gone("a module that is called", m)) return false;
     if (!m)
         return tn_raise(

@@ -12,7 +12,7 @@ typedef struct {
 /* May t be filled? If so, the work is to be ended with filled(). */
 static bool open_for(const char *who, const tn_tensor *t, work *s)
 {
-    if (tn__stopped()) return false;
+    if (tn__blocked()) return false;
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", who), false;
     if (!tn_dtype_is_float(tn_dtype_of(t)))
         return tn_raise(TN_EDTYPE, "%s: the tensor is %s, but only floating ones are filled", who,

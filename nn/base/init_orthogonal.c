@@ -56,7 +56,7 @@ static bool right_angles(tn_tensor *q, int64_t rows, int64_t n)
 tn_tensor *tn_init_orthogonal(tn_tensor *t, double gain)
 {
     char text[192];
-    if (tn__stopped()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!t || !tn_dtype_is_float(tn_dtype_of(t)) || tn_ndim(t) < 2)
         return tn_raise(TN_ESHAPE, "tn_init_orthogonal: the tensor must be floating with two dims or more, got %s",
                         t ? tn_shape_text(tn_shape_of(t), text, sizeof text) : "NULL"),

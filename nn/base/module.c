@@ -5,18 +5,6 @@
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
-char *tn__text_copy(const char *s)
-{
-    const size_t n = strlen(s) + 1;
-    char        *p = tn_mem_get(n);
-    if (p) memcpy(p, s, n);
-    return p;
-}
-void tn__text_free(char *s)
-{
-    if (s) tn_mem_put(s, strlen(s) + 1);
-}
-
 enum { RING = 8 };
 static _Thread_local struct {
     char     text[RING][TN_NAME_BYTES];
@@ -67,7 +55,7 @@ static size_t in_front(void) { return (sizeof(struct tn_base) + TN__FRONT - 1) /
 
 void *tn_module_create(const tn_class *kind)
 {
-    if (tn__stopped()) return NULL;
+    if (tn__blocked()) return NULL;
     if (!kind || !kind->size)
         return tn_raise(TN_EINVAL,
                         "tn_module_create: the class is NULL, or its first field is missing: .size = sizeof(tn_class)"),
@@ -127,7 +115,7 @@ static tn_module *let_go(tn_module *m, tn_module *list)
         if (child && child->base->owner == m && child->base->name == b->slot[i].name)
             child->base->owner = NULL, child->base->name = NULL;
         if (child && --child->base->refs == 0) child->base->next = list, list = child;
-        tn__text_free(b->slot[i].name);
+        tn__strfree(b->slot[i].name);
     }
     tn_mem_put(b->slot, (size_t)b->room * sizeof *b->slot);
     for (tn__hook *h = b->hooks, *next; h; h = next) next = h->next, tn_mem_put(h, sizeof *h);
@@ -166,7 +154,7 @@ tn__slot *tn__slot_of(const tn_module *m, const char *name)
 /* May something be registered in m now? If not, and m is there, it is broken. */
 static bool open_for(const char *who, tn_module *m)
 {
-    if (tn__stopped()) return broken(m), false;
+    if (tn__blocked()) return broken(m), false;
     if (!m)
         return tn_raise(TN_EINVAL,
                         "%s: the module is NULL; a constructor begins with tn_module_new and `if (!m) return NULL;`",
@@ -199,7 +187,7 @@ static tn__slot *new_slot(const char *who, tn_module *m, const char *name)
         tn_mem_put(b->slot, (size_t)b->room * sizeof *b->slot);
         b->slot = more, b->room = room;
     }
-    char *copy = tn__text_copy(name);
+    char *copy = tn__strdup(name);
     if (!copy) return broken(m);
     tn__slot *s = &b->slot[b->slots++];
     *s = (tn__slot){.name = copy};

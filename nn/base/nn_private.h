@@ -53,9 +53,6 @@ enum { TN__FRONT = 64 }; /* memory is aligned to it, so what stands behind a hea
 /* Was m freed before? Raises. */
 bool tn__module_gone(const char *who, const tn_module *m);
 
-/* Counts a call that the standing error stops. */
-static inline bool tn__stopped(void) { return tn_error() != TN_OK && tn_raise(TN_EINVAL, " ") != TN_OK; }
-
 static inline const char *tn__kind_name(const tn_module *m) { return m && m->kind->name ? m->kind->name : "module"; }
 
 /* After a failure: what was drawn from g since then is given back, if g is still in use and was not seeded anew. */
@@ -68,9 +65,6 @@ tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within);
 /* In m's struct and arrays, what points to `old` points to `now`. */
 void tn__rebind(tn_module *m, const void *old, void *now);
 
-char *tn__text_copy(const char *s); /* raises; freed by tn__text_free */
-void  tn__text_free(char *s);
-
 /* ---- names in files (rename.c) --------------------------------------------------------------------------------- */
 
 /* If pattern `from` matches name, makes it what `to` says (NULL: leaves it) and returns 1; 0 if not; -1 if it gets too
@@ -81,16 +75,10 @@ bool tn__renames_check(const char *who, const tn_rename *r, int n);
 
 /* ---- for constructors and descriptions ------------------------------------------------------------------------- */
 
-/* Is v at least 1? If not: "who: .what is 0, but must be at least 1". The rest likewise. */
-bool tn__at_least(const char *who, const char *what, int64_t v, int64_t least);
-bool tn__probability(const char *who, const char *what, double p);
-bool tn__floating(const char *who, tn_dtype dt);
 bool tn__last_dims(const char *who, int64_t dim, tn_shape shape, tn_shape *to); /* .dim or .shape */
 
 /* "(5, 3)": Python's tuple, into a buffer; 256 bytes always suffice. */
-const char *tn__tuple(tn_shape s, char *to, size_t size);
-/* A number as Python prints it, in a buffer of this thread good until the eighth next call; and "True" or "False". */
-const char               *tn__python(double v);
+const char               *tn__tuple(tn_shape s, char *to, size_t size);
 static inline const char *tn__python_bool(bool v) { return v ? "True" : "False"; }
 
 #endif

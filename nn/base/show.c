@@ -1,18 +1,6 @@
 /* show.c — modules on paper: as PyTorch prints them, and a table of names, shapes, counts and bytes. */
 #include "nn/base/nn_private.h"
 
-static _Thread_local struct {
-    char     text[8][32];
-    unsigned next;
-} numbers; /* documented at tn__python */
-
-const char *tn__python(double v)
-{
-    char *to = numbers.text[numbers.next++ % 8];
-    tn_format_double(v, to);
-    return to;
-}
-
 static bool show_describe(const tn_module *m, char *text, size_t size)
 {
     text[0] = 0;

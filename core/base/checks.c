@@ -1,0 +1,57 @@
+/* checks.c — see checks.h. */
+#include "core/base/checks.h"
+
+#include <string.h>
+
+const char *tn__python(double v)
+{
+    static _Thread_local char     ring[8][32];
+    static _Thread_local unsigned next;
+    char                         *to = ring[next++ % 8];
+    tn_format_double(v, to);
+    return to;
+}
+
+const char *tn__number(double v)
+{
+    const char  *text = tn__python(v);
+    const size_t n = strlen(text);
+    if (n > 2 && !strcmp(text + n - 2, ".0")) ((char *)text)[n - 2] = 0; /* 3, not 3.0 */
+    return text;
+}
+
+bool tn__at_least(const char *who, const char *what, int64_t v, int64_t least)
+{
+    if (v >= least) return true;
+    tn_raise(TN_EINVAL, "%s: .%s is %lld, but must be at least %lld", who, what, (long long)v, (long long)least);
+    return false;
+}
+
+bool tn__within(const char *who, const char *what, int64_t v, int64_t low, int64_t high)
+{
+    if (v >= low && v <= high) return true;
+    tn_raise(TN_EINVAL, "%s: .%s is %lld, but must be from %lld to %lld", who, what, (long long)v, (long long)low,
+             (long long)high);
+    return false;
+}
+
+bool tn__probability(const char *who, const char *what, double p)
+{
+    if (p >= 0 && p <= 1) return true;
+    tn_raise(TN_EINVAL, "%s: .%s is %s, but a probability is from 0 to 1", who, what, tn__python(p));
+    return false;
+}
+
+bool tn__chance(const char *who, const char *what, double p)
+{
+    if (p >= 0 && p < 1) return true;
+    tn_raise(TN_EINVAL, "%s: .%s is %s, but must be from 0 to less than 1", who, what, tn__number(p));
+    return false;
+}
+
+bool tn__floating(const char *who, tn_dtype dt)
+{
+    if (tn_dtype_is_float(dt)) return true;
+    tn_raise(TN_EDTYPE, "%s: .dtype is %s, but parameters are f32, f64 or bf16", who, tn_dtype_name(dt));
+    return false;
+}
