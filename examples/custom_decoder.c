@@ -16,7 +16,7 @@ typedef struct {
     tn_module     base;
     config        c;
     tn_embedding *words;
-    tn_stack     *blocks;
+    tn_blocks    *blocks;
     tn_tensor    *out; /* [vocab, dim] */
 } decoder;
 TN_MODULE(decoder);
@@ -28,10 +28,10 @@ static decoder *decoder_new(config c)
     m->c = c;
     m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim));
     m->blocks = tn_child(m, "blocks",
-                         tn_stack_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
-                                      .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps, .norm_first = true,
-                                      .final_norm = true, .rotary = true, .rope.theta = c.theta, .gated = true,
-                                      .activation = tn_hf_activation(c.activation), .no_bias = true, .dropout = 0));
+                         tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
+                                       .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps, .norm_first = true,
+                                       .final_norm = true, .rotary = true, .rope.theta = c.theta, .gated = true,
+                                       .activation = tn_hf_activation(c.activation), .no_bias = true, .dropout = 0));
     if (!c.tied) m->out = tn_param(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     for (tn_each p = tn_parameters(m); !tn_error() && tn_next(&p);)
@@ -42,7 +42,7 @@ static decoder *decoder_new(config c)
 /* Vectors of ids [B, T], which come behind what the cache holds (NULL: nothing). */
 static tn_tensor *vectors(decoder *m, tn_tensor *ids, tn_kv_cache *cache)
 {
-    return tn_stack_forward(m->blocks, tn_call(m->words, ids), .causal = true, .cache = cache);
+    return tn_blocks_forward(m->blocks, tn_call(m->words, ids), .causal = true, .cache = cache);
 }
 
 static tn_tensor *decoder_loss(decoder *m, tn_tensor *ids) /* each word from those before it */
@@ -66,7 +66,7 @@ static tn_tensor *decoder_step(void *module, tn_tensor *ids, tn_kv_cache *cache)
 
 static tn_decoding *decoder_decoding(decoder *m, int64_t rows, int64_t length)
 {
-    return tn_cached_decoding(m, decoder_step, tn_stack_cache(m->blocks, rows, length, 0), rows, length);
+    return tn_cached_decoding(m, decoder_step, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

@@ -35,8 +35,8 @@ struct tn_decoding {
 };
 TN_API void tn_decoding_free(tn_decoding *d);
 
-/* What every decoder with a cache offers, made from one function: ids, i64 [rows, n], come behind the positions in the
- * cache; scores of what comes next, [rows, 1, vocab]. The cache is the decoding's from here on (NULL: an error
+/* What every decoder with a cache offers, made from one function: ids, i64 [rows, n], come behind the positions in
+ * the cache; scores of what comes next, [rows, 1, vocab]. The cache is the decoding's from here on (NULL: an error
  * stands). */
 typedef tn_tensor *(*tn_decoder_step)(void *model, tn_tensor *ids, tn_kv_cache *cache);
 TN_API tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows,

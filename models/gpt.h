@@ -41,7 +41,7 @@ typedef struct {
     tn_gpt_config config; /* all of it, with the defaults put in */
     tn_embedding *words, *positions;
     tn_dropout   *dropout;
-    tn_stack     *blocks; /* the last norm is its */
+    tn_blocks    *blocks; /* the last norm is its */
     tn_tensor    *out;    /* [vocab, dim]: the embedding's table, or its own */
 } tn_gpt;
 TN_API tn_gpt *tn_gpt_create(tn_gpt_config c);

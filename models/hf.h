@@ -1,20 +1,24 @@
-/* hf.h — a model's directory as Hugging Face lays it out, config.json and model.safetensors, as two tables: the members
- * of config.json, each with its place in the model's own config, and the names of the weights. Both are read and
- * written from the same rows. Part of models.h: include that.
+/* hf.h — a model's directory as Hugging Face lays it out, config.json and model.safetensors, as two tables: members of
+ * config.json, each with its place in the model's own config, and names of weights. Both are read and written from the
+ * same rows. Part of models.h: include that.
  *
- *     static const tn_hf_row rows[] = {
+ *     typedef struct {
+ *         int64_t dim;
+ *         double  eps;
+ *     } my_config;
+ *     static const tn_hf_row my_rows[] = {
  *         {"architectures", TN_HF_NAME, .text = "LlamaForCausalLM"},
- *         TN_HF("hidden_size", config, dim, .needed = true, .low = 1, .high = 65536),
+ *         TN_HF("hidden_size", my_config, dim, .needed = true, .low = 1, .high = 65536),
  *         {"model_type", TN_HF_TYPE, .text = "llama"},
- *         TN_HF("rms_norm_eps", config, eps, .otherwise = 1e-6, .high = 0.1),
- *         {"attention_bias", TN_HF_MUST, .otherwise = false},           // another value is refused by name
+ *         TN_HF("rms_norm_eps", my_config, eps, .otherwise = 1e-6, .high = 0.1),
+ *         {"attention_bias", TN_HF_MUST, .otherwise = false}, // another value is refused by name
  *     };
- *     static const tn_rename rules[] = {TN_RENAME("model.norm", "blocks.norm")};
- *     static const tn_hf_files files = TN_HF_FILES(rows, rules);
+ *     static const tn_rename   my_rules[] = {TN_RENAME("model.norm", "blocks.norm")};
+ *     static const tn_hf_files my_files = TN_HF_FILES(my_rows, my_rules);
  *
- *     config c;
- *     model *m = tn_hf_config_read("dir", &files, &c) ? tn_hf_weights_read(model_new(c), "dir", &files) : NULL;
- *     tn_hf_write(m, "dir", &files, &m->config);
+ *     my_config c;
+ *     if (tn_hf_config_read("dir", &my_files, &c)) net = tn_hf_weights_read(net, "dir", &my_files);
+ *     if (tn_hf_write(net, "other", &my_files, &c) != TN_OK) puts(tn_error_message());
  *
  * Members that the table does not name are left alone: what would change the numbers has to stand in it. */
 #ifndef TENON_MODELS_HF_H
@@ -86,7 +90,8 @@ TN_API void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *f);
 TN_API tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config) TN_CHECKED;
 
 /* Activations by Hugging Face's names; NULL if there is none. */
-TN_API tn_tensor *(*tn_hf_activation(const char *name))(tn_tensor *x);
+typedef tn_tensor *(*tn_hf_function)(tn_tensor *x);
+TN_API tn_hf_function tn_hf_activation(const char *name);
 
 #ifdef __cplusplus
 }

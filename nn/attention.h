@@ -95,12 +95,11 @@ typedef struct tn_mha_args {
     tn_kv_cache *cache;
     int64_t      layer;
     bool         memory; /* keys and values are a memory: stored by the first call, later ones may leave them out */
-    tn_tensor *angles; /* rotary: of the positions of x, as tn_rope_angles makes them; NULL: those behind the cache's */
-    int        end_;
+    tn_tensor   *angles; /* rotary: of x's positions, as tn_rope_angles makes them; NULL: those behind the cache's */
+    int          end_;
 } TN_KEYWORDS_ONLY tn_mha_args;
 TN_API tn_tensor  *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */
-/* The angles of so many positions from offset on, to be given to all layers that are like m; NULL if m is not rotary.
- * */
+/* The angles of so many positions from offset on, to be given to all layers like m; NULL if m is not rotary. */
 TN_API tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length);
 
 /* ---- one query against a memory, as decoders of recurrent networks do -------------------------------------------- */

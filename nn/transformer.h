@@ -64,9 +64,9 @@ typedef struct {
     tn_module       base;
     tn_module_list *layers; /* tn_block *block = tn_at(m->layers, 0) */
     tn_layer_norm  *norm;   /* or NULL */
-} tn_stack;
-TN_API tn_block *tn_block_create(tn_block_config c);
-TN_API tn_stack *tn_stack_create(tn_block_config c);
+} tn_blocks;
+TN_API tn_block  *tn_block_create(tn_block_config c);
+TN_API tn_blocks *tn_blocks_create(tn_block_config c);
 
 typedef struct tn_block_args {
     int          zero_;
@@ -83,17 +83,17 @@ typedef struct tn_block_args {
     int          end_;
 } TN_KEYWORDS_ONLY tn_block_args;
 TN_API tn_tensor  *tn_block_run(tn_block *m, tn_block_args a);
-TN_API tn_tensor  *tn_stack_run(tn_stack *m, tn_block_args a);
+TN_API tn_tensor  *tn_blocks_run(tn_blocks *m, tn_block_args a);
 /* A cache that fits: for so many rows, and so many positions in each, and in each of the memory (0: none). */
-TN_API tn_kv_cache *tn_stack_cache(tn_stack *m, int64_t batch, int64_t length, int64_t memory_length);
+TN_API tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_t memory_length);
 
 /* By PyTorch's names: a block without and with a memory, and stacks of them. */
-typedef tn_block tn_transformer_encoder_layer, tn_transformer_decoder_layer;
-typedef tn_stack tn_transformer_encoder, tn_transformer_decoder;
-TN_API tn_block *tn_transformer_encoder_layer_create(tn_block_config c);
-TN_API tn_block *tn_transformer_decoder_layer_create(tn_block_config c);
-TN_API tn_stack *tn_transformer_encoder_create(tn_block_config c);
-TN_API tn_stack *tn_transformer_decoder_create(tn_block_config c);
+typedef tn_block  tn_transformer_encoder_layer, tn_transformer_decoder_layer;
+typedef tn_blocks tn_transformer_encoder, tn_transformer_decoder;
+TN_API tn_block  *tn_transformer_encoder_layer_create(tn_block_config c);
+TN_API tn_block  *tn_transformer_decoder_layer_create(tn_block_config c);
+TN_API tn_blocks *tn_transformer_encoder_create(tn_block_config c);
+TN_API tn_blocks *tn_transformer_decoder_create(tn_block_config c);
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
@@ -156,25 +156,25 @@ TN_API tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_a
 #ifdef __cplusplus
 }
 #else
-#define TN_STACK_OF_(create, ...) TN_NEW_(create, tn_block_config, TN_BLOCK_DEFAULTS, __VA_ARGS__)
-#define tn_block_new(...) TN_STACK_OF_(tn_block_create, __VA_ARGS__)
-#define tn_stack_new(...) TN_STACK_OF_(tn_stack_create, __VA_ARGS__)
+#define TN_BLOCKS_OF_(create, ...) TN_NEW_(create, tn_block_config, TN_BLOCK_DEFAULTS, __VA_ARGS__)
+#define tn_block_new(...) TN_BLOCKS_OF_(tn_block_create, __VA_ARGS__)
+#define tn_blocks_new(...) TN_BLOCKS_OF_(tn_blocks_create, __VA_ARGS__)
 #define tn_block_forward(m, ...) \
     TN_CALL_(tn_block_run(m, TN_ARGS1_(tn_block_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_stack_forward(m, ...) \
-    TN_CALL_(tn_stack_run(m, TN_ARGS1_(tn_block_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_transformer_encoder_layer_new(...) TN_STACK_OF_(tn_transformer_encoder_layer_create, __VA_ARGS__)
-#define tn_transformer_decoder_layer_new(...) TN_STACK_OF_(tn_transformer_decoder_layer_create, __VA_ARGS__)
-#define tn_transformer_encoder_new(...) TN_STACK_OF_(tn_transformer_encoder_create, __VA_ARGS__)
-#define tn_transformer_decoder_new(...) TN_STACK_OF_(tn_transformer_decoder_create, __VA_ARGS__)
+#define tn_blocks_forward(m, ...) \
+    TN_CALL_(tn_blocks_run(m, TN_ARGS1_(tn_block_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_transformer_encoder_layer_new(...) TN_BLOCKS_OF_(tn_transformer_encoder_layer_create, __VA_ARGS__)
+#define tn_transformer_decoder_layer_new(...) TN_BLOCKS_OF_(tn_transformer_decoder_layer_create, __VA_ARGS__)
+#define tn_transformer_encoder_new(...) TN_BLOCKS_OF_(tn_transformer_encoder_create, __VA_ARGS__)
+#define tn_transformer_decoder_new(...) TN_BLOCKS_OF_(tn_transformer_decoder_create, __VA_ARGS__)
 #define tn_transformer_encoder_layer_forward(m, ...) tn_block_forward(m, __VA_ARGS__)
-#define tn_transformer_encoder_forward(m, ...) tn_stack_forward(m, __VA_ARGS__)
+#define tn_transformer_encoder_forward(m, ...) tn_blocks_forward(m, __VA_ARGS__)
 #define tn_transformer_decoder_layer_forward(m, ...) \
     TN_CALL_(tn_block_run(m, TN_ARGS2_(tn_block_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
 #define tn_transformer_decoder_forward(m, ...) \
-    TN_CALL_(tn_stack_run(m, TN_ARGS2_(tn_block_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
-#define tn_transformer_encoder_cache(m, batch, length) tn_stack_cache(m, batch, length, 0)
-#define tn_transformer_decoder_cache(m, batch, length, memory_length) tn_stack_cache(m, batch, length, memory_length)
+    TN_CALL_(tn_blocks_run(m, TN_ARGS2_(tn_block_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
+#define tn_transformer_encoder_cache(m, batch, length) tn_blocks_cache(m, batch, length, 0)
+#define tn_transformer_decoder_cache(m, batch, length, memory_length) tn_blocks_cache(m, batch, length, memory_length)
 #define tn_transformer_new(...) \
     TN_NEW_(tn_transformer_create, tn_transformer_config, TN_TRANSFORMER_DEFAULTS, __VA_ARGS__)
 #define tn_mlm_head_loss(m, ...)                                                                                       \

@@ -1,5 +1,4 @@
-/* hf_config.c — config.json as one table, read and written from the same rows; and the checks that all configs share.
- * */
+/* hf_config.c — config.json as one table, read and written from the same rows; the checks that all configs share. */
 #include "models/files/hf_config.h"
 
 #include <stdio.h>
@@ -211,7 +210,7 @@ void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *files)
 
 static const struct {
     const char    *name;
-    tn__activation run;
+    tn_hf_function run;
 } activations[] = {
     {"gelu", tn_gelu},           {"gelu_python", tn_gelu},
     {"gelu_new", tn_gelu_tanh},  {"gelu_pytorch_tanh", tn_gelu_tanh},
@@ -226,7 +225,7 @@ static int activation(const char *name)
         if (!strcmp(name, activations[i].name)) return i;
     return -1;
 }
-tn__activation tn_hf_activation(const char *name)
+tn_hf_function tn_hf_activation(const char *name)
 {
     const int i = activation(name);
     return i < 0 ? NULL : activations[i].run;

@@ -20,8 +20,7 @@ void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_f
 /* dir/name into a path; false and raised if it is too long. */
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size);
 
-typedef tn_tensor *(*tn__activation)(
-    tn_tensor *x); /* as tn_hf_activation returns it; its name as a string that stays */
+/* The name of an activation as a string that stays. */
 const char *tn__activation_name(const char *name);
 #define TN__ACTIVATIONS "gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or tanh"
 

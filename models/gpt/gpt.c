@@ -62,9 +62,9 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
     m->dropout = tn_child(m, "transformer.drop", tn_dropout_new(.p = c.embedding_dropout));
     m->blocks =
         tn_child(m, "transformer.h",
-                 tn_stack_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff, .dropout = c.dropout,
-                              .attention_dropout = c.attention_dropout, .activation = tn_hf_activation(c.activation),
-                              .eps = c.eps, .norm_first = true, .final_norm = true));
+                 tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff, .dropout = c.dropout,
+                               .attention_dropout = c.attention_dropout, .activation = tn_hf_activation(c.activation),
+                               .eps = c.eps, .norm_first = true, .final_norm = true));
     if (c.untied) m->out = tn_param(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     if (tn_error() == TN_OK) initialise(m);
@@ -88,7 +88,7 @@ static tn_tensor *vectors(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
                         (long long)(at + n), (long long)m->config.positions),
                NULL;
     tn_tensor *x = tn_add(tn_call(m->words, ids), tn_narrow(m->positions->weight, 0, at, n));
-    return tn_stack_forward(m->blocks, tn_call(m->dropout, x), .causal = true, .cache = cache);
+    return tn_blocks_forward(m->blocks, tn_call(m->dropout, x), .causal = true, .cache = cache);
 }
 
 tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a)
@@ -127,7 +127,7 @@ tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t length)
         return tn_raise(TN_EINVAL, "tn_gpt_decoding: a text of %lld words is longer than the model's %lld positions",
                         (long long)length, (long long)m->config.positions),
                NULL;
-    return tn_cached_decoding(m, go_on, tn_stack_cache(m->blocks, rows, length, 0), rows, length);
+    return tn_cached_decoding(m, go_on, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

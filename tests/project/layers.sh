@@ -34,7 +34,7 @@ data/report      | text                          | core/base/toolbox.h
 models/files     |                               | core/base/toolbox.h
 models/generate  |                               | core/base/toolbox.h
 models/bert      | files                         | core/base/toolbox.h
-models/gpt       | files                         | core/base/toolbox.h
+models/gpt       | files generate                | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
 models/fit       |                               | core/base/toolbox.h
 '

@@ -130,7 +130,7 @@ START_TEST(with_and_without_a_cache)
     for (int threads = 1; threads < 4; threads++) { /* each score, word by word and rows alone */
         tn_set_threads(threads);
         tn_tensor   *all = tn_linear(vectors(m, text, NULL), m->out, NULL);
-        tn_kv_cache *cache = tn_stack_cache(m->blocks, 3, 16, 0), *alone = tn_stack_cache(m->blocks, 1, 16, 0);
+        tn_kv_cache *cache = tn_blocks_cache(m->blocks, 3, 16, 0), *alone = tn_blocks_cache(m->blocks, 1, 16, 0);
         for (int64_t t = 0; t < 16; t += t ? 1 : 5) {
             const int64_t n = t ? 1 : 5;
             tn_tensor    *ids = tn_narrow(text, 1, t, n), *want = tn_narrow(all, 1, t + n - 1, 1);
@@ -166,8 +166,7 @@ END_TEST
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-/* Two heads of keys for four of queries, beside four whose keys are equal in pairs: the same bits, whatever the mask.
- * */
+/* Two heads of keys for four of queries, beside four whose keys are equal in pairs: the same bits with any mask. */
 START_TEST(shared_keys)
 {
     const bool first = _i & 1;
@@ -210,7 +209,7 @@ END_TEST
 static tn_tensor *of_block(tn_tensor *const *in, int n, void *m)
 {
     (void)n;
-    return tn_stack_forward((tn_stack *)m, in[0], .causal = true);
+    return tn_blocks_forward((tn_blocks *)m, in[0], .causal = true);
 }
 START_TEST(gradients)
 {
@@ -219,7 +218,7 @@ START_TEST(gradients)
     c.dtype = TN_F64, c.norm = _i < 2 ? TN_NORM_RMS : TN_NORM_LAYER, c.norm_first = _i != 1, c.rotary = true;
     c.gated = _i != 2, c.activation = tn_silu, c.parallel = _i > 1, c.one_norm = _i == 3, c.dropout = 0.2;
     c.rope.interleaved = _i == 2, c.no_bias = _i == 0, c.no_ff_bias = _i == 1;
-    tn_stack  *m = tn_stack_create(c);
+    tn_blocks *m = tn_blocks_create(c);
     tn_tensor *x = tn_normal_of(TN_F64, TN_SHAPE(2, 3, 8), 0, 1);
     tn_gradcheck(of_block, .count = 1, .inputs = &x, .user = m, .name = "block");
     fine();

@@ -1,32 +1,32 @@
-/* stack.c — blocks of a Transformer one behind the other, and a norm behind the last. */
+/* blocks.c — blocks of a Transformer one behind the other, and a norm behind the last. */
 #include "nn/attention/block.h"
 
-static tn_tensor *stack_forward(void *self, tn_tensor *x) { return tn_stack_forward((tn_stack *)self, x); }
+static tn_tensor *blocks_forward(void *self, tn_tensor *x) { return tn_blocks_forward((tn_blocks *)self, x); }
 
 /* What PyTorch has, has PyTorch's name. */
 #define CLASS(id, title, run) \
-    static const tn_class id = {.size = sizeof(tn_class), .name = (title), .bytes = sizeof(tn_stack), .forward = (run)}
-CLASS(encoder, "TransformerEncoder", stack_forward);
+    static const tn_class id = {.size = sizeof(tn_class), .name = (title), .bytes = sizeof(tn_blocks), .forward = (run)}
+CLASS(encoder, "TransformerEncoder", blocks_forward);
 CLASS(decoder, "TransformerDecoder", NULL);
-CLASS(any_stack, "Stack", stack_forward);
+CLASS(any_blocks, "Blocks", blocks_forward);
 
-static tn_stack *create(const char *who, const tn_class *kind, tn_block_config c, bool memory)
+static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config c, bool memory)
 {
     c.memory = memory;
     if (!tn__at_least(who, "layers", c.layers, 1) || !tn__block_config(who, &c)) return NULL;
-    tn_stack *m = tn_module_create(kind);
+    tn_blocks *m = tn_module_create(kind);
     if (!m) return NULL;
     m->layers = tn_child(m, "layers", tn_module_list_new());
     for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++) tn_append(m->layers, tn__block_of(&c));
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__block_norm(&c));
     return tn_built(m);
 }
-tn_stack *tn_stack_create(tn_block_config c) { return create("tn_stack_new", &any_stack, c, c.memory); }
-tn_stack *tn_transformer_encoder_create(tn_block_config c)
+tn_blocks *tn_blocks_create(tn_block_config c) { return create("tn_blocks_new", &any_blocks, c, c.memory); }
+tn_blocks *tn_transformer_encoder_create(tn_block_config c)
 {
     return create("tn_transformer_encoder_new", &encoder, c, false);
 }
-tn_stack *tn_transformer_decoder_create(tn_block_config c)
+tn_blocks *tn_transformer_decoder_create(tn_block_config c)
 {
     return create("tn_transformer_decoder_new", &decoder, c, true);
 }
@@ -52,14 +52,14 @@ static tn_tensor *leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, 
 }
 
 /* Rotary positions are the same in all layers. */
-static tn_tensor *angles_of(const tn_stack *m, const tn_block_args *a, int64_t before)
+static tn_tensor *angles_of(const tn_blocks *m, const tn_block_args *a, int64_t before)
 {
     const tn_block *block = tn_at(m->layers, 0);
     if (!block || !block->self_attn->rotary || !a->x || tn_ndim(a->x) != 3) return NULL;
     return tn_mha_angles(block->self_attn, before, tn_size(a->x, block->self_attn->time_first ? 0 : 1));
 }
 
-tn_tensor *tn_stack_run(tn_stack *m, tn_block_args a)
+tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
 {
     const tn_frame   f = tn_enter(m);
     const tn__cached before = tn__cache_of(a.cache, 0);
@@ -84,7 +84,7 @@ tn_tensor *tn_stack_run(tn_stack *m, tn_block_args a)
     return y;
 }
 
-tn_kv_cache *tn_stack_cache(tn_stack *m, int64_t batch, int64_t length, int64_t memory_length)
+tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_t memory_length)
 {
     if (!tn_ready(m)) return NULL;
     const tn_block *block = tn_at(m->layers, 0);
