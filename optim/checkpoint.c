@@ -87,12 +87,8 @@ static bool waits(const char *name, const tn_tensor *t)
     return true;
 }
 
-static bool check(const tn_checkpoint_save_args *c)
+static bool check_extras(const char *who, const tn_checkpoint_save_args *c)
 {
-    static const char who[] = "tn_checkpoint_save";
-    if (!c->path) return tn_raise(TN_EINVAL, "%s: the path is NULL", who), false;
-    if (!c->module && !c->optimizer && !c->ema && !c->tensor_count)
-        return tn_raise(TN_EINVAL, "%s: there is nothing to save: .module, .optimizer, .ema, .tensors", who), false;
     if (c->tensor_count < 0 || (c->tensor_count && !c->tensors))
         return tn_raise(TN_EINVAL, "%s: .tensor_count is %d, but .tensors is %s", who, c->tensor_count,
                         c->tensors ? "there" : "NULL"),
@@ -105,6 +101,16 @@ static bool check(const tn_checkpoint_save_args *c)
         return tn_raise(TN_EINVAL, "%s: .generator_count is %d, but .generators is %s", who, c->generator_count,
                         c->generators ? "there" : "NULL"),
                false;
+    return true;
+}
+
+static bool check(const tn_checkpoint_save_args *c)
+{
+    static const char who[] = "tn_checkpoint_save";
+    if (!c->path) return tn_raise(TN_EINVAL, "%s: the path is NULL", who), false;
+    if (!c->module && !c->optimizer && !c->ema && !c->tensor_count)
+        return tn_raise(TN_EINVAL, "%s: there is nothing to save: .module, .optimizer, .ema, .tensors", who), false;
+    if (!check_extras(who, c)) return false;
     if (c->ema && c->ema->swapped)
         return tn_raise(TN_ESTATE, "%s: the averages stand in the place of the weights; tn_ema_swap brings those back",
                         who),

@@ -69,7 +69,7 @@ static bool read_text(const char *path, char *text, size_t size)
     return at > 0;
 }
 
-/* quota microseconds in every period: so many CPUs, rounded up. 0: no limit. */
+/* The CPUs that a quota of microseconds in every period amounts to, rounded up. 0: no limit. */
 static int whole_cpus(int64_t quota, int64_t period)
 {
     if (quota <= 0 || period <= 0) return 0;

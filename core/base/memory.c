@@ -95,7 +95,7 @@ static size_t class_bytes(int c)
     if (coarse >= 0) return ((size_t)1 << (COARSE - 1) << coarse / 2) * (size_t)(2 + coarse % 2 + 1);
     return ((size_t)1 << (FINE - 3) << fine / 8) * (size_t)(8 + fine % 8 + 1);
 }
-/* What a block of so many bytes counts in the accounts. */
+/* What a block of `bytes` counts in the accounts. */
 static size_t counted(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 static void give_back(block *b, size_t bytes)

@@ -52,7 +52,7 @@ static atomic_int        found; /* the default number of threads; 0: not yet ask
 static atomic_bool       in_child, guarded;
 static pthread_once_t    guard_once = PTHREAD_ONCE_INIT;
 static _Thread_local int team = 1; /* the size of this thread's last team: gcc's OpenMP keeps its threads */
-static _Thread_local int refused;  /* so many threads could not be had; 0: no such thing happened */
+static _Thread_local int refused;  /* smallest team size that could not be created; 0: none */
 
 static void after_fork(void) { atomic_store(&in_child, true); }
 static void set_guard(void) { atomic_store(&guarded, pthread_atfork(NULL, NULL, after_fork) == 0); }
@@ -78,7 +78,7 @@ static bool can_make(int n)
     return have == n;
 }
 
-/* May this thread open a team of so many now? */
+/* May this thread open a team of this size now? */
 static bool ready(int threads)
 {
     if (threads <= team) return true;

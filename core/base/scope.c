@@ -1,4 +1,4 @@
-/* scope.c — who owns a tensor: a stack of references for each thread, on which a scope is a watermark. Nothing here
+/* scope.c — what owns a tensor: a stack of references for each thread, on which a scope is a watermark. Nothing here
  * looks into a tensor: to this file it is an object, which has a count and ends when that falls to 0. */
 #include "core/base/memory.h"
 #include "core/base/thread.h"

@@ -30,7 +30,7 @@ typedef struct {
     tn_generator *generator; /* in use; NULL: own */
     tn_generator  own;
     uint32_t      made;  /* serial numbers given out */
-    uint64_t      id;    /* of this thread, 0 until asked for */
+    uint64_t      id;    /* of this thread; 0: none was needed yet */
     tn__object   *casts; /* autocast's copies of weights: they go with its scope */
     void (*at_end[TN_ENDS])(void);
 } tn__thread;

@@ -246,10 +246,46 @@ static void skip_space(tn__json_scan *s)
     }
 }
 
+static bool scan_key(tn__json_scan *s, tn__json_token *t)
+{
+    if (s->text[s->at] != '"') return unexpected(s, s->at);
+    s->at++;
+    if (!string(s, t)) return false;
+    t->kind = TN__JSON_KEY;
+    if (t->has_nul) return tn__json_fail(s, t->at, "a key with \\u0000 in it is not supported");
+    skip_space(s);
+    if (s->at == s->bytes) return tn__json_fail(s, s->at, "the text ends, expected ':' after the key");
+    if (s->text[s->at] != ':') {
+        char shown[TN__QUOTED];
+        return tn__json_fail(s, s->at, "':' must follow the key %s", tn__json_shown(shown, t));
+    }
+    s->at++;
+    s->expect = VALUE;
+    return true;
+}
+
+static bool scan_value(tn__json_scan *s, tn__json_token *t)
+{
+    const char c = s->text[s->at];
+    bool       ok;
+    if (c == '{' || c == '[') return open_container(s, t, c == '{');
+    if (c == '"') {
+        s->at++;
+        t->kind = TN__JSON_STRING;
+        ok = string(s, t);
+    } else if (c == '-' || (c >= '0' && c <= '9')) ok = number(s, t);
+    else if (c == 't') ok = word(s, t, "true", TN__JSON_TRUE);
+    else if (c == 'f') ok = word(s, t, "false", TN__JSON_FALSE);
+    else if (c == 'n') ok = word(s, t, "null", TN__JSON_NULL);
+    else ok = unexpected(s, s->at);
+    s->expect = s->depth ? COMMA_OR_CLOSE : NOTHING;
+    return ok;
+}
+
 bool tn__json_next(tn__json_scan *s, tn__json_token *t)
 {
     skip_space(s);
-    bool object = s->depth && (s->object[(s->depth - 1) / 64] >> (s->depth - 1) % 64 & 1);
+    const bool object = s->depth && (s->object[(s->depth - 1) / 64] >> (s->depth - 1) % 64 & 1);
     if (s->expect == COMMA_OR_CLOSE && s->at < s->bytes && s->text[s->at] == ',') {
         s->at++;
         s->expect = object ? KEY : VALUE;
@@ -260,49 +296,14 @@ bool tn__json_next(tn__json_scan *s, tn__json_token *t)
         t->kind = TN__JSON_END;
         return s->expect == NOTHING ? true : unexpected(s, s->at);
     }
-    char c = s->text[s->at];
-    bool may_close = s->expect == COMMA_OR_CLOSE || s->expect == VALUE_OR_CLOSE || s->expect == KEY_OR_CLOSE;
-    if (may_close && c == (object ? '}' : ']')) {
+    const bool may_close = s->expect == COMMA_OR_CLOSE || s->expect == VALUE_OR_CLOSE || s->expect == KEY_OR_CLOSE;
+    if (may_close && s->text[s->at] == (object ? '}' : ']')) {
         t->kind = object ? TN__JSON_CLOSE_OBJECT : TN__JSON_CLOSE_ARRAY;
         s->at++, s->depth--;
         s->expect = s->depth ? COMMA_OR_CLOSE : NOTHING;
         return true;
     }
-    if (s->expect == KEY || s->expect == KEY_OR_CLOSE) {
-        if (c != '"') return unexpected(s, s->at);
-        s->at++;
-        if (!string(s, t)) return false;
-        t->kind = TN__JSON_KEY;
-        if (t->has_nul) return tn__json_fail(s, t->at, "a key with \\u0000 in it is not supported");
-        skip_space(s);
-        if (s->at == s->bytes) return tn__json_fail(s, s->at, "the text ends, expected ':' after the key");
-        if (s->text[s->at] != ':') {
-            char shown[TN__QUOTED];
-            return tn__json_fail(s, s->at, "':' must follow the key %s", tn__json_shown(shown, t));
-        }
-        s->at++;
-        s->expect = VALUE;
-        return true;
-    }
-    if (s->expect != VALUE && s->expect != VALUE_OR_CLOSE) return unexpected(s, s->at);
-
-    if (c == '{' || c == '[') return open_container(s, t, c == '{');
-    bool ok;
-    if (c == '"') {
-        s->at++;
-        t->kind = TN__JSON_STRING;
-        ok = string(s, t);
-    } else if (c == '-' || (c >= '0' && c <= '9')) {
-        ok = number(s, t);
-    } else if (c == 't') {
-        ok = word(s, t, "true", TN__JSON_TRUE);
-    } else if (c == 'f') {
-        ok = word(s, t, "false", TN__JSON_FALSE);
-    } else if (c == 'n') {
-        ok = word(s, t, "null", TN__JSON_NULL);
-    } else {
-        ok = unexpected(s, s->at);
-    }
-    s->expect = s->depth ? COMMA_OR_CLOSE : NOTHING;
-    return ok;
+    if (s->expect == KEY || s->expect == KEY_OR_CLOSE) return scan_key(s, t);
+    if (s->expect == VALUE || s->expect == VALUE_OR_CLOSE) return scan_value(s, t);
+    return unexpected(s, s->at);
 }

@@ -32,7 +32,7 @@ enum {
     TN__JSON_LAST = 1,     /* of its siblings */
     TN__JSON_LARGE = 2,    /* an object with a table: count, mask, slots */
     TN__JSON_NEGATIVE = 4, /* an integer to be read as signed */
-    TN__JSON_SMALL = 8     /* so many members are searched one by one */
+    TN__JSON_SMALL = 8     /* objects of up to this many members are searched one by one */
 };
 #define TN__JSON_NO_KEY UINT32_MAX
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- SipHash-1-3 (Aumasson and Bernstein): a keyed hash; who does not know the key cannot choose collisions ------ */
+/* ---- SipHash-1-3 (Aumasson and Bernstein): a keyed hash: without its key nobody can choose collisions ------ */
 
 static uint64_t rotl(uint64_t x, int by) { return x << by | x >> (64 - by); }
 

@@ -4,6 +4,7 @@
  * A row of n numbers is read and written up to the end of its last vector; there is room, and what is written behind
  * n are zeros. Where sums run over a row, element j goes to lane j mod (elements of a vector), so that a row has the
  * same sum whatever else stands in its block. */
+#include "core/kernels/exp.h"
 #include "core/kernels/exp_f64.h"
 #include "core/kernels/kernels.h"
 
@@ -22,16 +23,15 @@ TN_INLINE v_f64  max_f64(v_f64 x, v_f64 top) { return v_choose_f64(v_less_f64(to
 TN_INLINE v_f64  exp_f64(v_f64 x) { return v_exp_f64(x); }
 
 /* eˣ for x ≤ 0 or NaN: 0 below the smallest normal number. As v_exp of exp.h, but with multiply-adds and nothing
- * carried along, which is half the work, and 1 unit of the last place off: its bits are the instruction set's, like
+ * carried along, which is half the work, and within 1 ULP: its bits are the instruction set's, like
  * those of the products that come before and after it. */
 TN_INLINE v_f32 exp_f32(v_f32 x)
 {
-    static const float q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
-    const v_f32        y = v_max(x, v_set1(-88)), sum = v_fma_f32(y, v_set1(0x1.715476p+0f), v_set1(0x1.8p23f));
-    const v_f32        n = sum - 0x1.8p23f, a = v_fma_f32(n, v_set1(-0x1.62e4p-1f), y);
-    const v_f32        r = v_fma_f32(n, v_set1(-0x1.7f7d1cp-20f), a);
-    v_f32              p = v_set1(q[4]);
-    for (int i = 3; i >= 0; i--) p = v_fma_f32(p, r, v_set1(q[i]));
+    const v_f32 y = v_max(x, v_set1(-88)), sum = v_fma_f32(y, v_set1(0x1.715476p+0f), v_set1(0x1.8p23f));
+    const v_f32 n = sum - 0x1.8p23f, a = v_fma_f32(n, v_set1(-0x1.62e4p-1f), y);
+    const v_f32 r = v_fma_f32(n, v_set1(-0x1.7f7d1cp-20f), a);
+    v_f32       p = v_set1(v_exp_q[4]);
+    for (int i = 3; i >= 0; i--) p = v_fma_f32(p, r, v_set1(v_exp_q[i]));
     p = 1.0f + v_fma_f32(r * r, p, r);
     return v_choose(v_less(x, v_set1(-87)), v_zero_f32(), v_float(v_bits(p) + (v_bits(sum) << 23)));
 }

@@ -1,6 +1,6 @@
 /* bf16.avx512bf16.k.c — products of bf16 by AVX512-BF16's dot products of pairs. For each pair of terms, p even, the
  * instruction adds a[p+1] · b[p+1] and then a[p] · b[p] to the sum, rounding each time as an fma, except that
- * numbers too small for a normal f32 count as 0. An odd k ends with the pair of its last term and 0. */
+ * denormals count as 0. An odd k ends with the pair of its last term and 0. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
 #include "core/kernels/tile_size.h"
@@ -22,7 +22,7 @@ TN_INLINE v_f32 v_fma_pair(v_f32 a, v_f32 b, v_f32 sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
 }
 
-/* Sums of dot products are never too small for a normal f32, where this would not be tn__f32_to_bf16. */
+/* Sums of dot products are never denormal; for those this would differ from tn__f32_to_bf16. */
 #define v_narrow(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), (__m256i)_mm512_cvtneps_pbh(v))
 
 #define TN_REAL float
@@ -32,7 +32,7 @@ TN_INLINE v_f32 v_fma_pair(v_f32 a, v_f32 b, v_f32 sum)
 TN_INLINE __mmask32 first_of_32(int64_t n) { return n >= 32 ? ~0u : n <= 0 ? 0 : (1u << n) - 1; }
 TN_INLINE __mmask16 first_of_16(int64_t n) { return (__mmask16)first_of_32(n < 16 ? n : 16); }
 
-/* For permutex2var: 16 elements of each of two vectors in turn, from element `from` on. */
+/* For permutex2var: 16 elements of each of two vectors, interleaved, from element `from` on. */
 TN_INLINE __m512i in_turn(int from)
 {
     const __m512i i = _mm512_add_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
@@ -96,7 +96,7 @@ static void zip_rows(const tn__pack_step *s)
     }
 }
 
-/* Pairs in dense columns: units lie there already, and are turned in squares. */
+/* Pairs in dense columns: units lie there already, and are transposed in squares. */
 /* clang-format off: it takes TN_UNROLL for a function */
 static void transpose_columns(const tn__pack_step *s)
 {
@@ -141,7 +141,7 @@ static void pack(const tn__pack_step *s)
     }
 }
 
-/* The same from dense rows of f32, rounded; what would be too small for a normal number becomes 0. */
+/* The same from dense rows of f32, rounded; denormals become 0. */
 static void pack_f32(const tn__pack_step *s)
 {
     static const uint16_t zip[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,

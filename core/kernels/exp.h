@@ -11,15 +11,17 @@
 
 #include "core/kernels/vector.h"
 
+/* q, from r⁰ on. */
+static const float v_exp_q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
+
 /* e to the power x + more, divided by 2ⁿ, plus *rest, which is smaller than its last bit. *n23: n at the place of the
  * exponent. For |x| up to 2²⁰, |more| up to 0.1; elsewhere what comes out means nothing, but NaN gives NaN. */
 TN_INLINE v_f32 v_exp_parts(v_f32 x, v_f32 more, v_u32 *n23, v_f32 *rest)
 {
-    static const float q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
-    const v_f32        sum = x * 0x1.715476p+0f + 0x1.8p23f, n = sum - 0x1.8p23f;
-    const v_f32        a = x - n * 0x1.62e4p-1f, b = n * 0x1.7f7d1cp-20f - more, r = a - b;
-    const v_f32        one = 1.0f + r, small = (r * r * v_poly(r, 5, q) + ((a - r) - b)) + (r - (one - 1.0f));
-    const v_f32        y = one + small;
+    const v_f32 sum = x * 0x1.715476p+0f + 0x1.8p23f, n = sum - 0x1.8p23f;
+    const v_f32 a = x - n * 0x1.62e4p-1f, b = n * 0x1.7f7d1cp-20f - more, r = a - b;
+    const v_f32 one = 1.0f + r, small = (r * r * v_poly(r, 5, v_exp_q) + ((a - r) - b)) + (r - (one - 1.0f));
+    const v_f32 y = one + small;
     *n23 = v_bits(sum) << 23;
     *rest = small - (y - one);
     return y;
@@ -34,8 +36,8 @@ TN_INLINE v_f32 v_exp(v_f32 x)
     v_u32        n23;
     v_f32        rest;
     const v_f32  y = v_exp_parts(v_min(v_max(x, v_set1(-104)), v_set1(89)), v_zero_f32(), &n23, &rest);
-    /* 2ⁿ in two steps, of which the first is exact: 2ⁿ alone may be too small or too large for a number. And nothing
-     * below half the smallest number is ever computed: some CPUs take a hundred cycles for it. */
+    /* 2ⁿ in two steps, of which the first is exact: 2ⁿ alone may be denormal or overflow. And nothing below half the
+     * smallest denormal is ever computed: some CPUs take a hundred cycles for it. */
     const v_f32 first = v_choose(large, v_power_of_2(n23, -2), v_power_of_2(n23, 64));
     return y * first * v_choose(large, v_set1(4), v_choose(none, v_zero_f32(), v_set1(0x1p-64f)));
 }
@@ -49,14 +51,13 @@ TN_INLINE v_f32 v_exp_down(v_f32 x)
     return v_exp_parts(v_max(x, v_set1(-104)), v_zero_f32(), &n23, &rest) * v_power_of_2(n23, 64) * last;
 }
 
-/* For softmax: eˣ for x ≤ 0 or NaN, within a unit and a half of the last place, and 0 below -87, where it is nothing
- * beside the largest, which is 1. Of several vectors, in place: each step waits for the one before, and a CPU does not
- * look far enough ahead to find the next vector's by itself. */
+/* For softmax: eˣ for x ≤ 0 or NaN, within 1.5 ULP, and 0 below -87, where it is nothing beside the largest, which is 1.
+ * Of several vectors, in place and in step: each operation waits for the one before, and a CPU does not look far enough
+ * ahead to find the next vector's by itself. */
 /* clang-format off: it takes TN_UNROLL for a function */
 TN_INLINE void v_exp_soft(const int n, v_f32 *x)
 {
-    static const float q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
-    v_f32              power[4], r[4], y[4];
+    v_f32 power[4], r[4], y[4];
     TN_UNROLL for (int k = 0; k < n; k++)
     {
         r[k] = v_max(x[k], v_set1(-87));
@@ -68,14 +69,14 @@ TN_INLINE void v_exp_soft(const int n, v_f32 *x)
         power[k] = v_choose(v_less(x[k], v_set1(-87)), v_zero_f32(), v_float((v_bits(y[k]) << 23) + (127u << 23)));
         r[k] = (r[k] - whole * 0x1.62e4p-1f) - whole * 0x1.7f7d1cp-20f;
     }
-    TN_UNROLL for (int k = 0; k < n; k++) y[k] = r[k] * q[4] + q[3];
-    TN_UNROLL for (int i = 2; i >= 0; i--) TN_UNROLL for (int k = 0; k < n; k++) y[k] = y[k] * r[k] + q[i];
+    TN_UNROLL for (int k = 0; k < n; k++) y[k] = r[k] * v_exp_q[4] + v_exp_q[3];
+    TN_UNROLL for (int i = 2; i >= 0; i--) TN_UNROLL for (int k = 0; k < n; k++) y[k] = y[k] * r[k] + v_exp_q[i];
     TN_UNROLL for (int k = 0; k < n; k++) x[k] = (1.0f + (r[k] + r[k] * r[k] * y[k])) * power[k];
 }
 /* clang-format on */
 
-/* e to the power x + more, times 2⁶⁴, for x from -128 to 0 or NaN. So what is very small can be multiplied before it is
- * rounded to the few bits that a number below 2⁻¹²⁶ has; the last multiplication is by V_DOWN. */
+/* e to the power x + more, times 2⁶⁴, for x from -128 to 0 or NaN. So a factor can be multiplied in before the result
+ * is rounded to the few bits that a denormal has; the last multiplication is by V_DOWN. */
 #define V_DOWN 0x1p-64f
 TN_INLINE v_f32 v_exp_raised(v_f32 x, v_f32 more)
 {

@@ -51,15 +51,15 @@ TN_INLINE void TN_(add_panel)(const int nv, const tn__gemv_step *s, int64_t j)
     TN_UNROLL for (int i = 0; i < nv; i++) TN_(v_store)(y + i * N, sum[i]);
 }
 
-/* Columns of b that are dense: turned on the way, square by square. Each vector of columns is a chain of its own, so
- * several are on their way at once. */
+/* Columns of b that are dense: transposed in registers, square by square. Each vector of columns is a chain of its own,
+ * so several are computed at once. */
 TN_INLINE void TN_(add_columns)(const int nv, const tn__gemv_step *s, int64_t j)
 {
     enum { N = TN_(v_n) };
     const int64_t  k = s->k, a_col = s->a_col, b_col = s->b_col;
     const TN_REAL *a = s->a, *b = (const TN_REAL *)s->b + j * b_col;
     TN_REAL       *y = (TN_REAL *)s->y + j;
-    /* the next columns: no prefetcher follows so many streams */
+    /* the next columns: too many streams for the hardware prefetcher */
     const int64_t ahead = s->beyond_l2 && j + 2 * nv * N <= s->n ? nv * N * b_col : 0;
     TN_(v) x[N], sum[4];
     int64_t p = 0;
@@ -107,7 +107,7 @@ static void TN_(row)(const tn__gemv_step *s)
     }
 }
 
-/* ---- what becomes of the sums ------------------------------------------------------------------------------------ */
+/* ---- the epilogue ------------------------------------------------------------------------------------------------ */
 
 static inline TN_REAL TN_(read)(const void *p, int64_t i, bool bf16)
 {
@@ -229,47 +229,59 @@ static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const u
 }
 #endif
 
+/* Row r of a block of any strides; v: its sums, NULL: zeros. */
+static void TN_(finish_strided)(const tn__epilogue_step *s, int64_t r, TN_REAL *v, const void *bias, const void *old)
+{
+    const TN_REAL alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
+    const bool    bf16 = s->bf16;
+    const int64_t b0 = r * s->bias_row, o0 = r * s->old_row, c0 = r * s->c_row, p0 = r * s->pre_row;
+    if (v) {
+        for (int64_t j = 0; j < s->cols; j++) v[j] *= alpha;
+        for (int64_t j = 0; bias && j < s->cols; j++) v[j] += TN_(read)(bias, b0 + j * s->bias_col, bf16);
+        for (int64_t j = 0; s->pre && j < s->cols; j++) TN_(write)(s->pre, p0 + j * s->pre_col, bf16, v[j]);
+        if (s->act) TN_(activate)(s->act, s->cols, v);
+    }
+    for (int64_t j = 0; j < s->cols; j++) {
+        const TN_REAL more = old ? beta * TN_(read)(old, o0 + j * s->old_col, bf16) : 0;
+        TN_(write)(s->c, c0 + j * s->c_col, bf16, !v ? more : old ? v[j] + more : v[j]);
+    }
+}
+
+/* Row r where all is dense. */
+static void TN_(finish_dense_row)(const tn__epilogue_step *s, int64_t r, TN_REAL *v, const void *bias, const void *old)
+{
+    const int64_t b0 = r * s->bias_row, o0 = r * s->old_row, c0 = r * s->c_row, p0 = r * s->pre_row;
+#if TN_BF16_TOO
+    if (s->bf16) {
+        finish_bf16(s->cols, v, (uint16_t *)s->c + c0, s->pre ? (uint16_t *)s->pre + p0 : NULL,
+                    bias ? (const uint16_t *)bias + b0 : NULL, old ? (const uint16_t *)old + o0 : NULL, s);
+        return;
+    }
+#endif
+    TN_(finish_dense)
+    (s->cols, v, (TN_REAL *)s->c + c0, s->pre ? (TN_REAL *)s->pre + p0 : NULL, bias ? (const TN_REAL *)bias + b0 : NULL,
+     old ? (const TN_REAL *)old + o0 : NULL, s);
+}
+
 void TN_FOR_ISA(TN_(tn__gemm_epilogue))(const tn__epilogue_step *s);
 void TN_FOR_ISA(TN_(tn__gemm_epilogue))(const tn__epilogue_step *s)
 {
-    const TN_REAL     alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
     const void *const old = s->beta != 0 ? s->old : NULL, *const bias = s->bias;
-    const bool bf16 = s->bf16;
-    const bool dense = s->c_col == 1 && s->acc && (!s->pre || s->pre_col == 1) && (!bias || s->bias_col == 1) &&
-                       (!old || s->old_col == 1);
+    bool dense = s->c_col == 1 && s->acc && (!s->pre || s->pre_col == 1);
+    dense = dense && (!bias || s->bias_col == 1) && (!old || s->old_col == 1);
 #if TN_BF16_TOO
-    if (bf16 && dense && !bias && !old && !s->pre && !s->act && alpha == 1) { /* most often nothing but this */
+    if (s->bf16 && dense && !bias && !old && !s->pre && !s->act && (TN_REAL)s->alpha == 1) { /* most often just this */
         for (int64_t r = 0; r < s->rows; r++)
             narrow(s->cols, (uint16_t *)s->c + r * s->c_row, (const float *)s->acc + r * s->acc_row);
         return;
     }
+#else
+    dense = dense && !s->bf16;
 #endif
     for (int64_t r = 0; r < s->rows; r++) {
-        TN_REAL      *v = s->acc ? (TN_REAL *)s->acc + r * s->acc_row : NULL;
-        const int64_t b0 = r * s->bias_row, o0 = r * s->old_row, c0 = r * s->c_row, p0 = r * s->pre_row;
-        if (dense && !bf16) {
-            TN_(finish_dense)
-            (s->cols, v, (TN_REAL *)s->c + c0, s->pre ? (TN_REAL *)s->pre + p0 : NULL,
-             bias ? (const TN_REAL *)bias + b0 : NULL, old ? (const TN_REAL *)old + o0 : NULL, s);
-            continue;
-        }
-#if TN_BF16_TOO
-        if (dense) {
-            finish_bf16(s->cols, v, (uint16_t *)s->c + c0, s->pre ? (uint16_t *)s->pre + p0 : NULL,
-                        bias ? (const uint16_t *)bias + b0 : NULL, old ? (const uint16_t *)old + o0 : NULL, s);
-            continue;
-        }
-#endif
-        if (v) {
-            for (int64_t j = 0; j < s->cols; j++) v[j] *= alpha;
-            for (int64_t j = 0; bias && j < s->cols; j++) v[j] += TN_(read)(bias, b0 + j * s->bias_col, bf16);
-            for (int64_t j = 0; s->pre && j < s->cols; j++) TN_(write)(s->pre, p0 + j * s->pre_col, bf16, v[j]);
-            if (s->act) TN_(activate)(s->act, s->cols, v);
-        }
-        for (int64_t j = 0; j < s->cols; j++) {
-            const TN_REAL more = old ? beta * TN_(read)(old, o0 + j * s->old_col, bf16) : 0;
-            TN_(write)(s->c, c0 + j * s->c_col, bf16, !v ? more : old ? v[j] + more : v[j]);
-        }
+        TN_REAL *v = s->acc ? (TN_REAL *)s->acc + r * s->acc_row : NULL;
+        if (dense) TN_(finish_dense_row)(s, r, v, bias, old);
+        else TN_(finish_strided)(s, r, v, bias, old);
     }
 }
 #undef GELU

@@ -20,7 +20,7 @@ typedef struct {
     void       *to;
     int64_t     from_row, to_row;
     bool        to_bf16;  /* to is bf16: only of whole strips, where the kernels take pairs */
-    const void *prefetch; /* a line of it with each step of k is brought to the second cache; NULL: nothing */
+    const void *prefetch; /* one cache line of it is prefetched to L2 with each step of k; NULL: nothing */
 } tn__gemm_step;
 
 /* One row: y[j] = (first ? 0 : y[j]) + Σ_p a[p] · b[p][j], for n columns, whole vectors. b_row or b_col is 1. */
@@ -29,12 +29,12 @@ typedef struct {
     const void *a, *b;
     int64_t     a_col, b_row, b_col;
     void       *y;
-    bool        first, beyond_l2; /* far: b comes from beyond the second cache */
+    bool        first, beyond_l2; /* beyond_l2: b is larger than L2 and streams from memory */
 } tn__gemv_step;
 
 /* to[r][c] = from[r][c], with zeros from cols up to width. Where the kernels take pairs, two terms that follow each
- * other become a unit, the last one perhaps with a zero: r or, if `across`, c is the term, and to has as many fewer
- * of it. */
+ * other become a unit, the last one perhaps with a zero: the terms are the r or, with terms_in_rows, the c; to has half as many
+ * of them. */
 typedef struct {
     int64_t     rows, cols, width; /* width in units */
     const void *from;
@@ -42,15 +42,13 @@ typedef struct {
     void       *to; /* dense: rows of width */
     bool        terms_in_rows;
     int64_t
-        strip_stride; /* not 0: width is that of four strips of 8 columns, each so many units behind the one before */
+        strip_stride; /* not 0: width is that of four strips of 8 columns, each strip_stride units behind the one before */
 } tn__pack_step;
-enum {
-    TN_PACK_AHEAD = 16
-}; /* so many rows ahead are asked for: far apart, they are nothing a prefetcher sees coming */
+enum { TN_PACK_AHEAD = 16 }; /* rows: how far ahead packing prefetches; rows far apart are no stream for the hardware */
 
 typedef enum { TN_ACT_NONE, TN_ACT_RELU, TN_ACT_GELU, TN_ACT_GELU_TANH } tn__act;
 
-/* What becomes of the finished sums, while they are in the cache:
+/* The epilogue: what becomes of the finished sums, while they are in the cache:
  *
  *     v = alpha · acc + bias,   pre = v,   c = act(v) + beta · old
  *
@@ -102,7 +100,8 @@ typedef struct {
 } tn__attention_step;
 
 typedef struct {
-    /* s = exp(scale · s - max), where max is the largest so far; sum: so far; factor: of what was summed before. */
+    /* The running softmax: s = exp(scale · s - max), where max is the largest so far; sum: so far; factor: by which what
+     * was summed before is to be multiplied. */
     void (*softmax)(const tn__attention_step *t);
     /* With the max, sum = 1 / Σ and part = Σ g·s of whole rows: s = the weights after dropout, g = s · (g - part). A
      * weight of 0 selects: there g is 0 whatever it was. */
@@ -111,8 +110,8 @@ typedef struct {
                        int64_t step); /* x[i] *= f[i] */
     /* to[i] = Σ_j a[j][i] · b[j][i], one term after the other, as the micro-tiles add them */
     void (*dot_columns)(int64_t rows, int64_t n, const void *a, const void *b, int64_t row, void *to);
-    /* From dense columns, zero-filled to a vector: to[i][j] = from[i][j] (is all of it finite?); to[j][i] = from[i][j].
-     * And back to exactly n numbers: to[i][j] = x[i][j] · f[i] + 0, which makes 0 of -0 (is all of it finite?). */
+    /* From dense columns, zero-filled to a vector: to[i][j] = from[i][j] (returns: is all of it finite?); to[j][i] = from[i][j].
+     * And back to exactly n numbers: to[i][j] = x[i][j] · f[i] + 0, which makes 0 of -0 (returns: is all of it finite?). */
     bool (*pack)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
     void (*transpose)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
     bool (*store_scaled)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *factor, int64_t step,

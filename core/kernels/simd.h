@@ -1,17 +1,17 @@
 /* simd.h — the vectors that kernels are written in: one set of names, and behind it AVX-512, AVX2 with FMA, or vectors
- * of 16 bytes that gcc and clang turn into SSE2, NEON or what the machine has. Only *.k.c files include it; each is
+ * of 16 bytes that gcc and clang compile to SSE2, NEON or what the machine has. Only *.k.c files include it; each is
  * compiled once for each instruction set.
  *
  * A vector of floats is v_f32, of doubles v_f64:
- *   v_n_T       elements in a vector                 v_zero_T()         all 0
- *   v_load_T    n elements from memory               v_all_T(p)         *p in each element
- *   v_past_T    the same past the caches, where p is aligned to whole vectors; see rows.h
- *   v_store_T   n elements to memory                 v_fma_T(a, b, c)   a·b + c
- *   v_low_T, v_high_T(a, b)   in each 16 bytes: the lower (upper) halves of a and b, their elements interleaved
- *   v_cross_T(x)              of x[0], x[e], x[2e] …, e elements to 16 bytes: the l-th becomes all their l-th 16 bytes
- *   v_turn_T(x)               transposes the square x[0] … x[n-1]
- *   v_load_bf16               n elements of bf16, widened to f32
- *   v_store_bf16              n elements of f32, rounded to bf16: where TN_STORES_BF16 is defined
+ *   v_n_T            elements in a vector         v_zero_T()         all 0
+ *   v_load_T         n elements from memory       v_broadcast_T(p)   *p in each element
+ *   v_store_T        n elements to memory         v_fma_T(a, b, c)   a·b + c
+ *   v_stream_T       the same by a non-temporal store, where p is aligned to whole vectors; see rows.h
+ *   v_transpose_T(x) transposes the square x[0] … x[n-1]
+ *   v_unpacklo_T, v_unpackhi_T(a, b)   interleave the lower (upper) halves of a and b within each 128-bit lane
+ *   v_transpose_lanes_T(x)             transposes the 128-bit lanes of x[0], x[e], x[2e] …, e elements to a lane
+ *   v_load_bf16      n elements of bf16, widened to f32
+ *   v_store_bf16     n elements of f32, rounded to bf16: where TN_STORES_BF16 is defined
  * v_fma rounds once where the instruction set multiplies and adds in one step (AVX-512, AVX2, NEON), twice elsewhere:
  * which of them is a property of the instruction set, never of the code around it. */
 #ifndef TENON_CORE_KERNELS_SIMD_H
@@ -22,7 +22,7 @@
 
 #define TN_INLINE static inline __attribute__((always_inline))
 
-/* The cache line that lies n elements behind p, wherever that is, will be wanted. */
+/* Prefetches the cache line n elements behind p, wherever that is. */
 #define v_prefetch(p, n) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)))
 
 #if defined(__AVX2__) && defined(__FMA__)
@@ -185,7 +185,7 @@ TN_INLINE v_f32 v_load_bf16(const uint16_t *p)
 #define TN_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* First within squares as wide as 16 bytes, then the squares change places. */
+/* First within squares of 128-bit lanes, then the lanes. */
 TN_INLINE void v_transpose_f32(v_f32 x[v_n_f32])
 {
     TN_UNROLL for (int i = 0; i < v_n_f32; i += 4)

@@ -93,33 +93,36 @@ static inline bool TN_(tn__isnan)(int64_t v) { return (void)v, false; }
 #define HIGHEST INT64_MAX
 #endif
 
-/* A NaN is neither more nor less than anything, so it is looked for beside the comparison. */
-#define EXTREME(name, start, wins)                                                             \
-    static inline TN_REAL TN_(name)(int64_t n, const TN_REAL *x)                               \
-    {                                                                                          \
-        TN_REAL best[TN_LANES], strange[TN_LANES];                                             \
-        int64_t i = 0;                                                                         \
-        for (int k = 0; k < TN_LANES; k++) best[k] = start;                                    \
-        for (int k = 0; k < TN_LANES; k++) strange[k] = 0;                                     \
-        for (; i + TN_LANES <= n; i += TN_LANES)                                               \
-            for (int k = 0; k < TN_LANES; k++) {                                               \
-                TN_REAL v = x[i + k];                                                          \
-                best[k] = v wins best[k] ? v : best[k];                                        \
-                strange[k] = TN_(tn__isnan)(v) ? v : strange[k];                               \
-            }                                                                                  \
-        for (int k = 0; i + k < n; k++) {                                                      \
-            TN_REAL v = x[i + k];                                                              \
-            best[k] = v wins best[k] ? v : best[k];                                            \
-            strange[k] = TN_(tn__isnan)(v) ? v : strange[k];                                   \
-        }                                                                                      \
-        for (int k = 1; k < TN_LANES; k++) best[0] = best[k] wins best[0] ? best[k] : best[0]; \
-        for (int k = 0; k < TN_LANES; k++)                                                     \
-            if (strange[k] != 0) return strange[k];                                            \
-        return best[0];                                                                        \
+/* The largest, or the smallest, in lanes. A NaN is neither more nor less than anything, so it is looked for beside the
+ * comparison. Inlined where `largest` is known. */
+static inline TN_REAL TN_(tn__better)(bool largest, TN_REAL v, TN_REAL best)
+{
+    return largest ? (v > best ? v : best) : (v < best ? v : best);
+}
+static inline __attribute__((always_inline)) TN_REAL TN_(tn__extreme)(const bool largest, int64_t n, const TN_REAL *x)
+{
+    TN_REAL best[TN_LANES], strange[TN_LANES];
+    int64_t i = 0;
+    for (int k = 0; k < TN_LANES; k++) best[k] = largest ? LOWEST : HIGHEST;
+    for (int k = 0; k < TN_LANES; k++) strange[k] = 0;
+    for (; i + TN_LANES <= n; i += TN_LANES)
+        for (int k = 0; k < TN_LANES; k++) {
+            const TN_REAL v = x[i + k];
+            best[k] = TN_(tn__better)(largest, v, best[k]);
+            strange[k] = TN_(tn__isnan)(v) ? v : strange[k];
+        }
+    for (int k = 0; i + k < n; k++) {
+        const TN_REAL v = x[i + k];
+        best[k] = TN_(tn__better)(largest, v, best[k]);
+        strange[k] = TN_(tn__isnan)(v) ? v : strange[k];
     }
-EXTREME(tn__highest, LOWEST, >)
-EXTREME(tn__lowest, HIGHEST, <)
-#undef EXTREME
+    for (int k = 1; k < TN_LANES; k++) best[0] = TN_(tn__better)(largest, best[k], best[0]);
+    for (int k = 0; k < TN_LANES; k++)
+        if (strange[k] != 0) return strange[k];
+    return best[0];
+}
+static inline TN_REAL TN_(tn__highest)(int64_t n, const TN_REAL *x) { return TN_(tn__extreme)(true, n, x); }
+static inline TN_REAL TN_(tn__lowest)(int64_t n, const TN_REAL *x) { return TN_(tn__extreme)(false, n, x); }
 #undef LOWEST
 #undef HIGHEST
 #endif

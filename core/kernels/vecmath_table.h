@@ -1,6 +1,6 @@
 /* vecmath_table.h — the kernels for functions of one element, and what softmax needs of rows: contiguous numbers.
  *
- * y[i] = f(x[i]), where y may be x: at most 2 units of the last place from the exact value; gelu, gelu_tanh, silu and
+ * y[i] = f(x[i]), where y may be x: at most 2 ULP from the exact value; gelu, gelu_tanh, silu and
  * the slopes at most 4. Zeros, infinities, NaN and numbers below the normal ones are as mathematics has them. A result
  * depends on its element alone: the bits are the same at any place, in arrays of any length, and on every instruction
  * set, of other machines too. */

@@ -11,8 +11,8 @@
  *   v_all(m)                 true in each lane
  *   v_bits(x), v_float(u)    the bits of a float        v_with_sign(x, s)         x ≥ 0 with the sign of s
  *   v_lower(x), v_upper(x)   half of the lanes in f64   v_join(l, u)              both rounded to f32
- *   v_same(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
- *   v_pick(t, i)             t[i mod 32]                v_times(a, b)             of 64 bits, of the lower halves
+ *   v_set1(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
+ *   v_pick(t, i)             t[i mod 32]                v_mul_low32(a, b)         64 bits: of the lower halves
  *   v_lanes_total(sum)       of 16 sums in f64
  *   v_load_some, v_store_some(p, n, …)   fewer than v_n elements; lanes beyond them are 0, memory is not touched */
 #ifndef TENON_CORE_KERNELS_VECTOR_H

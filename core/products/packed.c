@@ -32,7 +32,7 @@ static uint32_t mark(const tn__packed_key *k, uint32_t version)
                              (uint64_t)k->row};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         h = (h ^ part[i]) * UINT64_C(0x9E3779B97F4A7C15), h ^= h >> 29;
-    return (uint32_t)h | 1; /* never 0, which says: not seen yet */
+    return (uint32_t)h | 1; /* never 0, which says: none yet */
 }
 
 void tn__packed_drop(tn__packed *p)
@@ -79,7 +79,7 @@ tn__packed *tn__packed_find(tn__storage *s, const tn__packed_key *key, size_t by
     while (p && !(p->version == version && same(&p->key, key))) p = p->next;
     if (p) atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     leave();
-    if (p || atomic_exchange_explicit(&s->seen, now, memory_order_relaxed) != now) return p;
+    if (p || atomic_exchange_explicit(&s->last_product, now, memory_order_relaxed) != now) return p;
     if (!begin_list(s) || !(p = tn__mem_get(HEADER + bytes))) return NULL;
     *p = (tn__packed){.version = version, .key = *key, .bytes = bytes, .data = (char *)p + HEADER};
     atomic_init(&p->refs, 1);

@@ -14,7 +14,7 @@ typedef struct {
     tn__kernel_at k_at; /* instead of k */
     const void   *args;
     int           ny, nops;
-    tn_dtype      dtype[TN_MAX_OPERANDS], seen[TN_MAX_OPERANDS];
+    tn_dtype      dtype[TN_MAX_OPERANDS], kernel_dtype[TN_MAX_OPERANDS];
     char         *base[TN_MAX_OPERANDS]; /* NULL: operand absent */
     tn__walk      w;
 } job;
@@ -50,16 +50,16 @@ static void strided(int64_t from, int64_t to, void *user)
             direct[o] = true;
             if (j->base[o]) {
                 int64_t step = j->w.stride[o][j->w.nd - 1], index[TN_MAX_DIMS];
-                direct[o] = j->dtype[o] == j->seen[o] && step == 1 && n <= left;
+                direct[o] = j->dtype[o] == j->kernel_dtype[o] && step == 1 && n <= left;
                 p = buffer[o];
                 if (direct[o]) {
                     p = j->base[o] + tn__walk_at(&j->w, o, at, index) * (int64_t)tn__dtype_bytes(j->dtype[o]);
                 } else if (o >= j->ny) {
                     bool same = true; /* one element for all: gathered once */
                     for (int i = 0; i < j->w.nd; i++) same = same && j->w.stride[o][i] == 0;
-                    if (!same) tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], p, j->seen[o], false);
+                    if (!same) tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], p, j->kernel_dtype[o], false);
                     else if (!filled[o])
-                        tn__convert(BLOCK, p, j->seen[o], 1, j->base[o], j->dtype[o], 0), filled[o] = true;
+                        tn__convert(BLOCK, p, j->kernel_dtype[o], 1, j->base[o], j->dtype[o], 0), filled[o] = true;
                 }
             }
             if (o < j->ny) y[o] = p;
@@ -68,7 +68,7 @@ static void strided(int64_t from, int64_t to, void *user)
         if (j->k_at) j->k_at(at, n, y, x, j->args);
         else j->k(n, y, x, j->args);
         for (int o = 0; o < j->ny; o++)
-            if (!direct[o]) tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], y[o], j->seen[o], true);
+            if (!direct[o]) tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], y[o], j->kernel_dtype[o], true);
         at += n;
     }
 }
@@ -89,11 +89,11 @@ static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x
     bool all_dense = true;
     for (int o = 0; o < j.nops; o++) {
         const tn_tensor *t = o < y.n ? y.t[o] : x.t[o - y.n];
-        j.base[o] = NULL, j.dtype[o] = j.seen[o] = kt;
+        j.base[o] = NULL, j.dtype[o] = j.kernel_dtype[o] = kt;
         if (!t) continue;
-        j.base[o] = tn__ptr(t), j.dtype[o] = t->dtype, j.seen[o] = tn__seen_as(kt, t->dtype);
-        all_dense =
-            all_dense && j.dtype[o] == j.seen[o] && tn_shape_equal(t->l.shape, shape) && tn__layout_contiguous(&t->l);
+        j.base[o] = tn__ptr(t), j.dtype[o] = t->dtype, j.kernel_dtype[o] = tn__kernel_dtype(kt, t->dtype);
+        all_dense = all_dense && j.dtype[o] == j.kernel_dtype[o] && tn_shape_equal(t->l.shape, shape) &&
+                    tn__layout_contiguous(&t->l);
     }
     if (all_dense) {
         tn_parallel_for(n, GRAIN, dense, &j);

@@ -15,7 +15,7 @@ static inline tn_dtype tn__kernel_type(tn__list y, tn__list x)
     }
     return dt;
 }
-static inline tn_dtype tn__seen_as(tn_dtype kernel, tn_dtype operand)
+static inline tn_dtype tn__kernel_dtype(tn_dtype kernel, tn_dtype operand)
 {
     if (tn__is_float(operand) || operand == TN_BOOL) return kernel;
     return TN_I64;

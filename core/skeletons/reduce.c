@@ -15,7 +15,7 @@ _Static_assert((size_t)WIDE * sizeof(tn__lanes) >= (size_t)TILE * TN_MAX_STATE, 
 typedef struct {
     const tn__reducer *r;
     const void        *args;
-    tn_dtype           kt, dtype, seen;
+    tn_dtype           kt, dtype, kernel_dtype;
     char              *base;
     int64_t            n, m, segments; /* elements a result, results, segments a result */
     int64_t            tile, tiles;    /* results in a tile, and tiles */
@@ -29,10 +29,10 @@ static void fold(const job *j, int64_t first, int64_t count, int64_t s, char *st
 {
     _Alignas(64) char buffer[TILE][BLOCK * 8];
     int64_t           offset[TILE], index[TN_MAX_DIMS], place[BLOCK];
-    const int64_t     size = (int64_t)tn__dtype_bytes(j->dtype), seen = (int64_t)tn__dtype_bytes(j->seen);
-    const int64_t     end = tn__min_i64(j->n, (s + 1) * SEGMENT);
-    const int64_t     inner = j->gone.size[j->gone.nd - 1], step = j->gone.stride[0][j->gone.nd - 1];
-    bool              adjacent = j->dtype == j->seen; /* results next to each other in memory */
+    const int64_t size = (int64_t)tn__dtype_bytes(j->dtype), kernel_size = (int64_t)tn__dtype_bytes(j->kernel_dtype);
+    const int64_t end = tn__min_i64(j->n, (s + 1) * SEGMENT);
+    const int64_t inner = j->gone.size[j->gone.nd - 1], step = j->gone.stride[0][j->gone.nd - 1];
+    bool          adjacent = j->dtype == j->kernel_dtype; /* results next to each other in memory */
     for (int64_t k = 0; k < count; k++) {
         offset[k] = tn__walk_at(&j->kept, 0, first + k, index);
         adjacent = adjacent && offset[k] == offset[0] + k;
@@ -42,13 +42,13 @@ static void fold(const job *j, int64_t first, int64_t count, int64_t s, char *st
         const int64_t n = tn__min_i64(BLOCK, end - at);
         const bool    one_run = at % inner + n <= inner;
         const int64_t start = tn__walk_at(&j->gone, 0, at, index);
-        const bool    direct = one_run && step == 1 && j->dtype == j->seen;
+        const bool    direct = one_run && step == 1 && j->dtype == j->kernel_dtype;
         if (!direct && adjacent && count > 1) { /* transpose the tile into the buffer, line by line */
             for (int64_t i = 0; i < n; i++)
                 place[i] = one_run ? start + i * step : tn__walk_at(&j->gone, 0, at + i, index);
             for (int64_t i = 0; i < n; i++) {
                 const char *line = j->base + (offset[0] + place[i]) * size;
-                if (seen == 4)
+                if (kernel_size == 4)
                     for (int64_t k = 0; k < count; k++)
                         ((float *)(void *)buffer[k])[i] = ((const float *)(const void *)line)[k];
                 else if (j->kt == TN_F64 && j->dtype == TN_F64)
@@ -63,7 +63,8 @@ static void fold(const job *j, int64_t first, int64_t count, int64_t s, char *st
             const void *x = buffer[k];
             if (direct) x = j->base + (offset[k] + start) * size;
             else if (!(adjacent && count > 1))
-                tn__walk_copy(&j->gone, 0, at, n, j->base + offset[k] * size, j->dtype, buffer[k], j->seen, false);
+                tn__walk_copy(&j->gone, 0, at, n, j->base + offset[k] * size, j->dtype, buffer[k], j->kernel_dtype,
+                              false);
             j->r->step(n, at, states + (size_t)k * j->r->state, x, j->args);
         }
     }
@@ -98,7 +99,7 @@ static void finish(const job *j, int64_t result, const char *state)
     for (int i = 0; i < j->y.n; i++) {
         const tn_tensor *t = j->y.t[i];
         char            *to = (char *)tn__ptr(t) + result * (int64_t)tn__dtype_bytes(t->dtype);
-        tn__convert(1, to, t->dtype, 1, value[i], tn__seen_as(j->kt, t->dtype), 1);
+        tn__convert(1, to, t->dtype, 1, value[i], tn__kernel_dtype(j->kt, t->dtype), 1);
     }
 }
 
@@ -134,7 +135,7 @@ void tn__reduce(tn__reducers k, tn_dims dims, tn__list y, tn_tensor *x, const vo
              .gone.nops = 1,
              .y = y};
     j.r = j.kt == TN_F32 ? k.f32 : j.kt == TN_F64 ? k.f64 : k.i64;
-    j.seen = tn__seen_as(j.kt, x->dtype);
+    j.kernel_dtype = tn__kernel_dtype(j.kt, x->dtype);
     bool reduced[TN_MAX_DIMS] = {false};
     for (int i = 0; i < dims.n; i++) reduced[dims.d[i]] = true;
     for (int i = 0; i < x->l.shape.n; i++) {

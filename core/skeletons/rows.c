@@ -9,8 +9,13 @@
 #include <emmintrin.h>
 #endif
 
-/* sums: at most so many parts, of at least so many rows; before they are widened, of so many rows */
-enum { WORK = 16384, STACK = 16384, PARTS = 32, LEAST = 4, TOGETHER = 32 };
+enum {
+    WORK = 16384,  /* elements that are worth a task */
+    STACK = 16384, /* bytes of scratch on the stack */
+    PARTS = 32,    /* most partial sums */
+    LEAST = 4,     /* rows in a partial sum, at least */
+    TOGETHER = 32  /* rows added in f32 before their sum is widened to f64 */
+};
 #define TOO_LONG ((int64_t)1 << 44) /* a row, expanded perhaps, for which there is no memory anywhere */
 
 typedef struct {
@@ -20,7 +25,7 @@ typedef struct {
     bool          columns;
     const void   *args;
     int           ny, nx, nsums;
-    tn_dtype      dtype[TN_MAX_OPERANDS], seen[TN_MAX_OPERANDS];
+    tn_dtype      dtype[TN_MAX_OPERANDS], kernel_dtype[TN_MAX_OPERANDS];
     char         *base[TN_MAX_OPERANDS];
     int64_t       length[TN_MAX_OPERANDS], step[TN_MAX_OPERANDS]; /* along dim */
     int64_t       size[TN_MAX_OPERANDS];                          /* of an element */
@@ -36,7 +41,7 @@ typedef struct {
     int64_t       place_of_sum[TN_MAX_OPERANDS];
 } job;
 
-/* What kernels have stored past the caches is seen by other threads before they learn that this one is done. */
+/* A fence behind non-temporal stores: other threads see them before they learn that this one is done. */
 static void stores_are_done(void)
 {
 #ifdef __SSE2__
@@ -68,7 +73,7 @@ static void run(const job *j, int64_t from, int64_t to, char *sums)
                 at[o] = j->base[o] + tn__walk_at(&j->w, o, r, index) * j->size[o];
                 p = j->direct[o] ? at[o] : scratch + j->place[o];
                 if (o >= j->ny && !j->direct[o])
-                    tn__convert(j->length[o], p, j->seen[o], 1, at[o], j->dtype[o], j->step[o]);
+                    tn__convert(j->length[o], p, j->kernel_dtype[o], 1, at[o], j->dtype[o], j->step[o]);
             }
             if (o < j->ny) y[o] = p;
             else x[o - j->ny] = p;
@@ -77,7 +82,7 @@ static void run(const job *j, int64_t from, int64_t to, char *sums)
         else j->k(j->n, y, x, j->args);
         for (int o = 0; o < j->ny && !j->plain; o++)
             if (j->base[o] && !j->direct[o])
-                tn__convert(j->length[o], at[o], j->dtype[o], j->step[o], y[o], j->seen[o], 1);
+                tn__convert(j->length[o], at[o], j->dtype[o], j->step[o], y[o], j->kernel_dtype[o], 1);
     }
     stores_are_done();
 }
@@ -161,8 +166,8 @@ static void over_rows(tn__kernel_set k, tn__kernel_set_at at, int dim, tn__list 
     j.plain = j.w.nd == 1;
     for (int o = 0; o < y.n + x.n; o++) {
         if (!j.base[o]) continue;
-        j.seen[o] = tn__seen_as(kt, j.dtype[o]);
-        j.direct[o] = j.dtype[o] == j.seen[o] && (j.step[o] == 1 || j.length[o] <= 1);
+        j.kernel_dtype[o] = tn__kernel_dtype(kt, j.dtype[o]);
+        j.direct[o] = j.dtype[o] == j.kernel_dtype[o] && (j.step[o] == 1 || j.length[o] <= 1);
         if (j.direct[o]) continue;
         j.plain = false;
         j.place[o] = j.scratch;

@@ -77,20 +77,12 @@ void tn__store_i64(void *p, tn_dtype dt, int64_t v)
             from v = X[i * xs];           \
             Y[i * ys] = (expr);           \
         }                                 \
-        return;                           \
+        return true;                      \
     } while (0)
 #define PAIR(a, b) ((a)*8 + (b))
 
-void tn__convert(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn_dtype xdt, int64_t xs)
+static bool convert_pair(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn_dtype xdt, int64_t xs)
 {
-    if (xdt == ydt && xs == 1 && ys == 1) {
-        if (n) memcpy(y, x, (size_t)n * tn__dtype_bytes(xdt));
-        return;
-    }
-    if (xdt == TN_F32 && ydt == TN_BF16 && xs == 1 && ys == 1) {
-        tn__kernels()->to_bf16(n, y, x);
-        return;
-    }
     switch (PAIR((int)xdt, (int)ydt)) {
     case PAIR(TN_F32, TN_F32): RUN(float, float, v);
     case PAIR(TN_F64, TN_F64): RUN(double, double, v);
@@ -109,8 +101,21 @@ void tn__convert(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn
     case PAIR(TN_I32, TN_I64): RUN(int32_t, int64_t, v);
     case PAIR(TN_I64, TN_F32): RUN(int64_t, float, (float)v);
     case PAIR(TN_I64, TN_BOOL): RUN(int64_t, uint8_t, v != 0);
-    default: break;
+    default: return false;
     }
+}
+
+void tn__convert(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn_dtype xdt, int64_t xs)
+{
+    if (xdt == ydt && xs == 1 && ys == 1) {
+        if (n) memcpy(y, x, (size_t)n * tn__dtype_bytes(xdt));
+        return;
+    }
+    if (xdt == TN_F32 && ydt == TN_BF16 && xs == 1 && ys == 1) {
+        tn__kernels()->to_bf16(n, y, x);
+        return;
+    }
+    if (convert_pair(n, y, ydt, ys, x, xdt, xs)) return;
     size_t      xsize = tn__dtype_bytes(xdt), ysize = tn__dtype_bytes(ydt);
     bool        whole = !tn__is_float(xdt); /* int64 holds every integer exactly, double does not */
     const char *px = x;

@@ -26,10 +26,11 @@ typedef struct tn__history {
 #define TN_GUEST ((uint64_t)1 << 32)
 
 typedef struct {
-    _Atomic(uint64_t)      refs;
-    _Atomic(uint32_t)      version;  /* bumped by every write after creation */
-    _Atomic(uint32_t)      taped;    /* the version after the last write that the tape recorded */
-    _Atomic(uint32_t)      seen;     /* the matrix in it that was last multiplied by few rows (packed.c) */
+    _Atomic(uint64_t) refs;
+    _Atomic(uint32_t) version; /* bumped by every write after creation */
+    _Atomic(uint32_t) taped;   /* the version after the last write that the tape recorded */
+    /* hash of (matrix, version) of the last few-row product; 0: none (packed.c) */
+    _Atomic(uint32_t)      last_product;
     bool                   borrowed; /* the memory is not the library's */
     _Atomic(const char *)  writer;   /* who wrote last, for messages */
     size_t                 bytes;
