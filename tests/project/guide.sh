@@ -2,7 +2,7 @@
 # docs/guide tells no lies: the pieces of C on a lesson's page are, in order, its program without its comments between
 # functions; what the page shows as output is, in order, the program's output (numbers within 2 %: other machines round
 # otherwise); a lesson has at most 150 lines, and a page. A page of commands is run, from the top, in an empty folder,
-# and what it shows as output is there.
+# and what it shows as output is there. A place, `file:function`, is there.
 . "$(dirname "$0")/common.sh"
 fresh guide
 
@@ -69,6 +69,12 @@ for page in "$root"/docs/guide/*.md; do
 done
 [ -s train_your_own_bert.run/look.html ] && grep -q '<svg' train_your_own_bert.run/book/report.html ||
     wrong "docs/guide/train_your_own_bert.md leaves no pictures"
+
+# What a page says is somewhere, `file:function`, is there.
+while IFS=: read -r page file function; do
+    grep -qE "(^|[^A-Za-z0-9_])(TN_\\()?$function\\)?\\(" "$root/$file" 2>/dev/null ||
+        wrong "docs/guide/$page: there is no $function in $file"
+done < <(cd "$root/docs/guide" && grep -oE '`[a-z0-9_./]+\.[ch]:[a-z0-9_]+`' ./*.md | tr -d '\`' | sed 's/^\.\///' | sort -u)
 
 # A run that has ended goes on from its end.
 (cd 04_training.run && "$build/bin/04_training") >again 2>&1 || wrong "04_training fails the second time: $(cat again)"
