@@ -151,9 +151,9 @@ static bool attention_infer(tn_ctx *c)
     c->result[0] = (tn_result){dt, y};
     if (order.n) {
         const tn__layout l = {.shape = y};
-        tn__layout       turned;
-        if (!tn__view_permute(c->op->name, &l, order, &turned)) return false;
-        c->result[0].shape = turned.shape;
+        tn__layout       permuted;
+        if (!tn__view_permute(c->op->name, &l, order, &permuted)) return false;
+        c->result[0].shape = permuted.shape;
     }
     rows = y, rows.d[rows.n - 1] = 2;
     if (c->op == &tn__op_attention) c->result[1] = (tn_result){tn__wide(dt), rows};
@@ -172,7 +172,7 @@ static const tn_tensor *wide(const tn_tensor *x, tn_shape lead, int64_t rows, tn
     return to;
 }
 /* The result (or its gradient) with its dims where they came from. */
-static const tn_tensor *turned_back(const tn_tensor *y, tn_dims order, tn_tensor *to)
+static const tn_tensor *permuted_back(const tn_tensor *y, tn_dims order, tn_tensor *to)
 {
     tn__layout l = y->l;
     for (int i = 0; i < order.n; i++) {
@@ -196,7 +196,7 @@ static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn
     *c = (tn__attention_call){.causal = a->causal, .scale = a->scale, .stat = stat};
     c->past = tn__min_i64(a->past, k->part[1].l.shape.d[k->part[1].l.shape.n - 2]);
     c->drop = tn__drop_of(a->dropout, a->seed, a->position);
-    c->y = turned_back(y, a->order, &k->x[0]);
+    c->y = permuted_back(y, a->order, &k->x[0]);
     k->lead = lead_of(c->y);
     const int64_t queries = k->part[0].l.shape.d[k->part[0].l.shape.n - 2];
     const int64_t keys = k->part[1].l.shape.d[k->part[1].l.shape.n - 2];
@@ -243,7 +243,7 @@ static void attention_backward(tn_back *b)
         *to[i] = &k.x[6 + i];
     }
     if (b->need[3] && !(k.c.gs = b->gx[3] = tn_zeros_of(tn__wide(k.c.q->dtype), k.c.draw.shape))) return;
-    k.c.gy = turned_back(b->gy[0], a->order, &k.x[9]);
+    k.c.gy = permuted_back(b->gy[0], a->order, &k.x[9]);
     tn__attend_back(&k.c);
 }
 

@@ -100,7 +100,7 @@ static tn_tensor some(const tn_tensor *t, int64_t from, int64_t n)
     l.offset += from * l.stride[0], l.shape.d[0] = n;
     return tn__glance(t, &l);
 }
-static tn_tensor turned(const tn_tensor *t)
+static tn_tensor transposed(const tn_tensor *t)
 {
     tn__layout l;
     tn__view_transpose("linear_cross_entropy", &t->l, 0, 1, &l);
@@ -110,7 +110,7 @@ static tn_tensor turned(const tn_tensor *t)
 static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const kernel_args *k, tn_tensor *loss)
 {
     tn_tensor rows = some(b->rows, from, n), x = some(b->x, 0, n), target = some(b->target, 0, n);
-    tn_tensor z = some(b->z, 0, n), gz = some(b->gz, 0, n), gx, w = turned(c->in[WEIGHT]);
+    tn_tensor z = some(b->z, 0, n), gz = some(b->gz, 0, n), gx, w = transposed(c->in[WEIGHT]);
     tn__take_rows(&x, b->all_x, 0, &rows), tn__take_rows(&target, b->all_target, 0, &rows);
     tn__gemm(1, &x, &w, 0, &z);
     tn__rows_sums(TN_REALS(row), -1, TN_LIST(&z, b->gz != b->z ? &gz : NULL), TN_LIST(loss),
@@ -125,7 +125,7 @@ static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const 
         tn__gemm(1, &gz, c->in[WEIGHT], 0, &gx);
         tn__add_rows(&to, 0, &rows, &gx, -1);
     }
-    tn_tensor   *gw = c->out[GRADIENTS + WEIGHT], *gb = c->out[GRADIENTS + BIAS], down = turned(&gz);
+    tn_tensor   *gw = c->out[GRADIENTS + WEIGHT], *gb = c->out[GRADIENTS + BIAS], down = transposed(&gz);
     const double before = from ? 1 : 0; /* the first block needs no zeros to add to */
     if (tn_numel(gw)) tn__gemm(1, &down, &x, before, gw);
     if (tn_numel(gb)) {

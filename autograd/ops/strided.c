@@ -11,7 +11,7 @@
 
 typedef tn__strided_args args_t;
 
-/* All places of `at` must be elements of a tensor of so many. */
+/* All places of `at` must be elements of a tensor of n. */
 static bool inside(const tn_ctx *c, const tn__layout *at, int64_t n)
 {
     if (tn__layout_inside(at, n)) return true;
@@ -118,8 +118,8 @@ static void over_back(tn_back *b)
 #define ROOM(title, n) TN_ROOM(title, n > 1 ? TN_JOIN : TN_AS_IS), .inputs = n, .args_size = sizeof(args_t)
 
 static const tn__sample strided_samples[] = {
-    {.in = {{2, {3, 4}}}, .args = &(args_t){.at = {{2, {2, 3}}, {1, 4}, 1}}},    /* some columns, transposed */
-    {.in = {{1, {6}}}, .args = &(args_t){.at = {{2, {4, 3}}, {1, 1}, 0}}},       /* windows */
+    {.in = {{2, {3, 4}}}, .args = &(args_t){.at = {{2, {2, 3}}, {1, 4}, 1}}},       /* some columns, transposed */
+    {.in = {{1, {6}}}, .args = &(args_t){.at = {{2, {4, 3}}, {1, 1}, 0}}},          /* windows */
     {.in = {{2, {2, 2}}}, .args = &(args_t){.at = {{3, {2, 3, 2}}, {2, 0, 1}, 0}}}, /* an expanded dim */
     {.in = {{0, {0}}}, .args = &(args_t){.at = {{1, {1}}, {1}, 0}}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){.at = {{1, {0}}, {1}, 9}}},

@@ -133,7 +133,7 @@ void tn__steps_free(void *args)
 
 /* Wᵀ, as it is read: for more than a few steps as a copy in which rows are vectors. They are a little longer than they
  * need be, since rows a power of 2 apart would fall into the same few sets of the cache. */
-static tn_tensor turned(tn_tensor *w, int64_t steps)
+static tn_tensor transposed(tn_tensor *w, int64_t steps)
 {
     enum { FEW = 2, PAD = 16 };
     const tn_shape s = w->l.shape;
@@ -159,7 +159,7 @@ void tn__steps_forward(tn_ctx *c, const tn__cell *cell)
     const int64_t packed = x->l.shape.d[0], all = h->l.shape.d[0], gates = x->l.shape.d[1];
     const bool    recorded = kept->l.shape.d[0] == packed;
     if (!recorded) kept = tn__new(kept->dtype, TN_SHAPE(all, kept->l.shape.d[1]));
-    const tn_tensor weight = turned(c->in[TN_STEPS_WEIGHT], a->steps);
+    const tn_tensor weight = transposed(c->in[TN_STEPS_WEIGHT], a->steps);
     tn__copy(h, c->in[TN_STEPS_H]);
     if (state) tn__copy(last, state);
     for (walk w = begin(a, a->reverse, packed, all); !tn_error() && next(&w);) {

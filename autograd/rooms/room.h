@@ -81,7 +81,7 @@ static inline tn_dtype tn__wide(tn_dtype dt) { return dt == TN_F64 ? TN_F64 : TN
 
 /* ---- norms and dropout ------------------------------------------------------------------------------------------- */
 /* The rule for input 0 normalised over the last dims, by the inputs weight and bias (-1: it has none). Result `stat`
- * holds so many numbers a row. */
+ * holds `numbers` numbers a row. */
 bool tn__infer_norm(tn_ctx *c, int weight, int bias, double eps, int stat, int numbers);
 /* What the norms' kernels are told. */
 typedef struct {

@@ -47,7 +47,7 @@ static bool exclusive(const tn_tensor *g)
            tn__layout_contiguous(&g->l);
 }
 
-/* Whether result `output` of n was asked for. */
+/* Whether result `output` of n is a target of tn_grad_of. */
 static bool is_target(const tn__engine_run *r, const tn__node *n, int output)
 {
     for (int k = 0; r->found && k < r->p->count; k++)

@@ -32,7 +32,7 @@ typedef struct tn__engine_run {
 tn_tensor **tn__leaf_target(tn__engine_run *r, tn_tensor *leaf, bool *bad);
 /* The same for input i of node n. */
 tn_tensor **tn__target(tn__engine_run *r, const tn__node *n, int i, bool *bad);
-/* Is that gradient asked for? */
+/* Is that gradient wanted? */
 bool tn__leads_on(tn__engine_run *r, const tn__node *n, int i);
 /* Adds g to what is there; in place where nobody else sees it. */
 bool tn__add_to(tn__engine_run *r, tn_tensor **to, tn_tensor *g);

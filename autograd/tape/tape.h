@@ -123,7 +123,7 @@ bool tn__check_finite(const tn_tensor *t, const char *who, const char *what);
 typedef struct {
     int               roots;
     tn_tensor *const *root, *const *seed;
-    int               count; /* gradients asked for by tn_grad_of */
+    int               count; /* targets of tn_grad_of */
     tn_tensor *const *wrt;
     tn_tensor       **grad;
     bool              retain, create_graph;

@@ -51,8 +51,8 @@ TN_INLINE v_f32 v_exp_down(v_f32 x)
     return v_exp_parts(v_max(x, v_set1(-104)), v_zero_f32(), &n23, &rest) * v_power_of_2(n23, 64) * last;
 }
 
-/* For softmax: eˣ for x ≤ 0 or NaN, within 1.5 ULP, and 0 below -87, where it is nothing beside the largest, which is 1.
- * Of several vectors, in place and in step: each operation waits for the one before, and a CPU does not look far enough
+/* For softmax: eˣ for x ≤ 0 or NaN, within 1.5 ULP, and 0 below -87, where it is nothing beside the largest, 1. Of
+ * several vectors, in place and in step: each operation waits for the one before, and a CPU does not look far enough
  * ahead to find the next vector's by itself. */
 /* clang-format off: it takes TN_UNROLL for a function */
 TN_INLINE void v_exp_soft(const int n, v_f32 *x)

@@ -33,16 +33,15 @@ typedef struct {
 } tn__gemv_step;
 
 /* to[r][c] = from[r][c], with zeros from cols up to width. Where the kernels take pairs, two terms that follow each
- * other become a unit, the last one perhaps with a zero: the terms are the r or, with terms_in_rows, the c; to has half as many
- * of them. */
+ * other become a unit, the last one perhaps with a zero: the terms are the r or, with terms_in_rows, the c; to has half
+ * as many of them. */
 typedef struct {
     int64_t     rows, cols, width; /* width in units */
     const void *from;
     int64_t     from_row, from_col;
     void       *to; /* dense: rows of width */
     bool        terms_in_rows;
-    int64_t
-        strip_stride; /* not 0: width is that of four strips of 8 columns, each strip_stride units behind the one before */
+    int64_t     strip_stride; /* not 0: width is that of four strips of 8 columns, so many units apart */
 } tn__pack_step;
 enum { TN_PACK_AHEAD = 16 }; /* rows: how far ahead packing prefetches; rows far apart are no stream for the hardware */
 
@@ -100,8 +99,8 @@ typedef struct {
 } tn__attention_step;
 
 typedef struct {
-    /* The running softmax: s = exp(scale · s - max), where max is the largest so far; sum: so far; factor: by which what
-     * was summed before is to be multiplied. */
+    /* The running softmax: s = exp(scale · s - max), where max is the largest so far; sum: so far; factor: by which to
+     * multiply what was summed before. */
     void (*softmax)(const tn__attention_step *t);
     /* With the max, sum = 1 / Σ and part = Σ g·s of whole rows: s = the weights after dropout, g = s · (g - part). A
      * weight of 0 selects: there g is 0 whatever it was. */
@@ -110,8 +109,8 @@ typedef struct {
                        int64_t step); /* x[i] *= f[i] */
     /* to[i] = Σ_j a[j][i] · b[j][i], one term after the other, as the micro-tiles add them */
     void (*dot_columns)(int64_t rows, int64_t n, const void *a, const void *b, int64_t row, void *to);
-    /* From dense columns, zero-filled to a vector: to[i][j] = from[i][j] (returns: is all of it finite?); to[j][i] = from[i][j].
-     * And back to exactly n numbers: to[i][j] = x[i][j] · f[i] + 0, which makes 0 of -0 (returns: is all of it finite?). */
+    /* From dense columns, zero-filled to a vector: to[i][j] = from[i][j]; to[j][i] = from[i][j]. And back to exactly n
+     * numbers: to[i][j] = x[i][j] · f[i] + 0, which makes 0 of -0. True: all of it is finite. */
     bool (*pack)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
     void (*transpose)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
     bool (*store_scaled)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *factor, int64_t step,

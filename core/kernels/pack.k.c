@@ -1,6 +1,6 @@
 /* pack.k.c — a block of a matrix copied to dense rows, as the micro-tiles of a product like to read it: from dense
- * rows, from dense columns (transposed in squares, in registers), or from any strides. Instantiated by including itself for
- * f32, f64 and bf16, which is widened to f32. */
+ * rows, from dense columns (transposed in squares, in registers), or from any strides. Instantiated by including itself
+ * for f32, f64 and bf16, which is widened to f32. */
 #ifdef FROM
 
 void TN_FOR_ISA(PACK)(const tn__pack_step *s);

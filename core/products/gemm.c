@@ -9,8 +9,8 @@
  *
  * Each element of c is one chain of multiply-adds, p = 0 … k-1, started from 0: from one block of k to the next the
  * sums travel through memory in full precision, and the epilogue (alpha, bias, activation, beta) comes once, at the
- * end. So the bits depend on k, the dtype and the kernels alone, and every choice below (what is packed, where the
- * cuts are, which operand's rows run along the vectors) is a matter of speed. */
+ * end. So the bits depend on k, the dtype and the kernels alone, and every choice below (what is packed, where the cuts
+ * are, which operand's rows run along the vectors) is a matter of speed. */
 #include "core/products/gemm_plan.h"
 #include "core/base/parallel.h"
 #include "core/products/packed.h"
@@ -52,7 +52,7 @@ static int64_t terms(const tn__gemm_plan *plan, int64_t k0, int64_t kc)
     return tn__min_i64(kc * plan->pair, plan->call.k - k0 * plan->pair);
 }
 
-/* Steps of k to pack at once: few where the row stride is a multiple of SET_BYTES, as all rows map to the same L1
+/* Steps of k to pack at once: few where the row stride is a multiple of SET_BYTES, as all rows then map to the same L1
  * sets. */
 static int64_t steps_at_once(const tn__gemm_plan *plan, int64_t row)
 {

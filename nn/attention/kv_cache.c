@@ -113,7 +113,7 @@ tn__cached tn__cache_of(const tn_kv_cache *c, int64_t layer)
     return (tn__cached){c->layer[layer].own, c->layer[layer].memory};
 }
 
-/* May a layer of these heads use the cache for so many rows? Raises. */
+/* May a layer of these heads use the cache for a batch of this size? Raises. */
 static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t heads, int64_t head_dim, tn_dtype dt)
 {
     const tn_kv_cache_config *k = &c->c;

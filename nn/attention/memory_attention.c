@@ -140,8 +140,8 @@ tn_tensor *tn_additive_attention_keys(tn_additive_attention *m, tn_tensor *memor
     return tn_leave(f, tn_error() == TN_OK ? tn_call(m->memory_proj, memory) : NULL);
 }
 
-/* The softmax over what is not blocked, and the sum, are attention's: of queries and keys without elements, to whose
- * scores, which are 0, ours are added. */
+/* Reuses tn_attention for mask, softmax and sum: its queries and keys get width 0, so that their scores are 0, and our
+ * scores come in as the added mask. */
 tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_args a)
 {
     const tn_frame    f = tn_enter(m);

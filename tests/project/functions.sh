@@ -42,7 +42,8 @@ fresh functions
     printf 'int shorter(void)\n{\n%s\n}\n' "$(times '    g("if ?"); /* && */' 58)"
     printf 'int branched(int a)\n{\n    return a\n%s;\n}\n' "$(times '        && a' 26)"
 } >sample.c
-[ "$(count sample.c | sed -E 's/^[^:]*:[^:]*: (.*):.*/\1/' | tr '\n' ' ')" = 'int longer(void) int branched(int a) ' ] ||
+found=$(count sample.c | sed -E 's/^[^:]*:[^:]*: (.*):.*/\1/' | tr '\n' ' ')
+[ "$found" = 'int longer(void) int branched(int a) ' ] ||
     wrong "the counting is wrong: $(count sample.c)"
 cd "$root"
 

@@ -74,7 +74,8 @@ done
 while IFS=: read -r page file function; do
     grep -qE "(^|[^A-Za-z0-9_])(TN_\\()?$function\\)?\\(" "$root/$file" 2>/dev/null ||
         wrong "docs/guide/$page: there is no $function in $file"
-done < <(cd "$root/docs/guide" && grep -oE '`[a-z0-9_./]+\.[ch]:[a-z0-9_]+`' ./*.md | tr -d '\`' | sed 's/^\.\///' | sort -u)
+done < <(cd "$root/docs/guide" && grep -oE '`[a-z0-9_./]+\.[ch]:[a-z0-9_]+`' ./*.md |
+    tr -d '\`' | sed 's/^\.\///' | sort -u)
 
 # A run that has ended goes on from its end.
 (cd 04_training.run && "$build/bin/04_training") >again 2>&1 || wrong "04_training fails the second time: $(cat again)"
