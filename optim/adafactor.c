@@ -241,8 +241,10 @@ static void TN_(measure)(const tn__segment *s, int64_t at, int64_t n, void *weig
     TN_(stretch) t = {.matrix = -1};
     for (int64_t i = 0; c->cols && i < n; i += t.n) {
         TN_(next_stretch)(s, at + i, n - i, &t);
-        for (int64_t k = 0; k < t.n; k++) TN_(add_squares)
-        (pp + (i + k) % LANES, uu + (i + k) % LANES, p[i + k], TN_(u_of)(&rule, g[i + k], t.row * t.col[k]));
+        for (int64_t k = 0; k < t.n; k++) {
+            const TN_REAL u = TN_(u_of)(&rule, g[i + k], t.row * t.col[k]);
+            TN_(add_squares)(pp + (i + k) % LANES, uu + (i + k) % LANES, p[i + k], u);
+        }
     }
     if (!c->cols) { /* a vector: its second moments are its own */
         TN_REAL *restrict v = (TN_REAL *)s->state[2] + at;
