@@ -12,6 +12,8 @@
 #ifndef TENON_CORE_KEYWORDS_H
 #define TENON_CORE_KEYWORDS_H
 
+#include <stddef.h>
+
 #if defined(__cplusplus)
 #define TN_KEYWORDS_ONLY
 #define TN_IS(value) = value

@@ -74,9 +74,9 @@ TN_API tn_status tn_subword_count(const tn_subword *s, const tn_word_counts *wor
 #ifdef __cplusplus
 } /* extern "C" */
 #else
-#define TN_SUBWORD_LEARN_DEFAULTS .merges = 10000, .min_frequency = 2
+#define TN_SUBWORD_LEARN_ARGS_DEFAULTS .merges = 10000, .min_frequency = 2
 #define tn_subword_learn(...) TN_CALL_(tn_subword_learn_run(TN_SUBWORD_LEARN_(__VA_ARGS__, .zero_ = 0)))
 #define TN_SUBWORD_LEARN_(words, ...) \
-    words, ((tn_subword_learn_args){TN_SUBWORD_LEARN_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+    words, ((tn_subword_learn_args){TN_SUBWORD_LEARN_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #endif
 #endif

@@ -152,8 +152,8 @@ TN_API tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *i
 #ifdef __cplusplus
 } /* extern "C" */
 #else
-#define TN_TOKENIZER_TRAIN_DEFAULTS .vocab_size = 30000, .min_count = 2, .alphabet = 1000
-#define TN_TRAINED_(...) ((tn_tokenizer_train_args){TN_TOKENIZER_TRAIN_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+#define TN_TOKENIZER_TRAIN_ARGS_DEFAULTS .vocab_size = 30000, .min_count = 2, .alphabet = 1000
+#define TN_TRAINED_(...) ((tn_tokenizer_train_args){TN_TOKENIZER_TRAIN_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #define TN_ENCODED_(...) ((tn_encode_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
 #define tn_tokenizer_load(...) TN_CALL_(tn_tokenizer_load_run(TN_TOKENIZER_LOAD_(__VA_ARGS__, .zero_ = 0)))
 #define TN_TOKENIZER_LOAD_(path, ...) path, ((tn_tokenizer_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})

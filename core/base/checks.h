@@ -1,4 +1,5 @@
-/* checks.h — what constructors and calls ask of their arguments, and numbers as messages show them. Part of toolbox.h. */
+/* checks.h — what constructors and calls ask of their arguments, and numbers as messages show them. Part of
+ * toolbox.h. */
 #ifndef TENON_CORE_BASE_CHECKS_H
 #define TENON_CORE_BASE_CHECKS_H
 

@@ -4,6 +4,7 @@
 #define TENON_CORE_TENSOR_TENSOR_H
 
 #include "core/base/checked.h"
+#include "core/base/dtype.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 #include "core/tensor/layout.h"
@@ -95,17 +96,10 @@ bool tn__fits(const char *who, const char *what, tn_dtype dt, double v);
  * leaf or on the tape. Raises. */
 bool tn__writable(const char *who, const tn_tensor *t);
 
-static inline size_t tn__dtype_bytes(tn_dtype dt)
-{
-    static const uint8_t size[] = {
-        [TN_F32] = 4, [TN_F64] = 8, [TN_BF16] = 2, [TN_I64] = 8, [TN_I32] = 4, [TN_U8] = 1, [TN_BOOL] = 1};
-    return size[dt];
-}
 static inline void *tn__ptr(const tn_tensor *t) /* the first element */
 {
     return (char *)t->storage->data + t->l.offset * (int64_t)tn__dtype_bytes(t->dtype);
 }
-static inline bool tn__is_float(tn_dtype dt) { return dt <= TN_BF16; }
 /* A view that lives on the caller's stack and owns nothing: for the skeletons alone, never for an op or a scope. */
 static inline tn_tensor tn__glance(const tn_tensor *t, const tn__layout *l)
 {

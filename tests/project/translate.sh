@@ -147,7 +147,7 @@ printf 'a\n\nb\n\n' >gaps.txt
 says 0 "left out: 2 pairs with an empty line, the first of them line 2" \
     "${one[@]}" --no-progress --src gaps.txt --tgt four.txt
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
-says 7 "'bert/model/config.json': model_type is 'roberta-prelayernorm', but a model from sequence to sequence has" \
+says 7 "'bert/model/config.json': model_type is 'roberta-prelayernorm'; a model from sequence to sequence has" \
     "$translate" run --model bert/model
 
 # Lines that are odd keep their place: empty ones, symbols that training never saw, too long ones, no UTF-8, NULs.
