@@ -116,7 +116,7 @@ static inline void put_away(block *b, int c)
     b->next = cache.free[c];
     cache.free[c] = b;
     cache.bytes += n;
-    HIDE(b, n);
+    HIDE(b + 1, n - sizeof *b); /* not the link: a search for leaks follows it */
 }
 
 static void end_quarantine(void)
@@ -136,7 +136,6 @@ void tn_trim(void)
     for (int c = 0; c < CLASSES; c++) {
         while (cache.free[c]) {
             block *b = cache.free[c];
-            SHOW(b, sizeof *b);
             cache.free[c] = b->next;
             give_back(b, class_bytes(c));
         }
@@ -226,7 +225,7 @@ void tn__mem_retire(tn__object *o, size_t bytes)
     if (!old) return;
     old->next = cache.free[c];
     cache.free[c] = old;
-    HIDE(old, n);
+    HIDE(old + 1, n - sizeof *old);
 }
 
 void *tn_mem_get(size_t bytes) { return tn__mem_zeroed(bytes); }

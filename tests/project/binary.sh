@@ -2,7 +2,8 @@
 # The built library: what it exports, how it is hardened, how large it is.
 . "$(dirname "$0")/common.sh"
 need nm readelf strip gcc
-most_bytes=$((9 * 256 * 1024)) # 2.25 MiB; it was 2 until rotary positions, blocks, histories of memory and sources came in
+# 2.25 MiB: it was 2 until rotary positions, blocks, histories of memory and sources came in
+most_bytes=$((9 * 256 * 1024))
 fresh binary
 
 nm -D "$TENON_SO" | sed 's/@.*//' >dynamic-names
