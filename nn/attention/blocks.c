@@ -66,7 +66,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     const int64_t    n = m ? tn_length(m->layers) : 0;
     tn_tensor       *mine = NULL; /* a layer's result lives until the next has used it */
     tn_block_args    b = a;
-    if (tn_error() == TN_OK && !a.angles) b.angles = angles_of(m, &a, before.own);
+    if (m && tn_error() == TN_OK && !a.angles) b.angles = angles_of(m, &a, before.own);
     tn_path_push("layers");
     for (b.layer = 0; b.layer < n && tn_error() == TN_OK; b.layer++) {
         const bool last = b.layer + 1 == n && !m->norm;
