@@ -52,12 +52,7 @@ static bool complete(tn_bert_config *c)
         return tn_raise(TN_EINVAL, "%s: .padding is %lld, but there are %lld words", who, (long long)c->padding,
                         (long long)c->vocab),
                false;
-    if (!(c->init >= 0 && c->init <= 1))
-        return tn_raise(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, c->init), false;
-    if (!tn_hf_activation(c->activation))
-        return tn_raise(TN_EINVAL, "%s: there is no activation '%s'; use " TN__ACTIVATIONS, who, c->activation), false;
-    c->activation = tn__activation_name(c->activation);
-    return true;
+    return tn__init_and_activation(who, c->init, &c->activation);
 }
 
 /* As BERT begins: matrices from a normal distribution, biases 0, norms 1 and 0, the row of padding 0. */

@@ -237,3 +237,13 @@ const char *tn__activation_name(const char *name)
 }
 
 /* ---- configs in the program -------------------------------------------------------------------------------------- */
+
+bool tn__init_and_activation(const char *who, double init, const char **activation)
+{
+    if (!(init >= 0 && init <= 1))
+        return tn_raise(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, init), false;
+    if (!tn_hf_activation(*activation))
+        return tn_raise(TN_EINVAL, "%s: there is no activation '%s'; use " TN__ACTIVATIONS, who, *activation), false;
+    *activation = tn__activation_name(*activation);
+    return true;
+}

@@ -24,4 +24,7 @@ bool tn__path_in(const char *dir, const char *name, char *path, size_t size);
 const char *tn__activation_name(const char *name);
 #define TN__ACTIVATIONS "gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or tanh"
 
+/* Is a config's .init from 0 to 1, and its .activation one of those? Puts the name that stays in its place. Raises. */
+bool tn__init_and_activation(const char *who, double init, const char **activation);
+
 #endif

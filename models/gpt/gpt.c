@@ -32,12 +32,7 @@ static bool complete(tn_gpt_config *c)
         !tn__chance(who, "dropout", c->dropout) || !tn__chance(who, "embedding_dropout", c->embedding_dropout) ||
         !tn__chance(who, "attention_dropout", c->attention_dropout))
         return false;
-    if (!(c->init >= 0 && c->init <= 1))
-        return tn_raise(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, c->init), false;
-    if (!tn_hf_activation(c->activation))
-        return tn_raise(TN_EINVAL, "%s: there is no activation '%s'; use " TN__ACTIVATIONS, who, c->activation), false;
-    c->activation = tn__activation_name(c->activation);
-    return true;
+    return tn__init_and_activation(who, c->init, &c->activation);
 }
 
 /* Matrices normal, biases 0; those that end in a residual smaller, as 2 layers of them add up. */
