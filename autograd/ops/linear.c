@@ -7,14 +7,7 @@ bool tn__infer_linear(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0], *w = c->in[1], *bias = c->in[2];
     char             xs[300], ws[300], bs[300];
-    if (!x || !w) return tn_infer_fail(c, TN_EINVAL, "%s is NULL", x ? "weight" : "x");
-    for (int i = 0; i < 3; i++) {
-        if (!c->in[i]) continue;
-        if (!tn__need_real(c, i)) return false;
-        if (c->in[i]->dtype != x->dtype)
-            return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype),
-                                 i == 1 ? "weight" : "bias", tn_dtype_name(c->in[i]->dtype));
-    }
+    if (!tn__need_weighted(c)) return false;
     tn_shape y = x->l.shape;
     if (w->l.shape.n != 2)
         return tn_infer_fail(c, TN_ESHAPE, "weight must be [out, in], got %s",

@@ -8,6 +8,20 @@ bool tn__need_real(const tn_ctx *c, int i)
                          tn_dtype_name(c->in[i]->dtype));
 }
 
+bool tn__need_weighted(const tn_ctx *c)
+{
+    const tn_tensor *x = c->in[0];
+    if (!x || !c->in[1]) return tn_infer_fail(c, TN_EINVAL, "%s is NULL", x ? "weight" : "x");
+    for (int i = 0; i < 3; i++) {
+        if (!c->in[i]) continue;
+        if (!tn__need_real(c, i)) return false;
+        if (c->in[i]->dtype != x->dtype)
+            return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype),
+                                 i == 1 ? "weight" : "bias", tn_dtype_name(c->in[i]->dtype));
+    }
+    return true;
+}
+
 bool tn__need_index(const tn_ctx *c, int i)
 {
     if (c->in[i]->dtype == TN_I64 || c->in[i]->dtype == TN_I32) return true;

@@ -26,6 +26,8 @@ bool tn__infer_compare(tn_ctx *c); /* the same, with a bool result              
 bool tn__infer_matmul(tn_ctx *c);  /* input 0 times input 1, as tn_matmul takes them (ops/matmul.c) */
 /* "op: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)" */
 bool tn__need_real(const tn_ctx *c, int i);
+/* Inputs 0, 1 and 2 are x, weight and bias, which may be absent: of one floating type. */
+bool tn__need_weighted(const tn_ctx *c);
 bool tn__need_index(const tn_ctx *c, int i); /* i64 or i32 */
 /* A plain number beside input i: if that holds integers, k must be whole and fit in 64 bits. */
 bool tn__need_whole(const tn_ctx *c, int i, double k);

@@ -52,14 +52,7 @@ bool tn__infer_convolution(tn_ctx *c, int dims)
     const tn_tensor         *x = c->in[0], *w = c->in[1], *bias = c->in[2];
     tn__windows              g = *(const tn__windows *)c->args;
     char                     xs[192], ws[192], bs[192];
-    if (!x || !w) return tn_infer_fail(c, TN_EINVAL, "%s is NULL", x ? "weight" : "x");
-    for (int i = 0; i < 3; i++) {
-        if (!c->in[i]) continue;
-        if (!tn__need_real(c, i)) return false;
-        if (c->in[i]->dtype != x->dtype)
-            return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype),
-                                 i == 1 ? "weight" : "bias", tn_dtype_name(c->in[i]->dtype));
-    }
+    if (!tn__need_weighted(c)) return false;
     const int64_t *xd = x->l.shape.d, *wd = w->l.shape.d;
     tn_shape_text(x->l.shape, xs, sizeof xs), tn_shape_text(w->l.shape, ws, sizeof ws);
     if (x->l.shape.n != dims + 2) return tn_infer_fail(c, TN_ESHAPE, "x must be %s, got %s", image_dims[dims], xs);
