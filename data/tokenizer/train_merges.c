@@ -156,13 +156,13 @@ static entry pop(work *w)
 
 /* ---- letters ----------------------------------------------------------------------------------------------------- */
 
-enum { CODES = 0x110000, INNER = 1, LAST = 2 }; /* of a word: not its first letter; its last */
+enum { INNER = 1, LAST = 2 }; /* of a word: not its first letter; its last */
 
 typedef struct {
     int64_t  *count; /* by code point, and then */
     int32_t  *id[4]; /* its piece, where it stands so; id + 1, 0: none */
     uint32_t *order;
-    uint32_t  n;
+    uint32_t  n, codes; /* codes: the largest code point and one; most alphabets end long before Unicode does */
 } letters;
 
 static bool more_frequent(const void *owner, uint32_t a, uint32_t b)
@@ -181,6 +181,20 @@ static uint32_t next_letter(const tn_tokenizer *t, const char *word, size_t n, s
 {
     return t->split == TN__SPLIT_BYTES ? tn__byte_letter((unsigned char)word[(*at)++])
                                        : tn_utf8_next(word, n, at, NULL);
+}
+
+static uint32_t codes_of(const work *w, const tn__counted *words)
+{
+    uint32_t codes = w->t->split == TN__SPLIT_BYTES ? 0x200 : 1; /* all bytes have letters, and they end before */
+    for (uint32_t i = 0; i < words->word.n; i++) {
+        size_t      n;
+        const char *word = tn__strings_text(&words->word, i, &n);
+        for (size_t at = 0; at < n;) {
+            const uint32_t c = next_letter(w->t, word, n, &at);
+            if (c >= codes) codes = c + 1;
+        }
+    }
+    return codes;
 }
 
 static void count_letters(const work *w, const tn__counted *words, letters *x)
@@ -214,17 +228,17 @@ static bool add_letter(work *w, letters *x, uint32_t c, int how)
 static bool add_letters(work *w, const tn__counted *words, letters *x, const tn_tokenizer_train_args *how)
 {
     count_letters(w, words, x);
-    for (uint32_t c = 0; c < CODES; c++)
+    for (uint32_t c = 0; c < x->codes; c++)
         if (x->count[c]) x->order[x->n++] = c;
     const int64_t most = w->t->split == TN__SPLIT_BYTES ? 256 : how->alphabet;
     tn__sort(x->order, x->n, more_frequent, x->count);
     for (uint32_t i = 0; i < x->n; i++)
         if (i >= most) x->count[x->order[i]] = 0;
     const uint32_t before_letters = w->t->pieces.n;
-    for (uint32_t c = 0; c < CODES; c++)
+    for (uint32_t c = 0; c < x->codes; c++)
         if (x->count[c] && !add_letter(w, x, c, 0)) return false;
     for (int k = 1; k < 4; k++)
-        for (uint32_t c = 0; c < CODES; c++)
+        for (uint32_t c = 0; c < x->codes; c++)
             if (x->id[k][c] && !(x->count[c] ? add_letter(w, x, c, k) : (x->id[k][c] = 0, true))) return false;
     if (w->t->pieces.n > how->vocab_size)
         return tn_raise(TN_EINVAL,
@@ -262,8 +276,8 @@ static bool spell_words(work *w, const tn__counted *words, const letters *x)
 
 static bool letters_to_symbols(work *w, const tn__counted *words, const tn_tokenizer_train_args *how)
 {
-    letters      x = {0};
-    const size_t counts = CODES * sizeof *x.count, ids = CODES * sizeof *x.id[0];
+    letters      x = {.codes = codes_of(w, words)};
+    const size_t counts = x.codes * sizeof *x.count, ids = x.codes * sizeof *x.id[0];
     x.count = tn__mem_zeroed(counts);
     x.order = x.count ? tn__mem_get(ids) : NULL;
     bool ok = x.order != NULL;
