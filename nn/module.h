@@ -40,9 +40,9 @@ extern "C" {
 typedef struct tn_class tn_class;
 
 typedef struct tn_module {
-    struct tn_base *base; /* the library's own: what is registered, under which names */
-    const tn_class *kind;
-    bool            training; /* true at first; tn_train and tn_eval set it */
+    struct tn__base *base; /* the library's own: what is registered, under which names */
+    const tn_class  *kind;
+    bool             training; /* true at first; tn_train and tn_eval set it */
 } tn_module;
 
 /* What all modules of one type share. TN_FORWARD and TN_MODULE make it; written out, it can do more. */

@@ -7,7 +7,7 @@
  *     p ← p · (1 - lr · weight_decay) - max(eps2, RMS(p)) · min(lr, 1/√t) / max(1, RMS(u) / d) · u
  *
  * RMS(p) is that from before. Means of squares first, then a pass for the two RMS, then one that updates. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "optim/optim_private.h"
 
 #include <float.h>
@@ -104,7 +104,7 @@ static void factors(tn__segment *s)
     if (matrices == 1) s->number.adafactor.over_mean = over_mean(s, 0);
 }
 
-#define TN_TEMPLATE "optim/adafactor.c"
+#define TN__TEMPLATE "optim/adafactor.c"
 #include "core/real.h"
 
 /* ---- the optimizer ----------------------------------------------------------------------------------------------- */
@@ -193,89 +193,92 @@ tn_optimizer *tn_adafactor_create(tn_adafactor_config c)
 
 /* Elements of a piece that lie in one row of a matrix, whose second moments are row · col[k]. */
 typedef struct {
-    int64_t        n;
-    TN_REAL        row;
-    const TN_REAL *col;
-    int64_t        matrix;    /* the one they lie in; -1: none yet */
-    double         over_mean; /* of that matrix */
-} TN_(stretch);
+    int64_t         n;
+    TN__REAL        row;
+    const TN__REAL *col;
+    int64_t         matrix;    /* the one they lie in; -1: none yet */
+    double          over_mean; /* of that matrix */
+} TN__(stretch);
 
 /* The stretch that begins at element `at`, of at most `left` elements; t: the one before. */
-static inline void TN_(next_stretch)(const tn__segment *s, int64_t at, int64_t left, TN_(stretch) * t)
+static inline void TN__(next_stretch)(const tn__segment *s, int64_t at, int64_t left, TN__(stretch) * t)
 {
     const tn__adafactor_numbers *c = &s->number.adafactor;
     const int64_t                row = at / c->cols, col = at % c->cols, matrix = row / c->rows;
     if (matrix != t->matrix) t->over_mean = s->n == c->rows * c->cols ? c->over_mean : over_mean(s, matrix);
     t->matrix = matrix;
     t->n = c->cols - col < left ? c->cols - col : left;
-    t->row = (TN_REAL)((double)((const TN_REAL *)s->state[0])[row] * t->over_mean);
-    t->col = (const TN_REAL *)s->state[1] + matrix * c->cols + col;
+    t->row = (TN__REAL)((double)((const TN__REAL *)s->state[0])[row] * t->over_mean);
+    t->col = (const TN__REAL *)s->state[1] + matrix * c->cols + col;
 }
 
 /* u = g / √max(v, eps1²), g clipped */
 typedef struct {
-    TN_REAL scale, bound, least;
-} TN_(gradient_rule);
-static inline TN_(gradient_rule) TN_(rule_of)(const tn__numbers *c)
+    TN__REAL scale, bound, least;
+} TN__(gradient_rule);
+static inline TN__(gradient_rule) TN__(rule_of)(const tn__numbers *c)
 {
-    return (TN_(gradient_rule)){(TN_REAL)c->scale, (TN_REAL)c->bound, (TN_REAL)(c->eps * c->eps)};
+    return (TN__(gradient_rule)){(TN__REAL)c->scale, (TN__REAL)c->bound, (TN__REAL)(c->eps * c->eps)};
 }
-static inline TN_REAL TN_(clipped)(const TN_(gradient_rule) * c, TN_REAL g) { return TN__CUT(c->scale * g, c->bound); }
-static inline TN_REAL TN_(u_of)(const TN_(gradient_rule) * c, TN_REAL g, TN_REAL v)
+static inline TN__REAL TN__(clipped)(const TN__(gradient_rule) * c, TN__REAL g)
 {
-    return TN_(clipped)(c, g) / TN_M(sqrt)(v > c->least ? v : c->least);
+    return TN__CUT(c->scale * g, c->bound);
 }
-static inline void TN_(add_squares)(double *pp, double *uu, TN_REAL p, TN_REAL u)
+static inline TN__REAL TN__(u_of)(const TN__(gradient_rule) * c, TN__REAL g, TN__REAL v)
+{
+    return TN__(clipped)(c, g) / TN__M(sqrt)(v > c->least ? v : c->least);
+}
+static inline void TN__(add_squares)(double *pp, double *uu, TN__REAL p, TN__REAL u)
 {
     *pp += (double)p * (double)p;
     *uu += (double)u * (double)u;
 }
 
-static void TN_(measure)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
-                         double sum[TN__SUMS])
+static void TN__(measure)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                          double sum[TN__SUMS])
 {
     const tn__adafactor_numbers *c = &s->number.adafactor;
-    const TN_(gradient_rule) rule = TN_(rule_of)(&s->number);
-    const TN_REAL *restrict p = weights, *restrict g = gradients;
+    const TN__(gradient_rule) rule = TN__(rule_of)(&s->number);
+    const TN__REAL *restrict p = weights, *restrict g = gradients;
     double pp[LANES] = {0}, uu[LANES] = {0};
-    TN_(stretch) t = {.matrix = -1};
+    TN__(stretch) t = {.matrix = -1};
     for (int64_t i = 0; c->cols && i < n; i += t.n) {
-        TN_(next_stretch)(s, at + i, n - i, &t);
+        TN__(next_stretch)(s, at + i, n - i, &t);
         for (int64_t k = 0; k < t.n; k++) {
-            const TN_REAL u = TN_(u_of)(&rule, g[i + k], t.row * t.col[k]);
-            TN_(add_squares)(pp + (i + k) % LANES, uu + (i + k) % LANES, p[i + k], u);
+            const TN__REAL u = TN__(u_of)(&rule, g[i + k], t.row * t.col[k]);
+            TN__(add_squares)(pp + (i + k) % LANES, uu + (i + k) % LANES, p[i + k], u);
         }
     }
     if (!c->cols) { /* a vector: its second moments are its own */
-        TN_REAL *restrict v = (TN_REAL *)s->state[2] + at;
-        const TN_REAL beta2 = (TN_REAL)c->beta2, rest2 = (TN_REAL)c->rest2;
+        TN__REAL *restrict v = (TN__REAL *)s->state[2] + at;
+        const TN__REAL beta2 = (TN__REAL)c->beta2, rest2 = (TN__REAL)c->rest2;
         for (int64_t i = 0; i < n; i++) {
-            const TN_REAL x = TN_(clipped)(&rule, g[i]);
+            const TN__REAL x = TN__(clipped)(&rule, g[i]);
             v[i] = beta2 * v[i] + rest2 * x * x;
-            TN_(add_squares)(pp + i % LANES, uu + i % LANES, p[i], TN_(u_of)(&rule, g[i], v[i]));
+            TN__(add_squares)(pp + i % LANES, uu + i % LANES, p[i], TN__(u_of)(&rule, g[i], v[i]));
         }
     }
     sum[0] += tn__lanes_in_order(pp), sum[1] += tn__lanes_in_order(uu);
 }
 
-static void TN_(update)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
-                        double sum[TN__SUMS])
+static void TN__(update)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                         double sum[TN__SUMS])
 {
     (void)sum;
     const tn__adafactor_numbers *c = &s->number.adafactor;
-    const TN_(gradient_rule) rule = TN_(rule_of)(&s->number);
-    const TN_REAL keep = (TN_REAL)s->number.keep, lr = (TN_REAL)s->number.lr;
-    TN_REAL *restrict p = weights;
-    const TN_REAL *restrict g = gradients;
-    TN_(stretch) t = {.matrix = -1};
+    const TN__(gradient_rule) rule = TN__(rule_of)(&s->number);
+    const TN__REAL keep = (TN__REAL)s->number.keep, lr = (TN__REAL)s->number.lr;
+    TN__REAL *restrict p = weights;
+    const TN__REAL *restrict g = gradients;
+    TN__(stretch) t = {.matrix = -1};
     for (int64_t i = 0; c->cols && i < n; i += t.n) {
-        TN_(next_stretch)(s, at + i, n - i, &t);
-        const TN_REAL *restrict col = t.col;
-        for (int64_t k = 0; k < t.n; k++) p[i + k] = keep * p[i + k] - lr * TN_(u_of)(&rule, g[i + k], t.row * col[k]);
+        TN__(next_stretch)(s, at + i, n - i, &t);
+        const TN__REAL *restrict col = t.col;
+        for (int64_t k = 0; k < t.n; k++) p[i + k] = keep * p[i + k] - lr * TN__(u_of)(&rule, g[i + k], t.row * col[k]);
     }
     if (!c->cols) {
-        const TN_REAL *restrict v = (const TN_REAL *)s->state[2] + at;
-        for (int64_t i = 0; i < n; i++) p[i] = keep * p[i] - lr * TN_(u_of)(&rule, g[i], v[i]);
+        const TN__REAL *restrict v = (const TN__REAL *)s->state[2] + at;
+        for (int64_t i = 0; i < n; i++) p[i] = keep * p[i] - lr * TN__(u_of)(&rule, g[i], v[i]);
     }
 }
 #endif

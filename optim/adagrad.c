@@ -2,10 +2,10 @@
  *
  *     sum ← sum + g²
  *     p ← p - lr / (1 + (t - 1) · lr_decay) · g / (√sum + eps) */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "optim/optim_private.h"
 
-#define TN_TEMPLATE "optim/adagrad.c"
+#define TN__TEMPLATE "optim/adagrad.c"
 #include "core/real.h"
 
 static void numbers(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to)
@@ -55,19 +55,19 @@ tn_optimizer *tn_adagrad_create(tn_adagrad_config c)
 #else /* ============================================================================== one number type */
 /* clang-format on */
 
-static void TN_(adagrad)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
-                         double sum[TN__SUMS])
+static void TN__(adagrad)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                          double sum[TN__SUMS])
 {
     (void)sum;
     const tn__numbers *c = &s->number;
-    const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;
-    const TN_REAL      lr = (TN_REAL)c->lr, eps = (TN_REAL)c->eps;
-    TN_REAL *restrict p = weights, *restrict squares = (TN_REAL *)s->state[0] + at;
-    const TN_REAL *restrict g = gradients;
+    const TN__REAL     scale = (TN__REAL)c->scale, bound = (TN__REAL)c->bound, add = (TN__REAL)c->add_weight;
+    const TN__REAL     lr = (TN__REAL)c->lr, eps = (TN__REAL)c->eps;
+    TN__REAL *restrict p = weights, *restrict squares = (TN__REAL *)s->state[0] + at;
+    const TN__REAL *restrict g = gradients;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
+        const TN__REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
         squares[i] += x * x;
-        p[i] -= lr * x / (TN_M(sqrt)(squares[i]) + eps);
+        p[i] -= lr * x / (TN__M(sqrt)(squares[i]) + eps);
     }
 }
 #endif

@@ -6,10 +6,10 @@
  *     p ← p - lr / (1 - beta1^t) · m / (√v / √(1 - beta2^t) + eps)
  *
  * One pass over p, g, m and v; the clipping factor is part of it. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "optim/optim_private.h"
 
-#define TN_TEMPLATE "optim/adam.c"
+#define TN__TEMPLATE "optim/adam.c"
 #include "core/real.h"
 
 static bool has_largest(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
@@ -109,45 +109,47 @@ tn_optimizer *tn_adamw_create(tn_adamw_config c)
 /* clang-format on */
 
 typedef struct {
-    TN_REAL scale, bound, add, keep, lr, eps, beta1, rest1, beta2, rest2, root;
-} TN_(adam_numbers);
+    TN__REAL scale, bound, add, keep, lr, eps, beta1, rest1, beta2, rest2, root;
+} TN__(adam_numbers);
 
-static inline TN_(adam_numbers) TN_(numbers_of)(const tn__numbers *c)
+static inline TN__(adam_numbers) TN__(numbers_of)(const tn__numbers *c)
 {
-    return (TN_(adam_numbers)){(TN_REAL)c->scale,      (TN_REAL)c->bound,      (TN_REAL)c->add_weight,
-                               (TN_REAL)c->keep,       (TN_REAL)c->lr,         (TN_REAL)c->eps,
-                               (TN_REAL)c->adam.beta1, (TN_REAL)c->adam.rest1, (TN_REAL)c->adam.beta2,
-                               (TN_REAL)c->adam.rest2, (TN_REAL)c->adam.root};
+    return (TN__(adam_numbers)){(TN__REAL)c->scale,      (TN__REAL)c->bound,      (TN__REAL)c->add_weight,
+                                (TN__REAL)c->keep,       (TN__REAL)c->lr,         (TN__REAL)c->eps,
+                                (TN__REAL)c->adam.beta1, (TN__REAL)c->adam.rest1, (TN__REAL)c->adam.beta2,
+                                (TN__REAL)c->adam.rest2, (TN__REAL)c->adam.root};
 }
 
-static void TN_(adam)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])
+static void TN__(adam)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                       double sum[TN__SUMS])
 {
     (void)sum;
-    const TN_(adam_numbers) c = TN_(numbers_of)(&s->number);
-    TN_REAL *restrict p = weights, *restrict m = (TN_REAL *)s->state[0] + at, *restrict v = (TN_REAL *)s->state[1] + at;
-    const TN_REAL *restrict g = gradients;
+    const TN__(adam_numbers) c = TN__(numbers_of)(&s->number);
+    TN__REAL *restrict p = weights, *restrict m = (TN__REAL *)s->state[0] + at,
+                       *restrict v = (TN__REAL *)s->state[1] + at;
+    const TN__REAL *restrict g = gradients;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL x = TN__CUT(c.scale * g[i], c.bound) + c.add * p[i];
+        const TN__REAL x = TN__CUT(c.scale * g[i], c.bound) + c.add * p[i];
         m[i] = c.beta1 * m[i] + c.rest1 * x;
         v[i] = c.beta2 * v[i] + c.rest2 * x * x;
-        p[i] = c.keep * p[i] - c.lr * m[i] / (TN_M(sqrt)(v[i]) * c.root + c.eps);
+        p[i] = c.keep * p[i] - c.lr * m[i] / (TN__M(sqrt)(v[i]) * c.root + c.eps);
     }
 }
 
-static void TN_(amsgrad)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
-                         double sum[TN__SUMS])
+static void TN__(amsgrad)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                          double sum[TN__SUMS])
 {
     (void)sum;
-    const TN_(adam_numbers) c = TN_(numbers_of)(&s->number);
-    TN_REAL *restrict p = weights, *restrict m = (TN_REAL *)s->state[0] + at, *restrict v = (TN_REAL *)s->state[1] + at,
-                      *restrict most = (TN_REAL *)s->state[2] + at;
-    const TN_REAL *restrict g = gradients;
+    const TN__(adam_numbers) c = TN__(numbers_of)(&s->number);
+    TN__REAL *restrict p = weights, *restrict m = (TN__REAL *)s->state[0] + at,
+                       *restrict v = (TN__REAL *)s->state[1] + at, *restrict most = (TN__REAL *)s->state[2] + at;
+    const TN__REAL *restrict g = gradients;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL x = TN__CUT(c.scale * g[i], c.bound) + c.add * p[i];
+        const TN__REAL x = TN__CUT(c.scale * g[i], c.bound) + c.add * p[i];
         m[i] = c.beta1 * m[i] + c.rest1 * x;
         v[i] = c.beta2 * v[i] + c.rest2 * x * x;
         most[i] = most[i] >= v[i] ? most[i] : v[i];
-        p[i] = c.keep * p[i] - c.lr * m[i] / (TN_M(sqrt)(most[i]) * c.root + c.eps);
+        p[i] = c.keep * p[i] - c.lr * m[i] / (TN__M(sqrt)(most[i]) * c.root + c.eps);
     }
 }
 #endif

@@ -1,8 +1,8 @@
 /* clip.c — the gradients of a module, clipped in place, as torch.nn.utils does it. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "optim/optim_private.h"
 
-#define TN_TEMPLATE "optim/clip.c"
+#define TN__TEMPLATE "optim/clip.c"
 #include "core/real.h"
 
 static const char who[] = "tn_clip_grads";
@@ -76,11 +76,11 @@ double tn_clip_grads_run(tn_clip_grads_args c)
 #else /* ============================================================================== one number type */
 /* clang-format on */
 
-static void TN_(cut)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])
+static void TN__(cut)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])
 {
     (void)at, (void)weights, (void)sum;
-    const TN_REAL scale = (TN_REAL)s->number.scale, bound = (TN_REAL)s->number.bound;
-    TN_REAL *restrict g = gradients;
+    const TN__REAL scale = (TN__REAL)s->number.scale, bound = (TN__REAL)s->number.bound;
+    TN__REAL *restrict g = gradients;
     for (int64_t i = 0; i < n; i++) g[i] = TN__CUT(scale * g[i], bound);
 }
 #endif

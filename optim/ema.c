@@ -1,8 +1,8 @@
 /* ema.c — averages of the weights that forget: average += (1 - decay) · (weight - average). */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "optim/ema.h"
 
-#define TN_TEMPLATE "optim/ema.c"
+#define TN__TEMPLATE "optim/ema.c"
 #include "core/real.h"
 
 tn_ema *tn_ema_create(tn_ema_config c)
@@ -128,22 +128,23 @@ bool tn_ema_swapped(const tn_ema *e) { return e && e->swapped; }
 #else /* ============================================================================== one number type */
 /* clang-format on */
 
-static void TN_(blend)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
-                       double sum[TN__SUMS])
+static void TN__(blend)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                        double sum[TN__SUMS])
 {
     (void)gradients, (void)sum;
-    const TN_REAL c = (TN_REAL)s->number.ema_rest;
-    const TN_REAL *restrict p = weights;
-    TN_REAL *restrict average = (TN_REAL *)s->state[0] + at;
+    const TN__REAL c = (TN__REAL)s->number.ema_rest;
+    const TN__REAL *restrict p = weights;
+    TN__REAL *restrict average = (TN__REAL *)s->state[0] + at;
     for (int64_t i = 0; i < n; i++) average[i] += c * (p[i] - average[i]);
 }
 
-static void TN_(swap)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])
+static void TN__(swap)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                       double sum[TN__SUMS])
 {
     (void)gradients, (void)sum;
-    TN_REAL *restrict p = weights, *restrict average = (TN_REAL *)s->state[0] + at;
+    TN__REAL *restrict p = weights, *restrict average = (TN__REAL *)s->state[0] + at;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL x = p[i];
+        const TN__REAL x = p[i];
         p[i] = average[i], average[i] = x;
     }
 }

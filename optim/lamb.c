@@ -5,11 +5,11 @@
  *     p ← p - lr · (‖p‖ / ‖r‖) · r                     the ratio is 1 where one of the norms is 0
  *
  * Two passes: the first brings m and v up to date and takes the norms, the second computes r again. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "optim/optim_private.h"
 
 enum { LANES = TN__SUM_LANES };
-#define TN_TEMPLATE "optim/lamb.c"
+#define TN__TEMPLATE "optim/lamb.c"
 #include "core/real.h"
 
 static void numbers(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to)
@@ -60,54 +60,54 @@ tn_optimizer *tn_lamb_create(tn_lamb_config c)
 /* clang-format on */
 
 typedef struct {
-    TN_REAL scale, bound, add, lr, eps, beta1, rest1, beta2, rest2, first, root;
-} TN_(lamb_numbers);
+    TN__REAL scale, bound, add, lr, eps, beta1, rest1, beta2, rest2, first, root;
+} TN__(lamb_numbers);
 
-static inline TN_(lamb_numbers) TN_(numbers_of)(const tn__numbers *c)
+static inline TN__(lamb_numbers) TN__(numbers_of)(const tn__numbers *c)
 {
-    return (TN_(lamb_numbers)){(TN_REAL)c->scale,      (TN_REAL)c->bound,      (TN_REAL)c->add_weight,
-                               (TN_REAL)c->lr,         (TN_REAL)c->eps,        (TN_REAL)c->adam.beta1,
-                               (TN_REAL)c->adam.rest1, (TN_REAL)c->adam.beta2, (TN_REAL)c->adam.rest2,
-                               (TN_REAL)c->adam.first, (TN_REAL)c->adam.root};
+    return (TN__(lamb_numbers)){(TN__REAL)c->scale,      (TN__REAL)c->bound,      (TN__REAL)c->add_weight,
+                                (TN__REAL)c->lr,         (TN__REAL)c->eps,        (TN__REAL)c->adam.beta1,
+                                (TN__REAL)c->adam.rest1, (TN__REAL)c->adam.beta2, (TN__REAL)c->adam.rest2,
+                                (TN__REAL)c->adam.first, (TN__REAL)c->adam.root};
 }
-static inline TN_REAL TN_(step_of)(const TN_(lamb_numbers) * c, TN_REAL m, TN_REAL v, TN_REAL p)
+static inline TN__REAL TN__(step_of)(const TN__(lamb_numbers) * c, TN__REAL m, TN__REAL v, TN__REAL p)
 {
-    return c->first * m / (TN_M(sqrt)(v) * c->root + c->eps) + c->add * p;
+    return c->first * m / (TN__M(sqrt)(v) * c->root + c->eps) + c->add * p;
 }
 
 /* Brings an element's moments up to date; adds p² and r². */
-static inline void TN_(moment)(const TN_(lamb_numbers) * c, TN_REAL p, TN_REAL g, TN_REAL *m, TN_REAL *v, double *pp,
-                               double *rr)
+static inline void TN__(moment)(const TN__(lamb_numbers) * c, TN__REAL p, TN__REAL g, TN__REAL *m, TN__REAL *v,
+                                double *pp, double *rr)
 {
-    const TN_REAL x = TN__CUT(c->scale * g, c->bound);
+    const TN__REAL x = TN__CUT(c->scale * g, c->bound);
     *m = c->beta1 * *m + c->rest1 * x;
     *v = c->beta2 * *v + c->rest2 * x * x;
-    const TN_REAL r = TN_(step_of)(c, *m, *v, p);
+    const TN__REAL r = TN__(step_of)(c, *m, *v, p);
     *pp += (double)p * (double)p;
     *rr += (double)r * (double)r;
 }
 
-static void TN_(moments)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
-                         double sum[TN__SUMS])
+static void TN__(moments)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                          double sum[TN__SUMS])
 {
-    const TN_(lamb_numbers) c = TN_(numbers_of)(&s->number);
-    const TN_REAL *restrict p = weights, *restrict g = gradients;
-    TN_REAL *restrict m = (TN_REAL *)s->state[0] + at, *restrict v = (TN_REAL *)s->state[1] + at;
+    const TN__(lamb_numbers) c = TN__(numbers_of)(&s->number);
+    const TN__REAL *restrict p = weights, *restrict g = gradients;
+    TN__REAL *restrict m = (TN__REAL *)s->state[0] + at, *restrict v = (TN__REAL *)s->state[1] + at;
     double  pp[LANES] = {0}, rr[LANES] = {0};
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++) TN_(moment)(&c, p[i + k], g[i + k], m + i + k, v + i + k, pp + k, rr + k);
-    for (int k = 0; i + k < n; k++) TN_(moment)(&c, p[i + k], g[i + k], m + i + k, v + i + k, pp + k, rr + k);
+        for (int k = 0; k < LANES; k++) TN__(moment)(&c, p[i + k], g[i + k], m + i + k, v + i + k, pp + k, rr + k);
+    for (int k = 0; i + k < n; k++) TN__(moment)(&c, p[i + k], g[i + k], m + i + k, v + i + k, pp + k, rr + k);
     sum[0] += tn__lanes_in_order(pp), sum[1] += tn__lanes_in_order(rr);
 }
 
-static void TN_(update)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
-                        double sum[TN__SUMS])
+static void TN__(update)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                         double sum[TN__SUMS])
 {
     (void)gradients, (void)sum;
-    const TN_(lamb_numbers) c = TN_(numbers_of)(&s->number);
-    const TN_REAL *restrict m = (const TN_REAL *)s->state[0] + at, *restrict v = (const TN_REAL *)s->state[1] + at;
-    TN_REAL *restrict p = weights;
-    for (int64_t i = 0; i < n; i++) p[i] -= c.lr * TN_(step_of)(&c, m[i], v[i], p[i]);
+    const TN__(lamb_numbers) c = TN__(numbers_of)(&s->number);
+    const TN__REAL *restrict m = (const TN__REAL *)s->state[0] + at, *restrict v = (const TN__REAL *)s->state[1] + at;
+    TN__REAL *restrict p = weights;
+    for (int64_t i = 0; i < n; i++) p[i] -= c.lr * TN__(step_of)(&c, m[i], v[i], p[i]);
 }
 #endif

@@ -3,10 +3,10 @@
  *     v ← alpha · v + (1 - alpha) · g²
  *     d = g / (√v + eps)                               centered:  a ← alpha · a + (1 - alpha) · g;  √(v - a²)
  *     p ← p - lr · d                                   momentum:  b ← momentum · b + d;  p ← p - lr · b */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "optim/optim_private.h"
 
-#define TN_TEMPLATE "optim/rmsprop.c"
+#define TN__TEMPLATE "optim/rmsprop.c"
 #include "core/real.h"
 
 static bool has_average(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
@@ -58,40 +58,41 @@ tn_optimizer *tn_rmsprop_create(tn_rmsprop_config c)
 
 /* The weights of a piece and their state; a and b may be NULL. */
 typedef struct {
-    TN_REAL       *p, *v, *a, *b;
-    const TN_REAL *g;
-} TN_(operands);
+    TN__REAL       *p, *v, *a, *b;
+    const TN__REAL *g;
+} TN__(operands);
 
 /* Inlined for each of the four kinds, so that each is a loop of its own, which a compiler can make vectors of. */
-static inline __attribute__((always_inline)) void
-TN_(rmsprop_loop)(const bool centered, const bool by_momentum, const tn__numbers *c, int64_t n, const TN_(operands) * o)
+static inline __attribute__((always_inline)) void TN__(rmsprop_loop)(const bool centered, const bool by_momentum,
+                                                                     const tn__numbers *c, int64_t n,
+                                                                     const TN__(operands) * o)
 {
-    const TN_REAL scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;
-    const TN_REAL lr = (TN_REAL)c->lr, eps = (TN_REAL)c->eps, momentum = (TN_REAL)c->rmsprop.momentum;
-    const TN_REAL alpha = (TN_REAL)c->rmsprop.alpha, rest = (TN_REAL)c->rmsprop.rest;
-    TN_REAL *restrict p = o->p, *restrict v = o->v, *restrict a = o->a, *restrict b = o->b;
-    const TN_REAL *restrict g = o->g;
+    const TN__REAL scale = (TN__REAL)c->scale, bound = (TN__REAL)c->bound, add = (TN__REAL)c->add_weight;
+    const TN__REAL lr = (TN__REAL)c->lr, eps = (TN__REAL)c->eps, momentum = (TN__REAL)c->rmsprop.momentum;
+    const TN__REAL alpha = (TN__REAL)c->rmsprop.alpha, rest = (TN__REAL)c->rmsprop.rest;
+    TN__REAL *restrict p = o->p, *restrict v = o->v, *restrict a = o->a, *restrict b = o->b;
+    const TN__REAL *restrict g = o->g;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
+        const TN__REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
         v[i] = alpha * v[i] + rest * x * x;
         if (centered) a[i] = alpha * a[i] + rest * x;
-        const TN_REAL variance = centered ? v[i] - a[i] * a[i] : v[i], d = x / (TN_M(sqrt)(variance) + eps);
+        const TN__REAL variance = centered ? v[i] - a[i] * a[i] : v[i], d = x / (TN__M(sqrt)(variance) + eps);
         if (by_momentum) b[i] = momentum * b[i] + d;
         p[i] -= lr * (by_momentum ? b[i] : d);
     }
 }
 
-static void TN_(rmsprop)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
-                         double sum[TN__SUMS])
+static void TN__(rmsprop)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                          double sum[TN__SUMS])
 {
     (void)sum;
     const tn__numbers *c = &s->number;
-    TN_(operands) o = {.p = weights, .v = (TN_REAL *)s->state[0] + at, .g = gradients};
-    if (s->state[1]) o.a = (TN_REAL *)s->state[1] + at;
-    if (s->state[2] && c->rmsprop.momentum > 0) o.b = (TN_REAL *)s->state[2] + at;
-    if (o.a && o.b) TN_(rmsprop_loop)(true, true, c, n, &o);
-    else if (o.a) TN_(rmsprop_loop)(true, false, c, n, &o);
-    else if (o.b) TN_(rmsprop_loop)(false, true, c, n, &o);
-    else TN_(rmsprop_loop)(false, false, c, n, &o);
+    TN__(operands) o = {.p = weights, .v = (TN__REAL *)s->state[0] + at, .g = gradients};
+    if (s->state[1]) o.a = (TN__REAL *)s->state[1] + at;
+    if (s->state[2] && c->rmsprop.momentum > 0) o.b = (TN__REAL *)s->state[2] + at;
+    if (o.a && o.b) TN__(rmsprop_loop)(true, true, c, n, &o);
+    else if (o.a) TN__(rmsprop_loop)(true, false, c, n, &o);
+    else if (o.b) TN__(rmsprop_loop)(false, true, c, n, &o);
+    else TN__(rmsprop_loop)(false, false, c, n, &o);
 }
 #endif

@@ -5,7 +5,7 @@
 
 #include "optim/optim_private.h"
 
-enum { TN__NUMBERS = TN_MILESTONES + 2, TN__DEPTH = 4 };
+enum { TN__SCHEDULE_NUMBERS = TN_MILESTONES + 2, TN__DEPTH = 4 };
 
 typedef struct {
     const char *name; /* "cosine": as in tn_cosine_lr_new */
@@ -24,7 +24,7 @@ struct tn_schedule {
     tn_schedule      *next;  /* of the owner's, older */
     tn_schedule      *whole; /* what it is a part of, or NULL */
     int64_t           t;
-    double            number[TN__NUMBERS]; /* as the config has them, defaults filled in */
+    double            number[TN__SCHEDULE_NUMBERS]; /* as the config has them, defaults filled in */
     int               numbers;
     tn_schedule      *part[TN_PARTS];
     int               parts, depth;

@@ -4,10 +4,10 @@
  *     p ← p - lr · buf                                (Nesterov: p - lr · (g + momentum · buf))
  *
  * and without momentum p ← p - lr · g. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "optim/optim_private.h"
 
-#define TN_TEMPLATE "optim/sgd.c"
+#define TN__TEMPLATE "optim/sgd.c"
 #include "core/real.h"
 
 static bool has_momentum(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
@@ -61,23 +61,23 @@ tn_optimizer *tn_sgd_create(tn_sgd_config c)
 #else /* ============================================================================== one number type */
 /* clang-format on */
 
-static void TN_(sgd)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])
+static void TN__(sgd)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])
 {
     (void)sum;
     const tn__numbers *c = &s->number;
-    const TN_REAL      scale = (TN_REAL)c->scale, bound = (TN_REAL)c->bound, add = (TN_REAL)c->add_weight;
-    const TN_REAL      lr = (TN_REAL)c->lr, momentum = (TN_REAL)c->sgd.momentum;
-    const TN_REAL      fresh = (TN_REAL)c->sgd.fresh;
-    TN_REAL *restrict p = weights;
-    const TN_REAL *restrict g = gradients;
+    const TN__REAL     scale = (TN__REAL)c->scale, bound = (TN__REAL)c->bound, add = (TN__REAL)c->add_weight;
+    const TN__REAL     lr = (TN__REAL)c->lr, momentum = (TN__REAL)c->sgd.momentum;
+    const TN__REAL     fresh = (TN__REAL)c->sgd.fresh;
+    TN__REAL *restrict p = weights;
+    const TN__REAL *restrict g = gradients;
     if (c->sgd.momentum == 0) {
         for (int64_t i = 0; i < n; i++) p[i] -= lr * (TN__CUT(scale * g[i], bound) + add * p[i]);
         return;
     }
-    TN_REAL *restrict buf = (TN_REAL *)s->state[0] + at;
+    TN__REAL *restrict buf = (TN__REAL *)s->state[0] + at;
     if (c->sgd.nesterov) {
         for (int64_t i = 0; i < n; i++) {
-            const TN_REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
+            const TN__REAL x = TN__CUT(scale * g[i], bound) + add * p[i];
             buf[i] = momentum * buf[i] + fresh * x;
             p[i] -= lr * (x + momentum * buf[i]);
         }

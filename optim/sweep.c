@@ -1,6 +1,6 @@
 /* sweep.c — one pass over the elements of many tensors, shared out over the threads as if they were one list. The
  * passes that only read gradients, for their norm, are here, too. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "optim/optim_private.h"
 
 enum { CHUNK = 16384, BLOCK = 512, LANES = TN__SUM_LANES };
@@ -138,7 +138,7 @@ void tn__sweep_run(tn__sweep *w, tn__sweep_pass k)
 
 /* ---- norms ------------------------------------------------------------------------------------------------------- */
 
-#define TN_TEMPLATE "optim/sweep.c"
+#define TN__TEMPLATE "optim/sweep.c"
 #include "core/real.h"
 
 /* All sums of the gradients times unit; together they give the norm. */
@@ -185,10 +185,10 @@ bool tn__clip_check(const char *who, const tn_clip *c)
 /* clang-format on */
 
 /* Lane by lane, so that a compiler can use vectors and the order stays. */
-static void TN_(squares)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS])
+static void TN__(squares)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS])
 {
     (void)at, (void)p;
-    const TN_REAL *restrict x = g;
+    const TN__REAL *restrict x = g;
     const double unit = s->number.scale;
     double       lane[LANES] = {0};
     int64_t      i = 0;
@@ -198,10 +198,10 @@ static void TN_(squares)(const tn__segment *s, int64_t at, int64_t n, void *p, v
     sum[0] += tn__lanes_in_order(lane);
 }
 
-static void TN_(largest)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS])
+static void TN__(largest)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS])
 {
     (void)s, (void)at, (void)p;
-    const TN_REAL *restrict x = g;
+    const TN__REAL *restrict x = g;
     for (int64_t i = 0; i < n; i++) sum[0] = larger(sum[0], fabs((double)x[i]));
 }
 #endif

@@ -1,15 +1,15 @@
 /* add — y = a + b
  *
  *   ga = gy,  gb = gy */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/add.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/add.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static void add_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(add_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+    tn__map(TN__NUMBERS(add_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
 }
 static void add_backward_ops(tn_back *b)
 {
@@ -23,36 +23,36 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}},
     {.in = {{0, {0}}, {2, {2, 2}}}},
     {.in = {{2, {0, 3}}, {2, {1, 3}}}},
-    {.in = {{2, {2, 3}}, {1, {3}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {-9, -9}, .high = {9, 9}},
-    {.in = {{1, {5}}, {1, {5}}}, .kind = {TN_ARG_MASK, TN_ARG_MASK}}, /* or */
+    {.in = {{2, {2, 3}}, {1, {3}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -9}, .high = {9, 9}},
+    {.in = {{1, {5}}, {1, {5}}}, .kind = {TN__ARG_MASK, TN__ARG_MASK}}, /* or */
     {.in = {{1, {3}}, {1, {4}}},
      .status = TN_ESHAPE,
      .fails = "add: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
     {.in = {{1, {3}}, {1, {3}}},
-     .kind = {TN_ARG_REAL, TN_ARG_INT},
+     .kind = {TN__ARG_REAL, TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "add: number types differ: f32 and i64"},
 };
 
-const tn_op tn__op_add = {TN_ROOM("add", TN_JOIN),          .inputs = 2,
+const tn_op tn__op_add = {TN__ROOM("add", TN_JOIN),         .inputs = 2,
                           .infer = tn__infer_binary,        .forward = add_forward,
                           .backward_ops = add_backward_ops, .inplace = true};
-TN_SAMPLES(add, samples);
+TN__SAMPLES(add, samples);
 
 tn_tensor *tn_add(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_add, a, b, false); }
 tn_tensor *tn_add_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_add, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(add_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(add_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1];
-    TN_REAL       *y = out[0];
+    const TN__REAL *a = in[0], *b = in[1];
+    TN__REAL       *y = out[0];
     (void)args;
-#if TN_IS_REAL
+#if TN__IS_REAL
     for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
 #else
-    for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)((uint64_t)a[i] + (uint64_t)b[i]); /* wraps, as integers do */
+    for (int64_t i = 0; i < n; i++) y[i] = (TN__REAL)((uint64_t)a[i] + (uint64_t)b[i]); /* wraps, as integers do */
 #endif
 }
 #endif

@@ -7,7 +7,7 @@
  * Each element has the bits that tn_layer_norm(tn_add(x, tn_dropout(h, p)), …) gives it, and draws the same numbers:
  * no mask is kept, it is made again from the generator's position (dropout.c). s is a result, as the backward reads it
  * and layers that normalise first go on with it; a row's statistics are one that only the tape sees. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     double   p, eps;
@@ -20,7 +20,7 @@ typedef struct {
     tn__dropped        drop;
     tn__norm_arguments norm;
 } kernel_args;
-#define TN_TEMPLATE "autograd/ops/add_dropout_norm.c"
+#define TN__TEMPLATE "autograd/ops/add_dropout_norm.c"
 #include "core/real.h"
 
 static bool add_dropout_norm_infer(tn_ctx *c)
@@ -47,8 +47,8 @@ static void add_dropout_norm_forward(tn_ctx *c)
     tn_tensor        *x = tn__joined(c->in[X], k), *h = tn__joined(c->in[H], k), *w = tn__joined(c->in[WEIGHT], k);
     tn_tensor *bias = tn__joined(c->in[BIAS], k), *y = tn__joined(c->out[Y], k), *sum = tn__joined(c->out[SUM], k);
     if (!tn_error())
-        tn__rows_columns(TN_REALS_AT(add_dropout_norm_fwd), -1, TN_LIST(y, sum, c->out[STAT]), (tn__list){.n = 0},
-                         TN_LIST(x, h, w, bias), &a);
+        tn__rows_columns(TN__REALS_AT(add_dropout_norm_fwd), -1, TN__LIST(y, sum, c->out[STAT]), (tn__list){.n = 0},
+                         TN__LIST(x, h, w, bias), &a);
     tn_scope_end(s);
 }
 
@@ -84,8 +84,8 @@ static void add_dropout_norm_backward(tn_back *b)
     tn_tensor *gy = tn__joined(b->gy[Y], k), *more = tn__joined(b->gy[SUM], k), *s = tn__joined(b->out[SUM], k);
     tn_tensor *w = tn__joined(b->in[WEIGHT], k), *to = tn__joined(gs, k), *to_h = tn__joined(gh, k);
     if (tn_error()) return;
-    tn__rows_columns(TN_REALS_AT(add_dropout_norm_bwd), -1, TN_LIST(to, to_h), TN_LIST(b->gx[WEIGHT], b->gx[BIAS]),
-                     TN_LIST(gy, s, b->out[STAT], w, more), &a);
+    tn__rows_columns(TN__REALS_AT(add_dropout_norm_bwd), -1, TN__LIST(to, to_h), TN__LIST(b->gx[WEIGHT], b->gx[BIAS]),
+                     TN__LIST(gy, s, b->out[STAT], w, more), &a);
     if (b->need[X]) b->gx[X] = gs;
     if (b->need[H]) b->gx[H] = drops ? gh : gs;
 }
@@ -95,9 +95,9 @@ static void add_dropout_norm_backward(tn_back *b)
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}, {1, {4}}}, ARGS(0.5, 1e-5, 1, 0)},
     {.in = {{3, {2, 3, 5}}, {3, {2, 3, 5}}, {1, {5}}, {1, {5}}}, ARGS(0.1, 1e-5, 7, UINT64_MAX - 2)},
-    {.in = {{2, {3, 19}}, {2, {3, 19}}, {1, {19}}}, .kind = {[3] = TN_ARG_ABSENT}, ARGS(0.3, 1e-3, 1, 2)},
+    {.in = {{2, {3, 19}}, {2, {3, 19}}, {1, {19}}}, .kind = {[3] = TN__ARG_ABSENT}, ARGS(0.3, 1e-3, 1, 2)},
     {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {2, {3, 2}}, {2, {3, 2}}}, ARGS(0, 1e-5, 1, 0)},
-    {.in = {{2, {3, 5}}, {2, {3, 5}}}, .kind = {[2] = TN_ARG_ABSENT, TN_ARG_ABSENT}, ARGS(1, 1e-3, 1, 0)},
+    {.in = {{2, {3, 5}}, {2, {3, 5}}}, .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT}, ARGS(1, 1e-3, 1, 0)},
     {.in = {{2, {0, 3}}, {2, {0, 3}}, {1, {3}}, {1, {3}}}, ARGS(0.5, 1e-5, 1, 0)},
     {.in = {{2, {3, 0}}, {2, {3, 0}}, {1, {0}}, {1, {0}}}, ARGS(0.5, 1e-5, 1, 0)},
     {.in = {{2, {3, 4}}, {1, {4}}, {1, {4}}, {1, {4}}},
@@ -110,23 +110,23 @@ static const tn__sample samples[] = {
      .fails = "add_dropout_norm: weight [5] must have the shape of the last dims of [3, 4]: those over which it "
               "normalises"},
     {.in = {{1, {4}}, {1, {4}}},
-     .kind = {[2] = TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(2, 1e-5, 1, 0),
      .status = TN_EINVAL,
      .fails = "add_dropout_norm: p is 2, but a probability is from 0 to 1"},
     {.in = {{1, {4}}, {1, {4}}},
-     .kind = {[2] = TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(0, -1, 1, 0),
      .status = TN_EINVAL,
      .fails = "add_dropout_norm: eps is -1, but must not be negative"},
     {.in = {{1, {4}}, {1, {4}}},
-     .kind = {TN_ARG_INT, TN_ARG_INT, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {TN__ARG_INT, TN__ARG_INT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(0, 1e-5, 1, 0),
      .status = TN_EDTYPE,
      .fails = "add_dropout_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_add_dropout_norm = {TN_ROOM("add_dropout_norm", TN_WIDE),
+const tn_op tn__op_add_dropout_norm = {TN__ROOM("add_dropout_norm", TN_WIDE),
                                        .inputs = 4,
                                        .outputs = 3,
                                        .optional = 1u << WEIGHT | 1u << BIAS,
@@ -136,7 +136,7 @@ const tn_op tn__op_add_dropout_norm = {TN_ROOM("add_dropout_norm", TN_WIDE),
                                        .forward = add_dropout_norm_forward,
                                        .backward = add_dropout_norm_backward,
                                        .backward_ops = add_dropout_norm_backward_ops};
-TN_SAMPLES(add_dropout_norm, samples);
+TN__SAMPLES(add_dropout_norm, samples);
 
 tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
 {
@@ -155,56 +155,59 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
 /* Where in a buffer on the stack a row is kept in L1 while it goes to memory by non-temporal stores. Loads wait for
  * stores that agree with them in the lower 12 bits of the address, as rows do whose bytes are a multiple of 4096: so it
  * begins elsewhere in a page. */
-static TN_REAL *TN_(beside)(TN_REAL *buffer, const TN_REAL *row)
+static TN__REAL *TN__(beside)(TN__REAL *buffer, const TN__REAL *row)
 {
     return buffer + ((uintptr_t)row + PAGE / 4 - (uintptr_t)buffer) % PAGE / sizeof *buffer;
 }
 
-static void TN_(add_dropout_norm_forward)(int64_t row, int64_t n, void *const *out, const void *const *in,
-                                          const kernel_args *a, TN_REAL *sum)
+static void TN__(add_dropout_norm_forward)(int64_t row, int64_t n, void *const *out, const void *const *in,
+                                           const kernel_args *a, TN__REAL *sum)
 {
-    tn__kernels()->TN_(rows)->dropout(n, sum, in[H], in[X], &a->drop, row * n, sum == out[SUM] ? NULL : out[SUM], NULL);
-    const TN_(tn__norm_row) s = {out[Y], out[STAT], sum, in[WEIGHT], in[BIAS], a->norm.eps, false, a->norm.stream};
-    tn__kernels()->TN_(rows)->norm(n, &s);
+    tn__kernels()->TN__(rows)->dropout(n, sum, in[H], in[X], &a->drop, row * n, sum == out[SUM] ? NULL : out[SUM],
+                                       NULL);
+    const TN__(tn__norm_row) s = {out[Y], out[STAT], sum, in[WEIGHT], in[BIAS], a->norm.eps, false, a->norm.stream};
+    tn__kernels()->TN__(rows)->norm(n, &s);
 }
-static void TN_(add_dropout_norm_backward)(int64_t row, int64_t n, void *const *out, const void *const *in,
-                                           const kernel_args *a, TN_REAL *gs, TN_REAL *gh)
+static void TN__(add_dropout_norm_backward)(int64_t row, int64_t n, void *const *out, const void *const *in,
+                                            const kernel_args *a, TN__REAL *gs, TN__REAL *gh)
 {
-    const TN_REAL *more = in[4];
-    const bool     near = gh && gh != out[1];
-    const bool     stream = !gh && !more && a->norm.stream;
-    const TN_(tn__norm_back_row) s = {gs, out[2], out[3], in[0], in[1], in[3], in[2], false, stream};
-    tn__kernels()->TN_(rows)->norm_back(n, &s);
+    const TN__REAL *more = in[4];
+    const bool      near = gh && gh != out[1];
+    const bool      stream = !gh && !more && a->norm.stream;
+    const TN__(tn__norm_back_row) s = {gs, out[2], out[3], in[0], in[1], in[3], in[2], false, stream};
+    tn__kernels()->TN__(rows)->norm_back(n, &s);
     for (int64_t i = 0; gs && more && i < n; i++) gs[i] += more[i];
     if (gh)
-        tn__kernels()->TN_(rows)->dropout(n, gh, gs, NULL, &a->drop, row * n, near ? out[1] : NULL,
-                                          near ? out[0] : NULL);
+        tn__kernels()->TN__(rows)->dropout(n, gh, gs, NULL, &a->drop, row * n, near ? out[1] : NULL,
+                                           near ? out[0] : NULL);
 }
 
 /* noinline: a frame of several pages costs stack probes (-fstack-clash-protection), which the common path is spared. */
-__attribute__((noinline)) static void TN_(fwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
-                                                    const kernel_args *a)
+__attribute__((noinline)) static void TN__(fwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
+                                                     const kernel_args *a)
 {
-    TN_REAL buffer[NEAR + PAGE / sizeof(TN_REAL)];
-    TN_(add_dropout_norm_forward)(row, n, out, in, a, TN_(beside)(buffer, out[SUM]));
+    TN__REAL buffer[NEAR + PAGE / sizeof(TN__REAL)];
+    TN__(add_dropout_norm_forward)(row, n, out, in, a, TN__(beside)(buffer, out[SUM]));
 }
-__attribute__((noinline)) static void TN_(bwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
-                                                    const kernel_args *a)
+__attribute__((noinline)) static void TN__(bwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
+                                                     const kernel_args *a)
 {
-    TN_REAL buffer[2 * NEAR + PAGE / sizeof(TN_REAL)], *gs = TN_(beside)(buffer, out[0]);
-    TN_(add_dropout_norm_backward)(row, n, out, in, a, gs, gs + NEAR);
+    TN__REAL buffer[2 * NEAR + PAGE / sizeof(TN__REAL)], *gs = TN__(beside)(buffer, out[0]);
+    TN__(add_dropout_norm_backward)(row, n, out, in, a, gs, gs + NEAR);
 }
 
-static void TN_(add_dropout_norm_fwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(add_dropout_norm_fwd)(int64_t row, int64_t n, void *const *out, const void *const *in,
+                                       const void *args)
 {
     const kernel_args *a = args;
-    if (a->norm.stream && n <= NEAR) TN_(fwd_near)(row, n, out, in, a);
-    else TN_(add_dropout_norm_forward)(row, n, out, in, a, out[SUM]);
+    if (a->norm.stream && n <= NEAR) TN__(fwd_near)(row, n, out, in, a);
+    else TN__(add_dropout_norm_forward)(row, n, out, in, a, out[SUM]);
 }
-static void TN_(add_dropout_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(add_dropout_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in,
+                                       const void *args)
 {
     const kernel_args *a = args;
-    if (a->norm.stream && out[1] && n <= NEAR) TN_(bwd_near)(row, n, out, in, a);
-    else TN_(add_dropout_norm_backward)(row, n, out, in, a, out[0], out[1]);
+    if (a->norm.stream && out[1] && n <= NEAR) TN__(bwd_near)(row, n, out, in, a);
+    else TN__(add_dropout_norm_backward)(row, n, out, in, a, out[0], out[1]);
 }
 #endif

@@ -1,19 +1,19 @@
 /* add_scalar — y = x + k for a plain number k, whole beside integers
  *
  *   gx = gy */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     double k;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/add_scalar.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/add_scalar.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool add_scalar_infer(tn_ctx *c) { return tn__infer_numbers(c) && tn__need_whole(c, 0, TN_ARG(c, k)); }
 static void add_scalar_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(add_scalar_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+    tn__map(TN__NUMBERS(add_scalar_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
 }
 static void add_scalar_backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
 
@@ -23,46 +23,46 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 4}}}, .args = &(args_t){2}},
     {.in = {{3, {2, 1, 3}}}, .args = &(args_t){-1e3}},
     {.in = {{1, {5}}}, .args = &(args_t){1}},
-    {.in = {{2, {2, 3}}}, .args = &(args_t){-3}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){-3}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}},
     {.in = {{1, {2}}},
      .args = &(args_t){0.5},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "add_scalar: x is i64 and 0.5 is not a whole number; convert x with tn_to(x, TN_F32)"},
     {.in = {{1, {2}}},
      .args = &(args_t){1e20},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "add_scalar: x is i64 and 1e+20 does not fit in it; convert x with tn_to(x, TN_F64)"},
     {.in = {{1, {2}}},
      .args = &(args_t){1},
-     .kind = {TN_ARG_MASK},
+     .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
      .fails = "add_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_add_scalar = {TN_ROOM("add_scalar", TN_AS_IS),
+const tn_op tn__op_add_scalar = {TN__ROOM("add_scalar", TN_AS_IS),
                                  .inputs = 1,
                                  .args_size = sizeof(args_t),
                                  .infer = add_scalar_infer,
                                  .forward = add_scalar_forward,
                                  .backward_ops = add_scalar_backward_ops,
                                  .inplace = true};
-TN_SAMPLES(add_scalar, samples);
+TN__SAMPLES(add_scalar, samples);
 
 tn_tensor *tn_add_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_add_scalar, &(args_t){k}, x); }
 tn_tensor *tn_add_scalar_(tn_tensor *x, double k) { return tn_apply_args_(&tn__op_add_scalar, &(args_t){k}, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(add_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(add_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0], k = (TN_REAL)((const args_t *)args)->k;
-#if TN_IS_REAL
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0], k = (TN__REAL)((const args_t *)args)->k;
+#if TN__IS_REAL
     for (int64_t i = 0; i < n; i++) y[i] = x[i] + k;
 #else
-    for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)((uint64_t)x[i] + (uint64_t)k); /* wraps, as integers do */
+    for (int64_t i = 0; i < n; i++) y[i] = (TN__REAL)((uint64_t)x[i] + (uint64_t)k); /* wraps, as integers do */
 #endif
 }
 #endif

@@ -1,13 +1,13 @@
 /* allclose — |a - b| ≤ atol + rtol · |b|, element by element: bool, without gradient; tn_allclose says whether all are
  *
  * Equal infinities are close; NaN is close to nothing, and nothing finite is close to an infinity. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     double rtol, atol;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/allclose.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/allclose.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool allclose_infer(tn_ctx *c)
@@ -18,7 +18,7 @@ static bool allclose_infer(tn_ctx *c)
 }
 static void allclose_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(allclose_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args);
+    tn__map(TN__NUMBERS(allclose_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), c->args);
 }
 
 static const tn__sample samples[] = {
@@ -26,7 +26,7 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .args = &(args_t){0, 1}},
     {.in = {{0, {0}}, {2, {2, 2}}}, .args = &(args_t){0, 0}},
     {.in = {{2, {0, 3}}, {2, {1, 3}}}, .args = &(args_t){0, 0}},
-    {.in = {{2, {3, 4}}, {1, {4}}}, .args = &(args_t){0, 1}, .kind = {TN_ARG_INT, TN_ARG_INT}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .args = &(args_t){0, 1}, .kind = {TN__ARG_INT, TN__ARG_INT}},
     {.in = {{1, {3}}, {1, {4}}},
      .args = &(args_t){0, 1},
      .status = TN_ESHAPE,
@@ -37,9 +37,9 @@ static const tn__sample samples[] = {
      .fails = "allclose: rtol and atol must not be negative, got 0 and -1"},
 };
 
-const tn_op tn__op_allclose = {TN_ROOM("allclose", TN_JOIN), .inputs = 2, .args_size = sizeof(args_t),
+const tn_op tn__op_allclose = {TN__ROOM("allclose", TN_JOIN), .inputs = 2, .args_size = sizeof(args_t),
                                .infer = allclose_infer, .forward = allclose_forward};
-TN_SAMPLES(allclose, samples);
+TN__SAMPLES(allclose, samples);
 
 bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol)
 {
@@ -56,11 +56,11 @@ bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol)
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(allclose_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(allclose_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const args_t  *t = args;
-    const TN_REAL *a = in[0], *b = in[1];
-    TN_REAL       *y = out[0];
+    const args_t   *t = args;
+    const TN__REAL *a = in[0], *b = in[1];
+    TN__REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) {
         double p = (double)a[i], q = (double)b[i], apart = fabs(p - q);
         y[i] = a[i] == b[i] || (isfinite(apart) && apart <= t->atol + t->rtol * fabs(q));

@@ -3,7 +3,7 @@
  *   gx = gy / count where x = y, else 0        (equal maxima share the gradient; count: how many there are)
  *
  * The count is a second result that only the tape sees. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
 typedef struct {
@@ -13,8 +13,8 @@ typedef struct {
 typedef struct {
     bool least;
 } kernel_args;
-#define TN_TEMPLATE "autograd/ops/amax.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/amax.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool amax_infer(tn_ctx *c)
@@ -25,10 +25,10 @@ static bool amax_infer(tn_ctx *c)
 }
 static void amax_forward(tn_ctx *c)
 {
-    static const tn__reducer f32 = TN_REDUCER_PARTS(best, f32), f64 = TN_REDUCER_PARTS(best, f64),
-                             i64 = TN_REDUCER_PARTS(best, i64);
+    static const tn__reducer f32 = TN__REDUCER_PARTS(best, f32), f64 = TN__REDUCER_PARTS(best, f64),
+                             i64 = TN__REDUCER_PARTS(best, i64);
     const kernel_args k = {c->op == &tn__op_amin};
-    tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0], c->out[1]),
+    tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN__LIST(c->out[0], c->out[1]),
                c->in[0], &k);
 }
 static void amax_backward(tn_back *b)
@@ -38,8 +38,8 @@ static void amax_backward(tn_back *b)
     tn_tensor     *count = tn__unreduced(b->out[1], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && y && count && gy)
-        tn__map((tn__kernel_set){amax_bwd_f32, amax_bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, count, gy),
-                NULL);
+        tn__map((tn__kernel_set){amax_bwd_f32, amax_bwd_f64, NULL}, TN__LIST(b->gx[0]),
+                TN__LIST(b->in[0], y, count, gy), NULL);
 }
 static void amax_backward_ops(tn_back *b)
 {
@@ -51,13 +51,13 @@ static void amax_backward_ops(tn_back *b)
 }
 
 static const tn__sample max_samples[] = {
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {1}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{2, {-1, 0}}, true}},
-    {.in = {{2, {3, 1}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {1}}, true}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{2, {-1, 0}}, true}},
+    {.in = {{2, {3, 1}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{1, {1}}, true}},
     {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, false}},
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{2, {0, 3}}},
      .args = &(args_t){{1, {0}}, false},
      .status = TN_ESHAPE,
@@ -72,26 +72,26 @@ static const tn__sample max_samples[] = {
      .fails = "amax: dim 1 is out of range for a 1-d tensor"},
 };
 static const tn__sample min_samples[] = {
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{2, {1, 2}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{2, {1, 2}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true}},
     {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, true}},
     {.in = {{2, {3, 0}}}, .args = &(args_t){{1, {0}}, false}},
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_MASK}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{2, {3, 0}}},
      .args = &(args_t){{1, {-1}}, false},
      .status = TN_ESHAPE,
      .fails = "amin: dim 1 of [3, 0] is empty: there is nothing to choose from"},
 };
 
-#define ROOM(title)                                                                                          \
-    TN_ROOM(title, TN_AS_IS), .inputs = 1, .outputs = 2, .args_size = sizeof(args_t),                        \
-                              .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1), .infer = amax_infer, \
-                              .forward = amax_forward, .backward = amax_backward, .backward_ops = amax_backward_ops
+#define ROOM(title)                                                                                           \
+    TN__ROOM(title, TN_AS_IS), .inputs = 1, .outputs = 2, .args_size = sizeof(args_t),                        \
+                               .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1), .infer = amax_infer, \
+                               .forward = amax_forward, .backward = amax_backward, .backward_ops = amax_backward_ops
 const tn_op tn__op_amax = {ROOM("amax")};
-TN_SAMPLES(amax, max_samples);
+TN__SAMPLES(amax, max_samples);
 const tn_op tn__op_amin = {ROOM("amin")};
-TN_SAMPLES(amin, min_samples);
+TN__SAMPLES(amin, min_samples);
 
 static tn_tensor *amax_call(const tn_op *op, tn_reduce_args a)
 {
@@ -105,53 +105,53 @@ tn_tensor *tn_amin_run(tn_reduce_args a) { return amax_call(&tn__op_amin, a); }
 #else /* ============================================================ a reducer over blocks of one number type */
 
 typedef struct {
-    TN_REAL best;
-    int64_t count; /* of elements equal to best; 0 before the first, and for NaN */
-} TN_(best_state);
+    TN__REAL best;
+    int64_t  count; /* of elements equal to best; 0 before the first, and for NaN */
+} TN__(best_state);
 
-static void TN_(best_join)(TN_(best_state) * s, TN_REAL best, int64_t count, bool least)
+static void TN__(best_join)(TN__(best_state) * s, TN__REAL best, int64_t count, bool least)
 {
-    if (TN_(tn__isnan)(s->best)) return;
-    if (TN_(tn__isnan)(best) || (count && (!s->count || (least ? best < s->best : best > s->best))))
+    if (TN__(tn__isnan)(s->best)) return;
+    if (TN__(tn__isnan)(best) || (count && (!s->count || (least ? best < s->best : best > s->best))))
         s->best = best, s->count = count;
     else if (best == s->best) s->count += count;
 }
 
-static void TN_(best_init)(void *state, const void *args)
+static void TN__(best_init)(void *state, const void *args)
 {
     (void)args;
-    *(TN_(best_state) *)state = (TN_(best_state)){0, 0};
+    *(TN__(best_state) *)state = (TN__(best_state)){0, 0};
 }
-static void TN_(best_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+static void TN__(best_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
 {
-    const TN_REAL *x = in;
-    const bool     least = ((const kernel_args *)args)->least;
-    TN_(best_state) *s = state;
-    const TN_REAL best = least ? TN_(tn__lowest)(n, x) : TN_(tn__highest)(n, x);
-    int64_t       count = 0;
+    const TN__REAL *x = in;
+    const bool      least = ((const kernel_args *)args)->least;
+    TN__(best_state) *s = state;
+    const TN__REAL best = least ? TN__(tn__lowest)(n, x) : TN__(tn__highest)(n, x);
+    int64_t        count = 0;
     (void)at;
     if (s->count && (least ? best > s->best : best < s->best)) return;
     for (int64_t i = 0; i < n; i++) count += x[i] == best;
-    TN_(best_join)(s, best, count, least);
+    TN__(best_join)(s, best, count, least);
 }
-static void TN_(best_merge)(void *state, const void *later, const void *args)
+static void TN__(best_merge)(void *state, const void *later, const void *args)
 {
-    const TN_(best_state) *l = later;
-    TN_(best_join)(state, l->best, l->count, ((const kernel_args *)args)->least);
+    const TN__(best_state) *l = later;
+    TN__(best_join)(state, l->best, l->count, ((const kernel_args *)args)->least);
 }
-static void TN_(best_finish)(int64_t n, const void *state, void *const *out, const void *args)
+static void TN__(best_finish)(int64_t n, const void *state, void *const *out, const void *args)
 {
-    const TN_(best_state) *s = state;
+    const TN__(best_state) *s = state;
     (void)n, (void)args;
-    *(TN_REAL *)out[0] = s->best;
-    *(TN_REAL *)out[1] = (TN_REAL)s->count;
+    *(TN__REAL *)out[0] = s->best;
+    *(TN__REAL *)out[1] = (TN__REAL)s->count;
 }
 
-#if TN_IS_REAL
-static void TN_(amax_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+#if TN__IS_REAL
+static void TN__(amax_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *y = in[1], *count = in[2], *gy = in[3];
-    TN_REAL       *gx = out[0];
+    const TN__REAL *x = in[0], *y = in[1], *count = in[2], *gy = in[3];
+    TN__REAL       *gx = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) gx[i] = (x[i] == y[i] ? gy[i] : 0) / count[i]; /* NaN: 0 / 0 */
 }

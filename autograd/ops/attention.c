@@ -308,9 +308,9 @@ static void attention_backward_ops(tn_back *b)
     b->gx[0] = tn_stack_list(2, 3, g);
 }
 
-#define ABSENT TN_ARG_ABSENT
+#define ABSENT TN__ARG_ABSENT
 #define ONE .kind = {0, ABSENT, ABSENT, ABSENT, ABSENT}
-#define TN_DIMS_(...)                                                      \
+#define TN__DIMS_(...)                                                     \
     {                                                                      \
         (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), { __VA_ARGS__ } \
     }
@@ -324,24 +324,24 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}}, NO_MASKS, ARGS(false, 0, 0.7)},
     {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(true, 0, 0.7)},
     {.in = {{3, {2, 2, 3}}, {3, {2, 4, 3}}, {3, {2, 4, 2}}, {2, {2, 4}}},
-     .kind = {0, 0, 0, TN_ARG_MASK, ABSENT},
+     .kind = {0, 0, 0, TN__ARG_MASK, ABSENT},
      ARGS(false, 0, 0.5)},
     {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {2, {3, 3}}},
      .kind = {0, 0, 0, 0, ABSENT},
      ARGS(true, 0, 1)}, /* an added mask has a gradient */
     {.in = {{4, {2, 2, 2, 2}}, {4, {2, 1, 3, 2}}, {3, {1, 3, 2}}, {1, {3}}, {2, {2, 3}}},
-     .kind = {0, 0, 0, TN_ARG_MASK, TN_ARG_MASK},
+     .kind = {0, 0, 0, TN__ARG_MASK, TN__ARG_MASK},
      ARGS(false, 0, 0.5)},
     {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
-     .kind = {0, 0, 0, ABSENT, TN_ARG_MASK},
+     .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
      ARGS(true, 0.5, 0.5)},
-    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 0, 0.3, 0.6, 4, 5, TN_DIMS_(0, 2, 1, 3)}},
+    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 0, 0.3, 0.6, 4, 5, TN__DIMS_(0, 2, 1, 3)}},
     {.in = {{5, {1, 4, 3, 1, 3}}, {0}, {0}, {2, {4, 4}}, {2, {1, 4}}},
-     .kind = {0, ABSENT, ABSENT, 0, TN_ARG_MASK},
+     .kind = {0, ABSENT, ABSENT, 0, TN__ARG_MASK},
      ARGS(false, 0, 0.6)},
     {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 5, 2}}, {4, {2, 2, 5, 3}}},
      NO_MASKS,
-     .args = &(args_t){true, 2, 0, 0.6, 0, 0, TN_DIMS_(2, 0, 1, -1)}},
+     .args = &(args_t){true, 2, 0, 0.6, 0, 0, TN__DIMS_(2, 0, 1, -1)}},
     {.in = {{2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}}, NO_MASKS, ARGS(false, 0, 1)},
     {.in = {{2, {2, 3}}, {2, {0, 3}}, {2, {0, 2}}}, NO_MASKS, ARGS(false, 0, 1)}, /* nothing to attend */
     {.in = {{3, {0, 2, 3}}, {3, {0, 2, 3}}, {3, {0, 2, 3}}}, NO_MASKS, ARGS(true, 0, 1)},
@@ -371,17 +371,17 @@ static const tn__sample samples[] = {
      .status = TN_ESHAPE,
      .fails = "attention: k must be [..., S, D], got [2]"},
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 3}}},
-     .kind = {0, 0, 0, TN_ARG_MASK, ABSENT},
+     .kind = {0, 0, 0, TN__ARG_MASK, ABSENT},
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
      .fails = "attention: blocked [3, 3] does not broadcast to the scores' [3, 4]"},
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 4}}},
-     .kind = {0, 0, 0, TN_ARG_INT, ABSENT},
+     .kind = {0, 0, 0, TN__ARG_INT, ABSENT},
      ARGS(false, 0, 1),
      .status = TN_EDTYPE,
      .fails = "attention: blocked must be bool (true: may not be attended) or floating (added to the scores), got i64"},
     {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 3}}},
-     .kind = {0, 0, 0, ABSENT, TN_ARG_MASK},
+     .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
      .fails = "attention: blocked_keys [2, 3] does not fit the scores' [2, 3, 4]: it must be [first dim, last dim]"},
@@ -407,7 +407,7 @@ static const tn__sample samples[] = {
      .fails = "attention: past is -1, but must not be negative"},
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
      NO_MASKS,
-     .args = &(args_t){false, 0, 0, 1, 0, 0, TN_DIMS_(0, 1, 2)},
+     .args = &(args_t){false, 0, 0, 1, 0, 0, TN__DIMS_(0, 1, 2)},
      .status = TN_EINVAL,
      .fails = "attention: the order lists 3 dims, the tensor has 2"},
     {.in = {{5, {2, 3, 3, 2, 2}}, {4, {2, 2, 3, 2}}},
@@ -421,13 +421,13 @@ static const tn__sample samples[] = {
      .status = TN_EINVAL,
      .fails = "attention: v is NULL"},
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
-     .kind = {TN_ARG_INT, 0, 0, ABSENT, ABSENT},
+     .kind = {TN__ARG_INT, 0, 0, ABSENT, ABSENT},
      ARGS(false, 0, 1),
      .status = TN_EDTYPE,
      .fails = "attention: q must be floating, got i64; convert it with tn_to(q, TN_F32)"},
 };
 
-const tn_op tn__op_attention = {TN_ROOM("attention", TN_NARROW(3)),
+const tn_op tn__op_attention = {TN__ROOM("attention", TN_NARROW(3)),
                                 .inputs = 5,
                                 .outputs = 2,
                                 .optional = 31,
@@ -437,28 +437,28 @@ const tn_op tn__op_attention = {TN_ROOM("attention", TN_NARROW(3)),
                                 .forward = attention_forward,
                                 .backward = attention_backward,
                                 .backward_ops = attention_backward_ops};
-TN_SAMPLES(attention, samples);
+TN__SAMPLES(attention, samples);
 
 static const tn__sample weights_samples[] = {
     {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(true, 0, 0.7)},
     {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
-     .kind = {0, 0, 0, ABSENT, TN_ARG_MASK},
+     .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
      ARGS(true, 0.3, 0.5)},
-    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 1, 0.3, 0.6, 4, 5, TN_DIMS_(0, 2, 1, 3)}},
+    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 1, 0.3, 0.6, 4, 5, TN__DIMS_(0, 2, 1, 3)}},
     {.in = {{2, {3, 2}}, {2, {4, 3}}, {2, {4, 3}}},
      NO_MASKS,
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
      .fails = "attention: q [3, 2] and k [4, 3] differ in their last dim"},
 };
-const tn_op tn__op_attention_and_weights = {TN_ROOM("attention", TN_NARROW(3)),
+const tn_op tn__op_attention_and_weights = {TN__ROOM("attention", TN_NARROW(3)),
                                             .inputs = 5,
                                             .outputs = 2,
                                             .optional = 31,
                                             .args_size = sizeof(args_t),
                                             .infer = attention_infer,
                                             .compose = attention_compose};
-TN_SAMPLES(attention_and_weights, weights_samples);
+TN__SAMPLES(attention_and_weights, weights_samples);
 
 tn_tensor *tn_attention_run(tn_attention_args a)
 {

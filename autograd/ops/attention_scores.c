@@ -65,7 +65,7 @@ static const tn__sample samples[] = {
      .fails = "attention_scores: takes matrices, got 2-d by 1-d"},
 };
 
-const tn_op tn__op_attention_scores = {TN_ROOM("attention_scores", TN_NARROW(2)),
+const tn_op tn__op_attention_scores = {TN__ROOM("attention_scores", TN_NARROW(2)),
                                        .inputs = 2,
                                        .args_size = sizeof(args_t),
                                        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
@@ -73,4 +73,4 @@ const tn_op tn__op_attention_scores = {TN_ROOM("attention_scores", TN_NARROW(2))
                                        .infer = attention_scores_infer,
                                        .forward = attention_scores_forward,
                                        .backward_ops = attention_scores_backward_ops};
-TN_SAMPLES(attention_scores, samples);
+TN__SAMPLES(attention_scores, samples);

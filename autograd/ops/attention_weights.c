@@ -5,12 +5,12 @@
  * Scores [..., T, S]; added (floating), blocked and padding (bool; true: may not be attended) broadcast to them, or are
  * absent; causal: query t sees keys 0 … past + t. A sum of -inf is blocked as well. Blocked is chosen, not added: a NaN
  * there is never looked at. A query with nothing left to attend has weights 0 and gradient 0. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
 typedef tn__attention_weights_args args_t;
-#define TN_TEMPLATE "autograd/ops/attention_weights.c"
+#define TN__TEMPLATE "autograd/ops/attention_weights.c"
 #include "core/real.h"
 
 static bool attention_weights_infer(tn_ctx *c)
@@ -52,7 +52,8 @@ static void attention_weights_forward(tn_ctx *c)
         last = tn__alias(last, &column);
     }
     if (!tn__self.error)
-        tn__rows(TN_REALS(attention_weights_fwd), -1, TN_LIST(c->out[0]), TN_LIST(x[0], x[1], x[2], x[3], last), NULL);
+        tn__rows(TN__REALS(attention_weights_fwd), -1, TN__LIST(c->out[0]), TN__LIST(x[0], x[1], x[2], x[3], last),
+                 NULL);
     tn_scope_end(s);
 }
 
@@ -60,7 +61,7 @@ static void attention_weights_backward(tn_back *b)
 {
     tn_tensor *gx = tn_empty_like(b->gy[0]);
     if (!gx) return;
-    tn__rows(TN_REALS(attention_weights_bwd), -1, TN_LIST(gx), TN_LIST(b->out[0], b->gy[0]), NULL);
+    tn__rows(TN__REALS(attention_weights_bwd), -1, TN__LIST(gx), TN__LIST(b->out[0], b->gy[0]), NULL);
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = gx;
 }
@@ -77,49 +78,51 @@ static void attention_weights_backward_ops(tn_back *b)
 #define CAUSAL(yes) \
     .args = &(args_t) { yes, 0 }
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false)},
-    {.in = {{3, {2, 3, 5}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
-    {.in = {{3, {2, 4, 3}}, {2, {4, 3}}}, .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
+    {.in = {{2, {3, 4}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(false)},
+    {.in = {{3, {2, 3, 5}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
+    {.in = {{3, {2, 4, 3}}, {2, {4, 3}}}, .kind = {0, 0, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
     {.in = {{3, {2, 2, 4}}, {1, {4}}, {2, {2, 4}}, {3, {2, 1, 4}}},
-     .kind = {0, 0, TN_ARG_MASK, TN_ARG_MASK},
+     .kind = {0, 0, TN__ARG_MASK, TN__ARG_MASK},
      CAUSAL(false)},
-    {.in = {{3, {2, 3, 3}}, {0}, {3, {2, 3, 3}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_MASK, TN_ARG_ABSENT}, CAUSAL(true)},
+    {.in = {{3, {2, 3, 3}}, {0}, {3, {2, 3, 3}}},
+     .kind = {0, TN__ARG_ABSENT, TN__ARG_MASK, TN__ARG_ABSENT},
+     CAUSAL(true)},
     {.in = {{2, {2, 3}}},
      .low = {80},
      .high = {90},
-     .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      CAUSAL(false)},
-    {.in = {{2, {3, 1}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(false)},
-    {.in = {{2, {3, 0}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
-    {.in = {{3, {2, 0, 3}}}, .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT}, CAUSAL(true)},
+    {.in = {{2, {3, 1}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(false)},
+    {.in = {{2, {3, 0}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
+    {.in = {{3, {2, 0, 3}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
     {.in = {{1, {3}}},
-     .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      CAUSAL(false),
      .status = TN_ESHAPE,
      .fails = "attention_weights: scores must be [..., T, S], got [3]"},
     {.in = {{2, {2, 3}}, {2, {2, 2}}},
-     .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {0, 0, TN__ARG_ABSENT, TN__ARG_ABSENT},
      CAUSAL(false),
      .status = TN_ESHAPE,
      .fails = "attention_weights: added [2, 2] does not broadcast to scores [2, 3]"},
     {.in = {{2, {2, 3}}, {0}, {2, {2, 3}}},
-     .kind = {0, TN_ARG_ABSENT, 0, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_ABSENT, 0, TN__ARG_ABSENT},
      CAUSAL(false),
      .status = TN_EDTYPE,
      .fails = "attention_weights: blocked must be bool, got f32"},
     {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {0, TN_ARG_MASK, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_MASK, TN__ARG_ABSENT, TN__ARG_ABSENT},
      CAUSAL(false),
      .status = TN_EDTYPE,
      .fails = "attention_weights: added must be floating, got bool"},
     {.in = {{2, {2, 3}}},
-     .kind = {TN_ARG_INT, TN_ARG_ABSENT, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {TN__ARG_INT, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      CAUSAL(false),
      .status = TN_EDTYPE,
      .fails = "attention_weights: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_attention_weights = {TN_ROOM("attention_weights", TN_AS_IS),
+const tn_op tn__op_attention_weights = {TN__ROOM("attention_weights", TN_AS_IS),
                                         .inputs = 4,
                                         .optional = 14,
                                         .args_size = sizeof(args_t),
@@ -128,16 +131,16 @@ const tn_op tn__op_attention_weights = {TN_ROOM("attention_weights", TN_AS_IS),
                                         .forward = attention_weights_forward,
                                         .backward = attention_weights_backward,
                                         .backward_ops = attention_weights_backward_ops};
-TN_SAMPLES(attention_weights, samples);
+TN__SAMPLES(attention_weights, samples);
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(attention_weights_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(attention_weights_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *added = in[1], *blocked = in[2], *padding = in[3], none = -(TN_REAL)INFINITY;
-    const int64_t *last = in[4];
-    TN_REAL       *y = out[0], max = none;
-    bool           any = false;
+    const TN__REAL *x = in[0], *added = in[1], *blocked = in[2], *padding = in[3], none = -(TN__REAL)INFINITY;
+    const int64_t  *last = in[4];
+    TN__REAL       *y = out[0], max = none;
+    bool            any = false;
     (void)args;
     for (int64_t i = 0; i < n; i++) {
         const bool out_of_sight = (blocked && blocked[i] != 0) || (padding && padding[i] != 0) || (last && i > *last);
@@ -145,19 +148,19 @@ static void TN_(attention_weights_fwd)(int64_t n, void *const *out, const void *
         if (y[i] != none) any = true;
         if (y[i] > max) max = y[i];
     }
-    for (int64_t i = 0; i < n; i++) y[i] = y[i] == none ? 0 : TN_M(exp)(y[i] - max);
+    for (int64_t i = 0; i < n; i++) y[i] = y[i] == none ? 0 : TN__M(exp)(y[i] - max);
     if (!any) return;
-    const double sum = TN_(tn__sum)(n, y);
-    for (int64_t i = 0; i < n; i++) y[i] = y[i] == 0 ? 0 : (TN_REAL)((double)y[i] / sum);
+    const double sum = TN__(tn__sum)(n, y);
+    for (int64_t i = 0; i < n; i++) y[i] = y[i] == 0 ? 0 : (TN__REAL)((double)y[i] / sum);
 }
 
-static void TN_(attention_weights_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(attention_weights_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *w = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0];
+    const TN__REAL *w = in[0], *gy = in[1];
+    TN__REAL       *gx = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) gx[i] = w[i] == 0 ? 0 : gy[i];
-    const TN_REAL dot = (TN_REAL)TN_(tn__dot)(n, w, gx);
+    const TN__REAL dot = (TN__REAL)TN__(tn__dot)(n, w, gx);
     for (int64_t i = 0; i < n; i++) gx[i] = w[i] == 0 ? 0 : w[i] * (gx[i] - dot);
 }
 #endif

@@ -39,9 +39,9 @@ static const tn__sample samples[] = {
      .fails = "avg_pool1d: stride must be 1 to 2147483647, got -1"},
 };
 
-const tn_op tn__op_avg_pool1d = {TN_ROOM("avg_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn_pool),
+const tn_op tn__op_avg_pool1d = {TN__ROOM("avg_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn_pool),
                                  .infer = avg_pool1d_infer, .compose = avg_pool1d_compose};
-TN_SAMPLES(avg_pool1d, samples);
+TN__SAMPLES(avg_pool1d, samples);
 
 tn_tensor *tn_avg_pool1d_run(tn_pool1d_args a)
 {

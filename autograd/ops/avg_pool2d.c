@@ -1,10 +1,10 @@
 /* avg_pool2d — the mean of the elements under each window; padding counts as zeros, or (ignore_padding) not at all
  *
  *   gx: each gy, divided like the mean, goes to every element of its window (avg_pool2d_grad) */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
-#define TN_TEMPLATE "autograd/ops/avg_pool2d.c"
+#define TN__TEMPLATE "autograd/ops/avg_pool2d.c"
 #include "core/real.h"
 
 static bool avg_pool2d_infer(tn_ctx *c) { return tn__infer_pool(c, 2); }
@@ -15,7 +15,7 @@ static void avg_pool2d_forward(tn_ctx *c)
     const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
     tn_scope        s = tn_scope_begin();
     tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]);
-    if (in && out) tn__rows(TN_REALS(avg_pool2d_fwd), 2, TN_LIST(out), TN_LIST(in), &m);
+    if (in && out) tn__rows(TN__REALS(avg_pool2d_fwd), 2, TN__LIST(out), TN__LIST(in), &m);
     tn_scope_end(s);
 }
 
@@ -52,16 +52,16 @@ static const tn__sample samples[] = {
      .status = TN_EINVAL,
      .fails = "avg_pool2d: padding 2 is more than half of the window's size 2"},
     {.in = {{4, {1, 2, 3, 3}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      POOL(2, 2, 2, 2, 0, 0, 1, 1, false),
      .status = TN_EDTYPE,
      .fails = "avg_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_avg_pool2d = {TN_ROOM("avg_pool2d", TN_AS_IS), .inputs = 1,
-                                 .args_size = sizeof(tn_pool),    .infer = avg_pool2d_infer,
-                                 .forward = avg_pool2d_forward,   .backward_ops = avg_pool2d_backward_ops};
-TN_SAMPLES(avg_pool2d, samples);
+const tn_op tn__op_avg_pool2d = {TN__ROOM("avg_pool2d", TN_AS_IS), .inputs = 1,
+                                 .args_size = sizeof(tn_pool),     .infer = avg_pool2d_infer,
+                                 .forward = avg_pool2d_forward,    .backward_ops = avg_pool2d_backward_ops};
+TN__SAMPLES(avg_pool2d, samples);
 
 tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a)
 {
@@ -71,12 +71,12 @@ tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a)
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */
 
-static void TN_(avg_pool2d_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(avg_pool2d_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__image   *m = args;
     const tn__windows *w = &m->p.windows;
-    const TN_REAL     *x = in[0];
-    TN_REAL           *y = out[0];
+    const TN__REAL    *x = in[0];
+    TN__REAL          *y = out[0];
     (void)n;
     for (int64_t i = 0; i < m->out[0]; i++) {
         int64_t row, row_first, row_end, col, first, end;
@@ -85,12 +85,12 @@ static void TN_(avg_pool2d_fwd)(int64_t n, void *const *out, const void *const *
             double sum = 0;
             tn__taps(m, 1, j, &col, &first, &end);
             for (int64_t k = row_first; k < row_end; k++) {
-                const TN_REAL *line = x + (row + k * w->dilation[0]) * m->in[1];
+                const TN__REAL *line = x + (row + k * w->dilation[0]) * m->in[1];
                 for (int64_t l = first; l < end; l++) sum += (double)line[col + l * w->dilation[1]];
             }
             const double count = m->p.ignore_padding ? (double)((row_end - row_first) * (end - first))
                                                      : (double)w->size[0] * (double)w->size[1];
-            *y++ = (TN_REAL)(sum / count);
+            *y++ = (TN__REAL)(sum / count);
         }
     }
 }

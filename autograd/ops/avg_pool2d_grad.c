@@ -2,10 +2,10 @@
  * mean, goes to every element of its window
  *
  * With u the gradient of the result:   g_gy = avg_pool2d(u) */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
-#define TN_TEMPLATE "autograd/ops/avg_pool2d_grad.c"
+#define TN__TEMPLATE "autograd/ops/avg_pool2d_grad.c"
 #include "core/real.h"
 
 static bool avg_pool2d_grad_infer(tn_ctx *c)
@@ -29,7 +29,7 @@ static void avg_pool2d_grad_forward(tn_ctx *c)
     const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
     tn_scope        s = tn_scope_begin();
     tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]);
-    if (in && out) tn__rows(TN_REALS(avg_pool2d_grad_fwd), 2, TN_LIST(out), TN_LIST(in), &m);
+    if (in && out) tn__rows(TN__REALS(avg_pool2d_grad_fwd), 2, TN__LIST(out), TN__LIST(in), &m);
     tn_scope_end(s);
 }
 
@@ -60,19 +60,19 @@ static const tn__sample samples[] = {
 };
 
 const tn_op tn__op_avg_pool2d_grad = {
-    TN_ROOM("avg_pool2d_grad", TN_AS_IS), .inputs = 1,
-    .args_size = sizeof(tn_pool),         .infer = avg_pool2d_grad_infer,
-    .forward = avg_pool2d_grad_forward,   .backward_ops = avg_pool2d_grad_backward_ops};
-TN_SAMPLES(avg_pool2d_grad, samples);
+    TN__ROOM("avg_pool2d_grad", TN_AS_IS), .inputs = 1,
+    .args_size = sizeof(tn_pool),          .infer = avg_pool2d_grad_infer,
+    .forward = avg_pool2d_grad_forward,    .backward_ops = avg_pool2d_grad_backward_ops};
+TN__SAMPLES(avg_pool2d_grad, samples);
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */
 
-static void TN_(avg_pool2d_grad_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(avg_pool2d_grad_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__image   *m = args;
     const tn__windows *w = &m->p.windows;
-    const TN_REAL     *gy = in[0];
-    TN_REAL           *gx = out[0];
+    const TN__REAL    *gy = in[0];
+    TN__REAL          *gx = out[0];
     (void)n;
     for (int64_t i = 0; i < m->in[0] * m->in[1]; i++) gx[i] = 0;
     for (int64_t i = 0; i < m->out[0]; i++) {
@@ -80,11 +80,11 @@ static void TN_(avg_pool2d_grad_fwd)(int64_t n, void *const *out, const void *co
         tn__taps(m, 0, i, &row, &row_first, &row_end);
         for (int64_t j = 0; j < m->out[1]; j++) {
             tn__taps(m, 1, j, &col, &first, &end);
-            const double  count = m->p.ignore_padding ? (double)((row_end - row_first) * (end - first))
-                                                      : (double)w->size[0] * (double)w->size[1];
-            const TN_REAL share = *gy++ / (TN_REAL)count;
+            const double   count = m->p.ignore_padding ? (double)((row_end - row_first) * (end - first))
+                                                       : (double)w->size[0] * (double)w->size[1];
+            const TN__REAL share = *gy++ / (TN__REAL)count;
             for (int64_t k = row_first; k < row_end; k++) {
-                TN_REAL *line = gx + (row + k * w->dilation[0]) * m->in[1];
+                TN__REAL *line = gx + (row + k * w->dilation[0]) * m->in[1];
                 for (int64_t l = first; l < end; l++) line[col + l * w->dilation[1]] += share;
             }
         }

@@ -85,7 +85,7 @@ static const tn__sample cat_samples[] = {
     {.nin = 2, .in = {{1, {0}}, {1, {0}}}, .args = &(args_t){0}},
     {.nin = 2,
      .in = {{2, {3, 2}}, {2, {3, 4}}},
-     .kind = {TN_ARG_INT, TN_ARG_INT},
+     .kind = {TN__ARG_INT, TN__ARG_INT},
      .low = {-9, -9},
      .high = {9, 9},
      .args = &(args_t){1}},
@@ -111,15 +111,15 @@ static const tn__sample cat_samples[] = {
      .fails = "cat: dim 1 is out of range for a 1-d tensor"},
     {.nin = 2,
      .in = {{1, {3}}, {1, {3}}},
-     .kind = {TN_ARG_MASK, TN_ARG_INDEX},
+     .kind = {TN__ARG_MASK, TN__ARG_INDEX},
      .high = {0, 5},
      .args = &(args_t){0},
      .status = TN_EDTYPE,
      .fails = "cat: input 1 is i64, input 0 is bool; convert one of them with tn_to"},
 };
-const tn_op tn__op_cat = {TN_ROOM("cat", TN_JOIN), .inputs = TN_ANY,       .args_size = sizeof(args_t),
-                          .infer = cat_infer,      .forward = cat_forward, .backward_ops = cat_backward_ops};
-TN_SAMPLES(cat, cat_samples);
+const tn_op tn__op_cat = {TN__ROOM("cat", TN_JOIN), .inputs = TN_ANY,       .args_size = sizeof(args_t),
+                          .infer = cat_infer,       .forward = cat_forward, .backward_ops = cat_backward_ops};
+TN__SAMPLES(cat, cat_samples);
 
 tn_tensor *tn_cat_list(int dim, int n, tn_tensor *const *in) { return tn_op_apply(&tn__op_cat, &(args_t){dim}, n, in); }
 
@@ -174,15 +174,15 @@ static const tn__sample stack_samples[] = {
      .fails = "stack: dim 2 is out of range: a new dim of a 1-d tensor is one of -2 to 1"},
     {.nin = 2,
      .in = {{1, {3}}, {1, {3}}},
-     .kind = {TN_ARG_INDEX, TN_ARG_MASK},
+     .kind = {TN__ARG_INDEX, TN__ARG_MASK},
      .high = {5, 0},
      .args = &(args_t){0},
      .status = TN_EDTYPE,
      .fails = "stack: input 1 is bool, input 0 is i64; convert one of them with tn_to"},
 };
-const tn_op tn__op_stack = {TN_ROOM("stack", TN_JOIN), .inputs = TN_ANY,         .args_size = sizeof(args_t),
-                            .infer = stack_infer,      .forward = stack_forward, .backward_ops = stack_backward_ops};
-TN_SAMPLES(stack, stack_samples);
+const tn_op tn__op_stack = {TN__ROOM("stack", TN_JOIN), .inputs = TN_ANY,         .args_size = sizeof(args_t),
+                            .infer = stack_infer,       .forward = stack_forward, .backward_ops = stack_backward_ops};
+TN__SAMPLES(stack, stack_samples);
 
 tn_tensor *tn_stack_list(int dim, int n, tn_tensor *const *in)
 {

@@ -3,13 +3,13 @@
  *   gx = gy where low ≤ x ≤ high, else 0
  *
  * Where low > high every y is high, as in PyTorch. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     double low, high;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/clamp.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/clamp.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool clamp_infer(tn_ctx *c)
@@ -27,12 +27,15 @@ static bool clamp_infer(tn_ctx *c)
     if (low < end && high >= least) return true;
     return tn_infer_fail(c, TN_EINVAL, "no %s is between %g and %g", tn_dtype_name(dt), low, high);
 }
-static void clamp_forward(tn_ctx *c) { tn__map(TN_NUMBERS(clamp_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void clamp_forward(tn_ctx *c)
+{
+    tn__map(TN__NUMBERS(clamp_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
+}
 
 static void clamp_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(clamp_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN__REALS(clamp_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), b->args);
 }
 static void clamp_backward_ops(tn_back *b)
 {
@@ -48,30 +51,30 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 4}}}, .args = &(args_t){0, 1}},
     {.in = {{3, {2, 1, 3}}}, .args = &(args_t){1, INFINITY}, .low = {-0.5}, .high = {0.5}},
     {.in = {{1, {4}}}, .args = &(args_t){5, 3}, .low = {3.5}, .high = {4.5}}, /* all 3 */
-    {.in = {{1, {9}}}, .args = &(args_t){-3, 4}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
-    {.in = {{1, {9}}}, .args = &(args_t){-INFINITY, 4}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
+    {.in = {{1, {9}}}, .args = &(args_t){-3, 4}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}},
+    {.in = {{1, {9}}}, .args = &(args_t){-INFINITY, 4}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}},
     {.in = {{1, {2}}},
      .args = &(args_t){0, NAN},
      .status = TN_EINVAL,
      .fails = "clamp: a bound is NaN; an open side is -INFINITY or INFINITY"},
     {.in = {{1, {2}}},
      .args = &(args_t){0.5, 2},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "clamp: x is i64 and 0.5 is not a whole number; convert x with tn_to(x, TN_F32)"},
     {.in = {{1, {2}}},
      .args = &(args_t){INFINITY, INFINITY},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EINVAL,
      .fails = "clamp: no i64 is between inf and inf"},
     {.in = {{1, {2}}},
      .args = &(args_t){0, 1},
-     .kind = {TN_ARG_MASK},
+     .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
      .fails = "clamp: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_clamp = {TN_ROOM("clamp", TN_AS_IS),
+const tn_op tn__op_clamp = {TN__ROOM("clamp", TN_AS_IS),
                             .inputs = 1,
                             .args_size = sizeof(args_t),
                             .saves = TN_SAVE_IN(0),
@@ -80,7 +83,7 @@ const tn_op tn__op_clamp = {TN_ROOM("clamp", TN_AS_IS),
                             .backward = clamp_backward,
                             .backward_ops = clamp_backward_ops,
                             .inplace = true};
-TN_SAMPLES(clamp, samples);
+TN__SAMPLES(clamp, samples);
 
 tn_tensor *tn_clamp(tn_tensor *x, double low, double high)
 {
@@ -93,31 +96,31 @@ tn_tensor *tn_clamp_(tn_tensor *x, double low, double high)
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(clamp_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(clamp_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const args_t  *a = args;
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
-#if TN_IS_REAL
-    const TN_REAL  low = (TN_REAL)a->low, high = (TN_REAL)a->high;
+    const args_t   *a = args;
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
+#if TN__IS_REAL
+    const TN__REAL  low = (TN__REAL)a->low, high = (TN__REAL)a->high;
 #else
     const int64_t low = a->low >= -0x1p63 ? (int64_t)a->low : INT64_MIN;
     const int64_t high = a->high < 0x1p63 ? (int64_t)a->high : INT64_MAX;
 #endif
     for (int64_t i = 0; i < n; i++) {
-        TN_REAL v = x[i] < low ? low : x[i];
+        TN__REAL v = x[i] < low ? low : x[i];
         y[i] = v > high ? high : v;
     }
 }
 
-#if TN_IS_REAL
-static void TN_(clamp_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+#if TN__IS_REAL
+static void TN__(clamp_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const args_t  *a = args;
-    const TN_REAL *x = in[0], *gy = in[1], low = (TN_REAL)a->low, high = (TN_REAL)a->high;
-    TN_REAL       *gx = out[0];
+    const args_t   *a = args;
+    const TN__REAL *x = in[0], *gy = in[1], low = (TN__REAL)a->low, high = (TN__REAL)a->high;
+    TN__REAL       *gx = out[0];
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL g = gy[i]; /* read in any case, so that no branch is left */
+        const TN__REAL g = gy[i]; /* read in any case, so that no branch is left */
         gx[i] = ((x[i] >= low) & (x[i] <= high)) ? g : 0;
     }
 }

@@ -9,16 +9,16 @@ static void clone_backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}},       {.in = {{3, {2, 1, 4}}}},
     {.in = {{4, {2, 3, 2, 2}}}}, {.in = {{0, {0}}}},
-    {.in = {{2, {0, 4}}}},       {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
+    {.in = {{2, {0, 4}}}},       {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}},
 };
 
-#define ROOM(title)                                                                           \
-    TN_ROOM(title, TN_AS_IS), .inputs = 1, .infer = tn__infer_same, .forward = clone_forward, \
-                              .backward_ops = clone_backward_ops
+#define ROOM(title)                                                                            \
+    TN__ROOM(title, TN_AS_IS), .inputs = 1, .infer = tn__infer_same, .forward = clone_forward, \
+                               .backward_ops = clone_backward_ops
 const tn_op tn__op_clone = {ROOM("clone")};
-TN_SAMPLES(clone, samples);
+TN__SAMPLES(clone, samples);
 const tn_op tn__op_contiguous = {ROOM("contiguous")};
-TN_SAMPLES(contiguous, samples);
+TN__SAMPLES(contiguous, samples);
 
 tn_tensor *tn_clone(tn_tensor *x) { return tn_apply(&tn__op_clone, x); }
 tn_tensor *tn_contiguous(tn_tensor *x)

@@ -15,7 +15,7 @@ static void conv1d_compose(tn_ctx *c)
     .args = &(tn__windows) { {0}, {s0, s1}, {p0, p1}, {d0, d1}, groups }
 static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 6}}, {3, {4, 3, 3}}, {1, {4}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
-    {.in = {{3, {2, 2, 5}}, {3, {3, 2, 2}}}, .kind = {0, 0, TN_ARG_ABSENT}, WINDOWS(1, 1, 0, 2, 1, 1, 1)},
+    {.in = {{3, {2, 2, 5}}, {3, {3, 2, 2}}}, .kind = {0, 0, TN__ARG_ABSENT}, WINDOWS(1, 1, 0, 2, 1, 1, 1)},
     {.in = {{3, {1, 2, 9}}, {3, {2, 2, 3}}, {1, {2}}}, WINDOWS(1, 2, 0, 1, 1, 3, 1)},
     {.in = {{3, {2, 4, 5}}, {3, {6, 2, 2}}, {1, {6}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2)},
     {.in = {{3, {2, 3, 1}}, {3, {2, 3, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
@@ -37,15 +37,15 @@ static const tn__sample samples[] = {
      .status = TN_EINVAL,
      .fails = "conv1d: a window of size 0 in dim 2"},
     {.in = {{3, {1, 3, 4}}, {3, {2, 3, 2}}},
-     .kind = {TN_ARG_ABSENT, 0, TN_ARG_ABSENT},
+     .kind = {TN__ARG_ABSENT, 0, TN__ARG_ABSENT},
      WINDOWS(1, 1, 0, 0, 1, 1, 1),
      .status = TN_EINVAL,
      .fails = "conv1d: x is NULL"},
 };
 
-const tn_op tn__op_conv1d = {TN_ROOM("conv1d", TN_NARROW(3)),  .inputs = 3,           .optional = 7,
+const tn_op tn__op_conv1d = {TN__ROOM("conv1d", TN_NARROW(3)), .inputs = 3,           .optional = 7,
                              .args_size = sizeof(tn__windows), .infer = conv1d_infer, .compose = conv1d_compose};
-TN_SAMPLES(conv1d, samples);
+TN__SAMPLES(conv1d, samples);
 
 tn_tensor *tn_conv1d_run(tn_conv1d_args a)
 {

@@ -40,7 +40,7 @@ static void conv2d_backward_ops(tn_back *b)
     .args = &(tn__windows) { {0}, {s0, s1}, {p0, p1}, {d0, d1}, groups }
 static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 4, 5}}, {4, {3, 2, 2, 3}}, {1, {3}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
-    {.in = {{4, {1, 2, 4, 4}}, {4, {2, 2, 3, 3}}}, .kind = {0, 0, TN_ARG_ABSENT}, WINDOWS(1, 1, 1, 1, 1, 1, 1)},
+    {.in = {{4, {1, 2, 4, 4}}, {4, {2, 2, 3, 3}}}, .kind = {0, 0, TN__ARG_ABSENT}, WINDOWS(1, 1, 1, 1, 1, 1, 1)},
     {.in = {{4, {2, 1, 5, 4}}, {4, {2, 1, 2, 2}}, {1, {2}}}, WINDOWS(2, 1, 1, 0, 1, 2, 1)},
     {.in = {{4, {1, 4, 3, 3}}, {4, {4, 2, 2, 2}}, {1, {4}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2)},
     {.in = {{4, {1, 2, 3, 3}}, {4, {2, 1, 3, 2}}, {1, {2}}}, WINDOWS(1, 2, 2, 1, 1, 1, 2)},
@@ -103,18 +103,18 @@ static const tn__sample samples[] = {
      .status = TN_EINVAL,
      .fails = "conv2d: dilation must be 1 to 2147483647, got 9223372036854775807"},
     {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}},
-     .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT},
      WINDOWS(1, 1, 0, 0, 1, 1, 1),
      .status = TN_EINVAL,
      .fails = "conv2d: weight is NULL"},
     {.in = {{4, {1, 2, 3, 3}}, {4, {3, 2, 1, 1}}},
-     .kind = {TN_ARG_INT, TN_ARG_INT, TN_ARG_ABSENT},
+     .kind = {TN__ARG_INT, TN__ARG_INT, TN__ARG_ABSENT},
      WINDOWS(1, 1, 0, 0, 1, 1, 1),
      .status = TN_EDTYPE,
      .fails = "conv2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_conv2d = {TN_ROOM("conv2d", TN_NARROW(3)),
+const tn_op tn__op_conv2d = {TN__ROOM("conv2d", TN_NARROW(3)),
                              .inputs = 3,
                              .optional = 7,
                              .args_size = sizeof(tn__windows),
@@ -123,7 +123,7 @@ const tn_op tn__op_conv2d = {TN_ROOM("conv2d", TN_NARROW(3)),
                              .infer = conv2d_infer,
                              .forward = conv2d_forward,
                              .backward_ops = conv2d_backward_ops};
-TN_SAMPLES(conv2d, samples);
+TN__SAMPLES(conv2d, samples);
 
 tn_tensor *tn_conv2d_run(tn_conv2d_args a)
 {

@@ -70,8 +70,8 @@ static const tn__sample samples[] = {
 };
 
 const tn_op tn__op_conv2d_input_grad = {
-    TN_ROOM("conv2d_input_grad", TN_JOIN),    .inputs = 2,
+    TN__ROOM("conv2d_input_grad", TN_JOIN),   .inputs = 2,
     .args_size = sizeof(tn__conv_grad),       .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
     .saves_for = conv2d_input_grad_saves_for, .infer = conv2d_input_grad_infer,
     .forward = conv2d_input_grad_forward,     .backward_ops = conv2d_input_grad_backward_ops};
-TN_SAMPLES(conv2d_input_grad, samples);
+TN__SAMPLES(conv2d_input_grad, samples);

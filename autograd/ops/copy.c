@@ -23,14 +23,14 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {0, {0}}}},
     {.in = {{0, {0}}, {0, {0}}}},
     {.in = {{2, {0, 4}}, {1, {4}}}},
-    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .kind = {TN_ARG_REAL, TN_ARG_INT}, .low = {0, -9}, .high = {0, 9}},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .kind = {TN__ARG_REAL, TN__ARG_INT}, .low = {0, -9}, .high = {0, 9}},
     {.in = {{1, {4}}, {2, {3, 4}}}, .status = TN_ESHAPE, .fails = "copy: [3, 4] does not broadcast to [4]"},
     {.in = {{2, {3, 4}}, {1, {3}}}, .status = TN_ESHAPE, .fails = "copy: [3] does not broadcast to [3, 4]"},
 };
 
 const tn_op tn__op_copy = {
-    TN_ROOM("copy", TN_AS_IS),         .inputs = 2,    .infer = copy_infer, .forward = copy_forward,
+    TN__ROOM("copy", TN_AS_IS),        .inputs = 2,    .infer = copy_infer, .forward = copy_forward,
     .backward_ops = copy_backward_ops, .inplace = true};
-TN_SAMPLES(copy, samples);
+TN__SAMPLES(copy, samples);
 
 tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src) { return tn_apply_args_(&tn__op_copy, NULL, x, src); }

@@ -2,14 +2,14 @@
  *
  *   With â = a / max(|a|, eps), b̂ likewise:
  *   ga = gy (b̂ - y â) / max(|a|, eps), without y â where |a| < eps; gb likewise */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "core/kernels/sum_lanes.h"
 typedef struct {
     int    dim;
     double eps;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/cosine_similarity.c"
+#define TN__TEMPLATE "autograd/ops/cosine_similarity.c"
 #include "core/real.h"
 
 static bool cosine_similarity_infer(tn_ctx *c)
@@ -44,7 +44,7 @@ static sight look(const tn_tensor *a, const tn_tensor *b, const tn_tensor *t, in
 static void cosine_similarity_forward(tn_ctx *c)
 {
     sight s = look(c->in[0], c->in[1], c->out[0], TN_ARG(c, dim));
-    tn__rows(TN_REALS(cosine_similarity_fwd), s.dim, TN_LIST(&s.t), TN_LIST(&s.a, &s.b), c->args);
+    tn__rows(TN__REALS(cosine_similarity_fwd), s.dim, TN__LIST(&s.t), TN__LIST(&s.a, &s.b), c->args);
 }
 static void cosine_similarity_backward(tn_back *b)
 {
@@ -52,7 +52,7 @@ static void cosine_similarity_backward(tn_back *b)
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], s.a.l.shape);
     if (!tn_error())
-        tn__rows(TN_REALS(cosine_similarity_bwd), s.dim, TN_LIST(b->gx[0], b->gx[1]), TN_LIST(&s.a, &s.b, &s.t),
+        tn__rows(TN__REALS(cosine_similarity_bwd), s.dim, TN__LIST(b->gx[0], b->gx[1]), TN__LIST(&s.a, &s.b, &s.t),
                  b->args);
 }
 static void cosine_similarity_backward_ops(tn_back *b)
@@ -76,10 +76,10 @@ static void cosine_similarity_backward_ops(tn_back *b)
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){1, 1e-8}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .args = &(args_t){-1, 1e-8}},
-    {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, .kind = {0, TN_ARG_DISTINCT}, .args = &(args_t){1, 1e-8}},
-    {.in = {{2, {3, 4}}, {1, {1}}}, .kind = {0, TN_ARG_CONST}, .args = &(args_t){1, 1e-8}},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, .kind = {0, TN__ARG_DISTINCT}, .args = &(args_t){1, 1e-8}},
+    {.in = {{2, {3, 4}}, {1, {1}}}, .kind = {0, TN__ARG_CONST}, .args = &(args_t){1, 1e-8}},
     {.in = {{2, {3, 5}}, {2, {3, 5}}}, .args = &(args_t){1, 50}},
-    {.in = {{0, {0}}, {0, {0}}}, .kind = {TN_ARG_CONST, TN_ARG_CONST}, .args = &(args_t){0, 1e-8}},
+    {.in = {{0, {0}}, {0, {0}}}, .kind = {TN__ARG_CONST, TN__ARG_CONST}, .args = &(args_t){0, 1e-8}},
     {.in = {{2, {0, 3}}, {2, {0, 3}}}, .args = &(args_t){1, 1e-8}},
     {.in = {{2, {3, 0}}, {2, {3, 0}}}, .args = &(args_t){1, 1e-8}},
     {.in = {{1, {3}}, {1, {4}}},
@@ -96,7 +96,7 @@ static const tn__sample samples[] = {
      .fails = "cosine_similarity: eps is -1, but must not be negative"},
 };
 
-const tn_op tn__op_cosine_similarity = {TN_ROOM("cosine_similarity", TN_WIDE),
+const tn_op tn__op_cosine_similarity = {TN__ROOM("cosine_similarity", TN_WIDE),
                                         .inputs = 2,
                                         .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
                                         .args_size = sizeof(args_t),
@@ -104,7 +104,7 @@ const tn_op tn__op_cosine_similarity = {TN_ROOM("cosine_similarity", TN_WIDE),
                                         .forward = cosine_similarity_forward,
                                         .backward = cosine_similarity_backward,
                                         .backward_ops = cosine_similarity_backward_ops};
-TN_SAMPLES(cosine_similarity, samples);
+TN__SAMPLES(cosine_similarity, samples);
 
 tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps)
 {
@@ -114,23 +114,23 @@ tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(cosine_similarity_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(cosine_similarity_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1];
-    const double   eps = ((const args_t *)args)->eps;
-    const double   na = fmax(sqrt(TN_(tn__dot)(n, a, a)), eps), nb = fmax(sqrt(TN_(tn__dot)(n, b, b)), eps);
-    *(TN_REAL *)out[0] = (TN_REAL)(TN_(tn__dot)(n, a, b) / na / nb);
+    const TN__REAL *a = in[0], *b = in[1];
+    const double    eps = ((const args_t *)args)->eps;
+    const double    na = fmax(sqrt(TN__(tn__dot)(n, a, a)), eps), nb = fmax(sqrt(TN__(tn__dot)(n, b, b)), eps);
+    *(TN__REAL *)out[0] = (TN__REAL)(TN__(tn__dot)(n, a, b) / na / nb);
 }
 
-static void TN_(cosine_similarity_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(cosine_similarity_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1], *gy = in[2];
-    TN_REAL       *ga = out[0], *gb = out[1];
-    const double   eps = ((const args_t *)args)->eps, norm_a = sqrt(TN_(tn__dot)(n, a, a)),
-                 norm_b = sqrt(TN_(tn__dot)(n, b, b));
-    const double  na = fmax(norm_a, eps), nb = fmax(norm_b, eps), y = TN_(tn__dot)(n, a, b) / na / nb, g = (double)*gy;
-    const TN_REAL cross = (TN_REAL)(g / na / nb), own_a = (TN_REAL)(norm_a >= eps ? g * y / na / na : 0);
-    const TN_REAL own_b = (TN_REAL)(norm_b >= eps ? g * y / nb / nb : 0);
+    const TN__REAL *a = in[0], *b = in[1], *gy = in[2];
+    TN__REAL       *ga = out[0], *gb = out[1];
+    const double    eps = ((const args_t *)args)->eps, norm_a = sqrt(TN__(tn__dot)(n, a, a)),
+                 norm_b = sqrt(TN__(tn__dot)(n, b, b));
+    const double na = fmax(norm_a, eps), nb = fmax(norm_b, eps), y = TN__(tn__dot)(n, a, b) / na / nb, g = (double)*gy;
+    const TN__REAL cross = (TN__REAL)(g / na / nb), own_a = (TN__REAL)(norm_a >= eps ? g * y / na / na : 0);
+    const TN__REAL own_b = (TN__REAL)(norm_b >= eps ? g * y / nb / nb : 0);
     for (int64_t i = 0; ga && i < n; i++) ga[i] = cross * b[i] - own_a * a[i];
     for (int64_t i = 0; gb && i < n; i++) gb[i] = cross * a[i] - own_b * b[i];
 }

@@ -8,7 +8,7 @@
  *
  * No row of probabilities is kept: each row leaves its largest x and log Σ exp(x - largest), a result that only the
  * tape sees, as the divisor and the count are. Where no target counts, the loss is 0 and so is the gradient. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "core/kernels/vecmath.h"
 typedef tn__class_args args_t;
@@ -16,13 +16,13 @@ typedef struct {
     const args_t *a;
     bool          classes; /* not probabilities */
 } kernel_args;
-#define TN_TEMPLATE "autograd/ops/cross_entropy.c"
+#define TN__TEMPLATE "autograd/ops/cross_entropy.c"
 #include "core/real.h"
 
 static bool cross_entropy_infer(tn_ctx *c)
 {
     if (!tn__infer_classes(c, true)) return false;
-    const tn_tensor *x = c->in[TN_CLASS_X];
+    const tn_tensor *x = c->in[TN__CLASS_X];
     int              dim = TN_ARG(c, dim);
     tn__wrap_dim("cross_entropy", &dim, x->l.shape.n);
     c->result[1] = (tn_result){tn__wide(x->dtype), x->l.shape};
@@ -33,22 +33,22 @@ static bool cross_entropy_infer(tn_ctx *c)
 }
 static void cross_entropy_forward(tn_ctx *c)
 {
-    const tn_tensor *t = c->in[TN_CLASS_TARGET], *w = c->in[TN_CLASS_WEIGHT];
-    tn_tensor       *x = c->in[TN_CLASS_X], target, weight, loss;
+    const tn_tensor *t = c->in[TN__CLASS_TARGET], *w = c->in[TN__CLASS_WEIGHT];
+    tn_tensor       *x = c->in[TN__CLASS_X], target, weight, loss;
     const args_t    *a = c->args;
     kernel_args      k = {a, !tn__is_float(t->dtype)};
     tn__class_sum    sums;
     target = tn__class_column(t, x->l.shape, a->dim);
     if (w) weight = tn__class_weights(w, x->l.shape, a->dim);
     if (a->reduction == TN_NONE) loss = tn__class_column(c->out[0], x->l.shape, a->dim);
-    tn__rows_sums(TN_REALS(cross_entropy_fwd), a->dim, TN_LIST(c->out[1], a->reduction == TN_NONE ? &loss : NULL),
-                  TN_LIST(tn__class_sums(&sums)), TN_LIST(x, &target, w ? &weight : NULL), &k);
+    tn__rows_sums(TN__REALS(cross_entropy_fwd), a->dim, TN__LIST(c->out[1], a->reduction == TN_NONE ? &loss : NULL),
+                  TN__LIST(tn__class_sums(&sums)), TN__LIST(x, &target, w ? &weight : NULL), &k);
     if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[2], c->out[3]);
 }
 
 static void cross_entropy_backward(tn_back *b)
 {
-    const tn_tensor *t = b->in[TN_CLASS_TARGET], *w = b->in[TN_CLASS_WEIGHT];
+    const tn_tensor *t = b->in[TN__CLASS_TARGET], *w = b->in[TN__CLASS_WEIGHT];
     const args_t    *a = b->args;
     const tn_shape   x = b->in_shape[0];
     kernel_args      k = {a, !tn__is_float(t->dtype)};
@@ -58,26 +58,27 @@ static void cross_entropy_backward(tn_back *b)
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], x);
     if (!tn_error())
-        tn__rows(TN_REALS(cross_entropy_bwd), a->dim, TN_LIST(b->gx[0], b->gx[1]),
-                 TN_LIST(b->in[0], b->out[1], &target, w ? &weight : NULL, &gy, b->out[2]), &k);
+        tn__rows(TN__REALS(cross_entropy_bwd), a->dim, TN__LIST(b->gx[0], b->gx[1]),
+                 TN__LIST(b->in[0], b->out[1], &target, w ? &weight : NULL, &gy, b->out[2]), &k);
 }
 
 /* The shares a_c of classes: constants. */
 static tn_tensor *shares(const tn_back *b)
 {
-    const tn_tensor *w = b->in[TN_CLASS_WEIGHT];
+    const tn_tensor *w = b->in[TN__CLASS_WEIGHT];
     const args_t    *a = b->args;
     tn_tensor       *y = tn_empty_of(b->in_dtype[0], b->in_shape[0]), weight;
-    tn_tensor        target = tn__class_column(b->in[TN_CLASS_TARGET], b->in_shape[0], a->dim);
+    tn_tensor        target = tn__class_column(b->in[TN__CLASS_TARGET], b->in_shape[0], a->dim);
     if (w) weight = tn__class_weights(w, b->in_shape[0], a->dim);
-    if (y) tn__rows(TN_REALS(share), a->dim, TN_LIST(y), TN_LIST(b->in[0], &target, w ? &weight : NULL), a);
+    if (y) tn__rows(TN__REALS(share), a->dim, TN__LIST(y), TN__LIST(b->in[0], &target, w ? &weight : NULL), a);
     return y;
 }
 static void cross_entropy_backward_ops(tn_back *b)
 {
     const args_t *a = b->args;
     const int     dim = a->dim < 0 ? a->dim + b->in_shape[0].n : a->dim;
-    tn_tensor *x = b->in[TN_CLASS_X], *t = b->in[TN_CLASS_TARGET], *w = b->in[TN_CLASS_WEIGHT], *gy = b->gy[0], *share;
+    tn_tensor    *x = b->in[TN__CLASS_X], *t = b->in[TN__CLASS_TARGET], *w = b->in[TN__CLASS_WEIGHT], *gy = b->gy[0],
+              *share;
     if (!gy) return;
     if (a->reduction == TN_NONE) gy = tn_unsqueeze(gy, dim);
     if (a->reduction == TN_MEAN && tn_item(b->out[2]) != 0) gy = tn_div(gy, tn_detach(b->out[2]));
@@ -108,118 +109,118 @@ static void cross_entropy_backward_ops(tn_back *b)
     .args = &(args_t) { __VA_ARGS__ }
 static const tn__sample samples[] = {
     {.in = {{2, {4, 5}}, {1, {4}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 5},
      .low = {-2},
      ARGS(-100, 0, TN_MEAN, -1)},
     {.in = {{2, {4, 5}}, {1, {4}}, {1, {5}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_CONST},
      .high = {2, 5, 2},
      .low = {-2, 0, 0.1},
      ARGS(2, 0.1, TN_MEAN, -1)},
     {.in = {{3, {2, 3, 4}}, {2, {2, 4}}, {1, {3}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_CONST},
      .high = {2, 3, 2},
      .low = {-2, 0, 0.1},
      ARGS(1, 0.3, TN_NONE, 1)},
     {.in = {{3, {2, 3, 4}}, {2, {2, 3}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 4},
      .low = {-2},
      ARGS(-100, 1, TN_SUM, -1)},
-    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .kind = {0, TN_ARG_ROWSUM1, TN_ARG_ABSENT}, ARGS(-100, 0, TN_MEAN, -1)},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .kind = {0, TN__ARG_ROWSUM1, TN__ARG_ABSENT}, ARGS(-100, 0, TN_MEAN, -1)},
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}},
-     .kind = {0, TN_ARG_REAL, TN_ARG_CONST},
+     .kind = {0, TN__ARG_REAL, TN__ARG_CONST},
      .high = {2, 1, 2},
      .low = {-2, 0, 0.1},
      ARGS(-100, 0.2, TN_NONE, -1)},
     {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {1, {3}}},
-     .kind = {0, TN_ARG_REAL, TN_ARG_CONST},
+     .kind = {0, TN__ARG_REAL, TN__ARG_CONST},
      .high = {2, 1, 2},
      .low = {-2, 0, 0.1},
      ARGS(-100, 0.2, TN_SUM, 1)},
     {.in = {{1, {4}}, {0, {0}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 4},
      .low = {-2},
      ARGS(-100, 0, TN_MEAN, -1)},
     {.in = {{2, {3, 19}}, {1, {3}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {3, 19},
      .low = {-3},
      ARGS(-100, 0, TN_MEAN, -1)},
     {.in = {{2, {3, 1}}, {1, {3}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 1},
      .low = {-2},
      ARGS(-100, 0, TN_SUM, -1)},
     {.in = {{2, {3, 4}}, {1, {3}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, -7},
      .low = {-2, -8},
      ARGS(-8, 0, TN_MEAN, -1)}, /* all ignored */
     {.in = {{2, {0, 4}}, {1, {0}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 4},
      .low = {-2},
      ARGS(-100, 0, TN_NONE, -1)},
     {.in = {{2, {2, 3}}, {1, {2}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 8001},
      .low = {-2, 8000},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_EINDEX,
      .fails = "cross_entropy: target 8000 at [0] is outside 0…2 and is not ignore_index -100"},
     {.in = {{1, {3}}, {0, {0}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, -1},
      .low = {-2, -2},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_EINDEX,
      .fails = "cross_entropy: target -2 is outside 0…2 and is not ignore_index -100"},
     {.in = {{3, {2, 3, 4}}, {2, {2, 3}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 3},
      .low = {-2},
      ARGS(-100, 0, TN_MEAN, 1),
      .status = TN_ESHAPE,
      .fails = "cross_entropy: the target is i64 [2, 3], but for 3 classes in dim 1 of [2, 3, 4] it must be [2, 4]"},
     {.in = {{2, {2, 3}}, {1, {2}}},
-     .kind = {0, TN_ARG_REAL, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_REAL, TN__ARG_ABSENT},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_ESHAPE,
      .fails = "cross_entropy: the target is f32 [2], but for 3 classes in dim 1 of [2, 3] it must be [2, 3], "
               "a probability each"},
     {.in = {{2, {2, 3}}, {1, {2}}},
-     .kind = {0, TN_ARG_MASK, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_MASK, TN__ARG_ABSENT},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_EDTYPE,
      .fails =
          "cross_entropy: the target must be i64 or i32, the number of a class, or floating, the probability of each; "
          "got bool"},
     {.in = {{2, {2, 3}}, {1, {2}}, {1, {2}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_CONST},
      .high = {2, 3, 2},
      .low = {-2},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_ESHAPE,
      .fails = "cross_entropy: weight is [2], but must be [3]: one number a class"},
     {.in = {{2, {2, 3}}, {1, {2}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 3},
      .low = {-2},
      ARGS(-100, 1.5, TN_MEAN, -1),
      .status = TN_EINVAL,
      .fails = "cross_entropy: label_smoothing is 1.5, but must be from 0 to 1"},
     {.in = {{2, {2, 3}}, {1, {2}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 3},
      .low = {-2},
      ARGS(-100, 0, (tn_reduction)7, -1),
      .status = TN_EINVAL,
      .fails = "cross_entropy: reduction 7 is none of TN_MEAN, TN_SUM, TN_NONE"},
     {.in = {{0, {0}}, {0, {0}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 3},
      .low = {-2},
      ARGS(-100, 0, TN_MEAN, -1),
@@ -227,10 +228,10 @@ static const tn__sample samples[] = {
      .fails = "cross_entropy: a 0-d tensor has no dim of classes"},
 };
 
-const tn_op tn__op_cross_entropy = {TN_ROOM("cross_entropy", TN_WIDE),
-                                    .inputs = TN_CLASS_INPUTS,
+const tn_op tn__op_cross_entropy = {TN__ROOM("cross_entropy", TN_WIDE),
+                                    .inputs = TN__CLASS_INPUTS,
                                     .outputs = 4,
-                                    .optional = 1u << TN_CLASS_WEIGHT,
+                                    .optional = 1u << TN__CLASS_WEIGHT,
                                     .saves =
                                         TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2),
                                     .args_size = sizeof(args_t),
@@ -238,7 +239,7 @@ const tn_op tn__op_cross_entropy = {TN_ROOM("cross_entropy", TN_WIDE),
                                     .forward = cross_entropy_forward,
                                     .backward = cross_entropy_backward,
                                     .backward_ops = cross_entropy_backward_ops};
-TN_SAMPLES(cross_entropy, samples);
+TN__SAMPLES(cross_entropy, samples);
 
 tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a)
 {
@@ -249,93 +250,93 @@ tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a)
 
 /* What a row's sums are made of: its target's class, or -1; and for probabilities the target's row. */
 typedef struct {
-    const TN_REAL *w, *p;
-    int64_t        t;
-    double         rest, even; /* 1 - ε; ε / C */
-} TN_(row);
+    const TN__REAL *w, *p;
+    int64_t         t;
+    double          rest, even; /* 1 - ε; ε / C */
+} TN__(row);
 
-static bool TN_(row_of)(TN_(row) * r, int64_t n, const void *target, const TN_REAL *w, const kernel_args *k)
+static bool TN__(row_of)(TN__(row) * r, int64_t n, const void *target, const TN__REAL *w, const kernel_args *k)
 {
     r->w = w, r->p = k->classes ? NULL : target, r->t = k->classes ? *(const int64_t *)target : -1;
     r->rest = 1 - k->a->smoothing, r->even = k->a->smoothing / (double)n;
     return !k->classes || r->t != k->a->ignore;
 }
-static inline double TN_(share_of)(const TN_(row) * r, int64_t c) /* a_c */
+static inline double TN__(share_of)(const TN__(row) * r, int64_t c) /* a_c */
 {
     const double w = r->w ? (double)r->w[c] : 1;
     return w * (r->p ? r->rest * (double)r->p[c] + r->even : (c == r->t ? r->rest : 0) + r->even);
 }
-static double TN_(shares_of)(const TN_(row) * r, int64_t n) /* Σ a */
+static double TN__(shares_of)(const TN__(row) * r, int64_t n) /* Σ a */
 {
     double sum = 0;
-    if (!r->p && r->even == 0) return TN_(share_of)(r, r->t);
+    if (!r->p && r->even == 0) return TN__(share_of)(r, r->t);
     if (!r->p && !r->w) return 1;
-    for (int64_t c = 0; c < n; c++) sum += TN_(share_of)(r, c);
+    for (int64_t c = 0; c < n; c++) sum += TN__(share_of)(r, c);
     return sum;
 }
 
-static void TN_(cross_entropy_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(cross_entropy_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *stat = out[0], *loss = out[1];
-    double        *sums = out[2], sum = 0;
-    TN_(row) r;
+    const TN__REAL *x = in[0];
+    TN__REAL       *stat = out[0], *loss = out[1];
+    double         *sums = out[2], sum = 0;
+    TN__(row) r;
     stat[0] = stat[1] = 0;
     if (loss) *loss = 0;
-    if (!TN_(row_of)(&r, n, in[1], in[2], args)) return;
+    if (!TN__(row_of)(&r, n, in[1], in[2], args)) return;
 
-    const TN_REAL max = TN_(tn__row_max)(n, x);
-    const double  log_sum = log(TN_(tn__exp_sum)(n, NULL, x, max));
-    stat[0] = max, stat[1] = (TN_REAL)log_sum;
+    const TN__REAL max = TN__(tn__row_max)(n, x);
+    const double   log_sum = log(TN__(tn__exp_sum)(n, NULL, x, max));
+    stat[0] = max, stat[1] = (TN__REAL)log_sum;
 
     if (!r.p && r.even == 0) {
-        sum = TN_(share_of)(&r, r.t) * (log_sum + ((double)max - (double)x[r.t]));
+        sum = TN__(share_of)(&r, r.t) * (log_sum + ((double)max - (double)x[r.t]));
     } else {
         for (int64_t c = 0; c < n; c++) { /* a share of 0 of an infinite loss is 0 */
-            const double share = TN_(share_of)(&r, c);
+            const double share = TN__(share_of)(&r, c);
             if (share != 0) sum += share * (log_sum + ((double)max - (double)x[c]));
         }
     }
-    if (loss) *loss = (TN_REAL)sum;
+    if (loss) *loss = (TN__REAL)sum;
     sums[0] += sum;
     sums[1] += r.p || !r.w ? 1 : (double)r.w[r.t];
     sums[2] += 1;
 }
 
-static void TN_(cross_entropy_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(cross_entropy_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL     *x = in[0], *stat = in[1], *gy = in[4], *divisor = in[5], max = stat[0], log_sum = stat[1];
-    TN_REAL           *gx = out[0], *gt = out[1];
+    const TN__REAL    *x = in[0], *stat = in[1], *gy = in[4], *divisor = in[5], max = stat[0], log_sum = stat[1];
+    TN__REAL          *gx = out[0], *gt = out[1];
     const kernel_args *k = args;
-    const TN_REAL      s = k->a->reduction == TN_MEAN && *divisor != 0 ? *gy / *divisor : *gy;
-    TN_(row) r;
-    if (!TN_(row_of)(&r, n, in[2], in[3], k)) {
+    const TN__REAL     s = k->a->reduction == TN_MEAN && *divisor != 0 ? *gy / *divisor : *gy;
+    TN__(row) r;
+    if (!TN__(row_of)(&r, n, in[2], in[3], k)) {
         for (int64_t c = 0; gx && c < n; c++) gx[c] = 0;
         return;
     }
     if (gx) {
-        const TN_REAL all = (TN_REAL)TN_(shares_of)(&r, n) * s;
+        const TN__REAL all = (TN__REAL)TN__(shares_of)(&r, n) * s;
         for (int64_t c = 0; c < n; c++) gx[c] = x[c] - max - log_sum;
-        TN_(tn__exp)(n, gx, gx);
+        TN__(tn__exp)(n, gx, gx);
         for (int64_t c = 0; c < n; c++) gx[c] *= all;
         if (!r.p && (!r.w || r.even == 0)) { /* all have the same share but the target */
-            const TN_REAL hit = gx[r.t] - s * (TN_REAL)TN_(share_of)(&r, r.t), even = s * (TN_REAL)r.even;
+            const TN__REAL hit = gx[r.t] - s * (TN__REAL)TN__(share_of)(&r, r.t), even = s * (TN__REAL)r.even;
             for (int64_t c = 0; c < n && even != 0; c++) gx[c] -= even;
             gx[r.t] = hit;
         } else {
-            for (int64_t c = 0; c < n; c++) gx[c] -= s * (TN_REAL)TN_(share_of)(&r, c);
+            for (int64_t c = 0; c < n; c++) gx[c] -= s * (TN__REAL)TN__(share_of)(&r, c);
         }
     }
     if (gt)
-        for (int64_t c = 0; c < n; c++) gt[c] = s * (TN_REAL)r.rest * (r.w ? r.w[c] : 1) * (log_sum + (max - x[c]));
+        for (int64_t c = 0; c < n; c++) gt[c] = s * (TN__REAL)r.rest * (r.w ? r.w[c] : 1) * (log_sum + (max - x[c]));
 }
 
-static void TN_(share)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(share)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    TN_REAL          *y = out[0];
+    TN__REAL         *y = out[0];
     const kernel_args k = {args, true};
-    TN_(row) r;
-    const bool counts = TN_(row_of)(&r, n, in[1], in[2], &k);
-    for (int64_t c = 0; c < n; c++) y[c] = counts ? (TN_REAL)TN_(share_of)(&r, c) : 0;
+    TN__(row) r;
+    const bool counts = TN__(row_of)(&r, n, in[1], in[2], &k);
+    for (int64_t c = 0; c < n; c++) y[c] = counts ? (TN__REAL)TN__(share_of)(&r, c) : 0;
 }
 #endif

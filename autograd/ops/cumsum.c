@@ -3,14 +3,14 @@
  *   gx_i = Σ_{j ≥ i} gy_j: the same from the other end
  *
  * Floating sums are kept in f64. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     int  dim;
     bool reverse;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/cumsum.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/cumsum.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool cumsum_infer(tn_ctx *c)
@@ -22,7 +22,7 @@ static bool cumsum_infer(tn_ctx *c)
 }
 static void cumsum_forward(tn_ctx *c)
 {
-    tn__rows(TN_NUMBERS(cumsum_fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+    tn__rows(TN__NUMBERS(cumsum_fwd), TN_ARG(c, dim), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
 }
 static void cumsum_backward_ops(tn_back *b)
 {
@@ -36,37 +36,37 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 1}}}, .args = &(args_t){1, false}},
     {.in = {{0, {0}}}, .args = &(args_t){-1, false}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){0, false}},
-    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){1, false}},
-    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_MASK}, .args = &(args_t){1, false}},
+    {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){1, false}},
+    {.in = {{2, {2, 3}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){1, false}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){2, false},
      .status = TN_EINDEX,
      .fails = "cumsum: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_cumsum = {TN_ROOM("cumsum", TN_WIDE),  .inputs = 1,
+const tn_op tn__op_cumsum = {TN__ROOM("cumsum", TN_WIDE), .inputs = 1,
                              .args_size = sizeof(args_t), .infer = cumsum_infer,
                              .forward = cumsum_forward,   .backward_ops = cumsum_backward_ops};
-TN_SAMPLES(cumsum, samples);
+TN__SAMPLES(cumsum, samples);
 
 tn_tensor *tn_cumsum(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_cumsum, (&(args_t){dim, false}), x); }
 
 #else /* ========================================================= kernels: contiguous rows, one number type */
 
-#if TN_IS_REAL
+#if TN__IS_REAL
 #define SUM double
 #else
 #define SUM uint64_t /* wraps, as integers do */
 #endif
-static void TN_(cumsum_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(cumsum_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
-    SUM            sum = 0;
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
+    SUM             sum = 0;
     if (((const args_t *)args)->reverse)
-        for (int64_t i = n - 1; i >= 0; i--) y[i] = (TN_REAL)(sum += (SUM)x[i]);
+        for (int64_t i = n - 1; i >= 0; i--) y[i] = (TN__REAL)(sum += (SUM)x[i]);
     else
-        for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)(sum += (SUM)x[i]);
+        for (int64_t i = 0; i < n; i++) y[i] = (TN__REAL)(sum += (SUM)x[i]);
 }
 #undef SUM
 #endif

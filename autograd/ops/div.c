@@ -3,15 +3,15 @@
  *   ga = gy / b,  gb = -gy · y / b        (saves b, and y for gb)
  *
  * Where gy / b, which comes first, is too large, y / b does. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/div.c"
+#define TN__TEMPLATE "autograd/ops/div.c"
 #include "core/real.h"
 
 static bool div_infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
 static void div_forward(tn_ctx *c)
 {
-    tn__map(TN_REALS(div_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+    tn__map(TN__REALS(div_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
 }
 
 static unsigned div_saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_OUT(0) : 0); }
@@ -19,7 +19,7 @@ static void     div_backward(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = tn_div(b->gy[0], b->in[1]);
     if (b->need[1] && (b->gx[1] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(div_bwd), TN_LIST(b->gx[1]), TN_LIST(b->gy[0], b->out[0], b->in[1]), NULL);
+        tn__map(TN__REALS(div_bwd), TN__LIST(b->gx[1]), TN__LIST(b->gy[0], b->out[0], b->in[1]), NULL);
 }
 static void div_backward_ops(tn_back *b)
 {
@@ -39,12 +39,12 @@ static const tn__sample samples[] = {
      .status = TN_ESHAPE,
      .fails = "div: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
     {.in = {{1, {3}}, {1, {3}}},
-     .kind = {TN_ARG_INT, TN_ARG_INT},
+     .kind = {TN__ARG_INT, TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "div: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"}, /* which tn_div does */
 };
 
-const tn_op tn__op_div = {TN_ROOM("div", TN_JOIN),
+const tn_op tn__op_div = {TN__ROOM("div", TN_JOIN),
                           .inputs = 2,
                           .saves = TN_SAVE_IN(1) | TN_SAVE_OUT(0),
                           .saves_for = div_saves_for,
@@ -53,28 +53,28 @@ const tn_op tn__op_div = {TN_ROOM("div", TN_JOIN),
                           .backward = div_backward,
                           .backward_ops = div_backward_ops,
                           .inplace = true};
-TN_SAMPLES(div, samples);
+TN__SAMPLES(div, samples);
 
 tn_tensor *tn_div(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_div, a, b, true); }
 tn_tensor *tn_div_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_div, a, b, true); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(div_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(div_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1];
-    TN_REAL       *y = out[0];
+    const TN__REAL *a = in[0], *b = in[1];
+    TN__REAL       *y = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) y[i] = a[i] / b[i];
 }
 
-static void TN_(div_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(div_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *gy = in[0], *y = in[1], *b = in[2];
-    TN_REAL       *gb = out[0];
+    const TN__REAL *gy = in[0], *y = in[1], *b = in[2];
+    TN__REAL       *gb = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL first = -(gy[i] / b[i]) * y[i], other = -gy[i] * (y[i] / b[i]);
+        const TN__REAL first = -(gy[i] / b[i]) * y[i], other = -gy[i] * (y[i] / b[i]);
         gb[i] = first - first == 0 ? first : other; /* is it finite? */
     }
 }

@@ -6,19 +6,19 @@
  * the generator, in the backward too. So the mask depends on seed and position alone, not on number type, layout or
  * threads; and what the backward calls is this op again. The generator moves on by ⌈n/4⌉ blocks when the call has
  * succeeded. With p = 0 the result is x itself, and nothing is drawn. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     double   p;
     uint64_t seed, position;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/dropout.c"
+#define TN__TEMPLATE "autograd/ops/dropout.c"
 #include "core/real.h"
 
 static bool dropout_infer(tn_ctx *c) { return tn__infer_real(c) && tn__need_probability(c, TN_ARG(c, p)); }
 static void dropout_forward(tn_ctx *c)
 {
-    tn__map_at(TN_REALS_AT(drop), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+    tn__map_at(TN__REALS_AT(drop), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
 }
 static void dropout_backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(&tn__op_dropout, b->args, b->gy[0]); }
 
@@ -39,15 +39,15 @@ static const tn__sample samples[] = {
      .fails = "dropout: p is nan, but a probability is from 0 to 1"},
     {.in = {{1, {2}}},
      .args = &(args_t){0.5, 1, 0},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "dropout: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_dropout = {TN_ROOM("dropout", TN_AS_IS), .inputs = 1,
-                              .args_size = sizeof(args_t),  .infer = dropout_infer,
-                              .forward = dropout_forward,   .backward_ops = dropout_backward_ops};
-TN_SAMPLES(dropout, samples);
+const tn_op tn__op_dropout = {TN__ROOM("dropout", TN_AS_IS), .inputs = 1,
+                              .args_size = sizeof(args_t),   .infer = dropout_infer,
+                              .forward = dropout_forward,    .backward_ops = dropout_backward_ops};
+TN__SAMPLES(dropout, samples);
 
 tn_tensor *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position)
 {
@@ -65,10 +65,10 @@ tn_tensor *tn_dropout_run(tn_tensor *x, double p)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(drop)(int64_t at, int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(drop)(int64_t at, int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const args_t     *a = args;
     const tn__dropped d = tn__drop_of(a->p, a->seed, a->position);
-    tn__kernels()->TN_(rows)->dropout(n, out[0], in[0], NULL, &d, at, NULL, NULL);
+    tn__kernels()->TN__(rows)->dropout(n, out[0], in[0], NULL, &d, at, NULL, NULL);
 }
 #endif

@@ -236,14 +236,14 @@ static const tn__sample samples[] = {
     {.nin = 1, .in = {{2, {2, 3}}}, EQ(NULL), FAILS(TN_EINVAL, "the equation is NULL")},
     {.nin = 1,
      .in = {{2, {2, 3}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      EQ("ij->ji"),
      FAILS(TN_EDTYPE, "needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn__op_einsum = {TN_ROOM("einsum", TN_NARROW(TN_ANY)), .inputs = TN_ANY, .args_size = sizeof(args_t),
+const tn_op tn__op_einsum = {TN__ROOM("einsum", TN_NARROW(TN_ANY)), .inputs = TN_ANY, .args_size = sizeof(args_t),
                              .infer = einsum_infer, .compose = einsum_compose};
-TN_SAMPLES(einsum, samples);
+TN__SAMPLES(einsum, samples);
 
 tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in)
 {

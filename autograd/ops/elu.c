@@ -3,20 +3,20 @@
  *   gx = gy where x > 0, else gy · alpha · eˣ
  *
  * In backward_ops eˣ is taken of min(x, 0), as infinity where it is not used would still spoil its own derivative. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     double alpha;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/elu.c"
+#define TN__TEMPLATE "autograd/ops/elu.c"
 #include "core/real.h"
 
-static void elu_forward(tn_ctx *c) { tn__map(TN_REALS(elu_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args); }
+static void elu_forward(tn_ctx *c) { tn__map(TN__REALS(elu_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args); }
 
 static void elu_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(elu_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN__REALS(elu_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), b->args);
 }
 static void elu_backward_ops(tn_back *b)
 {
@@ -34,32 +34,32 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .args = &(args_t){1}, .low = {3000}, .high = {4000}},
     {.in = {{1, {2}}},
      .args = &(args_t){1},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "elu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_elu = {TN_ROOM("elu", TN_AS_IS),    .inputs = 1,
+const tn_op tn__op_elu = {TN__ROOM("elu", TN_AS_IS),   .inputs = 1,
                           .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
                           .infer = tn__infer_real,     .forward = elu_forward,
                           .backward = elu_backward,    .backward_ops = elu_backward_ops};
-TN_SAMPLES(elu, samples);
+TN__SAMPLES(elu, samples);
 
 tn_tensor *tn_elu(tn_tensor *x, double alpha) { return tn_apply_args(&tn__op_elu, &(args_t){alpha}, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(elu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(elu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], alpha = (TN_REAL)((const args_t *)args)->alpha;
-    TN_REAL       *y = out[0];
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : alpha * TN_M(expm1)(x[i]);
+    const TN__REAL *x = in[0], alpha = (TN__REAL)((const args_t *)args)->alpha;
+    TN__REAL       *y = out[0];
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : alpha * TN__M(expm1)(x[i]);
 }
 
-static void TN_(elu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(elu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *gy = in[1], alpha = (TN_REAL)((const args_t *)args)->alpha;
-    TN_REAL       *gx = out[0];
-    for (int64_t i = 0; i < n; i++) gx[i] = x[i] > 0 ? gy[i] : gy[i] * (alpha * TN_M(exp)(x[i]));
+    const TN__REAL *x = in[0], *gy = in[1], alpha = (TN__REAL)((const args_t *)args)->alpha;
+    TN__REAL       *gx = out[0];
+    for (int64_t i = 0; i < n; i++) gx[i] = x[i] > 0 ? gy[i] : gy[i] * (alpha * TN__M(exp)(x[i]));
 }
 #endif

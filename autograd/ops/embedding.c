@@ -41,9 +41,9 @@ static void embedding_backward_ops(tn_back *b)
     b->gx[0] = tn_index_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), 0, index, g);
 }
 
-#define INDEX                     \
-    {                             \
-        TN_ARG_REAL, TN_ARG_INDEX \
+#define INDEX                       \
+    {                               \
+        TN__ARG_REAL, TN__ARG_INDEX \
     }
 static const tn__sample samples[] = {
     {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},
@@ -81,11 +81,11 @@ static const tn__sample samples[] = {
     {.in = {{2, {9, 3}}, {1, {7}}}, .kind = INDEX, .high = {2, 9}, .low = {-2, 1}, .args = &(args_t){0, true}},
 };
 
-const tn_op tn__op_embedding = {TN_ROOM("embedding", TN_AS_IS), .inputs = 2,
-                                .args_size = sizeof(args_t),    .saves = TN_SAVE_IN(1),
-                                .infer = embedding_infer,       .forward = embedding_forward,
-                                .backward = embedding_backward, .backward_ops = embedding_backward_ops};
-TN_SAMPLES(embedding, samples);
+const tn_op tn__op_embedding = {TN__ROOM("embedding", TN_AS_IS), .inputs = 2,
+                                .args_size = sizeof(args_t),     .saves = TN_SAVE_IN(1),
+                                .infer = embedding_infer,        .forward = embedding_forward,
+                                .backward = embedding_backward,  .backward_ops = embedding_backward_ops};
+TN__SAMPLES(embedding, samples);
 
 tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding, bool sparse)
 {

@@ -1,18 +1,18 @@
 /* erf — y = 2/√π · ∫ exp(-t²) dt from 0 to x
  *
  *   gx = gy · 2/√π · exp(-x²) */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"
-#define TN_TEMPLATE "autograd/ops/erf.c"
+#define TN__TEMPLATE "autograd/ops/erf.c"
 #include "core/real.h"
 
-static void erf_forward(tn_ctx *c) { tn__map(TN_REALS(erf_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void erf_forward(tn_ctx *c) { tn__map(TN__REALS(erf_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
 
 static void erf_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(erf_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN__REALS(erf_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
 }
 static void erf_backward_ops(tn_back *b)
 {
@@ -27,34 +27,34 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 1, 5}}}},
     {.in = {{2, {2, 3}}}, .low = {-6}, .high = {6}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "erf: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_erf = {TN_ROOM("erf", TN_AS_IS),        .inputs = 1,
+const tn_op tn__op_erf = {TN__ROOM("erf", TN_AS_IS),       .inputs = 1,
                           .saves = TN_SAVE_IN(0),          .infer = tn__infer_real,
                           .forward = erf_forward,          .backward = erf_backward,
                           .backward_ops = erf_backward_ops};
-TN_SAMPLES(erf, samples);
+TN__SAMPLES(erf, samples);
 
 tn_tensor *tn_erf(tn_tensor *x) { return tn_apply(&tn__op_erf, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(erf_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(erf_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__erf)(n, out[0], in[0]);
+    TN__(tn__erf)(n, out[0], in[0]);
 }
 
-static void TN_(erf_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(erf_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0];
+    const TN__REAL *x = in[0], *gy = in[1];
+    TN__REAL       *gx = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) gx[i] = -x[i] * x[i];
-    TN_(tn__exp)(n, gx, gx);
-    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * ((TN_REAL)1.12837916709551257390 * gx[i]);
+    TN__(tn__exp)(n, gx, gx);
+    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * ((TN__REAL)1.12837916709551257390 * gx[i]);
 }
 #endif

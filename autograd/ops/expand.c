@@ -46,13 +46,13 @@ static const tn__sample samples[] = {
      .fails = "expand: [4611686018427387904, 4] is too large: its bytes do not fit in 63 bits"},
 };
 
-const tn_op tn__op_expand = {TN_ROOM("expand", TN_AS_IS),
+const tn_op tn__op_expand = {TN__ROOM("expand", TN_AS_IS),
                              .inputs = 1,
                              .args_size = sizeof(args_t),
                              .infer = expand_infer,
                              .forward = expand_forward,
                              .backward_ops = expand_backward_ops,
                              .view = true};
-TN_SAMPLES(expand, samples);
+TN__SAMPLES(expand, samples);
 
 tn_tensor *tn_expand(tn_tensor *x, tn_shape s) { return tn_apply_args(&tn__op_expand, &(args_t){s}, x); }

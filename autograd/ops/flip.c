@@ -37,7 +37,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {1, 3}}}, .args = &(args_t){{1, {0}}}},
     {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){{2, {0, 1}}}},
-    {.in = {{1, {5}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {0}}}},
+    {.in = {{1, {5}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {0}}}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){{1, {2}}},
      .status = TN_EINDEX,
@@ -45,9 +45,9 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, -1}}}, .status = TN_EINVAL, .fails = "flip: dim 1 is listed twice"},
 };
 
-const tn_op tn__op_flip = {TN_ROOM("flip", TN_AS_IS),   .inputs = 1,
+const tn_op tn__op_flip = {TN__ROOM("flip", TN_AS_IS),  .inputs = 1,
                            .args_size = sizeof(args_t), .infer = flip_infer,
                            .forward = flip_forward,     .backward_ops = flip_backward_ops};
-TN_SAMPLES(flip, samples);
+TN__SAMPLES(flip, samples);
 
 tn_tensor *tn_flip(tn_tensor *x, tn_dims dims) { return tn_apply_args(&tn__op_flip, &(args_t){dims}, x); }

@@ -1,13 +1,13 @@
 /* floor — the largest whole number that is not above x
  *
  *   gx = 0 */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/floor.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/floor.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
-static void floor_forward(tn_ctx *c) { tn__map(TN_NUMBERS(floor_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void floor_forward(tn_ctx *c) { tn__map(TN__NUMBERS(floor_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
 static void floor_backward_ops(tn_back *b) { b->gx[0] = tn_zeros_like(b->gy[0]); }
 
 static const tn__sample samples[] = {
@@ -16,28 +16,28 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 0, 3}}}},
     {.in = {{3, {2, 1, 5}}}, .low = {6.6}, .high = {6.9}},
     {.in = {{2, {2, 3}}}, .low = {-7.4}, .high = {-7.1}},
-    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT}, .low = {-5}, .high = {6}},
+    {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INT}, .low = {-5}, .high = {6}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_MASK},
+     .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
      .fails = "floor: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_floor = {TN_ROOM("floor", TN_AS_IS), .inputs = 1, .infer = tn__infer_numbers,
+const tn_op tn__op_floor = {TN__ROOM("floor", TN_AS_IS), .inputs = 1, .infer = tn__infer_numbers,
                             .forward = floor_forward, .backward_ops = floor_backward_ops};
-TN_SAMPLES(floor, samples);
+TN__SAMPLES(floor, samples);
 
 tn_tensor *tn_floor(tn_tensor *x) { return tn_apply(&tn__op_floor, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(floor_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(floor_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
     (void)args;
-#if TN_IS_REAL
-    for (int64_t i = 0; i < n; i++) y[i] = TN_M(floor)(x[i]);
+#if TN__IS_REAL
+    for (int64_t i = 0; i < n; i++) y[i] = TN__M(floor)(x[i]);
 #else
     for (int64_t i = 0; i < n; i++) y[i] = x[i];
 #endif

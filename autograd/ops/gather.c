@@ -46,9 +46,9 @@ static void gather_backward_ops(tn_back *b)
     b->gx[0] = tn_scatter_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->in[1], b->gy[0]);
 }
 
-#define INDEX                     \
-    {                             \
-        TN_ARG_REAL, TN_ARG_INDEX \
+#define INDEX                       \
+    {                               \
+        TN__ARG_REAL, TN__ARG_INDEX \
     }
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 5}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
@@ -93,11 +93,11 @@ static const tn__sample samples[] = {
      .fails = "gather: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_gather = {TN_ROOM("gather", TN_AS_IS), .inputs = 2,
-                             .args_size = sizeof(args_t), .saves = TN_SAVE_IN(1),
-                             .infer = gather_infer,       .forward = gather_forward,
-                             .backward = gather_backward, .backward_ops = gather_backward_ops};
-TN_SAMPLES(gather, samples);
+const tn_op tn__op_gather = {TN__ROOM("gather", TN_AS_IS), .inputs = 2,
+                             .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(1),
+                             .infer = gather_infer,        .forward = gather_forward,
+                             .backward = gather_backward,  .backward_ops = gather_backward_ops};
+TN__SAMPLES(gather, samples);
 
 tn_tensor *tn_gather(tn_tensor *x, int dim, tn_tensor *index)
 {

@@ -4,19 +4,19 @@
  *   gx = gy · (Φ(x) + x φ(x))
  *
  * Beyond |x| = 100 Φ is 0 or 1 in any number type, and φ is 0; there infinity must not meet 0. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define ROOT_HALF 0.70710678118654752440 /* 1/√2 */
 #define DENSITY 0.39894228040143267794   /* 1/√(2π) */
-#define TN_TEMPLATE "autograd/ops/gelu.c"
+#define TN__TEMPLATE "autograd/ops/gelu.c"
 #include "core/real.h"
 
-static void gelu_forward(tn_ctx *c) { tn__map(TN_REALS(gelu_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void gelu_forward(tn_ctx *c) { tn__map(TN__REALS(gelu_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
 
 static void gelu_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(gelu_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN__REALS(gelu_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
 }
 tn_tensor *tn__gelu_derivative(tn_tensor *x)
 {
@@ -36,30 +36,30 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
     {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "gelu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_gelu = {TN_ROOM("gelu", TN_AS_IS),        .inputs = 1,
+const tn_op tn__op_gelu = {TN__ROOM("gelu", TN_AS_IS),       .inputs = 1,
                            .saves = TN_SAVE_IN(0),           .infer = tn__infer_real,
                            .forward = gelu_forward,          .backward = gelu_backward,
                            .backward_ops = gelu_backward_ops};
-TN_SAMPLES(gelu, samples);
+TN__SAMPLES(gelu, samples);
 
 tn_tensor *tn_gelu(tn_tensor *x) { return tn_apply(&tn__op_gelu, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(gelu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(gelu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__gelu)(n, out[0], in[0]);
+    TN__(tn__gelu)(n, out[0], in[0]);
 }
 
-static void TN_(gelu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(gelu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__gelu_slope)(n, out[0], in[0], in[1]);
+    TN__(tn__gelu_slope)(n, out[0], in[0], in[1]);
 }
 #endif

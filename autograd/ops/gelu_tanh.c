@@ -4,22 +4,22 @@
  *   y = x s        gx = gy · (s + x s (1 - s) · 2u')        2u' = √(8/π) · (1 + 3 · 0.044715 x²)
  *
  * Beyond |x| = 100 s is 0 or 1 in any number type, and the second term is 0; there infinity must not meet 0. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define ROOT 1.59576912160573071176 /* √(8/π) */
 #define CUBE 0.044715
-#define TN_TEMPLATE "autograd/ops/gelu_tanh.c"
+#define TN__TEMPLATE "autograd/ops/gelu_tanh.c"
 #include "core/real.h"
 
 static void gelu_tanh_forward(tn_ctx *c)
 {
-    tn__map(TN_REALS(gelu_tanh_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+    tn__map(TN__REALS(gelu_tanh_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL);
 }
 
 static void gelu_tanh_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(gelu_tanh_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN__REALS(gelu_tanh_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
 }
 tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x)
 {
@@ -40,33 +40,33 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
     {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "gelu_tanh: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_gelu_tanh = {TN_ROOM("gelu_tanh", TN_AS_IS),
+const tn_op tn__op_gelu_tanh = {TN__ROOM("gelu_tanh", TN_AS_IS),
                                 .inputs = 1,
                                 .saves = TN_SAVE_IN(0),
                                 .infer = tn__infer_real,
                                 .forward = gelu_tanh_forward,
                                 .backward = gelu_tanh_backward,
                                 .backward_ops = gelu_tanh_backward_ops};
-TN_SAMPLES(gelu_tanh, samples);
+TN__SAMPLES(gelu_tanh, samples);
 
 tn_tensor *tn_gelu_tanh(tn_tensor *x) { return tn_apply(&tn__op_gelu_tanh, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(gelu_tanh_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(gelu_tanh_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__gelu_tanh)(n, out[0], in[0]);
+    TN__(tn__gelu_tanh)(n, out[0], in[0]);
 }
 
-static void TN_(gelu_tanh_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(gelu_tanh_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__gelu_tanh_slope)(n, out[0], in[0], in[1]);
+    TN__(tn__gelu_tanh_slope)(n, out[0], in[0], in[1]);
 }
 #endif

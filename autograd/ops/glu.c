@@ -1,12 +1,12 @@
 /* glu — along dim, the first half a times sigmoid of the second half z: y = a · s with s = sigmoid(z)
  *
  *   ga = gy · s,  gz = gy · a · s · (1 - s)        1 - s = sigmoid(-z) */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     int dim;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/glu.c"
+#define TN__TEMPLATE "autograd/ops/glu.c"
 #include "core/real.h"
 
 static bool glu_infer(tn_ctx *c)
@@ -25,13 +25,13 @@ static bool glu_infer(tn_ctx *c)
 }
 static void glu_forward(tn_ctx *c)
 {
-    tn__rows(TN_REALS(glu_fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+    tn__rows(TN__REALS(glu_fwd), TN_ARG(c, dim), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL);
 }
 
 static void glu_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->in[0])))
-        tn__rows(TN_REALS(glu_bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__rows(TN__REALS(glu_bwd), TN_ARG(b, dim), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
 }
 static void glu_backward_ops(tn_back *b)
 {
@@ -64,41 +64,41 @@ static const tn__sample samples[] = {
      .fails = "glu: dim 2 is out of range for a 2-d tensor"},
     {.in = {{1, {2}}},
      .args = &(args_t){0},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "glu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_glu = {TN_ROOM("glu", TN_AS_IS),    .inputs = 1,
+const tn_op tn__op_glu = {TN__ROOM("glu", TN_AS_IS),   .inputs = 1,
                           .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
                           .infer = glu_infer,          .forward = glu_forward,
                           .backward = glu_backward,    .backward_ops = glu_backward_ops};
-TN_SAMPLES(glu, samples);
+TN__SAMPLES(glu, samples);
 
 tn_tensor *tn_glu(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_glu, &(args_t){dim}, x); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(glu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(glu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const int64_t  half = n / 2;
-    const TN_REAL *a = in[0], *z = a + half;
-    TN_REAL       *y = out[0];
+    const int64_t   half = n / 2;
+    const TN__REAL *a = in[0], *z = a + half;
+    TN__REAL       *y = out[0];
     (void)args;
     for (int64_t i = 0; i < half; i++) {
-        TN_REAL e = TN_M(exp)(-TN_M(fabs)(z[i]));
+        TN__REAL e = TN__M(exp)(-TN__M(fabs)(z[i]));
         y[i] = a[i] * ((z[i] < 0 ? e : 1) / (1 + e));
     }
 }
 
-static void TN_(glu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(glu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const int64_t  half = n / 2;
-    const TN_REAL *a = in[0], *z = a + half, *gy = in[1];
-    TN_REAL       *ga = out[0], *gz = ga + half;
+    const int64_t   half = n / 2;
+    const TN__REAL *a = in[0], *z = a + half, *gy = in[1];
+    TN__REAL       *ga = out[0], *gz = ga + half;
     (void)args;
     for (int64_t i = 0; i < half; i++) {
-        TN_REAL e = TN_M(exp)(-TN_M(fabs)(z[i]));
+        TN__REAL e = TN__M(exp)(-TN__M(fabs)(z[i]));
         ga[i] = gy[i] * ((z[i] < 0 ? e : 1) / (1 + e));
         gz[i] = gy[i] * a[i] * (e / ((1 + e) * (1 + e)));
     }

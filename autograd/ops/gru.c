@@ -9,12 +9,12 @@
  *     gh₋₁ = gh z + gs W,  gW = gsᵀ h₋₁ over all steps,  gb = Σ gs
  *
  * As in PyTorch r comes after the product and its bias, so b cannot be a part of x. Kept are r, z, n, s_n, h₋₁. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/recurrent.h"
 #include "core/kernels/vecmath.h"
 
 #include <string.h>
-#define TN_TEMPLATE "autograd/ops/gru.c"
+#define TN__TEMPLATE "autograd/ops/gru.c"
 #include "core/real.h"
 
 enum { R, Z, N, S, H };
@@ -50,7 +50,7 @@ static void gru_backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
 
 #define SIZES(...) \
     .args = &(tn_steps) { .sizes = __VA_ARGS__ }
-#define NO_BIAS .kind = {[TN_STEPS_BIAS] = TN_ARG_ABSENT}
+#define NO_BIAS .kind = {[TN__STEPS_BIAS] = TN__ARG_ABSENT}
 static const int64_t    falling[] = {3, 2, 1};
 static const tn__sample samples[] = {
     {.in = {{2, {6, 6}}, {2, {6, 2}}, {2, {3, 2}}, {1, {6}}}, SIZES(NULL, .steps = 2)},
@@ -64,11 +64,11 @@ static const tn__sample samples[] = {
      .fails = "gru: bias is [2], but must be [6]: [gates · hidden]"},
 };
 
-const tn_op tn__op_gru = {TN_ROOM("gru", TN_WIDE),
+const tn_op tn__op_gru = {TN__ROOM("gru", TN_WIDE),
                           .inputs = 4,
                           .outputs = 3,
-                          .optional = 1u << TN_STEPS_BIAS,
-                          .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(2),
+                          .optional = 1u << TN__STEPS_BIAS,
+                          .saves = TN_SAVE_IN(TN__STEPS_WEIGHT) | TN_SAVE_OUT(2),
                           .args_size = sizeof(tn_steps),
                           .args_copy = tn__steps_copy,
                           .args_free = tn__steps_free,
@@ -76,41 +76,41 @@ const tn_op tn__op_gru = {TN_ROOM("gru", TN_WIDE),
                           .forward = gru_forward,
                           .backward = gru_backward,
                           .backward_ops = gru_backward_ops};
-TN_SAMPLES(gru, samples);
+TN__SAMPLES(gru, samples);
 
 tn_tensor *tn_gru_steps_run(tn_steps_args a) { return tn__steps_call(&tn__op_gru, a, false, true); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(gru_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(gru_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const int64_t  m = n / 3;
-    TN_REAL *const k = out[3], *const h = out[1];
-    const TN_REAL *const from_h = in[1]; /* perhaps h itself */
-    TN_REAL *const y = out[0], *const new = k + 2 * m, *const s = k + 3 * m;
-    TN_REAL *const       from = k + 4 * m;
-    const TN_REAL *const x = in[0], *const b = in[3], *const r = k, *const z = k + m;
+    const int64_t   m = n / 3;
+    TN__REAL *const k = out[3], *const h = out[1];
+    const TN__REAL *const from_h = in[1]; /* perhaps h itself */
+    TN__REAL *const y = out[0], *const new = k + 2 * m, *const s = k + 3 * m;
+    TN__REAL *const       from = k + 4 * m;
+    const TN__REAL *const x = in[0], *const b = in[3], *const r = k, *const z = k + m;
     (void)args;
     for (int64_t j = 0; b && j < n; j++) k[j] += b[j];
     for (int64_t j = 0; j < 2 * m; j++) k[j] += x[j];
-    TN_(tn__sigmoid)(2 * m, k, k);
+    TN__(tn__sigmoid)(2 * m, k, k);
     memcpy(s, new, (size_t)m * sizeof *s), memcpy(from, from_h, (size_t)m * sizeof *from);
     for (int64_t j = 0; j < m; j++) new[j] = x[2 * m + j] + r[j] * s[j];
-    TN_(tn__tanh)(m, new, new);
+    TN__(tn__tanh)(m, new, new);
     for (int64_t j = 0; j < m; j++) y[j] = new[j] + z[j] * (from[j] - new[j]);
     memcpy(h, y, (size_t)m * sizeof *h);
 }
 
 /* Many small loops, since of these the compiler makes vectors. */
-static void TN_(gru_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(gru_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const int64_t  m = n / 5;
-    TN_REAL *const gx = out[0];
-    TN_REAL *const gs = out[1], *const gh = out[2], *const gr = gx;
-    TN_REAL *const gz = gx + m, *const gn = gx + 2 * m, *const gsn = gs + 2 * m;
-    const TN_REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
-    const TN_REAL *const r = k, *const z = k + m, *const new = k + 2 * m;
-    const TN_REAL *const s = k + 3 * m, *const from = k + 4 * m;
+    const int64_t   m = n / 5;
+    TN__REAL *const gx = out[0];
+    TN__REAL *const gs = out[1], *const gh = out[2], *const gr = gx;
+    TN__REAL *const gz = gx + m, *const gn = gx + 2 * m, *const gsn = gs + 2 * m;
+    const TN__REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
+    const TN__REAL *const r = k, *const z = k + m, *const new = k + 2 * m;
+    const TN__REAL *const s = k + 3 * m, *const from = k + 4 * m;
     (void)args;
     for (int64_t j = 0; gy && j < m; j++) gh[j] += gy[j];
     for (int64_t j = 0; j < m; j++) gz[j] = gh[j] * (from[j] - new[j]);

@@ -2,12 +2,12 @@
  * then the mean or the sum
  *
  *   ga = gy · d, cut at ±δ;  gb = -ga */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 typedef struct {
     double delta;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/huber_loss.c"
+#define TN__TEMPLATE "autograd/ops/huber_loss.c"
 #include "core/real.h"
 
 static bool huber_loss_infer(tn_ctx *c)
@@ -18,12 +18,12 @@ static bool huber_loss_infer(tn_ctx *c)
 }
 static void huber_loss_forward(tn_ctx *c)
 {
-    tn__map(TN_REALS(huber_loss_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args);
+    tn__map(TN__REALS(huber_loss_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), c->args);
 }
 static void huber_loss_backward(tn_back *b)
 {
     tn_tensor *g = tn_empty_like(b->gy[0]);
-    if (g) tn__map(TN_REALS(huber_loss_bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), b->args);
+    if (g) tn__map(TN__REALS(huber_loss_bwd), TN__LIST(g), TN__LIST(b->in[0], b->in[1], b->gy[0]), b->args);
     if (b->need[0]) b->gx[0] = g;
     if (b->need[1]) b->gx[1] = tn_neg(g);
 }
@@ -52,7 +52,7 @@ static const tn__sample samples[] = {
      .fails = "huber_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_huber_loss = {TN_ROOM("huber_loss", TN_WIDE),
+const tn_op tn__op_huber_loss = {TN__ROOM("huber_loss", TN_WIDE),
                                  .inputs = 2,
                                  .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                                  .args_size = sizeof(args_t),
@@ -60,11 +60,11 @@ const tn_op tn__op_huber_loss = {TN_ROOM("huber_loss", TN_WIDE),
                                  .forward = huber_loss_forward,
                                  .backward = huber_loss_backward,
                                  .backward_ops = huber_loss_backward_ops};
-TN_SAMPLES(huber_loss, samples);
+TN__SAMPLES(huber_loss, samples);
 
 tn_tensor *tn_huber_loss_run(tn_loss_args a)
 {
-    if (!tn__loss_options("huber_loss", &a, TN_LOSS_DELTA)) return NULL;
+    if (!tn__loss_options("huber_loss", &a, TN__LOSS_DELTA)) return NULL;
     const tn_scope s = tn_scope_begin();
     const args_t   args = {a.delta};
     if (!tn__loss_types(&a.input, &a.target)) return tn_scope_return(s, NULL);
@@ -74,22 +74,22 @@ tn_tensor *tn_huber_loss_run(tn_loss_args a)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(huber_loss_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(huber_loss_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1], delta = (TN_REAL)((const args_t *)args)->delta;
-    TN_REAL       *y = out[0];
+    const TN__REAL *a = in[0], *b = in[1], delta = (TN__REAL)((const args_t *)args)->delta;
+    TN__REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL d = TN_M(fabs)(a[i] - b[i]), near = d <= delta ? d : delta; /* NaN stays, in d */
-        y[i] = near * (d - (TN_REAL)0.5 * near);
+        const TN__REAL d = TN__M(fabs)(a[i] - b[i]), near = d <= delta ? d : delta; /* NaN stays, in d */
+        y[i] = near * (d - (TN__REAL)0.5 * near);
     }
 }
 
-static void TN_(huber_loss_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(huber_loss_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1], *gy = in[2], delta = (TN_REAL)((const args_t *)args)->delta;
-    TN_REAL       *g = out[0];
+    const TN__REAL *a = in[0], *b = in[1], *gy = in[2], delta = (TN__REAL)((const args_t *)args)->delta;
+    TN__REAL       *g = out[0];
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL d = a[i] - b[i];
+        const TN__REAL d = a[i] - b[i];
         g[i] = gy[i] * (d > delta ? delta : d < -delta ? -delta : d);
     }
 }

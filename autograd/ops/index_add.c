@@ -39,9 +39,9 @@ static void index_add_backward_ops(tn_back *b)
     if (b->need[2]) b->gx[2] = tn_reshape(tn_index_select(b->gy[0], TN_ARG(b, dim), b->in[1]), b->in_shape[2]);
 }
 
-#define INDEX                                  \
-    {                                          \
-        TN_ARG_REAL, TN_ARG_INDEX, TN_ARG_REAL \
+#define INDEX                                     \
+    {                                             \
+        TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_REAL \
     }
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {5}}, {2, {5, 4}}},
@@ -84,14 +84,14 @@ static const tn__sample samples[] = {
      .fails = "index_add: index 3 at [0] is outside 0 … 2"},
 };
 
-const tn_op tn__op_index_add = {TN_ROOM("index_add", TN_JOIN),
+const tn_op tn__op_index_add = {TN__ROOM("index_add", TN_JOIN),
                                 .inputs = 3,
                                 .args_size = sizeof(args_t),
                                 .saves = TN_SAVE_IN(1),
                                 .infer = index_add_infer,
                                 .forward = index_add_forward,
                                 .backward_ops = index_add_backward_ops};
-TN_SAMPLES(index_add, samples);
+TN__SAMPLES(index_add, samples);
 
 tn_tensor *tn_index_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src)
 {

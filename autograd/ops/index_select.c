@@ -43,9 +43,9 @@ static void index_select_backward_ops(tn_back *b)
     b->gx[0] = tn_index_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->in[1], b->gy[0]);
 }
 
-#define INDEX                     \
-    {                             \
-        TN_ARG_REAL, TN_ARG_INDEX \
+#define INDEX                       \
+    {                               \
+        TN__ARG_REAL, TN__ARG_INDEX \
     }
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {5}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
@@ -74,11 +74,11 @@ static const tn__sample samples[] = {
      .fails = "index_select: a 0-d tensor has one element to select, the index has 2"},
 };
 
-const tn_op tn__op_index_select = {TN_ROOM("index_select", TN_AS_IS), .inputs = 2,
-                                   .args_size = sizeof(args_t),       .saves = TN_SAVE_IN(1),
-                                   .infer = index_select_infer,       .forward = index_select_forward,
-                                   .backward = index_select_backward, .backward_ops = index_select_backward_ops};
-TN_SAMPLES(index_select, samples);
+const tn_op tn__op_index_select = {TN__ROOM("index_select", TN_AS_IS), .inputs = 2,
+                                   .args_size = sizeof(args_t),        .saves = TN_SAVE_IN(1),
+                                   .infer = index_select_infer,        .forward = index_select_forward,
+                                   .backward = index_select_backward,  .backward_ops = index_select_backward_ops};
+TN__SAMPLES(index_select, samples);
 
 tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index)
 {

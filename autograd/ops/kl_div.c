@@ -3,18 +3,18 @@
  *
  *   gx = -t gy,            gt = (log t + 1 - x) gy        (t = 0: 0 · log 0 is 0, and what it adds to gt is 0)
  *   gx = -exp(t) gy,       gt = exp(t) (t + 1 - x) gy     with log_target */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 typedef struct {
     bool log_target;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/kl_div.c"
+#define TN__TEMPLATE "autograd/ops/kl_div.c"
 #include "core/real.h"
 
 static bool kl_div_infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
 static void kl_div_forward(tn_ctx *c)
 {
-    tn__map(TN_REALS(kl_div_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args);
+    tn__map(TN__REALS(kl_div_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), c->args);
 }
 
 static unsigned kl_div_saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_IN(0) : 0); }
@@ -47,7 +47,7 @@ static const tn__sample samples[] = {
      .fails = "kl_div: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_kl_div = {TN_ROOM("kl_div", TN_WIDE),
+const tn_op tn__op_kl_div = {TN__ROOM("kl_div", TN_WIDE),
                              .inputs = 2,
                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                              .saves_for = kl_div_saves_for,
@@ -55,11 +55,11 @@ const tn_op tn__op_kl_div = {TN_ROOM("kl_div", TN_WIDE),
                              .infer = kl_div_infer,
                              .forward = kl_div_forward,
                              .backward_ops = kl_div_backward_ops};
-TN_SAMPLES(kl_div, samples);
+TN__SAMPLES(kl_div, samples);
 
 tn_tensor *tn_kl_div_run(tn_loss_args a)
 {
-    if (!tn__loss_options("kl_div", &a, TN_LOSS_LOG_TARGET | TN_LOSS_BATCHMEAN)) return NULL;
+    if (!tn__loss_options("kl_div", &a, TN__LOSS_LOG_TARGET | TN__LOSS_BATCHMEAN)) return NULL;
     if (a.batchmean && a.input && a.input->l.shape.n == 0)
         return tn_raise(TN_ESHAPE, "kl_div: batchmean divides by the size of the first dim, and a 0-d input has none"),
                NULL;
@@ -75,13 +75,13 @@ tn_tensor *tn_kl_div_run(tn_loss_args a)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(kl_div_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(kl_div_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *t = in[1];
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0], *t = in[1];
+    TN__REAL       *y = out[0];
     if (((const args_t *)args)->log_target)
-        for (int64_t i = 0; i < n; i++) y[i] = TN_M(exp)(t[i]) * (t[i] - x[i]);
+        for (int64_t i = 0; i < n; i++) y[i] = TN__M(exp)(t[i]) * (t[i] - x[i]);
     else
-        for (int64_t i = 0; i < n; i++) y[i] = t[i] == 0 ? 0 : t[i] * (TN_M(log)(t[i]) - x[i]);
+        for (int64_t i = 0; i < n; i++) y[i] = t[i] == 0 ? 0 : t[i] * (TN__M(log)(t[i]) - x[i]);
 }
 #endif

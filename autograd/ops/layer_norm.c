@@ -5,12 +5,12 @@
  *
  * The variance is that of the differences to the mean. A row's statistics are a second result that only the tape sees:
  * the mean as two numbers, itself and what its rounding lost, and r. So a large mean costs no digits. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     double eps;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/layer_norm.c"
+#define TN__TEMPLATE "autograd/ops/layer_norm.c"
 #include "core/real.h"
 
 static bool layer_norm_infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, 2, TN_ARG(c, eps), 1, 3); }
@@ -21,7 +21,7 @@ static void layer_norm_forward(tn_ctx *c)
     tn_tensor               *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *bias = tn__joined(c->in[2], k);
     tn_tensor               *y = tn__joined(c->out[0], k);
     const tn__norm_arguments a = tn__norm_args(TN_ARG(c, eps), 2, c->in[0]);
-    if (!tn_error()) tn__rows(TN_REALS(layer_norm_fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w, bias), &a);
+    if (!tn_error()) tn__rows(TN__REALS(layer_norm_fwd), -1, TN__LIST(y, c->out[1]), TN__LIST(x, w, bias), &a);
     tn_scope_end(s);
 }
 
@@ -38,8 +38,8 @@ static void layer_norm_backward(tn_back *b)
     tn_tensor               *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
     const tn__norm_arguments a = tn__norm_args(0, 3, b->gx[0]);
     if (!tn_error())
-        tn__rows_columns(TN_REALS_AT(layer_norm_bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1], b->gx[2]),
-                         TN_LIST(gy, x, b->out[1], w), &a);
+        tn__rows_columns(TN__REALS_AT(layer_norm_bwd), -1, TN__LIST(gx), TN__LIST(b->gx[1], b->gx[2]),
+                         TN__LIST(gy, x, b->out[1], w), &a);
 }
 static void layer_norm_backward_ops(tn_back *b)
 {
@@ -53,9 +53,9 @@ static void layer_norm_backward_ops(tn_back *b)
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {4}}, {1, {4}}}, .args = &(args_t){1e-5}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){1e-5}},
-    {.in = {{2, {3, 5}}}, .kind = {[1] = TN_ARG_ABSENT, TN_ARG_ABSENT}, .args = &(args_t){1e-3}},
-    {.in = {{2, {3, 5}}, {1, {5}}}, .kind = {[2] = TN_ARG_ABSENT}, .args = &(args_t){1e-5}},
-    {.in = {{3, {2, 3, 4}}, {0, {0}}, {2, {3, 4}}}, .kind = {[1] = TN_ARG_ABSENT}, .args = &(args_t){1e-5}},
+    {.in = {{2, {3, 5}}}, .kind = {[1] = TN__ARG_ABSENT, TN__ARG_ABSENT}, .args = &(args_t){1e-3}},
+    {.in = {{2, {3, 5}}, {1, {5}}}, .kind = {[2] = TN__ARG_ABSENT}, .args = &(args_t){1e-5}},
+    {.in = {{3, {2, 3, 4}}, {0, {0}}, {2, {3, 4}}}, .kind = {[1] = TN__ARG_ABSENT}, .args = &(args_t){1e-5}},
     {.in = {{2, {2, 17}}, {1, {17}}, {1, {17}}}, .args = &(args_t){1e-12}},
     {.in = {{2, {3, 1}}, {1, {1}}, {1, {1}}}, .args = &(args_t){1e-5}},
     {.in = {{2, {0, 3}}, {1, {3}}, {1, {3}}}, .args = &(args_t){1e-5}},
@@ -69,23 +69,23 @@ static const tn__sample samples[] = {
      .status = TN_ESHAPE,
      .fails = "layer_norm: bias [4] must have the shape of the last dims of [3, 4]: those over which it normalises"},
     {.in = {{0, {0}}},
-     .kind = {[1] = TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {[1] = TN__ARG_ABSENT, TN__ARG_ABSENT},
      .args = &(args_t){1e-5},
      .status = TN_ESHAPE,
      .fails = "layer_norm: a 0-d tensor has no dim to normalise over"},
     {.in = {{1, {4}}},
-     .kind = {[1] = TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {[1] = TN__ARG_ABSENT, TN__ARG_ABSENT},
      .args = &(args_t){-1},
      .status = TN_EINVAL,
      .fails = "layer_norm: eps is -1, but must not be negative"},
     {.in = {{1, {4}}},
-     .kind = {TN_ARG_INT, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {TN__ARG_INT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      .args = &(args_t){1},
      .status = TN_EDTYPE,
      .fails = "layer_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_layer_norm = {TN_ROOM("layer_norm", TN_WIDE),
+const tn_op tn__op_layer_norm = {TN__ROOM("layer_norm", TN_WIDE),
                                  .inputs = 3,
                                  .outputs = 2,
                                  .optional = 1u << 1 | 1u << 2,
@@ -96,7 +96,7 @@ const tn_op tn__op_layer_norm = {TN_ROOM("layer_norm", TN_WIDE),
                                  .forward = layer_norm_forward,
                                  .backward = layer_norm_backward,
                                  .backward_ops = layer_norm_backward_ops};
-TN_SAMPLES(layer_norm, samples);
+TN__SAMPLES(layer_norm, samples);
 
 tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps)
 {
@@ -107,18 +107,18 @@ tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, d
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(layer_norm_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(layer_norm_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__norm_arguments *a = args;
-    const TN_(tn__norm_row) row = {out[0], out[1], in[0], in[1], in[2], a->eps, false, a->stream};
-    tn__kernels()->TN_(rows)->norm(n, &row);
+    const TN__(tn__norm_row) row = {out[0], out[1], in[0], in[1], in[2], a->eps, false, a->stream};
+    tn__kernels()->TN__(rows)->norm(n, &row);
 }
 
-static void TN_(layer_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(layer_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__norm_arguments *a = args;
-    const TN_(tn__norm_back_row) s = {out[0], out[1], out[2], in[0], in[1], in[3], in[2], false, a->stream};
+    const TN__(tn__norm_back_row) s = {out[0], out[1], out[2], in[0], in[1], in[3], in[2], false, a->stream};
     (void)row;
-    tn__kernels()->TN_(rows)->norm_back(n, &s);
+    tn__kernels()->TN__(rows)->norm_back(n, &s);
 }
 #endif

@@ -35,7 +35,7 @@ void tn__linear_forward(tn_ctx *c, tn__act act, tn_tensor *pre)
     const tn__epilogue e = {.bias = c->in[2], .act = act, .pre = pre ? &gpre : NULL};
     tn__gemm_with(&gx, &gw, &gy, &e);
 }
-static void linear_forward(tn_ctx *c) { tn__linear_forward(c, TN_ACT_NONE, NULL); }
+static void linear_forward(tn_ctx *c) { tn__linear_forward(c, TN__ACT_NONE, NULL); }
 
 static unsigned linear_saves_for(const bool *need)
 {
@@ -58,7 +58,7 @@ static void linear_backward_ops(tn_back *b) { tn__linear_backward(b, b->gy[0]); 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}},
     {.in = {{3, {2, 3, 4}}, {2, {5, 4}}, {1, {5}}}},
-    {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN_ARG_ABSENT}},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN__ARG_ABSENT}},
     {.in = {{1, {4}}, {2, {3, 4}}, {1, {3}}}},
     {.in = {{2, {3, 1}}, {2, {1, 1}}, {1, {1}}}},
     {.in = {{2, {0, 4}}, {2, {3, 4}}, {1, {3}}}},
@@ -80,20 +80,20 @@ static const tn__sample samples[] = {
      .status = TN_ESHAPE,
      .fails = "linear: bias [1, 2] does not fit weight [2, 3] ([out, in]): it must be [2]"},
     {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT},
      .status = TN_EINVAL,
      .fails = "linear: weight is NULL"},
     {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {TN_ARG_ABSENT, 0, TN_ARG_ABSENT},
+     .kind = {TN__ARG_ABSENT, 0, TN__ARG_ABSENT},
      .status = TN_EINVAL,
      .fails = "linear: x is NULL"},
     {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {TN_ARG_INT, TN_ARG_INT, TN_ARG_ABSENT},
+     .kind = {TN__ARG_INT, TN__ARG_INT, TN__ARG_ABSENT},
      .status = TN_EDTYPE,
      .fails = "linear: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_linear = {TN_ROOM("linear", TN_NARROW(3)),
+const tn_op tn__op_linear = {TN__ROOM("linear", TN_NARROW(3)),
                              .inputs = 3,
                              .optional = 7,
                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
@@ -101,7 +101,7 @@ const tn_op tn__op_linear = {TN_ROOM("linear", TN_NARROW(3)),
                              .infer = tn__infer_linear,
                              .forward = linear_forward,
                              .backward_ops = linear_backward_ops};
-TN_SAMPLES(linear, samples);
+TN__SAMPLES(linear, samples);
 
 tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {

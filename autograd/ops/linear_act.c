@@ -4,21 +4,21 @@
  *   gv = gy · f'(v), and from it as in linear.c:  gx = gv W,  gW = gvᵀ x,  gb = Σ gv over all rows of x
  *
  * For gelu v is a second result that only the tape sees; it is empty when there is no tape. relu needs y alone. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/linear.h"
 #include "autograd/tape/tape.h"
 #include "core/kernels/vecmath.h"
 typedef struct {
     bool tanh; /* gelu by its approximation with tanh */
 } args_t;
-#define TN_TEMPLATE "autograd/ops/linear_act.c"
+#define TN__TEMPLATE "autograd/ops/linear_act.c"
 #include "core/real.h"
 
 static void backward_by(tn_back *b, tn__kernel_set slope, tn_tensor *of)
 {
     tn_tensor *g = tn_empty_like(b->gy[0]);
     if (!g) return;
-    tn__map(slope, TN_LIST(g), TN_LIST(of, b->gy[0]), NULL);
+    tn__map(slope, TN__LIST(g), TN__LIST(of, b->gy[0]), NULL);
     tn__linear_backward(b, g);
 }
 
@@ -36,11 +36,11 @@ static bool linear_gelu_infer(tn_ctx *c)
 static void linear_gelu_forward(tn_ctx *c)
 {
     tn_tensor *pre = tn_shape_equal(c->out[1]->l.shape, c->out[0]->l.shape) ? c->out[1] : NULL;
-    tn__linear_forward(c, TN_ARG(c, tanh) ? TN_ACT_GELU_TANH : TN_ACT_GELU, pre);
+    tn__linear_forward(c, TN_ARG(c, tanh) ? TN__ACT_GELU_TANH : TN__ACT_GELU, pre);
 }
 static void linear_gelu_backward(tn_back *b)
 {
-    backward_by(b, TN_ARG(b, tanh) ? TN_REALS(gelu_tanh_slope) : TN_REALS(gelu_slope), b->out[1]);
+    backward_by(b, TN_ARG(b, tanh) ? TN__REALS(gelu_tanh_slope) : TN__REALS(gelu_slope), b->out[1]);
 }
 static void linear_gelu_backward_ops(tn_back *b)
 {
@@ -55,7 +55,7 @@ static void linear_gelu_backward_ops(tn_back *b)
 static const tn__sample gelu_samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}, EXACT},
     {.in = {{3, {2, 3, 4}}, {2, {5, 4}}, {1, {5}}}, TANH},
-    {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN_ARG_ABSENT}, EXACT},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN__ARG_ABSENT}, EXACT},
     {.in = {{1, {4}}, {2, {3, 4}}, {1, {3}}}, EXACT},
     {.in = {{2, {3, 1}}, {2, {1, 1}}, {1, {1}}}, TANH},
     {.in = {{2, {0, 4}}, {2, {3, 4}}, {1, {3}}}, EXACT},
@@ -66,13 +66,13 @@ static const tn__sample gelu_samples[] = {
      EXACT,
      .fails = "linear_gelu: x [2, 3] does not fit weight [2, 4] ([out, in]): its last dim must be 4"},
     {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {0, TN_ARG_ABSENT, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT},
      .status = TN_EINVAL,
      EXACT,
      .fails = "linear_gelu: weight is NULL"},
 };
 
-const tn_op tn__op_linear_gelu = {TN_ROOM("linear_gelu", TN_NARROW(3)),
+const tn_op tn__op_linear_gelu = {TN__ROOM("linear_gelu", TN_NARROW(3)),
                                   .inputs = 3,
                                   .outputs = 2,
                                   .optional = 7,
@@ -82,7 +82,7 @@ const tn_op tn__op_linear_gelu = {TN_ROOM("linear_gelu", TN_NARROW(3)),
                                   .forward = linear_gelu_forward,
                                   .backward = linear_gelu_backward,
                                   .backward_ops = linear_gelu_backward_ops};
-TN_SAMPLES(linear_gelu, gelu_samples);
+TN__SAMPLES(linear_gelu, gelu_samples);
 
 static tn_tensor *linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, bool tanh)
 {
@@ -102,12 +102,12 @@ tn_tensor *tn_linear_gelu_tanh(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 
 /* ---- relu -------------------------------------------------------------------------------------------------------- */
 
-static void     linear_relu_forward(tn_ctx *c) { tn__linear_forward(c, TN_ACT_RELU, NULL); }
+static void     linear_relu_forward(tn_ctx *c) { tn__linear_forward(c, TN__ACT_RELU, NULL); }
 static unsigned linear_relu_saves_for(const bool *need)
 {
     return TN_SAVE_OUT(0) | (need[0] ? TN_SAVE_IN(1) : 0) | (need[1] ? TN_SAVE_IN(0) : 0);
 }
-static void linear_relu_backward(tn_back *b) { backward_by(b, TN_REALS(relu_slope), b->out[0]); }
+static void linear_relu_backward(tn_back *b) { backward_by(b, TN__REALS(relu_slope), b->out[0]); }
 static void linear_relu_backward_ops(tn_back *b)
 {
     tn__linear_backward(b, tn_masked_fill(b->gy[0], tn_le(b->out[0], tn_scalar(0)), 0));
@@ -116,7 +116,7 @@ static void linear_relu_backward_ops(tn_back *b)
 static const tn__sample relu_samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}, .low = {-1, -1, 5}, .high = {1, 1, 6}},
     {.in = {{3, {2, 3, 4}}, {2, {5, 4}}, {1, {5}}}, .low = {-1, -1, -6}, .high = {1, 1, -5}},
-    {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN_ARG_ABSENT}, .low = {0.5, 0.5}, .high = {1, 2}},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN__ARG_ABSENT}, .low = {0.5, 0.5}, .high = {1, 2}},
     {.in = {{1, {4}}, {2, {3, 4}}, {1, {3}}}, .low = {0.5, -1}, .high = {1, -0.5}},
     {.in = {{2, {0, 4}}, {2, {3, 4}}, {1, {3}}}},
     {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}, .low = {0, 0, 0.5}, .high = {1, 1, 1}}, /* the bias alone */
@@ -126,7 +126,7 @@ static const tn__sample relu_samples[] = {
      .fails = "linear_relu: bias [3] does not fit weight [2, 3] ([out, in]): it must be [2]"},
 };
 
-const tn_op tn__op_linear_relu = {TN_ROOM("linear_relu", TN_NARROW(3)),
+const tn_op tn__op_linear_relu = {TN__ROOM("linear_relu", TN_NARROW(3)),
                                   .inputs = 3,
                                   .optional = 7,
                                   .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
@@ -135,7 +135,7 @@ const tn_op tn__op_linear_relu = {TN_ROOM("linear_relu", TN_NARROW(3)),
                                   .forward = linear_relu_forward,
                                   .backward = linear_relu_backward,
                                   .backward_ops = linear_relu_backward_ops};
-TN_SAMPLES(linear_relu, relu_samples);
+TN__SAMPLES(linear_relu, relu_samples);
 
 tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {
@@ -146,23 +146,23 @@ tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(gelu_slope)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(gelu_slope)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__gelu_slope)(n, out[0], in[0], in[1]);
+    TN__(tn__gelu_slope)(n, out[0], in[0], in[1]);
 }
-static void TN_(gelu_tanh_slope)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(gelu_tanh_slope)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__gelu_tanh_slope)(n, out[0], in[0], in[1]);
+    TN__(tn__gelu_tanh_slope)(n, out[0], in[0], in[1]);
 }
-static void TN_(relu_slope)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(relu_slope)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *y = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0];
+    const TN__REAL *y = in[0], *gy = in[1];
+    TN__REAL       *gx = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL g = gy[i]; /* read in any case, so that no branch is left */
+        const TN__REAL g = gy[i]; /* read in any case, so that no branch is left */
         gx[i] = y[i] <= 0 ? 0 : g;
     }
 }

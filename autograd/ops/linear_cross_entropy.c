@@ -9,7 +9,7 @@
  * which the backward only scales; they are results that only the tape sees, empty where none is wanted. How many rows
  * make a block depends on C alone. Of bf16 the loss is f32, as the sums are. Where no target counts, the loss is 0 and
  * so are the gradients. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "core/kernels/sum_lanes.h"
 
@@ -26,7 +26,7 @@ typedef struct {
 enum { X, WEIGHT, BIAS, TARGET };
 enum { LOSS, COUNT, GRADIENTS }; /* of x, weight and bias: results 2, 3 and 4 */
 enum { BLOCK = 3 << 22, FEWEST = 64, MOST = 1024 };
-#define TN_TEMPLATE "autograd/ops/linear_cross_entropy.c"
+#define TN__TEMPLATE "autograd/ops/linear_cross_entropy.c"
 #include "core/real.h"
 
 static bool linear_cross_entropy_infer(tn_ctx *c)
@@ -113,8 +113,8 @@ static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const 
     tn_tensor z = some(b->z, 0, n), gz = some(b->gz, 0, n), gx, w = transposed(c->in[WEIGHT]);
     tn__take_rows(&x, b->all_x, 0, &rows), tn__take_rows(&target, b->all_target, 0, &rows);
     tn__gemm(1, &x, &w, 0, &z);
-    tn__rows_sums(TN_REALS(row), -1, TN_LIST(&z, b->gz != b->z ? &gz : NULL), TN_LIST(loss),
-                  TN_LIST(&z, &target, c->in[BIAS]), k);
+    tn__rows_sums(TN__REALS(row), -1, TN__LIST(&z, b->gz != b->z ? &gz : NULL), TN__LIST(loss),
+                  TN__LIST(&z, &target, c->in[BIAS]), k);
     if (!k->gradient || tn_error()) return;
     if (b->gx) {
         tn_tensor to = tn__glance(c->out[GRADIENTS + X], &c->out[GRADIENTS + X]->l);
@@ -197,9 +197,9 @@ static void linear_cross_entropy_backward_ops(tn_back *b)
     if (b->need[BIAS]) b->gx[BIAS] = gz;
 }
 
-#define INDEX                                               \
-    {                                                       \
-        TN_ARG_REAL, TN_ARG_REAL, TN_ARG_REAL, TN_ARG_INDEX \
+#define INDEX                                                   \
+    {                                                           \
+        TN__ARG_REAL, TN__ARG_REAL, TN__ARG_REAL, TN__ARG_INDEX \
     }
 #define ARGS(...) \
     .args = &(args_t) { __VA_ARGS__ }
@@ -215,7 +215,7 @@ static const tn__sample samples[] = {
      .low = {-2, -2, -2},
      ARGS(1, 0.2, TN_SUM)},
     {.in = {{2, {5, 3}}, {2, {19, 3}}, {0, {0}}, {1, {5}}},
-     .kind = {0, 0, TN_ARG_ABSENT, TN_ARG_INDEX},
+     .kind = {0, 0, TN__ARG_ABSENT, TN__ARG_INDEX},
      .high = {2, 2, 0, 4},
      .low = {-2, -2},
      ARGS(2, 0.1, TN_MEAN)},
@@ -260,7 +260,7 @@ static const tn__sample samples[] = {
      .status = TN_ESHAPE,
      .fails = "linear_cross_entropy: the target is [3], but for x [2, 3] it must be [2]: a class a row"},
     {.in = {{2, {2, 3}}, {2, {4, 3}}, {1, {4}}, {1, {2}}},
-     .kind = {[3] = TN_ARG_REAL},
+     .kind = {[3] = TN__ARG_REAL},
      ARGS(-100, 0, TN_MEAN),
      .status = TN_EDTYPE,
      .fails = "linear_cross_entropy: the target must be i64 or i32, the number of a class; got f32"},
@@ -284,7 +284,7 @@ static const tn__sample samples[] = {
      .fails = "linear_cross_entropy: label_smoothing is 2, but must be from 0 to 1"},
 };
 
-const tn_op tn__op_linear_cross_entropy = {TN_ROOM("linear_cross_entropy", TN_NARROW(3)),
+const tn_op tn__op_linear_cross_entropy = {TN__ROOM("linear_cross_entropy", TN_NARROW(3)),
                                            .inputs = 4,
                                            .outputs = 5,
                                            .optional = 1u << BIAS,
@@ -296,7 +296,7 @@ const tn_op tn__op_linear_cross_entropy = {TN_ROOM("linear_cross_entropy", TN_NA
                                            .forward = linear_cross_entropy_forward,
                                            .backward = linear_cross_entropy_backward,
                                            .backward_ops = linear_cross_entropy_backward_ops};
-TN_SAMPLES(linear_cross_entropy, samples);
+TN__SAMPLES(linear_cross_entropy, samples);
 
 tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 {
@@ -311,25 +311,25 @@ tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
 /* A row of logits becomes gz, and goes where it is wanted in another number type, too. */
-static void TN_(row)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(row)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const kernel_args *k = args;
-    const TN_REAL     *bias = in[2];
-    TN_REAL           *z = out[0];
+    const TN__REAL    *bias = in[2];
+    TN__REAL          *z = out[0];
     double            *loss = out[2], sum = 0;
     const int64_t      t = *(const int64_t *)in[1];
     if (bias)
         for (int64_t c = 0; c < n; c++) z[c] += bias[c];
-    const TN_REAL max = TN_(tn__row_max)(n, z), at = z[t];
-    if (k->smoothing != 0) sum = TN_(tn__sum)(n, z) - (double)n * (double)max;
-    const double all = TN_(tn__exp_sum)(n, k->gradient ? z : NULL, z, max);
+    const TN__REAL max = TN__(tn__row_max)(n, z), at = z[t];
+    if (k->smoothing != 0) sum = TN__(tn__sum)(n, z) - (double)n * (double)max;
+    const double all = TN__(tn__exp_sum)(n, k->gradient ? z : NULL, z, max);
     *loss += log(all) - (1 - k->smoothing) * (double)(at - max) - k->smoothing / (double)n * sum;
     if (!k->gradient) return;
-    const TN_REAL by = (TN_REAL)(k->scale / all), even = (TN_REAL)(k->scale * k->smoothing / (double)n);
-    if (even == 0) tn__kernels()->TN_(rows)->scale(n, z, z, by);
+    const TN__REAL by = (TN__REAL)(k->scale / all), even = (TN__REAL)(k->scale * k->smoothing / (double)n);
+    if (even == 0) tn__kernels()->TN__(rows)->scale(n, z, z, by);
     else
         for (int64_t c = 0; c < n; c++) z[c] = z[c] * by - even;
-    z[t] -= (TN_REAL)(k->scale * (1 - k->smoothing));
+    z[t] -= (TN__REAL)(k->scale * (1 - k->smoothing));
     if (out[1]) memcpy(out[1], z, (size_t)n * sizeof *z);
 }
 #endif

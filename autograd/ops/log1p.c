@@ -1,12 +1,12 @@
 /* log1p — y = ln(1 + x), exact near 0
  *
  *   gx = gy / (1 + x) */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/log1p.c"
+#define TN__TEMPLATE "autograd/ops/log1p.c"
 #include "core/real.h"
 
-static void log1p_forward(tn_ctx *c) { tn__map(TN_REALS(log1p_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void log1p_forward(tn_ctx *c) { tn__map(TN__REALS(log1p_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
 static void log1p_backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], tn_add_scalar(b->in[0], 1)); }
 
 static const tn__sample samples[] = {
@@ -16,25 +16,25 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 1, 5}}}, .low = {-0.5}, .high = {3}},
     {.in = {{2, {2, 3}}}, .low = {1000}, .high = {3000}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "log1p: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_log1p = {TN_ROOM("log1p", TN_WIDE), .inputs = 1,
-                            .saves = TN_SAVE_IN(0),    .infer = tn__infer_real,
-                            .forward = log1p_forward,  .backward_ops = log1p_backward_ops};
-TN_SAMPLES(log1p, samples);
+const tn_op tn__op_log1p = {TN__ROOM("log1p", TN_WIDE), .inputs = 1,
+                            .saves = TN_SAVE_IN(0),     .infer = tn__infer_real,
+                            .forward = log1p_forward,   .backward_ops = log1p_backward_ops};
+TN__SAMPLES(log1p, samples);
 
 tn_tensor *tn_log1p(tn_tensor *x) { return tn_apply(&tn__op_log1p, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(log1p_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(log1p_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = TN_M(log1p)(x[i]);
+    for (int64_t i = 0; i < n; i++) y[i] = TN__M(log1p)(x[i]);
 }
 #endif

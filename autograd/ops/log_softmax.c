@@ -4,12 +4,12 @@
  *
  * The largest x of the row is subtracted first; sums are kept in f64, so that y near 0 keeps its digits. An entry of
  * -inf gives -inf; a row of nothing else: NaN. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     int dim;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/log_softmax.c"
+#define TN__TEMPLATE "autograd/ops/log_softmax.c"
 #include "core/real.h"
 
 static bool log_softmax_infer(tn_ctx *c)
@@ -19,13 +19,13 @@ static bool log_softmax_infer(tn_ctx *c)
 }
 static void log_softmax_forward(tn_ctx *c)
 {
-    tn__rows(TN_REALS(log_softmax_fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+    tn__rows(TN__REALS(log_softmax_fwd), TN_ARG(c, dim), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL);
 }
 
 static void log_softmax_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__rows(TN_REALS(log_softmax_bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__rows(TN__REALS(log_softmax_bwd), TN_ARG(b, dim), TN__LIST(b->gx[0]), TN__LIST(b->out[0], b->gy[0]), NULL);
 }
 static void log_softmax_backward_ops(tn_back *b)
 {
@@ -48,33 +48,33 @@ static const tn__sample samples[] = {
      .fails = "log_softmax: dim -3 is out of range for a 2-d tensor"},
     {.in = {{1, {2}}},
      .args = &(args_t){0},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "log_softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_log_softmax = {TN_ROOM("log_softmax", TN_WIDE),  .inputs = 1,
+const tn_op tn__op_log_softmax = {TN__ROOM("log_softmax", TN_WIDE), .inputs = 1,
                                   .args_size = sizeof(args_t),      .saves = TN_SAVE_OUT(0),
                                   .infer = log_softmax_infer,       .forward = log_softmax_forward,
                                   .backward = log_softmax_backward, .backward_ops = log_softmax_backward_ops};
-TN_SAMPLES(log_softmax, samples);
+TN__SAMPLES(log_softmax, samples);
 
 tn_tensor *tn_log_softmax(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_log_softmax, &(args_t){dim}, x); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(log_softmax_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(log_softmax_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0], max = TN_(tn__row_max)(n, x);
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0], max = TN__(tn__row_max)(n, x);
     (void)args;
-    tn__kernels()->TN_(rows)->log_softmax(n, y, x, max, log(TN_(tn__exp_sum)(n, NULL, x, max)));
+    tn__kernels()->TN__(rows)->log_softmax(n, y, x, max, log(TN__(tn__exp_sum)(n, NULL, x, max)));
 }
 
-static void TN_(log_softmax_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(log_softmax_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__exp)(n, out[0], in[0]);
-    tn__kernels()->TN_(rows)->log_softmax_back(n, out[0], in[1]);
+    TN__(tn__exp)(n, out[0], in[0]);
+    tn__kernels()->TN__(rows)->log_softmax_back(n, out[0], in[1]);
 }
 #endif

@@ -1,21 +1,21 @@
 /* logsigmoid — y = ln sigmoid(x) = -ln(1 + e⁻ˣ)
  *
  *   gx = gy · sigmoid(-x) */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"
-#define TN_TEMPLATE "autograd/ops/logsigmoid.c"
+#define TN__TEMPLATE "autograd/ops/logsigmoid.c"
 #include "core/real.h"
 
 static void logsigmoid_forward(tn_ctx *c)
 {
-    tn__map(TN_REALS(logsigmoid_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+    tn__map(TN__REALS(logsigmoid_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL);
 }
 
 static void logsigmoid_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(logsigmoid_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN__REALS(logsigmoid_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
 }
 static void logsigmoid_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_sigmoid(tn_neg(b->in[0]))); }
 
@@ -28,41 +28,41 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
     {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "logsigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_logsigmoid = {TN_ROOM("logsigmoid", TN_AS_IS),
+const tn_op tn__op_logsigmoid = {TN__ROOM("logsigmoid", TN_AS_IS),
                                  .inputs = 1,
                                  .saves = TN_SAVE_IN(0),
                                  .infer = tn__infer_real,
                                  .forward = logsigmoid_forward,
                                  .backward = logsigmoid_backward,
                                  .backward_ops = logsigmoid_backward_ops};
-TN_SAMPLES(logsigmoid, samples);
+TN__SAMPLES(logsigmoid, samples);
 
 tn_tensor *tn_logsigmoid(tn_tensor *x) { return tn_apply(&tn__op_logsigmoid, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(logsigmoid_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(logsigmoid_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) y[i] = -x[i];
-    TN_(tn__softplus)(n, y, y);
+    TN__(tn__softplus)(n, y, y);
     for (int64_t i = 0; i < n; i++) y[i] = 0 - y[i];
 }
 
-static void TN_(logsigmoid_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(logsigmoid_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0];
+    const TN__REAL *x = in[0], *gy = in[1];
+    TN__REAL       *gx = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) gx[i] = -x[i];
-    TN_(tn__sigmoid)(n, gx, gx);
+    TN__(tn__sigmoid)(n, gx, gx);
     for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * gx[i];
 }
 #endif

@@ -4,7 +4,7 @@
  *
  * Streaming: the sum is Σ exp(x - shift) with shift the largest x so far, and is rescaled when a larger one comes.
  * Where the largest is infinite the shift is 0: nothing but -inf gives -inf, with gradient 0; an inf gives inf. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"
 #include "core/kernels/sum_lanes.h"
@@ -12,7 +12,7 @@ typedef struct {
     tn_dims dims;
     bool    keepdim;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/logsumexp.c"
+#define TN__TEMPLATE "autograd/ops/logsumexp.c"
 #include "core/real.h"
 
 static bool logsumexp_infer(tn_ctx *c)
@@ -21,8 +21,8 @@ static bool logsumexp_infer(tn_ctx *c)
 }
 static void logsumexp_forward(tn_ctx *c)
 {
-    static const tn__reducer f32 = TN_REDUCER_PARTS(lse, f32), f64 = TN_REDUCER_PARTS(lse, f64);
-    tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
+    static const tn__reducer f32 = TN__REDUCER_PARTS(lse, f32), f64 = TN__REDUCER_PARTS(lse, f64);
+    tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN__LIST(c->out[0]), c->in[0],
                NULL);
 }
 static void logsumexp_backward(tn_back *b)
@@ -30,7 +30,7 @@ static void logsumexp_backward(tn_back *b)
     tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && y && gy)
-        tn__map(TN_REALS(logsumexp_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), NULL);
+        tn__map(TN__REALS(logsumexp_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], y, gy), NULL);
 }
 static void logsumexp_backward_ops(tn_back *b)
 {
@@ -55,16 +55,16 @@ static const tn__sample samples[] = {
      .fails = "logsumexp: dim 2 is out of range for a 2-d tensor"},
     {.in = {{1, {2}}},
      .args = &(args_t){{0, {0}}, false},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "logsumexp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_logsumexp = {TN_ROOM("logsumexp", TN_WIDE),  .inputs = 1,
+const tn_op tn__op_logsumexp = {TN__ROOM("logsumexp", TN_WIDE), .inputs = 1,
                                 .args_size = sizeof(args_t),    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
                                 .infer = logsumexp_infer,       .forward = logsumexp_forward,
                                 .backward = logsumexp_backward, .backward_ops = logsumexp_backward_ops};
-TN_SAMPLES(logsumexp, samples);
+TN__SAMPLES(logsumexp, samples);
 
 tn_tensor *tn_logsumexp_run(tn_reduce_args a)
 {
@@ -76,9 +76,9 @@ tn_tensor *tn_logsumexp_run(tn_reduce_args a)
 typedef struct {
     double max; /* so far; -inf at first */
     double sum; /* Σ exp(x - max), or Σ exp(x) if max is infinite */
-} TN_(lse_state);
+} TN__(lse_state);
 
-static void TN_(lse_join)(TN_(lse_state) * s, double max, double sum)
+static void TN__(lse_join)(TN__(lse_state) * s, double max, double sum)
 {
     if (max > s->max) {
         const double m = s->max, total = s->sum;
@@ -89,53 +89,53 @@ static void TN_(lse_join)(TN_(lse_state) * s, double max, double sum)
     else s->sum += sum * exp(max - s->max);
 }
 
-static void TN_(lse_init)(void *state, const void *args)
+static void TN__(lse_init)(void *state, const void *args)
 {
     (void)args;
-    *(TN_(lse_state) *)state = (TN_(lse_state)){-(double)INFINITY, 0};
+    *(TN__(lse_state) *)state = (TN__(lse_state)){-(double)INFINITY, 0};
 }
-static void TN_(lse_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+static void TN__(lse_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
 {
-    const TN_REAL *x = in;
-    TN_REAL        e[256], max = TN_(tn__highest)(n, x);
-    const TN_REAL  shift = isfinite(max) ? max : 0; /* NaN: gives NaN */
+    const TN__REAL *x = in;
+    TN__REAL        e[256], max = TN__(tn__highest)(n, x);
+    const TN__REAL  shift = isfinite(max) ? max : 0; /* NaN: gives NaN */
     (void)at, (void)args;
     tn__lanes s = {{0}};
     for (int64_t done = 0; done < n;) { /* blocks have at most 256 elements, but the kernel need not rely on that */
         const int64_t k = n - done < 256 ? n - done : 256;
         for (int64_t i = 0; i < k; i++) e[i] = x[done + i] - shift;
-        TN_(tn__exp)(k, e, e);
-        TN_(tn__add_lanes)(&s, k, e);
+        TN__(tn__exp)(k, e, e);
+        TN__(tn__add_lanes)(&s, k, e);
         done += k;
     }
-    TN_(lse_join)(state, (double)max, tn__lanes_total(s));
+    TN__(lse_join)(state, (double)max, tn__lanes_total(s));
 }
-static void TN_(lse_merge)(void *state, const void *later, const void *args)
+static void TN__(lse_merge)(void *state, const void *later, const void *args)
 {
-    const TN_(lse_state) *l = later;
+    const TN__(lse_state) *l = later;
     (void)args;
-    TN_(lse_join)(state, l->max, l->sum);
+    TN__(lse_join)(state, l->max, l->sum);
 }
-static void TN_(lse_finish)(int64_t n, const void *state, void *const *out, const void *args)
+static void TN__(lse_finish)(int64_t n, const void *state, void *const *out, const void *args)
 {
-    const TN_(lse_state) *s = state;
+    const TN__(lse_state) *s = state;
     (void)n, (void)args;
-    *(TN_REAL *)out[0] = (TN_REAL)(log(s->sum) + (isfinite(s->max) ? s->max : 0));
+    *(TN__REAL *)out[0] = (TN__REAL)(log(s->sum) + (isfinite(s->max) ? s->max : 0));
 }
 
-static void TN_(logsumexp_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(logsumexp_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *y = in[1], *gy = in[2];
-    TN_REAL       *gx = out[0];
+    const TN__REAL *x = in[0], *y = in[1], *gy = in[2];
+    TN__REAL       *gx = out[0];
     (void)args;
-    TN_REAL e[256];
+    TN__REAL e[256];
     for (int64_t done = 0, k; done < n; done += k, x += k, y += k, gy += k, gx += k) {
         k = n - done < 256 ? n - done : 256;
         for (int64_t i = 0; i < k; i++) e[i] = x[i] - y[i];
-        TN_(tn__exp)(k, e, e);
+        TN__(tn__exp)(k, e, e);
         for (int64_t i = 0; i < k; i++) {
-            const TN_REAL g = gy[i] * e[i]; /* in any case, so that no branch is left */
-            gx[i] = y[i] == -(TN_REAL)INFINITY ? 0 : g;
+            const TN__REAL g = gy[i] * e[i]; /* in any case, so that no branch is left */
+            gx[i] = y[i] == -(TN__REAL)INFINITY ? 0 : g;
         }
     }
 }

@@ -9,12 +9,12 @@
  *     gx = [gi gf gg go],  gc₋₁ = gc f,  gh₋₁ = gx W,  gW = gxᵀ h₋₁ over all steps
  *
  * Kept are i, f, g, o, c₋₁, h₋₁; tanh(c) is made again. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/recurrent.h"
 #include "core/kernels/vecmath.h"
 
 #include <string.h>
-#define TN_TEMPLATE "autograd/ops/lstm.c"
+#define TN__TEMPLATE "autograd/ops/lstm.c"
 #include "core/real.h"
 
 enum { I, F, G, O, C, H };
@@ -94,16 +94,16 @@ static const tn__sample samples[] = {
      .status = TN_EINVAL,
      .fails = "lstm: steps is -1"},
     {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}},
-     .kind = {0, 0, TN_ARG_INT},
+     .kind = {0, 0, TN__ARG_INT},
      SIZES(NULL, .steps = 2),
      .status = TN_EDTYPE,
      .fails = "lstm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_lstm = {TN_ROOM("lstm", TN_WIDE),
+const tn_op tn__op_lstm = {TN__ROOM("lstm", TN_WIDE),
                            .inputs = 4,
                            .outputs = 4,
-                           .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(3),
+                           .saves = TN_SAVE_IN(TN__STEPS_WEIGHT) | TN_SAVE_OUT(3),
                            .args_size = sizeof(tn_steps),
                            .args_copy = tn__steps_copy,
                            .args_free = tn__steps_free,
@@ -111,47 +111,47 @@ const tn_op tn__op_lstm = {TN_ROOM("lstm", TN_WIDE),
                            .forward = lstm_forward,
                            .backward = lstm_backward,
                            .backward_ops = lstm_backward_ops};
-TN_SAMPLES(lstm, samples);
+TN__SAMPLES(lstm, samples);
 
 tn_tensor *tn_lstm_steps_run(tn_steps_args a) { return tn__steps_call(&tn__op_lstm, a, true, false); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(lstm_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(lstm_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const int64_t  m = n / 4;
-    TN_REAL *const k = out[3];
-    TN_REAL *const y = out[0], *const before = k + 4 * m, *const h0 = k + 5 * m;
-    const TN_REAL *const x = in[0], *const i = k, *const f = k + m;
-    const TN_REAL *const g = k + 2 * m, *const o = k + 3 * m;
-    TN_REAL *const h = out[1], *const c = out[2];
-    const TN_REAL *const from_h = in[1], *const from_c = in[2]; /* perhaps h and c themselves */
+    const int64_t   m = n / 4;
+    TN__REAL *const k = out[3];
+    TN__REAL *const y = out[0], *const before = k + 4 * m, *const h0 = k + 5 * m;
+    const TN__REAL *const x = in[0], *const i = k, *const f = k + m;
+    const TN__REAL *const g = k + 2 * m, *const o = k + 3 * m;
+    TN__REAL *const h = out[1], *const c = out[2];
+    const TN__REAL *const from_h = in[1], *const from_c = in[2]; /* perhaps h and c themselves */
     (void)args;
     for (int64_t j = 0; j < n; j++) k[j] += x[j];
-    TN_(tn__sigmoid)(2 * m, k, k);
-    TN_(tn__tanh)(m, k + 2 * m, k + 2 * m);
-    TN_(tn__sigmoid)(m, k + 3 * m, k + 3 * m);
+    TN__(tn__sigmoid)(2 * m, k, k);
+    TN__(tn__tanh)(m, k + 2 * m, k + 2 * m);
+    TN__(tn__sigmoid)(m, k + 3 * m, k + 3 * m);
     memcpy(before, from_c, (size_t)m * sizeof *before), memcpy(h0, from_h, (size_t)m * sizeof *h0);
     for (int64_t j = 0; j < m; j++) c[j] = f[j] * before[j] + i[j] * g[j];
-    TN_(tn__tanh)(m, y, c);
+    TN__(tn__tanh)(m, y, c);
     for (int64_t j = 0; j < m; j++) y[j] *= o[j];
     memcpy(h, y, (size_t)m * sizeof *h);
 }
 
 /* Many small loops, since of these the compiler makes vectors. */
-static void TN_(lstm_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(lstm_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const int64_t  m = n / 6;
-    TN_REAL *const gx = out[0];
-    TN_REAL *const gh = out[2], *const gc = out[3], *const gi = gx;
-    TN_REAL *const gf = gx + m, *const gg = gx + 2 * m, *const go = gx + 3 * m;
-    const TN_REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
-    const TN_REAL *const i = k, *const f = k + m, *const g = k + 2 * m;
-    const TN_REAL *const o = k + 3 * m, *const before = k + 4 * m;
+    const int64_t   m = n / 6;
+    TN__REAL *const gx = out[0];
+    TN__REAL *const gh = out[2], *const gc = out[3], *const gi = gx;
+    TN__REAL *const gf = gx + m, *const gg = gx + 2 * m, *const go = gx + 3 * m;
+    const TN__REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
+    const TN__REAL *const i = k, *const f = k + m, *const g = k + 2 * m;
+    const TN__REAL *const o = k + 3 * m, *const before = k + 4 * m;
     (void)args;
     for (int64_t j = 0; gy && j < m; j++) gh[j] += gy[j];
     for (int64_t j = 0; j < m; j++) gi[j] = f[j] * before[j] + i[j] * g[j];
-    TN_(tn__tanh)(m, gi, gi);
+    TN__(tn__tanh)(m, gi, gi);
     for (int64_t j = 0; j < m; j++) gc[j] += gh[j] * o[j] * (1 - gi[j] * gi[j]);
     for (int64_t j = 0; j < m; j++) go[j] = gh[j] * gi[j];
     for (int64_t j = 0; j < m; j++) gi[j] = gc[j] * g[j];

@@ -1,13 +1,13 @@
 /* masked_fill — y = value where the mask is true, else x; x and mask broadcast
  *
  *   gx = gy where the mask is false, else 0 */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     double value;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/masked_fill.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/masked_fill.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool masked_fill_infer(tn_ctx *c)
@@ -23,46 +23,46 @@ static bool masked_fill_infer(tn_ctx *c)
 }
 static void masked_fill_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(masked_fill_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), c->args);
+    tn__map(TN__NUMBERS(masked_fill_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), c->args);
 }
 static void masked_fill_backward_ops(tn_back *b) { b->gx[0] = tn_masked_fill(b->gy[0], b->in[1], 0); }
 
-#define MASK(x) .kind = {x, TN_ARG_MASK}
+#define MASK(x) .kind = {x, TN__ARG_MASK}
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}, {2, {3, 4}}}, MASK(TN_ARG_REAL), .args = &(args_t){-3}},
-    {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, MASK(TN_ARG_REAL), .args = &(args_t){0.5}},
-    {.in = {{1, {4}}, {3, {2, 1, 4}}}, MASK(TN_ARG_REAL), .args = &(args_t){0}},
-    {.in = {{0, {0}}, {0, {0}}}, MASK(TN_ARG_REAL), .args = &(args_t){1}},
-    {.in = {{2, {0, 3}}, {1, {3}}}, MASK(TN_ARG_REAL), .args = &(args_t){1}},
-    {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN_ARG_INT), .args = &(args_t){-7}},
-    {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN_ARG_MASK), .args = &(args_t){1}},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, MASK(TN__ARG_REAL), .args = &(args_t){-3}},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, MASK(TN__ARG_REAL), .args = &(args_t){0.5}},
+    {.in = {{1, {4}}, {3, {2, 1, 4}}}, MASK(TN__ARG_REAL), .args = &(args_t){0}},
+    {.in = {{0, {0}}, {0, {0}}}, MASK(TN__ARG_REAL), .args = &(args_t){1}},
+    {.in = {{2, {0, 3}}, {1, {3}}}, MASK(TN__ARG_REAL), .args = &(args_t){1}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN__ARG_INT), .args = &(args_t){-7}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN__ARG_MASK), .args = &(args_t){1}},
     {.in = {{1, {3}}, {1, {3}}},
      .args = &(args_t){1},
      .status = TN_EDTYPE,
      .fails = "masked_fill: the mask must be bool, got f32; a comparison such as tn_gt(x, y) gives one"},
     {.in = {{1, {3}}, {1, {3}}},
-     MASK(TN_ARG_INT),
+     MASK(TN__ARG_INT),
      .args = &(args_t){0.5},
      .status = TN_EDTYPE,
      .fails = "masked_fill: x is i64 and 0.5 is not a whole number; convert x with tn_to(x, TN_F32)"},
     {.in = {{1, {3}}, {1, {3}}},
-     MASK(TN_ARG_INT),
+     MASK(TN__ARG_INT),
      .args = &(args_t){-INFINITY},
      .status = TN_EDTYPE,
      .fails = "masked_fill: x is i64 and -inf does not fit in it; convert x with tn_to(x, TN_F64)"},
     {.in = {{1, {3}}, {1, {3}}},
-     MASK(TN_ARG_REAL),
+     MASK(TN__ARG_REAL),
      .args = &(args_t){-1e300},
      .status = TN_EINVAL,
      .fails = "masked_fill: value -1e+300 is too large for f32"},
     {.in = {{1, {3}}, {1, {4}}},
-     MASK(TN_ARG_REAL),
+     MASK(TN__ARG_REAL),
      .args = &(args_t){1},
      .status = TN_ESHAPE,
      .fails = "masked_fill: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_masked_fill = {TN_ROOM("masked_fill", TN_AS_IS),
+const tn_op tn__op_masked_fill = {TN__ROOM("masked_fill", TN_AS_IS),
                                   .inputs = 2,
                                   .args_size = sizeof(args_t),
                                   .saves = TN_SAVE_IN(1),
@@ -70,7 +70,7 @@ const tn_op tn__op_masked_fill = {TN_ROOM("masked_fill", TN_AS_IS),
                                   .forward = masked_fill_forward,
                                   .backward_ops = masked_fill_backward_ops,
                                   .inplace = true};
-TN_SAMPLES(masked_fill, samples);
+TN__SAMPLES(masked_fill, samples);
 
 tn_tensor *tn_masked_fill(tn_tensor *x, tn_tensor *mask, double value)
 {
@@ -83,12 +83,12 @@ tn_tensor *tn_masked_fill_(tn_tensor *x, tn_tensor *mask, double value)
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(masked_fill_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(masked_fill_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *mask = in[1], value = (TN_REAL)((const args_t *)args)->value;
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0], *mask = in[1], value = (TN__REAL)((const args_t *)args)->value;
+    TN__REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL kept = x[i]; /* read in any case, so that no branch is left */
+        const TN__REAL kept = x[i]; /* read in any case, so that no branch is left */
         y[i] = mask[i] != 0 ? value : kept;
     }
 }

@@ -27,31 +27,31 @@ static void masked_select_backward_ops(tn_back *b)
     b->gx[0] = tn_apply_args(&tn__op_masked_spread, &s, b->gy[0], b->in[1]);
 }
 
-#define MASK(x) .kind = {x, TN_ARG_MASK}
+#define MASK(x) .kind = {x, TN__ARG_MASK}
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}, {2, {3, 4}}}, MASK(TN_ARG_REAL)},
-    {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, MASK(TN_ARG_REAL)},
-    {.in = {{1, {4}}, {3, {2, 1, 4}}}, MASK(TN_ARG_REAL)},
-    {.in = {{0, {0}}, {1, {5}}}, MASK(TN_ARG_REAL)},
-    {.in = {{0, {0}}, {0, {0}}}, MASK(TN_ARG_REAL)},
-    {.in = {{2, {0, 3}}, {1, {3}}}, MASK(TN_ARG_REAL)},
-    {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN_ARG_INT)},
-    {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN_ARG_MASK)},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, MASK(TN__ARG_REAL)},
+    {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, MASK(TN__ARG_REAL)},
+    {.in = {{1, {4}}, {3, {2, 1, 4}}}, MASK(TN__ARG_REAL)},
+    {.in = {{0, {0}}, {1, {5}}}, MASK(TN__ARG_REAL)},
+    {.in = {{0, {0}}, {0, {0}}}, MASK(TN__ARG_REAL)},
+    {.in = {{2, {0, 3}}, {1, {3}}}, MASK(TN__ARG_REAL)},
+    {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN__ARG_INT)},
+    {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN__ARG_MASK)},
     {.in = {{1, {3}}, {1, {3}}},
      .status = TN_EDTYPE,
      .fails = "masked_select: the mask must be bool, got f32; a comparison such as tn_gt(x, y) gives one"},
     {.in = {{1, {3}}, {1, {4}}},
-     MASK(TN_ARG_REAL),
+     MASK(TN__ARG_REAL),
      .status = TN_ESHAPE,
      .fails = "masked_select: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_masked_select = {TN_ROOM("masked_select", TN_AS_IS),
+const tn_op tn__op_masked_select = {TN__ROOM("masked_select", TN_AS_IS),
                                     .inputs = 2,
                                     .saves = TN_SAVE_IN(1),
                                     .infer = masked_select_infer,
                                     .forward = masked_select_forward,
                                     .backward_ops = masked_select_backward_ops};
-TN_SAMPLES(masked_select, samples);
+TN__SAMPLES(masked_select, samples);
 
 tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask) { return tn_apply(&tn__op_masked_select, x, mask); }

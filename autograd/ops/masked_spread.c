@@ -29,30 +29,30 @@ static void masked_spread_backward_ops(tn_back *b) { b->gx[0] = tn_masked_select
 /* How many elements a random mask chooses is not known here: of no place at all it chooses none. What is between is
  * tested by masked_select's gradients of gradients. */
 static const tn__sample samples[] = {
-    {.in = {{1, {0}}, {2, {0, 3}}}, .kind = {TN_ARG_REAL, TN_ARG_MASK}, .args = &(tn_shape){2, {0, 3}}},
-    {.in = {{1, {0}}, {1, {3}}}, .kind = {TN_ARG_REAL, TN_ARG_MASK}, .args = &(tn_shape){3, {2, 0, 3}}},
-    {.in = {{1, {0}}, {0, {0}}}, .kind = {TN_ARG_INT, TN_ARG_MASK}, .args = &(tn_shape){1, {0}}},
+    {.in = {{1, {0}}, {2, {0, 3}}}, .kind = {TN__ARG_REAL, TN__ARG_MASK}, .args = &(tn_shape){2, {0, 3}}},
+    {.in = {{1, {0}}, {1, {3}}}, .kind = {TN__ARG_REAL, TN__ARG_MASK}, .args = &(tn_shape){3, {2, 0, 3}}},
+    {.in = {{1, {0}}, {0, {0}}}, .kind = {TN__ARG_INT, TN__ARG_MASK}, .args = &(tn_shape){1, {0}}},
     {.in = {{1, {3}}, {1, {3}}},
      .args = &(tn_shape){1, {3}},
      .status = TN_EDTYPE,
      .fails = "masked_spread: the mask must be bool, got f32"},
     {.in = {{1, {3}}, {1, {3}}},
-     .kind = {TN_ARG_REAL, TN_ARG_MASK},
+     .kind = {TN__ARG_REAL, TN__ARG_MASK},
      .args = &(tn_shape){1, {4}},
      .status = TN_ESHAPE,
      .fails = "masked_spread: a mask of shape [3] does not broadcast to [4]"},
     {.in = {{1, {5}}, {1, {1}}},
-     .kind = {TN_ARG_REAL, TN_ARG_MASK},
+     .kind = {TN__ARG_REAL, TN__ARG_MASK},
      .args = &(tn_shape){2, {0, 4}},
      .status = TN_ESHAPE,
      .fails = "masked_spread: the mask has 0 places for x, whose shape is [5]"},
 };
 
-const tn_op tn__op_masked_spread = {TN_ROOM("masked_spread", TN_AS_IS),
+const tn_op tn__op_masked_spread = {TN__ROOM("masked_spread", TN_AS_IS),
                                     .inputs = 2,
                                     .args_size = sizeof(tn_shape),
                                     .saves = TN_SAVE_IN(1),
                                     .infer = masked_spread_infer,
                                     .forward = masked_spread_forward,
                                     .backward_ops = masked_spread_backward_ops};
-TN_SAMPLES(masked_spread, samples);
+TN__SAMPLES(masked_spread, samples);

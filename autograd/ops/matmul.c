@@ -47,7 +47,7 @@ static void matmul_forward(tn_ctx *c)
     if (row) a = tn__layout_insert(a, 0), y = tn__layout_insert(y, y.shape.n - 1);
     const tn_tensor ga = tn__glance(c->in[0], &a), gb = tn__glance(c->in[1], &b);
     tn_tensor       gy = tn__glance(c->out[0], &y);
-    tn__gemm_with(&ga, &gb, &gy, &(tn__epilogue){.act = TN_ACT_NONE});
+    tn__gemm_with(&ga, &gb, &gy, &(tn__epilogue){.act = TN__ACT_NONE});
 }
 
 static unsigned matmul_saves_for(const bool *need)
@@ -102,23 +102,23 @@ static const tn__sample samples[] = {
      .status = TN_ESHAPE,
      .fails = "matmul: needs at least one dim on each side, got [] by [2, 3]; tn_mul multiplies by a number"},
     {.in = {{2, {2, 3}}, {2, {3, 2}}},
-     .kind = {TN_ARG_INT, TN_ARG_INT},
+     .kind = {TN__ARG_INT, TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
     {.in = {{2, {2, 3}}, {2, {3, 2}}},
-     .kind = {TN_ARG_REAL, TN_ARG_INT},
+     .kind = {TN__ARG_REAL, TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_matmul = {TN_ROOM("matmul", TN_NARROW(2)),
+const tn_op tn__op_matmul = {TN__ROOM("matmul", TN_NARROW(2)),
                              .inputs = 2,
                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                              .saves_for = matmul_saves_for,
                              .infer = tn__infer_matmul,
                              .forward = matmul_forward,
                              .backward_ops = matmul_backward_ops};
-TN_SAMPLES(matmul, samples);
+TN__SAMPLES(matmul, samples);
 
 tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b)
 {

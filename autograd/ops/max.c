@@ -1,7 +1,7 @@
 /* max, min, argmax, argmin — the largest or the smallest along a dim, and where it is: the first of equals; NaN wins
  *
  *   max, min:  gx = gy at the place that was chosen, else 0 */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
 typedef struct {
@@ -11,8 +11,8 @@ typedef struct {
 typedef struct {
     bool least, only_where;
 } kernel_args;
-#define TN_TEMPLATE "autograd/ops/max.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/max.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool    only_where(const tn_op *op) { return op == &tn__op_argmax || op == &tn__op_argmin; }
@@ -31,10 +31,10 @@ static bool max_infer(tn_ctx *c)
 }
 static void max_forward(tn_ctx *c)
 {
-    static const tn__reducer f32 = TN_REDUCER_PARTS(first, f32), f64 = TN_REDUCER_PARTS(first, f64),
-                             i64 = TN_REDUCER_PARTS(first, i64);
+    static const tn__reducer f32 = TN__REDUCER_PARTS(first, f32), f64 = TN__REDUCER_PARTS(first, f64),
+                             i64 = TN__REDUCER_PARTS(first, i64);
     const kernel_args k = {c->op == &tn__op_min || c->op == &tn__op_argmin, only_where(c->op)};
-    const tn__list    y = k.only_where ? TN_LIST(c->out[0]) : TN_LIST(c->out[0], c->out[1]);
+    const tn__list    y = k.only_where ? TN__LIST(c->out[0]) : TN__LIST(c->out[0], c->out[1]);
     tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], chosen(c->op, TN_ARG(c, dim))), y, c->in[0], &k);
 }
 static void max_backward_ops(tn_back *b)
@@ -48,12 +48,12 @@ static void max_backward_ops(tn_back *b)
 }
 
 #define COMMON(name)                                                                                         \
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){1, false}},                           \
-        {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){-2, true}},                    \
-        {.in = {{2, {3, 1}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){-1, false}},                      \
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){1, false}},                          \
+        {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){-2, true}},                   \
+        {.in = {{2, {3, 1}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){-1, false}},                     \
         {.in = {{0, {0}}}, .args = &(args_t){0, false}}, {.in = {{2, {0, 3}}}, .args = &(args_t){1, false}}, \
-        {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}, .low = {-3}, .high = {3}, .args = &(args_t){0, false}},  \
-        {.in = {{2, {3, 4}}}, .kind = {TN_ARG_MASK}, .args = &(args_t){1, false}},                           \
+        {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-3}, .high = {3}, .args = &(args_t){0, false}}, \
+        {.in = {{2, {3, 4}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){1, false}},                          \
         {.in = {{2, {3, 0}}},                                                                                \
          .args = &(args_t){1, false},                                                                        \
          .status = TN_ESHAPE,                                                                                \
@@ -62,12 +62,12 @@ static void max_backward_ops(tn_back *b)
         .in = {{2, {3, 4}}}, .args = &(args_t){2, false}, .status = TN_EINDEX,                               \
         .fails = name ": dim 2 is out of range for a 2-d tensor"                                             \
     }
-#define FLAT(name)                                                                         \
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){TN_ALL, false}},    \
-        {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){TN_ALL, true}}, \
-    {                                                                                      \
-        .in = {{2, {0, 3}}}, .args = &(args_t){TN_ALL, false}, .status = TN_ESHAPE,        \
-        .fails = name ": dim 0 of [0, 3] is empty: there is nothing to choose from"        \
+#define FLAT(name)                                                                          \
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){TN_ALL, false}},    \
+        {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){TN_ALL, true}}, \
+    {                                                                                       \
+        .in = {{2, {0, 3}}}, .args = &(args_t){TN_ALL, false}, .status = TN_ESHAPE,         \
+        .fails = name ": dim 0 of [0, 3] is empty: there is nothing to choose from"         \
     }
 static const tn__sample max_samples[] = {COMMON("max")};
 static const tn__sample min_samples[] = {COMMON("min")};
@@ -75,15 +75,15 @@ static const tn__sample argmax_samples[] = {COMMON("argmax"), FLAT("argmax")};
 static const tn__sample argmin_samples[] = {COMMON("argmin"), FLAT("argmin")};
 
 #define ROOM(title) \
-    TN_ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = max_infer, .forward = max_forward
+    TN__ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = max_infer, .forward = max_forward
 const tn_op tn__op_max = {ROOM("max"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = max_backward_ops};
-TN_SAMPLES(max, max_samples);
+TN__SAMPLES(max, max_samples);
 const tn_op tn__op_min = {ROOM("min"), .outputs = 2, .saves = TN_SAVE_OUT(1), .backward_ops = max_backward_ops};
-TN_SAMPLES(min, min_samples);
+TN__SAMPLES(min, min_samples);
 const tn_op tn__op_argmax = {ROOM("argmax")};
-TN_SAMPLES(argmax, argmax_samples);
+TN__SAMPLES(argmax, argmax_samples);
 const tn_op tn__op_argmin = {ROOM("argmin")};
-TN_SAMPLES(argmin, argmin_samples);
+TN__SAMPLES(argmin, argmin_samples);
 
 static tn_pair max_call(const tn_op *op, tn_tensor *x, int dim, bool keepdim)
 {
@@ -105,46 +105,46 @@ tn_tensor *tn_argmin(tn_tensor *x, int dim, bool keepdim)
 #else /* ============================================================ a reducer over blocks of one number type */
 
 typedef struct {
-    TN_REAL best;
-    int64_t where; /* -1 before the first */
-} TN_(first_state);
+    TN__REAL best;
+    int64_t  where; /* -1 before the first */
+} TN__(first_state);
 
 /* Does `best`, which comes later, take s's place? Not if it is equal, or if s is NaN. */
-static bool TN_(beats)(const TN_(first_state) * s, TN_REAL best, bool least)
+static bool TN__(beats)(const TN__(first_state) * s, TN__REAL best, bool least)
 {
     if (s->where < 0) return true;
-    if (TN_(tn__isnan)(s->best)) return false;
-    return TN_(tn__isnan)(best) || (least ? best < s->best : best > s->best);
+    if (TN__(tn__isnan)(s->best)) return false;
+    return TN__(tn__isnan)(best) || (least ? best < s->best : best > s->best);
 }
 
-static void TN_(first_init)(void *state, const void *args)
+static void TN__(first_init)(void *state, const void *args)
 {
     (void)args;
-    *(TN_(first_state) *)state = (TN_(first_state)){0, -1};
+    *(TN__(first_state) *)state = (TN__(first_state)){0, -1};
 }
-static void TN_(first_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+static void TN__(first_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
 {
-    const TN_REAL *x = in;
-    const bool     least = ((const kernel_args *)args)->least;
-    TN_(first_state) *s = state;
-    const TN_REAL best = least ? TN_(tn__lowest)(n, x) : TN_(tn__highest)(n, x);
-    int64_t       i = 0;
-    if (n == 0 || !TN_(beats)(s, best, least)) return;
-    while (TN_(tn__isnan)(best) ? !TN_(tn__isnan)(x[i]) : x[i] != best) i++;
+    const TN__REAL *x = in;
+    const bool      least = ((const kernel_args *)args)->least;
+    TN__(first_state) *s = state;
+    const TN__REAL best = least ? TN__(tn__lowest)(n, x) : TN__(tn__highest)(n, x);
+    int64_t        i = 0;
+    if (n == 0 || !TN__(beats)(s, best, least)) return;
+    while (TN__(tn__isnan)(best) ? !TN__(tn__isnan)(x[i]) : x[i] != best) i++;
     s->best = best, s->where = at + i;
 }
-static void TN_(first_merge)(void *state, const void *later, const void *args)
+static void TN__(first_merge)(void *state, const void *later, const void *args)
 {
-    const TN_(first_state) *l = later;
-    if (l->where >= 0 && TN_(beats)(state, l->best, ((const kernel_args *)args)->least))
-        *(TN_(first_state) *)state = *l;
+    const TN__(first_state) *l = later;
+    if (l->where >= 0 && TN__(beats)(state, l->best, ((const kernel_args *)args)->least))
+        *(TN__(first_state) *)state = *l;
 }
-static void TN_(first_finish)(int64_t n, const void *state, void *const *out, const void *args)
+static void TN__(first_finish)(int64_t n, const void *state, void *const *out, const void *args)
 {
-    const TN_(first_state) *s = state;
+    const TN__(first_state) *s = state;
     const bool only_where = ((const kernel_args *)args)->only_where;
     (void)n;
     *(int64_t *)out[only_where ? 0 : 1] = s->where;
-    if (!only_where) *(TN_REAL *)out[0] = s->best;
+    if (!only_where) *(TN__REAL *)out[0] = s->best;
 }
 #endif

@@ -17,12 +17,12 @@ static void max_pool1d_compose(tn_ctx *c)
         {{1, size}, {1, stride}, {0, padding}, {1, dilation}, 1}, false, { 0 } \
     }
 static const tn__sample samples[] = {
-    {.in = {{3, {2, 3, 6}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 2, 0, 1)},
-    {.in = {{3, {1, 2, 7}}}, .kind = {TN_ARG_DISTINCT}, POOL(3, 1, 1, 1)},
-    {.in = {{3, {2, 1, 8}}}, .kind = {TN_ARG_DISTINCT}, POOL(3, 2, 1, 2)},
-    {.in = {{3, {2, 2, 5}}}, .kind = {TN_ARG_DISTINCT}, POOL(5, 5, 0, 1)}, /* over the whole length */
-    {.in = {{3, {2, 2, 1}}}, .kind = {TN_ARG_DISTINCT}, POOL(1, 1, 0, 1)},
-    {.in = {{3, {0, 2, 4}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 2, 0, 1)},
+    {.in = {{3, {2, 3, 6}}}, .kind = {TN__ARG_DISTINCT}, POOL(2, 2, 0, 1)},
+    {.in = {{3, {1, 2, 7}}}, .kind = {TN__ARG_DISTINCT}, POOL(3, 1, 1, 1)},
+    {.in = {{3, {2, 1, 8}}}, .kind = {TN__ARG_DISTINCT}, POOL(3, 2, 1, 2)},
+    {.in = {{3, {2, 2, 5}}}, .kind = {TN__ARG_DISTINCT}, POOL(5, 5, 0, 1)}, /* over the whole length */
+    {.in = {{3, {2, 2, 1}}}, .kind = {TN__ARG_DISTINCT}, POOL(1, 1, 0, 1)},
+    {.in = {{3, {0, 2, 4}}}, .kind = {TN__ARG_DISTINCT}, POOL(2, 2, 0, 1)},
     {.in = {{2, {3, 4}}},
      POOL(2, 2, 0, 1),
      .status = TN_ESHAPE,
@@ -41,9 +41,9 @@ static const tn__sample samples[] = {
      .fails = "max_pool1d: stride must be 1 to 2147483647, got -1"},
 };
 
-const tn_op tn__op_max_pool1d = {TN_ROOM("max_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn_pool),
+const tn_op tn__op_max_pool1d = {TN__ROOM("max_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn_pool),
                                  .infer = max_pool1d_infer, .compose = max_pool1d_compose};
-TN_SAMPLES(max_pool1d, samples);
+TN__SAMPLES(max_pool1d, samples);
 
 tn_tensor *tn_max_pool1d_run(tn_pool1d_args a)
 {

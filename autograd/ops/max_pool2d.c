@@ -3,10 +3,10 @@
  *   gx gets gy where the largest was found, the first of equals
  *
  * The hidden second result says where: positions in the image, row · W + column. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
-#define TN_TEMPLATE "autograd/ops/max_pool2d.c"
+#define TN__TEMPLATE "autograd/ops/max_pool2d.c"
 #include "core/real.h"
 
 static bool max_pool2d_infer(tn_ctx *c)
@@ -22,7 +22,7 @@ static void max_pool2d_forward(tn_ctx *c)
     const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
     tn_scope        s = tn_scope_begin();
     tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]), *at = tn__images(c->out[1]);
-    if (in && out && at) tn__rows(TN_REALS(max_pool2d_fwd), 2, TN_LIST(out, at), TN_LIST(in), &m);
+    if (in && out && at) tn__rows(TN__REALS(max_pool2d_fwd), 2, TN__LIST(out, at), TN__LIST(in), &m);
     tn_scope_end(s);
 }
 
@@ -41,12 +41,12 @@ static void max_pool2d_backward_ops(tn_back *b)
         {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, false, { 0 } \
     }
 static const tn__sample samples[] = {
-    {.in = {{4, {2, 2, 4, 4}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 2, 2, 2, 0, 0, 1, 1)},
-    {.in = {{4, {1, 2, 4, 5}}}, .kind = {TN_ARG_DISTINCT}, POOL(3, 2, 1, 2, 1, 1, 1, 1)}, /* windows overlap */
-    {.in = {{4, {1, 1, 5, 6}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 3, 1, 1, 0, 1, 3, 2)},
-    {.in = {{4, {2, 1, 3, 3}}}, .kind = {TN_ARG_DISTINCT}, POOL(3, 3, 3, 3, 0, 0, 1, 1)},
-    {.in = {{4, {1, 2, 1, 1}}}, .kind = {TN_ARG_DISTINCT}, POOL(1, 1, 1, 1, 0, 0, 1, 1)},
-    {.in = {{4, {0, 2, 3, 3}}}, .kind = {TN_ARG_DISTINCT}, POOL(2, 2, 2, 2, 0, 0, 1, 1)},
+    {.in = {{4, {2, 2, 4, 4}}}, .kind = {TN__ARG_DISTINCT}, POOL(2, 2, 2, 2, 0, 0, 1, 1)},
+    {.in = {{4, {1, 2, 4, 5}}}, .kind = {TN__ARG_DISTINCT}, POOL(3, 2, 1, 2, 1, 1, 1, 1)}, /* windows overlap */
+    {.in = {{4, {1, 1, 5, 6}}}, .kind = {TN__ARG_DISTINCT}, POOL(2, 3, 1, 1, 0, 1, 3, 2)},
+    {.in = {{4, {2, 1, 3, 3}}}, .kind = {TN__ARG_DISTINCT}, POOL(3, 3, 3, 3, 0, 0, 1, 1)},
+    {.in = {{4, {1, 2, 1, 1}}}, .kind = {TN__ARG_DISTINCT}, POOL(1, 1, 1, 1, 0, 0, 1, 1)},
+    {.in = {{4, {0, 2, 3, 3}}}, .kind = {TN__ARG_DISTINCT}, POOL(2, 2, 2, 2, 0, 0, 1, 1)},
     {.in = {{3, {2, 3, 3}}},
      POOL(2, 2, 2, 2, 0, 0, 1, 1),
      .status = TN_ESHAPE,
@@ -68,13 +68,13 @@ static const tn__sample samples[] = {
      .status = TN_EINVAL,
      .fails = "max_pool2d: a window of size 0 in dim 3"},
     {.in = {{4, {1, 2, 3, 3}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      POOL(2, 2, 2, 2, 0, 0, 1, 1),
      .status = TN_EDTYPE,
      .fails = "max_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_max_pool2d = {TN_ROOM("max_pool2d", TN_AS_IS),
+const tn_op tn__op_max_pool2d = {TN__ROOM("max_pool2d", TN_AS_IS),
                                  .inputs = 1,
                                  .outputs = 2,
                                  .args_size = sizeof(tn_pool),
@@ -82,7 +82,7 @@ const tn_op tn__op_max_pool2d = {TN_ROOM("max_pool2d", TN_AS_IS),
                                  .infer = max_pool2d_infer,
                                  .forward = max_pool2d_forward,
                                  .backward_ops = max_pool2d_backward_ops};
-TN_SAMPLES(max_pool2d, samples);
+TN__SAMPLES(max_pool2d, samples);
 
 tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
 {
@@ -94,12 +94,12 @@ tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
 
 #else /* ======================================================= kernels: an image [H, W] as one row, one real type */
 
-static void TN_(max_pool2d_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(max_pool2d_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__image   *m = args;
     const tn__windows *w = &m->p.windows;
-    const TN_REAL     *x = in[0];
-    TN_REAL           *y = out[0];
+    const TN__REAL    *x = in[0];
+    TN__REAL          *y = out[0];
     int64_t           *at = out[1];
     (void)n;
     for (int64_t i = 0; i < m->out[0]; i++) {
@@ -111,9 +111,9 @@ static void TN_(max_pool2d_fwd)(int64_t n, void *const *out, const void *const *
             for (int64_t k = row_first; k < row_end; k++) {
                 const int64_t line = (row + k * w->dilation[0]) * m->in[1] + col;
                 for (int64_t l = first; l < end; l++) { /* no branch: which is the largest is hard to foresee */
-                    const int64_t here = line + l * w->dilation[1];
-                    const TN_REAL v = x[here], best = x[found];
-                    const int     larger = ((v > best) | (v != v)) & (best == best);
+                    const int64_t  here = line + l * w->dilation[1];
+                    const TN__REAL v = x[here], best = x[found];
+                    const int      larger = ((v > best) | (v != v)) & (best == best);
                     found += (here - found) & -(int64_t)larger;
                 }
             }

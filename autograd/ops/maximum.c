@@ -3,21 +3,21 @@
  *   ga = gy · w(a, b),  gb = gy · w(b, a)        w: 1 for what was taken, 0 for the other, 1/2 for both where equal
  *
  * A NaN is neither less nor greater, so both sides of one get the whole gradient, as in PyTorch. */
-#ifndef TN_REAL /* ============================================================================== the rooms */
+#ifndef TN__REAL /* ============================================================================== the rooms */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/maximum.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/maximum.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool takes_larger(const tn_back *b) { return b->op == &tn__op_maximum; }
 
 static void maximum_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(max), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+    tn__map(TN__NUMBERS(max), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
 }
 static void minimum_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(min), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+    tn__map(TN__NUMBERS(min), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
 }
 
 static void maximum_backward(tn_back *b)
@@ -25,7 +25,8 @@ static void maximum_backward(tn_back *b)
     for (int i = 0; i < 2; i++) {
         int large = takes_larger(b) ? i : 1 - i;
         if (b->need[i] && (b->gx[i] = tn_empty_like(b->gy[0])))
-            tn__map(TN_REALS(maximum_bwd), TN_LIST(b->gx[i]), TN_LIST(b->in[large], b->in[1 - large], b->gy[0]), NULL);
+            tn__map(TN__REALS(maximum_bwd), TN__LIST(b->gx[i]), TN__LIST(b->in[large], b->in[1 - large], b->gy[0]),
+                    NULL);
     }
 }
 static void maximum_backward_ops(tn_back *b)
@@ -44,8 +45,8 @@ static void maximum_backward_ops(tn_back *b)
         {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {-2, 2.1}, .high = {2, 3}},                       \
         {.in = {{0, {0}}, {2, {2, 2}}}, .low = {1e5, -2}, .high = {2e5, 2}},                           \
         {.in = {{2, {0, 3}}, {2, {1, 3}}}},                                                            \
-        {.in = {{2, {4, 3}}, {1, {3}}}, .kind = {TN_ARG_INT, TN_ARG_INT}},                             \
-        {.in = {{1, {5}}, {1, {5}}}, .kind = {TN_ARG_MASK, TN_ARG_MASK}},                              \
+        {.in = {{2, {4, 3}}, {1, {3}}}, .kind = {TN__ARG_INT, TN__ARG_INT}},                           \
+        {.in = {{1, {5}}, {1, {5}}}, .kind = {TN__ARG_MASK, TN__ARG_MASK}},                            \
         {.in = {{1, {3}}, {1, {4}}},                                                                   \
          .status = TN_ESHAPE,                                                                          \
          .fails = #op ": shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"}, \
@@ -53,50 +54,50 @@ static void maximum_backward_ops(tn_back *b)
 ROWS(maximum);
 ROWS(minimum);
 
-const tn_op tn__op_maximum = {TN_ROOM("maximum", TN_JOIN),
+const tn_op tn__op_maximum = {TN__ROOM("maximum", TN_JOIN),
                               .inputs = 2,
                               .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                               .infer = tn__infer_binary,
                               .forward = maximum_forward,
                               .backward = maximum_backward,
                               .backward_ops = maximum_backward_ops};
-TN_SAMPLES(maximum, maximum_samples);
-const tn_op tn__op_minimum = {TN_ROOM("minimum", TN_JOIN),
+TN__SAMPLES(maximum, maximum_samples);
+const tn_op tn__op_minimum = {TN__ROOM("minimum", TN_JOIN),
                               .inputs = 2,
                               .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                               .infer = tn__infer_binary,
                               .forward = minimum_forward,
                               .backward = maximum_backward,
                               .backward_ops = maximum_backward_ops};
-TN_SAMPLES(minimum, minimum_samples);
+TN__SAMPLES(minimum, minimum_samples);
 
 tn_tensor *tn_maximum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_maximum, a, b, false); }
 tn_tensor *tn_minimum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_minimum, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-#define EXTREME(op, sign)                                                                     \
-    static void TN_(op)(int64_t n, void *const *out, const void *const *in, const void *args) \
-    {                                                                                         \
-        const TN_REAL *a = in[0], *b = in[1];                                                 \
-        TN_REAL       *y = out[0];                                                            \
-        (void)args;                                                                           \
-        for (int64_t i = 0; i < n; i++) { /* whichever is NaN is the one kept */              \
-            TN_REAL best = a[i] sign b[i] ? a[i] : b[i];                                      \
-            y[i] = a[i] != a[i] ? a[i] : best;                                                \
-        }                                                                                     \
+#define EXTREME(op, sign)                                                                      \
+    static void TN__(op)(int64_t n, void *const *out, const void *const *in, const void *args) \
+    {                                                                                          \
+        const TN__REAL *a = in[0], *b = in[1];                                                 \
+        TN__REAL       *y = out[0];                                                            \
+        (void)args;                                                                            \
+        for (int64_t i = 0; i < n; i++) { /* whichever is NaN is the one kept */               \
+            TN__REAL best = a[i] sign b[i] ? a[i] : b[i];                                      \
+            y[i] = a[i] != a[i] ? a[i] : best;                                                 \
+        }                                                                                      \
     }
 EXTREME(max, >)
 EXTREME(min, <)
 #undef EXTREME
 
-#if TN_IS_REAL
-static void TN_(maximum_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+#if TN__IS_REAL
+static void TN__(maximum_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *p = in[0], *q = in[1], *gy = in[2];
-    TN_REAL       *gp = out[0];
+    const TN__REAL *p = in[0], *q = in[1], *gy = in[2];
+    TN__REAL       *gp = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) gp[i] = p[i] < q[i] ? 0 : p[i] == q[i] ? gy[i] * (TN_REAL)0.5 : gy[i];
+    for (int64_t i = 0; i < n; i++) gp[i] = p[i] < q[i] ? 0 : p[i] == q[i] ? gy[i] * (TN__REAL)0.5 : gy[i];
 }
 #endif
 #endif

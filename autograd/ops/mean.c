@@ -3,14 +3,14 @@
  *   gx = gy / n, repeated over the dims that went
  *
  * The sum is kept in f64, in the lanes of core/kernels/sum_lanes.h, and divided before it is rounded. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/mean.c"
+#define TN__TEMPLATE "autograd/ops/mean.c"
 #include "core/real.h"
 
 static bool mean_infer(tn_ctx *c)
@@ -19,8 +19,8 @@ static bool mean_infer(tn_ctx *c)
 }
 static void mean_forward(tn_ctx *c)
 {
-    static const tn__reducer f32 = TN_REDUCER_OF_LANES(mean, f32), f64 = TN_REDUCER_OF_LANES(mean, f64);
-    tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
+    static const tn__reducer f32 = TN__REDUCER_OF_LANES(mean, f32), f64 = TN__REDUCER_OF_LANES(mean, f64);
+    tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN__LIST(c->out[0]), c->in[0],
                NULL);
 }
 static void mean_backward_ops(tn_back *b)
@@ -43,42 +43,42 @@ static const tn__sample samples[] = {
      .fails = "mean: dim 2 is out of range for a 2-d tensor"},
     {.in = {{1, {2}}},
      .args = &(args_t){{0, {0}}, false},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "mean: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_mean = {TN_ROOM("mean", TN_WIDE),    .inputs = 1,
+const tn_op tn__op_mean = {TN__ROOM("mean", TN_WIDE),   .inputs = 1,
                            .args_size = sizeof(args_t), .infer = mean_infer,
                            .forward = mean_forward,     .backward_ops = mean_backward_ops};
-TN_SAMPLES(mean, samples);
+TN__SAMPLES(mean, samples);
 
 tn_tensor *tn_mean_run(tn_reduce_args a) { return tn_apply_args(&tn__op_mean, (&(args_t){a.dims, a.keepdim}), a.x); }
 
 #else /* ============================================================== a reducer over blocks of one real type */
 
-typedef tn__lanes TN_(mean_state);
+typedef tn__lanes TN__(mean_state);
 
-static void TN_(mean_init)(void *state, const void *args)
+static void TN__(mean_init)(void *state, const void *args)
 {
     (void)args;
     *(tn__lanes *)state = (tn__lanes){{0}};
 }
-static void TN_(mean_step)(int64_t n, int64_t at, void *state, const void *x, const void *args)
+static void TN__(mean_step)(int64_t n, int64_t at, void *state, const void *x, const void *args)
 {
     (void)at, (void)args;
-    TN_(tn__add_lanes)(state, n, x);
+    TN__(tn__add_lanes)(state, n, x);
 }
-static void TN_(mean_merge)(void *state, const void *later, const void *args)
+static void TN__(mean_merge)(void *state, const void *later, const void *args)
 {
     tn__lanes       *s = state;
     const tn__lanes *l = later;
     (void)args;
-    for (int k = 0; k < TN_LANES; k++) s->lane[k] += l->lane[k];
+    for (int k = 0; k < TN__LANES; k++) s->lane[k] += l->lane[k];
 }
-static void TN_(mean_finish)(int64_t n, const void *state, void *const *out, const void *args)
+static void TN__(mean_finish)(int64_t n, const void *state, void *const *out, const void *args)
 {
     (void)args;
-    *(TN_REAL *)out[0] = (TN_REAL)(tn__lanes_total(*(const tn__lanes *)state) / (double)n);
+    *(TN__REAL *)out[0] = (TN__REAL)(tn__lanes_total(*(const tn__lanes *)state) / (double)n);
 }
 #endif

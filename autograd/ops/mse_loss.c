@@ -1,20 +1,20 @@
 /* mse_loss — (a - b)² of each pair, then the mean or the sum
  *
  *   ga = gy · 2 (a - b),  gb = -ga */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
-#define TN_TEMPLATE "autograd/ops/mse_loss.c"
+#define TN__TEMPLATE "autograd/ops/mse_loss.c"
 #include "core/real.h"
 
 static bool mse_loss_infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
 static void mse_loss_forward(tn_ctx *c)
 {
-    tn__map(TN_REALS(mse_loss_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+    tn__map(TN__REALS(mse_loss_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
 }
 static void mse_loss_backward(tn_back *b)
 {
     tn_tensor *g = tn_empty_like(b->gy[0]);
-    if (g) tn__map(TN_REALS(mse_loss_bwd), TN_LIST(g), TN_LIST(b->in[0], b->in[1], b->gy[0]), NULL);
+    if (g) tn__map(TN__REALS(mse_loss_bwd), TN__LIST(g), TN__LIST(b->in[0], b->in[1], b->gy[0]), NULL);
     if (b->need[0]) b->gx[0] = g;
     if (b->need[1]) b->gx[1] = tn_neg(g);
 }
@@ -36,14 +36,14 @@ static const tn__sample samples[] = {
      .fails = "mse_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_mse_loss = {TN_ROOM("mse_loss", TN_WIDE),
+const tn_op tn__op_mse_loss = {TN__ROOM("mse_loss", TN_WIDE),
                                .inputs = 2,
                                .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                                .infer = mse_loss_infer,
                                .forward = mse_loss_forward,
                                .backward = mse_loss_backward,
                                .backward_ops = mse_loss_backward_ops};
-TN_SAMPLES(mse_loss, samples);
+TN__SAMPLES(mse_loss, samples);
 
 tn_tensor *tn_mse_loss_run(tn_loss_args a)
 {
@@ -54,18 +54,18 @@ tn_tensor *tn_mse_loss_run(tn_loss_args a)
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(mse_loss_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(mse_loss_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1];
-    TN_REAL       *y = out[0];
+    const TN__REAL *a = in[0], *b = in[1];
+    TN__REAL       *y = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) y[i] = (a[i] - b[i]) * (a[i] - b[i]);
 }
 
-static void TN_(mse_loss_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(mse_loss_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1], *gy = in[2];
-    TN_REAL       *g = out[0];
+    const TN__REAL *a = in[0], *b = in[1], *gy = in[2];
+    TN__REAL       *g = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) g[i] = gy[i] * (2 * (a[i] - b[i]));
 }

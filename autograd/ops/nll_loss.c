@@ -3,14 +3,14 @@
  *   gx_c = -s w_t at c = t, else 0        s: gy, for the mean by the sum of the w_t
  *
  * Where no target counts, the loss is 0 and so is the gradient. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 typedef tn__class_args args_t;
 typedef struct {
     const args_t *a;
     int64_t       classes;
 } kernel_args;
-#define TN_TEMPLATE "autograd/ops/nll_loss.c"
+#define TN__TEMPLATE "autograd/ops/nll_loss.c"
 #include "core/real.h"
 
 static bool nll_loss_infer(tn_ctx *c)
@@ -24,32 +24,32 @@ static bool nll_loss_infer(tn_ctx *c)
 }
 static void nll_loss_forward(tn_ctx *c)
 {
-    const tn_tensor *w = c->in[TN_CLASS_WEIGHT];
+    const tn_tensor *w = c->in[TN__CLASS_WEIGHT];
     const args_t    *a = c->args;
     const tn_shape   x = c->in[0]->l.shape;
-    tn_tensor        target = tn__class_column(c->in[TN_CLASS_TARGET], x, a->dim), weight, loss;
+    tn_tensor        target = tn__class_column(c->in[TN__CLASS_TARGET], x, a->dim), weight, loss;
     tn__class_sum    sums;
     if (w) weight = tn__class_weights(w, x, a->dim);
     if (a->reduction == TN_NONE) loss = tn__class_column(c->out[0], x, a->dim);
-    tn__rows_sums(TN_REALS(nll_loss_fwd), a->dim, TN_LIST(a->reduction == TN_NONE ? &loss : NULL),
-                  TN_LIST(tn__class_sums(&sums)), TN_LIST(c->in[0], &target, w ? &weight : NULL), a);
+    tn__rows_sums(TN__REALS(nll_loss_fwd), a->dim, TN__LIST(a->reduction == TN_NONE ? &loss : NULL),
+                  TN__LIST(tn__class_sums(&sums)), TN__LIST(c->in[0], &target, w ? &weight : NULL), a);
     if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[1], c->out[2]);
 }
 
 /* The gradient; without gy, what gy is multiplied with. */
 static tn_tensor *nll_loss_slope(const tn_back *b, const tn_tensor *gy)
 {
-    const tn_tensor  *w = b->in[TN_CLASS_WEIGHT];
+    const tn_tensor  *w = b->in[TN__CLASS_WEIGHT];
     const args_t     *a = b->args;
     const tn_shape    x = b->in_shape[0];
     const kernel_args k = {a, x.d[a->dim < 0 ? a->dim + x.n : a->dim]};
     tn_tensor        *y = tn_empty_of(b->in_dtype[0], x), weight, rows;
-    tn_tensor         target = tn__class_column(b->in[TN_CLASS_TARGET], x, a->dim);
+    tn_tensor         target = tn__class_column(b->in[TN__CLASS_TARGET], x, a->dim);
     if (w) weight = tn__class_weights(w, x, a->dim);
     if (gy) rows = tn__class_column(gy, x, a->dim);
     if (y)
-        tn__rows(TN_REALS(nll_loss_bwd), a->dim, TN_LIST(y),
-                 TN_LIST(&target, w ? &weight : NULL, b->out[1], gy ? &rows : NULL), &k);
+        tn__rows(TN__REALS(nll_loss_bwd), a->dim, TN__LIST(y),
+                 TN__LIST(&target, w ? &weight : NULL, b->out[1], gy ? &rows : NULL), &k);
     return y;
 }
 static void nll_loss_backward(tn_back *b)
@@ -69,66 +69,66 @@ static void nll_loss_backward_ops(tn_back *b)
     .args = &(args_t) { __VA_ARGS__ }
 static const tn__sample samples[] = {
     {.in = {{2, {4, 5}}, {1, {4}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 5},
      .low = {-2},
      ARGS(-100, 0, TN_MEAN, -1)},
     {.in = {{2, {4, 5}}, {1, {4}}, {1, {5}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_CONST},
      .high = {2, 5, 2},
      .low = {-2, 0, 0.1},
      ARGS(2, 0, TN_MEAN, -1)},
     {.in = {{3, {2, 3, 4}}, {2, {2, 4}}, {1, {3}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_CONST},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_CONST},
      .high = {2, 3, 2},
      .low = {-2, 0, 0.1},
      ARGS(1, 0, TN_NONE, 1)},
     {.in = {{3, {2, 3, 4}}, {2, {2, 3}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 4},
      .low = {-2},
      ARGS(-100, 0, TN_SUM, -1)},
     {.in = {{1, {4}}, {0, {0}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 4},
      .low = {-2},
      ARGS(-100, 0, TN_MEAN, -1)},
     {.in = {{2, {3, 1}}, {1, {3}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 1},
      .low = {-2},
      ARGS(-100, 0, TN_SUM, 1)},
     {.in = {{2, {3, 4}}, {1, {3}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, -7},
      .low = {-2, -8},
      ARGS(-8, 0, TN_MEAN, -1)}, /* all ignored */
     {.in = {{2, {0, 4}}, {1, {0}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 4},
      .low = {-2},
      ARGS(-100, 0, TN_NONE, -1)},
     {.in = {{3, {1, 3, 2}}, {2, {1, 2}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 4},
      .low = {-2, 3},
      ARGS(-1, 0, TN_MEAN, 1),
      .status = TN_EINDEX,
      .fails = "nll_loss: target 3 at [0, 0] is outside 0…2 and is not ignore_index -1"},
     {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {0, TN_ARG_REAL, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_REAL, TN__ARG_ABSENT},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_EDTYPE,
      .fails = "nll_loss: the target must be i64 or i32, the number of a class; got f32"},
     {.in = {{2, {2, 3}}, {1, {2}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 3},
      .low = {-2},
      ARGS(-100, 0.1, TN_MEAN, -1),
      .status = TN_EINVAL,
      .fails = "nll_loss: has no label smoothing; cross_entropy, on logits, has"},
     {.in = {{2, {2, 3}}, {1, {2}}},
-     .kind = {0, TN_ARG_INDEX, TN_ARG_ABSENT},
+     .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 3},
      .low = {-2},
      ARGS(-100, 0, TN_MEAN, 2),
@@ -136,17 +136,17 @@ static const tn__sample samples[] = {
      .fails = "nll_loss: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_nll_loss = {TN_ROOM("nll_loss", TN_WIDE),
-                               .inputs = TN_CLASS_INPUTS,
+const tn_op tn__op_nll_loss = {TN__ROOM("nll_loss", TN_WIDE),
+                               .inputs = TN__CLASS_INPUTS,
                                .outputs = 3,
-                               .optional = 1u << TN_CLASS_WEIGHT,
+                               .optional = 1u << TN__CLASS_WEIGHT,
                                .saves = TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1),
                                .args_size = sizeof(args_t),
                                .infer = nll_loss_infer,
                                .forward = nll_loss_forward,
                                .backward = nll_loss_backward,
                                .backward_ops = nll_loss_backward_ops};
-TN_SAMPLES(nll_loss, samples);
+TN__SAMPLES(nll_loss, samples);
 
 tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a)
 {
@@ -155,26 +155,26 @@ tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(nll_loss_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(nll_loss_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *w = in[2];
-    const int64_t  t = *(const int64_t *)in[1];
-    TN_REAL       *loss = out[0];
-    double        *sums = out[1];
+    const TN__REAL *x = in[0], *w = in[2];
+    const int64_t   t = *(const int64_t *)in[1];
+    TN__REAL       *loss = out[0];
+    double         *sums = out[1];
     (void)n;
     if (loss) *loss = 0;
     if (t == ((const args_t *)args)->ignore) return;
     const double weight = w ? (double)w[t] : 1, l = -weight * (double)x[t];
-    if (loss) *loss = (TN_REAL)l;
+    if (loss) *loss = (TN__REAL)l;
     sums[0] += l, sums[1] += weight, sums[2] += 1;
 }
 
-static void TN_(nll_loss_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(nll_loss_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t      t = *(const int64_t *)in[0];
-    const TN_REAL     *w = in[1], *divisor = in[2], *gy = in[3];
+    const TN__REAL    *w = in[1], *divisor = in[2], *gy = in[3];
     const kernel_args *k = args;
-    TN_REAL           *gx = out[0];
+    TN__REAL          *gx = out[0];
     (void)n; /* the target's length */
     for (int64_t c = 0; c < k->classes; c++) gx[c] = 0;
     if (t == k->a->ignore) return;

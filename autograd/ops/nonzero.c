@@ -22,16 +22,16 @@ static void nonzero_forward(tn_ctx *c)
 }
 
 static const tn__sample samples[] = {
-    {.in = {{1, {6}}}, .kind = {TN_ARG_INDEX}, .high = {2}},
-    {.in = {{3, {2, 3, 4}}}, .kind = {TN_ARG_INDEX}, .high = {2}},
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_MASK}},
+    {.in = {{1, {6}}}, .kind = {TN__ARG_INDEX}, .high = {2}},
+    {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_INDEX}, .high = {2}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_MASK}},
     {.in = {{2, {3, 4}}}},
-    {.in = {{0, {0}}}, .kind = {TN_ARG_INDEX}, .low = {1}, .high = {2}},
+    {.in = {{0, {0}}}, .kind = {TN__ARG_INDEX}, .low = {1}, .high = {2}},
     {.in = {{2, {0, 4}}}},
 };
 
-const tn_op tn__op_nonzero = {TN_ROOM("nonzero", TN_AS_IS), .inputs = 1, .infer = nonzero_infer,
+const tn_op tn__op_nonzero = {TN__ROOM("nonzero", TN_AS_IS), .inputs = 1, .infer = nonzero_infer,
                               .forward = nonzero_forward};
-TN_SAMPLES(nonzero, samples);
+TN__SAMPLES(nonzero, samples);
 
 tn_tensor *tn_nonzero(tn_tensor *x) { return tn_apply(&tn__op_nonzero, x); }

@@ -5,7 +5,7 @@
  *   p = 0: 0        p = ±inf: equal |x| share it, as in amax
  *
  * Sums are kept in f64, so that an f32 norm does not overflow half-way. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
     bool    keepdim;
     double  p;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/norm.c"
+#define TN__TEMPLATE "autograd/ops/norm.c"
 #include "core/real.h"
 
 static bool norm_infer(tn_ctx *c)
@@ -26,8 +26,8 @@ static bool norm_infer(tn_ctx *c)
 }
 static void norm_forward(tn_ctx *c)
 {
-    static const tn__reducer f32 = TN_REDUCER_PARTS(norm, f32), f64 = TN_REDUCER_PARTS(norm, f64);
-    tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN_LIST(c->out[0]), c->in[0],
+    static const tn__reducer f32 = TN__REDUCER_PARTS(norm, f32), f64 = TN__REDUCER_PARTS(norm, f64);
+    tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)), TN__LIST(c->out[0]), c->in[0],
                &TN_ARG(c, p));
 }
 static void norm_backward(tn_back *b)
@@ -36,7 +36,7 @@ static void norm_backward(tn_back *b)
     tn_tensor *y = tn__unreduced(b->out[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor *gy = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && y && gy)
-        tn__map(TN_REALS(norm_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], y, gy), &TN_ARG(b, p));
+        tn__map(TN__REALS(norm_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], y, gy), &TN_ARG(b, p));
 }
 static void norm_backward_ops(tn_back *b)
 {
@@ -92,14 +92,14 @@ static const tn__sample samples[] = {
      .fails = "norm: dim 0 of [0, 3] is empty: there is nothing to choose from"},
     {.in = {{1, {2}}},
      .args = &(args_t){{0, {0}}, false, 2},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 static const tn__sample inf_samples[] = {
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false, (double)INFINITY}},
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {1}}, true, (double)INFINITY}},
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, false, -(double)INFINITY}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false, (double)INFINITY}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{1, {1}}, true, (double)INFINITY}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{1, {0}}, false, -(double)INFINITY}},
     {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false, (double)INFINITY}},
     {.in = {{2, {0, 3}}},
      .args = &(args_t){{1, {0}}, false, (double)INFINITY},
@@ -107,16 +107,16 @@ static const tn__sample inf_samples[] = {
      .fails = "norm: dim 0 of [0, 3] is empty: there is nothing to choose from"},
 };
 
-#define ROOM TN_ROOM("norm", TN_WIDE), .inputs = 1, .args_size = sizeof(args_t)
+#define ROOM TN__ROOM("norm", TN_WIDE), .inputs = 1, .args_size = sizeof(args_t)
 const tn_op tn__op_norm = {ROOM,
                            .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),
                            .infer = norm_infer,
                            .forward = norm_forward,
                            .backward = norm_backward,
                            .backward_ops = norm_backward_ops};
-TN_SAMPLES(norm, samples);
+TN__SAMPLES(norm, samples);
 const tn_op tn__op_norm_inf = {ROOM, .infer = norm_inf_infer, .compose = norm_compose};
-TN_SAMPLES(norm_inf, inf_samples);
+TN__SAMPLES(norm_inf, inf_samples);
 
 tn_tensor *tn_norm_run(tn_reduce_args a)
 {
@@ -125,53 +125,53 @@ tn_tensor *tn_norm_run(tn_reduce_args a)
 
 #else /* ============================================================== a reducer over blocks of one real type */
 
-typedef tn__lanes TN_(norm_state);
+typedef tn__lanes TN__(norm_state);
 
-static void TN_(norm_init)(void *state, const void *args)
+static void TN__(norm_init)(void *state, const void *args)
 {
     (void)args;
     *(tn__lanes *)state = (tn__lanes){{0}};
 }
-static void TN_(norm_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+static void TN__(norm_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
 {
-    const TN_REAL *x = in;
-    const double   p = *(const double *)args;
-    tn__lanes     *s = state;
+    const TN__REAL *x = in;
+    const double    p = *(const double *)args;
+    tn__lanes      *s = state;
     (void)at;
-    if (p == 2) TN_(tn__dot_lanes)(s, n, x, x);
+    if (p == 2) TN__(tn__dot_lanes)(s, n, x, x);
     else if (p == 1)
-        for (int64_t i = 0; i < n; i++) s->lane[i % TN_LANES] += fabs((double)x[i]);
+        for (int64_t i = 0; i < n; i++) s->lane[i % TN__LANES] += fabs((double)x[i]);
     else if (p == 0)
-        for (int64_t i = 0; i < n; i++) s->lane[i % TN_LANES] += x[i] != 0;
+        for (int64_t i = 0; i < n; i++) s->lane[i % TN__LANES] += x[i] != 0;
     else
-        for (int64_t i = 0; i < n; i++) s->lane[i % TN_LANES] += pow(fabs((double)x[i]), p);
+        for (int64_t i = 0; i < n; i++) s->lane[i % TN__LANES] += pow(fabs((double)x[i]), p);
 }
-static void TN_(norm_merge)(void *state, const void *later, const void *args)
+static void TN__(norm_merge)(void *state, const void *later, const void *args)
 {
     tn__lanes       *s = state;
     const tn__lanes *l = later;
     (void)args;
-    for (int k = 0; k < TN_LANES; k++) s->lane[k] += l->lane[k];
+    for (int k = 0; k < TN__LANES; k++) s->lane[k] += l->lane[k];
 }
-static void TN_(norm_finish)(int64_t n, const void *state, void *const *out, const void *args)
+static void TN__(norm_finish)(int64_t n, const void *state, void *const *out, const void *args)
 {
     const double p = *(const double *)args, sum = tn__lanes_total(*(const tn__lanes *)state);
     (void)n;
-    *(TN_REAL *)out[0] = (TN_REAL)(p == 2 ? sqrt(sum) : p == 0 || p == 1 ? sum : pow(sum, 1 / p));
+    *(TN__REAL *)out[0] = (TN__REAL)(p == 2 ? sqrt(sum) : p == 0 || p == 1 ? sum : pow(sum, 1 / p));
 }
 
-static void TN_(norm_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(norm_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *y = in[1], *gy = in[2];
-    TN_REAL       *gx = out[0];
-    const double   p = *(const double *)args;
+    const TN__REAL *x = in[0], *y = in[1], *gy = in[2];
+    TN__REAL       *gx = out[0];
+    const double    p = *(const double *)args;
     if (p == 2)
         for (int64_t i = 0; i < n; i++) gx[i] = y[i] == 0 ? 0 : gy[i] * (x[i] / y[i]);
     else if (p == 1)
         for (int64_t i = 0; i < n; i++) gx[i] = x[i] > 0 ? gy[i] : x[i] < 0 ? -gy[i] : 0 * x[i];
     else
         for (int64_t i = 0; i < n; i++) {
-            const TN_REAL share = TN_M(pow)(TN_M(fabs)(x[i]) / y[i], (TN_REAL)(p - 1));
+            const TN__REAL share = TN__M(pow)(TN__M(fabs)(x[i]) / y[i], (TN__REAL)(p - 1));
             gx[i] = x[i] == 0 || y[i] == 0 ? 0 : x[i] > 0 ? gy[i] * share : -gy[i] * share;
         }
 }

@@ -42,29 +42,29 @@ static void one_hot_forward(tn_ctx *c)
     tn_tensor index = *c->in[0]; /* with a last dim of size 1: one index a row */
     index.l.stride[index.l.shape.n] = 1;
     index.l.shape.d[index.l.shape.n++] = 1;
-    tn__rows((tn__kernel_set){NULL, NULL, ones}, -1, TN_LIST(c->out[0]), TN_LIST(c->out[0], &index), NULL);
+    tn__rows((tn__kernel_set){NULL, NULL, ones}, -1, TN__LIST(c->out[0]), TN__LIST(c->out[0], &index), NULL);
 }
 
 static const tn__sample samples[] = {
-    {.in = {{1, {5}}}, .kind = {TN_ARG_INDEX}, .high = {4}, .args = &(args_t){4}},
-    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INDEX}, .high = {4}, .args = &(args_t){6}},
-    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INDEX}, .high = {4}, .args = &(args_t){-1}},
-    {.in = {{0, {0}}}, .kind = {TN_ARG_INDEX}, .high = {1}, .args = &(args_t){3}},
-    {.in = {{2, {0, 3}}}, .kind = {TN_ARG_INDEX}, .high = {1}, .args = &(args_t){3}},
+    {.in = {{1, {5}}}, .kind = {TN__ARG_INDEX}, .high = {4}, .args = &(args_t){4}},
+    {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INDEX}, .high = {4}, .args = &(args_t){6}},
+    {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INDEX}, .high = {4}, .args = &(args_t){-1}},
+    {.in = {{0, {0}}}, .kind = {TN__ARG_INDEX}, .high = {1}, .args = &(args_t){3}},
+    {.in = {{2, {0, 3}}}, .kind = {TN__ARG_INDEX}, .high = {1}, .args = &(args_t){3}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INDEX},
+     .kind = {TN__ARG_INDEX},
      .low = {4},
      .high = {5},
      .args = &(args_t){4},
      .status = TN_EINDEX,
      .fails = "one_hot: index 4 at [0] is outside 0 … 3"},
     {.in = {{1, {0}}},
-     .kind = {TN_ARG_INDEX},
+     .kind = {TN__ARG_INDEX},
      .args = &(args_t){-1},
      .status = TN_EINVAL,
      .fails = "one_hot: an empty index does not say how many classes there are; give the number"},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INDEX},
+     .kind = {TN__ARG_INDEX},
      .args = &(args_t){-2},
      .status = TN_EINVAL,
      .fails = "one_hot: -2 classes; give at least 0, or -1 for as many as the largest index needs"},
@@ -74,9 +74,9 @@ static const tn__sample samples[] = {
      .fails = "one_hot: indices must be i64 or i32, got f32"},
 };
 
-const tn_op tn__op_one_hot = {TN_ROOM("one_hot", TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t),
+const tn_op tn__op_one_hot = {TN__ROOM("one_hot", TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t),
                               .infer = one_hot_infer, .forward = one_hot_forward};
-TN_SAMPLES(one_hot, samples);
+TN__SAMPLES(one_hot, samples);
 
 tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes)
 {

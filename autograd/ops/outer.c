@@ -23,7 +23,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {3}}, {0, {0}}}, .status = TN_ESHAPE, .fails = "outer: takes two 1-d tensors, got [3] and []"},
 };
 
-const tn_op tn__op_outer = {TN_ROOM("outer", TN_AS_IS), .inputs = 2, .infer = outer_infer, .compose = outer_compose};
-TN_SAMPLES(outer, samples);
+const tn_op tn__op_outer = {TN__ROOM("outer", TN_AS_IS), .inputs = 2, .infer = outer_infer, .compose = outer_compose};
+TN__SAMPLES(outer, samples);
 
 tn_tensor *tn_outer(tn_tensor *a, tn_tensor *b) { return tn_apply(&tn__op_outer, a, b); }

@@ -72,7 +72,7 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, {0, {0}}, 1}},
     {.in = {{2, {0, 2}}}, .args = &(args_t){{2, {1, 1}}, {2, {1, 0}}, 2}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-2, 0}}, {2, {-1, 0}}, 0}}, /* empty */
-    {.in = {{1, {4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {2}}, {1, {1}}, 3}},
+    {.in = {{1, {4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {2}}, {1, {1}}, 3}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){{2, {-2, 0}}, {2, {-2, 0}}, 0},
      .status = TN_ESHAPE,
@@ -91,10 +91,10 @@ static const tn__sample samples[] = {
      .fails = "pad: needs one number a dim: the tensor has 2 dims, before has 1 entries, after 2"},
 };
 
-const tn_op tn__op_pad = {TN_ROOM("pad", TN_AS_IS),    .inputs = 1,
+const tn_op tn__op_pad = {TN__ROOM("pad", TN_AS_IS),   .inputs = 1,
                           .args_size = sizeof(args_t), .infer = pad_infer,
                           .forward = pad_forward,      .backward_ops = pad_backward_ops};
-TN_SAMPLES(pad, samples);
+TN__SAMPLES(pad, samples);
 
 tn_tensor *tn_pad(tn_tensor *x, tn_shape before, tn_shape after, double value)
 {

@@ -56,14 +56,14 @@ static const tn__sample permute_samples[] = {
      .status = TN_EINVAL,
      .fails = "permute: dim 1 is listed twice"},
 };
-const tn_op tn__op_permute = {TN_ROOM("permute", TN_AS_IS),
+const tn_op tn__op_permute = {TN__ROOM("permute", TN_AS_IS),
                               .inputs = 1,
                               .args_size = sizeof(args_t),
                               .infer = permute_infer,
                               .forward = permute_forward,
                               .backward_ops = permute_backward_ops,
                               .view = true};
-TN_SAMPLES(permute, permute_samples);
+TN__SAMPLES(permute, permute_samples);
 
 static const tn__sample transpose_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {0, 1}}}},
@@ -80,14 +80,14 @@ static const tn__sample transpose_samples[] = {
      .status = TN_EINDEX,
      .fails = "transpose: dim -3 is out of range for a 2-d tensor"},
 };
-const tn_op tn__op_transpose = {TN_ROOM("transpose", TN_AS_IS),
+const tn_op tn__op_transpose = {TN__ROOM("transpose", TN_AS_IS),
                                 .inputs = 1,
                                 .args_size = sizeof(args_t),
                                 .infer = permute_infer,
                                 .forward = permute_forward,
                                 .backward_ops = transpose_backward_ops,
                                 .view = true};
-TN_SAMPLES(transpose, transpose_samples);
+TN__SAMPLES(transpose, transpose_samples);
 
 tn_tensor *tn_permute(tn_tensor *x, tn_dims order) { return tn_apply_args(&tn__op_permute, &(args_t){order}, x); }
 tn_tensor *tn_transpose(tn_tensor *x, int dim0, int dim1)

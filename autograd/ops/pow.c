@@ -5,10 +5,10 @@
  *
  * In backward_ops a is set to 1 where that counts, at b = 0 where 1 / a is not finite: so no infinity meets a 0, in
  * derivatives of any order. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/pow.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/pow.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool is_negative(int64_t v) { return v < 0; }
@@ -28,7 +28,7 @@ static bool pow_infer(tn_ctx *c)
 }
 static void pow_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(pow_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+    tn__map(TN__NUMBERS(pow_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
 }
 
 static unsigned pow_saves_for(const bool *need)
@@ -39,9 +39,9 @@ static void pow_backward(tn_back *b)
 {
     tn_tensor *gy = b->gy[0];
     if (b->need[0] && (b->gx[0] = tn_empty_like(gy)))
-        tn__map(TN_REALS(bwd_base), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->in[1], gy), NULL);
+        tn__map(TN__REALS(bwd_base), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->in[1], gy), NULL);
     if (b->need[1] && (b->gx[1] = tn_empty_like(gy)))
-        tn__map(TN_REALS(bwd_exponent), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], gy), NULL);
+        tn__map(TN__REALS(bwd_exponent), TN__LIST(b->gx[1]), TN__LIST(b->in[0], b->in[1], b->out[0], gy), NULL);
 }
 static void pow_backward_ops(tn_back *b)
 {
@@ -64,9 +64,9 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}, {2, {2, 2}}}, .low = {0.5, -2}, .high = {2, 2}},
     {.in = {{2, {2, 2}}, {0, {0}}}, .low = {0.5, -2}, .high = {2, 2}},
     {.in = {{2, {0, 3}}, {2, {1, 3}}}},
-    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {-9, 0}, .high = {9, 6}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 0}, .high = {9, 6}},
     {.in = {{1, {4}}, {2, {2, 4}}},
-     .kind = {TN_ARG_INT, TN_ARG_INT},
+     .kind = {TN__ARG_INT, TN__ARG_INT},
      .low = {-9, -1},
      .high = {9, 0},
      .status = TN_EINVAL,
@@ -74,7 +74,7 @@ static const tn__sample samples[] = {
          "pow: an integer to a negative power is no integer: the exponent is -1 at [0, 0]; convert a with tn_to(a, "
          "TN_F32)"},
     {.in = {{1, {4}}, {1, {4}}},
-     .kind = {TN_ARG_MASK, TN_ARG_MASK},
+     .kind = {TN__ARG_MASK, TN__ARG_MASK},
      .status = TN_EDTYPE,
      .fails = "pow: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
     {.in = {{1, {3}}, {1, {4}}},
@@ -82,7 +82,7 @@ static const tn__sample samples[] = {
      .fails = "pow: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_pow = {TN_ROOM("pow", TN_WIDE),
+const tn_op tn__op_pow = {TN__ROOM("pow", TN_WIDE),
                           .inputs = 2,
                           .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
                           .saves_for = pow_saves_for,
@@ -90,39 +90,39 @@ const tn_op tn__op_pow = {TN_ROOM("pow", TN_WIDE),
                           .forward = pow_forward,
                           .backward = pow_backward,
                           .backward_ops = pow_backward_ops};
-TN_SAMPLES(pow, samples);
+TN__SAMPLES(pow, samples);
 
 tn_tensor *tn_pow(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_pow, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(pow_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(pow_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1];
-    TN_REAL       *y = out[0];
+    const TN__REAL *a = in[0], *b = in[1];
+    TN__REAL       *y = out[0];
     (void)args;
-#if TN_IS_REAL
-    for (int64_t i = 0; i < n; i++) y[i] = TN_M(pow)(a[i], b[i]);
+#if TN__IS_REAL
+    for (int64_t i = 0; i < n; i++) y[i] = TN__M(pow)(a[i], b[i]);
 #else
     for (int64_t i = 0; i < n; i++) y[i] = tn__pow_i64(a[i], b[i]);
 #endif
 }
 
-#if TN_IS_REAL
-static void TN_(bwd_base)(int64_t n, void *const *out, const void *const *in, const void *args)
+#if TN__IS_REAL
+static void TN__(bwd_base)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1], *gy = in[2];
-    TN_REAL       *ga = out[0];
+    const TN__REAL *a = in[0], *b = in[1], *gy = in[2];
+    TN__REAL       *ga = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) ga[i] = b[i] == 0 ? 0 : gy[i] * (b[i] * TN_M(pow)(a[i], b[i] - 1));
+    for (int64_t i = 0; i < n; i++) ga[i] = b[i] == 0 ? 0 : gy[i] * (b[i] * TN__M(pow)(a[i], b[i] - 1));
 }
 
-static void TN_(bwd_exponent)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(bwd_exponent)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1], *y = in[2], *gy = in[3];
-    TN_REAL       *gb = out[0];
+    const TN__REAL *a = in[0], *b = in[1], *y = in[2], *gy = in[3];
+    TN__REAL       *gb = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) gb[i] = a[i] == 0 && b[i] >= 0 ? 0 : gy[i] * (y[i] * TN_M(log)(a[i]));
+    for (int64_t i = 0; i < n; i++) gb[i] = a[i] == 0 && b[i] >= 0 ? 0 : gy[i] * (y[i] * TN__M(log)(a[i]));
 }
 #endif
 #endif

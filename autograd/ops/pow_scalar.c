@@ -3,13 +3,13 @@
  *   gx = gy · k · xᵏ⁻¹        0 for k = 0, gy for k = 1: so that derivatives of x², x³ … end as they should
  *
  * The powers that models use are products, quotients and roots instead of calls of pow. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     double k;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/pow_scalar.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/pow_scalar.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool pow_scalar_infer(tn_ctx *c)
@@ -21,7 +21,7 @@ static bool pow_scalar_infer(tn_ctx *c)
 }
 static void pow_scalar_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(pow_scalar_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+    tn__map(TN__NUMBERS(pow_scalar_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
 }
 
 static void pow_scalar_backward(tn_back *b)
@@ -29,7 +29,7 @@ static void pow_scalar_backward(tn_back *b)
     if (TN_ARG(b, k) == 0) b->gx[0] = tn_zeros_like(b->gy[0]);
     else if (TN_ARG(b, k) == 1) b->gx[0] = b->gy[0];
     else if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(pow_scalar_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN__REALS(pow_scalar_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), b->args);
 }
 static void pow_scalar_backward_ops(tn_back *b)
 {
@@ -51,71 +51,71 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .args = &(args_t){-0.5}, .low = {0.5}, .high = {2}},
     {.in = {{2, {2, 3}}}, .args = &(args_t){2.7}, .low = {0.5}, .high = {2}},
     {.in = {{2, {2, 3}}}, .args = &(args_t){5}},
-    {.in = {{2, {3, 4}}}, .args = &(args_t){7}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){7}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}},
     {.in = {{1, {2}}},
      .args = &(args_t){0.5},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "pow_scalar: x is i64 and 0.5 is not a whole number; convert x with tn_to(x, TN_F32)"},
     {.in = {{1, {2}}},
      .args = &(args_t){-2},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EINVAL,
      .fails = "pow_scalar: an integer to the power -2 is no integer; convert x with tn_to(x, TN_F32)"},
     {.in = {{1, {2}}},
      .args = &(args_t){2},
-     .kind = {TN_ARG_MASK},
+     .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
      .fails = "pow_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_pow_scalar = {TN_ROOM("pow_scalar", TN_WIDE),  .inputs = 1,
+const tn_op tn__op_pow_scalar = {TN__ROOM("pow_scalar", TN_WIDE), .inputs = 1,
                                  .args_size = sizeof(args_t),     .saves = TN_SAVE_IN(0),
                                  .infer = pow_scalar_infer,       .forward = pow_scalar_forward,
                                  .backward = pow_scalar_backward, .backward_ops = pow_scalar_backward_ops};
-TN_SAMPLES(pow_scalar, samples);
+TN__SAMPLES(pow_scalar, samples);
 
 tn_tensor *tn_pow_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_pow_scalar, &(args_t){k}, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-#if TN_IS_REAL
+#if TN__IS_REAL
 #define EACH(expr) \
     for (int64_t i = 0; i < n; i++) y[i] = (expr)
-static void TN_(power)(int64_t n, TN_REAL *y, const TN_REAL *x, double k)
+static void TN__(power)(int64_t n, TN__REAL *y, const TN__REAL *x, double k)
 {
     if (k == 1) EACH(x[i]);
     else if (k == 2) EACH(x[i] * x[i]);
     else if (k == 3) EACH(x[i] * x[i] * x[i]);
     else if (k == -1) EACH(1 / x[i]);
     else if (k == -2) EACH(1 / (x[i] * x[i]));
-    else if (k == 0.5) EACH(TN_M(sqrt)(x[i]));
-    else if (k == -0.5) EACH(1 / TN_M(sqrt)(x[i]));
-    else EACH(TN_M(pow)(x[i], (TN_REAL)k));
+    else if (k == 0.5) EACH(TN__M(sqrt)(x[i]));
+    else if (k == -0.5) EACH(1 / TN__M(sqrt)(x[i]));
+    else EACH(TN__M(pow)(x[i], (TN__REAL)k));
 }
 #undef EACH
 #endif
 
-static void TN_(pow_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(pow_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const double k = ((const args_t *)args)->k;
-#if TN_IS_REAL
-    TN_(power)(n, out[0], in[0], k);
+#if TN__IS_REAL
+    TN__(power)(n, out[0], in[0], k);
 #else
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) y[i] = tn__pow_i64(x[i], (int64_t)k);
 #endif
 }
 
-#if TN_IS_REAL
-static void TN_(pow_scalar_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+#if TN__IS_REAL
+static void TN__(pow_scalar_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0];
-    const double   k = ((const args_t *)args)->k;
-    TN_(power)(n, gx, x, k - 1);
-    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * ((TN_REAL)k * gx[i]);
+    const TN__REAL *x = in[0], *gy = in[1];
+    TN__REAL       *gx = out[0];
+    const double    k = ((const args_t *)args)->k;
+    TN__(power)(n, gx, x, k - 1);
+    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * ((TN__REAL)k * gx[i]);
 }
 #endif
 #endif

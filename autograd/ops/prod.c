@@ -6,15 +6,15 @@
  * where x_i = 0 for z = 1; and 0 for more. Both are results that only the tape sees, p in f64 so that an f32 product
  * neither overflows nor underflows half-way. To be differentiated again, the products of all others are made of the
  * running products from both ends, by doubling. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/prod.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/prod.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool prod_infer(tn_ctx *c)
@@ -27,10 +27,10 @@ static bool prod_infer(tn_ctx *c)
 }
 static void prod_forward(tn_ctx *c)
 {
-    static const tn__reducer f32 = TN_REDUCER_PARTS(prod, f32), f64 = TN_REDUCER_PARTS(prod, f64),
-                             i64 = TN_REDUCER_PARTS(prod, i64);
+    static const tn__reducer f32 = TN__REDUCER_PARTS(prod, f32), f64 = TN__REDUCER_PARTS(prod, f64),
+                             i64 = TN__REDUCER_PARTS(prod, i64);
     tn__reduce((tn__reducers){&f32, &f64, &i64}, tn__dims_of(c->in[0], TN_ARG(c, dims)),
-               TN_LIST(c->out[0], c->out[1], c->out[2]), c->in[0], NULL);
+               TN__LIST(c->out[0], c->out[1], c->out[2]), c->in[0], NULL);
 }
 static void prod_backward(tn_back *b)
 {
@@ -40,7 +40,7 @@ static void prod_backward(tn_back *b)
     tn_tensor     *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     if (tn__count_of(x, TN_ARG(b, dims)) == 1) b->gx[0] = gy; /* p / x would be ∞ / ∞ */
     else if (tn_shape_numel(x) && (b->gx[0] = tn_empty_like(b->in[0])) && p && z && gy)
-        tn__map((tn__kernel_set){prod_bwd_f32, prod_bwd_f64, NULL}, TN_LIST(b->gx[0]), TN_LIST(b->in[0], p, z, gy),
+        tn__map((tn__kernel_set){prod_bwd_f32, prod_bwd_f64, NULL}, TN__LIST(b->gx[0]), TN__LIST(b->in[0], p, z, gy),
                 NULL);
 }
 
@@ -90,14 +90,14 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {0}}, false}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true}},
-    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){{1, {2}}, false},
      .status = TN_EINDEX,
      .fails = "prod: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_prod = {TN_ROOM("prod", TN_WIDE),
+const tn_op tn__op_prod = {TN__ROOM("prod", TN_WIDE),
                            .inputs = 1,
                            .outputs = 3,
                            .args_size = sizeof(args_t),
@@ -106,7 +106,7 @@ const tn_op tn__op_prod = {TN_ROOM("prod", TN_WIDE),
                            .forward = prod_forward,
                            .backward = prod_backward,
                            .backward_ops = prod_backward_ops};
-TN_SAMPLES(prod, samples);
+TN__SAMPLES(prod, samples);
 
 tn_tensor *tn_prod_run(tn_reduce_args a)
 {
@@ -117,57 +117,57 @@ tn_tensor *tn_prod_run(tn_reduce_args a)
 
 #else /* ============================================================ a reducer over blocks of one number type */
 
-#if TN_IS_REAL
-typedef double TN_(factor);
+#if TN__IS_REAL
+typedef double TN__(factor);
 #else
-typedef uint64_t TN_(factor); /* wraps, as integers do */
+typedef uint64_t TN__(factor); /* wraps, as integers do */
 #endif
 typedef struct {
-    TN_(factor) lane[TN_LANES];
+    TN__(factor) lane[TN__LANES];
     int64_t zeros;
-} TN_(prod_state);
+} TN__(prod_state);
 
-static void TN_(prod_init)(void *state, const void *args)
+static void TN__(prod_init)(void *state, const void *args)
 {
-    TN_(prod_state) *s = state;
+    TN__(prod_state) *s = state;
     (void)args;
-    for (int k = 0; k < TN_LANES; k++) s->lane[k] = 1;
+    for (int k = 0; k < TN__LANES; k++) s->lane[k] = 1;
     s->zeros = 0;
 }
-static void TN_(prod_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+static void TN__(prod_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
 {
-    const TN_REAL *x = in;
-    TN_(prod_state) *s = state;
+    const TN__REAL *x = in;
+    TN__(prod_state) *s = state;
     (void)at, (void)args;
     for (int64_t i = 0; i < n; i++) {
         s->zeros += x[i] == 0;
-        s->lane[i % TN_LANES] *= x[i] == 0 ? 1 : (TN_(factor))x[i];
+        s->lane[i % TN__LANES] *= x[i] == 0 ? 1 : (TN__(factor))x[i];
     }
 }
-static void TN_(prod_merge)(void *state, const void *later, const void *args)
+static void TN__(prod_merge)(void *state, const void *later, const void *args)
 {
-    TN_(prod_state) *s = state;
-    const TN_(prod_state) *l = later;
+    TN__(prod_state) *s = state;
+    const TN__(prod_state) *l = later;
     (void)args;
-    for (int k = 0; k < TN_LANES; k++) s->lane[k] *= l->lane[k];
+    for (int k = 0; k < TN__LANES; k++) s->lane[k] *= l->lane[k];
     s->zeros += l->zeros;
 }
-static void TN_(prod_finish)(int64_t n, const void *state, void *const *out, const void *args)
+static void TN__(prod_finish)(int64_t n, const void *state, void *const *out, const void *args)
 {
-    const TN_(prod_state) *s = state;
-    TN_(factor) p = 1;
+    const TN__(prod_state) *s = state;
+    TN__(factor) p = 1;
     (void)n, (void)args;
-    for (int k = 0; k < TN_LANES; k++) p *= s->lane[k];
-    *(TN_REAL *)out[0] = (TN_REAL)(s->zeros ? p * 0 : p); /* inf · 0 is NaN */
-    *(TN_REAL *)out[1] = (TN_REAL)p;
-    *(TN_REAL *)out[2] = (TN_REAL)s->zeros;
+    for (int k = 0; k < TN__LANES; k++) p *= s->lane[k];
+    *(TN__REAL *)out[0] = (TN__REAL)(s->zeros ? p * 0 : p); /* inf · 0 is NaN */
+    *(TN__REAL *)out[1] = (TN__REAL)p;
+    *(TN__REAL *)out[2] = (TN__REAL)s->zeros;
 }
 
-#if TN_IS_REAL
-static void TN_(prod_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+#if TN__IS_REAL
+static void TN__(prod_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *p = in[1], *zeros = in[2], *gy = in[3];
-    TN_REAL       *gx = out[0];
+    const TN__REAL *x = in[0], *p = in[1], *zeros = in[2], *gy = in[3];
+    TN__REAL       *gx = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++)
         gx[i] = zeros[i] == 0 ? gy[i] * (p[i] / x[i]) : zeros[i] == 1 && x[i] == 0 ? gy[i] * p[i] : 0;

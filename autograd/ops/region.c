@@ -6,7 +6,7 @@
  *
  * The fast backward adds gy to its place in the gradient that x has so far, so that taking a tensor apart, row by row,
  * costs no more than the tensor. Windows of unfold may overlap: there each element adds its windows up in order. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 
 typedef struct {
@@ -20,8 +20,8 @@ typedef struct {
     tn_shape     shape;
 } region_args;
 
-#define TN_TEMPLATE "autograd/ops/region.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/region.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 /* The layout of the part that `view` takes of x. */
@@ -37,7 +37,7 @@ static bool region_geometry(const char *name, const tn_op *view, const args_t *a
 static void add_dense(tn_tensor *to, const tn__layout *place, const tn_tensor *x, const tn__layout *what)
 {
     tn_tensor y = tn__glance(to, place), more = tn__glance(x, what);
-    tn__map(TN_NUMBERS(add), TN_LIST(&y), TN_LIST(&y, &more), NULL);
+    tn__map(TN__NUMBERS(add), TN__LIST(&y), TN__LIST(&y, &more), NULL);
 }
 
 /* Adds x to its place in `to`. */
@@ -83,9 +83,9 @@ static void part_backward_ops(tn_back *b)
     b->gx[0] = tn_apply_args(&tn__op_region, &a, b->gy[0]);
 }
 
-#define ROOM(title)                                                                                                   \
-    TN_ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = part_infer, .forward = part_forward, \
-                              .backward = part_backward, .backward_ops = part_backward_ops, .view = true
+#define ROOM(title)                                                                                                    \
+    TN__ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = part_infer, .forward = part_forward, \
+                               .backward = part_backward, .backward_ops = part_backward_ops, .view = true
 
 /* ---- region ---- */
 
@@ -135,10 +135,10 @@ static const tn__sample region_samples[] = {
      .status = TN_ESHAPE,
      .fails = "region: a select of shape [5] is to be filled with one of shape [3, 4]"},
 };
-const tn_op tn__op_region = {TN_ROOM("region", TN_AS_IS),      .inputs = 1,
+const tn_op tn__op_region = {TN__ROOM("region", TN_AS_IS),     .inputs = 1,
                              .args_size = sizeof(region_args), .infer = region_infer,
                              .forward = region_forward,        .backward_ops = region_backward_ops};
-TN_SAMPLES(region, region_samples);
+TN__SAMPLES(region, region_samples);
 
 /* ---- the parts ---- */
 
@@ -164,7 +164,7 @@ static const tn__sample slice_samples[] = {
      .fails = "slice: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
 };
 const tn_op tn__op_slice = {ROOM("slice")};
-TN_SAMPLES(slice, slice_samples);
+TN__SAMPLES(slice, slice_samples);
 
 static const tn__sample narrow_samples[] = {
     {.in = {{2, {3, 6}}}, .args = &(args_t){1, 0, 2, 3, 0}},
@@ -190,7 +190,7 @@ static const tn__sample narrow_samples[] = {
      .fails = "narrow: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
 };
 const tn_op tn__op_narrow = {ROOM("narrow")};
-TN_SAMPLES(narrow, narrow_samples);
+TN__SAMPLES(narrow, narrow_samples);
 
 static const tn__sample select_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.dim = 0, .start = 1}},
@@ -212,7 +212,7 @@ static const tn__sample select_samples[] = {
      .fails = "select: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
 };
 const tn_op tn__op_select = {ROOM("select")};
-TN_SAMPLES(select, select_samples);
+TN__SAMPLES(select, select_samples);
 
 static const tn__sample diagonal_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){0, 1, 0, 0, 0}},
@@ -233,7 +233,7 @@ static const tn__sample diagonal_samples[] = {
      .fails = "diagonal: dim 2 is out of range for a 2-d tensor"},
 };
 const tn_op tn__op_diagonal = {ROOM("diagonal")};
-TN_SAMPLES(diagonal, diagonal_samples);
+TN__SAMPLES(diagonal, diagonal_samples);
 
 static const tn__sample unfold_samples[] = {
     {.in = {{1, {7}}}, .args = &(args_t){0, 0, 0, 3, 1}},
@@ -258,7 +258,7 @@ static const tn__sample unfold_samples[] = {
      .fails = "unfold: the result would have 9 dims, more than 8"},
 };
 const tn_op tn__op_unfold = {ROOM("unfold")};
-TN_SAMPLES(unfold, unfold_samples);
+TN__SAMPLES(unfold, unfold_samples);
 
 tn_tensor *tn_slice(tn_tensor *x, int dim, int64_t start, int64_t end, int64_t step)
 {
@@ -283,15 +283,15 @@ tn_tensor *tn_unfold(tn_tensor *x, int dim, int64_t size, int64_t step)
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(add)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(add)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1];
-    TN_REAL       *y = out[0];
+    const TN__REAL *a = in[0], *b = in[1];
+    TN__REAL       *y = out[0];
     (void)args;
-#if TN_IS_REAL
+#if TN__IS_REAL
     for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
 #else
-    for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)((uint64_t)a[i] + (uint64_t)b[i]); /* wraps, as integers do */
+    for (int64_t i = 0; i < n; i++) y[i] = (TN__REAL)((uint64_t)a[i] + (uint64_t)b[i]); /* wraps, as integers do */
 #endif
 }
 #endif

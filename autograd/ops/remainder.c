@@ -3,10 +3,10 @@
  *   ga = gy,  gb = -gy · ⌊a / b⌋        where ⌊a / b⌋ = (a - y) / b, rounded to be whole
  *
  * For an infinite b that is 0, or -1 where a has the other sign (and y is b). */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/remainder.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/remainder.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool is_zero(int64_t v) { return v == 0; }
@@ -25,7 +25,7 @@ static bool remainder_infer(tn_ctx *c)
 }
 static void remainder_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(remainder_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+    tn__map(TN__NUMBERS(remainder_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
 }
 
 static unsigned remainder_saves_for(const bool *need)
@@ -36,7 +36,7 @@ static void remainder_backward(tn_back *b)
 {
     if (b->need[0]) b->gx[0] = b->gy[0];
     if (b->need[1] && (b->gx[1] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(remainder_bwd), TN_LIST(b->gx[1]), TN_LIST(b->in[0], b->in[1], b->out[0], b->gy[0]), NULL);
+        tn__map(TN__REALS(remainder_bwd), TN__LIST(b->gx[1]), TN__LIST(b->in[0], b->in[1], b->out[0], b->gy[0]), NULL);
 }
 static void remainder_backward_ops(tn_back *b)
 {
@@ -57,17 +57,17 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}, {2, {2, 2}}}, .low = {0.1, -0.9}, .high = {0.4, -0.5}},
     {.in = {{2, {2, 2}}, {0, {0}}}, .low = {-2.4, -1}, .high = {-2.1, -0.9}},
     {.in = {{2, {0, 3}}, {2, {1, 3}}}},
-    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {-9, 1}, .high = {9, 5}},
-    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {-9, -5}, .high = {9, 0}},
-    {.in = {{2, {0, 4}}, {1, {4}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {0, 0}, .high = {1, 1}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 1}, .high = {9, 5}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -5}, .high = {9, 0}},
+    {.in = {{2, {0, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {0, 0}, .high = {1, 1}},
     {.in = {{1, {4}}, {2, {2, 4}}},
-     .kind = {TN_ARG_INT, TN_ARG_INT},
+     .kind = {TN__ARG_INT, TN__ARG_INT},
      .low = {-9, 0},
      .high = {9, 1},
      .status = TN_EINVAL,
      .fails = "remainder: integer division by zero: the divisor is 0 at [0, 0]"},
     {.in = {{1, {4}}, {1, {4}}},
-     .kind = {TN_ARG_MASK, TN_ARG_MASK},
+     .kind = {TN__ARG_MASK, TN__ARG_MASK},
      .status = TN_EDTYPE,
      .fails = "remainder: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
     {.in = {{1, {3}}, {1, {4}}},
@@ -75,7 +75,7 @@ static const tn__sample samples[] = {
      .fails = "remainder: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
 };
 
-const tn_op tn__op_remainder = {TN_ROOM("remainder", TN_JOIN),
+const tn_op tn__op_remainder = {TN__ROOM("remainder", TN_JOIN),
                                 .inputs = 2,
                                 .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
                                 .saves_for = remainder_saves_for,
@@ -83,35 +83,35 @@ const tn_op tn__op_remainder = {TN_ROOM("remainder", TN_JOIN),
                                 .forward = remainder_forward,
                                 .backward = remainder_backward,
                                 .backward_ops = remainder_backward_ops};
-TN_SAMPLES(remainder, samples);
+TN__SAMPLES(remainder, samples);
 
 tn_tensor *tn_remainder(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_remainder, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(remainder_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(remainder_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1];
-    TN_REAL       *y = out[0];
+    const TN__REAL *a = in[0], *b = in[1];
+    TN__REAL       *y = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) {
-#if TN_IS_REAL
-        TN_REAL r = TN_M(fmod)(a[i], b[i]);
+#if TN__IS_REAL
+        TN__REAL r = TN__M(fmod)(a[i], b[i]);
 #else
-        TN_REAL r = b[i] == -1 ? 0 : a[i] % b[i]; /* INT64_MIN % -1 traps */
+        TN__REAL r = b[i] == -1 ? 0 : a[i] % b[i]; /* INT64_MIN % -1 traps */
 #endif
         y[i] = r != 0 && (r < 0) != (b[i] < 0) ? r + b[i] : r;
     }
 }
 
-#if TN_IS_REAL
-static void TN_(remainder_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+#if TN__IS_REAL
+static void TN__(remainder_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1], *y = in[2], *gy = in[3];
-    TN_REAL       *gb = out[0];
+    const TN__REAL *a = in[0], *b = in[1], *y = in[2], *gy = in[3];
+    TN__REAL       *gb = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) {
-        TN_REAL whole = TN_M(rint)((a[i] - y[i]) / b[i]);
+        TN__REAL whole = TN__M(rint)((a[i] - y[i]) / b[i]);
         if (a[i] - a[i] == 0 && b[i] - b[i] != 0 && b[i] == b[i]) whole = y[i] == a[i] ? 0 : -1;
         gb[i] = -gy[i] * whole;
     }

@@ -83,7 +83,7 @@ static const tn__sample repeat_samples[] = {
     {.in = {{2, {2, 3}}}, .args = &(args_t){.times = {2, {0, 2}}}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){.times = {2, {2, 2}}}},
     {.in = {{8, {1, 2, 1, 1, 2, 1, 1, 2}}}, .args = &(args_t){.times = {8, {2, 1, 1, 1, 1, 1, 1, 3}}}},
-    {.in = {{1, {3}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){.times = {1, {5}}}},
+    {.in = {{1, {3}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){.times = {1, {5}}}},
     {.in = {{2, {2, 3}}},
      .args = &(args_t){.times = {1, {2}}},
      .status = TN_ESHAPE,
@@ -97,10 +97,10 @@ static const tn__sample repeat_samples[] = {
      .status = TN_ESHAPE,
      .fails = "repeat: [4611686018427387904, 4] times are too many"},
 };
-const tn_op tn__op_repeat = {TN_ROOM("repeat", TN_AS_IS), .inputs = 1,
-                             .args_size = sizeof(args_t), .infer = repeat_infer,
-                             .forward = repeat_forward,   .backward_ops = repeat_backward_ops};
-TN_SAMPLES(repeat, repeat_samples);
+const tn_op tn__op_repeat = {TN__ROOM("repeat", TN_AS_IS), .inputs = 1,
+                             .args_size = sizeof(args_t),  .infer = repeat_infer,
+                             .forward = repeat_forward,    .backward_ops = repeat_backward_ops};
+TN__SAMPLES(repeat, repeat_samples);
 
 tn_tensor *tn_repeat(tn_tensor *x, tn_shape times)
 {
@@ -151,7 +151,7 @@ static const tn__sample interleave_samples[] = {
     {.in = {{2, {3, 2}}}, .args = &(args_t){{1, {0}}, 0}},
     {.in = {{2, {0, 2}}}, .args = &(args_t){{1, {3}}, 0}},
     {.in = {{8, {1, 2, 1, 1, 2, 1, 1, 2}}}, .args = &(args_t){{1, {3}}, 4}},
-    {.in = {{1, {4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {2}}, 0}},
+    {.in = {{1, {4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {2}}, 0}},
     {.in = {{1, {4}}},
      .args = &(args_t){{1, {-1}}, 0},
      .status = TN_EINVAL,
@@ -165,13 +165,13 @@ static const tn__sample interleave_samples[] = {
      .status = TN_EINDEX,
      .fails = "repeat_interleave: dim 1 is out of range for a 1-d tensor"},
 };
-const tn_op tn__op_repeat_interleave = {TN_ROOM("repeat_interleave", TN_AS_IS),
+const tn_op tn__op_repeat_interleave = {TN__ROOM("repeat_interleave", TN_AS_IS),
                                         .inputs = 1,
                                         .args_size = sizeof(args_t),
                                         .infer = repeat_interleave_infer,
                                         .forward = repeat_interleave_forward,
                                         .backward_ops = repeat_interleave_backward_ops};
-TN_SAMPLES(repeat_interleave, interleave_samples);
+TN__SAMPLES(repeat_interleave, interleave_samples);
 
 tn_tensor *tn_repeat_interleave(tn_tensor *x, int64_t times, int dim)
 {

@@ -51,9 +51,9 @@ static void reshape_forward(tn_ctx *c)
 
 static void reshape_backward_ops(tn_back *b) { b->gx[0] = tn_reshape(b->gy[0], b->in_shape[0]); }
 
-#define ROOM(title)                                                                             \
-    TN_ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = reshape_infer, \
-                              .forward = reshape_forward, .backward_ops = reshape_backward_ops, .view = true
+#define ROOM(title)                                                                              \
+    TN__ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = reshape_infer, \
+                               .forward = reshape_forward, .backward_ops = reshape_backward_ops, .view = true
 
 static const tn__sample view_samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){.shape = {2, {1, 1}}}},
@@ -65,7 +65,7 @@ static const tn__sample view_samples[] = {
      .fails = "view: [3, 4] has 12 elements, which do not make [5]"},
 };
 const tn_op tn__op_view = {ROOM("view")};
-TN_SAMPLES(view, view_samples);
+TN__SAMPLES(view, view_samples);
 
 static const tn__sample reshape_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.shape = {2, {2, 6}}}},
@@ -97,7 +97,7 @@ static const tn__sample reshape_samples[] = {
      .fails = "reshape: a shape has 0 to 8 dims, this one says 9"},
 };
 const tn_op tn__op_reshape = {ROOM("reshape")};
-TN_SAMPLES(reshape, reshape_samples);
+TN__SAMPLES(reshape, reshape_samples);
 
 static const tn__sample flatten_samples[] = {
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.first = 0, .last = -1}},
@@ -116,7 +116,7 @@ static const tn__sample flatten_samples[] = {
      .fails = "flatten: dim 2 is out of range for a 2-d tensor"},
 };
 const tn_op tn__op_flatten = {ROOM("flatten")};
-TN_SAMPLES(flatten, flatten_samples);
+TN__SAMPLES(flatten, flatten_samples);
 
 static const tn__sample squeeze_samples[] = {
     {.in = {{3, {1, 3, 1}}}, .args = &(args_t){.first = TN_ALL}},
@@ -131,7 +131,7 @@ static const tn__sample squeeze_samples[] = {
      .fails = "squeeze: dim 2 is out of range for a 2-d tensor"},
 };
 const tn_op tn__op_squeeze = {ROOM("squeeze")};
-TN_SAMPLES(squeeze, squeeze_samples);
+TN__SAMPLES(squeeze, squeeze_samples);
 
 static const tn__sample unsqueeze_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.first = 0}},
@@ -149,7 +149,7 @@ static const tn__sample unsqueeze_samples[] = {
      .fails = "unsqueeze: the result would have 9 dims, more than 8"},
 };
 const tn_op tn__op_unsqueeze = {ROOM("unsqueeze")};
-TN_SAMPLES(unsqueeze, unsqueeze_samples);
+TN__SAMPLES(unsqueeze, unsqueeze_samples);
 
 static tn_tensor *to_shape(const tn_op *op, tn_tensor *x, tn_shape s)
 {

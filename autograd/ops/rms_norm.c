@@ -5,14 +5,14 @@
  *   gx = r (g - x̂ · mean(g x̂))        gweight = Σ gy x̂        (over the rows)
  *
  * r is a second result that only the tape sees. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 
 #include <float.h>
 typedef struct {
     double eps;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/rms_norm.c"
+#define TN__TEMPLATE "autograd/ops/rms_norm.c"
 #include "core/real.h"
 
 static double eps_of(const args_t *a, tn_dtype dt)
@@ -28,7 +28,7 @@ static void rms_norm_forward(tn_ctx *c)
     const int                k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
     tn_tensor               *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *y = tn__joined(c->out[0], k);
     const tn__norm_arguments a = tn__norm_args(eps_of(c->args, c->in[0]->dtype), 2, c->in[0]);
-    if (!tn_error()) tn__rows(TN_REALS(rms_norm_fwd), -1, TN_LIST(y, c->out[1]), TN_LIST(x, w), &a);
+    if (!tn_error()) tn__rows(TN__REALS(rms_norm_fwd), -1, TN__LIST(y, c->out[1]), TN__LIST(x, w), &a);
     tn_scope_end(s);
 }
 
@@ -45,8 +45,8 @@ static void rms_norm_backward(tn_back *b)
     tn_tensor               *gy = tn__joined(b->gy[0], k), *gx = tn__joined(b->gx[0], k);
     const tn__norm_arguments a = tn__norm_args(0, 3, b->gx[0]);
     if (!tn_error())
-        tn__rows_columns(TN_REALS_AT(rms_norm_bwd), -1, TN_LIST(gx), TN_LIST(b->gx[1]), TN_LIST(gy, x, b->out[1], w),
-                         &a);
+        tn__rows_columns(TN__REALS_AT(rms_norm_bwd), -1, TN__LIST(gx), TN__LIST(b->gx[1]),
+                         TN__LIST(gy, x, b->out[1], w), &a);
 }
 static void rms_norm_backward_ops(tn_back *b)
 {
@@ -64,7 +64,7 @@ static void rms_norm_backward_ops(tn_back *b)
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {4}}}, .args = &(args_t){1e-5}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .args = &(args_t){1e-5}},
-    {.in = {{2, {3, 5}}}, .kind = {[1] = TN_ARG_ABSENT}, .args = &(args_t){1e-3}},
+    {.in = {{2, {3, 5}}}, .kind = {[1] = TN__ARG_ABSENT}, .args = &(args_t){1e-3}},
     {.in = {{2, {2, 17}}, {1, {17}}}, .args = &(args_t){1e-12}},
     {.in = {{2, {3, 1}}, {1, {1}}}, .args = &(args_t){0.5}},
     {.in = {{2, {0, 3}}, {1, {3}}}, .args = &(args_t){1e-5}},
@@ -74,23 +74,23 @@ static const tn__sample samples[] = {
      .status = TN_ESHAPE,
      .fails = "rms_norm: weight [5] must have the shape of the last dims of [3, 4]: those over which it normalises"},
     {.in = {{0, {0}}},
-     .kind = {[1] = TN_ARG_ABSENT},
+     .kind = {[1] = TN__ARG_ABSENT},
      .args = &(args_t){1e-5},
      .status = TN_ESHAPE,
      .fails = "rms_norm: a 0-d tensor has no dim to normalise over"},
     {.in = {{1, {4}}},
-     .kind = {[1] = TN_ARG_ABSENT},
+     .kind = {[1] = TN__ARG_ABSENT},
      .args = &(args_t){-1},
      .status = TN_EINVAL,
      .fails = "rms_norm: eps is -1, but must not be negative"},
     {.in = {{1, {4}}},
-     .kind = {TN_ARG_INT, TN_ARG_ABSENT},
+     .kind = {TN__ARG_INT, TN__ARG_ABSENT},
      .args = &(args_t){1},
      .status = TN_EDTYPE,
      .fails = "rms_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_rms_norm = {TN_ROOM("rms_norm", TN_WIDE),
+const tn_op tn__op_rms_norm = {TN__ROOM("rms_norm", TN_WIDE),
                                .inputs = 2,
                                .outputs = 2,
                                .optional = 1u << 1,
@@ -101,7 +101,7 @@ const tn_op tn__op_rms_norm = {TN_ROOM("rms_norm", TN_WIDE),
                                .forward = rms_norm_forward,
                                .backward = rms_norm_backward,
                                .backward_ops = rms_norm_backward_ops};
-TN_SAMPLES(rms_norm, samples);
+TN__SAMPLES(rms_norm, samples);
 
 tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps)
 {
@@ -112,21 +112,21 @@ tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(rms_norm_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(rms_norm_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const tn__norm_arguments *a = args;
-    TN_REAL                   stat[3];
-    const TN_(tn__norm_row) row = {out[0], stat, in[0], in[1], NULL, a->eps, true, a->stream};
-    tn__kernels()->TN_(rows)->norm(n, &row);
-    *(TN_REAL *)out[1] = stat[2];
+    TN__REAL                  stat[3];
+    const TN__(tn__norm_row) row = {out[0], stat, in[0], in[1], NULL, a->eps, true, a->stream};
+    tn__kernels()->TN__(rows)->norm(n, &row);
+    *(TN__REAL *)out[1] = stat[2];
 }
 
-static void TN_(rms_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(rms_norm_bwd)(int64_t row, int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL             stat[3] = {0, 0, *(const TN_REAL *)in[2]};
+    const TN__REAL            stat[3] = {0, 0, *(const TN__REAL *)in[2]};
     const tn__norm_arguments *a = args;
-    const TN_(tn__norm_back_row) s = {out[0], out[1], NULL, in[0], in[1], in[3], stat, true, a->stream};
+    const TN__(tn__norm_back_row) s = {out[0], out[1], NULL, in[0], in[1], in[3], stat, true, a->stream};
     (void)row;
-    tn__kernels()->TN_(rows)->norm_back(n, &s);
+    tn__kernels()->TN__(rows)->norm_back(n, &s);
 }
 #endif

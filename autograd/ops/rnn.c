@@ -6,12 +6,12 @@
  *   gh₋₁ = gx W,  gW = gxᵀ h₋₁ over all steps
  *
  * Kept are h and h₋₁. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/recurrent.h"
 #include "core/kernels/vecmath.h"
 
 #include <string.h>
-#define TN_TEMPLATE "autograd/ops/rnn.c"
+#define TN__TEMPLATE "autograd/ops/rnn.c"
 #include "core/real.h"
 
 static void rnn_spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
@@ -51,10 +51,10 @@ static const tn__sample samples[] = {
      .fails = "rnn: weight is [2, 3], but must be [2, 2]: [gates · hidden, hidden]"},
 };
 
-const tn_op tn__op_rnn = {TN_ROOM("rnn", TN_WIDE),
+const tn_op tn__op_rnn = {TN__ROOM("rnn", TN_WIDE),
                           .inputs = 3,
                           .outputs = 3,
-                          .saves = TN_SAVE_IN(TN_STEPS_WEIGHT) | TN_SAVE_OUT(2),
+                          .saves = TN_SAVE_IN(TN__STEPS_WEIGHT) | TN_SAVE_OUT(2),
                           .args_size = sizeof(tn_steps),
                           .args_copy = tn__steps_copy,
                           .args_free = tn__steps_free,
@@ -62,29 +62,29 @@ const tn_op tn__op_rnn = {TN_ROOM("rnn", TN_WIDE),
                           .forward = rnn_forward,
                           .backward = rnn_backward,
                           .backward_ops = rnn_backward_ops};
-TN_SAMPLES(rnn, samples);
+TN__SAMPLES(rnn, samples);
 
 tn_tensor *tn_rnn_steps_run(tn_steps_args a) { return tn__steps_call(&tn__op_rnn, a, false, false); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(rnn_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(rnn_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    TN_REAL *const y = out[0], *const k = out[3];
-    const TN_REAL *const x = in[0];
+    TN__REAL *const y = out[0], *const k = out[3];
+    const TN__REAL *const x = in[0];
     memcpy(k + n, in[1], (size_t)n * sizeof *k); /* perhaps out[1] itself */
     for (int64_t j = 0; j < n; j++) k[j] += x[j];
     if (((const tn_steps *)args)->relu)
         for (int64_t j = 0; j < n; j++) k[j] = k[j] <= 0 ? 0 : k[j]; /* NaN stays */
-    else TN_(tn__tanh)(n, k, k);
+    else TN__(tn__tanh)(n, k, k);
     memcpy(y, k, (size_t)n * sizeof *k), memcpy(out[1], k, (size_t)n * sizeof *k);
 }
 
-static void TN_(rnn_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(rnn_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const int64_t  m = n / 2;
-    TN_REAL *const gx = out[0], *const gh = out[2];
-    const TN_REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
+    const int64_t   m = n / 2;
+    TN__REAL *const gx = out[0], *const gh = out[2];
+    const TN__REAL *const k = in[0], *const gy = in[1], *const gk = in[2];
     memcpy(gx, gh, (size_t)m * sizeof *gx), memset(gh, 0, (size_t)m * sizeof *gh);
     for (int64_t j = 0; gy && j < m; j++) gx[j] += gy[j];
     for (int64_t j = 0; gk && j < m; j++) gx[j] += gk[j], gh[j] = gk[m + j];

@@ -53,17 +53,17 @@ static const tn__sample samples[] = {
     {.in = {{2, {1, 4}}}, .args = &(args_t){1, 0}},
     {.in = {{0, {0}}}, .args = &(args_t){2, -1}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){1, 0}},
-    {.in = {{1, {5}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){2, 0}},
+    {.in = {{1, {5}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){2, 0}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){1, 2},
      .status = TN_EINDEX,
      .fails = "roll: dim 2 is out of range for a 2-d tensor"},
 };
 
-const tn_op tn__op_roll = {TN_ROOM("roll", TN_AS_IS),   .inputs = 1,
+const tn_op tn__op_roll = {TN__ROOM("roll", TN_AS_IS),  .inputs = 1,
                            .args_size = sizeof(args_t), .infer = roll_infer,
                            .forward = roll_forward,     .backward_ops = roll_backward_ops};
-TN_SAMPLES(roll, samples);
+TN__SAMPLES(roll, samples);
 
 tn_tensor *tn_roll(tn_tensor *x, int64_t shift, int dim)
 {

@@ -10,7 +10,7 @@
  * are turned, the others stay. Pairs are (x_i, x_{i + R/2}) as in GPT-NeoX and Hugging Face's LLaMA; interleaved:
  * (x_{2i}, x_{2i + 1}) as in GPT-J and llama2.c. Angles are made in f64 from the position alone: so a position has the
  * same bits whatever stands around it. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     bool interleaved, back; /* back: by -φ */
@@ -19,7 +19,7 @@ typedef struct {
     int64_t half, dim; /* pairs, D */
     bool    interleaved, back;
 } turn;
-#define TN_TEMPLATE "autograd/ops/rope.c"
+#define TN__TEMPLATE "autograd/ops/rope.c"
 #include "core/real.h"
 
 static bool rope_infer(tn_ctx *c)
@@ -44,7 +44,7 @@ static void rope_forward(tn_ctx *c)
 {
     const tn_shape s = c->in[0]->l.shape, a = c->in[1]->l.shape;
     const turn     t = {a.d[a.n - 1] / 2, s.d[s.n - 1], TN_ARG(c, interleaved), TN_ARG(c, back)};
-    tn__rows(TN_REALS(rope_fwd), -1, TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), &t);
+    tn__rows(TN__REALS(rope_fwd), -1, TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), &t);
 }
 
 static unsigned rope_saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_IN(0) : 0); }
@@ -77,7 +77,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, ARGS(true, false)},
     {.in = {{4, {2, 2, 3, 6}}, {2, {3, 4}}}, ARGS(false, true)}, /* two elements of each row stay */
     {.in = {{4, {2, 3, 2, 7}}, {4, {2, 3, 1, 6}}}, ARGS(true, true)},
-    {.in = {{3, {2, 2, 34}}, {2, {2, 34}}}, .kind = {0, TN_ARG_CONST}, ARGS(false, false)},
+    {.in = {{3, {2, 2, 34}}, {2, {2, 34}}}, .kind = {0, TN__ARG_CONST}, ARGS(false, false)},
     {.in = {{2, {2, 3}}, {2, {2, 0}}}, ARGS(false, false)},
     {.in = {{2, {0, 4}}, {2, {0, 4}}}, ARGS(true, false)},
     {.in = {{1, {2}}, {1, {2}}}, ARGS(true, false)},
@@ -96,13 +96,13 @@ static const tn__sample samples[] = {
      .status = TN_ESHAPE,
      .fails = "rope: angles [3, 4] do not broadcast to the rows of x [2, 4]"},
     {.in = {{2, {2, 4}}, {2, {2, 4}}},
-     .kind = {0, TN_ARG_INT},
+     .kind = {0, TN__ARG_INT},
      ARGS(false, false),
      .status = TN_EDTYPE,
      .fails = "rope: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_rope = {TN_ROOM("rope", TN_AS_IS),
+const tn_op tn__op_rope = {TN__ROOM("rope", TN_AS_IS),
                            .inputs = 2,
                            .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                            .saves_for = rope_saves_for,
@@ -110,7 +110,7 @@ const tn_op tn__op_rope = {TN_ROOM("rope", TN_AS_IS),
                            .infer = rope_infer,
                            .forward = rope_forward,
                            .backward_ops = rope_backward_ops};
-TN_SAMPLES(rope, samples);
+TN__SAMPLES(rope, samples);
 
 tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved)
 {
@@ -120,15 +120,15 @@ tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(rope_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(rope_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const turn    *t = args;
-    const TN_REAL *x = in[0], *cosine = in[1], *sine = cosine + t->half, sign = t->back ? -1 : 1;
-    const int64_t  step = t->interleaved ? 2 : 1, apart = t->interleaved ? 1 : t->half;
-    TN_REAL       *y = out[0];
+    const turn     *t = args;
+    const TN__REAL *x = in[0], *cosine = in[1], *sine = cosine + t->half, sign = t->back ? -1 : 1;
+    const int64_t   step = t->interleaved ? 2 : 1, apart = t->interleaved ? 1 : t->half;
+    TN__REAL       *y = out[0];
     (void)n;
     for (int64_t i = 0; i < t->half; i++) {
-        const TN_REAL a = x[i * step], b = x[i * step + apart], s = sign * sine[i];
+        const TN__REAL a = x[i * step], b = x[i * step + apart], s = sign * sine[i];
         y[i * step] = a * cosine[i] - b * s;
         y[i * step + apart] = b * cosine[i] + a * s;
     }

@@ -1,17 +1,17 @@
 /* rsqrt — y = 1 / √x
  *
  *   gx = -gy · y³ / 2        (saves y only) */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/rsqrt.c"
+#define TN__TEMPLATE "autograd/ops/rsqrt.c"
 #include "core/real.h"
 
-static void rsqrt_forward(tn_ctx *c) { tn__map(TN_REALS(rsqrt_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void rsqrt_forward(tn_ctx *c) { tn__map(TN__REALS(rsqrt_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
 
 static void rsqrt_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(rsqrt_bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__map(TN__REALS(rsqrt_bwd), TN__LIST(b->gx[0]), TN__LIST(b->out[0], b->gy[0]), NULL);
 }
 static void rsqrt_backward_ops(tn_back *b)
 {
@@ -26,34 +26,34 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 1, 5}}}, .low = {0.5}, .high = {3}},
     {.in = {{2, {2, 3}}}, .low = {1000}, .high = {3000}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "rsqrt: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_rsqrt = {TN_ROOM("rsqrt", TN_AS_IS),        .inputs = 1,
+const tn_op tn__op_rsqrt = {TN__ROOM("rsqrt", TN_AS_IS),       .inputs = 1,
                             .saves = TN_SAVE_OUT(0),           .infer = tn__infer_real,
                             .forward = rsqrt_forward,          .backward = rsqrt_backward,
                             .backward_ops = rsqrt_backward_ops};
-TN_SAMPLES(rsqrt, samples);
+TN__SAMPLES(rsqrt, samples);
 
 tn_tensor *tn_rsqrt(tn_tensor *x) { return tn_apply(&tn__op_rsqrt, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(rsqrt_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(rsqrt_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = 1 / TN_M(sqrt)(x[i]);
+    for (int64_t i = 0; i < n; i++) y[i] = 1 / TN__M(sqrt)(x[i]);
 }
 
-static void TN_(rsqrt_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(rsqrt_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *y = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0];
+    const TN__REAL *y = in[0], *gy = in[1];
+    TN__REAL       *gx = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) gx[i] = (TN_REAL)-0.5 * gy[i] * (y[i] * y[i] * y[i]);
+    for (int64_t i = 0; i < n; i++) gx[i] = (TN__REAL)-0.5 * gy[i] * (y[i] * y[i] * y[i]);
 }
 #endif

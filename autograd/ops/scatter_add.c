@@ -45,9 +45,9 @@ static void scatter_add_backward_ops(tn_back *b)
     b->gx[2] = tn_pad(g, before, after, 0);
 }
 
-#define INDEX                                  \
-    {                                          \
-        TN_ARG_REAL, TN_ARG_INDEX, TN_ARG_REAL \
+#define INDEX                                     \
+    {                                             \
+        TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_REAL \
     }
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 5}}, {2, {3, 5}}},
@@ -85,21 +85,21 @@ static const tn__sample samples[] = {
      .status = TN_ESHAPE,
      .fails = "scatter_add: an index of shape [2] reaches beyond src [1]"},
     {.in = {{1, {3}}, {1, {2}}, {1, {2}}},
-     .kind = {TN_ARG_REAL, TN_ARG_INDEX, TN_ARG_INT},
+     .kind = {TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_INT},
      .high = {0, 3},
      .args = &(args_t){0},
      .status = TN_EDTYPE,
      .fails = "scatter_add: x is f32 and src i64; convert one with tn_to"},
 };
 
-const tn_op tn__op_scatter_add = {TN_ROOM("scatter_add", TN_JOIN),
+const tn_op tn__op_scatter_add = {TN__ROOM("scatter_add", TN_JOIN),
                                   .inputs = 3,
                                   .args_size = sizeof(args_t),
                                   .saves = TN_SAVE_IN(1),
                                   .infer = scatter_add_infer,
                                   .forward = scatter_add_forward,
                                   .backward_ops = scatter_add_backward_ops};
-TN_SAMPLES(scatter_add, samples);
+TN__SAMPLES(scatter_add, samples);
 
 tn_tensor *tn_scatter_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src)
 {

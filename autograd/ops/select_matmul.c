@@ -35,7 +35,8 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}, {1, {3}}}, .status = TN_ESHAPE, .fails = "select_matmul: takes matrices, got 2-d by 1-d"},
 };
 
-const tn_op tn__op_select_matmul = {TN_ROOM("select_matmul", TN_NARROW(2)), .inputs = 2,
-                                    .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .infer = select_matmul_infer,
-                                    .forward = select_matmul_forward,       .backward_ops = select_matmul_backward_ops};
-TN_SAMPLES(select_matmul, samples);
+const tn_op tn__op_select_matmul = {
+    TN__ROOM("select_matmul", TN_NARROW(2)), .inputs = 2,
+    .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),  .infer = select_matmul_infer,
+    .forward = select_matmul_forward,        .backward_ops = select_matmul_backward_ops};
+TN__SAMPLES(select_matmul, samples);

@@ -3,18 +3,21 @@
  *   gx = gy · y · (1 - y)        (saves y only)
  *
  * With e = exp(-|x|), which cannot overflow: 1 / (1 + e) from 0 on, e / (1 + e) below. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"
-#define TN_TEMPLATE "autograd/ops/sigmoid.c"
+#define TN__TEMPLATE "autograd/ops/sigmoid.c"
 #include "core/real.h"
 
-static void sigmoid_forward(tn_ctx *c) { tn__map(TN_REALS(sigmoid_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void sigmoid_forward(tn_ctx *c)
+{
+    tn__map(TN__REALS(sigmoid_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL);
+}
 
 static void sigmoid_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(sigmoid_bwd), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__map(TN__REALS(sigmoid_bwd), TN__LIST(b->gx[0]), TN__LIST(b->out[0], b->gy[0]), NULL);
 }
 static void sigmoid_backward_ops(tn_back *b)
 {
@@ -29,12 +32,12 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-9}, .high = {9}},
     {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "sigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_sigmoid = {TN_ROOM("sigmoid", TN_AS_IS),
+const tn_op tn__op_sigmoid = {TN__ROOM("sigmoid", TN_AS_IS),
                               .inputs = 1,
                               .saves = TN_SAVE_OUT(0),
                               .infer = tn__infer_real,
@@ -42,23 +45,23 @@ const tn_op tn__op_sigmoid = {TN_ROOM("sigmoid", TN_AS_IS),
                               .backward = sigmoid_backward,
                               .backward_ops = sigmoid_backward_ops,
                               .inplace = true};
-TN_SAMPLES(sigmoid, samples);
+TN__SAMPLES(sigmoid, samples);
 
 tn_tensor *tn_sigmoid(tn_tensor *x) { return tn_apply(&tn__op_sigmoid, x); }
 tn_tensor *tn_sigmoid_(tn_tensor *x) { return tn_apply_args_(&tn__op_sigmoid, NULL, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(sigmoid_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(sigmoid_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__sigmoid)(n, out[0], in[0]);
+    TN__(tn__sigmoid)(n, out[0], in[0]);
 }
 
-static void TN_(sigmoid_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(sigmoid_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *y = in[0], *gy = in[1];
-    TN_REAL       *gx = out[0];
+    const TN__REAL *y = in[0], *gy = in[1];
+    TN__REAL       *gx = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * (y[i] * (1 - y[i]));
 }

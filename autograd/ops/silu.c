@@ -3,18 +3,18 @@
  *   gx = gy · (s + x s (1 - s))        1 - s = sigmoid(-x)
  *
  * Beyond |x| = 1000 s is 0 or 1 in any number type, and the second term is 0; there infinity must not meet 0. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"
-#define TN_TEMPLATE "autograd/ops/silu.c"
+#define TN__TEMPLATE "autograd/ops/silu.c"
 #include "core/real.h"
 
-static void silu_forward(tn_ctx *c) { tn__map(TN_REALS(silu_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void silu_forward(tn_ctx *c) { tn__map(TN__REALS(silu_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
 
 static void silu_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(silu_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), NULL);
+        tn__map(TN__REALS(silu_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
 }
 static void silu_backward_ops(tn_back *b)
 {
@@ -31,30 +31,30 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
     {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "silu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_silu = {TN_ROOM("silu", TN_AS_IS),        .inputs = 1,
+const tn_op tn__op_silu = {TN__ROOM("silu", TN_AS_IS),       .inputs = 1,
                            .saves = TN_SAVE_IN(0),           .infer = tn__infer_real,
                            .forward = silu_forward,          .backward = silu_backward,
                            .backward_ops = silu_backward_ops};
-TN_SAMPLES(silu, samples);
+TN__SAMPLES(silu, samples);
 
 tn_tensor *tn_silu(tn_tensor *x) { return tn_apply(&tn__op_silu, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(silu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(silu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__silu)(n, out[0], in[0]);
+    TN__(tn__silu)(n, out[0], in[0]);
 }
 
-static void TN_(silu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(silu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    TN_(tn__silu_slope)(n, out[0], in[0], in[1]);
+    TN__(tn__silu_slope)(n, out[0], in[0], in[1]);
 }
 #endif

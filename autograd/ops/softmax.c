@@ -4,12 +4,12 @@
  *
  * The largest x of the row is subtracted first, so that large inputs do not overflow; sums are kept in f64. An entry of
  * -inf gives 0 and has gradient 0; a row of nothing else has no softmax: NaN. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     int dim;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/softmax.c"
+#define TN__TEMPLATE "autograd/ops/softmax.c"
 #include "core/real.h"
 
 static bool softmax_infer(tn_ctx *c)
@@ -19,13 +19,13 @@ static bool softmax_infer(tn_ctx *c)
 }
 static void softmax_forward(tn_ctx *c)
 {
-    tn__rows(TN_REALS(softmax_fwd), TN_ARG(c, dim), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL);
+    tn__rows(TN__REALS(softmax_fwd), TN_ARG(c, dim), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL);
 }
 
 static void softmax_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__rows(TN_REALS(softmax_bwd), TN_ARG(b, dim), TN_LIST(b->gx[0]), TN_LIST(b->out[0], b->gy[0]), NULL);
+        tn__rows(TN__REALS(softmax_bwd), TN_ARG(b, dim), TN__LIST(b->gx[0]), TN__LIST(b->out[0], b->gy[0]), NULL);
 }
 static void softmax_backward_ops(tn_back *b)
 {
@@ -50,33 +50,33 @@ static const tn__sample samples[] = {
      .fails = "softmax: dim 2 is out of range for a 2-d tensor"},
     {.in = {{1, {2}}},
      .args = &(args_t){0},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_softmax = {TN_ROOM("softmax", TN_WIDE),  .inputs = 1,
+const tn_op tn__op_softmax = {TN__ROOM("softmax", TN_WIDE), .inputs = 1,
                               .args_size = sizeof(args_t),  .saves = TN_SAVE_OUT(0),
                               .infer = softmax_infer,       .forward = softmax_forward,
                               .backward = softmax_backward, .backward_ops = softmax_backward_ops};
-TN_SAMPLES(softmax, samples);
+TN__SAMPLES(softmax, samples);
 
 tn_tensor *tn_softmax(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_softmax, &(args_t){dim}, x); }
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-static void TN_(softmax_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(softmax_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
     (void)args;
-    const double sum = TN_(tn__exp_sum)(n, y, x, TN_(tn__row_max)(n, x));
-    tn__kernels()->TN_(rows)->scale(n, y, y, (TN_REAL)(1 / sum));
+    const double sum = TN__(tn__exp_sum)(n, y, x, TN__(tn__row_max)(n, x));
+    tn__kernels()->TN__(rows)->scale(n, y, y, (TN__REAL)(1 / sum));
 }
 
-static void TN_(softmax_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(softmax_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     (void)args;
-    tn__kernels()->TN_(rows)->softmax_back(n, out[0], in[0], in[1]);
+    tn__kernels()->TN__(rows)->softmax_back(n, out[0], in[0], in[1]);
 }
 #endif

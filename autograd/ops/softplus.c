@@ -1,7 +1,7 @@
 /* softplus — y = ln(1 + exp(βx)) / β, and x where βx > 20, as in PyTorch; β = 0 means 1
  *
  *   gx = gy · sigmoid(βx), and gy where βx > 20 */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"
 typedef struct {
@@ -12,18 +12,18 @@ static double beta_of(const void *args)
     double beta = ((const args_t *)args)->beta;
     return beta == 0 ? 1 : beta;
 }
-#define TN_TEMPLATE "autograd/ops/softplus.c"
+#define TN__TEMPLATE "autograd/ops/softplus.c"
 #include "core/real.h"
 
 static void softplus_forward(tn_ctx *c)
 {
-    tn__map(TN_REALS(softplus_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), c->args);
+    tn__map(TN__REALS(softplus_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
 }
 
 static void softplus_backward(tn_back *b)
 {
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN_REALS(softplus_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], b->gy[0]), b->args);
+        tn__map(TN__REALS(softplus_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), b->args);
 }
 static void softplus_backward_ops(tn_back *b)
 {
@@ -40,36 +40,36 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .args = &(args_t){3}, .low = {9e3}, .high = {1e4}},
     {.in = {{1, {2}}},
      .args = &(args_t){1},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "softplus: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_softplus = {TN_ROOM("softplus", TN_AS_IS), .inputs = 1,
-                               .args_size = sizeof(args_t),   .saves = TN_SAVE_IN(0),
-                               .infer = tn__infer_real,       .forward = softplus_forward,
-                               .backward = softplus_backward, .backward_ops = softplus_backward_ops};
-TN_SAMPLES(softplus, samples);
+const tn_op tn__op_softplus = {TN__ROOM("softplus", TN_AS_IS), .inputs = 1,
+                               .args_size = sizeof(args_t),    .saves = TN_SAVE_IN(0),
+                               .infer = tn__infer_real,        .forward = softplus_forward,
+                               .backward = softplus_backward,  .backward_ops = softplus_backward_ops};
+TN__SAMPLES(softplus, samples);
 
 tn_tensor *tn_softplus(tn_tensor *x, double beta) { return tn_apply_args(&tn__op_softplus, &(args_t){beta}, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(softplus_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(softplus_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], beta = (TN_REAL)beta_of(args);
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0], beta = (TN__REAL)beta_of(args);
+    TN__REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) y[i] = beta * x[i];
-    TN_(tn__softplus)(n, y, y);
+    TN__(tn__softplus)(n, y, y);
     for (int64_t i = 0; i < n; i++) y[i] = beta * x[i] > 20 ? x[i] : y[i] / beta;
 }
 
-static void TN_(softplus_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(softplus_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0], *gy = in[1], beta = (TN_REAL)beta_of(args);
-    TN_REAL       *gx = out[0];
+    const TN__REAL *x = in[0], *gy = in[1], beta = (TN__REAL)beta_of(args);
+    TN__REAL       *gx = out[0];
     for (int64_t i = 0; i < n; i++) gx[i] = beta * x[i];
-    TN_(tn__sigmoid)(n, gx, gx);
+    TN__(tn__sigmoid)(n, gx, gx);
     for (int64_t i = 0; i < n; i++) gx[i] = beta * x[i] > 20 ? gy[i] : gy[i] * gx[i];
 }
 #endif

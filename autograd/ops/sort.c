@@ -4,7 +4,7 @@
  *
  * A heap of the k best so far, the worst on top; then the heap is taken down from the worst. Equal elements keep their
  * order, and NaN counts as the largest number. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
     int64_t k; /* -1: all */
@@ -15,8 +15,8 @@ typedef struct {
     int64_t k;
     bool    descending;
 } order;
-#define TN_TEMPLATE "autograd/ops/sort.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/sort.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static int64_t length(const tn_ctx *c, int *dim)
@@ -44,7 +44,7 @@ static void sort_forward(tn_ctx *c)
     int     dim;
     int64_t n = length(c, &dim), k = TN_ARG(c, k);
     order   o = {k < 0 ? n : k, TN_ARG(c, descending)};
-    tn__rows(TN_NUMBERS(first), dim, TN_LIST(c->out[0], c->out[1]), TN_LIST(c->in[0]), &o);
+    tn__rows(TN__NUMBERS(first), dim, TN__LIST(c->out[0], c->out[1]), TN__LIST(c->in[0]), &o);
 }
 static void sort_backward(tn_back *b)
 {
@@ -60,22 +60,22 @@ static void sort_backward_ops(tn_back *b)
 }
 
 static const tn__sample sort_samples[] = {
-    {.in = {{1, {7}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){-1, 0, false}},
-    {.in = {{2, {3, 5}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){-1, -1, true}},
-    {.in = {{3, {2, 4, 3}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){-1, 1, false}},
+    {.in = {{1, {7}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){-1, 0, false}},
+    {.in = {{2, {3, 5}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){-1, -1, true}},
+    {.in = {{3, {2, 4, 3}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){-1, 1, false}},
     {.in = {{0, {0}}}, .args = &(args_t){-1, 0, false}},
     {.in = {{2, {3, 0}}}, .args = &(args_t){-1, 1, true}},
-    {.in = {{2, {2, 6}}}, .kind = {TN_ARG_INT}, .high = {4}, .args = &(args_t){-1, 1, true}},
+    {.in = {{2, {2, 6}}}, .kind = {TN__ARG_INT}, .high = {4}, .args = &(args_t){-1, 1, true}},
     {.in = {{2, {2, 3}}},
      .args = &(args_t){-1, 2, false},
      .status = TN_EINDEX,
      .fails = "sort: dim 2 is out of range for a 2-d tensor"},
 };
 static const tn__sample topk_samples[] = {
-    {.in = {{1, {7}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){3, 0, true}},
-    {.in = {{2, {3, 5}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){2, -1, false}},
-    {.in = {{3, {2, 4, 3}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){1, 1, true}},
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){4, 1, true}},
+    {.in = {{1, {7}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){3, 0, true}},
+    {.in = {{2, {3, 5}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){2, -1, false}},
+    {.in = {{3, {2, 4, 3}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){1, 1, true}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){4, 1, true}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){0, 1, true}},
     {.in = {{0, {0}}}, .args = &(args_t){1, 0, true}},
     {.in = {{2, {2, 3}}},
@@ -91,10 +91,10 @@ static const tn__sample topk_samples[] = {
 #define ROOM                                                                                              \
     .inputs = 1, .outputs = 2, .args_size = sizeof(args_t), .saves = TN_SAVE_OUT(1), .infer = sort_infer, \
     .forward = sort_forward, .backward = sort_backward, .backward_ops = sort_backward_ops
-const tn_op tn__op_sort = {TN_ROOM("sort", TN_AS_IS), ROOM};
-TN_SAMPLES(sort, sort_samples);
-const tn_op tn__op_topk = {TN_ROOM("topk", TN_AS_IS), ROOM};
-TN_SAMPLES(topk, topk_samples);
+const tn_op tn__op_sort = {TN__ROOM("sort", TN_AS_IS), ROOM};
+TN__SAMPLES(sort, sort_samples);
+const tn_op tn__op_topk = {TN__ROOM("topk", TN_AS_IS), ROOM};
+TN__SAMPLES(topk, topk_samples);
 
 static tn_pair pair(const tn_op *op, tn_tensor *x, args_t a)
 {
@@ -113,11 +113,11 @@ tn_pair tn_topk(tn_tensor *x, int64_t k, int dim, bool smallest)
 #else /* =========================================================== kernels: contiguous rows, one number type */
 
 /* Does element a come before element b? */
-static inline bool TN_(before)(const TN_REAL *x, int64_t a, int64_t b, bool descending)
+static inline bool TN__(before)(const TN__REAL *x, int64_t a, int64_t b, bool descending)
 {
-    const TN_REAL u = x[a], v = x[b];
-#if TN_IS_REAL
-    const bool    nu = u != u, nv = v != v;
+    const TN__REAL u = x[a], v = x[b];
+#if TN__IS_REAL
+    const bool     nu = u != u, nv = v != v;
     if (nu || nv) return nu && nv ? a < b : descending ? nu : nv;
 #endif
     if (u == v) return a < b;
@@ -125,31 +125,31 @@ static inline bool TN_(before)(const TN_REAL *x, int64_t a, int64_t b, bool desc
 }
 
 /* The heap's order restored below i: the element that comes last is on top. */
-static void TN_(sift)(const TN_REAL *x, int64_t *heap, int64_t i, int64_t n, bool descending)
+static void TN__(sift)(const TN__REAL *x, int64_t *heap, int64_t i, int64_t n, bool descending)
 {
     for (int64_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && TN_(before)(x, heap[child], heap[child + 1], descending)) child++;
-        if (!TN_(before)(x, heap[i], heap[child], descending)) return;
+        if (child + 1 < n && TN__(before)(x, heap[child], heap[child + 1], descending)) child++;
+        if (!TN__(before)(x, heap[i], heap[child], descending)) return;
         int64_t t = heap[i];
         heap[i] = heap[child], heap[child] = t;
     }
 }
 
-static void TN_(first)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(first)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const order   *o = args;
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
-    int64_t       *heap = out[1];
+    const order    *o = args;
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
+    int64_t        *heap = out[1];
     if (o->k == 0) return;
     for (int64_t i = 0; i < o->k; i++) heap[i] = i;
-    for (int64_t i = o->k / 2; i-- > 0;) TN_(sift)(x, heap, i, o->k, o->descending);
+    for (int64_t i = o->k / 2; i-- > 0;) TN__(sift)(x, heap, i, o->k, o->descending);
     for (int64_t i = o->k; i < n; i++)
-        if (TN_(before)(x, i, heap[0], o->descending)) heap[0] = i, TN_(sift)(x, heap, 0, o->k, o->descending);
+        if (TN__(before)(x, i, heap[0], o->descending)) heap[0] = i, TN__(sift)(x, heap, 0, o->k, o->descending);
     for (int64_t left = o->k - 1; left > 0; left--) {
         int64_t t = heap[0];
         heap[0] = heap[left], heap[left] = t;
-        TN_(sift)(x, heap, 0, left, o->descending);
+        TN__(sift)(x, heap, 0, left, o->descending);
     }
     for (int64_t i = 0; i < o->k; i++) y[i] = x[heap[i]];
 }

@@ -1,12 +1,12 @@
 /* sqrt — y = √x; NaN below 0
  *
  *   gx = gy / (2y)        (saves y only; infinite at 0) */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/sqrt.c"
+#define TN__TEMPLATE "autograd/ops/sqrt.c"
 #include "core/real.h"
 
-static void sqrt_forward(tn_ctx *c) { tn__map(TN_REALS(sqrt_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void sqrt_forward(tn_ctx *c) { tn__map(TN__REALS(sqrt_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
 static void sqrt_backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], tn_mul_scalar(b->out[0], 2)); }
 
 static const tn__sample samples[] = {
@@ -16,30 +16,30 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 1, 5}}}, .low = {0.5}, .high = {3}},
     {.in = {{2, {2, 3}}}, .low = {1000}, .high = {3000}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_INT},
+     .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "sqrt: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_sqrt = {TN_ROOM("sqrt", TN_AS_IS),
+const tn_op tn__op_sqrt = {TN__ROOM("sqrt", TN_AS_IS),
                            .inputs = 1,
                            .saves = TN_SAVE_OUT(0),
                            .infer = tn__infer_real,
                            .forward = sqrt_forward,
                            .backward_ops = sqrt_backward_ops,
                            .inplace = true};
-TN_SAMPLES(sqrt, samples);
+TN__SAMPLES(sqrt, samples);
 
 tn_tensor *tn_sqrt(tn_tensor *x) { return tn_apply(&tn__op_sqrt, x); }
 tn_tensor *tn_sqrt_(tn_tensor *x) { return tn_apply_args_(&tn__op_sqrt, NULL, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-static void TN_(sqrt_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(sqrt_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = TN_M(sqrt)(x[i]);
+    for (int64_t i = 0; i < n; i++) y[i] = TN__M(sqrt)(x[i]);
 }
 #endif

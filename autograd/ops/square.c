@@ -1,13 +1,16 @@
 /* square — y = x²
  *
  *   gx = 2 · gy · x */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/square.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/square.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
-static void square_forward(tn_ctx *c) { tn__map(TN_NUMBERS(square_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0]), NULL); }
+static void square_forward(tn_ctx *c)
+{
+    tn__map(TN__NUMBERS(square_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL);
+}
 static void square_backward_ops(tn_back *b) { b->gx[0] = tn_mul_scalar(tn_mul(b->gy[0], b->in[0]), 2); }
 
 static const tn__sample samples[] = {
@@ -16,31 +19,31 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 0, 3}}}},
     {.in = {{3, {2, 1, 5}}}},
     {.in = {{2, {2, 3}}}, .low = {-40}, .high = {40}},
-    {.in = {{2, {2, 3}}}, .kind = {TN_ARG_INT}, .low = {-5}, .high = {6}},
+    {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INT}, .low = {-5}, .high = {6}},
     {.in = {{1, {2}}},
-     .kind = {TN_ARG_MASK},
+     .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
      .fails = "square: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
 };
 
-const tn_op tn__op_square = {TN_ROOM("square", TN_AS_IS), .inputs = 1,
-                             .saves = TN_SAVE_IN(0),      .infer = tn__infer_numbers,
-                             .forward = square_forward,   .backward_ops = square_backward_ops};
-TN_SAMPLES(square, samples);
+const tn_op tn__op_square = {TN__ROOM("square", TN_AS_IS), .inputs = 1,
+                             .saves = TN_SAVE_IN(0),       .infer = tn__infer_numbers,
+                             .forward = square_forward,    .backward_ops = square_backward_ops};
+TN__SAMPLES(square, samples);
 
 tn_tensor *tn_square(tn_tensor *x) { return tn_apply(&tn__op_square, x); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(square_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(square_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0];
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0];
     (void)args;
-#if TN_IS_REAL
+#if TN__IS_REAL
     for (int64_t i = 0; i < n; i++) y[i] = x[i] * x[i];
 #else
-    for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)((uint64_t)x[i] * (uint64_t)x[i]); /* wraps */
+    for (int64_t i = 0; i < n; i++) y[i] = (TN__REAL)((uint64_t)x[i] * (uint64_t)x[i]); /* wraps */
 #endif
 }
 #endif

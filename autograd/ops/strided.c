@@ -115,7 +115,7 @@ static void over_back(tn_back *b)
     if (b->need[1]) b->gx[1] = tn_apply_args(&tn__op_strided, b->args, b->gy[0]);
 }
 
-#define ROOM(title, n) TN_ROOM(title, n > 1 ? TN_JOIN : TN_AS_IS), .inputs = n, .args_size = sizeof(args_t)
+#define ROOM(title, n) TN__ROOM(title, n > 1 ? TN_JOIN : TN_AS_IS), .inputs = n, .args_size = sizeof(args_t)
 
 static const tn__sample strided_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.at = {{2, {2, 3}}, {1, 4}, 1}}},       /* some columns, transposed */
@@ -134,7 +134,7 @@ static const tn__sample strided_samples[] = {
 };
 const tn_op tn__op_strided = {ROOM("strided", 1), .infer = strided_infer, .forward = strided_forward,
                               .backward_ops = strided_back, .view = true};
-TN_SAMPLES(strided, strided_samples);
+TN__SAMPLES(strided, strided_samples);
 
 static const tn__sample add_samples[] = {
     {.in = {{2, {2, 3}}}, .args = &(args_t){{{2, {2, 3}}, {1, 4}, 1}, {2, {3, 4}}}},
@@ -152,7 +152,7 @@ static const tn__sample add_samples[] = {
 };
 const tn_op tn__op_strided_add = {ROOM("strided_add", 1), .infer = add_infer, .forward = add_forward,
                                   .backward_ops = take_back};
-TN_SAMPLES(strided_add, add_samples);
+TN__SAMPLES(strided_add, add_samples);
 
 static const tn__sample clear_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.at = {{2, {2, 3}}, {1, 4}, 1}}},
@@ -164,7 +164,7 @@ static const tn__sample clear_samples[] = {
 };
 const tn_op tn__op_strided_clear = {ROOM("strided_clear", 1), .infer = clear_infer, .forward = clear_forward,
                                     .backward_ops = clear_back};
-TN_SAMPLES(strided_clear, clear_samples);
+TN__SAMPLES(strided_clear, clear_samples);
 
 static const tn__sample over_samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 3}}}, .args = &(args_t){.at = {{2, {2, 3}}, {1, 4}, 1}}},
@@ -181,4 +181,4 @@ static const tn__sample over_samples[] = {
 };
 const tn_op tn__op_overwrite = {ROOM("overwrite", 2), .infer = over_infer, .forward = over_forward,
                                 .backward_ops = over_back};
-TN_SAMPLES(overwrite, over_samples);
+TN__SAMPLES(overwrite, over_samples);

@@ -1,10 +1,10 @@
 /* sub — y = a - b; not for two masks, where "a and not b" may be meant, or "different"
  *
  *   ga = gy,  gb = -gy */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/sub.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/sub.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool sub_infer(tn_ctx *c)
@@ -16,7 +16,7 @@ static bool sub_infer(tn_ctx *c)
 }
 static void sub_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(sub_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1]), NULL);
+    tn__map(TN__NUMBERS(sub_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
 }
 static void sub_backward_ops(tn_back *b)
 {
@@ -30,34 +30,34 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}},
     {.in = {{0, {0}}, {2, {2, 2}}}},
     {.in = {{2, {0, 3}}, {2, {1, 3}}}},
-    {.in = {{2, {2, 3}}, {1, {3}}}, .kind = {TN_ARG_INT, TN_ARG_INT}, .low = {-9, -9}, .high = {9, 9}},
+    {.in = {{2, {2, 3}}, {1, {3}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -9}, .high = {9, 9}},
     {.in = {{2, {2, 3}}, {2, {3, 2}}},
      .status = TN_ESHAPE,
      .fails = "sub: shapes [2, 3] and [3, 2] do not broadcast: dim -1 is 3 in one and 2 in the other"},
     {.in = {{1, {3}}, {1, {3}}},
-     .kind = {TN_ARG_MASK, TN_ARG_MASK},
+     .kind = {TN__ARG_MASK, TN__ARG_MASK},
      .status = TN_EDTYPE,
      .fails = "sub: makes no sense for bool; say tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x"},
 };
 
-const tn_op tn__op_sub = {TN_ROOM("sub", TN_JOIN),          .inputs = 2,    .infer = sub_infer, .forward = sub_forward,
+const tn_op tn__op_sub = {TN__ROOM("sub", TN_JOIN),         .inputs = 2,    .infer = sub_infer, .forward = sub_forward,
                           .backward_ops = sub_backward_ops, .inplace = true};
-TN_SAMPLES(sub, samples);
+TN__SAMPLES(sub, samples);
 
 tn_tensor *tn_sub(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_sub, a, b, false); }
 tn_tensor *tn_sub_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_sub, a, b, false); }
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(sub_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(sub_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *a = in[0], *b = in[1];
-    TN_REAL       *y = out[0];
+    const TN__REAL *a = in[0], *b = in[1];
+    TN__REAL       *y = out[0];
     (void)args;
-#if TN_IS_REAL
+#if TN__IS_REAL
     for (int64_t i = 0; i < n; i++) y[i] = a[i] - b[i];
 #else
-    for (int64_t i = 0; i < n; i++) y[i] = (TN_REAL)((uint64_t)a[i] - (uint64_t)b[i]); /* wraps, as integers do */
+    for (int64_t i = 0; i < n; i++) y[i] = (TN__REAL)((uint64_t)a[i] - (uint64_t)b[i]); /* wraps, as integers do */
 #endif
 }
 #endif

@@ -3,15 +3,15 @@
  *   gx = gy, repeated over the dims that went
  *
  * Floating sums are kept in f64, in the lanes of core/kernels/sum_lanes.h. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
     bool    keepdim;
 } args_t;
-#define TN_TEMPLATE "autograd/ops/sum.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/sum.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool sum_infer(tn_ctx *c)
@@ -23,11 +23,11 @@ static bool sum_infer(tn_ctx *c)
 }
 static void sum_forward(tn_ctx *c)
 {
-    static const tn__reducer f32 = TN_REDUCER_OF_LANES(sum, f32), f64 = TN_REDUCER_OF_LANES(sum, f64),
-                             i64 = TN_REDUCER_PARTS(sum, i64);
+    static const tn__reducer f32 = TN__REDUCER_OF_LANES(sum, f32), f64 = TN__REDUCER_OF_LANES(sum, f64),
+                             i64 = TN__REDUCER_PARTS(sum, i64);
     tn_dims dims = TN_ARG(c, dims);
     tn__wrap_dims("sum", &dims, c->in[0]->l.shape.n);
-    tn__reduce((tn__reducers){&f32, &f64, &i64}, dims, TN_LIST(c->out[0]), c->in[0], NULL);
+    tn__reduce((tn__reducers){&f32, &f64, &i64}, dims, TN__LIST(c->out[0]), c->in[0], NULL);
 }
 static void sum_backward_ops(tn_back *b)
 {
@@ -48,45 +48,45 @@ static const tn__sample samples[] = {
      .fails = "sum: dim 0 is listed twice"},
 };
 
-const tn_op tn__op_sum = {TN_ROOM("sum", TN_WIDE),     .inputs = 1,
+const tn_op tn__op_sum = {TN__ROOM("sum", TN_WIDE),    .inputs = 1,
                           .args_size = sizeof(args_t), .infer = sum_infer,
                           .forward = sum_forward,      .backward_ops = sum_backward_ops};
-TN_SAMPLES(sum, samples);
+TN__SAMPLES(sum, samples);
 
 tn_tensor *tn_sum_run(tn_reduce_args a) { return tn_apply_args(&tn__op_sum, (&(args_t){a.dims, a.keepdim}), a.x); }
 
 #else /* ============================================================ a reducer over blocks of one number type */
 
-#if TN_IS_REAL
-typedef tn__lanes TN_(sum_state);
+#if TN__IS_REAL
+typedef tn__lanes TN__(sum_state);
 #else
-typedef tn__ilanes TN_(sum_state);
+typedef tn__ilanes TN__(sum_state);
 #endif
 
-static void TN_(sum_init)(void *state, const void *args)
+static void TN__(sum_init)(void *state, const void *args)
 {
     (void)args;
-    *(TN_(sum_state) *)state = (TN_(sum_state)){{0}};
+    *(TN__(sum_state) *)state = (TN__(sum_state)){{0}};
 }
-static void TN_(sum_step)(int64_t n, int64_t at, void *state, const void *x, const void *args)
+static void TN__(sum_step)(int64_t n, int64_t at, void *state, const void *x, const void *args)
 {
     (void)at, (void)args;
-    TN_(tn__add_lanes)(state, n, x);
+    TN__(tn__add_lanes)(state, n, x);
 }
-static void TN_(sum_merge)(void *state, const void *later, const void *args)
+static void TN__(sum_merge)(void *state, const void *later, const void *args)
 {
-    TN_(sum_state) *s = state;
-    const TN_(sum_state) *l = later;
+    TN__(sum_state) *s = state;
+    const TN__(sum_state) *l = later;
     (void)args;
-    for (int k = 0; k < TN_LANES; k++) s->lane[k] += l->lane[k];
+    for (int k = 0; k < TN__LANES; k++) s->lane[k] += l->lane[k];
 }
-static void TN_(sum_finish)(int64_t n, const void *state, void *const *out, const void *args)
+static void TN__(sum_finish)(int64_t n, const void *state, void *const *out, const void *args)
 {
     (void)n, (void)args;
-#if TN_IS_REAL
-    *(TN_REAL *)out[0] = (TN_REAL)tn__lanes_total(*(const tn__lanes *)state);
+#if TN__IS_REAL
+    *(TN__REAL *)out[0] = (TN__REAL)tn__lanes_total(*(const tn__lanes *)state);
 #else
-    *(TN_REAL *)out[0] = tn__ilanes_total(state);
+    *(TN__REAL *)out[0] = tn__ilanes_total(state);
 #endif
 }
 #endif

@@ -38,9 +38,9 @@ static void take_along_compose(tn_ctx *c)
         c->out[0] = tn_gather(tn_expand(c->in[0], xs), dim, tn_expand(c->in[1], is));
 }
 
-#define INDEX                     \
-    {                             \
-        TN_ARG_REAL, TN_ARG_INDEX \
+#define INDEX                       \
+    {                               \
+        TN__ARG_REAL, TN__ARG_INDEX \
     }
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {1, 5}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
@@ -67,9 +67,9 @@ static const tn__sample samples[] = {
      .fails = "take_along: index 4 at [0] is outside 0 … 3"},
 };
 
-const tn_op tn__op_take_along = {TN_ROOM("take_along", TN_AS_IS), .inputs = 2, .args_size = sizeof(args_t),
+const tn_op tn__op_take_along = {TN__ROOM("take_along", TN_AS_IS), .inputs = 2, .args_size = sizeof(args_t),
                                  .infer = take_along_infer, .compose = take_along_compose};
-TN_SAMPLES(take_along, samples);
+TN__SAMPLES(take_along, samples);
 
 tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim)
 {

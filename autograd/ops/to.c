@@ -27,15 +27,15 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 1, 4}}}, .args = &(args_t){TN_F64}},
     {.in = {{0, {0}}}, .args = &(args_t){TN_F64}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){TN_F64}},
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){TN_F32}},
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){TN_I32}},
-    {.in = {{2, {3, 4}}}, .kind = {TN_ARG_MASK}, .args = &(args_t){TN_I64}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){TN_F32}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){TN_I32}},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){TN_I64}},
     {.in = {{1, {3}}}, .args = &(args_t){(tn_dtype)7}, .status = TN_EDTYPE, .fails = "to: 7 is not a number type"},
 };
 
-const tn_op tn__op_to = {TN_ROOM("to", TN_AS_IS), .inputs = 1,           .args_size = sizeof(args_t),
-                         .infer = to_infer,       .forward = to_forward, .backward_ops = to_backward_ops};
-TN_SAMPLES(to, samples);
+const tn_op tn__op_to = {TN__ROOM("to", TN_AS_IS), .inputs = 1,           .args_size = sizeof(args_t),
+                         .infer = to_infer,        .forward = to_forward, .backward_ops = to_backward_ops};
+TN__SAMPLES(to, samples);
 
 tn_tensor *tn_to(tn_tensor *x, tn_dtype dt)
 {

@@ -43,21 +43,21 @@ static void tril_backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(b->op, b->a
         {.in = {{3, {2, 3, 3}}}, .args = &(args_t){-1}}, {.in = {{2, {3, 4}}}, .args = &(args_t){INT64_MAX}}, \
         {.in = {{2, {3, 4}}}, .args = &(args_t){INT64_MIN}}, {.in = {{2, {1, 1}}}, .args = &(args_t){0}},     \
         {.in = {{3, {2, 0, 3}}}, .args = &(args_t){0}},                                                       \
-        {.in = {{2, {3, 3}}}, .kind = {TN_ARG_INT}, .low = {1}, .high = {9}, .args = &(args_t){0}},           \
+        {.in = {{2, {3, 3}}}, .kind = {TN__ARG_INT}, .low = {1}, .high = {9}, .args = &(args_t){0}},          \
     {                                                                                                         \
         .in = {{1, {3}}}, .args = &(args_t){0}, .status = TN_ESHAPE,                                          \
         .fails = title ": needs at least 2 dims, the tensor has 1"                                            \
     }
-#define ROOM(title)                                                                                                   \
-    TN_ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = tril_infer, .forward = tril_forward, \
-                              .backward_ops = tril_backward_ops
+#define ROOM(title)                                                                                                    \
+    TN__ROOM(title, TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t), .infer = tril_infer, .forward = tril_forward, \
+                               .backward_ops = tril_backward_ops
 
 static const tn__sample tril_samples[] = {SAMPLES("tril")};
 const tn_op             tn__op_tril = {ROOM("tril")};
-TN_SAMPLES(tril, tril_samples);
+TN__SAMPLES(tril, tril_samples);
 static const tn__sample triu_samples[] = {SAMPLES("triu")};
 const tn_op             tn__op_triu = {ROOM("triu")};
-TN_SAMPLES(triu, triu_samples);
+TN__SAMPLES(triu, triu_samples);
 
 tn_tensor *tn_tril(tn_tensor *x, int64_t diagonal) { return tn_apply_args(&tn__op_tril, &(args_t){diagonal}, x); }
 tn_tensor *tn_triu(tn_tensor *x, int64_t diagonal) { return tn_apply_args(&tn__op_triu, &(args_t){diagonal}, x); }

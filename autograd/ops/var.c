@@ -6,7 +6,7 @@
  *
  * Blocks are centred on their own mean and joined (Chan, Golub, LeVeque 1983), in f64: a large mean costs no digits.
  * The mean goes to the backward as two numbers, itself and what its rounding lost; only the tape sees them. */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
 typedef struct {
@@ -17,7 +17,7 @@ typedef struct {
     bool   biased, root;
     double scale; /* backward: 2 / (n - 1) or 1 / (n - 1) */
 } kernel_args;
-#define TN_TEMPLATE "autograd/ops/var.c"
+#define TN__TEMPLATE "autograd/ops/var.c"
 #include "core/real.h"
 
 static bool var_infer(tn_ctx *c)
@@ -30,10 +30,10 @@ static bool var_infer(tn_ctx *c)
 }
 static void var_forward(tn_ctx *c)
 {
-    static const tn__reducer f32 = TN_REDUCER_PARTS(var, f32), f64 = TN_REDUCER_PARTS(var, f64);
+    static const tn__reducer f32 = TN__REDUCER_PARTS(var, f32), f64 = TN__REDUCER_PARTS(var, f64);
     const kernel_args        k = {TN_ARG(c, biased), c->op == &tn__op_std, 0};
     tn__reduce((tn__reducers){&f32, &f64, NULL}, tn__dims_of(c->in[0], TN_ARG(c, dims)),
-               TN_LIST(c->out[0], c->out[1], c->out[2]), c->in[0], &k);
+               TN__LIST(c->out[0], c->out[1], c->out[2]), c->in[0], &k);
 }
 
 static double divisor(const tn_back *b)
@@ -51,7 +51,7 @@ static void var_backward(tn_back *b)
     tn_tensor        *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     tn_tensor        *y = tn__unreduced(b->out[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
     if ((b->gx[0] = tn_empty_like(b->in[0])) && mean && rest && gy && y)
-        tn__map(TN_REALS(var_bwd), TN_LIST(b->gx[0]), TN_LIST(b->in[0], mean, rest, gy, y), &k);
+        tn__map(TN__REALS(var_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], mean, rest, gy, y), &k);
 }
 static void var_backward_ops(tn_back *b)
 {
@@ -67,18 +67,18 @@ static void var_backward_ops(tn_back *b)
     b->gx[0] = tn_mul(tn_mul_scalar(gy, (root ? 1 : 2) / divisor(b)), d);
 }
 
-#define COMMON(name)                                                                                            \
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false, false}},                                           \
-        {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false, true}},                                     \
-        {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true, false}},                                 \
-        {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true, false}},                                        \
-        {.in = {{2, {3, 4}}},                                                                                   \
-         .args = &(args_t){{1, {2}}, false, false},                                                             \
-         .status = TN_EINDEX,                                                                                   \
-         .fails = name ": dim 2 is out of range for a 2-d tensor"},                                             \
-    {                                                                                                           \
-        .in = {{1, {2}}}, .args = &(args_t){{0, {0}}, false, false}, .kind = {TN_ARG_INT}, .status = TN_EDTYPE, \
-        .fails = name ": needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"                    \
+#define COMMON(name)                                                                                             \
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false, false}},                                            \
+        {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false, true}},                                      \
+        {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true, false}},                                  \
+        {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true, false}},                                         \
+        {.in = {{2, {3, 4}}},                                                                                    \
+         .args = &(args_t){{1, {2}}, false, false},                                                              \
+         .status = TN_EINDEX,                                                                                    \
+         .fails = name ": dim 2 is out of range for a 2-d tensor"},                                              \
+    {                                                                                                            \
+        .in = {{1, {2}}}, .args = &(args_t){{0, {0}}, false, false}, .kind = {TN__ARG_INT}, .status = TN_EDTYPE, \
+        .fails = name ": needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"                     \
     }
 static const tn__sample var_samples[] = {
     COMMON("var"),
@@ -88,18 +88,18 @@ static const tn__sample var_samples[] = {
 };
 static const tn__sample std_samples[] = {
     COMMON("std"),
-    {.in = {{1, {9}}}, .kind = {TN_ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true, true}},
+    {.in = {{1, {9}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true, true}},
 };
 
-#define ROOM(title)                                                                                     \
-    TN_ROOM(title, TN_WIDE), .inputs = 1, .outputs = 3, .args_size = sizeof(args_t),                    \
-                             .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2), \
-                             .infer = var_infer, .forward = var_forward, .backward = var_backward,      \
-                             .backward_ops = var_backward_ops
+#define ROOM(title)                                                                                      \
+    TN__ROOM(title, TN_WIDE), .inputs = 1, .outputs = 3, .args_size = sizeof(args_t),                    \
+                              .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2), \
+                              .infer = var_infer, .forward = var_forward, .backward = var_backward,      \
+                              .backward_ops = var_backward_ops
 const tn_op tn__op_var = {ROOM("var")};
-TN_SAMPLES(var, var_samples);
+TN__SAMPLES(var, var_samples);
 const tn_op tn__op_std = {ROOM("std")};
-TN_SAMPLES(std, std_samples);
+TN__SAMPLES(std, std_samples);
 
 static tn_tensor *var_call(const tn_op *op, tn_reduce_args a)
 {
@@ -115,9 +115,9 @@ tn_tensor *tn_std_run(tn_reduce_args a) { return var_call(&tn__op_std, a); }
 typedef struct {
     int64_t n;
     double  mean, squares; /* Σ (x - mean)² */
-} TN_(var_state);
+} TN__(var_state);
 
-static void TN_(var_join)(TN_(var_state) * s, int64_t n, double mean, double squares)
+static void TN__(var_join)(TN__(var_state) * s, int64_t n, double mean, double squares)
 {
     if (n == 0) return;
     const double all = (double)(s->n + n), d = mean - s->mean, share = (double)n / all;
@@ -126,48 +126,48 @@ static void TN_(var_join)(TN_(var_state) * s, int64_t n, double mean, double squ
     s->n += n;
 }
 
-static void TN_(var_init)(void *state, const void *args)
+static void TN__(var_init)(void *state, const void *args)
 {
     (void)args;
-    *(TN_(var_state) *)state = (TN_(var_state)){0, 0, 0};
+    *(TN__(var_state) *)state = (TN__(var_state)){0, 0, 0};
 }
-static void TN_(var_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
+static void TN__(var_step)(int64_t n, int64_t at, void *state, const void *in, const void *args)
 {
-    const TN_REAL *x = in;
-    const double   mean = TN_(tn__sum)(n, x) / (double)(n ? n : 1);
-    tn__lanes      s = {{0}};
+    const TN__REAL *x = in;
+    const double    mean = TN__(tn__sum)(n, x) / (double)(n ? n : 1);
+    tn__lanes       s = {{0}};
     (void)at, (void)args;
-    double d[TN_LANES];
-    for (int64_t i = 0; i < n; i += TN_LANES) {
-        const int lanes = n - i < TN_LANES ? (int)(n - i) : TN_LANES;
+    double d[TN__LANES];
+    for (int64_t i = 0; i < n; i += TN__LANES) {
+        const int lanes = n - i < TN__LANES ? (int)(n - i) : TN__LANES;
         for (int k = 0; k < lanes; k++) d[k] = (double)x[i + k] - mean;
         for (int k = 0; k < lanes; k++) s.lane[k] += d[k] * d[k];
     }
-    TN_(var_join)(state, n, mean, tn__lanes_total(s));
+    TN__(var_join)(state, n, mean, tn__lanes_total(s));
 }
-static void TN_(var_merge)(void *state, const void *later, const void *args)
+static void TN__(var_merge)(void *state, const void *later, const void *args)
 {
-    const TN_(var_state) *l = later;
+    const TN__(var_state) *l = later;
     (void)args;
-    TN_(var_join)(state, l->n, l->mean, l->squares);
+    TN__(var_join)(state, l->n, l->mean, l->squares);
 }
-static void TN_(var_finish)(int64_t n, const void *state, void *const *out, const void *args)
+static void TN__(var_finish)(int64_t n, const void *state, void *const *out, const void *args)
 {
-    const TN_(var_state) *s = state;
+    const TN__(var_state) *s = state;
     const kernel_args *k = args;
     const double       var = s->squares / (double)(k->biased || n == 0 ? n : n - 1);
-    const TN_REAL      mean = (TN_REAL)s->mean;
-    *(TN_REAL *)out[0] = (TN_REAL)(k->root ? sqrt(var) : var);
-    *(TN_REAL *)out[1] = mean;
-    *(TN_REAL *)out[2] = (TN_REAL)(s->mean - (double)mean);
+    const TN__REAL     mean = (TN__REAL)s->mean;
+    *(TN__REAL *)out[0] = (TN__REAL)(k->root ? sqrt(var) : var);
+    *(TN__REAL *)out[1] = mean;
+    *(TN__REAL *)out[2] = (TN__REAL)(s->mean - (double)mean);
 }
 
-static void TN_(var_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(var_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL     *x = in[0], *mean = in[1], *rest = in[2], *gy = in[3], *y = in[4];
+    const TN__REAL    *x = in[0], *mean = in[1], *rest = in[2], *gy = in[3], *y = in[4];
     const kernel_args *k = args;
-    const TN_REAL      scale = (TN_REAL)k->scale;
-    TN_REAL           *gx = out[0];
+    const TN__REAL     scale = (TN__REAL)k->scale;
+    TN__REAL          *gx = out[0];
     if (!k->root)
         for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * scale * (x[i] - mean[i] - rest[i]);
     else

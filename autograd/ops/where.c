@@ -1,10 +1,10 @@
 /* where — y = a where the condition is true, else b
  *
  *   ga = gy where true, else 0;  gb = gy where false, else 0 */
-#ifndef TN_REAL /* =============================================================================== the room */
+#ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
-#define TN_TEMPLATE "autograd/ops/where.c"
-#define TN_WITH_I64
+#define TN__TEMPLATE "autograd/ops/where.c"
+#define TN__WITH_I64
 #include "core/real.h"
 
 static bool where_infer(tn_ctx *c)
@@ -23,7 +23,7 @@ static bool where_infer(tn_ctx *c)
 }
 static void where_forward(tn_ctx *c)
 {
-    tn__map(TN_NUMBERS(where_fwd), TN_LIST(c->out[0]), TN_LIST(c->in[0], c->in[1], c->in[2]), NULL);
+    tn__map(TN__NUMBERS(where_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1], c->in[2]), NULL);
 }
 static void where_backward_ops(tn_back *b)
 {
@@ -32,36 +32,36 @@ static void where_backward_ops(tn_back *b)
     if (b->need[2]) b->gx[2] = tn_masked_fill(gy, condition, 0);
 }
 
-#define KINDS(a) .kind = {TN_ARG_MASK, a, a}
+#define KINDS(a) .kind = {TN__ARG_MASK, a, a}
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, KINDS(TN_ARG_REAL)},
-    {.in = {{1, {4}}, {3, {2, 3, 4}}, {2, {3, 1}}}, KINDS(TN_ARG_REAL)},
-    {.in = {{3, {2, 1, 4}}, {0, {0}}, {1, {4}}}, KINDS(TN_ARG_REAL)},
-    {.in = {{0, {0}}, {0, {0}}, {0, {0}}}, KINDS(TN_ARG_REAL)},
-    {.in = {{2, {0, 3}}, {1, {3}}, {0, {0}}}, KINDS(TN_ARG_REAL)},
-    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}}, KINDS(TN_ARG_INT), .low = {0, -9, -9}, .high = {0, 9, 9}},
-    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}}, KINDS(TN_ARG_MASK)},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, KINDS(TN__ARG_REAL)},
+    {.in = {{1, {4}}, {3, {2, 3, 4}}, {2, {3, 1}}}, KINDS(TN__ARG_REAL)},
+    {.in = {{3, {2, 1, 4}}, {0, {0}}, {1, {4}}}, KINDS(TN__ARG_REAL)},
+    {.in = {{0, {0}}, {0, {0}}, {0, {0}}}, KINDS(TN__ARG_REAL)},
+    {.in = {{2, {0, 3}}, {1, {3}}, {0, {0}}}, KINDS(TN__ARG_REAL)},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}}, KINDS(TN__ARG_INT), .low = {0, -9, -9}, .high = {0, 9, 9}},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}}, KINDS(TN__ARG_MASK)},
     {.in = {{1, {3}}, {1, {3}}, {1, {3}}},
      .status = TN_EDTYPE,
      .fails = "where: the condition must be bool, got f32; a comparison such as tn_gt(x, y) gives one"},
     {.in = {{1, {3}}, {1, {3}}, {1, {3}}},
-     .kind = {TN_ARG_MASK, TN_ARG_INT},
+     .kind = {TN__ARG_MASK, TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "where: number types differ: i64 and f32"},
     {.in = {{1, {3}}, {1, {4}}, {1, {4}}},
-     KINDS(TN_ARG_REAL),
+     KINDS(TN__ARG_REAL),
      .status = TN_ESHAPE,
      .fails = "where: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
     {.in = {{1, {3}}, {1, {3}}, {1, {5}}},
-     KINDS(TN_ARG_REAL),
+     KINDS(TN__ARG_REAL),
      .status = TN_ESHAPE,
      .fails = "where: shapes [3] and [5] do not broadcast: dim -1 is 3 in one and 5 in the other"},
 };
 
-const tn_op tn__op_where = {TN_ROOM("where", TN_JOIN), .inputs = 3,
-                            .saves = TN_SAVE_IN(0),    .infer = where_infer,
-                            .forward = where_forward,  .backward_ops = where_backward_ops};
-TN_SAMPLES(where, samples);
+const tn_op tn__op_where = {TN__ROOM("where", TN_JOIN), .inputs = 3,
+                            .saves = TN_SAVE_IN(0),     .infer = where_infer,
+                            .forward = where_forward,   .backward_ops = where_backward_ops};
+TN__SAMPLES(where, samples);
 
 tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b)
 {
@@ -76,13 +76,13 @@ tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b)
 
 #else /* ============================================================== kernels: contiguous, one number type */
 
-static void TN_(where_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(where_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *condition = in[0], *a = in[1], *b = in[2];
-    TN_REAL       *y = out[0];
+    const TN__REAL *condition = in[0], *a = in[1], *b = in[2];
+    TN__REAL       *y = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) {
-        const TN_REAL yes = a[i], no = b[i]; /* both are read in any case, so that no branch is left */
+        const TN__REAL yes = a[i], no = b[i]; /* both are read in any case, so that no branch is left */
         y[i] = condition[i] != 0 ? yes : no;
     }
 }

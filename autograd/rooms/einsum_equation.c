@@ -25,7 +25,7 @@ static bool read_term(const tn_ctx *c, const tn__equation *q, const char **p, co
         if (*s == '.') {
             if (s[1] != '.' || s[2] != '.') return FAIL(TN_EINVAL, "%s has a dot that is not part of '...'", what);
             if (*dots) return FAIL(TN_EINVAL, "%s has '...' twice", what);
-            *dots = true, count = rest, label = TN_LETTERS + rest - 1, s += 2;
+            *dots = true, count = rest, label = TN__LETTERS + rest - 1, s += 2;
         } else if (label < 0 && (*s < '!' || *s > '~')) {
             return FAIL(TN_EINVAL,
                         "byte 0x%02x is no letter; an equation is made of letters, ',', '...', '->' and spaces",
@@ -70,8 +70,8 @@ static bool read_sizes(const tn_ctx *c, tn__equation *q, int i, const tn__term *
         const int     label = t->d[k];
         const int64_t size = c->in[i]->l.shape.d[k], have = q->size[label];
         q->times[label]++;
-        if (label >= TN_LETTERS) {
-            if (label - TN_LETTERS >= q->dots) q->dots = label - TN_LETTERS + 1;
+        if (label >= TN__LETTERS) {
+            if (label - TN__LETTERS >= q->dots) q->dots = label - TN__LETTERS + 1;
             if (have != -1 && size == 1) continue;
             if (have != -1 && have != 1 && have != size)
                 return FAIL(TN_ESHAPE, "the dims of '...' do not broadcast: %lld in operand %d and %lld in operand %d",
@@ -89,8 +89,8 @@ static bool read_sizes(const tn_ctx *c, tn__equation *q, int i, const tn__term *
 static bool imply_output(const tn_ctx *c, tn__equation *q)
 {
     q->out.n = 0;
-    for (int i = q->dots - 1; i >= 0; i--) q->out.d[q->out.n++] = TN_LETTERS + i;
-    for (int label = 0; label < TN_LETTERS; label++) {
+    for (int i = q->dots - 1; i >= 0; i--) q->out.d[q->out.n++] = TN__LETTERS + i;
+    for (int label = 0; label < TN__LETTERS; label++) {
         if (q->times[label] != 1) continue;
         if (q->out.n == TN_MAX_DIMS) return FAIL(TN_ESHAPE, "the output has more than %d dims", TN_MAX_DIMS);
         q->out.d[q->out.n++] = label;
@@ -129,7 +129,7 @@ bool tn__equation_read(const tn_ctx *c, const char *text, tn__equation *q)
     tn__term    t;
     int         operands = 1;
     *q = (tn__equation){.text = text};
-    for (int i = 0; i < TN_LABELS; i++) q->size[i] = -1;
+    for (int i = 0; i < TN__LABELS; i++) q->size[i] = -1;
     for (const char *s = text; *s && *s != '-'; s++) operands += *s == ',';
     if (operands != c->nin)
         return FAIL(TN_EINVAL, "the equation has %d operand%s, %d tensor%s given", operands, operands == 1 ? "" : "s",
@@ -141,20 +141,20 @@ bool tn__equation_read(const tn_ctx *c, const char *text, tn__equation *q)
     for (int i = 0; i < c->nin; i++) {
         tn__equation_operand(c, q, &p, i, &t);
         const uint64_t s = tn__equation_kept(q, c->in[i]->l.shape, &t);
-        for (int label = 0; label < TN_LABELS; label++) q->uses[label] += (int)(s >> label & 1);
+        for (int label = 0; label < TN__LABELS; label++) q->uses[label] += (int)(s >> label & 1);
     }
     return true;
 }
 
 void tn__equation_used(tn__equation *q, uint64_t labels)
 {
-    for (int label = 0; label < TN_LABELS; label++) q->uses[label] -= (int)(labels >> label & 1);
+    for (int label = 0; label < TN__LABELS; label++) q->uses[label] -= (int)(labels >> label & 1);
 }
 
 uint64_t tn__equation_needed(const tn__equation *q)
 {
     uint64_t s = tn__labels_of(&q->out);
-    for (int label = 0; label < TN_LABELS; label++)
+    for (int label = 0; label < TN__LABELS; label++)
         if (q->uses[label] > 0) s |= tn__label_bit(label);
     return s;
 }

@@ -7,18 +7,18 @@
 
 #include "autograd/rooms/room.h"
 
-enum { TN_LETTERS = 52, TN_LABELS = TN_LETTERS + TN_MAX_DIMS };
+enum { TN__LETTERS = 52, TN__LABELS = TN__LETTERS + TN_MAX_DIMS };
 typedef struct {
     int n;
     int d[TN_MAX_DIMS]; /* a label for each dim */
 } tn__term;
 typedef struct {
     const char *text;
-    int64_t     size[TN_LABELS];    /* -1: not in the equation */
-    int         operand[TN_LABELS]; /* that gave the size */
-    int         uses[TN_LABELS];    /* how many operands have the label */
-    int         times[TN_LABELS];   /* how often it occurs in all of them */
-    int         dots;               /* the most dims that "..." stands for */
+    int64_t     size[TN__LABELS];    /* -1: not in the equation */
+    int         operand[TN__LABELS]; /* that gave the size */
+    int         uses[TN__LABELS];    /* how many operands have the label */
+    int         times[TN__LABELS];   /* how often it occurs in all of them */
+    int         dots;                /* the most dims that "..." stands for */
     tn__term    out;
 } tn__equation;
 

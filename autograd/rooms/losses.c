@@ -13,10 +13,10 @@ bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has)
 {
     const char *what = NULL;
     if (tn__blocked() || !check_reduction(op, a->reduction)) return false;
-    if ((a->weight || a->pos_weight) && !(has & TN_LOSS_WEIGHTS)) what = "weights";
-    if (a->delta != (tn_loss_args){TN_LOSS_ARGS_DEFAULTS}.delta && !(has & TN_LOSS_DELTA)) what = ".delta";
-    if (a->log_target && !(has & TN_LOSS_LOG_TARGET)) what = ".log_target";
-    if (a->batchmean && !(has & TN_LOSS_BATCHMEAN)) what = ".batchmean";
+    if ((a->weight || a->pos_weight) && !(has & TN__LOSS_WEIGHTS)) what = "weights";
+    if (a->delta != (tn_loss_args){TN_LOSS_ARGS_DEFAULTS}.delta && !(has & TN__LOSS_DELTA)) what = ".delta";
+    if (a->log_target && !(has & TN__LOSS_LOG_TARGET)) what = ".log_target";
+    if (a->batchmean && !(has & TN__LOSS_BATCHMEAN)) what = ".batchmean";
     if (what) return tn_raise(TN_EINVAL, "%s: has no %s", op, what), false;
     return true;
 }
@@ -40,10 +40,10 @@ bool tn__loss_types(tn_tensor **a, tn_tensor **b)
 
 static bool check_weight(const tn_ctx *c, int64_t classes)
 {
-    const tn_tensor *w = c->in[TN_CLASS_WEIGHT];
+    const tn_tensor *w = c->in[TN__CLASS_WEIGHT];
     char             text[192];
     if (!w) return true;
-    if (!tn__need_real(c, TN_CLASS_WEIGHT)) return false;
+    if (!tn__need_real(c, TN__CLASS_WEIGHT)) return false;
     if (w->l.shape.n != 1 || w->l.shape.d[0] != classes)
         return tn_infer_fail(c, TN_ESHAPE, "weight is %s, but must be [%lld]: one number a class",
                              tn_shape_text(w->l.shape, text, sizeof text), (long long)classes);
@@ -73,11 +73,11 @@ bool tn__check_targets(const tn_ctx *c, const tn_tensor *t, int64_t classes, int
 bool tn__infer_classes(tn_ctx *c, bool probabilities)
 {
     const tn__class_args *a = c->args;
-    const tn_tensor      *x = c->in[TN_CLASS_X], *t = c->in[TN_CLASS_TARGET];
+    const tn_tensor      *x = c->in[TN__CLASS_X], *t = c->in[TN__CLASS_TARGET];
     tn_shape              rows = x->l.shape;
     char                  tx[192], tt[192], tr[192];
     int                   dim = a->dim;
-    if (!tn__need_real(c, TN_CLASS_X) || !check_reduction(c->op->name, a->reduction)) return false;
+    if (!tn__need_real(c, TN__CLASS_X) || !check_reduction(c->op->name, a->reduction)) return false;
     if (rows.n == 0) return tn_infer_fail(c, TN_ESHAPE, "a 0-d tensor has no dim of classes");
     if (!tn__wrap_dim(c->op->name, &dim, rows.n)) return false;
     const int64_t classes = rows.d[dim];
@@ -111,7 +111,7 @@ tn_tensor *tn__class_loss(const tn_op *op, tn__class_args k, tn_cross_entropy_ar
     k.ignore = a.ignore_index;
     k.reduction = a.reduction;
     k.dim = a.class_dim;
-    tn_op_call(op, TN_CLASS_INPUTS, (tn_tensor *[]){a.logits, a.target, a.weight}, results, out, &k);
+    tn_op_call(op, TN__CLASS_INPUTS, (tn_tensor *[]){a.logits, a.target, a.weight}, results, out, &k);
     if (a.counted && out[0]) *a.counted = tn_get_i64(out[results - 1], 0);
     return out[0];
 }

@@ -7,7 +7,7 @@
 /* ---- losses of pairs of elements: an op gives one loss an element, then they are reduced ---- */
 
 /* Is the reduction one, and is no option set that the loss does not have? Raises with op's name. */
-enum { TN_LOSS_WEIGHTS = 1, TN_LOSS_DELTA = 2, TN_LOSS_LOG_TARGET = 4, TN_LOSS_BATCHMEAN = 8 };
+enum { TN__LOSS_WEIGHTS = 1, TN__LOSS_DELTA = 2, TN__LOSS_LOG_TARGET = 4, TN__LOSS_BATCHMEAN = 8 };
 bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has);
 /* mean, sum or y itself */
 tn_tensor *tn__loss_reduced(tn_tensor *y, tn_reduction reduction);
@@ -22,7 +22,7 @@ typedef struct {
     tn_reduction reduction;
     int          dim; /* of the classes */
 } tn__class_args;
-enum { TN_CLASS_X, TN_CLASS_TARGET, TN_CLASS_WEIGHT, TN_CLASS_INPUTS };
+enum { TN__CLASS_X, TN__CLASS_TARGET, TN__CLASS_WEIGHT, TN__CLASS_INPUTS };
 
 /* Is each target a class, or to be ignored? If not: "target 7 at [0] is outside 0…3 …". */
 bool tn__check_targets(const tn_ctx *c, const tn_tensor *t, int64_t classes, int64_t ignore);

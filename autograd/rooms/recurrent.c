@@ -77,10 +77,10 @@ static bool sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_
 bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
 {
     const char *const name[] = {"x", "weight", "h", cell->state ? "c" : "bias"};
-    const tn_tensor  *x = c->in[TN_STEPS_X], *w = c->in[TN_STEPS_WEIGHT], *h = c->in[TN_STEPS_H];
+    const tn_tensor  *x = c->in[TN__STEPS_X], *w = c->in[TN__STEPS_WEIGHT], *h = c->in[TN__STEPS_H];
     char              text[192];
     for (int i = 0; i < c->nin; i++) {
-        if (i == TN_STEPS_BIAS && !c->in[i]) continue;
+        if (i == TN__STEPS_BIAS && !c->in[i]) continue;
         if (!tn__need_real(c, i)) return false;
         if (c->in[i]->dtype != x->dtype)
             return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype), name[i],
@@ -97,14 +97,14 @@ bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
     if (!tn_shape_equal(x->l.shape, sums))
         return fail(c, "x", x, sums, "a row for each sequence in each step, as wide as all gates together");
     if (!tn_shape_equal(w->l.shape, weight)) return fail(c, "weight", w, weight, "[gates · hidden, hidden]");
-    if (cell->state && !tn_shape_equal(c->in[TN_STEPS_C]->l.shape, h->l.shape))
-        return fail(c, "c", c->in[TN_STEPS_C], h->l.shape, "like h");
-    if (cell->split && c->in[TN_STEPS_BIAS] && !tn_shape_equal(c->in[TN_STEPS_BIAS]->l.shape, bias))
-        return fail(c, "bias", c->in[TN_STEPS_BIAS], bias, "[gates · hidden]");
+    if (cell->state && !tn_shape_equal(c->in[TN__STEPS_C]->l.shape, h->l.shape))
+        return fail(c, "c", c->in[TN__STEPS_C], h->l.shape, "like h");
+    if (cell->split && c->in[TN__STEPS_BIAS] && !tn_shape_equal(c->in[TN__STEPS_BIAS]->l.shape, bias))
+        return fail(c, "bias", c->in[TN__STEPS_BIAS], bias, "[gates · hidden]");
     if (!sizes_fit(c, c->args, packed, rows)) return false;
-    c->result[TN_STEPS_Y] = (tn_result){x->dtype, {2, {packed, hidden}}};
-    c->result[TN_STEPS_LAST] = (tn_result){x->dtype, h->l.shape};
-    if (cell->state) c->result[TN_STEPS_LAST_C] = (tn_result){x->dtype, h->l.shape};
+    c->result[TN__STEPS_Y] = (tn_result){x->dtype, {2, {packed, hidden}}};
+    c->result[TN__STEPS_LAST] = (tn_result){x->dtype, h->l.shape};
+    if (cell->state) c->result[TN__STEPS_LAST_C] = (tn_result){x->dtype, h->l.shape};
     bool recorded = false;
     for (int i = 0; i < c->nin; i++) recorded = recorded || (tn_grad_enabled() && tn_needs_grad(c->in[i]));
     c->result[kept_at(cell)] = (tn_result){tn__wide(x->dtype), {2, {recorded ? packed : 0, wide}}};
@@ -152,15 +152,15 @@ void tn__steps_forward(tn_ctx *c, const tn__cell *cell)
 {
     const tn_steps  *a = c->args;
     const tn_scope   s = tn_no_grad_begin();
-    tn_tensor *const x = c->in[TN_STEPS_X], *const state = cell->state ? c->in[TN_STEPS_C] : NULL;
-    tn_tensor *const bias = cell->split ? c->in[TN_STEPS_BIAS] : NULL, *const y = c->out[TN_STEPS_Y];
-    tn_tensor *const h = c->out[TN_STEPS_LAST], *const last = state ? c->out[TN_STEPS_LAST_C] : NULL;
+    tn_tensor *const x = c->in[TN__STEPS_X], *const state = cell->state ? c->in[TN__STEPS_C] : NULL;
+    tn_tensor *const bias = cell->split ? c->in[TN__STEPS_BIAS] : NULL, *const y = c->out[TN__STEPS_Y];
+    tn_tensor *const h = c->out[TN__STEPS_LAST], *const last = state ? c->out[TN__STEPS_LAST_C] : NULL;
     tn_tensor    *kept = c->out[kept_at(cell)];
     const int64_t packed = x->l.shape.d[0], all = h->l.shape.d[0], gates = x->l.shape.d[1];
     const bool    recorded = kept->l.shape.d[0] == packed;
     if (!recorded) kept = tn__new(kept->dtype, TN_SHAPE(all, kept->l.shape.d[1]));
-    const tn_tensor weight = transposed(c->in[TN_STEPS_WEIGHT], a->steps);
-    tn__copy(h, c->in[TN_STEPS_H]);
+    const tn_tensor weight = transposed(c->in[TN__STEPS_WEIGHT], a->steps);
+    tn__copy(h, c->in[TN__STEPS_H]);
     if (state) tn__copy(last, state);
     for (walk w = begin(a, a->reverse, packed, all); !tn_error() && next(&w);) {
         tn_tensor xt = rows(x, w.at, w.n, 0), yt = rows(y, w.at, w.n, 0), ht = rows(h, 0, w.n, 0), ct;
@@ -168,8 +168,8 @@ void tn__steps_forward(tn_ctx *c, const tn__cell *cell)
         if (state) ct = rows(last, 0, w.n, 0);
         tn__gemm(1, &ht, &weight, 0, &sums);
         if (!tn_error())
-            tn__rows(cell->forward, -1, TN_LIST(&yt, &ht, state ? &ct : NULL, &kt),
-                     TN_LIST(&xt, &ht, state ? &ct : NULL, bias), a);
+            tn__rows(cell->forward, -1, TN__LIST(&yt, &ht, state ? &ct : NULL, &kt),
+                     TN__LIST(&xt, &ht, state ? &ct : NULL, bias), a);
     }
     tn_scope_end(s);
 }
@@ -185,30 +185,30 @@ static tn_tensor *carried(tn_dtype dt, tn_shape s, const tn_tensor *g)
 void tn__steps_backward(tn_back *b, const tn__cell *cell)
 {
     const tn_steps  *a = b->args;
-    tn_tensor *const w = b->in[TN_STEPS_WEIGHT], *const kept = b->out[kept_at(cell)], *const gy = b->gy[TN_STEPS_Y];
+    tn_tensor *const w = b->in[TN__STEPS_WEIGHT], *const kept = b->out[kept_at(cell)], *const gy = b->gy[TN__STEPS_Y];
     tn_tensor *const gkept = b->gy[kept_at(cell)];
-    const tn_shape   sums = b->in_shape[TN_STEPS_X], states = b->in_shape[TN_STEPS_H];
+    const tn_shape   sums = b->in_shape[TN__STEPS_X], states = b->in_shape[TN__STEPS_H];
     const int64_t    packed = sums.d[0], all = states.d[0], hidden = states.d[1];
     tn_tensor       *gx = tn_empty_of(w->dtype, sums), *gp = cell->split ? tn_empty_of(w->dtype, sums) : gx;
-    tn_tensor       *gh = carried(kept->dtype, states, b->gy[TN_STEPS_LAST]), *gc = NULL;
-    if (cell->state) gc = carried(kept->dtype, states, b->gy[TN_STEPS_LAST_C]);
+    tn_tensor       *gh = carried(kept->dtype, states, b->gy[TN__STEPS_LAST]), *gc = NULL;
+    if (cell->state) gc = carried(kept->dtype, states, b->gy[TN__STEPS_LAST_C]);
     for (walk s = begin(a, !a->reverse, packed, all); !tn_error() && next(&s);) {
         tn_tensor gxt = rows(gx, s.at, s.n, 0), gpt = rows(gp, s.at, s.n, 0), ght = rows(gh, 0, s.n, 0), gct;
         tn_tensor kt = rows(kept, s.at, s.n, 0), gyt, gkt;
         if (gc) gct = rows(gc, 0, s.n, 0);
         if (gy) gyt = rows(gy, s.at, s.n, 0);
         if (gkept) gkt = rows(gkept, s.at, s.n, 0);
-        tn__rows(cell->backward, -1, TN_LIST(&gxt, cell->split ? &gpt : NULL, &ght, gc ? &gct : NULL),
-                 TN_LIST(&kt, gy ? &gyt : NULL, gkept ? &gkt : NULL), a);
+        tn__rows(cell->backward, -1, TN__LIST(&gxt, cell->split ? &gpt : NULL, &ght, gc ? &gct : NULL),
+                 TN__LIST(&kt, gy ? &gyt : NULL, gkept ? &gkt : NULL), a);
         tn__gemm(1, &gpt, w, 1, &ght);
     }
     if (tn_error()) return;
-    b->gx[TN_STEPS_X] = gx, b->gx[TN_STEPS_H] = gh;
-    if (cell->state) b->gx[TN_STEPS_C] = gc;
-    if (cell->split) b->gx[TN_STEPS_BIAS] = gp;
-    if (b->need[TN_STEPS_WEIGHT]) {
+    b->gx[TN__STEPS_X] = gx, b->gx[TN__STEPS_H] = gh;
+    if (cell->state) b->gx[TN__STEPS_C] = gc;
+    if (cell->split) b->gx[TN__STEPS_BIAS] = gp;
+    if (b->need[TN__STEPS_WEIGHT]) {
         tn_tensor *from = tn_narrow(kept, 1, (cell->kept - 1) * hidden, hidden); /* the states that steps came from */
-        b->gx[TN_STEPS_WEIGHT] = tn_matmul(tn_transpose(gp, 0, 1), tn_to(from, w->dtype));
+        b->gx[TN__STEPS_WEIGHT] = tn_matmul(tn_transpose(gp, 0, 1), tn_to(from, w->dtype));
     }
 }
 
@@ -224,11 +224,11 @@ static tn_tensor *replaced(tn_tensor *x, tn_tensor *y, int64_t n)
 void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
 {
     const tn_steps  *a = b->args;
-    tn_tensor *const w = b->in[TN_STEPS_WEIGHT], *const kept = b->out[kept_at(cell)], *const gy = b->gy[TN_STEPS_Y];
+    tn_tensor *const w = b->in[TN__STEPS_WEIGHT], *const kept = b->out[kept_at(cell)], *const gy = b->gy[TN__STEPS_Y];
     tn_tensor *const gkept = b->gy[kept_at(cell)];
-    const tn_shape   sums = b->in_shape[TN_STEPS_X], states = b->in_shape[TN_STEPS_H];
+    const tn_shape   sums = b->in_shape[TN__STEPS_X], states = b->in_shape[TN__STEPS_H];
     const int64_t    packed = sums.d[0], all = states.d[0], hidden = states.d[1];
-    tn_tensor       *gh = b->gy[TN_STEPS_LAST], *gc = cell->state ? b->gy[TN_STEPS_LAST_C] : NULL;
+    tn_tensor       *gh = b->gy[TN__STEPS_LAST], *gc = cell->state ? b->gy[TN__STEPS_LAST_C] : NULL;
     if (!gh) gh = tn_zeros_of(w->dtype, states);
     if (cell->state && !gc) gc = tn_zeros_of(w->dtype, states);
     const size_t bytes = 2 * (size_t)(a->steps + 1) * sizeof(tn_tensor *);
@@ -236,7 +236,7 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
     if (!gx) return;
     gx[a->steps] = gp[a->steps] = tn_zeros_of(w->dtype, TN_SHAPE(0, sums.d[1]));
     for (walk s = begin(a, !a->reverse, packed, all); !tn_error() && next(&s);) {
-        tn_tensor *k[TN_MOST_KEPT], *g[TN_MOST_KEPT] = {NULL}, *kt = tn_narrow(kept, 0, s.at, s.n);
+        tn_tensor *k[TN__MOST_KEPT], *g[TN__MOST_KEPT] = {NULL}, *kt = tn_narrow(kept, 0, s.at, s.n);
         tn_tensor *gkt = gkept ? tn_narrow(gkept, 0, s.at, s.n) : NULL;
         for (int i = 0; i < cell->kept; i++) k[i] = tn_narrow(kt, 1, i * hidden, hidden);
         tn_tensor *ght = tn__plus(tn_narrow(gh, 0, 0, s.n), gy ? tn_narrow(gy, 0, s.at, s.n) : NULL);
@@ -250,12 +250,12 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
     if (!n) tn_raise(TN_EUNSUPPORTED, "%s: too many steps for gradients of gradients", b->op->name);
     if (!tn_error()) {
         tn_tensor *all_gp = tn_cat_list(0, n, gp), *from = tn_narrow(kept, 1, (cell->kept - 1) * hidden, hidden);
-        b->gx[TN_STEPS_X] = cell->split ? tn_cat_list(0, n, gx) : all_gp;
-        b->gx[TN_STEPS_H] = gh;
-        if (cell->state) b->gx[TN_STEPS_C] = gc;
-        if (cell->split) b->gx[TN_STEPS_BIAS] = all_gp;
-        if (b->need[TN_STEPS_WEIGHT])
-            b->gx[TN_STEPS_WEIGHT] = tn_matmul(tn_transpose(all_gp, 0, 1), tn_to(from, tn_dtype_of(all_gp)));
+        b->gx[TN__STEPS_X] = cell->split ? tn_cat_list(0, n, gx) : all_gp;
+        b->gx[TN__STEPS_H] = gh;
+        if (cell->state) b->gx[TN__STEPS_C] = gc;
+        if (cell->split) b->gx[TN__STEPS_BIAS] = all_gp;
+        if (b->need[TN__STEPS_WEIGHT])
+            b->gx[TN__STEPS_WEIGHT] = tn_matmul(tn_transpose(all_gp, 0, 1), tn_to(from, tn_dtype_of(all_gp)));
     }
     tn__mem_put(gx, bytes);
 }
@@ -270,7 +270,7 @@ tn_tensor *tn__steps_call(const tn_op *op, tn_steps_args a, bool state, bool bia
     tn__meet(4, in);
     const tn_steps s = {a.sizes, a.steps, a.reverse, a.relu};
     if (tn_op_call(op, state || bias ? 4 : 3, in, state ? 4 : 3, out, &s) != TN_OK) return NULL;
-    if (a.last_h) *a.last_h = out[TN_STEPS_LAST];
-    if (a.last_c && state) *a.last_c = out[TN_STEPS_LAST_C];
-    return out[TN_STEPS_Y];
+    if (a.last_h) *a.last_h = out[TN__STEPS_LAST];
+    if (a.last_c && state) *a.last_c = out[TN__STEPS_LAST_C];
+    return out[TN__STEPS_Y];
 }

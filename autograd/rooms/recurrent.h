@@ -14,8 +14,8 @@
 #include "autograd/rooms/room.h"
 
 /* Inputs and results, in this order; an rnn and a gru have no c. A gru has the bias of the product with the state. */
-enum { TN_STEPS_X, TN_STEPS_WEIGHT, TN_STEPS_H, TN_STEPS_C, TN_STEPS_BIAS = TN_STEPS_C };
-enum { TN_STEPS_Y, TN_STEPS_LAST, TN_STEPS_LAST_C }; /* and behind them what was kept */
+enum { TN__STEPS_X, TN__STEPS_WEIGHT, TN__STEPS_H, TN__STEPS_C, TN__STEPS_BIAS = TN__STEPS_C };
+enum { TN__STEPS_Y, TN__STEPS_LAST, TN__STEPS_LAST_C }; /* and behind them what was kept */
 
 typedef struct {
     const int64_t *sizes; /* NULL: every step has all rows */
@@ -24,7 +24,7 @@ typedef struct {
     bool           relu;    /* rnn */
 } tn_steps;
 
-enum { TN_MOST_KEPT = 6 };
+enum { TN__MOST_KEPT = 6 };
 typedef struct {
     int  gates, kept;
     bool state; /* a second one, c */

@@ -2,7 +2,7 @@
 #include "autograd/rooms/registry.h"
 
 #define OP(name) &tn__op_##name,
-static const tn_op *const ops[] = {TN_OPS(OP)};
+static const tn_op *const ops[] = {TN__OPS(OP)};
 #undef OP
 
 int          tn_op_count(void) { return (int)(sizeof ops / sizeof *ops); }

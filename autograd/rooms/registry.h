@@ -6,7 +6,7 @@
 #include "autograd/rooms/samples.h"
 
 /* clang-format off */
-#define TN_OPS(OP)                                                                                                    \
+#define TN__OPS(OP)                                                                                                    \
     /* arithmetic */                                                                                                  \
     OP(add) OP(sub) OP(mul) OP(div) OP(pow) OP(maximum) OP(minimum) OP(remainder) OP(add_scalar) OP(mul_scalar)       \
     OP(div_scalar) OP(rsub_scalar) OP(pow_scalar)                                                                     \
@@ -53,7 +53,7 @@
 #define OP(name)                            \
     extern const tn_op       tn__op_##name; \
     extern const tn__samples tn__samples_##name;
-TN_OPS(OP)
+TN__OPS(OP)
 #undef OP
 
 #endif

@@ -6,38 +6,38 @@
 #include "autograd/op.h"
 
 /* A row of test data: what the registry's tests make gradchecks, error checks and layout checks from. */
-enum { TN_SAMPLE_INPUTS = 6 };
+enum { TN__SAMPLE_INPUTS = 6 };
 typedef enum {
-    TN_ARG_REAL = 0, /* a differentiable input, uniform in [low, high)    */
-    TN_ARG_INDEX,    /* i64, uniform in [low, high)                       */
-    TN_ARG_MASK,     /* bool, true with probability 1/2                   */
-    TN_ARG_CONST,    /* real, but its gradient is not asked for           */
-    TN_ARG_DISTINCT, /* real, values at least 0.05 apart: for max, sort … */
-    TN_ARG_ROWSUM1,  /* real, positive, the last dim sums to 1            */
-    TN_ARG_ABSENT,   /* an optional input left out                        */
-    TN_ARG_INT       /* i64 as a plain number type, uniform in [low, high): errors and integer kernels */
+    TN__ARG_REAL = 0, /* a differentiable input, uniform in [low, high)    */
+    TN__ARG_INDEX,    /* i64, uniform in [low, high)                       */
+    TN__ARG_MASK,     /* bool, true with probability 1/2                   */
+    TN__ARG_CONST,    /* real, but its gradient is not asked for           */
+    TN__ARG_DISTINCT, /* real, values at least 0.05 apart: for max, sort … */
+    TN__ARG_ROWSUM1,  /* real, positive, the last dim sums to 1            */
+    TN__ARG_ABSENT,   /* an optional input left out                        */
+    TN__ARG_INT       /* i64 as a plain number type, uniform in [low, high): errors and integer kernels */
 } tn__sample_kind;
 typedef struct {
     int8_t  n;
     int16_t d[TN_MAX_DIMS];
 } tn__sample_shape; /* a tn_shape of small numbers: there are more than a thousand rows */
 typedef struct {
-    int8_t           nin, nout;              /* for ops with inputs, outputs = TN_ANY; nin 0: as many as the op has */
-    bool             flat_kink;              /* second derivatives are not to be compared numerically here */
-    uint8_t          kind[TN_SAMPLE_INPUTS]; /* tn__sample_kind */
-    tn__sample_shape in[TN_SAMPLE_INPUTS];
-    double           low[TN_SAMPLE_INPUTS], high[TN_SAMPLE_INPUTS]; /* both 0: [-2, 2) */
-    double           f32_tol;                                       /* 0: the default */
+    int8_t           nin, nout;               /* for ops with inputs, outputs = TN_ANY; nin 0: as many as the op has */
+    bool             flat_kink;               /* second derivatives are not to be compared numerically here */
+    uint8_t          kind[TN__SAMPLE_INPUTS]; /* tn__sample_kind */
+    tn__sample_shape in[TN__SAMPLE_INPUTS];
+    double           low[TN__SAMPLE_INPUTS], high[TN__SAMPLE_INPUTS]; /* both 0: [-2, 2) */
+    double           f32_tol;                                         /* 0: the default */
     const void      *args;
     const char      *fails;  /* the exact message, if the row is an error */
     tn_status        status; /* and its code                              */
 } tn__sample;
 
-/* An op's rows: behind tn__op_gelu stands TN_SAMPLES(gelu, samples). */
+/* An op's rows: behind tn__op_gelu stands TN__SAMPLES(gelu, samples). */
 typedef struct {
     const tn__sample *rows;
     int               n;
 } tn__samples;
-#define TN_SAMPLES(op, a) const tn__samples tn__samples_##op = {(a), (int)(sizeof(a) / sizeof *(a))}
+#define TN__SAMPLES(op, a) const tn__samples tn__samples_##op = {(a), (int)(sizeof(a) / sizeof *(a))}
 
 #endif

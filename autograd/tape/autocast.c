@@ -43,7 +43,7 @@ static entry *place(tn_tensor *weight)
         atomic_init(&c->object.refs, 1);
         c->object.end = cache_end;
         tn__self.casts = &c->object;
-        tn__at_thread_end(TN_END_CASTS, drop_casts);
+        tn__at_thread_end(TN__END_CASTS, drop_casts);
     }
     for (size_t i = 0; i < c->count; i++)
         if (c->list[i].weight == weight) return c->list + i;
@@ -84,8 +84,8 @@ static void forward(tn_ctx *c)
 static void backward_ops(tn_back *b) { b->gx[0] = tn_to(b->gy[0], TN_F32); }
 
 /* A view, as its result shares memory: the cache's. */
-static const tn_op of_weight = {TN_ROOM("autocast", TN_AS_IS), .inputs = 1, .infer = infer, .forward = forward,
-                                .backward_ops = backward_ops,  .view = true};
+static const tn_op of_weight = {TN__ROOM("autocast", TN_AS_IS), .inputs = 1, .infer = infer, .forward = forward,
+                                .backward_ops = backward_ops,   .view = true};
 
 /* ---- conversions ------------------------------------------------------------------------------------------------- */
 

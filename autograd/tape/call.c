@@ -370,7 +370,7 @@ static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, 
     if (tn__blocked()) return tn__self.error;
     if (check_op(op, nin, in, nout, out) != TN_OK || !out) return tn__self.error;
     if (__builtin_expect(!tn__tape.profile, 1)) return checked(op, nin, in, nout, out, args, inplace);
-    tn__timed_begin(NULL, op->name, TN_TIMED_OP, false);
+    tn__timed_begin(NULL, op->name, TN__TIMED_OP, false);
     const tn_status status = checked(op, nin, in, nout, out, args, inplace);
     tn__timed_end();
     return status;
@@ -413,9 +413,9 @@ void tn_op_map(tn_map_kernel f32, tn_map_kernel f64, int ny, tn_tensor *const *y
     tn__list out = {.n = ny}, in = {.n = nx};
     tn_dtype kt = TN_I64;
     if (tn__blocked()) return;
-    if (ny < 1 || nx < 0 || ny > TN_MAX_OPERANDS || nx > TN_MAX_OPERANDS - ny || !y || (nx && !x)) {
+    if (ny < 1 || nx < 0 || ny > TN__MAX_OPERANDS || nx > TN__MAX_OPERANDS - ny || !y || (nx && !x)) {
         tn_raise(TN_EINVAL, "tn_op_map: takes 1 or more results and %d operands in all, got %d results and %d inputs%s",
-                 TN_MAX_OPERANDS, ny, nx, y && (x || !nx) ? "" : ", a list of which is NULL");
+                 TN__MAX_OPERANDS, ny, nx, y && (x || !nx) ? "" : ", a list of which is NULL");
         return;
     }
     for (int i = 0; i < ny + nx; i++) {

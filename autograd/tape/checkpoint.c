@@ -69,7 +69,7 @@ done:
 static const tn_op op = {.size = sizeof(tn_op),
                          .name = "checkpoint",
                          .inputs = TN_ANY,
-                         .saves = TN_SAVE_ALL_IN,
+                         .saves = TN__SAVE_ALL_IN,
                          .args_size = sizeof(args_t),
                          .infer = infer,
                          .forward = forward,

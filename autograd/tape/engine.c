@@ -126,7 +126,7 @@ static void mark_wanted(tn__engine_run *r)
     for (r->list = NULL; back;) {
         n = back;
         n->wanted =
-            (n->op->saves & TN_SAVE_ALL_IN) != 0; /* a checkpoint: what it leads to is not known before it runs */
+            (n->op->saves & TN__SAVE_ALL_IN) != 0; /* a checkpoint: what it leads to is not known before it runs */
         for (int i = 0; i < n->nin && !n->wanted; i++) {
             const tn__edge *e = &n->edge[i];
             n->wanted = (e->node && e->node->run == r->id && e->node->wanted) || (r->outer && e->leaf);
@@ -325,7 +325,7 @@ static tn_status pass(tn__engine_run *r)
         catch_targets(r, n);
         if (any && n->wanted) {
             tn_scope s = tn_scope_begin();
-            if (tn__tape.profile) tn__timed_begin(n->path ? n->path : "", n->op->name, TN_TIMED_OP, true);
+            if (tn__tape.profile) tn__timed_begin(n->path ? n->path : "", n->op->name, TN__TIMED_OP, true);
             tn__run_node(r, n);
             if (tn__tape.profile) tn__timed_end();
             tn_scope_end(s);

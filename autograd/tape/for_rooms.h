@@ -6,7 +6,7 @@
 #include "core/tensor/layout.h"
 
 /* The first members of every op of the library: its name, and how it takes its inputs under autocast. */
-#define TN_ROOM(title, choice) .size = sizeof(tn_op), .name = (title), .autocast = (choice)
+#define TN__ROOM(title, choice) .size = sizeof(tn_op), .name = (title), .autocast = (choice)
 
 bool tn__autocast_meets(int n, tn_tensor *const *t); /* are these f32 and bf16 alone, which autocast brings together? */
 

@@ -84,11 +84,11 @@ void tn__timed_begin(const char *module, const char *name, tn__timed what, bool 
 {
     tn_profile *p = tn__tape.profile;
     char        path[512];
-    if (p->depth++ >= TN_PROFILE_DEPTH) return;
-    for (int i = p->depth - 2; i >= 0 && what != TN_TIMED_INNER; i--) {
+    if (p->depth++ >= TN__PROFILE_DEPTH) return;
+    for (int i = p->depth - 2; i >= 0 && what != TN__TIMED_INNER; i--) {
         const int32_t outer = p->under_way[i].e.entry;
-        if (outer < 0 || p->entry[outer].what == TN_TIMED_SPAN) continue;
-        what = TN_TIMED_INNER, module = p->entry[outer].module, backward = p->under_way[i].e.backward;
+        if (outer < 0 || p->entry[outer].what == TN__TIMED_SPAN) continue;
+        what = TN__TIMED_INNER, module = p->entry[outer].module, backward = p->under_way[i].e.backward;
     }
     if (!module) tn__path_text(path, sizeof path), module = path;
     const int32_t entry = entry_of(p, module, name, what);
@@ -99,16 +99,16 @@ void tn__timed_begin(const char *module, const char *name, tn__timed what, bool 
 void tn__timed_end(void)
 {
     tn_profile *p = tn__tape.profile;
-    if (!p || !p->depth || --p->depth >= TN_PROFILE_DEPTH) return; /* it was opened in between */
+    if (!p || !p->depth || --p->depth >= TN__PROFILE_DEPTH) return; /* it was opened in between */
     tn__timed_event e = p->under_way[p->depth].e;
     e.ns = now() - e.start;
     if (p->depth) p->under_way[p->depth - 1].inside += e.ns;
     if (e.entry >= 0) {
         tn__timing *t = p->entry + e.entry;
         t->calls[e.backward]++;
-        t->ns[e.backward] += t->what == TN_TIMED_SPAN ? e.ns - p->under_way[p->depth].inside : e.ns;
+        t->ns[e.backward] += t->what == TN__TIMED_SPAN ? e.ns - p->under_way[p->depth].inside : e.ns;
     }
-    if (p->events == p->event_capacity && p->events < TN_PROFILE_EVENTS) {
+    if (p->events == p->event_capacity && p->events < TN__PROFILE_EVENTS) {
         const int64_t    n = p->events ? 2 * p->events : 1024;
         tn__timed_event *more = tn__mem_try((size_t)n * sizeof *more);
         if (more) {
@@ -123,7 +123,7 @@ void tn__timed_end(void)
 
 void tn_span_begin(const char *name)
 {
-    if (tn__tape.profile) tn__timed_begin(NULL, name ? name : "", TN_TIMED_SPAN, false);
+    if (tn__tape.profile) tn__timed_begin(NULL, name ? name : "", TN__TIMED_SPAN, false);
 }
 void tn_span_end(void)
 {

@@ -7,7 +7,7 @@
 
 #include "autograd/tape/tape.h"
 
-typedef enum { TN_TIMED_OP, TN_TIMED_SPAN, TN_TIMED_INNER } tn__timed;
+typedef enum { TN__TIMED_OP, TN__TIMED_SPAN, TN__TIMED_INNER } tn__timed;
 
 typedef struct {
     char     *module, *name; /* owned; one string each */
@@ -22,7 +22,7 @@ typedef struct {
     int64_t start, ns;
 } tn__timed_event;
 
-enum { TN_PROFILE_DEPTH = 64, TN_PROFILE_EVENTS = 1 << 20 };
+enum { TN__PROFILE_DEPTH = 64, TN__PROFILE_EVENTS = 1 << 20 };
 
 struct tn_profile {
     uint64_t thread;
@@ -40,7 +40,7 @@ struct tn_profile {
     struct {
         tn__timed_event e;
         int64_t         inside; /* ns of what ran within */
-    } under_way[TN_PROFILE_DEPTH];
+    } under_way[TN__PROFILE_DEPTH];
     int depth; /* may exceed that: what is deeper is not told apart */
 };
 

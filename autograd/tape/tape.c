@@ -65,7 +65,7 @@ void tn__path_text(char *to, size_t size)
 {
     to[0] = 0;
     size_t at = 0;
-    int    depth = tn__self.path_depth < TN_PATH_MAX ? tn__self.path_depth : TN_PATH_MAX;
+    int    depth = tn__self.path_depth < TN__PATH_MAX ? tn__self.path_depth : TN__PATH_MAX;
     for (int i = 0; i < depth && at + 1 < size; i++)
         if (tn__self.path[i]) at += (size_t)snprintf(to + at, size - at, "%s%s", at ? "." : "", tn__self.path[i]);
 }
@@ -159,7 +159,7 @@ bool tn__record_saved(tn__node *n, tn_tensor *const *in, tn_tensor *original)
 {
     unsigned saves = n->op->saves_for ? n->op->saves_for(n->need) : n->op->saves;
     for (int i = 0; i < n->nin; i++) {
-        bool wanted = (saves & TN_SAVE_ALL_IN) || (i < 15 && (saves & TN_SAVE_IN(i)));
+        bool wanted = (saves & TN__SAVE_ALL_IN) || (i < 15 && (saves & TN_SAVE_IN(i)));
         if (!wanted || !in[i]) continue;
         tn_tensor *x = i == 0 && original ? original : in[i];
         if (!(n->saved_in[i].t = x == original ? tn_keep(x) : save(x))) return false;

@@ -75,7 +75,7 @@ extern _Thread_local tn__tape_state tn__tape;
 /* Under autocast (autocast.c): the inputs as this op takes them, with recorded conversions. */
 void tn__autocast(const tn_op *op, int n, tn_tensor **in);
 
-#define TN_SAVE_ALL_IN (1u << 15) /* in tn_op.saves: every input, however many */
+#define TN__SAVE_ALL_IN (1u << 15) /* in tn_op.saves: every input, however many */
 
 static inline tn__node *tn__node_of(const tn_tensor *t) { return (tn__node *)t->node; }
 static inline bool      tn__wants_grad(const tn_tensor *t) { return t->leaf || t->node; }

@@ -8,10 +8,10 @@ bool tn_profile_row_at(const tn_profile *p, int64_t i, tn_profile_row *row)
     *row = (tn_profile_row){0};
     for (int64_t k = 0; p && k < p->entries; k++) {
         const tn__timing *e = p->entry + k;
-        if (e->what == TN_TIMED_INNER || i-- > 0) continue;
+        if (e->what == TN__TIMED_INNER || i-- > 0) continue;
         *row = (tn_profile_row){.module = e->module,
                                 .name = e->name,
-                                .span = e->what == TN_TIMED_SPAN,
+                                .span = e->what == TN__TIMED_SPAN,
                                 .calls = e->calls[0],
                                 .backward_calls = e->calls[1],
                                 .seconds = 1e-9 * (double)e->ns[0],
@@ -67,7 +67,7 @@ static bool  same_name(const tn__timing *e, const tn__timing *like, size_t lengt
 }
 static bool same_module(const tn__timing *e, const tn__timing *like, size_t length)
 {
-    return e->what == TN_TIMED_OP && within(e->module, like->module, length);
+    return e->what == TN__TIMED_OP && within(e->module, like->module, length);
 }
 static bool itself(const tn__timing *e, const tn__timing *like, size_t length) { return (void)length, e == like; }
 
@@ -77,7 +77,7 @@ static tn__timing sum_of(const tn_profile *p, match *m, const tn__timing *like, 
     tn__timing sum = {.what = like->what};
     *first = true;
     for (const tn__timing *e = p->entry; e < p->entry + p->entries; e++) {
-        if (e->what == TN_TIMED_INNER || !m(e, like, length)) continue;
+        if (e->what == TN__TIMED_INNER || !m(e, like, length)) continue;
         *first = *first && e >= like;
         add(&sum, e);
     }
@@ -93,7 +93,7 @@ static void by_time(FILE *to, const tn_profile *p, match *m, bool modules, int64
         int64_t    best_at = -1;
         for (int64_t i = 0; i < p->entries; i++) {
             bool first;
-            if (p->entry[i].what == TN_TIMED_INNER) continue;
+            if (p->entry[i].what == TN__TIMED_INNER) continue;
             const tn__timing s = sum_of(p, m, p->entry + i, 0, &first);
             const bool       later = all(&s) < last || (all(&s) == last && i > last_at);
             if (first && later && all(&s) > all(&best)) best = s, best_at = i;
@@ -108,7 +108,7 @@ static void by_time(FILE *to, const tn_profile *p, match *m, bool modules, int64
 static void by_module(FILE *to, const tn_profile *p, int64_t whole)
 {
     for (const tn__timing *e = p->entry; e < p->entry + p->entries; e++)
-        for (size_t length = strcspn(e->module, "."); e->what == TN_TIMED_OP && *e->module;) {
+        for (size_t length = strcspn(e->module, "."); e->what == TN__TIMED_OP && *e->module;) {
             bool             first;
             char             path[512];
             const tn__timing s = sum_of(p, same_module, e, length, &first);
@@ -124,7 +124,7 @@ void tn_profile_table(FILE *to, const tn_profile *p)
     if (!to || !p) return;
     int64_t timed = 0, whole = p->ns;
     for (int64_t i = 0; i < p->entries; i++)
-        if (p->entry[i].what != TN_TIMED_INNER) timed += all(p->entry + i);
+        if (p->entry[i].what != TN__TIMED_INNER) timed += all(p->entry + i);
     if (p->open || whole < timed) whole = timed;
     fprintf(to, "profile: %lld ms, of which %lld in ops and spans\n", (long long)(whole / 1000000),
             (long long)(timed / 1000000));
@@ -153,7 +153,7 @@ tn_status tn_profile_trace(const tn_profile *p, const char *path)
         const tn__timing      *t = p->entry + e->entry;
         tn_json_open_object(w, NULL);
         tn_json_put_string(w, "name", t->name);
-        tn_json_put_string(w, "cat", t->what == TN_TIMED_SPAN ? "span" : kinds[e->backward]);
+        tn_json_put_string(w, "cat", t->what == TN__TIMED_SPAN ? "span" : kinds[e->backward]);
         tn_json_put_string(w, "ph", "X"); /* begin and length at once, in microseconds */
         tn_json_put_double(w, "ts", (double)(e->start - p->began) / 1e3);
         tn_json_put_double(w, "dur", (double)e->ns / 1e3);

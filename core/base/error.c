@@ -55,7 +55,7 @@ __attribute__((noinline)) void tn_error_break(void)
 static size_t put_path(char *to, size_t size)
 {
     size_t at = 0;
-    int    depth = tn__self.path_depth < TN_PATH_MAX ? tn__self.path_depth : TN_PATH_MAX;
+    int    depth = tn__self.path_depth < TN__PATH_MAX ? tn__self.path_depth : TN__PATH_MAX;
     for (int i = 0; i < depth; i++) {
         const char *name = tn__self.path[i];
         if (!name || !*name) continue;
@@ -115,7 +115,7 @@ void tn_error_pop(const tn_error_state *aside)
 
 void tn_path_push(const char *name)
 {
-    if (tn__self.path_depth < TN_PATH_MAX) tn__self.path[tn__self.path_depth] = name;
+    if (tn__self.path_depth < TN__PATH_MAX) tn__self.path[tn__self.path_depth] = name;
     tn__self.path_depth++;
 }
 

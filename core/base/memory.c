@@ -109,7 +109,7 @@ static void give_back(block *b, size_t bytes)
 static inline void put_away(block *b, int c)
 {
     const size_t n = class_bytes(c), keep = atomic_load_explicit(&cache_limit, memory_order_relaxed);
-    if (cache.bytes + n > keep || !tn__self.at_end[TN_END_MEMORY]) { /* nobody would free it */
+    if (cache.bytes + n > keep || !tn__self.at_end[TN__END_MEMORY]) { /* nobody would free it */
         give_back(b, n);
         return;
     }
@@ -164,7 +164,7 @@ void *tn__mem_try(size_t bytes)
         cache.bytes -= n;
         return b;
     }
-    if (!tn__self.at_end[TN_END_MEMORY]) tn__at_thread_end(TN_END_MEMORY, tn_trim);
+    if (!tn__self.at_end[TN__END_MEMORY]) tn__at_thread_end(TN__END_MEMORY, tn_trim);
     atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
     b = allocator.alloc(allocator.user, n);
     if (!b && cache.bytes) { /* perhaps what we keep for later is what is missing now */
@@ -215,7 +215,7 @@ void tn__mem_retire(tn__object *o, size_t bytes)
     block       *b = (block *)(void *)o, **place = &cache.ended[cache.at++ % QUARANTINE], *old = *place;
     atomic_fetch_sub_explicit(&live, counted(bytes), memory_order_relaxed);
     if (__builtin_expect(cache.bytes + n > atomic_load_explicit(&cache_limit, memory_order_relaxed) ||
-                             !tn__self.at_end[TN_END_MEMORY],
+                             !tn__self.at_end[TN__END_MEMORY],
                          0)) {
         give_back(b, n);
         return;

@@ -68,7 +68,7 @@ static bool reserve(void)
     size_t cap = tn__self.capacity ? 2 * tn__self.capacity : 64, size = sizeof *tn__self.stack;
     void  *p = tn__self.stack;
     if (!tn__mem_grow(&p, tn__self.capacity * size, cap * size)) return false;
-    if (!tn__self.stack) tn__at_thread_end(TN_END_SCOPES, end_all);
+    if (!tn__self.stack) tn__at_thread_end(TN__END_SCOPES, end_all);
     tn__self.stack = p;
     tn__self.capacity = cap;
     return true;

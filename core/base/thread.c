@@ -14,7 +14,7 @@ static void thread_end(void *self)
 {
     (void)self;
     tn__self.id = 0; /* if anything is made from here on, this is called again */
-    for (int i = 0; i < TN_ENDS; i++) {
+    for (int i = 0; i < TN__ENDS; i++) {
         void (*end)(void) = tn__self.at_end[i];
         tn__self.at_end[i] = NULL;
         if (end) end();

@@ -12,10 +12,10 @@ typedef struct {
     uint32_t    serial;
 } tn__owned;
 
-enum { TN_PATH_MAX = 64 };
+enum { TN__PATH_MAX = 64 };
 
 /* What a thread leaves behind when it ends, in the order in which it goes: each may give memory to the next. */
-typedef enum { TN_END_SCOPES, TN_END_CASTS, TN_END_MEMORY, TN_ENDS } tn__end;
+typedef enum { TN__END_SCOPES, TN__END_CASTS, TN__END_MEMORY, TN__ENDS } tn__end;
 
 typedef struct {
     tn_status     error;   /* first, as every call reads it */
@@ -23,8 +23,8 @@ typedef struct {
     uint64_t      skipped; /* calls refused since the error */
     tn__owned    *stack;   /* the scope stack */
     size_t        top, capacity;
-    const char   *path[TN_PATH_MAX];
-    int           path_depth; /* may exceed TN_PATH_MAX: the rest is counted, not named */
+    const char   *path[TN__PATH_MAX];
+    int           path_depth; /* may exceed TN__PATH_MAX: the rest is counted, not named */
     int           threads;    /* tn_set_threads, 0: default */
     int64_t       shrink;    /* for tests: grains are divided by it, so that small tensors are shared out too; 0: off */
     tn_generator *generator; /* in use; NULL: own */
@@ -32,7 +32,7 @@ typedef struct {
     uint32_t      made;  /* serial numbers given out */
     uint64_t      id;    /* of this thread; 0: none was needed yet */
     tn__object   *casts; /* autocast's copies of weights: they go with its scope */
-    void (*at_end[TN_ENDS])(void);
+    void (*at_end[TN__ENDS])(void);
 } tn__thread;
 extern _Thread_local tn__thread tn__self;
 

@@ -8,16 +8,16 @@
 /* A vector of pairs is a vector of 32-bit units; the sums are f32. */
 typedef v_f32 v_pair;
 enum { v_n_pair = v_n_f32 };
-TN_INLINE v_f32 v_zero_pair(void) { return v_zero_f32(); }
-TN_INLINE v_f32 v_load_pair(const float *p) { return v_load_f32(p); }
-TN_INLINE void  v_store_pair(float *p, v_f32 v) { v_store_f32(p, v); }
-TN_INLINE v_f32 v_broadcast_pair(const float *p)
+TN__INLINE v_f32 v_zero_pair(void) { return v_zero_f32(); }
+TN__INLINE v_f32 v_load_pair(const float *p) { return v_load_f32(p); }
+TN__INLINE void  v_store_pair(float *p, v_f32 v) { v_store_f32(p, v); }
+TN__INLINE v_f32 v_broadcast_pair(const float *p)
 {
     int32_t u;
     memcpy(&u, p, sizeof u);
     return _mm512_castsi512_ps(_mm512_set1_epi32(u));
 }
-TN_INLINE v_f32 v_fma_pair(v_f32 a, v_f32 b, v_f32 sum)
+TN__INLINE v_f32 v_fma_pair(v_f32 a, v_f32 b, v_f32 sum)
 {
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
 }
@@ -25,15 +25,15 @@ TN_INLINE v_f32 v_fma_pair(v_f32 a, v_f32 b, v_f32 sum)
 /* Sums of dot products are never denormal; for those this would differ from tn__f32_to_bf16. */
 #define v_narrow(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), (__m256i)_mm512_cvtneps_pbh(v))
 
-#define TN_REAL float
-#define TN_(name) name##_pair
+#define TN__REAL float
+#define TN__(name) name##_pair
 #include "core/kernels/tile.h"
 
-TN_INLINE __mmask32 first_of_32(int64_t n) { return n >= 32 ? ~0u : n <= 0 ? 0 : (1u << n) - 1; }
-TN_INLINE __mmask16 first_of_16(int64_t n) { return (__mmask16)first_of_32(n < 16 ? n : 16); }
+TN__INLINE __mmask32 first_of_32(int64_t n) { return n >= 32 ? ~0u : n <= 0 ? 0 : (1u << n) - 1; }
+TN__INLINE __mmask16 first_of_16(int64_t n) { return (__mmask16)first_of_32(n < 16 ? n : 16); }
 
 /* For permutex2var: 16 elements of each of two vectors, interleaved, from element `from` on. */
-TN_INLINE __m512i in_turn(int from)
+TN__INLINE __m512i in_turn(int from)
 {
     const __m512i i = _mm512_add_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
                                        _mm512_set1_epi32(from));
@@ -81,13 +81,13 @@ static void zip_rows(const tn__pack_step *s)
         int64_t   c = 0;
         for (; c + 32 <= s->cols && r + 1 < s->rows; c += 32) {
             const __m512i l = _mm512_loadu_si512(x + c), u = _mm512_loadu_si512(x + s->from_row + c);
-            for (int64_t i = 0; i < 2; i++) v_prefetch(x + c, (TN_PACK_AHEAD + i) * s->from_row);
+            for (int64_t i = 0; i < 2; i++) v_prefetch(x + c, (TN__PACK_AHEAD + i) * s->from_row);
             _mm512_storeu_si512(to + c, _mm512_permutex2var_epi16(l, lower, u));
             _mm512_storeu_si512(to + c + 16, _mm512_permutex2var_epi16(l, upper, u));
         }
         for (; c < s->width; c += 16) {
             const __mmask16 in = first_of_16(s->cols - c), second = r + 1 < s->rows ? in : 0;
-            for (int64_t i = 0; i < 2; i++) v_prefetch(x + c, (TN_PACK_AHEAD + i) * s->from_row);
+            for (int64_t i = 0; i < 2; i++) v_prefetch(x + c, (TN__PACK_AHEAD + i) * s->from_row);
             const __m512i l = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(in, x + c));
             const __m512i u =
                 _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, x + (second ? s->from_row : 0) + c));
@@ -97,7 +97,7 @@ static void zip_rows(const tn__pack_step *s)
 }
 
 /* Pairs in dense columns: units lie there already, and are transposed in squares. */
-/* clang-format off: it takes TN_UNROLL for a function */
+/* clang-format off: it takes TN__UNROLL for a function */
 static void transpose_columns(const tn__pack_step *s)
 {
     const int64_t pairs = (s->rows + 1) / 2;
@@ -108,11 +108,11 @@ static void transpose_columns(const tn__pack_step *s)
             const __mmask32 in = first_of_32(s->rows - 2 * r);
             float          *to = (float *)s->to + r * s->width + c;
             v_f32           v[16];
-            TN_UNROLL for (int i = 0; i < 16; i++) v[i] =
+            TN__UNROLL for (int i = 0; i < 16; i++) v[i] =
                 c + i < s->cols ? _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(in, x + i * s->from_col + 2 * r))
                                 : v_zero_f32();
             v_transpose_f32(v);
-            TN_UNROLL for (int i = 0; i < 16; i++) if (r + i < pairs)
+            TN__UNROLL for (int i = 0; i < 16; i++) if (r + i < pairs)
                 _mm512_mask_storeu_ps(to + i * s->width, out, v[i]);
         }
     }

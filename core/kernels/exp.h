@@ -16,7 +16,7 @@ static const float v_exp_q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.0083
 
 /* e to the power x + more, divided by 2ⁿ, plus *rest, which is smaller than its last bit. *n23: n at the place of the
  * exponent. For |x| up to 2²⁰, |more| up to 0.1; elsewhere what comes out means nothing, but NaN gives NaN. */
-TN_INLINE v_f32 v_exp_parts(v_f32 x, v_f32 more, v_u32 *n23, v_f32 *rest)
+TN__INLINE v_f32 v_exp_parts(v_f32 x, v_f32 more, v_u32 *n23, v_f32 *rest)
 {
     const v_f32 sum = x * 0x1.715476p+0f + 0x1.8p23f, n = sum - 0x1.8p23f;
     const v_f32 a = x - n * 0x1.62e4p-1f, b = n * 0x1.7f7d1cp-20f - more, r = a - b;
@@ -28,9 +28,9 @@ TN_INLINE v_f32 v_exp_parts(v_f32 x, v_f32 more, v_u32 *n23, v_f32 *rest)
 }
 
 /* 2 to the power n + k, where that is a normal number. */
-TN_INLINE v_f32 v_power_of_2(v_u32 n23, int k) { return v_float(n23 + ((uint32_t)(127 + k) << 23)); }
+TN__INLINE v_f32 v_power_of_2(v_u32 n23, int k) { return v_float(n23 + ((uint32_t)(127 + k) << 23)); }
 
-TN_INLINE v_f32 v_exp(v_f32 x)
+TN__INLINE v_f32 v_exp(v_f32 x)
 {
     const v_mask none = v_less(x, v_set1(-104)), large = v_less(v_zero_f32(), x);
     v_u32        n23;
@@ -43,7 +43,7 @@ TN_INLINE v_f32 v_exp(v_f32 x)
 }
 
 /* The same for x ≤ 0 or NaN. */
-TN_INLINE v_f32 v_exp_down(v_f32 x)
+TN__INLINE v_f32 v_exp_down(v_f32 x)
 {
     const v_f32 last = v_choose(v_less(x, v_set1(-104)), v_zero_f32(), v_set1(0x1p-64f));
     v_u32       n23;
@@ -54,31 +54,31 @@ TN_INLINE v_f32 v_exp_down(v_f32 x)
 /* For softmax: eˣ for x ≤ 0 or NaN, within 1.5 ULP, and 0 below -87, where it is nothing beside the largest, 1. Of
  * several vectors, in place and in step: each operation waits for the one before, and a CPU does not look far enough
  * ahead to find the next vector's by itself. */
-/* clang-format off: it takes TN_UNROLL for a function */
-TN_INLINE void v_exp_soft(const int n, v_f32 *x)
+/* clang-format off: it takes TN__UNROLL for a function */
+TN__INLINE void v_exp_soft(const int n, v_f32 *x)
 {
     v_f32 power[4], r[4], y[4];
-    TN_UNROLL for (int k = 0; k < n; k++)
+    TN__UNROLL for (int k = 0; k < n; k++)
     {
         r[k] = v_max(x[k], v_set1(-87));
         y[k] = r[k] * 0x1.715476p+0f + 0x1.8p23f;
     }
-    TN_UNROLL for (int k = 0; k < n; k++)
+    TN__UNROLL for (int k = 0; k < n; k++)
     {
         const v_f32 whole = y[k] - 0x1.8p23f;
         power[k] = v_choose(v_less(x[k], v_set1(-87)), v_zero_f32(), v_float((v_bits(y[k]) << 23) + (127u << 23)));
         r[k] = (r[k] - whole * 0x1.62e4p-1f) - whole * 0x1.7f7d1cp-20f;
     }
-    TN_UNROLL for (int k = 0; k < n; k++) y[k] = r[k] * v_exp_q[4] + v_exp_q[3];
-    TN_UNROLL for (int i = 2; i >= 0; i--) TN_UNROLL for (int k = 0; k < n; k++) y[k] = y[k] * r[k] + v_exp_q[i];
-    TN_UNROLL for (int k = 0; k < n; k++) x[k] = (1.0f + (r[k] + r[k] * r[k] * y[k])) * power[k];
+    TN__UNROLL for (int k = 0; k < n; k++) y[k] = r[k] * v_exp_q[4] + v_exp_q[3];
+    TN__UNROLL for (int i = 2; i >= 0; i--) TN__UNROLL for (int k = 0; k < n; k++) y[k] = y[k] * r[k] + v_exp_q[i];
+    TN__UNROLL for (int k = 0; k < n; k++) x[k] = (1.0f + (r[k] + r[k] * r[k] * y[k])) * power[k];
 }
 /* clang-format on */
 
 /* e to the power x + more, times 2⁶⁴, for x from -128 to 0 or NaN. So a factor can be multiplied in before the result
  * is rounded to the few bits that a denormal has; the last multiplication is by V_DOWN. */
 #define V_DOWN 0x1p-64f
-TN_INLINE v_f32 v_exp_raised(v_f32 x, v_f32 more)
+TN__INLINE v_f32 v_exp_raised(v_f32 x, v_f32 more)
 {
     v_u32       n23;
     v_f32       rest;

@@ -18,7 +18,7 @@
 
 #define V_GELU_NEAR 4.9f
 
-TN_INLINE v_f32 v_erf(v_f32 x)
+TN__INLINE v_f32 v_erf(v_f32 x)
 {
     static const float p[] = {0.128379166f,   -0.37612626f,    0.112835854f,   -0.026853811f,
                               0.00518832682f, -0.00080101873f, 7.85384109e-05f};
@@ -32,7 +32,7 @@ TN_INLINE v_f32 v_erf(v_f32 x)
 }
 
 /* 2⁶⁴ exp(-a²/2), a up to 15. With h the first 12 bits of a, h² is exact; a² - h² = (a + h)(a - h). */
-TN_INLINE v_f32 v_bell(v_f32 a)
+TN__INLINE v_f32 v_bell(v_f32 a)
 {
     const v_f32 h = v_float(v_bits(a) & 0xfffff000u);
     return v_exp_raised(-0.5f * (h * h), -0.5f * ((a + h) * (a - h)));
@@ -41,7 +41,7 @@ TN_INLINE v_f32 v_bell(v_f32 a)
 /* Row by row: the points, the constants, the coefficients of r, r² …; r is the distance from the point. In halves, so
  * that fewer steps wait for each other. */
 #define V_GELU_STEP(a) ((a)*6.4f + 0x1.8p23f) /* its lowest bits: the column, which is a · 32/5 rounded */
-TN_INLINE v_f32 v_gelu_read(const float (*t)[32], v_f32 a, v_f32 step)
+TN__INLINE v_f32 v_gelu_read(const float (*t)[32], v_f32 a, v_f32 step)
 {
     const v_u32 i = v_bits(step);
     const v_f32 r = a - v_pick(t[0], i), rr = r * r;
@@ -50,7 +50,7 @@ TN_INLINE v_f32 v_gelu_read(const float (*t)[32], v_f32 a, v_f32 step)
     return v_pick(t[1], i) + r * (low + rr * (middle + rr * high));
 }
 
-TN_INLINE v_f32 v_gelu_far(v_f32 x)
+TN__INLINE v_f32 v_gelu_far(v_f32 x)
 {
     static const float t[] = {0.360179424f,    0.120670222f,   -0.145280749f,   0.0841380581f,    -0.0181013066f,
                               -0.00611621235f, 0.00307744532f, 0.000943068648f, -0.000421360601f, -0.000162096549f};
@@ -59,7 +59,7 @@ TN_INLINE v_f32 v_gelu_far(v_f32 x)
     const v_f32        tail = v_bell(a) * v_poly((a - k) / (a + k), 10, t) * V_DOWN; /* a Φ(-a) */
     return v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) - tail;
 }
-TN_INLINE v_f32 v_gelu(v_f32 x)
+TN__INLINE v_f32 v_gelu(v_f32 x)
 {
     const v_f32  a = v_abs(x), tail = v_gelu_read(tn__gelu_tail, a, V_GELU_STEP(a));
     const v_f32  y = x * v_choose(v_less(x, v_zero_f32()), tail, 1.0f - tail);
@@ -67,14 +67,14 @@ TN_INLINE v_f32 v_gelu(v_f32 x)
     return v_all(near) ? y : v_choose(near, y, v_gelu_far(x));
 }
 
-TN_INLINE v_f32 v_gelu_slope_far(v_f32 a)
+TN__INLINE v_f32 v_gelu_slope_far(v_f32 a)
 {
     static const float t[] = {0.478297681f,   -0.119975455f,   0.0535961278f,    -0.0140739391f, 0.000203799733f,
                               0.00108852179f, -9.3094015e-05f, -0.000110950408f, 4.57753413e-06f};
     a = v_min(a, v_set1(15));
     return v_zero_f32() - v_bell(a) * ((a - 0x1.80ead2p-1f) * v_poly((a - 3.0f) / (a + 3.0f), 9, t)) * V_DOWN;
 }
-TN_INLINE v_f32 v_gelu_slope(v_f32 x)
+TN__INLINE v_f32 v_gelu_slope(v_f32 x)
 {
     const v_f32  a = v_abs(x), step = V_GELU_STEP(a), root = (0x1.80ead2p-1f - a) - 0x1.a03fd4p-27f;
     const v_f32  bend = v_gelu_read(tn__gelu_bend, a, step);
@@ -88,15 +88,15 @@ TN_INLINE v_f32 v_gelu_slope(v_f32 x)
 #define CUBE 0x1.2444f2a4d8b4bp-4 /* √(8/π) · 0.044715 */
 
 /* 2⁶⁴ exp(-z), a up to 11. z is taken in f64. */
-TN_INLINE v_f64 v_gelu_z(v_f64 a) { return a * (a * a * CUBE + ROOT); }
-TN_INLINE v_f32 v_bell_tanh(v_f32 a)
+TN__INLINE v_f64 v_gelu_z(v_f64 a) { return a * (a * a * CUBE + ROOT); }
+TN__INLINE v_f32 v_bell_tanh(v_f32 a)
 {
     const v_f64 l = v_gelu_z(v_lower(a)), u = v_gelu_z(v_upper(a));
     const v_f32 z = v_join(l, u);
     return v_exp_raised(v_zero_f32() - z, v_join(v_lower(z) - l, v_upper(z) - u));
 }
 
-TN_INLINE v_f32 v_gelu_tanh(v_f32 x)
+TN__INLINE v_f32 v_gelu_tanh(v_f32 x)
 {
     const v_mask below = v_less(x, v_zero_f32());
     const v_f32  a = v_min(v_abs(x), v_set1(11)), e = v_bell_tanh(a);
@@ -105,8 +105,8 @@ TN_INLINE v_f32 v_gelu_tanh(v_f32 x)
 }
 
 /* D = e (1 + e - a z') / (1 + e)², with its zero at 0.7524…; h = a z' - 1 - e. */
-TN_INLINE v_f64 v_gelu_h(v_f64 a, v_f64 e) { return a * (a * a * (3 * CUBE) + ROOT) - 1.0 - e; }
-TN_INLINE v_f32 v_gelu_tanh_slope(v_f32 x)
+TN__INLINE v_f64 v_gelu_h(v_f64 a, v_f64 e) { return a * (a * a * (3 * CUBE) + ROOT) - 1.0 - e; }
+TN__INLINE v_f32 v_gelu_tanh_slope(v_f32 x)
 {
     static const float s[] = {0.797884583f, -0.267279536f, 0.06124264f, -0.0102024218f, 0.00184176734f};
     static const float p[] = {0.411954492f,   -0.388254136f, 0.000221344366f, 0.11035043f,     -0.0211102813f,

@@ -9,137 +9,137 @@
 #include "core/kernels/simd.h"
 #include "core/kernels/tile_size.h"
 
-#ifndef TN_REAL
+#ifndef TN__REAL
 
-#define TN_BF16_TOO 1 /* in the first instance, f32 */
-#define TN_TEMPLATE "core/kernels/gemm.k.c"
+#define TN__BF16_TOO 1 /* in the first instance, f32 */
+#define TN__TEMPLATE "core/kernels/gemm.k.c"
 #include "core/real.h"
 
 #else
-/* clang-format off: it takes TN_UNROLL for a function */
+/* clang-format off: it takes TN__UNROLL for a function */
 
 #include "core/kernels/tile.h"
 
 /* y += the next rows of b, each times its element of a. */
-TN_INLINE void TN_(add_rows)(const int rows, const tn__gemv_step *s, int64_t p, bool first)
+TN__INLINE void TN__(add_rows)(const int rows, const tn__gemv_step *s, int64_t p, bool first)
 {
-    enum { N = TN_(v_n) };
-    const TN_REAL *a = (const TN_REAL *)s->a + p * s->a_col, *b = (const TN_REAL *)s->b + p * s->b_row;
-    TN_REAL       *y = s->y;
-    TN_(v) x[8];
-    TN_UNROLL for (int i = 0; i < rows; i++) x[i] = TN_(v_broadcast)(a + i * s->a_col);
+    enum { N = TN__(v_n) };
+    const TN__REAL *a = (const TN__REAL *)s->a + p * s->a_col, *b = (const TN__REAL *)s->b + p * s->b_row;
+    TN__REAL       *y = s->y;
+    TN__(v) x[8];
+    TN__UNROLL for (int i = 0; i < rows; i++) x[i] = TN__(v_broadcast)(a + i * s->a_col);
     for (int64_t j = 0, n = s->n, b_row = s->b_row; j < n; j += N) {
-        TN_(v) sum = first ? TN_(v_zero)() : TN_(v_load)(y + j);
-        TN_UNROLL for (int i = 0; i < rows; i++) sum = TN_(v_fma)(x[i], TN_(v_load)(b + i * b_row + j), sum);
-        TN_(v_store)(y + j, sum);
+        TN__(v) sum = first ? TN__(v_zero)() : TN__(v_load)(y + j);
+        TN__UNROLL for (int i = 0; i < rows; i++) sum = TN__(v_fma)(x[i], TN__(v_load)(b + i * b_row + j), sum);
+        TN__(v_store)(y + j, sum);
     }
 }
 
 /* A few vectors of columns at a time, whose sums stay in registers. */
-TN_INLINE void TN_(add_panel)(const int nv, const tn__gemv_step *s, int64_t j)
+TN__INLINE void TN__(add_panel)(const int nv, const tn__gemv_step *s, int64_t j)
 {
-    enum { N = TN_(v_n) };
-    const TN_REAL *a = s->a, *b = (const TN_REAL *)s->b + j;
-    const int64_t  a_col = s->a_col, b_row = s->b_row;
-    TN_REAL       *y = (TN_REAL *)s->y + j;
-    TN_(v) sum[WIDE];
-    TN_UNROLL for (int i = 0; i < nv; i++) sum[i] = s->first ? TN_(v_zero)() : TN_(v_load)(y + i * N);
+    enum { N = TN__(v_n) };
+    const TN__REAL *a = s->a, *b = (const TN__REAL *)s->b + j;
+    const int64_t   a_col = s->a_col, b_row = s->b_row;
+    TN__REAL       *y = (TN__REAL *)s->y + j;
+    TN__(v) sum[WIDE];
+    TN__UNROLL for (int i = 0; i < nv; i++) sum[i] = s->first ? TN__(v_zero)() : TN__(v_load)(y + i * N);
     for (int64_t p = s->k; p > 0; p--, a += a_col, b += b_row) {
-        const TN_(v) x = TN_(v_broadcast)(a);
-        TN_UNROLL for (int i = 0; i < nv; i++) sum[i] = TN_(v_fma)(x, TN_(v_load)(b + i * N), sum[i]);
+        const TN__(v) x = TN__(v_broadcast)(a);
+        TN__UNROLL for (int i = 0; i < nv; i++) sum[i] = TN__(v_fma)(x, TN__(v_load)(b + i * N), sum[i]);
     }
-    TN_UNROLL for (int i = 0; i < nv; i++) TN_(v_store)(y + i * N, sum[i]);
+    TN__UNROLL for (int i = 0; i < nv; i++) TN__(v_store)(y + i * N, sum[i]);
 }
 
 /* Columns of b that are dense: transposed in registers, square by square. Each vector of columns is a chain of its own,
  * so several are computed at once. */
-TN_INLINE void TN_(add_columns)(const int nv, const tn__gemv_step *s, int64_t j)
+TN__INLINE void TN__(add_columns)(const int nv, const tn__gemv_step *s, int64_t j)
 {
-    enum { N = TN_(v_n) };
-    const int64_t  k = s->k, a_col = s->a_col, b_col = s->b_col;
-    const TN_REAL *a = s->a, *b = (const TN_REAL *)s->b + j * b_col;
-    TN_REAL       *y = (TN_REAL *)s->y + j;
+    enum { N = TN__(v_n) };
+    const int64_t   k = s->k, a_col = s->a_col, b_col = s->b_col;
+    const TN__REAL *a = s->a, *b = (const TN__REAL *)s->b + j * b_col;
+    TN__REAL       *y = (TN__REAL *)s->y + j;
     /* the next columns: too many streams for the hardware prefetcher */
     const int64_t ahead = s->beyond_l2 && j + 2 * nv * N <= s->n ? nv * N * b_col : 0;
-    TN_(v) x[N], sum[4];
+    TN__(v) x[N], sum[4];
     int64_t p = 0;
-    TN_UNROLL for (int g = 0; g < nv; g++) sum[g] = s->first ? TN_(v_zero)() : TN_(v_load)(y + g * N);
+    TN__UNROLL for (int g = 0; g < nv; g++) sum[g] = s->first ? TN__(v_zero)() : TN__(v_load)(y + g * N);
     for (; p + N <= k; p += N) {
-        TN_UNROLL for (int g = 0; g < nv; g++)
+        TN__UNROLL for (int g = 0; g < nv; g++)
         {
-            const TN_REAL *from = b + g * N * b_col + p;
-            TN_UNROLL for (int i = 0; i < N; i++) x[i] = TN_(v_load)(from + i * b_col);
-            if (ahead) { TN_UNROLL for (int i = 0; i < N; i++) __builtin_prefetch(from + ahead + i * b_col); }
-            TN_(v_transpose)(x);
-            TN_UNROLL for (int i = 0; i < N; i++) sum[g] =
-                TN_(v_fma)(TN_(v_broadcast)(a + (p + i) * a_col), x[i], sum[g]);
+            const TN__REAL *from = b + g * N * b_col + p;
+            TN__UNROLL for (int i = 0; i < N; i++) x[i] = TN__(v_load)(from + i * b_col);
+            if (ahead) { TN__UNROLL for (int i = 0; i < N; i++) __builtin_prefetch(from + ahead + i * b_col); }
+            TN__(v_transpose)(x);
+            TN__UNROLL for (int i = 0; i < N; i++) sum[g] =
+                TN__(v_fma)(TN__(v_broadcast)(a + (p + i) * a_col), x[i], sum[g]);
         }
     }
     for (; p < k; p++) {
-        TN_UNROLL for (int g = 0; g < nv; g++)
+        TN__UNROLL for (int g = 0; g < nv; g++)
         {
-            TN_REAL rest[N];
+            TN__REAL rest[N];
             for (int i = 0; i < N; i++) rest[i] = b[(g * N + i) * b_col + p];
-            sum[g] = TN_(v_fma)(TN_(v_broadcast)(a + p * a_col), TN_(v_load)(rest), sum[g]);
+            sum[g] = TN__(v_fma)(TN__(v_broadcast)(a + p * a_col), TN__(v_load)(rest), sum[g]);
         }
     }
-    TN_UNROLL for (int g = 0; g < nv; g++) TN_(v_store)(y + g * N, sum[g]);
+    TN__UNROLL for (int g = 0; g < nv; g++) TN__(v_store)(y + g * N, sum[g]);
 }
 
 /* clang-format on */
 
-static void TN_(row)(const tn__gemv_step *s)
+static void TN__(row)(const tn__gemv_step *s)
 {
-    enum { N = TN_(v_n) };
+    enum { N = TN__(v_n) };
     int64_t j = 0;
     if (s->b_col != 1) {
-        for (; j + 2 * N <= s->n; j += 2 * N) TN_(add_columns)(2, s, j);
-        for (; j < s->n; j += N) TN_(add_columns)(1, s, j);
+        for (; j + 2 * N <= s->n; j += 2 * N) TN__(add_columns)(2, s, j);
+        for (; j < s->n; j += N) TN__(add_columns)(1, s, j);
     } else if (!s->beyond_l2) { /* jumps cost little */
-        for (; j + WIDE * N <= s->n; j += WIDE * N) TN_(add_panel)(WIDE, s, j);
-        for (; j + 4 * N <= s->n; j += 4 * N) TN_(add_panel)(4, s, j);
-        for (; j < s->n; j += N) TN_(add_panel)(1, s, j);
+        for (; j + WIDE * N <= s->n; j += WIDE * N) TN__(add_panel)(WIDE, s, j);
+        for (; j + 4 * N <= s->n; j += 4 * N) TN__(add_panel)(4, s, j);
+        for (; j < s->n; j += N) TN__(add_panel)(1, s, j);
     } else { /* as memory streams */
         int64_t p = 0;
         bool    first = s->first;
-        for (; p + 8 <= s->k; p += 8, first = false) TN_(add_rows)(8, s, p, first);
-        for (; p < s->k; p++, first = false) TN_(add_rows)(1, s, p, first);
+        for (; p + 8 <= s->k; p += 8, first = false) TN__(add_rows)(8, s, p, first);
+        for (; p < s->k; p++, first = false) TN__(add_rows)(1, s, p, first);
     }
 }
 
 /* ---- the epilogue ------------------------------------------------------------------------------------------------ */
 
-static inline TN_REAL TN_(read)(const void *p, int64_t i, bool bf16)
+static inline TN__REAL TN__(read)(const void *p, int64_t i, bool bf16)
 {
-    return bf16 ? (TN_REAL)tn__bf16_to_f32(((const uint16_t *)p)[i]) : ((const TN_REAL *)p)[i];
+    return bf16 ? (TN__REAL)tn__bf16_to_f32(((const uint16_t *)p)[i]) : ((const TN__REAL *)p)[i];
 }
-static inline void TN_(write)(void *p, int64_t i, bool bf16, TN_REAL v)
+static inline void TN__(write)(void *p, int64_t i, bool bf16, TN__REAL v)
 {
     if (bf16) ((uint16_t *)p)[i] = tn__f32_to_bf16((float)v);
-    else ((TN_REAL *)p)[i] = v;
+    else ((TN__REAL *)p)[i] = v;
 }
 
-#if TN_BF16_TOO /* this instruction set's own functions, whichever is in use; those of f64 are the C library's */
-extern const tn__vecmath_f32 TN_FOR_ISA(tn__functions_f32);
-#define GELU TN_FOR_ISA(tn__functions_f32).gelu
-#define GELU_TANH TN_FOR_ISA(tn__functions_f32).gelu_tanh
+#if TN__BF16_TOO /* this instruction set's own functions, whichever is in use; those of f64 are the C library's */
+extern const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32);
+#define GELU TN__FOR_ISA(tn__functions_f32).gelu
+#define GELU_TANH TN__FOR_ISA(tn__functions_f32).gelu_tanh
 #else
 #define GELU tn__gelu_f64
 #define GELU_TANH tn__gelu_tanh_f64
 #endif
 
-static void TN_(activate)(tn__act act, int64_t n, TN_REAL *v)
+static void TN__(activate)(tn__act act, int64_t n, TN__REAL *v)
 {
-    if (act == TN_ACT_GELU) GELU(n, v, v);
-    else if (act == TN_ACT_GELU_TANH) GELU_TANH(n, v, v);
+    if (act == TN__ACT_GELU) GELU(n, v, v);
+    else if (act == TN__ACT_GELU_TANH) GELU_TANH(n, v, v);
     else
         for (int64_t j = 0; j < n; j++) v[j] = v[j] <= 0 ? 0 : v[j];
 }
 
-#if TN_BF16_TOO
+#if TN__BF16_TOO
 /* A row with an activation, vector by vector: what is kept of it and what comes of it leave the registers once. */
-TN_INLINE void activate_row(const tn__act act, int64_t n, const float *v, float *c, float *pre, const float *bias,
-                            const float *old, const tn__epilogue_step *s)
+TN__INLINE void activate_row(const tn__act act, int64_t n, const float *v, float *c, float *pre, const float *bias,
+                             const float *old, const tn__epilogue_step *s)
 {
     enum { N = v_n_f32 };
     const float alpha = (float)s->alpha, beta = (float)s->beta;
@@ -150,8 +150,8 @@ TN_INLINE void activate_row(const tn__act act, int64_t n, const float *v, float 
         if (bias) x = x + (whole ? v_load_f32(bias + j) : v_load_some(bias + j, some));
         if (pre && whole) v_store_f32(pre + j, x);
         else if (pre) v_store_some(pre + j, some, x);
-        if (act == TN_ACT_GELU) x = v_gelu(x);
-        else if (act == TN_ACT_GELU_TANH) x = v_gelu_tanh(x);
+        if (act == TN__ACT_GELU) x = v_gelu(x);
+        else if (act == TN__ACT_GELU_TANH) x = v_gelu_tanh(x);
         else x = v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) + 0.0f; /* -0 becomes 0 */
         if (old) x = x + (whole ? v_load_f32(old + j) : v_load_some(old + j, some)) * beta;
         if (whole) v_store_f32(c + j, x);
@@ -161,10 +161,10 @@ TN_INLINE void activate_row(const tn__act act, int64_t n, const float *v, float 
 #endif
 
 /* One row, where all is dense and of the sums' own type: loops that compilers make vectors of. */
-static void TN_(finish_dense)(int64_t n, TN_REAL *v, TN_REAL *c, TN_REAL *pre, const TN_REAL *bias, const TN_REAL *old,
-                              const tn__epilogue_step *s)
+static void TN__(finish_dense)(int64_t n, TN__REAL *v, TN__REAL *c, TN__REAL *pre, const TN__REAL *bias,
+                               const TN__REAL *old, const tn__epilogue_step *s)
 {
-    const TN_REAL alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
+    const TN__REAL alpha = (TN__REAL)s->alpha, beta = (TN__REAL)s->beta;
     if (!s->act && !pre) {
         if (bias && old)
             for (int64_t j = 0; j < n; j++) c[j] = alpha * v[j] + bias[j] + beta * old[j];
@@ -176,10 +176,10 @@ static void TN_(finish_dense)(int64_t n, TN_REAL *v, TN_REAL *c, TN_REAL *pre, c
             for (int64_t j = 0; j < n; j++) c[j] = alpha * v[j];
         return;
     }
-#if TN_BF16_TOO
-    if (s->act == TN_ACT_GELU) activate_row(TN_ACT_GELU, n, v, c, pre, bias, old, s);
-    else if (s->act == TN_ACT_GELU_TANH) activate_row(TN_ACT_GELU_TANH, n, v, c, pre, bias, old, s);
-    else if (s->act == TN_ACT_RELU) activate_row(TN_ACT_RELU, n, v, c, pre, bias, old, s);
+#if TN__BF16_TOO
+    if (s->act == TN__ACT_GELU) activate_row(TN__ACT_GELU, n, v, c, pre, bias, old, s);
+    else if (s->act == TN__ACT_GELU_TANH) activate_row(TN__ACT_GELU_TANH, n, v, c, pre, bias, old, s);
+    else if (s->act == TN__ACT_RELU) activate_row(TN__ACT_RELU, n, v, c, pre, bias, old, s);
     if (s->act) return;
 #endif
     if (bias)
@@ -187,13 +187,13 @@ static void TN_(finish_dense)(int64_t n, TN_REAL *v, TN_REAL *c, TN_REAL *pre, c
     else
         for (int64_t j = 0; j < n; j++) v[j] = alpha * v[j];
     if (pre) memcpy(pre, v, (size_t)n * sizeof *v);
-    if (s->act) TN_(activate)(s->act, n, v);
+    if (s->act) TN__(activate)(s->act, n, v);
     if (old)
         for (int64_t j = 0; j < n; j++) c[j] = v[j] + beta * old[j];
     else memcpy(c, v, (size_t)n * sizeof *v);
 }
 
-#if TN_BF16_TOO
+#if TN__BF16_TOO
 static void widen(int64_t n, float *to, const uint16_t *from)
 {
     for (int64_t j = 0; j < n; j++) to[j] = tn__bf16_to_f32(from[j]);
@@ -201,7 +201,7 @@ static void widen(int64_t n, float *to, const uint16_t *from)
 static void narrow(int64_t n, uint16_t *to, const float *from) /* tn__f32_to_bf16 without a branch */
 {
     int64_t j = 0;
-#ifdef TN_STORES_BF16
+#ifdef TN__STORES_BF16
     for (; j + v_n_f32 <= n; j += v_n_f32) v_store_bf16(to + j, v_load_f32(from + j));
 #endif
     for (; j < n; j++) {
@@ -230,47 +230,48 @@ static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const u
 #endif
 
 /* Row r of a block of any strides; v: its sums, NULL: zeros. */
-static void TN_(finish_strided)(const tn__epilogue_step *s, int64_t r, TN_REAL *v, const void *bias, const void *old)
+static void TN__(finish_strided)(const tn__epilogue_step *s, int64_t r, TN__REAL *v, const void *bias, const void *old)
 {
-    const TN_REAL alpha = (TN_REAL)s->alpha, beta = (TN_REAL)s->beta;
-    const bool    bf16 = s->bf16;
-    const int64_t b0 = r * s->bias_row, o0 = r * s->old_row, c0 = r * s->c_row, p0 = r * s->pre_row;
+    const TN__REAL alpha = (TN__REAL)s->alpha, beta = (TN__REAL)s->beta;
+    const bool     bf16 = s->bf16;
+    const int64_t  b0 = r * s->bias_row, o0 = r * s->old_row, c0 = r * s->c_row, p0 = r * s->pre_row;
     if (v) {
         for (int64_t j = 0; j < s->cols; j++) v[j] *= alpha;
-        for (int64_t j = 0; bias && j < s->cols; j++) v[j] += TN_(read)(bias, b0 + j * s->bias_col, bf16);
-        for (int64_t j = 0; s->pre && j < s->cols; j++) TN_(write)(s->pre, p0 + j * s->pre_col, bf16, v[j]);
-        if (s->act) TN_(activate)(s->act, s->cols, v);
+        for (int64_t j = 0; bias && j < s->cols; j++) v[j] += TN__(read)(bias, b0 + j * s->bias_col, bf16);
+        for (int64_t j = 0; s->pre && j < s->cols; j++) TN__(write)(s->pre, p0 + j * s->pre_col, bf16, v[j]);
+        if (s->act) TN__(activate)(s->act, s->cols, v);
     }
     for (int64_t j = 0; j < s->cols; j++) {
-        const TN_REAL more = old ? beta * TN_(read)(old, o0 + j * s->old_col, bf16) : 0;
-        TN_(write)(s->c, c0 + j * s->c_col, bf16, !v ? more : old ? v[j] + more : v[j]);
+        const TN__REAL more = old ? beta * TN__(read)(old, o0 + j * s->old_col, bf16) : 0;
+        TN__(write)(s->c, c0 + j * s->c_col, bf16, !v ? more : old ? v[j] + more : v[j]);
     }
 }
 
 /* Row r where all is dense. */
-static void TN_(finish_dense_row)(const tn__epilogue_step *s, int64_t r, TN_REAL *v, const void *bias, const void *old)
+static void TN__(finish_dense_row)(const tn__epilogue_step *s, int64_t r, TN__REAL *v, const void *bias,
+                                   const void *old)
 {
     const int64_t b0 = r * s->bias_row, o0 = r * s->old_row, c0 = r * s->c_row, p0 = r * s->pre_row;
-#if TN_BF16_TOO
+#if TN__BF16_TOO
     if (s->bf16) {
         finish_bf16(s->cols, v, (uint16_t *)s->c + c0, s->pre ? (uint16_t *)s->pre + p0 : NULL,
                     bias ? (const uint16_t *)bias + b0 : NULL, old ? (const uint16_t *)old + o0 : NULL, s);
         return;
     }
 #endif
-    TN_(finish_dense)
-    (s->cols, v, (TN_REAL *)s->c + c0, s->pre ? (TN_REAL *)s->pre + p0 : NULL, bias ? (const TN_REAL *)bias + b0 : NULL,
-     old ? (const TN_REAL *)old + o0 : NULL, s);
+    TN__(finish_dense)
+    (s->cols, v, (TN__REAL *)s->c + c0, s->pre ? (TN__REAL *)s->pre + p0 : NULL,
+     bias ? (const TN__REAL *)bias + b0 : NULL, old ? (const TN__REAL *)old + o0 : NULL, s);
 }
 
-void TN_FOR_ISA(TN_(tn__gemm_epilogue))(const tn__epilogue_step *s);
-void TN_FOR_ISA(TN_(tn__gemm_epilogue))(const tn__epilogue_step *s)
+void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s);
+void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s)
 {
     const void *const old = s->beta != 0 ? s->old : NULL, *const bias = s->bias;
     bool dense = s->c_col == 1 && s->acc && (!s->pre || s->pre_col == 1);
     dense = dense && (!bias || s->bias_col == 1) && (!old || s->old_col == 1);
-#if TN_BF16_TOO
-    if (s->bf16 && dense && !bias && !old && !s->pre && !s->act && (TN_REAL)s->alpha == 1) { /* most often just this */
+#if TN__BF16_TOO
+    if (s->bf16 && dense && !bias && !old && !s->pre && !s->act && (TN__REAL)s->alpha == 1) { /* most often just this */
         for (int64_t r = 0; r < s->rows; r++)
             narrow(s->cols, (uint16_t *)s->c + r * s->c_row, (const float *)s->acc + r * s->acc_row);
         return;
@@ -279,31 +280,31 @@ void TN_FOR_ISA(TN_(tn__gemm_epilogue))(const tn__epilogue_step *s)
     dense = dense && !s->bf16;
 #endif
     for (int64_t r = 0; r < s->rows; r++) {
-        TN_REAL *v = s->acc ? (TN_REAL *)s->acc + r * s->acc_row : NULL;
-        if (dense) TN_(finish_dense_row)(s, r, v, bias, old);
-        else TN_(finish_strided)(s, r, v, bias, old);
+        TN__REAL *v = s->acc ? (TN__REAL *)s->acc + r * s->acc_row : NULL;
+        if (dense) TN__(finish_dense_row)(s, r, v, bias, old);
+        else TN__(finish_strided)(s, r, v, bias, old);
     }
 }
 #undef GELU
 #undef GELU_TANH
-#undef TN_BF16_TOO
+#undef TN__BF16_TOO
 
-void TN_FOR_ISA(TN_(tn__pack))(const tn__pack_step *s);
-void TN_FOR_ISA(tn__pack_bf16)(const tn__pack_step *s);
+void TN__FOR_ISA(TN__(tn__pack))(const tn__pack_step *s);
+void TN__FOR_ISA(tn__pack_bf16)(const tn__pack_step *s);
 
-extern const tn__gemm_kernels TN_FOR_ISA(TN_(tn__gemm));
+extern const tn__gemm_kernels TN__FOR_ISA(TN__(tn__gemm));
 
-const tn__gemm_kernels TN_FOR_ISA(TN_(tn__gemm)) = {
+const tn__gemm_kernels TN__FOR_ISA(TN__(tn__gemm)) = {
     .mr = MR,
     .nv = NV,
     .wide = WIDE,
-    .lanes = TN_(v_n),
+    .lanes = TN__(v_n),
     .pair = 1,
-    .tile = TN_(any_tile),
-    .row = TN_(row),
-    .pack = TN_FOR_ISA(TN_(tn__pack)),
-    .pack_bf16 = sizeof(TN_REAL) == sizeof(float) ? TN_FOR_ISA(tn__pack_bf16) : NULL,
-    .epilogue = TN_FOR_ISA(TN_(tn__gemm_epilogue)),
+    .tile = TN__(any_tile),
+    .row = TN__(row),
+    .pack = TN__FOR_ISA(TN__(tn__pack)),
+    .pack_bf16 = sizeof(TN__REAL) == sizeof(float) ? TN__FOR_ISA(tn__pack_bf16) : NULL,
+    .epilogue = TN__FOR_ISA(TN__(tn__gemm_epilogue)),
 };
 
 #endif

@@ -43,9 +43,11 @@ typedef struct {
     bool        terms_in_rows;
     int64_t     strip_stride; /* not 0: width is that of four strips of 8 columns, so many units apart */
 } tn__pack_step;
-enum { TN_PACK_AHEAD = 16 }; /* rows: how far ahead packing prefetches; rows far apart are no stream for the hardware */
+enum {
+    TN__PACK_AHEAD = 16
+}; /* rows: how far ahead packing prefetches; rows far apart are no stream for the hardware */
 
-typedef enum { TN_ACT_NONE, TN_ACT_RELU, TN_ACT_GELU, TN_ACT_GELU_TANH } tn__act;
+typedef enum { TN__ACT_NONE, TN__ACT_RELU, TN__ACT_GELU, TN__ACT_GELU_TANH } tn__act;
 
 /* The epilogue: what becomes of the finished sums, while they are in the cache:
  *
@@ -138,9 +140,9 @@ const char             *tn__isa_reason(void); /* why this one, for tn_build_info
 /* A certain table, for tests; NULL if it was not built or the CPU lacks it. */
 const tn__kernel_table *tn__kernels_of(const char *isa);
 
-/* Names that exist once for each instruction set: TN_FOR_ISA(tn__table) is tn__table_avx2 where TN_ISA is avx2. */
-#define TN_FOR_ISA(name) TN_FOR_ISA_(name, TN_ISA)
-#define TN_FOR_ISA_(name, isa) TN_FOR_ISA__(name, isa)
-#define TN_FOR_ISA__(name, isa) name##_##isa
+/* Names that exist once for each instruction set: TN__FOR_ISA(tn__table) is tn__table_avx2 where TN__ISA is avx2. */
+#define TN__FOR_ISA(name) TN__FOR_ISA_(name, TN__ISA)
+#define TN__FOR_ISA_(name, isa) TN__FOR_ISA__(name, isa)
+#define TN__FOR_ISA__(name, isa) name##_##isa
 
 #endif

@@ -7,7 +7,7 @@
 #include "core/kernels/exp.h"
 
 /* ln x + more for a positive normal x; less_k is taken from k. */
-TN_INLINE v_f32 v_log_parts(v_f32 x, v_f32 less_k, v_f32 more)
+TN__INLINE v_f32 v_log_parts(v_f32 x, v_f32 less_k, v_f32 more)
 {
     static const float p[] = {0.333333313f, -0.250008225f, 0.200012237f, -0.166233361f,
                               0.142018199f, -0.131604508f, 0.127612621f, -0.0763339996f};
@@ -18,7 +18,7 @@ TN_INLINE v_f32 v_log_parts(v_f32 x, v_f32 less_k, v_f32 more)
     return k * 0x1.62e4p-1f + (f - (0.5f * ff - (ff * f * v_poly(f, 8, p) + (k * 0x1.7f7d1cp-20f + more))));
 }
 
-TN_INLINE v_f32 v_log(v_f32 x)
+TN__INLINE v_f32 v_log(v_f32 x)
 {
     const v_mask tiny = v_less(x, v_set1(0x1p-126f)), finite = v_less(x, v_set1(INFINITY));
     const v_f32  up = v_choose(tiny, x * 0x1p23f, x), less_k = v_choose(tiny, v_set1(23), v_zero_f32());
@@ -28,7 +28,7 @@ TN_INLINE v_f32 v_log(v_f32 x)
 }
 
 /* ln(1 + eˣ) = max(x, 0) + ln(1 + e), e = exp(-|x|). What 1 + e loses of e counts 1 / (1 + e) times, the slope. */
-TN_INLINE v_f32 v_softplus(v_f32 x)
+TN__INLINE v_f32 v_softplus(v_f32 x)
 {
     const v_f32 e = v_exp_down(v_minus(x)), sum = 1.0f + e;
     return v_max(x, v_zero_f32()) + v_log_parts(sum, v_zero_f32(), (e - (sum - 1.0f)) / sum);

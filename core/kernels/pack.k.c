@@ -3,8 +3,8 @@
  * for f32, f64 and bf16, which is widened to f32. */
 #ifdef FROM
 
-void TN_FOR_ISA(PACK)(const tn__pack_step *s);
-void TN_FOR_ISA(PACK)(const tn__pack_step *s)
+void TN__FOR_ISA(PACK)(const tn__pack_step *s);
+void TN__FOR_ISA(PACK)(const tn__pack_step *s)
 {
     const int64_t rows = s->rows, cols = s->cols, width = s->width, row = s->from_row, col = s->from_col;
     const FROM   *x = s->from;
@@ -15,7 +15,7 @@ void TN_FOR_ISA(PACK)(const tn__pack_step *s)
         for (int64_t r = 0; r < rows; r++, x += row, y += width) {
             int64_t c = 0;
             for (; c + LANES <= cols; c += LANES) {
-                v_prefetch(x + c, TN_PACK_AHEAD * row);
+                v_prefetch(x + c, TN__PACK_AHEAD * row);
                 STORE(y + c, LOAD(x + c));
             }
             for (; c + 8 <= cols; c += 8) EIGHT(y + c, x + c);
@@ -29,9 +29,9 @@ void TN_FOR_ISA(PACK)(const tn__pack_step *s)
             int64_t     r = 0;
             for (; r + LANES <= rows; r += LANES) {
                 VECTOR v[LANES];
-                TN_UNROLL for (int i = 0; i < LANES; i++) v[i] = LOAD(from + r + i * col);
+                TN__UNROLL for (int i = 0; i < LANES; i++) v[i] = LOAD(from + r + i * col);
                 TRANSPOSE(v);
-                TN_UNROLL for (int i = 0; i < LANES; i++) STORE(to + (r + i) * width, v[i]);
+                TN__UNROLL for (int i = 0; i < LANES; i++) STORE(to + (r + i) * width, v[i]);
             }
             for (; r < rows; r++)
                 for (int i = 0; i < LANES; i++) to[r * width + i] = ONE(from[r + i * col]);

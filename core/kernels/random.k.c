@@ -2,9 +2,9 @@
 #include "core/kernels/kernels.h"
 #include "core/kernels/philox.h"
 
-extern tn__philox_kernel TN_FOR_ISA(tn__philox);
+extern tn__philox_kernel TN__FOR_ISA(tn__philox);
 
-void TN_FOR_ISA(tn__philox)(uint64_t seed, uint64_t position, int64_t blocks, uint32_t *out)
+void TN__FOR_ISA(tn__philox)(uint64_t seed, uint64_t position, int64_t blocks, uint32_t *out)
 {
     int64_t  i = 0;
     uint32_t rest[PHILOX_WORDS];

@@ -1,7 +1,7 @@
 /* rows.h — kernels for whole rows of contiguous numbers, and for random numbers: what softmax, the norms and dropout
  * are made of. Sums are kept in f64, element i in lane i mod 16 as in sum_lanes.h, and nothing is multiplied and
  * added in one step: the bits are the same on every instruction set. What may be NULL says so. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #ifndef TENON_CORE_KERNELS_ROWS_H
 #define TENON_CORE_KERNELS_ROWS_H
 
@@ -19,7 +19,7 @@ typedef struct {
 /* The words of blocks [position, position + blocks) of Philox 4x32-10 under a seed (core/tensor/generator.c). */
 typedef void tn__philox_kernel(uint64_t seed, uint64_t position, int64_t blocks, uint32_t *out);
 
-#define TN_TEMPLATE "core/kernels/rows.h"
+#define TN__TEMPLATE "core/kernels/rows.h"
 #include "core/real.h"
 
 #endif
@@ -32,40 +32,40 @@ typedef void tn__philox_kernel(uint64_t seed, uint64_t position, int64_t blocks,
  * stream: y (or gx) goes to memory by non-temporal stores, as what is larger than the caches (tn__beyond_caches)
  * should. They are weakly ordered: the caller issues a fence (core/skeletons/rows.c). */
 typedef struct {
-    TN_REAL       *y, *stat;
-    const TN_REAL *x, *weight, *bias;
-    double         eps;
-    bool           rms, stream;
-} TN_(tn__norm_row);
+    TN__REAL       *y, *stat;
+    const TN__REAL *x, *weight, *bias;
+    double          eps;
+    bool            rms, stream;
+} TN__(tn__norm_row);
 
 /* Its derivative, with g = gy · weight: gx = r (g - mean(g) - x̂ · mean(g x̂)), gw += gy · x̂, gb += gy. Any of gx, gw,
  * gb and weight may be NULL. */
 typedef struct {
-    TN_REAL       *gx, *gw, *gb;
-    const TN_REAL *gy, *x, *weight, *stat;
-    bool           rms, stream;
-} TN_(tn__norm_back_row);
+    TN__REAL       *gx, *gw, *gb;
+    const TN__REAL *gy, *x, *weight, *stat;
+    bool            rms, stream;
+} TN__(tn__norm_back_row);
 
 typedef struct {
     /* y = by · x */
-    void (*scale)(int64_t n, TN_REAL *y, const TN_REAL *x, TN_REAL by);
+    void (*scale)(int64_t n, TN__REAL *y, const TN__REAL *x, TN__REAL by);
     /* gx = y · (gy - Σ gy·y) */
-    void (*softmax_back)(int64_t n, TN_REAL *gx, const TN_REAL *y, const TN_REAL *gy);
+    void (*softmax_back)(int64_t n, TN__REAL *gx, const TN__REAL *y, const TN__REAL *gy);
     /* y = (x - max) - log, the second difference in f64 */
-    void (*log_softmax)(int64_t n, TN_REAL *y, const TN_REAL *x, TN_REAL max, double log);
+    void (*log_softmax)(int64_t n, TN__REAL *y, const TN__REAL *x, TN__REAL max, double log);
     /* gx = gy - gx · Σ gy */
-    void (*log_softmax_back)(int64_t n, TN_REAL *gx, const TN_REAL *gy);
-    void (*norm)(int64_t n, const TN_(tn__norm_row) * a);
-    void (*norm_back)(int64_t n, const TN_(tn__norm_back_row) * a);
+    void (*log_softmax_back)(int64_t n, TN__REAL *gx, const TN__REAL *gy);
+    void (*norm)(int64_t n, const TN__(tn__norm_row) * a);
+    void (*norm_back)(int64_t n, const TN__(tn__norm_back_row) * a);
     /* y = x · scale where the word of an element is above limit (or all), else 0; plus add, which may be NULL. Words
      * are counted from d->position on; x[0] has the first-th. y is neither x nor add. y_stream, x_stream: may be NULL;
      * y and x are stored there, too, by non-temporal stores. */
-    void (*dropout)(int64_t n, TN_REAL *y, const TN_REAL *x, const TN_REAL *add, const tn__dropped *d, int64_t first,
-                    TN_REAL *y_stream, TN_REAL *x_stream);
+    void (*dropout)(int64_t n, TN__REAL *y, const TN__REAL *x, const TN__REAL *add, const tn__dropped *d, int64_t first,
+                    TN__REAL *y_stream, TN__REAL *x_stream);
     /* sum[(at + i) mod 16][k] += x[i · step + k] for n lines of count numbers (f32 or f64, or with bf16 set, bf16); sum
      * has rows of width */
     void (*add_lines)(int64_t n, int64_t at, int64_t count, const void *x, int64_t step, bool bf16, double *sum,
                       int64_t width);
-} TN_(tn__row_kernels);
+} TN__(tn__row_kernels);
 
 #endif

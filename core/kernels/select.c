@@ -6,13 +6,13 @@
 #include <string.h>
 
 extern const tn__kernel_table tn__table_baseline;
-#ifdef TN_HAVE_AVX2
+#ifdef TN__HAVE_AVX2
 extern const tn__kernel_table tn__table_avx2;
 #endif
-#ifdef TN_HAVE_AVX512
+#ifdef TN__HAVE_AVX512
 extern const tn__kernel_table tn__table_avx512;
 #endif
-#ifdef TN_HAVE_AVX512BF16
+#ifdef TN__HAVE_AVX512BF16
 extern const tn__kernel_table tn__table_avx512bf16;
 #endif
 
@@ -24,10 +24,10 @@ static const tn__kernel_table *table(int isa)
 {
     switch (isa) {
     case BASELINE: return &tn__table_baseline;
-#ifdef TN_HAVE_AVX2
+#ifdef TN__HAVE_AVX2
     case AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &tn__table_avx2 : NULL;
 #endif
-#ifdef TN_HAVE_AVX512
+#ifdef TN__HAVE_AVX512
     case AVX512:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
@@ -35,7 +35,7 @@ static const tn__kernel_table *table(int isa)
                    ? &tn__table_avx512
                    : NULL;
 #endif
-#ifdef TN_HAVE_AVX512BF16
+#ifdef TN__HAVE_AVX512BF16
     case AVX512BF16: return table(AVX512) && __builtin_cpu_supports("avx512bf16") ? &tn__table_avx512bf16 : NULL;
 #endif
     default: return NULL;

@@ -14,7 +14,7 @@
 
 /* The quotient r is mended by what e and 1 + e have lost: that is small, and counts 1 / (1 + e) times, which is r where
  * x ≥ 0 and else 1 - r. */
-TN_INLINE v_f32 v_sigmoid(v_f32 x)
+TN__INLINE v_f32 v_sigmoid(v_f32 x)
 {
     const v_mask below = v_less(x, v_zero_f32()), none = v_less(v_minus(x), v_set1(-104));
     const v_f32  last = v_choose(none, v_zero_f32(), v_set1(V_DOWN));
@@ -26,7 +26,7 @@ TN_INLINE v_f32 v_sigmoid(v_f32 x)
     return r + (v_choose(below, rest, v_zero_f32()) - r * lost) * v_choose(below, 1.0f - r, r);
 }
 
-TN_INLINE v_f32 v_tanh(v_f32 x)
+TN__INLINE v_f32 v_tanh(v_f32 x)
 {
     static const float p[] = {-0.333332807f, 0.133314416f, -0.0537396967f, 0.0206390396f, -0.00570493797f};
     const v_f32        a = v_abs(x), aa = a * a, near = a + a * aa * v_poly(aa, 5, p);
@@ -37,7 +37,7 @@ TN_INLINE v_f32 v_tanh(v_f32 x)
     return v_with_sign(v_choose(v_less(a, v_set1(0.625f)), near, far), x);
 }
 
-TN_INLINE v_f32 v_silu(v_f32 x)
+TN__INLINE v_f32 v_silu(v_f32 x)
 {
     const v_mask below = v_less(x, v_zero_f32());
     const v_f32  a = v_min(v_abs(x), v_set1(110)), e = v_exp_raised(v_zero_f32() - a, v_zero_f32());
@@ -45,7 +45,7 @@ TN_INLINE v_f32 v_silu(v_f32 x)
     return v_choose(below, v_zero_f32() - y * V_DOWN, y);
 }
 
-TN_INLINE v_f32 v_silu_slope(v_f32 x)
+TN__INLINE v_f32 v_silu_slope(v_f32 x)
 {
     static const float s[] = {0.5f, -0.0833333284f, 0.0124998838f, -0.00168562389f, 0.000210577011f, -2.12170671e-05f};
     static const float p[] = {0.203843921f,    -0.142602846f,   0.0229138229f,    0.0126742311f,   -0.00656180363f,

@@ -11,7 +11,7 @@
  *   v_unpacklo_T, v_unpackhi_T(a, b)   interleave the lower (upper) halves of a and b within each 128-bit lane
  *   v_transpose_lanes_T(x)             transposes the 128-bit lanes of x[0], x[e], x[2e] …, e elements to a lane
  *   v_load_bf16      n elements of bf16, widened to f32
- *   v_store_bf16     n elements of f32, rounded to bf16: where TN_STORES_BF16 is defined
+ *   v_store_bf16     n elements of f32, rounded to bf16: where TN__STORES_BF16 is defined
  * v_fma rounds once where the instruction set multiplies and adds in one step (AVX-512, AVX2, NEON), twice elsewhere:
  * which of them is a property of the instruction set, never of the code around it. */
 #ifndef TENON_CORE_KERNELS_SIMD_H
@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define TN_INLINE static inline __attribute__((always_inline))
+#define TN__INLINE static inline __attribute__((always_inline))
 
 /* Prefetches the cache line n elements behind p, wherever that is. */
 #define v_prefetch(p, n) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)))
@@ -34,43 +34,43 @@
 typedef __m512  v_f32;
 typedef __m512d v_f64;
 enum { v_n_f32 = 16, v_n_f64 = 8 };
-TN_INLINE v_f32 v_zero_f32(void) { return _mm512_setzero_ps(); }
-TN_INLINE v_f64 v_zero_f64(void) { return _mm512_setzero_pd(); }
-TN_INLINE v_f32 v_load_f32(const float *p) { return _mm512_loadu_ps(p); }
-TN_INLINE v_f64 v_load_f64(const double *p) { return _mm512_loadu_pd(p); }
-TN_INLINE void  v_store_f32(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
-TN_INLINE void  v_store_f64(double *p, v_f64 v) { _mm512_storeu_pd(p, v); }
-TN_INLINE void  v_stream_f32(float *p, v_f32 v) { _mm512_stream_ps(p, v); }
-TN_INLINE void  v_stream_f64(double *p, v_f64 v) { _mm512_stream_pd(p, v); }
-TN_INLINE v_f32 v_broadcast_f32(const float *p) { return _mm512_set1_ps(*p); }
-TN_INLINE v_f64 v_broadcast_f64(const double *p) { return _mm512_set1_pd(*p); }
-TN_INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
-TN_INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm512_fmadd_pd(a, b, c); }
-TN_INLINE v_f32 v_unpacklo_f32(v_f32 a, v_f32 b) { return _mm512_unpacklo_ps(a, b); }
-TN_INLINE v_f32 v_unpackhi_f32(v_f32 a, v_f32 b) { return _mm512_unpackhi_ps(a, b); }
-TN_INLINE v_f64 v_unpacklo_f64(v_f64 a, v_f64 b) { return _mm512_unpacklo_pd(a, b); }
-TN_INLINE v_f64 v_unpackhi_f64(v_f64 a, v_f64 b) { return _mm512_unpackhi_pd(a, b); }
-TN_INLINE void  v_transpose_lanes_f32(v_f32 *x)
+TN__INLINE v_f32 v_zero_f32(void) { return _mm512_setzero_ps(); }
+TN__INLINE v_f64 v_zero_f64(void) { return _mm512_setzero_pd(); }
+TN__INLINE v_f32 v_load_f32(const float *p) { return _mm512_loadu_ps(p); }
+TN__INLINE v_f64 v_load_f64(const double *p) { return _mm512_loadu_pd(p); }
+TN__INLINE void  v_store_f32(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
+TN__INLINE void  v_store_f64(double *p, v_f64 v) { _mm512_storeu_pd(p, v); }
+TN__INLINE void  v_stream_f32(float *p, v_f32 v) { _mm512_stream_ps(p, v); }
+TN__INLINE void  v_stream_f64(double *p, v_f64 v) { _mm512_stream_pd(p, v); }
+TN__INLINE v_f32 v_broadcast_f32(const float *p) { return _mm512_set1_ps(*p); }
+TN__INLINE v_f64 v_broadcast_f64(const double *p) { return _mm512_set1_pd(*p); }
+TN__INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
+TN__INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm512_fmadd_pd(a, b, c); }
+TN__INLINE v_f32 v_unpacklo_f32(v_f32 a, v_f32 b) { return _mm512_unpacklo_ps(a, b); }
+TN__INLINE v_f32 v_unpackhi_f32(v_f32 a, v_f32 b) { return _mm512_unpackhi_ps(a, b); }
+TN__INLINE v_f64 v_unpacklo_f64(v_f64 a, v_f64 b) { return _mm512_unpacklo_pd(a, b); }
+TN__INLINE v_f64 v_unpackhi_f64(v_f64 a, v_f64 b) { return _mm512_unpackhi_pd(a, b); }
+TN__INLINE void  v_transpose_lanes_f32(v_f32 *x)
 {
     v_f32 a = _mm512_shuffle_f32x4(x[0], x[4], 0x88), b = _mm512_shuffle_f32x4(x[8], x[12], 0x88);
     v_f32 c = _mm512_shuffle_f32x4(x[0], x[4], 0xdd), d = _mm512_shuffle_f32x4(x[8], x[12], 0xdd);
     x[0] = _mm512_shuffle_f32x4(a, b, 0x88), x[8] = _mm512_shuffle_f32x4(a, b, 0xdd);
     x[4] = _mm512_shuffle_f32x4(c, d, 0x88), x[12] = _mm512_shuffle_f32x4(c, d, 0xdd);
 }
-TN_INLINE void v_transpose_lanes_f64(v_f64 *x)
+TN__INLINE void v_transpose_lanes_f64(v_f64 *x)
 {
     v_f64 a = _mm512_shuffle_f64x2(x[0], x[2], 0x88), b = _mm512_shuffle_f64x2(x[4], x[6], 0x88);
     v_f64 c = _mm512_shuffle_f64x2(x[0], x[2], 0xdd), d = _mm512_shuffle_f64x2(x[4], x[6], 0xdd);
     x[0] = _mm512_shuffle_f64x2(a, b, 0x88), x[4] = _mm512_shuffle_f64x2(a, b, 0xdd);
     x[2] = _mm512_shuffle_f64x2(c, d, 0x88), x[6] = _mm512_shuffle_f64x2(c, d, 0xdd);
 }
-TN_INLINE v_f32 v_load_bf16(const uint16_t *p)
+TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
 {
     __m256i h = _mm256_loadu_si256((const __m256i *)(const void *)p);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
-#define TN_STORES_BF16
-TN_INLINE void v_store_bf16(uint16_t *p, v_f32 v)
+#define TN__STORES_BF16
+TN__INLINE void v_store_bf16(uint16_t *p, v_f32 v)
 {
     const __m512i u = _mm512_castps_si512(v), top = _mm512_srli_epi32(u, 16), one = _mm512_set1_epi32(1);
     const __m512i odd = _mm512_and_si512(top, one), half = _mm512_set1_epi32(0x7fff);
@@ -84,33 +84,33 @@ TN_INLINE void v_store_bf16(uint16_t *p, v_f32 v)
 typedef __m256  v_f32;
 typedef __m256d v_f64;
 enum { v_n_f32 = 8, v_n_f64 = 4 };
-TN_INLINE v_f32 v_zero_f32(void) { return _mm256_setzero_ps(); }
-TN_INLINE v_f64 v_zero_f64(void) { return _mm256_setzero_pd(); }
-TN_INLINE v_f32 v_load_f32(const float *p) { return _mm256_loadu_ps(p); }
-TN_INLINE v_f64 v_load_f64(const double *p) { return _mm256_loadu_pd(p); }
-TN_INLINE void  v_store_f32(float *p, v_f32 v) { _mm256_storeu_ps(p, v); }
-TN_INLINE void  v_store_f64(double *p, v_f64 v) { _mm256_storeu_pd(p, v); }
-TN_INLINE void  v_stream_f32(float *p, v_f32 v) { _mm256_stream_ps(p, v); }
-TN_INLINE void  v_stream_f64(double *p, v_f64 v) { _mm256_stream_pd(p, v); }
-TN_INLINE v_f32 v_broadcast_f32(const float *p) { return _mm256_broadcast_ss(p); }
-TN_INLINE v_f64 v_broadcast_f64(const double *p) { return _mm256_broadcast_sd(p); }
-TN_INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm256_fmadd_ps(a, b, c); }
-TN_INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm256_fmadd_pd(a, b, c); }
-TN_INLINE v_f32 v_unpacklo_f32(v_f32 a, v_f32 b) { return _mm256_unpacklo_ps(a, b); }
-TN_INLINE v_f32 v_unpackhi_f32(v_f32 a, v_f32 b) { return _mm256_unpackhi_ps(a, b); }
-TN_INLINE v_f64 v_unpacklo_f64(v_f64 a, v_f64 b) { return _mm256_unpacklo_pd(a, b); }
-TN_INLINE v_f64 v_unpackhi_f64(v_f64 a, v_f64 b) { return _mm256_unpackhi_pd(a, b); }
-TN_INLINE void  v_transpose_lanes_f32(v_f32 *x)
+TN__INLINE v_f32 v_zero_f32(void) { return _mm256_setzero_ps(); }
+TN__INLINE v_f64 v_zero_f64(void) { return _mm256_setzero_pd(); }
+TN__INLINE v_f32 v_load_f32(const float *p) { return _mm256_loadu_ps(p); }
+TN__INLINE v_f64 v_load_f64(const double *p) { return _mm256_loadu_pd(p); }
+TN__INLINE void  v_store_f32(float *p, v_f32 v) { _mm256_storeu_ps(p, v); }
+TN__INLINE void  v_store_f64(double *p, v_f64 v) { _mm256_storeu_pd(p, v); }
+TN__INLINE void  v_stream_f32(float *p, v_f32 v) { _mm256_stream_ps(p, v); }
+TN__INLINE void  v_stream_f64(double *p, v_f64 v) { _mm256_stream_pd(p, v); }
+TN__INLINE v_f32 v_broadcast_f32(const float *p) { return _mm256_broadcast_ss(p); }
+TN__INLINE v_f64 v_broadcast_f64(const double *p) { return _mm256_broadcast_sd(p); }
+TN__INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm256_fmadd_ps(a, b, c); }
+TN__INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm256_fmadd_pd(a, b, c); }
+TN__INLINE v_f32 v_unpacklo_f32(v_f32 a, v_f32 b) { return _mm256_unpacklo_ps(a, b); }
+TN__INLINE v_f32 v_unpackhi_f32(v_f32 a, v_f32 b) { return _mm256_unpackhi_ps(a, b); }
+TN__INLINE v_f64 v_unpacklo_f64(v_f64 a, v_f64 b) { return _mm256_unpacklo_pd(a, b); }
+TN__INLINE v_f64 v_unpackhi_f64(v_f64 a, v_f64 b) { return _mm256_unpackhi_pd(a, b); }
+TN__INLINE void  v_transpose_lanes_f32(v_f32 *x)
 {
     v_f32 a = x[0], b = x[4];
     x[0] = _mm256_permute2f128_ps(a, b, 0x20), x[4] = _mm256_permute2f128_ps(a, b, 0x31);
 }
-TN_INLINE void v_transpose_lanes_f64(v_f64 *x)
+TN__INLINE void v_transpose_lanes_f64(v_f64 *x)
 {
     v_f64 a = x[0], b = x[2];
     x[0] = _mm256_permute2f128_pd(a, b, 0x20), x[2] = _mm256_permute2f128_pd(a, b, 0x31);
 }
-TN_INLINE v_f32 v_load_bf16(const uint16_t *p)
+TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
 {
     __m128i h = _mm_loadu_si128((const __m128i *)(const void *)p);
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
@@ -121,53 +121,53 @@ TN_INLINE v_f32 v_load_bf16(const uint16_t *p)
 typedef float  v_f32 __attribute__((vector_size(16)));
 typedef double v_f64 __attribute__((vector_size(16)));
 enum { v_n_f32 = 4, v_n_f64 = 2 };
-TN_INLINE v_f32 v_zero_f32(void) { return (v_f32){0}; }
-TN_INLINE v_f64 v_zero_f64(void) { return (v_f64){0}; }
-TN_INLINE v_f32 v_load_f32(const float *p)
+TN__INLINE v_f32 v_zero_f32(void) { return (v_f32){0}; }
+TN__INLINE v_f64 v_zero_f64(void) { return (v_f64){0}; }
+TN__INLINE v_f32 v_load_f32(const float *p)
 {
     v_f32 v;
     memcpy(&v, p, sizeof v);
     return v;
 }
-TN_INLINE v_f64 v_load_f64(const double *p)
+TN__INLINE v_f64 v_load_f64(const double *p)
 {
     v_f64 v;
     memcpy(&v, p, sizeof v);
     return v;
 }
-TN_INLINE void  v_store_f32(float *p, v_f32 v) { memcpy(p, &v, sizeof v); }
-TN_INLINE void  v_store_f64(double *p, v_f64 v) { memcpy(p, &v, sizeof v); }
+TN__INLINE void  v_store_f32(float *p, v_f32 v) { memcpy(p, &v, sizeof v); }
+TN__INLINE void  v_store_f64(double *p, v_f64 v) { memcpy(p, &v, sizeof v); }
 #ifdef __SSE2__
 #include <emmintrin.h>
-TN_INLINE void  v_stream_f32(float *p, v_f32 v) { _mm_stream_ps(p, (__m128)v); }
-TN_INLINE void  v_stream_f64(double *p, v_f64 v) { _mm_stream_pd(p, (__m128d)v); }
+TN__INLINE void  v_stream_f32(float *p, v_f32 v) { _mm_stream_ps(p, (__m128)v); }
+TN__INLINE void  v_stream_f64(double *p, v_f64 v) { _mm_stream_pd(p, (__m128d)v); }
 #else
-TN_INLINE void  v_stream_f32(float *p, v_f32 v) { v_store_f32(p, v); }
-TN_INLINE void  v_stream_f64(double *p, v_f64 v) { v_store_f64(p, v); }
+TN__INLINE void  v_stream_f32(float *p, v_f32 v) { v_store_f32(p, v); }
+TN__INLINE void  v_stream_f64(double *p, v_f64 v) { v_store_f64(p, v); }
 #endif
-TN_INLINE v_f32 v_broadcast_f32(const float *p) { return (v_f32){*p, *p, *p, *p}; }
-TN_INLINE v_f64 v_broadcast_f64(const double *p) { return (v_f64){*p, *p}; }
+TN__INLINE v_f32 v_broadcast_f32(const float *p) { return (v_f32){*p, *p, *p, *p}; }
+TN__INLINE v_f64 v_broadcast_f64(const double *p) { return (v_f64){*p, *p}; }
 #ifdef __aarch64__
 #include <arm_neon.h>
-TN_INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c)
+TN__INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c)
 {
     return (v_f32)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
-TN_INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c)
+TN__INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c)
 {
     return (v_f64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
 #else
-TN_INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
-TN_INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
+TN__INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
+TN__INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
 #endif
-TN_INLINE v_f32 v_unpacklo_f32(v_f32 a, v_f32 b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
-TN_INLINE v_f32 v_unpackhi_f32(v_f32 a, v_f32 b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
-TN_INLINE v_f64 v_unpacklo_f64(v_f64 a, v_f64 b) { return __builtin_shufflevector(a, b, 0, 2); }
-TN_INLINE v_f64 v_unpackhi_f64(v_f64 a, v_f64 b) { return __builtin_shufflevector(a, b, 1, 3); }
-TN_INLINE void  v_transpose_lanes_f32(v_f32 *x) { (void)x; }
-TN_INLINE void  v_transpose_lanes_f64(v_f64 *x) { (void)x; }
-TN_INLINE v_f32 v_load_bf16(const uint16_t *p)
+TN__INLINE v_f32 v_unpacklo_f32(v_f32 a, v_f32 b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+TN__INLINE v_f32 v_unpackhi_f32(v_f32 a, v_f32 b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+TN__INLINE v_f64 v_unpacklo_f64(v_f64 a, v_f64 b) { return __builtin_shufflevector(a, b, 0, 2); }
+TN__INLINE v_f64 v_unpackhi_f64(v_f64 a, v_f64 b) { return __builtin_shufflevector(a, b, 1, 3); }
+TN__INLINE void  v_transpose_lanes_f32(v_f32 *x) { (void)x; }
+TN__INLINE void  v_transpose_lanes_f64(v_f64 *x) { (void)x; }
+TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
 {
     uint32_t u[4];
     for (int i = 0; i < 4; i++) u[i] = (uint32_t)p[i] << 16;
@@ -180,31 +180,31 @@ TN_INLINE v_f32 v_load_bf16(const uint16_t *p)
 
 /* Loops over the registers of a micro-tile must be unrolled whole, or the tile lives in memory. */
 #ifdef __clang__
-#define TN_UNROLL _Pragma("unroll")
+#define TN__UNROLL _Pragma("unroll")
 #else
-#define TN_UNROLL _Pragma("GCC unroll 16")
+#define TN__UNROLL _Pragma("GCC unroll 16")
 #endif
 
 /* First within squares of 128-bit lanes, then the lanes. */
-TN_INLINE void v_transpose_f32(v_f32 x[v_n_f32])
+TN__INLINE void v_transpose_f32(v_f32 x[v_n_f32])
 {
-    TN_UNROLL for (int i = 0; i < v_n_f32; i += 4)
+    TN__UNROLL for (int i = 0; i < v_n_f32; i += 4)
     {
         v_f32 a = v_unpacklo_f32(x[i], x[i + 2]), b = v_unpacklo_f32(x[i + 1], x[i + 3]);
         v_f32 c = v_unpackhi_f32(x[i], x[i + 2]), d = v_unpackhi_f32(x[i + 1], x[i + 3]);
         x[i] = v_unpacklo_f32(a, b), x[i + 1] = v_unpackhi_f32(a, b), x[i + 2] = v_unpacklo_f32(c, d),
         x[i + 3] = v_unpackhi_f32(c, d);
     }
-    TN_UNROLL for (int i = 0; i < 4; i++) v_transpose_lanes_f32(x + i);
+    TN__UNROLL for (int i = 0; i < 4; i++) v_transpose_lanes_f32(x + i);
 }
-TN_INLINE void v_transpose_f64(v_f64 x[v_n_f64])
+TN__INLINE void v_transpose_f64(v_f64 x[v_n_f64])
 {
-    TN_UNROLL for (int i = 0; i < v_n_f64; i += 2)
+    TN__UNROLL for (int i = 0; i < v_n_f64; i += 2)
     {
         v_f64 a = x[i], b = x[i + 1];
         x[i] = v_unpacklo_f64(a, b), x[i + 1] = v_unpackhi_f64(a, b);
     }
-    TN_UNROLL for (int i = 0; i < 2; i++) v_transpose_lanes_f64(x + i);
+    TN__UNROLL for (int i = 0; i < 2; i++) v_transpose_lanes_f64(x + i);
 }
 
 #endif

@@ -21,7 +21,7 @@
          (((-2.721010973395525e-07 * z + 2.4799518368864967e-05) * z + -0.001388888374672121) * z + \
           0.041666666622742356))
 
-TN_INLINE v_f64 v_circle_half(v_f64 x, uint64_t ahead)
+TN__INLINE v_f64 v_circle_half(v_f64 x, uint64_t ahead)
 {
     const v_f64 sum = x * 0x1.45f306dc9c883p-1 + 0x1.8p52, n = sum - 0x1.8p52;
     const v_f64 r = ((x - n * 0x1.921fb4p+0) - n * 0x1.4442dp-24) - n * 0x1.8469898cc5170p-48, rr = r * r;
@@ -53,7 +53,7 @@ static inline float v_circle_far(float x, uint64_t ahead)
 }
 
 /* sin for ahead = 0, cos for 1 */
-TN_INLINE v_f32 v_circle(v_f32 x, uint64_t ahead)
+TN__INLINE v_f32 v_circle(v_f32 x, uint64_t ahead)
 {
     v_f32 y = v_join(v_circle_half(v_lower(x), ahead), v_circle_half(v_upper(x), ahead));
     if (__builtin_expect(!v_all(v_less(v_abs(x), v_set1(V_CIRCLE_MOST))), 0)) {

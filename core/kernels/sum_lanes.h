@@ -8,7 +8,7 @@
  *                                  pieces, of which all but the last have a multiple of 16 elements
  *     tn__highest_f32(n, x)        NaN if there is one, -inf if n is 0; tn__lowest_f32 likewise
  *     tn__isnan_f32(v)             false for integers */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #ifndef TENON_CORE_KERNELS_SUM_LANES_H
 #define TENON_CORE_KERNELS_SUM_LANES_H
 
@@ -16,113 +16,114 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TN_LANES = 16 };
+enum { TN__LANES = 16 };
 
 typedef struct {
-    double lane[TN_LANES];
+    double lane[TN__LANES];
 } tn__lanes;
 typedef struct {
-    uint64_t lane[TN_LANES];
+    uint64_t lane[TN__LANES];
 } tn__ilanes;
 
 static inline double tn__lanes_total(tn__lanes s)
 {
-    for (int half = TN_LANES / 2; half; half /= 2)
+    for (int half = TN__LANES / 2; half; half /= 2)
         for (int k = 0; k < half; k++) s.lane[k] += s.lane[k + half];
     return s.lane[0];
 }
 static inline int64_t tn__ilanes_total(const tn__ilanes *s)
 {
     uint64_t t = 0;
-    for (int k = 0; k < TN_LANES; k++) t += s->lane[k];
+    for (int k = 0; k < TN__LANES; k++) t += s->lane[k];
     return (int64_t)t;
 }
 
-#define TN_TEMPLATE "core/kernels/sum_lanes.h"
-#define TN_WITH_I64
+#define TN__TEMPLATE "core/kernels/sum_lanes.h"
+#define TN__WITH_I64
 #include "core/real.h"
-#undef TN_WITH_I64
+#undef TN__WITH_I64
 #endif
 
 #else /* ============================================================================== one number type */
 
-#if TN_IS_REAL
-static inline void TN_(tn__add_lanes)(tn__lanes *s, int64_t n, const TN_REAL *x)
+#if TN__IS_REAL
+static inline void TN__(tn__add_lanes)(tn__lanes *s, int64_t n, const TN__REAL *x)
 {
     int64_t i = 0;
-    for (; i + TN_LANES <= n; i += TN_LANES)
-        for (int k = 0; k < TN_LANES; k++) s->lane[k] += (double)x[i + k];
+    for (; i + TN__LANES <= n; i += TN__LANES)
+        for (int k = 0; k < TN__LANES; k++) s->lane[k] += (double)x[i + k];
     for (int k = 0; i + k < n; k++) s->lane[k] += (double)x[i + k];
 }
 
-static inline double TN_(tn__sum)(int64_t n, const TN_REAL *x)
+static inline double TN__(tn__sum)(int64_t n, const TN__REAL *x)
 {
     tn__lanes s = {{0}};
-    TN_(tn__add_lanes)(&s, n, x);
+    TN__(tn__add_lanes)(&s, n, x);
     return tn__lanes_total(s);
 }
 
-static inline void TN_(tn__dot_lanes)(tn__lanes *s, int64_t n, const TN_REAL *x, const TN_REAL *y)
+static inline void TN__(tn__dot_lanes)(tn__lanes *s, int64_t n, const TN__REAL *x, const TN__REAL *y)
 {
     int64_t i = 0;
-    for (; i + TN_LANES <= n; i += TN_LANES)
-        for (int k = 0; k < TN_LANES; k++) s->lane[k] += (double)x[i + k] * (double)y[i + k];
+    for (; i + TN__LANES <= n; i += TN__LANES)
+        for (int k = 0; k < TN__LANES; k++) s->lane[k] += (double)x[i + k] * (double)y[i + k];
     for (int k = 0; i + k < n; k++) s->lane[k] += (double)x[i + k] * (double)y[i + k];
 }
 
-static inline double TN_(tn__dot)(int64_t n, const TN_REAL *x, const TN_REAL *y)
+static inline double TN__(tn__dot)(int64_t n, const TN__REAL *x, const TN__REAL *y)
 {
     tn__lanes s = {{0}};
-    TN_(tn__dot_lanes)(&s, n, x, y);
+    TN__(tn__dot_lanes)(&s, n, x, y);
     return tn__lanes_total(s);
 }
 
-static inline bool TN_(tn__isnan)(TN_REAL v) { return v != v; }
-#define LOWEST (-(TN_REAL)INFINITY)
-#define HIGHEST ((TN_REAL)INFINITY)
+static inline bool TN__(tn__isnan)(TN__REAL v) { return v != v; }
+#define LOWEST (-(TN__REAL)INFINITY)
+#define HIGHEST ((TN__REAL)INFINITY)
 #else
-static inline void TN_(tn__add_lanes)(tn__ilanes *s, int64_t n, const int64_t *x)
+static inline void TN__(tn__add_lanes)(tn__ilanes *s, int64_t n, const int64_t *x)
 {
     int64_t i = 0;
-    for (; i + TN_LANES <= n; i += TN_LANES)
-        for (int k = 0; k < TN_LANES; k++) s->lane[k] += (uint64_t)x[i + k];
+    for (; i + TN__LANES <= n; i += TN__LANES)
+        for (int k = 0; k < TN__LANES; k++) s->lane[k] += (uint64_t)x[i + k];
     for (int k = 0; i + k < n; k++) s->lane[k] += (uint64_t)x[i + k];
 }
-static inline bool TN_(tn__isnan)(int64_t v) { return (void)v, false; }
+static inline bool TN__(tn__isnan)(int64_t v) { return (void)v, false; }
 #define LOWEST INT64_MIN
 #define HIGHEST INT64_MAX
 #endif
 
 /* The largest, or the smallest, in lanes. A NaN is neither more nor less than anything, so it is looked for beside the
  * comparison. Inlined where `largest` is known. */
-static inline TN_REAL TN_(tn__better)(bool largest, TN_REAL v, TN_REAL best)
+static inline TN__REAL TN__(tn__better)(bool largest, TN__REAL v, TN__REAL best)
 {
     return largest ? (v > best ? v : best) : (v < best ? v : best);
 }
-static inline __attribute__((always_inline)) TN_REAL TN_(tn__extreme)(const bool largest, int64_t n, const TN_REAL *x)
+static inline __attribute__((always_inline)) TN__REAL TN__(tn__extreme)(const bool largest, int64_t n,
+                                                                        const TN__REAL *x)
 {
-    TN_REAL best[TN_LANES], strange[TN_LANES];
-    int64_t i = 0;
-    for (int k = 0; k < TN_LANES; k++) best[k] = largest ? LOWEST : HIGHEST;
-    for (int k = 0; k < TN_LANES; k++) strange[k] = 0;
-    for (; i + TN_LANES <= n; i += TN_LANES)
-        for (int k = 0; k < TN_LANES; k++) {
-            const TN_REAL v = x[i + k];
-            best[k] = TN_(tn__better)(largest, v, best[k]);
-            strange[k] = TN_(tn__isnan)(v) ? v : strange[k];
+    TN__REAL best[TN__LANES], strange[TN__LANES];
+    int64_t  i = 0;
+    for (int k = 0; k < TN__LANES; k++) best[k] = largest ? LOWEST : HIGHEST;
+    for (int k = 0; k < TN__LANES; k++) strange[k] = 0;
+    for (; i + TN__LANES <= n; i += TN__LANES)
+        for (int k = 0; k < TN__LANES; k++) {
+            const TN__REAL v = x[i + k];
+            best[k] = TN__(tn__better)(largest, v, best[k]);
+            strange[k] = TN__(tn__isnan)(v) ? v : strange[k];
         }
     for (int k = 0; i + k < n; k++) {
-        const TN_REAL v = x[i + k];
-        best[k] = TN_(tn__better)(largest, v, best[k]);
-        strange[k] = TN_(tn__isnan)(v) ? v : strange[k];
+        const TN__REAL v = x[i + k];
+        best[k] = TN__(tn__better)(largest, v, best[k]);
+        strange[k] = TN__(tn__isnan)(v) ? v : strange[k];
     }
-    for (int k = 1; k < TN_LANES; k++) best[0] = TN_(tn__better)(largest, best[k], best[0]);
-    for (int k = 0; k < TN_LANES; k++)
+    for (int k = 1; k < TN__LANES; k++) best[0] = TN__(tn__better)(largest, best[k], best[0]);
+    for (int k = 0; k < TN__LANES; k++)
         if (strange[k] != 0) return strange[k];
     return best[0];
 }
-static inline TN_REAL TN_(tn__highest)(int64_t n, const TN_REAL *x) { return TN_(tn__extreme)(true, n, x); }
-static inline TN_REAL TN_(tn__lowest)(int64_t n, const TN_REAL *x) { return TN_(tn__extreme)(false, n, x); }
+static inline TN__REAL TN__(tn__highest)(int64_t n, const TN__REAL *x) { return TN__(tn__extreme)(true, n, x); }
+static inline TN__REAL TN__(tn__lowest)(int64_t n, const TN__REAL *x) { return TN__(tn__extreme)(false, n, x); }
 #undef LOWEST
 #undef HIGHEST
 #endif

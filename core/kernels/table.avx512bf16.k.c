@@ -2,6 +2,6 @@
 #define TABLE tn__table_avx512bf16
 #define TABLE_ISA avx512bf16
 #define BF16_PRODUCTS tn__gemm_bf16_avx512bf16
-#undef TN_ISA
-#define TN_ISA avx512
+#undef TN__ISA
+#define TN__ISA avx512
 #include "core/kernels/table.k.c"

@@ -3,34 +3,34 @@
 
 /* An instruction set that adds products of bf16 to another one: table.avx512bf16.k.c. */
 #ifndef TABLE
-#define TABLE TN_FOR_ISA(tn__table)
-#define TABLE_ISA TN_ISA
-#define BF16_PRODUCTS TN_FOR_ISA(tn__gemm_f32)
+#define TABLE TN__FOR_ISA(tn__table)
+#define TABLE_ISA TN__ISA
+#define BF16_PRODUCTS TN__FOR_ISA(tn__gemm_f32)
 #endif
 
-extern const tn__gemm_kernels      TN_FOR_ISA(tn__gemm_f32), TN_FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
-extern const tn__vecmath_f32       TN_FOR_ISA(tn__functions_f32);
-extern const tn__vecmath_f64       TN_FOR_ISA(tn__functions_f64);
-extern const tn__row_kernels_f32   TN_FOR_ISA(tn__rows_f32);
-extern const tn__row_kernels_f64   TN_FOR_ISA(tn__rows_f64);
-extern tn__philox_kernel           TN_FOR_ISA(tn__philox);
-extern tn__narrow_kernel           TN_FOR_ISA(tn__narrow);
-extern const tn__attention_kernels TN_FOR_ISA(tn__attention_f32), TN_FOR_ISA(tn__attention_f64);
+extern const tn__gemm_kernels      TN__FOR_ISA(tn__gemm_f32), TN__FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
+extern const tn__vecmath_f32       TN__FOR_ISA(tn__functions_f32);
+extern const tn__vecmath_f64       TN__FOR_ISA(tn__functions_f64);
+extern const tn__row_kernels_f32   TN__FOR_ISA(tn__rows_f32);
+extern const tn__row_kernels_f64   TN__FOR_ISA(tn__rows_f64);
+extern tn__philox_kernel           TN__FOR_ISA(tn__philox);
+extern tn__narrow_kernel           TN__FOR_ISA(tn__narrow);
+extern const tn__attention_kernels TN__FOR_ISA(tn__attention_f32), TN__FOR_ISA(tn__attention_f64);
 extern const tn__kernel_table      TABLE;
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 const tn__kernel_table TABLE = {
     .isa = TEXT(TABLE_ISA),
-    .gemm_f32 = &TN_FOR_ISA(tn__gemm_f32),
-    .gemm_f64 = &TN_FOR_ISA(tn__gemm_f64),
+    .gemm_f32 = &TN__FOR_ISA(tn__gemm_f32),
+    .gemm_f64 = &TN__FOR_ISA(tn__gemm_f64),
     .gemm_bf16 = &BF16_PRODUCTS,
-    .f32 = &TN_FOR_ISA(tn__functions_f32),
-    .f64 = &TN_FOR_ISA(tn__functions_f64),
-    .rows_f32 = &TN_FOR_ISA(tn__rows_f32),
-    .rows_f64 = &TN_FOR_ISA(tn__rows_f64),
-    .philox = TN_FOR_ISA(tn__philox),
-    .to_bf16 = TN_FOR_ISA(tn__narrow),
-    .attention_f32 = &TN_FOR_ISA(tn__attention_f32),
-    .attention_f64 = &TN_FOR_ISA(tn__attention_f64),
+    .f32 = &TN__FOR_ISA(tn__functions_f32),
+    .f64 = &TN__FOR_ISA(tn__functions_f64),
+    .rows_f32 = &TN__FOR_ISA(tn__rows_f32),
+    .rows_f64 = &TN__FOR_ISA(tn__rows_f64),
+    .philox = TN__FOR_ISA(tn__philox),
+    .to_bf16 = TN__FOR_ISA(tn__narrow),
+    .attention_f32 = &TN__FOR_ISA(tn__attention_f32),
+    .attention_f64 = &TN__FOR_ISA(tn__attention_f64),
 };

@@ -1,33 +1,33 @@
-/* tile.h — the micro-tile of a product, for whatever TN_(v) holds: numbers, or pairs of bf16 (bf16.avx512bf16.k.c).
- * Included with TN_REAL and TN_ defined, after tile_size.h; nothing of it is left but TN_(any_tile). */
-/* clang-format off: it takes TN_UNROLL for a function */
+/* tile.h — the micro-tile of a product, for whatever TN__(v) holds: numbers, or pairs of bf16 (bf16.avx512bf16.k.c).
+ * Included with TN__REAL and TN_ defined, after tile_size.h; nothing of it is left but TN__(any_tile). */
+/* clang-format off: it takes TN__UNROLL for a function */
 
 /* Row i of a lies i % 3 strides from the pointer i / 3: few pointers to advance, and addresses that x86 can encode. */
-TN_INLINE void TN_(tile)(const int mr, const int nv, const tn__gemm_step *s)
+TN__INLINE void TN__(tile)(const int mr, const int nv, const tn__gemm_step *s)
 {
-    enum { N = TN_(v_n) };
-    const int64_t  a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;
-    const TN_REAL *b = s->b, *a[(MR + 2) / 3];
-    const char    *ahead = s->prefetch ? s->prefetch : s->b;
-    const int64_t  line = s->prefetch ? 64 : 0;
-    TN_(v) acc[MR][NV];
-    TN_UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] = (const TN_REAL *)s->a + 3 * g * a_row;
+    enum { N = TN__(v_n) };
+    const int64_t   a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;
+    const TN__REAL *b = s->b, *a[(MR + 2) / 3];
+    const char     *ahead = s->prefetch ? s->prefetch : s->b;
+    const int64_t   line = s->prefetch ? 64 : 0;
+    TN__(v) acc[MR][NV];
+    TN__UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] = (const TN__REAL *)s->a + 3 * g * a_row;
     if (s->from) {
-        const TN_REAL *from = s->from;
-        TN_UNROLL for (int i = 0; i < mr; i++) TN_UNROLL for (int j = 0; j < nv; j++) acc[i][j] =
-            TN_(v_load)(from + i * s->from_row + j * N);
+        const TN__REAL *from = s->from;
+        TN__UNROLL for (int i = 0; i < mr; i++) TN__UNROLL for (int j = 0; j < nv; j++) acc[i][j] =
+            TN__(v_load)(from + i * s->from_row + j * N);
     } else {
-        TN_UNROLL for (int i = 0; i < mr; i++) TN_UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN_(v_zero)();
+        TN__UNROLL for (int i = 0; i < mr; i++) TN__UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN__(v_zero)();
     }
     for (int64_t p = s->k; p > 0; p--) {
-        TN_(v) row[NV];
-        TN_UNROLL for (int j = 0; j < nv; j++) row[j] = TN_(v_load)(b + j * N);
-        TN_UNROLL for (int i = 0; i < mr; i++)
+        TN__(v) row[NV];
+        TN__UNROLL for (int j = 0; j < nv; j++) row[j] = TN__(v_load)(b + j * N);
+        TN__UNROLL for (int i = 0; i < mr; i++)
         {
-            TN_(v) x = TN_(v_broadcast)(a[i / 3] + (i % 3) * a_row);
-            TN_UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN_(v_fma)(x, row[j], acc[i][j]);
+            TN__(v) x = TN__(v_broadcast)(a[i / 3] + (i % 3) * a_row);
+            TN__UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN__(v_fma)(x, row[j], acc[i][j]);
         }
-        TN_UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] += a_col;
+        TN__UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] += a_col;
         b += b_row;
         __builtin_prefetch(ahead, 0, 2);
         ahead += line;
@@ -36,22 +36,22 @@ TN_INLINE void TN_(tile)(const int mr, const int nv, const tn__gemm_step *s)
 #ifdef v_narrow
     if (mr == MR && s->to_bf16) {
         uint16_t *half = s->to;
-        TN_UNROLL for (int i = 0; i < mr; i++) TN_UNROLL for (int j = 0; j < nv; j++)
+        TN__UNROLL for (int i = 0; i < mr; i++) TN__UNROLL for (int j = 0; j < nv; j++)
             v_narrow(half + i * to_row + j * N, acc[i][j]);
         return;
     }
 #endif
-    TN_REAL *to = s->to;
-    TN_UNROLL for (int i = 0; i < mr; i++) TN_UNROLL for (int j = 0; j < nv; j++)
-        TN_(v_store)(to + i * to_row + j * N, acc[i][j]);
+    TN__REAL *to = s->to;
+    TN__UNROLL for (int i = 0; i < mr; i++) TN__UNROLL for (int j = 0; j < nv; j++)
+        TN__(v_store)(to + i * to_row + j * N, acc[i][j]);
 }
 
-#define TILE_NAME(mr, nv) TN_(tile_##mr##_##nv)
+#define TILE_NAME(mr, nv) TN__(tile_##mr##_##nv)
 #define TILE(mr, nv) \
-    static void TILE_NAME(mr, nv)(const tn__gemm_step *s) { TN_(tile)(mr, nv, s); }
+    static void TILE_NAME(mr, nv)(const tn__gemm_step *s) { TN__(tile)(mr, nv, s); }
 #define TILE_POINTER(mr, nv) TILE_NAME(mr, nv),
 EACH_TILE(TILE)
-static void TN_(any_tile)(const tn__gemm_step *s)
+static void TN__(any_tile)(const tn__gemm_step *s)
 {
     static void (*const tiles[])(const tn__gemm_step *) = {EACH_TILE(TILE_POINTER)};
     tiles[(s->nv - 1) * MR + s->mr - 1](s);

@@ -1,10 +1,10 @@
 /* vecmath.h — functions of one element over n contiguous numbers, as the kernels of rooms call them:
  *
- *     TN_(tn__exp)(n, y, x)                    y = eˣ; y may be x
- *     TN_(tn__gelu_slope)(n, gx, x, gy)        gx = gy · gelu'(x); gx may be x or gy
- *     TN_(tn__row_max)(n, x)                   NaN if there is one, -inf if n is 0
- *     TN_(tn__exp_sum)(n, y, x, shift)         Σ exp(x - shift), as tn__sum adds; the terms to y unless that is NULL
- *     TN_(tn__divide)(n, y, x, by)             y = x / by
+ *     TN__(tn__exp)(n, y, x)                    y = eˣ; y may be x
+ *     TN__(tn__gelu_slope)(n, gx, x, gy)        gx = gy · gelu'(x); gx may be x or gy
+ *     TN__(tn__row_max)(n, x)                   NaN if there is one, -inf if n is 0
+ *     TN__(tn__exp_sum)(n, y, x, shift)         Σ exp(x - shift), as tn__sum adds; the terms to y unless that is NULL
+ *     TN__(tn__divide)(n, y, x, by)             y = x / by
  *
  * For f32 they are kernels (core/kernels/vecmath_table.h says how exact). For f64, exp, tanh and sigmoid are; the
  * others call the C library. softplus is ln(1 + eˣ). */
@@ -23,9 +23,9 @@
     void tn__##name##_slope_f64(int64_t n, double *gx, const double *x, const double *gy);
 #define FUNCTION_F64(name) \
     static inline void tn__##name##_f64(int64_t n, double *y, const double *x) { tn__kernels()->f64->name(n, y, x); }
-TN_EACH_FUNCTION(FUNCTION)
-TN_EACH_SLOPE(SLOPE)
-TN_EACH_FUNCTION_F64(FUNCTION_F64)
+TN__EACH_FUNCTION(FUNCTION)
+TN__EACH_SLOPE(SLOPE)
+TN__EACH_FUNCTION_F64(FUNCTION_F64)
 #undef FUNCTION
 #undef SLOPE
 #undef FUNCTION_F64

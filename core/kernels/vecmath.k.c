@@ -6,8 +6,8 @@
 #include "core/kernels/sigmoid.h"
 #include "core/kernels/sum_lanes.h"
 
-TN_INLINE v_f32 v_sin(v_f32 x) { return v_circle(x, 0); }
-TN_INLINE v_f32 v_cos(v_f32 x) { return v_circle(x, 1); }
+TN__INLINE v_f32 v_sin(v_f32 x) { return v_circle(x, 0); }
+TN__INLINE v_f32 v_cos(v_f32 x) { return v_circle(x, 1); }
 
 #define FUNCTION(name)                                                                          \
     static void name##_f32(int64_t n, float *y, const float *x)                                 \
@@ -25,22 +25,22 @@ TN_INLINE v_f32 v_cos(v_f32 x) { return v_circle(x, 1); }
         if (i < n)                                                                                                 \
             v_store_some(gx + i, n - i, v_load_some(gy + i, n - i) * v_##name##_slope(v_load_some(x + i, n - i))); \
     }
-TN_EACH_FUNCTION(FUNCTION)
-TN_EACH_SLOPE(SLOPE)
+TN__EACH_FUNCTION(FUNCTION)
+TN__EACH_SLOPE(SLOPE)
 
 /* ---- rows ---- */
 
 /* v_max(b, v) leaves b as it is where v is NaN, so that is looked for beside it. Several chains, for speed. */
 enum { CHAINS = 4 };
 
-/* clang-format off: it takes TN_UNROLL for a function */
+/* clang-format off: it takes TN__UNROLL for a function */
 static float highest_f32(int64_t n, const float *x)
 {
     v_f32   best[CHAINS], strange = v_zero_f32();
     int64_t i = 0;
     for (int k = 0; k < CHAINS; k++) best[k] = v_set1(-INFINITY);
     for (; i + CHAINS * v_n_f32 <= n; i += CHAINS * v_n_f32) {
-        TN_UNROLL for (int k = 0; k < CHAINS; k++)
+        TN__UNROLL for (int k = 0; k < CHAINS; k++)
         {
             const v_f32 v = v_load_f32(x + i + k * v_n_f32);
             best[k] = v_max(best[k], v), strange = v_choose(v_equal(v, v), strange, v);
@@ -66,18 +66,18 @@ static float highest_f32(int64_t n, const float *x)
 }
 /* clang-format on */
 
-enum { VECTORS = TN_LANES / v_n_f32, SIDE = 4 }; /* of 16 lanes; side by side, a multiple of VECTORS */
+enum { VECTORS = TN__LANES / v_n_f32, SIDE = 4 }; /* of 16 lanes; side by side, a multiple of VECTORS */
 
-TN_INLINE void add(v_f64 *sum, v_f32 y) { sum[0] += v_lower(y), sum[1] += v_upper(y); }
+TN__INLINE void add(v_f64 *sum, v_f32 y) { sum[0] += v_lower(y), sum[1] += v_upper(y); }
 
 /* Element i goes to lane i mod 16, as in core/kernels/sum_lanes.h. */
-/* clang-format off: it takes TN_UNROLL for a function */
-TN_INLINE void exp_step(const int n, float *y, const float *x, v_f32 shift, v_f64 *sum)
+/* clang-format off: it takes TN__UNROLL for a function */
+TN__INLINE void exp_step(const int n, float *y, const float *x, v_f32 shift, v_f64 *sum)
 {
     v_f32 e[SIDE];
-    TN_UNROLL for (int k = 0; k < n; k++) e[k] = v_load_f32(x + k * v_n_f32) - shift;
+    TN__UNROLL for (int k = 0; k < n; k++) e[k] = v_load_f32(x + k * v_n_f32) - shift;
     v_exp_soft(n, e);
-    TN_UNROLL for (int k = 0; k < n; k++)
+    TN__UNROLL for (int k = 0; k < n; k++)
     {
         if (y) v_store_f32(y + k * v_n_f32, e[k]);
         add(sum + k % VECTORS * 2, e[k]);
@@ -95,7 +95,7 @@ static double exp_sum_f32(int64_t n, float *y, const float *x, float shift)
             v_prefetch(x + i + k * v_n_f32, n); /* the row behind this one, likely the next */
         exp_step(SIDE, y ? y + i : NULL, x + i, by, sum);
     }
-    for (; SIDE > VECTORS && i + TN_LANES <= n; i += TN_LANES) exp_step(VECTORS, y ? y + i : NULL, x + i, by, sum);
+    for (; SIDE > VECTORS && i + TN__LANES <= n; i += TN__LANES) exp_step(VECTORS, y ? y + i : NULL, x + i, by, sum);
     for (int k = 0; i < n; k++, i += v_n_f32) {
         const int64_t some = n - i < v_n_f32 ? n - i : v_n_f32;
         v_f32         v = v_load_some(x + i, some) - by;
@@ -118,11 +118,11 @@ static void divide_f32(int64_t n, float *y, const float *x, float by)
 
 /* ---- the table ---- */
 
-extern const tn__vecmath_f32 TN_FOR_ISA(tn__functions_f32);
+extern const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32);
 
 #define FUNCTION_ENTRY(name) .name = name##_f32,
 #define SLOPE_ENTRY(name) .name##_slope = name##_slope_f32,
-const tn__vecmath_f32 TN_FOR_ISA(tn__functions_f32) = {.highest = highest_f32,
-                                                       .exp_sum = exp_sum_f32,
-                                                       .divide = divide_f32,
-                                                       TN_EACH_FUNCTION(FUNCTION_ENTRY) TN_EACH_SLOPE(SLOPE_ENTRY)};
+const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32) = {.highest = highest_f32,
+                                                        .exp_sum = exp_sum_f32,
+                                                        .divide = divide_f32,
+                                                        TN__EACH_FUNCTION(FUNCTION_ENTRY) TN__EACH_SLOPE(SLOPE_ENTRY)};

@@ -3,9 +3,9 @@
 #include "core/kernels/exp_f64.h"
 #include "core/kernels/kernels.h"
 
-TN_INLINE v_f64 f_exp(v_f64 x) { return v_exp_f64(x); }
+TN__INLINE v_f64 f_exp(v_f64 x) { return v_exp_f64(x); }
 
-TN_INLINE v_f64 f_sigmoid(v_f64 x)
+TN__INLINE v_f64 f_sigmoid(v_f64 x)
 {
     const v_u64 below = v_less_f64(x, v_zero_f64()), none = v_less_f64(v_minus_f64(x), v_set1_f64(-746));
     v_u64       n52;
@@ -17,7 +17,7 @@ TN_INLINE v_f64 f_sigmoid(v_f64 x)
 }
 
 /* With m = exp(2|x|) - 1: y = m / (m + 2). As above y is mended, where it is less than ½; 1 / (m + 2) = (1 - y) / 2. */
-TN_INLINE v_f64 f_tanh(v_f64 x)
+TN__INLINE v_f64 f_tanh(v_f64 x)
 {
     const v_u64 sign = (v_u64)x & UINT64_C(1) << 63;
     const v_f64 a = (v_f64)((v_u64)x ^ sign);
@@ -41,9 +41,9 @@ TN_INLINE v_f64 f_tanh(v_f64 x)
         v_store_f64(part, f_##name(v_load_f64(part)));                                          \
         for (int64_t k = i; k < n; k++) y[k] = part[k - i];                                     \
     }
-TN_EACH_FUNCTION_F64(FUNCTION)
+TN__EACH_FUNCTION_F64(FUNCTION)
 
-extern const tn__vecmath_f64 TN_FOR_ISA(tn__functions_f64);
+extern const tn__vecmath_f64 TN__FOR_ISA(tn__functions_f64);
 
 #define ENTRY(name) .name = name##_f64,
-const tn__vecmath_f64 TN_FOR_ISA(tn__functions_f64) = {TN_EACH_FUNCTION_F64(ENTRY)};
+const tn__vecmath_f64 TN__FOR_ISA(tn__functions_f64) = {TN__EACH_FUNCTION_F64(ENTRY)};

@@ -9,19 +9,19 @@
 
 #include <stdint.h>
 
-enum { TN_GELU_ROWS = 8 };
-extern const float tn__gelu_tail[TN_GELU_ROWS][32], tn__gelu_bend[TN_GELU_ROWS][32]; /* gelu_table.c */
+enum { TN__GELU_ROWS = 8 };
+extern const float tn__gelu_tail[TN__GELU_ROWS][32], tn__gelu_bend[TN__GELU_ROWS][32]; /* gelu_table.c */
 
 /* softplus is ln(1 + eˣ). */
-#define TN_EACH_FUNCTION(X) \
+#define TN__EACH_FUNCTION(X) \
     X(exp) X(log) X(softplus) X(sin) X(cos) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu) X(gelu_tanh)
-#define TN_EACH_SLOPE(X) X(silu) X(gelu) X(gelu_tanh)
+#define TN__EACH_SLOPE(X) X(silu) X(gelu) X(gelu_tanh)
 
-#define TN_FUNCTION_MEMBER(name) void (*name)(int64_t n, float *y, const float *x);
-#define TN_SLOPE_MEMBER(name) void (*name##_slope)(int64_t n, float *gx, const float *x, const float *gy);
+#define TN__FUNCTION_MEMBER(name) void (*name)(int64_t n, float *y, const float *x);
+#define TN__SLOPE_MEMBER(name) void (*name##_slope)(int64_t n, float *gx, const float *x, const float *gy);
 typedef struct {
-    TN_EACH_FUNCTION(TN_FUNCTION_MEMBER)
-    TN_EACH_SLOPE(TN_SLOPE_MEMBER) /* gx[i] = gy[i] · f'(x[i]) */
+    TN__EACH_FUNCTION(TN__FUNCTION_MEMBER)
+    TN__EACH_SLOPE(TN__SLOPE_MEMBER) /* gx[i] = gy[i] · f'(x[i]) */
 
     /* The largest, NaN if there is one, -inf if n is 0. */
     float (*highest)(int64_t n, const float *x);
@@ -32,10 +32,10 @@ typedef struct {
 } tn__vecmath_f32;
 
 /* The same for f64, of those functions that are met most: within 2 units. */
-#define TN_EACH_FUNCTION_F64(X) X(exp) X(tanh) X(sigmoid)
-#define TN_FUNCTION_F64_MEMBER(name) void (*name)(int64_t n, double *y, const double *x);
+#define TN__EACH_FUNCTION_F64(X) X(exp) X(tanh) X(sigmoid)
+#define TN__FUNCTION_F64_MEMBER(name) void (*name)(int64_t n, double *y, const double *x);
 typedef struct {
-    TN_EACH_FUNCTION_F64(TN_FUNCTION_F64_MEMBER)
+    TN__EACH_FUNCTION_F64(TN__FUNCTION_F64_MEMBER)
 } tn__vecmath_f64;
 
 #endif

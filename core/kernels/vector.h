@@ -27,47 +27,47 @@ typedef uint32_t v_u32 __attribute__((vector_size(sizeof(v_f32)))); /* unsigned:
 typedef int32_t  v_i32 __attribute__((vector_size(sizeof(v_f32))));
 typedef uint64_t v_u64 __attribute__((vector_size(sizeof(v_f64))));
 
-TN_INLINE v_u32 v_bits(v_f32 x) { return (v_u32)x; }
-TN_INLINE v_f32 v_float(v_u32 u) { return (v_f32)u; }
+TN__INLINE v_u32 v_bits(v_f32 x) { return (v_u32)x; }
+TN__INLINE v_f32 v_float(v_u32 u) { return (v_f32)u; }
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
 typedef __mmask16 v_mask;
-TN_INLINE v_mask  v_less(v_f32 a, v_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
-TN_INLINE v_f32   v_choose(v_mask m, v_f32 a, v_f32 b) { return _mm512_mask_blend_ps(m, b, a); }
-TN_INLINE v_mask  v_equal(v_f32 a, v_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
-TN_INLINE bool    v_all(v_mask m) { return m == 0xffff; }
-TN_INLINE v_f32   v_min(v_f32 x, v_f32 c) { return _mm512_min_ps(c, x); } /* of two the second, if one is NaN */
-TN_INLINE v_f32   v_max(v_f32 x, v_f32 c) { return _mm512_max_ps(c, x); }
-TN_INLINE v_f64   v_lower(v_f32 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
-TN_INLINE v_f64   v_upper(v_f32 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
-TN_INLINE v_f32   v_join(v_f64 l, v_f64 u)
+TN__INLINE v_mask v_less(v_f32 a, v_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+TN__INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b) { return _mm512_mask_blend_ps(m, b, a); }
+TN__INLINE v_mask v_equal(v_f32 a, v_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+TN__INLINE bool   v_all(v_mask m) { return m == 0xffff; }
+TN__INLINE v_f32  v_min(v_f32 x, v_f32 c) { return _mm512_min_ps(c, x); } /* of two the second, if one is NaN */
+TN__INLINE v_f32  v_max(v_f32 x, v_f32 c) { return _mm512_max_ps(c, x); }
+TN__INLINE v_f64  v_lower(v_f32 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
+TN__INLINE v_f64  v_upper(v_f32 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
+TN__INLINE v_f32  v_join(v_f64 l, v_f64 u)
 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(l)), _mm512_cvtpd_ps(u), 1);
 }
-TN_INLINE v_f32 v_pick(const float *t, v_u32 i)
+TN__INLINE v_f32 v_pick(const float *t, v_u32 i)
 {
     return _mm512_permutex2var_ps(v_load_f32(t), (__m512i)i, v_load_f32(t + 16));
 }
-TN_INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
-TN_INLINE v_f32 v_load_some(const float *p, int64_t n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
-TN_INLINE void  v_store_some(float *p, int64_t n, v_f32 v) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
+TN__INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
+TN__INLINE v_f32 v_load_some(const float *p, int64_t n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+TN__INLINE void  v_store_some(float *p, int64_t n, v_f32 v) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
 
 #else
 
 #if defined(__AVX2__) && defined(__FMA__)
 
-typedef __m256   v_mask;
-TN_INLINE v_mask v_less(v_f32 a, v_f32 b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
-TN_INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b) { return _mm256_blendv_ps(b, a, m); }
-TN_INLINE v_mask v_equal(v_f32 a, v_f32 b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
-TN_INLINE bool   v_all(v_mask m) { return _mm256_movemask_ps(m) == 0xff; }
-TN_INLINE v_f32  v_min(v_f32 x, v_f32 c) { return _mm256_min_ps(c, x); } /* of two the second, if one is NaN */
-TN_INLINE v_f32  v_max(v_f32 x, v_f32 c) { return _mm256_max_ps(c, x); }
-TN_INLINE v_f64  v_lower(v_f32 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
-TN_INLINE v_f64  v_upper(v_f32 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
-TN_INLINE v_f32  v_join(v_f64 l, v_f64 u) { return _mm256_set_m128(_mm256_cvtpd_ps(u), _mm256_cvtpd_ps(l)); }
-TN_INLINE v_f32  v_pick(const float *t, v_u32 i) /* the lowest three bits within eight, the next two which eight */
+typedef __m256    v_mask;
+TN__INLINE v_mask v_less(v_f32 a, v_f32 b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+TN__INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b) { return _mm256_blendv_ps(b, a, m); }
+TN__INLINE v_mask v_equal(v_f32 a, v_f32 b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
+TN__INLINE bool   v_all(v_mask m) { return _mm256_movemask_ps(m) == 0xff; }
+TN__INLINE v_f32  v_min(v_f32 x, v_f32 c) { return _mm256_min_ps(c, x); } /* of two the second, if one is NaN */
+TN__INLINE v_f32  v_max(v_f32 x, v_f32 c) { return _mm256_max_ps(c, x); }
+TN__INLINE v_f64  v_lower(v_f32 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+TN__INLINE v_f64  v_upper(v_f32 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+TN__INLINE v_f32  v_join(v_f64 l, v_f64 u) { return _mm256_set_m128(_mm256_cvtpd_ps(u), _mm256_cvtpd_ps(l)); }
+TN__INLINE v_f32  v_pick(const float *t, v_u32 i) /* the lowest three bits within eight, the next two which eight */
 {
     const __m256i in = (__m256i)i;
     const __m256  odd = (__m256)(i << 28), upper = (__m256)(i << 27);
@@ -76,52 +76,52 @@ TN_INLINE v_f32  v_pick(const float *t, v_u32 i) /* the lowest three bits within
                  d = _mm256_permutevar8x32_ps(v_load_f32(t + 24), in);
     return _mm256_blendv_ps(_mm256_blendv_ps(a, b, odd), _mm256_blendv_ps(c, d, odd), upper);
 }
-TN_INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
+TN__INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 
 #else
 
-typedef v_i32    v_mask;
-TN_INLINE v_mask v_less(v_f32 a, v_f32 b) { return (v_mask)(a < b); }
-TN_INLINE v_mask v_equal(v_f32 a, v_f32 b) { return (v_mask)(a == b); }
-TN_INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b)
+typedef v_i32     v_mask;
+TN__INLINE v_mask v_less(v_f32 a, v_f32 b) { return (v_mask)(a < b); }
+TN__INLINE v_mask v_equal(v_f32 a, v_f32 b) { return (v_mask)(a == b); }
+TN__INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b)
 {
     return v_float(((v_u32)m & v_bits(a)) | (~(v_u32)m & v_bits(b)));
 }
 #ifdef __SSE2__
 #include <emmintrin.h>
-TN_INLINE bool  v_all(v_mask m) { return _mm_movemask_ps((__m128)m) == 15; }
-TN_INLINE v_f32 v_min(v_f32 x, v_f32 c) { return (v_f32)_mm_min_ps((__m128)c, (__m128)x); } /* as above */
-TN_INLINE v_f32 v_max(v_f32 x, v_f32 c) { return (v_f32)_mm_max_ps((__m128)c, (__m128)x); }
-TN_INLINE v_f64 v_lower(v_f32 x) { return (v_f64)_mm_cvtps_pd((__m128)x); }
-TN_INLINE v_f64 v_upper(v_f32 x) { return (v_f64)_mm_cvtps_pd(_mm_movehl_ps((__m128)x, (__m128)x)); }
-TN_INLINE v_f32 v_join(v_f64 l, v_f64 u)
+TN__INLINE bool  v_all(v_mask m) { return _mm_movemask_ps((__m128)m) == 15; }
+TN__INLINE v_f32 v_min(v_f32 x, v_f32 c) { return (v_f32)_mm_min_ps((__m128)c, (__m128)x); } /* as above */
+TN__INLINE v_f32 v_max(v_f32 x, v_f32 c) { return (v_f32)_mm_max_ps((__m128)c, (__m128)x); }
+TN__INLINE v_f64 v_lower(v_f32 x) { return (v_f64)_mm_cvtps_pd((__m128)x); }
+TN__INLINE v_f64 v_upper(v_f32 x) { return (v_f64)_mm_cvtps_pd(_mm_movehl_ps((__m128)x, (__m128)x)); }
+TN__INLINE v_f32 v_join(v_f64 l, v_f64 u)
 {
     return (v_f32)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)l), _mm_cvtpd_ps((__m128d)u));
 }
-TN_INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm_mul_epu32((__m128i)a, (__m128i)b); }
+TN__INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm_mul_epu32((__m128i)a, (__m128i)b); }
 #else
-TN_INLINE bool  v_all(v_mask m) { return (m[0] & m[1] & m[2] & m[3]) != 0; }
-TN_INLINE v_f32 v_min(v_f32 x, v_f32 c) { return v_choose(v_less(c, x), c, x); }
-TN_INLINE v_f32 v_max(v_f32 x, v_f32 c) { return v_choose(v_less(x, c), c, x); }
-TN_INLINE v_f64 v_lower(v_f32 x) { return (v_f64){(double)x[0], (double)x[1]}; }
-TN_INLINE v_f64 v_upper(v_f32 x) { return (v_f64){(double)x[2], (double)x[3]}; }
-TN_INLINE v_f32 v_join(v_f64 l, v_f64 u) { return (v_f32){(float)l[0], (float)l[1], (float)u[0], (float)u[1]}; }
-TN_INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
+TN__INLINE bool  v_all(v_mask m) { return (m[0] & m[1] & m[2] & m[3]) != 0; }
+TN__INLINE v_f32 v_min(v_f32 x, v_f32 c) { return v_choose(v_less(c, x), c, x); }
+TN__INLINE v_f32 v_max(v_f32 x, v_f32 c) { return v_choose(v_less(x, c), c, x); }
+TN__INLINE v_f64 v_lower(v_f32 x) { return (v_f64){(double)x[0], (double)x[1]}; }
+TN__INLINE v_f64 v_upper(v_f32 x) { return (v_f64){(double)x[2], (double)x[3]}; }
+TN__INLINE v_f32 v_join(v_f64 l, v_f64 u) { return (v_f32){(float)l[0], (float)l[1], (float)u[0], (float)u[1]}; }
+TN__INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 #endif
-TN_INLINE v_f32 v_pick(const float *t, v_u32 i)
+TN__INLINE v_f32 v_pick(const float *t, v_u32 i)
 {
     return (v_f32){t[i[0] & 31], t[i[1] & 31], t[i[2] & 31], t[i[3] & 31]};
 }
 
 #endif
 
-TN_INLINE v_f32 v_load_some(const float *p, int64_t n)
+TN__INLINE v_f32 v_load_some(const float *p, int64_t n)
 {
     float whole[v_n_f32] = {0};
     for (int64_t i = 0; i < n; i++) whole[i] = p[i];
     return v_load_f32(whole);
 }
-TN_INLINE void v_store_some(float *p, int64_t n, v_f32 v)
+TN__INLINE void v_store_some(float *p, int64_t n, v_f32 v)
 {
     float whole[v_n_f32];
     v_store_f32(whole, v);
@@ -130,13 +130,13 @@ TN_INLINE void v_store_some(float *p, int64_t n, v_f32 v)
 
 #endif
 
-TN_INLINE v_f32 v_set1(float c) { return v_broadcast_f32(&c); }
-TN_INLINE v_f32 v_abs(v_f32 x) { return v_float(v_bits(x) & 0x7fffffffu); }
-TN_INLINE v_f32 v_minus(v_f32 x) { return v_float(v_bits(x) | 0x80000000u); }
-TN_INLINE v_f32 v_with_sign(v_f32 x, v_f32 s) { return v_float(v_bits(x) | (v_bits(s) & 0x80000000u)); }
+TN__INLINE v_f32 v_set1(float c) { return v_broadcast_f32(&c); }
+TN__INLINE v_f32 v_abs(v_f32 x) { return v_float(v_bits(x) & 0x7fffffffu); }
+TN__INLINE v_f32 v_minus(v_f32 x) { return v_float(v_bits(x) | 0x80000000u); }
+TN__INLINE v_f32 v_with_sign(v_f32 x, v_f32 s) { return v_float(v_bits(x) | (v_bits(s) & 0x80000000u)); }
 
 /* Sums in 16 lanes, as tn__lanes_total adds them up (core/kernels/sum_lanes.h). Changes them. */
-TN_INLINE double v_lanes_total(v_f64 sum[16 / v_n_f64])
+TN__INLINE double v_lanes_total(v_f64 sum[16 / v_n_f64])
 {
     double s[v_n_f64];
     for (int half = 8 / v_n_f64; half; half /= 2)
@@ -147,11 +147,11 @@ TN_INLINE double v_lanes_total(v_f64 sum[16 / v_n_f64])
     return s[0];
 }
 
-/* clang-format off: it takes TN_UNROLL for a function */
-TN_INLINE v_f32 v_poly(v_f32 x, const int n, const float *c)
+/* clang-format off: it takes TN__UNROLL for a function */
+TN__INLINE v_f32 v_poly(v_f32 x, const int n, const float *c)
 {
     v_f32 y = v_set1(c[n - 1]);
-    TN_UNROLL for (int i = n - 2; i >= 0; i--) y = y * x + c[i];
+    TN__UNROLL for (int i = n - 2; i >= 0; i--) y = y * x + c[i];
     return y;
 }
 /* clang-format on */

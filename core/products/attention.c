@@ -29,7 +29,7 @@
  * of what is not finite, and its terms added for those weights that are not 0.
  *
  * Instantiated by including itself for f32 and f64. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "core/products/attention_products.h"
 #include "core/base/parallel.h"
 #include "core/products/cost.h"
@@ -70,7 +70,7 @@ static void prefetch_operands(const attention_job *job, prefetch_queue *queue, c
     if (job->back) prefetch_add(queue, c->y, i + 1, p->t0, queries);
 }
 
-#define TN_TEMPLATE "core/products/attention.c"
+#define TN__TEMPLATE "core/products/attention.c"
 #include "core/real.h"
 
 /* ---- how the work is cut ----------------------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ void tn__attend_back(const tn__attention_call *c) { attend(c, true); }
 #else /* ============================================================================== one number type */
 
 /* What the kernels are told of a block: rows [r, …) of the task's. */
-static tn__attention_step TN_(step_of)(const attention_job *job, const TN_(workspace) * ws, const block *b, int64_t r)
+static tn__attention_step TN__(step_of)(const attention_job *job, const TN__(workspace) * ws, const block *b, int64_t r)
 {
     return (tn__attention_step){.rows = b->rows,
                                 .keys = b->keys,
@@ -157,7 +157,7 @@ static tn__attention_step TN_(step_of)(const attention_job *job, const TN_(works
                                 .sum = ws->sum + r};
 }
 
-static bool TN_(forward)(const attention_job *job, const TN_(workspace) * ws, const part *p)
+static bool TN__(forward)(const attention_job *job, const TN__(workspace) * ws, const part *p)
 {
     const tn__attention_call *c = job->c;
     const int64_t             i = p->i, t0 = p->t0, t1 = p->t1, rows = t1 - t0;
@@ -165,42 +165,42 @@ static bool TN_(forward)(const attention_job *job, const TN_(workspace) * ws, co
     const matrix              query = matrix_of(c->q, i), key = matrix_of(c->k, i), value = matrix_of(c->v, i);
     const matrix              y = matrix_of(c->y, i), stat = matrix_of(c->stat, i);
     const int64_t             end = c->causal ? tn__min_i64(job->keys, c->past + t1) : job->keys;
-    const TN_(lines) q = job->pairs ? TN_(pairs_of)(&query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2)
-                                    : TN_(pack)(job, &query, t0, rows, job->dim, ws->q, job->d_row, NULL);
+    const TN__(lines) q = job->pairs ? TN__(pairs_of)(&query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2)
+                                     : TN__(pack)(job, &query, t0, rows, job->dim, ws->q, job->d_row, NULL);
     bool first = true, nonfinite = false; /* first: of the blocks of keys that count */
-    for (int64_t r = 0; r < rows; r++) ws->max[r] = -(TN_REAL)INFINITY, ws->sum[r] = 0;
+    for (int64_t r = 0; r < rows; r++) ws->max[r] = -(TN__REAL)INFINITY, ws->sum[r] = 0;
     for (int64_t j = 0; j < end; j += KEYS) {
         block      b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
-        const bool common = TN_(common)(job, ws, mask, &b);
+        const bool common = TN__(common)(job, ws, mask, &b);
         if (b.keys == 0) continue;
-        TN_(transposed_terms)(job, &key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);
-        const TN_(lines) v =
-            TN_(terms_of)(job, &value, j, b.keys, job->out, ws->v, job->e_row, p->careful ? &nonfinite : NULL);
+        TN__(transposed_terms)(job, &key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);
+        const TN__(lines) v =
+            TN__(terms_of)(job, &value, j, b.keys, job->out, ws->v, job->e_row, p->careful ? &nonfinite : NULL);
         for (b.t = t0; b.t < t1; b.t += QUERIES) {
             b.rows = tn__min_i64(QUERIES, t1 - b.t);
-            const int64_t  r = b.t - t0;
-            TN_REAL *const o = ws->o + r * job->e_row;
+            const int64_t   r = b.t - t0;
+            TN__REAL *const o = ws->o + r * job->e_row;
             if (!block_in_sight(job, &b)) { /* nor are keys behind these */
                 if (first) memset(o, 0, (size_t)(b.rows * job->e_row) * sizeof *o);
                 continue;
             }
-            tn__attention_step s = TN_(step_of)(job, ws, &b, r);
+            tn__attention_step s = TN__(step_of)(job, ws, &b, r);
             s.factor = ws->factor;
-            TN_(scores)(job, ws, &b, job->dim, q, r, ws->kt, ws->s);
-            TN_(masks)(job, ws, mask, common, &b, &s);
+            TN__(scores)(job, ws, &b, job->dim, q, r, ws->kt, ws->s);
+            TN__(masks)(job, ws, mask, common, &b, &s);
             job->kn->softmax(&s);
             if (!first) job->kn->scale_rows(b.rows, job->out, o, job->e_row, ws->factor, 1);
-            if (!c->drop.all) TN_(dropout)(job, ws, i, &b, ws->s, NULL);
-            TN_(over_keys)(job, ws, &b, &(TN_(weighted)){ws->s, v, 0, job->out, o, job->e_row, first, nonfinite});
+            if (!c->drop.all) TN__(dropout)(job, ws, i, &b, ws->s, NULL);
+            TN__(over_keys)(job, ws, &b, &(TN__(weighted)){ws->s, v, 0, job->out, o, job->e_row, first, nonfinite});
         }
         first = false;
     }
-    if (first) memset(ws->o, 0, (size_t)(rows * job->e_row) * sizeof(TN_REAL));
+    if (first) memset(ws->o, 0, (size_t)(rows * job->e_row) * sizeof(TN__REAL));
     for (int64_t r = 0; r < rows; r++) {
-        TN_REAL *to = entry(&stat, t0 + r, 0);
+        TN__REAL *to = entry(&stat, t0 + r, 0);
         to[0] = ws->sum[r] == 0 ? 0 : ws->max[r], to[1] = ws->sum[r] = ws->sum[r] == 0 ? 0 : 1 / ws->sum[r];
     }
-    return TN_(store_rows)(job, &y, t0, rows, job->out, ws->o, job->e_row, ws->sum, 1);
+    return TN__(store_rows)(job, &y, t0, rows, job->out, ws->o, job->e_row, ws->sum, 1);
 }
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
@@ -209,23 +209,23 @@ static bool TN_(forward)(const attention_job *job, const TN_(workspace) * ws, co
  * of both. */
 typedef struct {
     const attention_job *job;
-    const TN_(workspace) * ws;
+    const TN__(workspace) * ws;
     const part *p;
     matrix      mask[2], query, key, value, y, stat, gy, gq, gk, gv, gs;
-    bool        to_q, to_k, to_v; /* which gradients are made */
-    int64_t     t0, rows;         /* the queries that count: p->t0, or later */
-    TN_(lines) q_units, gy_units; /* to multiply with keys and values */
-    TN_(lines) q_terms, gy_terms; /* to be added up, weighted */
-    TN_(lines) k_terms;
+    bool        to_q, to_k, to_v;  /* which gradients are made */
+    int64_t     t0, rows;          /* the queries that count: p->t0, or later */
+    TN__(lines) q_units, gy_units; /* to multiply with keys and values */
+    TN__(lines) q_terms, gy_terms; /* to be added up, weighted */
+    TN__(lines) k_terms;
     bool nonfinite_q, nonfinite_gy, nonfinite_k; /* which of these terms are not finite everywhere */
     bool started;                                /* ws->o holds sums */
     bool finite;                                 /* all that was stored */
-} TN_(gradients);
+} TN__(gradients);
 
-static TN_(gradients) TN_(gradients_of)(const attention_job *job, const TN_(workspace) * ws, const part *p)
+static TN__(gradients) TN__(gradients_of)(const attention_job *job, const TN__(workspace) * ws, const part *p)
 {
     const tn__attention_call *c = job->c;
-    TN_(gradients) d = {.job = job, .ws = ws, .p = p, .finite = true};
+    TN__(gradients) d = {.job = job, .ws = ws, .p = p, .finite = true};
     d.mask[0] = matrix_of(c->mask[0], p->i), d.mask[1] = matrix_of(c->mask[1], p->i);
     d.query = matrix_of(c->q, p->i), d.key = matrix_of(c->k, p->i), d.value = matrix_of(c->v, p->i);
     d.y = matrix_of(c->y, p->i), d.stat = matrix_of(c->stat, p->i), d.gy = matrix_of(c->gy, p->i);
@@ -240,114 +240,117 @@ static TN_(gradients) TN_(gradients_of)(const attention_job *job, const TN_(work
 }
 
 /* Packs the queries and their gy, and reads each row's statistics: max, 1 / Σ, and Σ w gw = gy · y. */
-static void TN_(take_queries)(TN_(gradients) * d)
+static void TN__(take_queries)(TN__(gradients) * d)
 {
     const attention_job *job = d->job;
-    const TN_(workspace) *ws = d->ws;
+    const TN__(workspace) *ws = d->ws;
     const bool    careful = d->p->careful;
     const int64_t t0 = d->t0, rows = d->rows;
-    d->q_terms = TN_(terms_of)(job, &d->query, t0, rows, job->dim, ws->q, job->d_row, careful ? &d->nonfinite_q : NULL);
-    d->gy_terms = TN_(terms_of)(job, &d->gy, t0, rows, job->out, ws->gy, job->e_row, careful ? &d->nonfinite_gy : NULL);
+    d->q_terms =
+        TN__(terms_of)(job, &d->query, t0, rows, job->dim, ws->q, job->d_row, careful ? &d->nonfinite_q : NULL);
+    d->gy_terms =
+        TN__(terms_of)(job, &d->gy, t0, rows, job->out, ws->gy, job->e_row, careful ? &d->nonfinite_gy : NULL);
     d->q_units = d->q_terms, d->gy_units = d->gy_terms;
     if (job->pairs) {
-        d->q_units = TN_(pairs_of)(&d->query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2);
-        d->gy_units = TN_(pairs_of)(&d->gy, t0, rows, job->out, ws->gy_pairs, job->e_row / 2);
+        d->q_units = TN__(pairs_of)(&d->query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2);
+        d->gy_units = TN__(pairs_of)(&d->gy, t0, rows, job->out, ws->gy_pairs, job->e_row / 2);
     }
-    TN_REAL *const y = ws->clean, *const gy = ws->clean + job->out * TRANSPOSED_ROW;
+    TN__REAL *const y = ws->clean, *const gy = ws->clean + job->out * TRANSPOSED_ROW;
     for (int64_t r = 0, n; r < rows; r += n) {
         n = tn__min_i64(QUERIES, rows - r);
-        TN_(transpose)(job, &d->y, t0 + r, n, job->out, y, TRANSPOSED_ROW, ws->s, job->e_row);
-        if (job->pairs) TN_(transpose)(job, &d->gy, t0 + r, n, job->out, gy, TRANSPOSED_ROW, ws->s, job->e_row);
+        TN__(transpose)(job, &d->y, t0 + r, n, job->out, y, TRANSPOSED_ROW, ws->s, job->e_row);
+        if (job->pairs) TN__(transpose)(job, &d->gy, t0 + r, n, job->out, gy, TRANSPOSED_ROW, ws->s, job->e_row);
         else job->kn->transpose(n, job->out, d->gy_units.p + r * d->gy_units.row, d->gy_units.row, gy, TRANSPOSED_ROW);
         job->kn->dot_columns(n, job->out, y, gy, TRANSPOSED_ROW, ws->part + r);
     }
     for (int64_t r = 0; r < rows; r++) {
-        const TN_REAL *from = entry(&d->stat, t0 + r, 0);
+        const TN__REAL *from = entry(&d->stat, t0 + r, 0);
         ws->max[r] = from[0], ws->sum[r] = from[1];
     }
 }
 
 /* A block of queries by keys: the weights and their gradients once more, and what they add to gq, gk and gv. first: of
  * the blocks with these keys. */
-static void TN_(back_block)(TN_(gradients) * d, const block *b, bool common, bool first)
+static void TN__(back_block)(TN__(gradients) * d, const block *b, bool common, bool first)
 {
     const attention_job      *job = d->job;
     const tn__attention_call *c = job->c;
-    const TN_(workspace) *ws = d->ws;
+    const TN__(workspace) *ws = d->ws;
     const int64_t      r = b->t - d->t0;
-    tn__attention_step s = TN_(step_of)(job, ws, b, r);
+    tn__attention_step s = TN__(step_of)(job, ws, b, r);
     s.g = ws->g, s.part = ws->part + r;
-    TN_(scores)(job, ws, b, job->dim, d->q_units, r, ws->kt, ws->s);
-    TN_(scores)(job, ws, b, job->out, d->gy_units, r, ws->vt, ws->g);
-    TN_(masks)(job, ws, d->mask, common, b, &s);
-    if (!c->drop.all) TN_(dropout)(job, ws, d->p->i, b, NULL, ws->keep), s.keep = ws->keep;
+    TN__(scores)(job, ws, b, job->dim, d->q_units, r, ws->kt, ws->s);
+    TN__(scores)(job, ws, b, job->out, d->gy_units, r, ws->vt, ws->g);
+    TN__(masks)(job, ws, d->mask, common, b, &s);
+    if (!c->drop.all) TN__(dropout)(job, ws, d->p->i, b, NULL, ws->keep), s.keep = ws->keep;
     job->kn->softmax_back(&s);
     for (int64_t n = 0; d->p->of_queries && d->gs.p && n < b->rows; n++)
-        memcpy(entry(&d->gs, b->t + n, b->j), ws->g + n * job->key_row, (size_t)b->keys * sizeof(TN_REAL));
-    if (d->to_v) TN_(over_queries)
-    (job, ws, b, &(TN_(weighted)){ws->s, d->gy_terms, r, job->out, ws->gv, job->e_row, first, d->nonfinite_gy});
-    if (d->to_k) TN_(over_queries)
-    (job, ws, b, &(TN_(weighted)){ws->g, d->q_terms, r, job->dim, ws->gk, job->d_row, first, d->nonfinite_q});
-    if (d->to_q) TN_(over_keys)
+        memcpy(entry(&d->gs, b->t + n, b->j), ws->g + n * job->key_row, (size_t)b->keys * sizeof(TN__REAL));
+    if (d->to_v) TN__(over_queries)
+    (job, ws, b, &(TN__(weighted)){ws->s, d->gy_terms, r, job->out, ws->gv, job->e_row, first, d->nonfinite_gy});
+    if (d->to_k) TN__(over_queries)
+    (job, ws, b, &(TN__(weighted)){ws->g, d->q_terms, r, job->dim, ws->gk, job->d_row, first, d->nonfinite_q});
+    if (d->to_q) TN__(over_keys)
     (job, ws, b,
-     &(TN_(weighted)){ws->g, d->k_terms, 0, job->dim, ws->o + r * job->d_row, job->d_row, !d->started, d->nonfinite_k});
+     &(TN__(weighted)){ws->g, d->k_terms, 0, job->dim, ws->o + r * job->d_row, job->d_row, !d->started,
+                       d->nonfinite_k});
 }
 
 /* The gradients of keys [j, j + all), and what they add to those of the queries. */
-static void TN_(back_keys)(TN_(gradients) * d, int64_t j)
+static void TN__(back_keys)(TN__(gradients) * d, int64_t j)
 {
     const attention_job      *job = d->job;
     const tn__attention_call *c = job->c;
     const part               *p = d->p;
-    const TN_(workspace) *ws = d->ws;
-    block         b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
-    const int64_t all = b.keys;
-    const bool    common = TN_(common)(job, ws, d->mask, &b);
-    const TN_REAL scale = (TN_REAL)c->scale, one = 1;
-    bool          first = true;
+    const TN__(workspace) *ws = d->ws;
+    block          b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
+    const int64_t  all = b.keys;
+    const bool     common = TN__(common)(job, ws, d->mask, &b);
+    const TN__REAL scale = (TN__REAL)c->scale, one = 1;
+    bool           first = true;
     if (c->causal && c->past + p->t1 <= j) b.keys = 0;
     if (b.keys) {
-        TN_(transposed_terms)(job, &d->key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);
-        TN_(transposed_terms)(job, &d->value, j, b.keys, job->out, ws->vt, ws->clean, job->e_row);
+        TN__(transposed_terms)(job, &d->key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);
+        TN__(transposed_terms)(job, &d->value, j, b.keys, job->out, ws->vt, ws->clean, job->e_row);
         if (d->to_q)
-            d->k_terms = TN_(terms_of)(job, &d->key, j, b.keys, job->dim, ws->k, job->d_row,
-                                       p->careful ? &d->nonfinite_k : NULL);
+            d->k_terms = TN__(terms_of)(job, &d->key, j, b.keys, job->dim, ws->k, job->d_row,
+                                        p->careful ? &d->nonfinite_k : NULL);
     }
     for (b.t = d->t0; b.t < p->t1 && b.keys; b.t += QUERIES) {
         b.rows = tn__min_i64(QUERIES, p->t1 - b.t);
-        TN_REAL *const o = ws->o + (b.t - d->t0) * job->d_row;
+        TN__REAL *const o = ws->o + (b.t - d->t0) * job->d_row;
         if (block_in_sight(job, &b)) {
-            TN_(back_block)(d, &b, common, first);
+            TN__(back_block)(d, &b, common, first);
             first = false;
         } else if (d->to_q && !d->started) memset(o, 0, (size_t)(b.rows * job->d_row) * sizeof *o);
     }
     const int64_t zeros = first ? 0 : b.keys; /* from there on, no query has seen them */
-    if (d->to_k) memset(ws->gk + zeros * job->d_row, 0, (size_t)((all - zeros) * job->d_row) * sizeof(TN_REAL));
-    if (d->to_v) memset(ws->gv + zeros * job->e_row, 0, (size_t)((all - zeros) * job->e_row) * sizeof(TN_REAL));
-    if (d->to_k) d->finite &= TN_(store_rows)(job, &d->gk, j, all, job->dim, ws->gk, job->d_row, &scale, 0);
-    if (d->to_v) d->finite &= TN_(store_rows)(job, &d->gv, j, all, job->out, ws->gv, job->e_row, &one, 0);
+    if (d->to_k) memset(ws->gk + zeros * job->d_row, 0, (size_t)((all - zeros) * job->d_row) * sizeof(TN__REAL));
+    if (d->to_v) memset(ws->gv + zeros * job->e_row, 0, (size_t)((all - zeros) * job->e_row) * sizeof(TN__REAL));
+    if (d->to_k) d->finite &= TN__(store_rows)(job, &d->gk, j, all, job->dim, ws->gk, job->d_row, &scale, 0);
+    if (d->to_v) d->finite &= TN__(store_rows)(job, &d->gv, j, all, job->out, ws->gv, job->e_row, &one, 0);
     d->started = d->started || b.keys;
 }
 
 /* Returns: was all that it stored finite? */
-static bool TN_(backward)(const attention_job *job, const TN_(workspace) * ws, const part *p)
+static bool TN__(backward)(const attention_job *job, const TN__(workspace) * ws, const part *p)
 {
-    TN_(gradients) d = TN_(gradients_of)(job, ws, p);
-    const TN_REAL scale = (TN_REAL)job->c->scale;
-    TN_(take_queries)(&d);
-    for (int64_t j = p->s0; j < p->s1; j += KEYS) TN_(back_keys)(&d, j);
-    if (d.to_q && !d.started) memset(ws->o, 0, (size_t)(d.rows * job->d_row) * sizeof(TN_REAL));
-    if (d.to_q) d.finite &= TN_(store_rows)(job, &d.gq, d.t0, d.rows, job->dim, ws->o, job->d_row, &scale, 0);
+    TN__(gradients) d = TN__(gradients_of)(job, ws, p);
+    const TN__REAL scale = (TN__REAL)job->c->scale;
+    TN__(take_queries)(&d);
+    for (int64_t j = p->s0; j < p->s1; j += KEYS) TN__(back_keys)(&d, j);
+    if (d.to_q && !d.started) memset(ws->o, 0, (size_t)(d.rows * job->d_row) * sizeof(TN__REAL));
+    if (d.to_q) d.finite &= TN__(store_rows)(job, &d.gq, d.t0, d.rows, job->dim, ws->o, job->d_row, &scale, 0);
     return d.finite;
 }
 
 /* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
-static void TN_(run)(const attention_job *job, int64_t from, int64_t to)
+static void TN__(run)(const attention_job *job, int64_t from, int64_t to)
 {
-    TN_(workspace) ws;
+    TN__(workspace) ws;
     prefetch_queue queue;
-    TN_(lay_out)(job, job->workspaces + (job->parallel ? (size_t)tn__worker() * job->workspace_bytes : 0), &ws);
+    TN__(lay_out)(job, job->workspaces + (job->parallel ? (size_t)tn__worker() * job->workspace_bytes : 0), &ws);
     ws.ahead = &queue;
     for (int64_t k = 0; job->back && !job->c->drop.all && k < tn__min_i64(KEYS, job->keys); k++) ws.ones[k] = 1;
     for (int64_t n = from; n < to; n++) {
@@ -357,7 +360,7 @@ static void TN_(run)(const attention_job *job, int64_t from, int64_t to)
         prefetch_operands(job, &queue, &p);
         for (int again = 0; again < 2; again++) {
             p.careful = again; /* what is not finite shows in the result; then once more, with a closer look */
-            if (job->back ? TN_(backward)(job, &ws, &p) : TN_(forward)(job, &ws, &p)) break;
+            if (job->back ? TN__(backward)(job, &ws, &p) : TN__(forward)(job, &ws, &p)) break;
         }
     }
 }

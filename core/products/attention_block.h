@@ -1,6 +1,6 @@
 /* attention_block.h — a block of attention: the job, a thread's workspace, what goes in and out, masks and dropout (see
  * attention.c). Private to that file, which instantiates it for f32 and f64. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #ifndef TENON_CORE_PRODUCTS_ATTENTION_BLOCK_H
 #define TENON_CORE_PRODUCTS_ATTENTION_BLOCK_H
 
@@ -112,27 +112,27 @@ static inline bool block_in_sight(const attention_job *job, block *b)
     return b->first + b->rows > 1;
 }
 
-#define TN_TEMPLATE "core/products/attention_block.h"
+#define TN__TEMPLATE "core/products/attention_block.h"
 #include "core/real.h"
 #endif
 
 #else /* ============================================================================== one number type */
 
-static const tn_dtype TN_(own) = sizeof(TN_REAL) == sizeof(float) ? TN_F32 : TN_F64;
+static const tn_dtype TN__(own) = sizeof(TN__REAL) == sizeof(float) ? TN_F32 : TN_F64;
 
 /* A thread's workspace; rows have room for whole vectors. */
 typedef struct {
-    TN_REAL        *q, *o;                          /* [most, d_row], [most, e_row or d_row]: queries; y, or gq */
-    TN_REAL        *gy, *max, *sum, *part, *factor; /* [most, e_row], [most] */
-    TN_REAL        *kt, *k, *v, *vt, *gk, *gv;      /* [D, key_row], [KEYS, d_row], [KEYS, e_row], [E, key_row] */
-    TN_REAL        *s, *g, *add, *keep;             /* [QUERIES, key_row] */
-    TN_REAL        *common, *row, *clean;           /* [KEYS], [KEYS], [KEYS, d_row or e_row] */
-    TN_REAL        *q_pairs, *gy_pairs, *rounded;   /* [most, d_row / 2], [most, e_row / 2], [QUERIES / 2, key_row] */
-    TN_REAL        *ones;
+    TN__REAL       *q, *o;                          /* [most, d_row], [most, e_row or d_row]: queries; y, or gq */
+    TN__REAL       *gy, *max, *sum, *part, *factor; /* [most, e_row], [most] */
+    TN__REAL       *kt, *k, *v, *vt, *gk, *gv;      /* [D, key_row], [KEYS, d_row], [KEYS, e_row], [E, key_row] */
+    TN__REAL       *s, *g, *add, *keep;             /* [QUERIES, key_row] */
+    TN__REAL       *common, *row, *clean;           /* [KEYS], [KEYS], [KEYS, d_row or e_row] */
+    TN__REAL       *q_pairs, *gy_pairs, *rounded;   /* [most, d_row / 2], [most, e_row / 2], [QUERIES / 2, key_row] */
+    TN__REAL       *ones;
     prefetch_queue *ahead;
-} TN_(workspace);
+} TN__(workspace);
 
-static inline size_t TN_(lay_out)(const attention_job *job, char *base, TN_(workspace) * p)
+static inline size_t TN__(lay_out)(const attention_job *job, char *base, TN__(workspace) * p)
 {
     const int64_t wide = tn__max_i64(job->d_row, job->e_row), keys = tn__min_i64(KEYS, job->keys);
     const int64_t rows = tn__min_i64(QUERIES, job->most), scores = rows * job->key_row;
@@ -161,142 +161,142 @@ static inline size_t TN_(lay_out)(const attention_job *job, char *base, TN_(work
 
 /* Rows of numbers, dense up to the end of a vector. */
 typedef struct {
-    const TN_REAL *p;
-    int64_t        row;
-} TN_(lines);
+    const TN__REAL *p;
+    int64_t         row;
+} TN__(lines);
 
 /* Rows of a matrix: as they lie, where the kernels can read that, or packed. *nonfinite: is any of it not finite? NULL:
  * not checked. */
-static inline TN_(lines) TN_(pack)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
-                                   TN_REAL *to, int64_t to_row, bool *nonfinite)
+static inline TN__(lines) TN__(pack)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
+                                     TN__REAL *to, int64_t to_row, bool *nonfinite)
 {
-    const bool    direct = m->dtype == TN_(own) && m->col == 1;
-    const int64_t size = sizeof(TN_REAL);
+    const bool    direct = m->dtype == TN__(own) && m->col == 1;
+    const int64_t size = sizeof(TN__REAL);
     if (direct && !nonfinite && cols % job->gemm->lanes == 0 && m->row * size % SET_BYTES != 0)
-        return (TN_(lines)){entry(m, r0, 0), m->row};
+        return (TN__(lines)){entry(m, r0, 0), m->row};
     for (int64_t r = 0; !direct && r < rows; r++)
-        tn__convert(cols, to + r * to_row, TN_(own), 1, entry(m, r0 + r, 0), m->dtype, m->col);
+        tn__convert(cols, to + r * to_row, TN__(own), 1, entry(m, r0 + r, 0), m->dtype, m->col);
     const void *from = direct ? entry(m, r0, 0) : to;
     const bool  finite = job->kn->pack(rows, cols, from, direct ? m->row : to_row, to, to_row);
     if (nonfinite) *nonfinite = !finite;
-    return (TN_(lines)){to, to_row};
+    return (TN__(lines)){to, to_row};
 }
 
 /* The same transposed: to [cols, rows]. scratch has room for the rows. */
-static inline void TN_(transpose)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
-                                  TN_REAL *to, int64_t to_row, TN_REAL *scratch, int64_t row)
+static inline void TN__(transpose)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
+                                   TN__REAL *to, int64_t to_row, TN__REAL *scratch, int64_t row)
 {
-    TN_(lines) x = {scratch, row};
-    if (m->dtype == TN_(own) && m->col == 1) x = (TN_(lines)){entry(m, r0, 0), m->row};
-    else TN_(pack)(job, m, r0, rows, cols, scratch, row, NULL);
+    TN__(lines) x = {scratch, row};
+    if (m->dtype == TN__(own) && m->col == 1) x = (TN__(lines)){entry(m, r0, 0), m->row};
+    else TN__(pack)(job, m, r0, rows, cols, scratch, row, NULL);
     job->kn->transpose(rows, cols, x.p, x.row, to, to_row);
 }
 
 /* Operands in the units that the products take: a number, or a pair of bf16. Rows, whose columns are the terms, as
  * pairs. */
-static inline TN_(lines)
-    TN_(pairs_of)(const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN_REAL *to, int64_t to_row)
+static inline TN__(lines)
+    TN__(pairs_of)(const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN__REAL *to, int64_t to_row)
 {
     const char *from = entry(m, r0, 0);
     if (m->col == 1 && cols % 2 == 0 && m->row % 2 == 0 && (uintptr_t)from % sizeof *to == 0)
-        return (TN_(lines)){(const void *)from, m->row / 2};
+        return (TN__(lines)){(const void *)from, m->row / 2};
     for (int64_t r = 0; r < rows; r++) {
         uint16_t *row = (void *)(to + r * to_row);
         tn__convert(cols, row, TN_BF16, 1, entry(m, r0 + r, 0), TN_BF16, m->col);
         if (cols % 2) row[cols] = 0;
     }
-    return (TN_(lines)){to, to_row};
+    return (TN__(lines)){to, to_row};
 }
 /* Rows that are the terms. nonfinite as above; with pairs it is not known, and said to be so. */
-static inline TN_(lines) TN_(terms_of)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows,
-                                       int64_t cols, TN_REAL *to, int64_t to_row, bool *nonfinite)
+static inline TN__(lines) TN__(terms_of)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows,
+                                         int64_t cols, TN__REAL *to, int64_t to_row, bool *nonfinite)
 {
-    if (!job->pairs) return TN_(pack)(job, m, r0, rows, cols, to, to_row, nonfinite);
+    if (!job->pairs) return TN__(pack)(job, m, r0, rows, cols, to, to_row, nonfinite);
     job->pairs->pack_bf16(
         &(tn__pack_step){rows, cols, to_row, entry(m, r0, 0), m->row, m->col, to, .terms_in_rows = false});
     if (nonfinite) *nonfinite = true;
-    return (TN_(lines)){to, to_row};
+    return (TN__(lines)){to, to_row};
 }
 /* Rows whose columns are the terms, transposed. scratch as above. */
-static inline void TN_(transposed_terms)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows,
-                                         int64_t cols, TN_REAL *to, TN_REAL *scratch, int64_t row)
+static inline void TN__(transposed_terms)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows,
+                                          int64_t cols, TN__REAL *to, TN__REAL *scratch, int64_t row)
 {
     const tn__pack_step s = {cols, rows, job->key_row, entry(m, r0, 0), m->col, m->row, to, .terms_in_rows = false};
     if (job->pairs) job->pairs->pack_bf16(&s);
-    else TN_(transpose)(job, m, r0, rows, cols, to, job->key_row, scratch, row);
+    else TN__(transpose)(job, m, r0, rows, cols, to, job->key_row, scratch, row);
 }
 
 /* to = x · factor. Adds +0, so that an underflow to -0 becomes +0 and the bits do not depend on how many masked terms
  * follow. Returns: is all of it finite? */
-static inline bool TN_(store_rows)(const attention_job *job, const matrix *to, int64_t r0, int64_t rows, int64_t cols,
-                                   TN_REAL *x, int64_t x_row, const TN_REAL *factor, int64_t step)
+static inline bool TN__(store_rows)(const attention_job *job, const matrix *to, int64_t r0, int64_t rows, int64_t cols,
+                                    TN__REAL *x, int64_t x_row, const TN__REAL *factor, int64_t step)
 {
-    const bool direct = to->dtype == TN_(own) && to->col == 1;
+    const bool direct = to->dtype == TN__(own) && to->col == 1;
     const bool finite = job->kn->store_scaled(rows, cols, x, x_row, factor, step, direct ? entry(to, r0, 0) : x,
                                               direct ? to->row : x_row);
     for (int64_t r = 0; !direct && r < rows; r++)
-        tn__convert(cols, entry(to, r0 + r, 0), to->dtype, to->col, x + r * x_row, TN_(own), 1);
+        tn__convert(cols, entry(to, r0 + r, 0), to->dtype, to->col, x + r * x_row, TN__(own), 1);
     return finite;
 }
 
 /* ---- masks and dropout ------------------------------------------------------------------------------------------- */
 
 /* Adds a row of a mask to `to`, where -inf means blocked. */
-static inline void TN_(add_mask_row)(const matrix *m, int64_t t, int64_t j, int64_t n, TN_REAL *to, TN_REAL *row)
+static inline void TN__(add_mask_row)(const matrix *m, int64_t t, int64_t j, int64_t n, TN__REAL *to, TN__REAL *row)
 {
-    const TN_REAL none = -(TN_REAL)INFINITY;
+    const TN__REAL none = -(TN__REAL)INFINITY;
     if (m->dtype == TN_BOOL) {
         const uint8_t *x = entry(m, t, j);
         for (int64_t i = 0; i < n; i++) to[i] = x[i * m->col] ? none : to[i];
         return;
     }
-    tn__convert(n, row, TN_(own), 1, entry(m, t, j), m->dtype, m->col);
+    tn__convert(n, row, TN__(own), 1, entry(m, t, j), m->dtype, m->col);
     for (int64_t i = 0; i < n; i++) to[i] = to[i] == none || row[i] == none ? none : to[i] + row[i];
 }
 
 /* What all queries have in common: true if there is such a mask. Keys behind the last one that may be seen do not
  * count: b->keys is less, perhaps 0. */
-static inline bool TN_(common)(const attention_job *job, const TN_(workspace) * ws, const matrix *mask, block *b)
+static inline bool TN__(common)(const attention_job *job, const TN__(workspace) * ws, const matrix *mask, block *b)
 {
     bool any = false;
     for (int i = 0; i < 2; i++) {
         if (!mask[i].p || (mask[i].row != 0 && job->queries > 1)) continue;
-        if (!any) memset(ws->common, 0, (size_t)job->key_row * sizeof(TN_REAL));
+        if (!any) memset(ws->common, 0, (size_t)job->key_row * sizeof(TN__REAL));
         any = true;
-        TN_(add_mask_row)(&mask[i], 0, b->j, b->keys, ws->common, ws->row);
+        TN__(add_mask_row)(&mask[i], 0, b->j, b->keys, ws->common, ws->row);
     }
-    while (any && b->keys > 0 && ws->common[b->keys - 1] == -(TN_REAL)INFINITY) b->keys--;
+    while (any && b->keys > 0 && ws->common[b->keys - 1] == -(TN__REAL)INFINITY) b->keys--;
     return any;
 }
 
-static inline void TN_(masks)(const attention_job *job, const TN_(workspace) * ws, const matrix *mask, bool common,
-                              const block *b, tn__attention_step *s)
+static inline void TN__(masks)(const attention_job *job, const TN__(workspace) * ws, const matrix *mask, bool common,
+                               const block *b, tn__attention_step *s)
 {
     if (common) s->add = ws->common;
     for (int i = 0; i < 2; i++) {
         if (!mask[i].p || mask[i].row == 0 || job->queries == 1) continue;
         for (int64_t r = 0; r < b->rows; r++) {
-            TN_REAL *to = ws->add + r * job->key_row;
+            TN__REAL *to = ws->add + r * job->key_row;
             if (s->add_row) {
             } else if (common) memcpy(to, ws->common, (size_t)b->keys * sizeof *to);
             else memset(to, 0, (size_t)b->keys * sizeof *to);
-            TN_(add_mask_row)(&mask[i], b->t + r, b->j, b->keys, to, ws->row);
+            TN__(add_mask_row)(&mask[i], b->t + r, b->j, b->keys, to, ws->row);
         }
         s->add = ws->add, s->add_row = job->key_row;
     }
 }
 
 /* Drops weights in s; or, where keep is given, tells there what they are multiplied by. */
-static inline void TN_(dropout)(const attention_job *job, const TN_(workspace) * ws, int64_t i, const block *b,
-                                TN_REAL *s, TN_REAL *keep)
+static inline void TN__(dropout)(const attention_job *job, const TN__(workspace) * ws, int64_t i, const block *b,
+                                 TN__REAL *s, TN__REAL *keep)
 {
     const int64_t base = place(&job->c->draw, i);
     for (int64_t r = 0; r < b->rows; r++) {
         const int64_t at = base + (b->t + r) * job->keys + b->j, n = tn__min_i64(b->keys, b->first + r * b->step);
-        TN_REAL      *to = (keep ? keep : s) + r * job->key_row;
+        TN__REAL     *to = (keep ? keep : s) + r * job->key_row;
         if (n <= 0) continue;
-        job->table->TN_(rows)->dropout(n, keep ? to : ws->row, keep ? ws->ones : to, NULL, &job->c->drop, at, NULL,
-                                       NULL);
+        job->table->TN__(rows)->dropout(n, keep ? to : ws->row, keep ? ws->ones : to, NULL, &job->c->drop, at, NULL,
+                                        NULL);
         if (!keep) memcpy(to, ws->row, (size_t)n * sizeof *to);
         for (int64_t j = n; keep && j % job->gemm->lanes; j++) to[j] = 0;
     }

@@ -1,6 +1,6 @@
 /* attention_products.h — the products of a block of attention: scores, and sums weighted by them, by the GEMM's
  * micro-kernels. Private to attention.c, which instantiates it for f32 and f64. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #ifndef TENON_CORE_PRODUCTS_ATTENTION_PRODUCTS_H
 #define TENON_CORE_PRODUCTS_ATTENTION_PRODUCTS_H
 
@@ -12,7 +12,7 @@ typedef enum {
     OVER_QUERIES /* rows are keys, the terms queries */
 } product_kind;
 
-#define TN_TEMPLATE "core/products/attention_products.h"
+#define TN__TEMPLATE "core/products/attention_products.h"
 #include "core/real.h"
 #endif
 
@@ -20,20 +20,20 @@ typedef enum {
 
 /* c = a b, or c += a b: [rows, cols] with k units of terms, whole vectors of columns. */
 typedef struct {
-    product_kind   of;
-    int64_t        rows, cols, k;
-    const TN_REAL *a;
-    int64_t        a_row, a_col;
-    const TN_REAL *b;
-    int64_t        b_row;
-    TN_REAL       *c;
-    int64_t        c_row;
-    bool           first;     /* c is not read */
-    bool           nonfinite; /* b is not finite everywhere: all of it is packed */
-} TN_(product_args);
+    product_kind    of;
+    int64_t         rows, cols, k;
+    const TN__REAL *a;
+    int64_t         a_row, a_col;
+    const TN__REAL *b;
+    int64_t         b_row;
+    TN__REAL       *c;
+    int64_t         c_row;
+    bool            first;     /* c is not read */
+    bool            nonfinite; /* b is not finite everywhere: all of it is packed */
+} TN__(product_args);
 
-static __attribute__((noinline)) void TN_(tiles)(const attention_job *job, const TN_(workspace) * ws, const block *b,
-                                                 const TN_(product_args) * f)
+static __attribute__((noinline)) void TN__(tiles)(const attention_job *job, const TN__(workspace) * ws, const block *b,
+                                                  const TN__(product_args) * f)
 {
     const tn__gemm_kernels *kn = job->pairs ? job->pairs : job->gemm;
     const int64_t           mr = kn->mr, nv = kn->nv, lanes = kn->lanes, pair = kn->pair;
@@ -60,82 +60,82 @@ static __attribute__((noinline)) void TN_(tiles)(const attention_job *job, const
 }
 
 /* A number of a unit. */
-static inline TN_REAL TN_(number)(const attention_job *job, const TN_REAL *unit, int i)
+static inline TN__REAL TN__(number)(const attention_job *job, const TN__REAL *unit, int i)
 {
-    return job->pairs ? (TN_REAL)tn__bf16_to_f32(((const uint16_t *)(const void *)unit)[i]) : *unit;
+    return job->pairs ? (TN__REAL)tn__bf16_to_f32(((const uint16_t *)(const void *)unit)[i]) : *unit;
 }
 
 /* Copies the terms of b to ws->clean, with zeros in place of what is not finite. */
-static void TN_(copy_finite)(const attention_job *job, const TN_(workspace) * ws, const TN_(product_args) * f)
+static void TN__(copy_finite)(const attention_job *job, const TN__(workspace) * ws, const TN__(product_args) * f)
 {
     const int64_t lanes = job->gemm->lanes, whole = (f->cols + lanes - 1) / lanes * lanes; /* what the tiles read */
     const int     pair = job->pairs ? 2 : 1;
-    const size_t  size = sizeof(TN_REAL) / (size_t)pair;
+    const size_t  size = sizeof(TN__REAL) / (size_t)pair;
     for (int64_t p = 0; p < f->k; p++)
         for (int64_t j = 0; j < whole * pair; j++) {
-            const TN_REAL *unit = f->b + p * f->b_row + j / pair, x = TN_(number)(job, unit, (int)(j % pair));
-            char          *to = (char *)(ws->clean + p * f->b_row) + (size_t)j * size;
+            const TN__REAL *unit = f->b + p * f->b_row + j / pair, x = TN__(number)(job, unit, (int)(j % pair));
+            char           *to = (char *)(ws->clean + p * f->b_row) + (size_t)j * size;
             if (x - x == 0) memcpy(to, (const char *)unit + (size_t)(j % pair) * size, size);
             else memset(to, 0, size);
         }
 }
 
 /* Adds the terms of b that are not finite, for those weights that are not 0. */
-static void TN_(add_nonfinite)(const attention_job *job, const TN_(product_args) * f)
+static void TN__(add_nonfinite)(const attention_job *job, const TN__(product_args) * f)
 {
     const int pair = job->pairs ? 2 : 1;
     for (int64_t p = 0; p < f->k; p++)
         for (int64_t j = 0; j < f->cols * pair; j++) {
-            const int     h = (int)(j % pair);
-            const TN_REAL x = TN_(number)(job, f->b + p * f->b_row + j / pair, h);
+            const int      h = (int)(j % pair);
+            const TN__REAL x = TN__(number)(job, f->b + p * f->b_row + j / pair, h);
             if (x - x == 0) continue;
             for (int64_t r = 0; r < f->rows; r++) {
-                const TN_REAL a = TN_(number)(job, f->a + r * f->a_row + p * f->a_col, h);
+                const TN__REAL a = TN__(number)(job, f->a + r * f->a_row + p * f->a_col, h);
                 if (a != 0) f->c[r * f->c_row + j / pair] += a * x;
             }
         }
 }
 
 /* A weight of 0 selects: its term is 0 whatever b holds. */
-static inline void TN_(product)(const attention_job *job, const TN_(workspace) * ws, const block *b,
-                                const TN_(product_args) * f)
+static inline void TN__(product)(const attention_job *job, const TN__(workspace) * ws, const block *b,
+                                 const TN__(product_args) * f)
 {
     if (!f->nonfinite) {
-        TN_(tiles)(job, ws, b, f);
+        TN__(tiles)(job, ws, b, f);
         return;
     }
-    TN_(product_args) finite = *f;
-    TN_(copy_finite)(job, ws, f);
+    TN__(product_args) finite = *f;
+    TN__(copy_finite)(job, ws, f);
     finite.b = ws->clean;
-    TN_(tiles)(job, ws, b, &finite);
-    TN_(add_nonfinite)(job, f);
+    TN__(tiles)(job, ws, b, &finite);
+    TN__(add_nonfinite)(job, f);
 }
 
 /* s = a bᵀ of those queries and keys that are in sight: rows [r, …) of a, b transposed; k terms. */
-static inline void TN_(scores)(const attention_job *job, const TN_(workspace) * ws, const block *b, int64_t k,
-                               TN_(lines) a, int64_t r, const TN_REAL *transposed, TN_REAL *s)
+static inline void TN__(scores)(const attention_job *job, const TN__(workspace) * ws, const block *b, int64_t k,
+                                TN__(lines) a, int64_t r, const TN__REAL *transposed, TN__REAL *s)
 {
-    TN_(product_args) f = {.of = SCORES, .rows = b->rows, .cols = b->keys, .first = true};
+    TN__(product_args) f = {.of = SCORES, .rows = b->rows, .cols = b->keys, .first = true};
     f.k = job->pairs ? (k + 1) / 2 : k;
     f.a = a.p + r * a.row, f.a_row = a.row, f.a_col = 1, f.b = transposed, f.b_row = job->key_row;
     f.c = s, f.c_row = job->key_row;
-    TN_(tiles)(job, ws, b, &f);
+    TN__(tiles)(job, ws, b, &f);
 }
 
 /* A sum weighted by s, the block's weights or their gradients: to = s x or sᵀ x, or, unless first, added to it. */
 typedef struct {
-    const TN_REAL *s;
-    TN_(lines) x;
-    int64_t  r, cols; /* of x: the block's first query, if its rows are queries; columns */
-    TN_REAL *to;
-    int64_t  to_row;
-    bool     first, nonfinite; /* nonfinite: x */
-} TN_(weighted);
+    const TN__REAL *s;
+    TN__(lines) x;
+    int64_t   r, cols; /* of x: the block's first query, if its rows are queries; columns */
+    TN__REAL *to;
+    int64_t   to_row;
+    bool      first, nonfinite; /* nonfinite: x */
+} TN__(weighted);
 
-static inline void TN_(over_keys)(const attention_job *job, const TN_(workspace) * ws, const block *b,
-                                  const TN_(weighted) * w)
+static inline void TN__(over_keys)(const attention_job *job, const TN__(workspace) * ws, const block *b,
+                                   const TN__(weighted) * w)
 {
-    TN_(product_args) f = {.of = OVER_KEYS, .rows = b->rows, .cols = w->cols, .k = b->keys};
+    TN__(product_args) f = {.of = OVER_KEYS, .rows = b->rows, .cols = w->cols, .k = b->keys};
     f.a = w->s, f.a_row = job->key_row, f.a_col = 1, f.b = w->x.p, f.b_row = w->x.row;
     f.c = w->to, f.c_row = w->to_row, f.first = w->first, f.nonfinite = w->nonfinite;
     if (job->pairs) {
@@ -143,12 +143,12 @@ static inline void TN_(over_keys)(const attention_job *job, const TN_(workspace)
         job->pairs->pack(
             &(tn__pack_step){b->rows, b->keys, f.a_row, w->s, job->key_row, 1, ws->rounded, .terms_in_rows = true});
     }
-    TN_(product)(job, ws, b, &f);
+    TN__(product)(job, ws, b, &f);
 }
-static inline void TN_(over_queries)(const attention_job *job, const TN_(workspace) * ws, const block *b,
-                                     const TN_(weighted) * w)
+static inline void TN__(over_queries)(const attention_job *job, const TN__(workspace) * ws, const block *b,
+                                      const TN__(weighted) * w)
 {
-    TN_(product_args) f = {.of = OVER_QUERIES, .rows = b->keys, .cols = w->cols, .k = b->rows};
+    TN__(product_args) f = {.of = OVER_QUERIES, .rows = b->keys, .cols = w->cols, .k = b->rows};
     f.a = w->s, f.a_row = 1, f.a_col = job->key_row, f.b = w->x.p + w->r * w->x.row, f.b_row = w->x.row;
     f.c = w->to, f.c_row = w->to_row, f.first = w->first, f.nonfinite = w->nonfinite;
     if (job->pairs) {
@@ -156,6 +156,6 @@ static inline void TN_(over_queries)(const attention_job *job, const TN_(workspa
         job->pairs->pack(&(tn__pack_step){b->rows, b->keys, job->key_row, w->s, job->key_row, 1, ws->rounded,
                                           .terms_in_rows = false});
     }
-    TN_(product)(job, ws, b, &f);
+    TN__(product)(job, ws, b, &f);
 }
 #endif

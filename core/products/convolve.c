@@ -118,7 +118,7 @@ static void put_back(const job *j, const tn_tensor *x, int64_t n0, int64_t r0, c
     for (int64_t t = 0; t < j->taps; t++) {
         if (!tap(j, r0, t, &block, &columns->l, &in, &at)) continue;
         tn_tensor to = tn__glance(x, &in), from = tn__glance(columns, &at);
-        tn__map((tn__kernel_set){add_f32, add_f64, NULL}, TN_LIST(&to), TN_LIST(&to, &from), NULL);
+        tn__map((tn__kernel_set){add_f32, add_f64, NULL}, TN__LIST(&to), TN__LIST(&to, &from), NULL);
     }
 }
 

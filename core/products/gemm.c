@@ -125,7 +125,7 @@ static void pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t
                 s += 3;
             } else if (plan->a_columns)
                 pack(plan, false, t, mr, mr, from, g->a_col, g->a_row, strip + i * mr * plan->unit_bytes);
-            else pack(plan, true, mr, t, kc + TN_GEMM_PAD, from, g->a_row, g->a_col, strip);
+            else pack(plan, true, mr, t, kc + TN__GEMM_PAD, from, g->a_row, g->a_col, strip);
         }
     }
 }
@@ -139,7 +139,7 @@ static void place_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_
     else step->a = a + (row * g->a_row + k0 * plan->pair * g->a_col) * plan->in_bytes;
     if (!plan->packs_a) step->a_row = g->a_row / plan->pair, step->a_col = plan->pair == 1 ? g->a_col : 1;
     else if (plan->a_columns) step->a_row = 1, step->a_col = step->mr;
-    else step->a_row = step->k + TN_GEMM_PAD, step->a_col = 1;
+    else step->a_row = step->k + TN__GEMM_PAD, step->a_col = 1;
 }
 
 /* The next strip of a, while this one is computed: rows, or columns too far apart for the hardware prefetcher. */

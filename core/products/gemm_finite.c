@@ -5,25 +5,25 @@
  * Mostly b is finite, and then the plain product is right. If it were not, the result would show it, so the result is
  * looked at, not b. Only when it has NaN or infinities is the product done again with a b that has zeros in their
  * place, and the terms that were left out and whose a is not 0 are added. */
-#ifndef TN_REAL
+#ifndef TN__REAL
 #include "core/kernels/sum_lanes.h"
 #include "core/products/gemm.h"
 #include "core/skeletons/skeletons.h"
 #include "core/tensor/strided_walk.h"
 
 typedef tn__lanes finite_state_f32, finite_state_f64;
-#define TN_TEMPLATE "core/products/gemm_finite.c"
+#define TN__TEMPLATE "core/products/gemm_finite.c"
 #include "core/real.h"
 
 static bool finite_all(tn_tensor *t)
 {
-    static const tn__reducer f32 = TN_REDUCER_PARTS(finite, f32), f64 = TN_REDUCER_PARTS(finite, f64);
+    static const tn__reducer f32 = TN__REDUCER_PARTS(finite, f32), f64 = TN__REDUCER_PARTS(finite, f64);
     bool                     yes = true;
     tn__storage              s = {.data = &yes};
     tn_tensor                result = {.dtype = TN_BOOL, .storage = &s};
     tn_dims                  all = {.n = t->l.shape.n};
     for (int i = 0; i < all.n; i++) all.d[i] = i;
-    if (tn_numel(t)) tn__reduce((tn__reducers){&f32, &f64, NULL}, all, TN_LIST(&result), t, NULL);
+    if (tn_numel(t)) tn__reduce((tn__reducers){&f32, &f64, NULL}, all, TN__LIST(&result), t, NULL);
     return yes;
 }
 
@@ -81,7 +81,7 @@ void tn__gemm_finite(const tn_tensor *a, const tn_tensor *b, tn_tensor *c)
     tn_tensor *clean = tn__new_owned(b->dtype, b->l.shape), *odd = tn__new_owned(TN_BOOL, rows);
     tn_tensor  same = tn__glance(b, &b->l);
     if (clean && odd) {
-        tn__rows(TN_REALS(clean), nd - 1, TN_LIST(clean, odd), TN_LIST(&same), NULL);
+        tn__rows(TN__REALS(clean), nd - 1, TN__LIST(clean, odd), TN__LIST(&same), NULL);
         tn__gemm(1, a, clean, 0, c);
     }
     if (!tn__self.error) {
@@ -95,39 +95,39 @@ void tn__gemm_finite(const tn_tensor *a, const tn_tensor *b, tn_tensor *c)
 #else /* ============================================================== kernels: contiguous, one real type */
 
 /* x · 0 is 0 for a finite x and NaN for others, and so are sums of them. */
-static void TN_(finite_init)(void *s, const void *args)
+static void TN__(finite_init)(void *s, const void *args)
 {
     (void)args;
     *(tn__lanes *)s = (tn__lanes){{0}};
 }
-static void TN_(finite_step)(int64_t n, int64_t first, void *s, const void *in, const void *args)
+static void TN__(finite_step)(int64_t n, int64_t first, void *s, const void *in, const void *args)
 {
-    const TN_REAL *x = in;
-    double        *lane = ((tn__lanes *)s)->lane;
-    int64_t        i = 0;
+    const TN__REAL *x = in;
+    double         *lane = ((tn__lanes *)s)->lane;
+    int64_t         i = 0;
     (void)first, (void)args;
-    for (; i + TN_LANES <= n; i += TN_LANES)
-        for (int k = 0; k < TN_LANES; k++) lane[k] += (double)(x[i + k] * 0);
+    for (; i + TN__LANES <= n; i += TN__LANES)
+        for (int k = 0; k < TN__LANES; k++) lane[k] += (double)(x[i + k] * 0);
     for (int k = 0; i + k < n; k++) lane[k] += (double)(x[i + k] * 0);
 }
-static void TN_(finite_merge)(void *s, const void *later, const void *args)
+static void TN__(finite_merge)(void *s, const void *later, const void *args)
 {
     (void)args;
-    for (int k = 0; k < TN_LANES; k++) ((tn__lanes *)s)->lane[k] += ((const tn__lanes *)later)->lane[k];
+    for (int k = 0; k < TN__LANES; k++) ((tn__lanes *)s)->lane[k] += ((const tn__lanes *)later)->lane[k];
 }
-static void TN_(finite_finish)(int64_t n, const void *s, void *const *out, const void *args)
+static void TN__(finite_finish)(int64_t n, const void *s, void *const *out, const void *args)
 {
     double sum = 0;
     (void)n, (void)args;
-    for (int k = 0; k < TN_LANES; k++) sum += ((const tn__lanes *)s)->lane[k];
-    *(TN_REAL *)out[0] = sum == 0;
+    for (int k = 0; k < TN__LANES; k++) sum += ((const tn__lanes *)s)->lane[k];
+    *(TN__REAL *)out[0] = sum == 0;
 }
 
 /* A row with zeros for what is not finite, and whether there was such a thing. */
-static void TN_(clean)(int64_t n, void *const *out, const void *const *in, const void *args)
+static void TN__(clean)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN_REAL *x = in[0];
-    TN_REAL       *y = out[0], *odd = out[1];
+    const TN__REAL *x = in[0];
+    TN__REAL       *y = out[0], *odd = out[1];
     (void)args;
     *odd = 0;
     for (int64_t i = 0; i < n; i++) {

@@ -203,7 +203,7 @@ static void plan_tiles(tn__gemm_plan *plan, double time)
     plan->shares_a = across > 1 && a_is_small(plan);
     plan->a_strips = plan->a_columns && plan->packs_a && !plan->shares_a ? A_STRIPS : 1;
 
-    const int64_t width = tn__ceil_div(panels, across) * most, pad = plan->a_columns ? 0 : TN_GEMM_PAD;
+    const int64_t width = tn__ceil_div(panels, across) * most, pad = plan->a_columns ? 0 : TN__GEMM_PAD;
     if (plan->packs_b && !plan->shares_b) plan->ws.b = tn__lines(width * plan->kc, plan->unit_bytes);
     else if (g->n % kn->lanes) plan->ws.b = tn__lines(most * plan->kc, plan->unit_bytes);
     if (plan->packs_a && !plan->shares_a)

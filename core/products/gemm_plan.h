@@ -4,7 +4,7 @@
 
 #include "core/products/gemm.h"
 
-enum { TN_GEMM_PAD = 16 }; /* units between packed rows of a, so that they do not all map to the same cache sets */
+enum { TN__GEMM_PAD = 16 }; /* units between packed rows of a, so that they do not all map to the same cache sets */
 
 /* A range split into `parts` nearly equal pieces; the longer ones are interleaved, so any prefix of pieces is
  * balanced. */

@@ -14,16 +14,16 @@ typedef struct {
     tn__kernel_at k_at; /* instead of k */
     const void   *args;
     int           ny, nops;
-    tn_dtype      dtype[TN_MAX_OPERANDS], kernel_dtype[TN_MAX_OPERANDS];
-    char         *base[TN_MAX_OPERANDS]; /* NULL: operand absent */
+    tn_dtype      dtype[TN__MAX_OPERANDS], kernel_dtype[TN__MAX_OPERANDS];
+    char         *base[TN__MAX_OPERANDS]; /* NULL: operand absent */
     tn__walk      w;
 } job;
 
 static void dense(int64_t from, int64_t to, void *user)
 {
     const job  *j = user;
-    void       *y[TN_MAX_OPERANDS];
-    const void *x[TN_MAX_OPERANDS];
+    void       *y[TN__MAX_OPERANDS];
+    const void *x[TN__MAX_OPERANDS];
     for (int o = 0; o < j->nops; o++) {
         char *p = j->base[o] ? j->base[o] + from * (int64_t)tn__dtype_bytes(j->dtype[o]) : NULL;
         if (o < j->ny) y[o] = p;
@@ -36,10 +36,10 @@ static void dense(int64_t from, int64_t to, void *user)
 static void strided(int64_t from, int64_t to, void *user)
 {
     const job        *j = user;
-    _Alignas(64) char buffer[TN_MAX_OPERANDS][BLOCK * 8];
-    bool              filled[TN_MAX_OPERANDS] = {false}, direct[TN_MAX_OPERANDS] = {false};
-    void             *y[TN_MAX_OPERANDS];
-    const void       *x[TN_MAX_OPERANDS];
+    _Alignas(64) char buffer[TN__MAX_OPERANDS][BLOCK * 8];
+    bool              filled[TN__MAX_OPERANDS] = {false}, direct[TN__MAX_OPERANDS] = {false};
+    void             *y[TN__MAX_OPERANDS];
+    const void       *x[TN__MAX_OPERANDS];
     const int64_t     inner = j->w.size[j->w.nd - 1];
     for (int64_t at = from; at < to;) {
         /* long rows are taken one by one, so that dense operands need no gathering; short ones are joined */
@@ -101,7 +101,7 @@ static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x
     }
     j.w.nd = 0, j.w.nops = j.nops;
     for (int i = 0; i < shape.n; i++) {
-        int64_t stride[TN_MAX_OPERANDS];
+        int64_t stride[TN__MAX_OPERANDS];
         for (int o = 0; o < j.nops; o++) {
             const tn_tensor *t = o < y.n ? y.t[o] : x.t[o - y.n];
             stride[o] = t ? tn__stride_in(t, i, shape.n) : 0;

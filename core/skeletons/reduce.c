@@ -10,7 +10,7 @@
 #include "core/tensor/strided_walk.h"
 
 enum { SEGMENT = 16384, BLOCK = 256, TILE = 16, WIDE = 64, WORK = 16384 };
-_Static_assert((size_t)WIDE * sizeof(tn__lanes) >= (size_t)TILE * TN_MAX_STATE, "the states of a tile have one place");
+_Static_assert((size_t)WIDE * sizeof(tn__lanes) >= (size_t)TILE * TN__MAX_STATE, "the states of a tile have one place");
 
 typedef struct {
     const tn__reducer *r;
@@ -74,7 +74,7 @@ static void fold(const job *j, int64_t first, int64_t count, int64_t s, char *st
  * place in the segment gives it. */
 static void add_lines(const job *j, int64_t first, int64_t count, int64_t s, char *states)
 {
-    double        lane[TN_LANES][WIDE] = {{0}};
+    double        lane[TN__LANES][WIDE] = {{0}};
     int64_t       index[TN_MAX_DIMS];
     const int64_t inner = j->gone.size[j->gone.nd - 1], step = j->gone.stride[0][j->gone.nd - 1];
     const int64_t size = (int64_t)tn__dtype_bytes(j->dtype), from = s * SEGMENT, to = tn__min_i64(j->n, from + SEGMENT);
@@ -87,13 +87,13 @@ static void add_lines(const job *j, int64_t first, int64_t count, int64_t s, cha
         at += n;
     }
     for (int64_t k = 0; k < count; k++)
-        for (int l = 0; l < TN_LANES; l++) ((tn__lanes *)(void *)states)[k].lane[l] = lane[l][k];
+        for (int l = 0; l < TN__LANES; l++) ((tn__lanes *)(void *)states)[k].lane[l] = lane[l][k];
 }
 
 static void finish(const job *j, int64_t result, const char *state)
 {
-    _Alignas(8) char value[TN_MAX_OPERANDS][8];
-    void            *y[TN_MAX_OPERANDS];
+    _Alignas(8) char value[TN__MAX_OPERANDS][8];
+    void            *y[TN__MAX_OPERANDS];
     for (int i = 0; i < j->y.n; i++) y[i] = value[i];
     j->r->finish(j->n, state, y, j->args);
     for (int i = 0; i < j->y.n; i++) {
@@ -126,7 +126,7 @@ static void tile(int64_t from, int64_t to, void *user)
 void tn__reduce(tn__reducers k, tn_dims dims, tn__list y, tn_tensor *x, const void *args)
 {
     job j = {.args = args,
-             .kt = tn__kernel_type(y, TN_LIST(x)),
+             .kt = tn__kernel_type(y, TN__LIST(x)),
              .dtype = x->dtype,
              .base = tn__ptr(x),
              .n = 1,

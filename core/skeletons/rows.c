@@ -25,20 +25,20 @@ typedef struct {
     bool          columns;
     const void   *args;
     int           ny, nx, nsums;
-    tn_dtype      dtype[TN_MAX_OPERANDS], kernel_dtype[TN_MAX_OPERANDS];
-    char         *base[TN_MAX_OPERANDS];
-    int64_t       length[TN_MAX_OPERANDS], step[TN_MAX_OPERANDS]; /* along dim */
-    int64_t       size[TN_MAX_OPERANDS];                          /* of an element */
-    bool          direct[TN_MAX_OPERANDS];
-    int64_t       place[TN_MAX_OPERANDS]; /* of the buffer in the scratch */
-    int64_t       n, count, scratch;      /* the row's length; rows; bytes of scratch a worker */
+    tn_dtype      dtype[TN__MAX_OPERANDS], kernel_dtype[TN__MAX_OPERANDS];
+    char         *base[TN__MAX_OPERANDS];
+    int64_t       length[TN__MAX_OPERANDS], step[TN__MAX_OPERANDS]; /* along dim */
+    int64_t       size[TN__MAX_OPERANDS];                           /* of an element */
+    bool          direct[TN__MAX_OPERANDS];
+    int64_t       place[TN__MAX_OPERANDS]; /* of the buffer in the scratch */
+    int64_t       n, count, scratch;       /* the row's length; rows; bytes of scratch a worker */
     char         *heap;
     bool          plain;       /* the kernel runs on the tensors' own memory, each a row behind the other */
     tn__walk      w;           /* over the rows */
     double       *sums;        /* [parts, width] */
     int64_t       parts, part; /* how many, and the rows of each */
     int64_t       width;       /* doubles of a part: all the sums, one after the other */
-    int64_t       place_of_sum[TN_MAX_OPERANDS];
+    int64_t       place_of_sum[TN__MAX_OPERANDS];
 } job;
 
 /* A fence behind non-temporal stores: other threads see them before they learn that this one is done. */
@@ -55,10 +55,10 @@ static void run(const job *j, int64_t from, int64_t to, char *sums)
 {
     _Alignas(64) char stack[STACK];
     char             *scratch = j->heap ? j->heap + tn__worker() * j->scratch : stack;
-    void             *y[TN_MAX_OPERANDS], *p;
-    const void       *x[TN_MAX_OPERANDS];
+    void             *y[TN__MAX_OPERANDS], *p;
+    const void       *x[TN__MAX_OPERANDS];
     int64_t           index[TN_MAX_DIMS];
-    char             *at[TN_MAX_OPERANDS] = {NULL};
+    char             *at[TN__MAX_OPERANDS] = {NULL};
     for (int i = 0; i < j->nsums; i++)
         y[j->ny + i] = sums && j->place_of_sum[i] >= 0 ? sums + j->place_of_sum[i] * sum_bytes(j) : NULL;
     for (int64_t r = from; r < to; r++) {
@@ -125,7 +125,7 @@ static void look(job *j, int dim, tn__list y, tn__list x)
     }
     for (int i = 0; i < space.n; i++) {
         if (i == dim) continue;
-        int64_t stride[TN_MAX_OPERANDS];
+        int64_t stride[TN__MAX_OPERANDS];
         for (int o = 0; o < y.n + x.n; o++) {
             const tn_tensor *t = o < y.n ? y.t[o] : x.t[o - y.n];
             stride[o] = t ? tn__stride_in(t, i, space.n) : 0;

@@ -15,15 +15,15 @@ typedef void (*tn__kernel)(int64_t n, void *const *y, const void *const *x, cons
 typedef struct {
     tn__kernel f32, f64, i64;
 } tn__kernel_set;
-#define TN_REALS(k) ((tn__kernel_set){k##_f32, k##_f64, NULL})
-#define TN_NUMBERS(k) ((tn__kernel_set){k##_f32, k##_f64, k##_i64})
+#define TN__REALS(k) ((tn__kernel_set){k##_f32, k##_f64, NULL})
+#define TN__NUMBERS(k) ((tn__kernel_set){k##_f32, k##_f64, k##_i64})
 
-enum { TN_MAX_STATE = 256 };
+enum { TN__MAX_STATE = 256 };
 typedef struct {
     int        n;
-    tn_tensor *t[TN_MAX_OPERANDS];
+    tn_tensor *t[TN__MAX_OPERANDS];
 } tn__list;
-#define TN_LIST(...) ((tn__list){(int)(sizeof((tn_tensor *[]){__VA_ARGS__}) / sizeof(tn_tensor *)), {__VA_ARGS__}})
+#define TN__LIST(...) ((tn__list){(int)(sizeof((tn_tensor *[]){__VA_ARGS__}) / sizeof(tn_tensor *)), {__VA_ARGS__}})
 
 /* y = k(x), element by element; x broadcasts to y. y may be one of x (the same handle); otherwise they do not overlap.
  * Allocates nothing. */
@@ -34,7 +34,7 @@ typedef void (*tn__kernel_at)(int64_t at, int64_t n, void *const *y, const void 
 typedef struct {
     tn__kernel_at f32, f64, i64;
 } tn__kernel_set_at;
-#define TN_REALS_AT(k) ((tn__kernel_set_at){k##_f32, k##_f64, NULL})
+#define TN__REALS_AT(k) ((tn__kernel_set_at){k##_f32, k##_f64, NULL})
 void tn__map_at(tn__kernel_set_at k, tn__list y, tn__list x, const void *args);
 
 /* Row by row along dim: k gets n = the length of x[0] along dim and pointers to whole rows. Operands may differ in
@@ -53,7 +53,7 @@ void tn__rows_columns(tn__kernel_set_at k, int dim, tn__list y, tn__list columns
  * the number of elements alone, and are folded into a state; states of fixed segments are merged in order. So the bits
  * depend neither on layout nor on threads. */
 typedef struct {
-    size_t state; /* bytes, at most TN_MAX_STATE */
+    size_t state; /* bytes, at most TN__MAX_STATE */
     void (*init)(void *state, const void *args);
     void (*step)(int64_t n, int64_t at, void *state, const void *x, const void *args); /* x[at … at+n) of the row */
     void (*merge)(void *state, const void *later, const void *args);
@@ -63,12 +63,12 @@ typedef struct {
 typedef struct {
     const tn__reducer *f32, *f64, *i64;
 } tn__reducers;
-#define TN_REDUCER(k, s, lanes)                                                                 \
+#define TN__REDUCER(k, s, lanes)                                                                \
     {                                                                                           \
         sizeof(k##_state_##s), k##_init_##s, k##_step_##s, k##_merge_##s, k##_finish_##s, lanes \
     }
-#define TN_REDUCER_PARTS(k, s) TN_REDUCER(k, s, false)
-#define TN_REDUCER_OF_LANES(k, s) TN_REDUCER(k, s, true)
+#define TN__REDUCER_PARTS(k, s) TN__REDUCER(k, s, false)
+#define TN__REDUCER_OF_LANES(k, s) TN__REDUCER(k, s, true)
 /* y[i] has as many elements as x without dims, and is contiguous. Reducing over nothing at all (an empty dims list) is
  * not meant: dims are wrapped and sorted, as tn__wrap_dims leaves them. May raise TN_ENOMEM. */
 void tn__reduce(tn__reducers k, tn_dims dims, tn__list y, tn_tensor *x, const void *args);

@@ -5,13 +5,13 @@
 #include "core/tensor/convert.h"
 #include "core/tensor/tensor.h"
 
-enum { TN_MAX_OPERANDS = 12 };
+enum { TN__MAX_OPERANDS = 12 };
 
 typedef struct {
     int     nd; /* at least 1 */
     int64_t size[TN_MAX_DIMS];
     int     nops;
-    int64_t stride[TN_MAX_OPERANDS][TN_MAX_DIMS]; /* in elements */
+    int64_t stride[TN__MAX_OPERANDS][TN_MAX_DIMS]; /* in elements */
 } tn__walk;
 
 /* Adds a dim behind the others, merging it with the last where every operand's strides allow. */

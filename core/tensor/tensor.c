@@ -45,13 +45,13 @@ tn__history *tn__newer(const tn_tensor *t)
     return h && h->version > t->seen ? h : NULL;
 }
 
-static uint64_t place(bool guest) { return guest ? TN_GUEST + 1 : 1; }
+static uint64_t place(bool guest) { return guest ? TN__GUEST + 1 : 1; }
 
 void tn__make_guest(tn_tensor *t, bool guest)
 {
     if (t->guest == guest) return;
-    const uint64_t was = guest ? atomic_fetch_add_explicit(&t->storage->refs, TN_GUEST, memory_order_acq_rel)
-                               : atomic_fetch_sub_explicit(&t->storage->refs, TN_GUEST, memory_order_acq_rel);
+    const uint64_t was = guest ? atomic_fetch_add_explicit(&t->storage->refs, TN__GUEST, memory_order_acq_rel)
+                               : atomic_fetch_sub_explicit(&t->storage->refs, TN__GUEST, memory_order_acq_rel);
     t->guest = guest;
     if (guest && (uint32_t)was - (uint32_t)(was >> 32) == 1)
         history_end(atomic_exchange_explicit(&t->storage->history, NULL, memory_order_acq_rel));

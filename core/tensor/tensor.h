@@ -24,7 +24,7 @@ typedef struct tn__history {
 /* Handles on a storage are counted twice: all of them in the low half of refs, guests in the high half as well. Guests
  * are leaves and what the tape saved: they never need the history, which ends with the last handle that is none. (The
  * history holds nodes, and nodes hold guests: a history that lived as long as they do would never end.) */
-#define TN_GUEST ((uint64_t)1 << 32)
+#define TN__GUEST ((uint64_t)1 << 32)
 
 typedef struct {
     _Atomic(uint64_t) refs;

@@ -212,7 +212,7 @@ static bool read_parts(tn_tokenizer *t, const char *who, const tn_json *v, const
             x.id = k >= 0 && k < tn_tokenizer_size(t) ? (int32_t)k : -1;
         }
         if (tn_error() != TN_OK) return false;
-        if (!inner || *n == TN__PARTS || segment < 0 || segment > 1 || (piece && x.id < 0) ||
+        if (!inner || *n == TN__TEMPLATE_PARTS || segment < 0 || segment > 1 || (piece && x.id < 0) ||
             (text && !is(id, "A") && !is(id, "B")) || (text && is(id, "B") && to == t->single))
             return tn_raise(TN_EFORMAT, "%s: the post_processor's template: part %d is not a text or a piece", who,
                             *n + 1),

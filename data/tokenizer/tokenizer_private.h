@@ -12,7 +12,7 @@
 typedef enum { TN__SPLIT_BERT, TN__SPLIT_SPACE, TN__SPLIT_BYTES } tn__split;
 
 enum { TN__VOCAB_MOST = 10000000 }; /* pieces, merges */
-enum { TN__PARTS = 16, TN__AFFIX = 16, TN__ADDED_MOST = 10000 };
+enum { TN__TEMPLATE_PARTS = 16, TN__AFFIX = 16, TN__ADDED_MOST = 10000 };
 typedef struct {
     int8_t  text; /* 0 or 1: this text; -1: the piece id */
     uint8_t segment;
@@ -61,7 +61,7 @@ struct tn_tokenizer {
     uint32_t           n_added;
     int64_t            added_room;
     bool               added_first[256]; /* does one begin with this byte? */
-    tn__part           single[TN__PARTS], pair[TN__PARTS];
+    tn__part           single[TN__TEMPLATE_PARTS], pair[TN__TEMPLATE_PARTS];
     int                n_single, n_pair;
     tn_tokenizer_roles role;
     int64_t            model_max; /* tokenizer_config.json's model_max_length, 0: not said */
@@ -108,7 +108,7 @@ typedef struct { /* a word and its pieces */
     int32_t  id[TN__CACHED_PIECES];
     uint8_t  bytes[TN__CACHED_PIECES]; /* of the word, for each piece */
     uint8_t  n, used;                  /* used: bytes of the word; 0: nothing is here */
-} tn__cached;
+} tn__cached_word;
 
 typedef struct {
     int32_t c, from, to; /* a piece, and the bytes of the word that it spells; from = to: merged into its left one */
@@ -144,11 +144,11 @@ typedef struct tn__encoding {
     uint64_t   *heap; /* rank << 32 | the left symbol */
     int64_t     symbol_room, heap_room;
 
-    tn__cached *cache;
-    uint64_t    serial;                   /* whose words are in the cache */
-    int64_t     seen;                     /* words, since the beginning */
-    uint8_t     bytes[TN__CACHED_PIECES]; /* of the first pieces of the word at hand */
-    size_t      split;                    /* its bytes up to the last of these */
+    tn__cached_word *cache;
+    uint64_t         serial;                   /* whose words are in the cache */
+    int64_t          seen;                     /* words, since the beginning */
+    uint8_t          bytes[TN__CACHED_PIECES]; /* of the first pieces of the word at hand */
+    size_t           split;                    /* its bytes up to the last of these */
 
     /* instead of encoding words: what training does with each */
     bool (*sink)(void *user, const char *word, size_t bytes);

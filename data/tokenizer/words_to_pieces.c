@@ -24,7 +24,7 @@ bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from
 
 enum { BEFORE_CACHE = 512 }; /* words, before it is worth its memory */
 
-static tn__cached *remembered(tn__encoding *s, const tn_tokenizer *t, const tn__a_word *w, uint64_t key[3])
+static tn__cached_word *remembered(tn__encoding *s, const tn_tokenizer *t, const tn__a_word *w, uint64_t key[3])
 {
     if (w->bytes > TN__CACHED_KEY || w->bytes == 0) return NULL;
     if (!s->cache && (++s->seen < BEFORE_CACHE || !(s->cache = tn__mem_try(TN__CACHE_SLOTS * sizeof *s->cache))))
@@ -40,8 +40,8 @@ static tn__cached *remembered(tn__encoding *s, const tn_tokenizer *t, const tn__
 bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
 {
     if (s->sink) return s->sink(s->user, w->text, w->bytes);
-    uint64_t    key[3];
-    tn__cached *c = remembered(s, t, w, key);
+    uint64_t         key[3];
+    tn__cached_word *c = remembered(s, t, w, key);
     if (c && c->used == w->bytes && !memcmp(c->key, key, sizeof key)) {
         size_t at = 0;
         for (int i = 0; i < c->n; at += c->bytes[i++])

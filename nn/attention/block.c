@@ -138,8 +138,8 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
 
 tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
 {
-    const tn_frame   f = tn_enter(m);
-    const tn__cached before = tn__cache_of(a.cache, a.layer);
+    const tn_frame           f = tn_enter(m);
+    const tn__cached_lengths before = tn__cache_of(a.cache, a.layer);
     tn_tensor *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     if (tn_error() == TN_OK && m->multihead_attn && !a.memory && before.memory < 0)
         tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be left out only where the cache holds it");

@@ -61,11 +61,11 @@ static tn_tensor *angles_of(const tn_blocks *m, const tn_block_args *a, int64_t 
 
 tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
 {
-    const tn_frame   f = tn_enter(m);
-    const tn__cached before = tn__cache_of(a.cache, 0);
-    const int64_t    n = m ? tn_length(m->layers) : 0;
-    tn_tensor       *mine = NULL; /* a layer's result lives until the next has used it */
-    tn_block_args    b = a;
+    const tn_frame           f = tn_enter(m);
+    const tn__cached_lengths before = tn__cache_of(a.cache, 0);
+    const int64_t            n = m ? tn_length(m->layers) : 0;
+    tn_tensor               *mine = NULL; /* a layer's result lives until the next has used it */
+    tn_block_args            b = a;
     if (m && tn_error() == TN_OK && !a.angles) b.angles = angles_of(m, &a, before.own);
     tn_path_push("layers");
     for (b.layer = 0; b.layer < n && tn_error() == TN_OK; b.layer++) {

@@ -107,10 +107,10 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
 
 /* ---- for attention ----------------------------------------------------------------------------------------------- */
 
-tn__cached tn__cache_of(const tn_kv_cache *c, int64_t layer)
+tn__cached_lengths tn__cache_of(const tn_kv_cache *c, int64_t layer)
 {
-    if (!c || layer < 0 || layer >= c->c.layers) return (tn__cached){0, -1};
-    return (tn__cached){c->layer[layer].own, c->layer[layer].memory};
+    if (!c || layer < 0 || layer >= c->c.layers) return (tn__cached_lengths){0, -1};
+    return (tn__cached_lengths){c->layer[layer].own, c->layer[layer].memory};
 }
 
 /* May a layer of these heads use the cache for a batch of this size? Raises. */
@@ -198,7 +198,7 @@ bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of)
     return false;
 }
 
-void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached before)
+void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached_lengths before)
 {
     if (!c || layer < 0 || layer >= c->c.layers) return;
     slot *s = &c->layer[layer];

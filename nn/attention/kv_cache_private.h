@@ -8,8 +8,8 @@
  * a layer that is not there hold nothing. */
 typedef struct {
     int64_t own, memory;
-} tn__cached;
-tn__cached tn__cache_of(const tn_kv_cache *c, int64_t layer);
+} tn__cached_lengths;
+tn__cached_lengths tn__cache_of(const tn_kv_cache *c, int64_t layer);
 
 /* k and v [B, heads, n, head_dim] are written behind what the layer holds, or in place of its memory (of != NULL: the
  * tensor that it was made from). They count when tn__cache_commit says so, which cannot fail. */
@@ -23,6 +23,6 @@ bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, in
 bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of);
 
 /* After a failure: layer holds no more than it did. */
-void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached before);
+void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached_lengths before);
 
 #endif

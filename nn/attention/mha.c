@@ -148,9 +148,9 @@ static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
 
 static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
 {
-    char             text[192];
-    int64_t          batch, n;
-    const tn__cached held = tn__cache_of(a->cache, a->layer);
+    char                     text[192];
+    int64_t                  batch, n;
+    const tn__cached_lengths held = tn__cache_of(a->cache, a->layer);
     if (!input(m, "query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
     if (a->memory && !a->cache)
         return tn_raise(TN_EINVAL, "mha: .memory says that the cache holds the keys, but .cache is NULL"), false;

@@ -113,14 +113,14 @@ static bool copy_arrays_and_hooks(copy *y, const tn_module *m, tn_module *c)
 /* The slots, now that all that they name has been made. */
 static bool copy_slots(const copy *y, const tn_module *m, tn_module *c)
 {
-    const struct tn_base *from = m->base;
-    struct tn_base       *to = c->base;
+    const struct tn__base *from = m->base;
+    struct tn__base       *to = c->base;
     if (!from->slots) return true;
     if (!(to->slot = tn_mem_get((size_t)from->slots * sizeof *to->slot))) return false;
     to->room = from->slots;
     for (int i = 0; i < from->slots; i++) {
-        tn__slot                    s = from->slot[i];
-        const struct tn_base *const child = s.child ? s.child->base : NULL;
+        tn__slot                     s = from->slot[i];
+        const struct tn__base *const child = s.child ? s.child->base : NULL;
         if (!(s.name = tn__strdup(s.name))) return false;
         if (s.tensor) s.tensor = tn_keep(now_of(y, s.tensor));
         if (s.child) {

@@ -81,9 +81,9 @@ static bool end(tn_each *e)
 bool tn_next(tn_each *e)
 {
     while (e->depth_ >= 0) {
-        const int             d = e->depth_;
-        tn_module            *m = e->level_[d].m;
-        const struct tn_base *b = m->base;
+        const int              d = e->depth_;
+        tn_module             *m = e->level_[d].m;
+        const struct tn__base *b = m->base;
         if (e->level_[d].at < 0) { /* the root */
             e->level_[d].at = 0, e->name[0] = 0;
             if (!(e->what_ & TN_EACH_MODULE)) continue;

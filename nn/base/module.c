@@ -51,7 +51,7 @@ static void discard(tn_module *m)
 
 /* ---- beginning and end ----------------------------------------------------------------------------------------- */
 
-static size_t in_front(void) { return (sizeof(struct tn_base) + TN__FRONT - 1) / TN__FRONT * TN__FRONT; }
+static size_t in_front(void) { return (sizeof(struct tn__base) + TN__FRONT - 1) / TN__FRONT * TN__FRONT; }
 
 void *tn_module_create(const tn_class *kind)
 {
@@ -70,8 +70,8 @@ void *tn_module_create(const tn_class *kind)
                         "tn_module_create: a class needs .name, and .bytes = the size of a struct that begins with "
                         "tn_module"),
                NULL;
-    const size_t    bytes = in_front() + kind->bytes;
-    struct tn_base *b = tn_mem_get(bytes);
+    const size_t     bytes = in_front() + kind->bytes;
+    struct tn__base *b = tn_mem_get(bytes);
     if (!b) return NULL;
     tn_module *m = (tn_module *)(void *)((char *)b + in_front());
     b->bytes = bytes, b->refs = 1;
@@ -95,7 +95,7 @@ void *tn_module_built(void *module)
 }
 
 /* Where the base of a freed module points: as long as its memory lies in the cache untouched, it can be told. */
-static const struct tn_base gone;
+static const struct tn__base gone;
 
 bool tn__module_gone(const char *who, const tn_module *m)
 {
@@ -107,7 +107,7 @@ bool tn__module_gone(const char *who, const tn_module *m)
 /* What m holds goes; children that nobody else holds are put in front of the list, which is returned. */
 static tn_module *let_go(tn_module *m, tn_module *list)
 {
-    struct tn_base *b = m->base;
+    struct tn__base *b = m->base;
     if (m->kind->freed) m->kind->freed(m);
     for (int i = 0; i < b->slots; i++) {
         tn_module *child = b->slot[i].child;
@@ -121,7 +121,7 @@ static tn_module *let_go(tn_module *m, tn_module *list)
     for (tn__hook *h = b->hooks, *next; h; h = next) next = h->next, tn_mem_put(h, sizeof *h);
     for (tn__array *a = b->arrays, *next; a; a = next) next = a->next, tn_mem_put(a, TN__FRONT + a->bytes);
     const size_t bytes = b->bytes;
-    m->base = (struct tn_base *)(uintptr_t)&gone;
+    m->base = (struct tn__base *)(uintptr_t)&gone;
     tn_mem_put(b, bytes);
     return list;
 }
@@ -166,8 +166,8 @@ static bool open_for(const char *who, tn_module *m)
 /* A free slot of that name, which the caller fills at once; NULL (raised) and m broken. */
 static tn__slot *new_slot(const char *who, tn_module *m, const char *name)
 {
-    struct tn_base *b = m->base;
-    const size_t    n = name ? strlen(name) : 0;
+    struct tn__base *b = m->base;
+    const size_t     n = name ? strlen(name) : 0;
     if (!n || name[0] == '.' || name[n - 1] == '.' || strstr(name, ".."))
         return tn_raise(TN_EINVAL, "%s: '%s' is no name for a part of %s; \"weight\" or \"layers.0\" would be", who,
                         name ? name : "", tn__kind_name(m)),

@@ -32,7 +32,7 @@ typedef struct tn__array { /* the elements stand TN__FRONT bytes behind it */
     size_t            bytes; /* of the elements */
 } tn__array;
 
-struct tn_base {
+struct tn__base {
     size_t        bytes;  /* of the whole block */
     tn_module    *owner;  /* whose child it is, and ... */
     const char   *name;   /* ... under which name: the slot's own string */
@@ -69,7 +69,7 @@ void tn__rebind(tn_module *m, const void *old, void *now);
 
 /* If pattern `from` matches name, makes it what `to` says (NULL: leaves it) and returns 1; 0 if not; -1 if it gets too
  * long. And: are the rules in order? If not, raises. */
-enum { TN__PARTS = 64 }; /* of one tensor, at most */
+enum { TN__TENSOR_PARTS = 64 }; /* of one tensor, at most */
 int  tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES]);
 bool tn__renames_check(const char *who, const tn_rename *r, int n);
 

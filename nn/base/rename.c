@@ -102,7 +102,7 @@ bool tn__renames_check(const char *who, const tn_rename *r, int n)
                             "%s: rename '%s' to '%s': both need the same stars, at most %d and at most one **", who,
                             r[i].file, r[i].module ? r[i].module : "NULL", MOST_STARS),
                    false;
-        if (r[i].parts < 0 || r[i].parts > TN__PARTS || r[i].part < 0 ||
+        if (r[i].parts < 0 || r[i].parts > TN__TENSOR_PARTS || r[i].part < 0 ||
             (r[i].parts ? r[i].part >= r[i].parts : r[i].part != 0))
             return tn_raise(TN_EINVAL, "%s: rename '%s': part %d of %d is none", who, r[i].file, r[i].part, r[i].parts),
                    false;

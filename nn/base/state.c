@@ -110,7 +110,7 @@ static bool covered(const load *l, const tn_tensor *t)
         if (e->whose != t) continue;
         if (!e->parts || !e->target) return true;
         parts |= (uint64_t)1 << e->part;
-        if (parts == UINT64_MAX >> (TN__PARTS - e->parts)) return true;
+        if (parts == UINT64_MAX >> (TN__TENSOR_PARTS - e->parts)) return true;
     }
     return false;
 }

@@ -72,7 +72,7 @@ done
 
 # What a page says is somewhere, `file:function`, is there.
 while IFS=: read -r page file function; do
-    grep -qE "(^|[^A-Za-z0-9_])(TN_\\()?$function\\)?\\(" "$root/$file" 2>/dev/null ||
+    grep -qE "(^|[^A-Za-z0-9_])(TN__\\()?$function\\)?\\(" "$root/$file" 2>/dev/null ||
         wrong "docs/guide/$page: there is no $function in $file"
 done < <(cd "$root/docs/guide" && grep -oE '`[a-z0-9_./]+\.[ch]:[a-z0-9_]+`' ./*.md |
     tr -d '\`' | sed 's/^\.\///' | sort -u)

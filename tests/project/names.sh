@@ -53,6 +53,36 @@ private()
 findings < <(symbols "$build/CMakeFiles" "$root" | private | sort | join -v 1 - public |
     sed -E 's/(.*) (.*)/\2: \1 is global and in no public header, but does not begin with tn__/')
 
+# And what no object shows: macros, enumerators, types. Each TN_X or tn_x that the library's sources name is public. A
+# class is called after its public type, tn_linear_class; what stands beside ## is a part of a name. (Tests have helpers
+# of their own, tn_case_new and others.)
+worded() # FILE...: a line "name file" for each such word outside of comments and strings
+{
+    awk '
+    FNR == 1 { comment = 0 }
+    {
+        line = $0
+        if (comment) { if (!sub(/^.*\*\//, "", line)) next; comment = 0 }
+        gsub(/\\./, "", line); gsub(/"[^"]*"/, "", line)
+        gsub(/\/\*([^*]|\*[^\/])*\*\//, "", line)
+        if (sub(/\/\*.*$/, "", line)) comment = 1
+        gsub(/[A-Za-z0-9_]+ *##|## *[A-Za-z0-9_]+/, "", line)
+        while (match(line, /[A-Za-z0-9_]+/)) {
+            word = substr(line, RSTART, RLENGTH)
+            line = substr(line, RSTART + RLENGTH)
+            sub(/_class$/, "", word)
+            if (word ~ /^(TN_([^_]|$)|tn_[^_])/) print word, FILENAME
+        }
+    }' "$@" | sort -u
+}
+cd "$root"
+mapfile -t sources < <(files -name '*.[ch]' | grep -E "^($(folders | paste -sd'|'))/" |
+    grep -vxFf <(tr ' ' '\n' <<<"$TENON_HEADERS"))
+[ "${#sources[@]}" -gt 300 ] || wrong "only ${#sources[@]} sources were found"
+cd - >/dev/null
+findings < <(cd "$root" && worded "${sources[@]}" | join -v 1 - "$OLDPWD/public" |
+    sed -E 's/(.*) (.*)/\2: \1 is in no public header, but does not begin with tn__ or TN__/')
+
 # The check itself: planted faults must be seen.
 mkdir -p planted
 cat >planted/door.h <<'PLANTED'
@@ -70,5 +100,13 @@ for name in tn_thing_options loose BAD helper 'tn_two takes a' 'tn_two is a type
     grep -q "$name" said || wrong "names.sh does not see $name, which was planted for it"
 done
 [ "$(wc -l <said)" = 7 ] || wrong "names.sh sees faults where there are none: $(cat said)"
+cat >planted/hidden.c <<'PLANTED'
+/* TN_SAID is a comment's */
+enum { TN__FINE, TN_SEEN = sizeof "TN_TEXT" };
+#define TN_(name) TN__PASTED_##name
+static int tn_linear_class, tn_seen_class;
+PLANTED
+[ "$(worded planted/hidden.c | join -v 1 - public | sed 's/ .*//' | tr '\n' ' ')" = 'TN_ TN_SEEN tn_seen ' ] ||
+    wrong "names.sh does not see the private names planted: $(worded planted/hidden.c)"
 [ "$(echo 'nn/x.c tn_hidden T' | private)" = "tn_hidden nn/x.c" ] || wrong "names.sh does not see the symbol planted"
 exit $wrong

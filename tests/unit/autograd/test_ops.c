@@ -44,7 +44,7 @@ static tn_shape shape_of(const case_ *c, int i)
 }
 static bool differentiable(tn__sample_kind k)
 {
-    return k == TN_ARG_REAL || k == TN_ARG_DISTINCT || k == TN_ARG_ROWSUM1;
+    return k == TN__ARG_REAL || k == TN__ARG_DISTINCT || k == TN__ARG_ROWSUM1;
 }
 
 /* Can this input be laid out so? Expanding makes equal values, which the kinds with distinct ones must not have. */
@@ -53,8 +53,8 @@ static bool can(const case_ *c, int i, layout l)
     tn__sample_kind k = c->s->kind[i];
     int             n = c->s->in[i].n;
     if (l == DENSE) return true;
-    if (n == 0 || k == TN_ARG_ABSENT) return false;
-    if (l == EXPANDED) return k == TN_ARG_REAL && tn_shape_numel(shape_of(c, i)) > 0;
+    if (n == 0 || k == TN__ARG_ABSENT) return false;
+    if (l == EXPANDED) return k == TN__ARG_REAL && tn_shape_numel(shape_of(c, i)) > 0;
     return l != TRANSPOSED || n > 1;
 }
 
@@ -94,7 +94,7 @@ static tn_tensor *seen_through(tn_tensor *base, tn_shape s, layout l)
 static double draw(tn_generator *g, const case_ *c, int i)
 {
     double low = c->s->low[i], high = c->s->high[i];
-    if (low == 0 && high == 0) low = c->s->kind[i] == TN_ARG_INDEX || c->s->kind[i] == TN_ARG_INT ? 0 : -2, high = 2;
+    if (low == 0 && high == 0) low = c->s->kind[i] == TN__ARG_INDEX || c->s->kind[i] == TN__ARG_INT ? 0 : -2, high = 2;
     return low + (high - low) * tn_random_double(g);
 }
 
@@ -106,18 +106,18 @@ static void values_of(const case_ *c, int i, double *v)
     int64_t         n = tn_shape_numel(s);
     tn_generator    g = {.seed = 1000003u * (uint64_t)c->row + 17u * (uint64_t)i, .position = 0};
     for (int64_t j = 0; j < n; j++) {
-        if (k == TN_ARG_MASK) v[j] = tn_random_double(&g) < 0.5;
-        else if (k == TN_ARG_INDEX || k == TN_ARG_INT) v[j] = floor(draw(&g, c, i));
-        else if (k == TN_ARG_DISTINCT) v[j] = 0.25 * (double)j - 0.1 * (double)n + 0.05 * tn_random_double(&g);
+        if (k == TN__ARG_MASK) v[j] = tn_random_double(&g) < 0.5;
+        else if (k == TN__ARG_INDEX || k == TN__ARG_INT) v[j] = floor(draw(&g, c, i));
+        else if (k == TN__ARG_DISTINCT) v[j] = 0.25 * (double)j - 0.1 * (double)n + 0.05 * tn_random_double(&g);
         else v[j] = draw(&g, c, i);
     }
-    if (k == TN_ARG_DISTINCT)
+    if (k == TN__ARG_DISTINCT)
         for (int64_t j = n - 1; j > 0; j--) {
             int64_t o = tn_random_below(&g, j + 1);
             double  t = v[j];
             v[j] = v[o], v[o] = t;
         }
-    if (k == TN_ARG_ROWSUM1 && n) {
+    if (k == TN__ARG_ROWSUM1 && n) {
         int64_t row = s.n ? s.d[s.n - 1] : 1;
         for (int64_t r = 0; r < n / row; r++) {
             double sum = 0;
@@ -129,19 +129,19 @@ static void values_of(const case_ *c, int i, double *v)
 
 typedef struct {
     const case_ *c;
-    layout       l[TN_SAMPLE_INPUTS];
+    layout       l[TN__SAMPLE_INPUTS];
     tn_dtype     dt;
-    int          n;                    /* inputs that are there */
-    int          of[TN_SAMPLE_INPUTS]; /* which they are        */
-    tn_tensor   *base[TN_SAMPLE_INPUTS];
+    int          n;                     /* inputs that are there */
+    int          of[TN__SAMPLE_INPUTS]; /* which they are        */
+    tn_tensor   *base[TN__SAMPLE_INPUTS];
 } build;
 
 static tn_dtype dtype_of(const build *b, int i)
 {
     switch (b->c->s->kind[i]) {
-    case TN_ARG_INDEX:
-    case TN_ARG_INT: return TN_I64;
-    case TN_ARG_MASK: return TN_BOOL;
+    case TN__ARG_INDEX:
+    case TN__ARG_INT: return TN_I64;
+    case TN__ARG_MASK: return TN_BOOL;
     default: return b->dt;
     }
 }
@@ -152,7 +152,7 @@ static void make(build *b, const case_ *c, layout l, tn_dtype dt)
     *b = (build){.c = c, .dt = dt};
     for (int i = 0; i < inputs_of(c); i++) {
         b->l[i] = can(c, i, l) ? l : DENSE;
-        if (c->s->kind[i] == TN_ARG_ABSENT) continue;
+        if (c->s->kind[i] == TN__ARG_ABSENT) continue;
         ck_assert_int_le(tn_shape_numel(shape_of(c, i)), 1 << 16);
         values_of(c, i, v);
         tn_tensor *base = tn_zeros_of(dtype_of(b, i), base_shape(shape_of(c, i), b->l[i]));
@@ -174,7 +174,7 @@ static void make(build *b, const case_ *c, layout l, tn_dtype dt)
 static tn_tensor *apply(tn_tensor *const *in, int n, void *user)
 {
     const build *b = user;
-    tn_tensor   *x[TN_SAMPLE_INPUTS] = {NULL}, *y[16];
+    tn_tensor   *x[TN__SAMPLE_INPUTS] = {NULL}, *y[16];
     for (int i = 0; i < n; i++) x[b->of[i]] = seen_through(in[i], shape_of(b->c, b->of[i]), b->l[b->of[i]]);
     tn_op_call(b->c->op, inputs_of(b->c), x, results_of(b->c), y, b->c->s->args);
     return y[0];
@@ -192,15 +192,15 @@ static const char *label(const case_ *c, layout l)
 static int gradchecks, seconds, fused;
 
 typedef struct {
-    tn_tensor *y, *grad[TN_SAMPLE_INPUTS];
+    tn_tensor *y, *grad[TN__SAMPLE_INPUTS];
 } outcome;
 
 /* Forward, and gradients by a cotangent that is the same for every number type. */
 static outcome run(build *b, bool ops)
 {
     outcome    o = {.y = apply(b->base, b->n, b)};
-    tn_tensor *wrt[TN_SAMPLE_INPUTS], *grad[TN_SAMPLE_INPUTS];
-    int        k = 0, of[TN_SAMPLE_INPUTS];
+    tn_tensor *wrt[TN__SAMPLE_INPUTS], *grad[TN__SAMPLE_INPUTS];
+    int        k = 0, of[TN__SAMPLE_INPUTS];
     if (!o.y || !tn_needs_grad(o.y)) return o;
     for (int i = 0; i < b->n; i++)
         if (differentiable(b->c->s->kind[b->of[i]])) wrt[k] = b->base[i], of[k++] = i;
@@ -342,7 +342,7 @@ START_TEST(bf16)
 {
     const case_ *c = &good[_i];
     for (int i = 0; i < inputs_of(c); i++)
-        if (c->s->kind[i] == TN_ARG_DISTINCT || c->s->kind[i] == TN_ARG_ROWSUM1)
+        if (c->s->kind[i] == TN__ARG_DISTINCT || c->s->kind[i] == TN__ARG_ROWSUM1)
             return; /* rounding would make equals */
     tn_scope s = tn_scope_begin();
     build    b16, b32;
@@ -386,7 +386,7 @@ START_TEST(mixed)
     const case_ *c = &good[_i];
     for (int odd = 0; odd < 2; odd++) {
         tn_scope   s = tn_scope_begin(), narrow;
-        tn_tensor *in[TN_SAMPLE_INPUTS];
+        tn_tensor *in[TN__SAMPLE_INPUTS];
         build      b;
         make(&b, c, DENSE, TN_F32);
         for (int i = 0; i < b.n; i++) {
@@ -411,7 +411,7 @@ START_TEST(accumulates)
     tn_scope     s = tn_scope_begin();
     build        b;
     make(&b, c, DENSE, TN_F64);
-    tn_tensor *y = apply(b.base, b.n, &b), *once[TN_SAMPLE_INPUTS];
+    tn_tensor *y = apply(b.base, b.n, &b), *once[TN__SAMPLE_INPUTS];
     if (y && tn_needs_grad(y)) {
         tn_tensor *seed = tn_uniform_of(TN_F64, tn_shape_of(y), -1, 1);
         tn_backward(y, .seed = seed, .retain = true);
@@ -471,7 +471,7 @@ static void scenario(const case_ *c, outcome *keep)
 static void forget(outcome *o)
 {
     tn_drop(o->y);
-    for (int i = 0; i < TN_SAMPLE_INPUTS; i++) tn_drop(o->grad[i]);
+    for (int i = 0; i < TN__SAMPLE_INPUTS; i++) tn_drop(o->grad[i]);
 }
 
 static int64_t faults;
@@ -493,7 +493,7 @@ START_TEST(memory)
             if (reached) {
                 ck_assert_msg(tn_error() == TN_ENOMEM, "%s: allocation %lld failed, but the status is %s (%s)", who,
                               (long long)n, tn_status_name(tn_error()), tn_error_message());
-                for (int i = 0; i < TN_SAMPLE_INPUTS; i++)
+                for (int i = 0; i < TN__SAMPLE_INPUTS; i++)
                     ck_assert_msg(!first.grad[i], "%s: a failed backward attached a gradient", who);
                 faults++;
                 tn_clear_error();
@@ -503,7 +503,7 @@ START_TEST(memory)
             ok(who);
             scenario(c, &again);
             same_bits(first.y, again.y, who, "the result of a retry");
-            for (int i = 0; i < TN_SAMPLE_INPUTS; i++)
+            for (int i = 0; i < TN__SAMPLE_INPUTS; i++)
                 same_bits(first.grad[i], again.grad[i], who, "the gradient of a retry");
             forget(&first), forget(&again);
             tn_scope_end(s);

@@ -13,15 +13,15 @@ enum { BIAS_ROW = 1, BIAS_COLUMN = 2, BIAS_ALL = 3, PRE = 4, OLD = 8, BETA = 16,
 
 static double activated(tn__act act, tn_dtype dt, double v)
 {
-    if (act == TN_ACT_NONE) return v;
-    if (act == TN_ACT_RELU) return v <= 0 ? 0 : v;
+    if (act == TN__ACT_NONE) return v;
+    if (act == TN__ACT_RELU) return v <= 0 ? 0 : v;
     if (dt == TN_F64) {
-        if (act == TN_ACT_GELU) tn__gelu_f64(1, &v, &v);
+        if (act == TN__ACT_GELU) tn__gelu_f64(1, &v, &v);
         else tn__gelu_tanh_f64(1, &v, &v);
         return v;
     }
     float f = (float)v;
-    if (act == TN_ACT_GELU) tn__gelu_f32(1, &f, &f);
+    if (act == TN__ACT_GELU) tn__gelu_f32(1, &f, &f);
     else tn__gelu_tanh_f32(1, &f, &f);
     return (double)f;
 }
@@ -136,8 +136,8 @@ START_TEST(paths)
     if (!t) return;
     for (int x = 0; x < 6 * 3; x++) {
         const int  sides = (x % 2 ? BIAS_ROW : BIAS_COLUMN) | PRE | (x % 4 < 2 ? OLD | BETA : 0);
-        fused_case f = case_new(t, types[x / 6], sides, x % 3 ? TN_ACT_GELU : TN_ACT_RELU, size[x % 6].m, size[x % 6].n,
-                                size[x % 6].k, x % 3 == 1 ? turned : plain);
+        fused_case f = case_new(t, types[x / 6], sides, x % 3 ? TN__ACT_GELU : TN__ACT_RELU, size[x % 6].m,
+                                size[x % 6].n, size[x % 6].k, x % 3 == 1 ? turned : plain);
         if (tn_test_slow() && f.a.count * f.b.cols > 1000000) {
             case_free(&f);
             continue;
@@ -188,7 +188,7 @@ START_TEST(batches)
         if (x / 12 == 2) g.bias.row = N, g.bias.batch[0] = 0, g.m = B; /* a bias a row, the same in each matrix */
         g.pre = (tn__gemm_side){.at = pre.data, .row = N, .col = 1, .batch = {M * N}};
         g.old = (tn__gemm_side){.at = old.data, .row = N, .col = 1, .batch = {M * N}};
-        g.act = TN_ACT_GELU;
+        g.act = TN__ACT_GELU;
         ck_assert(tn__gemm_run(&g));
         tn__gemm_call one = g;
         one.dims = 0, one.pre.at = NULL;
@@ -201,7 +201,7 @@ START_TEST(batches)
             for (int64_t r = 0; r < g.m; r++)
                 ck_assert_mem_eq(c.data + (i * g.c_batch[0] + r * g.c_row) * size, want.data + r * N * size,
                                  (size_t)(N * size));
-            one.act = TN_ACT_NONE, one.beta = 0;
+            one.act = TN__ACT_NONE, one.beta = 0;
             ck_assert(tn__gemm_run(&one));
             ck_assert_mem_eq(pre.data + i * M * N * size, want.data, (size_t)(g.m * N * size));
             one.act = g.act, one.beta = 1;
@@ -217,7 +217,7 @@ START_TEST(tensors)
     tn_tensor *a = tn_uniform(TN_SHAPE(2, 3, 5, 7), -1, 1), *b = tn_uniform(TN_SHAPE(7, 9), -1, 1);
     tn_tensor *bias = tn_uniform(TN_SHAPE(9), -1, 1), *more = tn_uniform(TN_SHAPE(3, 1, 9), -1, 1);
     tn_tensor *c = tn_empty(TN_SHAPE(2, 3, 5, 9)), *pre = tn_empty(TN_SHAPE(2, 3, 5, 9)), *sums = tn_empty_like(c);
-    tn__gemm_with(a, b, c, &(tn__epilogue){.bias = bias, .more = more, .pre = pre, .act = TN_ACT_RELU});
+    tn__gemm_with(a, b, c, &(tn__epilogue){.bias = bias, .more = more, .pre = pre, .act = TN__ACT_RELU});
     tn__gemm(1, a, b, 0, sums);
     for (int64_t i = 0; i < tn_numel(c); i++) {
         const float v = (float)tn_get(sums, i) + (float)tn_get(bias, i % 9);

@@ -57,7 +57,7 @@ static bool untouched(int p, int64_t n, size_t size, bool front)
 enum { X, GY, W, B, Y, GX, GW, GB };
 static const tn__dropped drop = {7, UINT64_MAX - 3, false, 0x60000000u, 1.6};
 
-#define TN_TEMPLATE "tests/common/rows_case.h"
+#define TN__TEMPLATE "tests/common/rows_case.h"
 #include "core/real.h"
 
 START_TEST(f32) { rows_f32(); }

@@ -86,8 +86,8 @@ static float ones[CHUNK];
     }
 #define FUNCTION_OF(name) \
     static void name##_of(const tn__kernel_table *t, int64_t n, float *y, const float *x) { t->f32->name(n, y, x); }
-TN_EACH_FUNCTION(FUNCTION_OF)
-TN_EACH_SLOPE(SLOPE_OF)
+TN__EACH_FUNCTION(FUNCTION_OF)
+TN__EACH_SLOPE(SLOPE_OF)
 
 /* y: at 0, -0, infinity, -infinity. units: how far from the exact value it may be, of the last place. */
 static const struct {
