@@ -43,6 +43,16 @@ TN_API tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_
                                        int64_t length);
 TN_API tn_status    tn_cached_decoding_trim(tn_decoding *d, int64_t length); /* forgets what stands behind */
 
+/* What a decoder-only model is called with: tn_gpt_forward(m, ids, …), tn_llama_forward(m, ids, …). */
+typedef struct tn_decoder_args {
+    int          zero_;
+    tn_tensor   *ids;     /* i64 or i32 [B, T] */
+    tn_kv_cache *cache;   /* ids are what comes after the positions in the cache */
+    bool         last;    /* only what comes after the last: [B, 1, vocab] */
+    bool         vectors; /* instead of scores the vectors behind the last norm: [B, T, dim] */
+    int          end_;
+} TN_KEYWORDS_ONLY tn_decoder_args;
+
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
 typedef struct tn_generate_args {

@@ -46,14 +46,8 @@ typedef struct {
 } tn_gpt;
 TN_API tn_gpt *tn_gpt_create(tn_gpt_config c);
 
-typedef struct tn_gpt_args {
-    int          zero_;
-    tn_tensor   *ids;   /* i64 or i32 [B, T] */
-    tn_kv_cache *cache; /* ids are what comes after the positions in the cache */
-    bool         last;  /* only what comes after the last: [B, 1, vocab] */
-    int          end_;
-} TN_KEYWORDS_ONLY tn_gpt_args;
-TN_API tn_tensor  *tn_gpt_run(tn_gpt *m, tn_gpt_args a); /* a score for each word to come: [B, T, vocab] */
+typedef tn_decoder_args tn_gpt_args;
+TN_API tn_tensor       *tn_gpt_run(tn_gpt *m, tn_gpt_args a); /* a score for each word to come: [B, T, vocab] */
 /* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: not counted), one for each of ids. */
 TN_API tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets);
 

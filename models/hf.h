@@ -20,7 +20,8 @@
  *     if (tn_hf_config_read("dir", &my_files, &c)) net = tn_hf_weights_read(net, "dir", &my_files);
  *     if (tn_hf_write(net, "other", &my_files, &c) != TN_OK) puts(tn_error_message());
  *
- * Members that the table does not name are left alone: what would change the numbers has to stand in it. */
+ * Members that the table does not name are left alone: what would change the numbers has to stand in it, and what
+ * would not, too (TN_HF_ANY), so that tests/outside/config_members.py can tell what has been forgotten. */
 #ifndef TENON_MODELS_HF_H
 #define TENON_MODELS_HF_H
 
@@ -38,32 +39,41 @@ typedef enum {
     TN_HF_CHOICE,     /* const char *, one of .choices, which NULL ends; absent gives the first */
     TN_HF_TYPE,       /* the same for model_type, which is looked at first; with .text alone nothing is stored */
     TN_HF_NAME,       /* written only: const char *, or .text; architectures is written as an array */
+    TN_HF_LAYERS,     /* tn_hf_layers: an array, a string of .choices for each layer: first those of choices[0] */
     TN_HF_MUST,       /* a number or bool that must be .otherwise, or a string that must be .text */
-    TN_HF_EMPTY       /* must be null, {} or [] */
+    TN_HF_EMPTY,      /* must be null, {} or [] */
+    TN_HF_ANY         /* has no say in the numbers: any value, which is neither read nor written */
 } tn_hf_kind;
+typedef struct {
+    int64_t first, count; /* of choices[0], of all layers; absent: 0, 0 */
+} tn_hf_layers;
 
 typedef struct {
-    const char        *key;
+    const char        *key; /* "rope_scaling.factor": in an object; rows of one object stand together */
     tn_hf_kind         kind;
     size_t             at; /* of the member in the config */
     double             low, high, otherwise;
     const char        *text;
     const char *const *choices;
     bool               needed;   /* absent is an error */
+    bool               nullable; /* null gives .low, not .otherwise; and .low is written as null */
     bool               silent;   /* is not written */
-    bool               omitted;  /* is not written where it is .otherwise */
+    bool               omitted;  /* is not written where it is .otherwise, or a choice the first */
     bool               opposite; /* of a bool: the member says the opposite */
     const char        *says;     /* what is said when it is refused, behind the path */
+    const char        *also;     /* other keys, with spaces between, that are looked at before .key */
+    const char        *name;     /* of the member in the config; NULL: it has none */
 } tn_hf_row;
 
 /* The row of a member, by its type. */
 #define TN_HF(key_, type, member, ...)           \
     {                                            \
-        .key = (key_),                         \
+        .key = (key_), .name = #member,        \
         .kind = _Generic(((type *)0)->member,  \
             int64_t: TN_HF_I64,                \
             double: TN_HF_REAL,                \
             bool: TN_HF_BOOL,                  \
+            tn_hf_layers: TN_HF_LAYERS,        \
             const char *: TN_HF_ACTIVATION),   \
         .at = offsetof(type, member), __VA_ARGS__ \
     }
@@ -86,6 +96,8 @@ TN_API bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *confi
 /* dir's model.safetensors, or the files that model.safetensors.index.json names, into m, which is in eval mode then. m;
  * or NULL, and m freed: an error stands. */
 TN_API void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *f);
+/* Is each number of a config within its row's low … high? Or raises "who: .dim is 0, but must be …". */
+TN_API bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *config);
 /* Both into a directory that is there. */
 TN_API tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config) TN_CHECKED;
 

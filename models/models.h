@@ -7,6 +7,8 @@
 #include "generate.h"
 #include "gpt.h"
 #include "hf.h"
+#include "llama.h"
+#include "lm.h"
 #include "seq2seq.h"
 
 #endif

@@ -44,6 +44,7 @@ typedef struct tn_block_config {
     bool           rotary;      /* positions as of tn_mha_new; others are added to x before it comes here */
     tn_rope_config rope;
     bool           no_bias;                 /* of linear layers and norms */
+    bool           no_attention_bias;       /* of the attention */
     bool           no_out_bias, no_ff_bias; /* of the attention's last projection; of the linear layers between */
     bool           time_first;              /* [T, B, dim] */
     tn_dtype       dtype;

@@ -26,8 +26,39 @@ static const char *listed(const char *const *choices, char *to, size_t size)
     return to;
 }
 
+/* A member as it was found: NULL if it is absent, and the key that it is named by. */
+typedef struct {
+    const tn_json *v;
+    char           key[80];
+} found;
+
+/* The member that n characters of a key name, an object's behind a point. */
+static const tn_json *member(const tn_json *doc, const char *key, size_t n, found *to)
+{
+    snprintf(to->key, sizeof to->key, "%.*s", (int)n, key);
+    char *point = strchr(to->key, '.');
+    if (point) {
+        *point = 0;
+        doc = tn_json_get(doc, to->key);
+        *point = '.';
+        if (!doc || tn_json_type_of(doc) != TN_JSON_OBJECT) return NULL;
+    }
+    return tn_json_get(doc, point ? point + 1 : to->key);
+}
+static found find(const tn_hf_row *r, const tn_json *doc)
+{
+    found f = {NULL, ""};
+    for (const char *s = r->also ? r->also : ""; *s && !f.v; s += strspn(s, " ")) {
+        const size_t n = strcspn(s, " ");
+        f.v = member(doc, s, n, &f);
+        s += n;
+    }
+    if (!f.v) f.v = member(doc, r->key, strlen(r->key), &f);
+    return f;
+}
+
 /* The string that is meant, as one that stays; NULL: raised. */
-static const char *text_of(const tn_hf_row *r, const tn_json *v, const char *path)
+static const char *text_of(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     const char *const one[] = {r->text, NULL}, *const *choices = r->choices ? r->choices : one;
     const char       *s = v ? tn_json_string(v) : choices[0];
@@ -35,24 +66,24 @@ static const char *text_of(const tn_hf_row *r, const tn_json *v, const char *pat
     if (tn_error() != TN_OK) return NULL;
     if (r->kind == TN_HF_ACTIVATION) {
         const char *name = tn__activation_name(v ? s : r->text);
-        if (!name) tn_raise(TN_EUNSUPPORTED, "'%s': %s is '%s'; known are " TN__ACTIVATIONS, path, r->key, s);
+        if (!name) tn_raise(TN_EUNSUPPORTED, "'%s': %s is '%s'; known are " TN__ACTIVATIONS, path, key, s);
         return name;
     }
     for (int i = 0; choices[i]; i++)
         if (!strcmp(s, choices[i])) return choices[i];
     const char *what = r->kind == TN_HF_TYPE ? "this reads " : "only ",
                *end = r->kind == TN_HF_TYPE ? "" : " is supported";
-    tn_raise(TN_EUNSUPPORTED, "'%s': %s is '%s'; %s%s%s", path, r->key, s, r->says ? r->says : what,
+    tn_raise(TN_EUNSUPPORTED, "'%s': %s is '%s'; %s%s%s", path, key, s, r->says ? r->says : what,
              r->says ? "" : listed(choices, list, sizeof list), r->says ? "" : end);
     return NULL;
 }
 
 /* A member that must have one value, as nothing else is done here. */
-static void must(const tn_hf_row *r, const tn_json *v, const char *path)
+static void must(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     const tn_json_type type = tn_json_type_of(v);
     if (r->text) {
-        text_of(r, v, path);
+        text_of(r, v, key, path);
         return;
     }
     const bool   flag = type == TN_JSON_BOOL;
@@ -60,47 +91,70 @@ static void must(const tn_hf_row *r, const tn_json *v, const char *path)
     if (tn_error() != TN_OK || is == r->otherwise) return;
     if (r->says) tn_raise(TN_EUNSUPPORTED, "'%s': %s", path, r->says);
     else if (flag)
-        tn_raise(TN_EUNSUPPORTED, "'%s': %s is %s, which is not supported", path, r->key, is != 0 ? "true" : "false");
-    else tn_raise(TN_EUNSUPPORTED, "'%s': %s is %g; only %g is supported", path, r->key, is, r->otherwise);
+        tn_raise(TN_EUNSUPPORTED, "'%s': %s is %s, which is not supported", path, key, is != 0 ? "true" : "false");
+    else tn_raise(TN_EUNSUPPORTED, "'%s': %s is %g; only %g is supported", path, key, is, r->otherwise);
 }
 
-static double number(const tn_hf_row *r, const tn_json *v, const char *path)
+static double number(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
-    const double x = !v ? r->otherwise : r->kind == TN_HF_I64 ? (double)tn_json_i64(v) : tn_json_double(v);
-    if (!v || tn_error() != TN_OK || (x >= r->low && x <= r->high)) return x;
+    const double x = r->kind == TN_HF_I64 ? (double)tn_json_i64(v) : tn_json_double(v);
+    if (tn_error() != TN_OK || (x >= r->low && x <= r->high)) return x;
     if (r->kind == TN_HF_I64)
-        tn_raise(TN_EFORMAT, "'%s': %s is %lld, but must be from %lld to %lld", path, r->key, (long long)x,
+        tn_raise(TN_EFORMAT, "'%s': %s is %lld, but must be from %lld to %lld", path, key, (long long)x,
                  (long long)r->low, (long long)r->high);
-    else tn_raise(TN_EFORMAT, "'%s': %s is %g, but must be from %g to %g", path, r->key, x, r->low, r->high);
+    else tn_raise(TN_EFORMAT, "'%s': %s is %g, but must be from %g to %g", path, key, x, r->low, r->high);
     return x;
+}
+
+static tn_hf_layers layers(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
+{
+    tn_hf_layers n = {0, v ? tn_json_count(v) : 0};
+    if (v && tn_json_type_of(v) != TN_JSON_ARRAY) tn_raise(TN_EFORMAT, "'%s': %s is no array", path, key);
+    int64_t i = 0;
+    for (const tn_json *x = tn_json_first(v); x && tn_error() == TN_OK; x = tn_json_next(x), i++) {
+        const char *s = tn_json_string(x);
+        if (tn_error() != TN_OK) break;
+        if (!strcmp(s, r->choices[0]) && n.first == i) n.first++;
+        else if (strcmp(s, r->choices[1]) != 0)
+            tn_raise(TN_EUNSUPPORTED,
+                     "'%s': %s[%lld] is '%s'; only '%s' up to some layer and '%s' from there on are "
+                     "supported",
+                     path, key, (long long)i, s, r->choices[0], r->choices[1]);
+    }
+    return n;
 }
 
 static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, char *config)
 {
-    const tn_json *v = tn_json_get(doc, r->key);
-    if (v && tn_json_type_of(v) == TN_JSON_NULL) v = NULL;
+    if (r->kind == TN_HF_NAME || r->kind == TN_HF_ANY) return;
+    const found    f = find(r, doc);
+    const bool     null = f.v && tn_json_type_of(f.v) == TN_JSON_NULL;
+    const tn_json *v = null ? NULL : f.v;
+    const double   nothing = null && r->nullable ? r->low : r->otherwise;
     if (!v && r->needed) tn_raise(TN_EFORMAT, "'%s': %s is missing", path, r->key);
     if (tn_error() != TN_OK) return;
     char *to = config + r->at;
     switch (r->kind) {
-    case TN_HF_I64: *(int64_t *)(void *)to = (int64_t)number(r, v, path); break;
-    case TN_HF_REAL: *(double *)(void *)to = number(r, v, path); break;
+    case TN_HF_I64: *(int64_t *)(void *)to = (int64_t)(v ? number(r, v, f.key, path) : nothing); break;
+    case TN_HF_REAL: *(double *)(void *)to = v ? number(r, v, f.key, path) : nothing; break;
     case TN_HF_BOOL: *(bool *)to = (v ? tn_json_bool(v) : r->otherwise != 0) != r->opposite; break;
     case TN_HF_ACTIVATION:
-    case TN_HF_CHOICE: *(const char **)(void *)to = text_of(r, v, path); break;
+    case TN_HF_CHOICE: *(const char **)(void *)to = text_of(r, v, f.key, path); break;
+    case TN_HF_LAYERS: *(tn_hf_layers *)(void *)to = layers(r, v, f.key, path); break;
     case TN_HF_TYPE: {
-        const char *type = text_of(r, v, path);
+        const char *type = text_of(r, v, f.key, path);
         if (r->choices) *(const char **)(void *)to = type;
         break;
     }
     case TN_HF_MUST:
-        if (v) must(r, v, path);
+        if (v) must(r, v, f.key, path);
         break;
     case TN_HF_EMPTY:
         if (tn_json_count(v) || (v && tn_json_type_of(v) != TN_JSON_OBJECT && tn_json_type_of(v) != TN_JSON_ARRAY))
-            tn_raise(TN_EUNSUPPORTED, "'%s': %s holds something, which is not supported", path, r->key);
+            tn_raise(TN_EUNSUPPORTED, "'%s': %s holds something, which is not supported", path, f.key);
         break;
-    case TN_HF_NAME: break;
+    case TN_HF_NAME:
+    case TN_HF_ANY: break;
     }
 }
 
@@ -119,39 +173,71 @@ bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *config)
+/* Is it left out? */
+static bool left_out(const tn_hf_row *r, const char *at)
 {
-    const char *at = config + r->at;
-    const bool  own = r->kind == TN_HF_ACTIVATION || r->kind == TN_HF_CHOICE || !r->text;
+    if (r->silent || r->kind == TN_HF_EMPTY || r->kind == TN_HF_ANY || r->kind == TN_HF_LAYERS) return true;
+    if (!r->omitted) return false;
+    switch (r->kind) {
+    case TN_HF_I64: return (double)*(const int64_t *)(const void *)at == r->otherwise;
+    case TN_HF_REAL: return *(const double *)(const void *)at == r->otherwise;
+    case TN_HF_BOOL: return (*(const bool *)at != r->opposite) == (r->otherwise != 0);
+    case TN_HF_CHOICE: return *(const char *const *)(const void *)at == r->choices[0];
+    default: return false;
+    }
+}
+
+static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, const char *at)
+{
+    const bool own = r->kind == TN_HF_ACTIVATION || r->kind == TN_HF_CHOICE || !r->text;
     switch (r->kind) {
     case TN_HF_I64: {
         const int64_t n = *(const int64_t *)(const void *)at;
-        if (!r->omitted || (double)n != r->otherwise) tn_json_put_i64(w, r->key, n);
+        if (r->nullable && (double)n == r->low) tn_json_put_null(w, key);
+        else tn_json_put_i64(w, key, n);
         break;
     }
-    case TN_HF_REAL: tn_json_put_double(w, r->key, *(const double *)(const void *)at); break;
-    case TN_HF_BOOL: {
-        const bool is = *(const bool *)at != r->opposite;
-        if (!r->omitted || is != (r->otherwise != 0)) tn_json_put_bool(w, r->key, is);
-        break;
-    }
+    case TN_HF_REAL: tn_json_put_double(w, key, *(const double *)(const void *)at); break;
+    case TN_HF_BOOL: tn_json_put_bool(w, key, *(const bool *)at != r->opposite); break;
     case TN_HF_ACTIVATION:
     case TN_HF_CHOICE:
     case TN_HF_TYPE:
     case TN_HF_NAME: {
         const char *text = own ? *(const char *const *)(const void *)at : r->text;
-        const bool  array = r->kind == TN_HF_NAME && !strcmp(r->key, "architectures");
-        if (array) tn_json_open_array(w, r->key);
-        tn_json_put_string(w, array ? NULL : r->key, text);
+        const bool  array = r->kind == TN_HF_NAME && !strcmp(key, "architectures");
+        if (array) tn_json_open_array(w, key);
+        tn_json_put_string(w, array ? NULL : key, text);
         if (array) tn_json_close(w);
         break;
     }
     case TN_HF_MUST:
-        if (r->text) tn_json_put_string(w, r->key, r->text);
-        else tn_json_put_bool(w, r->key, r->otherwise != 0);
+        if (r->text) tn_json_put_string(w, key, r->text);
+        else tn_json_put_bool(w, key, r->otherwise != 0);
         break;
-    case TN_HF_EMPTY: break;
+    case TN_HF_LAYERS:
+    case TN_HF_EMPTY:
+    case TN_HF_ANY: break;
     }
+}
+
+static void write_rows(const tn_hf_files *f, tn_json_writer *w, const char *config)
+{
+    char open[80] = ""; /* the object that the rows are in */
+    tn_json_open_object(w, NULL);
+    for (int i = 0; i < f->count; i++) {
+        const tn_hf_row *r = &f->rows[i];
+        const char      *point = strchr(r->key, '.'), *key = point ? point + 1 : r->key;
+        const size_t     n = (size_t)(key - r->key);
+        if (left_out(r, config + r->at)) continue;
+        if (strlen(open) + (point != NULL) != n || strncmp(open, r->key, strlen(open)) != 0) {
+            if (*open) tn_json_close(w);
+            snprintf(open, sizeof open, "%.*s", point ? (int)n - 1 : 0, r->key);
+            if (*open) tn_json_open_object(w, open);
+        }
+        write_row(r, w, key, config + r->at);
+    }
+    if (*open) tn_json_close(w);
+    tn_json_close(w);
 }
 
 tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config)
@@ -159,10 +245,7 @@ tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void
     char path[1024];
     if (!tn_module_ready(m)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
-    tn_json_open_object(w, NULL);
-    for (int i = 0; i < f->count; i++)
-        if (!f->rows[i].silent) write_row(&f->rows[i], w, config);
-    tn_json_close(w);
+    write_rows(f, w, config);
     if (tn_error() == TN_OK && tn__path_in(dir, "config.json", path, sizeof path) && tn_json_save(w, path) == TN_OK &&
         tn__path_in(dir, "model.safetensors", path, sizeof path))
         tn_save_run(m, (tn_save_args){.path = path, .rename = f->rules, .renames = f->renames});
@@ -237,6 +320,21 @@ const char *tn__activation_name(const char *name)
 }
 
 /* ---- configs in the program -------------------------------------------------------------------------------------- */
+
+bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *config)
+{
+    for (int i = 0; i < f->count && tn_error() == TN_OK; i++) {
+        const tn_hf_row *r = &f->rows[i];
+        if (!r->name || (r->kind != TN_HF_I64 && r->kind != TN_HF_REAL)) continue;
+        const char  *name = strncmp(r->name, "c.", 2) != 0 ? r->name : r->name + 2; /* of a struct around the config */
+        const void  *at = (const char *)config + r->at;
+        const double x = r->kind == TN_HF_I64 ? (double)*(const int64_t *)at : *(const double *)at;
+        if ((x >= r->low && x <= r->high) || (x == r->otherwise && !r->needed)) continue;
+        if (r->kind == TN_HF_I64) tn__within(who, name, (int64_t)x, (int64_t)r->low, (int64_t)r->high);
+        else tn_raise(TN_EINVAL, "%s: .%s is %g, but must be from %g to %g", who, name, x, r->low, r->high);
+    }
+    return tn_error() == TN_OK;
+}
 
 bool tn__init_and_activation(const char *who, double init, const char **activation)
 {

@@ -2,10 +2,10 @@
  *
  *   x = dropout(word + position),  y = norm(blocks(x)),  scores = y Eᵀ, or, untied, y Wᵀ */
 #include "models/files/hf_config.h"
+#include "models/generate/next_word.h"
+#include "models/gpt/gpt_private.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static void describe(const void *self, char *text, size_t size)
 {
@@ -13,9 +13,9 @@ static void describe(const void *self, char *text, size_t size)
     snprintf(text, size, "vocab=%lld, dim=%lld, layers=%lld, heads=%lld", (long long)m->config.vocab,
              (long long)m->config.dim, (long long)m->config.layers, (long long)m->config.heads);
 }
-static tn_tensor     *forward(void *self, tn_tensor *ids) { return tn_gpt_forward((tn_gpt *)self, ids); }
-static const tn_class tn_gpt_class = {
-    .size = sizeof(tn_class), .name = "GPT", .bytes = sizeof(tn_gpt), .forward = forward, .describe = describe};
+static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_gpt_forward((tn_gpt *)self, ids); }
+const tn_class    tn__gpt_class = {
+       .size = sizeof(tn_class), .name = "GPT", .bytes = sizeof(tn_gpt), .forward = forward, .describe = describe};
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
@@ -35,21 +35,10 @@ static bool complete(tn_gpt_config *c)
     return tn__init_and_activation(who, c->init, &c->activation);
 }
 
-/* Matrices normal, biases 0; those that end in a residual smaller, as 2 layers of them add up. */
-static void initialise(tn_gpt *m)
-{
-    const double last = m->config.init / sqrt(2 * (double)m->config.layers);
-    for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
-        const bool residual = strstr(p.name, "out_proj.") || strstr(p.name, "linear2.");
-        if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, residual ? last : m->config.init);
-        else if (strstr(p.name, "bias")) tn_init_zeros(p.tensor);
-    }
-}
-
 tn_gpt *tn_gpt_create(tn_gpt_config c)
 {
     if (tn_error() != TN_OK || !complete(&c)) return NULL;
-    tn_gpt *m = tn_module_new(tn_gpt);
+    tn_gpt *m = tn_module_create(&tn__gpt_class);
     if (!m) return NULL;
     m->config = c;
     m->words = tn_child(m, "transformer.wte", tn_embedding_new(.count = c.vocab, .dim = c.dim));
@@ -62,7 +51,7 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
                                .eps = c.eps, .norm_first = true, .final_norm = true));
     if (c.untied) m->out = tn_param(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
-    if (tn_error() == TN_OK) initialise(m);
+    if (tn_error() == TN_OK) tn__next_word_init(m, c.init, c.layers);
     return tn_built(m);
 }
 
@@ -71,12 +60,7 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
 /* The vectors behind the last norm. */
 static tn_tensor *vectors(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
 {
-    if (!ids || tn_ndim(ids) != 2) {
-        char text[192];
-        return tn_raise(TN_ESHAPE, "ids must be [batch, length], got %s",
-                        ids ? tn_shape_text(tn_shape_of(ids), text, sizeof text) : "NULL"),
-               NULL;
-    }
+    if (tn_error() != TN_OK || !tn__ids_fit(ids)) return NULL;
     const int64_t n = tn_size(ids, 1), at = tn_kv_cache_length(cache);
     if (n > m->config.positions - at)
         return tn_raise(TN_ESHAPE, "a text of %lld words is longer than the model's %lld positions: cut it",
@@ -89,23 +73,15 @@ static tn_tensor *vectors(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
 tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a)
 {
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = tn_error() == TN_OK ? vectors(m, a.ids, a.cache) : NULL;
-    if (y && a.last) y = tn_narrow(y, 1, tn_size(y, 1) - 1, 1);
-    return tn_leave(f, y ? tn_linear(y, m->out, NULL) : NULL);
+    tn_tensor     *y = vectors(m, a.ids, a.cache);
+    return tn_leave(f, y ? tn__next_word_scores(y, m->out, &a) : NULL);
 }
 
 tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets)
 {
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = tn_error() == TN_OK ? vectors(m, ids, NULL) : NULL;
-    if (y && !targets) {
-        const int64_t n = tn_size(ids, 1);
-        if (n < 2)
-            return tn_raise(TN_ESHAPE, "a text of %lld words has no next one to learn; give targets", (long long)n),
-                   tn_leave(f, NULL);
-        y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
-    }
-    return tn_leave(f, y ? tn_linear_cross_entropy(y, m->out, NULL, targets) : NULL);
+    tn_tensor     *y = vectors(m, ids, NULL);
+    return tn_leave(f, y ? tn__next_word_loss(y, m->out, ids, targets) : NULL);
 }
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */

@@ -32,8 +32,9 @@ bool tn__block_config(const char *who, tn_block_config *c)
 static tn_mha *attention(const tn_block_config *c, bool own)
 {
     return tn_mha_new(.dim = c->dim, .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
-                      .dropout = c->attention_dropout, .no_bias = c->no_bias, .no_out_bias = c->no_out_bias,
-                      .rotary = own && c->rotary, .rope = c->rope, .time_first = c->time_first, .dtype = c->dtype);
+                      .dropout = c->attention_dropout, .no_bias = c->no_bias || c->no_attention_bias,
+                      .no_out_bias = c->no_out_bias, .rotary = own && c->rotary, .rope = c->rope,
+                      .time_first = c->time_first, .dtype = c->dtype);
 }
 static tn_linear *linear(const tn_block_config *c, int64_t in, int64_t out)
 {

@@ -35,6 +35,8 @@ models/files     |                               | core/base/toolbox.h
 models/generate  |                               | core/base/toolbox.h
 models/bert      | files                         | core/base/toolbox.h
 models/gpt       | files generate                | core/base/toolbox.h
+models/llama     | files generate                | core/base/toolbox.h
+models/lm        | files generate gpt llama      | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
 models/fit       |                               | core/base/toolbox.h
 '

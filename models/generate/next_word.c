@@ -1,0 +1,42 @@
+/* next_word.c — what the decoder-only models share: their ids, their loss, what they begin with. */
+#include "models/generate/next_word.h"
+
+#include <math.h>
+#include <string.h>
+
+bool tn__ids_fit(const tn_tensor *ids)
+{
+    char text[192];
+    if (ids && tn_ndim(ids) == 2) return true;
+    tn_raise(TN_ESHAPE, "ids must be [batch, length], got %s",
+             ids ? tn_shape_text(tn_shape_of(ids), text, sizeof text) : "NULL");
+    return false;
+}
+
+tn_tensor *tn__next_word_scores(tn_tensor *y, tn_tensor *out, const tn_decoder_args *a)
+{
+    if (y && a->last) y = tn_narrow(y, 1, tn_size(y, 1) - 1, 1);
+    return y && !a->vectors ? tn_linear(y, out, NULL) : y;
+}
+
+tn_tensor *tn__next_word_loss(tn_tensor *y, tn_tensor *out, tn_tensor *ids, tn_tensor *targets)
+{
+    if (y && !targets) {
+        const int64_t n = tn_size(ids, 1);
+        if (n < 2)
+            return tn_raise(TN_ESHAPE, "a text of %lld words has no next one to learn; give targets", (long long)n),
+                   NULL;
+        y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
+    }
+    return y ? tn_linear_cross_entropy(y, out, NULL, targets) : NULL;
+}
+
+void tn__next_word_init(void *m, double init, int64_t layers)
+{
+    const double last = init / sqrt(2 * (double)layers);
+    for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER); tn_error() == TN_OK && tn_next(&p);) {
+        const bool residual = strstr(p.name, "out_proj.") || strstr(p.name, "linear2.");
+        if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, residual ? last : init);
+        else if (strstr(p.name, "bias")) tn_init_zeros(p.tensor);
+    }
+}

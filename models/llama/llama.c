@@ -1,0 +1,78 @@
+/* llama.c — LLaMA (Touvron et al. 2023) and those of its shape: a causal Transformer with RMS norm first, rotary
+ * positions, a gated feed-forward and heads of queries that share keys.
+ *
+ *   x = dropout(word),  y = norm(blocks(x)),  scores = y Wᵀ, or, tied, y Eᵀ
+ *   block: x + attention(norm1(x)), then x + down(silu(gate(n)) · up(n)) with n = norm2(x) */
+#include "models/generate/next_word.h"
+#include "models/llama/llama_private.h"
+
+#include <stdio.h>
+
+static void describe(const void *self, char *text, size_t size)
+{
+    const tn_llama_config *c = &((const tn_llama *)self)->config;
+    snprintf(text, size, "vocab=%lld, dim=%lld, layers=%lld, heads=%lld, kv_heads=%lld", (long long)c->vocab,
+             (long long)c->dim, (long long)c->layers, (long long)c->heads, (long long)c->kv_heads);
+}
+static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_llama_forward((tn_llama *)self, ids); }
+const tn_class    tn__llama_class = {
+       .size = sizeof(tn_class), .name = "LLaMA", .bytes = sizeof(tn_llama), .forward = forward, .describe = describe};
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+tn_llama *tn_llama_create(tn_llama_config c)
+{
+    if (tn_error() != TN_OK || !tn__llama_complete("tn_llama_new", &c)) return NULL;
+    tn_llama *m = tn_module_create(&tn__llama_class);
+    if (!m) return NULL;
+    m->config = c;
+    m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim));
+    m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
+    m->blocks =
+        tn_child(m, "model",
+                 tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
+                               .head_dim = c.head_dim, .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps,
+                               .norm_first = true, .final_norm = true, .rotary = true, .rope = c.rope, .gated = true,
+                               .activation = tn_hf_activation(c.activation), .no_attention_bias = !c.qkv_bias,
+                               .no_out_bias = !c.out_bias, .no_ff_bias = !c.ff_bias, .dropout = c.dropout,
+                               .attention_dropout = c.attention_dropout));
+    if (!c.tied) m->out = tn_param(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
+    else if (m->words) m->out = m->words->weight;
+    if (tn_error() == TN_OK) tn__next_word_init(m, c.init, c.layers);
+    return tn_built(m);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* The vectors behind the last norm. */
+static tn_tensor *vectors(tn_llama *m, tn_tensor *ids, tn_kv_cache *cache)
+{
+    if (tn_error() != TN_OK || !tn__ids_fit(ids)) return NULL;
+    tn_tensor *x = tn_call(m->dropout, tn_call(m->words, ids));
+    return tn_blocks_forward(m->blocks, x, .causal = true, .cache = cache);
+}
+
+tn_tensor *tn_llama_run(tn_llama *m, tn_llama_args a)
+{
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *y = vectors(m, a.ids, a.cache);
+    return tn_leave(f, y ? tn__next_word_scores(y, m->out, &a) : NULL);
+}
+
+tn_tensor *tn_llama_loss(tn_llama *m, tn_tensor *ids, tn_tensor *targets)
+{
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *y = vectors(m, ids, NULL);
+    return tn_leave(f, y ? tn__next_word_loss(y, m->out, ids, targets) : NULL);
+}
+
+static tn_tensor *go_on(void *m, tn_tensor *ids, tn_kv_cache *cache)
+{
+    return tn_llama_forward((tn_llama *)m, ids, .cache = cache, .last = true);
+}
+
+tn_decoding *tn_llama_decoding(tn_llama *m, int64_t rows, int64_t length)
+{
+    if (!tn_ready(m)) return NULL;
+    return tn_cached_decoding(m, go_on, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
+}

@@ -1,0 +1,214 @@
+/* llama_config.c — the configs of LLaMA, Mistral and Qwen2: what is right in the program, and config.json. */
+#include "models/llama/llama_private.h"
+
+#include <string.h>
+
+static const char        llama[] = "llama", mistral[] = "mistral", qwen2[] = "qwen2";
+static const char *const types[] = {llama, mistral, qwen2, NULL};
+static const char *const scalings[] = {"default", "linear", "dynamic", "llama3", NULL}; /* as tn_rope_scaling */
+static const char *const attentions[] = {"full_attention", "sliding_attention", NULL};
+
+enum { ABSENT = -2 };
+
+#define NESTED(name) .also = "rope_parameters." name
+static const tn_hf_row rows[] = {
+    {"architectures", TN_HF_NAME, .at = offsetof(tn__llama_stored, architecture)},
+    TN_HF("attention_bias", tn__llama_stored, attention_bias, .omitted = true),
+    TN_HF("attention_dropout", tn__llama_stored, c.attention_dropout, .high = 0.999999),
+    TN_HF("head_dim", tn__llama_stored, c.head_dim, .high = 65536),
+    TN_HF("hidden_act", tn__llama_stored, c.activation, .text = "silu"),
+    TN_HF("hidden_size", tn__llama_stored, c.dim, .needed = true, .low = 1, .high = 65536),
+    TN_HF("initializer_range", tn__llama_stored, c.init, .otherwise = 0.02, .high = 1),
+    TN_HF("intermediate_size", tn__llama_stored, c.ff, .needed = true, .low = 1, .high = 1048576),
+    TN_HF("max_position_embeddings", tn__llama_stored, c.positions, .otherwise = ABSENT, .low = 1, .high = 1000000000),
+    TN_HF("max_window_layers", tn__llama_stored, max_window_layers, .otherwise = ABSENT, .omitted = true, .high = 1024),
+    TN_HF("mlp_bias", tn__llama_stored, mlp_bias, .omitted = true),
+    {"model_type", TN_HF_TYPE, .at = offsetof(tn__llama_stored, c.type), .choices = types},
+    TN_HF("num_attention_heads", tn__llama_stored, c.heads, .needed = true, .low = 1, .high = 1024),
+    TN_HF("num_hidden_layers", tn__llama_stored, c.layers, .needed = true, .low = 1, .high = 1024),
+    TN_HF("num_key_value_heads", tn__llama_stored, c.kv_heads, .otherwise = ABSENT, .nullable = true, .high = 1024),
+    TN_HF("rms_norm_eps", tn__llama_stored, c.eps, .otherwise = 1e-6, .low = 1e-15, .high = 0.1),
+    TN_HF("rope_scaling.factor", tn__llama_stored, c.rope.factor, NESTED("factor"), .otherwise = 1, .omitted = true,
+          .low = 1e-3, .high = 1e6),
+    TN_HF("rope_scaling.high_freq_factor", tn__llama_stored, high, NESTED("high_freq_factor"), .omitted = true,
+          .high = 1e6),
+    TN_HF("rope_scaling.low_freq_factor", tn__llama_stored, low, NESTED("low_freq_factor"), .omitted = true,
+          .high = 1e6),
+    TN_HF("rope_scaling.original_max_position_embeddings", tn__llama_stored, trained, .omitted = true,
+          .high = 1000000000,
+          .also = "original_max_position_embeddings rope_parameters.original_max_position_embeddings"),
+    {"rope_scaling.rope_type", TN_HF_CHOICE, .at = offsetof(tn__llama_stored, scaling), .choices = scalings,
+     .omitted = true, .also = "rope_parameters.rope_type rope_parameters.type rope_scaling.type"},
+    TN_HF("rope_theta", tn__llama_stored, c.rope.theta, .also = "rope_parameters.rope_theta rope_scaling.rope_theta",
+          .otherwise = 10000, .low = 1, .high = 1e12),
+    TN_HF("sliding_window", tn__llama_stored, window, .otherwise = ABSENT, .nullable = true, .omitted = true, .low = -1,
+          .high = 1000000000),
+    TN_HF("tie_word_embeddings", tn__llama_stored, c.tied, .otherwise = false),
+    {"torch_dtype", TN_HF_NAME, .text = "float32"},
+    TN_HF("use_sliding_window", tn__llama_stored, use_sliding_window, .omitted = true),
+    TN_HF("vocab_size", tn__llama_stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
+
+    TN_HF("layer_types", tn__llama_stored, layers, .choices = attentions),
+    {"partial_rotary_factor", TN_HF_MUST, .silent = true, .otherwise = 1,
+     .also = "rope_parameters.partial_rotary_factor rope_scaling.partial_rotary_factor"},
+    {"rope_parameters.full_attention", TN_HF_EMPTY, .silent = true},
+    {"rope_parameters.sliding_attention", TN_HF_EMPTY, .silent = true},
+    {"quantization_config", TN_HF_EMPTY, .silent = true},
+    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
+};
+
+static const tn_hf_files table = {rows, TN_HF_COUNT_(rows), NULL, 0};
+const tn_hf_files       *tn__llama_table(void) { return &table; }
+
+static bool within(const char *who, const tn_llama_config *c)
+{
+    const tn__llama_stored s = {.c = *c, .max_window_layers = c->full_layers, .window = c->window ? c->window : -1};
+    return tn_hf_config_within(who, &table, &s);
+}
+
+/* Llama has no window, and one flag for all biases of attention; Mistral no biases; Qwen2 those of q, k and v. */
+static bool is_type(const tn_llama_config *c, const char *type)
+{
+    if (!strcmp(type, llama)) return !c->window && c->qkv_bias == c->out_bias;
+    if (!strcmp(type, mistral)) return !c->qkv_bias && !c->ff_bias && !c->full_layers;
+    return !strcmp(type, qwen2) && c->qkv_bias && !c->out_bias && !c->ff_bias;
+}
+static const char *type_of(const tn_llama_config *c)
+{
+    for (int i = 0; types[i]; i++)
+        if ((!c->type || !strcmp(c->type, types[i])) && is_type(c, types[i])) return types[i];
+    return NULL;
+}
+
+/* ---- in the program ---------------------------------------------------------------------------------------------- */
+
+bool tn__llama_complete(const char *who, tn_llama_config *c)
+{
+    if (!c->activation) c->activation = "silu";
+    if (!c->kv_heads) c->kv_heads = c->heads;
+    if (!c->ff && c->dim > 0 && c->dim <= 65536) c->ff = (c->dim * 8 / 3 + 31) / 32 * 32;
+    if (!tn__init_and_activation(who, c->init, &c->activation) || !within(who, c)) return false;
+    if (!c->head_dim && c->dim % c->heads)
+        return tn_raise(TN_EINVAL, "%s: .heads is %lld, which does not divide .dim %lld; give .head_dim", who,
+                        (long long)c->heads, (long long)c->dim),
+               false;
+    if (!c->head_dim) c->head_dim = c->dim / c->heads;
+    if (c->heads % c->kv_heads)
+        return tn_raise(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
+                        (long long)c->kv_heads, (long long)c->heads),
+               false;
+    if (c->out_bias && !c->qkv_bias) return tn_raise(TN_EINVAL, "%s: .out_bias goes with .qkv_bias", who), false;
+    if (c->full_layers && !c->window)
+        return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but there is no .window", who, (long long)c->full_layers),
+               false;
+    if (c->window) return tn_raise(TN_EUNSUPPORTED, "%s: .window is not done yet", who), false;
+    if (!c->rope.dim) c->rope.dim = c->head_dim;
+    if (!c->rope.trained) c->rope.trained = c->positions;
+    const char *type = type_of(c);
+    if (c->type && !type)
+        return tn_raise(TN_EINVAL,
+                        "%s: .type is '%s', which is none of 'llama', 'mistral' and 'qwen2', or has no such "
+                        "window or biases",
+                        who, c->type),
+               false;
+    c->type = type;
+    return true;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* What a class of transformers assumes where a member is absent, and which members it has. */
+static void assume(tn__llama_stored *s)
+{
+    tn_llama_config *c = &s->c;
+    const bool       is_llama = c->type == llama, is_qwen2 = c->type == qwen2;
+    if (c->positions == ABSENT) c->positions = is_llama ? 2048 : is_qwen2 ? 32768 : 131072;
+    if (c->kv_heads == ABSENT) c->kv_heads = is_llama ? c->heads : is_qwen2 ? 32 : 8;
+    if (!c->kv_heads) c->kv_heads = c->heads;
+    c->qkv_bias = is_qwen2 || (is_llama && s->attention_bias);
+    c->out_bias = is_llama && s->attention_bias, c->ff_bias = is_llama && s->mlp_bias;
+    if (s->window == ABSENT) s->window = 4096;
+    c->window = s->window > 0 && (c->type == mistral || (is_qwen2 && s->use_sliding_window)) ? s->window : 0;
+    if (s->max_window_layers == ABSENT) s->max_window_layers = 28;
+    if (is_qwen2 && s->layers.count) s->max_window_layers = s->layers.first;
+    if (is_qwen2 && s->max_window_layers >= c->layers) c->window = 0;
+    c->full_layers = is_qwen2 && c->window ? s->max_window_layers : 0;
+}
+
+static bool rope(tn__llama_stored *s, const char *dir)
+{
+    tn_rope_config *r = &s->c.rope;
+    while (strcmp(scalings[r->scaling], s->scaling) != 0) r->scaling++;
+    r->low = s->low, r->high = s->high, r->trained = s->c.positions;
+    if (r->scaling != TN_ROPE_LLAMA3) return true;
+    if (s->trained) r->trained = s->trained;
+    if (r->low > 0 && r->high > r->low) return true;
+    tn_raise(TN_EFORMAT,
+             "'%s/config.json': rope_scaling is of type llama3, so low_freq_factor must be more than 0 and "
+             "high_freq_factor more than that, got %g and %g",
+             dir, r->low, r->high);
+    return false;
+}
+
+static bool consistent(const tn__llama_stored *s, const char *dir)
+{
+    const tn_llama_config *c = &s->c;
+    if (!c->head_dim && c->dim % c->heads)
+        tn_raise(TN_EFORMAT, "'%s/config.json': num_attention_heads %lld does not divide hidden_size %lld", dir,
+                 (long long)c->heads, (long long)c->dim);
+    else if (c->heads % c->kv_heads)
+        tn_raise(TN_EFORMAT, "'%s/config.json': num_key_value_heads %lld does not divide num_attention_heads %lld", dir,
+                 (long long)c->kv_heads, (long long)c->heads);
+    else if (c->head_dim % 2)
+        tn_raise(TN_EFORMAT, "'%s/config.json': head_dim is %lld, but rotary positions turn pairs: it must be even",
+                 dir, (long long)c->head_dim);
+    else if (s->window == 0)
+        tn_raise(TN_EFORMAT, "'%s/config.json': sliding_window is 0, but must be null or at least 1", dir);
+    else if (c->type == qwen2 && s->layers.count && s->layers.count != c->layers)
+        tn_raise(TN_EFORMAT, "'%s/config.json': layer_types names %lld layers, but num_hidden_layers is %lld", dir,
+                 (long long)s->layers.count, (long long)c->layers);
+    return tn_error() == TN_OK;
+}
+
+bool tn__llama_config_read(const char *dir, tn_llama_config *c)
+{
+    tn__llama_stored s = {.c = {TN_LLAMA_DEFAULTS}};
+    if (!tn_hf_config_read(dir, &table, &s)) return false;
+    assume(&s);
+    if (!rope(&s, dir) || !consistent(&s, dir)) return false;
+    *c = s.c;
+    return true;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama_stored *s)
+{
+    const bool of_llama = c->type == llama, of_qwen2 = c->type == qwen2, three = c->rope.scaling == TN_ROPE_LLAMA3;
+    if (!c->type)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "neither Llama nor Mistral nor Qwen2 has such a window and such biases: "
+                        "'%s' cannot be written; tn_save keeps the weights",
+                        dir),
+               false;
+    if (c->rope.dim != c->head_dim || c->rope.interleaved)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "none of these models turns a part of a head or neighbours: '%s' cannot be "
+                        "written; tn_save keeps the weights",
+                        dir),
+               false;
+    if (c->rope.scaling == TN_ROPE_DYNAMIC && c->rope.trained != c->positions)
+        return tn_raise(
+                   TN_EUNSUPPORTED,
+                   "dynamic rotary positions begin at max_position_embeddings there, which is .positions: .trained "
+                   "cannot be written apart"),
+               false;
+    *s = (tn__llama_stored){.c = *c, .scaling = scalings[c->rope.scaling]};
+    s->architecture = of_llama ? "LlamaForCausalLM" : of_qwen2 ? "Qwen2ForCausalLM" : "MistralForCausalLM";
+    s->attention_bias = of_llama && c->qkv_bias, s->mlp_bias = c->ff_bias;
+    if (c->rope.scaling == TN_ROPE_PLAIN) s->c.rope.factor = 1;
+    if (three) s->low = c->rope.low, s->high = c->rope.high, s->trained = c->rope.trained;
+    s->window = of_llama ? ABSENT : c->window ? c->window : -1;
+    s->use_sliding_window = of_qwen2 && c->window, s->max_window_layers = of_qwen2 ? c->full_layers : ABSENT;
+    return true;
+}

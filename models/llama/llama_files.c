@@ -1,0 +1,48 @@
+/* llama_files.c — LLaMA, Mistral and Qwen2 to and from a directory as Hugging Face lays it out. */
+#include "models/llama/llama_private.h"
+
+#define LAYER "model.layers.*."
+static const tn_rename rules[] = {
+    TN_RENAME("lm_head", NULL), /* the embedding, where they are tied: this rule is left out where they are not */
+    TN_RENAME("layers", "model.layers", .load_only = true), /* of files that hold the model without its head */
+    TN_RENAME("norm", "model.norm", .load_only = true),
+    TN_RENAME("model.embed_tokens", "embed_tokens"),
+    TN_RENAME(LAYER "self_attn.rotary_emb.inv_freq", NULL), /* of old files: made anew */
+    TN_RENAME(LAYER "self_attn.o_proj", LAYER "self_attn.out_proj"),
+    TN_RENAME(LAYER "mlp.gate_proj", LAYER "gate"),
+    TN_RENAME(LAYER "mlp.up_proj", LAYER "linear1"),
+    TN_RENAME(LAYER "mlp.down_proj", LAYER "linear2"),
+    TN_RENAME(LAYER "input_layernorm", LAYER "norm1"),
+    TN_RENAME(LAYER "post_attention_layernorm", LAYER "norm2"),
+};
+enum { RULES = sizeof rules / sizeof *rules };
+
+/* The table of config.json, with the rules for the weights. */
+static tn_hf_files files_of(const tn_llama_config *c)
+{
+    tn_hf_files f = *tn__llama_table();
+    f.rules = c->tied ? rules : rules + 1, f.renames = c->tied ? RULES : RULES - 1;
+    return f;
+}
+
+tn_llama *tn_llama_load(const char *dir)
+{
+    tn_llama_config c;
+    char            path[1024];
+    if (!tn__llama_config_read(dir, &c)) return NULL;
+    const tn_hf_files files = files_of(&c);
+    tn_safetensors   *f = tn__weights_open(dir, path);
+    const int64_t     d = c.head_dim ? c.head_dim : c.dim / c.heads;
+    const int64_t     layer = c.dim * (2 * d * (c.heads + c.kv_heads) + 3 * c.ff);
+    tn_llama         *m = NULL;
+    if (f && tn__enough(f, path, c.vocab * c.dim * (c.tied ? 1 : 2) + c.layers * layer)) m = tn_llama_create(c);
+    return tn__model_read(m, f, path, &files);
+}
+
+tn_status tn_llama_save(tn_llama *m, const char *dir)
+{
+    tn__llama_stored s;
+    if (!tn_ready(m) || !tn__llama_config_write(&m->config, dir, &s)) return tn_error();
+    const tn_hf_files files = files_of(&m->config);
+    return tn_hf_write(m, dir, &files, &s);
+}

@@ -1,0 +1,27 @@
+/* llama_private.h — what the files of models/llama share. */
+#ifndef TENON_MODELS_LLAMA_LLAMA_PRIVATE_H
+#define TENON_MODELS_LLAMA_LLAMA_PRIVATE_H
+
+#include "models/files/hf_config.h"
+#include "models/llama.h"
+
+extern const tn_class tn__llama_class;
+
+/* As it stands in the file. */
+typedef struct {
+    tn_llama_config c;
+    const char     *architecture, *scaling;
+    bool            attention_bias, mlp_bias, use_sliding_window;
+    int64_t         window, max_window_layers, trained;
+    double          low, high;
+    tn_hf_layers    layers;
+} tn__llama_stored;
+const tn_hf_files *tn__llama_table(void); /* without the rules for the weights */
+
+/* Puts the defaults in; raises what is wrong. */
+bool tn__llama_complete(const char *who, tn_llama_config *c);
+/* config.json of a directory, and what is to be written there. Both raise. */
+bool tn__llama_config_read(const char *dir, tn_llama_config *c);
+bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama_stored *s);
+
+#endif

@@ -1,0 +1,43 @@
+/* lm.h — any model that writes text, GPT-2 or one of LLaMA's shape, for programs that treat them alike. Part of
+ * models.h: include that.
+ *
+ *     tn_lm       *m = tn_lm_load("dir");                // a tn_gpt or a tn_llama, as its config.json says
+ *     tn_tensor   *scores = tn_lm_forward(m, ids);       // [B, T, vocab]
+ *     tn_decoding *d = tn_lm_decoding(m, 1, 200);        // for tn_generate
+ *     tn_free(m); */
+#ifndef TENON_MODELS_LM_H
+#define TENON_MODELS_LM_H
+
+#include "../nn/nn.h"
+#include "generate.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    tn_module base; /* of a tn_gpt or a tn_llama: either may be given below */
+} tn_lm;
+
+typedef struct {
+    const char *type; /* as in config.json: "gpt2", "llama", "mistral", "qwen2"; NULL: none of them */
+    int64_t     vocab, dim, layers, heads, kv_heads;
+    int64_t     positions; /* the longest text, or that of the training ... */
+    bool        limited;   /* ... and a longer one is an error */
+} tn_lm_info;
+TN_API tn_lm_info tn_lm_about(void *m);
+
+/* What each of them has, as tn_gpt_run, tn_gpt_loss, … of gpt.h. */
+TN_API tn_tensor   *tn_lm_run(void *m, tn_decoder_args a);
+TN_API tn_tensor   *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
+TN_API tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length);
+TN_API tn_lm       *tn_lm_load(const char *dir);
+TN_API tn_status    tn_lm_save(void *m, const char *dir) TN_CHECKED;
+
+#ifdef __cplusplus
+}
+#else
+#define tn_lm_forward(m, ...) \
+    TN_CALL_(tn_lm_run(m, TN_ARGS1_(tn_decoder_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
+#endif
+#endif

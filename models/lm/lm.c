@@ -1,0 +1,90 @@
+/* lm.c — any model that writes text: a table of those there are, looked at by what a module or a directory is. */
+#include "models/files/hf_config.h"
+#include "models/gpt/gpt_private.h"
+#include "models/llama/llama_private.h"
+
+#include <string.h>
+
+typedef struct {
+    const tn_class *of;
+    tn_lm_info (*about)(const void *m);
+    tn_tensor *(*run)(void *m, tn_decoder_args a);
+    tn_tensor *(*loss)(void *m, tn_tensor *ids, tn_tensor *targets);
+    tn_decoding *(*decoding)(void *m, int64_t rows, int64_t length);
+    tn_status (*save)(void *m, const char *dir);
+} kind;
+
+static tn_lm_info gpt_about(const void *m)
+{
+    const tn_gpt_config *c = &((const tn_gpt *)m)->config;
+    return (tn_lm_info){"gpt2", c->vocab, c->dim, c->layers, c->heads, c->heads, c->positions, true};
+}
+static tn_tensor   *gpt_run(void *m, tn_decoder_args a) { return tn_gpt_run(m, a); }
+static tn_tensor   *gpt_loss(void *m, tn_tensor *ids, tn_tensor *targets) { return tn_gpt_loss(m, ids, targets); }
+static tn_decoding *gpt_decoding(void *m, int64_t rows, int64_t n) { return tn_gpt_decoding(m, rows, n); }
+static tn_status    gpt_save(void *m, const char *dir) { return tn_gpt_save(m, dir); }
+
+static tn_lm_info llama_about(const void *m)
+{
+    const tn_llama_config *c = &((const tn_llama *)m)->config;
+    return (tn_lm_info){c->type, c->vocab, c->dim, c->layers, c->heads, c->kv_heads, c->positions, false};
+}
+static tn_tensor   *llama_run(void *m, tn_decoder_args a) { return tn_llama_run(m, a); }
+static tn_tensor   *llama_loss(void *m, tn_tensor *ids, tn_tensor *targets) { return tn_llama_loss(m, ids, targets); }
+static tn_decoding *llama_decoding(void *m, int64_t rows, int64_t n) { return tn_llama_decoding(m, rows, n); }
+static tn_status    llama_save(void *m, const char *dir) { return tn_llama_save(m, dir); }
+
+static const kind kinds[] = {
+    {&tn__gpt_class, gpt_about, gpt_run, gpt_loss, gpt_decoding, gpt_save},
+    {&tn__llama_class, llama_about, llama_run, llama_loss, llama_decoding, llama_save},
+};
+
+/* NULL: an error stands. */
+static const kind *kind_of(void *m)
+{
+    if (!tn_module_ready(m)) return NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (((tn_module *)m)->kind == kinds[i].of) return &kinds[i];
+    tn_raise(TN_EINVAL, "a %s is no language model: it must be a tn_gpt or a tn_llama", ((tn_module *)m)->kind->name);
+    return NULL;
+}
+
+tn_lm_info tn_lm_about(void *m)
+{
+    const kind *k = kind_of(m);
+    return k ? k->about(m) : (tn_lm_info){0};
+}
+tn_tensor *tn_lm_run(void *m, tn_decoder_args a)
+{
+    const kind *k = kind_of(m);
+    return k ? k->run(m, a) : NULL;
+}
+tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets)
+{
+    const kind *k = kind_of(m);
+    return k ? k->loss(m, ids, targets) : NULL;
+}
+tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)
+{
+    const kind *k = kind_of(m);
+    return k ? k->decoding(m, rows, length) : NULL;
+}
+tn_status tn_lm_save(void *m, const char *dir)
+{
+    const kind *k = kind_of(m);
+    return k ? k->save(m, dir) : tn_error();
+}
+
+tn_lm *tn_lm_load(const char *dir)
+{
+    static const char *const types[] = {"gpt2", "llama", "mistral", "qwen2", NULL};
+    typedef struct {
+        const char *type;
+    } stored;
+    static const tn_hf_row rows[] = {
+        {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = types, .needed = true}};
+    static const tn_hf_files files = {rows, TN_HF_COUNT_(rows), NULL, 0};
+    stored                   s = {NULL};
+    if (!tn_hf_config_read(dir, &files, &s)) return NULL;
+    return !strcmp(s.type, types[0]) ? (tn_lm *)tn_gpt_load(dir) : (tn_lm *)tn_llama_load(dir);
+}
