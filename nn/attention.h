@@ -57,6 +57,7 @@ typedef struct tn_mha_config {
      * though it be as many as heads, or head_dim is, the projections are three modules, as Hugging Face has them. */
     int64_t        kv_heads, head_dim;   /* 0: heads, dim / heads */
     double         dropout;              /* of the weights; 0: none */
+    int64_t        window;               /* query t sees keys t - window + 1 … t, with .causal; 0: keys 0 … t */
     bool           rotary;               /* queries and keys are turned by their positions: tn_rope */
     tn_rope_config rope;                 /* ... how; .dim 0: all of a head */
     bool           no_bias, no_out_bias; /* none at all; none of the last projection */
@@ -68,6 +69,7 @@ typedef struct tn_mha_config {
 typedef struct {
     tn_module      base;
     int64_t        dim, heads, kdim, vdim, kv_heads, head_dim;
+    int64_t        window;
     double         dropout;
     bool           time_first, rotary;
     tn_rope_config rope;

@@ -40,6 +40,8 @@ typedef struct tn_block_config {
     bool           norm_first;  /* x + f(norm(x)), not norm(x + f(x)) */
     bool           parallel;    /* norm_first: x + attention(norm1(x)) + ff(norm2(x)) */
     bool           one_norm;    /* ... and norm2 is norm1 */
+    int64_t        window;      /* of the self-attention, as of tn_mha_new ... */
+    int64_t        full_layers; /* ... of a stack: the first so many layers have none */
     bool           memory;      /* a decoder's: between the two it attends to a memory */
     bool           rotary;      /* positions as of tn_mha_new; others are added to x before it comes here */
     tn_rope_config rope;

@@ -21,6 +21,7 @@ typedef struct {
     double   dropout, scale;
     uint64_t seed, position;
     tn_dims  order; /* of the result's dims */
+    int64_t  window;
 } args_t;
 
 static bool fail(const tn_ctx *c, const char *a, const tn_tensor *x, const char *b, const tn_tensor *y,
@@ -147,6 +148,9 @@ static bool attention_infer(tn_ctx *c)
     if (!(scale - scale == 0)) return tn_infer_fail(c, TN_EINVAL, "scale is %g", scale);
     if (TN_ARG(c, past) < 0)
         return tn_infer_fail(c, TN_EINVAL, "past is %lld, but must not be negative", (long long)TN_ARG(c, past));
+    if (TN_ARG(c, window) < 0 || (TN_ARG(c, window) && !TN_ARG(c, causal)))
+        return tn_infer_fail(c, TN_EINVAL, "window is %lld, but must be 0, or at least 1 together with causal",
+                             (long long)TN_ARG(c, window));
     const tn_dtype dt = part[0].dtype;
     c->result[0] = (tn_result){dt, y};
     if (order.n) {
@@ -194,7 +198,8 @@ static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn
     tn__attention_call *c = &k->c;
     parts_of(in, k->part);
     *c = (tn__attention_call){.causal = a->causal, .scale = a->scale, .stat = stat};
-    c->past = tn__min_i64(a->past, k->part[1].l.shape.d[k->part[1].l.shape.n - 2]);
+    c->window = tn__min_i64(a->window, INT64_MAX / 4); /* so that sums of these fit */
+    c->past = tn__min_i64(a->past, c->window ? INT64_MAX / 4 : k->part[1].l.shape.d[k->part[1].l.shape.n - 2]);
     c->drop = tn__drop_of(a->dropout, a->seed, a->position);
     c->y = permuted_back(y, a->order, &k->x[0]);
     k->lead = lead_of(c->y);
@@ -257,7 +262,7 @@ static void ops_of(tn_tensor *const *in, tn_tensor **part)
 
 static tn_tensor *weights_of(const args_t *a, tn_tensor *const *part, tn_tensor *blocked, tn_tensor *keys)
 {
-    const tn__attention_weights_args sight = {.causal = a->causal, .past = a->past};
+    const tn__attention_weights_args sight = {.causal = a->causal, .past = a->past, .window = a->window};
     const tn__attention_scores_args  product = {.scale = a->scale};
     const bool                       mask = blocked && blocked->dtype == TN_BOOL;
     tn_tensor                       *w = tn_op_apply(&tn__op_attention_scores, &product, 2, part);
@@ -315,11 +320,8 @@ static void attention_backward_ops(tn_back *b)
         (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), { __VA_ARGS__ } \
     }
 #define NO_MASKS .kind = {0, 0, 0, ABSENT, ABSENT}
-#define ARGS(causal, dropout, scale)           \
-    .args = &(args_t)                          \
-    {                                          \
-        causal, 0, dropout, scale, 3, 0, { 0 } \
-    }
+#define ARGS(causal, dropout, scale) \
+    .args = &(args_t) { causal, 0, dropout, scale, 3, 0, {0}, 0 }
 static const tn__sample samples[] = {
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}}, NO_MASKS, ARGS(false, 0, 0.7)},
     {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(true, 0, 0.7)},
@@ -335,13 +337,19 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
      .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
      ARGS(true, 0.5, 0.5)},
-    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 0, 0.3, 0.6, 4, 5, TN__DIMS_(0, 2, 1, 3)}},
+    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 0, 0.3, 0.6, 4, 5, TN__DIMS_(0, 2, 1, 3), 0}},
     {.in = {{5, {1, 4, 3, 1, 3}}, {0}, {0}, {2, {4, 4}}, {2, {1, 4}}},
      .kind = {0, ABSENT, ABSENT, 0, TN__ARG_MASK},
      ARGS(false, 0, 0.6)},
     {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 5, 2}}, {4, {2, 2, 5, 3}}},
      NO_MASKS,
-     .args = &(args_t){true, 2, 0, 0.6, 0, 0, TN__DIMS_(2, 0, 1, -1)}},
+     .args = &(args_t){true, 2, 0, 0.6, 0, 0, TN__DIMS_(2, 0, 1, -1), 0}},
+    {.in = {{3, {2, 5, 2}}, {3, {2, 6, 2}}, {3, {2, 6, 3}}},
+     NO_MASKS,
+     .args = &(args_t){true, 1, 0, 0.6, 0, 0, {0}, 3}},
+    {.in = {{3, {2, 4, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 2}}, {2, {4, 4}}, {2, {2, 4}}},
+     .kind = {0, 0, 0, 0, TN__ARG_MASK},
+     .args = &(args_t){true, 0, 0.3, 0.6, 3, 0, {0}, 2}},
     {.in = {{2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}}, NO_MASKS, ARGS(false, 0, 1)},
     {.in = {{2, {2, 3}}, {2, {0, 3}}, {2, {0, 2}}}, NO_MASKS, ARGS(false, 0, 1)}, /* nothing to attend */
     {.in = {{3, {0, 2, 3}}, {3, {0, 2, 3}}, {3, {0, 2, 3}}}, NO_MASKS, ARGS(true, 0, 1)},
@@ -402,12 +410,17 @@ static const tn__sample samples[] = {
      .fails = "attention: scale is inf"},
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
      NO_MASKS,
-     .args = &(args_t){true, -1, 0, 1, 0, 0, {0}},
+     .args = &(args_t){true, -1, 0, 1, 0, 0, {0}, 0},
      .status = TN_EINVAL,
      .fails = "attention: past is -1, but must not be negative"},
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
      NO_MASKS,
-     .args = &(args_t){false, 0, 0, 1, 0, 0, TN__DIMS_(0, 1, 2)},
+     .args = &(args_t){false, 0, 0, 1, 0, 0, {0}, 2},
+     .status = TN_EINVAL,
+     .fails = "attention: window is 2, but must be 0, or at least 1 together with causal"},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
+     NO_MASKS,
+     .args = &(args_t){false, 0, 0, 1, 0, 0, TN__DIMS_(0, 1, 2), 0},
      .status = TN_EINVAL,
      .fails = "attention: the order lists 3 dims, the tensor has 2"},
     {.in = {{5, {2, 3, 3, 2, 2}}, {4, {2, 2, 3, 2}}},
@@ -444,7 +457,7 @@ static const tn__sample weights_samples[] = {
     {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
      .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
      ARGS(true, 0.3, 0.5)},
-    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 1, 0.3, 0.6, 4, 5, TN__DIMS_(0, 2, 1, 3)}},
+    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 1, 0.3, 0.6, 4, 5, TN__DIMS_(0, 2, 1, 3), 0}},
     {.in = {{2, {3, 2}}, {2, {4, 3}}, {2, {4, 3}}},
      NO_MASKS,
      ARGS(false, 0, 1),
@@ -464,7 +477,7 @@ tn_tensor *tn_attention_run(tn_attention_args a)
 {
     tn_tensor    *in[5] = {a.q, a.k, a.v, a.blocked, a.blocked_keys}, *out[2];
     tn_generator *g = tn_current_generator();
-    args_t        args = {a.causal, a.past, a.dropout, a.scale, g->seed, g->position, a.order};
+    args_t        args = {a.causal, a.past, a.dropout, a.scale, g->seed, g->position, a.order, a.window};
     tn__meet(3, in);
     if (a.scale < 0) {
         const int64_t d = in[0] && in[0]->l.shape.n ? in[0]->l.shape.d[in[0]->l.shape.n - 1] : 1;

@@ -3,7 +3,7 @@
  *   gs = w · (gy - Σ gy·w), where w = 0 counts as 0 whatever gy is;  the same for added        (saves w only)
  *
  * Scores [..., T, S]; added (floating), blocked and padding (bool; true: may not be attended) broadcast to them, or are
- * absent; causal: query t sees keys 0 … past + t. A sum of -inf is blocked as well. Blocked is chosen, not added: a NaN
+ * absent; causal: query t sees keys 0 … past + t, and of these, with a window, the last so many. A sum of -inf is blocked as well. Blocked is chosen, not added: a NaN
  * there is never looked at. A query with nothing left to attend has weights 0 and gradient 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/attention_args.h"
@@ -53,7 +53,7 @@ static void attention_weights_forward(tn_ctx *c)
     }
     if (!tn__self.error)
         tn__rows(TN__REALS(attention_weights_fwd), -1, TN__LIST(c->out[0]), TN__LIST(x[0], x[1], x[2], x[3], last),
-                 NULL);
+                 c->args);
     tn_scope_end(s);
 }
 
@@ -76,7 +76,7 @@ static void attention_weights_backward_ops(tn_back *b)
 }
 
 #define CAUSAL(yes) \
-    .args = &(args_t) { yes, 0 }
+    .args = &(args_t) { yes, 0, 0 }
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(false)},
     {.in = {{3, {2, 3, 5}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
@@ -92,6 +92,7 @@ static const tn__sample samples[] = {
      .high = {90},
      .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      CAUSAL(false)},
+    {.in = {{3, {2, 4, 6}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, .args = &(args_t){true, 2, 3}},
     {.in = {{2, {3, 1}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(false)},
     {.in = {{2, {3, 0}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
     {.in = {{3, {2, 0, 3}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
@@ -138,12 +139,12 @@ TN__SAMPLES(attention_weights, samples);
 static void TN__(attention_weights_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN__REAL *x = in[0], *added = in[1], *blocked = in[2], *padding = in[3], none = -(TN__REAL)INFINITY;
-    const int64_t  *last = in[4];
+    const int64_t *last = in[4], window = ((const tn__attention_weights_args *)args)->window;
     TN__REAL       *y = out[0], max = none;
-    bool            any = false;
-    (void)args;
+    bool           any = false;
     for (int64_t i = 0; i < n; i++) {
-        const bool out_of_sight = (blocked && blocked[i] != 0) || (padding && padding[i] != 0) || (last && i > *last);
+        const bool out_of_sight = (blocked && blocked[i] != 0) || (padding && padding[i] != 0) ||
+                                  (last && (i > *last || (window && i <= *last - window)));
         y[i] = out_of_sight ? none : added && added[i] == none ? none : added ? x[i] + added[i] : x[i];
         if (y[i] != none) any = true;
         if (y[i] > max) max = y[i];

@@ -12,7 +12,8 @@ typedef struct {
 
 typedef struct {
     bool    causal;
-    int64_t past; /* causal: query t sees keys 0 … past + t */
+    int64_t past;   /* causal: query t sees keys 0 … past + t */
+    int64_t window; /* ... and of these the last so many; 0: all */
 } tn__attention_weights_args;
 
 #endif

@@ -21,6 +21,8 @@
  *   backward   a matrix, where there are enough of them; else some keys, for gk and gv, or some queries, for gq, at the
  *              price of making w and gw twice
  *
+ * Blocks that a causal mask or a window hides as a whole are skipped: a window of w costs T · (w + KEYS).
+ *
  * Where the CPU has dot products of pairs, bf16 goes through them: a chain then takes two terms at a time, and weights
  * and gs, which are made in f32, are rounded to bf16 before they are multiplied; sums stay in f32.
  *
@@ -103,7 +105,8 @@ static void set_up(attention_job *job, const tn__attention_call *c)
 static void cut_work(attention_job *job, int64_t *tasks, int64_t *grain)
 {
     const bool    causal = job->c->causal, back = job->back;
-    const double  pairs = (double)job->matrices * (double)job->queries * (double)job->keys * (causal ? 0.5 : 1);
+    const double  seen = (double)job->keys * (causal ? 0.5 : 1), window = (double)job->c->window;
+    const double  pairs = (double)job->matrices * (double)job->queries * (window > 0 && window < seen ? window : seen);
     const double  time = pairs * (double)(job->dim + job->out + 16) * (back ? 2.5 : 1) * tn__cost_term;
     const int     threads = tn_threads();
     const int64_t length = back ? tn__max_i64(job->queries, job->keys) : job->queries;
@@ -169,7 +172,7 @@ static bool TN__(forward)(const attention_job *job, const TN__(workspace) * ws, 
                                      : TN__(pack)(job, &query, t0, rows, job->dim, ws->q, job->d_row, NULL);
     bool first = true, nonfinite = false; /* first: of the blocks of keys that count */
     for (int64_t r = 0; r < rows; r++) ws->max[r] = -(TN__REAL)INFINITY, ws->sum[r] = 0;
-    for (int64_t j = 0; j < end; j += KEYS) {
+    for (int64_t j = first_in_sight(job, t0) / KEYS * KEYS; j < end; j += KEYS) {
         block      b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
         const bool common = TN__(common)(job, ws, mask, &b);
         if (b.keys == 0) continue;
@@ -178,9 +181,9 @@ static bool TN__(forward)(const attention_job *job, const TN__(workspace) * ws, 
             TN__(terms_of)(job, &value, j, b.keys, job->out, ws->v, job->e_row, p->careful ? &nonfinite : NULL);
         for (b.t = t0; b.t < t1; b.t += QUERIES) {
             b.rows = tn__min_i64(QUERIES, t1 - b.t);
-            const int64_t   r = b.t - t0;
+            const int64_t  r = b.t - t0;
             TN__REAL *const o = ws->o + r * job->e_row;
-            if (!block_in_sight(job, &b)) { /* nor are keys behind these */
+            if (!block_in_sight(job, &b)) {
                 if (first) memset(o, 0, (size_t)(b.rows * job->e_row) * sizeof *o);
                 continue;
             }
@@ -302,13 +305,13 @@ static void TN__(back_keys)(TN__(gradients) * d, int64_t j)
     const attention_job      *job = d->job;
     const tn__attention_call *c = job->c;
     const part               *p = d->p;
-    const TN__(workspace) *ws = d->ws;
-    block          b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
-    const int64_t  all = b.keys;
-    const bool     common = TN__(common)(job, ws, d->mask, &b);
+    const TN_(workspace) *ws = d->ws;
+    block         b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
+    const int64_t all = b.keys;
+    const bool    common = TN_(common)(job, ws, d->mask, &b);
     const TN__REAL scale = (TN__REAL)c->scale, one = 1;
-    bool           first = true;
-    if (c->causal && c->past + p->t1 <= j) b.keys = 0;
+    bool          first = true;
+    if ((c->causal && c->past + p->t1 <= j) || first_in_sight(job, d->t0) >= j + all) b.keys = 0;
     if (b.keys) {
         TN__(transposed_terms)(job, &d->key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);
         TN__(transposed_terms)(job, &d->value, j, b.keys, job->out, ws->vt, ws->clean, job->e_row);

@@ -11,6 +11,7 @@ typedef struct {
     const tn_tensor *mask[2];   /* [..., T, S], bool (true: blocked) or floating (added); or NULL */
     bool             causal;    /* query t sees the keys 0 … past + t */
     int64_t          past;
+    int64_t          window; /* causal: and of these the last so many; 0: all */
     double           scale;
     tn__dropped      drop; /* of element i of [..., T, S], where i is what draw has for its place */
     tn__layout       draw;

@@ -104,9 +104,16 @@ typedef struct {
     int64_t j, keys, t, rows, first, step;
 } block;
 
+/* The first key that query t sees: what lies before it has slid out of the window. */
+static inline int64_t first_in_sight(const attention_job *job, int64_t t)
+{
+    return job->c->window ? tn__max_i64(0, job->c->past + t - job->c->window + 1) : 0;
+}
+
 static inline bool block_in_sight(const attention_job *job, block *b)
 {
     b->first = b->keys, b->step = 0;
+    if (first_in_sight(job, b->t) >= b->j + b->keys) return false;
     if (!job->c->causal || job->c->past + b->t + 1 - b->j >= b->keys) return true;
     b->first = job->c->past + b->t + 1 - b->j, b->step = 1;
     return b->first + b->rows > 1;
@@ -136,7 +143,7 @@ static inline size_t TN__(lay_out)(const attention_job *job, char *base, TN__(wo
 {
     const int64_t wide = tn__max_i64(job->d_row, job->e_row), keys = tn__min_i64(KEYS, job->keys);
     const int64_t rows = tn__min_i64(QUERIES, job->most), scores = rows * job->key_row;
-    const bool    masked = job->c->mask[0] || job->c->mask[1];
+    const bool    masked = job->c->mask[0] || job->c->mask[1] || job->c->window;
     size_t        at = 0;
 #define PART(name, n) \
     (p->name = base ? (void *)(base + at) : NULL, at += ((size_t)(n) * sizeof *p->name + LINE - 1) / LINE * LINE)
@@ -269,20 +276,33 @@ static inline bool TN__(common)(const attention_job *job, const TN__(workspace) 
     return any;
 }
 
-static inline void TN__(masks)(const attention_job *job, const TN__(workspace) * ws, const matrix *mask, bool common,
-                               const block *b, tn__attention_step *s)
+/* Each query gets a row of its own to be added, which begins with what all have in common. */
+static inline void TN_(own_rows)(const attention_job *job, const TN_(workspace) * ws, bool common, const block *b,
+                                 tn__attention_step *s)
+{
+    for (int64_t r = 0; r < b->rows && !s->add_row; r++) {
+        TN__REAL *to = ws->add + r * job->key_row;
+        if (common) memcpy(to, ws->common, (size_t)b->keys * sizeof *to);
+        else memset(to, 0, (size_t)b->keys * sizeof *to);
+    }
+    s->add = ws->add, s->add_row = job->key_row;
+}
+
+static inline void TN_(masks)(const attention_job *job, const TN_(workspace) * ws, const matrix *mask, bool common,
+                              const block *b, tn__attention_step *s)
 {
     if (common) s->add = ws->common;
     for (int i = 0; i < 2; i++) {
         if (!mask[i].p || mask[i].row == 0 || job->queries == 1) continue;
-        for (int64_t r = 0; r < b->rows; r++) {
-            TN__REAL *to = ws->add + r * job->key_row;
-            if (s->add_row) {
-            } else if (common) memcpy(to, ws->common, (size_t)b->keys * sizeof *to);
-            else memset(to, 0, (size_t)b->keys * sizeof *to);
-            TN__(add_mask_row)(&mask[i], b->t + r, b->j, b->keys, to, ws->row);
-        }
-        s->add = ws->add, s->add_row = job->key_row;
+        TN_(own_rows)(job, ws, common, b, s);
+        for (int64_t r = 0; r < b->rows; r++)
+            TN_(add_mask_row)(&mask[i], b->t + r, b->j, b->keys, ws->add + r * job->key_row, ws->row);
+    }
+    if (first_in_sight(job, b->t + b->rows - 1) <= b->j) return;
+    TN_(own_rows)(job, ws, common, b, s);
+    for (int64_t r = 0; r < b->rows; r++) { /* the window's first key may lie within the block */
+        const int64_t n = tn__min_i64(b->keys, first_in_sight(job, b->t + r) - b->j);
+        for (int64_t j = 0; j < n; j++) ws->add[r * job->key_row + j] = -(TN__REAL)INFINITY;
     }
 }
 

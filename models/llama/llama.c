@@ -28,14 +28,14 @@ tn_llama *tn_llama_create(tn_llama_config c)
     m->config = c;
     m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
-    m->blocks =
-        tn_child(m, "model",
-                 tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
-                               .head_dim = c.head_dim, .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps,
-                               .norm_first = true, .final_norm = true, .rotary = true, .rope = c.rope, .gated = true,
-                               .activation = tn_hf_activation(c.activation), .no_attention_bias = !c.qkv_bias,
-                               .no_out_bias = !c.out_bias, .no_ff_bias = !c.ff_bias, .dropout = c.dropout,
-                               .attention_dropout = c.attention_dropout));
+    m->blocks = tn_child(m, "model",
+                         tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
+                                       .head_dim = c.head_dim, .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps,
+                                       .norm_first = true, .final_norm = true, .rotary = true, .rope = c.rope,
+                                       .gated = true, .window = c.window, .full_layers = c.full_layers,
+                                       .activation = tn_hf_activation(c.activation), .no_attention_bias = !c.qkv_bias,
+                                       .no_out_bias = !c.out_bias, .no_ff_bias = !c.ff_bias, .dropout = c.dropout,
+                                       .attention_dropout = c.attention_dropout));
     if (!c.tied) m->out = tn_param(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     if (tn_error() == TN_OK) tn__next_word_init(m, c.init, c.layers);

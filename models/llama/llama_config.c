@@ -101,7 +101,6 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
     if (c->full_layers && !c->window)
         return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but there is no .window", who, (long long)c->full_layers),
                false;
-    if (c->window) return tn_raise(TN_EUNSUPPORTED, "%s: .window is not done yet", who), false;
     if (!c->rope.dim) c->rope.dim = c->head_dim;
     if (!c->rope.trained) c->rope.trained = c->positions;
     const char *type = type_of(c);

@@ -33,8 +33,8 @@ static tn_mha *attention(const tn_block_config *c, bool own)
 {
     return tn_mha_new(.dim = c->dim, .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
                       .dropout = c->attention_dropout, .no_bias = c->no_bias || c->no_attention_bias,
-                      .no_out_bias = c->no_out_bias, .rotary = own && c->rotary, .rope = c->rope,
-                      .time_first = c->time_first, .dtype = c->dtype);
+                      .no_out_bias = c->no_out_bias, .window = own ? c->window : 0, .rotary = own && c->rotary,
+                      .rope = c->rope, .time_first = c->time_first, .dtype = c->dtype);
 }
 static tn_linear *linear(const tn_block_config *c, int64_t in, int64_t out)
 {
@@ -58,7 +58,7 @@ CLASS(any_block, "Block", block_forward);
 
 tn_block *tn__block_of(const tn_block_config *c)
 {
-    const bool ours = c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim;
+    const bool ours = c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim || c->window;
     tn_block  *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
     if (!m) return NULL;
     m->activation = c->activation, m->norm_first = c->norm_first, m->parallel = c->parallel;

@@ -17,7 +17,11 @@ static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config 
     tn_blocks *m = tn_module_create(kind);
     if (!m) return NULL;
     m->layers = tn_child(m, "layers", tn_module_list_new());
-    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++) tn_append(m->layers, tn__block_of(&c));
+    const int64_t window = c.window;
+    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++) {
+        c.window = i < c.full_layers ? 0 : window;
+        tn_append(m->layers, tn__block_of(&c));
+    }
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__block_norm(&c));
     return tn_built(m);
 }

@@ -30,7 +30,8 @@ static bool complete(const char *who, tn_mha_config *c)
     if (!tn__at_least(who, "dim", c->dim, 1) || !tn__at_least(who, "heads", c->heads, 1) ||
         !tn__at_least(who, "kdim", c->kdim, 1) || !tn__at_least(who, "vdim", c->vdim, 1) ||
         !tn__at_least(who, "kv_heads", c->kv_heads, 0) || !tn__at_least(who, "head_dim", c->head_dim, 0) ||
-        !tn__probability(who, "dropout", c->dropout) || !tn__floating(who, c->dtype))
+        !tn__at_least(who, "window", c->window, 0) || !tn__probability(who, "dropout", c->dropout) ||
+        !tn__floating(who, c->dtype))
         return false;
     if (!c->head_dim && c->dim % c->heads)
         return tn_raise(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads", who,
@@ -68,7 +69,7 @@ tn_mha *tn_mha_create(tn_mha_config c)
     const int64_t e = c.dim;
     m->dim = e, m->heads = c.heads, m->kdim = c.kdim, m->vdim = c.vdim;
     m->kv_heads = c.kv_heads ? c.kv_heads : c.heads, m->head_dim = c.head_dim ? c.head_dim : e / c.heads;
-    m->dropout = c.dropout, m->time_first = c.time_first, m->rotary = c.rotary, m->rope = c.rope;
+    m->window = c.window, m->dropout = c.dropout, m->time_first = c.time_first, m->rotary = c.rotary, m->rope = c.rope;
     if (c.kv_heads || c.head_dim) {
         split(m, &c);
     } else if (c.kdim == e && c.vdim == e) {
@@ -165,6 +166,8 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
         if (batch != z->batch || n != z->given) return differ("key", a->key, "value", a->value, "their first two dims");
     }
     z->keys = z->before + z->given;
+    if (m->window && !a->causal)
+        return tn_raise(TN_EINVAL, "mha: a .window of %lld goes with .causal", (long long)m->window), false;
     if (m->rotary && (a->memory || z->given != z->queries))
         return tn_raise(TN_EINVAL,
                         "mha: rotary positions are those of self-attention; there are %lld queries and %lld "
@@ -245,7 +248,7 @@ static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
     tn_tensor        *h[3] = {NULL}, *all = NULL;
     tn_kv_cache      *cache = a->cache;
     tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
-                           .causal = a->causal};
+                           .causal = a->causal, .window = m->window};
     if (!mha_fits(m, a, &z) || (t.blocked && !mask(m, &z, &t.blocked))) return NULL;
 
     const bool packed = m->in_proj_weight && !z.recall;

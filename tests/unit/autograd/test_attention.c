@@ -47,7 +47,7 @@ static void    same(outcome a, outcome b)
 
 static bool masked(const tn_attention_args *a, int64_t b, int64_t h, int64_t t, int64_t s)
 {
-    if (a->causal && s > t) return true;
+    if (a->causal && (s > t || (a->window && s <= t - a->window))) return true;
     if (a->blocked_keys && tn_get_at(a->blocked_keys, TN_SHAPE(b, s)) != 0) return true;
     if (!a->blocked || tn_dtype_of(a->blocked) != TN_BOOL) return false;
     return tn_get_at(tn_expand(a->blocked, TN_SHAPE(B, H, T, S)), TN_SHAPE(b, h, t, s)) != 0;
@@ -106,6 +106,7 @@ START_TEST(loops)
         }
         if (t == 3) a.scale = 1.3;
         if (t == 4) a.scale = 0;
+        if (t == 5 && a.causal) a.window = 1 + _i / 4 % 3;
         check(a, t == 3 ? 1.3 : t == 4 ? 0 : 0.5);
     }
 }

@@ -181,6 +181,7 @@ START_TEST(as_ops_make_it)
         tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = noise(TN_SHAPE(2, 1, t, d)),
                                .k = noise(TN_SHAPE(2, 2, s, d)), .weights = &w};
         a.v = noise(TN_SHAPE(2, 2, s, d + 1)), a.causal = _i & 1, a.past = _i & 1 ? 70 : 0;
+        if (a.causal) a.window = (int64_t[]){0, 40, 128, 150, 2}[(n + _i / 2) % 5];
         if (_i & 2) a.blocked_keys = tn_bernoulli_of(TN_BOOL, TN_SHAPE(2, s), 0.3);
         if (_i & 4)
             a.blocked =
@@ -214,8 +215,11 @@ START_TEST(cuts)
     enum { N = 9, LONG = 330, WIDE = 24 };
     tn_tensor *q = tn_to(noise(TN_SHAPE(N, LONG, WIDE)), dt), *k = tn_to(noise(TN_SHAPE(N, LONG, WIDE)), dt);
     tn_tensor *v = tn_to(noise(TN_SHAPE(N, LONG, WIDE)), dt), *part[3];
-    for (int causal = 0; causal < 2; causal++) {
-        tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .causal = causal, .dropout = 0.2};
+    for (int kind = 0; kind < 3; kind++) {
+        const bool        causal = kind > 0;
+        const int64_t     window = kind > 1 ? 100 : 0;
+        tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = q,           .k = k,        .v = v,
+                               .causal = causal,           .window = window, .dropout = 0.2};
         tn_set_threads(1);
         const outcome all = run(a, false);
         a.q = tn_narrow(q, 0, 0, 1), a.k = tn_narrow(k, 0, 0, 1), a.v = tn_narrow(v, 0, 0, 1), a.dropout = 0;
@@ -224,22 +228,52 @@ START_TEST(cuts)
             tn_set_threads(threads);
             same(first, run(a, false));
             same(all, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .causal = causal,
-                                              .dropout = 0.2},
+                                              .window = window, .dropout = 0.2},
                           false));
         }
         tn_set_threads(0);
         /* a batch row's gradients do not see its neighbours */
         for (int i = 0; i < 3; i++) part[i] = tn_requires_grad(tn_clone((tn_tensor *[]){q, k, v}[i]));
-        tn_tensor *y = tn_attention(part[0], part[1], part[2], .causal = causal), *g[3], *one[3], *seed;
+        tn_tensor *y = tn_attention(part[0], part[1], part[2], .causal = causal, .window = window), *g[3], *one[3],
+                  *seed;
         seed = tn_to(noise(tn_shape_of(y)), dt);
         tn_grad_of(y, 3, part, g, .seed = seed);
         for (int i = 0; i < 3; i++) one[i] = tn_requires_grad(tn_clone(tn_narrow(tn_detach(part[i]), 0, 4, 1)));
-        y = tn_attention(one[0], one[1], one[2], .causal = causal);
+        y = tn_attention(one[0], one[1], one[2], .causal = causal, .window = window);
         tn_tensor *alone[3];
         tn_grad_of(y, 3, one, alone, .seed = tn_narrow(seed, 0, 4, 1));
         fine();
         for (int i = 0; i < 3; i++) ck_assert(tn_same_bits(alone[i], tn_narrow(g[i], 0, 4, 1)));
     }
+}
+END_TEST
+
+/* With a window, too, a query has the same bits alone and among others, and whatever stands before and behind what it
+ * sees, though it be NaN. */
+START_TEST(windows)
+{
+    static const int64_t sizes[] = {1, 7, 64, 128, 129, 300};
+    enum { LONG = 420, WIDE = 8 };
+    const tn_dtype dt = (tn_dtype[]){TN_F32, TN_F64, TN_BF16}[_i];
+    tn_tensor     *q = tn_to(noise(TN_SHAPE(2, LONG, WIDE)), dt), *k = tn_to(noise(TN_SHAPE(2, LONG, WIDE)), dt);
+    tn_tensor     *v = tn_to(noise(TN_SHAPE(2, LONG, WIDE)), dt), *nothing = tn_full_of(dt, TN_SHAPE(2, 1, WIDE), NAN);
+    for (int n = 0; n < 6; n++) {
+        const int64_t w = sizes[n];
+        tn_tensor    *y = tn_attention(q, k, v, .causal = true, .window = w);
+        for (int64_t t = 3; t < LONG; t += 83) {
+            const int64_t from = t - w + 1;
+            tn_tensor    *some = v;
+            if (from > 0) some = tn_cat(1, tn_narrow(v, 1, 0, from - 1), nothing, tn_narrow(v, 1, from, LONG - from));
+            tn_tensor *one = tn_attention(tn_narrow(q, 1, t, 1), tn_narrow(k, 1, 0, t + 1),
+                                          tn_narrow(some, 1, 0, t + 1), .causal = true, .past = t, .window = w);
+            ck_assert_msg(tn_same_bits(one, tn_narrow(y, 1, t, 1)), "window %d, query %d", (int)w, (int)t);
+        }
+    }
+    ck_assert(tn_same_bits(tn_attention(q, k, v, .causal = true),
+                           tn_attention(q, k, v, .causal = true, .window = INT64_MAX)));
+    tn_tensor *y = tn_attention(q, k, v, .causal = true, .past = INT64_MAX, .window = 5);
+    ck_assert(tn_item(tn_sum(tn_abs(y))) == 0); /* the window lies behind all keys */
+    fine();
 }
 END_TEST
 
@@ -322,6 +356,7 @@ int main(void)
     Suite *s = suite_create("attention in blocks");
     TCase *c = tn_tcase(s, "blocks");
     tcase_add_loop_test(c, as_ops_make_it, 0, 12);
+    tcase_add_loop_test(c, windows, 0, 3);
     tcase_add_loop_test(c, cuts, 0, 3);
     tcase_add_test(c, padding);
     tcase_add_loop_test(c, three_in_one, 0, 3);

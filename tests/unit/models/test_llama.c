@@ -243,8 +243,8 @@ int main(void)
     Suite *s = suite_create("llama");
     TCase *c = tn_tcase(s, "llama");
     tcase_add_checked_fixture(c, open_answers, close_answers);
-    tcase_add_loop_test(c, numbers_as_hugging_face, 0, 1);
-    tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, 1);
+    tcase_add_loop_test(c, numbers_as_hugging_face, 0, MODELS);
+    tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, MODELS);
     tcase_add_loop_test(c, writes_what_hugging_face_reads, 0, WRITTEN);
     tcase_add_test(c, any_model_that_writes);
     tcase_add_test(c, learns);

@@ -218,6 +218,14 @@ START_TEST(causal_mask)
     tn_causal_mask(-1);
     ck_error(TN_EINVAL, "tn_causal_mask: length is -1");
     tn_free(m);
+
+    m = tn_mha_new(.dim = D, .heads = H, .window = 2); /* the word itself and the one before it */
+    tn_mha_forward(m, x, x, x, .causal = true, .weights = &w);
+    for (int64_t i = 0; i < WORDS; i++)
+        for (int64_t j = 0; j < WORDS; j++) ck_assert((tn_get_at(w, TN_SHAPE(0, i, j)) > 0) == (j <= i && j + 2 > i));
+    ck_assert_ptr_null(tn_mha_forward(m, x, x, x));
+    ck_error(TN_EINVAL, "mha: a .window of 2 goes with .causal");
+    tn_free(m);
 }
 END_TEST
 
