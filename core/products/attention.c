@@ -305,10 +305,10 @@ static void TN__(back_keys)(TN__(gradients) * d, int64_t j)
     const attention_job      *job = d->job;
     const tn__attention_call *c = job->c;
     const part               *p = d->p;
-    const TN_(workspace) *ws = d->ws;
+    const TN__(workspace) *ws = d->ws;
     block         b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
     const int64_t all = b.keys;
-    const bool    common = TN_(common)(job, ws, d->mask, &b);
+    const bool    common = TN__(common)(job, ws, d->mask, &b);
     const TN__REAL scale = (TN__REAL)c->scale, one = 1;
     bool          first = true;
     if ((c->causal && c->past + p->t1 <= j) || first_in_sight(job, d->t0) >= j + all) b.keys = 0;

@@ -277,8 +277,8 @@ static inline bool TN__(common)(const attention_job *job, const TN__(workspace) 
 }
 
 /* Each query gets a row of its own to be added, which begins with what all have in common. */
-static inline void TN_(own_rows)(const attention_job *job, const TN_(workspace) * ws, bool common, const block *b,
-                                 tn__attention_step *s)
+static inline void TN__(own_rows)(const attention_job *job, const TN__(workspace) * ws, bool common, const block *b,
+                                  tn__attention_step *s)
 {
     for (int64_t r = 0; r < b->rows && !s->add_row; r++) {
         TN__REAL *to = ws->add + r * job->key_row;
@@ -288,18 +288,18 @@ static inline void TN_(own_rows)(const attention_job *job, const TN_(workspace) 
     s->add = ws->add, s->add_row = job->key_row;
 }
 
-static inline void TN_(masks)(const attention_job *job, const TN_(workspace) * ws, const matrix *mask, bool common,
-                              const block *b, tn__attention_step *s)
+static inline void TN__(masks)(const attention_job *job, const TN__(workspace) * ws, const matrix *mask, bool common,
+                               const block *b, tn__attention_step *s)
 {
     if (common) s->add = ws->common;
     for (int i = 0; i < 2; i++) {
         if (!mask[i].p || mask[i].row == 0 || job->queries == 1) continue;
-        TN_(own_rows)(job, ws, common, b, s);
+        TN__(own_rows)(job, ws, common, b, s);
         for (int64_t r = 0; r < b->rows; r++)
-            TN_(add_mask_row)(&mask[i], b->t + r, b->j, b->keys, ws->add + r * job->key_row, ws->row);
+            TN__(add_mask_row)(&mask[i], b->t + r, b->j, b->keys, ws->add + r * job->key_row, ws->row);
     }
     if (first_in_sight(job, b->t + b->rows - 1) <= b->j) return;
-    TN_(own_rows)(job, ws, common, b, s);
+    TN__(own_rows)(job, ws, common, b, s);
     for (int64_t r = 0; r < b->rows; r++) { /* the window's first key may lie within the block */
         const int64_t n = tn__min_i64(b->keys, first_in_sight(job, b->t + r) - b->j);
         for (int64_t j = 0; j < n; j++) ws->add[r * job->key_row + j] = -(TN__REAL)INFINITY;
