@@ -2,9 +2,9 @@
  *
  *   gs = w · (gy - Σ gy·w), where w = 0 counts as 0 whatever gy is;  the same for added        (saves w only)
  *
- * Scores [..., T, S]; added (floating), blocked and padding (bool; true: may not be attended) broadcast to them, or are
- * absent; causal: query t sees keys 0 … past + t, and of these, with a window, the last so many. A sum of -inf is blocked
- * as well. Blocked is chosen, not added: a NaN there is never looked at. A query with nothing left to attend has weights
+ * Scores [..., T, S]; added (floating), blocked and padding (bool; true: may not be attended) broadcast to them, or
+ * are absent; causal: query t sees keys 0 … past + t, and of these, with a window, the last so many. A sum of -inf is
+ * blocked as well. Blocked is chosen, not added: a NaN there is never looked at. A query with nothing left to attend has weights
  * 0 and gradient 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/attention_args.h"
@@ -93,7 +93,9 @@ static const tn__sample samples[] = {
      .high = {90},
      .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      CAUSAL(false)},
-    {.in = {{3, {2, 4, 6}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, .args = &(args_t){true, 2, 3}},
+    {.in = {{3, {2, 4, 6}}},
+     .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
+     .args = &(args_t){true, 2, 3}},
     {.in = {{2, {3, 1}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(false)},
     {.in = {{2, {3, 0}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
     {.in = {{3, {2, 0, 3}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
@@ -140,9 +142,9 @@ TN__SAMPLES(attention_weights, samples);
 static void TN__(attention_weights_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN__REAL *x = in[0], *added = in[1], *blocked = in[2], *padding = in[3], none = -(TN__REAL)INFINITY;
-    const int64_t *last = in[4], window = ((const tn__attention_weights_args *)args)->window;
+    const int64_t  *last = in[4], window = ((const tn__attention_weights_args *)args)->window;
     TN__REAL       *y = out[0], max = none;
-    bool           any = false;
+    bool            any = false;
     for (int64_t i = 0; i < n; i++) {
         const bool out_of_sight = (blocked && blocked[i] != 0) || (padding && padding[i] != 0) ||
                                   (last && (i > *last || (window && i <= *last - window)));

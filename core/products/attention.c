@@ -181,7 +181,7 @@ static bool TN__(forward)(const attention_job *job, const TN__(workspace) * ws, 
             TN__(terms_of)(job, &value, j, b.keys, job->out, ws->v, job->e_row, p->careful ? &nonfinite : NULL);
         for (b.t = t0; b.t < t1; b.t += QUERIES) {
             b.rows = tn__min_i64(QUERIES, t1 - b.t);
-            const int64_t  r = b.t - t0;
+            const int64_t   r = b.t - t0;
             TN__REAL *const o = ws->o + r * job->e_row;
             if (!block_in_sight(job, &b)) {
                 if (first) memset(o, 0, (size_t)(b.rows * job->e_row) * sizeof *o);
@@ -306,11 +306,11 @@ static void TN__(back_keys)(TN__(gradients) * d, int64_t j)
     const tn__attention_call *c = job->c;
     const part               *p = d->p;
     const TN__(workspace) *ws = d->ws;
-    block         b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
-    const int64_t all = b.keys;
-    const bool    common = TN__(common)(job, ws, d->mask, &b);
+    block          b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
+    const int64_t  all = b.keys;
+    const bool     common = TN__(common)(job, ws, d->mask, &b);
     const TN__REAL scale = (TN__REAL)c->scale, one = 1;
-    bool          first = true;
+    bool           first = true;
     if ((c->causal && c->past + p->t1 <= j) || first_in_sight(job, d->t0) >= j + all) b.keys = 0;
     if (b.keys) {
         TN__(transposed_terms)(job, &d->key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);

@@ -71,7 +71,7 @@ worded() # FILE...: a line "name file" for each such word outside of comments an
             word = substr(line, RSTART, RLENGTH)
             line = substr(line, RSTART + RLENGTH)
             sub(/_class$/, "", word)
-            if (word ~ /^(TN__([^_]|$)|tn_[^_])/) print word, FILENAME
+            if (word ~ /^(TN_([^_]|$)|tn_[^_])/) print word, FILENAME
         }
     }' "$@" | sort -u
 }
@@ -103,7 +103,7 @@ done
 cat >planted/hidden.c <<'PLANTED'
 /* TN_SAID is a comment's */
 enum { TN__FINE, TN_SEEN = sizeof "TN_TEXT" };
-#define TN__(name) TN__PASTED_##name
+#define TN_(name) TN__PASTED_##name
 static int tn_linear_class, tn_seen_class;
 PLANTED
 [ "$(worded planted/hidden.c | join -v 1 - public | sed 's/ .*//' | tr '\n' ' ')" = 'TN_ TN_SEEN tn_seen ' ] ||
