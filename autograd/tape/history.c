@@ -1,11 +1,12 @@
-/* history.c — what in-place ops leave behind for the other views of the memory they wrote to.
+/* history.c — how the other views of a memory learn that an in-place op has written to it.
  *
  * Handles that are views of each other show one memory. When a recorded op has written to it through one of them, the
- * others show new numbers, and their nodes still tell how the old ones came about. So the storage keeps a history: the
- * node of which all of its elements, in order, are the result now. After an op that wrote over all of them, this is the
- * op's own node. After one that wrote through a view of a part, it is an `overwrite`: the elements as they were before,
- * with the op's result at the view's place. A handle that is found outdated when it is next used on the tape gets a new
- * node, a `strided` view of that history; so z[:, 1:3] *= y and z afterwards have the gradients that they should.
+ * others show new numbers, while their nodes still describe how the old ones were computed. So the storage keeps a
+ * history: the node of which all of its elements, in order, are the result now. After an op that wrote over all of
+ * them, this is the op's own node. After one that wrote through a view of a part, it is an `overwrite`: the elements as
+ * they were before, with the op's result at the view's place. A handle that is found outdated when it is next used on
+ * the tape gets a new node, a `strided` view of that history; so z[:, 1:3] *= y and z afterwards have the gradients
+ * that they should.
  *
  * The history begins where the first view of the memory was taken: from the target's node back over the views. */
 #include "autograd/tape/for_rooms.h"
@@ -24,7 +25,7 @@ static int members(const tn_tensor *x)
     return (int)((uint32_t)refs - (uint32_t)(refs >> 32));
 }
 
-/* All of x's memory, with the node that it has now, for tn__record alone. */
+/* A tensor that shows all of x's memory, with the node that it has now; only for tn__record. */
 static tn_tensor all_of(const tn_tensor *x, tn__object *node, uint8_t output, tn_shape shape)
 {
     tn_tensor all = {.dtype = x->dtype, .storage = x->storage, .node = node, .output = output};
@@ -32,7 +33,8 @@ static tn_tensor all_of(const tn_tensor *x, tn__object *node, uint8_t output, tn
     return all;
 }
 
-/* The same before anything was written over: what x is, over however many views, a view of. Raises. */
+/* The same before anything was written over: the tensor that x is a view of, maybe through other views. Raises.
+ * */
 static bool base_of(const tn_tensor *x, const char *op, tn_tensor *base)
 {
     const int64_t n = elements(x);
@@ -79,7 +81,8 @@ bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
     tn_tensor base;
     *r = (tn__rebase){.history = tn__history_of(x)};
     const bool all = shows_all(x);
-    if (all && members(x) == 1 && !r->history) return true; /* nobody else looks on: x's own node says it all */
+    /* no other handle shows this memory: x's own node suffices */
+    if (all && members(x) == 1 && !r->history) return true;
     if (!all && r->history && r->history->node)
         base = all_of(x, r->history->node, r->history->output, r->history->shape);
     else if (!all && !base_of(x, node->op->name, &base)) return false;
@@ -111,12 +114,12 @@ void tn__rebase_forget(tn__rebase *r)
 void tn__rebase_commit(tn__rebase *r, tn_tensor *x)
 {
     tn__storage *s = x->storage;
-    x->seen = atomic_load_explicit(&s->version, memory_order_relaxed);
-    atomic_store_explicit(&s->taped, x->seen, memory_order_relaxed);
+    x->version = atomic_load_explicit(&s->version, memory_order_relaxed);
+    atomic_store_explicit(&s->taped, x->version, memory_order_relaxed);
     if (!r->node) return;
     tn__object *old = r->history->node;
     r->history->node = &r->node->object, r->history->output = 0;
-    r->history->shape = r->shape, r->history->version = x->seen;
+    r->history->shape = r->shape, r->history->version = x->version;
     if (r->fresh) add_history(s, r->history);
     *r = (tn__rebase){.node = NULL};
     tn__object_drop(old);
@@ -125,8 +128,8 @@ void tn__rebase_commit(tn__rebase *r, tn_tensor *x)
 bool tn__renew(tn_tensor *x, const char *who, const char *what, int i)
 {
     const tn__history *h = tn__newer(x);
-    if (!h) { /* it was another family's */
-        x->seen = atomic_load_explicit(&x->storage->taped, memory_order_relaxed);
+    if (!h) { /* the history that is there is another family's */
+        x->version = atomic_load_explicit(&x->storage->taped, memory_order_relaxed);
         return true;
     }
     if (x->leaf || x->unrecorded) {
@@ -150,7 +153,7 @@ bool tn__renew(tn_tensor *x, const char *who, const char *what, int i)
         if (!view) return false;
         node = &view->object, output = 0;
     }
-    x->node = node, x->output = output, x->seen = h->version;
+    x->node = node, x->output = output, x->version = h->version;
     tn__object_drop(old);
     return true;
 }

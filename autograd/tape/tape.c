@@ -1,4 +1,4 @@
-/* tape.c — nodes: what an op leaves behind for its backward, and how that ends. */
+/* tape.c — nodes: what is recorded of an op for its backward, and how a node is freed. */
 #include "autograd/tape/tape.h"
 
 #include <stdarg.h>
@@ -70,7 +70,7 @@ void tn__path_text(char *to, size_t size)
         if (tn__self.path[i]) at += (size_t)snprintf(to + at, size - at, "%s%s", at ? "." : "", tn__self.path[i]);
 }
 
-/* For a profile alone it may fail without a word. */
+/* If only a profile needs the path, a failure is not raised. */
 static char *path_copy(void)
 {
     char buf[512], *p;
@@ -142,7 +142,7 @@ static tn_tensor *save(tn_tensor *x)
     if (x->leaf) return tn_keep(x);
     tn_tensor *a = tn__alias_guest(x);
     if (!a) return NULL;
-    a->seen = x->seen;
+    a->version = x->version;
     if (x->node) {
         a->node = x->node, a->output = x->output;
         atomic_fetch_add_explicit(&a->node->refs, 1, memory_order_relaxed);
@@ -172,7 +172,7 @@ bool tn__record_results(tn__node *n, tn_tensor *const *out)
 {
     for (int i = 0; i < n->nout; i++) {
         if (!(i < 16 && n->op->saves & TN_SAVE_OUT(i))) continue;
-        /* without its node, or the node would hold itself */
+        /* without its node, or the node would own itself */
         if (!(n->saved_out[i].t = tn__alias_guest(out[i]))) return false;
         n->saved_out[i].version = version_of(out[i]);
     }
@@ -226,7 +226,7 @@ tn_tensor *tn_grad(const tn_tensor *t)
 {
     if (!tn__alive("tn_grad", t)) return NULL;
     if (t->node) return tn__node_of(t)->kept[t->output];
-    if (t->rows) { /* that its gradient is kept as rows is no part of what t is */
+    if (t->rows) { /* making the gradient dense does not change t, so that t may be const */
         tn_tensor *leaf = (tn_tensor *)(uintptr_t)t;
         if (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows)) return NULL;
     }

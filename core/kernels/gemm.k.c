@@ -3,7 +3,7 @@
  * element of the result is one chain of multiply-adds in the order of k, whatever the tile around it; a row alone
  * (m = 1) keeps the same chains and is arranged to read b as memory likes it. */
 #include "core/kernels/vecmath.h"
-#include "core/base/bf16.h"
+#include "core/kernels/bf16_rows.h"
 #include "core/kernels/gelu.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
@@ -194,24 +194,6 @@ static void TN__(finish_dense)(int64_t n, TN__REAL *v, TN__REAL *c, TN__REAL *pr
 }
 
 #if TN__BF16_TOO
-static void widen(int64_t n, float *to, const uint16_t *from)
-{
-    for (int64_t j = 0; j < n; j++) to[j] = tn__bf16_to_f32(from[j]);
-}
-static void narrow(int64_t n, uint16_t *to, const float *from) /* tn__f32_to_bf16 without a branch */
-{
-    int64_t j = 0;
-#ifdef TN__STORES_BF16
-    for (; j + v_n_f32 <= n; j += v_n_f32) v_store_bf16(to + j, v_load_f32(from + j));
-#endif
-    for (; j < n; j++) {
-        uint32_t u;
-        memcpy(&u, from + j, sizeof u);
-        const uint32_t nan = u >> 16 | 0x40u, near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
-        to[j] = (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : near);
-    }
-}
-
 /* A row where all is dense and bf16: a piece at a time is finished in f32. */
 static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const uint16_t *bias, const uint16_t *old,
                         const tn__epilogue_step *s)
@@ -220,11 +202,11 @@ static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const u
     float b[PIECE], o[PIECE], p[PIECE];
     for (int64_t at = 0; at < n; at += PIECE) {
         const int64_t k = n - at < PIECE ? n - at : PIECE;
-        if (bias) widen(k, b, bias + at);
-        if (old) widen(k, o, old + at);
+        if (bias) tn__widen_row(k, b, bias + at);
+        if (old) tn__widen_row(k, o, old + at);
         finish_dense_f32(k, v + at, v + at, pre ? p : NULL, bias ? b : NULL, old ? o : NULL, s);
-        narrow(k, c + at, v + at);
-        if (pre) narrow(k, pre + at, p);
+        tn__narrow_row(k, c + at, v + at);
+        if (pre) tn__narrow_row(k, pre + at, p);
     }
 }
 #endif
@@ -273,7 +255,7 @@ void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s)
 #if TN__BF16_TOO
     if (s->bf16 && dense && !bias && !old && !s->pre && !s->act && (TN__REAL)s->alpha == 1) { /* most often just this */
         for (int64_t r = 0; r < s->rows; r++)
-            narrow(s->cols, (uint16_t *)s->c + r * s->c_row, (const float *)s->acc + r * s->acc_row);
+            tn__narrow_row(s->cols, (uint16_t *)s->c + r * s->c_row, (const float *)s->acc + r * s->acc_row);
         return;
     }
 #else

@@ -3,8 +3,17 @@
  * for f32, f64 and bf16, which is widened to f32. */
 #ifdef FROM
 
-void TN__FOR_ISA(PACK)(const tn__pack_step *s);
-void TN__FOR_ISA(PACK)(const tn__pack_step *s)
+/* FROM and TO are types and, in the names of functions, themselves: LOAD is v_load_bf16. */
+#define NAMED_(name, type) name##_##type
+#define NAMED(name, type) NAMED_(name, type)
+#define VECTOR NAMED(v, TO)
+#define LANES NAMED(v_n, TO)
+#define LOAD NAMED(v_load, FROM)
+#define STORE NAMED(v_store, TO)
+#define NUMBER NAMED(number, FROM)
+
+void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s);
+void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s)
 {
     const int64_t rows = s->rows, cols = s->cols, width = s->width, row = s->from_row, col = s->from_col;
     const FROM   *x = s->from;
@@ -18,8 +27,12 @@ void TN__FOR_ISA(PACK)(const tn__pack_step *s)
                 v_prefetch(x + c, TN__PACK_AHEAD * row);
                 STORE(y + c, LOAD(x + c));
             }
-            for (; c + 8 <= cols; c += 8) EIGHT(y + c, x + c);
-            for (; c < cols; c++) y[c] = ONE(x[c]);
+            for (; c + 8 <= cols; c += 8) {
+                TO eight[8]; /* all are read before one is written, so that these are vectors, too */
+                for (int i = 0; i < 8; i++) eight[i] = NUMBER(x[c + i]);
+                memcpy(y + c, eight, sizeof eight);
+            }
+            for (; c < cols; c++) y[c] = NUMBER(x[c]);
         }
     } else if (row == 1) {
         int64_t c = 0;
@@ -30,70 +43,51 @@ void TN__FOR_ISA(PACK)(const tn__pack_step *s)
             for (; r + LANES <= rows; r += LANES) {
                 VECTOR v[LANES];
                 TN__UNROLL for (int i = 0; i < LANES; i++) v[i] = LOAD(from + r + i * col);
-                TRANSPOSE(v);
+                NAMED(v_transpose, TO)(v);
                 TN__UNROLL for (int i = 0; i < LANES; i++) STORE(to + (r + i) * width, v[i]);
             }
             for (; r < rows; r++)
-                for (int i = 0; i < LANES; i++) to[r * width + i] = ONE(from[r + i * col]);
+                for (int i = 0; i < LANES; i++) to[r * width + i] = NUMBER(from[r + i * col]);
         }
         for (; c < cols; c++)
-            for (int64_t r = 0; r < rows; r++) y[r * width + c] = ONE(x[r + c * col]);
+            for (int64_t r = 0; r < rows; r++) y[r * width + c] = NUMBER(x[r + c * col]);
     } else {
         for (int64_t r = 0; r < rows; r++)
-            for (int64_t c = 0; c < cols; c++) y[r * width + c] = ONE(x[r * row + c * col]);
+            for (int64_t c = 0; c < cols; c++) y[r * width + c] = NUMBER(x[r * row + c * col]);
     }
 }
 
-#undef PACK
+#undef NAMED_
+#undef NAMED
+#undef VECTOR
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef NUMBER
 #undef FROM
 #undef TO
-#undef LANES
-#undef VECTOR
-#undef LOAD
-#undef TRANSPOSE
-#undef STORE
-#undef ONE
-#undef EIGHT
 
 #else
 #include "core/base/bf16.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
 
-#define PACK tn__pack_f32
-#define FROM float
-#define TO float
-#define LANES v_n_f32
-#define VECTOR v_f32
-#define LOAD v_load_f32
-#define TRANSPOSE v_transpose_f32
-#define STORE v_store_f32
-#define ONE(x) (x)
-#define EIGHT(y, x) memcpy(y, x, 8 * sizeof *(x))
+typedef float     f32;
+typedef double    f64;
+typedef uint16_t  bf16;
+static inline f32 number_f32(f32 x) { return x; }
+static inline f64 number_f64(f64 x) { return x; }
+static inline f32 number_bf16(bf16 x) { return tn__bf16_to_f32(x); }
+
+#define FROM f32
+#define TO f32
 #include "core/kernels/pack.k.c"
 
-#define PACK tn__pack_f64
-#define FROM double
-#define TO double
-#define LANES v_n_f64
-#define VECTOR v_f64
-#define LOAD v_load_f64
-#define TRANSPOSE v_transpose_f64
-#define STORE v_store_f64
-#define ONE(x) (x)
-#define EIGHT(y, x) memcpy(y, x, 8 * sizeof *(x))
+#define FROM f64
+#define TO f64
 #include "core/kernels/pack.k.c"
 
-#define PACK tn__pack_bf16
-#define FROM uint16_t
-#define TO float
-#define LANES v_n_f32
-#define VECTOR v_f32
-#define LOAD v_load_bf16
-#define TRANSPOSE v_transpose_f32
-#define STORE v_store_f32
-#define ONE(x) tn__bf16_to_f32(x)
-#define EIGHT(y, x) \
-    for (int i = 0; i < 8; i++) (y)[i] = ONE((x)[i])
+#define FROM bf16
+#define TO f32
 #include "core/kernels/pack.k.c"
 #endif

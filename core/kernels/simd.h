@@ -11,7 +11,7 @@
  *   v_unpacklo_T, v_unpackhi_T(a, b)   interleave the lower (upper) halves of a and b within each 128-bit lane
  *   v_transpose_lanes_T(x)             transposes the 128-bit lanes of x[0], x[e], x[2e] …, e elements to a lane
  *   v_load_bf16      n elements of bf16, widened to f32
- *   v_store_bf16     n elements of f32, rounded to bf16: where TN__STORES_BF16 is defined
+ *   v_store_bf16     n elements of f32, each rounded as by tn__f32_to_bf16: where TN__STORES_BF16 is defined
  * v_fma rounds once where the instruction set multiplies and adds in one step (AVX-512, AVX2, NEON), twice elsewhere:
  * which of them is a property of the instruction set, never of the code around it. */
 #ifndef TENON_CORE_KERNELS_SIMD_H

@@ -25,11 +25,16 @@ typedef struct {
     uint64_t lane[TN__LANES];
 } tn__ilanes;
 
+/* Adds the upper half of 2 · half lanes to the lower one. Halved until one is left: in this order all sums of lanes are
+ * added up, those in vectors, too (v_lanes_total). With `half` known to the compiler these are additions of vectors. */
+static inline __attribute__((always_inline)) void tn__halve_lanes(tn__lanes *s, const int half)
+{
+    for (int k = 0; k < half; k++) s->lane[k] += s->lane[k + half];
+}
 static inline double tn__lanes_total(tn__lanes s)
 {
-    for (int half = TN__LANES / 2; half; half /= 2)
-        for (int k = 0; k < half; k++) s.lane[k] += s.lane[k + half];
-    return s.lane[0];
+    tn__halve_lanes(&s, 8), tn__halve_lanes(&s, 4), tn__halve_lanes(&s, 2);
+    return s.lane[0] + s.lane[1];
 }
 static inline int64_t tn__ilanes_total(const tn__ilanes *s)
 {

@@ -13,12 +13,13 @@
  *   v_lower(x), v_upper(x)   half of the lanes in f64   v_join(l, u)              both rounded to f32
  *   v_set1(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
  *   v_pick(t, i)             t[i mod 32]                v_mul_low32(a, b)         64 bits: of the lower halves
- *   v_lanes_total(sum)       of 16 sums in f64
+ *   v_lanes_total(sum)       of 16 sums in f64, added up as by tn__lanes_total
  *   v_load_some, v_store_some(p, n, …)   fewer than v_n elements; lanes beyond them are 0, memory is not touched */
 #ifndef TENON_CORE_KERNELS_VECTOR_H
 #define TENON_CORE_KERNELS_VECTOR_H
 
 #include "core/kernels/simd.h"
+#include "core/kernels/sum_lanes.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -135,16 +136,12 @@ TN__INLINE v_f32 v_abs(v_f32 x) { return v_float(v_bits(x) & 0x7fffffffu); }
 TN__INLINE v_f32 v_minus(v_f32 x) { return v_float(v_bits(x) | 0x80000000u); }
 TN__INLINE v_f32 v_with_sign(v_f32 x, v_f32 s) { return v_float(v_bits(x) | (v_bits(s) & 0x80000000u)); }
 
-/* Sums in 16 lanes, as tn__lanes_total adds them up (core/kernels/sum_lanes.h). Changes them. */
-TN__INLINE double v_lanes_total(v_f64 sum[16 / v_n_f64])
+/* 16 lanes in vectors; the stores and loads that this says are not made, as the compiler sees through them. */
+TN__INLINE double v_lanes_total(const v_f64 sum[TN__LANES / v_n_f64])
 {
-    double s[v_n_f64];
-    for (int half = 8 / v_n_f64; half; half /= 2)
-        for (int k = 0; k < half; k++) sum[k] += sum[k + half];
-    v_store_f64(s, sum[0]);
-    for (int half = v_n_f64 / 2; half; half /= 2)
-        for (int k = 0; k < half; k++) s[k] += s[k + half];
-    return s[0];
+    tn__lanes s;
+    for (int k = 0; k < TN__LANES / v_n_f64; k++) v_store_f64(s.lane + k * v_n_f64, sum[k]);
+    return tn__lanes_total(s);
 }
 
 /* clang-format off: it takes TN__UNROLL for a function */

@@ -48,7 +48,7 @@ tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
         tn__move(t, src);
         atomic_store_explicit(&t->storage->version, was > is ? was : is, memory_order_relaxed);
     }
-    t->family = src->family, t->unrecorded = src->unrecorded, t->seen = is;
+    t->family = src->family, t->unrecorded = src->unrecorded, t->version = is;
     t->dtype = src->dtype, t->l = src->l;
     tn__written(t, "tn_adopt");
     return TN_OK;

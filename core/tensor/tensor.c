@@ -42,7 +42,7 @@ tn__history *tn__history_of(const tn_tensor *t)
 tn__history *tn__newer(const tn_tensor *t)
 {
     tn__history *h = tn__history_of(t);
-    return h && h->version > t->seen ? h : NULL;
+    return h && h->version > t->version ? h : NULL;
 }
 
 static uint64_t place(bool guest) { return guest ? TN__GUEST + 1 : 1; }
@@ -111,7 +111,7 @@ static tn_tensor *handle(tn_dtype dt, tn__storage *s)
     atomic_init(&t->object.refs, 1);
     t->object.serial = ++tn__self.made ? tn__self.made : ++tn__self.made; /* never 0 */
     t->object.end = tensor_end;
-    t->dtype = dt, t->leaf = t->guest = t->unrecorded = false, t->output = 0, t->seen = 0, t->family = 0;
+    t->dtype = dt, t->leaf = t->guest = t->unrecorded = false, t->output = 0, t->version = 0, t->family = 0;
     t->storage = s, t->node = NULL, t->grad = t->rows = NULL, t->hooks = NULL, t->name = NULL;
     tn__count_tensor(1);
     return t;
@@ -136,7 +136,7 @@ static tn_tensor *alias(const tn_tensor *x, const tn__layout *l, bool guest)
     if (!t) return NULL;
     t->guest = guest, t->family = x->family, t->unrecorded = x->unrecorded;
     atomic_fetch_add_explicit(&t->storage->refs, place(guest), memory_order_relaxed);
-    t->seen = atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+    t->version = atomic_load_explicit(&t->storage->version, memory_order_relaxed);
     t->l = *l;
     return t;
 }
@@ -192,5 +192,5 @@ void tn__written(tn_tensor *t, const char *who)
     const bool outdated = tn__outdated(t);
     uint32_t   v = atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed) + 1;
     atomic_store_explicit(&t->storage->writer, who, memory_order_relaxed);
-    if (!outdated) t->seen = v;
+    if (!outdated) t->version = v;
 }

@@ -47,7 +47,7 @@ struct tn_tensor {
     uint8_t      output;     /* which of its node's results it is */
     bool         guest;      /* of its storage */
     bool         unrecorded; /* a view of something on the tape, made while nothing was recorded */
-    uint32_t     seen;       /* the storage's version when made, or last changed through this handle */
+    uint32_t     version;    /* the storage's version when made, or last changed through this handle */
     uint64_t     family;
     tn__storage *storage;
     tn__object  *node; /* the tape's record of the op that made it, NULL for leaves and constants */
@@ -74,7 +74,7 @@ void       tn__move(tn_tensor *t, const tn_tensor *to); /* t becomes a handle on
  * what the memory's history is now; NULL: none that concerns t. */
 static inline bool tn__outdated(const tn_tensor *t)
 {
-    return __builtin_expect(t->seen < atomic_load_explicit(&t->storage->taped, memory_order_relaxed), 0);
+    return __builtin_expect(t->version < atomic_load_explicit(&t->storage->taped, memory_order_relaxed), 0);
 }
 tn__history *tn__newer(const tn_tensor *t);
 tn__history *tn__history_of(const tn_tensor *t); /* of t's family, newer than t or not; NULL: none */

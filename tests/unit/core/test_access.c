@@ -214,7 +214,7 @@ START_TEST(set_elements)
     ck_assert_int_eq(tn_set(t, 4, dt == TN_BOOL ? 1 : 44), TN_OK);
     ck_assert_uint_eq(version(t), v + 1);
     ck_assert_str_eq(t->storage->writer, "tn_set");
-    ck_assert_uint_eq(t->seen, v + 1);
+    ck_assert_uint_eq(t->version, v + 1);
     ck_assert_int_eq(tn_set_at(t, TN_SHAPE(-1, 0), 1), TN_OK);
     ck_assert_uint_eq(version(t), v + 2);
     ck_assert_str_eq(t->storage->writer, "tn_set_at");

@@ -1,0 +1,21 @@
+/* bf16_rows.h — rows of f32 rounded to bf16, and rows of bf16 widened, for kernels. */
+#ifndef TENON_CORE_KERNELS_BF16_ROWS_H
+#define TENON_CORE_KERNELS_BF16_ROWS_H
+
+#include "core/base/bf16.h"
+#include "core/kernels/simd.h"
+
+static inline void tn__widen_row(int64_t n, float *to, const uint16_t *from)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = tn__bf16_to_f32(from[i]);
+}
+static inline void tn__narrow_row(int64_t n, uint16_t *to, const float *from)
+{
+    int64_t i = 0;
+#ifdef TN__STORES_BF16
+    for (; i + v_n_f32 <= n; i += v_n_f32) v_store_bf16(to + i, v_load_f32(from + i));
+#endif
+    for (; i < n; i++) to[i] = tn__f32_to_bf16(from[i]);
+}
+
+#endif
