@@ -16,6 +16,7 @@ typedef struct {
 /* words, segments [B, T]; where: the positions of interest in [B·T] -> [positions, dim] */
 static tn_tensor *bert_forward(bert *m, tn_tensor *words, tn_tensor *segments, tn_tensor *where)
 {
+    if (!tn_ready(m)) return NULL;
     tn_frame   f = tn_enter(m);
     tn_tensor *x = tn_add(tn_call(m->words, words), tn_call(m->positions, tn_arange(tn_size(words, 1))));
     x = tn_call(m->drop, tn_call(m->norm, tn_add(x, tn_call(m->segments, segments))));

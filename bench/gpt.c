@@ -14,6 +14,7 @@ typedef struct {
 /* words [B, T], the first at position `start` -> [B, T, dim], which meets the words' own table */
 static tn_tensor *gpt_forward(gpt *m, tn_tensor *words, tn_kv_cache *cache, int64_t start)
 {
+    if (!tn_ready(m)) return NULL;
     tn_frame   f = tn_enter(m);
     tn_tensor *at = tn_add_scalar(tn_arange(tn_size(words, 1)), (double)start);
     tn_tensor *x = tn_add(tn_call(m->words, words), tn_call(m->positions, at));

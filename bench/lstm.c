@@ -28,6 +28,7 @@ static tn_tensor *loss(void *given)
 {
     const job *j = given;
     recurrent *m = j->m;
+    if (!tn_ready(m)) return NULL;
     tn_frame   f = tn_enter(m);
     tn_tensor *x = tn_call(m->lstm, tn_call(m->words, j->words));
     return tn_leave(f, tn_linear_cross_entropy(x, m->out->weight, m->out->bias, j->targets));

@@ -30,8 +30,9 @@ typedef struct {
 
 static tn_tensor *loss(void *given)
 {
-    const job   *j = given;
-    translator  *m = j->m;
+    const job  *j = given;
+    translator *m = j->m;
+    if (!tn_ready(m)) return NULL;
     tn_frame     f = tn_enter(m);
     const double scale = sqrt((double)m->words->dim);
     tn_tensor   *x = tn_mul_scalar(tn_call(m->words, j->source), scale);

@@ -11,6 +11,7 @@ typedef struct {
 
 static tn_tensor *classifier_forward(classifier *m, tn_tensor *x) /* [B, 2] → [B, 1] */
 {
+    if (!tn_ready(m)) return NULL;
     tn_frame f = tn_enter(m);
     x = tn_silu(tn_call(m->in, x));                /* [B, width] */
     x = tn_add(x, tn_silu(tn_call(m->hidden, x))); /* [B, width] */

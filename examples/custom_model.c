@@ -1,4 +1,4 @@
-/* custom_model.c — a model of one's own, whole: a pre-norm block of attention in 25 lines, a causal language model made
+/* custom_model.c — a model of one's own, whole: a pre-norm block of attention in 26 lines, a causal language model made
  * of two of them, trained with tn_fit to sort digits ("40731>01347"), saved, loaded and asked. */
 #include <stdio.h>
 #include <tenon/tenon.h>
@@ -12,6 +12,7 @@ typedef struct {
 
 static tn_tensor *block_forward(block *m, tn_tensor *x) /* [B, T, D] */
 {
+    if (!tn_ready(m)) return NULL;
     tn_frame   f = tn_enter(m);
     tn_tensor *h = tn_call(m->norm1, x);
     x = tn_add(x, tn_mha_forward(m->attn, h, h, h, .causal = true));

@@ -9,6 +9,7 @@
  *
  *     static tn_tensor *mlp_forward(mlp *m, tn_tensor *x)
  *     {
+ *         if (!tn_ready(m)) return NULL;                         // how every forward opens
  *         tn_frame f = tn_enter(m);
  *         x = tn_gelu(tn_call(m->up, x));
  *         return tn_leave(f, tn_call(m->down, x));
@@ -24,10 +25,10 @@
  *         return tn_built(m);
  *     }
  *
- * The parent owns its children, tn_free(root) ends them all. Where these calls take a module, any module's pointer
+ * The parent owns its children, tn_free(root) frees them all. Where these calls take a module, any module's pointer
  * goes, and NULL, too: then they return NULL. A constructor that runs into an error leaves nothing behind: not its
- * memory, nor its draws from the random generator. One thread may change a module, while no other uses it; many may
- * run it. */
+ * memory, nor its draws from the random generator. One thread may change a module, while no other uses it; many may run
+ * it. */
 #ifndef TENON_NN_MODULE_H
 #define TENON_NN_MODULE_H
 
@@ -52,8 +53,8 @@ struct tn_class {
     size_t      bytes;                            /* of the module's struct */
     tn_tensor *(*forward)(void *m, tn_tensor *x); /* what tn_call runs, or NULL */
     void (*describe)(const void *m, char *text, size_t size); /* "in_features=1, ..." for tn_print_module */
-    void (*copied)(void *m, const void *from);                /* after tn_copy: mends what only you can know */
-    void (*freed)(void *m);                                   /* before the memory goes: frees what only you know */
+    void (*copied)(void *m, const void *from);                /* after tn_copy: copies what only the class knows of */
+    void (*freed)(void *m); /* before m is freed: frees what only the class knows of */
 };
 
 /* After the functions of type T, at file level: T_class, which tn_module_new(T) needs. With TN_FORWARD, tn_call runs
@@ -90,9 +91,15 @@ TN_API const char *tn_name(const char *fmt, ...) TN_PRINTF(1, 2);
 
 /* ---- running -------------------------------------------------------------------------------------------------- */
 
-/* A typed forward opens with tn_enter and ends with tn_leave: between them stands a scope, so that what was made inside
- * goes unless the tape saved it, and messages begin with the module's path: "encoder.layers.3: ...". A forward that
- * fails has drawn nothing: with its end the random generator stands where it stood at its beginning. */
+/* Every forward opens with these two lines, whoever calls it,
+ *
+ *     if (!tn_ready(m)) return NULL;
+ *     tn_frame f = tn_enter(m);
+ *
+ * and ends with tn_leave. Behind the first, m is a whole module and no error stands, so that its members may be read;
+ * results that go out by address it has set to NULL before. Between tn_enter and tn_leave stands a scope: what is made
+ * inside goes unless the tape saved it, and messages begin with the module's path: "encoder.layers.3: ...". A forward
+ * that fails has drawn nothing: with its end the random generator stands where it stood at its beginning. */
 typedef struct {
     tn_scope      scope;
     tn_generator *generator; /* in use at the beginning, */
@@ -101,7 +108,7 @@ typedef struct {
 TN_API tn_frame   tn_module_enter(void *m);
 TN_API tn_tensor *tn_leave(tn_frame f, tn_tensor *y); /* y lives on outside; NULL if an error stands */
 TN_API void       tn_leave_list(tn_frame f, int n, tn_tensor **const *y);
-TN_API bool tn_module_ready(void *m); /* false, and an error: m is NULL or half built, or an error stands already */
+TN_API bool tn_module_ready(const char *who, void *m); /* false: an error stands, or m is NULL or half built, raised */
 TN_API tn_tensor *tn_module_call(void *m, tn_tensor *x);
 
 /* Hooks around tn_call, in the order in which they came. What one returns replaces x or y; NULL leaves it as it is.
@@ -180,14 +187,14 @@ TN_API int64_t         tn_module_length(void *m);
 #define tn_module_new(T) ((T *)tn_module_create(&T##_class))
 #define tn_built(m) TN_SAME_(m, tn_module_built(TN_ANY_MODULE_(m)))
 
-/* m->weight = tn_param(m, "weight", tn_normal(...)): gradients are collected; m owns it. A NULL is an absent one. */
+/* m->weight = tn_param(m, "weight", tn_normal(...)): gradients are collected; m owns it. NULL: there is none. */
 #define tn_param(m, name, t) tn_module_param(TN_ANY_MODULE_(m), name, t)
 /* m->mean = tn_buffer(m, "running_mean", tn_zeros(...)): no parameter, but saved with them; or not saved. */
 #define tn_buffer(m, name, t) tn_module_buffer(TN_ANY_MODULE_(m), name, t, true)
 #define tn_buffer_unsaved(m, name, t) tn_module_buffer(TN_ANY_MODULE_(m), name, t, false)
 /* m->up = tn_child(m, "up", tn_linear_new(...)): m owns it; if m is NULL or anything fails, the child is freed. */
 #define tn_child(m, name, child) TN_SAME_(child, tn_module_child(TN_ANY_MODULE_(m), name, TN_ANY_MODULE_(child)))
-/* A module that has an owner already, under a second name. It ends when both have let it go. */
+/* A module that has an owner already, under a second name. It is freed when both owners are. */
 #define tn_share(m, name, other) TN_SAME_(other, tn_module_share(TN_ANY_MODULE_(m), name, TN_ANY_MODULE_(other)))
 /* A tensor that is registered elsewhere, under a second name: tn_tie_to(m, "head.weight", "words.weight"). Where the
  * name is taken, also inside a child, the tensor there and the members that point to it are replaced. tn_tie takes
@@ -212,7 +219,7 @@ template <class... T> inline void tn_leave_n(tn_frame f, T... y)
     tn_leave_list(f, (int)(sizeof((tn_tensor **[]){__VA_ARGS__}) / sizeof(tn_tensor **)), \
                   (tn_tensor * *[]){__VA_ARGS__})
 #endif
-#define tn_ready(m) tn_module_ready(TN_ANY_MODULE_(m))
+#define tn_ready(m) tn_module_ready(__func__, TN_ANY_MODULE_(m)) /* messages name the function that asks */
 #define tn_before(m, hook, user) tn_module_before(TN_ANY_MODULE_(m), hook, user)
 #define tn_after(m, hook, user) tn_module_after(TN_ANY_MODULE_(m), hook, user)
 #define tn_remove_hooks(m, user) tn_module_unhook(TN_ANY_MODULE_(m), user)

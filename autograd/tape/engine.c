@@ -5,8 +5,8 @@
  * that is linked through the nodes themselves: no memory, no recursion. What the heap gives is first put in a list, so
  * that everything can be checked, and what leads nowhere left out, before anything is computed.
  *
- * Gradients under way hang on the nodes; those for leaves and for tn_grad_of's targets are collected in slots and
- * handed over at the very end, when nothing can fail any more. */
+ * Gradients that are not yet complete are kept in the nodes; those for leaves and for tn_grad_of's targets are
+ * collected in slots and handed over at the very end, when nothing can fail any more. */
 #include "autograd/tape/engine.h"
 #include "autograd/tape/profile.h"
 
@@ -51,7 +51,8 @@ static tn__node *pop(tn__node *top)
 
 static tn_status visit(tn__engine_run *r, tn__node **heap, tn__node *n)
 {
-    if (n->thread != r->thread) /* first: another thread counts its passes as this one does */
+    /* checked first: passes are numbered by thread, so n->run of another's node means nothing here */
+    if (n->thread != r->thread)
         return tn_raise(TN_ESTATE,
                         "%s: %s was recorded by another thread; a tape belongs to the thread that recorded it",
                         r->p->name, n->op->name);
@@ -111,8 +112,8 @@ static tn_status collect(tn__engine_run *r)
     return tn__self.error;
 }
 
-/* For tn_grad_of: only what leads to a target is worth computing. The list is turned round, so that inputs
- * come first. */
+/* For tn_grad_of: marks the nodes that lead to a target; the others are not computed. The list is reversed meanwhile,
+ * so that inputs come first. */
 static void mark_wanted(tn__engine_run *r)
 {
     const tn__backward_pass *p = r->p;
@@ -178,7 +179,7 @@ static void catch_targets(tn__engine_run *r, const tn__node *n)
     }
 }
 
-/* What tn_retain_grad asked for is set aside until nothing can fail any more. */
+/* Gradients that tn_retain_grad asked for are set aside until nothing can fail any more. */
 static tn_status keep_grads(tn__engine_run *r, tn__node *n)
 {
     for (tn__watch *w = n->watches; w; w = w->next) {
@@ -191,7 +192,7 @@ static tn_status keep_grads(tn__engine_run *r, tn__node *n)
     return tn__self.error;
 }
 
-/* And handed over then, or forgotten. */
+/* Then they are handed over; after a failure they are dropped. */
 static void settle_kept(const tn__engine_run *r, bool well)
 {
     for (tn__node *n = r->keeps ? r->list : NULL; n; n = n->next)
@@ -204,7 +205,7 @@ static void settle_kept(const tn__engine_run *r, bool well)
         }
 }
 
-/* The gradient that hangs on a leaf was collected before tn_adopt made another tensor of it. */
+/* Raises: a gradient does not have its leaf's shape, because tn_adopt has made another tensor of the leaf meanwhile. */
 static tn_status not_of_its_shape(const tn_tensor *leaf, const tn_tensor *grad, const char *what, const char *advice)
 {
     char a[192], b[192];
@@ -213,7 +214,8 @@ static tn_status not_of_its_shape(const tn_tensor *leaf, const tn_tensor *grad, 
                     tn_shape_text(grad->l.shape, b, sizeof b), advice);
 }
 
-/* As not_of_its_shape says; where only the number type is another, the sum is made in the leaf's. */
+/* Adds to the leaf's old gradient where tn_adopt may have changed the leaf: another shape is an error, for another
+ * number type the sum is made in the leaf's. */
 static tn_status meet_old_grad(tn__grad_slot *s)
 {
     tn_tensor *leaf = s->leaf, *sum;
@@ -235,7 +237,7 @@ static tn_status ready_slot(tn__grad_slot *s)
     if (!s->grad) return TN_OK;
     tn_tensor *leaf = s->leaf;
     if (s->rows && !tn__rows_fit(leaf, s->grad, s->rows)) return tn__self.error;
-    if (s->rows && leaf->rows) { /* the few rows of both; what hangs there stays as it is */
+    if (s->rows && leaf->rows) { /* both are kept as few rows: so is the sum, and leaf->grad is not changed yet */
         s->whole = tn__rows_add(leaf, &s->grad, &s->rows, leaf->rows, leaf->grad, -1);
         s->ready = s->whole ? tn_keep(s->grad) : NULL;
         return tn__self.error;
@@ -248,7 +250,8 @@ static tn_status ready_slot(tn__grad_slot *s)
     if (!(s->ready = tn__own(s->grad, leaf->dtype)) || !leaf->grad) return tn__self.error;
     if (meet_old_grad(s) != TN_OK || !tn__tape.anomaly) return tn__self.error;
     tn__tape.inside++;
-    tn_tensor *sum = s->whole ? s->ready : tn_add(leaf->grad, s->ready); /* for a look at it, before any is attached */
+    /* anomaly mode checks the sum before any is attached */
+    tn_tensor *sum = s->whole ? s->ready : tn_add(leaf->grad, s->ready);
     tn__tape.inside--;
     tn__check_finite(sum, "backward", "the sum of a leaf's gradients");
     return tn__self.error;
@@ -267,7 +270,7 @@ static void attach(tn__grad_slot *s)
  * draws the same numbers. Only generators known to be alive are set: the thread's own and the one in use. */
 static void undo(tn__engine_run *r)
 {
-    for (tn__node *n = r->list; n; n = n->next) { /* the oldest node comes last and has the last word */
+    for (tn__node *n = r->list; n; n = n->next) { /* the oldest node comes last, so its state is the one that remains */
         if (n->generator && (n->generator == &tn__self.own || n->generator == tn_current_generator()))
             *n->generator = n->before;
         for (int i = 0; i < n->nout; i++) tn_drop(n->grad[i]), n->grad[i] = NULL;
@@ -304,6 +307,28 @@ static tn_status check_pass(const tn__backward_pass *p)
     return TN_OK;
 }
 
+/* A node whose gradients are complete: its hooks see them, targets take theirs, and the op's backward makes those of
+ * its inputs. */
+static tn_status pass_node(tn__engine_run *r, tn__node *n)
+{
+    bool any = false;
+    for (int i = 0; i < n->nout; i++) {
+        any = any || n->grad[i];
+        if (tn__hooked(n->watches, i, &n->grad[i], n->op->name) != TN_OK) return tn__self.error;
+    }
+    catch_targets(r, n);
+    if (any && n->wanted) {
+        tn_scope s = tn_scope_begin();
+        if (tn__tape.profile) tn__timed_begin(n->path ? n->path : "", n->op->name, TN__TIMED_OP, true);
+        tn__run_node(r, n);
+        if (tn__tape.profile) tn__timed_end();
+        tn_scope_end(s);
+        if (tn__self.error != TN_OK || keep_grads(r, n) != TN_OK) return tn__self.error;
+    }
+    for (int i = 0; i < n->nout; i++) tn_drop(n->grad[i]), n->grad[i] = NULL;
+    return TN_OK;
+}
+
 static tn_status pass(tn__engine_run *r)
 {
     const tn__backward_pass *p = r->p;
@@ -316,22 +341,7 @@ static tn_status pass(tn__engine_run *r)
     if (plant_seeds(r) != TN_OK) goto done;
     for (tn__node *n = r->list, *next; n && tn__self.error == TN_OK; n = next) {
         next = n->next;
-        bool any = false;
-        for (int i = 0; i < n->nout; i++) {
-            any = any || n->grad[i];
-            if (tn__hooked(n->watches, i, &n->grad[i], n->op->name) != TN_OK) break;
-        }
-        if (tn__self.error != TN_OK) break;
-        catch_targets(r, n);
-        if (any && n->wanted) {
-            tn_scope s = tn_scope_begin();
-            if (tn__tape.profile) tn__timed_begin(n->path ? n->path : "", n->op->name, TN__TIMED_OP, true);
-            tn__run_node(r, n);
-            if (tn__tape.profile) tn__timed_end();
-            tn_scope_end(s);
-            if (tn__self.error != TN_OK || keep_grads(r, n) != TN_OK) break;
-        }
-        for (int i = 0; i < n->nout; i++) tn_drop(n->grad[i]), n->grad[i] = NULL;
+        if (pass_node(r, n) != TN_OK) break;
         if (!p->retain && !p->create_graph && !p->count) tn__node_release(n);
     }
     for (int k = 0; r->found && !r->outer && k < p->count; k++)

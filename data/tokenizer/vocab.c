@@ -147,24 +147,31 @@ tn_tensor *tn_vocab_encode(const tn_vocab *v, const char *text, size_t bytes)
 
 /* ---- padding ----------------------------------------------------------------------------------------------------- */
 
+/* How long the padded sequences are: as asked for, or as the longest; -1: an argument is wrong, which is raised. */
+static int64_t padded_length(int64_t n, const int64_t *const *rows, const tn_pad_args *how)
+{
+    const char *who = "tn_pad_sequences";
+    if (n < 0 || how->length < 0)
+        return tn_raise(TN_EINVAL, "%s: %s is %lld, expected 0 or more", who, n < 0 ? "n" : "length",
+                        (long long)(n < 0 ? n : how->length)),
+               -1;
+    if (n && (!rows || !how->lengths)) return tn_raise(TN_EINVAL, "%s: %s is NULL", who, rows ? "lengths" : "rows"), -1;
+    int64_t most = how->length;
+    for (int64_t i = 0; i < n; i++) {
+        if (how->lengths[i] < 0 || (how->lengths[i] && !rows[i]))
+            return tn_raise(TN_EINVAL, "%s: sequence %lld %s", who, (long long)i,
+                            rows[i] ? "has a negative length" : "is NULL, but has a length"),
+                   -1;
+        if (!how->length && how->lengths[i] > most) most = how->lengths[i];
+    }
+    return most;
+}
+
 tn_tensor *tn_pad_sequences_run(int64_t n, const int64_t *const *rows, tn_pad_args how)
 {
     if (tn__blocked()) return NULL;
-    const char *who = "tn_pad_sequences";
-    if (n < 0 || how.length < 0)
-        return tn_raise(TN_EINVAL, "%s: %s is %lld, expected 0 or more", who, n < 0 ? "n" : "length",
-                        (long long)(n < 0 ? n : how.length)),
-               NULL;
-    if (n && (!rows || !how.lengths))
-        return tn_raise(TN_EINVAL, "%s: %s is NULL", who, rows ? "lengths" : "rows"), NULL;
-    int64_t most = how.length;
-    for (int64_t i = 0; i < n; i++) {
-        if (how.lengths[i] < 0 || (how.lengths[i] && !rows[i]))
-            return tn_raise(TN_EINVAL, "%s: sequence %lld %s", who, (long long)i,
-                            rows[i] ? "has a negative length" : "is NULL, but has a length"),
-                   NULL;
-        if (!how.length && how.lengths[i] > most) most = how.lengths[i];
-    }
+    const int64_t most = padded_length(n, rows, &how);
+    if (most < 0) return NULL;
     tn_tensor *y = tn_empty_of(TN_I64, how.time_first ? (tn_shape){2, {most, n}} : (tn_shape){2, {n, most}});
     if (!y) return NULL;
     int64_t      *to = tn_data_mut(y);

@@ -110,13 +110,13 @@ static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
 {
     if (!a->ids || tn_ndim(a->ids) != 2) {
         char text[192];
-        tn_raise(TN_ESHAPE, "ids must be [batch, length], got %s",
+        tn_raise(TN_ESHAPE, "bert: ids must be [batch, length], got %s",
                  a->ids ? tn_shape_text(tn_shape_of(a->ids), text, sizeof text) : "NULL");
         return NULL;
     }
     const int64_t length = tn_size(a->ids, 1);
     if (length > m->config.positions) {
-        tn_raise(TN_ESHAPE, "a text of %lld pieces is longer than the model's %lld positions: cut it",
+        tn_raise(TN_ESHAPE, "bert: a text of %lld pieces is longer than the model's %lld positions: cut it",
                  (long long)length, (long long)m->config.positions);
         return NULL;
     }
@@ -127,8 +127,10 @@ static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
 
 tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
 {
+    for (int64_t i = 0; m && a.weights && i < m->config.layers; i++) a.weights[i] = NULL;
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *x = tn_error() == TN_OK ? embedded(m, &a) : NULL;
+    tn_tensor     *x = embedded(m, &a);
     if (tn_error() == TN_OK) x = tn_call(m->dropout, tn_call(m->norm, x));
     if (tn_error() == TN_OK)
         x = tn_transformer_encoder_forward(m->encoder, x, .blocked_keys = a.blocked_keys, .weights = a.weights);
@@ -144,11 +146,13 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     return x;
 }
 
-/* Is the head there? If not, says which one the model lacks. */
-static bool has(const void *head, const char *which)
+/* Are the vectors and the head there? If not, says what is missing. */
+static bool has(const tn_tensor *y, const void *head, const char *which)
 {
-    if (head || tn_error() != TN_OK) return head && tn_error() == TN_OK;
-    tn_raise(TN_ESTATE, "this model has no %s; build it with one, or load a directory that holds its weights", which);
+    if (!y) return tn_raise(TN_EINVAL, "bert: the vectors are NULL; tn_bert_forward gives them"), false;
+    if (head) return true;
+    tn_raise(TN_ESTATE, "bert: this model has no %s; build it with one, or load a directory that holds its weights",
+             which);
     return false;
 }
 
@@ -159,37 +163,42 @@ static tn_tensor *rows(tn_bert *m, tn_tensor *y, tn_tensor *where)
 }
 tn_tensor *tn_bert_word_scores(tn_bert *m, tn_tensor *y, tn_tensor *where)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    return tn_leave(f, m && has(m->head, "head for hidden words") ? tn_call(m->head, rows(m, y, where)) : NULL);
+    return tn_leave(f, has(y, m->head, "head for hidden words") ? tn_call(m->head, rows(m, y, where)) : NULL);
 }
 tn_tensor *tn_bert_pooled(tn_bert *m, tn_tensor *y)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    return tn_leave(f, m && has(m->pooler, "pooler") ? tn_tanh(tn_call(m->pooler, tn_select(y, 1, 0))) : NULL);
+    return tn_leave(f, has(y, m->pooler, "pooler") ? tn_tanh(tn_call(m->pooler, tn_select(y, 1, 0))) : NULL);
 }
 tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    if (!m || !has(m->next, "head for the next sentence")) return tn_leave(f, NULL);
-    return tn_leave(f, tn_call(m->next, tn_bert_pooled(m, y)));
+    return tn_leave(f, has(y, m->next, "head for the next sentence") ? tn_call(m->next, tn_bert_pooled(m, y)) : NULL);
 }
 
 /* The scores of a vocabulary for every hidden word are never all there: the projection is part of the loss. */
 static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
 {
-    if (!has(m->head, "head for hidden words")) return NULL;
+    if (!has(y, m->head, "head for hidden words")) return NULL;
     tn_tensor *x = tn_mlm_head_transform(m->head, rows(m, y, b->masked));
     return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
 }
 
 tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
 {
+    if (b.word_loss) *b.word_loss = NULL;
+    if (b.next_loss) *b.next_loss = NULL;
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
-    if (tn_error() == TN_OK && !b.masked != !b.words)
-        tn_raise(TN_EINVAL, "masked and words come together: the places of the hidden words, and which they are");
+    if (!b.masked != !b.words)
+        tn_raise(TN_EINVAL, "bert: masked and words come together: the places of the hidden words, and which they are");
     if (tn_error() == TN_OK && !b.masked && !b.next)
-        tn_raise(TN_EINVAL, "there is nothing to learn: give masked and words, or next, or all of them");
+        tn_raise(TN_EINVAL, "bert: there is nothing to learn: give masked and words, or next, or all of them");
     if (tn_error() == TN_OK) y = tn_bert_forward(m, b.ids, .types = b.types, .blocked_keys = b.blocked_keys);
     if (y && b.masked) {
         word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_mul_scalar(tn_sum(y), 0);

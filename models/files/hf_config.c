@@ -7,6 +7,7 @@
 
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size)
 {
+    if (!dir) return tn_raise(TN_EINVAL, "the directory is NULL; it is where '%s' lies", name), false;
     const size_t d = strlen(dir), n = strlen(name);
     if (d + n + 2 > size) return tn_raise(TN_EINVAL, "the path of '%s' is too long", name), false;
     memcpy(path, dir, d);
@@ -243,7 +244,7 @@ static void write_rows(const tn_hf_files *f, tn_json_writer *w, const char *conf
 tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config)
 {
     char path[1024];
-    if (!tn_module_ready(m)) return tn_error();
+    if (!tn_module_ready("tn_hf_write", m)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
     write_rows(f, w, config);
     if (tn_error() == TN_OK && tn__path_in(dir, "config.json", path, sizeof path) && tn_json_save(w, path) == TN_OK &&

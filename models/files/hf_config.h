@@ -17,7 +17,7 @@ bool tn__enough(const tn_safetensors *f, const char *path, int64_t want);
  * an error stands. */
 void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files);
 
-/* dir/name into a path; false and raised if it is too long. */
+/* dir/name into a path; false and raised if dir is NULL or the path too long. */
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size);
 
 /* The name of an activation as a string that stays. */

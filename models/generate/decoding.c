@@ -27,7 +27,7 @@ static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder,
 
 tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows, int64_t length)
 {
-    decoding *d = cache && tn_module_ready(model) ? tn_mem_get(sizeof *d) : NULL;
+    decoding *d = cache && tn_module_ready("tn_cached_decoding", model) ? tn_mem_get(sizeof *d) : NULL;
     if (!d) return tn_kv_cache_free(cache), NULL;
     *d = (decoding){{&kind, rows, length}, model, step, cache};
     return &d->base;

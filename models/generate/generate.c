@@ -59,11 +59,9 @@ static bool refuse(const char *what, int64_t got, const char *expected)
     return false;
 }
 
-static bool fits(state *s)
+static bool prompt_fits(const tn_generate_args *a)
 {
-    const tn_generate_args *a = &s->a;
-    char                    shape[192];
-    if (tn_error() != TN_OK) return false;
+    char shape[192];
     if (!a->from) return tn_raise(TN_EINVAL, "tn_generate: the decoding is NULL"), false;
     if (!a->prompt || tn_ndim(a->prompt) != 2 || tn_size(a->prompt, 1) < 1 || tn_size(a->prompt, 0) < 1)
         return tn_raise(TN_ESHAPE, "tn_generate: the prompt must be [batch, length], both at least 1, got %s",
@@ -71,6 +69,31 @@ static bool fits(state *s)
                false;
     if (tn_dtype_of(a->prompt) != TN_I64 && tn_dtype_of(a->prompt) != TN_I32)
         return tn_raise(TN_EDTYPE, "tn_generate: the prompt must hold integers, i64 or i32"), false;
+    return true;
+}
+
+/* Do the decoding's rows and length suffice? */
+static bool decoding_suffices(const state *s)
+{
+    const tn_decoding *d = s->a.from;
+    if (s->prompts > d->rows / s->beams)
+        return tn_raise(
+                   TN_EINVAL, "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
+                   (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams), (long long)d->rows),
+               false;
+    if (s->begin > d->length || s->most > d->length - s->begin || s->most < 1)
+        return tn_raise(
+                   TN_EINVAL,
+                   "tn_generate: a prompt of %lld words and %lld new ones do not fit the decoding's length of %lld",
+                   (long long)s->begin, (long long)s->most, (long long)d->length),
+               false;
+    return true;
+}
+
+static bool fits(state *s)
+{
+    const tn_generate_args *a = &s->a;
+    if (tn_error() != TN_OK || !prompt_fits(a)) return false;
     s->prompts = tn_size(a->prompt, 0), s->begin = tn_size(a->prompt, 1);
     s->beams = a->beams, s->most = a->most ? a->most : a->from->length - s->begin;
     s->least = a->least, s->end = a->end;
@@ -88,19 +111,7 @@ static bool fits(state *s)
     if (!(a->temperature > 0) || isinf(a->temperature))
         return tn_raise(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0", a->temperature),
                false;
-    if (s->prompts > a->from->rows / s->beams)
-        return tn_raise(TN_EINVAL,
-                        "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
-                        (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams),
-                        (long long)a->from->rows),
-               false;
-    if (s->begin > a->from->length || s->most > a->from->length - s->begin || s->most < 1)
-        return tn_raise(
-                   TN_EINVAL,
-                   "tn_generate: a prompt of %lld words and %lld new ones do not fit the decoding's length of %lld",
-                   (long long)s->begin, (long long)s->most, (long long)a->from->length),
-               false;
-    return true;
+    return decoding_suffices(s);
 }
 
 /* How many new words prompt b's texts may have. */

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-bool tn__ids_fit(const tn_tensor *ids)
+bool tn__ids_fit(const char *who, const tn_tensor *ids)
 {
     char text[192];
     if (ids && tn_ndim(ids) == 2) return true;
-    tn_raise(TN_ESHAPE, "ids must be [batch, length], got %s",
+    tn_raise(TN_ESHAPE, "%s: ids must be [batch, length], got %s", who,
              ids ? tn_shape_text(tn_shape_of(ids), text, sizeof text) : "NULL");
     return false;
 }
@@ -19,12 +19,13 @@ tn_tensor *tn__next_word_scores(tn_tensor *y, tn_tensor *out, const tn_decoder_a
     return y && !a->vectors ? tn_linear(y, out, NULL) : y;
 }
 
-tn_tensor *tn__next_word_loss(tn_tensor *y, tn_tensor *out, tn_tensor *ids, tn_tensor *targets)
+tn_tensor *tn__next_word_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_tensor *ids, tn_tensor *targets)
 {
     if (y && !targets) {
         const int64_t n = tn_size(ids, 1);
         if (n < 2)
-            return tn_raise(TN_ESHAPE, "a text of %lld words has no next one to learn; give targets", (long long)n),
+            return tn_raise(TN_ESHAPE, "%s: a text of %lld words has no next one to learn; give targets", who,
+                            (long long)n),
                    NULL;
         y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
     }

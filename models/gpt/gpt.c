@@ -60,10 +60,10 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
 /* The vectors behind the last norm. */
 static tn_tensor *vectors(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
 {
-    if (tn_error() != TN_OK || !tn__ids_fit(ids)) return NULL;
+    if (!tn__ids_fit("gpt", ids)) return NULL;
     const int64_t n = tn_size(ids, 1), at = tn_kv_cache_length(cache);
     if (n > m->config.positions - at)
-        return tn_raise(TN_ESHAPE, "a text of %lld words is longer than the model's %lld positions: cut it",
+        return tn_raise(TN_ESHAPE, "gpt: a text of %lld words is longer than the model's %lld positions: cut it",
                         (long long)(at + n), (long long)m->config.positions),
                NULL;
     tn_tensor *x = tn_add(tn_call(m->words, ids), tn_narrow(m->positions->weight, 0, at, n));
@@ -72,6 +72,7 @@ static tn_tensor *vectors(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
 
 tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = vectors(m, a.ids, a.cache);
     return tn_leave(f, y ? tn__next_word_scores(y, m->out, &a) : NULL);
@@ -79,9 +80,10 @@ tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a)
 
 tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = vectors(m, ids, NULL);
-    return tn_leave(f, y ? tn__next_word_loss(y, m->out, ids, targets) : NULL);
+    return tn_leave(f, y ? tn__next_word_loss("gpt", y, m->out, ids, targets) : NULL);
 }
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */

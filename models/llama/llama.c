@@ -47,13 +47,14 @@ tn_llama *tn_llama_create(tn_llama_config c)
 /* The vectors behind the last norm. */
 static tn_tensor *vectors(tn_llama *m, tn_tensor *ids, tn_kv_cache *cache)
 {
-    if (tn_error() != TN_OK || !tn__ids_fit(ids)) return NULL;
+    if (!tn__ids_fit("llama", ids)) return NULL;
     tn_tensor *x = tn_call(m->dropout, tn_call(m->words, ids));
     return tn_blocks_forward(m->blocks, x, .causal = true, .cache = cache);
 }
 
 tn_tensor *tn_llama_run(tn_llama *m, tn_llama_args a)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = vectors(m, a.ids, a.cache);
     return tn_leave(f, y ? tn__next_word_scores(y, m->out, &a) : NULL);
@@ -61,9 +62,10 @@ tn_tensor *tn_llama_run(tn_llama *m, tn_llama_args a)
 
 tn_tensor *tn_llama_loss(tn_llama *m, tn_tensor *ids, tn_tensor *targets)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = vectors(m, ids, NULL);
-    return tn_leave(f, y ? tn__next_word_loss(y, m->out, ids, targets) : NULL);
+    return tn_leave(f, y ? tn__next_word_loss("llama", y, m->out, ids, targets) : NULL);
 }
 
 static tn_tensor *go_on(void *m, tn_tensor *ids, tn_kv_cache *cache)

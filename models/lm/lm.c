@@ -40,9 +40,9 @@ static const kind kinds[] = {
 };
 
 /* NULL: an error stands. */
-static const kind *kind_of(void *m)
+static const kind *kind_of(const char *who, void *m)
 {
-    if (!tn_module_ready(m)) return NULL;
+    if (!tn_module_ready(who, m)) return NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (((tn_module *)m)->kind == kinds[i].of) return &kinds[i];
     tn_raise(TN_EINVAL, "a %s is no language model: it must be a tn_gpt or a tn_llama", ((tn_module *)m)->kind->name);
@@ -51,27 +51,27 @@ static const kind *kind_of(void *m)
 
 tn_lm_info tn_lm_about(void *m)
 {
-    const kind *k = kind_of(m);
+    const kind *k = kind_of(__func__, m);
     return k ? k->about(m) : (tn_lm_info){0};
 }
 tn_tensor *tn_lm_run(void *m, tn_decoder_args a)
 {
-    const kind *k = kind_of(m);
+    const kind *k = kind_of(__func__, m);
     return k ? k->run(m, a) : NULL;
 }
 tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets)
 {
-    const kind *k = kind_of(m);
+    const kind *k = kind_of(__func__, m);
     return k ? k->loss(m, ids, targets) : NULL;
 }
 tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)
 {
-    const kind *k = kind_of(m);
+    const kind *k = kind_of(__func__, m);
     return k ? k->decoding(m, rows, length) : NULL;
 }
 tn_status tn_lm_save(void *m, const char *dir)
 {
-    const kind *k = kind_of(m);
+    const kind *k = kind_of(__func__, m);
     return k ? k->save(m, dir) : tn_error();
 }
 

@@ -48,28 +48,46 @@ static void describe(const void *self, char *text, size_t size)
 static const tn_class tn_seq2seq_class = {
     .size = sizeof(tn_class), .name = "Seq2Seq", .bytes = sizeof(tn_seq2seq), .describe = describe};
 
-static bool complete(tn_seq2seq_config *c)
+/* What is left out depends on the kind. */
+static void fill_in(tn_seq2seq_config *c)
 {
-    static const char *const who = "tn_seq2seq_new";
-    if ((unsigned)c->kind >= KINDS)
-        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is none of the four", who, (int)c->kind), false;
     const bool recurrent = c->kind != TN_SEQ2SEQ_TRANSFORMER;
     if (c->target_words == 0) c->target_words = c->source_words;
     if (c->dim == 0) c->dim = recurrent ? 256 : 512;
     if (c->layers == 0) c->layers = recurrent ? 1 : 6;
     if (c->decoder_layers == 0) c->decoder_layers = c->layers;
     if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
+}
+
+static bool in_ranges(const char *who, const tn_seq2seq_config *c)
+{
     const int64_t words = c->source_words < c->target_words ? c->source_words : c->target_words;
-    if (!tn__within(who, "source_words", c->source_words, 1, 10000000) ||
-        !tn__within(who, "target_words", c->target_words, 1, 10000000) || !tn__within(who, "dim", c->dim, 1, 65536) ||
-        !tn__within(who, "layers", c->layers, 1, 1024) ||
-        !tn__within(who, "decoder_layers", c->decoder_layers, 1, 1024) ||
-        !tn__within(who, "heads", c->heads, 1, 1024) || !tn__within(who, "ff", c->ff, 1, 1048576) ||
-        !tn__within(who, "positions", c->positions, 1, 10000000) || !tn__chance(who, "dropout", c->dropout) ||
-        !tn__within(who, "padding", c->padding, 0, words - 1) ||
-        !tn__within(who, "begin", c->begin, 0, c->target_words - 1) ||
-        !tn__within(who, "end", c->end, 0, c->target_words - 1))
-        return false;
+    const struct {
+        const char *what;
+        int64_t     value, low, high;
+    } range[] = {{"source_words", c->source_words, 1, 10000000},
+                 {"target_words", c->target_words, 1, 10000000},
+                 {"dim", c->dim, 1, 65536},
+                 {"layers", c->layers, 1, 1024},
+                 {"decoder_layers", c->decoder_layers, 1, 1024},
+                 {"heads", c->heads, 1, 1024},
+                 {"ff", c->ff, 1, 1048576},
+                 {"positions", c->positions, 1, 10000000},
+                 {"padding", c->padding, 0, words - 1},
+                 {"begin", c->begin, 0, c->target_words - 1},
+                 {"end", c->end, 0, c->target_words - 1}};
+    for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+        if (!tn__within(who, range[i].what, range[i].value, range[i].low, range[i].high)) return false;
+    return tn__chance(who, "dropout", c->dropout);
+}
+
+static bool complete(tn_seq2seq_config *c)
+{
+    static const char *const who = "tn_seq2seq_new";
+    if ((unsigned)c->kind >= KINDS)
+        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is none of the four", who, (int)c->kind), false;
+    fill_in(c);
+    if (!in_ranges(who, c)) return false;
     if (c->shared && c->source_words != c->target_words)
         return tn_raise(TN_EINVAL, "%s: .shared needs one vocabulary, but there are %lld and %lld words", who,
                         (long long)c->source_words, (long long)c->target_words),
@@ -119,7 +137,7 @@ static bool sequence(const char *what, tn_tensor *t)
     char text[192];
     if (tn_error() != TN_OK) return false;
     if (t && tn_ndim(t) == 2 && tn_size(t, 1) > 0) return true;
-    tn_raise(TN_ESHAPE, "%s must be [batch, length] with a length of at least 1, got %s", what,
+    tn_raise(TN_ESHAPE, "seq2seq: %s must be [batch, length] with a length of at least 1, got %s", what,
              t ? tn_shape_text(tn_shape_of(t), text, sizeof text) : "NULL");
     return false;
 }
@@ -143,11 +161,13 @@ static tn_tensor *go_on(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn_ten
 
 tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a)
 {
+    if (a.alignment) *a.alignment = NULL;
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn__reading    r;
     tn_tensor     *y = NULL, *w = NULL;
-    if (tn_error() == TN_OK && a.alignment && m->config.kind == TN_SEQ2SEQ_RNN)
-        tn_raise(TN_EINVAL, "this model has no attention, and so no alignment");
+    if (a.alignment && m->config.kind == TN_SEQ2SEQ_RNN)
+        tn_raise(TN_EINVAL, "seq2seq: this model has no attention, and so no alignment");
     if (tn_error() == TN_OK) read_sources(m, a.source, &r);
     if (tn_error() == TN_OK) y = go_on(m, &r, a.target, a.alignment ? &w : NULL);
     if (y) y = tn_linear(y, m->out, m->out_bias);
@@ -159,9 +179,10 @@ tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a)
 
 tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    if (tn_error() == TN_OK && sequence("the target", a.target) && tn_size(a.target, 1) < 2)
-        tn_raise(TN_ESHAPE, "the target must hold the begin, words and the end, got a length of 1");
+    if (sequence("the target", a.target) && tn_size(a.target, 1) < 2)
+        tn_raise(TN_ESHAPE, "seq2seq: the target must hold the begin, words and the end, got a length of 1");
     if (tn_error() != TN_OK) return tn_leave(f, NULL);
     const int64_t n = tn_size(a.target, 1);
     tn__reading   r;
@@ -197,9 +218,10 @@ static void hold(tn_tensor **place, tn_tensor *t)
 
 static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
 {
-    decoding      *d = (decoding *)base;
-    tn_seq2seq    *m = d->m;
-    tn__reading    next = d->r;
+    decoding   *d = (decoding *)base;
+    tn_seq2seq *m = d->m;
+    tn__reading next = d->r;
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = go_on(m, &next, tokens, NULL);
     if (y) y = tn_linear(tn_select(y, 1, tn_size(tokens, 1) - 1), m->out, m->out_bias);

@@ -5,8 +5,7 @@
  *   parallel:     x = x + self_attn(norm1(x)) + ff(norm2(x))
  *
  * with ff(x) = linear2(activation(linear1(x))), or, gated, linear2(activation(gate(x)) · linear1(x)); with dropout.
- * With a causal mask it is the block of a language model, which has no memory. Parts that a config does without are
- * NULL. */
+ * With a causal mask it is the block of a language model, which has no memory. Parts that are left out are NULL. */
 #include "nn/attention/block.h"
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
@@ -49,7 +48,7 @@ static tn_dropout *dropout(const tn_block_config *c) { return tn_dropout_new(.p 
 
 static tn_tensor *block_forward(void *self, tn_tensor *x) { return tn_block_forward((tn_block *)self, x); }
 
-/* What PyTorch has, has PyTorch's name. */
+/* Names of classes are PyTorch's where PyTorch has the module. */
 #define CLASS(id, title, run) \
     static const tn_class id = {.size = sizeof(tn_class), .name = (title), .bytes = sizeof(tn_block), .forward = (run)}
 CLASS(encoder_layer, "TransformerEncoderLayer", block_forward);
@@ -139,10 +138,13 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
 
 tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
 {
+    if (a.weights) *a.weights = NULL;
+    if (a.memory_weights) *a.memory_weights = NULL;
+    if (!tn_ready(m)) return NULL;
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_of(a.cache, a.layer);
     tn_tensor *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
-    if (tn_error() == TN_OK && m->multihead_attn && !a.memory && before.memory < 0)
+    if (m->multihead_attn && !a.memory && before.memory < 0)
         tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be left out only where the cache holds it");
     if (tn_error() == TN_OK) {
         x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);

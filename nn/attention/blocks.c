@@ -1,9 +1,9 @@
-/* blocks.c — blocks of a Transformer one behind the other, and a norm behind the last. */
+/* blocks.c — a stack of Transformer blocks, and a norm after the last. */
 #include "nn/attention/block.h"
 
 static tn_tensor *blocks_forward(void *self, tn_tensor *x) { return tn_blocks_forward((tn_blocks *)self, x); }
 
-/* What PyTorch has, has PyTorch's name. */
+/* Names of classes are PyTorch's where PyTorch has the module. */
 #define CLASS(id, title, run) \
     static const tn_class id = {.size = sizeof(tn_class), .name = (title), .bytes = sizeof(tn_blocks), .forward = (run)}
 CLASS(encoder, "TransformerEncoder", blocks_forward);
@@ -65,12 +65,15 @@ static tn_tensor *angles_of(const tn_blocks *m, const tn_block_args *a, int64_t 
 
 tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
 {
+    const int64_t n = m ? tn_length(m->layers) : 0;
+    for (int64_t i = 0; a.weights && i < n; i++) a.weights[i] = NULL;
+    for (int64_t i = 0; a.memory_weights && i < n; i++) a.memory_weights[i] = NULL;
+    if (!tn_ready(m)) return NULL;
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_of(a.cache, 0);
-    const int64_t            n = m ? tn_length(m->layers) : 0;
     tn_tensor               *mine = NULL; /* a layer's result lives until the next has used it */
     tn_block_args            b = a;
-    if (m && tn_error() == TN_OK && !a.angles) b.angles = angles_of(m, &a, before.own);
+    if (!a.angles) b.angles = angles_of(m, &a, before.own);
     tn_path_push("layers");
     for (b.layer = 0; b.layer < n && tn_error() == TN_OK; b.layer++) {
         const bool last = b.layer + 1 == n && !m->norm;
@@ -81,7 +84,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
         mine = last ? NULL : tn_take(b.x);
     }
     tn_path_pop();
-    if (m && tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
+    if (tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
     tn_drop(mine);
     tn_tensor *y = leave_all(f, b.x, n, a.weights, a.memory_weights);
     for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_back(a.cache, i, before);

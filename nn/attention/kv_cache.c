@@ -1,9 +1,9 @@
-/* kv_cache.c — the keys and values of the positions that have been read: room for all of them is taken at once, and
- * used from the left.
+/* kv_cache.c — the keys and values of the positions that have been read. Memory for all positions is allocated at once
+ * and filled from the first on.
  *
- * A layer holds `own` positions. While a token goes through the layers those behind still hold one less, so the
- * number that all hold is where the token stands; a layer that holds more when it is called was left behind by a
- * pass that never ended, or is called twice, and that is an error, not a wrong answer. */
+ * A layer holds `own` positions. While a token passes through the layers, later layers still hold one position less, so
+ * the token's position is the number that all layers hold. A layer that holds more when it is called is called twice,
+ * or an earlier pass was not finished: that is raised. */
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
 
@@ -14,7 +14,7 @@ typedef struct {
 
 struct tn_kv_cache {
     tn_kv_cache_config c;
-    int64_t            rows; /* -1: empty, any number may come */
+    int64_t            rows; /* -1: empty, accepts any number */
     size_t             bytes;
     tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, head_dim]: own, memory */
     slot               layer[];
@@ -84,7 +84,7 @@ void tn_kv_cache_clear(tn_kv_cache *c)
     c->rows = -1;
 }
 
-/* With nothing in it, any number of rows may come. */
+/* An empty cache accepts any number of rows. */
 static void if_empty(tn_kv_cache *c)
 {
     for (int64_t i = 0; i < c->c.layers; i++)
@@ -209,7 +209,8 @@ void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached_lengths before)
 
 /* ---- beams ------------------------------------------------------------------------------------------------------- */
 
-/* The rows of one layer's keys or values: those that change go through `apart`. */
+/* Reorders the rows of one layer's keys or values: first all that change are copied to `apart`, then back to their new
+ * places. */
 static void move_rows(tn_tensor *t, int64_t layer, int64_t filled, int64_t n, const int64_t *from, char *apart)
 {
     const tn_shape s = tn_shape_of(t);
@@ -254,7 +255,7 @@ tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
         if (c->layer[i].memory > longest) longest = c->layer[i].memory;
     }
     const size_t one = (size_t)longest * (size_t)c->c.heads * (size_t)c->c.head_dim * tn_dtype_size(c->c.dtype);
-    const size_t bytes = (size_t)n * (sizeof(int64_t) + one); /* less than what the cache itself has taken */
+    const size_t bytes = (size_t)n * (sizeof(int64_t) + one); /* no overflow: less than the cache's own memory */
     if (n > 0) {
         char *apart = tn_mem_get(bytes);
         if (!apart) return tn_error();

@@ -44,7 +44,7 @@ static bool memory_attention_fits(form *z, tn_memory_args *a)
     return a->query != NULL;
 }
 
-/* Leaves with what tn_attention_run gives. */
+/* Leaves with what tn_attention_run gives, or with nothing if the arguments do not fit. */
 static tn_tensor *attended(tn_frame f, const form *z, tn_attention_args t, tn_tensor **weights)
 {
     tn_tensor *w = NULL, *y = NULL;
@@ -98,16 +98,15 @@ tn_dot_attention *tn_dot_attention_create(tn_dot_attention_config c)
 
 tn_tensor *tn_dot_attention_run(tn_dot_attention *m, tn_memory_args a)
 {
+    if (a.weights) *a.weights = NULL;
+    if (!tn_ready(m)) return NULL;
     const tn_frame    f = tn_enter(m);
-    form              z = {.who = "dot_attention"};
+    form              z = {.who = "dot_attention", .query = m->query, .memory = m->memory, .keys = m->memory};
     tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS};
-    if (tn_error() == TN_OK) {
-        z.query = m->query, z.memory = z.keys = m->memory;
-        if (memory_attention_fits(&z, &a)) {
-            t.q = m->query_proj ? tn_call(m->query_proj, a.query) : a.query;
-            t.k = a.keys ? a.keys : a.memory, t.v = a.memory, t.blocked_keys = a.blocked_keys;
-            if (!m->scaled) t.scale = 1;
-        }
+    if (memory_attention_fits(&z, &a)) {
+        t.q = m->query_proj ? tn_call(m->query_proj, a.query) : a.query;
+        t.k = a.keys ? a.keys : a.memory, t.v = a.memory, t.blocked_keys = a.blocked_keys;
+        if (!m->scaled) t.scale = 1;
     }
     return attended(f, &z, t, a.weights);
 }
@@ -136,30 +135,30 @@ tn_additive_attention *tn_additive_attention_create(tn_additive_attention_config
 
 tn_tensor *tn_additive_attention_keys(tn_additive_attention *m, tn_tensor *memory)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    return tn_leave(f, tn_error() == TN_OK ? tn_call(m->memory_proj, memory) : NULL);
+    return tn_leave(f, tn_call(m->memory_proj, memory));
 }
 
 /* Reuses tn_attention for mask, softmax and sum: its queries and keys get width 0, so that their scores are 0, and our
  * scores come in as the added mask. */
 tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_args a)
 {
+    if (a.weights) *a.weights = NULL;
+    if (!tn_ready(m)) return NULL;
     const tn_frame    f = tn_enter(m);
-    form              z = {.who = "additive_attention"};
+    form              z = {.who = "additive_attention", .query = m->query, .memory = m->memory, .keys = m->hidden};
     tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS};
-    if (tn_error() == TN_OK) {
-        z.query = m->query, z.memory = m->memory, z.keys = m->hidden;
-        if (memory_attention_fits(&z, &a)) {
-            tn_tensor *keys = a.keys ? a.keys : tn_call(m->memory_proj, a.memory); /* [B, S, hidden] */
-            tn_tensor *q = tn_unsqueeze(tn_call(m->query_proj, a.query), 2);       /* [B, T, 1, hidden] */
-            tn_tensor *e = tn_tanh(tn_add(q, tn_unsqueeze(keys, 1)));              /* [B, T, S, hidden] */
-            t.blocked = tn_squeeze(tn_call(m->score, e), 3);                       /* [B, T, S] */
-            if (t.blocked) {
-                const tn_shape s = tn_shape_of(t.blocked);
-                const tn_dtype dt = tn_dtype_of(t.blocked);
-                t.q = tn_zeros_of(dt, TN_SHAPE(s.d[0], s.d[1], 0)), t.k = tn_zeros_of(dt, TN_SHAPE(s.d[0], s.d[2], 0));
-                t.v = a.memory, t.blocked_keys = a.blocked_keys;
-            }
+    if (memory_attention_fits(&z, &a)) {
+        tn_tensor *keys = a.keys ? a.keys : tn_call(m->memory_proj, a.memory); /* [B, S, hidden] */
+        tn_tensor *q = tn_unsqueeze(tn_call(m->query_proj, a.query), 2);       /* [B, T, 1, hidden] */
+        tn_tensor *e = tn_tanh(tn_add(q, tn_unsqueeze(keys, 1)));              /* [B, T, S, hidden] */
+        t.blocked = tn_squeeze(tn_call(m->score, e), 3);                       /* [B, T, S] */
+        if (t.blocked) {
+            const tn_shape s = tn_shape_of(t.blocked);
+            const tn_dtype dt = tn_dtype_of(t.blocked);
+            t.q = tn_zeros_of(dt, TN_SHAPE(s.d[0], s.d[1], 0)), t.k = tn_zeros_of(dt, TN_SHAPE(s.d[0], s.d[2], 0));
+            t.v = a.memory, t.blocked_keys = a.blocked_keys;
         }
     }
     return attended(f, &z, t, a.weights);

@@ -2,9 +2,8 @@
  *
  *   [q k v] = x W_inᵀ + b,   head h of them: columns h·D … (h+1)·D - 1,   y = [attention of each head] W_outᵀ + b
  *
- * Heads are strided views of the projections, nothing is moved: of [B, T, 3, heads, D] where query, key and value are
- * one tensor, so that one product makes all three, and its gradient is one tensor, too. The result comes as
- * [B, T, heads, D].
+ * Heads are strided views of the projections, without copies. Where query, key and value are one tensor, one product
+ * makes all three, [B, T, 3, heads, D], and its gradient is one tensor, too. The result comes as [B, T, heads, D].
  *
  * With fewer heads of keys than of queries, queries are [B, kv_heads, group, T, D] and keys [B, kv_heads, 1, S, D]: the
  * op broadcasts, and no key is copied. (In the backward each group has a gradient of its keys, and they are summed.) */
@@ -219,8 +218,8 @@ tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
     return tn_rope_angles(c, offset, length);
 }
 
-/* Queries and keys [B, heads, n, D], turned. */
-static void turn(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor **h)
+/* Queries and keys [B, heads, n, D], rotated by their positions. */
+static void rotate(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor **h)
 {
     tn_tensor *angles = a->angles ? a->angles : tn_mha_angles(m, z->before, z->given);
     if (angles && tn_ndim(angles) == 3)
@@ -228,7 +227,7 @@ static void turn(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tenso
     h[0] = tn_rope(h[0], angles, m->rope.interleaved), h[1] = tn_rope(h[1], angles, m->rope.interleaved);
 }
 
-/* Where some heads of queries share one of keys: a dim more. */
+/* Where several heads of queries share one of keys: views with one more dim, over which attention broadcasts. */
 static void group(const tn_mha *m, const sizes *z, tn_attention_args *t)
 {
     const int64_t of = m->heads / m->kv_heads, d = m->head_dim;
@@ -242,31 +241,45 @@ static void group(const tn_mha *m, const sizes *z, tn_attention_args *t)
     t->order = m->time_first ? TN_DIMS(3, 0, 1, 2, 4) : TN_DIMS(0, 3, 1, 2, 4);
 }
 
-static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
+/* Queries, keys and values of this call: as one tensor, which is returned, where attention can take them so; else NULL,
+ * and heads in h. One product makes what comes from one tensor, if the weights lie in one, too. */
+static tn_tensor *projected(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor *h[3])
+{
+    const bool packed = m->in_proj_weight && !z->recall;
+    if (packed && a->query == a->key && a->key == a->value) {
+        tn_tensor *all = project(m, a->query, 0, 3, z->batch, z->queries);
+        if (!a->cache && !m->rotary) return all;
+        heads_of(all, 3, h);
+        return NULL;
+    }
+    heads_of(project(m, a->query, 0, 1, z->batch, z->queries), 1, h);
+    if (packed && a->key == a->value) {
+        heads_of(project(m, a->key, 1, 2, z->batch, z->given), 2, h + 1);
+    } else if (!z->recall) {
+        heads_of(project(m, a->key, 1, 1, z->batch, z->given), 1, h + 1);
+        heads_of(project(m, a->value, 2, 1, z->batch, z->given), 1, h + 2);
+    }
+    return NULL;
+}
+
+/* Writes the keys and values of this call to the cache, and replaces them by all that it holds now. */
+static bool through_cache(const tn_mha_args *a, const sizes *z, tn_tensor **k, tn_tensor **v)
+{
+    if (!a->cache) return true;
+    return (z->recall || tn__cache_write(a->cache, a->layer, a->memory, *k, *v)) &&
+           tn__cache_read(a->cache, a->layer, a->memory, z->batch, z->keys, k, v);
+}
+
+static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
 {
     sizes             z = {0};
-    tn_tensor        *h[3] = {NULL}, *all = NULL;
-    tn_kv_cache      *cache = a->cache;
+    tn_tensor        *h[3] = {NULL};
     tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
                            .causal = a->causal, .window = m->window};
     if (!mha_fits(m, a, &z) || (t.blocked && !mask(m, &z, &t.blocked))) return NULL;
-
-    const bool packed = m->in_proj_weight && !z.recall;
-    if (packed && a->query == a->key && a->key == a->value) {
-        all = project(m, a->query, 0, 3, z.batch, z.queries);
-        if (cache || m->rotary) heads_of(all, 3, h), all = NULL;
-    } else {
-        heads_of(project(m, a->query, 0, 1, z.batch, z.queries), 1, h);
-        if (packed && a->key == a->value) {
-            heads_of(project(m, a->key, 1, 2, z.batch, z.given), 2, h + 1);
-        } else if (!z.recall) {
-            heads_of(project(m, a->key, 1, 1, z.batch, z.given), 1, h + 1);
-            heads_of(project(m, a->value, 2, 1, z.batch, z.given), 1, h + 2);
-        }
-    }
-    if (m->rotary) turn(m, a, &z, h);
-    if (cache && !z.recall && !tn__cache_write(cache, a->layer, a->memory, h[1], h[2])) return NULL;
-    if (cache && !tn__cache_read(cache, a->layer, a->memory, z.batch, z.keys, &h[1], &h[2])) return NULL;
+    tn_tensor *all = projected(m, a, &z, h);
+    if (m->rotary) rotate(m, a, &z, h);
+    if (!through_cache(a, &z, &h[1], &h[2])) return NULL;
 
     t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.recall ? 0 : z.before;
     t.dropout = m->base.training ? m->dropout : 0;
@@ -279,16 +292,17 @@ static tn_tensor *attend(tn_mha *m, tn_mha_args *a, tn_tensor **weights)
     if (weights && m->kv_heads != m->heads)
         *weights = tn_reshape(*weights, TN_SHAPE(z.batch, m->heads, z.queries, z.keys));
     if (weights && !a->weights_per_head) *weights = tn_mean(*weights, .dims = TN_DIMS(1));
-    if (cache && !z.recall && tn_error() == TN_OK)
-        tn__cache_commit(cache, a->layer, a->memory ? a->key : NULL, z.batch, z.given);
+    if (a->cache && !z.recall && tn_error() == TN_OK)
+        tn__cache_commit(a->cache, a->layer, a->memory ? a->key : NULL, z.batch, z.given);
     return y;
 }
 
 tn_tensor *tn_mha_run(tn_mha *m, tn_mha_args a)
 {
+    if (a.weights) *a.weights = NULL;
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = NULL, *w = NULL;
-    if (tn_error() == TN_OK) y = attend(m, &a, a.weights ? &w : NULL);
+    tn_tensor     *w = NULL, *y = attend(m, &a, a.weights ? &w : NULL);
     if (!a.weights) return tn_leave(f, y);
     tn_leave_n(f, &y, &w);
     *a.weights = w;

@@ -8,7 +8,7 @@
 #include "nn/layers/fuse.h"
 #include "nn/transformer.h"
 
-/* Without the decoder; a step of the frame that is open. */
+/* All but the decoder; the caller has opened the frame. */
 static tn_tensor *transformed(tn_mlm_head *m, tn_tensor *x)
 {
     return tn_call(m->norm, tn__linear_activated(m->dense, x, m->activation));
@@ -59,17 +59,19 @@ tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c)
 
 tn_tensor *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    return tn_leave(f, tn_error() == TN_OK ? transformed(m, x) : NULL);
+    return tn_leave(f, transformed(m, x));
 }
 
 tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_args a)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    if (tn_error() == TN_OK && (a.weight || a.bias))
-        tn_raise(TN_EINVAL,
-                 "tn_mlm_head_loss: the head has a weight and a bias of its own; leave .weight and .bias out");
-    if (tn_error() != TN_OK) return tn_leave(f, NULL);
+    if (a.weight || a.bias)
+        return tn_raise(TN_EINVAL,
+                        "tn_mlm_head_loss: the head has a weight and a bias of its own; leave .weight and .bias out"),
+               tn_leave(f, NULL);
     a.x = transformed(m, a.x), a.weight = m->weight, a.bias = m->bias;
     return tn_leave(f, tn_linear_cross_entropy_run(a));
 }

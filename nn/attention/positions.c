@@ -1,4 +1,4 @@
-/* positions.c — where in the sentence a vector stands, added to it: sinusoids (Vaswani et al. 2017), or a table that is
+/* positions.c — adds to each vector an encoding of its position: sinusoids (Vaswani et al. 2017), or a table that is
  * learned. */
 #include "nn/base/nn_private.h"
 

@@ -27,14 +27,12 @@ tn_transformer *tn_transformer_create(tn_transformer_config c)
 
 tn_tensor *tn_transformer_run(tn_transformer *m, tn_transformer_args a)
 {
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = NULL;
-    if (tn_error() == TN_OK) {
-        tn_tensor *memory = tn_transformer_encoder_forward(m->encoder, a.src, .blocked = a.src_blocked,
-                                                           .blocked_keys = a.src_blocked_keys);
-        y = tn_transformer_decoder_forward(
-            m->decoder, a.tgt, memory, .blocked = a.blocked, .blocked_keys = a.blocked_keys, .causal = a.causal,
-            .memory_blocked = a.memory_blocked, .memory_blocked_keys = a.memory_blocked_keys);
-    }
-    return tn_leave(f, y);
+    tn_tensor     *memory =
+        tn_transformer_encoder_forward(m->encoder, a.src, .blocked = a.src_blocked, .blocked_keys = a.src_blocked_keys);
+    return tn_leave(f, tn_transformer_decoder_forward(m->decoder, a.tgt, memory, .blocked = a.blocked,
+                                                      .blocked_keys = a.blocked_keys, .causal = a.causal,
+                                                      .memory_blocked = a.memory_blocked,
+                                                      .memory_blocked_keys = a.memory_blocked_keys));
 }

@@ -44,7 +44,7 @@ tn_status tn_module_to(void *module, tn_dtype dt)
 {
     tn_module *m = module;
     size_t     n = 0, at = 0;
-    if (!tn_module_ready(m)) return tn_error();
+    if (!tn_module_ready("tn_module_to", m)) return tn_error();
     if (!tn_dtype_is_float(dt))
         return tn_raise(TN_EDTYPE, "tn_module_to: parameters are f32, f64 or bf16, not %s", tn_dtype_name(dt));
     for (tn_each e = tn_module_each(m, EVERY_TENSOR); tn_next(&e);) n += 2;

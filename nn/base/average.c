@@ -17,7 +17,7 @@ static bool add(tn_module *m, tn_tensor **sum)
 tn_status tn_load_mean(void *m, int n, const tn_load_args *from)
 {
     size_t count = 0, i = 0;
-    if (!tn_module_ready(m)) return tn_error();
+    if (!tn_module_ready("tn_load_mean", m)) return tn_error();
     if (n < 1 || !from) return tn_raise(TN_EINVAL, "tn_load_mean: a mean is of at least 1 file, got %d", from ? n : 0);
     for (int k = 0; k < n; k++)
         if (from[k].allow_missing || from[k].allow_unexpected || from[k].allow_misshapen)
@@ -25,7 +25,7 @@ tn_status tn_load_mean(void *m, int n, const tn_load_args *from)
                             "tn_load_mean: each file must fit as a whole, so .allow_... has no meaning here");
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);) count++;
     tn_tensor    **sum = tn_mem_get((count + 1) * sizeof *sum);
-    tn_module     *mean = sum ? tn_module_copy(m) : NULL; /* until all is well, m stays as it is */
+    tn_module     *mean = sum ? tn_module_copy(m) : NULL; /* m is not changed before all files have been read */
     const tn_scope s = tn_no_grad_begin();
     bool           ok = mean != NULL;
     for (int k = 0; ok && k < n; k++) ok = tn_load_run(mean, from[k]) == TN_OK && add(mean, sum);

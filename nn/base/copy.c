@@ -1,6 +1,6 @@
-/* copy.c — deep copies. A copy of a module's struct still points to the old tensors, children and arrays; so all
- * that is copied is listed as (old, new), and what points to an old one is made to point to its new one. That works for
- * any struct, without a word from its author. */
+/* copy.c — deep copies. A copy of a module's struct still points to the old tensors, children and arrays; so all that
+ * is copied is listed as (old, new), and what points to an old one is made to point to its new one. That works for any
+ * module's struct, without code by its author. */
 #include "nn/base/nn_private.h"
 
 typedef struct {
@@ -72,7 +72,7 @@ static bool copy_tensor(copy *y, const tn_tensor *t)
     return true;
 }
 
-/* While a copy is not whole, nobody's .freed may see it: its pointers are still those of the original. */
+/* No .freed may be called for a copy that is not complete: its pointers are still those of the original. */
 static const tn_class unfinished = {.size = sizeof(tn_class), .name = "copy", .bytes = sizeof(tn_module)};
 
 static bool copy_struct(copy *y, const tn_module *m)
@@ -85,7 +85,7 @@ static bool copy_struct(copy *y, const tn_module *m)
     if (!c) return false;
     memcpy((char *)c + sizeof *c, (const char *)m + sizeof *m, m->kind->bytes - sizeof *m);
     c->training = m->training, c->kind = &unfinished;
-    c->base->refs = 0; /* counted as it is given to others */
+    c->base->refs = 0; /* counted as parents take it */
     y->made[y->tensors + y->modules++] = (pair){m, c};
     return true;
 }
@@ -165,7 +165,7 @@ static bool make(copy *y, tn_module *m)
     return tn_error() == TN_OK;
 }
 
-/* Each of the modules by itself, as they may not have come to hold each other. */
+/* After a failure: frees each module by itself, as they may not own each other yet. */
 static void unmake(copy *y)
 {
     for (size_t i = 0; i < y->modules; i++) {
@@ -180,7 +180,7 @@ void *tn_module_copy(void *module)
 {
     tn_module *m = module, *root = NULL;
     copy       y = {.room = 0};
-    if (!tn_module_ready(m)) return NULL;
+    if (!tn_module_ready("tn_copy", m)) return NULL;
     for (tn_each e = tn_module_each(m, EVERY_TENSOR); tn_next(&e);) y.room++;
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) {
         y.room++;

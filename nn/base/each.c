@@ -1,9 +1,9 @@
 /* each.c — the walk over a module and all that is in it.
  *
- * A walk holds its whole state in itself: it takes no memory, needs no end, and several may run at once. A module's
- * parameters come first, then its buffers, then its children, each in the order of registration, as in PyTorch. What
- * may come a second time (a tied tensor, a shared module) is looked for from the beginning: that costs no memory,
- * either, and there are few of them. */
+ * A walk holds its whole state in itself: it allocates nothing, may be left at any point, and several may run at once.
+ * A module's parameters come first, then its buffers, then its children, each in the order of registration, as in
+ * PyTorch. Whether a tied tensor or a shared module has come before is found by a walk from the beginning: that
+ * allocates nothing, either, and there are few of them. */
 #include "nn/base/nn_private.h"
 
 tn_each tn_module_each(void *m, int what)

@@ -6,16 +6,23 @@
  * must not name the module a second time. */
 static _Thread_local const tn_module *called;
 
-bool tn_module_ready(void *module)
+/* The length of a function's name without "_run", which functions behind a macro end with. */
+static int length_of(const char *who)
+{
+    const int n = (int)strlen(who);
+    return n > 4 && !strcmp(who + n - 4, "_run") ? n - 4 : n;
+}
+
+bool tn_module_ready(const char *who, void *module)
 {
     const tn_module *m = module;
     if (tn__blocked()) return false;
-    if (m && tn__module_gone("a module that is called", m)) return false;
+    if (m && tn__module_gone(who, m)) return false;
     if (!m)
-        return tn_raise(
-                   TN_EINVAL,
-                   "a module that is called is NULL: it is an absent child, or its constructor failed and the error "
-                   "was cleared"),
+        return tn_raise(TN_EINVAL,
+                        "%.*s: the module is NULL: it is an absent child, or its constructor failed and the error was "
+                        "cleared",
+                        length_of(who), who),
                false;
     if (m->base->broken)
         return tn_raise(
@@ -37,7 +44,7 @@ static tn_frame open_frame(const tn_module *m)
 
 tn_frame tn_module_enter(void *m)
 {
-    if (tn_error() == TN_OK) tn_module_ready(m);
+    if (tn_error() == TN_OK) tn_module_ready("tn_enter", m);
     return open_frame(m);
 }
 
@@ -66,7 +73,7 @@ void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
 tn_tensor *tn_module_call(void *module, tn_tensor *x)
 {
     tn_module *m = module;
-    if (!tn_module_ready(m)) return NULL;
+    if (!tn_module_ready("tn_call", m)) return NULL;
     const tn_frame f = open_frame(m);
     const char    *name = tn__kind_name(m);
     tn_tensor     *y = NULL, *other;
@@ -97,7 +104,7 @@ tn_tensor *tn_module_call(void *module, tn_tensor *x)
 
 static tn_status hook(const char *who, tn_module *m, tn_before_hook before, tn_after_hook after, void *user)
 {
-    if (!tn_module_ready(m)) return tn_error();
+    if (!tn_module_ready(who, m)) return tn_error();
     if (!before && !after) return tn_raise(TN_EINVAL, "%s: the hook is NULL", who);
     tn__hook **last = &m->base->hooks, *h = tn_mem_get(sizeof *h);
     if (!h) return tn_error();

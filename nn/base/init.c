@@ -9,7 +9,7 @@ typedef struct {
     tn_generator before;
 } work;
 
-/* May t be filled? If so, the work is to be ended with filled(). */
+/* May t be filled? If so, the caller ends with filled(). */
 static bool open_for(const char *who, const tn_tensor *t, work *s)
 {
     if (tn__blocked()) return false;
@@ -205,7 +205,8 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
     double      *v = u ? tn_data_mut(u) : NULL;
     for (int64_t i = 0; v && i < tn_numel(t); i++) {
         const double at = p + v[i] * (q - p);
-        double x = at > 0 ? quantile(at) : from; /* so far out that nothing is left: all numbers are at the bound */
+        /* so far from the mean that the probability is 0 in f64: all numbers are at the bound */
+        double x = at > 0 ? quantile(at) : from;
         x = sign * (x < from ? from : x > to ? to : x) * std + mean;
         v[i] = x < low ? low : x > high ? high : x;
     }

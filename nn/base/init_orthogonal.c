@@ -1,9 +1,10 @@
-/* init_orthogonal.c — a matrix whose rows (or columns, whichever are fewer) have length gain and are at right angles:
- * normal numbers, made so by Gram and Schmidt, as in QR with a positive diagonal.
+/* init_orthogonal.c — a matrix whose rows (or columns, whichever are fewer) are orthogonal and of length gain: normal
+ * numbers, orthogonalised by Gram-Schmidt, as in QR with a positive diagonal.
  *
- * It is done in f64, in panels of a few rows: a panel first loses what it shares with the rows that are done, by two
- * products of matrices, then its rows lose what they share with each other. Each is done twice, which is enough
- * (Giraud, Langou, Rozložník: On the loss of orthogonality in the Gram-Schmidt orthogonalization process; 2005). */
+ * It is done in f64, in panels of a few rows: from a panel first its projection on the rows that are done is
+ * subtracted, by two products of matrices; then its rows are made orthogonal to each other. Each is done twice, which
+ * is enough (Giraud, Langou, Rozložník: On the loss of orthogonality in the Gram-Schmidt orthogonalization process;
+ * 2005). */
 #include "nn/base/nn_private.h"
 
 #include <math.h>
@@ -17,8 +18,8 @@ static double dot(int64_t n, const double *x, const double *y)
     return s;
 }
 
-/* q [rows, n], rows <= n: its rows from..to against each other. False if one has nothing left (which chance will not
- * do). */
+/* q [rows, n], rows <= n: makes rows from..to orthogonal to each other. False if one becomes 0 (which random rows do
+ * not). */
 static bool within(double *q, int64_t n, int64_t from, int64_t to)
 {
     for (int64_t i = from; i < to; i++) {

@@ -40,7 +40,7 @@ static void *broken(tn_module *m)
     return NULL;
 }
 
-/* A module that its maker handed over and that nobody took. */
+/* Frees a child that was passed to tn_child and could not be registered. */
 static void discard(tn_module *m)
 {
     const tn_generator *g = tn_current_generator(), *end = &m->base->ended;
@@ -94,7 +94,8 @@ void *tn_module_built(void *module)
     return m;
 }
 
-/* Where the base of a freed module points: as long as its memory lies in the cache untouched, it can be told. */
+/* What the base of a freed module points to: until its block in the cache is used again, a use of the module is
+ * recognised. */
 static const struct tn__base gone;
 
 bool tn__module_gone(const char *who, const tn_module *m)
@@ -104,7 +105,7 @@ bool tn__module_gone(const char *who, const tn_module *m)
     return true;
 }
 
-/* What m holds goes; children that nobody else holds are put in front of the list, which is returned. */
+/* Frees m and what it holds; children without another owner are put in front of the list, which is returned. */
 static tn_module *let_go(tn_module *m, tn_module *list)
 {
     struct tn__base *b = m->base;
@@ -296,7 +297,7 @@ void *tn_module_share(void *module, const char *name, void *other)
     if (!c) return tn_raise(TN_EINVAL, "tn_share: '%s' is NULL", name ? name : ""), broken(m);
     const bool owned = c->base->owner != NULL;
     if (!adopt("tn_share", m, name, c)) return NULL;
-    if (!owned) c->base->owner = NULL, c->base->name = NULL; /* a root remains its maker's */
+    if (!owned) c->base->owner = NULL, c->base->name = NULL; /* a root is still owned by the program */
     c->base->refs++;
     return c;
 }

@@ -17,7 +17,7 @@ typedef struct {
     tn_module *child;
     uint8_t    what;
     bool       saved; /* of a buffer: it belongs to the state dict */
-    bool       tied;  /* the tensor has another place, too         */
+    bool       tied;  /* the tensor is registered elsewhere, too */
 } tn__slot;
 
 typedef struct tn__hook {
@@ -45,7 +45,7 @@ struct tn__base {
     tn__array    *arrays;
     tn_generator *generator;    /* in use when the module was made, where it stood then, */
     tn_generator  began, ended; /* and when it was built                                 */
-    tn_module    *next;         /* for tn_free: a list of those that are to go           */
+    tn_module    *next;         /* for tn_free: the list of modules to be freed */
 };
 
 enum { TN__FRONT = 64 }; /* memory is aligned to it, so what stands behind a header of this size is, too */

@@ -81,7 +81,7 @@ int tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES])
     return 1;
 }
 
-/* The stars of a pattern: how many; -1 if it has a ** too many, or too much of anything. */
+/* How many stars a pattern has; -1 if it has a second **, or too many parts or stars. */
 static int stars(const char *pattern)
 {
     part      p[MOST_PARTS];

@@ -1,4 +1,4 @@
-/* show.c — modules on paper: as PyTorch prints them, and a table of names, shapes, counts and bytes. */
+/* show.c — prints modules: as PyTorch does, and as a table of names, shapes, counts and bytes. */
 #include "nn/base/nn_private.h"
 
 static bool show_describe(const tn_module *m, char *text, size_t size)

@@ -30,8 +30,8 @@ static void misfit(load *l, tn_misfit what, const char *name, const char *text)
     if (l->c->misfit) l->c->misfit(what, name, text, l->c->user);
 }
 
-/* The name in the module, made from the name in the file, and what the rules say of the tensor. 0: it is to be passed
- * over; -1: raised. */
+/* The name in the module, made from the name in the file, and what the rules say of the tensor. 0: not wanted, to be
+ * skipped; -1: raised. */
 static int module_name(const load *l, const char *in_file, char name[TN_PATH_BYTES], entry *e)
 {
     const char  *prefix = l->c->prefix ? l->c->prefix : "";
@@ -223,7 +223,7 @@ tn_status tn_load_run(void *module, tn_load_args c)
 {
     load l = {.c = &c, .m = module};
     if (c.report) *c.report = l.count;
-    if (!tn_module_ready(module) || !tn__renames_check("tn_load", c.rename, c.renames)) return tn_error();
+    if (!tn_module_ready("tn_load", module) || !tn__renames_check("tn_load", c.rename, c.renames)) return tn_error();
     if (!c.path && !c.file) return tn_raise(TN_EINVAL, "tn_load: neither a path nor an open file is given");
     l.f = c.file ? c.file : tn_safetensors_open(c.path);
     if (!l.f) return tn_error();
@@ -237,7 +237,7 @@ tn_status tn_load_run(void *module, tn_load_args c)
 tn_status tn_module_assign(void *m, void *from)
 {
     char a[192], b[192];
-    if (!tn_module_ready(m) || !tn_module_ready(from)) return tn_error();
+    if (!tn_module_ready("tn_assign", m) || !tn_module_ready("tn_assign", from)) return tn_error();
     tn_each to = tn_module_each(m, TN_EACH_SAVED), other = tn_module_each(from, TN_EACH_SAVED);
     for (;;) {
         const bool more = tn_next(&to), more_there = tn_next(&other);

@@ -6,8 +6,8 @@ typedef struct {
     tn_safetensors_writer *w;
 } save;
 
-/* The name by the rules last … first, the other way round, but for those of parts; and the tensor, turned if they
- * say so. */
+/* The name in the file, by the rules last … first, each from `module` to `file`, except rules with parts; and the
+ * tensor, transposed if a rule says so. */
 static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES], tn_tensor **t)
 {
     for (int i = last; i >= first; i--) {
@@ -67,7 +67,8 @@ static bool put_names(const save *s, tn_module *m)
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED | (s->c->every_name ? TN_EACH_NAME : 0)); ok && tn_next(&t);)
         ok = put_all(s, t.name, t.tensor);
     if (s->c->every_name) return ok;
-    tn_each first = tn_module_each(m, TN_EACH_SAVED); /* goes along with every, but stops at first names alone */
+    /* the same walk over first names only, to tell which names are second ones */
+    tn_each first = tn_module_each(m, TN_EACH_SAVED);
     bool    more = tn_next(&first);
     for (tn_each every = tn_module_each(m, TN_EACH_SAVED | TN_EACH_NAME); ok && tn_next(&every);) {
         if (more && !strcmp(every.name, first.name)) {
@@ -86,7 +87,7 @@ static bool put_names(const save *s, tn_module *m)
 tn_status tn_save_run(void *m, tn_save_args c)
 {
     save s = {.c = &c, .w = c.writer};
-    if (!tn_module_ready(m) || !tn__renames_check("tn_save", c.rename, c.renames)) return tn_error();
+    if (!tn_module_ready("tn_save", m) || !tn__renames_check("tn_save", c.rename, c.renames)) return tn_error();
     if (!c.path && !c.writer) return tn_raise(TN_EINVAL, "tn_save: neither a path nor a writer is given");
     if (!s.w && !(s.w = tn_safetensors_writer_new())) return tn_error();
     const tn_scope scope = tn_no_grad_begin();

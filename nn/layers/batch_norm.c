@@ -1,6 +1,6 @@
 /* batch_norm.c — each channel gets mean 0 and variance 1 over the batch; without training, by the running statistics.
  *
- * In training all that may fail is done first: the running statistics change last, and only if the result is there. */
+ * In training the running statistics are changed last, and only if the result has been computed. */
 #include "nn/base/nn_private.h"
 
 /* A number for each channel, to stand beside x [N, C, ...]. */

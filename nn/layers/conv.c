@@ -20,7 +20,7 @@ static bool check_window(const char *who, int64_t size, int64_t stride, int64_t 
            tn__at_least(who, "padding", padding, 0) && tn__at_least(who, "dilation", dilation, 1);
 }
 
-/* PyTorch leaves out what is not set. */
+/* As in PyTorch, options at their defaults are not printed. */
 static void conv_describe(char *text, size_t size, int dims, int64_t in, int64_t out, const int64_t *kernel,
                           const int64_t *stride, const int64_t *padding, const int64_t *dilation, int64_t groups,
                           bool bias)

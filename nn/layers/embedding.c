@@ -80,31 +80,18 @@ tn_embedding *tn_embedding_create(tn_embedding_config c)
 
 /* ---- one row a bag of indices ---------------------------------------------------------------------------------- */
 
-/* Where each bag begins, and behind the last where it ends; index and weights become 1-d. NULL if something is
- * wrong. */
-static tn_tensor *borders(const tn_embedding_bag *m, tn_tensor **index, tn_tensor *offsets, tn_tensor **weights)
+/* Bags that are the rows of a matrix, [bags, n]. */
+static tn_tensor *borders_of_rows(tn_shape shape)
 {
-    char           text[192];
-    const int      dims = tn_ndim(*index);
-    const tn_shape shape = tn_shape_of(*index);
-    const int64_t  n = tn_numel(*index);
-    if (*weights && m->mode != TN_BAG_SUM)
-        return tn_raise(TN_EINVAL, "embedding_bag: weights are for .mode = TN_BAG_SUM alone"), NULL;
-    if (*weights && !tn_shape_equal(tn_shape_of(*weights), shape))
-        return tn_raise(TN_ESHAPE, "embedding_bag: weights have shape %s, but there is one for each index",
-                        tn_shape_text(tn_shape_of(*weights), text, sizeof text)),
-               NULL;
-    if (dims == 2 && !offsets) {
-        *index = tn_reshape(*index, TN_SHAPE(n));
-        if (*weights) *weights = tn_reshape(*weights, TN_SHAPE(n));
-        tn_tensor *at = tn_zeros_of(TN_I64, TN_SHAPE(shape.d[0] + 1));
-        for (int64_t i = 0; at && i <= shape.d[0]; i++) tn_set_i64(at, i, i * shape.d[1]);
-        return at;
-    }
-    if (dims != 1 || !offsets)
-        return tn_raise(TN_ESHAPE, "embedding_bag: index must be [bags, n], or [n] with offsets; it is %s %s offsets",
-                        tn_shape_text(shape, text, sizeof text), offsets ? "with" : "without"),
-               NULL;
+    tn_tensor *at = tn_zeros_of(TN_I64, TN_SHAPE(shape.d[0] + 1));
+    for (int64_t i = 0; at && i <= shape.d[0]; i++) tn_set_i64(at, i, i * shape.d[1]);
+    return at;
+}
+
+/* Bags of n indices in all that begin at offsets, of which the last is the end if m->last_offset says so. */
+static tn_tensor *borders_of_offsets(const tn_embedding_bag *m, const tn_tensor *offsets, int64_t n)
+{
+    char text[192];
     if (tn_ndim(offsets) != 1 || (tn_dtype_of(offsets) != TN_I64 && tn_dtype_of(offsets) != TN_I32) ||
         (m->last_offset && !tn_numel(offsets)))
         return tn_raise(TN_ESHAPE, "embedding_bag: offsets must be integers [bags%s], got %s %s",
@@ -124,6 +111,32 @@ static tn_tensor *borders(const tn_embedding_bag *m, tn_tensor **index, tn_tenso
         tn_set_i64(at, i, before = here);
     }
     return at;
+}
+
+/* Where each bag begins, and behind the last where it ends; index and weights become 1-d. NULL if something is
+ * wrong. */
+static tn_tensor *borders(const tn_embedding_bag *m, tn_tensor **index, const tn_tensor *offsets, tn_tensor **weights)
+{
+    char           text[192];
+    const int      dims = tn_ndim(*index);
+    const tn_shape shape = tn_shape_of(*index);
+    const int64_t  n = tn_numel(*index);
+    if (*weights && m->mode != TN_BAG_SUM)
+        return tn_raise(TN_EINVAL, "embedding_bag: weights are for .mode = TN_BAG_SUM alone"), NULL;
+    if (*weights && !tn_shape_equal(tn_shape_of(*weights), shape))
+        return tn_raise(TN_ESHAPE, "embedding_bag: weights have shape %s, but there is one for each index",
+                        tn_shape_text(tn_shape_of(*weights), text, sizeof text)),
+               NULL;
+    if (dims == 2 && !offsets) {
+        *index = tn_reshape(*index, TN_SHAPE(n));
+        if (*weights) *weights = tn_reshape(*weights, TN_SHAPE(n));
+        return borders_of_rows(shape);
+    }
+    if (dims != 1 || !offsets)
+        return tn_raise(TN_ESHAPE, "embedding_bag: index must be [bags, n], or [n] with offsets; it is %s %s offsets",
+                        tn_shape_text(shape, text, sizeof text), offsets ? "with" : "without"),
+               NULL;
+    return borders_of_offsets(m, offsets, n);
 }
 
 /* The bags as rows of one length: index [bags, longest], and true where there is no index, or padding. */

@@ -1,5 +1,5 @@
-/* fuse.c — the one place where modules choose a fused op. The bits are those of the modules called one by one, which is
- * what happens where a hook wants to see what comes between. */
+/* fuse.c — the one place where modules choose a fused op. The bits are those of the modules called one by one; where a
+ * hook is set on one of them, they are called so. */
 #include "nn/layers/fuse.h"
 #include "nn/base/nn_private.h"
 
@@ -20,6 +20,7 @@ tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activat
         for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
             if (linears[i].activation == activation) fused = linears[i].fused;
     if (!fused) return activation(tn_call(m, x));
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     return tn_leave(f, fused(x, m->weight, m->bias));
 }

@@ -72,7 +72,7 @@ static tn_loss *loss_create(const tn_class *kind, tn_reduction reduction)
     return m;
 }
 
-/* The caller's tensor stays the caller's. */
+/* A copy, so that the caller's tensor does not become the module's. */
 static tn_tensor *copy_of(tn_loss *m, const char *name, const tn_tensor *given)
 {
     tn_tensor *t = tn_empty_of(tn_dtype_of(given), tn_shape_of(given));

@@ -37,7 +37,7 @@ static bool sort(tn__packing *p, const tn_tensor *lengths, bool time_first)
     p->bytes = (size_t)(2 * p->length + 1) * sizeof *p->sizes;
     p->order = indices(p->batch, &order), p->place = indices(p->batch, &place), p->from = indices(p->packed, &from);
     if (!p->from || !p->order || !p->place || !(p->sizes = tn_mem_get(p->bytes))) return false;
-    int64_t *const next = p->sizes + p->length; /* where the next one of a length comes */
+    int64_t *const next = p->sizes + p->length; /* counting sort: the place of the next sequence of each length */
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t t = tn_get_i64(lengths, b); t-- > 0;) p->sizes[t]++;
     for (int64_t n = 0; n <= p->length; n++) next[n] = n < p->length ? p->sizes[n] : 0;
@@ -87,7 +87,7 @@ tn_tensor *tn__unpack(const tn__packing *p, tn_tensor *y, bool time_first)
     if (p->ragged) y = tn_index_add(tn_zeros_of(tn_dtype_of(y), TN_SHAPE(b * t, n)), 0, p->from, y);
     if (p->ragged && !time_first) return tn_reshape(y, TN_SHAPE(b, t, n));
     y = tn_reshape(y, TN_SHAPE(t, b, n));
-    return time_first ? y : tn_contiguous(tn_transpose(y, 0, 1)); /* what comes next reads it by sequences */
+    return time_first ? y : tn_contiguous(tn_transpose(y, 0, 1)); /* contiguous by sequences, as callers read it */
 }
 
 tn_tensor *tn__pack_states(const tn__packing *p, tn_tensor *h)

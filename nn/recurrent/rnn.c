@@ -153,12 +153,13 @@ static tn_tensor *layers(tn_rnn *m, const tn__packing *p, tn_rnn_args *a, tn_ten
 
 tn_tensor *tn_rnn_run(tn_rnn *m, tn_rnn_args a)
 {
+    tn_tensor *y = NULL, *h = NULL, *c = NULL, **h_n = a.h_n, **c_n = a.c_n;
+    int64_t    batch, length;
+    if (h_n) *h_n = NULL, a.h_n = &h;
+    if (c_n) *c_n = NULL, a.c_n = &c;
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = NULL, *h = NULL, *c = NULL, **h_n = a.h_n, **c_n = a.c_n;
-    int64_t        batch, length;
-    if (h_n) a.h_n = &h;
-    if (c_n) a.c_n = &c;
-    if (tn_error() == TN_OK && rnn_fits(m, &a, &batch, &length)) {
+    if (rnn_fits(m, &a, &batch, &length)) {
         const size_t bytes = (size_t)(2 * m->layers * m->directions) * sizeof(tn_tensor *);
         tn_tensor  **last = tn_mem_get(bytes);
         tn__packing  p = {.sizes = NULL};

@@ -76,9 +76,11 @@ static bool rnn_cell_fits(const tn_rnn_cell *m, const tn_rnn_cell_args *a)
 
 tn_tensor *tn_rnn_cell_run(tn_rnn_cell *m, tn_rnn_cell_args a)
 {
+    if (a.c_n) *a.c_n = NULL;
+    if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *c = NULL;
-    if (tn_error() == TN_OK && rnn_cell_fits(m, &a)) {
+    if (rnn_cell_fits(m, &a)) {
         const tn__layer_weights w = {m->weight_ih, m->weight_hh, m->bias_ih, m->bias_hh};
         const tn_shape          s = TN_SHAPE(tn_size(a.x, 0), m->hidden);
         tn_steps_args           t = {.h = a.h, .c = a.c, .steps = 1, .relu = m->relu, .last_c = &c};

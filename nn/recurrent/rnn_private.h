@@ -13,7 +13,7 @@ typedef struct {
 /* Makes and registers them under their names with `suffix` ("_l0_reverse"), each ±1/√hidden. */
 tn__layer_weights tn__recurrent_weights(void *m, const char *suffix, int64_t gates, int64_t in, int64_t hidden,
                                         bool no_bias, tn_dtype dt);
-/* Runs them over packed steps; s says all but x, weight and bias. */
+/* Runs one layer over packed steps; s holds all arguments but x, weight and bias. */
 tn_tensor *tn__recurrent_layer(int64_t gates, const tn__layer_weights *w, tn_tensor *packed, tn_steps_args s);
 
 /* False and raised for a state of integers. */
@@ -32,16 +32,17 @@ typedef struct {
     size_t     bytes;         /* of sizes */
     bool       ragged;        /* some sequence is shorter */
     tn_tensor *from;          /* i64 [packed]: where each row stands in x, its first two dims joined */
-    tn_tensor *order, *place; /* i64 [batch]: which sequence is how-manieth, and how-manieth is which */
+    tn_tensor *order, *place; /* i64 [batch]: the sequence at each sorted place; the sorted place of each sequence */
 } tn__packing;
 
-/* Of sequences [batch, length] with these lengths, or NULL. False: raised, as who. To be ended in any case. */
+/* Of sequences [batch, length] with these lengths, or NULL. False: raised, as who. tn__packing_end is to be called in
+ * any case. */
 bool tn__packing_begin(tn__packing *p, const char *who, int64_t batch, int64_t length, const tn_tensor *lengths,
                        bool time_first);
 void tn__packing_end(tn__packing *p);
 
 tn_tensor *tn__pack(const tn__packing *p, tn_tensor *x, bool time_first);   /* [B, T, n] -> [packed, n] */
-tn_tensor *tn__unpack(const tn__packing *p, tn_tensor *y, bool time_first); /* and back, 0 where nothing was */
+tn_tensor *tn__unpack(const tn__packing *p, tn_tensor *y, bool time_first); /* and back, 0 where there was padding */
 /* States [.., B, hidden], sorted as the packed sequences are; and back. */
 tn_tensor *tn__pack_states(const tn__packing *p, tn_tensor *h);
 tn_tensor *tn__unpack_states(const tn__packing *p, tn_tensor *h);

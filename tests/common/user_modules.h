@@ -15,6 +15,7 @@ typedef struct {
 
 static inline tn_tensor *mlp_forward(mlp *m, tn_tensor *x)
 {
+    if (!tn_ready(m)) return NULL;
     tn_frame f = tn_enter(m);
     x = tn_gelu(tn_call(m->up, x));
     return tn_leave(f, tn_call(m->down, x));
@@ -43,6 +44,7 @@ typedef struct {
 
 static inline tn_tensor *model_forward(model *m, tn_tensor *x, tn_tensor **hidden)
 {
+    if (hidden) *hidden = NULL;
     if (!tn_ready(m)) return NULL;
     tn_frame   f = tn_enter(m);
     tn_tensor *h = tn_call(m->words, x), *y;

@@ -29,6 +29,7 @@ static tn_tensor *split_forward(split *m, tn_tensor *x, tn_tensor **right)
 
 static tn_tensor *both(split *m, tn_tensor *x)
 {
+    if (!tn_ready(m)) return nullptr;
     tn_frame   f = tn_enter(m);
     tn_tensor *z, *y = split_forward(m, x, &z);
     return tn_leave(f, tn_add(y, z));

@@ -11,6 +11,7 @@ struct scaled {
 
 static tn_tensor *scaled_forward(scaled *m, tn_tensor *x)
 {
+    if (!tn_ready(m)) return nullptr;
     tn_frame f = tn_enter(m);
     return tn_leave(f, tn_mul(tn_call(m->inner, x), m->scale));
 }

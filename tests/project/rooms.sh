@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every op has its line in the registry; and a room's kernels are its own: TN__TEMPLATE names the file that it stands
-# in.
+# Every op has its line in the registry; a room's kernels are its own: TN__TEMPLATE names the file that it stands in;
+# and every forward of a module asks whether the module is there.
 . "$(dirname "$0")/common.sh"
 cd "$root"
 
@@ -16,6 +16,67 @@ done < <(grep -oE '^[[:space:]]*#[[:space:]]*define TN__TEMPLATE "[^"]*"' -r --i
 # What perf and a backtrace show says which op or module it is of: softmax_forward, not forward.
 bare='forward|infer|backward|backward_ops|saves_for|describe|TN__\((fwd|bwd)\)'
 findings < <(grep -nE "^static [^;={}()]*\b($bare)\(" autograd/ops/*.c nn/layers/*.c nn/attention/*.c nn/recurrent/*.c)
+
+# A forward asks before it does anything whether its module is there: tn_ready stands in front of tn_enter, and in every
+# public function that takes a module and gives a tensor.
+forwards() # FILE...: a line "file:line: what is wrong" each
+{
+    awk '
+    FNR == 1 { inside = 0; head = "" }
+    !inside && /^\{/ { inside = FNR; ready = 0; name = head; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name) }
+    inside && /(tn_ready|tn_module_ready)\(/ { ready = 1 }
+    inside && /tn_enter\(/ && !ready {
+        print FILENAME ":" FNR ": " name " calls tn_enter without `if (!tn_ready(m)) return NULL;` before it"
+    }
+    inside && /^\}/ {
+        if (head ~ takes && !ready)
+            print FILENAME ":" inside ": " name " takes a module and does not ask tn_ready"
+        inside = 0; head = ""
+    }
+    !inside && !/^[[:space:]]*$/ { head = /^[A-Za-z_]/ ? $0 : head $0 }' takes="$takes" "$@"
+}
+headers=$(tr ' ' '\n' <<<"$TENON_HEADERS" | grep -E '^(nn|models)/')
+modules=$(cat $headers | tr '\n' ' ' | grep -oE 'tn_module +base;[^}]*\} [a-z0-9_, ]+;' |
+    sed 's/.*} //; s/[ ;]//g' | tr ',\n' '||')
+takes="^tn_tensor [*]tn_[a-z0-9][a-z0-9_]*[(](${modules%|}) [*]"
+mapfile -t sources < <(files -name '*.c' -o -name '*.h' |
+    grep -E '^(nn|models|bench|examples|tests/common|tests/outside)/' | grep -vx nn/module.h)
+findings < <(forwards "${sources[@]}")
+
+# And unit.mistakes calls each of them, and each constructor, by its name.
+called() # the names that the public headers declare: what takes a module, and what makes one
+{
+    cat $headers | sed -nE "s/^TN_API [a-z0-9_]+ +[*]?(tn_[a-z0-9_]+)\((${modules%|}) [*].*/\1/p
+        s/^TN_API (${modules%|}) +[*](tn_[a-z0-9_]+)_(create|new)\(.*/\2_new/p"
+}
+[ "$(called | wc -l)" -gt 80 ] || wrong "only $(called | wc -l) functions that take or make a module were found"
+findings < <(called | sed 's/_run$//' | while read -r name; do
+    grep -qE "\"$name\"|\b$name(_forward)?\(" tests/unit/models/test_mistakes.c ||
+        echo "tests/unit/models/test_mistakes.c does not call $name"
+done)
+
+# The check itself: forwards without the guard must be seen.
+fresh rooms
+cat >planted.c <<'PLANTED'
+static tn_tensor *mlp_forward(mlp *m, tn_tensor *x)
+{
+    tn_frame f = tn_enter(m);
+    return tn_leave(f, tn_call(m->up, x));
+}
+tn_tensor *tn_mha_run(tn_mha *m, tn_mha_args a)
+{
+    return attend(m, &a);
+}
+tn_tensor *tn_linear_good(tn_linear *m)
+{
+    if (!tn_ready(m)) return NULL;
+    tn_frame f = tn_enter(m);
+    return tn_leave(f, m->weight);
+}
+PLANTED
+[ "$(forwards planted.c | cut -d: -f2 | tr '\n' ' ')" = '3 7 ' ] ||
+    wrong "rooms.sh does not see the forwards planted: $(forwards planted.c)"
+cd "$root"
 
 # A room leaves threads, memory and file handling to the skeletons.
 findings < <(grep -nE '\b(pthread_|omp_|tn_parallel_for|fopen|getenv|atomic_)' autograd/ops/*.c)

@@ -43,6 +43,7 @@ typedef struct {
 
 static tn_tensor *net_forward(net *m, tn_tensor *x)
 {
+    if (!tn_ready(m)) return NULL;
     tn_frame f = tn_enter(m);
     return tn_leave(f, tn_call(m->down, tn_relu(tn_call(m->up, x))));
 }

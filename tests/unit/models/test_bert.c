@@ -89,7 +89,7 @@ START_TEST(encoder_answers_as_hugging_face)
     ck_assert_double_le(apart(w[1], "encoder.attention"), 2e-5);
     ck_assert_ptr_null(tn_bert_word_scores(m, y, NULL));
     ck_error(TN_ESTATE,
-             "this model has no head for hidden words; build it with one, or load a directory that holds its "
+             "bert: this model has no head for hidden words; build it with one, or load a directory that holds its "
              "weights");
     tn_free(m);
 }
@@ -315,9 +315,9 @@ START_TEST(losses)
     loss = tn_bert_loss(m, .ids = ids, .masked = none, .words = none);
     ck_assert_double_eq(tn_item(loss), 0);
     ck_assert_ptr_null(tn_bert_loss(m, .ids = ids));
-    ck_error(TN_EINVAL, "there is nothing to learn: give masked and words, or next, or all of them");
+    ck_error(TN_EINVAL, "bert: there is nothing to learn: give masked and words, or next, or all of them");
     ck_assert_ptr_null(tn_bert_loss(m, .ids = ids, .masked = none));
-    ck_error(TN_EINVAL, "masked and words come together: the places of the hidden words, and which they are");
+    ck_error(TN_EINVAL, "bert: masked and words come together: the places of the hidden words, and which they are");
     tn_free(m);
 }
 END_TEST
@@ -504,13 +504,13 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_bert_new: .padding is 9, but there are 9 words");
     tn_bert *m = small(false);
     ck_assert_ptr_null(tn_bert_forward(m, tn_zeros_of(TN_I64, TN_SHAPE(1, 13))));
-    ck_error(TN_ESHAPE, "a text of 13 pieces is longer than the model's 12 positions: cut it");
+    ck_error(TN_ESHAPE, "bert: a text of 13 pieces is longer than the model's 12 positions: cut it");
     ck_assert_ptr_null(tn_bert_forward(m, tn_zeros_of(TN_I64, TN_SHAPE(8))));
-    ck_error(TN_ESHAPE, "ids must be [batch, length], got [8]");
+    ck_error(TN_ESHAPE, "bert: ids must be [batch, length], got [8]");
     ck_assert_ptr_null(tn_bert_forward(m, tn_full_of(TN_I64, TN_SHAPE(1, 2), 37)));
     ck_error(TN_EINDEX, "bert.embeddings.word_embeddings: embedding: index 37 at [0, 0] is outside 0 … 36");
     ck_assert_ptr_null(tn_bert_forward(m, NULL));
-    ck_error(TN_ESHAPE, "ids must be [batch, length], got NULL");
+    ck_error(TN_ESHAPE, "bert: ids must be [batch, length], got NULL");
     tn_free(m);
 }
 END_TEST

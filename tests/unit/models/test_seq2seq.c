@@ -56,7 +56,7 @@ START_TEST(scores_and_alignments)
             if (!sources[i / (T * S) * S + i % S]) ck_assert_double_eq(tn_get(w, i), 0); /* not at padding */
     } else {
         ck_assert_ptr_null(tn_seq2seq_forward(m, source(), target(), .alignment = &w));
-        ck_error(TN_EINVAL, "this model has no attention, and so no alignment");
+        ck_error(TN_EINVAL, "seq2seq: this model has no attention, and so no alignment");
     }
     /* each sentence alone, without padding; and on other numbers of threads */
     for (int64_t b = 0; b < B; b++) {
@@ -221,11 +221,11 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "there is no model 'lstm'; the models are transformer, bahdanau, luong and rnn");
     tn_seq2seq *m = model(0, 0);
     ck_assert_ptr_null(tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(1, 21)), target()));
-    ck_error(TN_ESHAPE, "a sequence of 21 words is longer than the model's 20 positions: cut it");
+    ck_error(TN_ESHAPE, "seq2seq: a sequence of 21 words is longer than the model's 20 positions: cut it");
     ck_assert_ptr_null(tn_seq2seq_forward(m, source(), NULL));
-    ck_error(TN_ESHAPE, "the target must be [batch, length] with a length of at least 1, got NULL");
+    ck_error(TN_ESHAPE, "seq2seq: the target must be [batch, length] with a length of at least 1, got NULL");
     ck_assert_ptr_null(tn_seq2seq_loss(m, source(), tn_ones_of(TN_I64, TN_SHAPE(B, 1))));
-    ck_error(TN_ESHAPE, "the target must hold the begin, words and the end, got a length of 1");
+    ck_error(TN_ESHAPE, "seq2seq: the target must hold the begin, words and the end, got a length of 1");
     ck_assert_ptr_null(tn_seq2seq_load(tn_test_data("golden/gpt/torch")));
     ck_assert_int_eq(tn_error(), TN_EUNSUPPORTED);
     tn_clear_error();

@@ -637,9 +637,8 @@ START_TEST(wrong_calls)
     tn_call(m, q);
     ck_error(TN_ESHAPE, "attn: mha: key [2, 4, 8] must be [B, S, 6]");
     tn_mha_forward((tn_mha *)NULL, q, k, v);
-    ck_error(
-        TN_EINVAL,
-        "a module that is called is NULL: it is an absent child, or its constructor failed and the error was cleared");
+    ck_error(TN_EINVAL,
+             "tn_mha: the module is NULL: it is an absent child, or its constructor failed and the error was cleared");
     m->time_first = true;
     tn_mha_forward(m, tn_zeros(TN_SHAPE(T, B, 4)), k, v);
     ck_error(TN_ESHAPE, "attn: mha: query [4, 2, 4] must be [T, B, 8]");

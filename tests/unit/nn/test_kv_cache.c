@@ -366,7 +366,7 @@ START_TEST(parts_that_fail)
         d->self_attn->out_proj = NULL;
         tn_mha_forward(d->self_attn, now, now, now, .causal = true, .cache = c);
         ck_error(TN_EINVAL,
-                 "self_attn: a module that is called is NULL: it is an absent child, or its constructor failed and "
+                 "self_attn: tn_call: the module is NULL: it is an absent child, or its constructor failed and "
                  "the error was cleared");
         ck_assert(tn_kv_cache_length(c) == length && tn_kv_cache_rows(c) == (length ? B : 0));
         d->self_attn->out_proj = whole, d->activation = tn_relu;

@@ -130,6 +130,7 @@ typedef struct {
 TN_MODULE(noisy);
 static tn_tensor *noisy_forward(noisy *m, tn_tensor *x, double *drawn)
 {
+    if (!tn_ready(m)) return NULL;
     tn_frame f = tn_enter(m);
     *drawn = tn_random_double(NULL);
     tn_tensor *h = tn_call(m->drop, x), *y = tn_call(m->last, h);
@@ -446,9 +447,8 @@ START_TEST(mistakes_in_running)
     mlp   *m = NULL;
     model *n = model_new(1);
     ck_assert_ptr_null(tn_call(m, tn_zeros(TN_SHAPE(1))));
-    ck_error(
-        TN_EINVAL,
-        "a module that is called is NULL: it is an absent child, or its constructor failed and the error was cleared");
+    ck_error(TN_EINVAL,
+             "tn_call: the module is NULL: it is an absent child, or its constructor failed and the error was cleared");
     ck_assert_ptr_null(tn_call(n->head, NULL));
     ck_error(TN_EINVAL, "head: Linear: the input is NULL");
     ck_assert_ptr_null(tn_call(n, tn_zeros(TN_SHAPE(1))));

@@ -20,6 +20,7 @@ typedef struct {
 
 static tn_tensor *model_forward(model *m, tn_tensor *x)
 {
+    if (!tn_ready(m)) return NULL;
     tn_frame f = tn_enter(m);
     return tn_leave(f, tn_call(m->head, tn_call(m->norm, tn_call(m->words, x))));
 }
@@ -340,6 +341,7 @@ typedef struct {
 
 static tn_tensor *torchs_forward(torchs *m, tn_tensor *x)
 {
+    if (!tn_ready(m)) return NULL;
     tn_frame f = tn_enter(m);
     return tn_leave(f, tn_call(m->head, tn_call(m->mix, tn_call(m->norm, tn_call(m->words, x)))));
 }

@@ -1,0 +1,467 @@
+/* test_mistakes.c — every function of nn/ and models/ that takes a module, and every constructor of one: called with no
+ * module, with no input, and while an error stands. Each says who was called, or leaves the standing error as it is;
+ * results that go out by address are NULL, and nothing is left behind. project.rooms finds what is missing here. */
+#include "models/models.h"
+#include "nn/nn.h"
+#include "tests/common/check_main.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- forwards ---------------------------------------------------------------------------------------------------- */
+
+enum { OUT = 4 };
+static tn_tensor *out[OUT]; /* where results by address go: not NULL before a call */
+
+static void *a_bilinear(void) { return tn_bilinear_new(.in1 = 2, .in2 = 2, .out = 2); }
+static void *bilinear(void *m, tn_tensor *x) { return tn_bilinear_forward(m, x, x); }
+static void *a_bag(void) { return tn_embedding_bag_new(.count = 4, .dim = 2); }
+static void *bag(void *m, tn_tensor *x) { return tn_embedding_bag_forward(m, x, NULL, NULL); }
+static void *a_loss(void) { return tn_mse_loss_new(.reduction = TN_MEAN); }
+static void *loss(void *m, tn_tensor *x) { return tn_loss_forward(m, x, x); }
+static void *a_cosine(void) { return tn_cosine_embedding_loss_new(.margin = 0); }
+static void *cosine(void *m, tn_tensor *x) { return tn_cosine_embedding_loss_forward(m, x, x, x); }
+static void *an_mha(void) { return tn_mha_new(.dim = 4, .heads = 2); }
+static void *mha(void *m, tn_tensor *x) { return tn_mha_forward((tn_mha *)m, x, x, x, .weights = out); }
+static void *a_dot(void) { return tn_dot_attention_new(.memory = 4); }
+static void *dot(void *m, tn_tensor *x)
+{
+    return tn_dot_attention_forward((tn_dot_attention *)m, x, x, .weights = out);
+}
+static void *an_additive(void) { return tn_additive_attention_new(.query = 4, .memory = 4); }
+static void *additive(void *m, tn_tensor *x)
+{
+    return tn_additive_attention_forward((tn_additive_attention *)m, x, x, .weights = out);
+}
+static void *additive_keys(void *m, tn_tensor *x) { return tn_additive_attention_keys(m, x); }
+static void *positions_(void) { return tn_sinusoidal_positions_new(.dim = 4); }
+static void *positions(void *m, tn_tensor *x) { return tn_positions_forward(m, x, 0); }
+static void *a_block(void) { return tn_block_new(.dim = 4, .heads = 2, .ff = 4); }
+static void *block(void *m, tn_tensor *x) { return tn_block_forward((tn_block *)m, x, .weights = out); }
+static void *a_decoder_layer(void) { return tn_transformer_decoder_layer_new(.dim = 4, .heads = 2, .ff = 4); }
+static void *decoder_layer(void *m, tn_tensor *x)
+{
+    return tn_transformer_decoder_layer_forward((tn_block *)m, x, x, .weights = out, .memory_weights = out + 1);
+}
+static void *stack(void) { return tn_blocks_new(.layers = 2, .dim = 4, .heads = 2, .ff = 4); }
+static void *blocks(void *m, tn_tensor *x) { return tn_blocks_forward((tn_blocks *)m, x, .weights = out); }
+static void *blocks_cache(void *m, tn_tensor *x) { return tn_blocks_cache(m, x ? 1 : -1, 4, 0); }
+static void *a_transformer(void)
+{
+    return tn_transformer_new(.dim = 4, .heads = 2, .encoder_layers = 1, .decoder_layers = 1, .ff = 4);
+}
+static void *transformer(void *m, tn_tensor *x) { return tn_transformer_forward((tn_transformer *)m, x, x); }
+static void *a_head(void)
+{
+    tn_tensor   *words = tn_requires_grad(tn_ones(TN_SHAPE(4, 4)));
+    tn_mlm_head *m = tn_mlm_head_new(.embedding = words);
+    return m;
+}
+static void *head_transform(void *m, tn_tensor *x) { return tn_mlm_head_transform(m, x); }
+static void *head_loss(void *m, tn_tensor *x) { return tn_mlm_head_loss((tn_mlm_head *)m, x, .target = NULL); }
+static void *an_lstm(void) { return tn_lstm_new(.in = 4, .hidden = 4); }
+static void *lstm(void *m, tn_tensor *x) { return tn_lstm_forward((tn_lstm *)m, x, .h_n = out, .c_n = out + 1); }
+static void *a_cell(void) { return tn_lstm_cell_new(.in = 4, .hidden = 4); }
+static void *cell(void *m, tn_tensor *x) { return tn_lstm_cell_forward((tn_lstm_cell *)m, x, .c_n = out); }
+static void *a_linear(void) { return tn_linear_new(.in = 4, .out = 4); }
+static void *call(void *m, tn_tensor *x) { return tn_module_call(m, x); }
+
+static void *a_bert(void) { return tn_bert_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 2, .positions = 8); }
+static void *bert(void *m, tn_tensor *x) { return tn_bert_forward((tn_bert *)m, x, .weights = out); }
+static void *word_scores(void *m, tn_tensor *x) { return tn_bert_word_scores(m, x, NULL); }
+static void *pooled(void *m, tn_tensor *x) { return tn_bert_pooled(m, x); }
+static void *next_scores(void *m, tn_tensor *x) { return tn_bert_next_scores(m, x); }
+static void *bert_loss(void *m, tn_tensor *x)
+{
+    return tn_bert_loss((tn_bert *)m, .ids = x, .next = tn_zeros_of(TN_I64, TN_SHAPE(1)), .word_loss = out,
+                        .next_loss = out + 1);
+}
+static void *fill_in(void *m, tn_tensor *x)
+{
+    tn_bert_fill to[1];
+    (void)x;
+    ck_assert_int_eq(tn_bert_fill_in(m, NULL, "a", 1, 1, to), -1);
+    return NULL;
+}
+static void *embed(void *m, tn_tensor *x)
+{
+    (void)x;
+    return tn_bert_embed(m, NULL, 1, &(const char *){"a"}, TN_POOL_MEAN);
+}
+static void *bert_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_bert_save(m, NULL), TN_OK);
+    return NULL;
+}
+static void *a_gpt(void) { return tn_gpt_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 2, .positions = 8); }
+static void *gpt(void *m, tn_tensor *x) { return tn_gpt_forward((tn_gpt *)m, x); }
+static void *gpt_loss(void *m, tn_tensor *x) { return tn_gpt_loss(m, x, NULL); }
+static void *gpt_decoding(void *m, tn_tensor *x) { return tn_gpt_decoding(m, x ? 1 : 0, 4); }
+static void *gpt_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_gpt_save(m, NULL), TN_OK);
+    return NULL;
+}
+static void *a_llama(void) { return tn_llama_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 2); }
+static void *llama(void *m, tn_tensor *x) { return tn_llama_forward((tn_llama *)m, x); }
+static void *llama_loss(void *m, tn_tensor *x) { return tn_llama_loss(m, x, NULL); }
+static void *llama_decoding(void *m, tn_tensor *x) { return tn_llama_decoding(m, x ? 1 : 0, 4); }
+static void *llama_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_llama_save(m, NULL), TN_OK);
+    return NULL;
+}
+static void *lm(void *m, tn_tensor *x) { return tn_lm_run(m, (tn_decoder_args){.ids = x}); }
+static void *lm_loss(void *m, tn_tensor *x) { return tn_lm_loss(m, x, NULL); }
+static void *lm_decoding(void *m, tn_tensor *x) { return tn_lm_decoding(m, x ? 1 : 0, 4); }
+static void *a_seq2seq(void)
+{
+    return tn_seq2seq_new(.source_words = 8, .dim = 4, .layers = 1, .heads = 2, .positions = 8);
+}
+static void *seq2seq(void *m, tn_tensor *x) { return tn_seq2seq_forward((tn_seq2seq *)m, x, x, .alignment = out); }
+static void *seq2seq_loss(void *m, tn_tensor *x) { return tn_seq2seq_loss((tn_seq2seq *)m, x, x); }
+static void *seq2seq_decoding(void *m, tn_tensor *x) { return tn_seq2seq_decoding(m, x, 1, 4); }
+static void *seq2seq_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_seq2seq_save(m, NULL), TN_OK);
+    return NULL;
+}
+
+/* Who is said to have been called without a module; how the error of a call without an input begins; and how many
+ * results it gives by address. */
+static const struct forward {
+    const char *name, *no_input;
+    void *(*make)(void);
+    void *(*call)(void *m, tn_tensor *x);
+    int results;
+} forwards[] = {
+    {"tn_call", "Linear: the input is NULL", a_linear, call, 0},
+    {"tn_bilinear_forward", "bilinear: x1 is NULL", a_bilinear, bilinear, 0},
+    {"tn_embedding_bag_forward", "embedding_bag: index is NULL", a_bag, bag, 0},
+    {"tn_loss_forward", "mse_loss: input 0 is NULL", a_loss, loss, 0},
+    {"tn_cosine_embedding_loss_forward", "cosine_similarity: input 0 is NULL", a_cosine, cosine, 0},
+    {"tn_mha", "mha: query is NULL", an_mha, mha, 1},
+    {"tn_dot_attention", "dot_attention: query is NULL", a_dot, dot, 1},
+    {"tn_additive_attention", "additive_attention: query is NULL", an_additive, additive, 1},
+    {"tn_additive_attention_keys", "memory_proj: Linear: the input is NULL", an_additive, additive_keys, 0},
+    {"tn_positions_forward", "positions: the input must be [B, T, dim] with dim = 4, got NULL", positions_, positions,
+     0},
+    {"tn_block", "self_attn: mha: query is NULL", a_block, block, 1},
+    {"tn_block", "transformer_decoder: memory is NULL", a_decoder_layer, decoder_layer, 2},
+    {"tn_blocks", "layers.0.self_attn: mha: query is NULL", stack, blocks, 2},
+    {"tn_blocks_cache", "tn_kv_cache_new: .batch is -1", stack, blocks_cache, 0},
+    {"tn_transformer", "encoder.layers.0.self_attn: mha: query is NULL", a_transformer, transformer, 0},
+    {"tn_mlm_head_transform", "transform.dense: linear_gelu: x is NULL", a_head, head_transform, 0},
+    {"tn_mlm_head_loss", "transform.dense: linear_gelu: x is NULL", a_head, head_loss, 0},
+    {"tn_rnn", "LSTM: x is NULL", an_lstm, lstm, 2},
+    {"tn_rnn_cell", "LSTMCell: x is NULL", a_cell, cell, 1},
+    {"tn_bert", "bert: ids must be [batch, length], got NULL", a_bert, bert, 2},
+    {"tn_bert_word_scores", "bert: the vectors are NULL", a_bert, word_scores, 0},
+    {"tn_bert_pooled", "bert: the vectors are NULL", a_bert, pooled, 0},
+    {"tn_bert_next_scores", "bert: the vectors are NULL", a_bert, next_scores, 0},
+    {"tn_bert_loss", "bert: ids must be [batch, length], got NULL", a_bert, bert_loss, 2},
+    {"tn_bert_fill_in", "tn_bert_fill_in: the tokenizer is NULL", a_bert, fill_in, 0},
+    {"tn_bert_embed", "tn_bert_embed: the tokenizer is NULL", a_bert, embed, 0},
+    {"tn_bert_save", "the directory is NULL", a_bert, bert_save, 0},
+    {"tn_gpt", "gpt: ids must be [batch, length], got NULL", a_gpt, gpt, 0},
+    {"tn_gpt_loss", "gpt: ids must be [batch, length], got NULL", a_gpt, gpt_loss, 0},
+    {"tn_gpt_decoding", "tn_kv_cache_new: .batch is 0", a_gpt, gpt_decoding, 0},
+    {"tn_gpt_save", "the directory is NULL", a_gpt, gpt_save, 0},
+    {"tn_llama", "llama: ids must be [batch, length], got NULL", a_llama, llama, 0},
+    {"tn_llama_loss", "llama: ids must be [batch, length], got NULL", a_llama, llama_loss, 0},
+    {"tn_llama_decoding", "tn_kv_cache_new: .batch is 0", a_llama, llama_decoding, 0},
+    {"tn_llama_save", "the directory is NULL", a_llama, llama_save, 0},
+    {"tn_lm", "llama: ids must be [batch, length], got NULL", a_llama, lm, 0},
+    {"tn_lm_loss", "gpt: ids must be [batch, length], got NULL", a_gpt, lm_loss, 0},
+    {"tn_lm_decoding", "tn_kv_cache_new: .batch is 0", a_gpt, lm_decoding, 0},
+    {"tn_seq2seq", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq, 1},
+    {"tn_seq2seq_loss", "seq2seq: the target must be [batch, length]", a_seq2seq, seq2seq_loss, 0},
+    {"tn_seq2seq_decoding", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq_decoding, 0},
+    {"tn_seq2seq_save", "the directory is NULL", a_seq2seq, seq2seq_save, 0},
+};
+enum { FORWARDS = sizeof forwards / sizeof *forwards };
+
+/* Calls it in a scope of its own and takes the error away: it gave nothing, and drew and left nothing. */
+static void refused(const struct forward *f, void *m, tn_tensor *x, int results, char text[1024])
+{
+    tn_tensor *const somebody = tn_scalar(1);
+    for (int i = 0; i < OUT; i++) out[i] = somebody;
+    const tn_generator before = *tn_current_generator();
+    const tn_scope     s = tn_scope_begin();
+    const int64_t      tensors = tn_memory_now().tensors;
+    const bool         stopped = tn_error() != TN_OK;
+    void *const        y = f->call(m, x);
+    snprintf(text, 1024, "%s", tn_error_message());
+    ck_assert_msg(!y, "%s gave a result", f->name);
+    ck_assert_msg(tn_error() != TN_OK, "%s raised nothing", f->name);
+    tn_scope_end(s);
+    ck_assert_msg(stopped || !m || tn_memory_now().tensors == tensors, "%s left a tensor behind", f->name);
+    ck_assert_msg(!memcmp(&before, tn_current_generator(), sizeof before), "%s has drawn", f->name);
+    for (int i = 0; i < OUT; i++)
+        ck_assert_msg(out[i] == (i < results ? NULL : somebody), "%s: result %d is not NULL", f->name, i);
+    tn_clear_error();
+}
+
+START_TEST(no_module)
+{
+    char text[1024], want[256];
+    for (int i = 0; i < FORWARDS; i++) {
+        const struct forward *f = &forwards[i];
+        const bool            stack_of = !strcmp(f->name, "tn_blocks") || !strcmp(f->name, "tn_bert");
+        refused(f, NULL, tn_zeros(TN_SHAPE(1, 2, 4)), stack_of ? 0 : f->results, text); /* of how many layers? */
+        snprintf(want, sizeof want,
+                 "%s: the module is NULL: it is an absent child, or its constructor failed and the error was cleared",
+                 f->name);
+        ck_assert_str_eq(text, want);
+    }
+}
+END_TEST
+
+START_TEST(no_input)
+{
+    char text[1024];
+    for (int i = 0; i < FORWARDS; i++) {
+        const struct forward *f = &forwards[i];
+        void                 *m = f->make();
+        refused(f, m, NULL, f->results, text);
+        ck_assert_msg(!strncmp(text, f->no_input, strlen(f->no_input)), "%s: \"%s\", expected \"%s...\"", f->name, text,
+                      f->no_input);
+        tn_module_free(m);
+    }
+}
+END_TEST
+
+START_TEST(stopped_thread)
+{
+    char text[1024];
+    for (int i = 0; i < FORWARDS; i++) {
+        const struct forward *f = &forwards[i];
+        void                 *m = f->make();
+        tn_tensor            *x = tn_zeros(TN_SHAPE(1, 2, 4));
+        tn_raise(TN_EINVAL, "the mistake before");
+        refused(f, m, x, f->results, text);
+        ck_assert_msg(!strncmp(text, "the mistake before", 18), "%s: %s", f->name, text);
+        tn_module_free(m);
+    }
+}
+END_TEST
+
+/* ---- constructors ------------------------------------------------------------------------------------------------ */
+
+/* From a config of zeros, as one gets by leaving everything out in C++ (or memset), so without the defaults. */
+#define OF_ZEROS(name, config) \
+    static void *new_##name(void) { return tn_##name##_create((config){.zero_ = 0}); }
+OF_ZEROS(linear, tn_linear_config)
+OF_ZEROS(bilinear, tn_bilinear_config)
+OF_ZEROS(embedding, tn_embedding_config)
+OF_ZEROS(embedding_bag, tn_embedding_bag_config)
+OF_ZEROS(layer_norm, tn_layer_norm_config)
+OF_ZEROS(rms_norm, tn_rms_norm_config)
+OF_ZEROS(batch_norm1d, tn_batch_norm_config)
+OF_ZEROS(batch_norm2d, tn_batch_norm_config)
+OF_ZEROS(group_norm, tn_group_norm_config)
+OF_ZEROS(instance_norm1d, tn_instance_norm_config)
+OF_ZEROS(instance_norm2d, tn_instance_norm_config)
+OF_ZEROS(dropout, tn_dropout_config)
+OF_ZEROS(leaky_relu, tn_leaky_relu_config)
+OF_ZEROS(elu, tn_elu_config)
+OF_ZEROS(gelu, tn_gelu_config)
+OF_ZEROS(softplus, tn_softplus_config)
+OF_ZEROS(softmax, tn_along_config)
+OF_ZEROS(log_softmax, tn_along_config)
+OF_ZEROS(glu, tn_along_config)
+OF_ZEROS(conv1d, tn_conv1d_config)
+OF_ZEROS(conv2d, tn_conv2d_config)
+OF_ZEROS(max_pool1d, tn_pool1d_config)
+OF_ZEROS(max_pool2d, tn_pool2d_config)
+OF_ZEROS(avg_pool1d, tn_pool1d_config)
+OF_ZEROS(avg_pool2d, tn_pool2d_config)
+OF_ZEROS(flatten, tn_flatten_config)
+OF_ZEROS(cross_entropy_loss, tn_class_loss_config)
+OF_ZEROS(nll_loss, tn_class_loss_config)
+OF_ZEROS(mse_loss, tn_pair_loss_config)
+OF_ZEROS(l1_loss, tn_pair_loss_config)
+OF_ZEROS(huber_loss, tn_pair_loss_config)
+OF_ZEROS(kl_div_loss, tn_pair_loss_config)
+OF_ZEROS(bce_with_logits_loss, tn_bce_loss_config)
+OF_ZEROS(cosine_embedding_loss, tn_cosine_loss_config)
+OF_ZEROS(mha, tn_mha_config)
+OF_ZEROS(dot_attention, tn_dot_attention_config)
+OF_ZEROS(additive_attention, tn_additive_attention_config)
+OF_ZEROS(sinusoidal_positions, tn_positions_config)
+OF_ZEROS(learned_positions, tn_positions_config)
+OF_ZEROS(block, tn_block_config)
+OF_ZEROS(blocks, tn_block_config)
+OF_ZEROS(transformer_encoder_layer, tn_block_config)
+OF_ZEROS(transformer_decoder_layer, tn_block_config)
+OF_ZEROS(transformer_encoder, tn_block_config)
+OF_ZEROS(transformer_decoder, tn_block_config)
+OF_ZEROS(transformer, tn_transformer_config)
+OF_ZEROS(mlm_head, tn_mlm_head_config)
+OF_ZEROS(rnn, tn_rnn_config)
+OF_ZEROS(lstm, tn_rnn_config)
+OF_ZEROS(gru, tn_rnn_config)
+OF_ZEROS(rnn_cell, tn_rnn_cell_config)
+OF_ZEROS(lstm_cell, tn_rnn_cell_config)
+OF_ZEROS(gru_cell, tn_rnn_cell_config)
+OF_ZEROS(bert, tn_bert_config)
+OF_ZEROS(gpt, tn_gpt_config)
+OF_ZEROS(llama, tn_llama_config)
+OF_ZEROS(seq2seq, tn_seq2seq_config)
+#define PLAIN(name) \
+    static void *new_##name(void) { return tn_##name##_new(); }
+PLAIN(identity)
+PLAIN(relu)
+PLAIN(selu)
+PLAIN(silu)
+PLAIN(mish)
+PLAIN(tanh)
+PLAIN(sigmoid)
+PLAIN(logsigmoid)
+PLAIN(sequential)
+PLAIN(module_list)
+PLAIN(module_dict)
+
+/* `empty`: nothing has to be given, a config of zeros makes one. */
+static const struct {
+    const char *name;
+    void *(*make)(void);
+    bool empty;
+} constructors[] = {
+    {"tn_linear_new", new_linear, false},
+    {"tn_bilinear_new", new_bilinear, false},
+    {"tn_embedding_new", new_embedding, false},
+    {"tn_embedding_bag_new", new_embedding_bag, false},
+    {"tn_layer_norm_new", new_layer_norm, false},
+    {"tn_rms_norm_new", new_rms_norm, false},
+    {"tn_batch_norm1d_new", new_batch_norm1d, false},
+    {"tn_batch_norm2d_new", new_batch_norm2d, false},
+    {"tn_group_norm_new", new_group_norm, false},
+    {"tn_instance_norm1d_new", new_instance_norm1d, false},
+    {"tn_instance_norm2d_new", new_instance_norm2d, false},
+    {"tn_dropout_new", new_dropout, true},
+    {"tn_leaky_relu_new", new_leaky_relu, true},
+    {"tn_elu_new", new_elu, true},
+    {"tn_gelu_new", new_gelu, true},
+    {"tn_softplus_new", new_softplus, true},
+    {"tn_softmax_new", new_softmax, true},
+    {"tn_log_softmax_new", new_log_softmax, true},
+    {"tn_glu_new", new_glu, true},
+    {"tn_conv1d_new", new_conv1d, false},
+    {"tn_conv2d_new", new_conv2d, false},
+    {"tn_max_pool1d_new", new_max_pool1d, false},
+    {"tn_max_pool2d_new", new_max_pool2d, false},
+    {"tn_avg_pool1d_new", new_avg_pool1d, false},
+    {"tn_avg_pool2d_new", new_avg_pool2d, false},
+    {"tn_flatten_new", new_flatten, true},
+    {"tn_cross_entropy_loss_new", new_cross_entropy_loss, true},
+    {"tn_nll_loss_new", new_nll_loss, true},
+    {"tn_mse_loss_new", new_mse_loss, false},
+    {"tn_l1_loss_new", new_l1_loss, false},
+    {"tn_huber_loss_new", new_huber_loss, true},
+    {"tn_kl_div_loss_new", new_kl_div_loss, false},
+    {"tn_bce_with_logits_loss_new", new_bce_with_logits_loss, true},
+    {"tn_cosine_embedding_loss_new", new_cosine_embedding_loss, true},
+    {"tn_mha_new", new_mha, false},
+    {"tn_dot_attention_new", new_dot_attention, false},
+    {"tn_additive_attention_new", new_additive_attention, false},
+    {"tn_sinusoidal_positions_new", new_sinusoidal_positions, false},
+    {"tn_learned_positions_new", new_learned_positions, false},
+    {"tn_block_new", new_block, false},
+    {"tn_blocks_new", new_blocks, false},
+    {"tn_transformer_encoder_layer_new", new_transformer_encoder_layer, false},
+    {"tn_transformer_decoder_layer_new", new_transformer_decoder_layer, false},
+    {"tn_transformer_encoder_new", new_transformer_encoder, false},
+    {"tn_transformer_decoder_new", new_transformer_decoder, false},
+    {"tn_transformer_new", new_transformer, false},
+    {"tn_mlm_head_new", new_mlm_head, false},
+    {"tn_rnn_new", new_rnn, false},
+    {"tn_lstm_new", new_lstm, false},
+    {"tn_gru_new", new_gru, false},
+    {"tn_rnn_cell_new", new_rnn_cell, false},
+    {"tn_lstm_cell_new", new_lstm_cell, false},
+    {"tn_gru_cell_new", new_gru_cell, false},
+    {"tn_bert_new", new_bert, false},
+    {"tn_gpt_new", new_gpt, false},
+    {"tn_llama_new", new_llama, false},
+    {"tn_seq2seq_new", new_seq2seq, false},
+    {"tn_identity_new", new_identity, true},
+    {"tn_relu_new", new_relu, true},
+    {"tn_selu_new", new_selu, true},
+    {"tn_silu_new", new_silu, true},
+    {"tn_mish_new", new_mish, true},
+    {"tn_tanh_new", new_tanh, true},
+    {"tn_sigmoid_new", new_sigmoid, true},
+    {"tn_logsigmoid_new", new_logsigmoid, true},
+    {"tn_sequential_new", new_sequential, true},
+    {"tn_module_list_new", new_module_list, true},
+    {"tn_module_dict_new", new_module_dict, true},
+};
+enum { CONSTRUCTORS = sizeof constructors / sizeof *constructors };
+
+START_TEST(nothing_given)
+{
+    char want[64];
+    for (int i = 0; i < CONSTRUCTORS; i++) {
+        const int64_t      tensors = tn_memory_now().tensors;
+        const tn_generator before = *tn_current_generator();
+        void              *m = constructors[i].make();
+        snprintf(want, sizeof want, "%s: ", constructors[i].name);
+        if (constructors[i].empty) {
+            ck_assert_msg(m && tn_error() == TN_OK, "%s: %s", constructors[i].name, tn_error_message());
+            tn_module_free(m);
+        } else {
+            ck_assert_msg(!m && !strncmp(tn_error_message(), want, strlen(want)), "%s: \"%s\"", constructors[i].name,
+                          tn_error_message());
+            tn_clear_error();
+        }
+        ck_assert_msg(tn_memory_now().tensors == tensors, "%s left a tensor behind", constructors[i].name);
+        ck_assert_msg(!memcmp(&before, tn_current_generator(), sizeof before), "%s has drawn", constructors[i].name);
+    }
+}
+END_TEST
+
+START_TEST(made_on_a_stopped_thread)
+{
+    for (int i = 0; i < CONSTRUCTORS; i++) {
+        const int64_t tensors = tn_memory_now().tensors;
+        tn_raise(TN_EINVAL, "the mistake before");
+        ck_assert_msg(!constructors[i].make(), "%s made something", constructors[i].name);
+        ck_assert_msg(!strncmp(tn_error_message(), "the mistake before", 18), "%s: %s", constructors[i].name,
+                      tn_error_message());
+        tn_clear_error();
+        ck_assert_msg(tn_memory_now().tensors == tensors, "%s left a tensor behind", constructors[i].name);
+    }
+}
+END_TEST
+
+START_TEST(no_directory)
+{
+    static const char *const want = "the directory is NULL; it is where 'config.json' lies";
+    ck_assert(!tn_bert_load(NULL) && !strncmp(tn_error_message(), want, strlen(want)));
+    tn_clear_error();
+    ck_assert(!tn_gpt_load(NULL) && !strncmp(tn_error_message(), want, strlen(want)));
+    tn_clear_error();
+    ck_assert(!tn_llama_load(NULL) && !strncmp(tn_error_message(), want, strlen(want)));
+    tn_clear_error();
+    ck_assert(!tn_seq2seq_load(NULL) && !strncmp(tn_error_message(), want, strlen(want)));
+    tn_clear_error();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("mistakes");
+    TCase *c = tn_tcase(s, "with modules");
+    tcase_add_test(c, no_module);
+    tcase_add_test(c, no_input);
+    tcase_add_test(c, stopped_thread);
+    tcase_add_test(c, nothing_given);
+    tcase_add_test(c, no_directory);
+    tcase_add_test(c, made_on_a_stopped_thread);
+    return tn_check_main(s);
+}
