@@ -41,8 +41,9 @@ typedef struct tn_backward_args {
     bool              retain; /* keep what was saved: the tape can be read again      */
     int               end_;
 } TN_KEYWORDS_ONLY tn_backward_args;
-/* Adds to the gradients of the leaves, all at the end: a failed backward has attached none. The tape is consumed. For
- * gradients that are on the tape themselves, see tn_grad_of: they must not hang on the leaves they depend on. */
+/* Adds to the gradients of the leaves, all at the end: a backward that fails changes none of them. The tape is
+ * consumed. (Gradients that are to be differentiated again come from tn_grad_of: kept in a leaf, they and the leaf
+ * would own each other.) */
 TN_API tn_status tn_backward_run(tn_backward_args c);
 
 /* The gradients of one root (times seed) with respect to chosen tensors, leaves or not; no leaf is touched.
@@ -88,18 +89,18 @@ TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *con
 /* ---- mixed precision --------------------------------------------------------------------------------------------- */
 
 /* A scope in which products are computed in bf16: linear, matmul, einsum, attention and convolution round their f32
- * operands to bf16, add up in f32 and give a bf16 result; all that follows takes bf16 as it is, but for what stays f32:
- * norms, softmax, reductions, exp and log, losses, the states of recurrent layers widen theirs, and f32 beside bf16 is
- * joined as f32 (tn_cat). Each op says which it is, an op of yours, too: .autocast in op.h. Conversions are on the
- * tape, so weights stay f32 and get f32 gradients; optimizers, state dicts and checkpoints do not notice. f64 is left
- * alone. bf16 has f32's range: losses need no scaling. A weight that is used several times in the scope is converted
- * once. tn_backward needs no scope of its own.
+ * operands to bf16, add up in f32 and give a bf16 result; other ops take bf16 as it is, except those that need the
+ * precision of f32 (norms, softmax, reductions, exp and log, losses, the states of recurrent layers), which convert
+ * their inputs to f32; where f32 and bf16 are joined (tn_cat) the result is f32. Each op states its choice, an op of
+ * your own, too: .autocast in op.h. Conversions are on the tape, so weights stay f32 and get f32 gradients; optimizers,
+ * state dicts and checkpoints do not notice. f64 is left alone. bf16 has f32's range: losses need no scaling. A weight
+ * that is used several times in the scope is converted once. tn_backward needs no scope of its own.
  *
  *     tn_scope s = tn_autocast_begin(true);
  *     tn_tensor *loss = tn_scope_return(s, model_loss(net, batch));
  *     tn_backward(loss);
  *
- * With false: an island in such a scope, where nothing is rounded. */
+ * tn_autocast_begin(false) inside such a scope switches it off for a part of the computation. */
 TN_API tn_scope tn_autocast_begin(bool on);
 
 #ifdef __cplusplus

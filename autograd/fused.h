@@ -1,7 +1,7 @@
-/* fused.h — several ops in one pass over memory, which saves time and memory and changes nothing else: values and
+/* fused.h — several ops in one pass over memory, which saves time and memory without changing a result: values and
  * gradients have the bits of the parts, which stand in ops.h (tn_linear_cross_entropy alone adds up in another order).
- * The modules of nn/ choose them where no hook wants to see what comes between (nn/layers/fuse.c); call them if you
- * write layers of your own. */
+ * The modules of nn/ choose them unless a hook is set on one of the parts (nn/layers/fuse.c); call them if you write
+ * layers of your own. */
 #ifndef TENON_AUTOGRAD_FUSED_H
 #define TENON_AUTOGRAD_FUSED_H
 

@@ -1,9 +1,9 @@
 /* ops.h — every op that can be on the tape, each with what it computes. One room an op: autograd/ops/<name>.c.
  *
  * All take any strides, broadcast as NumPy does where two shapes meet, and return a new tensor (or NULL, see tn_error)
- * that belongs to the open scope. Number types: two tensors of different types meet in the wider one
- * (bool < u8 < i32 < i64 < bf16 < f32 < f64; a 0-d tensor does not widen one that has dims, within floating or within
- * integer types). A name ending in "_" writes its result over the first argument and returns it.
+ * that belongs to the open scope. Number types: two tensors of different types are promoted to the wider one (bool < u8
+ * < i32 < i64 < bf16 < f32 < f64; a 0-d tensor does not widen one that has dims, within floating or within integer
+ * types). A name ending in "_" writes its result over the first argument and returns it.
  *
  * Ops with options are called with names: tn_sum(x, .dims = TN_DIMS(1), .keepdim = true), tn_conv1d(x, w, b, .stride =
  * 2). Negative dims count from the end. C++ fills the struct and calls the function with "_run". */
@@ -363,7 +363,7 @@ typedef struct tn_attention_args {
     int64_t      window; /* causal: and of these the last so many, itself among them; 0: all */
     double       dropout;
     double scale TN_IS(-1); /* below 0: 1/√D */
-    tn_dims      order;     /* of the result's dims, as tn_permute(y, order) would turn them; none: [..., T, E] */
+    tn_dims      order;     /* of the result's dims, as tn_permute(y, order) would reorder them; none: [..., T, E] */
     tn_tensor  **weights;   /* out, may be NULL: the weights [..., T, S] after dropout; on the tape */
     int          end_;
 } TN_KEYWORDS_ONLY tn_attention_args;

@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-/* Rotary positions: rows of x [..., D] turned pair by pair, by angles [..., R], R even and at most D, that broadcast
- * to them: what is behind the first R elements stays. Pairs are elements i and i + R/2, as in GPT-NeoX and Hugging
- * Face's LLaMA; interleaved: 2i and 2i + 1, as in GPT-J and llama2.c. */
+/* Rotary positions: the elements of each row of x [..., D] are rotated pair by pair, by angles [..., R] that broadcast
+ * to the rows, R even and at most D; elements from R on stay as they are. Pairs are elements i and i + R/2, as in
+ * GPT-NeoX and Hugging Face's LLaMA; interleaved: 2i and 2i + 1, as in GPT-J and llama2.c. */
 TN_API tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved);
 
-/* How long texts stretch the angles; the names are Hugging Face's rope_type. */
+/* How the angles are scaled for texts longer than those trained on; the names are Hugging Face's rope_type. */
 typedef enum { TN_ROPE_PLAIN = 0, TN_ROPE_LINEAR, TN_ROPE_DYNAMIC, TN_ROPE_LLAMA3 } tn_rope_scaling;
 typedef struct tn_rope_config {
     int             zero_;

@@ -23,9 +23,9 @@ TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool l
 
 /* ---- keys and values of what has been read so far ---------------------------------------------------------------- */
 
-/* Belongs to whoever makes it: no module holds one. All of its memory is taken when it is made. To be used where
- * nothing is recorded (tn_no_grad_begin). Decoding token by token with a cache gives the same bits as reading all at
- * once with .causal. When a call fails, the cache stands where it stood before. */
+/* Owned by the program: no module holds one. All of its memory is allocated when it is made. To be used without
+ * recording (tn_no_grad_begin). Decoding token by token with a cache gives the same bits as reading all at once with
+ * .causal. A call that fails leaves the cache as it was. */
 typedef struct tn_kv_cache tn_kv_cache;
 typedef struct tn_kv_cache_config {
     int            zero_;
@@ -42,8 +42,8 @@ TN_API tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c);
 TN_API void         tn_kv_cache_free(tn_kv_cache *c);
 TN_API int64_t   tn_kv_cache_length(const tn_kv_cache *c); /* positions that every layer holds: where the next begin */
 TN_API int64_t   tn_kv_cache_rows(const tn_kv_cache *c);   /* of the batch that is in it; 0 if it is empty */
-TN_API tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length); /* forgets what stands behind */
-TN_API void      tn_kv_cache_clear(tn_kv_cache *c);                /* forgets everything, the memory too */
+TN_API tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length); /* drops the positions from `length` on */
+TN_API void      tn_kv_cache_clear(tn_kv_cache *c);                /* drops all, the memory too */
 /* Row i becomes what row index[i] was; there may be more or fewer than before. For beams. index: i64 or i32 [rows]. */
 TN_API tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index);
 
@@ -53,12 +53,13 @@ typedef struct tn_mha_config {
     int     zero_;
     int64_t dim, heads;
     int64_t kdim, vdim; /* 0: dim */
-    /* Heads of keys and values, each shared by heads / kv_heads heads of queries, whose keys are not copied. If given,
-     * though it be as many as heads, or head_dim is, the projections are three modules, as Hugging Face has them. */
+    /* Heads of keys and values, each shared by heads / kv_heads heads of queries, whose keys are not copied. If
+     * kv_heads is given (even if equal to heads), or head_dim, the projections are three modules, as in Hugging Face's
+     * models. */
     int64_t        kv_heads, head_dim;   /* 0: heads, dim / heads */
     double         dropout;              /* of the weights; 0: none */
     int64_t        window;               /* query t sees keys t - window + 1 … t, with .causal; 0: keys 0 … t */
-    bool           rotary;               /* queries and keys are turned by their positions: tn_rope */
+    bool           rotary;               /* queries and keys are rotated by their positions: tn_rope */
     tn_rope_config rope;                 /* ... how; .dim 0: all of a head */
     bool           no_bias, no_out_bias; /* none at all; none of the last projection */
     bool           time_first;           /* [T, B, dim], as is PyTorch's default */
@@ -97,7 +98,7 @@ typedef struct tn_mha_args {
     tn_kv_cache *cache;
     int64_t      layer;
     bool         memory; /* keys and values are a memory: stored by the first call, later ones may leave them out */
-    tn_tensor   *angles; /* rotary: of x's positions, as tn_rope_angles makes them; NULL: those behind the cache's */
+    tn_tensor   *angles; /* rotary: of x's positions, as tn_rope_angles makes them; NULL: those after the cache's */
     int          end_;
 } TN_KEYWORDS_ONLY tn_mha_args;
 TN_API tn_tensor  *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */

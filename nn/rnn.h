@@ -1,4 +1,4 @@
-/* rnn.h — recurrent networks: layers that read sequences, and the cells of which one makes one's own. Part of nn.h:
+/* rnn.h — recurrent networks: layers that read sequences, and cells for networks that go step by step. Part of nn.h:
  * include that.
  *
  *     tn_lstm   *m = tn_lstm_new(.in = 256, .hidden = 512, .layers = 2, .dropout = 0.2);
@@ -6,10 +6,10 @@
  *     tn_tensor *h, *c;
  *     y = tn_lstm_forward(m, x, .lengths = lengths, .h_n = &h, .c_n = &c);   // the last states, too
  *
- * Names, gates and initialisation are PyTorch's, but batches come first. Sequences of different length need no
- * packing by hand: with lengths, padding is not computed with, whatever it holds; outputs there are 0, the last states
- * are those after each sequence's own last step, and the reverse direction begins there. A sequence of length 0 has
- * the states that it was given. What a sequence gives depends neither on its padding nor on the others of the batch. */
+ * Names, gates and initialisation are PyTorch's, but batches come first. Sequences of different length need no packing
+ * by hand: with lengths, padding is not computed with, whatever it holds; outputs there are 0, the last states are
+ * those after each sequence's own last step, and the reverse direction begins there. A sequence of length 0 has the
+ * states that it was given. Results of a sequence depend neither on its padding nor on the rest of the batch. */
 #ifndef TENON_NN_RNN_H
 #define TENON_NN_RNN_H
 
@@ -23,7 +23,7 @@ typedef struct tn_rnn_config {
     int            zero_;
     int64_t        in, hidden;
     int64_t layers TN_IS(1);
-    double         dropout;       /* of what one layer gives the next */
+    double         dropout;       /* of the outputs between two layers */
     bool           bidirectional; /* outputs are [.., 2 hidden]: forward, then reverse */
     bool           relu;          /* RNN alone: instead of tanh */
     bool           no_bias;

@@ -87,7 +87,8 @@ typedef struct tn_block_args {
 } TN_KEYWORDS_ONLY tn_block_args;
 TN_API tn_tensor  *tn_block_run(tn_block *m, tn_block_args a);
 TN_API tn_tensor  *tn_blocks_run(tn_blocks *m, tn_block_args a);
-/* A cache that fits: for so many rows, and so many positions in each, and in each of the memory (0: none). */
+/* A cache that fits: for `batch` rows of at most `length` positions, and of memory_length positions of the memory (0:
+ * none). */
 TN_API tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_t memory_length);
 
 /* By PyTorch's names: a block without and with a memory, and stacks of them. */

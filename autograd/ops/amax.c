@@ -2,7 +2,7 @@
  *
  *   gx = gy / count where x = y, else 0        (equal maxima share the gradient; count: how many there are)
  *
- * The count is a second result that only the tape sees. */
+ * The count is a hidden second result, for the backward alone. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"

@@ -3,15 +3,15 @@
  *   gv = wᵀ gy,   gw = gy vᵀ,   gs = w (gw - Σ w gw),   gq = scale · gs k,   gk = scale · gsᵀ q,   gmask = gs
  *
  * q [..., T, D], k [..., S, D], v [..., S, E], leading dims broadcast; or all three in one, [B, T, 3, H, D], and then
- * the gradient is one tensor, too. gv takes the w that has been through the dropout, which falls on gw as well; gs
- * takes w as it was.
+ * the gradient is one tensor, too. For gv, w is taken after the dropout, and the same dropout is applied to gw; for gs,
+ * w is taken before it.
  *
- * Whatever is blocked takes no part, even if it is NaN; a query that may attend to nothing gets 0, and gradient 0. The
- * op is streamed (core/products/attention.c): w exists a block at a time, and of each row two numbers are kept, its
- * largest score and 1 / Σ exp: a second result that only the tape sees. Who wants to see w asks for
- * attention_and_weights, which makes it beside the result from attention_scores, attention_weights (which holds the
- * rules of masking) and dropout; these, with select_matmul, are also what gradients of gradients are made of. Dropout
- * looks at the words that the op dropout would look at for element i of w. */
+ * What is blocked has no influence, even if it is NaN; a query that may attend to nothing gets 0, and gradient 0. The
+ * op is streamed (core/products/attention.c): w exists a block at a time, and of each row two numbers are kept for the
+ * backward, its largest score and 1 / Σ exp, as a hidden second result. Where w is asked for, attention_and_weights
+ * computes it beside the result from attention_scores, attention_weights (which has the rules of masking) and dropout;
+ * these, with select_matmul, are also what gradients of gradients are made of. Dropout uses the same random words for
+ * element i of w as the op dropout would. */
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 #include "core/products/attention.h"
@@ -167,7 +167,7 @@ static bool attention_infer(tn_ctx *c)
 
 /* ---- streamed ---------------------------------------------------------------------------------------------------- */
 
-/* x with the leading dims of all, or an operand that is absent. */
+/* x expanded to the leading dims of the result; NULL stays NULL. */
 static const tn_tensor *wide(const tn_tensor *x, tn_shape lead, int64_t rows, tn_tensor *to)
 {
     if (!x) return NULL;
@@ -175,7 +175,7 @@ static const tn_tensor *wide(const tn_tensor *x, tn_shape lead, int64_t rows, tn
     *to = tn__glance(x, &l);
     return to;
 }
-/* The result (or its gradient) with its dims where they came from. */
+/* The result (or its gradient) with its dims in the order [..., T, E]. */
 static const tn_tensor *permuted_back(const tn_tensor *y, tn_dims order, tn_tensor *to)
 {
     tn__layout l = y->l;
@@ -278,7 +278,7 @@ static tn_tensor *dropped(const args_t *a, tn_tensor *w)
     return a->dropout > 0 ? tn__drop_at(w, a->dropout, a->seed, a->position) : w;
 }
 
-/* The result is the streamed one: it has the same bits, whether the weights are wanted or not. */
+/* The result is computed by the streamed op, so that it has the same bits whether the weights are wanted or not. */
 static void attention_compose(tn_ctx *c)
 {
     const args_t *a = c->args;
@@ -298,10 +298,10 @@ static void attention_backward_ops(tn_back *b)
     ops_of(b->in, part);
     tn_tensor *w = weights_of(a, part, b->in[3], b->in[4]);
     if (!w) return;
-    tn_tensor *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)); /* what has no weight has no gradient */
+    tn_tensor *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)); /* keys of weight 0 get gradient 0 */
     tn_tensor *gw = tn_masked_fill(dropped(a, tn_matmul(gy, tn_transpose(part[2], -1, -2))), zero, 0);
     tn_tensor *gs = tn_mul(w, tn_sub(gw, tn_sum(tn_mul(gw, w), .dims = TN_DIMS(-1), .keepdim = true)));
-    gs = tn_masked_fill(gs, zero, 0); /* where others' NaN came in by the sum */
+    gs = tn_masked_fill(gs, zero, 0); /* even where NaN of other keys came in through the sum */
     g[0] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, gs, part[1]), a->scale);
     g[1] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, tn_transpose(gs, -1, -2), part[0]), a->scale);
     g[2] = tn_apply(&tn__op_select_matmul, tn_transpose(dropped(a, w), -1, -2), gy);

@@ -1,14 +1,14 @@
 /* attention_scores — s = scale · q kᵀ: [..., T, D] x [..., S, D] → [..., T, S]
  *
- *   gq = scale · gs k,  gk = scale · gsᵀ q, in which zeros of gs select (select_matmul)
+ *   gq = scale · gs k, gk = scale · gsᵀ q, in which terms with a zero of gs are left out (select_matmul)
  *
- * A key that may not be attended can hold NaN. Its scores are NaN, attention_weights passes over them and gives them
- * the gradient 0, and here the zeros keep the NaN out of the gradients. */
+ * A key that may not be attended can hold NaN. Its scores are NaN, too; attention_weights ignores them and gives them
+ * the gradient 0, and here those zeros keep the NaN out of the gradients. */
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 typedef tn__attention_scores_args args_t;
 
-/* kᵀ, to be used like k: nothing of it is on the heap. */
+/* kᵀ as a view on the stack, for as long as k is there. */
 static tn_tensor transposed(const tn_tensor *k)
 {
     tn__layout l = k->l;

@@ -1,4 +1,4 @@
-/* bce_with_logits — of each pair, a logit x and the probability t that was meant:
+/* bce_with_logits — of each pair, a logit x and the target probability t:
  *
  *   w ((1 - t) x + (1 + (v - 1) t) softplus(-x))        w: weight, v: pos_weight, else 1; softplus(z) = log(1 + eᶻ)
  *

@@ -1,4 +1,4 @@
-/* cat — tensors one after the other along a dim; stack: along a new dim; split, chunk: the way back, as views
+/* cat — tensors one after the other along a dim; stack: along a new dim; split, chunk: the inverse, as views
  *
  *   each input's gradient is its part of gy, as a view */
 #include "autograd/rooms/room.h"

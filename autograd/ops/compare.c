@@ -1,6 +1,6 @@
 /* compare — eq, ne, lt, le, gt, ge: bool, without gradient
  *
- * Two number types meet in the wider one first. NaN is equal to nothing, and neither less nor greater. */
+ * Two number types are promoted to the wider one first. NaN is equal to nothing, and neither less nor greater. */
 #ifndef TN__REAL /* ============================================================================== the rooms */
 #include "autograd/rooms/room.h"
 #define TN__TEMPLATE "autograd/ops/compare.c"

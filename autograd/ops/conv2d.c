@@ -2,7 +2,7 @@
  *
  * x [N, C, H, W], w [O, C/groups, KH, KW], b [O] or none; cross-correlation, as in PyTorch. The sum <gy, conv(x, w)> is
  * linear in each of gy, x and w: its derivative by x is conv2d_input_grad, by w conv2d_weight_grad. The derivatives of
- * those three are each other, so that gradients of any order exist.
+ * these three ops are again these three, so that gradients of any order exist.
  *
  *   gx = input_grad(gy, w),  gw = weight_grad(x, gy),  gb = Σ gy over n and the positions */
 #include "autograd/rooms/windows.h"

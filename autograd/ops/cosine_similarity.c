@@ -23,7 +23,7 @@ static bool cosine_similarity_infer(tn_ctx *c)
     return tn__reduced_shape("cosine_similarity", both, &(tn_dims){1, {dim}}, false, &c->result[0].shape);
 }
 
-/* Both inputs as they broadcast; and t, which lacks the dim, with one of size 1. */
+/* Both inputs, broadcast; and t, in which the dim was reduced, with that dim at size 1. */
 typedef struct {
     tn_tensor a, b, t;
     int       dim;

@@ -1,4 +1,5 @@
-/* cross_entropy — the loss of predicting classes, logits against the class that was meant or probabilities of all
+/* cross_entropy — the loss of predicting classes, logits against a target class, or against probabilities of all
+ * classes
  *
  *   With l = log_softmax(x) over the classes and shares a_c of the loss, a row's loss is -Σ_c a_c l_c:
  *     a class t:           a_c = (1-ε) w_t [c = t] + ε/C w_c        (ε: label smoothing; w: weights, else 1; C classes)
@@ -6,8 +7,8 @@
  *   mean: the sum of the losses by that of the w_t, or by the number of rows for probabilities
  *   gx_c = s (Σ a · softmax(x)_c - a_c)        gt_c = -s (1-ε) w_c l_c        s: gy, for the mean by its divisor
  *
- * No row of probabilities is kept: each row leaves its largest x and log Σ exp(x - largest), a result that only the
- * tape sees, as the divisor and the count are. Where no target counts, the loss is 0 and so is the gradient. */
+ * Softmax is not kept: of each row its largest x and log Σ exp(x - largest) are kept for the backward, in a hidden
+ * result, as are the divisor and the count. If all targets are ignored, the loss and the gradient are 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "core/kernels/vecmath.h"
@@ -248,7 +249,7 @@ tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-/* What a row's sums are made of: its target's class, or -1; and for probabilities the target's row. */
+/* What a row's loss is computed from: its target's class, or -1 (ignored); or the target's row of probabilities. */
 typedef struct {
     const TN__REAL *w, *p;
     int64_t         t;
@@ -292,7 +293,7 @@ static void TN__(cross_entropy_fwd)(int64_t n, void *const *out, const void *con
     if (!r.p && r.even == 0) {
         sum = TN__(share_of)(&r, r.t) * (log_sum + ((double)max - (double)x[r.t]));
     } else {
-        for (int64_t c = 0; c < n; c++) { /* a share of 0 of an infinite loss is 0 */
+        for (int64_t c = 0; c < n; c++) { /* 0 times an infinite loss counts as 0 */
             const double share = TN__(share_of)(&r, c);
             if (share != 0) sum += share * (log_sum + ((double)max - (double)x[c]));
         }
@@ -319,7 +320,7 @@ static void TN__(cross_entropy_bwd)(int64_t n, void *const *out, const void *con
         for (int64_t c = 0; c < n; c++) gx[c] = x[c] - max - log_sum;
         TN__(tn__exp)(n, gx, gx);
         for (int64_t c = 0; c < n; c++) gx[c] *= all;
-        if (!r.p && (!r.w || r.even == 0)) { /* all have the same share but the target */
+        if (!r.p && (!r.w || r.even == 0)) { /* all classes but the target have the same share */
             const TN__REAL hit = gx[r.t] - s * (TN__REAL)TN__(share_of)(&r, r.t), even = s * (TN__REAL)r.even;
             for (int64_t c = 0; c < n && even != 0; c++) gx[c] -= even;
             gx[r.t] = hit;

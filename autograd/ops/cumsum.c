@@ -1,6 +1,6 @@
 /* cumsum — y_i = Σ_{j ≤ i} x_j along one dim; integers and bool add up as i64
  *
- *   gx_i = Σ_{j ≥ i} gy_j: the same from the other end
+ *   gx_i = Σ_{j ≥ i} gy_j: a cumulative sum from the other end
  *
  * Floating sums are kept in f64. */
 #ifndef TN__REAL /* =============================================================================== the room */

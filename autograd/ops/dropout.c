@@ -2,10 +2,10 @@
  *
  *   gx = gy under the same mask
  *
- * No mask is kept: element i, counted in the order of the indices, looks at word i mod 4 of block position + i / 4 of
- * the generator, in the backward too. So the mask depends on seed and position alone, not on number type, layout or
- * threads; and what the backward calls is this op again. The generator moves on by ⌈n/4⌉ blocks when the call has
- * succeeded. With p = 0 the result is x itself, and nothing is drawn. */
+ * No mask is kept: element i, counted in the order of the indices, is decided by word i mod 4 of block position + i / 4
+ * of the generator, in the backward, too. So the mask depends on seed and position alone, not on number type, layout or
+ * threads; and the backward is this op again. The generator moves on by ⌈n/4⌉ blocks when the call has succeeded. With
+ * p = 0 the result is x itself, and nothing is drawn. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {

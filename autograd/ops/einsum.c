@@ -4,10 +4,11 @@
  * a letter twice in one operand is its diagonal; "..." stands for the dims that are not named, counted from the last,
  * which broadcast. Without "->" the output is "..." and the letters that occur once, in order, A-Z before a-z.
  *
- * The operands are multiplied pair by pair from the left. What only one of a pair has, and nobody needs later, is
- * summed first. With the dims of a pair sorted into those both have and that stay (batch), those of one (left, right)
- * and those that are summed, the product is a matmul [batch, left, summed] x [batch, summed, right]; or, if there is
- * nothing to sum, a mul. Views of the operands do for this as long as left, right and summed are one letter each. */
+ * The operands are multiplied pair by pair from the left. A letter that only one of the pair has, and that neither the
+ * output nor a later operand has, is summed first. The dims of a pair are sorted into those that both have and that
+ * stay (batch), those of one (left, right) and those that are summed; then the product is a matmul [batch, left,
+ * summed] x [batch, summed, right]; or, if there is nothing to sum, a mul. Views of the operands suffice for this as
+ * long as left, right and summed are one letter each. */
 #include "autograd/rooms/einsum_equation.h"
 
 typedef struct {
@@ -31,7 +32,7 @@ static bool einsum_infer(tn_ctx *c)
     c->result[0].dtype = c->in[0]->dtype, c->result[0].shape.n = q.out.n;
     for (int i = 0; i < q.out.n; i++) c->result[0].shape.d[i] = q.size[q.out.d[i]];
     uint64_t all = 0;
-    for (int i = 0; i < c->nin; i++) { /* the dims of each product on the way */
+    for (int i = 0; i < c->nin; i++) { /* the dims of each intermediate product */
         tn__equation_operand(c, &q, &p, i, &t);
         const uint64_t s = tn__equation_kept(&q, c->in[i]->l.shape, &t);
         tn__equation_used(&q, s);

@@ -51,7 +51,8 @@ static const tn__sample samples[] = {
      .kind = INDEX,
      .high = {2, 5},
      .low = {-2, 1},
-     .args = &(args_t){0, false}}, /* a padding row that is used has no true gradient */
+     /* indices from 1 on: row 0 is padding, whose gradient is 0 whatever the differences say */
+     .args = &(args_t){0, false}},
     {.in = {{2, {5, 1}}, {1, {7}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){4, false}},
     {.in = {{2, {5, 3}}, {0, {0}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},
     {.in = {{2, {5, 3}}, {2, {0, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},

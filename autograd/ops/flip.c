@@ -1,6 +1,6 @@
-/* flip — dims turned around: y[i] = x[n - 1 - i] in each of them
+/* flip — dims reversed: y[i] = x[n - 1 - i] in each of them
  *
- *   gx = gy turned around */
+ *   gx = gy reversed */
 #include "autograd/rooms/room.h"
 
 typedef struct {
@@ -13,7 +13,7 @@ static bool flip_infer(tn_ctx *c)
     return tn__wrap_dims("flip", &dims, c->in[0]->l.shape.n) && tn_infer_like(c, 0, 0);
 }
 
-/* x with negative strides would be y: so one copy does it. */
+/* y is x with negative strides, so that one copy suffices. */
 static void flip_forward(tn_ctx *c)
 {
     tn_dims    dims = TN_ARG(c, dims);

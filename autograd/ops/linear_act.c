@@ -1,9 +1,9 @@
-/* linear_act — y = f(v), v = x Wᵀ + b over the last dim of x, f applied while the product is in the cache: linear_gelu,
- * linear_relu
+/* linear_act — y = f(v), v = x Wᵀ + b over the last dim of x, with f applied while the product is still in the cache:
+ * linear_gelu, linear_relu
  *
  *   gv = gy · f'(v), and from it as in linear.c:  gx = gv W,  gW = gvᵀ x,  gb = Σ gv over all rows of x
  *
- * For gelu v is a second result that only the tape sees; it is empty when there is no tape. relu needs y alone. */
+ * For gelu v is a hidden second result, for the backward; it is empty when nothing is recorded. relu needs y alone. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/linear.h"
 #include "autograd/tape/tape.h"

@@ -4,11 +4,11 @@
  *   loss = s Σ over rows of -Σ_c a_c log_softmax(z)_c         s: 1, or for the mean 1 by the number of rows
  *   gz = s (softmax(z) - a)        gx = gz W        gW = gzᵀ x        gb = Σ gz
  *
- * Rows are taken some at a time, those that are ignored left out: their logits are computed, become gz where they lie,
- * and are multiplied into the gradients at once, if any is wanted. So memory holds a block of logits and the gradients,
- * which the backward only scales; they are results that only the tape sees, empty where none is wanted. How many rows
- * make a block depends on C alone. Of bf16 the loss is f32, as the sums are. Where no target counts, the loss is 0 and
- * so are the gradients. */
+ * Rows are taken a block at a time, without those that are ignored: their logits are computed, turned into gz in place,
+ * and multiplied into the gradients at once, if any is wanted. So memory holds one block of logits, and the gradients,
+ * which the backward only scales; they are hidden results, empty where none is wanted. The number of rows in a block
+ * depends on C alone. For bf16 the loss is f32, as the sums are. If all targets are ignored, the loss and the gradients
+ * are 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "core/kernels/sum_lanes.h"
@@ -74,7 +74,7 @@ static bool linear_cross_entropy_infer(tn_ctx *c)
     return tn__check_targets(c, t, classes, a->ignore);
 }
 
-/* The rows that count, as indices; how many there are. */
+/* The rows that are not ignored, as indices; how many there are. */
 static tn_tensor *counting(const tn_tensor *t, int64_t ignore, int64_t *count)
 {
     const int64_t n = tn_numel(t);
@@ -89,7 +89,7 @@ static tn_tensor *counting(const tn_tensor *t, int64_t ignore, int64_t *count)
 /* Of a block of rows: their x and targets, logits (then gz), the same in the type of x, and gradients of x. */
 typedef struct {
     tn_tensor *x, *target, *z, *gz, *gx;
-    tn_tensor *all_x, *all_target, *rows; /* what the rows are taken from, and which count */
+    tn_tensor *all_x, *all_target, *rows; /* what the rows are taken from, and the rows that are not ignored */
     tn_tensor *ones;
 } block;
 
@@ -173,7 +173,7 @@ static void linear_cross_entropy_forward(tn_ctx *c)
 
 static void linear_cross_entropy_backward(tn_back *b)
 {
-    const bool as_they_are = tn_get(b->gy[LOSS], 0) == 1; /* most often: the loss is the root */
+    const bool as_they_are = tn_get(b->gy[LOSS], 0) == 1; /* the usual case: the loss is the root */
     for (int i = X; i <= BIAS; i++)
         if (b->need[i]) b->gx[i] = as_they_are ? b->out[GRADIENTS + i] : tn_mul(b->out[GRADIENTS + i], b->gy[LOSS]);
 }
@@ -183,11 +183,12 @@ static void linear_cross_entropy_backward_ops(tn_back *b)
     const int64_t classes = b->in_shape[WEIGHT].d[0], n = tn_numel(b->in[TARGET]);
     tn_shape      rows = {.n = 2, .d = {n, b->in_shape[WEIGHT].d[1]}}, column = {.n = 2, .d = {n, 1}};
     tn_tensor    *t = tn_reshape(b->in[TARGET], TN_SHAPE(n)), *out = tn_eq(t, tn_scalar_of(TN_I64, (double)a->ignore));
-    tn_tensor    *aside = tn_reshape(out, column), *w = b->in[WEIGHT]; /* what is ignored may be NaN, or of no class */
-    tn_tensor    *x = tn_masked_fill(tn_reshape(b->in[X], rows), aside, 0);
-    tn_tensor    *p = tn_softmax(tn_linear(x, w, b->in[BIAS]), -1);
-    tn_tensor    *hit = tn_to(tn_one_hot(tn_masked_fill(t, out, 0), classes), b->in_dtype[X]);
-    tn_tensor    *share = tn_add_scalar(tn_mul_scalar(hit, 1 - a->smoothing), a->smoothing / (double)classes),
+    /* ignored rows may be NaN, and their targets no class */
+    tn_tensor *aside = tn_reshape(out, column), *w = b->in[WEIGHT];
+    tn_tensor *x = tn_masked_fill(tn_reshape(b->in[X], rows), aside, 0);
+    tn_tensor *p = tn_softmax(tn_linear(x, w, b->in[BIAS]), -1);
+    tn_tensor *hit = tn_to(tn_one_hot(tn_masked_fill(t, out, 0), classes), b->in_dtype[X]);
+    tn_tensor *share = tn_add_scalar(tn_mul_scalar(hit, 1 - a->smoothing), a->smoothing / (double)classes),
               *gy = b->gy[0];
     const int64_t count = tn_get_i64(b->out[COUNT], 0);
     if (a->reduction == TN_MEAN && count) gy = tn_div_scalar(gy, (double)count);
@@ -310,7 +311,7 @@ tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-/* A row of logits becomes gz, and goes where it is wanted in another number type, too. */
+/* Turns a row of logits into gz, and writes it in the other number type, too, where that is wanted. */
 static void TN__(row)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const kernel_args *k = args;

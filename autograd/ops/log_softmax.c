@@ -3,7 +3,7 @@
  *   gx = gy - exp(y) · Σ gy          (saves y only)
  *
  * The largest x of the row is subtracted first; sums are kept in f64, so that y near 0 keeps its digits. An entry of
- * -inf gives -inf; a row of nothing else: NaN. */
+ * -inf gives -inf; a row of only -inf: NaN. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {

@@ -27,7 +27,7 @@ const tn_op tn__op_logical_not = {TN__ROOM("logical_not", TN_AS_IS), .inputs = 1
 TN__SAMPLES(logical_not, samples_not);
 tn_tensor *tn_logical_not(tn_tensor *x) { return tn_apply(&tn__op_logical_not, x); }
 
-/* Two number types meet in bool: converting to the wider one could turn what is small into 0. */
+/* Each input is converted to bool by itself: converting to the wider type first could round a small number to 0. */
 static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
 {
     if (a && b && a->dtype != b->dtype) a = tn_to(a, TN_BOOL), b = tn_to(b, TN_BOOL);

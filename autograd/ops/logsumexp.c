@@ -3,7 +3,7 @@
  *   gx = gy · exp(x - y)
  *
  * Streaming: the sum is Σ exp(x - shift) with shift the largest x so far, and is rescaled when a larger one comes.
- * Where the largest is infinite the shift is 0: nothing but -inf gives -inf, with gradient 0; an inf gives inf. */
+ * Where the largest is infinite the shift is 0: only -inf gives -inf, with gradient 0; an inf gives inf. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"

@@ -8,7 +8,7 @@
  *     gi = gc g · i(1-i),  gf = gc c₋₁ · f(1-f),  gg = gc i · (1-g²),  go = gh tanh(c) · o(1-o)
  *     gx = [gi gf gg go],  gc₋₁ = gc f,  gh₋₁ = gx W,  gW = gxᵀ h₋₁ over all steps
  *
- * Kept are i, f, g, o, c₋₁, h₋₁; tanh(c) is made again. */
+ * Kept are i, f, g, o, c₋₁, h₋₁; tanh(c) is computed again. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/recurrent.h"
 #include "core/kernels/vecmath.h"

@@ -3,7 +3,8 @@
  *   ga = gy bᵀ,  gb = aᵀ gy
  *
  * A 1-d a is one row and a 1-d b one column; the dim of size 1 that this makes is not in the result. Where one matrix b
- * meets many a, their rows count as those of one tall matrix, so that gb is one product and no sum over a batch. */
+ * is multiplied with a batch of a, their rows are taken as those of one tall matrix, so that gb is one product and not
+ * a sum over the batch. */
 #include "autograd/rooms/room.h"
 
 bool tn__infer_matmul(tn_ctx *c)

@@ -109,7 +109,7 @@ typedef struct {
     int64_t  where; /* -1 before the first */
 } TN__(first_state);
 
-/* Does `best`, which comes later, take s's place? Not if it is equal, or if s is NaN. */
+/* Does `best`, which comes later, replace the one in s? Not if it is equal, or if that is NaN. */
 static bool TN__(beats)(const TN__(first_state) * s, TN__REAL best, bool least)
 {
     if (s->where < 0) return true;

@@ -2,7 +2,7 @@
  *
  *   gx gets gy where the largest was found, the first of equals
  *
- * The hidden second result says where: positions in the image, row · W + column. */
+ * A hidden second result holds the place: positions in the image, row · W + column. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
@@ -110,7 +110,7 @@ static void TN__(max_pool2d_fwd)(int64_t n, void *const *out, const void *const 
             int64_t found = (row + row_first * w->dilation[0]) * m->in[1] + col + first * w->dilation[1];
             for (int64_t k = row_first; k < row_end; k++) {
                 const int64_t line = (row + k * w->dilation[0]) * m->in[1] + col;
-                for (int64_t l = first; l < end; l++) { /* no branch: which is the largest is hard to foresee */
+                for (int64_t l = first; l < end; l++) { /* no branch: it would be mispredicted often */
                     const int64_t  here = line + l * w->dilation[1];
                     const TN__REAL v = x[here], best = x[found];
                     const int      larger = ((v > best) | (v != v)) & (best == best);

@@ -1,6 +1,6 @@
 /* mean — over all dims, or those named; of nothing: NaN
  *
- *   gx = gy / n, repeated over the dims that went
+ *   gx = gy / n, repeated over the reduced dims
  *
  * The sum is kept in f64, in the lanes of core/kernels/sum_lanes.h, and divided before it is rounded. */
 #ifndef TN__REAL /* =============================================================================== the room */

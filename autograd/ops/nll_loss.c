@@ -2,7 +2,7 @@
  *
  *   gx_c = -s w_t at c = t, else 0        s: gy, for the mean by the sum of the w_t
  *
- * Where no target counts, the loss is 0 and so is the gradient. */
+ * If all targets are ignored, the loss and the gradient are 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 typedef tn__class_args args_t;
@@ -36,7 +36,7 @@ static void nll_loss_forward(tn_ctx *c)
     if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[1], c->out[2]);
 }
 
-/* The gradient; without gy, what gy is multiplied with. */
+/* The gradient; without gy, its factor. */
 static tn_tensor *nll_loss_slope(const tn_back *b, const tn_tensor *gy)
 {
     const tn_tensor  *w = b->in[TN__CLASS_WEIGHT];

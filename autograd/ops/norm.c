@@ -4,7 +4,7 @@
  *   gx = gy · sign(x) · (|x| / y)^(p-1)        0 where x or y is 0
  *   p = 0: 0        p = ±inf: equal |x| share it, as in amax
  *
- * Sums are kept in f64, so that an f32 norm does not overflow half-way. */
+ * Sums are kept in f64, so that an f32 norm does not overflow on the way. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
@@ -53,7 +53,8 @@ static void norm_backward_ops(tn_back *b)
         b->gx[0] = tn_mul(tn_masked_fill(tn_div(gy, safe), none, 0), x);
         return;
     }
-    tn_tensor *zero = tn_eq(x, tn_scalar(0)), *size = tn_masked_fill(tn_abs(x), zero, 1); /* 0 has no power below 0 */
+    /* a negative power of 0 is not finite */
+    tn_tensor *zero = tn_eq(x, tn_scalar(0)), *size = tn_masked_fill(tn_abs(x), zero, 1);
     tn_tensor *share = tn_pow_scalar(tn_div(size, safe), p - 1);
     b->gx[0] = tn_mul(tn_masked_fill(tn_mul(gy, share), zero, 0), tn_sign(x));
 }

@@ -37,7 +37,8 @@ static void fill(tn_tensor *y, tn__layout part, int dim, int64_t start, int64_t 
     tn__fill(&border, value);
 }
 
-/* Dim by dim: the border of this dim is filled, the next dims' borders lie between. What is left is x's. */
+/* Dim by dim: the border of this dim is filled, then the inner part is treated in the same way along the next dim. What
+ * is left at the end is x. */
 static void pad_forward(tn_ctx *c)
 {
     const tn_shape before = TN_ARG(c, before), after = TN_ARG(c, after);

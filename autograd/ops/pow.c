@@ -3,7 +3,7 @@
  *   ga = gy · b · aᵇ⁻¹        0 where b = 0
  *   gb = gy · y · ln a        0 where a = 0 and b ≥ 0
  *
- * In backward_ops a is set to 1 where that counts, at b = 0 where 1 / a is not finite: so no infinity meets a 0, in
+ * In backward_ops a is replaced by 1 where b = 0 and 1 / a is not finite: so infinity is never multiplied by 0, in
  * derivatives of any order. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"

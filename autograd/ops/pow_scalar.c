@@ -1,6 +1,6 @@
 /* pow_scalar — y = xᵏ for a plain number k; beside integers k is whole and not negative
  *
- *   gx = gy · k · xᵏ⁻¹        0 for k = 0, gy for k = 1: so that derivatives of x², x³ … end as they should
+ *   gx = gy · k · xᵏ⁻¹ 0 for k = 0, gy for k = 1: so that derivatives of x², x³ … end in 0
  *
  * The powers that models use are products, quotients and roots instead of calls of pow. */
 #ifndef TN__REAL /* =============================================================================== the room */

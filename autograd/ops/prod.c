@@ -3,9 +3,9 @@
  *   gx_i = gy · Π_{j ≠ i} x_j
  *
  * With p the product of the elements that are not 0, and z the number of those that are, that is p / x_i for z = 0; p
- * where x_i = 0 for z = 1; and 0 for more. Both are results that only the tape sees, p in f64 so that an f32 product
- * neither overflows nor underflows half-way. To be differentiated again, the products of all others are made of the
- * running products from both ends, by doubling. */
+ * where x_i = 0 for z = 1; and 0 for more. Both are hidden results, for the backward, p in f64 so that an f32 product
+ * neither overflows nor underflows on the way. For second derivatives the product of all other elements is made of the
+ * cumulative products from both ends, computed by doubling. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
@@ -64,7 +64,7 @@ static void prod_backward_ops(tn_back *b)
     const int64_t  n = tn__count_of(x, TN_ARG(b, dims));
     if (tn_shape_numel(x) == 0) return;
     tn_tensor *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
-    /* the dims that go become one, the last */
+    /* the reduced dims become one, the last */
     tn_dims  order = {.n = x.n}, back = order;
     tn_shape moved = {.n = x.n}, joined = {.n = 0};
     int      k = 0;

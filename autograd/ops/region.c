@@ -1,11 +1,12 @@
-/* region — a part of a tensor as a view: slice, narrow, select, diagonal, unfold; and what all their backwards need:
- * region, zeros of a shape with something added at a part's place
+/* region — a part of a tensor as a view: slice, narrow, select, diagonal, unfold; and the op that all their backwards
+ * need: region, zeros of a shape with a tensor added at the place of a part
  *
  *   y = part(x)                      gx = region(gy)
  *   y = region(x)                    gx = part(gy)
  *
- * The fast backward adds gy to its place in the gradient that x has so far, so that taking a tensor apart, row by row,
- * costs no more than the tensor. Windows of unfold may overlap: there each element adds its windows up in order. */
+ * The fast backward adds gy to its place in the gradient that x has so far, so that the gradients of all rows, taken
+ * one by one, cost no more than one pass over x. Windows of unfold may overlap: then each element is the sum over its
+ * windows, in their order. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 
@@ -49,7 +50,7 @@ static void add_region(tn_tensor *to, const tn_op *view, const args_t *a, const 
         add_dense(to, &y, x, &x->l);
         return;
     }
-    /* Either loop gives an element its windows in the same order, from the first to the last. */
+    /* Either loop adds an element's windows in the same order, from the first to the last. */
     const int     last = y.shape.n - 1, dim = a->dim < 0 ? a->dim + last : a->dim;
     const int64_t windows = y.shape.d[dim];
     const bool    by_window = windows <= a->size;

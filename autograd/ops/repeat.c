@@ -1,8 +1,9 @@
-/* repeat — the whole tensor as tiles, times[i] along dim i; repeat_interleave: each slice of a dim so often in a row
+/* repeat — the whole tensor as tiles, times[i] along dim i; repeat_interleave: each slice of a dim `times` times in a
+ * row
  *
  *   gx = gy summed over the repetitions
  *
- * Where a dim is repeated, gy is seen as [before, times, size, after] (interleaved: [before, size, times, after]) and
+ * Along a repeated dim, gy is viewed as [before, times, size, after] (interleaved: [before, size, times, after]) and
  * summed over times: never more than four dims, so it works for tensors of eight. */
 #include "autograd/rooms/room.h"
 
@@ -42,7 +43,8 @@ static bool repeat_infer(tn_ctx *c)
     return true;
 }
 
-/* The first tile is copied from x; then dim by dim what is there is doubled until the dim is full. */
+/* The first tile is copied from x; then, dim by dim, the part that is filled is copied behind itself until the dim is
+ * full. */
 static void repeat_forward(tn_ctx *c)
 {
     const tn_shape times = TN_ARG(c, times);

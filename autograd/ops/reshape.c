@@ -2,7 +2,7 @@
  *
  *   gx = gy under x's shape
  *
- * A view where strides can say it. Where they cannot, view is an error and the others copy. */
+ * A view where strides can express it. Where they cannot, view is an error and the others copy. */
 #include "autograd/rooms/room.h"
 
 _Static_assert((int)TN__ALL_DIMS == TN_ALL, "core/tensor/view.c knows tn_squeeze's TN_ALL under its own name");

@@ -4,7 +4,7 @@
  *   With r = 1 / √(mean(x²) + eps), x̂ = x r and g = gy · weight, means over the same dims:
  *   gx = r (g - x̂ · mean(g x̂))        gweight = Σ gy x̂        (over the rows)
  *
- * r is a second result that only the tape sees. */
+ * r is a hidden second result, for the backward. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 

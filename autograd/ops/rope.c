@@ -1,15 +1,16 @@
-/* rope — rotary positions (Su et al. 2021): pairs of x's last dim turned by angles that grow with the position
+/* rope — rotary positions (Su et al. 2021): pairs of elements in x's last dim, rotated by angles that grow with the
+ * position
  *
  *   a' = a cos φ - b sin φ,   b' = b cos φ + a sin φ      of a pair (a, b); φ = position · ω_i for pair i
  *
- * so the product of a query and a key depends on how far apart they are. The gradient turns back, by -φ:
+ * so the product of a query and a key depends on how far apart they are. The gradient is rotated back, by -φ:
  *
  *   ga = ga' cos φ + gb' sin φ,   gb = gb' cos φ - ga' sin φ;   gcos = ga' a + gb' b,   gsin = gb' a - ga' b
  *
  * x [..., D], angles [..., R]: R / 2 cosines, then R / 2 sines, broadcast to x's rows. The first R of the D elements
- * are turned, the others stay. Pairs are (x_i, x_{i + R/2}) as in GPT-NeoX and Hugging Face's LLaMA; interleaved:
- * (x_{2i}, x_{2i + 1}) as in GPT-J and llama2.c. Angles are made in f64 from the position alone: so a position has the
- * same bits whatever stands around it. */
+ * are rotated, the others stay. Pairs are (x_i, x_{i + R/2}) as in GPT-NeoX and Hugging Face's LLaMA; interleaved:
+ * (x_{2i}, x_{2i + 1}) as in GPT-J and llama2.c. Angles are made in f64 from the position alone: so a position's angle
+ * has the same bits in any context. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {

@@ -40,7 +40,8 @@ static void scatter_add_backward_ops(tn_back *b)
         b->gx[2] = g;
         return;
     }
-    tn_shape before = {.n = b->in_shape[2].n}, after = before; /* what src has beyond the index was not used */
+    /* elements of src beyond the index's size are not used and get no gradient */
+    tn_shape before = {.n = b->in_shape[2].n}, after = before;
     for (int i = 0; i < before.n; i++) after.d[i] = b->in_shape[2].d[i] - tn_shape_of(g).d[i];
     b->gx[2] = tn_pad(g, before, after, 0);
 }

@@ -1,9 +1,9 @@
-/* select_matmul — y = a b as matmul, but a zero of a selects: its term is 0 even where b is NaN or infinite
+/* select_matmul — y = a b as matmul, but a zero in a leaves its term out: it is 0 even where b is NaN or infinite
  *
- *   ga = gy bᵀ,  gb = aᵀ gy, in which zeros of a select again
+ *   ga = gy bᵀ,  gb = aᵀ gy, in which zeros in a leave terms out, too
  *
- * Attention's sum over the values: what has weight 0 may hold anything. (ga may then be NaN where a is 0; what made the
- * zeros, attention_weights, selects it away.) */
+ * Attention's sum over the values: a value of weight 0 may hold anything. (ga may then be NaN where a is 0; the
+ * backward of attention_weights, which made the zeros, replaces it by 0.) */
 #include "autograd/rooms/room.h"
 
 static bool select_matmul_infer(tn_ctx *c)

@@ -2,7 +2,8 @@
  *
  *   gx = gy · (s + x s (1 - s))        1 - s = sigmoid(-x)
  *
- * Beyond |x| = 1000 s is 0 or 1 in any number type, and the second term is 0; there infinity must not meet 0. */
+ * Beyond |x| = 1000 s is 0 or 1 in any number type, and the second term is 0; infinity times 0 must not be computed
+ * there. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"

@@ -2,8 +2,8 @@
  *
  *   gx = zeros, with gy where it came from (scatter_add)
  *
- * A heap of the k best so far, the worst on top; then the heap is taken down from the worst. Equal elements keep their
- * order, and NaN counts as the largest number. */
+ * A heap of the k best so far, the worst on top; then the heap is emptied, the worst first, into the row from its end.
+ * Equal elements keep their order, and NaN counts as the largest number. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
@@ -124,7 +124,7 @@ static inline bool TN__(before)(const TN__REAL *x, int64_t a, int64_t b, bool de
     return descending ? u > v : u < v;
 }
 
-/* The heap's order restored below i: the element that comes last is on top. */
+/* Restores the heap below i: on top is the element that comes last in the order. */
 static void TN__(sift)(const TN__REAL *x, int64_t *heap, int64_t i, int64_t n, bool descending)
 {
     for (int64_t child; (child = 2 * i + 1) < n; i = child) {

@@ -1,5 +1,5 @@
-/* strided — any elements of a tensor, said by offset and strides into it in order: what in-place ops leave for other
- * views of the memory they wrote to (tape/history.c) is made of these
+/* strided — elements of a tensor chosen by an offset and strides; the gradients of views whose memory an in-place op
+ * has changed (tape/history.c) are made of these
  *
  *   strided        y = x[at]                           gx = strided_add(gy)
  *   strided_add    y = 0 but y[at] += x                gx = strided(gy)

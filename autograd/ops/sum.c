@@ -1,6 +1,6 @@
 /* sum — over all dims, or those named
  *
- *   gx = gy, repeated over the dims that went
+ *   gx = gy, repeated over the reduced dims
  *
  * Floating sums are kept in f64, in the lanes of core/kernels/sum_lanes.h. */
 #ifndef TN__REAL /* =============================================================================== the room */

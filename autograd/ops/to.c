@@ -2,8 +2,8 @@
  *
  *   gx = gy in x's number type         (no gradient passes through an integer type)
  *
- * To a narrower floating type: to nearest. From floating to integer: towards 0; NaN gives 0, and what is out of range
- * the nearest that is in. From integer to a narrower one, and to u8 from anything: the low bits. To bool: whether it is
+ * To a narrower floating type: to nearest. From floating to integer: towards 0; NaN gives 0, numbers out of range give
+ * the nearest that fits. From integer to a narrower one, and to u8 from anything: the low bits. To bool: whether it is
  * not 0. */
 #include "autograd/rooms/room.h"
 

@@ -4,8 +4,9 @@
  *   var:  gx = gy · 2 (x - mean) / (n - 1)
  *   std:  gx = gy · (x - mean) / ((n - 1) std), and 0 where std is 0
  *
- * Blocks are centred on their own mean and joined (Chan, Golub, LeVeque 1983), in f64: a large mean costs no digits.
- * The mean goes to the backward as two numbers, itself and what its rounding lost; only the tape sees them. */
+ * The statistics of blocks are computed around their own means and combined (Chan, Golub, LeVeque 1983), in f64: a
+ * large mean loses no digits. The mean is kept for the backward as two numbers, itself and its rounding error, in
+ * hidden results. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"

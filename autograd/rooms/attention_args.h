@@ -1,5 +1,5 @@
-/* attention_args.h — what attention (ops/attention.c) tells the rooms that its weights and its second derivatives are
- * made of. */
+/* attention_args.h — the arguments that attention (ops/attention.c) passes to the ops its weights and its second
+ * derivatives are made of. */
 #ifndef TENON_AUTOGRAD_ROOMS_ATTENTION_ARGS_H
 #define TENON_AUTOGRAD_ROOMS_ATTENTION_ARGS_H
 

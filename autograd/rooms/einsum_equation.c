@@ -1,5 +1,5 @@
 /* einsum_equation.c — einsum's equation: operands of letters and "...", commas, perhaps "->" and an output. Strict:
- * what is not understood is an error that quotes the equation and says where it goes wrong. */
+ * anything else is an error that quotes the equation and names the place. */
 #include "autograd/rooms/einsum_equation.h"
 
 #define FAIL(code, fmt, ...) tn_infer_fail(c, code, "'%.200s': " fmt, q->text, __VA_ARGS__)

@@ -22,13 +22,15 @@ typedef struct {
     tn__term    out;
 } tn__equation;
 
-/* Checks text against c's inputs; every complaint about it is made here, by c's name, and quotes it. */
+/* Parses text and checks it against c's inputs. Every error about the equation is raised here, names the op and quotes
+ * the text. */
 bool tn__equation_read(const tn_ctx *c, const char *text, tn__equation *q);
-/* The labels of operand i, whose text begins at *p, which moves on to the next. */
+/* The labels of operand i, whose text begins at *p; *p then points to the next operand. */
 bool tn__equation_operand(const tn_ctx *c, const tn__equation *q, const char **p, int i, tn__term *t);
 /* The labels by which operand i is multiplied: all but those of dims of "..." that are 1 here and more elsewhere. */
 uint64_t tn__equation_kept(const tn__equation *q, tn_shape x, const tn__term *t);
-/* An operand with these labels has been used up; the labels that are in the output or in operands still to come. */
+/* To be called once an operand with these labels has been multiplied; tn__equation_needed: the labels that the output
+ * or an operand not yet multiplied still has. */
 void     tn__equation_used(tn__equation *q, uint64_t labels);
 uint64_t tn__equation_needed(const tn__equation *q);
 

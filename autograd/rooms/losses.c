@@ -28,7 +28,7 @@ tn_tensor *tn__loss_reduced(tn_tensor *y, tn_reduction reduction)
 
 bool tn__loss_types(tn_tensor **a, tn_tensor **b)
 {
-    if (!*a || !*b) return true; /* the op will say so */
+    if (!*a || !*b) return true; /* the op raises the error */
     tn_dtype dt = tn__promote(*a, *b);
     if (!tn__is_float(dt)) dt = TN_F32;
     if ((*a)->dtype != dt) *a = tn_to(*a, dt);
@@ -148,7 +148,7 @@ tn_tensor *tn__class_sums(tn__class_sum *s)
 
 void tn__class_results(const tn__class_sum *s, tn_reduction r, tn_tensor *loss, tn_tensor *weight, tn_tensor *count)
 {
-    /* Where nothing counts, the sum is 0 and stays so. */
+    /* If no target counts, the loss is 0 instead of 0 / 0. */
     if (r != TN_NONE)
         tn__store(tn__ptr(loss), loss->dtype, r == TN_MEAN && s->weight != 0 ? s->sum / s->weight : s->sum);
     tn__store(tn__ptr(weight), weight->dtype, s->weight);

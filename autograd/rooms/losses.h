@@ -6,12 +6,12 @@
 
 /* ---- losses of pairs of elements: an op gives one loss an element, then they are reduced ---- */
 
-/* Is the reduction one, and is no option set that the loss does not have? Raises with op's name. */
+/* Is the reduction valid, and no option set that this loss does not have? If not, raises with op's name. */
 enum { TN__LOSS_WEIGHTS = 1, TN__LOSS_DELTA = 2, TN__LOSS_LOG_TARGET = 4, TN__LOSS_BATCHMEAN = 8 };
 bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has);
 /* mean, sum or y itself */
 tn_tensor *tn__loss_reduced(tn_tensor *y, tn_reduction reduction);
-/* Both floating, in the type in which they meet. On the tape. */
+/* Converts both to one floating type, the wider of theirs. On the tape. */
 bool tn__loss_types(tn_tensor **a, tn_tensor **b);
 
 /* ---- losses over classes: cross_entropy and nll_loss ---- */
@@ -31,7 +31,8 @@ bool tn__infer_classes(tn_ctx *c, bool probabilities);
 /* Calls op, whose last two results are the sum of the weights and the number of the targets that count. */
 tn_tensor *tn__class_loss(const tn_op *op, tn__class_args k, tn_cross_entropy_args a, int results);
 
-/* For kernels: the target, and what has its shape, with a dim of 1 at the classes' place; the weights along it. */
+/* Views for kernels: the target, and tensors of its shape, with a dim of size 1 in place of the classes; the weights
+ * along that dim. */
 tn_tensor tn__class_column(const tn_tensor *t, tn_shape x, int dim);
 tn_tensor tn__class_weights(const tn_tensor *w, tn_shape x, int dim);
 

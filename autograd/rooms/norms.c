@@ -1,5 +1,5 @@
-/* norms.c — what the rooms of the norms and of dropout share: the shape rule, layer norm's gradients made of ops, and
- * how a mask is drawn. */
+/* norms.c — what the norms and dropout share: the shape rule, layer norm's gradients made of ops, and how a mask is
+ * drawn. */
 #include "autograd/rooms/room.h"
 
 static bool fits(const tn_ctx *c, int i, const char *what, int *dims)
@@ -55,7 +55,7 @@ tn__norm_arguments tn__norm_args(double eps, int tensors, const tn_tensor *x)
 
 tn__dropped tn__drop_of(double p, uint64_t seed, uint64_t position)
 {
-    const uint64_t kept_from = (uint64_t)ceil(p * 0x1p32); /* kept: words from there on */
+    const uint64_t kept_from = (uint64_t)ceil(p * 0x1p32); /* an element is kept if its random word is at least this */
     return (tn__dropped){seed, position, kept_from == 0, (uint32_t)(kept_from - 1), p < 1 ? 1 / (1 - p) : 0};
 }
 

@@ -1,10 +1,11 @@
 /* recurrent.c — see recurrent.h.
  *
- * Forward: h and c, as results, hold the states while time runs. A row stays as it is from where its sequence ends, or
- * until it begins, so that in the end they are the last states. Backward: gh and gc hold their gradients in the same
- * way, and in the end they are those of the first states. What the weights get is one product over all steps.
+ * Forward: the results h and c hold the current states and are updated in place, step by step. A row is left alone once
+ * its sequence has ended (in reverse: until it begins), so that after the last step they hold each sequence's last
+ * state. Backward: gh and gc hold the gradients of the current states in the same way, and after the last step those of
+ * the first states. The gradient of the weights is one product over all steps.
  *
- * Where nothing is recorded nothing is kept: then all steps share one step's room. */
+ * Without a tape nothing is kept for the backward, and all steps use the memory of one. */
 #include "autograd/rooms/recurrent.h"
 
 #include <string.h>
@@ -174,7 +175,7 @@ void tn__steps_forward(tn_ctx *c, const tn__cell *cell)
     tn_scope_end(s);
 }
 
-/* The gradient of a state, before anything has been added: what came for the last one. */
+/* The gradient of a state, at first that of the last state. */
 static tn_tensor *carried(tn_dtype dt, tn_shape s, const tn_tensor *g)
 {
     tn_tensor *y = tn_zeros_of(dt, s);
@@ -207,7 +208,7 @@ void tn__steps_backward(tn_back *b, const tn__cell *cell)
     if (cell->state) b->gx[TN__STEPS_C] = gc;
     if (cell->split) b->gx[TN__STEPS_BIAS] = gp;
     if (b->need[TN__STEPS_WEIGHT]) {
-        tn_tensor *from = tn_narrow(kept, 1, (cell->kept - 1) * hidden, hidden); /* the states that steps came from */
+        tn_tensor *from = tn_narrow(kept, 1, (cell->kept - 1) * hidden, hidden); /* the state before each step */
         b->gx[TN__STEPS_WEIGHT] = tn_matmul(tn_transpose(gp, 0, 1), tn_to(from, w->dtype));
     }
 }

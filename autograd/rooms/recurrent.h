@@ -2,12 +2,13 @@
  * back.
  *
  * Packed means sorted by length and laid out by time: first the first steps of all sequences, the longest one first,
- * then the second steps of those that have one, and so on. Step t has sizes[t] rows, and what a step does to them is a
- * product and a kernel, without a word about padding, for there is none.
+ * then the second steps of those that have one, and so on. Step t has sizes[t] rows, and a step is a product and a
+ * kernel over these rows: there is no padding to skip.
  *
- * A cell keeps of every step K numbers for each unit, one group of H = hidden after the other: first what becomes of
- * its G gates, last the state that it came from. They are a result that only the tape sees. All that the backward does
- * is to bring the states' gradients to these numbers (spread), and from there to the sums behind the gates (chain). */
+ * For the backward a cell keeps K numbers for each unit of every step, in groups of H = hidden: first the values of its
+ * G gates, last the state before the step. They are an extra result that only the backward reads. The backward goes
+ * from the gradients of the states to those of these numbers (spread), and from there to those of the sums to which the
+ * gates' functions were applied (chain). */
 #ifndef TENON_AUTOGRAD_ROOMS_RECURRENT_H
 #define TENON_AUTOGRAD_ROOMS_RECURRENT_H
 
@@ -27,13 +28,13 @@ typedef struct {
 enum { TN__MOST_KEPT = 6 };
 typedef struct {
     int  gates, kept;
-    bool state; /* a second one, c */
+    bool state; /* it has a second state, c */
     bool split; /* the gradient of the product is not that of x */
-    /* A row of: y, h, c, kept (where the product is, to begin with); x, h, c, bias. The h and c that are read are those
-     * that are written. args: tn_steps. */
+    /* A row each of y, h, c, kept (which holds the product at first), to be written; and of x, h, c, bias. h and c are
+     * updated in place. args: tn_steps. */
     tn__kernel_set forward;
-    /* A row of: gx, gproduct (if split), gh, gc, which are read and written; kept, gy, gkept, of which the last two
-     * may be absent. gh leaves without what comes through the product. */
+    /* A row each of gx, gproduct (if split), gh, gc, of which the last two are updated; and of kept, gy, gkept, of
+     * which the last two may be absent. What gh gets through the product is added by the caller. */
     tn__kernel_set backward;
     /* The same with ops: k[] is what was kept, g[] are the gradients of that, NULL where there is none. */
     void (*spread)(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g);

@@ -101,7 +101,7 @@ tn_dtype tn__promote(const tn_tensor *a, const tn_tensor *b)
 {
     if (a->dtype == b->dtype) return a->dtype;
     const bool a0 = a->l.shape.n == 0, b0 = b->l.shape.n == 0;
-    if (a0 != b0) { /* the one with dims decides, unless the other is of a higher kind */
+    if (a0 != b0) { /* the tensor with dims decides, unless the 0-d one is of a higher kind (floating above integer) */
         const tn_tensor *dims = a0 ? b : a, *single = a0 ? a : b;
         if (kind(single->dtype) <= kind(dims->dtype)) return dims->dtype;
         if (single->dtype == TN_F64) return TN_F32; /* tn_scalar beside integers */

@@ -1,4 +1,4 @@
-/* room.h — what the author of a room in autograd/ops/ finds on the table: shape rules, number types, and helpers for
+/* room.h — what every op's file in autograd/ops/ (a room) can use: shape rules, number types, and helpers for
  * backwards. Not for users: their ops use op.h. */
 #ifndef TENON_AUTOGRAD_ROOMS_ROOM_H
 #define TENON_AUTOGRAD_ROOMS_ROOM_H
@@ -51,14 +51,14 @@ bool tn__infer_view(tn_ctx *c, const tn__layout *y);
 bool tn__infer_along(tn_ctx *c, int dim, const tn_tensor *small, const tn_tensor *large);
 
 /* ---- number types ------------------------------------------------------------------------------------------------ */
-/* The type in which a and b meet (ops.h says how). */
+/* The type to which a and b are promoted, by the rule of ops.h. */
 tn_dtype tn__promote(const tn_tensor *a, const tn_tensor *b);
 /* Brings a and b to one type with recorded conversions (for reals: integers become f32), then applies op. */
 tn_tensor *tn__binary(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
 /* The same over a; an error if the result would not have a's type and shape. */
 tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
-/* Brings the n operands of a product to the one type in which they meet, with recorded conversions; NULLs stay NULL.
- * f32 and bf16 are left to autocast where that is on. */
+/* Converts the n operands of a product to the type they are promoted to, with recorded conversions; NULLs stay NULL.
+ * Under autocast f32 and bf16 are left as they are: autocast converts them. */
 void tn__meet(int n, tn_tensor **t);
 /* For messages: "encoder.weight [24, 8]", or "[24, 8]" if t has no name. Returns buf; 300 bytes suffice. */
 const char *tn__named(const tn_tensor *t, char *buf, size_t size);
@@ -85,7 +85,7 @@ static inline tn_dtype tn__wide(tn_dtype dt) { return dt == TN_F64 ? TN_F64 : TN
 /* The rule for input 0 normalised over the last dims, by the inputs weight and bias (-1: it has none). Result `stat`
  * holds `numbers` numbers a row. */
 bool tn__infer_norm(tn_ctx *c, int weight, int bias, double eps, int stat, int numbers);
-/* What the norms' kernels are told. */
+/* The arguments of the norms' kernels. */
 typedef struct {
     double eps;
     bool   stream; /* non-temporal stores for what a kernel writes and does not read again */
@@ -96,8 +96,8 @@ tn__norm_arguments tn__norm_args(double eps, int tensors, const tn_tensor *x);
 /* Layer norm's gradients over the last dims, made of ops; gx and gw may be NULL. */
 void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over, double eps, tn_tensor **gx,
                         tn_tensor **gw);
-/* Dropout with probability p, whose words begin at a block of a generator, for kernels and as an op; and how many
- * blocks n elements take. */
+/* Dropout with probability p, whose random words begin at the given block of a generator: as kernels take it, and as an
+ * op; and how many blocks n elements need. */
 tn__dropped            tn__drop_of(double p, uint64_t seed, uint64_t position);
 tn_tensor             *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position);
 static inline uint64_t tn__drop_blocks(int64_t n) { return ((uint64_t)n + 3) / 4; }

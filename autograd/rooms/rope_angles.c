@@ -1,4 +1,4 @@
-/* rope_angles.c — the angles by which tn_rope turns: position · ω_i, ω_i = theta^(-2i / dim), and how checkpoints of
+/* rope_angles.c — the angles by which tn_rope rotates: position · ω_i, ω_i = theta^(-2i / dim), and how checkpoints of
  * longer texts change the ω. All in f64, an angle from its position alone.
  *
  *   linear    ω / factor

@@ -1,5 +1,5 @@
-/* samples.h — the rows of test data that every room holds. Nothing in the library refers to them, so the linker leaves
- * them out of what users get; the tests ask for them by name. */
+/* samples.h — the rows of test data in every op's file. Nothing in the library refers to them, so the linker drops them
+ * from users' programs; the tests refer to them by name. */
 #ifndef TENON_AUTOGRAD_ROOMS_SAMPLES_H
 #define TENON_AUTOGRAD_ROOMS_SAMPLES_H
 

@@ -39,7 +39,7 @@ static tn__grad_slot *slot_of(tn__engine_run *r, tn_tensor *leaf)
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
-/* Nobody else sees g's memory, so it may be added to in place. */
+/* No other handle shares g's memory, so that it may be added to in place. */
 static bool exclusive(const tn_tensor *g)
 {
     return atomic_load_explicit(&g->object.refs, memory_order_relaxed) == 1 && !g->node && !g->leaf &&
@@ -83,7 +83,7 @@ bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g
     tn__engine_run *r = leaf ? collector(engine[0], leaf, &target) : NULL;
     tn__grad_slot  *s;
     if (!r || leaf->dtype != g->dtype || !tn_shape_equal(leaf->l.shape, b->in_shape[i])) return false;
-    if (tn__tape.anomaly || tn__leaf_watches(leaf)) return false; /* who looks at it wants to see all of it */
+    if (tn__tape.anomaly || tn__leaf_watches(leaf)) return false; /* hooks and anomaly mode need the dense gradient */
     if (!(s = slot_of(r, leaf))) return true;                     /* raised */
     if (s->grad && !s->rows) return false;
     tn__rows_add(leaf, &s->grad, &s->rows, index, g, skip);
@@ -98,7 +98,7 @@ tn_tensor **tn__target(tn__engine_run *r, const tn__node *n, int i, bool *bad)
     if (e->leaf) return tn__leaf_target(r, e->leaf, bad);
     if (e->node->run == r->id)
         return r->found && !e->node->wanted && !is_target(r, e->node, e->output) ? NULL : &e->node->grad[e->output];
-    for (int k = 0; r->found && k < r->p->count; k++) /* beyond the floor */
+    for (int k = 0; r->found && k < r->p->count; k++) /* recorded before the checkpoint's segment */
         if (r->p->wrt[k]->node == &e->node->object && r->p->wrt[k]->output == e->output) return &r->found[k];
     return NULL;
 }
@@ -133,7 +133,7 @@ tn_tensor *tn__grad_buffer(tn_back *b, int i)
     bool            bad;
     tn_tensor     **to = tn__target(r, n, i, &bad);
     if (bad) return NULL;
-    if (!to) return tn_zeros_of(b->in_dtype[i], b->in_shape[i]); /* leads nowhere */
+    if (!to) return tn_zeros_of(b->in_dtype[i], b->in_shape[i]); /* nobody wants this gradient */
     if (*to && !(exclusive(*to) && (*to)->dtype == b->in_dtype[i])) {
         tn_tensor *copy = tn__new_owned(b->in_dtype[i], b->in_shape[i]);
         if (!copy) return NULL;
@@ -168,7 +168,8 @@ tn_status tn__hooked(tn__watch *w, int output, tn_tensor **g, const char *who)
     return tn__self.error;
 }
 
-/* g as somebody may own it: dense, of number type dt, and shared with nobody. The caller owns the result. */
+/* g, or a copy of it: dense, of number type dt, and sharing memory with no other handle. The caller owns it.
+ * */
 tn_tensor *tn__own(tn_tensor *g, tn_dtype dt)
 {
     if (exclusive(g) && g->dtype == dt) return tn_keep(g);

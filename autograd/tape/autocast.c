@@ -1,7 +1,7 @@
 /* autocast.c — mixed precision: the inputs of an op converted to bf16 or f32, as the op's .autocast says (op.h).
  *
- * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 numbers are kept while its version stands,
- * and each use of them is a node of its own, whose gradient is f32 before it meets those of other uses. */
+ * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 copy is reused until the weight changes (its
+ * version), and each use of the copy is a node of its own, so that the gradients of its uses are added up in f32. */
 #include "autograd/tape/for_rooms.h"
 #include "autograd/tape/tape.h"
 
@@ -57,7 +57,8 @@ static entry *place(tn_tensor *weight)
     return c->list + c->count++;
 }
 
-/* The copy: the cache's, or for an op's forward, which cannot fail, the one that infer has made sure of. */
+/* The copy from the cache, made if there is none. infer calls this first, so that the forward, which may not fail,
+ * finds it there. */
 static tn_tensor *copy_of(tn_tensor *weight)
 {
     const uint32_t version = atomic_load(&weight->storage->version);
@@ -83,7 +84,7 @@ static void forward(tn_ctx *c)
 }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_to(b->gy[0], TN_F32); }
 
-/* A view, as its result shares memory: the cache's. */
+/* Declared a view since its result shares the memory of the cached copy. */
 static const tn_op of_weight = {TN__ROOM("autocast", TN_AS_IS), .inputs = 1, .infer = infer, .forward = forward,
                                 .backward_ops = backward_ops,   .view = true};
 

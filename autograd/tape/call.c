@@ -80,7 +80,8 @@ static const tn_tensor *leaf_under(const tn_tensor *x)
     return NULL;
 }
 
-/* Writing over x: x must be x's only name for each of its elements, and no leaf whose history would be lost. */
+/* May x be written over? Not if it shows an element more than once (expanded dims), or is a leaf or a view of one: its
+ * gradient would no longer be that of the value it had. */
 static tn_status check_target(const tn_op *op, const tn_ctx *c)
 {
     const tn_tensor *x = c->in[0], *leaf = tn__self.mode.no_grad ? NULL : leaf_under(x);
@@ -191,7 +192,7 @@ static tn_status check_inputs(one_call *o)
     return TN_OK;
 }
 
-/* What infer has decided, and whether the call is one for the tape. */
+/* Runs infer, and decides whether the call is recorded. */
 static tn_status check_results(one_call *o)
 {
     const tn_ctx *c = &o->c;
@@ -225,7 +226,7 @@ static bool allocate(const one_call *o, overwritten *w)
     c->out[0] = c->in[0];
     memcpy(w->in, c->in, (size_t)c->nin * sizeof *w->in);
     for (int i = 1; i < c->nin; i++) {
-        const tn_tensor *x = c->in[i]; /* in the target's memory, but shifted? */
+        const tn_tensor *x = c->in[i]; /* does the input overlap the target's memory at other places? */
         if (!x || x->storage != c->in[0]->storage || same_place(x, c->in[0])) continue;
         if (!(w->in[i] = w->apart[i] = copy_owned(x))) return false;
     }
@@ -251,7 +252,7 @@ static tn__node *written_down(const one_call *o, overwritten *w)
     return node;
 }
 
-/* A view of something on the tape that the tape does not know of says so. */
+/* Marks a view that was made without recording, of a tensor that is on the tape. */
 static void look_at_view(const tn_ctx *c, tn__node *node)
 {
     const tn_tensor *x = c->in[0];
@@ -260,7 +261,7 @@ static void look_at_view(const tn_ctx *c, tn__node *node)
     else if (same && tn__self.mode.no_grad && (tn__wants_grad(x) || tn__outdated(x))) c->out[0]->unrecorded = true;
 }
 
-/* After the numbers: what was written over says so, and the results say where they came from. */
+/* After the numbers: the version of what was written over goes up, and the results are linked to their node. */
 static void attach(const one_call *o, overwritten *w, tn__node *node)
 {
     const tn_ctx *c = &o->c;
@@ -280,7 +281,7 @@ static void attach(const one_call *o, overwritten *w, tn__node *node)
     if (w->rebased) tn__rebase_commit(&w->rebase, c->in[0]);
 }
 
-/* In anomaly mode: what is refused has changed nothing. */
+/* In anomaly mode a result with a NaN or Inf is refused; the target of an in-place op gets its old elements back. */
 static bool results_pass(const one_call *o, const overwritten *w)
 {
     const tn_ctx *c = &o->c;
@@ -395,7 +396,7 @@ tn_tensor *tn_op_apply_(const tn_op *op, const void *args, int nin, tn_tensor *c
     return y;
 }
 
-/* Does operand i, t, fit result 0 of tn_op_map? An absent input does, and arrives as NULL. */
+/* Does operand i, t, fit result 0 of tn_op_map? An absent input does; the kernel gets NULL for it. */
 static bool fits(const tn_tensor *t, const tn_tensor *y0, int i, int ny)
 {
     char a[192], b[192];

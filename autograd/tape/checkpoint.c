@@ -14,7 +14,7 @@ typedef struct {
 static bool infer(tn_ctx *c)
 {
     (void)c;
-    return true; /* tn_checkpoint writes the record itself */
+    return true; /* tn_checkpoint makes the record itself */
 }
 static void forward(tn_ctx *c) { (void)c; }
 
@@ -34,7 +34,7 @@ static void backward(tn_back *b)
     tn_tensor *out = a->fn(b->in, b->nin, a->user);
     if (out && !tn__up_to_date(out, "tn_checkpoint", "the segment's result", -1)) out = NULL;
     if (out && out->node && tn__node_of(out)->seq <= floor)
-        out = tn_view(out, out->l.shape); /* an input as it was: with a node of this run */
+        out = tn_view(out, out->l.shape); /* the segment returned an input: a view of it has a node of this run */
     tn__self.mode = mode;
     if (tn__self.error != TN_OK) goto done;
     if (!out || !tn_shape_equal(out->l.shape, b->gy[0]->l.shape)) {
@@ -45,7 +45,7 @@ static void backward(tn_back *b)
                  tn_shape_text(b->gy[0]->l.shape, y, sizeof y));
         goto done;
     }
-    if (!tn__wants_grad(out)) goto done; /* a constant after all */
+    if (!tn__wants_grad(out)) goto done; /* in the second run nothing wants a gradient */
     for (int i = 0; i < b->nin; i++)
         if (b->need[i]) wrt[count++] = b->in[i];
     tn__backward_pass p = {.roots = 1,
@@ -92,8 +92,8 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
         return y;
     }
 
-    /* Recorded before it runs, so that a segment that writes over its inputs is found out, and even if no input wants a
-     * gradient: parameters inside may. */
+    /* Recorded before it runs, so that a segment that writes over its inputs is detected, and even if no input wants a
+     * gradient, since parameters inside may. */
     args_t     args = {fn, user, *g, tn__self.mode};
     bool       few[16], *need = few;
     tn_tensor *out = NULL;

@@ -10,13 +10,13 @@ typedef struct {
     tn_tensor *grad;  /* kept; NULL so far */
     tn_tensor *rows;  /* which rows grad has; NULL: all */
     tn_tensor *ready; /* what will be attached */
-    bool       whole; /* ready is the sum with what hangs there already */
+    bool       whole; /* ready is already the sum with the leaf's old gradient */
 } tn__grad_slot;
 
 typedef struct tn__engine_run {
     const tn__backward_pass *p;
     struct tn__engine_run   *outer;  /* leaves collect there */
-    struct tn__engine_run   *around; /* what runs now and called this one, from a checkpoint or a hook */
+    struct tn__engine_run   *around; /* the pass during which this one was called, by a checkpoint or a hook */
     uint64_t                 id, thread, floor;
     tn__grad_slot           *slots; /* in the order in which the leaves were met */
     int64_t                  nslots, capacity;
@@ -34,16 +34,17 @@ tn_tensor **tn__leaf_target(tn__engine_run *r, tn_tensor *leaf, bool *bad);
 tn_tensor **tn__target(tn__engine_run *r, const tn__node *n, int i, bool *bad);
 /* Is that gradient wanted? */
 bool tn__leads_on(tn__engine_run *r, const tn__node *n, int i);
-/* Adds g to what is there; in place where nobody else sees it. */
+/* Adds g to what is there; in place where no other handle shares the memory. */
 bool tn__add_to(tn__engine_run *r, tn_tensor **to, tn_tensor *g);
-/* g as somebody may own it: dense, of number type dt, and shared with nobody. The caller owns the result. */
+/* g, or a copy of it: dense, of number type dt, and sharing memory with no other handle. The caller owns it.
+ * */
 tn_tensor *tn__own(tn_tensor *g, tn_dtype dt);
 /* Calls the hooks of a result or leaf on its gradient. */
 tn_status tn__hooked(tn__watch *w, int output, tn_tensor **g, const char *who);
-/* Adds g's rows at index, but for the index skip, to the rows that are there (NULL: none yet). */
+/* Adds g's rows at index, except where the index is skip, to the rows that are there (NULL: none yet). */
 bool tn__rows_add(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows, const tn_tensor *index, const tn_tensor *g,
                   int64_t skip);
-/* Runs the backward of n and hands its gradients on. */
+/* Runs the backward of n and passes its gradients on to where its inputs came from. */
 tn_status tn__run_node(tn__engine_run *r, tn__node *n);
 
 #endif

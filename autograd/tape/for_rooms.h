@@ -1,4 +1,4 @@
-/* for_rooms.h — what the tape offers to the author of an op, beyond op.h. Part of rooms/room.h. */
+/* for_rooms.h — what the library's own ops can ask of the tape beyond op.h. Part of rooms/room.h. */
 #ifndef TENON_AUTOGRAD_TAPE_FOR_ROOMS_H
 #define TENON_AUTOGRAD_TAPE_FOR_ROOMS_H
 
@@ -8,7 +8,8 @@
 /* The first members of every op of the library: its name, and how it takes its inputs under autocast. */
 #define TN__ROOM(title, choice) .size = sizeof(tn_op), .name = (title), .autocast = (choice)
 
-bool tn__autocast_meets(int n, tn_tensor *const *t); /* are these f32 and bf16 alone, which autocast brings together? */
+/* are these f32 and bf16 alone, so that autocast converts them to one type? */
+bool tn__autocast_meets(int n, tn_tensor *const *t);
 
 /* For a gradient that lives in a part of an input (a slice, a row): the gradient of input i so far, to be added to in
  * place; zeros at first. NULL on error. Only in `backward`, never in `backward_ops`. */
@@ -22,6 +23,6 @@ typedef struct {
     tn__layout at;
     tn_shape   shape; /* strided_add: the result's */
 } tn__strided_args;
-extern const tn_op tn__op_strided, tn__op_overwrite; /* which history.c writes down */
+extern const tn_op tn__op_strided, tn__op_overwrite; /* which history.c records */
 
 #endif

@@ -1,5 +1,5 @@
 /* profile.c — times ops and spans while a profile is open. What is off costs one branch at each op: tn__tape.profile.
- * A profile that finds no memory loses events and says how many; it never fails what it looks at. */
+ * Without memory a profile loses events and counts them; it never makes the profiled calls fail. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clock_gettime */
 #endif

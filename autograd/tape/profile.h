@@ -1,7 +1,7 @@
 /* profile.h — what is timed while a profile is open, and the marks that the tape sets. Private to autograd/.
  *
- * An op counts whole, with what it is made of; what runs inside an op, forward or backward, is an event of the trace
- * and no row of the table, so that the rows do not count a moment twice. A span counts without what is inside it. */
+ * An op counts with all that it calls; what runs inside an op, forward or backward, is an event of the trace but no row
+ * of the table, so that no time is counted twice. A span counts without what is inside it. */
 #ifndef TENON_AUTOGRAD_TAPE_PROFILE_H
 #define TENON_AUTOGRAD_TAPE_PROFILE_H
 
@@ -41,7 +41,7 @@ struct tn_profile {
         tn__timed_event e;
         int64_t         inside; /* ns of what ran within */
     } under_way[TN__PROFILE_DEPTH];
-    int depth; /* may exceed that: what is deeper is not told apart */
+    int depth; /* may exceed TN__PROFILE_DEPTH; deeper levels are not timed */
 };
 
 /* Around what is timed, if tn__tape.profile is set. module: NULL for the path that is open now. */

@@ -1,5 +1,5 @@
-/* run_node.c — one node of the tape: what it saved is checked and handed to its backward, and what comes out is
- * brought to the inputs' shapes and number types. */
+/* run_node.c — one node of the tape: what it saved is checked and handed to its backward, and the gradients that it
+ * returns are summed to the inputs' shapes and converted to their number types. */
 #include "autograd/tape/engine.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static tn_status check_version(const tn__node *n, const tn__saved *s, const char
                     who, n->op->name, what, i, who, n->op->name);
 }
 
-/* The gradient as input i of n has it: its shape and its number type. */
+/* The gradient in the shape and the number type of input i of n. */
 static tn_tensor *fitted(const tn__node *n, int i, tn_tensor *g)
 {
     char a[192], b[192];
@@ -45,7 +45,7 @@ static tn_tensor *fitted(const tn__node *n, int i, tn_tensor *g)
 
 enum { FEW = 8 };
 
-/* What the node saved, and whose gradient is wanted: what its backward reads. */
+/* Fills in what the backward reads: the saved tensors, and whose gradient is wanted. */
 static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in, tn_tensor **out)
 {
     for (int i = 0; i < n->nin; i++) {
@@ -74,7 +74,7 @@ static bool finite_gradient(const tn__node *n, int i, const tn_tensor *g)
     return tn__check_finite(g, who, what);
 }
 
-/* Brings what the backward has found to where the inputs came from. */
+/* Adds the gradients that the backward has returned to those of the nodes and leaves that the inputs came from. */
 static void pass_on(tn__engine_run *r, tn__node *n, const bool *need, tn_tensor *const *gx)
 {
     for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {

@@ -1,8 +1,8 @@
 /* sparse_grad.c — the gradient of a table of which few rows were looked up: those rows alone.
  *
- * Kept are the numbers of the rows, rising, and the rows: [m] and [m, width]. What is added comes in the order of its
- * indices to rows that begin with what was there, so that the bits are those of a dense gradient. Who asks for a dense
- * one (tn_grad, a hook, another op on the same leaf) gets it, and it stays dense. */
+ * Kept are the numbers of the rows, rising, and the rows: [m] and [m, width]. Rows are added in the order of their
+ * indices to those that were there before, so that the bits are those of a dense gradient. Where a dense one is needed
+ * (tn_grad, a hook, another op on the same leaf), it is made dense and stays so. */
 #include "autograd/tape/engine.h"
 
 #include <string.h>

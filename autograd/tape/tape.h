@@ -20,12 +20,12 @@ typedef struct {
     uint32_t   version;
 } tn__saved;
 
-typedef struct tn__watch { /* a hook on a result, or (fn NULL) the wish to keep its gradient */
+typedef struct tn__watch { /* a hook on a result; fn NULL: its gradient is to be kept (tn_retain_grad) */
     struct tn__watch *next;
     int               output;
     tn_grad_hook      fn;
     void             *user;
-    tn_tensor        *grad; /* the gradient that a pass under way will keep, once it has come to its end */
+    tn_tensor        *grad; /* the gradient to be kept, if the pass under way succeeds */
 } tn__watch;
 
 struct tn__node {
@@ -65,10 +65,11 @@ typedef struct {
     uint64_t               seq, runs, families;
     bool                   anomaly;
     struct tn_profile     *profile; /* open: ops are timed (profile.h) */
-    int                    inside;  /* backwards under way: what goes wrong there is reported as theirs */
-    uint64_t               steps;
-    tn__node              *dead; /* nodes waiting for their end: a list, not a recursion */
-    bool                   ending;
+    /* more than 0 while the library itself calls ops, in a backward: their errors are reported as the backward's */
+    int       inside;
+    uint64_t  steps;
+    tn__node *dead; /* nodes waiting for their end: a list, not a recursion */
+    bool      ending;
 } tn__tape_state;
 extern _Thread_local tn__tape_state tn__tape;
 
@@ -91,10 +92,11 @@ void       tn__node_release(tn__node *n); /* what it saved */
 
 /* ---- what was written over (history.c) --------------------------------------------------------------------------- */
 
-/* An in-place op on x, before it runs: all that can fail, for the storage's history; and after it has run. */
+/* The storage's history, for an in-place op on x: _begin does all that can fail, before the op runs; _commit is called
+ * after it. */
 typedef struct {
-    tn__node    *node;    /* what the storage's history comes to, kept; NULL: its history ends */
-    tn__history *history; /* where that is written; may be new */
+    tn__node    *node;    /* the node that the history will have, owned; NULL: the history ends */
+    tn__history *history; /* which is changed; may be new */
     tn_shape     shape;
     bool         fresh; /* not in the storage's list yet */
 } tn__rebase;
@@ -102,11 +104,12 @@ bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node);
 void tn__rebase_commit(tn__rebase *r, tn_tensor *x);
 void tn__rebase_forget(tn__rebase *r);
 
-/* t is to be a leaf: if its memory has other handles, what the tape records on them will not be missed. */
+/* t is about to become a leaf: if its memory has other handles, begins a history, so that t sees what is recorded on
+ * them. */
 bool tn__watch_memory(tn_tensor *t);
 
-/* x's node becomes what its memory's history says. False: raises, with x called what and, unless it is -1, i in the
- * message; x stays as it was. */
+/* x gets a new node according to its memory's history. False: raised (the message calls x `what` and, unless it is -1,
+ * i), and x stays as it was. */
 bool               tn__renew(tn_tensor *x, const char *who, const char *what, int i);
 static inline bool tn__up_to_date(tn_tensor *x, const char *who, const char *what, int i)
 {

@@ -71,7 +71,7 @@ static bool same_module(const tn__timing *e, const tn__timing *like, size_t leng
 }
 static bool itself(const tn__timing *e, const tn__timing *like, size_t length) { return (void)length, e == like; }
 
-/* first: false if an entry before `like` matches as well, which has shown this sum already. */
+/* first: false if an entry before `like` matches, too: then this sum has been shown. */
 static tn__timing sum_of(const tn_profile *p, match *m, const tn__timing *like, size_t length, bool *first)
 {
     tn__timing sum = {.what = like->what};
