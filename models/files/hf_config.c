@@ -125,38 +125,44 @@ static tn_hf_layers layers(const tn_hf_row *r, const tn_json *v, const char *key
     return n;
 }
 
+static void must_be_empty(const tn_json *v, const char *key, const char *path)
+{
+    if (tn_json_count(v) || (v && tn_json_type_of(v) != TN_JSON_OBJECT && tn_json_type_of(v) != TN_JSON_ARRAY))
+        tn_raise(TN_EUNSUPPORTED, "'%s': %s holds something, which is not supported", path, key);
+}
+
+/* Stores v at `to`, as the row's kind says, or checks it. v NULL: it is not there, and a number is `absent`. */
+static void take(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, double absent, void *to)
+{
+    const char *type;
+    switch (r->kind) {
+    case TN_HF_I64: *(int64_t *)to = (int64_t)(v ? number(r, v, key, path) : absent); break;
+    case TN_HF_REAL: *(double *)to = v ? number(r, v, key, path) : absent; break;
+    case TN_HF_BOOL: *(bool *)to = (v ? tn_json_bool(v) : r->otherwise != 0) != r->opposite; break;
+    case TN_HF_ACTIVATION:
+    case TN_HF_CHOICE: *(const char **)to = text_of(r, v, key, path); break;
+    case TN_HF_LAYERS: *(tn_hf_layers *)to = layers(r, v, key, path); break;
+    case TN_HF_TYPE:
+        type = text_of(r, v, key, path);
+        if (r->choices) *(const char **)to = type;
+        break;
+    case TN_HF_MUST:
+        if (v) must(r, v, key, path);
+        break;
+    case TN_HF_EMPTY: must_be_empty(v, key, path); break;
+    case TN_HF_NAME:
+    case TN_HF_ANY: break;
+    }
+}
+
 static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, char *config)
 {
     if (r->kind == TN_HF_NAME || r->kind == TN_HF_ANY) return;
     const found    f = find(r, doc);
     const bool     null = f.v && tn_json_type_of(f.v) == TN_JSON_NULL;
     const tn_json *v = null ? NULL : f.v;
-    const double   nothing = null && r->nullable ? r->low : r->otherwise;
     if (!v && r->needed) tn_raise(TN_EFORMAT, "'%s': %s is missing", path, r->key);
-    if (tn_error() != TN_OK) return;
-    char *to = config + r->at;
-    switch (r->kind) {
-    case TN_HF_I64: *(int64_t *)(void *)to = (int64_t)(v ? number(r, v, f.key, path) : nothing); break;
-    case TN_HF_REAL: *(double *)(void *)to = v ? number(r, v, f.key, path) : nothing; break;
-    case TN_HF_BOOL: *(bool *)to = (v ? tn_json_bool(v) : r->otherwise != 0) != r->opposite; break;
-    case TN_HF_ACTIVATION:
-    case TN_HF_CHOICE: *(const char **)(void *)to = text_of(r, v, f.key, path); break;
-    case TN_HF_LAYERS: *(tn_hf_layers *)(void *)to = layers(r, v, f.key, path); break;
-    case TN_HF_TYPE: {
-        const char *type = text_of(r, v, f.key, path);
-        if (r->choices) *(const char **)(void *)to = type;
-        break;
-    }
-    case TN_HF_MUST:
-        if (v) must(r, v, f.key, path);
-        break;
-    case TN_HF_EMPTY:
-        if (tn_json_count(v) || (v && tn_json_type_of(v) != TN_JSON_OBJECT && tn_json_type_of(v) != TN_JSON_ARRAY))
-            tn_raise(TN_EUNSUPPORTED, "'%s': %s holds something, which is not supported", path, f.key);
-        break;
-    case TN_HF_NAME:
-    case TN_HF_ANY: break;
-    }
+    if (tn_error() == TN_OK) take(r, v, f.key, path, null && r->nullable ? r->low : r->otherwise, config + r->at);
 }
 
 bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
