@@ -28,7 +28,7 @@ typedef struct {
     uint64_t mallocs; /* calls of the allocator, ever                      */
     int64_t  tensors; /* tensor handles alive                              */
 } tn_memory;
-TN_API tn_memory tn_memory_now(void);
+TN_API tn_memory tn_memory_now(void); /* of other threads that run, all but the last 64 KiB */
 TN_API void      tn_reset_peak(void);
 TN_API void      tn_set_memory_limit(size_t bytes); /* for live memory; 0: none. Beyond it: TN_ENOMEM */
 TN_API void      tn_set_cache_limit(size_t bytes);  /* for each thread's cache; SIZE_MAX: none, 0: keep nothing */

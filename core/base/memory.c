@@ -47,8 +47,9 @@ static _Thread_local struct {
     block   *free[CLASSES];
     size_t   bytes; /* of these and of the quarantine */
     block   *ended[QUARANTINE];
-    unsigned at; /* the oldest of these */
-    int class;   /* of them all */
+    unsigned at;           /* the oldest of these */
+    int class;             /* of them all */
+    int64_t live, tensors; /* what this thread has added to the accounts and not yet told */
 } cache;
 
 enum { HUGE_PAGE = 2 << 20 };
@@ -74,10 +75,54 @@ static void default_free(void *user, void *p, size_t bytes)
 
 /* The process's own: the allocator, set before anything is alive, and the accounts. */
 static tn_allocator      allocator = {default_alloc, default_free, NULL};
-static _Atomic(size_t)   live, peak, held; /* held: obtained from the allocator and not given back */
+static _Atomic(int64_t)  live, peak, tensors; /* told by the threads; in sum at least 0, though not at each moment */
+static _Atomic(size_t)   held;                /* obtained from the allocator and not given back */
 static _Atomic(size_t)   memory_limit, cache_limit = SIZE_MAX;
 static _Atomic(uint64_t) mallocs;
-static _Atomic(int64_t)  tensors;
+
+/* ---- accounts ---------------------------------------------------------------------------------------------------- */
+
+/* An op of a few elements makes and ends four blocks and two tensors, and an atomic addition for each was a fifth of
+ * its time. So a thread keeps its own sums, and tells them when they have grown to this many bytes or tensors, when a
+ * parallel loop has run on it, and at its end; at once while there is a memory limit, and while nobody would tell them
+ * at its end. What one thread does is thus exact to itself, and to all after a join. */
+enum { UNTOLD_BYTES = 64 << 10, UNTOLD_TENSORS = 256 };
+
+static inline int64_t own_live(void) { return atomic_load_explicit(&live, memory_order_relaxed) + cache.live; }
+static inline size_t  at_least_0(int64_t n) { return n > 0 ? (size_t)n : 0; }
+
+/* Returns what is live then. */
+static int64_t tell(void)
+{
+    const int64_t bytes = cache.live, handles = cache.tensors;
+    cache.live = cache.tensors = 0;
+    if (handles) atomic_fetch_add_explicit(&tensors, handles, memory_order_relaxed);
+    return bytes + (bytes ? atomic_fetch_add_explicit(&live, bytes, memory_order_relaxed)
+                          : atomic_load_explicit(&live, memory_order_relaxed));
+}
+void tn__mem_tell(void) { tell(); }
+
+static inline bool may_wait(void)
+{
+    return tn__self.at_end[TN__END_MEMORY] && !atomic_load_explicit(&memory_limit, memory_order_relaxed);
+}
+
+/* Returns what is live then, as far as this thread knows. */
+static inline int64_t account(int64_t by)
+{
+    const int64_t mine = cache.live += by;
+    if (__builtin_expect(mine < UNTOLD_BYTES && mine > -UNTOLD_BYTES && may_wait(), 1)) return own_live();
+    return tell();
+}
+
+void tn__count_tensor(int by)
+{
+    const int64_t mine = cache.tensors += by;
+    if (__builtin_expect(mine < UNTOLD_TENSORS && mine > -UNTOLD_TENSORS && may_wait(), 1)) return;
+    tell();
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 /* The class of a size, and the size of a class: 16 classes of 64 bytes, then 2^10·2^e·(1 + m/8), then
  * 2^18·2^e·(1 + m/2), up to 2^47 bytes. */
@@ -96,7 +141,7 @@ static size_t class_bytes(int c)
     return ((size_t)1 << (FINE - 3) << fine / 8) * (size_t)(8 + fine % 8 + 1);
 }
 /* What a block of `bytes` counts in the accounts. */
-static size_t counted(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+static int64_t counted(size_t bytes) { return (int64_t)((bytes + 63) & ~(size_t)63); }
 
 static void give_back(block *b, size_t bytes)
 {
@@ -143,18 +188,22 @@ void tn_trim(void)
     cache.bytes = 0;
 }
 
+static void end_thread(void)
+{
+    tn_trim();
+    tell();
+}
+
 void *tn__mem_try(size_t bytes)
 {
     if (bytes > (size_t)1 << 46) return NULL;
     int    c = class_of(bytes);
-    size_t n = class_bytes(c), used = counted(bytes);
-    size_t now = atomic_fetch_add_explicit(&live, used, memory_order_relaxed) + used;
-    size_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
-    if (limit && now > limit) {
-        atomic_fetch_sub_explicit(&live, used, memory_order_relaxed);
-        return NULL;
-    }
-    size_t top = atomic_load_explicit(&peak, memory_order_relaxed);
+    size_t n = class_bytes(c);
+
+    const int64_t used = counted(bytes), now = account(used);
+    const size_t  limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
+    if (limit && at_least_0(now) > limit) return account(-used), NULL;
+    int64_t top = atomic_load_explicit(&peak, memory_order_relaxed);
     while (now > top && !atomic_compare_exchange_weak(&peak, &top, now)) continue;
 
     block *b = cache.free[c];
@@ -164,7 +213,7 @@ void *tn__mem_try(size_t bytes)
         cache.bytes -= n;
         return b;
     }
-    if (!tn__self.at_end[TN__END_MEMORY]) tn__at_thread_end(TN__END_MEMORY, tn_trim);
+    if (!tn__self.at_end[TN__END_MEMORY]) tn__at_thread_end(TN__END_MEMORY, end_thread);
     atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
     b = allocator.alloc(allocator.user, n);
     if (!b && cache.bytes) { /* perhaps what we keep for later is what is missing now */
@@ -173,7 +222,7 @@ void *tn__mem_try(size_t bytes)
         b = allocator.alloc(allocator.user, n);
     }
     if (b) atomic_fetch_add_explicit(&held, n, memory_order_relaxed);
-    else atomic_fetch_sub_explicit(&live, used, memory_order_relaxed);
+    else account(-used);
     return b;
 }
 
@@ -182,7 +231,7 @@ void *tn__mem_get(size_t bytes)
     void *p = tn__mem_try(bytes);
     if (p) return p;
     size_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
-    size_t now = atomic_load_explicit(&live, memory_order_relaxed);
+    size_t now = at_least_0(own_live());
     if (limit && (now > limit || bytes > limit - now))
         tn_raise(
             TN_ENOMEM,
@@ -202,7 +251,7 @@ void *tn__mem_zeroed(size_t bytes)
 void tn__mem_put(void *p, size_t bytes)
 {
     if (!p) return;
-    atomic_fetch_sub_explicit(&live, counted(bytes), memory_order_relaxed);
+    account(-counted(bytes));
     put_away(p, class_of(bytes));
 }
 
@@ -213,7 +262,7 @@ void tn__mem_retire(tn__object *o, size_t bytes)
     const int    c = class_of(bytes);
     const size_t n = class_bytes(c);
     block       *b = (block *)(void *)o, **place = &cache.ended[cache.at++ % QUARANTINE], *old = *place;
-    atomic_fetch_sub_explicit(&live, counted(bytes), memory_order_relaxed);
+    account(-counted(bytes));
     if (__builtin_expect(cache.bytes + n > atomic_load_explicit(&cache_limit, memory_order_relaxed) ||
                              !tn__self.at_end[TN__END_MEMORY],
                          0)) {
@@ -254,19 +303,21 @@ void tn__strfree(char *s)
     if (s) tn__mem_put(s, strlen(s) + 1);
 }
 
-void tn__count_tensor(int by) { atomic_fetch_add_explicit(&tensors, by, memory_order_relaxed); }
-
 tn_memory tn_memory_now(void)
 {
-    return (tn_memory){.live = live,
-                       .peak = peak,
+    return (tn_memory){.live = at_least_0(tell()),
+                       .peak = at_least_0(peak),
                        .cached = cache.bytes,
                        .limit = memory_limit,
                        .mallocs = mallocs,
                        .tensors = tensors};
 }
-void tn_reset_peak(void) { atomic_store(&peak, atomic_load(&live)); }
-void tn_set_memory_limit(size_t bytes) { atomic_store(&memory_limit, bytes); }
+void tn_reset_peak(void) { atomic_store(&peak, tell()); }
+void tn_set_memory_limit(size_t bytes)
+{
+    atomic_store(&memory_limit, bytes);
+    tell();
+}
 void tn_set_cache_limit(size_t bytes)
 {
     atomic_store(&cache_limit, bytes);

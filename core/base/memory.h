@@ -22,5 +22,6 @@ void  tn__strfree(char *s);
  * count says that it is gone, so that who uses it still can be told. */
 void tn__mem_retire(tn__object *o, size_t bytes);
 void tn__count_tensor(int by);
+void tn__mem_tell(void); /* what this thread has not yet added to the process's accounts */
 
 #endif

@@ -12,6 +12,7 @@
  * What this file keeps for the whole process: the default number of threads, found once; whether the fork handler is
  * set, and whether we are such a child. */
 #include "core/base/checked.h"
+#include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/base/thread.h"
 
@@ -132,7 +133,10 @@ static void parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t
             run(body, user, n, grain, b);
             if (worker && tn__self.error != TN_OK) collect(&first, b);
         }
-        if (worker) tn_scope_end(s); /* with what its modes kept: autocast's copies of weights */
+        if (worker) {
+            tn_scope_end(s); /* with what its modes kept: autocast's copies of weights */
+            tn__mem_tell();  /* it may wait for its next loop for ever */
+        }
         worker = 0;
     }
     team = threads;

@@ -1,6 +1,7 @@
 /* test_memory.c — whole scenarios in which each allocation fails once, and then all from that one on: nothing crashes,
  * nothing leaks, nothing is half done, the error says what happened, and the retry gives the same bits. And the cache,
  * its accounts and its limits. */
+#define _POSIX_C_SOURCE 200809L /* barriers */
 #include "autograd/autograd.h"
 #include "core/core.h"
 #include "tests/common/check_main.h"
@@ -312,6 +313,75 @@ START_TEST(threads_leave_nothing)
 }
 END_TEST
 
+typedef struct {
+    pthread_barrier_t made, seen;
+    tn_tensor        *t[200];
+} handover;
+
+static void *makes_and_waits(void *user)
+{
+    handover *h = user;
+    tn_scope  s = tn_scope_begin();
+    for (int i = 0; i < 200; i++) h->t[i] = tn_keep(tn_zeros(TN_SHAPE(250)));
+    tn_scope_end(s);
+    pthread_barrier_wait(&h->made);
+    pthread_barrier_wait(&h->seen);
+    return NULL;
+}
+
+/* A thread that runs may keep its last 64 KiB to itself; one that has ended may not, whoever ends what it made. */
+START_TEST(accounts_of_another_thread)
+{
+    static handover h;
+    const size_t    each = 1000; /* at least */
+    pthread_t       t;
+    tn_memory       before = tn_memory_now();
+    pthread_barrier_init(&h.made, NULL, 2), pthread_barrier_init(&h.seen, NULL, 2);
+    ck_assert_int_eq(pthread_create(&t, NULL, makes_and_waits, &h), 0);
+    pthread_barrier_wait(&h.made);
+    const tn_memory during = tn_memory_now();
+    ck_assert_uint_ge(during.live, before.live + 200 * each - 65536);
+    for (int i = 0; i < 100; i++) tn_drop(h.t[i]);
+    ck_assert_int_le(tn_memory_now().tensors, before.tensors + 100);
+    pthread_barrier_wait(&h.seen);
+    pthread_join(t, NULL);
+    const tn_memory after = tn_memory_now();
+    ck_assert_int_eq(after.tensors, before.tensors + 100);
+    ck_assert_uint_ge(after.live, before.live + 100 * each);
+    ck_assert_uint_ge(after.peak, before.live + 200 * each - 65536);
+    for (int i = 100; i < 200; i++) tn_drop(h.t[i]);
+    ck_assert_int_eq(tn_memory_now().tensors, before.tensors);
+    ck_assert_uint_eq(tn_memory_now().live, before.live);
+}
+END_TEST
+
+static void *makes_until_it_may_not(void *made)
+{
+    tn_scope s = tn_scope_begin();
+    int     *n = made;
+    while (*n < 200 && tn_zeros(TN_SHAPE(250))) (*n)++;
+    tn_clear_error();
+    tn_scope_end(s);
+    return NULL;
+}
+
+/* With a limit every byte is told at once, so several threads cannot pass it together. */
+START_TEST(a_limit_is_for_all_threads)
+{
+    pthread_t t;
+    int       here = 0, there = 0;
+    tn_scope  s = tn_scope_begin();
+    tn_set_memory_limit(tn_memory_now().live + 60000);
+    for (; here < 25; here++) ck_assert_ptr_nonnull(tn_zeros(TN_SHAPE(250)));
+    ck_assert_int_eq(pthread_create(&t, NULL, makes_until_it_may_not, &there), 0);
+    pthread_join(t, NULL);
+    tn_set_memory_limit(0);
+    ck_assert_int_ge(there, 5);
+    ck_assert_int_lt(1000 * (here + there), 60000);
+    tn_scope_end(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("memory");
@@ -326,5 +396,7 @@ int main(void)
     tcase_add_test(t, limits);
     tcase_add_test(t, allocator_only_when_empty);
     tcase_add_test(t, threads_leave_nothing);
+    tcase_add_test(t, accounts_of_another_thread);
+    tcase_add_test(t, a_limit_is_for_all_threads);
     return tn_check_main(s);
 }
