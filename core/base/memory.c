@@ -50,6 +50,7 @@ static _Thread_local struct {
     unsigned at;           /* the oldest of these */
     int class;             /* of them all */
     int64_t live, tensors; /* what this thread has added to the accounts and not yet told */
+    bool    ends;          /* end_thread will be called: it gives all this back and tells the rest */
 } cache;
 
 enum { HUGE_PAGE = 2 << 20 };
@@ -92,7 +93,7 @@ static inline int64_t own_live(void) { return atomic_load_explicit(&live, memory
 static inline size_t  at_least_0(int64_t n) { return n > 0 ? (size_t)n : 0; }
 
 /* Returns what is live then. */
-static int64_t tell(void)
+static __attribute__((noinline, cold)) int64_t tell(void)
 {
     const int64_t bytes = cache.live, handles = cache.tensors;
     cache.live = cache.tensors = 0;
@@ -102,24 +103,28 @@ static int64_t tell(void)
 }
 void tn__mem_tell(void) { tell(); }
 
-static inline bool may_wait(void)
+/* May a sum wait that has come to n? */
+static inline bool may_wait(int64_t n, int64_t most)
 {
-    return tn__self.at_end[TN__END_MEMORY] && !atomic_load_explicit(&memory_limit, memory_order_relaxed);
+    return __builtin_expect(n < most && n > -most && cache.ends, 1) &&
+           __builtin_expect(!atomic_load_explicit(&memory_limit, memory_order_relaxed), 1);
 }
 
 /* Returns what is live then, as far as this thread knows. */
-static inline int64_t account(int64_t by)
+static inline int64_t add_live(int64_t bytes)
 {
-    const int64_t mine = cache.live += by;
-    if (__builtin_expect(mine < UNTOLD_BYTES && mine > -UNTOLD_BYTES && may_wait(), 1)) return own_live();
-    return tell();
+    cache.live += bytes;
+    return may_wait(cache.live, UNTOLD_BYTES) ? own_live() : tell();
+}
+static inline void subtract_live(int64_t bytes)
+{
+    cache.live -= bytes;
+    if (!may_wait(cache.live, UNTOLD_BYTES)) tell();
 }
 
-void tn__count_tensor(int by)
+void tn__count_tensor(void)
 {
-    const int64_t mine = cache.tensors += by;
-    if (__builtin_expect(mine < UNTOLD_TENSORS && mine > -UNTOLD_TENSORS && may_wait(), 1)) return;
-    tell();
+    if (!may_wait(++cache.tensors, UNTOLD_TENSORS)) tell();
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
@@ -154,7 +159,7 @@ static void give_back(block *b, size_t bytes)
 static inline void put_away(block *b, int c)
 {
     const size_t n = class_bytes(c), keep = atomic_load_explicit(&cache_limit, memory_order_relaxed);
-    if (cache.bytes + n > keep || !tn__self.at_end[TN__END_MEMORY]) { /* nobody would free it */
+    if (cache.bytes + n > keep || !cache.ends) { /* nobody would free it */
         give_back(b, n);
         return;
     }
@@ -190,6 +195,7 @@ void tn_trim(void)
 
 static void end_thread(void)
 {
+    cache.ends = false; /* what is still to come is nobody's to end */
     tn_trim();
     tell();
 }
@@ -200,9 +206,9 @@ void *tn__mem_try(size_t bytes)
     int    c = class_of(bytes);
     size_t n = class_bytes(c);
 
-    const int64_t used = counted(bytes), now = account(used);
+    const int64_t used = counted(bytes), now = add_live(used);
     const size_t  limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
-    if (limit && at_least_0(now) > limit) return account(-used), NULL;
+    if (limit && at_least_0(now) > limit) return subtract_live(used), NULL;
     int64_t top = atomic_load_explicit(&peak, memory_order_relaxed);
     while (now > top && !atomic_compare_exchange_weak(&peak, &top, now)) continue;
 
@@ -213,7 +219,7 @@ void *tn__mem_try(size_t bytes)
         cache.bytes -= n;
         return b;
     }
-    if (!tn__self.at_end[TN__END_MEMORY]) tn__at_thread_end(TN__END_MEMORY, end_thread);
+    if (!cache.ends) tn__at_thread_end(TN__END_MEMORY, end_thread), cache.ends = true;
     atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
     b = allocator.alloc(allocator.user, n);
     if (!b && cache.bytes) { /* perhaps what we keep for later is what is missing now */
@@ -222,7 +228,7 @@ void *tn__mem_try(size_t bytes)
         b = allocator.alloc(allocator.user, n);
     }
     if (b) atomic_fetch_add_explicit(&held, n, memory_order_relaxed);
-    else account(-used);
+    else subtract_live(used);
     return b;
 }
 
@@ -251,7 +257,7 @@ void *tn__mem_zeroed(size_t bytes)
 void tn__mem_put(void *p, size_t bytes)
 {
     if (!p) return;
-    account(-counted(bytes));
+    subtract_live(counted(bytes));
     put_away(p, class_of(bytes));
 }
 
@@ -259,12 +265,12 @@ void tn__mem_put(void *p, size_t bytes)
  * told so. */
 void tn__mem_retire(tn__object *o, size_t bytes)
 {
-    const int    c = class_of(bytes);
-    const size_t n = class_bytes(c);
+    const int    c = (int)((bytes - 1) / 64); /* as class_of: it is a small struct */
+    const size_t n = (size_t)(c + 1) * 64;
     block       *b = (block *)(void *)o, **place = &cache.ended[cache.at++ % QUARANTINE], *old = *place;
-    account(-counted(bytes));
-    if (__builtin_expect(cache.bytes + n > atomic_load_explicit(&cache_limit, memory_order_relaxed) ||
-                             !tn__self.at_end[TN__END_MEMORY],
+    cache.live -= counted(bytes);
+    if (!may_wait(--cache.tensors, UNTOLD_TENSORS) || cache.live <= -UNTOLD_BYTES) tell();
+    if (__builtin_expect(cache.bytes + n > atomic_load_explicit(&cache_limit, memory_order_relaxed) || !cache.ends,
                          0)) {
         give_back(b, n);
         return;

@@ -18,10 +18,10 @@ static inline bool tn__beyond_caches(int64_t bytes) { return bytes > (int64_t)64
 bool  tn__mem_grow(void **p, size_t old_bytes, size_t bytes);
 char *tn__strdup(const char *s); /* freed by tn__strfree */
 void  tn__strfree(char *s);
-/* Gives back what begins with an object that has ended. It stays in this thread's quarantine for a while, where its
- * count says that it is gone, so that who uses it still can be told. */
+/* Gives back a tensor's struct, of at most 1024 bytes, and counts one tensor less. It stays in this thread's quarantine
+ * for a while, where its count says that it is gone, so that who uses it still can be told. */
 void tn__mem_retire(tn__object *o, size_t bytes);
-void tn__count_tensor(int by);
-void tn__mem_tell(void); /* what this thread has not yet added to the process's accounts */
+void tn__count_tensor(void); /* one more */
+void tn__mem_tell(void);     /* what this thread has not yet added to the process's accounts */
 
 #endif

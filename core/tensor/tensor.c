@@ -99,11 +99,11 @@ static void tensor_end(tn__object *o)
         tn_drop(t->rows); /* has none itself */
         storage_leave(t);
         tn__mem_retire(&t->object, sizeof *t);
-        tn__count_tensor(-1);
         o = grad && atomic_fetch_sub_explicit(&grad->object.refs, 1, memory_order_acq_rel) == 1 ? &grad->object : NULL;
     }
 }
 
+_Static_assert(sizeof(tn_tensor) <= 1024, "tn__mem_retire takes it for a small struct");
 static tn_tensor *handle(tn_dtype dt, tn__storage *s)
 {
     tn_tensor *t = tn__mem_get(sizeof *t);
@@ -113,7 +113,7 @@ static tn_tensor *handle(tn_dtype dt, tn__storage *s)
     t->object.end = tensor_end;
     t->dtype = dt, t->leaf = t->guest = t->unrecorded = false, t->output = 0, t->version = 0, t->family = 0;
     t->storage = s, t->node = NULL, t->grad = t->rows = NULL, t->hooks = NULL, t->name = NULL;
-    tn__count_tensor(1);
+    tn__count_tensor();
     return t;
 }
 
