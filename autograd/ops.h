@@ -75,6 +75,7 @@ TN_API tn_tensor *tn_elu(tn_tensor *x, double alpha);
 TN_API tn_tensor *tn_gelu(tn_tensor *x);      /* x·Φ(x), exact */
 TN_API tn_tensor *tn_gelu_tanh(tn_tensor *x); /* its approximation with tanh */
 TN_API tn_tensor *tn_silu(tn_tensor *x);
+TN_API tn_tensor *tn_mish(tn_tensor *x); /* x·tanh(softplus(x)) */
 TN_API tn_tensor *tn_softplus(tn_tensor *x, double beta);
 TN_API tn_tensor *tn_glu(tn_tensor *x, int dim); /* first half times sigmoid of the second */
 TN_API tn_tensor *tn_neg_(tn_tensor *x);

@@ -1,6 +1,6 @@
 /* clamp — y = min(max(x, low), high); -INFINITY and INFINITY leave a side open; NaN stays NaN
  *
- *   gx = gy where low ≤ x ≤ high, else 0
+ *   gx = gy where low < x < high, else 0: at a bound, too, as in PyTorch 2.15; an open side has none
  *
  * Where low > high every y is high, as in PyTorch. */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -37,11 +37,17 @@ static void clamp_backward(tn_back *b)
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
         tn__map(TN__REALS(clamp_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), b->args);
 }
+/* A bound as the kernels have it: in f64, or rounded to f32. */
+static tn_tensor *bound_like(const tn_tensor *x, double bound)
+{
+    return tn_scalar_of(tn_dtype_of(x) == TN_F64 ? TN_F64 : TN_F32, bound);
+}
 static void clamp_backward_ops(tn_back *b)
 {
-    tn_tensor *x = b->in[0], *low = tn_scalar(TN_ARG(b, low)), *high = tn_scalar(TN_ARG(b, high));
-    tn_tensor *inside = tn_logical_and(tn_ge(x, low), tn_le(x, high));
-    b->gx[0] = tn_masked_fill(b->gy[0], tn_logical_not(inside), 0);
+    tn_tensor *x = b->in[0], *low = bound_like(x, TN_ARG(b, low)), *high = bound_like(x, TN_ARG(b, high));
+    tn_tensor *above = isinf(TN_ARG(b, low)) ? tn_ge(x, low) : tn_gt(x, low); /* false for NaN */
+    tn_tensor *below = isinf(TN_ARG(b, high)) ? tn_le(x, high) : tn_lt(x, high);
+    b->gx[0] = tn_masked_fill(b->gy[0], tn_logical_not(tn_logical_and(above, below)), 0);
 }
 
 static const tn__sample samples[] = {
@@ -118,10 +124,12 @@ static void TN__(clamp_bwd)(int64_t n, void *const *out, const void *const *in, 
 {
     const args_t   *a = args;
     const TN__REAL *x = in[0], *gy = in[1], low = (TN__REAL)a->low, high = (TN__REAL)a->high;
+    const int       from = isinf(a->low), to = isinf(a->high); /* an open side is open to infinity */
     TN__REAL       *gx = out[0];
     for (int64_t i = 0; i < n; i++) {
         const TN__REAL g = gy[i]; /* read in any case, so that no branch is left */
-        gx[i] = ((x[i] >= low) & (x[i] <= high)) ? g : 0;
+        const int      above = (x[i] > low) | (from & (x[i] == low)), below = (x[i] < high) | (to & (x[i] == high));
+        gx[i] = above & below ? g : 0;
     }
 }
 #endif

@@ -6,7 +6,7 @@
     F(ReLU, relu, tn_relu(x))                                                       \
     F(SELU, selu, tn_mul_scalar(tn_elu(x, 1.6732632423543772), 1.0507009873554805)) \
     F(SiLU, silu, tn_silu(x))                                                       \
-    F(Mish, mish, tn_mul(x, tn_tanh(tn_softplus(x, 1))))                            \
+    F(Mish, mish, tn_mish(x))                                                       \
     F(Tanh, tanh, tn_tanh(x))                                                       \
     F(Sigmoid, sigmoid, tn_sigmoid(x))                                              \
     F(LogSigmoid, logsigmoid, tn_logsigmoid(x))

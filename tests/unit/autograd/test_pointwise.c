@@ -28,6 +28,7 @@ static real r_gelu_tanh(real x) { return x == -INFINITY ? 0 : x * r_sigmoid(gelu
 static real r_silu(real x) { return x == -INFINITY ? 0 : x * r_sigmoid(x); }
 static real r_softplus(real x) { return x > 20 ? x : log1pl(expl(x)); }
 static real r_softplus_2(real x) { return 2 * x > 20 ? x : log1pl(expl(2 * x)) / 2; }
+static real r_mish(real x) { return x == -INFINITY ? 0 : x * tanhl(log1pl(expl(x))); }
 static real r_clamp(real x) { return x < -0.5L ? -0.5L : x > 2 ? 2 : x; }
 static real r_cube(real x) { return x * x * x; }
 
@@ -36,6 +37,10 @@ static tn_tensor *f_elu(tn_tensor *x) { return tn_elu(x, 1.5); }
 static tn_tensor *f_softplus(tn_tensor *x) { return tn_softplus(x, 0); }
 static tn_tensor *f_softplus_2(tn_tensor *x) { return tn_softplus(x, 2); }
 static tn_tensor *f_clamp(tn_tensor *x) { return tn_clamp(x, -0.5, 2); }
+static tn_tensor *f_from(tn_tensor *x) { return tn_clamp(x, -0.5, INFINITY); }
+static tn_tensor *f_up_to(tn_tensor *x) { return tn_clamp(x, -INFINITY, 2); }
+static tn_tensor *f_crossed(tn_tensor *x) { return tn_clamp(x, 2, -0.5); }
+static tn_tensor *f_point(tn_tensor *x) { return tn_clamp(x, 2, 2); }
 static tn_tensor *f_cube(tn_tensor *x) { return tn_pow_scalar(x, 3); }
 static tn_tensor *f_halves(tn_tensor *x) { return tn_mul_scalar(x, 0.5); }
 static real       r_halves(real x) { return x / 2; }
@@ -82,6 +87,7 @@ static const struct {
     {"gelu", tn_gelu, r_gelu, {0, -0.0, INFINITY, 0}, 3, c_gelu, true},
     {"gelu_tanh", tn_gelu_tanh, r_gelu_tanh, {0, -0.0, INFINITY, 0}, 5, c_gelu_tanh, true},
     {"silu", tn_silu, r_silu, {0, -0.0, INFINITY, 0}, 4, flat, true},
+    {"mish", tn_mish, r_mish, {0, -0.0, INFINITY, 0}, 6, flat, true},
     {"softplus", f_softplus, r_softplus, {0, 0, INFINITY, 0}, 2, flat, false},        /* here too */
     {"softplus(2)", f_softplus_2, r_softplus_2, {0, 0, INFINITY, 0}, 3, flat, false}, /* and here */
     {"clamp", f_clamp, r_clamp, {0, -0.0, 2, -0.5}, 0, flat, false},
@@ -268,8 +274,16 @@ START_TEST(slopes)
         {"elu", f_elu, 1e4, 1},
         {"elu", f_elu, INFINITY, 1},
         {"elu", f_elu, -INFINITY, 0},
-        {"clamp", f_clamp, -0.5, 1},
-        {"clamp", f_clamp, 2, 1},
+        {"clamp", f_clamp, -0.5, 0}, /* at the bounds as in PyTorch 2.15 */
+        {"clamp", f_clamp, 2, 0},
+        {"clamp", f_clamp, 1, 1},
+        {"clamp from -0.5", f_from, -0.5, 0},
+        {"clamp from -0.5", f_from, INFINITY, 1},
+        {"clamp to 2", f_up_to, 2, 0},
+        {"clamp to 2", f_up_to, -INFINITY, 1},
+        {"clamp to 2", f_up_to, NAN, 0},
+        {"clamp, nothing inside", f_crossed, 1, 0},
+        {"clamp to a point", f_point, 2, 0},
         {"clamp", f_clamp, 2.5, 0},
         {"clamp", f_clamp, NAN, 0},
         {"sqrt", tn_sqrt, 0, INFINITY},
@@ -301,6 +315,11 @@ START_TEST(slopes)
         {"silu", tn_silu, -1e4, 0},
         {"silu", tn_silu, INFINITY, 1},
         {"silu", tn_silu, -INFINITY, 0},
+        {"mish", tn_mish, 100, 1},
+        {"mish", tn_mish, 3e38, 1},
+        {"mish", tn_mish, -3e38, 0},
+        {"mish", tn_mish, INFINITY, 1},
+        {"mish", tn_mish, -INFINITY, 0},
         {"floor", tn_floor, 1.5, 0},
         {"ceil", tn_ceil, 1.5, 0},
         {"round", tn_round, 1.5, 0},
@@ -317,6 +336,100 @@ START_TEST(slopes)
 }
 END_TEST
 
+/* A bound that f32 has not: the slope there is 0 in f64 and f32, and on either side of it what it should be. */
+START_TEST(slopes_at_a_rounded_bound)
+{
+    static const double bounds[] = {0.1, 0.3, 0.7, 1.1};
+    for (int b = 0; b < 4; b++)
+        for (int k = 0; k < 2; k++)
+            for (int ops = 0; ops < 2; ops++) {
+                const double at = k ? (double)(float)bounds[b] : bounds[b];
+                const double less = k ? (double)nextafterf((float)at, -9) : nextafter(at, -9);
+                const double more = k ? (double)nextafterf((float)at, 9) : nextafter(at, 9);
+                tn_tensor   *x = tn_requires_grad(tn_from_data(TN_F64, TN_SHAPE(3), (double[]){less, at, more}));
+                if (k) x = tn_requires_grad(tn_to(tn_detach(x), TN_F32));
+                tn_tensor *low = tn_grad_wrt(tn_sum(tn_clamp(x, bounds[b], 9)), x, ops);
+                tn_tensor *high = tn_grad_wrt(tn_sum(tn_clamp(x, -9, bounds[b])), x, ops);
+                for (int i = 0; i < 3; i++) {
+                    ck_assert_double_eq(tn_get(low, i), i == 2);
+                    ck_assert_double_eq(tn_get(high, i), i == 0);
+                }
+            }
+}
+END_TEST
+
+/* ---- mish: as softplus, tanh and a product its slope was NaN at 3e38, and 8 units off in bf16 --------------------- */
+
+static real mish_slope(real x)
+{
+    if (x > 5000 || x < -5000) return x > 0;
+    const real r = r_sigmoid(-x), t = tanhl(log1pl(expl(x)));
+    return t + x * r_sigmoid(x) * (4 * r * r / ((1 + r * r) * (1 + r * r)));
+}
+
+/* Where the slope changes its sign its two halves are what is exact, not their difference. */
+static real mish_halves(real x)
+{
+    const real t = tanhl(log1pl(expl(x)));
+    return x < 0 && x > -5000 ? t + fabsl(mish_slope(x) - t) : mish_slope(x);
+}
+
+START_TEST(slope_of_mish)
+{
+    for (int k = 0; k < 2; k++) {
+        tn_tensor *v = tn_cat(0, numbers(types[k]), tn_uniform_of(types[k], TN_SHAPE(2000), -9, 9));
+        tn_tensor *x = tn_requires_grad(v);
+        for (int ops = 0; ops < 2; ops++) {
+            tn_tensor *g = tn_grad_wrt(tn_sum(tn_mul_scalar(tn_mish(x), 4)), x, ops);
+            for (int64_t i = 0; i < tn_numel(x); i++) {
+                const real at = tn_get(x, i), want = mish_slope(at), got = tn_get(g, i) / 4;
+                const real slack = 4 * (epsilon(types[k]) * mish_halves(at) + smallest(types[k]) * fmaxl(1, fabsl(at)));
+                ck_assert_msg(fabsl(got - want) <= slack, "mish'(%.17Lg) in %s: %.17Lg, should be %.17Lg", at,
+                              tn_dtype_name(types[k]), got, want);
+            }
+        }
+    }
+}
+END_TEST
+
+/* x, y and slope in bf16 as PyTorch 2.15 gives them, to the last bit. */
+START_TEST(mish_in_bf16)
+{
+    static const double rows[][3] = {{-50, -9.63499978e-21, -9.4761811e-21},
+                                     {-20, -4.12110239e-08, -3.91155481e-08},
+                                     {-10, -0.000453948975, -0.000408172607},
+                                     {-6, -0.014831543, -0.0123901367},
+                                     {-4, -0.0727539062, -0.0537109375},
+                                     {-2, -0.251953125, -0.108398438},
+                                     {-1.5, -0.298828125, -0.0639648438},
+                                     {-1.1875, -0.30859375, 0.00131988525},
+                                     {-1, -0.302734375, 0.0593261719},
+                                     {-0.5, -0.220703125, 0.2890625},
+                                     {-0.25, -0.129882812, 0.439453125},
+                                     {-0.0625, -0.0361328125, 0.55859375},
+                                     {0, 0, 0.6015625},
+                                     {0.0625, 0.0388183594, 0.640625},
+                                     {0.25, 0.169921875, 0.75390625},
+                                     {0.5, 0.375, 0.88671875},
+                                     {1, 0.86328125, 1.046875},
+                                     {1.5, 1.40625, 1.0859375},
+                                     {2, 1.9453125, 1.0703125},
+                                     {3, 2.984375, 1.0234375},
+                                     {4, 4, 1.0078125},
+                                     {5, 5, 1},
+                                     {20, 20, 1},
+                                     {100, 100, 1},
+                                     {3.00405527e+38, 3.00405527e+38, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_tensor   *x = tn_requires_grad(tn_scalar_of(TN_BF16, rows[i][0])), *y = tn_mish(x);
+        const double value = tn_item(tn_scalar_of(TN_BF16, rows[i][1])), g = tn_item(tn_scalar_of(TN_BF16, rows[i][2]));
+        ck_assert_msg(tn_item(y) == value, "mish(%g): %.9g, PyTorch %.9g", rows[i][0], tn_item(y), value);
+        const double got = tn_item(tn_grad_wrt(y, x, false));
+        ck_assert_msg(got == g, "mish'(%g): %.9g, PyTorch %.9g", rows[i][0], got, g);
+    }
+}
+END_TEST
+
 /* The chains that backwards are made of must not turn a finite second or third derivative into NaN. */
 START_TEST(third_derivatives)
 {
@@ -324,16 +437,13 @@ START_TEST(third_derivatives)
         tn_tensor *(*f)(tn_tensor *);
         double at, want[3];
     } at[] = {
-        {f_cube, 0, {0, 0, 6}},          {f_cube, 2, {12, 12, 6}},
-        {f_elu, 1e4, {1, 0, 0}},         {f_elu, -1e4, {0, 0, 0}},
-        {tn_gelu, -1e4, {0, 0, 0}},      {tn_gelu, 1e4, {1, 0, 0}},
-        {tn_gelu, -INFINITY, {0, 0, 0}}, {tn_silu, -INFINITY, {0, 0, 0}},
-        {tn_silu, 1e4, {1, 0, 0}},       {tn_gelu_tanh, 1e30, {1, 0, 0}},
-        {tn_relu, 3, {1, 0, 0}},         {tn_relu, 0, {0, 0, 0}},
-        {f_softplus, 1e4, {1, 0, 0}},    {tn_sigmoid, -1e4, {0, 0, 0}},
-        {tn_square, 0, {0, 2, 0}},       {tn_reciprocal, 2, {-0.25, 0.25, -0.375}},
-        {tn_log, 2, {0.5, -0.25, 0.25}}, {tn_exp, 0, {1, 1, 1}},
-        {tn_sin, 0, {1, 0, -1}},
+        {f_cube, 0, {0, 0, 6}},          {f_cube, 2, {12, 12, 6}},        {f_elu, 1e4, {1, 0, 0}},
+        {f_elu, -1e4, {0, 0, 0}},        {tn_gelu, -1e4, {0, 0, 0}},      {tn_gelu, 1e4, {1, 0, 0}},
+        {tn_gelu, -INFINITY, {0, 0, 0}}, {tn_silu, -INFINITY, {0, 0, 0}}, {tn_silu, 1e4, {1, 0, 0}},
+        {tn_gelu_tanh, 1e30, {1, 0, 0}}, {tn_relu, 3, {1, 0, 0}},         {tn_relu, 0, {0, 0, 0}},
+        {tn_mish, 3e38, {1, 0, 0}},      {tn_mish, -INFINITY, {0, 0, 0}}, {f_softplus, 1e4, {1, 0, 0}},
+        {tn_sigmoid, -1e4, {0, 0, 0}},   {tn_square, 0, {0, 2, 0}},       {tn_reciprocal, 2, {-0.25, 0.25, -0.375}},
+        {tn_log, 2, {0.5, -0.25, 0.25}}, {tn_exp, 0, {1, 1, 1}},          {tn_sin, 0, {1, 0, -1}},
     };
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
         tn_tensor *x = tn_requires_grad(tn_scalar_of(TN_F64, at[i].at)), *y = at[i].f(x);
@@ -357,6 +467,9 @@ int main(void)
     tcase_add_loop_test(t, tails, 0, FUNCTIONS);
     tcase_add_test(t, tails_of_two);
     tcase_add_test(t, slopes);
+    tcase_add_test(t, slopes_at_a_rounded_bound);
+    tcase_add_test(t, slope_of_mish);
+    tcase_add_test(t, mish_in_bf16);
     tcase_add_test(t, third_derivatives);
     return tn_check_main(s);
 }
