@@ -2,8 +2,8 @@
  *
  *   gs = w · (gy - Σ gy·w), where w = 0 counts as 0 whatever gy is;  the same for added        (saves w only)
  *
- * Scores [..., T, S]; added (floating), blocked and padding (bool; true: may not be attended) broadcast to them, or are
- * absent; causal: query t sees keys 0 … past + t, and of these, with a window, the last so many. A sum of -inf is
+ * Scores [..., T, S]; added (floating), blocked and padding (bool; true: may not be attended) broadcast to them, or
+ * are absent; causal: query t sees keys 0 … past + t, and of these, with a window, the last so many. A sum of -inf is
  * blocked as well. Blocked scores are left out, not made small by adding: a NaN there is never read. A query with no
  * key left has weights 0 and gradient 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
