@@ -2,7 +2,7 @@
  *
  *   gx = gy where x > 0, else gy · alpha · eˣ
  *
- * In backward_ops eˣ is taken of min(x, 0): an infinity, though not chosen, would make the second derivative NaN. */
+ * In backward_ops eˣ is taken of 0 where x > 0, as infinity where it is not used would still spoil its own derivative. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
@@ -20,9 +20,9 @@ static void elu_backward(tn_back *b)
 }
 static void elu_backward_ops(tn_back *b)
 {
-    tn_tensor *x = b->in[0], *gy = b->gy[0];
-    tn_tensor *slope = tn_mul_scalar(tn_exp(tn_clamp(x, -INFINITY, 0)), TN_ARG(b, alpha));
-    b->gx[0] = tn_where(tn_gt(x, tn_scalar(0)), gy, tn_mul(gy, slope));
+    tn_tensor *x = b->in[0], *gy = b->gy[0], *above = tn_gt(x, tn_scalar(0));
+    tn_tensor *slope = tn_mul_scalar(tn_exp(tn_masked_fill(x, above, 0)), TN_ARG(b, alpha));
+    b->gx[0] = tn_where(above, gy, tn_mul(gy, slope));
 }
 
 static const tn__sample samples[] = {
