@@ -55,6 +55,7 @@ typedef struct {
     double             low, high, otherwise;
     const char        *text;
     const char *const *choices;
+    bool               below;    /* .high itself is refused, too */
     bool               needed;   /* absent is an error */
     bool               nullable; /* null gives .low, not .otherwise; and .low is written as null */
     bool               silent;   /* is not written */

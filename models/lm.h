@@ -28,8 +28,9 @@ typedef struct {
 TN_API tn_lm_info tn_lm_about(void *m);
 
 /* What each of them has, as tn_gpt_run, tn_gpt_loss, … of gpt.h. */
-TN_API tn_tensor   *tn_lm_run(void *m, tn_decoder_args a);
-TN_API tn_tensor   *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
+TN_API tn_tensor *tn_lm_run(void *m, tn_decoder_args a);
+TN_API tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
+TN_API tn_blocks *tn_lm_blocks(void *m); /* tn_blocks_cache(tn_lm_blocks(m), rows, length, 0): a cache for tn_lm_run */
 TN_API tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length);
 TN_API tn_lm       *tn_lm_load(const char *dir);
 TN_API tn_status    tn_lm_save(void *m, const char *dir) TN_CHECKED;

@@ -35,26 +35,6 @@ tn_bert_config tn_bert_size(const char *name)
     return (tn_bert_config){.zero_ = 0};
 }
 
-static bool complete(tn_bert_config *c)
-{
-    static const char *const who = "tn_bert_new";
-    if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
-    if (!c->activation) c->activation = "gelu";
-    if (c->no_pooler) c->no_next = true;
-    if (c->padding < 0) c->padding = -1;
-    if (!tn__within(who, "vocab", c->vocab, 1, 10000000) || !tn__within(who, "dim", c->dim, 1, 65536) ||
-        !tn__within(who, "layers", c->layers, 1, 1024) || !tn__within(who, "heads", c->heads, 1, 1024) ||
-        !tn__within(who, "ff", c->ff, 1, 1048576) || !tn__within(who, "positions", c->positions, 1, 10000000) ||
-        !tn__within(who, "types", c->types, 1, 1024) || !tn__chance(who, "dropout", c->dropout) ||
-        !tn__chance(who, "attention_dropout", c->attention_dropout))
-        return false;
-    if (c->padding >= c->vocab)
-        return tn_raise(TN_EINVAL, "%s: .padding is %lld, but there are %lld words", who, (long long)c->padding,
-                        (long long)c->vocab),
-               false;
-    return tn__init_and_activation(who, c->init, &c->activation);
-}
-
 /* As BERT begins: matrices from a normal distribution, biases 0, norms 1 and 0, the row of padding 0. */
 static void initialise(tn_bert *m)
 {
@@ -71,7 +51,7 @@ static void initialise(tn_bert *m)
 
 tn_bert *tn_bert_create(tn_bert_config c)
 {
-    if (tn_error() != TN_OK || !complete(&c)) return NULL;
+    if (tn_error() != TN_OK || !tn__bert_complete("tn_bert_new", &c)) return NULL;
     tn_bert *m = tn_module_new(tn_bert);
     if (!m) return NULL;
     m->config = c;

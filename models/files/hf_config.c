@@ -96,14 +96,26 @@ static void must(const tn_hf_row *r, const tn_json *v, const char *key, const ch
     else tn_raise(TN_EUNSUPPORTED, "'%s': %s is %g; only %g is supported", path, key, is, r->otherwise);
 }
 
+static bool in_range(const tn_hf_row *r, double x) { return x >= r->low && (r->below ? x < r->high : x <= r->high); }
+/* "0, but must be from 1 to 65536" */
+typedef struct {
+    char s[100];
+} words;
+static words not_in_range(const tn_hf_row *r, double x)
+{
+    words w;
+    if (r->kind == TN_HF_I64)
+        snprintf(w.s, sizeof w.s, "%lld, but must be from %lld to %lld", (long long)x, (long long)r->low,
+                 (long long)r->high);
+    else
+        snprintf(w.s, sizeof w.s, "%s, but must be from %s to %s%s", tn__number(x), tn__number(r->low),
+                 r->below ? "less than " : "", tn__number(r->high));
+    return w;
+}
 static double number(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     const double x = r->kind == TN_HF_I64 ? (double)tn_json_i64(v) : tn_json_double(v);
-    if (tn_error() != TN_OK || (x >= r->low && x <= r->high)) return x;
-    if (r->kind == TN_HF_I64)
-        tn_raise(TN_EFORMAT, "'%s': %s is %lld, but must be from %lld to %lld", path, key, (long long)x,
-                 (long long)r->low, (long long)r->high);
-    else tn_raise(TN_EFORMAT, "'%s': %s is %g, but must be from %g to %g", path, key, x, r->low, r->high);
+    if (tn_error() == TN_OK && !in_range(r, x)) tn_raise(TN_EFORMAT, "'%s': %s is %s", path, key, not_in_range(r, x).s);
     return x;
 }
 
@@ -336,9 +348,8 @@ bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *conf
         const char  *name = strncmp(r->name, "c.", 2) != 0 ? r->name : r->name + 2; /* of a struct around the config */
         const void  *at = (const char *)config + r->at;
         const double x = r->kind == TN_HF_I64 ? (double)*(const int64_t *)at : *(const double *)at;
-        if ((x >= r->low && x <= r->high) || (x == r->otherwise && !r->needed)) continue;
-        if (r->kind == TN_HF_I64) tn__within(who, name, (int64_t)x, (int64_t)r->low, (int64_t)r->high);
-        else tn_raise(TN_EINVAL, "%s: .%s is %g, but must be from %g to %g", who, name, x, r->low, r->high);
+        if (!in_range(r, x) && (x != r->otherwise || r->needed))
+            tn_raise(TN_EINVAL, "%s: .%s is %s", who, name, not_in_range(r, x).s);
     }
     return tn_error() == TN_OK;
 }

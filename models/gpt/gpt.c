@@ -17,7 +17,50 @@ static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_gpt_forward((t
 const tn_class    tn__gpt_class = {
        .size = sizeof(tn_class), .name = "GPT", .bytes = sizeof(tn_gpt), .forward = forward, .describe = describe};
 
+/* ---- config.json ------------------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const tn_hf_row members[] = {
+    TN_HF("activation_function", tn_gpt_config, activation, .text = "gelu_new"),
+    {"architectures", TN_HF_NAME, .text = "GPT2LMHeadModel"},
+    TN_HF("attn_pdrop", tn_gpt_config, attention_dropout, .otherwise = 0.1, .high = 1, .below = true),
+    TN_HF("embd_pdrop", tn_gpt_config, embedding_dropout, .otherwise = 0.1, .high = 1, .below = true),
+    TN_HF("initializer_range", tn_gpt_config, init, .otherwise = 0.02, .high = 1),
+    TN_HF("layer_norm_epsilon", tn_gpt_config, eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
+    {"model_type", TN_HF_TYPE, .text = "gpt2"},
+    TN_HF("n_embd", tn_gpt_config, dim, .needed = true, .low = 1, .high = 65536),
+    TN_HF("n_head", tn_gpt_config, heads, .needed = true, .low = 1, .high = 1024),
+    TN_HF("n_inner", tn_gpt_config, ff, .low = 1, .high = 1048576),
+    TN_HF("n_layer", tn_gpt_config, layers, .needed = true, .low = 1, .high = 1024),
+    TN_HF("n_positions", tn_gpt_config, positions, .otherwise = 1024, .low = 1, .high = 10000000),
+    TN_HF("resid_pdrop", tn_gpt_config, dropout, .otherwise = 0.1, .high = 1, .below = true),
+    TN_HF("tie_word_embeddings", tn_gpt_config, untied, .otherwise = true, .opposite = true),
+    {"torch_dtype", TN_HF_NAME, .text = "float32"},
+    TN_HF("vocab_size", tn_gpt_config, vocab, .needed = true, .low = 1, .high = 10000000),
+    {"add_cross_attention", TN_HF_MUST, .silent = true},
+    {"pruned_heads", TN_HF_EMPTY, .silent = true},
+    {"scale_attn_by_inverse_layer_idx", TN_HF_MUST, .silent = true},
+    {"scale_attn_weights", TN_HF_MUST, .silent = true, .otherwise = true},
+    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
+    {"per_layer_config", TN_HF_EMPTY, .silent = true},
+    {"quantization_config", TN_HF_EMPTY, .silent = true},
+    {"bos_token_id", TN_HF_ANY, .silent = true},
+    {"eos_token_id", TN_HF_ANY, .silent = true},
+    {"n_ctx", TN_HF_ANY, .silent = true}, /* n_positions of old files */
+    {"pad_token_id", TN_HF_ANY, .silent = true},
+    {"reorder_and_upcast_attn", TN_HF_ANY, .silent = true}, /* it is f32 here */
+    {"summary_activation", TN_HF_ANY, .silent = true},      /* of a head that is not read */
+    {"summary_first_dropout", TN_HF_ANY, .silent = true},
+    {"summary_proj_to_labels", TN_HF_ANY, .silent = true},
+    {"summary_type", TN_HF_ANY, .silent = true},
+    {"summary_use_proj", TN_HF_ANY, .silent = true},
+    {"use_cache", TN_HF_ANY, .silent = true},
+};
+/* clang-format on */
+
 /* ---- building ---------------------------------------------------------------------------------------------------- */
+
+static const tn_hf_files table = {members, TN_HF_COUNT_(members), NULL, 0};
 
 static bool complete(tn_gpt_config *c)
 {
@@ -26,13 +69,7 @@ static bool complete(tn_gpt_config *c)
     if (c->embedding_dropout < 0) c->embedding_dropout = c->dropout;
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (!c->activation) c->activation = "gelu_new";
-    if (!tn__within(who, "vocab", c->vocab, 1, 10000000) || !tn__within(who, "dim", c->dim, 1, 65536) ||
-        !tn__within(who, "layers", c->layers, 1, 1024) || !tn__within(who, "heads", c->heads, 1, 1024) ||
-        !tn__within(who, "ff", c->ff, 1, 1048576) || !tn__within(who, "positions", c->positions, 1, 10000000) ||
-        !tn__chance(who, "dropout", c->dropout) || !tn__chance(who, "embedding_dropout", c->embedding_dropout) ||
-        !tn__chance(who, "attention_dropout", c->attention_dropout))
-        return false;
-    return tn__init_and_activation(who, c->init, &c->activation);
+    return tn__init_and_activation(who, c->init, &c->activation) && tn_hf_config_within(who, &table, c);
 }
 
 tn_gpt *tn_gpt_create(tn_gpt_config c)
@@ -105,33 +142,6 @@ tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t length)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* clang-format off */
-static const tn_hf_row rows[] = {
-    TN_HF("activation_function", tn_gpt_config, activation, .text = "gelu_new"),
-    {"architectures", TN_HF_NAME, .text = "GPT2LMHeadModel"},
-    TN_HF("attn_pdrop", tn_gpt_config, attention_dropout, .otherwise = 0.1, .high = 0.999999),
-    TN_HF("embd_pdrop", tn_gpt_config, embedding_dropout, .otherwise = 0.1, .high = 0.999999),
-    TN_HF("initializer_range", tn_gpt_config, init, .otherwise = 0.02, .high = 1),
-    TN_HF("layer_norm_epsilon", tn_gpt_config, eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
-    {"model_type", TN_HF_TYPE, .text = "gpt2"},
-    TN_HF("n_embd", tn_gpt_config, dim, .needed = true, .low = 1, .high = 65536),
-    TN_HF("n_head", tn_gpt_config, heads, .needed = true, .low = 1, .high = 1024),
-    TN_HF("n_inner", tn_gpt_config, ff, .low = 1, .high = 1048576),
-    TN_HF("n_layer", tn_gpt_config, layers, .needed = true, .low = 1, .high = 1024),
-    TN_HF("n_positions", tn_gpt_config, positions, .otherwise = 1024, .low = 1, .high = 10000000),
-    TN_HF("resid_pdrop", tn_gpt_config, dropout, .otherwise = 0.1, .high = 0.999999),
-    TN_HF("tie_word_embeddings", tn_gpt_config, untied, .otherwise = true, .opposite = true),
-    {"torch_dtype", TN_HF_NAME, .text = "float32"},
-    TN_HF("vocab_size", tn_gpt_config, vocab, .needed = true, .low = 1, .high = 10000000),
-    {"add_cross_attention", TN_HF_MUST, .silent = true},
-    {"pruned_heads", TN_HF_EMPTY, .silent = true},
-    {"scale_attn_by_inverse_layer_idx", TN_HF_MUST, .silent = true},
-    {"scale_attn_weights", TN_HF_MUST, .silent = true, .otherwise = true},
-    /* Without a say in the numbers: n_ctx (n_positions of old files), reorder_and_upcast_attn (it is f32 here),
-     * summary_… (of a head that is not read), bos_token_id, eos_token_id, use_cache, chunk_size_feed_forward. */
-};
-/* clang-format on */
-
 #define IN "transformer.h.*."
 #define OUR "transformer.h.layers.*."
 static const tn_rename rules[] = {
@@ -154,8 +164,8 @@ static const tn_rename rules[] = {
     TN_RENAME(IN "mlp.c_proj.weight", OUR "linear2.weight", .transpose = true),
     TN_RENAME(IN "mlp.c_proj.bias", OUR "linear2.bias"),
 };
-static const tn_hf_files tied = TN_HF_FILES(rows, rules),
-                         untied = {rows, TN_HF_COUNT_(rows), rules + 1, TN_HF_COUNT_(rules) - 1};
+static const tn_hf_files tied = TN_HF_FILES(members, rules),
+                         untied = {members, TN_HF_COUNT_(members), rules + 1, TN_HF_COUNT_(rules) - 1};
 
 tn_gpt *tn_gpt_load(const char *dir)
 {

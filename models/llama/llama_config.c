@@ -8,53 +8,57 @@ static const char *const types[] = {llama, mistral, qwen2, NULL};
 static const char *const scalings[] = {"default", "linear", "dynamic", "llama3", NULL}; /* as tn_rope_scaling */
 static const char *const attentions[] = {"full_attention", "sliding_attention", NULL};
 
+typedef tn__llama_stored stored;
 enum { ABSENT = -2 };
 
 #define NESTED(name) .also = "rope_parameters." name
 static const tn_hf_row rows[] = {
-    {"architectures", TN_HF_NAME, .at = offsetof(tn__llama_stored, architecture)},
-    TN_HF("attention_bias", tn__llama_stored, attention_bias, .omitted = true),
-    TN_HF("attention_dropout", tn__llama_stored, c.attention_dropout, .high = 0.999999),
-    TN_HF("head_dim", tn__llama_stored, c.head_dim, .high = 65536),
-    TN_HF("hidden_act", tn__llama_stored, c.activation, .text = "silu"),
-    TN_HF("hidden_size", tn__llama_stored, c.dim, .needed = true, .low = 1, .high = 65536),
-    TN_HF("initializer_range", tn__llama_stored, c.init, .otherwise = 0.02, .high = 1),
-    TN_HF("intermediate_size", tn__llama_stored, c.ff, .needed = true, .low = 1, .high = 1048576),
-    TN_HF("max_position_embeddings", tn__llama_stored, c.positions, .otherwise = ABSENT, .low = 1, .high = 1000000000),
-    TN_HF("max_window_layers", tn__llama_stored, max_window_layers, .otherwise = ABSENT, .omitted = true, .high = 1024),
-    TN_HF("mlp_bias", tn__llama_stored, mlp_bias, .omitted = true),
-    {"model_type", TN_HF_TYPE, .at = offsetof(tn__llama_stored, c.type), .choices = types},
-    TN_HF("num_attention_heads", tn__llama_stored, c.heads, .needed = true, .low = 1, .high = 1024),
-    TN_HF("num_hidden_layers", tn__llama_stored, c.layers, .needed = true, .low = 1, .high = 1024),
-    TN_HF("num_key_value_heads", tn__llama_stored, c.kv_heads, .otherwise = ABSENT, .nullable = true, .high = 1024),
-    TN_HF("rms_norm_eps", tn__llama_stored, c.eps, .otherwise = 1e-6, .low = 1e-15, .high = 0.1),
-    TN_HF("rope_scaling.factor", tn__llama_stored, c.rope.factor, NESTED("factor"), .otherwise = 1, .omitted = true,
-          .low = 1e-3, .high = 1e6),
-    TN_HF("rope_scaling.high_freq_factor", tn__llama_stored, high, NESTED("high_freq_factor"), .omitted = true,
+    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
+    TN_HF("attention_bias", stored, attention_bias, .omitted = true),
+    TN_HF("attention_dropout", stored, c.attention_dropout, .high = 1, .below = true),
+    TN_HF("head_dim", stored, c.head_dim, .high = 65536),
+    TN_HF("hidden_act", stored, c.activation, .text = "silu"),
+    TN_HF("hidden_size", stored, c.dim, .needed = true, .low = 1, .high = 65536),
+    TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
+    TN_HF("intermediate_size", stored, c.ff, .needed = true, .low = 1, .high = 1048576),
+    TN_HF("max_position_embeddings", stored, c.positions, .otherwise = ABSENT, .low = 1, .high = 1000000000),
+    TN_HF("max_window_layers", stored, max_window_layers, .otherwise = ABSENT, .omitted = true, .high = 1024),
+    TN_HF("mlp_bias", stored, mlp_bias, .omitted = true),
+    {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = types},
+    TN_HF("num_attention_heads", stored, c.heads, .needed = true, .low = 1, .high = 1024),
+    TN_HF("num_hidden_layers", stored, c.layers, .needed = true, .low = 1, .high = 1024),
+    TN_HF("num_key_value_heads", stored, c.kv_heads, .otherwise = ABSENT, .nullable = true, .high = 1024),
+    TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-6, .low = 1e-15, .high = 0.1),
+    TN_HF("rope_scaling.factor", stored, c.rope.factor, NESTED("factor"), .otherwise = 1, .omitted = true, .low = 1e-3,
           .high = 1e6),
-    TN_HF("rope_scaling.low_freq_factor", tn__llama_stored, low, NESTED("low_freq_factor"), .omitted = true,
-          .high = 1e6),
-    TN_HF("rope_scaling.original_max_position_embeddings", tn__llama_stored, trained, .omitted = true,
-          .high = 1000000000,
+    TN_HF("rope_scaling.high_freq_factor", stored, high, NESTED("high_freq_factor"), .omitted = true, .high = 1e6),
+    TN_HF("rope_scaling.low_freq_factor", stored, low, NESTED("low_freq_factor"), .omitted = true, .high = 1e6),
+    TN_HF("rope_scaling.original_max_position_embeddings", stored, trained, .omitted = true, .high = 1000000000,
           .also = "original_max_position_embeddings rope_parameters.original_max_position_embeddings"),
-    {"rope_scaling.rope_type", TN_HF_CHOICE, .at = offsetof(tn__llama_stored, scaling), .choices = scalings,
-     .omitted = true, .also = "rope_parameters.rope_type rope_parameters.type rope_scaling.type"},
-    TN_HF("rope_theta", tn__llama_stored, c.rope.theta, .also = "rope_parameters.rope_theta rope_scaling.rope_theta",
+    {"rope_scaling.rope_type", TN_HF_CHOICE, .at = offsetof(stored, scaling), .choices = scalings, .omitted = true,
+     .also = "rope_parameters.rope_type rope_parameters.type rope_scaling.type"},
+    TN_HF("rope_theta", stored, c.rope.theta, .also = "rope_parameters.rope_theta rope_scaling.rope_theta",
           .otherwise = 10000, .low = 1, .high = 1e12),
-    TN_HF("sliding_window", tn__llama_stored, window, .otherwise = ABSENT, .nullable = true, .omitted = true, .low = -1,
+    TN_HF("sliding_window", stored, window, .otherwise = ABSENT, .nullable = true, .omitted = true, .low = -1,
           .high = 1000000000),
-    TN_HF("tie_word_embeddings", tn__llama_stored, c.tied, .otherwise = false),
+    TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = false),
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
-    TN_HF("use_sliding_window", tn__llama_stored, use_sliding_window, .omitted = true),
-    TN_HF("vocab_size", tn__llama_stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
+    TN_HF("use_sliding_window", stored, use_sliding_window, .omitted = true),
+    TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
 
-    TN_HF("layer_types", tn__llama_stored, layers, .choices = attentions),
+    TN_HF("layer_types", stored, layers, .choices = attentions),
     {"partial_rotary_factor", TN_HF_MUST, .silent = true, .otherwise = 1,
      .also = "rope_parameters.partial_rotary_factor rope_scaling.partial_rotary_factor"},
     {"rope_parameters.full_attention", TN_HF_EMPTY, .silent = true},
     {"rope_parameters.sliding_attention", TN_HF_EMPTY, .silent = true},
     {"quantization_config", TN_HF_EMPTY, .silent = true},
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},
+    {"per_layer_config", TN_HF_EMPTY, .silent = true},
+    {"bos_token_id", TN_HF_ANY, .silent = true},
+    {"eos_token_id", TN_HF_ANY, .silent = true},
+    {"pad_token_id", TN_HF_ANY, .silent = true},
+    {"pretraining_tp", TN_HF_ANY, .silent = true}, /* the order in which sums were made */
+    {"use_cache", TN_HF_ANY, .silent = true},
 };
 
 static const tn_hf_files table = {rows, TN_HF_COUNT_(rows), NULL, 0};
@@ -62,7 +66,7 @@ const tn_hf_files       *tn__llama_table(void) { return &table; }
 
 static bool within(const char *who, const tn_llama_config *c)
 {
-    const tn__llama_stored s = {.c = *c, .max_window_layers = c->full_layers, .window = c->window ? c->window : -1};
+    const stored s = {.c = *c, .max_window_layers = c->full_layers, .window = c->window ? c->window : -1};
     return tn_hf_config_within(who, &table, &s);
 }
 
@@ -117,7 +121,7 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* What a class of transformers assumes where a member is absent, and which members it has. */
-static void assume(tn__llama_stored *s)
+static void assume(stored *s)
 {
     tn_llama_config *c = &s->c;
     const bool       is_llama = c->type == llama, is_qwen2 = c->type == qwen2;
@@ -134,7 +138,7 @@ static void assume(tn__llama_stored *s)
     c->full_layers = is_qwen2 && c->window ? s->max_window_layers : 0;
 }
 
-static bool rope(tn__llama_stored *s, const char *dir)
+static bool rope(stored *s, const char *dir)
 {
     tn_rope_config *r = &s->c.rope;
     while (strcmp(scalings[r->scaling], s->scaling) != 0) r->scaling++;
@@ -149,7 +153,7 @@ static bool rope(tn__llama_stored *s, const char *dir)
     return false;
 }
 
-static bool consistent(const tn__llama_stored *s, const char *dir)
+static bool consistent(const stored *s, const char *dir)
 {
     const tn_llama_config *c = &s->c;
     if (!c->head_dim && c->dim % c->heads)
@@ -171,7 +175,7 @@ static bool consistent(const tn__llama_stored *s, const char *dir)
 
 bool tn__llama_config_read(const char *dir, tn_llama_config *c)
 {
-    tn__llama_stored s = {.c = {TN_LLAMA_DEFAULTS}};
+    stored s = {.c = {TN_LLAMA_DEFAULTS}};
     if (!tn_hf_config_read(dir, &table, &s)) return false;
     assume(&s);
     if (!rope(&s, dir) || !consistent(&s, dir)) return false;
@@ -202,7 +206,7 @@ bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama
                    "dynamic rotary positions begin at max_position_embeddings there, which is .positions: .trained "
                    "cannot be written apart"),
                false;
-    *s = (tn__llama_stored){.c = *c, .scaling = scalings[c->rope.scaling]};
+    *s = (stored){.c = *c, .scaling = scalings[c->rope.scaling]};
     s->architecture = of_llama ? "LlamaForCausalLM" : of_qwen2 ? "Qwen2ForCausalLM" : "MistralForCausalLM";
     s->attention_bias = of_llama && c->qkv_bias, s->mlp_bias = c->ff_bias;
     if (c->rope.scaling == TN_ROPE_PLAIN) s->c.rope.factor = 1;

@@ -10,6 +10,7 @@ typedef struct {
     tn_lm_info (*about)(const void *m);
     tn_tensor *(*run)(void *m, tn_decoder_args a);
     tn_tensor *(*loss)(void *m, tn_tensor *ids, tn_tensor *targets);
+    tn_blocks *(*blocks)(void *m);
     tn_decoding *(*decoding)(void *m, int64_t rows, int64_t length);
     tn_status (*save)(void *m, const char *dir);
 } kind;
@@ -21,6 +22,7 @@ static tn_lm_info gpt_about(const void *m)
 }
 static tn_tensor   *gpt_run(void *m, tn_decoder_args a) { return tn_gpt_run(m, a); }
 static tn_tensor   *gpt_loss(void *m, tn_tensor *ids, tn_tensor *targets) { return tn_gpt_loss(m, ids, targets); }
+static tn_blocks   *gpt_blocks(void *m) { return ((tn_gpt *)m)->blocks; }
 static tn_decoding *gpt_decoding(void *m, int64_t rows, int64_t n) { return tn_gpt_decoding(m, rows, n); }
 static tn_status    gpt_save(void *m, const char *dir) { return tn_gpt_save(m, dir); }
 
@@ -31,12 +33,13 @@ static tn_lm_info llama_about(const void *m)
 }
 static tn_tensor   *llama_run(void *m, tn_decoder_args a) { return tn_llama_run(m, a); }
 static tn_tensor   *llama_loss(void *m, tn_tensor *ids, tn_tensor *targets) { return tn_llama_loss(m, ids, targets); }
+static tn_blocks   *llama_blocks(void *m) { return ((tn_llama *)m)->blocks; }
 static tn_decoding *llama_decoding(void *m, int64_t rows, int64_t n) { return tn_llama_decoding(m, rows, n); }
 static tn_status    llama_save(void *m, const char *dir) { return tn_llama_save(m, dir); }
 
 static const kind kinds[] = {
-    {&tn__gpt_class, gpt_about, gpt_run, gpt_loss, gpt_decoding, gpt_save},
-    {&tn__llama_class, llama_about, llama_run, llama_loss, llama_decoding, llama_save},
+    {&tn__gpt_class, gpt_about, gpt_run, gpt_loss, gpt_blocks, gpt_decoding, gpt_save},
+    {&tn__llama_class, llama_about, llama_run, llama_loss, llama_blocks, llama_decoding, llama_save},
 };
 
 /* NULL: an error stands. */
@@ -63,6 +66,11 @@ tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets)
 {
     const kind *k = kind_of(__func__, m);
     return k ? k->loss(m, ids, targets) : NULL;
+}
+tn_blocks *tn_lm_blocks(void *m)
+{
+    const kind *k = kind_of(m);
+    return k ? k->blocks(m) : NULL;
 }
 tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)
 {

@@ -5,38 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const kinds[] = {"transformer", "bahdanau", "luong", "rnn"};
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
-const char *tn_seq2seq_kind_name(tn_seq2seq_kind kind) { return (unsigned)kind < KINDS ? kinds[kind] : "no such kind"; }
-tn_seq2seq_kind tn_seq2seq_kind_of(const char *name)
-{
-    for (int i = 0; name && i < KINDS; i++)
-        if (!strcmp(name, kinds[i])) return (tn_seq2seq_kind)i;
-    tn_raise(TN_EINVAL, "there is no model '%s'; the models are transformer, bahdanau, luong and rnn",
-             name ? name : "NULL");
-    return TN_SEQ2SEQ_TRANSFORMER;
-}
-
-tn_seq2seq_config tn_seq2seq_size(const char *name)
-{
-    static const struct {
-        const char *name;
-        int64_t     dim, layers, heads, ff;
-        double      dropout;
-    } sizes[] = {{"tiny", 128, 4, 4, 256, 0.3},
-                 {"small", 256, 3, 4, 1024, 0.1},
-                 {"base", 512, 6, 8, 2048, 0.1},
-                 {"big", 1024, 6, 16, 4096, 0.3}};
-    for (size_t i = 0; name && i < sizeof sizes / sizeof *sizes; i++)
-        if (!strcmp(name, sizes[i].name))
-            return TN_WITH(tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, .dim = sizes[i].dim, .layers = sizes[i].layers,
-                           .heads = sizes[i].heads, .ff = sizes[i].ff, .dropout = sizes[i].dropout);
-    tn_raise(TN_EINVAL, "tn_seq2seq_size: there is no size '%s'; the sizes are tiny, small, base and big",
-             name ? name : "NULL");
-    return (tn_seq2seq_config){.zero_ = 0};
-}
-
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
 static void describe(const void *self, char *text, size_t size)
@@ -47,56 +15,6 @@ static void describe(const void *self, char *text, size_t size)
 }
 static const tn_class tn_seq2seq_class = {
     .size = sizeof(tn_class), .name = "Seq2Seq", .bytes = sizeof(tn_seq2seq), .describe = describe};
-
-/* What is left out depends on the kind. */
-static void fill_in(tn_seq2seq_config *c)
-{
-    const bool recurrent = c->kind != TN_SEQ2SEQ_TRANSFORMER;
-    if (c->target_words == 0) c->target_words = c->source_words;
-    if (c->dim == 0) c->dim = recurrent ? 256 : 512;
-    if (c->layers == 0) c->layers = recurrent ? 1 : 6;
-    if (c->decoder_layers == 0) c->decoder_layers = c->layers;
-    if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
-}
-
-static bool in_ranges(const char *who, const tn_seq2seq_config *c)
-{
-    const int64_t words = c->source_words < c->target_words ? c->source_words : c->target_words;
-    const struct {
-        const char *what;
-        int64_t     value, low, high;
-    } range[] = {{"source_words", c->source_words, 1, 10000000},
-                 {"target_words", c->target_words, 1, 10000000},
-                 {"dim", c->dim, 1, 65536},
-                 {"layers", c->layers, 1, 1024},
-                 {"decoder_layers", c->decoder_layers, 1, 1024},
-                 {"heads", c->heads, 1, 1024},
-                 {"ff", c->ff, 1, 1048576},
-                 {"positions", c->positions, 1, 10000000},
-                 {"padding", c->padding, 0, words - 1},
-                 {"begin", c->begin, 0, c->target_words - 1},
-                 {"end", c->end, 0, c->target_words - 1}};
-    for (size_t i = 0; i < sizeof range / sizeof *range; i++)
-        if (!tn__within(who, range[i].what, range[i].value, range[i].low, range[i].high)) return false;
-    return tn__chance(who, "dropout", c->dropout);
-}
-
-static bool complete(tn_seq2seq_config *c)
-{
-    static const char *const who = "tn_seq2seq_new";
-    if ((unsigned)c->kind >= KINDS)
-        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is none of the four", who, (int)c->kind), false;
-    fill_in(c);
-    if (!in_ranges(who, c)) return false;
-    if (c->shared && c->source_words != c->target_words)
-        return tn_raise(TN_EINVAL, "%s: .shared needs one vocabulary, but there are %lld and %lld words", who,
-                        (long long)c->source_words, (long long)c->target_words),
-               false;
-    if (c->kind == TN_SEQ2SEQ_BAHDANAU && c->decoder_layers != 1 && c->decoder_layers != c->layers)
-        return tn_raise(TN_EINVAL, "%s: Bahdanau's decoder has one layer; leave .decoder_layers out", who), false;
-    if (c->kind == TN_SEQ2SEQ_BAHDANAU) c->decoder_layers = 1;
-    return true;
-}
 
 /* An embedding as the paper has it: of variance 1 / dim, as its rows are multiplied by √dim, and padding 0. */
 static tn_embedding *table(tn_seq2seq *m, int64_t words)
@@ -113,7 +31,7 @@ static tn_embedding *table(tn_seq2seq *m, int64_t words)
 
 tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
 {
-    if (tn_error() != TN_OK || !complete(&c)) return NULL;
+    if (tn_error() != TN_OK || !tn__seq2seq_complete("tn_seq2seq_new", &c)) return NULL;
     tn_seq2seq *m = tn_module_new(tn_seq2seq);
     if (!m) return NULL;
     m->config = c;

@@ -14,6 +14,17 @@ typedef struct {
     int64_t      at;      /* words that the decoder has read                                */
 } tn__reading;
 
+/* As it stands in the file. */
+typedef struct {
+    tn_seq2seq_config c;
+    const char       *kind;
+} tn__seq2seq_stored;
+
+const tn_hf_files *tn__seq2seq_files(void);
+
+/* Puts the defaults in; raises what is wrong. */
+bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c);
+
 bool tn__transformer_parts(tn_seq2seq *m); /* a constructor's middle */
 bool tn__recurrent_parts(tn_seq2seq *m);
 

@@ -226,7 +226,7 @@ static const struct {
     {"num_attention_heads", "3", TN_EFORMAT, "'%s/config.json': num_attention_heads 3 does not divide hidden_size 16"},
     {"pad_token_id", "37", TN_EFORMAT, "'%s/config.json': pad_token_id is 37, but vocab_size 37"},
     {"hidden_dropout_prob", "1", TN_EFORMAT,
-     "'%s/config.json': hidden_dropout_prob is 1, but must be from 0 to 0.999999"},
+     "'%s/config.json': hidden_dropout_prob is 1, but must be from 0 to less than 1"},
     {"model_type", "\"gpt2\"", TN_EUNSUPPORTED,
      "'%s/config.json': model_type is 'gpt2'; this reads 'bert', 'roberta-prelayernorm' and 'tenon-bert'"},
     {"position_embedding_type", "\"relative_key\"", TN_EUNSUPPORTED,

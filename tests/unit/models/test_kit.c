@@ -273,7 +273,7 @@ static const struct {
     {"hidden_act", "\"mish\"",
      "hidden_act is 'mish'; known are gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or "
      "tanh"},
-    {"rope_theta", "0", "rope_theta is 0, but must be from 1 to 1e+09"},
+    {"rope_theta", "0", "rope_theta is 0, but must be from 1 to 1000000000"},
     {"num_hidden_layers", "0", "num_hidden_layers is 0, but must be from 1 to 1024"},
 };
 START_TEST(refused_by_name)

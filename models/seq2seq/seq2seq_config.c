@@ -1,0 +1,99 @@
+/* seq2seq_config.c — the config of a model from one sequence to another: kinds and sizes by name, what is right in the
+ * program, and config.json. */
+#include "models/seq2seq/seq2seq_private.h"
+
+#include <string.h>
+
+static const char *const kinds[] = {"transformer", "bahdanau", "luong", "rnn", NULL}; /* by tn_seq2seq_kind */
+enum { KINDS = sizeof kinds / sizeof *kinds - 1 };
+
+const char *tn_seq2seq_kind_name(tn_seq2seq_kind kind) { return (unsigned)kind < KINDS ? kinds[kind] : "no such kind"; }
+tn_seq2seq_kind tn_seq2seq_kind_of(const char *name)
+{
+    for (int i = 0; name && i < KINDS; i++)
+        if (!strcmp(name, kinds[i])) return (tn_seq2seq_kind)i;
+    tn_raise(TN_EINVAL, "there is no model '%s'; the models are transformer, bahdanau, luong and rnn",
+             name ? name : "NULL");
+    return TN_SEQ2SEQ_TRANSFORMER;
+}
+
+tn_seq2seq_config tn_seq2seq_size(const char *name)
+{
+    static const struct {
+        const char *name;
+        int64_t     dim, layers, heads, ff;
+        double      dropout;
+    } sizes[] = {{"tiny", 128, 4, 4, 256, 0.3},
+                 {"small", 256, 3, 4, 1024, 0.1},
+                 {"base", 512, 6, 8, 2048, 0.1},
+                 {"big", 1024, 6, 16, 4096, 0.3}};
+    for (size_t i = 0; name && i < sizeof sizes / sizeof *sizes; i++)
+        if (!strcmp(name, sizes[i].name))
+            return TN_WITH(tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, .dim = sizes[i].dim, .layers = sizes[i].layers,
+                           .heads = sizes[i].heads, .ff = sizes[i].ff, .dropout = sizes[i].dropout);
+    tn_raise(TN_EINVAL, "tn_seq2seq_size: there is no size '%s'; the sizes are tiny, small, base and big",
+             name ? name : "NULL");
+    return (tn_seq2seq_config){.zero_ = 0};
+}
+
+/* ---- config.json ------------------------------------------------------------------------------------------------- */
+
+typedef tn__seq2seq_stored stored;
+/* clang-format off */
+static const tn_hf_row rows[] = {
+    {"model_type", TN_HF_TYPE, .text = "tenon-seq2seq", .needed = true,
+     .says = "a model from sequence to sequence has 'tenon-seq2seq': is this the folder of another program's model?"},
+    {"kind", TN_HF_CHOICE, .at = offsetof(stored, kind), .choices = kinds},
+    TN_HF("source_words", stored, c.source_words, .needed = true, .low = 1, .high = 10000000),
+    TN_HF("target_words", stored, c.target_words, .needed = true, .low = 1, .high = 10000000),
+    TN_HF("dim", stored, c.dim, .needed = true, .low = 1, .high = 65536),
+    TN_HF("layers", stored, c.layers, .needed = true, .low = 1, .high = 1024),
+    TN_HF("decoder_layers", stored, c.decoder_layers, .needed = true, .low = 1, .high = 1024),
+    TN_HF("padding", stored, c.padding, .high = 10000000),
+    TN_HF("begin", stored, c.begin, .otherwise = 2, .high = 10000000),
+    TN_HF("end", stored, c.end, .otherwise = 3, .high = 10000000),
+    TN_HF("heads", stored, c.heads, .otherwise = 8, .low = 1, .high = 1024),
+    TN_HF("ff", stored, c.ff, .low = 1, .high = 1048576),
+    TN_HF("positions", stored, c.positions, .otherwise = 1024, .low = 1, .high = 10000000),
+    TN_HF("shared", stored, c.shared, .otherwise = false),
+    TN_HF("untied", stored, c.untied, .otherwise = false),
+    TN_HF("norm_first", stored, c.norm_first, .otherwise = false),
+    TN_HF("lstm", stored, c.lstm, .otherwise = false),
+    TN_HF("one_way", stored, c.one_way, .otherwise = false),
+    TN_HF("dropout", stored, c.dropout, .otherwise = 0.1, .high = 1, .below = true),
+};
+/* clang-format on */
+static const tn_hf_files files = {rows, TN_HF_COUNT_(rows), NULL, 0};
+const tn_hf_files       *tn__seq2seq_files(void) { return &files; }
+
+/* What is left out depends on the kind. */
+static void fill_in(tn_seq2seq_config *c)
+{
+    const bool recurrent = c->kind != TN_SEQ2SEQ_TRANSFORMER;
+    if (c->target_words == 0) c->target_words = c->source_words;
+    if (c->dim == 0) c->dim = recurrent ? 256 : 512;
+    if (c->layers == 0) c->layers = recurrent ? 1 : 6;
+    if (c->decoder_layers == 0) c->decoder_layers = c->layers;
+    if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
+}
+
+bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
+{
+    if ((unsigned)c->kind >= KINDS)
+        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is none of the four", who, (int)c->kind), false;
+    fill_in(c);
+    const stored  s = {.c = *c};
+    const int64_t words = c->source_words < c->target_words ? c->source_words : c->target_words;
+    if (!tn_hf_config_within(who, &files, &s) || !tn__within(who, "padding", c->padding, 0, words - 1) ||
+        !tn__within(who, "begin", c->begin, 0, c->target_words - 1) ||
+        !tn__within(who, "end", c->end, 0, c->target_words - 1))
+        return false;
+    if (c->shared && c->source_words != c->target_words)
+        return tn_raise(TN_EINVAL, "%s: .shared needs one vocabulary, but there are %lld and %lld words", who,
+                        (long long)c->source_words, (long long)c->target_words),
+               false;
+    if (c->kind == TN_SEQ2SEQ_BAHDANAU && c->decoder_layers != 1 && c->decoder_layers != c->layers)
+        return tn_raise(TN_EINVAL, "%s: Bahdanau's decoder has one layer; leave .decoder_layers out", who), false;
+    if (c->kind == TN_SEQ2SEQ_BAHDANAU) c->decoder_layers = 1;
+    return true;
+}

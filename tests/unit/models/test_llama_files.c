@@ -1,0 +1,286 @@
+/* test_llama_files.c — directories of LLaMA's shape that are not right: each member of config.json with each kind of
+ * wrong value, what is refused by name, older spellings of the same, weights that are missing, too many or misshapen,
+ * shards that are not there. */
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+static char       dir[1024], config[1100], weights[1100];
+static tn_json   *was;
+static tn_tensor *ids;
+static void       a_directory(void)
+{
+    snprintf(dir, sizeof dir, "%s", tn_test_file("llama"));
+    snprintf(config, sizeof config, "%s/config.json", dir),
+        snprintf(weights, sizeof weights, "%s/model.safetensors", dir);
+    mkdir(dir, 0777);
+    tn_llama *m = tn_llama_new(.vocab = 11, .dim = 12, .layers = 2, .heads = 6, .kv_heads = 2, .ff = 10,
+                               .positions = 16, .rope.scaling = TN_ROPE_LLAMA3, .rope.factor = 4, .rope.trained = 8);
+    ck_assert_int_eq(tn_llama_save(m, dir), TN_OK);
+    tn_free(m);
+    was = tn_json_load(config);
+    ids = tn_keep(tn_full_of(TN_I64, TN_SHAPE(1, 3), 4));
+    fine();
+}
+static void no_directory(void) { tn_json_free(was), tn_drop(ids), unlink(config), unlink(weights); }
+
+static void written(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert(f && fputs(text, f) >= 0 && !fclose(f));
+}
+
+/* config.json with a member replaced, or added; value NULL: without it. */
+static void replaced(const tn_json *object, const char *key, const char *value)
+{
+    tn_json        *v = value ? tn_json_parse(value, strlen(value)) : NULL;
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_json_open_object(w, NULL);
+    for (const tn_json *x = tn_json_first(object); x; x = tn_json_next(x))
+        if (strcmp(tn_json_key(x), key) != 0) tn_json_put(w, tn_json_key(x), x);
+    if (v) tn_json_put(w, key, v);
+    tn_json_close(w);
+    const char *text = tn_json_text(w, NULL);
+    ck_assert_msg(text != NULL, "%s: %s", value, tn_error_message());
+    written(config, text);
+    tn_json_writer_free(w), tn_json_free(v);
+}
+
+/* Whatever stands there, an error or a model that runs. */
+static int survived(void)
+{
+    tn_llama *m = tn_llama_load(dir);
+    if (m) tn_llama_forward(m, ids);
+    const int refused = tn_error() != TN_OK;
+    ck_assert_int_ne(tn_error(), TN_ENOMEM);
+    tn_free(m);
+    tn_clear_error();
+    return refused;
+}
+
+START_TEST(any_value_of_any_member)
+{
+    static const char *const values[] = {NULL,
+                                         "null",
+                                         "true",
+                                         "-1",
+                                         "0",
+                                         "1",
+                                         "3",
+                                         "1e308",
+                                         "-1e-300",
+                                         "1.5",
+                                         "\"x\"",
+                                         "[]",
+                                         "[[1]]",
+                                         "{}",
+                                         "\"\"",
+                                         "{\"factor\":[]}",
+                                         "9223372036854775807",
+                                         "65536",
+                                         "1000000"};
+    int                      refused = 0, count = 0;
+    for (const tn_json *x = tn_json_first(was); x; x = tn_json_next(x))
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++, count++)
+            replaced(was, tn_json_key(x), values[i]), refused += survived();
+    ck_assert_int_gt(count, 300);
+    ck_assert_int_gt(refused, count / 2);
+}
+END_TEST
+
+static const struct {
+    const char *key, *value;
+    tn_status   status;
+    const char *says;
+} bad[] = {
+    {"model_type", "\"gemma\"", TN_EUNSUPPORTED, "model_type is 'gemma'; this reads 'llama', 'mistral' and 'qwen2'"},
+    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", TN_EUNSUPPORTED,
+     "rope_scaling.rope_type is 'yarn'; only 'default', 'linear', 'dynamic' and 'llama3' is supported"},
+    {"rope_scaling", "{\"type\":\"su\"}", TN_EUNSUPPORTED,
+     "rope_scaling.type is 'su'; only 'default', 'linear', 'dynamic' and 'llama3' is supported"},
+    {"rope_parameters", "{\"rope_type\":\"longrope\"}", TN_EUNSUPPORTED,
+     "rope_parameters.rope_type is 'longrope'; only 'default', 'linear', 'dynamic' and 'llama3' is supported"},
+    {"rope_parameters", "{\"rope_theta\":0}", TN_EFORMAT,
+     "rope_parameters.rope_theta is 0, but must be from 1 to 1000000000000"},
+    {"rope_parameters", "{\"full_attention\":{\"rope_theta\":5}}", TN_EUNSUPPORTED,
+     "rope_parameters.full_attention holds something, which is not supported"},
+    {"rope_scaling", "{\"rope_type\":\"llama3\",\"factor\":4,\"low_freq_factor\":4,\"high_freq_factor\":4}", TN_EFORMAT,
+     "rope_scaling is of type llama3, so low_freq_factor must be more than 0 and high_freq_factor more than that, got 4 "
+     "and 4"},
+    {"partial_rotary_factor", "0.5", TN_EUNSUPPORTED, "partial_rotary_factor is 0.5; only 1 is supported"},
+    {"quantization_config", "{\"bits\":4}", TN_EUNSUPPORTED,
+     "quantization_config holds something, which is not supported"},
+    {"per_layer_config", "{\"0\":{}}", TN_EUNSUPPORTED, "per_layer_config holds something, which is not supported"},
+    {"is_encoder_decoder", "true", TN_EUNSUPPORTED, "is_encoder_decoder is true, which is not supported"},
+    {"head_dim", "3", TN_EFORMAT, "head_dim is 3, but rotary positions turn pairs: it must be even"},
+    {"num_key_value_heads", "4", TN_EFORMAT, "num_key_value_heads 4 does not divide num_attention_heads 6"},
+    {"attention_dropout", "1", TN_EFORMAT, "attention_dropout is 1, but must be from 0 to less than 1"},
+    {"hidden_act", "\"relu2\"", TN_EUNSUPPORTED,
+     "hidden_act is 'relu2'; known are gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or "
+     "tanh"},
+};
+START_TEST(refused_by_name)
+{
+    char says[2000];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        replaced(was, bad[i].key, bad[i].value);
+        ck_assert_ptr_null(tn_llama_load(dir));
+        snprintf(says, sizeof says, "'%s': %s", config, bad[i].says);
+        ck_error(bad[i].status, says);
+    }
+    tn_json *mistral = tn_json_load(tn_test_data("golden/llama/mistral/config.json"));
+    tn_json *qwen2 = tn_json_load(tn_test_data("golden/llama/qwen2/config.json"));
+    replaced(mistral, "sliding_window", "0");
+    ck_assert_ptr_null(tn_llama_load(dir));
+    snprintf(says, sizeof says, "'%s': sliding_window is 0, but must be null or at least 1", config);
+    ck_error(TN_EFORMAT, says);
+    replaced(qwen2, "layer_types", "[\"sliding_attention\",\"full_attention\"]");
+    ck_assert_ptr_null(tn_llama_load(dir));
+    snprintf(says, sizeof says,
+             "'%s': layer_types[1] is 'full_attention'; only 'full_attention' up to some layer and "
+             "'sliding_attention' from there on are supported",
+             config);
+    ck_error(TN_EUNSUPPORTED, says);
+    replaced(qwen2, "layer_types", "[\"full_attention\"]");
+    ck_assert_ptr_null(tn_llama_load(dir));
+    snprintf(says, sizeof says, "'%s': layer_types names 1 layers, but num_hidden_layers is 2", config);
+    ck_error(TN_EFORMAT, says);
+    tn_json_free(mistral), tn_json_free(qwen2);
+}
+END_TEST
+
+/* The same positions in the spellings of transformers 4 and 5, and of before. */
+START_TEST(spellings)
+{
+    static const struct {
+        const char *scaling, *parameters;
+    } same[] = {
+        {"{\"rope_type\":\"linear\",\"factor\":3.0}", NULL},
+        {"{\"type\":\"linear\",\"factor\":3}", NULL},
+        {NULL, "{\"rope_type\":\"linear\",\"factor\":3.0,\"rope_theta\":500.0}"},
+        {NULL, "{\"type\":\"linear\",\"factor\":3.0}"},
+    };
+    for (int i = 0; i < 4; i++) {
+        replaced(was, "rope_scaling", same[i].scaling);
+        tn_json *more = tn_json_load(config);
+        replaced(more, "rope_parameters", same[i].parameters);
+        tn_json *all = tn_json_load(config);
+        if (i != 2) replaced(all, "rope_theta", "500");
+        tn_llama *m = tn_llama_load(dir);
+        fine();
+        ck_assert(m->config.rope.scaling == TN_ROPE_LINEAR && m->config.rope.factor == 3 &&
+                  m->config.rope.theta == 500);
+        tn_json_free(more), tn_json_free(all), tn_free(m);
+    }
+}
+END_TEST
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+/* model.safetensors without a name, or with a name more, or with a shape changed. */
+static void rewritten(const char *without, const char *more, const char *changed, const char *path)
+{
+    tn_safetensors        *f = tn_safetensors_open(weights);
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++) {
+        const char *name = tn_safetensors_at(f, i).name;
+        tn_tensor  *t = tn_safetensors_get_at(f, i);
+        if (without && !strcmp(name, without)) continue;
+        tn_safetensors_put(w, name, changed && !strcmp(name, changed) ? tn_cat(0, t, t) : t);
+    }
+    if (more) tn_safetensors_put(w, more, tn_zeros(TN_SHAPE(200, 20)));
+    tn_safetensors_close(f);
+    ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
+    tn_safetensors_writer_free(w);
+}
+
+START_TEST(weights_by_name)
+{
+    static const char norm[] = "model.layers.1.input_layernorm.weight";
+    static const struct {
+        const char *without, *more, *changed, *says;
+    } kinds[] = {
+        {norm, "model.layers.0.x", NULL,
+         "1 name missing (model.layers.1.norm1.weight), 1 unexpected (model.layers.0.x)"},
+        {NULL, "score.weight", NULL, "1 unexpected (score.weight)"},
+        {norm, "y", NULL, "1 name missing (model.layers.1.norm1.weight), 1 unexpected (y)"},
+        {NULL, NULL, norm, "1 of another shape (model.layers.1.norm1.weight)"},
+    };
+    char path[1200];
+    snprintf(path, sizeof path, "%s.new", weights);
+    for (int i = 0; i < 4; i++) {
+        a_directory();
+        rewritten(kinds[i].without, kinds[i].more, kinds[i].changed, path);
+        rename(path, weights);
+        ck_assert_ptr_null(tn_llama_load(dir));
+        ck_assert_int_eq(tn_error(), TN_EFORMAT);
+        ck_assert_msg(strstr(tn_error_message(), kinds[i].says) != NULL, "%s", tn_error_message());
+        tn_clear_error();
+        tn_json_free(was), tn_drop(ids);
+    }
+    a_directory();
+}
+END_TEST
+
+/* An index whose files are not there, or hold nothing, or that is no index. */
+START_TEST(shards)
+{
+    static const char *const indexes[] = {"",
+                                          "[]",
+                                          "{}",
+                                          "{\"weight_map\":{}}",
+                                          "{\"weight_map\":[]}",
+                                          "{\"weight_map\":{\"lm_head.weight\":3}}",
+                                          "{\"weight_map\":{\"lm_head.weight\":\"model-00001-of-00002.safetensors\"}}",
+                                          "{\"weight_map\":{\"lm_head.weight\":\"../model.safetensors\"}}",
+                                          "{\"weight_map\":{\"lm_head.weight\":\"model.safetensors.index.json\"}}"};
+    char                     path[1200];
+    snprintf(path, sizeof path, "%s.index.json", weights);
+    unlink(weights);
+    for (size_t i = 0; i < sizeof indexes / sizeof *indexes; i++) {
+        written(path, indexes[i]);
+        ck_assert_ptr_null(tn_llama_load(dir));
+        ck_assert_int_ne(tn_error(), TN_OK);
+        tn_clear_error();
+    }
+    unlink(path);
+}
+END_TEST
+
+/* The file cut anywhere. */
+START_TEST(cut)
+{
+    FILE *f = fopen(weights, "r+b");
+    fseek(f, 0, SEEK_END);
+    for (long n = ftell(f) - 1; n >= 0; n -= n > 400 ? 211 : 7) {
+        ck_assert_int_eq(ftruncate(fileno(f), n), 0);
+        ck_assert_ptr_null(tn_llama_load(dir));
+        ck_assert_int_ne(tn_error(), TN_OK);
+        tn_clear_error();
+    }
+    fclose(f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("llama's files");
+    TCase *c = tn_tcase(s, "files");
+    tcase_add_checked_fixture(c, a_directory, no_directory);
+    tcase_add_test(c, any_value_of_any_member);
+    tcase_add_test(c, refused_by_name);
+    tcase_add_test(c, spellings);
+    tcase_add_test(c, weights_by_name);
+    tcase_add_test(c, shards);
+    tcase_add_test(c, cut);
+    return tn_check_main(s);
+}
