@@ -26,7 +26,9 @@ typedef struct tn_tokenizer tn_tokenizer;
 typedef enum {
     TN_WORDPIECE = 0, /* BERT: words, split at punctuation; longest piece first; "##" marks what goes on */
     TN_BPE,           /* byte-pair encoding of the same words, whose last pieces end in "</w>" */
-    TN_BYTE_BPE       /* GPT-2: byte-pair encoding of bytes; nothing is unknown */
+    TN_BYTE_BPE,      /* GPT-2: byte-pair encoding of bytes; nothing is unknown */
+    TN_SENTENCE_BPE, /* SentencePiece's, LLaMA's: of whole texts, whose spaces are "▁"; letters without a piece are bytes */
+    TN_UNIGRAM       /* SentencePiece's other: the pieces whose scores have the greatest sum */
 } tn_tokenizer_kind;
 
 /* ---- where they come from ---------------------------------------------------------------------------------------- */
@@ -49,6 +51,24 @@ TN_API tn_tokenizer *tn_tokenizer_parse(const char *json, size_t bytes);
  * folder, which exists: what Hugging Face's libraries open. */
 TN_API tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder) TN_CHECKED;
 TN_API void      tn_tokenizer_free(tn_tokenizer *t);
+
+/* From the parts that other files hold: GGUF, llama2.c's tokenizer.bin. n texts of pieces, each ended by a NUL, in the
+ * order of their numbers; with "▁" or a space for the space. */
+enum { TN_TYPE_NORMAL = 1, TN_TYPE_UNKNOWN, TN_TYPE_CONTROL, TN_TYPE_USER, TN_TYPE_UNUSED, TN_TYPE_BYTE };
+typedef struct tn_pieces_args {
+    int                    zero_;
+    tn_tokenizer_kind kind TN_IS(TN_SENTENCE_BPE); /* or TN_UNIGRAM, TN_BYTE_BPE */
+    const float           *scores;                 /* [n]: the higher is merged first; NULL: in the order of numbers */
+    const int32_t         *types;  /* [n] TN_TYPE_…; NULL: "<unk>", "<s>", "</s>" and "<0x0A>" tell themselves */
+    const char *const     *merges; /* [n_merges] of TN_BYTE_BPE: "a b", the first is merged first */
+    int64_t                n_merges;
+    int32_t first          TN_IS(-1), last TN_IS(-1); /* -1: "<s>" and "</s>", if they are there */
+    bool                   bare;                      /* no first piece in front of a text */
+    bool                   ends;                      /* the last piece behind a text */
+    bool                   no_space;                  /* a text does not begin with a space that nobody wrote */
+    int                    end_;
+} TN_KEYWORDS_ONLY   tn_pieces_args;
+TN_API tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pieces, tn_pieces_args how);
 
 /* Training: words are counted, then the most frequent pair of neighbouring pieces becomes a piece, again and again. Any
  * amount of text: files are read in blocks, and only the different words are kept. The same result for any number of
@@ -149,11 +169,23 @@ typedef struct tn_decode_args {
 TN_API tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_args o,
                                          tn_string *to);
 
+/* Number after number, as a model writes them: adds to `to` the text that is complete now. Begin with zeros. */
+typedef struct {
+    char held[4]; /* the first bytes of a character */
+    int  bytes;
+    bool begun;
+} tn_text_stream;
+TN_API tn_status tn_tokenizer_decode_next(const tn_tokenizer *t, tn_text_stream *d, int32_t id, tn_string *to);
+TN_API tn_status tn_tokenizer_decode_end(tn_text_stream *d, tn_string *to); /* half a character is U+FFFD */
+
 #ifdef __cplusplus
 } /* extern "C" */
 #else
 #define TN_TOKENIZER_TRAIN_ARGS_DEFAULTS .vocab_size = 30000, .min_count = 2, .alphabet = 1000
 #define TN_TRAINED_(...) ((tn_tokenizer_train_args){TN_TOKENIZER_TRAIN_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+#define TN_PIECES_ARGS_DEFAULTS .kind = TN_SENTENCE_BPE, .first = -1, .last = -1
+#define tn_tokenizer_of_pieces(...) TN_CALL_(tn_tokenizer_of_pieces_run(TN_OF_PIECES_(__VA_ARGS__, .zero_ = 0)))
+#define TN_OF_PIECES_(n, pieces, ...) n, pieces, ((tn_pieces_args){TN_PIECES_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #define TN_ENCODED_(...) ((tn_encode_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
 #define tn_tokenizer_load(...) TN_CALL_(tn_tokenizer_load_run(TN_TOKENIZER_LOAD_(__VA_ARGS__, .zero_ = 0)))
 #define TN_TOKENIZER_LOAD_(path, ...) path, ((tn_tokenizer_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})

@@ -1,5 +1,5 @@
 /* decode.c — numbers back to text: WordPiece joins what goes on and puts a space before what does not; BPE ends a word
- * at its suffix; GPT-2's letters become their bytes again. */
+ * at its suffix; GPT-2's letters become their bytes again; SentencePiece's "▁" a space. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -49,9 +49,53 @@ static bool add_bytes(const char *piece, size_t n, bool special, tn_string *to)
     return true;
 }
 
+/* SentencePiece's: "▁" is a space, but not the one that was put in front of the text. */
+static bool add_sentence(const tn_tokenizer *t, int32_t id, const char *piece, size_t n, bool *begun, tn_string *to)
+{
+    const tn__sentence *r = &t->sentence;
+    const int           type = t->type ? t->type[id] : TN_TYPE_NORMAL, byte = tn__byte_named(piece, n);
+    if (byte >= 0 && t->byte_piece[byte] == id) {
+        const char c = (char)byte;
+        return *begun = true, add(to, &c, 1);
+    }
+    if (type == TN_TYPE_CONTROL || tn_tokenizer_is_special(t, id)) return *begun = true, add(to, piece, n);
+    if (type == TN_TYPE_UNKNOWN) return *begun = true, add(to, " \xe2\x81\x87 ", 5);
+    if (!*begun && r->decode_space && n >= 3 && !memcmp(piece, TN__SPACE, 3))
+        piece += 3, n -= 3, *begun = !r->decode_all;
+    if (n) *begun = true;
+    for (size_t at = 0, end; at < n; at = end) {
+        const bool space = n - at >= 3 && !memcmp(piece + at, TN__SPACE, 3);
+        end = at + (space ? 3 : 1);
+        while (!space && end < n && piece[end] != TN__SPACE[0]) end++;
+        if (!(space ? add(to, " ", 1) : add(to, piece + at, end - at))) return false;
+    }
+    return true;
+}
+
 static bool skipped(const tn_tokenizer *t, int32_t id, const tn_decode_args *o)
 {
     return !o->keep_special && tn_tokenizer_is_special(t, id);
+}
+
+/* What one number adds, which may be half a character. last: no other follows. */
+static bool add_one(const tn_tokenizer *t, int32_t id, const tn_decode_args *o, bool *begun, bool last, tn_string *to)
+{
+    size_t      n;
+    const char *piece = tn__strings_text(&t->pieces, (uint32_t)id, &n);
+    if (t->split == TN__SPLIT_SENTENCE) return add_sentence(t, id, piece, n, begun, to);
+    const bool first = !*begun;
+    *begun = true;
+    if (t->kind == TN_WORDPIECE) return add_word_piece(t, piece, n, first, o->keep_spaces, to);
+    if (t->kind == TN_BPE) return add_suffixed(t, piece, n, last, to);
+    return add_bytes(piece, n, tn_tokenizer_is_special(t, id), to);
+}
+
+static bool there(const tn_tokenizer *t, const char *who, int64_t i, int32_t id)
+{
+    if (id >= 0 && (uint32_t)id < t->pieces.n) return true;
+    tn_raise(TN_EINDEX, "%s: number %lld is %d, but the pieces have numbers from 0 to %lld", who, (long long)i, id,
+             (long long)t->pieces.n - 1);
+    return false;
 }
 
 tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_args o, tn_string *to)
@@ -62,25 +106,72 @@ tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int
         return tn_raise(TN_EINVAL, "%s: %s", who, n < 0 ? "n is negative" : "a pointer is NULL");
     int64_t last = -1;
     for (int64_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || (uint32_t)ids[i] >= t->pieces.n)
-            return tn_raise(TN_EINDEX, "%s: number %lld is %d, but the pieces have numbers from 0 to %lld", who,
-                            (long long)i, ids[i], (long long)t->pieces.n - 1);
+        if (!there(t, who, i, ids[i])) return tn__self.error;
         if (!skipped(t, ids[i], &o)) last = i;
     }
     const size_t before = to->bytes;
+    const bool   bytes = t->kind == TN_BYTE_BPE || t->split == TN__SPLIT_SENTENCE;
     tn_string    raw = {0}; /* of bytes: made UTF-8 at the end */
-    bool         first = true, ok = tn_string_add(to, (tn_text){"", 0}) == TN_OK;
-    for (int64_t i = 0; ok && i <= last; i++) {
-        if (skipped(t, ids[i], &o)) continue;
-        size_t      bytes;
-        const char *piece = tn__strings_text(&t->pieces, (uint32_t)ids[i], &bytes);
-        if (t->kind == TN_WORDPIECE) ok = add_word_piece(t, piece, bytes, first, o.keep_spaces, to);
-        else if (t->kind == TN_BPE) ok = add_suffixed(t, piece, bytes, i == last, to);
-        else ok = add_bytes(piece, bytes, tn_tokenizer_is_special(t, ids[i]), &raw);
-        first = false;
-    }
+    bool         begun = false, ok = tn_string_add(to, (tn_text){"", 0}) == TN_OK;
+    for (int64_t i = 0; ok && i <= last; i++)
+        if (!skipped(t, ids[i], &o)) ok = add_one(t, ids[i], &o, &begun, i == last, bytes ? &raw : to);
     if (ok && raw.bytes) ok = tn_string_add_valid(to, (tn_text){raw.at, raw.bytes}) >= 0;
     tn_string_free(&raw);
     if (!ok && to->at) to->at[to->bytes = before] = 0;
     return tn__self.error;
+}
+
+/* ---- one number after the other ---------------------------------------------------------------------------------- */
+
+/* How many of n bytes at the end begin a character that is not complete. */
+static size_t open_end(const char *text, size_t n)
+{
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        const unsigned char b = (unsigned char)text[n - back];
+        if ((b & 0xc0) == 0x80) continue;
+        const size_t whole = b < 0xc2 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : b < 0xf5 ? 4 : 1;
+        if (whole <= back) return 0;
+        size_t at = n - back; /* what is there must be the beginning of something: one maximal part */
+        tn_utf8_next(text, n, &at, NULL);
+        return at == n ? back : 0;
+    }
+    return 0;
+}
+
+tn_status tn_tokenizer_decode_next(const tn_tokenizer *t, tn_text_stream *d, int32_t id, tn_string *to)
+{
+    if (tn__blocked()) return tn__self.error;
+    const char *who = "tn_tokenizer_decode_next";
+    if (!t || !d || !to) return tn_raise(TN_EINVAL, "%s: a pointer is NULL", who);
+    if (d->bytes < 0 || d->bytes > 4) return tn_raise(TN_EINVAL, "%s: d did not begin with zeros", who);
+    if (!there(t, who, 0, id)) return tn__self.error;
+    const tn_decode_args o = {TN_NO_DEFAULTS_};
+    if (skipped(t, id, &o)) return TN_OK;
+    tn_text_stream next = *d;
+    const size_t   before = to->bytes;
+    tn_string      raw = {0};
+    bool           ok = add(to, "", 0) && add(&raw, d->held, (size_t)d->bytes);
+    ok = ok && add_one(t, id, &o, &next.begun, false, &raw);
+    size_t held = ok ? open_end(raw.at, raw.bytes) : 0;
+    if (t->kind == TN_BPE && ok && raw.bytes && raw.at[raw.bytes - 1] == ' ') held = 1; /* if a word follows */
+    if (ok) {
+        next.bytes = (int)held;
+        memcpy(next.held, raw.at + raw.bytes - held, held);
+        ok = tn_string_add_valid(to, (tn_text){raw.at, raw.bytes - held}) >= 0;
+    }
+    tn_string_free(&raw);
+    if (ok) *d = next;
+    else if (to->at) to->at[to->bytes = before] = 0;
+    return tn__self.error;
+}
+
+tn_status tn_tokenizer_decode_end(tn_text_stream *d, tn_string *to)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!d || !to || d->bytes < 0 || d->bytes > 4)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_decode_end: %s", d && to ? "d did not begin with zeros" : "NULL");
+    const bool half = d->bytes > 0 && d->held[0] != ' ';
+    if (half && tn_string_add_valid(to, (tn_text){d->held, (size_t)d->bytes}) < 0) return tn__self.error;
+    *d = (tn_text_stream){0};
+    return TN_OK;
 }

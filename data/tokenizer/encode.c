@@ -44,6 +44,7 @@ static bool words(const tn_tokenizer *t, tn__encoding *s, const char *text, int3
 {
     if (from >= to) return true;
     if (t->split == TN__SPLIT_BYTES) return tn__byte_words(t, s, text, from, to, number);
+    if (t->split == TN__SPLIT_SENTENCE) return tn__sentence_words(t, s, text, from, to, number);
     return t->slow ? tn__slow_words(t, s, text, from, to, number) : tn__bert_words(t, s, text, from, to, number);
 }
 

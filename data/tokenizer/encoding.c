@@ -14,6 +14,10 @@ void tn__encoding_free(tn__encoding *s)
     tn__mem_put(s->arrays, (size_t)s->array_room * sizeof *s->arrays);
     tn__mem_put(s->word, (size_t)s->word_room);
     tn__mem_put(s->from, (size_t)s->from_room * sizeof *s->from);
+    tn__mem_put(s->other, (size_t)s->other_room);
+    tn__mem_put(s->other_from, (size_t)s->other_from_room * sizeof *s->other_from);
+    tn__mem_put(s->point, (size_t)s->point_room * sizeof *s->point);
+    tn__mem_put(s->path, (size_t)s->path_room * sizeof *s->path);
     tn__mem_put(s->probe, (size_t)s->probe_room);
     tn__mem_put(s->fix, (size_t)s->fix_room * sizeof *s->fix);
     tn__mem_put(s->symbol, (size_t)s->symbol_room * sizeof *s->symbol);

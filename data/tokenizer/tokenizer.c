@@ -10,10 +10,11 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind)
     static atomic_uint_least64_t serial; /* an encoding must tell two tokenizers at one address apart */
     tn_tokenizer                *t = tn__mem_zeroed(sizeof *t);
     if (!t) return NULL;
-    const bool words = kind != TN_BYTE_BPE;
+    const bool words = kind == TN_WORDPIECE || kind == TN_BPE;
     t->kind = kind, t->serial = atomic_fetch_add(&serial, 1) + 1;
     t->normalizes = t->clean = t->chinese = t->strip = t->lower = words;
-    t->split = words ? TN__SPLIT_BERT : TN__SPLIT_BYTES;
+    t->split = words ? TN__SPLIT_BERT : kind == TN_BYTE_BPE ? TN__SPLIT_BYTES : TN__SPLIT_SENTENCE;
+    t->sentence.fallback = t->split == TN__SPLIT_SENTENCE, t->fuse_unknown = t->split == TN__SPLIT_SENTENCE;
     t->regex = true;
     t->unknown = -1;
     t->longest_word = INT64_MAX;
@@ -38,6 +39,12 @@ void tn_tokenizer_free(tn_tokenizer *t)
         tn__mem_put(m->rank, ((size_t)m->mask + 1) * sizeof *m->rank);
     }
     tn__mem_put(m->becomes, (size_t)m->room * sizeof *m->becomes);
+    tn__mem_put(m->order, (size_t)m->order_room * sizeof *m->order);
+    tn__mem_put(t->score, (size_t)t->score_room * sizeof *t->score);
+    tn__mem_put(t->wide, (size_t)t->wide_room * sizeof *t->wide);
+    tn__mem_put(t->type, (size_t)t->type_room);
+    tn__trie_free(&t->trie), tn__trie_free(&t->user);
+    tn__charsmap_free(&t->charsmap);
     tn__mem_put(t->added, (size_t)t->added_room * sizeof *t->added);
     tn__strings_free(&t->pieces);
     tn__mem_put(t, sizeof *t);
@@ -129,6 +136,7 @@ bool tn__tokenizer_ready(tn_tokenizer *t, const char *who)
 {
     if (t->kind == TN_WORDPIECE && t->unknown < 0)
         return tn_raise(TN_EFORMAT, "%s: the unknown token, [UNK], is not in the vocabulary", who), false;
+    if (t->split == TN__SPLIT_SENTENCE && !tn__sentence_ready(t, who)) return false;
     t->role = (tn_tokenizer_roles){
         .pad = find_either(t, "[PAD]", "<pad>", "<pad>"),
         .unknown = t->unknown >= 0 ? t->unknown : find_either(t, "[UNK]", "<unk>", "<unk>"),

@@ -9,7 +9,7 @@
 
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
-typedef enum { TN__SPLIT_BERT, TN__SPLIT_SPACE, TN__SPLIT_BYTES } tn__split;
+typedef enum { TN__SPLIT_BERT, TN__SPLIT_SPACE, TN__SPLIT_BYTES, TN__SPLIT_SENTENCE } tn__split;
 
 enum { TN__VOCAB_MOST = 10000000 }; /* pieces, merges */
 enum { TN__TEMPLATE_PARTS = 16, TN__AFFIX = 16, TN__ADDED_MOST = 10000 };
@@ -31,7 +31,91 @@ typedef struct {    /* pairs of pieces -> rank, and rank -> what they become */
     uint64_t  seed;
     int32_t  *becomes;
     int64_t   room;
+    uint32_t *order; /* of SentencePiece: merges of equal score have one place, so that the leftmost comes first; NULL:
+                        the rank is the order */
+    int64_t   order_room;
 } tn__merges;
+
+/* Texts with numbers, found as beginnings of another text. */
+typedef struct {
+    int32_t child; /* the first of its children, which stand together in the order of their bytes */
+    int32_t value; /* -1: no text ends here */
+    int16_t children;
+    uint8_t byte;
+} tn__trie_node;
+typedef struct {
+    tn__trie_node *node; /* 0: the root; NULL: empty */
+    int64_t        room;
+    int32_t        n;
+} tn__trie;
+/* Of the pieces with these numbers, of which none is empty. Reorders id. */
+bool tn__trie_build(tn__trie *x, const tn__strings *pieces, uint32_t *id, size_t n);
+void tn__trie_free(tn__trie *x);
+
+/* The child of a node by a byte, or -1. */
+static inline int32_t tn__trie_step(const tn__trie *x, int32_t at, unsigned char byte)
+{
+    const tn__trie_node *node = x->node + at, *first = x->node + node->child;
+    int32_t              low = 0, high = node->children;
+    while (low < high) {
+        const int32_t middle = (low + high) / 2;
+        if (first[middle].byte < byte) low = middle + 1;
+        else high = middle;
+    }
+    return low < node->children && first[low].byte == byte ? node->child + low : -1;
+}
+/* The longest text that n bytes begin with: its length, 0: there is none; *value: its number. */
+size_t tn__trie_longest(const tn__trie *x, const char *text, size_t n, int32_t *value);
+
+/* What happens to a text before it is split, one step after the other; see normalize.c. */
+typedef enum {
+    TN__STEP_SENTENCE, /* all that SentencePiece does: charsmap, spaces */
+    TN__STEP_CHARSMAP, /* the same charsmap as Hugging Face reads it */
+    TN__STEP_FORM,     /* a Unicode normalization form */
+    TN__STEP_LOWER,    /* character by character */
+    TN__STEP_ACCENTS,  /* marks go */
+    TN__STEP_REPLACE,  /* one text by another */
+    TN__STEP_SPACES,   /* runs of two spaces or more by a text */
+    TN__STEP_STRIP,    /* white space at the ends goes */
+    TN__STEP_PREPEND   /* before what is not empty */
+} tn__step_kind;
+enum { TN__STEPS = 12 };
+typedef struct {
+    tn__step_kind kind;
+    bool          left, right;                      /* of STRIP */
+    char          what[TN__AFFIX], with[TN__AFFIX]; /* of REPLACE, SPACES, PREPEND */
+    uint32_t      what_bytes, with_bytes;
+    int           form; /* utf8proc's options */
+} tn__step;
+
+typedef struct
+{ /* a rule for characters, compiled: a double array in the manner of Darts, and the texts of its values */
+    uint32_t *unit;
+    size_t    units;
+    char     *text; /* ended by a NUL */
+    size_t    bytes;
+    bool      plain[128]; /* before another of ASCII, this character stays what it is */
+} tn__charsmap;
+bool tn__charsmap_read(tn__charsmap *m, const char *who, const void *blob, size_t bytes);
+void tn__charsmap_free(tn__charsmap *m);
+/* The text that the longest (or else the shortest) rule has for the beginning of n bytes, *length: of these; or NULL. */
+const char *tn__charsmap_find(const tn__charsmap *m, const char *text, size_t n, bool longest, size_t *length);
+
+/* A space put before a text: never; before the text only, not what follows a special token; before each part. */
+typedef enum { TN__SPACE_NEVER, TN__SPACE_FIRST, TN__SPACE_EACH } tn__space;
+typedef struct {
+    bool      squeeze; /* STEP_SENTENCE: runs of spaces are one, at the ends none */
+    tn__space space;
+    bool      even_so;      /* also before a text that begins with one */
+    bool      escape;       /* spaces become "▁" */
+    bool      words;        /* words end at white space, which goes */
+    bool      cut;          /* a word begins at each "▁" */
+    bool      safe;         /* no piece goes on over a "▁" after something else: words may be cut before it */
+    bool      fallback;     /* what has no piece is spelled with pieces of bytes */
+    bool      narrow;       /* Viterbi's sums are f32, as SentencePiece has them; Hugging Face's are f64 */
+    bool      decode_space; /* the first space of a decoded text is not written ... */
+    bool      decode_all;   /* ... nor those that follow it */
+} tn__sentence;
 
 struct tn_tokenizer {
     tn_tokenizer_kind kind;
@@ -54,7 +138,20 @@ struct tn_tokenizer {
     int64_t    longest_word;              /* of WordPiece, in code points */
     bool       fuse_unknown, whole_words; /* whole_words: one that is a piece is not put together from others */
     tn__merges merges;
-    int32_t    byte_piece[256]; /* of TN_BYTE_BPE; -1: it has none */
+    int32_t    byte_piece[256]; /* of TN_BYTE_BPE, and of sentence.fallback; -1: it has none */
+
+    /* of texts that are not split at spaces first */
+    tn__step     step[TN__STEPS];
+    int          steps;
+    tn__charsmap charsmap;
+    tn__sentence sentence;
+    float       *score; /* [pieces.n] of TN_SENTENCE_BPE and TN_UNIGRAM, or NULL */
+    double      *wide;  /* the same of a tokenizer.json */
+    uint8_t     *type;  /* [pieces.n] TN_TYPE_…; or NULL */
+    int64_t      score_room, wide_room, type_room;
+    double       least, most; /* of scores */
+    tn__trie     trie;        /* of TN_UNIGRAM's pieces */
+    tn__trie     user;        /* pieces that are found before anything else */
 
     /* around them */
     tn__added         *added; /* found in the text before anything else */
@@ -77,6 +174,13 @@ bool tn__merges_put(tn__merges *m, int32_t a, int32_t b, int32_t becomes); /* fa
 /* Adds the merge of two pieces by their texts, which with their union must be pieces. Raises with who's name. */
 bool tn__merge_texts(tn_tokenizer *t, const char *who, const char *a, size_t na, const char *b, size_t nb);
 void tn__template_bert(tn_tokenizer *t);
+void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last); /* these around each text; -1: none */
+/* "<0x0A>": 10; -1: the text is no such piece. */
+int tn__byte_named(const char *text, size_t n);
+/* Once pieces, types and scores of TN_SENTENCE_BPE or TN_UNIGRAM are there: what follows from them. Raises. */
+bool tn__sentence_ready(tn_tokenizer *t, const char *who);
+bool tn__score_merges(tn_tokenizer *t, const char *who); /* of two pieces that make a third; the highest score first */
+#define TN__SPACE "\xe2\x96\x81"                         /* "▁" */
 
 static inline uint64_t tn__mix(uint64_t x)
 {
@@ -119,6 +223,11 @@ typedef struct {
     int32_t id, start, end, word;
 } tn__token;
 
+typedef struct { /* the best way to a place in a word, see unigram.c */
+    double  sum;
+    int32_t begin, id; /* of its last piece; begin -1: there is none */
+} tn__path;
+
 typedef struct tn__encoding {
     tn_encoding         shown; /* first: the user's pointer is to this */
     const tn_tokenizer *by;    /* of a tn_encoder */
@@ -132,13 +241,23 @@ typedef struct tn__encoding {
     char    *word; /* the word at hand, normalised */
     int32_t *from; /* for each of its bytes the bytes of the text that it comes from: from, to, from, to … */
     int64_t  word_room, from_room;
-    char    *probe; /* a prefix, and the rest of a word */
-    int64_t  probe_room;
+    char    *other; /* what word and from become in the next step */
+    int32_t *other_from;
+    int64_t  other_room, other_from_room;
+    size_t   others;
+    int32_t *point; /* code points */
+    int64_t  point_room;
+
+    char   *probe; /* a prefix, and the rest of a word */
+    int64_t probe_room;
 
     tn_string clean; /* a text that was no UTF-8, made so */
     int32_t  *fix;   /* where in it each replacement ends, and how much shorter the text is up to there */
     size_t    fixes;
     int64_t   fix_room;
+
+    tn__path *path; /* Viterbi's */
+    int64_t   path_room;
 
     tn__symbol *symbol;
     uint64_t   *heap; /* rank << 32 | the left symbol */
@@ -163,6 +282,11 @@ bool tn__slow_words(const tn_tokenizer *t, tn__encoding *s, const char *text, in
 bool tn__byte_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
                     int32_t *number);
 
+bool tn__sentence_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
+                        int32_t *number);
+/* The text after all steps in s->word, s->from; its length, -1: raised. */
+int64_t tn__normalize(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to);
+
 enum { TN__MAPPED = INT32_MIN };
 typedef struct {
     const char *text;
@@ -172,9 +296,12 @@ typedef struct {
     int32_t     end;     /* in the text */
     int32_t     number;
 } tn__a_word;
-bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);        /* its pieces become tokens */
-bool tn__word_pieces(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w); /* the longest first */
-bool tn__word_merges(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w); /* byte-pair encoding */
+bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);         /* its pieces become tokens */
+bool tn__word_pieces(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);  /* the longest first */
+bool tn__word_merges(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);  /* byte-pair encoding */
+bool tn__word_unigram(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w); /* the best sum of scores */
+/* Adds a piece of the word at hand, its i-th, and remembers how long it is. */
+bool tn__piece_add(tn__encoding *s, const tn__a_word *w, size_t i, int32_t id, size_t from, size_t to);
 bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from, size_t to); /* of the word's bytes */
 
 /* For s->sink: every word of a text, whatever its bytes. */

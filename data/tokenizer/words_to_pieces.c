@@ -9,8 +9,13 @@
 bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from, size_t to)
 {
     if (!tn__grown((void *)&s->token, &s->token_room, (int64_t)s->tokens + 1, sizeof *s->token)) return false;
-    tn__token k = {id, w->start + (int32_t)from, w->start + (int32_t)to, w->number};
-    if (w->start == TN__MAPPED) k.start = s->from[2 * from], k.end = s->from[2 * to - 1];
+    tn__token k = {.id = id, .word = w->number};
+    if (w->start != TN__MAPPED) {
+        k.start = w->start + (int32_t)from, k.end = w->start + (int32_t)to;
+    } else {
+        from += (size_t)(w->text - s->word), to += (size_t)(w->text - s->word);
+        k.start = s->from[2 * from], k.end = s->from[2 * to - 1];
+    }
     if (k.start > k.end) /* marks that changed places: all that the piece comes from */
         for (size_t i = from; i < to; i++) {
             if (s->from[2 * i] < k.start) k.start = s->from[2 * i];
@@ -50,7 +55,10 @@ bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
     }
     const size_t before = s->tokens;
     s->split = 0;
-    if (!(t->kind == TN_WORDPIECE ? tn__word_pieces(t, s, w) : tn__word_merges(t, s, w))) return false;
+    if (!(t->kind == TN_WORDPIECE ? tn__word_pieces(t, s, w)
+          : t->kind == TN_UNIGRAM ? tn__word_unigram(t, s, w)
+                                  : tn__word_merges(t, s, w)))
+        return false;
     const size_t n = s->tokens - before;
     if (!c || n > TN__CACHED_PIECES || s->split != w->bytes || w->letters > t->longest_word) return true;
     memcpy(c->key, key, sizeof key);
@@ -61,7 +69,7 @@ bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
 }
 
 /* A piece that begins where the last one ended; anything else is not remembered. */
-static bool piece(tn__encoding *s, const tn__a_word *w, size_t i, int32_t id, size_t from, size_t to)
+bool tn__piece_add(tn__encoding *s, const tn__a_word *w, size_t i, int32_t id, size_t from, size_t to)
 {
     if (i < TN__CACHED_PIECES && from == s->split) s->bytes[i] = (uint8_t)(to - from), s->split = to;
     return tn__token_add(s, w, id, from, to);
@@ -72,7 +80,7 @@ static bool piece(tn__encoding *s, const tn__a_word *w, size_t i, int32_t id, si
 static bool unknown_word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
 {
     s->split = 0;
-    if (!piece(s, w, 0, t->unknown, 0, w->bytes)) return false;
+    if (!tn__piece_add(s, w, 0, t->unknown, 0, w->bytes)) return false;
     if (w->letters > t->longest_word) s->token[s->tokens - 1].end = w->end;
     return true;
 }
@@ -101,7 +109,7 @@ bool tn__word_pieces(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
             if (whole && (id = tn__strings_find(&t->pieces, text, front + n)) >= 0) break;
         }
         if (!n) return s->tokens = before, unknown_word(t, s, w);
-        if (!piece(s, w, i, (int32_t)id, at, at + n)) return false;
+        if (!tn__piece_add(s, w, i, (int32_t)id, at, at + n)) return false;
     }
     return true;
 }
@@ -138,6 +146,22 @@ static int64_t letter_piece(const tn_tokenizer *t, tn__encoding *s, const tn__a_
     return tn__strings_find(&t->pieces, p, n);
 }
 
+static void symbol(tn__encoding *s, int32_t *n, int64_t id, size_t from, size_t to)
+{
+    s->symbol[*n] = (tn__symbol){(int32_t)id, (int32_t)from, (int32_t)to, *n - 1, *n + 1};
+    ++*n;
+}
+
+/* A letter without a piece, by pieces of its bytes; false: these are not all there. */
+static bool spell_bytes(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w, size_t from, size_t to, int32_t *n)
+{
+    if (!t->sentence.fallback) return false;
+    for (size_t i = from; i < to; i++)
+        if (t->byte_piece[(unsigned char)w->text[i]] < 0) return false;
+    for (size_t i = from; i < to; i++) symbol(s, n, t->byte_piece[(unsigned char)w->text[i]], i, i + 1);
+    return true;
+}
+
 /* The word's letters as a list of symbols; how many, -1: raised. */
 static int32_t spell(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
 {
@@ -148,10 +172,13 @@ static int32_t spell(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
         return -1;
     int32_t n = 0;
     for (size_t at = 0, next; at < w->bytes; at = next) {
-        next = at;
+        int32_t      user = -1;
+        const size_t found = t->user.n ? tn__trie_longest(&t->user, w->text + at, w->bytes - at, &user) : 0;
+        next = at + found;
         if (t->split == TN__SPLIT_BYTES) next++;
-        else tn_utf8_next(w->text, w->bytes, &next, NULL);
-        int64_t id = letter_piece(t, s, w, at, next);
+        else if (!found) tn_utf8_next(w->text, w->bytes, &next, NULL);
+        int64_t id = found ? user : letter_piece(t, s, w, at, next);
+        if (id < 0 && spell_bytes(t, s, w, at, next, &n)) continue;
         if (id < 0 && t->unknown < 0) continue; /* nothing stands for it */
         if (id < 0) id = t->unknown;
         if (id == t->unknown && t->fuse_unknown && n && s->symbol[n - 1].c == id &&
@@ -159,18 +186,26 @@ static int32_t spell(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
             s->symbol[n - 1].to = (int32_t)next;
             continue;
         }
-        s->symbol[n] = (tn__symbol){(int32_t)id, (int32_t)at, (int32_t)next, n - 1, n + 1};
-        n++;
+        symbol(s, &n, id, at, next);
     }
     if (n) s->symbol[n - 1].next = -1;
     return n;
 }
 
+/* Which merge comes first. */
+static uint32_t place(const tn__merges *m, int64_t rank) { return m->order ? m->order[rank] : (uint32_t)rank; }
+
 static void offer(const tn_tokenizer *t, tn__encoding *s, size_t *heaped, int32_t left)
 {
     if (left < 0 || s->symbol[left].next < 0) return;
     const int64_t rank = tn__merge_rank(&t->merges, s->symbol[left].c, s->symbol[s->symbol[left].next].c);
-    if (rank >= 0) heap_push(s->heap, heaped, (uint64_t)rank << 32 | (uint32_t)left);
+    if (rank >= 0) heap_push(s->heap, heaped, (uint64_t)place(&t->merges, rank) << 32 | (uint32_t)left);
+}
+
+/* Is the pair of this rank still what stood at this place? */
+static bool still(const tn__merges *m, int64_t rank, uint32_t at)
+{
+    return m->order ? m->order[rank] == at : m->becomes[rank] == m->becomes[at];
 }
 
 /* Is the word a piece as it is? Its number, or -1. */
@@ -188,7 +223,7 @@ static int64_t whole(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
 bool tn__word_merges(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
 {
     const int64_t as_is = t->whole_words ? whole(t, s, w) : -1;
-    if (as_is >= 0) return piece(s, w, 0, (int32_t)as_is, 0, w->bytes);
+    if (as_is >= 0) return tn__piece_add(s, w, 0, (int32_t)as_is, 0, w->bytes);
     const int32_t n = spell(t, s, w);
     size_t        heaped = 0;
     tn__symbol   *x = s->symbol;
@@ -197,11 +232,11 @@ bool tn__word_merges(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
         const uint64_t top = s->heap[0];
         s->heap[0] = s->heap[--heaped];
         if (heaped) heap_down(s->heap, heaped, 0);
-        const int32_t left = (int32_t)(uint32_t)top, right = x[left].next, becomes = t->merges.becomes[top >> 32];
+        const int32_t left = (int32_t)(uint32_t)top, right = x[left].next;
         if (x[left].from == x[left].to || right < 0) continue;
         const int64_t rank = tn__merge_rank(&t->merges, x[left].c, x[right].c);
-        if (rank < 0 || t->merges.becomes[rank] != becomes) continue; /* one of the two has changed since */
-        x[left].c = becomes, x[left].to = x[right].to, x[left].next = x[right].next;
+        if (rank < 0 || !still(&t->merges, rank, (uint32_t)(top >> 32))) continue; /* one of the two has changed */
+        x[left].c = t->merges.becomes[rank], x[left].to = x[right].to, x[left].next = x[right].next;
         x[right].from = x[right].to;
         if (x[left].next >= 0) x[x[left].next].prev = left;
         offer(t, s, &heaped, x[left].prev);
@@ -209,6 +244,6 @@ bool tn__word_merges(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
     }
     size_t i = 0;
     for (int32_t at = n > 0 ? 0 : -1; at >= 0; at = x[at].next, i++)
-        if (!piece(s, w, i, x[at].c, (size_t)x[at].from, (size_t)x[at].to)) return false;
+        if (!tn__piece_add(s, w, i, x[at].c, (size_t)x[at].from, (size_t)x[at].to)) return false;
     return n >= 0;
 }

@@ -1,0 +1,85 @@
+/* sentence_words.c — SentencePiece's text to words: normalized, with "▁" for each space, it is one word; or, as Hugging
+ * Face's Metaspace has it, a word begins at each "▁". Where no piece could reach over the front of a word, words are
+ * cut all the same: then the frequent ones are remembered. */
+#include "data/tokenizer/tokenizer_private.h"
+#include "data/text/unicode.h"
+#include "core/base/toolbox.h"
+
+#include <string.h>
+
+static bool is_space(const char *p, size_t n) { return n >= 3 && !memcmp(p, TN__SPACE, 3); }
+
+static bool escaped(tn__encoding *s, const char *p, const int32_t *from, size_t n, bool front)
+{
+    size_t most;
+    if (n > SIZE_MAX / 4) return false;
+    most = 3 * n + 3;
+    if (!tn__grown((void *)&s->other, &s->other_room, (int64_t)most, 1) ||
+        !tn__grown((void *)&s->other_from, &s->other_from_room, 2 * (int64_t)most, sizeof *s->other_from))
+        return false;
+    size_t at = 0;
+    for (size_t i = 0; i < 3 && front; i++, at++)
+        s->other[at] = TN__SPACE[i], s->other_from[2 * at] = s->other_from[2 * at + 1] = from[0];
+    for (size_t i = 0; i < n; i++) {
+        const bool space = p[i] == ' ';
+        for (size_t k = 0; k < (space ? 3 : 1); k++, at++) {
+            s->other[at] = space ? TN__SPACE[k] : p[i];
+            s->other_from[2 * at] = from[2 * i], s->other_from[2 * at + 1] = from[2 * i + 1];
+        }
+    }
+    s->others = at;
+    return true;
+}
+
+/* The words of n bytes, whose places in the text are from[]. */
+static bool pass(const tn_tokenizer *t, tn__encoding *s, const char *p, size_t base, size_t n, int32_t *number)
+{
+    const tn__sentence *r = &t->sentence;
+    for (size_t i = 0, k; i < n; i = k) {
+        for (k = i + (is_space(p + i, n - i) ? 3 : 1); k < n && (r->cut || r->safe); k++) {
+            if (!is_space(p + k, n - k)) continue;
+            if (r->cut || k < 3 || !is_space(p + k - 3, 3)) break;
+        }
+        if (!r->cut && !r->safe) k = n;
+        const tn__a_word w = {p + i, k - i, 0, TN__MAPPED, s->from[2 * (base + k) - 1], (*number)++};
+        if (!tn__word(t, s, &w)) return false;
+    }
+    return true;
+}
+
+static bool metaspace(const tn_tokenizer *t, tn__encoding *s, size_t i, size_t k, int32_t *number)
+{
+    const tn__sentence *r = &t->sentence;
+    const char         *p = s->word + i;
+    const bool          there = p[0] == ' ' || is_space(p, k - i);
+    const bool          front =
+        (r->even_so || !there) && (r->space == TN__SPACE_EACH || (r->space == TN__SPACE_FIRST && s->from[2 * i] == 0));
+    if (!front && !memchr(p, ' ', k - i)) return pass(t, s, p, i, k - i, number);
+    if (!escaped(s, p, s->from + 2 * i, k - i, front)) return false;
+    /* the words are in s->other: what reads them looks into s->word */
+    char *const    word = s->word;
+    int32_t *const map = s->from;
+    s->word = s->other, s->from = s->other_from;
+    const bool ok = pass(t, s, s->word, 0, s->others, number);
+    s->word = word, s->from = map;
+    return ok;
+}
+
+bool tn__sentence_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
+                        int32_t *number)
+{
+    const int64_t n = tn__normalize(t, s, text, from, to);
+    if (n <= 0) return n == 0;
+    const size_t end = (size_t)n;
+    if (!t->sentence.escape) return pass(t, s, s->word, 0, end, number);
+    if (!t->sentence.words) return metaspace(t, s, 0, end, number);
+    for (size_t i = 0, k, next; i < end; i = next) {
+        k = next = i;
+        while (next < end) {
+            if (tn__is_space(tn_utf8_next(s->word, end, &next, NULL))) break;
+            k = next;
+        }
+        if (k > i && !metaspace(t, s, i, k, number)) return false;
+    }
+    return true;
+}

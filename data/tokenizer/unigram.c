@@ -1,0 +1,85 @@
+/* unigram.c — a word's pieces by their scores, which are logarithms of probabilities: the greatest sum, by Viterbi. What
+ * has no piece of its own letter is unknown, at 10 less than the lowest score.
+ *
+ * Two ways may have the same sum but for its rounding. So the sums are made as each reference makes them:
+ * SentencePiece keeps f32, adds in f64 and compares before it rounds; Hugging Face keeps f64. */
+#include "data/tokenizer/tokenizer_private.h"
+#include "core/base/toolbox.h"
+
+typedef tn__path path;
+
+static void offer(path *to, double sum, bool narrow, int32_t begin, int32_t id)
+{
+    if (to->begin >= 0 && !(sum > to->sum)) return;
+    *to = (path){narrow ? (double)(float)sum : sum, begin, id};
+}
+
+static size_t letter(const char *p, size_t n)
+{
+    const unsigned char b = (unsigned char)*p;
+    const size_t        bytes = b < 0x80 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
+    return bytes < n ? bytes : n;
+}
+
+static void search(const tn_tokenizer *t, path *best, const char *text, size_t n)
+{
+    const bool   narrow = t->score != NULL;
+    const float  unknown_f = (float)t->least - 10.0f;
+    const double unknown = narrow ? (double)unknown_f : t->least - 10.0;
+    for (size_t i = 0; i <= n; i++) best[i] = (path){0, -1, 0};
+    for (size_t i = 0, step; i < n; i += step) {
+        const double sum = best[i].sum;
+        step = letter(text + i, n - i);
+        bool    single = false;
+        int32_t at = 0;
+        for (size_t k = i; t->trie.n && k < n && (at = tn__trie_step(&t->trie, at, (unsigned char)text[k])) >= 0; k++) {
+            const int32_t id = t->trie.node[at].value;
+            if (id < 0) continue;
+            const size_t length = k + 1 - i;
+            const double score = t->type && t->type[id] == TN_TYPE_USER ? (double)((float)length * (float)t->most) - 0.1
+                                 : narrow                               ? (double)t->score[id]
+                                                                        : t->wide[id];
+            offer(best + k + 1, sum + score, narrow, (int32_t)i, id);
+            if (length == step) single = true;
+        }
+        if (single) continue;
+        const double with = narrow ? (double)((float)sum + unknown_f) : sum + unknown;
+        offer(best + i + step, with, narrow, (int32_t)i, -1);
+    }
+}
+
+static bool unknown_piece(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w, size_t *i, size_t from,
+                          size_t to)
+{
+    bool bytes = t->sentence.fallback;
+    for (size_t k = from; k < to && bytes; k++) bytes = t->byte_piece[(unsigned char)w->text[k]] >= 0;
+    if (!bytes) return t->unknown < 0 || tn__piece_add(s, w, (*i)++, t->unknown, from, to);
+    for (size_t k = from; k < to; k++)
+        if (!tn__piece_add(s, w, (*i)++, t->byte_piece[(unsigned char)w->text[k]], k, k + 1)) return false;
+    return true;
+}
+
+bool tn__word_unigram(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
+{
+    if (!tn__grown((void *)&s->path, &s->path_room, (int64_t)w->bytes + 1, sizeof *s->path)) return false;
+    path *best = s->path;
+    search(t, best, w->text, w->bytes);
+    /* backwards along the best way, noting at each place where the piece that begins there ends */
+    for (int32_t at = (int32_t)w->bytes; at > 0;) {
+        const path here = best[at];
+        best[here.begin].sum = at; /* fits: at most 2^31 */
+        at = here.begin;
+    }
+    size_t i = 0;
+    for (size_t at = 0, end; at < w->bytes; at = end) {
+        end = (size_t)best[at].sum;
+        const int32_t id = best[end].id;
+        if (id < 0) { /* unknown neighbours are one */
+            while (end < w->bytes && best[(size_t)best[end].sum].id < 0) end = (size_t)best[end].sum;
+            if (!unknown_piece(t, s, w, &i, at, end)) return false;
+        } else if (!tn__piece_add(s, w, i++, id, at, end)) {
+            return false;
+        }
+    }
+    return true;
+}
