@@ -33,15 +33,16 @@ typedef enum {
 
 /* ---- where they come from ---------------------------------------------------------------------------------------- */
 
-/* path: a folder (with tokenizer.json; or vocab.txt; or vocab.json, also called encoder.json, and merges.txt, also
- * called vocab.bpe; tokenizer_config.json is heeded), a tokenizer.json, or a vocab.txt. What a file asks for and Tenon
+/* path: a folder (with tokenizer.json; tokenizer.model or spiece.model; or vocab.txt; or vocab.json, also called encoder.json, and merges.txt, also
+ * called vocab.bpe; tokenizer_config.json is heeded), a tokenizer.json, SentencePiece's .model, or a vocab.txt. What a file asks for and Tenon
  * does not do is refused by its name. */
 typedef enum { TN_FROM_FILE = 0, TN_NO, TN_YES } tn_choice;
 typedef struct tn_tokenizer_config {
     int       zero_;
-    tn_choice lowercase;     /* where only a vocab.txt is there, the default is TN_YES */
-    tn_choice strip_accents; /* the default: if lower-cased */
-    bool      slow;          /* the rules of BERT's older tokenizer in Python, where the two differ */
+    tn_choice lowercase;       /* where only a vocab.txt is there, the default is TN_YES */
+    tn_choice strip_accents;   /* the default: if lower-cased */
+    tn_choice control_in_text; /* of a .model: is "<s>" in a text the piece? SentencePiece says TN_NO, the default */
+    bool      slow;            /* the rules of BERT's older tokenizer in Python, where the two differ */
     int       end_;
 } TN_KEYWORDS_ONLY   tn_tokenizer_config;
 TN_API tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o);

@@ -160,7 +160,7 @@ static int run_decode(int n, char **operands) { return (void)n, (void)operands, 
 
 #define TYPES "wordpiece|bpe|byte-bpe|subword"
 #define MODEL                                                                                                      \
-    OPTION_TEXT("model", 'm', "MODEL", &model, "a folder, a tokenizer.json, a vocab.txt; or codes of subword-nmt", \
+    OPTION_TEXT("model", 'm', "MODEL", &model, "a folder, a tokenizer.json, a .model, a vocab.txt; or subword-nmt's codes", \
                 .required = true),                                                                                 \
         OPTION_TEXT("type", 't', "TYPE", &type, "subword, where the model is codes; else the model says",          \
                     .choices = TYPES)

@@ -74,6 +74,16 @@ bool tn__charsmap_read(tn__charsmap *m, const char *who, const void *blob, size_
     return true;
 }
 
+bool tn__charsmap_blob(const tn__charsmap *m, tn_string *to)
+{
+    for (size_t i = 0; m->units && i <= m->units; i++) { /* the size of the table, and the table */
+        const uint32_t v = i ? m->unit[i - 1] : (uint32_t)(4 * m->units);
+        const char     byte[4] = {(char)v, (char)(v >> 8), (char)(v >> 16), (char)(v >> 24)};
+        if (tn_string_add(to, (tn_text){byte, 4}) != TN_OK) return false;
+    }
+    return !m->units || tn_string_add(to, (tn_text){m->text, m->bytes}) == TN_OK;
+}
+
 void tn__charsmap_free(tn__charsmap *m)
 {
     tn__mem_put(m->unit, m->units * sizeof *m->unit);

@@ -8,7 +8,7 @@
 /* ---- any bytes as UTF-8 ------------------------------------------------------------------------------------------ */
 
 /* s->clean: the text with U+FFFD for what is no UTF-8; s->fix: how to find a byte's place in the text. */
-static bool make_valid(tn__encoding *s, const char *text, size_t bytes)
+static bool make_valid(tn__encoding *s, const char *text, size_t bytes, bool each_byte)
 {
     s->clean.bytes = 0, s->fixes = 0;
     for (size_t at = 0; at < bytes;) {
@@ -16,7 +16,8 @@ static bool make_valid(tn__encoding *s, const char *text, size_t bytes)
         if (tn_string_add(&s->clean, (tn_text){text + at, good}) != TN_OK) return false;
         at += good;
         if (at == bytes) break;
-        tn_utf8_next(text, bytes, &at, NULL);
+        if (each_byte) at++;
+        else tn_utf8_next(text, bytes, &at, NULL);
         if (!tn__grown((void *)&s->fix, &s->fix_room, 2 * (int64_t)s->fixes + 2, sizeof *s->fix)) return false;
         if (tn_string_add(&s->clean, (tn_text){"\xef\xbf\xbd", 3}) != TN_OK) return false;
         s->fix[2 * s->fixes] = (int32_t)s->clean.bytes;
@@ -52,7 +53,8 @@ bool tn__each_word(const tn_tokenizer *t, tn__encoding *s, const char *text, siz
 {
     int32_t number = 0;
     if (tn_utf8_valid(text, bytes) == bytes) return words(t, s, text, 0, (int32_t)bytes, &number);
-    return make_valid(s, text, bytes) && words(t, s, s->clean.at, 0, (int32_t)s->clean.bytes, &number);
+    return make_valid(s, text, bytes, t->sentence.each_byte) &&
+           words(t, s, s->clean.at, 0, (int32_t)s->clean.bytes, &number);
 }
 
 /* The longest special token at text[at], or NULL. */
@@ -62,7 +64,8 @@ static const tn__added *added_at(const tn_tokenizer *t, const char *text, int32_
     for (uint32_t i = 0; i < t->n_added; i++) {
         size_t      n;
         const char *piece = tn__strings_text(&t->pieces, (uint32_t)t->added[i].id, &n);
-        if (piece[0] != text[at] || n > (size_t)(to - at) || memcmp(piece, text + at, n) != 0) continue;
+        if (t->added[i].hidden || piece[0] != text[at] || n > (size_t)(to - at) || memcmp(piece, text + at, n) != 0)
+            continue;
         if (!best || n > *bytes) best = t->added + i, *bytes = n;
     }
     return best;
@@ -104,7 +107,9 @@ static bool one_text(const tn_tokenizer *t, tn__encoding *s, const char *text, s
         return tn_raise(TN_EFORMAT, "tn_tokenizer_encode: byte %zu of the text is not UTF-8 (0x%02x)", good,
                         (unsigned)(unsigned char)text[good]),
                false;
-    if (!make_valid(s, text, bytes) || !segments(t, s, s->clean.at, (int32_t)s->clean.bytes, o->literal)) return false;
+    if (!make_valid(s, text, bytes, t->sentence.each_byte) ||
+        !segments(t, s, s->clean.at, (int32_t)s->clean.bytes, o->literal))
+        return false;
     for (size_t i = before; i < s->tokens; i++) {
         s->token[i].start = fixed(s, s->token[i].start);
         s->token[i].end = fixed(s, s->token[i].end);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LONGEST = 256, LONGEST_USER = 4096 }; /* bytes of a piece */
+enum { LONGEST = 256, LONGEST_OTHER = 4096 }; /* bytes of a piece */
 
 int tn__byte_named(const char *text, size_t n)
 {
@@ -101,11 +101,9 @@ static bool reaches_over(const char *text, size_t n)
 
 static bool check_piece(const tn_tokenizer *t, const char *who, uint32_t i, size_t n)
 {
-    const int type = t->type ? t->type[i] : TN_TYPE_NORMAL;
-    if (n > (type == TN_TYPE_NORMAL ? LONGEST : LONGEST_USER))
-        return tn_raise(TN_EUNSUPPORTED, "%s: piece %u has %zu bytes: more than %d", who, i, n,
-                        type == TN_TYPE_NORMAL ? LONGEST : LONGEST_USER),
-               false;
+    const int    type = t->type ? t->type[i] : TN_TYPE_NORMAL;
+    const size_t most = t->score && type == TN_TYPE_NORMAL ? LONGEST : LONGEST_OTHER;
+    if (n > most) return tn_raise(TN_EUNSUPPORTED, "%s: piece %u has %zu bytes: more than %zu", who, i, n, most), false;
     if (t->score && !isfinite(t->score[i]))
         return tn_raise(TN_EFORMAT, "%s: the score of piece %u is no number", who, i), false;
     if (type == TN_TYPE_UNUSED && t->kind == TN_SENTENCE_BPE)
@@ -144,7 +142,7 @@ bool tn__sentence_ready(tn_tokenizer *t, const char *who)
         const int    type = t->type ? t->type[i] : TN_TYPE_NORMAL, byte = tn__byte_named(text, n);
         const double score = t->score ? (double)t->score[i] : t->wide ? t->wide[i] : 0;
         if (!check_piece(t, who, i, n)) return false;
-        if (byte >= 0 && (!t->type || type == TN_TYPE_BYTE)) t->byte_piece[byte] = (int32_t)i;
+        if (byte >= 0 && (!t->score || type == TN_TYPE_BYTE)) t->byte_piece[byte] = (int32_t)i;
         if (type == TN_TYPE_UNKNOWN && t->unknown < 0) t->unknown = (int32_t)i;
         if (type == TN_TYPE_NORMAL && score < t->least) t->least = score;
         if (type == TN_TYPE_NORMAL && score > t->most) t->most = score;

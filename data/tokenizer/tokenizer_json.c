@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static bool unsupported(const char *who, const char *where, const char *what)
+bool tn__unsupported(const char *who, const char *where, const char *what)
 {
     char q[TN__QUOTED];
     return tn_raise(TN_EUNSUPPORTED, "%s: %s is %s, which Tenon does not do", who, where,
@@ -19,7 +19,7 @@ static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
 static bool affix(const char *who, const tn_json *v, char to[TN__AFFIX], uint32_t *bytes)
 {
     const char *text = tn_json_string_or(v, "");
-    if (strlen(text) >= TN__AFFIX) return unsupported(who, "an affix of pieces", text);
+    if (strlen(text) >= TN__AFFIX) return tn__unsupported(who, "an affix of pieces", text);
     *bytes = (uint32_t)strlen(text);
     memcpy(to, text, *bytes);
     return tn_error() == TN_OK;
@@ -56,14 +56,16 @@ static bool enter(table *x, const char *text, int64_t id)
 
 static bool fill(tn_tokenizer *t, table *x, const tn_json *vocab, const tn_json *added)
 {
-    int64_t end = 0;
-    for (const tn_json *v = tn_json_first(vocab); v; v = tn_json_next(v))
-        if (!enter(x, tn_json_key(v), tn_json_i64(v))) return false;
+    int64_t    end = 0, i = 0;
+    const bool list = tn_json_type_of(vocab) == TN_JSON_ARRAY; /* Unigram's: pieces and scores */
+    for (const tn_json *v = tn_json_first(vocab); v; v = tn_json_next(v), i++)
+        if (!enter(x, list ? tn_json_string(tn_json_at(v, 0)) : tn_json_key(v), list ? i : tn_json_i64(v)))
+            return false;
     for (const tn_json *a = tn_json_first(added); a; a = tn_json_next(a))
         if (!enter(x, tn_json_string(tn_json_need(a, "content")), tn_json_i64(tn_json_need(a, "id")))) return false;
-    for (int64_t i = 0; i < x->n; i++)
+    for (i = 0; i < x->n; i++)
         if (x->text[i]) end = i + 1;
-    for (int64_t i = 0; i < end; i++) {
+    for (i = 0; i < end; i++) {
         const char *text = x->text[i];
         char        q[TN__QUOTED];
         if (!text || !*text) {
@@ -82,8 +84,11 @@ static bool fill(tn_tokenizer *t, table *x, const tn_json *vocab, const tn_json 
 
 static bool read_pieces(tn_tokenizer *t, const char *who, const tn_json *vocab, const tn_json *added)
 {
-    if (tn_json_type_of(vocab) != TN_JSON_OBJECT || (added && tn_json_type_of(added) != TN_JSON_ARRAY))
-        return tn_raise(TN_EFORMAT, "%s: model.vocab must be an object, added_tokens an array", who), false;
+    if (tn_json_type_of(vocab) != (t->kind == TN_UNIGRAM ? TN_JSON_ARRAY : TN_JSON_OBJECT) ||
+        (added && tn_json_type_of(added) != TN_JSON_ARRAY))
+        return tn_raise(TN_EFORMAT, "%s: model.vocab must be an %s, added_tokens an array", who,
+                        t->kind == TN_UNIGRAM ? "array" : "object"),
+               false;
     const int64_t count = tn_json_count(vocab) + tn_json_count(added);
     table         x = {who, NULL, 2 * count + 1000};
     if (count > TN__VOCAB_MOST) return tn_raise(TN_EUNSUPPORTED, "%s: more than %d pieces", who, TN__VOCAB_MOST), false;
@@ -98,9 +103,9 @@ static bool read_added(tn_tokenizer *t, const char *who, const tn_json *added)
     for (const tn_json *a = tn_json_first(added); a; a = tn_json_next(a)) {
         const char *content = tn_json_string(tn_json_need(a, "content"));
         if (tn_json_bool_or(tn_json_get(a, "single_word"), false))
-            return unsupported(who, "single_word of an added token", content);
+            return tn__unsupported(who, "single_word of an added token", content);
         if (t->normalizes && tn_json_bool_or(tn_json_get(a, "normalized"), false))
-            return unsupported(who, "an added token that is looked for in normalized text", content);
+            return tn__unsupported(who, "an added token that is looked for in normalized text", content);
         if (!*content) return tn_raise(TN_EFORMAT, "%s: an added token is empty", who), false;
         const tn__added x = {.id = (int32_t)tn_json_i64(tn_json_get(a, "id")),
                              .special = tn_json_bool_or(tn_json_get(a, "special"), false),
@@ -143,10 +148,10 @@ static bool read_merges(tn_tokenizer *t, const char *who, const tn_json *merges)
 static bool read_normalizer(tn_tokenizer *t, const char *who, const tn_json *v)
 {
     t->normalizes = t->clean = t->chinese = t->strip = t->lower = false;
+    if (t->split == TN__SPLIT_SENTENCE || t->split == TN__SPLIT_BYTES) return tn__json_steps(t, who, v);
     if (!v || tn_json_type_of(v) == TN_JSON_NULL) return true;
     const char *type = tn_json_string(tn_json_need(v, "type"));
-    if (tn_error() != TN_OK || !is(type, "BertNormalizer")) return unsupported(who, "the normalizer", type);
-    if (t->split == TN__SPLIT_BYTES) return unsupported(who, "the normalizer before ByteLevel", type);
+    if (tn_error() != TN_OK || !is(type, "BertNormalizer")) return tn__unsupported(who, "the normalizer", type);
     const tn_json *strip = tn_json_get(v, "strip_accents");
     t->normalizes = true;
     t->clean = tn_json_bool_or(tn_json_get(v, "clean_text"), true);
@@ -157,12 +162,26 @@ static bool read_normalizer(tn_tokenizer *t, const char *who, const tn_json *v)
     return tn_error() == TN_OK;
 }
 
+/* Is ByteLevel the pre_tokenizer, or one in a sequence? */
+static bool has_bytes(const tn_json *v)
+{
+    const char *type = tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_string(tn_json_need(v, "type")) : "null";
+    if (is(type, "ByteLevel")) return true;
+    for (const tn_json *p = is(type, "Sequence") ? tn_json_first(tn_json_get(v, "pretokenizers")) : NULL; p;
+         p = tn_json_next(p))
+        if (is(tn_json_string_or(tn_json_get(p, "type"), ""), "ByteLevel")) return true;
+    return false;
+}
+
 static bool read_split(tn_tokenizer *t, const char *who, const tn_json *v)
 {
     const char *type = tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_string(tn_json_need(v, "type")) : "null";
+    const bool  bert = is(type, "BertPreTokenizer") || is(type, "WhitespaceSplit");
+    if (t->kind == TN_BPE && !bert && !has_bytes(v)) t->kind = TN_SENTENCE_BPE, t->split = TN__SPLIT_SENTENCE;
+    if (t->split == TN__SPLIT_SENTENCE) return tn_error() == TN_OK;
     if (is(type, "BertPreTokenizer")) t->split = TN__SPLIT_BERT;
     else if (is(type, "WhitespaceSplit")) t->split = TN__SPLIT_SPACE;
-    else if (!is(type, "ByteLevel") || t->kind == TN_WORDPIECE) return unsupported(who, "the pre_tokenizer", type);
+    else if (!is(type, "ByteLevel") || t->kind == TN_WORDPIECE) return tn__unsupported(who, "the pre_tokenizer", type);
     else {
         t->split = TN__SPLIT_BYTES, t->kind = TN_BYTE_BPE;
         t->prefix_space = tn_json_bool_or(tn_json_get(v, "add_prefix_space"), true);
@@ -173,6 +192,7 @@ static bool read_split(tn_tokenizer *t, const char *who, const tn_json *v)
 
 static bool read_model(tn_tokenizer *t, const char *who, const tn_json *v)
 {
+    if (t->kind == TN_UNIGRAM) return tn__json_unigram(t, who, v);
     const char *unknown = tn_json_string_or(tn_json_get(v, "unk_token"), "");
     t->unknown = (int32_t)tn_tokenizer_id(t, unknown);
     if (*unknown && t->unknown < 0)
@@ -189,9 +209,10 @@ static bool read_model(tn_tokenizer *t, const char *who, const tn_json *v)
     }
     t->fuse_unknown = tn_json_bool_or(tn_json_get(v, "fuse_unk"), false);
     t->whole_words = tn_json_bool_or(tn_json_get(v, "ignore_merges"), false);
-    if (tn_json_double_or(tn_json_get(v, "dropout"), 0) != 0) return unsupported(who, "the model's", "dropout");
-    if (tn_json_bool_or(tn_json_get(v, "byte_fallback"), false))
-        return unsupported(who, "the model's", "byte_fallback");
+    if (tn_json_double_or(tn_json_get(v, "dropout"), 0) != 0) return tn__unsupported(who, "the model's", "dropout");
+    t->sentence.fallback = tn_json_bool_or(tn_json_get(v, "byte_fallback"), false);
+    if (t->sentence.fallback && t->split != TN__SPLIT_SENTENCE)
+        return tn__unsupported(who, "the model's", "byte_fallback");
     return affix(who, tn_json_get(v, "end_of_word_suffix"), t->suffix, &t->suffix_bytes) &&
            read_merges(t, who, tn_json_need(v, "merges"));
 }
@@ -208,7 +229,7 @@ static bool read_parts(tn_tokenizer *t, const char *who, const tn_json *v, const
         if (piece) {
             const tn_json *ids = tn_json_get(tn_json_get(special, id), "ids");
             const int64_t  k = tn_json_count(ids) == 1 ? tn_json_i64(tn_json_at(ids, 0)) : tn_tokenizer_id(t, id);
-            if (tn_json_count(ids) > 1) return unsupported(who, "a special token of several pieces", id);
+            if (tn_json_count(ids) > 1) return tn__unsupported(who, "a special token of several pieces", id);
             x.id = k >= 0 && k < tn_tokenizer_size(t) ? (int32_t)k : -1;
         }
         if (tn_error() != TN_OK) return false;
@@ -231,7 +252,7 @@ static int32_t processed(const tn_tokenizer *t, const tn_json *v)
     return (int32_t)id;
 }
 
-static bool read_template(tn_tokenizer *t, const char *who, const tn_json *v)
+static bool read_frame(tn_tokenizer *t, const char *who, const tn_json *v)
 {
     t->single[0] = t->pair[0] = (tn__part){.text = 0}, t->pair[1] = (tn__part){.text = 1, .segment = 1};
     t->n_single = 1, t->n_pair = 2;
@@ -254,28 +275,51 @@ static bool read_template(tn_tokenizer *t, const char *who, const tn_json *v)
         t->n_single = 3, t->n_pair = n;
         return tn_error() == TN_OK;
     }
-    if (tn_error() != TN_OK || !is(type, "TemplateProcessing")) return unsupported(who, "the post_processor", type);
+    if (tn_error() != TN_OK || !is(type, "TemplateProcessing")) return tn__unsupported(who, "the post_processor", type);
     const tn_json *special = tn_json_get(v, "special_tokens");
     return read_parts(t, who, tn_json_need(v, "single"), special, t->single, &t->n_single) &&
            read_parts(t, who, tn_json_need(v, "pair"), special, t->pair, &t->n_pair);
 }
 
-static bool check_decoder(const tn_tokenizer *t, const char *who, const tn_json *v)
+/* One after the other: ByteLevel says where pieces begin, another what goes around a text. */
+static bool read_template(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    if (!is(tn_json_string_or(tn_json_get(v, "type"), ""), "Sequence"))
+        return tn_error() == TN_OK && read_frame(t, who, v);
+    bool framed = false;
+    for (const tn_json *p = tn_json_first(tn_json_need(v, "processors")); p; p = tn_json_next(p)) {
+        const char *type = tn_json_string(tn_json_need(p, "type"));
+        if (is(type, "ByteLevel")) {
+            t->trim = tn_json_bool_or(tn_json_get(p, "trim_offsets"), true);
+            continue;
+        }
+        if (framed || is(type, "Sequence")) return tn__unsupported(who, "the post_processor", "a sequence of several");
+        if (tn_error() != TN_OK || !read_frame(t, who, p)) return false;
+        framed = true;
+    }
+    return tn_error() == TN_OK;
+}
+
+static bool check_decoder(tn_tokenizer *t, const char *who, const tn_json *v)
 {
     static const char *const fits[] = {"WordPiece", "BPEDecoder", "ByteLevel"};
+    if (t->split == TN__SPLIT_SENTENCE) return tn__json_decoder(t, who, v);
     if (!v || tn_json_type_of(v) == TN_JSON_NULL) return true;
     const char *type = tn_json_string(tn_json_need(v, "type"));
-    return tn_error() == TN_OK && (is(type, fits[t->kind]) || unsupported(who, "the decoder", type));
+    return tn_error() == TN_OK && (is(type, fits[t->kind]) || tn__unsupported(who, "the decoder", type));
 }
 
 tn_tokenizer *tn__tokenizer_read(const char *who, const tn_json *v)
 {
     const tn_json *model = tn_json_need(v, "model"), *added = tn_json_get(v, "added_tokens");
     const char    *type = tn_json_string(tn_json_need(model, "type"));
-    if (tn_error() == TN_OK && !is(type, "WordPiece") && !is(type, "BPE")) unsupported(who, "the model", type);
-    tn_tokenizer *t = tn_error() == TN_OK ? tn__tokenizer_new(is(type, "BPE") ? TN_BPE : TN_WORDPIECE) : NULL;
+    if (tn_error() == TN_OK && !is(type, "WordPiece") && !is(type, "BPE") && !is(type, "Unigram"))
+        tn__unsupported(who, "the model", type);
+    const tn_tokenizer_kind kind = is(type, "BPE") ? TN_BPE : is(type, "Unigram") ? TN_UNIGRAM : TN_WORDPIECE;
+    tn_tokenizer           *t = tn_error() == TN_OK ? tn__tokenizer_new(kind) : NULL;
     if (!t) return NULL;
     if (read_split(t, who, tn_json_get(v, "pre_tokenizer")) && read_normalizer(t, who, tn_json_get(v, "normalizer")) &&
+        (t->split != TN__SPLIT_SENTENCE || tn__json_metaspace(t, who, tn_json_get(v, "pre_tokenizer"))) &&
         read_pieces(t, who, tn_json_need(model, "vocab"), added) && read_added(t, who, added) &&
         read_model(t, who, model) && read_template(t, who, tn_json_get(v, "post_processor")) &&
         check_decoder(t, who, tn_json_get(v, "decoder")) && tn__tokenizer_ready(t, who))

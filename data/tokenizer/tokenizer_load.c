@@ -1,4 +1,4 @@
-/* tokenizer_load.c — a tokenizer from a folder or a file: tokenizer.json; BERT's vocab.txt; GPT-2's vocab.json (or
+/* tokenizer_load.c — a tokenizer from a folder or a file: tokenizer.json; SentencePiece's .model; BERT's vocab.txt; GPT-2's vocab.json (or
  * encoder.json) and merges.txt (or vocab.bpe). */
 #include "data/tokenizer/tokenizer_files.h"
 #include "core/base/toolbox.h"
@@ -197,6 +197,18 @@ static tn_tokenizer *load_json(const char *path)
     return t;
 }
 
+static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o)
+{
+    char           label[TN__LABEL];
+    const tn_scope scope = tn_scope_begin();
+    tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
+    tn_tokenizer  *t = file ? tn__sentencepiece_read(tn__label(label, "tn_tokenizer_load", path), tn_data(file),
+                                                     (size_t)tn_numel(file), o.control_in_text == TN_YES)
+                            : NULL;
+    tn_scope_end(scope);
+    return t;
+}
+
 /* tokenizer_config.json: what it says holds where the caller said nothing. */
 static bool read_config(const char *folder, tn_tokenizer_config *o, int64_t *model_max, bool *chinese)
 {
@@ -221,8 +233,10 @@ static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
     int64_t       model_max = 0;
     bool          chinese = true;
     if (!read_config(folder, &o, &model_max, &chinese)) return NULL;
-    char *json = first_of(folder, "tokenizer.json", NULL), *txt = NULL, *vocab = NULL, *merges = NULL;
+    char *json = first_of(folder, "tokenizer.json", NULL), *txt = NULL, *vocab = NULL, *merges = NULL, *model = NULL;
     if (json) t = load_json(json);
+    else if (tn_error() == TN_OK && (model = first_of(folder, "tokenizer.model", "spiece.model")))
+        t = load_model(model, o);
     else if (tn_error() == TN_OK && (txt = first_of(folder, "vocab.txt", NULL)))
         (t = load_bert(txt, o)) ? (void)(t->chinese = chinese) : (void)0;
     else if (tn_error() == TN_OK && (vocab = first_of(folder, "vocab.json", "encoder.json")) &&
@@ -230,10 +244,10 @@ static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
         t = load_gpt2(vocab, merges);
     else if (tn_error() == TN_OK)
         tn_raise(TN_EIO,
-                 "tn_tokenizer_load: '%.200s' is neither a file nor a folder with a tokenizer.json, a vocab.txt, "
-                 "or a vocab.json and a merges.txt",
+                 "tn_tokenizer_load: '%.200s' is neither a file nor a folder with a tokenizer.json, a "
+                 "tokenizer.model, a vocab.txt, or a vocab.json and a merges.txt",
                  folder);
-    tn__strfree(json), tn__strfree(txt), tn__strfree(vocab), tn__strfree(merges);
+    tn__strfree(json), tn__strfree(model), tn__strfree(txt), tn__strfree(vocab), tn__strfree(merges);
     if (t) t->model_max = model_max;
     return t;
 }
@@ -242,9 +256,12 @@ tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o)
 {
     if (tn__blocked()) return NULL;
     if (!path || !*path) return tn_raise(TN_EINVAL, "tn_tokenizer_load: the path is %s", path ? "empty" : "NULL"), NULL;
-    const size_t  n = strlen(path);
-    const bool    json = n > 5 && !memcmp(path + n - 5, ".json", 5);
-    tn_tokenizer *t = !is_file(path) ? load_folder(path, o) : json ? load_json(path) : load_bert(path, o);
+    const size_t n = strlen(path);
+    const bool   json = n > 5 && !memcmp(path + n - 5, ".json", 5), model = n > 6 && !memcmp(path + n - 6, ".model", 6);
+    tn_tokenizer *t = !is_file(path) ? load_folder(path, o)
+                      : json         ? load_json(path)
+                      : model        ? load_model(path, o)
+                                     : load_bert(path, o);
     if (!t) return NULL;
     const bool lowers = o.lowercase && t->lower != (o.lowercase == TN_YES);
     const bool strips = o.strip_accents && t->strip != (o.strip_accents == TN_YES);

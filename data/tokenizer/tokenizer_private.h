@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
     int32_t id;
     bool    special, left, right; /* white space on this side belongs to it */
+    bool    hidden;               /* not looked for in texts */
 } tn__added;
 
 typedef struct {    /* pairs of pieces -> rank, and rank -> what they become */
@@ -97,6 +98,7 @@ typedef struct
     bool      plain[128]; /* before another of ASCII, this character stays what it is */
 } tn__charsmap;
 bool tn__charsmap_read(tn__charsmap *m, const char *who, const void *blob, size_t bytes);
+bool tn__charsmap_blob(const tn__charsmap *m, tn_string *to); /* as it was read; nothing of an empty one */
 void tn__charsmap_free(tn__charsmap *m);
 /* The text that the longest (or else the shortest) rule has for the beginning of n bytes, *length: of these; or NULL. */
 const char *tn__charsmap_find(const tn__charsmap *m, const char *text, size_t n, bool longest, size_t *length);
@@ -112,7 +114,7 @@ typedef struct {
     bool      cut;          /* a word begins at each "▁" */
     bool      safe;         /* no piece goes on over a "▁" after something else: words may be cut before it */
     bool      fallback;     /* what has no piece is spelled with pieces of bytes */
-    bool      narrow;       /* Viterbi's sums are f32, as SentencePiece has them; Hugging Face's are f64 */
+    bool      each_byte;    /* each byte that is not UTF-8 is a U+FFFD, not each sequence of them */
     bool      decode_space; /* the first space of a decoded text is not written ... */
     bool      decode_all;   /* ... nor those that follow it */
 } tn__sentence;

@@ -41,6 +41,7 @@ static bool put_vocab(const tn_tokenizer *t, tn_json_writer *w, const char *key)
 
 static bool put_model(const tn_tokenizer *t, tn_json_writer *w)
 {
+    if (t->kind == TN_UNIGRAM) return tn__json_put_unigram(t, w);
     tn_json_open_object(w, "model");
     tn_json_put_string(w, "type", t->kind == TN_WORDPIECE ? "WordPiece" : "BPE");
     if (t->kind == TN_WORDPIECE) {
@@ -55,7 +56,7 @@ static bool put_model(const tn_tokenizer *t, tn_json_writer *w)
     put_affix(w, "continuing_subword_prefix", t->prefix, t->prefix_bytes);
     put_affix(w, "end_of_word_suffix", t->suffix, t->suffix_bytes);
     tn_json_put_bool(w, "fuse_unk", t->fuse_unknown);
-    tn_json_put_bool(w, "byte_fallback", false);
+    tn_json_put_bool(w, "byte_fallback", t->split == TN__SPLIT_SENTENCE && t->sentence.fallback);
     tn_json_put_bool(w, "ignore_merges", t->whole_words);
     put_vocab(t, w, "vocab");
     uint64_t *pair = ranked(&t->merges);
@@ -102,7 +103,14 @@ static void put_splitter(const tn_tokenizer *t, tn_json_writer *w, const char *k
 
 static void put_rules(const tn_tokenizer *t, tn_json_writer *w)
 {
-    if (t->normalizes) {
+    if (t->split == TN__SPLIT_SENTENCE) {
+        tn__json_put_steps(t, w);
+        tn__json_put_metaspace(t, w);
+        return;
+    }
+    if (t->steps) {
+        tn__json_put_steps(t, w);
+    } else if (t->normalizes) {
         tn_json_open_object(w, "normalizer");
         tn_json_put_string(w, "type", "BertNormalizer");
         tn_json_put_bool(w, "clean_text", t->clean);
@@ -173,6 +181,10 @@ static void put_template(const tn_tokenizer *t, tn_json_writer *w)
 
 static void put_decoder(const tn_tokenizer *t, tn_json_writer *w)
 {
+    if (t->split == TN__SPLIT_SENTENCE) {
+        tn__json_put_decoder(t, w);
+        return;
+    }
     if (t->kind == TN_BYTE_BPE) {
         put_splitter(t, w, "decoder");
         return;
@@ -215,6 +227,7 @@ static void put_roles(const tn_tokenizer *t, tn_json_writer *w)
         put_role(t, w, "bos_token", r->last), put_role(t, w, "eos_token", r->last);
         put_role(t, w, "unk_token", r->last);
     } else {
+        if (t->split == TN__SPLIT_SENTENCE) put_role(t, w, "bos_token", r->first), put_role(t, w, "eos_token", r->last);
         put_role(t, w, "cls_token", r->first), put_role(t, w, "sep_token", r->separator);
         put_role(t, w, "unk_token", r->unknown);
     }
@@ -223,7 +236,8 @@ static void put_roles(const tn_tokenizer *t, tn_json_writer *w)
 
 static void write_config(const tn_tokenizer *t, tn_json_writer *w)
 {
-    static const char *const class[] = {"BertTokenizer", "PreTrainedTokenizerFast", "GPT2Tokenizer"};
+    static const char *const class[] = {"BertTokenizer", "PreTrainedTokenizerFast", "GPT2Tokenizer",
+                                        "PreTrainedTokenizerFast", "PreTrainedTokenizerFast"};
     tn_json_open_object(w, NULL);
     tn_json_put_string(w, "tokenizer_class", class[t->kind]);
     if (t->normalizes) {
@@ -231,7 +245,7 @@ static void write_config(const tn_tokenizer *t, tn_json_writer *w)
         if (t->strip_said) tn_json_put_bool(w, "strip_accents", t->strip);
         else tn_json_put_null(w, "strip_accents");
         tn_json_put_bool(w, "tokenize_chinese_chars", t->chinese);
-    } else {
+    } else if (t->split == TN__SPLIT_BYTES) {
         tn_json_put_bool(w, "add_prefix_space", t->prefix_space);
     }
     if (t->model_max) tn_json_put_i64(w, "model_max_length", t->model_max);
@@ -294,15 +308,29 @@ static bool save_lines(const tn_tokenizer *t, const char *folder, const char *na
     return ok;
 }
 
+static bool save_model(const tn_tokenizer *t, const char *folder)
+{
+    tn_string path = {0}, bytes = {0};
+    bool      ok = path_in(&path, folder, "tokenizer.model") && tn__sentencepiece_write(t, &bytes);
+    ok = ok && tn_file_write(path.at, bytes.at, bytes.bytes) == TN_OK;
+    tn_string_free(&bytes), tn_string_free(&path);
+    return ok;
+}
+
+/* What the older classes read: vocab.json and merges.txt, vocab.txt; SentencePiece's .model. */
+static bool save_lists(const tn_tokenizer *t, const char *folder)
+{
+    if (t->split == TN__SPLIT_SENTENCE) return !t->score || save_model(t, folder);
+    if (t->kind == TN_WORDPIECE) return save_lines(t, folder, "vocab.txt");
+    return save_json(t, folder, "vocab.json", write_vocab) && save_lines(t, folder, "merges.txt");
+}
+
 tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder)
 {
     if (tn__blocked()) return tn__self.error;
     if (!t || !folder || !*folder)
         return tn_raise(TN_EINVAL, "tn_tokenizer_save: %s", t ? "the folder is not named" : "t is NULL");
-    const bool words = t->kind == TN_WORDPIECE;
-    if ((words || save_json(t, folder, "vocab.json", write_vocab)) &&
-        save_lines(t, folder, words ? "vocab.txt" : "merges.txt") &&
-        save_json(t, folder, "special_tokens_map.json", write_special) &&
+    if (save_lists(t, folder) && save_json(t, folder, "special_tokens_map.json", write_special) &&
         save_json(t, folder, "tokenizer_config.json", write_config))
         save_json(t, folder, "tokenizer.json", write_tokenizer);
     return tn__self.error;

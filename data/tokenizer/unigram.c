@@ -2,7 +2,7 @@
  * has no piece of its own letter is unknown, at 10 less than the lowest score.
  *
  * Two ways may have the same sum but for its rounding. So the sums are made as each reference makes them:
- * SentencePiece keeps f32, adds in f64 and compares before it rounds; Hugging Face keeps f64. */
+ * SentencePiece's are f32, Hugging Face's f64; of equal ones the one whose last piece begins first. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -10,8 +10,8 @@ typedef tn__path path;
 
 static void offer(path *to, double sum, bool narrow, int32_t begin, int32_t id)
 {
-    if (to->begin >= 0 && !(sum > to->sum)) return;
-    *to = (path){narrow ? (double)(float)sum : sum, begin, id};
+    if (narrow) sum = (double)(float)sum;
+    if (to->begin < 0 || sum > to->sum) *to = (path){sum, begin, id};
 }
 
 static size_t letter(const char *p, size_t n)
@@ -36,9 +36,10 @@ static void search(const tn_tokenizer *t, path *best, const char *text, size_t n
             const int32_t id = t->trie.node[at].value;
             if (id < 0) continue;
             const size_t length = k + 1 - i;
-            const double score = t->type && t->type[id] == TN_TYPE_USER ? (double)((float)length * (float)t->most) - 0.1
-                                 : narrow                               ? (double)t->score[id]
-                                                                        : t->wide[id];
+            const double score = t->type && t->type[id] == TN_TYPE_USER
+                                     ? (double)((float)length * (float)t->most - 0.1f)
+                                 : narrow ? (double)t->score[id]
+                                          : t->wide[id];
             offer(best + k + 1, sum + score, narrow, (int32_t)i, id);
             if (length == step) single = true;
         }

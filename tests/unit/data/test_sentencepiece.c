@@ -6,6 +6,7 @@
 #include "tests/common/errors.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define S "\xe2\x96\x81"
 
@@ -126,6 +127,151 @@ START_TEST(pieces_refused)
 }
 END_TEST
 
+/* ---- .model ------------------------------------------------------------------------------------------------------ */
+
+static const char *saved(const tn_tokenizer *t, const char *name)
+{
+    static char path[512];
+    const char *folder = tn_test_file(name);
+    mkdir(folder, 0700);
+    ck_assert_msg(tn_tokenizer_save(t, folder) == TN_OK, "%s", tn_error_message());
+    snprintf(path, sizeof path, "%s/tokenizer.model", folder);
+    return path;
+}
+
+/* The same pieces and numbers, whichever file they come from. */
+static void same(const tn_tokenizer *a, const tn_tokenizer *b)
+{
+    static const char *const texts[] = {"the cat", " the  cat ", "ttt caf\xc3\xa9 \xe7\x8b\x90", "a\xe2\x96\x81the",
+                                        ""};
+    ck_assert_msg(b != NULL, "%s", tn_error_message());
+    ck_assert_int_eq(tn_tokenizer_size(a), tn_tokenizer_size(b));
+    tn_encoding *e = tn_encoding_new(), *f = tn_encoding_new();
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ck_assert_int_eq(tn_tokenizer_encode(a, e, texts[i], strlen(texts[i]), .bare = true), TN_OK);
+        ck_assert_int_eq(tn_tokenizer_encode(b, f, texts[i], strlen(texts[i]), .bare = true), TN_OK);
+        ck_assert_int_eq(e->n, f->n);
+        if (e->n) ck_assert_mem_eq(e->id, f->id, (size_t)e->n * sizeof *e->id);
+        tn_string x = {0}, y = {0};
+        ck_assert_int_eq(tn_tokenizer_decode(a, e->id, e->n, &x), TN_OK);
+        ck_assert_int_eq(tn_tokenizer_decode(b, e->id, e->n, &y), TN_OK);
+        ck_assert_str_eq(x.at, y.at);
+        tn_string_free(&x), tn_string_free(&y);
+    }
+    tn_encoding_free(e), tn_encoding_free(f);
+}
+
+START_TEST(model_there_and_back)
+{
+    tn_pieces_args how = {TN_PIECES_ARGS_DEFAULTS};
+    how.kind = _i ? TN_UNIGRAM : TN_SENTENCE_BPE;
+    tn_tokenizer *t = small(how);
+    const char   *path = saved(t, _i ? "unigram" : "bpe");
+    tn_tokenizer *model = tn_tokenizer_load(path);
+    same(t, model);
+    ck_assert_int_eq(tn_tokenizer_special(model).first, 1);
+    gives(model, "the<s>", _i ? S "t he <0x3C> <0x73> <0x3E>" : S "the <0x3C> <0x73> <0x3E>", true);
+    tn_tokenizer_free(model);
+    model = tn_tokenizer_load(path, .control_in_text = TN_YES);
+    ck_assert_msg(model != NULL, "%s", tn_error_message());
+    gives(model, "the<s>", _i ? S "t he <s>" : S "the <s>", true);
+    tn_tokenizer_free(model);
+    *strrchr(path, '/') = 0;
+    model = tn_tokenizer_load(path); /* tokenizer.json */
+    same(t, model);
+    tn_tokenizer_free(model);
+    tn_tokenizer_free(t);
+}
+END_TEST
+
+static tn_string the_model;
+
+static void loads_or_says(const char *bytes, size_t n, bool must_fail)
+{
+    const char *path = tn_test_file("broken.model");
+    FILE       *f = fopen(path, "wb"); /* which does not wait for the disk */
+    ck_assert(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+    const size_t  before = tn_memory_now().live;
+    tn_tokenizer *t = tn_tokenizer_load(path);
+    ck_assert((t != NULL) == (tn_error() == TN_OK) && !(t && must_fail));
+    ck_assert(t || tn_error() == TN_EFORMAT || tn_error() == TN_EUNSUPPORTED);
+    tn_clear_error();
+    tn_tokenizer_free(t);
+    ck_assert_uint_eq(tn_memory_now().live, before);
+}
+
+START_TEST(broken_models)
+{
+    tn_tokenizer *t = small((tn_pieces_args){TN_PIECES_ARGS_DEFAULTS});
+    const char   *path = saved(t, "whole");
+    tn_tensor    *file = tn_file_read(path, 1 << 20);
+    const size_t  n = (size_t)tn_numel(file);
+    ck_assert_int_eq(tn_string_add(&the_model, (tn_text){tn_data(file), n}), TN_OK);
+    for (size_t i = 0; i < n; i += i < 300 ? 7 : 97) loads_or_says(the_model.at, i, i == 0);
+    for (size_t i = 0; i < n; i += i < 100 ? 3 : 61) /* a bit each */
+        for (int bit = 0; bit < 8; bit += 3) {
+            the_model.at[i] = (char)(the_model.at[i] ^ 1 << bit);
+            loads_or_says(the_model.at, n, false);
+            the_model.at[i] = (char)(the_model.at[i] ^ 1 << bit);
+        }
+    tn_drop(file);
+    tn_string_free(&the_model);
+    tn_tokenizer_free(t);
+}
+END_TEST
+
+static const struct {
+    const char *bytes;
+    size_t      n;
+    const char *says;
+} refused[] = {
+#define FILE_OF(bytes) bytes, sizeof bytes - 1
+    {FILE_OF(""), "there are no pieces: this is no model of SentencePiece"},
+    {FILE_OF("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "a number breaks off, or has more than 64 bits"},
+    {FILE_OF("\x0a\x7f"
+             "a"),
+     "field 1 has 127 bytes, but only 1 are left"},
+    {FILE_OF("\x0b"), "field 1 is of kind 3, which no such file has"},
+    {FILE_OF("\x08\x01"), "field 1 is of kind 0, expected 2"},
+    {FILE_OF("\x00\x01"), "a field has the number 0"},
+    {FILE_OF("\x0a\x02\x0a\x00"), "piece 0 is empty"},
+    {FILE_OF("\x0a\x03\x0a\x01\xff"), "piece 0 is not UTF-8"},
+    {FILE_OF("\x0a\x05\x0a\x03"
+             "a\0b"),
+     "piece 0 is not without a NUL"},
+    {FILE_OF("\x0a\x05\x0a\x01"
+             "a\x18\x07"),
+     "piece 0 has the type 7, expected 1 to 6"},
+    {FILE_OF("\x0a\x03\x0a\x01"
+             "a\x0a\x03\x0a\x01"
+             "a"),
+     "the piece 'a' has two numbers, 0 and 1"},
+    {FILE_OF("\x0a\x08\x0a\x01"
+             "a\x15\0\0\xc0\x7f"),
+     "the score of piece 0 is no number"},
+    {FILE_OF("\x0a\x03\x0a\x01"
+             "a"),
+     "no piece is of the type UNKNOWN"},
+    {FILE_OF("\x12\x02\x18\x03"), "a model of words or characters (model_type), which Tenon does not do"},
+    {FILE_OF("\x12\x03\xc0\x01\x01"), "treat_whitespace_as_suffix, which Tenon does not do"},
+    {FILE_OF("\x1a\x02\x28\x00"), "escape_whitespaces: false, which Tenon does not do"},
+    {FILE_OF("\x0a\x05\x0a\x01"
+             "a\x18\x02\x1a\x0a\x12\x08\xff\xff\xff\xff"
+             "abcd"),
+     "precompiled_charsmap has 8 bytes"},
+};
+
+START_TEST(models_refused)
+{
+    const char *path = tn_test_file("refused.model");
+    ck_assert_int_eq(tn_file_write(path, refused[_i].bytes, refused[_i].n), TN_OK);
+    ck_assert_ptr_null(tn_tokenizer_load(path));
+    ck_assert_msg(tn_error() != TN_OK && strstr(tn_error_message(), refused[_i].says), "says %s\n  not  %s",
+                  tn_error_message(), refused[_i].says);
+    tn_clear_error();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sentencepiece");
@@ -134,5 +280,9 @@ int main(void)
     tcase_add_test(c, unigram_of_pieces);
     tcase_add_test(c, decodes_number_by_number);
     tcase_add_test(c, pieces_refused);
+    c = tn_tcase(s, "models");
+    tcase_add_loop_test(c, model_there_and_back, 0, 2);
+    tcase_add_test(c, broken_models);
+    tcase_add_loop_test(c, models_refused, 0, (int)(sizeof refused / sizeof *refused));
     return tn_check_main(s);
 }

@@ -104,6 +104,7 @@ END_TEST
 #define MODEL(more) "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[UNK]\":0,\"a\":1}}" more
 #define BPE(more) \
     "\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1}," more "}"
+#define UNIGRAM "\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"<unk>\",0],[\"a\",-1.5]],"
 #define BERT "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
 static const struct {
     const char *json;
@@ -111,13 +112,27 @@ static const struct {
     const char *says;
 } refused[] = {
     {"{}", TN_EINDEX, "has no 'model'"},
-    {"{\"model\":{\"type\":\"Unigram\"}}", TN_EUNSUPPORTED, "the model is 'Unigram', which Tenon does not do"},
+    {"{\"model\":{\"type\":\"WordLevel\"}}", TN_EUNSUPPORTED, "the model is 'WordLevel', which Tenon does not do"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}", TN_EFORMAT, "model.vocab must be an array"},
+    {"{" UNIGRAM "\"unk_id\":2}}", TN_EFORMAT, "unk_id is 2, but the pieces have numbers from 0 to 1"},
+    {"{\"normalizer\":{\"type\":\"Nmt\"}," UNIGRAM "\"unk_id\":0}}", TN_EUNSUPPORTED, "the normalizer is 'Nmt'"},
+    {"{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAA\"}," UNIGRAM "\"unk_id\":0}}",
+     TN_EFORMAT, "precompiled_charsmap is not base64"},
+    {"{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"////////\"}," UNIGRAM "\"unk_id\":0}}",
+     TN_EFORMAT, "it is cut or damaged"},
+    {"{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a+\"},\"content\":\"\"}," UNIGRAM "\"unk_id\":0}}",
+     TN_EUNSUPPORTED, "the normalizer's regex is 'a+'"},
+    {"{\"pre_tokenizer\":{\"type\":\"Digits\"}," UNIGRAM "\"unk_id\":0}}", TN_EUNSUPPORTED,
+     "the pre_tokenizer is 'Digits'"},
+    {"{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\"}," UNIGRAM "\"unk_id\":0}}", TN_EUNSUPPORTED,
+     "Metaspace's replacement is '_'"},
+    {"{\"decoder\":{\"type\":\"CTC\"}," UNIGRAM "\"unk_id\":0}}", TN_EUNSUPPORTED, "the decoder is 'CTC'"},
     {"{" MODEL("") "}", TN_EUNSUPPORTED, "the pre_tokenizer is 'null', which"},
     {"{\"pre_tokenizer\":{\"type\":\"Metaspace\"}," MODEL("") "}", TN_EUNSUPPORTED, "the pre_tokenizer is 'Metaspace'"},
     {"{\"pre_tokenizer\":{\"type\":\"ByteLevel\"}," MODEL("") "}", TN_EUNSUPPORTED, "the pre_tokenizer is 'ByteLevel'"},
     {"{" BERT MODEL(",\"normalizer\":{\"type\":\"NFKC\"}") "}", TN_EUNSUPPORTED, "the normalizer is 'NFKC'"},
-    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"Sequence\"}") "}", TN_EUNSUPPORTED,
-     "the post_processor is 'Sequence'"},
+    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"Reverse\"}") "}", TN_EUNSUPPORTED,
+     "the post_processor is 'Reverse'"},
     {"{" BERT MODEL(",\"decoder\":{\"type\":\"CTC\"}") "}", TN_EUNSUPPORTED, "the decoder is 'CTC'"},
     {"{" BERT MODEL(",\"added_tokens\":[{\"id\":1,\"content\":\"b\"}]") "}", TN_EFORMAT,
      "'b' has the number 1, which another piece has"},

@@ -1,0 +1,225 @@
+/* json_sentence.c — what a tokenizer.json says for SentencePiece's kinds: the steps before a text is split, Metaspace,
+ * Unigram's pieces, the decoders. */
+#include "data/tokenizer/tokenizer_files.h"
+#include "data/text/unicode.h"
+#include "core/base/toolbox.h"
+
+#include <string.h>
+
+static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
+
+static const char *type_of(const tn_json *v)
+{
+    return tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_string(tn_json_need(v, "type")) : "null";
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static bool text(const char *who, const tn_json *v, char to[TN__AFFIX], uint32_t *bytes)
+{
+    const char *s = tn_json_string(v);
+    if (tn_error() != TN_OK) return false;
+    if (strlen(s) >= TN__AFFIX) return tn__unsupported(who, "a text of the normalizer", s);
+    *bytes = (uint32_t)strlen(s);
+    memcpy(to, s, *bytes);
+    return true;
+}
+
+static int digit(char c)
+{
+    return c >= 'A' && c <= 'Z'   ? c - 'A'
+           : c >= 'a' && c <= 'z' ? c - 'a' + 26
+           : c >= '0' && c <= '9' ? c - '0' + 52
+           : c == '+'             ? 62
+           : c == '/'             ? 63
+                                  : -1;
+}
+
+static bool base64(const char *who, const char *s, size_t n, tn_string *to)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int d = s[i] == '=' && i + 2 >= n ? 0 : digit(s[i]);
+        if (d < 0 || n % 4) return tn_raise(TN_EFORMAT, "%s: precompiled_charsmap is not base64", who), false;
+        bits = bits << 6 | (uint32_t)d;
+        if (i % 4 != 3) continue;
+        const char   byte[3] = {(char)(bits >> 16), (char)(bits >> 8), (char)bits};
+        const size_t left = s[i] != '=' ? 3 : s[i - 1] != '=' ? 2 : 1;
+        if (tn_string_add(to, (tn_text){byte, left}) != TN_OK) return false;
+    }
+    return true;
+}
+
+static bool read_charsmap(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    if (t->charsmap.units) return tn__unsupported(who, "the normalizer", "Precompiled, twice");
+    const tn_json *map = tn_json_get(v, "precompiled_charsmap");
+    tn_string      blob = {0};
+    const char    *s = tn_json_string_or(map, "");
+    const bool     ok = base64(who, s, strlen(s), &blob) && tn__charsmap_read(&t->charsmap, who, blob.at, blob.bytes);
+    tn_string_free(&blob);
+    return ok;
+}
+
+static bool read_replace(const char *who, const tn_json *v, tn__step *step)
+{
+    const tn_json *pattern = tn_json_need(v, "pattern"), *regex = tn_json_get(pattern, "Regex");
+    step->kind = TN__STEP_REPLACE;
+    if (!text(who, tn_json_need(v, "content"), step->with, &step->with_bytes)) return false;
+    if (regex) {
+        const char *how = tn_json_string(regex);
+        step->kind = TN__STEP_SPACES;
+        return is(how, " {2,}") || tn__unsupported(who, "the normalizer's regex", how);
+    }
+    if (!text(who, tn_json_need(pattern, "String"), step->what, &step->what_bytes)) return false;
+    return step->what_bytes || tn__unsupported(who, "the normalizer", "Replace of nothing");
+}
+
+static bool read_step(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    static const struct {
+        const char   *name;
+        tn__step_kind kind;
+        int           form;
+    } simple[] = {{"Lowercase", TN__STEP_LOWER, 0},
+                  {"StripAccents", TN__STEP_ACCENTS, 0},
+                  {"Precompiled", TN__STEP_CHARSMAP, 0},
+                  {"NFC", TN__STEP_FORM, UTF8PROC_STABLE | UTF8PROC_COMPOSE},
+                  {"NFD", TN__STEP_FORM, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE},
+                  {"NFKC", TN__STEP_FORM, UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
+                  {"NFKD", TN__STEP_FORM, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT}};
+    const char *type = type_of(v);
+    tn__step    step = {TN__STEP_LOWER, false, false, "", "", 0, 0, 0};
+    if (tn_error() != TN_OK) return false;
+    if (t->steps == TN__STEPS) return tn__unsupported(who, "the normalizer", "too long");
+    size_t i = 0;
+    while (i < sizeof simple / sizeof *simple && !is(simple[i].name, type)) i++;
+    if (i < sizeof simple / sizeof *simple) {
+        step.kind = simple[i].kind, step.form = simple[i].form;
+        if (step.kind == TN__STEP_CHARSMAP && !read_charsmap(t, who, v)) return false;
+    } else if (is(type, "Replace")) {
+        if (!read_replace(who, v, &step)) return false;
+    } else if (is(type, "Prepend")) {
+        step.kind = TN__STEP_PREPEND;
+        if (!text(who, tn_json_need(v, "prepend"), step.with, &step.with_bytes)) return false;
+    } else if (is(type, "Strip")) {
+        step.kind = TN__STEP_STRIP;
+        step.left = tn_json_bool_or(tn_json_get(v, "strip_left"), true);
+        step.right = tn_json_bool_or(tn_json_get(v, "strip_right"), true);
+    } else {
+        return tn__unsupported(who, "the normalizer", type);
+    }
+    t->step[t->steps++] = step;
+    return tn_error() == TN_OK;
+}
+
+bool tn__json_steps(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    if (!v || tn_json_type_of(v) == TN_JSON_NULL) return true;
+    if (!is(type_of(v), "Sequence")) return tn_error() == TN_OK && read_step(t, who, v);
+    for (const tn_json *s = tn_json_first(tn_json_need(v, "normalizers")); s; s = tn_json_next(s))
+        if (!read_step(t, who, s)) return false;
+    return tn_error() == TN_OK;
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+static bool read_metaspace(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    tn__sentence *r = &t->sentence;
+    const bool    front = tn_json_bool_or(tn_json_get(v, "add_prefix_space"), true);
+    const char   *scheme = tn_json_string_or(tn_json_get(v, "prepend_scheme"), front ? "always" : "never");
+    if (!is(tn_json_string_or(tn_json_get(v, "replacement"), TN__SPACE), TN__SPACE))
+        return tn__unsupported(who, "Metaspace's replacement", tn_json_string(tn_json_get(v, "replacement")));
+    if (!is(scheme, "always") && !is(scheme, "first") && !is(scheme, "never"))
+        return tn__unsupported(who, "Metaspace's prepend_scheme", scheme);
+    r->escape = true;
+    r->space = is(scheme, "always") ? TN__SPACE_EACH : is(scheme, "first") ? TN__SPACE_FIRST : TN__SPACE_NEVER;
+    r->cut = tn_json_bool_or(tn_json_get(v, "split"), true);
+    return tn_error() == TN_OK;
+}
+
+/* Splitting at spaces does nothing where there are none left. */
+static bool splits_nothing(const tn_tokenizer *t, const tn_json *v)
+{
+    const tn_json *pattern = tn_json_get(tn_json_get(v, "pattern"), "String");
+    if (!is(type_of(v), "Split") || !is(tn_json_string_or(pattern, ""), " ")) return false;
+    for (int i = 0; i < t->steps; i++)
+        if (t->step[i].kind == TN__STEP_REPLACE && is(t->step[i].what, " ") && !strchr(t->step[i].with, ' '))
+            return true;
+    return false;
+}
+
+bool tn__json_metaspace(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    const char *type = type_of(v);
+    if (tn_error() != TN_OK || is(type, "null") || splits_nothing(t, v)) return tn_error() == TN_OK;
+    if (is(type, "Metaspace")) return read_metaspace(t, who, v);
+    const tn_json *list = is(type, "Sequence") ? tn_json_need(v, "pretokenizers") : NULL;
+    if (tn_json_count(list) != 2 || !is(type_of(tn_json_at(list, 0)), "WhitespaceSplit") ||
+        !is(type_of(tn_json_at(list, 1)), "Metaspace"))
+        return tn_error() == TN_OK && tn__unsupported(who, "the pre_tokenizer", type);
+    t->sentence.words = true;
+    return read_metaspace(t, who, tn_json_at(list, 1));
+}
+
+/* ---- Unigram ----------------------------------------------------------------------------------------------------- */
+
+bool tn__json_unigram(tn_tokenizer *t, const char *who, const tn_json *model)
+{
+    const tn_json *vocab = tn_json_get(model, "vocab"), *unknown = tn_json_get(model, "unk_id");
+    const int64_t  n = t->pieces.n;
+    t->sentence.fallback = tn_json_bool_or(tn_json_get(model, "byte_fallback"), false);
+    t->unknown = (int32_t)tn_json_i64_or(unknown, -1);
+    if (t->unknown >= n || t->unknown < -1)
+        return tn_raise(TN_EFORMAT, "%s: unk_id is %d, but the pieces have numbers from 0 to %lld", who, t->unknown,
+                        (long long)n - 1),
+               false;
+    if (!tn__grown((void *)&t->type, &t->type_room, n + 1, 1) ||
+        !tn__grown((void *)&t->wide, &t->wide_room, n + 1, sizeof *t->wide))
+        return false;
+    int64_t i = 0;
+    for (const tn_json *v = tn_json_first(vocab); v && i < n; v = tn_json_next(v), i++) {
+        t->type[i] = TN_TYPE_NORMAL;
+        t->wide[i] = tn_json_double(tn_json_at(v, 1));
+        if (tn_error() != TN_OK) return false;
+        if (!(t->wide[i] > -1e30 && t->wide[i] < 1e30))
+            return tn_raise(TN_EFORMAT, "%s: the score of piece %lld is no number", who, (long long)i), false;
+    }
+    for (; i < n; i++) t->type[i] = TN_TYPE_CONTROL, t->wide[i] = 0;
+    return true;
+}
+
+/* ---- the decoder ------------------------------------------------------------------------------------------------- */
+
+static bool read_decoder(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    const char *type = type_of(v);
+    if (is(type, "ByteFallback") || is(type, "Fuse")) return true;
+    if (is(type, "Metaspace")) {
+        const bool front = tn_json_bool_or(tn_json_get(v, "add_prefix_space"), true);
+        t->sentence.decode_space =
+            !is(tn_json_string_or(tn_json_get(v, "prepend_scheme"), front ? "always" : "never"), "never");
+        return tn_error() == TN_OK;
+    }
+    if (is(type, "Replace")) {
+        const char *what = tn_json_string_or(tn_json_get(tn_json_get(v, "pattern"), "String"), "");
+        return (is(what, TN__SPACE) && is(tn_json_string_or(tn_json_get(v, "content"), ""), " ")) ||
+               tn__unsupported(who, "the decoder's Replace", what);
+    }
+    const int64_t start = tn_json_i64_or(tn_json_get(v, "start"), 0), stop = tn_json_i64_or(tn_json_get(v, "stop"), 0);
+    if (tn_error() != TN_OK || !is(type, "Strip") || start > 1 || stop)
+        return tn__unsupported(who, "the decoder", type);
+    t->sentence.decode_space = start == 1;
+    return true;
+}
+
+bool tn__json_decoder(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    const char *type = type_of(v);
+    if (tn_error() != TN_OK || is(type, "null")) return tn_error() == TN_OK;
+    if (!is(type, "Sequence")) return read_decoder(t, who, v);
+    for (const tn_json *d = tn_json_first(tn_json_need(v, "decoders")); d; d = tn_json_next(d))
+        if (!read_decoder(t, who, d)) return false;
+    return tn_error() == TN_OK;
+}
