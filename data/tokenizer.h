@@ -63,11 +63,12 @@ typedef struct tn_pieces_args {
     const int32_t         *types;  /* [n] TN_TYPE_…; NULL: "<unk>", "<s>", "</s>" and "<0x0A>" tell themselves */
     const char *const     *merges; /* [n_merges] of TN_BYTE_BPE: "a b", the first is merged first */
     int64_t                n_merges;
-    int32_t first          TN_IS(-1), last TN_IS(-1); /* -1: "<s>" and "</s>", if they are there */
-    bool                   bare;                      /* no first piece in front of a text */
-    bool                   ends;                      /* the last piece behind a text */
-    bool                   no_space;                  /* a text does not begin with a space that nobody wrote */
-    int                    end_;
+    const char   *splitter; /* of TN_BYTE_BPE: "gpt2", "gpt4" (LLaMA 3 has it, too), "qwen2"; or as GGUF calls them */
+    int32_t first TN_IS(-1), last TN_IS(-1); /* -1: "<s>" and "</s>", if they are there */
+    bool          bare;                      /* no first piece in front of a text */
+    bool          ends;                      /* the last piece behind a text */
+    bool          no_space;                  /* a text does not begin with a space that nobody wrote */
+    int           end_;
 } TN_KEYWORDS_ONLY   tn_pieces_args;
 TN_API tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pieces, tn_pieces_args how);
 

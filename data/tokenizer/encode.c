@@ -1,6 +1,7 @@
 /* encode.c — a text, or two, to what an encoding shows: made UTF-8, cut at special tokens, split into words, these into
  * pieces; then cut to length, framed by the template, and padded. */
 #include "data/tokenizer/tokenizer_private.h"
+#include "data/text/unicode.h"
 #include "core/base/toolbox.h"
 
 #include <string.h>
@@ -71,7 +72,38 @@ static const tn__added *added_at(const tn_tokenizer *t, const char *text, int32_
     return best;
 }
 
-static bool is_blank(char c) { return c == ' ' || (c >= 9 && c <= 13); }
+/* What a regex calls \w. */
+static bool in_word(uint32_t c)
+{
+    const int k = tn__category(c);
+    return tn__is_letter(k) || k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_PC ||
+           (k >= UTF8PROC_CATEGORY_MN && k <= UTF8PROC_CATEGORY_ME) || c == 0x200c || c == 0x200d ||
+           (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
+           (c >= 0x1f170 && c <= 0x1f189);
+}
+
+/* The code point before text[at], where it begins. */
+static uint32_t before(const char *text, int32_t at, int32_t *begin)
+{
+    size_t i = (size_t)at - 1;
+    while (i > 0 && ((unsigned char)text[i] & 0xc0) == 0x80) i--;
+    *begin = (int32_t)i;
+    return tn_utf8_next(text, (size_t)at, &i, NULL);
+}
+
+static uint32_t after(const char *text, int32_t at, int32_t bytes, int32_t *end)
+{
+    size_t         i = (size_t)at;
+    const uint32_t c = tn_utf8_next(text, (size_t)bytes, &i, NULL);
+    *end = (int32_t)i;
+    return c;
+}
+
+static bool within_word(const char *text, int32_t begin, int32_t end, int32_t bytes)
+{
+    int32_t at;
+    return (begin > 0 && in_word(before(text, begin, &at))) || (end < bytes && in_word(after(text, end, bytes, &at)));
+}
 
 static bool segments(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t bytes, bool literal)
 {
@@ -83,9 +115,13 @@ static bool segments(const tn_tokenizer *t, tn__encoding *s, const char *text, i
             at++;
             continue;
         }
-        int32_t begin = at, end = at + (int32_t)n;
-        while (a->left && begin > from && is_blank(text[begin - 1])) begin--;
-        while (a->right && end < bytes && is_blank(text[end])) end++;
+        int32_t begin = at, end = at + (int32_t)n, next;
+        if (a->word && within_word(text, begin, end, bytes)) {
+            at = end;
+            continue;
+        }
+        while (a->left && begin > from && tn__is_space(before(text, begin, &next))) begin = next;
+        while (a->right && end < bytes && tn__is_space(after(text, end, bytes, &next))) end = next;
         if (!words(t, s, text, from, begin, &number)) return false;
         const tn__a_word w = {text + begin, (size_t)(end - begin), 0, begin, end, number++};
         if (!tn__token_add(s, &w, a->id, 0, w.bytes)) return false;

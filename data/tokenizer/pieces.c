@@ -261,7 +261,13 @@ tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pieces, t
         return tn_raise(TN_EINVAL, "%s: kind is %d, expected TN_SENTENCE_BPE, TN_UNIGRAM or TN_BYTE_BPE", who,
                         (int)how.kind),
                NULL;
+    const int splitter = how.splitter ? tn__splitter_named(how.splitter) : 0;
+    if (splitter < 0)
+        return tn_raise(TN_EUNSUPPORTED, "%s: the splitter is '%.40s', expected \"gpt2\", \"gpt4\" or \"qwen2\"", who,
+                        how.splitter),
+               NULL;
     tn_tokenizer *t = tn__tokenizer_new(how.kind);
+    if (t) t->splitter = splitter;
     if (!t || of_pieces(t, who, n, pieces, &how)) return t;
     return tn_tokenizer_free(t), NULL;
 }

@@ -98,18 +98,25 @@ static bool read_pieces(tn_tokenizer *t, const char *who, const tn_json *vocab, 
     return ok && tn_error() == TN_OK;
 }
 
+/* Would a text's normalizer change what an added token is called? */
+static bool renames(const tn_tokenizer *t)
+{
+    for (int i = 0; i < t->steps; i++)
+        if (t->step[i].kind != TN__STEP_FORM) return true;
+    return t->normalizes;
+}
+
 static bool read_added(tn_tokenizer *t, const char *who, const tn_json *added)
 {
     for (const tn_json *a = tn_json_first(added); a; a = tn_json_next(a)) {
         const char *content = tn_json_string(tn_json_need(a, "content"));
-        if (tn_json_bool_or(tn_json_get(a, "single_word"), false))
-            return tn__unsupported(who, "single_word of an added token", content);
-        if (t->normalizes && tn_json_bool_or(tn_json_get(a, "normalized"), false))
+        if (renames(t) && tn_json_bool_or(tn_json_get(a, "normalized"), false))
             return tn__unsupported(who, "an added token that is looked for in normalized text", content);
         if (!*content) return tn_raise(TN_EFORMAT, "%s: an added token is empty", who), false;
         const tn__added x = {.id = (int32_t)tn_json_i64(tn_json_get(a, "id")),
                              .special = tn_json_bool_or(tn_json_get(a, "special"), false),
                              .left = tn_json_bool_or(tn_json_get(a, "lstrip"), false),
+                             .word = tn_json_bool_or(tn_json_get(a, "single_word"), false),
                              .right = tn_json_bool_or(tn_json_get(a, "rstrip"), false)};
         if (tn_error() != TN_OK || !tn__tokenizer_add(t, x)) return false;
     }
@@ -173,12 +180,34 @@ static bool has_bytes(const tn_json *v)
     return false;
 }
 
+/* Split by a known regex, then ByteLevel: GPT-4's, LLaMA 3's, Qwen2's. */
+static bool read_regex(tn_tokenizer *t, const char *who, const tn_json *list)
+{
+    const tn_json *split = tn_json_at(list, 0), *bytes = tn_json_at(list, 1);
+    const char    *type = tn_json_string_or(tn_json_get(split, "type"), "");
+    if (tn_json_count(list) != 2 || !is(type, "Split"))
+        return tn__unsupported(who, "the pre_tokenizer", "another sequence than Split and ByteLevel");
+    const tn_json *regex = tn_json_get(tn_json_get(split, "pattern"), "Regex");
+    const char    *how = tn_json_string_or(regex, "");
+    t->splitter = tn__splitter_of(how);
+    if (t->splitter < 0 || tn_json_bool_or(tn_json_get(split, "invert"), false) ||
+        !is(tn_json_string_or(tn_json_get(split, "behavior"), ""), "Isolated"))
+        return t->splitter = 0, tn__unsupported(who, "the pre_tokenizer's Split", how);
+    if (tn_json_bool_or(tn_json_get(bytes, "use_regex"), true))
+        return tn__unsupported(who, "the pre_tokenizer", "Split and then ByteLevel's own regex");
+    t->split = TN__SPLIT_BYTES, t->kind = TN_BYTE_BPE;
+    t->prefix_space = tn_json_bool_or(tn_json_get(bytes, "add_prefix_space"), true);
+    if (t->prefix_space) return tn__unsupported(who, "the pre_tokenizer", "add_prefix_space behind Split");
+    return tn_error() == TN_OK;
+}
+
 static bool read_split(tn_tokenizer *t, const char *who, const tn_json *v)
 {
     const char *type = tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_string(tn_json_need(v, "type")) : "null";
     const bool  bert = is(type, "BertPreTokenizer") || is(type, "WhitespaceSplit");
     if (t->kind == TN_BPE && !bert && !has_bytes(v)) t->kind = TN_SENTENCE_BPE, t->split = TN__SPLIT_SENTENCE;
     if (t->split == TN__SPLIT_SENTENCE) return tn_error() == TN_OK;
+    if (is(type, "Sequence") && t->kind == TN_BPE) return read_regex(t, who, tn_json_get(v, "pretokenizers"));
     if (is(type, "BertPreTokenizer")) t->split = TN__SPLIT_BERT;
     else if (is(type, "WhitespaceSplit")) t->split = TN__SPLIT_SPACE;
     else if (!is(type, "ByteLevel") || t->kind == TN_WORDPIECE) return tn__unsupported(who, "the pre_tokenizer", type);

@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
     int32_t id;
     bool    special, left, right; /* white space on this side belongs to it */
+    bool    word;                 /* not within a word */
     bool    hidden;               /* not looked for in texts */
 } tn__added;
 
@@ -130,7 +131,8 @@ struct tn_tokenizer {
     tn_choice strip_said;
     bool      slow;
     tn__split split;
-    bool      prefix_space, regex, trim; /* of GPT-2's splitter; trim: a piece's bytes begin behind its space */
+    int       splitter;                  /* of TN__SPLIT_BYTES: a row of byte_words.c's table */
+    bool      prefix_space, regex, trim; /* of that splitter; trim: a piece's bytes begin behind its space */
 
     /* words to pieces */
     int32_t    unknown;                              /* -1: there is none */
@@ -284,8 +286,11 @@ bool tn__slow_words(const tn_tokenizer *t, tn__encoding *s, const char *text, in
 bool tn__byte_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
                     int32_t *number);
 
-bool tn__sentence_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
-                        int32_t *number);
+int         tn__splitter_named(const char *name); /* its row; -1: there is none */
+int         tn__splitter_of(const char *regex);
+const char *tn__splitter_regex(int splitter);
+bool        tn__sentence_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
+                               int32_t *number);
 /* The text after all steps in s->word, s->from; its length, -1: raised. */
 int64_t tn__normalize(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to);
 

@@ -81,7 +81,7 @@ static void put_added(const tn_tokenizer *t, tn_json_writer *w)
         tn_json_open_object(w, NULL);
         tn_json_put_i64(w, "id", a->id);
         tn_json_put_string(w, "content", tn_tokenizer_piece(t, a->id));
-        tn_json_put_bool(w, "single_word", false);
+        tn_json_put_bool(w, "single_word", a->word);
         tn_json_put_bool(w, "lstrip", a->left);
         tn_json_put_bool(w, "rstrip", a->right);
         tn_json_put_bool(w, "normalized", false);
@@ -97,7 +97,26 @@ static void put_splitter(const tn_tokenizer *t, tn_json_writer *w, const char *k
     tn_json_put_string(w, "type", "ByteLevel");
     tn_json_put_bool(w, "add_prefix_space", t->prefix_space);
     tn_json_put_bool(w, "trim_offsets", t->trim);
-    tn_json_put_bool(w, "use_regex", t->regex);
+    tn_json_put_bool(w, "use_regex", t->regex && !t->splitter);
+    tn_json_close(w);
+}
+
+/* A splitter that ByteLevel does not have itself. */
+static void put_split(const tn_tokenizer *t, tn_json_writer *w)
+{
+    tn_json_open_object(w, "pre_tokenizer");
+    tn_json_put_string(w, "type", "Sequence");
+    tn_json_open_array(w, "pretokenizers");
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "type", "Split");
+    tn_json_open_object(w, "pattern");
+    tn_json_put_string(w, "Regex", tn__splitter_regex(t->splitter));
+    tn_json_close(w);
+    tn_json_put_string(w, "behavior", "Isolated");
+    tn_json_put_bool(w, "invert", false);
+    tn_json_close(w);
+    put_splitter(t, w, NULL);
+    tn_json_close(w);
     tn_json_close(w);
 }
 
@@ -122,7 +141,9 @@ static void put_rules(const tn_tokenizer *t, tn_json_writer *w)
     } else {
         tn_json_put_null(w, "normalizer");
     }
-    if (t->split == TN__SPLIT_BYTES) {
+    if (t->split == TN__SPLIT_BYTES && t->splitter) {
+        put_split(t, w);
+    } else if (t->split == TN__SPLIT_BYTES) {
         put_splitter(t, w, "pre_tokenizer");
     } else {
         tn_json_open_object(w, "pre_tokenizer");

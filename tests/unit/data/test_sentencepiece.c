@@ -127,6 +127,64 @@ START_TEST(pieces_refused)
 }
 END_TEST
 
+/* ---- byte-level kinds by name ------------------------------------------------------------------------------------ */
+
+/* The words of a text, with "|" between them. */
+static void splits(const char *splitter, const char *text, const char *expected)
+{
+    static char        letters[256][5];
+    static const char *pieces[256];
+    for (int b = 0; b < 256; b++) {
+        const int c = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174 ? b
+                      : b <= 32                                                   ? 256 + b
+                      : b == 173                                                  ? 256 + 67
+                                                                                  : 256 + b - 127 + 33;
+        letters[b][tn_utf8_put((uint32_t)c, letters[b])] = 0, pieces[b] = letters[b];
+    }
+    tn_tokenizer *t = tn_tokenizer_of_pieces(256, pieces, .kind = TN_BYTE_BPE, .splitter = splitter);
+    tn_encoding  *e = tn_encoding_new();
+    tn_string     said = {0};
+    ck_assert_msg(t != NULL, "%s", tn_error_message());
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, text, strlen(text)), TN_OK);
+    for (int64_t i = 0; i < e->n; i++) {
+        if (i && e->word[i] != e->word[i - 1]) ck_assert_int_eq(tn_string_add(&said, tn_text_of("|")), TN_OK);
+        ck_assert_int_eq(tn_string_add(&said, (tn_text){text + e->start[i], (size_t)(e->end[i] - e->start[i])}), TN_OK);
+    }
+    ck_assert_str_eq(said.at, expected);
+    tn_string_free(&said);
+    tn_encoding_free(e), tn_tokenizer_free(t);
+}
+
+START_TEST(splits_by_name)
+{
+    const char *text = "I'LL  see 12345\t#x \n\n it's\r\n!!\n\n end  ";
+    splits("gpt2", text, "I|'|LL| | see| 12345|\t|#|x| \n\n| it|'s|\r|\n|!!|\n\n| end|  ");
+    splits("gpt4", text, "I|'LL| | see| |123|45|\t|#x| \n\n| it|'s|\r\n|!!\n\n| end|  ");
+    splits("qwen2", text, "I|'LL| | see| |1|2|3|4|5|\t|#x| \n\n| it|'s|\r\n|!!\n\n| end|  ");
+    splits("llama-bpe", "\xc2\xa0x 'T\xc5\xbf'\xc5\xbf", "\xc2\xa0x| '|T\xc5\xbf|'\xc5\xbf");
+    ck_assert_ptr_null(tn_tokenizer_of_pieces(1, (const char *[]){"a"}, .kind = TN_BYTE_BPE, .splitter = "x"));
+    ck_error(TN_EUNSUPPORTED, "tn_tokenizer_of_pieces: the splitter is 'x', expected \"gpt2\", \"gpt4\" or \"qwen2\"");
+}
+END_TEST
+
+/* A form before the split, and what a token's flags say about the text around it. */
+START_TEST(added_tokens_and_a_form)
+{
+    const char *json =
+        "{\"added_tokens\":[{\"id\":7,\"content\":\"<m>\",\"lstrip\":true,\"rstrip\":true},"
+        "{\"id\":8,\"content\":\"ab\",\"single_word\":true}],\"normalizer\":{\"type\":\"NFC\"},"
+        "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"decoder\":{\"type\":\"ByteLevel\"},"
+        "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"\xc3\x83\":2,\"\xc2\xa9\":3,\"\xc4\xa0\":4,\"\xc3\x8c\":5,"
+        "\"\xc4\xa3\":6},\"merges\":[]}}";
+    tn_tokenizer *t = tn_tokenizer_parse(json, strlen(json));
+    ck_assert_msg(t != NULL, "%s", tn_error_message());
+    gives(t, "ab aab ab\xc3\xa9 ab", "ab \xc4\xa0 a a b \xc4\xa0 a b \xc3\x83 \xc2\xa9 \xc4\xa0 ab", true);
+    gives(t, "a \xc2\xa0<m>\xe3\x80\x80 b", "a <m> b", true);
+    gives(t, "e\xcc\x81 a", "\xc3\x83 \xc2\xa9 \xc4\xa0 a", true); /* becomes one letter */
+    tn_tokenizer_free(t);
+}
+END_TEST
+
 /* ---- .model ------------------------------------------------------------------------------------------------------ */
 
 static const char *saved(const tn_tokenizer *t, const char *name)
@@ -280,6 +338,8 @@ int main(void)
     tcase_add_test(c, unigram_of_pieces);
     tcase_add_test(c, decodes_number_by_number);
     tcase_add_test(c, pieces_refused);
+    tcase_add_test(c, splits_by_name);
+    tcase_add_test(c, added_tokens_and_a_form);
     c = tn_tcase(s, "models");
     tcase_add_loop_test(c, model_there_and_back, 0, 2);
     tcase_add_test(c, broken_models);

@@ -139,8 +139,12 @@ static const struct {
     {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"a\"}]") "}", TN_EFORMAT,
      "'a' has two numbers, 1 and 2"},
     {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"\"}]") "}", TN_EFORMAT, "an added token is empty"},
-    {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"b\",\"single_word\":true}]") "}", TN_EUNSUPPORTED,
-     "single_word of an added token is 'b'"},
+    {"{" BERT MODEL(
+         ",\"normalizer\":{\"type\":\"BertNormalizer\"},\"added_tokens\":[{\"id\":2,\"content\":\"b\",\"normalized\":true}]") "}",
+     TN_EUNSUPPORTED, "an added token that is looked for in normalized text is 'b'"},
+    {"{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"x+\"},"
+     "\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\",\"use_regex\":false}]},\"model\":{\"type\":\"BPE\"}}",
+     TN_EUNSUPPORTED, "the pre_tokenizer's Split is 'x+', which Tenon does not do"},
     {"{" BERT MODEL(",\"added_tokens\":[{\"id\":99999999,\"content\":\"b\"}]") "}", TN_EFORMAT,
      "a piece has the number 99999999, expected 0 to 1005"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",7],\"cls\":[\"x\",0]}") "}",
