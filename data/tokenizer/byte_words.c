@@ -66,17 +66,29 @@ int tn__splitter_of(const char *regex)
 
 const char *tn__splitter_regex(int i) { return splitters[i].regexes[0]; }
 
+#define O OTHER
+#define L LETTER
+#define N NUMBER
+#define B BLANK
+#define E LINE
+#define S SPACE
+static const uint8_t ascii[128] = {O, O, O, O, O, O, O, O, O, S, E, S, S, E, O, O, O, O, O, O, O, O, O, O, O, O,
+                                   O, O, O, O, O, O, B, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N,
+                                   N, N, N, N, N, N, O, O, O, O, O, O, O, L, L, L, L, L, L, L, L, L, L, L, L, L,
+                                   L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O, O, L, L, L, L, L, L, L,
+                                   L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O};
+#undef O
+#undef L
+#undef N
+#undef B
+#undef E
+#undef S
+
 /* The kind of the code point at text[*at], which is passed. */
 static inline int next_kind(const char *text, int32_t to, int32_t *at)
 {
     const unsigned char b = (unsigned char)text[*at];
-    if (b < 0x80) {
-        ++*at;
-        if ((b | 32) >= 'a' && (b | 32) <= 'z') return LETTER;
-        if (b >= '0' && b <= '9') return NUMBER;
-        if (b == ' ') return BLANK;
-        return b == '\n' || b == '\r' ? LINE : b >= 9 && b <= 13 ? SPACE : OTHER;
-    }
+    if (b < 0x80) return ++*at, ascii[b];
     size_t         next = (size_t)*at;
     const uint32_t c = tn_utf8_next(text, (size_t)to, &next, NULL);
     const int      category = tn__category(c);
@@ -84,10 +96,10 @@ static inline int next_kind(const char *text, int32_t to, int32_t *at)
     return tn__is_letter(category) ? LETTER : tn__is_number(category) ? NUMBER : tn__is_space(c) ? SPACE : OTHER;
 }
 
-/* How many bytes at text[at] are one of the endings, 0: none. */
+/* How many bytes at text[at], an apostrophe, are one of the endings, 0: none. */
 static int32_t ending(const char *text, int32_t at, int32_t to, bool fold)
 {
-    if (text[at] != '\'' || at + 1 >= to) return 0;
+    if (at + 1 >= to) return 0;
     const char less = fold ? 32 : 0;                                            /* of letters: small */
     if (fold && at + 2 < to && !memcmp(text + at + 1, "\xc5\xbf", 2)) return 3; /* U+017F, a long s */
     const char a = (char)(text[at + 1] | less), b = (char)(at + 2 < to ? text[at + 2] | less : 0);
@@ -98,10 +110,16 @@ static int32_t ending(const char *text, int32_t at, int32_t to, bool fold)
 /* Behind what is of these kinds from at on; *last: where its last character begins. */
 static inline int32_t run_end(const char *text, int32_t at, int32_t to, int kinds, int32_t *last)
 {
-    for (int32_t next = at; next < to; at = next) {
-        const int32_t before = next;
+    while (at < to) {
+        const unsigned char b = (unsigned char)text[at];
+        if (b < 0x80) {
+            if (!(ascii[b] & kinds)) break;
+            *last = at++;
+            continue;
+        }
+        int32_t next = at;
         if (!(next_kind(text, to, &next) & kinds)) break;
-        *last = before;
+        *last = at, at = next;
     }
     return at;
 }
@@ -118,8 +136,10 @@ static int32_t white_end(const struct tn__splitter *r, const char *text, int32_t
 
 static int32_t word_end(const struct tn__splitter *r, const char *text, int32_t at, int32_t to)
 {
-    const int32_t short_end = ending(text, at, to, r->fold);
-    if (short_end) return at + short_end;
+    if (text[at] == '\'') {
+        const int32_t bytes = ending(text, at, to, r->fold);
+        if (bytes) return at + bytes;
+    }
     int32_t   end = at, last = at;
     const int first = next_kind(text, to, &end);
     int       kind = first;
