@@ -32,7 +32,7 @@ static decoder *decoder_new(config c)
                                        .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps, .norm_first = true,
                                        .final_norm = true, .rotary = true, .rope.theta = c.theta, .gated = true,
                                        .activation = tn_hf_activation(c.activation), .no_bias = true, .dropout = 0));
-    if (!c.tied) m->out = tn_param(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
+    if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     for (tn_each p = tn_parameters(m); !tn_error() && tn_next(&p);)
         if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, c.init);

@@ -78,6 +78,7 @@ struct tn_class {
 TN_API void      *tn_module_create(const tn_class *kind); /* zeroed; every memory of it goes with tn_free */
 TN_API void      *tn_module_built(void *m);               /* m if all went well; else frees it and returns NULL */
 TN_API tn_tensor *tn_module_param(void *m, const char *name, tn_tensor *t);
+TN_API tn_tensor *tn_module_weight(void *m, const char *name, tn_tensor *t);
 TN_API tn_tensor *tn_module_buffer(void *m, const char *name, tn_tensor *t, bool saved);
 TN_API void      *tn_module_child(void *m, const char *name, void *child);
 TN_API void      *tn_module_share(void *m, const char *name, void *other);
@@ -153,6 +154,9 @@ TN_API void      tn_module_train(void *m, bool on);
 TN_API void      tn_module_freeze(void *m, bool on);
 TN_API void      tn_module_zero_grad(void *m);
 TN_API tn_status tn_module_to(void *m, tn_dtype dt); /* floating parameters, buffers and gradients, all or none */
+/* For inference: the weights of products and tables become 8 bits, as llama.cpp's Q8_0 has them, a quarter of f32
+ * (docs/quantisation.md). All or none; the rest is frozen, and m in eval mode. Call tn_to before it, if at all. */
+TN_API tn_status tn_module_quantize(void *m);
 TN_API void     *tn_module_copy(void *m);
 TN_API void      tn_module_print(FILE *to, void *m);
 TN_API void      tn_module_summary(FILE *to, void *m);
@@ -189,6 +193,8 @@ TN_API int64_t         tn_module_length(void *m);
 
 /* m->weight = tn_param(m, "weight", tn_normal(...)): gradients are collected; m owns it. NULL: there is none. */
 #define tn_param(m, name, t) tn_module_param(TN_ANY_MODULE_(m), name, t)
+/* The same for a matrix [out, in] that only tn_linear and tn_embedding read: tn_quantize may turn it. */
+#define tn_weight(m, name, t) tn_module_weight(TN_ANY_MODULE_(m), name, t)
 /* m->mean = tn_buffer(m, "running_mean", tn_zeros(...)): no parameter, but saved with them; or not saved. */
 #define tn_buffer(m, name, t) tn_module_buffer(TN_ANY_MODULE_(m), name, t, true)
 #define tn_buffer_unsaved(m, name, t) tn_module_buffer(TN_ANY_MODULE_(m), name, t, false)
@@ -235,6 +241,7 @@ template <class... T> inline void tn_leave_n(tn_frame f, T... y)
 #define tn_train(m, on) tn_module_train(TN_ANY_MODULE_(m), on)
 #define tn_eval(m) tn_module_train(TN_ANY_MODULE_(m), false)
 #define tn_freeze(m, on) tn_module_freeze(TN_ANY_MODULE_(m), on) /* frozen parameters collect no gradients */
+#define tn_quantize(m) tn_module_quantize(TN_ANY_MODULE_(m))
 #define tn_zero_grads(m) tn_module_zero_grad(TN_ANY_MODULE_(m))
 /* A deep copy: every tensor and child anew, tied and shared ones tied and shared likewise. Members of the struct,
  * and of its tn_arrays, that pointed into the old tree point to their copies; all others are copied as they are. */

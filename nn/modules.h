@@ -71,6 +71,8 @@ typedef struct {
     tn_tensor *weight; /* [count, dim] */
 } tn_embedding;
 TN_API tn_embedding *tn_embedding_create(tn_embedding_config c); /* indices [...] -> [..., dim] */
+/* Rows from … from + n - 1: a view of the table, where it is floating. */
+TN_API tn_tensor *tn_embedding_rows(tn_embedding *m, int64_t from, int64_t n);
 
 typedef enum { TN_BAG_MEAN = 0, TN_BAG_SUM, TN_BAG_MAX } tn_bag_mode;
 typedef struct tn_embedding_bag_config {

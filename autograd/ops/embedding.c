@@ -2,7 +2,7 @@
  *
  *   gweight = zeros, with the rows of gy added at the index, but for the padding row; if sparse and weight is a leaf,
  *   only the rows that are not zero (sparse_grad.c) */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/q8.h"
 
 typedef struct {
     int64_t padding; /* -1: none */
@@ -90,6 +90,7 @@ TN__SAMPLES(embedding, samples);
 
 tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding, bool sparse)
 {
+    if (tn_is_q8(weight)) return tn__embedding_q8(weight, index);
     const args_t args = {padding, sparse};
     return tn_apply_args(&tn__op_embedding, &args, weight, index);
 }

@@ -2,6 +2,7 @@
  *
  *   gx = gy W,  gW = gyᵀ x over all rows of x,  gb = Σ gy over all rows */
 #include "autograd/rooms/linear.h"
+#include "autograd/rooms/q8.h"
 
 bool tn__infer_linear(tn_ctx *c)
 {
@@ -105,6 +106,7 @@ TN__SAMPLES(linear, samples);
 
 tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {
+    if (tn_is_q8(weight)) return tn__linear_q8(x, weight, bias, TN__ACT_NONE);
     tn_tensor *in[3] = {x, weight, bias};
     tn__meet(3, in);
     return tn_op_apply(&tn__op_linear, NULL, 3, in);

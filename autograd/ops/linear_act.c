@@ -6,6 +6,7 @@
  * For gelu v is a hidden second result, for the backward; it is empty when nothing is recorded. relu needs y alone. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/linear.h"
+#include "autograd/rooms/q8.h"
 #include "autograd/tape/tape.h"
 #include "core/kernels/vecmath.h"
 typedef struct {
@@ -86,6 +87,7 @@ TN__SAMPLES(linear_gelu, gelu_samples);
 
 static tn_tensor *linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, bool tanh)
 {
+    if (tn_is_q8(weight)) return tn__linear_q8(x, weight, bias, tanh ? TN__ACT_GELU_TANH : TN__ACT_GELU);
     tn_tensor *in[3] = {x, weight, bias}, *out[2];
     tn__meet(3, in);
     tn_op_call(&tn__op_linear_gelu, 3, in, 2, out, &(args_t){tanh});
@@ -139,6 +141,7 @@ TN__SAMPLES(linear_relu, relu_samples);
 
 tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {
+    if (tn_is_q8(weight)) return tn__linear_q8(x, weight, bias, TN__ACT_RELU);
     tn_tensor *in[3] = {x, weight, bias};
     tn__meet(3, in);
     return tn_op_apply(&tn__op_linear_relu, NULL, 3, in);

@@ -11,6 +11,7 @@
  * are 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
+#include "autograd/rooms/q8.h"
 #include "core/kernels/sum_lanes.h"
 
 #include <string.h>
@@ -303,6 +304,7 @@ tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 {
     tn_tensor   *in[4] = {a.x, a.weight, a.bias, a.target}, *out[5] = {NULL};
     const args_t args = {a.ignore_index, a.label_smoothing, a.reduction};
+    if (tn_is_q8(a.weight)) in[WEIGHT] = tn__q8_unpacked(a.weight, TN_F32); /* it meets block after block of rows */
     tn__meet(3, in);
     tn_op_call(&tn__op_linear_cross_entropy, 4, in, 5, out, &args);
     if (a.counted && out[LOSS]) *a.counted = tn_get_i64(out[COUNT], 0);

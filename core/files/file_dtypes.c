@@ -3,6 +3,7 @@
  * A tensor's bytes are read straight into its memory. Where the file's type is narrower, they are read into the last
  * part of that memory and widened from the front: element i is written no further than where element i + 1 stands. */
 #include "core/files/io.h"
+#include "core/base/f16.h"
 #include "core/tensor/tensor.h"
 
 #include <string.h>
@@ -57,17 +58,6 @@ static void swap(unsigned char *p, int64_t n, int size)
         }
 }
 
-/* Exact: every f16 is an f32; a NaN keeps its sign and payload. */
-static uint32_t widen_f16(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 0x3ff;
-    if (e == 31) return sign | 0x7f800000u | m << 13;
-    if (e) return sign | (e + 112) << 23 | m << 13;
-    if (!m) return sign;
-    int up = __builtin_clz(m) - 21; /* a subnormal: its top bit becomes the one that is not stored */
-    return sign | (uint32_t)(113 - up) << 23 | (m << up & 0x3ff) << 13;
-}
-
 #define WIDEN(from, to, expr)                              \
     for (int64_t i = 0; i < n; i++) {                      \
         from v;                                            \
@@ -96,7 +86,7 @@ static int64_t decode(int element, int64_t n, unsigned char *dst, const unsigned
     case I16: WIDEN(int16_t, int32_t, v) break;
     case U16: WIDEN(uint16_t, int32_t, v) break;
     case U32: WIDEN(uint32_t, int64_t, v) break;
-    case F16: WIDEN(uint16_t, uint32_t, widen_f16(v)) break;
+    case F16: WIDEN(uint16_t, uint32_t, tn__f16_widen(v)) break;
     default: break;
     }
     return -1;

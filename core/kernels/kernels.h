@@ -79,6 +79,32 @@ typedef struct {
     void (*epilogue)(const tn__epilogue_step *s);
 } tn__gemm_kernels;
 
+/* ---- weights of 8 bits: what core/products/q8_linear.c is made of ---- */
+
+/* Weights of 64 rows (a panel), 32 columns of them (a group) at a time: a block is 64 scales in f16, little-endian, and
+ * then for each of the 32 columns the 64 rows' signed bytes. A weight is its byte times its row's scale, which is exact
+ * in f32. */
+enum { TN__Q8_PANEL = 64, TN__Q8_GROUP = 32, TN__Q8_SCALES = 2 * TN__Q8_PANEL };
+enum { TN__Q8_BLOCK = TN__Q8_SCALES + TN__Q8_GROUP * TN__Q8_PANEL };
+
+/* Rows of f32 times one panel of so many blocks, one behind the other: y[i][j] = Σ_p x[i][p] · w[j][p], one term after
+ * the other from 0: the chain of the tiles of f32. All 64 columns of y are written. */
+typedef struct {
+    int64_t        rows, groups;
+    const float   *x;
+    int64_t        x_row;
+    const uint8_t *blocks;
+    float         *y;
+    int64_t        y_row;
+} tn__q8_step;
+
+typedef struct {
+    int rows; /* that a product computes at a time, each pass reading the panel anew */
+    void (*product)(const tn__q8_step *s);
+    /* to[p][j] = w[j][p] for a panel of so many blocks: 64 columns */
+    void (*widen)(int64_t groups, const uint8_t *blocks, float *to, int64_t to_row);
+} tn__q8_kernels;
+
 /* ---- number types ---- */
 
 typedef void tn__narrow_kernel(int64_t n, uint16_t *restrict y, const float *restrict x); /* f32 to bf16 */
@@ -131,6 +157,7 @@ typedef struct {
     tn__philox_kernel           *philox;
     const tn__attention_kernels *attention_f32, *attention_f64;
     tn__narrow_kernel           *to_bf16;
+    const tn__q8_kernels        *q8;
 } tn__kernel_table;
 
 /* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */

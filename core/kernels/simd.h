@@ -11,11 +11,15 @@
  *   v_unpacklo_T, v_unpackhi_T(a, b)   interleave the lower (upper) halves of a and b within each 128-bit lane
  *   v_transpose_lanes_T(x)             transposes the 128-bit lanes of x[0], x[e], x[2e] …, e elements to a lane
  *   v_load_bf16      n elements of bf16, widened to f32
- *   v_store_bf16     n elements of f32, each rounded as by tn__f32_to_bf16: where TN__STORES_BF16 is defined
+ *   v_load_i8        n signed bytes, as f32
+ *   v_load_f16       n elements of f16, little-endian at any address, widened to f32
+ *   v_store_bf16     n elements of f32, rounded to bf16: where TN__STORES_BF16 is defined
  * v_fma rounds once where the instruction set multiplies and adds in one step (AVX-512, AVX2, NEON), twice elsewhere:
  * which of them is a property of the instruction set, never of the code around it. */
 #ifndef TENON_CORE_KERNELS_SIMD_H
 #define TENON_CORE_KERNELS_SIMD_H
+
+#include "core/base/f16.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -69,6 +73,14 @@ TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
     __m256i h = _mm256_loadu_si256((const __m256i *)(const void *)p);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
+TN__INLINE v_f32 v_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+}
+TN__INLINE v_f32 v_load_f16(const uint8_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
 #define TN__STORES_BF16
 TN__INLINE void v_store_bf16(uint16_t *p, v_f32 v)
 {
@@ -114,6 +126,24 @@ TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
 {
     __m128i h = _mm_loadu_si128((const __m128i *)(const void *)p);
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+TN__INLINE v_f32 v_load_i8(const int8_t *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+/* As tn__f16_widen: without F16C, which is a flag of its own, and whatever the mode for denormals. */
+TN__INLINE v_f32 v_load_f16(const uint8_t *p)
+{
+    const __m256i h = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    const __m256i e = _mm256_and_si256(h, _mm256_set1_epi32(0x7c00)), top = _mm256_set1_epi32(112 << 23);
+    const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(h, _mm256_set1_epi32(0x8000)), 16);
+    const __m256i beyond = _mm256_cmpeq_epi32(e, _mm256_set1_epi32(0x7c00)); /* infinite, or NaN */
+    __m256i       u = _mm256_slli_epi32(_mm256_and_si256(h, _mm256_set1_epi32(0x7fff)), 13);
+    u = _mm256_add_epi32(u, _mm256_add_epi32(top, _mm256_and_si256(beyond, top)));
+    const __m256 small =
+        _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_and_si256(h, _mm256_set1_epi32(0x3ff))), _mm256_set1_ps(0x1p-24f));
+    const __m256 none = _mm256_castsi256_ps(_mm256_cmpeq_epi32(e, _mm256_setzero_si256()));
+    return _mm256_or_ps(_mm256_blendv_ps(_mm256_castsi256_ps(u), small, none), _mm256_castsi256_ps(sign));
 }
 
 #else
@@ -171,6 +201,15 @@ TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
 {
     uint32_t u[4];
     for (int i = 0; i < 4; i++) u[i] = (uint32_t)p[i] << 16;
+    v_f32 v;
+    memcpy(&v, u, sizeof v);
+    return v;
+}
+TN__INLINE v_f32 v_load_i8(const int8_t *p) { return (v_f32){p[0], p[1], p[2], p[3]}; }
+TN__INLINE v_f32 v_load_f16(const uint8_t *p)
+{
+    uint32_t u[4];
+    for (int i = 0; i < 4; i++) u[i] = tn__f16_widen((uint16_t)(p[2 * i] | p[2 * i + 1] << 8));
     v_f32 v;
     memcpy(&v, u, sizeof v);
     return v;

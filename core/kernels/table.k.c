@@ -16,6 +16,7 @@ extern const tn__row_kernels_f64   TN__FOR_ISA(tn__rows_f64);
 extern tn__philox_kernel           TN__FOR_ISA(tn__philox);
 extern tn__narrow_kernel           TN__FOR_ISA(tn__narrow);
 extern const tn__attention_kernels TN__FOR_ISA(tn__attention_f32), TN__FOR_ISA(tn__attention_f64);
+extern const tn__q8_kernels        TN__FOR_ISA(tn__q8);
 extern const tn__kernel_table      TABLE;
 
 #define TEXT_(x) #x
@@ -33,4 +34,5 @@ const tn__kernel_table TABLE = {
     .to_bf16 = TN__FOR_ISA(tn__narrow),
     .attention_f32 = &TN__FOR_ISA(tn__attention_f32),
     .attention_f64 = &TN__FOR_ISA(tn__attention_f64),
+    .q8 = &TN__FOR_ISA(tn__q8),
 };

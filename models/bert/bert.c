@@ -100,8 +100,8 @@ static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
                  (long long)length, (long long)m->config.positions);
         return NULL;
     }
-    tn_tensor *place = tn_narrow(m->positions->weight, 0, tn__first_place(&m->config), length);
-    tn_tensor *type = a->types ? tn_call(m->types, a->types) : tn_select(m->types->weight, 0, 0);
+    tn_tensor *place = tn_embedding_rows(m->positions, tn__first_place(&m->config), length);
+    tn_tensor *type = a->types ? tn_call(m->types, a->types) : tn_embedding_rows(m->types, 0, 1);
     return tn_add(tn_call(m->words, a->ids), tn_add(place, type));
 }
 

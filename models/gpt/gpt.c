@@ -86,7 +86,7 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
                  tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff, .dropout = c.dropout,
                                .attention_dropout = c.attention_dropout, .activation = tn_hf_activation(c.activation),
                                .eps = c.eps, .norm_first = true, .final_norm = true));
-    if (c.untied) m->out = tn_param(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
+    if (c.untied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     if (tn_error() == TN_OK) tn__next_word_init(m, c.init, c.layers);
     return tn_built(m);
@@ -103,7 +103,7 @@ static tn_tensor *vectors(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
         return tn_raise(TN_ESHAPE, "gpt: a text of %lld words is longer than the model's %lld positions: cut it",
                         (long long)(at + n), (long long)m->config.positions),
                NULL;
-    tn_tensor *x = tn_add(tn_call(m->words, ids), tn_narrow(m->positions->weight, 0, at, n));
+    tn_tensor *x = tn_add(tn_call(m->words, ids), tn_embedding_rows(m->positions, at, n));
     return tn_blocks_forward(m->blocks, tn_call(m->dropout, x), .causal = true, .cache = cache);
 }
 

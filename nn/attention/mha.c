@@ -72,11 +72,11 @@ tn_mha *tn_mha_create(tn_mha_config c)
     if (c.kv_heads || c.head_dim) {
         split(m, &c);
     } else if (c.kdim == e && c.vdim == e) {
-        m->in_proj_weight = tn_param(m, "in_proj_weight", xavier(c.dtype, 3 * e, e));
+        m->in_proj_weight = tn_weight(m, "in_proj_weight", xavier(c.dtype, 3 * e, e));
     } else {
-        m->q_proj_weight = tn_param(m, "q_proj_weight", xavier(c.dtype, e, e));
-        m->k_proj_weight = tn_param(m, "k_proj_weight", xavier(c.dtype, e, c.kdim));
-        m->v_proj_weight = tn_param(m, "v_proj_weight", xavier(c.dtype, e, c.vdim));
+        m->q_proj_weight = tn_weight(m, "q_proj_weight", xavier(c.dtype, e, e));
+        m->k_proj_weight = tn_weight(m, "k_proj_weight", xavier(c.dtype, e, c.kdim));
+        m->v_proj_weight = tn_weight(m, "v_proj_weight", xavier(c.dtype, e, c.vdim));
     }
     if (!c.no_bias && !m->q_proj) m->in_proj_bias = tn_param(m, "in_proj_bias", tn_zeros_of(c.dtype, TN_SHAPE(3 * e)));
     m->out_proj = tn_child(
@@ -202,6 +202,10 @@ static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, in
     tn_linear *const module[3] = {m->q_proj, m->k_proj, m->v_proj};
     tn_tensor *w, *b = m->in_proj_bias, *const each[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
     if (m->q_proj) return apart(m, tn_call(module[from], x), batch, n, 1, from ? m->kv_heads : m->heads);
+    if (count < 3 && tn_is_q8(m->in_proj_weight)) { /* which has no views */
+        tn_tensor *y = tn_linear(x, m->in_proj_weight, b);
+        return apart(m, tn_contiguous(tn_narrow(y, -1, from * e, count * e)), batch, n, count, m->heads);
+    }
     if (!m->in_proj_weight) w = each[from];
     else w = count == 3 ? m->in_proj_weight : tn_narrow(m->in_proj_weight, 0, from * e, count * e);
     if (b && count < 3) b = tn_narrow(b, 0, from * e, count * e);
@@ -214,7 +218,7 @@ tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
 {
     if (!m || !m->rotary) return NULL;
     tn_rope_config c = m->rope;
-    c.dtype = tn_dtype_of(m->out_proj->weight);
+    c.dtype = tn_weight_dtype(m->out_proj->weight);
     return tn_rope_angles(c, offset, length);
 }
 

@@ -214,6 +214,13 @@ tn_tensor *tn_module_param(void *module, const char *name, tn_tensor *t)
     return s->tensor = tn_take(t);
 }
 
+tn_tensor *tn_module_weight(void *module, const char *name, tn_tensor *t)
+{
+    tn_tensor *w = tn_module_param(module, name, t);
+    if (w) tn__slot_of(module, name)->weight = true;
+    return w;
+}
+
 tn_tensor *tn_module_buffer(void *module, const char *name, tn_tensor *t, bool saved)
 {
     tn_module *m = module;

@@ -16,8 +16,9 @@ typedef struct {
     tn_tensor *tensor;
     tn_module *child;
     uint8_t    what;
-    bool       saved; /* of a buffer: it belongs to the state dict */
-    bool       tied;  /* the tensor is registered elsewhere, too */
+    bool       saved;  /* of a buffer: it belongs to the state dict */
+    bool       tied;   /* the tensor has another place, too         */
+    bool       weight; /* only products and tables read it: tn_quantize may turn it */
 } tn__slot;
 
 typedef struct tn__hook {

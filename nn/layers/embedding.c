@@ -53,6 +53,13 @@ static tn_tensor *embedding_forward(void *self, tn_tensor *x)
     return tn_embedding(m->weight, x, m->padding, m->sparse);
 }
 
+tn_tensor *tn_embedding_rows(tn_embedding *m, int64_t from, int64_t n)
+{
+    if (!tn_ready(m)) return NULL;
+    if (!tn_is_q8(m->weight)) return tn_narrow(m->weight, 0, from, n);
+    return tn_embedding(m->weight, tn_arange_of(TN_I64, (double)from, (double)(from + n), 1), -1, false);
+}
+
 static void embedding_describe(const void *self, char *text, size_t size)
 {
     const tn_embedding *m = self;
@@ -73,7 +80,7 @@ tn_embedding *tn_embedding_create(tn_embedding_config c)
     tn_embedding *m = tn_module_new(tn_embedding);
     if (!m) return NULL;
     m->count = c.count, m->dim = c.dim, m->padding = c.padding, m->sparse = c.sparse;
-    m->weight = tn_param(m, "weight", table(c.from, c.count, c.dim, c.padding, c.dtype));
+    m->weight = tn_weight(m, "weight", table(c.from, c.count, c.dim, c.padding, c.dtype));
     if (c.frozen) tn_freeze(m, true);
     return tn_built(m);
 }

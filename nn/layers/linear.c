@@ -34,7 +34,7 @@ tn_linear *tn_linear_create(tn_linear_config c)
     if (!m) return NULL;
     const double k = 1 / sqrt((double)c.in);
     m->in = c.in, m->out = c.out;
-    m->weight = tn_param(m, "weight", tn_uniform_of(c.dtype, TN_SHAPE(c.out, c.in), -k, k));
+    m->weight = tn_weight(m, "weight", tn_uniform_of(c.dtype, TN_SHAPE(c.out, c.in), -k, k));
     if (!c.no_bias) m->bias = tn_param(m, "bias", tn_uniform_of(c.dtype, TN_SHAPE(c.out), -k, k));
     return tn_built(m);
 }

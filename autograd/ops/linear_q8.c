@@ -1,0 +1,69 @@
+/* linear_q8 — y = f(x Wᵀ + b) over the last dim of x, W [out, in] in 8 bits (tn_q8_pack), f nothing, relu or gelu
+ *
+ * What tn_linear, tn_linear_relu and tn_linear_gelu become where the weight is such a one: the same bits as with the
+ * weight unpacked to f32. There is no gradient. */
+#include "autograd/rooms/q8.h"
+
+typedef struct {
+    tn__act act;
+} args_t;
+
+static bool linear_q8_infer(tn_ctx *c)
+{
+    const tn_tensor *x = c->in[0], *bias = c->in[2];
+    char             xs[300], bs[300];
+    tn__q8           w;
+    if (!tn__need_real(c, 0) || !tn__need_q8(c, 1, &w)) return false;
+    if (x->dtype == TN_F64)
+        return tn_infer_fail(c, TN_EDTYPE, "x is f64, but weights of 8 bits take rows of f32 or bf16");
+    if (bias && bias->dtype != x->dtype)
+        return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, bias %s", tn_dtype_name(x->dtype),
+                             tn_dtype_name(bias->dtype));
+    tn_shape y = x->l.shape;
+    if (y.n == 0 || y.d[y.n - 1] != w.in)
+        return tn_infer_fail(c, TN_ESHAPE,
+                             "x %s does not fit weight [%lld, %lld] ([out, in]): its last dim must be "
+                             "%lld",
+                             tn__named(x, xs, sizeof xs), (long long)w.out, (long long)w.in, (long long)w.in);
+    if (bias && (bias->l.shape.n != 1 || bias->l.shape.d[0] != w.out))
+        return tn_infer_fail(c, TN_ESHAPE, "bias %s does not fit weight [%lld, %lld] ([out, in]): it must be [%lld]",
+                             tn_shape_text(bias->l.shape, bs, sizeof bs), (long long)w.out, (long long)w.in,
+                             (long long)w.out);
+    if (!tn__need_no_gradient(c, x) || !tn__need_no_gradient(c, bias)) return false;
+    y.d[y.n - 1] = w.out;
+    c->result[0] = (tn_result){x->dtype, y};
+    return true;
+}
+static void linear_q8_forward(tn_ctx *c)
+{
+    tn__q8 w;
+    if (tn__q8_of(c->in[1], &w)) tn__q8_linear(c->in[0], &w, c->in[2], TN_ARG(c, act), c->out[0], tn__kernels());
+}
+
+#define NONE \
+    .args = &(args_t) { TN__ACT_NONE }
+static const tn__sample samples[] = {
+    {.in = {{2, {2, 32}}, {2, {4, 32}}, {1, {4}}},
+     NONE,
+     .status = TN_EDTYPE,
+     .fails = "linear_q8: weight is f32 [4, 32], but must be of 8 bits: tn_q8_pack makes such a one"},
+    {.in = {{2, {2, 32}}, {2, {4, 32}}},
+     .kind = {TN__ARG_INT, 0, TN__ARG_ABSENT},
+     NONE,
+     .status = TN_EDTYPE,
+     .fails = "linear_q8: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+};
+
+const tn_op tn__op_linear_q8 = {TN__ROOM("linear_q8", TN_JOIN),
+                                .inputs = 3,
+                                .optional = 1u << 2,
+                                .args_size = sizeof(args_t),
+                                .infer = linear_q8_infer,
+                                .forward = linear_q8_forward};
+TN__SAMPLES(linear_q8, samples);
+
+tn_tensor *tn__linear_q8(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, tn__act act)
+{
+    const args_t args = {act};
+    return tn_apply_args(&tn__op_linear_q8, &args, x, weight, bias);
+}

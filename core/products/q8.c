@@ -1,0 +1,266 @@
+/* q8.c — weights of 8 bits as a tensor: made of floating ones, and of the blocks that GGUF files have, and back.
+ *
+ * The numbers are those of llama.cpp's Q8_0: 32 weights of a row share the scale d = max |w| / 127, kept in f16, and
+ * are round(w / d), halves away from zero, where the d is still that in f32. */
+#include "core/products/q8.h"
+#include "core/base/f16.h"
+#include "core/tensor/convert.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { HEAD = 64, FILE_BLOCK = 2 + TN__Q8_GROUP };
+static const char magic[8] = "TN Q8_0"; /* and its 0; then out and in as i64, little-endian, and the dtype as a byte */
+
+/* ---- the head ---------------------------------------------------------------------------------------------------- */
+
+static int64_t read_i64(const uint8_t *p)
+{
+    uint64_t v = 0;
+    for (int i = 7; i >= 0; i--) v = v << 8 | p[i];
+    return (int64_t)v;
+}
+static void write_i64(uint8_t *p, int64_t v)
+{
+    for (int i = 0; i < 8; i++) p[i] = (uint8_t)((uint64_t)v >> 8 * i);
+}
+
+/* The whole tensor's bytes; false if they are too many. Fills in panels and groups. */
+static bool measure(tn__q8 *q, int64_t *bytes)
+{
+    q->panels = q->out / TN__Q8_PANEL + (q->out % TN__Q8_PANEL != 0), q->groups = q->in / TN__Q8_GROUP;
+    return tn__mul_i64(q->panels, q->groups, bytes) && tn__mul_i64(*bytes, TN__Q8_BLOCK, bytes) &&
+           tn__add_i64(*bytes, HEAD, bytes);
+}
+
+bool tn__q8_of(const tn_tensor *t, tn__q8 *q)
+{
+    int64_t bytes;
+    if (!t || tn__object_gone(&t->object) || t->dtype != TN_U8 || t->l.shape.n != 1 || t->l.shape.d[0] < HEAD ||
+        t->l.stride[0] != 1)
+        return false;
+    const uint8_t *p = tn__ptr(t);
+    if (memcmp(p, magic, sizeof magic) != 0) return false;
+    *q = (tn__q8){.out = read_i64(p + 8), .in = read_i64(p + 16), .dtype = (tn_dtype)p[24], .blocks = p + HEAD};
+    return q->out > 0 && q->in > 0 && q->in % TN__Q8_GROUP == 0 && p[24] <= TN_BF16 && measure(q, &bytes) &&
+           bytes == t->l.shape.d[0];
+}
+
+/* A new one in the open scope, its blocks not yet filled; q: what it is. NULL: raised. */
+static tn_tensor *make(const char *who, tn_dtype dt, tn_shape s, tn__q8 *q)
+{
+    int64_t bytes;
+    char    text[192];
+    tn_shape_text(s, text, sizeof text);
+    if (!tn__is_float(dt))
+        return tn_raise(TN_EDTYPE, "%s: weights are f32, f64 or bf16, not %s", who, tn_dtype_name(dt)), NULL;
+    if (s.n != 2 || s.d[0] < 1 || s.d[1] < 1)
+        return tn_raise(TN_ESHAPE, "%s: weights must be [out, in], got %s", who, text), NULL;
+    if (s.d[1] % TN__Q8_GROUP)
+        return tn_raise(TN_ESHAPE, "%s: the width of the weights %s must be a multiple of 32: so many share a scale",
+                        who, text),
+               NULL;
+    *q = (tn__q8){.out = s.d[0], .in = s.d[1], .dtype = dt};
+    if (!measure(q, &bytes)) return tn_raise(TN_ESHAPE, "%s: weights %s are too many", who, text), NULL;
+    tn_tensor *t = tn__make(who, TN_U8, TN_SHAPE(bytes));
+    if (!t) return NULL;
+    uint8_t *p = tn__ptr(t);
+    memset(p, 0, HEAD);
+    memcpy(p, magic, sizeof magic);
+    write_i64(p + 8, q->out), write_i64(p + 16, q->in), p[24] = (uint8_t)dt;
+    q->blocks = p + HEAD;
+    return t;
+}
+
+/* ---- there ------------------------------------------------------------------------------------------------------- */
+
+/* One at work: where its groups come from, weights or a file's blocks; and where they go. */
+typedef struct {
+    tn__q8           q;
+    const tn_tensor *from;
+    const uint8_t   *file;
+    atomic_bool      bad;
+} job;
+
+/* 32 weights to row `row` of a block. False if they do not fit: NaN, infinite, or too large for the scale. */
+static bool quantize(const float *w, uint8_t *block, int row)
+{
+    float max = 0;
+    bool  finite = true;
+    for (int i = 0; i < TN__Q8_GROUP; i++) {
+        const float v = fabsf(w[i]);
+        finite = finite && isfinite(v);
+        max = v > max ? v : max;
+    }
+    const float    d = max / 127, inverse = d > FLT_MIN ? 1 / d : 0; /* a denormal d would give an infinity */
+    const uint16_t scale = tn__f32_to_f16(d);
+    if (!finite || scale >= 0x7c00) return false;
+    block[2 * row] = (uint8_t)scale, block[2 * row + 1] = (uint8_t)(scale >> 8);
+    uint8_t *to = block + TN__Q8_SCALES + row;
+    for (int i = 0; i < TN__Q8_GROUP; i++, to += TN__Q8_PANEL) *to = (uint8_t)(int8_t)roundf(w[i] * inverse);
+    return true;
+}
+
+static void place(const uint8_t *file, uint8_t *block, int row)
+{
+    block[2 * row] = file[0], block[2 * row + 1] = file[1];
+    for (int i = 0; i < TN__Q8_GROUP; i++) block[TN__Q8_SCALES + i * TN__Q8_PANEL + row] = file[2 + i];
+}
+
+static void fill_panels(int64_t from, int64_t to, void *user)
+{
+    job          *j = user;
+    const tn__q8 *q = &j->q;
+    float         w[TN__Q8_GROUP];
+    for (int64_t p = from; p < to; p++) {
+        uint8_t *panel = (uint8_t *)(uintptr_t)tn__q8_panel(q, p);
+        memset(panel, 0, (size_t)(q->groups * TN__Q8_BLOCK));
+        for (int64_t r = 0; r < TN__Q8_PANEL && p * TN__Q8_PANEL + r < q->out; r++) {
+            const int64_t row = p * TN__Q8_PANEL + r;
+            for (int64_t g = 0; g < q->groups; g++) {
+                uint8_t *block = panel + g * TN__Q8_BLOCK;
+                if (j->file) {
+                    place(j->file + (row * q->groups + g) * FILE_BLOCK, block, (int)r);
+                    continue;
+                }
+                const tn_tensor *t = j->from;
+                const int64_t    at = row * t->l.stride[0] + g * TN__Q8_GROUP * t->l.stride[1];
+                tn__convert(TN__Q8_GROUP, w, TN_F32, 1,
+                            (const char *)tn__ptr(t) + at * (int64_t)tn__dtype_bytes(t->dtype), t->dtype,
+                            t->l.stride[1]);
+                if (!quantize(w, block, (int)r)) atomic_store(&j->bad, true);
+            }
+        }
+    }
+}
+
+tn_tensor *tn_q8_pack(const tn_tensor *weight)
+{
+    static const char who[] = "tn_q8_pack";
+    char              name[192];
+    job               j = {.from = weight};
+    if (tn__blocked() || !tn__given(who, "the weight", weight)) return NULL;
+    tn_tensor *t = make(who, weight->dtype, weight->l.shape, &j.q);
+    if (!t) return NULL;
+    tn_parallel_for(j.q.panels, 1, fill_panels, &j);
+    if (!atomic_load(&j.bad)) return t;
+    tn_raise(TN_EINVAL,
+             "tn_q8_pack: the weights %s hold NaN, an infinity, or more than 8.3e6, which has no scale in f16",
+             tn_shape_text(weight->l.shape, name, sizeof name));
+    return NULL;
+}
+
+tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes)
+{
+    static const char who[] = "tn_q8_from_blocks";
+    job               j = {.file = blocks};
+    if (tn__blocked()) return NULL;
+    if (!blocks) return tn_raise(TN_EINVAL, "%s: blocks is NULL", who), NULL;
+    tn_tensor *t = make(who, dt, s, &j.q);
+    if (!t) return NULL;
+    if (bytes != (size_t)(j.q.out * j.q.groups) * FILE_BLOCK)
+        return tn_raise(TN_EINVAL, "%s: %zu bytes given, but weights [%lld, %lld] are %zu", who, bytes,
+                        (long long)j.q.out, (long long)j.q.in, (size_t)(j.q.out * j.q.groups) * FILE_BLOCK),
+               NULL;
+    tn_parallel_for(j.q.panels, 1, fill_panels, &j);
+    return t;
+}
+
+/* ---- and back ---------------------------------------------------------------------------------------------------- */
+
+/* Weights [from, from + n) of a row, as f32. */
+static void read_row(const tn__q8 *q, int64_t row, float *to)
+{
+    const uint8_t *block = tn__q8_panel(q, row / TN__Q8_PANEL);
+    const int64_t  r = row % TN__Q8_PANEL;
+    for (int64_t g = 0; g < q->groups; g++, block += TN__Q8_BLOCK, to += TN__Q8_GROUP) {
+        const float   d = tn__f16_to_f32((uint16_t)(block[2 * r] | block[2 * r + 1] << 8));
+        const int8_t *w = (const int8_t *)block + TN__Q8_SCALES + r;
+        for (int i = 0; i < TN__Q8_GROUP; i++) to[i] = (float)w[(size_t)i * TN__Q8_PANEL] * d;
+    }
+}
+
+bool tn_is_q8(const tn_tensor *t)
+{
+    tn__q8 q;
+    return tn__q8_of(t, &q);
+}
+tn_dtype tn_weight_dtype(const tn_tensor *t)
+{
+    tn__q8 q;
+    return tn__q8_of(t, &q) ? q.dtype : tn_dtype_of(t);
+}
+tn_shape tn_weight_shape(const tn_tensor *t)
+{
+    tn__q8 q;
+    return tn__q8_of(t, &q) ? TN_SHAPE(q.out, q.in) : tn_shape_of(t);
+}
+
+static bool given(const char *who, const tn_tensor *t, tn__q8 *q)
+{
+    if (!tn__given(who, "the weight", t)) return false;
+    if (tn__q8_of(t, q)) return true;
+    return tn_raise(TN_EINVAL, "%s: this is no weight of 8 bits; tn_q8_pack makes one", who), false;
+}
+
+typedef struct {
+    const tn__q8    *q;
+    const tn_tensor *index; /* which rows; NULL: all */
+    tn_tensor       *y;
+} rows_job;
+
+static void some_rows(int64_t from, int64_t to, void *user)
+{
+    const rows_job *j = user;
+    const tn__q8   *q = j->q;
+    const int64_t   size = (int64_t)tn__dtype_bytes(j->y->dtype);
+    tn__q8          one = *q;
+    float           w[TN__Q8_GROUP];
+    one.groups = 1;
+    for (int64_t i = from; i < to; i++) {
+        const int64_t row = j->index ? tn_get_i64(j->index, i) : i, panel = row / TN__Q8_PANEL;
+        char         *y = (char *)tn__ptr(j->y) + i * q->in * size;
+        for (int64_t g = 0; g < q->groups; g++, y += TN__Q8_GROUP * size) {
+            one.blocks = tn__q8_panel(q, panel) + g * TN__Q8_BLOCK;
+            read_row(&one, row % TN__Q8_PANEL, w);
+            tn__convert(TN__Q8_GROUP, y, j->y->dtype, 1, w, TN_F32, 1);
+        }
+    }
+}
+
+void tn__q8_rows(const tn__q8 *w, const tn_tensor *index, tn_tensor *y)
+{
+    rows_job j = {w, index, y};
+    tn_parallel_for(tn_shape_numel(index->l.shape), 8, some_rows, &j);
+}
+
+tn_tensor *tn__q8_unpacked(const tn_tensor *weight, tn_dtype dt)
+{
+    tn__q8 q;
+    if (tn__blocked() || !given("tn_q8_unpack", weight, &q)) return NULL;
+    rows_job j = {&q, NULL, tn__make("tn_q8_unpack", dt, TN_SHAPE(q.out, q.in))};
+    if (j.y) tn_parallel_for(q.out, 8, some_rows, &j);
+    return j.y;
+}
+tn_tensor *tn_q8_unpack(const tn_tensor *weight) { return tn__q8_unpacked(weight, tn_weight_dtype(weight)); }
+
+tn_status tn_q8_to_blocks(const tn_tensor *weight, void *blocks, size_t bytes)
+{
+    tn__q8 q;
+    if (tn__blocked() || !given("tn_q8_to_blocks", weight, &q)) return tn_error();
+    const size_t all = (size_t)(q.out * q.groups) * FILE_BLOCK;
+    if (!blocks || bytes != all)
+        return tn_raise(TN_EINVAL, "tn_q8_to_blocks: there must be %zu bytes for weights [%lld, %lld], not %zu", all,
+                        (long long)q.out, (long long)q.in, blocks ? bytes : 0);
+    uint8_t *to = blocks;
+    for (int64_t row = 0; row < q.out; row++) {
+        const uint8_t *block = tn__q8_panel(&q, row / TN__Q8_PANEL);
+        const int64_t  r = row % TN__Q8_PANEL;
+        for (int64_t g = 0; g < q.groups; g++, block += TN__Q8_BLOCK, to += FILE_BLOCK) {
+            to[0] = block[2 * r], to[1] = block[2 * r + 1];
+            for (int i = 0; i < TN__Q8_GROUP; i++) to[2 + i] = block[TN__Q8_SCALES + i * TN__Q8_PANEL + r];
+        }
+    }
+    return TN_OK;
+}

@@ -1,0 +1,302 @@
+/* test_q8.c — weights of 8 bits: their numbers beside a scalar reference of llama.cpp's Q8_0, the blocks of files and
+ * back, and products bit for bit beside those with the same weights in f32: every instruction set, odd sizes, any
+ * threads, a row alone and among others, against pages that may not be touched. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#endif
+#include "core/base/f16.h"
+#include "core/products/gemm.h"
+#include "core/products/q8.h"
+#include "autograd/autograd.h"
+#include "tests/common/check_main.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16"};
+enum { ISAS = 4, GROUP = 32, BLOCK = 34 };
+
+static void ok(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+static void fails(tn_status code, const char *text)
+{
+    ck_assert_int_eq(tn_error(), code);
+    ck_assert_msg(strstr(tn_error_message(), text) != NULL, "\"%s\" is not in \"%s\"", text, tn_error_message());
+    tn_clear_error();
+}
+
+/* A row's blocks as llama.cpp's quantize_row_q8_0_ref makes them. */
+static void reference(const float *x, int64_t n, uint8_t *to)
+{
+    for (int64_t g = 0; g < n / GROUP; g++, x += GROUP, to += BLOCK) {
+        float max = 0;
+        for (int i = 0; i < GROUP; i++) max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
+        const float    d = max / 127, id = d != 0 ? 1 / d : 0;
+        const uint16_t h = tn__f32_to_f16(d);
+        to[0] = (uint8_t)h, to[1] = (uint8_t)(h >> 8);
+        for (int i = 0; i < GROUP; i++) to[2 + i] = (uint8_t)(int8_t)roundf(x[i] * id);
+    }
+}
+
+static tn_tensor *weights(int64_t out, int64_t in) { return tn_normal(TN_SHAPE(out, in), 0, 0.05); }
+static size_t     blocks_of(int64_t out, int64_t in) { return (size_t)(out * in / GROUP * BLOCK); }
+
+START_TEST(numbers)
+{
+    static uint8_t ours[130 * 96 / GROUP * BLOCK], theirs[sizeof ours];
+    const int64_t  sizes[][2] = {{1, 32}, {3, 64}, {63, 32}, {64, 96}, {65, 32}, {130, 96}};
+    for (int i = 0; i < 6; i++) {
+        const int64_t out = sizes[i][0], in = sizes[i][1];
+        tn_scope      s = tn_scope_begin();
+        tn_tensor    *w = weights(out, in);
+        tn_set(w, 0, -0.25), tn_set(w, 1, 0.25 / 254), tn_set(w, 2, -0.25 / 254); /* halves go away from zero */
+        if (out > 1) tn_fill(tn_narrow(w, 0, 1, 1), 0);
+        if (out > 2) tn_fill(tn_narrow(w, 0, 2, 1), 3e-9); /* a scale below all of f16 */
+        if (out > 3) tn_fill(tn_narrow(w, 0, 3, 1), 1e-5); /* and one that is denormal in it */
+        tn_tensor *q = tn_q8_pack(w);
+        ok();
+        for (int64_t r = 0; r < out; r++) reference((const float *)tn_data(w) + r * in, in, theirs + blocks_of(r, in));
+        ck_assert_int_eq(tn_q8_to_blocks(q, ours, blocks_of(out, in)), TN_OK);
+        ck_assert_mem_eq(ours, theirs, blocks_of(out, in));
+        tn_tensor *again = tn_q8_from_blocks(TN_F32, TN_SHAPE(out, in), theirs, blocks_of(out, in));
+        ok();
+        ck_assert_int_eq(tn_numel(again), tn_numel(q));
+        ck_assert_mem_eq(tn_data(again), tn_data(q), (size_t)tn_numel(q));
+        tn_tensor *wide = tn_q8_unpack(q);
+        for (int64_t k = 0; k < out * in; k++) {
+            const uint8_t *b = theirs + k / GROUP * BLOCK;
+            const float    d = tn__f16_to_f32((uint16_t)(b[0] | b[1] << 8));
+            ck_assert(tn_get(wide, k) == (double)((float)(int8_t)b[2 + k % GROUP] * d));
+        }
+        /* strides, and other types of the same numbers */
+        tn_tensor *turned = tn_transpose(tn_contiguous(tn_transpose(w, 0, 1)), 0, 1);
+        ck_assert_mem_eq(tn_data(tn_q8_pack(turned)), tn_data(q), (size_t)tn_numel(q));
+        tn_tensor *q64 = tn_q8_pack(tn_to(w, TN_F64));
+        ck_assert_int_eq(tn_weight_dtype(q64), TN_F64);
+        ck_assert_mem_eq((const char *)tn_data(q64) + 64, (const char *)tn_data(q) + 64, (size_t)tn_numel(q) - 64);
+        ck_assert(tn_shape_equal(tn_weight_shape(q), TN_SHAPE(out, in)));
+        ok();
+        tn_scope_end(s);
+    }
+}
+END_TEST
+
+START_TEST(refused)
+{
+    char       all[BLOCK] = {0};
+    tn_scope   s = tn_scope_begin();
+    tn_tensor *w = weights(4, 32), *q = tn_q8_pack(w), *t;
+    ck_assert_ptr_null(tn_q8_pack(weights(4, 40)));
+    fails(TN_ESHAPE, "the width of the weights [4, 40] must be a multiple of 32");
+    ck_assert_ptr_null(tn_q8_pack(tn_zeros(TN_SHAPE(32))));
+    fails(TN_ESHAPE, "must be [out, in], got [32]");
+    ck_assert_ptr_null(tn_q8_pack(tn_zeros_of(TN_I64, TN_SHAPE(1, 32))));
+    fails(TN_EDTYPE, "not i64");
+    tn_set(w, 40, NAN);
+    ck_assert_ptr_null(tn_q8_pack(w));
+    fails(TN_EINVAL, "hold NaN");
+    tn_set(w, 40, 9e6);
+    ck_assert_ptr_null(tn_q8_pack(w));
+    fails(TN_EINVAL, "8.3e6");
+    ck_assert_ptr_null(tn_q8_from_blocks(TN_F32, TN_SHAPE(2, 32), all, BLOCK));
+    fails(TN_EINVAL, "34 bytes given, but weights [2, 32] are 68");
+    ck_assert_ptr_null(tn_q8_from_blocks(TN_F32, TN_SHAPE(INT64_MAX / 2, 64), all, BLOCK));
+    fails(TN_ESHAPE, "too many");
+    ck_assert_int_eq(tn_q8_to_blocks(q, all, BLOCK), TN_EINVAL);
+    fails(TN_EINVAL, "must be 136 bytes");
+    ck_assert_ptr_null(tn_q8_unpack(w));
+    fails(TN_EINVAL, "no weight of 8 bits");
+    /* a head that does not say what there is */
+    ck_assert(tn_is_q8(q) && !tn_is_q8(w) && !tn_is_q8(NULL));
+    for (int byte = 0; byte < 25; byte++)
+        for (int bit = 0; bit < 8; bit++) {
+            t = tn_clone(q);
+            tn_set(t, byte, (double)((int)tn_get(t, byte) ^ 1 << bit));
+            /* other rows within the last panel, and another type, are such weights, too */
+            if (tn_is_q8(t)) ck_assert_msg(byte == 8 || byte == 24, "byte %d, bit %d", byte, bit);
+        }
+    ck_assert(!tn_is_q8(tn_narrow(q, 0, 0, tn_numel(q) - 1)));
+    ok();
+    tn_scope_end(s);
+}
+END_TEST
+
+/* ---- products ---------------------------------------------------------------------------------------------------- */
+
+static void same(const tn_tensor *a, const tn_tensor *b, const char *isa, int64_t m, int64_t n, int64_t k)
+{
+    const size_t bytes = (size_t)tn_numel(a) * tn_dtype_size(tn_dtype_of(a));
+    ck_assert_int_eq(tn_dtype_of(a), tn_dtype_of(b));
+    ck_assert_msg(!memcmp(tn_data(a), tn_data(b), bytes), "%s: [%lld, %lld] times [%lld, %lld]", isa, (long long)m,
+                  (long long)k, (long long)n, (long long)k);
+}
+
+/* x Wᵀ + b by the tiles of f32 of the same instruction set. */
+static tn_tensor *plain(const tn__kernel_table *t, const tn_tensor *x, const tn_tensor *w, const tn_tensor *bias,
+                        tn__act act, tn_dtype dt)
+{
+    const int64_t m = tn_size(x, 0), n = tn_size(w, 0), k = tn_size(w, 1);
+    tn_tensor    *y = tn_empty_of(dt, TN_SHAPE(m, n));
+    tn__gemm_call g = {.dtype = TN_F32, .ctype = dt, .m = m, .n = n, .k = k, .alpha = 1, .act = act, .kernels = t};
+    g.a = tn_data(x), g.a_row = k, g.a_col = 1, g.b = tn_data(w), g.b_row = 1, g.b_col = k;
+    g.c = tn_data_mut(y), g.c_row = n, g.c_col = 1;
+    if (bias) g.bias.at = (void *)(uintptr_t)tn_data(bias), g.bias.col = 1;
+    ck_assert(tn__gemm_run(&g));
+    return y;
+}
+
+START_TEST(products)
+{
+    static const int64_t ms[] = {1, 2, 3, 5, 6, 7, 12, 13, 16, 17, 40}, ns[] = {1, 15, 63, 64, 65, 200},
+                         ks[] = {32, 96, 1280};
+    const tn__kernel_table *t = tn__kernels_of(isas[_i]);
+    if (!t) return;
+    for (int i = 0; i < 11 * 6 * 3; i++) {
+        const int64_t  m = ms[i % 11], n = ns[i / 11 % 6], k = ks[i / 66];
+        const tn__act  act = (tn__act)(i % 4);
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *w = tn_q8_pack(weights(n, k)), *wide = tn_q8_unpack(w), *x = tn_normal(TN_SHAPE(m, k), 0, 1);
+        tn_tensor     *bias = i % 3 ? tn_normal(TN_SHAPE(n), 0, 1) : NULL, *y = tn_empty(TN_SHAPE(m, n));
+        tn__q8         q;
+        ck_assert(tn__q8_of(w, &q));
+        tn__self.shrink = 1024;
+        for (int threads = 1; threads <= 7; threads += threads < 3 ? 1 : 4) {
+            tn_set_threads(threads);
+            tn_fill(y, 7);
+            ck_assert(tn__q8_linear(x, &q, bias, act, y, t));
+            same(plain(t, x, wide, bias, act, TN_F32), y, isas[_i], m, n, k);
+        }
+        tn__self.shrink = 0;
+        tn_set_threads(0);
+        /* the last row alone; a view with strides; and bf16 */
+        tn_tensor *one = tn_empty(TN_SHAPE(1, n)), *last = tn_narrow(x, 0, m - 1, 1);
+        ck_assert(tn__q8_linear(last, &q, bias, act, one, t));
+        same(one, tn_narrow(y, 0, m - 1, 1), isas[_i], 1, n, k);
+        tn_tensor *turned = tn_transpose(tn_contiguous(tn_transpose(x, 0, 1)), 0, 1), *z = tn_empty(TN_SHAPE(m, n));
+        ck_assert(tn__q8_linear(turned, &q, bias, act, z, t));
+        same(z, y, isas[_i], m, n, k);
+        tn_tensor *x16 = tn_to(x, TN_BF16), *b16 = bias ? tn_to(bias, TN_BF16) : NULL;
+        tn_tensor *y16 = tn_empty_of(TN_BF16, TN_SHAPE(m, n));
+        ck_assert(tn__q8_linear(x16, &q, b16, act, y16, t));
+        same(plain(t, tn_to(x16, TN_F32), wide, b16, act, TN_BF16), y16, isas[_i], m, n, k);
+        ok();
+        tn_scope_end(s);
+    }
+}
+END_TEST
+
+/* The kernels read and write nothing beside their operands. */
+START_TEST(tails)
+{
+    const tn__kernel_table *t = tn__kernels_of(isas[_i]);
+    const size_t            page = (size_t)sysconf(_SC_PAGESIZE), room = 16 * page;
+    char                   *at[3];
+    if (!t) return;
+    for (int r = 0; r < 3; r++) {
+        at[r] = mmap(NULL, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ck_assert(at[r] != MAP_FAILED && !mprotect(at[r] + page, room, PROT_READ | PROT_WRITE));
+    }
+    for (int64_t rows = 1; rows <= 16; rows++)
+        for (int i = 0; i < 6; i++) {
+            const int64_t groups = 1 + i % 3;
+            const bool    end = i / 3;
+            const size_t  bytes[] = {(size_t)(rows * groups * GROUP) * 4, (size_t)groups * TN__Q8_BLOCK,
+                                     (size_t)rows * TN__Q8_PANEL * 4};
+            char         *p[3];
+            for (int r = 0; r < 3; r++) p[r] = at[r] + page + (end ? room - bytes[r] : 0);
+            for (int64_t k = 0; k < rows * groups * GROUP; k++) ((float *)(void *)p[0])[k] = (float)(k % 7) - 3;
+            for (size_t k = 0; k < bytes[1]; k++)
+                p[1][k] = (char)(k % TN__Q8_BLOCK < TN__Q8_SCALES ? 0x3c * (k % 2) : k % 11);
+            tn__q8_step s = {.rows = rows, .groups = groups, .x = (float *)(void *)p[0], .x_row = groups * GROUP};
+            s.blocks = (uint8_t *)p[1], s.y = (float *)(void *)p[2], s.y_row = TN__Q8_PANEL;
+            t->q8->product(&s);
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t j = 0; j < TN__Q8_PANEL; j++) {
+                    double sum = 0; /* small integers: exact */
+                    for (int64_t k = 0; k < groups * GROUP; k++) {
+                        const char *w = p[1] + k / GROUP * TN__Q8_BLOCK + TN__Q8_SCALES + k % GROUP * TN__Q8_PANEL;
+                        sum += (double)s.x[r * s.x_row + k] * (int8_t)w[j];
+                    }
+                    ck_assert(s.y[r * s.y_row + j] == (float)sum);
+                }
+            if (rows * TN__Q8_PANEL * 4 < groups * GROUP * TN__Q8_PANEL * 4) continue;
+            const size_t wide = (size_t)(groups * GROUP) * TN__Q8_PANEL * 4;
+            float       *to = (float *)(void *)(at[2] + page + (end ? room - wide : 0));
+            t->q8->widen(groups, s.blocks, to, TN__Q8_PANEL);
+            ck_assert(to[TN__Q8_PANEL] == (float)(int8_t)p[1][TN__Q8_SCALES + TN__Q8_PANEL]);
+        }
+    for (int r = 0; r < 3; r++) munmap(at[r], room + 2 * page);
+}
+END_TEST
+
+/* All scales that f16 has, by each table: what a hostile file holds becomes no more than a wrong number. */
+START_TEST(scales)
+{
+    static uint8_t          block[TN__Q8_BLOCK];
+    static float            to[GROUP * TN__Q8_PANEL];
+    const tn__kernel_table *t = tn__kernels_of(isas[_i]);
+    if (!t) return;
+    memset(block + TN__Q8_SCALES, 1, sizeof block - TN__Q8_SCALES);
+    for (uint32_t h = 0; h < 0x10000; h += TN__Q8_PANEL) {
+        for (uint32_t j = 0; j < TN__Q8_PANEL; j++)
+            block[2 * j] = (uint8_t)(h + j), block[2 * j + 1] = (uint8_t)((h + j) >> 8);
+        t->q8->widen(1, block, to, TN__Q8_PANEL);
+        for (uint32_t j = 0; j < TN__Q8_PANEL; j++) {
+            const float d = tn__f16_to_f32((uint16_t)(h + j));
+            ck_assert_msg(to[j] == d || (isnan(d) && isnan(to[j])), "%04x", h + j);
+        }
+    }
+}
+END_TEST
+
+/* ---- ops --------------------------------------------------------------------------------------------------------- */
+
+START_TEST(ops)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_tensor *w = weights(70, 64), *q = tn_q8_pack(w), *wide = tn_q8_unpack(q), *bias = tn_normal(TN_SHAPE(70), 0, 1);
+    tn_tensor *x = tn_normal(TN_SHAPE(2, 3, 64), 0, 1), *ids = tn_randint(TN_SHAPE(2, 3), 0, 70);
+    same(tn_linear(x, wide, bias), tn_linear(x, q, bias), "linear", 6, 70, 64);
+    same(tn_linear(x, wide, NULL), tn_linear(x, q, NULL), "linear", 6, 70, 64);
+    same(tn_linear_gelu(x, wide, bias), tn_linear_gelu(x, q, bias), "gelu", 6, 70, 64);
+    same(tn_linear_gelu_tanh(x, wide, bias), tn_linear_gelu_tanh(x, q, bias), "gelu_tanh", 6, 70, 64);
+    same(tn_linear_relu(x, wide, bias), tn_linear_relu(x, q, bias), "relu", 6, 70, 64);
+    same(tn_embedding(wide, ids, -1, false), tn_embedding(q, ids, -1, false), "embedding", 6, 70, 64);
+    same(tn_linear_cross_entropy(x, wide, bias, ids), tn_linear_cross_entropy(x, q, bias, ids), "loss", 6, 70, 64);
+    tn_tensor *half = tn_embedding(tn_q8_pack(tn_to(w, TN_BF16)), ids, -1, false);
+    ck_assert_int_eq(tn_dtype_of(half), TN_BF16);
+    tn_tensor *none = tn_linear(tn_zeros(TN_SHAPE(0, 64)), q, NULL);
+    ck_assert(tn_shape_equal(tn_shape_of(none), TN_SHAPE(0, 70)));
+    ok();
+    ck_assert_ptr_null(tn_linear(tn_zeros(TN_SHAPE(2, 32)), q, NULL));
+    fails(TN_ESHAPE, "linear_q8: x [2, 32] does not fit weight [70, 64] ([out, in]): its last dim must be 64");
+    ck_assert_ptr_null(tn_linear(x, q, tn_zeros(TN_SHAPE(3))));
+    fails(TN_ESHAPE, "bias [3] does not fit weight [70, 64] ([out, in]): it must be [70]");
+    ck_assert_ptr_null(tn_linear(tn_to(x, TN_F64), q, NULL));
+    fails(TN_EDTYPE, "x is f64, but weights of 8 bits take rows of f32 or bf16");
+    ck_assert_ptr_null(tn_embedding(q, tn_full_of(TN_I64, TN_SHAPE(1), 70), -1, false));
+    fails(TN_EINDEX, "embedding_q8: index 70 at [0] is outside 0 … 69");
+    ck_assert_ptr_null(tn_matmul(x, q));
+    fails(TN_ESHAPE, "matmul");
+    tn_requires_grad(x);
+    ck_assert_ptr_null(tn_linear(x, q, NULL));
+    fails(TN_EUNSUPPORTED, "weights of 8 bits are for inference");
+    tn_no_grad_begin();
+    ck_assert_ptr_nonnull(tn_linear(x, q, NULL));
+    tn_scope_end(s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("weights of 8 bits");
+    TCase *c = tn_tcase(s, "q8");
+    tcase_add_test(c, numbers);
+    tcase_add_test(c, refused);
+    tcase_add_loop_test(c, products, 0, ISAS);
+    tcase_add_loop_test(c, tails, 0, ISAS);
+    tcase_add_loop_test(c, scales, 0, ISAS);
+    tcase_add_test(c, ops);
+    return tn_check_main(s);
+}

@@ -1,0 +1,162 @@
+/* test_quantize.c — models with weights of 8 bits: how near they are, what is kept and saved, that a cached text is the
+ * uncached one, and what is refused with nothing changed. */
+#include "core/core.h"
+#include "models/models.h"
+#include "tests/common/check_main.h"
+
+#include <math.h>
+#include <string.h>
+
+static tn_gpt *small(int64_t dim, bool untied)
+{
+    return tn_gpt_new(.vocab = 101, .positions = 40, .dim = dim, .layers = 3, .heads = 4, .untied = untied);
+}
+static tn_tensor *ids(int64_t rows, int64_t n) { return tn_randint(TN_SHAPE(rows, n), 0, 101); }
+static void       ok(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+static bool       same(const tn_tensor *a, const tn_tensor *b)
+{
+    return a && b && tn_dtype_of(a) == tn_dtype_of(b) && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)) &&
+           !memcmp(tn_data(a), tn_data(b), (size_t)tn_numel(a) * tn_dtype_size(tn_dtype_of(a)));
+}
+static double cosine(tn_tensor *a, tn_tensor *b)
+{
+    a = tn_to(a, TN_F64), b = tn_to(b, TN_F64);
+    return tn_item(tn_sum(tn_mul(a, b))) / sqrt(tn_item(tn_sum(tn_mul(a, a))) * tn_item(tn_sum(tn_mul(b, b))));
+}
+
+/* How near; what the tree says then; and what a copy and a file make of it. */
+START_TEST(gpt)
+{
+    for (int untied = 0; untied < 2; untied++) {
+        const char      *path = tn_test_file(untied ? "untied.safetensors" : "tied.safetensors");
+        tn_gpt          *m = small(64, untied), *other = small(64, untied);
+        const tn_tensor *words = m->words->weight;
+        const int64_t    count = tn_count(m);
+        tn_tensor       *in = ids(2, 21);
+        tn_eval(m);
+        tn_scope   n = tn_no_grad_begin();
+        tn_tensor *before = tn_gpt_forward(m, in), *loss = tn_gpt_loss(m, in, NULL);
+        ck_assert_int_eq(tn_quantize(m), TN_OK);
+        tn_tensor *after = tn_gpt_forward(m, in);
+        ok();
+        ck_assert_msg(cosine(before, after) > 0.9999, "%.6f", cosine(before, after));
+        ck_assert_double_lt(fabs(tn_item(tn_gpt_loss(m, in, NULL)) / tn_item(loss) - 1), 1e-3);
+        /* whoever held the table, holds the 8 bits; the rest is frozen */
+        ck_assert(m->words->weight == words && tn_is_q8(words) && (untied || m->out == words) && tn_is_q8(m->out));
+        ck_assert(tn_is_q8(((tn_block *)tn_at(m->blocks->layers, 1))->linear1->weight));
+        ck_assert(tn_weight_dtype(words) == TN_F32 && tn_shape_equal(tn_weight_shape(words), TN_SHAPE(101, 64)));
+        ck_assert_int_lt(tn_count(m), count / 20);
+        ck_assert_int_eq(tn_count_trainable(m), 0);
+        ck_assert(!m->base.training);
+        ck_assert_int_eq(tn_quantize(m), TN_OK); /* nothing is left to do */
+        tn_gpt *copy = tn_copy(m);
+        ck_assert(same(tn_gpt_forward(copy, in), after) && (untied || copy->out == copy->words->weight));
+        /* a file of 8 bits goes into a model of 8 bits */
+        ck_assert_int_eq(tn_save(m, path), TN_OK);
+        ck_assert_int_ne(tn_load(other, path), TN_OK);
+        tn_clear_error();
+        tn_quantize(other);
+        ck_assert_int_eq(tn_load(other, path), TN_OK);
+        ck_assert(same(tn_gpt_forward(other, in), after));
+        ok();
+        tn_scope_end(n);
+        tn_free(copy), tn_free(m), tn_free(other);
+    }
+}
+END_TEST
+
+/* Scores of all positions at once, and one by one behind a cache, alone and beside others: the same bits. */
+START_TEST(cached)
+{
+    tn_gpt    *m = small(64, false);
+    tn_scope   n = tn_no_grad_begin();
+    tn_tensor *in = ids(20, 12);
+    tn_quantize(m);
+    tn_tensor   *all = tn_gpt_forward(m, in);
+    tn_kv_cache *cache = tn_blocks_cache(m->blocks, 1, 12, 0);
+    for (int64_t i = 0; i < 12; i++) {
+        tn_tensor *one = tn_gpt_forward(m, tn_narrow(tn_narrow(in, 0, 3, 1), 1, i, 1), .cache = cache);
+        ck_assert(same(one, tn_contiguous(tn_narrow(tn_narrow(all, 0, 3, 1), 1, i, 1))));
+    }
+    ok();
+    tn_kv_cache_free(cache);
+    tn_scope_end(n);
+    tn_free(m);
+}
+END_TEST
+
+/* BERT reads rows of its tables in its own way; and weights of bf16 stay what they were for those who ask. */
+START_TEST(others)
+{
+    tn_bert *b = tn_bert_new(.vocab = 101, .positions = 32, .dim = 64, .layers = 2, .heads = 2, .ff = 96);
+    tn_scope n = tn_no_grad_begin();
+    tn_eval(b);
+    tn_tensor *in = ids(2, 9), *before = tn_bert_forward(b, in);
+    tn_quantize(b);
+    ck_assert(cosine(before, tn_bert_forward(b, in)) > 0.9999);
+    tn_gpt *m = small(64, false);
+    tn_eval(m);
+    tn_module_to(m, TN_BF16);
+    before = tn_gpt_forward(m, in);
+    tn_quantize(m);
+    tn_tensor *after = tn_gpt_forward(m, in);
+    ok();
+    ck_assert_int_eq(tn_dtype_of(after), TN_BF16);
+    ck_assert(cosine(before, after) > 0.9995);
+    tn_decoding *d = tn_gpt_decoding(m, 1, 20);
+    ck_assert_ptr_nonnull(tn_generate(d, ids(1, 5), .most = 5).tokens);
+    ok();
+    tn_decoding_free(d);
+    tn_scope_end(n);
+    tn_free(m), tn_free(b);
+}
+END_TEST
+
+/* A decoder that also looks at a memory: its projections of keys and values are rows of one weight. */
+START_TEST(memory)
+{
+    tn_blocks *m = tn_transformer_decoder_new(.layers = 2, .dim = 64, .heads = 4, .ff = 64, .dropout = 0);
+    tn_scope   n = tn_no_grad_begin();
+    tn_tensor *x = tn_normal(TN_SHAPE(2, 5, 64), 0, 1), *other = tn_normal(TN_SHAPE(2, 7, 64), 0, 1);
+    tn_tensor *before = tn_transformer_decoder_forward(m, x, other);
+    tn_quantize(m);
+    ck_assert(cosine(before, tn_transformer_decoder_forward(m, x, other)) > 0.9999);
+    ok();
+    tn_scope_end(n);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(refused)
+{
+    tn_gpt    *m = small(72, false);
+    tn_linear *l = tn_linear_new(.in = 32, .out = 8);
+    ck_assert_int_eq(tn_quantize(m), TN_ESHAPE);
+    ck_assert_str_eq(tn_error_message(),
+                     "transformer.wte.weight: tn_q8_pack: the width of the weights [101, 72] must be a "
+                     "multiple of 32: so many share a scale");
+    tn_clear_error();
+    ck_assert(!tn_is_q8(m->out) && tn_needs_grad(m->out) && m->base.training);
+    tn_scope n = tn_no_grad_begin();
+    tn_set(l->weight, 33, INFINITY);
+    tn_scope_end(n);
+    ck_assert_int_eq(tn_quantize(l), TN_EINVAL);
+    ck_assert_msg(strstr(tn_error_message(), "weight: tn_q8_pack: the weights [8, 32] hold NaN") == tn_error_message(),
+                  "%s", tn_error_message());
+    tn_clear_error();
+    ck_assert(!tn_is_q8(l->weight));
+    tn_free(l), tn_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("models with weights of 8 bits");
+    TCase *c = tn_tcase(s, "quantize");
+    tcase_add_test(c, gpt);
+    tcase_add_test(c, cached);
+    tcase_add_test(c, others);
+    tcase_add_test(c, memory);
+    tcase_add_test(c, refused);
+    return tn_check_main(s);
+}
