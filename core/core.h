@@ -210,8 +210,8 @@ TN_API void tn_print(FILE *to, const tn_tensor *t);
 
 /* ---- weights in 8 bits ------------------------------------------------------------------------------------------- */
 
-/* A matrix [out, in] as llama.cpp's Q8_0 has it, a quarter of f32: 32 elements of a row share a scale in f16. A u8 tensor
- * of one dim, laid out for products: tn_linear and tn_embedding take it in place of a floating weight, and
+/* A matrix [out, in] as llama.cpp's Q8_0 has it, a quarter of f32: 32 elements of a row share a scale in f16. As a u8
+ * tensor of one dim, laid out for products: tn_linear and tn_embedding take it in place of a floating weight, and
  * nothing else does. `in` must be a multiple of 32. tn_quantize (nn/module.h) turns all such weights of a module. */
 TN_API tn_tensor *tn_q8_pack(const tn_tensor *weight);
 TN_API tn_tensor *tn_q8_unpack(const tn_tensor *q8); /* [out, in], of the type that it was made of */
