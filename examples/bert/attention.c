@@ -1,5 +1,5 @@
 /* attention.c — bert attention: what each head of each layer looks at, as a page of pictures. */
-#include "report.h"
+#include "bert.h"
 
 static const char *dir, *html;
 static int64_t     layer = 1, head = 1;
@@ -14,9 +14,8 @@ static int run(int count, char **operands)
         if (layer > c->layers || head > c->heads)
             tn_raise(TN_EINVAL, "this model has %lld layers of %lld heads; there is no --layer %lld --head %lld",
                      (long long)c->layers, (long long)c->heads, (long long)layer, (long long)head);
-        else if (r && report_looks(r, &m, operands[0], layer - 1, head - 1) && tn_report_save(r, html) == TN_OK)
-            printf("%s\n", html);
-        tn_report_free(r);
+        else report_looks(r, &m, operands[0], layer - 1, head - 1);
+        if (record_report(r, html)) printf("%s\n", html);
         model_close(&m);
     }
     return program_end();
@@ -29,13 +28,6 @@ static const option options[] = {
     OPTION_INT("head", 0, "N", &head, "and which of its heads", .least = 1, .most = 1024),
     {0},
 };
-const command attention_command = {
-    .name = "attention",
-    .summary = "show what each word looks at",
-    .options = options,
-    .run = run,
-    .operands = "TEXT",
-    .least = 1,
-    .most = 1,
-    .text = "Writes one HTML file: every head small, one of them large with the words on both sides.",
-};
+const command attention_command =
+    COMMAND("attention", "show what each word looks at", options, .operands = "TEXT", .least = 1, .most = 1,
+            .text = "Writes one HTML file: every head small, one of them large with the words on both sides.");

@@ -3,8 +3,7 @@
 #define TENON_EXAMPLES_BERT_BERT_H
 
 #include "../common/options.h"
-#include "../common/record.h"
-#include "../common/stop.h"
+#include "../common/train.h"
 
 extern const command train_command, fill_command, eval_command, embed_command, attention_command, info_command,
     demo_command, sample_command;
@@ -50,19 +49,19 @@ tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user);
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
 typedef struct {
+    training    base;
     option_list text, valid;
-    const char *out, *size, *objective, *dtype, *vocab;
-    int64_t     vocab_size, steps, epochs, batch, length, seed, layers, heads, dim; /* the last 0: as size says */
-    double      minutes, lr, warmup, dropout;
-    bool        resume, force, cased, norm_last, whole_words, by_rule;
-} train_config;
-#define TRAIN_DEFAULTS                                                                                       \
-    {                                                                                                        \
-        .size = "mini", .objective = "bert", .dtype = "f32", .vocab_size = 8000, .batch = 16, .length = 128, \
-        .lr = 1e-3, .warmup = 0.1, .dropout = 0.1, .seed = 1                                                 \
+    const char *objective;
+    int64_t     batch, length;
+    bool        cased, norm_last, whole_words, by_rule;
+    texts       texts, held;
+} bert_training;
+extern const train_kind bert_kind;
+#define BERT_TRAINING                                                                                                 \
+    {                                                                                                                 \
+        .base = {.kind = &bert_kind, .asked = {TRAIN_DEFAULTS, .size = "mini", .dropout = 0.1}}, .objective = "bert", \
+        .batch = 16, .length = 128                                                                                    \
     }
-/* Trains and leaves the model in c->out. The result's why is TN_FIT_FAILED where an error stands. */
-tn_fit_result train_model(const train_config *c, model *m);
 
 /* How well it does on texts it has not seen. */
 typedef struct {
@@ -71,5 +70,12 @@ typedef struct {
     int64_t words, pairs;
 } evaluation;
 bool evaluate(model *m, const texts_config *c, evaluation *e);
+
+/* ---- what is shown (report.c) ------------------------------------------------------------------------------------- */
+
+/* A sentence with [MASK], what the model puts there, and what else it thinks of. */
+bool report_fill(tn_report *r, const model *m, const char *text);
+/* Every head of every layer. */
+bool report_looks(tn_report *r, const model *m, const char *text, int64_t layer, int64_t head);
 
 #endif

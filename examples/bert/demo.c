@@ -1,5 +1,5 @@
 /* demo.c — bert demo: a model of the small world, trained, asked, and shown. */
-#include "report.h"
+#include "bert.h"
 #include "world.h"
 
 #include <string.h>
@@ -68,71 +68,76 @@ static void show(tn_report *r, const model *m)
     report_looks(r, m, "The girl carried the basket because it was heavy.", m->bert->config.layers - 1, 0);
 }
 
-static int run(int count, char **operands)
+/* What part of the questions of each kind is answered rightly. */
+static void ask(const model *m, double part[WORLD_KINDS])
 {
-    (void)count, (void)operands;
-    char         text[1024], held[1024], cache[1024], page[1024], model_dir[1024];
-    const char  *files[1] = {text}, *others[1] = {held};
-    const double began = seconds_now();
-    train_config c = TRAIN_DEFAULTS;
-    model        m = {.bert = NULL};
-    evaluation   e = {.loss = 0};
-    double       part[WORLD_KINDS] = {0};
-    if (!make_folder(out) || !write_text(in_folder(out, "world.txt", text), 0, documents) ||
-        !write_text(in_folder(out, "held-out.txt", held), 1u << 30, 250))
-        return program_end();
-    c.text = (option_list){1, files}, c.valid = (option_list){1, others};
-    c.out = in_folder(out, "model", model_dir), c.size = "tiny", c.vocab_size = 4000, c.length = 48, c.batch = 48;
-    c.layers = 3, c.heads = 4, c.dropout = 0, c.lr = 2e-3, c.minutes = steps ? 0 : minutes, c.steps = steps,
-    c.resume = again;
-    tn_fit_result r = train_model(&c, &m);
-    if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; bert demo --resume goes on\n");
-    if (r.why == TN_FIT_FAILED || r.why == TN_FIT_STOPPED) {
-        model_close(&m);
-        return program_end();
-    }
-    tn_report  *page_of = tn_report_new("What a small BERT learned of a small world");
-    char        cells[WORLD_KINDS + 2][2][32];
-    const char *rows[2 * (WORLD_KINDS + 2)];
     for (int k = 0; k < WORLD_KINDS; k++) {
         world_probe p;
         int64_t     right = 0;
         for (int64_t i = 0; i < probes && tn_error() == TN_OK; i++) {
             world_probe_make(1, (world_kind)k, (uint64_t)i, &p);
-            right += passes(&m, &p);
+            right += passes(m, &p);
         }
         part[k] = (double)right / (double)probes;
     }
-    const texts_config held_out = {.files = {1, others},
-                                   .cache = in_folder(out, "held-out.tokens", cache),
-                                   .pairs = true,
-                                   .fixed = true,
-                                   .length = c.length,
-                                   .batch = c.batch,
-                                   .seed = 5};
-    evaluate(&m, &held_out, &e);
+}
+
+static void page(const model *m, const double part[WORLD_KINDS], const evaluation *e, const char *folder)
+{
+    char        cells[WORLD_KINDS + 2][32], path[1024];
+    const char *rows[2 * (WORLD_KINDS + 2)];
+    tn_report  *r = tn_report_new("What a small BERT learned of a small world");
     for (int k = 0; k < WORLD_KINDS + 2; k++) {
-        snprintf(cells[k][0], 32, "%s",
-                 k < WORLD_KINDS    ? world_kind_name[k]
-                 : k == WORLD_KINDS ? "next sentence"
-                                    : "hidden words");
-        snprintf(cells[k][1], 32, "%.1f %%", 100 * (k < WORLD_KINDS ? part[k] : k == WORLD_KINDS ? e.next : e.right));
-        rows[2 * k] = cells[k][0], rows[2 * k + 1] = cells[k][1];
+        const double right = k < WORLD_KINDS ? part[k] : k == WORLD_KINDS ? e->next : e->right;
+        snprintf(cells[k], sizeof cells[k], "%.1f %%", 100 * right);
+        rows[2 * k] = k < WORLD_KINDS ? world_kind_name[k] : k == WORLD_KINDS ? "next sentence" : "hidden words";
+        rows[2 * k + 1] = cells[k];
     }
-    tn_report_paragraph(page_of,
-                        "A grammar made the text, so what was learned can be measured: on combinations of words "
-                        "that were never in it, how often is the right word the likelier one?");
-    tn_report_table(page_of, 2, (const char *[]){"case", "right"}, WORLD_KINDS + 2, rows);
-    show(page_of, &m);
-    tn_report_heading(page_of, "Training");
-    record_curves(page_of, c.out);
-    if (tn_error() == TN_OK && tn_report_save(page_of, in_folder(out, "report.html", page)) == TN_OK && !settings.quiet)
-        fprintf(stderr, "report   %s\n", page);
-    tn_report_free(page_of);
+    tn_report_paragraph(r, "A grammar made the text, so what was learned can be measured: on combinations of words "
+                           "that were never in it, how often is the right word the likelier one?");
+    tn_report_table(r, 2, (const char *[]){"case", "right"}, WORLD_KINDS + 2, rows);
+    show(r, m);
+    tn_report_heading(r, "Training");
+    record_curves(r, folder);
+    if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet)
+        fprintf(stderr, "report   %s\n", path);
+}
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    char          text[1024], held[1024], cache[1024], folder[1024];
+    const char   *files[1] = {text}, *others[1] = {held};
+    const double  began = seconds_now();
+    bert_training t = BERT_TRAINING;
+    evaluation    e = {.loss = 0};
+    double        part[WORLD_KINDS];
+    if (!make_folder(out) || !write_text(in_folder(out, "world.txt", text), 0, documents) ||
+        !write_text(in_folder(out, "held-out.txt", held), 1u << 30, 250))
+        return program_end();
+    t.text = (option_list){1, files}, t.valid = (option_list){1, others}, t.length = 48, t.batch = 48;
+    train_asked *a = &t.base.asked;
+    a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 4000, a->layers = 3, a->heads = 4;
+    a->dropout = 0, a->lr = 2e-3, a->minutes = steps ? 0 : minutes, a->steps = steps, a->resume = again;
+    const tn_fit_result r = train_run(&t.base);
+    model               m = {.bert = t.base.net, .tokens = t.base.tokens};
+    if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; bert demo --resume goes on\n");
+    else if (r.why != TN_FIT_FAILED) {
+        const texts_config c = {.files = t.valid,
+                                .cache = in_folder(out, "held-out.tokens", cache),
+                                .pairs = true,
+                                .fixed = true,
+                                .length = t.length,
+                                .batch = t.batch,
+                                .seed = 5};
+        ask(&m, part);
+        evaluate(&m, &c, &e);
+        page(&m, part, &e, folder);
+        if (tn_error() == TN_OK)
+            printf("agreement %.3f pronoun %.3f sense %.3f nsp %.3f minutes %.2f\n", part[WORLD_AGREEMENT],
+                   part[WORLD_PRONOUN], part[WORLD_SENSE], e.next, (seconds_now() - began) / 60);
+    }
     model_close(&m);
-    if (tn_error() == TN_OK)
-        printf("agreement %.3f pronoun %.3f sense %.3f nsp %.3f minutes %.2f\n", part[WORLD_AGREEMENT],
-               part[WORLD_PRONOUN], part[WORLD_SENSE], e.next, (seconds_now() - began) / 60);
     return program_end();
 }
 
@@ -145,12 +150,8 @@ static const option options[] = {
     OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
     {0},
 };
-const command demo_command = {
-    .name = "demo",
-    .summary = "train on a small world of English and look at what was learned",
-    .options = options,
-    .run = run,
+const command demo_command = COMMAND(
+    "demo", "train on a small world of English and look at what was learned", options,
     .text =
         "Writes the text of a small world, trains a small model on it, asks it sentences that it has never seen, and "
-        "leaves a page of results in DIR/report.html.",
-};
+        "leaves a page of results in DIR/report.html.");

@@ -53,14 +53,7 @@ static const option options[] = {
     OPTION_TEXT("pool", 'p', "HOW", &pool, "of the pieces' vectors", .choices = "mean|cls|max"),
     {0},
 };
-const command embed_command = {
-    .name = "embed",
-    .summary = "vectors of sentences",
-    .options = options,
-    .run = run,
-    .operands = "[TEXT...]",
-    .least = 0,
-    .most = -1,
+const command embed_command = COMMAND(
+    "embed", "vectors of sentences", options, .operands = "[TEXT...]", .least = 0, .most = -1,
     .text = "One line of numbers for each text, or for each line of standard input: a vector of length 1, so that the "
-            "product of two is the cosine of their angle.",
-};
+            "product of two is the cosine of their angle.");

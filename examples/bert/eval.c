@@ -43,14 +43,7 @@ static const option options[] = {
     OPTION_FLAG("json", 0, &json, "one line of JSON"),
     {0},
 };
-const command eval_command = {
-    .name = "eval",
-    .summary = "measure a model on texts",
-    .options = options,
-    .run = run,
-    .operands = "FILE...",
-    .least = 1,
-    .most = -1,
-    .text = "Hides words as in training, the same ones each time, and says how well they are found: the mean "
-            "cross-entropy, and how many the model guesses.",
-};
+const command eval_command =
+    COMMAND("eval", "measure a model on texts", options, .operands = "FILE...", .least = 1, .most = -1,
+            .text = "Hides words as in training, the same ones each time, and says how well they are found: the mean "
+                    "cross-entropy, and how many the model guesses.");

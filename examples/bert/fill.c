@@ -59,14 +59,7 @@ static const option options[] = {
     OPTION_FLAG("json", 0, &json, "a line of JSON for each text"),
     {0},
 };
-const command fill_command = {
-    .name = "fill",
-    .summary = "fill in the blanks of a text",
-    .options = options,
-    .run = run,
-    .operands = "TEXT...",
-    .least = 1,
-    .most = -1,
-    .text = "Shows the likeliest words for each [MASK], with their probabilities.\n\n"
-            "  bert fill --model book \"The keys to the cabinet [MASK] on the table.\"",
-};
+const command fill_command =
+    COMMAND("fill", "fill in the blanks of a text", options, .operands = "TEXT...", .least = 1, .most = -1,
+            .text = "Shows the likeliest words for each [MASK], with their probabilities.\n\n"
+                    "  bert fill --model book \"The keys to the cabinet [MASK] on the table.\"");

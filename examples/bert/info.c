@@ -24,12 +24,5 @@ static int run(int count, char **operands)
     return program_end();
 }
 
-const command info_command = {
-    .name = "info",
-    .summary = "what a model's folder holds",
-    .run = run,
-    .operands = "DIR",
-    .least = 1,
-    .most = 1,
-    .text = "With --verbose, every parameter.",
-};
+const command info_command = COMMAND("info", "what a model's folder holds", NULL, .operands = "DIR", .least = 1,
+                                     .most = 1, .text = "With --verbose, every parameter.");

@@ -1,5 +1,5 @@
 /* report.c — the pictures of bert: curves of a training, blanks filled in, attention. */
-#include "report.h"
+#include "bert.h"
 
 #include <string.h>
 

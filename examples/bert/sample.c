@@ -24,11 +24,7 @@ static const option options[] = {
     OPTION_INT("seed", 0, "N", &seed, "another seed, another text"),
     {0},
 };
-const command sample_command = {
-    .name = "sample-corpus",
-    .summary = "write the text of a small world of English",
-    .options = options,
-    .run = run,
+const command sample_command = COMMAND(
+    "sample-corpus", "write the text of a small world of English", options,
     .text = "Sentences of a grammar, on standard output: agreement across a distance, pronouns, words with two senses. "
-            "Documents are separated by an empty line, sentences stand on lines of their own.",
-};
+            "Documents are separated by an empty line, sentences stand on lines of their own.");

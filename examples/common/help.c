@@ -1,6 +1,7 @@
 /* help.c — see help.h. */
 #include "help.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { WIDTH = 80, COLUMN = 26 };
@@ -45,7 +46,7 @@ static void put_default(const option *o, char *to, size_t size)
     char number[32];
     *to = 0;
     if (o->kind == KIND_INT && *(int64_t *)o->to) snprintf(to, size, " (default: %lld)", (long long)*(int64_t *)o->to);
-    if (o->kind == KIND_REAL && *(double *)o->to != 0) {
+    if (o->kind == KIND_REAL && fabs(*(double *)o->to) > 0) { /* neither 0 nor NaN: not given */
         tn_format_double(*(double *)o->to, number);
         snprintf(to, size, " (default: %s)", number);
     }

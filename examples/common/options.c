@@ -6,10 +6,12 @@
 #include "stop.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 program_settings settings;
@@ -310,6 +312,34 @@ static int version(void)
     return EXIT_OK;
 }
 
+typedef struct {
+    int    count, code;
+    char **operands;
+} call;
+static void *run_command(void *user)
+{
+    call *c = user;
+    c->code = now.command->run(c->count, c->operands);
+    return NULL;
+}
+
+/* Where stacks are small (ulimit -s 64), the command runs on a thread with a larger one, and so do those of OpenMP. */
+static int on_enough_stack(int count, char **operands)
+{
+    enum { LEAST = 256 << 10, BYTES = 2 << 20 };
+    call           c = {count, EXIT_FAILED, operands};
+    struct rlimit  r;
+    pthread_t      thread;
+    pthread_attr_t a;
+    if (getrlimit(RLIMIT_STACK, &r) != 0 || r.rlim_cur >= LEAST || pthread_attr_init(&a) != 0)
+        return run_command(&c), c.code;
+    pthread_attr_setstacksize(&a, BYTES), pthread_setattr_default_np(&a);
+    if (pthread_create(&thread, &a, run_command, &c) != 0) run_command(&c);
+    else pthread_join(thread, NULL);
+    pthread_attr_destroy(&a);
+    return c.code;
+}
+
 static int run(int argc, char **argv)
 {
     const program *p = now.program;
@@ -328,7 +358,7 @@ static int run(int argc, char **argv)
     if (want_version) return version();
     if ((code = check(operands, argv))) return code;
     tn_set_threads((int)settings.threads);
-    return now.command->run(operands, argv);
+    return on_enough_stack(operands, argv);
 }
 
 /* A program that is started with a standard stream closed would get its descriptor for the next file it opens, and what

@@ -62,6 +62,12 @@ typedef struct {
     int         least, most;                /* how many; most -1: any number */
 } command;
 
+/* A command of a file of its own, whose function is run; perhaps followed by .operands, .least, .most, and .text. */
+#define COMMAND(n, s, o, ...)                                                \
+    {                                                                        \
+        .name = (n), .summary = (s), .options = (o), .run = run, __VA_ARGS__ \
+    }
+
 typedef struct {
     const char    *name, *summary;
     const command *commands; /* the last is {0} */

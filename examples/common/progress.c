@@ -2,23 +2,16 @@
 #define _GNU_SOURCE
 #include "progress.h"
 
+#include "files.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EVERY = 10, NARROW = 10 }; /* seconds between plain lines; the narrowest bar */
 static const double at_least = 0.1, smoothing = 0.3;
-
-static double now(void)
-{
-    struct timespec t = {0, 0};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int columns(FILE *to)
 {
@@ -39,7 +32,7 @@ static bool utf8(void)
 progress progress_begin(const char *title, int64_t total, const char *unit)
 {
     const char *term = getenv("TERM");
-    progress    p = {.title = title, .unit = unit, .total = total, .to = stderr, .began = now()};
+    progress    p = {.title = title, .unit = unit, .total = total, .to = stderr, .began = seconds_now()};
     p.silent = settings.quiet || settings.no_progress;
     p.live = isatty(fileno(p.to)) && !(term && !strcmp(term, "dumb"));
     p.blocks = utf8();
@@ -144,7 +137,7 @@ void progress_show(progress *p, int64_t done, const char *note, double at, int w
 
 void progress_at(progress *p, int64_t done, const char *note)
 {
-    progress_show(p, done, note, now(), p->live ? columns(p->to) : 80);
+    progress_show(p, done, note, seconds_now(), p->live ? columns(p->to) : 80);
 }
 
 void progress_say(progress *p, const char *fmt, ...)
@@ -166,7 +159,7 @@ void progress_end(progress *p)
 {
     if (p->silent) return;
     p->time = p->steps = 0;
-    draw(p, now(), p->live ? columns(p->to) : 80);
+    draw(p, seconds_now(), p->live ? columns(p->to) : 80);
     if (p->live) fputc('\n', p->to);
     p->on_screen = false, p->silent = true;
 }

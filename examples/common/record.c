@@ -2,12 +2,15 @@
 #define _GNU_SOURCE
 #include "record.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 record record_begin(const char *folder, int64_t steps, bool resume)
@@ -65,44 +68,90 @@ static bool record_lock(const char *folder)
     return false;
 }
 
-bool record_may_begin(const char *folder, bool resume)
+/* A run writes run.json twice: with "asked": null before anything else, with what was asked for when it can be resumed.
+ * False: raised. */
+static bool put_run(const char *folder, const char *asked)
 {
-    if ((!resume && !make_folder(folder)) || !record_lock(folder)) return false;
-    static const char *const theirs[] = {"config.json",       "model.safetensors", "model.safetensors.index.json",
-                                         "pytorch_model.bin", "tokenizer.json",    "vocab.txt",
-                                         "vocab.json",        "checkpoints"};
-    char                     path[1024];
-    const bool               ours = is_there(in_folder(folder, "run.json", path));
-    if (tn_error() != TN_OK || (ours && resume)) return tn_error() == TN_OK;
-    if (resume)
+    char            path[1024];
+    tn_json        *j = asked ? tn_json_parse(asked, strlen(asked)) : NULL;
+    tn_json_writer *w = tn_json_writer_new(2);
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "made_by", tn_build_info());
+    if (j) tn_json_put(w, "asked", j);
+    else tn_json_put_null(w, "asked");
+    tn_json_close(w);
+    const bool fine = tn_error() == TN_OK && tn_json_save(w, in_folder(folder, "run.json", path)) == TN_OK;
+    tn_json_writer_free(w);
+    tn_json_free(j);
+    return fine;
+}
+
+/* Was this run broken off before there was anything to go on with? */
+static bool is_unfinished(const char *run)
+{
+    tn_json   *j = tn_json_load(run);
+    const bool is = tn_json_type_of(tn_json_need(j, "asked")) == TN_JSON_NULL;
+    tn_json_free(j);
+    return is && tn_error() == TN_OK;
+}
+
+/* What a killed process has left of the files that it was writing: ".model.safetensors.tmp.0123456789ab". The folder is
+ * ours, but somebody may be measuring a model in it. */
+static void sweep(const char *folder)
+{
+    DIR *d = opendir(folder);
+    char path[1024];
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const char *end = strstr(e->d_name, ".tmp.");
+        if (e->d_name[0] == '.' && end && strlen(end) == 5 + 12 && strncmp(e->d_name, ".eval.", 6) != 0)
+            unlink(in_folder(folder, e->d_name, path));
+    }
+    if (d) closedir(d);
+}
+
+static const char *const files[] = {"config.json",
+                                    "model.safetensors",
+                                    "model.safetensors.index.json",
+                                    "pytorch_model.bin",
+                                    "checkpoints",
+                                    "tokenizer.json",
+                                    "vocab.txt",
+                                    "vocab.json",
+                                    "merges.txt",
+                                    "special_tokens_map.json",
+                                    "tokenizer_config.json"};
+enum { FILES = sizeof files / sizeof *files, OF_MODEL = 5 /* the others are the tokenizer's */ };
+
+bool record_may_begin(const char *folder, bool *resume)
+{
+    if ((!*resume && !make_folder(folder)) || !record_lock(folder)) return false;
+    char       path[1024];
+    const bool ours = is_there(in_folder(folder, "run.json", path)), again = ours && is_unfinished(path);
+    if (tn_error() != TN_OK) return false;
+    if (*resume && !ours)
         return tn_raise(TN_EINVAL, "'%s' holds no run to go on with: to begin one, leave --resume away", folder), false;
-    if (ours)
+    if (ours && !again && !*resume)
         return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder, or go on with --resume", folder),
                false;
-    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
-        if (is_there(in_folder(folder, theirs[i], path)))
+    if (ours && !again) return sweep(folder), true;
+    *resume = false;
+    for (int i = 0; i < FILES; i++) {
+        if (!is_there(in_folder(folder, files[i], path))) continue;
+        if (!again || i < OF_MODEL)
             return tn_raise(TN_EINVAL,
                             "'%s' holds another model, or a part of one: there is '%s'; choose another folder", folder,
-                            theirs[i]),
+                            files[i]),
                    false;
-    return true;
+        unlink(path);
+    }
+    sweep(folder);
+    return put_run(folder, NULL);
 }
 
 bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked)
 {
-    char path[1024];
     if (resume || tn_error() != TN_OK) return tn_error() == TN_OK;
-    tn_json        *j = tn_json_parse(asked, strlen(asked));
-    tn_json_writer *w = tn_json_writer_new(2);
-    tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "made_by", tn_build_info());
-    tn_json_put(w, "asked", j);
-    tn_json_close(w);
-    const bool fine = tn_error() == TN_OK && tn_tokenizer_save(t, folder) == TN_OK &&
-                      tn_json_save(w, in_folder(folder, "run.json", path)) == TN_OK;
-    tn_json_writer_free(w);
-    tn_json_free(j);
-    return fine;
+    return tn_tokenizer_save(t, folder) == TN_OK && put_run(folder, asked);
 }
 
 int64_t record_steps(const char *folder)
@@ -126,17 +175,29 @@ static double memory_there(void)
     return least;
 }
 
+/* Raises if there is less than is needed; a run that is forced is told and goes on. */
+static bool enough(double needed, double there, bool force, tn_status status, const char *of, const char *advice)
+{
+    const double mib = 1 << 20;
+    if (!(there >= 0) || needed <= there) return true;
+    if (force) fprintf(stderr, "%s: about %.0f MiB are needed, and there are %.0f\n", of, needed / mib, there / mib);
+    else
+        tn_raise(status, "this needs about %.0f MiB of %s, and there are %.0f: %s (or --force it)", needed / mib, of,
+                 there / mib, advice);
+    return force;
+}
+
 bool record_memory(double bytes, bool force)
 {
-    const double there = memory_there(), gib = 1u << 30;
-    if (!(there > 0) || bytes <= there) return true;
-    if (force) fprintf(stderr, "memory   needs about %.1f GiB, and there are %.1f\n", bytes / gib, there / gib);
-    else
-        tn_raise(TN_ENOMEM,
-                 "this needs about %.1f GiB of memory, and there are %.1f: make --batch, --length or --size smaller "
-                 "(or --force it)",
-                 bytes / gib, there / gib);
-    return force;
+    return enough(bytes, memory_there(), force, TN_ENOMEM, "memory", "make --batch, --length or --size smaller");
+}
+
+bool record_space(const char *folder, double bytes, bool force)
+{
+    struct statvfs s;
+    const double   there = statvfs(folder, &s) == 0 ? (double)s.f_bavail * (double)s.f_frsize : -1;
+    return enough(bytes, there, force, TN_EIO, "disk space",
+                  "free some, choose a folder on another disk with --out, or a smaller --size");
 }
 
 static int by_size(const void *a, const void *b)
@@ -173,66 +234,54 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, bool autocast)
 
 /* ---- curves ------------------------------------------------------------------------------------------------------ */
 
-typedef struct {
-    const char *name, *shown;
-    int64_t     n;
-    double     *x, *y;
-} curve;
-
-static bool read_log(const char *folder, int curves, curve *c, tn_lines **lines)
+bool record_curves(tn_report *r, const char *folder)
 {
-    char path[1024];
-    *lines = tn_lines_load(in_folder(folder, "log.jsonl", path));
-    const int64_t rows = tn_lines_count(*lines);
-    for (int k = 0; k < curves && tn_error() == TN_OK; k++) {
-        c[k].x = tn_mem_get((size_t)(rows + 1) * sizeof(double));
-        c[k].y = tn_mem_get((size_t)(rows + 1) * sizeof(double));
-    }
-    for (int64_t i = 0; i < rows && tn_error() == TN_OK; i++) {
-        const tn_text line = tn_lines_at(*lines, i);
+    enum { LOSS, VALID, RATE, SCORE, CURVES };
+    static const char *const columns[CURVES] = {"train/loss", "valid/loss", "lr", "valid/score"};
+    tn_series                c[CURVES] = {
+                       {.name = "training", .smooth = 0.9}, {.name = "validation"}, {.name = "rate"}, {.name = "score"}};
+    char          path[1024];
+    tn_lines     *lines = tn_lines_load(in_folder(folder, "log.jsonl", path));
+    const int64_t rows = tn_lines_count(lines) + 1;
+    double       *all = tn_mem_get((size_t)(2 * CURVES * rows) * sizeof *all);
+    for (int64_t i = 0; i < rows - 1 && all && tn_error() == TN_OK; i++) {
+        const tn_text line = tn_lines_at(lines, i);
         tn_json      *row = tn_json_parse(line.at, line.bytes);
-        for (int k = 0; k < curves; k++) {
-            const tn_json *v = tn_json_get(row, c[k].name);
-            if (!v || !c[k].x || !c[k].y) continue;
-            c[k].x[c[k].n] = tn_json_double(tn_json_get(row, "step"));
-            c[k].y[c[k].n++] = tn_json_double_or(v, NAN);
+        for (int k = 0; k < CURVES; k++) {
+            const tn_json *v = tn_json_get(row, columns[k]);
+            double        *x = all + 2 * k * rows, *y = x + rows;
+            if (!v) continue;
+            c[k].x = x, c[k].y = y;
+            x[c[k].n] = tn_json_double(tn_json_get(row, "step")), y[c[k].n++] = tn_json_double_or(v, NAN);
         }
         tn_json_free(row);
     }
+    tn_report_curves(r, "Loss", "step", "nats", c[VALID].n ? 2 : 1, c);
+    if (c[SCORE].n) tn_report_curves(r, "BLEU", "step", "", 1, &c[SCORE]);
+    tn_report_curves(r, "Learning rate", "step", "", 1, &c[RATE]);
+    if (all) tn_mem_put(all, (size_t)(2 * CURVES * rows) * sizeof *all);
+    tn_lines_free(lines);
     return tn_error() == TN_OK;
 }
 
-bool record_curves(tn_report *r, const char *folder)
+bool record_report(tn_report *r, const char *path)
 {
-    curve     c[] = {{.name = "train/loss", .shown = "training"},
-                     {.name = "valid/loss", .shown = "validation"},
-                     {.name = "lr", .shown = "learning rate"},
-                     {.name = "valid/score", .shown = "validation"}};
-    tn_lines *lines = NULL;
-    if (read_log(folder, 4, c, &lines)) {
-        const tn_series loss[] = {{.name = c[0].shown, .n = c[0].n, .x = c[0].x, .y = c[0].y, .smooth = 0.9},
-                                  {.name = c[1].shown, .n = c[1].n, .x = c[1].x, .y = c[1].y}};
-        const tn_series rate = {.name = c[2].shown, .n = c[2].n, .x = c[2].x, .y = c[2].y},
-                        score = {.name = c[3].shown, .n = c[3].n, .x = c[3].x, .y = c[3].y};
-        tn_report_curves(r, "Loss", "step", "nats", c[1].n ? 2 : 1, loss);
-        if (score.n) tn_report_curves(r, "BLEU", "step", "", 1, &score);
-        tn_report_curves(r, "Learning rate", "step", "", 1, &rate);
-    }
-    const size_t bytes = (size_t)(tn_lines_count(lines) + 1) * sizeof(double);
-    for (int k = 0; k < 4; k++) {
-        if (c[k].x) tn_mem_put(c[k].x, bytes);
-        if (c[k].y) tn_mem_put(c[k].y, bytes);
-    }
-    tn_lines_free(lines);
-    return tn_error() == TN_OK;
+    static const char begins[] = "<!doctype html>";
+    char              there[sizeof begins] = "";
+    FILE             *f = r && tn_error() == TN_OK ? fopen(path, "rb") : NULL;
+    const size_t      n = f ? fread(there, 1, sizeof begins - 1, f) : 0;
+    if (f) fclose(f);
+    if (n && strcasecmp(there, begins) != 0)
+        tn_raise(TN_EINVAL, "'%s' is there, and is no page of HTML: choose another name, or remove it", path);
+    const bool fine = r && tn_error() == TN_OK && tn_report_save(r, path) == TN_OK;
+    tn_report_free(r);
+    return fine;
 }
 
 bool record_page(const char *folder, const char *title)
 {
     char       path[1024];
     tn_report *r = tn_report_new(title);
-    if (r && record_curves(r, folder) && tn_report_save(r, in_folder(folder, "report.html", path)) != TN_OK)
-        path[0] = 0;
-    tn_report_free(r);
-    return tn_error() == TN_OK;
+    record_curves(r, folder);
+    return record_report(r, in_folder(folder, "report.html", path));
 }

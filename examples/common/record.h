@@ -19,22 +19,27 @@ record record_begin(const char *folder, int64_t steps, bool resume);
 void   record_fit(const tn_fit_event *e, void *record); /* a tn_fit_listener */
 void   record_end(record *r);
 
-/* May a run have this folder? To begin, it is made, and nothing of a model may be in it; to resume, a run must be. No
- * other process has it from now on. False: raised. */
-bool record_may_begin(const char *folder, bool resume);
+/* May a run have this folder? To begin, it is made, and nothing of a model may be in it; to resume, a run must be: one
+ * that was broken off before there was anything to go on with is begun again. No other process has the folder from now
+ * on. False: raised. */
+bool record_may_begin(const char *folder, bool *resume);
 /* The point from which a run can be resumed: its tokenizer, and folder/run.json with what made it (version, instruction
  * set, threads) and what was asked for, an object of JSON; a run that is resumed leaves both as they are. */
 bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked);
 /* The steps that folder/run.json names. */
 int64_t record_steps(const char *folder);
 
-/* Is there memory for so many bytes? If not, raises; a run that is forced is told and goes on. */
+/* Is there memory, or space on the folder's disk, for so many bytes? If not, raises; a run that is forced is told and
+ * goes on. */
 bool record_memory(double bytes, bool force);
+bool record_space(const char *folder, double bytes, bool force);
 
 /* Seconds that a step takes: a few with this module, which is freed, and this source, which tn_fit will begin
  * anew. */
 double step_seconds(void *module, tn_source s, tn_fit_loss loss, bool autocast);
 
+/* Writes a page and frees it; what stands at path and is no page is not written over. False: raised. */
+bool record_report(tn_report *r, const char *path);
 bool record_curves(tn_report *r, const char *folder);    /* loss, BLEU, learning rate */
 bool record_page(const char *folder, const char *title); /* them alone, as folder/report.html */
 

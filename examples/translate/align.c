@@ -91,9 +91,8 @@ static int run(int count, char **operands)
     (void)count;
     if (model_open(dir, &m)) {
         tn_report *r = tn_report_new("Where a translator looks");
-        if (r && align_picture(&m, operands[0], r, &said) && tn_report_save(r, html) == TN_OK)
-            printf("%.*s\n", (int)said.bytes, said.at ? said.at : "");
-        tn_report_free(r);
+        align_picture(&m, operands[0], r, &said);
+        if (record_report(r, html)) printf("%.*s\n", (int)said.bytes, said.at ? said.at : "");
         model_close(&m);
     }
     tn_string_free(&said);
@@ -105,14 +104,7 @@ static const option options[] = {
     OPTION_TEXT("html", 'o', "FILE", &html, "the page to write", .required = true),
     {0},
 };
-const command align_command = {
-    .name = "align",
-    .summary = "show where the model looks for each word",
-    .options = options,
-    .run = run,
-    .operands = "TEXT",
-    .least = 1,
-    .most = 1,
-    .text = "Translates the text greedily, and writes a picture of the alignment: a row for each piece of the "
-            "translation, a column for each piece of the text.",
-};
+const command align_command =
+    COMMAND("align", "show where the model looks for each word", options, .operands = "TEXT", .least = 1, .most = 1,
+            .text = "Translates the text greedily, and writes a picture of the alignment: a row for each piece of the "
+                    "translation, a column for each piece of the text.");

@@ -112,18 +112,12 @@ static const option options[] = {
                .least = 1, .most = MOST_WEIGHTS),
     {0},
 };
-const command average_command = {
-    .name = "average",
-    .summary = "one model from the mean of several, or of checkpoints",
-    .options = options,
-    .run = run,
-    .operands = "FROM...",
-    .least = 1,
-    .most = MOST_WEIGHTS,
-    .text = "FROM is a model's folder, a folder of checkpoints, or a file of either. All must\n"
-            "be of one shape; the first one says what the model is. A run keeps its last two\n"
-            "checkpoints, or as many as its --average asked for.\n"
-            "\n"
-            "  translate average --out ende5 --last 5 ende/checkpoints\n"
-            "  translate average --out best ende/checkpoints/best.safetensors",
-};
+const command average_command =
+    COMMAND("average", "one model from the mean of several, or of checkpoints", options, .operands = "FROM...",
+            .least = 1, .most = MOST_WEIGHTS,
+            .text = "FROM is a model's folder, a folder of checkpoints, or a file of either. All must\n"
+                    "be of one shape; the first one says what the model is. A run keeps its last two\n"
+                    "checkpoints, or as many as its --average asked for.\n"
+                    "\n"
+                    "  translate average --out ende5 --last 5 ende/checkpoints\n"
+                    "  translate average --out best ende/checkpoints/best.safetensors");

@@ -223,9 +223,9 @@ static void page(const outcome *o)
     tn_report_curves(r, "Loss in training", "step", "nats", MODELS, s);
     tn_report_heading(r, "For example");
     put_example(r, o);
-    if (r && make_folder(out) && tn_report_save(r, in_folder(out, "report.html", path)) == TN_OK && !settings.quiet)
+    make_folder(out);
+    if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet)
         fprintf(stderr, "%s shows it\n", path);
-    tn_report_free(r);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
@@ -286,13 +286,9 @@ static const option options[] = {
     OPTION_TEXT("out", 'o', "DIR", &out, "where report.html goes"),
     {0},
 };
-const command compare_command = {
-    .name = "compare",
-    .summary = "see what attention is for",
-    .options = options,
-    .run = run,
-    .text = "Trains a recurrent network whose decoder gets one vector, one with Bahdanau's\n"
-            "attention and a Transformer on lines of letters to copy or to reverse, or on\n"
-            "dates, and shows how good each is on longer and longer lines. With --steps all\n"
-            "but the times is the same each time.",
-};
+const command compare_command =
+    COMMAND("compare", "see what attention is for", options,
+            .text = "Trains a recurrent network whose decoder gets one vector, one with Bahdanau's\n"
+                    "attention and a Transformer on lines of letters to copy or to reverse, or on\n"
+                    "dates, and shows how good each is on longer and longer lines. With --steps all\n"
+                    "but the times is the same each time.");

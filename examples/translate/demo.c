@@ -55,26 +55,26 @@ static bool show(const model *m)
         align_picture(m, dates[i], r, &said);
         tn_string_free(&said);
     }
-    if (r && tn_report_save(r, in_folder(out, "align.html", path)) == TN_OK && !settings.quiet)
-        fprintf(stderr, "%s shows where it looks\n", path);
-    tn_report_free(r);
-    return tn_error() == TN_OK;
+    const bool fine = record_report(r, in_folder(out, "align.html", path));
+    if (fine && !settings.quiet) fprintf(stderr, "%s shows where it looks\n", path);
+    return fine;
 }
 
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
-    char         text[1024], iso[1024], folder[1024];
-    const double began = seconds_now();
-    train_config c = TRAIN_DEFAULTS;
-    model        m = {.net = NULL};
+    char               text[1024], iso[1024], folder[1024];
+    const double       began = seconds_now();
+    translate_training t = TRANSLATE_TRAINING;
     if (!make_folder(out) || !sample_pairs(TASK_DATES, 1, pairs_to_learn, 1, false, in_folder(out, "dates.txt", text),
                                            in_folder(out, "dates.iso", iso)))
         return program_end();
-    c.source = text, c.target = iso, c.out = in_folder(out, "model", folder), c.size = "tiny", c.layers = 2;
-    c.vocab_size = 320, c.tokens = 2048, c.lr = 2e-3, c.dropout = 0.05, c.resume = again;
-    c.minutes = steps ? 0 : minutes, c.steps = steps;
-    const tn_fit_result r = train_model(&c, &m);
+    train_asked *a = &t.base.asked;
+    t.source = text, t.target = iso, t.pieces = 2048, a->out = in_folder(out, "model", folder), a->size = "tiny";
+    a->layers = 2, a->vocab_size = 320, a->lr = 2e-3, a->dropout = 0.05, a->resume = again;
+    a->minutes = steps ? 0 : minutes, a->steps = steps;
+    const tn_fit_result r = train_run(&t.base);
+    model               m = {.net = t.base.net, .tokens = t.base.tokens};
     if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; translate demo --resume goes on\n");
     else if (r.why != TN_FIT_FAILED) {
         const double part = exact(&m);
@@ -93,12 +93,8 @@ static const option options[] = {
     OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
     {0},
 };
-const command demo_command = {
-    .name = "demo",
-    .summary = "learn to read dates in five languages",
-    .options = options,
-    .run = run,
+const command demo_command = COMMAND(
+    "demo", "learn to read dates in five languages", options,
     .text =
         "\"Friday, 3rd of May 2019\", \"le 3 mai 2019\", \"05/03/19 (US)\": all are 2019-05-03. Learns from dates of a "
-        "generator, and says how many it gets exactly right on days that it has never seen.",
-};
+        "generator, and says how many it gets exactly right on days that it has never seen.");

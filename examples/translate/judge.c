@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-bool judge_open(judge *j, const model *m, const char *source, const char *target)
+bool judge_open(judge *j, tn_tokenizer *t, const char *source, const char *target)
 {
-    *j = (judge){.m = *m, .source = tn_lines_load(source), .target = tn_lines_load(target)};
+    *j = (judge){.tokens = t, .source = tn_lines_load(source), .target = tn_lines_load(target)};
     return tn_error() == TN_OK;
 }
 void judge_close(judge *j)
@@ -19,7 +19,7 @@ double judge_bleu(void *net, void *user)
 {
     enum { SOME = 256 };
     const judge  *j = user;
-    const model   m = {.net = net, .tokens = j->m.tokens};
+    const model   m = {.net = net, .tokens = j->tokens};
     const manner  greedy = {.beams = 1, .best = 1, .batch = 64, .length_penalty = 1};
     const int64_t n = tn_lines_count(j->source);
     tn_bleu       bleu = {.tokenize = TN_BLEU_13A};

@@ -133,14 +133,10 @@ static const option options[] = {
     OPTION_FLAG("strict-utf8", 0, &strict, "a line that is not UTF-8 is an error, not a warning"),
     {0},
 };
-const command run_command = {
-    .name = "run",
-    .summary = "translate lines",
-    .options = options,
-    .run = run,
+const command run_command = COMMAND(
+    "run", "translate lines", options,
     .text =
         "Reads lines on standard input and writes a translation of each, in their order; an empty line stays empty.\n"
         "A line longer than the model's positions is cut there, and what is not UTF-8 is read as U+FFFD: at the end "
         "a warning says how many lines that were.\n\n"
-        "  translate run --model ende < test.en > test.out",
-};
+        "  translate run --model ende < test.en > test.out");

@@ -41,12 +41,8 @@ static const option options[] = {
     OPTION_INT("seed", 0, "N", &seed, "of what is drawn: another one, other lines"),
     {0},
 };
-const command sample_command = {
-    .name = "sample-pairs",
-    .summary = "write two files to try things with",
-    .options = options,
-    .run = run,
-    .text = "Line i of one file belongs to line i of the other: dates as people write them in\n"
-            "five languages and in ISO 8601, or letters and the same letters, copied or\n"
-            "reversed.",
-};
+const command sample_command =
+    COMMAND("sample-pairs", "write two files to try things with", options,
+            .text = "Line i of one file belongs to line i of the other: dates as people write them in\n"
+                    "five languages and in ISO 8601, or letters and the same letters, copied or\n"
+                    "reversed.");

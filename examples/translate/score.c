@@ -120,15 +120,8 @@ static const option options[] = {
     OPTION_FLAG("json", 0, &json, "JSON: bleu, chrf, chrfpp, ter, each times a hundred"),
     {0},
 };
-const command score_command = {
-    .name = "score",
-    .summary = "how near translations are to those of people",
-    .options = options,
-    .run = run,
-    .operands = "[FILE]",
-    .least = 0,
-    .most = 1,
+const command score_command = COMMAND(
+    "score", "how near translations are to those of people", options, .operands = "[FILE]", .least = 0, .most = 1,
     .text = "BLEU, chrF, chrF++ and TER as sacreBLEU computes and prints them, of a file or of standard input. The "
             "defaults are sacreBLEU's, too: BLEU and chrF mind capitals, TER does not.\n\n"
-            "  translate score --ref test.de test.out",
-};
+            "  translate score --ref test.de test.out");

@@ -2,8 +2,7 @@
 #ifndef TENON_EXAMPLES_TRANSLATE_TRANSLATE_H
 #define TENON_EXAMPLES_TRANSLATE_TRANSLATE_H
 
-#include "../common/record.h"
-#include "../common/stop.h"
+#include "../common/train.h"
 
 extern const command train_command, run_command, score_command, align_command, average_command, compare_command,
     sample_command, demo_command;
@@ -60,10 +59,10 @@ tn_tensor *pairs_plain_loss(void *net, const tn_batch *b, void *user); /* withou
 
 /* BLEU of greedy translations of one file beside another, as `translate run --beam 1` and `translate score` have it. */
 typedef struct {
-    model     m;
-    tn_lines *source, *target;
+    tn_tokenizer *tokens;
+    tn_lines     *source, *target;
 } judge;
-bool   judge_open(judge *j, const model *m, const char *source, const char *target);
+bool   judge_open(judge *j, tn_tokenizer *t, const char *source, const char *target);
 void   judge_close(judge *j);
 double judge_bleu(void *net, void *judge); /* a tn_fit_score; breaks off if the program is to stop */
 
@@ -88,16 +87,19 @@ bool weights_average(const weights *w, tn_seq2seq *net); /* checks checkpoints' 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
 typedef struct {
-    const char *source, *target, *valid_source, *valid_target, *out, *model, *size, *dtype, *stop_on;
-    int64_t     vocab_size, steps, epochs, tokens, longest, seed, layers, dim, patience, valid_every, average;
-    double      minutes, lr, dropout, warmup;
-    bool        resume, norm_first, lstm;
-} train_config;
-#define TRAIN_DEFAULTS                                                                                               \
-    {                                                                                                                \
-        .model = "transformer", .size = "small", .dtype = "f32", .vocab_size = 8000, .tokens = 4096, .longest = 100, \
-        .lr = 1e-3, .warmup = 0.1, .seed = 1, .stop_on = "loss"                                                      \
+    training    base;
+    const char *source, *target, *valid_source, *valid_target, *model, *stop_on;
+    int64_t     pieces, longest, patience, valid_every, average; /* pieces of a batch */
+    bool        norm_first, lstm;
+    pairs       pairs, held;
+    pairs_state state;
+    judge       judge;
+} translate_training;
+extern const train_kind translate_kind;
+#define TRANSLATE_TRAINING                                                                             \
+    {                                                                                                  \
+        .base = {.kind = &translate_kind, .asked = {TRAIN_DEFAULTS, .size = "small", .dropout = NAN}}, \
+        .model = "transformer", .stop_on = "loss", .pieces = 4096, .longest = 100                      \
     }
-tn_fit_result train_model(const train_config *c, model *m); /* leaves the model in c->out */
 
 #endif

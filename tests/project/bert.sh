@@ -62,6 +62,49 @@ mkdir taken
 exec 9<taken && flock 9
 says 1 "'taken' is in use by another run" "${train[@]}" --out taken
 exec 9<&-
+# Killed just before a file gets its name, be it the first or a later one, or out of space, a run can be begun or gone on
+# with, and ends as if nothing had happened; no file that was half written stays.
+"${small[@]}" --vocab-size 300 --out undisturbed >/dev/null || wrong "bert train failed"
+"${CC:-cc}" -shared -fPIC -o kill_at.so "$root/tests/project/kill_at.c"
+broken() # NAME CODE COMMAND...: what a run that COMMAND ends with CODE leaves can be used
+{
+    local name=$1 code=$2 rc=0
+    shift 2
+    ("$@" "${small[@]}" --vocab-size 300 --out "$name" && exit) >/dev/null 2>&1 || rc=$?
+    [ $rc = "$code" ] || wrong "$*: bert train ends with $rc"
+    "${small[@]}" --vocab-size 300 --out "$name" >/dev/null 2>err.txt ||
+        "${small[@]}" --vocab-size 300 --out "$name" --resume >/dev/null 2>>err.txt ||
+        wrong "$*: the run can neither be begun nor gone on with: $(cat err.txt)"
+    cmp undisturbed/model.safetensors "$name/model.safetensors" || wrong "$*: other bits"
+    findings < <(find "$name" -name '.*.tmp.*' -printf 'half a file stays: %p\n')
+}
+for n in 1 2 3 4 6 7 8; do broken killed$n 137 env LD_PRELOAD=./kill_at.so KILL_AT=$n; done
+for n in 9 20 1400; do broken full$n 5 bash -c "ulimit -f $n && exec \"\$@\"" -; done
+# Out of space in the middle: what to do is said, and it helps.
+says 5 "the same command with --resume goes on" bash -c "ulimit -f 4000 && exec \"\$@\"" - \
+    "$bert" train --text demo/world.txt --size tiny --steps 24 --batch 2 --length 16 --vocab-size 300 --out full
+"$bert" train --quiet --text demo/world.txt --size tiny --steps 24 --batch 2 --length 16 --vocab-size 300 --out full \
+    --resume >/dev/null || wrong "a run that ran out of space does not go on"
+# A disk that is too small is found before anything is written to it, where one can be made here.
+unshare -rm bash -c 'mkdir -p disk && mount -t tmpfs -o size=4m none disk' 2>/dev/null &&
+    says 5 "MiB of disk space, and there are" unshare -rm bash -c \
+        'mount -t tmpfs -o size=4m none disk && exec "$@"' - "${small[@]}" --vocab-size 300 --out disk/model
+
+# Options that contradict each other are found before a tokenizer is trained; a page of HTML replaces nothing else.
+says 2 "3 heads do not divide a width of 128: choose --heads or --dim" "${small[@]}" --heads 3 --out other
+says 2 "--size is one of tiny|mini|small|medium|base|large, not 'huge'" "${small[@]}" --size huge --out other
+says 2 "--cased is for a new tokenizer" "${small[@]}" --cased --vocab $model --out other
+says 2 "--vocab-size is for a new tokenizer" "${small[@]}" --vocab-size 90 --vocab $model --out other
+[ ! -e other ] || wrong "bert train leaves a folder behind where its options are wrong"
+cp $model/model.safetensors weights
+says 1 "is no page of HTML" "$bert" attention --model $model -o $model/model.safetensors "The old ship sails."
+cmp weights $model/model.safetensors || wrong "bert attention -o writes over the weights"
+"$bert" attention --model $model -o look.html "The ship sails." >/dev/null || wrong "a page does not replace a page"
+
+# On a small stack, whose limit nobody can raise.
+(ulimit -s 64 && exec "${small[@]}" --vocab-size 300 --out narrow) >/dev/null || wrong "ulimit -s 64 ends bert train"
+cmp undisturbed/model.safetensors narrow/model.safetensors || wrong "on a small stack bert train ends with other bits"
+
 says 1 "there is no [MASK]" "$bert" fill --model $model "No blank here."
 says 2 "--steps, --epochs and --minutes" "${train[@]}" --minutes 1 --out other
 says 5 "nowhere" "$bert" fill --model nowhere "The [MASK]."

@@ -129,6 +129,15 @@ says 1 "'whole' holds a model already: choose another folder, or go on with --re
 says 2 "belong together" "${train[@]}" --valid-src lines.txt --out other
 says 2 "--stop-on bleu needs --valid-src and --valid-tgt" "${train[@]}" --stop-on bleu --out other
 says 2 "--patience needs --valid-src and --valid-tgt" "${train[@]}" --patience 3 --out other
+says 2 "--lstm is for --model rnn, bahdanau and luong" "${train[@]}" --lstm --out other
+says 2 "--norm-first is for --model transformer; luong is" "${train[@]}" --model luong --norm-first --out other
+says 2 "--heads is for --model transformer; rnn is" "${train[@]}" --model rnn --heads 2 --out other
+says 2 "3 heads do not divide a width of 32" "${train[@]}" --heads 3 --out other
+says 2 "--size is one of tiny|small|base|big, not 'huge'" "${train[@]}" --size huge --out other
+says 2 "--vocab-size is at least 260" "${train[@]}" --vocab-size 20 --out other
+cp whole/model.safetensors weights
+says 1 "is no page of HTML" "$translate" align --model whole --html whole/model.safetensors "3 May 2019"
+cmp weights whole/model.safetensors || wrong "translate align --html writes over the weights"
 says 5 "nowhere" "$translate" run --model nowhere
 one=("$translate" train --steps 1 --size tiny --dim 32 --layers 1 --out other)
 says 3 "'demo/dates.txt': it has 400 lines, but its counterpart 'short.txt' ends after line 3; line i of one must" \
@@ -147,6 +156,7 @@ printf 'a\n\nb\n\n' >gaps.txt
 says 0 "left out: 2 pairs with an empty line, the first of them line 2" \
     "${one[@]}" --no-progress --src gaps.txt --tgt four.txt
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
+says 3 "its first pieces must be <pad>" "${one[@]}" --src short.txt --tgt short.txt --vocab bert/model --out odd
 says 7 "'bert/model/config.json': model_type is 'roberta-prelayernorm'; a model from sequence to sequence has" \
     "$translate" run --model bert/model
 

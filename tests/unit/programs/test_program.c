@@ -4,7 +4,7 @@
 #include "tests/common/check_main.h"
 
 #include "examples/common/options.h"
-#include "examples/common/progress.h"
+#include "examples/common/record.h"
 #include "examples/common/stop.h"
 #include <fcntl.h>
 #include <math.h>
@@ -322,6 +322,23 @@ START_TEST(training)
 }
 END_TEST
 
+/* What a run needs and what there is, before it begins. */
+START_TEST(resources)
+{
+    ck_assert(record_space(".", 1, false) && record_memory(1, false));
+    ck_assert(!record_space(".", 1e24, false));
+    ck_assert_msg(tn_error() == TN_EIO && strstr(tn_error_message(), " MiB of disk space, and there are "), "%s",
+                  tn_error_message());
+    tn_clear_error();
+    ck_assert(!record_memory(1e24, false));
+    ck_assert_msg(tn_error() == TN_ENOMEM && strstr(tn_error_message(), " MiB of memory, and there are "), "%s",
+                  tn_error_message());
+    tn_clear_error();
+    ck_assert(record_space(".", 1e24, true));
+    ck_assert_int_eq(tn_error(), TN_OK);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("program");
@@ -336,5 +353,6 @@ int main(void)
     tcase_add_test(c, lines);
     tcase_add_test(c, plain_lines);
     tcase_add_test(c, training);
+    tcase_add_test(c, resources);
     return tn_check_main(s);
 }

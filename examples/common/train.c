@@ -1,0 +1,201 @@
+/* train.c — see train.h. */
+#include "train.h"
+
+#include <string.h>
+
+int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim)
+{
+    train_asked *a = &t->asked;
+    if (!a->layers) a->layers = layers;
+    if (!a->heads) a->heads = heads;
+    if (!a->dim) a->dim = dim;
+    if (a->dim % a->heads == 0) return 0;
+    return program_usage("%lld heads do not divide a width of %lld: choose --heads or --dim so that they do",
+                         (long long)a->heads, (long long)a->dim);
+}
+
+/* What can be wrong with options; nothing has been made yet. */
+static int checked(training *t)
+{
+    train_asked *a = &t->asked;
+    if ((a->steps > 0) + (a->epochs > 0) + (a->minutes > 0) > 1)
+        return program_usage("--steps, --epochs and --minutes are three ways to say one thing: give one of them");
+    if (a->vocab && a->vocab_size) return program_usage("--vocab-size is for a new tokenizer; --vocab names one");
+    if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes;
+    if (!a->vocab_size) a->vocab_size = 8000;
+    return t->kind->check(t);
+}
+
+/* The one in the folder to go on with, the one that was given, or a new one. */
+static tn_tokenizer *tokenizer_for(training *t)
+{
+    if (t->asked.resume || t->asked.vocab) return tn_tokenizer_load(t->asked.resume ? t->asked.out : t->asked.vocab);
+    progress      bar = progress_begin("tokenizer", 100, "%");
+    tn_tokenizer *made = t->kind->tokenizer(t, &bar);
+    progress_end(&bar);
+    return made;
+}
+
+static void *model_for(training *t)
+{
+    tn_seed((uint64_t)t->asked.seed);
+    return tn_error() == TN_OK ? t->kind->make(t) : NULL;
+}
+
+/* The bytes that training takes, about: four numbers for each weight, and what a step keeps for the way back. */
+static double memory_of(const training *t)
+{
+    const double inner = (double)t->asked.dim * (22 * (double)t->asked.layers + 8);
+    return 16 * (double)tn_module_count(t->net, false) + 4 * (double)t->width * inner;
+}
+
+/* On the disk: checkpoints of three numbers for each weight, one more of them than are kept; the best; the model. */
+static double disk_of(const training *t)
+{
+    const double checkpoints = t->asked.resume ? 1 : (double)t->fit.keep + 1;
+    return 4 * (double)tn_module_count(t->net, false) * (3 * checkpoints + 2) + (1 << 20);
+}
+
+/* How many steps; 0: an error stands. Where it matters how long one takes, the model is used up and made anew. */
+static int64_t steps_for(training *t, double *seconds)
+{
+    const train_asked *a = &t->asked;
+    *seconds = 0;
+    if (a->resume) return record_steps(a->out);
+    if (a->minutes > 0 || !settings.quiet) {
+        void *net = t->net;
+        t->net = NULL; /* there is one at a time */
+        *seconds = step_seconds(net, t->fit.train, t->fit.loss, t->fit.autocast);
+        if (tn_error() != TN_OK || !(t->net = model_for(t))) return 0;
+    }
+    if (a->steps || a->epochs) return a->steps ? a->steps : a->epochs * t->batches;
+    return (int64_t)fmax(60 * a->minutes / *seconds, 1);
+}
+
+static void announce(training *t, int64_t steps, double seconds)
+{
+    const train_asked *a = &t->asked;
+    char               time[16];
+    if (settings.quiet) return;
+    fprintf(stderr, "model    %s: %lld layers of %lld, %.2f million parameters, a vocabulary of %lld\n", a->size,
+            (long long)a->layers, (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6,
+            (long long)tn_tokenizer_size(t->tokens));
+    t->kind->say(t);
+    fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld of %s", memory_of(t) / 1048576, (long long)steps, t->each);
+    if (seconds > 0)
+        fprintf(stderr, "; %.0f ms each, about %s in all", 1e3 * seconds, progress_time(seconds * (double)steps, time));
+    fprintf(stderr, "\n");
+}
+
+/* What the run is: to resume it, the same must be asked for. The number of steps is part of it. */
+static const char *described(const training *t, int64_t steps, tn_json_writer *w)
+{
+    const train_asked *a = &t->asked;
+    tn_json_open_object(w, NULL);
+    t->kind->describe(t, w);
+    tn_json_put_string(w, "size", a->size);
+    tn_json_put_string(w, "dtype", a->dtype);
+    tn_json_put_i64(w, "vocab_size", tn_tokenizer_size(t->tokens));
+    tn_json_put_i64(w, "steps", steps);
+    tn_json_put_i64(w, "layers", a->layers);
+    tn_json_put_i64(w, "heads", a->heads);
+    tn_json_put_i64(w, "dim", a->dim);
+    tn_json_put_double(w, "lr", a->lr);
+    tn_json_put_double(w, "warmup", a->warmup);
+    tn_json_put_double(w, "dropout", a->dropout);
+    tn_json_put_i64(w, "seed", a->seed);
+    tn_json_close(w);
+    return tn_json_text(w, NULL);
+}
+
+static bool prepared(training *t)
+{
+    const train_kind *k = t->kind;
+    train_asked      *a = &t->asked;
+    t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
+    if (k->look && !k->look(t)) return false;
+    if (!record_may_begin(a->out, &a->resume) || !(t->tokens = tokenizer_for(t)) || !k->open(t)) return false;
+    return (t->net = model_for(t)) && record_memory(memory_of(t), a->force) &&
+           record_space(a->out, disk_of(t), a->force);
+}
+
+static bool has_validation(const training *t) { return t->fit.valid.next || t->fit.score; }
+
+static tn_fit_result fitted(training *t, int64_t steps, const char *config)
+{
+    char    folder[1024];
+    record  rec = record_begin(t->asked.out, steps, t->asked.resume);
+    int64_t every = steps / 20 > t->kind->seldom ? t->kind->seldom : steps / 20 > 10 ? steps / 20 : 10;
+    if (t->every) every = t->every;
+    rec.bar.score = t->score;
+    stop_begin("saving, then ending; press again to end at once");
+    tn_fit_args f = t->fit;
+    f.module = t->net, f.steps = steps, f.warmup = (int64_t)(t->asked.warmup * (double)steps) + 1;
+    f.folder = in_folder(t->asked.out, "checkpoints", folder), f.resume = t->asked.resume, f.config = config;
+    f.save_every = every, f.valid_every = has_validation(t) ? every : 0;
+    f.on = record_fit, f.on_user = &rec, f.stop = &stop_flag;
+    const tn_fit_result r = tn_fit_run(f);
+    record_end(&rec);
+    return r;
+}
+
+/* What can be done about an error after steps that were not for nothing. */
+static void advise(const training *t)
+{
+    char path[1024];
+    if (tn_error() == TN_EINVAL || settings.quiet || !is_there(in_folder(t->asked.out, "checkpoints", path))) return;
+    fprintf(stderr,
+            "What was learned so far is in '%s'. Once the cause is mended%s, the same command with --resume goes on.\n",
+            path, tn_error() == TN_EIO ? " (is there space on the disk?)" : "");
+}
+
+tn_fit_result train_run(training *t)
+{
+    tn_fit_result   r = {.why = TN_FIT_FAILED};
+    tn_json_writer *w = tn_json_writer_new(2);
+    double          seconds;
+    int64_t         steps;
+    t->usage = checked(t);
+    if (t->usage) return tn_json_writer_free(w), r;
+    if (w && prepared(t) && (steps = steps_for(t, &seconds)) && tn_error() == TN_OK) {
+        announce(t, steps, seconds);
+        const char *config = described(t, steps, w);
+        if (record_run(t->asked.out, t->asked.resume, t->tokens, config)) {
+            r = fitted(t, steps, config);
+            if (r.why == TN_FIT_FAILED) advise(t);
+        }
+    }
+    if (r.why != TN_FIT_FAILED) {
+        tn_module_train(t->net, false);
+        if (t->kind->save(t, r.why)) record_page(t->asked.out, t->kind->title);
+    }
+    if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
+    tn_json_writer_free(w);
+    t->kind->close(t);
+    return r;
+}
+
+void train_free(training *t)
+{
+    tn_module_free(t->net);
+    tn_tokenizer_free(t->tokens);
+    t->net = NULL, t->tokens = NULL;
+}
+
+int train_main(training *t)
+{
+    const tn_fit_result r = train_run(t);
+    if (t->usage) return t->usage;
+    if (r.why == TN_FIT_STOPPED && !settings.quiet)
+        fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
+    else if (r.why != TN_FIT_FAILED) {
+        printf("%s: step %lld, loss %.4f", t->asked.out, (long long)r.steps, r.loss);
+        if (isfinite(r.best) && t->fit.restore_best)
+            printf(", best on validation %s%s%.4f at step %lld", t->score ? t->score : "", t->score ? " " : "", r.best,
+                   (long long)r.best_step);
+        else if (isfinite(r.value)) printf(", on validation %.4f", r.value);
+        printf("\n");
+    }
+    train_free(t);
+    return program_end();
+}
