@@ -57,7 +57,8 @@ typedef struct tn_decoder_args {
 
 typedef struct tn_generate_args {
     int                   zero_;
-    tn_decoding          *from;        /* fresh: nothing has been read by it */
+    tn_decoding          *from;        /* fresh, or: */
+    int64_t               read;        /* the words of each row that it has read already: the prompt comes behind */
     tn_tensor            *prompt;      /* i64 [B, n], n at least 1: what each text begins with */
     int64_t end           TN_IS(-1);   /* the word that ends a text; -1: none */
     int64_t               most, least; /* new words, the end not counted; most 0: as many as there is room for */
@@ -70,12 +71,17 @@ typedef struct tn_generate_args {
     double temperature    TN_IS(1);  /* scores are divided by it before drawing */
     int64_t               top_k;     /* only of so many words, the likeliest; 0: all */
     double top_p          TN_IS(1);  /* only of the fewest that make up so much probability; 1: all */
+    double                min_p;     /* only of words at least so probable as this times the likeliest; 0: all */
+    /* Above 1: scores of words that the text has, the prompt among them, are made smaller: above 0 divided by it, below
+     * 0 multiplied. */
+    double repetition_penalty TN_IS(1);
     /* Called with each word of each row as it is chosen (greedy and sampling); false stops that row. */
     bool (*each)(int64_t row, int64_t word, void *user);
     void *user;
     int   end_;
 } TN_KEYWORDS_ONLY tn_generate_args;
-#define TN_GENERATE_ARGS_DEFAULTS .end = -1, .beams = 1, .best = 1, .length_penalty = 1, .temperature = 1, .top_p = 1
+#define TN_GENERATE_ARGS_DEFAULTS \
+    .end = -1, .beams = 1, .best = 1, .length_penalty = 1, .temperature = 1, .top_p = 1, .repetition_penalty = 1
 
 /* Best first. What is behind the end of a text is -1. */
 typedef struct {

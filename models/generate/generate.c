@@ -95,7 +95,7 @@ static bool fits(state *s)
     const tn_generate_args *a = &s->a;
     if (tn_error() != TN_OK || !prompt_fits(a)) return false;
     s->prompts = tn_size(a->prompt, 0), s->begin = tn_size(a->prompt, 1);
-    s->beams = a->beams, s->most = a->most ? a->most : a->from->length - s->begin;
+    s->beams = a->beams, s->most = a->most ? a->most : a->from->length - a->read - s->begin;
     s->least = a->least, s->end = a->end;
     s->penalty = a->length_penalty;
     const int64_t best = a->best;
@@ -108,10 +108,31 @@ static bool fits(state *s)
     if (a->top_k < 0) return refuse("top_k", a->top_k, "at least 0");
     if (!(a->top_p > 0 && a->top_p <= 1))
         return tn_raise(TN_EINVAL, "tn_generate: .top_p is %g, but must be above 0 and at most 1", a->top_p), false;
+    if (!(a->min_p >= 0 && a->min_p <= 1))
+        return tn_raise(TN_EINVAL, "tn_generate: .min_p is %g, but must be from 0 to 1", a->min_p), false;
+    if (!(a->repetition_penalty > 0) || isinf(a->repetition_penalty))
+        return tn_raise(TN_EINVAL, "tn_generate: .repetition_penalty is %g, but must be greater than 0",
+                        a->repetition_penalty),
+               false;
     if (!(a->temperature > 0) || isinf(a->temperature))
         return tn_raise(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0", a->temperature),
                false;
-    return decoding_suffices(s);
+    if (s->prompts > a->from->rows / s->beams)
+        return tn_raise(TN_EINVAL,
+                        "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
+                        (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams),
+                        (long long)a->from->rows),
+               false;
+    const int64_t room = a->from->length - a->read;
+    if (a->read < 0) return refuse("read", a->read, "at least 0");
+    if (s->begin > room || s->most > room - s->begin || s->most < 1)
+        return tn_raise(TN_EINVAL,
+                        "tn_generate: a prompt of %lld words and %lld new ones do not fit the decoding's length of "
+                        "%lld%s",
+                        (long long)s->begin, (long long)s->most, (long long)a->from->length,
+                        a->read ? ", of which a part has been read" : ""),
+               false;
+    return true;
 }
 
 /* How many new words prompt b's texts may have. */
@@ -243,11 +264,28 @@ static int64_t follow(state *s, tn_tensor **tokens)
     return s->a.from->kind->reorder(s->a.from, index) == TN_OK ? rows : -1;
 }
 
+/* The scores with those of words that a row's text has made smaller. */
+static tn_tensor *penalised(const state *s, tn_tensor *y)
+{
+    tn_tensor    *z = tn_clone(y);
+    const float  *from = z ? tn_data(y) : NULL;
+    float        *to = from ? tn_data_mut(z) : NULL;
+    const int64_t vocab = tn_size(y, 1);
+    for (int64_t b = 0; to && b < s->prompts; b++)
+        for (int64_t i = 0; i < s->nalive[b]; i++) {
+            const text *t = &s->alive[b * s->beams + i];
+            tn__penalise(from + t->row * vocab, to + t->row * vocab, vocab, t->words, t->n, s->a.repetition_penalty);
+        }
+    return z;
+}
+
 static bool step(state *s, tn_tensor **tokens)
 {
     tn_tensor *y = s->a.from->kind->scores(s->a.from, *tokens);
     if (!y || tn_error() != TN_OK) return false;
-    y = tn_contiguous(tn_log_softmax(tn_to(y, TN_F32), -1));
+    y = tn_contiguous(tn_to(y, TN_F32));
+    if (s->a.repetition_penalty != 1) y = penalised(s, y);
+    y = tn_contiguous(tn_log_softmax(y, -1));
     float *p = tn_error() == TN_OK ? tn_data_mut(y) : NULL;
     if (!p) return false;
     s->vocab = tn_size(y, 1);

@@ -14,6 +14,14 @@ void tn__forbid_repeats(float *p, int64_t vocab, const int64_t *words, int64_t l
             p[words[i + n - 1]] = -INFINITY;
 }
 
+void tn__penalise(const float *from, float *to, int64_t vocab, const int64_t *words, int64_t length, double penalty)
+{
+    for (int64_t i = 0; i < length; i++) {
+        const int64_t w = words[i];
+        if (w < vocab) to[w] = (float)(from[w] > 0 ? from[w] / penalty : from[w] * penalty); /* once, however often */
+    }
+}
+
 int64_t tn__choose_best(const float *p, int64_t vocab, int64_t most, tn__choice *to)
 {
     int64_t n = 0;
@@ -48,6 +56,12 @@ bool tn__choose_by_chance(const float *p, int64_t vocab, const tn_generate_args 
     if (n == 0) return false;
     if (a->top_p < 1) qsort(room, (size_t)n, sizeof *room, by_score);
     for (int64_t i = 0; i < n; i++) most = fmax(most, room[i].score);
+    if (a->min_p > 0) {
+        const int64_t all = n;
+        n = 0;
+        for (int64_t i = 0; i < all; i++)
+            if (exp((room[i].score - most) / temperature) >= a->min_p) room[n++] = room[i];
+    }
     for (int64_t i = 0; i < n; i++) sum += exp((room[i].score - most) / temperature);
     if (a->top_p < 1) { /* the fewest that make up top_p */
         double so_far = 0;

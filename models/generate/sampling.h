@@ -12,6 +12,9 @@ typedef struct {
 /* Makes impossible (-inf) what would repeat a sequence of n words of the text so far. */
 void tn__forbid_repeats(float *p, int64_t vocab, const int64_t *words, int64_t length, int64_t n);
 
+/* The scores of a row into another one, those of the text's words made smaller. */
+void tn__penalise(const float *from, float *to, int64_t vocab, const int64_t *words, int64_t length, double penalty);
+
 /* The most probable words, best first, of equals the smaller number; how many there are of at most `most` that are not
  * impossible. */
 int64_t tn__choose_best(const float *p, int64_t vocab, int64_t most, tn__choice *to);

@@ -141,8 +141,33 @@ START_TEST(sampling)
                    (const double[WORDS]){0, 0, 5.0 / 9, 4.0 / 9, 0, 0});
     ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .top_p = 0.3),
                    (const double[WORDS]){0, 0, 1, 0, 0, 0});
+    /* 0.4 is 0.8 of the likeliest; with half the temperature 0.64 */
+    ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .min_p = 0.79),
+                   (const double[WORDS]){0, 0, 5.0 / 9, 4.0 / 9, 0, 0});
+    ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .min_p = 0.7, .temperature = 0.5),
+                   (const double[WORDS]){0, 0, 1, 0, 0, 0});
+    ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .min_p = 0.05, .top_p = 0.85),
+                   (const double[WORDS]){0, 0, 5.0 / 9, 4.0 / 9, 0, 0});
     g = tn_generate(&model, ones(1), .most = 1, .sample = true, .top_k = 1);
     ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.5), 1e-5); /* what the model says of it */
+}
+END_TEST
+
+/* As Hugging Face's RepetitionPenaltyLogitsProcessor: of scores, not of probabilities, and once for a word. */
+START_TEST(repetition)
+{
+    tn_generated g = tn_generate(&model, ones(1), .most = 3, .repetition_penalty = 1e6);
+    ck_words(g, 0, WORDS_OF(2, 4, 0)); /* not 1 again */
+    double want[WORDS], sum = 0;
+    for (int w = 0; w < WORDS; w++) {
+        const double score = log(table[1][w]) + 3;
+        sum += want[w] = exp(w == 1 ? (score > 0 ? score / 1.5 : score * 1.5) : score);
+    }
+    for (int w = 0; w < WORDS; w++) want[w] /= sum;
+    tn_seed(12);
+    ck_frequencies(tn_generate(&model, tn_full_of(TN_I64, TN_SHAPE(DRAWS, 3), 1), .most = 1, .sample = true,
+                               .repetition_penalty = 1.5),
+                   want);
 }
 END_TEST
 
@@ -217,6 +242,13 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, ".most_each is 5 for prompt 0, but must be from 1 to 4", &model, ones(1), .most = 4,
             .most_each = tn_full_of(TN_I64, TN_SHAPE(1), 5));
     REFUSED(TN_EINVAL, ".top_p is 1.5, but must be above 0 and at most 1", &model, ones(1), .top_p = 1.5);
+    REFUSED(TN_EINVAL, ".min_p is -1, but must be from 0 to 1", &model, ones(1), .min_p = -1);
+    REFUSED(TN_EINVAL, ".repetition_penalty is 0, but must be greater than 0", &model, ones(1),
+            .repetition_penalty = 0);
+    REFUSED(TN_EINVAL, ".read is -1, but must be at least 0", &model, ones(1), .read = -1);
+    REFUSED(TN_EINVAL,
+            "a prompt of 1 words and 9 new ones do not fit the decoding's length of 16, of which a part has been read",
+            &model, ones(1), .most = 9, .read = 7);
     REFUSED(TN_EINVAL, ".temperature is -1, but must be greater than 0", &model, ones(1), .temperature = -1);
     REFUSED(TN_EINVAL, "3000 prompts with 2 beams each need 6000 rows; the decoding has 4096", &model, ones(3000),
             .beams = 2);
@@ -232,6 +264,7 @@ int main(void)
     tcase_add_test(c, greedy_and_beams);
     tcase_add_test(c, many_beams_find_the_best);
     tcase_add_test(c, sampling);
+    tcase_add_test(c, repetition);
     tcase_add_test(c, each_word_is_told);
     tcase_add_test(c, wrong_use);
     TCase *m = tcase_create("memory");
