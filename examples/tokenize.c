@@ -159,10 +159,10 @@ static int run_decode(int n, char **operands) { return (void)n, (void)operands, 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
 #define TYPES "wordpiece|bpe|byte-bpe|subword"
-#define MODEL                                                                                                      \
-    OPTION_TEXT("model", 'm', "MODEL", &model, "a folder, a tokenizer.json, a .model, a vocab.txt; or subword-nmt's codes", \
-                .required = true),                                                                                 \
-        OPTION_TEXT("type", 't', "TYPE", &type, "subword, where the model is codes; else the model says",          \
+#define MODEL                                                                                                   \
+    OPTION_TEXT("model", 'm', "MODEL", &model,                                                                  \
+                "a folder, a tokenizer.json, a .model, a vocab.txt; or subword-nmt's codes", .required = true), \
+        OPTION_TEXT("type", 't', "TYPE", &type, "subword, where the model is codes; else the model says",       \
                     .choices = TYPES)
 
 static const option train_options[] = {

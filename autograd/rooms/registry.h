@@ -46,8 +46,10 @@
     OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm) OP(linear_cross_entropy)                                     \
     /* positions */                                                                                                   \
     OP(rope)                                                                                                          \
-    /* what in-place ops leave for other views */                                                                     \
+    /* views of memory that an in-place op has changed */                                                             \
     OP(strided) OP(strided_add) OP(strided_clear) OP(overwrite)                                                       \
+    /* more functions of one element */                                                                               \
+    OP(mish)                                                                                                          \
     /* weights of 8 bits */                                                                                           \
     OP(linear_q8) OP(embedding_q8)
 /* clang-format on */

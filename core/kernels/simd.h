@@ -13,7 +13,7 @@
  *   v_load_bf16      n elements of bf16, widened to f32
  *   v_load_i8        n signed bytes, as f32
  *   v_load_f16       n elements of f16, little-endian at any address, widened to f32
- *   v_store_bf16     n elements of f32, rounded to bf16: where TN__STORES_BF16 is defined
+ *   v_store_bf16     n elements of f32, each rounded as by tn__f32_to_bf16: where TN__STORES_BF16 is defined
  * v_fma rounds once where the instruction set multiplies and adds in one step (AVX-512, AVX2, NEON), twice elsewhere:
  * which of them is a property of the instruction set, never of the code around it. */
 #ifndef TENON_CORE_KERNELS_SIMD_H

@@ -76,16 +76,36 @@ static bool prompt_fits(const tn_generate_args *a)
 static bool decoding_suffices(const state *s)
 {
     const tn_decoding *d = s->a.from;
+    const int64_t      room = d->length - s->a.read;
+    if (s->a.read < 0) return refuse("read", s->a.read, "at least 0");
     if (s->prompts > d->rows / s->beams)
         return tn_raise(
                    TN_EINVAL, "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
                    (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams), (long long)d->rows),
                false;
-    if (s->begin > d->length || s->most > d->length - s->begin || s->most < 1)
-        return tn_raise(
-                   TN_EINVAL,
-                   "tn_generate: a prompt of %lld words and %lld new ones do not fit the decoding's length of %lld",
-                   (long long)s->begin, (long long)s->most, (long long)d->length),
+    if (s->begin > room || s->most > room - s->begin || s->most < 1)
+        return tn_raise(TN_EINVAL,
+                        "tn_generate: a prompt of %lld words and %lld new ones do not fit the decoding's length of "
+                        "%lld%s",
+                        (long long)s->begin, (long long)s->most, (long long)d->length,
+                        s->a.read ? ", of which a part has been read" : ""),
+               false;
+    return true;
+}
+
+static bool sampling_fits(const tn_generate_args *a)
+{
+    if (a->top_k < 0) return refuse("top_k", a->top_k, "at least 0");
+    if (!(a->top_p > 0 && a->top_p <= 1))
+        return tn_raise(TN_EINVAL, "tn_generate: .top_p is %g, but must be above 0 and at most 1", a->top_p), false;
+    if (!(a->min_p >= 0 && a->min_p <= 1))
+        return tn_raise(TN_EINVAL, "tn_generate: .min_p is %g, but must be from 0 to 1", a->min_p), false;
+    if (!(a->repetition_penalty > 0) || isinf(a->repetition_penalty))
+        return tn_raise(TN_EINVAL, "tn_generate: .repetition_penalty is %g, but must be greater than 0",
+                        a->repetition_penalty),
+               false;
+    if (!(a->temperature > 0) || isinf(a->temperature))
+        return tn_raise(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0", a->temperature),
                false;
     return true;
 }
@@ -105,34 +125,7 @@ static bool fits(state *s)
     if (a->each && s->beams > 1) return refuse("beams", a->beams, "1 where .each is called");
     if (s->least < 0 || s->least > s->most) return refuse("least", a->least, "from 0 to .most");
     if (a->no_repeat < 0) return refuse("no_repeat", a->no_repeat, "at least 0");
-    if (a->top_k < 0) return refuse("top_k", a->top_k, "at least 0");
-    if (!(a->top_p > 0 && a->top_p <= 1))
-        return tn_raise(TN_EINVAL, "tn_generate: .top_p is %g, but must be above 0 and at most 1", a->top_p), false;
-    if (!(a->min_p >= 0 && a->min_p <= 1))
-        return tn_raise(TN_EINVAL, "tn_generate: .min_p is %g, but must be from 0 to 1", a->min_p), false;
-    if (!(a->repetition_penalty > 0) || isinf(a->repetition_penalty))
-        return tn_raise(TN_EINVAL, "tn_generate: .repetition_penalty is %g, but must be greater than 0",
-                        a->repetition_penalty),
-               false;
-    if (!(a->temperature > 0) || isinf(a->temperature))
-        return tn_raise(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0", a->temperature),
-               false;
-    if (s->prompts > a->from->rows / s->beams)
-        return tn_raise(TN_EINVAL,
-                        "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
-                        (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams),
-                        (long long)a->from->rows),
-               false;
-    const int64_t room = a->from->length - a->read;
-    if (a->read < 0) return refuse("read", a->read, "at least 0");
-    if (s->begin > room || s->most > room - s->begin || s->most < 1)
-        return tn_raise(TN_EINVAL,
-                        "tn_generate: a prompt of %lld words and %lld new ones do not fit the decoding's length of "
-                        "%lld%s",
-                        (long long)s->begin, (long long)s->most, (long long)a->from->length,
-                        a->read ? ", of which a part has been read" : ""),
-               false;
-    return true;
+    return sampling_fits(a) && decoding_suffices(s);
 }
 
 /* How many new words prompt b's texts may have. */

@@ -69,7 +69,7 @@ tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets)
 }
 tn_blocks *tn_lm_blocks(void *m)
 {
-    const kind *k = kind_of(m);
+    const kind *k = kind_of(__func__, m);
     return k ? k->blocks(m) : NULL;
 }
 tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)

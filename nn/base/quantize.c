@@ -31,7 +31,7 @@ tn_status tn_module_quantize(void *module)
 {
     tn_module *m = module;
     size_t     n = 0, at = 0; /* all, and those that turn */
-    if (!tn_module_ready(m)) return tn_error();
+    if (!tn_module_ready("tn_quantize", m)) return tn_error();
     for (tn_each e = weights_of(m); tn_next(&e);) n++;
     if (!n) return TN_OK;
     const size_t   bytes = 2 * n * sizeof(tn_tensor *);
