@@ -325,6 +325,7 @@ static bool fill(const tn_tokenizer *t, int64_t n, const rows *from, bool left, 
     if (!to->blocked_keys) return false;
     int64_t *id = tn_data_mut(to->ids), *segment = tn_data_mut(to->segments), at = 0;
     uint8_t *blocked = tn_data_mut(to->blocked_keys);
+    if (!id || !segment || !blocked) return false;
     for (int64_t i = 0; i < n; at += from->length[i++]) {
         const int64_t shift = left ? from->width - from->length[i] : 0;
         for (int64_t k = -shift; k < from->width - shift; k++) {

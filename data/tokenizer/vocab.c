@@ -141,7 +141,7 @@ tn_tensor *tn_vocab_encode(const tn_vocab *v, const char *text, size_t bytes)
     for (size_t at = 0, from, n; next_word(text, bytes, &at, &from, &n);) words++;
     tn_tensor *y = tn_empty_of(TN_I64, (tn_shape){1, {words}});
     int64_t   *id = y ? tn_data_mut(y) : NULL;
-    for (size_t at = 0, from, n; y && next_word(text, bytes, &at, &from, &n);) *id++ = tn_vocab_id(v, text + from, n);
+    for (size_t at = 0, from, n; id && next_word(text, bytes, &at, &from, &n);) *id++ = tn_vocab_id(v, text + from, n);
     return y;
 }
 
@@ -173,8 +173,8 @@ tn_tensor *tn_pad_sequences_run(int64_t n, const int64_t *const *rows, tn_pad_ar
     const int64_t most = padded_length(n, rows, &how);
     if (most < 0) return NULL;
     tn_tensor *y = tn_empty_of(TN_I64, how.time_first ? (tn_shape){2, {most, n}} : (tn_shape){2, {n, most}});
-    if (!y) return NULL;
-    int64_t      *to = tn_data_mut(y);
+    int64_t   *to = y ? tn_data_mut(y) : NULL;
+    if (!to) return NULL;
     const int64_t row = how.time_first ? 1 : most, step = how.time_first ? n : 1;
     for (int64_t i = 0; i < n; i++) {
         const int64_t has = how.lengths[i], kept = has < most ? has : most;

@@ -32,7 +32,9 @@ typedef struct {
 
 static void put_ids(tn_tensor *t, int64_t row, int64_t at, const char *text)
 {
-    int64_t *to = (int64_t *)tn_data_mut(t) + row * tn_size(t, 1) + at;
+    int64_t *to = tn_data_mut(t);
+    if (!to) return;
+    to += row * tn_size(t, 1) + at;
     while (*text) *to++ = (unsigned char)*text++ + BYTES;
     *to = END;
 }
@@ -54,7 +56,7 @@ static bool pairs_of(uint64_t from_seed, uint64_t first, int64_t n, int64_t each
     for (int64_t i = 0; i < n; i++) {
         task_pair(what, from_seed, first + (uint64_t)i, each_length, held, text[0], text[1]);
         put_ids(*x, i, 0, text[0]), put_ids(*y, i, 1, text[1]);
-        ((int64_t *)tn_data_mut(*y))[i * (width[1] + 2)] = BEGIN;
+        tn_set_i64(*y, i * (width[1] + 2), BEGIN);
     }
     return tn_error() == TN_OK;
 }

@@ -314,6 +314,7 @@ static tn_generated results(state *s)
     if (tn_error() != TN_OK) return r;
     int64_t *words = tn_data_mut(r.tokens), *lengths = tn_data_mut(r.lengths);
     double  *scores = tn_data_mut(r.scores);
+    if (!words || !lengths || !scores) return r;
     for (int64_t b = 0; b < s->prompts; b++)
         for (int64_t i = 0; i < best && i < s->ndone[b]; i++) {
             const text *d = &s->done[b * s->beams + i];

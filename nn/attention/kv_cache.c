@@ -211,13 +211,15 @@ void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached_lengths before)
 
 /* Reorders the rows of one layer's keys or values: first all that change are copied to `apart`, then back to their new
  * places. */
-static void move_rows(tn_tensor *t, int64_t layer, int64_t filled, int64_t n, const int64_t *from, char *apart)
+static bool move_rows(tn_tensor *t, int64_t layer, int64_t filled, int64_t n, const int64_t *from, char *apart)
 {
     const tn_shape s = tn_shape_of(t);
     const size_t   size = tn_dtype_size(tn_dtype_of(t)) * (size_t)s.d[4], used = size * (size_t)filled;
     const size_t   head = size * (size_t)s.d[3], row = head * (size_t)s.d[2];
     const size_t   heads = (size_t)s.d[2];
-    char          *base = (char *)tn_data_mut(t) + (size_t)layer * (size_t)s.d[1] * row;
+    char          *base = tn_data_mut(t);
+    if (!base) return false;
+    base += (size_t)layer * (size_t)s.d[1] * row;
     for (int back = 0; back < 2; back++)
         for (size_t i = 0; i < (size_t)n; i++) {
             if (from[i] == (int64_t)i) continue;
@@ -227,6 +229,7 @@ static void move_rows(tn_tensor *t, int64_t layer, int64_t filled, int64_t n, co
                 else memcpy(aside, base + (size_t)from[i] * row + h * head, used);
             }
         }
+    return true;
 }
 
 tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
@@ -265,11 +268,12 @@ tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
             for (int memory = 0; memory < 2; memory++) {
                 const int64_t filled = memory ? c->layer[i].memory : c->layer[i].own;
                 if (filled <= 0) continue;
-                move_rows(c->keys[memory], i, filled, n, from, apart + (size_t)n * sizeof *from);
-                move_rows(c->values[memory], i, filled, n, from, apart + (size_t)n * sizeof *from);
+                if (!move_rows(c->keys[memory], i, filled, n, from, apart + (size_t)n * sizeof *from) ||
+                    !move_rows(c->values[memory], i, filled, n, from, apart + (size_t)n * sizeof *from))
+                    break;
             }
         tn_mem_put(apart, bytes);
     }
-    c->rows = n;
-    return TN_OK;
+    if (tn_error() == TN_OK) c->rows = n;
+    return tn_error();
 }
