@@ -188,9 +188,9 @@ TN_API double    tn_get_at(const tn_tensor *t, tn_shape index);
 TN_API int64_t   tn_get_i64(const tn_tensor *t, int64_t position);                                  /* exact for i64 */
 TN_API tn_status tn_copy_out(const tn_tensor *t, tn_dtype dt, void *data, size_t bytes) TN_CHECKED; /* contiguous */
 
-/* Writers bump the version that the tape checks. tn_data_mut does so at the call: write before the next op. What may not
- * be written is refused, and the address is NULL: a leaf or a tensor of the tape, but for tn_no_grad_begin(); an
- * expanded one; any while an error stands. */
+/* Writers bump the version that the tape checks. tn_data_mut does so at the call: write before the next op. It is
+ * NULL and an error for what may not be written: an expanded tensor; a leaf or one of the tape, but for
+ * tn_no_grad_begin(); and while an error stands. */
 TN_API const void *tn_data(const tn_tensor *t); /* the first element; mind tn_strides_of */
 TN_API void       *tn_data_mut(tn_tensor *t);
 TN_API tn_status   tn_set(tn_tensor *t, int64_t position, double value);

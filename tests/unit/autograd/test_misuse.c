@@ -535,8 +535,8 @@ static void     refused(const char *call)
 /* clang-format off */
 #define OF_ONE(X) \
     X(neg) X(abs) X(sign) X(exp) X(expm1) X(log) X(log1p) X(sqrt) X(rsqrt) X(square) X(reciprocal) X(sin) X(cos) \
-    X(tanh) X(erf) X(floor) X(ceil) X(round) X(sigmoid) X(logsigmoid) X(relu) X(gelu) X(gelu_tanh) X(silu) X(mish) X(neg_) \
-    X(exp_) X(sqrt_) X(tanh_) X(sigmoid_) X(relu_) X(logical_not) X(isfinite) X(isnan) X(contiguous) X(clone) \
+    X(tanh) X(erf) X(floor) X(ceil) X(round) X(sigmoid) X(logsigmoid) X(relu) X(gelu) X(gelu_tanh) X(silu) X(mish) \
+    X(neg_) X(exp_) X(sqrt_) X(tanh_) X(sigmoid_) X(relu_) X(logical_not) X(isfinite) X(isnan) X(contiguous) X(clone) \
     X(nonzero)
 #define OF_TWO(X) \
     X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(remainder) X(add_) X(sub_) X(mul_) X(div_) X(eq) \

@@ -358,7 +358,7 @@ START_TEST(slopes_at_a_rounded_bound)
 }
 END_TEST
 
-/* ---- mish: as softplus, tanh and a product its slope was NaN at 3e38, and 8 units off in bf16 --------------------- */
+/* ---- mish: as softplus, tanh and a product its slope was NaN at 3e38, and 8 units off in bf16 -------------------- */
 
 static real mish_slope(real x)
 {
