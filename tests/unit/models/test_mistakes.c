@@ -17,6 +17,8 @@ static void *a_bilinear(void) { return tn_bilinear_new(.in1 = 2, .in2 = 2, .out 
 static void *bilinear(void *m, tn_tensor *x) { return tn_bilinear_forward(m, x, x); }
 static void *a_bag(void) { return tn_embedding_bag_new(.count = 4, .dim = 2); }
 static void *bag(void *m, tn_tensor *x) { return tn_embedding_bag_forward(m, x, NULL, NULL); }
+static void *an_embedding(void) { return tn_embedding_new(.count = 4, .dim = 2); }
+static void *embedding_rows(void *m, tn_tensor *x) { return tn_embedding_rows(m, x ? 0 : 4, 1); }
 static void *a_loss(void) { return tn_mse_loss_new(.reduction = TN_MEAN); }
 static void *loss(void *m, tn_tensor *x) { return tn_loss_forward(m, x, x); }
 static void *a_cosine(void) { return tn_cosine_embedding_loss_new(.margin = 0); }
@@ -142,6 +144,7 @@ static const struct forward {
     {"tn_call", "Linear: the input is NULL", a_linear, call, 0},
     {"tn_bilinear_forward", "bilinear: x1 is NULL", a_bilinear, bilinear, 0},
     {"tn_embedding_bag_forward", "embedding_bag: index is NULL", a_bag, bag, 0},
+    {"tn_embedding_rows", "narrow: ", an_embedding, embedding_rows, 0},
     {"tn_loss_forward", "mse_loss: input 0 is NULL", a_loss, loss, 0},
     {"tn_cosine_embedding_loss_forward", "cosine_similarity: input 0 is NULL", a_cosine, cosine, 0},
     {"tn_mha", "mha: query is NULL", an_mha, mha, 1},
