@@ -180,6 +180,16 @@ typedef struct {
 TN_API tn_status tn_tokenizer_decode_next(const tn_tokenizer *t, tn_text_stream *d, int32_t id, tn_string *to);
 TN_API tn_status tn_tokenizer_decode_end(tn_text_stream *d, tn_string *to); /* half a character is U+FFFD */
 
+/* ---- conversations ----------------------------------------------------------------------------------------------- */
+
+/* Messages as a model reads them, added to `to`: kind is "llama2", "llama3", "chatml", "qwen2", "mistral" or "zephyr".
+ * answer: the text ends where the assistant's answer begins. Its special tokens are in the text: encode it .bare. */
+typedef struct {
+    const char *role, *content; /* "system", "user", "assistant" */
+} tn_message;
+TN_API tn_status   tn_chat_text(const char *kind, int64_t n, const tn_message *messages, bool answer, tn_string *to);
+TN_API const char *tn_chat_kind(const char *chat_template); /* of a tokenizer_config.json; NULL: none of them */
+
 #ifdef __cplusplus
 } /* extern "C" */
 #else

@@ -1,0 +1,153 @@
+/* chat.c — conversations as the models that answer were trained to read them: what stands around each message, as data.
+ * The texts are those of the usual chat_templates of Hugging Face. */
+#include "data/text/data_private.h"
+#include "data/tokenizer.h"
+#include "core/base/toolbox.h"
+
+#include <string.h>
+
+typedef enum { SYSTEM, USER, ASSISTANT, ROLES } role;
+static const char *const role_names[ROLES] = {"system", "user", "assistant"};
+
+#define HEADER(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
+#define IM(role) "<|im_start|>" role "\n"
+static const struct form {
+    const char *name, *begin;                    /* once */
+    const char *before[ROLES], *after[ROLES];    /* before[SYSTEM] NULL: there is no such message */
+    const char *answer;                          /* where the answer begins */
+    const char *system;                          /* if the first message is none of the system */
+    bool        trim, alternate, system_in_user; /* the first user's message begins with the system's */
+} forms[] = {
+    {"llama2",
+     "",
+     {"<<SYS>>\n", "<s>[INST] ", " "},
+     {"\n<</SYS>>\n\n", " [/INST]", " </s>"},
+     "",
+     NULL,
+     true,
+     true,
+     true},
+    {"llama3",
+     "<|begin_of_text|>",
+     {HEADER("system"), HEADER("user"), HEADER("assistant")},
+     {"<|eot_id|>", "<|eot_id|>", "<|eot_id|>"},
+     HEADER("assistant"),
+     NULL,
+     .trim = true},
+    {"chatml",
+     "",
+     {IM("system"), IM("user"), IM("assistant")},
+     {"<|im_end|>\n", "<|im_end|>\n", "<|im_end|>\n"},
+     IM("assistant"),
+     NULL,
+     .trim = false},
+    {"qwen2",
+     "",
+     {IM("system"), IM("user"), IM("assistant")},
+     {"<|im_end|>\n", "<|im_end|>\n", "<|im_end|>\n"},
+     IM("assistant"),
+     "You are a helpful assistant.",
+     .trim = false},
+    {"mistral", "<s>", {NULL, "[INST] ", ""}, {"", " [/INST]", "</s>"}, "", NULL, .alternate = true},
+    {"zephyr",
+     "",
+     {"<|system|>\n", "<|user|>\n", "<|assistant|>\n"},
+     {"</s>\n", "</s>\n", "</s>\n"},
+     "<|assistant|>\n",
+     NULL,
+     .trim = false},
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+const char *tn_chat_kind(const char *chat_template)
+{
+    static const char *const marks[FORMS][2] = {{"[INST]", "<<SYS>>"}, {"<|start_header_id|>", ""},
+                                                {"<|im_start|>", ""},  {"<|im_start|>", "You are a helpful assistant"},
+                                                {"[INST]", ""},        {"<|user|>", "<|assistant|>"}};
+    static const int         order[FORMS] = {0, 1, 3, 2, 4, 5}; /* the special before the general */
+    for (int i = 0; chat_template && i < FORMS; i++)
+        if (strstr(chat_template, marks[order[i]][0]) && strstr(chat_template, marks[order[i]][1]))
+            return forms[order[i]].name;
+    return NULL;
+}
+
+static const struct form *find(const char *who, const char *kind)
+{
+    for (int i = 0; i < FORMS; i++)
+        if (!strcmp(forms[i].name, kind)) return forms + i;
+    tn_raise(TN_EINVAL,
+             "%s: '%.40s' is no form of conversation: expected llama2, llama3, chatml, qwen2, mistral or zephyr", who,
+             kind);
+    return NULL;
+}
+
+static bool add(tn_string *to, const char *text) { return tn_string_add(to, tn_text_of(text)) == TN_OK; }
+
+/* Without the white space at its ends, as Python's strip() has it. */
+static bool add_content(tn_string *to, const char *text, bool left, bool right)
+{
+    size_t n = strlen(text);
+    for (size_t at = 0; left && n; text += at, n -= at, at = 0)
+        if (!tn__is_blank(tn_utf8_next(text, n, &at, NULL))) break;
+    while (right && n) {
+        size_t at = n - 1;
+        while (at && ((unsigned char)text[at] & 0xc0) == 0x80) at--;
+        size_t next = at;
+        if (!tn__is_blank(tn_utf8_next(text, n, &next, NULL))) break;
+        n = at;
+    }
+    return tn_string_add(to, (tn_text){text, n}) == TN_OK;
+}
+
+static int role_of(const char *who, const struct form *f, const tn_message *m, int64_t i)
+{
+    int r = 0;
+    while (r < ROLES && m[i].role && strcmp(role_names[r], m[i].role) != 0) r++;
+    if (!m[i].role || !m[i].content || r == ROLES)
+        tn_raise(TN_EINVAL, "%s: message %lld has %s, expected system, user or assistant, and a text", who,
+                 (long long)i, m[i].role && m[i].content ? "another role" : "no role or no text");
+    else if (r == SYSTEM && (!f->before[SYSTEM] || (f->system_in_user && i)))
+        tn_raise(TN_EINVAL, "%s: %s has no message of the system%s", who, f->name,
+                 f->before[SYSTEM] ? " but the first" : "");
+    else return r;
+    return -1;
+}
+
+static bool write(const char *who, const struct form *f, int64_t n, const tn_message *m, tn_string *to)
+{
+    const char *system = NULL; /* that the next message begins with */
+    int64_t     told = 0;
+    if (f->system && (!n || !m[0].role || strcmp(m[0].role, "system") != 0) &&
+        !(add(to, f->before[SYSTEM]) && add(to, f->system) && add(to, f->after[SYSTEM])))
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        const int r = role_of(who, f, m, i);
+        if (r < 0) return false;
+        if (r == SYSTEM && f->system_in_user) {
+            system = m[i].content;
+            continue;
+        }
+        if (f->alternate && r != (told++ % 2 ? ASSISTANT : USER))
+            return tn_raise(TN_EINVAL, "%s: message %lld is the %s's, but in %s user and assistant take turns", who,
+                            (long long)i, role_names[r], f->name),
+                   false;
+        if (!add(to, f->before[r])) return false;
+        if (system && !(add(to, f->before[SYSTEM]) && add(to, system) && add(to, f->after[SYSTEM]))) return false;
+        if (!add_content(to, m[i].content, f->trim && !system, f->trim) || !add(to, f->after[r])) return false;
+        system = NULL;
+    }
+    return true;
+}
+
+tn_status tn_chat_text(const char *kind, int64_t n, const tn_message *messages, bool answer, tn_string *to)
+{
+    if (tn__blocked()) return tn__self.error;
+    const char *who = "tn_chat_text";
+    if (!kind || !to || n < 0 || (n && !messages))
+        return tn_raise(TN_EINVAL, "%s: %s", who, n < 0 ? "n is negative" : "a pointer is NULL");
+    const struct form *f = find(who, kind);
+    const size_t       before = to->bytes;
+    const bool         ok = f && add(to, f->begin) && write(who, f, n, messages, to) && (!answer || add(to, f->answer));
+    if (!ok && to->at) to->at[to->bytes = before] = 0;
+    return tn__self.error;
+}
