@@ -75,17 +75,19 @@ TN_API tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pi
 /* Training: words are counted, then the most frequent pair of neighbouring pieces becomes a piece, again and again. Any
  * amount of text: files are read in blocks, and only the different words are kept. The same result for any number of
  * threads. Words of more than 1000 letters are left out. Pairs of equal count: for BPE the one of lower numbers, as
- * Hugging Face has it; for WordPiece the one that comes first in the order of its bytes. */
+ * Hugging Face has it; for WordPiece the one that comes first in the order of its bytes. TN_UNIGRAM is trained otherwise,
+ * as SentencePiece does it: from all frequent substrings down to vocab_size, each step without those that cost least. */
 typedef struct tn_tokenizer_train_args {
     int                zero_;
     tn_tokenizer_kind  kind;
     int64_t vocab_size TN_IS(30000); /* 30000 */
     int64_t min_count  TN_IS(2);     /* of a pair that becomes a piece: 2 */
-    int64_t alphabet   TN_IS(1000);  /* different letters at most, the most frequent: 1000; not for bytes */
-    bool               cased;        /* keep capitals and accents */
+    int64_t alphabet   TN_IS(1000);  /* different letters at most, the most frequent: 1000; not for bytes;
+                                     TN_UNIGRAM keeps those that make up 99.95 % of the text */
+    bool               cased;        /* keep capitals and accents (TN_UNIGRAM does) */
     const char *const *special;      /* ended by NULL, in the order of their numbers; NULL: [PAD] [UNK] [CLS] [SEP]
-                                      [MASK], or for bytes <|endoftext|> */
-    void (*progress)(const char *what, double part, void *user); /* "reading", "merging"; 0 to 1 */
+                                      [MASK]; for bytes <|endoftext|>, for Unigram <unk> <s> </s> */
+    void (*progress)(const char *what, double part, void *user); /* "reading", "merging", "pruning"; 0 to 1 */
     void *user;
     int   end_;
 } TN_KEYWORDS_ONLY   tn_tokenizer_train_args;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBWORD = 3, LINE_MOST = 64 << 20 }; /* after the kinds of tn_tokenizer_kind; bytes */
+enum { SUBWORD = 5, LINE_MOST = 64 << 20 }; /* after the kinds of tn_tokenizer_kind; bytes */
 
 static const char *type, *out, *model;
 static int64_t     size, min_count = 2, alphabet = 1000;
@@ -14,8 +14,8 @@ static bool        cased, force, lowercase, slow, pieces, special, literal, stri
 
 static int kind_of(const char *name)
 {
-    static const char *const kinds[] = {"wordpiece", "bpe", "byte-bpe", "subword"};
-    for (int i = 0; i < 4; i++)
+    static const char *const kinds[] = {"wordpiece", "bpe", "byte-bpe", "", "unigram", "subword"};
+    for (int i = 0; i < 6; i++)
         if (name && !strcmp(name, kinds[i])) return i;
     return -1;
 }
@@ -158,7 +158,7 @@ static int run_decode(int n, char **operands) { return (void)n, (void)operands, 
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
-#define TYPES "wordpiece|bpe|byte-bpe|subword"
+#define TYPES "wordpiece|bpe|byte-bpe|unigram|subword"
 #define MODEL                                                                                                   \
     OPTION_TEXT("model", 'm', "MODEL", &model,                                                                  \
                 "a folder, a tokenizer.json, a .model, a vocab.txt; or subword-nmt's codes", .required = true), \
@@ -166,7 +166,8 @@ static int run_decode(int n, char **operands) { return (void)n, (void)operands, 
                     .choices = TYPES)
 
 static const option train_options[] = {
-    OPTION_TEXT("type", 't', "TYPE", &type, "WordPiece is BERT's, byte-bpe GPT-2's, subword is subword-nmt's",
+    OPTION_TEXT("type", 't', "TYPE", &type,
+                "wordpiece is BERT's, byte-bpe GPT-2's, unigram SentencePiece's, subword subword-nmt's",
                 .required = true, .choices = TYPES),
     OPTION_TEXT("out", 'o', "DIR", &out, "where it goes, as Hugging Face reads it; for subword a file of codes",
                 .required = true),

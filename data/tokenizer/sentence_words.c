@@ -42,6 +42,7 @@ static bool pass(const tn_tokenizer *t, tn__encoding *s, const char *p, size_t b
         }
         if (!r->cut && !r->safe) k = n;
         const tn__a_word w = {p + i, k - i, 0, TN__MAPPED, s->from[2 * (base + k) - 1], (*number)++};
+        s->line_end = k == n;
         if (!tn__word(t, s, &w)) return false;
     }
     return true;

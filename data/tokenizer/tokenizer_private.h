@@ -273,6 +273,8 @@ typedef struct tn__encoding {
     uint8_t          bytes[TN__CACHED_PIECES]; /* of the first pieces of the word at hand */
     size_t           split;                    /* its bytes up to the last of these */
 
+    bool line_end; /* the word at hand is the last of its text */
+
     /* instead of encoding words: what training does with each */
     bool (*sink)(void *user, const char *word, size_t bytes);
     void *user;

@@ -1,7 +1,7 @@
 /* tokenizer_train.c — training a tokenizer: texts are read in blocks that end with a line (or, in a line that is
  * longer than a block, before a space); threads count the words of the blocks, each in a table of its own; the
  * tables' sum goes to train_merges.c. Sums do not depend on who counted what. */
-#include "data/tokenizer/tokenizer_train.h"
+#include "data/tokenizer/train_unigram.h"
 #include "core/base/toolbox.h"
 #include "core/base/parallel.h"
 
@@ -33,6 +33,13 @@ static bool count_word(void *user, const char *word, size_t bytes)
         for (size_t i = 0; i < bytes; i++) letters += ((unsigned char)word[i] & 0xc0) != 0x80;
         if (letters > TN__LETTERS_MOST) return true;
     }
+    if (c->line_end && *c->line_end) {
+        c->marked.bytes = 0;
+        if (tn_string_add(&c->marked, (tn_text){word, bytes}) != TN_OK ||
+            tn_string_add(&c->marked, (tn_text){"\n", 1}) != TN_OK)
+            return false;
+        word = c->marked.at, bytes = c->marked.bytes;
+    }
     const uint32_t before = c->word.n;
     const int64_t  i = tn__strings_add(&c->word, word, bytes);
     if (i < 0 || !tn__grown((void *)&c->count, &c->room, i + 1, sizeof *c->count)) return false;
@@ -49,10 +56,15 @@ static void count_block(int64_t from, int64_t to, void *user)
         const char   *text = w->text + b * BLOCK, *end = text + w->bytes[b];
         tn__encoding *s = &c->encoder;
         s->sink = count_word, s->user = &c->words;
+        const bool sentence = w->t->split == TN__SPLIT_SENTENCE;
+        c->words.line_end = sentence ? &s->line_end : NULL;
         for (const char *line = text, *next; line < end; line = next) {
             const char *stop = memchr(line, '\n', (size_t)(end - line));
             next = stop ? stop + 1 : end; /* a line's end belongs to it: GPT-2 sees it */
-            if (!tn__each_word(w->t, s, line, (size_t)(next - line))) return;
+            size_t n = (size_t)(next - line);
+            if (sentence && n && line[n - 1] == '\n') n--;
+            if (sentence && n && line[n - 1] == '\r') n--;
+            if (!tn__each_word(w->t, s, line, n)) return;
         }
     }
 }
@@ -137,7 +149,12 @@ static bool add_special(tn_tokenizer *t, const tn_tokenizer_train_args *how)
 {
     static const char *const bert[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", NULL};
     static const char *const gpt2[] = {"<|endoftext|>", NULL};
-    const char *const       *special = how->special ? how->special : t->kind == TN_BYTE_BPE ? gpt2 : bert;
+    static const char *const sentence[] = {"<unk>", "<s>", "</s>", NULL};
+    const char *const       *special = how->special             ? how->special
+                                       : t->kind == TN_BYTE_BPE ? gpt2
+                                       : t->kind == TN_UNIGRAM  ? sentence
+                                                                : bert;
+    const char              *unknown = t->kind == TN_UNIGRAM ? "<unk>" : "[UNK]";
     for (; *special; special++) {
         const uint32_t before = t->pieces.n;
         if (!**special || tn_utf8_valid(*special, strlen(*special)) < strlen(*special))
@@ -146,16 +163,21 @@ static bool add_special(tn_tokenizer *t, const tn_tokenizer_train_args *how)
                    false;
         const int64_t id = tn__strings_add(&t->pieces, *special, strlen(*special));
         if (id < 0) return false;
-        if (id == before && !tn__tokenizer_add(t, (tn__added){.id = (int32_t)id, .special = true})) return false;
+        const bool hidden = t->kind == TN_UNIGRAM; /* as in a .model */
+        if (id == before && !(hidden && !strcmp(*special, unknown)) &&
+            !tn__tokenizer_add(t, (tn__added){.id = (int32_t)id, .special = true, .hidden = hidden}))
+            return false;
     }
     if (t->pieces.n >= how->vocab_size)
         return tn_raise(TN_EINVAL, "tn_tokenizer_train: vocab_size is %lld, but the special tokens alone are %u",
                         (long long)how->vocab_size, t->pieces.n),
                false;
-    t->unknown = t->kind == TN_BYTE_BPE ? -1 : (int32_t)tn_tokenizer_id(t, "[UNK]");
+    t->unknown = t->kind == TN_BYTE_BPE ? -1 : (int32_t)tn_tokenizer_id(t, unknown);
     if (t->unknown >= 0 || t->kind == TN_BYTE_BPE) return true;
-    return tn_raise(TN_EINVAL, "tn_tokenizer_train: [UNK] is not among the special tokens: what stands for a word that "
-                               "cannot be spelled?"),
+    return tn_raise(TN_EINVAL,
+                    "tn_tokenizer_train: %s is not among the special tokens: what stands for a word that "
+                    "cannot be spelled?",
+                    unknown),
            false;
 }
 
@@ -164,10 +186,40 @@ static bool check(const tn_tokenizer_train_args *how)
     const char *what = how->vocab_size < 0 || how->vocab_size > INT32_MAX ? "vocab_size"
                        : how->min_count < 0                               ? "min_count"
                        : how->alphabet < 0                                ? "alphabet"
-                       : (unsigned)how->kind > TN_BYTE_BPE                ? "kind"
+                       : (unsigned)how->kind > TN_UNIGRAM                 ? "kind"
                                                                           : NULL;
+    if (how->kind == TN_SENTENCE_BPE)
+        return tn_raise(TN_EUNSUPPORTED, "tn_tokenizer_train: TN_SENTENCE_BPE is read, but not trained: TN_UNIGRAM and "
+                                         "TN_BPE are"),
+               false;
     if (what) tn_raise(TN_EINVAL, "tn_tokenizer_train: %s is negative or too large", what);
     return !what;
+}
+
+/* Unigram's words begin at each space. Its special tokens have types and scores. */
+static bool begin_unigram(tn_tokenizer *t)
+{
+    const int64_t n = t->pieces.n;
+    t->step[t->steps++].kind = TN__STEP_SENTENCE;
+    tn__sentence *r = &t->sentence;
+    *r = (tn__sentence){.squeeze = true,
+                        .space = TN__SPACE_EACH,
+                        .cut = true,
+                        .each_byte = true,
+                        .decode_space = true,
+                        .decode_all = true};
+    if (!tn__grown((void *)&t->type, &t->type_room, n + 1, 1) ||
+        !tn__grown((void *)&t->score, &t->score_room, n + 1, sizeof *t->score))
+        return false;
+    for (int64_t i = 0; i < n; i++) t->type[i] = i == t->unknown ? TN_TYPE_UNKNOWN : TN_TYPE_CONTROL, t->score[i] = 0;
+    return true;
+}
+
+static bool make_pieces(tn_tokenizer *t, const tn__counted *words, const tn_tokenizer_train_args *how)
+{
+    if (t->kind != TN_UNIGRAM) return tn__train_merges(t, words, how);
+    t->sentence.cut = false; /* the words were; what is trained splits nothing */
+    return tn__train_unigram(t, words, how);
 }
 
 static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_train_args how)
@@ -180,20 +232,21 @@ static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_train_
     t->longest_word = TN__LETTERS_MOST + 1; /* longer words come shortened, and still too long to count */
     work         w = {.t = t, .threads = tn_threads(), .how = &how};
     const size_t text = (size_t)(BLOCKS + 1) * BLOCK, counters = (size_t)w.threads * sizeof(counter);
-    bool         ok = add_special(t, &how);
+    bool         ok = add_special(t, &how) && (t->kind != TN_UNIGRAM || begin_unigram(t));
     w.text = ok ? tn__mem_get(text) : NULL;
     w.counters = w.text ? tn__mem_zeroed(counters) : NULL;
-    ok = w.counters && count_all(&w, n, sources) && tn__train_merges(t, &w.counters->words, &how);
+    ok = w.counters && count_all(&w, n, sources) && make_pieces(t, &w.counters->words, &how);
     for (int i = 0; w.counters && i < w.threads; i++) {
         counter *c = w.counters + i;
         tn__encoding_free(&c->encoder);
         tn__strings_free(&c->words.word);
+        tn_string_free(&c->words.marked);
         tn__mem_put(c->words.count, (size_t)c->words.room * sizeof *c->words.count);
     }
     tn__mem_put(w.counters, counters);
     tn__mem_put(w.text, text);
     t->longest_word = longest_word;
-    if (ok && t->kind != TN_BYTE_BPE) tn__template_bert(t);
+    if (ok && t->kind != TN_BYTE_BPE && t->kind != TN_UNIGRAM) tn__template_bert(t);
     if (ok && tn__tokenizer_ready(t, "tn_tokenizer_train")) return t;
     return tn_tokenizer_free(t), NULL;
 }

@@ -10,6 +10,8 @@ typedef struct {
     tn__strings word;
     int64_t    *count;
     int64_t     room;
+    const bool *line_end; /* of Unigram: is this word the last of its line? Then it is counted with a "\n" */
+    tn_string   marked;
 } tn__counted;
 
 /* Adds to t's pieces (which are its special tokens) the letters of the words and what the most frequent pairs make, and

@@ -6,6 +6,7 @@
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize bpe TEXT      SentencePiece's BPE with bytes, trained here
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize json FILE     a tokenizer.json
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize kinds TEXT    tokenizer.json of all kinds, trained here
+    VENV/bin/python tests/outside/tokens.py build/bin/tokenize train TEXT    Unigram's training
 
 --lines N: so many lines of Unicode are made (20000). Ends with 77 where a reference is missing, with 1 if a line differs.
 """
@@ -217,10 +218,28 @@ def byte_kinds(text):
             yield name + (", NFC" if form else ""), t
 
 
+def check_training(o, text, folder):
+    """A Unigram vocabulary of 1,000 beside the reference trainer's: pieces, likelihood of the text, time."""
+    import time
+    began = time.process_time()
+    theirs = spm.SentencePieceProcessor(model_file=train_sentencepiece(text, folder, vocab_size=1000, num_threads=1))
+    middle = time.process_time()
+    run([o.tokenize, "train", "--type", "unigram", "--size", "1000", "--out", folder, "--force", text], b"")
+    ended = os.times()
+    mine = spm.SentencePieceProcessor(model_file=os.path.join(folder, "tokenizer.model"))
+    pieces = [{sp.id_to_piece(i) for i in range(1000)} for sp in (theirs, mine)]
+    texts = open(text, encoding="utf-8").read().split("\n")
+    sums = [sum(sp.get_score(i) for x in sp.encode(texts) for i in x) for sp in (theirs, mine)]
+    share, off = len(pieces[0] & pieces[1]) / 1000, (sums[1] - sums[0]) / abs(sums[0])
+    print(f"shared pieces {share:.1%}, log-likelihood {sums[0]:.0f} and ours {sums[1]:.0f} ({off:+.3%}), "
+          f"CPU {middle - began:.2f} s and ours {ended.children_user + ended.children_system:.2f} s")
+    return share < 0.97 or abs(off) > 0.001
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("tokenize")
-    p.add_argument("what", choices=["sentencepiece", "bpe", "json", "kinds"])
+    p.add_argument("what", choices=["sentencepiece", "bpe", "json", "kinds", "train"])
     p.add_argument("files", nargs="*")
     p.add_argument("--lines", type=int, default=20000)
     o = p.parse_args()
@@ -236,6 +255,8 @@ def main():
                     print(kind, how)
                     bad |= check_model(o, train_sentencepiece(o.files[0], folder, model_type=kind, vocab_size=1500,
                                                               **how), o.files)
+        elif o.what == "train":
+            bad = check_training(o, o.files[0], folder)
         elif o.what == "json":
             bad = check_json(o, o.files[0], o.files[0])
         elif o.what == "kinds":

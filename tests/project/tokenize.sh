@@ -19,7 +19,7 @@ ends()
     [ $got = "$code" ] && grep -q -- "$words" err || wrong "'$*' ends with $got, not $code, and says: $(cat err)"
 }
 
-for type in wordpiece bpe byte-bpe; do
+for type in unigram wordpiece bpe byte-bpe; do
     for threads in 1 3; do
         "$t" train --type $type --size 400 --threads $threads --out $type.$threads text 2>err ||
             wrong "$type: $(cat err)"
@@ -43,7 +43,9 @@ ends 1 "holds a tokenizer" "$t" train --type bpe --out bpe.1 text
 ends 3 "not one word" "$t" train --type bpe --out new empty
 ends 5 "no such file" "$t" train --type bpe --out new missing
 ends 1 "special tokens alone" "$t" train --type bpe --size 3 --out new text
-ends 2 "" "$t" train --type unigram --out new text
+ends 2 "" "$t" train --type trigram --out new text
+"$t" encode --model unigram.1/tokenizer.model <text | cmp -s - <("$t" encode --model unigram.1 <text) ||
+    wrong "unigram: tokenizer.model and tokenizer.json give other numbers"
 ends 2 "" "$t" encode
 ends 5 "neither a file nor a folder" "$t" encode --model nowhere
 cp empty text.txt

@@ -330,6 +330,51 @@ START_TEST(models_refused)
 }
 END_TEST
 
+/* ---- training Unigram -------------------------------------------------------------------------------------------- */
+
+static tn_tokenizer *trained(int threads, int64_t size)
+{
+    tn_json       *golden = tn_json_load(tn_test_data("golden/pieces.json"));
+    const tn_json *text = tn_json_get(golden, "text");
+    tn_set_threads(threads);
+    tn_tokenizer *t = tn_tokenizer_train_text(tn_json_string(text), (size_t)tn_json_string_bytes(text),
+                                              .kind = TN_UNIGRAM, .vocab_size = size);
+    tn_set_threads(0);
+    tn_json_free(golden);
+    return t;
+}
+
+START_TEST(trains_unigram)
+{
+    tn_tokenizer *t = trained(1, 330), *again = trained(3, 330);
+    ck_assert_msg(t && again, "%s", tn_error_message());
+    ck_assert_int_eq(tn_tokenizer_size(t), 330);
+    for (int64_t i = 0; i < 330; i++) ck_assert_str_eq(tn_tokenizer_piece(t, i), tn_tokenizer_piece(again, i));
+    ck_assert_str_eq(tn_tokenizer_piece(t, 0), "<unk>");
+    ck_assert_str_eq(tn_tokenizer_piece(t, 2), "</s>");
+    ck_assert_int_ge(tn_tokenizer_id(t, S "the"), 0);
+    for (int64_t i = 3; i < 330; i++) { /* a space only in front; letters and signs not mixed */
+        const char *piece = tn_tokenizer_piece(t, i);
+        ck_assert_msg(!strstr(piece + 1, S) && strcmp(piece, "isn't"), "%s", piece);
+    }
+    tn_encoding *e = tn_encoding_new();
+    tn_string    back = {0};
+    const char  *text = "The keys to the cabinet";
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, text, strlen(text)), TN_OK);
+    ck_assert_int_lt(e->n, 14);
+    ck_assert_int_eq(tn_tokenizer_decode(t, e->id, e->n, &back), TN_OK);
+    ck_assert_str_eq(back.at, text);
+    tn_tokenizer *model = tn_tokenizer_load(saved(t, "trained"));
+    same(t, model);
+    tn_string_free(&back);
+    tn_encoding_free(e), tn_tokenizer_free(t), tn_tokenizer_free(again), tn_tokenizer_free(model);
+    ck_assert_ptr_null(trained(1, 100));
+    ck_assert_msg(tn_error() == TN_EINVAL && strstr(tn_error_message(), "letters and 3 special tokens"), "%s",
+                  tn_error_message());
+    tn_clear_error();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sentencepiece");
@@ -344,5 +389,7 @@ int main(void)
     tcase_add_loop_test(c, model_there_and_back, 0, 2);
     tcase_add_test(c, broken_models);
     tcase_add_loop_test(c, models_refused, 0, (int)(sizeof refused / sizeof *refused));
+    c = tn_tcase(s, "training");
+    tcase_add_test(c, trains_unigram);
     return tn_check_main(s);
 }

@@ -1,0 +1,302 @@
+/* train_unigram.c — Unigram's pieces and scores from counted words, as in Kudo, "Subword Regularization" (2018), with
+ * the choices of SentencePiece's trainer: all substrings that go on in different ways, weighted by how often they stand
+ * in the text, are the seed; then, again and again, two rounds of expectation and maximization, and a quarter of the
+ * pieces goes, those whose loss costs the least likelihood, until a tenth more than asked for are left.
+ *
+ * What an expectation is: with alpha and beta the logarithms of all ways' probabilities to and from a place,
+ *     E(piece) = sum over its places i..k of count exp(alpha[i] + score + beta[k] - alpha[n])
+ * The new score is digamma(E(piece)) - digamma(sum of E), which is less than the logarithm of the share for rare pieces:
+ * a sparse prior. One thread, in the order of the words' bytes: the same bits for any number that counted. */
+#include "data/tokenizer/train_unigram.h"
+#include "core/base/toolbox.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#define SHRINK 0.75
+#define RARE 0.5
+
+static size_t letter(const char *p)
+{
+    const unsigned char b = (unsigned char)*p;
+    return b < 0x80 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
+}
+
+static double digamma(double x)
+{
+    double y = 0;
+    for (; x < 7; x++) y -= 1 / x;
+    x -= 0.5;
+    const double xx = 1 / x / x, xx2 = xx * xx;
+    return y + log(x) + xx / 24 - 7 * xx2 / 960 + 31 * xx2 * xx / 8064 - 127 * xx2 * xx2 / 30720;
+}
+
+static double log_sum(double a, double b)
+{
+    if (a < b) {
+        const double t = a;
+        a = b, b = t;
+    }
+    return b < a - 50 ? a : a + log1p(exp(b - a));
+}
+
+/* ---- ways through a word ----------------------------------------------------------------------------------------- */
+
+typedef struct {
+    size_t  end;
+    int32_t id; /* -1: an unknown letter */
+    double  score;
+} step;
+
+typedef struct { /* the pieces that begin at one place */
+    const tn__unigram *u;
+    const char        *text;
+    size_t             n, begin, at;
+    int32_t            node;
+    bool               single, over;
+} steps;
+
+static bool next_step(steps *x, step *s)
+{
+    const tn__unigram *u = x->u;
+    while (!x->over && x->at < x->n &&
+           (x->node = tn__trie_step(&u->trie, x->node, (unsigned char)x->text[x->at])) >= 0) {
+        const int32_t id = u->trie.node[x->node].value;
+        x->at++;
+        if (id < 0 || !u->alive[id]) continue;
+        *s = (step){x->at, id, u->score[id]};
+        if (x->at - x->begin == letter(x->text + x->begin)) x->single = true;
+        return true;
+    }
+    x->over = true;
+    if (x->single) return false;
+    x->single = true;
+    *s = (step){x->begin + letter(x->text + x->begin), -1, u->least - 10};
+    return true;
+}
+
+/* What is unknown counts as the first piece, which is the space: SentencePiece's trainer has it so, and whoever compares
+ * would ask why the space is rarer here. */
+static int32_t counts_as(int32_t id) { return id < 0 ? 0 : id; }
+
+static steps steps_at(const tn__unigram *u, const char *text, size_t n, size_t begin)
+{
+    return (steps){u, text, n, begin, begin, 0, false, false};
+}
+
+static bool room(tn__unigram *u, size_t n)
+{
+    return tn__grown((void *)&u->alpha, &u->alpha_room, (int64_t)n + 1, sizeof *u->alpha) &&
+           tn__grown((void *)&u->beta, &u->beta_room, (int64_t)n + 1, sizeof *u->beta) &&
+           tn__grown((void *)&u->from, &u->from_room, (int64_t)n + 1, sizeof *u->from) &&
+           tn__grown((void *)&u->piece_at, &u->piece_room, (int64_t)n + 1, sizeof *u->piece_at);
+}
+
+/* The best way through text; `without`: a piece that is not to be used. u->from, u->piece_at: where the piece that ends
+ * at a place begins, and which it is. */
+static double viterbi(tn__unigram *u, const char *text, size_t n, int32_t without)
+{
+    for (size_t i = 0; i <= n; i++) u->alpha[i] = -DBL_MAX;
+    u->alpha[0] = 0;
+    for (size_t i = 0; i < n; i += letter(text + i)) {
+        if (u->alpha[i] == -DBL_MAX) continue;
+        steps x = steps_at(u, text, n, i);
+        for (step s; next_step(&x, &s);) {
+            if ((s.id >= 0 && s.id == without) || u->alpha[i] + s.score <= u->alpha[s.end]) continue;
+            u->alpha[s.end] = u->alpha[i] + s.score, u->from[s.end] = i, u->piece_at[s.end] = s.id;
+        }
+    }
+    return u->alpha[n];
+}
+
+/* Adds count times the expectation of each piece of a word. */
+static void expect(tn__unigram *u, const char *text, size_t n, double count)
+{
+    double *alpha = u->alpha, *beta = u->beta;
+    for (size_t i = 0; i <= n; i++) alpha[i] = beta[i] = -DBL_MAX;
+    alpha[0] = beta[n] = 0;
+    for (size_t i = 0; i < n; i += letter(text + i)) {
+        steps x = steps_at(u, text, n, i);
+        for (step s; next_step(&x, &s);) alpha[s.end] = log_sum(alpha[s.end], alpha[i] + s.score);
+    }
+    for (size_t i = n; i > 0;) {
+        do i--;
+        while (i > 0 && ((unsigned char)text[i] & 0xc0) == 0x80);
+        steps x = steps_at(u, text, n, i);
+        for (step s; next_step(&x, &s);) {
+            beta[i] = log_sum(beta[i], s.score + beta[s.end]);
+            u->expected[counts_as(s.id)] += count * exp(alpha[i] + s.score + beta[s.end] - alpha[n]);
+        }
+    }
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+
+static const char *word(const tn__unigram *u, uint32_t i, size_t *n) { return tn__strings_text(&u->words, i, n); }
+
+static uint32_t count_alive(const tn__unigram *u)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < u->pieces.n; i++) n += u->alive[i];
+    return n;
+}
+
+static void find_least(tn__unigram *u)
+{
+    u->least = DBL_MAX;
+    for (uint32_t i = 0; i < u->pieces.n; i++)
+        if (u->alive[i] && u->score[i] < u->least) u->least = u->score[i];
+}
+
+static bool build(tn__unigram *u)
+{
+    const size_t bytes = ((size_t)u->pieces.n + 1) * sizeof(uint32_t);
+    uint32_t    *id = tn__mem_get(bytes);
+    size_t       n = 0;
+    for (uint32_t i = 0; id && i < u->pieces.n; i++)
+        if (u->alive[i]) id[n++] = i;
+    const bool ok = id && tn__trie_build(&u->trie, &u->pieces, id, n);
+    tn__mem_put(id, bytes);
+    find_least(u);
+    return ok;
+}
+
+static bool one_round(tn__unigram *u)
+{
+    double sum = 0;
+    size_t n;
+    memset(u->expected, 0, u->pieces.n * sizeof *u->expected);
+    for (uint32_t i = 0; i < u->words.n; i++) {
+        const char *text = word(u, i, &n);
+        if (!room(u, n)) return false;
+        expect(u, text, n, (double)u->count[i]);
+    }
+    for (uint32_t i = 0; i < u->pieces.n; i++) {
+        if (u->alive[i] && u->expected[i] < RARE) u->alive[i] = false;
+        if (u->alive[i]) sum += u->expected[i];
+    }
+    const double whole = digamma(sum);
+    for (uint32_t i = 0; i < u->pieces.n; i++)
+        if (u->alive[i]) u->score[i] = digamma(u->expected[i]) - whole;
+    find_least(u);
+    return true;
+}
+
+/* How often each piece is used, into u->expected; the number of words. */
+static bool use(tn__unigram *u, double *words)
+{
+    size_t n;
+    *words = 0;
+    memset(u->expected, 0, u->pieces.n * sizeof *u->expected);
+    for (uint32_t i = 0; i < u->words.n; i++) {
+        const char *text = word(u, i, &n);
+        if (!room(u, n)) return false;
+        viterbi(u, text, n, -1);
+        *words += (double)u->count[i];
+        for (size_t at = n; at > 0; at = u->from[at]) u->expected[counts_as(u->piece_at[at])] += (double)u->count[i];
+    }
+    return true;
+}
+
+/* What the likelihood loses without a piece; DBL_MAX: it has no other way; -DBL_MAX: it is not used at all. */
+static double loss_of(tn__unigram *u, uint32_t id, double sum, double words)
+{
+    size_t       n;
+    const char  *text = tn__strings_text(&u->pieces, id, &n);
+    const double used = u->expected[id];
+    if (n == letter(text)) return used > 0 ? DBL_MAX : -DBL_MAX;
+    if (!room(u, n)) return 0;
+    const double other = viterbi(u, text, n, (int32_t)id);
+    if (used == 0 || other >= u->score[id]) return -DBL_MAX;
+    double pieces = 0, alternative = 0;
+    for (size_t at = n; at > 0; at = u->from[at]) pieces++;
+    const double all = log(sum + used * (pieces - 1));
+    for (size_t at = n; at > 0; at = u->from[at])
+        alternative += log(u->expected[counts_as(u->piece_at[at])] + used) - all;
+    return used / words * (log(used) - log(sum) - alternative);
+}
+
+static bool by_loss(const void *owner, uint32_t a, uint32_t b)
+{
+    const tn__unigram *u = owner;
+    return u->loss[a] != u->loss[b] ? u->loss[a] > u->loss[b] : a < b;
+}
+
+static bool by_score(const void *owner, uint32_t a, uint32_t b)
+{
+    const tn__unigram *u = owner;
+    return u->score[a] != u->score[b] ? u->score[a] > u->score[b] : a < b;
+}
+
+static bool prune(tn__unigram *u, uint32_t most)
+{
+    double   words, sum = 0;
+    uint32_t n = 0;
+    if (!use(u, &words)) return false;
+    for (uint32_t i = 0; i < u->pieces.n; i++) sum += u->expected[i];
+    for (uint32_t i = 0; i < u->pieces.n; i++) {
+        if (!u->alive[i]) continue;
+        u->loss[i] = loss_of(u, i, sum, words);
+        u->order[n++] = i;
+    }
+    if (tn_error() != TN_OK) return false;
+    tn__sort(u->order, n, by_loss, u);
+    for (uint32_t i = 0; i < n; i++) u->alive[u->order[i]] = i < most && u->loss[u->order[i]] > -DBL_MAX;
+    return true;
+}
+
+bool tn__unigram_rounds(tn__unigram *u, uint32_t wanted, const tn_tokenizer_train_args *how)
+{
+    const uint32_t enough = (uint32_t)(1.1 * (double)wanted), seeds = count_alive(u);
+    uint32_t       n;
+    do {
+        if (!build(u) || !one_round(u) || !one_round(u)) return false;
+        const uint32_t fewer = (uint32_t)(SHRINK * (double)count_alive(u));
+        if (!prune(u, fewer > enough ? fewer : enough)) return false;
+        n = count_alive(u);
+        if (how->progress) /* in equal steps from the seed to what is wanted */
+            how->progress("pruning", n > enough ? log((double)seeds / n) / log((double)seeds / enough) : 1, how->user);
+    } while (n > enough);
+    return true;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+static bool put(tn_tokenizer *t, const tn__unigram *u, uint32_t id)
+{
+    size_t         n;
+    const char    *text = tn__strings_text(&u->pieces, id, &n);
+    const uint32_t i = t->pieces.n;
+    if (tn__strings_find(&t->pieces, text, n) >= 0) return true; /* a special token is called so */
+    if (!tn__grown((void *)&t->type, &t->type_room, (int64_t)i + 1, 1) ||
+        !tn__grown((void *)&t->score, &t->score_room, (int64_t)i + 1, sizeof *t->score))
+        return false;
+    t->type[i] = TN_TYPE_NORMAL, t->score[i] = (float)u->score[id];
+    return tn__strings_add(&t->pieces, text, n) == i;
+}
+
+/* The letters, and the other pieces of the highest scores, `wanted` in all; in the order of their scores. */
+bool tn__unigram_finish(tn_tokenizer *t, tn__unigram *u, uint32_t wanted)
+{
+    uint32_t n = 0, kept = 0;
+    double   above = 0;
+    find_least(u);
+    for (uint32_t i = 0; i < u->letters; i++) { /* the frequent first */
+        if (!u->alive[i]) u->score[i] = u->least + above, above += 0.0001;
+        u->order[n++] = i;
+    }
+    for (uint32_t i = u->letters; i < u->pieces.n; i++)
+        if (u->alive[i]) u->order[n++] = i;
+    tn__sort(u->order, n, by_score, u);
+    uint32_t others = wanted > u->letters ? wanted - u->letters : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const bool letter_here = u->order[i] < u->letters;
+        if (!letter_here && !others) continue;
+        if (!letter_here) others--;
+        u->order[kept++] = u->order[i];
+    }
+    for (uint32_t i = 0; i < kept; i++)
+        if (!put(t, u, u->order[i])) return false;
+    return true;
+}
