@@ -27,15 +27,15 @@ typedef enum {
     TN_WORDPIECE = 0, /* BERT: words, split at punctuation; longest piece first; "##" marks what goes on */
     TN_BPE,           /* byte-pair encoding of the same words, whose last pieces end in "</w>" */
     TN_BYTE_BPE,      /* GPT-2: byte-pair encoding of bytes; nothing is unknown */
-    TN_SENTENCE_BPE, /* SentencePiece's, LLaMA's: of whole texts, whose spaces are "▁"; letters without a piece are bytes */
-    TN_UNIGRAM       /* SentencePiece's other: the pieces whose scores have the greatest sum */
+    TN_SENTENCE_BPE,  /* SentencePiece's, LLaMA's: of whole texts, with "▁" for spaces; what has no piece is bytes */
+    TN_UNIGRAM        /* SentencePiece's other: the pieces whose scores have the greatest sum */
 } tn_tokenizer_kind;
 
 /* ---- where they come from ---------------------------------------------------------------------------------------- */
 
-/* path: a folder (with tokenizer.json; tokenizer.model or spiece.model; or vocab.txt; or vocab.json, also called encoder.json, and merges.txt, also
- * called vocab.bpe; tokenizer_config.json is heeded), a tokenizer.json, SentencePiece's .model, or a vocab.txt. What a file asks for and Tenon
- * does not do is refused by its name. */
+/* path: a folder (with tokenizer.json; tokenizer.model or spiece.model; vocab.txt; or vocab.json, also called
+ * encoder.json, and merges.txt, also called vocab.bpe; tokenizer_config.json is heeded), a tokenizer.json,
+ * SentencePiece's .model, or a vocab.txt. What a file asks for and Tenon does not do is refused by its name. */
 typedef enum { TN_FROM_FILE = 0, TN_NO, TN_YES } tn_choice;
 typedef struct tn_tokenizer_config {
     int       zero_;
@@ -75,8 +75,8 @@ TN_API tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pi
 /* Training: words are counted, then the most frequent pair of neighbouring pieces becomes a piece, again and again. Any
  * amount of text: files are read in blocks, and only the different words are kept. The same result for any number of
  * threads. Words of more than 1000 letters are left out. Pairs of equal count: for BPE the one of lower numbers, as
- * Hugging Face has it; for WordPiece the one that comes first in the order of its bytes. TN_UNIGRAM is trained otherwise,
- * as SentencePiece does it: from all frequent substrings down to vocab_size, each step without those that cost least. */
+ * Hugging Face has it; for WordPiece the one that comes first in the order of its bytes. TN_UNIGRAM is trained as
+ * SentencePiece does it: from all frequent substrings down to vocab_size, each time without those that cost least. */
 typedef struct tn_tokenizer_train_args {
     int                zero_;
     tn_tokenizer_kind  kind;
@@ -143,7 +143,10 @@ typedef struct tn_encode_args {
     bool               bare;    /* without what the template adds */
     bool               literal; /* "[SEP]" in the text is no special token, but a bracket, and so on */
     bool               strict;  /* bytes that are not UTF-8 are an error that says where */
-    int                end_;
+    double   sample; /* of TN_UNIGRAM: pieces by chance; each way has its probability to this power: 0.1, say */
+    uint64_t seed;   /* of .sample: another one for each text and epoch */
+    int      nth;    /* of TN_UNIGRAM: not the best way but the one after it (1), and so on */
+    int      end_;
 } TN_KEYWORDS_ONLY tn_encode_args;
 /* At most 2^31 - 1 bytes of text. */
 TN_API tn_status tn_tokenizer_encode_run(const tn_tokenizer *t, tn_encoding *e, const char *text, size_t bytes,

@@ -71,6 +71,7 @@ static void train_tokenizer(int n, char **files)
 
 static int train(int n, char **files)
 {
+    if (!type) return program_usage("--type TYPE is needed: wordpiece, bpe, byte-bpe, unigram or subword");
     if (kind_of(type) == SUBWORD) learn_subwords(n, files);
     else train_tokenizer(n, files);
     return program_end();
@@ -168,7 +169,8 @@ static int run_decode(int n, char **operands) { return (void)n, (void)operands, 
 static const option train_options[] = {
     OPTION_TEXT("type", 't', "TYPE", &type,
                 "wordpiece is BERT's, byte-bpe GPT-2's, unigram SentencePiece's, subword subword-nmt's",
-                .required = true, .choices = TYPES),
+                .choices = TYPES),
+    OPTION_TEXT("kind", 0, "TYPE", &type, "the same as --type", .choices = TYPES),
     OPTION_TEXT("out", 'o', "DIR", &out, "where it goes, as Hugging Face reads it; for subword a file of codes",
                 .required = true),
     OPTION_INT("size", 's', "N", &size, "so many pieces (30000), or for subword merges (10000)", .least = 1,
@@ -202,6 +204,7 @@ static const command commands[] = {
      .least = 1,
      .most = -1,
      .text = "    tokenize train --type wordpiece --size 8000 --out pieces book.txt\n"
+             "    tokenize train --type unigram --size 8000 --out pieces book.txt\n"
              "    tokenize train --type subword --size 10000 --out codes train.en train.de\n"},
     {.name = "encode",
      .summary = "lines of text to lines of numbers",

@@ -1,6 +1,6 @@
-/* model_file.c — SentencePiece's .model: a message with the pieces, how they were trained, and how a text is normalized.
- * Its numbers of fields are those of sentencepiece_model.proto. What a file asks for and Tenon does not do is refused by
- * its name. */
+/* model_file.c — SentencePiece's .model: a message with the pieces, how they were trained, and how a text is
+ * normalized. Its numbers of fields are those of sentencepiece_model.proto. What a file asks for and Tenon does not do
+ * is refused by its name. */
 #include "data/tokenizer/protobuf.h"
 #include "data/tokenizer/tokenizer_files.h"
 #include "core/base/toolbox.h"

@@ -22,7 +22,7 @@ void tn__json_put_decoder(const tn_tokenizer *t, tn_json_writer *w);
 
 tn_tokenizer *tn__tokenizer_read(const char *who, const tn_json *v); /* of a tokenizer.json */
 
-/* Of SentencePiece's .model; control: are "<s>" and its like looked for in texts? And back, of a tokenizer with scores. */
+/* Of SentencePiece's .model; control: are "<s>" and its like looked for in texts? And back, with its scores. */
 tn_tokenizer *tn__sentencepiece_read(const char *who, const void *data, size_t bytes, bool control);
 bool          tn__sentencepiece_write(const tn_tokenizer *t, tn_string *to);
 

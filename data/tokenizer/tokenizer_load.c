@@ -1,5 +1,5 @@
-/* tokenizer_load.c — a tokenizer from a folder or a file: tokenizer.json; SentencePiece's .model; BERT's vocab.txt; GPT-2's vocab.json (or
- * encoder.json) and merges.txt (or vocab.bpe). */
+/* tokenizer_load.c — a tokenizer from a folder or a file: tokenizer.json; SentencePiece's .model; BERT's vocab.txt;
+ * GPT-2's vocab.json (or encoder.json) and merges.txt (or vocab.bpe). */
 #include "data/tokenizer/tokenizer_files.h"
 #include "core/base/toolbox.h"
 

@@ -101,7 +101,7 @@ typedef struct
 bool tn__charsmap_read(tn__charsmap *m, const char *who, const void *blob, size_t bytes);
 bool tn__charsmap_blob(const tn__charsmap *m, tn_string *to); /* as it was read; nothing of an empty one */
 void tn__charsmap_free(tn__charsmap *m);
-/* The text that the longest (or else the shortest) rule has for the beginning of n bytes, *length: of these; or NULL. */
+/* What the longest (or else the shortest) rule makes of the beginning of n bytes, *length: of these; or NULL. */
 const char *tn__charsmap_find(const tn__charsmap *m, const char *text, size_t n, bool longest, size_t *length);
 
 /* A space put before a text: never; before the text only, not what follows a special token; before each part. */
@@ -262,6 +262,9 @@ typedef struct tn__encoding {
 
     tn__path *path; /* Viterbi's */
     int64_t   path_room;
+    double    sample; /* of tn_encode_args, and the numbers that were drawn */
+    uint64_t  seed, drawn;
+    int       nth;
 
     tn__symbol *symbol;
     uint64_t   *heap; /* rank << 32 | the left symbol */
@@ -309,6 +312,10 @@ bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);     
 bool tn__word_pieces(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);  /* the longest first */
 bool tn__word_merges(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);  /* byte-pair encoding */
 bool tn__word_unigram(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w); /* the best sum of scores */
+/* Other ways than the best, into s->path: begin and id where each piece ends. */
+bool   tn__unigram_sample(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);
+bool   tn__unigram_nth(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);
+double tn__unigram_score(const tn_tokenizer *t, int32_t id, size_t bytes); /* of a piece of so many bytes */
 /* Adds a piece of the word at hand, its i-th, and remembers how long it is. */
 bool tn__piece_add(tn__encoding *s, const tn__a_word *w, size_t i, int32_t id, size_t from, size_t to);
 bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from, size_t to); /* of the word's bytes */

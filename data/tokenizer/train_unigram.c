@@ -5,8 +5,8 @@
  *
  * What an expectation is: with alpha and beta the logarithms of all ways' probabilities to and from a place,
  *     E(piece) = sum over its places i..k of count exp(alpha[i] + score + beta[k] - alpha[n])
- * The new score is digamma(E(piece)) - digamma(sum of E), which is less than the logarithm of the share for rare pieces:
- * a sparse prior. One thread, in the order of the words' bytes: the same bits for any number that counted. */
+ * The new score is digamma(E(piece)) - digamma(sum of E), which for rare pieces is less than the logarithm of the
+ * share: a sparse prior. One thread, in the order of the words' bytes: the same bits for any number that counted. */
 #include "data/tokenizer/train_unigram.h"
 #include "core/base/toolbox.h"
 
@@ -76,8 +76,8 @@ static bool next_step(steps *x, step *s)
     return true;
 }
 
-/* What is unknown counts as the first piece, which is the space: SentencePiece's trainer has it so, and whoever compares
- * would ask why the space is rarer here. */
+/* What is unknown counts as the first piece, which is the space: SentencePiece's trainer has it so, and without it the
+ * two would keep other pieces. */
 static int32_t counts_as(int32_t id) { return id < 0 ? 0 : id; }
 
 static steps steps_at(const tn__unigram *u, const char *text, size_t n, size_t begin)

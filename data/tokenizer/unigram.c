@@ -1,5 +1,5 @@
-/* unigram.c — a word's pieces by their scores, which are logarithms of probabilities: the greatest sum, by Viterbi. What
- * has no piece of its own letter is unknown, at 10 less than the lowest score.
+/* unigram.c — a word's pieces by their scores, which are logarithms of probabilities: the greatest sum, by Viterbi.
+ * What has no piece of its own letter is unknown, at 10 less than the lowest score.
  *
  * Two ways may have the same sum but for its rounding. So the sums are made as each reference makes them:
  * SentencePiece's are f32, Hugging Face's f64; of equal ones the one whose last piece begins first. */
@@ -21,6 +21,12 @@ static size_t letter(const char *p, size_t n)
     return bytes < n ? bytes : n;
 }
 
+double tn__unigram_score(const tn_tokenizer *t, int32_t id, size_t bytes)
+{
+    if (t->type && t->type[id] == TN_TYPE_USER) return (double)((float)bytes * (float)t->most - 0.1f);
+    return t->score ? (double)t->score[id] : t->wide[id];
+}
+
 static void search(const tn_tokenizer *t, path *best, const char *text, size_t n)
 {
     const bool   narrow = t->score != NULL;
@@ -36,10 +42,7 @@ static void search(const tn_tokenizer *t, path *best, const char *text, size_t n
             const int32_t id = t->trie.node[at].value;
             if (id < 0) continue;
             const size_t length = k + 1 - i;
-            const double score = t->type && t->type[id] == TN_TYPE_USER
-                                     ? (double)((float)length * (float)t->most - 0.1f)
-                                 : narrow ? (double)t->score[id]
-                                          : t->wide[id];
+            const double score = tn__unigram_score(t, id, length);
             offer(best + k + 1, sum + score, narrow, (int32_t)i, id);
             if (length == step) single = true;
         }
@@ -64,7 +67,9 @@ bool tn__word_unigram(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *
 {
     if (!tn__grown((void *)&s->path, &s->path_room, (int64_t)w->bytes + 1, sizeof *s->path)) return false;
     path *best = s->path;
-    search(t, best, w->text, w->bytes);
+    if (s->sample > 0) tn__unigram_sample(t, s, w);
+    else if (!s->nth) search(t, best, w->text, w->bytes);
+    else if (!tn__unigram_nth(t, s, w)) return false;
     /* backwards along the best way, noting at each place where the piece that begins there ends */
     for (int32_t at = (int32_t)w->bytes; at > 0;) {
         const path here = best[at];

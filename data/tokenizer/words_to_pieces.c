@@ -31,7 +31,7 @@ enum { BEFORE_CACHE = 512 }; /* words, before it is worth its memory */
 
 static tn__cached_word *remembered(tn__encoding *s, const tn_tokenizer *t, const tn__a_word *w, uint64_t key[3])
 {
-    if (w->bytes > TN__CACHED_KEY || w->bytes == 0) return NULL;
+    if (w->bytes > TN__CACHED_KEY || w->bytes == 0 || s->sample > 0 || s->nth) return NULL;
     if (!s->cache && (++s->seen < BEFORE_CACHE || !(s->cache = tn__mem_try(TN__CACHE_SLOTS * sizeof *s->cache))))
         return NULL;
     if (s->serial != t->serial) memset(s->cache, 0, TN__CACHE_SLOTS * sizeof *s->cache), s->serial = t->serial;

@@ -3,12 +3,13 @@
 
     python3 -m venv VENV && VENV/bin/pip install sentencepiece==0.2.3 tokenizers==0.23.3 transformers==5.23.0
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize sentencepiece MODEL [TEXT...]   a .model
-    VENV/bin/python tests/outside/tokens.py build/bin/tokenize bpe TEXT      SentencePiece's BPE with bytes, trained here
+    VENV/bin/python tests/outside/tokens.py build/bin/tokenize bpe TEXT      SentencePiece's kinds, trained here
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize json FILE     a tokenizer.json
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize kinds TEXT    tokenizer.json of all kinds, trained here
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize train TEXT    Unigram's training
 
---lines N: so many lines of Unicode are made (20000). Ends with 77 where a reference is missing, with 1 if a line differs.
+--lines N: so many lines of Unicode are made (20000). Ends with 77 where a reference is missing, with 1 if a line
+differs.
 """
 import argparse
 import os
@@ -25,10 +26,16 @@ except ImportError as missing:
     sys.exit(77)
 
 WORDS = """the keys to the cabinet are on the table isn't I'VE they'll we'd 12 345 6,789 3.14159 2026-11-21 HTTPServer
-naïve café ÅNGSTRÖM Größe Straße İstanbul Быстрая лиса собаку γρήγορη αλεπού Ὀδυσσεύς 快速的狐狸 日本語のテキスト カタカナ ｶﾅ
-한국어 문장입니다 여우와 नमस्ते दुनिया हिन्दी السلام عليكم שלום עולם ไทยภาษา ﬁne ﬀ Ⅳ ① ½ ² ㍿ ﷺ 🙂 👍🏽 👨‍👩‍👧 🇩🇪 e\u0301 c\u0327\u0301 \u212b \u2126
-\u1100\u1161\u11a8 \u200b \u00ad \ufeff \u00a0 \u3000 \u2028 \u2581 a\u2581b <s> </s> <unk> <0x41> <|endoftext|> [MASK] don’t
-“quotes” … – — 100€ £5 №9 ™ x^2 a|b #tag @user http://a.b/c?d=e&f=g foo_bar fooBar  def  return( [i+1]; /* */ // \\n\t""".split(" ")
+naïve café ÅNGSTRÖM Größe Straße İstanbul Быстрая лиса собаку
+γρήγορη αλεπού Ὀδυσσεύς 快速的狐狸 日本語のテキスト
+カタカナ ｶﾅ 한국어 문장입니다 여우와 नमस्ते दुनिया हिन्दी
+السلام عليكم שלום עולם
+ไทยภาษา ﬁne ﬀ Ⅳ ① ½ ² ㍿ ﷺ 🙂 👍🏽 👨‍👩‍👧 🇩🇪
+e\u0301 c\u0327\u0301 \u212b \u2126
+\u1100\u1161\u11a8 \u200b \u00ad \ufeff \u00a0 \u3000 \u2028 \u2581
+a\u2581b <s> </s> <unk> <0x41> <|endoftext|> [MASK] don’t “quotes” … – —
+100€ £5 №9 ™ x^2 a|b #tag @user http://a.b/c?d=e&f=g
+foo_bar fooBar  def  return( [i+1]; /* */ // \\n\t""".split(" ")
 RANGES = [(0x20, 0x7F)] * 6 + [(0xA0, 0x250), (0x300, 0x370), (0x370, 0x400), (0x400, 0x530), (0x590, 0x700),
           (0x900, 0xD80), (0xE00, 0xE80), (0x1100, 0x1200), (0x1E00, 0x2000), (0x2000, 0x2200), (0x2460, 0x2500),
           (0x3000, 0x3100), (0x4E00, 0x9FA0), (0xAC00, 0xD7A4), (0xF900, 0xFB00), (0xFB00, 0xFE00), (0xFE30, 0xFF00),
@@ -129,8 +136,10 @@ def check_json(o, path, name, extra=()):
 
 
 PATTERNS = {  # as the published tokenizer.json have them
-    "gpt4": r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
-    "qwen2": r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
+    "gpt4": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+            r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+             r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     "gpt2": r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""",
 }
 

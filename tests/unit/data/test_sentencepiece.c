@@ -1,5 +1,5 @@
-/* test_sentencepiece.c — SentencePiece's tokenizers: byte-pair encoding by scores, Unigram, bytes for what has no piece;
- * made of their parts, and decoded number by number. */
+/* test_sentencepiece.c — SentencePiece's tokenizers: byte-pair encoding by scores, Unigram, bytes for what has no
+ * piece; made of their parts, and decoded number by number. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -73,6 +73,38 @@ START_TEST(unigram_of_pieces)
     gives(t, "the cat", S "t he " S "cat", true); /* 0 and -1, not -2 */
     gives(t, "ttt caf\xc3\xa9", S "t t t " S "c a <0x66> \xc3\xa9", true);
     tn_tokenizer_free(t);
+}
+END_TEST
+
+/* "▁tat": t (-9), a (-12), at (-5), ▁t (0), ▁ (-15), ... */
+START_TEST(other_ways)
+{
+    tn_pieces_args how = {TN_PIECES_ARGS_DEFAULTS};
+    how.kind = TN_UNIGRAM;
+    tn_tokenizer *t = small(how);
+    tn_encoding  *e = tn_encoding_new();
+    const int64_t expected[4][5] = {{0, 5}, {0, 12, 9}, {15, 9, 5}, {15, 9, 12, 9}}; /* pieces, from 259 on */
+    const int     pieces[4] = {2, 3, 3, 4};
+    for (int nth = 0; nth < 4; nth++) {
+        ck_assert_int_eq(tn_tokenizer_encode(t, e, "tat", 3, .bare = true, .nth = nth), TN_OK);
+        ck_assert_int_eq(e->n, pieces[nth]);
+        for (int i = 0; i < pieces[nth]; i++) ck_assert_int_eq(e->id[i] - 259, expected[nth][i]);
+    }
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, "tat", 3, .bare = true, .nth = 4), TN_EINDEX);
+    tn_clear_error();
+    int best = 0, first = 0;
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        ck_assert_int_eq(tn_tokenizer_encode(t, e, "tat", 3, .bare = true, .sample = 0.05, .seed = seed), TN_OK);
+        best += e->n == 2, first += e->id[0] == 259;
+        tn_string back = {0};
+        ck_assert_int_eq(tn_tokenizer_decode(t, e->id, e->n, &back), TN_OK);
+        ck_assert_str_eq(back.at, "tat");
+        tn_string_free(&back);
+    }
+    /* exp(-0.05 (5, 21, 29, 45)): 0.7788, 0.3499, 0.2346, 0.1054, of 1.4687 */
+    ck_assert_double_eq_tol(best / 4000.0, 0.7788 / 1.4687, 0.025);
+    ck_assert_double_eq_tol(first / 4000.0, (0.7788 + 0.3499) / 1.4687, 0.025);
+    tn_encoding_free(e), tn_tokenizer_free(t);
 }
 END_TEST
 
@@ -174,7 +206,8 @@ START_TEST(added_tokens_and_a_form)
         "{\"added_tokens\":[{\"id\":7,\"content\":\"<m>\",\"lstrip\":true,\"rstrip\":true},"
         "{\"id\":8,\"content\":\"ab\",\"single_word\":true}],\"normalizer\":{\"type\":\"NFC\"},"
         "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"decoder\":{\"type\":\"ByteLevel\"},"
-        "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"\xc3\x83\":2,\"\xc2\xa9\":3,\"\xc4\xa0\":4,\"\xc3\x8c\":5,"
+        "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,"
+        "\"\xc3\x83\":2,\"\xc2\xa9\":3,\"\xc4\xa0\":4,\"\xc3\x8c\":5,"
         "\"\xc4\xa3\":6},\"merges\":[]}}";
     tn_tokenizer *t = tn_tokenizer_parse(json, strlen(json));
     ck_assert_msg(t != NULL, "%s", tn_error_message());
@@ -381,6 +414,7 @@ int main(void)
     TCase *c = tn_tcase(s, "of pieces");
     tcase_add_test(c, merges_by_scores);
     tcase_add_test(c, unigram_of_pieces);
+    tcase_add_test(c, other_ways);
     tcase_add_test(c, decodes_number_by_number);
     tcase_add_test(c, pieces_refused);
     tcase_add_test(c, splits_by_name);

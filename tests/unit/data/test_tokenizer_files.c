@@ -139,8 +139,8 @@ static const struct {
     {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"a\"}]") "}", TN_EFORMAT,
      "'a' has two numbers, 1 and 2"},
     {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"\"}]") "}", TN_EFORMAT, "an added token is empty"},
-    {"{" BERT MODEL(
-         ",\"normalizer\":{\"type\":\"BertNormalizer\"},\"added_tokens\":[{\"id\":2,\"content\":\"b\",\"normalized\":true}]") "}",
+    {"{" BERT MODEL(",\"normalizer\":{\"type\":\"BertNormalizer\"},"
+                    "\"added_tokens\":[{\"id\":2,\"content\":\"b\",\"normalized\":true}]") "}",
      TN_EUNSUPPORTED, "an added token that is looked for in normalized text is 'b'"},
     {"{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"x+\"},"
      "\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\",\"use_regex\":false}]},\"model\":{\"type\":\"BPE\"}}",

@@ -1,0 +1,130 @@
+/* unigram_ways.c — other ways to put a text together than the best: the n-th best, and one by chance, as training with
+ * subword regularization draws them (Kudo, 2018): with the probability of a way to the power of .sample, divided by the
+ * sum over all ways. That is drawn from the left: beta[i] is the logarithm of the sum over all ways from i to the end,
+ *     P(piece i..k | at i) = exp(sample score + beta[k] - beta[i]) */
+#include "data/tokenizer/tokenizer_private.h"
+#include "core/base/toolbox.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { NTH_MOST = 1000 };
+
+static size_t letter(const char *p, size_t n)
+{
+    const unsigned char b = (unsigned char)*p;
+    const size_t        bytes = b < 0x80 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
+    return bytes < n ? bytes : n;
+}
+
+typedef struct {
+    size_t  at, end; /* of the text: where the search is, and where the piece that was found ends */
+    int32_t node, id;
+    double  score;
+    bool    single, over;
+} walk;
+
+/* The next piece that begins at i; the last is an unknown letter, if none of one letter was there. */
+static bool next_piece(const tn_tokenizer *t, const char *text, size_t n, size_t i, walk *x)
+{
+    const size_t step = letter(text + i, n - i);
+    while (!x->over && t->trie.n && i + x->at < n &&
+           (x->node = tn__trie_step(&t->trie, x->node, (unsigned char)text[i + x->at])) >= 0) {
+        const size_t length = ++x->at;
+        x->id = t->trie.node[x->node].value;
+        if (x->id < 0) continue;
+        x->end = i + length;
+        x->score = tn__unigram_score(t, x->id, length);
+        if (length == step) x->single = true;
+        return true;
+    }
+    x->over = true;
+    if (x->single) return false;
+    x->single = true, x->id = -1, x->end = i + step, x->score = t->least - 10;
+    return true;
+}
+
+static double chance(tn__encoding *s) /* from 0 to 1 */
+{
+    const uint64_t bits = tn__mix(tn__mix(s->seed) ^ ++s->drawn * 0x9e3779b97f4a7c15u);
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
+static double log_sum(double a, double b)
+{
+    const double high = a > b ? a : b, low = a > b ? b : a;
+    return low < high - 50 ? high : high + log1p(exp(low - high));
+}
+
+bool tn__unigram_sample(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
+{
+    const size_t n = w->bytes;
+    const char  *text = w->text;
+    tn__path    *x = s->path; /* sum: beta */
+    for (size_t i = 0; i <= n; i++) x[i] = (tn__path){-DBL_MAX, -1, 0};
+    x[n].sum = 0;
+    for (size_t i = n; i > 0;) {
+        do i--;
+        while (i > 0 && ((unsigned char)text[i] & 0xc0) == 0x80);
+        for (walk k = {0}; next_piece(t, text, n, i, &k);)
+            x[i].sum = log_sum(x[i].sum, s->sample * k.score + x[k.end].sum);
+    }
+    for (size_t i = 0; i < n;) {
+        double  left = chance(s);
+        size_t  end = i;
+        int32_t id = -1;
+        for (walk k = {0}; left >= 0 && next_piece(t, text, n, i, &k);) {
+            left -= exp(s->sample * k.score + x[k.end].sum - x[i].sum);
+            end = k.end, id = k.id;
+        }
+        x[end].begin = (int32_t)i, x[end].id = id;
+        i = end;
+    }
+    return true;
+}
+
+/* ---- the n-th best ----------------------------------------------------------------------------------------------- */
+
+typedef struct { /* one of the best ways to a place, the best first */
+    double  sum;
+    int32_t begin, id, rank; /* of its last piece; rank: which of the ways to begin */
+} way;
+
+static void offer(way *to, int most, way x)
+{
+    int i = most;
+    while (i > 0 && (to[i - 1].begin < 0 || x.sum > to[i - 1].sum)) i--;
+    if (i == most) return;
+    for (int k = most - 1; k > i; k--) to[k] = to[k - 1];
+    to[i] = x;
+}
+
+bool tn__unigram_nth(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
+{
+    const size_t n = w->bytes;
+    const int    most = s->nth + 1;
+    int64_t      bytes;
+    if (most > NTH_MOST || !tn__mul_i64((int64_t)(n + 1) * most, sizeof(way), &bytes))
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: nth is %d, expected 0 to %d", s->nth, NTH_MOST - 1), false;
+    way *x = tn__mem_get((size_t)bytes);
+    if (!x) return false;
+    for (size_t i = 0; i < (n + 1) * (size_t)most; i++) x[i] = (way){0, -1, 0, 0};
+    x[0].begin = 0;
+    for (size_t i = 0; i < n; i += letter(w->text + i, n - i))
+        for (walk k = {0}; next_piece(t, w->text, n, i, &k);)
+            for (int r = 0; r < most && x[i * (size_t)most + (size_t)r].begin >= 0; r++)
+                offer(x + k.end * (size_t)most, most,
+                      (way){x[i * (size_t)most + (size_t)r].sum + k.score, (int32_t)i, k.id, r});
+    int  rank = s->nth;
+    bool ok = x[n * (size_t)most + (size_t)rank].begin >= 0;
+    if (!ok)
+        tn_raise(TN_EINDEX, "tn_tokenizer_encode: nth is %d, but there are fewer ways to put this text together",
+                 s->nth);
+    for (size_t at = n; ok && at > 0;) {
+        const way here = x[at * (size_t)most + (size_t)rank];
+        s->path[at].begin = here.begin, s->path[at].id = here.id;
+        at = (size_t)here.begin, rank = here.rank;
+    }
+    tn__mem_put(x, (size_t)bytes);
+    return ok;
+}
