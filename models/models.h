@@ -3,6 +3,7 @@
 #define TENON_MODELS_MODELS_H
 
 #include "bert.h"
+#include "decoder.h"
 #include "fit.h"
 #include "generate.h"
 #include "gpt.h"

@@ -38,6 +38,7 @@ models/gpt       | files generate                | core/base/toolbox.h
 models/llama     | files generate                | core/base/toolbox.h
 models/lm        | files generate gpt llama      | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
+models/decoder   | files gpt                       | core/base/toolbox.h
 models/fit       |                               | core/base/toolbox.h
 '
 
