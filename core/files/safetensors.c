@@ -6,6 +6,7 @@
  * Opening reads the header alone and checks all of it: what the reference refuses is refused, duplicate keys, gaps,
  * overlaps and bytes left over among it. The header is scanned twice, without a tree: once to check and to count, once
  * to fill tables of exactly the size needed. */
+#include "core/files/blocks.h"
 #include "core/files/safetensors.h"
 #include "core/tensor/tensor.h"
 
@@ -50,7 +51,11 @@ tn_safetensors_entry tn_safetensors_at(const tn_safetensors *f, int64_t i)
 {
     if (!in_range(f, "tn_safetensors_at", i, f ? f->count : 0)) return (tn_safetensors_entry){.name = "", .stored = ""};
     const tn__st_entry *e = f->entries + i;
-    const tn__element  *x = tn__elements + e->element;
+    if (e->element >= TN__ELEMENTS) {
+        const tn__block *b = tn__blocks + e->element - TN__ELEMENTS;
+        return (tn_safetensors_entry){e->name, b->name, b->widen != NULL, TN_F32, e->shape, e->end - e->begin};
+    }
+    const tn__element *x = tn__elements + e->element;
     return (tn_safetensors_entry){.name = e->name,
                                   .stored = x->safetensors,
                                   .loadable = x->dtype >= 0,
@@ -79,7 +84,25 @@ const char *tn_safetensors_metadata_at(const tn_safetensors *f, int64_t i, const
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *get(const tn_safetensors *f, const char *who, int64_t i)
+/* The rows 0 2 4 … 1 3 5 … of each head, of rows 0 1 2 3 …: files that turn neighbours by one angle, where Hugging Face
+ * turns what is half a head apart. */
+static tn_tensor *in_halves(tn_tensor *t, int32_t heads)
+{
+    tn_tensor *to = t ? tn__new_owned(t->dtype, t->l.shape) : NULL;
+    if (to && tn_shape_numel(t->l.shape)) {
+        const int64_t rows = t->l.shape.d[0], per = rows / heads;
+        const size_t  row = (size_t)(tn_shape_numel(t->l.shape) / rows) * tn__dtype_bytes(t->dtype);
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t head = i / per * per, k = i % per;
+            memcpy((char *)tn__ptr(to) + (size_t)(head + k / 2 + k % 2 * (per / 2)) * row,
+                   (char *)tn__ptr(t) + (size_t)i * row, row);
+        }
+    }
+    tn_drop(t);
+    return to;
+}
+
+tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_dtype packed_as)
 {
     char                label[TN__LABEL], shown[TN__QUOTED], what[TN__QUOTED + 8];
     const tn__st_entry *e = f->entries + i;
@@ -88,8 +111,14 @@ static tn_tensor *get(const tn_safetensors *f, const char *who, int64_t i)
     snprintf(label, sizeof label, "%s: %s", who, f->path);
     snprintf(what, sizeof what, "tensor %s", tn__quote(shown, e->name, e->name_bytes, 100));
     s.label = s.memory ? who : label;
-    return tn__scoped(tn__element_read(&s, 8 + f->header_bytes + e->begin, e->element, false, e->shape, what));
+    const int64_t at = f->base + e->begin;
+    tn_tensor    *t = e->element >= TN__ELEMENTS
+                          ? tn__block_read(&s, at, e->element - TN__ELEMENTS, packed_as, e->shape, what)
+                          : tn__element_read(&s, at, e->element, false, e->shape, what);
+    return tn__scoped(e->heads ? in_halves(t, e->heads) : t);
 }
+
+static tn_tensor *get(const tn_safetensors *f, const char *who, int64_t i) { return tn__st_read(f, who, i, TN_F32); }
 
 tn_tensor *tn_safetensors_get_at(const tn_safetensors *f, int64_t i)
 {

@@ -15,11 +15,14 @@ enum {
 typedef struct {
     const char *name;
     uint32_t    name_bytes;
-    int32_t     element;
+    int32_t     element; /* of tn__elements; beyond them, TN__ELEMENTS + of tn__blocks */
     tn_shape    shape;
-    int64_t     begin, end; /* from the end of the header */
+    tn_shape    stride;     /* if strided: in elements; begin is where element 0 is */
+    int64_t     begin, end; /* from the file's base */
     size_t      at;         /* of its entry in the header, for messages; of an index: 1 if the index names it */
     uint32_t    shard;      /* of an index: which file it is in */
+    bool        strided;
+    int32_t     heads; /* not 0: of the rows of so many heads, those of a pair stand side by side; read, they do not */
 } tn__st_entry;
 
 typedef struct {
@@ -33,6 +36,7 @@ struct tn_safetensors {
     char          label[TN__LABEL]; /* of the opening */
     char         *header;           /* while it is parsed */
     int64_t       header_bytes;
+    int64_t       base; /* where the entries' bytes begin */
     tn__st_entry *entries;
     tn__st_pair  *pairs;
     char         *strings;
@@ -61,5 +65,20 @@ tn_safetensors *tn__st_finish(tn_safetensors *f, bool opened);
 tn_safetensors *tn__st_open_shard(const char *path);
 bool            tn__st_index_names(tn_safetensors *f); /* once slots are there; raises at a name that is there twice */
 uint32_t       *tn__st_slots(tn_safetensors *f);       /* for count names and pair_count keys */
+
+/* The table of a file of another format, which says where its tensors are: begin; then this, for at most so many
+ * tensors and bytes of names; then each; then tn__st_index_names. Raise. */
+bool          tn__st_reserve(tn_safetensors *f, uint32_t count, size_t name_bytes);
+tn__st_entry *tn__st_add(tn_safetensors *f, const char *name, size_t bytes); /* NULL: raised. The name is copied */
+
+/* The i-th tensor; blocks as f32 or bf16. Raises. */
+tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_dtype packed_as);
+
+/* What a writer has been given, in order. */
+struct tn__st_item {
+    char      *name;
+    tn_tensor *tensor; /* a handle of our own on its storage, without its history */
+};
+const struct tn__st_item *tn__st_items(const tn_safetensors_writer *w, uint32_t *count);
 
 #endif

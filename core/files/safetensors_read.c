@@ -25,9 +25,9 @@ static const char *name_of_pair(const void *owner, uint32_t i, size_t *bytes)
 static bool twice(const tn_safetensors *f, const char *what, const char *name, size_t bytes, size_t first, size_t at)
 {
     char shown[TN__QUOTED];
-    if (f->shards)
-        return tn_raise(TN_EFORMAT, "%s: %s %s is in two of the files", f->label, what,
-                        tn__quote(shown, name, bytes, 100)),
+    if (f->shards || !first)
+        return tn_raise(TN_EFORMAT, "%s: %s %s is %s", f->label, what, tn__quote(shown, name, bytes, 100),
+                        f->shards ? "in two of the files" : "there twice"),
                false;
     tn_raise(TN_EFORMAT, "%s: %s %s is there twice, at byte %lld and at byte %lld", f->label, what,
              tn__quote(shown, name, bytes, 100), 8 + (long long)first, 8 + (long long)at);
@@ -84,6 +84,38 @@ static bool check_offsets(const tn_safetensors *f, uint32_t *order)
     return false;
 }
 
+/* ---- tables of other formats ------------------------------------------------------------------------------------- */
+
+bool tn__st_reserve(tn_safetensors *f, uint32_t count, size_t name_bytes)
+{
+    f->count = f->room = count, f->string_room = name_bytes + count;
+    const bool ok = tn__st_slots(f) && (f->entries = tn__mem_get(f->room * sizeof *f->entries)) &&
+                    (f->strings = tn__mem_get(f->string_room));
+    f->count = 0;
+    return ok;
+}
+
+tn__st_entry *tn__st_add(tn_safetensors *f, const char *name, size_t bytes)
+{
+    char        shown[TN__QUOTED];
+    const char *wrong = NULL;
+    if (bytes < 1 || bytes > TN__ST_NAME) wrong = "must have 1 to 1024 bytes";
+    else if (tn_utf8_valid(name, bytes) < bytes) wrong = "is not valid UTF-8";
+    for (size_t i = 0; i < bytes && !wrong; i++)
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) wrong = "has a control character";
+    if (!wrong && (f->count == f->room || f->string_room - f->strings_used <= bytes))
+        wrong = "is more than was announced"; /* cannot happen; but memory is at stake */
+    if (wrong)
+        return tn_raise(TN_EFORMAT, "%s: the tensor's name %s %s", f->label, tn__quote(shown, name, bytes, 100), wrong),
+               NULL;
+    tn__st_entry *e = f->entries + f->count++;
+    char         *to = f->strings + f->strings_used;
+    memcpy(to, name, bytes), to[bytes] = 0;
+    f->strings_used += bytes + 1;
+    *e = (tn__st_entry){.name = to, .name_bytes = (uint32_t)bytes};
+    return e;
+}
+
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static bool get_tables(tn_safetensors *f)
@@ -121,7 +153,7 @@ static bool read_header(tn_safetensors *f)
                  (unsigned long long)n, (long long)size - 8);
         return false;
     }
-    f->header_bytes = (int64_t)n;
+    f->header_bytes = (int64_t)n, f->base = 8 + f->header_bytes;
     f->header = tn__mem_get((size_t)n);
     bool ok = f->header && tn__source_read(&f->source, f->header, 8, (size_t)n) && parse(f);
     tn__mem_put(f->header, (size_t)n);

@@ -5,10 +5,7 @@
 
 #include <string.h>
 
-typedef struct {
-    char      *name;
-    tn_tensor *tensor; /* a handle of our own on its storage, without its history */
-} item;
+typedef struct tn__st_item item;
 
 typedef struct {
     char *key, *value;
@@ -48,6 +45,8 @@ void tn_safetensors_writer_free(tn_safetensors_writer *w)
     tn__mem_put(w->names.slot, slot_bytes(w));
     tn__mem_put(w, sizeof *w);
 }
+
+const item *tn__st_items(const tn_safetensors_writer *w, uint32_t *count) { return *count = w->count, w->items; }
 
 /* ---- collecting -------------------------------------------------------------------------------------------------- */
 
