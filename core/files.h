@@ -219,4 +219,6 @@ TN_API const tn_io *tn_system_io(void); /* the system's own, to be wrapped */
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
+
+#include "gguf.h"
 #endif

@@ -1,5 +1,5 @@
-/* gguf.h — GGUF, the files of llama.cpp: tensors by name, many of them in few bits, and values by key. Part of core.h:
- * include that.
+/* gguf.h — GGUF, the files of llama.cpp: tensors by name, many of them in few bits, and values by key. Part of
+ * files.h, and so of core.h: include that.
  *
  *     tn_gguf   *g = tn_gguf_open("model.gguf");
  *     tn_tensor *w = tn_safetensors_get(tn_gguf_tensors(g), "blk.0.attn_q.weight"); // f32, whatever it is packed in
@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct tn_gguf tn_gguf;
 TN_API tn_gguf        *tn_gguf_open(const char *path);
@@ -77,7 +77,7 @@ typedef struct {
 TN_API tn_gguf_strings tn_gguf_strings_of(const tn_gguf *g, const char *key);
 TN_API bool            tn_gguf_next(tn_gguf_strings *s);
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ *
+/* ---- writing ----------------------------------------------------------------------------------------------------- *
  *
  *     tn_gguf_writer *w = tn_gguf_writer_new();
  *     tn_gguf_put_string(w, "general.architecture", "llama");

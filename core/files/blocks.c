@@ -3,7 +3,7 @@
  *     Q4_0  32 numbers: f16 d; 4 bits each, number i beside i + 16          d (q - 8)
  *     Q8_0  32 numbers: f16 d; 8 bits each                                  d q
  *     Q4_K  256 = 8 times 32: f16 d, f16 e; 8 s and 8 m of 6 bits; 4 bits   (d s) q - (e m)
- *     Q6_K  256 = 16 times 16: 4 low bits, 2 high bits; 16 s of 8 bits; f16 d  (d s) (q - 32)
+ *     Q6_K  256 = 16 times 16: 4 low bits, 2 high bits; 16 s of 8 bits; f16 d   (d s) (q - 32)
  *
  * The products are taken in the order in which ggml takes them, so that the results are its, to the bit. */
 #include "core/files/blocks.h"
@@ -31,7 +31,7 @@ static void widen_q8_0(const unsigned char *b, float *to)
     for (int i = 0; i < 32; i++) to[i] = d * (float)(int8_t)b[2 + i];
 }
 
-/* Scale and least number of the j-th of 8 groups: 6 bits each, of which the last four groups have two with the first. */
+/* Scale and least number of the j-th of 8 groups: 6 bits each; the last four have two of theirs with the first four. */
 static void scale_q4_k(const unsigned char *s, int j, int *scale, int *least)
 {
     if (j < 4) *scale = s[j] & 63, *least = s[j + 4] & 63;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/packed.gguf with PyPI's gguf (0.19.0, numpy 2.4.6): values of every type, and tensors of every type
-that Tenon reads, each packed one beside what gguf makes of it, as "NAME" and "NAME.f32"."""
+"""Makes tests/golden/packed.gguf with PyPI's gguf (0.19.0, numpy 2.4.6): values of every type, and tensors of
+every type that Tenon reads, each packed one beside what gguf makes of it, as "NAME" and "NAME.f32"."""
 import sys
 import numpy as np
 import gguf
@@ -23,7 +23,8 @@ def packed(kind, rows, blocks):
 
 def make(path):
     w = gguf.GGUFWriter(path, "test")
-    for name, value, kind in [("u8", 250, V.UINT8), ("i8", -3, V.INT8), ("u16", 65000, V.UINT16), ("i16", -300, V.INT16),
+    for name, value, kind in [("u8", 250, V.UINT8), ("i8", -3, V.INT8), ("u16", 65000, V.UINT16),
+                              ("i16", -300, V.INT16),
                               ("u32", 4000000000, V.UINT32), ("i32", -70000, V.INT32), ("f32", 0.1, V.FLOAT32),
                               ("bool", True, V.BOOL), ("string", "Käse", V.STRING), ("u64", 2**64 - 1, V.UINT64),
                               ("i64", -2**60, V.INT64), ("f64", 0.1, V.FLOAT64)]:

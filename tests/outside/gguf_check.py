@@ -22,7 +22,7 @@ lib = ctypes.CDLL(sys.argv[1])
 P, S, I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64
 for name, out, args in [("tn_gguf_open", P, [S]), ("tn_gguf_close", None, [P]), ("tn_gguf_tensors", P, [P]),
                         ("tn_safetensors_get", P, [P, S]), ("tn_data", P, [P]), ("tn_numel", I, [P]),
-                        ("tn_gguf_get_as", P, [P, S, ctypes.c_int]), ("tn_error_message", S, []), ("tn_drop", None, [P]),
+                        ("tn_gguf_get_as", P, [P, S, ctypes.c_int]), ("tn_error_message", S, []),
                         ("tn_gguf_writer_new", P, []), ("tn_gguf_writer_free", None, [P]),
                         ("tn_gguf_writer_tensors", P, [P]), ("tn_safetensors_put", ctypes.c_int, [P, S, P]),
                         ("tn_gguf_save", ctypes.c_int, [P, S, S]), ("tn_gguf_put_string", ctypes.c_int, [P, S, S])]:
