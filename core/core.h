@@ -257,5 +257,6 @@ static const tn_shape                 TN_SCALAR = {0, {0}};
 #endif
 
 #include "files.h"
+#include "gguf.h"
 #include "system.h"
 #endif

@@ -150,6 +150,12 @@ TN_API tn_safetensors *tn_safetensors_open(const char *path);
 TN_API tn_safetensors *tn_safetensors_read(const void *data, size_t bytes); /* borrows data until it is closed */
 TN_API void            tn_safetensors_close(tn_safetensors *f);
 
+/* The same of what torch.save has written of a state dict, pytorch_model.bin: the zip file of now, and the older form.
+ * A pickle is a program; of it is read what state dicts of plain tensors need, nothing is run, and what it names else is
+ * refused. Checkpoints that hold one as "state_dict", "model_state_dict" or "model" are read, too. */
+TN_API tn_safetensors *tn_torch_open(const char *path);
+TN_API tn_safetensors *tn_torch_read(const void *data, size_t bytes); /* borrows data until it is closed */
+
 TN_API int64_t              tn_safetensors_count(const tn_safetensors *f);
 TN_API tn_safetensors_entry tn_safetensors_at(const tn_safetensors *f, int64_t i);          /* in the header's order */
 TN_API int64_t              tn_safetensors_find(const tn_safetensors *f, const char *name); /* its i, or -1 */
@@ -219,6 +225,4 @@ TN_API const tn_io *tn_system_io(void); /* the system's own, to be wrapped */
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
-
-#include "gguf.h"
 #endif

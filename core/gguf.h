@@ -1,5 +1,5 @@
 /* gguf.h — GGUF, the files of llama.cpp: tensors by name, many of them in few bits, and values by key. Part of
- * files.h, and so of core.h: include that.
+ * core.h: include that.
  *
  *     tn_gguf   *g = tn_gguf_open("model.gguf");
  *     tn_tensor *w = tn_safetensors_get(tn_gguf_tensors(g), "blk.0.attn_q.weight"); // f32, whatever it is packed in
@@ -14,7 +14,7 @@
 #ifndef TENON_CORE_GGUF_H
 #define TENON_CORE_GGUF_H
 
-#include "files.h"
+#include "core.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,10 +22,12 @@ extern "C" {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-typedef struct tn_gguf tn_gguf;
-TN_API tn_gguf        *tn_gguf_open(const char *path);
-TN_API tn_gguf        *tn_gguf_read(const void *data, size_t bytes); /* borrows data until it is closed */
-TN_API void            tn_gguf_close(tn_gguf *g);
+typedef struct tn_safetensors        tn_safetensors; /* of files.h */
+typedef struct tn_safetensors_writer tn_safetensors_writer;
+typedef struct tn_gguf               tn_gguf;
+TN_API tn_gguf                      *tn_gguf_open(const char *path);
+TN_API tn_gguf                      *tn_gguf_read(const void *data, size_t bytes); /* borrows data until it is closed */
+TN_API void                          tn_gguf_close(tn_gguf *g);
 
 /* Its tensors, as those of a safetensors file; the file's own: it is closed with it. Shapes are as PyTorch has them,
  * the other way round than in the file. */
@@ -34,22 +36,12 @@ TN_API tn_safetensors *tn_gguf_tensors(const tn_gguf *g);
 TN_API tn_tensor *tn_gguf_get_as(const tn_gguf *g, const char *name, tn_dtype dtype);
 TN_API tn_tensor *tn_gguf_get_packed(const tn_gguf *g, const char *name);
 
+/* clang-format off */
 typedef enum { /* as in the file */
-               TN_GGUF_U8 = 0,
-               TN_GGUF_I8,
-               TN_GGUF_U16,
-               TN_GGUF_I16,
-               TN_GGUF_U32,
-               TN_GGUF_I32,
-               TN_GGUF_F32,
-               TN_GGUF_BOOL,
-               TN_GGUF_STRING,
-               TN_GGUF_ARRAY,
-               TN_GGUF_U64,
-               TN_GGUF_I64,
-               TN_GGUF_F64,
-               TN_GGUF_NONE
+    TN_GGUF_U8 = 0, TN_GGUF_I8, TN_GGUF_U16, TN_GGUF_I16, TN_GGUF_U32, TN_GGUF_I32, TN_GGUF_F32, TN_GGUF_BOOL,
+    TN_GGUF_STRING, TN_GGUF_ARRAY, TN_GGUF_U64, TN_GGUF_I64, TN_GGUF_F64, TN_GGUF_NONE
 } tn_gguf_type;
+/* clang-format on */
 typedef struct {
     const char  *key;
     tn_gguf_type type, item; /* item: of an array's items, else as type */

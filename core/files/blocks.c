@@ -11,6 +11,7 @@
 #include "core/base/f16.h"
 #include "core/tensor/tensor.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -122,7 +123,7 @@ void tn__block_q8_0(const float *from, int64_t n, unsigned char *to)
     for (int64_t k = 0; k < n; k += 32, from += 32, to += 34) {
         float most = 0;
         for (int i = 0; i < 32; i++) most = fabsf(from[i]) > most ? fabsf(from[i]) : most;
-        const float    d = most / 127, inverse = d != 0 ? 1 / d : 0;
+        const float    d = most / 127, inverse = d > FLT_MIN ? 1 / d : 0; /* a denormal d would give an infinity */
         const uint16_t h = tn__f32_to_f16(d);
         to[0] = (unsigned char)h, to[1] = (unsigned char)(h >> 8);
         for (int i = 0; i < 32; i++) {

@@ -102,6 +102,24 @@ static tn_tensor *in_halves(tn_tensor *t, int32_t heads)
     return to;
 }
 
+/* A tensor whose elements do not stand in order: how many there are from the first to the last; and they, in order. */
+static int64_t span(const tn__st_entry *e)
+{
+    int64_t n = 1;
+    for (int d = 0; d < e->shape.n; d++) n += (e->shape.d[d] - 1) * e->stride.d[d];
+    return tn_shape_numel(e->shape) ? n : 0;
+}
+static tn_tensor *gathered(tn_tensor *t, const tn__st_entry *e)
+{
+    tn_tensor *to = t ? tn__new_owned(t->dtype, e->shape) : NULL, *view = NULL;
+    tn__layout l = {.shape = e->shape};
+    memcpy(l.stride, e->stride.d, sizeof l.stride);
+    if (to && tn_shape_numel(e->shape) && (view = tn__alias_owned(t, &l))) tn__copy(to, view);
+    tn_drop(view), tn_drop(t);
+    if (tn__self.error != TN_OK) tn_drop(to), to = NULL;
+    return to;
+}
+
 tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_dtype packed_as)
 {
     char                label[TN__LABEL], shown[TN__QUOTED], what[TN__QUOTED + 8];
@@ -111,10 +129,12 @@ tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_d
     snprintf(label, sizeof label, "%s: %s", who, f->path);
     snprintf(what, sizeof what, "tensor %s", tn__quote(shown, e->name, e->name_bytes, 100));
     s.label = s.memory ? who : label;
-    const int64_t at = f->base + e->begin;
-    tn_tensor    *t = e->element >= TN__ELEMENTS
-                          ? tn__block_read(&s, at, e->element - TN__ELEMENTS, packed_as, e->shape, what)
-                          : tn__element_read(&s, at, e->element, false, e->shape, what);
+    const int64_t  at = f->base + e->begin;
+    const tn_shape shape = e->strided ? (tn_shape){1, {span(e)}} : e->shape;
+    tn_tensor     *t = e->element >= TN__ELEMENTS
+                           ? tn__block_read(&s, at, e->element - TN__ELEMENTS, packed_as, shape, what)
+                           : tn__element_read(&s, at, e->element, f->big_endian, shape, what);
+    if (e->strided) t = gathered(t, e);
     return tn__scoped(e->heads ? in_halves(t, e->heads) : t);
 }
 

@@ -37,6 +37,7 @@ struct tn_safetensors {
     char         *header;           /* while it is parsed */
     int64_t       header_bytes;
     int64_t       base; /* where the entries' bytes begin */
+    bool          big_endian;
     tn__st_entry *entries;
     tn__st_pair  *pairs;
     char         *strings;

@@ -473,9 +473,7 @@ START_TEST(long_header)
     for (int i = 0; i < 100000; i++)
         ck_assert_int_eq(tn_gguf_add_string(w, word, (size_t)snprintf(word, sizeof word, "number %d", i)), TN_OK);
     tn_safetensors_put(tn_gguf_writer_tensors(w), "x", tn_ones(TN_SHAPE(2, 3)));
-    char path[] = "/tmp/tenon-gguf-XXXXXX";
-    int  fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
+    const char *path = tn_test_file("long.gguf");
     ck_assert_msg(tn_gguf_save(w, path, NULL) == TN_OK, "%s", tn_error_message());
     tn_gguf *g = tn_gguf_open(path);
     ck_assert_msg(g != NULL, "%s", tn_error_message());
@@ -486,7 +484,6 @@ START_TEST(long_header)
     ck_assert(same(tn_safetensors_get(tn_gguf_tensors(g), "x"), tn_ones(TN_SHAPE(2, 3))));
     tn_gguf_close(g);
     tn_gguf_writer_free(w);
-    remove(path);
 }
 END_TEST
 
