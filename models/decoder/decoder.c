@@ -1,6 +1,8 @@
 /* decoder.c — what a path holds, and who loads it. */
 #include "core/base/toolbox.h"
-#include "models/models.h"
+#include "models/decoder/decoder_private.h"
+#include "models/files/hf_config.h"
+#include "models/lm/lm_private.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -13,33 +15,99 @@ void tn_decoder_close(tn_decoder *d)
     *d = (tn_decoder){.model = NULL};
 }
 
-static bool is_folder(const char *path)
+/* ---- tokenizers -------------------------------------------------------------------------------------------------- */
+
+static tn_tokenizer *of_gguf(const char *path)
 {
-    struct stat st;
-    return !stat(path, &st) && S_ISDIR(st.st_mode);
+    tn_gguf      *g = tn_gguf_open(path);
+    tn_tokenizer *t = g ? tn__gguf_tokenizer(g, path) : NULL;
+    tn_gguf_close(g);
+    return t;
 }
+
+static bool holds_tokenizer(const char *dir)
+{
+    static const char *const names[] = {
+        "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "encoder.json", "vocab.txt", NULL};
+    struct stat st;
+    char        path[1024];
+    for (int i = 0; names[i] && tn__path_in(dir, names[i], path, sizeof path); i++)
+        if (!stat(path, &st)) return true;
+    return false;
+}
+
+/* A file that a user names: by its first bytes. tokenizer.json, SentencePiece's .model and vocab.txt the tokenizer knows
+ * by itself; llama2.c's begins with the length of its longest piece, a number below 2^16, and so with two zeros. */
+static tn_tokenizer *of_file(const char *path)
+{
+    enum { MOST = 256 << 20 };
+    const tn_scope   s = tn_scope_begin();
+    tn_tokenizer    *t = NULL;
+    const tn_tensor *file = tn_file_read(path, MOST);
+    const int64_t    n = file ? tn_numel(file) : 0;
+    const char      *at = file ? tn_data(file) : NULL;
+    const bool       gguf = n >= 4 && !memcmp(at, "GGUF", 4), llama2c = n >= 12 && !at[2] && !at[3];
+    if (file && llama2c) t = tn__llama2c_tokenizer(path, at, (size_t)n);
+    tn_scope_end(s);
+    if (tn_error() != TN_OK || llama2c) return t;
+    t = gguf ? of_gguf(path) : tn_tokenizer_load(path);
+    if (!t && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "'%s' holds no tokenizer", path);
+    return t;
+}
+
+static tn_tokenizer *tokenizer_of(const char *path, const char *form)
+{
+    if (!strcmp(form, "gguf")) return of_gguf(path);
+    return !strcmp(form, "huggingface") && holds_tokenizer(path) ? tn_tokenizer_load(path) : NULL;
+}
+
+static void check_fit(const tn_decoder *d, const char *path)
+{
+    const int64_t pieces = tn_tokenizer_size(d->tokenizer), words = tn_lm_about(d->model).vocab;
+    if (pieces > words)
+        tn_raise(TN_EFORMAT,
+                 "'%s': the model has %lld words, but the tokenizer %lld pieces: they do not belong together", path,
+                 (long long)words, (long long)pieces);
+}
+
+/* ---- opening and saving ------------------------------------------------------------------------------------------ */
 
 tn_decoder tn_decoder_open_run(const char *path, tn_decoder_config c)
 {
-    tn_decoder d = {.form = "huggingface"};
+    tn_decoder  d = {.model = NULL};
+    struct stat st;
     if (tn_error() != TN_OK) return d;
-    if (!path) return tn_raise(TN_EINVAL, "tn_decoder_open: the path is NULL"), d;
-    if (!is_folder(path))
-        return tn_raise(TN_EUNSUPPORTED, "tn_decoder_open: '%s' is no directory as Hugging Face lays it out", path), d;
-    d.model = tn_gpt_load(path);
-    if (d.model && !c.no_tokenizer) d.tokenizer = tn_tokenizer_load(c.tokenizer ? c.tokenizer : path);
+    if (!path || !*path) return tn_raise(TN_EINVAL, "tn_decoder_open: the path is %s", path ? "empty" : "NULL"), d;
+    if (stat(path, &st)) return tn_raise(TN_EIO, "tn_decoder_open: '%s': no such file or directory", path), d;
+    const char *form = tn__is_file(path) ? tn__file_form(path) : "huggingface";
+    if (form) d.model = tn_lm_load(path);
+    if (d.model && !c.no_tokenizer) {
+        if (c.tokenizer) d.tokenizer = tn__is_file(c.tokenizer) ? of_file(c.tokenizer) : tn_tokenizer_load(c.tokenizer);
+        else d.tokenizer = tokenizer_of(path, form);
+    }
+    if (d.tokenizer) check_fit(&d, path);
+    d.form = form;
     if (tn_error() != TN_OK) tn_decoder_close(&d);
     return d;
 }
 
 tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_save_args a)
 {
+    static const char *const types[] = {"f32", "bf16", "q8_0", NULL}, *const packed[] = {"F32", "BF16", "Q8_0"};
     if (tn_error() != TN_OK) return tn_error();
     if (!d || !d->model || !path)
         return tn_raise(TN_EINVAL, "tn_decoder_save: the %s is NULL", path ? "model" : "path");
-    if (a.type)
+    const size_t n = strlen(path);
+    const bool   gguf = n > 5 && !strcmp(path + n - 5, ".gguf");
+    int          type = 0;
+    while (a.type && types[type] && strcmp(types[type], a.type) != 0) type++;
+    if (a.type && !gguf)
         return tn_raise(TN_EINVAL, "tn_decoder_save: .type is for a path that ends in .gguf, this is '%s'", path);
-    if (tn_gpt_save(d->model, path) == TN_OK && d->tokenizer && tn_tokenizer_save(d->tokenizer, path) != TN_OK)
+    if (!types[type])
+        return tn_raise(TN_EINVAL, "tn_decoder_save: .type is '%.20s', but must be f32, bf16 or q8_0", a.type);
+    const tn__gguf_how how = {a.type ? packed[type] : NULL, tn__gguf_put_tokenizer, d->tokenizer};
+    if (tn__lm_save_as(d->model, path, gguf ? &how : NULL) == TN_OK && !gguf && d->tokenizer &&
+        tn_tokenizer_save(d->tokenizer, path) != TN_OK)
         return tn_error();
     return tn_error();
 }

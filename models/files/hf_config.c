@@ -180,8 +180,12 @@ static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, c
 bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
 {
     char path[1024];
-    if (tn_error() != TN_OK || !tn__path_in(dir, "config.json", path, sizeof path)) return false;
-    tn_json *doc = tn_json_load_within(path, (tn_json_limits){.depth = 32, .bytes = 1 << 20, .values = 10000});
+    if (tn_error() != TN_OK) return false;
+    const bool file = tn__is_file(dir);
+    if (file) snprintf(path, sizeof path, "%s", dir);
+    else if (!tn__path_in(dir, "config.json", path, sizeof path)) return false;
+    const tn_json_limits limits = {.depth = 32, .bytes = 1 << 20, .values = 10000};
+    tn_json             *doc = file ? tn__file_config(dir) : tn_json_load_within(path, limits);
     if (doc && tn_json_type_of(doc) != TN_JSON_OBJECT) tn_raise(TN_EFORMAT, "'%s' holds no object", path);
     for (int type = 1; type >= 0; type--) /* what it is comes first */
         for (int i = 0; i < f->count && tn_error() == TN_OK; i++)
@@ -259,17 +263,27 @@ static void write_rows(const tn_hf_files *f, tn_json_writer *w, const char *conf
     tn_json_close(w);
 }
 
-tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config)
+tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__gguf_how *how)
 {
     char path[1024];
     if (!tn_module_ready("tn_hf_write", m)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
     write_rows(f, w, config);
-    if (tn_error() == TN_OK && tn__path_in(dir, "config.json", path, sizeof path) && tn_json_save(w, path) == TN_OK &&
-        tn__path_in(dir, "model.safetensors", path, sizeof path))
+    if (how && tn_error() == TN_OK) {
+        size_t      bytes;
+        const char *text = tn_json_text(w, &bytes);
+        tn_json    *doc = text ? tn_json_parse(text, bytes) : NULL;
+        if (doc) tn__gguf_write(m, dir, f, doc, how);
+        tn_json_free(doc);
+    } else if (tn_error() == TN_OK && tn__path_in(dir, "config.json", path, sizeof path) &&
+               tn_json_save(w, path) == TN_OK && tn__path_in(dir, "model.safetensors", path, sizeof path))
         tn_save_run(m, (tn_save_args){.path = path, .rename = f->rules, .renames = f->renames});
     tn_json_writer_free(w);
     return tn_error();
+}
+tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config)
+{
+    return tn__hf_write_as(m, dir, f, config, NULL);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
@@ -277,11 +291,37 @@ tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void
 tn_safetensors *tn__weights_open(const char *dir, char path[1024])
 {
     struct stat st;
-    if (tn_error() != TN_OK || !tn__path_in(dir, "model.safetensors.index.json", path, 1024)) return NULL;
+    if (tn_error() != TN_OK) return NULL;
+    if (tn__is_file(dir)) return snprintf(path, 1024, "%s", dir), tn__file_tensors(dir);
+    if (!tn__path_in(dir, "pytorch_model.bin.index.json", path, 1024)) return NULL;
+    const bool parts = !stat(path, &st);
+    path[strlen(path) - strlen(".index.json")] = 0;
+    const bool torch = !stat(path, &st);
+    if (!tn__path_in(dir, "model.safetensors.index.json", path, 1024)) return NULL;
     const bool index = !stat(path, &st);
     path[strlen(path) - strlen(".index.json")] = 0;
-    if (index && stat(path, &st)) path[strlen(path)] = '.';
-    return tn_safetensors_open(path);
+    const bool whole = !stat(path, &st);
+    if (index && !whole) path[strlen(path)] = '.';
+    if (index || whole || !(torch || parts)) return tn_safetensors_open(path);
+    if (!tn__path_in(dir, "pytorch_model.bin", path, 1024)) return NULL;
+    if (torch) return tn_torch_open(path);
+    return tn_raise(TN_EUNSUPPORTED,
+                    "'%s' holds its weights in several files of PyTorch's; save it with transformers' "
+                    "save_pretrained, which writes safetensors",
+                    dir),
+           NULL;
+}
+
+void tn__names_under(const tn_safetensors *f, const char *const *first, char *to, size_t size)
+{
+    size_t at = 0;
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++) {
+        const char  *name = tn_safetensors_at(f, i).name;
+        const size_t n = strcspn(name, ".");
+        for (int k = 0; first[k]; k++)
+            if (strlen(first[k]) == n && !memcmp(first[k], name, n) && at < size)
+                at += (size_t)snprintf(to + at, size - at, "%s%s", at ? ", " : "", name);
+    }
 }
 
 bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)

@@ -3,11 +3,15 @@
 #define TENON_MODELS_FILES_HF_CONFIG_H
 
 #include "core/base/toolbox.h"
+#include "models/files/model_file.h"
 #include "models/models.h"
 
-/* dir's model.safetensors or, if that is not there, the files that its model.safetensors.index.json names; path: which
- * of the two it is. NULL: raised. */
+/* dir's model.safetensors; or, if that is not there, the files that its model.safetensors.index.json names; or else its
+ * pytorch_model.bin; or, if dir is a file, its own tensors. path: which of them it is. NULL: raised. */
 tn_safetensors *tn__weights_open(const char *dir, char path[1024]);
+
+/* The names of a file whose first part is one of these, NULL ends them: "classifier.weight, classifier.bias". */
+void tn__names_under(const tn_safetensors *f, const char *const *first, char *to, size_t size);
 
 /* Does the file hold as many numbers as the config says, at least? So that a config that was not made for these weights
  * takes no memory. Raises. */
@@ -16,6 +20,9 @@ bool tn__enough(const tn_safetensors *f, const char *path, int64_t want);
 /* The end of loading: the weights into m (NULL: nothing), f (of the path) closed, m in eval mode; m freed and NULL if
  * an error stands. */
 void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files);
+
+/* tn_hf_write; or, how is not NULL, to a GGUF file of that path. */
+tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__gguf_how *how);
 
 /* dir/name into a path; false and raised if dir is NULL or the path too long. */
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size);

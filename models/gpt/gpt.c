@@ -183,8 +183,9 @@ tn_gpt *tn_gpt_load(const char *dir)
     return tn__model_read(m, f, path, c.untied ? &untied : &tied);
 }
 
-tn_status tn_gpt_save(tn_gpt *m, const char *dir)
+tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_how *how)
 {
     if (!tn_ready(m)) return tn_error();
-    return tn_hf_write(m, dir, m->config.untied ? &untied : &tied, &m->config);
+    return tn__hf_write_as(m, to, m->config.untied ? &untied : &tied, &m->config, how);
 }
+tn_status tn_gpt_save(tn_gpt *m, const char *dir) { return tn__gpt_save_as(m, dir, NULL); }

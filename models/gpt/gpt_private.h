@@ -2,8 +2,12 @@
 #ifndef TENON_MODELS_GPT_GPT_PRIVATE_H
 #define TENON_MODELS_GPT_GPT_PRIVATE_H
 
+#include "models/files/model_file.h"
 #include "models/gpt.h"
 
 extern const tn_class tn__gpt_class;
+
+/* Into a directory; or, how is not NULL, to a GGUF file. */
+tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_how *how);
 
 #endif

@@ -2,6 +2,7 @@
 #include "models/files/hf_config.h"
 #include "models/gpt/gpt_private.h"
 #include "models/llama/llama_private.h"
+#include "models/lm/lm_private.h"
 
 #include <string.h>
 
@@ -12,7 +13,7 @@ typedef struct {
     tn_tensor *(*loss)(void *m, tn_tensor *ids, tn_tensor *targets);
     tn_blocks *(*blocks)(void *m);
     tn_decoding *(*decoding)(void *m, int64_t rows, int64_t length);
-    tn_status (*save)(void *m, const char *dir);
+    tn_status (*save)(void *m, const char *to, const tn__gguf_how *how);
 } kind;
 
 static tn_lm_info gpt_about(const void *m)
@@ -24,7 +25,7 @@ static tn_tensor   *gpt_run(void *m, tn_decoder_args a) { return tn_gpt_run(m, a
 static tn_tensor   *gpt_loss(void *m, tn_tensor *ids, tn_tensor *targets) { return tn_gpt_loss(m, ids, targets); }
 static tn_blocks   *gpt_blocks(void *m) { return ((tn_gpt *)m)->blocks; }
 static tn_decoding *gpt_decoding(void *m, int64_t rows, int64_t n) { return tn_gpt_decoding(m, rows, n); }
-static tn_status    gpt_save(void *m, const char *dir) { return tn_gpt_save(m, dir); }
+static tn_status    gpt_save(void *m, const char *to, const tn__gguf_how *how) { return tn__gpt_save_as(m, to, how); }
 
 static tn_lm_info llama_about(const void *m)
 {
@@ -35,7 +36,7 @@ static tn_tensor   *llama_run(void *m, tn_decoder_args a) { return tn_llama_run(
 static tn_tensor   *llama_loss(void *m, tn_tensor *ids, tn_tensor *targets) { return tn_llama_loss(m, ids, targets); }
 static tn_blocks   *llama_blocks(void *m) { return ((tn_llama *)m)->blocks; }
 static tn_decoding *llama_decoding(void *m, int64_t rows, int64_t n) { return tn_llama_decoding(m, rows, n); }
-static tn_status    llama_save(void *m, const char *dir) { return tn_llama_save(m, dir); }
+static tn_status llama_save(void *m, const char *to, const tn__gguf_how *how) { return tn__llama_save_as(m, to, how); }
 
 static const kind kinds[] = {
     {&tn__gpt_class, gpt_about, gpt_run, gpt_loss, gpt_blocks, gpt_decoding, gpt_save},
@@ -77,11 +78,12 @@ tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)
     const kind *k = kind_of(__func__, m);
     return k ? k->decoding(m, rows, length) : NULL;
 }
-tn_status tn_lm_save(void *m, const char *dir)
+tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_how *how)
 {
     const kind *k = kind_of(__func__, m);
-    return k ? k->save(m, dir) : tn_error();
+    return k ? k->save(m, to, how) : tn_error();
 }
+tn_status tn_lm_save(void *m, const char *dir) { return tn__lm_save_as(m, dir, NULL); }
 
 tn_lm *tn_lm_load(const char *dir)
 {

@@ -31,14 +31,14 @@ data/corpus      | text source                   | core/base/toolbox.h
 data/pairs       | text source corpus            | core/base/toolbox.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
 data/report      | text                          | core/base/toolbox.h
-models/files     |                               | core/base/toolbox.h
+models/files     |                               | core/base/toolbox.h core/base/checked.h core/files core/tensor/tensor.h
 models/generate  |                               | core/base/toolbox.h
 models/bert      | files                         | core/base/toolbox.h
 models/gpt       | files generate                | core/base/toolbox.h
 models/llama     | files generate                | core/base/toolbox.h
 models/lm        | files generate gpt llama      | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
-models/decoder   | files gpt                       | core/base/toolbox.h
+models/decoder   | files lm                      | core/base/toolbox.h
 models/fit       |                               | core/base/toolbox.h
 '
 

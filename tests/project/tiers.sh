@@ -16,11 +16,6 @@ use the models |  750 | models/models.h models/bert.h models/decoder.h models/fi
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/system.h autograd/op.h
                |      | autograd/fused.h autograd/rope.h autograd/steps.h autograd/tools.h nn/convolution.h
                |      | nn/losses.h nn/init.h nn/state.h optim/optimizers.h optim/schedule.h optim/checkpoint.h
-use the models |  750 | models/models.h models/bert.h models/decoder.h models/fit.h models/generate.h models/gpt.h
-               |      | models/llama.h models/lm.h models/seq2seq.h
-look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/system.h autograd/op.h
-               |      | autograd/fused.h autograd/rope.h autograd/steps.h autograd/tools.h nn/convolution.h
-               |      | nn/losses.h nn/init.h nn/state.h optim/optimizers.h optim/schedule.h optim/checkpoint.h
                |      | models/hf.h
 '
 

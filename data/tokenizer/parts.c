@@ -1,0 +1,42 @@
+/* parts.c — what a tokenizer was made of, for files that hold the parts: GGUF. */
+#include "data/tokenizer/tokenizer_private.h"
+
+/* A tokenizer.json of SentencePiece's kind has merges, and no scores: those that give the same order. */
+static void scores_of_merges(const tn_tokenizer *t, int64_t n, float *to)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = 0;
+    for (uint32_t k = t->merges.n; k-- > 0;) to[t->merges.becomes[k]] = -1 - (float)k;
+}
+
+int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t *types, int32_t *merges)
+{
+    const int64_t     n = tn_tokenizer_size(t);
+    const tn__merges *m = &t->merges;
+    if (scores && !t->score) scores_of_merges(t, n, scores);
+    for (int64_t i = 0; i < n; i++) {
+        if (scores && t->score) scores[i] = t->score[i];
+        if (types)
+            types[i] = t->type                         ? t->type[i]
+                       : i == t->unknown               ? TN_TYPE_UNKNOWN
+                       : !*tn_tokenizer_piece(t, i)    ? TN_TYPE_UNUSED
+                       : tn_tokenizer_is_special(t, i) ? TN_TYPE_CONTROL
+                                                       : TN_TYPE_NORMAL;
+    }
+    for (uint32_t i = 0; merges && m->n && i <= m->mask; i++) {
+        if (!m->pair[i]) continue;
+        const uint64_t pair = m->pair[i] - 1;
+        merges[2 * m->rank[i]] = (int32_t)(pair >> 32), merges[2 * m->rank[i] + 1] = (int32_t)(uint32_t)pair;
+    }
+    return m->n;
+}
+
+tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t)
+{
+    static const char *const splitters[] = {"gpt-2", "llama-bpe", "qwen2"}; /* as byte_words.c has them in order */
+    tn_tokenizer_manner      a = {.splitter = NULL};
+    if (t->kind == TN_BYTE_BPE) a.splitter = splitters[t->splitter];
+    a.first = t->n_single > 0 && t->single[0].text < 0;
+    a.last = t->n_single > 1 && t->single[t->n_single - 1].text < 0;
+    a.space = t->split == TN__SPLIT_SENTENCE && t->sentence.space != TN__SPACE_NEVER;
+    return a;
+}

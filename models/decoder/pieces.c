@@ -1,0 +1,231 @@
+/* pieces.c — the tokenizers that GGUF and llama2.c's tokenizer.bin hold, and GGUF's, written. */
+#include "core/base/toolbox.h"
+#include "models/decoder/decoder_private.h"
+
+#include <string.h>
+
+enum { MOST = 10000000, LONGEST = 1 << 16, FILE_MOST = 256 << 20 };
+
+/* Pieces in the making: texts one behind the other, each ended by a NUL. */
+typedef struct {
+    int64_t      n;
+    char        *text;
+    size_t       bytes, room;
+    const char **piece;
+    float       *score;
+    int32_t     *type;
+} pieces;
+
+static bool pieces_new(pieces *p, int64_t n, size_t room)
+{
+    *p = (pieces){.n = n, .room = room};
+    return (p->text = tn__mem_get(room)) && (p->piece = tn__mem_get((size_t)n * sizeof *p->piece)) &&
+           (p->score = tn__mem_zeroed((size_t)n * sizeof *p->score)) &&
+           (p->type = tn__mem_zeroed((size_t)n * sizeof *p->type));
+}
+static void pieces_free(pieces *p)
+{
+    tn__mem_put(p->text, p->text ? p->room : 0);
+    tn__mem_put(p->piece, p->piece ? (size_t)p->n * sizeof *p->piece : 0);
+    tn__mem_put(p->score, p->score ? (size_t)p->n * sizeof *p->score : 0);
+    tn__mem_put(p->type, p->type ? (size_t)p->n * sizeof *p->type : 0);
+}
+/* A text as one that ends with a NUL; what it holds behind a NUL of its own is lost: such a piece is refused. */
+static const char *pieces_keep(pieces *p, const char *path, int64_t i, const void *text, size_t bytes)
+{
+    char *to = p->text + p->bytes;
+    if (bytes > LONGEST || (bytes && memchr(text, 0, bytes)) || bytes >= p->room - p->bytes)
+        return tn_raise(TN_EFORMAT, "'%s': piece %lld holds a NUL, or more than %d bytes", path, (long long)i, LONGEST),
+               NULL;
+    if (bytes) memcpy(to, text, bytes);
+    to[bytes] = 0, p->bytes += bytes + 1;
+    return to;
+}
+
+/* ---- llama2.c: i32 longest, then for each piece f32 score, i32 bytes, the bytes ----------------------------------- */
+
+static uint32_t little(const unsigned char *p) { return p[0] | p[1] << 8 | p[2] << 16 | (uint32_t)p[3] << 24; }
+
+/* How many pieces the bytes hold; 0: they are no such file. */
+static int64_t llama2c_count(const unsigned char *at, size_t n)
+{
+    int64_t count = 0;
+    if (n < 12 || little(at) > LONGEST || !little(at)) return 0;
+    const uint32_t longest = little(at);
+    for (size_t i = 4; i < n; count++) {
+        if (n - i < 8) return 0;
+        const uint32_t bytes = little(at + i + 4);
+        if (bytes > longest || bytes > n - i - 8) return 0;
+        i += 8 + bytes;
+    }
+    return count;
+}
+
+static bool is_byte(const char *s)
+{
+    return strlen(s) == 6 && !strncmp(s, "<0x", 3) && strspn(s + 3, "0123456789ABCDEF") == 2 && s[5] == '>';
+}
+
+/* The three first are unknown, beginning and end, which llama2.c writes with line breaks around them. */
+static int32_t llama2c_type(int64_t i, const char **text)
+{
+    if (i == 1 && !strcmp(*text, "\n<s>\n")) *text = "<s>";
+    if (i == 2 && !strcmp(*text, "\n</s>\n")) *text = "</s>";
+    if (i < 3) return i ? TN_TYPE_CONTROL : TN_TYPE_UNKNOWN;
+    return is_byte(*text) ? TN_TYPE_BYTE : TN_TYPE_NORMAL;
+}
+
+tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n)
+{
+    const unsigned char *at = data;
+    const int64_t        count = llama2c_count(at, n);
+    pieces               p = {.n = 0};
+    tn_tokenizer        *t = NULL;
+    if (count < 4 || count > MOST)
+        return tn_raise(TN_EFORMAT, "'%s' is no tokenizer of llama2.c: it does not hold pieces with scores to its end",
+                        path),
+               NULL;
+    bool ok = pieces_new(&p, count, n + (size_t)count);
+    for (int64_t i = 0; ok && i < count; i++) {
+        if (!i) at += 4;
+        const uint32_t bits = little(at), bytes = little(at + 4);
+        memcpy(&p.score[i], &bits, sizeof bits);
+        if ((ok = (p.piece[i] = pieces_keep(&p, path, i, at + 8, bytes)) != NULL))
+            p.type[i] = llama2c_type(i, &p.piece[i]);
+        at += 8 + bytes;
+    }
+    if (ok) t = tn_tokenizer_of_pieces(count, p.piece, .scores = p.score, .types = p.type, .first = 1, .last = 2);
+    pieces_free(&p);
+    return t;
+}
+
+/* ---- GGUF, read ---------------------------------------------------------------------------------------------------- */
+
+#define KEY(name) "tokenizer.ggml." name
+
+/* Texts of an array of strings. */
+static bool gguf_strings(const tn_gguf *g, const char *path, const char *key, pieces *p)
+{
+    size_t bytes = 1;
+    for (tn_gguf_strings s = tn_gguf_strings_of(g, key); tn_gguf_next(&s);) bytes += s.bytes + 1;
+    if (tn_error() != TN_OK || !pieces_new(p, tn_gguf_find(g, key).count, bytes)) return false;
+    for (tn_gguf_strings s = tn_gguf_strings_of(g, key); tn_gguf_next(&s);)
+        if (!(p->piece[s.i] = pieces_keep(p, path, s.i, s.text, s.bytes))) return false;
+    return true;
+}
+
+/* Numbers for each piece, of one type. */
+static bool gguf_numbers(const tn_gguf *g, const char *path, const char *key, tn_dtype as, int64_t n, void *to)
+{
+    if (tn_gguf_find(g, key).type == TN_GGUF_NONE) return true;
+    const tn_scope   s = tn_scope_begin();
+    const tn_tensor *t = tn_gguf_numbers(g, key);
+    if (t && (tn_dtype_of(t) != as || tn_numel(t) != n))
+        tn_raise(TN_EFORMAT, "'%s': %s has %lld values of %s, expected %lld of %s", path, key, (long long)tn_numel(t),
+                 tn_dtype_name(tn_dtype_of(t)), (long long)n, tn_dtype_name(as));
+    else if (t) memcpy(to, tn_data(t), (size_t)n * 4);
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
+}
+
+static int32_t gguf_id(const tn_gguf *g, const char *path, const char *key, int64_t n)
+{
+    const int64_t id = tn_gguf_i64_or(g, key, -1);
+    if (id >= n)
+        tn_raise(TN_EFORMAT, "'%s': %s is %lld, but there are %lld pieces", path, key, (long long)id, (long long)n);
+    return id < 0 || id >= n ? -1 : (int32_t)id;
+}
+
+static tn_tokenizer *gguf_made(const tn_gguf *g, const char *path, pieces *p, pieces *merges, bool bytes)
+{
+    const int64_t n = p->n;
+    const bool    scores = tn_gguf_find(g, KEY("scores")).type != TN_GGUF_NONE && !bytes;
+    const bool    types = tn_gguf_find(g, KEY("token_type")).type != TN_GGUF_NONE;
+    const int32_t first = gguf_id(g, path, KEY("bos_token_id"), n), last = gguf_id(g, path, KEY("eos_token_id"), n);
+    const char   *splitter = bytes ? tn_gguf_string_or(g, KEY("pre"), "gpt-2") : NULL;
+    const bool    bare = !tn_gguf_bool_or(g, KEY("add_bos_token"), !bytes),
+               ends = tn_gguf_bool_or(g, KEY("add_eos_token"), false),
+               space = tn_gguf_bool_or(g, KEY("add_space_prefix"), !bytes);
+    if ((scores && !gguf_numbers(g, path, KEY("scores"), TN_F32, n, p->score)) ||
+        (types && !gguf_numbers(g, path, KEY("token_type"), TN_I32, n, p->type)) ||
+        (bytes && !gguf_strings(g, path, KEY("merges"), merges)) || tn_error() != TN_OK)
+        return NULL;
+    return tn_tokenizer_of_pieces(n, p->piece, .kind = bytes ? TN_BYTE_BPE : TN_SENTENCE_BPE,
+                                  .scores = scores ? p->score : NULL, .types = types ? p->type : NULL,
+                                  .merges = bytes ? merges->piece : NULL, .n_merges = merges->n, .splitter = splitter,
+                                  .first = first, .last = last, .bare = bare || first < 0, .ends = ends && last >= 0,
+                                  .no_space = !space);
+}
+
+tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)
+{
+    const char   *model = tn_gguf_string_or(g, KEY("model"), "");
+    const bool    bytes = !strcmp(model, "gpt2");
+    pieces        p = {.n = 0}, merges = {.n = 0};
+    tn_tokenizer *t = NULL;
+    if (tn_error() != TN_OK || !*model) return NULL;
+    if (!bytes && strcmp(model, "llama") != 0)
+        return tn_raise(TN_EUNSUPPORTED, "'%s': " KEY("model") " is '%.40s'; this reads 'llama' and 'gpt2'", path,
+                        model),
+               NULL;
+    if (gguf_strings(g, path, KEY("tokens"), &p)) t = gguf_made(g, path, &p, &merges, bytes);
+    pieces_free(&merges), pieces_free(&p);
+    return t;
+}
+
+/* ---- GGUF, written ------------------------------------------------------------------------------------------------- */
+
+static void put_merges(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n)
+{
+    int32_t *pairs = tn__mem_get((size_t)(2 * n) * sizeof *pairs);
+    if (!pairs) return;
+    tn_tokenizer_parts(t, NULL, NULL, pairs);
+    tn_gguf_open_strings(w, KEY("merges"), n);
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+        tn_string   s = {0};
+        const char *a = tn_tokenizer_piece(t, pairs[2 * i]), *b = tn_tokenizer_piece(t, pairs[2 * i + 1]);
+        if (tn_string_add(&s, (tn_text){a, strlen(a)}) == TN_OK && tn_string_add(&s, (tn_text){" ", 1}) == TN_OK &&
+            tn_string_add(&s, (tn_text){b, strlen(b)}) == TN_OK)
+            tn_gguf_add_string(w, s.at, s.bytes);
+        tn_string_free(&s);
+    }
+    tn__mem_put(pairs, (size_t)(2 * n) * sizeof *pairs);
+}
+
+static void put_id(tn_gguf_writer *w, const char *key, int32_t id)
+{
+    if (id >= 0) tn_gguf_put_u32(w, key, id);
+}
+
+tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, void *tokenizer)
+{
+    const tn_tokenizer *t = tokenizer;
+    if (!t) return tn_error();
+    const tn_tokenizer_kind   kind = tn_tokenizer_kind_of(t);
+    const tn_tokenizer_manner m = tn_tokenizer_manner_of(t);
+    const tn_tokenizer_roles  r = tn_tokenizer_special(t);
+    const int64_t             n = tn_tokenizer_size(t);
+    if (kind != TN_SENTENCE_BPE && kind != TN_BYTE_BPE)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "this kind of tokenizer is not written to GGUF: only SentencePiece's BPE and GPT-2's");
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *scores = tn_empty(TN_SHAPE(n)), *types = tn_empty_of(TN_I32, TN_SHAPE(n));
+    tn_gguf_put_string(w, KEY("model"), kind == TN_BYTE_BPE ? "gpt2" : "llama");
+    tn_gguf_put_string(w, KEY("pre"), m.splitter ? m.splitter : "default");
+    tn_gguf_open_strings(w, KEY("tokens"), n);
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+        const char *piece = tn_tokenizer_piece(t, i);
+        tn_gguf_add_string(w, piece, strlen(piece));
+    }
+    const int64_t merges =
+        tn_error() == TN_OK ? tn_tokenizer_parts(t, tn_data_mut(scores), tn_data_mut(types), NULL) : 0;
+    if (kind == TN_SENTENCE_BPE) tn_gguf_put_numbers(w, KEY("scores"), scores);
+    tn_gguf_put_numbers(w, KEY("token_type"), types);
+    if (kind == TN_BYTE_BPE && tn_error() == TN_OK) put_merges(w, t, merges);
+    put_id(w, KEY("bos_token_id"), r.first), put_id(w, KEY("eos_token_id"), r.last);
+    put_id(w, KEY("unknown_token_id"), r.unknown), put_id(w, KEY("padding_token_id"), r.pad);
+    tn_gguf_put_bool(w, KEY("add_bos_token"), m.first), tn_gguf_put_bool(w, KEY("add_eos_token"), m.last);
+    if (kind == TN_SENTENCE_BPE) tn_gguf_put_bool(w, KEY("add_space_prefix"), m.space);
+    tn_scope_end(s);
+    return tn_error();
+}

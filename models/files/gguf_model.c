@@ -1,0 +1,137 @@
+/* gguf_model.c — a model to a GGUF file: config.json's members and the weights, under GGUF's names. */
+#include "core/files/safetensors.h"
+#include "models/files/model_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    const char          *path;
+    const tn__gguf_arch *arch;
+    const tn_json       *config;
+    tn_gguf_writer      *w;
+} target;
+
+static int64_t number(const target *t, const char *member) { return tn_json_i64_or(tn_json_get(t->config, member), 0); }
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static const char *key(const target *t, const char *name, char to[128])
+{
+    snprintf(to, 128, "%s.%s", t->arch->name, name);
+    return to;
+}
+
+static void put_members(const target *t)
+{
+    char k[128];
+    for (const tn__gguf_member *m = t->arch->members; m->gguf && tn_error() == TN_OK; m++) {
+        const tn_json *v = tn_json_get(t->config, m->hf);
+        if (!v || tn_json_type_of(v) == TN_JSON_NULL) continue;
+        if (m->real) tn_gguf_put_float(t->w, key(t, m->gguf, k), tn_json_double(v));
+        else tn_gguf_put_u32(t->w, key(t, m->gguf, k), tn_json_i64(v));
+    }
+}
+
+/* The angles' scaling: linear is a value, LLaMA 3's a tensor, and dynamic has no place in GGUF. */
+static void put_scaling(const target *t, int64_t head)
+{
+    const tn_json *r = tn_json_get(t->config, "rope_scaling");
+    const char    *type = tn_json_string_or(tn_json_get(r, "rope_type"), "default");
+    const double   theta = tn_json_double_or(tn_json_get(t->config, "rope_theta"), 10000),
+                 factor = tn_json_double_or(tn_json_get(r, "factor"), 1);
+    char k[128];
+    if (!r || !strcmp(type, "default")) return;
+    if (!strcmp(type, "linear")) {
+        tn_gguf_put_string(t->w, key(t, "rope.scaling.type", k), type);
+        tn_gguf_put_float(t->w, key(t, "rope.scaling.factor", k), factor);
+    } else if (!strcmp(type, "llama3")) {
+        tn_tensor *f = tn_empty(TN_SHAPE(head / 2));
+        float     *to = f ? tn_data_mut(f) : NULL;
+        if (to)
+            tn__gguf_factors(theta, factor, tn_json_double(tn_json_get(r, "low_freq_factor")),
+                             tn_json_double(tn_json_get(r, "high_freq_factor")),
+                             tn_json_double(tn_json_get(r, "original_max_position_embeddings")), head / 2, to);
+        tn_safetensors_put(tn_gguf_writer_tensors(t->w), "rope_freqs.weight", f);
+    } else tn_raise(TN_EUNSUPPORTED, "'%s': rotary positions of scaling '%s' have no place in GGUF", t->path, type);
+}
+
+static bool put_values(const target *t, const char *packed)
+{
+    const bool  is_gpt2 = !strcmp(t->arch->name, "gpt2");
+    const char *activation =
+        tn_json_string_or(tn_json_get(t->config, is_gpt2 ? "activation_function" : "hidden_act"), "");
+    const int64_t heads = number(t, "num_attention_heads");
+    char          k[128];
+    if (strcmp(activation, is_gpt2 ? "gelu_new" : "silu") != 0 &&
+        strcmp(activation, is_gpt2 ? "gelu_pytorch_tanh" : "swish") != 0)
+        return tn_raise(TN_EUNSUPPORTED, "'%s': the activation '%s' has no place in GGUF", t->path, activation), false;
+    tn_gguf_put_string(t->w, "general.architecture", t->arch->name);
+    tn_gguf_put_string(t->w, "general.type", "model");
+    tn_gguf_put_u32(t->w, "general.file_type", !packed || *packed == 'F' ? 0 : *packed == 'B' ? 32 : 7);
+    if (packed && *packed == 'Q') tn_gguf_put_u32(t->w, "general.quantization_version", 2);
+    tn_gguf_put_u32(t->w, key(t, "vocab_size", k), number(t, "vocab_size"));
+    put_members(t);
+    if (is_gpt2 || heads < 1) return tn_error() == TN_OK;
+    const int64_t own = number(t, "head_dim"), head = own ? own : number(t, "hidden_size") / heads;
+    if (!own) tn_gguf_put_u32(t->w, key(t, "attention.key_length", k), head);
+    tn_gguf_put_u32(t->w, key(t, "attention.value_length", k), head);
+    tn_gguf_put_u32(t->w, key(t, "rope.dimension_count", k), head);
+    put_scaling(t, head);
+    return tn_error() == TN_OK;
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+/* The rows of each head in pairs, 0 n/2 1 n/2+1 …: the other way round than when it is read. */
+static tn_tensor *in_pairs(tn_tensor *t, int64_t heads)
+{
+    const int64_t rows = tn_size(t, 0), cols = tn_ndim(t) > 1 ? tn_size(t, 1) : 1;
+    tn_tensor    *y = tn_reshape(t, TN_SHAPE(heads, 2, rows / heads / 2, cols));
+    y = tn_contiguous(tn_transpose(y, 1, 2));
+    return tn_ndim(t) > 1 ? tn_reshape(y, TN_SHAPE(rows, cols)) : tn_reshape(y, TN_SHAPE(rows));
+}
+
+static bool put_tensor(const target *t, const struct tn__st_item *item)
+{
+    char                 name[256];
+    const tn__gguf_name *row = tn__gguf_rename(t->arch, item->name, false, name, sizeof name);
+    tn_tensor           *x = item->tensor;
+    if (!row)
+        return tn_raise(TN_EUNSUPPORTED, "'%s': the weight '%s' has no place in GGUF", t->path, item->name), false;
+    const tn_scope s = tn_scope_begin();
+    if (tn_is_q8(x)) x = tn_q8_unpack(x); /* and packed again by the writer: the same numbers */
+    if (row->layout == TN__TURNED && tn_ndim(x) == 2) x = tn_transpose(x, 0, 1);
+    if (t->arch->pairs && row->layout == TN__QUERIES) x = in_pairs(x, number(t, "num_attention_heads"));
+    if (t->arch->pairs && row->layout == TN__KEYS) x = in_pairs(x, number(t, "num_key_value_heads"));
+    if (x) tn_safetensors_put(tn_gguf_writer_tensors(t->w), name, x);
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
+}
+
+static bool put_weights(const target *t, void *m, const tn_hf_files *f)
+{
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    uint32_t               n = 0;
+    bool ok = w && tn_save_run(m, (tn_save_args){.writer = w, .rename = f->rules, .renames = f->renames}) == TN_OK;
+    const struct tn__st_item *items = ok ? tn__st_items(w, &n) : NULL;
+    for (uint32_t i = 0; ok && i < n; i++) ok = put_tensor(t, &items[i]);
+    tn_safetensors_writer_free(w);
+    return ok;
+}
+
+tn_status tn__gguf_write(void *m, const char *path, const tn_hf_files *f, const tn_json *config,
+                         const tn__gguf_how *how)
+{
+    const char    *type = tn_json_string_or(tn_json_get(config, "model_type"), "");
+    const tn_scope no_grad = tn_no_grad_begin();
+    target         t = {.path = path, .config = config};
+    t.arch = tn__gguf_arch_of(path, !strcmp(type, "mistral") ? "llama" : type);
+    if (t.arch && (t.w = tn_gguf_writer_new()) && put_values(&t, how->packed) &&
+        (!how->more || how->more(t.w, how->user) == TN_OK) && put_weights(&t, m, f) &&
+        tn_gguf_save(t.w, path, how->packed) != TN_OK)
+        t.arch = NULL;
+    tn_gguf_writer_free(t.w);
+    tn_scope_end(no_grad);
+    return tn_error();
+}

@@ -1,0 +1,245 @@
+/* gguf_read.c — a model in a GGUF file, as config.json and model.safetensors would have it. */
+#include "core/files/safetensors.h"
+#include "core/tensor/tensor.h"
+#include "models/files/model_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    tn_gguf             *g;
+    const char          *path;
+    const tn__gguf_arch *arch;
+} source;
+
+static bool source_open(source *s, const char *path)
+{
+    *s = (source){.g = tn_gguf_open(path), .path = path};
+    const char *name = s->g ? tn_gguf_string_or(s->g, "general.architecture", "") : NULL;
+    if (name && tn_error() == TN_OK) s->arch = tn__gguf_arch_of(path, name);
+    if (s->arch && tn_gguf_i64_or(s->g, "split.count", 1) > 1)
+        tn_raise(TN_EUNSUPPORTED, "'%s': it is one of several files; join them with llama.cpp's gguf-split --merge",
+                 path);
+    return tn_error() == TN_OK;
+}
+
+static const char *key(const source *s, const char *name, char to[128])
+{
+    snprintf(to, 128, "%s.%s", s->arch->name, name);
+    return to;
+}
+static int64_t number(const source *s, const char *name, int64_t fallback)
+{
+    char k[128];
+    return tn_gguf_i64_or(s->g, key(s, name, k), fallback);
+}
+static bool there(const source *s, const char *tensor)
+{
+    return tn_safetensors_find(tn_gguf_tensors(s->g), tensor) >= 0;
+}
+
+/* ---- what changes the numbers and is not done -------------------------------------------------------------------- */
+
+static bool refused(const source *s, const char *name)
+{
+    char k[128];
+    tn_raise(TN_EUNSUPPORTED, "'%s': %s has a value that is not supported", s->path, key(s, name, k));
+    return false;
+}
+
+static bool all_done(const source *s)
+{
+    static const char *const none[] = {"expert_count",
+                                       "attn_logit_softcapping",
+                                       "final_logit_softcapping",
+                                       "logit_scale",
+                                       "embedding_scale",
+                                       "residual_scale",
+                                       "attention.scale",
+                                       "attention.clamp_kqv",
+                                       "use_parallel_residual",
+                                       "attention.max_alibi_bias",
+                                       "attention.temperature_scale",
+                                       NULL};
+    char                     k[128];
+    for (int i = 0; none[i]; i++) {
+        const tn_gguf_value v = tn_gguf_find(s->g, key(s, none[i], k));
+        const bool          zero = v.type == TN_GGUF_NONE ||
+                          (v.type == TN_GGUF_BOOL                           ? !tn_gguf_bool_or(s->g, k, true)
+                           : v.type == TN_GGUF_F32 || v.type == TN_GGUF_F64 ? tn_gguf_double_or(s->g, k, 1) == 0
+                                                                            : tn_gguf_i64_or(s->g, k, 1) == 0);
+        if (!zero) return refused(s, none[i]);
+    }
+    if (!tn_gguf_bool_or(s->g, key(s, "attention.causal", k), true)) return refused(s, "attention.causal");
+    const int64_t heads = number(s, "attention.head_count", 0);
+    const int64_t head = number(s, "attention.key_length", heads > 0 ? number(s, "embedding_length", 0) / heads : 0);
+    if (number(s, "attention.value_length", head) != head) return refused(s, "attention.value_length");
+    if (number(s, "rope.dimension_count", head) != head) return refused(s, "rope.dimension_count");
+    return tn_error() == TN_OK;
+}
+
+/* ---- config.json ------------------------------------------------------------------------------------------------- */
+
+static void put_members(const source *s, tn_json_writer *w)
+{
+    char k[128];
+    for (const tn__gguf_member *m = s->arch->members; m->gguf && tn_error() == TN_OK; m++) {
+        key(s, m->gguf, k);
+        if (tn_gguf_find(s->g, k).type == TN_GGUF_NONE) {
+            if (m->needed) tn_raise(TN_EFORMAT, "'%s': %s is missing", s->path, k);
+        } else if (m->real) tn_json_put_float(w, m->hf, (float)tn_gguf_double_or(s->g, k, 0));
+        else tn_json_put_i64(w, m->hf, tn_gguf_i64_or(s->g, k, 0));
+    }
+}
+
+/* rope_freqs.weight tells what LLaMA 3's scaling made of each angle; of which numbers it was made, nobody says. They
+ * are 1, 4 and 8192 in all of these models; that they are, the table shows. */
+static bool put_factors(const source *s, tn_json_writer *w)
+{
+    static const char name[] = "rope_freqs.weight";
+    if (!there(s, name)) return true;
+    char             k[128];
+    const tn_scope   scope = tn_scope_begin();
+    const tn_tensor *t = tn_gguf_get_as(s->g, name, TN_F32);
+    const int64_t    n = t ? tn_numel(t) : 0;
+    const float     *is = t ? tn_data(t) : NULL;
+    float           *want = n ? tn_mem_get((size_t)n * sizeof *want) : NULL;
+    bool             ones = true, fits = want != NULL;
+    for (int64_t i = 0; i < n; i++) ones = ones && is[i] == 1;
+    if (want) {
+        const double theta = tn_gguf_double_or(s->g, key(s, "rope.freq_base", k), 10000);
+        tn__gguf_factors(theta, (double)is[n - 1], 1, 4, 8192, n, want);
+        for (int64_t i = 0; i < n; i++) fits = fits && fabsf(is[i] - want[i]) <= 1e-5F * fabsf(want[i]);
+    }
+    if (want && !ones && !fits)
+        tn_raise(TN_EUNSUPPORTED, "'%s': rope_freqs.weight is not what LLaMA 3's scaling makes", s->path);
+    if (want && !ones && fits) {
+        tn_json_open_object(w, "rope_scaling");
+        tn_json_put_string(w, "rope_type", "llama3");
+        tn_json_put_float(w, "factor", is[n - 1]);
+        tn_json_put_i64(w, "low_freq_factor", 1);
+        tn_json_put_i64(w, "high_freq_factor", 4);
+        tn_json_put_i64(w, "original_max_position_embeddings", 8192);
+        tn_json_close(w);
+    }
+    tn_mem_put(want, (size_t)n * sizeof *want);
+    tn_scope_end(scope);
+    return tn_error() == TN_OK;
+}
+
+static void put_scaling(const source *s, tn_json_writer *w)
+{
+    char        k[128];
+    const char *type = tn_gguf_string_or(s->g, key(s, "rope.scaling.type", k), "none");
+    if (!strcmp(type, "none") || tn_error() != TN_OK) {
+        put_factors(s, w);
+        return;
+    }
+    if (strcmp(type, "linear") != 0) {
+        refused(s, "rope.scaling.type");
+        return;
+    }
+    tn_json_open_object(w, "rope_scaling");
+    tn_json_put_string(w, "rope_type", "linear");
+    tn_json_put_float(w, "factor", (float)tn_gguf_double_or(s->g, key(s, "rope.scaling.factor", k), 1));
+    tn_json_close(w);
+}
+
+/* The class of transformers that computes the same. */
+static const char *type_of(const source *s)
+{
+    if (strcmp(s->arch->name, "llama") != 0) return s->arch->name;
+    return number(s, "attention.sliding_window", 0) > 0 ? "mistral" : "llama";
+}
+
+static void put_config(const source *s, tn_json_writer *w)
+{
+    const bool is_llama = s->arch->pairs, is_gpt2 = s->arch->members[0].hf[0] == 'n';
+    char       k[128];
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "model_type", type_of(s));
+    put_members(s, w);
+    if (!is_gpt2 && tn_gguf_find(s->g, key(s, "attention.head_count_kv", k)).type == TN_GGUF_NONE)
+        tn_json_put_i64(w, "num_key_value_heads", number(s, "attention.head_count", 1));
+    const int64_t i = tn_safetensors_find(tn_gguf_tensors(s->g), "token_embd.weight");
+    if (i < 0) tn_raise(TN_EFORMAT, "'%s': there is no tensor token_embd.weight", s->path);
+    else {
+        const tn_shape table = tn_safetensors_at(tn_gguf_tensors(s->g), i).shape;
+        tn_json_put_i64(w, "vocab_size", table.n ? table.d[0] : 0);
+    }
+    tn_json_put_bool(w, "tie_word_embeddings", !there(s, "output.weight"));
+    if (is_llama) tn_json_put_bool(w, "attention_bias", there(s, "blk.0.attn_q.bias"));
+    if (is_llama) tn_json_put_bool(w, "mlp_bias", there(s, "blk.0.ffn_up.bias"));
+    if (!is_gpt2) put_scaling(s, w);
+    tn_json_close(w);
+}
+
+tn_json *tn__gguf_config(const char *path)
+{
+    source   s;
+    tn_json *doc = NULL;
+    if (source_open(&s, path) && all_done(&s)) {
+        tn_json_writer *w = tn_json_writer_new(0);
+        size_t          bytes;
+        if (w) put_config(&s, w);
+        const char *text = tn_error() == TN_OK ? tn_json_text(w, &bytes) : NULL;
+        if (text) doc = tn_json_parse(text, bytes);
+        tn_json_writer_free(w);
+    }
+    tn_gguf_close(s.g);
+    return doc;
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+/* How a tensor of the file becomes one of the model. False: raised. */
+static bool laid_out(const source *s, tn__st_entry *e, tn__gguf_layout layout)
+{
+    const int64_t heads = number(s, "attention.head_count", 0), kv = number(s, "attention.head_count_kv", heads);
+    const int64_t n = layout == TN__QUERIES ? heads : kv;
+    if (layout == TN__TURNED && e->shape.n == 2) {
+        const int64_t out = e->shape.d[0], in = e->shape.d[1];
+        e->shape = TN_SHAPE(in, out), e->stride = TN_SHAPE(1, in), e->strided = true;
+    }
+    if ((layout != TN__QUERIES && layout != TN__KEYS) || !s->arch->pairs) return true;
+    if (n < 1 || n > INT32_MAX || !e->shape.n || e->shape.d[0] % (2 * n))
+        return tn_raise(TN_EFORMAT, "'%s': the rows of '%s' are not those of %lld heads", s->path, e->name,
+                        (long long)n),
+               false;
+    e->heads = (int32_t)n;
+    return true;
+}
+
+/* The table of another file with the same source, under Hugging Face's names. */
+static bool rename_all(const source *s, tn_safetensors *f, const tn_safetensors *from)
+{
+    char   to[1200];
+    size_t names = 0;
+    for (uint32_t i = 0; i < from->count; i++) names += from->entries[i].name_bytes + 64;
+    if (!tn__st_reserve(f, from->count, names)) return false;
+    for (uint32_t i = 0; i < from->count; i++) {
+        const tn__st_entry  *e = &from->entries[i];
+        const tn__gguf_name *row = tn__gguf_rename(s->arch, e->name, true, to, sizeof to);
+        if (!row && !strcmp(e->name, "rope_freqs.weight")) continue; /* in config.json */
+        const char   *name = row ? to : e->name;
+        tn__st_entry *mine = tn__st_add(f, name, strlen(name));
+        if (!mine) return false;
+        mine->shape = e->shape, mine->element = e->element, mine->begin = e->begin, mine->end = e->end;
+        if (row && !laid_out(s, mine, row->layout)) return false;
+    }
+    return tn__st_index_names(f);
+}
+
+tn_safetensors *tn__gguf_tensors(const char *path)
+{
+    source          s;
+    tn_safetensors *f = source_open(&s, path) ? tn__st_begin("tn_gguf_open", path) : NULL;
+    if (f) {
+        tn_safetensors *from = tn_gguf_tensors(s.g);
+        f->base = from->base, f->source = from->source, f->source.label = f->label, from->source.fd = -1;
+        if (!rename_all(&s, f, from)) tn_safetensors_close(f), f = NULL;
+    }
+    tn_gguf_close(s.g);
+    return f;
+}

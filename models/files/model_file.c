@@ -1,0 +1,73 @@
+/* model_file.c — which form a file has that is a model, and who reads it. */
+#include "models/files/model_file.h"
+#include "core/files/io.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+bool tn__is_file(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && !S_ISDIR(st.st_mode);
+}
+
+static const struct {
+    const char *name;
+    tn_json *(*config)(const char *path);
+    tn_safetensors *(*tensors)(const char *path);
+} forms[] = {
+    {"gguf", tn__gguf_config, tn__gguf_tensors},
+    {"llama2.c", tn__llama2c_config, tn__llama2c_tensors},
+};
+
+/* What is known by its first bytes, but no model that can be opened so. */
+static const struct {
+    const char *bytes, *what;
+    size_t      at, n;
+} others[] = {
+    {"PK\x03\x04", "a zip file, as PyTorch's .bin and .pt are: give the directory that it is in", 0, 4},
+    {"{\"", "safetensors: give the directory that it is in, with its config.json", 8, 2},
+    {"tjgg", "an old file of llama.cpp, from before GGUF: convert it with an old llama.cpp", 0, 4},
+    {"lmgg", "an old file of llama.cpp, from before GGUF: convert it with an old llama.cpp", 0, 4},
+    {"\x80\x02", "a file of Python's pickle, as PyTorch's old .bin is: give the directory that it is in", 0, 2},
+    {"24ka", "llama2.c's second form ('ak42'): export its first, version 0", 0, 4},
+};
+
+/* The number of a form; -1: raised. */
+static int form_of(const char *path)
+{
+    char       first[16] = {0};
+    tn__source s;
+    if (!tn__source_open(&s, path, path)) return -1;
+    const size_t n = s.size < 16 ? (size_t)s.size : 16;
+    const bool   read = tn__source_read(&s, first, 0, n);
+    tn__source_close(&s);
+    if (!read) return -1;
+    if (!memcmp(first, "GGUF", 4)) return 0;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].n && !memcmp(first + others[i].at, others[i].bytes, others[i].n))
+            return tn_raise(TN_EUNSUPPORTED, "'%s' is %s", path, others[i].what), -1;
+    if (tn__llama2c_is(path)) return 1;
+    tn_raise(
+        TN_EFORMAT,
+        "'%s' is no model that can be opened: those are directories as Hugging Face lays them out, .gguf files, and "
+        "llama2.c's .bin (whose first seven numbers and size must fit)",
+        path);
+    return -1;
+}
+
+const char *tn__file_form(const char *path)
+{
+    const int i = form_of(path);
+    return i < 0 ? NULL : forms[i].name;
+}
+tn_json *tn__file_config(const char *path)
+{
+    const int i = form_of(path);
+    return i < 0 ? NULL : forms[i].config(path);
+}
+tn_safetensors *tn__file_tensors(const char *path)
+{
+    const int i = form_of(path);
+    return i < 0 ? NULL : forms[i].tensors(path);
+}

@@ -1,0 +1,10 @@
+/* lm_private.h — any model that writes text, for models/decoder. */
+#ifndef TENON_MODELS_LM_LM_PRIVATE_H
+#define TENON_MODELS_LM_LM_PRIVATE_H
+
+#include "models/files/model_file.h"
+
+/* Into a directory; or, how is not NULL, to a GGUF file. */
+tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_how *how);
+
+#endif

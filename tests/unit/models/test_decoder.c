@@ -1,0 +1,281 @@
+/* test_decoder.c — models that write text from whatever a path holds: stories260K from llama2.c's file, a directory and
+ * GGUF writes the text that llama2.c writes; random models of each architecture to GGUF and back keep their bits; what
+ * is no model is refused by the name of what it is. */
+#define _GNU_SOURCE
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+static void says(tn_status code, const char *part)
+{
+    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "\n  says %s: %s\n  not  %s: %s",
+                  tn_status_name(tn_error()), tn_error_message(), tn_status_name(code), part);
+    tn_clear_error();
+}
+
+/* ---- stories260K ------------------------------------------------------------------------------------------------- */
+
+#define SHARED "../../shared/data/stories260K/"
+
+/* What llama2.c prints for no prompt at temperature 0, 200 words: 199 pieces, the first without its space. */
+static const char *story(const tn_decoder *d)
+{
+    int64_t one = tn_tokenizer_special(d->tokenizer).first;
+    ck_assert_int_eq(one, 1);
+    tn_decoding *x = tn_lm_decoding(d->model, 1, 256);
+    tn_generated g = tn_generate(x, tn_from_data(TN_I64, TN_SHAPE(1, 1), &one), .most = 200, .end = 1);
+    fine();
+    int32_t        ids[200];
+    const int64_t *words = tn_data(tn_contiguous(g.tokens)), n = tn_size(g.tokens, 2);
+    for (int64_t i = 0; i < n; i++) ids[i] = (int32_t)words[i];
+    static char text[4096];
+    tn_string   s = {0};
+    ck_assert_int_eq(tn_tokenizer_decode(d->tokenizer, ids, n, &s), TN_OK);
+    snprintf(text, sizeof text, "%s", s.at);
+    tn_string_free(&s);
+    tn_decoding_free(x);
+    fine();
+    return text;
+}
+
+static void tells(const char *path, const char *tokenizer, const char *form, const char *want)
+{
+    tn_scope   s = tn_scope_begin();
+    tn_decoder d = tn_decoder_open(path, .tokenizer = tokenizer);
+    fine();
+    ck_assert_str_eq(d.form, form);
+    ck_assert_str_eq(story(&d), want);
+    tn_decoder_close(&d);
+    tn_scope_end(s);
+}
+
+START_TEST(the_same_story)
+{
+    const char *bin = tn_test_data(SHARED "stories260K.bin"), *tokens = tn_test_data(SHARED "tok512.bin");
+    struct stat st;
+    if (stat(bin, &st)) {
+        printf("SKIPPED: the_same_story: no shared/data/stories260K beside the project\n");
+        return;
+    }
+    const tn_tensor *file = tn_file_read(tn_test_data(SHARED "expected_greedy.txt"), 1 << 16);
+    fine();
+    size_t n = (size_t)tn_numel(file);
+    char   want[4096];
+    memcpy(want, tn_data(file), n);
+    while (n && want[n - 1] == '\n') n--;
+    want[n] = 0;
+    tells(bin, tokens, "llama2.c", want);
+    tn_decoder  d = tn_decoder_open(bin, .tokenizer = tokens);
+    const char *dir = tn_test_file("hf"), *f32 = tn_test_file("f32.gguf"), *q8 = tn_test_file("q8.gguf");
+    ck_assert_int_eq(mkdir(dir, 0777), 0);
+    ck_assert_msg(tn_decoder_save(&d, dir) == TN_OK, "%s", tn_error_message());
+    tells(dir, NULL, "huggingface", want);
+    ck_assert_msg(tn_decoder_save(&d, f32) == TN_OK, "%s", tn_error_message());
+    tells(f32, NULL, "gguf", want);
+    ck_assert_msg(tn_decoder_save(&d, q8, .type = "q8_0") == TN_OK, "%s", tn_error_message());
+    tn_decoder e = tn_decoder_open(q8);
+    fine();
+    ck_assert(!strncmp(story(&e), "Once upon a time, there was a little", 36));
+    tn_decoder_close(&e);
+    tn_decoder_close(&d);
+    d = tn_decoder_open(f32, .no_tokenizer = true);
+    ck_assert(d.model && !d.tokenizer);
+    tn_decoder_close(&d);
+    d = tn_decoder_open(bin);
+    ck_assert(d.model && !d.tokenizer);
+    tn_decoder_close(&d);
+    d = tn_decoder_open(bin, .tokenizer = bin);
+    ck_assert(!d.model);
+    says(TN_EFORMAT, "");
+}
+END_TEST
+
+/* ---- to GGUF and back -------------------------------------------------------------------------------------------- */
+
+#define SIZES .vocab = 40, .dim = 64, .layers = 2, .heads = 4, .ff = 96
+static void *made(int i)
+{
+    switch (i) {
+    case 0: return tn_llama_new(SIZES, .kv_heads = 2);
+    case 1: return tn_llama_new(SIZES, .tied = true, .qkv_bias = true, .out_bias = true, .ff_bias = true);
+    case 2:
+        return tn_llama_new(SIZES, .kv_heads = 1, .positions = 16384,
+                            .rope = TN_ROPE(.theta = 500000, .scaling = TN_ROPE_LLAMA3, .factor = 8, .trained = 8192));
+    case 3: return tn_llama_new(SIZES, .rope = TN_ROPE(.scaling = TN_ROPE_LINEAR, .factor = 2.5));
+    case 4: return tn_llama_new(SIZES, .window = 3, .type = "mistral", .kv_heads = 2);
+    case 5: return tn_llama_new(SIZES, .qkv_bias = true, .type = "qwen2", .kv_heads = 2);
+    case 6: return tn_llama_new(SIZES, .head_dim = 32, .eps = 1e-5);
+    case 7: return tn_gpt_new(SIZES, .positions = 32);
+    default: return tn_gpt_new(SIZES, .positions = 32, .untied = true);
+    }
+}
+
+static double furthest(tn_tensor *a, tn_tensor *b)
+{
+    ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
+    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
+}
+
+START_TEST(to_gguf_and_back)
+{
+    tn_seed(16);
+    void *m = made(_i);
+    fine();
+    for (tn_each p = tn_module_each(m, TN_EACH_SAVED); tn_next(&p);) {
+        tn_scope s = tn_no_grad_begin();
+        tn_add_(p.tensor, tn_normal(tn_shape_of(p.tensor), 0, 0.1));
+        tn_scope_end(s);
+    }
+    tn_module_train(m, false);
+    int64_t             numbers[] = {5, 1, 39, 0, 7, 7, 12, 30};
+    tn_tensor          *ids = tn_from_data(TN_I64, TN_SHAPE(1, 8), numbers);
+    tn_tensor          *want = tn_lm_run(m, (tn_decoder_args){.ids = ids});
+    const char         *path = tn_test_file("a.gguf");
+    const tn_decoder    d = {.model = m};
+    static const char   types[3][8] = {"f32", "bf16", "q8_0"};
+    static const double far[3] = {1e-6, 0.2, 0.2};
+    for (int k = 0; k < 3; k++) {
+        ck_assert_msg(tn_decoder_save(&d, path, .type = types[k]) == TN_OK, "%s", tn_error_message());
+        tn_decoder e = tn_decoder_open(path);
+        fine();
+        ck_assert_str_eq(tn_lm_about(e.model).type, tn_lm_about(m).type);
+        if (!k) {
+            tn_each a = tn_module_each(m, TN_EACH_SAVED), b = tn_module_each(e.model, TN_EACH_SAVED);
+            while (tn_next(&a) && tn_next(&b))
+                ck_assert_msg(!strcmp(a.name, b.name) && tn_same_bits(a.tensor, b.tensor), "%s", a.name);
+        }
+        const double off = furthest(want, tn_lm_run(e.model, (tn_decoder_args){.ids = ids}));
+        ck_assert_msg(off <= far[k], "%s: off by %g", types[k], off);
+        tn_decoder_close(&e);
+    }
+    fine();
+    tn_module_free(m);
+}
+END_TEST
+
+START_TEST(has_no_place_in_gguf)
+{
+    const tn_decoder dynamic = {.model = tn_llama_new(SIZES, .rope = TN_ROPE(.scaling = TN_ROPE_DYNAMIC, .factor = 2))};
+    const tn_decoder relu = {.model = tn_gpt_new(SIZES, .activation = "relu")};
+    const char      *path = tn_test_file("none.gguf");
+    ck_assert(tn_decoder_save(&dynamic, path) != TN_OK);
+    says(TN_EUNSUPPORTED, "rotary positions of scaling 'dynamic' have no place in GGUF");
+    ck_assert(tn_decoder_save(&relu, path) != TN_OK);
+    says(TN_EUNSUPPORTED, "the activation 'relu' has no place in GGUF");
+    ck_assert(tn_decoder_save(&relu, path, .type = "q4_0") != TN_OK);
+    says(TN_EINVAL, ".type is 'q4_0', but must be f32, bf16 or q8_0");
+    ck_assert(tn_decoder_save(&relu, tn_test_file("."), .type = "f32") != TN_OK);
+    says(TN_EINVAL, ".type is for a path that ends in .gguf");
+    struct stat st;
+    ck_assert(stat(path, &st) != 0);
+    tn_module_free(dynamic.model), tn_module_free(relu.model);
+}
+END_TEST
+
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
+
+static void refused(const char *bytes, size_t n, tn_status status, const char *part)
+{
+    const char *path = tn_test_file("wrong");
+    ck_assert_int_eq(tn_file_write(path, bytes, n), TN_OK);
+    tn_decoder d = tn_decoder_open(path);
+    ck_assert_msg(!d.model && !d.tokenizer && tn_error() != TN_OK, "accepted");
+    says(status, part);
+}
+
+START_TEST(says_what_it_is)
+{
+    refused("", 0, TN_EFORMAT, "is no model that can be opened: those are directories as Hugging Face lays them out");
+    refused("hello, world, this is a text", 28, TN_EFORMAT, "is no model that can be opened");
+    refused("PK\3\4xxxxxxxxxxxx", 16, TN_EUNSUPPORTED, "is a zip file, as PyTorch's .bin and .pt are");
+    refused("\x40\0\0\0\0\0\0\0{\"a\":", 13, TN_EUNSUPPORTED, "is safetensors: give the directory that it is in");
+    refused("tjggxxxxxxxx", 12, TN_EUNSUPPORTED, "is an old file of llama.cpp, from before GGUF");
+    refused("24kaxxxxxxxx", 12, TN_EUNSUPPORTED, "is llama2.c's second form ('ak42')");
+    refused("\x80\2}q", 4, TN_EUNSUPPORTED, "is a file of Python's pickle");
+    refused("GGUF\1\0\0\0", 8, TN_EUNSUPPORTED, "of version 1");
+    tn_decoder d = tn_decoder_open(tn_test_file("absent"));
+    ck_assert(!d.model);
+    says(TN_EIO, "no such file or directory");
+    d = tn_decoder_open(NULL);
+    ck_assert(!d.model);
+    says(TN_EINVAL, "the path is NULL");
+    const char *empty = tn_test_file("empty");
+    ck_assert_int_eq(mkdir(empty, 0777), 0);
+    d = tn_decoder_open(empty);
+    ck_assert(!d.model);
+    says(TN_EIO, "config.json");
+}
+END_TEST
+
+/* A GGUF file of an architecture, with what a row says. */
+START_TEST(says_what_of_gguf)
+{
+    static const struct {
+        const char *arch, *key;
+        double      value;
+        tn_status   status;
+        const char *says;
+    } rows[] = {
+        {"mamba", NULL, 0, TN_EUNSUPPORTED, "general.architecture is 'mamba'; of GGUF this reads 'llama', 'qwen2' and"},
+        {"llama", NULL, 0, TN_EFORMAT, "llama.context_length is missing"},
+        {"llama", "llama.expert_count", 8, TN_EUNSUPPORTED, "llama.expert_count has a value that is not supported"},
+        {"qwen2", "qwen2.rope.dimension_count", 8, TN_EUNSUPPORTED, "qwen2.rope.dimension_count has a value"},
+        {"gpt2", "split.count", 2, TN_EUNSUPPORTED, "it is one of several files"},
+    };
+    tn_gguf_writer *w = tn_gguf_writer_new();
+    tn_gguf_put_string(w, "general.architecture", rows[_i].arch);
+    if (rows[_i].key) tn_gguf_put_u32(w, rows[_i].key, (int64_t)rows[_i].value);
+    const char *path = tn_test_file("arch.gguf");
+    ck_assert_int_eq(tn_gguf_save(w, path, NULL), TN_OK);
+    tn_gguf_writer_free(w);
+    tn_decoder d = tn_decoder_open(path);
+    ck_assert(!d.model);
+    says(rows[_i].status, rows[_i].says);
+}
+END_TEST
+
+/* llama2.c's file: its size is that of its header's model, or it is refused; also cut off, and one byte longer. */
+START_TEST(llama2c_sizes)
+{
+    enum { N = 28 + 4 * (4 * 8 + 8 + 8 * 8 + 4 * 8 + 4 * 8 + 8 * 8 + 8 + 3 * 8 * 8 + 8 + 2 * 16 * 2) };
+    static int32_t file[N / 4 + 1] = {8, 8, 1, 2, 1, 4, 16};
+    const char    *path = tn_test_file("tiny.bin");
+    for (int n = N - 1; n <= N + 1; n++) {
+        ck_assert_int_eq(tn_file_write(path, file, (size_t)n), TN_OK);
+        tn_decoder d = tn_decoder_open(path);
+        ck_assert_int_eq(d.model != NULL, n == N);
+        if (d.model) fine();
+        else says(TN_EFORMAT, "is no model that can be opened");
+        tn_decoder_close(&d);
+    }
+    static const int32_t bad[][2] = {{0, 0}, {0, -8}, {0, 1 << 30}, {1, 0},  {2, 0},  {2, 1025}, {3, 0},       {3, 3},
+                                     {3, 8}, {4, 0},  {4, 3},       {5, 0},  {6, 0},  {6, -1},   {5, 1 << 30}, {5, -5},
+                                     {2, 2}, {1, 9},  {6, 17},      {4, -1}, {3, -2}, {0, 16}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const int32_t keep = file[bad[i][0]];
+        file[bad[i][0]] = bad[i][1];
+        refused((const char *)file, N, TN_EFORMAT, "is no model that can be opened");
+        file[bad[i][0]] = keep;
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("decoder");
+    TCase *c = tn_tcase(s, "decoder");
+    tcase_add_test(c, the_same_story);
+    tcase_add_loop_test(c, to_gguf_and_back, 0, 9);
+    tcase_add_test(c, has_no_place_in_gguf);
+    tcase_add_test(c, says_what_it_is);
+    tcase_add_loop_test(c, says_what_of_gguf, 0, 5);
+    tcase_add_test(c, llama2c_sizes);
+    return tn_check_main(s);
+}
