@@ -50,9 +50,10 @@ typedef struct {
     tn_layer_norm          *norm;
     tn_dropout             *dropout;
     tn_transformer_encoder *encoder;
-    tn_linear              *pooler; /* NULL where there is none */
-    tn_mlm_head            *head;   /* likewise */
-    tn_linear              *next;   /* likewise */
+    tn_linear              *pooler;    /* NULL where there is none */
+    tn_mlm_head            *head;      /* likewise */
+    tn_linear              *next;      /* likewise */
+    char                    left[256]; /* heads that a directory has besides, as "classifier.weight, …" */
 } tn_bert;
 
 /* The published sizes: "tiny", "mini", "small", "medium", "base", "large"; vocab is left 0. Raises for other names. */
@@ -111,8 +112,8 @@ TN_API tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, co
 
 /* ---- directories as Hugging Face has them ------------------------------------------------------------------------ */
 
-/* Reads config.json and model.safetensors, or the files that model.safetensors.index.json names. Heads that the weights
- * lack are left out: the config says which. The model is in eval mode. */
+/* Reads config.json and model.safetensors, or the files that model.safetensors.index.json names, or pytorch_model.bin.
+ * Heads that the weights lack are left out: the config says which; those it was tuned for are left, and .left says so. The model is in eval mode. */
 TN_API tn_bert *tn_bert_load(const char *dir);
 /* Writes both into a directory that is there. With norm_first Hugging Face opens it as RobertaPreLayerNorm (without the
  * next sentence, which that has not; and with gelu only: the config of another says "model_type": "tenon-bert", so that

@@ -34,6 +34,9 @@ static const tn_rename rules[] = {
     TN_RENAME("**.gamma", "**.weight", .load_only = true),
     TN_RENAME("**.beta", "**.bias", .load_only = true),
     TN_RENAME("bert.embeddings.position_ids", NULL),
+    /* heads of what it was tuned for: they are left, and tn_bert's .left says so */
+    TN_RENAME("classifier", NULL),
+    TN_RENAME("qa_outputs", NULL),
     /* a layer */
     THIRD("query", 0),
     THIRD("key", 1),
@@ -70,6 +73,8 @@ static bool holds(const tn_safetensors *f, const struct naming *n, const char *n
     return tn_safetensors_find(f, name) >= 0 || (!strncmp(name, n->prefix, k) && tn_safetensors_find(f, name + k) >= 0);
 }
 
+static const char *const heads[] = {"classifier", "qa_outputs", NULL};
+
 /* The encoder's elements. */
 static int64_t elements(const tn_bert_config *c)
 {
@@ -90,6 +95,7 @@ tn_bert *tn_bert_load(const char *dir)
         c.no_next = c.no_pooler || !holds(f, n, "cls.seq_relationship.weight");
         m = tn_bert_create(c);
     }
+    if (m) tn__names_under(f, heads, m->left, sizeof m->left);
     const tn_hf_files files = files_of(&c);
     return tn__model_read(m, f, path, &files);
 }

@@ -53,6 +53,23 @@ def keep(model, name):
             os.remove(os.path.join(path, extra))
 
 
+def tuned():
+    """The encoder of "pretraining" with a head for three classes, as torch.save writes it."""
+    weights = load_file(os.path.join(HERE, "pretraining", "model.safetensors"))
+    weights = {k: v for k, v in weights.items() if not k.startswith("cls.")}
+    dim = weights["bert.embeddings.word_embeddings.weight"].shape[1]
+    torch.manual_seed(1)
+    weights["classifier.weight"], weights["classifier.bias"] = torch.randn(3, dim), torch.randn(3)
+    os.makedirs(os.path.join(HERE, "tuned"), exist_ok=True)
+    with open(os.path.join(HERE, "pretraining", "config.json")) as f:
+        config = json.load(f)
+    config.update(architectures=["BertForSequenceClassification"], id2label={"0": "a", "1": "b", "2": "c"})
+    with open(os.path.join(HERE, "tuned", "config.json"), "w") as f:
+        json.dump(config, f, indent=2)
+        f.write("\n")
+    torch.save(weights, os.path.join(HERE, "tuned", "pytorch_model.bin"))
+
+
 def main():
     os.makedirs(HERE, exist_ok=True)
     answers = {"ids": IDS, "types": TYPES, "real": REAL}
@@ -60,6 +77,7 @@ def main():
     with torch.no_grad():
         m = small(BertForPreTraining)
         keep(m, "pretraining")
+        tuned()
         y = m(**inputs)
         answers["pretraining.words"], answers["pretraining.next"] = y.prediction_logits, y.seq_relationship_logits
         m = small(BertForMaskedLM, hidden_act="gelu_new", type_vocab_size=3, layer_norm_eps=1e-5)

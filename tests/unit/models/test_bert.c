@@ -190,6 +190,20 @@ START_TEST(what_is_saved_is_loaded)
 }
 END_TEST
 
+/* pytorch_model.bin alone, with a head for three classes: the encoder is read, and what was left is named. */
+START_TEST(tuned_for_something)
+{
+    tn_bert *m = tn_bert_load(tn_test_data("golden/bert/tuned")),
+            *b = tn_bert_load(tn_test_data("golden/bert/pretraining"));
+    ck_assert_msg(m && b, "%s", tn_error_message());
+    ck_assert_str_eq(m->left, "classifier.weight, classifier.bias");
+    ck_assert_str_eq(b->left, "");
+    ck_assert(!m->head && !m->next && m->pooler);
+    ck_assert(tn_same_bits(read_by(m, NULL), read_by(b, NULL)));
+    tn_free(m), tn_free(b);
+}
+END_TEST
+
 /* The names of 2018: gamma and beta, a buffer of positions. */
 START_TEST(old_names)
 {
@@ -526,6 +540,7 @@ int main(void)
     tcase_add_test(c, encoder_answers_as_hugging_face);
     tcase_add_loop_test(c, writes_what_hugging_face_reads, 0, 2);
     tcase_add_loop_test(c, what_is_saved_is_loaded, 0, 2);
+    tcase_add_test(c, tuned_for_something);
     tcase_add_test(c, old_names);
     tcase_add_test(c, losses);
     tcase_add_test(c, same_bits_alone_and_on_any_threads);
