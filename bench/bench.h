@@ -17,6 +17,7 @@ typedef struct {
     int         threads; /* 0: the library's default */
     double      seconds; /* how long to measure; 0: as long as is usual */
     tn_dtype    dtype;
+    bool        q8;    /* weights of 8 bits, and f32 beside them */
     bench_sizes sizes; /* 0: the workload's own */
 
     bool        json, no_peers; /* of kernels */
@@ -26,7 +27,7 @@ typedef struct {
 /* A workload measures for about o->seconds and prints its members of the JSON object, each ended by ", ". It returns
  * 0, or 1 with the library's error standing. */
 typedef int    bench_workload(const bench_options *o, FILE *json);
-bench_workload bench_overhead, bench_bert, bench_bert_small, bench_encoder_infer, bench_gpt, bench_gpt_gen,
+bench_workload bench_overhead, bench_bert, bench_bert_small, bench_encoder_infer, bench_gpt, bench_gpt_gen, bench_llama,
     bench_seq2seq, bench_lstm;
 
 int bench_kernels(const bench_options *o); /* kernels.c: a program in itself; returns the exit status */
