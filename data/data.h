@@ -12,6 +12,7 @@
 #include "subword.h"
 #include "text.h"
 #include "tokenizer.h"
+#include "vectors.h"
 #include "vocab.h"
 
 #endif

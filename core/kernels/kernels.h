@@ -4,6 +4,7 @@
 #define TENON_CORE_KERNELS_KERNELS_H
 
 #include "core/core.h"
+#include "core/kernels/pairs.h"
 #include "core/kernels/rows.h"
 #include "core/kernels/vecmath_table.h"
 
@@ -157,7 +158,7 @@ typedef struct {
     tn__philox_kernel           *philox;
     const tn__attention_kernels *attention_f32, *attention_f64;
     tn__narrow_kernel           *to_bf16;
-    const tn__q8_kernels        *q8;
+    const tn__pairs_kernels     *pairs;
 } tn__kernel_table;
 
 /* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */

@@ -16,7 +16,7 @@ extern const tn__row_kernels_f64   TN__FOR_ISA(tn__rows_f64);
 extern tn__philox_kernel           TN__FOR_ISA(tn__philox);
 extern tn__narrow_kernel           TN__FOR_ISA(tn__narrow);
 extern const tn__attention_kernels TN__FOR_ISA(tn__attention_f32), TN__FOR_ISA(tn__attention_f64);
-extern const tn__q8_kernels        TN__FOR_ISA(tn__q8);
+extern const tn__pairs_kernels     TN__FOR_ISA(tn__pairs);
 extern const tn__kernel_table      TABLE;
 
 #define TEXT_(x) #x
@@ -32,7 +32,7 @@ const tn__kernel_table TABLE = {
     .rows_f64 = &TN__FOR_ISA(tn__rows_f64),
     .philox = TN__FOR_ISA(tn__philox),
     .to_bf16 = TN__FOR_ISA(tn__narrow),
+    .pairs = &TN__FOR_ISA(tn__pairs),
     .attention_f32 = &TN__FOR_ISA(tn__attention_f32),
     .attention_f64 = &TN__FOR_ISA(tn__attention_f64),
-    .q8 = &TN__FOR_ISA(tn__q8),
 };

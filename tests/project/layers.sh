@@ -29,6 +29,8 @@ data/subword     | text                          | core/base/toolbox.h
 data/source      | text                          | core/base/toolbox.h
 data/corpus      | text source                   | core/base/toolbox.h
 data/pairs       | text source corpus            | core/base/toolbox.h
+data/vectors     | text                          | core/base/toolbox.h core/kernels/kernels.h
+                 |                               | core/products/gemm.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
 data/report      | text                          | core/base/toolbox.h
 models/files     |                               | core/base/toolbox.h core/base/checked.h core/files core/tensor/tensor.h

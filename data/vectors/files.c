@@ -1,0 +1,137 @@
+/* files.c — files of vectors: which reader a file is for, which writer is asked for; safetensors. */
+#include "data/vectors/files.h"
+#include "core/base/toolbox.h"
+
+#include <math.h>
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static tn_vectors *read_safetensors(const char *path)
+{
+    tn_safetensors *f = tn_safetensors_open(path);
+    if (!f) return NULL;
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *rows = tn_safetensors_get(f, "vectors"), *words = tn_safetensors_get(f, "words");
+    tn_vectors    *v = NULL;
+    if (tn__self.error == TN_OK && (tn_dtype_of(words) != TN_U8 || !tn_is_contiguous(words)))
+        tn_raise(TN_EFORMAT, "tn_vectors_load: '%s': \"words\" must be u8, the words with a line's end behind each",
+                 path);
+    if (tn__self.error == TN_OK) v = tn_vectors_from((tn_text){tn_data(words), (size_t)tn_numel(words)}, rows);
+    tn_scope_end(s);
+    tn_safetensors_close(f);
+    return v;
+}
+
+/* The form that the first bytes tell. */
+static tn_vectors_format guess(const tn__vectors_in *f)
+{
+    unsigned char b[512] = {0};
+    const int64_t n = tn__min_i64(f->source.size, sizeof b);
+    if (!tn__source_read(&f->source, b, 0, (size_t)n)) return TN_VECTORS_ANY;
+    uint32_t magic;
+    memcpy(&magic, b, sizeof magic);
+    if (n >= 4 && magic == 793712314) return TN_VECTORS_FASTTEXT_BIN;
+    if (n > 8 && b[8] == '{' && !b[7]) return TN_VECTORS_SAFETENSORS;
+    int64_t line = 0, fields = 0;
+    while (line < n && b[line] != '\n') line++;
+    for (int64_t i = 0; i < line; i++) fields += b[i] > ' ' && (i + 1 == line || b[i + 1] <= ' ');
+    if (fields != 2) return TN_VECTORS_GLOVE_TEXT;
+    for (int64_t i = line + 1; i < n; i++)
+        if (b[i] < ' ' && b[i] != '\n' && b[i] != '\t' && b[i] != '\r') return TN_VECTORS_BINARY;
+    /* binary numbers without a control character in 500 bytes would be strange, and short ones are seen by their end */
+    return n > line + 1 && n == f->source.size && b[n - 1] != '\n' && b[n - 1] > 0x7e ? TN_VECTORS_BINARY
+                                                                                      : TN_VECTORS_TEXT;
+}
+
+tn_vectors *tn_vectors_load(const char *path, tn_vectors_format format)
+{
+    if (tn__blocked()) return NULL;
+    tn__vectors_in f;
+    tn_vectors    *v = NULL;
+    if ((int)format < 0 || format > TN_VECTORS_SAFETENSORS)
+        return tn_raise(TN_EINVAL, "tn_vectors_load: format %d is not known", (int)format), NULL;
+    if (!tn__in_open(&f, path)) return NULL;
+    if (format == TN_VECTORS_ANY) format = guess(&f);
+    if (format == TN_VECTORS_TEXT || format == TN_VECTORS_GLOVE_TEXT)
+        v = tn__read_text(path, format == TN_VECTORS_TEXT);
+    else if (format == TN_VECTORS_BINARY) v = tn__read_binary(&f);
+    else if (format == TN_VECTORS_FASTTEXT_BIN) v = tn__read_fasttext(&f);
+    else if (format == TN_VECTORS_SAFETENSORS) v = read_safetensors(path);
+    tn__in_close(&f);
+    if (v && tn__self.error == TN_OK && tn__vectors_done(v)) return v;
+    tn_vectors_free(v);
+    return NULL;
+}
+
+tn_vectors *tn_vectors_from(tn_text words, tn_tensor *rows)
+{
+    if (tn__blocked()) return NULL;
+    if (!rows || tn_ndim(rows) != 2 || !words.at || !tn_dtype_is_float(tn_dtype_of(rows)))
+        return tn_raise(TN_EINVAL, "tn_vectors_from: rows must be [words, dim] of a floating type, and words a text"),
+               NULL;
+    const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
+    tn_vectors   *v = tn__vectors_new(n, dim);
+    int64_t       found = 0;
+    for (size_t at = 0; v && at < words.bytes;) {
+        const size_t from = at;
+        while (at < words.bytes && !tn__is_gap(words.at[at])) at++;
+        if (at > from && found++ < n && tn__strings_add(&v->words, words.at + from, at - from) < 0) break;
+        at += at == from;
+    }
+    if (v && tn__self.error == TN_OK && (found != n || v->words.n != found))
+        tn_raise(TN_EINVAL, "tn_vectors_from: %lld rows, but %lld words, %u of them different", (long long)n,
+                 (long long)found, v->words.n);
+    bool done = v && tn_copy_out(rows, TN_F32, v->row, (size_t)(n * dim) * sizeof *v->row) == TN_OK;
+    for (int64_t i = 0; done && i < n * dim; i++) done = isfinite(v->row[i]);
+    if (v && !done) tn_raise(TN_EINVAL, "tn_vectors_from: a number is not finite");
+    if (done && tn__vectors_done(v)) return v;
+    tn_vectors_free(v);
+    return NULL;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static tn_status write_safetensors(const tn_vectors *v, const char *path)
+{
+    const tn_scope         s = tn_scope_begin();
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    tn_tensor             *words = tn_empty_of(TN_U8, (tn_shape){1, {v->words.bytes}});
+    if (words) {
+        char *to = tn_data_mut(words);
+        memcpy(to, v->words.text, (size_t)v->words.bytes);
+        for (int64_t i = 0; i < v->words.bytes; i++)
+            if (!to[i]) to[i] = '\n';
+    }
+    tn_safetensors_put(w, "vectors", tn_vectors_tensor(v));
+    tn_safetensors_put(w, "words", words);
+    const tn_status done = tn_safetensors_save(w, path);
+    tn_safetensors_writer_free(w);
+    tn_scope_end(s);
+    return done;
+}
+
+tn_status tn_vectors_save(const tn_vectors *v, const char *path, tn_vectors_format format)
+{
+    static tn__vectors_writer *const writers[] = {[TN_VECTORS_ANY] = tn__write_text,
+                                                  [TN_VECTORS_TEXT] = tn__write_text,
+                                                  [TN_VECTORS_GLOVE_TEXT] = tn__write_glove,
+                                                  [TN_VECTORS_BINARY] = tn__write_binary,
+                                                  [TN_VECTORS_FASTTEXT_BIN] = tn__write_fasttext};
+    if (tn__blocked()) return tn__self.error;
+    if (!v || (int)format < 0 || format > TN_VECTORS_SAFETENSORS)
+        return tn_raise(TN_EINVAL, "tn_vectors_save: %s", v ? "the format is not known" : "v is NULL");
+    if (format == TN_VECTORS_FASTTEXT_BIN && !v->grams.max_n)
+        return tn_raise(TN_EINVAL, "tn_vectors_save: these vectors have no n-grams, which a FastText model is made of");
+    if (format == TN_VECTORS_SAFETENSORS) return write_safetensors(v, path);
+    tn__vectors_out *o = tn__mem_zeroed(sizeof *o);
+    char             label[TN__LABEL];
+    if (!o) return tn__self.error;
+    writers[format](o, v);
+    if (tn__sink_open(&o->sink, tn__label(label, "tn_vectors_save", path), path, o->size)) {
+        o->writing = true;
+        const bool done = writers[format](o, v) && tn__out_flush(o);
+        tn__sink_end(&o->sink, done);
+    }
+    tn__mem_put(o, sizeof *o);
+    return tn__self.error;
+}

@@ -1,0 +1,48 @@
+/* files.h — what the readers and writers of files of vectors share. Private. */
+#ifndef TENON_DATA_VECTORS_FILES_H
+#define TENON_DATA_VECTORS_FILES_H
+
+#include "data/vectors/vectors_private.h"
+
+/* ---- reading: a file from its beginning on ----------------------------------------------------------------------- */
+
+typedef struct {
+    tn__source source;
+    char       label[TN__LABEL];
+    int64_t    at; /* in the file */
+} tn__vectors_in;
+bool tn__in_open(tn__vectors_in *f, const char *path);
+void tn__in_close(tn__vectors_in *f);
+bool tn__in_take(tn__vectors_in *f, void *to, int64_t bytes); /* raises if the file ends before */
+/* "'path': byte 17: ..."; false */
+bool tn__in_fail(const tn__vectors_in *f, const char *fmt, ...) TN_PRINTF(2, 3);
+/* The bytes up to `end`, which is passed over, and their number; at most `most` of them, else raises: -1. */
+int64_t tn__in_word(tn__vectors_in *f, char *to, int64_t most, char end);
+
+/* Room for words of dim numbers, if the bytes that are left can hold them at so many a word. Raises. */
+tn_vectors *tn__in_vectors(const tn__vectors_in *f, int64_t words, int64_t dim, int64_t least_bytes);
+bool        tn__in_name(const tn__vectors_in *f, tn_vectors *v, const char *word, int64_t bytes); /* the next word's */
+bool        tn__in_finite(const tn__vectors_in *f, const float *x, int64_t n);
+
+tn_vectors *tn__read_text(const char *path, bool headed);
+tn_vectors *tn__read_binary(tn__vectors_in *f);
+tn_vectors *tn__read_fasttext(tn__vectors_in *f);
+
+/* ---- writing: the same bytes twice, first counted, then written -------------------------------------------------- */
+
+typedef struct {
+    tn__sink sink;
+    int64_t  size;
+    bool     writing;
+    size_t   held;
+    char     buffer[1 << 14];
+} tn__vectors_out;
+bool         tn__out_flush(tn__vectors_out *o);
+bool         tn__out_put(tn__vectors_out *o, const void *data, size_t bytes);
+typedef bool tn__vectors_writer(tn__vectors_out *o, const tn_vectors *v);
+bool         tn__write_text(tn__vectors_out *o, const tn_vectors *v);
+bool         tn__write_glove(tn__vectors_out *o, const tn_vectors *v);
+bool         tn__write_binary(tn__vectors_out *o, const tn_vectors *v);
+bool         tn__write_fasttext(tn__vectors_out *o, const tn_vectors *v);
+
+#endif

@@ -1,0 +1,209 @@
+/* shard.c — a piece of the text as one worker learns from it.
+ *
+ * All pieces of a round begin with the same rows and each works on copies of those that its words need, so no worker
+ * waits for another and none sees what another does. What has changed in the copies is then added to the tables, piece
+ * by piece in their order. So the result depends on where the text is cut, which is fixed, and not on who does what
+ * when; and copies that lie side by side are in the nearest cache, where rows of the tables seldom are. */
+#include "data/vectors/vectors_private.h"
+#include "core/base/toolbox.h"
+
+/* ---- copies of rows ---------------------------------------------------------------------------------------------- */
+
+static bool copies_make(tn__copies *c, int64_t room, int64_t width)
+{
+    c->room = room, c->slots = 64;
+    while (c->slots < 2 * (uint64_t)room) c->slots *= 2;
+    c->row = tn__mem_get((size_t)room * sizeof *c->row);
+    c->slot = tn__mem_get((size_t)c->slots * sizeof *c->slot);
+    c->x = tn__mem_get((size_t)(room * width) * sizeof *c->x);
+    return c->row && c->slot && c->x;
+}
+
+static void copies_free(tn__copies *c, int64_t width)
+{
+    tn__mem_put(c->row, (size_t)c->room * sizeof *c->row);
+    tn__mem_put(c->slot, (size_t)c->slots * sizeof *c->slot);
+    tn__mem_put(c->x, (size_t)(c->room * width) * sizeof *c->x);
+    *c = (tn__copies){0};
+}
+
+static void copies_forget(tn__copies *c)
+{
+    c->n = 0;
+    memset(c->slot, 0, (size_t)c->slots * sizeof *c->slot);
+}
+
+/* The copy that a row has, or will have. */
+static int32_t copy_of(tn__copies *c, int32_t row)
+{
+    for (uint32_t at = (uint32_t)row * 0x9e3779b1u;; at++) {
+        int32_t *slot = c->slot + (at & (c->slots - 1));
+        if (!*slot) {
+            c->row[c->n] = row;
+            *slot = (int32_t)++c->n;
+        }
+        if (c->row[*slot - 1] == row) return *slot - 1;
+    }
+}
+
+enum { AHEAD = 6 }; /* rows: how far ahead what is scattered over a table is fetched */
+
+static void fetch(const float *row, int64_t width)
+{
+    for (int64_t k = 0; k < width; k += 16) __builtin_prefetch(row + k);
+}
+
+static void copies_fill(tn__copies *c, const tn__table *from, int64_t width)
+{
+    for (int64_t i = 0; i < c->n; i++) {
+        if (i + AHEAD < c->n) fetch(from->x + c->row[i + AHEAD] * width, width);
+        memcpy(c->x + i * width, from->x + c->row[i] * width, (size_t)width * sizeof *c->x);
+    }
+}
+
+static void copies_subtract(tn__copies *c, const tn__table *from, const tn__trainer *t)
+{
+    for (int64_t i = 0; i < c->n; i++) {
+        if (i + AHEAD < c->n) fetch(from->x + c->row[i + AHEAD] * t->width, t->width);
+        t->kernels->subtract(t->width, c->x + i * t->width, from->x + c->row[i] * t->width);
+    }
+}
+
+static void copies_add(const tn__copies *c, tn__table *to, const tn__trainer *t, int64_t part)
+{
+    for (int64_t i = 0; i < c->n; i++)
+        if (c->row[i] % t->shards == part) t->kernels->add(t->width, to->x + c->row[i] * t->width, c->x + i * t->width);
+}
+
+void tn__shard_merge(tn__trainer *t, int64_t part)
+{
+    for (int64_t i = 0; i < t->shards; i++) {
+        copies_add(&t->shard[i].in, &t->in, t, part);
+        copies_add(&t->shard[i].out, &t->out, t, part);
+    }
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* A word is a letter and a blank at least. */
+enum { TOKENS = (TN__SHARD_BYTES + 2 * TN__AROUND) / 2 + 2 };
+
+static int64_t least(int64_t a, int64_t rows) { return tn__min_i64(a, rows) + 1; }
+
+bool tn__shard_begin(tn__shard *s, const tn__trainer *t)
+{
+    s->t = t;
+    s->token = tn__mem_get(TOKENS * sizeof *s->token);
+    s->in_at = tn__mem_get(TOKENS * sizeof *s->in_at), s->out_at = tn__mem_get(TOKENS * sizeof *s->out_at);
+    s->window = tn__mem_get(TOKENS), s->pool = tn__mem_get(TN__POOL * sizeof *s->pool);
+    s->scratch = tn__mem_get((size_t)(2 * t->width) * sizeof *s->scratch);
+    /* a letter, a blank, < and > begin an n-gram of each length at most; and each word has its own row */
+    const int64_t rows = t->gram ? 1 + 3 * (t->a.max_n - t->a.min_n + 1) : 1, ways = t->tree.node ? 60 : 1;
+    return s->token && s->in_at && s->out_at && s->window && s->pool && s->scratch &&
+           copies_make(&s->in, least(TOKENS * rows, t->in.rows), t->width) &&
+           copies_make(&s->out, least(TOKENS * ways + TN__POOL, t->out.rows), t->width);
+}
+
+void tn__shard_free(tn__shard *s)
+{
+    if (!s->t) return;
+    tn__mem_put(s->token, TOKENS * sizeof *s->token);
+    tn__mem_put(s->in_at, TOKENS * sizeof *s->in_at), tn__mem_put(s->out_at, TOKENS * sizeof *s->out_at);
+    tn__mem_put(s->window, TOKENS), tn__mem_put(s->pool, TN__POOL * sizeof *s->pool);
+    tn__mem_put(s->scratch, (size_t)(2 * s->t->width) * sizeof *s->scratch);
+    copies_free(&s->in, s->t->width), copies_free(&s->out, s->t->width);
+}
+
+/* ---- the words of a piece ---------------------------------------------------------------------------------------- */
+
+/* What is drawn for a word depends on where it stands in the text: so the shards around it draw the same. */
+static void take(tn__shard *s, int64_t at, const char *word, int64_t bytes, bool own)
+{
+    const tn__trainer *t = s->t;
+    const int64_t      id = bytes > TN__WORD_MOST ? -1 : tn__lexicon_find(&t->words, word, (size_t)bytes);
+    if (id < 0) return;
+    s->words += own;
+    const uint64_t random = tn__mix(t->key ^ (uint64_t)at * 0xd1342543de82ef95u);
+    if ((uint32_t)random > t->keep[id]) return;
+    s->window[s->tokens] = (uint8_t)(1 + tn__below((uint32_t)(random >> 32), (uint32_t)t->a.window));
+    s->token[s->tokens++] = (int32_t)id;
+}
+
+/* Words that begin in [from, to) are the shard's own; those within AROUND bytes of them are seen. */
+static void read_piece(tn__shard *s, int64_t from, int64_t to)
+{
+    const tn__trainer *t = s->t;
+    const char        *text = t->text - t->text_at;
+    const int64_t      end = tn__min_i64(t->text_end, to + TN__AROUND);
+    int64_t            at = tn__max_i64(t->text_at, from - TN__AROUND);
+    if (at > 0)
+        while (at < end && !tn__is_gap(text[at])) at++; /* what may be the end of a word */
+    bool before = true, own = false;
+    for (;;) {
+        for (; at < end && tn__is_gap(text[at]); at++) {
+            if (text[at] != '\n') continue;
+            s->words += at >= from && at < to; /* word2vec counts a line's end as a word */
+            if (s->tokens && s->token[s->tokens - 1] >= 0) s->window[s->tokens] = 0, s->token[s->tokens++] = -1;
+        }
+        const int64_t word = at;
+        if (before && at >= from) s->first = s->tokens, before = false, own = true;
+        if (own && at >= to) s->last = s->tokens, own = false;
+        if (at >= end) break;
+        while (at < end && !tn__is_gap(text[at])) at++;
+        if (at == end && end != t->file_end) break;
+        take(s, word, text + word, at - word, own);
+    }
+    if (before) s->first = s->tokens;
+    if (before || own) s->last = s->tokens;
+}
+
+/* ---- a piece ----------------------------------------------------------------------------------------------------- */
+
+static void copy_word(tn__shard *s, int64_t i)
+{
+    const tn__trainer *t = s->t;
+    const int32_t      id = s->token[i];
+    if (t->gram) {
+        for (int64_t k = t->gram_start[id]; k < t->gram_start[id + 1]; k++) copy_of(&s->in, t->gram[k]);
+        s->in_at[i] = 0;
+    } else {
+        s->in_at[i] = copy_of(&s->in, id);
+    }
+    if (i < s->first || i >= s->last) {
+        if (t->a.kind != TN_VECTORS_FASTTEXT) return;
+    }
+    if (t->tree.node)
+        for (int64_t k = t->tree.start[id]; k < t->tree.start[id + 1]; k++) copy_of(&s->out, t->tree.node[k]);
+    else s->out_at[i] = copy_of(&s->out, id);
+}
+
+bool tn__shard_read(tn__shard *s, int64_t i)
+{
+    const int64_t from = s->t->round_at + i * TN__SHARD_BYTES;
+    s->tokens = s->first = s->last = s->words = 0;
+    if (from < s->t->round_end) read_piece(s, from, tn__min_i64(from + TN__SHARD_BYTES, s->t->round_end));
+    return from < s->t->round_end;
+}
+
+void tn__shard_run(tn__shard *s, int64_t i)
+{
+    const tn__trainer *t = s->t;
+    copies_forget(&s->in), copies_forget(&s->out);
+    if (!tn__shard_read(s, i)) return;
+    s->random = tn__mix(t->key ^ ~(uint64_t)(t->round_at + i * TN__SHARD_BYTES));
+    for (int64_t k = 0; k < s->tokens; k++)
+        if (s->token[k] >= 0) copy_word(s, k);
+    for (int k = 0; t->noise.n && k < TN__POOL; k++)
+        s->pool[k] = copy_of(&s->out, (int32_t)tn__noise_draw(&t->noise, tn__mix(s->random += 0x9e3779b97f4a7c15u)));
+    copies_fill(&s->in, &t->in, t->width), copies_fill(&s->out, &t->out, t->width);
+    t->learn(s);
+    copies_subtract(&s->in, &t->in, t), copies_subtract(&s->out, &t->out, t);
+}
+
+float *tn__shard_in(const tn__shard *s, int32_t row)
+{
+    for (uint32_t at = (uint32_t)row * 0x9e3779b1u;; at++) {
+        const int32_t copy = s->in.slot[at & (s->in.slots - 1)] - 1;
+        if (s->in.row[copy] == row) return s->in.x + copy * s->t->width;
+    }
+}

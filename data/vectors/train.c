@@ -1,0 +1,220 @@
+/* train.c — vectors from texts: what is counted and made ready, and the rounds of training by windows (shard.c). */
+#include "data/vectors/train_private.h"
+#include "core/base/toolbox.h"
+
+#include <math.h>
+
+/* ---- what was asked for ------------------------------------------------------------------------------------------ */
+
+enum { MOST_WORDS = 21000000 }; /* while counting, as word2vec; then the rarest go */
+
+static bool in_range(const char *name, double value, double least, double most)
+{
+    if (value >= least && value <= most) return true;
+    tn_raise(TN_EINVAL, TN__TRAIN ": .%s is %g, but must be %g to %g", name, value, least, most);
+    return false;
+}
+
+static bool check(int n, const char *const *paths, const tn_vectors_train_args *a)
+{
+    if (n < 1 || !paths) return tn_raise(TN_EINVAL, TN__TRAIN ": there is no text to learn from"), false;
+    if ((int)a->kind < 0 || a->kind > TN_VECTORS_FASTTEXT || (int)a->loss < 0 || a->loss > TN_VECTORS_HIERARCHICAL)
+        return tn_raise(TN_EINVAL, TN__TRAIN ": .kind %d with .loss %d is not known", (int)a->kind, (int)a->loss),
+               false;
+    if (a->kind == TN_VECTORS_FASTTEXT && (a->min_n < 1 || a->max_n < a->min_n || a->max_n - a->min_n > 15))
+        return tn_raise(TN_EINVAL,
+                        TN__TRAIN
+                        ": .min_n %lld and .max_n %lld: n-grams have 1 character or more, in 16 lengths at most",
+                        (long long)a->min_n, (long long)a->max_n),
+               false;
+    return in_range("dim", (double)a->dim, 1, 16384) && in_range("window", (double)a->window, 1, 255) &&
+           in_range("negatives", (double)a->negatives, 1, TN_PAIRS_OUT - 1) && in_range("sample", a->sample, 0, 1) &&
+           in_range("epochs", (double)a->epochs, 1, 1e6) && in_range("min_count", (double)a->min_count, 1, 1e15) &&
+           in_range("lr", a->lr, 0, 10) && in_range("buckets", (double)a->buckets, 1, 1e9) &&
+           in_range("x_max", a->x_max, 1e-6, 1e15);
+}
+
+/* ---- made ready -------------------------------------------------------------------------------------------------- */
+
+static bool count_words(tn__trainer *t, int n, const char *const *paths)
+{
+    for (int i = 0; i < n; i++)
+        if (!tn__lexicon_read(&t->words, TN__TRAIN, paths[i], MOST_WORDS)) return false;
+    if (!tn__lexicon_trim(&t->words, t->a.min_count)) return false;
+    if (t->words.words.n >= 2) return true;
+    tn_raise(TN_EINVAL,
+             TN__TRAIN ": %u words occur %lld times or more, and two must: is this a text, is .min_count too much?",
+             t->words.words.n, (long long)t->a.min_count);
+    return false;
+}
+
+static bool sizes(int64_t *bytes, int n, const char *const *paths)
+{
+    for (int i = 0; i < n; i++) {
+        tn__source s;
+        char       label[TN__LABEL];
+        if (!tn__source_open(&s, tn__label(label, TN__TRAIN, paths[i]), paths[i])) return false;
+        *bytes += s.size;
+        tn__source_close(&s);
+    }
+    return true;
+}
+
+/* A word of which the part f of the text consists is kept with the chance √(s/f) + s/f. */
+static bool make_keep(tn__trainer *t)
+{
+    const int64_t n = t->words.words.n;
+    if (!(t->keep = tn__mem_get((size_t)n * sizeof *t->keep))) return false;
+    for (int64_t i = 0; i < n; i++) {
+        const double s = t->a.sample * (double)t->words.total / (double)t->words.count[i], p = sqrt(s) + s;
+        t->keep[i] = p >= 1 || t->a.sample == 0 || t->a.kind == TN_VECTORS_GLOVE ? UINT32_MAX : (uint32_t)(p * 0x1p32);
+    }
+    return true;
+}
+
+/* Negatives in proportion to the frequency to the power ¾, FastText's to its root. */
+static bool make_noise(tn__trainer *t)
+{
+    if (t->a.loss == TN_VECTORS_HIERARCHICAL) return tn__tree_make(&t->tree, t->words.count, t->words.words.n);
+    const int64_t n = t->words.words.n;
+    const size_t  bytes = (size_t)n * sizeof(double);
+    double       *weight = tn__mem_get(bytes), total = 0;
+    if (!weight) return false;
+    for (int64_t i = 0; i < n; i++)
+        total += weight[i] = pow((double)t->words.count[i], t->a.kind == TN_VECTORS_FASTTEXT ? 0.5 : 0.75);
+    bool done = tn__noise_make(&t->noise, weight, n);
+    if (done && t->a.loss == TN_VECTORS_NCE) {
+        done = (t->shift = tn__mem_get((size_t)n * sizeof *t->shift)) != NULL;
+        for (int64_t i = 0; done && i < n; i++) t->shift[i] = (float)log((double)t->a.negatives * weight[i] / total);
+    }
+    tn__mem_put(weight, bytes);
+    return done;
+}
+
+/* The rows of each word: its own, and those of its n-grams behind the words'. */
+static bool make_grams(tn__trainer *t)
+{
+    const int64_t      n = t->words.words.n;
+    const tn__subwords g = {.min_n = (int32_t)t->a.min_n, .max_n = (int32_t)t->a.max_n, .buckets = t->a.buckets};
+    int64_t            row[4096];
+    if (!(t->gram_start = tn__mem_zeroed((size_t)(n + 1) * sizeof *t->gram_start))) return false;
+    for (int64_t i = 0; i < n; i++)
+        t->gram_start[i + 1] = t->gram_start[i] + 1 + tn__ngrams(tn__strings_at(&t->words.words, i), &g, row, 4095);
+    if (!(t->gram = tn__mem_get((size_t)t->gram_start[n] * sizeof *t->gram))) return false;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t      *to = t->gram + t->gram_start[i];
+        const int64_t rows = tn__ngrams(tn__strings_at(&t->words.words, i), &g, row, 4095);
+        *to++ = (int32_t)i;
+        for (int64_t k = 0; k < rows; k++) *to++ = (int32_t)(n + row[k]);
+    }
+    return true;
+}
+
+/* Even numbers around 0, of a width of 1 / dim, FastText's of 2 / dim; what is beyond the dimension is 0. */
+static void fill_rows(int64_t from, int64_t to, void *user)
+{
+    const tn__trainer *t = user;
+    const double       wide = (t->a.kind == TN_VECTORS_FASTTEXT ? 2.0 : 1.0) / (double)t->a.dim;
+    for (int64_t i = from; i < to; i++) {
+        float *x = t->in.x + i * t->width;
+        for (int64_t k = 0; k < t->width; k++) {
+            const uint64_t r = tn__mix(tn__mix(t->a.seed) + (uint64_t)(i * t->a.dim + k));
+            x[k] = k < t->a.dim ? (float)(((double)(r >> 40) * 0x1p-24 - 0.5) * wide) : 0.0f;
+        }
+    }
+}
+
+static bool make_table(tn__table *to, int64_t rows, int64_t width, bool zeroed)
+{
+    int64_t all, bytes;
+    if (!tn__mul_i64(rows, width, &all) || !tn__mul_i64(all, sizeof *to->x, &bytes) || rows >= INT32_MAX / 2)
+        return tn_raise(TN_ENOMEM, TN__TRAIN ": %lld rows of %lld numbers are too much", (long long)rows,
+                        (long long)width),
+               false;
+    to->rows = rows;
+    to->x = zeroed ? tn__mem_zeroed((size_t)bytes) : tn__mem_get((size_t)bytes);
+    return to->x != NULL;
+}
+
+/* How many shards a round may have. All of them change the rows of frequent words without knowing of each other, and
+ * what they change is added up: with too many words in a round the sum goes past the minimum that each was heading for,
+ * and in the end it diverges. What counts is how much one row is pulled by the others: the pairs in their pieces, times
+ * the part of them that the most frequent word has in the text and among the negatives, times the learning rate.
+ * Training on 4.7 million words of English (pull 33 with the usual arguments) is as good with twice as much, and
+ * diverges with four times. Besides there must be many more different words than a piece has. */
+static int64_t shards_for(const tn__trainer *t, int64_t bytes)
+{
+    const double  most_pull = 45;
+    const int64_t n = t->words.words.n;
+    double        kept = 0, top = 0, noise = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double is = (double)t->words.count[i] * (double)t->keep[i] / (double)UINT32_MAX;
+        kept += is, top = fmax(top, is), noise += pow((double)t->words.count[i], 0.75);
+    }
+    const double negative = pow((double)t->words.count[0], 0.75) / noise * (double)t->a.negatives;
+    const double pairs = t->a.kind == TN_VECTORS_CBOW ? 1 : (double)t->a.window + 1;
+    const double pull = kept / (double)bytes * TN__SHARD_BYTES * pairs * (top / kept + negative) * t->a.lr;
+    return tn__max_i64(
+        1, tn__min_i64(tn__min_i64(n / TN__WORDS_A_SHARD, TN__SHARDS), 1 + (int64_t)fmin(100, most_pull / pull)));
+}
+
+static bool make_ready(tn__trainer *t, int64_t bytes)
+{
+    const int64_t n = t->words.words.n;
+    const bool    grams = t->a.kind == TN_VECTORS_FASTTEXT;
+    t->width = (t->a.dim + TN_PAIRS_WIDTH - 1) / TN_PAIRS_WIDTH * TN_PAIRS_WIDTH;
+    t->learn = grams ? tn__learn_fasttext : t->a.kind == TN_VECTORS_CBOW ? tn__learn_cbow : tn__learn_skipgram;
+    if (t->a.lr == 0) t->a.lr = t->a.kind == TN_VECTORS_SKIPGRAM ? 0.025 : 0.05;
+    if (!make_keep(t) || !make_noise(t) || (grams && !make_grams(t)) ||
+        !make_table(&t->in, n + (grams ? t->a.buckets : 0), t->width, false) || !make_table(&t->out, n, t->width, true))
+        return false;
+    tn_parallel_for(t->in.rows, 1 << 12, fill_rows, t);
+    t->shards = t->a.kind == TN_VECTORS_GLOVE ? TN__SHARDS : shards_for(t, bytes);
+    t->shard = tn__mem_zeroed(TN__SHARDS * sizeof *t->shard);
+    for (int64_t i = 0; t->shard && i < t->shards; i++)
+        if (!tn__shard_begin(&t->shard[i], t)) return false;
+    return tn__self.error == TN_OK;
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+
+static void run_shards(int64_t from, int64_t to, void *user)
+{
+    tn__trainer *t = user;
+    for (int64_t i = from; i < to; i++) tn__shard_run(&t->shard[i], i);
+}
+static void merge_shards(int64_t from, int64_t to, void *user)
+{
+    tn__trainer *t = user;
+    for (int64_t i = from; i < to; i++) tn__shard_merge(t, i);
+}
+
+static bool run_rounds(tn__trainer *t, tn__run *r, int n, const char *const *paths)
+{
+    bool on = true;
+    t->work = run_shards, t->after = merge_shards;
+    for (int64_t e = 0; on && e < t->a.epochs; e++)
+        for (int i = 0; on && i < n; i++) {
+            t->key = tn__mix(t->a.seed + tn__mix((uint64_t)e * 0x10001 + (uint64_t)i + 1));
+            on = tn__read_through(t, r, paths[i]);
+        }
+    if (on) tn__tell(t, r, 1);
+    return on;
+}
+
+tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_train_args args)
+{
+    if (tn__blocked() || !check(n, paths, &args)) return NULL;
+    tn__trainer t = {.a = args, .kernels = tn__kernels()->pairs};
+    tn__run     r = {0};
+    tn_vectors *v = NULL;
+    if (count_words(&t, n, paths) && sizes(&r.bytes, n, paths) && make_ready(&t, r.bytes) &&
+        (r.buffer = tn__mem_get(TN__ROUND_BYTES))) {
+        r.began = tn__seconds();
+        if (args.kind == TN_VECTORS_GLOVE) v = tn__glove_train(&t, &r, n, paths);
+        else if (run_rounds(&t, &r, n, paths)) v = tn__trainer_vectors(&t);
+    }
+    tn__mem_put(r.buffer, TN__ROUND_BYTES);
+    tn__trainer_free(&t);
+    return v;
+}

@@ -1,0 +1,129 @@
+/* windows.c — what is learned from each window of words: skip-gram, CBOW, FastText.
+ *
+ * Skip-gram as word2vec.c has it: each word of the window predicts the word in its middle. All of them meet the same
+ * negatives, so that a window is a small product of matrices (Ji et al. 2016). The negatives of a shard come from a
+ * pool of draws, so that they are in the cache. */
+#include "data/vectors/vectors_private.h"
+
+enum { OUTS = TN_PAIRS_OUT, WINDOW = 2 * 255, GRAMS = 4096 };
+
+/* What a word is held against: itself and the negatives, or the nodes of its way through the tree. */
+typedef struct {
+    float *out[OUTS];
+    float  label[OUTS], shift[OUTS];
+    int    n;
+} against;
+
+static uint64_t draw(tn__shard *s) { return tn__mix(s->random += 0x9e3779b97f4a7c15u); }
+
+static void hold_tree(const tn__shard *s, int32_t id, against *a)
+{
+    const tn__tree *tree = &s->t->tree;
+    a->n = 0;
+    for (int64_t k = tree->start[id]; k < tree->start[id + 1]; k++, a->n++) {
+        uint32_t at = (uint32_t)tree->node[k] * 0x9e3779b1u;
+        int32_t  copy;
+        while (s->out.row[copy = s->out.slot[at & (s->out.slots - 1)] - 1] != tree->node[k]) at++;
+        a->out[a->n] = s->out.x + copy * s->t->width;
+        a->label[a->n] = 1 - tree->turn[k];
+    }
+}
+
+static void hold_against(tn__shard *s, int64_t i, against *a)
+{
+    const tn__trainer *t = s->t;
+    if (t->tree.node) {
+        hold_tree(s, s->token[i], a);
+        return;
+    }
+    const int32_t self = s->out_at[i];
+    a->out[0] = s->out.x + self * t->width, a->label[0] = 1, a->n = 1;
+    if (t->shift) a->shift[0] = t->shift[s->token[i]];
+    for (int64_t k = 0; k < t->a.negatives; k++) {
+        const int32_t copy = s->pool[draw(s) >> 32 & (TN__POOL - 1)];
+        if (copy == self) continue;
+        if (t->shift) a->shift[a->n] = t->shift[s->out.row[copy]];
+        a->out[a->n] = s->out.x + copy * t->width, a->label[a->n++] = 0;
+    }
+}
+
+static void learn(const tn__shard *s, int ins, float *const *in, const against *a)
+{
+    const tn__trainer   *t = s->t;
+    const tn__pairs_step step = {ins, a->n, t->width, in, a->out, a->label, t->shift ? a->shift : NULL, t->rate};
+    if (a->n) t->kernels->learn(&step);
+}
+
+/* The tokens around i, within its window and its line; returns how many. */
+static int around(const tn__shard *s, int64_t i, int64_t *to)
+{
+    const int64_t reach = s->window[i];
+    int64_t       from = i, end = i + 1;
+    int           n = 0;
+    while (from > 0 && i - from < reach && s->token[from - 1] >= 0) from--;
+    while (end < s->tokens && end - i <= reach && s->token[end] >= 0) end++;
+    for (int64_t k = from; k < end; k++)
+        if (k != i) to[n++] = k;
+    return n;
+}
+
+void tn__learn_skipgram(tn__shard *s)
+{
+    int64_t word[WINDOW];
+    float  *in[TN_PAIRS_IN];
+    against a;
+    for (int64_t i = s->first; i < s->last; i++) {
+        if (s->token[i] < 0) continue;
+        const int n = around(s, i, word), blocks = (n + TN_PAIRS_IN - 1) / TN_PAIRS_IN;
+        for (int b = 0; b < blocks; b++) {
+            const int from = n * b / blocks, to = n * (b + 1) / blocks;
+            for (int k = from; k < to; k++) in[k - from] = s->in.x + s->in_at[word[k]] * s->t->width;
+            hold_against(s, i, &a);
+            learn(s, to - from, in, &a);
+        }
+    }
+}
+
+/* The mean of the words around predicts the word; what it learns goes to all of them. */
+void tn__learn_cbow(tn__shard *s)
+{
+    const tn__trainer *t = s->t;
+    int64_t            word[WINDOW];
+    float             *in[WINDOW], *mean = s->scratch, *before = s->scratch + t->width;
+    against            a;
+    for (int64_t i = s->first; i < s->last; i++) {
+        const int n = s->token[i] < 0 ? 0 : around(s, i, word);
+        if (!n) continue;
+        for (int k = 0; k < n; k++) in[k] = s->in.x + s->in_at[word[k]] * t->width;
+        t->kernels->mean(n, (const float *const *)in, t->width, 1.0f / (float)n, mean);
+        memcpy(before, mean, (size_t)t->width * sizeof *mean);
+        hold_against(s, i, &a);
+        learn(s, 1, &mean, &a);
+        t->kernels->spread(n, in, t->width, 1, mean, before);
+    }
+}
+
+/* The mean of the rows of a word and its n-grams predicts each word around, one after the other. What is added to each
+ * row is added to their mean, too: so the mean alone is kept up to date, and the rows get the sum at the end. */
+void tn__learn_fasttext(tn__shard *s)
+{
+    const tn__trainer *t = s->t;
+    int64_t            word[WINDOW];
+    float             *in[GRAMS], *mean = s->scratch, *before = s->scratch + t->width;
+    against            a;
+    for (int64_t i = s->first; i < s->last; i++) {
+        const int32_t id = s->token[i];
+        const int     n = id < 0 ? 0 : around(s, i, word);
+        if (!n) continue;
+        const int64_t from = t->gram_start[id];
+        const int     rows = (int)(t->gram_start[id + 1] - from);
+        for (int k = 0; k < rows; k++) in[k] = tn__shard_in(s, t->gram[from + k]);
+        t->kernels->mean(rows, (const float *const *)in, t->width, 1.0f / (float)rows, mean);
+        memcpy(before, mean, (size_t)t->width * sizeof *mean);
+        for (int k = 0; k < n; k++) {
+            hold_against(s, word[k], &a);
+            learn(s, 1, &mean, &a);
+        }
+        t->kernels->spread(rows, in, t->width, 1, mean, before);
+    }
+}

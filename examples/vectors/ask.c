@@ -1,0 +1,121 @@
+/* ask.c — vectors neighbours, analogy, similarity, sentence, convert. */
+#include "../common/files.h"
+#include "vectors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t     most = 10;
+static bool        product, force;
+static double      sif;
+static const char *to_form;
+
+enum { MOST = 1000, LINE_MOST = 1 << 24 };
+
+#define MOST_ANSWERS OPTION_INT("most", 'm', "N", &most, "so many answers", .least = 1, .most = MOST)
+#define PRODUCT OPTION_FLAG("product", 0, &product, "by the product of cosines (3CosMul), not their sum")
+const option near_options[] = {VECTORS, MOST_ANSWERS, {0}};
+const option analogy_options[] = {VECTORS, MOST_ANSWERS, PRODUCT, {0}};
+const option similarity_options[] = {VECTORS, {0}};
+const option sentence_options[] = {VECTORS,
+                                   OPTION_REAL("sif", 0, "A", &sif,
+                                               "weigh a word by A / (A + its frequency); 0: the plain mean", .least = 0,
+                                               .most = 1),
+                                   {0}};
+const option convert_options[] = {
+    VECTORS,
+    OPTION_TEXT("to", 0, "FORM", &to_form, "the form to write; else .bin is binary, .safetensors that, all else text",
+                .choices = FORMS),
+    OPTION_FLAG("force", 0, &force, "replace a file that is there"),
+    {0}};
+
+static void answers(const tn_vectors *v, const tn_vectors_near *near, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) printf("%s\t%.6f\n", tn_vectors_word(v, near[i].word).at, (double)near[i].score);
+}
+
+int run_neighbours(int count, char **operands)
+{
+    tn_vectors     *v = load_vectors();
+    float          *x = v ? malloc((size_t)tn_vectors_dim(v) * sizeof *x) : NULL;
+    tn_vectors_near near[MOST];
+    for (int k = 0; x && k < count && tn_error() == TN_OK; k++) {
+        const int64_t self = tn_vectors_find(v, tn_text_of(operands[k]));
+        if (!tn_vectors_of(v, tn_text_of(operands[k]), x)) {
+            tn_raise(TN_EINDEX, "'%s' has no word '%s'", vectors_file, operands[k]);
+            break;
+        }
+        if (count > 1) printf(k ? "\n%s\n" : "%s\n", operands[k]);
+        answers(v, near, tn_vectors_nearest(v, x, &self, self >= 0, most, near));
+    }
+    free(x);
+    tn_vectors_free(v);
+    return program_end();
+}
+
+int run_analogy(int count, char **operands)
+{
+    if (count == 2) return program_usage("three words, or one file of questions");
+    tn_vectors *v = load_vectors();
+    if (v && count == 1) {
+        const tn_vectors_score s = tn_vectors_analogies(v, operands[0], product);
+        if (tn_error() == TN_OK) printf("accuracy %.4f asked %lld\n", s.value, (long long)s.asked);
+    } else if (v) {
+        int64_t         abc[3];
+        tn_vectors_near near[MOST];
+        for (int k = 0; k < 3; k++) abc[k] = the_word(v, operands[k]);
+        if (tn_error() == TN_OK) answers(v, near, tn_vectors_analogous(v, abc, product, most, near));
+    }
+    tn_vectors_free(v);
+    return program_end();
+}
+
+int run_similarity(int count, char **operands)
+{
+    (void)count;
+    tn_vectors *v = load_vectors();
+    if (v) {
+        const tn_vectors_score s = tn_vectors_similarity(v, operands[0]);
+        if (tn_error() == TN_OK)
+            printf("spearman %.4f pairs %lld missing %lld\n", s.value, (long long)s.asked, (long long)s.missing);
+    }
+    tn_vectors_free(v);
+    return program_end();
+}
+
+int run_sentence(int count, char **operands)
+{
+    (void)count, (void)operands;
+    tn_vectors   *v = load_vectors();
+    const int64_t dim = tn_vectors_dim(v);
+    float        *x = v ? malloc((size_t)dim * sizeof *x) : NULL;
+    char         *line = NULL, number[32];
+    size_t        room = 0, n = 0;
+    while (x && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST)) {
+        tn_vectors_sentence(v, (tn_text){line, n}, sif, x);
+        for (int64_t k = 0; k < dim; k++) {
+            tn_format_float(x[k], number);
+            printf(k ? " %s" : "%s", number);
+        }
+        putchar('\n');
+    }
+    free(line), free(x);
+    tn_vectors_free(v);
+    return program_end();
+}
+
+int run_convert(int count, char **operands)
+{
+    (void)count;
+    if (is_there(operands[0]) && !force) {
+        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", operands[0]);
+        return program_end();
+    }
+    tn_vectors *v = load_vectors();
+    if (v && tn_vectors_save(v, operands[0], to_form ? form_of(to_form) : form_of_path(operands[0])) == TN_OK &&
+        !settings.quiet)
+        fprintf(stderr, "%s: %lld words of %lld numbers\n", operands[0], (long long)tn_vectors_size(v),
+                (long long)tn_vectors_dim(v));
+    tn_vectors_free(v);
+    return program_end();
+}

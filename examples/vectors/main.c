@@ -1,0 +1,83 @@
+/* main.c — vectors: words as vectors: trained, asked, judged and turned from one form of file into another. */
+#include "vectors.h"
+
+#include <string.h>
+
+const char *vectors_file, *form;
+
+tn_vectors_format form_of(const char *name)
+{
+    static const char *const names[] = {"text", "glove", "binary", "fasttext", "safetensors"};
+    for (int i = 0; name && i < 5; i++)
+        if (!strcmp(name, names[i])) return (tn_vectors_format)(i + 1);
+    return TN_VECTORS_ANY;
+}
+
+tn_vectors_format form_of_path(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    if (dot && !strcmp(dot, ".bin")) return TN_VECTORS_BINARY;
+    if (dot && !strcmp(dot, ".safetensors")) return TN_VECTORS_SAFETENSORS;
+    return TN_VECTORS_TEXT;
+}
+
+tn_vectors *load_vectors(void) { return tn_vectors_load(vectors_file, form_of(form)); }
+
+int64_t the_word(const tn_vectors *v, const char *word)
+{
+    const int64_t i = tn_vectors_find(v, tn_text_of(word));
+    if (i < 0) tn_raise(TN_EINDEX, "'%s' has no word '%s'", vectors_file, word);
+    return i;
+}
+
+static const command commands[] = {
+    {.name = "train",
+     .summary = "make word vectors from texts",
+     .options = train_options,
+     .run = run_train,
+     .text = "    vectors train --text corpus.txt --out corpus.vec --kind skipgram --dim 100 --epochs 5\n\n"
+             "The same texts, options and kind of CPU give the same bits for any number of threads. The line on "
+             "standard output says how many words were read, in how many seconds, and words a second; for glove, "
+             "without the counting.\n"},
+    {.name = "neighbours",
+     .summary = "the words nearest to some word",
+     .options = near_options,
+     .run = run_neighbours,
+     .operands = "WORD...",
+     .least = 1,
+     .most = -1,
+     .text = "    vectors neighbours --vectors corpus.vec river\n"},
+    {.name = "analogy",
+     .summary = "a is to b as c is to what? Of three words, or of a file of questions with their answers",
+     .options = analogy_options,
+     .run = run_analogy,
+     .operands = "A B C | QUESTIONS",
+     .least = 1,
+     .most = 3,
+     .text = "    vectors analogy --vectors corpus.vec man king woman\n"
+             "    vectors analogy --vectors corpus.vec questions-words.txt\n"},
+    {.name = "similarity",
+     .summary = "compare cosines with people's judgements, by rank",
+     .options = similarity_options,
+     .run = run_similarity,
+     .operands = "PAIRS",
+     .least = 1,
+     .most = 1,
+     .text = "    vectors similarity --vectors corpus.vec wordsim353.txt\n"},
+    {.name = "sentence",
+     .summary = "lines of standard input to vectors, a line each",
+     .options = sentence_options,
+     .run = run_sentence,
+     .text = "    vectors sentence --vectors corpus.vec --sif 0.001 < lines.txt\n"},
+    {.name = "convert",
+     .summary = "from one form of file to another",
+     .options = convert_options,
+     .run = run_convert,
+     .operands = "OUT",
+     .least = 1,
+     .most = 1,
+     .text = "    vectors convert --vectors corpus.vec corpus.bin\n"},
+    {0}};
+static const program vectors = {.name = "vectors", .summary = "words as vectors", .commands = commands};
+
+int main(int argc, char **argv) { return program_main(&vectors, argc, argv); }

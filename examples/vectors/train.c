@@ -1,0 +1,91 @@
+/* train.c — vectors train: word vectors from texts. */
+#include "../common/files.h"
+#include "../common/progress.h"
+#include "../common/stop.h"
+#include "vectors.h"
+
+#include <string.h>
+
+static option_list text;
+static const char *out, *kind = "skipgram", *loss = "negative", *to_form;
+static int64_t     dim = 100, window = 5, negatives = 5, epochs = 5, min_count = 5, seed = 1, min_n = 3, max_n = 6,
+               buckets = 2000000;
+static double sample = 1e-4, rate, x_max = 100;
+static bool   force;
+
+#define KINDS "skipgram|cbow|glove|fasttext"
+#define LOSSES "negative|nce|hierarchical"
+
+const option train_options[] = {
+    OPTION_LIST("text", 0, "FILE", &text, "texts: words between blanks, of any size", .required = true),
+    OPTION_TEXT("out", 'o', "FILE", &out, "where the vectors go", .required = true),
+    OPTION_TEXT("kind", 'k', "KIND", &kind, "what is learned", .choices = KINDS),
+    OPTION_INT("dim", 'd', "N", &dim, "numbers in a vector", .least = 1, .most = 16384),
+    OPTION_INT("window", 'w', "N", &window, "words to each side that count as near", .least = 1, .most = 255),
+    OPTION_INT("negatives", 'n', "N", &negatives, "words drawn against each that is seen", .least = 1, .most = 63),
+    OPTION_REAL("sample", 0, "P", &sample, "words more frequent than this are skipped at times; 0: none", .least = 0,
+                .most = 1),
+    OPTION_INT("epochs", 'e', "N", &epochs, "how often the texts are read", .least = 1, .most = 1e6),
+    OPTION_INT("min-count", 0, "N", &min_count, "rarer words get no vector", .least = 1, .most = 1e12),
+    OPTION_TEXT("loss", 0, "LOSS", &loss, "how a word is told from the others", .choices = LOSSES),
+    OPTION_REAL("lr", 0, "RATE", &rate, "learning rate; 0: 0.025 (skipgram), 0.05 (others)", .least = 0, .most = 10),
+    OPTION_INT("min-n", 0, "N", &min_n, "fasttext: n-grams of so many characters ...", .least = 1, .most = 100),
+    OPTION_INT("max-n", 0, "N", &max_n, "... to so many", .least = 1, .most = 100),
+    OPTION_INT("buckets", 0, "N", &buckets, "fasttext: rows that n-grams are hashed to", .least = 1, .most = 1e9),
+    OPTION_REAL("x-max", 0, "X", &x_max, "glove: pairs counted so often have full weight", .least = 1e-6),
+    OPTION_INT("seed", 's', "N", &seed, "another seed, other vectors", .least = 0),
+    OPTION_TEXT("format", 0, "FORM", &to_form, "of the file; else .bin is binary, .safetensors that, and all else text",
+                .choices = FORMS),
+    OPTION_FLAG("force", 0, &force, "replace a file that is there"),
+    {0}};
+
+static progress         bar;
+static tn_vectors_event last;
+
+static void show(const tn_vectors_event *e, void *user)
+{
+    char note[64];
+    (void)user;
+    last = *e;
+    snprintf(note, sizeof note, "lr=%.5f, %.0f words/s", e->rate, e->seconds > 0 ? (double)e->words / e->seconds : 0.0);
+    progress_at(&bar, (int64_t)(e->done * 1000), note);
+}
+
+static int index_of(const char *name, const char *names) /* in "a|b|c" */
+{
+    int i = 0;
+    for (const size_t n = strlen(name); *names; i++) {
+        if (!strncmp(names, name, n) && (names[n] == '|' || !names[n])) return i;
+        names += strcspn(names, "|");
+        names += *names == '|';
+    }
+    return -1;
+}
+
+int run_train(int count, char **operands)
+{
+    (void)count, (void)operands;
+    if (is_there(out) && !force) {
+        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
+        return program_end();
+    }
+    const tn_vectors_format format = to_form ? form_of(to_form) : form_of_path(out);
+    if (format == TN_VECTORS_FASTTEXT_BIN && strcmp(kind, "fasttext") != 0)
+        return program_usage("--format fasttext is for --kind fasttext: other vectors have no n-grams");
+    bar = progress_begin("train", 1000, "‰");
+    stop_begin("ending: nothing will be written");
+    tn_vectors *v = tn_vectors_train(text.count, text.value, .kind = (tn_vectors_kind)index_of(kind, KINDS),
+                                     .loss = (tn_vectors_loss)index_of(loss, LOSSES), .dim = dim, .window = window,
+                                     .negatives = negatives, .sample = sample, .epochs = epochs, .min_count = min_count,
+                                     .lr = rate, .min_n = min_n, .max_n = max_n, .buckets = buckets, .x_max = x_max,
+                                     .seed = (uint64_t)seed, .on = show, .stop = &stop_flag);
+    progress_end(&bar);
+    if (v && tn_vectors_save(v, out, format) == TN_OK) {
+        if (!settings.quiet)
+            fprintf(stderr, "%s: %lld words of %lld numbers\n", out, (long long)tn_vectors_size(v), (long long)dim);
+        printf("words %lld seconds %.3f rate %.0f\n", (long long)last.words, last.seconds,
+               last.seconds > 0 ? (double)last.words / last.seconds : 0.0);
+    }
+    tn_vectors_free(v);
+    return program_end();
+}

@@ -1,0 +1,27 @@
+/* vectors.h — what the commands of the program vectors share. */
+#ifndef TENON_EXAMPLES_VECTORS_VECTORS_H
+#define TENON_EXAMPLES_VECTORS_VECTORS_H
+
+#include "../common/options.h"
+
+extern const char *vectors_file, *form; /* --vectors, --format */
+#define FORMS "text|glove|binary|fasttext|safetensors"
+#define VECTORS                                                                                              \
+    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "word vectors, in any of the forms", .required = true), \
+        OPTION_TEXT("format", 0, "FORM", &form, "the form of the file, if its bytes do not say", .choices = FORMS)
+
+tn_vectors_format form_of(const char *name);      /* NULL: TN_VECTORS_ANY */
+tn_vectors       *load_vectors(void);             /* those of --vectors; NULL: an error stands */
+tn_vectors_format form_of_path(const char *path); /* .bin is binary, .safetensors that, all else text */
+int64_t           the_word(const tn_vectors *v, const char *word); /* raises if it is not there */
+
+extern const option train_options[], near_options[], analogy_options[], similarity_options[], sentence_options[],
+    plot_options[], project_options[], convert_options[];
+int run_train(int count, char **operands);
+int run_neighbours(int count, char **operands);
+int run_analogy(int count, char **operands);
+int run_similarity(int count, char **operands);
+int run_sentence(int count, char **operands);
+int run_convert(int count, char **operands);
+
+#endif

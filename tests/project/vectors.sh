@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# examples/vectors from outside: the fixed lines that it prints, the same file for any number of threads, every form of
+# file into every other, and bad input ends with the exit code and the words that it should.
+. "$(dirname "$0")/common.sh"
+fresh vectors
+v=$build/bin/vectors
+[ -x "$v" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+
+awk 'BEGIN { srand(7); for (i = 0; i < 24000; i++) {
+    if (rand() < 0.06) topic = int(rand() * 16)
+    printf "t%dw%d%s", topic, int(rand() * 130), rand() < 0.05 ? "\n" : " " } }' >text
+
+# ends CODE WORDS COMMAND...: with this exit code, and these words on standard error
+ends()
+{
+    local code=$1 words=$2 got=0
+    shift 2
+    "$@" </dev/null >out 2>err || got=$?
+    [ $got = "$code" ] && grep -q -- "$words" err || wrong "'$*' ends with $got, not $code, and says: $(cat err)"
+}
+
+for kind in skipgram cbow glove fasttext; do
+    for threads in 1 $([ $kind = skipgram ] && echo 2 7) 3; do
+        "$v" train --text text --out $kind.$threads --kind $kind --dim 20 --window 5 --negatives 5 --sample 1e-2 \
+            --epochs 1 --min-count 2 --buckets 5000 --threads $threads --seed 3 >line 2>err || wrong "$kind: $(cat err)"
+        grep -qE '^words [0-9]+ seconds [0-9.]+ rate [0-9]+$' line || wrong "$kind: it ends with '$(cat line)'"
+        cmp -s $kind.1 $kind.$threads || wrong "$kind: another file with $threads threads than with 1"
+    done
+done
+
+"$v" train --text text --out more.vec --dim 20 --sample 0 --epochs 8 --lr 0.1 --seed 3 -q >line
+near=$("$v" neighbours --vectors more.vec -m 5 t3w1 | grep -c ^t3w)
+[ "$near" -ge 4 ] || wrong "only $near of the five words nearest to t3w1 are of its topic"
+printf 't1w1\tt1w2\t9\nt1w3 t1w4 8\nt1w1 t5w2 1\nt2w5 t7w7 2\nnever seen 4\n' >pairs
+"$v" similarity --vectors more.vec pairs >line
+grep -qE '^spearman (0\.[6-9]|1\.0)[0-9]* pairs 4 missing 1$' line || wrong "similarity says '$(cat line)'"
+printf ': topics\nt1w1 t1w2 t1w3 t1w4\nno such word here\n' >questions
+for how in '' --product; do
+    "$v" analogy --vectors more.vec $how questions >line
+    grep -qE '^accuracy [01]\.[0-9]+ asked 1$' line || wrong "analogy says '$(cat line)'"
+done
+[ "$("$v" analogy --vectors more.vec -m 3 t1w1 t1w2 t1w3 | wc -l)" = 3 ] || wrong "an analogy has not three answers"
+[ "$(printf 't1w1 t1w2\n\nnever\n' | "$v" sentence --vectors more.vec --sif 0.001 | awk 'NF == 20' | wc -l)" = 3 ] ||
+    wrong "sentence does not give 20 numbers a line"
+
+"$v" train --text text --out model.bin --format fasttext --kind fasttext --dim 8 --buckets 500 --epochs 1 -q >line
+"$v" convert --vectors model.bin -q model.vec
+"$v" convert --vectors model.bin -q --to fasttext again.bin
+cmp -s model.bin again.bin || wrong "a FastText model is not written as it was read"
+[ "$(echo 't3w1unheard' | "$v" sentence --vectors model.bin | tr ' ' '\n' | grep -vc '^0')" -gt 0 ] ||
+    wrong "a word that was never seen has no vector"
+for form in text glove binary safetensors; do
+    "$v" convert --vectors more.vec --to $form -q as.$form && "$v" convert --vectors as.$form -q $form.vec
+    cmp -s more.vec $form.vec || wrong "$form: not the same numbers"
+done
+
+ends 1 'is there already' "$v" train --text text --out more.vec
+ends 3 'should say how many words' "$v" similarity --vectors text --format text pairs
+ends 5 'no such file' "$v" neighbours --vectors nowhere x
+ends 2 'vectors' "$v" neighbours x
+ends 1 "has no word 'never'" "$v" neighbours --vectors more.vec never
+printf 'a b 1\na b\n' >broken
+ends 3 'expected two words and a number' "$v" similarity --vectors more.vec broken
+ends 3 'expected four words' "$v" analogy --vectors more.vec broken
+ends 1 'have no n-grams' "$v" convert --vectors more.vec --to fasttext x.bin
+exit $wrong

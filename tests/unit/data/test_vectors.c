@@ -1,0 +1,291 @@
+/* test_vectors.c — words as vectors: training gives the same bits for any number of threads and finds what a small
+ * world holds; n-grams are FastText's; questions and scores beside numbers worked out by hand. */
+#include "tests/common/check_main.h"
+
+#include "data/data.h"
+#include "data/vectors/vectors_private.h"
+#include "tests/common/errors.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A text of a world where a letter and its neighbour in the alphabet go together: "a0 a1 a3 b2 …", two words of one
+ * topic follow each other far more often than of two. */
+static const char *world(int64_t words, int64_t kinds)
+{
+    tn_string text = {0};
+    uint64_t  state = 1;
+    for (int64_t i = 0, topic = 0; i < words; i++) {
+        const uint64_t r = tn__mix(state++);
+        if (r % 16 == 0) topic = (int64_t)(r >> 8) % 12;
+        char          word[16];
+        const int64_t n = snprintf(word, sizeof word, "%c%cx%d%s", 'a' + (int)topic, 'a' + (int)topic,
+                                   (int)((r >> 32) % (uint64_t)kinds), (r >> 48) % 40 ? " " : "\n");
+        tn_string_add(&text, (tn_text){word, (size_t)n});
+    }
+    const char *path = tn_test_file("world.txt");
+    ck_assert_int_eq(tn_file_write(path, text.at, text.bytes), TN_OK);
+    tn_string_free(&text);
+    return path;
+}
+
+static const struct {
+    tn_vectors_kind kind;
+    tn_vectors_loss loss;
+} ways[] = {{TN_VECTORS_SKIPGRAM, TN_VECTORS_NEGATIVE},
+            {TN_VECTORS_CBOW, TN_VECTORS_NEGATIVE},
+            {TN_VECTORS_FASTTEXT, TN_VECTORS_NEGATIVE},
+            {TN_VECTORS_SKIPGRAM, TN_VECTORS_HIERARCHICAL},
+            {TN_VECTORS_CBOW, TN_VECTORS_HIERARCHICAL},
+            {TN_VECTORS_SKIPGRAM, TN_VECTORS_NCE},
+            {TN_VECTORS_GLOVE, 0}};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static tn_vectors *trained(const char *path, int way, int threads, int64_t epochs)
+{
+    tn_set_threads(threads);
+    tn_vectors *v = tn_vectors_train(1, &path, .kind = ways[way].kind, .loss = ways[way].loss, .dim = 20,
+                                     .epochs = epochs, .sample = 0, .min_count = 2, .buckets = 1000, .lr = 0.1);
+    tn_set_threads(0);
+    ck_assert_msg(v, "%s", tn_error_message());
+    return v;
+}
+
+START_TEST(the_same_bits_for_any_number_of_threads)
+{
+    const char   *path = world(30000, 600); /* so many different words that there are several shards */
+    tn_vectors   *one = trained(path, _i, 1, 1);
+    const int64_t n = tn_vectors_size(one);
+    ck_assert_int_gt(n, 2 * TN__WORDS_A_SHARD);
+    const float *a = tn_data(tn_vectors_tensor(one));
+    for (int threads = 2; threads <= 7; threads += threads == 3 ? 4 : 1) {
+        tn_vectors *many = trained(path, _i, threads, 1);
+        ck_assert_mem_eq(a, tn_data(tn_vectors_tensor(many)), (size_t)(n * 20) * sizeof *a);
+        tn_vectors_free(many);
+    }
+    tn_vectors_free(one);
+}
+END_TEST
+
+/* The nearest words of each are those of its topic. */
+START_TEST(finds_what_goes_together)
+{
+    tn_vectors     *v = trained(world(15000, 9), _i, 1, ways[_i].kind == TN_VECTORS_GLOVE ? 25 : 6);
+    tn_vectors_near near[5];
+    int64_t         right = 0;
+    float           x[20];
+    for (int64_t i = 0; i < tn_vectors_size(v); i++) {
+        const tn_text word = tn_vectors_word(v, i);
+        ck_assert(tn_vectors_of(v, word, x));
+        ck_assert_int_eq(tn_vectors_nearest(v, x, &i, 1, 5, near), 5);
+        for (int k = 0; k < 5; k++) right += tn_vectors_word(v, near[k].word).at[0] == word.at[0];
+    }
+    ck_assert_msg(right > 108 * 5 * 9 / 10, "only %lld of %d neighbours are right", (long long)right, 108 * 5);
+    tn_vectors_free(v);
+}
+END_TEST
+
+/* A word drawn by rarity: two files, line ends, words too long, no word at the end of a block. */
+START_TEST(reads_words_as_they_stand)
+{
+    tn_string text = {0};
+    for (int i = 0; i < 3000; i++) tn_string_add(&text, tn_text_of("one two\tthree\r\n four  \n\n"));
+    for (int i = 0; i < 300; i++) tn_string_add(&text, tn_text_of("looooooooooooooooooooong"));
+    tn_string_add(&text, tn_text_of(" five five"));
+    const char *paths[] = {tn_test_file("a.txt"), tn_test_file("b.txt")};
+    ck_assert_int_eq(tn_file_write(paths[0], text.at, text.bytes), TN_OK);
+    ck_assert_int_eq(tn_file_write(paths[1], "five four", 9), TN_OK);
+    tn_string_free(&text);
+    tn__lexicon x = {0};
+    ck_assert(tn__lexicon_read(&x, "test", paths[0], 1000) && tn__lexicon_read(&x, "test", paths[1], 1000));
+    ck_assert_int_eq(x.total, 4 * 3000 + 4);
+    ck_assert_int_eq(x.lines, 3 * 3000);
+    ck_assert(tn__lexicon_trim(&x, 3));
+    ck_assert_uint_eq(x.words.n, 5);
+    ck_assert_int_eq(tn__lexicon_find(&x, "four", 4), 0); /* 3001 times */
+    ck_assert_int_eq(tn__lexicon_find(&x, "one", 3), 1);
+    ck_assert_int_eq(tn__lexicon_find(&x, "five", 4), 4);
+    ck_assert_int_eq(x.count[4], 3);
+    ck_assert_int_eq(tn__lexicon_find(&x, "fiv", 3), -1);
+    tn__lexicon_free(&x);
+    ck_assert(tn__lexicon_read(&x, "test", paths[0], 2)); /* rare ones go while it counts */
+    ck_assert_uint_le(x.words.n, 2);
+    tn__lexicon_free(&x);
+}
+END_TEST
+
+/* The known words of an epoch, whatever the pieces: word2vec counts line ends, too. */
+static int64_t words_seen;
+static void    on(const tn_vectors_event *e, void *user)
+{
+    (void)user;
+    words_seen = e->words;
+}
+
+START_TEST(every_word_is_seen_once_an_epoch)
+{
+    const char *path = world(30000, 9); /* several rounds */
+    tn__lexicon x = {0};
+    ck_assert(tn__lexicon_read(&x, "test", path, 1000));
+    tn_vectors *v = tn_vectors_train(1, &path, .dim = 4, .epochs = 3, .min_count = 1, .on = on);
+    ck_assert_int_eq(words_seen, 3 * (x.total + x.lines));
+    tn_vectors_free(v);
+    tn__lexicon_free(&x);
+}
+END_TEST
+
+START_TEST(draws_in_proportion)
+{
+    const double weight[] = {5, 0, 3, 1, 1};
+    tn__noise    a = {0};
+    int          n[5] = {0};
+    ck_assert(tn__noise_make(&a, weight, 5));
+    for (uint64_t i = 0; i < 100000; i++) n[tn__noise_draw(&a, tn__mix(i))]++;
+    for (int i = 0; i < 5; i++) ck_assert_int_le(abs(n[i] - (int)(weight[i] * 10000)), 600);
+    ck_assert_int_eq(n[1], 0);
+    tn__noise_free(&a);
+}
+END_TEST
+
+/* Huffman: the lengths of the ways are those of the best code. */
+START_TEST(a_tree_of_the_shortest_ways)
+{
+    const int64_t count[] = {40, 30, 15, 10, 5}, length[] = {1, 2, 3, 4, 4};
+    tn__tree      t = {0};
+    ck_assert(tn__tree_make(&t, count, 5));
+    for (int i = 0; i < 5; i++) ck_assert_int_eq(t.start[i + 1] - t.start[i], length[i]);
+    for (int i = 0; i < 5; i++) ck_assert_int_eq(t.node[t.start[i + 1] - 1], 3); /* the root, made last */
+    tn__tree_free(&t, 5);
+}
+END_TEST
+
+/* "<été>" has bytes where no character begins. The hashes are those of FastText's Dictionary::hash. */
+START_TEST(ngrams)
+{
+    const tn__subwords g = {.min_n = 3, .max_n = 4, .buckets = UINT32_MAX};
+    int64_t            row[16];
+    ck_assert_int_eq(tn__ngrams(tn_text_of("\xc3\xa9t\xc3\xa9"), &g, row, 16), 5);
+    ck_assert_int_eq(tn__ngrams(tn_text_of("ab"), &g, row, 16), 3); /* <ab ab> <ab> */
+    uint32_t h = 2166136261u;
+    for (const char *p = "<ab>"; *p; p++) h = (h ^ (unsigned char)*p) * 16777619u;
+    ck_assert_int_eq(row[1], (int64_t)h); /* those that begin first come first */
+    ck_assert_int_eq(tn__ngrams((tn_text){"</s>", 4}, &g, row, 2), 0);
+}
+END_TEST
+
+static tn_vectors *square(void) /* four directions of the plane */
+{
+    const float x[] = {2, 0, 0, 3, -1, 0, 0, -4, 1, 1, 0, 0};
+    return tn_vectors_from(tn_text_of("east north west south between none"), tn_from_data(TN_F32, TN_SHAPE(6, 2), x));
+}
+
+START_TEST(nearest_and_analogies)
+{
+    tn_vectors     *v = square();
+    const float     x[] = {1, 0.1f};
+    tn_vectors_near near[6];
+    ck_assert_int_eq(tn_vectors_nearest(v, x, NULL, 0, 6, near), 6);
+    const int64_t order[] = {0, 4, 1, 5, 3, 2};
+    for (int i = 0; i < 6; i++) ck_assert_int_eq(near[i].word, order[i]);
+    const int64_t abc[] = {0, 1, 2}; /* north - east + west = (-2, 1) */
+    for (int product = 0; product < 2; product++) {
+        ck_assert_int_eq(tn_vectors_analogous(v, abc, product, 2, near), 2);
+        ck_assert_int_eq(near[0].word, 5);
+    }
+    const int64_t bad[] = {0, 1, 6};
+    ck_assert_int_eq(tn_vectors_analogous(v, bad, false, 2, near), 0);
+    ck_error(TN_EINDEX, "tn_vectors_analogous: there is no word 6");
+    ck_assert_int_eq(tn_vectors_find(v, tn_text_of("up")), -1);
+    tn_vectors_free(v);
+}
+END_TEST
+
+static const char *file_of(const char *name, const char *text)
+{
+    const char *path = tn_test_file(name);
+    ck_assert_int_eq(tn_file_write(path, text, strlen(text)), TN_OK);
+    return path;
+}
+
+START_TEST(scores)
+{
+    tn_vectors      *v = square();
+    tn_vectors_score s = tn_vectors_similarity(
+        v, file_of("pairs",
+                   "a b score\nEast\tbetween\t9\neast north 5\neast none 5\neast south 5\neast west 1\nup down 3\n"));
+    ck_assert_int_eq(s.asked, 5);
+    ck_assert_int_eq(s.missing, 1);
+    ck_assert_double_eq_tol(s.value, 1, 1e-12);
+    s = tn_vectors_similarity(v, file_of("pairs", "east west 9\neast between 1\nwest south 4\n"));
+    ck_assert_double_eq_tol(s.value, -1, 1e-12);
+    s = tn_vectors_analogies(v, file_of("questions", ": s\nEAST north west none\neast north west south\na b c d\n"),
+                             false);
+    ck_assert_int_eq(s.asked, 2);
+    ck_assert_int_eq(s.missing, 1);
+    ck_assert_double_eq_tol(s.value, 0.5, 1e-12);
+    tn_vectors_similarity(v, file_of("pairs", "east west 9\neast between\n"));
+    ck_assert(strstr(tn_error_message(), "line 2: expected two words and a number"));
+    tn_clear_error();
+    tn_vectors_analogies(v, file_of("questions", "a b c d\na b c\n"), false);
+    ck_assert(strstr(tn_error_message(), "line 2: expected four words"));
+    tn_clear_error();
+    tn_vectors_free(v);
+}
+END_TEST
+
+START_TEST(sentences)
+{
+    tn_vectors *v = square();
+    float       x[2];
+    ck_assert(tn_vectors_sentence(v, tn_text_of("East is  east, north east"), 0, x));
+    ck_assert_float_eq_tol(x[0], 4.0f / 3, 1e-6f);
+    ck_assert_float_eq_tol(x[1], 1, 1e-6f);
+    ck_assert(tn_vectors_sentence(v, tn_text_of("north south"), 0.001, x)); /* the rarer word counts more */
+    ck_assert_float_lt(x[1], 0);
+    ck_assert(!tn_vectors_sentence(v, tn_text_of("of nothing"), 0, x));
+    ck_assert_float_eq(x[0], 0);
+    tn_vectors_free(v);
+}
+END_TEST
+
+START_TEST(wrong_calls)
+{
+    const char *path = file_of("short", "only once");
+    ck_assert_ptr_null(tn_vectors_train(0, NULL));
+    ck_error(TN_EINVAL, "tn_vectors_train: there is no text to learn from");
+    ck_assert_ptr_null(tn_vectors_train(1, &path, .window = 0));
+    ck_error(TN_EINVAL, "tn_vectors_train: .window is 0, but must be 1 to 255");
+    ck_assert_ptr_null(tn_vectors_train(1, &path));
+    ck_error(TN_EINVAL,
+             "tn_vectors_train: 0 words occur 5 times or more, and two must: is this a text, is .min_count too "
+             "much?");
+    ck_assert_ptr_null(tn_vectors_train(1, &path, .kind = TN_VECTORS_FASTTEXT, .min_n = 4, .max_n = 3));
+    ck_error(TN_EINVAL,
+             "tn_vectors_train: .min_n 4 and .max_n 3: n-grams have 1 character or more, in 16 lengths at most");
+    ck_assert_ptr_null(tn_vectors_from(tn_text_of("one two three"), tn_zeros(TN_SHAPE(2, 3))));
+    ck_error(TN_EINVAL, "tn_vectors_from: 2 rows, but 3 words, 2 of them different");
+    tn_vectors *v = square();
+    ck_assert_int_ne(tn_vectors_save(v, tn_test_file("x"), TN_VECTORS_FASTTEXT_BIN), TN_OK);
+    ck_error(TN_EINVAL, "tn_vectors_save: these vectors have no n-grams, which a FastText model is made of");
+    tn_vectors_free(v);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("vectors");
+    TCase *c = tn_tcase(s, "training");
+    tcase_add_loop_test(c, the_same_bits_for_any_number_of_threads, 0, WAYS);
+    tcase_add_loop_test(c, finds_what_goes_together, 0, WAYS);
+    tcase_add_test(c, reads_words_as_they_stand);
+    tcase_add_test(c, every_word_is_seen_once_an_epoch);
+    tcase_add_test(c, draws_in_proportion);
+    tcase_add_test(c, a_tree_of_the_shortest_ways);
+    c = tn_tcase(s, "questions");
+    tcase_add_test(c, ngrams);
+    tcase_add_test(c, nearest_and_analogies);
+    tcase_add_test(c, scores);
+    tcase_add_test(c, sentences);
+    tcase_add_test(c, wrong_calls);
+    return tn_check_main(s);
+}
