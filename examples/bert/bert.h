@@ -71,7 +71,7 @@ typedef struct {
 } evaluation;
 bool evaluate(model *m, const texts_config *c, evaluation *e);
 
-/* ---- what is shown (report.c) ------------------------------------------------------------------------------------- */
+/* ---- what is shown (report.c) ------------------------------------------------------------------------------------ */
 
 /* A sentence with [MASK], what the model puts there, and what else it thinks of. */
 bool report_fill(tn_report *r, const model *m, const char *text);

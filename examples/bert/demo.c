@@ -1,6 +1,6 @@
 /* demo.c — bert demo: a model of the small world, trained, asked, and shown. */
 #include "bert.h"
-#include "world.h"
+#include "../common/world.h"
 
 #include <string.h>
 
@@ -8,21 +8,6 @@ static const char *out = "build/demo";
 static double      minutes = 3.6;
 static int64_t     steps, documents = 12000, probes = 500;
 static bool        again;
-
-/* Documents first … first + n - 1 of the world, in a file. */
-static bool write_text(const char *path, uint64_t first, int64_t n)
-{
-    FILE *f = fopen(path, "wb");
-    char  text[WORLD_DOCUMENT];
-    bool  fine = f != NULL;
-    for (int64_t i = 0; fine && i < n; i++) {
-        world_document(1, first + (uint64_t)i, text);
-        fine = fprintf(f, "%s%s", i ? "\n" : "", text) >= 0;
-    }
-    if (f && fclose(f)) fine = false;
-    if (!fine) tn_raise(TN_EIO, "'%s' cannot be written", path);
-    return fine;
-}
 
 /* Is a right word likelier than every wrong one? */
 static bool passes(const model *m, const world_probe *p)
@@ -112,8 +97,8 @@ static int run(int count, char **operands)
     bert_training t = BERT_TRAINING;
     evaluation    e = {.loss = 0};
     double        part[WORLD_KINDS];
-    if (!make_folder(out) || !write_text(in_folder(out, "world.txt", text), 0, documents) ||
-        !write_text(in_folder(out, "held-out.txt", held), 1u << 30, 250))
+    if (!make_folder(out) || !world_save(in_folder(out, "world.txt", text), 0, documents) ||
+        !world_save(in_folder(out, "held-out.txt", held), 1u << 30, 250))
         return program_end();
     t.text = (option_list){1, files}, t.valid = (option_list){1, others}, t.length = 48, t.batch = 48;
     train_asked *a = &t.base.asked;

@@ -62,8 +62,8 @@ mkdir taken
 exec 9<taken && flock 9
 says 1 "'taken' is in use by another run" "${train[@]}" --out taken
 exec 9<&-
-# Killed just before a file gets its name, be it the first or a later one, or out of space, a run can be begun or gone on
-# with, and ends as if nothing had happened; no file that was half written stays.
+# Killed just before a file gets its name, be it the first or a later one, or out of space, a run can be begun or gone
+# on with, and ends as if nothing had happened; no file that was half written stays.
 "${small[@]}" --vocab-size 300 --out undisturbed >/dev/null || wrong "bert train failed"
 "${CC:-cc}" -shared -fPIC -o kill_at.so "$root/tests/project/kill_at.c"
 broken() # NAME CODE COMMAND...: what a run that COMMAND ends with CODE leaves can be used

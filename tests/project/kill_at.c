@@ -1,5 +1,5 @@
-/* kill_at.c — preloaded, kills the process just before its $KILL_AT-th file gets its name: what is then left of a run is
- * what a power failure would leave. */
+/* kill_at.c — preloaded, kills the process just before its $KILL_AT-th file gets its name: what is then left of a run
+ * is what a power failure would leave. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

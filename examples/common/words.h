@@ -1,6 +1,6 @@
 /* words.h — the words of the small world. */
-#ifndef TENON_EXAMPLES_BERT_WORDS_H
-#define TENON_EXAMPLES_BERT_WORDS_H
+#ifndef TENON_EXAMPLES_COMMON_WORDS_H
+#define TENON_EXAMPLES_COMMON_WORDS_H
 
 #include <stddef.h>
 

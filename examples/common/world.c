@@ -3,6 +3,7 @@
 #include "words.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +12,29 @@ const char *const world_kind_name[WORLD_KINDS] = {"agreement", "pronoun", "sense
 
 typedef struct {
     tn_generator g;
-    bool         held; /* make what is held out, or what is not */
+    bool         held;       /* make what is held out, or what is not */
+    double       bits;       /* of the choices that can be seen in the text */
+    double       adjectives; /* the same, if these are said */
+    bool         named, kin; /* the document has said of whom it speaks */
 } maker;
 
 static int         below(maker *m, int n) { return (int)tn_random_below(&m->g, n); }
 static bool        chance(maker *m, double p) { return tn_random_double(&m->g) < p; }
 static const char *one_of(maker *m, int n, const char *const *of) { return of[below(m, n)]; }
+/* A choice can be seen: one of n that were equally likely; or one of probability p. */
+static void seen_of(maker *m, double n) { m->bits += log2(n); }
+static void seen(maker *m, double p) { m->bits -= log2(p); }
+static void seen_whether(maker *m, double p, bool is) { seen(m, is ? p : 1 - p); }
+static void seen_name(maker *m)
+{
+    if (!m->named) seen_of(m, nnames);
+    m->named = true;
+}
+static void seen_kin(maker *m)
+{
+    if (!m->kin) seen_of(m, nkin);
+    m->kin = true;
+}
 #define ONE(m, words) one_of(m, (int)(sizeof(words) / sizeof *(words)), words)
 static const char *form(noun n, bool many) { return many ? n.many : n.one; }
 
@@ -33,6 +51,15 @@ static void pair(maker *m, int kind, int na, int nb, int *a, int *b)
 {
     do *a = below(m, na), *b = below(m, nb);
     while (held(kind, *a, *b) != m->held);
+}
+
+/* How many such pairs there are. */
+static double pairs(const maker *m, int kind, int na, int nb, bool different)
+{
+    int n = 0;
+    for (int a = 0; a < na; a++)
+        for (int b = 0; b < nb; b++) n += held(kind, a, b) == m->held && !(different && a == b);
+    return n;
 }
 
 TN_PRINTF(2, 3) static void say(char *to, const char *fmt, ...)
@@ -68,15 +95,24 @@ static void agreement(maker *m, const topic *t, char *to, world_probe *p)
     subject = form(alive ? animals[a] : t->things[a], many);
     char        between[96];
     const char *other = form(t->things[b], far ? !many : many);
-    if (chance(m, 0.25))
+    seen_of(m, 2), seen_whether(m, 0.7, far), seen_whether(m, 0.3, alive);
+    seen_of(m, pairs(m, alive ? 1 : 0, 8, 8, !alive));
+    if (chance(m, 0.25)) {
+        seen_of(m, 4 * 6 * 3);
         snprintf(between, sizeof between, "%s the %s in the %s", ONE(m, prepositions), other, ONE(m, t->places));
-    else if (chance(m, 0.25))
+    } else if (chance(m, 0.25)) {
+        seen(m, 0.75 * 0.25 * (alive ? 1 : 8)); /* not alive: the second word of the pair is not there */
         snprintf(between, sizeof between, "that %s the %s", alive ? "found" : "belonged to",
                  alive         ? other
                  : far != many ? "kings"
                                : "king");
-    else snprintf(between, sizeof between, "%s the %s", ONE(m, prepositions), other);
+    } else {
+        seen(m, 0.75 * 0.75 / 6);
+        snprintf(between, sizeof between, "%s the %s", ONE(m, prepositions), other);
+    }
+    if (alive) seen_of(m, 2);
     if (alive && chance(m, 0.5)) {
+        seen_of(m, 6 * 3);
         const noun  v = acts[below(m, 6)];
         const char *wrong = form(v, !many);
         say(to, "the %s %s %s in the %s.", subject, between, hide(p, form(v, many), 1, &wrong), ONE(m, t->places));
@@ -85,8 +121,9 @@ static void agreement(maker *m, const topic *t, char *to, world_probe *p)
     const char *is = past ? (many ? "were" : "was") : many ? "are" : "is";
     const char *wrong = past ? (many ? "was" : "were") : many ? "is" : "are";
     is = hide(p, is, 1, &wrong);
-    if (chance(m, 0.5)) say(to, "the %s %s %s in the %s.", subject, between, is, ONE(m, t->places));
-    else say(to, "the %s %s %s %s.", subject, between, is, alive ? ONE(m, feelings) : ONE(m, states));
+    seen_whether(m, 0.4, past), seen_of(m, 2);
+    if (chance(m, 0.5)) seen_of(m, 3), say(to, "the %s %s %s in the %s.", subject, between, is, ONE(m, t->places));
+    else seen_of(m, 8), say(to, "the %s %s %s %s.", subject, between, is, alive ? ONE(m, feelings) : ONE(m, states));
 }
 
 /* "The girl carried the box because it was heavy", or: because she was strong. */
@@ -98,9 +135,13 @@ static void pronoun(maker *m, const topic *t, char *to, world_probe *p)
     pair(m, 2, npeople, 8, &a, &b);
     const person *who = &people[a];
     const char   *he = many ? "they" : thing || animal ? "it" : who->he, *was = many ? "were" : "was";
-    const char   *verb = chance(m, 0.5) ? ONE(m, verbs) : ONE(m, t->verbs);
+    const bool    any = chance(m, 0.5);
+    const char   *verb = any ? ONE(m, verbs) : ONE(m, t->verbs);
     const char   *why = thing ? ONE(m, states) : ONE(m, feelings), *thing_name = form(t->things[b], many);
     const char   *subject = animal ? form(animals[a % 8], many) : many ? who->many : who->one;
+    seen_whether(m, 0.2, animal), seen_whether(m, 0.3, many), seen_of(m, 8); /* and one of eight reasons */
+    if (animal) seen_of(m, 8 * 2 * 3);
+    else seen_of(m, 2 * pairs(m, 2, npeople, 8, false) * (any ? 2 * 6 : 2 * 2));
     if (animal) verb = chance(m, 0.5) ? "crossed" : "left", thing_name = ONE(m, t->places), why = ONE(m, feelings);
     say(to, "the %s %s the %s because %s %s %s.", subject, verb, thing_name, hide(p, he, 3, pronouns),
         animal && many ? "were" : was, why);
@@ -114,6 +155,7 @@ static void sense(maker *m, const topic *t, const named *who, char *to, world_pr
     const int        which = below(m, 2);
     int              a, b;
     pair(m, 3 + (int)(w - senses), 4, 4, &a, &b);
+    seen_of(m, nsenses * 2 * 3 * pairs(m, 3 + (int)(w - senses), 4, 4, false)), seen_name(m);
     const char *after = w->after[which][b];
     if (p) {
         for (int i = 0; i < 4; i++) p->right[p->nright++] = w->after[which][i];
@@ -130,12 +172,17 @@ static void sense(maker *m, const topic *t, const named *who, char *to, world_pr
 /* "a beautiful small old red wooden": up to three adjectives in the order of the language. */
 static void described(maker *m, char *to, size_t size)
 {
-    const char *all[5] = {ONE(m, opinions), ONE(m, sizes), ONE(m, ages), ONE(m, colours), ONE(m, materials)};
-    int         left = 1 + below(m, 3);
-    size_t      at = 0;
+    static const int subsets[] = {0, 5, 10, 10}, kinds[] = {4, 4, 4, 5, 4};
+    const char      *all[5] = {ONE(m, opinions), ONE(m, sizes), ONE(m, ages), ONE(m, colours), ONE(m, materials)};
+    int              left = 1 + below(m, 3);
+    size_t           at = 0;
     to[0] = 0;
+    m->adjectives = log2(3.0 * subsets[left]);
     for (int i = 0; i < 5; i++)
-        if (left && below(m, 5 - i) < left) at += (size_t)snprintf(to + at, size - at, "%s ", all[i]), left--;
+        if (left && below(m, 5 - i) < left) {
+            at += (size_t)snprintf(to + at, size - at, "%s ", all[i]), left--;
+            m->adjectives += log2(kinds[i]);
+        }
 }
 
 static void story(maker *m, const topic *t, const named *who, const person *kin, bool first, char *to)
@@ -147,26 +194,47 @@ static void story(maker *m, const topic *t, const named *who, const person *kin,
     const char              *subject = called ? who->name : who->he;
     char                     adjectives[80];
     described(m, adjectives, sizeof adjectives);
-    switch (below(m, 7)) {
-    case 0: say(to, "%s went to the %s with %s %s.", subject, ONE(m, t->places), who->his, kin->one); break;
+    const int kind = below(m, 7);
+    seen_of(m, 7);
+    if (kind != 2 && kind != 3 && kind != 5) { /* the subject is said: the name, or he or she */
+        if (!first) seen_of(m, 2);
+        if (called) seen_name(m);
+    }
+    if (kind == 1 || kind == 2 || kind == 4) m->bits += m->adjectives;
+    if (kind != 0) seen_of(m, 8); /* the thing */
+    if (kind == 0 || kind == 3 || kind == 6) seen_kin(m);
+    switch (kind) {
+    case 0:
+        seen_of(m, 3);
+        say(to, "%s went to the %s with %s %s.", subject, ONE(m, t->places), who->his, kin->one);
+        break;
     case 1: {
         const bool an = strchr("aeiou", adjectives[0]) != NULL;
+        seen_of(m, 3);
         say(to, "%s found %s %s%s near the %s.", subject, an ? "an" : "a", adjectives, thing.one, ONE(m, t->places));
         break;
     }
-    case 2: say(to, "there were %s %s%s in the %s.", ONE(m, numbers), adjectives, thing.many, ONE(m, t->places)); break;
+    case 2:
+        seen_of(m, 5 * 3);
+        say(to, "there were %s %s%s in the %s.", ONE(m, numbers), adjectives, thing.many, ONE(m, t->places));
+        break;
     case 3: say(to, "the %s belonged to %s %s.", thing.one, who->his, kin->one); break;
     case 4:
+        seen_of(m, 2 * 5);
         say(to, "%s %s the %s%s before the %s.", subject, ONE(m, t->verbs), adjectives, thing.many, ONE(m, times));
         break;
     case 5:
+        seen_of(m, 5 * 3 * 8);
         say(to, "in the %s the %s in the %s were %s.", ONE(m, times), thing.many, ONE(m, t->places), ONE(m, states));
         break;
-    default: say(to, "%s and %s %s %s the %s.", subject, who->his, kin->one, ONE(m, t->verbs), thing.many); break;
+    default:
+        seen_of(m, 2);
+        say(to, "%s and %s %s %s the %s.", subject, who->his, kin->one, ONE(m, t->verbs), thing.many);
+        break;
     }
 }
 
-size_t world_document(uint64_t seed, uint64_t number, char text[WORLD_DOCUMENT])
+size_t world_document(uint64_t seed, uint64_t number, char text[WORLD_DOCUMENT], double *bits)
 {
     maker         m = {.g = {.seed = seed, .position = number << 20}, .held = false};
     const topic  *t = &topics[below(&m, ntopics)];
@@ -174,16 +242,39 @@ size_t world_document(uint64_t seed, uint64_t number, char text[WORLD_DOCUMENT])
     const person *kin = &people[npeople - nkin + below(&m, nkin)];
     const int     sentences = 6 + below(&m, 6);
     size_t        at = 0;
+    seen_of(&m, ntopics * 6); /* and the number of sentences */
     for (int i = 0; i < sentences; i++) {
         char      s[WORLD_SENTENCE];
         const int kind = i ? below(&m, 12) : 11;
+        if (i) seen(&m, (kind < 3 ? 3 : kind < 5 ? 2 : kind < 8 ? 3 : 4) / 12.0);
         if (kind < 3) agreement(&m, t, s, NULL);
         else if (kind < 5) pronoun(&m, t, s, NULL);
         else if (kind < 8) sense(&m, t, who, s, NULL);
         else story(&m, t, who, kin, i == 0, s);
         at += (size_t)snprintf(text + at, WORLD_DOCUMENT - at, "%s\n", s);
     }
+    if (bits) *bits = m.bits;
     return at;
+}
+
+bool world_write(FILE *f, uint64_t seed, uint64_t first, int64_t n)
+{
+    char text[WORLD_DOCUMENT];
+    bool fine = f != NULL;
+    for (int64_t i = 0; fine && i < n; i++) {
+        world_document(seed, first + (uint64_t)i, text, NULL);
+        fine = fprintf(f, "%s%s", i ? "\n" : "", text) >= 0;
+    }
+    return fine;
+}
+
+bool world_save(const char *path, uint64_t first, int64_t n)
+{
+    FILE *f = fopen(path, "wb");
+    bool  fine = world_write(f, 1, first, n);
+    if (f && fclose(f)) fine = false;
+    if (!fine) tn_raise(TN_EIO, "'%s' cannot be written", path);
+    return fine;
 }
 
 void world_probe_make(uint64_t seed, world_kind kind, uint64_t number, world_probe *p)

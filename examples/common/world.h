@@ -5,15 +5,21 @@
  *
  * One in eight combinations of the words that decide such a case is held out: it is never in a document, only in
  * probes. The same seed gives the same text on every machine. */
-#ifndef TENON_EXAMPLES_BERT_WORLD_H
-#define TENON_EXAMPLES_BERT_WORLD_H
+#ifndef TENON_EXAMPLES_COMMON_WORLD_H
+#define TENON_EXAMPLES_COMMON_WORLD_H
 
+#include <stdio.h>
 #include <tenon/tenon.h>
 
 enum { WORLD_DOCUMENT = 4096, WORLD_SENTENCE = 256, WORLD_CHOICES = 8 };
 
-/* The document of that number: a sentence a line, no empty line. Returns its bytes. */
-size_t world_document(uint64_t seed, uint64_t number, char text[WORLD_DOCUMENT]);
+/* The document of that number: a sentence a line, no empty line. Returns its bytes. bits, if it is not NULL: what the
+ * choices that its text shows amount to, -log2 of their probability. A model that knew the grammar, and all that can be
+ * known from the text so far, would need so many on average, or a few less: rarely, two ways lead to one text. */
+size_t world_document(uint64_t seed, uint64_t number, char text[WORLD_DOCUMENT], double *bits);
+/* Documents first … first + n - 1, with an empty line between them. */
+bool world_write(FILE *f, uint64_t seed, uint64_t first, int64_t n);
+bool world_save(const char *path, uint64_t first, int64_t n); /* of seed 1; false: raised */
 
 typedef enum { WORLD_AGREEMENT, WORLD_PRONOUN, WORLD_SENSE, WORLD_KINDS } world_kind;
 extern const char *const world_kind_name[WORLD_KINDS];

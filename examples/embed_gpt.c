@@ -1,0 +1,40 @@
+/* embed_gpt.c — a program of one's own that writes with a language model: embed_gpt DIR "The old man" 100. The model is
+ * a folder of Hugging Face's, or one that gpt train has made. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <tenon/tenon.h>
+
+typedef struct {
+    const tn_tokenizer *tokens;
+    tn_ids              all; /* the prompt and what has come since */
+    size_t              shown;
+} writing;
+
+/* Shows the bytes that a piece adds, as soon as they end a character. */
+static bool each(int64_t row, int64_t id, void *user)
+{
+    writing  *w = user;
+    tn_string text = {0};
+    (void)row, tn_ids_add(&w->all, (int32_t)id);
+    if (tn_tokenizer_decode(w->tokens, w->all.at, w->all.n, &text) == TN_OK && !strstr(text.at + w->shown, "\uFFFD"))
+        w->shown += fwrite(text.at + w->shown, 1, text.bytes - w->shown, stdout);
+    tn_string_free(&text);
+    return tn_error() == TN_OK && fflush(stdout) == 0; /* false would end the text */
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) return fprintf(stderr, "Usage: embed_gpt DIR PROMPT PIECES\n"), 2;
+    tn_lm         *model = tn_lm_load(argv[1]);
+    tn_tokenizer  *tokens = tn_tokenizer_load(argv[1]);
+    writing        w = {.tokens = tokens};
+    tn_token_batch b = {NULL};
+    tn_tokenizer_batch(tokens, &b, 1, (const char *[]){argv[2]});
+    tn_decoding *d = tn_lm_decoding(model, 1, b.ids ? tn_numel(b.ids) + atoll(argv[3]) : 0);
+    for (int64_t i = 0; b.ids && i < tn_numel(b.ids); i++) each(0, tn_get_i64(b.ids, i), &w);
+    tn_generate(d, b.ids, .sample = true, .temperature = 0.8, .top_p = 0.95, .each = each, .user = &w);
+    printf("\n");
+    if (tn_error()) fprintf(stderr, "%s\n", tn_error_message());
+    tn_decoding_free(d), tn_ids_free(&w.all), tn_tokenizer_free(tokens), tn_free(model);
+    return tn_error() != TN_OK;
+}

@@ -1,0 +1,102 @@
+/* demo.c — gpt demo: a model of the small world, trained, measured beside what its grammar allows, and let write. */
+#include "../common/world.h"
+#include "gpt.h"
+
+#include <string.h>
+
+static const char *out = "build/gpt";
+static double      minutes = 2.2;
+static int64_t     steps, documents = 12000;
+static bool        again;
+enum { HELD = 1 << 30, MEASURED = 250 }; /* the first of the documents that are not learned from, and how many */
+
+/* Bits a byte of a text like this by the grammar that makes it. */
+static double allowed(void)
+{
+    char   text[WORLD_DOCUMENT];
+    double sum = 0, bits, bytes = 0;
+    for (int64_t i = 0; i < MEASURED; i++) {
+        bytes += (double)world_document(1, (uint64_t)(HELD + i), text, &bits) + 1;
+        sum += bits;
+    }
+    return sum / bytes;
+}
+
+/* A text, and the same on the page. */
+static void show(const model *m, tn_report *r, const char *prompt, double temperature)
+{
+    manner how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 60, .seed = 3};
+    how.how.sample = temperature < 1, how.how.temperature = temperature;
+    writer w;
+    char   title[100];
+    if (writer_open(&w, m, &how) && writer_read(&w, tn_text_of(prompt))) {
+        if (!settings.quiet) fputs(prompt, stdout);
+        w.out.silent = settings.quiet;
+        writer_write(&w);
+        if (!settings.quiet) printf("\n\n");
+    }
+    tn_string said = {0};
+    if (tn_error() == TN_OK && tn_tokenizer_decode(m->tokens, w.text.at, w.text.n, &said) == TN_OK) {
+        snprintf(title, sizeof title, "%s: %s", prompt, temperature < 1 ? "by chance" : "always the likeliest");
+        tn_report_heading(r, title);
+        tn_report_paragraph(r, said.at);
+    }
+    tn_string_free(&said);
+    writer_close(&w);
+}
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    char         text[1024], held[1024], folder[1024], page[1024], words[400];
+    const char  *files[1] = {text}, *others[1] = {held};
+    const double began = seconds_now();
+    gpt_training t = GPT_TRAINING;
+    tn_string    unseen = {0};
+    measured     e = {.loss = 0};
+    if (!make_folder(out) || !world_save(in_folder(out, "world.txt", text), 0, documents) ||
+        !world_save(in_folder(out, "held-out.txt", held), HELD, MEASURED))
+        return program_end();
+    t.text = (option_list){1, files}, t.valid = (option_list){1, others}, t.length = 128, t.batch = 16;
+    train_asked *a = &t.base.asked;
+    a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 1000, a->dropout = 0, a->lr = 2e-3;
+    a->minutes = steps ? 0 : minutes, a->steps = steps, a->resume = again;
+    const tn_fit_result r = train_run(&t.base);
+    model               m = {.net = t.base.net, .tokens = t.base.tokens};
+    if (m.net) m.about = tn_lm_about(m.net);
+    if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; gpt demo --resume goes on\n");
+    else if (r.why != TN_FIT_FAILED && texts_read(&t.valid, &unseen) &&
+             measure(&m, (tn_text){unseen.at, unseen.bytes}, 0, 0, &e)) {
+        tn_report *p = tn_report_new("What a small GPT learned of a small world");
+        snprintf(
+            words, sizeof words,
+            "On documents that it has not seen it needs %.4f bits a byte. The choices of the grammar that made them "
+            "amount to %.4f: who knew the grammar, and nothing of its dice, could do no better.",
+            e.bits, allowed());
+        tn_report_paragraph(p, words);
+        if (!settings.quiet) fprintf(stderr, "grammar  %.4f bits a byte\n", allowed());
+        show(&m, p, "The keys to the cabinet", 1);
+        show(&m, p, "The girl carried the basket because", 0.8);
+        tn_report_heading(p, "Training");
+        record_curves(p, folder);
+        if (record_report(p, in_folder(out, "report.html", page)) && !settings.quiet)
+            fprintf(stderr, "report   %s\n", page);
+        if (tn_error() == TN_OK) printf("bits %.4f minutes %.2f\n", e.bits, (seconds_now() - began) / 60);
+    }
+    tn_string_free(&unseen);
+    model_close(&m);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("out", 'o', "DIR", &out, "where everything goes"),
+    OPTION_REAL("minutes", 'm', "N", &minutes, "how long to train", .least = 0.01, .most = 1e4),
+    OPTION_INT("steps", 'n', "N", &steps, "instead: how many steps", .least = 0, .most = 1e9),
+    OPTION_INT("documents", 0, "N", &documents, "how much text", .least = 10, .most = 1e9),
+    OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
+    {0},
+};
+const command demo_command =
+    COMMAND("demo", "train on a small world of English, and let it write", options,
+            .text = "Writes the text of a small world, trains a small model on it, measures it beside what the world's "
+                    "grammar allows, lets it write, and leaves a page of results in DIR/report.html.");

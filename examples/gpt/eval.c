@@ -1,0 +1,100 @@
+/* eval.c — gpt eval: how well a model knows what comes next in texts that it has not seen. */
+#include "gpt.h"
+
+/* Windows of n pieces; of each, the first `known` do not count. */
+typedef struct {
+    int64_t rows, n, from[8], known[8];
+} some;
+enum { MOST_ROWS = 8 };
+
+/* The sum over all that counts. */
+static double loss_of(const model *m, const tn_ids *ids, const some *s)
+{
+    const tn_scope scope = tn_no_grad_begin();
+    const tn_shape shape = TN_SHAPE(s->rows, s->n);
+    tn_tensor     *x = tn_empty_of(TN_I64, shape), *y = tn_empty_of(TN_I64, shape);
+    int64_t       *in = x ? tn_data_mut(x) : NULL, *next = y ? tn_data_mut(y) : NULL, counted = 0;
+    for (int64_t i = 0; in && next && i < s->rows * s->n; i++) {
+        const int64_t row = i / s->n, k = i % s->n;
+        in[i] = ids->at[s->from[row] + k], next[i] = k < s->known[row] ? -100 : ids->at[s->from[row] + k + 1];
+        counted += k >= s->known[row];
+    }
+    tn_tensor   *loss = tn_error() == TN_OK ? tn_lm_loss(m->net, x, y) : NULL;
+    const double sum = loss ? tn_item(loss) * (double)counted : 0;
+    tn_scope_end(scope);
+    return sum;
+}
+
+bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measured *to)
+{
+    tn_ids        ids = {0};
+    double        sum = 0;
+    int64_t       done = 0; /* the last place whose piece has been counted */
+    const int32_t first = tn_tokenizer_special(m->tokens).first;
+    *to = (measured){.bytes = (int64_t)text.bytes};
+    if (length <= 0 || length > m->about.positions) length = m->about.positions;
+    if (stride <= 0 || stride > length) stride = length > 1 ? length / 2 : 1;
+    if (first >= 0) tn_ids_add(&ids, first);
+    texts_encode(m->tokens, text, true, &ids);
+    if (tn_error() == TN_OK && ids.n < 2) tn_raise(TN_EFORMAT, "a text of one piece has no next one to measure");
+    progress bar = progress_begin("eval", ids.n, "piece");
+    for (int64_t from = 0; done < ids.n - 1 && tn_error() == TN_OK && !stop_flag;) {
+        some w = {.n = from + length < ids.n ? length : ids.n - 1 - from};
+        for (; w.rows < MOST_ROWS && done < ids.n - 1 && from + w.n < ids.n; from += stride) {
+            w.from[w.rows] = from, w.known[w.rows++] = done - from;
+            done = from + w.n;
+        }
+        sum += loss_of(m, &ids, &w);
+        progress_at(&bar, done, NULL);
+    }
+    progress_end(&bar);
+    tn_perplexity p = {0};
+    to->tokens = done, to->loss = done ? sum / (double)done : 0,
+    to->bits = sum / 0.69314718055994531 / (double)text.bytes;
+    tn_perplexity_add(&p, to->loss, to->tokens);
+    to->perplexity = tn_perplexity_value(&p);
+    tn_ids_free(&ids);
+    return tn_error() == TN_OK;
+}
+
+static const char *dir, *tokenizer;
+static int64_t     length, stride;
+static bool        json;
+
+static int run(int count, char **operands)
+{
+    model             m;
+    measured          e;
+    tn_string         text = {0};
+    const option_list files = {count, (const char **)(uintptr_t)operands};
+    if (!texts_read(&files, &text) || !model_open(dir, tokenizer, &m)) return tn_string_free(&text), program_end();
+    stop_begin("ending");
+    if (measure(&m, (tn_text){text.at, text.bytes}, length, stride, &e) && !stop_flag) {
+        if (json)
+            printf("{\"loss\":%.6f,\"perplexity\":%.4f,\"bits_per_byte\":%.6f,\"tokens\":%lld,\"bytes\":%lld}\n",
+                   e.loss, e.perplexity, e.bits, (long long)e.tokens, (long long)e.bytes);
+        else
+            printf("pieces         %lld of %lld bytes\nloss           %.4f nats a piece\nperplexity     %.2f\n"
+                   "bits a byte    %.4f\n",
+                   (long long)e.tokens, (long long)e.bytes, e.loss, e.perplexity, e.bits);
+    }
+    tn_string_free(&text);
+    model_close(&m);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "PATH", &dir, "the model's folder", .required = true),
+    OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, "its tokenizer, where the model has none"),
+    OPTION_INT("length", 'l', "N", &length, "pieces that the model sees at once; without it, as many as it can",
+               .least = 2, .most = 1e6),
+    OPTION_INT("stride", 0, "N", &stride, "how far one window is from the next; without it, half of one", .least = 1,
+               .most = 1e6),
+    OPTION_FLAG("json", 0, &json, "one line of JSON"),
+    {0},
+};
+const command eval_command =
+    COMMAND("eval", "measure a model on texts", options, .operands = "FILE...", .least = 1, .most = -1,
+            .text = "The mean cross-entropy of each piece given those before it, its exponential (the perplexity), and "
+                    "the bits that a byte of the text would take, which does not depend on the tokenizer. Windows "
+                    "overlap, so that every piece but the first ones has at least half a window before it.");

@@ -1,0 +1,163 @@
+/* stream.c — numbers become text as they come, and a text that goes on and on. */
+#include "gpt.h"
+
+#include <string.h>
+
+/* ---- what may be shown ------------------------------------------------------------------------------------------- */
+
+static bool ends_within_character(const tn_string *s)
+{
+    return s->bytes >= 3 && !memcmp(s->at + s->bytes - 3, "\xef\xbf\xbd", 3);
+}
+
+/* The bytes at the end of a text that may be the beginning of a stop word; all of it where one is complete: then
+ * *found is where it begins. */
+static size_t held_back(const stream *s, const char **found)
+{
+    size_t most = 0;
+    *found = NULL;
+    for (int i = 0; s->stop && i < s->stop->count; i++) {
+        const char  *word = s->stop->value[i], *at = s->text.at ? strstr(s->text.at, word) : NULL;
+        const size_t n = strlen(word);
+        if (at && n && (!*found || at < *found)) *found = at;
+        for (size_t k = n > 0 ? n - 1 : 0; k > most; k--)
+            if (k <= s->text.bytes && !memcmp(s->text.at + s->text.bytes - k, word, k)) most = k;
+    }
+    return most;
+}
+
+static bool show(stream *s, size_t bytes)
+{
+    if (bytes && !s->silent && (fwrite(s->text.at, 1, bytes, stdout) != bytes || fflush(stdout)))
+        return tn_raise(TN_EIO, "standard output cannot be written"), false;
+    if (bytes) memmove(s->text.at, s->text.at + bytes, s->text.bytes - bytes + 1), s->text.bytes -= bytes;
+    return true;
+}
+
+/* Of its last numbers, as far as they are needed: a piece's text may depend on those before it. */
+bool stream_add(stream *s, int32_t id, bool shown)
+{
+    enum { MOST = 64, KEPT = 8 };
+    tn_string text = {0};
+    if (tn_ids_add(&s->ids, id) != TN_OK) return false;
+    tn_tokenizer_decode(s->tokens, s->ids.at, s->ids.n, &text, .keep_spaces = true);
+    if (tn_error() == TN_OK && !ends_within_character(&text)) {
+        if (shown && text.bytes > s->known)
+            tn_string_add(&s->text, (tn_text){text.at + s->known, text.bytes - s->known});
+        s->known = text.bytes;
+        if (s->ids.n >= MOST) { /* the text of those that stay is known, too */
+            memmove(s->ids.at, s->ids.at + s->ids.n - KEPT, KEPT * sizeof *s->ids.at), s->ids.n = KEPT;
+            text.bytes = 0;
+            tn_tokenizer_decode(s->tokens, s->ids.at, s->ids.n, &text, .keep_spaces = true);
+            s->known = text.bytes;
+        }
+    }
+    tn_string_free(&text);
+    const char  *found;
+    const size_t back = held_back(s, &found);
+    s->stopped = found != NULL;
+    if (tn_error() == TN_OK) show(s, found ? (size_t)(found - s->text.at) : s->text.bytes - back);
+    return tn_error() == TN_OK && !s->stopped;
+}
+
+void stream_end(stream *s)
+{
+    tn_string text = {0};
+    if (!s->stopped && s->ids.n &&
+        tn_tokenizer_decode(s->tokens, s->ids.at, s->ids.n, &text, .keep_spaces = true) == TN_OK) {
+        if (text.bytes > s->known) tn_string_add(&s->text, (tn_text){text.at + s->known, text.bytes - s->known});
+        s->known = text.bytes;
+        show(s, s->text.bytes);
+    }
+    s->text.bytes = 0, s->stopped = false;
+    tn_string_free(&text);
+}
+
+void stream_free(stream *s) { tn_ids_free(&s->ids), tn_string_free(&s->text); }
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+bool writer_open(writer *w, const model *m, const manner *how)
+{
+    *w = (writer){.m = m, .manner = how, .room = m->about.positions};
+    w->out = (stream){.tokens = m->tokens, .stop = &how->stop};
+    tn_seed(how->seed);
+    const int32_t first = tn_tokenizer_special(m->tokens).first;
+    if (first >= 0) tn_ids_add(&w->text, first); /* LLaMA's texts begin with <s> */
+    return tn_error() == TN_OK;
+}
+
+void writer_close(writer *w)
+{
+    tn_decoding_free(w->decoding);
+    tn_ids_free(&w->text);
+    stream_free(&w->out);
+}
+
+bool writer_read(writer *w, tn_text prompt)
+{
+    const int64_t before = w->text.n;
+    if (!texts_encode(w->m->tokens, prompt, false, &w->text)) return false;
+    for (int64_t i = before; i < w->text.n; i++) stream_add(&w->out, w->text.at[i], false);
+    w->out.stopped = false;
+    if (w->text.n == 0)
+        tn_raise(TN_EINVAL,
+                 "the prompt is empty, and this model's tokenizer has no token that begins a text: give one");
+    else if (w->text.n - before >= w->room)
+        tn_raise(TN_EINVAL, "the prompt has %lld pieces, and the model reads %lld at most: shorten it, or give its end",
+                 (long long)(w->text.n - before), (long long)w->room);
+    return tn_error() == TN_OK;
+}
+
+static bool heard(int64_t row, int64_t word, void *user)
+{
+    writer *w = user;
+    (void)row;
+    return tn_ids_add(&w->text, (int32_t)word) == TN_OK && stream_add(&w->out, (int32_t)word, true);
+}
+
+/* The decoding is full, or there is none: a new one, which reads the text, or its last half. */
+static bool begin_anew(writer *w)
+{
+    tn_decoding_free(w->decoding);
+    w->decoding = tn_lm_decoding(w->m->net, 1, w->room);
+    w->read = 0;
+    if (w->text.n < w->room) return w->decoding != NULL;
+    const int64_t keep = w->room / 2;
+    if (settings.verbose) fprintf(stderr, "the model sees the last %lld pieces from here on\n", (long long)keep);
+    memmove(w->text.at, w->text.at + w->text.n - keep, (size_t)keep * sizeof *w->text.at), w->text.n = keep;
+    return w->decoding != NULL;
+}
+
+/* As much as fits; false: that was the end. */
+static bool write_some(writer *w, int64_t *left)
+{
+    const tn_scope s = tn_scope_begin();
+    const int64_t  begin = w->text.n, news = begin - w->read;
+    tn_tensor     *prompt = tn_empty_of(TN_I64, TN_SHAPE(1, news));
+    int64_t       *ids = prompt ? tn_data_mut(prompt) : NULL;
+    for (int64_t i = 0; ids && i < news; i++) ids[i] = w->text.at[w->read + i];
+    tn_generate_args a = w->manner->how;
+    a.from = w->decoding, a.prompt = prompt, a.read = w->read, a.each = heard, a.user = w;
+    a.most = *left < w->room - begin ? *left : w->room - begin;
+    a.end = tn_tokenizer_special(w->m->tokens).last;
+    const tn_generated g = tn_generate_run(a);
+    const int64_t      made = w->text.n - begin;
+    const bool         ended = made < a.most && !w->out.stopped;
+    if (g.tokens) w->read = ended ? w->text.n : w->text.n - 1; /* what came last has not been read by the model */
+    *left -= made;
+    tn_scope_end(s);
+    return tn_error() == TN_OK && !w->out.stopped && made == a.most;
+}
+
+bool writer_write(writer *w)
+{
+    int64_t left = w->manner->tokens;
+    while (left > 0) {
+        if ((!w->decoding || w->text.n >= w->room) && !begin_anew(w)) break;
+        if (!write_some(w, &left)) break;
+    }
+    w->cut = !w->out.stopped;
+    stream_end(&w->out);
+    return tn_error() == TN_OK;
+}

@@ -1,0 +1,189 @@
+/* texts.c — text files as numbers. */
+#define _GNU_SOURCE
+#include "gpt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { BLOCK = 1 << 16, AT_ONCE = 8 << 20 };
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static bool read_stream(FILE *f, const char *path, tn_string *to)
+{
+    static char block[BLOCK];
+    for (size_t n = 1; f && n && tn_error() == TN_OK;) {
+        n = fread(block, 1, sizeof block, f);
+        if (n) tn_string_add(to, (tn_text){block, n});
+        if (to->bytes > INT32_MAX) tn_raise(TN_EUNSUPPORTED, "'%s': texts of more than 2 GiB in all: take fewer", path);
+    }
+    if (!f || ferror(f)) tn_raise(TN_EIO, "'%s': %s", path, strerror(errno));
+    return tn_error() == TN_OK;
+}
+
+static bool read_path(const char *path, tn_string *to, int depth);
+
+static bool read_folder(const char *path, tn_string *to, int depth)
+{
+    struct dirent **e;
+    char            inner[1024];
+    const int       n = scandir(path, &e, NULL, alphasort);
+    if (n < 0) return tn_raise(TN_EIO, "'%s': %s", path, strerror(errno)), false;
+    for (int i = 0; i < n; i++) {
+        if (e[i]->d_name[0] != '.' && tn_error() == TN_OK)
+            read_path(in_folder(path, e[i]->d_name, inner), to, depth + 1);
+        free(e[i]);
+    }
+    free(e);
+    return tn_error() == TN_OK;
+}
+
+static bool read_path(const char *path, tn_string *to, int depth)
+{
+    struct stat st;
+    if (tn_error() != TN_OK) return false;
+    if (to->bytes && to->at[to->bytes - 1] != '\n') tn_string_add(to, tn_text_of("\n"));
+    if (!strcmp(path, "-") && !depth) return read_stream(stdin, "standard input", to);
+    if (depth > 32) return tn_raise(TN_EIO, "'%s': folders within folders, more than 32", path), false;
+    if (!stat(path, &st) && S_ISDIR(st.st_mode)) return read_folder(path, to, depth);
+    FILE      *f = fopen(path, "rb");
+    const bool fine = read_stream(f, path, to);
+    if (f) fclose(f);
+    return fine;
+}
+
+bool texts_read(const option_list *files, tn_string *to)
+{
+    for (int i = 0; i < files->count && tn_error() == TN_OK; i++) read_path(files->value[i], to, 0);
+    if (tn_error() == TN_OK && !to->bytes) tn_raise(TN_EFORMAT, "'%s' holds no text", files->value[0]);
+    return tn_error() == TN_OK;
+}
+
+/* ---- encoding ---------------------------------------------------------------------------------------------------- */
+
+bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to)
+{
+    tn_encoding *e = tn_encoding_new();
+    for (size_t at = 0, n; e && at < text.bytes && tn_error() == TN_OK; at += n) {
+        n = text.bytes - at;
+        if (n > AT_ONCE) { /* up to a line's end */
+            const char *end = memrchr(text.at + at, '\n', AT_ONCE);
+            n = end ? (size_t)(end - text.at) + 1 - at : AT_ONCE;
+        }
+        tn_tokenizer_encode(t, e, text.at + at, n, .bare = true, .literal = literal);
+        for (int64_t i = 0; i < e->n && tn_error() == TN_OK; i++) tn_ids_add(to, e->id[i]);
+    }
+    tn_encoding_free(e);
+    return tn_error() == TN_OK;
+}
+
+/* ---- characters -------------------------------------------------------------------------------------------------- */
+
+/* GPT-2's letter for a byte: those that can be printed stand for themselves, the others for 256 and what follows. */
+static uint32_t letter_of(int byte)
+{
+    uint32_t next = 256;
+    for (int b = 0; b <= byte; b++) {
+        const bool self = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+        if (b == byte) return self ? (uint32_t)b : next;
+        next += !self;
+    }
+    return 0;
+}
+
+/* The first n of some bytes, in those letters. */
+static const char *letters_of(const unsigned char *bytes, int n, char to[16])
+{
+    int at = 0;
+    for (int i = 0; i < n; i++) at += tn_utf8_put(letter_of(bytes[i]), to + at);
+    to[at] = 0;
+    return to;
+}
+
+/* One of the text's characters of several bytes; or, of n = 1, a byte. */
+typedef struct {
+    unsigned char at[4];
+    int           n;
+} character;
+
+/* The characters as pieces, each grown byte by byte. merges: how; else the pieces with their numbers from 257 on. */
+static void put_grown(tn_json_writer *w, const character *c, int count, bool merges)
+{
+    char    front[16], last[16], both[40];
+    int64_t id = 257;
+    for (int i = 0; i < count; i++)
+        for (int n = 2; n <= c[i].n; n++) {
+            bool there = false; /* one before it begins with the same bytes */
+            for (int k = i - 1; k >= 0 && !there; k--) there = c[k].n >= n && !memcmp(c[k].at, c[i].at, (size_t)n);
+            if (there) continue;
+            letters_of(c[i].at, n - 1, front), letters_of(c[i].at + n - 1, 1, last);
+            snprintf(both, sizeof both, merges ? "%s %s" : "%s%s", front, last);
+            if (merges) tn_json_put_string(w, NULL, both);
+            else tn_json_put_i64(w, both, id++);
+        }
+}
+
+static int by_bytes(const void *a, const void *b) { return memcmp(a, b, sizeof(character)); }
+
+/* The different characters of more than one byte, at most `most`, in the order of their bytes. */
+static int characters_of(tn_text text, character *c, int most)
+{
+    uint8_t *seen = tn_mem_get(0x110000 / 8);
+    int      n = 0;
+    if (!seen) return 0;
+    memset(seen, 0, 0x110000 / 8);
+    for (size_t at = 0, from; at < text.bytes;) {
+        bool valid = true;
+        from = at;
+        const uint32_t code = tn_utf8_next(text.at, text.bytes, &at, &valid);
+        if (!valid || code < 128 || seen[code / 8] >> code % 8 & 1) continue;
+        seen[code / 8] |= (uint8_t)(1u << code % 8);
+        if (n < most) c[n] = (character){{0}, (int)(at - from)}, memcpy(c[n++].at, text.at + from, at - from);
+    }
+    tn_mem_put(seen, 0x110000 / 8);
+    qsort(c, (size_t)n, sizeof *c, by_bytes);
+    return n;
+}
+
+static tn_json *json_of(const char *text) { return tn_json_parse(text, strlen(text)); }
+
+tn_tokenizer *texts_characters(tn_text text)
+{
+    enum { MOST = 20000 };
+    character      *c = tn_mem_get(MOST * sizeof *c);
+    tn_json_writer *w = tn_json_writer_new(0);
+    char            letter[16];
+    size_t          bytes;
+    const int       count = c && w ? characters_of(text, c, MOST) : 0;
+    tn_json        *frame =
+        json_of("{\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true,\"type\":\"ByteLevel\"}");
+    tn_json *special =
+        json_of("[{\"id\":0,\"content\":\"<|endoftext|>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
+                "\"normalized\":false,\"special\":true}]");
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "version", "1.0");
+    tn_json_put(w, "added_tokens", special);
+    tn_json_put_null(w, "normalizer");
+    tn_json_put(w, "pre_tokenizer", frame);
+    tn_json_put_null(w, "post_processor");
+    tn_json_put(w, "decoder", frame);
+    tn_json_open_object(w, "model");
+    tn_json_put_string(w, "type", "BPE");
+    tn_json_open_object(w, "vocab");
+    tn_json_put_i64(w, "<|endoftext|>", 0);
+    for (int b = 0; b < 256; b++) tn_json_put_i64(w, letters_of((unsigned char[]){(unsigned char)b}, 1, letter), b + 1);
+    put_grown(w, c, count, false);
+    tn_json_close(w);
+    tn_json_open_array(w, "merges");
+    put_grown(w, c, count, true);
+    tn_json_close(w), tn_json_close(w), tn_json_close(w);
+    const char   *json = tn_json_text(w, &bytes);
+    tn_tokenizer *t = json ? tn_tokenizer_parse(json, bytes) : NULL;
+    tn_json_free(frame), tn_json_free(special);
+    tn_json_writer_free(w);
+    if (c) tn_mem_put(c, MOST * sizeof *c);
+    return t;
+}

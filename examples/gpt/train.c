@@ -1,0 +1,207 @@
+/* train.c — gpt train: what is particular to language models; all else is in common/train.c. */
+#include "gpt.h"
+
+#include <string.h>
+
+static gpt_training *of(training *t) { return (gpt_training *)t; }
+
+/* ---- windows of the text ----------------------------------------------------------------------------------------- */
+
+static int64_t windows_count(const windows *w) { return (w->ids.n - 1) / w->length; }
+
+/* n windows from these places: what is read, and what comes next. */
+static bool cut(const windows *w, tn_batch *b, int64_t n, const int64_t *from)
+{
+    b->x = tn_empty_of(TN_I64, TN_SHAPE(n, w->length)), b->y = tn_empty_of(TN_I64, TN_SHAPE(n, w->length));
+    int64_t *x = b->x ? tn_data_mut(b->x) : NULL, *y = b->y ? tn_data_mut(b->y) : NULL;
+    for (int64_t i = 0; x && y && i < n; i++)
+        for (int64_t k = 0; k < w->length; k++) {
+            x[i * w->length + k] = w->ids.at[from[i] + k];
+            y[i * w->length + k] = w->ids.at[from[i] + k + 1];
+        }
+    b->items = n * w->length;
+    return tn_error() == TN_OK;
+}
+
+enum { MOST_ROWS = 4096, MOST_MEASURED = 1 << 17 /* pieces that a validation looks at */ };
+
+static bool draw(void *user, tn_batch *b)
+{
+    windows *w = user;
+    int64_t  from[MOST_ROWS];
+    for (int64_t i = 0; i < w->batch; i++) from[i] = tn_random_below(tn_current_generator(), w->ids.n - w->length);
+    return cut(w, b, w->batch, from);
+}
+
+/* Evenly over all of it, if that is more than it takes. */
+static bool go_through(void *user, tn_batch *b)
+{
+    windows      *w = user;
+    const int64_t all = windows_count(w), most = MOST_MEASURED / w->length + 1, some = all < most ? all : most;
+    int64_t       from[MOST_ROWS], n = 0;
+    for (; n < w->batch && w->at < some; n++) from[n] = w->at++ * all / some * w->length;
+    if (!n) return w->at = 0, false;
+    return cut(w, b, n, from);
+}
+static void rewind_windows(void *user, const tn_json *at) { ((windows *)user)->at = at ? 0 : 0; }
+
+static tn_tensor *loss(void *net, const tn_batch *b, void *user)
+{
+    (void)user;
+    return tn_lm_loss(net, b->x, b->y);
+}
+
+/* ---- a kind of training ------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    int64_t     dim, layers, heads;
+} sizes[] = {{"tiny", 128, 3, 4},    {"mini", 256, 4, 4},      {"baby", 384, 6, 6},
+             {"small", 768, 12, 12}, {"medium", 1024, 24, 16}, {"large", 1280, 36, 20}};
+
+static int check(training *t)
+{
+    const gpt_training *g = of(t);
+    const bool          bpe = !strcmp(g->pieces, "bpe");
+    if (t->asked.vocab && !bpe) return program_usage("--pieces is for a new tokenizer; --vocab names one");
+    if (g->batch > MOST_ROWS) return program_usage("--batch is at most %d", MOST_ROWS);
+    if (t->asked.vocab_size < 257) return program_usage("--vocab-size is at least 257: all bytes, and <|endoftext|>");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (!strcmp(t->asked.size, sizes[i].name)) return train_shape(t, sizes[i].layers, sizes[i].heads, sizes[i].dim);
+    return program_usage("there is no --size %s", t->asked.size);
+}
+
+/* Both texts behind each other; without --valid the last part of the one. */
+static bool look(training *t)
+{
+    gpt_training *g = of(t);
+    if (!texts_read(&g->text, &g->all)) return false;
+    g->bytes = g->all.bytes;
+    if (g->valid.count) return texts_read(&g->valid, &g->all);
+    g->bytes -= (size_t)(g->valid_part * (double)g->all.bytes);
+    while (g->bytes < g->all.bytes && (g->all.at[g->bytes] & 0xc0) == 0x80) g->bytes++;
+    return true;
+}
+
+static tn_tokenizer *tokenizer(training *t, progress *bar)
+{
+    const gpt_training *g = of(t);
+    const tn_text       all = {g->all.at, g->bytes};
+    if (!strcmp(g->pieces, "characters")) return texts_characters(all);
+    return tn_tokenizer_train_text(all.at, all.bytes, .kind = TN_BYTE_BPE, .cased = true,
+                                   .vocab_size = t->asked.vocab_size, .progress = progress_part, .user = bar);
+}
+
+static bool open_all(training *t)
+{
+    gpt_training *g = of(t);
+    const tn_text text = {g->all.at, g->bytes}, valid = {g->all.at + g->bytes, g->all.bytes - g->bytes};
+    g->train.length = g->held.length = g->length, g->train.batch = g->held.batch = g->batch;
+    if (!texts_encode(t->tokens, text, false, &g->train.ids) || !texts_encode(t->tokens, valid, false, &g->held.ids))
+        return false;
+    if (g->train.ids.n <= g->length)
+        return tn_raise(TN_EFORMAT,
+                        "the text has %lld pieces, fewer than --length %lld and one: take a longer text, or "
+                        "shorter pieces of it",
+                        (long long)g->train.ids.n, (long long)g->length),
+               false;
+    if (g->held.ids.n <= g->held.length) g->held.length = g->held.ids.n - 1;
+    t->fit.train = (tn_source){.next = draw, .user = &g->train}, t->fit.loss = loss;
+    t->fit.weight_decay = g->weight_decay;
+    if (g->held.length > 0) {
+        t->fit.valid = (tn_source){.next = go_through, .begin = rewind_windows, .user = &g->held};
+        t->fit.restore_best = true;
+    }
+    t->batches = g->train.ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
+    snprintf(t->each, sizeof t->each, "%lld texts of %lld pieces", (long long)g->batch, (long long)g->length);
+    return true;
+}
+
+static void *make(training *t)
+{
+    const gpt_training *g = of(t);
+    const train_asked  *a = &t->asked;
+    const int64_t       vocab = tn_tokenizer_size(t->tokens);
+    if (!strcmp(g->shape, "llama"))
+        return tn_llama_new(.vocab = vocab, .dim = a->dim, .layers = a->layers, .heads = a->heads,
+                            .positions = g->length, .dropout = a->dropout, .attention_dropout = a->dropout,
+                            .tied = true);
+    return tn_gpt_new(.vocab = vocab, .dim = a->dim, .layers = a->layers, .heads = a->heads, .positions = g->length,
+                      .dropout = a->dropout);
+}
+
+static void say(training *t)
+{
+    const gpt_training *g = of(t);
+    fprintf(stderr, "text     %zu bytes, %lld pieces; to measure on: %lld\n", g->bytes, (long long)g->train.ids.n,
+            (long long)g->held.ids.n);
+}
+
+static uint64_t sum_of(const tn_ids *ids)
+{
+    uint64_t h = 14695981039346656037u;
+    for (int64_t i = 0; i < ids->n; i++) h = (h ^ (uint64_t)ids->at[i]) * 1099511628211u;
+    return h;
+}
+
+static void describe(const training *t, tn_json_writer *w)
+{
+    const gpt_training *g = (const gpt_training *)t;
+    char                sum[32];
+    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)(sum_of(&g->train.ids) ^ sum_of(&g->held.ids)));
+    tn_json_put_string(w, "text", sum);
+    tn_json_put_string(w, "shape", g->shape);
+    tn_json_put_i64(w, "batch", g->batch);
+    tn_json_put_i64(w, "length", g->length);
+    tn_json_put_double(w, "weight_decay", g->weight_decay);
+}
+
+static bool save(training *t, tn_fit_why why)
+{
+    (void)why;
+    return tn_lm_save(t->net, t->asked.out) == TN_OK;
+}
+
+static void close_all(training *t)
+{
+    tn_string_free(&of(t)->all);
+    tn_ids_free(&of(t)->train.ids), tn_ids_free(&of(t)->held.ids);
+}
+
+const train_kind gpt_kind = {"A language model", 500,  20,  check,    look, tokenizer,
+                             open_all,           make, say, describe, save, close_all};
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static gpt_training asked = GPT_TRAINING;
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    return train_main(&asked.base);
+}
+
+static const option options[] = {
+    OPTION_LIST("text", 't', "FILE", &asked.text, "texts to learn from: files, folders, or - for standard input",
+                .required = true),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on, to choose the best by"),
+    OPTION_REAL("valid-part", 0, "P", &asked.valid_part, "without --valid, so much of the text, from its end",
+                .least = 0, .most = 0.5),
+    OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "of a new tokenizer: byte-level pairs, or characters",
+                .choices = "bpe|characters"),
+    OPTION_TEXT("shape", 0, "NAME", &asked.shape, "whose model it is like", .choices = "gpt2|llama"),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "texts in a step", .least = 1, .most = MOST_ROWS),
+    OPTION_INT("length", 'l', "N", &asked.length, "pieces of a text; the model sees no more", .least = 8,
+               .most = 65536),
+    OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "how much matrices are pulled towards 0", .least = 0,
+                .most = 10),
+    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20"),
+    {0},
+};
+const command train_command = COMMAND(
+    "train", "train a model on text files", options,
+    .text =
+        "Makes a tokenizer from the texts, then learns which piece comes next. Ctrl-C saves and ends; --resume goes on "
+        "with the same bits.\n\n"
+        "  gpt train --text book.txt --out book --minutes 20\n"
+        "  gpt train --text letters/ --pieces characters --out letters --size baby --steps 5000");

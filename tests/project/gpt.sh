@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# The program gpt as a user meets it: the demonstration in small, texts that go on, a conversation, what is measured, a
+# run that is stopped and goes on, and what it says to mistakes.
+. "$(dirname "$0")/common.sh"
+fresh gpt
+gpt=$build/bin/gpt
+
+# says CODE TEXT COMMAND...: the exit code and a line on standard error
+says()
+{
+    local code=$1 text=$2 rc=0
+    shift 2
+    "$@" >out.txt 2>err.txt </dev/null || rc=$?
+    [ $rc = "$code" ] || wrong "$*: exit code $rc, expected $code: $(head -n 3 err.txt)"
+    grep -qF -- "$text" err.txt || wrong "$*: '$text' is not in: $(head -n 3 err.txt)"
+}
+
+"$gpt" demo --quiet --out demo --steps 20 --documents 60 >last.txt || wrong "gpt demo failed"
+tail -n 1 last.txt | grep -qE '^bits [0-9.]+ minutes [0-9.]+$' || wrong "gpt demo ends with: $(tail -n 1 last.txt)"
+grep -q '<svg' demo/report.html && grep -qE 'amount to [0-9.]+: who' demo/report.html ||
+    wrong "the report of gpt demo has no pictures, or does not say what the grammar allows"
+model=demo/model
+write=("$gpt" write --model $model --prompt "The old" --tokens 30)
+
+# Prompt and continuation, and nothing else; the same each time, with any number of threads; by chance by the seed.
+"${write[@]}" --temperature 0 >one.txt 2>err.txt || wrong "gpt write failed: $(cat err.txt)"
+[ ! -s err.txt ] && [ "$(head -c 7 one.txt)" = "The old" ] && [ "$(wc -c <one.txt)" -gt 20 ] ||
+    wrong "gpt write writes: $(cat one.txt err.txt)"
+"${write[@]}" --temperature 0 --threads 1 | cmp - one.txt || wrong "another number of threads, another text"
+"${write[@]}" --seed 7 >two.txt
+"${write[@]}" --seed 7 --threads 1 | cmp - two.txt || wrong "the same seed, another text"
+! "${write[@]}" --seed 8 | cmp -s - two.txt || wrong "another seed, the same text"
+for how in "--temperature 0.01" "--top-k 1" "--top-p 0.000001" "--min-p 1"; do
+    # shellcheck disable=SC2086
+    "${write[@]}" $how --temperature 0.01 | cmp - one.txt || wrong "$how does not choose the likeliest"
+done
+! "${write[@]}" --temperature 0 --repetition-penalty 5 | cmp -s - one.txt ||
+    wrong "--repetition-penalty changes nothing"
+[ "$("$gpt" write --model $model --prompt "The old" --tokens 0)" = "The old" ] || wrong "--tokens 0 writes something"
+# Longer than the model, which then sees the last half of that; what comes before is the same.
+"$gpt" write --model $model --prompt "The old" --tokens 300 --temperature 0 >long.txt || wrong "a long text fails"
+cmp -n "$(wc -c <one.txt)" one.txt long.txt || wrong "a long text begins otherwise"
+[ "$(wc -c <long.txt)" -gt 600 ] || wrong "300 pieces are $(wc -c <long.txt) bytes"
+
+# A stop word ends the text and is not shown, nor is its beginning.
+stop=$(tail -c 12 one.txt | head -c 5)
+"${write[@]}" --temperature 0 --stop "$stop" >stopped.txt
+awk -v RS='\001' -v stop="$stop" '{ printf "%s", substr($0, 1, index($0, stop) - 1) }' one.txt | cmp - stopped.txt ||
+    wrong "--stop '$stop' leaves: $(cat stopped.txt)"
+
+# Characters of several bytes come out whole: what has been written at any time is UTF-8.
+for i in $(seq 200); do echo "größer als 日本語, née $i"; done >wide.txt
+train=("$gpt" train --quiet --text wide.txt --size tiny --dim 32 --layers 1 --batch 4 --length 100)
+"${train[@]}" --vocab-size 257 --steps 100 --lr 0.01 --out bytes >/dev/null || wrong "gpt train failed"
+"$gpt" write --model bytes --prompt "größer als " --tokens 60 --temperature 0 | while
+    dd bs=4096 count=1 of=part 2>/dev/null && [ -s part ]
+do
+    iconv -f UTF-8 -t UTF-8 part >/dev/null || echo "half a character is written"
+    cat part >>whole
+done | findings
+grep -q '日本' whole || wrong "a model of bytes does not learn 日本: $(cat whole)"
+
+# Pieces that are characters; and a conversation, whose cache is kept: the same as one long prompt.
+"${train[@]}" --pieces characters --steps 60 --lr 0.01 --out letters >/dev/null ||
+    wrong "train --pieces characters failed"
+grep -q '"ðĹ¥æľ¬"' letters/vocab.json && wrong "two characters are one piece"
+grep -q '"æĹ¥"' letters/vocab.json || wrong "a character of three bytes is no piece"
+"$gpt" eval --model letters wide.txt --json --quiet >json.txt || wrong "gpt eval failed"
+awk -F'[:,}]' '{ exit !($10 > $8) }' json.txt && [ "$(wc -l <json.txt)" = 1 ] || wrong "eval --json: $(cat json.txt)"
+talk=(--model letters --temperature 0 --tokens 20)
+printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --chat >chat.txt || wrong "gpt write --chat failed"
+first=$("$gpt" write "${talk[@]}" --prompt $'größer\n' --stop $'\n' | tail -n +2)
+second=$("$gpt" write "${talk[@]}" --prompt "größer"$'\n'"$first"$'\n'als$'\n' --stop $'\n' | tail -n +4)
+printf '%s\n%s\n' "$first" "$second" | diff - chat.txt || wrong "a conversation is not as one long prompt"
+
+# What is measured: windows and their stride change what is seen, not what is counted.
+counted() { "$gpt" eval --model $model demo/held-out.txt --json --quiet "$@" | grep -o '"tokens.*'; }
+[ "$(counted)" = "$(counted --stride 100 --length 100)" ] || wrong "eval counts otherwise with another stride"
+"$gpt" info letters | grep -q '^parameters' || wrong "gpt info does not say how many parameters"
+"$gpt" convert --model letters --out converted >/dev/null || wrong "gpt convert failed"
+cmp letters/model.safetensors converted/model.safetensors && cmp letters/tokenizer.json converted/tokenizer.json ||
+    wrong "gpt convert changes the weights or the tokenizer"
+
+# From standard input, from a folder; stopped and resumed it ends with the same bits. LLaMA's shape.
+mkdir -p folder/inner && head -n 100 wide.txt >folder/a.txt && tail -n 100 wide.txt >folder/inner/b.txt
+small=("$gpt" train --quiet --size tiny --dim 32 --layers 1 --batch 4 --length 32 --pieces characters --steps 24)
+"${small[@]}" --text - --out whole1 <wide.txt >/dev/null || wrong "gpt train --text - failed"
+"${small[@]}" --text folder --out parts >/dev/null 2>&1 &
+while [ ! -e parts/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
+kill -INT $! 2>/dev/null
+wait $! || true
+"${small[@]}" --text folder --out parts --resume >/dev/null || wrong "gpt train --resume failed"
+cmp whole1/model.safetensors parts/model.safetensors || wrong "a resumed run ends with other bits"
+"${small[@]}" --text wide.txt --shape llama --out llama >/dev/null || wrong "gpt train --shape llama failed"
+"$gpt" write --model llama --prompt größer --tokens 40 >/dev/null || wrong "gpt write fails for LLaMA's shape"
+
+# Mistakes, each with what to change.
+says 2 "--vocab-size is at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other
+says 2 "--pieces is for a new tokenizer" "${small[@]}" --text wide.txt --vocab letters --out other
+says 2 "3 heads do not divide a width of 32" "${small[@]}" --text wide.txt --heads 3 --out other
+says 5 "'nothing': No such file" "${small[@]}" --text nothing --out other
+: >empty.txt
+says 3 "'empty.txt' holds no text" "${small[@]}" --text empty.txt --out other
+[ ! -e other ] || wrong "gpt train leaves a folder behind where its options or texts are wrong"
+says 3 "fewer than --length 9000 and one" "${small[@]}" --text empty.txt wide.txt --length 9000 --batch 1 --out short
+long=$(printf 'word %.0s' $(seq 400))
+says 1 "the prompt has" "$gpt" write --model $model --prompt "$long"
+says 1 "and the model reads 128 at most: shorten it" "$gpt" write --model $model --prompt "$long"
+says 3 "the tokenizer has 1000 pieces, the model a vocabulary of" \
+    "$gpt" write --model letters --tokenizer $model --prompt x
+says 2 "--chat reads what is said from standard input" "$gpt" write --model $model --chat --prompt x
+"$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
+says 7 "model_type is 'roberta-prelayernorm'" "$gpt" write --model bert/model --prompt x
+says 5 "nowhere" "$gpt" write --model nowhere --prompt x
+exit $wrong
