@@ -159,6 +159,7 @@ typedef struct {
     const tn__attention_kernels *attention_f32, *attention_f64;
     tn__narrow_kernel           *to_bf16;
     const tn__pairs_kernels     *pairs;
+    const tn__q8_kernels        *q8;
 } tn__kernel_table;
 
 /* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */
