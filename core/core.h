@@ -210,20 +210,6 @@ TN_API const char *tn_name_of(const tn_tensor *t); /* "" if none */
 /* As PyTorch shows it: rounded to 4 digits, columns aligned, summarised beyond 1000 elements. */
 TN_API void tn_print(FILE *to, const tn_tensor *t);
 
-/* ---- weights in 8 bits ------------------------------------------------------------------------------------------- */
-
-/* A matrix [out, in] as llama.cpp's Q8_0 has it, a quarter of f32: 32 elements of a row share a scale in f16. As a u8
- * tensor of one dim, laid out for products: tn_linear and tn_embedding take it in place of a floating weight, and
- * nothing else does. `in` must be a multiple of 32. tn_quantize (nn/module.h) turns all such weights of a module. */
-TN_API tn_tensor *tn_q8_pack(const tn_tensor *weight);
-TN_API tn_tensor *tn_q8_unpack(const tn_tensor *q8); /* [out, in], of the type that it was made of */
-TN_API bool       tn_is_q8(const tn_tensor *t);
-TN_API tn_dtype   tn_weight_dtype(const tn_tensor *t); /* of either kind: what tn_q8_unpack would give */
-TN_API tn_shape   tn_weight_shape(const tn_tensor *t);
-/* From and to the blocks of GGUF's Q8_0, 34 bytes for 32 elements, row by row; dt: what they stand for. */
-TN_API tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes);
-TN_API tn_status  tn_q8_to_blocks(const tn_tensor *q8, void *blocks, size_t bytes) TN_CHECKED;
-
 /* ---- random numbers ---------------------------------------------------------------------------------------------- */
 
 /* Philox 4x32-10, counter-based: a generator is a value that can be copied, saved and set back. What is drawn depends
@@ -258,5 +244,6 @@ static const tn_shape                 TN_SCALAR = {0, {0}};
 
 #include "files.h"
 #include "gguf.h"
+#include "q8.h"
 #include "system.h"
 #endif

@@ -112,12 +112,11 @@ TN_API tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, co
 
 /* ---- directories as Hugging Face has them ------------------------------------------------------------------------ */
 
-/* Reads config.json and model.safetensors, or the files that model.safetensors.index.json names, or pytorch_model.bin.
- * Heads that the weights lack are left out: the config says which; those it was tuned for are left, and .left says so. The model is in eval mode. */
+/* Reads config.json and model.safetensors, or the files that its index names, or pytorch_model.bin. Heads that the
+ * weights lack are left out, as the config says then; .left names heads it was tuned for. The model is in eval mode. */
 TN_API tn_bert *tn_bert_load(const char *dir);
-/* Writes both into a directory that is there. With norm_first Hugging Face opens it as RobertaPreLayerNorm (without the
- * next sentence, which that has not; and with gelu only: the config of another says "model_type": "tenon-bert", so that
- * it is refused there, and not misread). */
+/* Writes both into a directory that is there. With norm_first Hugging Face opens it as RobertaPreLayerNorm, which has no
+ * next sentence; with another activation than gelu the config says "tenon-bert", so that it is refused there. */
 TN_API tn_status tn_bert_save(tn_bert *m, const char *dir) TN_CHECKED;
 TN_RETURNS_CONFIG_(
     TN_API tn_bert_config tn_bert_config_load(const char *dir);) /* .vocab = 0 and an error standing if it fails */

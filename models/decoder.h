@@ -37,7 +37,7 @@ typedef struct tn_decoder_save_args {
     const char *type; /* of a .gguf's matrices: "f32", "bf16" or "q8_0"; NULL: as the model has them */
     int         end_;
 } TN_KEYWORDS_ONLY tn_decoder_save_args;
-/* Model and tokenizer to a path that ends in .gguf, or into a directory that is there, as Hugging Face lays it out. */
+/* To a path that ends in .gguf, or into a directory that is there, as Hugging Face lays it out. */
 TN_API tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_save_args a) TN_CHECKED;
 
 #ifdef __cplusplus

@@ -85,9 +85,8 @@ typedef struct {
 typedef tn_tensor *(*tn_fit_loss)(void *module, const tn_batch *b, void *user); /* one number, to be made smaller */
 typedef double (*tn_fit_score)(void *module, void *user); /* of all that there is to validate on: BLEU, say */
 
-/* Sees the gradients of step `step` (from 1) when all its batches are through the backward pass, before they are
- * clipped and the optimizer steps; may change them, sum them over machines, say. Anything but TN_OK ends the run before
- * that step: raise the error that says why. */
+/* Sees the gradients of step `step` (from 1) behind the backward pass, before they are clipped and the optimizer steps;
+ * may change them, sum them over machines, say. Not TN_OK: an error stands, and the run ends before that step. */
 typedef tn_status (*tn_fit_exchange)(void *module, tn_optimizer *o, int64_t step, void *user);
 
 typedef struct tn_fit_args {

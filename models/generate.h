@@ -10,50 +10,11 @@
 #ifndef TENON_MODELS_GENERATE_H
 #define TENON_MODELS_GENERATE_H
 
-#include "../nn/nn.h"
+#include "decoding.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- what a model offers ----------------------------------------------------------------------------------------- */
-
-/* Texts in the making. A model of your own embeds tn_decoding first, as its rows stand. */
-typedef struct tn_decoding tn_decoding;
-typedef struct {
-    size_t size; /* sizeof(tn_decoding_kind): tells the library which fields exist */
-    /* tokens, i64 [rows, n], come after what is there: scores of the next, floating [rows, vocab]. No tape is on. */
-    tn_tensor *(*scores)(tn_decoding *d, tn_tensor *tokens);
-    /* Row i goes on from what row index[i] was; there may be fewer or more rows than before. index: i64 [rows]. */
-    tn_status (*reorder)(tn_decoding *d, tn_tensor *index);
-    void (*free)(tn_decoding *d);
-} tn_decoding_kind;
-struct tn_decoding {
-    const tn_decoding_kind *kind;
-    int64_t                 rows;   /* at most */
-    int64_t                 length; /* the most words of a row, the prompt's among them */
-};
-TN_API void tn_decoding_free(tn_decoding *d);
-
-/* What every decoder with a cache offers, made from one function: ids, i64 [rows, n], come behind the positions in
- * the cache; scores of what comes next, [rows, 1, vocab]. The cache is the decoding's from here on (NULL: an error
- * stands). */
-typedef tn_tensor *(*tn_decoder_step)(void *model, tn_tensor *ids, tn_kv_cache *cache);
-TN_API tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows,
-                                       int64_t length);
-TN_API tn_status    tn_cached_decoding_trim(tn_decoding *d, int64_t length); /* forgets what stands behind */
-
-/* What a decoder-only model is called with: tn_gpt_forward(m, ids, …), tn_llama_forward(m, ids, …). */
-typedef struct tn_decoder_args {
-    int          zero_;
-    tn_tensor   *ids;     /* i64 or i32 [B, T] */
-    tn_kv_cache *cache;   /* ids are what comes after the positions in the cache */
-    bool         last;    /* only what comes after the last: [B, 1, vocab] */
-    bool         vectors; /* instead of scores the vectors behind the last norm: [B, T, dim] */
-    int          end_;
-} TN_KEYWORDS_ONLY tn_decoder_args;
-
-/* ---- generating -------------------------------------------------------------------------------------------------- */
 
 typedef struct tn_generate_args {
     int                   zero_;
@@ -72,9 +33,7 @@ typedef struct tn_generate_args {
     int64_t               top_k;     /* only of so many words, the likeliest; 0: all */
     double top_p          TN_IS(1);  /* only of the fewest that make up so much probability; 1: all */
     double                min_p;     /* only of words at least so probable as this times the likeliest; 0: all */
-    /* Above 1: scores of words that the text has, the prompt among them, are made smaller: above 0 divided by it, below
-     * 0 multiplied. */
-    double repetition_penalty TN_IS(1);
+    double repetition_penalty TN_IS(1); /* scores of words that a text has: above 0 divided by it, below multiplied */
     /* Called with each word of each row as it is chosen (greedy and sampling); false stops that row. */
     bool (*each)(int64_t row, int64_t word, void *user);
     void *user;

@@ -5,9 +5,7 @@
  *     tn_tensor *loss = tn_gpt_loss(gpt, ids, NULL);              // each word from those before it
  *
  *     tn_gpt *gpt = tn_gpt_load("gpt2");                          // a directory as Hugging Face lays it out
- *     tn_tensor *scores = tn_gpt_forward(gpt, ids);               // [B, T, vocab]
- *
- * generate.h makes text with it. */
+ *     tn_tensor *scores = tn_gpt_forward(gpt, ids);               // [B, T, vocab]; generate.h makes text with it */
 #ifndef TENON_MODELS_GPT_H
 #define TENON_MODELS_GPT_H
 

@@ -5,9 +5,7 @@
  *     tn_tensor *loss = tn_llama_loss(m, ids, NULL);                // each word from those before it
  *
  *     tn_llama *m = tn_llama_load("Llama-3.2-1B");                  // a directory as Hugging Face lays it out
- *     tn_tensor *scores = tn_llama_forward(m, ids);                 // [B, T, vocab]
- *
- * generate.h makes text with it; lm.h treats it and GPT-2 alike. */
+ *     tn_tensor *scores = tn_llama_forward(m, ids);                 // [B, T, vocab]; lm.h treats it and GPT-2 alike */
 #ifndef TENON_MODELS_LLAMA_H
 #define TENON_MODELS_LLAMA_H
 

@@ -16,8 +16,8 @@ extern "C" {
 #endif
 
 typedef struct {
-    tn_module base; /* of a tn_gpt or a tn_llama: either may be given below */
-} tn_lm;
+    tn_module base;
+} tn_lm; /* a tn_gpt or a tn_llama: either may be given below */
 
 typedef struct {
     const char *type; /* as in config.json: "gpt2", "llama", "mistral", "qwen2"; NULL: none of them */
@@ -27,7 +27,6 @@ typedef struct {
 } tn_lm_info;
 TN_API tn_lm_info tn_lm_about(void *m);
 
-/* What each of them has, as tn_gpt_run, tn_gpt_loss, … of gpt.h. */
 TN_API tn_tensor *tn_lm_run(void *m, tn_decoder_args a);
 TN_API tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
 TN_API tn_blocks *tn_lm_blocks(void *m); /* tn_blocks_cache(tn_lm_blocks(m), rows, length, 0): a cache for tn_lm_run */

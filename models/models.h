@@ -4,6 +4,7 @@
 
 #include "bert.h"
 #include "decoder.h"
+#include "decoding.h"
 #include "fit.h"
 #include "generate.h"
 #include "gpt.h"

@@ -5,7 +5,6 @@
  *     c.source_words = 10000, c.shared = true;
  *     tn_seq2seq *m = tn_seq2seq_create(c);
  *     tn_tensor  *loss = tn_seq2seq_loss(m, source, target, .label_smoothing = 0.1);
- *     ...
  *     tn_decoding *d = tn_seq2seq_decoding(m, source, 5, 80);                     // room for 5 beams of 80 words
  *     tn_generated g = tn_generate(d, begin, .beams = 5, .end = c.end);           // begin: [B, 1]
  *     tn_decoding_free(d);
@@ -75,8 +74,7 @@ TN_API tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c);
 typedef struct tn_seq2seq_args {
     int         zero_;
     tn_tensor  *source, *target; /* [B, S], [B, T]: target begins with the begin */
-    tn_tensor **alignment; /* out, may be NULL: [B, T, S], where each word of the target looked (of a Transformer the
-                                    mean over the last layer's heads); not of TN_SEQ2SEQ_RNN */
+    tn_tensor **alignment; /* out, may be NULL: [B, T, S], where each word looked: the last layer's mean; not of RNN */
     int         end_;
 } TN_KEYWORDS_ONLY tn_seq2seq_args;
 TN_API tn_tensor  *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a); /* a score for each next word: [B, T, words] */

@@ -1,0 +1,27 @@
+/* q8.h — weights in 8 bits, for inference. Part of core.h: include that. tn_quantize (nn/module.h) turns all such
+ * weights of a module. */
+#ifndef TENON_CORE_Q8_H
+#define TENON_CORE_Q8_H
+
+#include "core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A matrix [out, in] as llama.cpp's Q8_0 has it, a quarter of f32: 32 elements of a row share a scale in f16. As a u8
+ * tensor of one dim, laid out for products: tn_linear and tn_embedding take it in place of a floating weight, and
+ * nothing else does. `in` must be a multiple of 32. tn_quantize (nn/module.h) turns all such weights of a module. */
+TN_API tn_tensor *tn_q8_pack(const tn_tensor *weight);
+TN_API tn_tensor *tn_q8_unpack(const tn_tensor *q8); /* [out, in], of the type that it was made of */
+TN_API bool       tn_is_q8(const tn_tensor *t);
+TN_API tn_dtype   tn_weight_dtype(const tn_tensor *t); /* of either kind: what tn_q8_unpack would give */
+TN_API tn_shape   tn_weight_shape(const tn_tensor *t);
+/* From and to the blocks of GGUF's Q8_0, 34 bytes for 32 elements, row by row; dt: what they stand for. */
+TN_API tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes);
+TN_API tn_status  tn_q8_to_blocks(const tn_tensor *q8, void *blocks, size_t bytes) TN_CHECKED;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* decoding.h — what a model offers to whoever makes text with it word by word: who writes a model needs this, who uses
+ * one has generate.h. Part of models.h: include that. */
+#ifndef TENON_MODELS_DECODING_H
+#define TENON_MODELS_DECODING_H
+
+#include "../nn/nn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Texts in the making. A model of your own embeds tn_decoding first, as its rows stand. */
+typedef struct tn_decoding tn_decoding;
+typedef struct {
+    size_t size; /* sizeof(tn_decoding_kind): tells the library which fields exist */
+    /* tokens, i64 [rows, n], come after what is there: scores of the next, floating [rows, vocab]. No tape is on. */
+    tn_tensor *(*scores)(tn_decoding *d, tn_tensor *tokens);
+    /* Row i goes on from what row index[i] was; there may be fewer or more rows than before. index: i64 [rows]. */
+    tn_status (*reorder)(tn_decoding *d, tn_tensor *index);
+    void (*free)(tn_decoding *d);
+} tn_decoding_kind;
+struct tn_decoding {
+    const tn_decoding_kind *kind;
+    int64_t                 rows;   /* at most */
+    int64_t                 length; /* the most words of a row, the prompt's among them */
+};
+TN_API void tn_decoding_free(tn_decoding *d);
+
+/* What every decoder with a cache offers, made from one function: ids, i64 [rows, n], come behind the positions in
+ * the cache; scores of what comes next, [rows, 1, vocab]. The cache is the decoding's from here on (NULL: an error
+ * stands). */
+typedef tn_tensor *(*tn_decoder_step)(void *model, tn_tensor *ids, tn_kv_cache *cache);
+TN_API tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows,
+                                       int64_t length);
+TN_API tn_status    tn_cached_decoding_trim(tn_decoding *d, int64_t length); /* forgets what stands behind */
+
+/* What a decoder-only model is called with: tn_gpt_forward(m, ids, …), tn_llama_forward(m, ids, …). */
+typedef struct tn_decoder_args {
+    int          zero_;
+    tn_tensor   *ids;     /* i64 or i32 [B, T] */
+    tn_kv_cache *cache;   /* ids are what comes after the positions in the cache */
+    bool         last;    /* only what comes after the last: [B, 1, vocab] */
+    bool         vectors; /* instead of scores the vectors behind the last norm: [B, T, dim] */
+    int          end_;
+} TN_KEYWORDS_ONLY tn_decoder_args;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
