@@ -61,9 +61,9 @@ typedef struct {
 enum { TN__ELEMENTS = 22 };
 extern const tn__element tn__elements[TN__ELEMENTS];
 
-int      tn__element_of_dtype(tn_dtype dt);                   /* its own type in files */
-int      tn__element_of_name(const char *name, size_t bytes); /* of safetensors; -1 */
-int      tn__element_of_npy(const char *name);                /* "f4"; -1 */
+int tn__element_of_dtype(tn_dtype dt);                   /* its own type in files */
+int tn__element_of_name(const char *name, size_t bytes); /* of safetensors; -1 */
+int tn__element_of_npy(const char *name);                /* "f4"; -1 */
 
 /* A new tensor from the elements at `at`; checks bool and u8 values. what: "tensor 'a'", for messages. Raises. */
 tn_tensor *tn__element_read(const tn__source *s, int64_t at, int element, bool big_endian, tn_shape shape,

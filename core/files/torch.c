@@ -87,29 +87,42 @@ typedef struct {
     uint64_t count, bytes, at;
 } folder_place;
 
-/* Where the central directory is: the last 22 bytes, or 65,535 of comment before them, say it. */
-static bool zip_folder(reader *r, folder_place *to)
+/* The last record of the file: 22 bytes, and up to 65,535 of comment. Where it begins in the n bytes; -1: nowhere. */
+static int64_t zip_end(const unsigned char *p, size_t n)
+{
+    for (size_t at = n < 22 ? 0 : n - 21; at-- > 0;)
+        if (!memcmp(p + at, "PK\5\6", 4) && little(p + at + 20, 2) == n - at - 22) return (int64_t)at;
+    return -1;
+}
+
+/* What did not fit in the last record stands in a larger one, which a record in front of it tells the place of. */
+static bool zip_end_large(const reader *r, int64_t end, folder_place *to)
+{
+    unsigned char     where[20], record[56];
+    const tn__source *s = &r->f->source;
+    if (end < 20) return true;
+    if (!tn__source_read(s, where, end - 20, 20)) return false;
+    const uint64_t at = little(where + 8, 8);
+    if (memcmp(where, "PK\6\7", 4) != 0 || s->size < 56 || at > (uint64_t)s->size - 56) return true;
+    if (!tn__source_read(s, record, (int64_t)at, 56)) return false;
+    if (!memcmp(record, "PK\6\6", 4))
+        *to = (folder_place){little(record + 32, 8), little(record + 40, 8), little(record + 48, 8)};
+    return true;
+}
+
+/* Where the central directory is. */
+static bool zip_folder(const reader *r, folder_place *to)
 {
     const tn__source *s = &r->f->source;
     const size_t      n = s->size < END_MOST ? (size_t)s->size : END_MOST;
-    unsigned char    *end = tn__mem_get(n), big[56], where[20];
-    bool              ok = end && tn__source_read(s, end, s->size - (int64_t)n, n);
-    size_t            at = n;
-    while (ok && at >= 22 &&
-           !(n - at + 22 <= n && !memcmp(end + at - 22, "PK\5\6", 4) && little(end + at - 2, 2) == n - at))
-        at--;
-    if (ok && at < 22) ok = fail(r, "it begins as a zip file, but does not end as one: it is cut off");
-    if (ok) *to = (folder_place){little(end + at - 12, 2), little(end + at - 10, 4), little(end + at - 6, 4)};
-    const int64_t locator = s->size - (int64_t)n + (int64_t)at - 22 - 20;
-    tn__mem_put(end, n);
-    if (ok && locator >= 0 && (to->count == 0xffff || to->bytes == 0xffffffff || to->at == 0xffffffff)) {
-        ok = tn__source_read(s, where, locator, 20);
-        const uint64_t at64 = ok && !memcmp(where, "PK\6\7", 4) ? little(where + 8, 8) : UINT64_MAX;
-        if (ok && at64 <= (uint64_t)s->size && (uint64_t)s->size - at64 >= 56 &&
-            (ok = tn__source_read(s, big, (int64_t)at64, 56)) && !memcmp(big, "PK\6\6", 4))
-            *to = (folder_place){little(big + 32, 8), little(big + 40, 8), little(big + 48, 8)};
-    }
-    if (!ok) return false;
+    unsigned char    *p = tn__mem_get(n);
+    const bool        read = p && tn__source_read(s, p, s->size - (int64_t)n, n);
+    const int64_t     at = read ? zip_end(p, n) : -1;
+    if (at >= 0) *to = (folder_place){little(p + at + 10, 2), little(p + at + 12, 4), little(p + at + 16, 4)};
+    tn__mem_put(p, n);
+    if (at < 0) return read ? fail(r, "it begins as a zip file, but does not end as one: it is cut off") : false;
+    const bool large = to->count == 0xffff || to->bytes == 0xffffffff || to->at == 0xffffffff;
+    if (large && !zip_end_large(r, s->size - (int64_t)n + at, to)) return false;
     if (to->at > (uint64_t)s->size || to->bytes > (uint64_t)s->size - to->at || to->bytes > FOLDER_MOST)
         return fail(r, "the zip's directory is not within the file, or larger than 256 MiB");
     if (to->count > BLOBS_MOST || to->count > to->bytes / 46)
