@@ -151,8 +151,8 @@ TN_API tn_safetensors *tn_safetensors_read(const void *data, size_t bytes); /* b
 TN_API void            tn_safetensors_close(tn_safetensors *f);
 
 /* The same of what torch.save has written of a state dict, pytorch_model.bin: the zip file of now, and the older form.
- * A pickle is a program; of it is read what state dicts of plain tensors need, nothing is run, and what it names else is
- * refused. Checkpoints that hold one as "state_dict", "model_state_dict" or "model" are read, too. */
+ * A pickle is a program; of it is read what state dicts of plain tensors need, nothing is run, and what else it names
+ * is refused. Checkpoints that hold one as "state_dict", "model_state_dict" or "model" are read, too. */
 TN_API tn_safetensors *tn_torch_open(const char *path);
 TN_API tn_safetensors *tn_torch_read(const void *data, size_t bytes); /* borrows data until it is closed */
 

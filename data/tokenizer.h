@@ -71,8 +71,8 @@ typedef struct tn_pieces_args {
     int           end_;
 } TN_KEYWORDS_ONLY   tn_pieces_args;
 TN_API tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pieces, tn_pieces_args how);
-/* And back: the scores and types of all tn_tokenizer_size(t) pieces, and the merges, two pieces each, of which there are
- * as many as is returned. Each may be NULL. */
+/* And back: the scores and types of all tn_tokenizer_size(t) pieces, and the merges, two pieces each, of which there
+ * are as many as is returned. Each may be NULL. */
 TN_API int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t *types, int32_t *merges);
 typedef struct {
     const char *splitter;           /* of TN_BYTE_BPE, as GGUF calls it; else NULL */

@@ -1,5 +1,5 @@
-/* pickle.h — the part of Python's pickle that state dicts of PyTorch are made of (pickle.c). Nothing of what a file says
- * is run: it is read into values. Private. */
+/* pickle.h — the part of Python's pickle that state dicts of PyTorch are made of (pickle.c). Nothing of what a file
+ * says is run: it is read into values. Private. */
 #ifndef TENON_CORE_FILES_PICKLE_H
 #define TENON_CORE_FILES_PICKLE_H
 

@@ -36,8 +36,8 @@ static bool holds_tokenizer(const char *dir)
     return false;
 }
 
-/* A file that a user names: by its first bytes. tokenizer.json, SentencePiece's .model and vocab.txt the tokenizer knows
- * by itself; llama2.c's begins with the length of its longest piece, a number below 2^16, and so with two zeros. */
+/* A file that a user names: by its first bytes. tokenizer.json, SentencePiece's .model and vocab.txt the tokenizer
+ * knows by itself; llama2.c's begins with the length of its longest piece, below 2^16, and so with two zeros. */
 static tn_tokenizer *of_file(const char *path)
 {
     enum { MOST = 256 << 20 };

@@ -42,9 +42,12 @@ static const char *pieces_keep(pieces *p, const char *path, int64_t i, const voi
     return to;
 }
 
-/* ---- llama2.c: i32 longest, then for each piece f32 score, i32 bytes, the bytes ----------------------------------- */
+/* ---- llama2.c: i32 longest, then for each piece f32 score, i32 bytes, the bytes ---------------------------------- */
 
-static uint32_t little(const unsigned char *p) { return p[0] | p[1] << 8 | p[2] << 16 | (uint32_t)p[3] << 24; }
+static uint32_t little(const unsigned char *p)
+{
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
 
 /* How many pieces the bytes hold; 0: they are no such file. */
 static int64_t llama2c_count(const unsigned char *at, size_t n)
@@ -99,7 +102,7 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
     return t;
 }
 
-/* ---- GGUF, read ---------------------------------------------------------------------------------------------------- */
+/* ---- GGUF, read -------------------------------------------------------------------------------------------------- */
 
 #define KEY(name) "tokenizer.ggml." name
 
@@ -173,7 +176,7 @@ tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)
     return t;
 }
 
-/* ---- GGUF, written ------------------------------------------------------------------------------------------------- */
+/* ---- GGUF, written ----------------------------------------------------------------------------------------------- */
 
 static void put_merges(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n)
 {
