@@ -258,7 +258,7 @@ tn_status tn_tokenizer_encode_run(const tn_tokenizer *t, tn_encoding *e, const c
         return tn_raise(TN_EINVAL, "tn_tokenizer_encode: %s is %lld, expected 0 (none) to %d",
                         o.max_length < 0 ? "max_length" : "pad_to",
                         (long long)(o.max_length < 0 ? o.max_length : o.pad_to), INT32_MAX);
-    if ((o.sample || o.nth) && (t->kind != TN_UNIGRAM || t->sentence.cut || o.sample < 0 || o.nth < 0))
+    if ((o.sample != 0 || o.nth) && (t->kind != TN_UNIGRAM || t->sentence.cut || !(o.sample >= 0) || o.nth < 0))
         return tn_raise(TN_EINVAL, "tn_tokenizer_encode: sample and nth are 0 or more, and for TN_UNIGRAM of a .model");
     tn__encoding *s = (tn__encoding *)(void *)e;
     s->shown = (tn_encoding){0}, s->tokens = 0;
