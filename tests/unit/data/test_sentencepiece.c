@@ -4,6 +4,7 @@
 
 #include "data/data.h"
 #include "tests/common/errors.h"
+#include "tests/common/faults.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -408,6 +409,72 @@ START_TEST(trains_unigram)
 }
 END_TEST
 
+/* ---- without memory ---------------------------------------------------------------------------------------------- */
+
+static bool uses(const tn_tokenizer *t)
+{
+    tn_encoding   *e = tn_encoding_new();
+    tn_string      back = {0};
+    tn_text_stream d = {{0}, 0, false};
+    const bool     unigram = tn_tokenizer_kind_of(t) == TN_UNIGRAM;
+    if (e &&
+        tn_tokenizer_encode(t, e,
+                            "the c\xff"
+                            "at \xe7\x8b\x90",
+                            11, .nth = unigram) == TN_OK &&
+        tn_tokenizer_decode(t, e->id, e->n, &back) == TN_OK && e->n)
+        tn_tokenizer_decode_next(t, &d, e->id[0], &back);
+    tn_string_free(&back);
+    tn_encoding_free(e);
+    return tn_error() == TN_OK;
+}
+
+static bool all_of_it(const char *dir)
+{
+    static const char text[] = "the cat and the hat\nthat cat on the mat at the back\nthe rat ate the cat's hat\n";
+    char              path[512];
+    snprintf(path, sizeof path, "%s/tokenizer.model", dir);
+    tn_tokenizer *t[4] = {tn_tokenizer_train_text(text, sizeof text - 1, .kind = TN_UNIGRAM, .vocab_size = 40)};
+    if (t[0] && tn_tokenizer_save(t[0], dir) == TN_OK) t[1] = tn_tokenizer_load(dir);
+    if (t[1]) t[2] = tn_tokenizer_load(path);
+    if (t[2]) t[3] = small((tn_pieces_args){TN_PIECES_ARGS_DEFAULTS});
+    for (int i = 0; i < 4; i++) {
+        if (t[i]) uses(t[i]);
+        tn_tokenizer_free(t[i]);
+    }
+    return tn_error() == TN_OK;
+}
+
+static int no_sync(void *user, int fd) { return (void)user, (void)fd, 0; } /* which is slow, and not at stake here */
+
+START_TEST(memory_fails)
+{
+    tn_io io = *tn_system_io();
+    io.fsync = no_sync;
+    tn_set_io(&io);
+    const char *dir = tn_test_file("faults");
+    mkdir(dir, 0700);
+    tn_set_threads(1);
+    tn_faulty_memory_begin();
+    tn_trim();
+    ck_assert_msg(all_of_it(dir), "%s", tn_error_message());
+    const size_t  live = tn_memory_now().live;
+    const int64_t calls = tn_memory_calls(), step = calls / (tn_test_slow() ? 20 : 150) + 1;
+    for (int64_t i = 0; i < calls; i += step) {
+        tn_trim();
+        tn_fail_memory(i, true);
+        const bool fine = all_of_it(dir);
+        tn_fail_memory(-1, false);
+        ck_assert_msg(fine || tn_error() == TN_ENOMEM, "call %lld: %s", (long long)i, tn_error_message());
+        tn_clear_error();
+        ck_assert_uint_eq(tn_memory_now().live, live);
+    }
+    tn_faulty_memory_end();
+    tn_set_threads(0);
+    tn_set_io(NULL);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sentencepiece");
@@ -425,5 +492,6 @@ int main(void)
     tcase_add_loop_test(c, models_refused, 0, (int)(sizeof refused / sizeof *refused));
     c = tn_tcase(s, "training");
     tcase_add_test(c, trains_unigram);
+    tcase_add_test(c, memory_fails);
     return tn_check_main(s);
 }
