@@ -146,7 +146,7 @@ tn_status tn_tokenizer_decode_next(const tn_tokenizer *t, tn_text_stream *d, int
     if (d->bytes < 0 || d->bytes > 4) return tn_raise(TN_EINVAL, "%s: d did not begin with zeros", who);
     if (!there(t, who, 0, id)) return tn__self.error;
     const tn_decode_args o = {TN_NO_DEFAULTS_};
-    if (skipped(t, id, &o)) return TN_OK;
+    if (skipped(t, id, &o)) return tn_string_add(to, (tn_text){"", 0}); /* a text, though empty */
     tn_text_stream next = *d;
     const size_t   before = to->bytes;
     tn_string      raw = {0};
