@@ -114,6 +114,11 @@ TN_API tn_vectors_score tn_vectors_analogies(const tn_vectors *v, const char *pa
  * taken from the counts, or from the rank if the file had none (Arora 2017). False: no word has a vector. */
 TN_API bool tn_vectors_sentence(const tn_vectors *v, tn_text sentence, double sif, float *to);
 
+/* Points [n, 2] in the plane for rows [n, dim]: along the two directions of largest variance; or t-SNE, of at most 5000
+ * rows, where each has about so many neighbours as perplexity (30 is usual) says. */
+TN_API tn_tensor *tn_plane_pca(const tn_tensor *rows);
+TN_API tn_tensor *tn_plane_tsne(const tn_tensor *rows, double perplexity, uint64_t seed);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #else

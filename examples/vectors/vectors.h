@@ -16,12 +16,14 @@ tn_vectors_format form_of_path(const char *path); /* .bin is binary, .safetensor
 int64_t           the_word(const tn_vectors *v, const char *word); /* raises if it is not there */
 
 extern const option train_options[], near_options[], analogy_options[], similarity_options[], sentence_options[],
-    plot_options[], project_options[], convert_options[];
+    plot_options[], project_options[], plot_options[], project_options[], convert_options[];
 int run_train(int count, char **operands);
 int run_neighbours(int count, char **operands);
 int run_analogy(int count, char **operands);
 int run_similarity(int count, char **operands);
 int run_sentence(int count, char **operands);
+int run_plot(int count, char **operands);
+int run_project(int count, char **operands);
 int run_convert(int count, char **operands);
 
 #endif

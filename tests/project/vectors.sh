@@ -54,6 +54,14 @@ for form in text glove binary safetensors; do
     cmp -s more.vec $form.vec || wrong "$form: not the same numbers"
 done
 
+for way in pca tsne; do
+    "$v" plot --vectors more.vec --out $way.svg --way $way --most 40 2>err || wrong "$way: $(cat err)"
+    [ "$(grep -c '<circle' $way.svg)" = 40 ] || wrong "$way: the picture does not have 40 words"
+done
+"$v" plot --vectors more.vec --out words.html t1w1 t1w2 t2w1 && grep -q '>t2w1<' words.html || wrong "no page of words"
+"$v" project --vectors more.vec --out projector --most 50
+[ "$(cat projector/metadata.tsv | wc -l)" = 50 ] && [ "$(awk -F'\t' 'NF == 20' projector/vectors.tsv | wc -l)" = 50 ] ||
+    wrong "the projector's files do not have 50 words of 20 numbers"
 ends 1 'is there already' "$v" train --text text --out more.vec
 ends 3 'should say how many words' "$v" similarity --vectors text --format text pairs
 ends 5 'no such file' "$v" neighbours --vectors nowhere x

@@ -248,6 +248,41 @@ START_TEST(sentences)
 }
 END_TEST
 
+/* Two heaps far apart in many dimensions are two heaps in the plane; and a line keeps its order. */
+START_TEST(points_in_the_plane)
+{
+    float rows[40][8];
+    for (int i = 0; i < 40; i++)
+        for (int k = 0; k < 8; k++)
+            rows[i][k] =
+                (float)(tn__mix((uint64_t)(i * 8 + k)) >> 40) * 0x1p-24f + (i < 20 ? 0.0f : 4.0f * (float)(k % 3));
+    tn_tensor *x = tn_from_data(TN_F32, TN_SHAPE(40, 8), rows);
+    for (int way = 0; way < 2; way++) {
+        tn_tensor   *points = way ? tn_plane_tsne(x, 8, 1) : tn_plane_pca(x);
+        const float *y = tn_data(points);
+        ck_assert_msg(y, "%s", tn_error_message());
+        int right = 0;
+        for (int i = 0; i < 40; i++) {
+            double nearest = INFINITY;
+            int    which = -1;
+            for (int j = 0; j < 40; j++) {
+                const double a = (double)(y[2 * i] - y[2 * j]), b = (double)(y[2 * i + 1] - y[2 * j + 1]);
+                if (j != i && a * a + b * b < nearest) nearest = a * a + b * b, which = j;
+            }
+            right += (which < 20) == (i < 20);
+        }
+        ck_assert_int_eq(right, 40);
+    }
+    const float *y = tn_data(tn_plane_pca(tn_from_data(TN_F32, TN_SHAPE(3, 2), (float[]){0, 0, 3, 4, 6, 8})));
+    ck_assert_float_eq_tol(fabsf(y[4] - y[0]), 10, 1e-4f);
+    ck_assert_float_eq_tol(y[2], 0, 1e-4f);
+    ck_assert_ptr_null(tn_plane_tsne(x, 40, 1));
+    ck_error(TN_EINVAL, "tn_plane_tsne: 40 rows with perplexity 40: up to 5000 rows, perplexity 1 to rows - 1");
+    ck_assert_ptr_null(tn_plane_pca(tn_zeros(TN_SHAPE(3))));
+    ck_error(TN_EINVAL, "tn_plane_pca: rows must be [n, dim] of a floating type, of two rows or more");
+}
+END_TEST
+
 START_TEST(wrong_calls)
 {
     const char *path = file_of("short", "only once");
@@ -286,6 +321,7 @@ int main(void)
     tcase_add_test(c, nearest_and_analogies);
     tcase_add_test(c, scores);
     tcase_add_test(c, sentences);
+    tcase_add_test(c, points_in_the_plane);
     tcase_add_test(c, wrong_calls);
     return tn_check_main(s);
 }

@@ -1,0 +1,209 @@
+/* plane.c — points in the plane for rows of many numbers, so that they can be drawn: along the two directions of largest
+ * variance (PCA); or so that those that are near stay near (t-SNE, van der Maaten and Hinton 2008).
+ *
+ * t-SNE: rows i and j are neighbours with p_ij, a normal distribution around each row whose width gives it so many
+ * neighbours as `perplexity` says; points are neighbours with q_ij ∝ 1 / (1 + |y_i - y_j|²). The points go down the
+ * gradient of Σ p log(p / q), 4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), all pairs each time. */
+#include "core/base/toolbox.h"
+#include "data/vectors/vectors_private.h"
+
+#include <math.h>
+
+enum { MOST_ROWS = 5000 /* of t-SNE: all pairs are kept */, STEPS = 500, EARLY = 100, POWER_STEPS = 300 };
+
+/* Rows in f64 around their mean. */
+static double *centred(const tn_tensor *rows, int64_t n, int64_t dim)
+{
+    double *x = tn__mem_get((size_t)(n * dim) * sizeof *x);
+    if (!x || tn_copy_out(rows, TN_F64, x, (size_t)(n * dim) * sizeof *x) != TN_OK) {
+        tn__mem_put(x, (size_t)(n * dim) * sizeof *x);
+        return NULL;
+    }
+    for (int64_t k = 0; k < dim; k++) {
+        double mean = 0;
+        for (int64_t i = 0; i < n; i++) mean += x[i * dim + k];
+        for (int64_t i = 0; i < n; i++) x[i * dim + k] -= mean / (double)n;
+    }
+    return x;
+}
+
+static bool points_of(const char *who, const tn_tensor *rows)
+{
+    if (tn__blocked()) return false;
+    if (rows && tn_ndim(rows) == 2 && tn_dtype_is_float(tn_dtype_of(rows)) && tn_size(rows, 0) > 1 &&
+        tn_size(rows, 1) > 0)
+        return true;
+    tn_raise(TN_EINVAL, "%s: rows must be [n, dim] of a floating type, of two rows or more", who);
+    return false;
+}
+
+static double scaled(double *v, int64_t n)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) sum += v[k] * v[k];
+    sum = sqrt(sum);
+    for (int64_t k = 0; k < n && sum > 0; k++) v[k] /= sum;
+    return sum;
+}
+
+/* The direction of largest variance, at right angles to `other` (NULL: any): v becomes Xᵀ X v again and again. */
+static void direction(const double *x, int64_t n, int64_t dim, const double *other, double *v, double *next)
+{
+    for (int64_t k = 0; k < dim; k++) v[k] = (double)(tn__mix((uint64_t)k + (other != NULL)) >> 40) * 0x1p-24 - 0.5;
+    for (int step = 0; step < POWER_STEPS; step++) {
+        double along = 0;
+        for (int64_t k = 0; other && k < dim; k++) along += v[k] * other[k];
+        for (int64_t k = 0; other && k < dim; k++) v[k] -= along * other[k];
+        scaled(v, dim);
+        memset(next, 0, (size_t)dim * sizeof *next);
+        for (int64_t i = 0; i < n; i++) {
+            double dot = 0;
+            for (int64_t k = 0; k < dim; k++) dot += x[i * dim + k] * v[k];
+            for (int64_t k = 0; k < dim; k++) next[k] += dot * x[i * dim + k];
+        }
+        memcpy(v, next, (size_t)dim * sizeof *v);
+        if (scaled(v, dim) == 0) return;
+    }
+}
+
+tn_tensor *tn_plane_pca(const tn_tensor *rows)
+{
+    if (!points_of("tn_plane_pca", rows)) return NULL;
+    const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
+    const size_t  bytes = (size_t)(3 * dim) * sizeof(double);
+    double       *x = centred(rows, n, dim), *v = tn__mem_get(bytes);
+    tn_tensor    *y = x && v ? tn_empty((tn_shape){2, {n, 2}}) : NULL;
+    float        *to = y ? tn_data_mut(y) : NULL;
+    for (int axis = 0; to && axis < 2; axis++) {
+        direction(x, n, dim, axis ? v : NULL, v + axis * dim, v + 2 * dim);
+        for (int64_t i = 0; i < n; i++) {
+            double dot = 0;
+            for (int64_t k = 0; k < dim; k++) dot += x[i * dim + k] * v[axis * dim + k];
+            to[2 * i + axis] = (float)dot;
+        }
+    }
+    tn__mem_put(v, bytes), tn__mem_put(x, (size_t)(n * dim) * sizeof *x);
+    return y;
+}
+
+/* ---- t-SNE ------------------------------------------------------------------------------------------------------- */
+
+/* One row of p from squared distances: the width of the normal distribution is halved or doubled until the entropy is
+ * log(perplexity). */
+static void neighbours(double *p, int64_t n, int64_t self, double perplexity)
+{
+    const double want = log(perplexity);
+    double       beta = 1, low = 0, high = INFINITY, nearest = INFINITY;
+    for (int64_t j = 0; j < n; j++)
+        if (j != self) nearest = fmin(nearest, p[j]);
+    for (int tries = 0; tries < 60; tries++) {
+        double sum = 0, mean = 0;
+        for (int64_t j = 0; j < n; j++) {
+            const double e = j == self ? 0 : exp(-beta * (p[j] - nearest));
+            sum += e, mean += e * (p[j] - nearest);
+        }
+        const double entropy = log(sum) + beta * mean / sum;
+        if (fabs(entropy - want) < 1e-5) break;
+        if (entropy > want) low = beta, beta = isinf(high) ? 2 * beta : (beta + high) / 2;
+        else high = beta, beta = (beta + low) / 2;
+    }
+    double sum = 0;
+    for (int64_t j = 0; j < n; j++) sum += p[j] = j == self ? 0 : exp(-beta * (p[j] - nearest));
+    for (int64_t j = 0; j < n; j++) p[j] /= sum;
+}
+
+typedef struct {
+    const double *x;
+    double       *p, *y, *speed, *gain, *slope, *sums;
+    int64_t       n, dim;
+    double        perplexity, all, by; /* all: Σ 1 / (1 + |y_i - y_j|²); by: what p is multiplied by */
+} embedding;
+
+static void distances(int64_t from, int64_t to, void *user)
+{
+    embedding *e = user;
+    for (int64_t i = from; i < to; i++) {
+        double *p = e->p + i * e->n;
+        for (int64_t j = 0; j < e->n; j++) {
+            p[j] = 0;
+            for (int64_t k = 0; k < e->dim; k++) {
+                const double d = e->x[i * e->dim + k] - e->x[j * e->dim + k];
+                p[j] += d * d;
+            }
+        }
+        neighbours(p, e->n, i, e->perplexity);
+    }
+}
+
+static double near(const embedding *e, int64_t i, int64_t j)
+{
+    const double a = e->y[2 * i] - e->y[2 * j], b = e->y[2 * i + 1] - e->y[2 * j + 1];
+    return 1 / (1 + a * a + b * b);
+}
+
+static void row_sums(int64_t from, int64_t to, void *user)
+{
+    embedding *e = user;
+    for (int64_t i = from; i < to; i++) {
+        e->sums[i] = -1; /* itself */
+        for (int64_t j = 0; j < e->n; j++) e->sums[i] += near(e, i, j);
+    }
+}
+
+static void slopes(int64_t from, int64_t to, void *user)
+{
+    embedding *e = user;
+    for (int64_t i = from; i < to; i++) {
+        double a = 0, b = 0;
+        for (int64_t j = 0; j < e->n; j++) {
+            const double q = near(e, i, j), p = (e->p[i * e->n + j] + e->p[j * e->n + i]) / (2 * (double)e->n);
+            const double by = 4 * (e->by * p - q / e->all) * q;
+            a += by * (e->y[2 * i] - e->y[2 * j]), b += by * (e->y[2 * i + 1] - e->y[2 * j + 1]);
+        }
+        e->slope[2 * i] = a, e->slope[2 * i + 1] = b;
+    }
+}
+
+static void go_down(embedding *e, int step)
+{
+    const double keep = step < 250 ? 0.5 : 0.8, rate = fmax(10, (double)e->n / 12);
+    e->by = step < EARLY ? 12 : 1; /* neighbours find each other first */
+    tn_parallel_for(e->n, 16, row_sums, e);
+    e->all = 0;
+    for (int64_t i = 0; i < e->n; i++) e->all += e->sums[i];
+    tn_parallel_for(e->n, 16, slopes, e);
+    for (int64_t k = 0; k < 2 * e->n; k++) {
+        e->gain[k] = (e->slope[k] > 0) == (e->speed[k] > 0) ? fmax(0.01, e->gain[k] * 0.8) : e->gain[k] + 0.2;
+        e->speed[k] = keep * e->speed[k] - rate * e->gain[k] * e->slope[k];
+        e->y[k] += e->speed[k];
+    }
+}
+
+tn_tensor *tn_plane_tsne(const tn_tensor *rows, double perplexity, uint64_t seed)
+{
+    if (!points_of("tn_plane_tsne", rows)) return NULL;
+    const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
+    if (n > MOST_ROWS || !(perplexity >= 1) || perplexity > (double)(n - 1))
+        return tn_raise(TN_EINVAL,
+                        "tn_plane_tsne: %lld rows with perplexity %g: up to %d rows, perplexity 1 to rows - 1",
+                        (long long)n, perplexity, MOST_ROWS),
+               NULL;
+    const size_t bytes = (size_t)(n * n + 9 * n) * sizeof(double);
+    double      *x = centred(rows, n, dim), *all = tn__mem_zeroed(bytes);
+    tn_tensor   *y = NULL;
+    if (x && all) {
+        embedding e = {.x = x, .p = all, .y = all + n * n, .n = n, .dim = dim, .perplexity = perplexity};
+        e.speed = e.y + 2 * n, e.gain = e.speed + 2 * n, e.slope = e.gain + 2 * n, e.sums = e.slope + 2 * n;
+        for (int64_t k = 0; k < 2 * n; k++) {
+            e.y[k] = ((double)(tn__mix(tn__mix(seed) + (uint64_t)k) >> 40) * 0x1p-24 - 0.5) * 1e-3;
+            e.gain[k] = 1;
+        }
+        tn_parallel_for(n, 16, distances, &e);
+        for (int step = 0; step < STEPS; step++) go_down(&e, step);
+        y = tn_empty((tn_shape){2, {n, 2}});
+        float *to = y ? tn_data_mut(y) : NULL;
+        for (int64_t k = 0; to && k < 2 * n; k++) to[k] = (float)e.y[k];
+    }
+    tn__mem_put(all, bytes), tn__mem_put(x, (size_t)(n * dim) * sizeof *x);
+    return y;
+}
