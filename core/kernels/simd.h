@@ -11,7 +11,7 @@
  *   v_unpacklo_T, v_unpackhi_T(a, b)   interleave the lower (upper) halves of a and b within each 128-bit lane
  *   v_transpose_lanes_T(x)             transposes the 128-bit lanes of x[0], x[e], x[2e] …, e elements to a lane
  *   v_load_bf16      n elements of bf16, widened to f32
- *   v_load_i8        n signed bytes, as f32
+ *   v_load_quads(p, x)   4n unsigned bytes u at p: x[i], i < 4, holds 2^15 + u as f32 of the bytes i, 4 + i, 8 + i, …
  *   v_load_f16       n elements of f16, little-endian at any address, widened to f32
  *   v_store_bf16     n elements of f32, each rounded as by tn__f32_to_bf16: where TN__STORES_BF16 is defined
  * v_fma rounds once where the instruction set multiplies and adds in one step (AVX-512, AVX2, NEON), twice elsewhere:
@@ -73,9 +73,17 @@ TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
     __m256i h = _mm256_loadu_si256((const __m256i *)(const void *)p);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
-TN__INLINE v_f32 v_load_i8(const int8_t *p)
+/* A byte in the middle of a mantissa, below the exponent of 2^15: one operation, where converting takes two. */
+TN__INLINE v_f32 v_put_byte(__m512i x) /* (x & 0xff00) | exponent */
 {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+    const __m512i exponent = _mm512_set1_epi32(0x47000000), byte = _mm512_set1_epi32(0xff00);
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(x, byte, exponent, 0xea));
+}
+TN__INLINE void v_load_quads(const uint8_t *p, v_f32 x[4])
+{
+    const __m512i u = _mm512_loadu_si512(p);
+    x[0] = v_put_byte(_mm512_slli_epi32(u, 8)), x[1] = v_put_byte(u);
+    x[2] = v_put_byte(_mm512_srli_epi32(u, 8)), x[3] = v_put_byte(_mm512_srli_epi32(u, 16));
 }
 TN__INLINE v_f32 v_load_f16(const uint8_t *p)
 {
@@ -127,9 +135,17 @@ TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
     __m128i h = _mm_loadu_si128((const __m128i *)(const void *)p);
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
-TN__INLINE v_f32 v_load_i8(const int8_t *p)
+/* A byte in the middle of a mantissa, below the exponent of 2^15. */
+TN__INLINE v_f32 v_put_byte(__m256i x)
 {
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+    const __m256i exponent = _mm256_set1_epi32(0x47000000), byte = _mm256_set1_epi32(0xff00);
+    return _mm256_castsi256_ps(_mm256_or_si256(_mm256_and_si256(x, byte), exponent));
+}
+TN__INLINE void v_load_quads(const uint8_t *p, v_f32 x[4])
+{
+    const __m256i u = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    x[0] = v_put_byte(_mm256_slli_epi32(u, 8)), x[1] = v_put_byte(u);
+    x[2] = v_put_byte(_mm256_srli_epi32(u, 8)), x[3] = v_put_byte(_mm256_srli_epi32(u, 16));
 }
 /* As tn__f16_widen: without F16C, which is a flag of its own, and whatever the mode for denormals. */
 TN__INLINE v_f32 v_load_f16(const uint8_t *p)
@@ -205,7 +221,16 @@ TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
     memcpy(&v, u, sizeof v);
     return v;
 }
-TN__INLINE v_f32 v_load_i8(const int8_t *p) { return (v_f32){p[0], p[1], p[2], p[3]}; }
+/* A byte in the middle of a mantissa, below the exponent of 2^15. */
+typedef uint32_t v_u32 __attribute__((vector_size(16)));
+TN__INLINE void  v_load_quads(const uint8_t *p, v_f32 x[4])
+{
+    v_u32 u;
+    for (int i = 0; i < 4; i++, p += 4) u[i] = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    const v_u32 put[4] = {(u << 8 & 0xff00) | 0x47000000, (u & 0xff00) | 0x47000000, (u >> 8 & 0xff00) | 0x47000000,
+                          (u >> 16 & 0xff00) | 0x47000000};
+    for (int i = 0; i < 4; i++) x[i] = (v_f32)put[i];
+}
 TN__INLINE v_f32 v_load_f16(const uint8_t *p)
 {
     uint32_t u[4];

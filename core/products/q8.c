@@ -97,15 +97,16 @@ static bool quantize(const float *w, uint8_t *block, int row)
     const uint16_t scale = tn__f32_to_f16(d);
     if (!finite || scale >= 0x7c00) return false;
     block[2 * row] = (uint8_t)scale, block[2 * row + 1] = (uint8_t)(scale >> 8);
-    uint8_t *to = block + TN__Q8_SCALES + row;
-    for (int i = 0; i < TN__Q8_GROUP; i++, to += TN__Q8_PANEL) *to = (uint8_t)(int8_t)roundf(w[i] * inverse);
+    uint8_t *to = block + TN__Q8_SCALES + TN__Q8_BYTE(row);
+    for (int i = 0; i < TN__Q8_GROUP; i++, to += TN__Q8_PANEL) *to = (uint8_t)(128 + (int)roundf(w[i] * inverse));
     return true;
 }
 
 static void place(const uint8_t *file, uint8_t *block, int row)
 {
     block[2 * row] = file[0], block[2 * row + 1] = file[1];
-    for (int i = 0; i < TN__Q8_GROUP; i++) block[TN__Q8_SCALES + i * TN__Q8_PANEL + row] = file[2 + i];
+    for (int i = 0; i < TN__Q8_GROUP; i++) /* two's complement and 128 more differ in the first bit */
+        block[TN__Q8_SCALES + i * TN__Q8_PANEL + TN__Q8_BYTE(row)] = file[2 + i] ^ 0x80;
 }
 
 static void fill_panels(int64_t from, int64_t to, void *user)
@@ -175,9 +176,9 @@ static void read_row(const tn__q8 *q, int64_t row, float *to)
     const uint8_t *block = tn__q8_panel(q, row / TN__Q8_PANEL);
     const int64_t  r = row % TN__Q8_PANEL;
     for (int64_t g = 0; g < q->groups; g++, block += TN__Q8_BLOCK, to += TN__Q8_GROUP) {
-        const float   d = tn__f16_to_f32((uint16_t)(block[2 * r] | block[2 * r + 1] << 8));
-        const int8_t *w = (const int8_t *)block + TN__Q8_SCALES + r;
-        for (int i = 0; i < TN__Q8_GROUP; i++) to[i] = (float)w[(size_t)i * TN__Q8_PANEL] * d;
+        const float    d = tn__f16_to_f32((uint16_t)(block[2 * r] | block[2 * r + 1] << 8));
+        const uint8_t *w = block + TN__Q8_SCALES + TN__Q8_BYTE(r);
+        for (int i = 0; i < TN__Q8_GROUP; i++) to[i] = (float)(w[(size_t)i * TN__Q8_PANEL] - 128) * d;
     }
 }
 
@@ -259,7 +260,8 @@ tn_status tn_q8_to_blocks(const tn_tensor *weight, void *blocks, size_t bytes)
         const int64_t  r = row % TN__Q8_PANEL;
         for (int64_t g = 0; g < q.groups; g++, block += TN__Q8_BLOCK, to += FILE_BLOCK) {
             to[0] = block[2 * r], to[1] = block[2 * r + 1];
-            for (int i = 0; i < TN__Q8_GROUP; i++) to[2 + i] = block[TN__Q8_SCALES + i * TN__Q8_PANEL + r];
+            for (int i = 0; i < TN__Q8_GROUP; i++)
+                to[2 + i] = block[TN__Q8_SCALES + i * TN__Q8_PANEL + TN__Q8_BYTE(r)] ^ 0x80;
         }
     }
     return TN_OK;

@@ -93,8 +93,9 @@ bool tn__q8_linear(const tn_tensor *x, const tn__q8 *w, const tn_tensor *bias, t
     if (!(j.x = dense_rows(x, &copy))) return false;
     const double bytes = (double)w->panels * (double)w->groups * TN__Q8_BLOCK;
     if (j.rows <= FEW_ROWS) {
-        const double time = tn__cost_byte * bytes;
-        if (tn__worth_sharing(time)) tn_parallel_for(w->panels, tn__cost_grain(time, w->panels), few, &j);
+        const double  time = tn__cost_byte * bytes;
+        const int64_t parts = tn__max_i64(1, tn__min_i64(tn_threads(), (int64_t)(time / tn__cost_task)));
+        if (parts > 1) tn_parallel_for(w->panels, (w->panels + parts - 1) / parts, few, &j); /* a stream for each */
         else few(0, w->panels, &j);
     } else {
         const int64_t threads = tn_threads(), each = w->in * TN__Q8_PANEL * (int64_t)sizeof(float);
