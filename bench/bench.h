@@ -18,6 +18,7 @@ typedef struct {
     double      seconds; /* how long to measure; 0: as long as is usual */
     tn_dtype    dtype;
     bool        q8;    /* weights of 8 bits, and f32 beside them */
+    const char *gguf;  /* a model's file, of llama; NULL: random weights */
     bench_sizes sizes; /* 0: the workload's own */
 
     bool        json, no_peers; /* of kernels */

@@ -93,10 +93,22 @@ static double bytes_read(tn_llama *m)
     return all;
 }
 
-static tn_llama *model(const bench_options *o, const bench_sizes *s)
+/* The file's LLaMA; NULL, and an error: it holds none. */
+static tn_llama *opened(const char *path)
 {
-    tn_llama *m = tn_llama_new(.vocab = s->vocab, .dim = s->d_model, .layers = s->layers, .heads = s->heads,
-                               .ff = s->ffn, .positions = 2 * s->seq);
+    const tn_decoder d = tn_decoder_open(path, .no_tokenizer = true);
+    if (d.model && strcmp(tn_lm_about(d.model).type, "gpt2") != 0) return d.model;
+    if (d.model) tn_raise(TN_EUNSUPPORTED, "%s holds a GPT-2, and this is measured with a LLaMA", path);
+    tn_module_free(d.model);
+    return NULL;
+}
+
+static tn_llama *model(const bench_options *o, bench_sizes *s)
+{
+    tn_llama *m = o->gguf ? opened(o->gguf)
+                          : tn_llama_new(.vocab = s->vocab, .dim = s->d_model, .layers = s->layers, .heads = s->heads,
+                                         .ff = s->ffn, .positions = 2 * s->seq);
+    if (m) s->vocab = m->config.vocab;
     if (m && o->dtype == TN_BF16) tn_module_to(m, TN_BF16);
     if (m && o->q8) tn_quantize(m);
     if (m) tn_eval(m);

@@ -39,7 +39,7 @@ static int usage(FILE *to)
 {
     fputs(
         "Usage: bench WORKLOAD [--threads N] [--dtype f32|bf16] [--seconds S] [--layers N] [--d-model N] [--heads N]\n"
-        "             [--ffn N] [--vocab N] [--batch N] [--seq N]\n",
+        "             [--ffn N] [--vocab N] [--batch N] [--seq N]; llama: [--dtype q8_0] [--gguf FILE]\n",
         to);
     for (int i = 0; i < WORKLOADS; i++) fprintf(to, "  %-14s %s\n", workloads[i].name, workloads[i].what);
     fputs("       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
@@ -74,6 +74,7 @@ static int option(bench_options *o, char **argv)
     if (!strcmp(name, "--no-peers")) return o->no_peers = true, 1;
     if (!text) return 0;
     if (!strcmp(name, "--only")) return o->only = text, 2;
+    if (!strcmp(name, "--gguf")) return o->gguf = text, 2;
     if (!strcmp(name, "--size")) return o->size = text, 2;
     if (!strcmp(name, "--threads")) return (o->threads = (int)number(text, 4096)) >= 0 ? 2 : 0;
     if (!strcmp(name, "--seconds")) return (o->seconds = number(text, 86400)) > 0 ? 2 : 0;
@@ -131,8 +132,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench: cannot use %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
         return usage(stderr);
     }
-    if (o.q8 && (kernels || workloads[w].run != bench_llama)) {
-        fprintf(stderr, "bench: --dtype q8_0 is for llama alone\n");
+    if ((o.q8 || o.gguf) && (kernels || workloads[w].run != bench_llama)) {
+        fprintf(stderr, "bench: --dtype q8_0 and --gguf are for llama alone\n");
         return usage(stderr);
     }
     tn_set_threads(o.threads);
