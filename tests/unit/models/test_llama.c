@@ -198,6 +198,8 @@ START_TEST(any_model_that_writes)
              "'%s/config.json': model_type is 'bert'; this reads 'gpt2', 'llama', 'mistral' and 'qwen2'",
              tn_test_data("golden/bert/masked"));
     ck_error(TN_EUNSUPPORTED, says);
+    ck_assert_ptr_null(tn_lm_load(NULL));
+    ck_error(TN_EINVAL, "the directory is NULL; it is where 'config.json' lies");
     tn_decoding_free(d), tn_free(gpt), tn_free(llama), tn_free(l);
 }
 END_TEST
