@@ -359,9 +359,8 @@ typedef struct tn_attention_args {
     tn_tensor   *q, *k, *v;
     tn_tensor   *blocked;      /* bool, broadcasts to [..., T, S]: true may not be attended; or floating: added */
     tn_tensor   *blocked_keys; /* bool [B, S], for [B, H, T, D] heads: true is padding */
-    bool         causal;       /* query t sees keys 0 … past + t */
-    int64_t      past;
-    int64_t      window; /* causal: and of these the last so many, itself among them; 0: all */
+    bool         causal;       /* query t sees keys 0 … past + t, or with a window the last so many of them */
+    int64_t      past, window;
     double       dropout;
     double scale TN_IS(-1); /* below 0: 1/√D */
     tn_dims      order;     /* of the result's dims, as tn_permute(y, order) would reorder them; none: [..., T, E] */

@@ -57,6 +57,7 @@ typedef struct tn_mha_config {
      * kv_heads is given (even if equal to heads), or head_dim, the projections are three modules, as in Hugging Face's
      * models. */
     int64_t        kv_heads, head_dim;   /* 0: heads, dim / heads */
+    double         scale;                /* of the scores; 0: 1/√head_dim */
     double         dropout;              /* of the weights; 0: none */
     int64_t        window;               /* query t sees keys t - window + 1 … t, with .causal; 0: keys 0 … t */
     bool           rotary;               /* queries and keys are rotated by their positions: tn_rope */
@@ -71,7 +72,7 @@ typedef struct {
     tn_module      base;
     int64_t        dim, heads, kdim, vdim, kv_heads, head_dim;
     int64_t        window;
-    double         dropout;
+    double         scale, dropout;
     bool           time_first, rotary;
     tn_rope_config rope;
     tn_tensor     *in_proj_weight; /* [3 dim, dim]: of queries, keys, values; or, if kdim ... */
@@ -175,9 +176,32 @@ TN_API tn_positions *tn_sinusoidal_positions_create(tn_positions_config c);
 TN_API tn_positions *tn_learned_positions_create(tn_positions_config c);                 /* N(0, 1), as an embedding */
 TN_API tn_tensor    *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start); /* x[:, 0] stands at `start` */
 
+/* A learned number for each head and distance from a query to a key, added to the scores, as in T5: a bucket for each
+ * short distance, then buckets that grow up to the one for `distance` and beyond; half of them each way, or .causal. */
+typedef struct tn_relative_positions_config {
+    int             zero_;
+    int64_t         heads;
+    int64_t buckets TN_IS(32), distance TN_IS(128);
+    bool            causal; /* keys behind the query share a bucket, as a causal mask hides them */
+    tn_dtype        dtype;
+    int             end_;
+} TN_KEYWORDS_ONLY tn_relative_positions_config;
+#define TN_RELATIVE_POSITIONS_DEFAULTS .buckets = 32, .distance = 128
+typedef struct {
+    tn_module  base;
+    int64_t    heads, buckets, distance;
+    bool       causal;
+    tn_tensor *weight; /* [buckets, heads] */
+} tn_relative_positions;
+TN_API tn_relative_positions *tn_relative_positions_create(tn_relative_positions_config c);
+/* [1, heads, queries, keys], to be given as .blocked; the queries are the last of the keys. */
+TN_API tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queries, int64_t keys);
+
 #ifdef __cplusplus
 }
 #else
+#define tn_relative_positions_new(...) \
+    TN_NEW_(tn_relative_positions_create, tn_relative_positions_config, TN_RELATIVE_POSITIONS_DEFAULTS, __VA_ARGS__)
 #define tn_sinusoidal_positions_new(...) \
     TN_NEW_(tn_sinusoidal_positions_create, tn_positions_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_learned_positions_new(...) \

@@ -40,28 +40,35 @@ typedef struct tn_block_config {
     bool           norm_first;  /* x + f(norm(x)), not norm(x + f(x)) */
     bool           parallel;    /* norm_first: x + attention(norm1(x)) + ff(norm2(x)) */
     bool           one_norm;    /* ... and norm2 is norm1 */
+    double         scale;       /* of the scores, as of tn_mha_new */
     int64_t        window;      /* of the self-attention, as of tn_mha_new ... */
     int64_t        full_layers; /* ... of a stack: the first so many layers have none */
     bool           memory;      /* a decoder's: between the two it attends to a memory */
-    bool           rotary;      /* positions as of tn_mha_new; others are added to x before it comes here */
+    bool           rotary;      /* positions as of tn_mha_new; sinusoids and tables are added to x before */
     tn_rope_config rope;
-    bool           no_bias;                 /* of linear layers and norms */
-    bool           no_attention_bias;       /* of the attention */
-    bool           no_out_bias, no_ff_bias; /* of the attention's last projection; of the linear layers between */
-    bool           time_first;              /* [T, B, dim] */
-    tn_dtype       dtype;
-    int            end_;
+    int64_t        relative; /* or tn_relative_positions, so many buckets; in a stack the first layer's serve all */
+    int64_t relative_distance TN_IS(128);
+    bool                      relative_causal;
+    bool                      no_bias;           /* of linear layers and norms */
+    bool                      no_attention_bias; /* of the attention */
+    bool     no_out_bias, no_ff_bias;            /* of the attention's last projection; of the linear layers between */
+    bool     time_first;                         /* [T, B, dim] */
+    tn_dtype dtype;
+    int      end_;
 } TN_KEYWORDS_ONLY tn_block_config;
-#define TN_BLOCK_DEFAULTS .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .eps = 1e-5, .rope = {TN_ROPE_DEFAULTS}
+#define TN_BLOCK_DEFAULTS                                                                         \
+    .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .eps = 1e-5, .rope = {TN_ROPE_DEFAULTS}, \
+    .relative_distance = 128
 
 typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
-    bool           norm_first, parallel;
-    tn_mha        *self_attn, *multihead_attn; /* from here on NULL where there is none */
-    tn_linear     *linear1, *gate, *linear2;
-    tn_layer_norm *norm1, *norm2, *norm3; /* or tn_rms_norm, which is the same struct */
-    tn_dropout    *dropout, *dropout1, *dropout2, *dropout3;
+    bool                   norm_first, parallel;
+    tn_mha                *self_attn, *multihead_attn; /* from here on NULL where there is none */
+    tn_linear             *linear1, *gate, *linear2;
+    tn_layer_norm         *norm1, *norm2, *norm3; /* or tn_rms_norm, which is the same struct */
+    tn_dropout            *dropout, *dropout1, *dropout2, *dropout3;
+    tn_relative_positions *relative;
 } tn_block;
 typedef struct {
     tn_module       base;
@@ -83,6 +90,7 @@ typedef struct tn_block_args {
     tn_kv_cache *cache; /* x is what comes after the positions in it; the memory may be left out after the first call */
     int64_t      layer; /* of the cache, for a block that is called by itself */
     tn_tensor   *angles; /* as of tn_mha_forward */
+    tn_tensor   *bias;   /* as of tn_relative_positions_forward; NULL: of the block's own, if it has them */
     int          end_;
 } TN_KEYWORDS_ONLY tn_block_args;
 TN_API tn_tensor  *tn_block_run(tn_block *m, tn_block_args a);

@@ -8,6 +8,8 @@
  * With a causal mask it is the block of a language model, which has no memory. Parts that are left out are NULL. */
 #include "nn/attention/block.h"
 
+#include <math.h>
+
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
 bool tn__block_config(const char *who, tn_block_config *c)
@@ -22,6 +24,8 @@ bool tn__block_config(const char *who, tn_block_config *c)
         return tn_raise(TN_EINVAL, "%s: .norm is %d, which is neither TN_NORM_LAYER nor TN_NORM_RMS", who,
                         (int)c->norm),
                false;
+    if (c->rotary && c->relative)
+        return tn_raise(TN_EINVAL, "%s: positions are .rotary or .relative, not both", who), false;
     if (c->parallel && (!c->norm_first || c->memory))
         return tn_raise(TN_EINVAL, "%s: .parallel goes with .norm_first, and without .memory", who), false;
     if (c->one_norm && !c->parallel) return tn_raise(TN_EINVAL, "%s: .one_norm goes with .parallel", who), false;
@@ -32,8 +36,8 @@ static tn_mha *attention(const tn_block_config *c, bool own)
 {
     return tn_mha_new(.dim = c->dim, .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
                       .dropout = c->attention_dropout, .no_bias = c->no_bias || c->no_attention_bias,
-                      .no_out_bias = c->no_out_bias, .window = own ? c->window : 0, .rotary = own && c->rotary,
-                      .rope = c->rope, .time_first = c->time_first, .dtype = c->dtype);
+                      .no_out_bias = c->no_out_bias, .scale = c->scale, .window = own ? c->window : 0,
+                      .rotary = own && c->rotary, .rope = c->rope, .time_first = c->time_first, .dtype = c->dtype);
 }
 static tn_linear *linear(const tn_block_config *c, int64_t in, int64_t out)
 {
@@ -57,11 +61,17 @@ CLASS(any_block, "Block", block_forward);
 
 tn_block *tn__block_of(const tn_block_config *c)
 {
-    const bool ours = c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim || c->window;
-    tn_block  *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
+    const bool ours =
+        c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim || c->window || c->relative;
+    tn_block *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
     if (!m) return NULL;
     m->activation = c->activation, m->norm_first = c->norm_first, m->parallel = c->parallel;
     m->self_attn = tn_child(m, "self_attn", attention(c, true));
+    if (c->relative)
+        m->relative = tn_child(m, "relative",
+                               tn_relative_positions_new(.heads = c->heads, .buckets = c->relative,
+                                                         .distance = c->relative_distance, .causal = c->relative_causal,
+                                                         .dtype = c->dtype));
     if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false));
     m->linear1 = tn_child(m, "linear1", linear(c, c->dim, c->ff));
     if (c->gated) m->gate = tn_child(m, "gate", linear(c, c->dim, c->ff));
@@ -93,9 +103,26 @@ tn_block *tn_transformer_decoder_layer_create(tn_block_config c)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t before)
+{
+    if (!m || !m->relative || !a->x || tn_ndim(a->x) != 3) return NULL;
+    const int64_t n = tn_size(a->x, m->self_attn->time_first ? 0 : 1);
+    return tn_relative_positions_forward(m->relative, n, before + n);
+}
+
+/* What is added to the scores: the bias, and the mask. */
+static tn_tensor *added(tn_tensor *bias, tn_tensor *blocked)
+{
+    if (!bias || !blocked) return bias ? bias : blocked;
+    const tn_shape s = tn_shape_of(blocked), b = tn_shape_of(bias);
+    if (s.n == 3 && s.d[0] % b.d[1] == 0) /* PyTorch's [B·heads, T, S] */
+        blocked = tn_view(blocked, TN_SHAPE(s.d[0] / b.d[1], b.d[1], s.d[1], s.d[2]));
+    return tn_dtype_of(blocked) == TN_BOOL ? tn_masked_fill(bias, blocked, -INFINITY) : tn_add(bias, blocked);
+}
+
 static tn_tensor *attended(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
-    return tn_mha_forward(m->self_attn, x, x, x, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
+    return tn_mha_forward(m->self_attn, x, x, x, .blocked = added(a->bias, a->blocked), .blocked_keys = a->blocked_keys,
                           .causal = a->causal, .weights = w, .weights_per_head = true, .cache = a->cache,
                           .layer = a->layer, .angles = a->angles);
 }
@@ -146,6 +173,7 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     tn_tensor *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     if (m->multihead_attn && !a.memory && before.memory < 0)
         tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be left out only where the cache holds it");
+    if (!a.bias) a.bias = tn__block_bias(m, &a, before.own);
     if (tn_error() == TN_OK) {
         x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);
         if (tn_error() != TN_OK) tn__cache_back(a.cache, a.layer, before);

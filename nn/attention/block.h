@@ -13,4 +13,7 @@ bool tn__block_config(const char *who, tn_block_config *c);
 tn_block      *tn__block_of(const tn_block_config *c);
 tn_layer_norm *tn__block_norm(const tn_block_config *c);
 
+/* The bias of a block's relative positions for x behind so many positions; NULL if it has none. */
+tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t before);
+
 #endif

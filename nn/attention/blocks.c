@@ -21,6 +21,7 @@ static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config 
     for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++) {
         c.window = i < c.full_layers ? 0 : window;
         tn_append(m->layers, tn__block_of(&c));
+        c.relative = 0; /* the first layer's are those of all */
     }
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__block_norm(&c));
     return tn_built(m);
@@ -74,6 +75,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     tn_tensor               *mine = NULL; /* a layer's result lives until the next has used it */
     tn_block_args            b = a;
     if (!a.angles) b.angles = angles_of(m, &a, before.own);
+    if (!a.bias) b.bias = tn__block_bias(tn_at(m->layers, 0), &a, before.own);
     tn_path_push("layers");
     for (b.layer = 0; b.layer < n && tn_error() == TN_OK; b.layer++) {
         const bool last = b.layer + 1 == n && !m->norm;

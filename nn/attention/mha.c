@@ -22,6 +22,22 @@ static tn_tensor *xavier(tn_dtype dt, int64_t out, int64_t in)
     return tn_init_xavier_uniform(tn_empty_of(dt, TN_SHAPE(out, in)), 1);
 }
 
+/* What makes the scores: their scale, and rotary positions. */
+static bool scores_fit(const char *who, tn_mha_config *c)
+{
+    const int64_t d = c->head_dim ? c->head_dim : c->dim / c->heads;
+    if (!(c->scale >= 0 && c->scale - c->scale == 0))
+        return tn_raise(TN_EINVAL, "%s: .scale is %s, but must be more than 0, or 0, which is 1/√head_dim", who,
+                        tn__number(c->scale)),
+               false;
+    if (c->rotary && !c->rope.dim) c->rope.dim = d;
+    if (c->rotary && (c->rope.dim < 2 || c->rope.dim % 2 || c->rope.dim > d))
+        return tn_raise(TN_EINVAL, "%s: .rope.dim is %lld, but must be even and at most a head's %lld", who,
+                        (long long)c->rope.dim, (long long)d),
+               false;
+    return true;
+}
+
 static bool complete(const char *who, tn_mha_config *c)
 {
     if (c->kdim == 0) c->kdim = c->dim;
@@ -40,13 +56,7 @@ static bool complete(const char *who, tn_mha_config *c)
         return tn_raise(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
                         (long long)c->kv_heads, (long long)c->heads),
                false;
-    const int64_t d = c->head_dim ? c->head_dim : c->dim / c->heads;
-    if (c->rotary && !c->rope.dim) c->rope.dim = d;
-    if (c->rotary && (c->rope.dim < 2 || c->rope.dim % 2 || c->rope.dim > d))
-        return tn_raise(TN_EINVAL, "%s: .rope.dim is %lld, but must be even and at most a head's %lld", who,
-                        (long long)c->rope.dim, (long long)d),
-               false;
-    return true;
+    return scores_fit(who, c);
 }
 
 /* The projections as modules of their own. */
@@ -68,7 +78,8 @@ tn_mha *tn_mha_create(tn_mha_config c)
     const int64_t e = c.dim;
     m->dim = e, m->heads = c.heads, m->kdim = c.kdim, m->vdim = c.vdim;
     m->kv_heads = c.kv_heads ? c.kv_heads : c.heads, m->head_dim = c.head_dim ? c.head_dim : e / c.heads;
-    m->window = c.window, m->dropout = c.dropout, m->time_first = c.time_first, m->rotary = c.rotary, m->rope = c.rope;
+    m->window = c.window, m->scale = c.scale, m->dropout = c.dropout, m->time_first = c.time_first,
+    m->rotary = c.rotary, m->rope = c.rope;
     if (c.kv_heads || c.head_dim) {
         split(m, &c);
     } else if (c.kdim == e && c.vdim == e) {
@@ -287,6 +298,7 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
 
     t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.recall ? 0 : z.before;
     t.dropout = m->base.training ? m->dropout : 0;
+    if (m->scale > 0) t.scale = m->scale;
     t.order = m->time_first ? TN_DIMS(2, 0, 1, 3) : TN_DIMS(0, 2, 1, 3);
     if (m->kv_heads != m->heads) group(m, &z, &t);
     tn_tensor    *y = tn_attention_run(t); /* [B, T, heads, D], or [T, B, ...]; heads may be [kv_heads, group] */

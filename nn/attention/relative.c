@@ -1,0 +1,73 @@
+/* relative.c — T5's relative positions (Raffel et al. 2020): a learned number for each head and distance from a query
+ * to a key, added to the score.
+ *
+ *   bias[h, t, s] = weight[bucket(s - t), h]
+ *
+ * Of n buckets (for keys behind the query the other half, or, causal, the one for distance 0) the first n / 2 are for
+ * one distance each; the others grow with its logarithm, up to the last, which is for `distance` and all beyond. */
+#include "nn/base/nn_private.h"
+
+#include <math.h>
+
+static void relative_positions_describe(const void *self, char *text, size_t size)
+{
+    const tn_relative_positions *m = self;
+    snprintf(text, size, "%lld, %lld, distance=%lld, causal=%s", (long long)m->buckets, (long long)m->heads,
+             (long long)m->distance, tn__python_bool(m->causal));
+}
+static const tn_class tn_relative_positions_class = {.size = sizeof(tn_class),
+                                                     .name = "RelativePositions",
+                                                     .bytes = sizeof(tn_relative_positions),
+                                                     .describe = relative_positions_describe};
+
+tn_relative_positions *tn_relative_positions_create(tn_relative_positions_config c)
+{
+    static const char *const who = "tn_relative_positions_new";
+    const int64_t            least = c.causal ? 2 : 4;
+    if (!tn__at_least(who, "heads", c.heads, 1) || !tn__within(who, "buckets", c.buckets, least, 1 << 20) ||
+        !tn__within(who, "distance", c.distance, 1, INT32_MAX) || !tn__floating(who, c.dtype))
+        return NULL;
+    if (c.distance <= c.buckets / least)
+        return tn_raise(TN_EINVAL,
+                        "%s: .distance is %lld, but must be more than %lld, up to where each distance has a bucket",
+                        who, (long long)c.distance, (long long)(c.buckets / least)),
+               NULL;
+    tn_relative_positions *m = tn_module_new(tn_relative_positions);
+    if (!m) return NULL;
+    m->heads = c.heads, m->buckets = c.buckets, m->distance = c.distance, m->causal = c.causal;
+    m->weight = tn_param(m, "weight", tn_normal_of(c.dtype, TN_SHAPE(c.buckets, c.heads), 0, 0.02));
+    return tn_built(m);
+}
+
+/* far: the key's position less the query's. The logarithm is in f32, as transformers has it. */
+static int64_t bucket_of(const tn_relative_positions *m, int64_t far)
+{
+    int64_t n = m->buckets, from = 0;
+    if (!m->causal) {
+        n /= 2;
+        if (far > 0) from = n;
+        far = far < 0 ? -far : far;
+    } else far = far < 0 ? -far : 0;
+    const int64_t exact = n / 2;
+    if (far < exact) return from + far;
+    if (far >= m->distance) return from + n - 1;
+    const float   part = logf((float)far / (float)exact) / (float)log((double)m->distance / (double)exact);
+    const int64_t more = exact + (int64_t)(part * (float)(n - exact));
+    return from + (more < n - 1 ? more : n - 1);
+}
+
+tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queries, int64_t keys)
+{
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    if (queries < 0 || queries > keys || keys > INT32_MAX)
+        return tn_raise(TN_EINVAL, "relative_positions: %lld queries are not the last of %lld keys", (long long)queries,
+                        (long long)keys),
+               tn_leave(f, NULL);
+    tn_tensor *each = tn_empty_of(TN_I64, TN_SHAPE(queries + keys)), *at = tn_empty_of(TN_I64, TN_SHAPE(queries, keys));
+    int64_t   *bucket = each ? tn_data_mut(each) : NULL, *to = at ? tn_data_mut(at) : NULL; /* bucket: of a distance */
+    for (int64_t i = 0; bucket && i < queries + keys; i++) bucket[i] = bucket_of(m, i - keys + 1);
+    for (int64_t t = 0; bucket && to && t < queries; t++)
+        for (int64_t s = 0; s < keys; s++) to[t * keys + s] = bucket[s - t + queries - 1];
+    return tn_leave(f, tn_unsqueeze(tn_permute(tn_embedding(m->weight, at, -1, false), TN_DIMS(2, 0, 1)), 0));
+}

@@ -1,0 +1,182 @@
+/* test_relative.c — T5's relative positions: buckets and an encoder beside Hugging Face's (tests/golden/t5.py),
+ * gradients by differences, masks beside the bias, the same bits with a cache and without, and what is refused. */
+#include "nn/nn.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include <math.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+static tn_safetensors *golden;
+static void       open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/t5.safetensors")), fine(); }
+static void       close_golden(void) { tn_safetensors_close(golden); }
+static tn_tensor *get(const char *name) { return tn_safetensors_get(golden, name); }
+static double     furthest(tn_tensor *a, tn_tensor *b)
+{
+    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
+    return tn_item(tn_amax(tn_flatten(tn_abs(tn_sub(a, b)), 0, -1), .dims = TN_DIMS(0)));
+}
+
+START_TEST(buckets)
+{
+    static const int64_t tables[][2] = {{32, 128}, {8, 9}, {20, 50}, {6, 1000}};
+    enum { FAR = 300, KEYS = FAR + 1 };
+    const int64_t          n = tables[_i / 2][0], distance = tables[_i / 2][1];
+    const bool             causal = _i % 2;
+    const char            *name = tn_name("buckets.%d.%d.%s", (int)n, (int)distance, causal ? "causal" : "both");
+    tn_tensor             *want = get(name);
+    tn_relative_positions *m =
+        tn_relative_positions_new(.heads = 2, .buckets = n, .distance = distance, .causal = causal);
+    fine();
+    const tn_scope s = tn_no_grad_begin();
+    for (int64_t b = 0; b < n; b++) tn_set(m->weight, 2 * b, (double)b), tn_set(m->weight, 2 * b + 1, -(double)b);
+    tn_tensor *all = tn_relative_positions_forward(m, KEYS, KEYS), *last = tn_relative_positions_forward(m, 1, KEYS);
+    for (int64_t far = -FAR; far <= FAR; far++) {
+        const int64_t t = far < 0 ? FAR : 0, at = (int64_t)tn_get(want, far + FAR);
+        ck_assert_msg(tn_get_at(all, TN_SHAPE(0, 0, t, t + far)) == (double)at, "%s: %d is in %g, not %d", name,
+                      (int)far, tn_get_at(all, TN_SHAPE(0, 0, t, t + far)), (int)at);
+        ck_assert(tn_get_at(all, TN_SHAPE(0, 1, t, t + far)) == -(double)at);
+    }
+    ck_assert(tn_same_bits(tn_contiguous(last), tn_contiguous(tn_narrow(all, 2, FAR, 1))));
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
+#define THEIRS "encoder.block.*.layer."
+static const tn_rename rules[] = {
+    TN_RENAME("encoder.final_layer_norm", "norm"),
+    TN_RENAME("encoder.block.0.layer.0.SelfAttention.relative_attention_bias", "layers.0.relative"),
+    TN_RENAME(THEIRS "0.SelfAttention.q", "layers.*.self_attn.q_proj"),
+    TN_RENAME(THEIRS "0.SelfAttention.k", "layers.*.self_attn.k_proj"),
+    TN_RENAME(THEIRS "0.SelfAttention.v", "layers.*.self_attn.v_proj"),
+    TN_RENAME(THEIRS "0.SelfAttention.o", "layers.*.self_attn.out_proj"),
+    TN_RENAME(THEIRS "0.layer_norm", "layers.*.norm1"),
+    TN_RENAME(THEIRS "1.DenseReluDense.wi_0", "layers.*.gate"),
+    TN_RENAME(THEIRS "1.DenseReluDense.wi_1", "layers.*.linear1"),
+    TN_RENAME(THEIRS "1.DenseReluDense.wo", "layers.*.linear2"),
+    TN_RENAME(THEIRS "1.layer_norm", "layers.*.norm2"),
+    TN_RENAME("x", NULL),
+    TN_RENAME("y", NULL),
+    TN_RENAME("seed", NULL),
+    TN_RENAME("blocked_keys", NULL),
+    TN_RENAME("grad", NULL),
+    TN_RENAME("buckets", NULL),
+};
+static tn_blocks *t5(void)
+{
+    tn_blocks *m =
+        tn_blocks_new(.layers = 2, .dim = 10, .heads = 3, .head_dim = 4, .ff = 14, .norm = TN_NORM_RMS, .eps = 1e-6,
+                      .norm_first = true, .final_norm = true, .gated = true, .activation = tn_silu, .no_bias = true,
+                      .scale = 1, .relative = 8, .relative_distance = 9, .dropout = 0);
+    tn_load(m, tn_test_data("golden/t5.safetensors"), .rename = rules, .renames = sizeof rules / sizeof *rules);
+    fine();
+    return m;
+}
+static tn_block *layer(tn_blocks *m, int64_t i) { return tn_at(m->layers, i); }
+
+START_TEST(as_an_encoder_of_transformers)
+{
+    tn_blocks *m = t5();
+    tn_tensor *x = tn_requires_grad(get("x")), *y = tn_blocks_forward(m, x, .blocked_keys = get("blocked_keys"));
+    tn_tensor *there = tn_unsqueeze(tn_to(tn_logical_not(get("blocked_keys")), TN_F32), 2);
+    ck_assert_double_le(furthest(tn_mul(y, there), tn_mul(get("y"), there)), 1e-5);
+    ck_assert(layer(m, 0)->relative && !layer(m, 1)->relative);
+    tn_backward(y, .seed = get("seed"));
+    fine();
+    ck_assert_double_le(furthest(tn_grad(x), get("grad.x")), 5e-5);
+    ck_assert_double_le(furthest(tn_grad(layer(m, 0)->relative->weight), get("grad.table")), 5e-5);
+    tn_free(m);
+}
+END_TEST
+
+/* A mask of each kind beside the bias is what both are as one. */
+START_TEST(masks)
+{
+    tn_blocks *m = t5();
+    tn_tensor *x = get("x"), *bias = tn_relative_positions_forward(layer(m, 0)->relative, 13, 13);
+    tn_tensor *blocked = tn_bernoulli_of(TN_BOOL, TN_SHAPE(13, 13), 0.4);
+    tn_tensor *floating = tn_masked_fill(tn_zeros(TN_SHAPE(13, 13)), blocked, -INFINITY);
+    tn_tensor *want = tn_blocks_forward(m, x, .bias = tn_add(bias, floating));
+    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .blocked = blocked), want));
+    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .blocked = floating), want));
+    ck_assert(
+        tn_same_bits(tn_blocks_forward(m, x, .blocked = tn_contiguous(tn_expand(blocked, TN_SHAPE(6, 13, 13)))), want));
+    fine();
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(the_same_bits_with_and_without_a_cache)
+{
+    tn_seed(2);
+    tn_blocks     *m = tn_blocks_new(.layers = 2, .dim = 12, .heads = 6, .kv_heads = 2, .ff = 16, .norm_first = true,
+                                     .relative = 4, .relative_distance = 5, .relative_causal = true, .dropout = 0);
+    const tn_scope s = tn_no_grad_begin();
+    tn_init_normal(layer(m, 0)->relative->weight, 0, 1);
+    tn_tensor   *x = tn_normal(TN_SHAPE(2, 9, 12), 0, 1), *y = tn_blocks_forward(m, x, .causal = true);
+    tn_kv_cache *cache = tn_blocks_cache(m, 2, 9, 0);
+    for (int64_t t = 0, n; t < 9; t += n) {
+        n = t ? 1 : 3;
+        tn_tensor *some = tn_blocks_forward(m, tn_narrow(x, 1, t, n), .causal = true, .cache = cache);
+        ck_assert(tn_same_bits(some, tn_narrow(y, 1, t, n)));
+    }
+    ck_assert(tn_same_bits(tn_blocks_forward(m, tn_narrow(x, 0, 1, 1), .causal = true), tn_narrow(y, 0, 1, 1)));
+    fine();
+    tn_kv_cache_free(cache);
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
+static tn_tensor *run(tn_tensor *const *x, int n, void *user)
+{
+    (void)n;
+    return tn_block_forward((tn_block *)user, x[0], .causal = true);
+}
+START_TEST(gradients)
+{
+    tn_block *m = tn_block_new(.dim = 4, .heads = 2, .kv_heads = 1, .ff = 6, .activation = tn_gelu, .relative = 4,
+                               .relative_distance = 3, .scale = 0.8, .window = 3, .dropout = 0, .dtype = TN_F64);
+    tn_init_normal(m->relative->weight, 0, 1);
+    tn_tensor *in[] = {tn_requires_grad(tn_normal_of(TN_F64, TN_SHAPE(2, 5, 4), 0, 1)), m->relative->weight};
+    ck_assert_msg(tn_gradcheck(run, .count = 2, .inputs = in, .user = m, .name = "relative") == TN_OK, "%s",
+                  tn_error_message());
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(wrong_use)
+{
+    ck_assert_ptr_null(tn_relative_positions_new(.heads = 2, .buckets = 3));
+    ck_error(TN_EINVAL, "tn_relative_positions_new: .buckets is 3, but must be from 4 to 1048576");
+    ck_assert_ptr_null(tn_relative_positions_new(.heads = 2, .distance = 8));
+    ck_error(TN_EINVAL, "tn_relative_positions_new: .distance is 8, but must be more than 8, up to where each distance "
+                        "has a bucket");
+    ck_assert_ptr_null(tn_block_new(.dim = 4, .heads = 2, .relative = 8, .rotary = true));
+    ck_error(TN_EINVAL, "tn_block_new: positions are .rotary or .relative, not both");
+    ck_assert_ptr_null(tn_mha_new(.dim = 4, .heads = 2, .scale = -1));
+    ck_error(TN_EINVAL, "tn_mha_new: .scale is -1, but must be more than 0, or 0, which is 1/√head_dim");
+    tn_relative_positions *m = tn_relative_positions_new(.heads = 2);
+    ck_assert_ptr_null(tn_relative_positions_forward(m, 3, 2));
+    ck_error(TN_EINVAL, "relative_positions: 3 queries are not the last of 2 keys");
+    ck_assert_ptr_nonnull(tn_relative_positions_forward(m, 0, 2));
+    tn_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("relative positions");
+    TCase *c = tn_tcase(s, "relative");
+    tcase_add_checked_fixture(c, open_golden, close_golden);
+    tcase_add_loop_test(c, buckets, 0, 8);
+    tcase_add_test(c, as_an_encoder_of_transformers);
+    tcase_add_test(c, masks);
+    tcase_add_test(c, the_same_bits_with_and_without_a_cache);
+    tcase_add_test(c, gradients);
+    tcase_add_test(c, wrong_use);
+    return tn_check_main(s);
+}
