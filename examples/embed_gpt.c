@@ -28,7 +28,7 @@ int main(int argc, char **argv)
     tn_lm         *model = tn_lm_load(argv[1]);
     tn_tokenizer  *tokens = tn_tokenizer_load(argv[1]);
     writing        w = {.tokens = tokens};
-    tn_token_batch b = {NULL};
+    tn_token_batch b = {.ids = NULL};
     tn_tokenizer_batch(tokens, &b, 1, (const char *[]){argv[2]});
     tn_decoding *d = tn_lm_decoding(model, 1, b.ids ? tn_numel(b.ids) + atoll(argv[3]) : 0);
     for (int64_t i = 0; b.ids && i < tn_numel(b.ids); i++) each(0, tn_get_i64(b.ids, i), &w);
