@@ -154,6 +154,12 @@ bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const ch
     return tn_tokenizer_save(t, folder) == TN_OK && put_run(folder, asked);
 }
 
+void record_forget(const char *folder)
+{
+    char path[1024];
+    unlink(in_folder(folder, "run.json", path));
+}
+
 int64_t record_steps(const char *folder)
 {
     char          path[1024];
@@ -178,12 +184,14 @@ static double memory_there(void)
 /* Raises if there is less than is needed; a run that is forced is told and goes on. */
 static bool enough(double needed, double there, bool force, tn_status status, const char *of, const char *advice)
 {
-    const double mib = 1 << 20;
+    const bool   large = needed >= 1 << 30;
+    const double unit = large ? 1 << 30 : 1 << 20;
+    char         numbers[120];
     if (!(there >= 0) || needed <= there) return true;
-    if (force) fprintf(stderr, "%s: about %.0f MiB are needed, and there are %.0f\n", of, needed / mib, there / mib);
-    else
-        tn_raise(status, "this needs about %.0f MiB of %s, and there are %.0f: %s (or --force it)", needed / mib, of,
-                 there / mib, advice);
+    snprintf(numbers, sizeof numbers, "about %.*f %s of %s, and there are %.*f", large, needed / unit,
+             large ? "GiB" : "MiB", of, large, there / unit);
+    if (force) fprintf(stderr, "this needs %s\n", numbers);
+    else tn_raise(status, "this needs %s: %s (or --force it)", numbers, advice);
     return force;
 }
 

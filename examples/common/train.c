@@ -114,7 +114,9 @@ static bool prepared(training *t)
     train_asked      *a = &t->asked;
     t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
     if (k->look && !k->look(t)) return false;
-    if (!record_may_begin(a->out, &a->resume) || !(t->tokens = tokenizer_for(t)) || !k->open(t)) return false;
+    if (!record_may_begin(a->out, &a->resume)) return false;
+    t->begun = !a->resume;
+    if (!(t->tokens = tokenizer_for(t)) || !k->open(t)) return false;
     return (t->net = model_for(t)) && record_memory(memory_of(t), a->force) &&
            record_space(a->out, disk_of(t), a->force);
 }
@@ -160,11 +162,13 @@ tn_fit_result train_run(training *t)
     if (w && prepared(t) && (steps = steps_for(t, &seconds)) && tn_error() == TN_OK) {
         announce(t, steps, seconds);
         const char *config = described(t, steps, w);
+        t->begun = false;
         if (record_run(t->asked.out, t->asked.resume, t->tokens, config)) {
             r = fitted(t, steps, config);
             if (r.why == TN_FIT_FAILED) advise(t);
         }
     }
+    if (t->begun) record_forget(t->asked.out);
     if (r.why != TN_FIT_FAILED) {
         tn_module_train(t->net, false);
         if (t->kind->save(t, r.why)) record_page(t->asked.out, t->kind->title);

@@ -36,7 +36,8 @@ printf '\n  \n\t\n\r\n' >blank
 printf 'ab\ncd\0ef\n' >binary
 printf 'one line\nand another\n' >document
 head -c 17000000 /dev/zero | tr '\0' 'a' >line
-train=("$bert" train --quiet --size tiny --steps 2 --batch 2 --length 16 --vocab-size 200)
+given=("$bert" train --quiet --size tiny --steps 2 --batch 2 --length 16)
+train=("${given[@]}" --vocab-size 200)
 "${train[@]}" --text text --out model >/dev/null || wrong "bert train fails"
 fill=("$bert" fill -k 1 "The [MASK].")
 
@@ -54,9 +55,9 @@ says 5 "bert: tn_tokenizer_train: 'missing': cannot open: no such file or folder
 says 3 "bert: tn_corpus_open: there is no text in empty" "${train[@]}" --text text --valid empty --out none
 says 3 "bert: 'document' is one document, but guessing the next sentence needs sentences of others: put an empty line \
 between documents, or train with --objective roberta, which needs none" \
-    "${train[@]}" --text document --vocab model --out one
+    "${given[@]}" --text document --vocab model --out one
 says 3 "bert: tn_corpus_open: 'line': line 1 has more than 16777216 bytes: is this a text with line ends?" \
-    bash -c "ulimit -v 1000000; exec \"\$@\"" - "${train[@]}" --vocab model --text line --out none
+    bash -c "ulimit -v 1000000; exec \"\$@\"" - "${given[@]}" --vocab model --text line --out none
 says 1 "bert: tn_tokenizer_train: vocab_size is 20, but the special tokens (5) and the letters (53) alone are more: \
 raise it, or lower alphabet" "${train[@]}" --vocab-size 20 --text text --out none
 leaves one corpus.tokens
@@ -91,7 +92,7 @@ text?" "$tokenize" train --type subword --out codes line
 printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\na\n' >maskless.txt
 says 7 "bert: this tokenizer has no [MASK]: texts of hidden words need [PAD], [CLS], [SEP] and [MASK] in the \
 vocabulary" \
-    "${train[@]}" --text text --vocab maskless.txt --out none
+    "${given[@]}" --text text --vocab maskless.txt --out none
 says 1 "tokenize: tn_tokenizer_train: vocab_size is 3, but the special tokens alone are 5" \
     "$tokenize" train --no-progress --type bpe --size 3 --out new text
 says 1 "bert: tn_bert_fill_in: there is no [MASK] in the text: write it where a word is to be found" \

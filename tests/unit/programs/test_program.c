@@ -327,11 +327,11 @@ START_TEST(resources)
 {
     ck_assert(record_space(".", 1, false) && record_memory(1, false));
     ck_assert(!record_space(".", 1e24, false));
-    ck_assert_msg(tn_error() == TN_EIO && strstr(tn_error_message(), " MiB of disk space, and there are "), "%s",
+    ck_assert_msg(tn_error() == TN_EIO && strstr(tn_error_message(), " GiB of disk space, and there are "), "%s",
                   tn_error_message());
     tn_clear_error();
     ck_assert(!record_memory(1e24, false));
-    ck_assert_msg(tn_error() == TN_ENOMEM && strstr(tn_error_message(), " MiB of memory, and there are "), "%s",
+    ck_assert_msg(tn_error() == TN_ENOMEM && strstr(tn_error_message(), " GiB of memory, and there are "), "%s",
                   tn_error_message());
     tn_clear_error();
     ck_assert(record_space(".", 1e24, true));
