@@ -7,6 +7,7 @@
 #include "nn/nn.h"
 #include "optim/optim.h"
 #include "data/data.h"
+#include "parallel/parallel.h"
 #include "models/models.h"
 
 #endif

@@ -21,6 +21,10 @@ typedef struct {
     const char *gguf;  /* a model's file, of llama; NULL: random weights */
     bench_sizes sizes; /* 0: the workload's own */
 
+    tn_world *world; /* of `bench ranks`; else NULL */
+    int64_t   steps;
+    bool      zero;
+
     bool        json, no_peers; /* of kernels */
     const char *only, *size;
 } bench_options;
@@ -31,6 +35,7 @@ typedef int    bench_workload(const bench_options *o, FILE *json);
 bench_workload bench_overhead, bench_bert, bench_bert_small, bench_encoder_infer, bench_gpt, bench_gpt_gen, bench_llama,
     bench_seq2seq, bench_lstm;
 
+int bench_ranks(int argc, char **argv);    /* ranks.c: likewise */
 int bench_kernels(const bench_options *o); /* kernels.c: a program in itself; returns the exit status */
 
 double bench_now(void); /* seconds, from a clock that does not jump */
@@ -49,14 +54,24 @@ double bench_attention(const bench_sizes *s, double layers);
 tn_tensor *bench_words(tn_shape s, int64_t vocab);
 tn_tensor *bench_some(int64_t of, int64_t n);
 
-/* A training job: loss() is one forward pass of what module learns. */
+/* Takes the option at argv[0] (main.c); how many words it took, 0 if it is none that we know. */
+int bench_option(bench_options *o, char **argv);
+
+/* A training job: loss() is one forward pass of what module learns. part() is the same for `rows` rows of the batch
+ * from row `first` on; *weight: how many terms its mean has. */
 typedef struct {
     void *module;
     tn_tensor *(*loss)(void *job);
+    tn_tensor *(*part)(void *job, int64_t first, int64_t rows, double *weight);
     void   *job;
+    int64_t batch;  /* rows */
     int64_t tokens; /* in a batch */
     double  gflop;  /* of a step */
 } bench_job;
-int bench_train(const bench_options *o, FILE *json, const bench_job *j);
+int        bench_train(const bench_options *o, FILE *json, const bench_job *j);
+int        bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j); /* ranks.c */
+tn_tensor *bench_rows(tn_tensor *t, int64_t first, int64_t rows);                     /* contiguous */
+
+void bench_sha256(void *module, char hex[65]); /* sha256.c: of all parameters, in their order */
 
 #endif

@@ -55,6 +55,30 @@ static tn_tensor *loss(void *given)
     return tn_linear_cross_entropy(x, head->weight, head->bias, j->targets);
 }
 
+/* Of the masked positions those in the rows, in their order. */
+static tn_tensor *part(void *given, int64_t first, int64_t rows, double *weight)
+{
+    const job    *all = given;
+    job           j = {.m = all->m};
+    const int64_t seq = tn_size(all->words, 1), n = tn_numel(all->where);
+    int64_t       count = 0;
+    for (int pass = 0; pass < 2; pass++, count = pass < 2 ? 0 : count) {
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t at = tn_get_i64(all->where, i) - first * seq;
+            if (at < 0 || at >= rows * seq) continue;
+            if (pass) {
+                tn_set_i64(j.where, count, at);
+                tn_set_i64(j.targets, count, tn_get_i64(all->targets, i));
+            }
+            count++;
+        }
+        if (!pass) j.where = tn_zeros_of(TN_I64, TN_SHAPE(count)), j.targets = tn_zeros_of(TN_I64, TN_SHAPE(count));
+    }
+    *weight = (double)count;
+    j.words = bench_rows(all->words, first, rows), j.segments = bench_rows(all->segments, first, rows);
+    return count ? loss(&j) : NULL;
+}
+
 static int train(const bench_options *o, FILE *json, bench_sizes own)
 {
     const bench_sizes s = bench_sizes_of(o, own);
@@ -68,8 +92,9 @@ static int train(const bench_options *o, FILE *json, bench_sizes own)
     const double    d = (double)s.d_model, head = d * d + d * (double)s.vocab;
     const double    products = bench_encoder_weights(&s) * (double)(s.layers * tokens) + head * (double)masked;
     const double    gflop = 6e-9 * products + bench_attention(&s, (double)s.layers);
-    const bench_job work = {.module = j.m, .loss = loss, .job = &j, .tokens = tokens, .gflop = gflop};
-    int             failed = bench_train(o, json, &work);
+    const bench_job work = {
+        .module = j.m, .loss = loss, .part = part, .job = &j, .batch = s.batch, .tokens = tokens, .gflop = gflop};
+    int failed = bench_train(o, json, &work);
     tn_free(j.m);
     tn_scope_end(all);
     return failed;

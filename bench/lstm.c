@@ -34,6 +34,14 @@ static tn_tensor *loss(void *given)
     return tn_leave(f, tn_linear_cross_entropy(x, m->out->weight, m->out->bias, j->targets));
 }
 
+static tn_tensor *part(void *given, int64_t first, int64_t rows, double *weight)
+{
+    job j = *(const job *)given;
+    j.words = bench_rows(j.words, first, rows), j.targets = bench_rows(j.targets, first, rows);
+    *weight = (double)tn_numel(j.targets);
+    return loss(&j);
+}
+
 int bench_lstm(const bench_options *o, FILE *json)
 {
     const bench_sizes s =
@@ -44,7 +52,13 @@ int bench_lstm(const bench_options *o, FILE *json)
     j.targets = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     const double    d = (double)s.d_model, weights = 8 * d * d * (double)s.layers + d * (double)s.vocab;
     const double    gflop = 6e-9 * weights * (double)bench_tokens(&s);
-    const bench_job work = {.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop};
+    const bench_job work = {.module = j.m,
+                            .loss = loss,
+                            .part = part,
+                            .job = &j,
+                            .batch = s.batch,
+                            .tokens = bench_tokens(&s),
+                            .gflop = gflop};
     int             failed = bench_train(o, json, &work);
     tn_free(j.m);
     tn_scope_end(all);

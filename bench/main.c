@@ -46,7 +46,8 @@ static int usage(FILE *to)
           "  --seconds S      for each contender and line (0.3)\n"
           "  --only PATTERN   of \"gemm_f32 512x128x128 NT 2\", with * and ?\n"
           "  --size MxNxK     products of this size in place of the table; BxMxNxK: a batch\n"
-          "  --no-peers       Tenon alone\n",
+          "  --no-peers       Tenon alone\n"
+          "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [sizes]\n",
           to);
     return to == stdout ? 0 : 2;
 }
@@ -59,8 +60,7 @@ static double number(const char *text, double most)
     return end == text || *end || !(v >= 0 && v <= most) ? -1 : v;
 }
 
-/* Takes the option at argv[0]; how many words it took, 0 if it is none that we know. */
-static int option(bench_options *o, char **argv)
+int bench_option(bench_options *o, char **argv)
 {
     static const struct {
         const char *name;
@@ -76,6 +76,7 @@ static int option(bench_options *o, char **argv)
     if (!strcmp(name, "--only")) return o->only = text, 2;
     if (!strcmp(name, "--gguf")) return o->gguf = text, 2;
     if (!strcmp(name, "--size")) return o->size = text, 2;
+    if (!strcmp(name, "--steps")) return (o->steps = (int64_t)number(text, 1e9)) > 0 ? 2 : 0;
     if (!strcmp(name, "--threads")) return (o->threads = (int)number(text, 4096)) >= 0 ? 2 : 0;
     if (!strcmp(name, "--seconds")) return (o->seconds = number(text, 86400)) > 0 ? 2 : 0;
     if (!strcmp(name, "--dtype")) {
@@ -122,12 +123,13 @@ int main(int argc, char **argv)
     if (argc < 2) return usage(stderr);
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help")) return usage(stdout);
+    if (!strcmp(argv[1], "ranks")) return bench_ranks(argc, argv);
     int        w = 0;
     const bool kernels = !strcmp(argv[1], "kernels");
     while (!kernels && w < WORKLOADS && strcmp(argv[1], workloads[w].name) != 0) w++;
     if (w == WORKLOADS) return usage(stderr);
     for (int i = 2, took; i < argc; i += took) {
-        took = option(&o, argv + i);
+        took = bench_option(&o, argv + i);
         if (took) continue;
         fprintf(stderr, "bench: cannot use %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
         return usage(stderr);

@@ -43,6 +43,15 @@ static tn_tensor *loss(void *given)
     return tn_leave(f, y);
 }
 
+static tn_tensor *part(void *given, int64_t first, int64_t rows, double *weight)
+{
+    job j = *(const job *)given;
+    j.source = bench_rows(j.source, first, rows), j.target = bench_rows(j.target, first, rows);
+    j.next = bench_rows(j.next, first, rows), j.padding = bench_rows(j.padding, first, rows);
+    *weight = (double)tn_numel(j.next);
+    return loss(&j);
+}
+
 int bench_seq2seq(const bench_options *o, FILE *json)
 {
     const bench_sizes s = bench_sizes_of(
@@ -57,7 +66,13 @@ int bench_seq2seq(const bench_options *o, FILE *json)
     const double    d = (double)s.d_model, layer = 2 * bench_encoder_weights(&s) + 4 * d * d; /* one on either side */
     const double    weights = layer * (double)s.layers + d * (double)s.vocab;
     const double    gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, 3 * (double)s.layers);
-    const bench_job work = {.module = j.m, .loss = loss, .job = &j, .tokens = bench_tokens(&s), .gflop = gflop};
+    const bench_job work = {.module = j.m,
+                            .loss = loss,
+                            .part = part,
+                            .job = &j,
+                            .batch = s.batch,
+                            .tokens = bench_tokens(&s),
+                            .gflop = gflop};
     int             failed = bench_train(o, json, &work);
     tn_free(j.m);
     tn_scope_end(all);

@@ -1,4 +1,4 @@
-/* sizes.c — the sizes of a workload, and how many operations its step takes. */
+/* sizes.c — the sizes of a workload, how many operations its step takes, and rows of its batch. */
 #include "bench/bench.h"
 
 bench_sizes bench_sizes_of(const bench_options *o, bench_sizes own)
@@ -27,3 +27,5 @@ double bench_attention(const bench_sizes *s, double layers)
 {
     return 12e-9 * (double)s->batch * (double)s->seq * (double)s->seq * (double)s->d_model * layers;
 }
+
+tn_tensor *bench_rows(tn_tensor *t, int64_t first, int64_t rows) { return tn_contiguous(tn_narrow(t, 0, first, rows)); }

@@ -20,6 +20,7 @@ static int step(const bench_job *j, tn_optimizer *opt, bool bf16, double *loss)
 
 int bench_train(const bench_options *o, FILE *json, const bench_job *j)
 {
+    if (o->world) return bench_train_ranks(o, json, j);
     tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-4, .clip.norm = 1);
     double        best = INFINITY, first = 0, last = 0;
     int           steps = 0, failed = opt == NULL;

@@ -7,6 +7,9 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS tenon tenon_static EXPORT tenon
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TENON_HAS_MPI)
+  install(TARGETS tenon_mpi EXPORT tenon_mpi ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 foreach(header IN LISTS TENON_HEADERS)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon/${folder})
@@ -14,6 +17,9 @@ endforeach()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tenon)
 install(EXPORT tenon NAMESPACE tenon:: FILE tenon-targets.cmake DESTINATION ${package_dir})
+if(TENON_HAS_MPI)
+  install(EXPORT tenon_mpi NAMESPACE tenon:: FILE tenon-mpi-targets.cmake DESTINATION ${package_dir})
+endif()
 configure_package_config_file(cmake/tenon-config.cmake.in ${PROJECT_BINARY_DIR}/tenon-config.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tenon-config-version.cmake COMPATIBILITY SameMinorVersion)

@@ -33,6 +33,8 @@ data/vectors     | text                          | core/base/toolbox.h core/kern
                  |                               | core/products/gemm.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
 data/report      | text                          | core/base/toolbox.h
+parallel         |                               | core/base/toolbox.h
+parallel/mpi     |                               |
 models/files     |                               | core/base/toolbox.h core/base/checked.h core/files core/tensor/tensor.h
 models/generate  |                               | core/base/toolbox.h
 models/bert      | files                         | core/base/toolbox.h

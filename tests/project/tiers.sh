@@ -12,6 +12,7 @@ read texts     |  800 | data/data.h data/text.h data/vocab.h data/tokenizer.h da
                |      | data/corpus.h data/pairs.h
 judge, report  |  300 | data/metrics.h data/report.h data/runlog.h
 words, vectors |  200 | data/vectors.h
+several ranks  |  200 | parallel/parallel.h
 use the models |  700 | models/models.h models/bert.h models/decoder.h models/fit.h models/generate.h models/gpt.h
                |      | models/llama.h models/lm.h models/seq2seq.h
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8.h core/system.h autograd/op.h

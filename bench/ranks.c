@@ -1,0 +1,177 @@
+/* ranks.c — bench ranks: a workload's training by several processes under MPI, with one thread each; one rank runs
+ * without MPI. It ends with one line of JSON, in which `weights` is the same for any number of ranks. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* setenv, getrusage */
+#endif
+#include "bench/bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#ifndef BENCH_MPIEXEC
+#define BENCH_MPIEXEC NULL
+#endif
+
+enum { SHARDS = 12, MOST_RANKS = SHARDS };
+
+/* Batches of a multiple of the shards' number, so that each shard has as many rows. */
+static const struct {
+    const char     *name;
+    bench_workload *run;
+    int64_t         batch;
+} jobs[] = {{"bert", bench_bert, 24}, {"gpt", bench_gpt, 12}, {"seq2seq", bench_seq2seq, 72}, {"lstm", bench_lstm, 36}};
+enum { JOBS = sizeof jobs / sizeof *jobs };
+
+/* ---- one rank ---------------------------------------------------------------------------------------------------- */
+
+static int step(const bench_options *o, const bench_job *j, tn_replica *r, tn_optimizer *opt)
+{
+    const tn_scope s = tn_scope_begin();
+    for (tn_part p = {0}; tn_replica_next(r, &p);) {
+        tn_batch b = {0};
+        double   weight = 0;
+        tn_batch_cut(&b, p.shard, j->batch);
+        if (!b.rows) continue;
+        const tn_scope narrow = tn_autocast_begin(o->dtype == TN_BF16);
+        tn_tensor     *l = tn_scope_return(narrow, j->part(j->job, b.first, b.rows, &weight));
+        if (weight > 0) tn_replica_backward(r, l, weight);
+    }
+    tn_step(opt);
+    tn_scope_end(s);
+    return tn_error() != TN_OK;
+}
+
+/* The first step also makes the optimizer's state: it does not count. */
+int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
+{
+    tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-4, .clip.norm = 1);
+    tn_replica   *r = tn_replica_create(
+          (tn_replica_config){.world = o->world, .module = j->module, .shards = SHARDS, .bucket = 4 << 20});
+    double exchange = 0, start = bench_now(), first = NAN;
+    int    failed = !r || !opt;
+    for (int64_t i = 0; i < o->steps && !failed; i++) {
+        failed = step(o, j, r, opt);
+        if (i) exchange += tn_replica_seconds(r);
+        else first = tn_replica_loss(r);
+        if (!i && o->steps > 1) start = bench_now();
+    }
+    const double  took = bench_now() - start, n = o->steps > 1 ? (double)(o->steps - 1) : 1;
+    struct rusage usage;
+    double        rss[MOST_RANKS], most = 0;
+    char          hex[65] = "";
+    getrusage(RUSAGE_SELF, &usage);
+    if (tn_world_gather(o->world, (double)usage.ru_maxrss / 1024, rss) == TN_OK) {
+        for (int i = 0; i < tn_world_size(o->world); i++) most = rss[i] > most ? rss[i] : most;
+        bench_sha256(j->module, hex);
+        fprintf(json,
+                "\"weights\": \"%s\", \"step_ms\": %.3f, \"exchange_ms\": %.3f, \"hidden\": 0.0, \"first_loss\": %.6f, "
+                "\"last_loss\": %.6f, \"rss_mib\": %.0f",
+                hex, took / n * 1e3, exchange / n * 1e3, first, tn_replica_loss(r), most);
+    }
+    tn_replica_free(r), tn_optimizer_free(opt);
+    return tn_error() != TN_OK;
+}
+
+static tn_world *join(int ranks)
+{
+#ifdef BENCH_MPI
+    if (ranks > 1) return tn_world_mpi(NULL);
+#endif
+    (void)ranks;
+    return tn_world_alone();
+}
+
+static int run(int which, bench_options *o, int ranks)
+{
+    char  *members = NULL;
+    size_t size;
+    FILE  *json = open_memstream(&members, &size);
+    if (!json) return perror("bench"), 4;
+    o->world = join(ranks);
+    const int rank = tn_world_rank(o->world), found = tn_world_size(o->world);
+    if (!o->sizes.batch) o->sizes.batch = jobs[which].batch;
+    if (o->world && found != ranks)
+        tn_raise(TN_EINVAL, "--ranks is %d, but MPI has started %d: was it built with another MPI than that mpiexec?",
+                 ranks, found);
+    int failed = tn_error() != TN_OK || jobs[which].run(o, json);
+    fclose(json);
+    tn_world_free(o->world);
+    failed = failed || tn_error() != TN_OK;
+    if (failed) fprintf(stderr, "bench: %s\n", tn_error_message());
+    else if (!rank)
+        printf("{\"workload\": \"%s\", \"ranks\": %d, \"steps\": %lld, \"threads\": %d, \"dtype\": \"%s\", "
+               "\"version\": \"%s\", %s}\n",
+               jobs[which].name, found, (long long)o->steps, tn_threads(), tn_dtype_name(o->dtype), tn_version(),
+               members);
+    free(members);
+    return failed;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+#ifndef BENCH_MPI
+/* Becomes mpiexec. The settings let Open MPI run more ranks than there are cores, as root as well (containers), and
+ * without pinning all of them to one core; other MPIs do not read them. */
+static int launch(int ranks, int argc, char **argv)
+{
+    static const char *const settings[][2] = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                                              {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                                              {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+                                              {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
+    enum { MOST_WORDS = 64 };
+    const char *mpiexec = BENCH_MPIEXEC, *slash = strrchr(argv[0], '/');
+    char        number[16], path[4096];
+    char       *words[MOST_WORDS + 8];
+    int         n = 0;
+    if (!mpiexec) return fprintf(stderr, "bench: built without MPI, so --ranks can only be 1; see TENON_MPI\n"), 1;
+    if (argc > MOST_WORDS) return fprintf(stderr, "bench: too many arguments\n"), 2;
+    snprintf(path, sizeof path, "%.*speers/bench_mpi", slash ? (int)(slash + 1 - argv[0]) : 0, argv[0]);
+    snprintf(number, sizeof number, "%d", ranks);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) setenv(settings[i][0], settings[i][1], 0);
+    words[n++] = (char *)(uintptr_t)mpiexec;
+    words[n++] = (char *)(uintptr_t) "-n";
+    words[n++] = number;
+    words[n++] = path;
+    for (int i = 1; i < argc; i++) words[n++] = argv[i];
+    words[n] = NULL;
+    execvp(mpiexec, words);
+    fprintf(stderr, "bench: cannot run %s\n", mpiexec);
+    return 1;
+}
+#endif
+
+static int usage(const char *word)
+{
+    fprintf(stderr,
+            "bench: cannot use %s\n"
+            "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [sizes]\n",
+            word);
+    return 2;
+}
+
+int bench_ranks(int argc, char **argv)
+{
+    bench_options o = {.self = argv[0], .threads = 1, .steps = 20};
+    int           which = -1, ranks = 1;
+    for (int i = 2, took; i < argc; i += took) {
+        took = 2;
+        if (i + 1 < argc && !strcmp(argv[i], "--workload")) {
+            for (which = JOBS - 1; which >= 0 && strcmp(jobs[which].name, argv[i + 1]) != 0;) which--;
+            if (which < 0) return usage(argv[i + 1]);
+        } else if (i + 1 < argc && !strcmp(argv[i], "--ranks")) {
+            ranks = atoi(argv[i + 1]);
+            if (ranks < 1 || ranks > MOST_RANKS) return usage(argv[i + 1]);
+        } else if (!(took = bench_option(&o, argv + i))) {
+            return usage(argv[i]);
+        }
+    }
+    if (which < 0) return usage("no --workload");
+    tn_set_threads(o.threads);
+#ifndef BENCH_MPI
+    if (ranks > 1) return launch(ranks, argc, argv);
+#endif
+    return run(which, &o, ranks);
+}

@@ -1,0 +1,23 @@
+# tenon::mpi, the transport of MPI (parallel/mpi): linked beside tenon::tenon or tenon::tenon_static by who calls
+# tn_world_mpi. Where several MPIs are installed, -DMPI_C_COMPILER=mpicc.mpich -DMPIEXEC_EXECUTABLE=... chooses one.
+set(TENON_HAS_MPI OFF)
+if(TENON_MPI)
+  if(TENON_MPI STREQUAL "AUTO")
+    find_package(MPI QUIET COMPONENTS C)
+  else()
+    find_package(MPI REQUIRED COMPONENTS C)
+  endif()
+  set(TENON_HAS_MPI ${MPI_C_FOUND})
+endif()
+if(NOT TENON_HAS_MPI)
+  message(STATUS "tenon::mpi is left out: TENON_MPI is ${TENON_MPI}, and MPI is found with a package like libopenmpi-dev")
+  return()
+endif()
+message(STATUS "tenon::mpi is built, with ${MPI_C_COMPILER}; programs of several ranks start with ${MPIEXEC_EXECUTABLE}")
+
+file(GLOB files CONFIGURE_DEPENDS parallel/mpi/*.c)
+add_library(tenon_mpi STATIC ${files})
+add_library(tenon::mpi ALIAS tenon_mpi)
+tenon_own(tenon_mpi)
+set_target_properties(tenon_mpi PROPERTIES EXPORT_NAME mpi)
+target_link_libraries(tenon_mpi PUBLIC MPI::MPI_C)

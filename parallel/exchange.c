@@ -1,0 +1,197 @@
+/* exchange.c — gradients on their way: of each bucket, each rank gets a piece of the branches of all ranks, adds them
+ * along the tree, and gives the sum to all. Sums are made element by element, so neither the buckets nor the pieces
+ * change a bit of them; only the tree does, and that is the same for any number of ranks. */
+#include "parallel/parallel_private.h"
+
+#include <string.h>
+
+enum { LINE = 64 };
+
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    char       *a;
+    const char *b;
+    double      by;
+    bool        f64;
+} task;
+
+static void add(int64_t from, int64_t to, void *user)
+{
+    const task *t = user;
+    if (t->f64) {
+        double *restrict a = (double *)(void *)t->a;
+        const double *restrict b = (const double *)(const void *)t->b;
+        for (int64_t i = from; i < to; i++) a[i] += b[i];
+    } else {
+        float *restrict a = (float *)(void *)t->a;
+        const float *restrict b = (const float *)(const void *)t->b;
+        for (int64_t i = from; i < to; i++) a[i] += b[i];
+    }
+}
+
+static void scale(int64_t from, int64_t to, void *user)
+{
+    const task *t = user;
+    if (t->f64) {
+        double *a = (double *)(void *)t->a;
+        for (int64_t i = from; i < to; i++) a[i] *= t->by;
+    } else {
+        float      *a = (float *)(void *)t->a;
+        const float by = (float)t->by;
+        for (int64_t i = from; i < to; i++) a[i] *= by;
+    }
+}
+
+/* The floats of [from, to), then the doubles. */
+static void each(const tn_replica *r, task t, int64_t from, int64_t to, void (*body)(int64_t, int64_t, void *))
+{
+    enum { GRAIN = 1 << 16 };
+    const int64_t middle = from > r->f64_at ? from : to < r->f64_at ? to : r->f64_at;
+    task          d = t;
+    d.f64 = true, d.a += middle - from, d.b = t.b ? t.b + (middle - from) : NULL;
+    if (middle > from) tn_parallel_for((middle - from) / (int64_t)sizeof(float), GRAIN, body, &t);
+    if (to > middle) tn_parallel_for((to - middle) / (int64_t)sizeof(double), GRAIN, body, &d);
+}
+
+void tn__gradients_add(const tn_replica *r, char *a, const char *b, int64_t from, int64_t to)
+{
+    each(r, (task){.a = a, .b = b}, from, to, add);
+}
+
+void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, int64_t to)
+{
+    each(r, (task){.a = a, .by = by}, from, to, scale);
+}
+
+/* ---- numbers that go with them ----------------------------------------------------------------------------------- */
+
+static int first_shard(const tn_replica *r, int rank) { return tn__first_shard(r->shards, rank, r->world->t.size); }
+
+/* The losses and weights of all shards, and which parameters have gradients, on all ranks. */
+static bool share_numbers(tn_replica *r)
+{
+    tn_world     *w = r->world;
+    const int     most = (r->shards + w->t.size - 1) / w->t.size;
+    const int64_t bytes = (int64_t)most * 2 * (int64_t)sizeof(double) + r->places;
+    char         *mine = r->room, *all = mine + bytes;
+    const size_t  own = (size_t)(r->hi - r->lo) * 2 * sizeof(double);
+    memset(mine, 0, (size_t)bytes);
+    memcpy(mine, r->part + (ptrdiff_t)2 * r->lo, own);
+    memcpy(mine + bytes - r->places, r->some, (size_t)r->places);
+    if (!tn__world_went(w, w->t.gather(w->t.user, mine, all, (int)bytes))) return false;
+    for (int i = 0; i < w->t.size; i++) {
+        const char *of = all + i * bytes;
+        const int   lo = first_shard(r, i), n = first_shard(r, i + 1) - lo;
+        memcpy(r->part + (ptrdiff_t)2 * lo, of, (size_t)n * 2 * sizeof(double));
+        for (int64_t k = 0; k < r->places; k++) r->some[k] |= (uint8_t)of[bytes - r->places + k];
+    }
+    return true;
+}
+
+/* ---- a bucket ---------------------------------------------------------------------------------------------------- */
+
+/* What of bucket [from, to) is rank i's to add up: [*lo, *hi). Cut at whole cache lines. */
+static void piece(int64_t from, int64_t to, int i, int size, int64_t *lo, int64_t *hi)
+{
+    const int64_t lines = (to - from + LINE - 1) / LINE;
+    *lo = tn__min_i64(from + lines * i / size * LINE, to);
+    *hi = tn__min_i64(from + lines * (i + 1) / size * LINE, to);
+}
+
+typedef struct {
+    int  *out_bytes, *out_at, *in_bytes, *in_at; /* [size] each, in the replica's room */
+    char *out, *in;
+} mail;
+
+static mail mail_of(const tn_replica *r)
+{
+    const int size = r->world->t.size;
+    int      *numbers = r->room;
+    mail      m = {numbers, numbers + size, numbers + (ptrdiff_t)2 * size, numbers + (ptrdiff_t)3 * size, NULL, NULL};
+    const int64_t head = ((int64_t)4 * size * (int64_t)sizeof(int) + LINE - 1) / LINE * LINE;
+    m.out = (char *)r->room + head;
+    m.in = m.out + (int64_t)r->waiting * (r->bucket + LINE);
+    return m;
+}
+
+/* Each rank's piece of this rank's branches, one after the other. */
+static void pack(const tn_replica *r, mail *m, int64_t from, int64_t to)
+{
+    int64_t at = 0, lo, hi;
+    for (int i = 0; i < r->world->t.size; i++) {
+        piece(from, to, i, r->world->t.size, &lo, &hi);
+        m->out_at[i] = (int)at;
+        for (int k = 0; k < r->waiting; k++, at += hi - lo) memcpy(m->out + at, r->sum[k] + lo, (size_t)(hi - lo));
+        m->out_bytes[i] = (int)(at - m->out_at[i]);
+    }
+}
+
+/* The branches of all ranks in m->in, from the left, [lo, hi) of each: added into the first. */
+static void add_up(const tn_replica *r, const mail *m, int64_t lo, int64_t hi)
+{
+    tn__branch stack[2 * TN__BRANCHES], some[TN__BRANCHES];
+    char      *sum[2 * TN__BRANCHES], *at = m->in;
+    int        n = 0;
+    for (int i = 0; i < r->world->t.size; i++) {
+        const int count = tn__branches(r->shards, first_shard(r, i), first_shard(r, i + 1), some);
+        for (int k = 0; k < count; k++, at += hi - lo) {
+            stack[n] = some[k], sum[n++] = at;
+            for (; n > 1 && tn__siblings(r->shards, stack[n - 2], stack[n - 1]); n--) {
+                tn__gradients_add(r, sum[n - 2], sum[n - 1], lo, hi);
+                stack[n - 2].hi = stack[n - 1].hi;
+            }
+        }
+    }
+}
+
+static bool travel(tn_replica *r, int64_t from, int64_t to, double by)
+{
+    tn_world  *w = r->world;
+    const int  size = w->t.size;
+    mail       m = mail_of(r);
+    int64_t    lo, hi, own, end, at = 0;
+    tn__branch some[TN__BRANCHES];
+    piece(from, to, w->t.rank, size, &own, &end);
+    pack(r, &m, from, to);
+    for (int i = 0; i < size; i++, at += m.in_bytes[i - 1]) {
+        m.in_bytes[i] = (int)(end - own) * tn__branches(r->shards, first_shard(r, i), first_shard(r, i + 1), some);
+        m.in_at[i] = (int)at;
+    }
+    if (!tn__world_went(w, w->t.swap(w->t.user, m.out, m.out_bytes, m.out_at, m.in, m.in_bytes, m.in_at))) return false;
+    if (end > own) {
+        add_up(r, &m, own, end);
+        tn__gradients_scale(r, m.in, by, own, end);
+    }
+    for (int i = 0; i < size; i++) { /* the same piece for everyone, and everyone's into its place */
+        piece(from, to, i, size, &lo, &hi);
+        m.out_bytes[i] = (int)(end - own), m.out_at[i] = 0;
+        m.in_bytes[i] = (int)(hi - lo), m.in_at[i] = (int)(lo - from);
+    }
+    return tn__world_went(w, w->t.swap(w->t.user, m.in, m.out_bytes, m.out_at, r->sum[0] + from, m.in_bytes, m.in_at));
+}
+
+/* ---- a batch ----------------------------------------------------------------------------------------------------- */
+
+/* The sums over all shards, in their order. */
+static void total(const tn_replica *r, double *loss, double *weight)
+{
+    *loss = *weight = 0;
+    for (int i = 0; i < r->shards; i++) *loss += r->part[2 * i], *weight += r->part[2 * i + 1];
+}
+
+bool tn__replica_exchange(tn_replica *r)
+{
+    double loss, weight;
+    if (r->world->t.size > 1 && !share_numbers(r)) return false;
+    total(r, &loss, &weight);
+    r->loss = weight != 0 ? loss / weight : 0;
+    const double by = weight != 0 ? 1 / weight : 0;
+    if (r->world->t.size == 1) {
+        tn__gradients_scale(r, r->sum[0], by, 0, r->bytes);
+        return true;
+    }
+    for (int64_t from = 0; from < r->bytes; from += r->bucket)
+        if (!travel(r, from, tn__min_i64(from + r->bucket, r->bytes), by)) return false;
+    return true;
+}

@@ -1,0 +1,130 @@
+/* parallel.h — several processes that learn as one: ranks, and gradients of a batch that they share out. The results
+ * are the same bits for any number of ranks, one included. Started with `mpirun -n 4 program`:
+ *
+ *     int main(void)
+ *     {
+ *         tn_world *w = tn_world_mpi(NULL);                       // link tenon::mpi; tn_world_alone() needs no MPI
+ *         tn_seed(1);
+ *         model        *net = model_new();
+ *         tn_optimizer *opt = tn_adamw_new(net, .lr = 3e-4, .clip.norm = 1);
+ *         tn_replica   *r = tn_replica_new(w, net, .shards = 12);  // the weights and the generator are rank 0's now
+ *         for (int step = 0; step < 1000 && tn_error() == TN_OK; step++) {
+ *             tn_scope s = tn_scope_begin();
+ *             for (tn_part p = {0}; tn_replica_next(r, &p);) {     // of the 12 shards of a batch, this rank's
+ *                 tn_batch b = {0};
+ *                 tn_batch_cut(&b, p.shard, 96);                   // rows b.first ... of 96
+ *                 tn_tensor *loss = model_loss(net, rows_of_step(step, b.first, b.rows)); // the mean over these
+ *                 tn_replica_backward(r, loss, (double)b.rows);
+ *             }                                                    // now the gradients are those of all 96 rows
+ *             tn_step(opt);
+ *             if (tn_world_rank(w) == 0) printf("%d %.4f\n", step, tn_replica_loss(r));
+ *             tn_scope_end(s);
+ *         }
+ *         if (tn_error()) fprintf(stderr, "rank %d: %s\n", tn_world_rank(w), tn_error_message());
+ *         tn_replica_free(r), tn_optimizer_free(opt), tn_free(net);
+ *         tn_world_free(w);                                        // an error that stands reaches the others, too
+ *         return tn_error() != TN_OK;
+ *     }
+ *
+ * Why the bits are the same: a batch is cut into .shards parts whatever the number of ranks, each part has its gradient
+ * and its random numbers for itself, and the gradients are added along one tree that the number of shards alone fixes.
+ * docs/adr/0033 says more.
+ *
+ * Errors reach every rank. Calls that say "all ranks" are made by all of them in the same order, also while an error
+ * stands; there the ranks first tell each other how they are. If one has failed, all have an error that begins with its
+ * number, and none waits for another. */
+#ifndef TENON_PARALLEL_PARALLEL_H
+#define TENON_PARALLEL_PARALLEL_H
+
+#include "../data/source.h"
+#include "../nn/nn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- ranks ------------------------------------------------------------------------------------------------------- */
+
+typedef struct tn_world tn_world; /* used by the thread that made it */
+
+TN_API tn_world *tn_world_alone(void); /* one rank */
+/* The ranks of an MPI_Comm that the pointer points to, which is duplicated; NULL: MPI_COMM_WORLD. MPI is started if
+ * nobody has, and then also ended, with the world. In the library tenon::mpi; the others do without MPI. */
+TN_API tn_world *tn_world_mpi(const void *communicator);
+/* All ranks. An error that stands here ends the others' next call with it. NULL is harmless. */
+TN_API void tn_world_free(tn_world *w);
+
+TN_API int tn_world_rank(const tn_world *w); /* 0 ... size - 1; 0 of NULL */
+TN_API int tn_world_size(const tn_world *w); /* 1 of NULL */
+
+/* All ranks, each of these. */
+TN_API tn_status tn_world_barrier(tn_world *w);                                  /* waits for all */
+TN_API tn_status tn_world_gather(tn_world *w, double mine, double *all);         /* all[rank], on each rank */
+TN_API tn_status tn_world_same(tn_world *w, const char *what, const char *text); /* an error where a text differs */
+/* Parameters and buffers of the module, where it is not NULL, and this thread's current generator become rank 0's. */
+TN_API tn_status tn_world_module_broadcast(tn_world *w, void *module);
+#define tn_world_broadcast(w, m) tn_world_module_broadcast(w, TN_ANY_MODULE_(m))
+
+/* ---- a replica: the gradients of a batch that ranks share out ---------------------------------------------------- */
+
+enum { TN_SHARDS_MAX = 4096 };
+typedef struct tn_replica tn_replica;
+typedef struct tn_replica_config {
+    int            zero_;
+    tn_world      *world; /* outlives the replica */
+    void          *module;
+    int shards     TN_IS(12); /* of a batch: at least one for each rank; the same number, the same bits. A rank works on
+                             its own one after the other: more of them need less memory, as gradient accumulation does */
+    int64_t bucket TN_IS(4 << 20); /* bytes that travel at once; changes no bits */
+    int            end_;
+} TN_KEYWORDS_ONLY tn_replica_config;
+#define TN_REPLICA_DEFAULTS .shards = 12, .bucket = 4 << 20
+/* All ranks. Broadcasts the module and the generator; an error if the ranks' modules or shards differ. */
+TN_API tn_replica *tn_replica_create(tn_replica_config c);
+TN_API void        tn_replica_free(tn_replica *r);
+
+/* One of a rank's shards. tn_replica_next opens a scope for it, and a generator that depends on the step and the shard
+ * alone: what is drawn, for dropout, say, is the same whatever rank does it. */
+typedef struct {
+    tn_shard shard; /* {5, 12}: for tn_batch_cut, tn_source_shard */
+    bool     open_;
+    tn_scope scope_;
+} tn_part;
+/* False: there is no further shard, or an error stands. Then all ranks have met, and each parameter's gradient is that
+ * of the whole batch: the sum of what tn_replica_backward was given, over the sum of the weights. Go on until it is
+ * false: the others wait for it. */
+TN_API bool tn_replica_next(tn_replica *r, tn_part *p);
+/* The gradients of weight times loss; weight: how many rows or tokens the loss is the mean of. Once or more a shard; a
+ * shard without rows needs none. A loss that is not finite is an error. */
+TN_API tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight);
+
+TN_API double
+tn_replica_loss(const tn_replica *r); /* the mean over the last batch, on each rank; NaN: there was none */
+TN_API double tn_replica_seconds(const tn_replica *r); /* that the last batch waited for other ranks and their data */
+
+/* ---- how bytes travel -------------------------------------------------------------------------------------------- */
+
+/* What a world stands on. Each call is made by all ranks; returns TN_OK, or raises, after which the world is of no more
+ * use. At most 2^30 bytes go from one rank to another at once. */
+typedef struct {
+    int   rank, size;
+    void *user;
+    tn_status (*gather)(void *user, const void *mine, void *all, int bytes); /* all: size times bytes */
+    tn_status (*broadcast)(void *user, void *data, int bytes, int from);
+    /* To rank i go out_bytes[i] from out + out_at[i]; from it come in_bytes[i] to in + in_at[i]. */
+    tn_status (*swap)(void *user, const void *out, const int *out_bytes, const int *out_at, void *in,
+                      const int *in_bytes, const int *in_at);
+    void (*free)(void *user);
+} tn_transport;
+/* A world of your own transport, which is the world's to free, also if this fails. */
+TN_API tn_world *tn_world_over(tn_transport t);
+
+#ifdef __cplusplus
+}
+#else
+/* tn_replica_new(world, net, .shards = 24) */
+#define tn_replica_new(...) \
+    TN_CALL_(               \
+        tn_replica_create(TN_ARGS2_(tn_replica_config, TN_REPLICA_DEFAULTS, world, module, __VA_ARGS__, .zero_ = 0)))
+#endif
+#endif

@@ -1,0 +1,96 @@
+/* parallel_private.h — what the files of parallel/ share and users do not see. */
+#ifndef TENON_PARALLEL_PARALLEL_PRIVATE_H
+#define TENON_PARALLEL_PARALLEL_PRIVATE_H
+
+#include "core/base/toolbox.h"
+#include "parallel/parallel.h"
+
+/* ---- the meeting of all ranks (world.c) -------------------------------------------------------------------------- */
+
+typedef struct {
+    int32_t  status; /* a tn_status */
+    int32_t  call;   /* which call this is */
+    uint64_t mark;   /* of its arguments: must be the same on all ranks */
+} tn__greeting;
+
+typedef enum { TN__BARRIER = 1, TN__GATHER, TN__SAME, TN__BROADCAST, TN__REPLICA, TN__PART, TN__FREE } tn__world_call;
+
+struct tn_world {
+    tn_transport  t;
+    tn__greeting *all;    /* [size] */
+    bool          broken; /* the transport has failed: nobody is asked any more */
+};
+
+/* All ranks tell each other how they are and what they are about to do; also while an error stands. True: no rank has
+ * an error, and all do the same. Else raised, on each rank. `differs`: what is wrong where the marks are not equal. */
+bool tn__world_meet(tn_world *w, tn__world_call call, uint64_t mark, const char *differs);
+/* True if the transport's call went well; else the world is broken, and an error stands. */
+bool tn__world_went(tn_world *w, tn_status said);
+/* Bytes of any number from a rank to all. */
+bool tn__world_send(tn_world *w, void *data, int64_t bytes, int from);
+/* A hash of n bytes, to be gone on with; begins with TN__WORLD_HASH. */
+#define TN__WORLD_HASH UINT64_C(0xcbf29ce484222325)
+uint64_t tn__world_hash(uint64_t h, const void *data, size_t n);
+uint64_t tn__world_hash_module(void *module); /* of names, number types and shapes */
+
+/* ---- the tree (tree.c) ------------------------------------------------------------------------------------------- *
+ *
+ * Its leaves are the shards. A node over more than one leaf has two children, the first with half of the leaves, rounded
+ * up. So two ranks, and four, hold whole branches; others hold a few branches each. */
+
+typedef struct {
+    int lo, hi; /* the leaves below it: lo ... hi - 1 */
+} tn__branch;
+/* The parent of a branch of the tree over `shards` leaves; that of the root is empty. */
+tn__branch tn__branch_parent(int shards, tn__branch b);
+/* The largest branches that lie in leaves lo ... hi - 1, from the left: how many. At most TN__BRANCHES. */
+enum { TN__BRANCHES = 32 };
+int                tn__branches(int shards, int lo, int hi, tn__branch to[TN__BRANCHES]);
+static bool        tn__siblings(int shards, tn__branch a, tn__branch b);
+static inline bool tn__siblings(int shards, tn__branch a, tn__branch b)
+{
+    const tn__branch p = tn__branch_parent(shards, a);
+    return a.hi == b.lo && p.lo == a.lo && p.hi == b.hi;
+}
+
+/* The first shard of a rank: it has those up to the first of the next. */
+static inline int tn__first_shard(int shards, int rank, int size) { return (int)((int64_t)shards * rank / size); }
+
+/* ---- the replica (replica.c), and how its gradients travel (exchange.c) -------------------------------------------- */
+
+typedef struct {
+    tn_tensor *t;
+    tn_dtype   wide;  /* f32 or f64: what its gradients are added in */
+    int64_t    n, at; /* elements; bytes into the gradients of a branch */
+} tn__place;
+
+struct tn_replica {
+    tn_world  *world;
+    void      *module;
+    int        shards, lo, hi; /* lo ... hi - 1 are this rank's */
+    int64_t    bucket;
+    tn__place *place;
+    int64_t    places, bytes, f64_at; /* bytes: of all gradients; the doubles begin at f64_at */
+    char      *memory;                /* one block, cut into: */
+    int64_t    memory_bytes;
+    /* Branches that wait for their siblings, as a stack. */
+    tn__branch   branch[TN__BRANCHES];
+    char        *sum[TN__BRANCHES];
+    int          waiting;
+    int          next; /* the shard that comes next; -1: no batch has begun */
+    double      *part; /* [2 shards]: of each the loss times its weight, and the weight */
+    uint8_t     *some; /* [places]: has any shard a gradient of it? */
+    double       loss, seconds;
+    uint64_t     key;           /* of this batch's generators */
+    tn_generator before, after; /* where the generator stood, and will stand */
+    void        *room;          /* for what travels: grows */
+    int64_t      room_bytes;
+};
+
+/* a[from ... to) += b[from ... to), in bytes from the beginning of the gradients; and a *= by. */
+void tn__gradients_add(const tn_replica *r, char *a, const char *b, int64_t from, int64_t to);
+void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, int64_t to);
+/* All ranks: the sum of the branches of all, over the weight of all, in the gradients of the first branch. */
+bool tn__replica_exchange(tn_replica *r);
+
+#endif

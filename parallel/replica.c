@@ -1,0 +1,270 @@
+/* replica.c — a rank's share of a batch: shard after shard, each with its own gradients and its own random numbers, and
+ * the sums of those that are neighbours in the tree. */
+#define _GNU_SOURCE /* clock_gettime */
+#include "parallel/parallel_private.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+enum { LINE = 64, MOST_BUCKET = 64 << 20 };
+
+/* ---- making one -------------------------------------------------------------------------------------------------- */
+
+static bool check(const tn_replica_config *c)
+{
+    if (!c->world) return tn_raise(TN_EINVAL, "tn_replica_new: the world is NULL"), false;
+    if (tn_error() != TN_OK) return false;
+    if (!c->module) tn_raise(TN_EINVAL, "tn_replica_new: the module is NULL");
+    else if (c->shards < tn_world_size(c->world) || c->shards > TN_SHARDS_MAX)
+        tn_raise(TN_EINVAL, "tn_replica_new: .shards is %d; it must be one for each of %d ranks or more, at most %d",
+                 c->shards, tn_world_size(c->world), TN_SHARDS_MAX);
+    else if (c->bucket < LINE || c->bucket > MOST_BUCKET)
+        tn_raise(TN_EINVAL, "tn_replica_new: .bucket is %lld; it must be 64 bytes to 64 MiB", (long long)c->bucket);
+    return tn_error() == TN_OK;
+}
+
+static bool learns(const tn_each *p) { return p->parameter && tn_dtype_is_float(tn_dtype_of(p->tensor)); }
+
+/* Where the gradients of each parameter lie: those that are added as floats, then the doubles. */
+static bool lay_out(tn_replica *r)
+{
+    for (tn_each p = tn_module_each(r->module, TN_EACH_PARAMETER); tn_next(&p);) r->places += learns(&p);
+    if (!(r->place = tn_mem_get((size_t)r->places * sizeof *r->place + 1))) return false;
+    int64_t n = 0;
+    for (tn_each p = tn_module_each(r->module, TN_EACH_PARAMETER); tn_next(&p);)
+        if (learns(&p))
+            r->place[n++] = (tn__place){.t = tn_keep(p.tensor),
+                                        .wide = tn_dtype_of(p.tensor) == TN_F64 ? TN_F64 : TN_F32,
+                                        .n = tn_numel(p.tensor)};
+    for (int f64 = 0; f64 < 2; f64++) {
+        for (int64_t i = 0; i < n; i++) {
+            tn__place *p = r->place + i;
+            int64_t    bytes;
+            if ((p->wide == TN_F64) != f64) continue;
+            p->at = r->bytes;
+            if (!tn__mul_i64(p->n, (int64_t)tn_dtype_size(p->wide), &bytes) ||
+                !tn__add_i64(r->bytes, (bytes + LINE - 1) / LINE * LINE, &r->bytes))
+                return tn_raise(TN_ENOMEM, "tn_replica_new: the parameters are too large"), false;
+        }
+        if (!f64) r->f64_at = r->bytes;
+    }
+    return true;
+}
+
+/* How many branches can wait at once, the newest leaf with them. */
+static int depth_of(const tn_replica *r)
+{
+    tn__branch some[TN__BRANCHES];
+    int        most = 1;
+    for (int hi = r->lo; hi < r->hi; hi++) {
+        const int n = tn__branches(r->shards, r->lo, hi, some) + 1;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+static bool take_memory(tn_replica *r)
+{
+    const int     size = r->world->t.size, depth = depth_of(r);
+    tn__branch    some[TN__BRANCHES];
+    const int64_t most = (r->shards + size - 1) / size, numbers = (size + 1) * (most * 16 + r->places);
+    const int64_t part = (r->bucket / LINE / size + 2) * LINE;
+    int64_t       branches = 0;
+    for (int i = 0; i < size; i++)
+        branches +=
+            tn__branches(r->shards, tn__first_shard(r->shards, i, size), tn__first_shard(r->shards, i + 1, size), some);
+    const int64_t head = (4 * size * (int64_t)sizeof(int) + LINE - 1) / LINE * LINE;
+    if (size > 1) r->room_bytes = tn__max_i64(numbers, head + depth * (r->bucket + LINE) + branches * part);
+    if (!tn__mul_i64(depth, r->bytes, &r->memory_bytes))
+        return tn_raise(TN_ENOMEM, "tn_replica_new: the gradients are too large"), false;
+    r->memory = tn__mem_zeroed((size_t)r->memory_bytes + 1); /* what lies between two parameters stays zero */
+    r->part = tn_mem_get((size_t)r->shards * 2 * sizeof *r->part);
+    r->some = tn_mem_get((size_t)r->places + 1);
+    r->room = tn_mem_get((size_t)r->room_bytes + 1);
+    for (int i = 0; i < depth; i++) r->sum[i] = r->memory ? r->memory + i * r->bytes : NULL;
+    return r->memory && r->part && r->some && r->room;
+}
+
+void tn_replica_free(tn_replica *r)
+{
+    if (!r) return;
+    for (int64_t i = 0; r->place && i < r->places; i++) tn_drop(r->place[i].t);
+    tn_mem_put(r->place, (size_t)r->places * sizeof *r->place + 1);
+    if (r->memory) tn__mem_put(r->memory, (size_t)r->memory_bytes + 1);
+    tn_mem_put(r->part, (size_t)r->shards * 2 * sizeof *r->part);
+    tn_mem_put(r->some, (size_t)r->places + 1);
+    tn_mem_put(r->room, (size_t)r->room_bytes + 1);
+    tn_mem_put(r, sizeof *r);
+}
+
+static tn_replica *make(const tn_replica_config *c)
+{
+    tn_replica *r = check(c) ? tn_mem_get(sizeof *r) : NULL;
+    if (!r) return NULL;
+    const int rank = c->world->t.rank, size = c->world->t.size;
+    r->world = c->world, r->module = c->module, r->shards = c->shards, r->bucket = c->bucket / LINE * LINE;
+    r->lo = tn__first_shard(c->shards, rank, size), r->hi = tn__first_shard(c->shards, rank + 1, size);
+    r->next = -1, r->loss = NAN;
+    if (lay_out(r) && take_memory(r)) return r;
+    tn_replica_free(r);
+    return NULL;
+}
+
+tn_replica *tn_replica_create(tn_replica_config c)
+{
+    tn_replica *r = make(&c);
+    if (!c.world) return NULL;
+    const int64_t numbers[] = {c.shards, c.bucket};
+    tn__world_meet(c.world, TN__REPLICA, tn__world_hash(TN__WORLD_HASH, numbers, sizeof numbers),
+                   "another number of .shards or .bucket");
+    if (tn_world_module_broadcast(c.world, c.module) == TN_OK) return r;
+    tn_replica_free(r);
+    return NULL;
+}
+
+/* ---- one shard --------------------------------------------------------------------------------------------------- */
+
+/* A generator that differs from others in step and shard (splitmix64 of both). */
+static tn_generator draws_of(const tn_replica *r, int shard)
+{
+    uint64_t z = r->key + UINT64_C(0x9E3779B97F4A7C15) * ((uint64_t)shard + 1);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return (tn_generator){.seed = z ^ (z >> 31)};
+}
+
+static void begin_batch(tn_replica *r)
+{
+    tn_generator *g = tn_current_generator();
+    r->before = *g;
+    r->key = (uint64_t)tn_random_u32(g) << 32;
+    r->key |= tn_random_u32(g);
+    r->after = *g;
+    r->next = r->lo, r->waiting = 0, r->seconds = 0;
+    memset(r->part, 0, (size_t)r->shards * 2 * sizeof *r->part);
+    memset(r->some, 0, (size_t)r->places);
+    tn_module_zero_grad(r->module);
+}
+
+static void begin_shard(tn_replica *r, tn_part *p)
+{
+    p->shard = (tn_shard){r->next, r->shards};
+    p->scope_ = tn_scope_begin();
+    p->open_ = true;
+    *tn_current_generator() = draws_of(r, r->next);
+}
+
+tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
+{
+    char text[192];
+    if (tn__blocked()) return tn_error();
+    if (!r || r->next < 0)
+        return tn_raise(TN_ESTATE, "tn_replica_backward: there is no shard; it stands in a loop of tn_replica_next");
+    if (!loss || tn_numel(loss) != 1)
+        return tn_raise(TN_ESHAPE, "tn_replica_backward: the loss is %s, but must be one number; see tn_mean",
+                        loss ? tn_shape_text(tn_shape_of(loss), text, sizeof text) : "NULL");
+    if (!(weight >= 0 && weight < INFINITY))
+        return tn_raise(TN_EINVAL, "tn_replica_backward: weight is %g; it says how many rows the loss is the mean of",
+                        weight);
+    const double value = tn_item(loss);
+    if (value - value != 0)
+        return tn_raise(TN_ENUMERIC,
+                        "the loss of shard %d of %d is %s; the weights are still those of the step before. A smaller "
+                        "learning rate or clipping may help; tn_detect_anomaly(true) names the op it came from",
+                        r->next, r->shards, value != value ? "NaN" : "infinite");
+    if (weight == 0) return TN_OK;
+    r->part[2 * r->next] += weight * value, r->part[2 * r->next + 1] += weight;
+    return tn_backward(loss, .seed = tn_full_like(loss, weight));
+}
+
+/* The gradients of the shard that is done, as the newest branch; then those that are whole are added. */
+static void end_shard(tn_replica *r)
+{
+    const int top = r->waiting;
+    for (int64_t i = 0; i < r->places; i++) {
+        const tn__place *p = r->place + i;
+        const size_t     bytes = (size_t)p->n * tn_dtype_size(p->wide);
+        const tn_tensor *g = tn_grad(p->t);
+        char            *to = r->sum[top] + p->at;
+        if (g && tn_copy_out(g, p->wide, to, bytes) != TN_OK) return;
+        if (g) r->some[i] = 1;
+        else memset(to, 0, bytes);
+    }
+    tn_module_zero_grad(r->module);
+    r->branch[r->waiting++] = (tn__branch){r->next, r->next + 1};
+    r->next++;
+    for (int n = r->waiting; n > 1 && tn__siblings(r->shards, r->branch[n - 2], r->branch[n - 1]); n--) {
+        tn__gradients_add(r, r->sum[n - 2], r->sum[n - 1], 0, r->bytes);
+        r->branch[n - 2].hi = r->branch[n - 1].hi;
+        r->waiting = n - 1;
+    }
+}
+
+/* ---- the whole batch --------------------------------------------------------------------------------------------- */
+
+/* The sums become the parameters' gradients: each parameter is a root whose seed is its sum. */
+static void put_gradients(tn_replica *r)
+{
+    int            n = 0;
+    const tn_scope s = tn_scope_begin();
+    tn_tensor    **list = tn_mem_get((size_t)r->places * 2 * sizeof *list + 1);
+    for (int64_t i = 0; list && i < r->places; i++) {
+        const tn__place *p = r->place + i;
+        if (!r->some[i]) continue;
+        tn_tensor *g = tn_borrow(p->wide, tn_shape_of(p->t), r->sum[0] + p->at, NULL, NULL);
+        if (tn_dtype_of(p->t) != p->wide) g = tn_to(g, tn_dtype_of(p->t));
+        list[n] = p->t, list[r->places + n] = g, n++;
+    }
+    if (list && n) tn_backward_run((tn_backward_args){.count = n, .roots = list, .seeds = list + r->places});
+    tn_mem_put(list, (size_t)r->places * 2 * sizeof *list + 1);
+    tn_scope_end(s);
+}
+
+static double now(void)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void end_batch(tn_replica *r)
+{
+    tn_error_state aside;
+    const bool     begun = r->next >= 0;
+    const double   start = now();
+    if (tn__world_meet(r->world, TN__PART, 0, NULL) && tn__replica_exchange(r)) {
+        r->seconds = now() - start;
+        put_gradients(r);
+    }
+    r->next = -1;
+    if (begun) *tn_current_generator() = tn_error() == TN_OK ? r->after : r->before;
+    if (tn_error() == TN_OK) return;
+    tn_error_push(&aside);
+    tn_module_zero_grad(r->module);
+    tn_error_pop(&aside);
+}
+
+bool tn_replica_next(tn_replica *r, tn_part *p)
+{
+    if (!r || !p) {
+        if (tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_replica_next: %s is NULL", r ? "p" : "r");
+        return false;
+    }
+    if (p->open_) {
+        if (tn_error() == TN_OK) end_shard(r);
+        tn_scope_end(p->scope_);
+        p->open_ = false;
+    } else if (tn_error() == TN_OK) {
+        begin_batch(r);
+    }
+    if (tn_error() == TN_OK && r->next < r->hi) {
+        begin_shard(r, p);
+        return true;
+    }
+    end_batch(r);
+    return false;
+}
+
+double tn_replica_loss(const tn_replica *r) { return r ? r->loss : NAN; }
+double tn_replica_seconds(const tn_replica *r) { return r ? r->seconds : 0; }

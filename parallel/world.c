@@ -1,0 +1,223 @@
+/* world.c — ranks: how they meet, what they tell each other, and how an error of one becomes an error of all.
+ *
+ * Before anything travels, all ranks exchange a greeting: their status, which call this is, and a mark of its
+ * arguments. So a rank with an error takes part in the next call of the others, whatever call it is in itself, and
+ * ranks that do different things hear of it instead of waiting for each other. */
+#include "parallel/parallel_private.h"
+
+#include <string.h>
+
+enum { TEXT = 1000, PIECE = 1 << 30 };
+
+static const char *const call_names[] = {"nothing",         "tn_world_barrier",   "tn_world_gather",
+                                         "tn_world_same",   "tn_world_broadcast", "tn_replica_new",
+                                         "tn_replica_next", "tn_world_free"};
+
+/* ---- a world ----------------------------------------------------------------------------------------------------- */
+
+tn_world *tn_world_over(tn_transport t)
+{
+    tn_world *w = NULL;
+    if (!tn__blocked()) {
+        if (t.size < 1 || t.rank < 0 || t.rank >= t.size)
+            tn_raise(TN_EINVAL, "tn_world_over: rank %d of %d", t.rank, t.size);
+        else if (t.size > 1 && (!t.gather || !t.broadcast || !t.swap))
+            tn_raise(TN_EINVAL, "tn_world_over: more than one rank need .gather, .broadcast and .swap");
+        else if ((w = tn_mem_get(sizeof *w)) && !(w->all = tn_mem_get((size_t)t.size * sizeof *w->all)))
+            tn_mem_put(w, sizeof *w), w = NULL;
+    }
+    if (!w) {
+        if (t.free) t.free(t.user);
+        return NULL;
+    }
+    w->t = t;
+    return w;
+}
+
+tn_world *tn_world_alone(void) { return tn_world_over((tn_transport){.size = 1}); }
+
+int tn_world_rank(const tn_world *w) { return w ? w->t.rank : 0; }
+int tn_world_size(const tn_world *w) { return w ? w->t.size : 1; }
+
+void tn_world_free(tn_world *w)
+{
+    if (!w) return;
+    tn__world_meet(w, TN__FREE, 0, NULL);
+    if (w->t.free) w->t.free(w->t.user);
+    tn_mem_put(w->all, (size_t)w->t.size * sizeof *w->all);
+    tn_mem_put(w, sizeof *w);
+}
+
+/* ---- meeting ----------------------------------------------------------------------------------------------------- */
+
+bool tn__world_went(tn_world *w, tn_status said)
+{
+    if (said == TN_OK && tn_error() == TN_OK) return true;
+    w->broken = true;
+    if (tn_error() == TN_OK) tn_raise(said, "the transport of rank %d failed, but raised no error", w->t.rank);
+    return false;
+}
+
+bool tn__world_send(tn_world *w, void *data, int64_t bytes, int from)
+{
+    if (w->t.size == 1) return true;
+    for (char *p = data; bytes > 0; p += PIECE, bytes -= PIECE)
+        if (!tn__world_went(w, w->t.broadcast(w->t.user, p, (int)tn__min_i64(bytes, PIECE), from))) return false;
+    return true;
+}
+
+/* The words of the first rank that has failed, for all. */
+static void pass_on(tn_world *w, int from, const tn_error_state *own)
+{
+    char text[TEXT] = "";
+    if (from == w->t.rank) memcpy(text, own->text, sizeof text - 1);
+    if (!tn__world_send(w, text, sizeof text, from)) return;
+    text[sizeof text - 1] = 0;
+    tn_raise((tn_status)w->all[from].status, "rank %d: %s", from, text);
+}
+
+static int first_that_failed(const tn_world *w)
+{
+    for (int i = 0; i < w->t.size; i++)
+        if (w->all[i].status != TN_OK) return i;
+    return -1;
+}
+
+/* No rank has failed: do all do the same? */
+static void compare(const tn_world *w, const char *differs)
+{
+    const tn__greeting *a = w->all, *b;
+    for (int i = 1; i < w->t.size; i++) {
+        b = w->all + i;
+        if (a->call != b->call) {
+            tn_raise(TN_ESTATE, "rank 0 calls %s, but rank %d calls %s; all ranks make the same calls",
+                     call_names[a->call], i, call_names[b->call]);
+            return;
+        }
+        if (a->mark != b->mark) {
+            tn_raise(TN_EINVAL, "%s: rank %d has %s than rank 0", call_names[a->call], i,
+                     differs ? differs : "other arguments");
+            return;
+        }
+    }
+}
+
+static void meet(tn_world *w, tn__greeting mine, const char *differs, const tn_error_state *own)
+{
+    if (!tn__world_went(w, w->t.gather(w->t.user, &mine, w->all, (int)sizeof mine))) return;
+    for (int i = 0; i < w->t.size; i++)
+        if (w->all[i].call == TN__FREE) w->broken = true; /* it is the last that this rank says */
+    const int failed = first_that_failed(w);
+    if (failed >= 0) pass_on(w, failed, own);
+    else compare(w, differs);
+}
+
+bool tn__world_meet(tn_world *w, tn__world_call call, uint64_t mark, const char *differs)
+{
+    if (w->t.size == 1 || w->broken) {
+        if (w->broken && tn_error() == TN_OK && call != TN__FREE)
+            tn_raise(TN_ESTATE, "%s: a rank has ended, or could not be reached; start them anew", call_names[call]);
+        return tn_error() == TN_OK;
+    }
+    tn_error_state     aside;
+    const tn_status    own = tn_error();
+    const tn__greeting mine = {(int32_t)own, (int32_t)call, mark};
+    tn_error_push(&aside);
+    meet(w, mine, differs, &aside);
+    const tn_status heard = tn_error();
+    char            text[TEXT];
+    snprintf(text, sizeof text, "%s", tn_error_message());
+    tn_error_pop(&aside);
+    if (own == TN_OK && heard != TN_OK) tn_raise(heard, "%s", text);
+    return tn_error() == TN_OK;
+}
+
+/* ---- what all ranks may do --------------------------------------------------------------------------------------- */
+
+static bool there(const tn_world *w, const char *who)
+{
+    if (!w && tn_error() == TN_OK) tn_raise(TN_EINVAL, "%s: the world is NULL", who);
+    return w;
+}
+
+tn_status tn_world_barrier(tn_world *w)
+{
+    if (there(w, "tn_world_barrier")) tn__world_meet(w, TN__BARRIER, 0, NULL);
+    return tn_error();
+}
+
+tn_status tn_world_gather(tn_world *w, double mine, double *all)
+{
+    if (!there(w, "tn_world_gather")) return tn_error();
+    if (!all && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_gather: all is NULL");
+    if (!tn__world_meet(w, TN__GATHER, 0, NULL)) return tn_error();
+    if (w->t.size == 1) all[0] = mine;
+    else tn__world_went(w, w->t.gather(w->t.user, &mine, all, (int)sizeof mine));
+    return tn_error();
+}
+
+uint64_t tn__world_hash(uint64_t h, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+    return h;
+}
+
+tn_status tn_world_same(tn_world *w, const char *what, const char *text)
+{
+    char differs[200];
+    if (!there(w, "tn_world_same")) return tn_error();
+    if ((!what || !text) && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_same: what and text are needed");
+    snprintf(differs, sizeof differs, "another %s", what ? what : "");
+    tn__world_meet(w, TN__SAME, text ? tn__world_hash(TN__WORLD_HASH, text, strlen(text)) : 0, differs);
+    return tn_error();
+}
+
+/* ---- a module ---------------------------------------------------------------------------------------------------- */
+
+uint64_t tn__world_hash_module(void *module)
+{
+    uint64_t h = TN__WORLD_HASH;
+    for (tn_each e = tn_module_each(module, TN_EACH_PARAMETER | TN_EACH_BUFFER); tn_next(&e);) {
+        const tn_shape s = tn_shape_of(e.tensor);
+        const int32_t  type = (int32_t)tn_dtype_of(e.tensor);
+        h = tn__world_hash(h, e.name, strlen(e.name) + 1);
+        h = tn__world_hash(tn__world_hash(h, &type, sizeof type), s.d, (size_t)s.n * sizeof *s.d);
+    }
+    return h;
+}
+
+/* What can fail on one rank alone is tried before the ranks meet. */
+static void try_tensors(void *module)
+{
+    const tn_scope s = tn_no_grad_begin();
+    for (tn_each e = tn_module_each(module, TN_EACH_PARAMETER | TN_EACH_BUFFER); tn_next(&e);) {
+        if (tn_error() != TN_OK || !tn_numel(e.tensor)) continue;
+        if (!tn_is_contiguous(e.tensor))
+            tn_raise(TN_EUNSUPPORTED, "tn_world_broadcast: '%s' is not contiguous; register a copy of it", e.name);
+        else (void)tn_data_mut(e.tensor);
+    }
+    tn_scope_end(s);
+}
+
+static void broadcast_tensors(tn_world *w, void *module)
+{
+    const tn_scope s = tn_no_grad_begin();
+    for (tn_each e = tn_module_each(module, TN_EACH_PARAMETER | TN_EACH_BUFFER); tn_next(&e);) {
+        const int64_t bytes = tn_numel(e.tensor) * (int64_t)tn_dtype_size(tn_dtype_of(e.tensor));
+        if (bytes && !tn__world_send(w, tn_data_mut(e.tensor), bytes, 0)) break;
+    }
+    tn_scope_end(s);
+}
+
+tn_status tn_world_module_broadcast(tn_world *w, void *module)
+{
+    if (!there(w, "tn_world_broadcast")) return tn_error();
+    uint64_t mark = 0;
+    if (module && tn_error() == TN_OK) try_tensors(module), mark = tn__world_hash_module(module);
+    if (!tn__world_meet(w, TN__BROADCAST, mark, "a module of other names, number types or shapes")) return tn_error();
+    if (w->t.size == 1) return TN_OK;
+    if (!tn__world_send(w, tn_current_generator(), sizeof(tn_generator), 0)) return tn_error();
+    if (module) broadcast_tensors(w, module);
+    return tn_error();
+}

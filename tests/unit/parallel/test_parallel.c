@@ -1,0 +1,348 @@
+/* test_parallel.c — ranks, here threads: any number of them ends with the same bits, and an error of one is an error of
+ * all. MPI's ranks are in tests/project/mpi.sh. */
+#include "tests/common/check_main.h"
+
+#include "models/models.h"
+#include "parallel/parallel_private.h"
+#include "tests/common/errors.h"
+#include "tests/common/thread_ranks.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- the tree ---------------------------------------------------------------------------------------------------- */
+
+/* The branches of a range are whole, side by side, and no two of them are one larger one. */
+START_TEST(branches_cover_a_range)
+{
+    for (int shards = 1; shards < 20; shards++)
+        for (int lo = 0; lo < shards; lo++)
+            for (int hi = lo + 1; hi <= shards; hi++) {
+                tn__branch b[TN__BRANCHES];
+                const int  n = tn__branches(shards, lo, hi, b);
+                ck_assert(n > 0 && b[0].lo == lo && b[n - 1].hi == hi);
+                for (int i = 0; i < n; i++) {
+                    const tn__branch p = tn__branch_parent(shards, b[i]);
+                    ck_assert(!i || b[i].lo == b[i - 1].hi);
+                    ck_assert(p.hi == 0 || p.lo < lo || p.hi > hi);
+                    ck_assert(p.hi > 0 || (lo == 0 && hi == shards));
+                }
+            }
+    tn__branch b[TN__BRANCHES];
+    ck_assert_int_eq(tn__branches(12, 0, 6, b), 1);
+    ck_assert_int_eq(tn__branches(12, 3, 6, b), 1);
+    ck_assert_int_eq(tn__branches(12, 4, 8, b), 3); /* 4, 5 and 6-7 */
+    ck_assert(tn__branches(TN_SHARDS_MAX, 1, TN_SHARDS_MAX - 1, b) < TN__BRANCHES);
+}
+END_TEST
+
+/* ---- the same bits ----------------------------------------------------------------------------------------------- */
+
+/* Words in a table, dropout, two layers; of a last one that is never used, and one that is frozen. */
+enum { WORDS = 11, DIM = 6, ROWS = 26, STEPS = 4, ROOM = 4096 };
+typedef struct {
+    tn_module     base;
+    tn_embedding *words;
+    tn_linear    *up, *down, *unused, *frozen;
+    tn_dropout   *drop;
+} net;
+static tn_tensor *net_forward(net *m, tn_tensor *x)
+{
+    if (!tn_ready(m)) return NULL;
+    tn_frame f = tn_enter(m);
+    x = tn_call(m->drop, tn_gelu(tn_call(m->up, tn_call(m->words, x))));
+    return tn_leave(f, tn_call(m->down, tn_call(m->frozen, x)));
+}
+TN_FORWARD(net);
+static net *net_new(bool sparse)
+{
+    net *m = tn_module_new(net);
+    if (!m) return NULL;
+    m->words = tn_child(m, "words", tn_embedding_new(.count = WORDS, .dim = DIM, .sparse = sparse));
+    m->up = tn_child(m, "up", tn_linear_new(.in = DIM, .out = DIM));
+    m->down = tn_child(m, "down", tn_linear_new(.in = DIM, .out = WORDS));
+    m->unused = tn_child(m, "unused", tn_linear_new(.in = DIM, .out = 2));
+    m->frozen = tn_child(m, "frozen", tn_linear_new(.in = DIM, .out = DIM));
+    m->drop = tn_child(m, "drop", tn_dropout_new(.p = 0.3));
+    if (m->frozen) tn_freeze(m->frozen, true);
+    return tn_built(m);
+}
+
+typedef struct {
+    int          shards;
+    int64_t      bucket, rows;
+    bool         bf16, sparse;
+    tn_dtype     dtype;
+    int          fails; /* in step 2, this rank; -1: none */
+    bool         nan;   /* by a loss that is none */
+    char         weights[TN_THREAD_RANKS][ROOM];
+    int64_t      bytes[TN_THREAD_RANKS];
+    double       loss[TN_THREAD_RANKS];
+    tn_generator generator[TN_THREAD_RANKS];
+} job;
+static const job usual = {.shards = 12, .bucket = 256, .rows = ROWS, .fails = -1};
+
+static void learn(tn_world *w, tn_replica *r, net *m, tn_optimizer *o, job *j, int step)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *x = tn_randint(TN_SHAPE(j->rows), 0, WORDS), *y = tn_randint(TN_SHAPE(j->rows), 0, WORDS);
+    for (tn_part p = {0}; tn_replica_next(r, &p);) {
+        tn_batch b = {0};
+        tn_batch_cut(&b, p.shard, j->rows);
+        if (!b.rows) continue;
+        const bool fails = step == 2 && j->fails == tn_world_rank(w);
+        if (fails && !j->nan) tn_raise(TN_ENOMEM, "no memory for shard %d", p.shard.rank);
+        const tn_scope narrow = tn_autocast_begin(j->bf16);
+        tn_tensor     *in = tn_narrow(x, 0, b.first, b.rows);
+        tn_tensor     *l = tn_cross_entropy(tn_call(m, in), tn_narrow(y, 0, b.first, b.rows));
+        l = tn_scope_return(narrow, l);
+        if (fails && j->nan) l = tn_mul_scalar(l, (double)NAN);
+        tn_replica_backward(r, l, (double)b.rows);
+    }
+    tn_step(o);
+    tn_scope_end(s);
+}
+
+static void keep_bits(tn_world *w, void *m, job *j)
+{
+    char    *to = j->weights[tn_world_rank(w)];
+    int64_t *at = &j->bytes[tn_world_rank(w)];
+    for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER); tn_next(&p);) {
+        const int64_t bytes = tn_numel(p.tensor) * (int64_t)tn_dtype_size(tn_dtype_of(p.tensor));
+        ck_assert(tn_is_contiguous(p.tensor) && *at + bytes <= ROOM);
+        memcpy(to + *at, tn_data(p.tensor), (size_t)bytes);
+        *at += bytes;
+    }
+}
+
+static void work(tn_world *w, void *user)
+{
+    job *j = user;
+    tn_seed(7 + (uint64_t)tn_world_rank(w)); /* only rank 0's counts */
+    net *m = net_new(j->sparse);
+    if (m && j->dtype != TN_F32) tn_module_to(m, j->dtype);
+    tn_optimizer *o = tn_adamw_new(m, .lr = 0.05, .clip.norm = 0.2);
+    tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .bucket = j->bucket);
+    for (int i = 0; i < STEPS && tn_error() == TN_OK; i++) learn(w, r, m, o, j, i);
+    const int rank = tn_world_rank(w);
+    if (tn_error() == TN_OK) {
+        j->loss[rank] = tn_replica_loss(r), j->generator[rank] = *tn_current_generator();
+        ck_assert(!tn_optimizer_state(o, m->unused->weight, "exp_avg"));
+        keep_bits(w, m, j);
+    }
+    tn_replica_free(r), tn_optimizer_free(o), tn_free(m);
+}
+
+static void alone(job *j)
+{
+    tn_world          *w = tn_world_alone();
+    const tn_generator before = *tn_current_generator();
+    work(w, j);
+    *tn_current_generator() = before;
+    tn_world_free(w);
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+}
+
+static void compare(const job *like)
+{
+    static job one, many;
+    char       text[TN_THREAD_RANKS][1100];
+    one = *like;
+    alone(&one);
+    for (int size = 1; size <= 6; size++) {
+        many = *like;
+        many.bucket = 64 << size; /* changes nothing */
+        tn_thread_ranks(size, work, &many, 0, text);
+        for (int i = 0; i < size; i++) {
+            ck_assert_str_eq(text[i], "");
+            ck_assert(many.bytes[i] == one.bytes[0] && one.bytes[0] > 400);
+            ck_assert_msg(!memcmp(many.weights[i], one.weights[0], (size_t)one.bytes[0]), "rank %d of %d", i, size);
+            ck_assert(many.loss[i] == one.loss[0] && one.loss[0] > 0);
+            ck_assert(!memcmp(&many.generator[i], &one.generator[0], sizeof one.generator[0]));
+        }
+    }
+}
+
+START_TEST(any_number_of_ranks)
+{
+    job j = usual;
+    if (_i == 1) j.bf16 = true;
+    if (_i == 2) j.dtype = TN_BF16;
+    if (_i == 3) j.dtype = TN_F64;
+    if (_i == 4) j.sparse = true;
+    if (_i == 5) j.rows = 5; /* some shards, and some ranks, have none */
+    if (_i == 6) j.shards = 7;
+    compare(&j);
+}
+END_TEST
+
+/* The gradients are those of the whole batch, as one backward pass finds them. */
+static void one_batch(tn_world *w, void *user)
+{
+    net *m = net_new(false);
+    tn_eval(m);
+    tn_replica *r = tn_replica_new(w, m, .shards = 5);
+    tn_tensor  *x = tn_randint(TN_SHAPE(ROWS), 0, WORDS), *y = tn_randint(TN_SHAPE(ROWS), 0, WORDS), *whole, *g;
+    for (tn_part p = {0}; tn_replica_next(r, &p);) {
+        tn_batch b = {0};
+        tn_batch_cut(&b, p.shard, ROWS);
+        tn_tensor *l = tn_cross_entropy(tn_call(m, tn_narrow(x, 0, b.first, b.rows)), tn_narrow(y, 0, b.first, b.rows));
+        tn_replica_backward(r, l, (double)b.rows);
+    }
+    tn_tensor *l = tn_cross_entropy(tn_call(m, x), y);
+    ck_assert(fabs(tn_item(l) - tn_replica_loss(r)) < 1e-6);
+    for (tn_each p = tn_parameters(m); tn_next(&p);) {
+        whole = tn_needs_grad(p.tensor) ? tn_grad_wrt(l = tn_cross_entropy(tn_call(m, x), y), p.tensor, false) : NULL;
+        g = tn_grad(p.tensor);
+        ck_assert_msg(!g == !whole, "%s", p.name);
+        if (g) ck_assert_msg(tn_allclose(g, whole, 0, 1e-6), "%s", p.name);
+    }
+    (void)user;
+    tn_replica_free(r), tn_free(m);
+}
+
+START_TEST(gradients_of_the_whole)
+{
+    char text[TN_THREAD_RANKS][1100];
+    for (int size = 1; size < 4; size++) {
+        tn_thread_ranks(size, one_batch, NULL, 0, text);
+        for (int i = 0; i < size; i++) ck_assert_str_eq(text[i], "");
+    }
+}
+END_TEST
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static bool begins(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
+
+/* Whichever rank fails: all end, each with its words. */
+START_TEST(an_error_reaches_all)
+{
+    static job j;
+    char       text[TN_THREAD_RANKS][1100], said[64];
+    for (int nan = 0; nan < 2; nan++)
+        for (int rank = 0; rank < 3; rank++) {
+            j = usual;
+            j.fails = rank, j.nan = nan;
+            tn_thread_ranks(3, work, &j, 0, text);
+            for (int i = 0; i < 3; i++) {
+                const char *what = nan ? "the loss of shard %d of 12 is NaN" : "no memory for shard %d";
+                int         at = i == rank ? 0 : snprintf(said, sizeof said, "rank %d: ", rank);
+                snprintf(said + at, sizeof said - (size_t)at, what, 4 * rank);
+                ck_assert_msg(begins(text[i], said), "rank %d says %s, not %s", i, text[i], said);
+            }
+        }
+}
+END_TEST
+
+/* The transport fails in its n-th call: nobody waits. */
+START_TEST(a_line_that_is_cut)
+{
+    static job j;
+    char       text[TN_THREAD_RANKS][1100];
+    for (int at = 1; at < 40; at += 3) {
+        j = usual;
+        tn_thread_ranks(3, work, &j, at, text);
+        for (int i = 0; i < 3; i++) ck_assert_msg(begins(text[i], "the line is cut"), "%d: %s", at, text[i]);
+    }
+}
+END_TEST
+
+static void differently(tn_world *w, void *user)
+{
+    const int  what = *(const int *)user, rank = tn_world_rank(w);
+    double     all[3];
+    net       *m = what == 3 && rank ? NULL : net_new(false);
+    tn_linear *other = tn_linear_new(.in = 2, .out = 2);
+    if (what == 0 && rank) tn_world_barrier(w);
+    if (what == 0 && !rank) tn_world_gather(w, 1, all);
+    if (what == 1) tn_replica_free(tn_replica_new(w, m, .shards = 5 + (rank == 2)));
+    if (what == 2) tn_world_same(w, "file", rank == 1 ? "a" : "b");
+    if (what == 3) tn_replica_free(rank ? tn_replica_new(w, other) : tn_replica_new(w, m));
+    if (what == 4 && rank) tn_world_barrier(w); /* rank 0 has gone home */
+    tn_free(m), tn_free(other);
+}
+
+START_TEST(ranks_that_differ)
+{
+    static const char *const said[] = {
+        "rank 0 calls tn_world_gather, but rank 1 calls tn_world_barrier; all ranks make the same calls",
+        "tn_replica_new: rank 2 has another number of .shards or .bucket than rank 0",
+        "tn_world_same: rank 1 has another file than rank 0",
+        "tn_world_broadcast: rank 1 has a module of other names, number types or shapes than rank 0",
+        "rank 0 calls tn_world_free, but rank 1 calls tn_world_barrier; all ranks make the same calls"};
+    char text[TN_THREAD_RANKS][1100];
+    for (int what = 0; what < 5; what++) {
+        tn_thread_ranks(3, differently, &what, 0, text);
+        for (int i = 0; i < 3; i++) ck_assert_msg(!strcmp(text[i], said[what]), "%d: %s", what, text[i]);
+    }
+}
+END_TEST
+
+static void sizes(tn_world *w, void *user)
+{
+    double all[4] = {0};
+    (void)user;
+    ck_assert_int_eq(tn_world_size(w), 4);
+    ck_assert_int_eq(tn_world_gather(w, 10 + tn_world_rank(w), all), TN_OK);
+    for (int i = 0; i < 4; i++) ck_assert(all[i] == 10 + i);
+    tn_seed((uint64_t)tn_world_rank(w));
+    tn_world_module_broadcast(w, NULL);
+    ck_assert(tn_current_generator()->seed == 0 && tn_world_barrier(w) == TN_OK);
+    /* An error that is cleared ends nothing. */
+    if (tn_world_rank(w) == 3) tn_raise(TN_EIO, "no disk");
+    ck_assert_int_eq(tn_world_barrier(w), TN_EIO);
+    ck_assert_str_eq(tn_error_message(), tn_world_rank(w) == 3 ? "no disk" : "rank 3: no disk");
+    tn_clear_error();
+    ck_assert_int_eq(tn_world_barrier(w), TN_OK);
+}
+
+START_TEST(what_ranks_tell_each_other)
+{
+    char text[TN_THREAD_RANKS][1100];
+    tn_thread_ranks(4, sizes, NULL, 0, text);
+    for (int i = 0; i < 4; i++) ck_assert_str_eq(text[i], "");
+}
+END_TEST
+
+START_TEST(mistakes)
+{
+    tn_world  *w = tn_world_alone();
+    tn_linear *m = tn_linear_new(.in = 2, .out = 1);
+    ck_assert_ptr_null(tn_replica_new(NULL, m));
+    ck_error(TN_EINVAL, "tn_replica_new: the world is NULL");
+    ck_assert_ptr_null(tn_replica_new(w, NULL));
+    ck_error(TN_EINVAL, "tn_replica_new: the module is NULL");
+    ck_assert_ptr_null(tn_replica_new(w, m, .shards = 0));
+    ck_error(TN_EINVAL, "tn_replica_new: .shards is 0; it must be one for each of 1 ranks or more, at most 4096");
+    ck_assert_ptr_null(tn_replica_new(w, m, .bucket = 1));
+    ck_error(TN_EINVAL, "tn_replica_new: .bucket is 1; it must be 64 bytes to 64 MiB");
+    ck_assert_ptr_null(tn_world_over((tn_transport){.size = 2}));
+    ck_error(TN_EINVAL, "tn_world_over: more than one rank need .gather, .broadcast and .swap");
+    tn_replica *r = tn_replica_new(w, m, .shards = 2);
+    tn_replica_backward(r, tn_scalar(1), 1);
+    ck_error(TN_ESTATE, "tn_replica_backward: there is no shard; it stands in a loop of tn_replica_next");
+    for (tn_part p = {0}; tn_replica_next(r, &p);) tn_replica_backward(r, tn_ones(TN_SHAPE(2)), 1);
+    ck_error(TN_ESHAPE, "tn_replica_backward: the loss is [2], but must be one number; see tn_mean");
+    for (tn_part p = {0}; tn_replica_next(r, &p);) tn_replica_backward(r, tn_scalar(1), -1);
+    ck_error(TN_EINVAL, "tn_replica_backward: weight is -1; it says how many rows the loss is the mean of");
+    ck_assert(!tn_replica_next(NULL, NULL));
+    ck_error(TN_EINVAL, "tn_replica_next: r is NULL");
+    tn_replica_free(r), tn_free(m), tn_world_free(w);
+    tn_world_free(NULL), tn_replica_free(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("parallel");
+    TCase *c = tn_tcase(s, "ranks");
+    tcase_add_test(c, branches_cover_a_range);
+    tcase_add_loop_test(c, any_number_of_ranks, 0, 7);
+    tcase_add_test(c, gradients_of_the_whole);
+    tcase_add_test(c, an_error_reaches_all);
+    tcase_add_test(c, a_line_that_is_cut);
+    tcase_add_test(c, ranks_that_differ);
+    tcase_add_test(c, what_ranks_tell_each_other);
+    tcase_add_test(c, mistakes);
+    return tn_check_main(s);
+}
