@@ -113,6 +113,17 @@ static int run(int which, bench_options *o, int ranks)
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 #ifndef BENCH_MPI
+/* peers/bench_mpi in the folder of this program, which argv[0] need not name. */
+static void peer_path(char *to, size_t size, const char *self)
+{
+    char          own[3000];
+    const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length > 0) own[length] = 0;
+    else snprintf(own, sizeof own, "%s", self);
+    const char *slash = strrchr(own, '/');
+    snprintf(to, size, "%.*speers/bench_mpi", slash ? (int)(slash + 1 - own) : 0, own);
+}
+
 /* Becomes mpiexec. The settings let Open MPI run more ranks than there are cores, as root as well (containers), and
  * without pinning all of them to one core; other MPIs do not read them. */
 static int launch(int ranks, int argc, char **argv)
@@ -122,13 +133,13 @@ static int launch(int ranks, int argc, char **argv)
                                               {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
                                               {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
     enum { MOST_WORDS = 64 };
-    const char *mpiexec = BENCH_MPIEXEC, *slash = strrchr(argv[0], '/');
+    const char *mpiexec = BENCH_MPIEXEC;
     char        number[16], path[4096];
     char       *words[MOST_WORDS + 8];
     int         n = 0;
     if (!mpiexec) return fprintf(stderr, "bench: built without MPI, so --ranks can only be 1; see TENON_MPI\n"), 1;
     if (argc > MOST_WORDS) return fprintf(stderr, "bench: too many arguments\n"), 2;
-    snprintf(path, sizeof path, "%.*speers/bench_mpi", slash ? (int)(slash + 1 - argv[0]) : 0, argv[0]);
+    peer_path(path, sizeof path, argv[0]);
     snprintf(number, sizeof number, "%d", ranks);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) setenv(settings[i][0], settings[i][1], 0);
     words[n++] = (char *)(uintptr_t)mpiexec;

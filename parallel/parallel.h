@@ -1,30 +1,24 @@
 /* parallel.h — several processes that learn as one: ranks, and gradients of a batch that they share out. The results
- * are the same bits for any number of ranks, one included. Started with `mpirun -n 4 program`:
+ * are the same bits for any number of ranks, one included. examples/ranks.c is a whole program; what it does, started
+ * with `mpirun -n 4 program`, on each rank:
  *
- *     int main(void)
- *     {
- *         tn_world *w = tn_world_mpi(NULL);                       // link tenon::mpi; tn_world_alone() needs no MPI
- *         tn_seed(1);
- *         model        *net = model_new();
- *         tn_optimizer *opt = tn_adamw_new(net, .lr = 3e-4, .clip.norm = 1);
- *         tn_replica   *r = tn_replica_new(w, net, .shards = 12);  // the weights and the generator are rank 0's now
- *         for (int step = 0; step < 1000 && tn_error() == TN_OK; step++) {
- *             tn_scope s = tn_scope_begin();
- *             for (tn_part p = {0}; tn_replica_next(r, &p);) {     // of the 12 shards of a batch, this rank's
- *                 tn_batch b = {0};
- *                 tn_batch_cut(&b, p.shard, 96);                   // rows b.first ... of 96
- *                 tn_tensor *loss = model_loss(net, rows_of_step(step, b.first, b.rows)); // the mean over these
- *                 tn_replica_backward(r, loss, (double)b.rows);
- *             }                                                    // now the gradients are those of all 96 rows
- *             tn_step(opt);
- *             if (tn_world_rank(w) == 0) printf("%d %.4f\n", step, tn_replica_loss(r));
- *             tn_scope_end(s);
- *         }
- *         if (tn_error()) fprintf(stderr, "rank %d: %s\n", tn_world_rank(w), tn_error_message());
- *         tn_replica_free(r), tn_optimizer_free(opt), tn_free(net);
- *         tn_world_free(w);                                        // an error that stands reaches the others, too
- *         return tn_error() != TN_OK;
+ *     tn_world     *w = tn_world_mpi(NULL);                    // link tenon::mpi; tn_world_alone() needs no MPI
+ *     tn_optimizer *o = tn_adamw_new(net, .lr = 3e-4, .clip.norm = 1);
+ *     tn_replica   *r = tn_replica_new(w, net, .shards = 12);  // the weights and the generator are rank 0's now
+ *     for (int i = 0; i < 1000 && tn_error() == TN_OK; i++) {
+ *         tn_scope s = tn_scope_begin();
+ *         for (tn_part p = {0}; tn_replica_next(r, &p);) {     // of the 12 shards of a batch, this rank's
+ *             tn_batch b = {0};
+ *             tn_batch_cut(&b, p.shard, 96);                   // rows b.first ... of 96
+ *             tn_tensor *rows = tn_narrow(batch, 0, b.first, b.rows);
+ *             tn_replica_backward(r, model_loss(net, rows), (double)b.rows); // the mean over these rows
+ *         }                                                    // now the gradients are those of all 96
+ *         tn_step(o);
+ *         if (tn_world_rank(w) == 0) printf("%d %.4f\n", i, tn_replica_loss(r));
+ *         tn_scope_end(s);
  *     }
+ *     tn_replica_free(r);
+ *     tn_world_free(w);                                        // an error that stands reaches the others, too
  *
  * Why the bits are the same: a batch is cut into .shards parts whatever the number of ranks, each part has its gradient
  * and its random numbers for itself, and the gradients are added along one tree that the number of shards alone fixes.
