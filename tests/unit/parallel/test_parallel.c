@@ -142,15 +142,15 @@ static void alone(job *j)
     ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
 }
 
-static void compare(const job *like)
+static void compare(const job *like, bool all)
 {
     static job one, many;
     char       text[TN_THREAD_RANKS][1100];
     one = *like;
     alone(&one);
-    for (int size = 1; size <= 6; size++) {
+    for (int size = all ? 1 : 3; size <= (all ? 6 : 4); size++) {
         many = *like;
-        many.bucket = 64 << size; /* changes nothing */
+        many.bucket = 256 << size; /* changes nothing */
         tn_thread_ranks(size, work, &many, 0, text);
         for (int i = 0; i < size; i++) {
             ck_assert_str_eq(text[i], "");
@@ -171,7 +171,7 @@ START_TEST(any_number_of_ranks)
     if (_i == 4) j.sparse = true;
     if (_i == 5) j.rows = 5; /* some shards, and some ranks, have none */
     if (_i == 6) j.shards = 7;
-    compare(&j);
+    compare(&j, !_i);
 }
 END_TEST
 
@@ -239,7 +239,7 @@ START_TEST(a_line_that_is_cut)
 {
     static job j;
     char       text[TN_THREAD_RANKS][1100];
-    for (int at = 1; at < 40; at += 3) {
+    for (int at = 1; at < 30; at += 4) {
         j = usual;
         tn_thread_ranks(3, work, &j, at, text);
         for (int i = 0; i < 3; i++) ck_assert_msg(begins(text[i], "the line is cut"), "%d: %s", at, text[i]);
