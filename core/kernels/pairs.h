@@ -11,11 +11,11 @@
 
 #include <stdint.h>
 
-enum { TN_PAIRS_IN = 8, TN_PAIRS_OUT = 64, TN_PAIRS_WIDTH = 16 }; /* the most rows; rows are whole multiples of it */
+enum { TN__PAIRS_IN = 8, TN__PAIRS_OUT = 64, TN__PAIRS_WIDTH = 16 }; /* the most rows; rows are whole multiples of it */
 
 typedef struct {
     int           ins, outs;
-    int64_t       width; /* elements in a row, a multiple of TN_PAIRS_WIDTH: what is beyond the dimension is 0 */
+    int64_t       width; /* elements in a row, a multiple of TN__PAIRS_WIDTH: what is beyond the dimension is 0 */
     float *const *in, *const *out;
     const float *label, *shift; /* of each row of out; shift may be NULL: 0 */
     float        rate;

@@ -2,7 +2,7 @@
 #include "core/kernels/kernels.h"
 #include "core/kernels/sigmoid.h"
 
-enum { N = v_n_f32, MOST = TN_PAIRS_IN * TN_PAIRS_OUT + 2 * 16 };
+enum { N = v_n_f32, MOST = TN__PAIRS_IN * TN__PAIRS_OUT + 2 * 16 };
 
 /* clang-format off: it takes TN__UNROLL for a function */
 
@@ -31,7 +31,7 @@ TN__INLINE void some_dots(const int ins, const int some, const tn__pairs_step *s
     TN__UNROLL for (int j = 0; j < some; j++) out[j] = s->out[j0 + j < s->outs ? j0 + j : s->outs - 1];
     for (int i = 0; i < (ins * some + N - 1) / N * N; i++) sum[i] = v_zero_f32();
     for (int64_t k = 0; k < s->width; k += N) {
-        v_f32 x[TN_PAIRS_IN];
+        v_f32 x[TN__PAIRS_IN];
         TN__UNROLL for (int i = 0; i < ins; i++) x[i] = v_load_f32(s->in[i] + k);
         TN__UNROLL for (int j = 0; j < some; j++)
         {
@@ -57,7 +57,7 @@ TN__INLINE void slopes(const int ins, const tn__pairs_step *s, float *g)
 TN__INLINE void update(const int ins, const tn__pairs_step *s, const float *g)
 {
     for (int64_t k = 0; k < s->width; k += N) {
-        v_f32 x[TN_PAIRS_IN], more[TN_PAIRS_IN];
+        v_f32 x[TN__PAIRS_IN], more[TN__PAIRS_IN];
         TN__UNROLL for (int i = 0; i < ins; i++) x[i] = v_load_f32(s->in[i] + k), more[i] = v_zero_f32();
         const float *slope = g;
         for (int j = 0; j < s->outs; j++, slope += ins) {
@@ -79,7 +79,7 @@ TN__INLINE void update(const int ins, const tn__pairs_step *s, const float *g)
 TN__INLINE void learn_some(const int ins, const tn__pairs_step *s)
 {
     const int some = ins <= 4 ? 6 : 3;
-    float     g[MOST + 6 * TN_PAIRS_IN];
+    float     g[MOST + 6 * TN__PAIRS_IN];
     for (int j = 0; j < s->outs; j += some) some_dots(ins, some, s, j, g);
     slopes(ins, s, g);
     update(ins, s, g);

@@ -1,5 +1,5 @@
-/* plane.c — points in the plane for rows of many numbers, so that they can be drawn: along the two directions of largest
- * variance (PCA); or so that those that are near stay near (t-SNE, van der Maaten and Hinton 2008).
+/* plane.c — points in the plane for rows of many numbers, so that they can be drawn: along the two directions of
+ * largest variance (PCA); or so that those that are near stay near (t-SNE, van der Maaten and Hinton 2008).
  *
  * t-SNE: rows i and j are neighbours with p_ij, a normal distribution around each row whose width gives it so many
  * neighbours as `perplexity` says; points are neighbours with q_ij ∝ 1 / (1 + |y_i - y_j|²). The points go down the

@@ -28,7 +28,7 @@ static bool check(int n, const char *const *paths, const tn_vectors_train_args *
                         (long long)a->min_n, (long long)a->max_n),
                false;
     return in_range("dim", (double)a->dim, 1, 16384) && in_range("window", (double)a->window, 1, 255) &&
-           in_range("negatives", (double)a->negatives, 1, TN_PAIRS_OUT - 1) && in_range("sample", a->sample, 0, 1) &&
+           in_range("negatives", (double)a->negatives, 1, TN__PAIRS_OUT - 1) && in_range("sample", a->sample, 0, 1) &&
            in_range("epochs", (double)a->epochs, 1, 1e6) && in_range("min_count", (double)a->min_count, 1, 1e15) &&
            in_range("lr", a->lr, 0, 10) && in_range("buckets", (double)a->buckets, 1, 1e9) &&
            in_range("x_max", a->x_max, 1e-6, 1e15);
@@ -162,7 +162,7 @@ static bool make_ready(tn__trainer *t, int64_t bytes)
 {
     const int64_t n = t->words.words.n;
     const bool    grams = t->a.kind == TN_VECTORS_FASTTEXT;
-    t->width = (t->a.dim + TN_PAIRS_WIDTH - 1) / TN_PAIRS_WIDTH * TN_PAIRS_WIDTH;
+    t->width = (t->a.dim + TN__PAIRS_WIDTH - 1) / TN__PAIRS_WIDTH * TN__PAIRS_WIDTH;
     t->learn = grams ? tn__learn_fasttext : t->a.kind == TN_VECTORS_CBOW ? tn__learn_cbow : tn__learn_skipgram;
     if (t->a.lr == 0) t->a.lr = t->a.kind == TN_VECTORS_SKIPGRAM ? 0.025 : 0.05;
     if (!make_keep(t) || !make_noise(t) || (grams && !make_grams(t)) ||

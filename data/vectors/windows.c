@@ -5,7 +5,7 @@
  * pool of draws, so that they are in the cache. */
 #include "data/vectors/vectors_private.h"
 
-enum { OUTS = TN_PAIRS_OUT, WINDOW = 2 * 255, GRAMS = 4096 };
+enum { OUTS = TN__PAIRS_OUT, WINDOW = 2 * 255, GRAMS = 4096 };
 
 /* What a word is held against: itself and the negatives, or the nodes of its way through the tree. */
 typedef struct {
@@ -70,11 +70,11 @@ static int around(const tn__shard *s, int64_t i, int64_t *to)
 void tn__learn_skipgram(tn__shard *s)
 {
     int64_t word[WINDOW];
-    float  *in[TN_PAIRS_IN];
+    float  *in[TN__PAIRS_IN];
     against a;
     for (int64_t i = s->first; i < s->last; i++) {
         if (s->token[i] < 0) continue;
-        const int n = around(s, i, word), blocks = (n + TN_PAIRS_IN - 1) / TN_PAIRS_IN;
+        const int n = around(s, i, word), blocks = (n + TN__PAIRS_IN - 1) / TN__PAIRS_IN;
         for (int b = 0; b < blocks; b++) {
             const int from = n * b / blocks, to = n * (b + 1) / blocks;
             for (int k = from; k < to; k++) in[k - from] = s->in.x + s->in_at[word[k]] * s->t->width;

@@ -66,10 +66,10 @@ static void draw(tn_string *s, const tn_vectors *v, const points *p, bool html)
 {
     char text[200];
     if (html) add(s, "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Words</title>\n");
-    snprintf(
-        text, sizeof text,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"11\">\n",
-        SIDE, SIDE);
+    snprintf(text, sizeof text,
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+             "font-family=\"sans-serif\" font-size=\"11\">\n",
+             SIDE, SIDE);
     add(s, text);
     add(s, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
     for (int64_t i = 0; i < p->n; i++) {

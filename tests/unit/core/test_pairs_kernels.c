@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 32, MOST = TN_PAIRS_OUT };
+enum { WIDTH = 32, MOST = TN__PAIRS_OUT };
 static const char *const isas[] = {"baseline", "avx2", "avx512"};
 
 static float drawn(uint64_t *state)
@@ -15,16 +15,16 @@ static float drawn(uint64_t *state)
 }
 
 typedef struct {
-    float  x[TN_PAIRS_IN][WIDTH], o[MOST][WIDTH], label[MOST], shift[MOST];
-    float *in[TN_PAIRS_IN], *out[MOST];
+    float  x[TN__PAIRS_IN][WIDTH], o[MOST][WIDTH], label[MOST], shift[MOST];
+    float *in[TN__PAIRS_IN], *out[MOST];
 } rows;
 
 static void fill(rows *r, uint64_t seed)
 {
-    for (int i = 0; i < TN_PAIRS_IN; i++) r->in[i] = r->x[i];
+    for (int i = 0; i < TN__PAIRS_IN; i++) r->in[i] = r->x[i];
     for (int j = 0; j < MOST; j++) r->out[j] = r->o[j], r->label[j] = j % 3 == 0, r->shift[j] = drawn(&seed);
     for (int k = 0; k < WIDTH; k++) {
-        for (int i = 0; i < TN_PAIRS_IN; i++) r->x[i][k] = 2 * drawn(&seed);
+        for (int i = 0; i < TN__PAIRS_IN; i++) r->x[i][k] = 2 * drawn(&seed);
         for (int j = 0; j < MOST; j++) r->o[j][k] = 2 * drawn(&seed);
     }
 }
@@ -59,7 +59,7 @@ static void one_step(const tn__pairs_kernels *kernels, int ins, int outs, bool s
     const tn__pairs_step s = {ins, outs, WIDTH, now.in, now.out, now.label, shifted ? now.shift : NULL, rate};
     kernels->learn(&s);
     for (int k = 0; k < WIDTH; k++) {
-        for (int i = 0; i < TN_PAIRS_IN; i++) {
+        for (int i = 0; i < TN__PAIRS_IN; i++) {
             double want = (double)before.x[i][k];
             for (int j = 0; i < ins && j < outs; j++)
                 want += (double)rate * slope(&before, i, j, shifted) * (double)before.o[j][k];
@@ -76,10 +76,10 @@ static void one_step(const tn__pairs_kernels *kernels, int ins, int outs, bool s
 
 START_TEST(a_step_is_that_of_the_formula)
 {
-    static const int outs[] = {1, 2, 3, 6, 7, 13, TN_PAIRS_OUT};
+    static const int outs[] = {1, 2, 3, 6, 7, 13, TN__PAIRS_OUT};
     for (int isa = 0; isa < 3; isa++) {
         const tn__kernel_table *t = tn__kernels_of(isas[isa]);
-        for (int ins = 1; t && ins <= TN_PAIRS_IN; ins++)
+        for (int ins = 1; t && ins <= TN__PAIRS_IN; ins++)
             for (size_t j = 0; j < sizeof outs / sizeof *outs; j++) one_step(t->pairs, ins, outs[j], j % 2);
     }
 }
