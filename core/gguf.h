@@ -74,7 +74,7 @@ TN_API bool            tn_gguf_next(tn_gguf_strings *s);
  *     tn_gguf_writer *w = tn_gguf_writer_new();
  *     tn_gguf_put_string(w, "general.architecture", "llama");
  *     tn_gguf_put_u32(w, "llama.block_count", 5);
- *     tn_safetensors_put(tn_gguf_writer_tensors(w), "token_embd.weight", words);
+ *     tn_safetensors_put(tn_gguf_writer_tensors(w), "token_embd.weight", tn_ones(TN_SHAPE(32, 64)));
  *     if (tn_gguf_save(w, "model.gguf", "Q8_0") != TN_OK) fprintf(stderr, "%s\n", tn_error_message());
  *     tn_gguf_writer_free(w);
  *

@@ -115,7 +115,7 @@ TN_API tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, co
 /* Reads config.json and model.safetensors, or the files that its index names, or pytorch_model.bin. Heads that the
  * weights lack are left out, as the config says then; .left names heads it was tuned for. The model is in eval mode. */
 TN_API tn_bert *tn_bert_load(const char *dir);
-/* Writes both into a directory that is there. With norm_first Hugging Face opens it as RobertaPreLayerNorm, which has no
+/* Writes both into a directory that is there. With norm_first Hugging Face opens it as RobertaPreLayerNorm, without the
  * next sentence; with another activation than gelu the config says "tenon-bert", so that it is refused there. */
 TN_API tn_status tn_bert_save(tn_bert *m, const char *dir) TN_CHECKED;
 TN_RETURNS_CONFIG_(

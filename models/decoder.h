@@ -3,7 +3,8 @@
  *
  *     tn_decoder d = tn_decoder_open("stories260K.bin", .tokenizer = "tok512.bin");
  *     if (!d.model) fprintf(stderr, "%s\n", tn_error_message());
- *     if (tn_decoder_save(&d, "stories260K.gguf", .type = "q8_0") != TN_OK) … // or into a directory that is there
+ *     if (tn_decoder_save(&d, "stories260K.gguf", .type = "q8_0") != TN_OK) // or into a directory that is there
+ *         fprintf(stderr, "%s\n", tn_error_message());
  *     tn_decoder_close(&d);
  *
  * What the path is, its bytes say, not its name; what cannot be loaded is refused by the name of what it is. */

@@ -92,12 +92,8 @@ TN_API const char *tn_name(const char *fmt, ...) TN_PRINTF(1, 2);
 
 /* ---- running -------------------------------------------------------------------------------------------------- */
 
-/* Every forward opens with these two lines, whoever calls it,
- *
- *     if (!tn_ready(m)) return NULL;
- *     tn_frame f = tn_enter(m);
- *
- * and ends with tn_leave. Behind the first, m is a whole module and no error stands, so that its members may be read;
+/* Every forward, whoever calls it, opens with `if (!tn_ready(m)) return NULL;` and `tn_frame f = tn_enter(m);`, and
+ * ends with tn_leave. Behind the first, m is a whole module and no error stands, so that its members may be read;
  * results that go out by address it has set to NULL before. Between tn_enter and tn_leave stands a scope: what is made
  * inside goes unless the tape saved it, and messages begin with the module's path: "encoder.layers.3: ...". A forward
  * that fails has drawn nothing: with its end the random generator stands where it stood at its beginning. */

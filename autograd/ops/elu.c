@@ -2,7 +2,7 @@
  *
  *   gx = gy where x > 0, else gy · alpha · eˣ
  *
- * In backward_ops eˣ is taken of 0 where x > 0, as infinity where it is not used would still spoil its own derivative. */
+ * In backward_ops eˣ is taken of 0 where x > 0: an infinity, though not chosen, makes the second derivative NaN. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {

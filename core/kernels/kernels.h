@@ -83,12 +83,12 @@ typedef struct {
 /* ---- weights of 8 bits: what core/products/q8_linear.c is made of ---- */
 
 /* Weights of 64 rows (a panel), 32 columns of them (a group) at a time: a block is 64 scales in f16, little-endian, and
- * then for each of the 32 columns 64 bytes, in the order of TN__Q8_BYTE. A weight is its byte, less 128, times its row's
- * scale, which is exact in f32. */
+ * then for each of the 32 columns 64 bytes, in the order of TN__Q8_BYTE. A weight is its byte, less 128, times its
+ * row's scale, which is exact in f32. */
 enum { TN__Q8_PANEL = 64, TN__Q8_GROUP = 32, TN__Q8_SCALES = 2 * TN__Q8_PANEL };
 enum { TN__Q8_BLOCK = TN__Q8_SCALES + TN__Q8_GROUP * TN__Q8_PANEL };
-/* Where row r's byte lies: rows r, r + 16, r + 32 and r + 48 side by side, so that shifts and masks make four vectors of
- * a vector of bytes, without a shuffle. */
+/* Where row r's byte lies: rows r, r + 16, r + 32 and r + 48 side by side, so that shifts and masks make four vectors
+ * of a vector of bytes, without a shuffle. */
 #define TN__Q8_BYTE(r) ((r) % 16 * 4 + (r) / 16)
 
 /* Rows of f32 times one panel of so many blocks, one behind the other: y[i][j] = Σ_p x[i][p] · w[j][p], one term after

@@ -35,7 +35,8 @@ data/metrics     | text                          | core/base/toolbox.h core/tens
 data/report      | text                          | core/base/toolbox.h
 parallel         |                               | core/base/toolbox.h
 parallel/mpi     |                               |
-models/files     |                               | core/base/toolbox.h core/base/checked.h core/files core/tensor/tensor.h
+models/files     |                               | core/base/toolbox.h core/base/checked.h core/files
+models/files     |                               | core/tensor/tensor.h
 models/generate  |                               | core/base/toolbox.h
 models/bert      | files                         | core/base/toolbox.h
 models/gpt       | files generate                | core/base/toolbox.h
