@@ -26,7 +26,6 @@ typedef struct {
     bool        limited;   /* ... and a longer one is an error */
 } tn_lm_info;
 TN_API tn_lm_info tn_lm_about(void *m);
-
 TN_API tn_tensor *tn_lm_run(void *m, tn_decoder_args a);
 TN_API tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
 TN_API tn_blocks *tn_lm_blocks(void *m); /* tn_blocks_cache(tn_lm_blocks(m), rows, length, 0): a cache for tn_lm_run */

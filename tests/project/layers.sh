@@ -36,7 +36,7 @@ data/report      | text                          | core/base/toolbox.h
 parallel         |                               | core/base/toolbox.h
 parallel/mpi     |                               |
 models/files     |                               | core/base/toolbox.h core/base/checked.h core/files
-models/files     |                               | core/tensor/tensor.h
+                 |                               | core/tensor/tensor.h
 models/generate  |                               | core/base/toolbox.h
 models/bert      | files                         | core/base/toolbox.h
 models/gpt       | files generate                | core/base/toolbox.h
