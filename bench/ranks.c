@@ -39,7 +39,7 @@ static int step(const bench_options *o, const bench_job *j, tn_replica *r, tn_op
         tn_tensor     *l = tn_scope_return(narrow, j->part(j->job, b.first, b.rows, &weight));
         if (weight > 0) tn_replica_backward(r, l, weight);
     }
-    tn_step(opt);
+    tn_replica_step(r, opt);
     tn_scope_end(s);
     return tn_error() != TN_OK;
 }
@@ -47,7 +47,7 @@ static int step(const bench_options *o, const bench_job *j, tn_replica *r, tn_op
 /* The first step also makes the optimizer's state: it does not count. */
 int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
 {
-    tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-4, .clip.norm = 1);
+    tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-4);
     tn_replica   *r = tn_replica_create(
           (tn_replica_config){.world = o->world, .module = j->module, .shards = SHARDS, .bucket = 4 << 20});
     double exchange = 0, start = bench_now(), first = NAN;
@@ -158,7 +158,8 @@ static int usage(const char *word)
 {
     fprintf(stderr,
             "bench: cannot use %s\n"
-            "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [sizes]\n",
+            "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero]\n"
+            "                   [sizes]\n",
             word);
     return 2;
 }
@@ -175,6 +176,8 @@ int bench_ranks(int argc, char **argv)
         } else if (i + 1 < argc && !strcmp(argv[i], "--ranks")) {
             ranks = atoi(argv[i + 1]);
             if (ranks < 1 || ranks > MOST_RANKS) return usage(argv[i + 1]);
+        } else if (!strcmp(argv[i], "--zero")) {
+            o.zero = true, took = 1;
         } else if (!(took = bench_option(&o, argv + i))) {
             return usage(argv[i]);
         }

@@ -31,7 +31,7 @@
 #define TENON_PARALLEL_PARALLEL_H
 
 #include "../data/source.h"
-#include "../nn/nn.h"
+#include "../optim/optim.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,11 +64,14 @@ TN_API tn_status tn_world_module_broadcast(tn_world *w, void *module);
 enum { TN_SHARDS_MAX = 4096 };
 typedef struct tn_replica tn_replica;
 typedef struct tn_replica_config {
-    int            zero_;
-    tn_world      *world; /* outlives the replica */
-    void          *module;
-    int shards     TN_IS(12); /* of a batch: at least one for each rank; the same number, the same bits. A rank works on
+    int        zero_;
+    tn_world  *world; /* outlives the replica */
+    void      *module;
+    int shards TN_IS(12); /* of a batch: at least one for each rank; the same number, the same bits. A rank works on
                              its own one after the other: more of them need less memory, as gradient accumulation does */
+    bool zero; /* ZeRO-1: each rank has the optimizer's state of its share of the parameters only, and steps these; see
+                  tn_replica_step */
+    tn_clip        clip;           /* of whole gradients, by tn_replica_step: where .zero, instead of the optimizer's */
     int64_t bucket TN_IS(4 << 20); /* bytes that travel at once; changes no bits */
     int            end_;
 } TN_KEYWORDS_ONLY tn_replica_config;
@@ -92,9 +95,16 @@ TN_API bool tn_replica_next(tn_replica *r, tn_part *p);
  * shard without rows needs none. A loss that is not finite is an error. */
 TN_API tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight);
 
-TN_API double
-tn_replica_loss(const tn_replica *r); /* the mean over the last batch, on each rank; NaN: there was none */
-TN_API double tn_replica_seconds(const tn_replica *r); /* that the last batch waited for other ranks and their data */
+/* Instead of tn_step; all ranks. Clips, then steps; with .zero each rank its share, whose weights go to all: the same
+ * bits as without (an optimizer's own clip rounds otherwise, and sees only its share), and the optimizer's state takes a
+ * rank a share of the memory. Whole parameters are shared out, so one large table of words is one rank's. A checkpoint
+ * of such an optimizer has only its rank's share. */
+TN_API tn_status tn_replica_step(tn_replica *r, tn_optimizer *o);
+TN_API double    tn_replica_norm(const tn_replica *r); /* of all gradients, before .clip; NaN: not measured */
+
+/* Of the last batch: the mean of the loss, on each rank (NaN: there was none), and how long it took to be exchanged. */
+TN_API double tn_replica_loss(const tn_replica *r);
+TN_API double tn_replica_seconds(const tn_replica *r); /* waiting for slower ranks included */
 
 /* ---- how bytes travel -------------------------------------------------------------------------------------------- */
 

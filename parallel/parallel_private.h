@@ -13,7 +13,16 @@ typedef struct {
     uint64_t mark;   /* of its arguments: must be the same on all ranks */
 } tn__greeting;
 
-typedef enum { TN__BARRIER = 1, TN__GATHER, TN__SAME, TN__BROADCAST, TN__REPLICA, TN__PART, TN__FREE } tn__world_call;
+typedef enum {
+    TN__BARRIER = 1,
+    TN__GATHER,
+    TN__SAME,
+    TN__BROADCAST,
+    TN__REPLICA,
+    TN__PART,
+    TN__STEP,
+    TN__FREE
+} tn__world_call;
 
 struct tn_world {
     tn_transport  t;
@@ -62,6 +71,7 @@ typedef struct {
     tn_tensor *t;
     tn_dtype   wide;  /* f32 or f64: what its gradients are added in */
     int64_t    n, at; /* elements; bytes into the gradients of a branch */
+    int        owner; /* the rank that steps it, with .zero */
 } tn__place;
 
 struct tn_replica {
@@ -69,6 +79,9 @@ struct tn_replica {
     void      *module;
     int        shards, lo, hi; /* lo ... hi - 1 are this rank's */
     int64_t    bucket;
+    bool       zero;
+    tn_clip    clip;
+    double     norm;
     tn__place *place;
     int64_t    places, bytes, f64_at; /* bytes: of all gradients; the doubles begin at f64_at */
     char      *memory;                /* one block, cut into: */

@@ -49,6 +49,9 @@ static bool lay_out(tn_replica *r)
         }
         if (!f64) r->f64_at = r->bytes;
     }
+    for (int64_t i = 0; i < n; i++) /* who has its middle in its part of all bytes */
+        r->place[i].owner =
+            (int)((double)(r->place[i].at + r->place[i].n * 2) / ((double)r->bytes + 1) * tn_world_size(r->world));
     return true;
 }
 
@@ -105,7 +108,8 @@ static tn_replica *make(const tn_replica_config *c)
     const int rank = c->world->t.rank, size = c->world->t.size;
     r->world = c->world, r->module = c->module, r->shards = c->shards, r->bucket = c->bucket / LINE * LINE;
     r->lo = tn__first_shard(c->shards, rank, size), r->hi = tn__first_shard(c->shards, rank + 1, size);
-    r->next = -1, r->loss = NAN;
+    r->zero = c->zero, r->clip = c->clip;
+    r->next = -1, r->loss = r->norm = NAN;
     if (lay_out(r) && take_memory(r)) return r;
     tn_replica_free(r);
     return NULL;
@@ -115,9 +119,9 @@ tn_replica *tn_replica_create(tn_replica_config c)
 {
     tn_replica *r = make(&c);
     if (!c.world) return NULL;
-    const int64_t numbers[] = {c.shards, c.bucket};
+    const int64_t numbers[] = {c.shards, c.bucket, c.zero};
     tn__world_meet(c.world, TN__REPLICA, tn__world_hash(TN__WORLD_HASH, numbers, sizeof numbers),
-                   "another number of .shards or .bucket");
+                   "another number of .shards, .bucket or .zero");
     if (tn_world_module_broadcast(c.world, c.module) == TN_OK) return r;
     tn_replica_free(r);
     return NULL;

@@ -11,7 +11,7 @@ enum { TEXT = 1000, PIECE = 1 << 30 };
 
 static const char *const call_names[] = {"nothing",         "tn_world_barrier",   "tn_world_gather",
                                          "tn_world_same",   "tn_world_broadcast", "tn_replica_new",
-                                         "tn_replica_next", "tn_world_free"};
+                                         "tn_replica_next", "tn_replica_step",    "tn_world_free"};
 
 /* ---- a world ----------------------------------------------------------------------------------------------------- */
 

@@ -70,12 +70,13 @@ static net *net_new(bool sparse)
 typedef struct {
     int          shards;
     int64_t      bucket, rows;
-    bool         bf16, sparse;
+    bool         bf16, sparse, clips, zero; /* clips: the replica does */
     tn_dtype     dtype;
     int          fails; /* in step 2, this rank; -1: none */
     bool         nan;   /* by a loss that is none */
     char         weights[TN_THREAD_RANKS][ROOM];
     int64_t      bytes[TN_THREAD_RANKS];
+    int          states[TN_THREAD_RANKS]; /* parameters that the optimizer has a state for */
     double       loss[TN_THREAD_RANKS];
     tn_generator generator[TN_THREAD_RANKS];
 } job;
@@ -98,7 +99,8 @@ static void learn(tn_world *w, tn_replica *r, net *m, tn_optimizer *o, job *j, i
         if (fails && j->nan) l = tn_mul_scalar(l, (double)NAN);
         tn_replica_backward(r, l, (double)b.rows);
     }
-    tn_step(o);
+    if (j->clips) tn_replica_step(r, o);
+    else tn_step(o);
     tn_scope_end(s);
 }
 
@@ -120,14 +122,18 @@ static void work(tn_world *w, void *user)
     tn_seed(7 + (uint64_t)tn_world_rank(w)); /* only rank 0's counts */
     net *m = net_new(j->sparse);
     if (m && j->dtype != TN_F32) tn_module_to(m, j->dtype);
-    tn_optimizer *o = tn_adamw_new(m, .lr = 0.05, .clip.norm = 0.2);
-    tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .bucket = j->bucket);
+    tn_optimizer *o = tn_adamw_new(m, .lr = 0.05, .clip.norm = j->clips ? 0 : 0.2);
+    tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .bucket = j->bucket, .zero = j->zero,
+                                     .clip.norm = j->clips ? 0.2 : 0);
     for (int i = 0; i < STEPS && tn_error() == TN_OK; i++) learn(w, r, m, o, j, i);
     const int rank = tn_world_rank(w);
     if (tn_error() == TN_OK) {
         j->loss[rank] = tn_replica_loss(r), j->generator[rank] = *tn_current_generator();
         ck_assert(!tn_optimizer_state(o, m->unused->weight, "exp_avg"));
         keep_bits(w, m, j);
+        j->states[rank] = 0;
+        for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER); tn_next(&p);)
+            j->states[rank] += tn_optimizer_state(o, p.tensor, "exp_avg") != NULL;
     }
     tn_replica_free(r), tn_optimizer_free(o), tn_free(m);
 }
@@ -172,6 +178,30 @@ START_TEST(any_number_of_ranks)
     if (_i == 5) j.rows = 5; /* some shards, and some ranks, have none */
     if (_i == 6) j.shards = 7;
     compare(&j, !_i);
+}
+END_TEST
+
+/* ZeRO-1 ends with the same bits as without, and each state is one rank's. */
+START_TEST(a_share_of_the_state)
+{
+    static job plain, zero;
+    char       text[TN_THREAD_RANKS][1100];
+    plain = usual;
+    plain.clips = true;
+    zero = plain;
+    zero.zero = true;
+    alone(&plain);
+    for (int size = 1; size <= 4; size++) {
+        int states = 0, most = 0;
+        memset(zero.bytes, 0, sizeof zero.bytes);
+        tn_thread_ranks(size, work, &zero, 0, text);
+        for (int i = 0; i < size; i++) {
+            ck_assert_str_eq(text[i], "");
+            ck_assert_msg(!memcmp(zero.weights[i], plain.weights[0], (size_t)plain.bytes[0]), "rank %d of %d", i, size);
+            states += zero.states[i], most = zero.states[i] > most ? zero.states[i] : most;
+        }
+        ck_assert(states == plain.states[0] && states == 5 && (size == 1 || most < 5));
+    }
 }
 END_TEST
 
@@ -266,7 +296,7 @@ START_TEST(ranks_that_differ)
 {
     static const char *const said[] = {
         "rank 0 calls tn_world_gather, but rank 1 calls tn_world_barrier; all ranks make the same calls",
-        "tn_replica_new: rank 2 has another number of .shards or .bucket than rank 0",
+        "tn_replica_new: rank 2 has another number of .shards, .bucket or .zero than rank 0",
         "tn_world_same: rank 1 has another file than rank 0",
         "tn_world_broadcast: rank 1 has a module of other names, number types or shapes than rank 0",
         "rank 0 calls tn_world_free, but rank 1 calls tn_world_barrier; all ranks make the same calls"};
@@ -338,6 +368,7 @@ int main(void)
     TCase *c = tn_tcase(s, "ranks");
     tcase_add_test(c, branches_cover_a_range);
     tcase_add_loop_test(c, any_number_of_ranks, 0, 7);
+    tcase_add_test(c, a_share_of_the_state);
     tcase_add_test(c, gradients_of_the_whole);
     tcase_add_test(c, an_error_reaches_all);
     tcase_add_test(c, a_line_that_is_cut);
