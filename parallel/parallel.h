@@ -68,7 +68,7 @@ typedef struct tn_replica_config {
     tn_world  *world; /* outlives the replica */
     void      *module;
     int shards TN_IS(12); /* of a batch: at least one for each rank; the same number, the same bits. A rank works on
-                             its own one after the other: more of them need less memory, as gradient accumulation does */
+                             its own one after the other: many small ones are gradient accumulation */
     bool zero; /* ZeRO-1: each rank has the optimizer's state of its share of the parameters only, and steps these; see
                   tn_replica_step */
     tn_clip        clip;           /* of whole gradients, by tn_replica_step: where .zero, instead of the optimizer's */
@@ -96,9 +96,8 @@ TN_API bool tn_replica_next(tn_replica *r, tn_part *p);
 TN_API tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight);
 
 /* Instead of tn_step; all ranks. Clips, then steps; with .zero each rank its share, whose weights go to all: the same
- * bits as without (an optimizer's own clip rounds otherwise, and sees only its share), and the optimizer's state takes a
- * rank a share of the memory. Whole parameters are shared out, so one large table of words is one rank's. A checkpoint
- * of such an optimizer has only its rank's share. */
+ * bits as without (an optimizer's own clip rounds otherwise, and sees only its share). Of the optimizer's state each
+ * rank has a share then, and saves only that. Whole parameters are shared out: a large table of words is one rank's. */
 TN_API tn_status tn_replica_step(tn_replica *r, tn_optimizer *o);
 TN_API double    tn_replica_norm(const tn_replica *r); /* of all gradients, before .clip; NaN: not measured */
 

@@ -44,8 +44,8 @@ uint64_t tn__world_hash_module(void *module); /* of names, number types and shap
 
 /* ---- the tree (tree.c) ------------------------------------------------------------------------------------------- *
  *
- * Its leaves are the shards. A node over more than one leaf has two children, the first with half of the leaves, rounded
- * up. So two ranks, and four, hold whole branches; others hold a few branches each. */
+ * Its leaves are the shards. A node over more than one leaf has two children, the first with half of its leaves,
+ * rounded up. So two ranks, and four, hold whole branches; others hold a few branches each. */
 
 typedef struct {
     int lo, hi; /* the leaves below it: lo ... hi - 1 */
@@ -65,7 +65,7 @@ static inline bool tn__siblings(int shards, tn__branch a, tn__branch b)
 /* The first shard of a rank: it has those up to the first of the next. */
 static inline int tn__first_shard(int shards, int rank, int size) { return (int)((int64_t)shards * rank / size); }
 
-/* ---- the replica (replica.c), and how its gradients travel (exchange.c) -------------------------------------------- */
+/* ---- the replica (replica.c), and how its gradients travel (exchange.c) ------------------------------------------ */
 
 typedef struct {
     tn_tensor *t;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Several ranks under MPI: the commands of docs/guide/cluster.md, the same weights from 1, 2 and 3 ranks, and a rank that
-# fails or is killed ends all. That other numbers of ranks, other types and all errors do, unit.parallel says, without MPI.
+# Several ranks under MPI: the commands of docs/guide/cluster.md, the same weights from 1, 2 and 3 ranks, and a rank
+# that is killed ends all. Other numbers of ranks, other types and all errors are in unit.parallel, without MPI.
 . "$(dirname "$0")/common.sh"
 [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]] || {
     echo "SKIPPED: built without MPI"
@@ -26,7 +26,8 @@ weights() { sed -n 's/.*"weights": "\([0-9a-f]*\)".*/\1/p' "$@"; }
 small=(--steps 3 --layers 1 --d-model 32 --heads 2 --vocab 60 --seq 8 --batch 12)
 for workload in "bert f32" "gpt bf16" "seq2seq f32"; do
     for ranks in 1 3; do
-        timeout 60 "$build/bin/bench" ranks --ranks $ranks --workload ${workload% *} --dtype ${workload#* } "${small[@]}"
+        timeout 60 "$build/bin/bench" ranks --ranks $ranks --workload ${workload% *} --dtype ${workload#* } \
+            "${small[@]}"
     done >said 2>errors
     [ "$(weights said | wc -l)" = 2 ] && [ "$(weights said | sort -u | wc -l)" = 1 ] ||
         wrong "$workload: one rank and three: $(cat said errors)"
@@ -34,11 +35,13 @@ done
 
 # Of 13 ranks each would need a shard, and there are 12: an error of the options; a rank that is killed: an end within
 # ten seconds.
-"$build/bin/bench" ranks --ranks 13 --workload gpt --steps 1 >said 2>errors && wrong "13 ranks of 12 shards are accepted"
+"$build/bin/bench" ranks --ranks 13 --workload gpt --steps 1 >said 2>errors &&
+    wrong "13 ranks of 12 shards are accepted"
 start=$SECONDS
 mpiexec -n 2 bash -c 'case ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}} in
     1) "$0" ranks --ranks 2 --workload gpt --steps 100000 & sleep 1; kill -9 $!; wait $!; exit 1 ;;
     *) exec "$0" ranks --ranks 2 --workload gpt --steps 100000 ;;
 esac' "$build/bin/peers/bench_mpi" >said 2>errors && wrong "a job with a killed rank succeeds"
-[ $((SECONDS - start)) -le 12 ] || wrong "with a killed rank the job ends after $((SECONDS - start)) s: $(tail -n 5 errors)"
+[ $((SECONDS - start)) -le 12 ] ||
+    wrong "with a killed rank the job ends after $((SECONDS - start)) s: $(tail -n 5 errors)"
 exit $wrong
