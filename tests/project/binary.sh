@@ -9,13 +9,12 @@ fresh binary
 nm -D "$TENON_SO" | sed 's/@.*//' >dynamic-names
 nm "$TENON_SO" >names 2>/dev/null
 
-# Exports: exactly what the public headers declare.
+# Exports: exactly what the public headers declare, but for what the library tenon::mpi has.
 awk 'NF == 3 { print $3 }' dynamic-names | sort -u >exported
 echo '#include <tenon/tenon.h>' >all.c
 gcc -std=c11 -I "$build/include" -fsyntax-only -aux-info prototypes all.c
 folders='core|autograd|nn|optim|data|parallel|models|tenon'
-sed -nE "s/.*($folders)[^ ]*\.h:.* extern [^(]*[ *](tn_[a-z0-9_]+) \(.*/\2/p" prototypes |
-    grep -vx tn_world_mpi | sort -u >declared # that one is tenon::mpi's
+sed -nE "s/.*($folders)[^ ]*\.h:.* extern [^(]*[ *](tn_[a-z0-9_]+) \(.*/\2/p" prototypes | grep -vx tn_world_mpi | sort -u >declared
 findings < <(comm -23 declared exported | sed 's/$/ is declared in a public header, but not exported/')
 findings < <(comm -13 declared exported | sed 's/$/ is exported, but no public header declares it/')
 
