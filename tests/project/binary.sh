@@ -14,7 +14,8 @@ awk 'NF == 3 { print $3 }' dynamic-names | sort -u >exported
 echo '#include <tenon/tenon.h>' >all.c
 gcc -std=c11 -I "$build/include" -fsyntax-only -aux-info prototypes all.c
 folders='core|autograd|nn|optim|data|parallel|models|tenon'
-sed -nE "s/.*($folders)[^ ]*\.h:.* extern [^(]*[ *](tn_[a-z0-9_]+) \(.*/\2/p" prototypes | grep -vx tn_world_mpi | sort -u >declared
+sed -nE "s/.*($folders)[^ ]*\.h:.* extern [^(]*[ *](tn_[a-z0-9_]+) \(.*/\2/p" prototypes |
+    grep -vx tn_world_mpi | sort -u >declared
 findings < <(comm -23 declared exported | sed 's/$/ is declared in a public header, but not exported/')
 findings < <(comm -13 declared exported | sed 's/$/ is exported, but no public header declares it/')
 

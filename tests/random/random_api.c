@@ -296,10 +296,29 @@ static void gone(program *p)
     p->failing = was;
 }
 
+static tn_tensor *one_call(program *p, tn_tensor *x, tn_tensor *y, tn_tensor *z, tn_tensor *root, shares *shared)
+{
+    switch (p->what) {
+    case 0: return made(p);
+    case 1: return one_input(p, x);
+    case 2:
+    case 3: return two_inputs(p, x, y);
+    case 4: return viewed(p, x);
+    case 5:
+    case 6: return written(p, x, y), NULL;
+    case 7: return leaf_step(p, x), NULL;
+    case 8:
+    case 9: return backward_step(p, root, y);
+    case 10: return tn_checkpoint(twice, NULL, 1, &x);
+    case 11: return tn_parallel_for(4, 1, share, shared), NULL;
+    default: return several(p, x, y, z);
+    }
+}
+
 static void one_step(program *p)
 {
     uint64_t   before[HASHES];
-    tn_tensor *x = any(p), *y = any(p), *z = any(p), *result = NULL;
+    tn_tensor *x = any(p), *y = any(p), *z = any(p);
     p->what = (int)below(p, 16);
     if (!x || !y || !z) p->what = 0;
     if (p->what == 15) {
@@ -313,21 +332,7 @@ static void one_step(program *p)
     tn_scope s = mode == 0 ? tn_no_grad_begin() : mode == 1 ? tn_autocast_begin(true) : tn_scope_begin();
     shares   shared = {x, {0}};
     begin(p, before);
-    switch (p->what) {
-    case 0: result = made(p); break;
-    case 1: result = one_input(p, x); break;
-    case 2:
-    case 3: result = two_inputs(p, x, y); break;
-    case 4: result = viewed(p, x); break;
-    case 5: written(p, x, y); break;
-    case 6: written(p, x, y); break;
-    case 7: leaf_step(p, x); break;
-    case 8:
-    case 9: result = backward_step(p, root, y); break;
-    case 10: result = tn_checkpoint(twice, NULL, 1, &x); break;
-    case 11: tn_parallel_for(4, 1, share, &shared); break;
-    default: result = several(p, x, y, z); break;
-    }
+    tn_tensor *result = one_call(p, x, y, z, root, &shared);
     const bool right = end(p, before);
     if (!right && result) broken(p, "a failing call gave a result");
     if (right && p->what == 11) p->hash = mix(p->hash, shared.sum, sizeof shared.sum);
