@@ -1,6 +1,8 @@
-/* byte_letters.c — GPT-2's alphabet, in which each byte has a printable letter: those that print are their own, the
- * others follow from U+0100 on. */
+/* byte_letters.c — how pieces name bytes. In GPT-2's alphabet each byte has a printable letter: those that print are
+ * their own, the others follow from U+0100 on. SentencePiece writes "<0x0A>". */
 #include "data/tokenizer/tokenizer_private.h"
+
+#include <string.h>
 
 uint32_t tn__byte_letter(int b)
 {
@@ -14,4 +16,17 @@ int tn__letter_byte(uint32_t c)
     if (c < 256) return tn__byte_letter((int)c) == c ? (int)c : -1;
     if (c < 256 + 33) return (int)c - 256;
     return c < 256 + 67 ? (int)c - 256 - 33 + 127 : c == 256 + 67 ? 173 : -1;
+}
+
+int tn__byte_named(const char *text, size_t n)
+{
+    if (n != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>') return -1;
+    int value = 0;
+    for (int i = 3; i < 5; i++) {
+        const char c = text[i];
+        const int  digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        if (digit < 0) return -1;
+        value = 16 * value + digit;
+    }
+    return value;
 }

@@ -1,4 +1,5 @@
-/* encoding.c — the memory of an encoding: what it shows, and the room in which words are put together. */
+/* encoding.c — the memory of an encoding: what it shows, the room in which words are put together, and the pieces that
+ * are added one by one. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -38,4 +39,30 @@ bool tn__encoding_room(tn__encoding *s, size_t bytes)
 {
     return tn__grown((void *)&s->word, &s->word_room, (int64_t)bytes, 1) &&
            tn__grown((void *)&s->from, &s->from_room, 2 * (int64_t)bytes, sizeof *s->from);
+}
+
+bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from, size_t to)
+{
+    if (!tn__grown((void *)&s->token, &s->token_room, (int64_t)s->tokens + 1, sizeof *s->token)) return false;
+    tn__token k = {.id = id, .word = w->number};
+    if (w->start != TN__MAPPED) {
+        k.start = w->start + (int32_t)from, k.end = w->start + (int32_t)to;
+    } else {
+        from += (size_t)(w->text - s->word), to += (size_t)(w->text - s->word);
+        k.start = s->from[2 * from], k.end = s->from[2 * to - 1];
+    }
+    if (k.start > k.end) /* marks that changed places: all that the piece comes from */
+        for (size_t i = from; i < to; i++) {
+            if (s->from[2 * i] < k.start) k.start = s->from[2 * i];
+            if (s->from[2 * i + 1] > k.end) k.end = s->from[2 * i + 1];
+        }
+    s->token[s->tokens++] = k;
+    return true;
+}
+
+/* A piece that begins where the last one ended; anything else is not remembered. */
+bool tn__piece_add(tn__encoding *s, const tn__a_word *w, size_t i, int32_t id, size_t from, size_t to)
+{
+    if (i < TN__CACHED_PIECES && from == s->split) s->bytes[i] = (uint8_t)(to - from), s->split = to;
+    return tn__token_add(s, w, id, from, to);
 }

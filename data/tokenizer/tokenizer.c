@@ -1,4 +1,4 @@
-/* tokenizer.c — a tokenizer's making and its questions: rules, pieces, merges, special tokens, roles. */
+/* tokenizer.c — a tokenizer's making and its questions: rules, pieces, special tokens, roles. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -33,13 +33,7 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind)
 void tn_tokenizer_free(tn_tokenizer *t)
 {
     if (!t) return;
-    tn__merges *m = &t->merges;
-    if (m->pair) {
-        tn__mem_put(m->pair, ((size_t)m->mask + 1) * sizeof *m->pair);
-        tn__mem_put(m->rank, ((size_t)m->mask + 1) * sizeof *m->rank);
-    }
-    tn__mem_put(m->becomes, (size_t)m->room * sizeof *m->becomes);
-    tn__mem_put(m->order, (size_t)m->order_room * sizeof *m->order);
+    tn__merges_free(&t->merges);
     tn__mem_put(t->score, (size_t)t->score_room * sizeof *t->score);
     tn__mem_put(t->wide, (size_t)t->wide_room * sizeof *t->wide);
     tn__mem_put(t->type, (size_t)t->type_room);
@@ -56,58 +50,6 @@ bool tn__skip_piece(tn_tokenizer *t)
     const uint32_t id = t->pieces.n;
     memcpy(name + 1, &id, sizeof id);
     return tn__strings_add(&t->pieces, name, sizeof name) == id;
-}
-
-bool tn__merges_room(tn__merges *m, size_t n)
-{
-    if (n > TN__VOCAB_MOST) return tn_raise(TN_EUNSUPPORTED, "more than %d merges", TN__VOCAB_MOST), false;
-    const size_t slots = tn__names_slots((uint32_t)n);
-    m->pair = tn__mem_zeroed(slots * sizeof *m->pair);
-    m->rank = m->pair ? tn__mem_get(slots * sizeof *m->rank) : NULL;
-    if (!m->rank) {
-        tn__mem_put(m->pair, slots * sizeof *m->pair);
-        return m->pair = NULL, false;
-    }
-    m->mask = (uint32_t)slots - 1;
-    tn__names seed;
-    tn__names_seed(&seed);
-    m->seed = seed.seed[0] ^ seed.seed[1];
-    return tn__grown((void *)&m->becomes, &m->room, (int64_t)n, sizeof *m->becomes);
-}
-
-bool tn__merges_put(tn__merges *m, int32_t a, int32_t b, int32_t becomes)
-{
-    const uint64_t key = ((uint64_t)(uint32_t)a << 32 | (uint32_t)b) + 1;
-    uint32_t       at = (uint32_t)tn__mix(key ^ m->seed) & m->mask;
-    for (; m->pair[at]; at = (at + 1) & m->mask)
-        if (m->pair[at] == key) return false;
-    m->pair[at] = key, m->rank[at] = m->n;
-    m->becomes[m->n++] = becomes;
-    return true;
-}
-
-bool tn__merge_texts(tn_tokenizer *t, const char *who, const char *a, size_t na, const char *b, size_t nb)
-{
-    char          qa[TN__QUOTED], qb[TN__QUOTED];
-    const int64_t left = tn__strings_find(&t->pieces, a, na), right = tn__strings_find(&t->pieces, b, nb);
-    const size_t  skip = t->prefix_bytes <= nb && !memcmp(b, t->prefix, t->prefix_bytes) ? t->prefix_bytes : 0;
-    tn_string     both = {0};
-    if (tn_string_add(&both, (tn_text){a, na}) != TN_OK ||
-        tn_string_add(&both, (tn_text){b + skip, nb - skip}) != TN_OK)
-        return tn_string_free(&both), false;
-    const int64_t becomes = tn__strings_find(&t->pieces, both.at, both.bytes);
-    tn_string_free(&both);
-    if (left < 0 || right < 0 || becomes < 0)
-        return tn_raise(TN_EFORMAT, "%s: merge %u of %s and %s: %s is not in the vocabulary", who, t->merges.n + 1,
-                        tn__quote(qa, a, na, 40), tn__quote(qb, b, nb, 40),
-                        left < 0    ? "the first"
-                        : right < 0 ? "the second"
-                                    : "what they make"),
-               false;
-    if (tn__merges_put(&t->merges, (int32_t)left, (int32_t)right, (int32_t)becomes)) return true;
-    return tn_raise(TN_EFORMAT, "%s: the merge of %s and %s is there twice", who, tn__quote(qa, a, na, 40),
-                    tn__quote(qb, b, nb, 40)),
-           false;
 }
 
 bool tn__tokenizer_add(tn_tokenizer *t, tn__added a)
@@ -171,6 +113,19 @@ void tn__template_bert(tn_tokenizer *t)
     t->single[0] = t->pair[0] = cls, t->single[1] = t->pair[1] = (tn__part){.text = 0};
     t->single[2] = t->pair[2] = sep, t->pair[3] = (tn__part){.text = 1, .segment = 1}, t->pair[4] = sep1;
     t->n_single = 3, t->n_pair = 5;
+}
+
+void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last)
+{
+    int n = 0, k = 0;
+    for (int text = 0; text < 2; text++) {
+        if (first >= 0) t->pair[k++] = (tn__part){-1, (uint8_t)text, first};
+        t->pair[k++] = (tn__part){(int8_t)text, (uint8_t)text, 0};
+        if (last >= 0) t->pair[k++] = (tn__part){-1, (uint8_t)text, last};
+        if (!text)
+            for (n = 0; n < k; n++) t->single[n] = t->pair[n];
+    }
+    t->n_single = n, t->n_pair = k;
 }
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */

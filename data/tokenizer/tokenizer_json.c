@@ -6,14 +6,6 @@
 
 #include <string.h>
 
-bool tn__unsupported(const char *who, const char *where, const char *what)
-{
-    char q[TN__QUOTED];
-    return tn_raise(TN_EUNSUPPORTED, "%s: %s is %s, which Tenon does not do", who, where,
-                    tn__quote(q, what, strlen(what), 60)),
-           false;
-}
-
 static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
 
 static bool affix(const char *who, const tn_json *v, char to[TN__AFFIX], uint32_t *bytes)

@@ -175,6 +175,7 @@ bool tn__skip_piece(tn_tokenizer *t); /* a number without a piece */
 bool tn__tokenizer_add(tn_tokenizer *t, tn__added a);
 bool tn__merges_room(tn__merges *m, size_t n);                             /* for n in all */
 bool tn__merges_put(tn__merges *m, int32_t a, int32_t b, int32_t becomes); /* false: it was there already */
+void tn__merges_free(tn__merges *m);
 /* Adds the merge of two pieces by their texts, which with their union must be pieces. Raises with who's name. */
 bool tn__merge_texts(tn_tokenizer *t, const char *who, const char *a, size_t na, const char *b, size_t nb);
 void tn__template_bert(tn_tokenizer *t);
@@ -183,8 +184,7 @@ void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last); /* these a
 int tn__byte_named(const char *text, size_t n);
 /* Once pieces, types and scores of TN_SENTENCE_BPE or TN_UNIGRAM are there: what follows from them. Raises. */
 bool tn__sentence_ready(tn_tokenizer *t, const char *who);
-bool tn__score_merges(tn_tokenizer *t, const char *who); /* of two pieces that make a third; the highest score first */
-#define TN__SPACE "\xe2\x96\x81"                         /* "▁" */
+#define TN__SPACE "\xe2\x96\x81" /* "▁" */
 
 static inline uint64_t tn__mix(uint64_t x)
 {
@@ -312,10 +312,6 @@ bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);     
 bool tn__word_pieces(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);  /* the longest first */
 bool tn__word_merges(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);  /* byte-pair encoding */
 bool tn__word_unigram(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w); /* the best sum of scores */
-/* Other ways than the best, into s->path: begin and id where each piece ends. */
-bool   tn__unigram_sample(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);
-bool   tn__unigram_nth(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);
-double tn__unigram_score(const tn_tokenizer *t, int32_t id, size_t bytes); /* of a piece of so many bytes */
 /* Adds a piece of the word at hand, its i-th, and remembers how long it is. */
 bool tn__piece_add(tn__encoding *s, const tn__a_word *w, size_t i, int32_t id, size_t from, size_t to);
 bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from, size_t to); /* of the word's bytes */

@@ -3,7 +3,7 @@
  *
  * Two ways may have the same sum but for its rounding. So the sums are made as each reference makes them:
  * SentencePiece's are f32, Hugging Face's f64; of equal ones the one whose last piece begins first. */
-#include "data/tokenizer/tokenizer_private.h"
+#include "data/tokenizer/unigram.h"
 #include "core/base/toolbox.h"
 
 typedef tn__path path;
@@ -14,19 +14,6 @@ static void offer(path *to, double sum, bool narrow, int32_t begin, int32_t id)
     if (to->begin < 0 || sum > to->sum) *to = (path){sum, begin, id};
 }
 
-static size_t letter(const char *p, size_t n)
-{
-    const unsigned char b = (unsigned char)*p;
-    const size_t        bytes = b < 0x80 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
-    return bytes < n ? bytes : n;
-}
-
-double tn__unigram_score(const tn_tokenizer *t, int32_t id, size_t bytes)
-{
-    if (t->type && t->type[id] == TN_TYPE_USER) return (double)((float)bytes * (float)t->most - 0.1f);
-    return t->score ? (double)t->score[id] : t->wide[id];
-}
-
 static void search(const tn_tokenizer *t, path *best, const char *text, size_t n)
 {
     const bool   narrow = t->score != NULL;
@@ -35,7 +22,7 @@ static void search(const tn_tokenizer *t, path *best, const char *text, size_t n
     for (size_t i = 0; i <= n; i++) best[i] = (path){0, -1, 0};
     for (size_t i = 0, step; i < n; i += step) {
         const double sum = best[i].sum;
-        step = letter(text + i, n - i);
+        step = tn__letter_bytes(text + i, n - i);
         bool    single = false;
         int32_t at = 0;
         for (size_t k = i; t->trie.n && k < n && (at = tn__trie_step(&t->trie, at, (unsigned char)text[k])) >= 0; k++) {

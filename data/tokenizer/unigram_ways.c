@@ -2,20 +2,13 @@
  * subword regularization draws them (Kudo, 2018): with the probability of a way to the power of .sample, divided by the
  * sum over all ways. That is drawn from the left: beta[i] is the logarithm of the sum over all ways from i to the end,
  *     P(piece i..k | at i) = exp(sample score + beta[k] - beta[i]) */
-#include "data/tokenizer/tokenizer_private.h"
+#include "data/tokenizer/unigram.h"
 #include "core/base/toolbox.h"
 
 #include <float.h>
 #include <math.h>
 
 enum { NTH_MOST = 1000 };
-
-static size_t letter(const char *p, size_t n)
-{
-    const unsigned char b = (unsigned char)*p;
-    const size_t        bytes = b < 0x80 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
-    return bytes < n ? bytes : n;
-}
 
 typedef struct {
     size_t  at, end; /* of the text: where the search is, and where the piece that was found ends */
@@ -27,7 +20,7 @@ typedef struct {
 /* The next piece that begins at i; the last is an unknown letter, if none of one letter was there. */
 static bool next_piece(const tn_tokenizer *t, const char *text, size_t n, size_t i, walk *x)
 {
-    const size_t step = letter(text + i, n - i);
+    const size_t step = tn__letter_bytes(text + i, n - i);
     while (!x->over && t->trie.n && i + x->at < n &&
            (x->node = tn__trie_step(&t->trie, x->node, (unsigned char)text[i + x->at])) >= 0) {
         const size_t length = ++x->at;
@@ -110,7 +103,7 @@ bool tn__unigram_nth(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
     if (!x) return false;
     for (size_t i = 0; i < (n + 1) * (size_t)most; i++) x[i] = (way){0, -1, 0, 0};
     x[0].begin = 0;
-    for (size_t i = 0; i < n; i += letter(w->text + i, n - i))
+    for (size_t i = 0; i < n; i += tn__letter_bytes(w->text + i, n - i))
         for (walk k = {0}; next_piece(t, w->text, n, i, &k);)
             for (int r = 0; r < most && x[i * (size_t)most + (size_t)r].begin >= 0; r++)
                 offer(x + k.end * (size_t)most, most,

@@ -6,25 +6,6 @@
 
 #include <string.h>
 
-bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from, size_t to)
-{
-    if (!tn__grown((void *)&s->token, &s->token_room, (int64_t)s->tokens + 1, sizeof *s->token)) return false;
-    tn__token k = {.id = id, .word = w->number};
-    if (w->start != TN__MAPPED) {
-        k.start = w->start + (int32_t)from, k.end = w->start + (int32_t)to;
-    } else {
-        from += (size_t)(w->text - s->word), to += (size_t)(w->text - s->word);
-        k.start = s->from[2 * from], k.end = s->from[2 * to - 1];
-    }
-    if (k.start > k.end) /* marks that changed places: all that the piece comes from */
-        for (size_t i = from; i < to; i++) {
-            if (s->from[2 * i] < k.start) k.start = s->from[2 * i];
-            if (s->from[2 * i + 1] > k.end) k.end = s->from[2 * i + 1];
-        }
-    s->token[s->tokens++] = k;
-    return true;
-}
-
 /* ---- words that were seen ---------------------------------------------------------------------------------------- */
 
 enum { BEFORE_CACHE = 512 }; /* words, before it is worth its memory */
@@ -66,13 +47,6 @@ bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
     for (size_t i = 0; i < n; i++) c->id[i] = s->token[before + i].id;
     c->n = (uint8_t)n, c->used = (uint8_t)w->bytes;
     return true;
-}
-
-/* A piece that begins where the last one ended; anything else is not remembered. */
-bool tn__piece_add(tn__encoding *s, const tn__a_word *w, size_t i, int32_t id, size_t from, size_t to)
-{
-    if (i < TN__CACHED_PIECES && from == s->split) s->bytes[i] = (uint8_t)(to - from), s->split = to;
-    return tn__token_add(s, w, id, from, to);
 }
 
 /* ---- WordPiece --------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,136 @@
+/* sentence_ready.c — what follows from the pieces, types and scores of SentencePiece's kinds: merges, the pieces of
+ * bytes, the least and greatest score, the tries. */
+#include "data/tokenizer/tokenizer_private.h"
+#include "core/base/toolbox.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { LONGEST = 256, LONGEST_OTHER = 4096 }; /* bytes of a piece */
+
+/* ---- merges that nobody listed ----------------------------------------------------------------------------------- */
+
+static bool higher(const void *owner, uint32_t a, uint32_t b)
+{
+    const tn_tokenizer *t = owner;
+    if (t->score[a] != t->score[b]) return t->score[a] > t->score[b];
+    return a < b;
+}
+
+static bool is_normal(const tn_tokenizer *t, int64_t id) { return id >= 0 && t->type[id] == TN_TYPE_NORMAL; }
+
+/* Every way to make this piece of two. */
+static bool put_splits(tn_tokenizer *t, uint32_t id, uint32_t order)
+{
+    size_t n;
+    for (size_t i = 1; tn__strings_text(&t->pieces, id, &n) && i < n; i++) {
+        const char *text = tn__strings_text(&t->pieces, id, &n);
+        if (((unsigned char)text[i] & 0xc0) == 0x80) continue;
+        const int64_t left = tn__strings_find(&t->pieces, text, i);
+        if (!is_normal(t, left)) continue;
+        const int64_t right = tn__strings_find(&t->pieces, text + i, n - i);
+        if (!is_normal(t, right)) continue;
+        tn__merges *m = &t->merges;
+        if (!tn__grown((void *)&m->order, &m->order_room, (int64_t)m->n + 1, sizeof *m->order)) return false;
+        m->order[m->n] = order;
+        tn__merges_put(m, (int32_t)left, (int32_t)right, (int32_t)id);
+    }
+    return true;
+}
+
+/* Of two pieces that make a third; the highest score first. */
+static bool score_merges(tn_tokenizer *t, const char *who)
+{
+    const size_t n = t->pieces.n;
+    size_t       letters = 0;
+    uint32_t    *order = tn__mem_get((n + 1) * sizeof *order), count = 0;
+    if (!order) return false;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t bytes;
+        tn__strings_text(&t->pieces, i, &bytes);
+        if (t->type[i] == TN_TYPE_NORMAL) order[count++] = i, letters += bytes;
+    }
+    bool ok = tn__merges_room(&t->merges, letters < TN__VOCAB_MOST ? letters : TN__VOCAB_MOST);
+    if (ok) tn__sort(order, count, higher, t);
+    for (uint32_t i = 0, place = 0; ok && i < count; i++) {
+        if (i && t->score[order[i]] != t->score[order[i - 1]]) place = i;
+        ok = t->merges.n + LONGEST < TN__VOCAB_MOST
+                 ? put_splits(t, order[i], place)
+                 : (tn_raise(TN_EUNSUPPORTED, "%s: the pieces are made of more than %d pairs", who, TN__VOCAB_MOST),
+                    false);
+    }
+    tn__mem_put(order, (n + 1) * sizeof *order);
+    return ok;
+}
+
+/* ---- what follows from pieces ------------------------------------------------------------------------------------ */
+
+/* Does a piece go on over a space after something else? */
+static bool reaches_over(const char *text, size_t n)
+{
+    for (size_t i = 1; i + 3 <= n; i++)
+        if (!memcmp(text + i, TN__SPACE, 3) && !(i >= 3 && !memcmp(text + i - 3, TN__SPACE, 3))) return true;
+    return false;
+}
+
+static bool check_piece(const tn_tokenizer *t, const char *who, uint32_t i, size_t n)
+{
+    const int    type = t->type ? t->type[i] : TN_TYPE_NORMAL;
+    const size_t most = t->score && type == TN_TYPE_NORMAL ? LONGEST : LONGEST_OTHER;
+    if (n > most) return tn_raise(TN_EUNSUPPORTED, "%s: piece %u has %zu bytes: more than %zu", who, i, n, most), false;
+    if (t->score && !isfinite(t->score[i]))
+        return tn_raise(TN_EFORMAT, "%s: the score of piece %u is no number", who, i), false;
+    if (type == TN_TYPE_UNUSED && t->kind == TN_SENTENCE_BPE)
+        return tn_raise(TN_EUNSUPPORTED, "%s: piece %u is of the type UNUSED, which byte-pair encoding does not do",
+                        who, i),
+               false;
+    return true;
+}
+
+static bool has_text(const tn_tokenizer *t, uint32_t id)
+{
+    size_t n;
+    return *tn__strings_text(&t->pieces, id, &n) != 0;
+}
+
+/* The tries: of the pieces that a text is made of, and of those that are found before anything else. */
+static bool build_tries(tn_tokenizer *t)
+{
+    const size_t bytes = (t->pieces.n + 1) * sizeof(uint32_t);
+    uint32_t    *id = tn__mem_get(bytes), n = 0, users = 0;
+    if (!id) return false;
+    for (uint32_t i = 0; i < t->pieces.n && t->type; i++)
+        if (t->type[i] == TN_TYPE_USER && has_text(t, i)) id[users++] = i;
+    bool ok = tn__trie_build(&t->user, &t->pieces, id, users);
+    for (uint32_t i = 0; i < t->pieces.n; i++) {
+        const int type = t->type ? t->type[i] : TN_TYPE_NORMAL;
+        if ((type == TN_TYPE_NORMAL || type == TN_TYPE_USER) && has_text(t, i)) id[n++] = i;
+    }
+    ok = ok && (t->kind != TN_UNIGRAM || tn__trie_build(&t->trie, &t->pieces, id, n));
+    tn__mem_put(id, bytes);
+    return ok;
+}
+
+bool tn__sentence_ready(tn_tokenizer *t, const char *who)
+{
+    t->least = DBL_MAX, t->most = FLT_MIN; /* the latter as SentencePiece has it */
+    bool safe = !t->sentence.cut && t->kind != TN_UNIGRAM;
+    for (int b = 0; b < 256; b++) t->byte_piece[b] = -1;
+    for (uint32_t i = 0; i < t->pieces.n; i++) {
+        size_t       n;
+        const char  *text = tn__strings_text(&t->pieces, i, &n);
+        const int    type = t->type ? t->type[i] : TN_TYPE_NORMAL, byte = tn__byte_named(text, n);
+        const double score = t->score ? (double)t->score[i] : t->wide ? t->wide[i] : 0;
+        if (!check_piece(t, who, i, n)) return false;
+        if (byte >= 0 && (!t->score || type == TN_TYPE_BYTE)) t->byte_piece[byte] = (int32_t)i;
+        if (type == TN_TYPE_UNKNOWN && t->unknown < 0) t->unknown = (int32_t)i;
+        if (type == TN_TYPE_NORMAL && score < t->least) t->least = score;
+        if (type == TN_TYPE_NORMAL && score > t->most) t->most = score;
+        if (reaches_over(text, n)) safe = false;
+    }
+    if (t->least == DBL_MAX) t->least = 0;
+    t->sentence.safe = safe;
+    if (t->kind == TN_SENTENCE_BPE && t->score && !score_merges(t, who)) return false;
+    return build_tries(t);
+}

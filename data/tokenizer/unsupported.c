@@ -1,0 +1,13 @@
+/* unsupported.c — how the readers of files refuse what Tenon does not do. */
+#include "data/tokenizer/tokenizer_files.h"
+#include "core/base/toolbox.h"
+
+#include <string.h>
+
+bool tn__unsupported(const char *who, const char *where, const char *what)
+{
+    char q[TN__QUOTED];
+    return tn_raise(TN_EUNSUPPORTED, "%s: %s is %s, which Tenon does not do", who, where,
+                    tn__quote(q, what, strlen(what), 60)),
+           false;
+}
