@@ -9,6 +9,20 @@ enum { MAGIC = 793712314, VERSION = 12, MOST_WORD = 1 << 12 };
 /* Where the arguments stand. */
 enum { DIM, WINDOW, EPOCHS, MIN_COUNT, NEGATIVES, WORD_GRAMS, LOSS, MODEL, BUCKETS, MIN_N, MAX_N, RATE_EVERY, ARGS };
 
+/* One row in and one out for each word, and no labels. */
+static bool is_plain(const int32_t arg[ARGS], const int32_t size[3], const int64_t count[2])
+{
+    return arg[DIM] >= 1 && arg[DIM] <= 1 << 16 && size[0] >= 1 && size[1] == size[0] && !size[2] && count[0] >= 0 &&
+           count[1] <= 0;
+}
+
+/* N-grams of at most 255 characters in one bucket or more; or none (MAX_N 0), with buckets or without. */
+static bool has_sound_grams(const int32_t arg[ARGS])
+{
+    if (arg[BUCKETS] < 0 || arg[MIN_N] < 0 || arg[MAX_N] < 0 || arg[MAX_N] > 255) return false;
+    return !arg[MAX_N] || (arg[BUCKETS] >= 1 && arg[MIN_N] <= arg[MAX_N] && arg[MAX_N] - arg[MIN_N] <= 15);
+}
+
 static bool take_head(tn__vectors_in *f, int32_t arg[ARGS], double *sample, int32_t size[3], int64_t count[2])
 {
     int32_t head[2];
@@ -20,12 +34,10 @@ static bool take_head(tn__vectors_in *f, int32_t arg[ARGS], double *sample, int3
         return false;
     if (arg[MODEL] != 1 && arg[MODEL] != 2)
         return tn__in_fail(f, "a classifier; models of words (skipgram, cbow) are read");
-    if (arg[DIM] < 1 || arg[DIM] > 1 << 16 || size[0] < 1 || size[1] != size[0] || size[2] || count[0] < 0 ||
-        count[1] > 0)
+    if (!is_plain(arg, size, count))
         return tn__in_fail(f, "%d numbers a row, %d entries, %d words, %d labels, %lld kept n-grams: not a plain model",
                            arg[DIM], size[0], size[1], size[2], (long long)count[1]);
-    if (arg[BUCKETS] < 0 || arg[MIN_N] < 0 || arg[MAX_N] < 0 || arg[MAX_N] > 255 || !isfinite(*sample) ||
-        (arg[MAX_N] && (arg[BUCKETS] < 1 || arg[MAX_N] - arg[MIN_N] > 15 || arg[MIN_N] > arg[MAX_N])))
+    if (!has_sound_grams(arg) || !isfinite(*sample))
         return tn__in_fail(f, "n-grams of %d to %d characters in %d buckets", arg[MIN_N], arg[MAX_N], arg[BUCKETS]);
     return true;
 }
