@@ -185,7 +185,6 @@ tn_gpt *tn_gpt_load(const char *dir)
 
 tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_how *how)
 {
-    if (!tn_ready(m)) return tn_error();
     return tn__hf_write_as(m, to, m->config.untied ? &untied : &tied, &m->config, how);
 }
-tn_status tn_gpt_save(tn_gpt *m, const char *dir) { return tn__gpt_save_as(m, dir, NULL); }
+tn_status tn_gpt_save(tn_gpt *m, const char *dir) { return tn_ready(m) ? tn__gpt_save_as(m, dir, NULL) : tn_error(); }

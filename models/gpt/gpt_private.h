@@ -7,7 +7,7 @@
 
 extern const tn_class tn__gpt_class;
 
-/* Into a directory; or, how is not NULL, to a GGUF file. */
+/* Of a module that is there: into a directory; or, how is not NULL, to a GGUF file. */
 tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_how *how);
 
 #endif

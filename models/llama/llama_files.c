@@ -42,8 +42,11 @@ tn_llama *tn_llama_load(const char *dir)
 tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_how *how)
 {
     tn__llama_stored s;
-    if (!tn_ready(m) || !tn__llama_config_write(&m->config, to, &s)) return tn_error();
+    if (!tn__llama_config_write(&m->config, to, &s)) return tn_error();
     const tn_hf_files files = files_of(&m->config);
     return tn__hf_write_as(m, to, &files, &s, how);
 }
-tn_status tn_llama_save(tn_llama *m, const char *dir) { return tn__llama_save_as(m, dir, NULL); }
+tn_status tn_llama_save(tn_llama *m, const char *dir)
+{
+    return tn_ready(m) ? tn__llama_save_as(m, dir, NULL) : tn_error();
+}

@@ -24,7 +24,7 @@ bool tn__llama_complete(const char *who, tn_llama_config *c);
 bool tn__llama_config_read(const char *dir, tn_llama_config *c);
 bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama_stored *s);
 
-/* Into a directory; or, how is not NULL, to a GGUF file. */
+/* Of a module that is there: into a directory; or, how is not NULL, to a GGUF file. */
 tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_how *how);
 
 #endif

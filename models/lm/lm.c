@@ -80,7 +80,7 @@ tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)
 }
 tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_how *how)
 {
-    const kind *k = kind_of(__func__, m);
+    const kind *k = kind_of("tn_lm_save", m);
     return k ? k->save(m, to, how) : tn_error();
 }
 tn_status tn_lm_save(void *m, const char *dir) { return tn__lm_save_as(m, dir, NULL); }

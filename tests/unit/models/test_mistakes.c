@@ -38,6 +38,8 @@ static void *additive(void *m, tn_tensor *x)
 static void *additive_keys(void *m, tn_tensor *x) { return tn_additive_attention_keys(m, x); }
 static void *positions_(void) { return tn_sinusoidal_positions_new(.dim = 4); }
 static void *positions(void *m, tn_tensor *x) { return tn_positions_forward(m, x, 0); }
+static void *a_relative(void) { return tn_relative_positions_new(.heads = 2); }
+static void *relative(void *m, tn_tensor *x) { return tn_relative_positions_forward(m, x ? 1 : 2, 1); }
 static void *a_block(void) { return tn_block_new(.dim = 4, .heads = 2, .ff = 4); }
 static void *block(void *m, tn_tensor *x) { return tn_block_forward((tn_block *)m, x, .weights = out); }
 static void *a_decoder_layer(void) { return tn_transformer_decoder_layer_new(.dim = 4, .heads = 2, .ff = 4); }
@@ -119,6 +121,12 @@ static void *llama_save(void *m, tn_tensor *x)
 static void *lm(void *m, tn_tensor *x) { return tn_lm_run(m, (tn_decoder_args){.ids = x}); }
 static void *lm_loss(void *m, tn_tensor *x) { return tn_lm_loss(m, x, NULL); }
 static void *lm_decoding(void *m, tn_tensor *x) { return tn_lm_decoding(m, x ? 1 : 0, 4); }
+static void *lm_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_lm_save(m, NULL), TN_OK);
+    return NULL;
+}
 static void *a_seq2seq(void)
 {
     return tn_seq2seq_new(.source_words = 8, .dim = 4, .layers = 1, .heads = 2, .positions = 8);
@@ -153,6 +161,8 @@ static const struct forward {
     {"tn_additive_attention_keys", "memory_proj: Linear: the input is NULL", an_additive, additive_keys, 0},
     {"tn_positions_forward", "positions: the input must be [B, T, dim] with dim = 4, got NULL", positions_, positions,
      0},
+    {"tn_relative_positions_forward", "relative_positions: 2 queries are not the last of 1 keys", a_relative, relative,
+     0},
     {"tn_block", "self_attn: mha: query is NULL", a_block, block, 1},
     {"tn_block", "transformer_decoder: memory is NULL", a_decoder_layer, decoder_layer, 2},
     {"tn_blocks", "layers.0.self_attn: mha: query is NULL", stack, blocks, 2},
@@ -181,6 +191,7 @@ static const struct forward {
     {"tn_lm", "llama: ids must be [batch, length], got NULL", a_llama, lm, 0},
     {"tn_lm_loss", "gpt: ids must be [batch, length], got NULL", a_gpt, lm_loss, 0},
     {"tn_lm_decoding", "tn_kv_cache_new: .batch is 0", a_gpt, lm_decoding, 0},
+    {"tn_lm_save", "the directory is NULL", a_llama, lm_save, 0},
     {"tn_seq2seq", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq, 1},
     {"tn_seq2seq_loss", "seq2seq: the target must be [batch, length]", a_seq2seq, seq2seq_loss, 0},
     {"tn_seq2seq_decoding", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq_decoding, 0},
@@ -297,6 +308,7 @@ OF_ZEROS(dot_attention, tn_dot_attention_config)
 OF_ZEROS(additive_attention, tn_additive_attention_config)
 OF_ZEROS(sinusoidal_positions, tn_positions_config)
 OF_ZEROS(learned_positions, tn_positions_config)
+OF_ZEROS(relative_positions, tn_relative_positions_config)
 OF_ZEROS(block, tn_block_config)
 OF_ZEROS(blocks, tn_block_config)
 OF_ZEROS(transformer_encoder_layer, tn_block_config)
@@ -374,6 +386,7 @@ static const struct {
     {"tn_additive_attention_new", new_additive_attention, false},
     {"tn_sinusoidal_positions_new", new_sinusoidal_positions, false},
     {"tn_learned_positions_new", new_learned_positions, false},
+    {"tn_relative_positions_new", new_relative_positions, false},
     {"tn_block_new", new_block, false},
     {"tn_blocks_new", new_blocks, false},
     {"tn_transformer_encoder_layer_new", new_transformer_encoder_layer, false},
