@@ -8,20 +8,34 @@ static void scores_of_merges(const tn_tokenizer *t, int64_t n, float *to)
     for (uint32_t k = t->merges.n; k-- > 0;) to[t->merges.becomes[k]] = -1 - (float)k;
 }
 
+/* A tokenizer.json does not say which pieces are those of bytes, or which is the unknown one: its model's options do. */
+static void types_of(const tn_tokenizer *t, int64_t n, int32_t *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = t->type && t->type[i] != TN_TYPE_NORMAL ? t->type[i]
+                : i == t->unknown                       ? TN_TYPE_UNKNOWN
+                : !*tn_tokenizer_piece(t, i)            ? TN_TYPE_UNUSED
+                : tn_tokenizer_is_special(t, i)         ? TN_TYPE_CONTROL
+                                                        : TN_TYPE_NORMAL;
+    for (int b = 0; t->sentence.fallback && b < 256; b++)
+        if (t->byte_piece[b] >= 0 && to[t->byte_piece[b]] == TN_TYPE_NORMAL) to[t->byte_piece[b]] = TN_TYPE_BYTE;
+}
+
+/* A space in front of a text, which a tokenizer.json may have as a step of its own. */
+static bool has_space(const tn_tokenizer *t)
+{
+    bool space = t->sentence.space != TN__SPACE_NEVER;
+    for (int i = 0; i < t->steps; i++) space |= t->step[i].kind == TN__STEP_PREPEND;
+    return t->split == TN__SPLIT_SENTENCE && space;
+}
+
 int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t *types, int32_t *merges)
 {
     const int64_t     n = tn_tokenizer_size(t);
     const tn__merges *m = &t->merges;
     if (scores && !t->score) scores_of_merges(t, n, scores);
-    for (int64_t i = 0; i < n; i++) {
-        if (scores && t->score) scores[i] = t->score[i];
-        if (types)
-            types[i] = t->type                         ? t->type[i]
-                       : i == t->unknown               ? TN_TYPE_UNKNOWN
-                       : !*tn_tokenizer_piece(t, i)    ? TN_TYPE_UNUSED
-                       : tn_tokenizer_is_special(t, i) ? TN_TYPE_CONTROL
-                                                       : TN_TYPE_NORMAL;
-    }
+    for (int64_t i = 0; scores && t->score && i < n; i++) scores[i] = t->score[i];
+    if (types) types_of(t, n, types);
     for (uint32_t i = 0; merges && m->n && i <= m->mask; i++) {
         if (!m->pair[i]) continue;
         const uint64_t pair = m->pair[i] - 1;
@@ -37,6 +51,6 @@ tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t)
     if (t->kind == TN_BYTE_BPE) a.splitter = splitters[t->splitter];
     a.first = t->n_single > 0 && t->single[0].text < 0;
     a.last = t->n_single > 1 && t->single[t->n_single - 1].text < 0;
-    a.space = t->split == TN__SPLIT_SENTENCE && t->sentence.space != TN__SPACE_NEVER;
+    a.space = has_space(t);
     return a;
 }

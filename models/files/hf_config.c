@@ -105,8 +105,7 @@ static words not_in_range(const tn_hf_row *r, double x)
 {
     words w;
     if (r->kind == TN_HF_I64)
-        snprintf(w.s, sizeof w.s, "%lld, but must be from %lld to %lld", (long long)x, (long long)r->low,
-                 (long long)r->high);
+        snprintf(w.s, sizeof w.s, "%.0f, but must be from %.0f to %.0f", x, r->low, r->high);
     else
         snprintf(w.s, sizeof w.s, "%s, but must be from %s to %s%s", tn__number(x), tn__number(r->low),
                  r->below ? "less than " : "", tn__number(r->high));

@@ -8,7 +8,7 @@
 bool tn__is_file(const char *path)
 {
     struct stat st;
-    return !stat(path, &st) && !S_ISDIR(st.st_mode);
+    return path && !stat(path, &st) && !S_ISDIR(st.st_mode);
 }
 
 static const struct {

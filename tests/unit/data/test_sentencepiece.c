@@ -253,6 +253,21 @@ static void same(const tn_tokenizer *a, const tn_tokenizer *b)
     tn_encoding_free(e), tn_encoding_free(f);
 }
 
+/* What other files are written from: a tokenizer.json says it in other words, and it must be the same. */
+static void same_parts(const tn_tokenizer *a, const tn_tokenizer *b)
+{
+    enum { MOST = 1000 };
+    static int32_t types[2][MOST];
+    const int64_t  n = tn_tokenizer_size(a);
+    ck_assert(n <= MOST);
+    tn_tokenizer_parts(a, NULL, types[0], NULL), tn_tokenizer_parts(b, NULL, types[1], NULL);
+    for (int64_t i = 0; i < n; i++)
+        ck_assert_msg(types[0][i] == types[1][i], "'%s' is of type %d, not %d", tn_tokenizer_piece(a, i), types[1][i],
+                      types[0][i]);
+    const tn_tokenizer_manner m = tn_tokenizer_manner_of(a), w = tn_tokenizer_manner_of(b);
+    ck_assert(m.first == w.first && m.last == w.last && m.space == w.space);
+}
+
 START_TEST(model_there_and_back)
 {
     tn_pieces_args how = {TN_PIECES_ARGS_DEFAULTS};
@@ -271,6 +286,7 @@ START_TEST(model_there_and_back)
     *strrchr(path, '/') = 0;
     model = tn_tokenizer_load(path); /* tokenizer.json */
     same(t, model);
+    same_parts(t, model);
     tn_tokenizer_free(model);
     tn_tokenizer_free(t);
 }
