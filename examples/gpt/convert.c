@@ -1,31 +1,55 @@
 /* convert.c — gpt convert: a model in another form. */
 #include "gpt.h"
 
-static const char *dir, *tokenizer, *out;
+#include <string.h>
+
+static const char *dir, *tokenizer, *out, *type;
+
+static bool is_gguf(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 5 && !strcmp(path + n - 5, ".gguf");
+}
+
+/* A .gguf keeps its small tensors in f32; a folder has one type, as Hugging Face's models do. */
+static bool save(const model *m)
+{
+    const tn_decoder d = {.model = m->net, .tokenizer = m->tokens};
+    char             path[1024];
+    if (is_gguf(out)) {
+        if (is_there(out)) return tn_raise(TN_EINVAL, "'%s' is there already: choose another name", out), false;
+        return tn_decoder_save(&d, out, .type = type) == TN_OK;
+    }
+    if (is_there(in_folder(out, "config.json", path)))
+        return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder", out), false;
+    if (type && tn_module_to(m->net, !strcmp(type, "bf16") ? TN_BF16 : TN_F32) != TN_OK) return false;
+    return make_folder(out) && tn_decoder_save(&d, out) == TN_OK;
+}
 
 static int run(int count, char **operands)
 {
     model m;
-    char  path[1024];
     (void)count, (void)operands;
-    if (model_open(dir, tokenizer, &m)) {
-        if (is_there(in_folder(out, "config.json", path)))
-            tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder", out);
-        if (tn_error() == TN_OK && make_folder(out) && tn_lm_save(m.net, out) == TN_OK &&
-            tn_tokenizer_save(m.tokens, out) == TN_OK)
-            printf("%s\n", out);
+    if (type && !strcmp(type, "q8_0") && !is_gguf(out))
+        return program_usage("--type q8_0 is for an --out that ends in .gguf: a folder has f32 or bf16");
+    if (model_open(dir, tokenizer, false, &m)) {
+        if (save(&m)) printf("%s\n", out);
         model_close(&m);
     }
     return program_end();
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "PATH", &dir, "the model", .required = true),
-    OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, "its tokenizer, where the model has none"),
-    OPTION_TEXT("out", 'o', "DIR", &out, "where it goes", .required = true),
+    OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
+    OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
+    OPTION_TEXT("out", 'o', "PATH", &out, "where it goes: a folder, or a file that ends in .gguf", .required = true),
+    OPTION_TEXT("type", 0, "TYPE", &type, "how matrices are written; without it, as the model has them",
+                .choices = "f32|bf16|q8_0"),
     {0},
 };
 const command convert_command =
     COMMAND("convert", "write a model in another form", options,
-            .text = "Reads what gpt write reads and writes a folder that Hugging Face's libraries open: config.json, "
-                    "model.safetensors in one file, and the tokenizer.");
+            .text = "Reads what gpt write reads and writes a folder that Hugging Face's libraries open (config.json, "
+                    "model.safetensors in one file, and the tokenizer), or a .gguf that llama.cpp opens.\n\n"
+                    "  gpt convert --model book --out book.gguf --type q8_0\n"
+                    "  gpt convert --model stories.bin --tokenizer tokenizer.bin --out stories");

@@ -30,7 +30,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     tn_ids        ids = {0};
     double        sum = 0;
     int64_t       done = 0; /* the last place whose piece has been counted */
-    const int32_t first = tn_tokenizer_special(m->tokens).first;
+    const int32_t first = model_first(m);
     *to = (measured){.bytes = (int64_t)text.bytes};
     if (length <= 0 || length > m->about.positions) length = m->about.positions;
     if (stride <= 0 || stride > length) stride = length > 1 ? length / 2 : 1;
@@ -67,7 +67,8 @@ static int run(int count, char **operands)
     measured          e;
     tn_string         text = {0};
     const option_list files = {count, (const char **)(uintptr_t)operands};
-    if (!texts_read(&files, &text) || !model_open(dir, tokenizer, &m)) return tn_string_free(&text), program_end();
+    if (!texts_read(&files, &text) || !model_open(dir, tokenizer, false, &m))
+        return tn_string_free(&text), program_end();
     stop_begin("ending");
     if (measure(&m, (tn_text){text.at, text.bytes}, length, stride, &e) && !stop_flag) {
         if (json)
@@ -84,8 +85,8 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "PATH", &dir, "the model's folder", .required = true),
-    OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, "its tokenizer, where the model has none"),
+    OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
+    OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
     OPTION_INT("length", 'l', "N", &length, "pieces that the model sees at once; without it, as many as it can",
                .least = 2, .most = 1e6),
     OPTION_INT("stride", 0, "N", &stride, "how far one window is from the next; without it, half of one", .least = 1,

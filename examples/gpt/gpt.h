@@ -12,10 +12,15 @@ typedef struct {
     tn_lm        *net;
     tn_tokenizer *tokens;
     tn_lm_info    about;
+    const char   *form; /* of what it was read from: "huggingface", "gguf", "llama2.c" */
 } model;
-/* tokenizer: its file or folder, or NULL: what the path holds. False: an error stands. */
-bool model_open(const char *path, const char *tokenizer, model *m);
-void model_close(model *m);
+#define MODEL_HELP "the model: a folder, a .gguf file, or llama2.c's .bin"
+#define TOKENIZER_HELP "its tokenizer, a file or a folder, where the model has none"
+/* tokenizer: its file or folder, or NULL: what the path holds. alone: there need be none, and .tokens may be NULL.
+ * False: an error stands. */
+bool    model_open(const char *path, const char *tokenizer, bool alone, model *m);
+int32_t model_first(const model *m); /* the piece that begins every text; -1: there is none */
+void    model_close(model *m);
 
 /* ---- texts as numbers (texts.c) ---------------------------------------------------------------------------------- */
 
@@ -80,7 +85,8 @@ typedef struct {
 typedef struct {
     const model  *m;
     tn_decoding  *decoding;
-    tn_ids        text; /* all of it */
+    tn_ids        text;  /* all of it */
+    int32_t       first; /* model_first */
     int64_t       read, room;
     bool          cut; /* the last text came to no end: it was as long as it might be */
     stream        out;

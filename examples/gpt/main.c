@@ -14,7 +14,7 @@ int main(int argc, char **argv)
                 "  gpt write --model book --prompt \"The old man\"\n"
                 "  gpt eval --model book other.txt\n\n"
                 "gpt demo does all of it in three minutes, with a text of its own. What is in a model's folder is "
-                "what Hugging Face's libraries open.",
+                "what Hugging Face's libraries open; a .gguf or llama2.c's .bin may stand for a folder.",
     };
     return program_main(&gpt, argc, argv);
 }

@@ -1,21 +1,32 @@
-/* model.c — opening a model: GPT-2, LLaMA, Mistral or Qwen2, with the tokenizer that belongs to it. */
+/* model.c — opening a model: GPT-2, LLaMA, Mistral or Qwen2, with the tokenizer that belongs to it, from a folder, a
+ * .gguf or llama2.c's .bin. */
 #include "gpt.h"
 
-bool model_open(const char *path, const char *tokenizer, model *m)
+bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {
-    *m = (model){.net = tn_lm_load(path)};
-    if (m->net) m->about = tn_lm_about(m->net), m->tokens = tn_tokenizer_load(tokenizer ? tokenizer : path);
-    const int64_t pieces = tn_tokenizer_size(m->tokens), rows = m->about.vocab;
-    if (m->tokens && pieces > rows)
-        tn_raise(TN_EFORMAT,
-                 "'%s': the tokenizer has %lld pieces, the model a vocabulary of %lld: they do not belong together; "
-                 "name the right one with --tokenizer",
-                 path, (long long)pieces, (long long)rows);
-    else if (m->tokens && pieces < rows && settings.verbose)
-        fprintf(stderr, "the tokenizer has %lld pieces, the model room for %lld\n", (long long)pieces, (long long)rows);
-    if (m->tokens && tn_error() == TN_OK) return true;
+    const tn_decoder d = tn_decoder_open(path, .tokenizer = tokenizer);
+    *m = (model){.net = d.model, .tokens = d.tokenizer, .form = d.form};
+    if (m->net) m->about = tn_lm_about(m->net);
+    if (m->net && !m->tokens && !alone)
+        tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: name its file or folder with --tokenizer", path);
+    const int64_t pieces = m->tokens ? tn_tokenizer_size(m->tokens) : m->about.vocab;
+    if (pieces < m->about.vocab && settings.verbose)
+        fprintf(stderr, "the tokenizer has %lld pieces, the model room for %lld\n", (long long)pieces,
+                (long long)m->about.vocab);
+    if (m->net && tn_error() == TN_OK) return true;
     model_close(m);
     return false;
+}
+
+/* What the tokenizer puts in front of an empty text: LLaMA's <s>, LLaMA 3's <|begin_of_text|>. */
+int32_t model_first(const model *m)
+{
+    tn_encoding *e = tn_encoding_new();
+    int32_t      first = -1;
+    if (e && tn_tokenizer_manner_of(m->tokens).first && tn_tokenizer_encode(m->tokens, e, "", 0) == TN_OK && e->n)
+        first = e->id[0];
+    tn_encoding_free(e);
+    return first;
 }
 
 void model_close(model *m)

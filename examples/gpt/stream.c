@@ -82,8 +82,8 @@ bool writer_open(writer *w, const model *m, const manner *how)
     *w = (writer){.m = m, .manner = how, .room = m->about.positions};
     w->out = (stream){.tokens = m->tokens, .stop = &how->stop};
     tn_seed(how->seed);
-    const int32_t first = tn_tokenizer_special(m->tokens).first;
-    if (first >= 0) tn_ids_add(&w->text, first); /* LLaMA's texts begin with <s> */
+    w->first = model_first(m);
+    if (w->first >= 0) tn_ids_add(&w->text, w->first); /* LLaMA's texts begin with <s> */
     return tn_error() == TN_OK;
 }
 
@@ -113,6 +113,7 @@ static bool heard(int64_t row, int64_t word, void *user)
 {
     writer *w = user;
     (void)row;
+    if (word == w->first) return false; /* another text would begin: llama2.c's models have no other end */
     return tn_ids_add(&w->text, (int32_t)word) == TN_OK && stream_add(&w->out, (int32_t)word, true);
 }
 

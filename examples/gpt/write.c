@@ -33,17 +33,19 @@ static int run(int count, char **operands)
     model              m;
     writer             w;
     (void)count, (void)operands;
-    if (!prompt && !chat) prompt = "\n";
     if (chat && prompt) return program_usage("--chat reads what is said from standard input: leave --prompt out");
     if (chat && !how.stop.count) how.stop = (option_list){1, line_end};
     how.how.sample = temperature > 0, how.seed = (uint64_t)seed;
     if (how.how.sample) how.how.temperature = temperature;
-    if (!model_open(dir, tokenizer, &m)) return program_end();
+    if (!model_open(dir, tokenizer, false, &m)) return program_end();
     if (writer_open(&w, &m, &how)) {
         if (chat) talk(&w);
-        else if (writer_read(&w, tn_text_of(prompt))) {
-            fputs(prompt, stdout);
-            writer_write(&w);
+        else {
+            if (!prompt) prompt = w.text.n ? "" : "\n"; /* LLaMA's begin by themselves */
+            if (writer_read(&w, tn_text_of(prompt))) {
+                fputs(prompt, stdout);
+                writer_write(&w);
+            }
         }
     }
     writer_close(&w);
@@ -52,9 +54,10 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "PATH", &dir, "the model's folder", .required = true),
-    OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, "its tokenizer, where the model has none"),
-    OPTION_TEXT("prompt", 'p', "TEXT", &prompt, "how the text begins; without it, with a new line"),
+    OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
+    OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
+    OPTION_TEXT("prompt", 'p', "TEXT", &prompt,
+                "how the text begins; without it, the model begins by itself, or with a new line"),
     OPTION_INT("tokens", 'n', "N", &how.tokens, "how many pieces to write", .least = 0, .most = 1e9),
     OPTION_REAL("temperature", 't', "T", &temperature,
                 "0: always the likeliest; below 1 rather the likely ones, above 1 also others", .least = 0,

@@ -81,6 +81,53 @@ counted() { "$gpt" eval --model $model demo/held-out.txt --json --quiet "$@" | g
 cmp letters/model.safetensors converted/model.safetensors && cmp letters/tokenizer.json converted/tokenizer.json ||
     wrong "gpt convert changes the weights or the tokenizer"
 
+"$gpt" info letters | grep -q '^form *huggingface$' || wrong "gpt info does not say what a folder is"
+
+# As GGUF, and back: the same weights and text; what is there is not written over. bf16 in a folder, too.
+"$gpt" write "${talk[@]}" --prompt größer >from.txt
+"$gpt" convert --model letters --out letters.gguf >/dev/null || wrong "gpt convert to GGUF failed"
+"$gpt" info letters.gguf | grep -q '^form *gguf$' || wrong "gpt info does not say what a .gguf is"
+"$gpt" write "${talk[@]}" --model letters.gguf --prompt größer | cmp - from.txt || wrong "a .gguf, another text"
+"$gpt" eval --model letters.gguf wide.txt --json --quiet | cmp - json.txt || wrong "a .gguf is measured otherwise"
+"$gpt" convert --model letters.gguf --out back >/dev/null || wrong "gpt convert from GGUF failed"
+cmp letters/model.safetensors back/model.safetensors || wrong "GGUF and back, other weights"
+for type in bf16 q8_0; do
+    "$gpt" convert --model letters --out $type.gguf --type $type >/dev/null &&
+        "$gpt" write --model $type.gguf --prompt größer --tokens 9 >/dev/null || wrong "--type $type fails"
+done
+"$gpt" convert --model letters --out half --type bf16 >/dev/null && "$gpt" info half >/dev/null &&
+    [ $(($(stat -c %s half/model.safetensors) * 10)) -lt $(($(stat -c %s letters/model.safetensors) * 6)) ] ||
+    wrong "a folder of --type bf16 is not half as large"
+says 1 "'letters.gguf' is there already" "$gpt" convert --model letters --out letters.gguf
+says 1 "'half' holds a model already" "$gpt" convert --model letters --out half
+says 2 "--type q8_0 is for an --out that ends in .gguf" "$gpt" convert --model letters --out other --type q8_0
+
+# llama2.c's model writes llama2.c's text, from its own file, a folder and GGUF, however it came there.
+stories=$root/../shared/data/stories260K
+if [ -e "$stories/stories260K.bin" ]; then
+    bin=(--model "$stories/stories260K.bin" --tokenizer "$stories/tok512.bin")
+    greedy=("$gpt" write --tokens 200 --temperature 0 --prompt "")
+    "${greedy[@]}" "${bin[@]}" | cmp - "$stories/expected_greedy.txt" || wrong "llama2.c's .bin, another text"
+    "$gpt" convert "${bin[@]}" --out stories >/dev/null && "$gpt" convert "${bin[@]}" --out stories.gguf >/dev/null &&
+        "$gpt" convert --model stories --out again.gguf >/dev/null &&
+        "$gpt" convert --model again.gguf --out again >/dev/null || wrong "gpt convert of llama2.c's .bin failed"
+    "$gpt" eval "${bin[@]}" "$stories/expected_greedy.txt" --json --quiet >json.txt
+    for path in stories stories.gguf again.gguf again; do
+        "${greedy[@]}" --model $path | cmp - "$stories/expected_greedy.txt" || wrong "$path: not llama2.c's text"
+        "$gpt" eval --model $path "$stories/expected_greedy.txt" --json --quiet | cmp - json.txt ||
+            wrong "$path is measured otherwise"
+    done
+    "$gpt" write --tokens 200 --temperature 0 --model stories | cmp - "$stories/expected_greedy.txt" ||
+        wrong "without --prompt LLaMA's model does not begin by itself"
+    [ "$("$gpt" write --model again.gguf --prompt "Once upon" --tokens 5 --temperature 0)" = \
+        "Once upon a time, there was" ] || wrong "llama2.c's text goes on otherwise behind a prompt"
+    "$gpt" info "$stories/stories260K.bin" | grep -q '^form *llama2.c$' || wrong "gpt info fails for llama2.c's .bin"
+    says 3 "holds no tokenizer: name its file or folder with --tokenizer" \
+        "$gpt" write --model "$stories/stories260K.bin" --prompt x
+else
+    echo "SKIPPED: llama2.c's text: there is no shared/data/stories260K beside the project"
+fi
+
 # From standard input, from a folder; stopped and resumed it ends with the same bits. LLaMA's shape.
 mkdir -p folder/inner && head -n 100 wide.txt >folder/a.txt && tail -n 100 wide.txt >folder/inner/b.txt
 small=("$gpt" train --quiet --size tiny --dim 32 --layers 1 --batch 4 --length 32 --pieces characters --steps 24)
@@ -106,7 +153,7 @@ says 3 "fewer than --length 9000 and one" "${small[@]}" --text empty.txt wide.tx
 long=$(printf 'word %.0s' $(seq 400))
 says 1 "the prompt has" "$gpt" write --model $model --prompt "$long"
 says 1 "and the model reads 128 at most: shorten it" "$gpt" write --model $model --prompt "$long"
-says 3 "the tokenizer has 1000 pieces, the model a vocabulary of" \
+says 3 "but the tokenizer 1000 pieces: they do not belong together" \
     "$gpt" write --model letters --tokenizer $model --prompt x
 says 2 "--chat reads what is said from standard input" "$gpt" write --model $model --chat --prompt x
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
