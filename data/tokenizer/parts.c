@@ -8,7 +8,7 @@ static void scores_of_merges(const tn_tokenizer *t, int64_t n, float *to)
     for (uint32_t k = t->merges.n; k-- > 0;) to[t->merges.becomes[k]] = -1 - (float)k;
 }
 
-/* A tokenizer.json does not say which pieces are those of bytes, or which is the unknown one: its model's options do. */
+/* A tokenizer.json's pieces have no types: which are bytes, and which is the unknown one, its options say. */
 static void types_of(const tn_tokenizer *t, int64_t n, int32_t *to)
 {
     for (int64_t i = 0; i < n; i++)
