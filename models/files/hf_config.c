@@ -104,8 +104,7 @@ typedef struct {
 static words not_in_range(const tn_hf_row *r, double x)
 {
     words w;
-    if (r->kind == TN_HF_I64)
-        snprintf(w.s, sizeof w.s, "%.0f, but must be from %.0f to %.0f", x, r->low, r->high);
+    if (r->kind == TN_HF_I64) snprintf(w.s, sizeof w.s, "%.0f, but must be from %.0f to %.0f", x, r->low, r->high);
     else
         snprintf(w.s, sizeof w.s, "%s, but must be from %s to %s%s", tn__number(x), tn__number(r->low),
                  r->below ? "less than " : "", tn__number(r->high));
@@ -114,8 +113,9 @@ static words not_in_range(const tn_hf_row *r, double x)
 static double number(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     const double x = r->kind == TN_HF_I64 ? (double)tn_json_i64(v) : tn_json_double(v);
-    if (tn_error() == TN_OK && !in_range(r, x)) tn_raise(TN_EFORMAT, "'%s': %s is %s", path, key, not_in_range(r, x).s);
-    return x;
+    if (tn_error() == TN_OK && (!in_range(r, x) || (r->kind == TN_HF_I64 && x >= 0x1p63)))
+        tn_raise(TN_EFORMAT, "'%s': %s is %s", path, key, not_in_range(r, x).s);
+    return tn_error() == TN_OK ? x : 0; /* what is beyond i64 may not even be converted */
 }
 
 static tn_hf_layers layers(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
