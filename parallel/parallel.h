@@ -22,7 +22,7 @@
  *
  * Why the bits are the same: a batch is cut into .shards parts whatever the number of ranks, each part has its gradient
  * and its random numbers for itself, and the gradients are added along one tree that the number of shards alone fixes.
- * docs/adr/0033 says more.
+ * docs/adr/0030 says more.
  *
  * Errors reach every rank. Calls that say "all ranks" are made by all of them in the same order, also while an error
  * stands; there the ranks first tell each other how they are. If one has failed, all have an error that begins with its
