@@ -1,5 +1,5 @@
 /* metrics.h — how good is what a model wrote: BLEU, chrF and TER as sacreBLEU computes and prints them, accuracy and
- * perplexity. Part of data.h: include that.
+ * perplexity; and what a tagger or classifier decided: entities, F1, correlations. Part of data.h: include that.
  *
  *     tn_bleu bleu = {.tokenize = TN_BLEU_13A};
  *     for (int i = 0; i < n; i++) tn_bleu_add(&bleu, tn_text_of(outputs[i]), 1, &references[i]);
@@ -7,9 +7,9 @@
  *     puts(tn_bleu_text(&bleu, 1, line));
  *     // BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.5.1 = 22.7 56.2/28.7/16.9/10.3 (BP = 0.985 …
  *
- * Each is a plain value that holds its options, set before the first line, and its counts: it can be copied, and needs
- * no freeing. A line with one reference or with several, and any bytes: one that is not UTF-8 is a character of its
- * own. A call that fails changes nothing. */
+ * Each but tn_entities is a plain value that holds its options, set before the first line, and its counts: it can be
+ * copied, and needs no freeing. A line with one reference or with several, and any bytes: one that is not UTF-8 is a
+ * character of its own. A call that fails changes nothing. */
 #ifndef TENON_DATA_METRICS_H
 #define TENON_DATA_METRICS_H
 
@@ -79,6 +79,35 @@ typedef struct {
 } tn_perplexity;
 TN_API void   tn_perplexity_add(tn_perplexity *p, double mean_loss, int64_t tokens);
 TN_API double tn_perplexity_value(const tn_perplexity *p); /* exp(nats / tokens); NaN of nothing */
+
+/* ---- entities: chunks of tagged tokens, right if their ends and their type are ----------------------------------- */
+
+/* CONLL: what conlleval's script takes for a chunk, be it IOB1, IOB2, IOE or half of one. STRICT: BIO as seqeval has it
+ * (mode strict, IOB2): a chunk begins with B, and an I that continues none is as an O. */
+typedef enum { TN_ENTITIES_CONLL = 0, TN_ENTITIES_STRICT } tn_entities_rule;
+typedef struct {
+    int64_t gold, found, correct;
+    double  precision, recall, f1; /* 0 … 1; 0 of nothing */
+} tn_entities_score;
+typedef struct tn_entities tn_entities;
+TN_API tn_entities        *tn_entities_new(tn_entities_rule rule);
+TN_API tn_status           tn_entities_add(tn_entities *e, tn_text gold, tn_text predicted); /* a token: "B-PER" */
+TN_API void                tn_entities_end_sentence(tn_entities *e);
+TN_API tn_entities_score   tn_entities_of(const tn_entities *e, const char *type); /* NULL: of all types */
+TN_API tn_accuracy         tn_entities_tokens(const tn_entities *e);               /* whose tags are right */
+TN_API tn_status           tn_entities_text(const tn_entities *e, tn_string *to);  /* conlleval's table */
+TN_API void                tn_entities_free(tn_entities *e);
+
+/* ---- labels and numbers, as scikit-learn and SciPy have them ----------------------------------------------------- */
+
+/* Of any n labels. BINARY: of label 1; MICRO: of all decisions, which is the accuracy; MACRO: the mean over the labels
+ * that occur. NaN with an error: a NULL. */
+typedef enum { TN_F1_BINARY = 0, TN_F1_MICRO, TN_F1_MACRO } tn_f1_mean;
+TN_API double tn_f1(tn_f1_mean how, int64_t n, const int64_t *gold, const int64_t *predicted);
+TN_API double tn_matthews(int64_t n, const int64_t *gold, const int64_t *predicted); /* of two labels or more */
+/* NaN if there is no correlation: less than two numbers, or all of one side equal. */
+TN_API double tn_pearson(int64_t n, const double *x, const double *y);
+TN_API double tn_spearman(int64_t n, const double *x, const double *y); /* equals share the mean of their ranks */
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -6,7 +6,7 @@
 #include "../common/train.h"
 
 extern const command train_command, fill_command, eval_command, embed_command, attention_command, info_command,
-    demo_command, sample_command;
+    demo_command, sample_command, score_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 

@@ -105,6 +105,22 @@ cmp weights $model/model.safetensors || wrong "bert attention -o writes over the
 (ulimit -s 64 && exec "${small[@]}" --vocab-size 300 --out narrow) >/dev/null || wrong "ulimit -s 64 ends bert train"
 cmp undisturbed/model.safetensors narrow/model.safetensors || wrong "on a small stack bert train ends with other bits"
 
+# Tags beside those of people, as conlleval prints them: CRLF, tabs, a byte order mark; and lines that are none.
+printf '\xef\xbb\xbfEU\tB-ORG\tB-ORG\r\n\t\r\nPeter  I-PER I-PER\nBlack  I-PER O\n' >tags.txt
+"$bert" score entities <tags.txt | diff - <(
+    echo "processed 3 tokens with 2 phrases; found: 2 phrases; correct: 1."
+    echo "accuracy:  66.67%; precision:  50.00%; recall:  50.00%; FB1:  50.00"
+    echo "              ORG: precision: 100.00%; recall: 100.00%; FB1: 100.00  1"
+    echo "              PER: precision:   0.00%; recall:   0.00%; FB1:   0.00  1"
+) || wrong "bert score entities prints another table"
+"$bert" score entities --strict <tags.txt | grep -q '1 phrases; found: 1 phrases; correct: 1\.' ||
+    wrong "bert score entities --strict counts an I that continues nothing"
+unread() { printf '%b' "$1" | "$bert" score entities "${@:2}"; }
+says 3 "line 2: one column, and it takes two" unread 'a O O\nb\n'
+says 3 "line 3: 2 columns, and 3 in the lines before" unread 'a O O\n\nb O\n'
+says 3 "line 1: tn_entities_add: 'S-PER' is no tag of BIO" unread 'a O S-PER\n' --strict
+says 2 "there is 'score entities', and no 'score words'" "$bert" score words
+
 says 1 "there is no [MASK]" "$bert" fill --model $model "No blank here."
 says 2 "--steps, --epochs and --minutes" "${train[@]}" --minutes 1 --out other
 says 5 "nowhere" "$bert" fill --model nowhere "The [MASK]."
