@@ -79,8 +79,7 @@ TN_API tn_tensor *tn_bert_word_scores(tn_bert *m, tn_tensor *y, tn_tensor *where
 TN_API tn_tensor *tn_bert_pooled(tn_bert *m, tn_tensor *y);
 TN_API tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y);
 
-/* What it is trained with: the mean cross-entropy over the hidden words, plus, where next is given, that of the next
- * sentence. A batch without hidden words has a loss of 0 for them. */
+/* What it is trained with: the mean cross-entropy over the hidden words (0 without any) and that of .next, if given. */
 typedef struct tn_bert_loss_args {
     int         zero_;
     tn_tensor  *ids, *types, *blocked_keys; /* as above */
@@ -105,8 +104,9 @@ TN_API int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *te
                                tn_bert_fill *to);
 
 typedef enum { TN_POOL_MEAN = 0, TN_POOL_FIRST, TN_POOL_MAX } tn_bert_pooling;
-/* A vector of length 1 for each text: of the vectors of its pieces the mean, the largest, or the first one's. Texts
- * that are too long are cut. [n, dim] */
+/* Of what tn_bert_forward gave, [n, T, dim], a vector for each text, [n, dim]: its pieces' mean, the first one's, or
+ * the largest. And the whole way: n texts, cut where they are too long, to vectors of length 1. */
+TN_API tn_tensor *tn_bert_sentences(tn_tensor *y, tn_tensor *blocked_keys, tn_bert_pooling pooling);
 TN_API tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const char *const *texts,
                                 tn_bert_pooling pooling);
 

@@ -17,6 +17,20 @@ typedef struct {
 bool model_open(const char *dir, model *m); /* false: an error stands */
 void model_close(model *m);
 
+/* How sentences become vectors (sentences.c): as a folder of sentence-transformers says, or else as bert does it, the
+ * mean of the pieces' with length 1. */
+typedef struct {
+    char            folder[1024]; /* where the model is */
+    bool            given;        /* does modules.json say it? */
+    tn_bert_pooling pooling;
+    bool            plain;  /* the vectors are left as long as they are */
+    bool            lower;  /* capitals are to become small letters */
+    int64_t         length; /* pieces of a text at most */
+} sentences;
+bool       sentences_read(const char *dir, sentences *to); /* false: raised */
+bool       sentences_open(const char *dir, sentences *to, model *m);
+tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, const char *const *lines);
+
 /* A text's pieces as words for a picture; free them with words_free. */
 typedef struct {
     int64_t      n;

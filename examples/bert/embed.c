@@ -1,48 +1,146 @@
-/* embed.c — bert embed: a vector for each line of standard input. */
+/* embed.c — bert embed: a vector for each line of standard input. Lines are taken many at a time, those of about the
+ * same length go through the model together, and their vectors are printed in the order of the lines. */
+#define _POSIX_C_SOURCE 200809L
 #include "bert.h"
 
+#include "../common/files.h"
+
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { LINE_MOST = 16 << 20 }; /* bytes */
+enum {
+    LINE_MOST = 16 << 20, /* bytes of a line */
+    TEXTS = 2048,         /* taken at a time */
+    BYTES = 4 << 20,      /* likewise: so many, then no further line */
+    BATCH = 64,           /* texts that go through the model together ... */
+    PIECES = 4096         /* ... and pieces, padding included */
+};
 
-static const char *dir, *pool = "mean";
+static const char *dir, *pool;
+static bool        json;
 
-static bool print_vector(model *m, const char *text)
+typedef struct {
+    int64_t     pieces, place; /* how long it is; where its vector goes */
+    const char *text;
+} entry;
+
+/* The longest first; of the same length in their order. */
+static int by_length(const void *a, const void *b)
 {
-    static const char *const names[] = {"mean", "cls", "max"};
-    tn_bert_pooling          pooling = TN_POOL_MEAN;
-    for (int i = 0; i < 3; i++)
-        if (!strcmp(pool, names[i])) pooling = (tn_bert_pooling)i;
-    const tn_scope s = tn_scope_begin();
-    tn_tensor     *v = tn_bert_embed(m->bert, m->tokens, 1, &text, pooling);
-    char           number[32];
-    for (int64_t i = 0; v && i < tn_numel(v); i++) {
-        tn_format_float((float)tn_get(v, i), number);
-        printf("%s%s", i ? " " : "", number);
+    const entry *x = a, *y = b;
+    if (x->pieces != y->pieces) return x->pieces < y->pieces ? 1 : -1;
+    return x->place < y->place ? -1 : 1;
+}
+
+static bool sort_by_length(const sentences *how, const model *m, int64_t n, char **lines, entry *to)
+{
+    tn_encoding *e = tn_encoding_new();
+    for (int64_t i = 0; e && i < n && tn_error() == TN_OK; i++)
+        if (tn_tokenizer_encode(m->tokens, e, lines[i], strlen(lines[i]), .max_length = how->length) == TN_OK)
+            to[i] = (entry){e->n, i, lines[i]};
+    tn_encoding_free(e);
+    if (tn_error() != TN_OK) return false;
+    qsort(to, (size_t)n, sizeof *to, by_length);
+    return true;
+}
+
+/* How many of the n sorted texts go together: so few that at most an eighth of a text is padding. */
+static int64_t together(const entry *e, int64_t n)
+{
+    int64_t k = 1;
+    while (k < n && k < BATCH && (k + 1) * e[0].pieces <= PIECES && 8 * e[0].pieces <= 9 * e[k].pieces) k++;
+    return k;
+}
+
+static void print_vector(const float *v, int64_t n)
+{
+    char number[32];
+    if (json) putchar('[');
+    for (int64_t i = 0; i < n; i++) {
+        if (json && !isfinite(v[i])) {
+            tn_raise(TN_ENUMERIC, "a vector has a number that is not finite, which JSON cannot hold");
+            return;
+        }
+        tn_format_float(v[i], number);
+        if (i) putchar(json ? ',' : ' ');
+        fputs(number, stdout);
     }
-    if (v && printf("\n") < 0) tn_raise(TN_EIO, "standard output cannot be written");
-    tn_scope_end(s);
-    return tn_error() == TN_OK;
+    if ((json && putchar(']') < 0) || putchar('\n') < 0) tn_raise(TN_EIO, "standard output cannot be written");
+}
+
+/* n lines, at most TEXTS: through the model by their lengths, printed in their own order. */
+static void print_vectors(const sentences *how, const model *m, int64_t n, char **lines)
+{
+    const int64_t dim = m->bert->config.dim;
+    const size_t  bytes = (size_t)n * (size_t)dim * sizeof(float), list = (size_t)n * sizeof(entry);
+    float        *out = n ? tn_mem_get(bytes) : NULL;
+    entry        *e = out ? tn_mem_get(list) : NULL;
+    const char   *text[BATCH];
+    if (e && sort_by_length(how, m, n, lines, e))
+        for (int64_t at = 0, k; at < n && tn_error() == TN_OK; at += k) {
+            k = together(e + at, n - at);
+            for (int64_t i = 0; i < k; i++) text[i] = e[at + i].text;
+            const tn_scope s = tn_scope_begin();
+            tn_tensor     *y = sentences_vectors(how, m, k, text);
+            const float   *v = y ? tn_data(y) : NULL;
+            for (int64_t i = 0; v && i < k; i++)
+                memcpy(out + e[at + i].place * dim, v + i * dim, (size_t)dim * sizeof *v);
+            tn_scope_end(s);
+        }
+    for (int64_t i = 0; e && i < n && tn_error() == TN_OK; i++) print_vector(out + i * dim, dim);
+    if (e) tn_mem_put(e, list);
+    if (out) tn_mem_put(out, bytes);
+    if (tn_error() == TN_OK && fflush(stdout)) tn_raise(TN_EIO, "standard output cannot be written");
+}
+
+/* Up to `most` lines of standard input into lines, of which each is the caller's to free. Returns how many. */
+static int64_t read_lines(int64_t most, int64_t *number, char **lines)
+{
+    static char  *line;
+    static size_t room;
+    size_t        bytes = 0, n;
+    int64_t       count = 0;
+    char          where[32];
+    for (bool more = true; more && count < most && bytes < BYTES; bytes += n) {
+        snprintf(where, sizeof where, "line %lld", (long long)++*number);
+        tn_path_push(where);
+        more = next_line(&line, &room, &n, LINE_MOST);
+        if (more && memchr(line, 0, n)) tn_raise(TN_EFORMAT, "a NUL byte: this is no text"), more = false;
+        if (more && !(lines[count] = strdup(line))) tn_raise(TN_ENOMEM, "no memory for %zu bytes", n), more = false;
+        tn_path_pop();
+        count += more;
+    }
+    if (count < most && bytes < BYTES) free(line), line = NULL, room = 0;
+    return count;
+}
+
+static void print_lines(const sentences *how, const model *m)
+{
+    const int64_t most = isatty(STDIN_FILENO) ? 1 : TEXTS; /* who types a line wants to see its vector */
+    char        **lines = tn_mem_get(TEXTS * sizeof *lines);
+    int64_t       number = 0;
+    for (bool more = lines != NULL; more && tn_error() == TN_OK;) {
+        const int64_t n = read_lines(most, &number, lines);
+        print_vectors(how, m, n, lines);
+        for (int64_t i = 0; i < n; i++) free(lines[i]);
+        more = n > 0;
+    }
+    if (lines) tn_mem_put(lines, TEXTS * sizeof *lines);
 }
 
 static int run(int count, char **operands)
 {
-    model m;
-    if (model_open(dir, &m)) {
-        for (int i = 0; i < count && print_vector(&m, operands[i]); i++) {}
-        char   *line = NULL, where[32];
-        size_t  room = 0, n = 0;
-        int64_t number = 0;
-        for (bool more = !count; more && tn_error() == TN_OK;) {
-            snprintf(where, sizeof where, "line %lld", (long long)++number);
-            tn_path_push(where);
-            more = next_line(&line, &room, &n, LINE_MOST);
-            if (more && memchr(line, 0, n)) tn_raise(TN_EFORMAT, "a NUL byte: this is no text");
-            if (more && tn_error() == TN_OK) print_vector(&m, line);
-            tn_path_pop();
-        }
-        free(line);
+    static const char *const names[] = {"mean", "cls", "max"};
+    model                    m;
+    sentences                how;
+    if (sentences_open(dir, &how, &m)) {
+        for (int i = 0; pool && i < 3; i++)
+            if (!strcmp(pool, names[i])) how.pooling = (tn_bert_pooling)i;
+        for (int at = 0; at < count && tn_error() == TN_OK; at += TEXTS)
+            print_vectors(&how, &m, count - at < TEXTS ? count - at : TEXTS, operands + at);
+        if (!count) print_lines(&how, &m);
         model_close(&m);
     }
     return program_end();
@@ -50,10 +148,13 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_TEXT("pool", 'p', "HOW", &pool, "of the pieces' vectors", .choices = "mean|cls|max"),
+    OPTION_TEXT("pool", 'p', "HOW", &pool, "of the pieces' vectors; else as the folder says, or mean",
+                .choices = "mean|cls|max"),
+    OPTION_FLAG("json", 0, &json, "an array of JSON for each text"),
     {0},
 };
 const command embed_command = COMMAND(
     "embed", "vectors of sentences", options, .operands = "[TEXT...]", .least = 0, .most = -1,
     .text = "One line of numbers for each text, or for each line of standard input: a vector of length 1, so that the "
-            "product of two is the cosine of their angle.");
+            "product of two is the cosine of their angle. A folder of sentence-transformers says in its modules.json "
+            "how the pieces are pooled, how long a text may be, and whether the vector gets length 1.");

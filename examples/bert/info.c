@@ -1,13 +1,17 @@
 /* info.c — bert info: what a model's folder holds. */
 #include "bert.h"
 
+static const char *dir;
+
 static int run(int count, char **operands)
 {
-    model m;
-    (void)count;
-    if (model_open(operands[0], &m)) {
+    model     m;
+    sentences how;
+    if (!dir == !count) return program_usage("one folder is needed: bert info --model DIR");
+    if (sentences_open(dir ? dir : operands[0], &how, &m)) {
         const tn_bert_config    *c = &m.bert->config;
         static const char *const kinds[] = {"WordPiece", "byte-pair encoding", "byte-pair encoding of bytes"};
+        static const char *const pools[] = {"mean of the pieces", "the first piece", "largest of the pieces"};
         printf("layers      %lld of %lld heads, %lld wide, %lld inside\n", (long long)c->layers, (long long)c->heads,
                (long long)c->dim, (long long)c->ff);
         printf("parameters  %lld\n", (long long)tn_count(m.bert));
@@ -18,11 +22,18 @@ static int run(int count, char **operands)
                : m.bert->head ? ""
                               : "none");
         printf("norms       %s\n", c->norm_first ? "first: RobertaPreLayerNorm in Hugging Face's libraries" : "last");
+        if (how.given)
+            printf("sentences   %s, at most %lld, vectors %s\n", pools[how.pooling], (long long)how.length,
+                   how.plain ? "of any length" : "of length 1");
         if (settings.verbose) tn_summary(stdout, m.bert);
         model_close(&m);
     }
     return program_end();
 }
 
-const command info_command = COMMAND("info", "what a model's folder holds", NULL, .operands = "DIR", .least = 1,
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder"),
+    {0},
+};
+const command info_command = COMMAND("info", "what a model's folder holds", options, .operands = "[DIR]", .least = 0,
                                      .most = 1, .text = "With --verbose, every parameter.");

@@ -49,12 +49,14 @@ int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int
     return tn_error() == TN_OK ? found : -1;
 }
 
-/* [n, T, dim] and what is padding, [n, T], to [n, dim] */
-static tn_tensor *pooled(tn_tensor *y, tn_tensor *blocked, tn_bert_pooling pooling)
+tn_tensor *tn_bert_sentences(tn_tensor *y, tn_tensor *blocked_keys, tn_bert_pooling pooling)
 {
-    tn_tensor *padding = tn_unsqueeze(blocked, 2);
+    if (!y && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_bert_sentences: the pieces' vectors are NULL");
+    tn_tensor *padding = blocked_keys ? tn_unsqueeze(blocked_keys, 2) : NULL;
+    if (tn_error() != TN_OK) return NULL;
     if (pooling == TN_POOL_FIRST) return tn_select(y, 1, 0);
-    if (pooling == TN_POOL_MAX) return tn_amax(tn_masked_fill(y, padding, -INFINITY), .dims = TN_DIMS(1));
+    if (pooling == TN_POOL_MAX) return tn_amax(padding ? tn_masked_fill(y, padding, -INFINITY) : y, .dims = TN_DIMS(1));
+    if (!padding) return tn_mean(y, .dims = TN_DIMS(1));
     tn_tensor *real = tn_to(tn_logical_not(padding), tn_dtype_of(y));
     tn_tensor *count = tn_clamp(tn_sum(real, .dims = TN_DIMS(1)), 1e-9, INFINITY);
     return tn_div(tn_sum(tn_masked_fill(y, padding, 0), .dims = TN_DIMS(1)), count);
@@ -69,7 +71,7 @@ tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const cha
     tn_tensor     *y = NULL;
     if (tn_tokenizer_batch(t, &b, n, texts, .max_length = m->config.positions) == TN_OK) {
         y = tn_bert_forward(m, b.ids, .types = b.segments, .blocked_keys = b.blocked_keys);
-        y = pooled(y, b.blocked_keys, pooling);
+        y = tn_bert_sentences(y, b.blocked_keys, pooling);
         y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
     }
     return tn_scope_return(s, tn_error() == TN_OK ? y : NULL);

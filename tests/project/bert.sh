@@ -27,8 +27,77 @@ model=demo/model
     wrong "bert fill --json: no second mask"
 [ "$(printf 'one line\nand another\n' | "$bert" embed --model $model | awk '{ print NF }' | uniq)" = 128 ] ||
     wrong "bert embed does not print 128 numbers a line"
+# The lines' vectors in the lines' order, whatever their lengths; and as JSON the same numbers.
+for i in 1 2 3 4 5; do
+    printf '%s\n' "The keys." "The old man and the keys to the cabinets are in the house." "" "The ship sails."
+done >lines
+"$bert" embed --model $model <lines >plain.txt && "$bert" embed --model $model --json <lines >json.txt ||
+    wrong "bert embed failed"
+[ "$(wc -l <plain.txt) $(sort -u plain.txt | wc -l)" = "20 4" ] || wrong "bert embed: not a vector for each line"
+cmp -s plain.txt <(tr -d '[]' <json.txt | tr , ' ') || wrong "bert embed --json has other numbers, or another form"
+"$bert" embed --model $model "The ship sails." | cmp -s - <(sed -n 4p plain.txt) ||
+    wrong "bert embed gives a text another vector alone than among others"
+[ "$("$bert" embed --model $model --json </dev/null | wc -l)" = 0 ] || wrong "bert embed prints what nobody asked for"
+
+# As sentence-transformers lays a folder out: the parts say how; a part or a way that is not known is refused by name.
+mkdir -p sentences/1_Pooling && ln -s ../$model sentences/0_Transformer
+parts() # TYPE...: modules.json
+{
+    local list='' type n=0 path
+    for type in "$@"; do
+        path=${n}_$type
+        list+="${list:+, }{\"idx\": $n, \"path\": \"$path\", \"type\": \"sentence_transformers.models.$type\"}"
+        n=$((n + 1))
+    done
+    echo "[$list]" >sentences/modules.json
+}
+pooled() { echo "$1" >sentences/1_Pooling/config.json; }
+embed=("$bert" embed --model sentences --json "The keys." "The old man and the ship.")
+long() # 1: all of them are of length 1
+{
+    tr -d '[]' | awk -F, '{ s = 0; for (i = 1; i <= NF; i++) s += $i * $i; print (s > 0.99999 && s < 1.00001) }' | uniq
+}
+parts Transformer Pooling Normalize
+pooled '{"word_embedding_dimension": 128, "pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}'
+"${embed[@]}" | cmp -s - <("$bert" embed --model $model --json --pool cls "${embed[@]:5}") ||
+    wrong "pooling_mode_cls_token is not --pool cls"
+pooled '{"embedding_dimension": 128, "pooling_mode": "max"}'
+"${embed[@]}" | cmp -s - <("$bert" embed --model $model --json --pool max "${embed[@]:5}") ||
+    wrong "pooling_mode max is not --pool max"
+[ "$("${embed[@]}" | long)" = 1 ] || wrong "with Normalize the vectors are not of length 1"
+parts Transformer Pooling
+[ "$("${embed[@]}" | long)" = 0 ] || wrong "without Normalize the vectors are of length 1"
+"$bert" info --model sentences | grep -q '^sentences   largest of the pieces' || wrong "bert info does not say how"
+echo '{"max_seq_length": 4}' >$model/sentence_bert_config.json
+"$bert" embed --model sentences "The old ship sails." "The old key lies." | sort -u | wc -l | grep -qx 1 ||
+    wrong "max_seq_length does not cut"
+echo '{"max_seq_length": 1}' >$model/sentence_bert_config.json
+says 3 "max_seq_length is 1" "${embed[@]}"
+rm $model/sentence_bert_config.json
+pooled '{"pooling_mode_mean_tokens": true, "pooling_mode_max_tokens": true}'
+says 7 "2 ways of pooling at once" "${embed[@]}"
+pooled '{"pooling_mode": "lasttoken"}'
+says 7 "pooling by 'lasttoken' is not done here" "${embed[@]}"
+rm sentences/1_Pooling/config.json
+says 3 "there is no config.json" "${embed[@]}"
+pooled '{"pooling_mode": "mean"}'
+parts Transformer Pooling Dense
+says 7 "part 2 is 'Dense'" "${embed[@]}"
+parts Transformer
+says 7 "there are 1 parts" "${embed[@]}"
+parts Transformer ../Pooling
+says 7 "part 1 is '/Pooling'" "${embed[@]}"
+echo '[{"path": "/etc", "type": "Transformer"}]' >sentences/modules.json
+says 3 "outside of this folder" "${embed[@]}"
+for text in '{' '[]' '{}' '[1]' '[{}]' '[{"type": 7}]' '[{"type": "Transformer", "path": 1}]' 'null'; do
+    echo "$text" >sentences/modules.json
+    rc=0 && "${embed[@]}" >/dev/null 2>err.txt || rc=$?
+    [[ $rc =~ ^[1-7]$ ]] && grep -q modules.json err.txt || wrong "modules.json of $text ends with $rc: $(cat err.txt)"
+done
+
 "$bert" attention --model $model --html look.html "The old ship sails." >/dev/null && grep -q '<svg' look.html ||
     wrong "bert attention makes no picture"
+"$bert" info --model $model | cmp -s - <("$bert" info $model) || wrong "bert info --model DIR is not bert info DIR"
 "$bert" info $model | grep -q '^parameters' || wrong "bert info does not say how many parameters"
 "$bert" eval --model $model --json demo/held-out.txt | grep -q '"perplexity"' || wrong "bert eval --json"
 "$bert" sample-corpus -n 5 | cmp -s - <("$bert" sample-corpus -n 5) || wrong "bert sample-corpus is not the same twice"

@@ -16,7 +16,8 @@ static void add(tn_entities *e, const char *gold, const char *predicted)
     ck_assert_int_eq(tn_entities_add(e, tn_text_of(gold), tn_text_of(predicted)), TN_OK);
 }
 
-/* Pairs of gold and predicted; "" ends a sentence. The table was printed by conlleval.pl (of 2004-01-26). */
+/* Pairs of gold and predicted; "" ends a sentence. The table is what the rules of conlleval.pl give: made by a program in
+ * Perl that follows them. */
 START_TEST(as_conlleval_prints)
 {
     static const char *const pairs[][2] = {

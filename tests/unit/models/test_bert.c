@@ -458,6 +458,23 @@ START_TEST(blanks_are_filled_in)
 }
 END_TEST
 
+/* Of two pieces and padding; without padding all count. */
+START_TEST(pieces_make_a_sentence)
+{
+    tn_tensor          *y = tn_from_data(TN_F32, TN_SHAPE(1, 3, 2), ((const float[]){1, -4, 3, -2, 50, 60}));
+    tn_tensor          *padding = tn_from_data(TN_BOOL, TN_SHAPE(1, 3), ((const bool[]){false, false, true}));
+    static const double some[][2] = {{2, -3}, {1, -4}, {3, -2}}, all[][2] = {{18, 18}, {1, -4}, {50, 60}};
+    for (int how = TN_POOL_MEAN; how <= TN_POOL_MAX; how++)
+        for (int i = 0; i < 2; i++) {
+            ck_assert_double_eq(tn_get(tn_bert_sentences(y, padding, (tn_bert_pooling)how), i), some[how][i]);
+            ck_assert_double_eq(tn_get(tn_bert_sentences(y, NULL, (tn_bert_pooling)how), i), all[how][i]);
+        }
+    fine();
+    ck_assert_ptr_null(tn_bert_sentences(NULL, padding, TN_POOL_MEAN));
+    ck_error(TN_EINVAL, "tn_bert_sentences: the pieces' vectors are NULL");
+}
+END_TEST
+
 /* A text's vector is the same alone and among longer ones. */
 START_TEST(texts_have_vectors)
 {
@@ -550,6 +567,7 @@ int main(void)
     tcase_add_test(c, no_directory);
     tcase_add_loop_test(c, learns, 0, 2);
     tcase_add_test(c, blanks_are_filled_in);
+    tcase_add_test(c, pieces_make_a_sentence);
     tcase_add_test(c, texts_have_vectors);
     tcase_add_test(c, sizes);
     tcase_add_test(c, wrong_use);

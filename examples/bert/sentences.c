@@ -1,0 +1,161 @@
+/* sentences.c — a folder as sentence-transformers lays it out: modules.json says which parts make a sentence's vector,
+ * and each part but the last has a folder with its config. Read here: Transformer, Pooling and, if it is there,
+ * Normalize. Another part, or a way of pooling that Tenon does not have, is refused by name. */
+#include "bert.h"
+
+#include "../common/files.h"
+
+#include <string.h>
+
+enum { PARTS = 3 };
+static const char *const parts[PARTS] = {"Transformer", "Pooling", "Normalize"};
+
+/* A member that may be missing: the config of a part, which may be missing, too. */
+static tn_json *config_in(const char *folder, const char *name)
+{
+    char        path[1024];
+    const char *at = in_folder(folder, name, path);
+    return tn_error() == TN_OK && is_there(at) ? tn_json_load(at) : NULL;
+}
+
+/* Of "sentence_transformers.models.Pooling" the last word. */
+static const char *last_word(const char *type)
+{
+    const char *dot = strrchr(type, '.');
+    return dot ? dot + 1 : type;
+}
+
+static const struct way {
+    const char *member, *name;
+    int         pooling; /* -1: Tenon does not have it */
+} ways[] = {{"pooling_mode_mean_tokens", "mean", TN_POOL_MEAN},
+            {"pooling_mode_cls_token", "cls", TN_POOL_FIRST},
+            {"pooling_mode_max_tokens", "max", TN_POOL_MAX},
+            {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", -1},
+            {"pooling_mode_weightedmean_tokens", "weightedmean", -1},
+            {"pooling_mode_lasttoken", "lasttoken", -1}};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* Pooling's config: "pooling_mode" as a name or an array of names, or, as older releases write it, a bool for each. */
+static void read_pooling(const char *folder, sentences *to)
+{
+    tn_json       *c = config_in(folder, "config.json");
+    const tn_json *mode = tn_json_get(c, "pooling_mode");
+    const char    *asked[WAYS] = {NULL};
+    int            n = 0;
+    if (!c && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "there is no config.json: it says how the pieces are pooled");
+    if (tn_json_type_of(mode) == TN_JSON_ARRAY)
+        for (const tn_json *x = tn_json_first(mode); x && n < WAYS; x = tn_json_next(x)) asked[n++] = tn_json_string(x);
+    else if (mode) asked[n++] = tn_json_string(mode);
+    else
+        for (int i = 0; i < WAYS; i++)
+            if (tn_json_bool_or(tn_json_get(c, ways[i].member), false)) asked[n++] = ways[i].name;
+    if (c && !n && !mode) asked[n++] = "mean"; /* as there */
+    if (n != 1 && tn_error() == TN_OK)
+        tn_raise(TN_EUNSUPPORTED, "%d ways of pooling at once: here it must be one of mean, cls and max", n);
+    if (tn_error() == TN_OK) {
+        int found = -1;
+        for (int i = 0; i < WAYS; i++)
+            if (!strcmp(asked[0], ways[i].name)) found = ways[i].pooling;
+        if (found < 0)
+            tn_raise(TN_EUNSUPPORTED, "pooling by '%s' is not done here, but mean, cls and max are", asked[0]);
+        else to->pooling = (tn_bert_pooling)found;
+    }
+    tn_json_free(c);
+}
+
+/* sentence_bert_config.json, which may be missing: then the model's own limit holds. */
+static void read_transformer(sentences *to)
+{
+    tn_json       *c = config_in(to->folder, "sentence_bert_config.json");
+    const tn_json *length = tn_json_get(c, "max_seq_length");
+    if (length && tn_json_type_of(length) != TN_JSON_NULL) {
+        to->length = tn_json_i64(length);
+        if (tn_error() == TN_OK && to->length < 2)
+            tn_raise(TN_EFORMAT, "sentence_bert_config.json: max_seq_length is %lld, but must be at least 2",
+                     (long long)to->length);
+    }
+    to->lower = tn_json_bool_or(tn_json_get(c, "do_lower_case"), false);
+    tn_json_free(c);
+}
+
+/* The part that stands at place n of modules.json. False: raised. */
+static bool read_part(const char *dir, int n, const tn_json *part, sentences *to)
+{
+    const char *type = last_word(tn_json_string(tn_json_need(part, "type")));
+    const char *path = tn_json_string_or(tn_json_get(part, "path"), "");
+    char        folder[1024];
+    if (tn_error() == TN_OK && (n >= PARTS || strcmp(type, parts[n])))
+        tn_raise(TN_EUNSUPPORTED,
+                 "part %d is '%s': known here are Transformer, Pooling and perhaps Normalize, in this order", n, type);
+    if (tn_error() == TN_OK && (*path == '/' || strstr(path, "..")))
+        tn_raise(TN_EFORMAT, "part %d is in '%s', outside of this folder", n, path);
+    if (tn_error() != TN_OK) return false;
+    if (!*path) snprintf(folder, sizeof folder, "%s", dir);
+    else in_folder(dir, path, folder);
+    if (n == 0) {
+        memcpy(to->folder, folder, sizeof folder);
+        read_transformer(to);
+    } else if (n == 1) read_pooling(folder, to);
+    else to->plain = false;
+    return tn_error() == TN_OK;
+}
+
+bool sentences_read(const char *dir, sentences *to)
+{
+    *to = (sentences){.pooling = TN_POOL_MEAN};
+    if (snprintf(to->folder, sizeof to->folder, "%s", dir) >= (int)sizeof to->folder)
+        return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", dir), false;
+    char     path[1024];
+    tn_json *c = config_in(dir, "modules.json");
+    if (!c) return tn_error() == TN_OK;
+    in_folder(dir, "modules.json", path);
+    tn_path_push(path);
+    to->given = to->plain = true;
+    int n = 0;
+    for (const tn_json *part = tn_json_first(c); part && read_part(dir, n, part, to); part = tn_json_next(part)) n++;
+    if (tn_error() == TN_OK && n < 2)
+        tn_raise(TN_EUNSUPPORTED, "there are %d parts, but a Transformer and its Pooling are needed", n);
+    tn_path_pop();
+    tn_json_free(c);
+    return tn_error() == TN_OK;
+}
+
+static bool lowers(const tn_tokenizer *t)
+{
+    static const char *const both[] = {"A", "a"};
+    const tn_scope           s = tn_no_grad_begin();
+    tn_token_batch           b;
+    const bool               same = tn_tokenizer_batch(t, &b, 2, both, .max_length = 16) == TN_OK &&
+                      tn_item(tn_sum(tn_to(tn_ne(tn_select(b.ids, 0, 0), tn_select(b.ids, 0, 1)), TN_F64))) == 0;
+    tn_scope_end(s);
+    return same;
+}
+
+bool sentences_open(const char *dir, sentences *to, model *m)
+{
+    if (!sentences_read(dir, to) || !model_open(to->folder, m)) return false;
+    if (!to->length || to->length > m->bert->config.positions) to->length = m->bert->config.positions;
+    if (to->lower && !lowers(m->tokens) && tn_error() == TN_OK)
+        tn_raise(TN_EUNSUPPORTED,
+                 "'%s': sentence_bert_config.json says do_lower_case, but its tokenizer keeps capitals: that is not "
+                 "done here",
+                 to->folder);
+    if (tn_error() == TN_OK) return true;
+    model_close(m);
+    return false;
+}
+
+tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, const char *const *lines)
+{
+    const tn_scope s = tn_no_grad_begin();
+    tn_token_batch b;
+    tn_tensor     *y = NULL;
+    if (tn_tokenizer_batch(m->tokens, &b, n, lines, .max_length = how->length) == TN_OK) {
+        y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .blocked_keys = b.blocked_keys);
+        y = tn_bert_sentences(y, b.blocked_keys, how->pooling);
+        if (!how->plain) y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
+        y = tn_contiguous(tn_to(y, TN_F32));
+    }
+    return tn_scope_return(s, tn_error() == TN_OK ? y : NULL);
+}
