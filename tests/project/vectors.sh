@@ -71,4 +71,13 @@ printf 'a b 1\na b\n' >broken
 ends 3 'expected two words and a number' "$v" similarity --vectors more.vec broken
 ends 3 'expected four words' "$v" analogy --vectors more.vec broken
 ends 1 'have no n-grams' "$v" convert --vectors more.vec --to fasttext x.bin
+
+# The table of a sentence: of two words with vectors (3, 4) and (4, 3) the cosine is 0.96, and e^(24/√2) beside
+# e^(25/√2) 0.33 of both.
+printf 'ship 3 4\ncrew 4 3\n' >two
+"$build/bin/sentence_attention" --vectors two --html two.html "ship crew" >table
+[ "$(awk '$1 == "ship" && NF == 3 { print $2, $3 }' table | paste -sd' ')" = "1.00 0.96 0.67 0.33" ] ||
+    wrong "sentence_attention prints: $(cat table)"
+grep -q '<svg' two.html || wrong "sentence_attention draws nothing"
+ends 1 "'dog' has no vector in 'two'" "$build/bin/sentence_attention" --vectors two "ship dog"
 exit $wrong

@@ -1,0 +1,129 @@
+/* sentence_attention.c — the first picture of attention: a sentence's words as vectors, how near each is to each (the
+ * cosine), and what each takes from each if the vectors themselves are queries and keys, softmax(Q Kᵀ / √d). As two
+ * tables on standard output, and as a page of pictures. */
+#include "common/options.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WORDS = 40, BYTES = 64 }; /* of a sentence; of a word */
+
+static const char *vectors, *html, *sentence = "i must go back to my ship and to my crew";
+static double      scale = 0;
+
+typedef struct {
+    int         n;
+    char        text[WORDS][BYTES];
+    const char *word[WORDS];
+    tn_tensor  *rows; /* [n, dim] */
+} words;
+
+/* The words of a sentence, between blanks, and their vectors. False: raised. */
+static bool look_up(const tn_vectors *v, const char *from, words *to)
+{
+    float *at;
+    to->n = 0;
+    to->rows = tn_zeros(TN_SHAPE(WORDS, tn_vectors_dim(v)));
+    if (!to->rows || !(at = tn_data_mut(to->rows))) return false;
+    for (size_t bytes; tn_error() == TN_OK && *(from += strspn(from, " \t\n\r")); from += bytes, to->n++) {
+        bytes = strcspn(from, " \t\n\r");
+        if (to->n == WORDS || bytes >= BYTES)
+            return tn_raise(TN_EINVAL, "a sentence has at most %d words, of fewer than %d bytes each", WORDS, BYTES),
+                   false;
+        memcpy(to->text[to->n], from, bytes);
+        to->text[to->n][bytes] = 0;
+        to->word[to->n] = to->text[to->n];
+        if (!tn_vectors_of(v, (tn_text){from, bytes}, at + to->n * tn_vectors_dim(v)) && tn_error() == TN_OK)
+            tn_raise(TN_EINVAL, "'%s' has no vector in '%s'", to->word[to->n], vectors);
+    }
+    if (!to->n && tn_error() == TN_OK) tn_raise(TN_EINVAL, "the sentence has no word");
+    if (tn_error() != TN_OK) return false;
+    to->rows = tn_narrow(to->rows, 0, 0, to->n);
+    return to->rows != NULL;
+}
+
+/* As many columns as a word has characters. */
+static int width(const char *word)
+{
+    int n = 0;
+    for (; *word; word++) n += ((unsigned char)*word & 0xc0) != 0x80;
+    return n;
+}
+
+static void print_table(const char *title, const words *w, const tn_tensor *table)
+{
+    int left = 0;
+    for (int i = 0; i < w->n; i++) left = width(w->word[i]) > left ? width(w->word[i]) : left;
+    printf("%s\n%*s", title, left, "");
+    for (int j = 0; j < w->n; j++) printf("  %*s%s", 5 - width(w->word[j]), "", w->word[j]);
+    for (int i = 0; i < w->n; i++) {
+        printf("\n%s%*s", w->word[i], left - width(w->word[i]), "");
+        for (int j = 0; j < w->n; j++) {
+            const int column = width(w->word[j]);
+            printf("  %*.2f", column > 5 ? column : 5, tn_get(table, (int64_t)i * w->n + j));
+        }
+    }
+    printf("\n");
+}
+
+/* Cosines can be negative, and shades cannot: these are white. */
+static void draw(const words *w, const tn_tensor *cosine, tn_tensor *weights)
+{
+    tn_report *r = tn_report_new("A sentence looks at itself");
+    tn_report_paragraph(r, sentence);
+    tn_report_heatmap(r, "The cosine of each two words' vectors", w->n, w->word, w->n, w->word,
+                      tn_clamp((tn_tensor *)cosine, 0, 1));
+    tn_report_heatmap(r, "softmax(QKᵀ/√d): what each word, on the left, takes from each", w->n, w->word, w->n, w->word,
+                      weights);
+    tn_tensor *one = tn_reshape(weights, TN_SHAPE(1, 1, w->n, w->n));
+    tn_report_attention(r, "The same as lines", w->n, w->word, w->n, w->word, one, 0, 0);
+    if (r && tn_report_save(r, html) == TN_OK) printf("\n%s\n", html);
+    tn_report_free(r);
+}
+
+static int run(int count, char **operands)
+{
+    static words   w;
+    const tn_scope s = tn_no_grad_begin();
+    tn_vectors    *v = tn_vectors_load(vectors, TN_VECTORS_ANY);
+    if (count) sentence = operands[0];
+    if (v && look_up(v, sentence, &w)) {
+        const double by = scale > 0 ? scale : sqrt((double)tn_vectors_dim(v));
+        tn_tensor   *length = tn_clamp(tn_norm(w.rows, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY);
+        tn_tensor   *unit = tn_div(w.rows, length);
+        tn_tensor   *cosine = tn_matmul(unit, tn_transpose(unit, 0, 1));
+        tn_tensor   *weights = tn_softmax(tn_mul_scalar(tn_matmul(w.rows, tn_transpose(w.rows, 0, 1)), 1 / by), -1);
+        if (tn_error() == TN_OK) {
+            print_table("cosine", &w, cosine);
+            print_table("\nsoftmax(QK^T/sqrt(d))", &w, weights);
+            if (html) draw(&w, cosine, weights);
+        }
+    }
+    tn_vectors_free(v);
+    tn_scope_end(s);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("vectors", 'v', "FILE", &vectors, "words with vectors: word2vec's, GloVe's, FastText's, safetensors",
+                .required = true),
+    OPTION_TEXT("html", 'o', "FILE", &html, "a page with both tables as pictures"),
+    OPTION_REAL("scale", 0, "X", &scale, "what QK^T is divided by; 0: the root of the vectors' size", .least = 0,
+                .most = 1e6),
+    {0},
+};
+
+int main(int argc, char **argv)
+{
+    const command commands[] = {{.summary = "what each word of a sentence takes from each",
+                                 .options = options,
+                                 .run = run,
+                                 .operands = "[SENTENCE]",
+                                 .least = 0,
+                                 .most = 1,
+                                 .text = "Without a sentence: \"i must go back to my ship and to my crew\"."},
+                                {0}};
+    const program p = {
+        .name = "sentence_attention", .summary = "what each word of a sentence takes from each", .commands = commands};
+    return program_main(&p, argc, argv);
+}
