@@ -1,4 +1,5 @@
 /* rounds.c — what both ways of training go through: a file in rounds; and at the end the vectors. */
+#define _GNU_SOURCE /* clock_gettime */
 #include "core/base/toolbox.h"
 #include "data/vectors/train_private.h"
 
