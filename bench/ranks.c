@@ -174,7 +174,7 @@ int bench_ranks(int argc, char **argv)
             for (which = JOBS - 1; which >= 0 && strcmp(jobs[which].name, argv[i + 1]) != 0;) which--;
             if (which < 0) return usage(argv[i + 1]);
         } else if (i + 1 < argc && !strcmp(argv[i], "--ranks")) {
-            ranks = atoi(argv[i + 1]);
+            ranks = (int)strtol(argv[i + 1], NULL, 10);
             if (ranks < 1 || ranks > MOST_RANKS) return usage(argv[i + 1]);
         } else if (!strcmp(argv[i], "--zero")) {
             o.zero = true, took = 1;

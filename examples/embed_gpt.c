@@ -30,7 +30,7 @@ int main(int argc, char **argv)
     writing        w = {.tokens = tokens};
     tn_token_batch b = {.ids = NULL};
     tn_tokenizer_batch(tokens, &b, 1, (const char *[]){argv[2]});
-    tn_decoding *d = tn_lm_decoding(model, 1, b.ids ? tn_numel(b.ids) + atoll(argv[3]) : 0);
+    tn_decoding *d = tn_lm_decoding(model, 1, b.ids ? tn_numel(b.ids) + strtoll(argv[3], NULL, 10) : 0);
     for (int64_t i = 0; b.ids && i < tn_numel(b.ids); i++) each(0, tn_get_i64(b.ids, i), &w);
     tn_generate(d, b.ids, .sample = true, .temperature = 0.8, .top_p = 0.95, .each = each, .user = &w);
     printf("\n");

@@ -221,7 +221,11 @@ template <class... T> inline void tn_leave_n(tn_frame f, T... y)
     tn_leave_list(f, (int)(sizeof((tn_tensor **[]){__VA_ARGS__}) / sizeof(tn_tensor **)), \
                   (tn_tensor * *[]){__VA_ARGS__})
 #endif
+#ifdef __clang_analyzer__ /* which cannot see into tn_module_ready */
+#define tn_ready(m) ((m) && tn_module_ready(__func__, TN_ANY_MODULE_(m)))
+#else
 #define tn_ready(m) tn_module_ready(__func__, TN_ANY_MODULE_(m)) /* messages name the function that asks */
+#endif
 #define tn_before(m, hook, user) tn_module_before(TN_ANY_MODULE_(m), hook, user)
 #define tn_after(m, hook, user) tn_module_after(TN_ANY_MODULE_(m), hook, user)
 #define tn_remove_hooks(m, user) tn_module_unhook(TN_ANY_MODULE_(m), user)

@@ -150,7 +150,7 @@ tn_status tn_world_gather(tn_world *w, double mine, double *all)
 {
     if (!there(w, "tn_world_gather")) return tn_error();
     if (!all && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_gather: all is NULL");
-    if (!tn__world_meet(w, TN__GATHER, 0, NULL)) return tn_error();
+    if (!tn__world_meet(w, TN__GATHER, 0, NULL) || !all) return tn_error();
     if (w->t.size == 1) all[0] = mine;
     else tn__world_went(w, w->t.gather(w->t.user, &mine, all, (int)sizeof mine));
     return tn_error();

@@ -125,7 +125,7 @@ int64_t tn_gguf_i64_or(const tn_gguf *g, const char *key, int64_t fallback)
     case TN_GGUF_I8: return (int8_t)v;
     case TN_GGUF_I16: return (int16_t)v;
     case TN_GGUF_I32: return (int32_t)v;
-    case TN_GGUF_I64: return (int64_t)v;
+    case TN_GGUF_I64:
     case TN_GGUF_U8:
     case TN_GGUF_U16:
     case TN_GGUF_U32: return (int64_t)v;

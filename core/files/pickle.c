@@ -264,9 +264,9 @@ static bool leaf(tn__pickle *p, unsigned char op)
     case 'J': return whole(p, 4, true);
     case 0x8a: return long_integer(p);
     case 'G': return have(p, 8) && (p->at += 8, push_number(p, TN__PY_FLOAT, 0)); /* no tensor needs one */
-    case 'X': return text(p, 4, TN__PY_STRING);
+    case 'X':
     case 'T': return text(p, 4, TN__PY_STRING);
-    case 'U': return text(p, 1, TN__PY_STRING);
+    case 'U':
     case 0x8c: return text(p, 1, TN__PY_STRING);
     case 'c': return name(p);
     case '}': return push_value(p, (tn__py_value){.kind = TN__PY_DICT, .first = -1, .last = -1});

@@ -124,6 +124,7 @@ void tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w)
 
 bool tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w)
 {
+    if (!t->score && !t->wide) return false; /* of no piece's kind */
     tn_json_open_object(w, "model");
     tn_json_put_string(w, "type", "Unigram");
     if (t->unknown >= 0) tn_json_put_i64(w, "unk_id", t->unknown);

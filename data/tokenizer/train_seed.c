@@ -209,10 +209,9 @@ static bool branches(suffixes *x, const tn__unigram *u, int64_t least)
     struct {
         int     n;
         int64_t sum; /* of weights before it */
-    } open[LONGEST + 3];
+    } open[LONGEST + 3] = {{0, 0}};
     int     depth = 0;
     int64_t sum = 0;
-    open[0].n = 0, open[0].sum = 0;
     for (uint32_t i = 0; i < x->suffixes; i++) {
         const int n = i + 1 < x->suffixes ? common(x, x->suffix[i], x->suffix[i + 1]) : 0;
         int64_t   begin = sum;

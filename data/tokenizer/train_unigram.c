@@ -26,7 +26,7 @@ static size_t letter(const char *p)
 static double digamma(double x)
 {
     double y = 0;
-    for (; x < 7; x++) y -= 1 / x;
+    while (x < 7) y -= 1 / x++;
     x -= 0.5;
     const double xx = 1 / x / x, xx2 = xx * xx;
     return y + log(x) + xx / 24 - 7 * xx2 / 960 + 31 * xx2 * xx / 8064 - 127 * xx2 * xx2 / 30720;

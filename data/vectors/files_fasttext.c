@@ -79,9 +79,9 @@ static float *take_rows(tn__vectors_in *f, int64_t rows, int64_t dim)
 
 tn_vectors *tn__read_fasttext(tn__vectors_in *f)
 {
-    int32_t arg[ARGS], size[3];
-    int64_t count[2];
-    double  sample;
+    int32_t arg[ARGS] = {0}, size[3] = {0};
+    int64_t count[2] = {0};
+    double  sample = 0;
     if (!take_head(f, arg, &sample, size, count)) return NULL;
     tn_vectors *v = tn__in_vectors(f, size[0], arg[DIM], 11 + 8 * (int64_t)arg[DIM]);
     if (v && take_words(f, v, size[0])) {

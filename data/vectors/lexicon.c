@@ -32,7 +32,7 @@ static struct tn__lexicon_slot *probe(const tn__lexicon *x, uint64_t hash, const
     const uint64_t mask = x->slots - 1;
     for (uint64_t at = hash & mask;; at = (at + 1) & mask) {
         struct tn__lexicon_slot *s = x->slot + at;
-        if (!s->word) return s;
+        if (!s->word || !x->words.start) return s;
         if (s->hash != (uint32_t)(hash >> 32)) continue;
         size_t      n;
         const char *word = tn__strings_text(&x->words, s->word - 1, &n);
@@ -82,7 +82,7 @@ bool tn__lexicon_count(tn__lexicon *x, const char *text, size_t bytes, int64_t t
     if ((uint64_t)x->words.n * 2 >= x->slots && !rehash(x, x->slots ? x->slots * 2 : 1 << 12)) return false;
     const uint64_t           h = hashed(x->seed, text, bytes);
     struct tn__lexicon_slot *s = probe(x, h, text, bytes);
-    if (!s->word) {
+    if (!s->word || !x->count) {
         if (!tn__grown((void *)&x->count, &x->count_room, (int64_t)x->words.n + 1, sizeof *x->count) ||
             !add_string(&x->words, text, bytes))
             return false;
@@ -121,6 +121,7 @@ static bool more_frequent(const void *owner, uint32_t a, uint32_t b)
 
 static bool thinned(tn__lexicon *x, int64_t min_count, bool sorted)
 {
+    if (!x->words.start || !x->count) return true; /* no word was met */
     const size_t bytes = ((size_t)x->words.n + 1) * sizeof(uint32_t);
     uint32_t    *order = tn__mem_get(bytes), n = 0;
     if (!order) return false;

@@ -27,8 +27,9 @@ bool tn__noise_make(tn__noise *a, const double *weight, int64_t n)
             part[l] -= 1 - part[s];
             if (part[l] < 1) large++, list[small++] = l;
         }
-        while (small > 0) a->slot[list[--small]] = (struct tn__noise_slot){UINT32_MAX, list[small]};
-        for (; large < n; large++) a->slot[list[large]] = (struct tn__noise_slot){UINT32_MAX, list[large]};
+        /* what is left on either side has a part of 1, but for rounding: it stands for itself */
+        for (int64_t i = 0; i < small; i++) a->slot[list[i]] = (struct tn__noise_slot){UINT32_MAX, list[i]};
+        for (int64_t i = large; i < n; i++) a->slot[list[i]] = (struct tn__noise_slot){UINT32_MAX, list[i]};
     }
     tn__mem_put(part, bytes);
     return tn__self.error == TN_OK;

@@ -53,7 +53,7 @@ static void read_pooling(const char *folder, sentences *to)
     if (c && !n && !mode) asked[n++] = "mean"; /* as there */
     if (n != 1 && tn_error() == TN_OK)
         tn_raise(TN_EUNSUPPORTED, "%d ways of pooling at once: here it must be one of mean, cls and max", n);
-    if (tn_error() == TN_OK) {
+    if (tn_error() == TN_OK && n == 1 && asked[0]) {
         int found = -1;
         for (int i = 0; i < WAYS; i++)
             if (!strcmp(asked[0], ways[i].name)) found = ways[i].pooling;

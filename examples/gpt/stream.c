@@ -21,7 +21,7 @@ static size_t held_back(const stream *s, const char **found)
         const size_t n = strlen(word);
         if (at && n && (!*found || at < *found)) *found = at;
         for (size_t k = n > 0 ? n - 1 : 0; k > most; k--)
-            if (k <= s->text.bytes && !memcmp(s->text.at + s->text.bytes - k, word, k)) most = k;
+            if (s->text.at && k <= s->text.bytes && !memcmp(s->text.at + s->text.bytes - k, word, k)) most = k;
     }
     return most;
 }

@@ -58,7 +58,7 @@ static void fit(points *p)
         }
         for (int64_t i = 0; i < p->n; i++)
             p->at[2 * i + axis] =
-                high > low ? EDGE + (p->at[2 * i + axis] - low) / (high - low) * (SIDE - 2 * EDGE) : SIDE / 2;
+                high > low ? EDGE + (p->at[2 * i + axis] - low) / (high - low) * (SIDE - 2 * EDGE) : SIDE / 2.0F;
     }
 }
 

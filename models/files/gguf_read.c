@@ -21,7 +21,7 @@ static bool source_open(source *s, const char *path)
     if (s->arch && tn_gguf_i64_or(s->g, "split.count", 1) > 1)
         tn_raise(TN_EUNSUPPORTED, "'%s': it is one of several files; join them with llama.cpp's gguf-split --merge",
                  path);
-    return tn_error() == TN_OK;
+    return s->arch && tn_error() == TN_OK;
 }
 
 static const char *key(const source *s, const char *name, char to[128])

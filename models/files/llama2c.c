@@ -92,7 +92,7 @@ static bool llama2c_open_or_raise(tn__source *from, const char *label, const cha
 bool tn__llama2c_is(const char *path)
 {
     tn__source  f;
-    shape       s;
+    shape       s = {0};
     const char *why;
     if (!llama2c_open(&f, path, path, &s, &why)) return tn_clear_error(), false;
     tn__source_close(&f);
@@ -102,7 +102,7 @@ bool tn__llama2c_is(const char *path)
 tn_json *tn__llama2c_config(const char *path)
 {
     tn__source f;
-    shape      s;
+    shape      s = {0};
     char       text[600];
     if (!llama2c_open_or_raise(&f, path, path, &s)) return NULL;
     tn__source_close(&f);
@@ -119,7 +119,7 @@ tn_json *tn__llama2c_config(const char *path)
 
 tn_safetensors *tn__llama2c_tensors(const char *path)
 {
-    shape           s;
+    shape           s = {.heads = 1};
     part            p[PARTS];
     tn_safetensors *f = tn__st_begin("llama2.c's file", path);
     bool            ok = f && llama2c_open_or_raise(&f->source, f->label, path, &s);

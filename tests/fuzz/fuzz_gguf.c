@@ -29,6 +29,7 @@ static void values(const tn_gguf *g)
         size_t bytes = 0;
         for (tn_gguf_strings t = tn_gguf_strings_of(g, v.key); tn_gguf_next(&t);)
             for (size_t k = 0; k < t.bytes; k++) bytes += (unsigned char)t.text[k];
+        CHECK(bytes < SIZE_MAX);
         refused();
         tn_scope_end(s);
     }

@@ -1,5 +1,5 @@
-/* test_scores.c — entities as conlleval and seqeval count them, F1, Matthews, Pearson, Spearman: beside a table that the
- * script printed, and beside counts made the slow way. */
+/* test_scores.c — entities as conlleval and seqeval count them, F1, Matthews, Pearson, Spearman: beside a table made by
+ * their rules, and beside counts made the slow way. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -16,8 +16,8 @@ static void add(tn_entities *e, const char *gold, const char *predicted)
     ck_assert_int_eq(tn_entities_add(e, tn_text_of(gold), tn_text_of(predicted)), TN_OK);
 }
 
-/* Pairs of gold and predicted; "" ends a sentence. The table is what the rules of conlleval.pl give: made by a program in
- * Perl that follows them. */
+/* Pairs of gold and predicted; "" ends a sentence. The table is what the rules of conlleval.pl give: made by a program
+ * in Perl that follows them. */
 START_TEST(as_conlleval_prints)
 {
     static const char *const pairs[][2] = {
