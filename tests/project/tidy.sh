@@ -25,7 +25,8 @@ done
 one() # FILE: clang-tidy's report; a stamp if there is none
 {
     local out
-    if out=$(clang-tidy --quiet -p "$1" --checks="$checks" --warnings-as-errors='*' "$2" 2>/dev/null) && [ -z "$out" ]; then
+    if out=$(clang-tidy --quiet -p "$1" --checks="$checks" --warnings-as-errors='*' "$2" 2>/dev/null) &&
+        [ -z "$out" ]; then
         touch "$3/${2//\//,}"
     else
         printf '%s\n' "$out" "clang-tidy: $2"
