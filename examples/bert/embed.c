@@ -67,7 +67,8 @@ static void print_vector(const float *v, int64_t n)
         if (i) putchar(json ? ',' : ' ');
         fputs(number, stdout);
     }
-    if ((json && putchar(']') < 0) || putchar('\n') < 0) tn_raise(TN_EIO, "standard output cannot be written");
+    if (json) putchar(']');
+    putchar('\n');
 }
 
 /* n lines, at most TEXTS: through the model by their lengths, printed in their own order. */
@@ -92,11 +93,12 @@ static void print_vectors(const sentences *how, const model *m, int64_t n, char 
     for (int64_t i = 0; e && i < n && tn_error() == TN_OK; i++) print_vector(out + i * dim, dim);
     if (e) tn_mem_put(e, list);
     if (out) tn_mem_put(out, bytes);
-    if (tn_error() == TN_OK && fflush(stdout)) tn_raise(TN_EIO, "standard output cannot be written");
+    fflush(stdout); /* program_end says it where that fails */
 }
 
-/* Up to `most` lines of standard input into lines, of which each is the caller's to free. Returns how many. */
-static int64_t read_lines(int64_t most, int64_t *number, char **lines)
+/* Up to `most` lines of standard input into lines, of which each is the caller's to free. Returns how many. A line that
+ * is no text ends them: *text is false, and those before it still get their vectors. */
+static int64_t read_lines(int64_t most, int64_t *number, char **lines, bool *text)
 {
     static char  *line;
     static size_t room;
@@ -107,7 +109,7 @@ static int64_t read_lines(int64_t most, int64_t *number, char **lines)
         snprintf(where, sizeof where, "line %lld", (long long)++*number);
         tn_path_push(where);
         more = next_line(&line, &room, &n, LINE_MOST);
-        if (more && memchr(line, 0, n)) tn_raise(TN_EFORMAT, "a NUL byte: this is no text"), more = false;
+        if (more && memchr(line, 0, n)) *text = more = false;
         if (more && !(lines[count] = strdup(line))) tn_raise(TN_ENOMEM, "no memory for %zu bytes", n), more = false;
         tn_path_pop();
         count += more;
@@ -122,10 +124,12 @@ static void print_lines(const sentences *how, const model *m)
     char        **lines = tn_mem_get(TEXTS * sizeof *lines);
     int64_t       number = 0;
     for (bool more = lines != NULL; more && tn_error() == TN_OK;) {
-        const int64_t n = read_lines(most, &number, lines);
-        print_vectors(how, m, n, lines);
+        bool          text = true;
+        const int64_t n = read_lines(most, &number, lines, &text);
+        if (tn_error() == TN_OK) print_vectors(how, m, n, lines);
         for (int64_t i = 0; i < n; i++) free(lines[i]);
-        more = n > 0;
+        if (!text) tn_raise(TN_EFORMAT, "line %lld: a NUL byte: this is no text", (long long)number);
+        more = n > 0 && !ferror(stdout);
     }
     if (lines) tn_mem_put(lines, TEXTS * sizeof *lines);
 }
