@@ -36,10 +36,7 @@ bool tn__world_meet(tn_world *w, tn__world_call call, uint64_t mark, const char 
 /* True if the transport's call went well; else the world is broken, and an error stands. */
 bool tn__world_went(tn_world *w, tn_status said);
 /* Bytes of any number from a rank to all. */
-bool tn__world_send(tn_world *w, void *data, int64_t bytes, int from);
-/* A hash of n bytes, to be gone on with; begins with TN__WORLD_HASH. */
-#define TN__WORLD_HASH UINT64_C(0xcbf29ce484222325)
-uint64_t tn__world_hash(uint64_t h, const void *data, size_t n);
+bool     tn__world_send(tn_world *w, void *data, int64_t bytes, int from);
 uint64_t tn__world_hash_module(void *module); /* of names, number types and shapes */
 
 /* ---- the tree (tree.c) ------------------------------------------------------------------------------------------- *

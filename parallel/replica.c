@@ -1,11 +1,9 @@
 /* replica.c — a rank's share of a batch: shard after shard, each with its own gradients and its own random numbers, and
  * the sums of those that are neighbours in the tree. */
-#define _GNU_SOURCE /* clock_gettime */
 #include "parallel/parallel_private.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 enum { LINE = 64, MOST_BUCKET = 64 << 20 };
 
@@ -120,7 +118,7 @@ tn_replica *tn_replica_create(tn_replica_config c)
     tn_replica *r = make(&c);
     if (!c.world) return NULL;
     const int64_t numbers[] = {c.shards, c.bucket, c.zero};
-    tn__world_meet(c.world, TN__REPLICA, tn__world_hash(TN__WORLD_HASH, numbers, sizeof numbers),
+    tn__world_meet(c.world, TN__REPLICA, tn__fnv1a(TN__FNV1A, numbers, sizeof numbers),
                    "another number of .shards, .bucket or .zero");
     if (tn_world_module_broadcast(c.world, c.module) == TN_OK) return r;
     tn_replica_free(r);
@@ -225,20 +223,13 @@ static void put_gradients(tn_replica *r)
     tn_scope_end(s);
 }
 
-static double now(void)
-{
-    struct timespec t = {0, 0};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void end_batch(tn_replica *r)
 {
     tn_error_state aside;
     const bool     begun = r->next >= 0;
-    const double   start = now();
+    const double   start = tn__seconds();
     if (tn__world_meet(r->world, TN__PART, 0, NULL) && tn__replica_exchange(r)) {
-        r->seconds = now() - start;
+        r->seconds = tn__seconds() - start;
         put_gradients(r);
     }
     r->next = -1;

@@ -156,20 +156,13 @@ tn_status tn_world_gather(tn_world *w, double mine, double *all)
     return tn_error();
 }
 
-uint64_t tn__world_hash(uint64_t h, const void *data, size_t n)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
-    return h;
-}
-
 tn_status tn_world_same(tn_world *w, const char *what, const char *text)
 {
     char differs[200];
     if (!there(w, "tn_world_same")) return tn_error();
     if ((!what || !text) && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_same: what and text are needed");
     snprintf(differs, sizeof differs, "another %s", what ? what : "");
-    tn__world_meet(w, TN__SAME, text ? tn__world_hash(TN__WORLD_HASH, text, strlen(text)) : 0, differs);
+    tn__world_meet(w, TN__SAME, text ? tn__fnv1a(TN__FNV1A, text, strlen(text)) : 0, differs);
     return tn_error();
 }
 
@@ -177,12 +170,12 @@ tn_status tn_world_same(tn_world *w, const char *what, const char *text)
 
 uint64_t tn__world_hash_module(void *module)
 {
-    uint64_t h = TN__WORLD_HASH;
+    uint64_t h = TN__FNV1A;
     for (tn_each e = tn_module_each(module, TN_EACH_PARAMETER | TN_EACH_BUFFER); tn_next(&e);) {
         const tn_shape s = tn_shape_of(e.tensor);
         const int32_t  type = (int32_t)tn_dtype_of(e.tensor);
-        h = tn__world_hash(h, e.name, strlen(e.name) + 1);
-        h = tn__world_hash(tn__world_hash(h, &type, sizeof type), s.d, (size_t)s.n * sizeof *s.d);
+        h = tn__fnv1a(h, e.name, strlen(e.name) + 1);
+        h = tn__fnv1a(tn__fnv1a(h, &type, sizeof type), s.d, (size_t)s.n * sizeof *s.d);
     }
     return h;
 }

@@ -1,13 +1,15 @@
 /* toolbox.h — what every folder of the library may use of core beyond its public headers: the guard against a standing
- * error, memory and texts, arithmetic on sizes, checks of
- * arguments, bf16, denormals. Private, not installed. */
+ * error, memory and texts, arithmetic on sizes, checks of arguments, bf16, denormals, checksums, a clock. Private, not
+ * installed. */
 #ifndef TENON_CORE_BASE_TOOLBOX_H
 #define TENON_CORE_BASE_TOOLBOX_H
 
 #include "core/base/bf16.h"
 #include "core/base/checked.h"
 #include "core/base/checks.h"
+#include "core/base/clock.h"
 #include "core/base/denormals.h"
+#include "core/base/fnv.h"
 #include "core/base/memory.h"
 #include "core/base/pair.h"
 #include "core/base/thread.h"

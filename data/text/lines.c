@@ -6,10 +6,7 @@
 
 uint64_t tn__sum(uint64_t sum, const void *data, size_t bytes)
 {
-    const unsigned char *p = data;
-    uint64_t             h = sum ^ 0xcbf29ce484222325u; /* 0 is the sum of nothing */
-    for (size_t i = 0; i < bytes; i++) h = (h ^ p[i]) * 0x100000001b3u;
-    return h ^ 0xcbf29ce484222325u;
+    return tn__fnv1a(sum ^ TN__FNV1A, data, bytes) ^ TN__FNV1A; /* 0 is the sum of nothing */
 }
 
 /* ---- line by line ------------------------------------------------------------------------------------------------ */

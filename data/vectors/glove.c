@@ -47,7 +47,7 @@ static void counted_free(counted *c)
 
 static int64_t slot_of(const counted *c, uint64_t key)
 {
-    for (uint64_t at = tn__mix(key);; at++) {
+    for (uint64_t at = tn__splitmix(key);; at++) {
         const int64_t slot = (int64_t)(at & (uint64_t)(c->slots - 1));
         if (!c->key[slot] || c->key[slot] == key) return slot;
     }
@@ -182,7 +182,7 @@ static bool make_rows(tn__trainer *t, tn__table *table, uint64_t which)
     table->x = tn__mem_get((size_t)(table->rows * g->stride) * sizeof *table->x);
     for (int64_t i = 0; table->x && i < table->rows * g->stride; i++) {
         const int64_t  k = i % g->stride;
-        const uint64_t random = tn__mix(tn__mix(t->a.seed ^ which << 60) + (uint64_t)i);
+        const uint64_t random = tn__splitmix(tn__splitmix(t->a.seed ^ which << 60) + (uint64_t)i);
         const double   even = ((double)(random >> 40) * 0x1p-24 - 0.5) / (double)t->a.dim;
         table->x[i] = which > 1 ? 1.0f : k < t->a.dim || k == t->width ? (float)even : 0.0f;
     }

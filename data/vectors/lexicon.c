@@ -50,7 +50,7 @@ static bool rehash(tn__lexicon *x, uint64_t slots)
     struct tn__lexicon_slot *fresh = tn__mem_zeroed(slots * sizeof *fresh);
     if (!fresh) return false;
     tn__names names;
-    if (!x->seed) tn__names_seed(&names), x->seed = names.seed[0] ^ tn__mix(names.seed[1]);
+    if (!x->seed) tn__names_seed(&names), x->seed = names.seed[0] ^ tn__splitmix(names.seed[1]);
     tn__mem_put(x->slot, x->slots * sizeof *x->slot);
     x->slot = fresh, x->slots = slots;
     for (uint32_t i = 0; i < x->words.n; i++) {

@@ -49,7 +49,8 @@ static double scaled(double *v, int64_t n)
 /* The direction of largest variance, at right angles to `other` (NULL: any): v becomes Xᵀ X v again and again. */
 static void direction(const double *x, int64_t n, int64_t dim, const double *other, double *v, double *next)
 {
-    for (int64_t k = 0; k < dim; k++) v[k] = (double)(tn__mix((uint64_t)k + (other != NULL)) >> 40) * 0x1p-24 - 0.5;
+    for (int64_t k = 0; k < dim; k++)
+        v[k] = (double)(tn__splitmix((uint64_t)k + (other != NULL)) >> 40) * 0x1p-24 - 0.5;
     for (int step = 0; step < POWER_STEPS; step++) {
         double along = 0;
         for (int64_t k = 0; other && k < dim; k++) along += v[k] * other[k];
@@ -195,7 +196,7 @@ tn_tensor *tn_plane_tsne(const tn_tensor *rows, double perplexity, uint64_t seed
         embedding e = {.x = x, .p = all, .y = all + n * n, .n = n, .dim = dim, .perplexity = perplexity};
         e.speed = e.y + 2 * n, e.gain = e.speed + 2 * n, e.slope = e.gain + 2 * n, e.sums = e.slope + 2 * n;
         for (int64_t k = 0; k < 2 * n; k++) {
-            e.y[k] = ((double)(tn__mix(tn__mix(seed) + (uint64_t)k) >> 40) * 0x1p-24 - 0.5) * 1e-3;
+            e.y[k] = ((double)(tn__splitmix(tn__splitmix(seed) + (uint64_t)k) >> 40) * 0x1p-24 - 0.5) * 1e-3;
             e.gain[k] = 1;
         }
         tn_parallel_for(n, 16, distances, &e);

@@ -1,17 +1,8 @@
 /* rounds.c — what both ways of training go through: a file in rounds; and at the end the vectors. */
-#define _GNU_SOURCE /* clock_gettime */
 #include "core/base/toolbox.h"
 #include "data/vectors/train_private.h"
 
 #include <math.h>
-#include <time.h>
-
-double tn__seconds(void)
-{
-    struct timespec t = {0, 0};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void tn__tell(const tn__trainer *t, const tn__run *r, double done)
 {

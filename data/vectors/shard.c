@@ -123,9 +123,9 @@ static void take(tn__shard *s, int64_t at, const char *word, int64_t bytes, bool
     const int64_t      id = bytes > TN__WORD_MOST ? -1 : tn__lexicon_find(&t->words, word, (size_t)bytes);
     if (id < 0) return;
     s->words += own;
-    const uint64_t random = tn__mix(t->key ^ (uint64_t)at * 0xd1342543de82ef95u);
+    const uint64_t random = tn__splitmix(t->key ^ (uint64_t)at * 0xd1342543de82ef95u);
     if ((uint32_t)random > t->keep[id]) return;
-    s->window[s->tokens] = (uint8_t)(1 + tn__below((uint32_t)(random >> 32), (uint32_t)t->a.window));
+    s->window[s->tokens] = (uint8_t)(1 + tn__choose((uint32_t)(random >> 32), (uint32_t)t->a.window));
     s->token[s->tokens++] = (int32_t)id;
 }
 
@@ -190,11 +190,12 @@ void tn__shard_run(tn__shard *s, int64_t i)
     const tn__trainer *t = s->t;
     copies_forget(&s->in), copies_forget(&s->out);
     if (!tn__shard_read(s, i)) return;
-    s->random = tn__mix(t->key ^ ~(uint64_t)(t->round_at + i * TN__SHARD_BYTES));
+    s->random = tn__splitmix(t->key ^ ~(uint64_t)(t->round_at + i * TN__SHARD_BYTES));
     for (int64_t k = 0; k < s->tokens; k++)
         if (s->token[k] >= 0) copy_word(s, k);
     for (int k = 0; t->noise.n && k < TN__POOL; k++)
-        s->pool[k] = copy_of(&s->out, (int32_t)tn__noise_draw(&t->noise, tn__mix(s->random += 0x9e3779b97f4a7c15u)));
+        s->pool[k] =
+            copy_of(&s->out, (int32_t)tn__noise_draw(&t->noise, tn__splitmix(s->random += 0x9e3779b97f4a7c15u)));
     copies_fill(&s->in, &t->in, t->width), copies_fill(&s->out, &t->out, t->width);
     t->learn(s);
     copies_subtract(&s->in, &t->in, t), copies_subtract(&s->out, &t->out, t);

@@ -118,7 +118,7 @@ static void fill_rows(int64_t from, int64_t to, void *user)
     for (int64_t i = from; i < to; i++) {
         float *x = t->in.x + i * t->width;
         for (int64_t k = 0; k < t->width; k++) {
-            const uint64_t r = tn__mix(tn__mix(t->a.seed) + (uint64_t)(i * t->a.dim + k));
+            const uint64_t r = tn__splitmix(tn__splitmix(t->a.seed) + (uint64_t)(i * t->a.dim + k));
             x[k] = k < t->a.dim ? (float)(((double)(r >> 40) * 0x1p-24 - 0.5) * wide) : 0.0f;
         }
     }
@@ -195,7 +195,7 @@ static bool run_rounds(tn__trainer *t, tn__run *r, int n, const char *const *pat
     t->work = run_shards, t->after = merge_shards;
     for (int64_t e = 0; on && e < t->a.epochs; e++)
         for (int i = 0; on && i < n; i++) {
-            t->key = tn__mix(t->a.seed + tn__mix((uint64_t)e * 0x10001 + (uint64_t)i + 1));
+            t->key = tn__splitmix(t->a.seed + tn__splitmix((uint64_t)e * 0x10001 + (uint64_t)i + 1));
             on = tn__read_through(t, r, paths[i]);
         }
     if (on) tn__tell(t, r, 1);

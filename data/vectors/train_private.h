@@ -18,7 +18,6 @@ typedef struct {
 /* Reads a file in rounds, t->work and t->after each. False: stopped, or raised. */
 bool        tn__read_through(tn__trainer *t, tn__run *r, const char *path);
 void        tn__tell(const tn__trainer *t, const tn__run *r, double done);
-double      tn__seconds(void);
 tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r, int n, const char *const *paths);
 void        tn__trainer_free(tn__trainer *t);
 tn_vectors *tn__trainer_vectors(const tn__trainer *t);

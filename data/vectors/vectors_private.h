@@ -68,7 +68,7 @@ static inline bool tn__is_gap(char c) { return c == ' ' || (c >= '\t' && c <= '\
 /* ---- chance ------------------------------------------------------------------------------------------------------ */
 
 /* The finalizer of splitmix64: numbers that look random, of a counter. */
-static inline uint64_t tn__mix(uint64_t x)
+static inline uint64_t tn__splitmix(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -76,7 +76,7 @@ static inline uint64_t tn__mix(uint64_t x)
     return x ^ x >> 31;
 }
 /* 0 … n-1 from 32 random bits */
-static inline uint32_t tn__below(uint32_t bits, uint32_t n) { return (uint32_t)((uint64_t)bits * n >> 32); }
+static inline uint32_t tn__choose(uint32_t bits, uint32_t n) { return (uint32_t)((uint64_t)bits * n >> 32); }
 
 /* Draws i in proportion to weight[i], in constant time (Walker's alias method, as Vose makes the table). */
 typedef struct {
@@ -89,7 +89,7 @@ bool                   tn__noise_make(tn__noise *a, const double *weight, int64_
 void                   tn__noise_free(tn__noise *a);
 static inline uint32_t tn__noise_draw(const tn__noise *a, uint64_t random)
 {
-    const struct tn__noise_slot *s = a->slot + tn__below((uint32_t)random, a->n);
+    const struct tn__noise_slot *s = a->slot + tn__choose((uint32_t)random, a->n);
     return (uint32_t)(random >> 32) < s->cut ? (uint32_t)(s - a->slot) : s->other;
 }
 

@@ -14,7 +14,7 @@ typedef struct {
     int    n;
 } against;
 
-static uint64_t draw(tn__shard *s) { return tn__mix(s->random += 0x9e3779b97f4a7c15u); }
+static uint64_t draw(tn__shard *s) { return tn__splitmix(s->random += 0x9e3779b97f4a7c15u); }
 
 static void hold_tree(const tn__shard *s, int32_t id, against *a)
 {

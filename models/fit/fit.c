@@ -179,7 +179,7 @@ static void finish(tn__fit *f)
 
 tn_fit_result tn_fit_run(tn_fit_args c)
 {
-    tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .between = -1, .unsaved = true, .began = tn__fit_now()};
+    tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .between = -1, .unsaved = true, .began = tn__seconds()};
     f.r.loss = f.r.value = f.r.best = f.lr = f.measured = NAN;
     if (tn__blocked()) return f.r;
     const tn_scope s = tn_scope_begin();

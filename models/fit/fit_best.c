@@ -4,13 +4,6 @@
 
 static const char note[] = "tenon.fnv1a";
 
-static uint64_t hash(uint64_t h, const void *data, size_t bytes)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < bytes; i++) h = (h ^ p[i]) * 1099511628211u;
-    return h;
-}
-
 /* The sum over the tensors, whose order does not matter, of the FNV-1a of each: its name, its shape, its bytes. False:
  * raised. */
 static bool sum_of(const tn_safetensors *f, char to[17])
@@ -20,11 +13,11 @@ static bool sum_of(const tn_safetensors *f, char to[17])
         const tn_scope   s = tn_scope_begin();
         const char      *name = tn_safetensors_at(f, i).name;
         const tn_tensor *t = tn_safetensors_get_at(f, i);
-        uint64_t         h = hash(14695981039346656037u, name, strlen(name) + 1);
+        uint64_t         h = tn__fnv1a(TN__FNV1A, name, strlen(name) + 1);
         if (t) {
             const tn_shape shape = tn_shape_of(t);
-            h = hash(h, shape.d, (size_t)shape.n * sizeof *shape.d);
-            sum += hash(h, tn_data(t), (size_t)tn_numel(t) * tn_dtype_size(tn_dtype_of(t)));
+            h = tn__fnv1a(h, shape.d, (size_t)shape.n * sizeof *shape.d);
+            sum += tn__fnv1a(h, tn_data(t), (size_t)tn_numel(t) * tn_dtype_size(tn_dtype_of(t)));
         }
         tn_scope_end(s);
     }

@@ -1,15 +1,5 @@
 /* fit_events.c — what a run tells of itself, and whether it has been asked to stop. */
-#define _GNU_SOURCE
 #include "models/fit/fit_private.h"
-
-#include <time.h>
-
-double tn__fit_now(void)
-{
-    struct timespec t = {0, 0};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 bool tn__fit_stop(const tn__fit *f) { return f->c.stop && __atomic_load_n(f->c.stop, __ATOMIC_RELAXED); }
 
@@ -21,7 +11,7 @@ const char *tn_fit_why_text(tn_fit_why why)
 
 void tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved)
 {
-    f->r.seconds = tn__fit_now() - f->began;
+    f->r.seconds = tn__seconds() - f->began;
     if (!f->c.on) return;
     const tn_fit_event e = {.what = what,
                             .step = f->r.steps,

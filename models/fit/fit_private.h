@@ -59,7 +59,6 @@ static inline int64_t tn__fit_items(const tn_batch *b)
 }
 
 /* What the run tells of itself (fit_events.c), the time in seconds, and whether it has been asked to stop. */
-double             tn__fit_now(void);
 void               tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);
 bool               tn__fit_stop(const tn__fit *f);
 static inline bool tn__fit_validates(const tn_fit_args *c) { return c->valid.next || c->score; }

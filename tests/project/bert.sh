@@ -5,16 +5,6 @@
 fresh bert
 bert=$build/bin/bert
 
-# says CODE TEXT COMMAND...: the exit code and a line on standard error
-says()
-{
-    local code=$1 text=$2 rc=0
-    shift 2
-    "$@" >out.txt 2>err.txt </dev/null || rc=$?
-    [ $rc = "$code" ] || wrong "$*: exit code $rc, expected $code: $(head -n 3 err.txt)"
-    grep -qF -- "$text" err.txt || wrong "$*: '$text' is not in: $(head -n 3 err.txt)"
-}
-
 "$bert" demo --quiet --out demo --steps 30 --documents 60 --probes 5 >last.txt || wrong "bert demo failed"
 part='[01]\.[0-9]+'
 tail -n 1 last.txt | grep -qE "^agreement $part pronoun $part sense $part nsp $part minutes [0-9.]+\$" ||

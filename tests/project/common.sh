@@ -92,3 +92,13 @@ fresh() # an empty folder for this check's work
     mkdir -p "$build/project/$1"
     cd "$build/project/$1"
 }
+
+# says CODE TEXT COMMAND...: the exit code and a line on standard error
+says()
+{
+    local code=$1 text=$2 rc=0
+    shift 2
+    "$@" >out.txt 2>err.txt </dev/null || rc=$?
+    [ $rc = "$code" ] || wrong "$*: exit code $rc, expected $code: $(head -n 3 err.txt)"
+    grep -qF -- "$text" err.txt || wrong "$*: '$text' is not in: $(head -n 3 err.txt)"
+}

@@ -5,16 +5,6 @@
 fresh gpt
 gpt=$build/bin/gpt
 
-# says CODE TEXT COMMAND...: the exit code and a line on standard error
-says()
-{
-    local code=$1 text=$2 rc=0
-    shift 2
-    "$@" >out.txt 2>err.txt </dev/null || rc=$?
-    [ $rc = "$code" ] || wrong "$*: exit code $rc, expected $code: $(head -n 3 err.txt)"
-    grep -qF -- "$text" err.txt || wrong "$*: '$text' is not in: $(head -n 3 err.txt)"
-}
-
 "$gpt" demo --quiet --out demo --steps 20 --documents 60 >last.txt || wrong "gpt demo failed"
 tail -n 1 last.txt | grep -qE '^bits [0-9.]+ minutes [0-9.]+$' || wrong "gpt demo ends with: $(tail -n 1 last.txt)"
 grep -q '<svg' demo/report.html && grep -qE 'amount to [0-9.]+: who' demo/report.html ||

@@ -5,16 +5,6 @@
 fresh translate
 translate=$build/bin/translate
 
-# says CODE TEXT COMMAND...: the exit code and a line on standard error
-says()
-{
-    local code=$1 text=$2 rc=0
-    shift 2
-    "$@" >out.txt 2>err.txt </dev/null || rc=$?
-    [ $rc = "$code" ] || wrong "$*: exit code $rc, expected $code: $(head -n 3 err.txt)"
-    grep -qF -- "$text" err.txt || wrong "$*: '$text' is not in: $(head -n 3 err.txt)"
-}
-
 "$translate" demo --quiet --out demo --steps 30 --pairs 400 --asked 20 >last.txt || wrong "translate demo failed"
 [ "$(grep -c '<svg' demo/align.html)" = 4 ] || wrong "translate demo shows no four alignments"
 tail -n 1 last.txt | grep -qE '^exact [01]\.[0-9]+ minutes [0-9.]+$' ||

@@ -16,7 +16,7 @@ static const char *world(int64_t words, int64_t kinds)
     tn_string text = {0};
     uint64_t  state = 1;
     for (int64_t i = 0, topic = 0; i < words; i++) {
-        const uint64_t r = tn__mix(state++);
+        const uint64_t r = tn__splitmix(state++);
         if (r % 16 == 0) topic = (int64_t)(r >> 8) % 12;
         char          word[16];
         const int64_t n = snprintf(word, sizeof word, "%c%cx%d%s", 'a' + (int)topic, 'a' + (int)topic,
@@ -140,7 +140,7 @@ START_TEST(draws_in_proportion)
     tn__noise    a = {0};
     int          n[5] = {0};
     ck_assert(tn__noise_make(&a, weight, 5));
-    for (uint64_t i = 0; i < 100000; i++) n[tn__noise_draw(&a, tn__mix(i))]++;
+    for (uint64_t i = 0; i < 100000; i++) n[tn__noise_draw(&a, tn__splitmix(i))]++;
     for (int i = 0; i < 5; i++) ck_assert_int_le(abs(n[i] - (int)(weight[i] * 10000)), 600);
     ck_assert_int_eq(n[1], 0);
     tn__noise_free(&a);
@@ -255,7 +255,7 @@ START_TEST(points_in_the_plane)
     for (int i = 0; i < 40; i++)
         for (int k = 0; k < 8; k++)
             rows[i][k] =
-                (float)(tn__mix((uint64_t)(i * 8 + k)) >> 40) * 0x1p-24f + (i < 20 ? 0.0f : 4.0f * (float)(k % 3));
+                (float)(tn__splitmix((uint64_t)(i * 8 + k)) >> 40) * 0x1p-24f + (i < 20 ? 0.0f : 4.0f * (float)(k % 3));
     tn_tensor *x = tn_from_data(TN_F32, TN_SHAPE(40, 8), rows);
     tn_set_threads(1); /* a thousand small loops: no place for threads that wait for a busy processor */
     for (int way = 0; way < 2; way++) {
