@@ -103,16 +103,24 @@ int64_t tn__ngrams(tn_text word, const tn__subwords *g, int64_t *to, int64_t mos
     return tn__min_i64(found, most);
 }
 
-/* The mean of the word's own row, if it has one, and of its n-grams; false if there are none. */
+/* The mean of the word's own row, if it has one, and of its n-grams; false if there are none. Sums are made in f64: the
+ * mean of finite numbers is finite, whatever a file holds. */
 static bool compose(const tn_vectors *v, int64_t id, tn_text word, float *to)
 {
+    enum { BLOCK = 64 };
     int64_t       row[4096];
-    const int64_t n = tn__ngrams(word, &v->grams, row, 4095), words = v->words.n, all = n + (id >= 0);
-    for (int64_t k = 0; k < v->dim; k++) to[k] = id >= 0 ? v->grams.in[id * v->dim + k] : 0.0f;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < v->dim; k++) to[k] += v->grams.in[(words + row[i]) * v->dim + k];
-    if (all)
-        for (int64_t k = 0; k < v->dim; k++) to[k] *= 1.0f / (float)all;
+    const int64_t own = id >= 0, all = own + tn__ngrams(word, &v->grams, row + own, 4095 - own);
+    for (int64_t i = own; i < all; i++) row[i] += v->words.n;
+    if (own) row[0] = id;
+    for (int64_t from = 0; from < v->dim; from += BLOCK) {
+        const int64_t n = tn__min_i64(BLOCK, v->dim - from);
+        double        sum[BLOCK] = {0};
+        for (int64_t i = 0; i < all; i++) {
+            const float *x = v->grams.in + row[i] * v->dim + from;
+            for (int64_t k = 0; k < n; k++) sum[k] += (double)x[k];
+        }
+        for (int64_t k = 0; k < n; k++) to[from + k] = all ? (float)(sum[k] / (double)all) : 0.0f;
+    }
     return all > 0;
 }
 

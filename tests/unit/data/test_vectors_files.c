@@ -4,6 +4,7 @@
 
 #include "data/data.h"
 #include "tests/common/errors.h"
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,24 @@ START_TEST(fasttext)
 }
 END_TEST
 
+/* The mean of numbers that are as large as floats are, whose sum is larger: it is finite as they are. */
+START_TEST(fasttext_of_huge_numbers)
+{
+    const char *path = tn_test_file("huge.bin");
+    image       m = model();
+    float       x[2];
+    for (int i = 0; i < 2 * (2 + BUCKETS); i++) memcpy(m.at + m.mark[3] + 17 + 4 * i, &(float){FLT_MAX}, 4);
+    put(path, m.at, m.n);
+    tn_vectors *v = tn_vectors_load(path, TN_VECTORS_ANY);
+    ck_assert_msg(v, "%s", tn_error_message());
+    ck_assert(tn_vectors_of(v, tn_text_of("ab"), x));
+    ck_assert_msg(x[0] == FLT_MAX && x[1] == FLT_MAX, "%g %g", (double)x[0], (double)x[1]);
+    ck_assert(tn_vectors_of(v, tn_text_of("b"), x));
+    ck_assert_msg(x[0] == FLT_MAX && x[1] == FLT_MAX, "unseen: %g %g", (double)x[0], (double)x[1]);
+    tn_vectors_free(v);
+}
+END_TEST
+
 /* ---- broken files ------------------------------------------------------------------------------------------------ */
 
 static int broken;
@@ -293,6 +312,7 @@ int main(void)
     tcase_add_loop_test(c, written_and_read_again, 0, 4);
     tcase_add_test(c, as_others_write_them);
     tcase_add_test(c, fasttext);
+    tcase_add_test(c, fasttext_of_huge_numbers);
     tcase_add_test(c, broken_files);
     tcase_add_test(c, broken_models);
     tcase_add_test(c, no_file);
