@@ -71,7 +71,7 @@ probe() # VERSION
     local file objects=() flags train
     flags=$(PKG_CONFIG_PATH=$(dirname "$(find "$1/prefix" -name tenon.pc)") pkg-config --cflags --libs tenon)
     for file in "$1"/source/bench/*.c; do
-        case ${file##*/} in main.c | kernels.c | contenders.c | verdict.c) continue ;; esac
+        case ${file##*/} in main.c | kernels.c | contenders.c | verdict.c | ranks.c | sha256.c) continue ;; esac
         objects+=("$1/probe.$(basename "$file" .c).o")
         train=
         grep -q '^int bench_train(' "$file" && train=-Dbench_train=bench_train_of_version
