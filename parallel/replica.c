@@ -117,9 +117,8 @@ tn_replica *tn_replica_create(tn_replica_config c)
 {
     tn_replica *r = make(&c);
     if (!c.world) return NULL;
-    const int64_t numbers[] = {c.shards, c.bucket, c.zero};
-    tn__world_meet(c.world, TN__REPLICA, tn__fnv1a(TN__FNV1A, numbers, sizeof numbers),
-                   "another number of .shards, .bucket or .zero");
+    const uint64_t sum = tn__fnv1a_i64(tn__fnv1a_i64(tn__fnv1a_i64(TN__FNV1A, c.shards), c.bucket), c.zero);
+    tn__world_meet(c.world, TN__REPLICA, sum, "another number of .shards, .bucket or .zero");
     if (tn_world_module_broadcast(c.world, c.module) == TN_OK) return r;
     tn_replica_free(r);
     return NULL;

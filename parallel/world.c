@@ -172,10 +172,9 @@ uint64_t tn__world_hash_module(void *module)
 {
     uint64_t h = TN__FNV1A;
     for (tn_each e = tn_module_each(module, TN_EACH_PARAMETER | TN_EACH_BUFFER); tn_next(&e);) {
-        const int32_t type = (int32_t)tn_dtype_of(e.tensor);
         h = tn__fnv1a(h, e.name, strlen(e.name) + 1);
-        h = tn__fnv1a(h, &type, sizeof type);
-        for (int d = 0; d < tn_ndim(e.tensor); d++) h = tn__fnv1a(h, &(int64_t){tn_size(e.tensor, d)}, sizeof(int64_t));
+        h = tn__fnv1a_i64(h, tn_dtype_of(e.tensor));
+        for (int d = 0; d < tn_ndim(e.tensor); d++) h = tn__fnv1a_i64(h, tn_size(e.tensor, d));
     }
     return h;
 }

@@ -15,4 +15,11 @@ static inline uint64_t tn__fnv1a(uint64_t sum, const void *data, size_t bytes)
     return sum;
 }
 
+/* The bytes of a number, the lowest first. */
+static inline uint64_t tn__fnv1a_i64(uint64_t sum, int64_t x)
+{
+    for (int i = 0; i < 64; i += 8) sum = (sum ^ ((uint64_t)x >> i & 255)) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
 #endif

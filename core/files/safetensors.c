@@ -52,7 +52,7 @@ tn_safetensors_entry tn_safetensors_at(const tn_safetensors *f, int64_t i)
     if (!in_range(f, "tn_safetensors_at", i, f ? f->count : 0)) return (tn_safetensors_entry){.name = "", .stored = ""};
     const tn__st_entry *e = f->entries + i;
     if (e->element >= TN__ELEMENTS) {
-        const tn__block *b = tn__blocks + e->element - TN__ELEMENTS;
+        const tn__block *b = &tn__blocks[e->element - TN__ELEMENTS];
         return (tn_safetensors_entry){e->name, b->name, b->widen != NULL, TN_F32, e->shape, e->end - e->begin};
     }
     const tn__element *x = tn__elements + e->element;

@@ -15,7 +15,7 @@ static bool sum_of(const tn_safetensors *f, char to[17])
         const tn_tensor *t = tn_safetensors_get_at(f, i);
         uint64_t         h = tn__fnv1a(TN__FNV1A, name, strlen(name) + 1);
         if (t) {
-            for (int d = 0; d < tn_ndim(t); d++) h = tn__fnv1a(h, &(int64_t){tn_size(t, d)}, sizeof(int64_t));
+            for (int d = 0; d < tn_ndim(t); d++) h = tn__fnv1a_i64(h, tn_size(t, d));
             sum += tn__fnv1a(h, tn_data(t), (size_t)tn_numel(t) * tn_dtype_size(tn_dtype_of(t)));
         }
         tn_scope_end(s);
