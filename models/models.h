@@ -11,6 +11,7 @@
 #include "hf.h"
 #include "llama.h"
 #include "lm.h"
+#include "model.h"
 #include "seq2seq.h"
 
 #endif

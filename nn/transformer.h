@@ -27,6 +27,7 @@ typedef enum { TN_NORM_LAYER = 0, TN_NORM_RMS } tn_norm_kind;
 typedef struct tn_block_config {
     int            zero_;
     int64_t        layers;     /* of a stack */
+    int64_t        groups;     /* of a stack: its layers share so many blocks, as in ALBERT; 0: each has its own */
     bool           final_norm; /* of a stack: a norm behind the last layer (in PyTorch it is given as `norm`) */
     int64_t        dim, heads;
     int64_t        kv_heads, head_dim; /* as of tn_mha_new */
@@ -74,6 +75,7 @@ typedef struct {
     tn_module       base;
     tn_module_list *layers; /* tn_block *block = tn_at(m->layers, 0) */
     tn_layer_norm  *norm;   /* or NULL */
+    int64_t         depth;  /* layers: more than blocks, where they share */
 } tn_blocks;
 TN_API tn_block  *tn_block_create(tn_block_config c);
 TN_API tn_blocks *tn_blocks_create(tn_block_config c);
@@ -147,6 +149,7 @@ TN_API tn_tensor  *tn_transformer_run(tn_transformer *m, tn_transformer_args a);
 typedef struct tn_mlm_head_config {
     int        zero_;
     tn_tensor *embedding;                   /* [words, dim]: the decoder's weight, tied */
+    int64_t    in;                          /* x is [..., in]; 0: dim */
     tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_gelu */
     double eps TN_IS(1e-5);                 /* BERT has 1e-12 */
     int        end_;
@@ -159,7 +162,7 @@ typedef struct {
     tn_linear     *dense;         /* transform.dense */
     tn_layer_norm *norm;          /* transform.LayerNorm */
 } tn_mlm_head;
-TN_API tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c);            /* x [..., dim] -> [..., words] */
+TN_API tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c);            /* x [..., in] -> [..., words] */
 TN_API tn_tensor   *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x); /* all but the decoder: [..., dim] */
 /* The cross-entropy of its scores, which are never all held at once: tn_mlm_head_loss(m, x, .target = t, ...), with
  * tn_linear_cross_entropy's options. */

@@ -8,7 +8,9 @@ static bool        json;
 static void print_plain(const model *m, const tn_bert_fill *found, int64_t masks)
 {
     for (int64_t i = 0; i < masks * k; i++) {
-        if (masks > 1 && i % k == 0) printf("%s[MASK] %lld\n", i ? "\n" : "", (long long)found[i].mask + 1);
+        if (masks > 1 && i % k == 0)
+            printf("%s%s %lld\n", i ? "\n" : "", tn_tokenizer_piece(m->tokens, tn_tokenizer_special(m->tokens).mask),
+                   (long long)found[i].mask + 1);
         printf("%6.2f %%  %s\n", 100 * found[i].probability, tn_tokenizer_piece(m->tokens, found[i].id));
     }
 }
@@ -61,5 +63,5 @@ static const option options[] = {
 };
 const command fill_command =
     COMMAND("fill", "fill in the blanks of a text", options, .operands = "TEXT...", .least = 1, .most = -1,
-            .text = "Shows the likeliest words for each [MASK], with their probabilities.\n\n"
+            .text = "Shows the likeliest words for each [MASK], with their probabilities. RoBERTa calls it <mask>.\n\n"
                     "  bert fill --model book \"The keys to the cabinet [MASK] on the table.\"");

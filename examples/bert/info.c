@@ -3,6 +3,20 @@
 
 static const char *dir;
 
+static void print_heads(const tn_bert *m)
+{
+    const char *const heads[] = {m->head ? "hidden words" : NULL,
+                                 !m->next                      ? NULL
+                                 : m->config.kind == TN_ALBERT ? "order of two texts"
+                                                               : "next sentence",
+                                 m->replaced ? "replaced words" : NULL, *m->left ? m->left : NULL};
+    const char *between = "";
+    printf("heads       ");
+    for (int i = 0; i < 4; i++)
+        if (heads[i]) printf("%s%s%s", between, heads[i], i == 3 ? " (not used here)" : ""), between = ", ";
+    printf("%s\n", *between ? "" : "none");
+}
+
 static int run(int count, char **operands)
 {
     model     m;
@@ -10,18 +24,19 @@ static int run(int count, char **operands)
     if (!dir == !count) return program_usage("one folder is needed: bert info --model DIR");
     if (sentences_open(dir ? dir : operands[0], &how, &m)) {
         const tn_bert_config    *c = &m.bert->config;
-        static const char *const kinds[] = {"WordPiece", "byte-pair encoding", "byte-pair encoding of bytes"};
+        static const char *const kinds[] = {"WordPiece", "byte-pair encoding", "byte-pair encoding of bytes",
+                                            "SentencePiece's byte-pair encoding", "SentencePiece's Unigram"};
         static const char *const pools[] = {"mean of the pieces", "the first piece", "largest of the pieces"};
+        printf("kind        %s\n", tn_bert_kind_name(c->kind));
         printf("layers      %lld of %lld heads, %lld wide, %lld inside\n", (long long)c->layers, (long long)c->heads,
                (long long)c->dim, (long long)c->ff);
         printf("parameters  %lld\n", (long long)tn_count(m.bert));
         printf("text        at most %lld pieces of %lld, %s\n", (long long)c->positions, (long long)c->vocab,
                kinds[tn_tokenizer_kind_of(m.tokens)]);
-        printf("heads       %s%s%s\n", m.bert->head ? "hidden words" : "", m.bert->head && m.bert->next ? ", " : "",
-               m.bert->next   ? "next sentence"
-               : m.bert->head ? ""
-                              : "none");
+        print_heads(m.bert);
         printf("norms       %s\n", c->norm_first ? "first: RobertaPreLayerNorm in Hugging Face's libraries" : "last");
+        if (c->embedding != c->dim) printf("embeddings  %lld wide\n", (long long)c->embedding);
+        if (c->groups) printf("shared      %lld sets of weights for all layers\n", (long long)c->groups);
         if (how.given)
             printf("sentences   %s, at most %lld, vectors %s\n", pools[how.pooling], (long long)how.length,
                    how.plain ? "of any length" : "of length 1");

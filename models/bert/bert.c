@@ -1,7 +1,11 @@
-/* bert.c — BERT (Devlin et al. 2019): embeddings of word, place and segment; an encoder; and two heads.
+/* bert.c — BERT (Devlin et al. 2019) and its family: embeddings of word, place and segment; an encoder; and heads.
  *
- *   x = dropout(norm(word + position + type)),  y = encoder(x)
- *   hidden words: the tied head of nn/attention/mlm_head.c on the hidden places alone;   next sentence: W tanh(P y₀) */
+ *   x = dropout(norm(word + position + type)),  y = encoder(x), or, where the embeddings are narrower, encoder(M x)
+ *   hidden words: the tied head of nn/attention/mlm_head.c on the hidden places alone;   next sentence: W tanh(P y₀)
+ *   replaced words (ELECTRA, Clark et al. 2020): w · gelu(V y) for each piece
+ *
+ * RoBERTa (Liu et al. 2019) counts places from behind the padding's id, DistilBERT (Sanh et al. 2019) has no segments,
+ * ALBERT (Lan et al. 2020) shares weights among its layers. */
 #include "models/bert/bert_private.h"
 #include "models/files/hf_config.h"
 
@@ -46,7 +50,59 @@ static void initialise(tn_bert *m)
     if (m->config.padding < 0 || tn_error() != TN_OK) return;
     const tn_scope s = tn_no_grad_begin();
     tn_init_zeros(tn_narrow(m->words->weight, 0, m->config.padding, 1));
+    if (m->positions->padding >= 0) tn_init_zeros(tn_narrow(m->positions->weight, 0, m->positions->padding, 1));
     tn_scope_end(s);
+}
+
+static void add_embeddings(tn_bert *m, const tn_bert_config *c)
+{
+    const int64_t first = tn__first_place(c);
+    m->words = tn_child(m, "bert.embeddings.word_embeddings",
+                        tn_embedding_new(.count = c->vocab, .dim = c->embedding, .padding = c->padding));
+    m->positions = tn_child(
+        m, "bert.embeddings.position_embeddings",
+        tn_embedding_new(.count = c->positions + first, .dim = c->embedding, .padding = first ? c->padding : -1));
+    if (c->types)
+        m->types = tn_child(m, "bert.embeddings.token_type_embeddings",
+                            tn_embedding_new(.count = c->types, .dim = c->embedding));
+    m->norm = tn_child(m, "bert.embeddings.LayerNorm", tn_layer_norm_new(.dim = c->embedding, .eps = c->eps));
+    m->dropout = tn_child(m, "bert.embeddings.dropout", tn_dropout_new(.p = c->dropout));
+    if (c->embedding != c->dim || c->kind == TN_ALBERT)
+        m->project = tn_child(m, "bert.embeddings_project", tn_linear_new(.in = c->embedding, .out = c->dim));
+}
+
+/* Dropout inside the feed-forward is PyTorch's encoder layer's; of this family only a BERT has it that is trained here,
+ * and ALBERT none behind it, either. */
+static void add_encoder(tn_bert *m, const tn_bert_config *c)
+{
+    m->encoder = tn_child(m, "bert.encoder",
+                          tn_transformer_encoder_new(.layers = c->layers, .groups = c->groups, .dim = c->dim,
+                                                     .heads = c->heads, .ff = c->ff, .dropout = c->dropout,
+                                                     .eps = c->eps, .activation = tn_hf_activation(c->activation),
+                                                     .norm_first = c->norm_first, .final_norm = c->norm_first));
+    for (int64_t i = 0; m->encoder && i < tn_length(m->encoder->layers); i++) {
+        tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
+        if (!layer) return;
+        layer->self_attn->dropout = c->attention_dropout;
+        if (c->kind != TN_BERT) layer->dropout->p = 0;
+        if (c->kind == TN_ALBERT) layer->dropout2->p = 0;
+    }
+}
+
+static void add_heads(tn_bert *m, const tn_bert_config *c)
+{
+    const bool gelu = c->kind == TN_ROBERTA || c->kind == TN_XLM_ROBERTA || c->kind == TN_ELECTRA;
+    if (!c->no_pooler) m->pooler = tn_child(m, "bert.pooler.dense", tn_linear_new(.in = c->dim, .out = c->dim));
+    if (!c->no_words && m->words)
+        m->head = tn_child(m, "cls.predictions",
+                           tn_mlm_head_new(.embedding = m->words->weight, .in = c->dim, .eps = c->eps,
+                                           .activation = gelu ? tn_gelu : tn_hf_activation(c->activation)));
+    if (!c->no_next && c->kind == TN_ALBERT)
+        m->head_dropout = tn_child(m, "cls.dropout", tn_dropout_new(.p = c->head_dropout));
+    if (!c->no_next) m->next = tn_child(m, "cls.seq_relationship", tn_linear_new(.in = c->dim, .out = 2));
+    if (!c->replaced) return;
+    m->replaced = tn_child(m, "discriminator_predictions.dense", tn_linear_new(.in = c->dim, .out = c->dim));
+    m->replaced_out = tn_child(m, "discriminator_predictions.dense_prediction", tn_linear_new(.in = c->dim, .out = 1));
 }
 
 tn_bert *tn_bert_create(tn_bert_config c)
@@ -55,35 +111,34 @@ tn_bert *tn_bert_create(tn_bert_config c)
     tn_bert *m = tn_module_new(tn_bert);
     if (!m) return NULL;
     m->config = c;
-    const int64_t padding = c.padding < 0 ? -1 : c.padding;
-    m->words = tn_child(m, "bert.embeddings.word_embeddings",
-                        tn_embedding_new(.count = c.vocab, .dim = c.dim, .padding = padding));
-    m->positions = tn_child(m, "bert.embeddings.position_embeddings",
-                            tn_embedding_new(.count = c.positions + tn__first_place(&c), .dim = c.dim));
-    m->types = tn_child(m, "bert.embeddings.token_type_embeddings", tn_embedding_new(.count = c.types, .dim = c.dim));
-    m->norm = tn_child(m, "bert.embeddings.LayerNorm", tn_layer_norm_new(.dim = c.dim, .eps = c.eps));
-    const double p = c.dropout;
-    m->dropout = tn_child(m, "bert.embeddings.dropout", tn_dropout_new(.p = p));
-    m->encoder =
-        tn_child(m, "bert.encoder",
-                 tn_transformer_encoder_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff,
-                                            .dropout = p, .activation = tn_hf_activation(c.activation), .eps = c.eps,
-                                            .norm_first = c.norm_first, .final_norm = c.norm_first));
-    for (int64_t i = 0; m->encoder && i < c.layers; i++) {
-        tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
-        if (layer) layer->self_attn->dropout = c.attention_dropout;
-    }
-    if (!c.no_pooler) m->pooler = tn_child(m, "bert.pooler.dense", tn_linear_new(.in = c.dim, .out = c.dim));
-    if (!c.no_words && m->words)
-        m->head = tn_child(
-            m, "cls.predictions",
-            tn_mlm_head_new(.embedding = m->words->weight, .eps = c.eps, .activation = tn_hf_activation(c.activation)));
-    if (!c.no_next) m->next = tn_child(m, "cls.seq_relationship", tn_linear_new(.in = c.dim, .out = 2));
+    add_embeddings(m, &c);
+    add_encoder(m, &c);
+    add_heads(m, &c);
     if (tn_error() == TN_OK) initialise(m);
     return tn_built(m);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* RoBERTa's places: pieces are counted from behind the padding's id, and what has that id stands at it. Where such
+ * pieces are blocked and at the end, it makes no difference where they stand: the rows in their order serve, [T, dim],
+ * not [B, T, dim]. */
+static tn_tensor *places(tn_bert *m, const tn_bert_args *a)
+{
+    const int64_t rows = tn_size(a->ids, 0), n = tn_size(a->ids, 1), first = tn__first_place(&m->config);
+    const bool    masked = a->blocked_keys && tn_shape_equal(tn_shape_of(a->blocked_keys), tn_shape_of(a->ids));
+    bool          plain = true;
+    if (!first) return tn_embedding_rows(m->positions, 0, n);
+    tn_tensor *at = tn_empty_of(TN_I64, TN_SHAPE(rows, n));
+    int64_t   *to = at ? tn_data_mut(at) : NULL;
+    for (int64_t row = 0, i = 0; to && row < rows; row++)
+        for (int64_t next = first, end = i + n; i < end; i++) {
+            const bool padding = tn_get_i64(a->ids, i) == first - 1;
+            if (padding ? !masked || !tn_get_i64(a->blocked_keys, i) : next < first + n - (end - i)) plain = false;
+            to[i] = padding ? first - 1 : next++;
+        }
+    return plain ? tn_embedding_rows(m->positions, first, n) : tn_call(m->positions, at);
+}
 
 /* The sum of the embeddings of [B, T]. */
 static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
@@ -100,9 +155,12 @@ static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
                  (long long)length, (long long)m->config.positions);
         return NULL;
     }
-    tn_tensor *place = tn_embedding_rows(m->positions, tn__first_place(&m->config), length);
-    tn_tensor *type = a->types ? tn_call(m->types, a->types) : tn_embedding_rows(m->types, 0, 1);
-    return tn_add(tn_call(m->words, a->ids), tn_add(place, type));
+    tn_tensor *place = places(m, a);
+    if (m->types) {
+        tn_tensor *type = a->types ? tn_call(m->types, a->types) : tn_embedding_rows(m->types, 0, 1);
+        place = tn_add(place, type);
+    }
+    return tn_add(tn_call(m->words, a->ids), place);
 }
 
 tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
@@ -112,6 +170,7 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     const tn_frame f = tn_enter(m);
     tn_tensor     *x = embedded(m, &a);
     if (tn_error() == TN_OK) x = tn_call(m->dropout, tn_call(m->norm, x));
+    if (tn_error() == TN_OK && m->project) x = tn_call(m->project, x);
     if (tn_error() == TN_OK)
         x = tn_transformer_encoder_forward(m->encoder, x, .blocked_keys = a.blocked_keys, .weights = a.weights);
     if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
@@ -157,7 +216,18 @@ tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    return tn_leave(f, has(y, m->next, "head for the next sentence") ? tn_call(m->next, tn_bert_pooled(m, y)) : NULL);
+    tn_tensor     *first = has(y, m->next, "head for the next sentence") ? tn_bert_pooled(m, y) : NULL;
+    if (first && m->head_dropout) first = tn_call(m->head_dropout, first);
+    return tn_leave(f, first ? tn_call(m->next, first) : NULL);
+}
+tn_tensor *tn_bert_replaced_scores(tn_bert *m, tn_tensor *y)
+{
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    if (!has(y, m->replaced, "head for replaced words")) return tn_leave(f, NULL);
+    tn_tensor *x = tn_hf_activation(m->config.activation)(tn_call(m->replaced, y));
+    x = tn_call(m->replaced_out, x);
+    return tn_leave(f, x ? tn_squeeze(x, -1) : NULL);
 }
 
 /* The scores of a vocabulary for every hidden word are never all there: the projection is part of the loss. */
@@ -168,6 +238,29 @@ static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b
     return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
 }
 
+/* Of all pieces that are no padding. */
+static tn_tensor *replaced_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
+{
+    tn_tensor *scores = tn_bert_replaced_scores(m, y);
+    if (!scores) return NULL;
+    tn_tensor *want = tn_to(b->replaced, tn_dtype_of(scores));
+    if (b->blocked_keys) {
+        tn_tensor *real = tn_logical_not(b->blocked_keys);
+        scores = tn_masked_select(scores, real), want = tn_masked_select(want, real);
+    }
+    return tn_bce_with_logits(scores, want);
+}
+
+/* Does it say what there is to learn? Raises. */
+static bool has_targets(const tn_bert_loss_args *b)
+{
+    if (!b->masked != !b->words)
+        tn_raise(TN_EINVAL, "bert: masked and words come together: the places of the hidden words, and which they are");
+    if (tn_error() == TN_OK && !b->masked && !b->next && !b->replaced)
+        tn_raise(TN_EINVAL, "bert: there is nothing to learn: give masked and words, or next, or replaced");
+    return tn_error() == TN_OK;
+}
+
 tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
 {
     if (b.word_loss) *b.word_loss = NULL;
@@ -175,11 +268,7 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
-    if (!b.masked != !b.words)
-        tn_raise(TN_EINVAL, "bert: masked and words come together: the places of the hidden words, and which they are");
-    if (tn_error() == TN_OK && !b.masked && !b.next)
-        tn_raise(TN_EINVAL, "bert: there is nothing to learn: give masked and words, or next, or all of them");
-    if (tn_error() == TN_OK) y = tn_bert_forward(m, b.ids, .types = b.types, .blocked_keys = b.blocked_keys);
+    if (has_targets(&b)) y = tn_bert_forward(m, b.ids, .types = b.types, .blocked_keys = b.blocked_keys);
     if (y && b.masked) {
         word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_mul_scalar(tn_sum(y), 0);
         loss = word;
@@ -187,6 +276,10 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     if (y && b.next) {
         next = tn_cross_entropy(tn_bert_next_scores(m, y), b.next);
         loss = loss ? tn_add(loss, next) : next;
+    }
+    if (y && b.replaced) {
+        tn_tensor *part = replaced_loss(m, y, &b);
+        loss = loss ? tn_add(loss, part) : part;
     }
     if (word && b.word_loss) word = tn_detach(word);
     if (next && b.next_loss) next = tn_detach(next);

@@ -1,74 +1,69 @@
-/* bert_config.c — BERT's config: what is right in the program, and config.json. With the norms first it is what is
- * called RobertaPreLayerNorm there. */
+/* bert_config.c — BERT's config: what is right in the program, for each kind, and to and from config.json. */
 #include "models/bert/bert_private.h"
 
 #include <string.h>
 
-/* ---- config.json ------------------------------------------------------------------------------------------------- */
-
-static const char        plain_type[] = "bert", first_type[] = "roberta-prelayernorm";
-static const char        tenon_type[] = "tenon-bert"; /* what neither of them is */
-static const char *const types[] = {plain_type, first_type, tenon_type, NULL};
-
-/* Its masked head knows no other activation, and its places are counted from that of the padding. */
-static const char *type_of(const tn_bert_config *c)
-{
-    if (!c->norm_first) return plain_type;
-    return c->padding >= 0 && !strcmp(c->activation, "gelu") ? first_type : tenon_type;
-}
-
-enum { ABSENT = -2 }; /* padding */
-
 typedef tn__bert_stored stored;
 
-static const tn_hf_row rows[] = {
-    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
-    TN_HF("attention_probs_dropout_prob", stored, c.attention_dropout, .otherwise = 0.1, .high = 1, .below = true),
-    TN_HF("hidden_act", stored, c.activation, .text = "gelu"),
-    TN_HF("hidden_dropout_prob", stored, c.dropout, .otherwise = 0.1, .high = 1, .below = true),
-    TN_HF("hidden_size", stored, c.dim, .needed = true, .low = 1, .high = 65536),
-    TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
-    TN_HF("intermediate_size", stored, c.ff, .needed = true, .low = 1, .high = 1048576),
-    TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-12, .low = 1e-15, .high = 0.1),
-    TN_HF("max_position_embeddings", stored, places, .otherwise = 512, .low = 1, .high = 10000000),
-    {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = types},
-    TN_HF("norm_first", stored, norm_first, .omitted = true),
-    TN_HF("num_attention_heads", stored, c.heads, .needed = true, .low = 1, .high = 1024),
-    TN_HF("num_hidden_layers", stored, c.layers, .needed = true, .low = 1, .high = 1024),
-    TN_HF("pad_token_id", stored, c.padding, .otherwise = ABSENT, .omitted = true, .low = 0, .high = 10000000),
-    {"position_embedding_type", TN_HF_MUST, .text = "absolute"},
-    {"tie_word_embeddings", TN_HF_MUST, .otherwise = true},
-    {"torch_dtype", TN_HF_NAME, .text = "float32"},
-    TN_HF("type_vocab_size", stored, c.types, .otherwise = 2, .low = 1, .high = 1024),
-    TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
-#define ENCODER "is_decoder and add_cross_attention are not supported: this is an encoder"
-    {"is_decoder", TN_HF_MUST, .silent = true, .says = ENCODER},
-    {"add_cross_attention", TN_HF_MUST, .silent = true, .says = ENCODER},
-    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
-    {"per_layer_config", TN_HF_EMPTY, .silent = true},
-    {"pruned_heads", TN_HF_EMPTY, .silent = true},
-    {"quantization_config", TN_HF_EMPTY, .silent = true},
-    {"bos_token_id", TN_HF_ANY, .silent = true},
-    {"classifier_dropout", TN_HF_ANY, .silent = true}, /* of a head that is not read */
-    {"eos_token_id", TN_HF_ANY, .silent = true},
-    {"gradient_checkpointing", TN_HF_ANY, .silent = true},
-    {"use_cache", TN_HF_ANY, .silent = true},
-};
-static const tn_hf_files table = {rows, TN_HF_COUNT_(rows), NULL, 0};
-const tn_hf_files       *tn__bert_table(void) { return &table; }
-
 /* ---- in the program ---------------------------------------------------------------------------------------------- */
+
+const char *tn_bert_kind_name(tn_bert_kind kind)
+{
+    static const char *const names[] = {"BERT", "RoBERTa", "XLM-RoBERTa", "DistilBERT", "ALBERT", "ELECTRA"};
+    return (unsigned)kind <= TN_ELECTRA ? names[kind] : "no such kind";
+}
+
+/* What a kind leaves open, and what it has not. */
+static void fill_in(tn_bert_config *c)
+{
+    const bool albert = c->kind == TN_ALBERT, distil = c->kind == TN_DISTILBERT;
+    if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
+    if (!c->activation) c->activation = "gelu";
+    if (c->padding < 0) c->padding = -1;
+    if (c->embedding == 0) c->embedding = c->dim;
+    if (albert && c->groups == 0) c->groups = 1;
+    if (distil) c->types = 0;
+    if (distil || c->kind == TN_ELECTRA) c->no_pooler = true;
+    if (c->no_pooler || (c->kind != TN_BERT && !albert)) c->no_next = true;
+    if (c->head_dropout < 0) c->head_dropout = albert ? 0.1 : distil ? 0.2 : -1;
+}
+
+/* What one kind alone has. */
+static bool is_kind(const char *who, const tn_bert_config *c)
+{
+    const bool  albert = c->kind == TN_ALBERT, electra = c->kind == TN_ELECTRA;
+    const char *name = tn_bert_kind_name(c->kind);
+    if (c->embedding != c->dim && !albert && !electra)
+        tn_raise(TN_EINVAL, "%s: .embedding is %lld and .dim %lld, but in %s they are one: leave .embedding out", who,
+                 (long long)c->embedding, (long long)c->dim, name);
+    else if (c->groups && !albert)
+        tn_raise(TN_EINVAL, "%s: .groups is %lld, but only the layers of ALBERT share weights, not those of %s", who,
+                 (long long)c->groups, name);
+    else if (albert && (c->groups < 1 || c->groups > c->layers))
+        tn_raise(TN_EINVAL, "%s: .groups is %lld, but must be from 1 to .layers, which is %lld", who,
+                 (long long)c->groups, (long long)c->layers);
+    else if (c->norm_first && c->kind != TN_BERT)
+        tn_raise(TN_EINVAL, "%s: .norm_first goes with .kind = TN_BERT, not with %s", who, name);
+    else if (c->replaced && !electra)
+        tn_raise(TN_EINVAL, "%s: .replaced goes with .kind = TN_ELECTRA, not with %s", who, name);
+    else if (c->kind == TN_DISTILBERT && c->eps != 1e-12)
+        tn_raise(TN_EINVAL, "%s: .eps is %g, but %s has 1e-12", who, c->eps, name);
+    else if ((c->kind == TN_ROBERTA || c->kind == TN_XLM_ROBERTA) && c->padding < 0)
+        tn_raise(TN_EINVAL, "%s: %s counts its positions from the padding's id: give .padding", who, name);
+    return tn_error() == TN_OK;
+}
 
 bool tn__bert_complete(const char *who, tn_bert_config *c)
 {
     stored s;
-    if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
-    if (!c->activation) c->activation = "gelu";
-    if (c->no_pooler) c->no_next = true;
-    if (c->padding < 0) c->padding = -1;
+    if ((unsigned)c->kind > TN_ELECTRA)
+        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is none of the six", who, (int)c->kind), false;
+    fill_in(c);
+    if (!is_kind(who, c)) return false;
     s = (stored){.c = *c, .places = 1};
-    if (c->padding < 0) s.c.padding = ABSENT;
-    if (!tn__init_and_activation(who, c->init, &c->activation) || !tn_hf_config_within(who, &table, &s) ||
+    if (c->padding < 0) s.c.padding = TN__BERT_ABSENT;
+    if (!tn__init_and_activation(who, c->init, &c->activation) ||
+        !tn_hf_config_within(who, &tn__bert_form_of(c)->files, &s) ||
         !tn__within(who, "positions", c->positions, 1, 10000000))
         return false;
     if (c->padding >= c->vocab)
@@ -80,42 +75,53 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
 
 /* ---- in a file --------------------------------------------------------------------------------------------------- */
 
+/* Do the numbers go together? */
+static void consistent(const stored *s, const char *dir)
+{
+    const tn_bert_config *c = &s->c;
+    const bool            distil = c->kind == TN_DISTILBERT;
+    if (c->dim % c->heads)
+        tn_raise(TN_EFORMAT, "'%s/config.json': %s %lld does not divide %s %lld", dir,
+                 distil ? "n_heads" : "num_attention_heads", (long long)c->heads, distil ? "dim" : "hidden_size",
+                 (long long)c->dim);
+    else if (c->positions < 1)
+        tn_raise(TN_EFORMAT,
+                 "'%s/config.json': max_position_embeddings is %lld, but the first is that behind pad_token_id %lld",
+                 dir, (long long)s->places, (long long)c->padding);
+    else if (c->padding >= c->vocab)
+        tn_raise(TN_EFORMAT, "'%s/config.json': pad_token_id is %lld, but vocab_size %lld", dir, (long long)c->padding,
+                 (long long)c->vocab);
+    else if (c->groups > c->layers)
+        tn_raise(TN_EFORMAT, "'%s/config.json': num_hidden_groups is %lld, but num_hidden_layers %lld", dir,
+                 (long long)c->groups, (long long)c->layers);
+}
+
 tn_bert_config tn_bert_config_load(const char *dir)
 {
-    static const char name[] = "config.json";
-    stored            s = {.c = {.zero_ = 0}};
-    tn_bert_config   *c = &s.c;
-    if (tn_hf_config_read(dir, &table, &s)) {
-        const bool first = s.type == first_type;
-        if (c->padding == ABSENT) c->padding = first ? 1 : 0;
-        c->norm_first = first || s.norm_first;
+    static const tn_hf_row type[] = {
+        {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = tn__bert_types}};
+    static const tn_hf_files which = {type, 1, NULL, 0};
+    stored                   s = {.c = {TN_BERT_DEFAULTS}};
+    tn_bert_config          *c = &s.c;
+    const tn__bert_form     *f = tn_hf_config_read(dir, &which, &s) ? tn__bert_form_named(s.type) : NULL;
+    if (f && tn_hf_config_read(dir, &f->files, &s)) {
+        c->kind = f->kind;
+        if (c->padding == TN__BERT_ABSENT) c->padding = f->padding;
+        c->norm_first = f->kind == TN_BERT && (s.norm_first || !strcmp(f->type, "roberta-prelayernorm"));
+        if (c->kind == TN_DISTILBERT) c->types = 0;
         c->positions = s.places - tn__first_place(c);
-        if (c->dim % c->heads)
-            tn_raise(TN_EFORMAT, "'%s/%s': num_attention_heads %lld does not divide hidden_size %lld", dir, name,
-                     (long long)c->heads, (long long)c->dim);
-        else if (c->positions < 1)
-            tn_raise(TN_EFORMAT,
-                     "'%s/%s': max_position_embeddings is %lld, but the first is that behind pad_token_id %lld", dir,
-                     name, (long long)s.places, (long long)c->padding);
-        else if (c->padding >= c->vocab)
-            tn_raise(TN_EFORMAT, "'%s/%s': pad_token_id is %lld, but vocab_size %lld", dir, name, (long long)c->padding,
-                     (long long)c->vocab);
+        consistent(&s, dir);
     }
     return tn_error() == TN_OK ? *c : (tn_bert_config){.zero_ = 0};
 }
 
-static const char *architecture_of(const tn_bert_config *c)
-{
-    const bool first = type_of(c) == first_type;
-    if (c->no_words) return first ? "RobertaPreLayerNormModel" : "BertModel";
-    return first ? "RobertaPreLayerNormForMaskedLM" : c->no_next ? "BertForMaskedLM" : "BertForPreTraining";
-}
-
 tn__bert_stored tn__bert_to_store(const tn_bert_config *c)
 {
-    stored s = {.c = *c, .type = type_of(c), .architecture = architecture_of(c)};
-    s.norm_first = s.type == tenon_type, s.places = s.c.positions + tn__first_place(c);
-    if (c->padding < 0) s.c.padding = ABSENT;
+    const tn__bert_form *f = tn__bert_form_of(c);
+    const bool           more = c->replaced || (!c->no_words && !c->no_next && f->pretraining);
+    stored               s = {.c = *c, .type = f->type, .norm_first = !strcmp(f->type, "tenon-bert")};
+    s.architecture = more ? f->pretraining : c->no_words ? f->model : f->masked;
+    s.places = s.c.positions + tn__first_place(c);
+    if (c->padding < 0) s.c.padding = TN__BERT_ABSENT;
     return s;
 }
-bool tn__bert_is_roberta(const tn_bert_config *c) { return type_of(c) == first_type; }

@@ -25,17 +25,6 @@ static tn_tokenizer *of_gguf(const char *path)
     return t;
 }
 
-static bool holds_tokenizer(const char *dir)
-{
-    static const char *const names[] = {
-        "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "encoder.json", "vocab.txt", NULL};
-    struct stat st;
-    char        path[1024];
-    for (int i = 0; names[i] && tn__path_in(dir, names[i], path, sizeof path); i++)
-        if (!stat(path, &st)) return true;
-    return false;
-}
-
 /* A file that a user names: by its first bytes. tokenizer.json, SentencePiece's .model and vocab.txt the tokenizer
  * knows by itself; llama2.c's begins with the length of its longest piece, below 2^16, and so with two zeros. */
 static tn_tokenizer *of_file(const char *path)
@@ -58,7 +47,7 @@ static tn_tokenizer *of_file(const char *path)
 static tn_tokenizer *tokenizer_of(const char *path, const char *form)
 {
     if (!strcmp(form, "gguf")) return of_gguf(path);
-    return !strcmp(form, "huggingface") && holds_tokenizer(path) ? tn_tokenizer_load(path) : NULL;
+    return !strcmp(form, "huggingface") && tn__holds_tokenizer(path) ? tn_tokenizer_load(path) : NULL;
 }
 
 static void check_fit(const tn_decoder *d, const char *path)

@@ -347,6 +347,17 @@ void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *files)
     return tn__model_read(m, tn__weights_open(dir, path), path, files);
 }
 
+bool tn__holds_tokenizer(const char *dir)
+{
+    static const char *const names[] = {
+        "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "encoder.json", "vocab.txt", NULL};
+    struct stat st;
+    char        path[1024];
+    for (int i = 0; names[i] && tn__path_in(dir, names[i], path, sizeof path); i++)
+        if (!stat(path, &st)) return true;
+    return false;
+}
+
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
 static const struct {

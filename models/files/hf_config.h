@@ -27,6 +27,9 @@ tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const 
 /* dir/name into a path; false and raised if dir is NULL or the path too long. */
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size);
 
+/* Has a directory one of the files that tn_tokenizer_load looks for? */
+bool tn__holds_tokenizer(const char *dir);
+
 /* The name of an activation as a string that stays. */
 const char *tn__activation_name(const char *name);
 #define TN__ACTIVATIONS "gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or tanh"

@@ -85,16 +85,17 @@ tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_how *how)
 }
 tn_status tn_lm_save(void *m, const char *dir) { return tn__lm_save_as(m, dir, NULL); }
 
+const char *const tn__lm_types[] = {"gpt2", "llama", "mistral", "qwen2", NULL};
+
 tn_lm *tn_lm_load(const char *dir)
 {
-    static const char *const types[] = {"gpt2", "llama", "mistral", "qwen2", NULL};
     typedef struct {
         const char *type;
     } stored;
     static const tn_hf_row rows[] = {
-        {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = types, .needed = true}};
+        {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = tn__lm_types, .needed = true}};
     static const tn_hf_files files = {rows, TN_HF_COUNT_(rows), NULL, 0};
     stored                   s = {NULL};
     if (!tn_hf_config_read(dir, &files, &s)) return NULL;
-    return !strcmp(s.type, types[0]) ? (tn_lm *)tn_gpt_load(dir) : (tn_lm *)tn_llama_load(dir);
+    return !strcmp(s.type, tn__lm_types[0]) ? (tn_lm *)tn_gpt_load(dir) : (tn_lm *)tn_llama_load(dir);
 }

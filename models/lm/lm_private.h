@@ -4,6 +4,8 @@
 
 #include "models/files/model_file.h"
 
+extern const char *const tn__lm_types[]; /* of config.json; NULL ends */
+
 /* Into a directory; or, how is not NULL, to a GGUF file. */
 tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_how *how);
 

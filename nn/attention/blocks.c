@@ -1,4 +1,5 @@
-/* blocks.c — a stack of Transformer blocks, and a norm after the last. */
+/* blocks.c — a stack of Transformer blocks, and a norm after the last. Layers may share blocks: of L layers in G groups
+ * the i-th is block ⌊i / (L / G)⌋, divided in f64, as ALBERT's reference has it. */
 #include "nn/attention/block.h"
 
 static tn_tensor *blocks_forward(void *self, tn_tensor *x) { return tn_blocks_forward((tn_blocks *)self, x); }
@@ -14,11 +15,18 @@ static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config 
 {
     c.memory = memory;
     if (!tn__at_least(who, "layers", c.layers, 1) || !tn__block_config(who, &c)) return NULL;
+    if (c.groups < 0 || c.groups > c.layers || (c.groups && (c.full_layers || c.relative)))
+        return tn_raise(TN_EINVAL,
+                        "%s: .groups is %lld: from 1 to .layers, %lld, and without .full_layers and .relative; 0: each "
+                        "layer has a block of its own",
+                        who, (long long)c.groups, (long long)c.layers),
+               NULL;
     tn_blocks *m = tn_module_create(kind);
     if (!m) return NULL;
     m->layers = tn_child(m, "layers", tn_module_list_new());
+    m->depth = c.layers;
     const int64_t window = c.window;
-    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++) {
+    for (int64_t i = 0; i < (c.groups ? c.groups : c.layers) && tn_error() == TN_OK; i++) {
         c.window = i < c.full_layers ? 0 : window;
         tn_append(m->layers, tn__block_of(&c));
         c.relative = 0; /* the first layer's are those of all */
@@ -64,9 +72,15 @@ static tn_tensor *angles_of(const tn_blocks *m, const tn_block_args *a, int64_t 
     return tn_mha_angles(block->self_attn, before, tn_size(a->x, block->self_attn->time_first ? 0 : 1));
 }
 
+static tn_block *block_of(const tn_blocks *m, int64_t layer)
+{
+    const double shared = (double)m->depth / (double)tn_length(m->layers);
+    return tn_at(m->layers, (int64_t)((double)layer / shared));
+}
+
 tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
 {
-    const int64_t n = m ? tn_length(m->layers) : 0;
+    const int64_t n = m ? m->depth : 0;
     for (int64_t i = 0; a.weights && i < n; i++) a.weights[i] = NULL;
     for (int64_t i = 0; a.memory_weights && i < n; i++) a.memory_weights[i] = NULL;
     if (!tn_ready(m)) return NULL;
@@ -81,7 +95,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
         const bool last = b.layer + 1 == n && !m->norm;
         if (a.weights) b.weights = a.weights + b.layer;
         if (a.memory_weights) b.memory_weights = a.memory_weights + b.layer;
-        b.x = tn_block_run(tn_at(m->layers, b.layer), b);
+        b.x = tn_block_run(block_of(m, b.layer), b);
         tn_drop(mine);
         mine = last ? NULL : tn_take(b.x);
     }
@@ -99,7 +113,7 @@ tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_
     const tn_block *block = tn_at(m->layers, 0);
     if (!block) return NULL;
     const tn_mha *a = block->self_attn;
-    return tn_kv_cache_new(.layers = tn_length(m->layers), .batch = batch, .length = length,
-                           .memory_length = memory_length, .heads = a->kv_heads, .head_dim = a->head_dim,
+    return tn_kv_cache_new(.layers = m->depth, .batch = batch, .length = length, .memory_length = memory_length,
+                           .heads = a->kv_heads, .head_dim = a->head_dim,
                            .dtype = tn_weight_dtype(a->out_proj->weight));
 }

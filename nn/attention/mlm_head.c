@@ -45,12 +45,12 @@ tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c)
                NULL;
     const int64_t  words = tn_size(c.embedding, 0), dim = tn_size(c.embedding, 1);
     const tn_dtype dt = tn_dtype_of(c.embedding);
-    if (!tn__floating("tn_mlm_head_new", dt)) return NULL;
+    if (!tn__floating("tn_mlm_head_new", dt) || !tn__at_least("tn_mlm_head_new", "in", c.in, 0)) return NULL;
     tn_mlm_head *m = tn_module_new(tn_mlm_head);
     if (!m) return NULL;
     m->activation = c.activation ? c.activation : tn_gelu;
     m->bias = tn_param(m, "bias", tn_zeros_of(dt, TN_SHAPE(words)));
-    m->dense = tn_child(m, "transform.dense", tn_linear_new(.in = dim, .out = dim, .dtype = dt));
+    m->dense = tn_child(m, "transform.dense", tn_linear_new(.in = c.in ? c.in : dim, .out = dim, .dtype = dt));
     m->norm = tn_child(m, "transform.LayerNorm", tn_layer_norm_new(.dim = dim, .eps = c.eps, .dtype = dt));
     m->weight = tn_tie(m, "decoder.weight", c.embedding);
     tn_tie(m, "decoder.bias", m->bias);

@@ -14,7 +14,8 @@ import sys
 
 try:
     import transformers
-    from transformers import BertConfig, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config
+    from transformers import (AlbertConfig, BertConfig, DistilBertConfig, ElectraConfig, GPT2Config, LlamaConfig,
+                              MistralConfig, Qwen2Config, RobertaConfig, RobertaPreLayerNormConfig, XLMRobertaConfig)
 except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
@@ -34,19 +35,25 @@ BASE = {
 # Not fields of the class, but changing what it computes: every table must name them.
 ALWAYS = ("model_type", "per_layer_config", "quantization_config")
 
-TABLES = {
-    "models/bert/bert_config.c": (BertConfig,),
-    "models/gpt/gpt.c": (GPT2Config,),
-    "models/llama/llama_config.c": (LlamaConfig, MistralConfig, Qwen2Config),
+TABLES = {  # a file, and the name of a table in it
+    ("models/bert/bert_forms.c", "bert_rows"): (BertConfig, RobertaConfig, RobertaPreLayerNormConfig, XLMRobertaConfig),
+    ("models/bert/bert_forms.c", "electra_rows"): (ElectraConfig,),
+    ("models/bert/bert_forms.c", "albert_rows"): (AlbertConfig,),
+    ("models/bert/bert_forms.c", "distilbert_rows"): (DistilBertConfig,),
+    ("models/gpt/gpt.c", "members"): (GPT2Config,),
+    ("models/llama/llama_config.c", "rows"): (LlamaConfig, MistralConfig, Qwen2Config),
 }
 
 
-def keys(path):
-    """The top-level members that the rows of a table name."""
+def keys(path, table):
+    """The top-level members that the rows of a table name, those of the macros among them."""
     text = open(path, encoding="utf-8").read()
-    start = text.index("static const tn_hf_row ")
+    start = text.index("static const tn_hf_row %s[]" % table)
     rows = text[start:text.index("\n};", start)]
-    found = re.findall(r'\{"([^"]+)", TN_HF_', rows) + re.findall(r'TN_HF\("([^"]+)"', rows)
+    for name, body in re.findall(r"#define ([A-Z_0-9]+)(?:\([^)]*\))?((?:.*\\\n)*.*)", text):
+        if re.search(r"\b%s\b" % name, rows):
+            rows += body
+    found = re.findall(r'\{"([^"]+)", TN_HF_', rows) + re.findall(r'\b(?:TN_HF|PART|SIZE)\("([^"]+)"', rows)
     for also in re.findall(r'\.also = "([^"]+)"', rows):
         found += also.split()
     found += ["rope_parameters." + name for name in re.findall(r'NESTED\("([^"]+)"\)', rows)]
@@ -56,12 +63,12 @@ def keys(path):
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
     wrong = 0
-    for table, classes in TABLES.items():
-        there = keys(os.path.join(root, table))
+    for (path, table), classes in TABLES.items():
+        there = keys(os.path.join(root, path), table)
         for cls in classes:
             members = {f.name for f in dataclasses.fields(cls)} | set(ALWAYS)
             for name in sorted(members - there - set(BASE)):
-                print("%s: %s has '%s', which no row names" % (table, cls.__name__, name))
+                print("%s, %s: %s has '%s', which no row names" % (path, table, cls.__name__, name))
                 wrong += 1
     if not wrong:
         print("transformers %s: every member of %s has a row" %

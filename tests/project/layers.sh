@@ -44,6 +44,7 @@ models/llama     | files generate                | core/base/toolbox.h
 models/lm        | files generate gpt llama      | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
 models/decoder   | files lm                      | core/base/toolbox.h
+models/open      | files bert lm decoder seq2seq | core/base/toolbox.h
 models/fit       |                               | core/base/toolbox.h
 '
 

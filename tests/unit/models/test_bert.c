@@ -242,7 +242,8 @@ static const struct {
     {"hidden_dropout_prob", "1", TN_EFORMAT,
      "'%s/config.json': hidden_dropout_prob is 1, but must be from 0 to less than 1"},
     {"model_type", "\"gpt2\"", TN_EUNSUPPORTED,
-     "'%s/config.json': model_type is 'gpt2'; this reads 'bert', 'roberta-prelayernorm' and 'tenon-bert'"},
+     "'%s/config.json': model_type is 'gpt2'; this reads 'bert', 'roberta-prelayernorm', 'tenon-bert', 'roberta', "
+     "'xlm-roberta', 'distilbert', 'albert' and 'electra'"},
     {"position_embedding_type", "\"relative_key\"", TN_EUNSUPPORTED,
      "'%s/config.json': position_embedding_type is 'relative_key'; only 'absolute' is supported"},
     {"is_decoder", "true", TN_EUNSUPPORTED,
@@ -329,7 +330,7 @@ START_TEST(losses)
     loss = tn_bert_loss(m, .ids = ids, .masked = none, .words = none);
     ck_assert_double_eq(tn_item(loss), 0);
     ck_assert_ptr_null(tn_bert_loss(m, .ids = ids));
-    ck_error(TN_EINVAL, "bert: there is nothing to learn: give masked and words, or next, or all of them");
+    ck_error(TN_EINVAL, "bert: there is nothing to learn: give masked and words, or next, or replaced");
     ck_assert_ptr_null(tn_bert_loss(m, .ids = ids, .masked = none));
     ck_error(TN_EINVAL, "bert: masked and words come together: the places of the hidden words, and which they are");
     tn_free(m);

@@ -75,6 +75,7 @@ static void *bert(void *m, tn_tensor *x) { return tn_bert_forward((tn_bert *)m, 
 static void *word_scores(void *m, tn_tensor *x) { return tn_bert_word_scores(m, x, NULL); }
 static void *pooled(void *m, tn_tensor *x) { return tn_bert_pooled(m, x); }
 static void *next_scores(void *m, tn_tensor *x) { return tn_bert_next_scores(m, x); }
+static void *replaced(void *m, tn_tensor *x) { return tn_bert_replaced_scores(m, x); }
 static void *bert_loss(void *m, tn_tensor *x)
 {
     return tn_bert_loss((tn_bert *)m, .ids = x, .next = tn_zeros_of(TN_I64, TN_SHAPE(1)), .word_loss = out,
@@ -176,6 +177,7 @@ static const struct forward {
     {"tn_bert_word_scores", "bert: the vectors are NULL", a_bert, word_scores, 0},
     {"tn_bert_pooled", "bert: the vectors are NULL", a_bert, pooled, 0},
     {"tn_bert_next_scores", "bert: the vectors are NULL", a_bert, next_scores, 0},
+    {"tn_bert_replaced_scores", "bert: the vectors are NULL", a_bert, replaced, 0},
     {"tn_bert_loss", "bert: ids must be [batch, length], got NULL", a_bert, bert_loss, 2},
     {"tn_bert_fill_in", "tn_bert_fill_in: the tokenizer is NULL", a_bert, fill_in, 0},
     {"tn_bert_embed", "tn_bert_embed: the tokenizer is NULL", a_bert, embed, 0},

@@ -1,0 +1,278 @@
+/* bert_forms.c — what the files of each kind look like: the members of config.json, the names of the weights, and which
+ * weight shows that a head is there. */
+#include "models/bert/bert_private.h"
+
+#include <string.h>
+
+/* ---- config.json ------------------------------------------------------------------------------------------------- */
+
+typedef tn__bert_stored stored;
+
+/* clang-format off */
+#define ARCHITECTURE {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)}
+#define TYPE {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = tn__bert_types}
+#define PART(key, member, otherwise_) TN_HF(key, stored, c.member, .otherwise = (otherwise_), .high = 1, .below = true)
+#define SIZE(key, member, most) TN_HF(key, stored, c.member, .needed = true, .low = 1, .high = (most))
+#define PADDING \
+    TN_HF("pad_token_id", stored, c.padding, .otherwise = TN__BERT_ABSENT, .omitted = true, .low = 0, .high = 10000000)
+#define INIT TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1)
+#define EPS TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-12, .low = 1e-15, .high = 0.1)
+#define PLACES TN_HF("max_position_embeddings", stored, places, .otherwise = 512, .low = 1, .high = 10000000)
+#define SEGMENTS TN_HF("type_vocab_size", stored, c.types, .otherwise = 2, .low = 1, .high = 1024)
+#define EMBEDDING TN_HF("embedding_size", stored, c.embedding, .otherwise = 128, .low = 1, .high = 65536)
+#define OF_HEADS \
+    TN_HF("classifier_dropout", stored, c.head_dropout, .otherwise = -1, .omitted = true, .high = 1, .below = true)
+#define ABSOLUTE {"position_embedding_type", TN_HF_MUST, .text = "absolute"}
+#define TIED {"tie_word_embeddings", TN_HF_MUST, .otherwise = true}
+#define F32 {"torch_dtype", TN_HF_NAME, .text = "float32"}
+#define ENCODER "is_decoder and add_cross_attention are not supported: this is an encoder"
+#define SILENT \
+    {"is_decoder", TN_HF_MUST, .silent = true, .says = ENCODER}, \
+    {"add_cross_attention", TN_HF_MUST, .silent = true, .says = ENCODER}, \
+    {"is_encoder_decoder", TN_HF_MUST, .silent = true}, \
+    {"per_layer_config", TN_HF_EMPTY, .silent = true}, \
+    {"pruned_heads", TN_HF_EMPTY, .silent = true}, \
+    {"quantization_config", TN_HF_EMPTY, .silent = true}, \
+    {"bos_token_id", TN_HF_ANY, .silent = true}, \
+    {"eos_token_id", TN_HF_ANY, .silent = true}, \
+    {"gradient_checkpointing", TN_HF_ANY, .silent = true}, \
+    {"use_cache", TN_HF_ANY, .silent = true}
+
+static const tn_hf_row bert_rows[] = { /* and RoBERTa, XLM-RoBERTa */
+    ARCHITECTURE,
+    PART("attention_probs_dropout_prob", attention_dropout, 0.1),
+    OF_HEADS,
+    TN_HF("hidden_act", stored, c.activation, .text = "gelu"),
+    PART("hidden_dropout_prob", dropout, 0.1),
+    SIZE("hidden_size", dim, 65536),
+    INIT,
+    SIZE("intermediate_size", ff, 1048576),
+    EPS,
+    PLACES,
+    TYPE,
+    TN_HF("norm_first", stored, norm_first, .omitted = true),
+    SIZE("num_attention_heads", heads, 1024),
+    SIZE("num_hidden_layers", layers, 1024),
+    PADDING,
+    ABSOLUTE,
+    TIED,
+    F32,
+    SEGMENTS,
+    SIZE("vocab_size", vocab, 10000000),
+    SILENT,
+};
+static const tn_hf_row electra_rows[] = {
+    ARCHITECTURE,
+    PART("attention_probs_dropout_prob", attention_dropout, 0.1),
+    OF_HEADS,
+    EMBEDDING,
+    TN_HF("hidden_act", stored, c.activation, .text = "gelu"),
+    PART("hidden_dropout_prob", dropout, 0.1),
+    SIZE("hidden_size", dim, 65536),
+    INIT,
+    SIZE("intermediate_size", ff, 1048576),
+    EPS,
+    PLACES,
+    TYPE,
+    SIZE("num_attention_heads", heads, 1024),
+    SIZE("num_hidden_layers", layers, 1024),
+    PADDING,
+    ABSOLUTE,
+    TIED,
+    F32,
+    SEGMENTS,
+    SIZE("vocab_size", vocab, 10000000),
+    SILENT,
+    {"summary_activation", TN_HF_ANY, .silent = true}, /* of a head that is not read */
+    {"summary_last_dropout", TN_HF_ANY, .silent = true},
+    {"summary_type", TN_HF_ANY, .silent = true},
+    {"summary_use_proj", TN_HF_ANY, .silent = true},
+};
+static const tn_hf_row albert_rows[] = {
+    ARCHITECTURE,
+    PART("attention_probs_dropout_prob", attention_dropout, 0),
+    PART("classifier_dropout_prob", head_dropout, 0.1),
+    EMBEDDING,
+    TN_HF("hidden_act", stored, c.activation, .text = "gelu_new"),
+    PART("hidden_dropout_prob", dropout, 0),
+    SIZE("hidden_size", dim, 65536),
+    INIT,
+    {"inner_group_num", TN_HF_MUST, .otherwise = 1, .silent = true},
+    SIZE("intermediate_size", ff, 1048576),
+    EPS,
+    PLACES,
+    TYPE,
+    SIZE("num_attention_heads", heads, 1024),
+    TN_HF("num_hidden_groups", stored, c.groups, .otherwise = 1, .low = 1, .high = 1024),
+    SIZE("num_hidden_layers", layers, 1024),
+    PADDING,
+    ABSOLUTE,
+    TIED,
+    F32,
+    SEGMENTS,
+    SIZE("vocab_size", vocab, 10000000),
+    SILENT,
+};
+static const tn_hf_row distilbert_rows[] = {
+    TN_HF("activation", stored, c.activation, .text = "gelu"),
+    ARCHITECTURE,
+    PART("attention_dropout", attention_dropout, 0.1),
+    SIZE("dim", dim, 65536),
+    PART("dropout", dropout, 0.1),
+    SIZE("hidden_dim", ff, 1048576),
+    INIT,
+    PLACES,
+    TYPE,
+    SIZE("n_heads", heads, 1024),
+    SIZE("n_layers", layers, 1024),
+    PADDING,
+    PART("seq_classif_dropout", head_dropout, 0.2),
+    TIED,
+    F32,
+    SIZE("vocab_size", vocab, 10000000),
+    SILENT,
+    {"qa_dropout", TN_HF_ANY, .silent = true},           /* of a head that is not read */
+    {"sinusoidal_pos_embds", TN_HF_ANY, .silent = true}, /* what the table began with: it is in the file */
+};
+/* clang-format on */
+
+/* ---- names of weights -------------------------------------------------------------------------------------------- */
+
+/* A name of a kind becomes one of BERT, and that one of ours: NAMES is the same for all. */
+#define LAYER "bert.encoder.layer.*."
+#define OURS "bert.encoder.layers.*."
+#define HEAD "cls.predictions."
+#define THIRD(name, i)                                                                                         \
+    TN_RENAME(LAYER "attention.self." name ".weight", OURS "self_attn.in_proj_weight", .part = i, .parts = 3), \
+        TN_RENAME(LAYER "attention.self." name ".bias", OURS "self_attn.in_proj_bias", .part = i, .parts = 3)
+#define NAMES /* of files that hold the encoder alone; of old files; heads, which .left names; a layer */             \
+    TN_RENAME("embeddings", "bert.embeddings", .load_only = true),                                                    \
+        TN_RENAME("encoder", "bert.encoder", .load_only = true),                                                      \
+        TN_RENAME("pooler", "bert.pooler", .load_only = true), TN_RENAME("**.gamma", "**.weight", .load_only = true), \
+        TN_RENAME("**.beta", "**.bias", .load_only = true), TN_RENAME("bert.embeddings.position_ids", NULL),          \
+        TN_RENAME("classifier", NULL), TN_RENAME("qa_outputs", NULL), THIRD("query", 0), THIRD("key", 1),             \
+        THIRD("value", 2), TN_RENAME(LAYER "attention.output.dense", OURS "self_attn.out_proj"),                      \
+        TN_RENAME(LAYER "attention.output.LayerNorm", OURS "norm1"),                                                  \
+        TN_RENAME(LAYER "intermediate.dense", OURS "linear1"), TN_RENAME(LAYER "output.dense", OURS "linear2"),       \
+        TN_RENAME(LAYER "output.LayerNorm", OURS "norm2")
+
+static const tn_rename bert_names[] = {NAMES};
+static const tn_rename first_names[] = {
+    TN_RENAME("roberta_prelayernorm.embeddings", "bert.embeddings"),
+    TN_RENAME("roberta_prelayernorm.encoder", "bert.encoder"),
+    TN_RENAME("roberta_prelayernorm.pooler", "bert.pooler"),
+    TN_RENAME("roberta_prelayernorm.LayerNorm", "bert.encoder.norm"),
+    TN_RENAME("encoder", "bert.encoder", .load_only = true), /* of files that hold the encoder alone */
+    TN_RENAME("LayerNorm", "bert.encoder.norm", .load_only = true),
+    TN_RENAME(LAYER "attention.LayerNorm", LAYER "attention.output.LayerNorm"),
+    TN_RENAME(LAYER "intermediate.LayerNorm", LAYER "output.LayerNorm"),
+    TN_RENAME("lm_head.dense", HEAD "transform.dense"),
+    TN_RENAME("lm_head.layer_norm", HEAD "transform.LayerNorm"),
+    TN_RENAME("lm_head.bias", HEAD "bias"),
+    TN_RENAME("lm_head.decoder", HEAD "decoder"),
+    NAMES,
+};
+static const tn_rename roberta_names[] = {
+    TN_RENAME("roberta", "bert"),
+    TN_RENAME("lm_head.dense", HEAD "transform.dense"),
+    TN_RENAME("lm_head.layer_norm", HEAD "transform.LayerNorm"),
+    TN_RENAME("lm_head.bias", HEAD "bias"),
+    TN_RENAME("lm_head.decoder", HEAD "decoder"),
+    NAMES,
+};
+static const tn_rename distilbert_names[] = {
+    TN_RENAME("distilbert.embeddings", "bert.embeddings"),
+    TN_RENAME("distilbert.transformer", "bert.encoder"),
+    TN_RENAME("transformer", "bert.encoder", .load_only = true),
+    TN_RENAME("pre_classifier", NULL),
+    TN_RENAME(LAYER "attention.q_lin", LAYER "attention.self.query"),
+    TN_RENAME(LAYER "attention.k_lin", LAYER "attention.self.key"),
+    TN_RENAME(LAYER "attention.v_lin", LAYER "attention.self.value"),
+    TN_RENAME(LAYER "attention.out_lin", LAYER "attention.output.dense"),
+    TN_RENAME(LAYER "sa_layer_norm", LAYER "attention.output.LayerNorm"),
+    TN_RENAME(LAYER "ffn.lin1", LAYER "intermediate.dense"),
+    TN_RENAME(LAYER "ffn.lin2", LAYER "output.dense"),
+    TN_RENAME(LAYER "output_layer_norm", LAYER "output.LayerNorm"),
+    TN_RENAME("vocab_transform", HEAD "transform.dense"),
+    TN_RENAME("vocab_layer_norm", HEAD "transform.LayerNorm"),
+    TN_RENAME("vocab_projector.bias", HEAD "bias"),
+    TN_RENAME("vocab_projector", HEAD "decoder"),
+    NAMES,
+};
+static const tn_rename albert_names[] = {
+    TN_RENAME("encoder", "albert.encoder", .load_only = true), /* of files that hold the encoder alone */
+    TN_RENAME("pooler", "albert.pooler", .load_only = true),
+    TN_RENAME("albert.embeddings", "bert.embeddings"),
+    TN_RENAME("albert.encoder.embedding_hidden_mapping_in", "bert.embeddings_project"),
+    TN_RENAME("albert.encoder.albert_layer_groups.*.albert_layers.0", "bert.encoder.layer.*"),
+    TN_RENAME("albert.pooler", "bert.pooler.dense"),
+    TN_RENAME(LAYER "attention.query", LAYER "attention.self.query"),
+    TN_RENAME(LAYER "attention.key", LAYER "attention.self.key"),
+    TN_RENAME(LAYER "attention.value", LAYER "attention.self.value"),
+    TN_RENAME(LAYER "attention.dense", LAYER "attention.output.dense"),
+    TN_RENAME(LAYER "attention.LayerNorm", LAYER "attention.output.LayerNorm"),
+    TN_RENAME(LAYER "ffn", LAYER "intermediate.dense"),
+    TN_RENAME(LAYER "ffn_output", LAYER "output.dense"),
+    TN_RENAME(LAYER "full_layer_layer_norm", LAYER "output.LayerNorm"),
+    TN_RENAME("predictions.dense", HEAD "transform.dense"),
+    TN_RENAME("predictions.LayerNorm", HEAD "transform.LayerNorm"),
+    TN_RENAME("predictions.bias", HEAD "bias"),
+    TN_RENAME("predictions.decoder", HEAD "decoder"),
+    TN_RENAME("sop_classifier.classifier", "cls.seq_relationship"),
+    NAMES,
+};
+static const tn_rename electra_names[] = {
+    TN_RENAME("electra", "bert"),
+    TN_RENAME("embeddings_project", "bert.embeddings_project", .load_only = true),
+    TN_RENAME("generator_predictions.dense", HEAD "transform.dense"),
+    TN_RENAME("generator_predictions.LayerNorm", HEAD "transform.LayerNorm"),
+    TN_RENAME("generator_lm_head.bias", HEAD "bias"),
+    TN_RENAME("generator_lm_head", HEAD "decoder"),
+    NAMES,
+};
+
+/* ---- forms ------------------------------------------------------------------------------------------------------- */
+
+#define DENSE ".dense.weight"
+/* clang-format off */
+static const tn__bert_form forms[] = {
+    {"bert", TN_BERT, TN_HF_FILES(bert_rows, bert_names), "BertModel", "BertForMaskedLM", "BertForPreTraining", "bert.",
+     "bert.pooler" DENSE, "cls.predictions.transform" DENSE, "cls.seq_relationship.weight", NULL, 0},
+    {"roberta-prelayernorm", TN_BERT, TN_HF_FILES(bert_rows, first_names), "RobertaPreLayerNormModel",
+     "RobertaPreLayerNormForMaskedLM", NULL, "roberta_prelayernorm.", "roberta_prelayernorm.pooler" DENSE,
+     "lm_head" DENSE, "cls.seq_relationship.weight", NULL, 1},
+    {"tenon-bert", TN_BERT, TN_HF_FILES(bert_rows, bert_names), "BertModel", "BertForMaskedLM", "BertForPreTraining",
+     "bert.", "bert.pooler" DENSE, "cls.predictions.transform" DENSE, "cls.seq_relationship.weight", NULL, 0},
+    {"roberta", TN_ROBERTA, TN_HF_FILES(bert_rows, roberta_names), "RobertaModel", "RobertaForMaskedLM", NULL,
+     "roberta.", "roberta.pooler" DENSE, "lm_head" DENSE, NULL, NULL, 1},
+    {"xlm-roberta", TN_XLM_ROBERTA, TN_HF_FILES(bert_rows, roberta_names), "XLMRobertaModel", "XLMRobertaForMaskedLM",
+     NULL, "roberta.", "roberta.pooler" DENSE, "lm_head" DENSE, NULL, NULL, 1},
+    {"distilbert", TN_DISTILBERT, TN_HF_FILES(distilbert_rows, distilbert_names), "DistilBertModel",
+     "DistilBertForMaskedLM", NULL, "distilbert.", NULL, "vocab_transform.weight", NULL, NULL, 0},
+    {"albert", TN_ALBERT, TN_HF_FILES(albert_rows, albert_names), "AlbertModel", "AlbertForMaskedLM",
+     "AlbertForPreTraining", "albert.", "albert.pooler.weight", "predictions" DENSE, "sop_classifier.classifier.weight",
+     NULL, 0},
+    {"electra", TN_ELECTRA, TN_HF_FILES(electra_rows, electra_names), "ElectraModel", "ElectraForMaskedLM",
+     "ElectraForPreTraining", "electra.", NULL, "generator_predictions" DENSE, NULL, "discriminator_predictions" DENSE,
+     0},
+};
+/* clang-format on */
+const char *const tn__bert_types[] = {
+    "bert", "roberta-prelayernorm", "tenon-bert", "roberta", "xlm-roberta", "distilbert", "albert", "electra", NULL};
+
+const tn__bert_form *tn__bert_form_named(const char *type)
+{
+    int i = 0;
+    while (strcmp(forms[i].type, type) != 0) i++;
+    return &forms[i];
+}
+
+/* With the norms first it is RobertaPreLayerNorm, whose masked head knows no other activation, and whose places are
+ * counted from that of the padding; what is neither that nor BERT has a name of ours. */
+const tn__bert_form *tn__bert_form_of(const tn_bert_config *c)
+{
+    int i = 0;
+    if (c->kind == TN_BERT && c->norm_first) return &forms[c->padding >= 0 && !strcmp(c->activation, "gelu") ? 1 : 2];
+    while (forms[i].kind != c->kind) i++;
+    return &forms[i];
+}

@@ -1,0 +1,72 @@
+/* open.c — whatever model a directory holds: its model_type, looked up in the lists of the families. */
+#include "models/bert/bert_private.h"
+#include "models/files/hf_config.h"
+#include "models/lm/lm_private.h"
+
+#include <string.h>
+
+static const char *const translators[] = {"tenon-seq2seq", NULL};
+
+static bool listed(const char *const *types, const char *type)
+{
+    int i = 0;
+    while (types[i] && strcmp(types[i], type) != 0) i++;
+    return types[i] != NULL;
+}
+
+/* The model_type of a directory, as one of the lists' strings; NULL: raised. */
+static const char *type_of(const char *dir)
+{
+    enum { MOST = 32 };
+    const char *const *const lists[] = {tn__bert_types, tn__lm_types, translators};
+    const char              *all[MOST + 1] = {NULL}, *type = NULL;
+    int                      n = 0;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (int k = 0; lists[i][k] && n < MOST; k++) all[n++] = lists[i][k];
+    const tn_hf_row   row = {"model_type", TN_HF_TYPE, .choices = all, .needed = true};
+    const tn_hf_files files = {&row, 1, NULL, 0};
+    return tn_hf_config_read(dir, &files, &type) ? type : NULL;
+}
+
+static void fits(const tn_model *m, const char *dir, int64_t words)
+{
+    const int64_t pieces = m->tokenizer ? tn_tokenizer_size(m->tokenizer) : 0;
+    if (pieces > words && tn_error() == TN_OK)
+        tn_raise(TN_EFORMAT,
+                 "'%s': the tokenizer has %lld pieces, the model only %lld words: these files are not of one model",
+                 dir, (long long)pieces, (long long)words);
+}
+
+static void open_decoder(tn_model *m, const char *path)
+{
+    const tn_decoder d = tn_decoder_open(path);
+    m->family = TN_MODEL_DECODER, m->module = d.model, m->tokenizer = d.tokenizer;
+    if (d.model) m->type = tn_lm_about(d.model).type;
+}
+
+tn_model tn_model_open(const char *dir)
+{
+    tn_model m = {TN_MODEL_NONE, .tokenizer = NULL};
+    if (tn_error() != TN_OK) return m;
+    if (!dir || !*dir) return tn_raise(TN_EINVAL, "tn_model_open: the directory is %s", dir ? "empty" : "NULL"), m;
+    m.type = tn__is_file(dir) ? NULL : type_of(dir);
+    if (tn_error() == TN_OK && (!m.type || listed(tn__lm_types, m.type))) open_decoder(&m, dir);
+    else if (tn_error() == TN_OK) {
+        const bool encoder = listed(tn__bert_types, m.type);
+        m.family = encoder ? TN_MODEL_ENCODER : TN_MODEL_SEQ2SEQ;
+        if (encoder) m.bert = tn_bert_load(dir);
+        else m.seq2seq = tn_seq2seq_load(dir);
+        if (m.module && tn__holds_tokenizer(dir)) m.tokenizer = tn_tokenizer_load(dir);
+        if (m.module) fits(&m, dir, encoder ? m.bert->config.vocab : m.seq2seq->config.source_words);
+    }
+    if (tn_error() != TN_OK) tn_model_close(&m);
+    return m;
+}
+
+void tn_model_close(tn_model *m)
+{
+    if (!m) return;
+    if (m->module) tn_module_free(m->module);
+    tn_tokenizer_free(m->tokenizer);
+    *m = (tn_model){TN_MODEL_NONE, .tokenizer = NULL};
+}
