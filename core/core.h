@@ -119,8 +119,9 @@ typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the o
 /* The modes of a thread, all off at first. Scopes put all of them back, and the workers of a parallel loop have those
  * of its caller. */
 typedef struct {
-    bool no_grad;  /* nothing is recorded           */
-    bool autocast; /* products are computed in bf16 */
+    bool    no_grad;  /* nothing is recorded           */
+    bool    autocast; /* products are computed in bf16 */
+    uint8_t look;     /* how many watch the modules: tn_look_begin; none in the workers of a loop */
 } tn_mode;
 
 /* A watermark, not an allocation. Ending a scope drops every tensor made since it began, on this thread; it closes

@@ -71,6 +71,8 @@ typedef struct tn_mha_config {
 typedef struct {
     tn_module      base;
     int64_t        dim, heads, kdim, vdim, kv_heads, head_dim;
+    int64_t        made_heads, made_kv_heads; /* before any was taken out: tn_mha_prune */
+    int64_t       *left;                      /* [heads]: the numbers that those left had then */
     int64_t        window;
     double         scale, dropout;
     bool           time_first, rotary;

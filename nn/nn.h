@@ -9,6 +9,7 @@
 #include "convolution.h"
 #include "losses.h"
 #include "attention.h"
+#include "look.h"
 #include "transformer.h"
 #include "rnn.h"
 #include "state.h"

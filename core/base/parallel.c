@@ -173,14 +173,15 @@ void tn_parallel_for(int64_t n, int64_t grain, void (*body)(int64_t from, int64_
     if (n == 0) return;
     if (tn__self.shrink) grain = tn__max_i64(1, grain / tn__self.shrink);
     const int64_t blocks = (n - 1) / grain + 1;
+    const uint8_t look = tn__self.mode.look;
+    bool          done = false;
+    tn__self.mode.look = 0; /* watching is of one thread: a body is never watched, so that their number does not show */
 #ifdef _OPENMP
     if (blocks > 1) {
         const int threads = tn_threads();
-        if (threads > 1 && ready(threads)) {
-            parallel(body, user, n, grain, blocks, threads);
-            return;
-        }
+        if (threads > 1 && ready(threads)) parallel(body, user, n, grain, blocks, threads), done = true;
     }
 #endif
-    serial(body, user, n, grain, blocks);
+    if (!done) serial(body, user, n, grain, blocks);
+    tn__self.mode.look = look;
 }

@@ -58,6 +58,7 @@ static tn_tensor *leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, 
         if (all && b) all[count++] = b[i];
     }
     if (!all) return tn_leave(f, NULL);
+    if (tn__looked()) y = tn__look_result(&f, y);
     all[count++] = y;
     tn_scope_return_list(f.scope, count, all);
     tn_mem_put(all, bytes);
@@ -113,7 +114,7 @@ tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_
     const tn_block *block = tn_at(m->layers, 0);
     if (!block) return NULL;
     const tn_mha *a = block->self_attn;
-    return tn_kv_cache_new(.layers = m->depth, .batch = batch, .length = length, .memory_length = memory_length,
-                           .heads = a->kv_heads, .head_dim = a->head_dim,
+    return tn_kv_cache_new(.layers = tn_length(m->layers), .batch = batch, .length = length,
+                           .memory_length = memory_length, .heads = a->made_kv_heads, .head_dim = a->head_dim,
                            .dtype = tn_weight_dtype(a->out_proj->weight));
 }

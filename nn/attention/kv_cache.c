@@ -148,12 +148,12 @@ static tn_tensor *place(tn_tensor *t, int64_t layer, int64_t rows, int64_t from,
     return tn_narrow(tn_narrow(tn_select(t, 0, layer), 0, 0, rows), 2, from, n);
 }
 
-bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, tn_tensor *k, tn_tensor *v)
+bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, tn_tensor *k, tn_tensor *v)
 {
     if (tn_error() != TN_OK) return false;
     const tn_shape s = tn_shape_of(k); /* [B, heads, n, head_dim] */
     const int64_t  rows = s.d[0], n = s.d[2], all = tn_kv_cache_length(c);
-    if (!usable(c, layer, rows, s.d[1], s.d[3], tn_dtype_of(k))) return false;
+    if (!usable(c, layer, rows, made, s.d[3], tn_dtype_of(k))) return false;
     const int64_t from = memory ? 0 : c->layer[layer].own, room = memory ? c->c.memory_length : c->c.length;
     if (from > all && !memory)
         return tn_raise(TN_ESTATE,
@@ -167,8 +167,8 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, tn_tensor *k, t
                         (long long)from, memory ? ".memory_length" : ".length", (long long)room),
                false;
     if (n == 0) return true;
-    tn_copy_from(place(c->keys[memory], layer, rows, from, n), k);
-    return tn_copy_from(place(c->values[memory], layer, rows, from, n), v) == TN_OK;
+    tn_copy_from(tn_narrow(place(c->keys[memory], layer, rows, from, n), 1, 0, s.d[1]), k);
+    return tn_copy_from(tn_narrow(place(c->values[memory], layer, rows, from, n), 1, 0, s.d[1]), v) == TN_OK;
 }
 
 void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows, int64_t n)

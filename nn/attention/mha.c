@@ -9,6 +9,7 @@
  * op broadcasts, and no key is copied. (In the backward each group has a gradient of its keys, and they are summed.) */
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
+#include "nn/look.h"
 
 #include <math.h>
 
@@ -16,6 +17,8 @@ static tn_tensor *mha_forward(void *self, tn_tensor *x) { return tn_mha_forward(
 
 static const tn_class tn_mha_class = {
     .size = sizeof(tn_class), .name = "MultiheadAttention", .bytes = sizeof(tn_mha), .forward = mha_forward};
+
+tn_mha *tn_mha_of(tn_module *m) { return m && m->kind == &tn_mha_class ? (tn_mha *)(void *)m : NULL; }
 
 static tn_tensor *xavier(tn_dtype dt, int64_t out, int64_t in)
 {
@@ -78,6 +81,9 @@ tn_mha *tn_mha_create(tn_mha_config c)
     const int64_t e = c.dim;
     m->dim = e, m->heads = c.heads, m->kdim = c.kdim, m->vdim = c.vdim;
     m->kv_heads = c.kv_heads ? c.kv_heads : c.heads, m->head_dim = c.head_dim ? c.head_dim : e / c.heads;
+    m->made_heads = m->heads, m->made_kv_heads = m->kv_heads;
+    m->left = tn_array(m, m->heads, int64_t);
+    for (int64_t i = 0; m->left && i < m->heads; i++) m->left[i] = i;
     m->window = c.window, m->scale = c.scale, m->dropout = c.dropout, m->time_first = c.time_first,
     m->rotary = c.rotary, m->rope = c.rope;
     if (c.kv_heads || c.head_dim) {
@@ -130,7 +136,8 @@ static bool differ(const char *a, const tn_tensor *x, const char *b, const tn_te
     return false;
 }
 
-/* Is the mask [T, S], [B·heads, T, S] or [B or 1, heads or 1, T, S]? The one of 3 dims gets 4. */
+/* Is the mask [T, S], [B·heads, T, S] or [B or 1, heads or 1, T, S]? The one of 3 dims gets 4. Its heads are those
+ * that m was made with; of them it keeps those that are left. */
 static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
 {
     char           text[192];
@@ -143,18 +150,21 @@ static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
                    "mha: blocked is %s, but must be bool (true: may not be attended) or floating (added to the scores)",
                    tn_dtype_name(dt)),
                false;
-    bool ok = n >= 2 && n <= 4 && s.d[n - 2] == z->queries && s.d[n - 1] == z->keys;
-    if (ok && n == 3) ok = s.d[0] == z->batch * m->heads;
-    if (ok && n == 4) ok = (s.d[0] == 1 || s.d[0] == z->batch) && (s.d[1] == 1 || s.d[1] == m->heads);
+    const int64_t heads = m->made_heads;
+    bool          ok = n >= 2 && n <= 4 && s.d[n - 2] == z->queries && s.d[n - 1] == z->keys;
+    if (ok && n == 3) ok = s.d[0] == z->batch * heads;
+    if (ok && n == 4) ok = (s.d[0] == 1 || s.d[0] == z->batch) && (s.d[1] == 1 || s.d[1] == heads);
     if (!ok)
         return tn_raise(TN_ESHAPE,
                         "mha: blocked %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or "
                         "[B, heads, T, S]",
                         tn_shape_text(s, text, sizeof text), (long long)z->queries, (long long)z->keys,
-                        (long long)(z->batch * m->heads)),
+                        (long long)(z->batch * heads)),
                false;
-    if (n == 3) *blocked = tn_reshape(*blocked, TN_SHAPE(z->batch, m->heads, z->queries, z->keys));
-    return true;
+    if (n == 3) *blocked = tn_reshape(*blocked, TN_SHAPE(z->batch, heads, z->queries, z->keys));
+    if (m->heads != heads && n > 2 && tn_size(*blocked, 1) == heads)
+        *blocked = tn_index_select(*blocked, 1, tn_from_data(TN_I64, TN_SHAPE(m->heads), m->left));
+    return tn_error() == TN_OK;
 }
 
 static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
@@ -209,7 +219,7 @@ static void heads_of(tn_tensor *y, int count, tn_tensor **heads)
 /* Projections `from` … `from + count - 1` (of query, key, value) of one x. */
 static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, int64_t batch, int64_t n)
 {
-    const int64_t    e = m->dim;
+    const int64_t    e = m->heads * m->head_dim; /* rows of each projection */
     tn_linear *const module[3] = {m->q_proj, m->k_proj, m->v_proj};
     tn_tensor *w, *b = m->in_proj_bias, *const each[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
     if (m->q_proj) return apart(m, tn_call(module[from], x), batch, n, 1, from ? m->kv_heads : m->heads);
@@ -277,33 +287,72 @@ static tn_tensor *projected(const tn_mha *m, const tn_mha_args *a, const sizes *
     return NULL;
 }
 
+/* A cache has room for all heads that its layers were made with: those left are the first. */
+static bool left_of(const tn_mha *m, tn_tensor **h)
+{
+    if (m->kv_heads != m->made_kv_heads) *h = tn_narrow(*h, 1, 0, m->kv_heads);
+    return tn_error() == TN_OK;
+}
+
 /* Writes the keys and values of this call to the cache, and replaces them by all that it holds now. */
-static bool through_cache(const tn_mha_args *a, const sizes *z, tn_tensor **k, tn_tensor **v)
+static bool through_cache(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor **k, tn_tensor **v)
 {
     if (!a->cache) return true;
-    return (z->recall || tn__cache_write(a->cache, a->layer, a->memory, *k, *v)) &&
-           tn__cache_read(a->cache, a->layer, a->memory, z->batch, z->keys, k, v);
+    return (z->recall || tn__cache_write(a->cache, a->layer, a->memory, m->made_kv_heads, *k, *v)) &&
+           tn__cache_read(a->cache, a->layer, a->memory, z->batch, z->keys, k, v) && left_of(m, k) && left_of(m, v);
+}
+
+/* What leads from queries, keys and values to what each head gives, seen and perhaps changed on the way. Where somebody
+ * acts on the weights, the result is made of what becomes of them. */
+static tn_tensor *attend_seen(const tn_mha *m, const sizes *z, tn_attention_args t, tn_tensor **weights)
+{
+    const tn__wanted wanted = tn__look_wants("weights");
+    const tn_shape   w = {4, {z->batch, m->heads, z->queries, z->keys}};
+    tn_tensor       *own = NULL;
+    if (wanted) t.weights = weights ? weights : &own;
+    tn_tensor *y = tn_attention_run(t);
+    if (wanted && y) {
+        const tn_shape was = tn_shape_of(*t.weights);
+        *t.weights = tn_reshape(tn__look("weights", tn_reshape(*t.weights, w)), was);
+        if (wanted == TN__WANTED_TO_ACT) y = tn_permute(tn_matmul(*t.weights, t.v), t.order);
+    }
+    const tn_shape s = {4, {z->batch, z->queries, m->heads, m->head_dim}};
+    const tn_shape time_first = {4, {z->queries, z->batch, m->heads, m->head_dim}};
+    return tn__look("heads", tn_reshape(y, m->time_first ? time_first : s));
+}
+
+/* The mask, as whoever looks leaves it. */
+static tn_tensor *blocked_seen(tn_tensor *blocked) { return tn__looked() ? tn__look("blocked", blocked) : blocked; }
+
+static void projections_seen(tn_tensor **h)
+{
+    h[0] = tn__look("queries", h[0]), h[1] = tn__look("keys", h[1]), h[2] = tn__look("values", h[2]);
 }
 
 static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
 {
     sizes             z = {0};
     tn_tensor        *h[3] = {NULL};
-    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .blocked = a->blocked, .blocked_keys = a->blocked_keys,
-                           .causal = a->causal, .window = m->window};
+    const bool        looked = tn__looked();
+    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .blocked = blocked_seen(a->blocked),
+                           .blocked_keys = a->blocked_keys, .causal = a->causal, .window = m->window};
     if (!mha_fits(m, a, &z) || (t.blocked && !mask(m, &z, &t.blocked))) return NULL;
     tn_tensor *all = projected(m, a, &z, h);
+    if (all && looked) heads_of(all, 3, h), all = NULL; /* to be seen one by one */
     if (m->rotary) rotate(m, a, &z, h);
-    if (!through_cache(a, &z, &h[1], &h[2])) return NULL;
+    if (!through_cache(m, a, &z, &h[1], &h[2])) return NULL;
+    if (looked) projections_seen(h);
 
     t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.recall ? 0 : z.before;
     t.dropout = m->base.training ? m->dropout : 0;
     if (m->scale > 0) t.scale = m->scale;
     t.order = m->time_first ? TN_DIMS(2, 0, 1, 3) : TN_DIMS(0, 2, 1, 3);
     if (m->kv_heads != m->heads) group(m, &z, &t);
-    tn_tensor    *y = tn_attention_run(t); /* [B, T, heads, D], or [T, B, ...]; heads may be [kv_heads, group] */
-    const int64_t width = m->heads * m->head_dim;
-    y = tn_view(y, m->time_first ? TN_SHAPE(z.queries, z.batch, width) : TN_SHAPE(z.batch, z.queries, width));
+    /* [B, T, heads, D], or [T, B, ...]; heads may be [kv_heads, group] */
+    tn_tensor     *y = looked ? attend_seen(m, &z, t, weights) : tn_attention_run(t);
+    const int64_t  width = m->heads * m->head_dim;
+    const tn_shape flat = m->time_first ? TN_SHAPE(z.queries, z.batch, width) : TN_SHAPE(z.batch, z.queries, width);
+    y = looked ? tn_reshape(y, flat) : tn_view(y, flat);
     y = tn_call(m->out_proj, y);
     if (weights && m->kv_heads != m->heads)
         *weights = tn_reshape(*weights, TN_SHAPE(z.batch, m->heads, z.queries, z.keys));

@@ -48,8 +48,15 @@ tn_frame tn_module_enter(void *m)
     return open_frame(m);
 }
 
+/* A module's result is seen once: in the frame that is its step of the path. */
+tn_tensor *tn__look_result(const tn_frame *f, tn_tensor *y)
+{
+    return y && tn__self.path_depth > f->scope.path ? tn__look(NULL, y) : y;
+}
+
 tn_tensor *tn_leave(tn_frame f, tn_tensor *y)
 {
+    if (tn__looked()) y = tn__look_result(&f, y);
     const bool ok = tn_error() == TN_OK;
     if (!ok) tn__draws_back(f.generator, f.began);
     return tn_scope_return(f.scope, ok ? y : NULL);
@@ -60,6 +67,7 @@ void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
     enum { MOST = 16 };
     tn_tensor *t[MOST];
     if (n > MOST) tn_raise(TN_EINVAL, "tn_leave_n: %d results, at most %d can leave", n, MOST);
+    if (tn__looked() && n > 0 && tn_error() == TN_OK) *y[0] = tn__look_result(&f, *y[0]);
     const bool ok = tn_error() == TN_OK;
     if (!ok) tn__draws_back(f.generator, f.began);
     for (int i = 0; i < n; i++) {

@@ -74,6 +74,21 @@ enum { TN__TENSOR_PARTS = 64 }; /* of one tensor, at most */
 int  tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES]);
 bool tn__renames_check(const char *who, const tn_rename *r, int n);
 
+/* Does the whole name match a pattern of such parts? */
+bool tn__name_matches(const char *pattern, const char *name);
+
+/* ---- looking inside (look.c) ------------------------------------------------------------------------------------- */
+
+/* Does anybody watch this thread's modules? Else nothing below is called. */
+static inline bool tn__looked(void) { return __builtin_expect(tn__self.mode.look != 0, 0); }
+/* t, which goes by the module path so far and, if it is none of the module's results, the part's name behind it: noted
+ * by those who want it. What their edits make of it takes its place. */
+tn_tensor *tn__look(const char *part, tn_tensor *t);
+tn_tensor *tn__look_result(const tn_frame *f, tn_tensor *y); /* y leaves the frame of a module (forward.c) */
+/* Does anybody want that part of the module: at all, and to change it or to have its gradient? */
+typedef enum { TN__NOT_WANTED = 0, TN__WANTED, TN__WANTED_TO_ACT } tn__wanted;
+tn__wanted tn__look_wants(const char *part);
+
 /* ---- for constructors and descriptions ------------------------------------------------------------------------- */
 
 bool tn__last_dims(const char *who, int64_t dim, tn_shape shape, tn_shape *to); /* .dim or .shape */

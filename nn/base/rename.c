@@ -57,6 +57,14 @@ static bool put(char *to, size_t *at, const part *p)
     return true;
 }
 
+bool tn__name_matches(const char *pattern, const char *name)
+{
+    part      p[MOST_PARTS], x[MOST_PARTS];
+    found     f = {0};
+    const int np = split(pattern, p), nx = split(name, x);
+    return np >= 0 && nx >= 0 && match(p, np, x, nx, &f) && f.rest == nx;
+}
+
 int tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES])
 {
     part   p[MOST_PARTS], q[MOST_PARTS], x[MOST_PARTS];

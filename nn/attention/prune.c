@@ -1,0 +1,120 @@
+/* prune.c — heads taken out of attention for good.
+ *
+ * Head h owns the rows h·D … (h+1)·D - 1 of each projection and the same columns of the last: y = Σ_h W_out,h head_h + b.
+ * So a model without a head gives what it gave with that head's result set to 0, and the arithmetic of the head is
+ * gone. */
+#include "nn/base/nn_private.h"
+#include "nn/look.h"
+
+/* Which rows of a projection stay: those of the heads (of queries or keys) for which `stays` is true, in each of
+ * `parts` parts. */
+static tn_tensor *rows_left(const bool *stays, int64_t heads, int64_t of, int64_t d, int parts)
+{
+    int64_t n = 0;
+    for (int64_t h = 0; h < heads; h++) n += stays[h * of];
+    tn_tensor *index = tn_empty_of(TN_I64, TN_SHAPE(parts * n * d));
+    int64_t   *to = tn_data_mut(index), at = 0;
+    if (!to) return NULL;
+    for (int p = 0; p < parts; p++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t i = 0; stays[h * of] && i < d; i++) to[at++] = (p * heads + h) * d + i;
+    return index;
+}
+
+enum { MOST = 8 };
+typedef struct {
+    tn_tensor *was[MOST], *now[MOST];
+    int        n;
+} change;
+
+/* The rows (dim 0) or columns (1) of t that the index names. t may be absent. */
+static void cut(change *c, tn_tensor *t, int dim, tn_tensor *index)
+{
+    if (t && index) c->was[c->n] = t, c->now[c->n++] = tn_index_select(t, dim, index);
+}
+static void cut_linear(change *c, const tn_linear *m, tn_tensor *index)
+{
+    if (m) cut(c, m->weight, 0, index), cut(c, m->bias, 0, index);
+}
+
+/* Which of the heads that m has stay; how many go, or -1: raised. */
+static int64_t choose(const tn_mha *m, int64_t n, const int64_t *heads, bool *stays)
+{
+    const int64_t of = m->kv_heads ? m->heads / m->kv_heads : 1;
+    int64_t       gone = 0;
+    for (int64_t i = 0; i < m->heads; i++) {
+        stays[i] = true;
+        for (int64_t k = 0; k < n; k++) stays[i] = stays[i] && heads[k] != m->left[i];
+        gone += !stays[i];
+    }
+    for (int64_t i = 0; i < m->heads; i++) {
+        const int64_t first = i / of * of;
+        if (stays[i] == stays[first]) continue;
+        return tn_raise(TN_EINVAL,
+                        "tn_mha_prune: heads %lld to %lld share their keys: all of them go, or none; head %lld was "
+                        "named, head %lld was not",
+                        (long long)m->left[first], (long long)m->left[first + of - 1],
+                        (long long)m->left[stays[i] ? first : i], (long long)m->left[stays[i] ? i : first]),
+               -1;
+    }
+    return gone;
+}
+
+static bool may_be_pruned(const tn_mha *m, int64_t n, const int64_t *heads)
+{
+    const tn_tensor *w = m->in_proj_weight ? m->in_proj_weight : m->q_proj ? m->q_proj->weight : m->q_proj_weight;
+    if (n < 0 || (n && !heads)) return tn_raise(TN_EINVAL, "tn_mha_prune: the list of heads is NULL"), false;
+    for (int64_t i = 0; i < n; i++)
+        if (heads[i] < 0 || heads[i] >= m->made_heads)
+            return tn_raise(TN_EINDEX, "tn_mha_prune: there is no head %lld; they are 0 to %lld", (long long)heads[i],
+                            (long long)m->made_heads - 1),
+                   false;
+    if (tn_is_q8(w) || tn_is_q8(m->out_proj->weight))
+        return tn_raise(TN_EUNSUPPORTED,
+                        "tn_mha_prune: these weights have 8 bits: take heads out first, then quantize"),
+               false;
+    return true;
+}
+
+static void cut_all(const tn_mha *m, const bool *stays, change *c)
+{
+    const int64_t of = m->kv_heads ? m->heads / m->kv_heads : 1, d = m->head_dim;
+    tn_tensor    *q = rows_left(stays, m->heads, 1, d, 1), *kv = rows_left(stays, m->kv_heads, of, d, 1);
+    tn_tensor    *three = rows_left(stays, m->heads, 1, d, 3);
+    cut(c, m->in_proj_weight, 0, three);
+    cut(c, m->in_proj_bias, 0, three);
+    cut(c, m->q_proj_weight, 0, q), cut(c, m->k_proj_weight, 0, kv), cut(c, m->v_proj_weight, 0, kv);
+    if (m->q_proj) cut_linear(c, m->q_proj, q), cut_linear(c, m->k_proj, kv), cut_linear(c, m->v_proj, kv);
+    cut(c, m->out_proj->weight, 1, q);
+}
+
+/* Nothing here can fail. */
+static void take(tn_mha *m, const bool *stays, int64_t gone, const change *c)
+{
+    const int64_t of = m->kv_heads ? m->heads / m->kv_heads : 1;
+    int64_t       at = 0;
+    for (int i = 0; i < c->n; i++) tn_zero_grad(c->was[i]), tn_adopt(c->was[i], c->now[i]);
+    for (int64_t i = 0; i < m->heads; i++)
+        if (stays[i]) m->left[at++] = m->left[i];
+    m->heads -= gone, m->kv_heads -= gone / of;
+    const int64_t q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
+    m->out_proj->in = q;
+    if (m->q_proj) m->q_proj->out = q, m->k_proj->out = kv, m->v_proj->out = kv;
+}
+
+tn_status tn_mha_prune(tn_mha *m, int64_t n, const int64_t *heads)
+{
+    if (!tn_ready(m)) return tn_error();
+    if (!may_be_pruned(m, n, heads) || !m->heads) return tn_error();
+    bool *stays = tn_mem_get((size_t)m->heads);
+    if (!stays) return tn_error();
+    const size_t   bytes = (size_t)m->heads;
+    const int64_t  gone = choose(m, n, heads, stays);
+    const tn_scope s = tn_no_grad_begin();
+    change         c = {.n = 0};
+    if (gone > 0) cut_all(m, stays, &c);
+    if (gone > 0 && tn_error() == TN_OK) take(m, stays, gone, &c);
+    tn_scope_end(s);
+    tn_mem_put(stays, bytes);
+    return tn_error();
+}

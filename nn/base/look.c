@@ -1,0 +1,249 @@
+/* look.c — who watches a thread's modules, and what they have noted.
+ *
+ * The thread's mode says how many watch (scopes put it back, as they do all modes); which they are is in `watching`,
+ * the innermost last. A forward asks for that number, which is 0 mostly, and calls what is here only if it is not. */
+#include "nn/base/nn_private.h"
+#include "nn/look.h"
+
+enum { MOST = 8 };
+static _Thread_local tn_look *watching[MOST]; /* those of number 0 … mode.look - 1 */
+
+typedef struct {
+    char          *path;
+    bool           grad;
+    tn_look_change change;
+    void          *user;
+} want;
+
+typedef struct {
+    char      *path;
+    tn_tensor *t, *grad; /* both kept */
+    bool       wants_grad;
+} note;
+
+struct tn_look {
+    want  *want;
+    note  *note;
+    size_t wants, notes, want_room, note_room;
+};
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+
+tn_look *tn_look_new(void)
+{
+    if (tn__blocked()) return NULL;
+    return tn__mem_zeroed(sizeof(tn_look));
+}
+
+void tn_look_clear(tn_look *l)
+{
+    for (size_t i = 0; l && i < l->notes; i++) {
+        tn__strfree(l->note[i].path);
+        tn_drop(l->note[i].t), tn_drop(l->note[i].grad);
+    }
+    if (l) l->notes = 0;
+}
+
+void tn_look_free(tn_look *l)
+{
+    if (!l) return;
+    tn_look_clear(l);
+    for (size_t i = 0; i < l->wants; i++) tn__strfree(l->want[i].path);
+    for (int i = 0; i < MOST; i++)
+        if (watching[i] == l) watching[i] = NULL; /* a scope that was left open watches for nobody */
+    tn__mem_put(l->want, l->want_room * sizeof *l->want);
+    tn__mem_put(l->note, l->note_room * sizeof *l->note);
+    tn__mem_put(l, sizeof *l);
+}
+
+/* One more element of an array of `size` bytes each. */
+static bool grow(void **array, size_t *room, size_t used, size_t size)
+{
+    if (used < *room) return true;
+    const size_t more = *room ? 2 * *room : 16;
+    if (!tn__mem_grow(array, *room * size, more * size)) return false;
+    *room = more;
+    return true;
+}
+
+tn_status tn_look_want_run(tn_look *l, tn_look_want_args a)
+{
+    if (tn__blocked()) return tn_error();
+    if (!l || !a.path) return tn_raise(TN_EINVAL, "tn_look_want: the %s is NULL", l ? "path" : "look");
+    void *wants = l->want;
+    if (strlen(a.path) >= TN_PATH_BYTES)
+        return tn_raise(TN_EINVAL, "tn_look_want: a path has less than %d bytes", TN_PATH_BYTES);
+    const char *twice = strstr(a.path, "**");
+    if (twice && strstr(twice + 2, "**"))
+        return tn_raise(TN_EINVAL, "tn_look_want: '%s': ** may stand in a path once", a.path);
+    char *path = tn__strdup(a.path);
+    if (!path) return tn_error();
+    if (!grow(&wants, &l->want_room, l->wants, sizeof *l->want)) return tn__strfree(path), tn_error();
+    l->want = wants;
+    l->want[l->wants++] = (want){path, a.grad, a.change, a.user};
+    return TN_OK;
+}
+
+tn_scope tn_look_begin(tn_look *l)
+{
+    const tn_scope s = tn_scope_begin();
+    if (tn__blocked()) return s;
+    if (!l) tn_raise(TN_EINVAL, "tn_look_begin: the look is NULL");
+    else if (tn__self.mode.look >= MOST)
+        tn_raise(TN_ESTATE, "tn_look_begin: %d looks are open already; end their scopes", MOST);
+    else watching[tn__self.mode.look++] = l;
+    return s;
+}
+
+/* ---- while modules run ------------------------------------------------------------------------------------------- */
+
+/* The module path so far, and the part's name. False: it is too long, and nobody can have asked for it. */
+static bool path_of(const char *part, char path[TN_PATH_BYTES])
+{
+    const int depth = tn__self.path_depth;
+    size_t    at = 0;
+    if (depth > TN__PATH_MAX) return false;
+    for (int i = 0; i <= depth; i++) {
+        const char *name = i < depth ? tn__self.path[i] : part;
+        if (!name) continue;
+        const size_t n = strlen(name);
+        if (at + n + 2 > TN_PATH_BYTES) return false;
+        if (at) path[at++] = '.';
+        memcpy(path + at, name, n);
+        at += n;
+    }
+    path[at] = 0;
+    return true;
+}
+
+tn__wanted tn__look_wants(const char *part)
+{
+    char       path[TN_PATH_BYTES];
+    tn__wanted w = TN__NOT_WANTED;
+    if (!path_of(part, path)) return w;
+    for (int k = 0; k < tn__self.mode.look; k++)
+        for (size_t i = 0; watching[k] && i < watching[k]->wants; i++) {
+            const want *x = &watching[k]->want[i];
+            if (!tn__name_matches(x->path, path)) continue;
+            if (x->change || x->grad) return TN__WANTED_TO_ACT;
+            w = TN__WANTED;
+        }
+    return w;
+}
+
+/* Notes t under the path, in place of what was noted there before. */
+static void put(tn_look *l, const char *path, tn_tensor *t, bool grad)
+{
+    size_t at = 0;
+    while (at < l->notes && strcmp(l->note[at].path, path) != 0) at++;
+    if (at == l->notes) {
+        void *notes = l->note;
+        if (!grow(&notes, &l->note_room, l->notes, sizeof *l->note)) return;
+        l->note = notes;
+        char *name = tn__strdup(path);
+        if (!name) return;
+        l->note[l->notes++] = (note){.path = name};
+    }
+    note *n = &l->note[at];
+    tn_keep(t);
+    tn_drop(n->t), tn_drop(n->grad);
+    *n = (note){n->path, t, NULL, grad};
+}
+
+/* t as one watcher leaves it. A change is made by all wants that match, in their order, and then noted once. */
+static tn_tensor *look(tn_look *l, const char *path, tn_tensor *t)
+{
+    bool wanted = false, grad = false;
+    for (size_t i = 0; i < l->wants && tn_error() == TN_OK; i++) {
+        const want x = l->want[i]; /* the change may add wants */
+        if (!tn__name_matches(x.path, path)) continue;
+        const uint8_t others = tn__self.mode.look;
+        tn__self.mode.look = 0; /* what it calls is not watched */
+        tn_tensor *other = x.change ? x.change(path, t, x.user) : NULL;
+        tn__self.mode.look = others;
+        if (other) t = other;
+        wanted = true, grad = grad || x.grad;
+    }
+    if (!wanted || !t || tn_error() != TN_OK) return t;
+    if (grad && tn_grad_enabled() && !tn_needs_grad(t)) t = tn_requires_grad(tn_detach(t));
+    if (t) put(l, path, t, grad);
+    return t;
+}
+
+tn_tensor *tn__look(const char *part, tn_tensor *t)
+{
+    char path[TN_PATH_BYTES];
+    if (tn_error() != TN_OK || !path_of(part, path)) return t;
+    for (int k = tn__self.mode.look; k-- > 0 && tn_error() == TN_OK;)
+        if (watching[k]) t = look(watching[k], path, t);
+    return t;
+}
+
+/* ---- gradients, and reading -------------------------------------------------------------------------------------- */
+
+tn_status tn_look_backward(tn_look *l, tn_tensor *loss, tn_tensor *seed)
+{
+    if (tn__blocked()) return tn_error();
+    if (!l || !loss) return tn_raise(TN_EINVAL, "tn_look_backward: the %s is NULL", l ? "loss" : "look");
+    int n = 0;
+    for (size_t i = 0; i < l->notes; i++) n += l->note[i].wants_grad;
+    if (!n) return tn_raise(TN_ESTATE, "tn_look_backward: nothing was noted that is wanted with .grad");
+    const size_t   bytes = 2 * (size_t)n * sizeof(tn_tensor *);
+    const tn_scope s = tn_scope_begin();
+    tn_tensor    **wrt = tn__mem_zeroed(bytes), **grad = wrt ? wrt + n : NULL;
+    if (!wrt) return tn_scope_end(s), tn_error();
+    int k = 0;
+    for (size_t i = 0; i < l->notes; i++)
+        if (l->note[i].wants_grad) wrt[k++] = l->note[i].t;
+    tn_grad_of_run((tn_grad_of_args){.root = loss, .count = n, .wrt = wrt, .grad = grad, .seed = seed});
+    k = 0;
+    for (size_t i = 0; i < l->notes && tn_error() == TN_OK; i++) {
+        note *x = &l->note[i];
+        if (!x->wants_grad) continue;
+        tn_drop(x->grad);
+        x->grad = grad[k] ? tn_keep(grad[k]) : NULL;
+        k++;
+    }
+    tn__mem_put(wrt, bytes);
+    tn_scope_end(s);
+    return tn_error();
+}
+
+int64_t     tn_look_count(const tn_look *l) { return l ? (int64_t)l->notes : 0; }
+const char *tn_look_name(const tn_look *l, int64_t i)
+{
+    return l && i >= 0 && i < (int64_t)l->notes ? l->note[i].path : NULL;
+}
+
+static const note *find(const char *who, const tn_look *l, const char *path)
+{
+    if (tn__blocked()) return NULL;
+    if (!l || !path) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, l ? "path" : "look"), NULL;
+    for (size_t i = 0; i < l->notes; i++)
+        if (!strcmp(l->note[i].path, path)) return &l->note[i];
+    if (!l->notes)
+        tn_raise(TN_EINDEX,
+                 "%s: nothing was noted: run the model between tn_look_begin and the end of its scope, and ask with "
+                 "tn_look_want for paths that it has",
+                 who);
+    else
+        tn_raise(TN_EINDEX, "%s: '%s' was not noted; noted were %lld, from '%s' to '%s'", who, path,
+                 (long long)l->notes, l->note[0].path, l->note[l->notes - 1].path);
+    return NULL;
+}
+
+tn_tensor *tn_look_at(const tn_look *l, const char *path)
+{
+    const note *n = find("tn_look_at", l, path);
+    return n ? n->t : NULL;
+}
+
+tn_tensor *tn_look_grad_at(const tn_look *l, const char *path)
+{
+    const note *n = find("tn_look_grad_at", l, path);
+    if (n && !n->grad)
+        tn_raise(TN_ESTATE, "tn_look_grad_at: '%s' has no gradient%s", path,
+                 n->wants_grad ? ": call tn_look_backward, or the loss does not depend on it"
+                               : ": want it with .grad = true");
+    return n ? n->grad : NULL;
+}

@@ -1,0 +1,387 @@
+/* test_look.c — looking inside: what is noted and under which paths, that looking changes no bits, gradients, changes,
+ * and heads that are taken out. */
+#include "nn/nn.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include <math.h>
+#include <string.h>
+
+static void   fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+static double apart(tn_tensor *a, tn_tensor *b)
+{
+    ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
+    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
+}
+static void same(tn_tensor *a, tn_tensor *b)
+{
+    ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
+    ck_assert(tn_allclose(a, b, 0, 0));
+}
+
+static tn_blocks *stack(tn_dtype dt)
+{
+    tn_blocks *m = tn_transformer_encoder_new(.layers = 2, .dim = 8, .heads = 4, .ff = 12, .dropout = 0, .dtype = dt,
+                                              .activation = tn_gelu);
+    for (tn_each p = tn_parameters(m); tn_next(&p);)
+        if (tn_ndim(p.tensor) == 1) tn_init_normal(p.tensor, 0.5, 0.5);
+    return m;
+}
+static tn_tensor *input(tn_dtype dt) { return tn_normal_of(dt, TN_SHAPE(2, 5, 8), 0, 1); }
+
+/* ---- what is noted ----------------------------------------------------------------------------------------------- */
+
+START_TEST(results_and_parts_by_their_paths)
+{
+    tn_blocks *m = stack(TN_F32);
+    tn_look   *l = tn_look_new();
+    tn_tensor *x = input(TN_F32), *plain = tn_blocks_forward(m, x), *w[2];
+    tn_look_want(l, "**");
+    tn_scope   s = tn_look_begin(l);
+    tn_tensor *y = tn_scope_return(s, tn_blocks_forward(m, x));
+    fine();
+    same(y, plain); /* looking changes no bits */
+    ck_assert(!strcmp(tn_look_name(l, 0), "layers.0.self_attn.queries"));
+    same(tn_look_at(l, "layers.1"), y); /* the last layer's result is the stack's */
+    tn_blocks_forward(m, x, .weights = w);
+    same(tn_look_at(l, "layers.0.self_attn.weights"), w[0]);
+    same(tn_look_at(l, "layers.1.self_attn.weights"), w[1]);
+    const tn_shape heads = tn_shape_of(tn_look_at(l, "layers.1.self_attn.heads"));
+    ck_assert(tn_shape_equal(heads, TN_SHAPE(2, 5, 4, 2)));
+    /* a head's result is its weights times its values */
+    tn_tensor *h = tn_matmul(w[0], tn_look_at(l, "layers.0.self_attn.values"));
+    ck_assert_double_le(apart(tn_permute(h, TN_DIMS(0, 2, 1, 3)), tn_look_at(l, "layers.0.self_attn.heads")), 1e-6);
+    tn_block  *first = tn_at(m->layers, 0);
+    tn_tensor *made =
+        tn_call(first->self_attn->out_proj, tn_reshape(tn_look_at(l, "layers.0.self_attn.heads"), TN_SHAPE(2, 5, 8)));
+    same(made, tn_look_at(l, "layers.0.self_attn"));
+    ck_assert_ptr_nonnull(tn_look_at(l, "layers.0.linear1")); /* where a fused op would have passed it by */
+    ck_assert_ptr_nonnull(tn_look_at(l, "layers.0.norm1"));
+    const int64_t n = tn_look_count(l);
+    tn_blocks_forward(m, input(TN_F32)); /* behind the scope: not watched */
+    ck_assert_int_eq(tn_look_count(l), n);
+    same(tn_look_at(l, "layers.1"), y);
+    tn_look_clear(l);
+    ck_assert_int_eq(tn_look_count(l), 0);
+    tn_look_free(l);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(only_what_is_wanted)
+{
+    tn_blocks *m = stack(TN_F32);
+    tn_look   *l = tn_look_new(), *inner = tn_look_new();
+    tn_look_want(l, "layers.*.self_attn.heads");
+    tn_look_want(inner, "layers.1");
+    tn_scope s = tn_look_begin(l), t = tn_look_begin(inner);
+    tn_blocks_forward(m, input(TN_F32));
+    tn_scope_end(t);
+    ck_assert_int_eq(tn_look_count(l), 2);
+    ck_assert_int_eq(tn_look_count(inner), 1);
+    tn_blocks_forward(m, input(TN_F32), .weights = (tn_tensor *[2]){NULL});
+    tn_scope_end(s);
+    fine();
+    ck_assert_int_eq(tn_look_count(l), 2);
+    ck_assert(tn_shape_equal(tn_shape_of(tn_look_at(inner, "layers.1")), TN_SHAPE(2, 5, 8)));
+    tn_look_free(l), tn_look_free(inner);
+    tn_free(m);
+}
+END_TEST
+
+static void watched_body(int64_t from, int64_t to, void *user)
+{
+    (void)from, (void)to;
+    tn_call((tn_linear *)user, tn_ones(TN_SHAPE(1, 2)));
+}
+START_TEST(loops_are_not_watched)
+{
+    tn_sequential *net = tn_sequential_new();
+    tn_linear     *in = tn_append(net, tn_linear_new(.in = 2, .out = 2));
+    tn_look       *l = tn_look_new();
+    tn_look_want(l, "**");
+    tn_scope s = tn_look_begin(l);
+    for (int threads = 1; threads <= 2; threads++) {
+        tn_set_threads(threads);
+        tn_parallel_for(4, 1, watched_body, in);
+        ck_assert_int_eq(tn_look_count(l), 0);
+    }
+    tn_set_threads(0);
+    tn_call(net, tn_ones(TN_SHAPE(1, 2)));
+    ck_assert_int_eq(tn_look_count(l), 1);
+    tn_scope_end(s);
+    fine();
+    tn_look_free(l);
+    tn_free(net);
+}
+END_TEST
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *shifted(const char *path, tn_tensor *t, void *user)
+{
+    (void)path;
+    return tn_add(t, *(tn_tensor **)user);
+}
+
+/* ∂loss/∂(part) by differences: a little of each element is added to the part. */
+static void check_gradient(const char *path)
+{
+    tn_blocks *m = stack(TN_F64);
+    tn_tensor *x = input(TN_F64), *more = NULL, *c = tn_normal_of(TN_F64, TN_SHAPE(2, 5, 8), 0, 1);
+    tn_look   *l = tn_look_new(), *change = tn_look_new();
+    tn_look_want(l, path, .grad = true);
+    tn_scope   s = tn_look_begin(l);
+    tn_tensor *loss = tn_scope_return(s, tn_sum(tn_mul(tn_blocks_forward(m, x), c)));
+    ck_assert(tn_look_backward(l, loss, NULL) == TN_OK);
+    fine();
+    tn_tensor *g = tn_look_grad_at(l, path);
+    tn_look_want(change, path, .change = shifted, .user = &more);
+    for (int64_t i = 0; i < tn_numel(g); i += 7) {
+        double value[2];
+        for (int k = 0; k < 2; k++) {
+            more = tn_zeros_like(g);
+            tn_set(more, i, k ? 1e-5 : -1e-5);
+            s = tn_look_begin(change);
+            value[k] = tn_item(tn_sum(tn_mul(tn_blocks_forward(m, x), c)));
+            tn_scope_end(s);
+        }
+        ck_assert_double_eq_tol((value[1] - value[0]) / 2e-5, tn_get(g, i), 1e-6 * (1 + fabs(tn_get(g, i))));
+    }
+    fine();
+    tn_look_free(l), tn_look_free(change);
+    tn_free(m);
+}
+START_TEST(gradients_of_parts)
+{
+    static const char *const paths[] = {"layers.0",
+                                        "layers.1.linear1",
+                                        "layers.0.self_attn",
+                                        "layers.0.self_attn.heads",
+                                        "layers.1.self_attn.weights",
+                                        "layers.1.self_attn.values",
+                                        "layers.0.self_attn.queries",
+                                        "layers.0.self_attn.keys"};
+    check_gradient(paths[_i]);
+}
+END_TEST
+
+START_TEST(gradients_where_nothing_is_trained)
+{
+    tn_blocks *m = stack(TN_F32);
+    tn_look   *l = tn_look_new();
+    tn_freeze(m, true);
+    tn_look_want(l, "layers.0.self_attn.heads", .grad = true);
+    tn_scope   s = tn_look_begin(l);
+    tn_tensor *y = tn_scope_return(s, tn_blocks_forward(m, input(TN_F32)));
+    ck_assert(tn_look_backward(l, y, tn_ones_like(y)) == TN_OK);
+    ck_assert(tn_shape_equal(tn_shape_of(tn_look_grad_at(l, "layers.0.self_attn.heads")), TN_SHAPE(2, 5, 4, 2)));
+    fine();
+    tn_look_free(l);
+    tn_free(m);
+}
+END_TEST
+
+/* ---- changes ----------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *diagonal(const char *path, tn_tensor *t, void *user)
+{
+    (void)path, (void)user;
+    ck_assert_ptr_null(t);
+    return tn_logical_not(tn_to(tn_eye(5, 5), TN_BOOL));
+}
+START_TEST(a_mask_of_ones_own)
+{
+    tn_blocks *m = stack(TN_F32);
+    tn_look   *l = tn_look_new();
+    tn_look_want(l, "layers.1.self_attn.blocked", .change = diagonal);
+    tn_look_want(l, "**.weights");
+    tn_scope s = tn_look_begin(l);
+    tn_blocks_forward(m, input(TN_F32));
+    tn_scope_end(s);
+    fine();
+    same(tn_look_at(l, "layers.1.self_attn.weights"), tn_expand(tn_eye(5, 5), TN_SHAPE(2, 4, 5, 5)));
+    ck_assert(
+        !tn_allclose(tn_look_at(l, "layers.0.self_attn.weights"), tn_look_at(l, "layers.1.self_attn.weights"), 0, 0.1));
+    tn_look_free(l);
+    tn_free(m);
+}
+END_TEST
+
+static tn_tensor *refuses(const char *path, tn_tensor *t, void *user)
+{
+    (void)t, (void)user;
+    tn_raise(TN_EINVAL, "not %s", path);
+    return NULL;
+}
+START_TEST(what_is_said_of_mistakes)
+{
+    tn_blocks *m = stack(TN_F32);
+    tn_look   *l = tn_look_new();
+    ck_assert_ptr_null(tn_look_at(l, "a"));
+    ck_error(TN_EINDEX, "tn_look_at: nothing was noted: run the model between tn_look_begin and the end of its scope, "
+                        "and ask with tn_look_want for paths that it has");
+    tn_look_want(l, NULL);
+    ck_error(TN_EINVAL, "tn_look_want: the path is NULL");
+    tn_look_want(l, "**.a.**");
+    ck_error(TN_EINVAL, "tn_look_want: '**.a.**': ** may stand in a path once");
+    tn_look_begin(NULL);
+    ck_error(TN_EINVAL, "tn_look_begin: the look is NULL");
+    tn_look_want(l, "layers.0");
+    tn_scope   s = tn_look_begin(l);
+    tn_tensor *y = tn_blocks_forward(m, input(TN_F32));
+    tn_look_backward(l, y, NULL);
+    ck_error(TN_ESTATE, "tn_look_backward: nothing was noted that is wanted with .grad");
+    tn_look_grad_at(l, "layers.0");
+    ck_error(TN_ESTATE, "tn_look_grad_at: 'layers.0' has no gradient: want it with .grad = true");
+    tn_look_at(l, "layers.2");
+    ck_error(TN_EINDEX, "tn_look_at: 'layers.2' was not noted; noted were 1, from 'layers.0' to 'layers.0'");
+    tn_look_want(l, "layers.1.norm1", .change = refuses);
+    ck_assert_ptr_null(tn_blocks_forward(m, input(TN_F32)));
+    ck_error(TN_EINVAL, "layers.1.norm1: not layers.1.norm1");
+    for (int i = 1; i < 8; i++) tn_look_begin(l);
+    fine();
+    tn_look_begin(l);
+    ck_error(TN_ESTATE, "tn_look_begin: 8 looks are open already; end their scopes");
+    tn_scope_end(s);
+    tn_blocks_forward(m, input(TN_F32));
+    fine();
+    s = tn_look_begin(l);
+    tn_look_free(l); /* within its scope: then nobody looks */
+    tn_blocks_forward(m, input(TN_F32));
+    tn_scope_end(s);
+    fine();
+    tn_free(m);
+}
+END_TEST
+
+/* ---- heads taken out --------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t        n;
+    const int64_t *heads;
+} masked;
+/* The heads' results become 0. */
+static tn_tensor *without(const char *path, tn_tensor *t, void *user)
+{
+    (void)path;
+    const masked *k = user;
+    tn_tensor    *gate = tn_ones_of(tn_dtype_of(t), TN_SHAPE(tn_size(t, 2), 1));
+    for (int64_t i = 0; i < k->n; i++) tn_set(gate, k->heads[i], 0);
+    return tn_mul(t, gate);
+}
+static tn_tensor *run_masked(tn_mha *m, tn_tensor *x, tn_tensor *memory, masked *k)
+{
+    tn_look *l = tn_look_new();
+    tn_look_want(l, "**.heads", .change = without, .user = k);
+    tn_scope   s = tn_look_begin(l);
+    tn_tensor *y = tn_scope_return(s, tn_mha_forward(m, x, memory, memory));
+    tn_look_free(l);
+    return y;
+}
+static tn_mha *of_kind(int kind)
+{
+    tn_mha *m = kind == 0   ? tn_mha_new(.dim = 12, .heads = 4)
+                : kind == 1 ? tn_mha_new(.dim = 12, .heads = 4, .kdim = 7, .vdim = 7)
+                : kind == 2 ? tn_mha_new(.dim = 12, .heads = 4, .kv_heads = 4)
+                : kind == 3 ? tn_mha_new(.dim = 12, .heads = 4, .kv_heads = 2)
+                            : tn_mha_new(.dim = 12, .heads = 4, .no_bias = true, .time_first = true);
+    for (tn_each p = tn_parameters(m); tn_next(&p);) tn_init_normal(p.tensor, 0, 0.5);
+    return m;
+}
+START_TEST(pruned_is_as_masked)
+{
+    static const int64_t heads[] = {2, 3, 0, 1}; /* those of kind 3 share keys in pairs */
+    tn_mha              *m = of_kind(_i);
+    tn_tensor           *x = tn_normal(TN_SHAPE(2, 5, 12), 0, 1);
+    tn_tensor           *memory = _i == 1 ? tn_normal(TN_SHAPE(2, 3, 7), 0, 1) : x;
+    for (int64_t n = 2; n <= 4; n += _i == 3 ? 2 : 1) {
+        masked     k = {n, heads};
+        tn_mha    *p = tn_copy(m);
+        tn_tensor *want = run_masked(m, x, memory, &k);
+        ck_assert(tn_mha_prune(p, 2, heads) == TN_OK); /* at once or in two steps */
+        ck_assert(tn_mha_prune(p, n, heads) == TN_OK);
+        fine();
+        ck_assert_int_eq(p->heads, 4 - n);
+        ck_assert_double_le(apart(tn_mha_forward(p, x, memory, memory), want), 1e-6);
+        ck_assert_int_eq(tn_count(p) < tn_count(m), 1);
+        ck_assert(tn_shape_equal(tn_shape_of(p->out_proj->weight), TN_SHAPE(12, 3 * (4 - n))));
+        if (n == 3) ck_assert_int_eq(p->left[0], 1);
+        tn_tensor *loss = tn_sum(tn_square(tn_mha_forward(p, x, memory, memory)));
+        ck_assert(tn_backward(loss) == TN_OK);
+        fine();
+        tn_mha *again = tn_copy(p);
+        same(tn_mha_forward(again, x, memory, memory), tn_mha_forward(p, x, memory, memory));
+        tn_free(again), tn_free(p);
+    }
+    tn_free(m);
+}
+END_TEST
+
+/* Layers of different numbers of heads, a mask for each head, a cache, and relative positions. */
+START_TEST(pruned_in_a_stack)
+{
+    tn_blocks *m = tn_blocks_new(.layers = 2, .dim = 8, .heads = 4, .ff = 12, .dropout = 0, .relative = 8,
+                                 .relative_distance = 16, .relative_causal = true, .norm_first = true);
+    tn_block  *first = tn_at(m->layers, 0);
+    tn_init_normal(first->relative->weight, 0, 1);
+    tn_look *l = tn_look_new();
+    masked   k = {2, (const int64_t[]){0, 3}};
+    tn_look_want(l, "layers.0.self_attn.heads", .change = without, .user = &k);
+    tn_tensor *x = tn_normal(TN_SHAPE(1, 6, 8), 0, 1), *blocked = tn_bernoulli(TN_SHAPE(1, 4, 6, 6), 0.2);
+    blocked = tn_to(blocked, TN_BOOL);
+    tn_scope   s = tn_look_begin(l);
+    tn_tensor *want = tn_scope_return(s, tn_blocks_forward(m, x, .causal = true, .blocked = blocked));
+    ck_assert(tn_mha_prune(first->self_attn, 2, k.heads) == TN_OK);
+    ck_assert_double_le(apart(tn_blocks_forward(m, x, .causal = true, .blocked = blocked), want), 1e-6);
+    tn_tensor   *all = tn_blocks_forward(m, x, .causal = true);
+    tn_kv_cache *c = tn_blocks_cache(m, 1, 6, 0);
+    s = tn_no_grad_begin();
+    for (int64_t i = 0; i < 6; i++)
+        same(tn_blocks_forward(m, tn_narrow(x, 1, i, 1), .causal = true, .cache = c), tn_narrow(all, 1, i, 1));
+    tn_scope_end(s);
+    fine();
+    tn_kv_cache_free(c);
+    tn_look_free(l);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(what_cannot_be_pruned)
+{
+    tn_mha *m = of_kind(3);
+    ck_assert(tn_mha_prune(m, 1, (const int64_t[]){4}) != TN_OK);
+    ck_error(TN_EINDEX, "tn_mha_prune: there is no head 4; they are 0 to 3");
+    tn_mha_prune(m, 1, (const int64_t[]){1});
+    ck_error(TN_EINVAL, "tn_mha_prune: heads 0 to 1 share their keys: all of them go, or none; head 1 was named, head "
+                        "0 was not");
+    tn_mha_prune(m, 1, NULL);
+    ck_error(TN_EINVAL, "tn_mha_prune: the list of heads is NULL");
+    ck_assert_int_eq(m->heads, 4);
+    tn_mha_prune(NULL, 0, NULL);
+    ck_error(TN_EINVAL, "tn_mha_prune: the module is NULL: it is an absent child, or its constructor failed and the "
+                        "error was cleared");
+    ck_assert_ptr_null(tn_mha_of(&m->out_proj->base));
+    ck_assert_ptr_eq(tn_mha_of(&m->base), m);
+    tn_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("looking inside");
+    TCase *c = tn_tcase(s, "look");
+    tcase_add_test(c, results_and_parts_by_their_paths);
+    tcase_add_test(c, only_what_is_wanted);
+    tcase_add_test(c, loops_are_not_watched);
+    tcase_add_loop_test(c, gradients_of_parts, 0, 8);
+    tcase_add_test(c, gradients_where_nothing_is_trained);
+    tcase_add_test(c, a_mask_of_ones_own);
+    tcase_add_test(c, what_is_said_of_mistakes);
+    c = tn_tcase(s, "heads taken out");
+    tcase_add_loop_test(c, pruned_is_as_masked, 0, 5);
+    tcase_add_test(c, pruned_in_a_stack);
+    tcase_add_test(c, what_cannot_be_pruned);
+    return tn_check_main(s);
+}
