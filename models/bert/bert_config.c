@@ -115,6 +115,14 @@ tn_bert_config tn_bert_config_load(const char *dir)
     return tn_error() == TN_OK ? *c : (tn_bert_config){.zero_ = 0};
 }
 
+static const char *architecture_of(const tn_bert_config *c)
+{
+    const bool first = type_of(c) == first_type;
+    if (c->no_words)
+        return first ? "RobertaPreLayerNormModel" : c->no_next ? "BertModel" : "BertForNextSentencePrediction";
+    return first ? "RobertaPreLayerNormForMaskedLM" : c->no_next ? "BertForMaskedLM" : "BertForPreTraining";
+}
+
 tn__bert_stored tn__bert_to_store(const tn_bert_config *c)
 {
     const tn__bert_form *f = tn__bert_form_of(c);

@@ -190,6 +190,23 @@ START_TEST(what_is_saved_is_loaded)
 }
 END_TEST
 
+/* A head for the next sentence alone is a class of its own, and opens again as one. */
+START_TEST(next_sentence_alone)
+{
+    const char *dir = tn_test_file("next");
+    tn_bert    *a = tn_bert_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .positions = 6, .no_words = true), *b;
+    mkdir(dir, 0777);
+    ck_assert_int_eq(tn_bert_save(a, dir), TN_OK);
+    tn_json *c = tn_json_load(tn_test_file("next/config.json"));
+    ck_assert_str_eq(tn_json_string(tn_json_at(tn_json_get(c, "architectures"), 0)), "BertForNextSentencePrediction");
+    tn_json_free(c);
+    ck_assert_ptr_nonnull(b = tn_bert_load(dir));
+    ck_assert(b->config.no_words && !b->config.no_next && !b->config.no_pooler);
+    ck_assert(tn_same_bits(b->next->weight, a->next->weight) && tn_same_bits(b->next->bias, a->next->bias));
+    tn_free(a), tn_free(b);
+}
+END_TEST
+
 /* pytorch_model.bin alone, with a head for three classes: the encoder is read, and what was left is named. */
 START_TEST(tuned_for_something)
 {
@@ -558,6 +575,7 @@ int main(void)
     tcase_add_test(c, encoder_answers_as_hugging_face);
     tcase_add_loop_test(c, writes_what_hugging_face_reads, 0, 2);
     tcase_add_loop_test(c, what_is_saved_is_loaded, 0, 2);
+    tcase_add_test(c, next_sentence_alone);
     tcase_add_test(c, tuned_for_something);
     tcase_add_test(c, old_names);
     tcase_add_test(c, losses);
