@@ -59,7 +59,8 @@ static bool cased(uint32_t c)
 {
     const int k = tn__category(c);
     return (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LT) || c == 0xaa || c == 0xba ||
-           (c >= 0x2160 && c <= 0x217f) || (c >= 0x24b6 && c <= 0x24e9);
+           (c >= 0x2160 && c <= 0x217f) || (c >= 0x24b6 && c <= 0x24e9) ||
+           (c >= 0x1f130 && c <= 0x1f189 && (c - 0x1f130) % 32 < 26); /* A to Z in squares, three times */
 }
 
 static bool final_sigma(const chunk *x, int i)

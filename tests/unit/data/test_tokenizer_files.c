@@ -300,6 +300,35 @@ START_TEST(files_fail)
 }
 END_TEST
 
+/* With .slow a sigma at a word's end is a final one, as to Python: behind a letter with a case, squared ones too, and
+ * whatever has no say in it. */
+START_TEST(final_sigmas)
+{
+    static const char *const words[] = {"a\xce\xa3", "a'\xce\xa3", "\xf0\x9f\x84\xb0\xce\xa3",
+                                        "\xf0\x9f\x85\xb9\xce\xa3", "\xe2\x85\xa0\xce\xa3"};
+    static const char *const others[] = {"\xce\xa3",
+                                         "a\xce\xa3"
+                                         "b",
+                                         "\xf0\x9f\x85\x8a\xce\xa3", "1\xce\xa3"};
+    const char              *dir = folder("sigma");
+    write_file(in(dir, "vocab.txt"), "[UNK]\na\n##\xcf\x82\n##\xcf\x83\n\xcf\x82\n\xcf\x83\n1\n##b\n'\n"
+                                     "\xf0\x9f\x84\xb0\n\xf0\x9f\x85\xb9\n\xe2\x85\xb0\n\xf0\x9f\x85\x8a\n");
+    tn_tokenizer *t = tn_tokenizer_load(dir, .slow = true);
+    tn_encoding  *e = tn_encoding_new();
+    ck_assert_msg(t != NULL, "%s", tn_error_message());
+    for (size_t i = 0; i < 5 + 4; i++) {
+        const char *word = i < 5 ? words[i] : others[i - 5];
+        tn_string   back = {0};
+        ck_assert_int_eq(tn_tokenizer_encode(t, e, word, strlen(word), .bare = true), TN_OK);
+        ck_assert_int_eq(tn_tokenizer_decode(t, e->id, e->n, &back), TN_OK);
+        ck_assert_msg(!strstr(back.at, "UNK") && !strstr(back.at, "\xcf\x82") == (i >= 5), "%s: %s", word, back.at);
+        tn_string_free(&back);
+    }
+    tn_encoding_free(e);
+    tn_tokenizer_free(t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("tokenizer_files");
@@ -308,6 +337,7 @@ int main(void)
     tcase_add_test(c, heeds_the_config);
     tcase_add_loop_test(c, refuses, 0, (int)(sizeof refused / sizeof *refused));
     tcase_add_test(c, refuses_files);
+    tcase_add_test(c, final_sigmas);
     tcase_add_test(c, memory_fails);
     tcase_add_test(c, files_fail);
     return tn_check_main(s);
