@@ -1,0 +1,145 @@
+/* test_crash.c — the power fails while checkpoints are saved: behind each call of the operating system, with all, none
+ * or some of what had not been synced on the disk, or torn. The checkpoint that is found is a whole one: the last whose
+ * saving had ended, or the one that was being saved. On a disk that says it has synced and has not, that is not so, and
+ * the test sees it.
+ *
+ * TENON_CRASH_STATES: how many states are tried at least; without it 10,000. */
+#include "tests/common/check_main.h"
+
+#include "optim/optim.h"
+#include "tests/common/crash_disk.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAVES = 4, WIDTH = 40 /* a weight has more than a block of 4096 bytes */ };
+static const char path[] = "run/last.ckpt";
+
+typedef struct {
+    tn_linear    *net;
+    tn_optimizer *adam;
+} training;
+
+static training begin(void)
+{
+    tn_seed(3);
+    training r = {.net = tn_linear_new(.in = WIDTH, .out = WIDTH)};
+    r.adam = tn_adamw_new(r.net, .lr = 0.01);
+    ck_assert_int_eq(tn_error(), TN_OK);
+    return r;
+}
+static void end(training *r)
+{
+    tn_optimizer_free(r->adam);
+    tn_free(r->net);
+}
+static void advance(training *r)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_backward(tn_sum(tn_call(r->net, tn_normal(TN_SHAPE(2, WIDTH), 0, 1))));
+    ck_assert_int_eq(tn_step(r->adam), TN_OK);
+    tn_scope_end(s);
+}
+/* The later checkpoints are longer: their records say more. */
+static void save(training *r, int64_t step)
+{
+    char data[4000] = "{\"place\": \"";
+    memset(data + 11, 'x', (size_t)(step * 700));
+    memcpy(data + 11 + step * 700, "\"}", 3);
+    ck_assert_msg(tn_checkpoint_save(path, .module = r->net, .optimizer = r->adam, .step = step, .data = data) == TN_OK,
+                  "%s", tn_error_message());
+}
+
+static struct {
+    float   weights[SAVES + 1][WIDTH * WIDTH]; /* of each step */
+    int64_t ended[SAVES + 1];                  /* behind which call the saving of each had ended */
+} saved;
+
+static void save_all(void)
+{
+    training r = begin();
+    for (int step = 0; step <= SAVES; step++) {
+        if (step) advance(&r);
+        save(&r, step);
+        if (!step) tn_crash_disk_settle();
+        saved.ended[step] = tn_crash_disk_calls();
+        memcpy(saved.weights[step], tn_data(r.net->weight), sizeof saved.weights[step]);
+    }
+    end(&r);
+}
+
+/* The step of the checkpoint that is found, whole; -1: it is damaged, or not there. */
+static int64_t found(training *into)
+{
+    tn_checkpoint_file *f = tn_checkpoint_open(path);
+    int64_t             step = -1;
+    if (f && tn_checkpoint_restore(f, .module = into->net, .optimizer = into->adam) == TN_OK) {
+        step = tn_checkpoint_step(f);
+        if (step < 0 || step > SAVES ||
+            memcmp(saved.weights[step], tn_data(into->net->weight), sizeof saved.weights[step]) != 0)
+            step = -1;
+    }
+    tn_checkpoint_close(f);
+    tn_clear_error();
+    return step;
+}
+
+/* How many states are as they must not be; and how many have the checkpoint that was being saved. */
+static int64_t wrong_states(int64_t least, int64_t *tried, int64_t *newer)
+{
+    tn_generator  chance = {.seed = 7};
+    training      into = begin();
+    const int64_t calls = tn_crash_disk_calls();
+    int64_t       wrong = 0;
+    for (int64_t round = 0; *tried < least; round++)
+        for (int64_t n = 0; n <= calls; n++)
+            for (int kind = round ? TN_CRASH_SOME : TN_CRASH_KEPT; kind < TN_CRASH_KINDS; kind++, ++*tried) {
+                int64_t ended = 0;
+                while (ended < SAVES && saved.ended[ended + 1] <= n) ended++;
+                const tn_scope s = tn_scope_begin();
+                tn_crash_disk_fail(n, (tn_crash_kind)kind, &chance);
+                const int64_t step = found(&into);
+                tn_crash_disk_mend();
+                tn_scope_end(s);
+                wrong += step != ended && step != ended + 1;
+                *newer += step == ended + 1;
+            }
+    end(&into);
+    return wrong;
+}
+
+START_TEST(every_state_is_whole)
+{
+    const char   *wish = getenv("TENON_CRASH_STATES");
+    const int64_t least = tn_test_slow() ? 300 : wish ? atoll(wish) : 10000;
+    int64_t       tried = 0, newer = 0;
+    tn_crash_disk_begin(false);
+    save_all();
+    const int64_t wrong = wrong_states(least, &tried, &newer);
+    tn_crash_disk_end();
+    ck_assert_msg(!wrong, "%lld of %lld states are damaged, or older than what was saved", (long long)wrong,
+                  (long long)tried);
+    ck_assert_int_gt(newer, 0); /* a name may be on the disk before its folder is synced */
+    printf("power failures: %lld states of %d saves of a checkpoint, all of them whole\n", (long long)tried, SAVES);
+}
+END_TEST
+
+START_TEST(a_disk_that_lies_is_found_out)
+{
+    int64_t tried = 0, newer = 0;
+    tn_crash_disk_begin(true);
+    save_all();
+    const int64_t wrong = wrong_states(300, &tried, &newer);
+    tn_crash_disk_end();
+    ck_assert_int_gt(wrong, 50);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("power failures");
+    TCase *c = tn_tcase(s, "checkpoints");
+    tcase_add_test(c, every_state_is_whole);
+    tcase_add_test(c, a_disk_that_lies_is_found_out);
+    return tn_check_main(s);
+}
