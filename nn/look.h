@@ -43,8 +43,8 @@ typedef struct tn_look_want_args {
 } TN_KEYWORDS_ONLY tn_look_want_args;
 TN_API tn_status   tn_look_want_run(tn_look *l, tn_look_want_args a);
 
-/* A scope in which this thread's modules are watched, by at most 8 at once. What is noted is the look's own, until it is
- * noted anew or cleared. Loops of tn_parallel_for are not watched. */
+/* A scope in which this thread's modules are watched, by at most 8 at once. What is noted is the look's own until it
+ * is noted anew or cleared. Loops of tn_parallel_for are not watched. */
 TN_API tn_scope tn_look_begin(tn_look *l);
 TN_API void     tn_look_clear(tn_look *l); /* forgets what was noted, not what is wanted */
 /* The gradients of the loss (times seed, NULL for one number) with respect to all that was wanted with .grad. */

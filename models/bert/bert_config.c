@@ -115,20 +115,19 @@ tn_bert_config tn_bert_config_load(const char *dir)
     return tn_error() == TN_OK ? *c : (tn_bert_config){.zero_ = 0};
 }
 
-static const char *architecture_of(const tn_bert_config *c)
+static const char *architecture_of(const tn_bert_config *c, const tn__bert_form *f)
 {
-    const bool first = type_of(c) == first_type;
-    if (c->no_words)
-        return first ? "RobertaPreLayerNormModel" : c->no_next ? "BertModel" : "BertForNextSentencePrediction";
-    return first ? "RobertaPreLayerNormForMaskedLM" : c->no_next ? "BertForMaskedLM" : "BertForPreTraining";
+    const bool next = !c->no_next;
+    if (c->replaced || (!c->no_words && next && f->pretraining)) return f->pretraining;
+    if (c->no_words) return next && f->following ? f->following : f->model;
+    return f->masked;
 }
 
 tn__bert_stored tn__bert_to_store(const tn_bert_config *c)
 {
     const tn__bert_form *f = tn__bert_form_of(c);
-    const bool           more = c->replaced || (!c->no_words && !c->no_next && f->pretraining);
     stored               s = {.c = *c, .type = f->type, .norm_first = !strcmp(f->type, "tenon-bert")};
-    s.architecture = more ? f->pretraining : c->no_words ? f->model : f->masked;
+    s.architecture = architecture_of(c, f);
     s.places = s.c.positions + tn__first_place(c);
     if (c->padding < 0) s.c.padding = TN__BERT_ABSENT;
     return s;

@@ -236,25 +236,27 @@ static const tn_rename electra_names[] = {
 #define DENSE ".dense.weight"
 /* clang-format off */
 static const tn__bert_form forms[] = {
-    {"bert", TN_BERT, TN_HF_FILES(bert_rows, bert_names), "BertModel", "BertForMaskedLM", "BertForPreTraining", "bert.",
-     "bert.pooler" DENSE, "cls.predictions.transform" DENSE, "cls.seq_relationship.weight", NULL, 0},
+    {"bert", TN_BERT, TN_HF_FILES(bert_rows, bert_names), "BertModel", "BertForMaskedLM", "BertForPreTraining",
+     "BertForNextSentencePrediction", "bert.", "bert.pooler" DENSE, "cls.predictions.transform" DENSE,
+     "cls.seq_relationship.weight", NULL, 0},
     {"roberta-prelayernorm", TN_BERT, TN_HF_FILES(bert_rows, first_names), "RobertaPreLayerNormModel",
-     "RobertaPreLayerNormForMaskedLM", NULL, "roberta_prelayernorm.", "roberta_prelayernorm.pooler" DENSE,
+     "RobertaPreLayerNormForMaskedLM", NULL, NULL, "roberta_prelayernorm.", "roberta_prelayernorm.pooler" DENSE,
      "lm_head" DENSE, "cls.seq_relationship.weight", NULL, 1},
     {"tenon-bert", TN_BERT, TN_HF_FILES(bert_rows, bert_names), "BertModel", "BertForMaskedLM", "BertForPreTraining",
-     "bert.", "bert.pooler" DENSE, "cls.predictions.transform" DENSE, "cls.seq_relationship.weight", NULL, 0},
-    {"roberta", TN_ROBERTA, TN_HF_FILES(bert_rows, roberta_names), "RobertaModel", "RobertaForMaskedLM", NULL,
+     "BertForNextSentencePrediction", "bert.", "bert.pooler" DENSE, "cls.predictions.transform" DENSE,
+     "cls.seq_relationship.weight", NULL, 0},
+    {"roberta", TN_ROBERTA, TN_HF_FILES(bert_rows, roberta_names), "RobertaModel", "RobertaForMaskedLM", NULL, NULL,
      "roberta.", "roberta.pooler" DENSE, "lm_head" DENSE, NULL, NULL, 1},
     {"xlm-roberta", TN_XLM_ROBERTA, TN_HF_FILES(bert_rows, roberta_names), "XLMRobertaModel", "XLMRobertaForMaskedLM",
-     NULL, "roberta.", "roberta.pooler" DENSE, "lm_head" DENSE, NULL, NULL, 1},
+     NULL, NULL, "roberta.", "roberta.pooler" DENSE, "lm_head" DENSE, NULL, NULL, 1},
     {"distilbert", TN_DISTILBERT, TN_HF_FILES(distilbert_rows, distilbert_names), "DistilBertModel",
-     "DistilBertForMaskedLM", NULL, "distilbert.", NULL, "vocab_transform.weight", NULL, NULL, 0},
+     "DistilBertForMaskedLM", NULL, NULL, "distilbert.", NULL, "vocab_transform.weight", NULL, NULL, 0},
     {"albert", TN_ALBERT, TN_HF_FILES(albert_rows, albert_names), "AlbertModel", "AlbertForMaskedLM",
-     "AlbertForPreTraining", "albert.", "albert.pooler.weight", "predictions" DENSE, "sop_classifier.classifier.weight",
-     NULL, 0},
+     "AlbertForPreTraining", NULL, "albert.", "albert.pooler.weight", "predictions" DENSE,
+     "sop_classifier.classifier.weight", NULL, 0},
     {"electra", TN_ELECTRA, TN_HF_FILES(electra_rows, electra_names), "ElectraModel", "ElectraForMaskedLM",
-     "ElectraForPreTraining", "electra.", NULL, "generator_predictions" DENSE, NULL, "discriminator_predictions" DENSE,
-     0},
+     "ElectraForPreTraining", NULL, "electra.", NULL, "generator_predictions" DENSE, NULL,
+     "discriminator_predictions" DENSE, 0},
 };
 /* clang-format on */
 const char *const tn__bert_types[] = {

@@ -29,6 +29,7 @@ typedef struct {
     tn_bert_kind kind;
     tn_hf_files  files;
     const char  *model, *masked, *pretraining;     /* architectures; NULL: there is none */
+    const char  *following;                        /* with the head for the next sentence alone */
     const char  *prefix;                           /* of the encoder's names */
     const char  *pooler, *words, *next, *replaced; /* a weight of each head; NULL: none */
     int64_t      padding;                          /* its id where the file does not say */

@@ -114,7 +114,7 @@ tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_
     const tn_block *block = tn_at(m->layers, 0);
     if (!block) return NULL;
     const tn_mha *a = block->self_attn;
-    return tn_kv_cache_new(.layers = tn_length(m->layers), .batch = batch, .length = length,
-                           .memory_length = memory_length, .heads = a->made_kv_heads, .head_dim = a->head_dim,
+    return tn_kv_cache_new(.layers = m->depth, .batch = batch, .length = length, .memory_length = memory_length,
+                           .heads = a->made_kv_heads, .head_dim = a->head_dim,
                            .dtype = tn_weight_dtype(a->out_proj->weight));
 }

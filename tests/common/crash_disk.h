@@ -1,8 +1,8 @@
 /* crash_disk.h — a disk in memory that shows what a power failure can leave of the files that were written to it.
  *
- * Everything that the library does to files is recorded, call by call. What a file holds is on the disk for certain once
- * it was synced, a name once its folder was. Of what came later, a failure may leave all, nothing, a part of the writes,
- * or writes that were torn; of names, only those that were changed before one that is there. */
+ * Everything that the library does to files is recorded, call by call. What a file holds is on the disk for certain
+ * once it was synced, a name once its folder was. Of what came later, a failure may leave all, nothing, a part of the
+ * writes, or writes that were torn; of names, only those that were changed before one that is there. */
 #ifndef TENON_TESTS_COMMON_CRASH_DISK_H
 #define TENON_TESTS_COMMON_CRASH_DISK_H
 
@@ -16,7 +16,7 @@ typedef enum {
     TN_CRASH_KINDS
 } tn_crash_kind;
 
-/* The library's files are on this disk, which is empty, until the end. lies: it says that it has synced, and has not. */
+/* The library's files are on this disk, empty at first, until the end. lies: it says that it has synced, and has not. */
 void tn_crash_disk_begin(bool lies);
 void tn_crash_disk_end(void);
 
