@@ -12,7 +12,8 @@ typedef struct {
 tn__cached_lengths tn__cache_of(const tn_kv_cache *c, int64_t layer);
 
 /* k and v [B, heads, n, head_dim], the first of those that the layer was `made` with, are written behind what the layer
- * holds, or in place of its memory (of != NULL: the tensor that it was made from). They belong to the layer once tn__cache_commit is called, which cannot fail. */
+ * holds, or in place of its memory (of != NULL: the tensor that it was made from). They belong to the layer once
+ * tn__cache_commit is called, which cannot fail. */
 bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, tn_tensor *k, tn_tensor *v);
 void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows, int64_t n);
 

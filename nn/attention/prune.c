@@ -1,6 +1,6 @@
 /* prune.c — heads taken out of attention for good.
  *
- * Head h owns the rows h·D … (h+1)·D - 1 of each projection and the same columns of the last: y = Σ_h W_out,h head_h + b.
+ * Head h owns the rows h·D … (h+1)·D - 1 of each projection and the same columns of the last: y = Σ_h W_h head_h + b.
  * So a model without a head gives what it gave with that head's result set to 0, and the arithmetic of the head is
  * gone. */
 #include "nn/base/nn_private.h"

@@ -16,7 +16,7 @@ typedef enum {
     TN_CRASH_KINDS
 } tn_crash_kind;
 
-/* The library's files are on this disk, empty at first, until the end. lies: it says that it has synced, and has not. */
+/* The library's files are on this disk, empty at first, until the end. lies: says that it has synced, and has not. */
 void tn_crash_disk_begin(bool lies);
 void tn_crash_disk_end(void);
 
