@@ -16,14 +16,15 @@ typedef struct tn_steps_args {
     tn_tensor     *weight; /* [gates · H, H]: W_hh */
     tn_tensor     *h, *c;  /* [B, H]: the first states; c: lstm */
     tn_tensor     *bias;   /* gru: [3H], b_hh, or NULL; of the others it is a part of x */
-    const int64_t *sizes;  /* sequences in each step, none more than in the one before; NULL: all B in all */
+    tn_tensor     *proj;  /* lstm: [P, H], W_hr, or NULL: h is W_hr times o tanh(c); weight is [4H, P] then, h [B, P] */
+    const int64_t *sizes; /* sequences in each step, none more than in the one before; NULL: all B in all */
     int64_t        steps;
     bool           reverse;          /* from each sequence's last step to its first */
     bool           relu;             /* rnn: instead of tanh */
     tn_tensor    **last_h, **last_c; /* out, may be NULL: [B, H], the states after each sequence's last step */
     int            end_;
 } TN_KEYWORDS_ONLY tn_steps_args;
-TN_API tn_tensor  *tn_rnn_steps_run(tn_steps_args a); /* [packed, H] */
+TN_API tn_tensor  *tn_rnn_steps_run(tn_steps_args a); /* [packed, H], or with .proj [packed, P] */
 TN_API tn_tensor  *tn_lstm_steps_run(tn_steps_args a);
 TN_API tn_tensor  *tn_gru_steps_run(tn_steps_args a);
 #ifndef __cplusplus

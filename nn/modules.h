@@ -59,7 +59,8 @@ typedef struct tn_embedding_config {
     int64_t padding TN_IS(-1); /* the row that is zero and stays so; -1: none */
     tn_tensor      *from;      /* a pretrained [count, dim], which is copied; then count and dim may be left out */
     bool            frozen;
-    bool     sparse; /* the gradient is kept as the rows that were used (tn_grad_rows), and costs what they cost */
+    bool     sparse;  /* the gradient is kept as the rows that were used (tn_grad_rows), and costs what they cost */
+    double   dropout; /* in training this part of the rows is left out, each at all places of a batch; 0: none */
     tn_dtype dtype;
     int      end_;
 } TN_KEYWORDS_ONLY tn_embedding_config;
@@ -68,6 +69,7 @@ typedef struct {
     tn_module  base;
     int64_t    count, dim, padding; /* -1: none */
     bool       sparse;
+    double     dropout;
     tn_tensor *weight; /* [count, dim] */
 } tn_embedding;
 TN_API tn_embedding *tn_embedding_create(tn_embedding_config c); /* indices [...] -> [..., dim] */

@@ -12,6 +12,7 @@
 #include "look.h"
 #include "transformer.h"
 #include "rnn.h"
+#include "language.h"
 #include "state.h"
 
 #endif

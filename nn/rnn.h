@@ -23,25 +23,31 @@ typedef struct tn_rnn_config {
     int            zero_;
     int64_t        in, hidden;
     int64_t layers TN_IS(1);
-    double         dropout;       /* of the outputs between two layers */
-    bool           bidirectional; /* outputs are [.., 2 hidden]: forward, then reverse */
-    bool           relu;          /* RNN alone: instead of tanh */
-    bool           no_bias;
-    bool           time_first; /* [T, B, in], as is PyTorch's default */
-    tn_dtype       dtype;
-    int            end_;
+    int64_t  proj_size;     /* LSTM alone: h is the output gate's vector times a matrix, of so many numbers; 0: none */
+    double   dropout;       /* of the outputs between two layers */
+    bool     locked;        /* variational: dropout leaves out the same numbers in all steps of a sequence */
+    double   weight_drop;   /* in training so much of weight_hh is left out, the same in all steps (DropConnect) */
+    bool     bidirectional; /* outputs are [.., 2 hidden]: forward, then reverse */
+    bool     relu;          /* RNN alone: instead of tanh */
+    bool     no_bias;
+    bool     time_first; /* [T, B, in], as is PyTorch's default */
+    tn_dtype dtype;
+    int      end_;
 } TN_KEYWORDS_ONLY tn_rnn_config;
 #define TN_RNN_DEFAULTS .layers = 1
 
-/* Parameters of layer i, direction d are at i · directions + d; in state dicts weight_ih_l0, weight_ih_l0_reverse, … */
+/* Parameters of layer i, direction d are at i · directions + d; in state dicts weight_ih_l0, weight_ih_l0_reverse, …
+ * With proj_size P, below, h has P numbers where it says hidden, c still hidden. */
 typedef struct {
     tn_module   base;
     int64_t     in, hidden, layers, directions;
     int64_t     gates; /* 1, 4 (i, f, g, o) or 3 (r, z, n): the rows of the weights are gates · hidden */
-    double      dropout;
-    bool        relu, time_first;
+    int64_t     proj_size;
+    double      dropout, weight_drop;
+    bool        relu, time_first, locked;
     tn_tensor **weight_ih, **weight_hh; /* [gates · hidden, in or directions · hidden], [gates · hidden, hidden] */
     tn_tensor **bias_ih, **bias_hh;     /* [gates · hidden]; NULLs if there are none */
+    tn_tensor **weight_hr;              /* [P, hidden], or NULLs */
 } tn_rnn, tn_lstm, tn_gru;
 TN_API tn_rnn  *tn_rnn_create(tn_rnn_config c);
 TN_API tn_lstm *tn_lstm_create(tn_rnn_config c);

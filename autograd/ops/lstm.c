@@ -113,7 +113,10 @@ const tn_op tn__op_lstm = {TN__ROOM("lstm", TN_WIDE),
                            .backward_ops = lstm_backward_ops};
 TN__SAMPLES(lstm, samples);
 
-tn_tensor *tn_lstm_steps_run(tn_steps_args a) { return tn__steps_call(&tn__op_lstm, a, true, false); }
+tn_tensor *tn_lstm_steps_run(tn_steps_args a)
+{
+    return a.proj ? tn__lstm_proj_call(a) : tn__steps_call(&tn__op_lstm, a, true, false);
+}
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 

@@ -14,18 +14,11 @@ static int kept_at(const tn__cell *cell) { return cell->state ? 3 : 2; }
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    const tn_steps *a;
-    int64_t         t, at, n; /* a step, the first of its rows in what is packed, and how many */
-    int64_t         all;      /* rows of a step, if they are no fewer */
-    bool            down;
-} walk;
-
-static walk begin(const tn_steps *a, bool down, int64_t packed, int64_t all)
+tn__steps_walk tn__steps_begin(const tn_steps *a, bool down, int64_t packed, int64_t all)
 {
-    return (walk){.a = a, .t = down ? a->steps : -1, .at = down ? packed : 0, .all = all, .down = down};
+    return (tn__steps_walk){.a = a, .t = down ? a->steps : -1, .at = down ? packed : 0, .all = all, .down = down};
 }
-static bool next(walk *w)
+bool tn__steps_next(tn__steps_walk *w)
 {
     if (w->down ? w->t == 0 : w->t + 1 == w->a->steps) return false;
     if (!w->down) w->at += w->n;
@@ -35,26 +28,29 @@ static bool next(walk *w)
     return true;
 }
 
-/* Rows [at, at + n) of x, and of those the first `width` numbers (0: all). */
-static tn_tensor rows(const tn_tensor *x, int64_t at, int64_t n, int64_t width)
+tn_tensor tn__step_part(const tn_tensor *x, int64_t at, int64_t n, int64_t from, int64_t width)
 {
     tn__layout l = x->l, r;
     tn__view_narrow("rows", &x->l, 0, at, n, &l);
     if (!width) return tn__glance(x, &l);
-    tn__view_narrow("rows", &l, 1, 0, width, &r);
+    tn__view_narrow("rows", &l, 1, from, width, &r);
     return tn__glance(x, &r);
+}
+static tn_tensor rows(const tn_tensor *x, int64_t at, int64_t n, int64_t width)
+{
+    return tn__step_part(x, at, n, 0, width);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
-static bool fail(const tn_ctx *c, const char *what, const tn_tensor *x, tn_shape want, const char *why)
+bool tn__steps_fail(const tn_ctx *c, const char *what, const tn_tensor *x, tn_shape want, const char *why)
 {
     char a[192], b[192];
     return tn_infer_fail(c, TN_ESHAPE, "%s is %s, but must be %s: %s", what, tn_shape_text(x->l.shape, a, sizeof a),
                          tn_shape_text(want, b, sizeof b), why);
 }
 
-static bool sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_t rows)
+bool tn__steps_sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_t rows)
 {
     int64_t sum = 0, most = rows;
     if (a->steps < 0) return tn_infer_fail(c, TN_EINVAL, "steps is %lld", (long long)a->steps);
@@ -96,13 +92,13 @@ bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
     const tn_shape sums = {2, {packed, cell->gates * hidden}}, weight = {2, {cell->gates * hidden, hidden}},
                    bias = {1, {cell->gates * hidden}};
     if (!tn_shape_equal(x->l.shape, sums))
-        return fail(c, "x", x, sums, "a row for each sequence in each step, as wide as all gates together");
-    if (!tn_shape_equal(w->l.shape, weight)) return fail(c, "weight", w, weight, "[gates · hidden, hidden]");
+        return tn__steps_fail(c, "x", x, sums, "a row for each sequence in each step, as wide as all gates together");
+    if (!tn_shape_equal(w->l.shape, weight)) return tn__steps_fail(c, "weight", w, weight, "[gates · hidden, hidden]");
     if (cell->state && !tn_shape_equal(c->in[TN__STEPS_C]->l.shape, h->l.shape))
-        return fail(c, "c", c->in[TN__STEPS_C], h->l.shape, "like h");
+        return tn__steps_fail(c, "c", c->in[TN__STEPS_C], h->l.shape, "like h");
     if (cell->split && c->in[TN__STEPS_BIAS] && !tn_shape_equal(c->in[TN__STEPS_BIAS]->l.shape, bias))
-        return fail(c, "bias", c->in[TN__STEPS_BIAS], bias, "[gates · hidden]");
-    if (!sizes_fit(c, c->args, packed, rows)) return false;
+        return tn__steps_fail(c, "bias", c->in[TN__STEPS_BIAS], bias, "[gates · hidden]");
+    if (!tn__steps_sizes_fit(c, c->args, packed, rows)) return false;
     c->result[TN__STEPS_Y] = (tn_result){x->dtype, {2, {packed, hidden}}};
     c->result[TN__STEPS_LAST] = (tn_result){x->dtype, h->l.shape};
     if (cell->state) c->result[TN__STEPS_LAST_C] = (tn_result){x->dtype, h->l.shape};
@@ -132,9 +128,7 @@ void tn__steps_free(void *args)
 
 /* ---- forward and back -------------------------------------------------------------------------------------------- */
 
-/* Wᵀ, as it is read: for more than a few steps as a copy in which rows are vectors. They are a little longer than they
- * need be, since rows a power of 2 apart would fall into the same few sets of the cache. */
-static tn_tensor transposed(tn_tensor *w, int64_t steps)
+tn_tensor tn__step_weight(tn_tensor *w, int64_t steps)
 {
     enum { FEW = 2, PAD = 16 };
     const tn_shape s = w->l.shape;
@@ -160,10 +154,10 @@ void tn__steps_forward(tn_ctx *c, const tn__cell *cell)
     const int64_t packed = x->l.shape.d[0], all = h->l.shape.d[0], gates = x->l.shape.d[1];
     const bool    recorded = kept->l.shape.d[0] == packed;
     if (!recorded) kept = tn__new(kept->dtype, TN_SHAPE(all, kept->l.shape.d[1]));
-    const tn_tensor weight = transposed(c->in[TN__STEPS_WEIGHT], a->steps);
+    const tn_tensor weight = tn__step_weight(c->in[TN__STEPS_WEIGHT], a->steps);
     tn__copy(h, c->in[TN__STEPS_H]);
     if (state) tn__copy(last, state);
-    for (walk w = begin(a, a->reverse, packed, all); !tn_error() && next(&w);) {
+    for (tn__steps_walk w = tn__steps_begin(a, a->reverse, packed, all); !tn_error() && tn__steps_next(&w);) {
         tn_tensor xt = rows(x, w.at, w.n, 0), yt = rows(y, w.at, w.n, 0), ht = rows(h, 0, w.n, 0), ct;
         tn_tensor kt = rows(kept, recorded ? w.at : 0, w.n, 0), sums = rows(&kt, 0, w.n, gates);
         if (state) ct = rows(last, 0, w.n, 0);
@@ -175,8 +169,7 @@ void tn__steps_forward(tn_ctx *c, const tn__cell *cell)
     tn_scope_end(s);
 }
 
-/* The gradient of a state, at first that of the last state. */
-static tn_tensor *carried(tn_dtype dt, tn_shape s, const tn_tensor *g)
+tn_tensor *tn__step_carried(tn_dtype dt, tn_shape s, const tn_tensor *g)
 {
     tn_tensor *y = tn_zeros_of(dt, s);
     if (y && g) tn__copy(y, g);
@@ -191,9 +184,9 @@ void tn__steps_backward(tn_back *b, const tn__cell *cell)
     const tn_shape   sums = b->in_shape[TN__STEPS_X], states = b->in_shape[TN__STEPS_H];
     const int64_t    packed = sums.d[0], all = states.d[0], hidden = states.d[1];
     tn_tensor       *gx = tn_empty_of(w->dtype, sums), *gp = cell->split ? tn_empty_of(w->dtype, sums) : gx;
-    tn_tensor       *gh = carried(kept->dtype, states, b->gy[TN__STEPS_LAST]), *gc = NULL;
-    if (cell->state) gc = carried(kept->dtype, states, b->gy[TN__STEPS_LAST_C]);
-    for (walk s = begin(a, !a->reverse, packed, all); !tn_error() && next(&s);) {
+    tn_tensor       *gh = tn__step_carried(kept->dtype, states, b->gy[TN__STEPS_LAST]), *gc = NULL;
+    if (cell->state) gc = tn__step_carried(kept->dtype, states, b->gy[TN__STEPS_LAST_C]);
+    for (tn__steps_walk s = tn__steps_begin(a, !a->reverse, packed, all); !tn_error() && tn__steps_next(&s);) {
         tn_tensor gxt = rows(gx, s.at, s.n, 0), gpt = rows(gp, s.at, s.n, 0), ght = rows(gh, 0, s.n, 0), gct;
         tn_tensor kt = rows(kept, s.at, s.n, 0), gyt, gkt;
         if (gc) gct = rows(gc, 0, s.n, 0);
@@ -215,8 +208,7 @@ void tn__steps_backward(tn_back *b, const tn__cell *cell)
 
 /* ---- the same with ops ------------------------------------------------------------------------------------------- */
 
-/* The first n rows of x become those of y. */
-static tn_tensor *replaced(tn_tensor *x, tn_tensor *y, int64_t n)
+tn_tensor *tn__step_replaced(tn_tensor *x, tn_tensor *y, int64_t n)
 {
     const int64_t all = x ? x->l.shape.d[0] : n;
     return n == all ? y : tn_cat(0, y, tn_narrow(x, 0, n, all - n));
@@ -236,7 +228,7 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
     tn_tensor  **gx = tn__mem_get(bytes), **gp = gx + a->steps + 1; /* one a step; the last is for no steps at all */
     if (!gx) return;
     gx[a->steps] = gp[a->steps] = tn_zeros_of(w->dtype, TN_SHAPE(0, sums.d[1]));
-    for (walk s = begin(a, !a->reverse, packed, all); !tn_error() && next(&s);) {
+    for (tn__steps_walk s = tn__steps_begin(a, !a->reverse, packed, all); !tn_error() && tn__steps_next(&s);) {
         tn_tensor *k[TN__MOST_KEPT], *g[TN__MOST_KEPT] = {NULL}, *kt = tn_narrow(kept, 0, s.at, s.n);
         tn_tensor *gkt = gkept ? tn_narrow(gkept, 0, s.at, s.n) : NULL;
         for (int i = 0; i < cell->kept; i++) k[i] = tn_narrow(kt, 1, i * hidden, hidden);
@@ -244,8 +236,8 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
         cell->spread(a, k, ght, gc ? tn_narrow(gc, 0, 0, s.n) : NULL, g);
         for (int i = 0; gkt && i < cell->kept; i++) g[i] = tn__plus(g[i], tn_narrow(gkt, 1, i * hidden, hidden));
         cell->chain(a, k, g, &gx[s.t], &gp[s.t]);
-        gh = replaced(gh, tn__plus(g[cell->kept - 1], tn_matmul(tn_to(gp[s.t], w->dtype), w)), s.n);
-        if (gc) gc = replaced(gc, g[cell->kept - 2], s.n);
+        gh = tn__step_replaced(gh, tn__plus(g[cell->kept - 1], tn_matmul(tn_to(gp[s.t], w->dtype), w)), s.n);
+        if (gc) gc = tn__step_replaced(gc, g[cell->kept - 2], s.n);
     }
     const int n = a->steps < INT_MAX ? (int)a->steps + 1 : 0;
     if (!n) tn_raise(TN_EUNSUPPORTED, "%s: too many steps for gradients of gradients", b->op->name);

@@ -1,5 +1,5 @@
-/* recurrent.h — what the rooms rnn.c, lstm.c and gru.c share: the walk over the steps of packed sequences, forward and
- * back.
+/* recurrent.h — what the rooms rnn.c, lstm.c, gru.c and lstm_proj.c share: the walk over the steps of packed sequences,
+ * forward and back.
  *
  * Packed means sorted by length and laid out by time: first the first steps of all sequences, the longest one first,
  * then the second steps of those that have one, and so on. Step t has sizes[t] rows, and a step is a product and a
@@ -48,6 +48,31 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell);
 bool tn__steps_copy(void *to, const void *from); /* of args */
 void tn__steps_free(void *args);
 
+/* ---- for a room whose steps are its own -------------------------------------------------------------------------- */
+
+/* The steps one after the other, up or down: for (tn__steps_walk w = tn__steps_begin(…); tn__steps_next(&w);) */
+typedef struct {
+    const tn_steps *a;
+    int64_t         t, at, n; /* a step, the first of its rows in what is packed, and how many */
+    int64_t         all;      /* rows of a step, if they are no fewer */
+    bool            down;
+} tn__steps_walk;
+tn__steps_walk tn__steps_begin(const tn_steps *a, bool down, int64_t packed, int64_t all);
+bool           tn__steps_next(tn__steps_walk *w);
+/* Rows [at, at + n) of x, and of those the numbers [from, from + width) (width 0: all). */
+tn_tensor tn__step_part(const tn_tensor *x, int64_t at, int64_t n, int64_t from, int64_t width);
+/* Wᵀ, as it is read: for more than a few steps as a copy in which rows are vectors. They are a little longer than they
+ * need be, since rows a power of 2 apart would fall into the same few sets of the cache. */
+tn_tensor tn__step_weight(tn_tensor *w, int64_t steps);
+/* The gradient of a state, at first that of the last state g, or 0. */
+tn_tensor *tn__step_carried(tn_dtype dt, tn_shape s, const tn_tensor *g);
+/* The first n rows of x become those of y. */
+tn_tensor *tn__step_replaced(tn_tensor *x, tn_tensor *y, int64_t n);
+/* For infer: "op: what is [..], but must be [..]: why"; and do the steps' sizes add up? */
+bool tn__steps_fail(const tn_ctx *c, const char *what, const tn_tensor *x, tn_shape want, const char *why);
+bool tn__steps_sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_t rows);
+
+tn_tensor *tn__lstm_proj_call(tn_steps_args a);
 tn_tensor *tn__steps_call(const tn_op *op, tn_steps_args a, bool state, bool bias);
 
 /* For chain: g y (1 - y), g (1 - y²). */

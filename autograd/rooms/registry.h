@@ -51,7 +51,9 @@
     /* more functions of one element */                                                                               \
     OP(mish)                                                                                                          \
     /* weights of 8 bits */                                                                                           \
-    OP(linear_q8) OP(embedding_q8)
+    OP(linear_q8) OP(embedding_q8)                                                                                    \
+    /* a recurrent layer whose state is projected */                                                                  \
+    OP(lstm_proj)
 /* clang-format on */
 
 #define OP(name)                            \

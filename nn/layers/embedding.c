@@ -47,10 +47,14 @@ static void describe_table(int64_t count, int64_t dim, int64_t padding, char *te
 
 /* ---- one row an index ------------------------------------------------------------------------------------------ */
 
+/* With dropout a row is there or not for a whole batch (Gal and Ghahramani 2016): one draw for each row of the table. */
 static tn_tensor *embedding_forward(void *self, tn_tensor *x)
 {
     const tn_embedding *m = self;
-    return tn_embedding(m->weight, x, m->padding, m->sparse);
+    tn_tensor          *y = tn_embedding(m->weight, x, m->padding, m->sparse);
+    if (!m->base.training || m->dropout <= 0 || !y) return y;
+    tn_tensor *there = tn_dropout(tn_ones_of(tn_dtype_of(y), TN_SHAPE(m->count, 1)), m->dropout);
+    return tn_mul(y, tn_embedding(there, x, -1, false));
 }
 
 tn_tensor *tn_embedding_rows(tn_embedding *m, int64_t from, int64_t n)
@@ -76,10 +80,12 @@ static const tn_class tn_embedding_class = {.size = sizeof(tn_class),
 
 tn_embedding *tn_embedding_create(tn_embedding_config c)
 {
-    if (!check("tn_embedding_new", c.from, &c.count, &c.dim, c.padding, c.dtype)) return NULL;
+    if (!check("tn_embedding_new", c.from, &c.count, &c.dim, c.padding, c.dtype) ||
+        !tn__probability("tn_embedding_new", "dropout", c.dropout))
+        return NULL;
     tn_embedding *m = tn_module_new(tn_embedding);
     if (!m) return NULL;
-    m->count = c.count, m->dim = c.dim, m->padding = c.padding, m->sparse = c.sparse;
+    m->count = c.count, m->dim = c.dim, m->padding = c.padding, m->sparse = c.sparse, m->dropout = c.dropout;
     m->weight = tn_weight(m, "weight", table(c.from, c.count, c.dim, c.padding, c.dtype));
     if (c.frozen) tn_freeze(m, true);
     return tn_built(m);

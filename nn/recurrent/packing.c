@@ -98,3 +98,18 @@ tn_tensor *tn__unpack_states(const tn__packing *p, tn_tensor *h)
 {
     return p->ragged ? tn_index_select(h, -2, p->place) : h;
 }
+
+/* Row i of a step is the same sequence in all steps. */
+tn_tensor *tn__pack_locked(const tn__packing *p, tn_tensor *x, double chance)
+{
+    const int64_t n = x ? tn_size(x, 1) : 0;
+    int64_t      *row;
+    tn_tensor    *mask = tn_dropout(tn_ones_of(tn_dtype_of(x), TN_SHAPE(p->batch, n)), chance);
+    if (!p->ragged)
+        return tn_reshape(tn_mul(tn_reshape(x, TN_SHAPE(p->steps, p->batch, n)), mask), TN_SHAPE(p->packed, n));
+    tn_tensor *of = indices(p->packed, &row);
+    if (!of) return NULL;
+    for (int64_t t = 0, at = 0; t < p->steps; at += p->sizes[t++])
+        for (int64_t i = 0; i < p->sizes[t]; i++) row[at + i] = i;
+    return tn_mul(x, tn_index_select(mask, 0, of));
+}

@@ -10,10 +10,11 @@ static tn_tensor *rnn_forward(void *self, tn_tensor *x) { return tn_rnn_forward(
 static void rnn_describe(const void *self, char *text, size_t size)
 {
     const tn_rnn *m = self;
-    char          layers[40] = "", dropout[60] = "";
+    char          layers[40] = "", dropout[60] = "", proj[40] = "";
+    if (m->proj_size) snprintf(proj, sizeof proj, ", proj_size=%lld", (long long)m->proj_size);
     if (m->layers != 1) snprintf(layers, sizeof layers, ", num_layers=%lld", (long long)m->layers);
     if (m->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%s", tn__python(m->dropout));
-    snprintf(text, size, "%lld, %lld%s%s%s%s%s", (long long)m->in, (long long)m->hidden, layers,
+    snprintf(text, size, "%lld, %lld%s%s%s%s%s%s", (long long)m->in, (long long)m->hidden, proj, layers,
              m->bias_ih[0] ? "" : ", bias=False", m->time_first ? "" : ", batch_first=True", dropout,
              m->directions == 2 ? ", bidirectional=True" : "");
 }
@@ -31,46 +32,64 @@ CLASS("GRU", tn_gru);
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
 tn__layer_weights tn__recurrent_weights(void *m, const char *suffix, int64_t gates, int64_t in, int64_t hidden,
-                                        bool no_bias, tn_dtype dt)
+                                        int64_t proj, bool no_bias, tn_dtype dt)
 {
     const double      k = 1 / sqrt((double)hidden);
     const int64_t     n = gates * hidden;
-    tn__layer_weights w = {.bias_hh = NULL};
+    tn__layer_weights w = {.weight_ih = NULL};
 #define DRAWN(name, ...) \
     w.name = tn_module_param(m, tn_name(#name "%s", suffix), tn_uniform_of(dt, TN_SHAPE(__VA_ARGS__), -k, k))
     DRAWN(weight_ih, n, in);
-    DRAWN(weight_hh, n, hidden);
-    if (no_bias) return w;
-    DRAWN(bias_ih, n);
-    DRAWN(bias_hh, n);
+    DRAWN(weight_hh, n, proj ? proj : hidden);
+    if (!no_bias) {
+        DRAWN(bias_ih, n);
+        DRAWN(bias_hh, n);
+    }
+    if (proj) DRAWN(weight_hr, proj, hidden);
 #undef DRAWN
     return w;
+}
+
+/* Of h. */
+static int64_t state_size(const tn_rnn *m) { return m->proj_size ? m->proj_size : m->hidden; }
+
+static bool config_fits(const char *who, int64_t gates, const tn_rnn_config *c)
+{
+    if (!tn__at_least(who, "in", c->in, 1) || !tn__at_least(who, "hidden", c->hidden, 1) ||
+        !tn__at_least(who, "layers", c->layers, 1) || !tn__probability(who, "dropout", c->dropout) ||
+        !tn__probability(who, "weight_drop", c->weight_drop) || !tn__floating(who, c->dtype))
+        return false;
+    if (c->relu && gates != 1)
+        return tn_raise(TN_EINVAL, "%s: .relu is for tn_rnn_new; the gates of an LSTM and a GRU are what they are",
+                        who),
+               false;
+    if (c->proj_size && gates != 4) return tn_raise(TN_EINVAL, "%s: .proj_size is for tn_lstm_new", who), false;
+    if (c->proj_size >= 0 && (!c->proj_size || c->proj_size < c->hidden)) return true;
+    return tn_raise(TN_EINVAL, "%s: .proj_size is %lld, but must be less than .hidden, %lld, or 0 for none", who,
+                    (long long)c->proj_size, (long long)c->hidden),
+           false;
 }
 
 static tn_rnn *rnn_create(const tn_class *kind, const char *who, int64_t gates, tn_rnn_config c)
 {
     if (c.layers == 0) c.layers = 1;
-    if (!tn__at_least(who, "in", c.in, 1) || !tn__at_least(who, "hidden", c.hidden, 1) ||
-        !tn__at_least(who, "layers", c.layers, 1) || !tn__probability(who, "dropout", c.dropout) ||
-        !tn__floating(who, c.dtype))
-        return NULL;
-    if (c.relu && gates != 1)
-        return tn_raise(TN_EINVAL, "%s: .relu is for tn_rnn_new; the gates of an LSTM and a GRU are what they are",
-                        who),
-               NULL;
+    if (!config_fits(who, gates, &c)) return NULL;
     tn_rnn *m = tn_module_create(kind);
     if (!m) return NULL;
     m->in = c.in, m->hidden = c.hidden, m->layers = c.layers, m->directions = c.bidirectional ? 2 : 1;
     m->gates = gates, m->dropout = c.dropout, m->relu = c.relu, m->time_first = c.time_first;
+    m->proj_size = c.proj_size, m->weight_drop = c.weight_drop, m->locked = c.locked;
     const int64_t n = m->layers * m->directions;
     m->weight_ih = tn_array(m, n, tn_tensor *), m->weight_hh = tn_array(m, n, tn_tensor *);
     m->bias_ih = tn_array(m, n, tn_tensor *), m->bias_hh = tn_array(m, n, tn_tensor *);
+    m->weight_hr = tn_array(m, n, tn_tensor *);
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
-        const int64_t           layer = i / m->directions, in = layer ? m->directions * c.hidden : c.in;
+        const int64_t           layer = i / m->directions, in = layer ? m->directions * state_size(m) : c.in;
         const char             *suffix = tn_name("_l%lld%s", (long long)layer, i % m->directions ? "_reverse" : "");
-        const tn__layer_weights w = tn__recurrent_weights(m, suffix, gates, in, c.hidden, c.no_bias, c.dtype);
+        const tn__layer_weights w =
+            tn__recurrent_weights(m, suffix, gates, in, c.hidden, c.proj_size, c.no_bias, c.dtype);
         m->weight_ih[i] = w.weight_ih, m->weight_hh[i] = w.weight_hh;
-        m->bias_ih[i] = w.bias_ih, m->bias_hh[i] = w.bias_hh;
+        m->bias_ih[i] = w.bias_ih, m->bias_hh[i] = w.bias_hh, m->weight_hr[i] = w.weight_hr;
     }
     return tn_built(m);
 }
@@ -87,21 +106,21 @@ tn_tensor *tn__recurrent_layer(int64_t gates, const tn__layer_weights *w, tn_ten
 {
     const bool split = gates == 3; /* a GRU's reset gate comes between the product with the state and the sum */
     tn_tensor *bias = w->bias_ih && !split ? tn_add(w->bias_ih, w->bias_hh) : w->bias_ih;
-    s.x = tn_linear(packed, w->weight_ih, bias), s.weight = w->weight_hh;
+    s.x = tn_linear(packed, w->weight_ih, bias), s.weight = w->weight_hh, s.proj = w->weight_hr;
     if (split) s.bias = w->bias_hh;
     return gates == 1 ? tn_rnn_steps_run(s) : split ? tn_gru_steps_run(s) : tn_lstm_steps_run(s);
 }
 
-static bool states_fit(const tn_rnn *m, const char *name, const tn_tensor *h, int64_t batch)
+static bool states_fit(const tn_rnn *m, const char *name, const tn_tensor *h, int64_t batch, int64_t size)
 {
-    const tn_shape want = TN_SHAPE(m->layers * m->directions, batch, m->hidden);
+    const tn_shape want = TN_SHAPE(m->layers * m->directions, batch, size);
     char           a[192], b[192];
     if (!h) return true;
     if (!tn__state_floating(&m->base, name, h)) return false;
     if (tn_shape_equal(tn_shape_of(h), want)) return true;
-    return tn_raise(TN_ESHAPE, "%s: %s %s must be [%s, B, hidden] = %s", tn__kind_name(&m->base), name,
+    return tn_raise(TN_ESHAPE, "%s: %s %s must be [%s, B, %s] = %s", tn__kind_name(&m->base), name,
                     tn_shape_text(tn_shape_of(h), a, sizeof a), m->directions == 2 ? "layers · 2" : "layers",
-                    tn_shape_text(want, b, sizeof b)),
+                    size == m->proj_size ? "proj_size" : "hidden", tn_shape_text(want, b, sizeof b)),
            false;
 }
 
@@ -119,13 +138,19 @@ static bool rnn_fits(const tn_rnn *m, const tn_rnn_args *a, int64_t *batch, int6
     if ((a->c0 || a->c_n) && !is_lstm(m->gates))
         return tn_raise(TN_EINVAL, "%s: %s is for an LSTM; this has one state, h", who, a->c0 ? "c0" : "c_n"), false;
     *batch = s.d[m->time_first], *length = s.d[!m->time_first];
-    return states_fit(m, "h0", a->h0, *batch) && states_fit(m, "c0", a->c0, *batch);
+    return states_fit(m, "h0", a->h0, *batch, state_size(m)) && states_fit(m, "c0", a->c0, *batch, m->hidden);
 }
 
 /* The states of one layer in one direction, from those of all, or zeros. */
-static tn_tensor *state_of(const tn_rnn *m, tn_tensor *all, int64_t i, const tn_tensor *x, int64_t batch)
+static tn_tensor *state_of(tn_tensor *all, int64_t i, const tn_tensor *x, int64_t batch, int64_t size)
 {
-    return all ? tn_select(all, 0, i) : tn_zeros_of(tn_dtype_of(x), TN_SHAPE(batch, m->hidden));
+    return all ? tn_select(all, 0, i) : tn_zeros_of(tn_dtype_of(x), TN_SHAPE(batch, size));
+}
+
+static tn_tensor *dropped(const tn_rnn *m, const tn__packing *p, tn_tensor *x)
+{
+    if (!m->base.training || m->dropout <= 0) return x;
+    return m->locked ? tn__pack_locked(p, x, m->dropout) : tn_dropout(x, m->dropout);
 }
 
 static tn_tensor *layers(tn_rnn *m, const tn__packing *p, tn_rnn_args *a, tn_tensor **last)
@@ -136,15 +161,16 @@ static tn_tensor *layers(tn_rnn *m, const tn__packing *p, tn_rnn_args *a, tn_ten
     for (int64_t layer = 0; layer < m->layers && tn_error() == TN_OK; layer++) {
         tn_tensor *y[2] = {NULL};
         for (int64_t d = 0; d < m->directions; d++) {
-            const int64_t           i = layer * m->directions + d;
-            const tn__layer_weights w = {m->weight_ih[i], m->weight_hh[i], m->bias_ih[i], m->bias_hh[i]};
-            tn_steps_args           s = {.sizes = p->sizes, .steps = p->steps, .reverse = d == 1, .relu = m->relu};
-            s.h = state_of(m, h0, i, x, p->batch), s.last_h = last + i;
-            if (is_lstm(m->gates)) s.c = state_of(m, c0, i, x, p->batch), s.last_c = last + n + i;
+            const int64_t     i = layer * m->directions + d;
+            tn__layer_weights w = {m->weight_ih[i], m->weight_hh[i], m->bias_ih[i], m->bias_hh[i], m->weight_hr[i]};
+            if (m->base.training && m->weight_drop > 0) w.weight_hh = tn_dropout(w.weight_hh, m->weight_drop);
+            tn_steps_args s = {.sizes = p->sizes, .steps = p->steps, .reverse = d == 1, .relu = m->relu};
+            s.h = state_of(h0, i, x, p->batch, state_size(m)), s.last_h = last + i;
+            if (is_lstm(m->gates)) s.c = state_of(c0, i, x, p->batch, m->hidden), s.last_c = last + n + i;
             y[d] = tn__recurrent_layer(m->gates, &w, x, s);
         }
         x = m->directions == 2 ? tn_cat_list(1, 2, y) : y[0];
-        if (m->base.training && m->dropout > 0 && layer + 1 < m->layers) x = tn_dropout(x, m->dropout);
+        if (layer + 1 < m->layers) x = dropped(m, p, x);
     }
     if (a->h_n) *a->h_n = tn__unpack_states(p, tn_stack_list(0, (int)n, last));
     if (a->c_n) *a->c_n = tn__unpack_states(p, tn_stack_list(0, (int)n, last + n));

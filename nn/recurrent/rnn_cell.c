@@ -29,7 +29,7 @@ static tn_rnn_cell *rnn_cell_create(const tn_class *kind, const char *who, int64
     tn_rnn_cell *m = tn_module_create(kind);
     if (!m) return NULL;
     m->in = c.in, m->hidden = c.hidden, m->gates = gates, m->relu = c.relu;
-    const tn__layer_weights w = tn__recurrent_weights(m, "", gates, c.in, c.hidden, c.no_bias, c.dtype);
+    const tn__layer_weights w = tn__recurrent_weights(m, "", gates, c.in, c.hidden, 0, c.no_bias, c.dtype);
     m->weight_ih = w.weight_ih, m->weight_hh = w.weight_hh, m->bias_ih = w.bias_ih, m->bias_hh = w.bias_hh;
     return tn_built(m);
 }
@@ -81,7 +81,7 @@ tn_tensor *tn_rnn_cell_run(tn_rnn_cell *m, tn_rnn_cell_args a)
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *c = NULL;
     if (rnn_cell_fits(m, &a)) {
-        const tn__layer_weights w = {m->weight_ih, m->weight_hh, m->bias_ih, m->bias_hh};
+        const tn__layer_weights w = {m->weight_ih, m->weight_hh, m->bias_ih, m->bias_hh, NULL};
         const tn_shape          s = TN_SHAPE(tn_size(a.x, 0), m->hidden);
         tn_steps_args           t = {.h = a.h, .c = a.c, .steps = 1, .relu = m->relu, .last_c = &c};
         if (!t.h) t.h = tn_zeros_of(tn_dtype_of(a.x), s);

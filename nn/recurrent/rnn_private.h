@@ -5,14 +5,14 @@
 #include "nn/base/nn_private.h"
 #include "nn/rnn.h"
 
-/* The four parameters of one layer in one direction. */
+/* The parameters of one layer in one direction. */
 typedef struct {
-    tn_tensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
+    tn_tensor *weight_ih, *weight_hh, *bias_ih, *bias_hh, *weight_hr;
 } tn__layer_weights;
 
-/* Makes and registers them under their names with `suffix` ("_l0_reverse"), each ±1/√hidden. */
+/* Makes and registers them under their names with `suffix` ("_l0_reverse"), each ±1/√hidden. proj: 0, or h's size. */
 tn__layer_weights tn__recurrent_weights(void *m, const char *suffix, int64_t gates, int64_t in, int64_t hidden,
-                                        bool no_bias, tn_dtype dt);
+                                        int64_t proj, bool no_bias, tn_dtype dt);
 /* Runs one layer over packed steps; s holds all arguments but x, weight and bias. */
 tn_tensor *tn__recurrent_layer(int64_t gates, const tn__layer_weights *w, tn_tensor *packed, tn_steps_args s);
 
@@ -46,5 +46,7 @@ tn_tensor *tn__unpack(const tn__packing *p, tn_tensor *y, bool time_first); /* a
 /* States [.., B, hidden], sorted as the packed sequences are; and back. */
 tn_tensor *tn__pack_states(const tn__packing *p, tn_tensor *h);
 tn_tensor *tn__unpack_states(const tn__packing *p, tn_tensor *h);
+/* Dropout of packed rows that is the same in all steps of a sequence. */
+tn_tensor *tn__pack_locked(const tn__packing *p, tn_tensor *x, double chance);
 
 #endif

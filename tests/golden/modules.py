@@ -247,4 +247,87 @@ def cosine_loss(k):
     return m(k.input("x", 5, 4), k.input("y", 5, 4), torch.tensor([1, -1, 1, -1, -1]))
 
 
+# ---- language models before the Transformer ----
+class Highway(nn.Module):
+    def __init__(self, dim, layers):
+        super().__init__()
+        self.dim, self.layers = dim, nn.ModuleList(nn.Linear(dim, 2 * dim) for _ in range(layers))
+
+    def forward(self, x):
+        for layer in self.layers:
+            a, b = layer(x).chunk(2, -1)
+            g = torch.sigmoid(b)
+            x = g * x + (1 - g) * torch.relu(a)
+        return x
+
+    def extra_repr(self):
+        return f"dim={self.dim}"
+
+
+class ScalarMix(nn.Module):
+    def __init__(self, count):
+        super().__init__()
+        self.weight, self.gamma = nn.Parameter(torch.zeros(count)), nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, *x):
+        return self.gamma * sum(w * y for w, y in zip(torch.softmax(self.weight, 0), x))
+
+    def extra_repr(self):
+        return f"count={len(self.weight)}"
+
+
+simple("highway", lambda: Highway(4, 2), 2, 3, 4)
+
+
+@case
+def scalar_mix(k):
+    return k.fill(ScalarMix(3))(*(k.input(n, 2, 4) for n in "abc"))
+
+
+ADAPTIVE = [0, 3, 5, 9, 11, 4, 2]
+
+
+@case
+def adaptive_softmax(k):
+    m = k.fill(nn.AdaptiveLogSoftmaxWithLoss(8, 12, [4, 9], div_value=2.0, head_bias=True))
+    return torch.cat([y.reshape(-1) for y in m(k.input("x", 7, 8), torch.tensor(ADAPTIVE))])
+
+
+@case
+def adaptive_log_prob(k):
+    return k.fill(nn.AdaptiveLogSoftmaxWithLoss(8, 12, [4, 9], div_value=2.0)).log_prob(k.input("x", 3, 8))
+
+
+class NCELoss(nn.Module):
+    """counts, power 0.75, and three draws of noise."""
+    def __init__(self, counts):
+        super().__init__()
+        q = torch.tensor(counts, dtype=torch.float64) ** 0.75
+        self.shift = torch.log(3 * q / q.sum())
+
+    def forward(self, x, weight, bias, target, noise):
+        s = x @ weight.T + bias - self.shift
+        right, wrong = s.gather(1, target[:, None])[:, 0], s.gather(1, noise.expand(len(x), 3))
+        return nn.functional.softplus(-right) + nn.functional.softplus(wrong).sum(1)
+
+
+class NegativeSamplingLoss(NCELoss):
+    def __init__(self, counts):
+        super().__init__(counts)
+        self.shift = 0
+
+
+def sampled(name, kind, noise):
+    def f(k):
+        m = k.fill(kind([5, 1, 9, 2, 3]))
+        return m(k.input("x", 4, 3), k.input("weight", 5, 3), k.input("bias", 5), torch.tensor([2, 0, 4, 2]),
+                 torch.tensor(noise))
+    f.__name__ = name
+    return case(f)
+
+
+sampled("nce", NCELoss, [0, 2, 1])
+sampled("nce_rows", NCELoss, [[0, 2, 1], [3, 3, 0], [4, 1, 2], [0, 0, 2]])
+sampled("negative_sampling", NegativeSamplingLoss, [0, 2, 1])
+
 run(__file__, "modules")

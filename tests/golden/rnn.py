@@ -55,6 +55,23 @@ network("rnn_relu", lambda: nn.RNN(IN, H, nonlinearity="relu", bidirectional=Tru
 network("lstm_dropout", lambda: nn.LSTM(IN, H, dropout=0.25, batch_first=True))  # one layer: there is no between
 
 
+def projected(name, layers, both, bias=True):
+    """An LSTM with proj_size, with lengths and first states."""
+    def f(k):
+        m = k.fill(nn.LSTM(IN, H, layers, bias=bias, bidirectional=both, proj_size=2))
+        n = layers * (2 if both else 1)
+        x = pack_padded_sequence(k.input("x", T, B, IN), torch.tensor(LENGTHS), enforce_sorted=False)
+        y, last = m(x, (k.input("h0", n, B, 2), k.input("c0", n, B, H)))
+        return flat(pad_packed_sequence(y, total_length=T)[0], states(last))
+    f.__name__ = name
+    return case(f)
+
+
+projected("lstm_proj", 1, False)
+projected("lstm_proj_both", 2, True)
+projected("lstm_proj_plain", 2, False, bias=False)
+
+
 def cell(name, make, given=True):
     def f(k):
         m = k.fill(make())

@@ -63,6 +63,19 @@ static void *a_head(void)
 }
 static void *head_transform(void *m, tn_tensor *x) { return tn_mlm_head_transform(m, x); }
 static void *head_loss(void *m, tn_tensor *x) { return tn_mlm_head_loss((tn_mlm_head *)m, x, .target = NULL); }
+static void *a_mix(void) { return tn_scalar_mix_new(.count = 2); }
+static void *mix(void *m, tn_tensor *x) { return tn_scalar_mix_forward(m, x ? 1 : 0, &x); }
+static void *an_adaptive(void) { return tn_adaptive_softmax_new(.in = 4, .classes = 4, .cutoffs = {2}); }
+static void *adaptive(void *m, tn_tensor *x) { return tn_adaptive_softmax_forward(m, x, NULL, out); }
+static void *adaptive_all(void *m, tn_tensor *x) { return tn_adaptive_softmax_log_prob(m, x); }
+static void *a_sampled(void)
+{
+    const tn_scope s = tn_scope_begin();
+    void          *m = tn_nce_loss_new(.counts = tn_ones(TN_SHAPE(4)));
+    tn_scope_end(s);
+    return m;
+}
+static void *sampled(void *m, tn_tensor *x) { return tn_sampled_loss_forward((tn_sampled_loss *)m, x, x, NULL, x); }
 static void *an_lstm(void) { return tn_lstm_new(.in = 4, .hidden = 4); }
 static void *lstm(void *m, tn_tensor *x) { return tn_lstm_forward((tn_lstm *)m, x, .h_n = out, .c_n = out + 1); }
 static void *a_cell(void) { return tn_lstm_cell_new(.in = 4, .hidden = 4); }
@@ -171,6 +184,10 @@ static const struct forward {
     {"tn_transformer", "encoder.layers.0.self_attn: mha: query is NULL", a_transformer, transformer, 0},
     {"tn_mlm_head_transform", "transform.dense: linear_gelu: x is NULL", a_head, head_transform, 0},
     {"tn_mlm_head_loss", "transform.dense: linear_gelu: x is NULL", a_head, head_loss, 0},
+    {"tn_scalar_mix_forward", "scalar_mix: 0 layers are given, but it was made for 2", a_mix, mix, 0},
+    {"tn_adaptive_softmax_forward", "adaptive_softmax: x NULL must be [..., 4]", an_adaptive, adaptive, 1},
+    {"tn_adaptive_softmax_log_prob", "adaptive_softmax: x NULL must be [..., 4]", an_adaptive, adaptive_all, 0},
+    {"tn_sampled_loss", "sampled_loss: x must be [N, in] and weight [4, in], got NULL and NULL", a_sampled, sampled, 0},
     {"tn_rnn", "LSTM: x is NULL", an_lstm, lstm, 2},
     {"tn_rnn_cell", "LSTMCell: x is NULL", a_cell, cell, 1},
     {"tn_bert", "bert: ids must be [batch, length], got NULL", a_bert, bert, 2},
@@ -305,6 +322,12 @@ OF_ZEROS(huber_loss, tn_pair_loss_config)
 OF_ZEROS(kl_div_loss, tn_pair_loss_config)
 OF_ZEROS(bce_with_logits_loss, tn_bce_loss_config)
 OF_ZEROS(cosine_embedding_loss, tn_cosine_loss_config)
+OF_ZEROS(locked_dropout, tn_locked_dropout_config)
+OF_ZEROS(highway, tn_highway_config)
+OF_ZEROS(scalar_mix, tn_scalar_mix_config)
+OF_ZEROS(adaptive_softmax, tn_adaptive_softmax_config)
+OF_ZEROS(nce_loss, tn_sampled_loss_config)
+OF_ZEROS(negative_sampling_loss, tn_sampled_loss_config)
 OF_ZEROS(mha, tn_mha_config)
 OF_ZEROS(dot_attention, tn_dot_attention_config)
 OF_ZEROS(additive_attention, tn_additive_attention_config)
@@ -383,6 +406,12 @@ static const struct {
     {"tn_kl_div_loss_new", new_kl_div_loss, false},
     {"tn_bce_with_logits_loss_new", new_bce_with_logits_loss, true},
     {"tn_cosine_embedding_loss_new", new_cosine_embedding_loss, true},
+    {"tn_locked_dropout_new", new_locked_dropout, true},
+    {"tn_highway_new", new_highway, false},
+    {"tn_scalar_mix_new", new_scalar_mix, false},
+    {"tn_adaptive_softmax_new", new_adaptive_softmax, false},
+    {"tn_nce_loss_new", new_nce_loss, false},
+    {"tn_negative_sampling_loss_new", new_negative_sampling_loss, false},
     {"tn_mha_new", new_mha, false},
     {"tn_dot_attention_new", new_dot_attention, false},
     {"tn_additive_attention_new", new_additive_attention, false},

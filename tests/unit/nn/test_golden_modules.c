@@ -69,6 +69,34 @@ static tn_tensor *from(tn_golden *k, void *m, tn_shape s, int64_t start)
     return tn_positions_forward(m, tn_golden_input(k, "x", s), start);
 }
 
+static tn_tensor *mixed(tn_golden *k)
+{
+    tn_scalar_mix *m = tn_golden_fill(k, tn_scalar_mix_new(.count = 3, DT));
+    tn_tensor     *x[3] = {tn_golden_input(k, "a", TN_SHAPE(2, 4))};
+    x[1] = tn_golden_input(k, "b", TN_SHAPE(2, 4)), x[2] = tn_golden_input(k, "c", TN_SHAPE(2, 4));
+    return tn_scalar_mix_forward(m, 3, x);
+}
+static tn_tensor *adaptive(tn_golden *k, bool all)
+{
+    tn_adaptive_softmax *m = tn_golden_fill(
+        k, tn_adaptive_softmax_new(.in = 8, .classes = 12, .cutoffs = {4, 9}, .div_value = 2, .head_bias = !all, DT));
+    if (all) return tn_adaptive_softmax_log_prob(m, X(3, 8));
+    tn_tensor *each,
+        *loss = tn_adaptive_softmax_forward(m, X(7, 8), ints(TN_SHAPE(7), (int64_t[]){0, 3, 5, 9, 11, 4, 2}), &each);
+    return tn_cat(0, each, tn_reshape(loss, TN_SHAPE(1)));
+}
+static tn_tensor *sampled(tn_golden *k, tn_sampled_loss *m, tn_tensor *noise)
+{
+    m = tn_golden_fill(k, m);
+    tn_sampled_loss_args a = {.x = X(4, 3), .noise = noise, .target = ints(TN_SHAPE(4), (int64_t[]){2, 0, 4, 2})};
+    a.weight = tn_golden_input(k, "weight", TN_SHAPE(5, 3)), a.bias = tn_golden_input(k, "bias", TN_SHAPE(5));
+    return tn_sampled_loss_run(m, a);
+}
+static tn_tensor *seen(void) { return tn_from_data(TN_F64, TN_SHAPE(5), (double[]){5, 1, 9, 2, 3}); }
+static tn_tensor *noise(void) { return ints(TN_SHAPE(3), (int64_t[]){0, 2, 1}); }
+static tn_tensor *noise_rows(void) { return ints(TN_SHAPE(4, 3), (int64_t[]){0, 2, 1, 3, 3, 0, 4, 1, 2, 0, 0, 2}); }
+#define DRAWS .counts = seen(), .samples = 3, .reduction = TN_NONE
+
 #define CASES(C)                                                                                                       \
     C(linear, CALL(tn_linear_new(.in = 5, .out = 3, DT), 2, 4, 5))                                                     \
     C(linear_no_bias, CALL(tn_linear_new(.in = 5, .out = 3, .no_bias = true, DT), 4, 5))                               \
@@ -143,6 +171,13 @@ static tn_tensor *from(tn_golden *k, void *m, tn_shape s, int64_t start)
                                1, 2, 6, 8))                                                                            \
     C(flatten, CALL(tn_flatten_new(), 2, 3, 4))                                                                        \
     C(flatten_first, CALL(tn_flatten_new(.first = 0, .last = 1), 2, 3, 4))                                             \
+    C(highway, CALL(tn_highway_new(.dim = 4, .layers = 2, DT), 2, 3, 4))                                               \
+    C(scalar_mix, mixed(k))                                                                                            \
+    C(adaptive_softmax, adaptive(k, false))                                                                            \
+    C(adaptive_log_prob, adaptive(k, true))                                                                            \
+    C(nce, sampled(k, tn_nce_loss_new(DRAWS), noise()))                                                                \
+    C(nce_rows, sampled(k, tn_nce_loss_new(DRAWS), noise_rows()))                                                      \
+    C(negative_sampling, sampled(k, tn_negative_sampling_loss_new(DRAWS), noise()))                                    \
     C(relu, CALL(tn_relu_new(), 3, 4))                                                                                 \
     C(selu, CALL(tn_selu_new(), 3, 4))                                                                                 \
     C(silu, CALL(tn_silu_new(), 3, 4))                                                                                 \

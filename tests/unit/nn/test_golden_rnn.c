@@ -36,6 +36,19 @@ static tn_tensor *network(tn_golden *k, tn_rnn *m, bool lengths, bool given)
     return flat(y, h, c);
 }
 
+static tn_tensor *projected(tn_golden *k, tn_lstm *m)
+{
+    tn_golden_fill(k, m);
+    const int64_t n = m->layers * m->directions;
+    tn_tensor    *h, *c;
+    tn_rnn_args   a = {.h_n = &h, .c_n = &c};
+    a.x = tn_golden_input(k, "x", TN_SHAPE(T, B, IN));
+    a.h0 = tn_golden_input(k, "h0", TN_SHAPE(n, B, 2)), a.c0 = tn_golden_input(k, "c0", TN_SHAPE(n, B, HIDDEN));
+    a.lengths = tn_from_data(TN_I64, TN_SHAPE(B), (const int64_t[]){3, 5, 1});
+    tn_tensor *y = tn_rnn_run(m, a);
+    return flat(y, h, c);
+}
+
 static tn_tensor *cell(tn_golden *k, tn_rnn_cell *m, bool given)
 {
     tn_golden_fill(k, m);
@@ -62,6 +75,11 @@ static tn_tensor *cell(tn_golden *k, tn_rnn_cell *m, bool given)
     EACH(C, gru)                                                                                                    \
     C(rnn_relu, network(k, tn_rnn_new(SIZES, .relu = true, .bidirectional = true, .time_first = true), true, true)) \
     C(lstm_dropout, network(k, tn_lstm_new(SIZES, .dropout = 0.25), false, false))                                  \
+    C(lstm_proj, projected(k, tn_lstm_new(SIZES, .proj_size = 2, .time_first = true)))                              \
+    C(lstm_proj_both,                                                                                               \
+      projected(k, tn_lstm_new(SIZES, .proj_size = 2, .layers = 2, .bidirectional = true, .time_first = true)))     \
+    C(lstm_proj_plain,                                                                                              \
+      projected(k, tn_lstm_new(SIZES, .proj_size = 2, .layers = 2, .no_bias = true, .time_first = true)))           \
     C(rnn_cell, cell(k, tn_rnn_cell_new(SIZES), true))                                                              \
     C(rnn_cell_relu, cell(k, tn_rnn_cell_new(SIZES, .relu = true), true))                                           \
     C(lstm_cell, cell(k, tn_lstm_cell_new(SIZES), true))                                                            \

@@ -42,6 +42,15 @@ static tn_tensor *call_bags(void *m, tn_tensor *const *x)
     return tn_embedding_bag_forward(m, ints(TN_SHAPE(5), (int64_t[]){4, 1, 0, 2, 2}),
                                     ints(TN_SHAPE(3), (int64_t[]){0, 2, 2}), x[0]);
 }
+static tn_tensor *call_mix(void *m, tn_tensor *const *x) { return tn_scalar_mix_forward(m, 2, x); }
+static tn_tensor *call_adaptive(void *m, tn_tensor *const *x)
+{
+    return tn_adaptive_softmax_forward(m, x[0], ints(TN_SHAPE(5), (int64_t[]){0, 8, 3, 4, 1}), NULL);
+}
+static tn_tensor *call_sampled(void *m, tn_tensor *const *x)
+{
+    return tn_sampled_loss_forward((tn_sampled_loss *)m, x[0], x[1], x[2], ints(TN_SHAPE(3), (int64_t[]){0, 3, 3}));
+}
 static tn_tensor *call_loss(void *m, tn_tensor *const *x) { return tn_loss_forward(m, x[0], x[1]); }
 
 static void check_as(const char *name, void *module, tn_tensor *(*run)(void *, tn_tensor *const *), int n,
@@ -112,6 +121,17 @@ START_TEST(gradients)
     check("selu", tn_selu_new(), 2, 4);
     check("mish", tn_mish_new(), 2, 4);
     check_as("mse", tn_mse_loss_new(), call_loss, 2, (tn_shape[]){TN_SHAPE(2, 3), TN_SHAPE(2, 3)});
+    check("highway", tn_highway_new(.dim = 3, .layers = 2, .activation = tn_tanh), 2, 3);
+    check("locked dropout", tn_locked_dropout_new(), 2, 3, 4);
+    check_as("scalar mix", tn_scalar_mix_new(.count = 2), call_mix, 2, (tn_shape[]){TN_SHAPE(2, 3), TN_SHAPE(2, 3)});
+    check_as("adaptive softmax",
+             tn_adaptive_softmax_new(.in = 6, .classes = 9, .cutoffs = {3, 5}, .div_value = 2, .head_bias = true),
+             call_adaptive, 1, (tn_shape[]){TN_SHAPE(5, 6)});
+    tn_tensor *counts = tn_ones(TN_SHAPE(4));
+    check_as("noise-contrastive estimation", tn_nce_loss_new(.counts = counts, .samples = 3), call_sampled, 3,
+             (tn_shape[]){TN_SHAPE(3, 2), TN_SHAPE(4, 2), TN_SHAPE(4)});
+    check_as("negative sampling", tn_negative_sampling_loss_new(.counts = counts, .samples = 3), call_sampled, 3,
+             (tn_shape[]){TN_SHAPE(3, 2), TN_SHAPE(4, 2), TN_SHAPE(4)});
     tn_sequential *net = tn_sequential_new();
     tn_append(net, tn_linear_new(.in = 3, .out = 4));
     tn_append(net, tn_tanh_new());
