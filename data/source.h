@@ -10,7 +10,8 @@
  *         table *t = user;
  *         if (8 * t->batch + 8 > tn_size(t->all, 0)) return t->batch = 0, false; // an epoch is over
  *         tn_batch_cut(b, t->shard, 8);                                          // which of the 8 are ours
- *         b->x = tn_narrow(t->all, 0, 8 * t->batch++ + b->first, b->rows);
+ *         b->x = tn_narrow(t->all, 0, 8 * t->batch + b->first, b->rows);
+ *         t->batch += tn_shard_next(&t->shard);                                  // is there another part of them?
  *         return tn_batch_put(b, "weight", tn_ones(TN_SHAPE(b->rows))) == TN_OK; // tn_batch_get in the loss
  *     }
  *     static void table_begin(void *user, const tn_json *at)
@@ -35,10 +36,14 @@ extern "C" {
 
 /* What one of `of` ranks sees: of each batch of n rows, the rows from n · rank / of up to n · (rank + 1) / of. So all
  * ranks together see the batches, each row once, that one rank alone would see, in the same order; and a position is
- * the same for any number of them: a run may go on with another. {0, 0}, like {0, 1}, is all of it. */
+ * the same for any number of them: a run may go on with another. {0}, like {.of = 1}, is all of it. Where a rank has
+ * several parts (tn_fit with .world), .count says how many: each batch comes in the parts from `rank` on, one after
+ * the other, and the position moves on behind the last of them. */
 typedef struct {
-    int rank, of;
+    int rank, of, count; /* count 0: 1 */
+    int done_;
 } tn_shard;
+TN_API bool tn_shard_next(tn_shard *s); /* behind each part: is the batch over? */
 
 /* The batch that comes next, for a corpus that can be asked: a value to be saved with a checkpoint and set back. */
 typedef struct {
@@ -57,6 +62,7 @@ typedef struct {
     tn_tensor *x, *y;                   /* what goes in, what should come out */
     tn_field   fields[TN_BATCH_FIELDS]; /* whatever else the loss reads, by name */
     int64_t    items;                   /* examples or tokens, for rates and means; 0: the first dim of x, or 1 */
+    double     weight;                  /* how many rows or words the loss is the mean of; 0: items */
     /* Of a shard: it has `rows` rows, from row `first` on, of a batch of `whole`. Fewer rows than ranks leave some with
      * none: its tensors are empty then, and tn_fit does not ask for their loss. whole 0: the source does not say. */
     int64_t first, rows, whole;

@@ -3,8 +3,7 @@
  *
  *     static tn_tensor *loss(void *module, const tn_batch *b, void *user)
  *     {
- *         tn_sequential *net = module;
- *         return tn_cross_entropy(tn_call(net, b->x), b->y);
+ *         return tn_cross_entropy(tn_call((tn_sequential *)module, b->x), b->y);
  *     }
  *
  *     static void report(const tn_fit_event *e, void *user)
@@ -25,8 +24,7 @@
 #ifndef TENON_MODELS_FIT_H
 #define TENON_MODELS_FIT_H
 
-#include "../data/source.h"
-#include "../optim/optim.h"
+#include "../parallel/parallel.h" /* with data/source.h and optim/optim.h */
 
 #include <signal.h>
 
@@ -98,10 +96,13 @@ typedef struct tn_fit_args {
     int64_t            steps, epochs; /* one of them, or both: what comes first ends the run */
     int64_t accumulate TN_IS(1);      /* batches to a step, whose loss is their mean */
     bool               autocast;      /* loss runs in bf16 where that is safe: see tn_autocast_begin */
-
-    tn_fit_exchange exchange;
-    void           *exchange_user;
-
+    tn_fit_exchange    exchange;
+    void              *exchange_user;
+    /* Several ranks: all call tn_fit alike. They share out the .shards parts of each batch, rank 0 alone writes, and
+     * the same .shards make the same bits for any number of ranks. The loss is then the mean over the batch's items. */
+    tn_world  *world;
+    int shards TN_IS(12); /* at least one for each rank; instead of .accumulate: larger batches and more shards */
+    bool       zero;      /* each rank has the optimizer's state of a share of the parameters: tn_replica_config */
     /* Who steps. Without an optimizer: AdamW with no decay on biases and norms, gradients clipped, and the rate going
      * up to lr in `warmup` steps, then down as `decay` says, to 0 at the last step. */
     tn_optimizer       *optimizer;
@@ -113,7 +114,6 @@ typedef struct tn_fit_args {
     double clip         TN_IS(1);  /* the norm of all gradients; 0: any */
     int64_t warmup      TN_IS(-1); /* -1: 5 % of the steps */
     tn_decay            decay;     /* where the number of steps is not known: TN_DECAY_NONE is what happens */
-
     /* Validation: in eval mode, off the tape, with draws of its own: training does not notice it. */
     tn_source    valid;
     tn_fit_loss  measure;      /* what is validated; NULL: the loss */
@@ -132,13 +132,13 @@ typedef struct tn_fit_args {
     bool         resume;     /* go on from the newest that is whole, if there is one; else a folder in use is refused */
     const char  *config;     /* JSON: what the model is made from. To resume, it must be the same */
     /* To go on with more .steps or another .lr, just say so; an .optimizer has the options of the checkpoint. */
-
     tn_fit_listener              on;
     void                        *on_user;
     const volatile sig_atomic_t *stop; /* looked at after each step and batch of validation; not 0: save and end */
     int                          end_;
 } TN_KEYWORDS_ONLY tn_fit_args;
-#define TN_FIT_ARGS_DEFAULTS .accumulate = 1, .lr = 1e-3, .weight_decay = 0.01, .clip = 1, .warmup = -1, .keep = 2
+#define TN_FIT_ARGS_DEFAULTS \
+    .accumulate = 1, .shards = 12, .lr = 1e-3, .weight_decay = 0.01, .clip = 1, .warmup = -1, .keep = 2
 TN_API tn_fit_result tn_fit_run(tn_fit_args c);
 
 #ifdef __cplusplus

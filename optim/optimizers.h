@@ -94,6 +94,15 @@ TN_API tn_status tn_ema_update(tn_ema *e);
 TN_API tn_status tn_ema_swap(tn_ema *e); /* weights and averages change places; takes no memory */
 TN_API bool      tn_ema_swapped(const tn_ema *e);
 
+/* ---- one process of several, which steps a share of the parameters (tn_replica does) ----------------------------- */
+
+TN_API tn_clip   tn_optimizer_clip(const tn_optimizer *o);
+TN_API tn_status tn_step_share(tn_optimizer *o); /* tn_step; without any gradient counts and schedules go on alone */
+/* The state of one of its parameters as bytes, for this optimizer in another process: how many; to NULL: no more. */
+TN_API int64_t   tn_optimizer_pack(const tn_optimizer *o, const tn_tensor *t, void *to);
+TN_API tn_status tn_optimizer_unpack(tn_optimizer *o, const tn_tensor *t, const void *from, int64_t bytes);
+TN_API void      tn_optimizer_forget(tn_optimizer *o, const tn_tensor *t); /* as before its first step */
+
 #ifdef __cplusplus
 }
 #else

@@ -55,6 +55,10 @@ TN_API int tn_world_size(const tn_world *w); /* 1 of NULL */
 TN_API tn_status tn_world_barrier(tn_world *w);                                  /* waits for all */
 TN_API tn_status tn_world_gather(tn_world *w, double mine, double *all);         /* all[rank], on each rank */
 TN_API tn_status tn_world_same(tn_world *w, const char *what, const char *text); /* an error where a text differs */
+/* Something that all ranks are to do at the same time once one of them wants it: to end, say. What a rank wishes
+ * travels with the next call that all make; behind that call it is wished on all ranks, until the call behind it. */
+TN_API void tn_world_wish(tn_world *w, bool on);
+TN_API bool tn_world_wished(const tn_world *w);
 /* Parameters and buffers of the module, where it is not NULL, and this thread's current generator become rank 0's. */
 TN_API tn_status tn_world_module_broadcast(tn_world *w, void *module);
 #define tn_world_broadcast(w, m) tn_world_module_broadcast(w, TN_ANY_MODULE_(m))
@@ -91,14 +95,22 @@ typedef struct {
  * of the whole batch: the sum of what tn_replica_backward was given, over the sum of the weights. Go on until it is
  * false: the others wait for it. */
 TN_API bool tn_replica_next(tn_replica *r, tn_part *p);
+/* All of this rank's shards, as tn_source_shard takes them: each batch of the source comes in these parts. */
+TN_API tn_shard tn_replica_shard(const tn_replica *r);
+/* In that loop, on all ranks or on none: there is no such batch after all. Then the loop is left. */
+TN_API void tn_replica_cancel(tn_replica *r, tn_part *p);
 /* The gradients of weight times loss; weight: how many rows or tokens the loss is the mean of. Once or more a shard; a
  * shard without rows needs none. A loss that is not finite is an error. */
 TN_API tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight);
 
 /* Instead of tn_step; all ranks. Clips, then steps; with .zero each rank its share, whose weights go to all: the same
  * bits as without (an optimizer's own clip rounds otherwise, and sees only its share). Of the optimizer's state each
- * rank has a share then, and saves only that. Whole parameters are shared out: a large table of words is one rank's. */
+ * rank has a share then. Whole parameters are shared out: a large table of words is one rank's. */
 TN_API tn_status tn_replica_step(tn_replica *r, tn_optimizer *o);
+/* All ranks, with .zero: rank 0 gets the state of all parameters, to save a whole checkpoint, which any number of ranks
+ * may go on from; or each forgets what is not its share, behind saving and restoring. Else nothing happens. */
+TN_API tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o);
+TN_API void      tn_replica_forget(tn_replica *r, tn_optimizer *o);
 TN_API double    tn_replica_norm(const tn_replica *r); /* of all gradients, before .clip; NaN: not measured */
 
 /* Of the last batch: the mean of the loss, on each rank (NaN: there was none), and how long it took to be exchanged. */

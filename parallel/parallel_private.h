@@ -9,7 +9,8 @@
 
 typedef struct {
     int32_t  status; /* a tn_status */
-    int32_t  call;   /* which call this is */
+    int16_t  call;   /* which call this is */
+    int16_t  wish;   /* tn_world_wish */
     uint64_t mark;   /* of its arguments: must be the same on all ranks */
 } tn__greeting;
 
@@ -21,13 +22,15 @@ typedef enum {
     TN__REPLICA,
     TN__PART,
     TN__STEP,
+    TN__STATE,
     TN__FREE
 } tn__world_call;
 
 struct tn_world {
     tn_transport  t;
-    tn__greeting *all;    /* [size] */
-    bool          broken; /* the transport has failed: nobody is asked any more */
+    tn__greeting *all;          /* [size] */
+    bool          broken;       /* the transport has failed: nobody is asked any more */
+    bool          wish, wished; /* this rank's; that of any, when they met */
 };
 
 /* All ranks tell each other how they are and what they are about to do; also while an error stands. True: no rank has

@@ -113,10 +113,21 @@ static tn_replica *make(const tn_replica_config *c)
     return NULL;
 }
 
+/* Another version, compiler or instruction set may make other bits; another number of threads does not. */
+static void same_build(tn_world *w)
+{
+    char text[200];
+    snprintf(text, sizeof text, "%s", tn_build_info());
+    char *end = strstr(text, " kernels");
+    if (end) *end = 0;
+    tn_world_same(w, "build of Tenon, or uses other instructions of its CPU (tn_build_info says which),", text);
+}
+
 tn_replica *tn_replica_create(tn_replica_config c)
 {
     tn_replica *r = make(&c);
     if (!c.world) return NULL;
+    same_build(c.world);
     const uint64_t sum = tn__fnv1a_i64(tn__fnv1a_i64(tn__fnv1a_i64(TN__FNV1A, c.shards), c.bucket), c.zero);
     tn__world_meet(c.world, TN__REPLICA, sum, "another number of .shards, .bucket or .zero");
     if (tn_world_module_broadcast(c.world, c.module) == TN_OK) return r;
@@ -150,7 +161,7 @@ static void begin_batch(tn_replica *r)
 
 static void begin_shard(tn_replica *r, tn_part *p)
 {
-    p->shard = (tn_shard){r->next, r->shards};
+    p->shard = (tn_shard){.rank = r->next, .of = r->shards};
     p->scope_ = tn_scope_begin();
     p->open_ = true;
     *tn_current_generator() = draws_of(r, r->next);
@@ -258,6 +269,20 @@ bool tn_replica_next(tn_replica *r, tn_part *p)
     }
     end_batch(r);
     return false;
+}
+
+tn_shard tn_replica_shard(const tn_replica *r)
+{
+    return r ? (tn_shard){.rank = r->lo, .of = r->shards, .count = r->hi - r->lo} : (tn_shard){0};
+}
+
+void tn_replica_cancel(tn_replica *r, tn_part *p)
+{
+    if (!r || !p || !p->open_) return;
+    tn_scope_end(p->scope_);
+    *p = (tn_part){.open_ = false};
+    r->next = -1;
+    *tn_current_generator() = r->before;
 }
 
 double tn_replica_loss(const tn_replica *r) { return r ? r->loss : NAN; }

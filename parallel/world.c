@@ -9,9 +9,9 @@
 
 enum { TEXT = 1000, PIECE = 1 << 30 };
 
-static const char *const call_names[] = {"nothing",         "tn_world_barrier",   "tn_world_gather",
-                                         "tn_world_same",   "tn_world_broadcast", "tn_replica_new",
-                                         "tn_replica_next", "tn_replica_step",    "tn_world_free"};
+static const char *const call_names[] = {
+    "nothing",        "tn_world_barrier", "tn_world_gather", "tn_world_same",      "tn_world_broadcast",
+    "tn_replica_new", "tn_replica_next",  "tn_replica_step", "tn_replica_collect", "tn_world_free"};
 
 /* ---- a world ----------------------------------------------------------------------------------------------------- */
 
@@ -47,6 +47,12 @@ void tn_world_free(tn_world *w)
     tn_mem_put(w->all, (size_t)w->t.size * sizeof *w->all);
     tn_mem_put(w, sizeof *w);
 }
+
+void tn_world_wish(tn_world *w, bool on)
+{
+    if (w) w->wish = on;
+}
+bool tn_world_wished(const tn_world *w) { return w && (w->t.size > 1 ? w->wished : w->wish); }
 
 /* ---- meeting ----------------------------------------------------------------------------------------------------- */
 
@@ -105,8 +111,11 @@ static void compare(const tn_world *w, const char *differs)
 static void meet(tn_world *w, tn__greeting mine, const char *differs, const tn_error_state *own)
 {
     if (!tn__world_went(w, w->t.gather(w->t.user, &mine, w->all, (int)sizeof mine))) return;
-    for (int i = 0; i < w->t.size; i++)
+    w->wished = false;
+    for (int i = 0; i < w->t.size; i++) {
         if (w->all[i].call == TN__FREE) w->broken = true; /* it is the last that this rank says */
+        w->wished = w->wished || w->all[i].wish;
+    }
     const int failed = first_that_failed(w);
     if (failed >= 0) pass_on(w, failed, own);
     else compare(w, differs);
@@ -121,7 +130,7 @@ bool tn__world_meet(tn_world *w, tn__world_call call, uint64_t mark, const char 
     }
     tn_error_state     aside;
     const tn_status    own = tn_error();
-    const tn__greeting mine = {(int32_t)own, (int32_t)call, mark};
+    const tn__greeting mine = {(int32_t)own, (int16_t)call, w->wish, mark};
     tn_error_push(&aside);
     meet(w, mine, differs, &aside);
     const tn_status heard = tn_error();

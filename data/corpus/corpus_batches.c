@@ -13,13 +13,15 @@ typedef struct {
     tn__mlm_rows rows;
     tn_batch     part;       /* which rows of the whole batch they are */
     bool         full, ends; /* ends: no batch, the epoch is over */
+    bool         last;       /* of the parts of its batch */
 } slot;
 
 struct tn_mlm {
     tn__examples     examples;
     tn__batching     how;
-    tn_shard         shard;
-    tn__plan         plan; /* the maker's: of epoch `planned`, -1: none */
+    tn_shard         shard; /* the maker's */
+    int              taken; /* parts of the caller's batch, as many as it has of them */
+    tn__plan         plan;  /* the maker's: of epoch `planned`, -1: none */
     int64_t          planned, count;
     tn_data_position next, making; /* the caller's, the maker's */
     slot            *slots;
@@ -51,7 +53,8 @@ static bool make(tn_mlm *b, slot *to)
     }
     const uint32_t *which = tn__plan_batch(&b->plan, b->making.batch, b->shard, &to->part);
     if (!tn__mlm_make(x, epoch, which, to->part.rows, &to->rows)) return false;
-    b->making.batch++;
+    to->last = tn_shard_next(&b->shard);
+    b->making.batch += to->last;
     return true;
 }
 
@@ -96,7 +99,7 @@ static void stop(tn_mlm *b)
 /* A thread if there can be one; without it the caller makes its batches. Signals are for the program's own threads. */
 static void start(tn_mlm *b)
 {
-    b->making = b->next, b->take = b->fill = 0, b->failed = TN_OK;
+    b->making = b->next, b->shard.done_ = b->taken, b->take = b->fill = 0, b->failed = TN_OK;
     for (int i = 0; i < b->n; i++) b->slots[i].full = false;
     if (b->running || !b->examples.config.ahead) return;
     sigset_t all, old;
@@ -162,7 +165,7 @@ tn_status tn_mlm_seek(tn_mlm *b, tn_data_position to)
         return tn_raise(TN_EINDEX, "tn_mlm_seek: batch %lld; an epoch has %lld", (long long)to.batch,
                         (long long)b->count);
     stop(b);
-    b->next = to;
+    b->next = to, b->taken = 0;
     start(b);
     return TN_OK;
 }
@@ -173,7 +176,7 @@ tn_status tn_mlm_shard(tn_mlm *b, tn_shard shard)
     if (!b) return tn_raise(TN_EINVAL, "tn_mlm_shard: b is NULL");
     if (!tn__shard_check("tn_mlm_shard", shard)) return tn__self.error;
     stop(b);
-    b->shard = shard;
+    b->shard = shard, b->taken = 0;
     start(b);
     return TN_OK;
 }
@@ -210,7 +213,7 @@ static slot *wait_for(tn_mlm *b)
 {
     slot *s = &b->slots[b->take];
     if (!b->running) {
-        if (!s->full) b->making = b->next, s->full = make(b, s);
+        if (!s->full) b->making = b->next, b->shard.done_ = b->taken, s->full = make(b, s);
         return s->full ? s : NULL;
     }
     pthread_mutex_lock(&b->lock);
@@ -233,7 +236,8 @@ static bool take(tn_mlm *b, tn_mlm_batch *to, tn_batch *part)
     if (!ends) tensors(b, &s->rows, to);
     if (tn__self.error != TN_OK) return *to = (tn_mlm_batch){0}, false; /* the slot stays full: it comes again */
     if (ends) b->next = (tn_data_position){b->next.epoch + 1, 0};
-    else b->next.batch++;
+    else if (s->last) b->next.batch++, b->taken = 0;
+    else b->taken++;
     *part = s->part;
     if (b->running) pthread_mutex_lock(&b->lock);
     s->full = false;
@@ -258,7 +262,7 @@ static bool source_next(void *user, tn_batch *b)
 {
     tn_mlm_batch m;
     if (tn__blocked() || !take(user, &m, b)) return false;
-    b->x = m.ids, b->y = m.masked_ids, b->items = m.tokens;
+    b->x = m.ids, b->y = m.masked_ids, b->items = m.tokens, b->weight = (double)tn_numel(m.masked_ids);
     tn_batch_put(b, "segments", m.segments);
     tn_batch_put(b, "padding", m.padding);
     tn_batch_put(b, "masked_at", m.masked_at);

@@ -55,7 +55,7 @@ tn_status tn_pairs_seek(tn_pairs_batches *b, tn_data_position to)
     if (!b || to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27)
         return tn_raise(TN_EINVAL, "tn_pairs_seek: %s", b ? "epoch and batch count from 0" : "b is NULL");
     tn_data_position old = b->next;
-    b->next = to;
+    b->next = to, b->shard.done_ = 0;
     if (!plan(b) || to.batch > b->plan.batches) {
         if (tn__self.error == TN_OK)
             tn_raise(TN_EINDEX, "tn_pairs_seek: batch %lld; epoch %lld has %lld", (long long)to.batch,
@@ -96,6 +96,7 @@ tn_status tn_pairs_shard(tn_pairs_batches *b, tn_shard shard)
 {
     if (tn__blocked()) return tn__self.error;
     if (!b) return tn_raise(TN_EINVAL, "tn_pairs_shard: b is NULL");
+    shard.done_ = 0;
     if (tn__shard_check("tn_pairs_shard", shard)) b->shard = shard;
     return tn__self.error;
 }
@@ -125,7 +126,7 @@ static bool take(tn_pairs_batches *b, tn_pairs_batch *to, tn_batch *part)
     int64_t *pair = tn_data_mut(to->pair);
     for (int64_t i = 0; pair && i < n; i++) pair[i] = order[i];
     if (tn__self.error != TN_OK) return *to = (tn_pairs_batch){0}, false;
-    b->next.batch++;
+    if (tn_shard_next(&b->shard)) b->next.batch++;
     return true;
 }
 

@@ -106,7 +106,7 @@ static bool next(void *user, tn_batch *b)
         if (r->part[i].tensor)
             tn_batch_put(b, r->part[i].name, rows(r->part[i].tensor, order, r->at + b->first, b->rows));
     if (tn_error() != TN_OK) return false;
-    r->at += n;
+    if (tn_shard_next(&r->shard)) r->at += n;
     return true;
 }
 
@@ -120,7 +120,7 @@ static void begin(void *user, const tn_json *at)
         tn_raise(TN_EINVAL, "tn_dataset_new: the run to go on with had %lld rows, these are %lld", (long long)rows,
                  (long long)r->rows);
     if (tn_error() != TN_OK) return;
-    r->epoch = epoch, r->at = row;
+    r->epoch = epoch, r->at = row, r->shard.done_ = 0;
     tn_drop(r->order), r->order = NULL;
 }
 

@@ -52,14 +52,24 @@ static int64_t mark(int64_t n, int64_t k, int64_t of) { return n / of * k + n % 
 
 void tn_batch_cut(tn_batch *b, tn_shard s, int64_t whole)
 {
-    const int64_t of = s.of > 1 ? s.of : 1, rank = of > 1 ? s.rank : 0;
+    const int64_t of = s.of > 1 ? s.of : 1, rank = of > 1 ? s.rank + s.done_ : 0;
     b->first = mark(whole, rank, of), b->rows = mark(whole, rank + 1, of) - b->first, b->whole = whole;
+}
+
+bool tn_shard_next(tn_shard *s)
+{
+    if (++s->done_ < s->count) return false;
+    s->done_ = 0;
+    return true;
 }
 
 bool tn__shard_check(const char *who, tn_shard s)
 {
-    if ((s.of == 0 && s.rank == 0) || (s.of > 0 && s.rank >= 0 && s.rank < s.of)) return true;
-    tn_raise(TN_EINVAL, "%s: shard %d of %d; ranks count from 0", who, s.rank, s.of);
+    const bool whole = s.of == 0 && s.rank == 0 && s.count <= 1;
+    if (s.count >= 0 && (whole || (s.of > 0 && s.rank >= 0 && s.rank < s.of && s.count <= s.of - s.rank))) return true;
+    if (s.count > 1)
+        tn_raise(TN_EINVAL, "%s: %d shards from %d on, of %d; ranks count from 0", who, s.count, s.rank, s.of);
+    else tn_raise(TN_EINVAL, "%s: shard %d of %d; ranks count from 0", who, s.rank, s.of);
     return false;
 }
 
@@ -68,6 +78,7 @@ tn_status tn_source_shard(const tn_source *s, tn_shard shard)
     if (tn__blocked()) return tn_error();
     if (!s || !s->next) return tn_raise(TN_EINVAL, "tn_source_shard: there is no source");
     if (!tn__shard_check("tn_source_shard", shard)) return tn_error();
+    shard.done_ = 0;
     if (s->shard) s->shard(s->user, shard);
     else if (shard.of > 1)
         return tn_raise(TN_EUNSUPPORTED, "tn_source_shard: the source cannot be cut: it has no .shard");

@@ -6,51 +6,17 @@
 
 /* ---- one step ---------------------------------------------------------------------------------------------------- */
 
-/* The next batch; false: an epoch is over, or raised. */
-static bool draw(tn__fit *f, tn_batch *b)
-{
-    if (tn_source_next(&f->c.train, b)) {
-        f->seen++;
-        f->items += tn__fit_items(b);
-        return true;
-    }
-    if (tn_error() != TN_OK) return false;
-    if (!f->seen)
-        return tn_raise(TN_EINVAL, "tn_fit: .train ended an epoch without a single batch: it is empty"), false;
-    f->seen = 0, f->r.epochs++;
-    f->epoch_over = f->unsaved = true;
-    return false;
-}
-
-static bool loss_fits(const tn__fit *f, const tn_tensor *loss)
-{
-    char text[192];
-    if (tn_error() != TN_OK) return false;
-    if (!loss) return tn_raise(TN_EINVAL, "tn_fit: .loss returned NULL, but raised no error"), false;
-    if (tn_numel(loss) != 1)
-        return tn_raise(TN_ESHAPE, "tn_fit: .loss returned %s, but must return one number; see tn_mean",
-                        tn_shape_text(tn_shape_of(loss), text, sizeof text)),
-               false;
-    const double v = tn_item(loss);
-    if (v - v == 0) return true;
-    tn_raise(TN_ENUMERIC,
-             "tn_fit: the loss is %s at step %lld; the weights are still those of step %lld. A smaller learning rate, "
-             "more warm-up or clipping may help; tn_detect_anomaly(true) names the op it came from",
-             v != v ? "NaN" : "infinite", (long long)f->r.steps + 1, (long long)f->r.steps);
-    return false;
-}
-
 /* One batch's share of a step, nothing for a shard without rows; false: none, as the epoch is over; or raised. */
 static bool part(tn__fit *f, double *sum)
 {
     const tn_fit_args *c = &f->c;
     const tn_scope     s = tn_scope_begin();
     tn_batch           b;
-    const bool         got = draw(f, &b);
+    const bool         got = tn__fit_draw(f, &b);
     if (got && !tn__fit_is_empty(&b)) {
         const tn_scope narrow = tn_autocast_begin(c->autocast);
         tn_tensor     *loss = tn_scope_return(narrow, c->loss(c->module, &b, c->user));
-        if (loss_fits(f, loss)) {
+        if (tn__fit_loss_fits(f, loss)) {
             *sum += tn_item(loss);
             tn_tensor *share = c->accumulate > 1 ? tn_full_like(loss, 1 / (double)c->accumulate) : NULL;
             tn_backward(loss, .seed = share);
@@ -82,27 +48,39 @@ static bool exchange(const tn__fit *f)
     return tn_error() == TN_OK;
 }
 
-/* Whatever happens, no half of a step is left. */
-static void step(tn__fit *f)
+/* All parts of a step; false: an epoch is over before there was one, or raised. */
+static bool parts(tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
-    const tn_generator before = *tn_current_generator();
     double             sum = 0;
     int64_t            done = 0;
-    f->items = 0;
     while (done < c->accumulate) {
         const bool over = !part(f, &sum);
         if (!over) done++;
         else if (tn_error() != TN_OK || !done || (c->epochs && f->r.epochs >= c->epochs)) break;
     }
+    if (done && done < c->accumulate) forget_parts(f);
+    f->mean = sum / (double)c->accumulate;
+    return done == c->accumulate && tn_error() == TN_OK;
+}
+
+/* Whatever happens, no half of a step is left. */
+static void step(tn__fit *f)
+{
+    const tn_fit_args *c = &f->c;
+    const tn_generator before = *tn_current_generator();
+    f->items = 0;
+    const bool   whole = c->world ? tn__fit_ranks_parts(f) : parts(f);
     const double lr = tn_lr(c->optimizer, 0);
-    if (done < c->accumulate || tn_error() != TN_OK || !exchange(f) || tn_step(c->optimizer) != TN_OK) {
-        if (done || tn_error() != TN_OK) forget_parts(f);
-        if (tn_error() != TN_OK) *tn_current_generator() = before;
+    if (!whole || !exchange(f) ||
+        (c->world ? tn_replica_step(f->replica, c->optimizer) : tn_step(c->optimizer)) != TN_OK) {
+        if (tn_error() == TN_OK) return;
+        forget_parts(f);
+        *tn_current_generator() = before;
         return;
     }
     if (c->ema) tn_ema_update(c->ema);
-    f->r.steps++, f->r.loss = sum / (double)c->accumulate, f->lr = lr;
+    f->r.steps++, f->r.loss = f->mean, f->lr = lr;
     f->stepped = f->unsaved = true;
     tn__fit_tell(f, TN_FIT_STEP, NULL, false);
 }
@@ -144,14 +122,15 @@ static tn_fit_why train(tn__fit *f)
 static bool begin(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
-    if (!tn__fit_check(f) || !tn__fit_optimizer(f)) return false;
+    if (!tn__fit_check(f) || !tn__fit_optimizer(f) || !tn__fit_ranks_begin(f)) return false;
     tn_module *m = c->module;
     if (!m->training) tn_module_train(m, true);
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) f->modules++;
     if (!(f->modes = tn_mem_get((size_t)f->modules))) return false;
     if (c->restore_best && !c->folder && !(f->best = tn_module_copy(m))) return false;
     if (c->folder) {
-        if (!tn__folder_open(&f->folder, c->folder) || !tn__fit_resume(f)) return false;
+        f->folder.path = c->folder;
+        if ((tn__fit_writes(f) && !tn__folder_open(&f->folder, c->folder)) || !tn__fit_resume(f)) return false;
     } else if (c->train.begin) {
         c->train.begin(c->train.user, NULL);
     }
@@ -174,22 +153,25 @@ static void finish(tn__fit *f)
     if (c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
     if (!c->restore_best || f->r.best != f->r.best || tn_error() != TN_OK) return;
     if (f->best) tn_module_assign(c->module, f->best);
-    else tn__fit_best_load(c->module, tn__folder_best(&f->folder, path));
+    else if (tn__fit_writes(f)) tn__fit_best_load(c->module, tn__folder_best(&f->folder, path));
+    if (c->world) tn_world_module_broadcast(c->world, c->module);
 }
 
 tn_fit_result tn_fit_run(tn_fit_args c)
 {
     tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .between = -1, .unsaved = true, .began = tn__seconds()};
-    f.r.loss = f.r.value = f.r.best = f.lr = f.measured = NAN;
+    f.r.loss = f.r.value = f.r.best = f.lr = f.measured = f.mean = NAN;
     if (tn__blocked()) return f.r;
     const tn_scope s = tn_scope_begin();
     if (begin(&f)) {
         f.r.why = train(&f);
         if (f.r.why != TN_FIT_FAILED) finish(&f);
+        if (f.r.why != TN_FIT_FAILED && c.world) tn_world_barrier(c.world); /* what went wrong last, on all ranks */
         if (tn_error() != TN_OK) f.r.why = TN_FIT_FAILED;
     }
     if (f.told) tn__fit_tell(&f, TN_FIT_END, tn_fit_why_text(f.r.why), false);
     if (tn_error() != TN_OK) f.r.why = TN_FIT_FAILED;
+    tn__fit_ranks_end(&f);
     tn__folder_close(&f.folder);
     tn_module_free(f.best);
     tn_mem_put(f.modes, (size_t)f.modules);

@@ -24,6 +24,17 @@ static bool numbers_fit(const tn_fit_args *c)
     return true;
 }
 
+static bool ranks_fit(const tn_fit_args *c)
+{
+    const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
+    if (!c->world && (c->shards != d.shards || c->zero))
+        return no(".shards and .zero are for several ranks: they need a .world");
+    if (c->world && c->accumulate != 1)
+        return no(
+            ".accumulate is for one process alone: with .world, take larger batches and as many times more .shards");
+    return true;
+}
+
 /* Options that mean nothing without another one are mistakes. */
 static bool options_fit(const tn_fit_args *c)
 {
@@ -63,7 +74,7 @@ bool tn__fit_check(tn__fit *f)
     if (!c->loss) return no(".loss is NULL; it is the function that makes the loss of a batch");
     if (!tn_grad_enabled()) return no("called after tn_no_grad_begin(), where nothing can be learned");
     if (!c->steps && !c->epochs) return no("when is it to end? Say .steps or .epochs");
-    if (!numbers_fit(c) || !options_fit(c) || !optimizer_fits(c)) return false;
+    if (!numbers_fit(c) || !options_fit(c) || !ranks_fit(c) || !optimizer_fits(c)) return false;
     if (c->config) {
         tn_path_push("tn_fit: .config");
         tn_json *v = tn_json_parse(c->config, strlen(c->config));
@@ -87,7 +98,8 @@ bool tn__fit_optimizer(tn__fit *f)
         return tn_error() == TN_OK;
     }
     const int64_t warmup = c->warmup == -1 ? f->steps / 20 : c->warmup;
-    f->own = tn_adamw_new((tn_module *)c->module, .lr = c->lr, .weight_decay = c->weight_decay, .clip.norm = c->clip);
+    f->own = tn_adamw_new((tn_module *)c->module, .lr = c->lr, .weight_decay = c->weight_decay,
+                          .clip.norm = c->world ? 0 : c->clip); /* of several ranks, the replica clips */
     tn_no_decay(f->own);
     if (f->steps || warmup)
         tn_schedule_follow(tn_warmup_lr_create((tn_warmup_lr_config){.optimizer = f->own,

@@ -1,7 +1,14 @@
 /* fit_events.c — what a run tells of itself, and whether it has been asked to stop. */
 #include "models/fit/fit_private.h"
 
-bool tn__fit_stop(const tn__fit *f) { return f->c.stop && __atomic_load_n(f->c.stop, __ATOMIC_RELAXED); }
+/* Of several ranks each says what it was asked, and all stop behind their next meeting. */
+bool tn__fit_stop(const tn__fit *f)
+{
+    const bool asked = f->c.stop && __atomic_load_n(f->c.stop, __ATOMIC_RELAXED);
+    if (!f->c.world) return asked;
+    tn_world_wish(f->c.world, asked);
+    return tn_world_wished(f->c.world);
+}
 
 const char *tn_fit_why_text(tn_fit_why why)
 {
@@ -20,7 +27,7 @@ void tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved)
                             .items = f->items,
                             .loss = f->r.loss,
                             .lr = f->lr,
-                            .norm = tn_grad_norm(f->c.optimizer),
+                            .norm = f->own && f->replica ? tn_replica_norm(f->replica) : tn_grad_norm(f->c.optimizer),
                             .seconds = f->r.seconds,
                             .value = f->r.value,
                             .best = f->r.best,

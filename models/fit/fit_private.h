@@ -39,12 +39,14 @@ typedef struct {
     int64_t       worse;               /* validations since the best */
     int64_t       valid_at, items;     /* the step of the last validation; of this call */
     int64_t       between;             /* where a stop left a checkpoint that was not due; -1: nowhere */
-    double        began, lr;           /* the time; of the last step */
+    double        began, lr, mean;     /* the time; of the last step, lr and loss */
     double        measured;            /* the mean over .valid, the last time */
     bool          epoch_over, stepped; /* since the last pause */
     bool          owed;                /* a validation is due */
     bool          unsaved;             /* something has changed since the last checkpoint */
     bool          told;                /* that it has started */
+    tn_replica   *replica;             /* with .world */
+    bool          shared;              /* validation, too, is shared out */
 } tn__fit;
 
 /* Does the config make sense? (fit_check.c) Raises. Then what tn_fit itself makes: the optimizer and its schedule. */
@@ -67,6 +69,19 @@ void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
 /* The best weights as a file with a checksum (fit_best.c). Raise. */
 bool tn__fit_best_save(void *module, const char *path);
 bool tn__fit_best_load(void *module, const char *path);
+
+/* The next batch; false: an epoch is over, or raised (fit_draw.c). */
+bool tn__fit_draw(tn__fit *f, tn_batch *b);
+bool tn__fit_loss_fits(const tn__fit *f, const tn_tensor *loss);
+
+/* What several ranks do differently (fit_ranks.c). Without .world: true, and nothing happens. */
+bool tn__fit_ranks_begin(tn__fit *f);             /* the replica, and each source cut into this rank's parts */
+void tn__fit_ranks_end(tn__fit *f);               /* and whole again */
+bool tn__fit_ranks_parts(tn__fit *f);             /* the gradients of a batch; false: the epoch is over, or raised */
+bool tn__fit_ranks_agree(tn__fit *f, double *v);  /* all have rank 0's value from now on */
+bool tn__fit_ranks_mean(tn__fit *f, double *sum); /* sum: [2 shards], of each its sum and items; into sum[0], sum[1] */
+/* Does this process write: the only one, or rank 0? */
+static inline bool tn__fit_writes(const tn__fit *f) { return tn_world_rank(f->c.world) == 0; }
 
 /* Checkpoints (fit_save.c). */
 bool tn__fit_save(tn__fit *f);

@@ -30,7 +30,9 @@ static void put_place(tn__fit *f, tn_json_writer *w)
 
 bool tn__fit_save(tn__fit *f)
 {
-    char            path[TN__FILE_ROOM];
+    char path[TN__FILE_ROOM];
+    if (f->replica && tn_replica_collect(f->replica, f->c.optimizer) != TN_OK) return false;
+    if (!tn__fit_writes(f)) return f->unsaved = false, f->between = -1, true;
     tn_json_writer *w = tn_json_writer_new(0);
     put_place(f, w);
     const char *place = tn_json_text(w, NULL);
@@ -42,6 +44,7 @@ bool tn__fit_save(tn__fit *f)
         f->between = -1;
     }
     tn_json_writer_free(w);
+    if (f->replica) tn_replica_forget(f->replica, f->c.optimizer);
     if (tn_error() == TN_OK) tn__fit_tell(f, TN_FIT_SAVED, path, false);
     return tn_error() == TN_OK;
 }
@@ -153,12 +156,24 @@ static bool say_rate(tn__fit *f, double was, const char *path)
     return tn_error() == TN_OK;
 }
 
+/* Of several ranks, the first chooses, and the others read the same. */
+static tn_checkpoint_file *choose(tn__fit *f, int64_t newest, char path[TN__FILE_ROOM])
+{
+    tn_checkpoint_file *file = tn__fit_writes(f) ? find(f, newest, path) : NULL;
+    double              step = (double)tn_checkpoint_step(file);
+    if (!tn__fit_ranks_agree(f, &step) || file) return file;
+    file = tn_checkpoint_open(tn__folder_file(&f->folder, (int64_t)step, path));
+    if (file && tn_checkpoint_verify(file) == TN_OK) return file;
+    tn_checkpoint_close(file);
+    return NULL;
+}
+
 /* The optimizer that tn_fit makes has the numbers of this call, so that a run can be prolonged. */
 static bool restore(tn__fit *f, int64_t newest)
 {
     tn_fit_args        *c = &f->c;
     char                path[TN__FILE_ROOM];
-    tn_checkpoint_file *file = find(f, newest, path);
+    tn_checkpoint_file *file = choose(f, newest, path);
     const tn_json      *data = tn_checkpoint_data(file), *source = tn_json_get(data, "source");
     bool                ok = file && same_config(f, tn_checkpoint_config(file), path) && read_place(f, data);
     if (ok && c->train.save && !source)
@@ -168,6 +183,7 @@ static bool restore(tn__fit *f, int64_t newest)
          tn_checkpoint_restore(file, .module = c->module, .optimizer = c->optimizer, .ema = c->ema,
                                .keep_options = f->own != NULL) == TN_OK &&
          say_rate(f, lr, path);
+    if (ok && f->replica) tn_replica_forget(f->replica, c->optimizer);
     if (ok) {
         f->r.steps = tn_checkpoint_step(file);
         f->unsaved = false;
@@ -180,15 +196,14 @@ static bool restore(tn__fit *f, int64_t newest)
 
 bool tn__fit_resume(tn__fit *f)
 {
-    const int64_t newest = tn__folder_newest(&f->folder, INT64_MAX);
-    if (tn_error() != TN_OK) return false;
-    if (newest >= 0 && !f->c.resume)
-        return tn_raise(TN_ESTATE,
-                        "tn_fit: '%.200s' holds a run of %lld steps already; go on with it by .resume = true, or take "
-                        "another folder",
-                        f->c.folder, (long long)newest),
-               false;
-    if (newest >= 0) return restore(f, newest);
+    double newest = tn__fit_writes(f) ? (double)tn__folder_newest(&f->folder, INT64_MAX) : -1;
+    if (newest >= 0 && !f->c.resume && tn_error() == TN_OK)
+        tn_raise(TN_ESTATE,
+                 "tn_fit: '%.200s' holds a run of %lld steps already; go on with it by .resume = true, or take "
+                 "another folder",
+                 f->c.folder, (long long)newest);
+    if (tn_error() != TN_OK || !tn__fit_ranks_agree(f, &newest)) return false;
+    if (newest >= 0) return restore(f, (int64_t)newest);
     if (f->c.train.begin) f->c.train.begin(f->c.train.user, NULL);
     return tn_error() == TN_OK;
 }

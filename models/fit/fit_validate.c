@@ -19,31 +19,47 @@ static void recall_modes(tn__fit *f)
         e.module->training = f->modes[i++];
 }
 
-/* The mean over all items; false: stopped, or raised. */
+/* One part of a batch; false: there is none, or raised. */
+static bool measure_part(const tn__fit *f, double sum[2])
+{
+    const tn_fit_args *c = &f->c;
+    const tn_scope     s = tn_no_grad_begin(), narrow = tn_autocast_begin(c->autocast);
+    tn_fit_loss        fn = c->measure ? c->measure : c->loss;
+    tn_batch           b;
+    tn_tensor         *v = NULL;
+    const bool         more = tn_source_next(&c->valid, &b);
+    if (!more || tn__fit_is_empty(&b)) {
+    } else if ((v = fn(c->module, &b, c->user)) && tn_numel(v) == 1) {
+        const double n = (double)tn__fit_items(&b);
+        sum[0] += n * tn_item(v), sum[1] += n;
+    } else {
+        tn_raise(v ? TN_ESHAPE : TN_EINVAL, "tn_fit: in validation, .%s returned %s, but must return one number",
+                 c->measure ? "measure" : "loss", v ? "a tensor of several" : "NULL");
+    }
+    tn_scope_end(narrow), tn_scope_end(s);
+    return more && tn_error() == TN_OK;
+}
+
+/* The mean over all items; false: stopped, or raised. Several ranks go from batch to batch together, so that they stop
+ * at the same one. */
 static bool measure(tn__fit *f, double *mean)
 {
     const tn_fit_args *c = &f->c;
-    tn_fit_loss        fn = c->measure ? c->measure : c->loss;
-    double             sum = 0, items = 0;
-    bool               more = true;
+    const tn_shard     mine = f->shared ? tn_replica_shard(f->replica) : (tn_shard){.count = 1};
+    const size_t       bytes = 2 * (size_t)(f->shared ? mine.of : 1) * sizeof(double);
+    double            *sum = tn_mem_get(bytes);
+    bool               more = sum != NULL;
     if (c->valid.begin) c->valid.begin(c->valid.user, NULL);
     while (more && tn_error() == TN_OK && !tn__fit_stop(f)) {
-        const tn_scope s = tn_no_grad_begin(), narrow = tn_autocast_begin(c->autocast);
-        tn_batch       b;
-        tn_tensor     *v = NULL;
-        if (!(more = tn_source_next(&c->valid, &b)) || tn__fit_is_empty(&b)) {
-        } else if ((v = fn(c->module, &b, c->user)) && tn_numel(v) == 1) {
-            const double n = (double)tn__fit_items(&b);
-            sum += n * tn_item(v), items += n;
-        } else {
-            tn_raise(v ? TN_ESHAPE : TN_EINVAL, "tn_fit: in validation, .%s returned %s, but must return one number",
-                     c->measure ? "measure" : "loss", v ? "a tensor of several" : "NULL");
-        }
-        tn_scope_end(narrow), tn_scope_end(s);
+        for (int i = 0; i < mine.count && more; i++) more = measure_part(f, sum + (ptrdiff_t)2 * (mine.rank + i));
+        if (c->world) tn_world_barrier(c->world);
     }
-    if (tn_error() != TN_OK || more) return false;
+    const bool   done = sum && !more && tn_error() == TN_OK && (!f->shared || tn__fit_ranks_mean(f, sum));
+    const double all = done ? sum[0] : 0, items = done ? sum[1] : 0;
+    tn_mem_put(sum, bytes);
+    if (!done) return false;
     if (!(items > 0)) return tn_raise(TN_EINVAL, "tn_fit: .valid is empty"), false;
-    *mean = sum / items;
+    *mean = all / items;
     return true;
 }
 
@@ -57,7 +73,7 @@ static bool look(tn__fit *f, double *v)
     const tn_scope s = tn_no_grad_begin();
     *v = c->score(c->module, c->user);
     tn_scope_end(s);
-    return tn_error() == TN_OK && !tn__fit_stop(f);
+    return tn__fit_ranks_agree(f, v) && !tn__fit_stop(f);
 }
 
 /* A NaN is never better. */
@@ -76,7 +92,7 @@ static void keep_best(tn__fit *f)
 {
     char path[TN__FILE_ROOM];
     if (f->best) tn_module_assign(f->best, f->c.module);
-    if (f->c.folder) tn__fit_best_save(f->c.module, tn__folder_best(&f->folder, path));
+    if (f->c.folder && tn__fit_writes(f)) tn__fit_best_save(f->c.module, tn__folder_best(&f->folder, path));
 }
 
 void tn__fit_validate(tn__fit *f)

@@ -45,16 +45,16 @@ START_TEST(cuts)
             int64_t at = 0;
             for (int rank = 0; rank < of; rank++) {
                 tn_batch b = {0};
-                tn_batch_cut(&b, (tn_shard){rank, of}, n);
+                tn_batch_cut(&b, (tn_shard){.rank = rank, .of = of}, n);
                 ck_assert(b.first == at && b.whole == n && b.rows >= n / of && b.rows <= n / of + (n % of > 0));
                 at += b.rows;
             }
             ck_assert_int_eq(at, n);
         }
     tn_batch b = {0};
-    tn_batch_cut(&b, (tn_shard){0, 0}, 5);
+    tn_batch_cut(&b, (tn_shard){.rank = 0, .of = 0}, 5);
     ck_assert(b.first == 0 && b.rows == 5);
-    tn_batch_cut(&b, (tn_shard){999, 1000}, INT64_MAX);
+    tn_batch_cut(&b, (tn_shard){.rank = 999, .of = 1000}, INT64_MAX);
     ck_assert(b.first + b.rows == INT64_MAX && b.rows >= INT64_MAX / 1000);
 }
 END_TEST
@@ -72,7 +72,7 @@ static bool numbers_next(void *user, tn_batch *b)
     if (s->batch == 11) return s->batch = 0, false;
     tn_batch_cut(b, s->shard, s->batch == 10 ? 3 : 7);
     b->x = tn_arange_of(TN_I64, (double)(7 * s->batch + b->first), (double)(7 * s->batch + b->first + b->rows), 1);
-    s->batch++;
+    s->batch += tn_shard_next(&s->shard);
     return tn_batch_put(b, "double", tn_arange_of(TN_I64, 0, (double)b->rows, 1)) == TN_OK;
 }
 static void numbers_begin(void *user, const tn_json *at)
@@ -213,16 +213,17 @@ static void put_batch(tn_string *to, const tn_batch *b)
 enum { MOST = 6 };
 typedef struct {
     corpus c[MOST];
-    int    of, n;
+    int    of, n, parts; /* of each rank, one after the other */
 } ranks;
 
-static ranks *ranks_open(int kind, uint64_t seed, int of)
+static ranks *ranks_open(int kind, uint64_t seed, int of, int parts)
 {
     ranks *r = calloc(1, sizeof *r);
-    r->of = of, r->n = of ? of : 1;
+    r->of = of, r->n = of ? of : 1, r->parts = parts;
     for (int i = 0; i < r->n; i++) {
         corpus_open(&r->c[i], kind, seed);
-        if (of) ck_assert_int_eq(tn_source_shard(&r->c[i].source, (tn_shard){i, of}), TN_OK);
+        const tn_shard mine = {.rank = i * parts, .of = of * parts, .count = parts > 1 ? parts : i % 2};
+        if (of) ck_assert_int_eq(tn_source_shard(&r->c[i].source, mine), TN_OK);
     }
     return r;
 }
@@ -238,9 +239,10 @@ static bool ranks_next(ranks *r, tn_string *to)
     const tn_scope s = tn_scope_begin();
     bool           more = false;
     int64_t        at = 0, whole = 0;
-    for (int i = 0; i < r->n; i++) {
-        tn_batch   b;
-        const bool got = tn_source_next(&r->c[i].source, &b);
+    for (int i = 0; i < r->n * r->parts; i++) {
+        tn_batch b;
+        if (i % r->parts && !more) continue;
+        const bool got = tn_source_next(&r->c[i / r->parts].source, &b);
         ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
         ck_assert(i == 0 || got == more);
         if (!(more = got)) continue;
@@ -285,12 +287,12 @@ START_TEST(together_they_see_what_one_sees)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         tn_string one = {0}, all = {0};
-        ranks    *r = ranks_open(_i, seed, 0);
+        ranks    *r = ranks_open(_i, seed, 0, 1);
         epochs(r, 2, &one);
         ranks_close(r);
         for (int k = 0; k < COUNTS; k++) {
             all.bytes = 0;
-            r = ranks_open(_i, seed, counts[k]);
+            r = ranks_open(_i, seed, counts[k], 1 + (k + (int)seed) % 2 * 2);
             epochs(r, 2, &all);
             ranks_close(r);
             ck_assert_msg(all.bytes == one.bytes && !memcmp(all.at, one.at, one.bytes), "kind %d, seed %d, %d ranks",
@@ -305,14 +307,14 @@ START_TEST(resumed_with_another_number)
 {
     tn_generator chance = {.seed = 5};
     tn_string    one = {0}, all = {0}, at = {0}, other = {0};
-    ranks       *r = ranks_open(_i, 4, 0);
+    ranks       *r = ranks_open(_i, 4, 0, 1);
     epochs(r, 3, &one);
     ranks_close(r);
     for (int k = 0; k < 2 * COUNTS; k++) {
         const int from = counts[k % COUNTS], to = counts[tn_random_below(&chance, COUNTS)];
         int       over = 0;
         all.bytes = 0;
-        r = ranks_open(_i, 4, from);
+        r = ranks_open(_i, 4, from, 1 + k % 3);
         for (int64_t steps = tn_random_below(&chance, 2 * r->c[0].source.batches); steps >= 0; steps--)
             over += !ranks_next(r, &all);
         save(r, 0, &at);
@@ -321,7 +323,7 @@ START_TEST(resumed_with_another_number)
             ck_assert(at.bytes == other.bytes && !memcmp(at.at, other.at, at.bytes));
         }
         ranks_close(r);
-        r = ranks_open(_i, 4, to);
+        r = ranks_open(_i, 4, to, 1 + k % 2);
         restore(r, &at);
         epochs(r, 3 - over, &all);
         ranks_close(r);
@@ -340,7 +342,7 @@ START_TEST(another_shard_on_the_way)
     corpus_open(&c, _i, 1), corpus_open(&whole, _i, 1);
     for (int i = 0; i < 4; i++) {
         tn_string part = {0}, all = {0};
-        ck_assert_int_eq(tn_source_shard(&c.source, (tn_shard){i % 2, 1 + i % 2}), TN_OK);
+        ck_assert_int_eq(tn_source_shard(&c.source, (tn_shard){.rank = i % 2, .of = 1 + i % 2}), TN_OK);
         ck_assert(tn_source_next(&c.source, &b) && tn_source_next(&whole.source, &w));
         ck_assert(b.whole == w.rows && b.first == (i % 2 ? w.rows / 2 : 0) && b.first + b.rows == w.rows);
         put_batch(&part, &b), put_batch(&all, &w);
@@ -357,18 +359,21 @@ START_TEST(refuses)
 {
     corpus c;
     corpus_open(&c, ROWS, 1);
-    static const tn_shard wrong[] = {{1, 1}, {-1, 2}, {0, -3}, {2, 2}, {1, 0}};
+    static const tn_shard wrong[] = {
+        {.rank = 1, .of = 1}, {.rank = -1, .of = 2}, {.of = -3}, {.rank = 2, .of = 2}, {.rank = 1}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char text[80];
         tn_source_shard(&c.source, wrong[i]);
         snprintf(text, sizeof text, "tn_source_shard: shard %d of %d; ranks count from 0", wrong[i].rank, wrong[i].of);
         ck_error(TN_EINVAL, text);
     }
+    tn_source_shard(&c.source, (tn_shard){.rank = 1, .of = 3, .count = 3});
+    ck_error(TN_EINVAL, "tn_source_shard: 3 shards from 1 on, of 3; ranks count from 0");
     tn_source plain = {.next = c.source.next, .user = c.source.user};
-    ck_assert_int_eq(tn_source_shard(&plain, (tn_shard){0, 1}), TN_OK);
-    tn_source_shard(&plain, (tn_shard){0, 2});
+    ck_assert_int_eq(tn_source_shard(&plain, (tn_shard){.rank = 0, .of = 1}), TN_OK);
+    tn_source_shard(&plain, (tn_shard){.rank = 0, .of = 2});
     ck_error(TN_EUNSUPPORTED, "tn_source_shard: the source cannot be cut: it has no .shard");
-    tn_source_shard(&(tn_source){.next = NULL}, (tn_shard){0, 2});
+    tn_source_shard(&(tn_source){.next = NULL}, (tn_shard){.rank = 0, .of = 2});
     ck_error(TN_EINVAL, "tn_source_shard: there is no source");
     tn_batch b;
     ck_assert(!tn_source_next(&(tn_source){.next = NULL}, &b));

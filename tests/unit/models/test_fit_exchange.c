@@ -149,7 +149,7 @@ static void *run_rank(void *user)
                                       .batch = 5, .shuffle = true);
     tn_source   train = tn_dataset_source(rows);
     const bool  alone = m->rank == RANKS;
-    tn_source_shard(&train, alone ? (tn_shard){0, 1} : (tn_shard){m->rank, RANKS});
+    tn_source_shard(&train, alone ? (tn_shard){.rank = 0, .of = 1} : (tn_shard){.rank = m->rank, .of = RANKS});
     t->result[m->rank] = tn_fit(net, .train = train, .loss = share_of_mean, .user = user, .epochs = 3,
                                 .exchange = alone ? NULL : add_up, .exchange_user = user);
     int64_t at = 0;

@@ -1,0 +1,112 @@
+/* fit_ranks.c — tn_fit by several ranks. Each goes through the same steps with its parts of each batch: what they have
+ * in common (weights, generator, counts) is the same bits on all of them, and so are the decisions that depend on it.
+ * What they may disagree on (was this process asked to stop? which checkpoint is whole?) travels. */
+#include "models/fit/fit_private.h"
+
+bool tn__fit_ranks_begin(tn__fit *f)
+{
+    tn_fit_args *c = &f->c;
+    if (!c->world) return true;
+    f->replica = tn_replica_create((tn_replica_config){.world = c->world,
+                                                       .module = c->module,
+                                                       .shards = c->shards,
+                                                       .zero = c->zero,
+                                                       .clip.norm = f->own ? c->clip : 0,
+                                                       .bucket = 4 << 20});
+    if (c->ema) { /* began from this rank's weights: rank 0's averages for all */
+        tn_ema_swap(c->ema);
+        tn_world_module_broadcast(c->world, c->module);
+        tn_ema_swap(c->ema);
+    }
+    f->shared = c->valid.next && c->valid.shard;
+    tn_source_shard(&c->train, tn_replica_shard(f->replica));
+    if (f->shared) tn_source_shard(&c->valid, tn_replica_shard(f->replica));
+    if (tn_world_same(c->world, ".config", c->config ? c->config : "") != TN_OK) return false;
+    return f->replica && tn_error() == TN_OK;
+}
+
+void tn__fit_ranks_end(tn__fit *f)
+{
+    tn_error_state aside;
+    tn_error_push(&aside);
+    if (f->replica) tn_source_shard(&f->c.train, (tn_shard){0});
+    if (f->replica && f->shared) tn_source_shard(&f->c.valid, (tn_shard){0});
+    tn_error_pop(&aside);
+    tn_replica_free(f->replica);
+}
+
+/* Is the batch the part that it should be? A source that knows nothing of .count would give another one. */
+static bool is_part(const tn_batch *b, tn_shard shard)
+{
+    tn_batch should = {0};
+    tn_batch_cut(&should, shard, b->whole);
+    if (!b->whole || (b->first == should.first && b->rows == should.rows)) return true;
+    tn_raise(TN_EINVAL,
+             "tn_fit: .train gave rows %lld to %lld of %lld for part %d of %d; does it call tn_shard_next behind each?",
+             (long long)b->first, (long long)(b->first + b->rows), (long long)b->whole, shard.rank, shard.of);
+    return false;
+}
+
+/* A part's loss, by what it is the mean of. */
+static void learn(tn__fit *f, const tn_batch *b)
+{
+    const tn_fit_args *c = &f->c;
+    const tn_scope     narrow = tn_autocast_begin(c->autocast);
+    tn_tensor         *loss = tn_scope_return(narrow, c->loss(c->module, b, c->user));
+    if (!tn__fit_loss_fits(f, loss)) return;
+    tn_replica_backward(f->replica, loss, b->weight > 0 ? b->weight : (double)tn__fit_items(b));
+}
+
+bool tn__fit_ranks_parts(tn__fit *f)
+{
+    const tn_shard mine = tn_replica_shard(f->replica);
+    for (tn_part p = {0}; tn_replica_next(f->replica, &p);) {
+        tn_batch b;
+        if (!tn__fit_draw(f, &b)) {
+            if (tn_error() == TN_OK && p.shard.rank == mine.rank) { /* as on all other ranks */
+                tn_replica_cancel(f->replica, &p);
+                return false;
+            }
+            if (tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_fit: .train ended an epoch in the middle of a batch");
+            continue;
+        }
+        if (is_part(&b, p.shard) && !tn__fit_is_empty(&b)) learn(f, &b);
+    }
+    f->seen -= mine.count - 1; /* which tn__fit_draw has counted as batches */
+    f->items = (int64_t)((double)f->items * mine.of / mine.count);
+    f->mean = tn_replica_loss(f->replica);
+    return tn_error() == TN_OK;
+}
+
+bool tn__fit_ranks_agree(tn__fit *f, double *v)
+{
+    tn_world    *w = f->c.world;
+    const size_t bytes = (size_t)tn_world_size(w) * sizeof *v;
+    double      *all = w ? tn_mem_get(bytes) : NULL;
+    if (!w) return tn_error() == TN_OK;
+    if (tn_world_gather(w, *v, all) == TN_OK) *v = all[0];
+    tn_mem_put(all, bytes);
+    return tn_error() == TN_OK;
+}
+
+/* Part by part, and then added in their order: so not even the rounding depends on the number of ranks. */
+bool tn__fit_ranks_mean(tn__fit *f, double *sum)
+{
+    tn_world      *w = f->c.world;
+    const int      size = tn_world_size(w), shards = f->c.shards, most = (shards + size - 1) / size;
+    const tn_shard mine = tn_replica_shard(f->replica);
+    const size_t   bytes = (size_t)size * sizeof *sum;
+    double        *all = tn_mem_get(bytes);
+    for (int i = 0; i < 2 * most; i++) {
+        const double own = i / 2 < mine.count ? sum[2 * (mine.rank + i / 2) + i % 2] : 0;
+        if (tn_world_gather(w, own, all) != TN_OK) break;
+        for (int rank = 0; rank < size; rank++) {
+            tn_batch of = {0};
+            tn_batch_cut(&of, (tn_shard){.rank = rank, .of = size}, shards);
+            if (i / 2 < of.rows) sum[2 * (of.first + i / 2) + i % 2] = all[rank];
+        }
+    }
+    tn_mem_put(all, bytes);
+    for (int i = 1; i < shards; i++) sum[0] += sum[2 * i], sum[1] += sum[2 * i + 1];
+    return tn_error() == TN_OK;
+}
