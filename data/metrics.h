@@ -1,5 +1,5 @@
 /* metrics.h — how good is what a model wrote: BLEU, chrF and TER as sacreBLEU computes and prints them, accuracy and
- * perplexity; and what a tagger or classifier decided: entities, F1, correlations. Part of data.h: include that.
+ * perplexity; and what a tagger, classifier or reader decided: entities, F1, correlations, answers. Include data.h.
  *
  *     tn_bleu bleu = {.tokenize = TN_BLEU_13A};
  *     for (int i = 0; i < n; i++) tn_bleu_add(&bleu, tn_text_of(outputs[i]), 1, &references[i]);
@@ -108,6 +108,25 @@ TN_API double tn_matthews(int64_t n, const int64_t *gold, const int64_t *predict
 /* NaN if there is no correlation: less than two numbers, or all of one side equal. */
 TN_API double tn_pearson(int64_t n, const double *x, const double *y);
 TN_API double tn_spearman(int64_t n, const double *x, const double *y); /* equals share the mean of their ranks */
+
+/* ---- answers, as the scripts of SQuAD 1.1 and 2.0 judge them ----------------------------------------------------- */
+
+typedef struct {
+    bool    v2;       /* by the script of 2.0: no answer is one, too. Set it before the first is added */
+    int64_t n, exact; /* questions; answered as one of the right answers, but for case, punctuation and articles */
+    double  f1;       /* the sum of the words' F1, each with the right answer that it fits best */
+    double  last;     /* F1 of the last, and whether it is exact */
+    bool    last_exact;
+} tn_squad;
+TN_API tn_status tn_squad_add(tn_squad *s, tn_text answer, int n, const tn_text *right); /* n 0: there is none */
+TN_API double    tn_squad_exact(const tn_squad *s);                                      /* 0 … 100; 0 of nothing */
+TN_API double    tn_squad_f1(const tn_squad *s);
+TN_API tn_status tn_squad_words(tn_text answer, tn_string *words); /* what is compared, a blank between */
+/* The threshold on the score of having no answer, above which none is given, that makes the mean of `value` largest:
+ * value[i] is what the answer given to question i is worth, empty[i] that it is none, answerable[i] that there is one.
+ * Returns that mean, 0 … 100; NaN: raised. */
+TN_API double tn_squad_threshold(int64_t n, const double *none, const double *value, const bool *empty,
+                                 const bool *answerable, double *threshold);
 
 #ifdef __cplusplus
 } /* extern "C" */

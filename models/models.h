@@ -8,6 +8,7 @@
 #include "fit.h"
 #include "generate.h"
 #include "gpt.h"
+#include "heads.h"
 #include "hf.h"
 #include "llama.h"
 #include "lm.h"

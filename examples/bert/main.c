@@ -3,8 +3,9 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {train_command, fill_command, eval_command,   embed_command, attention_command,
-                                info_command,  demo_command, sample_command, score_command, {0}};
+    const command commands[] = {train_command,    fill_command, eval_command,   embed_command,  attention_command,
+                                info_command,     demo_command, sample_command, score_command,  tune_command,
+                                classify_command, tag_command,  answer_command, choose_command, {0}};
     const program bert = {
         .name = "bert",
         .summary = "masked language models from text files",
@@ -13,6 +14,7 @@ int main(int argc, char **argv)
                 "  bert train --text book.txt --out book --minutes 20\n"
                 "  bert fill --model book \"The old [MASK] went to the sea.\"\n"
                 "  bert attention --model book \"The old man went to the sea.\" --html look.html\n\n"
+                "bert tune makes of it one that classifies, tags or answers, with labelled texts. "
                 "bert demo does all of it in three minutes, with a text of its own. What is in a model's folder is "
                 "what Hugging Face's libraries open.",
     };

@@ -62,7 +62,7 @@ static int64_t steps_for(training *t, double *seconds)
     const train_asked *a = &t->asked;
     *seconds = 0;
     if (a->resume) return record_steps(a->out);
-    if (a->minutes > 0 || !settings.quiet) {
+    if (a->minutes > 0 || (!settings.quiet && !t->untimed)) {
         void *net = t->net;
         t->net = NULL; /* there is one at a time */
         *seconds = step_seconds(net, t->fit.train, t->fit.loss, t->fit.autocast);

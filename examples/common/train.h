@@ -53,6 +53,7 @@ typedef struct {
     int64_t           every;          /* steps between two checkpoints; 0: by the number of steps */
     char              each[64];       /* what a step is: "16 examples of at most 128 pieces" */
     const char       *score;          /* what the validation's value is called; NULL: the loss */
+    bool              untimed;        /* how long it takes is not measured before */
     bool              begun;          /* the folder is ours, and has nothing of a model in it yet */
     int               usage;          /* train_run's: not 0 where the options are wrong, which has been said */
 } training;

@@ -12,7 +12,7 @@ static bool holds(const tn_safetensors *f, const tn__bert_form *form, const char
            (!strncmp(name, form->prefix, k) && tn_safetensors_find(f, name + k) >= 0);
 }
 
-static const char *const heads[] = {"classifier", "pre_classifier", "qa_outputs", NULL};
+static const char *const heads[] = {"classifier", "pre_classifier", "qa_outputs", "sequence_summary", NULL};
 
 /* The encoder's elements, or fewer. */
 static int64_t elements(const tn_bert_config *c)
@@ -40,9 +40,20 @@ tn_bert *tn_bert_load(const char *dir)
     return tn__model_read(m, f, path, &tn__bert_form_of(&c)->files);
 }
 
+tn_status tn__bert_save_with(tn_bert *m, const char *dir, const tn__hf_more *more)
+{
+    char name[80];
+    if (!tn_ready(m)) return tn_error();
+    tn__bert_stored s = tn__bert_to_store(&m->config);
+    if (more) { /* "BertModel" becomes "BertForTokenClassification" */
+        const char *end = strstr(s.architecture, "Model"), *head = strstr(s.architecture, "For");
+        const int   n = (int)((end ? end : head ? head : s.architecture + strlen(s.architecture)) - s.architecture);
+        snprintf(name, sizeof name, "%.*s%s", n, s.architecture, more->architecture);
+        s.architecture = name;
+    }
+    return tn__hf_write_more(m, dir, &tn__bert_form_of(&m->config)->files, &s, more);
+}
 tn_status tn_bert_save(tn_bert *m, const char *dir)
 {
-    if (!tn_ready(m)) return tn_error();
-    const tn__bert_stored s = tn__bert_to_store(&m->config);
-    return tn_hf_write(m, dir, &tn__bert_form_of(&m->config)->files, &s);
+    return tn_ready(m) ? tn__bert_save_with(m, dir, NULL) : tn_error();
 }

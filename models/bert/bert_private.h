@@ -40,6 +40,9 @@ const tn__bert_form     *tn__bert_form_of(const tn_bert_config *c);
 
 tn__bert_stored tn__bert_to_store(const tn_bert_config *c);
 
+/* tn_bert_save, with what a tuned model has besides. */
+tn_status tn__bert_save_with(tn_bert *m, const char *dir, const tn__hf_more *more);
+
 /* Puts the defaults in; raises what is wrong. */
 bool tn__bert_complete(const char *who, tn_bert_config *c);
 

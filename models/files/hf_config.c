@@ -242,7 +242,7 @@ static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, co
     }
 }
 
-static void write_rows(const tn_hf_files *f, tn_json_writer *w, const char *config)
+static void write_rows(const tn_hf_files *f, tn_json_writer *w, const char *config, const tn__hf_more *more)
 {
     char open[80] = ""; /* the object that the rows are in */
     tn_json_open_object(w, NULL);
@@ -259,30 +259,56 @@ static void write_rows(const tn_hf_files *f, tn_json_writer *w, const char *conf
         write_row(r, w, key, config + r->at);
     }
     if (*open) tn_json_close(w);
+    if (more && more->members) more->members(w, more->user);
     tn_json_close(w);
 }
 
-tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__gguf_how *how)
+/* Weights of the model, and of what stands beside it. */
+static void write_weights(void *m, const char *path, const tn_hf_files *f, const tn__hf_more *more)
+{
+    char                   prefix[80];
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    tn_save_run(m, (tn_save_args){.writer = w, .rename = f->rules, .renames = f->renames});
+    for (int i = 0; more && i < 2; i++) {
+        if (!more->part[i].module) continue;
+        snprintf(prefix, sizeof prefix, "%s.", more->part[i].name);
+        tn_save_run(more->part[i].module, (tn_save_args){.writer = w, .prefix = prefix});
+    }
+    const tn_status saved = tn_error() == TN_OK ? tn_safetensors_save(w, path) : tn_error();
+    (void)saved; /* it stands */
+    tn_safetensors_writer_free(w);
+}
+
+tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__hf_more *more)
 {
     char path[1024];
     if (!tn_module_ready("tn_hf_write", m)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
-    write_rows(f, w, config);
-    if (how && tn_error() == TN_OK) {
-        size_t      bytes;
-        const char *text = tn_json_text(w, &bytes);
-        tn_json    *doc = text ? tn_json_parse(text, bytes) : NULL;
-        if (doc) tn__gguf_write(m, dir, f, doc, how);
-        tn_json_free(doc);
-    } else if (tn_error() == TN_OK && tn__path_in(dir, "config.json", path, sizeof path) &&
-               tn_json_save(w, path) == TN_OK && tn__path_in(dir, "model.safetensors", path, sizeof path))
-        tn_save_run(m, (tn_save_args){.path = path, .rename = f->rules, .renames = f->renames});
+    write_rows(f, w, config, more);
+    if (tn_error() == TN_OK && tn__path_in(dir, "config.json", path, sizeof path) && tn_json_save(w, path) == TN_OK &&
+        tn__path_in(dir, "model.safetensors", path, sizeof path))
+        write_weights(m, path, f, more);
     tn_json_writer_free(w);
     return tn_error();
 }
+tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__gguf_how *how)
+{
+    if (!how) return tn__hf_write_more(m, dir, f, config, NULL);
+    if (!tn_module_ready("tn_hf_write", m)) return tn_error();
+    tn_json_writer *w = tn_json_writer_new(2);
+    write_rows(f, w, config, NULL);
+    size_t      bytes;
+    const char *text = tn_json_text(w, &bytes);
+    tn_json    *doc = text ? tn_json_parse(text, bytes) : NULL;
+    if (doc) tn__gguf_write(m, dir, f, doc, how);
+    tn_json_free(doc);
+    tn_json_writer_free(w);
+    return tn_error();
+}
+
 tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config)
 {
-    return tn__hf_write_as(m, dir, f, config, NULL);
+    return tn__hf_write_more(m, dir, f, config, NULL);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */

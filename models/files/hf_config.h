@@ -21,6 +21,20 @@ bool tn__enough(const tn_safetensors *f, const char *path, int64_t want);
  * an error stands. */
 void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files);
 
+/* What a tuned model's directory has besides its encoder's: what is behind the encoder's name in architectures, further
+ * members of config.json, and modules whose weights stand under their names. */
+typedef struct {
+    const char *architecture;
+    void (*members)(tn_json_writer *w, const void *user);
+    const void *user;
+    struct {
+        void       *module; /* NULL: there is none */
+        const char *name;
+    } part[2];
+} tn__hf_more;
+tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, const void *config,
+                            const tn__hf_more *more);
+
 /* tn_hf_write; or, how is not NULL, to a GGUF file of that path. */
 tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__gguf_how *how);
 

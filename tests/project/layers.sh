@@ -29,6 +29,7 @@ data/subword     | text                          | core/base/toolbox.h
 data/source      | text                          | core/base/toolbox.h
 data/corpus      | text source                   | core/base/toolbox.h
 data/pairs       | text source corpus            | core/base/toolbox.h
+data/labelled    | text source corpus            | core/base/toolbox.h
 data/vectors     | text                          | core/base/toolbox.h core/kernels/kernels.h
                  |                               | core/products/gemm.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
@@ -39,6 +40,7 @@ models/files     |                               | core/base/toolbox.h core/base
                  |                               | core/tensor/tensor.h
 models/generate  |                               | core/base/toolbox.h
 models/bert      | files                         | core/base/toolbox.h
+models/heads     | files bert                    | core/base/toolbox.h
 models/gpt       | files generate                | core/base/toolbox.h
 models/llama     | files generate                | core/base/toolbox.h
 models/lm        | files generate gpt llama      | core/base/toolbox.h

@@ -112,6 +112,26 @@ static void *bert_save(void *m, tn_tensor *x)
     ck_assert_int_ne(tn_bert_save(m, NULL), TN_OK);
     return NULL;
 }
+static void *a_tuned(void) { return tn_tuned_new(a_bert(), .n = 2); }
+static void *tuned(void *m, tn_tensor *x) { return tn_tuned_forward((tn_tuned *)m, x); }
+static void *tuned_loss(void *m, tn_tensor *x) { return tn_tuned_loss((tn_tuned *)m, x, x); }
+static void *tuned_scores(void *m, tn_tensor *x)
+{
+    const tn_batch b = {.x = x};
+    return tn_tuned_scores(m, &b);
+}
+static void *tuned_each(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_tuned_each(m, NULL, NULL, NULL), TN_OK);
+    return NULL;
+}
+static void *tuned_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_tuned_save(m, NULL), TN_OK);
+    return NULL;
+}
 static void *a_gpt(void) { return tn_gpt_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 2, .positions = 8); }
 static void *gpt(void *m, tn_tensor *x) { return tn_gpt_forward((tn_gpt *)m, x); }
 static void *gpt_loss(void *m, tn_tensor *x) { return tn_gpt_loss(m, x, NULL); }
@@ -199,6 +219,11 @@ static const struct forward {
     {"tn_bert_fill_in", "tn_bert_fill_in: the tokenizer is NULL", a_bert, fill_in, 0},
     {"tn_bert_embed", "tn_bert_embed: the tokenizer is NULL", a_bert, embed, 0},
     {"tn_bert_save", "the directory is NULL", a_bert, bert_save, 0},
+    {"tn_tuned", "encoder: bert: ids must be [batch, length], got NULL", a_tuned, tuned, 0},
+    {"tn_tuned_loss", "tuned: the scores are NULL", a_tuned, tuned_loss, 0},
+    {"tn_tuned_scores", "encoder: bert: ids must be [batch, length], got NULL", a_tuned, tuned_scores, 0},
+    {"tn_tuned_each", "tn_tuned_each: the features or the listener are NULL", a_tuned, tuned_each, 0},
+    {"tn_tuned_save", "the directory is NULL", a_tuned, tuned_save, 0},
     {"tn_gpt", "gpt: ids must be [batch, length], got NULL", a_gpt, gpt, 0},
     {"tn_gpt_loss", "gpt: ids must be [batch, length], got NULL", a_gpt, gpt_loss, 0},
     {"tn_gpt_decoding", "tn_kv_cache_new: .batch is 0", a_gpt, gpt_decoding, 0},
@@ -349,6 +374,13 @@ OF_ZEROS(rnn_cell, tn_rnn_cell_config)
 OF_ZEROS(lstm_cell, tn_rnn_cell_config)
 OF_ZEROS(gru_cell, tn_rnn_cell_config)
 OF_ZEROS(bert, tn_bert_config)
+static void *new_tuned(void) /* of an encoder, which is drawn before */
+{
+    const tn_generator before = *tn_current_generator();
+    tn_bert           *b = a_bert();
+    *tn_current_generator() = before;
+    return tn_tuned_create(b, (tn_tuned_config){TN_TUNED_DEFAULTS});
+}
 OF_ZEROS(gpt, tn_gpt_config)
 OF_ZEROS(llama, tn_llama_config)
 OF_ZEROS(seq2seq, tn_seq2seq_config)
@@ -433,6 +465,7 @@ static const struct {
     {"tn_lstm_cell_new", new_lstm_cell, false},
     {"tn_gru_cell_new", new_gru_cell, false},
     {"tn_bert_new", new_bert, false},
+    {"tn_tuned_new", new_tuned, false},
     {"tn_gpt_new", new_gpt, false},
     {"tn_llama_new", new_llama, false},
     {"tn_seq2seq_new", new_seq2seq, false},

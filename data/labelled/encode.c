@@ -1,0 +1,185 @@
+/* encode.c — labelled texts become rows of pieces. Texts as the tokenizer's template has them; a sentence's words one
+ * by one, so that each has a first piece, which bears its tag; a long text with a question through windows that
+ * overlap. */
+#include "data/labelled/features.h"
+
+static bool begin_row(tn_features *f, int64_t example)
+{
+    if (!tn__grown((void *)&f->row, &f->row_room, f->rows + 1, sizeof *f->row)) return false;
+    f->row[f->rows++] = (tn__row){.first = f->n, .example = example, .label = f->label.n};
+    return true;
+}
+
+/* A piece of the last row; of a text the bytes that it comes from. */
+static bool put(tn_features *f, int32_t id, int type, int32_t word, int32_t start, int32_t end)
+{
+    if (!tn__grown((void *)&f->pieces, &f->pieces_room, TN__FIELDS * (f->n + 1), sizeof *f->pieces)) return false;
+    int32_t *p = f->pieces + TN__FIELDS * f->n++;
+    p[TN__ID] = id, p[TN__TYPE] = type, p[TN__WORD] = word, p[TN__START] = start, p[TN__END] = end;
+    p[TN__TARGET] = TN__IGNORED;
+    f->row[f->rows - 1].length++;
+    return true;
+}
+
+static bool encode(tn_features *f, const char *text, const char *pair, int64_t most, bool bare)
+{
+    return tn_tokenizer_encode_run(
+               f->tokens, f->encoding, text, strlen(text),
+               (tn_encode_args){
+                   .pair = pair, .pair_bytes = pair ? strlen(pair) : 0, .max_length = most, .bare = bare}) == TN_OK;
+}
+
+/* A row of one text, or of two. */
+static bool row_of_text(tn_features *f, int64_t example, const char *text, const char *pair)
+{
+    const tn_encoding *e = f->encoding;
+    bool               fine = encode(f, text, pair, f->config.length, false) && begin_row(f, example);
+    for (int64_t i = 0; fine && i < e->n; i++) fine = put(f, e->id[i], e->segment[i], -1, 0, 0);
+    f->cut += fine && e->cut > 0;
+    return fine;
+}
+
+/* ---- texts and choices ------------------------------------------------------------------------------------------- */
+
+static bool add_texts(tn_features *f, int64_t i, const tn_example *x)
+{
+    if (!row_of_text(f, i, x->text[0], x->texts > 1 ? x->text[1] : NULL)) return false;
+    tn__row *r = &f->row[f->rows - 1];
+    if (f->config.no_label) return true;
+    if (f->config.problem == TN_REGRESSION) return tn_parse_double(x->label[0], strlen(x->label[0]), &r->number);
+    for (int64_t k = 0; k < x->labels; k++)
+        if (tn_ids_add(&f->label, (int32_t)tn_labels_find(f->labels, x->label[k])) != TN_OK) return false;
+    r->labels = x->labels;
+    return true;
+}
+
+static bool add_choices(tn_features *f, int64_t i, const tn_example *x)
+{
+    bool fine = true;
+    for (int64_t k = 1; fine && k < x->texts; k++) fine = row_of_text(f, i, x->text[0], x->text[k]);
+    if (fine && !f->config.no_label)
+        fine = tn_parse_double(x->label[0], strlen(x->label[0]), &f->row[f->rows - 1].number);
+    return fine;
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+static int32_t or_else(int32_t a, int32_t b) { return a >= 0 ? a : b; }
+
+/* Each word for itself: where pieces hold the space in front of a word, with one. */
+static bool add_words(tn_features *f, int64_t i, const tn_example *x, tn_string *spaced)
+{
+    const tn_tokenizer_roles role = tn_tokenizer_special(f->tokens);
+    const int32_t            first = role.first, last = or_else(role.separator, role.last);
+    const int64_t            around = (first >= 0) + (last >= 0), room = f->config.length - around;
+    const bool               space = tn_tokenizer_kind_of(f->tokens) == TN_BYTE_BPE;
+    const tn_encoding       *e = f->encoding;
+    int64_t                  used = -1;
+    for (int64_t w = 0; w < x->texts; w++) {
+        const char *word = x->text[w];
+        if (space) {
+            spaced->bytes = 0;
+            if (tn_string_add(spaced, tn_text_of(" ")) != TN_OK || tn_string_add(spaced, tn_text_of(word)) != TN_OK)
+                return false;
+            word = spaced->at;
+        }
+        if (!encode(f, word, NULL, room, true)) return false;
+        const int64_t n = e->n ? e->n : 1; /* a word of which nothing is left is an unknown one */
+        if (used < 0 || used + n > room) {
+            if (used >= 0 && last >= 0 && !put(f, last, 0, -1, 0, 0)) return false;
+            f->cut += used >= 0;
+            if (!begin_row(f, i) || (first >= 0 && !put(f, first, 0, -1, 0, 0))) return false;
+            used = 0;
+        }
+        used += n;
+        for (int64_t k = 0; k < n; k++) {
+            if (!put(f, e->n ? e->id[k] : or_else(role.unknown, 0), 0, k ? -1 : (int32_t)w, 0, 0)) return false;
+            if (!k && !f->config.no_label)
+                f->pieces[TN__FIELDS * f->n - TN__FIELDS + TN__TARGET] =
+                    (int32_t)tn_labels_find(f->labels, x->label[w]);
+        }
+    }
+    return last < 0 || put(f, last, 0, -1, 0, 0);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+/* Where the text's pieces are in the encoding of question and text. */
+typedef struct {
+    int64_t question, from, to; /* pieces of the question alone; the text's */
+    int64_t drop;               /* of a question that is too long: so many at its end */
+} layout;
+
+/* A window of the text's pieces, [at, at + n), behind the question. The answer at bytes [s, z) of the text, or z 0. */
+static bool window(tn_features *f, int64_t example, const layout *l, int64_t at, int64_t n, int64_t s, int64_t z)
+{
+    const tn_encoding *e = f->encoding;
+    int64_t            asked = 0, place[2] = {0, 0};
+    if (!begin_row(f, example)) return false;
+    for (int64_t i = 0; i < e->n; i++) {
+        const bool text = i >= l->from && i < l->to, word = e->special[i] == TN_PIECE_TEXT;
+        if (text && (i < l->from + at || i >= l->from + at + n)) continue;
+        if (i < l->from && word && asked++ >= l->question - l->drop) continue;
+        const int64_t here = f->row[f->rows - 1].length;
+        if (text && z && e->start[i] <= s && s < e->end[i]) place[0] = here;
+        if (text && z && e->start[i] < z && z <= e->end[i]) place[1] = here;
+        if (!put(f, e->id[i], e->segment[i], -1, text ? e->start[i] : 0, text ? e->end[i] : 0)) return false;
+    }
+    tn__row *r = &f->row[f->rows - 1];
+    if (place[0] && place[1] >= place[0]) r->start = (int32_t)place[0], r->end = (int32_t)place[1];
+    return true;
+}
+
+static bool add_windows(tn_features *f, int64_t i, const tn_example *x)
+{
+    const tn_encoding *e = f->encoding;
+    layout             l = {.question = 0};
+    if (!encode(f, x->text[0], NULL, 0, true)) return false;
+    l.question = e->n;
+    if (!encode(f, x->text[0], x->text[1], 0, false)) return false;
+    int64_t words = 0;
+    l.from = l.to = e->n;
+    for (int64_t k = 0; k < e->n; k++) {
+        if (e->special[k] != TN_PIECE_TEXT) continue;
+        if (words++ == l.question) l.from = k;
+        if (words > l.question) l.to = k + 1;
+    }
+    const int64_t added = e->n - words, half = (f->config.length - added) / 2, all = l.to - l.from;
+    if (l.question > half) l.drop = l.question - half, f->cut++;
+    const int64_t room = f->config.length - added - (l.question - l.drop);
+    const int64_t step = room - f->config.stride > 0 ? room - f->config.stride : (room + 1) / 2;
+    const bool    known = !f->config.no_label && x->labels;
+    const int64_t s = known ? x->start[0] : 0, z = known ? s + (int64_t)strlen(x->label[0]) : 0;
+    f->cut += all > room;
+    for (int64_t at = 0;; at += step) {
+        if (!window(f, i, &l, at, tn__min_i64(room, all - at), s, z)) return false;
+        if (at + room >= all) return true;
+    }
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+static bool same_number_of_endings(const tn_features *f, const tn_example *x)
+{
+    if (x->texts - 1 == f->group) return true;
+    tn_raise(TN_EFORMAT, "%s, line %lld: %lld endings, where the first has %lld", f->from->label, (long long)x->line,
+             (long long)x->texts - 1, (long long)f->group);
+    return false;
+}
+
+bool tn__features_encode(tn_features *f)
+{
+    tn_string spaced = {0};
+    bool      fine = true;
+    for (int64_t i = 0; fine && i < f->from->n; i++) {
+        const tn_example x = tn_labelled_at(f->from, i);
+        switch (f->from->config.kind) {
+        case TN_LABELLED_TEXTS: fine = add_texts(f, i, &x); break;
+        case TN_LABELLED_WORDS: fine = add_words(f, i, &x, &spaced); break;
+        case TN_LABELLED_ANSWERS: fine = add_windows(f, i, &x); break;
+        case TN_LABELLED_CHOICES: fine = same_number_of_endings(f, &x) && add_choices(f, i, &x); break;
+        }
+    }
+    tn_string_free(&spaced);
+    return fine && tn_error() == TN_OK;
+}

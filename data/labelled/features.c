@@ -1,0 +1,196 @@
+/* features.c — rows of pieces as batches: those of like lengths together, padded to the longest of their batch. */
+#include "data/labelled/features.h"
+
+static bool plan(tn_features *f)
+{
+    const int64_t epoch = f->config.fixed ? 0 : f->next.epoch;
+    if (f->planned == epoch) return true;
+    f->planned = -1;
+    if (!tn__plan_make(&f->plan, f->rows / f->group, f->length, NULL, &f->how, epoch)) return false;
+    f->planned = epoch;
+    return true;
+}
+
+static bool lengths(tn_features *f)
+{
+    const int64_t n = f->rows / f->group;
+    if (!(f->length = tn__mem_zeroed((size_t)(n + 1) * sizeof *f->length))) return false;
+    for (int64_t i = 0; i < f->rows; i++)
+        f->length[i / f->group] = (int32_t)tn__max_i64(f->length[i / f->group], f->row[i].length);
+    return true;
+}
+
+static bool right_config(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,
+                         const tn_features_config *c)
+{
+    static const char *const who = "tn_features_new";
+    if (tn__blocked()) return false;
+    if (!l || !t) return tn_raise(TN_EINVAL, "%s: the %s NULL", who, l ? "tokenizer is" : "labelled texts are"), false;
+    const bool named = l->config.kind <= TN_LABELLED_WORDS && c->problem != TN_REGRESSION && !c->no_label;
+    if (named && !labels) return tn_raise(TN_EINVAL, "%s: the labels are NULL; tn_labels_of gives them", who), false;
+    for (int64_t i = 0; named && i < l->n; i++) {
+        const tn_example x = tn_labelled_at(l, i);
+        for (int64_t k = 0; k < x.labels; k++)
+            if (tn_labels_find(labels, x.label[k]) < 0)
+                return tn_raise(TN_EINVAL, "%s, line %lld: the label '%.60s' is none of those given", l->label,
+                                (long long)x.line, x.label[k]),
+                       false;
+    }
+    return tn__within(who, "batch", c->batch, 1, 65536) && tn__within(who, "length", c->length, 8, 1 << 20) &&
+           tn__within(who, "stride", c->stride, 0, 1 << 20);
+}
+
+tn_features *tn_features_create(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,
+                                tn_features_config c)
+{
+    if (!right_config(l, t, labels, &c)) return NULL;
+    tn_features *f = tn__mem_zeroed(sizeof *f);
+    if (!f) return NULL;
+    f->config = c, f->from = l, f->tokens = t, f->labels = labels, f->planned = -1, f->group = 1;
+    if (l->config.no_label) f->config.no_label = true;
+    if (l->config.kind == TN_LABELLED_CHOICES && l->n) f->group = l->row[0].texts - 1;
+    f->how = (tn__batching){.tokens = INT64_MAX, .examples = c.batch, .seed = c.seed};
+    f->encoding = tn_encoding_new();
+    if (f->encoding && tn__features_encode(f) && lengths(f) && plan(f)) return f;
+    tn_features_free(f);
+    return NULL;
+}
+
+void tn_features_free(tn_features *f)
+{
+    if (!f) return;
+    tn_encoding_free(f->encoding);
+    tn__mem_put(f->length, f->length ? (size_t)(f->rows / f->group + 1) * sizeof *f->length : 0);
+    tn__mem_put(f->pieces, (size_t)f->pieces_room * sizeof *f->pieces);
+    tn__mem_put(f->row, (size_t)f->row_room * sizeof *f->row);
+    tn__mem_put(f->column, (size_t)f->column_room * sizeof *f->column);
+    tn_ids_free(&f->label);
+    tn__plan_free(&f->plan);
+    tn__mem_put(f, sizeof *f);
+}
+
+int64_t tn_features_cut(const tn_features *f) { return f ? f->cut : 0; }
+int64_t tn_features_count(const tn_features *f) { return f ? f->rows / f->group : 0; }
+
+tn_feature tn_features_at(tn_features *f, int64_t i)
+{
+    if (!f || i < 0 || i >= tn_features_count(f)) return (tn_feature){.example = -1};
+    const tn__row *r = &f->row[i * f->group];
+    const int64_t  n = r->length;
+    if (!tn__grown((void *)&f->column, &f->column_room, 4 * n, sizeof *f->column)) return (tn_feature){.example = -1};
+    const int32_t *p = f->pieces + TN__FIELDS * r->first;
+    for (int64_t k = 0; k < n; k++, p += TN__FIELDS) {
+        f->column[k] = p[TN__ID], f->column[n + k] = p[TN__WORD];
+        f->column[2 * n + k] = p[TN__START], f->column[3 * n + k] = p[TN__END];
+    }
+    return (tn_feature){r->example, n, f->column, f->column + n, f->column + 2 * n, f->column + 3 * n};
+}
+
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
+
+/* [n, width], or of choices [n, group, width]. */
+static tn_tensor *empty(const tn_features *f, tn_dtype dt, int64_t n, int64_t width)
+{
+    return tn_empty_of(dt, f->group == 1 ? (tn_shape){2, {n, width}} : (tn_shape){3, {n, f->group, width}});
+}
+
+/* One field of the pieces; behind a row's end it is `pad`. */
+static tn_tensor *field(const tn_features *f, const uint32_t *order, int64_t n, int64_t width, int which, int64_t pad)
+{
+    tn_tensor *t = empty(f, TN_I64, n, width);
+    int64_t   *to = tn_data_mut(t);
+    for (int64_t i = 0; to && i < n * f->group; i++) {
+        const tn__row *r = &f->row[order[i / f->group] * f->group + i % f->group];
+        const int32_t *p = f->pieces + TN__FIELDS * r->first + which;
+        for (int64_t k = 0; k < width; k++, to++) *to = k < r->length ? p[TN__FIELDS * k] : pad;
+    }
+    return t;
+}
+
+static tn_tensor *padding(const tn_features *f, const uint32_t *order, int64_t n, int64_t width)
+{
+    tn_tensor *t = empty(f, TN_BOOL, n, width);
+    uint8_t   *to = tn_data_mut(t);
+    for (int64_t i = 0; to && i < n * f->group; i++) {
+        const tn__row *r = &f->row[order[i / f->group] * f->group + i % f->group];
+        for (int64_t k = 0; k < width; k++) *to++ = k >= r->length;
+    }
+    return t;
+}
+
+/* What is to be said of texts: classes [n], several of them as 0 and 1 [n, labels], numbers [n]; of answers the pieces
+ * where they begin and end [n, 2]; of choices the ending's number [n]. */
+static tn_tensor *targets(const tn_features *f, const uint32_t *order, int64_t n)
+{
+    const bool    texts = f->from->config.kind == TN_LABELLED_TEXTS, real = texts && f->config.problem != TN_ONE_LABEL;
+    const bool    many = texts && f->config.problem == TN_ANY_LABELS;
+    const int64_t wide = many ? tn_labels_count(f->labels) : f->from->config.kind == TN_LABELLED_ANSWERS ? 2 : 1;
+    tn_tensor    *t =
+        tn_zeros_of(real ? TN_F32 : TN_I64, wide > 1 || many ? (tn_shape){2, {n, wide}} : (tn_shape){1, {n}});
+    float *number = real ? tn_data_mut(t) : NULL;
+    int64_t *class = real ? NULL : tn_data_mut(t);
+    for (int64_t i = 0; (number || class) && i < n; i++) {
+        const tn__row *r = &f->row[(order[i] + 1) * f->group - 1];
+        const int32_t *label = f->label.at + r->label;
+        if (many)
+            for (int64_t k = 0; k < r->labels; k++) number[i * wide + label[k]] = 1;
+        else if (number) number[i] = (float)r->number;
+        else if (wide == 2) class[2 * i] = r->start, class[2 * i + 1] = r->end;
+        else class[i] = texts ? label[0] : (int64_t)r->number;
+    }
+    return t;
+}
+
+static bool source_next(void *user, tn_batch *b)
+{
+    tn_features *f = user;
+    if (tn__blocked() || !plan(f)) return false;
+    if (f->next.batch >= f->plan.batches) {
+        f->next = (tn_data_position){f->next.epoch + 1, 0};
+        return false;
+    }
+    const uint32_t *order = tn__plan_batch(&f->plan, f->next.batch, f->shard, b);
+    const int64_t   n = b->rows;
+    const int32_t   pad = tn_tokenizer_special(f->tokens).pad;
+    int64_t         width = 1;
+    for (int64_t i = 0; i < n; i++) width = tn__max_i64(width, f->length[order[i]]);
+    b->x = field(f, order, n, width, TN__ID, pad < 0 ? 0 : pad);
+    tn_batch_put(b, "types", field(f, order, n, width, TN__TYPE, 0));
+    tn_batch_put(b, "padding", padding(f, order, n, width));
+    tn_tensor *row = tn_empty_of(TN_I64, (tn_shape){1, {n}});
+    int64_t   *to = tn_data_mut(row);
+    for (int64_t i = 0; to && i < n; i++) to[i] = order[i];
+    tn_batch_put(b, "row", row);
+    if (f->config.no_label) b->y = NULL;
+    else if (f->from->config.kind == TN_LABELLED_WORDS) b->y = field(f, order, n, width, TN__TARGET, TN__IGNORED);
+    else b->y = targets(f, order, n);
+    b->items = n;
+    f->next.batch++;
+    return tn_error() == TN_OK;
+}
+
+static void source_begin(void *user, const tn_json *at)
+{
+    tn_features           *f = user;
+    const tn_data_position to = tn__position_read(at);
+    if (tn__blocked()) return;
+    f->next = to;
+    if (plan(f) && to.batch > f->plan.batches)
+        tn_raise(TN_EINDEX, "the run stood at batch %lld, but an epoch has %lld: are these the texts it began with?",
+                 (long long)to.batch, (long long)f->plan.batches);
+}
+static void source_save(void *user, tn_json_writer *w) { tn__position_write(((tn_features *)user)->next, w); }
+static void source_shard(void *user, tn_shard s)
+{
+    if (tn__shard_check("tn_features_source", s)) ((tn_features *)user)->shard = s;
+}
+
+tn_source tn_features_source(tn_features *f)
+{
+    return (tn_source){.next = f ? source_next : NULL,
+                       .begin = source_begin,
+                       .save = source_save,
+                       .shard = source_shard,
+                       .user = f,
+                       .batches = f ? f->plan.batches : 0};
+}

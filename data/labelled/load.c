@@ -1,0 +1,98 @@
+/* load.c — labelled texts from a file or a text: its form by its name, and then its reader. */
+#include "data/labelled/labelled_private.h"
+
+static bool ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), k = strlen(end);
+    return n >= k && !strcmp(s + n - k, end);
+}
+
+static const char *form_of(const char *path, tn_labelled_kind kind)
+{
+    static const struct {
+        const char      *end, *form;
+        tn_labelled_kind kind;
+    } known[] = {{".csv", "csv", TN_LABELLED_TEXTS},
+                 {".jsonl", "jsonl", TN_LABELLED_TEXTS},
+                 {".json", "jsonl", TN_LABELLED_TEXTS},
+                 {".conllu", "conllu", TN_LABELLED_WORDS},
+                 {".jsonl", "jsonl", TN_LABELLED_CHOICES}};
+    static const char *const others[] = {"tsv", "conll", "squad", "csv"};
+    for (size_t i = 0; path && i < sizeof known / sizeof *known; i++)
+        if (known[i].kind == kind && ends_with(path, known[i].end)) return known[i].form;
+    return others[kind];
+}
+
+static bool read_form(tn_labelled *l, tn_text all)
+{
+    static const char *const tags[] = {"conll", "conllu"};
+    const char              *form = l->config.form;
+    switch (l->config.kind) {
+    case TN_LABELLED_TEXTS:
+    case TN_LABELLED_CHOICES: return tn__labelled_read_table(l, all);
+    case TN_LABELLED_WORDS:
+        for (int i = 0; i < 2; i++)
+            if (!strcmp(form, tags[i])) return tn__labelled_read_tags(l, all);
+        break;
+    case TN_LABELLED_ANSWERS:
+        if (!strcmp(form, "squad")) return tn__labelled_read_squad(l, all);
+        break;
+    }
+    tn_raise(TN_EINVAL, "%s: there is no form '%s' of what is asked for; %s", l->label, form,
+             l->config.kind == TN_LABELLED_WORDS ? "words with tags are conll or conllu"
+                                                 : "questions with answers are squad");
+    return false;
+}
+
+/* All strings as pointers, now that none moves any more. */
+static bool point(tn_labelled *l)
+{
+    const size_t n = (size_t)l->strings + 1;
+    if (!(l->string = tn__mem_get(n * sizeof *l->string)) || !(l->start = tn__mem_get(n * sizeof *l->start)))
+        return false;
+    for (int64_t i = 0; i < l->strings; i++) l->string[i] = l->text + l->at[2 * i], l->start[i] = l->at[2 * i + 1];
+    return true;
+}
+
+static tn_labelled *read_all(const char *path, tn_text all, tn_labelled_config c)
+{
+    tn_labelled *l = tn__mem_zeroed(sizeof *l);
+    if (!l) return NULL;
+    l->config = c;
+    if (path) snprintf(l->label, sizeof l->label, "'%.*s'", (int)sizeof l->label - 3, path);
+    if (!c.form) l->config.form = form_of(path, c.kind);
+    const char *nul = all.bytes ? memchr(all.at, 0, all.bytes) : NULL;
+    if (nul)
+        tn_raise(TN_EFORMAT, "%s%sbyte %lld is a NUL: this is no text", l->label, path ? ": " : "",
+                 (long long)(nul - all.at));
+    if (tn_error() == TN_OK && read_form(l, all) && !l->n && path)
+        tn_raise(TN_EFORMAT, "%s holds nothing to learn from or to be measured on", l->label);
+    if (tn_error() == TN_OK && point(l)) return l;
+    tn_labelled_free(l);
+    return NULL;
+}
+
+static bool right_config(const tn_labelled_config *c)
+{
+    if (tn__blocked()) return false;
+    if ((unsigned)c->kind > TN_LABELLED_CHOICES || (unsigned)c->problem > TN_REGRESSION || c->skip < 0)
+        return tn_raise(TN_EINVAL, "tn_labelled_load: .kind, .problem or .skip is none of those that there are"), false;
+    return true;
+}
+
+tn_labelled *tn_labelled_load_run(const char *path, tn_labelled_config c)
+{
+    if (!right_config(&c)) return NULL;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *file = tn_file_read(path, (int64_t)1 << 32);
+    tn_labelled   *l = file ? read_all(path, (tn_text){tn_data(file), (size_t)tn_numel(file)}, c) : NULL;
+    tn_scope_end(s);
+    return l;
+}
+
+tn_labelled *tn_labelled_parse_run(const char *text, size_t bytes, tn_labelled_config c)
+{
+    if (!right_config(&c)) return NULL;
+    if (!text && bytes) return tn_raise(TN_EINVAL, "tn_labelled_parse: the text is NULL"), NULL;
+    return read_all(NULL, (tn_text){text, bytes}, c);
+}

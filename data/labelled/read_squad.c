@@ -1,0 +1,102 @@
+/* read_squad.c — questions and answers as SQuAD 1.1 and 2.0 have them in JSON. An answer says at which character of its
+ * text it begins, and must be found there; without one, a question cannot be answered from its text. */
+#include "data/labelled/labelled_private.h"
+
+/* The byte at which the n-th character begins; -1: there is none. */
+static int64_t byte_of(tn_text s, int64_t n)
+{
+    size_t at = 0;
+    for (; n > 0 && at < s.bytes; n--) do
+            at++;
+        while (at < s.bytes && ((unsigned char)s.at[at] & 0xc0) == 0x80);
+    return n == 0 ? (int64_t)at : -1;
+}
+
+static bool text_of(const tn_json *v, tn_text *to)
+{
+    if (tn_json_type_of(v) != TN_JSON_STRING) return false;
+    *to = (tn_text){tn_json_string(v), (size_t)tn_json_string_bytes(v)};
+    return !memchr(to->at, 0, to->bytes);
+}
+
+/* Where an answer stands in its text; -1 and what is wrong. */
+static int64_t place(tn_text context, const tn_json *answer, tn_text *text, const char **bad)
+{
+    const tn_json *start = tn_json_get(answer, "answer_start");
+    *bad = "an answer has no \"text\" and \"answer_start\"";
+    if (!text_of(tn_json_get(answer, "text"), text) || tn_json_type_of(start) != TN_JSON_INTEGER) return -1;
+    *bad = "an answer is empty";
+    if (!text->bytes) return -1;
+    const int64_t at = byte_of(context, tn_json_i64(start));
+    *bad = "does not stand there";
+    if (at < 0 || tn_error() != TN_OK || (int64_t)context.bytes - at < (int64_t)text->bytes ||
+        memcmp(context.at + at, text->at, text->bytes) != 0)
+        return -1;
+    return *bad = NULL, at;
+}
+
+/* Does anything else than white space stand in it? */
+static bool says_something(tn_text s)
+{
+    for (size_t i = 0; i < s.bytes; i++)
+        if (!strchr(" \t\r\n", s.at[i])) return true;
+    return false;
+}
+
+static bool add_question(tn_labelled *l, tn_text context, const tn_json *q, const char *where)
+{
+    tn_text        question, answer;
+    const char    *bad = NULL, *id = "";
+    const tn_json *answers = tn_json_get(q, "answers"), *wanted = tn_json_get(q, "id");
+    if (tn_json_type_of(wanted) == TN_JSON_STRING) id = tn_json_string(wanted);
+    if (!tn__labelled_begin(l, 0, id)) return false;
+    if (!text_of(tn_json_get(q, "question"), &question) || !says_something(question))
+        return tn__labelled_bad(l, 0, "%s has no question, or an empty one", where);
+    tn__labelled_text(l, question), tn__labelled_text(l, context);
+    if (l->config.no_label) return tn__labelled_end(l);
+    const tn_json *none = tn_json_get(q, "is_impossible");
+    const bool     impossible = tn_json_type_of(none) == TN_JSON_BOOL && tn_json_bool(none);
+    if (!impossible && !tn_json_count(answers) && !none)
+        return tn__labelled_bad(l, 0, "%s has no answers, and no \"is_impossible\"", where);
+    for (const tn_json *a = impossible ? NULL : tn_json_first(answers); a && !bad; a = tn_json_next(a)) {
+        const int64_t at = place(context, a, &answer, &bad);
+        if (bad && at < 0 && strcmp(bad, "does not stand there") == 0)
+            return tn__labelled_bad(l, 0, "%s: '%.*s' does not stand at character %lld of its text", where,
+                                    (int)(answer.bytes < 60 ? answer.bytes : 60), answer.at,
+                                    (long long)tn_json_i64(tn_json_get(a, "answer_start")));
+        if (!bad && !tn__labelled_label(l, answer, at)) return false;
+    }
+    return bad ? tn__labelled_bad(l, 0, "%s: %s", where, bad) : tn__labelled_end(l);
+}
+
+bool tn__labelled_read_squad(tn_labelled *l, tn_text all)
+{
+    if (all.bytes >= 3 && !memcmp(all.at, "\xef\xbb\xbf", 3)) all.at += 3, all.bytes -= 3;
+    tn_path_push(l->label);
+    tn_json       *doc = tn_json_parse(all.at, all.bytes);
+    const tn_json *data = tn_json_need(doc, "data");
+    tn_path_pop();
+    int64_t i = 0;
+    bool    fine = tn_error() == TN_OK;
+    for (const tn_json *a = tn_json_first(data); a && fine; a = tn_json_next(a), i++) {
+        int64_t k = 0;
+        for (const tn_json *p = tn_json_first(tn_json_get(a, "paragraphs")); p && fine; p = tn_json_next(p), k++) {
+            tn_text context;
+            int64_t n = 0;
+            char    where[96];
+            snprintf(where, sizeof where, "data[%lld].paragraphs[%lld]", (long long)i, (long long)k);
+            if (!text_of(tn_json_get(p, "context"), &context) || !says_something(context)) {
+                fine =
+                    tn__labelled_begin(l, 0, "") && tn__labelled_bad(l, 0, "%s has no context, or an empty one", where);
+                continue;
+            }
+            for (const tn_json *q = tn_json_first(tn_json_get(p, "qas")); q && fine; q = tn_json_next(q), n++) {
+                snprintf(where, sizeof where, "data[%lld].paragraphs[%lld].qas[%lld]", (long long)i, (long long)k,
+                         (long long)n);
+                fine = add_question(l, context, q, where);
+            }
+        }
+    }
+    tn_json_free(doc);
+    return fine && tn_error() == TN_OK;
+}

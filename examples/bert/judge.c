@@ -1,0 +1,311 @@
+/* judge.c — what a tuned model says of the texts of a file, and how right it is. */
+#include "tune.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what is said ------------------------------------------------------------------------------------------------ */
+
+bool held_open(held *h, const tn_labels *labels, const tn_tokenizer *t, tn_features_config c)
+{
+    c.fixed = true;
+    h->features = tn_features_create(h->texts, t, labels, c);
+    h->n = tn_features_count(h->features);
+    const int64_t examples = tn_labelled_count(h->texts);
+    h->first = calloc((size_t)examples + 1, sizeof *h->first);
+    h->scores = calloc((size_t)h->n + 1, sizeof *h->scores);
+    h->count = calloc((size_t)h->n + 1, sizeof *h->count), h->width = calloc((size_t)h->n + 1, sizeof *h->width);
+    if (!h->first || !h->scores || !h->count || !h->width)
+        tn_raise(TN_ENOMEM, "no memory for %lld texts", (long long)h->n);
+    for (int64_t i = 0, e = 0; tn_error() == TN_OK && i <= h->n; i++) {
+        const int64_t example = i < h->n ? tn_features_at(h->features, i).example : examples;
+        while (e <= example) h->first[e++] = i;
+    }
+    return tn_error() == TN_OK;
+}
+
+void held_close(held *h)
+{
+    for (int64_t i = 0; h->scores && i < h->n; i++) free(h->scores[i]);
+    free(h->first), free(h->scores), free(h->count), free(h->width);
+    tn_features_free(h->features);
+    tn_labelled_free(h->texts);
+    *h = (held){.texts = NULL};
+}
+
+static void take(void *user, int64_t feature, int64_t pieces, int64_t n, const float *scores)
+{
+    held        *h = user;
+    const size_t bytes = (size_t)(pieces * n) * sizeof *scores;
+    float       *to = realloc(h->scores[feature], bytes);
+    if (!to) {
+        tn_raise(TN_ENOMEM, "no memory for %zu bytes", bytes);
+        return;
+    }
+    memcpy(to, scores, bytes);
+    h->scores[feature] = to, h->count[feature] = pieces, h->width[feature] = n;
+}
+bool held_ask(held *h, tn_tuned *m) { return tn_tuned_each(m, h->features, take, h) == TN_OK; }
+
+static int64_t largest(const float *scores, int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (scores[i] > scores[best]) best = i;
+    return best;
+}
+
+int64_t said_class(const held *h, int64_t example)
+{
+    const int64_t i = h->first[example];
+    return largest(h->scores[i], h->width[i]);
+}
+double said_number(const held *h, int64_t example) { return (double)h->scores[h->first[example]][0]; }
+
+void said_tags(const held *h, int64_t example, int64_t *to)
+{
+    for (int64_t i = h->first[example]; i < h->first[example + 1]; i++) {
+        const tn_feature x = tn_features_at(h->features, i);
+        for (int64_t k = 0; k < x.pieces; k++)
+            if (x.word[k] >= 0) to[x.word[k]] = largest(h->scores[i] + k * h->width[i], h->width[i]);
+    }
+}
+
+tn_answer said_answer(const held *h, int64_t example, int64_t longest)
+{
+    enum { LOOKED_AT = 20 };
+    tn_answer     best[LOOKED_AT] = {{0}};
+    const int64_t i = h->first[example], n = h->first[example + 1] - i;
+    tn_answers_best(h->features, i, n, (const float *const *)(h->scores + i), longest, LOOKED_AT, best);
+    return best[0];
+}
+
+void said_probabilities(const float *scores, int64_t n, bool each, double *to)
+{
+    double most = (double)scores[largest(scores, n)], sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = each ? 1 / (1 + exp(-(double)scores[i])) : exp((double)scores[i] - most);
+        sum += to[i];
+    }
+    for (int64_t i = 0; i < n && !each; i++) to[i] /= sum;
+}
+
+/* ---- how right it is --------------------------------------------------------------------------------------------- */
+
+/* Gold and predicted numbers of labels, in a list that grows. */
+typedef struct {
+    int64_t *gold, *said, n, room;
+} columns;
+static void add(columns *c, int64_t gold, int64_t said)
+{
+    if (c->n == c->room) {
+        const int64_t room = c->room ? 2 * c->room : 1024;
+        int64_t      *to = realloc(c->gold, (size_t)(2 * room) * sizeof *to);
+        if (!to) {
+            tn_raise(TN_ENOMEM, "no memory for %lld labels", (long long)room);
+            return;
+        }
+        if (c->n) memmove(to + room, to + c->room, (size_t)c->n * sizeof *to);
+        c->gold = to, c->said = to + room, c->room = room;
+    }
+    c->gold[c->n] = gold, c->said[c->n++] = said;
+}
+
+static void compared(const columns *c, int64_t labels, verdict *v)
+{
+    v->accuracy = 100 * tn_f1(TN_F1_MICRO, c->n, c->gold, c->said);
+    v->f1 = 100 * tn_f1(labels == 2 ? TN_F1_BINARY : TN_F1_MACRO, c->n, c->gold, c->said);
+    v->matthews = tn_matthews(c->n, c->gold, c->said);
+}
+
+static void judge_classes(const judging *j, const held *h, verdict *v)
+{
+    columns c = {.n = 0};
+    for (int64_t i = 0; i < v->examples && tn_error() == TN_OK; i++) {
+        const tn_example x = tn_labelled_at(h->texts, i);
+        const bool       choice = j->task->task == TN_TASK_CHOICES;
+        add(&c, choice ? strtoll(x.label[0], NULL, 10) : tn_labels_find(j->labels, x.label[0]), said_class(h, i));
+    }
+    compared(&c, j->task->task == TN_TASK_CHOICES ? 0 : tn_labels_count(j->labels), v);
+    if (j->task->task == TN_TASK_CHOICES) v->f1 = v->matthews = NAN;
+    free(c.gold);
+}
+
+/* Of several labels: right is a text all of whose labels are; F1 is that of all decisions, where "it has this label" is
+ * what is found. */
+static void judge_labels(const judging *j, const held *h, verdict *v)
+{
+    const int64_t n = tn_labels_count(j->labels);
+    int64_t       right = 0, found = 0, gold = 0, both = 0;
+    for (int64_t i = 0; i < v->examples; i++) {
+        const tn_example x = tn_labelled_at(h->texts, i);
+        bool             all = true;
+        for (int64_t k = 0; k < n; k++) {
+            bool is = false;
+            for (int64_t l = 0; l < x.labels; l++) is |= tn_labels_find(j->labels, x.label[l]) == k;
+            const bool said = h->scores[h->first[i]][k] > 0;
+            found += said, gold += is, both += is && said, all &= is == said;
+        }
+        right += all;
+    }
+    v->accuracy = v->examples ? 100 * (double)right / (double)v->examples : 0;
+    v->f1 = found + gold ? 200 * (double)both / (double)(found + gold) : 0;
+}
+
+static void judge_numbers(const held *h, verdict *v)
+{
+    double *x = calloc(2 * (size_t)v->examples + 1, sizeof *x);
+    if (!x) tn_raise(TN_ENOMEM, "no memory for %lld numbers", (long long)v->examples);
+    for (int64_t i = 0; x && i < v->examples; i++) {
+        const tn_example e = tn_labelled_at(h->texts, i);
+        tn_parse_double(e.label[0], strlen(e.label[0]), &x[i]);
+        x[v->examples + i] = said_number(h, i);
+    }
+    if (x) v->pearson = tn_pearson(v->examples, x, x + v->examples);
+    if (x) v->spearman = tn_spearman(v->examples, x, x + v->examples);
+    free(x);
+}
+
+/* Do the tags say where something begins? */
+static bool are_entities(const tn_labels *l)
+{
+    for (int64_t i = 0; i < tn_labels_count(l); i++)
+        if (tn_labels_names(l)[i][0] == 'B' && tn_labels_names(l)[i][1] == '-') return true;
+    return false;
+}
+
+static void judge_tags(const judging *j, const held *h, verdict *v)
+{
+    const char *const *name = tn_labels_names(j->labels);
+    tn_entities       *e = are_entities(j->labels) ? tn_entities_new(TN_ENTITIES_CONLL) : NULL;
+    tn_accuracy        a = {0, 0};
+    int64_t           *said = NULL;
+    for (int64_t i = 0; i < v->examples && tn_error() == TN_OK; i++) {
+        const tn_example x = tn_labelled_at(h->texts, i);
+        int64_t         *to = realloc(said, (size_t)(x.texts + 1) * sizeof *said);
+        if (!to) {
+            tn_raise(TN_ENOMEM, "no memory for a sentence of %lld words", (long long)x.texts);
+            break;
+        }
+        said = to;
+        said_tags(h, i, said);
+        for (int64_t k = 0; k < x.texts; k++) {
+            a.counted++, a.right += !strcmp(name[said[k]], x.label[k]);
+            if (e) tn_entities_add(e, tn_text_of(x.label[k]), tn_text_of(name[said[k]]));
+        }
+        if (e) tn_entities_end_sentence(e);
+    }
+    free(said);
+    v->accuracy = 100 * tn_accuracy_value(&a);
+    if (e) {
+        const tn_entities_score s = tn_entities_of(e, NULL);
+        v->f1 = 100 * s.f1, v->precision = 100 * s.precision, v->recall = 100 * s.recall;
+    }
+    tn_entities_free(e);
+}
+
+/* Some questions have no answer: then none is given where that is likelier by more than the threshold that is best. */
+static void best_threshold(double *const list[3], const bool *answerable, const bool *empty, verdict *v)
+{
+    double *none = list[0], *exact = list[1], *f1 = list[2];
+    v->exact = tn_squad_threshold(v->examples, none, exact, empty, answerable, NULL);
+    v->f1 = tn_squad_threshold(v->examples, none, f1, empty, answerable, &v->threshold);
+}
+
+static void judge_answers(const judging *j, const held *h, verdict *v)
+{
+    const size_t n = (size_t)v->examples;
+    double      *number = calloc(3 * n + 1, sizeof *number), *list[3] = {number, number + n, number + 2 * n};
+    bool        *flag = calloc(2 * n + 1, sizeof *flag), some = false;
+    tn_squad     s = {.v2 = true};
+    for (int64_t i = 0; number && flag && i < v->examples; i++) some |= !tn_labelled_at(h->texts, i).labels;
+    s.v2 = some;
+    for (int64_t i = 0; number && flag && i < v->examples && tn_error() == TN_OK; i++) {
+        const tn_example x = tn_labelled_at(h->texts, i);
+        const tn_answer  a = said_answer(h, i, j->longest);
+        tn_text          right[64];
+        const int        k = (int)(x.labels < 64 ? x.labels : 64);
+        for (int r = 0; r < k; r++) right[r] = tn_text_of(x.label[r]);
+        tn_squad_add(&s, (tn_text){x.text[1] + a.start, (size_t)(a.end - a.start)}, k, right);
+        list[0][i] = a.none - a.score, list[1][i] = s.last_exact, list[2][i] = s.last;
+        flag[i] = k > 0, flag[(int64_t)n + i] = a.end == a.start;
+    }
+    v->exact = tn_squad_exact(&s), v->f1 = tn_squad_f1(&s);
+    if (!number || !flag) tn_raise(TN_ENOMEM, "no memory for %lld answers", (long long)v->examples);
+    else if (some) best_threshold(list, flag, flag + n, v);
+    free(number), free(flag);
+}
+
+bool judge(const judging *j, held *h, tn_tuned *m, verdict *v)
+{
+    *v = (verdict){tn_labelled_count(h->texts), NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    if (!held_ask(h, m)) return false;
+    switch (j->task->task) {
+    case TN_TASK_CLASSES:
+        if (j->problem == TN_ANY_LABELS) judge_labels(j, h, v);
+        else if (j->problem == TN_REGRESSION) judge_numbers(h, v);
+        else judge_classes(j, h, v);
+        break;
+    case TN_TASK_CHOICES: judge_classes(j, h, v); break;
+    case TN_TASK_TAGS: judge_tags(j, h, v); break;
+    case TN_TASK_ANSWERS: judge_answers(j, h, v); break;
+    }
+    return tn_error() == TN_OK;
+}
+
+/* ---- what is printed --------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    size_t      at;
+} row;
+static const row rows[] = {{"accuracy", offsetof(verdict, accuracy)},
+                           {"f1", offsetof(verdict, f1)},
+                           {"em", offsetof(verdict, exact)},
+                           {"precision", offsetof(verdict, precision)},
+                           {"recall", offsetof(verdict, recall)},
+                           {"matthews", offsetof(verdict, matthews)},
+                           {"pearson", offsetof(verdict, pearson)},
+                           {"spearman", offsetof(verdict, spearman)},
+                           {"threshold", offsetof(verdict, threshold)},
+                           {NULL, 0}};
+static double value(const verdict *v, const row *r) { return *(const double *)(const void *)((const char *)v + r->at); }
+
+double verdict_of(const verdict *v, const char *metric)
+{
+    for (const row *r = rows; r->name; r++)
+        if (!strcmp(r->name, metric) && isfinite(value(v, r))) return value(v, r);
+    return isfinite(v->accuracy) ? v->accuracy : v->f1;
+}
+
+/* Four digits behind the point, as shown. */
+static double rounded(double x) { return round(1e4 * x) / 1e4; }
+
+static void print_json(const verdict *v, double seconds, int64_t skipped)
+{
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_json_open_object(w, NULL);
+    tn_json_put_i64(w, "examples", v->examples);
+    for (const row *r = rows; r->name; r++)
+        if (isfinite(value(v, r))) tn_json_put_double(w, r->name, rounded(value(v, r)));
+    if (skipped) tn_json_put_i64(w, "skipped", skipped);
+    if (seconds >= 0) tn_json_put_double(w, "seconds", rounded(seconds));
+    tn_json_close(w);
+    const char *text = tn_json_text(w, NULL);
+    if (text) puts(text);
+    tn_json_writer_free(w);
+}
+
+void verdict_print(const verdict *v, double seconds, int64_t skipped, bool json)
+{
+    if (json) {
+        print_json(v, seconds, skipped);
+        return;
+    }
+    printf("%-10s %lld\n", "examples", (long long)v->examples);
+    for (const row *r = rows; r->name; r++)
+        if (isfinite(value(v, r))) printf("%-10s %.4f\n", r->name, value(v, r));
+    if (skipped) printf("%-10s %lld\n", "skipped", (long long)skipped);
+    if (seconds >= 0) printf("%-10s %.1f\n", "seconds", seconds);
+}

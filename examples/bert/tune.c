@@ -1,0 +1,315 @@
+/* tune.c — bert tune: a model that is there learns a task from labelled texts, and is measured on others. What is
+ * particular to it; all else of a training is in common/train.c. */
+#include "tune.h"
+
+#include "../common/files.h"
+#include "bert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const tune_task tasks[] = {
+    {"classify", "accuracy", TN_TASK_CLASSES, TN_LABELLED_TEXTS, 128, 32, "text <tab> label"},
+    {"pairs", "accuracy", TN_TASK_CLASSES, TN_LABELLED_TEXTS, 128, 32, "text <tab> text <tab> label"},
+    {"tag", "f1", TN_TASK_TAGS, TN_LABELLED_WORDS, 128, 32, "columns, the word first, the tag last"},
+    {"answer", "f1", TN_TASK_ANSWERS, TN_LABELLED_ANSWERS, 384, 16, "JSON as SQuAD's"},
+    {"choose", "accuracy", TN_TASK_CHOICES, TN_LABELLED_CHOICES, 128, 16, "CSV as SWAG's"}};
+enum { TASKS = sizeof tasks / sizeof *tasks };
+
+const tune_task *tune_task_of(const char *name)
+{
+    const char *names[TASKS], *near;
+    for (int i = 0; i < TASKS; i++) {
+        if (!strcmp(name, tasks[i].name)) return &tasks[i];
+        names[i] = tasks[i].name;
+    }
+    near = program_nearest(name, TASKS, names);
+    program_usage("there is no task '%s'%s%s; there are classify, pairs, tag, answer and choose", name,
+                  near ? "; did you mean " : "", near ? near : "");
+    return NULL;
+}
+
+/* ---- one tuning -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    training         base;
+    const tune_task *task;
+    const char      *model, *train, *valid, *test, *form, *text, *pair, *label, *problem;
+    int64_t          batch, length, stride, longest, skip, patience;
+    double           decay;
+    bool             json, bio, weights;
+    tn_labels       *labels;
+    held             learn, check, judge; /* train, valid, test */
+    tn_tensor       *weight;              /* of each label */
+    tn_bert_config   shape;
+    judging          how;
+} tuning;
+
+static tuning *of(training *t) { return (tuning *)t; }
+
+static tn_problem problem_of(const tuning *t)
+{
+    return !strcmp(t->problem, "several")  ? TN_ANY_LABELS
+           : !strcmp(t->problem, "number") ? TN_REGRESSION
+                                           : TN_ONE_LABEL;
+}
+
+static int check(training *b)
+{
+    tuning *t = of(b);
+    if (!t->length) t->length = t->task->length;
+    if (!t->batch) t->batch = t->task->batch;
+    if (t->patience && !t->valid) return program_usage("--patience needs --valid: what is it to be measured on?");
+    if (t->task->task != TN_TASK_CLASSES && problem_of(t) != TN_ONE_LABEL)
+        return program_usage("--labels %s is for classify and pairs", t->problem);
+    if (t->weights && (t->task->task >= TN_TASK_ANSWERS || problem_of(t) != TN_ONE_LABEL))
+        return program_usage("--balance is for tasks where each text or word has one of several labels");
+    b->asked.size = t->task->name, b->asked.vocab = t->model;
+    return 0;
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+static bool load(const tuning *t, const char *path, held *h)
+{
+    const char *first;
+    h->texts = tn_labelled_load_run(path, (tn_labelled_config){.kind = t->task->kind,
+                                                               .problem = problem_of(t),
+                                                               .form = t->form,
+                                                               .text = t->text,
+                                                               .pair = t->pair,
+                                                               .label = t->label,
+                                                               .pairs = !strcmp(t->task->name, "pairs"),
+                                                               .bio = t->bio,
+                                                               .skip = t->skip});
+    if (!h->texts) return false;
+    if (h != &t->learn && t->labels && tn_labels_count(t->labels)) tn_labelled_only(h->texts, t->labels);
+    const int64_t n = tn_labelled_skipped(h->texts, &first);
+    if (n && tn_error() == TN_OK)
+        fprintf(stderr, "%s: %lld left out, of which the first: %s\n", path, (long long)n, first);
+    return tn_error() == TN_OK;
+}
+
+static bool features(tuning *t, held *h)
+{
+    return held_open(h, t->labels, t->base.tokens,
+                     TN_WITH(tn_features_config, TN_FEATURES_DEFAULTS, .problem = problem_of(t), .batch = t->batch,
+                             .length = t->length, .stride = t->stride));
+}
+
+/* n / (labels · count) for each label, so that each weighs as much in all as any other. */
+static bool balance(tuning *t)
+{
+    const int64_t n = tn_labels_count(t->labels);
+    double        all = 0;
+    if (!t->weights) return true;
+    t->weight = tn_take(tn_zeros(TN_SHAPE(n)));
+    for (int64_t i = 0; i < tn_labelled_count(t->learn.texts); i++) {
+        const tn_example x = tn_labelled_at(t->learn.texts, i);
+        for (int64_t k = 0; k < x.labels && t->weight; k++, all++) {
+            const int64_t l = tn_labels_find(t->labels, x.label[k]);
+            tn_set(t->weight, l, tn_get(t->weight, l) + 1);
+        }
+    }
+    for (int64_t i = 0; t->weight && i < n; i++) tn_set(t->weight, i, all / ((double)n * tn_get(t->weight, i)));
+    return tn_error() == TN_OK;
+}
+
+static double score(void *module, void *user)
+{
+    tuning *t = user;
+    verdict v;
+    return judge(&t->how, &t->check, module, &v) ? verdict_of(&v, t->task->metric) : 0;
+}
+
+static tn_tensor *loss(void *module, const tn_batch *b, void *user)
+{
+    return tn_tuned_fit_loss(module, b, user ? ((tuning *)user)->weight : NULL);
+}
+
+static int64_t shorter(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static bool open_all(training *b)
+{
+    tuning *t = of(b);
+    t->shape = tn_bert_config_load(t->model);
+    if (tn_error() != TN_OK) return false;
+    t->length = shorter(t->length, t->shape.positions);
+    if (!load(t, t->train, &t->learn)) return false;
+    t->labels = tn_labels_of(t->learn.texts);
+    if (t->labels && t->task->kind <= TN_LABELLED_WORDS && problem_of(t) == TN_ONE_LABEL &&
+        tn_labels_count(t->labels) < 2)
+        tn_raise(TN_EFORMAT, "'%s' has one label only: there is nothing to tell apart", t->train);
+    if ((t->valid && !load(t, t->valid, &t->check)) || (t->test && !load(t, t->test, &t->judge))) return false;
+    tn_features_config c = {TN_FEATURES_DEFAULTS};
+    c.problem = problem_of(t), c.batch = t->batch, c.length = t->length, c.stride = t->stride;
+    c.seed = (uint64_t)b->asked.seed;
+    t->learn.features = tn_error() == TN_OK ? tn_features_create(t->learn.texts, b->tokens, t->labels, c) : NULL;
+    if (!t->learn.features || !balance(t) || (t->valid && !features(t, &t->check)) ||
+        (t->test && !features(t, &t->judge)))
+        return false;
+    t->how = (judging){t->task, problem_of(t), t->labels, t->longest};
+    b->fit.train = tn_features_source(t->learn.features), b->fit.loss = loss, b->fit.user = t;
+    b->fit.weight_decay = t->decay;
+    if (t->valid) {
+        b->fit.score = score, b->fit.rising = b->fit.restore_best = true, b->fit.patience = t->patience;
+        b->score = t->task->metric;
+    }
+    b->batches = b->fit.train.batches, b->width = t->batch * t->length;
+    b->every = t->valid || b->batches > 500 ? b->batches : 500; /* a checkpoint is three times the model */
+    snprintf(b->each, sizeof b->each, "%lld texts of at most %lld pieces", (long long)t->batch, (long long)t->length);
+    return true;
+}
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
+
+static void *make(training *b)
+{
+    tuning      *t = of(b);
+    train_asked *a = &b->asked;
+    tn_bert     *encoder = tn_bert_load(t->model);
+    if (encoder) a->layers = encoder->config.layers, a->heads = encoder->config.heads, a->dim = encoder->config.dim;
+    const int64_t n = tn_labels_count(t->labels);
+    return encoder ? tn_tuned_new(encoder, .task = t->task->task, .problem = problem_of(t), .n = n,
+                                  .labels = n ? tn_labels_names(t->labels) : NULL)
+                   : NULL;
+}
+
+static void say(training *b)
+{
+    const tuning *t = of(b);
+    fprintf(stderr, "texts    %lld to learn from", (long long)tn_labelled_count(t->learn.texts));
+    if (t->test) fprintf(stderr, ", %lld to be measured on", (long long)tn_labelled_count(t->judge.texts));
+    if (tn_labels_count(t->labels)) fprintf(stderr, ", %lld labels", (long long)tn_labels_count(t->labels));
+    fprintf(stderr, "\n");
+    const int64_t cut = tn_features_cut(t->learn.features);
+    if (cut)
+        fprintf(stderr, "length   %lld of them are longer than %lld pieces, and %s\n", (long long)cut,
+                (long long)t->length,
+                t->task->task == TN_TASK_CLASSES || t->task->task == TN_TASK_CHOICES ? "are cut" : "are read in parts");
+}
+
+/* All strings of the texts (FNV-1a): to resume, they must be the same. */
+static uint64_t sum_of(const tn_labelled *l)
+{
+    uint64_t h = 14695981039346656037u;
+    for (int64_t i = 0; i < tn_labelled_count(l); i++) {
+        const tn_example x = tn_labelled_at(l, i);
+        for (int64_t k = 0; k < x.texts + x.labels; k++)
+            for (const char *p = k < x.texts ? x.text[k] : x.label[k - x.texts];; p++) {
+                h = (h ^ (unsigned char)*p) * 1099511628211u;
+                if (!*p) break;
+            }
+    }
+    return h;
+}
+
+static void describe(const training *b, tn_json_writer *w)
+{
+    const tuning *t = (const tuning *)b;
+    char          sum[32];
+    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)sum_of(t->learn.texts));
+    tn_json_put_string(w, "text", sum);
+    tn_json_put_string(w, "model", t->model);
+    tn_json_put_i64(w, "batch", t->batch);
+    tn_json_put_i64(w, "length", t->length);
+    tn_json_put_double(w, "weight_decay", t->decay);
+    tn_json_put_bool(w, "balance", t->weights);
+}
+
+static bool save(training *b, tn_fit_why why)
+{
+    (void)why;
+    return tn_tuned_save(b->net, b->asked.out) == TN_OK;
+}
+
+static void close_all(training *b) { (void)b; } /* when it has been measured */
+
+static const train_kind kind = {"Fine-tuning", 500,  0,   check,    NULL, NULL,
+                                open_all,      make, say, describe, save, close_all};
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static tuning asked = {.base = {.kind = &kind,
+                                .untimed = true,
+                                .asked = {.dtype = "f32", .lr = 5e-5, .warmup = 0.1, .seed = 1, .epochs = 3}},
+                       .problem = "one",
+                       .stride = 128,
+                       .longest = 30,
+                       .decay = 0.01};
+
+static int run(int count, char **operands)
+{
+    tuning *t = &asked;
+    verdict v;
+    (void)count;
+    if (!(t->task = tune_task_of(operands[0]))) return EXIT_USAGE;
+    const tn_fit_result r = train_run(&t->base);
+    if (t->base.usage) return t->base.usage;
+    if (r.why == TN_FIT_STOPPED && !settings.quiet)
+        fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
+    if (r.why == TN_FIT_DONE || r.why == TN_FIT_PATIENCE) {
+        if (!t->json) printf("%s: step %lld, loss %.4f\n", t->base.asked.out, (long long)r.steps, r.loss);
+        if (t->test && judge(&t->how, &t->judge, t->base.net, &v)) {
+            const int64_t skipped =
+                tn_labelled_skipped(t->learn.texts, NULL) + tn_labelled_skipped(t->judge.texts, NULL);
+            verdict_print(&v, r.seconds, skipped, t->json);
+        }
+    }
+    held_close(&t->learn), held_close(&t->check), held_close(&t->judge);
+    tn_labels_free(t->labels), tn_drop(t->weight);
+    train_free(&t->base);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &asked.model, "the model's folder", .required = true),
+    OPTION_TEXT("train", 't', "FILE", &asked.train, "labelled texts to learn from", .required = true),
+    OPTION_TEXT("test", 0, "FILE", &asked.test, "others, on which it is measured at the end"),
+    OPTION_TEXT("valid", 0, "FILE", &asked.valid,
+                "others, on which it is measured after each epoch; the best epoch's model is what is kept"),
+    OPTION_TEXT("out", 'o', "DIR", &asked.base.asked.out, "where the tuned model goes", .required = true),
+    OPTION_INT("epochs", 0, "N", &asked.base.asked.epochs, "how often it goes through the texts", .least = 1,
+               .most = 1e6),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "texts in a step; without it, 32, or 16 of long ones", .least = 1,
+               .most = 65536),
+    OPTION_INT("length", 'l', "N", &asked.length, "pieces of a text at most; without it, 128, and of answers 384",
+               .least = 8, .most = 16384),
+    OPTION_INT("stride", 0, "N", &asked.stride, "pieces that two windows of a long text have in common", .least = 0,
+               .most = 16384),
+    OPTION_INT("longest", 0, "N", &asked.longest, "pieces of an answer at most", .least = 1, .most = 16384),
+    OPTION_TEXT("format", 0, "NAME", &asked.form,
+                "of the files, where their names do not say it: tsv, csv, jsonl, conll, conllu, squad, or a task of "
+                "GLUE, as sst-2"),
+    OPTION_TEXT("text", 0, "COLUMN", &asked.text, "the text's column, by name or number"),
+    OPTION_TEXT("pair", 0, "COLUMN", &asked.pair, "the second text's"),
+    OPTION_TEXT("label", 0, "COLUMN", &asked.label, "the label's"),
+    OPTION_TEXT("labels", 0, "HOW", &asked.problem,
+                "a text has one label, or several, with commas between, or a number", .choices = "one|several|number"),
+    OPTION_FLAG("bio", 0, &asked.bio, "tags of IOB1 or BIOES become those of BIO"),
+    OPTION_FLAG("balance", 0, &asked.weights, "rare labels weigh more, so that all do the same in all"),
+    OPTION_INT("skip-bad", 0, "N", &asked.skip, "so many bad lines of a file are left out, and counted", .least = 0,
+               .most = 1e9),
+    OPTION_INT("patience", 0, "N", &asked.patience, "end when --valid has not become better for so many epochs",
+               .least = 0, .most = 1e6),
+    OPTION_REAL("lr", 0, "RATE", &asked.base.asked.lr, "the highest learning rate", .least = 1e-9, .most = 10),
+    OPTION_REAL("warmup", 0, "PART", &asked.base.asked.warmup, "the part of all steps in which it rises", .least = 0,
+                .most = 1),
+    OPTION_REAL("weight-decay", 0, "X", &asked.decay, "of all weights but biases and norms", .least = 0, .most = 1),
+    OPTION_TEXT("dtype", 0, "TYPE", &asked.base.asked.dtype, "bf16 is faster where the CPU has it",
+                .choices = "f32|bf16"),
+    OPTION_INT("seed", 0, "N", &asked.base.asked.seed, "of everything that is drawn"),
+    OPTION_FLAG("json", 0, &asked.json, "the result as a line of JSON"),
+    OPTION_FLAG("resume", 'r', &asked.base.asked.resume, "go on where a run was broken off"),
+    OPTION_FLAG("force", 0, &asked.base.asked.force,
+                "begin, though the memory or the disk space that it needs is not there"),
+    {0},
+};
+const command tune_command = COMMAND(
+    "tune", "tune a model for a task", options, .operands = "classify|pairs|tag|answer|choose", .least = 1, .most = 1,
+    .text = "A model that is there, Hugging Face's or one of your own, learns from labelled texts. classify: lines of "
+            "text <tab> label, or CSV or lines of JSON. pairs: the same of two texts. tag: CoNLL's columns, the word "
+            "first and the tag last, or CoNLL-U. answer: questions as SQuAD has them in JSON. choose: SWAG's CSV. "
+            "Accuracies and F1 are in percent.\n\n"
+            "  bert tune classify --model minilm --train train.tsv --test test.tsv --out films --epochs 2\n"
+            "  bert classify --model films \"What a bore.\"");

@@ -1,0 +1,201 @@
+/* heads.c — an encoder and one matrix behind it. */
+#include "models/heads/heads_private.h"
+
+#include <string.h>
+
+const char *tn__task_name(tn_task task)
+{
+    static const char *const names[] = {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering",
+                                        "ForMultipleChoice"};
+    return names[task];
+}
+
+tn__head tn__head_of(const tn_bert_config *e, tn_task task)
+{
+    const tn__head pooled = {.pooled = true, .drop_out = true, .out = "classifier"};
+    const tn__head own = {
+        .first = true, .drop = true, .dense = "classifier.dense", .drop_out = true, .out = "classifier.out_proj"};
+    tn__head h = pooled;
+    if (task == TN_TASK_TAGS) return (tn__head){.drop_out = true, .out = "classifier"};
+    if (task == TN_TASK_ANSWERS) return (tn__head){.drop_out = e->kind == TN_DISTILBERT, .out = "qa_outputs"};
+    switch (e->kind) {
+    case TN_DISTILBERT:
+        return (tn__head){
+            .first = true, .dense = "pre_classifier", .active = tn_relu, .drop_out = true, .out = "classifier"};
+    case TN_ELECTRA:
+        if (task == TN_TASK_CLASSES) h = own;
+        else h = (tn__head){.first = true, .dense = "sequence_summary.summary", .drop_out = true, .out = "classifier"};
+        h.active = tn_gelu;
+        return h;
+    case TN_ROBERTA:
+    case TN_XLM_ROBERTA: h = own; break;
+    default:
+        if (e->norm_first) h = own; /* RobertaPreLayerNorm */
+    }
+    if (task == TN_TASK_CHOICES || h.pooled) return pooled;
+    h.active = tn_tanh;
+    return h;
+}
+
+static void describe(const void *self, char *text, size_t size)
+{
+    const tn_tuned *m = self;
+    snprintf(text, size, "%s, %lld labels", tn__task_name(m->config.task), (long long)m->config.n);
+}
+static tn_tensor     *forward(void *self, tn_tensor *ids) { return tn_tuned_run(self, (tn_tuned_args){.ids = ids}); }
+static const tn_class tn_tuned_class = {
+    .size = sizeof(tn_class), .name = "Tuned", .bytes = sizeof(tn_tuned), .forward = forward, .describe = describe};
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *named(tn_bert *m, const char *name)
+{
+    for (tn_each p = tn_parameters(m); tn_next(&p);)
+        if (!strcmp(p.name, name)) return p.tensor;
+    return NULL;
+}
+
+/* The encoder with a pooler or without one, and without the heads of its own training; its weights move over. */
+static tn_bert *trimmed(tn_bert *old, bool pooler)
+{
+    if (!old || (!old->head && !old->next && !old->replaced && (old->pooler != NULL) == pooler)) return old;
+    tn_bert_config c = old->config;
+    c.no_words = c.no_next = true, c.no_pooler = !pooler, c.replaced = false;
+    tn_bert *m = tn_bert_create(c);
+    for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
+        const tn_tensor *has = named(old, p.name);
+        if (has) tn_adopt(p.tensor, has);
+    }
+    tn_free(old);
+    return m;
+}
+
+static bool right_config(tn_tuned_config *c)
+{
+    static const char *const who = "tn_tuned_new";
+    if ((unsigned)c->task > TN_TASK_CHOICES || (unsigned)c->problem > TN_REGRESSION)
+        return tn_raise(TN_EINVAL, "%s: .task or .problem is none of those that there are", who), false;
+    if (c->task != TN_TASK_CLASSES) c->problem = TN_ONE_LABEL;
+    if (c->task == TN_TASK_ANSWERS) c->n = 2;
+    if (c->task == TN_TASK_CHOICES || (c->problem == TN_REGRESSION && !c->n)) c->n = 1;
+    return tn__within(who, "n", c->n, 1, 1 << 20) && (c->dropout < 0 || tn__chance(who, "dropout", c->dropout));
+}
+
+static void keep_labels(tn_tuned *m)
+{
+    const char *const *from = m->config.labels;
+    const int64_t      n = m->config.n;
+    int64_t            bytes = 0;
+    for (int64_t i = 0; i < n; i++) bytes += from ? (int64_t)strlen(from[i]) + 1 : 32;
+    m->labels = tn_array(m, n, const char *);
+    m->names = tn_array(m, bytes, char);
+    char *to = m->names;
+    for (int64_t i = 0; m->labels && to && i < n; i++) {
+        m->labels[i] = to;
+        to += from ? sprintf(to, "%s", from[i]) + 1 : sprintf(to, "LABEL_%lld", (long long)i) + 1;
+    }
+    m->config.labels = NULL;
+}
+
+static tn_linear *fresh(tn_tuned *m, const char *name, int64_t out, const tn_bert_config *e)
+{
+    tn_linear *x = tn_child(m, name, tn_linear_new(.in = e->dim, .out = out));
+    if (x) tn_init_normal(x->weight, 0, e->init), tn_init_zeros(x->bias);
+    return x;
+}
+
+tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
+{
+    if (tn_error() == TN_OK && !encoder) tn_raise(TN_EINVAL, "tn_tuned_new: the encoder is NULL");
+    tn_tuned *m = tn_error() == TN_OK && right_config(&c) ? tn_module_new(tn_tuned) : NULL;
+    if (!m) return tn_free(encoder), NULL;
+    const tn__head h = tn__head_of(&encoder->config, c.task);
+    m->config = c;
+    m->encoder = tn_child(m, "encoder", trimmed(encoder, h.pooled));
+    if (m->encoder) {
+        tn_bert_config *e = &m->encoder->config;
+        if (c.dropout >= 0) e->head_dropout = c.dropout;
+        m->config.dropout = e->head_dropout >= 0 ? e->head_dropout : e->dropout;
+        m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = m->config.dropout));
+        if (h.dense) m->dense = fresh(m, h.dense, e->dim, e);
+        m->classifier = fresh(m, h.out, c.n, e);
+        keep_labels(m);
+    }
+    return tn_built(m);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* [B, C, T] as [B · C, T]. */
+static tn_tensor *flat(tn_tensor *x) { return x && tn_ndim(x) == 3 ? tn_reshape(x, TN_SHAPE(-1, tn_size(x, 2))) : x; }
+
+/* The head on the pieces' vectors [B, T, dim]. */
+static tn_tensor *scored(tn_tuned *m, tn_tensor *y)
+{
+    const tn__head h = tn__head_of(&m->encoder->config, m->config.task);
+    if (h.pooled) y = tn_bert_pooled(m->encoder, y);
+    if (h.first) y = tn_select(y, 1, 0);
+    if (h.drop) y = tn_call(m->dropout, y);
+    if (h.dense) y = h.active(tn_call(m->dense, y));
+    if (h.drop_out) y = tn_call(m->dropout, y);
+    return tn_call(m->classifier, y);
+}
+
+tn_tensor *tn_tuned_run(tn_tuned *m, tn_tuned_args a)
+{
+    char text[192];
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    const bool     choose = m->config.task == TN_TASK_CHOICES;
+    if (choose && a.ids && tn_ndim(a.ids) != 3)
+        tn_raise(TN_ESHAPE, "tuned: ids of choices must be [batch, choices, length], got %s",
+                 tn_shape_text(tn_shape_of(a.ids), text, sizeof text));
+    const int64_t choices = choose && a.ids && tn_error() == TN_OK ? tn_size(a.ids, 1) : 0;
+    tn_tensor    *y = NULL;
+    if (tn_error() == TN_OK) {
+        if (choose) a.ids = flat(a.ids), a.types = flat(a.types), a.blocked_keys = flat(a.blocked_keys);
+        y = tn_bert_forward(m->encoder, a.ids, .types = a.types, .blocked_keys = a.blocked_keys);
+        y = scored(m, y);
+        if (choices) y = tn_reshape(y, TN_SHAPE(-1, choices));
+    }
+    return tn_leave(f, y);
+}
+
+/* ---- learning ---------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *ends_loss(tn_tensor *scores, tn_tensor *target, tn_tensor *blocked)
+{
+    tn_tensor *loss[2];
+    for (int i = 0; i < 2; i++) {
+        tn_tensor *s = tn_select(scores, -1, i);
+        if (blocked) s = tn_masked_fill(s, blocked, -1e9);
+        loss[i] = tn_cross_entropy(s, tn_select(target, -1, i));
+    }
+    return tn_mul_scalar(tn_add(loss[0], loss[1]), 0.5);
+}
+
+tn_tensor *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a)
+{
+    if (!tn_ready(m)) return NULL;
+    const tn_frame         f = tn_enter(m);
+    const tn_tuned_config *c = &m->config;
+    tn_tensor             *loss = NULL;
+    if (!a.scores || !a.target) tn_raise(TN_EINVAL, "tuned: the %s NULL", a.scores ? "target is" : "scores are");
+    else if (c->task == TN_TASK_ANSWERS) loss = ends_loss(a.scores, a.target, a.blocked_keys);
+    else if (c->problem == TN_ANY_LABELS) loss = tn_bce_with_logits(a.scores, a.target, .pos_weight = a.weight);
+    else if (c->problem == TN_REGRESSION) loss = tn_mse_loss(c->n == 1 ? tn_squeeze(a.scores, -1) : a.scores, a.target);
+    else loss = tn_cross_entropy(a.scores, a.target, .weight = a.weight);
+    return tn_leave(f, loss);
+}
+
+tn_tensor *tn_tuned_scores(tn_tuned *m, const tn_batch *b)
+{
+    if (!tn_ready(m)) return NULL;
+    return tn_tuned_forward(m, b->x, .types = tn_batch_find(b, "types"), .blocked_keys = tn_batch_find(b, "padding"));
+}
+tn_tensor *tn_tuned_fit_loss(void *tuned, const tn_batch *b, void *weight)
+{
+    tn_tuned *m = tuned;
+    return tn_tuned_loss(m, tn_tuned_scores(m, b), b->y, .weight = weight,
+                         .blocked_keys = m && m->config.task == TN_TASK_ANSWERS ? tn_batch_find(b, "padding") : NULL);
+}

@@ -1,0 +1,89 @@
+/* heads_answers.c — what a tuned model says of features; and of the ends of an answer that it finds likely, the answer:
+ * over all windows of a text, the pair of a beginning and an end behind it whose scores have the greatest sum. */
+#include "models/heads/heads_private.h"
+
+#include <math.h>
+#include <string.h>
+
+tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, void *user)
+{
+    if (tn_error() != TN_OK || !tn_ready(m)) return tn_error();
+    if (!f || !take) return tn_raise(TN_EINVAL, "tn_tuned_each: the features or the listener are NULL");
+    const bool      was = m->base.training;
+    const tn_source s = tn_features_source(f);
+    tn_eval(m);
+    s.begin(s.user, NULL);
+    for (bool more = true; more && tn_error() == TN_OK;) {
+        const tn_scope scope = tn_no_grad_begin();
+        tn_batch       b;
+        if ((more = tn_source_next(&s, &b))) {
+            tn_tensor    *y = tn_contiguous(tn_to(tn_tuned_scores(m, &b), TN_F32)), *row = tn_batch_get(&b, "row");
+            const bool    pieces = y && tn_ndim(y) == 3;
+            const int64_t t = pieces ? tn_size(y, 1) : 1, n = y ? tn_size(y, -1) : 0;
+            const float  *at = y ? tn_data(y) : NULL;
+            for (int64_t i = 0; at && i < b.rows; i++, at += t * n) take(user, tn_get_i64(row, i), t, n, at);
+        }
+        tn_scope_end(scope);
+    }
+    tn_train(m, was);
+    return tn_error();
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+/* Keeps the best `most`, best first; of equal ones the earlier. What another window has shown already counts once. */
+static int64_t keep(tn_answer *to, int64_t n, int64_t most, tn_answer a)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (to[i].start != a.start || to[i].end != a.end) continue;
+        if (to[i].score >= a.score) return n;
+        memmove(to + i, to + i + 1, (size_t)(n - i - 1) * sizeof *to);
+        n--;
+        break;
+    }
+    int64_t at = n;
+    while (at > 0 && to[at - 1].score < a.score) at--;
+    if (at == most) return n;
+    if (n == most) n--;
+    memmove(to + at + 1, to + at, (size_t)(n - at) * sizeof *to);
+    to[at] = a;
+    return n + 1;
+}
+
+static int64_t look(const tn_feature *x, const float *scores, int64_t longest, int64_t most, tn_answer *to, int64_t n)
+{
+    for (int64_t s = 0; s < x->pieces; s++) {
+        if (!x->end[s]) continue;
+        for (int64_t e = s; e < x->pieces && e - s < longest && x->end[e]; e++) {
+            const double sum = (double)scores[2 * s] + (double)scores[2 * e + 1];
+            if (n < most || sum > to[n - 1].score)
+                n = keep(to, n, most, (tn_answer){.start = x->start[s], .end = x->end[e], .score = sum});
+        }
+    }
+    return n;
+}
+
+int64_t tn_answers_best(tn_features *f, int64_t first, int64_t n, const float *const *scores, int64_t longest,
+                        int64_t most, tn_answer *to)
+{
+    static const char *const who = "tn_answers_best";
+    double                   none = INFINITY, all;
+    int64_t                  found = 0;
+    if (tn_error() != TN_OK || !tn__within(who, "most", most, 1, 1 << 20) ||
+        !tn__within(who, "longest", longest, 1, 1 << 20))
+        return -1;
+    if (!f || !scores || !to || first < 0 || n < 1 || n > tn_features_count(f) - first)
+        return tn_raise(TN_EINVAL, "%s: there are no features from %lld on", who, (long long)first), -1;
+    for (int64_t i = 0; i < n; i++) {
+        const tn_feature x = tn_features_at(f, first + i);
+        if (tn_error() != TN_OK) return -1;
+        none = fmin(none, (double)scores[i][0] + (double)scores[i][1]);
+        found = look(&x, scores[i], longest, most, to, found);
+    }
+    /* Probabilities among the best, and no answer. */
+    const double top = found && to[0].score > none ? to[0].score : none;
+    all = exp(none - top);
+    for (int64_t i = 0; i < found; i++) all += exp(to[i].score - top);
+    for (int64_t i = 0; i < found; i++) to[i].probability = exp(to[i].score - top) / all, to[i].none = none;
+    return found;
+}

@@ -1,0 +1,126 @@
+/* heads_files.c — a tuned model's directory: the encoder's, with the head's weights beside its own, and in config.json
+ * the labels and what kind of problem it is. */
+#include "models/heads/heads_private.h"
+#include "models/bert/bert_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const problems[] = {"single_label_classification", "multi_label_classification", "regression"};
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static void put_members(tn_json_writer *w, const void *user)
+{
+    const tn_tuned *m = user;
+    char            number[24];
+    if (m->config.task >= TN_TASK_ANSWERS) return;
+    tn_json_open_object(w, "id2label");
+    for (int64_t i = 0; i < m->config.n; i++) {
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        tn_json_put_string(w, number, m->labels[i]);
+    }
+    tn_json_close(w);
+    tn_json_open_object(w, "label2id");
+    for (int64_t i = 0; i < m->config.n; i++) tn_json_put_i64(w, m->labels[i], i);
+    tn_json_close(w);
+    if (m->config.task == TN_TASK_CLASSES) tn_json_put_string(w, "problem_type", problems[m->config.problem]);
+}
+
+tn_status tn_tuned_save(tn_tuned *m, const char *dir)
+{
+    if (!tn_ready(m)) return tn_error();
+    const tn__head    h = tn__head_of(&m->encoder->config, m->config.task);
+    const tn__hf_more more = {
+        tn__task_name(m->config.task), put_members, m, {{m->dense, h.dense}, {m->classifier, h.out}}};
+    return tn__bert_save_with(m->encoder, dir, &more);
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* "BertForTokenClassification" → tags. */
+static bool task_of(const char *architecture, tn_task *to)
+{
+    for (int i = 0; i <= TN_TASK_CHOICES; i++) {
+        const char *end = strstr(architecture, "For");
+        if (end && !strcmp(end, tn__task_name((tn_task)i))) return *to = (tn_task)i, true;
+    }
+    return false;
+}
+
+/* The labels of id2label, in the order of their numbers, into names[n]. */
+static bool read_labels(const tn_json *map, const char *path, int64_t n, const char **names)
+{
+    for (const tn_json *v = tn_json_first(map); v && tn_error() == TN_OK; v = tn_json_next(v)) {
+        char         *end;
+        const int64_t i = strtoll(tn_json_key(v), &end, 10);
+        if (*end || i < 0 || i >= n || names[i])
+            tn_raise(TN_EFORMAT, "'%s': id2label has '%.40s', where the numbers from 0 to %lld are needed, each once",
+                     path, tn_json_key(v), (long long)n - 1);
+        else names[i] = tn_json_string(v);
+    }
+    return tn_error() == TN_OK;
+}
+
+static tn_problem problem_of(const tn_json *doc, int64_t n, const char *path)
+{
+    const char *said = tn_json_string_or(tn_json_get(doc, "problem_type"), NULL);
+    for (int i = 0; said && i < 3; i++)
+        if (!strcmp(said, problems[i])) return (tn_problem)i;
+    if (said) tn_raise(TN_EUNSUPPORTED, "'%s': problem_type is '%.60s'", path, said);
+    return n == 1 ? TN_REGRESSION : TN_ONE_LABEL; /* as there */
+}
+
+static tn_tuned *built(const char *dir, const tn_json *doc, const char *path)
+{
+    tn_tuned_config c = {TN_TUNED_DEFAULTS};
+    const tn_json  *map = tn_json_get(doc, "id2label");
+    const char     *architecture = tn_json_string_or(tn_json_first(tn_json_get(doc, "architectures")), "");
+    if (tn_error() != TN_OK) return NULL;
+    if (!task_of(architecture, &c.task))
+        return tn_raise(TN_EUNSUPPORTED,
+                        "'%s': architectures is '%.60s'; this reads …ForSequenceClassification, "
+                        "…ForTokenClassification, …ForQuestionAnswering and …ForMultipleChoice",
+                        path, architecture),
+               NULL;
+    const bool named = c.task <= TN_TASK_TAGS && map;
+    c.n = c.task <= TN_TASK_TAGS ? (named ? tn_json_count(map) : 2) : 0;
+    if (c.task == TN_TASK_CLASSES) c.problem = problem_of(doc, c.n, path);
+    if (tn_error() != TN_OK || (named && !tn__within(path, "id2label", c.n, 1, 1 << 20))) return NULL;
+    const size_t bytes = (size_t)(c.n + 1) * sizeof(char *);
+    const char **names = named ? tn__mem_zeroed(bytes) : NULL;
+    tn_tuned    *m = NULL;
+    if (!named || (names && read_labels(map, path, c.n, names))) {
+        c.labels = names;
+        m = tn_tuned_create(tn_bert_load(dir), c);
+    }
+    if (names) tn__mem_put(names, bytes);
+    return m;
+}
+
+static void read_part(tn_linear *m, tn_safetensors *f, const char *path, const char *name)
+{
+    char prefix[64];
+    snprintf(prefix, sizeof prefix, "%s.", name);
+    tn_load_run(m, (tn_load_args){.path = path, .file = f, .prefix = prefix});
+}
+
+tn_tuned *tn_tuned_load(const char *dir)
+{
+    char path[1024];
+    if (tn_error() != TN_OK || !tn__path_in(dir, "config.json", path, sizeof path)) return NULL;
+    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
+    tn_json             *doc = tn_json_load_within(path, limits);
+    tn_tuned            *m = doc ? built(dir, doc, path) : NULL;
+    tn_json_free(doc);
+    tn_safetensors *f = m ? tn__weights_open(dir, path) : NULL;
+    if (f) {
+        const tn__head h = tn__head_of(&m->encoder->config, m->config.task);
+        if (m->dense) read_part(m->dense, f, path, h.dense);
+        read_part(m->classifier, f, path, h.out);
+    }
+    tn_safetensors_close(f);
+    if (tn_error() != TN_OK) return tn_free(m), NULL;
+    tn_eval(m);
+    return m;
+}

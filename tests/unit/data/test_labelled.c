@@ -1,0 +1,403 @@
+/* test_labelled.c — labelled texts from tables, columns and JSON, what is said of lines that are none, and the features
+ * and batches that they become. */
+#include "tests/common/check_main.h"
+
+#include "data/data.h"
+#include "tests/common/bits.h"
+#include "tests/common/errors.h"
+#include <string.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+static tn_labelled *read(const char *text, tn_labelled_config c)
+{
+    return tn_labelled_parse_run(text, strlen(text), c);
+}
+#define READ(text, ...) read(text, TN_WITH(tn_labelled_config, TN_NO_DEFAULTS_, __VA_ARGS__))
+
+/* "text|text=label,label;" for each example. */
+static const char *shown(const tn_labelled *l)
+{
+    static char to[4096];
+    size_t      at = 0;
+    to[0] = 0;
+    for (int64_t i = 0; i < tn_labelled_count(l); i++) {
+        const tn_example x = tn_labelled_at(l, i);
+        for (int64_t k = 0; k < x.texts; k++)
+            at += (size_t)snprintf(to + at, sizeof to - at, "%s%s", k ? "|" : "", x.text[k]);
+        for (int64_t k = 0; k < x.labels; k++)
+            at += (size_t)snprintf(to + at, sizeof to - at, "%s%s", k ? "," : "=", x.label[k]);
+        at += (size_t)snprintf(to + at, sizeof to - at, ";");
+    }
+    return to;
+}
+
+/* ---- what is read ------------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char        *text;
+    tn_labelled_config how;
+    const char        *shown;
+} good[] = {
+    {"a b\tpos\nc\tneg\n", {.form = "tsv"}, "a b=pos;c=neg;"},
+    {"\xef\xbb\xbf"
+     "a b\tpos\r\nc\tneg\r\n\r\n",
+     {.form = "tsv"},
+     "a b=pos;c=neg;"},
+    {"text\tlabel\na\t1", {.form = "tsv"}, "a=1;"},
+    {"label,text\nx,a\n", {.form = "csv", .text = "text", .label = "label"}, "a=x;"},
+    {"text,label\n\"a \"\"b\"\", c\",1\n\"two\nlines\",0\n", {.form = "csv"}, "a \"b\", c=1;two\nlines=0;"},
+    {"a\tb\tx\n", {.form = "tsv", .pairs = true}, "a|b=x;"},
+    {"7\ta\tb\tx\n", {.form = "tsv", .text = "2", .pair = "3", .label = "1"}, "a|b=7;"},
+    {"a\tx,y\nb\t\n", {.form = "tsv", .problem = TN_ANY_LABELS}, "a=x,y;b;"},
+    {"a\t-1.5\n", {.form = "tsv", .problem = TN_REGRESSION}, "a=-1.5;"},
+    {"a\nb\n", {.form = "tsv", .no_label = true}, "a;b;"},
+    {"{\"text\": \"a\", \"label\": 1}\n\n{\"label\": true, \"text\": \"b\"}", {.form = "jsonl"}, "a=1;b=1;"},
+    {"{\"q\": \"a\", \"l\": [\"x\", \"y, z\"]}",
+     {.form = "jsonl", .text = "q", .label = "l", .problem = TN_ANY_LABELS},
+     "a=x,y, z;"},
+    {"sentence\tlabel\nfine\t1\n", {.form = "SST-2"}, "fine=1;"},
+    {"gj04\t1\t\tOur friends.\ngj04\t0\t*\tThey.\n", {.form = "cola"}, "Our friends.=1;They.=0;"},
+    {"index\tsentence1\tsentence2\tscore\n0\ta\tb\t4.5\n", {.form = "sts-b"}, "a|b=4.5;"},
+    {"Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\t\"a\tb\n", {.form = "mrpc"}, "\"a|b=1;"},
+    {"A\tB-X\n# no comment\n\nb\tO\n", {.kind = TN_LABELLED_WORDS, .skip = 1}, "b=O;"},
+    {"EU NNP B-ORG\nrejects VBZ O\n\nx NN O\n", {.kind = TN_LABELLED_WORDS}, "EU|rejects=B-ORG,O;x=O;"},
+    {"-DOCSTART- O\n\nx O\n\t\ny O", {.kind = TN_LABELLED_WORDS}, "x=O;y=O;"},
+    {"a I-X\nb I-X\nc I-Y\nd O\ne B-Y\n", {.kind = TN_LABELLED_WORDS, .bio = true}, "a|b|c|d|e=B-X,I-X,B-Y,O,B-Y;"},
+    {"a B-X\nb E-X\nc S-X\nd S-X\n", {.kind = TN_LABELLED_WORDS, .bio = true}, "a|b|c|d=B-X,I-X,B-X,B-X;"},
+    {"# text\n1\tThe\tthe\tDET\tDT\t_\t2\tdet\t_\t_\n2-3\tx\t_\t_\t_\t_\t_\t_\t_\t_\n"
+     "2\tcat\tcat\tNOUN\tNN\t_\t0\troot\t_\t_\n"
+     "2.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n\n",
+     {.kind = TN_LABELLED_WORDS, .form = "conllu"},
+     "The|cat=DET,NOUN;"},
+    {"1\tThe\tthe\tDET\tDT\t_\t2\tdet\t_\t_\n",
+     {.kind = TN_LABELLED_WORDS, .form = "conllu", .label = "xpos"},
+     "The=DT;"},
+    {"{\"data\":[{\"paragraphs\":[{\"context\":\"\xc3\xa4 cat\",\"qas\":[{\"id\":\"1\",\"question\":\"who\","
+     "\"answers\":[{\"text\":\"cat\",\"answer_start\":2}]},{\"question\":\"why\",\"is_impossible\":true,\"answers\":[]}]}]}]}",
+     {.kind = TN_LABELLED_ANSWERS},
+     "who|\xc3\xa4 cat=cat;why|\xc3\xa4 cat;"},
+    {"id,sent1,sent2,ending0,ending1,label\n1,She sat,He,ran,slept,1\n",
+     {.kind = TN_LABELLED_CHOICES},
+     "She sat|He ran|He slept=1;"},
+};
+
+START_TEST(forms)
+{
+    tn_labelled *l = read(good[_i].text, good[_i].how);
+    fine();
+    ck_assert_str_eq(shown(l), good[_i].shown);
+    tn_labelled_free(l);
+}
+END_TEST
+
+START_TEST(an_answer_knows_its_byte)
+{
+    tn_labelled *l = read(good[23].text, good[23].how);
+    ck_assert_int_eq(tn_labelled_at(l, 0).start[0], 3);
+    ck_assert_str_eq(tn_labelled_at(l, 0).id, "1");
+    ck_assert_str_eq(tn_labelled_at(l, 7).id, "");
+    tn_labelled_free(l);
+}
+END_TEST
+
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char        *text;
+    tn_labelled_config how;
+    const char        *says;
+} bad[] = {
+    {"a\tx\n \ty\n", {.form = "tsv"}, "line 2: the text is empty"},
+    {"a\tx\nb\n", {.form = "tsv"}, "line 2: there is no tab in it, where 2 columns are needed"},
+    {"a\tx\nb\tc\ty\n",
+     {.form = "tsv"},
+     "line 2: 3 columns, where the first line has 2: is there a tab inside a text?"},
+    {"a\tx\nb\t \n", {.form = "tsv"}, "line 2: the label is empty"},
+    {"a\tx\n", {.form = "tsv", .problem = TN_REGRESSION}, "line 1: the label is no number, which a regression needs"},
+    {"a,x\n\"b,y\n", {.form = "csv"}, "line 2: a quote that is opened is never closed"},
+    {"a,x\n\"b\"c,y\n",
+     {.form = "csv"},
+     "line 2: something stands between the quote that ends a cell and the next comma; a quote in a cell is doubled"},
+    {"a,x\n\"b\n\n\",y\nc\n", {.form = "csv"}, "line 5: 1 columns, where the first line has 2"},
+    {"{\"text\":\"a\",\"label\":1}\n{\n", {.form = "jsonl"}, NULL},
+    {"[1]\n", {.form = "jsonl"}, "line 1: it is no object of JSON"},
+    {"{\"text\":\"a\"}\n", {.form = "jsonl"}, "line 1: it has no label: a member \"label\", or what --label names"},
+    {"a O\nb\n",
+     {.kind = TN_LABELLED_WORDS},
+     "line 2: 1 columns, where there must be 2: is a tag missing, or a blank inside a word?"},
+    {"a\n", {.kind = TN_LABELLED_WORDS}, "line 1: one column, and it takes two: the word first, the tag last"},
+    {"{\"data\":[{\"paragraphs\":[{\"context\":\"a cat\",\"qas\":[{\"question\":\"who\",\"answers\":[{\"text\":\"cat\","
+     "\"answer_start\":3}]}]}]}]}",
+     {.kind = TN_LABELLED_ANSWERS},
+     "data[0].paragraphs[0].qas[0]: 'cat' does not stand at character 3 of its text"},
+    {"{\"data\":[{\"paragraphs\":[{\"context\":\"a cat\",\"qas\":[{\"question\":\" \"}]}]}]}",
+     {.kind = TN_LABELLED_ANSWERS},
+     "data[0].paragraphs[0].qas[0] has no question, or an empty one"},
+    {"{\"data\":[{\"paragraphs\":[{\"context\":\"\",\"qas\":[]}]}]}",
+     {.kind = TN_LABELLED_ANSWERS},
+     "data[0].paragraphs[0] has no context, or an empty one"},
+    {"sent1,ending0,ending1,label\na,b,c,2\n",
+     {.kind = TN_LABELLED_CHOICES},
+     "line 2: the label '2' is no number from 0 to 1: which ending is right?"},
+};
+
+START_TEST(bad_lines)
+{
+    tn_labelled_config how = bad[_i].how;
+    const char        *first;
+    ck_assert_ptr_null(read(bad[_i].text, how));
+    if (bad[_i].says) ck_error(TN_EFORMAT, bad[_i].says);
+    tn_clear_error();
+    how.skip = 9; /* and passed over, where that is wanted */
+    tn_labelled *l = read(bad[_i].text, how);
+    fine();
+    ck_assert_int_eq(tn_labelled_skipped(l, &first), 1);
+    if (bad[_i].says) ck_assert_str_eq(first, bad[_i].says);
+    tn_labelled_free(l);
+}
+END_TEST
+
+START_TEST(refused)
+{
+    ck_assert_ptr_null(READ("a\tx\n", .form = "xml"));
+    tn_clear_error();
+    ck_assert_ptr_null(READ("a\tx\n", .form = "tsv", .label = "gold"));
+    ck_error(TN_EINVAL, " has no column 'gold'; its first line has 2");
+    ck_assert_ptr_null(READ("{\"data\":", .kind = TN_LABELLED_ANSWERS));
+    tn_clear_error();
+    ck_assert_ptr_null(READ("a,b\n", .kind = TN_LABELLED_CHOICES));
+    tn_clear_error();
+    ck_assert_ptr_null(tn_labelled_parse("a\0b", 3, .form = "tsv"));
+    ck_error(TN_EFORMAT, "byte 1 is a NUL: this is no text");
+    ck_assert_ptr_null(tn_labelled_load("not there"));
+    ck_assert_int_eq(tn_error(), TN_EIO);
+    tn_clear_error();
+    const char *path = tn_test_file("empty.tsv");
+    ck_assert_int_eq(tn_file_write(path, "\n", 1), TN_OK);
+    ck_assert_ptr_null(tn_labelled_load(path));
+    ck_assert(strstr(tn_error_message(), "holds nothing to learn from"));
+    tn_clear_error();
+}
+END_TEST
+
+/* Every beginning of every good text, and each with a byte changed, is read or refused. */
+START_TEST(pieces_of_files)
+{
+    char text[1024];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        const size_t n = strlen(good[i].text);
+        for (size_t k = 0; k < 2 * n; k++) {
+            memcpy(text, good[i].text, n);
+            if (k >= n) text[k - n] = (char)(text[k - n] ^ (1 << (k % 7)));
+            tn_labelled_config how = good[i].how;
+            how.skip = (int64_t)(k % 3);
+            tn_labelled_free(tn_labelled_parse_run(text, k < n ? k : n, how));
+            tn_clear_error();
+        }
+    }
+}
+END_TEST
+
+START_TEST(labels)
+{
+    tn_labelled *l = READ("a\t10\nb\t9\nc\tx\nd\t-1\ne\t9\n", .form = "tsv"), *other;
+    tn_labels   *s = tn_labels_of(l);
+    fine();
+    ck_assert_int_eq(tn_labels_count(s), 4);
+    static const char *const want[] = {"-1", "9", "10", "x"};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_str_eq(tn_labels_names(s)[i], want[i]);
+        ck_assert_int_eq(tn_labels_find(s, want[i]), i);
+    }
+    ck_assert_int_eq(tn_labels_find(s, "y"), -1);
+    other = READ("a\tx\nb\ty\n", .form = "tsv");
+    ck_assert_int_eq(tn_labelled_only(other, s), TN_EFORMAT);
+    ck_error(TN_EFORMAT, "line 2: the label 'y' is none of the 4 that were learned");
+    tn_labelled_free(other);
+    other = READ("a\tx\nb\ty\n", .form = "tsv", .skip = 1);
+    ck_assert_int_eq(tn_labelled_only(other, s), TN_OK);
+    ck_assert_str_eq(shown(other), "a=x;");
+    ck_assert_int_eq(tn_labelled_skipped(other, NULL), 1);
+    tn_labelled_free(l), tn_labelled_free(other), tn_labels_free(s);
+    static const char *const twice[] = {"a", "a"};
+    ck_assert_ptr_null(tn_labels_new(2, twice));
+    ck_error(TN_EINVAL, "tn_labels_new: 'a' is there twice");
+}
+END_TEST
+
+/* ---- features ---------------------------------------------------------------------------------------------------- */
+
+static tn_tokenizer *tokens;
+static void          make_tokens(void)
+{
+    static const char text[] = "the cat sat on the mat the dogs ran to a hat and who is the cat";
+    tokens = tn_tokenizer_train_text(text, strlen(text), .vocab_size = 60, .min_count = 1);
+}
+static void free_tokens(void) { tn_tokenizer_free(tokens); }
+
+/* Batches of one epoch; each example once. */
+static void whole_epoch(tn_features *f, int64_t n)
+{
+    const tn_source s = tn_features_source(f);
+    bool            seen[64] = {false};
+    int64_t         rows = 0;
+    for (bool more = true; more;) {
+        const tn_scope scope = tn_scope_begin();
+        tn_batch       b;
+        if ((more = tn_source_next(&s, &b))) {
+            tn_tensor *row = tn_batch_get(&b, "row"), *padding = tn_batch_get(&b, "padding");
+            ck_assert(tn_shape_equal(tn_shape_of(b.x), tn_shape_of(padding)));
+            for (int64_t i = 0; i < b.rows; i++, rows++) {
+                ck_assert(!seen[tn_get_i64(row, i)]);
+                seen[tn_get_i64(row, i)] = true;
+            }
+        }
+        tn_scope_end(scope);
+    }
+    fine();
+    ck_assert_int_eq(rows, n);
+}
+
+START_TEST(texts_as_features)
+{
+    tn_labelled *l = READ("the cat\tx\nthe dogs ran to a hat\ty\na\tx\n", .form = "tsv");
+    tn_labels   *s = tn_labels_of(l);
+    tn_features *f = tn_features_new(l, tokens, s, .batch = 2, .length = 8, .fixed = true);
+    fine();
+    ck_assert_int_eq(tn_features_count(f), 3);
+    ck_assert_int_ge(tn_features_cut(f), 0);
+    const tn_feature x = tn_features_at(f, 0);
+    ck_assert(x.example == 0 && x.pieces == 4 && x.id[0] == tn_tokenizer_special(tokens).first);
+    ck_assert_int_eq(tn_features_source(f).batches, 2);
+    whole_epoch(f, 3), whole_epoch(f, 3);
+    tn_features_free(f);
+    ck_assert_ptr_null(tn_features_new(l, tokens, NULL));
+    ck_error(TN_EINVAL, "tn_features_new: the labels are NULL; tn_labels_of gives them");
+    ck_assert_ptr_null(tn_features_new(l, tokens, s, .length = 3));
+    ck_error(TN_EINVAL, "tn_features_new: .length is 3, but must be from 8 to 1048576");
+    tn_labelled_free(l), tn_labels_free(s);
+}
+END_TEST
+
+/* A word's first piece bears its tag; one that has no pieces is unknown; a long sentence goes on in another feature. */
+START_TEST(words_as_features)
+{
+    tn_labelled *l =
+        READ("the A\ndogs B\n\xe2\x80\x8b C\nmat A\nsat A\nhat A\nran A\nwho A\n", .kind = TN_LABELLED_WORDS);
+    tn_labels   *s = tn_labels_of(l);
+    tn_features *f = tn_features_new(l, tokens, s, .batch = 1, .length = 8, .fixed = true);
+    int64_t      words = 0;
+    fine();
+    ck_assert_int_gt(tn_features_count(f), 1);
+    for (int64_t i = 0; i < tn_features_count(f); i++) {
+        const tn_feature x = tn_features_at(f, i);
+        ck_assert(x.example == 0 && x.pieces <= 8 && x.word[0] == -1 && x.word[x.pieces - 1] == -1);
+        for (int64_t k = 0; k < x.pieces; k++)
+            if (x.word[k] >= 0) ck_assert_int_eq(x.word[k], words++);
+    }
+    ck_assert_int_eq(words, 8);
+    const tn_source src = tn_features_source(f);
+    int64_t         tags = 0;
+    tn_batch        b;
+    while (tn_source_next(&src, &b))
+        for (int64_t k = 0; k < tn_numel(b.y); k++) tags += tn_get_i64(b.y, k) >= 0;
+    fine();
+    ck_assert_int_eq(tags, 8);
+    tn_features_free(f), tn_labelled_free(l), tn_labels_free(s);
+}
+END_TEST
+
+/* Windows overlap, and each that shows the answer says where. */
+START_TEST(answers_as_features)
+{
+    static const char text[] =
+        "{\"data\":[{\"paragraphs\":[{\"context\":\"the cat sat on the mat the dogs ran to a hat\","
+        "\"qas\":[{\"question\":\"who ran\",\"answers\":[{\"text\":\"the dogs\","
+        "\"answer_start\":23}]}]}]}]}";
+    tn_labelled *l = READ(text, .kind = TN_LABELLED_ANSWERS);
+    fine();
+    tn_features *f = tn_features_new(l, tokens, NULL, .batch = 4, .length = 12, .stride = 3, .fixed = true);
+    fine();
+    ck_assert_int_gt(tn_features_count(f), 1);
+    const tn_source src = tn_features_source(f);
+    int64_t         shown_in = 0;
+    tn_batch        b;
+    while (tn_source_next(&src, &b)) {
+        tn_tensor *row = tn_batch_get(&b, "row");
+        for (int64_t i = 0; i < b.rows; i++) {
+            const int64_t    from = tn_get_i64(b.y, 2 * i), to = tn_get_i64(b.y, 2 * i + 1);
+            const tn_feature x = tn_features_at(f, tn_get_i64(row, i));
+            if (!from) continue;
+            ck_assert(x.start[from] == 23 && x.end[to] == 31);
+            shown_in++;
+        }
+    }
+    fine();
+    ck_assert_int_gt(shown_in, 0);
+    tn_features_free(f), tn_labelled_free(l);
+}
+END_TEST
+
+START_TEST(choices_as_features)
+{
+    tn_labelled *l =
+        READ("sent1,sent2,ending0,ending1,ending2,label\nthe cat,the,sat,ran,dogs,2\na hat,who,is,to,on,0\n",
+             .kind = TN_LABELLED_CHOICES);
+    tn_features    *f = tn_features_new(l, tokens, NULL, .batch = 2, .length = 16, .fixed = true);
+    const tn_source src = tn_features_source(f);
+    tn_batch        b;
+    fine();
+    ck_assert(tn_source_next(&src, &b));
+    ck_assert(tn_ndim(b.x) == 3 && tn_size(b.x, 0) == 2 && tn_size(b.x, 1) == 3 && tn_numel(b.y) == 2);
+    ck_assert_int_eq(tn_get_i64(b.y, 0) + tn_get_i64(b.y, 1), 2);
+    tn_features_free(f), tn_labelled_free(l);
+}
+END_TEST
+
+/* Where a run stood is where it goes on. */
+START_TEST(a_position_is_found_again)
+{
+    tn_labelled *l = READ("the\tx\ncat\ty\na\tx\nhat\ty\nto\tx\n", .form = "tsv");
+    tn_labels   *s = tn_labels_of(l);
+    tn_features *a = tn_features_new(l, tokens, s, .batch = 2, .seed = 3),
+                *c = tn_features_new(l, tokens, s, .batch = 2, .seed = 3);
+    const tn_source x = tn_features_source(a), y = tn_features_source(c);
+    tn_batch        b, d;
+    for (int i = 0; i < 5; i++) tn_source_next(&x, &b);
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_json_open_object(w, NULL), x.save(x.user, w), tn_json_close(w);
+    size_t      bytes;
+    const char *text = tn_json_text(w, &bytes);
+    tn_json    *at = tn_json_parse(text, bytes);
+    y.begin(y.user, at);
+    for (int i = 0; i < 4; i++) {
+        const bool more = tn_source_next(&x, &b);
+        ck_assert(more == tn_source_next(&y, &d));
+        if (more) ck_assert(tn_same_bits(b.x, d.x));
+    }
+    fine();
+    tn_json_free(at), tn_json_writer_free(w);
+    tn_features_free(a), tn_features_free(c), tn_labelled_free(l), tn_labels_free(s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("labelled");
+    TCase *c = tn_tcase(s, "files");
+    tcase_add_loop_test(c, forms, 0, sizeof good / sizeof *good);
+    tcase_add_test(c, an_answer_knows_its_byte);
+    tcase_add_loop_test(c, bad_lines, 0, sizeof bad / sizeof *bad);
+    tcase_add_test(c, refused);
+    tcase_add_test(c, pieces_of_files);
+    tcase_add_test(c, labels);
+    c = tn_tcase(s, "features");
+    tcase_add_unchecked_fixture(c, make_tokens, free_tokens);
+    tcase_add_test(c, texts_as_features);
+    tcase_add_test(c, words_as_features);
+    tcase_add_test(c, answers_as_features);
+    tcase_add_test(c, choices_as_features);
+    tcase_add_test(c, a_position_is_found_again);
+    return tn_check_main(s);
+}

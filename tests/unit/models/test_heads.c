@@ -1,0 +1,217 @@
+/* test_heads.c — what a tuned encoder says, its losses, gradients and files beside Hugging Face's
+ * (tests/golden/heads.py), the answer that is found in windows, and what is refused. */
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+static tn_safetensors *answers;
+static void open_answers(void) { answers = tn_safetensors_open(tn_test_data("golden/heads/answers.safetensors")); }
+static void close_answers(void) { tn_safetensors_close(answers); }
+static tn_tensor *answer(const char *name) { return tn_safetensors_get(answers, name); }
+
+static const struct head {
+    const char *name;
+    tn_task     task;
+    tn_problem  problem;
+    int64_t     n;
+} heads[] = {{"classes", TN_TASK_CLASSES, TN_ONE_LABEL, 5}, {"several", TN_TASK_CLASSES, TN_ANY_LABELS, 3},
+             {"number", TN_TASK_CLASSES, TN_REGRESSION, 1}, {"tags", TN_TASK_TAGS, TN_ONE_LABEL, 7},
+             {"answers", TN_TASK_ANSWERS, TN_ONE_LABEL, 2}, {"choices", TN_TASK_CHOICES, TN_ONE_LABEL, 1}};
+enum { HEADS = sizeof heads / sizeof *heads };
+
+static const char *folder_of(const struct head *h) { return tn_test_data(tn_name("golden/heads/%s", h->name)); }
+static tn_tuned   *opened(const struct head *h)
+{
+    tn_tuned *m = tn_tuned_load(folder_of(h));
+    fine();
+    ck_assert(m->config.task == h->task && m->config.problem == h->problem && m->config.n == h->n);
+    return m;
+}
+
+/* The largest difference, by the largest element (of gradients that are zero in truth, by a hundredth). */
+static double apart(tn_tensor *got, tn_tensor *want)
+{
+    ck_assert(got && want && tn_shape_equal(tn_shape_of(got), tn_shape_of(want)));
+    tn_tensor *d = tn_abs(tn_sub(tn_to(got, TN_F64), want));
+    return tn_item(tn_amax(d)) / fmax(tn_item(tn_amax(tn_abs(want))), 1e-2);
+}
+
+static tn_batch batch_of(const struct head *h)
+{
+    const bool choose = h->task == TN_TASK_CHOICES;
+    tn_batch   b = {.x = answer(choose ? "choices.ids" : "ids"), .y = answer(tn_name("%s.target", h->name))};
+    tn_tensor *types = answer("types");
+    if (choose) types = tn_contiguous(tn_expand(tn_unsqueeze(types, 1), TN_SHAPE(3, 3, 7)));
+    if (h->problem != TN_ONE_LABEL) b.y = tn_to(b.y, TN_F32);
+    tn_batch_put(&b, "types", types);
+    tn_batch_put(&b, "padding", tn_eq(b.x, tn_zeros_like(b.x)));
+    return b;
+}
+
+static const struct {
+    const char *file, *module;
+} grads[] = {{"classifier.weight", "classifier.weight"},
+             {"classifier.bias", "classifier.bias"},
+             {"qa_outputs.weight", "qa_outputs.weight"},
+             {"qa_outputs.bias", "qa_outputs.bias"},
+             {"classifier.dense.weight", "classifier.dense.weight"},
+             {"classifier.out_proj.weight", "classifier.out_proj.weight"},
+             {"pre_classifier.weight", "pre_classifier.weight"},
+             {"sequence_summary.summary.weight", "sequence_summary.summary.weight"},
+             {"roberta.embeddings.word_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
+             {"albert.embeddings.word_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
+             {"electra.embeddings.word_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
+             {"distilbert.embeddings.word_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
+             {"bert.pooler.dense.weight", "encoder.bert.pooler.dense.weight"},
+             {"bert.embeddings.word_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
+             {"bert.encoder.layer.1.output.dense.weight", "encoder.bert.encoder.layers.1.linear2.weight"},
+             {"bert.encoder.layer.1.output.dense.bias", "encoder.bert.encoder.layers.1.linear2.bias"}};
+
+START_TEST(scores_losses_and_gradients_as_hugging_face)
+{
+    const struct head *h = &heads[_i];
+    tn_tuned          *m = opened(h);
+    const tn_batch     b = batch_of(h);
+    tn_tensor         *y = tn_tuned_scores(m, &b), *loss = tn_tuned_loss(m, y, b.y);
+    fine();
+    ck_assert_double_le(apart(y, answer(tn_name("%s.scores", h->name))), 1e-5);
+    ck_assert_double_le(apart(loss, answer(tn_name("%s.loss", h->name))), 1e-5);
+    tn_backward(loss);
+    int compared = 0;
+    for (size_t i = 0; i < sizeof grads / sizeof *grads; i++) {
+        const char *name = tn_name("%s.grad.%s", h->name, grads[i].file);
+        if (tn_safetensors_find(answers, name) < 0) continue;
+        tn_tensor *got = tn_grad(tn_find_tensor(m, grads[i].module));
+        fine();
+        ck_assert_msg(apart(got, answer(name)) <= 1e-5, "%s: %g apart", name, apart(got, answer(name)));
+        compared++;
+    }
+    ck_assert_int_ge(compared, 3);
+    tn_free(m);
+}
+END_TEST
+
+/* What is loaded and saved again is Hugging Face's file: the same names, and the same bits; and it loads again. */
+START_TEST(files_are_hugging_faces)
+{
+    const struct head *h = &heads[_i];
+    const char        *dir = tn_test_file(h->name);
+    char               path[1100];
+    tn_tuned          *m = opened(h), *again;
+    mkdir(dir, 0777);
+    ck_assert_int_eq(tn_tuned_save(m, dir), TN_OK);
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    tn_safetensors *ours = tn_safetensors_open(path);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder_of(h));
+    tn_safetensors *theirs = tn_safetensors_open(path);
+    fine();
+    ck_assert_int_eq(tn_safetensors_count(ours), tn_safetensors_count(theirs));
+    for (int64_t i = 0; i < tn_safetensors_count(theirs); i++) {
+        const char *name = tn_safetensors_at(theirs, i).name;
+        ck_assert_msg(tn_safetensors_find(ours, name) >= 0, "%s is missing", name);
+        ck_assert(tn_same_bits(tn_safetensors_get(ours, name), tn_safetensors_get(theirs, name)));
+    }
+    tn_safetensors_close(ours), tn_safetensors_close(theirs);
+    ck_assert_ptr_nonnull(again = tn_tuned_load(dir));
+    ck_assert(again->config.task == h->task && again->config.problem == h->problem && again->config.n == h->n);
+    const tn_batch b = batch_of(h);
+    ck_assert(tn_same_bits(tn_tuned_scores(m, &b), tn_tuned_scores(again, &b)));
+    for (int64_t i = 0; i < h->n; i++) ck_assert_str_eq(m->labels[i], again->labels[i]);
+    if (!_i) ck_assert_str_eq(m->labels[4], "l4");
+    tn_tuned *copy = tn_copy(again);
+    tn_free(again);
+    ck_assert_str_eq(copy->labels[h->n - 1], m->labels[h->n - 1]);
+    tn_free(copy), tn_free(m);
+}
+END_TEST
+
+/* Of a model of hidden words the heads go, a pooler is kept or comes new; the other weights are the same. */
+START_TEST(an_encoder_is_trimmed)
+{
+    tn_bert  *b = tn_bert_load(tn_test_data("golden/bert/pretraining"));
+    tn_tuned *m = tn_tuned_new(b, .task = TN_TASK_TAGS, .n = 3);
+    fine();
+    ck_assert(!m->encoder->head && !m->encoder->next && !m->encoder->pooler && m->classifier->out == 3);
+    ck_assert_str_eq(m->labels[2], "LABEL_2");
+    tn_bert *again = tn_bert_load(tn_test_data("golden/bert/pretraining"));
+    ck_assert(tn_same_bits(m->encoder->words->weight, again->words->weight));
+    tn_free(m);
+    const char *const names[] = {"no", "yes"};
+    m = tn_tuned_new(tn_bert_load(tn_test_data("golden/bert/masked")), .n = 2, .labels = names, .dropout = 0.3);
+    fine();
+    ck_assert(m->encoder->pooler && m->config.dropout == 0.3 && !strcmp(m->labels[1], "yes"));
+    tn_free(m), tn_free(again);
+}
+END_TEST
+
+START_TEST(what_is_refused)
+{
+    ck_assert_ptr_null(tn_tuned_new(NULL, .n = 2));
+    ck_error(TN_EINVAL, "tn_tuned_new: the encoder is NULL");
+    ck_assert_ptr_null(tn_tuned_new(tn_bert_load(tn_test_data("golden/bert/encoder"))));
+    ck_error(TN_EINVAL, "tn_tuned_new: .n is 0, but must be from 1 to 1048576");
+    ck_assert_ptr_null(tn_tuned_load(tn_test_data("golden/bert/encoder")));
+    const char *said = tn_error_message();
+    ck_assert_msg(strstr(said, "architectures is 'BertModel'; this reads") != NULL, "%s", said);
+    tn_clear_error();
+    tn_tuned *m = opened(&heads[5]);
+    ck_assert_ptr_null(tn_tuned_forward(m, answer("ids")));
+    ck_error(TN_ESHAPE, "tuned: ids of choices must be [batch, choices, length], got [3, 7]");
+    ck_assert_ptr_null(tn_tuned_loss(m, NULL, answer("ids")));
+    ck_error(TN_EINVAL, "tuned: the scores are NULL");
+    tn_free(m);
+}
+END_TEST
+
+/* A config whose labels have gaps, or a problem that is none. */
+START_TEST(bad_configs)
+{
+    static const struct {
+        const char *from, *to, *says;
+    } bad[] = {
+        {"\"0\": \"l0\"", "\"7\": \"l0\"", "id2label has '7', where the numbers from 0 to 4 are needed, each once"},
+        {"\"0\": \"l0\"", "\"x\": \"l0\"", "id2label has 'x'"},
+        {"\"0\": \"l0\"", "\"0\": 3", "is the integer 3, expected a string"},
+        {"\"single_label_classification\"", "\"other\"", "problem_type is 'other'"},
+        {"BertForSequenceClassification", "BertForNothing", "architectures is 'BertForNothing'"},
+        {"\"5\": 5", "", NULL}};
+    const char *dir = tn_test_file("bad");
+    char        path[1100], text[4096], now[4200];
+    mkdir(dir, 0777);
+    snprintf(path, sizeof path, "%s/config.json", folder_of(&heads[0]));
+    tn_tensor *config = tn_file_read(path, sizeof text - 1);
+    ck_assert_ptr_nonnull(config);
+    memcpy(text, tn_data(config), (size_t)tn_numel(config)), text[tn_numel(config)] = 0;
+    for (int i = 0; bad[i].says; i++) {
+        const char *at = strstr(text, bad[i].from);
+        ck_assert_ptr_nonnull(at);
+        snprintf(now, sizeof now, "%.*s%s%s", (int)(at - text), text, bad[i].to, at + strlen(bad[i].from));
+        snprintf(path, sizeof path, "%s/config.json", dir);
+        ck_assert_int_eq(tn_file_write(path, now, strlen(now)), TN_OK);
+        ck_assert_ptr_null(tn_tuned_load(dir));
+        ck_assert_msg(strstr(tn_error_message(), bad[i].says) != NULL, "%s", tn_error_message());
+        tn_clear_error();
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("heads");
+    TCase *c = tn_tcase(s, "heads");
+    tcase_add_unchecked_fixture(c, open_answers, close_answers);
+    tcase_add_loop_test(c, scores_losses_and_gradients_as_hugging_face, 0, HEADS);
+    tcase_add_loop_test(c, files_are_hugging_faces, 0, HEADS);
+    tcase_add_test(c, an_encoder_is_trimmed);
+    tcase_add_test(c, what_is_refused);
+    tcase_add_test(c, bad_configs);
+    return tn_check_main(s);
+}
