@@ -188,10 +188,12 @@ tn_tensor *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a)
     return tn_leave(f, loss);
 }
 
+/* The template of a tokenizer tells two texts apart also where an encoder has no segments for them. */
 tn_tensor *tn_tuned_scores(tn_tuned *m, const tn_batch *b)
 {
     if (!tn_ready(m)) return NULL;
-    return tn_tuned_forward(m, b->x, .types = tn_batch_find(b, "types"), .blocked_keys = tn_batch_find(b, "padding"));
+    tn_tensor *types = m->encoder->config.types > 1 ? tn_batch_find(b, "types") : NULL;
+    return tn_tuned_forward(m, b->x, .types = types, .blocked_keys = tn_batch_find(b, "padding"));
 }
 tn_tensor *tn_tuned_fit_loss(void *tuned, const tn_batch *b, void *weight)
 {

@@ -22,9 +22,18 @@ static const struct head {
     tn_task     task;
     tn_problem  problem;
     int64_t     n;
-} heads[] = {{"classes", TN_TASK_CLASSES, TN_ONE_LABEL, 5}, {"several", TN_TASK_CLASSES, TN_ANY_LABELS, 3},
-             {"number", TN_TASK_CLASSES, TN_REGRESSION, 1}, {"tags", TN_TASK_TAGS, TN_ONE_LABEL, 7},
-             {"answers", TN_TASK_ANSWERS, TN_ONE_LABEL, 2}, {"choices", TN_TASK_CHOICES, TN_ONE_LABEL, 1}};
+} heads[] = {{"classes", TN_TASK_CLASSES, TN_ONE_LABEL, 5},
+             {"several", TN_TASK_CLASSES, TN_ANY_LABELS, 3},
+             {"number", TN_TASK_CLASSES, TN_REGRESSION, 1},
+             {"tags", TN_TASK_TAGS, TN_ONE_LABEL, 7},
+             {"answers", TN_TASK_ANSWERS, TN_ONE_LABEL, 2},
+             {"choices", TN_TASK_CHOICES, TN_ONE_LABEL, 1},
+             {"roberta", TN_TASK_CLASSES, TN_ONE_LABEL, 4},
+             {"albert", TN_TASK_CLASSES, TN_ONE_LABEL, 4},
+             {"electra", TN_TASK_CLASSES, TN_ONE_LABEL, 4},
+             {"choices-roberta", TN_TASK_CHOICES, TN_ONE_LABEL, 1},
+             {"choices-distilbert", TN_TASK_CHOICES, TN_ONE_LABEL, 1},
+             {"choices-electra", TN_TASK_CHOICES, TN_ONE_LABEL, 1}};
 enum { HEADS = sizeof heads / sizeof *heads };
 
 static const char *folder_of(const struct head *h) { return tn_test_data(tn_name("golden/heads/%s", h->name)); }
