@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# bert tune as a user meets it: each task from its file to a model that is asked, what it prints as JSON, a run that is
+# stopped or killed and goes on to the same bits, and files that are not as they should be.
+. "$(dirname "$0")/common.sh"
+fresh tune
+bert=$build/bin/bert
+
+"$bert" sample-corpus --documents 40 >book.txt
+"$bert" train --quiet --text book.txt --out small --size tiny --length 16 --steps 2 --batch 4 --vocab-size 300 >/dev/null
+grep . book.txt | head -n 60 | awk '{ print $0 "\t" (NR % 3 ? "x" : "y") }' >all.tsv
+head -n 40 all.tsv >train.tsv && tail -n 20 all.tsv >test.tsv
+tune=("$bert" tune --quiet --model small --epochs 2 --batch 4 --length 16 --seed 1)
+
+# The forms that other programs call: the last line is JSON.
+json() # FILE KEY...: the last line of FILE is an object with these numbers
+{
+    local key line
+    line=$(tail -n 1 "$1")
+    for key in "${@:2}"; do
+        grep -qE "^\{.*\"$key\":-?[0-9.]+[,}]" <<<"$line" || wrong "bert tune ends without $key: $line"
+    done
+}
+"$bert" tune classify --model small --train train.tsv --test test.tsv --out classes --epochs 1 --seed 1 --json \
+    >classes.txt 2>/dev/null || wrong "bert tune classify failed"
+json classes.txt accuracy f1 seconds
+printf 'The\tDET\nman\tB-NAME\n\nman\tB-NAME\nsails\tO\n' >words.conll
+"${tune[@]}" tag --train words.conll --test words.conll --out tags --json >tags.txt || wrong "bert tune tag failed"
+json tags.txt accuracy f1 seconds
+cat >questions.json <<'END'
+{"data": [{"paragraphs": [{"context": "The old man sails.", "qas": [{"id": "1", "question": "Who sails?",
+"answers": [{"text": "The old man", "answer_start": 0}]}, {"id": "2", "question": "When?", "answers": [],
+"is_impossible": true}]}]}]}
+END
+"${tune[@]}" answer --train questions.json --test questions.json --out spans --json >spans.txt ||
+    wrong "bert tune answer failed"
+json spans.txt em f1 seconds
+printf 'sent1,sent2,ending0,ending1,label\nThe man,he,sails,"eats, too",1\nA ship,it,sails,reads,0\n' >ends.csv
+"${tune[@]}" choose --train ends.csv --test ends.csv --out ends --json >ends.txt || wrong "bert tune choose failed"
+json ends.txt accuracy seconds
+awk -F'\t' '{ print $1 "\t" $1 "\t" NR % 5 / 4 }' train.tsv >numbers.tsv
+"${tune[@]}" pairs --labels number --train numbers.tsv --test numbers.tsv --out numbers --json >numbers.txt ||
+    wrong "bert tune pairs --labels number failed"
+json numbers.txt pearson spearman seconds
+
+# What they say, a line for each line.
+[ "$(cut -f1 test.tsv | "$bert" classify --model classes | grep -cE '^[xy]	[01]\.')" = 20 ] || wrong "bert classify"
+cut -f1 test.tsv | "$bert" classify --model classes --json | grep -c '"probabilities":{"x":' | grep -qx 20 ||
+    wrong "bert classify --json"
+[ "$("$bert" tag --model tags "The man sails ." | cut -f1 | tr '\n' ' ')" = "The man sails .  " ] || wrong "bert tag"
+printf 'Who?\tThe man sails.\n' | "$bert" answer --model spans --json | grep -q '"answer":' || wrong "bert answer"
+printf 'The man\the sails\the eats\n' | "$bert" choose --model ends | grep -qE '^[01]	he ' || wrong "bert choose"
+says 1 "was tuned for another task: use 'bert tag'" "$bert" classify --model tags x
+printf 'a\n\nb\n' >gap.txt
+says 3 "line 2: the text is empty" bash -c '"$0" classify --model classes <gap.txt' "$bert"
+
+# Stopped by Ctrl-C or killed, and resumed, it ends with the same bits.
+"${tune[@]}" classify --train train.tsv --out whole >/dev/null || wrong "bert tune failed"
+for signal in INT KILL; do
+    "${tune[@]}" classify --train train.tsv --out part$signal >/dev/null 2>&1 &
+    while [ ! -e part$signal/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.02; done
+    kill -$signal $! 2>/dev/null || true # it may have ended
+    { wait $!; } 2>/dev/null || true
+    "${tune[@]}" classify --train train.tsv --out part$signal --resume >/dev/null || wrong "$signal: --resume failed"
+    cmp whole/model.safetensors part$signal/model.safetensors || wrong "$signal: a resumed run ends with other bits"
+done
+
+# Files that are not as they should be: the line and the reason.
+printf 'a\tx\nb\tz\n' >strange.tsv
+says 3 "'strange.tsv', line 2: the label 'z' is none of the 2 that were learned" \
+    "${tune[@]}" classify --train train.tsv --test strange.tsv --out never
+printf 'a\tx\n\ty\nb\ty\n' >empty.tsv
+says 3 "'empty.tsv', line 2: the text is empty" "${tune[@]}" classify --train empty.tsv --out never
+"${tune[@]}" classify --train empty.tsv --test empty.tsv --skip-bad 1 --json --out skipped >skipped.txt 2>/dev/null ||
+    wrong "--skip-bad does not go on"
+json skipped.txt skipped
+says 2 "there is no task 'classfy'; did you mean classify" "${tune[@]}" classfy --train train.tsv --out never
+says 2 "--patience needs --valid" "${tune[@]}" classify --train train.tsv --out never --patience 2
+exit $wrong
