@@ -5,6 +5,7 @@
 #include "bert.h"
 #include "decoder.h"
 #include "decoding.h"
+#include "elmo.h"
 #include "fit.h"
 #include "generate.h"
 #include "gpt.h"
@@ -13,6 +14,7 @@
 #include "llama.h"
 #include "lm.h"
 #include "model.h"
+#include "rnn_lm.h"
 #include "seq2seq.h"
 
 #endif

@@ -64,7 +64,7 @@ TN_API tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn
 /* ---- large vocabularies ------------------------------------------------------------------------------------------ */
 
 /* Frequent classes first (Grave and others 2017; torch.nn.AdaptiveLogSoftmaxWithLoss): the head scores those before the
- * first cutoff, and each cluster behind it with one number; a cluster's own classes are scored only where they are meant.
+ * first cutoff, and each cluster behind with one number; a cluster's own classes are scored only where they are meant.
  *
  *     tn_adaptive_softmax *m = tn_adaptive_softmax_new(.in = 256, .classes = 50000, .cutoffs = {2000, 10000});
  *     tn_tensor           *loss = tn_adaptive_softmax_forward(m, x, target, NULL); */

@@ -1,4 +1,5 @@
-/* ema.c — averages of the weights that forget: average += (1 - decay) · (weight - average). */
+/* ema.c — averages of the weights that forget: average += (1 - decay) · (weight - average); or means, with
+ * 1 - decay = 1 / n at update n, and 1 before they begin. */
 #ifndef TN__REAL
 #include "optim/ema.h"
 
@@ -21,7 +22,7 @@ tn_ema *tn_ema_create(tn_ema_config c)
     if (!n) return tn_raise(TN_EINVAL, "%s: the module has no parameters", who), NULL;
     tn_ema *e = tn_mem_get(sizeof *e);
     if (!e) return NULL;
-    e->decay = decay, e->warmup = c.warmup;
+    e->decay = decay, e->warmup = c.warmup, e->mean = c.mean;
     const tn_scope s = tn_no_grad_begin();
     if ((e->item = tn_mem_get((size_t)n * sizeof *e->item))) e->items = n;
     if (e->item && tn__sweep_init(&e->sweep, n, all)) {
@@ -92,17 +93,28 @@ tn_status tn_ema_update(tn_ema *e)
     if (e->swapped)
         return tn_raise(TN_ESTATE, "%s: the averages stand in the place of the weights; tn_ema_swap brings those back",
                         who);
-    const double   most = (1 + (double)e->updates) / (10 + (double)e->updates);
-    const double   decay = e->warmup && most < e->decay ? most : e->decay;
+    const double most = (1 + (double)e->updates) / (10 + (double)e->updates);
+    double       decay = e->warmup && most < e->decay ? most : e->decay;
+    if (e->mean) decay = e->updates ? 1 - 1 / (double)e->updates : 0;
     const tn_scope s = tn_no_grad_begin();
     if (gather(who, e, false)) {
         for (int64_t i = 0; i < e->sweep.count; i++) e->sweep.segment[i].number.ema_rest = 1 - decay;
         tn__sweep_run(&e->sweep, TN__PASS(blend, TN__READS));
-        e->updates++;
+        e->updates += !e->mean || e->updates;
     }
     tn_scope_end(s);
     return tn_error();
 }
+
+tn_status tn_ema_begin(tn_ema *e)
+{
+    if (tn__blocked()) return tn_error();
+    if (!e || !e->mean)
+        return tn_raise(TN_EINVAL, "tn_ema_begin: %s", e ? "these averages have no .mean" : "the averages are NULL");
+    e->updates = 1;
+    return TN_OK;
+}
+bool tn_ema_begun(const tn_ema *e) { return e && (!e->mean || e->updates); }
 
 /* Dense f32 and f64 weights change places with their averages. Others go aside and come back, as an average does not
  * fit into bf16. */

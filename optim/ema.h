@@ -13,8 +13,8 @@ typedef struct {
 
 struct tn_ema {
     double       decay;
-    bool         warmup, swapped;
-    int64_t      items, updates;
+    bool         warmup, mean, swapped;
+    int64_t      items, updates; /* with mean: 0 until tn_ema_begin, then one more than there were */
     tn__average *item;
     tn__sweep    sweep;
 };

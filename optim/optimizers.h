@@ -85,12 +85,15 @@ typedef struct tn_ema_config {
     void        *module;
     double decay TN_IS(0.999);
     bool         warmup; /* the decay of update t is at most (1 + t) / (10 + t), t from 0 */
+    bool         mean; /* instead: plain means (averaged SGD) from tn_ema_begin on; until then the weights themselves */
     int          end_;
 } TN_KEYWORDS_ONLY tn_ema_config;
 #define TN_EMA_DEFAULTS .decay = 0.999
 TN_API tn_ema   *tn_ema_create(tn_ema_config c);
 TN_API void      tn_ema_free(tn_ema *e);
 TN_API tn_status tn_ema_update(tn_ema *e);
+TN_API tn_status tn_ema_begin(tn_ema *e); /* with .mean: the next update is the first of the mean */
+TN_API bool      tn_ema_begun(const tn_ema *e);
 TN_API tn_status tn_ema_swap(tn_ema *e); /* weights and averages change places; takes no memory */
 TN_API bool      tn_ema_swapped(const tn_ema *e);
 

@@ -123,21 +123,41 @@ static bool prepared(training *t)
 
 static bool has_validation(const training *t) { return t->fit.valid.next || t->fit.score; }
 
+typedef struct {
+    record    rec;
+    training *t;
+} listener;
+
+static void heard(const tn_fit_event *e, void *user)
+{
+    listener *l = user;
+    record_fit(e, &l->rec);
+    if (l->t->on && tn_error() == TN_OK) l->t->on(l->t, e);
+}
+
+/* An optimizer of the training's own has what is otherwise told to tn_fit. */
+static void its_own(tn_fit_args *f)
+{
+    const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
+    f->lr = d.lr, f->weight_decay = d.weight_decay, f->clip = d.clip, f->warmup = d.warmup;
+}
+
 static tn_fit_result fitted(training *t, int64_t steps, const char *config)
 {
-    char    folder[1024];
-    record  rec = record_begin(t->asked.out, steps, t->asked.resume);
-    int64_t every = steps / 20 > t->kind->seldom ? t->kind->seldom : steps / 20 > 10 ? steps / 20 : 10;
+    char     folder[1024];
+    listener l = {record_begin(t->asked.out, steps, t->asked.resume), t};
+    int64_t  every = steps / 20 > t->kind->seldom ? t->kind->seldom : steps / 20 > 10 ? steps / 20 : 10;
     if (t->every) every = t->every;
-    rec.bar.score = t->score;
+    l.rec.bar.score = t->score;
     stop_begin("saving, then ending; press again to end at once");
     tn_fit_args f = t->fit;
     f.module = t->net, f.steps = steps, f.warmup = (int64_t)(t->asked.warmup * (double)steps) + 1;
     f.folder = in_folder(t->asked.out, "checkpoints", folder), f.resume = t->asked.resume, f.config = config;
     f.save_every = every, f.valid_every = has_validation(t) ? every : 0;
-    f.on = record_fit, f.on_user = &rec, f.stop = &stop_flag;
+    f.on = heard, f.on_user = &l, f.stop = &stop_flag;
+    if (f.optimizer) its_own(&f);
     const tn_fit_result r = tn_fit_run(f);
-    record_end(&rec);
+    record_end(&l.rec);
     return r;
 }
 

@@ -19,13 +19,18 @@ typedef struct {
     bool        resume, force;
 } train_asked;
 #define TRAIN_DEFAULTS .dtype = "f32", .lr = 1e-3, .warmup = 0.1, .seed = 1
-#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                                             \
-    OPTION_TEXT("out", 'o', "DIR", &(a).out, "where the model goes", .required = true),                               \
-        OPTION_TEXT("size", letter_of_size, "NAME", &(a).size, "how large the model is", .choices = (sizes)),         \
-        OPTION_INT("layers", 0, "N", &(a).layers, "another number of layers than the size has", .least = 1,           \
-                   .most = 1024),                                                                                     \
-        OPTION_INT("heads", 0, "N", &(a).heads, "another number of heads", .least = 1, .most = 1024),                 \
-        OPTION_INT("dim", 0, "N", &(a).dim, "another width", .least = 1, .most = 65536),                              \
+#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                             \
+    TRAIN_SIZE_OPTIONS(a, letter_of_size, sizes),                                                     \
+        OPTION_INT("heads", 0, "N", &(a).heads, "another number of heads", .least = 1, .most = 1024), \
+        TRAIN_RUN_OPTIONS(a, minutes_)
+/* Its parts, for a model that has no heads. */
+#define TRAIN_SIZE_OPTIONS(a, letter_of_size, sizes)                                                          \
+    OPTION_TEXT("out", 'o', "DIR", &(a).out, "where the model goes", .required = true),                       \
+        OPTION_TEXT("size", letter_of_size, "NAME", &(a).size, "how large the model is", .choices = (sizes)), \
+        OPTION_INT("layers", 0, "N", &(a).layers, "another number of layers than the size has", .least = 1,   \
+                   .most = 1024)
+#define TRAIN_RUN_OPTIONS(a, minutes_)                                                                                \
+    OPTION_INT("dim", 0, "N", &(a).dim, "another width", .least = 1, .most = 65536),                                  \
         OPTION_REAL("dropout", 0, "P", &(a).dropout, "what part of the numbers is left out in training", .least = 0,  \
                     .most = 0.9),                                                                                     \
         OPTION_TEXT("vocab", 0, "PATH", &(a).vocab, "a tokenizer that is there, instead of a new one"),               \
@@ -36,7 +41,7 @@ typedef struct {
         OPTION_REAL("minutes", 'm', "N", &(a).minutes, "... about so many minutes; without all three, " minutes_,     \
                     .least = 0.01, .most = 1e6),                                                                      \
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),    \
-        OPTION_REAL("lr", 0, "RATE", &(a).lr, "the highest learning rate", .least = 1e-9, .most = 10),                \
+        OPTION_REAL("lr", 0, "RATE", &(a).lr, "the highest learning rate", .least = 1e-9, .most = 100),               \
         OPTION_INT("seed", 0, "N", &(a).seed, "of everything that is drawn"),                                         \
         OPTION_FLAG("resume", 'r', &(a).resume, "go on where a run was broken off"),                                  \
         OPTION_FLAG("force", 0, &(a).force, "begin, though the memory or the disk space that it needs is not there")
@@ -55,7 +60,8 @@ typedef struct {
     const char       *score;          /* what the validation's value is called; NULL: the loss */
     bool              untimed;        /* how long it takes is not measured before */
     bool              begun;          /* the folder is ours, and has nothing of a model in it yet */
-    int               usage;          /* train_run's: not 0 where the options are wrong, which has been said */
+    void (*on)(void *training, const tn_fit_event *e); /* hears what the record hears, after it; or NULL */
+    int usage; /* train_run's: not 0 where the options are wrong, which has been said */
 } training;
 
 /* What is particular, in the order in which it is called. False or NULL: an error stands. */

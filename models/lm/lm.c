@@ -3,6 +3,7 @@
 #include "models/gpt/gpt_private.h"
 #include "models/llama/llama_private.h"
 #include "models/lm/lm_private.h"
+#include "models/rnn_lm/rnn_lm_private.h"
 
 #include <string.h>
 
@@ -38,9 +39,38 @@ static tn_blocks   *llama_blocks(void *m) { return ((tn_llama *)m)->blocks; }
 static tn_decoding *llama_decoding(void *m, int64_t rows, int64_t n) { return tn_llama_decoding(m, rows, n); }
 static tn_status llama_save(void *m, const char *to, const tn__gguf_how *how) { return tn__llama_save_as(m, to, how); }
 
+/* A text may be of any length; what it was trained with is no limit, and so none is told. */
+static tn_lm_info rnn_about(const void *m)
+{
+    enum { LONG = 1 << 16 };
+    const tn_rnn_lm_config *c = &((const tn_rnn_lm *)m)->config;
+    return (tn_lm_info){TN__RNN_LM_TYPE, c->vocab, c->dim, c->layers, 1, 1, LONG, false};
+}
+static tn_tensor *rnn_run(void *m, tn_decoder_args a)
+{
+    if (a.cache) return tn_raise(TN_EUNSUPPORTED, "tn_lm_run: a recurrent model has states, no cache of keys"), NULL;
+    return tn_rnn_lm_forward((tn_rnn_lm *)m, a.ids, .last = a.last, .vectors = a.vectors);
+}
+static tn_tensor *rnn_loss(void *m, tn_tensor *ids, tn_tensor *targets)
+{
+    return tn_rnn_lm_loss((tn_rnn_lm *)m, ids, targets);
+}
+static tn_blocks *rnn_blocks(void *m)
+{
+    (void)m;
+    return tn_raise(TN_EUNSUPPORTED, "tn_lm_blocks: a recurrent model is not made of blocks"), NULL;
+}
+static tn_decoding *rnn_decoding(void *m, int64_t rows, int64_t n) { return tn_rnn_lm_decoding(m, rows, n); }
+static tn_status    rnn_save(void *m, const char *to, const tn__gguf_how *how)
+{
+    if (how) return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF has no recurrent models: save it to a folder", to);
+    return tn_rnn_lm_save(m, to);
+}
+
 static const kind kinds[] = {
     {&tn__gpt_class, gpt_about, gpt_run, gpt_loss, gpt_blocks, gpt_decoding, gpt_save},
     {&tn__llama_class, llama_about, llama_run, llama_loss, llama_blocks, llama_decoding, llama_save},
+    {&tn__rnn_lm_class, rnn_about, rnn_run, rnn_loss, rnn_blocks, rnn_decoding, rnn_save},
 };
 
 /* NULL: an error stands. */
@@ -49,7 +79,8 @@ static const kind *kind_of(const char *who, void *m)
     if (!tn_module_ready(who, m)) return NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (((tn_module *)m)->kind == kinds[i].of) return &kinds[i];
-    tn_raise(TN_EINVAL, "a %s is no language model: it must be a tn_gpt or a tn_llama", ((tn_module *)m)->kind->name);
+    tn_raise(TN_EINVAL, "a %s is no language model: it must be a tn_gpt, a tn_llama or a tn_rnn_lm",
+             ((tn_module *)m)->kind->name);
     return NULL;
 }
 
@@ -85,7 +116,7 @@ tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_how *how)
 }
 tn_status tn_lm_save(void *m, const char *dir) { return tn__lm_save_as(m, dir, NULL); }
 
-const char *const tn__lm_types[] = {"gpt2", "llama", "mistral", "qwen2", NULL};
+const char *const tn__lm_types[] = {"gpt2", "llama", "mistral", "qwen2", TN__RNN_LM_TYPE, NULL};
 
 tn_lm *tn_lm_load(const char *dir)
 {
@@ -97,5 +128,6 @@ tn_lm *tn_lm_load(const char *dir)
     static const tn_hf_files files = {rows, TN_HF_COUNT_(rows), NULL, 0};
     stored                   s = {NULL};
     if (!tn_hf_config_read(dir, &files, &s)) return NULL;
+    if (!strcmp(s.type, TN__RNN_LM_TYPE)) return (tn_lm *)tn_rnn_lm_load(dir);
     return !strcmp(s.type, tn__lm_types[0]) ? (tn_lm *)tn_gpt_load(dir) : (tn_lm *)tn_llama_load(dir);
 }

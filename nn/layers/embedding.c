@@ -47,7 +47,7 @@ static void describe_table(int64_t count, int64_t dim, int64_t padding, char *te
 
 /* ---- one row an index ------------------------------------------------------------------------------------------ */
 
-/* With dropout a row is there or not for a whole batch (Gal and Ghahramani 2016): one draw for each row of the table. */
+/* With dropout a row is there or not for a whole batch (Gal and Ghahramani 2016): a draw for each row of the table. */
 static tn_tensor *embedding_forward(void *self, tn_tensor *x)
 {
     const tn_embedding *m = self;

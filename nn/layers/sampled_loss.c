@@ -3,8 +3,8 @@
  *   q(w) = counts(w)^power / Σ,   s(w) = x · W_w + b_w, for NCE less log(k q(w))
  *   loss = softplus(-s(target)) + Σ over k draws from q of softplus(s(w))
  *
- * With one set of draws for all rows the scores of the noise are a product of matrices. A draw may be the target; that is
- * counted like any other, as the estimate's theory has it. */
+ * With one set of draws for all rows the scores of the noise are a product of matrices. A draw may be the target; that
+ * is counted like any other, as the estimate's theory has it. */
 #include "nn/base/nn_private.h"
 
 #include <math.h>

@@ -43,7 +43,9 @@ models/bert      | files                         | core/base/toolbox.h
 models/heads     | files bert                    | core/base/toolbox.h
 models/gpt       | files generate                | core/base/toolbox.h
 models/llama     | files generate                | core/base/toolbox.h
-models/lm        | files generate gpt llama      | core/base/toolbox.h
+models/rnn_lm    | files generate                | core/base/toolbox.h
+models/elmo      | files                         | core/base/toolbox.h
+models/lm        | files generate gpt llama rnn_lm | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
 models/decoder   | files lm                      | core/base/toolbox.h
 models/open      | files bert lm decoder seq2seq | core/base/toolbox.h

@@ -161,6 +161,32 @@ static void *lm_save(void *m, tn_tensor *x)
     ck_assert_int_ne(tn_lm_save(m, NULL), TN_OK);
     return NULL;
 }
+static void *an_rnn_lm(void) { return tn_rnn_lm_new(.vocab = 8, .dim = 4, .hidden = 4, .layers = 1); }
+static void *rnn_lm(void *m, tn_tensor *x) { return tn_rnn_lm_forward((tn_rnn_lm *)m, x); }
+static void *rnn_lm_loss(void *m, tn_tensor *x) { return tn_rnn_lm_loss((tn_rnn_lm *)m, x, x); }
+static void *rnn_lm_decoding(void *m, tn_tensor *x) { return tn_rnn_lm_decoding(m, x ? 1 : 0, 4); }
+static void *rnn_lm_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_rnn_lm_save(m, NULL), TN_OK);
+    return NULL;
+}
+static void *an_elmo(void) { return tn_elmo_new(.vocab = 8, .dim = 4, .hidden = 6, .letters = 2, .filters = 2); }
+static void *elmo_sentences(void *m, tn_tensor *x) { return tn_elmo_sentences(m, x ? 0 : -1, NULL).rows; }
+static void *elmo_vectors(void *m, tn_tensor *x)
+{
+    (void)x;
+    return tn_elmo_vectors(m, NULL, out) ? m : NULL;
+}
+static void *elmo_loss(void *m, tn_tensor *x) { return tn_elmo_loss(m, NULL, x); }
+static void *elmo_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_elmo_save(m, NULL), TN_OK);
+    return NULL;
+}
+static void *a_carried(void) { return tn_carried_lm_new(an_rnn_lm(), 2); }
+static void *carried_loss(void *m, tn_tensor *x) { return tn_carried_lm_loss(m, &(tn_batch){.x = x, .y = x}, NULL); }
 static void *a_seq2seq(void)
 {
     return tn_seq2seq_new(.source_words = 8, .dim = 4, .layers = 1, .heads = 2, .positions = 8);
@@ -236,6 +262,16 @@ static const struct forward {
     {"tn_lm_loss", "gpt: ids must be [batch, length], got NULL", a_gpt, lm_loss, 0},
     {"tn_lm_decoding", "tn_kv_cache_new: .batch is 0", a_gpt, lm_decoding, 0},
     {"tn_lm_save", "the directory is NULL", a_llama, lm_save, 0},
+    {"tn_rnn_lm", "rnn_lm: ids must be [batch, length], got NULL", an_rnn_lm, rnn_lm, 0},
+    {"tn_rnn_lm_loss", "rnn_lm: ids must be [batch, length], got NULL", an_rnn_lm, rnn_lm_loss, 0},
+    {"tn_rnn_lm_decoding", "tn_rnn_lm_decoding: 0 rows of 4 words, but both must be at least 1", an_rnn_lm,
+     rnn_lm_decoding, 0},
+    {"tn_rnn_lm_save", "the directory is NULL", an_rnn_lm, rnn_lm_save, 0},
+    {"tn_carried_lm_loss", "model: rnn_lm: ids must be [batch, length], got NULL", a_carried, carried_loss, 0},
+    {"tn_elmo_sentences", "tn_elmo_sentences: there are no lines", an_elmo, elmo_sentences, 0},
+    {"tn_elmo_vectors", "elmo: the sentences are not what", an_elmo, elmo_vectors, 3},
+    {"tn_elmo_loss", "elmo: the sentences are not what", an_elmo, elmo_loss, 0},
+    {"tn_elmo_save", "the directory is NULL", an_elmo, elmo_save, 0},
     {"tn_seq2seq", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq, 1},
     {"tn_seq2seq_loss", "seq2seq: the target must be [batch, length]", a_seq2seq, seq2seq_loss, 0},
     {"tn_seq2seq_decoding", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq_decoding, 0},
@@ -384,6 +420,9 @@ static void *new_tuned(void) /* of an encoder, which is drawn before */
 OF_ZEROS(gpt, tn_gpt_config)
 OF_ZEROS(llama, tn_llama_config)
 OF_ZEROS(seq2seq, tn_seq2seq_config)
+OF_ZEROS(rnn_lm, tn_rnn_lm_config)
+OF_ZEROS(elmo, tn_elmo_config)
+static void *new_carried_lm(void) { return tn_carried_lm_new(NULL, 0); }
 #define PLAIN(name) \
     static void *new_##name(void) { return tn_##name##_new(); }
 PLAIN(identity)
@@ -469,6 +508,9 @@ static const struct {
     {"tn_gpt_new", new_gpt, false},
     {"tn_llama_new", new_llama, false},
     {"tn_seq2seq_new", new_seq2seq, false},
+    {"tn_rnn_lm_new", new_rnn_lm, false},
+    {"tn_elmo_new", new_elmo, false},
+    {"tn_carried_lm_new", new_carried_lm, false},
     {"tn_identity_new", new_identity, true},
     {"tn_relu_new", new_relu, true},
     {"tn_selu_new", new_selu, true},

@@ -85,8 +85,7 @@ START_TEST(weight_drop)
 }
 END_TEST
 
-/* With lengths, too: between the layers a sequence has one mask, so that a padded batch and its sequences alone agree in
- * what is 0 where nothing comes back through time. */
+/* With lengths, too: between the layers a sequence has one mask in all its steps. */
 START_TEST(locked_between_layers)
 {
     tn_rnn        *m = tn_rnn_new(.in = 3, .hidden = 8, .layers = 2, .dropout = 0.5, .locked = true);

@@ -393,6 +393,32 @@ END_TEST
 
 /* ---- averages ---------------------------------------------------------------------------------------------------- */
 
+/* The weights themselves, until means begin: averaged SGD. */
+START_TEST(means)
+{
+    tn_sequential *net = tn_sequential_new();
+    tn_tensor     *a = param(net, "a", TN_F64, TN_SHAPE(2), (double[]){1, 2});
+    tn_ema        *e = tn_ema_new(net, .mean = true);
+    const double   seen[] = {4, 8, 3, 7, 5}, want[] = {4, 8, 3, 5, 5};
+    for (int i = 0; i < 5; i++) {
+        if (i == 2) tn_ema_begin(e);
+        const tn_scope s = tn_no_grad_begin();
+        tn_fill(a, seen[i]);
+        tn_scope_end(s);
+        tn_ema_update(e), tn_ema_swap(e);
+        ck_assert(close_to(tn_get(a, 1), want[i]) && tn_ema_begun(e) == (i > 1));
+        tn_ema_swap(e);
+    }
+    tn_ema *other = tn_ema_new(net);
+    tn_ema_begin(other);
+    ck_error(TN_EINVAL, "tn_ema_begin: these averages have no .mean");
+    tn_ema_begin(NULL);
+    ck_error(TN_EINVAL, "tn_ema_begin: the averages are NULL");
+    tn_ema_free(e), tn_ema_free(other);
+    tn_free(net);
+}
+END_TEST
+
 START_TEST(averages)
 {
     tn_sequential *net = tn_sequential_new();
@@ -605,6 +631,7 @@ int main(void)
     tcase_add_test(t, norms_of_many);
     tcase_add_test(t, nonfinite_gradients);
     tcase_add_test(t, accumulation);
+    tcase_add_test(t, means);
     tcase_add_test(t, averages);
     tcase_add_test(t, wrong_use);
     tcase_add_test(t, old_tapes);

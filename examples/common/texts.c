@@ -1,6 +1,7 @@
 /* texts.c — text files as numbers. */
 #define _GNU_SOURCE
-#include "gpt.h"
+#include "texts.h"
+#include "files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -185,5 +186,90 @@ tn_tokenizer *texts_characters(tn_text text)
     tn_json_free(frame), tn_json_free(special);
     tn_json_writer_free(w);
     if (c) tn_mem_put(c, MOST * sizeof *c);
+    return t;
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+static const char unknown[] = "<unk>", line_end[] = "<eos>";
+
+bool texts_are_words(const tn_tokenizer *t)
+{
+    return tn_tokenizer_kind_of(t) == TN_WORDPIECE && tn_tokenizer_id(t, unknown) == 0 &&
+           tn_tokenizer_id(t, line_end) == 1;
+}
+
+bool texts_lines(tn_text text, tn_string *to)
+{
+    for (size_t at = 0; at < text.bytes && tn_error() == TN_OK;) {
+        const char  *end = memchr(text.at + at, '\n', text.bytes - at);
+        const size_t n = end ? (size_t)(end - text.at) - at : text.bytes - at;
+        tn_string_add(to, (tn_text){text.at + at, n});
+        tn_string_add(to, tn_text_of(" <eos>\n"));
+        at += n + 1;
+    }
+    return tn_error() == TN_OK;
+}
+
+static void put_special(tn_json_writer *w, int64_t id, const char *text)
+{
+    tn_json_open_object(w, NULL);
+    tn_json_put_i64(w, "id", id);
+    tn_json_put_string(w, "content", text);
+    const char *const never[] = {"single_word", "lstrip", "rstrip", "normalized"};
+    for (int i = 0; i < 4; i++) tn_json_put_bool(w, never[i], false);
+    tn_json_put_bool(w, "special", true);
+    tn_json_close(w);
+}
+
+/* WordPiece whose pieces are words: a word that is none of them has no beginning that goes on, and is unknown. */
+static void put_words(tn_json_writer *w, const tn_vocab *v)
+{
+    tn_json_open_object(w, "model");
+    tn_json_put_string(w, "type", "WordPiece");
+    tn_json_put_string(w, "unk_token", unknown);
+    tn_json_put_string(w, "continuing_subword_prefix", "##");
+    tn_json_put_i64(w, "max_input_chars_per_word", 100);
+    tn_json_open_object(w, "vocab");
+    tn_json_put_i64(w, unknown, 0), tn_json_put_i64(w, line_end, 1);
+    int64_t id = 2;
+    for (int64_t i = TN_VOCAB_FIRST; i < tn_vocab_size(v) && tn_error() == TN_OK; i++) {
+        const char *word = tn_vocab_word(v, i);
+        if (strcmp(word, unknown) != 0 && strcmp(word, line_end) != 0 && strncmp(word, "##", 2) != 0)
+            tn_json_put_i64(w, word, id++);
+    }
+    tn_json_close(w), tn_json_close(w);
+}
+
+static void put_kind(tn_json_writer *w, const char *what, const char *kind)
+{
+    tn_json_open_object(w, what);
+    tn_json_put_string(w, "type", kind);
+    if (!strcmp(kind, "WordPiece")) tn_json_put_string(w, "prefix", "##"), tn_json_put_bool(w, "cleanup", false);
+    tn_json_close(w);
+}
+
+tn_tokenizer *texts_words(tn_text text, int64_t most)
+{
+    tn_vocab       *v = tn_vocab_new();
+    tn_json_writer *w = tn_json_writer_new(0);
+    size_t          bytes;
+    tn_vocab_read(v, text.at, text.bytes);
+    tn_vocab_trim(v, 1, most);
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "version", "1.0");
+    tn_json_open_array(w, "added_tokens");
+    put_special(w, 0, unknown), put_special(w, 1, line_end);
+    tn_json_close(w);
+    tn_json_put_null(w, "normalizer");
+    put_kind(w, "pre_tokenizer", "WhitespaceSplit");
+    tn_json_put_null(w, "post_processor");
+    put_kind(w, "decoder", "WordPiece");
+    put_words(w, v);
+    tn_json_close(w);
+    const char   *json = tn_error() == TN_OK ? tn_json_text(w, &bytes) : NULL;
+    tn_tokenizer *t = json ? tn_tokenizer_parse(json, bytes) : NULL;
+    tn_json_writer_free(w);
+    tn_vocab_free(v);
     return t;
 }

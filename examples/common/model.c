@@ -1,6 +1,6 @@
-/* model.c — opening a model: GPT-2, LLaMA, Mistral or Qwen2, with the tokenizer that belongs to it, from a folder, a
- * .gguf or llama2.c's .bin. */
-#include "gpt.h"
+/* model.c — opening a model: GPT-2, LLaMA, Mistral, Qwen2 or a recurrent one, with the tokenizer that belongs to it,
+ * from a folder, a .gguf or llama2.c's .bin. */
+#include "model.h"
 
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {

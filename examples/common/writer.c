@@ -1,5 +1,5 @@
-/* stream.c — numbers become text as they come, and a text that goes on and on. */
-#include "gpt.h"
+/* writer.c — numbers become text as they come, and a text that goes on and on. */
+#include "writer.h"
 
 #include <string.h>
 

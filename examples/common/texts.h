@@ -1,0 +1,19 @@
+/* texts.h — text files as numbers, and tokenizers of characters and of words. */
+#ifndef TENON_EXAMPLES_COMMON_TEXTS_H
+#define TENON_EXAMPLES_COMMON_TEXTS_H
+
+#include "options.h"
+
+/* All of the files, folders (what is in them, sorted by name, and in their folders) and "-", one after the other. */
+bool texts_read(const option_list *files, tn_string *to);
+/* Added to `to`; a special token that the text spells becomes one unless literal. */
+bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to);
+/* A tokenizer of bytes whose pieces are the characters of a text: no merges but those inside of them. */
+tn_tokenizer *texts_characters(tn_text text);
+/* A tokenizer of words between white space: the most frequent so many of a text, all others <unk>; and <eos>, which
+ * texts_lines puts at the end of each line. texts_are_words: is it such a one? */
+tn_tokenizer *texts_words(tn_text text, int64_t most);
+bool          texts_are_words(const tn_tokenizer *t);
+bool          texts_lines(tn_text text, tn_string *to); /* added to `to`; false: an error stands */
+
+#endif

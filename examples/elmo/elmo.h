@@ -1,0 +1,18 @@
+/* elmo.h — the commands of elmo, and what they share. */
+#ifndef TENON_EXAMPLES_ELMO_ELMO_H
+#define TENON_EXAMPLES_ELMO_ELMO_H
+
+#include "../common/texts.h"
+#include "../common/train.h"
+
+extern const command train_command, embed_command, tag_command;
+
+/* Lines of text, and of each what it is made from. */
+typedef struct {
+    tn_text *line;
+    int64_t  count, room;
+} text_lines;
+bool lines_add(text_lines *l, tn_text line); /* false: an error stands */
+void lines_free(text_lines *l);
+
+#endif

@@ -1,0 +1,49 @@
+/* embed.c — elmo embed: the vectors of each line's words. */
+#include "elmo.h"
+
+#include <stdlib.h>
+
+enum { LINE_MOST = 1 << 20 };
+
+static const char *dir;
+static int64_t     layer = -1;
+
+static void show(tn_elmo *m, tn_text line)
+{
+    const tn_scope      s = tn_no_grad_begin();
+    const tn_elmo_batch b = tn_elmo_sentences(m, 1, &line);
+    tn_tensor          *of[TN_ELMO_LAYERS], *y = NULL;
+    char                number[32];
+    if (tn_error() == TN_OK && tn_elmo_vectors(m, &b, of))
+        y = layer >= 0 ? of[layer] : tn_mul_scalar(tn_add(of[0], tn_add(of[1], of[2])), 1.0 / TN_ELMO_LAYERS);
+    for (int64_t i = 0; y && i < tn_size(y, 1); i++)
+        for (int64_t k = 0; k < tn_size(y, 2); k++) {
+            tn_format_float((float)tn_get(y, i * tn_size(y, 2) + k), number);
+            printf(k + 1 < tn_size(y, 2) ? "%s " : "%s\n", number);
+        }
+    if (y) printf("\n");
+    tn_scope_end(s);
+}
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    tn_elmo *m = tn_elmo_load(dir);
+    char    *line = NULL;
+    size_t   room = 0, n = 0;
+    while (m && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST)) show(m, (tn_text){line, n});
+    free(line);
+    tn_module_free(m);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
+    OPTION_INT("layer", 'l', "N", &layer, "0: of characters alone, 1, 2: of the LSTMs; without it, their mean",
+               .least = 0, .most = TN_ELMO_LAYERS - 1),
+    {0},
+};
+const command embed_command = COMMAND(
+    "embed", "the vectors of words in their sentences", options,
+    .text = "Reads sentences from standard input, a line each, and writes a line of numbers for each word, and an "
+            "empty one behind each sentence.");

@@ -1,0 +1,38 @@
+/* main.c — elmo: vectors of words in their sentences, from a language model in both directions. One file for each
+ * command. */
+#include "elmo.h"
+
+#include <stdlib.h>
+
+bool lines_add(text_lines *l, tn_text line)
+{
+    if (l->count == l->room) {
+        const int64_t room = 2 * l->room + 64;
+        tn_text      *more = realloc(l->line, (size_t)room * sizeof *more);
+        if (!more) return tn_raise(TN_ENOMEM, "no memory for %lld lines", (long long)room), false;
+        l->line = more, l->room = room;
+    }
+    l->line[l->count++] = line;
+    return true;
+}
+
+void lines_free(text_lines *l)
+{
+    free(l->line);
+    *l = (text_lines){.line = NULL};
+}
+
+int main(int argc, char **argv)
+{
+    const command commands[] = {train_command, embed_command, tag_command, {0}};
+    const program elmo = {
+        .name = "elmo",
+        .summary = "vectors of words in their sentences",
+        .commands = commands,
+        .text = "A language model in both directions, whose words are made of characters; its layers are what a word "
+                "means where it stands:\n\n"
+                "  elmo train --text sentences.txt --out model --minutes 30\n"
+                "  elmo tag --model model --train train.conllu --test test.conllu",
+    };
+    return program_main(&elmo, argc, argv);
+}

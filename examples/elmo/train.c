@@ -1,0 +1,268 @@
+/* train.c — elmo train: what is particular to it; all else is in common/train.c. Lines are sentences of words between
+ * blanks; each step takes some of them by chance, and every epoch each of them once. */
+#include "elmo.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 60 /* words of a sentence; what is behind is left out */, MOST_ROWS = 4096 };
+
+typedef struct {
+    training    base;
+    option_list text, valid;
+    int64_t     batch, hidden;
+    double      valid_part;
+    tn_string   all;
+    text_lines  learned, held;
+    int64_t    *order; /* of the lines in this epoch */
+    int64_t     epoch, at, held_at, words;
+    tn_elmo    *now; /* the model that is trained, or whose first steps are timed */
+} elmo_training;
+
+static elmo_training *of(training *t) { return (elmo_training *)t; }
+
+/* ---- sentences --------------------------------------------------------------------------------------------------- */
+
+/* Up to so many words; how many there are. */
+static int64_t cut(tn_text *line)
+{
+    int64_t n = 0;
+    for (size_t at = 0; at < line->bytes;) {
+        while (at < line->bytes && line->at[at] == ' ') at++;
+        if (at == line->bytes) break;
+        if (n == LONGEST) return line->bytes = at, n;
+        while (at < line->bytes && line->at[at] != ' ') at++;
+        n++;
+    }
+    return n;
+}
+
+static bool split(text_lines *l, tn_text text, int64_t *words)
+{
+    for (size_t at = 0; at < text.bytes && tn_error() == TN_OK;) {
+        const char *end = memchr(text.at + at, '\n', text.bytes - at);
+        tn_text     line = {text.at + at, (end ? (size_t)(end - text.at) : text.bytes) - at};
+        at += line.bytes + 1;
+        if (line.bytes && line.at[line.bytes - 1] == '\r') line.bytes--;
+        const int64_t n = cut(&line);
+        *words += n;
+        if (n) lines_add(l, line);
+    }
+    return tn_error() == TN_OK;
+}
+
+/* The numbers of a line's words, between those of its beginning and its end. */
+static void number(const tn_tokenizer *t, tn_text line, int64_t *to)
+{
+    char word[256];
+    for (size_t at = 0; at < line.bytes;) {
+        while (at < line.bytes && line.at[at] == ' ') at++;
+        const size_t from = at;
+        while (at < line.bytes && line.at[at] != ' ') at++;
+        if (at == from) break;
+        const int n = at - from < sizeof word ? (int)(at - from) : 0;
+        snprintf(word, sizeof word, "%.*s", n, line.at + from);
+        const int64_t id = n ? tn_tokenizer_id(t, word) : -1;
+        *to++ = id < 0 ? 0 : id;
+    }
+}
+
+static bool fill(elmo_training *g, tn_batch *b, int64_t n, const tn_text *lines)
+{
+    const tn_elmo_batch s = tn_elmo_sentences(g->now, n, lines);
+    if (tn_error() != TN_OK) return false;
+    const int64_t width = tn_size(s.rows, 1);
+    b->x = s.words, b->y = tn_ones_of(TN_I64, tn_shape_of(s.rows)); /* 1 is <eos>, the number of both ends */
+    int64_t *to = b->y ? tn_data_mut(b->y) : NULL;
+    for (int64_t i = 0; to && i < n; i++) number(g->base.tokens, lines[i], to + i * width + 1);
+    for (int64_t i = 0; i < n; i++) b->items += tn_get_i64(s.lengths, i);
+    return tn_batch_put(b, "rows", s.rows) == TN_OK && tn_batch_put(b, "lengths", s.lengths) == TN_OK;
+}
+
+/* By the seed and the number of the epoch alone. */
+static void shuffle(elmo_training *g)
+{
+    tn_generator r = {.seed = (uint64_t)g->base.asked.seed * 1000003u + (uint64_t)g->epoch};
+    for (int64_t i = 0; i < g->learned.count; i++) g->order[i] = i;
+    for (int64_t i = g->learned.count; i > 1;) {
+        const int64_t k = tn_random_below(&r, i--), o = g->order[i];
+        g->order[i] = g->order[k], g->order[k] = o;
+    }
+}
+
+static bool draw(void *user, tn_batch *b)
+{
+    elmo_training *g = user;
+    tn_text        lines[MOST_ROWS];
+    int64_t        n = 0;
+    if (g->at >= g->learned.count) return g->at = 0, g->epoch++, shuffle(g), false;
+    while (n < g->batch && g->at < g->learned.count) lines[n++] = g->learned.line[g->order[g->at++]];
+    return fill(g, b, n, lines);
+}
+static void begin(void *user, const tn_json *at)
+{
+    elmo_training *g = user;
+    g->at = at ? tn_json_i64(tn_json_need(at, "at")) : 0, g->epoch = at ? tn_json_i64(tn_json_need(at, "epoch")) : 0;
+    if (g->at < 0) g->at = 0;
+    shuffle(g);
+}
+static void keep(void *user, tn_json_writer *w)
+{
+    tn_json_put_i64(w, "at", ((elmo_training *)user)->at), tn_json_put_i64(w, "epoch", ((elmo_training *)user)->epoch);
+}
+static bool go_through(void *user, tn_batch *b)
+{
+    elmo_training *g = user;
+    const int64_t  left = g->held.count - g->held_at, n = left < g->batch ? left : g->batch;
+    if (n < 1) return g->held_at = 0, false;
+    g->held_at += n;
+    return fill(g, b, n, g->held.line + g->held_at - n);
+}
+static void go_back(void *user, const tn_json *at)
+{
+    (void)at;
+    ((elmo_training *)user)->held_at = 0;
+}
+
+static tn_tensor *loss(void *net, const tn_batch *b, void *user)
+{
+    const tn_elmo_batch s = {b->x, tn_batch_get(b, "rows"), tn_batch_get(b, "lengths")};
+    (void)user;
+    return tn_elmo_loss(net, &s, b->y);
+}
+
+/* ---- a kind of training ------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    int64_t     dim, hidden;
+} sizes[] = {{"tiny", 32, 64}, {"small", 128, 512}, {"medium", 256, 1024}, {"large", 512, 4096}};
+
+static int check(training *t)
+{
+    elmo_training *g = of(t);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (strcmp(t->asked.size, sizes[i].name) != 0) continue;
+        if (!g->hidden) g->hidden = t->asked.dim ? 4 * t->asked.dim : sizes[i].hidden;
+        if (t->asked.layers && t->asked.layers != 2) return program_usage("--layers: ELMo has 2");
+        return train_shape(t, 2, 1, sizes[i].dim);
+    }
+    return program_usage("there is no --size %s", t->asked.size);
+}
+
+static bool look(training *t)
+{
+    elmo_training *g = of(t);
+    if (!texts_read(&g->text, &g->all)) return false;
+    size_t bytes = g->all.bytes;
+    if (g->valid.count && !texts_read(&g->valid, &g->all)) return false;
+    if (!g->valid.count) bytes -= (size_t)(g->valid_part * (double)bytes);
+    while (bytes < g->all.bytes && bytes && g->all.at[bytes - 1] != '\n') bytes++;
+    int64_t held = 0;
+    if (!split(&g->learned, (tn_text){g->all.at, bytes}, &g->words) ||
+        !split(&g->held, (tn_text){g->all.at + bytes, g->all.bytes - bytes}, &held))
+        return false;
+    if (!g->learned.count) tn_raise(TN_EFORMAT, "the text has no sentences: lines of words between blanks");
+    g->order = malloc((size_t)(g->learned.count + 1) * sizeof *g->order);
+    if (!g->order) tn_raise(TN_ENOMEM, "no memory for the order of %lld lines", (long long)g->learned.count);
+    return tn_error() == TN_OK;
+}
+
+static tn_tokenizer *tokenizer(training *t, progress *bar)
+{
+    (void)bar;
+    return texts_words((tn_text){of(t)->all.at, of(t)->all.bytes}, t->asked.vocab_size);
+}
+
+static bool open_all(training *t)
+{
+    elmo_training *g = of(t);
+    t->batches = (g->learned.count - 1) / g->batch + 1;
+    t->fit.train = (tn_source){draw, begin, keep, NULL, g, t->batches}, t->fit.loss = loss;
+    if (g->held.count) {
+        t->fit.valid = (tn_source){.next = go_through, .begin = go_back, .user = g};
+        t->fit.restore_best = true;
+    }
+    t->width = g->batch * (g->words / g->learned.count + 3), t->every = t->batches < 500 ? t->batches : 500;
+    snprintf(t->each, sizeof t->each, "%lld sentences", (long long)g->batch);
+    shuffle(g);
+    return true;
+}
+
+static void *make(training *t)
+{
+    elmo_training *g = of(t);
+    return g->now = tn_elmo_new(.vocab = tn_tokenizer_size(t->tokens), .dim = t->asked.dim, .hidden = g->hidden,
+                                .dropout = t->asked.dropout);
+}
+
+static void say(training *t)
+{
+    const elmo_training *g = of(t);
+    fprintf(stderr, "text     %lld sentences, %lld words; to measure on: %lld sentences\n", (long long)g->learned.count,
+            (long long)g->words, (long long)g->held.count);
+}
+
+static void describe(const training *t, tn_json_writer *w)
+{
+    const elmo_training *g = (const elmo_training *)t;
+    tn_json_put_i64(w, "sentences", g->learned.count), tn_json_put_i64(w, "words", g->words);
+    tn_json_put_i64(w, "batch", g->batch), tn_json_put_i64(w, "hidden", g->hidden);
+}
+
+static bool save(training *t, tn_fit_why why)
+{
+    (void)why;
+    return tn_elmo_save(t->net, t->asked.out) == TN_OK;
+}
+
+static void close_all(training *t)
+{
+    elmo_training *g = of(t);
+    lines_free(&g->learned), lines_free(&g->held);
+    tn_string_free(&g->all);
+    free(g->order);
+}
+
+static const train_kind kind = {"A language model in both directions",
+                                1000,
+                                20,
+                                check,
+                                look,
+                                tokenizer,
+                                open_all,
+                                make,
+                                say,
+                                describe,
+                                save,
+                                close_all};
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static elmo_training asked = {.base = {.kind = &kind, .asked = {TRAIN_DEFAULTS, .size = "small", .dropout = 0.1}},
+                              .batch = 32,
+                              .valid_part = 0.02};
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    return train_main(&asked.base);
+}
+
+static const option options[] = {
+    OPTION_LIST("text", 't', "FILE", &asked.text, "sentences to learn from, a line each: files, folders, or -",
+                .required = true),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "sentences to measure on, to choose the best by"),
+    OPTION_REAL("valid-part", 0, "P", &asked.valid_part, "without --valid, so much of the text, from its end",
+                .least = 0, .most = 0.5),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "sentences in a step", .least = 1, .most = MOST_ROWS),
+    OPTION_INT("hidden", 0, "N", &asked.hidden, "another width of the LSTMs' cells", .least = 2, .most = 65536),
+    TRAIN_SIZE_OPTIONS(asked.base.asked, 's', "tiny|small|medium|large"),
+    TRAIN_RUN_OPTIONS(asked.base.asked, "20"),
+    {0},
+};
+const command train_command =
+    COMMAND("train", "train a model on sentences", options,
+            .text = "A line is a sentence of words between blanks, of which the first 60 are read.\n\n"
+                    "  elmo train --text sentences.txt --vocab-size 20000 --out model --minutes 30");

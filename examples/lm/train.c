@@ -1,0 +1,373 @@
+/* train.c — lm train: what is particular to recurrent language models; all else is in common/train.c.
+ *
+ * Averaged SGD as AWD-LSTM has it (Merity and others 2018): plain SGD, until a validation is worse than the best of
+ * those more than `patience` before it; from then on the weights that are measured and kept are means. */
+#include "lm.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HISTORY = 4096, MOST_ROWS = 4096 };
+
+typedef struct {
+    training      base;
+    option_list   text, valid;
+    const char   *pieces, *cell, *optimizer, *cutoffs, *decay;
+    int64_t       batch, length, hidden, patience;
+    double        valid_part, dropout_in, dropout_between, dropout_words, weight_drop, alpha, beta, clip, weight_decay;
+    bool          untied, unlocked, vary, awd;
+    tn_string     all;   /* what is learned, then what is measured on ... */
+    size_t        bytes; /* ... from here on */
+    tn_ids        ids, held;
+    tn_columns   *columns, *held_columns;
+    tn_optimizer *own;
+    tn_ema       *means;
+    double        history[HISTORY]; /* of validations, for averaged SGD */
+    int           known;
+} lm_training;
+
+static lm_training *of(training *t) { return (lm_training *)t; }
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int64_t     dim, hidden, layers;
+    double      dropout;
+} sizes[] = {{"tiny", 64, 64, 1, 0.1},
+             {"small", 200, 200, 2, 0.2},
+             {"medium", 650, 650, 2, 0.5},
+             {"large", 1500, 1500, 2, 0.65},
+             {"awd", 400, 1150, 3, 0.4}};
+
+/* "2000,10000" */
+static int cutoffs_of(const lm_training *g, int64_t to[TN_CUTOFFS])
+{
+    int         n = 0;
+    const char *at = g->cutoffs;
+    memset(to, 0, TN_CUTOFFS * sizeof *to);
+    for (char *end; at && *at && n < 3; at = *end == ',' ? end + 1 : end) {
+        to[n] = strtoll(at, &end, 10);
+        if (end == at || to[n] < 1 || (*end && *end != ',')) return -1;
+        n++;
+    }
+    return at && *at ? -1 : n;
+}
+
+/* Whatever was not said is as the recipe has it. */
+static void awd(lm_training *g)
+{
+    train_asked *a = &g->base.asked;
+    if (!strcmp(a->size, "small")) a->size = "awd";
+    if (isnan(g->dropout_words)) g->dropout_words = 0.1;
+    if (isnan(g->weight_drop)) g->weight_drop = 0.5;
+    if (isnan(g->dropout_in)) g->dropout_in = 0.65;
+    if (isnan(g->dropout_between)) g->dropout_between = 0.3;
+    if (isnan(g->alpha)) g->alpha = 2;
+    if (isnan(g->beta)) g->beta = 1;
+    g->vary = true;
+}
+
+static void fill_in(double *number, double otherwise)
+{
+    if (isnan(*number)) *number = otherwise;
+}
+
+static int check(training *t)
+{
+    lm_training *g = of(t);
+    train_asked *a = &t->asked;
+    const bool   sgd = strcmp(g->optimizer, "adam") != 0;
+    int64_t      cutoffs[TN_CUTOFFS];
+    size_t       i = 0;
+    if (a->vocab && strcmp(g->pieces, "words") != 0)
+        return program_usage("--pieces is for a new tokenizer; --vocab names one");
+    if (cutoffs_of(g, cutoffs) < 0) return program_usage("--cutoffs is at most 3 numbers with commas: 2000,10000");
+    if (g->cutoffs && !g->untied)
+        return program_usage("--cutoffs is for --untied: an adaptive softmax has its own tables");
+    if (!strcmp(g->pieces, "bpe") && a->vocab_size < 257)
+        return program_usage("--vocab-size is at least 257: all bytes");
+    if (g->awd) awd(g);
+    while (i < sizeof sizes / sizeof *sizes && strcmp(a->size, sizes[i].name) != 0) i++;
+    if (i == sizeof sizes / sizeof *sizes) return program_usage("there is no --size %s", a->size);
+    if (a->layers > TN_RNN_LM_LAYERS) return program_usage("--layers is at most %d", TN_RNN_LM_LAYERS);
+    if (!g->hidden) g->hidden = a->dim ? a->dim : sizes[i].hidden;
+    fill_in(&a->dropout, sizes[i].dropout);
+    fill_in(&g->dropout_in, a->dropout), fill_in(&g->dropout_between, a->dropout);
+    fill_in(&g->dropout_words, 0), fill_in(&g->weight_drop, 0), fill_in(&g->alpha, 0), fill_in(&g->beta, 0);
+    fill_in(&g->clip, sgd ? 0.25 : 1), fill_in(&a->lr, sgd ? 20 : 1e-3);
+    fill_in(&g->weight_decay, sgd ? 1.2e-6 : 0.01);
+    return train_shape(t, sizes[i].layers, 1, sizes[i].dim);
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+/* Both texts behind each other; without --valid the last part of the one, from a line's beginning on. */
+static bool look(training *t)
+{
+    lm_training *g = of(t);
+    if (!texts_read(&g->text, &g->all)) return false;
+    g->bytes = g->all.bytes;
+    if (g->valid.count) return texts_read(&g->valid, &g->all);
+    g->bytes -= (size_t)(g->valid_part * (double)g->all.bytes);
+    while (g->bytes < g->all.bytes && g->bytes && g->all.at[g->bytes - 1] != '\n') g->bytes++;
+    return true;
+}
+
+static tn_tokenizer *tokenizer(training *t, progress *bar)
+{
+    const lm_training *g = of(t);
+    const tn_text      all = {g->all.at, g->bytes};
+    if (!strcmp(g->pieces, "words")) return texts_words(all, t->asked.vocab_size);
+    if (!strcmp(g->pieces, "characters")) return texts_characters(all);
+    return tn_tokenizer_train_text(all.at, all.bytes, .kind = TN_BYTE_BPE, .cased = true,
+                                   .vocab_size = strcmp(g->pieces, "bytes") ? t->asked.vocab_size : 257,
+                                   .progress = progress_part, .user = bar);
+}
+
+/* The columns, and besides them what averaged SGD remembers of validations. */
+static bool next(void *user, tn_batch *b)
+{
+    const tn_source s = tn_columns_source(((lm_training *)user)->columns);
+    return s.next(s.user, b);
+}
+static void begin(void *user, const tn_json *at)
+{
+    lm_training    *g = user;
+    const tn_source s = tn_columns_source(g->columns);
+    s.begin(s.user, at);
+    g->known = 0;
+    for (const tn_json *v = at ? tn_json_first(tn_json_get(at, "validations")) : NULL; v && g->known < HISTORY;
+         v = tn_json_next(v))
+        g->history[g->known++] = tn_json_double(v);
+}
+static void keep(void *user, tn_json_writer *w)
+{
+    const lm_training *g = user;
+    const tn_source    s = tn_columns_source(g->columns);
+    s.save(s.user, w);
+    tn_json_open_array(w, "validations");
+    for (int i = 0; i < g->known; i++) tn_json_put_double(w, NULL, g->history[i]);
+    tn_json_close(w);
+}
+
+static bool open_all(training *t)
+{
+    enum { HELD_ROWS = 10, OFTEN = 1000 /* steps; of an epoch, which is when SGD's rate may change */ };
+    lm_training  *g = of(t);
+    const tn_text text = {g->all.at, g->bytes}, valid = {g->all.at + g->bytes, g->all.bytes - g->bytes};
+    if (!numbers_of(t->tokens, text, &g->ids) || !numbers_of(t->tokens, valid, &g->held)) return false;
+    g->columns = tn_columns_new(g->ids.at, g->ids.n, .batch = g->batch, .length = g->length, .vary = g->vary);
+    if (!g->columns) return false;
+    t->fit.train = (tn_source){next, begin, keep, NULL, g, tn_columns_source(g->columns).batches};
+    t->fit.loss = tn_carried_lm_loss;
+    if (g->held.n > 1) {
+        const int64_t rows = g->held.n >= 100 * HELD_ROWS ? HELD_ROWS : 1;
+        g->held_columns = tn_columns_new(g->held.at, g->held.n, .batch = g->held.n > 2 ? rows : 1, .length = g->length);
+        t->fit.valid = tn_columns_source(g->held_columns);
+        t->fit.restore_best = true;
+    }
+    t->batches = g->ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
+    t->every = t->batches < OFTEN || strcmp(g->optimizer, "adam") != 0 ? t->batches : OFTEN;
+    snprintf(t->each, sizeof t->each, "%lld columns of %s%lld words", (long long)g->batch, g->vary ? "about " : "",
+             (long long)g->length);
+    return tn_error() == TN_OK;
+}
+
+/* ---- the model, and who changes it ------------------------------------------------------------------------------- */
+
+static void forget_optimizer(lm_training *g)
+{
+    tn_ema_free(g->means);
+    tn_optimizer_free(g->own);
+    g->means = NULL, g->own = NULL;
+}
+
+/* SGD whose rate falls to a quarter when a validation is worse; or averaged SGD. */
+static void optimizer_for(lm_training *g, tn_carried_lm *m)
+{
+    training *t = &g->base;
+    forget_optimizer(g);
+    t->fit.optimizer = NULL, t->fit.plateau = NULL, t->fit.ema = NULL;
+    t->fit.clip = g->clip, t->fit.weight_decay = g->weight_decay;
+    t->fit.decay = !strcmp(g->decay, "cosine") ? TN_DECAY_COSINE
+                   : !strcmp(g->decay, "none") ? TN_DECAY_NONE
+                                               : TN_DECAY_LINEAR;
+    if (!m || !strcmp(g->optimizer, "adam")) return;
+    g->own = tn_sgd_new(m, .lr = t->asked.lr, .weight_decay = g->weight_decay, .clip.norm = g->clip);
+    t->fit.optimizer = g->own;
+    if (!strcmp(g->optimizer, "asgd")) t->fit.ema = g->means = tn_ema_new(m, .mean = true);
+    else if (t->fit.valid.next)
+        t->fit.plateau = tn_plateau_lr_new(g->own, .factor = 0.25, .patience = 0, .threshold = 0);
+}
+
+static void *make(training *t)
+{
+    lm_training       *g = of(t);
+    const train_asked *a = &t->asked;
+    tn_rnn_lm_config   c = {TN_RNN_LM_DEFAULTS};
+    c.vocab = tn_tokenizer_size(t->tokens), c.cell = g->cell, c.dim = a->dim, c.hidden = g->hidden;
+    c.layers = a->layers, c.untied = g->untied, c.unlocked = g->unlocked;
+    c.dropout = a->dropout, c.dropout_in = g->dropout_in, c.dropout_between = g->dropout_between;
+    c.dropout_words = g->dropout_words, c.weight_drop = g->weight_drop;
+    cutoffs_of(g, c.cutoffs);
+    tn_carried_lm *m = tn_carried_lm_new(tn_rnn_lm_create(c), g->batch);
+    if (m) m->alpha = g->alpha, m->beta = g->beta;
+    optimizer_for(g, m);
+    return m;
+}
+
+static void heard(void *training_, const tn_fit_event *e)
+{
+    lm_training *g = training_;
+    if (e->what != TN_FIT_VALID || !g->means || g->known == HISTORY) return;
+    double best = HUGE_VAL;
+    for (int i = 0; i + g->patience < g->known; i++) best = fmin(best, g->history[i]);
+    g->history[g->known++] = e->value;
+    if (tn_ema_begun(g->means) || !(e->value > best)) return;
+    tn_ema_begin(g->means);
+    if (!settings.quiet) fprintf(stderr, "means of the weights from step %lld on\n", (long long)e->step);
+}
+
+/* ---- a kind of training ------------------------------------------------------------------------------------------ */
+
+static void say(training *t)
+{
+    const lm_training *g = of(t);
+    fprintf(stderr, "text     %zu bytes, %lld words or pieces; to measure on: %lld\n", g->bytes, (long long)g->ids.n,
+            (long long)g->held.n);
+}
+
+static uint64_t sum_of(const tn_ids *ids)
+{
+    uint64_t h = 14695981039346656037u;
+    for (int64_t i = 0; i < ids->n; i++) h = (h ^ (uint64_t)ids->at[i]) * 1099511628211u;
+    return h;
+}
+
+static void describe(const training *t, tn_json_writer *w)
+{
+    const lm_training *g = (const lm_training *)t;
+    char               sum[32];
+    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)(sum_of(&g->ids) ^ sum_of(&g->held)));
+    tn_json_put_string(w, "text", sum);
+    tn_json_put_string(w, "cell", g->cell), tn_json_put_string(w, "optimizer", g->optimizer);
+    tn_json_put_string(w, "decay", g->decay), tn_json_put_string(w, "cutoffs", g->cutoffs ? g->cutoffs : "");
+    const struct {
+        const char *name;
+        int64_t     value;
+    } whole[] = {{"batch", g->batch},   {"length", g->length},     {"hidden", g->hidden}, {"patience", g->patience},
+                 {"untied", g->untied}, {"unlocked", g->unlocked}, {"vary", g->vary}};
+    const struct {
+        const char *name;
+        double      value;
+    } real[] = {{"dropout_in", g->dropout_in},
+                {"dropout_between", g->dropout_between},
+                {"dropout_words", g->dropout_words},
+                {"weight_drop", g->weight_drop},
+                {"alpha", g->alpha},
+                {"beta", g->beta},
+                {"clip", g->clip},
+                {"weight_decay", g->weight_decay}};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) tn_json_put_i64(w, whole[i].name, whole[i].value);
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++) tn_json_put_double(w, real[i].name, real[i].value);
+}
+
+static bool save(training *t, tn_fit_why why)
+{
+    (void)why;
+    return tn_rnn_lm_save(((tn_carried_lm *)t->net)->lm, t->asked.out) == TN_OK;
+}
+
+static void close_all(training *t)
+{
+    lm_training *g = of(t);
+    forget_optimizer(g);
+    tn_columns_free(g->columns), tn_columns_free(g->held_columns);
+    tn_string_free(&g->all);
+    tn_ids_free(&g->ids), tn_ids_free(&g->held);
+}
+
+static const train_kind kind = {
+    "A recurrent language model", 2000, 20, check, look, tokenizer, open_all, make, say, describe, save, close_all};
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static lm_training asked = {
+    .base = {.kind = &kind,
+             .asked = {.dtype = "f32", .lr = NAN, .warmup = 0.1, .seed = 1, .size = "small", .dropout = NAN},
+             .on = heard},
+    .pieces = "words",
+    .cell = "lstm",
+    .optimizer = "adam",
+    .decay = "linear",
+    .batch = 20,
+    .length = 35,
+    .patience = 5,
+    .valid_part = 0.1,
+    .dropout_in = NAN,
+    .dropout_between = NAN,
+    .dropout_words = NAN,
+    .weight_drop = NAN,
+    .alpha = NAN,
+    .beta = NAN,
+    .clip = NAN,
+    .weight_decay = NAN};
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    return train_main(&asked.base);
+}
+
+#define PART(name, to, what) OPTION_REAL(name, 0, "P", to, what, .least = 0, .most = 0.95)
+static const option options[] = {
+    OPTION_LIST("text", 't', "FILE", &asked.text, "texts to learn from: files, folders, or - for standard input",
+                .required = true),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on, to choose the best by"),
+    OPTION_REAL("valid-part", 0, "P", &asked.valid_part, "without --valid, so much of the text, from its end",
+                .least = 0, .most = 0.5),
+    OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "what the text is made of, for a new tokenizer",
+                .choices = "words|characters|bytes|bpe"),
+    OPTION_TEXT("cell", 'c', "NAME", &asked.cell, "of the layers", .choices = "lstm|gru|elman"),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "columns of the text side by side", .least = 1, .most = MOST_ROWS),
+    OPTION_INT("length", 'l', "N", &asked.length, "words of a step, through which gradients go back", .least = 1,
+               .most = 65536),
+    OPTION_FLAG("vary", 0, &asked.vary, "lengths around --length, at times around its half"),
+    OPTION_INT("hidden", 0, "N", &asked.hidden, "another width of the layers than the size has", .least = 1,
+               .most = 65536),
+    OPTION_FLAG("awd", 0, &asked.awd, "AWD-LSTM's recipe: its size, dropouts, weight drop, AR and TAR, --vary"),
+    PART("dropout-in", &asked.dropout_in, "of words' vectors; without it, --dropout"),
+    PART("dropout-between", &asked.dropout_between, "between layers; without it, --dropout"),
+    PART("dropout-words", &asked.dropout_words, "whole words that are left out"),
+    PART("weight-drop", &asked.weight_drop, "of the recurrent weights"),
+    OPTION_FLAG("unlocked", 0, &asked.unlocked, "dropout of each step anew; else a sequence keeps what it left out"),
+    OPTION_FLAG("untied", 0, &asked.untied, "scores by a table of their own, not by the words' vectors"),
+    OPTION_TEXT("cutoffs", 0, "N,N", &asked.cutoffs,
+                "with --untied: an adaptive softmax with clusters from these words on"),
+    OPTION_REAL("alpha", 0, "X", &asked.alpha, "how much large activations cost (AR)", .least = 0, .most = 1000),
+    OPTION_REAL("beta", 0, "X", &asked.beta, "how much changes of activations cost (TAR)", .least = 0, .most = 1000),
+    OPTION_TEXT("optimizer", 0, "NAME", &asked.optimizer,
+                "sgd: the rate falls to a quarter when a validation is worse; asgd: means of the weights instead",
+                .choices = "adam|sgd|asgd"),
+    OPTION_TEXT("decay", 0, "NAME", &asked.decay, "of adam's rate", .choices = "linear|cosine|none"),
+    OPTION_INT("patience", 0, "N", &asked.patience, "of asgd: validations before the means may begin", .least = 0,
+               .most = 1000),
+    OPTION_REAL("clip", 0, "X", &asked.clip, "the largest norm of gradients; without it, 1, or 0.25 for sgd and asgd",
+                .least = 0, .most = 1e6),
+    OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "how much weights are pulled towards 0", .least = 0,
+                .most = 10),
+    TRAIN_SIZE_OPTIONS(asked.base.asked, 's', "tiny|small|medium|large|awd"),
+    TRAIN_RUN_OPTIONS(asked.base.asked, "20"),
+    {0},
+};
+const command train_command = COMMAND(
+    "train", "train a model on text files", options,
+    .text =
+        "Reads the text in columns side by side, and carries the states from step to step. By words, the vocabulary is "
+        "the --vocab-size most frequent words (8000 without it), <unk> for all others and <eos> for a line's end. "
+        "Ctrl-C saves and ends; --resume goes on with the same bits.\n\n"
+        "  lm train --text train.txt --valid valid.txt --vocab-size 10000 --out book --epochs 10\n"
+        "  lm train --text train.txt --valid valid.txt --awd --optimizer asgd --lr 30 --out book --epochs 100\n"
+        "  lm train --text book.txt --pieces characters --cell gru --out letters --minutes 10");

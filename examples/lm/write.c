@@ -1,0 +1,48 @@
+/* write.c — lm write: a text goes on. */
+#include "lm.h"
+
+static const char *dir, *prompt = "";
+static manner      how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200};
+static int64_t     seed = 1;
+static double      temperature = 0.8;
+
+static int run(int count, char **operands)
+{
+    model      m;
+    tn_rnn_lm *lm;
+    writer     w;
+    (void)count, (void)operands;
+    how.how.sample = temperature > 0, how.seed = (uint64_t)seed;
+    if (how.how.sample) how.how.temperature = temperature;
+    if (!recurrent_open(dir, &m, &lm)) return program_end();
+    const bool words = texts_are_words(m.tokens);
+    if (!*prompt && !words) prompt = "\n";
+    if (writer_open(&w, &m, &how) && writer_read(&w, tn_text_of(*prompt ? prompt : "<eos>"))) {
+        fputs(prompt, stdout);
+        writer_write(&w);
+        if (words) putchar('\n');
+    }
+    writer_close(&w);
+    model_close(&m);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
+    OPTION_TEXT("prompt", 'p', "TEXT", &prompt, "how the text begins; without it, with a new line"),
+    OPTION_INT("tokens", 'n', "N", &how.tokens, "how many words or pieces to write", .least = 0, .most = 1e9),
+    OPTION_REAL("temperature", 't', "T", &temperature,
+                "0: always the likeliest; below 1 rather the likely ones, above 1 also others", .least = 0,
+                .most = 100),
+    OPTION_INT("top-k", 'k', "N", &how.how.top_k, "only the N likeliest", .least = 0, .most = 1e7),
+    OPTION_REAL("top-p", 0, "P", &how.how.top_p, "only the likeliest that make up so much probability", .least = 1e-9,
+                .most = 1),
+    OPTION_LIST("stop", 0, "TEXT", &how.stop, "end before one of these", .single = true),
+    OPTION_INT("seed", 0, "N", &seed, "of what is drawn: another one, another text"),
+    {0},
+};
+const command write_command =
+    COMMAND("write", "go on with a text", options,
+            .text = "Writes the prompt and what the model makes of it to standard output, word by word. Its state goes "
+                    "on, so a text may be of any length.\n\n"
+                    "  lm write --model book --prompt \"The old man\" --tokens 300 --temperature 0.7");

@@ -1,0 +1,158 @@
+/* carried.c — learning from a text in order: columns of it side by side, and a module whose states go on from batch to
+ * batch, in training and, apart from that, in validation. Gradients end where a batch begins (truncated
+ * back-propagation). */
+#include "core/base/toolbox.h"
+#include "models/rnn_lm/rnn_lm_private.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- columns ----------------------------------------------------------------------------------------------------- */
+
+struct tn_columns {
+    const int32_t    *ids;
+    int64_t           rows, at; /* words of a column; the next of them to be read */
+    tn_columns_config c;
+};
+
+tn_columns *tn_columns_create(const int32_t *ids, int64_t n, tn_columns_config c)
+{
+    if (tn__blocked()) return NULL;
+    if (c.batch < 1 || c.length < 1)
+        return tn_raise(TN_EINVAL, "tn_columns_new: .batch is %lld and .length %lld, but both must be at least 1",
+                        (long long)c.batch, (long long)c.length),
+               NULL;
+    if (!ids || n < 2 * c.batch)
+        return tn_raise(
+                   TN_EINVAL,
+                   "tn_columns_new: %lld words are too few for %lld columns: take a longer text or a smaller .batch",
+                   (long long)n, (long long)c.batch),
+               NULL;
+    tn_columns *s = tn_mem_get(sizeof *s);
+    if (s) *s = (tn_columns){ids, n / c.batch, 0, c};
+    return s;
+}
+
+void tn_columns_free(tn_columns *s)
+{
+    if (s) tn_mem_put(s, sizeof *s);
+}
+
+/* As AWD-LSTM has it: about length, in one case of 20 about its half, and never below 5. */
+static int64_t length_now(const tn_columns *s)
+{
+    tn_generator *g = tn_current_generator();
+    if (!s->c.vary) return s->c.length;
+    const double about = (double)s->c.length * (tn_random_double(g) < 0.95 ? 1 : 0.5);
+    double       normal = -6; /* twelve uniform numbers less six: a deviation of 1 */
+    for (int i = 0; i < 12; i++) normal += tn_random_double(g);
+    return (int64_t)fmax(5, about + 5 * normal);
+}
+
+static bool next(void *user, tn_batch *b)
+{
+    tn_columns   *s = user;
+    const int64_t left = s->rows - 1 - s->at; /* each word needs the one behind it */
+    if (left < 1) return s->at = 0, false;
+    const int64_t all = length_now(s), n = all < left ? all : left, rows = s->c.batch;
+    b->x = tn_empty_of(TN_I64, TN_SHAPE(rows, n)), b->y = tn_empty_of(TN_I64, TN_SHAPE(rows, n));
+    int64_t *x = b->x ? tn_data_mut(b->x) : NULL, *y = b->y ? tn_data_mut(b->y) : NULL;
+    for (int64_t i = 0; x && y && i < rows * n; i++) {
+        const int32_t *from = s->ids + i / n * s->rows + s->at + i % n;
+        x[i] = from[0], y[i] = from[1];
+    }
+    if (!s->at) tn_batch_put(b, "fresh", tn_ones(TN_SHAPE(1)));
+    if (s->c.vary) tn_batch_put(b, "share", tn_full(TN_SHAPE(1), (double)n / (double)s->c.length));
+    b->items = rows * n;
+    if (tn_error() != TN_OK) return false;
+    s->at += n;
+    return true;
+}
+static void begin(void *user, const tn_json *at)
+{
+    tn_columns   *s = user;
+    const int64_t where = at ? tn_json_i64(tn_json_need(at, "at")) : 0;
+    s->at = where >= 0 && where <= s->rows ? where : 0;
+}
+static void save(void *user, tn_json_writer *w) { tn_json_put_i64(w, "at", ((const tn_columns *)user)->at); }
+
+tn_source tn_columns_source(tn_columns *s)
+{
+    tn_source source = {.next = next, .begin = begin, .save = save, .user = s};
+    if (s && !s->c.vary) source.batches = (s->rows - 2) / s->c.length + 1;
+    return source;
+}
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+static void forget_apart(tn_carried_lm *m)
+{
+    for (int i = 0; m->apart && i < TN_RNN_LM_STATES; i++) {
+        if (m->apart[i]) tn_drop(m->apart[i]);
+        m->apart[i] = NULL;
+    }
+}
+static void freed(void *self) { forget_apart(self); }
+static void copied(void *self, const void *from)
+{
+    tn_carried_lm *m = self;
+    (void)from;
+    if (m->apart) memset(m->apart, 0, TN_RNN_LM_STATES * sizeof *m->apart);
+}
+static const tn_class tn_carried_lm_class = {
+    .size = sizeof(tn_class), .name = "CarriedLm", .bytes = sizeof(tn_carried_lm), .copied = copied, .freed = freed};
+
+tn_carried_lm *tn_carried_lm_new(tn_rnn_lm *lm, int64_t batch)
+{
+    if (lm && tn_error() == TN_OK && batch < 1)
+        tn_raise(TN_EINVAL, "tn_carried_lm_new: batch is %lld, but must be at least 1", (long long)batch);
+    tn_carried_lm *m = lm && tn_error() == TN_OK ? tn_module_new(tn_carried_lm) : NULL;
+    if (!m)
+        return tn_module_free(lm),
+               tn__blocked() ? NULL : (tn_raise(TN_EINVAL, "tn_carried_lm_new: the model is NULL"), NULL);
+    m->batch = batch;
+    m->apart = tn_array(m, TN_RNN_LM_STATES, tn_tensor *), m->state = tn_array(m, TN_RNN_LM_STATES, tn_tensor *);
+    m->lm = tn_child(m, "model", lm);
+    for (int64_t i = 0; m->lm && m->state && i < lm->config.layers && tn_error() == TN_OK; i++)
+        for (int k = 0; k < (lm->layer[i]->gates == 4 ? 2 : 1); k++)
+            m->state[2 * i + k] = tn_buffer(m, tn_name("state.%lld.%s", (long long)i, k ? "c" : "h"),
+                                            tn_zeros(TN_SHAPE(batch, lm->layer[i]->hidden)));
+    return tn_built(m);
+}
+
+/* Into the buffers of training, or, in validation, kept until the next batch. */
+static void carry(tn_carried_lm *m, tn_tensor **now)
+{
+    const tn_scope s = tn_no_grad_begin();
+    for (int i = 0; i < TN_RNN_LM_STATES; i++) {
+        if (!now[i]) continue;
+        if (m->base.training) tn_copy_from(m->state[i], now[i]);
+        else {
+            tn_keep(now[i]);
+            if (m->apart[i]) tn_drop(m->apart[i]);
+            m->apart[i] = now[i];
+        }
+    }
+    tn_scope_end(s);
+}
+
+tn_tensor *tn_carried_lm_loss(void *carried_lm, const tn_batch *b, void *user)
+{
+    tn_carried_lm *m = carried_lm;
+    tn_tensor     *now[TN_RNN_LM_STATES] = {NULL};
+    (void)user;
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    const bool     fresh = tn_batch_find(b, "fresh") != NULL, train = m->base.training;
+    if (fresh && !train) forget_apart(m);
+    for (int i = 0; i < TN_RNN_LM_STATES && !fresh; i++) {
+        tn_tensor *from = train ? m->state[i] : m->apart[i];
+        if (from) now[i] = train ? tn_clone(from) : from; /* a copy, as the buffer is written to before the way back */
+    }
+    tn_tensor *loss =
+        tn_rnn_lm_loss(m->lm, b->x, b->y, .states = now, .alpha = train ? m->alpha : 0, .beta = train ? m->beta : 0);
+    tn_tensor *share = train ? tn_batch_find(b, "share") : NULL;
+    if (loss) carry(m, now);
+    if (loss && share) loss = tn_mul(loss, tn_reshape(share, TN_SCALAR));
+    return tn_leave(f, loss);
+}

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The program elmo as a user meets it: a small model, its vectors, a tagger that reads its layers and one that reads
+# word vectors; and compare, which shares the check as it is short.
+. "$(dirname "$0")/common.sh"
+fresh elmo
+elmo=$build/bin/elmo
+
+# "the cat sees a dog" in CoNLL-U; what ends in -s is a verb behind a noun, and a noun behind an article.
+awk 'BEGIN { srand(2); split("cat dog sees hears runs looks", w); split("the a", d)
+    for (i = 1; i <= 160; i++) {
+        n = d[1 + int(rand() * 2)]; s = w[1 + int(rand() * 6)]; v = w[3 + int(rand() * 4)]
+        print "1\t" n "\t_\tDET\n2\t" s "\t_\tNOUN\n3\t" v "\t_\tVERB\n" > "tags.conllu"
+        print n, s, v > "text.txt"
+    } }'
+train=("$elmo" train --quiet --text text.txt --size tiny --batch 16 --seed 3)
+"${train[@]}" --steps 40 --lr 0.01 --out model >said.txt || wrong "elmo train failed"
+grep -qE '^model: step 40, loss [0-9.]+, best on validation' said.txt || wrong "elmo train says: $(cat said.txt)"
+"${train[@]}" --steps 40 --lr 0.01 --out again --threads 1 >/dev/null
+cmp model/model.safetensors again/model.safetensors || wrong "another number of threads, other weights"
+
+printf 'the cat runs\nruns\n' | "$elmo" embed --model model >vectors.txt || wrong "elmo embed failed"
+awk 'NF && NF != 64 { exit 1 } END { exit NR != 6 }' vectors.txt ||
+    wrong "four words and two ends are not six lines of 64"
+! diff -q <(sed -n 3p vectors.txt) <(sed -n 5p vectors.txt) >/dev/null || wrong "a word has one vector in any sentence"
+cmp <(echo runs | "$elmo" embed --model model --layer 0 | head -n 1) \
+    <(echo the cat runs | "$elmo" embed --model model --layer 0 | sed -n 3p) ||
+    wrong "the first layer looks at other words"
+
+tag=("$elmo" tag --quiet --train tags.conllu --test tags.conllu --epochs 6 --hidden 8 --lr 0.02 --batch 16)
+"${tag[@]}" --model model >tagged.txt || wrong "elmo tag --model failed"
+grep -qE '^layers( 0\.[0-9]+){3} gamma [0-9.]+$' tagged.txt &&
+    grep -qE '^accuracy (0\.9|1\.0)[0-9]+ words 480$' tagged.txt ||
+    wrong "elmo tag says: $(cat tagged.txt)"
+"$build/bin/vectors" train --quiet --text text.txt --out words.vec --dim 8 --min-count 1 --epochs 1 >/dev/null
+"${tag[@]}" --vectors words.vec | grep -qE '^accuracy [01]\.[0-9]+ words 480$' || wrong "elmo tag --vectors failed"
+
+said() # WHAT COMMAND...
+{
+    local what=$1
+    shift
+    ! "$@" >out.txt 2>err.txt || wrong "'$*' does not fail"
+    grep -q -- "$what" err.txt || wrong "'$*' says: $(cat err.txt)"
+}
+said 'what the tagger reads' "${tag[@]}"
+said 'has no sentences in CoNLL-U' "$elmo" tag --model model --train text.txt --test text.txt
+said 'ELMo has 2' "${train[@]}" --layers 3 --out no
+
+"$build/bin/compare" --quiet --steps 2 --longest 8 --out page.html >table.txt || wrong "compare failed"
+[ "$(grep -c '^LSTM  *distance' table.txt)" = 2 ] && grep -q '<svg' page.html || wrong "compare says: $(cat table.txt)"
+exit $wrong

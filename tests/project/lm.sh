@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# The program lm as a user meets it: words, characters and bytes; every cell; a run that is stopped and goes on with the
+# same bits; measuring in order, from a stream, in columns and with a cache; what it says to mistakes.
+. "$(dirname "$0")/common.sh"
+fresh lm
+lm=$build/bin/lm
+
+# A text in which a word follows from that before it, but for every tenth.
+awk 'BEGIN { srand(3); w = 1
+    for (i = 0; i < 400; i++) {
+        line = ""
+        for (k = 0; k < 8; k++) { w = rand() < 0.9 ? (w * 3 + 1) % 23 : int(rand() * 40); line = line " w" w }
+        print substr(line, 2)
+    } }' >text.txt
+head -n 40 text.txt >other.txt
+train=("$lm" train --quiet --text text.txt --size tiny --dim 32 --batch 8 --length 12)
+value() { sed -nE "s/.*\"$1\":([0-9.]+).*/\1/p" <<<"$2"; }
+
+"${train[@]}" --steps 80 --lr 0.02 --out words >said.txt || wrong "lm train failed"
+grep -qE '^words: step 80, loss [0-9.]+, best on validation [0-9.]+ at step [0-9]+$' said.txt ||
+    wrong "lm train says: $(cat said.txt)"
+got=$("$lm" eval --model words other.txt --json --quiet | tail -n 1)
+awk -v p="$(value perplexity "$got")" 'BEGIN { exit !(p > 1 && p < 8) }' || wrong "lm eval says: $got"
+grep -qE '"perplexity":[0-9.]+}$' <<<"$got" || wrong "eval --json does not end with perplexity: $got"
+[ "$(value tokens "$got")" = 359 ] || wrong "40 lines of 8 words and <eos> are $(value tokens "$got") to be measured"
+[ "$("$lm" eval --model words - --json --quiet <other.txt)" = "$got" ] || wrong "a stream is measured otherwise"
+[ "$("$lm" eval --model words other.txt --json --quiet --threads 1)" = "$got" ] || wrong "threads change the measure"
+beside=$("$lm" eval --model words other.txt --json --quiet --columns 5)
+awk -v a="$(value loss "$got")" -v b="$(value loss "$beside")" 'BEGIN { exit !((a - b) ^ 2 < 0.01) }' &&
+    [ "$(value tokens "$beside")" = 359 ] || wrong "in columns: $beside, in one: $got"
+# What is repeated, a cache knows.
+for i in 1 2 3 4; do echo "w7 never heard w9 of this w2"; done >again.txt
+awk -v a="$("$lm" eval --model words again.txt --json --quiet | sed -E 's/.*"loss":([0-9.]+).*/\1/')" \
+    -v b="$("$lm" eval --model words again.txt --json --quiet --cache 50 --cache-lambda 0.3 --cache-theta 1 |
+        sed -E 's/.*"loss":([0-9.]+).*/\1/')" 'BEGIN { exit !(b < a) }' || wrong "a cache is of no use"
+"$lm" eval --quiet --model words again.txt | grep -q '^unknown  *16$' || wrong "eval does not count what is unknown"
+
+# It writes, the same each time; and says what it is.
+"$lm" write --model words --prompt "w1 w4" --tokens 8 --temperature 0 >one.txt || wrong "lm write failed"
+grep -qE '^w1 w4( w[0-9]+)+$' one.txt || wrong "lm write writes: $(cat one.txt)"
+"$lm" write --model words --prompt "w1 w4" --tokens 8 --temperature 0 --threads 1 | cmp - one.txt ||
+    wrong "another number of threads, another text"
+"$lm" info words | grep -q '^cell  *lstm$' || wrong "lm info does not say which cell"
+
+# Stopped and gone on: the same weights as in one go. With the whole recipe, averaged SGD at its end.
+awd=("${train[@]}" --awd --size tiny --optimizer asgd --lr 3 --patience 0 --seed 4)
+"${awd[@]}" --epochs 6 --out whole >/dev/null 2>&1 || wrong "lm train --awd failed"
+"${awd[@]}" --epochs 6 --out part >/dev/null 2>&1 &
+run=$!
+for _ in $(seq 200); do [ -d part/checkpoints ] && break; sleep 0.05; done
+sleep 0.3
+kill -INT $run 2>/dev/null || true
+wait $run || true
+[ -s part/model.safetensors ] || wrong "a run that was stopped leaves no model"
+"${awd[@]}" --epochs 6 --out part --resume >/dev/null 2>&1 || wrong "lm train --resume failed"
+cmp whole/model.safetensors part/model.safetensors || wrong "stopped and gone on, it has other weights"
+
+# Other cells, pieces, tables.
+"${train[@]}" --steps 20 --cell gru --pieces characters --out gru >/dev/null || wrong "--cell gru failed"
+"${train[@]}" --steps 20 --cell elman --pieces bytes --optimizer sgd --lr 1 --out elman >/dev/null ||
+    wrong "--cell elman --pieces bytes failed"
+"${train[@]}" --steps 20 --untied --hidden 24 --cutoffs 5,12 --unlocked --decay cosine --out adaptive >/dev/null ||
+    wrong "--cutoffs failed"
+for m in gru elman adaptive; do
+    "$lm" eval --model $m other.txt --quiet --json | grep -q '"unknown":0' || wrong "eval of $m failed"
+    "$lm" write --model $m --prompt w1 --tokens 5 >/dev/null || wrong "write of $m failed"
+done
+
+# Mistakes are said, with what to do.
+said() # WHAT COMMAND...
+{
+    local what=$1
+    shift
+    ! "$@" >out.txt 2>err.txt || wrong "'$*' does not fail"
+    grep -q -- "$what" err.txt || wrong "'$*' says: $(cat err.txt)"
+}
+said 'is for --untied' "${train[@]}" --cutoffs 5 --out no
+said 'at most 3 numbers' "${train[@]}" --untied --cutoffs 5,x --out no
+said 'too few for 4000 columns' "${train[@]}" --batch 4000 --out no
+said 'read in order' "$lm" eval --model words --columns 2 --cache 5 other.txt
+echo -n "" | said "no next one" "$lm" eval --model words -
+: >empty.txt
+said 'holds no text' "$lm" eval --model words empty.txt
+said "no such file" "$lm" info nowhere
+"$build/bin/gpt" train --quiet --text text.txt --size tiny --dim 32 --layers 1 --steps 2 --out gpt >/dev/null
+said 'not a recurrent model' "$lm" info gpt
+exit $wrong

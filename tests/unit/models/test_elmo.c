@@ -1,0 +1,174 @@
+/* test_elmo.c — ELMo: how sentences are spelt; what its layers see, and from which side; gradients of the loss by
+ * differences; learning, files, mistakes. */
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+static void near(const tn_tensor *a, const tn_tensor *b, double tol)
+{
+    fine();
+    ck_assert_int_eq(tn_numel(a), tn_numel(b));
+    for (int64_t i = 0; i < tn_numel(a); i++) ck_assert_double_le(fabs(tn_get(a, i) - tn_get(b, i)), tol);
+}
+
+static tn_elmo *small(void)
+{
+    return tn_elmo_new(.vocab = 9, .dim = 4, .hidden = 6, .letters = 3, .filters = 2, .widths = 3, .longest = 6,
+                       .dropout = 0);
+}
+static tn_elmo_batch sentences(const tn_elmo *m, int n, const char *const *lines)
+{
+    tn_text t[8];
+    for (int i = 0; i < n; i++) t[i] = tn_text_of(lines[i]);
+    const tn_elmo_batch b = tn_elmo_sentences(m, n, t);
+    fine();
+    return b;
+}
+#define SENTENCES(m, ...) \
+    sentences(m, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)), (const char *[]){__VA_ARGS__})
+
+START_TEST(spelling)
+{
+    tn_elmo            *m = small();
+    const tn_elmo_batch b = SENTENCES(m, "ab  c ab", "", "c extraordinary");
+    ck_assert_int_eq(tn_size(b.words, 0), 5); /* both ends, ab, c, extraordinary */
+    const int64_t want[3][5] = {{0, 2, 3, 2, 1}, {0, 1, 1, 1, 1}, {0, 3, 4, 1, 1}}, length[] = {3, 0, 2};
+    for (int i = 0; i < 15; i++) ck_assert_int_eq(tn_get_i64(b.rows, i), want[i / 5][i % 5]);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(tn_get_i64(b.lengths, i), length[i]);
+    const int64_t ab[8] = {257, 'a' + 1, 'b' + 1, 258, 0, 0, 0, 0}, cut[8] = {257, 102, 121, 117, 115, 98, 112, 258};
+    for (int i = 0; i < 8; i++) {
+        ck_assert_int_eq(tn_get_i64(b.words, 16 + i), ab[i]);
+        ck_assert_int_eq(tn_get_i64(b.words, 32 + i), cut[i]);
+    }
+    tn_free(m);
+}
+END_TEST
+
+/* The first layer sees the word alone; of the others the first half sees what is before, the second what is behind; and
+ * nothing sees the other rows. */
+START_TEST(who_sees_what)
+{
+    tn_elmo            *m = small();
+    tn_tensor          *a[TN_ELMO_LAYERS], *b[TN_ELMO_LAYERS];
+    const tn_elmo_batch one = SENTENCES(m, "a b c d", "e f"), two = SENTENCES(m, "a b x d", "a longer one this time");
+    tn_eval(m);
+    ck_assert(tn_elmo_vectors(m, &one, a) && tn_elmo_vectors(m, &two, b));
+    ck_assert_int_eq(tn_size(a[0], 1), 4);
+    for (int k = 0; k < TN_ELMO_LAYERS; k++)
+        for (int64_t t = 0; t < 4; t++)
+            for (int side = 0; side < 2; side++) {
+                tn_tensor   *x = tn_narrow(tn_narrow(tn_select(a[k], 0, 0), 0, t, 1), 1, 4 * side, 4);
+                tn_tensor   *y = tn_narrow(tn_narrow(tn_select(b[k], 0, 0), 0, t, 1), 1, 4 * side, 4);
+                const double off = tn_item(tn_amax(tn_abs(tn_sub(x, y))));
+                const bool   sees = !k ? t == 2 : side ? t <= 2 : t >= 2;
+                ck_assert_msg(sees ? off > 1e-6 : off < 1e-6, "layer %d, word %d, side %d: %g", k, (int)t, side, off);
+            }
+    tn_free(m);
+}
+END_TEST
+
+/* From right to left is from left to right over the sentence turned around. */
+START_TEST(both_sides_alike)
+{
+    tn_elmo            *m = small();
+    tn_tensor          *a[TN_ELMO_LAYERS], *b[TN_ELMO_LAYERS];
+    const tn_elmo_batch there = SENTENCES(m, "a b c"), back = SENTENCES(m, "c b a");
+    tn_eval(m);
+    for (int i = 0; i < 2; i++) ck_assert_int_eq(tn_module_assign(m->backward[i], m->forward[i]), TN_OK);
+    const tn_scope s = tn_no_grad_begin(); /* the ends must be alike, too */
+    tn_copy_from(tn_select(m->letters->weight, 0, 259), tn_select(m->letters->weight, 0, 260));
+    tn_scope_end(s);
+    ck_assert(tn_elmo_vectors(m, &there, a) && tn_elmo_vectors(m, &back, b));
+    for (int k = 0; k < TN_ELMO_LAYERS; k++)
+        near(tn_narrow(a[k], 2, 4, 4), tn_flip(tn_narrow(b[k], 2, 0, 4), TN_DIMS(1)), 1e-6);
+    tn_free(m);
+}
+END_TEST
+
+static tn_elmo_batch looked_at;
+static tn_elmo      *checked;
+static tn_tensor    *loss_of(tn_tensor *const *in, int n, void *user)
+{
+    (void)n;
+    (void)user;
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *own = checked->projection->weight, *bias = checked->forward[0]->weight_hr[0];
+    checked->projection->weight = in[0], checked->forward[0]->weight_hr[0] = in[1];
+    tn_tensor *loss = tn_elmo_loss(checked, &looked_at, looked_at.rows);
+    checked->projection->weight = own, checked->forward[0]->weight_hr[0] = bias;
+    return tn_scope_return(s, loss);
+}
+
+START_TEST(gradients)
+{
+    checked = small();
+    looked_at = SENTENCES(checked, "a b c", "d");
+    tn_module_to(checked, TN_F64);
+    tn_tensor *in[] = {checked->projection->weight, checked->forward[0]->weight_hr[0]};
+    ck_assert_msg(tn_gradcheck(loss_of, .count = 2, .inputs = in, .name = "elmo") == TN_OK, "%s", tn_error_message());
+    tn_free(checked);
+}
+END_TEST
+
+START_TEST(learns_and_is_kept)
+{
+    tn_seed(1);
+    tn_elmo            *m = small();
+    const tn_elmo_batch b = SENTENCES(m, "a b c a b c", "b c a b");
+    tn_optimizer       *o = tn_adam_new(m, .lr = 0.02);
+    double              first = 0, last = 0;
+    for (int i = 0; i < 60; i++) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *loss = tn_elmo_loss(m, &b, b.rows);
+        last = tn_item(loss);
+        if (!i) first = last;
+        tn_backward(loss);
+        tn_step(o);
+        tn_scope_end(s);
+    }
+    fine();
+    ck_assert_msg(fabs(first - log(9)) < 0.5 && last < 1.4, "from %g to %g", first, last);
+    tn_optimizer_free(o);
+    const char *dir = tn_test_file("elmo");
+    ck_assert_int_eq(mkdir(dir, 0777), 0);
+    ck_assert_int_eq(tn_elmo_save(m, dir), TN_OK);
+    tn_elmo *n = tn_elmo_load(dir);
+    fine();
+    tn_eval(m);
+    ck_assert(tn_same_bits(tn_elmo_loss(m, &b, b.rows), tn_elmo_loss(n, &b, b.rows)));
+    tn_free(m), tn_free(n);
+}
+END_TEST
+
+START_TEST(mistakes)
+{
+    ck_assert_ptr_null(tn_elmo_new(.vocab = 9, .dim = 8, .hidden = 8));
+    ck_error(TN_EINVAL, "tn_elmo_new: .dim is 8, but must be less than .hidden, 8, from which it is projected");
+    tn_elmo            *m = small(), *other = tn_elmo_new(.vocab = 9, .dim = 4, .hidden = 6);
+    const tn_elmo_batch b = SENTENCES(other, "a b");
+    ck_assert_ptr_null(tn_elmo_loss(m, &b, b.rows));
+    ck_error(TN_EINVAL, "elmo: the sentences are not what tn_elmo_sentences made for this model");
+    ck_assert_ptr_null(tn_elmo_sentences(m, 0, NULL).rows);
+    ck_error(TN_EINVAL, "tn_elmo_sentences: there are no lines");
+    tn_free(m), tn_free(other);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("elmo");
+    TCase *c = tn_tcase(s, "elmo");
+    tcase_add_test(c, spelling);
+    tcase_add_test(c, who_sees_what);
+    tcase_add_test(c, both_sides_alike);
+    tcase_add_test(c, gradients);
+    tcase_add_test(c, learns_and_is_kept);
+    tcase_add_test(c, mistakes);
+    return tn_check_main(s);
+}
