@@ -7,6 +7,9 @@ set_property(CACHE TENON_WITH_OPENMP PROPERTY STRINGS AUTO ON OFF)
 set(TENON_MPI AUTO CACHE STRING "Several processes by MPI, the library tenon::mpi: AUTO (if it is here), ON or OFF")
 set_property(CACHE TENON_MPI PROPERTY STRINGS AUTO ON OFF)
 
+set(TENON_PNG AUTO CACHE STRING "Pictures in PNG and IDX in gzip, by libpng and its zlib: AUTO (if here), ON or OFF")
+set_property(CACHE TENON_PNG PROPERTY STRINGS AUTO ON OFF)
+
 # Who wants the programs alone need not have Check: tests/run, which installs it, asks for the tests by name.
 set(tests ${PROJECT_IS_TOP_LEVEL})
 if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED TENON_TESTS)

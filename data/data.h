@@ -3,6 +3,7 @@
 #define TENON_DATA_DATA_H
 
 #include "corpus.h"
+#include "images.h"
 #include "labelled.h"
 #include "lines.h"
 #include "metrics.h"

@@ -64,6 +64,16 @@ TN_API tn_status tn_report_attention(tn_report *r, const char *title, int64_t m,
 TN_API tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const char *const *rows, int64_t n,
                                    const char *const *columns, const tn_tensor *weights);
 
+/* ---- images ------------------------------------------------------------------------------------------------------ */
+
+/* Side by side, each with a line beneath it. */
+typedef struct {
+    const tn_tensor *image; /* u8 [H, W] or [C, H, W], of at most 1024 pixels a side */
+    const tn_tensor *shade; /* [rows, columns], in [0, 1]: how much of a colour lies over each part; or NULL */
+    const char      *caption;
+} tn_report_picture;
+TN_API tn_status tn_report_pictures(tn_report *r, const char *title, int64_t n, const tn_report_picture *pictures);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -1,7 +1,6 @@
 /* models.h — models with their configs, the training loop, generation. */
 #ifndef TENON_MODELS_MODELS_H
 #define TENON_MODELS_MODELS_H
-
 #include "bert.h"
 #include "decoder.h"
 #include "decoding.h"
@@ -16,5 +15,6 @@
 #include "model.h"
 #include "rnn_lm.h"
 #include "seq2seq.h"
+#include "vit.h"
 
 #endif

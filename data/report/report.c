@@ -7,7 +7,8 @@
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline'\">\n";
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline';img-src "
+    "data:\">\n";
 
 static const char style[] =
     "<style>\n"
@@ -31,6 +32,8 @@ static const char style[] =
     ".s{background:var(--card);border-radius:.4rem;padding:.6rem .9rem;margin:.6rem 0;white-space:pre-wrap}\n"
     ".s b{border-bottom:2px solid var(--c0)}.s b.y{border-color:var(--good);color:var(--good)}\n"
     ".s b.x{border-color:var(--bad);color:var(--bad)}.s small{color:var(--dim)}\n"
+    ".w{display:flex;flex-wrap:wrap;gap:.8rem}.i{font-size:.8rem;color:var(--dim);max-width:8rem}\n"
+    "svg image{image-rendering:pixelated}\n"
     ".k{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .35em 0 1em}\n"
     "</style>\n";
 

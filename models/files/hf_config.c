@@ -183,7 +183,7 @@ bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
     const bool file = tn__is_file(dir);
     if (file) snprintf(path, sizeof path, "%s", dir);
     else if (!tn__path_in(dir, "config.json", path, sizeof path)) return false;
-    const tn_json_limits limits = {.depth = 32, .bytes = 1 << 20, .values = 10000};
+    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
     tn_json             *doc = file ? tn__file_config(dir) : tn_json_load_within(path, limits);
     if (doc && tn_json_type_of(doc) != TN_JSON_OBJECT) tn_raise(TN_EFORMAT, "'%s' holds no object", path);
     for (int type = 1; type >= 0; type--) /* what it is comes first */

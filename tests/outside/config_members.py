@@ -14,8 +14,9 @@ import sys
 
 try:
     import transformers
-    from transformers import (AlbertConfig, BertConfig, DistilBertConfig, ElectraConfig, GPT2Config, LlamaConfig,
-                              MistralConfig, Qwen2Config, RobertaConfig, RobertaPreLayerNormConfig, XLMRobertaConfig)
+    from transformers import (AlbertConfig, BertConfig, DeiTConfig, DistilBertConfig, ElectraConfig, GPT2Config,
+                              LlamaConfig, MistralConfig, Qwen2Config, RobertaConfig, RobertaPreLayerNormConfig,
+                              ViTConfig, XLMRobertaConfig)
 except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
@@ -42,6 +43,7 @@ TABLES = {  # a file, and the name of a table in it
     ("models/bert/bert_forms.c", "distilbert_rows"): (DistilBertConfig,),
     ("models/gpt/gpt.c", "members"): (GPT2Config,),
     ("models/llama/llama_config.c", "rows"): (LlamaConfig, MistralConfig, Qwen2Config),
+    ("models/vit/vit_config.c", "rows"): (ViTConfig, DeiTConfig),
 }
 
 

@@ -32,6 +32,7 @@ data/pairs       | text source corpus            | core/base/toolbox.h
 data/labelled    | text source corpus            | core/base/toolbox.h
 data/vectors     | text                          | core/base/toolbox.h core/kernels/kernels.h
                  |                               | core/products/gemm.h
+data/images      | text source                   | core/base/toolbox.h core/files/io.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
 data/report      | text                          | core/base/toolbox.h
 parallel         |                               | core/base/toolbox.h
@@ -47,6 +48,7 @@ models/rnn_lm    | files generate                | core/base/toolbox.h
 models/elmo      | files                         | core/base/toolbox.h
 models/lm        | files generate gpt llama rnn_lm | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
+models/vit       | files                         | core/base/toolbox.h
 models/decoder   | files lm                      | core/base/toolbox.h
 models/open      | files bert lm decoder seq2seq | core/base/toolbox.h
 models/fit       |                               | core/base/toolbox.h

@@ -15,7 +15,7 @@ static void well_formed(const char *html)
 {
     char                     open[64][16];
     int                      depth = 0;
-    static const char *const single[] = {"!doctype", "meta", "rect", "path", "tr", "th", "td"};
+    static const char *const single[] = {"!doctype", "meta", "rect", "path", "image", "tr", "th", "td"};
     for (const char *p = html; (p = strchr(p, '<')); p++) {
         char        name[16] = "";
         bool        closing = p[1] == '/', alone = false;
@@ -96,6 +96,10 @@ static void sample(tn_report *r)
     tn_report_heading(r, "Attention");
     tn_report_attention(r, "the keys to the cabinet are …", 12, words, 12, words, w, 1, 3);
     tn_report_heatmap(r, "Alignment", 5, source, 6, target, a);
+    tn_tensor *grey = tn_arange_of(TN_U8, 0, 35, 1), *colour = tn_full_of(TN_U8, TN_SHAPE(3, 4, 2), 7);
+    tn_report_pictures(r, "Images", 2,
+                       (tn_report_picture[]){{tn_from_data(TN_U8, TN_SHAPE(5, 7), tn_data(grey)), a, "a <number>"},
+                                             {colour, NULL, "a colour"}});
     tn_scope_end(s);
     free(x), free(loss), free(lr), free(valid);
 }

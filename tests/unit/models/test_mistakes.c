@@ -200,6 +200,25 @@ static void *seq2seq_save(void *m, tn_tensor *x)
     ck_assert_int_ne(tn_seq2seq_save(m, NULL), TN_OK);
     return NULL;
 }
+static void *a_vit(void)
+{
+    return tn_vit_new(.image = 4, .patch = 2, .dim = 4, .layers = 2, .heads = 2, .classes = 2, .pooler = 3);
+}
+static void *vit(void *m, tn_tensor *x) { return tn_vit_forward((tn_vit *)m, x, .weights = out); }
+static void *vit_scores(void *m, tn_tensor *x) { return tn_vit_scores(m, x, out); }
+static void *vit_pooled(void *m, tn_tensor *x) { return tn_vit_pooled(m, x); }
+static void *vit_labels(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_vit_set_labels(m, NULL), TN_OK);
+    return NULL;
+}
+static void *vit_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_vit_save(m, NULL), TN_OK);
+    return NULL;
+}
 
 /* Who is said to have been called without a module; how the error of a call without an input begins; and how many
  * results it gives by address. */
@@ -276,6 +295,11 @@ static const struct forward {
     {"tn_seq2seq_loss", "seq2seq: the target must be [batch, length]", a_seq2seq, seq2seq_loss, 0},
     {"tn_seq2seq_decoding", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq_decoding, 0},
     {"tn_seq2seq_save", "the directory is NULL", a_seq2seq, seq2seq_save, 0},
+    {"tn_vit", "vit: x must be [batch, 3, height, width], got NULL", a_vit, vit, 2},
+    {"tn_vit_pooled", "vit: the vectors are NULL", a_vit, vit_pooled, 0},
+    {"tn_vit_save", "the directory is NULL", a_vit, vit_save, 0},
+    {"tn_vit_scores", "vit: the vectors are NULL", a_vit, vit_scores, 2},
+    {"tn_vit_set_labels", "tn_vit_set_labels: names is NULL", a_vit, vit_labels, 0},
 };
 enum { FORWARDS = sizeof forwards / sizeof *forwards };
 
@@ -305,7 +329,8 @@ START_TEST(no_module)
     char text[1024], want[256];
     for (int i = 0; i < FORWARDS; i++) {
         const struct forward *f = &forwards[i];
-        const bool            stack_of = !strcmp(f->name, "tn_blocks") || !strcmp(f->name, "tn_bert");
+        const bool            stack_of =
+            !strcmp(f->name, "tn_blocks") || !strcmp(f->name, "tn_bert") || !strcmp(f->name, "tn_vit");
         refused(f, NULL, tn_zeros(TN_SHAPE(1, 2, 4)), stack_of ? 0 : f->results, text); /* of how many layers? */
         snprintf(want, sizeof want,
                  "%s: the module is NULL: it is an absent child, or its constructor failed and the error was cleared",
@@ -423,6 +448,7 @@ OF_ZEROS(seq2seq, tn_seq2seq_config)
 OF_ZEROS(rnn_lm, tn_rnn_lm_config)
 OF_ZEROS(elmo, tn_elmo_config)
 static void *new_carried_lm(void) { return tn_carried_lm_new(NULL, 0); }
+OF_ZEROS(vit, tn_vit_config)
 #define PLAIN(name) \
     static void *new_##name(void) { return tn_##name##_new(); }
 PLAIN(identity)
@@ -511,6 +537,7 @@ static const struct {
     {"tn_rnn_lm_new", new_rnn_lm, false},
     {"tn_elmo_new", new_elmo, false},
     {"tn_carried_lm_new", new_carried_lm, false},
+    {"tn_vit_new", new_vit, false},
     {"tn_identity_new", new_identity, true},
     {"tn_relu_new", new_relu, true},
     {"tn_selu_new", new_selu, true},

@@ -1,0 +1,158 @@
+/* idx.c — IDX, the format of MNIST: two zeros, a number type, a number of dims, each of them as 4 bytes, and the
+ * elements; all of it big-endian. */
+#include "data/images/images_private.h"
+
+static const struct {
+    unsigned char code;
+    const char   *npy; /* the same type by npy's name */
+    int           bytes;
+    tn_dtype      written;
+} types[] = {{0x08, "u1", 1, TN_U8},  {0x09, "i1", 1, TN_BOOL}, {0x0b, "i2", 2, TN_BOOL},
+             {0x0c, "i4", 4, TN_I32}, {0x0d, "f4", 4, TN_F32},  {0x0e, "f8", 8, TN_F64}}; /* TN_BOOL: none */
+enum { TYPES = sizeof types / sizeof *types, MOST = INT32_MAX };
+
+typedef struct {
+    int      type, bytes; /* of types; of the header */
+    tn_shape shape;
+    int64_t  size; /* of the whole file */
+} head;
+
+static int64_t big(const unsigned char *p) { return (int64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3]; }
+
+/* The first four bytes: how long the header is. False: raised. */
+static bool head_begin(const char *label, const unsigned char *p, head *h)
+{
+    for (h->type = 0; h->type < TYPES && types[h->type].code != p[2]; h->type++) {}
+    if (p[0] || p[1] || h->type == TYPES)
+        return tn_raise(TN_EFORMAT, "%s: this is no IDX: it begins with %02x %02x %02x %02x, not with 00 00 and a type",
+                        label, p[0], p[1], p[2], p[3]),
+               false;
+    if (p[3] > TN_MAX_DIMS)
+        return tn_raise(TN_EUNSUPPORTED, "%s: %d dims; at most %d are read", label, p[3], TN_MAX_DIMS), false;
+    h->shape = (tn_shape){.n = p[3]}, h->bytes = 4 + 4 * p[3];
+    return true;
+}
+
+/* The sizes behind them. */
+static bool head_end(const char *label, const unsigned char *p, head *h)
+{
+    char    text[192];
+    int64_t n = types[h->type].bytes;
+    bool    fits = true;
+    for (int i = 0; i < h->shape.n; i++) {
+        h->shape.d[i] = big(p + 4 + 4 * i);
+        fits = tn__mul_i64(n, h->shape.d[i], &n) && fits;
+    }
+    if (!fits || n > MOST)
+        return tn_raise(TN_EUNSUPPORTED, "%s: %s elements of %d bytes are more than 2^31 bytes", label,
+                        tn_shape_text(h->shape, text, sizeof text), types[h->type].bytes),
+               false;
+    h->size = h->bytes + n;
+    return true;
+}
+
+static bool right_size(const char *label, const head *h, int64_t size)
+{
+    char text[192];
+    if (h->size == size) return true;
+    tn_raise(TN_EFORMAT, "%s: a file of %s has %lld bytes, this one %lld", label,
+             tn_shape_text(h->shape, text, sizeof text), (long long)h->size, (long long)size);
+    return false;
+}
+
+static tn_tensor *elements(const tn__source *s, const head *h)
+{
+    const int element = tn__element_of_npy(types[h->type].npy);
+    return tn__scoped(tn__element_read(s, h->bytes, element, true, h->shape, "the tensor"));
+}
+
+static tn_tensor *plain(const tn__source *s)
+{
+    unsigned char p[4 + 4 * TN_MAX_DIMS];
+    head          h;
+    if (s->size < 4) return tn_raise(TN_EFORMAT, "%s: %lld bytes are no IDX", s->label, (long long)s->size), NULL;
+    if (!tn__source_read(s, p, 0, 4) || !head_begin(s->label, p, &h)) return NULL;
+    if (s->size < h.bytes) return tn_raise(TN_EFORMAT, "%s: it ends in its header", s->label), NULL;
+    if (!tn__source_read(s, p, 0, (size_t)h.bytes) || !head_end(s->label, p, &h) || !right_size(s->label, &h, s->size))
+        return NULL;
+    return elements(s, &h);
+}
+
+/* What is compressed: the header says how much there will be; and a byte of the file cannot become more than so many.
+ * */
+static tn_tensor *compressed(const tn__source *s, const unsigned char *data)
+{
+    const size_t  size = (size_t)s->size;
+    unsigned char p[4 + 4 * TN_MAX_DIMS], *all;
+    head          h;
+    tn__source    inner;
+    tn_tensor    *t = NULL;
+    if (!tn__gunzip(s->label, data, size, p, 4, true) || !head_begin(s->label, p, &h) ||
+        !tn__gunzip(s->label, data, size, p, (size_t)h.bytes, true) || !head_end(s->label, p, &h))
+        return NULL;
+    if (h.size / TN__INFLATION > s->size)
+        return tn_raise(TN_EFORMAT, "%s: %lld bytes do not come out of its %zu", s->label, (long long)h.size, size),
+               NULL;
+    if (!(all = tn__mem_get((size_t)h.size))) return NULL;
+    if (tn__gunzip(s->label, data, size, all, (size_t)h.size, false) &&
+        tn__source_memory(&inner, s->label, all, (size_t)h.size))
+        t = elements(&inner, &h);
+    tn__mem_put(all, (size_t)h.size);
+    return t;
+}
+
+tn_tensor *tn_idx_load(const char *path)
+{
+    static const char who[] = "tn_idx_load";
+    char              label[TN__LABEL];
+    unsigned char     first[2] = {0};
+    tn__source        s;
+    tn_tensor        *t = NULL;
+    if (tn__blocked() || !tn__source_open(&s, path ? tn__label(label, who, path) : who, path)) return NULL;
+    if (s.size < 2 || tn__source_read(&s, first, 0, 2)) {
+        const bool     packed = first[0] == 0x1f && first[1] == 0x8b && s.size <= MOST;
+        unsigned char *all = packed ? tn__mem_get((size_t)s.size) : NULL;
+        if (!packed) t = plain(&s);
+        else if (all && tn__source_read(&s, all, 0, (size_t)s.size)) t = compressed(&s, all);
+        if (all) tn__mem_put(all, (size_t)s.size);
+    }
+    tn__source_close(&s);
+    return tn_error() == TN_OK ? t : NULL;
+}
+
+tn_status tn_idx_save(const char *path, const tn_tensor *t)
+{
+    static const char who[] = "tn_idx_save";
+    char              label[TN__LABEL];
+    unsigned char     p[4 + 4 * TN_MAX_DIMS] = {0}, e[8];
+    int               type = 0;
+    tn__sink          s;
+    if (tn__blocked()) return tn_error();
+    if (!path || !t) return tn_raise(TN_EINVAL, "%s: %s is NULL", who, path ? "the tensor" : "the path");
+    tn__label(label, who, path);
+    const tn_dtype dt = tn_dtype_of(t);
+    while (type < TYPES && (types[type].written != dt || dt == TN_BOOL)) type++;
+    if (type == TYPES)
+        return tn_raise(TN_EDTYPE, "%s: IDX has no %s; it has u8, i32, f32 and f64", label, tn_dtype_name(dt));
+    const tn_shape shape = tn_shape_of(t);
+    const int64_t  n = tn_numel(t), size = types[type].bytes;
+    p[2] = types[type].code, p[3] = (unsigned char)shape.n;
+    for (int i = 0; i < shape.n; i++) {
+        if (shape.d[i] > UINT32_MAX) return tn_raise(TN_ESHAPE, "%s: a dim has more than 2^32 - 1 elements", label);
+        for (int k = 0; k < 4; k++) p[4 + 4 * i + k] = (unsigned char)(shape.d[i] >> (24 - 8 * k));
+    }
+    if (!tn__sink_open(&s, label, path, 4 + 4 * shape.n + n * size)) return tn_error();
+    bool fine = tn__sink_write(&s, p, (size_t)(4 + 4 * shape.n));
+    for (int64_t i = 0; fine && i < n; i++) {
+        const double  real = tn_get(t, i);
+        const float   narrow = (float)real;
+        const int64_t whole = dt == TN_U8 || dt == TN_I32 ? tn_get_i64(t, i) : 0;
+        uint64_t      bits = (uint64_t)whole;
+        uint32_t      few;
+        if (dt == TN_F64) memcpy(&bits, &real, 8);
+        if (dt == TN_F32) memcpy(&few, &narrow, 4), bits = few;
+        for (int64_t k = 0; k < size; k++) e[k] = (unsigned char)(bits >> (8 * (size - 1 - k)));
+        fine = tn__sink_write(&s, e, (size_t)size);
+    }
+    return tn__sink_end(&s, fine);
+}

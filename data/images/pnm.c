@@ -1,0 +1,101 @@
+/* pnm.c — PGM and PPM, as Netpbm has them: "P5 3 2 255", white space between, comments from # to the end of a line, one
+ * character of white space, and then the samples, row by row, pixel by pixel: a byte each, or, where the largest is
+ * above 255, two, the high one first. P2 and P3 have them as decimal numbers with white space between. */
+#include "data/images/images_private.h"
+
+typedef struct {
+    const char          *label;
+    const unsigned char *data;
+    size_t               bytes, at;
+} reader;
+
+static bool blank(unsigned char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static void skip(reader *r)
+{
+    while (r->at < r->bytes && (blank(r->data[r->at]) || r->data[r->at] == '#')) {
+        const bool comment = r->data[r->at++] == '#';
+        while (comment && r->at < r->bytes && r->data[r->at] != '\n' && r->data[r->at] != '\r') r->at++;
+    }
+}
+
+/* The next number, at most `most`; -1: raised. */
+static int64_t number(reader *r, const char *what, int64_t most)
+{
+    skip(r);
+    int64_t v = 0, digits = 0;
+    for (; r->at < r->bytes && r->data[r->at] >= '0' && r->data[r->at] <= '9' && v <= most; r->at++, digits++)
+        v = 10 * v + (r->data[r->at] - '0');
+    if (digits && v <= most) return v;
+    if (digits) tn_raise(TN_EFORMAT, "%s: byte %zu: %s is larger than %lld", r->label, r->at, what, (long long)most);
+    else if (r->at < r->bytes) tn_raise(TN_EFORMAT, "%s: byte %zu: %s is no number", r->label, r->at, what);
+    else tn_raise(TN_EFORMAT, "%s: it ends at byte %zu, where %s should be", r->label, r->at, what);
+    return -1;
+}
+
+/* Does the file hold so many samples? So that a header alone takes no memory. */
+static bool holds(const reader *r, int64_t samples, bool plain, int64_t largest)
+{
+    const int64_t left = (int64_t)(r->bytes - r->at), need = plain ? 2 * samples - 1 : samples * (1 + (largest > 255));
+    if (left >= need) return true;
+    tn_raise(TN_EFORMAT, "%s: it holds %lld bytes of samples, and an image of its size has at least %lld", r->label,
+             (long long)left, (long long)need);
+    return false;
+}
+
+/* Row y; false: raised. */
+static bool row(reader *r, bool plain, int64_t largest, int64_t n, uint16_t *to)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const size_t at = r->at;
+        int64_t      v;
+        if (plain) {
+            if ((v = number(r, "a sample", largest)) < 0) return false;
+        } else {
+            v = r->data[r->at++];
+            if (largest > 255) v = v << 8 | r->data[r->at++];
+        }
+        if (v > largest)
+            return tn_raise(TN_EFORMAT, "%s: byte %zu: a sample is %lld, and the largest is to be %lld", r->label, at,
+                            (long long)v, (long long)largest),
+                   false;
+        to[i] = (uint16_t)v;
+    }
+    return true;
+}
+
+/* Behind the image there may be white space. */
+static void end(reader *r)
+{
+    while (r->at < r->bytes && blank(r->data[r->at])) r->at++;
+    if (r->at < r->bytes)
+        tn_raise(TN_EUNSUPPORTED, "%s: behind its image, at byte %zu, comes more; only files of one image are read",
+                 r->label, r->at);
+}
+
+tn_tensor *tn__pnm_read(const char *label, const unsigned char *data, size_t bytes, int64_t channels, tn_dtype dt)
+{
+    reader        r = {label, data, bytes, 2};
+    const bool    plain = data[1] < '4';
+    const int     stored = data[1] == '3' || data[1] == '6' ? 3 : 1;
+    const int64_t width = number(&r, "the width", INT32_MAX),
+                  height = width < 0 ? -1 : number(&r, "the height", INT32_MAX),
+                  largest = height < 0 ? -1 : number(&r, "the largest sample", 65535);
+    if (largest < 0 || !tn__image_sides(label, width, height)) return NULL;
+    if (!largest) return tn_raise(TN_EFORMAT, "%s: the largest sample is 0", label), NULL;
+    if (r.at >= bytes || !blank(data[r.at]))
+        return tn_raise(TN_EFORMAT, "%s: byte %zu: white space is missing behind the largest sample", label, r.at),
+               NULL;
+    r.at++;
+    if (!holds(&r, width * height * stored, plain, largest)) return NULL;
+    tn__raster   to;
+    const size_t line = (size_t)(width * stored) * sizeof(uint16_t);
+    uint16_t    *samples = tn__mem_get(line);
+    if (samples && tn__raster_begin(&to, label, width, height, stored, largest, channels, dt)) {
+        for (int64_t y = 0; y < height && row(&r, plain, largest, width * stored, samples); y++)
+            tn__raster_row(&to, y, samples);
+        if (tn_error() == TN_OK) end(&r);
+    }
+    if (samples) tn__mem_put(samples, line);
+    return samples ? tn__raster_end(&to) : NULL;
+}
