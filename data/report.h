@@ -26,7 +26,7 @@ TN_API const char *tn_report_html(tn_report *r, size_t *bytes);
 TN_API tn_status tn_report_heading(tn_report *r, const char *text);
 TN_API tn_status tn_report_paragraph(tn_report *r, const char *text);
 TN_API tn_status tn_report_code(tn_report *r, const char *text); /* as it is, in a fixed font */
-/* cells: row by row; numbers stand to the right. */
+/* cells: row by row; numbers stand to the right, and "·" for none. */
 TN_API tn_status tn_report_table(tn_report *r, int columns, const char *const *names, int64_t rows,
                                  const char *const *cells);
 

@@ -191,6 +191,7 @@ static bool is_number(const char *s)
 {
     size_t n = s ? strlen(s) : 0;
     double v;
+    if (n && !strcmp(s, "·")) return true; /* none */
     while (n && (s[n - 1] == '%' || s[n - 1] == ' ')) n--;
     return n && tn_parse_double(s, n, &v);
 }

@@ -151,7 +151,7 @@ bool record_may_begin(const char *folder, bool *resume)
 bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked)
 {
     if (resume || tn_error() != TN_OK) return tn_error() == TN_OK;
-    return tn_tokenizer_save(t, folder) == TN_OK && put_run(folder, asked);
+    return (!t || tn_tokenizer_save(t, folder) == TN_OK) && put_run(folder, asked);
 }
 
 void record_forget(const char *folder)

@@ -23,8 +23,9 @@ void   record_end(record *r);
  * that was broken off before there was anything to go on with is begun again. No other process has the folder from now
  * on. False: raised. */
 bool record_may_begin(const char *folder, bool *resume);
-/* The point from which a run can be resumed: its tokenizer, and folder/run.json with what made it (version, instruction
- * set, threads) and what was asked for, an object of JSON; a run that is resumed leaves both as they are. */
+/* The point from which a run can be resumed: its tokenizer, if it has one, and folder/run.json with what made it
+ * (version, instruction set, threads) and what was asked for, an object of JSON; a run that is resumed leaves both as
+ * they are. */
 bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked);
 void record_forget(const char *folder); /* a run that has begun there, and failed before that point */
 /* The steps that folder/run.json names. */

@@ -22,13 +22,14 @@ static int checked(training *t)
         return program_usage("--steps, --epochs and --minutes are three ways to say one thing: give one of them");
     if (a->vocab && a->vocab_size) return program_usage("--vocab-size is for a new tokenizer; --vocab names one");
     if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes;
-    if (!a->vocab_size) a->vocab_size = 8000;
+    if (!a->vocab_size && t->kind->tokenizer) a->vocab_size = 8000;
     return t->kind->check(t);
 }
 
 /* The one in the folder to go on with, the one that was given, or a new one. */
 static tn_tokenizer *tokenizer_for(training *t)
 {
+    if (!t->kind->tokenizer) return NULL;
     if (t->asked.resume || t->asked.vocab) return tn_tokenizer_load(t->asked.resume ? t->asked.out : t->asked.vocab);
     progress      bar = progress_begin("tokenizer", 100, "%");
     tn_tokenizer *made = t->kind->tokenizer(t, &bar);
@@ -77,9 +78,10 @@ static void announce(training *t, int64_t steps, double seconds)
     const train_asked *a = &t->asked;
     char               time[16];
     if (settings.quiet) return;
-    fprintf(stderr, "model    %s: %lld layers of %lld, %.2f million parameters, a vocabulary of %lld\n", a->size,
-            (long long)a->layers, (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6,
-            (long long)tn_tokenizer_size(t->tokens));
+    fprintf(stderr, "model    %s: %lld layers of %lld, %.2f million parameters", a->size, (long long)a->layers,
+            (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6);
+    if (t->tokens) fprintf(stderr, ", a vocabulary of %lld", (long long)tn_tokenizer_size(t->tokens));
+    fprintf(stderr, "\n");
     t->kind->say(t);
     fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld of %s", memory_of(t) / 1048576, (long long)steps, t->each);
     if (seconds > 0)
@@ -95,7 +97,7 @@ static const char *described(const training *t, int64_t steps, tn_json_writer *w
     t->kind->describe(t, w);
     tn_json_put_string(w, "size", a->size);
     tn_json_put_string(w, "dtype", a->dtype);
-    tn_json_put_i64(w, "vocab_size", tn_tokenizer_size(t->tokens));
+    if (t->tokens) tn_json_put_i64(w, "vocab_size", tn_tokenizer_size(t->tokens));
     tn_json_put_i64(w, "steps", steps);
     tn_json_put_i64(w, "layers", a->layers);
     tn_json_put_i64(w, "heads", a->heads);
@@ -116,7 +118,8 @@ static bool prepared(training *t)
     if (k->look && !k->look(t)) return false;
     if (!record_may_begin(a->out, &a->resume)) return false;
     t->begun = !a->resume;
-    if (!(t->tokens = tokenizer_for(t)) || !k->open(t)) return false;
+    t->tokens = tokenizer_for(t);
+    if (tn_error() != TN_OK || !k->open(t)) return false;
     return (t->net = model_for(t)) && record_memory(memory_of(t), a->force) &&
            record_space(a->out, disk_of(t), a->force);
 }

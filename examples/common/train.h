@@ -19,25 +19,26 @@ typedef struct {
     bool        resume, force;
 } train_asked;
 #define TRAIN_DEFAULTS .dtype = "f32", .lr = 1e-3, .warmup = 0.1, .seed = 1
-#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                             \
-    TRAIN_SIZE_OPTIONS(a, letter_of_size, sizes),                                                     \
-        OPTION_INT("heads", 0, "N", &(a).heads, "another number of heads", .least = 1, .most = 1024), \
-        TRAIN_RUN_OPTIONS(a, minutes_)
-/* Its parts, for a model that has no heads. */
-#define TRAIN_SIZE_OPTIONS(a, letter_of_size, sizes)                                                          \
+#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_) \
+    TRAIN_SIZE(a, letter_of_size, sizes), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a), TRAIN_RUN(a, "texts", minutes_)
+/* Its parts, for a model without heads, or one that does not read texts. */
+#define TRAIN_SIZE(a, letter_of_size, sizes)                                                                  \
     OPTION_TEXT("out", 'o', "DIR", &(a).out, "where the model goes", .required = true),                       \
         OPTION_TEXT("size", letter_of_size, "NAME", &(a).size, "how large the model is", .choices = (sizes)), \
         OPTION_INT("layers", 0, "N", &(a).layers, "another number of layers than the size has", .least = 1,   \
                    .most = 1024)
-#define TRAIN_RUN_OPTIONS(a, minutes_)                                                                                \
-    OPTION_INT("dim", 0, "N", &(a).dim, "another width", .least = 1, .most = 65536),                                  \
-        OPTION_REAL("dropout", 0, "P", &(a).dropout, "what part of the numbers is left out in training", .least = 0,  \
-                    .most = 0.9),                                                                                     \
-        OPTION_TEXT("vocab", 0, "PATH", &(a).vocab, "a tokenizer that is there, instead of a new one"),               \
+#define TRAIN_HEADS(a) OPTION_INT("heads", 0, "N", &(a).heads, "another number of heads", .least = 1, .most = 1024)
+#define TRAIN_WIDTH(a)                                                                                               \
+    OPTION_INT("dim", 0, "N", &(a).dim, "another width", .least = 1, .most = 65536),                                 \
+        OPTION_REAL("dropout", 0, "P", &(a).dropout, "what part of the numbers is left out in training", .least = 0, \
+                    .most = 0.9)
+#define TRAIN_TEXT(a)                                                                                                 \
+    OPTION_TEXT("vocab", 0, "PATH", &(a).vocab, "a tokenizer that is there, instead of a new one"),                   \
         OPTION_INT("vocab-size", 0, "N", &(a).vocab_size, "pieces of a new tokenizer; without it, 8000", .least = 10, \
-                   .most = 1e7),                                                                                      \
-        OPTION_INT("steps", 'n', "N", &(a).steps, "how long: steps, or ...", .least = 1, .most = 1e9),                \
-        OPTION_INT("epochs", 0, "N", &(a).epochs, "... times through the texts, or ...", .least = 1, .most = 1e6),    \
+                   .most = 1e7)
+#define TRAIN_RUN(a, what, minutes_)                                                                                  \
+    OPTION_INT("steps", 'n', "N", &(a).steps, "how long: steps, or ...", .least = 1, .most = 1e9),                    \
+        OPTION_INT("epochs", 0, "N", &(a).epochs, "... times through the " what ", or ...", .least = 1, .most = 1e6), \
         OPTION_REAL("minutes", 'm', "N", &(a).minutes, "... about so many minutes; without all three, " minutes_,     \
                     .least = 0.01, .most = 1e6),                                                                      \
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),    \
@@ -71,7 +72,7 @@ struct train_kind {
     double      minutes;       /* how long a run is that is not told */
     int (*check)(training *t); /* before anything is made: puts the size's numbers in; 0, or program_usage */
     bool (*look)(training *t); /* are the texts as they must be? or NULL */
-    tn_tokenizer *(*tokenizer)(training *t, progress *bar); /* a new one from the texts */
+    tn_tokenizer *(*tokenizer)(training *t, progress *bar); /* a new one from the texts; NULL: there is none */
     bool (*open)(training *t);                              /* the texts as batches */
     void *(*make)(training *t);                             /* a fresh model; the generator has been seeded */
     void (*say)(training *t);                               /* about the texts, on standard error */

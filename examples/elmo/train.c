@@ -258,8 +258,10 @@ static const option options[] = {
                 .least = 0, .most = 0.5),
     OPTION_INT("batch", 'b', "N", &asked.batch, "sentences in a step", .least = 1, .most = MOST_ROWS),
     OPTION_INT("hidden", 0, "N", &asked.hidden, "another width of the LSTMs' cells", .least = 2, .most = 65536),
-    TRAIN_SIZE_OPTIONS(asked.base.asked, 's', "tiny|small|medium|large"),
-    TRAIN_RUN_OPTIONS(asked.base.asked, "20"),
+    TRAIN_SIZE(asked.base.asked, 's', "tiny|small|medium|large"),
+    TRAIN_WIDTH(asked.base.asked),
+    TRAIN_TEXT(asked.base.asked),
+    TRAIN_RUN(asked.base.asked, "texts", "20"),
     {0},
 };
 const command train_command =

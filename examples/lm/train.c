@@ -358,8 +358,10 @@ static const option options[] = {
                 .least = 0, .most = 1e6),
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "how much weights are pulled towards 0", .least = 0,
                 .most = 10),
-    TRAIN_SIZE_OPTIONS(asked.base.asked, 's', "tiny|small|medium|large|awd"),
-    TRAIN_RUN_OPTIONS(asked.base.asked, "20"),
+    TRAIN_SIZE(asked.base.asked, 's', "tiny|small|medium|large|awd"),
+    TRAIN_WIDTH(asked.base.asked),
+    TRAIN_TEXT(asked.base.asked),
+    TRAIN_RUN(asked.base.asked, "texts", "20"),
     {0},
 };
 const command train_command = COMMAND(

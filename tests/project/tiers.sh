@@ -12,12 +12,11 @@ before BERT    |  220 | models/rnn_lm.h models/elmo.h
 read texts     |  800 | data/data.h data/text.h data/vocab.h data/tokenizer.h data/subword.h data/lines.h data/source.h
                |      | data/corpus.h data/pairs.h
 judge, report  |  300 | data/metrics.h data/report.h data/runlog.h
-encoders, ...  |  400 | data/images.h models/vit.h
 words, vectors |  200 | data/vectors.h
 several ranks  |  200 | parallel/parallel.h
 use the models |  568 | models/models.h models/decoder.h models/fit.h models/generate.h models/gpt.h models/llama.h
                |      | models/lm.h models/seq2seq.h
-encoders, heads, images | 533 | models/bert.h models/model.h models/heads.h data/labelled.h
+encoders, heads, images | 533 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
 look inside    |  150 | nn/look.h
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8.h core/system.h autograd/op.h
                |      | autograd/fused.h autograd/rope.h autograd/steps.h autograd/tools.h nn/convolution.h

@@ -1,0 +1,77 @@
+/* classify.c — vit classify: what is in images. */
+#include "vit.h"
+
+static const char *dir;
+static int64_t     best = 3;
+static bool        json, negative;
+
+/* "FILE", its characters escaped as JSON has it. */
+static void put_json(const char *text)
+{
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_json_put_string(w, NULL, text);
+    const char *s = tn_json_text(w, NULL);
+    if (s) fputs(s, stdout);
+    tn_json_writer_free(w);
+}
+
+static void say(const model *m, const char *file, tn_tensor *scores)
+{
+    const int64_t k = best < m->classes ? best : m->classes;
+    const tn_pair top = tn_topk(tn_softmax(scores, -1), k, -1, false);
+    if (tn_error() != TN_OK) return;
+    if (json) printf("{\"file\": "), put_json(file), printf(", \"classes\": [");
+    else printf("%s", file);
+    for (int64_t i = 0; i < k; i++) {
+        const char  *label = model_label(m, tn_get_i64(top.indices, i));
+        const double p = tn_get(top.values, i);
+        if (json) printf("%s{\"label\": ", i ? ", " : ""), put_json(label), printf(", \"probability\": %.6f}", p);
+        else printf("\t%s %.3f", label, p);
+    }
+    printf(json ? "]}\n" : "\n");
+}
+
+static void turn(tn_tensor *image)
+{
+    uint8_t *x = image ? tn_data_mut(image) : NULL;
+    for (int64_t i = 0; x && i < tn_numel(image); i++) x[i] = (uint8_t)(255 - x[i]);
+}
+
+static bool classify(const model *m, const char *file)
+{
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *image = tn_image_load(file, m->processor.channels, TN_U8);
+    if (negative) turn(image);
+    tn_tensor *x = image ? tn_image_ready(image, &m->processor) : NULL;
+    if (x && (tn_size(x, 1) != m->side || tn_size(x, 2) != m->side))
+        tn_raise(TN_EFORMAT, "'%s' makes images of %lld x %lld pixels, and the model is for %lld x %lld",
+                 "preprocessor_config.json", (long long)tn_size(x, 1), (long long)tn_size(x, 2), (long long)m->side,
+                 (long long)m->side);
+    if (x) say(m, file, tn_module_call(m->net, tn_unsqueeze(x, 0)));
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
+}
+
+static int run(int count, char **operands)
+{
+    model m;
+    if (model_open(dir, &m)) {
+        for (int i = 0; i < count && classify(&m, operands[i]); i++) {}
+        model_close(&m);
+    }
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, MODEL_HELP, .required = true),
+    OPTION_INT("best", 'k', "N", &best, "how many classes to name, best first", .least = 1, .most = 1e6),
+    OPTION_FLAG("negative", 0, &negative, "dark becomes light: for a digit in ink, where the model knows light ones"),
+    OPTION_FLAG("json", 0, &json, "a line of JSON for each image"),
+    {0},
+};
+const command classify_command = COMMAND(
+    "classify", "say what is in images", options, .operands = "FILE...", .least = 1, .most = -1,
+    .text =
+        "Reads PGM, PPM and PNG of any size, and brings them to the model's. A line for each file: its name, then the "
+        "likeliest classes with their probabilities.\n\n"
+        "  vit classify --model digits --negative scan.png");

@@ -1,0 +1,99 @@
+/* demo.c — vit demo: patches and convolutions learn the same images, and are compared. */
+#include "vit.h"
+
+static const char *out = "build/vit", *images, *labels;
+static double      minutes = 4, held = 0.2;
+static int64_t     steps;
+static bool        again;
+
+static const char *const places[] = {"mnist-t10k", "../shared/data/mnist-t10k"};
+
+/* Without --images and --labels: MNIST's ten thousand, where somebody has put them. */
+static bool find(char image[1024], char label[1024])
+{
+    if (images && labels) return true;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        in_folder(places[i], "t10k-images-idx3-ubyte.gz", image),
+            in_folder(places[i], "t10k-labels-idx1-ubyte.gz", label);
+        if (!is_there(image) || !is_there(label)) continue;
+        images = image, labels = label;
+        return true;
+    }
+    tn_raise(TN_EIO,
+             "there are no images: MNIST's t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz are looked for "
+             "in '%s' and '%s'; or name others with --images and --labels",
+             places[0], places[1]);
+    return false;
+}
+
+/* Trains one and leaves what it knows on the page. False: stopped, or an error stands. */
+static bool learn(const char *shape, tn_report *r, double *accuracy)
+{
+    char         folder[1024];
+    vit_training t = VIT_TRAINING;
+    train_asked *a = &t.base.asked;
+    pictures     p = {.x = NULL};
+    judged       j = {.n = 0};
+    const bool   vit = shape[0] == 'v';
+    t.images = images, t.labels = labels, t.shape = shape, t.held = held;
+    a->out = in_folder(out, shape, folder), a->steps = steps,
+    a->minutes = steps ? 0
+                 : vit ? 0.85 * minutes
+                       : 0.15 * minutes;
+    a->resume = again && is_there(folder);
+    if (!settings.quiet) fprintf(stderr, "%s\n", vit ? "-- patches in a Transformer" : "-- convolutions");
+    const tn_fit_result got = train_run(&t.base);
+    bool                fine = got.why != TN_FIT_FAILED && got.why != TN_FIT_STOPPED;
+    if (got.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; vit demo --resume goes on\n");
+    if (fine && (fine = pictures_open(images, labels, &p))) {
+        const int64_t n = train_part(&t, p.n);
+        if ((fine = judge(&t.made, &p, n, p.n - n, &j))) {
+            *accuracy = (double)j.right / (double)j.n;
+            tn_report_heading(r, vit ? "Patches in a Transformer" : "Convolutions");
+            report_judged(r, &t.made, &p, &j, "images that it has not learned from");
+            report_attention(r, &t.made, &p, n, p.n - n);
+            record_curves(r, folder);
+        }
+    }
+    judged_free(&j);
+    pictures_close(&p);
+    train_free(&t.base);
+    return fine && tn_error() == TN_OK;
+}
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    char         path[1024], image[1024], label[1024];
+    const double began = seconds_now();
+    double       patches = 0, convolutions = 0;
+    if (!images != !labels) return program_usage("--images and --labels come together");
+    if (find(image, label) && make_folder(out)) {
+        tn_report *r = tn_report_new("Patches and convolutions");
+        if (learn("vit", r, &patches) && learn("convolutions", r, &convolutions)) {
+            if (record_report(r, in_folder(out, "report.html", path))) {
+                if (!settings.quiet) fprintf(stderr, "report   %s\n", path);
+                printf("accuracy %.4f convolution %.4f minutes %.2f\n", patches, convolutions,
+                       (seconds_now() - began) / 60);
+            }
+        } else tn_report_free(r);
+    }
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("out", 'o', "DIR", &out, "where everything goes"),
+    OPTION_TEXT("images", 'i', "FILE", &images, IMAGES_HELP),
+    OPTION_TEXT("labels", 'l', "FILE", &labels, LABELS_HELP),
+    OPTION_REAL("held", 0, "P", &held, "so much of them, from their end, is not learned from but measured on",
+                .least = 0.001, .most = 0.9),
+    OPTION_REAL("minutes", 'm', "N", &minutes, "how long to train, both together", .least = 0.01, .most = 1e4),
+    OPTION_INT("steps", 'n', "N", &steps, "instead: how many steps each", .least = 0, .most = 1e9),
+    OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
+    {0},
+};
+const command demo_command = COMMAND(
+    "demo", "learn MNIST's digits with patches and with convolutions", options,
+    .text =
+        "Learns from eight of ten thousand images and measures both models on the other two. The last line says how "
+        "much each knows; DIR/report.html shows what they do not.");

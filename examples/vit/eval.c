@@ -1,0 +1,121 @@
+/* eval.c — vit eval: how many of a set of images a model knows, and which it does not. */
+#include "vit.h"
+
+#include <string.h>
+
+static const char *dir, *images, *labels, *html;
+static int64_t     first;
+static bool        json;
+
+enum { WRONG_MOST = 60 };
+
+static void count(judged *j, const tn_batch *b, tn_tensor *scores)
+{
+    const int64_t rows = tn_size(scores, 0);
+    tn_tensor    *sure = tn_softmax(scores, -1);
+    const tn_pair best = tn_max(sure, -1, false);
+    tn_tensor    *loss = tn_cross_entropy(scores, b->y, .reduction = TN_SUM);
+    if (tn_error() != TN_OK) return;
+    j->loss += tn_item(loss);
+    for (int64_t i = 0; i < rows; i++, j->n++) {
+        const int64_t is = tn_get_i64(b->y, i), said = tn_get_i64(best.indices, i);
+        j->table[is * j->classes + said]++;
+        j->right += is == said;
+        if (is == said || j->wrongs == WRONG_MOST) continue;
+        j->wrong[j->wrongs] = tn_get_i64(tn_batch_get(b, "index"), i), j->said[j->wrongs] = said;
+        j->sure[j->wrongs++] = tn_get(best.values, i);
+    }
+}
+
+bool judge(const model *m, const pictures *p, int64_t from, int64_t n, judged *j)
+{
+    *j = (judged){.classes = m->classes};
+    if (p->classes > m->classes)
+        return tn_raise(TN_EINVAL, "the labels go up to %lld, and the model knows %lld classes",
+                        (long long)p->classes - 1, (long long)m->classes),
+               false;
+    if (p->height != m->side || p->width != m->side || p->channels != m->processor.channels)
+        return tn_raise(TN_EINVAL, "the images are %lld x %lld with %lld channels, the model's %lld x %lld with %lld",
+                        (long long)p->height, (long long)p->width, (long long)p->channels, (long long)m->side,
+                        (long long)m->side, (long long)m->processor.channels),
+               false;
+    const size_t table = (size_t)(m->classes * m->classes) * sizeof(int64_t);
+    j->wrong = tn_mem_get(2 * WRONG_MOST * sizeof *j->wrong), j->sure = tn_mem_get(WRONG_MOST * sizeof *j->sure);
+    j->table = tn_mem_get(table);
+    tn_images *in = pictures_in_order(p, &m->processor, from, n, 250);
+    tn_source  source = tn_images_source(in);
+    if (tn_error() == TN_OK) {
+        tn_batch b;
+        j->said = j->wrong + WRONG_MOST;
+        memset(j->table, 0, table);
+        for (bool more = true; more;) {
+            const tn_scope s = tn_no_grad_begin();
+            more = tn_source_next(&source, &b);
+            if (more) count(j, &b, tn_module_call(m->net, b.x));
+            tn_scope_end(s);
+        }
+        for (int64_t i = 0; i < j->wrongs; i++) j->wrong[i] += from;
+        j->loss /= (double)j->n;
+    }
+    tn_images_free(in);
+    if (tn_error() == TN_OK) return true;
+    judged_free(j);
+    return false;
+}
+
+void judged_free(judged *j)
+{
+    if (j->wrong) tn_mem_put(j->wrong, 2 * WRONG_MOST * sizeof *j->wrong);
+    if (j->sure) tn_mem_put(j->sure, WRONG_MOST * sizeof *j->sure);
+    if (j->table) tn_mem_put(j->table, (size_t)(j->classes * j->classes) * sizeof *j->table);
+    *j = (judged){.n = 0};
+}
+
+static bool page(const model *m, const pictures *p, const judged *j)
+{
+    tn_report *r = tn_report_new("What an image classifier knows");
+    report_judged(r, m, p, j, "images");
+    report_attention(r, m, p, first, p->n - first);
+    return record_report(r, html);
+}
+
+static int run(int operands, char **operand)
+{
+    (void)operands, (void)operand;
+    model    m = {.net = NULL};
+    pictures p = {.x = NULL};
+    judged   j = {.n = 0};
+    if (model_open(dir, &m) && pictures_open(images, labels, &p)) {
+        if (first >= p.n)
+            tn_raise(TN_EINVAL, "there are %lld images: none is left from --first %lld on", (long long)p.n,
+                     (long long)first);
+        else if (judge(&m, &p, first, p.n - first, &j) && (!html || page(&m, &p, &j))) {
+            const double part = (double)j.right / (double)j.n;
+            if (json)
+                printf("{\"accuracy\": %.6f, \"loss\": %.6f, \"images\": %lld, \"wrong\": %lld}\n", part, j.loss,
+                       (long long)j.n, (long long)(j.n - j.right));
+            else
+                printf("accuracy  %.4f (%lld of %lld wrong)\nloss      %.4f\n", part, (long long)(j.n - j.right),
+                       (long long)j.n, j.loss);
+            if (html && !settings.quiet) fprintf(stderr, "report   %s\n", html);
+        }
+    }
+    judged_free(&j);
+    pictures_close(&p);
+    model_close(&m);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, MODEL_HELP, .required = true),
+    OPTION_TEXT("images", 'i', "FILE", &images, IMAGES_HELP, .required = true),
+    OPTION_TEXT("labels", 'l', "FILE", &labels, LABELS_HELP, .required = true),
+    OPTION_INT("first", 0, "N", &first, "begin with image N, counted from 0", .least = 0, .most = 1e9),
+    OPTION_TEXT("html", 'o', "FILE", &html, "a page that shows what is wrong, and what the model looks at"),
+    OPTION_FLAG("json", 0, &json, "one line of JSON"),
+    {0},
+};
+const command eval_command =
+    COMMAND("eval", "measure a model on images with labels", options,
+            .text = "The images from --first on, with a page:\n\n"
+                    "  vit eval --model digits --images images.gz --labels labels.gz --first 8000 --html digits.html");

@@ -1,0 +1,67 @@
+/* pictures.c — images with labels, from two files of IDX. */
+#include "vit.h"
+
+bool pictures_open(const char *images, const char *labels, pictures *p)
+{
+    char           text[192];
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *x = tn_idx_load(images), *y = x ? tn_idx_load(labels) : NULL, *last = NULL;
+    *p = (pictures){.x = NULL};
+    if (y && (tn_dtype_of(x) != TN_U8 || (tn_ndim(x) != 3 && tn_ndim(x) != 4) || !tn_numel(x)))
+        tn_raise(TN_EFORMAT, "'%s' holds %s %s; images are u8 [N, H, W] or [N, C, H, W]", images,
+                 tn_dtype_name(tn_dtype_of(x)), tn_shape_text(tn_shape_of(x), text, sizeof text));
+    else if (y && (tn_ndim(y) != 1 || tn_dtype_is_float(tn_dtype_of(y)) || tn_size(y, 0) != tn_size(x, 0)))
+        tn_raise(TN_EFORMAT, "'%s' holds %s %s; labels are whole numbers [%lld], one for each image", labels,
+                 tn_dtype_name(tn_dtype_of(y)), tn_shape_text(tn_shape_of(y), text, sizeof text),
+                 (long long)tn_size(x, 0));
+    if (tn_error() == TN_OK) {
+        if (tn_ndim(x) == 3) x = tn_unsqueeze(x, 1);
+        y = tn_to(y, TN_I64), last = tn_amax(y);
+        if (last && tn_item(tn_amin(y)) < 0) tn_raise(TN_EFORMAT, "'%s' holds a label below 0", labels);
+        if (last && tn_item(last) > 9999) tn_raise(TN_EFORMAT, "'%s' holds a label above 9999", labels);
+    }
+    if (tn_error() == TN_OK) {
+        const tn_shape shape = tn_shape_of(x);
+        *p = (pictures){tn_keep(x), tn_keep(y), shape.d[0], shape.d[1], shape.d[2], shape.d[3], 0};
+        p->classes = (int64_t)tn_item(last) + 1;
+        if (p->channels > 4)
+            tn_raise(TN_EFORMAT, "'%s': %lld channels; at most 4 are read", images, (long long)p->channels);
+    }
+    tn_scope_end(s);
+    if (tn_error() == TN_OK) return true;
+    pictures_close(p);
+    return false;
+}
+
+void pictures_close(pictures *p)
+{
+    tn_drop(p->x), tn_drop(p->y);
+    *p = (pictures){.x = NULL};
+}
+
+tn_image_processor pictures_processor(const pictures *p, int64_t n)
+{
+    tn_image_processor how = {.channels = p->channels, .height = p->height, .width = p->width};
+    const int64_t      plane = p->height * p->width;
+    const uint8_t     *x = tn_data(p->x);
+    for (int64_t c = 0; c < p->channels; c++) {
+        double sum = 0, squares = 0;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t k = 0; k < plane; k++) {
+                const double v = x[(i * p->channels + c) * plane + k] / 255.0;
+                sum += v, squares += v * v;
+            }
+        const double count = (double)(n * plane), mean = sum / count, deviation = sqrt(squares / count - mean * mean);
+        how.mean[c] = round(mean * 1e4) / 1e4, how.std[c] = deviation > 1e-3 ? round(deviation * 1e4) / 1e4 : 1;
+    }
+    return how;
+}
+
+tn_images *pictures_in_order(const pictures *p, const tn_image_processor *how, int64_t first, int64_t n, int64_t batch)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_images     *images = tn_images_new(.x = tn_narrow(p->x, 0, first, n), .y = tn_narrow(p->y, 0, first, n),
+                                          .processor = how, .batch = batch);
+    tn_scope_end(s);
+    return images;
+}

@@ -1,0 +1,103 @@
+/* report.c — the pages of vit: what is wrong, as pictures; what the model looks at; which classes it takes for others.
+ * */
+#include "vit.h"
+
+#include <string.h>
+
+enum { ATTENTION = 12, CAPTION = 160, TABLE_MOST = 20 };
+
+static tn_tensor *picture_at(const pictures *p, int64_t i) { return tn_select(p->x, 0, i); }
+
+/* Where the token of the last layer looks, the mean of all heads: [rows, columns], the most being 1; NULL: no ViT. */
+static tn_tensor *looked_at(const model *m, tn_tensor *image)
+{
+    if (!m->vit) return NULL;
+    const tn_vit_config *c = &m->vit->config;
+    const int64_t        grid = c->image / c->patch, tokens = 1 + c->distilled;
+    const size_t         bytes = (size_t)c->layers * sizeof(tn_tensor *);
+    tn_tensor          **weights = tn_mem_get(bytes), *a = NULL, *x = tn_image_ready(image, &m->processor);
+    if (weights && x && tn_vit_forward(m->vit, tn_unsqueeze(x, 0), .weights = weights)) {
+        a = tn_mean(tn_select(weights[c->layers - 1], 0, 0), .dims = TN_DIMS(0)); /* [T, T] */
+        a = tn_view(tn_contiguous(tn_narrow(tn_select(a, 0, 0), 0, tokens, grid * grid)), TN_SHAPE(grid, grid));
+        a = tn_div(a, tn_amax(a));
+    }
+    if (weights) tn_mem_put(weights, bytes);
+    return a;
+}
+
+static void put_pictures(tn_report *r, const char *title, const model *m, const pictures *p, int64_t n,
+                         const int64_t *which, const int64_t *said, const double *sure, bool look)
+{
+    const tn_scope     s = tn_no_grad_begin();
+    const size_t       bytes = (size_t)(n + 1) * sizeof(tn_report_picture), texts = (size_t)(n + 1) * CAPTION;
+    tn_report_picture *list = tn_mem_get(bytes);
+    char              *text = tn_mem_get(texts);
+    for (int64_t i = 0; i < n && list && text; i++) {
+        char         *to = text + i * CAPTION;
+        const int64_t is = tn_get_i64(p->y, which[i]);
+        tn_tensor    *image = picture_at(p, which[i]);
+        if (said)
+            snprintf(to, CAPTION, "is %.60s, said %.60s, %.0f %%", model_label(m, is), model_label(m, said[i]),
+                     100 * sure[i]);
+        else snprintf(to, CAPTION, "%.60s", model_label(m, is));
+        list[i] = (tn_report_picture){image, look ? looked_at(m, image) : NULL, to};
+    }
+    if (list && text && tn_error() == TN_OK) tn_report_pictures(r, title, n, list);
+    if (list) tn_mem_put(list, bytes);
+    if (text) tn_mem_put(text, texts);
+    tn_scope_end(s);
+}
+
+/* Label by what was said: where a class is right, and what it is taken for. */
+static void put_table(tn_report *r, const model *m, const judged *j)
+{
+    enum { CELL = 64 };
+    const int64_t c = j->classes, cells = c * (c + 1);
+    const char  **rows = tn_mem_get((size_t)(cells + c + 1) * sizeof *rows), **names = rows ? rows + cells : NULL;
+    char         *text = tn_mem_get((size_t)(cells + c + 1) * CELL), *to = text;
+    for (int64_t i = 0; i <= c && rows && text; i++) {
+        for (int64_t k = 0; k <= c; k++, to += CELL) {
+            if (!i && !k) snprintf(to, CELL, "is \\ said");
+            else if (!i || !k) snprintf(to, CELL, "%.60s", model_label(m, i ? i - 1 : k - 1));
+            else if (!j->table[(i - 1) * c + k - 1]) snprintf(to, CELL, "·");
+            else snprintf(to, CELL, "%lld", (long long)j->table[(i - 1) * c + k - 1]);
+            if (i) rows[(i - 1) * (c + 1) + k] = to;
+            else names[k] = to;
+        }
+    }
+    if (rows && text) tn_report_table(r, (int)c + 1, names, c, rows);
+    if (rows) tn_mem_put(rows, (size_t)(cells + c + 1) * sizeof *rows);
+    if (text) tn_mem_put(text, (size_t)(cells + c + 1) * CELL);
+}
+
+void report_judged(tn_report *r, const model *m, const pictures *p, const judged *j, const char *which)
+{
+    char text[300];
+    snprintf(text, sizeof text, "%lld of the %lld %s are right: %.2f %%. The cross-entropy is %.4f.",
+             (long long)j->right, (long long)j->n, which, 100 * (double)j->right / (double)j->n, j->loss);
+    tn_report_paragraph(r, text);
+    if (j->wrongs) {
+        tn_report_heading(r, "What is wrong");
+        snprintf(text, sizeof text, "%lld%s: what it is, what the model says, and how sure it is.",
+                 (long long)j->wrongs, j->wrongs < j->n - j->right ? ", of more" : "");
+        put_pictures(r, text, m, p, j->wrongs, j->wrong, j->said, j->sure, false);
+    }
+    if (j->classes <= TABLE_MOST) {
+        tn_report_heading(r, "What is taken for what");
+        put_table(r, m, j);
+    }
+}
+
+void report_attention(tn_report *r, const model *m, const pictures *p, int64_t first, int64_t n)
+{
+    int64_t which[ATTENTION], found = 0;
+    if (!m->vit) return;
+    for (int64_t i = first; i < first + n && found < ATTENTION; i++) { /* of each class one, as far as that goes */
+        bool seen = false;
+        for (int64_t k = 0; k < found; k++) seen = seen || tn_get_i64(p->y, which[k]) == tn_get_i64(p->y, i);
+        if (!seen) which[found++] = i;
+    }
+    tn_report_heading(r, "What the model looks at");
+    put_pictures(r, "How much the last layer's class token takes from each patch, the mean of all heads.", m, p, found,
+                 which, NULL, NULL, true);
+}

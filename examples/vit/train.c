@@ -1,0 +1,227 @@
+/* train.c — vit train: what is particular to images; all else is in common/train.c. */
+#include "vit.h"
+
+#include <string.h>
+
+static vit_training *of(training *t) { return (vit_training *)t; }
+
+static const struct {
+    const char *name;
+    int64_t     dim, layers, heads, filters;
+} sizes[] = {{"tiny", 48, 4, 3, 8}, {"mini", 64, 6, 4, 16}, {"small", 192, 12, 3, 32}, {"base", 768, 12, 12, 64}};
+static int size_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (!strcmp(name, sizes[i].name)) return (int)i;
+    return -1;
+}
+
+static bool is_vit(const vit_training *v) { return !strcmp(v->shape, "vit"); }
+
+static int check(training *t)
+{
+    const int i = size_of(t->asked.size);
+    if (i < 0) return program_usage("there is no --size %s", t->asked.size);
+    if (isnan(t->asked.dropout)) t->asked.dropout = is_vit(of(t)) ? 0 : 0.2;
+    if (is_vit(of(t))) return train_shape(t, sizes[i].layers, sizes[i].heads, sizes[i].dim);
+    if (t->asked.layers || t->asked.heads) return program_usage("--layers and --heads are for --model vit");
+    t->asked.layers = 2, t->asked.heads = 1;
+    if (!t->asked.dim) t->asked.dim = sizes[i].filters;
+    return 0;
+}
+
+int64_t train_part(const vit_training *t, int64_t n) { return n - (int64_t)(t->held * (double)n); }
+
+static bool look(training *t)
+{
+    vit_training *v = of(t);
+    if (!pictures_open(v->images, v->labels, &v->all)) return false;
+    const pictures *p = &v->all;
+    const int64_t   n = train_part(v, p->n);
+    if (p->height != p->width)
+        return tn_raise(TN_EFORMAT, "the images are %lld x %lld pixels; only square ones are learned from",
+                        (long long)p->height, (long long)p->width),
+               false;
+    if (is_vit(v) && p->height < v->patch)
+        return tn_raise(TN_EINVAL, "the images have %lld pixels a side, fewer than --patch %lld", (long long)p->height,
+                        (long long)v->patch),
+               false;
+    if (!is_vit(v) && p->height < 4)
+        return tn_raise(TN_EFORMAT, "the images have %lld pixels a side; convolutions need 4", (long long)p->height),
+               false;
+    if (n < 1) return tn_raise(TN_EFORMAT, "of %lld images none is left to learn from", (long long)p->n), false;
+    v->made = (model){.side = p->height, .classes = p->classes, .filters = t->asked.dim};
+    v->made.processor = pictures_processor(p, n);
+    return true;
+}
+
+/* What is learned: the smoothed cross-entropy; and what is measured: the plain one. */
+static tn_tensor *loss(void *net, const tn_batch *b, void *user)
+{
+    const vit_training *v = user; /* NULL where steps are timed */
+    return tn_cross_entropy(tn_module_call(net, b->x), b->y, .label_smoothing = v ? v->smoothing : 0);
+}
+static tn_tensor *plain_loss(void *net, const tn_batch *b, void *user)
+{
+    (void)user;
+    return tn_cross_entropy(tn_module_call(net, b->x), b->y);
+}
+
+static bool open_all(training *t)
+{
+    vit_training  *v = of(t);
+    const int64_t  n = train_part(v, v->all.n), batch = v->batch < n ? v->batch : n;
+    const tn_scope s = tn_scope_begin();
+    v->learn = tn_images_new(.x = tn_narrow(v->all.x, 0, 0, n), .y = tn_narrow(v->all.y, 0, 0, n),
+                             .processor = &v->made.processor, .batch = batch, .shuffle = true, .drop_last = true,
+                             .padding = v->shift, .flip = v->flip, .seed = (uint64_t)t->asked.seed);
+    tn_scope_end(s);
+    t->fit.train = tn_images_source(v->learn), t->fit.loss = loss, t->fit.user = v;
+    t->fit.weight_decay = v->weight_decay, t->fit.decay = TN_DECAY_COSINE;
+    if (n < v->all.n) {
+        v->check = pictures_in_order(&v->all, &v->made.processor, n, v->all.n - n, 250);
+        t->fit.valid = tn_images_source(v->check), t->fit.measure = plain_loss;
+    }
+    const int64_t patches = is_vit(v) ? v->made.side / v->patch : v->made.side;
+    t->batches = n / batch, t->width = batch * patches * patches;
+    snprintf(t->each, sizeof t->each, "%lld images", (long long)batch);
+    return tn_error() == TN_OK;
+}
+
+static void *make(training *t)
+{
+    vit_training      *v = of(t);
+    const train_asked *a = &t->asked;
+    model             *m = &v->made;
+    if (!is_vit(v)) return convolutions_new(m->side, m->processor.channels, a->dim, m->classes, a->dropout);
+    return tn_vit_new(.image = m->side, .patch = v->patch, .channels = m->processor.channels, .classes = m->classes,
+                      .dim = a->dim, .layers = a->layers, .heads = a->heads, .ff = 2 * a->dim, .dropout = a->dropout,
+                      .attention_dropout = a->dropout);
+}
+
+static void say(training *t)
+{
+    const vit_training *v = of(t);
+    const int64_t       n = train_part(v, v->all.n);
+    fprintf(stderr, "images   %lld of %lld x %lld pixels in %lld classes; to measure on: %lld\n", (long long)n,
+            (long long)v->all.height, (long long)v->all.width, (long long)v->all.classes, (long long)(v->all.n - n));
+}
+
+static uint64_t sum_of(const tn_tensor *t)
+{
+    uint64_t       h = 14695981039346656037u;
+    const uint8_t *at = tn_data(t);
+    const size_t   n = (size_t)tn_numel(t) * tn_dtype_size(tn_dtype_of(t));
+    for (size_t i = 0; i < n; i++) h = (h ^ at[i]) * 1099511628211u;
+    return h;
+}
+
+static void describe(const training *t, tn_json_writer *w)
+{
+    const vit_training *v = (const vit_training *)t;
+    char                sum[32];
+    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)(sum_of(v->all.x) ^ sum_of(v->all.y)));
+    tn_json_put_string(w, "images", sum);
+    tn_json_put_string(w, "model", v->shape);
+    tn_json_put_i64(w, "patch", v->patch);
+    tn_json_put_i64(w, "batch", v->batch);
+    tn_json_put_i64(w, "shift", v->shift);
+    tn_json_put_bool(w, "flip", v->flip);
+    tn_json_put_double(w, "held", v->held);
+    tn_json_put_double(w, "smoothing", v->smoothing);
+    tn_json_put_double(w, "weight_decay", v->weight_decay);
+}
+
+static bool save(training *t, tn_fit_why why)
+{
+    vit_training *v = of(t);
+    (void)why;
+    v->made.net = t->net, v->made.vit = is_vit(v) ? t->net : NULL;
+    return model_save(&v->made, t->asked.out);
+}
+
+static void close_all(training *t)
+{
+    vit_training *v = of(t);
+    tn_images_free(v->learn), tn_images_free(v->check);
+    v->learn = v->check = NULL;
+    pictures_close(&v->all);
+}
+
+const train_kind vit_kind = {
+    "An image classifier", 500, 4, check, look, NULL, open_all, make, say, describe, save, close_all};
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static vit_training asked = VIT_TRAINING;
+
+/* The page of the run, with what it does not know. */
+static bool show(const vit_training *v, const char *folder)
+{
+    char     path[1024];
+    pictures p;
+    judged   j;
+    if (!pictures_open(v->images, v->labels, &p)) return false;
+    const int64_t n = train_part(v, p.n), left = p.n - n;
+    bool          fine = !left;
+    if (left && judge(&v->made, &p, n, left, &j)) {
+        tn_report *r = tn_report_new(vit_kind.title);
+        report_judged(r, &v->made, &p, &j, "images that it has not learned from");
+        report_attention(r, &v->made, &p, n, left);
+        tn_report_heading(r, "Training");
+        record_curves(r, folder);
+        fine = record_report(r, in_folder(folder, "report.html", path));
+        if (fine)
+            printf("accuracy %.4f (%lld of %lld wrong)\n", (double)j.right / (double)j.n, (long long)(j.n - j.right),
+                   (long long)j.n);
+        judged_free(&j);
+    }
+    pictures_close(&p);
+    return fine;
+}
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    training           *t = &asked.base;
+    const tn_fit_result r = train_run(t);
+    if (t->usage) return t->usage;
+    if (r.why == TN_FIT_STOPPED && !settings.quiet)
+        fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
+    else if (r.why != TN_FIT_FAILED) {
+        printf("%s: step %lld, loss %.4f\n", t->asked.out, (long long)r.steps, r.loss);
+        show(&asked, t->asked.out);
+    }
+    train_free(t);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("images", 'i', "FILE", &asked.images, IMAGES_HELP, .required = true),
+    OPTION_TEXT("labels", 'l', "FILE", &asked.labels, LABELS_HELP, .required = true),
+    OPTION_REAL("held", 0, "P", &asked.held,
+                "so much of the images, from their end, is not learned from but measured on", .least = 0, .most = 0.9),
+    OPTION_TEXT("model", 0, "KIND", &asked.shape, "patches in a Transformer, or convolutions",
+                .choices = "vit|convolutions"),
+    OPTION_INT("patch", 'p', "N", &asked.patch, "pixels of a patch's side", .least = 1, .most = 1024),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "images in a step", .least = 1, .most = 65536),
+    OPTION_INT("shift", 0, "N", &asked.shift, "images are moved by at most so many pixels, each time anew", .least = 0,
+               .most = 1024),
+    OPTION_FLAG("flip", 0, &asked.flip, "and mirrored, every second time"),
+    OPTION_REAL("smoothing", 0, "P", &asked.smoothing, "of the labels: this part is shared by all classes", .least = 0,
+                .most = 0.9),
+    OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "how much matrices are pulled towards 0", .least = 0,
+                .most = 10),
+    TRAIN_SIZE(asked.base.asked, 's', "tiny|mini|small|base"),
+    TRAIN_HEADS(asked.base.asked),
+    TRAIN_WIDTH(asked.base.asked),
+    TRAIN_RUN(asked.base.asked, "images", "4"),
+    {0},
+};
+const command train_command = COMMAND(
+    "train", "train a model on images with labels", options,
+    .text =
+        "Ctrl-C saves and ends; --resume goes on with the same bits. What was not learned from is measured on at the "
+        "end, and DIR/report.html shows what is wrong.\n\n"
+        "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out digits --minutes 4\n"
+        "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out plain --model convolutions");

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# The program vit as a user meets it, on images that are made here: trained in both kinds, measured, asked, stopped and
+# resumed to the same bits; images of every form and size, and what it says to mistakes.
+. "$(dirname "$0")/common.sh"
+fresh vit
+vit=$build/bin/vit
+[ -x "$vit" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+
+byte() { printf "\\x$(printf %02x "$1")"; }
+# IDX of 60 images of 8 x 8 pixels: a bright half, above, below, left or right, which is the label.
+{
+    printf '\0\0\x08\3\0\0\0\x3c\0\0\0\x08\0\0\0\x08'
+    for i in $(seq 0 59); do
+        for y in 0 1 2 3 4 5 6 7; do
+            for x in 0 1 2 3 4 5 6 7; do
+                case $((i % 4)) in 0) on=$((y < 4)) ;; 1) on=$((y > 3)) ;; 2) on=$((x < 4)) ;; *) on=$((x > 3)) ;; esac
+                [ $on = 1 ] && printf '\xd0' || printf '\x10'
+            done
+        done
+    done
+} >images
+{
+    printf '\0\0\x08\1\0\0\0\x3c'
+    for i in $(seq 0 59); do byte $((i % 4)); done
+} >labels
+gzip -kn images
+data=(--images images --labels labels)
+small=(--size tiny --layers 1 --dim 16 --heads 2 --batch 16 --quiet)
+
+"$vit" train "${data[@]}" --out patches "${small[@]}" --steps 80 --shift 1 >out || wrong "vit train failed"
+tail -n 1 out | grep -qE '^accuracy 1\.0000 \(0 of 12 wrong\)$' || wrong "vit train ends with: $(tail -n 1 out)"
+"$vit" train "${data[@]}" --out plain --model convolutions --size tiny --batch 16 --quiet --steps 60 >out ||
+    wrong "vit train --model convolutions failed"
+tail -n 1 out | grep -qE '^accuracy 1\.0000 ' || wrong "convolutions end with: $(tail -n 1 out)"
+for page in patches plain; do grep -q '<svg' $page/report.html || wrong "$page/report.html has no pictures"; done
+grep -q 'data:image/bmp' patches/report.html || wrong "the report shows no image"
+"$vit" info patches | grep -q '^patches     2 x 2 of 4 pixels$' || wrong "vit info: $("$vit" info patches)"
+"$vit" info plain | grep -q '^kind        convolutions$' || wrong "vit info of convolutions: $("$vit" info plain)"
+
+[ "$("$vit" eval --model patches "${data[@]}" --first 48 --json | grep -c '^{"accuracy": 1.000000, .*"wrong": 0}$')" = 1 ] ||
+    wrong "vit eval: $("$vit" eval --model patches "${data[@]}" --first 48 --json)"
+"$vit" eval --model plain "${data[@]}" --html page.html -q | grep -q '^accuracy ' || wrong "vit eval --html failed"
+[ -s page.html ] || wrong "vit eval --html wrote nothing"
+
+# The same bits for another number of threads, from a compressed file, and broken off half-way.
+if "$vit" train --images images.gz --labels labels --out again "${small[@]}" --steps 80 --shift 1 --threads 1 >out 2>err
+then cmp -s patches/model.safetensors again/model.safetensors || wrong "one thread makes another model than all"
+else grep -q 'built without libpng' err || wrong "images.gz: $(cat err)"; fi
+"$vit" train "${data[@]}" --out broken "${small[@]}" --steps 80 --shift 1 --no-progress >out 2>err &
+run=$!
+for i in $(seq 200); do [ -e broken/checkpoints/step-000000000020.ckpt ] && break || sleep 0.02; done
+kill -TERM $run 2>/dev/null || true
+wait $run || true
+if [ ! -e broken/model.safetensors ] || ! cmp -s patches/model.safetensors broken/model.safetensors; then
+    "$vit" train "${data[@]}" --out broken "${small[@]}" --steps 80 --shift 1 --resume >out 2>err ||
+        wrong "--resume: $(cat err)"
+fi
+cmp -s patches/model.safetensors broken/model.safetensors || wrong "a run that was resumed makes another model"
+
+# An image of one pixel, one of 10,000 x 10,000, and one in PPM.
+{ printf 'P5 8 8 255\n' && tail -c +17 images | head -c 64; } >above.pgm
+printf 'P2 1 1 255 7\n' >one.pgm
+{ printf 'P5 10000 10000 255\n' && head -c 100000000 /dev/zero; } >large.pgm
+{ printf 'P6 3 2 255\n' && head -c 18 /dev/zero; } >colour.ppm
+"$vit" classify --model patches above.pgm one.pgm large.pgm colour.ppm >out 2>err || wrong "vit classify: $(cat err)"
+rm large.pgm
+[ "$(wc -l <out)" = 4 ] && sed -n 1p out | grep -q '^above.pgm	0 0\.' || wrong "vit classify says: $(cat out)"
+"$vit" classify --model patches -k 1 --negative above.pgm | grep -q '^above.pgm	1 0\.' ||
+    wrong "vit classify --negative: $("$vit" classify --model patches -k 1 --negative above.pgm)"
+"$vit" classify --model plain -k 1 --json above.pgm |
+    grep -qE '^\{"file": "above.pgm", "classes": \[\{"label": "0", "probability": 0\.[0-9]+\}\]\}$' ||
+    wrong "vit classify --json: $("$vit" classify --model plain -k 1 --json above.pgm)"
+
+# The demonstration, in small.
+"$vit" demo "${data[@]}" --out demo --steps 12 --quiet >out 2>err || wrong "vit demo: $(cat err)"
+tail -n 1 out | grep -qE '^accuracy [01]\.[0-9]+ convolution [01]\.[0-9]+ minutes [0-9.]+$' ||
+    wrong "vit demo ends with: $(tail -n 1 out)"
+grep -q '<svg' demo/report.html || wrong "the report of vit demo has no pictures"
+
+# ---- mistakes: the exit code, and words that say what to change ----
+
+says() # CODE WORDS COMMAND...
+{
+    local code=$1 words=$2 got=0
+    shift 2
+    "$vit" "$@" </dev/null >out 2>err || got=$?
+    [ $got = "$code" ] && grep -q -- "$words" err || wrong "'vit $*' ends with $got, not $code, and says: $(cat err)"
+    [ $code = 0 ] || [ ! -s out ] || wrong "'vit $*' prints in spite of its mistake: $(cat out)"
+}
+head -c 300 images >cut
+printf '\0\0\x08\1\0\0\0\2\0\1' >few
+printf '\0\0\x08\3\0\0\0\2\0\0\0\1\0\0\0\2abcd' >wide
+printf 'P5 9999 9999 255\nabc' >torn.pgm
+printf '\x89PNG\r\n\x1a\nabc' >torn.png
+printf 'GIF89a' >some.gif
+says 2 'labels FILE is needed' train --images images --out x
+says 2 'for --model vit' train "${data[@]}" --out x --model convolutions --layers 3
+says 3 'has 3856 bytes, this one 300' train --images cut --labels labels --out x
+says 3 'one for each image' train --images images --labels few --out x
+says 3 'images are u8' train --images labels --labels labels --out x
+says 3 'only square ones' train --images wide --labels few --out x
+says 1 'fewer than --patch 9' train "${data[@]}" --out x --patch 9
+says 1 'holds a model already' train "${data[@]}" --out patches
+says 5 'no such file' train --images nothing --labels labels --out x
+says 5 'no such file' classify --model patches nothing.png
+says 3 'holds 3 bytes of samples' classify --model patches torn.pgm
+says 7 'this is GIF' classify --model patches some.gif
+says 1 'none is left from --first 60' eval --model patches "${data[@]}" --first 60
+"$vit" classify --model patches torn.png >out 2>err && wrong "a torn PNG is classified"
+grep -qE 'damaged|built without libpng' err || wrong "a torn PNG: $(cat err)"
+mkdir odd && echo '{"model_type": "swin"}' >odd/config.json
+says 7 "this reads 'vit' and 'deit'" info odd
+! [ -e x/run.json ] || wrong "a run that could not begin left run.json"
+exit $wrong
