@@ -15,12 +15,19 @@
 #include "bert.h"
 #include "lm.h"
 #include "seq2seq.h"
+#include "vit.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef enum { TN_MODEL_NONE = 0, TN_MODEL_ENCODER, TN_MODEL_DECODER, TN_MODEL_SEQ2SEQ } tn_model_family;
+typedef enum {
+    TN_MODEL_NONE = 0,
+    TN_MODEL_ENCODER,
+    TN_MODEL_DECODER,
+    TN_MODEL_SEQ2SEQ,
+    TN_MODEL_IMAGES
+} tn_model_family;
 
 typedef struct {
     tn_model_family family; /* TN_MODEL_NONE: an error stands */
@@ -30,6 +37,7 @@ typedef struct {
         tn_bert    *bert;    /* of an encoder */
         tn_lm      *lm;      /* of a decoder: a tn_gpt or a tn_llama */
         tn_seq2seq *seq2seq; /* of a translator */
+        tn_vit     *vit;     /* of what reads images; their tn_image_processor is in the same directory */
     };
     tn_tokenizer *tokenizer; /* NULL: there is none in the directory */
 } tn_model;

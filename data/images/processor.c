@@ -185,10 +185,11 @@ static void read_members(const tn_json *doc, const char *path, tn_image_processo
     if ((v = tn_json_get(doc, "crop_size")) && tn_json_type_of(v) != TN_JSON_NULL)
         size_of(v, path, "crop_size", &p->crop_height, &p->crop_width, NULL);
     if ((v = tn_json_get(doc, "resample"))) {
-        p->resample = (tn_resample)tn_json_i64(v);
-        if (tn_error() == TN_OK && p->resample != TN_BILINEAR && p->resample != TN_BICUBIC)
-            tn_raise(TN_EUNSUPPORTED, "'%s': resample is %d; 2, bilinear, and 3, bicubic, are supported", path,
-                     (int)p->resample);
+        const int64_t how = tn_json_i64(v);
+        if (tn_error() == TN_OK && how != TN_BILINEAR && how != TN_BICUBIC)
+            tn_raise(TN_EUNSUPPORTED, "'%s': resample is %lld; 2, bilinear, and 3, bicubic, are supported", path,
+                     (long long)how);
+        p->resample = how == TN_BICUBIC ? TN_BICUBIC : TN_BILINEAR;
     }
     if ((v = tn_json_get(doc, "rescale_factor"))) p->scale = tn_json_double(v);
     if ((v = tn_json_get(doc, "image_mean"))) each_channel(v, path, "image_mean", p, p->mean);

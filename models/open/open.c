@@ -2,6 +2,7 @@
 #include "models/bert/bert_private.h"
 #include "models/files/hf_config.h"
 #include "models/lm/lm_private.h"
+#include "models/vit/vit_private.h"
 
 #include <string.h>
 
@@ -18,7 +19,7 @@ static bool listed(const char *const *types, const char *type)
 static const char *type_of(const char *dir)
 {
     enum { MOST = 32 };
-    const char *const *const lists[] = {tn__bert_types, tn__lm_types, translators};
+    const char *const *const lists[] = {tn__bert_types, tn__lm_types, tn__vit_types, translators};
     const char              *all[MOST + 1] = {NULL}, *type = NULL;
     int                      n = 0;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
@@ -51,6 +52,7 @@ tn_model tn_model_open(const char *dir)
     if (!dir || !*dir) return tn_raise(TN_EINVAL, "tn_model_open: the directory is %s", dir ? "empty" : "NULL"), m;
     m.type = tn__is_file(dir) ? NULL : type_of(dir);
     if (tn_error() == TN_OK && (!m.type || listed(tn__lm_types, m.type))) open_decoder(&m, dir);
+    else if (tn_error() == TN_OK && listed(tn__vit_types, m.type)) m.family = TN_MODEL_IMAGES, m.vit = tn_vit_load(dir);
     else if (tn_error() == TN_OK) {
         const bool encoder = listed(tn__bert_types, m.type);
         m.family = encoder ? TN_MODEL_ENCODER : TN_MODEL_SEQ2SEQ;

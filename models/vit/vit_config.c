@@ -1,8 +1,8 @@
 /* vit_config.c — ViT's config: what is right in the program, and config.json, which DeiT's is, too. */
 #include "models/vit/vit_private.h"
 
-const char               tn__vit_type[] = "vit", tn__deit_type[] = "deit";
-static const char *const types[] = {tn__vit_type, tn__deit_type, NULL};
+const char        tn__vit_type[] = "vit", tn__deit_type[] = "deit";
+const char *const tn__vit_types[] = {tn__vit_type, tn__deit_type, NULL};
 
 typedef tn__vit_stored stored;
 
@@ -16,7 +16,7 @@ static const tn_hf_row rows[] = {
     TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
     TN_HF("intermediate_size", stored, c.ff, .otherwise = 3072, .low = 1, .high = 1048576),
     TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-12, .low = 1e-15, .high = 0.1),
-    {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = types},
+    {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = tn__vit_types},
     TN_HF("num_attention_heads", stored, c.heads, .otherwise = 12, .low = 1, .high = 1024),
     TN_HF("num_channels", stored, c.channels, .otherwise = 3, .low = 1, .high = 1024),
     TN_HF("num_hidden_layers", stored, c.layers, .otherwise = 12, .low = 1, .high = 1024),

@@ -5,7 +5,8 @@
 #include "models/files/hf_config.h"
 #include "models/vit.h"
 
-extern const char tn__vit_type[], tn__deit_type[];
+extern const char        tn__vit_type[], tn__deit_type[];
+extern const char *const tn__vit_types[]; /* both; NULL ends */
 
 /* As it stands in the file. */
 typedef struct {

@@ -3,11 +3,10 @@
 
     tests/outside/vit_parity.py BUILD
 
-BUILD is a build folder of this project. Random models (3 layers, 6 heads, width 96, images of 35 pixels in patches of 5,
-batches of 3; other images than the model's, too): vectors and scores within 2e-5, gradients within 1e-5 of their
+BUILD is a build folder of this project. Random models (3 layers, 6 heads, width 96, images of 35 pixels in patches of
+5, batches of 3; other images than the model's, too): vectors and scores within 2e-5, gradients within 1e-5 of their
 largest element; an image alone has the same bits; and what Tenon writes transformers loads, with the same numbers and
-labels.
-Seen with torch 2.15.0 and transformers 5.23.0. Exits with 77 where they are not there.
+labels. Seen with torch 2.15.0 and transformers 5.23.0. Exits with 77 where they are not there.
 """
 import os
 import subprocess

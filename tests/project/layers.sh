@@ -50,7 +50,7 @@ models/lm        | files generate gpt llama rnn_lm | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
 models/vit       | files                         | core/base/toolbox.h
 models/decoder   | files lm                      | core/base/toolbox.h
-models/open      | files bert lm decoder seq2seq | core/base/toolbox.h
+models/open      | files bert lm decoder seq2seq vit | core/base/toolbox.h
 models/fit       |                               | core/base/toolbox.h
 '
 

@@ -112,11 +112,12 @@ static const char *text_file(const char *name, uint64_t seed, bool pairs)
     return path;
 }
 
-enum { NUMBERS, ROWS, ROWS_IN_ORDER, PAIRS, MLM, MLM_PAIRS, MLM_NO_THREAD, KINDS };
+enum { NUMBERS, ROWS, ROWS_IN_ORDER, IMAGES, PAIRS, MLM, MLM_PAIRS, MLM_NO_THREAD, KINDS };
 
 typedef struct {
     numbers           numbers;
     tn_dataset       *rows;
+    tn_images        *images;
     tn_pairs         *pairs;
     tn_pairs_batches *pairs_batches;
     tn_corpus        *corpus;
@@ -144,6 +145,15 @@ static void corpus_open(corpus *c, int kind, uint64_t seed)
                                  .shuffle = kind == ROWS, .seed = seed);
         c->source = tn_dataset_source(c->rows);
     }
+    if (kind == IMAGES) { /* moved by chance; as they are, so that the numbers are whole */
+        const tn_image_processor as_they_are = {.channels = 2, .scale = 1};
+        tn_generator             g = {.seed = seed};
+        unsigned char            x[29][2 * 3 * 4];
+        for (int64_t i = 0; i < 29 * 24; i++) x[i / 24][i % 24] = (unsigned char)(1 + tn_random_below(&g, 255));
+        c->images = tn_images_new(.x = tn_from_data(TN_U8, TN_SHAPE(29, 2, 3, 4), x), .y = tn_arange(29), .batch = 7,
+                                  .processor = &as_they_are, .shuffle = true, .padding = 1, .flip = true, .seed = seed);
+        c->source = tn_images_source(c->images);
+    }
     if (kind == PAIRS) {
         c->pairs = tn_pairs_tsv_load(text_file("pairs", seed, true), .source = {letters_of, NULL},
                                      .target = {letters_of, NULL}, .begin = 1, .end = 2);
@@ -164,6 +174,7 @@ static void corpus_open(corpus *c, int kind, uint64_t seed)
 static void corpus_close(corpus *c)
 {
     tn_dataset_free(c->rows);
+    tn_images_free(c->images);
     tn_pairs_batches_free(c->pairs_batches);
     tn_pairs_free(c->pairs);
     tn_mlm_free(c->mlm);
@@ -183,7 +194,7 @@ static void put_number(tn_string *to, int64_t v)
 static void put_row(tn_string *to, const tn_tensor *t, int64_t r)
 {
     const bool    mask = tn_dtype_of(t) == TN_BOOL;
-    const int64_t width = tn_ndim(t) == 2 ? tn_size(t, 1) : 1;
+    const int64_t width = tn_numel(t) / tn_size(t, 0); /* of whatever dims */
     int64_t       n = width;
     while (n > 0 && tn_get_i64(t, r * width + n - 1) == mask) n--;
     for (int64_t i = 0; i < n; i++) put_number(to, tn_get_i64(t, r * width + i));

@@ -374,6 +374,8 @@ START_TEST(whatever_it_is)
         {"golden/encoders/albert", "albert", TN_MODEL_ENCODER},
         {"golden/encoders/electra-discriminator", "electra", TN_MODEL_ENCODER},
         {"golden/gpt/torch", "gpt2", TN_MODEL_DECODER},
+        {"golden/vit/classifier", "vit", TN_MODEL_IMAGES},
+        {"golden/vit/teacher", "deit", TN_MODEL_IMAGES},
     };
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         tn_model m = tn_model_open(tn_test_data(some[i].dir));
