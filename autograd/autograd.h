@@ -6,6 +6,7 @@
 
 #include "../core/core.h"
 #include "fused.h"
+#include "long_texts.h"
 #include "op.h"
 #include "ops.h"
 #include "rope.h"

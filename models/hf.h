@@ -40,10 +40,13 @@ typedef enum {
     TN_HF_TYPE,       /* the same for model_type, which is looked at first; with .text alone nothing is stored */
     TN_HF_NAME,       /* written only: const char *, or .text; architectures is written as an array */
     TN_HF_LAYERS,     /* tn_hf_layers: an array, a string of .choices for each layer: first those of choices[0] */
+    TN_HF_PAIR,       /* int64_t[2]: an array of at most two numbers, or one number; what is not there is 0 */
+    TN_HF_LETTERS,    /* char[TN_HF_LETTERS_MOST]: an array of strings of .choices, a letter of .text for each */
     TN_HF_MUST,       /* a number or bool that must be .otherwise, or a string that must be .text */
     TN_HF_EMPTY,      /* must be null, {} or [] */
     TN_HF_ANY         /* has no say in the numbers: any value, which is neither read nor written */
 } tn_hf_kind;
+enum { TN_HF_LETTERS_MOST = 65 };
 typedef struct {
     int64_t first, count; /* of choices[0], of all layers; absent: 0, 0 */
 } tn_hf_layers;
@@ -75,6 +78,8 @@ typedef struct {
             double: TN_HF_REAL,                \
             bool: TN_HF_BOOL,                  \
             tn_hf_layers: TN_HF_LAYERS,        \
+            int64_t *: TN_HF_PAIR,             \
+            char *: TN_HF_LETTERS,             \
             const char *: TN_HF_ACTIVATION),   \
         .at = offsetof(type, member), __VA_ARGS__ \
     }

@@ -13,6 +13,7 @@
 #include "llama.h"
 #include "lm.h"
 #include "model.h"
+#include "reformer.h"
 #include "rnn_lm.h"
 #include "seq2seq.h"
 #include "vit.h"

@@ -53,7 +53,9 @@
     /* weights of 8 bits */                                                                                           \
     OP(linear_q8) OP(embedding_q8)                                                                                    \
     /* a recurrent layer whose state is projected */                                                                  \
-    OP(lstm_proj)
+    OP(lstm_proj)                                                                                                     \
+    /* attention among few */                                                                                         \
+    OP(lsh_attention)
 /* clang-format on */
 
 #define OP(name)                            \

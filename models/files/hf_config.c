@@ -136,6 +136,43 @@ static tn_hf_layers layers(const tn_hf_row *r, const tn_json *v, const char *key
     return n;
 }
 
+/* An array of at most two numbers, or one number; writing is write_row's. */
+static void pair_of(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, int64_t to[2])
+{
+    const bool array = v && tn_json_type_of(v) == TN_JSON_ARRAY;
+    to[0] = to[1] = 0;
+    if (!v) return;
+    if (!array) {
+        to[0] = (int64_t)number(r, v, key, path);
+        return;
+    }
+    int64_t i = 0;
+    if (tn_json_count(v) > 2)
+        tn_raise(TN_EUNSUPPORTED, "'%s': %s has %lld numbers; at most two are supported", path, key,
+                 (long long)tn_json_count(v));
+    for (const tn_json *x = tn_json_first(v); x && tn_error() == TN_OK; x = tn_json_next(x))
+        to[i++] = (int64_t)number(r, x, key, path);
+}
+
+static void letters(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, char *to)
+{
+    int64_t i = 0;
+    memset(to, 0, TN_HF_LETTERS_MOST);
+    if (v && (tn_json_type_of(v) != TN_JSON_ARRAY || tn_json_count(v) >= TN_HF_LETTERS_MOST))
+        tn_raise(TN_EFORMAT, "'%s': %s must be an array of at most %d strings", path, key, TN_HF_LETTERS_MOST - 1);
+    for (const tn_json *x = v ? tn_json_first(v) : NULL; x && tn_error() == TN_OK; x = tn_json_next(x), i++) {
+        const char *s = tn_json_string(x);
+        int         k = 0;
+        char        list[200];
+        if (tn_error() != TN_OK) return;
+        while (r->choices[k] && strcmp(s, r->choices[k]) != 0) k++;
+        if (!r->choices[k])
+            tn_raise(TN_EUNSUPPORTED, "'%s': %s[%lld] is '%s'; only %s are supported", path, key, (long long)i, s,
+                     listed(r->choices, list, sizeof list));
+        else to[i] = r->text[k];
+    }
+}
+
 static void must_be_empty(const tn_json *v, const char *key, const char *path)
 {
     if (tn_json_count(v) || (v && tn_json_type_of(v) != TN_JSON_OBJECT && tn_json_type_of(v) != TN_JSON_ARRAY))
@@ -153,6 +190,8 @@ static void take(const tn_hf_row *r, const tn_json *v, const char *key, const ch
     case TN_HF_ACTIVATION:
     case TN_HF_CHOICE: *(const char **)to = text_of(r, v, key, path); break;
     case TN_HF_LAYERS: *(tn_hf_layers *)to = layers(r, v, key, path); break;
+    case TN_HF_PAIR: pair_of(r, v, key, path, to); break;
+    case TN_HF_LETTERS: letters(r, v, key, path, to); break;
     case TN_HF_TYPE:
         type = text_of(r, v, key, path);
         if (r->choices) *(const char **)to = type;
@@ -205,8 +244,28 @@ static bool left_out(const tn_hf_row *r, const char *at)
     case TN_HF_REAL: return *(const double *)(const void *)at == r->otherwise;
     case TN_HF_BOOL: return (*(const bool *)at != r->opposite) == (r->otherwise != 0);
     case TN_HF_CHOICE: return *(const char *const *)(const void *)at == r->choices[0];
+    case TN_HF_PAIR: return !*(const int64_t *)(const void *)at;
     default: return false;
     }
+}
+
+/* One number alone as itself, none as null. */
+static void write_pair(tn_json_writer *w, const char *key, const int64_t n[2])
+{
+    if (!n[1]) {
+        if (n[0]) tn_json_put_i64(w, key, n[0]);
+        else tn_json_put_null(w, key);
+        return;
+    }
+    tn_json_open_array(w, key);
+    tn_json_put_i64(w, NULL, n[0]), tn_json_put_i64(w, NULL, n[1]);
+    tn_json_close(w);
+}
+static void write_letters(const tn_hf_row *r, tn_json_writer *w, const char *key, const char *at)
+{
+    tn_json_open_array(w, key);
+    for (; *at; at++) tn_json_put_string(w, NULL, r->choices[strchr(r->text, *at) - r->text]);
+    tn_json_close(w);
 }
 
 static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, const char *at)
@@ -219,6 +278,8 @@ static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, co
         else tn_json_put_i64(w, key, n);
         break;
     }
+    case TN_HF_PAIR: write_pair(w, key, (const int64_t *)(const void *)at); break;
+    case TN_HF_LETTERS: write_letters(r, w, key, at); break;
     case TN_HF_REAL: tn_json_put_double(w, key, *(const double *)(const void *)at); break;
     case TN_HF_BOOL: tn_json_put_bool(w, key, *(const bool *)at != r->opposite); break;
     case TN_HF_ACTIVATION:

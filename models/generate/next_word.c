@@ -13,13 +13,14 @@ bool tn__ids_fit(const char *who, const tn_tensor *ids)
     return false;
 }
 
-tn_tensor *tn__next_word_scores(tn_tensor *y, tn_tensor *out, const tn_decoder_args *a)
+tn_tensor *tn__next_word_scores(tn_tensor *y, tn_tensor *out, tn_tensor *bias, const tn_decoder_args *a)
 {
     if (y && a->last) y = tn_narrow(y, 1, tn_size(y, 1) - 1, 1);
-    return y && !a->vectors ? tn_linear(y, out, NULL) : y;
+    return y && !a->vectors ? tn_linear(y, out, bias) : y;
 }
 
-tn_tensor *tn__next_word_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_tensor *ids, tn_tensor *targets)
+tn_tensor *tn__next_word_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_tensor *bias, tn_tensor *ids,
+                              tn_tensor *targets)
 {
     if (y && !targets) {
         const int64_t n = tn_size(ids, 1);
@@ -29,7 +30,7 @@ tn_tensor *tn__next_word_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_
                    NULL;
         y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
     }
-    return y ? tn_linear_cross_entropy(y, out, NULL, targets) : NULL;
+    return y ? tn_linear_cross_entropy(y, out, bias, targets) : NULL;
 }
 
 void tn__next_word_init(void *m, double init, int64_t layers)

@@ -8,9 +8,11 @@
 bool tn__ids_fit(const char *who, const tn_tensor *ids);
 
 /* A decoder's result: of y, the vectors behind the last norm [B, T, dim] (NULL: an error stands), what is asked for;
- * and the mean cross-entropy of ids[:, 1:], or of the targets. out [vocab, dim] makes scores of vectors. */
-tn_tensor *tn__next_word_scores(tn_tensor *y, tn_tensor *out, const tn_decoder_args *a);
-tn_tensor *tn__next_word_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_tensor *ids, tn_tensor *targets);
+ * and the mean cross-entropy of ids[:, 1:], or of the targets. out [vocab, dim] makes scores of vectors, with
+ * a bias [vocab] or NULL. */
+tn_tensor *tn__next_word_scores(tn_tensor *y, tn_tensor *out, tn_tensor *bias, const tn_decoder_args *a);
+tn_tensor *tn__next_word_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_tensor *bias, tn_tensor *ids,
+                              tn_tensor *targets);
 
 /* Matrices normal, biases 0; those that end in a residual smaller, as 2 layers of them add up. */
 void tn__next_word_init(void *m, double init, int64_t layers);

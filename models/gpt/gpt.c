@@ -112,7 +112,7 @@ tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = vectors(m, a.ids, a.cache);
-    return tn_leave(f, y ? tn__next_word_scores(y, m->out, &a) : NULL);
+    return tn_leave(f, y ? tn__next_word_scores(y, m->out, NULL, &a) : NULL);
 }
 
 tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets)
@@ -120,7 +120,7 @@ tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = vectors(m, ids, NULL);
-    return tn_leave(f, y ? tn__next_word_loss("gpt", y, m->out, ids, targets) : NULL);
+    return tn_leave(f, y ? tn__next_word_loss("gpt", y, m->out, NULL, ids, targets) : NULL);
 }
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */

@@ -57,7 +57,7 @@ tn_tensor *tn_llama_run(tn_llama *m, tn_llama_args a)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = vectors(m, a.ids, a.cache);
-    return tn_leave(f, y ? tn__next_word_scores(y, m->out, &a) : NULL);
+    return tn_leave(f, y ? tn__next_word_scores(y, m->out, NULL, &a) : NULL);
 }
 
 tn_tensor *tn_llama_loss(tn_llama *m, tn_tensor *ids, tn_tensor *targets)
@@ -65,7 +65,7 @@ tn_tensor *tn_llama_loss(tn_llama *m, tn_tensor *ids, tn_tensor *targets)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = vectors(m, ids, NULL);
-    return tn_leave(f, y ? tn__next_word_loss("llama", y, m->out, ids, targets) : NULL);
+    return tn_leave(f, y ? tn__next_word_loss("llama", y, m->out, NULL, ids, targets) : NULL);
 }
 
 static tn_tensor *go_on(void *m, tn_tensor *ids, tn_kv_cache *cache)

@@ -3,6 +3,7 @@
 #include "models/gpt/gpt_private.h"
 #include "models/llama/llama_private.h"
 #include "models/lm/lm_private.h"
+#include "models/reformer/reformer_private.h"
 #include "models/rnn_lm/rnn_lm_private.h"
 
 #include <string.h>
@@ -67,10 +68,34 @@ static tn_status    rnn_save(void *m, const char *to, const tn__gguf_how *how)
     return tn_rnn_lm_save(m, to);
 }
 
+static tn_lm_info reformer_about(const void *m)
+{
+    const tn_reformer_config *c = &((const tn_reformer *)m)->config;
+    return (tn_lm_info){"reformer", c->vocab, c->dim, c->layers, c->heads, c->heads, c->positions, true};
+}
+static tn_tensor *reformer_run(void *m, tn_decoder_args a) { return tn_reformer_run(m, a); }
+static tn_tensor *reformer_loss(void *m, tn_tensor *ids, tn_tensor *targets)
+{
+    return tn_reformer_loss(m, ids, targets);
+}
+static tn_blocks *reformer_blocks(void *m)
+{
+    (void)m;
+    return tn_raise(TN_EUNSUPPORTED, "a Reformer has no tn_blocks, and so no cache of keys; see tn_reformer_decoding"),
+           NULL;
+}
+static tn_decoding *reformer_decoding(void *m, int64_t rows, int64_t n) { return tn_reformer_decoding(m, rows, n); }
+static tn_status    reformer_save(void *m, const char *to, const tn__gguf_how *how)
+{
+    return tn__reformer_save_as(m, to, how);
+}
+
 static const kind kinds[] = {
     {&tn__gpt_class, gpt_about, gpt_run, gpt_loss, gpt_blocks, gpt_decoding, gpt_save},
     {&tn__llama_class, llama_about, llama_run, llama_loss, llama_blocks, llama_decoding, llama_save},
     {&tn__rnn_lm_class, rnn_about, rnn_run, rnn_loss, rnn_blocks, rnn_decoding, rnn_save},
+    {&tn__reformer_class, reformer_about, reformer_run, reformer_loss, reformer_blocks, reformer_decoding,
+     reformer_save},
 };
 
 /* NULL: an error stands. */
@@ -79,7 +104,7 @@ static const kind *kind_of(const char *who, void *m)
     if (!tn_module_ready(who, m)) return NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (((tn_module *)m)->kind == kinds[i].of) return &kinds[i];
-    tn_raise(TN_EINVAL, "a %s is no language model: it must be a tn_gpt, a tn_llama or a tn_rnn_lm",
+    tn_raise(TN_EINVAL, "a %s is no language model: it must be a tn_gpt, a tn_llama, a tn_reformer or a tn_rnn_lm",
              ((tn_module *)m)->kind->name);
     return NULL;
 }
@@ -116,7 +141,7 @@ tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_how *how)
 }
 tn_status tn_lm_save(void *m, const char *dir) { return tn__lm_save_as(m, dir, NULL); }
 
-const char *const tn__lm_types[] = {"gpt2", "llama", "mistral", "qwen2", TN__RNN_LM_TYPE, NULL};
+const char *const tn__lm_types[] = {"gpt2", "llama", "mistral", "qwen2", "reformer", TN__RNN_LM_TYPE, NULL};
 
 tn_lm *tn_lm_load(const char *dir)
 {
@@ -129,5 +154,6 @@ tn_lm *tn_lm_load(const char *dir)
     stored                   s = {NULL};
     if (!tn_hf_config_read(dir, &files, &s)) return NULL;
     if (!strcmp(s.type, TN__RNN_LM_TYPE)) return (tn_lm *)tn_rnn_lm_load(dir);
+    if (!strcmp(s.type, "reformer")) return (tn_lm *)tn_reformer_load(dir);
     return !strcmp(s.type, tn__lm_types[0]) ? (tn_lm *)tn_gpt_load(dir) : (tn_lm *)tn_llama_load(dir);
 }

@@ -15,8 +15,8 @@ import sys
 try:
     import transformers
     from transformers import (AlbertConfig, BertConfig, DeiTConfig, DistilBertConfig, ElectraConfig, GPT2Config,
-                              LlamaConfig, MistralConfig, Qwen2Config, RobertaConfig, RobertaPreLayerNormConfig,
-                              ViTConfig, XLMRobertaConfig)
+                              LlamaConfig, MistralConfig, Qwen2Config, ReformerConfig, RobertaConfig,
+                              RobertaPreLayerNormConfig, ViTConfig, XLMRobertaConfig)
 except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
@@ -44,6 +44,7 @@ TABLES = {  # a file, and the name of a table in it
     ("models/gpt/gpt.c", "members"): (GPT2Config,),
     ("models/llama/llama_config.c", "rows"): (LlamaConfig, MistralConfig, Qwen2Config),
     ("models/vit/vit_config.c", "rows"): (ViTConfig, DeiTConfig),
+    ("models/reformer/reformer_config.c", "rows"): (ReformerConfig,),
 }
 
 

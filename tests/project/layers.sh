@@ -44,9 +44,10 @@ models/bert      | files                         | core/base/toolbox.h
 models/heads     | files bert                    | core/base/toolbox.h
 models/gpt       | files generate                | core/base/toolbox.h
 models/llama     | files generate                | core/base/toolbox.h
+models/reformer  | files generate                | core/base/toolbox.h
 models/rnn_lm    | files generate                | core/base/toolbox.h
 models/elmo      | files                         | core/base/toolbox.h
-models/lm        | files generate gpt llama rnn_lm | core/base/toolbox.h
+models/lm        | files generate gpt llama reformer rnn_lm | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
 models/vit       | files                         | core/base/toolbox.h
 models/decoder   | files lm                      | core/base/toolbox.h
@@ -65,6 +66,9 @@ autograd/tape/run_node.c    | autograd/ops/reshape.c    | a gradient gets the sh
 autograd/tape/run_node.c    | autograd/ops/sum.c        | summed over what was broadcast,
 autograd/tape/run_node.c    | autograd/ops/to.c         | and its number type
 autograd/tape/checkpoint.c  | autograd/ops/reshape.c    | what is computed again starts from views of the inputs
+autograd/tape/reversible.c  | autograd/ops/add.c        | what a block adds, forward, and gradients that meet;
+autograd/tape/reversible.c  | autograd/ops/sub.c        | ... and takes away again, backward,
+autograd/tape/reversible.c  | autograd/ops/to.c         | in the number type that it had
 autograd/tape/history.c     | autograd/ops/strided.c    | what views of memory become that was written over
 autograd/tape/autocast.c    | autograd/ops/to.c         | the inputs of an op, converted
 autograd/rooms/registry.c   | autograd/ops/*            | the list of all ops

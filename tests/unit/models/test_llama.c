@@ -191,11 +191,11 @@ START_TEST(any_model_that_writes)
     fine();
     tn_linear *l = tn_linear_new(.in = 2, .out = 2);
     ck_assert_ptr_null(tn_lm_forward(l, ids));
-    ck_error(TN_EINVAL, "a Linear is no language model: it must be a tn_gpt or a tn_llama");
+    ck_error(TN_EINVAL, "a Linear is no language model: it must be a tn_gpt, a tn_llama or a tn_reformer");
     ck_assert_ptr_null(tn_lm_load(tn_test_data("golden/bert/masked")));
     char says[1200];
     snprintf(says, sizeof says,
-             "'%s/config.json': model_type is 'bert'; this reads 'gpt2', 'llama', 'mistral' and 'qwen2'",
+             "'%s/config.json': model_type is 'bert'; this reads 'gpt2', 'llama', 'mistral', 'qwen2' and 'reformer'",
              tn_test_data("golden/bert/masked"));
     ck_error(TN_EUNSUPPORTED, says);
     ck_assert_ptr_null(tn_lm_load(NULL));

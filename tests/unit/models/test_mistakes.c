@@ -142,6 +142,16 @@ static void *gpt_save(void *m, tn_tensor *x)
     ck_assert_int_ne(tn_gpt_save(m, NULL), TN_OK);
     return NULL;
 }
+static void *a_reformer(void) { return tn_reformer_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 1, .ff = 4); }
+static void *reformer(void *m, tn_tensor *x) { return tn_reformer_forward((tn_reformer *)m, x); }
+static void *reformer_loss(void *m, tn_tensor *x) { return tn_reformer_loss(m, x, NULL); }
+static void *reformer_decoding(void *m, tn_tensor *x) { return tn_reformer_decoding(m, x ? 1 : 0, 4); }
+static void *reformer_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_reformer_save(m, NULL), TN_OK);
+    return NULL;
+}
 static void *a_llama(void) { return tn_llama_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 2); }
 static void *llama(void *m, tn_tensor *x) { return tn_llama_forward((tn_llama *)m, x); }
 static void *llama_loss(void *m, tn_tensor *x) { return tn_llama_loss(m, x, NULL); }
@@ -277,6 +287,10 @@ static const struct forward {
     {"tn_llama_loss", "llama: ids must be [batch, length], got NULL", a_llama, llama_loss, 0},
     {"tn_llama_decoding", "tn_kv_cache_new: .batch is 0", a_llama, llama_decoding, 0},
     {"tn_llama_save", "the directory is NULL", a_llama, llama_save, 0},
+    {"tn_reformer", "reformer: ids must be [batch, length], got NULL", a_reformer, reformer, 0},
+    {"tn_reformer_loss", "reformer: ids must be [batch, length], got NULL", a_reformer, reformer_loss, 0},
+    {"tn_reformer_decoding", "tn_reformer_decoding: 0 rows", a_reformer, reformer_decoding, 0},
+    {"tn_reformer_save", "the directory is NULL", a_reformer, reformer_save, 0},
     {"tn_lm", "llama: ids must be [batch, length], got NULL", a_llama, lm, 0},
     {"tn_lm_loss", "gpt: ids must be [batch, length], got NULL", a_gpt, lm_loss, 0},
     {"tn_lm_decoding", "tn_kv_cache_new: .batch is 0", a_gpt, lm_decoding, 0},
@@ -444,6 +458,7 @@ static void *new_tuned(void) /* of an encoder, which is drawn before */
 }
 OF_ZEROS(gpt, tn_gpt_config)
 OF_ZEROS(llama, tn_llama_config)
+OF_ZEROS(reformer, tn_reformer_config)
 OF_ZEROS(seq2seq, tn_seq2seq_config)
 OF_ZEROS(rnn_lm, tn_rnn_lm_config)
 OF_ZEROS(elmo, tn_elmo_config)
@@ -533,6 +548,7 @@ static const struct {
     {"tn_tuned_new", new_tuned, false},
     {"tn_gpt_new", new_gpt, false},
     {"tn_llama_new", new_llama, false},
+    {"tn_reformer_new", new_reformer, false},
     {"tn_seq2seq_new", new_seq2seq, false},
     {"tn_rnn_lm_new", new_rnn_lm, false},
     {"tn_elmo_new", new_elmo, false},

@@ -1,0 +1,199 @@
+/* reversible.c — reversible residual blocks: one node for all of them, which keeps their last results alone. Its
+ * backward goes from the last block to the first:
+ *
+ *   h = g(y1) on a tape,  x2 = y2 - h,  gy1 += ∂h/∂y1 · gy2;   h = f(x2) on a tape,  x1 = y1 - h,  gy2 += ∂h/∂x2 · gy1
+ *
+ * Leaves used inside (parameters) collect in the backward that is under way, as in checkpoint.c. */
+#include "autograd/tape/tape.h"
+
+#include <string.h>
+
+/* Of each half: where the generator stood, and what its function wants to find again. */
+typedef struct {
+    tn_generator before;
+    tn_tensor   *memo;
+} half;
+typedef struct {
+    tn_reversible_fn fn;
+    int64_t          blocks;
+    half            *halves; /* [2 · blocks], and behind them what user pointed to */
+    size_t           bytes;  /* of all that */
+    bool            *taken;  /* set when the node has them */
+    tn_mode          mode;
+} args_t;
+
+static bool take_args(void *to, const void *from)
+{
+    (void)to;
+    return *((const args_t *)from)->taken = true;
+}
+static void free_args(void *args)
+{
+    args_t *a = args;
+    for (int64_t i = 0; i < 2 * a->blocks; i++) tn_drop(a->halves[i].memo);
+    tn__mem_put(a->halves, a->bytes);
+}
+
+static bool infer(tn_ctx *c)
+{
+    (void)c;
+    return true; /* tn_reversible makes the record itself */
+}
+static void forward(tn_ctx *c) { (void)c; }
+
+/* What half i adds, of the shape of what it is added to; NULL: raised. What fn leaves in its memo is kept. */
+static tn_tensor *run(const args_t *a, int64_t i, tn_tensor *x, const tn_tensor *like)
+{
+    char       s[192], t[192];
+    tn_tensor *memo = a->halves[i].memo, *had = memo;
+    tn_tensor *y = a->fn(i / 2, (int)(i % 2), x, &memo, a->halves + 2 * a->blocks);
+    if (memo && memo != had && tn__self.error == TN_OK) a->halves[i].memo = tn_keep(memo), tn_drop(had);
+    if (tn__self.error != TN_OK) return NULL;
+    if (y && tn_shape_equal(y->l.shape, like->l.shape)) return y;
+    tn_raise(TN_ESHAPE, "tn_reversible: the function of block %lld gave %s, where %s is to be added to",
+             (long long)(i / 2), y ? tn_shape_text(y->l.shape, s, sizeof s) : "NULL",
+             tn_shape_text(like->l.shape, t, sizeof t));
+    return NULL;
+}
+
+/* Half i again, on a tape: what it added, in *h; the gradient of x by g, that of what it was added to; NULL: none. */
+static tn_tensor *run_back(tn_back *b, int64_t i, tn_tensor *x, tn_tensor *g, tn_tensor **h)
+{
+    const args_t  *a = b->args;
+    const uint64_t floor = tn__tape.seq;
+    const tn_mode  mode = tn__self.mode;
+    tn_generator   again = a->halves[i].before, *now = tn_use_generator(&again);
+    tn_tensor     *leaf = tn_requires_grad(tn_detach(x)), *grad = NULL, *y = NULL;
+    tn__self.mode = a->mode;
+    if (leaf) y = run(a, i, leaf, x);
+    tn__self.mode = mode;
+    *h = y ? tn_detach(y) : NULL;
+    if (y && tn__wants_grad(y) && tn__self.error == TN_OK) {
+        tn_tensor              *seed = tn_to(g, y->dtype);
+        const tn__backward_pass p = {
+            .roots = 1, .root = &y, .seed = &seed, .count = 1, .wrt = &leaf, .grad = &grad, .name = "tn_reversible"};
+        if (seed) tn__backward_inside(&p, b->engine, floor);
+    }
+    tn_use_generator(now);
+    return grad;
+}
+
+/* a, or a + b, in a's number type: the caller's own. */
+static tn_tensor *sum(tn_tensor *a, tn_tensor *b) { return tn_keep(b ? tn_add(a, tn_to(b, tn_dtype_of(a))) : a); }
+
+/* *old gives way to now. */
+static void replace(tn_tensor **old, tn_tensor *now)
+{
+    tn_drop(*old);
+    *old = now;
+}
+
+static void backward(tn_back *b)
+{
+    const args_t *a = b->args;
+    tn_tensor    *y[2], *g[2]; /* ours */
+    for (int k = 0; k < 2; k++) {
+        y[k] = tn_keep(b->out[k]);
+        g[k] = b->gy[k] ? tn_keep(b->gy[k]) : tn__new_owned(b->out[k]->dtype, b->out[k]->l.shape);
+        if (g[k] && !b->gy[k]) tn__fill(g[k], 0);
+    }
+    for (int64_t i = 2 * a->blocks - 1; i >= 0 && tn__self.error == TN_OK; i--) {
+        const int      to = (int)(i % 2), from = 1 - to; /* half 1 adds to y[1] what it makes of y[0] */
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *h = NULL, *grad = run_back(b, i, y[from], g[to], &h);
+        if (h && tn__self.error == TN_OK) {
+            replace(&g[from], sum(g[from], grad));
+            replace(&y[to], tn_keep(tn_to(tn_sub(y[to], h), b->out[to]->dtype)));
+        }
+        tn_scope_end(s);
+    }
+    for (int k = 0; k < 2; k++) {
+        tn_drop(y[k]);
+        if (tn__self.error == TN_OK) b->gx[k] = tn__scoped(g[k]);
+        else tn_drop(g[k]);
+    }
+}
+
+static const tn_op op = {.size = sizeof(tn_op),
+                         .name = "reversible",
+                         .inputs = 2,
+                         .outputs = 2,
+                         .saves = TN__SAVE_ALL_IN | TN_SAVE_OUT(0) | TN_SAVE_OUT(1),
+                         .args_size = sizeof(args_t),
+                         .args_copy = take_args,
+                         .args_free = free_args,
+                         .infer = infer,
+                         .forward = forward,
+                         .backward = backward};
+
+/* Both results, the caller's own. */
+static bool run_all(const args_t *a, tn_tensor *const x[2], tn_tensor *y[2])
+{
+    tn_tensor *now[2] = {tn_keep(x[0]), tn_keep(x[1])};
+    for (int64_t i = 0; i < 2 * a->blocks && tn__self.error == TN_OK; i++) {
+        const int      to = (int)(i % 2);
+        const tn_scope s = tn_no_grad_begin();
+        a->halves[i].before = *tn_current_generator();
+        tn_tensor *h = run(a, i, now[1 - to], now[to]), *sum_ = h ? tn_add(now[to], h) : NULL;
+        tn_tensor *mine = sum_ ? tn_keep(tn_to(sum_, now[to]->dtype)) : NULL;
+        tn_scope_end(s);
+        if (mine) tn_drop(now[to]), now[to] = mine;
+    }
+    for (int k = 0; k < 2; k++) {
+        if (tn__self.error == TN_OK) y[k] = tn__alias_owned(now[k], &now[k]->l);
+        tn_drop(now[k]);
+    }
+    if (tn__self.error == TN_OK) return true;
+    tn_drop(y[0]), tn_drop(y[1]);
+    return y[0] = y[1] = NULL, false;
+}
+
+static bool fits(tn_reversible_fn fn, int64_t blocks, tn_tensor *const x[2])
+{
+    if (!fn || blocks < 1 || blocks > 1 << 20 || !x || !x[0] || !x[1])
+        return tn_raise(TN_EINVAL, "tn_reversible: needs a function, from 1 to %d blocks, and two tensors", 1 << 20),
+               false;
+    for (int k = 0; k < 2; k++) {
+        if (!tn__alive("tn_reversible", x[k])) return false;
+        if (!tn__is_float(x[k]->dtype))
+            return tn_raise(TN_EDTYPE, "tn_reversible: x[%d] must be floating, got %s", k, tn_dtype_name(x[k]->dtype)),
+                   false;
+        if (!tn__self.mode.no_grad && !tn__up_to_date(x[k], "tn_reversible", "x", k)) return false;
+    }
+    return true;
+}
+
+tn_status tn_reversible(tn_reversible_fn fn, const void *user, size_t bytes, int64_t blocks, tn_tensor *const x[2],
+                        tn_tensor *y[2])
+{
+    if (y) y[0] = y[1] = NULL;
+    if (tn__blocked()) return tn__self.error;
+    if (!y) return tn_raise(TN_EINVAL, "tn_reversible: the results have nowhere to go");
+    if (bytes > 1 << 20 || (bytes && !user))
+        return tn_raise(TN_EINVAL, "tn_reversible: user has %zu bytes, at most 2^20 are copied", bytes);
+    if (!fits(fn, blocks, x)) return tn__self.error;
+    tn_generator      *g = tn_current_generator();
+    const tn_generator before = *g;
+    bool               taken = false;
+    const size_t       front = 2 * (size_t)blocks * sizeof(half);
+    args_t             args = {fn, blocks, NULL, front + bytes, &taken, tn__self.mode};
+    tn_tensor         *own[2] = {NULL, NULL};
+    if (!(args.halves = tn__mem_zeroed(args.bytes))) return tn__self.error;
+    if (bytes) memcpy(args.halves + 2 * blocks, user, bytes);
+    const bool need[2] = {tn__wants_grad(x[0]), tn__wants_grad(x[1])}, taped = !tn__self.mode.no_grad;
+    tn__node  *node = taped ? tn__record(&op, 2, x, 2, need, &args) : NULL;
+    if (node ? tn__record_saved(node, x, NULL) : !taped) run_all(&args, x, own);
+    if (node && tn__self.error == TN_OK && !tn__record_results(node, own)) tn_drop(own[0]), tn_drop(own[1]);
+    for (int k = 0; k < 2 && tn__self.error == TN_OK; k++) {
+        if (node) {
+            own[k]->node = &node->object, own[k]->output = (uint8_t)k, own[k]->unrecorded = false;
+            atomic_fetch_add_explicit(&node->object.refs, 1, memory_order_relaxed);
+        }
+    }
+    tn__node_drop(node);
+    if (!taken) free_args(&args);
+    for (int k = 0; k < 2 && tn__self.error == TN_OK; k++) y[k] = tn__scoped(own[k]), own[k] = NULL;
+    if (tn__self.error == TN_OK) return TN_OK;
+    *g = before; /* a call that failed has drawn nothing */
+    return y[0] = y[1] = NULL, tn__self.error;
+}

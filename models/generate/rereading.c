@@ -1,0 +1,49 @@
+/* rereading.c — generation with a model that keeps nothing of what it has read: for each word it reads the text from
+ * its beginning. */
+#include "models/generate/rereading.h"
+
+typedef struct {
+    tn_decoding base;
+    void       *model;
+    tn_tensor *(*run)(void *model, tn_tensor *ids);
+    tn_tensor *ids; /* [rows, words so far], ours; NULL: none */
+} rereading;
+
+static void set(rereading *d, tn_tensor *ids)
+{
+    tn_drop(d->ids);
+    d->ids = ids;
+}
+
+static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
+{
+    rereading     *d = (rereading *)base;
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *more = tn_to(tokens, TN_I64), *all = d->ids ? tn_cat(1, d->ids, more) : more;
+    tn_tensor     *y = all ? tn_select(d->run(d->model, all), 1, 0) : NULL;
+    if (tn_error() == TN_OK) set(d, tn_keep(tn_clone(all)));
+    return tn_scope_return(s, y);
+}
+static tn_status reorder(tn_decoding *base, tn_tensor *index)
+{
+    rereading     *d = (rereading *)base;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *ids = d->ids ? tn_index_select(d->ids, 0, index) : NULL;
+    if (tn_error() == TN_OK && ids) set(d, tn_keep(ids));
+    tn_scope_end(s);
+    return tn_error();
+}
+static void end(tn_decoding *base)
+{
+    tn_drop(((rereading *)base)->ids);
+    tn_mem_put(base, sizeof(rereading));
+}
+static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end};
+
+tn_decoding *tn__rereading_decoding(void *model, tn_tensor *(*run)(void *model, tn_tensor *ids), int64_t rows,
+                                    int64_t length)
+{
+    rereading *d = tn_error() == TN_OK ? tn_mem_get(sizeof *d) : NULL;
+    if (d) *d = (rereading){{&kind, rows, length}, model, run, NULL};
+    return d ? &d->base : NULL;
+}

@@ -1,0 +1,155 @@
+/* reformer.c — Reformer (Kitaev, Kaiser, Levskaya 2020): a decoder whose layers are reversible, so that their number
+ * does not matter to the memory of training, and whose attention is among few, so that it grows as the text does.
+ *
+ *   x1 = x2 = dropout(word + position),  x1 += attention_i(x2), x2 += ff_i(x1) for each layer,
+ *   y = dropout(norm([x1 x2])),  scores = y Wᵀ + b
+ *
+ * A text longer than the shortest chunk is padded to a multiple of all chunks: what is behind it takes no part. */
+#include "models/generate/next_word.h"
+#include "models/generate/rereading.h"
+#include "models/reformer/reformer_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void describe(const void *self, char *text, size_t size)
+{
+    const tn_reformer_config *c = &((const tn_reformer *)self)->config;
+    snprintf(text, size, "vocab=%lld, dim=%lld, layers=%lld, heads=%lld, kinds=%s", (long long)c->vocab,
+             (long long)c->dim, (long long)c->layers, (long long)c->heads, c->kinds);
+}
+static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_reformer_forward((tn_reformer *)self, ids); }
+static void       copied(void *self, const void *from)
+{
+    (void)from;
+    ((tn_reformer *)self)->config.kinds = ((tn_reformer *)self)->kinds;
+}
+const tn_class tn__reformer_class = {.size = sizeof(tn_class),
+                                     .name = "Reformer",
+                                     .bytes = sizeof(tn_reformer),
+                                     .forward = forward,
+                                     .describe = describe,
+                                     .copied = copied};
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+static void positions_new(tn_reformer *m, const tn_reformer_config *c)
+{
+#define POSITIONS "reformer.embeddings.position_embeddings."
+    if (!c->axial[0]) {
+        m->table = tn_child(m, POSITIONS "embedding", tn_embedding_new(.count = c->positions, .dim = c->dim));
+        return;
+    }
+    m->axial[0] =
+        tn_param(m, POSITIONS "weights.0", tn_normal(TN_SHAPE(c->axial[0], 1, c->axial_dim[0]), 0, c->axial_init));
+    m->axial[1] =
+        tn_param(m, POSITIONS "weights.1", tn_normal(TN_SHAPE(1, c->axial[1], c->axial_dim[1]), 0, c->axial_init));
+}
+
+/* Matrices and tables normal, biases 0. */
+static void begin_with(tn_reformer *m, double init)
+{
+    for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
+        if (p.tensor == m->axial[0] || p.tensor == m->axial[1]) continue;
+        if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, init);
+        else if (strstr(p.name, "bias")) tn_init_zeros(p.tensor);
+    }
+}
+
+tn_reformer *tn_reformer_create(tn_reformer_config c)
+{
+    char kinds[TN_REFORMER_LAYERS + 1];
+    if (tn_error() != TN_OK || !tn__reformer_complete(&c, kinds)) return NULL;
+    tn_reformer *m = tn_module_create(&tn__reformer_class);
+    if (!m) return NULL;
+    memcpy(m->kinds, kinds, sizeof kinds);
+    m->config = c, m->config.kinds = m->kinds;
+    m->words = tn_child(m, "reformer.embeddings.word_embeddings", tn_embedding_new(.count = c.vocab, .dim = c.dim));
+    positions_new(m, &c);
+    m->layers = tn_child(m, "reformer.encoder.layers", tn_module_list_new());
+    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++)
+        tn_append(m->layers, tn__reformer_layer_new(&c, m->kinds[i] == 'h'));
+    m->norm = tn_child(m, "reformer.encoder.layer_norm", tn_layer_norm_new(.dim = 2 * c.dim, .eps = c.eps));
+    m->out = tn_weight(m, "lm_head.decoder.weight", tn_empty(TN_SHAPE(c.vocab, 2 * c.dim)));
+    m->bias = tn_param(m, "lm_head.bias", tn_zeros(TN_SHAPE(c.vocab)));
+    if (tn_error() == TN_OK) begin_with(m, c.init);
+    return tn_built(m);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* [1, n, dim] */
+static tn_tensor *positions_of(tn_reformer *m, int64_t n)
+{
+    const tn_reformer_config *c = &m->config;
+    if (m->table) return tn_embedding_rows(m->table, 0, n);
+    const int64_t columns = c->axial[1], rows = (n + columns - 1) / columns;
+    tn_tensor    *a = tn_expand(tn_narrow(m->axial[0], 0, 0, rows), TN_SHAPE(rows, columns, c->axial_dim[0]));
+    tn_tensor    *b = tn_expand(m->axial[1], TN_SHAPE(rows, columns, c->axial_dim[1]));
+    tn_tensor    *all = tn_reshape(tn_cat(-1, a, b), TN_SHAPE(1, rows * columns, c->dim));
+    return tn_narrow(all, 1, 0, n);
+}
+
+/* The length that chunks of all layers fit in. */
+static int64_t padded(const tn_reformer *m, int64_t n)
+{
+    const tn_reformer_config *c = &m->config;
+    const bool                hashed = strchr(m->kinds, 'h') != NULL, local = strchr(m->kinds, 'l') != NULL;
+    int64_t a = hashed ? c->chunk : c->local_chunk, b = local ? c->local_chunk : c->chunk, x = a, y = b;
+    if (n <= (a < b ? a : b)) return n;
+    while (y) {
+        const int64_t rest = x % y;
+        x = y, y = rest;
+    }
+    const int64_t all = a / x * b;
+    return (n + all - 1) / all * all;
+}
+
+/* The vectors behind the last norm, [B, T, 2 dim]. */
+static tn_tensor *vectors(tn_reformer *m, tn_tensor *ids, const tn_kv_cache *cache)
+{
+    if (!tn__ids_fit("reformer", ids)) return NULL;
+    const int64_t n = tn_size(ids, 1), all = padded(m, n), most = m->config.positions;
+    if (cache) return tn_raise(TN_EUNSUPPORTED, "reformer: there is no cache of keys; see tn_reformer_decoding"), NULL;
+    if (n > most)
+        return tn_raise(TN_ESHAPE, "reformer: a text of %lld words is longer than the model's %lld positions: cut it",
+                        (long long)n, (long long)most),
+               NULL;
+    const double            p = m->base.training ? m->config.dropout : 0;
+    const tn__reformer_call call = {m, n};
+    tn_tensor              *x = tn_dropout(tn_add(tn_call(m->words, ids), positions_of(m, n)), p), *y[2];
+    if (all > n) x = tn_pad(x, TN_SHAPE(0, 0, 0), TN_SHAPE(0, all - n, 0), 0);
+    if (tn_error() != TN_OK ||
+        tn_reversible(tn__reformer_half, &call, sizeof call, m->config.layers, (tn_tensor *const[2]){x, x}, y) != TN_OK)
+        return NULL;
+    x = tn_cat(-1, y[0], y[1]);
+    return tn_dropout(tn_call(m->norm, all > n ? tn_narrow(x, 1, 0, n) : x), p);
+}
+
+tn_tensor *tn_reformer_run(tn_reformer *m, tn_decoder_args a)
+{
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *y = vectors(m, a.ids, a.cache);
+    return tn_leave(f, y ? tn__next_word_scores(y, m->out, m->bias, &a) : NULL);
+}
+
+tn_tensor *tn_reformer_loss(tn_reformer *m, tn_tensor *ids, tn_tensor *targets)
+{
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *y = vectors(m, ids, NULL);
+    return tn_leave(f, y ? tn__next_word_loss("reformer", y, m->out, m->bias, ids, targets) : NULL);
+}
+
+static tn_tensor *read_all(void *m, tn_tensor *ids) { return tn_reformer_forward((tn_reformer *)m, ids, .last = true); }
+
+tn_decoding *tn_reformer_decoding(tn_reformer *m, int64_t rows, int64_t length)
+{
+    if (!tn_ready(m)) return NULL;
+    if (rows >= 1 && length >= 1 && length <= m->config.positions)
+        return tn__rereading_decoding(m, read_all, rows, length);
+    return tn_raise(TN_EINVAL, "tn_reformer_decoding: %lld rows of %lld words; there must be a row, and from 1 to %lld",
+                    (long long)rows, (long long)length, (long long)m->config.positions),
+           NULL;
+}
