@@ -53,6 +53,14 @@ tn_tensor *tn_mish(tn_tensor *x) { return tn_apply(&tn__op_mish, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
+/* x eˣ where eˣ alone would have few bits left, or none: far below 0 all else is 1. */
+static TN__REAL TN__(mish_tail)(TN__REAL x)
+{
+    TN__REAL e = x + 32; /* exact */
+    TN__(tn__exp)(1, &e, &e);
+    return e == 0 ? 0 : x * e * (TN__REAL)1.26641655490941757e-14; /* e⁻³² */
+}
+
 static void TN__(mish_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN__REAL *x = in[0];
@@ -63,7 +71,7 @@ static void TN__(mish_fwd)(int64_t n, void *const *out, const void *const *in, c
     for (int64_t i = 0; i < n; i++) {
         const TN__REAL less = y[i], more = 1 - less, s = x[i] < 0 ? less : more, r = x[i] < 0 ? more : less;
         const TN__REAL t = s * (1 + r) / (1 + r * r);
-        y[i] = t == 0 ? 0 : x[i] * t;
+        y[i] = x[i] < -80 ? TN__(mish_tail)(x[i]) : x[i] * t;
     }
 }
 

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #endif
 #include "tests/common/check_main.h"
+#include "tests/common/exact.h"
 
 #include "core/kernels/kernels.h"
 #include "core/kernels/sum_lanes.h"
@@ -30,18 +31,6 @@ enum { ISAS = 3 };
 /* ---- the functions, in f64 -------------------------------------------------------------------------------------- */
 /* Where a slope changes its sign, f64 has hardly more digits left than f32: there it is taken in long double. */
 
-#define ROOT 1.5957691216057307117597842397375274738L /* √(8/π) */
-#define CUBE 0.044715L
-#define DENSITY 0.39894228040143267793994605993438186848L /* 1/√(2π) */
-
-static double r_softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
-static double r_sigmoid(double x) { return 1 / (1 + exp(-x)); }
-static double r_silu(double x) { return x == -INFINITY ? 0 : x / (1 + exp(-x)); }
-static double r_gelu(double x) { return x == -INFINITY ? 0 : x / 2 * erfc(-x * 0.70710678118654752440); }
-static double r_gelu_tanh(double x)
-{
-    return x == -INFINITY ? 0 : x / (1 + exp(-(double)ROOT * x * (1 + (double)CUBE * x * x)));
-}
 static double r_silu_slope(double x)
 {
     if (fabs(x) > 700) return x > 0;
@@ -57,19 +46,19 @@ static double r_gelu_slope(double x)
     if (fabs(x) > 40) return x > 0;
     if (fabs(x + 0.75179) < 0.01) {
         const long double w = x;
-        return (double)(erfcl(-w * sqrtl(0.5L)) / 2 + w * expl(-w * w / 2) * DENSITY);
+        return (double)(erfcl(-w * sqrtl(0.5L)) / 2 + w * expl(-w * w / 2) * TN_DENSITY);
     }
-    return erfc(-x * 0.70710678118654752440) / 2 + x * exp(-x * x / 2) * (double)DENSITY;
+    return erfc(-x * 0.70710678118654752440) / 2 + x * exp(-x * x / 2) * (double)TN_DENSITY;
 }
 static double r_gelu_tanh_slope(double x)
 {
     if (fabs(x) > 40) return x > 0;
     if (fabs(x + 0.75246) < 0.01) {
-        const long double w = x, e = expl(ROOT * w * (1 + CUBE * w * w));
-        return (double)(e * (1 + e + ROOT * w * (1 + 3 * CUBE * w * w)) / ((1 + e) * (1 + e)));
+        const long double w = x, e = expl(TN_ROOT * w * (1 + TN_CUBE * w * w));
+        return (double)(e * (1 + e + TN_ROOT * w * (1 + 3 * TN_CUBE * w * w)) / ((1 + e) * (1 + e)));
     }
-    const double a = fabs(x), e = exp(-(double)ROOT * a * (1 + (double)CUBE * a * a));
-    const double d = e * (1 + e - (double)ROOT * a * (1 + 3 * (double)CUBE * a * a)) / ((1 + e) * (1 + e));
+    const double a = fabs(x), e = exp(-(double)TN_ROOT * a * (1 + (double)TN_CUBE * a * a));
+    const double d = e * (1 + e - (double)TN_ROOT * a * (1 + 3 * (double)TN_CUBE * a * a)) / ((1 + e) * (1 + e));
     return x < 0 ? d : 1 - d;
 }
 
@@ -113,36 +102,6 @@ static const struct {
     {"gelu_tanh_slope", gelu_tanh_slope_of, r_gelu_tanh_slope, 4, {0.5f, 0.5f, 1, 0}},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
-
-static float from_bits(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-static uint32_t bits_of(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-static bool same(float a, float b) { return bits_of(a) == bits_of(b) || (isnan(a) && isnan(b)); }
-
-/* |got - want| in units of the last place that an f32 near want has; past the largest f32, infinity counts as 2^128. */
-static double units_off(float got, double want)
-{
-    if (isnan(got) || isnan(want)) return isnan(got) && isnan(want) ? 0 : INFINITY;
-    const double g = isinf(got) ? copysign(0x1p128, got) : got;
-    const double w = isinf((float)want) ? copysign(0x1p128, want) : want;
-    uint64_t     u;
-    memcpy(&u, &w, sizeof u);
-    int e = (int)(u >> 52 & 2047) - 1023;
-    e = e < -126 ? -126 : e > 127 ? 127 : e;
-    u = (uint64_t)(1023 + 23 - e) << 52;
-    double units_in_1;
-    memcpy(&units_in_1, &u, sizeof units_in_1);
-    return fabs(g - w) * units_in_1;
-}
 
 START_TEST(units)
 {
