@@ -3,6 +3,8 @@
 #include "tests/common/check_main.h"
 
 #include "core/core.h"
+#include "tests/common/faults.h"
+#include "tests/common/process.h"
 #include <ftw.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -28,6 +30,14 @@ bool tn_test_wanted(const char *name)
 }
 
 bool tn_test_slow(void) { return getenv("TENON_TEST_SLOW") != NULL; }
+
+void tn_test_locale(void)
+{
+    const char *name = getenv("TENON_TEST_LOCALE");
+    if (setlocale(LC_ALL, name ? name : "C")) return;
+    fprintf(stderr, "there is no locale %s\n", name);
+    exit(EXIT_FAILURE);
+}
 
 /* ---- files ---- */
 
@@ -89,8 +99,9 @@ static void forget_files(void)
 
 /* ---- the fixture ---- */
 
-static tn_scope around;
-static int64_t  alive;
+static tn_scope   around;
+static int64_t    alive;
+static tn_process process;
 
 static void begin(void)
 {
@@ -100,6 +111,7 @@ static void begin(void)
     tn_seed(0);
     alive = tn_memory_now().tensors;
     around = tn_scope_begin();
+    tn_process_now(&process);
 }
 
 /* Checks nothing before everything is put right, so that one failing test does not take the next one with it. */
@@ -110,7 +122,11 @@ static void end(void)
     tn_status error = tn_error();
     tn_clear_error();
     tn_scope_end(around);
-    int64_t more = tn_memory_now().tensors - alive;
+    int64_t    more = tn_memory_now().tensors - alive;
+    tn_process now;
+    tn_process_now(&now);
+    const char *other = tn_process_differs(&process, &now);
+    ck_assert_msg(!other, "the test, or what it called, has changed %s", other);
     ck_assert_msg(error == TN_OK, "the test left an error behind: %s: %s", tn_status_name(error), left);
     ck_assert_msg(more == 0, "the test left %lld tensors alive", (long long)more);
 }
@@ -127,12 +143,16 @@ TCase *tn_tcase(Suite *s, const char *name)
 
 int tn_check_main(Suite *s)
 {
+    tn_test_locale();
     SRunner *r = srunner_create(s);
     srunner_set_fork_status(r, CK_NOFORK);
     srunner_run_all(r, CK_NORMAL);
     int run = srunner_ntests_run(r), failed = srunner_ntests_failed(r);
     srunner_free(r);
     forget_files();
+    if (tn_faults_of_memory() || tn_faults_of_files())
+        printf("faults: %lld allocations and %lld calls on files were made to fail\n", (long long)tn_faults_of_memory(),
+               (long long)tn_faults_of_files());
     if (!run) fprintf(stderr, "no test of that name\n");
     return run && !failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

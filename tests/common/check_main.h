@@ -28,7 +28,7 @@
 int tn_check_main(Suite *s);
 
 /* A case in s whose tests each start in a fresh scope with no standing error, and fail if they leave an error or a live
- * tensor behind. */
+ * tensor behind, or the process other than it was (process.h). TENON_TEST_LOCALE: the locale of the whole program. */
 TCase *tn_tcase(Suite *s, const char *name);
 
 /* "golden/x.safetensors" as a path in the project's tests folder; and a name in a folder of this run's own, which is
@@ -39,6 +39,9 @@ const char *tn_test_file(const char *name);
 /* True where a program runs ten times slower than usual (valgrind, an emulator): tests of mere size make themselves
  * smaller. Never a reason to check less. */
 bool tn_test_slow(void);
+
+/* Brings back the program's locale behind a test that has set one. */
+void tn_test_locale(void);
 
 /* Is the test asked for on the command line? */
 bool tn_test_wanted(const char *name);

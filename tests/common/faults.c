@@ -10,6 +10,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static struct { /* so many were made, in all of the program */
+    _Atomic(int64_t) memory, files;
+} faults;
+int64_t tn_faults_of_memory(void) { return faults.memory; }
+int64_t tn_faults_of_files(void) { return faults.files; }
+
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static struct { /* helper threads of the library allocate, too */
@@ -21,7 +27,10 @@ static void *allocate(void *user, size_t bytes)
 {
     (void)user;
     int64_t call = memory.calls++, at = memory.fail_at;
-    if (at >= 0 && (call == at || (memory.for_ever && call > at))) return NULL;
+    if (at >= 0 && (call == at || (memory.for_ever && call > at))) {
+        faults.memory++;
+        return NULL;
+    }
     void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (p) memset(p, 0xa5, bytes); /* what is read without being written shows */
     memory.blocks += p != NULL;
@@ -103,6 +112,7 @@ static int fault(const char *name)
     if (files.fail_at < 0 || call < files.fail_at || (call > files.fail_at && !files.for_ever)) return 0;
     bool cleanup = !strcmp(name, "close") || !strcmp(name, "unlink");
     if (files.for_ever && cleanup && !(files.code & TN_NO_CLEANUP)) return 0;
+    faults.files++;
     return files.code == TN_SHORT ? 1 : -(files.code & ~TN_NO_CLEANUP);
 }
 

@@ -28,6 +28,10 @@ int64_t     tn_file_calls(void);
 const char *tn_file_call(int64_t call); /* "write": what that call was, for messages */
 int64_t     tn_open_files(void);
 
+/* How many allocations, and how many calls on files, were made to fail since the program began: tn_check_main tells. */
+int64_t tn_faults_of_memory(void);
+int64_t tn_faults_of_files(void);
+
 /* How many names there are in path's folder, without . and .. */
 int tn_names_beside(const char *path);
 

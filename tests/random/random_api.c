@@ -4,13 +4,16 @@
  *
  *     random_api [FIRST [COUNT]]      the programs of these seeds; default: 0, and TENON_RANDOM_SEEDS or 60
  *
- * What holds in each: a call that fails changes nothing (numbers, gradients, needs_grad, the generator); a tensor that
- * is gone is an error; at the end nothing is alive and all memory is back; and, while memory does not run out, what
+ * What holds in each: a call that fails changes nothing (numbers, gradients, needs_grad, the generator); none changes
+ * errno, the rounding of numbers, the locale or whatever else is the process's; a tensor that is gone is an error; at the
+ * end nothing is alive and all memory is back; and, while memory does not run out, what
  * comes out has the same bits on one thread and on three. It is meant to run under sanitizers, too. A program that
  * breaks a promise is named by its seed, and ends the run with 1. */
 #define _GNU_SOURCE
 #include "autograd/autograd.h"
+#include "tests/common/process.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -99,6 +102,20 @@ static void snapshot(const program *p, uint64_t *to)
     to[SLOTS] = mix(0, tn_current_generator(), sizeof(tn_generator));
 }
 
+enum { ERRNO = 4711 };
+static tn_process process;
+
+static void same_process(const program *p, bool whole)
+{
+    const int   e = errno;
+    tn_process  now = process;
+    const char *other;
+    if (whole) tn_process_now(&now);
+    else tn_process_numbers(&now);
+    if ((other = tn_process_differs(&process, &now))) broken(p, other);
+    if (!whole && e != ERRNO) broken(p, "a call has changed errno");
+}
+
 /* Around the one call of a step that may fail. */
 static void begin(program *p, uint64_t *before)
 {
@@ -106,6 +123,7 @@ static void begin(program *p, uint64_t *before)
     snapshot(p, before);
     if (tn_error() != TN_OK) broken(p, "reading failed");
     calls++;
+    errno = ERRNO;
     if (!p->failing || !one_in(p, 3)) return;
     for_ever = one_in(p, 2);
     left = below(p, 12);
@@ -113,6 +131,7 @@ static void begin(program *p, uint64_t *before)
 static bool end(program *p, const uint64_t *before)
 {
     left = -1;
+    same_process(p, false);
     if (tn_error() == TN_OK) return true;
     failures++;
     const tn_status s = tn_error();
@@ -386,6 +405,7 @@ static void seed(uint64_t n)
         }
     }
     tn_drop(shared);
+    same_process(p, true);
     if (tn_memory_now().tensors != 0) broken(p, "a tensor stays alive");
     if (n % 4 < 2 && tn_memory_now().live != before)
         broken(p, "memory is not given back"); /* helpers keep a scope stack */
@@ -397,6 +417,7 @@ int main(int argc, char **argv)
     const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
     const uint64_t count = strtoull(argc > 2 ? argv[2] : most ? most : "60", NULL, 10);
     if (tn_set_allocator(&(tn_allocator){get, put, NULL}) != TN_OK) return 1;
+    tn_process_now(&process);
     tn_scope s = tn_scope_begin(); /* the scope stack, once it is there, stays */
     for (int i = 0; i < 5000; i++) tn_scalar(0);
     tn_scope_end(s);

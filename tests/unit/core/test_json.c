@@ -440,7 +440,7 @@ START_TEST(locale_changes_nothing)
         if (setlocale(LC_ALL, names[i])) break;
     tn_json *v = tn_json_parse("[1.5,1e-3,-2.25]", 16);
     char    *again = rewritten(v, 0);
-    setlocale(LC_ALL, "C");
+    tn_test_locale();
     ck_assert_str_eq(again, "[1.5,0.001,-2.25]");
     free(again);
     tn_json_free(v);

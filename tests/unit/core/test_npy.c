@@ -289,7 +289,7 @@ START_TEST(locale_changes_nothing)
         if (!setlocale(LC_ALL, names[i])) continue;
         tn_tensor *now = tn_npy_write(tn__sample(TN_F32, 8));
         bool       same = tn_same_bits(before, now) && tn_npy_read(tn_data(now), (size_t)tn_numel(now));
-        setlocale(LC_ALL, "C");
+        tn_test_locale();
         ck_assert(same);
     }
 }

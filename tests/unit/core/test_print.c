@@ -127,7 +127,7 @@ START_TEST(no_locale_shows)
     for (size_t i = 0; i < sizeof comma / sizeof *comma; i++) {
         if (!setlocale(LC_ALL, comma[i])) continue; /* not installed here */
         ck_assert_str_eq(printed(tn_full(TN_SHAPE(2), 0.5)), "tensor([0.5000, 0.5000])\n");
-        setlocale(LC_ALL, "C");
+        tn_test_locale();
     }
 }
 END_TEST

@@ -120,7 +120,7 @@ START_TEST(whole)
     tn_report *again = tn_report_new("A small BERT");
     sample(again);
     ck_assert_str_eq(tn_report_html(again, NULL), tn_report_html(r, NULL));
-    setlocale(LC_ALL, "C");
+    tn_test_locale();
     tn_report_free(again);
     tn_report_free(r);
 }

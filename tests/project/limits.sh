@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# With little memory, few files and a small stack a training ends well, or with an error that says what was lacking, and
+# what it leaves can be gone on with; with 256 MiB, 16 files and 256 KiB of stack it ends well, with the same bits.
+. "$(dirname "$0")/common.sh"
+fresh limits
+bert=$build/bin/bert
+[ -x "$bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+
+"$bert" sample-corpus -n 60 >text
+train=("$bert" train --quiet --text text --size tiny --layers 1 --dim 32 --heads 2 --vocab-size 200 --batch 2 --length 16
+    --steps 4 --threads 2)
+"${train[@]}" --out good >/dev/null || wrong "bert train fails"
+refused=0
+within() # CODE TEXT LIMIT...: ulimit's words; exit code 0, or CODE and the text
+{
+    local code=$1 text=$2 got=0
+    shift 2
+    rm -rf one
+    (ulimit "$@" && exec "${train[@]}" --out one) >/dev/null 2>err.txt || got=$?
+    [ $got = 0 ] || refused=$((refused + 1))
+    [ $got = 0 ] || { [ $got = "$code" ] && grep -q "$text" err.txt; } || wrong "ulimit $*: ends with $got: $(cat err.txt)"
+    [ $got = 0 ] || "${train[@]}" --out one >/dev/null 2>&1 || "${train[@]}" --out one --resume >/dev/null 2>err.txt ||
+        wrong "ulimit $*: what it leaves cannot be gone on with: $(cat err.txt)"
+    cmp -s good/model.safetensors one/model.safetensors || wrong "ulimit $*: other bits"
+}
+# A sanitizer takes terabytes of addresses.
+(ulimit -v 262144 && exec "$bert" --version) >/dev/null 2>&1 &&
+    for kib in 20000 30000 60000; do within 4 'out of memory' -v $kib; done
+for files in 4 5 6 8; do within 5 'too many files open' -n $files; done
+[ $refused -ge 4 ] || wrong "only $refused of the limits were felt"
+rm -rf one
+(ulimit -v 262144 && ulimit -n 16 && ulimit -s 256 && exec "${train[@]}" --out one) >/dev/null 2>err.txt ||
+    wrong "256 MiB, 16 files and 256 KiB of stack are not enough: $(cat err.txt)"
+cmp -s good/model.safetensors one/model.safetensors || wrong "within limits it ends with other bits"
+exit $wrong

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# In a locale that writes 1,5 for 1.5 the unit tests of what reads and writes texts pass as they do elsewhere, messages
+# included. The locale is made here, and that it has the comma is looked at first.
+. "$(dirname "$0")/common.sh"
+fresh locale
+need localedef
+localedef -i de_DE -f UTF-8 "$PWD/de_DE.utf8" >log 2>&1 || { echo "SKIPPED: localedef has no locales" && exit 77; }
+export LOCPATH=$PWD
+[ "$(LC_ALL=de_DE.UTF-8 locale decimal_point)" = , ] || wrong "the locale that was made has no comma"
+
+export TENON_TEST_LOCALE=de_DE.UTF-8
+for test in json json_write npy print safetensors safetensors_refused runlog report metrics scores vectors_files \
+    tokenizer tokenizer_files sentencepiece subword module modules_basic schedule profile llama_files; do
+    program=$build/bin/tests/test_$test
+    [ -x "$program" ] || continue
+    "$program" >out.txt 2>&1 || wrong "in a locale with commas test_$test fails: $(tail -n 3 out.txt)"
+done
+TENON_TEST_LOCALE=none "$build/bin/tests/test_json" >/dev/null 2>&1 && wrong "a locale that is not there is not missed"
+exit $wrong
