@@ -229,6 +229,12 @@ static bool check_path(const char *label, const char *path)
     return false;
 }
 
+bool tn__is_there(const char *path)
+{
+    struct stat st;
+    return io.lstat(io.user, path, &st) >= 0;
+}
+
 static const char *kind(unsigned mode)
 {
     return S_ISDIR(mode)    ? "a folder"

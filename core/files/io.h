@@ -24,6 +24,9 @@ typedef struct {
     int64_t              size;
 } tn__source;
 
+/* Is there anything of this name? Raises nothing. */
+bool tn__is_there(const char *path);
+
 /* A regular file of any size; or memory. label must outlive the source. Raises. */
 bool tn__source_open(tn__source *s, const char *label, const char *path);
 /* The same of a name that another file has given: no symbolic link is followed but those of Hugging Face's cache. */

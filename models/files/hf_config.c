@@ -1,9 +1,9 @@
 /* hf_config.c — config.json as one table, read and written from the same rows; the checks that all configs share. */
 #include "models/files/hf_config.h"
+#include "core/files/io.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size)
 {
@@ -376,17 +376,16 @@ tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void
 
 tn_safetensors *tn__weights_open(const char *dir, char path[1024])
 {
-    struct stat st;
     if (tn_error() != TN_OK) return NULL;
     if (tn__is_file(dir)) return snprintf(path, 1024, "%s", dir), tn__file_tensors(dir);
     if (!tn__path_in(dir, "pytorch_model.bin.index.json", path, 1024)) return NULL;
-    const bool parts = !stat(path, &st);
+    const bool parts = tn__is_there(path);
     path[strlen(path) - strlen(".index.json")] = 0;
-    const bool torch = !stat(path, &st);
+    const bool torch = tn__is_there(path);
     if (!tn__path_in(dir, "model.safetensors.index.json", path, 1024)) return NULL;
-    const bool index = !stat(path, &st);
+    const bool index = tn__is_there(path);
     path[strlen(path) - strlen(".index.json")] = 0;
-    const bool whole = !stat(path, &st);
+    const bool whole = tn__is_there(path);
     if (index && !whole) path[strlen(path)] = '.';
     if (index || whole || !(torch || parts)) return tn_safetensors_open(path);
     if (!tn__path_in(dir, "pytorch_model.bin", path, 1024)) return NULL;

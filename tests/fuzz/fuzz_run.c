@@ -1,0 +1,30 @@
+/* fuzz_run.c — any bytes as what a training has left: run.json and log.jsonl. They are read, as a number of steps and as
+ * curves, or refused. Nothing stays alive. */
+#define _GNU_SOURCE
+#include "examples/common/record.h"
+#include "tests/fuzz/memory_folder.h"
+
+#define CHECK(x) ((x) ? (void)0 : abort())
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    folder_begin();
+    folder_cut(data, size);
+    const size_t before = tn_memory_now().live;
+    record_steps("folder");
+    CHECK(tn_error() == TN_OK || tn_error() == TN_EFORMAT || tn_error() == TN_EIO || tn_error() == TN_EINDEX);
+    tn_clear_error();
+    tn_report *r = tn_report_new("run");
+    const bool fine = record_curves(r, "folder");
+    CHECK(fine || tn_error() == TN_EFORMAT || tn_error() == TN_EIO);
+    tn_clear_error();
+    size_t      n;
+    const char *html = tn_report_html(r, &n);
+    CHECK(!fine || (html && tn_utf8_valid(html, n) == n && !strstr(html, "nan")));
+    tn_clear_error();
+    tn_report_free(r);
+    folder_end();
+    CHECK(tn_error() == TN_OK && tn_memory_now().live == before);
+    return 0;
+}
