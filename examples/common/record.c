@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -272,13 +273,23 @@ bool record_curves(tn_report *r, const char *folder)
     return tn_error() == TN_OK;
 }
 
+/* What is there begins with so many bytes, of at most n; -1: it is no regular file. It is never waited for, as for a pipe
+ * that nobody writes into. */
+static int first_bytes(const char *path, char *to, int n)
+{
+    struct stat st;
+    const int   fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return is_there(path) ? -1 : 0;
+    const int got = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (int)read(fd, to, (size_t)n) : -1;
+    close(fd);
+    return got;
+}
+
 bool record_report(tn_report *r, const char *path)
 {
     static const char begins[] = "<!doctype html>";
     char              there[sizeof begins] = "";
-    FILE             *f = r && tn_error() == TN_OK ? fopen(path, "rb") : NULL;
-    const size_t      n = f ? fread(there, 1, sizeof begins - 1, f) : 0;
-    if (f) fclose(f);
+    const int         n = r && tn_error() == TN_OK ? first_bytes(path, there, (int)sizeof begins - 1) : 0;
     if (n && strcasecmp(there, begins) != 0)
         tn_raise(TN_EINVAL, "'%s' is there, and is no page of HTML: choose another name, or remove it", path);
     const bool fine = r && tn_error() == TN_OK && tn_report_save(r, path) == TN_OK;

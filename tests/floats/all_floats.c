@@ -1,5 +1,5 @@
-/* all_floats.c — the ops of one element over all f32 numbers, beside the same functions in f64: how far they are apart at
- * most, in units of the last place of the exact value, and what becomes of 0, of infinity, of NaN and of what is below
+/* all_floats.c — the ops of one element over all f32 numbers, beside the same functions in f64: how far they are apart
+ * at most, in units of the last place of the exact value, and what becomes of 0, of infinity, of NaN and of what is below
  * the normal numbers. A table, a line each; it fails where a bound is passed.
  *
  *     all_floats [STEP [NAME...]]     every STEP-th number: 1021; 1: all of them. NAME: these functions only */
@@ -96,7 +96,9 @@ static bool specials(int f, char to[96])
     for (int i = 0; y && i < 7; i++) {
         const double want = functions[f].exact((double)numbers[i]);
         fine = fine && units_off(y[i], want) <= functions[f].bound;
-        if (i < 4) at += snprintf(to + at, (size_t)(96 - at), "%s%.6g", i ? " | " : "", isnan(y[i]) ? (double)NAN : (double)y[i]);
+        if (i < 4)
+            at += snprintf(to + at, (size_t)(96 - at), "%s%.6g", i ? " | " : "",
+                           isnan(y[i]) ? (double)NAN : (double)y[i]);
     }
     tn_scope_end(s);
     return fine;

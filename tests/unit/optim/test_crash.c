@@ -1,19 +1,24 @@
-/* test_crash.c — the power fails while checkpoints are saved: behind each call of the operating system, with all, none
+/* test_crash.c — the process is killed, or the power fails, while checkpoints are saved. Killed: before each call of the
+ * operating system. The power: behind each call of the operating system, with all, none
  * or some of what had not been synced on the disk, or torn. The checkpoint that is found is a whole one: the last whose
  * saving had ended, or the one that was being saved. On a disk that says it has synced and has not, that is not so, and
  * the test sees it.
  *
  * TENON_CRASH_STATES: how many states are tried at least; without it 10,000. */
+#define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
 #include "optim/optim.h"
 #include "tests/common/crash_disk.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { SAVES = 4, WIDTH = 40 /* a weight has more than a block of 4096 bytes */ };
-static const char path[] = "run/last.ckpt";
+static const char *path = "run/last.ckpt";
 
 typedef struct {
     tn_linear    *net;
@@ -135,10 +140,85 @@ START_TEST(a_disk_that_lies_is_found_out)
 }
 END_TEST
 
+/* ---- kills ------------------------------------------------------------------------------------------------------- */
+
+static int64_t calls_left;
+static void    before_call(void)
+{
+    if (calls_left-- == 0) raise(SIGKILL);
+}
+static int k_open(void *u, const char *name, int flags, unsigned mode)
+{
+    before_call();
+    return tn_system_io()->open(u, name, flags, mode);
+}
+static int64_t k_write(void *u, int fd, const void *from, size_t n)
+{
+    before_call();
+    return tn_system_io()->write(u, fd, from, n);
+}
+static int k_reserve(void *u, int fd, int64_t n)
+{
+    before_call();
+    return tn_system_io()->reserve(u, fd, n);
+}
+static int k_fsync(void *u, int fd)
+{
+    before_call();
+    return tn_system_io()->fsync(u, fd);
+}
+static int k_close(void *u, int fd)
+{
+    before_call();
+    return tn_system_io()->close(u, fd);
+}
+static int k_rename(void *u, const char *from, const char *to)
+{
+    before_call();
+    return tn_system_io()->rename(u, from, to);
+}
+
+/* A child is killed before each of the calls by which it saves: the old checkpoint is there, or the new one. */
+START_TEST(killed_at_every_call)
+{
+    int      status = 0, calls = 0, news = 0;
+    tn_io    io = *tn_system_io();
+    training r = begin(), into = begin();
+    io.open = k_open, io.write = k_write, io.reserve = k_reserve, io.fsync = k_fsync, io.close = k_close;
+    io.rename = k_rename;
+    path = tn_test_file("killed.ckpt");
+    memcpy(saved.weights[1], tn_data(r.net->weight), sizeof saved.weights[1]);
+    save(&r, 1);
+    tn_tensor *old = tn_file_read(path, 1 << 20);
+    advance(&r);
+    memcpy(saved.weights[2], tn_data(r.net->weight), sizeof saved.weights[2]);
+    for (bool ended = false; !ended; calls++) {
+        ck_assert_int_eq(tn_file_write(path, tn_data(old), (size_t)tn_numel(old)), TN_OK);
+        const pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (!child) {
+            calls_left = calls;
+            if (tn_set_io(&io) == TN_OK) save(&r, 2);
+            _exit(tn_error() != TN_OK);
+        }
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ended = WIFEXITED(status);
+        ck_assert_msg(ended ? !WEXITSTATUS(status) : WTERMSIG(status) == SIGKILL, "call %d: status %d", calls, status);
+        const int64_t step = found(&into);
+        ck_assert_msg(step == 2 || (step == 1 && !ended), "killed before call %d: %lld", calls, (long long)step);
+        news += step == 2;
+    }
+    ck_assert_msg(calls > 10 && news >= 2, "%d calls, %d left the new one", calls, news);
+    end(&r), end(&into);
+    path = "run/last.ckpt";
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("power failures");
     TCase *c = tn_tcase(s, "checkpoints");
+    tcase_add_test(c, killed_at_every_call); /* before any thread has been started */
     tcase_add_test(c, every_state_is_whole);
     tcase_add_test(c, a_disk_that_lies_is_found_out);
     return tn_check_main(s);

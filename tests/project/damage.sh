@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Each file of a run's folder is damaged in 16 ways. Who asks the model then gets the answer from before, or an error that
+# names the file; who goes on with the run gets the same bits as before, or an error that says what to do: no crash, no
+# mixed folder, no dead end. What no checksum guards (JSON that is still JSON, weights in Hugging Face's form) may go
+# unseen: how often is told.
+. "$(dirname "$0")/common.sh"
+fresh damage
+bert=$build/bin/bert
+[ -x "$bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+
+"$bert" sample-corpus -n 60 >text
+train=("$bert" train --quiet --threads 1 --text text --size tiny --layers 1 --dim 32 --heads 2 --batch 2 --length 16 --steps 4)
+"${train[@]}" --vocab-size 200 --out good >/dev/null || wrong "bert train fails"
+"${train[@]}" --vocab-size 150 --seed 2 --out other >/dev/null || wrong "bert train fails"
+ask=("$bert" fill -k 3 --json "The [MASK] and the [MASK]." --model)
+"${ask[@]}" good >answer || wrong "bert fill fails"
+
+kinds='gone empty half short long first middle last zeros noise braces folder nowhere theirs mixed pipe'
+flip() # FILE AT: another bit in that byte
+{
+    local byte
+    byte=$(dd if="$1" bs=1 skip="$2" count=1 status=none | od -An -tu1)
+    printf '%b' "$(printf '\\x%02x' $((byte ^ 16)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+damage() # KIND FILE
+{
+    local file=bad/$2 size
+    size=$(stat -c %s "$file")
+    case $1 in
+    gone) rm "$file" ;;
+    empty) : >"$file" ;;
+    half) truncate -s $((size / 2)) "$file" ;;
+    short) truncate -s -1 "$file" ;;
+    long) echo more >>"$file" ;;
+    first) flip "$file" 0 ;;
+    middle) flip "$file" $((size / 2)) ;;
+    last) flip "$file" $((size - 1)) ;;
+    zeros) head -c "$size" /dev/zero >"$file" ;;
+    noise) head -c "$size" "$bert" >"$file" ;;
+    braces) echo '{}' >"$file" ;;
+    folder) rm "$file" && mkdir "$file" ;;
+    nowhere) ln -sf nothing "$file" ;;
+    theirs) cp "other/$2" "$file" ;;
+    mixed) head -c $((size / 2)) "other/$2" >half && tail -c +$((size / 2 + 1)) "good/$2" >>half && mv half "$file" ;;
+    pipe) rm "$file" && mkfifo "$file" ;;
+    esac
+}
+
+tried=0 found=0 unseen=
+answers() # KIND FILE
+{
+    local code=0
+    timeout -k 5 60 "${ask[@]}" bad >out.txt 2>err.txt </dev/null || code=$?
+    tried=$((tried + 1))
+    if [ $code = 0 ]; then
+        cmp -s answer out.txt || unseen+=" $2:$1"
+    elif [ $code -gt 7 ] || ! grep -q "bad" err.txt; then
+        wrong "bert fill, $2 $1: ends with $code and says: $(cat err.txt)"
+    else found=$((found + 1)); fi
+}
+goes_on() # KIND FILE
+{
+    local code=0
+    timeout -k 5 60 "${train[@]}" --vocab-size 200 --out bad --resume >out.txt 2>err.txt </dev/null || code=$?
+    tried=$((tried + 1))
+    if [ $code = 0 ]; then
+        cmp -s good/model.safetensors bad/model.safetensors || wrong "bert train --resume, $2 $1: other bits"
+    elif [ $code -gt 7 ] || ! grep -qE "bad|text" err.txt; then
+        wrong "bert train --resume, $2 $1: ends with $code and says: $(cat err.txt)"
+    else
+        found=$((found + 1))
+        rm -rf fresh # the way out that messages name: another folder
+        "${train[@]}" --vocab-size 200 --out fresh >/dev/null 2>&1 && cmp -s good/model.safetensors fresh/model.safetensors ||
+            wrong "bert train --resume, $2 $1: another folder does not help"
+        echo "$2 $1: $(cat err.txt)" >>said.txt
+    fi
+}
+
+while read -r file; do
+    [ -s "good/$file" ] || continue # the lock
+    for kind in $kinds; do
+        rm -rf bad && cp -r good bad
+        damage "$kind" "$file"
+        answers "$kind" "$file"
+        goes_on "$kind" "$file"
+    done
+done < <(cd good && find . -type f ! -name lock -printf '%P\n' | sort)
+mkdir -p "$build/figures"
+echo "damage: $tried times a damaged folder was used, $found times it was refused by name, $(wc -w <<<"$unseen") times \
+another answer was given without a word:${unseen:- none}" | tee "$build/figures/damage"
+exit $wrong

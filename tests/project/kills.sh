@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# A run that is killed, at every call by which it opens, writes or changes a file, and at TENON_KILLS random moments:
+# always the same command begins it or goes on with it, the end has the bits of a run that nobody killed, and no file that
+# was half written stays. TENON_KILL_STRIDE: only each so many-th of the calls.
+. "$(dirname "$0")/common.sh"
+fresh kills
+bert=$build/bin/bert
+[ -x "$bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+kills=${TENON_KILLS:-1000} stride=${TENON_KILL_STRIDE:-1}
+
+"$bert" sample-corpus -n 60 >text
+train=("$bert" train --quiet --threads 1 --text text --size tiny --layers 1 --dim 32 --heads 2 --vocab-size 200 --batch 2
+    --length 16)
+"${CC:-cc}" -shared -fPIC -o kill_at.so "$root/tests/project/kill_at.c"
+
+goes_on() # FOLDER STEPS: to the end, whatever is there
+{
+    "${train[@]}" --steps "$2" --out "$1" >/dev/null 2>err.txt ||
+        "${train[@]}" --steps "$2" --out "$1" --resume >/dev/null 2>>err.txt
+}
+
+# ---- at every call of a short run ----
+
+LD_PRELOAD=./kill_at.so KILL_COUNT=count "${train[@]}" --steps 3 --out undisturbed >/dev/null || wrong "bert train fails"
+calls=$(cat count) tried=0
+for ((n = 1; n <= calls; n += stride)); do
+    rm -rf one
+    (LD_PRELOAD=./kill_at.so KILL_CALL=$n "${train[@]}" --steps 3 --out one && exit) >/dev/null 2>&1 || code=$?
+    [ "${code:-0}" = 137 ] || wrong "call $n of $calls: the run ends with ${code:-0} instead of being killed"
+    goes_on one 3 || wrong "killed at call $n of $calls it can neither be begun nor gone on with: $(cat err.txt)"
+    cmp -s undisturbed/model.safetensors one/model.safetensors || wrong "killed at call $n: other bits"
+    findings < <(find one -name '.*.tmp.*' -printf "killed at call $n: half a file stays: %p\n")
+    tried=$((tried + 1)) code=
+    [ $wrong = 0 ] || exit 1
+done
+
+# ---- at random moments of a longer one, again and again until it ends ----
+
+steps=200 runs=0 killed=0
+began=$EPOCHREALTIME
+"${train[@]}" --steps $steps --out long >/dev/null || wrong "bert train fails"
+took=$((${EPOCHREALTIME/./} - ${began/./})) # microseconds
+RANDOM=1
+while [ $killed -lt "$kills" ]; do
+    rm -rf two
+    for ((again = 0; again < 12 && killed < kills; again++)); do
+        resume=
+        [ -e two/checkpoints ] && resume=--resume
+        "${train[@]}" --steps $steps --out two $resume >/dev/null 2>&1 &
+        run=$!
+        sleep "$(printf '0.%06d' $((took * (RANDOM % 100) / 300 % 1000000)))"
+        kill -KILL $run 2>/dev/null && killed=$((killed + 1))
+        wait $run 2>/dev/null || true
+    done
+    goes_on two $steps || wrong "after $again kills it can neither be begun nor gone on with: $(cat err.txt)"
+    cmp -s long/model.safetensors two/model.safetensors || wrong "after $again kills: other bits"
+    findings < <(find two -name '.*.tmp.*' -printf 'half a file stays: %p\n')
+    runs=$((runs + 1))
+    [ $wrong = 0 ] || exit 1
+done
+mkdir -p "$build/figures"
+echo "kills: at $tried of $calls calls of a run's files, and at $killed random moments of $runs runs: all went on to the \
+same bits" | tee "$build/figures/kills"
+exit $wrong
