@@ -44,6 +44,7 @@ typedef enum {
     TN_HF_LETTERS,    /* char[TN_HF_LETTERS_MOST]: an array of strings of .choices, a letter of .text for each */
     TN_HF_MUST,       /* a number or bool that must be .otherwise, or a string that must be .text */
     TN_HF_EMPTY,      /* must be null, {} or [] */
+    TN_HF_PRUNED,     /* of the model, not of its config: heads taken out; with .text by paths, not layers' numbers */
     TN_HF_ANY         /* has no say in the numbers: any value, which is neither read nor written */
 } tn_hf_kind;
 enum { TN_HF_LETTERS_MOST = 65 };

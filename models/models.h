@@ -12,10 +12,12 @@
 #include "hf.h"
 #include "llama.h"
 #include "lm.h"
+#include "look.h"
 #include "model.h"
 #include "reformer.h"
 #include "rnn_lm.h"
 #include "seq2seq.h"
+#include "surface.h"
 #include "vit.h"
 
 #endif

@@ -35,7 +35,21 @@ static const char style[] =
     ".w{display:flex;flex-wrap:wrap;gap:.8rem}.i{font-size:.8rem;color:var(--dim);max-width:8rem}\n"
     "svg image{image-rendering:pixelated}\n"
     ".k{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .35em 0 1em}\n"
+    "fieldset.t{border:0;padding:0;margin:1.6rem 0 .3rem}fieldset.t legend{padding:0;font-weight:600}\n"
+    "div.t{display:flex;flex-wrap:wrap;gap:.25rem}.t input{position:absolute;opacity:0}\n"
+    ".t label{background:var(--card);border-radius:.3rem;padding:.1rem .5rem;cursor:pointer}\n"
+    ".t input:checked+label{background:var(--c0);color:var(--bg)}.t label:hover{text-decoration:underline}\n"
+    ".t input:focus-visible+label{outline:2px solid var(--c1);outline-offset:1px}\n"
+    ".t .p{display:none;order:1;width:100%}.t input:checked+label+.p{display:block}\n"
+    ".w{line-height:2.6}.w span{display:inline-block;border-radius:.3rem;padding:0 .35rem;line-height:1.5;"
+    "text-align:center;background:color-mix(in srgb,var(--c1) var(--s),transparent)}\n"
+    ".w .y{background:color-mix(in srgb,var(--c2) var(--s),transparent)}.w small{display:block;font-size:.65rem;"
+    "color:var(--dim)}\n"
+    "@media print{body{max-width:none;margin:0}.t label{display:none}.t input:checked+label{display:inline}"
+    "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}figure{break-inside:avoid}}\n"
     "</style>\n";
+
+const char *tn__report_style(void) { return style; }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -158,7 +172,7 @@ const char *tn_report_html(tn_report *r, size_t *bytes)
     put_text(&r->page, r->title);
     tn_string_add(&r->page, tn_text_of("</h1>\n"));
     tn_string_add(&r->page, (tn_text){r->body.at, r->body.bytes});
-    tn_string_add(&r->page, tn_text_of("</body>\n</html>\n"));
+    tn_string_add(&r->page, tn_text_of(r->choosing ? "</div></div>\n</body>\n</html>\n" : "</body>\n</html>\n"));
     if (tn__self.error != TN_OK) return NULL;
     if (bytes) *bytes = r->page.bytes;
     return r->page.at;

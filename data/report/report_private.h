@@ -8,6 +8,8 @@
 struct tn_report {
     tn_string body, page;
     char     *title;
+    int       choices, alternatives; /* numbers of the last */
+    bool      choosing;
 };
 
 /* All of them add to the body. put: markup, as printf has it, but without %f, whose point depends on the locale (see
@@ -24,6 +26,8 @@ typedef struct {
 } tn__number_text;
 tn__number_text tn__tenths(double v);
 tn__number_text tn__short(double v); /* six significant digits: "0.001", "1e-05" */
+
+const char *tn__report_style(void); /* <style>…</style> */
 
 enum { TN__REPORT_COLOURS = 8 };
 int64_t tn__report_width(const char *text); /* columns of it, roughly */

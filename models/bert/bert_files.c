@@ -26,16 +26,20 @@ tn_bert *tn_bert_load(const char *dir)
     char           path[1024];
     tn_bert_config c = tn_bert_config_load(dir);
     if (tn_error() != TN_OK) return NULL;
+    tn__pruned pruned;
+    if (!tn__pruned_open(dir, &pruned)) return NULL;
     tn_safetensors *f = tn__weights_open(dir, path);
     tn_bert        *m = NULL;
-    if (f && tn__enough(f, path, elements(&c))) {
+    if (f && tn__enough_pruned(f, path, elements(&c), &pruned, c.dim / c.heads * (4 * c.dim + 3))) {
         const tn__bert_form *form = tn__bert_form_of(&c);
         c.no_pooler = !holds(f, form, form->pooler);
         c.no_words = !holds(f, form, form->words);
         c.no_next = c.no_pooler || !holds(f, form, form->next);
         c.replaced = holds(f, form, form->replaced);
         m = tn_bert_create(c);
+        tn__pruned_apply(&pruned, m);
     }
+    tn__pruned_close(&pruned);
     if (m) tn__names_under(f, heads, m->left, sizeof m->left);
     return tn__model_read(m, f, path, &tn__bert_form_of(&c)->files);
 }

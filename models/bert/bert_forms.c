@@ -26,12 +26,12 @@ typedef tn__bert_stored stored;
 #define TIED {"tie_word_embeddings", TN_HF_MUST, .otherwise = true}
 #define F32 {"torch_dtype", TN_HF_NAME, .text = "float32"}
 #define ENCODER "is_decoder and add_cross_attention are not supported: this is an encoder"
+#define PRUNED {"pruned_heads", TN_HF_PRUNED, .text = NULL}
 #define SILENT \
     {"is_decoder", TN_HF_MUST, .silent = true, .says = ENCODER}, \
     {"add_cross_attention", TN_HF_MUST, .silent = true, .says = ENCODER}, \
     {"is_encoder_decoder", TN_HF_MUST, .silent = true}, \
     {"per_layer_config", TN_HF_EMPTY, .silent = true}, \
-    {"pruned_heads", TN_HF_EMPTY, .silent = true}, \
     {"quantization_config", TN_HF_EMPTY, .silent = true}, \
     {"bos_token_id", TN_HF_ANY, .silent = true}, \
     {"eos_token_id", TN_HF_ANY, .silent = true}, \
@@ -59,6 +59,7 @@ static const tn_hf_row bert_rows[] = { /* and RoBERTa, XLM-RoBERTa */
     F32,
     SEGMENTS,
     SIZE("vocab_size", vocab, 10000000),
+    PRUNED,
     SILENT,
 };
 static const tn_hf_row electra_rows[] = {
@@ -82,6 +83,7 @@ static const tn_hf_row electra_rows[] = {
     F32,
     SEGMENTS,
     SIZE("vocab_size", vocab, 10000000),
+    PRUNED,
     SILENT,
     {"summary_activation", TN_HF_ANY, .silent = true}, /* of a head that is not read */
     {"summary_last_dropout", TN_HF_ANY, .silent = true},
@@ -111,6 +113,7 @@ static const tn_hf_row albert_rows[] = {
     F32,
     SEGMENTS,
     SIZE("vocab_size", vocab, 10000000),
+    {"pruned_heads", TN_HF_EMPTY, .silent = true}, /* its layers share their heads */
     SILENT,
 };
 static const tn_hf_row distilbert_rows[] = {
@@ -130,6 +133,7 @@ static const tn_hf_row distilbert_rows[] = {
     TIED,
     F32,
     SIZE("vocab_size", vocab, 10000000),
+    PRUNED,
     SILENT,
     {"qa_dropout", TN_HF_ANY, .silent = true},           /* of a head that is not read */
     {"sinusoidal_pos_embds", TN_HF_ANY, .silent = true}, /* what the table began with: it is in the file */

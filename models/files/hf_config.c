@@ -201,13 +201,14 @@ static void take(const tn_hf_row *r, const tn_json *v, const char *key, const ch
         break;
     case TN_HF_EMPTY: must_be_empty(v, key, path); break;
     case TN_HF_NAME:
+    case TN_HF_PRUNED:
     case TN_HF_ANY: break;
     }
 }
 
 static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, char *config)
 {
-    if (r->kind == TN_HF_NAME || r->kind == TN_HF_ANY) return;
+    if (r->kind == TN_HF_NAME || r->kind == TN_HF_PRUNED || r->kind == TN_HF_ANY) return;
     const found    f = find(r, doc);
     const bool     null = f.v && tn_json_type_of(f.v) == TN_JSON_NULL;
     const tn_json *v = null ? NULL : f.v;
@@ -215,16 +216,22 @@ static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, c
     if (tn_error() == TN_OK) take(r, v, f.key, path, null && r->nullable ? r->low : r->otherwise, config + r->at);
 }
 
+tn_json *tn__config_open(const char *dir, char path[1024])
+{
+    const bool file = tn__is_file(dir);
+    if (file) snprintf(path, 1024, "%s", dir);
+    else if (!tn__path_in(dir, "config.json", path, 1024)) return NULL;
+    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
+    tn_json             *doc = file ? tn__file_config(dir) : tn_json_load_within(path, limits);
+    if (doc && tn_json_type_of(doc) != TN_JSON_OBJECT) tn_raise(TN_EFORMAT, "'%s' holds no object", path);
+    return doc;
+}
+
 bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
 {
     char path[1024];
     if (tn_error() != TN_OK) return false;
-    const bool file = tn__is_file(dir);
-    if (file) snprintf(path, sizeof path, "%s", dir);
-    else if (!tn__path_in(dir, "config.json", path, sizeof path)) return false;
-    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
-    tn_json             *doc = file ? tn__file_config(dir) : tn_json_load_within(path, limits);
-    if (doc && tn_json_type_of(doc) != TN_JSON_OBJECT) tn_raise(TN_EFORMAT, "'%s' holds no object", path);
+    tn_json *doc = tn__config_open(dir, path);
     for (int type = 1; type >= 0; type--) /* what it is comes first */
         for (int i = 0; i < f->count && tn_error() == TN_OK; i++)
             if ((f->rows[i].kind == TN_HF_TYPE) == type) read_row(&f->rows[i], doc, path, config);
@@ -298,14 +305,16 @@ static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, co
         else tn_json_put_bool(w, key, r->otherwise != 0);
         break;
     case TN_HF_LAYERS:
+    case TN_HF_PRUNED:
     case TN_HF_EMPTY:
     case TN_HF_ANY: break;
     }
 }
 
-static void write_rows(const tn_hf_files *f, tn_json_writer *w, const char *config, const tn__hf_more *more)
+static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const char *config, const tn__hf_more *more)
 {
-    char open[80] = ""; /* the object that the rows are in */
+    char open[80] = "";              /* the object that the rows are in */
+    bool pruned = !tn__is_pruned(m); /* is it said? */
     tn_json_open_object(w, NULL);
     for (int i = 0; i < f->count; i++) {
         const tn_hf_row *r = &f->rows[i];
@@ -317,11 +326,15 @@ static void write_rows(const tn_hf_files *f, tn_json_writer *w, const char *conf
             snprintf(open, sizeof open, "%.*s", point ? (int)n - 1 : 0, r->key);
             if (*open) tn_json_open_object(w, open);
         }
-        write_row(r, w, key, config + r->at);
+        if (r->kind == TN_HF_PRUNED) tn__pruned_write(w, key, m, r->text != NULL), pruned = true;
+        else write_row(r, w, key, config + r->at);
     }
     if (*open) tn_json_close(w);
     if (more && more->members) more->members(w, more->user);
     tn_json_close(w);
+    if (!pruned)
+        tn_raise(TN_EUNSUPPORTED, "tn_hf_write: heads were taken out of this model, which its config.json cannot say: "
+                                  "its table of members needs a row pruned_heads of TN_HF_PRUNED");
 }
 
 /* Weights of the model, and of what stands beside it. */
@@ -345,7 +358,7 @@ tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, cons
     char path[1024];
     if (!tn_module_ready("tn_hf_write", m)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
-    write_rows(f, w, config, more);
+    write_rows(m, f, w, config, more);
     if (tn_error() == TN_OK && tn__path_in(dir, "config.json", path, sizeof path) && tn_json_save(w, path) == TN_OK &&
         tn__path_in(dir, "model.safetensors", path, sizeof path))
         write_weights(m, path, f, more);
@@ -357,7 +370,10 @@ tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const 
     if (!how) return tn__hf_write_more(m, dir, f, config, NULL);
     if (!tn_module_ready("tn_hf_write", m)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
-    write_rows(f, w, config, NULL);
+    write_rows(m, f, w, config, NULL);
+    if (tn__is_pruned(m))
+        tn_raise(TN_EUNSUPPORTED, "'%s': GGUF cannot say that heads were taken out of a model; save it to a directory",
+                 dir);
     size_t      bytes;
     const char *text = tn_json_text(w, &bytes);
     tn_json    *doc = text ? tn_json_parse(text, bytes) : NULL;

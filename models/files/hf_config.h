@@ -17,6 +17,23 @@ void tn__names_under(const tn_safetensors *f, const char *const *first, char *to
  * takes no memory. Raises. */
 bool tn__enough(const tn_safetensors *f, const char *path, int64_t want);
 
+/* config.json of a directory, or what a file has instead; path: which. NULL: raised. */
+tn_json *tn__config_open(const char *dir, char path[1024]);
+
+/* Heads that were taken out (pruned.c). A model's loading opens, asks for enough numbers (want: of the whole model; head:
+ * of one of its heads), applies it to the model as it was made, and closes. */
+typedef struct {
+    tn_json       *doc;
+    const tn_json *heads; /* the object in it; NULL: none */
+    int64_t        count;
+} tn__pruned;
+bool tn__pruned_open(const char *dir, tn__pruned *p); /* false: raised */
+void tn__pruned_close(tn__pruned *p);
+bool tn__enough_pruned(const tn_safetensors *f, const char *path, int64_t want, const tn__pruned *p, int64_t head);
+void tn__pruned_apply(const tn__pruned *p, void *m);
+bool tn__is_pruned(void *m);
+void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths);
+
 /* The end of loading: the weights into m (NULL: nothing), f (of the path) closed, m in eval mode; m freed and NULL if
  * an error stands. */
 void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files);

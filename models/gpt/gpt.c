@@ -38,7 +38,7 @@ static const tn_hf_row members[] = {
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
     TN_HF("vocab_size", tn_gpt_config, vocab, .needed = true, .low = 1, .high = 10000000),
     {"add_cross_attention", TN_HF_MUST, .silent = true},
-    {"pruned_heads", TN_HF_EMPTY, .silent = true},
+    {"pruned_heads", TN_HF_PRUNED, .text = NULL},
     {"scale_attn_by_inverse_layer_idx", TN_HF_MUST, .silent = true},
     {"scale_attn_weights", TN_HF_MUST, .silent = true, .otherwise = true},
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},
@@ -176,10 +176,15 @@ tn_gpt *tn_gpt_load(const char *dir)
         return tn_raise(TN_EFORMAT, "'%s/config.json': n_head %lld does not divide n_embd %lld", dir,
                         (long long)c.heads, (long long)c.dim),
                NULL;
+    tn__pruned pruned;
+    if (!tn__pruned_open(dir, &pruned)) return NULL;
     tn_safetensors *f = tn__weights_open(dir, path);
     const int64_t   ff = c.ff ? c.ff : 4 * c.dim, tables = c.vocab * (c.untied ? 2 : 1) + c.positions;
+    const int64_t   all = tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff);
     tn_gpt         *m = NULL;
-    if (f && tn__enough(f, path, tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff))) m = tn_gpt_create(c);
+    if (f && tn__enough_pruned(f, path, all, &pruned, c.dim / c.heads * (4 * c.dim + 3))) m = tn_gpt_create(c);
+    tn__pruned_apply(&pruned, m);
+    tn__pruned_close(&pruned);
     return tn__model_read(m, f, path, c.untied ? &untied : &tied);
 }
 

@@ -51,6 +51,7 @@ static const tn_hf_row rows[] = {
      .also = "rope_parameters.partial_rotary_factor rope_scaling.partial_rotary_factor"},
     {"rope_parameters.full_attention", TN_HF_EMPTY, .silent = true},
     {"rope_parameters.sliding_attention", TN_HF_EMPTY, .silent = true},
+    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
     {"quantization_config", TN_HF_EMPTY, .silent = true},
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},
     {"per_layer_config", TN_HF_EMPTY, .silent = true},

@@ -30,12 +30,17 @@ tn_llama *tn_llama_load(const char *dir)
     tn_llama_config c;
     char            path[1024];
     if (!tn__llama_config_read(dir, &c)) return NULL;
+    tn__pruned pruned;
+    if (!tn__pruned_open(dir, &pruned)) return NULL;
     const tn_hf_files files = files_of(&c);
     tn_safetensors   *f = tn__weights_open(dir, path);
     const int64_t     d = c.head_dim ? c.head_dim : c.dim / c.heads;
     const int64_t     layer = c.dim * (2 * d * (c.heads + c.kv_heads) + 3 * c.ff);
+    const int64_t     all = c.vocab * c.dim * (c.tied ? 1 : 2) + c.layers * layer;
     tn_llama         *m = NULL;
-    if (f && tn__enough(f, path, c.vocab * c.dim * (c.tied ? 1 : 2) + c.layers * layer)) m = tn_llama_create(c);
+    if (f && tn__enough_pruned(f, path, all, &pruned, d * (4 * c.dim + 3))) m = tn_llama_create(c);
+    tn__pruned_apply(&pruned, m);
+    tn__pruned_close(&pruned);
     return tn__model_read(m, f, path, &files);
 }
 

@@ -61,6 +61,7 @@ static const tn_hf_row rows[] = {
     TN_HF("lstm", stored, c.lstm, .otherwise = false),
     TN_HF("one_way", stored, c.one_way, .otherwise = false),
     TN_HF("dropout", stored, c.dropout, .otherwise = 0.1, .high = 1, .below = true),
+    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
 };
 /* clang-format on */
 static const tn_hf_files files = {rows, TN_HF_COUNT_(rows), NULL, 0};

@@ -17,9 +17,14 @@ tn_seq2seq *tn_seq2seq_load(const char *dir)
     char               path[1024];
     tn_seq2seq        *m = NULL;
     if (!tn_hf_config_read(dir, tn__seq2seq_files(), &s)) return NULL;
+    tn__pruned pruned;
+    if (!tn__pruned_open(dir, &pruned)) return NULL;
     c = s.c, c.kind = tn_seq2seq_kind_of(s.kind);
     tn_safetensors *f = tn__weights_open(dir, path);
-    if (f && tn__enough(f, path, elements(&c))) m = tn_seq2seq_create(c);
+    if (f && tn__enough_pruned(f, path, elements(&c), &pruned, c.dim / c.heads * (4 * c.dim + 3)))
+        m = tn_seq2seq_create(c);
+    tn__pruned_apply(&pruned, m);
+    tn__pruned_close(&pruned);
     return tn__model_read(m, f, path, tn__seq2seq_files());
 }
 

@@ -31,7 +31,9 @@ static tn_tensor *embedded(tn_seq2seq *m, tn_embedding *words, tn_tensor *ids, i
 void tn__transformer_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
 {
     tn_tensor *x = embedded(m, m->source, source, 0);
+    tn_path_push("transformer"); /* whose parts are called one by one */
     if (x) r->memory = tn_transformer_encoder_forward(m->transformer->encoder, x, .blocked_keys = r->blocked);
+    tn_path_pop();
 }
 
 tn_tensor *tn__transformer_go(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn_tensor **alignment)
@@ -40,8 +42,10 @@ tn_tensor *tn__transformer_go(tn_seq2seq *m, tn__reading *r, tn_tensor *target, 
     if (!x) return NULL;
     const int64_t n = m->config.decoder_layers;
     if (alignment && !(weights = tn_mem_get((size_t)n * sizeof *weights))) return NULL;
+    tn_path_push("transformer");
     y = tn_transformer_decoder_forward(m->transformer->decoder, x, r->cache && r->at ? NULL : r->memory, .causal = true,
                                        .memory_blocked_keys = r->blocked, .memory_weights = weights, .cache = r->cache);
+    tn_path_pop();
     if (y && alignment) *alignment = tn_mean(weights[n - 1], .dims = TN_DIMS(1));
     if (weights) tn_mem_put(weights, (size_t)n * sizeof *weights);
     return y;

@@ -53,6 +53,7 @@ models/vit       | files                         | core/base/toolbox.h
 models/decoder   | files lm                      | core/base/toolbox.h
 models/open      | files bert lm decoder seq2seq vit | core/base/toolbox.h
 models/fit       |                               | core/base/toolbox.h
+models/look      |                               | core/base/toolbox.h
 '
 
 # Calls that point up all the same: the mathematics of gradients, which are sums of tensors, made by ops. Each is

@@ -1,0 +1,161 @@
+/* report_surface.c — numbers over the plane: as lines of equal height (marching squares), and as a surface seen from
+ * above at a slant; and a picture of a report as a file of its own. */
+#include "data/report/report_private.h"
+#include "core/base/toolbox.h"
+
+#include <math.h>
+
+enum { SIDE = 520, EDGE = 46, LINES = 14, MOST = 401 };
+
+typedef struct {
+    int64_t       nx, ny;
+    const double *z;
+    double        low, high; /* of the finite ones, in the scale that is shown */
+    bool          log;       /* losses grow fast: heights are those of log(z - least + 1 % of the middle) */
+    double        least, soft;
+} field;
+
+static double height_at(const field *f, int64_t x, int64_t y)
+{
+    const double z = f->z[y * f->nx + x];
+    if (!isfinite(z)) return f->high;
+    return f->log ? log(z - f->least + f->soft) : z;
+}
+
+/* False: there are no finite numbers. */
+static bool field_of(field *f)
+{
+    double least = INFINITY, most = -INFINITY;
+    for (int64_t i = 0; i < f->nx * f->ny; i++)
+        if (isfinite(f->z[i])) least = fmin(least, f->z[i]), most = fmax(most, f->z[i]);
+    if (!(least <= most)) return false;
+    f->least = least, f->soft = 0.02 * (most - least) + 1e-12, f->log = most - least > 0;
+    f->low = f->log ? log(f->soft) : least, f->high = f->log ? log(most - least + f->soft) : most + 1;
+    return true;
+}
+
+/* Where between two heights the line stands. */
+static double cut(double a, double b, double at) { return a == b ? 0.5 : (at - a) / (b - a); }
+
+/* The pieces of the line of this height in one cell, whose corner is at (x, y): at most two. */
+static void put_cell(tn_report *r, const field *f, int64_t x, int64_t y, double at)
+{
+    static const int corner[4][2] = {{0, 0}, {1, 0}, {1, 1}, {0, 1}};
+    double           h[4], px[4], py[4];
+    int              n = 0;
+    for (int k = 0; k < 4; k++) h[k] = height_at(f, x + corner[k][0], y + corner[k][1]);
+    for (int k = 0; k < 4; k++) { /* edges that it crosses, in turn around the cell */
+        const int    m = (k + 1) % 4;
+        const double t = cut(h[k], h[m], at);
+        if ((h[k] < at) == (h[m] < at)) continue;
+        px[n] = (double)x + corner[k][0] + t * (corner[m][0] - corner[k][0]);
+        py[n++] = (double)y + corner[k][1] + t * (corner[m][1] - corner[k][1]);
+    }
+    for (int k = 0; k + 1 < n; k += 2) {
+        const double sx = (double)SIDE / (double)(f->nx - 1), sy = (double)SIDE / (double)(f->ny - 1);
+        tn__report_put(r, "M%s %s", tn__tenths(EDGE + px[k] * sx).text, tn__tenths(10 + SIDE - py[k] * sy).text);
+        tn__report_put(r, "L%s %s", tn__tenths(EDGE + px[k + 1] * sx).text,
+                       tn__tenths(10 + SIDE - py[k + 1] * sy).text);
+    }
+}
+
+static void put_contours(tn_report *r, const field *f)
+{
+    for (int k = 1; k <= LINES; k++) {
+        const double at = f->low + (f->high - f->low) * k / (LINES + 1);
+        tn__report_put(r, "<path class=\"f\" stroke=\"var(--c%d)\" stroke-opacity=\"%s\" stroke-width=\"1.4\" d=\"",
+                       k <= LINES / 2 ? 0 : 1,
+                       tn__tenths(k <= LINES / 2 ? 1 - 0.1 * (k - 1) : 0.3 + 0.1 * (k - LINES / 2)).text);
+        for (int64_t y = 0; y + 1 < f->ny; y++)
+            for (int64_t x = 0; x + 1 < f->nx; x++) put_cell(r, f, x, y, at);
+        tn__report_put(r, "\"><title>%s</title></path>\n", tn__short(f->log ? exp(at) - f->soft + f->least : at).text);
+    }
+}
+
+/* Rows from the back to the front, each hiding what is behind it. */
+static void put_slanted(tn_report *r, const field *f)
+{
+    const double tall = 240, across = (double)SIDE / (double)(f->nx - 1), back = 260;
+    for (int64_t y = f->ny - 1; y >= 0; y--) {
+        const double away = (double)y / (double)(f->ny - 1), in = 60 * away, scale = 1 - 2 * in / SIDE;
+        tn__report_put(r,
+                       "<path fill=\"var(--bg)\" stroke=\"var(--c0)\" stroke-width=\".8\" stroke-opacity=\"%s\" d=\"M",
+                       tn__tenths(1 - 0.6 * away).text);
+        for (int64_t x = 0; x < f->nx; x++) {
+            const double h = (height_at(f, x, y) - f->low) / (f->high - f->low);
+            tn__report_put(r, "%s%s %s", x ? "L" : "", tn__tenths(EDGE + in + (double)x * across * scale).text,
+                           tn__tenths(tall + back - away * back - h * tall + 10).text);
+        }
+        tn__report_put(r, "\"/>\n");
+    }
+}
+
+static void put_scales(tn_report *r, const tn_report_plane *p)
+{
+    for (int k = 0; k <= 4; k++) {
+        const double x = p->x0 + (p->x1 - p->x0) * k / 4, y = p->y0 + (p->y1 - p->y0) * k / 4;
+        tn__report_put(r, "<text class=\"d m\" x=\"%d\" y=\"%d\">%s</text>\n", EDGE + k * SIDE / 4, SIDE + 28,
+                       tn__short(x).text);
+        tn__report_put(r, "<text class=\"d e\" x=\"%d\" y=\"%d\">%s</text>\n", EDGE - 6, 14 + SIDE - k * SIDE / 4,
+                       tn__short(y).text);
+    }
+    tn__report_put(r, "<path class=\"g\" d=\"M%d 10h%dv%dh-%dz\"/>\n", EDGE, SIDE, SIDE, SIDE);
+}
+
+static void put_path(tn_report *r, const tn_report_plane *p)
+{
+    if (p->steps < 1 || !p->path) return;
+    tn__report_put(r, "<path class=\"f\" stroke=\"var(--c3)\" stroke-width=\"2\" d=\"");
+    for (int64_t i = 0; i < p->steps; i++)
+        tn__report_put(r, "%s%s %s", i ? "L" : "M",
+                       tn__tenths(EDGE + (p->path[2 * i] - p->x0) / (p->x1 - p->x0) * SIDE).text,
+                       tn__tenths(10 + SIDE - (p->path[2 * i + 1] - p->y0) / (p->y1 - p->y0) * SIDE).text);
+    tn__report_put(r, "\"/>\n");
+}
+
+tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_plane *p)
+{
+    size_t mark;
+    if (!tn__report_begin(r, "tn_report_surface", p, &mark)) return tn__self.error;
+    if (!p->z || p->nx < 2 || p->ny < 2 || p->nx > MOST || p->ny > MOST || !(p->x0 < p->x1) || !(p->y0 < p->y1))
+        return tn_raise(TN_EINVAL, "tn_report_surface: a surface has 2 to %d numbers each way, and bounds that rise",
+                        MOST);
+    field f = {.nx = p->nx, .ny = p->ny, .z = p->z};
+    if (!field_of(&f)) return tn_raise(TN_ENUMERIC, "tn_report_surface: none of the numbers is finite");
+    if (p->slanted) {
+        tn__report_svg(r, title, SIDE + 2 * EDGE, 530);
+        put_slanted(r, &f);
+    } else {
+        tn__report_svg(r, title, SIDE + 2 * EDGE, SIDE + 40);
+        put_scales(r, p);
+        put_contours(r, &f);
+        put_path(r, p);
+    }
+    tn__report_put(r, "</svg><small>least %s, lines at equal steps of the logarithm</small></figure>\n",
+                   tn__short(f.least).text);
+    return tn__report_end(r, mark);
+}
+
+/* ---- a picture of its own ---------------------------------------------------------------------------------------- */
+
+tn_status tn_report_picture(tn_report *r, const char *path)
+{
+    size_t at = 0, end, found = SIZE_MAX;
+    if (tn__blocked()) return tn__self.error;
+    if (!r || !path) return tn_raise(TN_EINVAL, "tn_report_picture: the %s is NULL", r ? "path" : "report");
+    for (; at + 5 < r->body.bytes; at++)
+        if (!memcmp(r->body.at + at, "<svg ", 5)) found = at;
+    if (found == SIZE_MAX) return tn_raise(TN_ESTATE, "tn_report_picture: there is no picture in this report yet");
+    for (end = found; end + 6 < r->body.bytes && memcmp(r->body.at + end, "</svg>", 6) != 0;) end++;
+    tn_string s = {0};
+    tn_string_add(&s, tn_text_of("<svg xmlns=\"http://www.w3.org/2000/svg\" "));
+    const char *body = memchr(r->body.at + found, '>', end - found);
+    tn_string_add(&s, (tn_text){r->body.at + found + 5, (size_t)(body + 1 - (r->body.at + found + 5))});
+    tn_string_add(&s, tn_text_of("\n"));
+    tn_string_add(&s, tn_text_of(tn__report_style()));
+    tn_string_add(&s, (tn_text){body + 1, end - (size_t)(body + 1 - r->body.at)});
+    tn_string_add(&s, tn_text_of("</svg>\n"));
+    const tn_status status = tn__self.error == TN_OK ? tn_file_write(path, s.at, s.bytes) : tn__self.error;
+    tn_string_free(&s);
+    return status;
+}

@@ -1,0 +1,218 @@
+/* heads.c — heads by their importance, masked, and taken out.
+ *
+ * A gate of 1 on what head h gives has the derivative ∂L/∂ξ_h = Att_h(x)ᵀ ∂L/∂Att_h(x): so importance is how much the
+ * loss notices a head. It is computed of each text for itself, and the absolute values are averaged. */
+#include "core/base/toolbox.h"
+#include "models/look.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    tn_heads *all;
+    tn_mha   *of;
+    char     *path, *part; /* part: of what its heads give */
+    int64_t   first;       /* of its heads in the list below */
+} attention;
+
+typedef struct {
+    int64_t attention, at; /* at: of its first head of queries in the attention, as it is now */
+    double  sum;
+    bool    masked;
+} unit;
+
+struct tn_heads {
+    void      *model;
+    tn_look   *gates, *grads;
+    attention *attention;
+    unit      *unit;
+    int64_t    attentions, units, texts;
+};
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+
+static int64_t shared_by(const tn_mha *m) { return m->kv_heads ? m->heads / m->kv_heads : 1; }
+
+static tn_tensor *gated(const char *path, tn_tensor *t, void *user);
+
+/* Counts the attentions and heads of the model; with h, lists them. */
+static void list(void *model, tn_heads *h, int64_t *attentions, int64_t *units)
+{
+    *attentions = *units = 0;
+    for (tn_each e = tn_module_each(model, TN_EACH_MODULE); tn_error() == TN_OK && tn_next(&e);) {
+        tn_mha *m = tn_mha_of(e.module);
+        if (!m) continue;
+        if (h) {
+            char       part[TN_PATH_BYTES + 8];
+            attention *a = &h->attention[*attentions];
+            snprintf(part, sizeof part, "%s%sheads", e.name, *e.name ? "." : "");
+            *a = (attention){h, m, tn__strdup(e.name), tn__strdup(part), *units};
+            for (int64_t k = 0; k < m->kv_heads; k++)
+                h->unit[*units + k] = (unit){.attention = *attentions, .at = k * shared_by(m)};
+            if (a->part) tn_look_want(h->gates, a->part, .change = gated, .user = a);
+            if (a->part) tn_look_want(h->grads, a->part, .grad = true);
+        }
+        ++*attentions, *units += m->kv_heads;
+    }
+}
+
+tn_heads *tn_heads_new(void *model)
+{
+    int64_t attentions, units;
+    if (!tn_module_ready("tn_heads_new", model)) return NULL;
+    list(model, NULL, &attentions, &units);
+    if (!attentions)
+        return tn_raise(TN_EINVAL, "tn_heads_new: there is no attention of several heads (a tn_mha) in this model"),
+               NULL;
+    tn_heads *h = tn__mem_zeroed(sizeof *h);
+    if (!h) return NULL;
+    h->model = model, h->attentions = attentions, h->units = units;
+    h->gates = tn_look_new(), h->grads = tn_look_new();
+    h->attention = tn__mem_zeroed((size_t)attentions * sizeof *h->attention);
+    h->unit = tn__mem_zeroed((size_t)(units ? units : 1) * sizeof *h->unit);
+    if (tn_error() == TN_OK) list(model, h, &attentions, &units);
+    if (tn_error() != TN_OK) tn_heads_free(h), h = NULL;
+    return h;
+}
+
+void tn_heads_free(tn_heads *h)
+{
+    if (!h) return;
+    tn_look_free(h->gates), tn_look_free(h->grads);
+    for (int64_t i = 0; h->attention && i < h->attentions; i++)
+        tn__strfree(h->attention[i].path), tn__strfree(h->attention[i].part);
+    if (h->attention) tn__mem_put(h->attention, (size_t)h->attentions * sizeof *h->attention);
+    if (h->unit) tn__mem_put(h->unit, (size_t)(h->units ? h->units : 1) * sizeof *h->unit);
+    tn__mem_put(h, sizeof *h);
+}
+
+int64_t tn_heads_count(const tn_heads *h) { return h ? h->units : 0; }
+
+tn_head tn_heads_at(const tn_heads *h, int64_t i)
+{
+    if (!h || i < 0 || i >= h->units) return (tn_head){.path = NULL};
+    const unit      *u = &h->unit[i];
+    const attention *a = &h->attention[u->attention];
+    return (tn_head){.path = a->path,
+                     .of = a->of,
+                     .head = a->of->left[u->at],
+                     .shared = shared_by(a->of),
+                     .importance = h->texts ? u->sum / (double)h->texts : 0,
+                     .masked = u->masked};
+}
+
+/* ---- masks ------------------------------------------------------------------------------------------------------- */
+
+/* What the heads give, [B, T, heads, D], with 0 for those that are masked. */
+static tn_tensor *gated(const char *path, tn_tensor *t, void *user)
+{
+    const attention *a = user;
+    const tn_heads  *h = a->all;
+    const int64_t    of = shared_by(a->of);
+    bool             any = false;
+    (void)path;
+    tn_tensor *gate = tn_ones_of(tn_dtype_of(t), TN_SHAPE(a->of->heads, 1));
+    for (int64_t k = 0; k < a->of->kv_heads; k++) {
+        if (!h->unit[a->first + k].masked) continue;
+        any = true;
+        for (int64_t i = 0; i < of; i++) tn_set(gate, k * of + i, 0);
+    }
+    return any ? tn_mul(t, gate) : NULL;
+}
+
+void tn_heads_mask(tn_heads *h, int64_t i, bool masked)
+{
+    if (tn__blocked()) return;
+    if (!h || i < 0 || i >= h->units)
+        tn_raise(TN_EINDEX, "tn_heads_mask: there is no head %lld; there are %lld", (long long)i,
+                 (long long)tn_heads_count(h));
+    else h->unit[i].masked = masked;
+}
+
+tn_scope tn_heads_begin(tn_heads *h) { return tn_look_begin(h ? h->gates : NULL); }
+
+/* ---- importance -------------------------------------------------------------------------------------------------- */
+
+/* Adds, for each text b and head, |Σ_td head · gradient| · factor. */
+static void add(tn_heads *h, const attention *a, double factor)
+{
+    tn_tensor *y = tn_look_at(h->grads, a->part), *g = y ? tn_look_grad_at(h->grads, a->part) : NULL;
+    if (!g) return;
+    const int     batch = a->of->time_first, time = !batch;
+    const int64_t of = shared_by(a->of);
+    tn_tensor    *dot = tn_sum(tn_to(tn_mul(tn_detach(y), g), TN_F64), .dims = TN_DIMS(time, 3)); /* [B, heads] */
+    if (!dot) return;
+    for (int64_t b = 0; b < tn_size(dot, 0); b++)
+        for (int64_t k = 0; k < a->of->kv_heads; k++) {
+            double sum = 0;
+            for (int64_t i = 0; i < of; i++) sum += tn_get(dot, b * a->of->heads + k * of + i);
+            h->unit[a->first + k].sum += fabs(sum) * factor;
+        }
+}
+
+tn_status tn_heads_add(tn_heads *h, tn_look_loss loss, void *user)
+{
+    if (tn__blocked()) return tn_error();
+    if (!h || !loss) return tn_raise(TN_EINVAL, "tn_heads_add: the %s is NULL", h ? "loss" : "list of heads");
+    int64_t texts = 0;
+    tn_look_clear(h->grads);
+    const tn_scope outer = tn_heads_begin(h), s = tn_look_begin(h->grads);
+    tn_tensor     *l = loss(h->model, user);
+    tn__self.mode.look = s.mode.look; /* the backward is not watched */
+    if (!l && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_heads_add: the loss is NULL");
+    for (int64_t i = 0; i < h->attentions && tn_error() == TN_OK; i++) {
+        const tn_tensor *y = tn_look_at(h->grads, h->attention[i].part);
+        if (y) texts = tn_size(y, h->attention[i].of->time_first);
+    }
+    if (tn_error() == TN_OK && tn_look_backward(h->grads, l, NULL) == TN_OK)
+        for (int64_t i = 0; i < h->attentions && tn_error() == TN_OK; i++)
+            if (h->attention[i].of->heads) add(h, &h->attention[i], (double)texts);
+    tn_scope_end(outer);
+    tn_look_clear(h->grads);
+    if (tn_error() == TN_OK) h->texts += texts;
+    return tn_error();
+}
+
+/* ---- orders, and taking out -------------------------------------------------------------------------------------- */
+
+void tn_heads_order(const tn_heads *h, tn_heads_way way, uint64_t seed, int64_t *order)
+{
+    tn_generator g = {seed, 0};
+    if (!h || !order) return;
+    for (int64_t i = 0; i < h->units; i++) { /* insertion: equal ones stay in their order */
+        int64_t at = i;
+        if (way == TN_RANDOM_ORDER) {
+            at = tn_random_below(&g, i + 1);
+            order[i] = order[at];
+        } else {
+            const double x = h->unit[i].sum * (way == TN_MOST_FIRST ? -1 : 1);
+            for (; at > 0 && h->unit[order[at - 1]].sum * (way == TN_MOST_FIRST ? -1 : 1) > x; at--)
+                order[at] = order[at - 1];
+        }
+        order[at] = i;
+    }
+}
+
+tn_status tn_heads_prune(tn_heads *h, int64_t n, const int64_t *heads)
+{
+    if (tn__blocked()) return tn_error();
+    if (!h || (n > 0 && !heads)) return tn_raise(TN_EINVAL, "tn_heads_prune: the list of heads is NULL");
+    for (int64_t i = 0; i < n; i++)
+        if (heads[i] < 0 || heads[i] >= h->units)
+            return tn_raise(TN_EINDEX, "tn_heads_prune: there is no head %lld; there are %lld", (long long)heads[i],
+                            (long long)h->units);
+    for (int64_t k = 0; k < h->attentions && tn_error() == TN_OK; k++) {
+        const attention *a = &h->attention[k];
+        const int64_t    of = shared_by(a->of);
+        int64_t          count = 0, *gone = tn__mem_get((size_t)(a->of->heads + 1) * sizeof *gone);
+        const size_t     bytes = (size_t)(a->of->heads + 1) * sizeof *gone;
+        for (int64_t j = 0; gone && j < a->of->kv_heads; j++) {
+            bool named = false;
+            for (int64_t i = 0; i < n; i++) named = named || heads[i] == a->first + j;
+            for (int64_t i = 0; named && i < of; i++) gone[count++] = a->of->left[j * of + i];
+        }
+        if (count) tn_mha_prune(a->of, count, gone);
+        if (gone) tn__mem_put(gone, bytes);
+    }
+    return tn_error();
+}

@@ -1,0 +1,92 @@
+/* probe.c — what vectors know: a classifier that is trained on them, and how alike two sets of vectors are.
+ *
+ * Linear CKA (Kornblith et al. 2019), of centred X, Y:  ‖Yᵀ X‖² / (‖Xᵀ X‖ · ‖Yᵀ Y‖), norms of Frobenius */
+#include "core/base/toolbox.h"
+#include "models/surface.h"
+#include "optim/optim.h"
+
+#include <math.h>
+
+static bool rows_fit(const char *x_name, const tn_tensor *x, const char *y_name, const tn_tensor *y)
+{
+    char a[192], b[192];
+    if (x && y && tn_ndim(x) == 2 && tn_ndim(y) == 1 && tn_size(x, 0) == tn_numel(y) && tn_numel(y) > 0 &&
+        tn_dtype_of(y) == TN_I64)
+        return true;
+    tn_raise(TN_ESHAPE, "tn_probe: .%s must be [N, D] and .%s i64 [N], got %s and %s", x_name, y_name,
+             x ? tn_shape_text(tn_shape_of(x), a, sizeof a) : "NULL",
+             y ? tn_shape_text(tn_shape_of(y), b, sizeof b) : "NULL");
+    return false;
+}
+
+static int64_t classes_of(const tn_tensor *y)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < tn_numel(y); i++) most = tn__max_i64(most, tn_get_i64(y, i));
+    return most + 1;
+}
+
+/* Columns of mean 0 and deviation 1, by those of the training. */
+static void standard(tn_tensor **x, tn_tensor **test)
+{
+    tn_tensor *mean = tn_mean(*x, .dims = TN_DIMS(0), .keepdim = true);
+    tn_tensor *std = tn_add_scalar(tn_std(*x, .dims = TN_DIMS(0), .keepdim = true, .biased = true), 1e-8);
+    *x = tn_div(tn_sub(*x, mean), std), *test = tn_div(tn_sub(*test, mean), std);
+}
+
+static void learn(tn_sequential *net, const tn_probe_args *a, tn_tensor *x)
+{
+    const int64_t n = tn_size(x, 0), batch = n < 512 ? n : 512;
+    tn_optimizer *opt = tn_adamw_new(net, .lr = a->lr, .weight_decay = a->decay);
+    tn_schedule  *lr = tn_warmup_lr_new(opt, .warmup = tn__max_i64(1, a->steps / 10), .steps = a->steps);
+    for (int64_t step = 0; step < a->steps && tn_error() == TN_OK; step++) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *at = n > batch ? tn_randint(TN_SHAPE(batch), 0, n) : tn_arange(n);
+        tn_tensor     *loss = tn_cross_entropy(tn_call(net, tn_index_select(x, 0, at)), tn_index_select(a->y, 0, at));
+        tn_backward(loss);
+        tn_step(opt);
+        tn_schedule_step(lr);
+        tn_scope_end(s);
+    }
+    tn_schedule_free(lr);
+    tn_optimizer_free(opt);
+}
+
+double tn_probe_run(tn_probe_args a)
+{
+    double right = NAN;
+    if (tn__blocked() || !rows_fit("x", a.x, "y", a.y) || !rows_fit("test_x", a.test_x, "test_y", a.test_y))
+        return right;
+    if (a.steps < 1 || a.hidden < 0 || !(a.lr > 0))
+        return tn_raise(TN_EINVAL, "tn_probe: .steps and .lr must be more than 0, .hidden not less"), right;
+    const tn_scope s = tn_scope_begin();
+    tn_generator   g = {a.seed, 0}, *before = tn_use_generator(&g);
+    tn_tensor     *x = tn_detach(a.x), *test = tn_detach(a.test_x);
+    const int64_t  classes = tn__max_i64(classes_of(a.y), classes_of(a.test_y)), d = tn_size(x, 1);
+    tn_sequential *net = tn_sequential_new();
+    if (a.hidden) tn_append(net, tn_linear_new(.in = d, .out = a.hidden)), tn_append(net, tn_gelu_new());
+    tn_append(net, tn_linear_new(.in = a.hidden ? a.hidden : d, .out = classes));
+    standard(&x, &test);
+    if (tn_error() == TN_OK) learn(net, &a, x);
+    tn_tensor *said = tn_error() == TN_OK ? tn_argmax(tn_call(net, test), -1, false) : NULL;
+    if (said) right = tn_item(tn_mean(tn_to(tn_eq(said, a.test_y), TN_F64)));
+    tn_free(net);
+    tn_use_generator(before);
+    tn_scope_end(s);
+    return tn_error() == TN_OK ? right : NAN;
+}
+
+double tn_cka(tn_tensor *x, tn_tensor *y)
+{
+    if (tn__blocked()) return NAN;
+    if (!x || !y || tn_ndim(x) != 2 || tn_ndim(y) != 2 || tn_size(x, 0) != tn_size(y, 0) || tn_size(x, 0) < 2)
+        return tn_raise(TN_ESHAPE, "tn_cka: two tensors [N, D] and [N, E] of at least 2 rows are compared"), NAN;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *t[2] = {tn_to(x, TN_F64), tn_to(y, TN_F64)};
+    for (int i = 0; i < 2; i++) t[i] = tn_sub(t[i], tn_mean(t[i], .dims = TN_DIMS(0), .keepdim = true));
+    double p[3]; /* x x, y y, x y */
+    for (int i = 0; i < 3; i++)
+        p[i] = tn_item(tn_norm(tn_matmul(tn_transpose(t[i == 1], 0, 1), t[i > 0]))); /* Frobenius: over all elements */
+    tn_scope_end(s);
+    return tn_error() == TN_OK ? p[2] * p[2] / (p[0] * p[1]) : NAN;
+}

@@ -1,0 +1,148 @@
+/* rollout.c — where attention leads through all layers (Abnar, Zuidema 2020): as a product, and as a flow.
+ *
+ *   A_l = ½ (mean over the heads of layer l's weights + 1), rows divided by their sums;   roll-out: A_L · … · A_1
+ *
+ * The flow takes A as the capacities of a network, from each word of the last layer down to each of the first. */
+#include "core/base/toolbox.h"
+#include "models/look.h"
+
+#include <string.h>
+
+static bool fit(const char *who, int64_t layers, tn_tensor *const *w)
+{
+    char a[192], b[192];
+    if (tn__blocked()) return false;
+    if (layers < 1 || !w || !w[0]) return tn_raise(TN_EINVAL, "%s: there are no weights", who), false;
+    const tn_shape s = tn_shape_of(w[0]);
+    for (int64_t l = 0; l < layers; l++) {
+        if (!w[l]) return tn_raise(TN_EINVAL, "%s: the weights of layer %lld are NULL", who, (long long)l), false;
+        const tn_shape t = tn_shape_of(w[l]); /* layers may have different heads */
+        if (t.n != 4 || t.d[2] != t.d[3] || t.d[0] != s.d[0] || t.d[2] != s.d[2])
+            return tn_raise(TN_ESHAPE,
+                            "%s: weights of layer %lld are %s, those of the first %s, but must be [B, heads, "
+                            "T, T], of self-attention",
+                            who, (long long)l, tn_shape_text(t, a, sizeof a), tn_shape_text(s, b, sizeof b)),
+                   false;
+    }
+    return true;
+}
+
+/* A of a layer, [B, T, T]; without any head it is 1. */
+static tn_tensor *mixed(tn_tensor *w)
+{
+    const int64_t n = tn_size(w, 3);
+    tn_tensor    *one = tn_eye_of(tn_dtype_of(w), n, n);
+    if (!tn_size(w, 1)) return tn_expand(one, TN_SHAPE(tn_size(w, 0), n, n));
+    tn_tensor *a = tn_add(tn_mean(w, .dims = TN_DIMS(1)), one);
+    return tn_div(a, tn_sum(a, .dims = TN_DIMS(2), .keepdim = true));
+}
+
+tn_tensor *tn_attention_rollout(int64_t layers, tn_tensor *const *weights)
+{
+    if (!fit("tn_attention_rollout", layers, weights)) return NULL;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *all = mixed(weights[0]);
+    for (int64_t l = 1; l < layers; l++) all = tn_matmul(mixed(weights[l]), all);
+    return tn_scope_return(s, all);
+}
+
+/* ---- flow -------------------------------------------------------------------------------------------------------- */
+
+/* Nodes are (layer, word), layer 0 the first; an edge (l + 1, i) → (l, j) of capacity A_l[i, j], and its way back. */
+typedef struct {
+    int64_t  layers, n;
+    double  *room, *back; /* [layers, n, n]: what may still flow, and what flows already */
+    int64_t *from;        /* the node that the search came from; -1: not reached */
+    int64_t *queue;
+} net;
+
+static void reach(const net *g, int64_t *count, int64_t node, int64_t by)
+{
+    if (g->from[node] >= 0) return;
+    g->from[node] = by;
+    g->queue[(*count)++] = node;
+}
+
+/* Is there a way with room from the source to the sink? Breadth first. */
+static bool search(const net *g, int64_t source, int64_t sink)
+{
+    const double least = 1e-12; /* rounding leaves less */
+    int64_t      count = 0;
+    for (int64_t i = 0; i < (g->layers + 1) * g->n; i++) g->from[i] = -1;
+    reach(g, &count, source, source);
+    for (int64_t at = 0; at < count && g->from[sink] < 0; at++) {
+        const int64_t node = g->queue[at], l = node / g->n, i = node % g->n;
+        for (int64_t j = 0; j < g->n; j++) {
+            if (l > 0 && g->room[((l - 1) * g->n + i) * g->n + j] > least) reach(g, &count, (l - 1) * g->n + j, node);
+            if (l < g->layers && g->back[(l * g->n + j) * g->n + i] > least) reach(g, &count, (l + 1) * g->n + j, node);
+        }
+    }
+    return g->from[sink] >= 0;
+}
+
+/* The edge that leads from one node to another: what it may take, and what it may give back. */
+static void edge(const net *g, int64_t from, int64_t to, double **room, double **back)
+{
+    const int64_t l = from / g->n, m = to / g->n, i = from % g->n, j = to % g->n;
+    const bool    down = m < l;
+    const int64_t at = down ? (m * g->n + i) * g->n + j : (l * g->n + j) * g->n + i;
+    *room = (down ? g->room : g->back) + at, *back = (down ? g->back : g->room) + at;
+}
+
+/* The largest flow (Edmonds, Karp): each way found fills an edge. */
+static double largest(net *g, const double *capacity, int64_t source, int64_t sink)
+{
+    const size_t bytes = (size_t)(g->layers * g->n * g->n) * sizeof(double);
+    double       sum = 0, *room, *back;
+    memcpy(g->room, capacity, bytes);
+    memset(g->back, 0, bytes);
+    while (search(g, source, sink)) {
+        double most = 2;
+        for (int64_t v = sink; v != source; v = g->from[v]) {
+            edge(g, g->from[v], v, &room, &back);
+            if (*room < most) most = *room;
+        }
+        for (int64_t v = sink; v != source; v = g->from[v]) {
+            edge(g, g->from[v], v, &room, &back);
+            *room -= most, *back += most;
+        }
+        sum += most;
+    }
+    return sum;
+}
+
+static void flow_rows(net *g, const double *capacity, double *to)
+{
+    for (int64_t i = 0; i < g->n; i++) {
+        double all = 0;
+        for (int64_t j = 0; j < g->n; j++) all += to[i * g->n + j] = largest(g, capacity, g->layers * g->n + i, j);
+        for (int64_t j = 0; j < g->n && all > 0; j++) to[i * g->n + j] /= all;
+    }
+}
+
+tn_tensor *tn_attention_flow(int64_t layers, tn_tensor *const *weights)
+{
+    if (!fit("tn_attention_flow", layers, weights)) return NULL;
+    const int64_t n = tn_size(weights[0], 2), rows = tn_size(weights[0], 0);
+    if (n > 256) /* n² searches of layers · n² edges, each several times */
+        return tn_raise(TN_EUNSUPPORTED, "tn_attention_flow: %lld words; the flow is computed of at most 256",
+                        (long long)n),
+               NULL;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *all[2] = {NULL}, *to = tn_empty_of(TN_F64, TN_SHAPE(rows, n, n));
+    const size_t   one = (size_t)(layers * n * n), nodes = (size_t)((layers + 1) * n);
+    const size_t   bytes = 3 * one * sizeof(double) + 2 * nodes * sizeof(int64_t);
+    double        *memory = to ? tn__mem_get(bytes) : NULL, *out = memory ? tn_data_mut(to) : NULL;
+    net            g = {.layers = layers, .n = n};
+    if (out) g.room = memory + one, g.back = g.room + one, g.from = (int64_t *)(void *)(g.back + one);
+    if (out) g.queue = g.from + nodes;
+    for (int64_t b = 0; b < rows && out && tn_error() == TN_OK; b++) {
+        for (int64_t l = 0; l < layers && tn_error() == TN_OK; l++) {
+            all[0] = tn_to(tn_select(mixed(weights[l]), 0, b), TN_F64);
+            if (tn_copy_out(all[0], TN_F64, memory + l * n * n, (size_t)(n * n) * sizeof(double)) != TN_OK) break;
+        }
+        if (tn_error() == TN_OK) flow_rows(&g, memory, out + b * n * n);
+    }
+    if (memory) tn__mem_put(memory, bytes);
+    return tn_scope_return(s, tn_error() == TN_OK ? tn_to(to, tn_dtype_of(weights[0])) : NULL);
+}

@@ -1,0 +1,107 @@
+/* test_report_look.c — the pictures of what is inside a model: choices without a script, ways through the layers, words
+ * by their values, surfaces, and a picture as a file of its own. */
+#include "autograd/autograd.h"
+#include "data/data.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+static const char *const words[] = {"the", "</svg><script>alert(1)</script>", "it\"", "東京"};
+
+/* All of it, into one report. */
+static tn_report *made(void)
+{
+    static double   z[9 * 7];
+    const double    values[] = {0.5, -0.25, NAN, 0}, path[] = {-1, -1, 0, 0.5};
+    tn_report      *r = tn_report_new("look");
+    tn_tensor      *w = tn_softmax(tn_sin(tn_reshape(tn_to(tn_arange(2 * 4 * 4), TN_F32), TN_SHAPE(2, 4, 4))), -1);
+    tn_report_plane p = {.nx = 9, .ny = 7, .z = z, .x0 = -1, .x1 = 1, .y0 = -1, .y1 = 1, .steps = 2, .path = path};
+    for (int i = 0; i < 9 * 7; i++) z[i] = i == 5 ? NAN : i == 6 ? INFINITY : (double)((i % 9 - 4) * (i % 9 - 4) + 3 * (i / 9));
+    for (int i = 0; i < 4; i++) {
+        tn_report_choose(r, "Which word", words[i], i == 0);
+        tn_report_ways(r, words[i], 4, words, w, i);
+    }
+    tn_report_chosen(r);
+    tn_report_values(r, "values", 4, words, values);
+    tn_report_surface(r, "lines", &p);
+    p.slanted = true;
+    tn_report_surface(r, "slanted", &p);
+    fine();
+    return r;
+}
+
+static int64_t count(const char *html, const char *what)
+{
+    int64_t n = 0;
+    for (; (html = strstr(html, what)); html += strlen(what)) n++;
+    return n;
+}
+
+START_TEST(a_page_without_a_script)
+{
+    tn_report  *r = made(), *again = made();
+    size_t      n, m;
+    const char *html = tn_report_html(r, &n), *same = tn_report_html(again, &m);
+    fine();
+    ck_assert(n == m && !memcmp(html, same, n)); /* the same calls, the same bytes */
+    ck_assert_int_eq(count(html, "<script"), 0);
+    ck_assert_int_eq(count(html, "http"), 1); /* http-equiv */
+    ck_assert_int_eq(count(html, "type=\"radio\""), 4);
+    ck_assert_int_eq(count(html, " checked>"), 1);
+    ck_assert_int_eq(count(html, "<div"), count(html, "</div>"));
+    ck_assert_int_eq(count(html, "<svg "), count(html, "</svg>"));
+    ck_assert_int_eq(count(html, "NaN") + count(html, "nan\"") + count(html, "inf"), 0);
+    tn_report_free(r), tn_report_free(again);
+}
+END_TEST
+
+START_TEST(a_picture_of_its_own)
+{
+    tn_report  *r = made();
+    const char *path = tn_test_file("picture.svg");
+    ck_assert(tn_report_picture(r, path) == TN_OK);
+    tn_lines *l = tn_lines_load(path);
+    fine();
+    ck_assert(!strncmp(tn_lines_at(l, 0).at, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=", 46));
+    ck_assert(!strncmp(tn_lines_at(l, tn_lines_count(l) - 1).at, "</svg>", 6));
+    tn_lines_free(l);
+    tn_report_free(r);
+}
+END_TEST
+
+START_TEST(what_is_said_of_mistakes)
+{
+    tn_report *r = tn_report_new("look");
+    tn_report_choose(r, NULL, "second", false);
+    ck_error(TN_ESTATE, "tn_report_choose: no choice is open: the first alternative comes with first = true");
+    tn_report_ways(r, "t", 4, words, tn_ones(TN_SHAPE(2, 4, 3)), 0);
+    ck_error(TN_ESHAPE, "tn_report_ways: weights is [2, 4, 3] of f32, expected floats of [layers, 4, 4]");
+    tn_report_ways(r, "t", 4, words, tn_ones(TN_SHAPE(2, 4, 4)), 4);
+    ck_error(TN_EINDEX, "tn_report_ways: word 4 of 4 words, which are at most 200, and 2 layers, at most 128");
+    tn_report_values(r, "t", 4, words, NULL);
+    ck_error(TN_EINVAL, "tn_report_values: give words, and a value for each");
+    tn_report_surface(r, "t", &(tn_report_plane){.nx = 1, .ny = 2, .z = (double[2]){0}, .x1 = 1, .y1 = 1});
+    ck_error(TN_EINVAL, "tn_report_surface: a surface has 2 to 401 numbers each way, and bounds that rise");
+    double none[4] = {NAN, NAN, INFINITY, NAN};
+    tn_report_surface(r, "t", &(tn_report_plane){.nx = 2, .ny = 2, .z = none, .x1 = 1, .y1 = 1});
+    ck_error(TN_ENUMERIC, "tn_report_surface: none of the numbers is finite");
+    tn_report_picture(r, tn_test_file("none.svg"));
+    ck_error(TN_ESTATE, "tn_report_picture: there is no picture in this report yet");
+    tn_report_free(r);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("pictures of what is inside");
+    TCase *c = tn_tcase(s, "look");
+    tcase_add_test(c, a_page_without_a_script);
+    tcase_add_test(c, a_picture_of_its_own);
+    tcase_add_test(c, what_is_said_of_mistakes);
+    return tn_check_main(s);
+}
