@@ -4,6 +4,7 @@
 #include "core/base/toolbox.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { SIDE = 520, EDGE = 46, LINES = 14, MOST = 401 };
 
@@ -11,7 +12,7 @@ typedef struct {
     int64_t       nx, ny;
     const double *z;
     double        low, high; /* of the finite ones, in the scale that is shown */
-    bool          log;       /* losses grow fast: heights are those of log(z - least + 1 % of the middle) */
+    bool          log;       /* losses grow fast: heights are those of log(z - least + a tenth of the middle) */
     double        least, soft;
 } field;
 
@@ -22,16 +23,28 @@ static double height_at(const field *f, int64_t x, int64_t y)
     return f->log ? log(z - f->least + f->soft) : z;
 }
 
-/* False: there are no finite numbers. */
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* False: there are no finite numbers, or raised. */
 static bool field_of(field *f)
 {
-    double least = INFINITY, most = -INFINITY;
-    for (int64_t i = 0; i < f->nx * f->ny; i++)
-        if (isfinite(f->z[i])) least = fmin(least, f->z[i]), most = fmax(most, f->z[i]);
-    if (!(least <= most)) return false;
-    f->least = least, f->soft = 0.02 * (most - least) + 1e-12, f->log = most - least > 0;
-    f->low = f->log ? log(f->soft) : least, f->high = f->log ? log(most - least + f->soft) : most + 1;
-    return true;
+    const size_t n = (size_t)(f->nx * f->ny), bytes = n * sizeof(double);
+    double      *all = tn__mem_get(bytes);
+    size_t       m = 0;
+    for (size_t i = 0; all && i < n; i++)
+        if (isfinite(f->z[i])) all[m++] = f->z[i];
+    if (m) {
+        qsort(all, m, sizeof *all, by_size);
+        f->least = all[0], f->soft = 0.1 * (all[m / 2] - all[0]) + 1e-9 * (all[m - 1] - all[0]);
+        f->log = f->soft > 0;
+        f->low = f->log ? log(f->soft) : all[0], f->high = f->log ? log(all[m - 1] - all[0] + f->soft) : all[0] + 1;
+    }
+    if (all) tn__mem_put(all, bytes);
+    return m > 0;
 }
 
 /* Where between two heights the line stands. */
@@ -75,18 +88,24 @@ static void put_contours(tn_report *r, const field *f)
 /* Rows from the back to the front, each hiding what is behind it. */
 static void put_slanted(tn_report *r, const field *f)
 {
-    const double tall = 240, across = (double)SIDE / (double)(f->nx - 1), back = 260;
+    const double tall = 230, across = (double)SIDE / (double)(f->nx - 1), back = 240, floor_y = 10 + tall + back;
     for (int64_t y = f->ny - 1; y >= 0; y--) {
-        const double away = (double)y / (double)(f->ny - 1), in = 60 * away, scale = 1 - 2 * in / SIDE;
-        tn__report_put(r,
-                       "<path fill=\"var(--bg)\" stroke=\"var(--c0)\" stroke-width=\".8\" stroke-opacity=\"%s\" d=\"M",
-                       tn__tenths(1 - 0.6 * away).text);
-        for (int64_t x = 0; x < f->nx; x++) {
-            const double h = (height_at(f, x, y) - f->low) / (f->high - f->low);
-            tn__report_put(r, "%s%s %s", x ? "L" : "", tn__tenths(EDGE + in + (double)x * across * scale).text,
-                           tn__tenths(tall + back - away * back - h * tall + 10).text);
+        const double away = (double)y / (double)(f->ny - 1), in = 70 * away, scale = 1 - 2 * in / SIDE;
+        for (int line = 0; line < 2; line++) { /* what hides, and what is seen */
+            tn__report_put(r,
+                           line ? "<path class=\"f\" stroke=\"var(--c0)\" stroke-opacity=\"%s\" d=\"M"
+                                : "<path fill=\"var(--bg)\" fill-opacity=\"%s\" d=\"M",
+                           line ? tn__tenths(1 - 0.5 * away).text : "1");
+            for (int64_t x = 0; x < f->nx; x++) {
+                const double h = (height_at(f, x, y) - f->low) / (f->high - f->low);
+                tn__report_put(r, "%s%s %s", x ? "L" : "", tn__tenths(EDGE + in + (double)x * across * scale).text,
+                               tn__tenths(floor_y - away * back - h * tall).text);
+            }
+            if (!line)
+                tn__report_put(r, "L%s %sL%s %sz", tn__tenths(EDGE + in + SIDE * scale).text,
+                               tn__tenths(floor_y + 8).text, tn__tenths(EDGE + in).text, tn__tenths(floor_y + 8).text);
+            tn__report_put(r, "\"/>\n");
         }
-        tn__report_put(r, "\"/>\n");
     }
 }
 
@@ -123,7 +142,7 @@ tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_pla
     field f = {.nx = p->nx, .ny = p->ny, .z = p->z};
     if (!field_of(&f)) return tn_raise(TN_ENUMERIC, "tn_report_surface: none of the numbers is finite");
     if (p->slanted) {
-        tn__report_svg(r, title, SIDE + 2 * EDGE, 530);
+        tn__report_svg(r, title, SIDE + 2 * EDGE, 496);
         put_slanted(r, &f);
     } else {
         tn__report_svg(r, title, SIDE + 2 * EDGE, SIDE + 40);

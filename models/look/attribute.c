@@ -14,6 +14,7 @@ typedef struct {
     const tn_attribute_args *a;
     tn_look                 *look;
     tn_tensor *x, *b; /* the words' vectors, and the baseline's in their shape; kept; NULL: not yet known */
+    tn_tensor *here;  /* what took their place in this run, a leaf; kept */
     double     alpha;
 } course;
 
@@ -21,6 +22,7 @@ static tn_tensor *moved(const char *path, tn_tensor *t, void *user)
 {
     course *c = user;
     (void)path;
+    if (c->here) return NULL; /* a table that is shared: only the first words that it is asked for */
     if (!c->x) {
         tn_tensor *b =
             c->a->baseline ? tn_expand(tn_to(c->a->baseline, tn_dtype_of(t)), tn_shape_of(t)) : tn_zeros_like(t);
@@ -28,7 +30,8 @@ static tn_tensor *moved(const char *path, tn_tensor *t, void *user)
         if (!c->x) return NULL;
     }
     tn_tensor *here = tn_add(c->b, tn_mul_scalar(tn_sub(c->x, c->b), c->alpha));
-    return here ? tn_requires_grad(tn_detach(here)) : NULL;
+    if (here) c->here = tn_keep(tn_requires_grad(tn_detach(here)));
+    return c->here;
 }
 
 /* The score at alpha; with *gradient, that of the words' vectors there is added to it, times weight. */
@@ -36,7 +39,6 @@ static double score_at(course *c, double alpha, double weight, tn_tensor **gradi
 {
     const tn_scope s = gradient ? tn_scope_begin() : tn_no_grad_begin();
     c->alpha = alpha;
-    tn_look_clear(c->look);
     const tn_scope inner = tn_look_begin(c->look);
     tn_tensor     *y = tn_scope_return(inner, c->a->score(c->a->model, c->a->user));
     double         value = NAN;
@@ -47,13 +49,17 @@ static double score_at(course *c, double alpha, double weight, tn_tensor **gradi
                  "one that makes the words' vectors",
                  c->a->path);
     if (y && tn_error() == TN_OK) value = tn_item(y);
-    if (gradient && tn_error() == TN_OK && tn_look_backward(c->look, y, NULL) == TN_OK) {
-        tn_tensor *g = tn_to(tn_look_grad_at(c->look, c->a->path), TN_F64);
+    tn_tensor *g = gradient && tn_error() == TN_OK ? tn_grad_wrt(y, c->here, false) : NULL;
+    if (g) {
+        g = tn_to(g, TN_F64);
         g = *gradient ? tn_add(*gradient, tn_mul_scalar(g, weight)) : tn_mul_scalar(g, weight);
         if (g) tn_keep(g);
         tn_drop(*gradient);
         *gradient = g;
     }
+    tn_drop(c->here);
+    c->here = NULL;
+    tn_look_clear(c->look);
     tn_scope_end(s);
     return value;
 }
@@ -102,7 +108,7 @@ tn_tensor *tn_attribute_run(tn_attribute_args a)
                NULL;
     course         c = {.a = &a, .look = tn_look_new()};
     const tn_scope s = tn_scope_begin();
-    tn_look_want(c.look, a.path, .grad = true, .change = moved, .user = &c);
+    tn_look_want(c.look, a.path, .change = moved, .user = &c);
     const double at_words = score_at(&c, 1, 0, NULL), at_baseline = score_at(&c, 0, 0, NULL);
     tn_tensor   *y = tn_error() == TN_OK ? attributed(&c, at_words - at_baseline) : NULL;
     if (a.difference) *a.difference = at_words - at_baseline;

@@ -1,0 +1,214 @@
+/* attend.c — look attend and look align: what attention looks at, as a page of pictures. */
+#include "look.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *dir, *html, *target;
+static int64_t     layer = 1, head = 1;
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+/* The attentions whose path contains `part`, in order. */
+enum { MOST = 128 };
+typedef struct {
+    int     n;
+    tn_mha *of[MOST];
+    char    path[MOST][TN_PATH_BYTES + 16];
+} attentions;
+
+static bool attentions_of(tn_module *net, const char *part, attentions *a)
+{
+    a->n = 0;
+    for (tn_each e = tn_modules(net); tn_next(&e);) {
+        tn_mha *m = tn_mha_of(e.module);
+        if (!m || !strstr(e.name, part) || a->n == MOST) continue;
+        a->of[a->n] = m;
+        snprintf(a->path[a->n++], sizeof a->path[0], "%s.weights", e.name);
+    }
+    if (!a->n) tn_raise(TN_EINVAL, "this model has no such attention to be shown");
+    return a->n > 0;
+}
+
+/* All heads [layers, heads, m, n]; those that were taken out are 0. */
+static tn_tensor *together(const attentions *a, const tn_look *l)
+{
+    int64_t heads = 1;
+    for (int i = 0; i < a->n; i++) heads = a->of[i]->made_heads > heads ? a->of[i]->made_heads : heads;
+    tn_tensor *first = tn_look_at(l, a->path[0]);
+    if (!first) return NULL;
+    const int64_t m = tn_size(first, 2), n = tn_size(first, 3);
+    tn_tensor    *all = tn_zeros(TN_SHAPE(a->n, heads, m, n));
+    for (int i = 0; i < a->n && tn_error() == TN_OK; i++) {
+        tn_tensor *w = tn_look_at(l, a->path[i]);
+        for (int64_t h = 0; w && h < a->of[i]->heads; h++)
+            tn_copy_from(tn_select(tn_select(all, 0, i), 0, a->of[i]->left[h]), tn_select(tn_select(w, 0, 0), 0, h));
+    }
+    return all;
+}
+
+static void run_model(const model *m, const pieces *p, const pieces *said)
+{
+    if (m->kind == READER) tn_bert_forward((tn_bert *)(void *)m->net, p->ids);
+    else if (m->kind == WRITER) tn_lm_forward(m->net, p->ids);
+    else tn_seq2seq_forward((tn_seq2seq *)(void *)m->net, p->ids, tn_narrow(said->ids, 1, 0, said->n - 1));
+}
+
+/* The model runs; its weights go to `all`, and layer by layer, [1, heads, m, n], to each. */
+static tn_tensor *looked(const model *m, const attentions *a, const pieces *p, const pieces *said, tn_tensor **each)
+{
+    tn_look *l = tn_look_new();
+    for (int i = 0; i < a->n; i++) tn_look_want(l, a->path[i]);
+    const tn_scope s = tn_look_begin(l);
+    run_model(m, p, said);
+    tn_scope_end(s);
+    tn_tensor *all = tn_error() == TN_OK ? together(a, l) : NULL;
+    for (int i = 0; each && i < a->n && tn_error() == TN_OK; i++) each[i] = tn_clone(tn_look_at(l, a->path[i]));
+    tn_look_free(l);
+    return all;
+}
+
+static bool chosen(const tn_tensor *all)
+{
+    if (!all) return false;
+    if (layer <= tn_size(all, 0) && head <= tn_size(all, 1)) return true;
+    tn_raise(TN_EINVAL, "this model has %lld layers of %lld heads; there is no --layer %lld --head %lld",
+             (long long)tn_size(all, 0), (long long)tn_size(all, 1), (long long)layer, (long long)head);
+    return false;
+}
+
+/* ---- look attend ------------------------------------------------------------------------------------------------- */
+
+/* ½ (mean of the heads + 1) of each layer, [layers, n, n]. */
+static tn_tensor *mixed(tn_tensor *all, const attentions *a)
+{
+    const int64_t n = tn_size(all, 2);
+    tn_tensor    *sum = tn_sum(all, .dims = TN_DIMS(1)), *heads = tn_ones(TN_SHAPE(a->n, 1, 1));
+    for (int i = 0; i < a->n; i++) tn_set(heads, i, a->of[i]->heads ? (double)a->of[i]->heads : 1);
+    sum = tn_add(tn_div(sum, heads), tn_unsqueeze(tn_eye(n, n), 0));
+    return tn_div(sum, tn_sum(sum, .dims = TN_DIMS(2), .keepdim = true));
+}
+
+/* Shades of the largest. */
+static tn_tensor *shaded(tn_tensor *w)
+{
+    tn_tensor *most = tn_amax(tn_reshape(w, TN_SHAPE(-1)), .dims = TN_DIMS(0));
+    return tn_div(w, tn_add_scalar(most, 1e-9));
+}
+
+static void ways(tn_report *r, const pieces *p, tn_tensor *each)
+{
+    const int64_t most = p->n < 60 ? p->n : 60;
+    for (int64_t i = 0; i < most && tn_error() == TN_OK; i++) {
+        tn_report_choose(r, "From layer to layer, for the word", p->name[i], i == 0);
+        tn_report_ways(r, p->name[i], p->n, p->name, each, i);
+    }
+    tn_report_chosen(r);
+}
+
+static void page(tn_report *r, const pieces *p, tn_tensor *all, const attentions *a, tn_tensor **each)
+{
+    tn_tensor *one = tn_select(tn_select(all, 0, layer - 1), 0, head - 1);
+    tn_tensor *rollout = tn_select(tn_attention_rollout(a->n, each), 0, 0);
+    tn_report_heading(r, "Every head");
+    tn_report_attention(r, "Lines", p->n, p->name, p->n, p->name, all, layer - 1, head - 1);
+    tn_report_heatmap(r, "The same head as a matrix: rows look at columns", p->n, p->name, p->n, p->name, one);
+    tn_report_heading(r, "Through all layers");
+    ways(r, p, mixed(all, a));
+    tn_report_heatmap(r, "Roll-out: what of each word on the left comes from each on top, beside the most", p->n,
+                      p->name, p->n, p->name, shaded(rollout));
+    if (p->n <= 40)
+        tn_report_heatmap(r, "Flow: the same, where attention is a capacity", p->n, p->name, p->n, p->name,
+                          shaded(tn_select(tn_attention_flow(a->n, each), 0, 0)));
+}
+
+static int run_attend(int count, char **operands)
+{
+    static attentions a;
+    model             m;
+    pieces            p = {.n = 0}, said = {.n = 0};
+    (void)count;
+    const tn_scope s = tn_no_grad_begin();
+    if (model_open(dir, &m)) {
+        tn_tensor *all = NULL, *each[MOST] = {NULL};
+        const bool translates = m.kind == TRANSLATOR;
+        if (pieces_of(&m, operands[0], false, &p) && (!translates || translated(&m, p.ids, &said)) &&
+            attentions_of(m.net, translates ? "encoder.layers" : "self_attn", &a))
+            all = looked(&m, &a, &p, &said, each);
+        if (chosen(all)) {
+            tn_report *r = tn_report_new(operands[0]);
+            page(r, &p, all, &a, each);
+            if (written(r, html)) printf("%s\n", html);
+        }
+        pieces_free(&p), pieces_free(&said);
+        model_close(&m);
+    }
+    tn_scope_end(s);
+    return program_end();
+}
+
+#define SHOWN                                                                                                         \
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),                                            \
+        OPTION_TEXT("html", 'o', "FILE", &html, "the page to write; or its last picture, an .svg", .required = true), \
+        OPTION_INT("layer", 'l', "N", &layer, "which layer is shown large", .least = 1, .most = 1024),                \
+        OPTION_INT("head", 0, "N", &head, "and which of its heads", .least = 1, .most = 1024)
+static const option attend_options[] = {SHOWN, {0}};
+const command       attend_command = {
+          .name = "attend",
+          .summary = "show what each word looks at",
+          .options = attend_options,
+          .operands = "TEXT",
+          .least = 1,
+          .most = 1,
+          .run = run_attend,
+          .text =
+              "Writes one page that needs nothing from the network: every head small and one large, as lines and as a "
+                    "matrix; from layer to layer for each word; roll-out and flow. Words are chosen with the mouse or the arrow "
+                    "keys. Of a translator it is the encoder."};
+
+/* ---- look align -------------------------------------------------------------------------------------------------- */
+
+static int run_align(int count, char **operands)
+{
+    static attentions a;
+    model             m;
+    pieces            p = {.n = 0}, said = {.n = 0};
+    (void)count;
+    const tn_scope s = tn_no_grad_begin();
+    if (model_open(dir, &m)) {
+        tn_tensor *all = NULL;
+        if (m.kind != TRANSLATOR) tn_raise(TN_EINVAL, "'%s' does not translate: look attend shows its attention", dir);
+        else if (pieces_of(&m, operands[0], false, &p) &&
+                 (target ? pieces_of(&m, target, true, &said) : translated(&m, p.ids, &said)) &&
+                 attentions_of(m.net, "multihead_attn", &a))
+            all = looked(&m, &a, &p, &said, NULL);
+        if (chosen(all)) {
+            tn_report *r = tn_report_new(operands[0]);
+            /* a row for each word that is said: what it looked at stands with the word before */
+            tn_report_attention(r, "Every head", said.n - 1, said.name + 1, p.n, p.name, all, layer - 1, head - 1);
+            tn_report_heatmap(r, "The last layer's mean", said.n - 1, said.name + 1, p.n, p.name,
+                              tn_mean(tn_select(all, 0, a.n - 1), .dims = TN_DIMS(0)));
+            if (written(r, html)) {
+                for (int64_t i = 1; i + 1 < said.n; i++) printf("%s%s", i > 1 ? " " : "", said.name[i]);
+                printf("\n");
+            }
+        }
+        pieces_free(&p), pieces_free(&said);
+        model_close(&m);
+    }
+    tn_scope_end(s);
+    return program_end();
+}
+
+static const option align_options[] = {
+    SHOWN, OPTION_TEXT("target", 0, "TEXT", &target, "a translation; else the model's own"), {0}};
+const command align_command = {.name = "align",
+                               .summary = "show where a translator looks for each word",
+                               .options = align_options,
+                               .operands = "TEXT",
+                               .least = 1,
+                               .most = 1,
+                               .run = run_align,
+                               .text =
+                                   "Prints the translation's pieces, and writes a page: every head of the attention "
+                                   "from translation to text, and the last layer's mean as shades."};

@@ -1,0 +1,131 @@
+/* attribute.c — look attribute: what each word adds to an answer. */
+#include "look.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *dir, *html, *answer, *method = "integrated";
+static int64_t     steps = 32;
+
+typedef struct {
+    const model  *m;
+    const pieces *p, *said;
+    int64_t       at, id; /* the place that is asked about, and the answer */
+} question;
+
+/* The scores at the place: [words]. */
+static tn_tensor *scores(const question *q)
+{
+    tn_tensor *y;
+    if (q->m->kind == WRITER)
+        return tn_select(tn_select(tn_lm_forward(q->m->net, q->p->ids, .last = true), 0, 0), 0, 0);
+    y = tn_bert_forward((tn_bert *)(void *)q->m->net, q->p->ids);
+    return tn_select(
+        tn_bert_word_scores((tn_bert *)(void *)q->m->net, y, tn_full_of(TN_I64, TN_SHAPE(1), (double)q->at)), 0, 0);
+}
+
+/* The log-probability of the answer. */
+static tn_tensor *score(void *net, void *user)
+{
+    const question *q = user;
+    if (q->m->kind == TRANSLATOR) /* of all of the translation */
+        return tn_mul_scalar(tn_sum(tn_seq2seq_loss((tn_seq2seq *)net, q->p->ids, q->said->ids, .each = true)), -1);
+    return tn_select(tn_log_softmax(scores(q), -1), 0, q->id);
+}
+
+/* Where is it asked, and what is the answer, if none was named? */
+static bool asked(question *q)
+{
+    if (q->m->kind == TRANSLATOR) return true;
+    const int32_t mask = tn_tokenizer_special(q->m->tokens).mask;
+    q->at = q->m->kind == WRITER ? 0 : -1;
+    for (int64_t i = 0; i < q->p->n && q->at < 0; i++)
+        if (tn_get_i64(q->p->ids, i) == mask) q->at = i;
+    if (q->at < 0)
+        return tn_raise(TN_EINVAL, "the text has no %s: write it where the answer is to stand",
+                        mask < 0 ? "[MASK]" : tn_tokenizer_piece(q->m->tokens, mask)),
+               false;
+    if (answer) q->id = tn_tokenizer_id(q->m->tokens, answer);
+    if (answer && q->id < 0)
+        return tn_raise(TN_EINVAL,
+                        "'%s' is no piece of this model's; an answer is one piece, spelled as its vocabulary "
+                        "has it",
+                        answer),
+               false;
+    if (!answer) {
+        const tn_scope s = tn_no_grad_begin();
+        q->id = tn_get_i64(tn_argmax(scores(q), -1, false), 0);
+        tn_scope_end(s);
+    }
+    return tn_error() == TN_OK;
+}
+
+static void shown(const question *q, const double *value, double difference)
+{
+    char       title[256];
+    tn_report *r = tn_report_new("What each word adds");
+    if (q->m->kind == TRANSLATOR) snprintf(title, sizeof title, "to the translation: %.4g nats in all", difference);
+    else
+        snprintf(title, sizeof title, "to '%.100s': %.4g nats in all", tn_tokenizer_piece(q->m->tokens, q->id),
+                 difference);
+    tn_report_paragraph(r,
+                        "The answer's log-probability beside that of a text of no words, shared out among the words: "
+                        "green is for it, amber against it.");
+    tn_report_values(r, title, q->p->n, q->p->name, value);
+    if (q->said->n) {
+        tn_report_heading(r, "The translation");
+        tn_string s = {0};
+        for (int64_t i = 1; i + 1 < q->said->n; i++) {
+            if (i > 1) tn_string_add(&s, tn_text_of(" "));
+            tn_string_add(&s, tn_text_of(q->said->name[i]));
+        }
+        if (s.at) tn_report_paragraph(r, s.at);
+        tn_string_free(&s);
+    }
+    written(r, html);
+}
+
+static void answer_all(question *q)
+{
+    double     difference = 0, sum = 0, *value = tn_mem_get((size_t)q->p->n * sizeof *value);
+    tn_tensor *y = tn_attribute(.model = q->m->net, .path = q->m->vectors, .score = score, .user = q,
+                                .steps = strcmp(method, "gradient") ? steps : 1, .difference = &difference);
+    for (int64_t i = 0; y && value && i < q->p->n; i++) sum += value[i] = tn_get(y, i);
+    for (int64_t i = 0; y && value && i < q->p->n; i++) printf("%s\t%.6g\n", q->p->name[i], value[i]);
+    if (y && value) printf("sum\t%.6g\ndifference\t%.6g\n", sum, difference);
+    if (y && value && html) shown(q, value, difference);
+    if (value) tn_mem_put(value, (size_t)q->p->n * sizeof *value);
+}
+
+static int run(int count, char **operands)
+{
+    model  m;
+    pieces p = {.n = 0}, said = {.n = 0};
+    (void)count;
+    const tn_scope s = tn_scope_begin();
+    if (model_open(dir, &m)) {
+        question   q = {&m, &p, &said, 0, 0};
+        const bool translates = m.kind == TRANSLATOR;
+        if (pieces_of(&m, operands[0], false, &p) &&
+            (!translates || (answer ? pieces_of(&m, answer, true, &said) : translated(&m, p.ids, &said))) && asked(&q))
+            answer_all(&q);
+        pieces_free(&p), pieces_free(&said);
+        model_close(&m);
+    }
+    tn_scope_end(s);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),
+    OPTION_TEXT("answer", 'a', "TEXT", &answer, "the piece, or the translation, to be explained; else the likeliest"),
+    OPTION_TEXT("method", 0, "NAME", &method, "integrated gradients, or gradient times input",
+                .choices = "integrated|gradient"),
+    OPTION_INT("steps", 'n', "N", &steps, "of the integral, doubled until its sum is right", .least = 2, .most = 1024),
+    OPTION_TEXT("html", 'o', "FILE", &html, "a page with the words in colours"),
+    {0}};
+const command attribute_command = COMMAND(
+    "attribute", "what each word adds to an answer", options, .operands = "TEXT", .least = 1, .most = 1,
+    .text = "Prints each piece of the text and what it adds to the answer's log-probability, in nats; then the sum "
+            "of these, and the difference that they should add up to. The answer is the word behind [MASK], the "
+            "piece that comes next, or the translation.");

@@ -1,0 +1,220 @@
+/* heads.c — look heads and look prune: which heads matter, and the model without those that do not. */
+#include "look.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char  *dir, *html, *out, *order = "importance", *valid, *valid_target;
+static texts_config given = TEXTS_CONFIG;
+static double       share = 0.5, lr = 1e-4;
+static int64_t      times = 1, tune;
+
+static bool measured(tn_heads *h, const texts *t)
+{
+    for (int64_t i = 0; i < t->n && tn_error() == TN_OK; i++) tn_heads_add(h, texts_loss, &t->batch[i]);
+    return tn_error() == TN_OK;
+}
+
+/* ---- look heads -------------------------------------------------------------------------------------------------- */
+
+/* The three kinds of attention, by what their paths end with and begin with. */
+static const char *kind_name(const model *m, const char *path)
+{
+    if (strstr(path, "multihead_attn")) return "decoder to encoder";
+    if (m->kind == TRANSLATOR) return strstr(path, "decoder") ? "decoder" : "encoder";
+    return "heads";
+}
+
+/* A matrix of a kind's heads, a row for each layer, as shades of the largest of all. */
+static void picture(tn_report *r, const model *m, const tn_heads *h, const char *kind)
+{
+    enum { MOST = 256 };
+    static char names[2][MOST][16];
+    const char *name[2][MOST];
+    int64_t     rows = 0, columns = 0;
+    double      most = 0;
+    const char *last = "";
+    for (int64_t i = 0; i < tn_heads_count(h); i++) {
+        const tn_head x = tn_heads_at(h, i);
+        most = x.importance > most ? x.importance : most;
+        if (strcmp(kind_name(m, x.path), kind) != 0) continue;
+        if (strcmp(last, x.path) != 0) rows++, last = x.path;
+        columns = x.head + 1 > columns ? x.head + 1 : columns;
+    }
+    if (!rows || rows > MOST || columns > MOST || !(most > 0)) return;
+    tn_tensor *w = tn_zeros(TN_SHAPE(rows, columns));
+    int64_t    row = -1;
+    last = "";
+    for (int64_t i = 0; i < tn_heads_count(h); i++) {
+        const tn_head x = tn_heads_at(h, i);
+        if (strcmp(kind_name(m, x.path), kind) != 0) continue;
+        if (strcmp(last, x.path) != 0) row++, last = x.path;
+        tn_set(w, row * columns + x.head, x.importance / most);
+    }
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < (k ? columns : rows); i++) {
+            snprintf(names[k][i], sizeof names[k][i], "%s%lld", k ? "" : "layer ", (long long)i + 1);
+            name[k][i] = names[k][i];
+        }
+    tn_report_heatmap(r, kind, rows, name[0], columns, name[1], w);
+}
+
+static int run_heads(int count, char **operands)
+{
+    model     m;
+    texts     t = {.n = 0};
+    tn_heads *h = NULL;
+    (void)count, (void)operands;
+    if (model_open(dir, &m)) {
+        if (texts_open(&given, &m, &t)) h = tn_heads_new(m.net);
+        if (h && measured(h, &t)) {
+            printf("attention\thead\timportance\n");
+            for (int64_t i = 0; i < tn_heads_count(h); i++) {
+                const tn_head x = tn_heads_at(h, i);
+                printf("%s\t%lld\t%.6g\n", x.path, (long long)x.head, x.importance);
+            }
+        }
+        if (h && html && tn_error() == TN_OK) {
+            tn_report *r = tn_report_new("Which heads matter");
+            tn_report_paragraph(r,
+                                "How much the loss notices each head: E |Att(x)ᵀ ∂L/∂Att(x)|, a row for each layer, a "
+                                "column for each head, as shades of the largest.");
+            picture(r, &m, h, "heads"), picture(r, &m, h, "encoder"), picture(r, &m, h, "decoder");
+            picture(r, &m, h, "decoder to encoder");
+            written(r, html);
+        }
+        tn_heads_free(h);
+        texts_close(&t);
+        model_close(&m);
+    }
+    return program_end();
+}
+
+#define TEXTS                                                                                                 \
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),                                    \
+        OPTION_TEXT("text", 't', "FILE", &given.file, "texts to ask it about, one a line", .required = true), \
+        OPTION_TEXT("target", 0, "FILE", &given.target, "of a translator: their translations, line by line"), \
+        OPTION_INT("lines", 'n', "N", &given.most, "so many lines at most", .least = 1, .most = 1e7),         \
+        OPTION_INT("batch", 'b', "N", &given.together, "so many at a time", .least = 1, .most = 4096),        \
+        OPTION_INT("seed", 's', "N", &given.seed, "of the words that are hidden, and of a random order", .least = 0)
+static const option heads_options[] = {
+    TEXTS, OPTION_TEXT("html", 'o', "FILE", &html, "a page with a picture of it; or an .svg"), {0}};
+const command heads_command = {
+    .name = "heads",
+    .summary = "how important each head is",
+    .options = heads_options,
+    .run = run_heads,
+    .text =
+        "Prints each attention's heads and how much the loss notices them: of hidden words, of the next word, or of "
+        "the translation. Heads that share their keys are one."};
+
+/* ---- look prune -------------------------------------------------------------------------------------------------- */
+
+/* n heads go, of those that are left. */
+static bool prune(const model *m, const texts *t, int64_t n, tn_heads_way way)
+{
+    tn_heads *h = tn_heads_new(m->net);
+    int64_t  *list = h ? malloc((size_t)(tn_heads_count(h) + 1) * sizeof *list) : NULL;
+    if (list && (way == TN_RANDOM_ORDER || measured(h, t))) {
+        tn_heads_order(h, way, (uint64_t)given.seed, list);
+        tn_heads_prune(h, n < tn_heads_count(h) ? n : tn_heads_count(h), list);
+    }
+    free(list);
+    tn_heads_free(h);
+    return tn_error() == TN_OK;
+}
+
+static bool retuned(const model *m, const texts *t)
+{
+    if (!tune) return true;
+    tn_optimizer *opt = tn_adamw_new(m->net, .lr = lr);
+    tn_schedule  *rate = tn_warmup_lr_new(opt, .warmup = tune / 10 + 1, .steps = tune + 1);
+    tn_train(m->net, true);
+    for (int64_t i = 0; i < tune && tn_error() == TN_OK; i++) {
+        const tn_scope s = tn_scope_begin();
+        tn_backward(texts_loss(m->net, &t->batch[i % t->n]));
+        tn_step(opt);
+        tn_schedule_step(rate);
+        tn_scope_end(s);
+    }
+    tn_eval(m->net);
+    tn_schedule_free(rate);
+    tn_optimizer_free(opt);
+    return tn_error() == TN_OK;
+}
+
+static int64_t heads_of(const model *m)
+{
+    tn_heads     *h = tn_heads_new(m->net);
+    const int64_t n = tn_heads_count(h);
+    tn_heads_free(h);
+    return n;
+}
+
+static bool said(const model *m, const texts *t, int64_t all)
+{
+    quality q, again;
+    if (!texts_quality(t, m, &q) || !texts_quality(t, m, &again)) return false;
+    const double ms = 1000 * (again.seconds < q.seconds ? again.seconds : q.seconds) / (double)t->n;
+    printf("%lld\t%.3f\t%.4f\t%.2f\t%lld\t%.2f\n", (long long)heads_of(m), (double)heads_of(m) / (double)all, q.loss,
+           100 * q.right, (long long)tn_count(m->net), ms);
+    fflush(stdout);
+    return tn_error() == TN_OK;
+}
+
+static void prune_all(const model *m, const texts *t, const texts *held)
+{
+    const tn_heads_way way = !strcmp(order, "random")  ? TN_RANDOM_ORDER
+                             : !strcmp(order, "worst") ? TN_MOST_FIRST
+                                                       : TN_LEAST_FIRST;
+    const int64_t      all = heads_of(m), goal = (int64_t)(share * (double)all + 0.5);
+    int64_t            gone = 0;
+    printf("heads\tleft\tloss\tright\tparameters\tms\n");
+    if (!said(m, held, all)) return;
+    for (int64_t i = 1; i <= times; i++) {
+        const int64_t now = goal * i / times - gone;
+        if (!prune(m, t, now, way) || !retuned(m, t) || !said(m, held, all)) return;
+        gone += now;
+    }
+}
+
+static int run_prune(int count, char **operands)
+{
+    model m;
+    texts t = {.n = 0}, held = {.n = 0};
+    (void)count, (void)operands;
+    texts_config other = given;
+    other.file = valid ? valid : given.file, other.target = valid ? valid_target : given.target;
+    if (out && is_there(in_folder(out, "config.json", (char[1024]){0})))
+        tn_raise(TN_EINVAL, "'%s' holds a model already; give --out another name", out);
+    if (tn_error() == TN_OK && model_open(dir, &m)) {
+        if (texts_open(&given, &m, &t) && texts_open(&other, &m, &held)) prune_all(&m, &t, &held);
+        if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "nothing was saved\n");
+        texts_close(&t), texts_close(&held);
+        model_close(&m);
+    }
+    return program_end();
+}
+
+static const option prune_options[] = {
+    TEXTS,
+    OPTION_TEXT("valid", 0, "FILE", &valid, "texts to measure it with; else those of --text"),
+    OPTION_TEXT("valid-target", 0, "FILE", &valid_target, "and their translations"),
+    OPTION_TEXT("out", 'o', "DIR", &out, "where the smaller model goes"),
+    OPTION_REAL("share", 0, "P", &share, "what part of the heads goes", .least = 0, .most = 1),
+    OPTION_TEXT("order", 0, "WAY", &order, "least important first, or by chance, or the most important first",
+                .choices = "importance|random|worst"),
+    OPTION_INT("times", 0, "N", &times, "not at once, but in so many steps, each measured anew", .least = 1,
+               .most = 1000),
+    OPTION_INT("tune", 0, "N", &tune, "training steps on --text after each", .least = 0, .most = 1e8),
+    OPTION_REAL("lr", 0, "RATE", &lr, "of that training", .least = 0, .most = 1),
+    {0}};
+const command prune_command = {
+    .name = "prune",
+    .summary = "take heads out of a model",
+    .options = prune_options,
+    .run = run_prune,
+    .text = "Prints a line for the whole model and one after each step: heads left and their share, the loss and the "
+            "percentage of words that are right, parameters, milliseconds a batch. What is saved says in config.json "
+            "which heads went (pruned_heads), and opens wherever the whole model did."};

@@ -1,0 +1,73 @@
+/* look.h — the commands of look, and what they share. */
+#ifndef TENON_EXAMPLES_LOOK_LOOK_H
+#define TENON_EXAMPLES_LOOK_LOOK_H
+
+#include "../common/files.h"
+#include "../common/options.h"
+#include "../common/record.h"
+
+extern const command heads_command, prune_command, attend_command, align_command, attribute_command, surface_command,
+    probe_command;
+
+/* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
+
+typedef enum { READER, WRITER, TRANSLATOR } model_kind; /* BERT; GPT-2, LLaMA; from sequence to sequence */
+typedef struct {
+    model_kind    kind;
+    tn_module    *net; /* a tn_bert, a tn_lm or a tn_seq2seq */
+    tn_tokenizer *tokens;
+    const char   *vectors; /* the path of its words' vectors */
+    int64_t       longest; /* pieces of a text */
+} model;
+bool      model_open(const char *path, model *m); /* false: an error stands */
+void      model_close(model *m);
+tn_status model_save(const model *m, const char *dir);
+
+/* A text's pieces, as they are shown. */
+typedef struct {
+    int64_t      n;
+    const char **name;
+    tn_string   *text;
+    tn_tensor   *ids; /* i64 [1, n] */
+} pieces;
+bool pieces_of(const model *m, const char *text, bool target, pieces *p); /* target: of a translation, with its begin */
+bool pieces_name(const model *m, tn_tensor *ids, pieces *p);
+void pieces_free(pieces *p);
+/* The translation that the model itself thinks the likeliest. */
+bool translated(const model *m, tn_tensor *source, pieces *p);
+
+/* ---- texts as batches (texts.c) ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    const model *of;
+    tn_tensor   *ids, *blocked, *where, *what, *target; /* what the kind of model needs; kept */
+} batch;
+typedef struct {
+    int64_t n;
+    batch  *batch;
+} texts;
+typedef struct {
+    const char *file, *target; /* target: the translations */
+    int64_t     most, together;
+    int64_t     seed;
+} texts_config;
+#define TEXTS_CONFIG                           \
+    {                                          \
+        .most = 256, .together = 16, .seed = 1 \
+    }
+bool       texts_open(const texts_config *c, const model *m, texts *t);
+void       texts_close(texts *t);
+tn_tensor *texts_loss(void *net, void *batch); /* a tn_look_loss */
+
+typedef struct {
+    double  loss, right, seconds; /* of the words to be said, nats and the share that is right; of one pass */
+    int64_t words;
+} quality;
+bool texts_quality(const texts *t, const model *m, quality *q);
+
+/* ---- files (model.c) --------------------------------------------------------------------------------------------- */
+
+/* Ends a report: a page, or with a name that ends in .svg its last picture. */
+bool written(tn_report *r, const char *path);
+
+#endif

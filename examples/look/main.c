@@ -1,0 +1,21 @@
+/* main.c — look: what is inside a model. One file for each command. */
+#include "look.h"
+
+int main(int argc, char **argv)
+{
+    const command commands[] = {heads_command,     prune_command,   attend_command, align_command,
+                                attribute_command, surface_command, probe_command,  {0}};
+    const program look = {
+        .name = "look",
+        .summary = "what is inside a model",
+        .commands = commands,
+        .text = "Which heads matter, and the model without the others; what attention looks at; what each word adds to "
+                "an answer; how the loss lies around the weights; what a layer knows:\n\n"
+                "  look heads --model book --text test.txt\n"
+                "  look prune --model book --text train.txt --valid test.txt --share 0.5 --out smaller\n"
+                "  look attend --model book \"The old man went to the sea.\" --html look.html\n"
+                "  look attribute --model book \"The old [MASK] went to the sea.\"\n\n"
+                "A model is the folder of bert, gpt or translate, or one of Hugging Face's.",
+    };
+    return program_main(&look, argc, argv);
+}

@@ -1,0 +1,166 @@
+/* model.c — opening whatever model a path holds, its pieces as words of a picture, and what is written at the end. */
+#include "look.h"
+
+#include <string.h>
+
+/* ---- a model ----------------------------------------------------------------------------------------------------- */
+
+/* model_type of a folder's config.json; what is no folder is a file that tn_decoder_open knows. */
+static bool kind_of(const char *path, model_kind *kind)
+{
+    char           file[1024], type[64] = "gpt2";
+    tn_error_state aside;
+    tn_error_push(&aside); /* a file has no config.json in it */
+    tn_json *doc = tn_json_load(in_folder(path, "config.json", file));
+    if (doc) snprintf(type, sizeof type, "%s", tn_json_string_or(tn_json_get(doc, "model_type"), "?"));
+    tn_json_free(doc);
+    tn_error_pop(&aside);
+    *kind = !strcmp(type, "tenon-seq2seq")                                                                  ? TRANSLATOR
+            : !strcmp(type, "bert") || !strcmp(type, "tenon-bert") || !strcmp(type, "roberta-prelayernorm") ? READER
+                                                                                                            : WRITER;
+    return tn_error() == TN_OK;
+}
+
+static void open_reader(const char *path, model *m)
+{
+    tn_bert *bert = tn_bert_load(path);
+    m->net = bert ? &bert->base : NULL, m->vectors = "bert.embeddings.word_embeddings";
+    if (bert) m->longest = bert->config.positions, m->tokens = tn_tokenizer_load(path);
+}
+
+static void open_translator(const char *path, model *m)
+{
+    tn_seq2seq *net = tn_seq2seq_load(path);
+    m->net = net ? &net->base : NULL, m->vectors = "source";
+    if (net) m->longest = net->config.positions, m->tokens = tn_tokenizer_load(path);
+}
+
+static void open_writer(const char *path, model *m)
+{
+    const tn_decoder d = tn_decoder_open(path);
+    m->net = d.model, m->tokens = d.tokenizer;
+    if (!m->net) return;
+    const tn_lm_info about = tn_lm_about(m->net);
+    m->longest = about.positions;
+    m->vectors = about.type && !strcmp(about.type, "gpt2") ? "transformer.wte" : "embed_tokens";
+    if (!m->tokens) tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: put tokenizer.json beside it, in a folder", path);
+}
+
+bool model_open(const char *path, model *m)
+{
+    *m = (model){.net = NULL};
+    if (!kind_of(path, &m->kind)) return false;
+    if (m->kind == READER) open_reader(path, m);
+    else if (m->kind == TRANSLATOR) open_translator(path, m);
+    else open_writer(path, m);
+    if (m->net && m->tokens && tn_error() == TN_OK) return true;
+    model_close(m);
+    return false;
+}
+
+void model_close(model *m)
+{
+    tn_module_free(m->net);
+    tn_tokenizer_free(m->tokens);
+    *m = (model){.net = NULL};
+}
+
+tn_status model_save(const model *m, const char *dir)
+{
+    if (!make_folder(dir)) return tn_error();
+    const tn_status s = m->kind == READER       ? tn_bert_save((tn_bert *)(void *)m->net, dir)
+                        : m->kind == TRANSLATOR ? tn_seq2seq_save((tn_seq2seq *)(void *)m->net, dir)
+                                                : tn_lm_save(m->net, dir);
+    return s == TN_OK ? tn_tokenizer_save(m->tokens, dir) : s;
+}
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+/* What one piece says, with blanks that can be seen; WordPiece's as the vocabulary has them. */
+static void name_one(const model *m, int32_t id, tn_string *to)
+{
+    const char *piece = tn_tokenizer_piece(m->tokens, id);
+    tn_string   said = {0};
+    if (m->kind == READER || tn_tokenizer_is_special(m->tokens, id)) {
+        tn_string_add(to, tn_text_of(piece));
+        return;
+    }
+    tn_tokenizer_decode(m->tokens, &id, 1, &said, .keep_special = true, .keep_spaces = true);
+    for (size_t i = 0; i < said.bytes; i++)
+        tn_string_add(to, said.at[i] == ' ' ? tn_text_of("␣") : (tn_text){said.at + i, 1});
+    if (!said.bytes) tn_string_add(to, tn_text_of(piece));
+    tn_string_free(&said);
+}
+
+bool pieces_name(const model *m, tn_tensor *ids, pieces *p)
+{
+    *p = (pieces){.n = ids ? tn_numel(ids) : 0, .ids = ids};
+    const size_t n = (size_t)p->n;
+    if (!ids || !n) return false;
+    p->name = tn_mem_get(n * sizeof *p->name), p->text = tn_mem_get(n * sizeof *p->text);
+    if (!p->name || !p->text) return pieces_free(p), false;
+    memset(p->text, 0, n * sizeof *p->text);
+    for (size_t i = 0; i < n; i++) {
+        name_one(m, (int32_t)tn_get_i64(ids, (int64_t)i), &p->text[i]);
+        p->name[i] = p->text[i].at ? p->text[i].at : "";
+    }
+    return tn_error() == TN_OK;
+}
+
+bool pieces_of(const model *m, const char *text, bool target, pieces *p)
+{
+    const bool   bare = m->kind == TRANSLATOR;
+    tn_encoding *e = tn_encoding_new();
+    *p = (pieces){.n = 0};
+    if (!e || tn_tokenizer_encode(m->tokens, e, text, strlen(text), .bare = bare, .literal = bare,
+                                  .max_length = m->longest - (bare ? 2 : 0)) != TN_OK)
+        return tn_encoding_free(e), false;
+    const int64_t n = e->n + (bare ? 1 + target : 0);
+    tn_tensor    *ids = n ? tn_empty_of(TN_I64, TN_SHAPE(1, n)) : NULL;
+    int64_t      *id = ids ? tn_data_mut(ids) : NULL, at = 0;
+    if (!n) tn_raise(TN_EINVAL, "the text is empty");
+    if (id && bare && target) id[at++] = ((tn_seq2seq *)(void *)m->net)->config.begin;
+    for (int64_t i = 0; id && i < e->n; i++) id[at++] = e->id[i];
+    if (id && bare) id[at] = ((tn_seq2seq *)(void *)m->net)->config.end;
+    tn_encoding_free(e);
+    return id && pieces_name(m, ids, p);
+}
+
+void pieces_free(pieces *p)
+{
+    for (int64_t i = 0; p->text && i < p->n; i++) tn_string_free(&p->text[i]);
+    if (p->name) tn_mem_put(p->name, (size_t)p->n * sizeof *p->name);
+    if (p->text) tn_mem_put(p->text, (size_t)p->n * sizeof *p->text);
+    *p = (pieces){.n = 0};
+}
+
+bool translated(const model *m, tn_tensor *source, pieces *p)
+{
+    tn_seq2seq    *net = (tn_seq2seq *)(void *)m->net;
+    const int64_t  n = tn_size(source, 1), room = net->config.positions;
+    const int64_t  most = 2 * n + 20 < room ? 2 * n + 20 : room;
+    tn_tensor     *begin = tn_full_of(TN_I64, TN_SHAPE(1, 1), (double)net->config.begin);
+    const tn_scope s = tn_no_grad_begin();
+    tn_decoding   *d = tn_seq2seq_decoding(net, source, 1, most);
+    tn_generated   g = {NULL, NULL, NULL};
+    if (d) g = tn_generate(d, begin, .end = net->config.end);
+    tn_decoding_free(d);
+    tn_tensor *said = NULL;
+    if (g.tokens) {
+        said = tn_narrow(tn_reshape(g.tokens, TN_SHAPE(1, -1)), 1, 0, tn_get_i64(g.lengths, 0));
+        said = tn_cat(1, begin, said, tn_full_like(begin, (double)net->config.end));
+    }
+    said = tn_scope_return(s, said);
+    return said && pieces_name(m, said, p);
+}
+
+/* ---- what is written --------------------------------------------------------------------------------------------- */
+
+bool written(tn_report *r, const char *path)
+{
+    const size_t n = path ? strlen(path) : 0;
+    if (n < 4 || strcmp(path + n - 4, ".svg") != 0) return record_report(r, path);
+    if (tn_error() == TN_OK) tn_report_picture(r, path);
+    tn_report_free(r);
+    return tn_error() == TN_OK;
+}

@@ -1,0 +1,147 @@
+/* probe.c — look probe: what each layer knows of words' classes, how much of it is there to be read rather than learned by
+ * the probe, and how alike the layers are; or which heads are syntactic.
+ *
+ * The control (Hewitt, Liang 2019): each word, whatever its sentence, has a class drawn by its spelling. A probe that
+ * learns that learns words by heart; selectivity is how much better it does on the real classes. */
+#include "trees.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *dir, *text, *test;
+static int64_t     most = 500, hidden, steps = 500, seed = 1;
+static bool        heads;
+
+/* ---- vectors of words -------------------------------------------------------------------------------------------- */
+
+enum { MOST = 130 };
+typedef struct {
+    int64_t    layers, words;
+    char       path[MOST][TN_PATH_BYTES];
+    tn_tensor *x[MOST]; /* [words, D] of each layer */
+    tn_tensor *y, *control;
+} examples;
+
+static uint64_t spelled(tn_text w)
+{
+    uint64_t h = 14695981039346656037u ^ (uint64_t)seed;
+    for (size_t i = 0; i < w.bytes; i++) h = (h ^ (unsigned char)w.at[i]) * 1099511628211u;
+    return h ^ h >> 29;
+}
+
+/* The mean over each word's pieces of y [1, T, D]: [n, D]. */
+static tn_tensor *by_words(const read_sentence *x, int64_t n, tn_tensor *y)
+{
+    tn_tensor *a = tn_zeros(TN_SHAPE(n, x->p.n));
+    for (int64_t p = 0; p < x->p.n; p++)
+        if (x->word_of[p] >= 0) tn_set(a, x->word_of[p] * x->p.n + p, 1);
+    a = tn_div(a, tn_add_scalar(tn_sum(a, .dims = TN_DIMS(1), .keepdim = true), 1e-9));
+    return tn_matmul(a, tn_select(y, 0, 0));
+}
+
+/* The paths of what goes into the first layer and comes out of each. */
+static void layers_of(tn_module *net, examples *to)
+{
+    to->layers = 0;
+    for (tn_each e = tn_modules(net); tn_next(&e) && to->layers < MOST;) {
+        const char *last = strrchr(e.name, '.');
+        const bool  layer =
+            last && strstr(e.name, ".layers.") == last - strlen(".layers") && last[1] >= '0' && last[1] <= '9';
+        if (!layer && strcmp(e.name, "bert.embeddings.dropout") != 0) continue;
+        snprintf(to->path[to->layers++], TN_PATH_BYTES, "%s", e.name);
+    }
+    if (to->layers < 2) tn_raise(TN_EUNSUPPORTED, "only the layers of a model that reads both ways are probed");
+}
+
+static bool vectors_of(const model *m, const trees *t, examples *to)
+{
+    const tn_scope outer = tn_no_grad_begin();
+    tn_look       *look = tn_look_new();
+    tn_tensor    **row = calloc((size_t)t->sentences * MOST, sizeof *row);
+    int64_t       *y = calloc((size_t)(2 * t->nodes), sizeof *y), *control = y + t->nodes, rows = 0;
+    layers_of(m->net, to);
+    for (int64_t l = 0; l < to->layers; l++) tn_look_want(look, to->path[l]);
+    for (int64_t i = 0; i < t->sentences && row && y && tn_error() == TN_OK; i++) {
+        const sentence *s = &t->sentence[i];
+        read_sentence   x;
+        if (!sentence_read(m, t, i, &x)) continue; /* longer than the model reads */
+        const tn_scope in = tn_look_begin(look);
+        tn_bert_forward((tn_bert *)(void *)m->net, x.p.ids);
+        tn_scope_end(in);
+        for (int64_t l = 0; l < to->layers && tn_error() == TN_OK; l++)
+            row[l * t->sentences + rows] = by_words(&x, s->n, tn_look_at(look, to->path[l]));
+        for (int64_t k = 0; k < s->n; k++) {
+            y[to->words] = t->node[s->first + k].upos;
+            control[to->words++] = (int64_t)(spelled(t->node[s->first + k].word) % UPOS);
+        }
+        rows++;
+        sentence_free(&x);
+    }
+    tn_tensor *out[MOST + 2];
+    int        n = 0;
+    for (int64_t l = 0; l < to->layers && tn_error() == TN_OK; l++)
+        out[n++] = to->x[l] = tn_cat_list(0, (int)rows, row + l * t->sentences);
+    out[n++] = to->y = tn_from_data(TN_I64, TN_SHAPE(to->words), y);
+    out[n++] = to->control = tn_from_data(TN_I64, TN_SHAPE(to->words), control);
+    tn_scope_return_list(outer, tn_error() == TN_OK ? n : 0, out);
+    free(row), free(y);
+    tn_look_free(look);
+    return tn_error() == TN_OK;
+}
+
+/* ---- look probe -------------------------------------------------------------------------------------------------- */
+
+static void probe_layers(const examples *a, const examples *b)
+{
+    printf("layer\tright\tcontrol\tselectivity\talike\n");
+    for (int64_t l = 0; l < a->layers && tn_error() == TN_OK; l++) {
+        const double right = tn_probe(.x = a->x[l], .y = a->y, .test_x = b->x[l], .test_y = b->y, .hidden = hidden,
+                                      .steps = steps, .seed = (uint64_t)seed);
+        const double control = tn_probe(.x = a->x[l], .y = a->control, .test_x = b->x[l], .test_y = b->control,
+                                        .hidden = hidden, .steps = steps, .seed = (uint64_t)seed);
+        printf("%lld\t%.2f\t%.2f\t%.2f\t%.3f\n", (long long)l, 100 * right, 100 * control, 100 * (right - control),
+               tn_cka(b->x[l], b->x[l ? l - 1 : 0]));
+        fflush(stdout);
+    }
+}
+
+static int run(int count, char **operands)
+{
+    static examples a, b;
+    model           m;
+    trees           t = {.lines = NULL}, u = {.lines = NULL};
+    (void)count, (void)operands;
+    if (!heads && !test) return program_usage("give sentences to test with, by --test; or --heads");
+    const tn_scope s = tn_scope_begin();
+    if (model_open(dir, &m)) {
+        if (trees_open(text, most, 100, &t)) {
+            if (heads) syntactic_heads(&m, &t);
+            else if (trees_open(test, most, 100, &u) && vectors_of(&m, &t, &a) && vectors_of(&m, &u, &b))
+                probe_layers(&a, &b);
+        }
+        trees_close(&t), trees_close(&u);
+        model_close(&m);
+    }
+    tn_scope_end(s);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),
+    OPTION_TEXT("text", 't', "FILE", &text, "sentences in CoNLL-U, to learn from", .required = true),
+    OPTION_TEXT("test", 0, "FILE", &test, "others, to test with"),
+    OPTION_FLAG("heads", 0, &heads, "instead: how often each head looks at the word that a word belongs to"),
+    OPTION_INT("sentences", 'n', "N", &most, "so many at most, of each file", .least = 1, .most = 1e7),
+    OPTION_INT("hidden", 0, "N", &hidden, "the probe has a layer of so many between; 0: it is linear", .least = 0,
+               .most = 65536),
+    OPTION_INT("steps", 0, "N", &steps, "training steps of a probe", .least = 1, .most = 1e7),
+    OPTION_INT("seed", 's', "N", &seed, "of the probe, and of the control's classes", .least = 0),
+    {0}};
+const command probe_command = COMMAND(
+    "probe", "what each layer knows of words' classes, or each head of syntax", options,
+    .text = "Prints, for the embeddings (0) and each layer: the percentage of parts of speech that a probe says "
+            "right, the same of classes that are drawn by the words' spelling, the difference, and how alike the "
+            "layer is to the one before (centred kernel alignment). With --heads, for each head: how often a "
+            "word's largest weight goes to the word that it belongs to, or to that or one of its own, and the "
+            "relation that the head knows best of those met a hundred times.");

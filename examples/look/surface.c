@@ -1,0 +1,286 @@
+/* surface.c — look surface: how the loss lies around a model's weights, between two models, and around two networks that
+ * differ in nothing but their residual connections. */
+#include "look.h"
+#include "twins.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char  *dir, *other, *table, *html;
+static texts_config given = TEXTS_CONFIG;
+static int64_t      size = 25, depth, seed = 1;
+static double       span = 1;
+static bool         resume;
+static option_list  path;
+
+/* ---- the numbers, kept in a file --------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_surface_args a;
+    double         *way; /* of a training, [steps, 2] */
+    int64_t         steps;
+} job;
+
+/* What a table must begin with to be gone on with. */
+static void heading(const job *j, char to[256])
+{
+    snprintf(to, 256, "# %lld x %lld, %.9g %.9g %.9g %.9g, seed %lld", (long long)j->a.nx, (long long)j->a.ny, j->a.x0,
+             j->a.x1, j->a.y0, j->a.y1, (long long)seed);
+}
+
+static double place(double from, double to, int64_t i, int64_t n)
+{
+    return n > 1 ? from + (to - from) * (double)i / (double)(n - 1) : from;
+}
+
+static bool read_table(const job *j)
+{
+    char      head[256];
+    int64_t   known = 0;
+    tn_lines *l = tn_lines_load(table);
+    heading(j, head);
+    const tn_text first = tn_lines_at(l, 0);
+    if (l && (first.bytes != strlen(head) || memcmp(first.at, head, first.bytes) != 0))
+        tn_raise(TN_EFORMAT, "'%s' was begun with another size, span or seed: its first line must be '%s'", table,
+                 head);
+    for (int64_t i = 1; i < tn_lines_count(l) && tn_error() == TN_OK; i++) {
+        const tn_text x = tn_lines_at(l, i);
+        long long     row, column;
+        double        value;
+        char          text[128];
+        snprintf(text, sizeof text, "%.*s", x.bytes < 127 ? (int)x.bytes : 127, x.at);
+        if (sscanf(text, "%lld\t%lld\t%*s\t%*s\t%lf", &column, &row, &value) != 3 || row < 0 || row >= j->a.ny ||
+            column < 0 || column >= j->a.nx)
+            tn_raise(TN_EFORMAT, "'%s', line %lld is no point of this surface", table, (long long)i + 1);
+        else j->a.values[row * j->a.nx + column] = value, known++;
+    }
+    tn_lines_free(l);
+    if (known && !settings.quiet) fprintf(stderr, "%lld points are there already\n", (long long)known);
+    return tn_error() == TN_OK;
+}
+
+static bool write_table(const job *j)
+{
+    tn_string s = {0};
+    char      text[256];
+    heading(j, text);
+    tn_string_add(&s, tn_text_of(text));
+    tn_string_add(&s, tn_text_of("\n"));
+    for (int64_t i = 0; i < j->a.nx * j->a.ny; i++) {
+        if (isnan(j->a.values[i])) continue;
+        snprintf(text, sizeof text, "%lld\t%lld\t%.9g\t%.9g\t%.17g\n", (long long)(i % j->a.nx),
+                 (long long)(i / j->a.nx), place(j->a.x0, j->a.x1, i % j->a.nx, j->a.nx),
+                 place(j->a.y0, j->a.y1, i / j->a.nx, j->a.ny), j->a.values[i]);
+        tn_string_add(&s, tn_text_of(text));
+    }
+    const bool ok = tn_error() == TN_OK && tn_file_write(table, s.at, s.bytes) == TN_OK;
+    tn_string_free(&s);
+    return ok;
+}
+
+/* Some rows at a time, so that what is broken off can be resumed. */
+static bool computed(job *j, const char *what)
+{
+    const int64_t n = j->a.nx * j->a.ny;
+    for (int64_t i = 0; i < n; i++) j->a.values[i] = NAN;
+    if (table && resume && is_there(table) && !read_table(j)) return false;
+    progress bar = progress_begin(what, j->a.ny, "row");
+    for (j->a.most = 2 * tn_threads(); tn_error() == TN_OK;) {
+        int64_t done = 0;
+        for (int64_t i = 0; i < n; i++) done += !isnan(j->a.values[i]);
+        progress_at(&bar, done / j->a.nx, "");
+        if (done == n || tn_surface_run(j->a) != TN_OK || (table && !write_table(j))) break;
+    }
+    progress_end(&bar);
+    return tn_error() == TN_OK;
+}
+
+/* ---- how rough it is --------------------------------------------------------------------------------------------- */
+
+/* The share of inner points where the loss curves downwards in some direction of the plane, and the mean of the second
+ * differences of its logarithm (of loss + 0.001). */
+static void judged(const job *j, const char *name)
+{
+    const int64_t nx = j->a.nx, ny = j->a.ny;
+    double low = INFINITY, high = -INFINITY, rough = 0, down = 0, n = 0, *l = malloc((size_t)(nx * ny) * sizeof *l);
+    for (int64_t i = 0; i < nx * ny; i++) {
+        if (isfinite(j->a.values[i])) low = fmin(low, j->a.values[i]), high = fmax(high, j->a.values[i]);
+        if (l) l[i] = log(fmax(j->a.values[i], 0) + 1e-3);
+    }
+    for (int64_t y = 1; y + 1 < ny; y++)
+        for (int64_t x = 1; x + 1 < nx; x++) {
+            const double *z = &j->a.values[y * nx + x];
+            const double  xx = z[1] - 2 * z[0] + z[-1], yy = z[nx] - 2 * z[0] + z[-nx];
+            const double  xy = (z[nx + 1] - z[nx - 1] - z[1 - nx] + z[-nx - 1]) / 4;
+            const double  least = (xx + yy) / 2 - sqrt((xx - yy) * (xx - yy) / 4 + xy * xy);
+            const double *h = l ? &l[y * nx + x] : z;
+            if (!isfinite(least)) continue;
+            down += least < -1e-6 * fabs(xx + yy),
+                rough += fabs(h[1] - 2 * h[0] + h[-1]) + fabs(h[nx] - 2 * h[0] + h[-nx]);
+            n++;
+        }
+    printf("%s\t%.6g\t%.6g\t%.2f\t%.6f\n", name, low, high, n ? 100 * down / n : 0, n ? rough / n : 0);
+    free(l);
+}
+
+static void drawn(tn_report *r, const job *j, const char *name)
+{
+    tn_report_plane p = {.nx = j->a.nx,
+                         .ny = j->a.ny,
+                         .z = j->a.values,
+                         .x0 = j->a.x0,
+                         .x1 = j->a.x1,
+                         .y0 = j->a.y0,
+                         .y1 = j->a.y1,
+                         .steps = j->steps,
+                         .path = j->way};
+    if (j->a.ny == 1) {
+        double *x = malloc((size_t)p.nx * sizeof *x);
+        for (int64_t i = 0; x && i < p.nx; i++) x[i] = place(p.x0, p.x1, i, p.nx);
+        if (x) tn_report_curves(r, name, "way", "loss", 1, &(tn_series){.name = "loss", .n = p.nx, .x = x, .y = p.z});
+        free(x);
+        return;
+    }
+    tn_report_heading(r, name);
+    p.slanted = true;
+    tn_report_surface(r, "The surface", &p);
+    p.slanted = false;
+    tn_report_surface(r, "Lines of equal loss", &p);
+}
+
+/* ---- what it is of ----------------------------------------------------------------------------------------------- */
+
+static tn_tensor *mean_loss(void *net, void *user)
+{
+    const texts *t = user;
+    tn_tensor   *sum = NULL;
+    for (int64_t i = 0; i < t->n; i++) {
+        tn_tensor *l = texts_loss(net, &t->batch[i]);
+        sum = sum ? tn_add(sum, l) : l;
+    }
+    return tn_mul_scalar(sum, 1 / (double)t->n);
+}
+
+/* Along the line from the model (0) to another (1), a half beyond each. */
+static bool line(job *j, const char *to)
+{
+    model m;
+    if (!model_open(to, &m)) return false;
+    tn_tensor *there = tn_weights_vector(m.net);
+    if (there && tn_numel(there) != tn_module_count(j->a.model, false))
+        tn_raise(TN_EINVAL, "'%s' and '%s' are not of one size", dir, to);
+    else if (there) j->a.x = tn_sub(there, tn_weights_vector(j->a.model));
+    j->a.ny = 1, j->a.x0 = -0.5, j->a.x1 = 1.5;
+    model_close(&m);
+    return tn_error() == TN_OK;
+}
+
+/* The plane of a training's points, which --path names and the model ends. */
+static bool plane_of_path(job *j)
+{
+    enum { MOST = 200 };
+    tn_tensor *v[MOST + 1], *d, *at;
+    int        n = 0;
+    for (; n < path.count && n < MOST && tn_error() == TN_OK; n++) {
+        model m;
+        if (!model_open(path.value[n], &m)) return false;
+        v[n] = tn_weights_vector(m.net);
+        model_close(&m);
+    }
+    v[n++] = tn_weights_vector(j->a.model);
+    if (tn_error() != TN_OK || tn_weights_path(n, v, &d, &at) != TN_OK) return false;
+    j->steps = n, j->way = malloc((size_t)(2 * n) * sizeof *j->way);
+    double most = 0;
+    for (int i = 0; j->way && i < 2 * n; i++) j->way[i] = tn_get(at, i), most = fmax(most, fabs(j->way[i]));
+    j->a.x = tn_select(d, 0, 0), j->a.y = tn_select(d, 0, 1);
+    j->a.x0 = j->a.y0 = -1.2 * most, j->a.x1 = j->a.y1 = 1.2 * most;
+    return j->way != NULL && most > 0;
+}
+
+static void of_model(job *j, tn_report *r)
+{
+    model m;
+    texts t = {.n = 0};
+    if (!model_open(dir, &m)) return;
+    j->a.model = m.net, j->a.loss = mean_loss, j->a.user = &t;
+    bool ok = texts_open(&given, &m, &t);
+    if (ok && other) ok = line(j, other);
+    else if (ok && path.count) ok = plane_of_path(j);
+    else if (ok) {
+        j->a.x = tn_weights_direction(m.net, (uint64_t)(2 * seed));
+        j->a.y = tn_weights_direction(m.net, (uint64_t)(2 * seed + 1));
+    }
+    if (ok && computed(j, "surface")) {
+        judged(j, dir);
+        if (r) drawn(r, j, dir);
+    }
+    texts_close(&t);
+    model_close(&m);
+}
+
+static void of_twins(job *j, tn_report *r)
+{
+    for (int kind = 0; kind < 4 && tn_error() == TN_OK; kind++) {
+        const tn_scope s = tn_scope_begin();
+        char           name[64];
+        twin_data      data;
+        tn_module     *m = twin_trained(depth, kind & 1, kind & 2, (uint64_t)seed, &data);
+        snprintf(name, sizeof name, "%lld layers, %s, %s", (long long)depth, kind & 1 ? "residual" : "plain",
+                 kind & 2 ? "normalised" : "not normalised");
+        if (m) {
+            j->a.model = m, j->a.loss = twin_loss, j->a.user = &data;
+            j->a.x = tn_weights_direction(m, (uint64_t)(2 * seed)),
+            j->a.y = tn_weights_direction(m, (uint64_t)(2 * seed + 1));
+            if (computed(j, name)) {
+                judged(j, name);
+                if (r) drawn(r, j, name);
+            }
+        }
+        tn_module_free(m);
+        tn_scope_end(s);
+    }
+}
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    if (!depth == !dir) return program_usage("give a model and texts, by --model and --text; or --twins");
+    if (dir && !given.file) return program_usage("give texts that the loss is of, by --text");
+    if (depth && (table || other || path.count)) return program_usage("--twins goes without --table, --to and --path");
+    job            j = {.a = {.nx = size, .ny = size, .x0 = -span, .x1 = span, .y0 = -span, .y1 = span}};
+    const tn_scope s = tn_scope_begin();
+    j.a.values = malloc((size_t)(size * size) * sizeof *j.a.values);
+    tn_report *r = html ? tn_report_new("How the loss lies") : NULL;
+    printf("of\tleast\tlargest\tconcave %%\trough\n");
+    if (!j.a.values) tn_raise(TN_ENOMEM, "there is no memory for the surface");
+    else if (depth) of_twins(&j, r);
+    else of_model(&j, r);
+    if (r) written(r, html);
+    free(j.a.values), free(j.way);
+    tn_scope_end(s);
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model"),
+    OPTION_TEXT("text", 't', "FILE", &given.file, "texts whose loss it is, one a line"),
+    OPTION_TEXT("target", 0, "FILE", &given.target, "of a translator: their translations, line by line"),
+    OPTION_INT("lines", 'n', "N", &given.most, "so many lines at most", .least = 1, .most = 1e7),
+    OPTION_INT("batch", 'b', "N", &given.together, "so many at a time", .least = 1, .most = 4096),
+    OPTION_TEXT("to", 0, "DIR", &other, "not a plane, but the line to this model"),
+    OPTION_LIST("path", 0, "DIR", &path, "earlier models of a training: the plane of their two main directions"),
+    OPTION_INT("twins", 0, "DEPTH", &depth, "instead: networks so deep, with and without residuals and norms",
+               .least = 0, .most = 200),
+    OPTION_INT("size", 0, "N", &size, "so many points each way", .least = 3, .most = 401),
+    OPTION_REAL("span", 0, "X", &span, "as far as so many times the weights", .least = 1e-6, .most = 1000),
+    OPTION_INT("seed", 's', "N", &seed, "of the directions", .least = 0, .most = 1e9),
+    OPTION_TEXT("table", 0, "FILE", &table, "the numbers, which --resume goes on with"),
+    OPTION_FLAG("resume", 'r', &resume, "go on with the points that --table has not yet"),
+    OPTION_TEXT("html", 'o', "FILE", &html, "a page with pictures; or the last of them, an .svg"),
+    {0}};
+const command surface_command = COMMAND(
+    "surface", "how the loss lies around a model", options,
+    .text = "Goes from the model's weights in two random directions, each filter as long as the model's own (Li et "
+            "al. 2018), and prints the least and the largest loss, the percentage of points where the loss curves "
+            "downwards in some direction, and how rough it is: the mean second difference of its logarithm.");

@@ -1,0 +1,142 @@
+/* syntax.c — which heads are syntactic without being told: for each word, does the head's largest weight go to the word
+ * that it belongs to (directed), or to that or one that belongs to it (undirected)?
+ *
+ * As Clark et al. 2019 do it: attention to a word of several pieces is the sum over them, attention from one the mean;
+ * pieces that the template adds count for nothing, and no word may choose itself. The root is not asked. */
+#include "trees.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RELATIONS = 64, MOST = 1024 };
+typedef struct {
+    int64_t directed, undirected, by[RELATIONS];
+} counts;
+typedef struct {
+    tn_text name[RELATIONS];
+    int64_t n, seen[RELATIONS], words;
+} relations;
+
+/* Its number; without what stands behind a colon. */
+static int64_t relation_of(relations *r, tn_text name)
+{
+    const char *colon = memchr(name.at, ':', name.bytes);
+    if (colon) name.bytes = (size_t)(colon - name.at);
+    for (int64_t i = 0; i < r->n; i++)
+        if (r->name[i].bytes == name.bytes && !memcmp(r->name[i].at, name.at, name.bytes)) return i;
+    if (r->n == RELATIONS) return RELATIONS - 1;
+    r->name[r->n] = name;
+    return r->n++;
+}
+
+/* Weights of pieces w [T, T] as weights of words [n, n]. */
+static void by_words(const float *w, const read_sentence *x, int64_t n, double *to)
+{
+    const int64_t t = x->p.n;
+    double       *size = to + n * n; /* pieces of each word */
+    memset(to, 0, (size_t)(n * n + n) * sizeof *to);
+    for (int64_t p = 0; p < t; p++)
+        if (x->word_of[p] >= 0) size[x->word_of[p]]++;
+    for (int64_t p = 0; p < t; p++)
+        for (int64_t q = 0; x->word_of[p] >= 0 && q < t; q++)
+            if (x->word_of[q] >= 0) to[x->word_of[p] * n + x->word_of[q]] += (double)w[p * t + q] / size[x->word_of[p]];
+}
+
+static void judge(const node *word, int64_t n, const double *w, const int64_t *relation, counts *c)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t best = i == 0;
+        for (int64_t j = best + 1; j < n; j++)
+            if (j != i && w[i * n + j] > w[i * n + best]) best = j;
+        if (word[i].head < 0) continue;
+        const bool right = best == word[i].head;
+        c->directed += right, c->by[relation[i]] += right;
+        c->undirected += right || word[best].head == i;
+    }
+}
+
+typedef struct {
+    const model *m;
+    const trees *t;
+    tn_look     *look;
+    relations    relations;
+    int64_t      attentions, heads[MOST];
+    char         path[MOST][256];
+    counts      *of; /* [attentions, 64] */
+} work;
+
+static void each_head(work *k, const read_sentence *x, const sentence *s, const int64_t *relation, double *room)
+{
+    for (int64_t a = 0; a < k->attentions && tn_error() == TN_OK; a++) {
+        tn_tensor *w = tn_look_at(k->look, k->path[a]);
+        for (int64_t h = 0; w && h < k->heads[a] && h < 64; h++) {
+            const float *data = tn_data(tn_contiguous(tn_select(tn_select(w, 0, 0), 0, h)));
+            if (!data) return;
+            by_words(data, x, s->n, room);
+            judge(&k->t->node[s->first], s->n, room, relation, &k->of[a * 64 + h]);
+        }
+    }
+}
+
+static void each_sentence(work *k)
+{
+    for (int64_t i = 0; i < k->t->sentences && tn_error() == TN_OK; i++) {
+        const sentence *s = &k->t->sentence[i];
+        const tn_scope  scope = tn_no_grad_begin();
+        read_sentence   x;
+        double         *room = calloc((size_t)(s->n * s->n + s->n), sizeof *room);
+        int64_t        *relation = calloc((size_t)s->n, sizeof *relation);
+        if (room && relation && sentence_read(k->m, k->t, i, &x)) {
+            const tn_scope in = tn_look_begin(k->look);
+            tn_bert_forward((tn_bert *)(void *)k->m->net, x.p.ids);
+            tn_scope_end(in);
+            for (int64_t j = 0; j < s->n; j++) {
+                const node *w = &k->t->node[s->first + j];
+                relation[j] = relation_of(&k->relations, w->relation);
+                if (w->head >= 0) k->relations.seen[relation[j]]++, k->relations.words++;
+            }
+            each_head(k, &x, s, relation, room);
+        }
+        sentence_free(&x);
+        free(room), free(relation);
+        tn_scope_end(scope);
+    }
+}
+
+static void print_all(const work *k)
+{
+    const relations *r = &k->relations;
+    printf("attention\thead\tdirected\tundirected\tbest\tof it\n");
+    for (int64_t a = 0; a < k->attentions; a++)
+        for (int64_t h = 0; h < k->heads[a]; h++) {
+            const counts *c = &k->of[a * 64 + h];
+            int64_t       best = -1;
+            for (int64_t i = 0; i < r->n; i++) /* of relations that are met often enough to be judged */
+                if (r->seen[i] >= 100 && (best < 0 || c->by[i] * r->seen[best] > c->by[best] * r->seen[i])) best = i;
+            printf("%.*s\t%lld\t%.4f\t%.4f\t%.*s\t%.4f\n", (int)(strlen(k->path[a]) - strlen(".weights")), k->path[a],
+                   (long long)h, (double)c->directed / (double)r->words, (double)c->undirected / (double)r->words,
+                   best < 0 ? 1 : (int)r->name[best].bytes, best < 0 ? "-" : r->name[best].at,
+                   best < 0 ? 0 : (double)c->by[best] / (double)r->seen[best]);
+        }
+}
+
+bool syntactic_heads(const model *m, const trees *t)
+{
+    static work k;
+    if (m->kind != READER)
+        return tn_raise(TN_EUNSUPPORTED, "only the heads of a model that reads both ways are judged"), false;
+    k = (work){.m = m, .t = t, .look = tn_look_new()};
+    for (tn_each e = tn_modules(m->net); tn_next(&e);) {
+        const tn_mha *a = tn_mha_of(e.module);
+        if (!a || k.attentions == MOST || strlen(e.name) > 240) continue;
+        k.heads[k.attentions] = a->heads < 64 ? a->heads : 64;
+        snprintf(k.path[k.attentions], sizeof k.path[0], "%.240s.weights", e.name);
+        tn_look_want(k.look, k.path[k.attentions++]);
+    }
+    k.of = calloc((size_t)(64 * k.attentions + 1), sizeof *k.of);
+    if (k.of) each_sentence(&k);
+    if (k.of && tn_error() == TN_OK && k.relations.words) print_all(&k);
+    free(k.of);
+    tn_look_free(k.look);
+    return tn_error() == TN_OK;
+}

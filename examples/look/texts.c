@@ -1,0 +1,215 @@
+/* texts.c — lines of a file as batches that a model is asked about: hidden words, next words, or translations. */
+#define _POSIX_C_SOURCE 200809L
+#include "look.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool put(texts *t, const model *m, batch b)
+{
+    void *more = realloc(t->batch, (size_t)(t->n + 1) * sizeof *t->batch);
+    if (!more) return tn_raise(TN_ENOMEM, "there is no memory for another batch of texts"), false;
+    t->batch = more;
+    b.of = m;
+    tn_tensor *const all[] = {b.ids, b.blocked, b.where, b.what, b.target};
+    if (tn_error() != TN_OK) return false;
+    for (int i = 0; i < 5; i++)
+        if (all[i]) tn_keep(all[i]);
+    t->batch[t->n++] = b;
+    return true;
+}
+
+void texts_close(texts *t)
+{
+    for (int64_t i = 0; i < t->n; i++) {
+        const batch *b = &t->batch[i];
+        tn_drop(b->ids), tn_drop(b->blocked), tn_drop(b->where), tn_drop(b->what), tn_drop(b->target);
+    }
+    free(t->batch);
+    *t = (texts){.n = 0};
+}
+
+/* ---- hidden words ------------------------------------------------------------------------------------------------ */
+
+/* One word in seven is hidden, at least one of each text. */
+static bool hide(texts *t, const model *m, const tn_token_batch *b, tn_generator *g)
+{
+    const int64_t n = tn_size(b->ids, 0), width = tn_size(b->ids, 1);
+    const int32_t mask = tn_tokenizer_special(m->tokens).mask;
+    tn_tensor    *ids = tn_clone(b->ids);
+    int64_t      *id = ids ? tn_data_mut(ids) : NULL, hidden = 0;
+    int64_t      *at = malloc((size_t)(2 * n * width) * sizeof *at), *what = at ? at + n * width : NULL;
+    if (mask < 0) tn_raise(TN_EFORMAT, "the tokenizer has no piece that hides a word, as [MASK]");
+    for (int64_t row = 0; row < n && id && at && mask >= 0; row++) {
+        int64_t       words = 0, chosen = -1;
+        const int64_t before = hidden;
+        for (int64_t i = row * width; i < (row + 1) * width; i++) {
+            if (tn_tokenizer_is_special(m->tokens, id[i])) continue;
+            if (tn_random_below(g, ++words) == 0) chosen = i;
+            if (tn_random_below(g, 7)) continue;
+            at[hidden] = i, what[hidden++] = id[i];
+        }
+        if (hidden == before && chosen >= 0) at[hidden] = chosen, what[hidden++] = id[chosen];
+        for (int64_t k = before; k < hidden; k++) id[at[k]] = mask;
+    }
+    if (hidden)
+        put(t, m,
+            (batch){.ids = ids,
+                    .blocked = b->blocked_keys,
+                    .where = tn_from_data(TN_I64, TN_SHAPE(hidden), at),
+                    .what = tn_from_data(TN_I64, TN_SHAPE(hidden), what)});
+    free(at);
+    return tn_error() == TN_OK;
+}
+
+static bool read_hidden(const texts_config *c, const model *m, tn_lines *l, texts *t)
+{
+    tn_generator  g = {(uint64_t)c->seed, 0};
+    const int64_t all = tn_lines_count(l) < c->most ? tn_lines_count(l) : c->most,
+                  longest = m->longest < 128 ? m->longest : 128;
+    char **text = calloc((size_t)c->together, sizeof *text);
+    for (int64_t from = 0; text && from < all && tn_error() == TN_OK; from += c->together) {
+        tn_token_batch b;
+        const tn_scope s = tn_scope_begin();
+        int64_t        n = 0;
+        for (int64_t i = from; i < all && i < from + c->together; i++) {
+            const tn_text x = tn_lines_at(l, i);
+            if (x.bytes) text[n++] = strndup(x.at, x.bytes);
+        }
+        if (n && tn_tokenizer_batch(m->tokens, &b, n, (const char *const *)text, .max_length = longest) == TN_OK)
+            hide(t, m, &b, &g);
+        for (int64_t i = 0; i < n; i++) free(text[i]);
+        tn_scope_end(s);
+    }
+    free(text);
+    return tn_error() == TN_OK;
+}
+
+/* ---- next words -------------------------------------------------------------------------------------------------- */
+
+static bool read_next(const texts_config *c, const model *m, tn_lines *l, texts *t)
+{
+    const int64_t all = tn_lines_count(l) < c->most ? tn_lines_count(l) : c->most;
+    const int64_t width = m->longest < 128 ? m->longest : 128;
+    tn_encoding  *e = tn_encoding_new();
+    tn_ids        ids = {0};
+    for (int64_t i = 0; e && i < all && tn_error() == TN_OK; i++) {
+        const tn_text x = tn_lines_at(l, i);
+        if (tn_tokenizer_encode(m->tokens, e, x.at, x.bytes) != TN_OK) break;
+        for (int64_t k = 0; k < e->n; k++) tn_ids_add(&ids, e->id[k]);
+    }
+    for (int64_t at = 0; ids.n - at >= 2 && tn_error() == TN_OK;) {
+        const tn_scope s = tn_scope_begin();
+        const int64_t  left = ids.n - at, w = left < width ? left : width;
+        const int64_t  rows = left / w < c->together ? left / w : c->together;
+        tn_tensor     *x = tn_to(tn_from_data(TN_I32, TN_SHAPE(rows, w), ids.at + at), TN_I64);
+        put(t, m, (batch){.ids = x});
+        at += rows * w;
+        tn_scope_end(s);
+    }
+    tn_ids_free(&ids);
+    tn_encoding_free(e);
+    return tn_error() == TN_OK;
+}
+
+/* ---- translations ------------------------------------------------------------------------------------------------ */
+
+/* Rows of different lengths as one tensor. */
+static tn_tensor *padded(pieces *p, int64_t n, int64_t padding)
+{
+    int64_t width = 1;
+    for (int64_t i = 0; i < n; i++) width = p[i].n > width ? p[i].n : width;
+    tn_tensor *x = tn_full_of(TN_I64, TN_SHAPE(n, width), (double)padding);
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++)
+        tn_copy_from(tn_narrow(tn_narrow(x, 0, i, 1), 1, 0, p[i].n), p[i].ids);
+    return x;
+}
+
+static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts *t)
+{
+    const int64_t padding = ((tn_seq2seq *)(void *)m->net)->config.padding;
+    tn_lines     *other = c->target ? tn_lines_load(c->target) : NULL;
+    if (!c->target)
+        tn_raise(TN_EINVAL, "this model translates: give the translations of the lines, too, with --target");
+    const int64_t both = other && tn_lines_count(other) < tn_lines_count(l) ? tn_lines_count(other) : tn_lines_count(l);
+    const int64_t all = both < c->most ? both : c->most;
+    pieces       *p = calloc((size_t)(2 * c->together), sizeof *p);
+    for (int64_t from = 0; p && other && from < all && tn_error() == TN_OK; from += c->together) {
+        const tn_scope s = tn_scope_begin();
+        int64_t        n = 0;
+        for (int64_t i = from; i < all && i < from + c->together && tn_error() == TN_OK; i++) {
+            const tn_text x = tn_lines_at(l, i), y = tn_lines_at(other, i);
+            if (!x.bytes || !y.bytes) continue;
+            char *a = strndup(x.at, x.bytes), *b = strndup(y.at, y.bytes);
+            if (a && b && pieces_of(m, a, false, &p[n]) && pieces_of(m, b, true, &p[c->together + n])) n++;
+            free(a), free(b);
+        }
+        if (n && tn_error() == TN_OK)
+            put(t, m, (batch){.ids = padded(p, n, padding), .target = padded(p + c->together, n, padding)});
+        for (int64_t i = 0; i < 2 * c->together; i++) pieces_free(&p[i]);
+        tn_scope_end(s);
+    }
+    free(p);
+    tn_lines_free(other);
+    return tn_error() == TN_OK;
+}
+
+bool texts_open(const texts_config *c, const model *m, texts *t)
+{
+    *t = (texts){.n = 0};
+    tn_lines *l = tn_lines_load(c->file);
+    if (l && m->kind == READER) read_hidden(c, m, l, t);
+    if (l && m->kind == WRITER) read_next(c, m, l, t);
+    if (l && m->kind == TRANSLATOR) read_pairs(c, m, l, t);
+    tn_lines_free(l);
+    if (tn_error() == TN_OK && !t->n) tn_raise(TN_EFORMAT, "'%s' holds no text", c->file);
+    if (tn_error() != TN_OK) texts_close(t);
+    return tn_error() == TN_OK;
+}
+
+/* ---- asked ------------------------------------------------------------------------------------------------------- */
+
+tn_tensor *texts_loss(void *net, void *user)
+{
+    const batch *b = user;
+    if (b->of->kind == TRANSLATOR) return tn_seq2seq_loss((tn_seq2seq *)net, b->ids, b->target);
+    if (b->of->kind == WRITER) return tn_lm_loss(net, b->ids, NULL);
+    return tn_bert_loss((tn_bert *)net, .ids = b->ids, .blocked_keys = b->blocked, .masked = b->where,
+                        .words = b->what);
+}
+
+/* The scores [N, words] and what should be said [N]. */
+static tn_tensor *answers(const batch *b, tn_module *net, tn_tensor **what)
+{
+    tn_tensor *y;
+    *what = b->what;
+    if (b->of->kind == READER) {
+        y = tn_bert_forward((tn_bert *)(void *)net, b->ids, .blocked_keys = b->blocked);
+        return tn_bert_word_scores((tn_bert *)(void *)net, y, b->where);
+    }
+    tn_tensor    *words = b->of->kind == WRITER ? b->ids : b->target;
+    const int64_t n = tn_size(words, 1);
+    tn_tensor    *before = tn_narrow(words, 1, 0, n - 1);
+    *what = tn_reshape(tn_narrow(words, 1, 1, n - 1), TN_SHAPE(-1));
+    y = b->of->kind == WRITER ? tn_lm_forward(net, before)
+                              : tn_seq2seq_forward((tn_seq2seq *)(void *)net, b->ids, before);
+    return tn_reshape(y, TN_SHAPE(-1, tn_size(y, 2)));
+}
+
+bool texts_quality(const texts *t, const model *m, quality *q)
+{
+    const int64_t padding = m->kind == TRANSLATOR ? ((tn_seq2seq *)(void *)m->net)->config.padding : -1;
+    double        loss = 0, right = 0, words = 0;
+    const double  begin = seconds_now();
+    for (int64_t i = 0; i < t->n && tn_error() == TN_OK; i++) {
+        const tn_scope s = tn_no_grad_begin();
+        tn_tensor     *what, *y = answers(&t->batch[i], m->net, &what);
+        tn_tensor     *counts = tn_to(tn_ne(what, tn_full_like(what, (double)padding)), TN_F32);
+        tn_tensor     *said = tn_to(tn_eq(tn_argmax(y, -1, false), what), TN_F32);
+        loss += tn_item(tn_cross_entropy(y, what, .ignore_index = padding < 0 ? -100 : padding, .reduction = TN_SUM));
+        right += tn_item(tn_sum(tn_mul(said, counts))), words += tn_item(tn_sum(counts));
+        tn_scope_end(s);
+    }
+    *q = (quality){loss / words, right / words, seconds_now() - begin, (int64_t)words};
+    return tn_error() == TN_OK;
+}

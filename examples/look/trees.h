@@ -1,0 +1,38 @@
+/* trees.h — sentences of a CoNLL-U file: words, their classes, and whose they are. */
+#ifndef TENON_EXAMPLES_LOOK_TREES_H
+#define TENON_EXAMPLES_LOOK_TREES_H
+
+#include "look.h"
+
+typedef struct {
+    tn_text word, relation;
+    int     upos; /* of UPOS below */
+    int64_t head; /* the word's number in the sentence, from 0; -1: it is the root */
+} node;
+typedef struct {
+    int64_t first, n; /* of the nodes */
+} sentence;
+typedef struct {
+    tn_lines *lines;
+    node     *node;
+    sentence *sentence;
+    int64_t   nodes, sentences, node_room, sentence_room;
+} trees;
+/* At most so many sentences, of 2 to `longest` words each; others are passed over. False: an error stands. */
+bool trees_open(const char *path, int64_t most, int64_t longest, trees *t);
+void trees_close(trees *t);
+
+enum { UPOS = 17 };
+extern const char *const upos_name[UPOS];
+
+/* A sentence through a reader: piece p belongs to word word_of[p] of it, -1: to none. Free both. */
+typedef struct {
+    pieces   p;
+    int64_t *word_of;
+} read_sentence;
+bool sentence_read(const model *m, const trees *t, int64_t i, read_sentence *to);
+void sentence_free(read_sentence *s);
+
+bool syntactic_heads(const model *m, const trees *t); /* syntax.c: prints a line for each head */
+
+#endif

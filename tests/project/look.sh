@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# examples/look from outside, on a reader, a writer and a translator that were trained for a moment: what it prints adds
+# up, a pruned model opens again, pages are the same bytes each time and load nothing, and bad input ends with the exit
+# code and the words that it should.
+. "$(dirname "$0")/common.sh"
+fresh look
+l=$build/bin/look
+[ -x "$l" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+
+awk 'BEGIN { srand(3); split("the a old young", d); split("man dog sea ship word", n); split("saw loved made took", v)
+    for (i = 0; i < 300; i++) print d[1 + int(rand() * 4)], n[1 + int(rand() * 5)], v[1 + int(rand() * 4)],
+        d[1 + int(rand() * 4)], n[1 + int(rand() * 5)] }' >text
+tr a-z b-za <text >other
+awk '{ for (i = 1; i <= 5; i++) printf "%d\t%s\t_\t%s\t_\t_\t%d\t%s\t_\t_\n", i, $i,
+       i == 3 ? "VERB" : i % 3 == 1 ? "DET" : "NOUN", i == 3 ? 0 : i == 1 ? 2 : i == 4 ? 5 : 3,
+       i == 3 ? "root" : i % 3 == 1 ? "det" : "obj"; print "" }' text >trees
+train() { "$@" -q >log 2>&1 || wrong "$*: $(cat log)"; }
+train "$build/bin/bert" train --text text --out bert --size tiny --steps 30 --length 16 --vocab-size 90 --objective roberta
+train "$build/bin/gpt" train --text text --out gpt --size tiny --steps 3 --length 16 --vocab-size 300
+train "$build/bin/translate" train --src text --tgt other --out tran --size tiny --steps 3 --vocab-size 300
+[ $wrong = 0 ] || exit 1
+
+# ends CODE WORDS COMMAND...: with this exit code, and these words on standard error
+ends()
+{
+    local code=$1 words=$2 got=0
+    shift 2
+    "$@" </dev/null >out 2>err || got=$?
+    [ $got = "$code" ] && grep -q -- "$words" err || wrong "'$*' ends with $got, not $code, and says: $(cat err)"
+}
+# page FILE: is it a page that is whole and needs nothing from elsewhere?
+page()
+{
+    grep -q '</html>' "$1" || wrong "$1 is no whole page"
+    ! grep -qE '<script|<link|(src|href)=|url\(' "$1" || wrong "$1 loads something"
+}
+
+for m in bert gpt tran; do
+    more=() held=()
+    [ $m != tran ] || more=(--target other) held=(--valid-target other)
+    "$l" heads --model $m --text text "${more[@]}" --lines 60 --html $m.html >heads || wrong "$m: heads fails"
+    page $m.html
+    [ "$(awk 'NR > 1 && $3 > 0' heads | wc -l)" = "$(($(wc -l <heads) - 1))" ] || wrong "$m: heads without importance"
+    "$l" prune --model $m --text text "${more[@]}" --valid text "${held[@]}" --lines 60 --share 0.5 --times 2 --out $m.half \
+        >lines || wrong "$m: prune fails"
+    awk 'NR > 2 && $5 >= before { exit 1 } { before = $5 }' lines || wrong "$m: it does not get smaller: $(cat lines)"
+    "$l" heads --model $m.half --text text "${more[@]}" --lines 60 >half || wrong "$m: the pruned model does not open"
+    [ $((2 * ($(wc -l <half) - 1))) = $(($(wc -l <heads) - 1)) ] || wrong "$m: not half of the heads are left"
+    ends 1 "holds a model already" "$l" prune --model $m --text text --out $m.half
+    for way in random worst; do
+        "$l" prune --model $m --text text "${more[@]}" --lines 30 --share 1 --order $way --tune 2 >lines || wrong "$m: $way"
+    done
+    asked='the old [MASK] saw the sea'
+    [ $m = bert ] || asked='the old man saw'
+    "$l" attribute --model $m "$asked" --html $m.words.html >sum || wrong "$m: attribute fails"
+    page $m.words.html
+    awk '$1 == "sum" { s = $2 } $1 == "difference" { d = $2 }
+        END { x = s - d; x = x < 0 ? -x : x; d = d < 0 ? -d : d; exit !(x <= 0.01 * d + 1e-4) }' sum ||
+        wrong "$m: the parts do not add up: $(tail -n 2 sum)"
+    for model in $m $m.half; do
+        "$l" attend --model $model "the old man saw the sea" --html $model.a.html >said || wrong "$model: attend fails"
+        "$l" attend --model $model "the old man saw the sea" --html $model.b.html --threads 1 >said
+        page $model.a.html
+        cmp -s $model.a.html $model.b.html || wrong "$model: another page with another number of threads"
+    done
+    "$l" surface --model $m --text text "${more[@]}" --lines 16 --size 5 --table $m.tsv --html $m.svg >numbers 2>err ||
+        wrong "$m: surface fails: $(cat err)"
+    [ "$(wc -l <$m.tsv)" = 26 ] || wrong "$m: its table has $(wc -l <$m.tsv) lines"
+    grep -q '^<svg xmlns' $m.svg || wrong "$m: no picture"
+    head -n 9 $m.tsv >again.tsv
+    "$l" surface --model $m --text text "${more[@]}" --lines 16 --size 5 --table again.tsv --resume -q >more
+    cmp -s $m.tsv again.tsv || wrong "$m: a surface that is resumed has other numbers"
+    ends 3 "was begun with another size" "$l" surface --model $m --text text "${more[@]}" --size 7 --table again.tsv -r
+done
+"$l" align --model tran "the old man" --html align.html >said || wrong "align fails"
+page align.html
+"$l" surface --model bert --text text --lines 16 --size 9 --to bert -q >line || wrong "the line to another model"
+"$l" surface --twins 3 --size 5 -q >twins && [ "$(wc -l <twins)" = 5 ] || wrong "twins: $(cat twins)"
+"$l" probe --model bert --text trees --test trees --sentences 60 --steps 200 >layers || wrong "probe fails"
+awk 'NR == 2 && $2 < 99 { exit 1 }' layers || wrong "the embeddings of a word do not tell its class: $(cat layers)"
+"$l" probe --model bert --heads --text trees --sentences 60 >heads || wrong "probe --heads fails"
+[ "$(awk 'NR > 1 && $3 <= $4 && $4 <= 1' heads | wc -l)" = $(($(wc -l <heads) - 1)) ] || wrong "heads: $(cat heads)"
+
+ends 2 "give sentences to test with" "$l" probe --model bert --text trees
+ends 2 "give a model and texts" "$l" surface
+ends 2 "give texts" "$l" surface --model bert
+ends 1 "does not translate" "$l" align --model bert "a" --html x.html
+ends 1 "give the translations" "$l" heads --model tran --text text
+ends 1 "has no \[MASK\]" "$l" attribute --model bert "the old man"
+ends 1 "is no piece" "$l" attribute --model bert "the [MASK]" --answer unheardof
+ends 1 "there is no --layer 9" "$l" attend --model bert "a" --layer 9 --html x.html
+ends 5 "none" "$l" heads --model none --text text
+ends 5 "nothing" "$l" heads --model bert --text nothing
+: >empty
+ends 3 "holds no text" "$l" heads --model bert --text empty
+printf '1\tthe\t_\tDET\t_\t_\t9\tdet\t_\t_\n2\tman\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n' >far
+ends 3 "word 1 belongs to word 9, of 2 words" "$l" probe --model bert --heads --text far
+printf '1\tthe\tDET\n\n' >short
+ends 3 "short', line 1: a word has 10 fields" "$l" probe --model bert --heads --text short
+printf '2\tthe\t_\tDET\t_\t_\t0\troot\t_\t_\n\n' >two
+ends 3 "numbered from 1" "$l" probe --model bert --heads --text two
+printf '1\tthe\t_\tWORD\t_\t_\t0\troot\t_\t_\n\n' >class
+ends 3 "universal parts of speech" "$l" probe --model bert --heads --text class
+ends 7 "reads both ways" "$l" probe --model gpt --heads --text trees
+exit $wrong
