@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* setenv, getrusage */
 #endif
 #include "bench/bench.h"
+#include "examples/common/ranks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,10 +12,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#ifndef BENCH_MPIEXEC
-#define BENCH_MPIEXEC NULL
+#ifdef BENCH_MPI
+#define BENCH_WORLD tn_world_mpi
+#else
+#define BENCH_WORLD NULL
 #endif
-
 enum { SHARDS = 12, MOST_RANKS = SHARDS };
 
 /* Batches of a multiple of the shards' number, so that each shard has as many rows. */
@@ -75,27 +77,15 @@ int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
     return tn_error() != TN_OK;
 }
 
-static tn_world *join(int ranks)
-{
-#ifdef BENCH_MPI
-    if (ranks > 1) return tn_world_mpi(NULL);
-#endif
-    (void)ranks;
-    return tn_world_alone();
-}
-
 static int run(int which, bench_options *o, int ranks)
 {
     char  *members = NULL;
     size_t size;
     FILE  *json = open_memstream(&members, &size);
     if (!json) return perror("bench"), 4;
-    o->world = join(ranks);
-    const int rank = tn_world_rank(o->world), found = tn_world_size(o->world);
+    o->world = ranks_join(ranks, ranks, BENCH_WORLD);
+    const int rank = tn_world_rank(o->world);
     if (!o->sizes.batch) o->sizes.batch = jobs[which].batch;
-    if (o->world && found != ranks)
-        tn_raise(TN_EINVAL, "--ranks is %d, but MPI has started %d: was it built with another MPI than that mpiexec?",
-                 ranks, found);
     int failed = tn_error() != TN_OK || jobs[which].run(o, json);
     fclose(json);
     tn_world_free(o->world);
@@ -104,7 +94,7 @@ static int run(int which, bench_options *o, int ranks)
     else if (!rank)
         printf("{\"workload\": \"%s\", \"ranks\": %d, \"steps\": %lld, \"threads\": %d, \"dtype\": \"%s\", "
                "\"version\": \"%s\", %s}\n",
-               jobs[which].name, found, (long long)o->steps, tn_threads(), tn_dtype_name(o->dtype), tn_version(),
+               jobs[which].name, ranks, (long long)o->steps, tn_threads(), tn_dtype_name(o->dtype), tn_version(),
                members);
     free(members);
     return failed;
@@ -124,33 +114,12 @@ static void peer_path(char *to, size_t size, const char *self)
     snprintf(to, size, "%.*speers/bench_mpi", slash ? (int)(slash + 1 - own) : 0, own);
 }
 
-/* Becomes mpiexec. The settings let Open MPI run more ranks than there are cores, as root as well (containers), and
- * without pinning all of them to one core; other MPIs do not read them. */
 static int launch(int ranks, int argc, char **argv)
 {
-    static const char *const settings[][2] = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-                                              {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-                                              {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-                                              {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
-    enum { MOST_WORDS = 64 };
-    const char *mpiexec = BENCH_MPIEXEC;
-    char        number[16], path[4096];
-    char       *words[MOST_WORDS + 8];
-    int         n = 0;
-    if (!mpiexec) return fprintf(stderr, "bench: built without MPI, so --ranks can only be 1; see TENON_MPI\n"), 1;
-    if (argc > MOST_WORDS) return fprintf(stderr, "bench: too many arguments\n"), 2;
+    char path[4096];
     peer_path(path, sizeof path, argv[0]);
-    snprintf(number, sizeof number, "%d", ranks);
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) setenv(settings[i][0], settings[i][1], 0);
-    words[n++] = (char *)(uintptr_t)mpiexec;
-    words[n++] = (char *)(uintptr_t) "-n";
-    words[n++] = number;
-    words[n++] = path;
-    for (int i = 1; i < argc; i++) words[n++] = argv[i];
-    words[n] = NULL;
-    execvp(mpiexec, words);
-    fprintf(stderr, "bench: cannot run %s\n", mpiexec);
-    return 1;
+    ranks_launch(ranks, path, argc, argv);
+    return fprintf(stderr, "bench: %s\n", tn_error_message()), 1;
 }
 #endif
 

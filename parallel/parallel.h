@@ -126,7 +126,8 @@ typedef struct {
     void *user;
     tn_status (*gather)(void *user, const void *mine, void *all, int bytes); /* all: size times bytes */
     tn_status (*broadcast)(void *user, void *data, int bytes, int from);
-    /* To rank i go out_bytes[i] from out + out_at[i]; from it come in_bytes[i] to in + in_at[i]. */
+    /* To rank i go out_bytes[i] from out + out_at[i]; from it come in_bytes[i] to in + in_at[i],
+     * which lies apart from out. */
     tn_status (*swap)(void *user, const void *out, const int *out_bytes, const int *out_at, void *in,
                       const int *in_bytes, const int *in_at);
     void (*free)(void *user);

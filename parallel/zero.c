@@ -74,7 +74,10 @@ static bool send_state(const tn_replica *r, tn_optimizer *o, const tn__place *p,
         const int n = (int)tn__min_i64(bytes - at, PIECE);
         if (w->t.rank == p->owner) out[0] = n;
         if (w->t.rank == 0) in[p->owner] = n;
-        if (!tn__world_went(w, w->t.swap(w->t.user, room + at, out, none, room + at, in, none))) return false;
+        char nothing[2]; /* what goes out and what comes in must lie apart, also where it is none: MPI */
+        if (!tn__world_went(w, w->t.swap(w->t.user, out[0] ? room + at : nothing, out, none,
+                                         in[p->owner] ? room + at : nothing + 1, in, none)))
+            return false;
     }
     if (w->t.rank == 0) tn_optimizer_unpack(o, p->t, room, bytes); /* raised: the others hear of it when they meet */
     return true;

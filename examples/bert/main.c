@@ -10,6 +10,7 @@ int main(int argc, char **argv)
         .name = "bert",
         .summary = "masked language models from text files",
         .commands = commands,
+        .world = PROGRAM_WORLD,
         .text = "Train one, let it fill in blanks, look at what it attends to:\n\n"
                 "  bert train --text book.txt --out book --minutes 20\n"
                 "  bert fill --model book \"The old [MASK] went to the sea.\"\n"

@@ -3,6 +3,7 @@
 #include "options.h"
 
 #include "help.h"
+#include "ranks.h"
 #include "stop.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +33,7 @@ static struct {
     const program *program;
     const command *command;
     int            argc;
+    char         **argv;      /* as it was */
     option_list   *lists[16]; /* whose memory is ours */
     int            list_count;
 } now;
@@ -42,12 +44,22 @@ int program_usage(const char *fmt, ...)
 {
     const char *c = now.command && now.command->name ? now.command->name : "";
     va_list     ap;
+    if (!ranks_first()) return EXIT_USAGE;
     va_start(ap, fmt);
     fprintf(stderr, "%s%s%s: ", now.program->name, *c ? " " : "", c);
     vfprintf(stderr, fmt, ap);
     fprintf(stderr, "\nTry '%s%s%s --help'.\n", now.program->name, *c ? " " : "", c);
     va_end(ap);
     return EXIT_USAGE;
+}
+
+tn_world *program_ranks(int64_t ranks)
+{
+    const int there = ranks_started();
+    if (there == 1 && ranks > 1) ranks_launch((int)ranks, NULL, now.argc, now.argv);
+    if (!ranks_first()) settings.quiet = settings.no_progress = true;
+    if (tn_error() != TN_OK || (there == 1 && !ranks)) return NULL;
+    return ranks_join(ranks ? (int)ranks : there, there, now.program->world);
 }
 
 int program_exit_code(tn_status s)
@@ -66,7 +78,7 @@ int program_exit_code(tn_status s)
 int program_end(void)
 {
     if (tn_error() == TN_OK) return stop_exit_code();
-    fprintf(stderr, "%s: %s\n", now.program ? now.program->name : "error", tn_error_message());
+    if (ranks_first()) fprintf(stderr, "%s: %s\n", now.program ? now.program->name : "error", tn_error_message());
     return program_exit_code(tn_error());
 }
 
@@ -376,7 +388,10 @@ int program_main(const program *p, int argc, char **argv)
     signal(SIGPIPE, SIG_DFL); /* `… | head -1` ends a program quietly, also where its parent ignores the signal */
     want_help = want_version = false;
     now.program = p, now.command = NULL, now.argc = argc, now.list_count = 0;
+    if (!(now.argv = calloc((size_t)argc + 1, sizeof *now.argv))) return fputs("out of memory\n", stderr), EXIT_MEMORY;
+    memcpy(now.argv, argv, (size_t)argc * sizeof *argv);
     int code = run(argc - 1, argv + 1);
+    free(now.argv);
     for (int i = 0; i < now.list_count; i++) free(now.lists[i]->value), *now.lists[i] = (option_list){0, NULL};
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "%s: cannot write to standard output\n", p->name);

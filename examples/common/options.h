@@ -72,7 +72,16 @@ typedef struct {
     const char    *name, *summary;
     const command *commands; /* the last is {0} */
     const char    *text;
+    tn_world *(*world)(const void *communicator); /* PROGRAM_WORLD, in one that knows --ranks */
 } program;
+#ifdef PROGRAM_MPI /* linked with tenon::mpi */
+#define PROGRAM_WORLD tn_world_mpi
+#else
+#define PROGRAM_WORLD NULL
+#endif
+/* One of `ranks` processes that do the same, under MPI; one that is not yet starts them, and is replaced by them. 0: as
+ * many as there are, NULL if it is only this one. NULL: that, or raised. */
+tn_world *program_ranks(int64_t ranks);
 
 /* What every command can be told. */
 typedef struct {

@@ -24,8 +24,8 @@ static void came(int which)
 void stop_begin(const char *says)
 {
     /* a line of its own, also where a progress bar stands */
-    const int n = snprintf(message, sizeof message, "%s%s\n", isatty(STDERR_FILENO) ? "\n" : "", says);
-    length = n < 0 ? 0 : (size_t)n < sizeof message ? (size_t)n : sizeof message - 1;
+    const int n = snprintf(message, sizeof message, "%s%s\n", isatty(STDERR_FILENO) ? "\n" : "", says ? says : "");
+    length = !says || n < 0 ? 0 : (size_t)n < sizeof message ? (size_t)n : sizeof message - 1;
     stop_flag = 0;
     struct sigaction a = {.sa_handler = came, .sa_flags = SA_RESTART};
     sigemptyset(&a.sa_mask);

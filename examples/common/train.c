@@ -23,6 +23,8 @@ static int checked(training *t)
     if (a->vocab && a->vocab_size) return program_usage("--vocab-size is for a new tokenizer; --vocab names one");
     if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes;
     if (!a->vocab_size && t->kind->tokenizer) a->vocab_size = 8000;
+    if ((a->shards || a->zero) && !t->world)
+        return program_usage("--%s is for several processes: say --ranks, too", a->zero ? "zero" : "shards");
     return t->kind->check(t);
 }
 
@@ -57,7 +59,7 @@ static double disk_of(const training *t)
     return 4 * (double)tn_module_count(t->net, false) * (3 * checkpoints + 2) + (1 << 20);
 }
 
-/* How many steps; 0: an error stands. Where it matters how long one takes, the model is used up and made anew. */
+/* How many steps; 0: an error stands. Several ranks are as many times faster, about. Where it matters how long one takes, the model is used up and made anew. */
 static int64_t steps_for(training *t, double *seconds)
 {
     const train_asked *a = &t->asked;
@@ -70,6 +72,7 @@ static int64_t steps_for(training *t, double *seconds)
         if (tn_error() != TN_OK || !(t->net = model_for(t))) return 0;
     }
     if (a->steps || a->epochs) return a->steps ? a->steps : a->epochs * t->batches;
+    *seconds /= tn_world_size(t->world);
     return (int64_t)fmax(60 * a->minutes / *seconds, 1);
 }
 
@@ -106,8 +109,19 @@ static const char *described(const training *t, int64_t steps, tn_json_writer *w
     tn_json_put_double(w, "warmup", a->warmup);
     tn_json_put_double(w, "dropout", a->dropout);
     tn_json_put_i64(w, "seed", a->seed);
+    if (t->world) tn_json_put_i64(w, "shards", a->shards);
     tn_json_close(w);
     return tn_json_text(w, NULL);
+}
+
+/* A run's shards are part of what it is: one that goes on has those that it began with, also in one process. */
+static bool shards_of(training *t)
+{
+    train_asked  *a = &t->asked;
+    const int64_t before = a->resume ? record_number(a->out, "shards") : 0;
+    if (!t->world && before) t->world = tn_world_alone();
+    if (!a->shards) a->shards = before ? before : 12;
+    return tn_error() == TN_OK;
 }
 
 static bool prepared(training *t)
@@ -118,10 +132,37 @@ static bool prepared(training *t)
     if (k->look && !k->look(t)) return false;
     if (!record_may_begin(a->out, &a->resume)) return false;
     t->begun = !a->resume;
+    if (!shards_of(t)) return false;
     t->tokens = tokenizer_for(t);
     if (tn_error() != TN_OK || !k->open(t)) return false;
     return (t->net = model_for(t)) && record_memory(memory_of(t), a->force) &&
            record_space(a->out, disk_of(t), a->force);
+}
+
+/* Rank 0, or the only process: all up to the point from which a run can be resumed. NULL: raised. */
+static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
+{
+    double seconds;
+    if (!prepared(t) || !(*steps = steps_for(t, &seconds)) || tn_error() != TN_OK) return NULL;
+    announce(t, *steps, seconds);
+    const char *config = described(t, *steps, w);
+    t->begun = false;
+    return record_run(t->asked.out, t->asked.resume, t->tokens, config) ? config : NULL;
+}
+
+/* The other ranks: then they read what rank 0 has made. */
+static const char *follow(training *t, tn_json_writer *w, int64_t *steps)
+{
+    const train_kind *k = t->kind;
+    train_asked      *a = &t->asked;
+    if (tn_world_barrier(t->world) != TN_OK) return NULL;
+    t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
+    a->resume = true;
+    if (!shards_of(t) || (k->look && !k->look(t))) return NULL;
+    t->tokens = tokenizer_for(t);
+    if (tn_error() != TN_OK || !k->open(t)) return NULL;
+    *steps = record_steps(a->out);
+    return *steps && (t->net = model_for(t)) ? described(t, *steps, w) : NULL;
 }
 
 static bool has_validation(const training *t) { return t->fit.valid.next || t->fit.score; }
@@ -152,12 +193,15 @@ static tn_fit_result fitted(training *t, int64_t steps, const char *config)
     int64_t  every = steps / 20 > t->kind->seldom ? t->kind->seldom : steps / 20 > 10 ? steps / 20 : 10;
     if (t->every) every = t->every;
     l.rec.bar.score = t->score;
-    stop_begin("saving, then ending; press again to end at once");
+    const bool first = tn_world_rank(t->world) == 0;
+    stop_begin(first ? "saving, then ending; press again to end at once" : NULL);
     tn_fit_args f = t->fit;
     f.module = t->net, f.steps = steps, f.warmup = (int64_t)(t->asked.warmup * (double)steps) + 1;
     f.folder = in_folder(t->asked.out, "checkpoints", folder), f.resume = t->asked.resume, f.config = config;
     f.save_every = every, f.valid_every = has_validation(t) ? every : 0;
-    f.on = heard, f.on_user = &l, f.stop = &stop_flag;
+    if (first) f.on = heard, f.on_user = &l;
+    f.stop = &stop_flag, f.world = t->world;
+    if (f.world) f.shards = (int)t->asked.shards, f.zero = t->asked.zero;
     if (f.optimizer) its_own(&f);
     const tn_fit_result r = tn_fit_run(f);
     record_end(&l.rec);
@@ -178,21 +222,18 @@ tn_fit_result train_run(training *t)
 {
     tn_fit_result   r = {.why = TN_FIT_FAILED};
     tn_json_writer *w = tn_json_writer_new(2);
-    double          seconds;
-    int64_t         steps;
+    int64_t         steps = 0;
+    const bool      first = tn_world_rank(t->world) == 0;
     t->usage = checked(t);
     if (t->usage) return tn_json_writer_free(w), r;
-    if (w && prepared(t) && (steps = steps_for(t, &seconds)) && tn_error() == TN_OK) {
-        announce(t, steps, seconds);
-        const char *config = described(t, steps, w);
-        t->begun = false;
-        if (record_run(t->asked.out, t->asked.resume, t->tokens, config)) {
-            r = fitted(t, steps, config);
-            if (r.why == TN_FIT_FAILED) advise(t);
-        }
+    const char *config = !w || tn_error() != TN_OK ? NULL : first ? lead(t, w, &steps) : follow(t, w, &steps);
+    if (config && first && t->world) tn_world_barrier(t->world);
+    if (config && tn_error() == TN_OK) {
+        r = fitted(t, steps, config);
+        if (r.why == TN_FIT_FAILED && first) advise(t);
     }
     if (t->begun) record_forget(t->asked.out);
-    if (r.why != TN_FIT_FAILED) {
+    if (r.why != TN_FIT_FAILED && first) {
         tn_module_train(t->net, false);
         if (t->kind->save(t, r.why)) record_page(t->asked.out, t->kind->title);
     }
@@ -211,8 +252,16 @@ void train_free(training *t)
 
 int train_main(training *t)
 {
-    const tn_fit_result r = train_run(t);
+    t->world = program_ranks(t->asked.ranks);
+    tn_fit_result r = train_run(t);
+    tn_world_free(t->world); /* what went wrong anywhere, all know now */
+    t->world = NULL;
     if (t->usage) return t->usage;
+    if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
+    if (!ranks_first()) {
+        train_free(t);
+        return program_end();
+    }
     if (r.why == TN_FIT_STOPPED && !settings.quiet)
         fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
     else if (r.why != TN_FIT_FAILED) {

@@ -7,6 +7,7 @@
 #ifndef TENON_EXAMPLES_COMMON_TRAIN_H
 #define TENON_EXAMPLES_COMMON_TRAIN_H
 
+#include "ranks.h"
 #include "record.h"
 #include "stop.h"
 #include <math.h>
@@ -14,9 +15,9 @@
 /* What every training is told. 0, and NaN for dropout: as the size has it. */
 typedef struct {
     const char *out, *size, *dtype, *vocab;
-    int64_t     vocab_size, steps, epochs, seed, layers, heads, dim;
+    int64_t     vocab_size, steps, epochs, seed, layers, heads, dim, ranks, shards;
     double      minutes, lr, warmup, dropout;
-    bool        resume, force;
+    bool        resume, force, zero;
 } train_asked;
 #define TRAIN_DEFAULTS .dtype = "f32", .lr = 1e-3, .warmup = 0.1, .seed = 1
 #define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_) \
@@ -44,6 +45,11 @@ typedef struct {
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),    \
         OPTION_REAL("lr", 0, "RATE", &(a).lr, "the highest learning rate", .least = 1e-9, .most = 100),               \
         OPTION_INT("seed", 0, "N", &(a).seed, "of everything that is drawn"),                                         \
+        OPTION_INT("ranks", 0, "K", &(a).ranks, "learn with K processes under MPI; the same bits for any number",     \
+                   .least = 1, .most = 4096),                                                                         \
+        OPTION_INT("shards", 0, "N", &(a).shards, "with --ranks, in how many parts a batch is cut; without it, 12",   \
+                   .least = 1, .most = TN_SHARDS_MAX),                                                                \
+        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks, share out the optimizer's memory, too"),                     \
         OPTION_FLAG("resume", 'r', &(a).resume, "go on where a run was broken off"),                                  \
         OPTION_FLAG("force", 0, &(a).force, "begin, though the memory or the disk space that it needs is not there")
 
@@ -51,6 +57,7 @@ typedef struct {
 typedef struct train_kind train_kind;
 typedef struct {
     const train_kind *kind;
+    tn_world         *world; /* NULL: one process, and no shards */
     train_asked       asked; /* from the check on with all numbers put in */
     tn_tokenizer     *tokens;
     void             *net;

@@ -11,9 +11,10 @@ extern const command train_command, write_command, eval_command, info_command, c
 
 /* Windows of a text: drawn by chance, or one after the other. */
 typedef struct {
-    tn_ids  ids;
-    int64_t length, batch, at; /* at: the next window, in order */
-    bool    in_order;
+    tn_ids   ids;
+    int64_t  length, batch, at; /* at: the next window, in order */
+    bool     in_order;
+    tn_shard shard;
 } windows;
 
 typedef struct {

@@ -9,6 +9,7 @@ int main(int argc, char **argv)
         .name = "gpt",
         .summary = "language models that write",
         .commands = commands,
+        .world = PROGRAM_WORLD,
         .text = "Train one on a text, or take one that others trained, and let it write:\n\n"
                 "  gpt train --text book.txt --out book --minutes 20\n"
                 "  gpt write --model book --prompt \"The old man\"\n"

@@ -25,12 +25,16 @@ static bool cut(const windows *w, tn_batch *b, int64_t n, const int64_t *from)
 
 enum { MOST_ROWS = 4096, MOST_MEASURED = 1 << 17 /* pieces that a validation looks at */ };
 
+static void shard_windows(void *user, tn_shard s) { ((windows *)user)->shard = s; }
+
 static bool draw(void *user, tn_batch *b)
 {
     windows *w = user;
     int64_t  from[MOST_ROWS];
-    for (int64_t i = 0; i < w->batch; i++) from[i] = tn_random_below(tn_current_generator(), w->ids.n - w->length);
-    return cut(w, b, w->batch, from);
+    tn_batch_cut(b, w->shard, w->batch);
+    tn_shard_next(&w->shard);
+    for (int64_t i = 0; i < b->rows; i++) from[i] = tn_random_below(tn_current_generator(), w->ids.n - w->length);
+    return cut(w, b, b->rows, from);
 }
 
 /* Evenly over all of it, if that is more than it takes. */
@@ -38,15 +42,19 @@ static bool go_through(void *user, tn_batch *b)
 {
     windows      *w = user;
     const int64_t all = windows_count(w), most = MOST_MEASURED / w->length + 1, some = all < most ? all : most;
-    int64_t       from[MOST_ROWS], n = 0;
-    for (; n < w->batch && w->at < some; n++) from[n] = w->at++ * all / some * w->length;
+    const int64_t n = some - w->at < w->batch ? some - w->at : w->batch;
+    int64_t       from[MOST_ROWS];
     if (!n) return w->at = 0, false;
-    return cut(w, b, n, from);
+    tn_batch_cut(b, w->shard, n);
+    for (int64_t i = 0; i < b->rows; i++) from[i] = (w->at + b->first + i) * all / some * w->length;
+    if (tn_shard_next(&w->shard)) w->at += n;
+    return cut(w, b, b->rows, from);
 }
 static void rewind_windows(void *user, const tn_json *at)
 {
     (void)at; /* what is measured begins at its first window */
-    ((windows *)user)->at = 0;
+    windows *w = user;
+    w->at = 0, w->shard.done_ = 0;
 }
 
 static tn_tensor *loss(void *net, const tn_batch *b, void *user)
@@ -110,10 +118,11 @@ static bool open_all(training *t)
                         (long long)g->train.ids.n, (long long)g->length),
                false;
     if (g->held.ids.n <= g->held.length) g->held.length = g->held.ids.n - 1;
-    t->fit.train = (tn_source){.next = draw, .user = &g->train}, t->fit.loss = loss;
+    t->fit.train = (tn_source){.next = draw, .shard = shard_windows, .user = &g->train}, t->fit.loss = loss;
     t->fit.weight_decay = g->weight_decay;
     if (g->held.length > 0) {
-        t->fit.valid = (tn_source){.next = go_through, .begin = rewind_windows, .user = &g->held};
+        t->fit.valid =
+            (tn_source){.next = go_through, .begin = rewind_windows, .shard = shard_windows, .user = &g->held};
         t->fit.restore_best = true;
     }
     t->batches = g->train.ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;

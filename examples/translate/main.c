@@ -10,6 +10,7 @@ int main(int argc, char **argv)
         .name = "translate",
         .summary = "models from one sequence to another",
         .commands = commands,
+        .world = PROGRAM_WORLD,
         .text = "Train on two files whose lines belong together, translate, see how good it is:\n\n"
                 "  translate train --src a.en --tgt a.de --out ende --minutes 60\n"
                 "  translate run --model ende < test.en > test.out\n"

@@ -57,6 +57,7 @@ static tn_status thread_swap(void *user, const void *out, const int *out_bytes, 
                              const int *in_bytes, const int *in_at)
 {
     member *m = user;
+    if (in == out) return tn_raise(TN_EINVAL, "what goes out and what comes in lie in the same place");
     m->hub->out_at[m->rank] = out_at, m->hub->out_bytes[m->rank] = out_bytes;
     if (begin(m, out) != TN_OK) return tn_error();
     for (int i = 0; i < m->hub->size; i++) {
