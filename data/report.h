@@ -73,7 +73,9 @@ typedef struct {
     const char      *caption;
 } tn_report_picture;
 TN_API tn_status tn_report_pictures(tn_report *r, const char *title, int64_t n, const tn_report_picture *pictures);
+
 /* ---- what is inside a model -------------------------------------------------------------------------------------- */
+
 /* What is added from here on is one alternative, which a button of this name shows; the title comes with the first.
  * tn_report_chosen ends the choice. */
 TN_API tn_status tn_report_choose(tn_report *r, const char *title, const char *name, bool first);
@@ -84,6 +86,7 @@ TN_API tn_status tn_report_ways(tn_report *r, const char *title, int64_t n, cons
 /* Words on a ground of green, or amber where the value is negative. */
 TN_API tn_status tn_report_values(tn_report *r, const char *title, int64_t n, const char *const *words,
                                   const double *values);
+typedef struct {
     int64_t       nx, ny;
     const double *z; /* [ny, nx]; what is not finite counts as the largest */
     double        x0, x1, y0, y1;
@@ -93,7 +96,7 @@ TN_API tn_status tn_report_values(tn_report *r, const char *title, int64_t n, co
 } tn_report_plane;
 TN_API tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_plane *p);
 /* The picture that was added last, as an .svg of its own. */
-TN_API tn_status tn_report_picture(tn_report *r, const char *path);
+TN_API tn_status tn_report_save_picture(tn_report *r, const char *path);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -157,14 +157,14 @@ tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_pla
 
 /* ---- a picture of its own ---------------------------------------------------------------------------------------- */
 
-tn_status tn_report_picture(tn_report *r, const char *path)
+tn_status tn_report_save_picture(tn_report *r, const char *path)
 {
     size_t at = 0, end, found = SIZE_MAX;
     if (tn__blocked()) return tn__self.error;
-    if (!r || !path) return tn_raise(TN_EINVAL, "tn_report_picture: the %s is NULL", r ? "path" : "report");
+    if (!r || !path) return tn_raise(TN_EINVAL, "tn_report_save_picture: the %s is NULL", r ? "path" : "report");
     for (; at + 5 < r->body.bytes; at++)
         if (!memcmp(r->body.at + at, "<svg ", 5)) found = at;
-    if (found == SIZE_MAX) return tn_raise(TN_ESTATE, "tn_report_picture: there is no picture in this report yet");
+    if (found == SIZE_MAX) return tn_raise(TN_ESTATE, "tn_report_save_picture: there is no picture in this report yet");
     for (end = found; end + 6 < r->body.bytes && memcmp(r->body.at + end, "</svg>", 6) != 0;) end++;
     tn_string s = {0};
     tn_string_add(&s, tn_text_of("<svg xmlns=\"http://www.w3.org/2000/svg\" "));

@@ -64,7 +64,7 @@ START_TEST(a_picture_of_its_own)
 {
     tn_report  *r = made();
     const char *path = tn_test_file("picture.svg");
-    ck_assert(tn_report_picture(r, path) == TN_OK);
+    ck_assert(tn_report_save_picture(r, path) == TN_OK);
     tn_lines *l = tn_lines_load(path);
     fine();
     ck_assert(!strncmp(tn_lines_at(l, 0).at, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=", 46));
@@ -90,8 +90,8 @@ START_TEST(what_is_said_of_mistakes)
     double none[4] = {NAN, NAN, INFINITY, NAN};
     tn_report_surface(r, "t", &(tn_report_plane){.nx = 2, .ny = 2, .z = none, .x1 = 1, .y1 = 1});
     ck_error(TN_ENUMERIC, "tn_report_surface: none of the numbers is finite");
-    tn_report_picture(r, tn_test_file("none.svg"));
-    ck_error(TN_ESTATE, "tn_report_picture: there is no picture in this report yet");
+    tn_report_save_picture(r, tn_test_file("none.svg"));
+    ck_error(TN_ESTATE, "tn_report_save_picture: there is no picture in this report yet");
     tn_report_free(r);
 }
 END_TEST
