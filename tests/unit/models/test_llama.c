@@ -191,7 +191,7 @@ START_TEST(any_model_that_writes)
     fine();
     tn_linear *l = tn_linear_new(.in = 2, .out = 2);
     ck_assert_ptr_null(tn_lm_forward(l, ids));
-    ck_error(TN_EINVAL, "a Linear is no language model: it must be a tn_gpt, a tn_llama or a tn_reformer");
+    ck_error(TN_EINVAL, "a Linear is no language model: it must be a tn_gpt, a tn_llama, a tn_reformer or a tn_rnn_lm");
     ck_assert_ptr_null(tn_lm_load(tn_test_data("golden/bert/masked")));
     char says[1200];
     snprintf(says, sizeof says,
