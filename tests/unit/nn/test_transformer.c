@@ -454,6 +454,30 @@ static tn_tensor *count(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
 }
 
 /* Those that are one op with the product before them, or not: because they are a user's, or a hook wants to see. */
+/* Layers that share a block: what goes through it several times. */
+START_TEST(shared_blocks)
+{
+    tn_blocks *m = tn_blocks_new(.layers = 3, .groups = 2, .dim = 8, .heads = 2, .ff = 12);
+    tn_tensor *x = tn_golden_values("x", TN_F32, TN_SHAPE(2, 5, 8)), *w[3], *y = x;
+    ck_assert(m && m->depth == 3 && tn_length(m->layers) == 2);
+    tn_eval(m);
+    for (int i = 0; i < 3; i++) y = tn_call((tn_block *)tn_at(m->layers, i == 2), y); /* ⌊i / 1.5⌋ */
+    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .weights = w), y) && w[0] && w[2]);
+    tn_kv_cache   *cache = tn_blocks_cache(m, 2, 5, 0);
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *all = tn_blocks_forward(m, x, .causal = true);
+    tn_blocks_forward(m, tn_narrow(x, 1, 0, 4), .causal = true, .cache = cache);
+    tn_tensor *last = tn_blocks_forward(m, tn_narrow(x, 1, 4, 1), .causal = true, .cache = cache);
+    ck_assert(tn_same_bits(last, tn_narrow(all, 1, 4, 1)));
+    tn_scope_end(s);
+    tn_kv_cache_free(cache);
+    tn_free(m);
+    ck_assert_ptr_null(tn_blocks_new(.layers = 3, .groups = 4, .dim = 8, .heads = 2));
+    ck_error(TN_EINVAL, "tn_blocks_new: .groups is 4: from 1 to .layers, 3, and without .full_layers and .relative; 0: "
+                        "each layer has a block of its own");
+}
+END_TEST
+
 START_TEST(activations)
 {
     tn_tensor *x = tn_normal(TN_SHAPE(B, T, D), 0, 1), *y[7];
@@ -640,6 +664,7 @@ int main(void)
     tcase_add_test(c, dropouts);
     tcase_add_test(c, weights);
     tcase_add_test(c, stacks_are_lean);
+    tcase_add_test(c, shared_blocks);
     tcase_add_test(c, activations);
     tcase_add_test(c, tied_head);
     tcase_add_loop_test(c, memory_fails, 0, 2);
