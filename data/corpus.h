@@ -54,11 +54,13 @@ typedef struct tn_mlm_config {
     /* false: full sentences of one document, as many as fit, between cls and sep. true: two pieces, cls A sep B sep,
      * where B follows A or, half of the time, is from another document. */
     bool               pairs;
+    bool               order;      /* of pairs: B always follows A, but half of the time the two change places */
     int64_t max_tokens TN_IS(128); /* of an example, with its special tokens: 128; at most 16384 */
     int32_t            pad, cls, sep, mask;
     const uint8_t     *kinds;       /* [vocabulary], copied; NULL: all are ordinary first tokens */
     double rate        TN_IS(0.15); /* of the tokens to guess: 0.15; 80 % become mask, 10 % another token, 10 % stay */
     bool               whole_words; /* all tokens of a word, or none */
+    int64_t            spans;       /* so many tokens, or whole words, in a row at most; n as often as 1/n; 0: one */
     bool               fixed;       /* the same pairs and masks in every epoch: for validation */
     int64_t tokens     TN_IS(4096); /* in a batch at most, padding counted: 4096. An example that is longer is alone */
     int64_t            examples;    /* in a batch at most; 0: no limit */
@@ -72,7 +74,7 @@ typedef struct tn_mlm_config {
 typedef struct {
     tn_tensor *ids, *segments, *padding; /* [B, T]; segments: 1 from B on */
     tn_tensor *masked_at, *masked_ids;   /* [M]: places row · T + column, in order, and what stood there */
-    tn_tensor *next;                     /* [B]: 0 B follows A, 1 it does not; NULL without pairs */
+    tn_tensor *next;                     /* [B]: 0 B follows A, 1 it does not, or comes first; NULL without pairs */
     int64_t    tokens;                   /* without padding */
 } tn_mlm_batch;
 

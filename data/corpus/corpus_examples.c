@@ -29,7 +29,10 @@ static bool check(const tn_mlm_config *m, const tn_corpus *c)
                false;
     if (!(m->rate > 0 && m->rate <= 1) || m->ahead < 0 || m->ahead > 64)
         return tn_raise(TN_EINVAL, "tn_mlm_new: rate must be in (0, 1], ahead 0 to 64"), false;
-    if (m->pairs && c->footer.documents < 2)
+    if (m->spans < 0 || m->spans > 64)
+        return tn_raise(TN_EINVAL, "tn_mlm_new: spans is %lld, expected 0 to 64", (long long)m->spans), false;
+    if (m->order && !m->pairs) return tn_raise(TN_EINVAL, "tn_mlm_new: order goes with pairs"), false;
+    if (m->pairs && !m->order && c->footer.documents < 2)
         return tn_raise(TN_EINVAL, "tn_mlm_new: pairs need at least two documents (separated by empty lines), or where "
                                    "would the sentences come from that do not follow?"),
                false;

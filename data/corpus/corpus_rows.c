@@ -58,10 +58,14 @@ static bool put_pair(const tn__examples *x, const tn__example *e, tn_generator *
     int64_t          middle = c->start[e->first + cut], end = c->start[e->first + e->count];
     bool             other = tn_random_u32(g) & 1;
     range            a = {c->start[e->first], middle - c->start[e->first]}, b = {middle, end - middle};
-    if (other) b = draw_other(c, e->document, b.n, g);
+    if (other && !x->config.order) b = draw_other(c, e->document, b.n, g);
     if (a.n + b.n > room) { /* A gives way at its beginning; B, whose end would tell that it was cut, if it must */
         b.n = tn__min_i64(b.n, room - tn__min_i64(a.n, tn__max_i64(room / 4, 1)));
         a.from += a.n - (room - b.n), a.n = room - b.n;
+    }
+    if (other && x->config.order) {
+        const range first = a;
+        a = b, b = first;
     }
     tn_ids *row = &to->row;
     if (!tn__ids_room(row, a.n + b.n + 3)) return false;
@@ -118,15 +122,26 @@ static void sort(int32_t *x, int64_t n)
         }
 }
 
-/* Which places of the row are to be guessed: chosen[0 … *n), in order. */
-static bool choose(const tn__examples *x, tn_generator *g, tn__mlm_rows *to, int64_t *n)
+/* How many tokens the unit has, a token or a word, that begins there. */
+static int32_t unit_length(const tn__examples *x, const tn_ids *row, int32_t at)
+{
+    int32_t n = 1;
+    while (x->config.whole_words && at + n < row->n && (kind_of(x, row->at[at + n]) & TN_TOKEN_INNER) &&
+           !(kind_of(x, row->at[at + n]) & TN_TOKEN_SPECIAL))
+        n++;
+    return n;
+}
+
+/* Where the row's units begin, into chosen, which has room for three times as many numbers behind. Returns how many
+ * tokens may be masked; -1: no memory. */
+static int64_t find_units(const tn__examples *x, tn__mlm_rows *to)
 {
     const tn_ids *row = &to->row;
-    tn_ids       *units = &to->chosen; /* where tokens, or words, begin */
-    int64_t       ordinary = 0, taken = 0, places = 0;
-    bool          whole = x->config.whole_words, open = false;
+    tn_ids       *units = &to->chosen;
+    int64_t       ordinary = 0;
+    bool          open = false;
     units->n = 0;
-    if (!tn__ids_room(units, 2 * row->n)) return false; /* behind the units: the places that were taken */
+    if (!tn__ids_room(units, 4 * row->n)) return -1;
     for (int64_t i = 0; i < row->n; i++) {
         int kind = kind_of(x, row->at[i]);
         if (kind & TN_TOKEN_SPECIAL) {
@@ -134,26 +149,75 @@ static bool choose(const tn__examples *x, tn_generator *g, tn__mlm_rows *to, int
             continue;
         }
         ordinary++;
-        if (!whole || !open || !(kind & TN_TOKEN_INNER)) units->at[units->n++] = (int32_t)i;
+        if (!x->config.whole_words || !open || !(kind & TN_TOKEN_INNER)) units->at[units->n++] = (int32_t)i;
         open = true;
     }
-    int64_t  wanted = (int64_t)((double)ordinary * x->config.rate + 0.5), count = units->n;
-    int32_t *place = units->at + row->n;
-    if (ordinary && wanted < 1) wanted = 1;
-    for (int64_t i = 0; i < count && taken < wanted; i++) {
+    return ordinary;
+}
+
+/* One unit after the other by chance, until so many tokens are found. Returns how many there are in place. */
+static int64_t choose_units(const tn__examples *x, tn_generator *g, tn__mlm_rows *to, int64_t wanted, int32_t *place)
+{
+    tn_ids *units = &to->chosen;
+    int64_t taken = 0;
+    for (int64_t i = 0, count = units->n; i < count && taken < wanted; i++) {
         int64_t j = i + tn_random_below(g, count - i);
-        int32_t at = units->at[j], length = 1;
+        int32_t at = units->at[j];
         units->at[j] = units->at[i];
-        while (whole && at + length < row->n && (kind_of(x, row->at[at + length]) & TN_TOKEN_INNER) &&
-               !(kind_of(x, row->at[at + length]) & TN_TOKEN_SPECIAL))
-            length++;
+        const int32_t length = unit_length(x, &to->row, at);
         if (taken && taken + length > wanted) continue; /* a shorter word may still fit */
-        for (int32_t k = 0; k < length; k++) place[places++] = at + k;
+        for (int32_t k = 0; k < length; k++) place[taken + k] = at + k;
         taken += length;
     }
-    sort(place, places);
-    memmove(units->at, place, (size_t)places * sizeof *place);
-    *n = places;
+    return taken;
+}
+
+/* 1 … most, n with a chance that goes with 1/n, as ALBERT draws its n-grams. */
+static int64_t draw_span(tn_generator *g, int64_t most)
+{
+    double all = 0;
+    for (int64_t n = 1; n <= most; n++) all += 1 / (double)n;
+    double u = tn_random_double(g) * all;
+    for (int64_t n = 1; n < most; n++)
+        if ((u -= 1 / (double)n) < 0) return n;
+    return most;
+}
+
+/* The same with units that stand in a row: each span begins at a unit that is drawn, and ends in front of one that is
+ * taken, of a special token, and where more would be hidden than wanted. */
+static int64_t choose_spans(const tn__examples *x, tn_generator *g, tn__mlm_rows *to, int64_t wanted, int32_t *place)
+{
+    const int32_t *unit = to->chosen.at;
+    const int64_t  count = to->chosen.n;
+    int32_t       *order = place + to->row.n, *used = order + to->row.n;
+    int64_t        taken = 0;
+    for (int64_t i = 0; i < count; i++) order[i] = (int32_t)i, used[i] = 0;
+    for (int64_t i = 0; i < count && taken < wanted; i++) {
+        const int64_t j = i + tn_random_below(g, count - i), first = order[j];
+        order[j] = order[i];
+        if (used[first]) continue;
+        const int64_t n = draw_span(g, x->config.spans);
+        for (int64_t k = first, at = unit[first]; k < count && k < first + n && !used[k] && unit[k] == at; k++) {
+            const int32_t length = unit_length(x, &to->row, unit[k]);
+            if (taken && taken + length > wanted) break;
+            for (int32_t c = 0; c < length; c++) place[taken + c] = unit[k] + c;
+            taken += length, at += length, used[k] = 1;
+        }
+    }
+    return taken;
+}
+
+/* Which places of the row are to be guessed: chosen[0 … *n), in order. */
+static bool choose(const tn__examples *x, tn_generator *g, tn__mlm_rows *to, int64_t *n)
+{
+    const int64_t ordinary = find_units(x, to);
+    if (ordinary < 0) return false;
+    int64_t  wanted = (int64_t)((double)ordinary * x->config.rate + 0.5);
+    int32_t *place = to->chosen.at + to->row.n;
+    if (ordinary && wanted < 1) wanted = 1;
+    *n = x->config.spans > 1 ? choose_spans(x, g, to, wanted, place) : choose_units(x, g, to, wanted, place);
+    sort(place, *n);
+    memmove(to->chosen.at, place, (size_t)*n * sizeof *place);
     return true;
 }
 

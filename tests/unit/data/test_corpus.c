@@ -360,7 +360,7 @@ START_TEST(whole_words)
     const char   *files[] = {story("a", 40)};
     tn_corpus    *c = open_corpus(1, files, 1, false);
     tn_mlm_config config = plain();
-    config.whole_words = true;
+    config.whole_words = true, config.spans = _i ? 3 : 0;
     for (int i = WORDS; i < VOCABULARY; i++) kinds[i] = i % 3 ? TN_TOKEN_INNER : 0; /* words of three tokens */
     tn_mlm      *b = tn_mlm_create(c, config);
     tn_mlm_batch x;
@@ -380,6 +380,73 @@ START_TEST(whole_words)
     }
     ck_assert_int_gt(checked, 5);
     tn_mlm_free(b);
+    tn_corpus_close(c);
+}
+END_TEST
+
+/* Two pieces of one document, in their order or not: what is in front says which. */
+START_TEST(order_of_pairs)
+{
+    const char   *files[] = {story("a", 1)};
+    tn_corpus    *c = open_corpus(1, files, 1, false);
+    tn_mlm_config config = plain();
+    config.pairs = config.order = true, config.rate = 1e-9; /* one word of each row */
+    tn_mlm      *b = tn_mlm_create(c, config);
+    tn_mlm_batch x;
+    int64_t      rows = 0, swapped = 0;
+    ck_assert_msg(b, "%s", tn_error_message());
+    for (int epoch = 0; epoch < 200; epoch++)
+        while (tn_mlm_next(b, &x)) {
+            const int64_t T = tn_size(x.ids, 1);
+            for (int64_t i = 0; i < tn_numel(x.masked_at); i++)
+                tn_set_i64(x.ids, tn_get_i64(x.masked_at, i), tn_get_i64(x.masked_ids, i));
+            for (int64_t r = 0; r < tn_size(x.ids, 0); r++, rows++) {
+                int64_t sep = 1, end = T - 1;
+                while (tn_get_i64(x.ids, r * T + sep) != SEP) sep++;
+                while (tn_get_i64(x.ids, r * T + end) != SEP) end--;
+                const bool    turned = tn_get_i64(x.next, r);
+                const int64_t before = tn_get_i64(x.ids, r * T + (turned ? end - 1 : sep - 1)),
+                              behind = tn_get_i64(x.ids, r * T + (turned ? 1 : sep + 1));
+                ck_assert_int_eq((behind - before + 250) % 250, 1);
+                swapped += turned;
+            }
+        }
+    ck_assert_msg(rows >= 200 && llabs(2 * swapped - rows) < 6 * (int64_t)__builtin_sqrt((double)rows), "%lld of %lld",
+                  (long long)swapped, (long long)rows);
+    tn_mlm_free(b);
+    config.pairs = false;
+    ck_assert_ptr_null(tn_mlm_create(c, config));
+    ck_error(TN_EINVAL, "tn_mlm_new: order goes with pairs");
+    tn_corpus_close(c);
+}
+END_TEST
+
+/* As many tokens as without spans, but more of them side by side: of spans of 1, 2 and 3 with chances of 6, 3 and 2 in
+ * 11 a token in 18 / 11 is the last of its span, and by chance the next one is masked, too. */
+START_TEST(spans)
+{
+    const char   *files[] = {story("a", 80)};
+    tn_corpus    *c = open_corpus(1, files, 1, false);
+    tn_mlm_config config = plain();
+    double        beside[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        int64_t      masked = 0, together = 0;
+        tn_mlm_batch x;
+        config.spans = i ? 3 : 0;
+        tn_mlm *b = tn_mlm_create(c, config);
+        epoch_of(b, &config); /* 15 % of each row */
+        for (int epoch = 0; epoch < 5; epoch++)
+            while (tn_mlm_next(b, &x))
+                for (int64_t k = 0; k < tn_numel(x.masked_at); k++, masked++)
+                    together += k && tn_get_i64(x.masked_at, k) == tn_get_i64(x.masked_at, k - 1) + 1;
+        beside[i] = (double)together / (double)masked;
+        tn_mlm_free(b);
+    }
+    ck_assert_msg(beside[0] > 0.05 && beside[0] < 0.2, "%g", beside[0]);
+    ck_assert_msg(beside[1] > 0.3 && beside[1] < 0.6, "%g", beside[1]);
+    config.spans = 65;
+    ck_assert_ptr_null(tn_mlm_create(c, config));
+    ck_error(TN_EINVAL, "tn_mlm_new: spans is 65, expected 0 to 64");
     tn_corpus_close(c);
 }
 END_TEST
@@ -555,7 +622,9 @@ int main(void)
     tcase_set_timeout(c, 60);
     tcase_add_test(c, full_sentences);
     tcase_add_test(c, sentence_pairs);
-    tcase_add_test(c, whole_words);
+    tcase_add_loop_test(c, whole_words, 0, 2);
+    tcase_add_test(c, order_of_pairs);
+    tcase_add_test(c, spans);
     tcase_add_test(c, positions_resume_exactly);
     tcase_add_test(c, misuse);
     c = tn_tcase(s, "faults");
