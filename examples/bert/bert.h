@@ -5,9 +5,9 @@
 #include "../common/options.h"
 #include "../common/train.h"
 
-extern const command train_command, fill_command, eval_command, embed_command, attention_command, info_command,
-    demo_command, sample_command, score_command, tune_command, classify_command, tag_command, answer_command,
-    choose_command;
+extern const command train_command, distil_command, contrast_command, fill_command, eval_command, embed_command,
+    search_command, attention_command, info_command, demo_command, sample_command, score_command, tune_command,
+    classify_command, tag_command, answer_command, choose_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 
@@ -20,17 +20,25 @@ void model_close(model *m);
 
 /* How sentences become vectors (sentences.c): as a folder of sentence-transformers says, or else as bert does it, the
  * mean of the pieces' with length 1. */
+enum { SENTENCE_STEPS = 8 };
+typedef struct {
+    tn_linear     *dense; /* NULL: the vector gets length 1 */
+    tn_hf_function then;  /* NULL: nothing */
+} sentence_step;
 typedef struct {
     char            folder[1024]; /* where the model is */
     bool            given;        /* does modules.json say it? */
     tn_bert_pooling pooling;
-    bool            plain;  /* the vectors are left as long as they are */
-    bool            lower;  /* capitals are to become small letters */
-    int64_t         length; /* pieces of a text at most */
+    bool            lower;                /* capitals are to become small letters */
+    int64_t         length, dim;          /* pieces of a text at most; numbers of a vector */
+    sentence_step   step[SENTENCE_STEPS]; /* behind the pooling */
+    int             steps;
 } sentences;
-bool       sentences_read(const char *dir, sentences *to); /* false: raised */
-bool       sentences_open(const char *dir, sentences *to, model *m);
+bool       sentences_open(const char *dir, sentences *to, model *m); /* false: raised */
+void       sentences_close(sentences *s, model *m);
 tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, const char *const *lines);
+/* The vectors of n lines, [n, dim], in their order; those of near lengths go through the model together (vectors.c). */
+bool sentences_all(const sentences *how, const model *m, int64_t n, const char *const *lines, float *to);
 
 /* A text's pieces as words for a picture; free them with words_free. */
 typedef struct {
@@ -52,9 +60,10 @@ typedef struct {
 
 typedef struct {
     option_list files;
-    const char *cache; /* the file of tokens */
-    bool        pairs, fixed, whole_words, by_rule;
-    int64_t     length, batch; /* pieces in an example, examples in a batch */
+    const char *cache;                                     /* the file of tokens */
+    bool        pairs, order, fixed, whole_words, by_rule; /* order: of pairs, as ALBERT has them */
+    int64_t     spans;                                     /* pieces or words that are hidden in a row; 0: one */
+    int64_t     length, batch;                             /* pieces in an example, examples in a batch */
     uint64_t    seed;
 } texts_config;
 bool       texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);
@@ -67,11 +76,23 @@ typedef struct {
     training    base;
     option_list text, valid;
     const char *objective;
-    int64_t     batch, length;
+    int64_t     batch, length, embedding; /* embedding: of ALBERT and ELECTRA; 0: as wide as the layers, 128 at most */
     bool        cased, norm_last, whole_words, by_rule;
     texts       texts, held;
+    tn_bert    *teacher; /* from here on of distil.c */
+    const char *teacher_dir;
+    double      temperature;
 } bert_training;
 extern const train_kind bert_kind;
+
+/* ELECTRA: two models that learn together (electra.c). */
+typedef struct {
+    tn_module base;
+    tn_bert  *generator, *discriminator;
+} electra;
+electra   *electra_new(tn_bert_config discriminator);
+tn_tensor *electra_loss(void *net, const tn_batch *b, void *user);
+bool       electra_save(electra *m, const tn_tokenizer *tokens, const char *dir);
 #define BERT_TRAINING                                                                                                 \
     {                                                                                                                 \
         .base = {.kind = &bert_kind, .asked = {TRAIN_DEFAULTS, .size = "mini", .dropout = 0.1}}, .objective = "bert", \

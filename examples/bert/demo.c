@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static const char *out = "build/demo";
+static const char *out = "build/demo", *objective = "bert";
+static int64_t     embedding;
 static double      minutes = 3.6;
 static int64_t     steps, documents = 12000, probes = 500;
 static bool        again;
@@ -101,6 +102,7 @@ static int run(int count, char **operands)
         !world_save(in_folder(out, "held-out.txt", held), 1u << 30, 250))
         return program_end();
     t.text = (option_list){1, files}, t.valid = (option_list){1, others}, t.length = 48, t.batch = 48;
+    t.objective = objective, t.embedding = embedding;
     train_asked *a = &t.base.asked;
     a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 4000, a->layers = 3, a->heads = 4;
     a->dropout = 0, a->lr = 2e-3, a->minutes = steps ? 0 : minutes, a->steps = steps, a->resume = again;
@@ -111,6 +113,7 @@ static int run(int count, char **operands)
         const texts_config c = {.files = t.valid,
                                 .cache = in_folder(out, "held-out.tokens", cache),
                                 .pairs = true,
+                                .order = m.bert->config.kind == TN_ALBERT,
                                 .fixed = true,
                                 .length = t.length,
                                 .batch = t.batch,
@@ -132,6 +135,8 @@ static const option options[] = {
     OPTION_INT("steps", 'n', "N", &steps, "instead: how many steps", .least = 0, .most = 1e9),
     OPTION_INT("documents", 0, "N", &documents, "how much text", .least = 10, .most = 1e9),
     OPTION_INT("probes", 0, "N", &probes, "sentences to ask of each kind", .least = 1, .most = 1e6),
+    OPTION_TEXT("objective", 0, "NAME", &objective, "as of bert train", .choices = "bert|albert"),
+    OPTION_INT("embedding", 0, "N", &embedding, "likewise", .least = 1, .most = 65536),
     OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
     {0},
 };

@@ -1,5 +1,5 @@
-/* embed.c — bert embed: a vector for each line of standard input. Lines are taken many at a time, those of about the
- * same length go through the model together, and their vectors are printed in the order of the lines. */
+/* embed.c — bert embed: a vector for each line of standard input. Lines are taken many at a time, and their vectors are
+ * printed in the order of the lines. */
 #define _POSIX_C_SOURCE 200809L
 #include "bert.h"
 
@@ -13,46 +13,11 @@
 enum {
     LINE_MOST = 16 << 20, /* bytes of a line */
     TEXTS = 2048,         /* taken at a time */
-    BYTES = 4 << 20,      /* likewise: so many, then no further line */
-    BATCH = 64,           /* texts that go through the model together ... */
-    PIECES = 4096         /* ... and pieces, padding included */
+    BYTES = 4 << 20       /* likewise: so many, then no further line */
 };
 
 static const char *dir, *pool;
 static bool        json;
-
-typedef struct {
-    int64_t     pieces, place; /* how long it is; where its vector goes */
-    const char *text;
-} entry;
-
-/* The longest first; of the same length in their order. */
-static int by_length(const void *a, const void *b)
-{
-    const entry *x = a, *y = b;
-    if (x->pieces != y->pieces) return x->pieces < y->pieces ? 1 : -1;
-    return x->place < y->place ? -1 : 1;
-}
-
-static bool sort_by_length(const sentences *how, const model *m, int64_t n, char **lines, entry *to)
-{
-    tn_encoding *e = tn_encoding_new();
-    for (int64_t i = 0; e && i < n && tn_error() == TN_OK; i++)
-        if (tn_tokenizer_encode(m->tokens, e, lines[i], strlen(lines[i]), .max_length = how->length) == TN_OK)
-            to[i] = (entry){e->n, i, lines[i]};
-    tn_encoding_free(e);
-    if (tn_error() != TN_OK) return false;
-    qsort(to, (size_t)n, sizeof *to, by_length);
-    return true;
-}
-
-/* How many of the n sorted texts go together: so few that at most an eighth of a text is padding. */
-static int64_t together(const entry *e, int64_t n)
-{
-    int64_t k = 1;
-    while (k < n && k < BATCH && (k + 1) * e[0].pieces <= PIECES && 8 * e[0].pieces <= 9 * e[k].pieces) k++;
-    return k;
-}
 
 static void print_vector(const float *v, int64_t n)
 {
@@ -71,27 +36,13 @@ static void print_vector(const float *v, int64_t n)
     putchar('\n');
 }
 
-/* n lines, at most TEXTS: through the model by their lengths, printed in their own order. */
+/* n lines, at most TEXTS. */
 static void print_vectors(const sentences *how, const model *m, int64_t n, char **lines)
 {
-    const int64_t dim = m->bert->config.dim;
-    const size_t  bytes = (size_t)n * (size_t)dim * sizeof(float), list = (size_t)n * sizeof(entry);
-    float        *out = n ? tn_mem_get(bytes) : NULL;
-    entry        *e = out ? tn_mem_get(list) : NULL;
-    const char   *text[BATCH];
-    if (e && sort_by_length(how, m, n, lines, e))
-        for (int64_t at = 0, k; at < n && tn_error() == TN_OK; at += k) {
-            k = together(e + at, n - at);
-            for (int64_t i = 0; i < k; i++) text[i] = e[at + i].text;
-            const tn_scope s = tn_scope_begin();
-            tn_tensor     *y = sentences_vectors(how, m, k, text);
-            const float   *v = y ? tn_data(y) : NULL;
-            for (int64_t i = 0; v && i < k; i++)
-                memcpy(out + e[at + i].place * dim, v + i * dim, (size_t)dim * sizeof *v);
-            tn_scope_end(s);
-        }
-    for (int64_t i = 0; e && i < n && tn_error() == TN_OK; i++) print_vector(out + i * dim, dim);
-    if (e) tn_mem_put(e, list);
+    const size_t bytes = (size_t)n * (size_t)how->dim * sizeof(float);
+    float       *out = n ? tn_mem_get(bytes) : NULL;
+    if (out && sentences_all(how, m, n, (const char *const *)lines, out))
+        for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) print_vector(out + i * how->dim, how->dim);
     if (out) tn_mem_put(out, bytes);
     fflush(stdout); /* program_end says it where that fails */
 }
@@ -145,7 +96,7 @@ static int run(int count, char **operands)
         for (int at = 0; at < count && tn_error() == TN_OK; at += TEXTS)
             print_vectors(&how, &m, count - at < TEXTS ? count - at : TEXTS, operands + at);
         if (!count) print_lines(&how, &m);
-        model_close(&m);
+        sentences_close(&how, &m);
     }
     return program_end();
 }

@@ -16,7 +16,7 @@ static int run(int count, char **operands)
     if (model_open(dir, &m)) {
         evaluation e;
         asked.cache = cache ? cache : in_folder(dir, "eval.tokens", path);
-        asked.pairs = m.bert->next != NULL;
+        asked.pairs = m.bert->next != NULL, asked.order = m.bert->config.kind == TN_ALBERT;
         if (asked.length > m.bert->config.positions) asked.length = m.bert->config.positions;
         if (!m.bert->head) tn_raise(TN_EUNSUPPORTED, "'%s' holds no head for hidden words", dir);
         else if (evaluate(&m, &asked, &e) && json)

@@ -36,12 +36,12 @@ static int run(int count, char **operands)
         print_heads(m.bert);
         printf("norms       %s\n", c->norm_first ? "first: RobertaPreLayerNorm in Hugging Face's libraries" : "last");
         if (c->embedding != c->dim) printf("embeddings  %lld wide\n", (long long)c->embedding);
-        if (c->groups) printf("shared      %lld sets of weights for all layers\n", (long long)c->groups);
+        if (c->groups) printf("weights     %lld blocks for all layers\n", (long long)c->groups);
         if (how.given)
-            printf("sentences   %s, at most %lld, vectors %s\n", pools[how.pooling], (long long)how.length,
-                   how.plain ? "of any length" : "of length 1");
+            printf("sentences   %s, at most %lld, vectors of %lld, %s\n", pools[how.pooling], (long long)how.length,
+                   (long long)how.dim, !how.steps || how.step[how.steps - 1].dense ? "of any length" : "of length 1");
         if (settings.verbose) tn_summary(stdout, m.bert);
-        model_close(&m);
+        sentences_close(&how, &m);
     }
     return program_end();
 }

@@ -1,14 +1,11 @@
 /* sentences.c — a folder as sentence-transformers lays it out: modules.json says which parts make a sentence's vector,
- * and each part but the last has a folder with its config. Read here: Transformer, Pooling and, if it is there,
+ * and each part has a folder with its config. Read here: Transformer, Pooling and behind them any of Dense and
  * Normalize. Another part, or a way of pooling that Tenon does not have, is refused by name. */
 #include "bert.h"
 
 #include "../common/files.h"
 
 #include <string.h>
-
-enum { PARTS = 3 };
-static const char *const parts[PARTS] = {"Transformer", "Pooling", "Normalize"};
 
 /* A member that may be missing: the config of a part, which may be missing, too. */
 static tn_json *config_in(const char *folder, const char *name)
@@ -79,17 +76,72 @@ static void read_transformer(sentences *to)
     tn_json_free(c);
 }
 
+/* ---- Dense: activation(W x + b) ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char    *name;
+    tn_hf_function run;
+} activations[] = {{"Tanh", tn_tanh}, {"Identity", NULL}, {"ReLU", tn_relu}, {"GELU", tn_gelu}, {"SiLU", tn_silu}};
+enum { ACTIVATIONS = sizeof activations / sizeof *activations };
+
+/* A number of its config; 0: raised. */
+static int64_t features(const tn_json *c, const char *key)
+{
+    const int64_t n = tn_json_i64(tn_json_need(c, key));
+    if (tn_error() == TN_OK && (n < 1 || n > 65536))
+        tn_raise(TN_EFORMAT, "%s is %lld, but must be from 1 to 65536", key, (long long)n);
+    return tn_error() == TN_OK ? n : 0;
+}
+
+static void read_weights(const char *folder, tn_linear *m)
+{
+    char            path[1024];
+    const char     *at = in_folder(folder, "model.safetensors", path);
+    const bool      safe = tn_error() == TN_OK && is_there(at);
+    tn_safetensors *f = safe ? tn_safetensors_open(at) : tn_torch_open(in_folder(folder, "pytorch_model.bin", path));
+    if (f) tn_load(m, at, .file = f, .prefix = "linear.");
+    tn_safetensors_close(f);
+}
+
+static void read_dense(const char *folder, sentence_step *to)
+{
+    tn_json      *c = config_in(folder, "config.json");
+    const char   *then = last_word(tn_json_string_or(tn_json_get(c, "activation_function"), "Tanh"));
+    const char   *input = tn_json_string_or(tn_json_get(c, "module_input_name"), "sentence_embedding");
+    const int64_t in = features(c, "in_features"), out = features(c, "out_features");
+    int           i = 0;
+    while (i < ACTIVATIONS && strcmp(activations[i].name, then) != 0) i++;
+    if (tn_error() == TN_OK && i == ACTIVATIONS)
+        tn_raise(TN_EUNSUPPORTED, "Dense with '%s': here it is Tanh, Identity, ReLU, GELU or SiLU", then);
+    if (tn_error() == TN_OK &&
+        (strcmp(input, "sentence_embedding") != 0 || tn_json_bool_or(tn_json_get(c, "use_residual"), false)))
+        tn_raise(TN_EUNSUPPORTED, "Dense of '%s', or with use_residual: here it is of sentence_embedding, and without",
+                 input);
+    if (tn_error() == TN_OK)
+        to->dense = tn_linear_new(.in = in, .out = out, .no_bias = !tn_json_bool_or(tn_json_get(c, "bias"), true));
+    if (to->dense) to->then = activations[i].run, read_weights(folder, to->dense);
+    tn_json_free(c);
+}
+
+/* ---- all parts --------------------------------------------------------------------------------------------------- */
+
 /* The part that stands at place n of modules.json. False: raised. */
 static bool read_part(const char *dir, int n, const tn_json *part, sentences *to)
 {
     const char *type = last_word(tn_json_string(tn_json_need(part, "type")));
     const char *path = tn_json_string_or(tn_json_get(part, "path"), "");
     char        folder[1024];
-    if (tn_error() == TN_OK && (n >= PARTS || strcmp(type, parts[n])))
+    if (tn_error() != TN_OK) return false;
+    const bool dense = !strcmp(type, "Dense"), known = n == 0   ? !strcmp(type, "Transformer")
+                                                       : n == 1 ? !strcmp(type, "Pooling")
+                                                                : dense || !strcmp(type, "Normalize");
+    if (!known)
         tn_raise(TN_EUNSUPPORTED,
-                 "part %d is '%s': known here are Transformer, Pooling and perhaps Normalize, in this order", n, type);
-    if (tn_error() == TN_OK && (*path == '/' || strstr(path, "..")))
+                 "part %d is '%s': known here are Transformer, Pooling, and behind them Dense and Normalize", n, type);
+    else if (*path == '/' || strstr(path, ".."))
         tn_raise(TN_EFORMAT, "part %d is in '%s', outside of this folder", n, path);
+    else if (n > 1 && to->steps == SENTENCE_STEPS)
+        tn_raise(TN_EUNSUPPORTED, "there are more than %d parts behind Pooling", SENTENCE_STEPS);
     if (tn_error() != TN_OK) return false;
     if (!*path) snprintf(folder, sizeof folder, "%s", dir);
     else in_folder(dir, path, folder);
@@ -97,13 +149,14 @@ static bool read_part(const char *dir, int n, const tn_json *part, sentences *to
         memcpy(to->folder, folder, sizeof folder);
         read_transformer(to);
     } else if (n == 1) read_pooling(folder, to);
-    else to->plain = false;
+    else if (dense) read_dense(folder, &to->step[to->steps++]);
+    else to->step[to->steps++] = (sentence_step){NULL, NULL};
     return tn_error() == TN_OK;
 }
 
-bool sentences_read(const char *dir, sentences *to)
+static bool sentences_read(const char *dir, sentences *to)
 {
-    *to = (sentences){.pooling = TN_POOL_MEAN};
+    *to = (sentences){.pooling = TN_POOL_MEAN, .steps = 1};
     if (snprintf(to->folder, sizeof to->folder, "%s", dir) >= (int)sizeof to->folder)
         return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", dir), false;
     char     path[1024];
@@ -111,7 +164,7 @@ bool sentences_read(const char *dir, sentences *to)
     if (!c) return tn_error() == TN_OK;
     in_folder(dir, "modules.json", path);
     tn_path_push(path);
-    to->given = to->plain = true;
+    to->given = true, to->steps = 0;
     int n = 0;
     for (const tn_json *part = tn_json_first(c); part && read_part(dir, n, part, to); part = tn_json_next(part)) n++;
     if (tn_error() == TN_OK && n < 2)
@@ -119,6 +172,19 @@ bool sentences_read(const char *dir, sentences *to)
     tn_path_pop();
     tn_json_free(c);
     return tn_error() == TN_OK;
+}
+
+/* Does each Dense take what is there before it? */
+static void check_widths(const char *dir, sentences *s, int64_t dim)
+{
+    s->dim = dim;
+    for (int i = 0; i < s->steps; i++) {
+        const tn_linear *m = s->step[i].dense;
+        if (m && m->in != s->dim && tn_error() == TN_OK)
+            tn_raise(TN_EFORMAT, "'%s': a Dense has in_features %lld, but gets vectors of %lld", dir, (long long)m->in,
+                     (long long)s->dim);
+        if (m) s->dim = m->out;
+    }
 }
 
 static bool lowers(const tn_tokenizer *t)
@@ -134,16 +200,26 @@ static bool lowers(const tn_tokenizer *t)
 
 bool sentences_open(const char *dir, sentences *to, model *m)
 {
-    if (!sentences_read(dir, to) || !model_open(to->folder, m)) return false;
-    if (!to->length || to->length > m->bert->config.positions) to->length = m->bert->config.positions;
-    if (to->lower && !lowers(m->tokens) && tn_error() == TN_OK)
-        tn_raise(TN_EUNSUPPORTED,
-                 "'%s': sentence_bert_config.json says do_lower_case, but its tokenizer keeps capitals: that is not "
-                 "done here",
-                 to->folder);
+    *m = (model){.bert = NULL};
+    if (sentences_read(dir, to) && model_open(to->folder, m)) {
+        if (!to->length || to->length > m->bert->config.positions) to->length = m->bert->config.positions;
+        if (to->lower && !lowers(m->tokens) && tn_error() == TN_OK)
+            tn_raise(
+                TN_EUNSUPPORTED,
+                "'%s': sentence_bert_config.json says do_lower_case, but its tokenizer keeps capitals: that is not "
+                "done here",
+                to->folder);
+        check_widths(dir, to, m->bert->config.dim);
+    }
     if (tn_error() == TN_OK) return true;
-    model_close(m);
+    sentences_close(to, m);
     return false;
+}
+void sentences_close(sentences *s, model *m)
+{
+    for (int i = 0; i < s->steps; i++) tn_free(s->step[i].dense);
+    s->steps = 0;
+    model_close(m);
 }
 
 tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, const char *const *lines)
@@ -154,7 +230,11 @@ tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, co
     if (tn_tokenizer_batch(m->tokens, &b, n, lines, .max_length = how->length) == TN_OK) {
         y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .blocked_keys = b.blocked_keys);
         y = tn_bert_sentences(y, b.blocked_keys, how->pooling);
-        if (!how->plain) y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
+        for (int i = 0; i < how->steps; i++) {
+            const sentence_step *x = &how->step[i];
+            if (x->dense) y = x->then ? x->then(tn_call(x->dense, y)) : tn_call(x->dense, y);
+            else y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
+        }
         y = tn_contiguous(tn_to(y, TN_F32));
     }
     return tn_scope_return(s, tn_error() == TN_OK ? y : NULL);

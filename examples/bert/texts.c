@@ -37,16 +37,17 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
         to->corpus = tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache,
                                     .encoder = tn_tokenizer_encoder(t, to->encoding), .encoder_sum = sum_of(t),
                                     .vocabulary = vocab, .by_rule = c->by_rule);
-    if (to->corpus && c->pairs && tn_corpus_documents(to->corpus) < 2)
+    if (to->corpus && c->pairs && !c->order && tn_corpus_documents(to->corpus) < 2)
         tn_raise(TN_EFORMAT,
                  "'%s' is one document, but guessing the next sentence needs sentences of others: put an empty line "
                  "between documents%s",
                  c->files.value[0], c->fixed ? "" : ", or train with --objective roberta, which needs none");
     else if (to->corpus)
-        to->batches = tn_mlm_new(to->corpus, .pairs = c->pairs, .max_tokens = c->length, .pad = r.pad, .cls = r.first,
-                                 .sep = r.separator, .mask = r.mask, .kinds = kinds, .whole_words = c->whole_words,
-                                 .fixed = c->fixed, .tokens = c->batch * c->length, .examples = c->batch,
-                                 .seed = c->seed, .in_order = c->fixed);
+        to->batches =
+            tn_mlm_new(to->corpus, .pairs = c->pairs, .order = c->order, .spans = c->spans, .max_tokens = c->length,
+                       .pad = r.pad, .cls = r.first, .sep = r.separator, .mask = r.mask, .kinds = kinds,
+                       .whole_words = c->whole_words, .fixed = c->fixed, .tokens = c->batch * c->length,
+                       .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
     if (kinds) tn_mem_put(kinds, (size_t)vocab);
     if (to->batches && tn_error() == TN_OK) return true;
     texts_close(to);

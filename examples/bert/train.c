@@ -4,12 +4,16 @@
 #include <string.h>
 
 static bert_training *of(training *t) { return (bert_training *)t; }
-static bool           has_pairs(const bert_training *t) { return !strcmp(t->objective, "bert"); }
+static bool           is(const bert_training *t, const char *name) { return !strcmp(t->objective, name); }
+static bool           has_pairs(const bert_training *t) { return is(t, "bert") || is(t, "albert"); }
 
 static int check(training *t)
 {
     const tn_bert_config b = tn_bert_size(t->asked.size);
-    if (t->asked.vocab && of(t)->cased) return program_usage("--cased is for a new tokenizer; --vocab names one");
+    const bert_training *a = of(t);
+    if (t->asked.vocab && a->cased) return program_usage("--cased is for a new tokenizer; --vocab names one");
+    if (a->embedding && !is(a, "albert") && !is(a, "electra"))
+        return program_usage("--embedding is for --objective albert and electra; --dim is the width of the others");
     return train_shape(t, b.layers, b.heads, b.dim);
 }
 
@@ -26,6 +30,8 @@ static bool open_texts(training *t, bool valid, texts *to)
     const texts_config   c = {.files = valid ? b->valid : b->text,
                               .cache = in_folder(t->asked.out, valid ? "valid.tokens" : "corpus.tokens", cache),
                               .pairs = has_pairs(b),
+                              .order = is(b, "albert"),
+                              .spans = is(b, "albert") ? 3 : 0,
                               .fixed = valid,
                               .whole_words = b->whole_words,
                               .by_rule = b->by_rule,
@@ -40,7 +46,7 @@ static bool open_all(training *t)
     bert_training *b = of(t);
     if (!open_texts(t, false, &b->texts) || (b->valid.count && !open_texts(t, true, &b->held))) return false;
     t->fit.train = tn_mlm_source(b->texts.batches), t->fit.valid = tn_mlm_source(b->held.batches);
-    t->fit.loss = texts_loss;
+    t->fit.loss = is(b, "electra") ? electra_loss : texts_loss;
     t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
     snprintf(t->each, sizeof t->each, "%lld examples of at most %lld pieces", (long long)b->batch,
              (long long)b->length);
@@ -55,10 +61,12 @@ static void *make(training *t)
     c.vocab = tn_tokenizer_size(t->tokens), c.padding = tn_tokenizer_special(t->tokens).pad;
     c.no_next = c.no_pooler = !has_pairs(b);
     c.layers = a->layers, c.heads = a->heads, c.dim = a->dim;
-    c.norm_first = !b->norm_last;
+    c.kind = is(b, "albert") ? TN_ALBERT : is(b, "electra") ? TN_ELECTRA : TN_BERT;
+    c.norm_first = c.kind == TN_BERT && !b->norm_last;
     c.dropout = c.attention_dropout = a->dropout;
+    if (c.kind != TN_BERT) c.embedding = b->embedding ? b->embedding : c.dim < 128 ? c.dim : 128;
     if (b->length > 512) c.positions = b->length;
-    return tn_bert_create(c);
+    return c.kind == TN_ELECTRA ? (void *)electra_new(c) : (void *)tn_bert_create(c);
 }
 
 static void say(training *t)
@@ -79,11 +87,13 @@ static void describe(const training *t, tn_json_writer *w)
     tn_json_put_i64(w, "length", b->length);
     tn_json_put_bool(w, "norm_last", b->norm_last);
     tn_json_put_bool(w, "whole_words", b->whole_words);
+    if (b->embedding) tn_json_put_i64(w, "embedding", b->embedding);
 }
 
 static bool save(training *t, tn_fit_why why)
 {
     (void)why;
+    if (is(of(t), "electra")) return electra_save(t->net, t->tokens, t->asked.out);
     return tn_bert_save(t->net, t->asked.out) == TN_OK;
 }
 
@@ -107,12 +117,15 @@ static const option options[] = {
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on"),
     OPTION_TEXT("objective", 0, "NAME", &asked.objective,
-                "bert: hidden words and next sentences; roberta: hidden words in full texts",
-                .choices = "bert|roberta"),
+                "bert: hidden words and next sentences; roberta: hidden words in full texts; albert: hidden spans and "
+                "the order of two texts; electra: which words were replaced",
+                .choices = "bert|roberta|albert|electra"),
+    OPTION_INT("embedding", 0, "N", &asked.embedding, "the width of ALBERT's or ELECTRA's embeddings", .least = 1,
+               .most = 65536),
     OPTION_INT("batch", 'b', "N", &asked.batch, "examples in a step", .least = 1, .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "pieces in an example", .least = 8, .most = 16384),
     OPTION_FLAG("norm-last", 0, &asked.norm_last,
-                "norms behind the layers' parts, as BERT had them: trains less easily"),
+                "norms behind the layers' parts, as BERT had them: trains less easily; ALBERT and ELECTRA always"),
     OPTION_FLAG("whole-words", 0, &asked.whole_words, "hide all pieces of a word, or none"),
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "sentences end at . ! ? and not at the end of a line"),
     OPTION_FLAG("cased", 0, &asked.cased, "keep capitals and accents"),

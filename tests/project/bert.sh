@@ -71,8 +71,33 @@ says 7 "pooling by 'lasttoken' is not done here" "${embed[@]}"
 rm sentences/1_Pooling/config.json
 says 3 "there is no config.json" "${embed[@]}"
 pooled '{"pooling_mode": "mean"}'
+# Dense, of zeros with a bias of 1 and 0.5, with and without an activation.
+mkdir -p sentences/2_Dense
+header='{"linear.weight":{"dtype":"F32","shape":[2,128],"data_offsets":[0,1024]},'
+header+='"linear.bias":{"dtype":"F32","shape":[2],"data_offsets":[1024,1032]}}'
+{
+    printf '%b' "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0" && printf '%s' "$header"
+    head -c 1024 /dev/zero && printf '\0\0\200\077\0\0\0\077'
+} >sentences/2_Dense/model.safetensors
+dense() # ACTIVATION [IN]
+{
+    echo "{\"in_features\": ${2-128}, \"out_features\": 2, \"activation_function\": \"$1\"}" \
+        >sentences/2_Dense/config.json
+}
 parts Transformer Pooling Dense
-says 7 "part 2 is 'Dense'" "${embed[@]}"
+dense torch.nn.modules.linear.Identity
+[ "$("${embed[@]}" | sort -u)" = "[1.0,0.5]" ] || wrong "a Dense of zeros does not give its bias"
+"$bert" info --model sentences | grep -q 'vectors of 2, of any' || wrong "bert info does not count what Dense gives"
+dense torch.nn.modules.activation.Tanh
+[ "$("${embed[@]}" | sort -u | cut -c 1-7)" = "[0.7615" ] || wrong "a Dense with Tanh does not give tanh of its bias"
+dense torch.nn.modules.activation.Mish
+says 7 "Dense with 'Mish': here it is Tanh" "${embed[@]}"
+dense torch.nn.modules.activation.Tanh 64
+says 3 "weight is [2, 64], the file has [2, 128]" "${embed[@]}"
+dense torch.nn.modules.activation.Tanh 0
+says 3 "in_features is 0, but must be from 1 to 65536" "${embed[@]}"
+parts Transformer Pooling LSTM
+says 7 "part 2 is 'LSTM'" "${embed[@]}"
 parts Transformer
 says 7 "there are 1 parts" "${embed[@]}"
 parts Transformer ../Pooling
@@ -103,6 +128,49 @@ wait $! || true
 cmp whole/model.safetensors parts/model.safetensors || wrong "a resumed run ends with other bits"
 
 says 1 "holds a model already" "${train[@]}" --out whole
+
+# The others of the family: ALBERT, ELECTRA with its generator, and a smaller one that learns from BERT; the latter as a
+# resumed run.
+"${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"
+"$bert" info albert | grep -q '^heads       hidden words, order of two texts' || wrong "ALBERT has not its heads"
+"$bert" eval --model albert --json demo/held-out.txt | grep -q '"pairs":[1-9]' || wrong "bert eval: no pairs for ALBERT"
+"${train[@]}" --steps 4 --objective electra --out electra >/dev/null || wrong "--objective electra failed"
+"$bert" info electra | grep -q '^heads       replaced words' || wrong "ELECTRA has not its head"
+"$bert" fill --model electra/generator -k 2 "The [MASK] is old." >/dev/null || wrong "ELECTRA's generator does not fill"
+says 1 "no head for hidden words" "$bert" fill --model electra "The [MASK] is old."
+says 2 "embedding is for --objective albert and electra" "${train[@]}" --embedding 8 --out nothing
+distil=("$bert" distil --quiet --teacher whole --text demo/world.txt --batch 4 --length 32)
+"${distil[@]}" --steps 12 --out small >/dev/null || wrong "bert distil failed"
+"${distil[@]}" --steps 12 --out part >/dev/null 2>&1 &
+while [ ! -e part/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
+kill -INT $! 2>/dev/null || true # it may have ended
+wait $! || true
+"${distil[@]}" --steps 12 --out part --resume >/dev/null || wrong "bert distil --resume failed"
+cmp small/model.safetensors part/model.safetensors || wrong "a resumed bert distil ends with other bits"
+says 2 "the teacher has 2 layers: --layers 3 are more" "${distil[@]}" --layers 3 --out nothing
+says 7 "holds no head for hidden words: it has nothing to teach" "${distil[@]}" --teacher electra --out nothing
+
+# Pairs that belong together are nearer to each other behind than before; the folder is one of sentence-transformers.
+grep . demo/world.txt | head -n 64 | awk '{ print $0 "\t" $NF " " $1 }' >pairs.tsv
+contrast=("$bert" contrast --quiet --model whole --pairs pairs.tsv --length 24)
+"${contrast[@]}" --out near --valid pairs.tsv --steps 12 --batch 8 --lr 1e-3 >near.txt || wrong "bert contrast failed"
+"$bert" info near | grep -q '^sentences   mean of the pieces, at most 24, vectors of 128, of length 1' ||
+    wrong "bert contrast does not leave what bert embed reads"
+printf 'no pair\n' >bad.tsv
+says 3 "bad.tsv: line 1: this is no pair" "${contrast[@]}" --pairs bad.tsv --out nothing
+
+# The nearest line of a text to itself is itself, in front of all others; an index is not taken for another's.
+head -n 50 demo/world.txt | grep . | sort -u >hay.txt
+search=("$bert" search --quiet --model whole --text hay.txt --index hay.index)
+"${search[@]}" -k 1 <hay.txt | grep . | cut -f 2 | cmp -s - <(seq "$(wc -l <hay.txt)") ||
+    wrong "bert search does not find the line itself"
+[ "$("${search[@]}" -k 3 --json "The keys." | grep -o '"score":[0-9.]*' | sort -rc && echo fine)" = fine ] ||
+    wrong "bert search: the best are not first"
+says 3 "is an index of another model" "${search[@]}" --model small "The keys."
+echo more >>hay.txt
+says 3 "is no index of these texts" "${search[@]}" "The keys."
+: >hay.txt
+says 3 "has no lines to look through" "${search[@]}" "The keys."
 
 # Two runs on one fresh folder: one has it, from the first moment; the other ends, and has changed nothing.
 small=("$bert" train --quiet --text demo/world.txt --size tiny --steps 4 --batch 2 --length 16)

@@ -1,0 +1,206 @@
+/* distil.c — bert distil: a smaller model that learns from a larger one, as DistilBERT did (Sanh et al. 2019).
+ *
+ *   loss = 5 T² KL(softmax(teacher / T) ‖ softmax(student / T)) + 2 cross-entropy + 1 − cos(student's y, teacher's y)
+ *
+ * The first two over the hidden words, the last over all pieces. The student is as wide as the teacher and begins with
+ * its embeddings, its head and some of its layers, evenly spread. Of a BERT it is a DistilBERT. */
+#include "bert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bert_training *of(training *t) { return (bert_training *)t; }
+
+static int check(training *t)
+{
+    bert_training *b = of(t);
+    train_asked   *a = &t->asked;
+    if (!(b->teacher = tn_bert_load(b->teacher_dir))) return 0; /* said at the end */
+    const tn_bert_config *c = &b->teacher->config;
+    a->size = "distilled", a->vocab = b->teacher_dir, a->heads = c->heads, a->dim = c->dim;
+    if (a->layers > c->layers)
+        return program_usage("the teacher has %lld layers: --layers %lld are more", (long long)c->layers,
+                             (long long)a->layers);
+    if (!a->layers) a->layers = (c->layers + 1) / 2;
+    if (b->length > c->positions)
+        return program_usage("the teacher reads %lld pieces at most: --length %lld are more", (long long)c->positions,
+                             (long long)b->length);
+    return 0;
+}
+
+static tn_bert_config student_of(const tn_bert_config *teacher, const train_asked *a)
+{
+    tn_bert_config c = *teacher;
+    c.layers = a->layers, c.no_pooler = c.no_next = true;
+    c.dropout = c.attention_dropout = a->dropout;
+    if (c.groups > c.layers) c.groups = c.layers;
+    if (c.kind == TN_BERT && !c.norm_first && c.eps == 1e-12) c.kind = TN_DISTILBERT, c.types = 0, c.head_dropout = -1;
+    return c;
+}
+
+/* The teacher's name for a student's parameter: of layer i of n that of layer ⌊i · all / n⌋. */
+static const char *name_there(const char *name, int64_t n, int64_t all, char *to, size_t size)
+{
+    static const char layers[] = "bert.encoder.layers.";
+    if (strncmp(name, layers, sizeof layers - 1) != 0) return name;
+    char         *end;
+    const int64_t i = strtoll(name + sizeof layers - 1, &end, 10);
+    snprintf(to, size, "%s%lld%s", layers, (long long)(i * all / n), end);
+    return to;
+}
+
+/* The student's parameters become the teacher's. Where there are no segments any more, what the first one's vector adds
+ * to every piece goes to the positions. */
+static void copy_parameters(tn_bert *student, tn_bert *teacher)
+{
+    const int64_t  n = tn_length(student->encoder->layers), all = tn_length(teacher->encoder->layers);
+    const tn_scope s = tn_no_grad_begin();
+    char           there[256];
+    for (tn_each p = tn_parameters(student); tn_error() == TN_OK && tn_next(&p);) {
+        tn_tensor *from = tn_find_tensor(teacher, name_there(p.name, n, all, there, sizeof there));
+        if (!from) tn_raise(TN_EUNSUPPORTED, "the teacher has no '%s'", p.name);
+        tn_copy_(p.tensor, from);
+    }
+    if (!student->types && teacher->types)
+        tn_copy_(student->positions->weight,
+                 tn_add(student->positions->weight, tn_narrow(teacher->types->weight, 0, 0, 1)));
+    tn_scope_end(s);
+}
+
+static void *make(training *t)
+{
+    bert_training       *b = of(t);
+    const tn_bert_config c = student_of(&b->teacher->config, &t->asked);
+    tn_bert             *m = tn_bert_create(c);
+    if (m) copy_parameters(m, b->teacher);
+    if (tn_error() == TN_OK) return m;
+    tn_free(m);
+    return NULL;
+}
+
+/* ---- the loss ---------------------------------------------------------------------------------------------------- */
+
+/* 1 − the mean cosine over what is no padding. */
+static tn_tensor *turned_away(tn_tensor *y, tn_tensor *there, tn_tensor *padding)
+{
+    tn_tensor *cosine = tn_cosine_similarity(y, there, -1, 1e-8);
+    return tn_rsub_scalar(tn_mean(tn_masked_select(cosine, tn_logical_not(padding))), 1);
+}
+
+static tn_tensor *words_loss(const bert_training *t, tn_tensor *scores, tn_tensor *there, tn_tensor *right)
+{
+    const double T = t->temperature;
+    tn_tensor   *soft = tn_kl_div(tn_log_softmax(tn_mul_scalar(scores, 1 / T), -1),
+                                  tn_softmax(tn_mul_scalar(there, 1 / T), -1), .reduction = TN_SUM);
+    return tn_add(tn_mul_scalar(soft, 5 * T * T / (double)tn_numel(right)),
+                  tn_mul_scalar(tn_cross_entropy(scores, right), 2));
+}
+
+static bert_training asked;
+
+static tn_tensor *loss(void *student, const tn_batch *b, void *user)
+{
+    const bert_training *t = &asked; /* whoever measures a step has no user */
+    (void)user;
+    tn_tensor     *padding = tn_batch_get(b, "padding"), *at = tn_batch_get(b, "masked_at");
+    tn_tensor     *segments = tn_batch_get(b, "segments");
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *there = tn_bert_forward(t->teacher, b->x, .types = segments, .blocked_keys = padding);
+    tn_tensor     *right = tn_numel(at) ? tn_bert_word_scores(t->teacher, there, at) : NULL;
+    tn_tensor     *both[] = {there, right};
+    tn_scope_return_list(s, right ? 2 : 1, both);
+    if (!there) return NULL;
+    tn_tensor *y = tn_bert_forward((tn_bert *)student, b->x, .types = segments, .blocked_keys = padding);
+    tn_tensor *all = turned_away(y, there, padding);
+    return right ? tn_add(all, words_loss(t, tn_bert_word_scores(student, y, at), right, b->y)) : all;
+}
+
+/* ---- the kind ---------------------------------------------------------------------------------------------------- */
+
+static bool open_all(training *t)
+{
+    bert_training *b = of(t);
+    if (!b->teacher->head)
+        return tn_raise(TN_EUNSUPPORTED, "'%s' holds no head for hidden words: it has nothing to teach",
+                        b->teacher_dir),
+               false;
+    if (tn_tokenizer_size(t->tokens) > b->teacher->config.vocab)
+        return tn_raise(TN_EFORMAT, "'%s': its tokenizer has more pieces than its model: these files are not of one",
+                        b->teacher_dir),
+               false;
+    if (!bert_kind.open(t)) return false;
+    t->fit.loss = loss;
+    return true;
+}
+static void say(training *t)
+{
+    fprintf(stderr, "teacher  %lld layers, %.2f million parameters\n", (long long)of(t)->teacher->config.layers,
+            (double)tn_count(of(t)->teacher) / 1e6);
+    bert_kind.say(t);
+}
+static void describe(const training *t, tn_json_writer *w)
+{
+    const bert_training *b = (const bert_training *)t;
+    bert_kind.describe(t, w);
+    tn_json_put_string(w, "teacher", b->teacher_dir);
+    tn_json_put_double(w, "temperature", b->temperature);
+}
+static bool save(training *t, tn_fit_why why) { return bert_kind.save(t, why); }
+static void close_all(training *t)
+{
+    bert_kind.close(t);
+    tn_free(of(t)->teacher);
+    of(t)->teacher = NULL;
+}
+
+static const train_kind distil_kind = {
+    "A distilled model", 500, 20, check, NULL, NULL, open_all, make, say, describe, save, close_all};
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static bert_training asked = {.base = {.kind = &distil_kind, .asked = {TRAIN_DEFAULTS, .dropout = 0.1}},
+                              .objective = "roberta",
+                              .batch = 16,
+                              .length = 128,
+                              .temperature = 2};
+
+static int run(int count, char **operands)
+{
+    (void)count, (void)operands;
+    return train_main(&asked.base);
+}
+
+#define OF asked.base.asked
+static const option options[] = {
+    OPTION_TEXT("teacher", 0, "DIR", &asked.teacher_dir, "the model's folder that is learned from", .required = true),
+    OPTION_LIST("text", 't', "FILE", &asked.text, "texts to learn from; an empty line ends a document",
+                .required = true),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on"),
+    OPTION_TEXT("out", 'o', "DIR", &OF.out, "where the model goes", .required = true),
+    OPTION_INT("layers", 0, "N", &OF.layers, "of the new model; without it, half of the teacher's", .least = 1,
+               .most = 1024),
+    OPTION_REAL("temperature", 0, "T", &asked.temperature, "how soft the teacher's answers are", .least = 0.01,
+                .most = 1000),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "examples in a step", .least = 1, .most = 65536),
+    OPTION_INT("length", 'l', "N", &asked.length, "pieces in an example", .least = 8, .most = 16384),
+    OPTION_FLAG("whole-words", 0, &asked.whole_words, "hide all pieces of a word, or none"),
+    OPTION_FLAG("by-rule", 0, &asked.by_rule, "sentences end at . ! ? and not at the end of a line"),
+    OPTION_INT("steps", 'n', "N", &OF.steps, "how long: steps, or ...", .least = 1, .most = 1e9),
+    OPTION_INT("epochs", 0, "N", &OF.epochs, "... times through the texts, or ...", .least = 1, .most = 1e6),
+    OPTION_REAL("minutes", 'm', "N", &OF.minutes, "... about so many minutes; without all three, 20", .least = 0.01,
+                .most = 1e6),
+    OPTION_TEXT("dtype", 0, "TYPE", &OF.dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),
+    OPTION_REAL("lr", 0, "RATE", &OF.lr, "the highest learning rate", .least = 1e-9, .most = 10),
+    OPTION_REAL("dropout", 0, "P", &OF.dropout, "what part of the numbers is left out in training", .least = 0,
+                .most = 0.9),
+    OPTION_INT("seed", 0, "N", &OF.seed, "of everything that is drawn"),
+    OPTION_FLAG("resume", 'r', &OF.resume, "go on where a run was broken off"),
+    OPTION_FLAG("force", 0, &OF.force, "begin, though the memory or the disk space that it needs is not there"),
+    {0},
+};
+const command distil_command = COMMAND(
+    "distil", "train a smaller model from a larger one", options,
+    .text =
+        "The new model has the teacher's width and tokenizer, and some of its layers to begin with; it learns what the "
+        "teacher thinks of hidden words, what really stood there, and to have the teacher's vectors.\n\n"
+        "  bert distil --teacher book --text book.txt --out small --minutes 20");

@@ -1,0 +1,289 @@
+/* search.c — bert search: the lines of texts that mean what a query means, by the inner product of their vectors. All of
+ * them are compared, a block of them at a time with many queries: what is found is exact.
+ *
+ * An index is a safetensors file: "vectors" [lines, numbers], and in its metadata checksums of the lines and of the model,
+ * so that it is not taken for others. */
+#define _POSIX_C_SOURCE 200809L
+#include "bert.h"
+
+#include "../common/files.h"
+#include "../common/progress.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    LINE_MOST = 16 << 20, /* bytes of a query */
+    QUERIES = 64,         /* compared together ... */
+    BLOCK = 4096,         /* ... with so many lines */
+    SOME = 2048,          /* lines that become vectors at a time */
+    TOP_MOST = 1000
+};
+
+static const char *dir, *index_file;
+static option_list files;
+static int64_t     top = 5;
+static bool        json;
+
+/* The lines of all files that are not empty, each ended by a NUL. */
+typedef struct {
+    int64_t      n, room;
+    const char **text;
+    int64_t     *file, *number; /* from 0; from 1 */
+} haystack;
+
+static void haystack_free(haystack *h)
+{
+    for (int64_t i = 0; i < h->n; i++) free((void *)(uintptr_t)h->text[i]);
+    free(h->text), free(h->file), free(h->number);
+    *h = (haystack){.n = 0};
+}
+
+static bool add_line(haystack *h, tn_text line, int64_t file, int64_t number)
+{
+    if (h->n == h->room) {
+        const int64_t room = h->room ? 2 * h->room : 1024;
+        void         *text = realloc(h->text, (size_t)room * sizeof *h->text);
+        if (text) h->text = text;
+        void *from = text ? realloc(h->file, (size_t)room * sizeof *h->file) : NULL;
+        if (from) h->file = from;
+        void *place = from ? realloc(h->number, (size_t)room * sizeof *h->number) : NULL;
+        if (place) h->number = place, h->room = room;
+    }
+    char *copy = h->n < h->room ? malloc(line.bytes + 1) : NULL;
+    if (!copy) return tn_raise(TN_ENOMEM, "no memory for the lines"), false;
+    memcpy(copy, line.at, line.bytes);
+    copy[line.bytes] = 0;
+    h->text[h->n] = copy, h->file[h->n] = file, h->number[h->n++] = number;
+    return true;
+}
+
+static bool read_texts(haystack *h)
+{
+    for (int f = 0; f < files.count && tn_error() == TN_OK; f++) {
+        tn_lines *l = tn_lines_load(files.value[f]);
+        for (int64_t i = 0; i < tn_lines_count(l) && tn_error() == TN_OK; i++) {
+            const tn_text line = tn_lines_at(l, i);
+            if (memchr(line.at, 0, line.bytes))
+                tn_raise(TN_EFORMAT, "'%s': line %lld: a NUL byte: this is no text", files.value[f], (long long)i + 1);
+            else if (line.bytes) add_line(h, line, f, i + 1);
+        }
+        tn_lines_free(l);
+    }
+    if (!h->n && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "'%s' has no lines to look through", files.value[0]);
+    return tn_error() == TN_OK;
+}
+
+/* ---- the index --------------------------------------------------------------------------------------------------- */
+
+/* FNV-1a. */
+static uint64_t sum_of(uint64_t h, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < bytes; i++) h = (h ^ p[i]) * 1099511628211u;
+    return h;
+}
+
+/* Of the lines; and of a model, with how it makes vectors: of the one of a short text. */
+static bool sums(const sentences *how, const model *m, const haystack *h, char of_texts[24], char of_model[24])
+{
+    static const char *const probe[] = {"index"};
+    const uint64_t           start = 14695981039346656037u;
+    const size_t             bytes = (size_t)how->dim * sizeof(float);
+    uint64_t                 sum = start;
+    float                   *v = tn_mem_get(bytes);
+    for (int64_t i = 0; i < h->n; i++) sum = sum_of(sum, h->text[i], strlen(h->text[i]) + 1);
+    snprintf(of_texts, 24, "%016llx", (unsigned long long)sum);
+    if (v && sentences_all(how, m, 1, probe, v))
+        snprintf(of_model, 24, "%016llx", (unsigned long long)sum_of(start, v, bytes));
+    if (v) tn_mem_put(v, bytes);
+    return tn_error() == TN_OK;
+}
+
+static tn_tensor *made(const sentences *how, const model *m, const haystack *h)
+{
+    tn_tensor *all = tn_empty(TN_SHAPE(h->n, how->dim));
+    float     *v = all ? tn_data_mut(all) : NULL;
+    progress   bar = progress_begin("lines", h->n, "lines");
+    for (int64_t at = 0; v && at < h->n && tn_error() == TN_OK; at += SOME) {
+        const int64_t n = h->n - at < SOME ? h->n - at : SOME;
+        sentences_all(how, m, n, h->text + at, v + at * how->dim);
+        progress_at(&bar, at + n, NULL);
+    }
+    progress_end(&bar);
+    return tn_error() == TN_OK ? all : NULL;
+}
+
+static bool same(const tn_safetensors *f, const char *key, const char *want)
+{
+    const char *is = tn_safetensors_metadata(f, key);
+    return is && !strcmp(is, want);
+}
+
+static tn_tensor *loaded(const sentences *how, const haystack *h, const char *of_texts, const char *of_model)
+{
+    tn_safetensors *f = tn_safetensors_open(index_file);
+    tn_tensor      *v = NULL;
+    if (f && !same(f, "texts", of_texts))
+        tn_raise(TN_EFORMAT, "'%s' is no index of these texts: delete it, and it is made anew, or name another",
+                 index_file);
+    else if (f && !same(f, "model", of_model))
+        tn_raise(TN_EFORMAT, "'%s' is an index of another model: delete it, and it is made anew, or name another",
+                 index_file);
+    else if (f) v = tn_safetensors_get(f, "vectors");
+    if (v && (tn_dtype_of(v) != TN_F32 || !tn_shape_equal(tn_shape_of(v), TN_SHAPE(h->n, how->dim))))
+        tn_raise(TN_EFORMAT, "'%s': vectors is not f32 [%lld, %lld]", index_file, (long long)h->n, (long long)how->dim);
+    tn_safetensors_close(f);
+    return tn_error() == TN_OK ? v : NULL;
+}
+
+static tn_tensor *indexed(const sentences *how, const model *m, const haystack *h)
+{
+    char of_texts[24] = "", of_model[24] = "";
+    if (!index_file) return made(how, m, h);
+    if (!sums(how, m, h, of_texts, of_model)) return NULL;
+    if (is_there(index_file)) return loaded(how, h, of_texts, of_model);
+    tn_tensor             *v = made(how, m, h);
+    tn_safetensors_writer *w = v ? tn_safetensors_writer_new() : NULL;
+    if (w && tn_safetensors_put(w, "vectors", v) == TN_OK && tn_safetensors_note(w, "texts", of_texts) == TN_OK &&
+        tn_safetensors_note(w, "model", of_model) == TN_OK && tn_safetensors_save(w, index_file) != TN_OK)
+        v = NULL;
+    tn_safetensors_writer_free(w);
+    return v;
+}
+
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    float   score;
+    int64_t line;
+} hit;
+
+/* Among the k best, best first; of equal ones the earlier line. Returns how many there are now. */
+static int64_t keep(hit *best, int64_t n, int64_t k, hit x)
+{
+    if (n == k && !(x.score > best[n - 1].score)) return n;
+    int64_t at = n < k ? n : n - 1;
+    for (; at > 0 && x.score > best[at - 1].score; at--) best[at] = best[at - 1];
+    best[at] = x;
+    return n < k ? n + 1 : n;
+}
+
+/* The hits of each query, best[i · top]; returns how many of each. 0: raised. */
+static int64_t look(tn_tensor *vectors, tn_tensor *queries, hit *best)
+{
+    const int64_t n = tn_size(vectors, 0), q = tn_size(queries, 0);
+    int64_t       found[QUERIES] = {0};
+    for (int64_t at = 0; at < n && tn_error() == TN_OK; at += BLOCK) {
+        const int64_t  some = n - at < BLOCK ? n - at : BLOCK;
+        const tn_scope s = tn_no_grad_begin();
+        tn_tensor     *scores = tn_matmul(queries, tn_transpose(tn_narrow(vectors, 0, at, some), 0, 1));
+        const float   *x = scores ? tn_data(scores) : NULL;
+        for (int64_t i = 0; x && i < q; i++)
+            for (int64_t k = 0; k < some; k++)
+                found[i] = keep(best + i * top, found[i], top, (hit){x[i * some + k], at + k});
+        tn_scope_end(s);
+    }
+    return tn_error() == TN_OK ? found[0] : 0;
+}
+
+static void print_json(const haystack *h, const char *query, int64_t n, const hit *best)
+{
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "query", query);
+    tn_json_open_array(w, "hits");
+    for (int64_t i = 0; i < n; i++) {
+        tn_json_open_object(w, NULL);
+        tn_json_put_double(w, "score", best[i].score);
+        tn_json_put_string(w, "file", files.value[h->file[best[i].line]]);
+        tn_json_put_i64(w, "line", h->number[best[i].line]);
+        tn_json_put_string(w, "text", h->text[best[i].line]);
+        tn_json_close(w);
+    }
+    tn_json_close(w), tn_json_close(w);
+    const char *text = tn_json_text(w, NULL);
+    if (text) printf("%s\n", text);
+    tn_json_writer_free(w);
+}
+static void print_plain(const haystack *h, int64_t n, const hit *best)
+{
+    static bool again;
+    if (again) printf("\n");
+    again = true;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t line = best[i].line;
+        printf("%.4f\t", (double)best[i].score);
+        if (files.count > 1) printf("%s:", files.value[h->file[line]]);
+        printf("%lld\t%s\n", (long long)h->number[line], h->text[line]);
+    }
+}
+
+/* At most QUERIES of them. */
+static void answer(const sentences *how, const model *m, const haystack *h, tn_tensor *vectors, int64_t n,
+                   const char *const *query)
+{
+    const tn_scope s = tn_no_grad_begin();
+    const size_t   bytes = QUERIES * (size_t)top * sizeof(hit);
+    hit           *best = tn_mem_get(bytes);
+    tn_tensor     *q = tn_empty(TN_SHAPE(n, how->dim));
+    float         *v = q ? tn_data_mut(q) : NULL;
+    const int64_t  found = best && v && sentences_all(how, m, n, query, v) ? look(vectors, q, best) : 0;
+    for (int64_t i = 0; i < n && found && tn_error() == TN_OK; i++)
+        if (json) print_json(h, query[i], found, best + i * top);
+        else print_plain(h, found, best + i * top);
+    if (best) tn_mem_put(best, bytes);
+    tn_scope_end(s);
+    fflush(stdout); /* program_end says it where that fails */
+}
+
+/* Each line of standard input; who types one wants to see what it finds. */
+static void answer_lines(const sentences *how, const model *m, const haystack *h, tn_tensor *vectors)
+{
+    const int64_t most = isatty(STDIN_FILENO) ? 1 : QUERIES;
+    char         *line = NULL, *query[QUERIES];
+    size_t        room = 0, bytes;
+    for (bool more = true; more && tn_error() == TN_OK && !ferror(stdout);) {
+        int64_t n = 0;
+        while (n < most && (more = next_line(&line, &room, &bytes, LINE_MOST)))
+            if (memchr(line, 0, bytes)) tn_raise(TN_EFORMAT, "a query with a NUL byte is no text"), more = false;
+            else if (!(query[n++] = strdup(line))) n--, tn_raise(TN_ENOMEM, "no memory for a query");
+        if (n && tn_error() == TN_OK) answer(how, m, h, vectors, n, (const char *const *)query);
+        for (int64_t i = 0; i < n; i++) free(query[i]);
+    }
+    free(line);
+}
+
+static int run(int count, char **operands)
+{
+    model     m;
+    sentences how;
+    haystack  h = {.n = 0};
+    if (sentences_open(dir, &how, &m)) {
+        tn_tensor *vectors = read_texts(&h) ? indexed(&how, &m, &h) : NULL;
+        for (int at = 0; vectors && at < count && tn_error() == TN_OK; at += QUERIES)
+            answer(&how, &m, &h, vectors, count - at < QUERIES ? count - at : QUERIES,
+                   (const char *const *)(uintptr_t)(operands + at));
+        if (vectors && !count) answer_lines(&how, &m, &h, vectors);
+        haystack_free(&h);
+        sentences_close(&how, &m);
+    }
+    return program_end();
+}
+
+static const option options[] = {
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
+    OPTION_LIST("text", 't', "FILE", &files, "the texts to look through, line by line", .required = true,
+                .single = true),
+    OPTION_TEXT("index", 'i', "FILE", &index_file, "where the lines' vectors are kept; made if it is not there"),
+    OPTION_INT("top", 'k', "N", &top, "how many lines for each query", .least = 1, .most = TOP_MOST),
+    OPTION_FLAG("json", 0, &json, "a line of JSON for each query"),
+    {0},
+};
+const command search_command = COMMAND(
+    "search", "find lines that mean what a query means", options, .operands = "[QUERY...]", .least = 0, .most = -1,
+    .text = "Shows the nearest lines for each query, or for each line of standard input: the inner product of the two "
+            "vectors, as bert embed makes them, the line's number, and the line.\n\n"
+            "  bert search --model minilm --text book.txt --index book.index \"A storm at sea.\"");
