@@ -31,6 +31,7 @@ typedef struct tn_tuned_config {
     tn_problem         problem;   /* of classes */
     int64_t            n;         /* how many labels; of regression 1 without being said */
     const char *const *labels;    /* their names, copied; NULL: "LABEL_0" … */
+    bool               crf;       /* tags of a sentence are chosen together: see nn/crf.h */
     double dropout     TN_IS(-1); /* in front of the head; below 0: as in the encoder */
     int                end_;
 } TN_KEYWORDS_ONLY tn_tuned_config;
@@ -42,6 +43,7 @@ typedef struct {
     tn_bert        *encoder;
     tn_dropout     *dropout;
     tn_linear      *dense, *classifier; /* dense: of kinds that have one in front, else NULL */
+    tn_crf         *crf;                /* NULL: none */
     const char    **labels;             /* [config.n] */
     char           *names;              /* what they point to */
 } tn_tuned;
@@ -71,6 +73,8 @@ TN_API tn_tensor *tn_tuned_scores(tn_tuned *m, const tn_batch *b);              
  * pieces (padding included) n scores. */
 typedef void (*tn_tuned_listener)(void *user, int64_t feature, int64_t pieces, int64_t n, const float *scores);
 TN_API tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, void *user);
+/* The tags of the words of feature i, by what tn_tuned_each told of it: to[word], for each word that begins there. */
+TN_API tn_status tn_tuned_tags(tn_tuned *m, tn_features *f, int64_t i, const float *scores, int64_t *to);
 
 /* ---- what it says ------------------------------------------------------------------------------------------------ */
 

@@ -46,7 +46,11 @@ static void take(void *user, int64_t feature, int64_t pieces, int64_t n, const f
     memcpy(to, scores, bytes);
     h->scores[feature] = to, h->count[feature] = pieces, h->width[feature] = n;
 }
-bool held_ask(held *h, tn_tuned *m) { return tn_tuned_each(m, h->features, take, h) == TN_OK; }
+bool held_ask(held *h, tn_tuned *m)
+{
+    h->asked = m;
+    return tn_tuned_each(m, h->features, take, h) == TN_OK;
+}
 
 static int64_t largest(const float *scores, int64_t n)
 {
@@ -65,11 +69,8 @@ double said_number(const held *h, int64_t example) { return (double)h->scores[h-
 
 void said_tags(const held *h, int64_t example, int64_t *to)
 {
-    for (int64_t i = h->first[example]; i < h->first[example + 1]; i++) {
-        const tn_feature x = tn_features_at(h->features, i);
-        for (int64_t k = 0; k < x.pieces; k++)
-            if (x.word[k] >= 0) to[x.word[k]] = largest(h->scores[i] + k * h->width[i], h->width[i]);
-    }
+    for (int64_t i = h->first[example]; i < h->first[example + 1]; i++)
+        tn_tuned_tags(h->asked, h->features, i, h->scores[i], to);
 }
 
 tn_answer said_answer(const held *h, int64_t example, int64_t longest)

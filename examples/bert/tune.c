@@ -37,7 +37,7 @@ typedef struct {
     const char      *model, *train, *valid, *test, *form, *text, *pair, *label, *problem;
     int64_t          batch, length, stride, longest, skip, patience;
     double           decay;
-    bool             json, bio, weights;
+    bool             json, bio, weights, crf;
     tn_labels       *labels;
     held             learn, check, judge; /* train, valid, test */
     tn_tensor       *weight;              /* of each label */
@@ -64,6 +64,8 @@ static int check(training *b)
         return program_usage("--labels %s is for classify and pairs", t->problem);
     if (t->weights && (t->task->task >= TN_TASK_ANSWERS || problem_of(t) != TN_ONE_LABEL))
         return program_usage("--balance is for tasks where each text or word has one of several labels");
+    if (t->crf && t->task->task != TN_TASK_TAGS) return program_usage("--crf is for tag");
+    if (t->crf && t->weights) return program_usage("--crf and --balance do not go together");
     b->asked.size = t->task->name, b->asked.vocab = t->model;
     return 0;
 }
@@ -163,6 +165,33 @@ static bool open_all(training *b)
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
+/* What follows what, of the texts: log p(b behind a) / p(b), so that the scores' own knowledge of b counts once. At the
+ * small rates of tuning, the transitions hardly move from where they begin. */
+static void begin_crf(const tuning *t, tn_crf *crf)
+{
+    const int64_t  n = crf->labels;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor *pair = tn_full_of(TN_F64, TN_SHAPE(n, n), 0.1), *one = tn_full_of(TN_F64, TN_SHAPE(n), 0.1 * (double)n);
+    tn_tensor *ends = tn_full_of(TN_F64, TN_SHAPE(2, n), 0.1);
+    for (int64_t i = 0; tn_error() == TN_OK && i < tn_labelled_count(t->learn.texts); i++) {
+        const tn_example x = tn_labelled_at(t->learn.texts, i);
+        int64_t          before = -1;
+        for (int64_t k = 0; k < x.labels; k++) {
+            const int64_t l = tn_labels_find(t->labels, x.label[k]), at = before < 0 ? l : before * n + l;
+            tn_tensor    *to = before < 0 ? ends : pair;
+            tn_set(to, at, tn_get(to, at) + 1), tn_set(one, l, tn_get(one, l) + 1);
+            before = l;
+        }
+        if (before >= 0) tn_set(ends, n + before, tn_get(ends, n + before) + 1);
+    }
+    tn_tensor *share = tn_log(tn_div(one, tn_sum(one)));
+    pair = tn_sub(tn_log(tn_div(pair, tn_sum(pair, .dims = TN_DIMS(1), .keepdim = true))), share);
+    ends = tn_sub(tn_log(tn_div(ends, tn_sum(ends, .dims = TN_DIMS(1), .keepdim = true))), share);
+    tn_copy_from(crf->transitions, pair);
+    tn_copy_from(crf->start, tn_select(ends, 0, 0)), tn_copy_from(crf->end, tn_select(ends, 0, 1));
+    tn_scope_end(s);
+}
+
 static void *make(training *b)
 {
     tuning      *t = of(b);
@@ -170,9 +199,11 @@ static void *make(training *b)
     tn_bert     *encoder = tn_bert_load(t->model);
     if (encoder) a->layers = encoder->config.layers, a->heads = encoder->config.heads, a->dim = encoder->config.dim;
     const int64_t n = tn_labels_count(t->labels);
-    return encoder ? tn_tuned_new(encoder, .task = t->task->task, .problem = problem_of(t), .n = n,
-                                  .labels = n ? tn_labels_names(t->labels) : NULL)
-                   : NULL;
+    if (!encoder) return NULL;
+    tn_tuned *m = tn_tuned_new(encoder, .task = t->task->task, .problem = problem_of(t), .n = n, .crf = t->crf,
+                               .labels = n ? tn_labels_names(t->labels) : NULL);
+    if (m && m->crf) begin_crf(t, m->crf);
+    return m;
 }
 
 static void say(training *b)
@@ -215,6 +246,7 @@ static void describe(const training *b, tn_json_writer *w)
     tn_json_put_i64(w, "length", t->length);
     tn_json_put_double(w, "weight_decay", t->decay);
     tn_json_put_bool(w, "balance", t->weights);
+    tn_json_put_bool(w, "crf", t->crf);
 }
 
 static bool save(training *b, tn_fit_why why)
@@ -287,6 +319,7 @@ static const option options[] = {
     OPTION_TEXT("labels", 0, "HOW", &asked.problem,
                 "a text has one label, or several, with commas between, or a number", .choices = "one|several|number"),
     OPTION_FLAG("bio", 0, &asked.bio, "tags of IOB1 or BIOES become those of BIO"),
+    OPTION_FLAG("crf", 0, &asked.crf, "tags of a sentence are chosen together, by what follows what"),
     OPTION_FLAG("balance", 0, &asked.weights, "rare labels weigh more, so that all do the same in all"),
     OPTION_INT("skip-bad", 0, "N", &asked.skip, "so many bad lines of a file are left out, and counted", .least = 0,
                .most = 1e9),

@@ -19,6 +19,7 @@ const tune_task *tune_task_of(const char *name); /* NULL: there is none; says so
 typedef struct {
     tn_labelled *texts;
     tn_features *features;
+    tn_tuned    *asked;  /* who said it */
     int64_t     *first;  /* feature of each example; of one that has none, that of the next */
     int64_t      n;      /* features */
     float      **scores; /* of each feature, and how many */

@@ -47,7 +47,7 @@ typedef struct {
     struct {
         void       *module; /* NULL: there is none */
         const char *name;
-    } part[2];
+    } part[3];
 } tn__hf_more;
 tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, const void *config,
                             const tn__hf_more *more);

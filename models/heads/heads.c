@@ -76,6 +76,7 @@ static bool right_config(tn_tuned_config *c)
     if ((unsigned)c->task > TN_TASK_CHOICES || (unsigned)c->problem > TN_REGRESSION)
         return tn_raise(TN_EINVAL, "%s: .task or .problem is none of those that there are", who), false;
     if (c->task != TN_TASK_CLASSES) c->problem = TN_ONE_LABEL;
+    if (c->crf && c->task != TN_TASK_TAGS) return tn_raise(TN_EINVAL, "%s: .crf is for tags", who), false;
     if (c->task == TN_TASK_ANSWERS) c->n = 2;
     if (c->task == TN_TASK_CHOICES || (c->problem == TN_REGRESSION && !c->n)) c->n = 1;
     return tn__within(who, "n", c->n, 1, 1 << 20) && (c->dropout < 0 || tn__chance(who, "dropout", c->dropout));
@@ -119,6 +120,7 @@ tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
         m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = m->config.dropout));
         if (h.dense) m->dense = fresh(m, h.dense, e->dim, e);
         m->classifier = fresh(m, h.out, c.n, e);
+        if (c.crf) m->crf = tn_child(m, "crf", tn_crf_new(.labels = c.n));
         keep_labels(m);
     }
     return tn_built(m);
@@ -182,6 +184,7 @@ tn_tensor *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a)
     tn_tensor             *loss = NULL;
     if (!a.scores || !a.target) tn_raise(TN_EINVAL, "tuned: the %s NULL", a.scores ? "target is" : "scores are");
     else if (c->task == TN_TASK_ANSWERS) loss = ends_loss(a.scores, a.target, a.blocked_keys);
+    else if (m->crf) loss = tn_crf_loss(m->crf, a.scores, a.target);
     else if (c->problem == TN_ANY_LABELS) loss = tn_bce_with_logits(a.scores, a.target, .pos_weight = a.weight);
     else if (c->problem == TN_REGRESSION) loss = tn_mse_loss(c->n == 1 ? tn_squeeze(a.scores, -1) : a.scores, a.target);
     else loss = tn_cross_entropy(a.scores, a.target, .weight = a.weight);

@@ -29,6 +29,31 @@ tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, voi
     return tn_error();
 }
 
+tn_status tn_tuned_tags(tn_tuned *m, tn_features *f, int64_t i, const float *scores, int64_t *to)
+{
+    if (tn_error() != TN_OK || !tn_ready(m)) return tn_error();
+    const tn_feature x = tn_features_at(f, i);
+    if (x.example < 0 || !scores || !to)
+        return tn_raise(TN_EINVAL, "tn_tuned_tags: there is no feature %lld", (long long)i);
+    const int64_t  n = m->config.n;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *y = tn_empty(TN_SHAPE(x.pieces, n)), *tags = tn_empty_of(TN_I64, TN_SHAPE(x.pieces));
+    float         *row = y ? tn_data_mut(y) : NULL;
+    int64_t       *tag = tags ? tn_data_mut(tags) : NULL, words = 0;
+    for (int64_t k = 0; row && tag && k < x.pieces; k++) /* the words' first pieces alone */
+        if (x.word[k] >= 0) memcpy(row + n * words++, scores + k * n, (size_t)n * sizeof *row);
+    if (row && tag && m->crf) tn_crf_best(m->crf, tn_narrow(y, 0, 0, words), tag);
+    for (int64_t k = 0; row && tag && !m->crf && k < words; k++) {
+        tag[k] = 0;
+        for (int64_t l = 1; l < n; l++)
+            if (row[k * n + l] > row[k * n + tag[k]]) tag[k] = l;
+    }
+    for (int64_t k = 0, w = 0; row && tag && tn_error() == TN_OK && k < x.pieces; k++)
+        if (x.word[k] >= 0) to[x.word[k]] = tag[w++];
+    tn_scope_end(s);
+    return tn_error();
+}
+
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 /* Keeps the best `most`, best first; of equal ones the earlier. What another window has shown already counts once. */

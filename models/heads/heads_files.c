@@ -32,7 +32,7 @@ tn_status tn_tuned_save(tn_tuned *m, const char *dir)
     if (!tn_ready(m)) return tn_error();
     const tn__head    h = tn__head_of(&m->encoder->config, m->config.task);
     const tn__hf_more more = {
-        tn__task_name(m->config.task), put_members, m, {{m->dense, h.dense}, {m->classifier, h.out}}};
+        tn__task_name(m->config.task), put_members, m, {{m->dense, h.dense}, {m->classifier, h.out}, {m->crf, "crf"}}};
     return tn__bert_save_with(m->encoder, dir, &more);
 }
 
@@ -71,7 +71,8 @@ static tn_problem problem_of(const tn_json *doc, int64_t n, const char *path)
     return n == 1 ? TN_REGRESSION : TN_ONE_LABEL; /* as there */
 }
 
-static tn_tuned *built(const char *dir, const tn_json *doc, const char *path)
+/* The model that config.json describes, with its encoder; and the file in which its head is. */
+static tn_tuned *built(const char *dir, const tn_json *doc, const char *path, tn_safetensors **f, char weights[1024])
 {
     tn_tuned_config c = {TN_TUNED_DEFAULTS};
     const tn_json  *map = tn_json_get(doc, "id2label");
@@ -91,14 +92,15 @@ static tn_tuned *built(const char *dir, const tn_json *doc, const char *path)
     const char **names = named ? tn__mem_zeroed(bytes) : NULL;
     tn_tuned    *m = NULL;
     if (!named || (names && read_labels(map, path, c.n, names))) {
-        c.labels = names;
+        *f = tn__weights_open(dir, weights);
+        c.labels = names, c.crf = *f && tn_safetensors_find(*f, "crf.transitions") >= 0;
         m = tn_tuned_create(tn_bert_load(dir), c);
     }
     if (names) tn__mem_put(names, bytes);
     return m;
 }
 
-static void read_part(tn_linear *m, tn_safetensors *f, const char *path, const char *name)
+static void read_part(void *m, tn_safetensors *f, const char *path, const char *name)
 {
     char prefix[64];
     snprintf(prefix, sizeof prefix, "%s.", name);
@@ -111,13 +113,15 @@ tn_tuned *tn_tuned_load(const char *dir)
     if (tn_error() != TN_OK || !tn__path_in(dir, "config.json", path, sizeof path)) return NULL;
     const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
     tn_json             *doc = tn_json_load_within(path, limits);
-    tn_tuned            *m = doc ? built(dir, doc, path) : NULL;
+    char                 weights[1024];
+    tn_safetensors      *f = NULL;
+    tn_tuned            *m = doc ? built(dir, doc, path, &f, weights) : NULL;
     tn_json_free(doc);
-    tn_safetensors *f = m ? tn__weights_open(dir, path) : NULL;
-    if (f) {
+    if (m) {
         const tn__head h = tn__head_of(&m->encoder->config, m->config.task);
-        if (m->dense) read_part(m->dense, f, path, h.dense);
-        read_part(m->classifier, f, path, h.out);
+        if (m->dense) read_part(m->dense, f, weights, h.dense);
+        read_part(m->classifier, f, weights, h.out);
+        if (m->crf) read_part(m->crf, f, weights, "crf");
     }
     tn_safetensors_close(f);
     if (tn_error() != TN_OK) return tn_free(m), NULL;

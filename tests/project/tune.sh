@@ -26,6 +26,10 @@ json classes.txt accuracy f1 seconds
 printf 'The\tDET\nman\tB-NAME\n\nman\tB-NAME\nsails\tO\n' >words.conll
 "${tune[@]}" tag --train words.conll --test words.conll --out tags --json >tags.txt || wrong "bert tune tag failed"
 json tags.txt accuracy f1 seconds
+"${tune[@]}" tag --crf --train words.conll --test words.conll --out chain --json >chain.txt ||
+    wrong "bert tune tag --crf failed"
+json chain.txt accuracy f1 seconds
+[ "$("$bert" tag --model chain "The man" | wc -l)" = 3 ] || wrong "bert tag of a model with --crf"
 cat >questions.json <<'END'
 {"data": [{"paragraphs": [{"context": "The old man sails.", "qas": [{"id": "1", "question": "Who sails?",
 "answers": [{"text": "The old man", "answer_start": 0}]}, {"id": "2", "question": "When?", "answers": [],

@@ -6,6 +6,7 @@
 #include "tests/common/check_main.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 /* ---- forwards ---------------------------------------------------------------------------------------------------- */
@@ -130,6 +131,19 @@ static void *tuned_save(void *m, tn_tensor *x)
 {
     (void)x;
     ck_assert_int_ne(tn_tuned_save(m, NULL), TN_OK);
+    return NULL;
+}
+static void *tuned_tags(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_tuned_tags(m, NULL, 0, NULL, NULL), TN_OK);
+    return NULL;
+}
+static void *a_crf(void) { return tn_crf_new(.labels = 4); }
+static void *crf_loss(void *m, tn_tensor *x) { return tn_crf_loss(m, x, x); }
+static void *crf_best(void *m, tn_tensor *x)
+{
+    ck_assert(isnan(tn_crf_best(m, x, NULL)));
     return NULL;
 }
 static void *a_gpt(void) { return tn_gpt_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 2, .positions = 8); }
@@ -278,6 +292,9 @@ static const struct forward {
     {"tn_tuned_loss", "tuned: the scores are NULL", a_tuned, tuned_loss, 0},
     {"tn_tuned_scores", "encoder: bert: ids must be [batch, length], got NULL", a_tuned, tuned_scores, 0},
     {"tn_tuned_each", "tn_tuned_each: the features or the listener are NULL", a_tuned, tuned_each, 0},
+    {"tn_tuned_tags", "tn_tuned_tags: there is no feature 0", a_tuned, tuned_tags, 0},
+    {"tn_crf_loss", "crf: the scores are NULL", a_crf, crf_loss, 0},
+    {"tn_crf_best", "crf: scores of one sentence must be [length, 4], got NULL", a_crf, crf_best, 0},
     {"tn_tuned_save", "the directory is NULL", a_tuned, tuned_save, 0},
     {"tn_gpt", "gpt: ids must be [batch, length], got NULL", a_gpt, gpt, 0},
     {"tn_gpt_loss", "gpt: ids must be [batch, length], got NULL", a_gpt, gpt_loss, 0},
@@ -456,6 +473,7 @@ static void *new_tuned(void) /* of an encoder, which is drawn before */
     *tn_current_generator() = before;
     return tn_tuned_create(b, (tn_tuned_config){TN_TUNED_DEFAULTS});
 }
+OF_ZEROS(crf, tn_crf_config)
 OF_ZEROS(gpt, tn_gpt_config)
 OF_ZEROS(llama, tn_llama_config)
 OF_ZEROS(reformer, tn_reformer_config)
@@ -545,6 +563,7 @@ static const struct {
     {"tn_lstm_cell_new", new_lstm_cell, false},
     {"tn_gru_cell_new", new_gru_cell, false},
     {"tn_bert_new", new_bert, false},
+    {"tn_crf_new", new_crf, false},
     {"tn_tuned_new", new_tuned, false},
     {"tn_gpt_new", new_gpt, false},
     {"tn_llama_new", new_llama, false},

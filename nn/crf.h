@@ -1,0 +1,42 @@
+/* crf.h — a linear-chain conditional random field (Lafferty et al. 2001) behind a tagger: what a tag scores depends on
+ * the tag before it, and a sentence's tags are chosen together. Part of nn.h: include that.
+ *
+ *     tn_crf    *crf = tn_crf_new(.labels = 9);
+ *     tn_tensor *loss = tn_crf_loss(crf, scores, tags);      // scores [B, T, 9], tags [B, T]
+ *     tn_crf_best(crf, tn_select(scores, 0, 0), best);       // int64_t best[T]
+ *
+ * Names of parameters are pytorch-crf's. */
+#ifndef TENON_NN_CRF_H
+#define TENON_NN_CRF_H
+
+#include "module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_crf_config {
+    int      zero_;
+    int64_t  labels;
+    tn_dtype dtype;
+    int      end_;
+} TN_KEYWORDS_ONLY tn_crf_config;
+typedef struct {
+    tn_module  base;
+    int64_t    labels;
+    tn_tensor *start, *end, *transitions; /* [labels]; [labels, labels], from the row's tag to the column's */
+} tn_crf;
+TN_API tn_crf *tn_crf_create(tn_crf_config c);
+
+/* -log p(tags) of all sentences, by their number of tags. A step whose tag is negative is passed over: the tags before
+ * and behind it are neighbours. */
+TN_API tn_tensor *tn_crf_loss(tn_crf *m, tn_tensor *scores, tn_tensor *tags);
+/* The likeliest tags of one sentence, scores [T, labels], into to[T]; returns its score, NaN: raised. */
+TN_API double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to);
+
+#ifdef __cplusplus
+}
+#else
+#define tn_crf_new(...) TN_NEW_(tn_crf_create, tn_crf_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#endif
+#endif

@@ -1,0 +1,189 @@
+/* crf.c — a linear-chain conditional random field.
+ *
+ *   score(y) = start[y₁] + Σ e[t, y_t] + Σ A[y_{t-1}, y_t] + end[y_T],   p(y) = exp score(y) / Z
+ *   α₁ = start + e₁,   α_t[j] = log Σ_i exp(α_{t-1}[i] + A[i, j]) + e_t[j],   log Z = log Σ_j exp(α_T[j] + end[j])
+ *
+ * The recursion is made of ops, so that the tape gives its gradients. Sentences of a batch that have ended keep their α.
+ * Viterbi's algorithm is the same with the largest in place of the sum, and needs no tape. */
+#include "nn/base/nn_private.h"
+#include "nn/crf.h"
+
+#include <math.h>
+
+static void crf_describe(const void *self, char *text, size_t size)
+{
+    snprintf(text, size, "num_tags=%lld", (long long)((const tn_crf *)self)->labels);
+}
+static const tn_class tn_crf_class = {
+    .size = sizeof(tn_class), .name = "CRF", .bytes = sizeof(tn_crf), .describe = crf_describe};
+
+tn_crf *tn_crf_create(tn_crf_config c)
+{
+    static const char *const who = "tn_crf_new";
+    if (!tn__within(who, "labels", c.labels, 1, 1 << 15) || !tn__floating(who, c.dtype)) return NULL;
+    tn_crf *m = tn_module_new(tn_crf);
+    if (!m) return NULL;
+    m->labels = c.labels;
+    m->start = tn_param(m, "start_transitions", tn_uniform_of(c.dtype, TN_SHAPE(c.labels), -0.1, 0.1));
+    m->end = tn_param(m, "end_transitions", tn_uniform_of(c.dtype, TN_SHAPE(c.labels), -0.1, 0.1));
+    m->transitions = tn_param(m, "transitions", tn_uniform_of(c.dtype, TN_SHAPE(c.labels, c.labels), -0.1, 0.1));
+    return tn_built(m);
+}
+
+/* ---- the steps that count ---------------------------------------------------------------------------------------- */
+
+/* Of sentences that have a tag at all, the longest first step by step without gaps. */
+typedef struct {
+    int64_t    rows, width, steps; /* sentences; steps of the longest; of all */
+    tn_tensor *place, *mask; /* i64 [rows · width]: in the flattened [B · T]; bool [rows, width]: it has ended */
+    tn_tensor *tag;          /* i64 [rows · width]; 0 behind the end */
+    tn_tensor *first, *last; /* i64 [rows]: the first tag, the last one */
+    tn_tensor *pair;         /* i64 [steps - rows]: before · labels + behind */
+    tn_tensor *said;         /* i64 [steps]: in the flattened [rows · width · labels] */
+} steps;
+
+static int64_t counted(const tn_tensor *tags, int64_t row, int64_t t)
+{
+    int64_t n = 0;
+    for (int64_t k = 0; k < t; k++) n += tn_get_i64(tags, row * t + k) >= 0;
+    return n;
+}
+
+static bool right_tags(const tn_crf *m, const tn_tensor *scores, const tn_tensor *tags)
+{
+    char a[192], b[192];
+    if (!scores || !tags) return tn_raise(TN_EINVAL, "crf: the %s NULL", scores ? "tags are" : "scores are"), false;
+    if (tn_ndim(scores) != 3 || tn_ndim(tags) != 2 || tn_size(scores, 2) != m->labels ||
+        tn_size(scores, 0) != tn_size(tags, 0) || tn_size(scores, 1) != tn_size(tags, 1)) {
+        tn_raise(TN_ESHAPE, "crf: scores must be [batch, length, %lld] and tags [batch, length], got %s and %s",
+                 (long long)m->labels, tn_shape_text(tn_shape_of(scores), a, sizeof a),
+                 tn_shape_text(tn_shape_of(tags), b, sizeof b));
+        return false;
+    }
+    for (int64_t i = 0; i < tn_numel(tags); i++)
+        if (tn_get_i64(tags, i) >= m->labels)
+            return tn_raise(TN_EINDEX, "crf: tag %lld at %lld, and there are %lld", (long long)tn_get_i64(tags, i),
+                            (long long)i, (long long)m->labels),
+                   false;
+    return true;
+}
+
+/* Fills in the tensors of s, whose sizes are known. */
+static void fill_in(const tn_crf *m, const tn_tensor *tags, steps *s)
+{
+    const int64_t b = tn_size(tags, 0), t = tn_size(tags, 1), all = s->rows * s->width, n = m->labels;
+    s->place = tn_zeros_of(TN_I64, TN_SHAPE(all)), s->tag = tn_zeros_of(TN_I64, TN_SHAPE(all));
+    s->mask = tn_ones_of(TN_BOOL, TN_SHAPE(s->rows, s->width));
+    s->first = tn_zeros_of(TN_I64, TN_SHAPE(s->rows)), s->last = tn_zeros_of(TN_I64, TN_SHAPE(s->rows));
+    s->pair = tn_zeros_of(TN_I64, TN_SHAPE(s->steps - s->rows)), s->said = tn_zeros_of(TN_I64, TN_SHAPE(s->steps));
+    int64_t *place = tn_data_mut(s->place), *tag = tn_data_mut(s->tag), *first = tn_data_mut(s->first),
+            *last = tn_data_mut(s->last), *pair = tn_data_mut(s->pair), *said = tn_data_mut(s->said);
+    uint8_t *mask = tn_data_mut(s->mask);
+    int64_t  row = 0, pairs = 0, saids = 0;
+    for (int64_t i = 0; i < b && tn_error() == TN_OK; i++) {
+        int64_t at = 0;
+        for (int64_t k = 0; k < t; k++) {
+            const int64_t y = tn_get_i64(tags, i * t + k), to = row * s->width + at;
+            if (y < 0) continue;
+            place[to] = i * t + k, tag[to] = y, mask[to] = 0, said[saids++] = to * n + y;
+            if (at) pair[pairs++] = last[row] * n + y;
+            else first[row] = y;
+            last[row] = y, at++;
+        }
+        row += at > 0;
+    }
+}
+
+/* ---- the loss ---------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *chosen(tn_tensor *x, tn_tensor *index) { return tn_sum(tn_index_select(x, 0, index)); }
+
+static tn_tensor *path_score(tn_crf *m, tn_tensor *e, const steps *s)
+{
+    tn_tensor *y = tn_add(chosen(m->start, s->first), chosen(m->end, s->last));
+    y = tn_add(y, chosen(tn_reshape(e, TN_SHAPE(-1)), s->said));
+    return s->steps > s->rows ? tn_add(y, chosen(tn_reshape(m->transitions, TN_SHAPE(-1)), s->pair)) : y;
+}
+
+static tn_tensor *log_partition(tn_crf *m, tn_tensor *e, const steps *s)
+{
+    tn_tensor *alpha = tn_add(tn_select(e, 1, 0), m->start);
+    for (int64_t t = 1; t < s->width && tn_error() == TN_OK; t++) {
+        tn_tensor *next = tn_add(tn_unsqueeze(alpha, 2), m->transitions); /* [rows, from, to] */
+        next = tn_add(tn_logsumexp(next, .dims = TN_DIMS(1)), tn_select(e, 1, t));
+        alpha = tn_where(tn_unsqueeze(tn_select(s->mask, 1, t), 1), alpha, next);
+    }
+    return tn_sum(tn_logsumexp(tn_add(alpha, m->end), .dims = TN_DIMS(1)));
+}
+
+tn_tensor *tn_crf_loss(tn_crf *m, tn_tensor *scores, tn_tensor *tags)
+{
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    steps          s = {.rows = 0};
+    tn_tensor     *y = NULL;
+    if (right_tags(m, scores, tags)) {
+        for (int64_t i = 0; i < tn_size(tags, 0); i++) {
+            const int64_t n = counted(tags, i, tn_size(tags, 1));
+            s.rows += n > 0, s.steps += n, s.width = tn__max_i64(s.width, n);
+        }
+        if (s.steps) {
+            fill_in(m, tags, &s);
+            tn_tensor *e = tn_index_select(tn_reshape(scores, TN_SHAPE(-1, m->labels)), 0, s.place);
+            e = tn_reshape(e, TN_SHAPE(s.rows, s.width, m->labels));
+            y = tn_div_scalar(tn_sub(log_partition(m, e, &s), path_score(m, e, &s)), (double)s.steps);
+        } else y = tn_mul_scalar(tn_sum(scores), 0);
+    }
+    return tn_leave(f, y);
+}
+
+/* ---- the best tags ----------------------------------------------------------------------------------------------- */
+
+/* to[t · n + j]: the tag before j at step t on the best way there; scores of the ways that end in each tag in now. */
+static void forward_best(const tn_crf *m, const tn_tensor *scores, int64_t t, double *now, double *next, int32_t *from)
+{
+    const int64_t n = m->labels;
+    for (int64_t j = 0; j < n; j++) now[j] = tn_get(m->start, j) + tn_get(scores, j);
+    for (int64_t k = 1; k < t; k++) {
+        for (int64_t j = 0; j < n; j++) {
+            int64_t best = 0;
+            for (int64_t i = 1; i < n; i++)
+                if (now[i] + tn_get(m->transitions, i * n + j) > now[best] + tn_get(m->transitions, best * n + j))
+                    best = i;
+            from[k * n + j] = (int32_t)best;
+            next[j] = now[best] + tn_get(m->transitions, best * n + j) + tn_get(scores, k * n + j);
+        }
+        for (int64_t j = 0; j < n; j++) now[j] = next[j];
+    }
+}
+
+double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to)
+{
+    char text[192];
+    if (!tn_ready(m)) return NAN;
+    if (!scores || !to || tn_ndim(scores) != 2 || tn_size(scores, 1) != m->labels) {
+        tn_raise(TN_ESHAPE, "crf: scores of one sentence must be [length, %lld], got %s", (long long)m->labels,
+                 scores ? tn_shape_text(tn_shape_of(scores), text, sizeof text) : "NULL");
+        return NAN;
+    }
+    const int64_t t = tn_size(scores, 0), n = m->labels;
+    int64_t       cells, bytes;
+    if (!t) return 0;
+    if (!tn__mul_i64(t, n, &cells) || !tn__mul_i64(cells, 4, &bytes)) bytes = INT64_MAX;
+    const size_t rows = (size_t)(2 * n) * sizeof(double);
+    double      *now = tn_mem_get(rows);
+    int32_t     *from = now ? tn_mem_get((size_t)bytes) : NULL;
+    double       best = NAN;
+    if (from) {
+        forward_best(m, scores, t, now, now + n, from);
+        for (int64_t j = 0; j < n; j++) now[j] += tn_get(m->end, j);
+        int64_t last = 0;
+        for (int64_t j = 1; j < n; j++)
+            if (now[j] > now[last]) last = j;
+        best = now[last];
+        for (int64_t k = t - 1; k >= 0; k--) to[k] = last, last = k ? from[k * n + last] : 0;
+        tn_mem_put(from, (size_t)bytes);
+    }
+    if (now) tn_mem_put(now, rows);
+    return best;
+}

@@ -1,0 +1,147 @@
+/* test_crf.c — the conditional random field beside all paths, one by one: the partition, the best path, and the
+ * gradients, which are differences of probabilities. */
+#include "nn/nn.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+#include "tests/common/golden_case.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST = 8 };
+
+static tn_crf *filled(int64_t labels)
+{
+    tn_crf *m = tn_crf_new(.labels = labels, .dtype = TN_F64);
+    for (tn_each p = tn_parameters(m); tn_next(&p);) {
+        const tn_scope s = tn_no_grad_begin();
+        tn_copy_(p.tensor, tn_mul_scalar(tn_golden_values(p.name, TN_F64, tn_shape_of(p.tensor)), 3));
+        tn_scope_end(s);
+    }
+    return m;
+}
+
+static double path_of(const tn_crf *m, const double *e, int64_t t, const int64_t *y)
+{
+    double s = tn_get(m->start, y[0]) + tn_get(m->end, y[t - 1]);
+    for (int64_t k = 0; k < t; k++) s += e[k * m->labels + y[k]];
+    for (int64_t k = 1; k < t; k++) s += tn_get(m->transitions, y[k - 1] * m->labels + y[k]);
+    return s;
+}
+
+/* The next of all paths; false: that was the last. */
+static bool next(int64_t *y, int64_t t, int64_t n)
+{
+    for (int64_t k = 0; k < t; k++) {
+        if (++y[k] < n) return true;
+        y[k] = 0;
+    }
+    return false;
+}
+
+/* Of one sentence: log Z, the best path, and what is expected of each tag at each step, of each pair. */
+typedef struct {
+    double  log_z, best, tag[MOST * MOST], pair[MOST * MOST];
+    int64_t path[MOST];
+} all_paths;
+static void look_at_all(const tn_crf *m, const double *e, int64_t t, all_paths *a)
+{
+    const int64_t n = m->labels;
+    int64_t       y[MOST] = {0};
+    long double   z = 0;
+    *a = (all_paths){.best = -INFINITY};
+    do {
+        const double s = path_of(m, e, t, y);
+        z += expl((long double)s);
+        if (s > a->best) a->best = s, memcpy(a->path, y, sizeof y);
+    } while (next(y, t, n));
+    a->log_z = (double)logl(z);
+    memset(y, 0, sizeof y);
+    do {
+        const double p = exp(path_of(m, e, t, y) - a->log_z);
+        for (int64_t k = 0; k < t; k++) a->tag[k * n + y[k]] += p;
+        for (int64_t k = 1; k < t; k++) a->pair[y[k - 1] * n + y[k]] += p;
+    } while (next(y, t, n));
+}
+
+static void near(double got, double want) { ck_assert_double_le(fabs(got - want), 1e-10 * fmax(fabs(want), 1)); }
+
+/* Rows of a batch with gaps and ends of their own, one without any tag. */
+START_TEST(as_all_paths_say)
+{
+    static const int64_t tags[] = {1,         0,    2,    2,    1,    0,    /**/ -100, 2,    -100, -100, 1,    -1,
+                                   /**/ -100, -100, -100, -100, -100, -100, /**/ 0,    -100, -100, -100, -100, -100};
+    enum { B = 4, T = 6, N = 3 };
+    tn_crf    *m = filled(N);
+    tn_tensor *e = tn_requires_grad(tn_mul_scalar(tn_golden_values("scores", TN_F64, TN_SHAPE(B, T, N)), 4));
+    tn_tensor *y = tn_from_data(TN_I64, TN_SHAPE(B, T), tags), *loss = tn_crf_loss(m, e, y);
+    double     want = 0, grad[B * T * N] = {0}, pair[N * N] = {0};
+    int64_t    steps = 0;
+    for (int64_t b = 0; b < B; b++) {
+        double    x[T * N];
+        int64_t   at[T], gold[T], t = 0;
+        all_paths a;
+        for (int64_t k = 0; k < T; k++) {
+            if (tags[b * T + k] < 0) continue;
+            for (int64_t j = 0; j < N; j++) x[t * N + j] = tn_get(e, (b * T + k) * N + j);
+            at[t] = b * T + k, gold[t++] = tags[b * T + k];
+        }
+        if (!t) continue;
+        look_at_all(m, x, t, &a);
+        want += a.log_z - path_of(m, x, t, gold), steps += t;
+        for (int64_t k = 0; k < t; k++)
+            for (int64_t j = 0; j < N; j++) grad[at[k] * N + j] = a.tag[k * N + j] - (gold[k] == j);
+        for (int64_t k = 0; k < N * N; k++) pair[k] += a.pair[k];
+        for (int64_t k = 1; k < t; k++) pair[gold[k - 1] * N + gold[k]]--;
+        int64_t    best[T];
+        tn_tensor *sentence = tn_from_data(TN_F64, TN_SHAPE(t, N), x);
+        near(tn_crf_best(m, sentence, best), a.best);
+        for (int64_t k = 0; k < t; k++) ck_assert_int_eq(best[k], a.path[k]);
+    }
+    near(tn_item(loss), want / (double)steps);
+    tn_backward(loss);
+    for (int64_t i = 0; i < B * T * N; i++) near(tn_get(tn_grad(e), i), grad[i] / (double)steps);
+    for (int64_t i = 0; i < N * N; i++) near(tn_get(tn_grad(m->transitions), i), pair[i] / (double)steps);
+    ck_assert(tn_error() == TN_OK);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(one_label_and_no_tags)
+{
+    static const int64_t none[] = {-100, -100};
+    tn_crf              *m = filled(1);
+    tn_tensor           *e = tn_ones_of(TN_F64, TN_SHAPE(1, 2, 1));
+    near(tn_item(tn_crf_loss(m, e, tn_zeros_of(TN_I64, TN_SHAPE(1, 2)))), 0);
+    near(tn_item(tn_crf_loss(m, e, tn_from_data(TN_I64, TN_SHAPE(1, 2), none))), 0);
+    int64_t best[2] = {7, 7};
+    near(tn_crf_best(m, tn_zeros_of(TN_F64, TN_SHAPE(0, 1)), best), 0);
+    ck_assert(best[0] == 7 && tn_error() == TN_OK);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(refused)
+{
+    tn_crf    *m = filled(3);
+    tn_tensor *tags = tn_full_of(TN_I64, TN_SHAPE(2, 4), 3);
+    ck_assert_ptr_null(tn_crf_loss(m, tn_zeros(TN_SHAPE(2, 4, 2)), tags));
+    ck_error(TN_ESHAPE, "crf: scores must be [batch, length, 3] and tags [batch, length], got [2, 4, 2] and [2, 4]");
+    ck_assert_ptr_null(tn_crf_loss(m, tn_zeros(TN_SHAPE(2, 4, 3)), tags));
+    ck_error(TN_EINDEX, "crf: tag 3 at 0, and there are 3");
+    ck_assert_ptr_null(tn_crf_new(.labels = 0));
+    ck_error(TN_EINVAL, "tn_crf_new: .labels is 0, but must be from 1 to 32768");
+    tn_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("crf");
+    TCase *c = tn_tcase(s, "crf");
+    tcase_add_test(c, as_all_paths_say);
+    tcase_add_test(c, one_label_and_no_tags);
+    tcase_add_test(c, refused);
+    return tn_check_main(s);
+}
