@@ -53,7 +53,7 @@ TN_API tn_status tn_labelled_only(tn_labelled *l, const tn_labels *known);
 TN_API void      tn_labelled_free(tn_labelled *l);
 
 /* One of them: of texts one or two; the words; question and text; the beginning and its endings. Labels: one or
- * several; a tag a word; answers, each with the byte start[i] of the text where it begins; the right ending's number. */
+ * several; a tag a word; answers, each with the byte start[i] of the text where it begins; the number of an ending. */
 typedef struct {
     const char        *id; /* of a question; else "" */
     int64_t            line, texts, labels;

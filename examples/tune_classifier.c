@@ -1,5 +1,5 @@
-/* tune_classifier.c — from a model's folder to a classifier, in thirty lines: tune_classifier MODEL TRAIN.tsv OUT. Lines
- * are text <tab> label; `bert classify --model OUT` then asks it. */
+/* tune_classifier.c — from a model's folder to a classifier, in thirty lines: tune_classifier MODEL TRAIN.tsv OUT.
+ * Lines are text <tab> label; `bert classify --model OUT` then asks it. */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

@@ -37,6 +37,14 @@ typedef struct tn_tuned_config {
 } TN_KEYWORDS_ONLY tn_tuned_config;
 #define TN_TUNED_DEFAULTS .dropout = -1
 
+/* Adapters: of layer i the matrices of its queries and values, a[2 i] and a[2 i + 1]. */
+typedef struct {
+    tn_module   base;
+    int64_t     layers, rank;
+    double      scale;
+    tn_tensor **a, **b, **kept;
+} tn_lora;
+
 typedef struct {
     tn_module       base;
     tn_tuned_config config; /* with the defaults put in; .labels is NULL */
@@ -44,6 +52,7 @@ typedef struct {
     tn_dropout     *dropout;
     tn_linear      *dense, *classifier; /* dense: of kinds that have one in front, else NULL */
     tn_crf         *crf;                /* NULL: none */
+    tn_lora        *lora;               /* likewise */
     const char    **labels;             /* [config.n] */
     char           *names;              /* what they point to */
 } tn_tuned;
@@ -88,6 +97,16 @@ typedef struct {
  * them go to `to`, best first; none is longer than `longest` pieces. Returns how many; -1: raised. */
 TN_API int64_t tn_answers_best(tn_features *f, int64_t first, int64_t n, const float *const *scores, int64_t longest,
                                int64_t most, tn_answer *to);
+
+/* ---- adapters ---------------------------------------------------------------------------------------------------- */
+
+/* LoRA (Hu et al. 2021): the encoder is frozen, and to the matrices of queries and values is added alpha / rank · B A,
+ * of that rank, which learns with the head. One thread at a time runs such a model. Adapters and head alone go to and
+ * from a directory that is there, with PEFT's names; merged, the sum becomes the encoder's own. */
+TN_API tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha);
+TN_API tn_status tn_tuned_save_adapter(tn_tuned *m, const char *dir) TN_CHECKED;
+TN_API tn_status tn_tuned_load_adapter(tn_tuned *m, const char *dir);
+TN_API tn_status tn_tuned_merge(tn_tuned *m);
 
 /* ---- directories ------------------------------------------------------------------------------------------------- */
 

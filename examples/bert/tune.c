@@ -35,7 +35,7 @@ typedef struct {
     training         base;
     const tune_task *task;
     const char      *model, *train, *valid, *test, *form, *text, *pair, *label, *problem;
-    int64_t          batch, length, stride, longest, skip, patience;
+    int64_t          lora, freeze, batch, length, stride, longest, skip, patience;
     double           decay;
     bool             json, bio, weights, crf;
     tn_labels       *labels;
@@ -54,6 +54,8 @@ static tn_problem problem_of(const tuning *t)
                                            : TN_ONE_LABEL;
 }
 
+static const double usual_rate = 5e-5;
+
 static int check(training *b)
 {
     tuning *t = of(b);
@@ -66,6 +68,8 @@ static int check(training *b)
         return program_usage("--balance is for tasks where each text or word has one of several labels");
     if (t->crf && t->task->task != TN_TASK_TAGS) return program_usage("--crf is for tag");
     if (t->crf && t->weights) return program_usage("--crf and --balance do not go together");
+    if (t->lora && t->freeze) return program_usage("--lora freezes all of the encoder: leave --freeze out");
+    if (t->lora && b->asked.lr == usual_rate) b->asked.lr = 10 * usual_rate;
     b->asked.size = t->task->name, b->asked.vocab = t->model;
     return 0;
 }
@@ -192,6 +196,18 @@ static void begin_crf(const tuning *t, tn_crf *crf)
     tn_scope_end(s);
 }
 
+/* The embeddings and the first n layers learn nothing. */
+static void freeze(tn_bert *e, int64_t n)
+{
+    tn_freeze(e->words, true), tn_freeze(e->positions, true), tn_freeze(e->norm, true);
+    if (e->types) tn_freeze(e->types, true);
+    if (e->project) tn_freeze(e->project, true);
+    for (int64_t i = 0; i < n && i < tn_length(e->encoder->layers); i++) {
+        tn_transformer_encoder_layer *layer = tn_at(e->encoder->layers, i);
+        if (layer) tn_freeze(layer, true);
+    }
+}
+
 static void *make(training *b)
 {
     tuning      *t = of(b);
@@ -203,6 +219,8 @@ static void *make(training *b)
     tn_tuned *m = tn_tuned_new(encoder, .task = t->task->task, .problem = problem_of(t), .n = n, .crf = t->crf,
                                .labels = n ? tn_labels_names(t->labels) : NULL);
     if (m && m->crf) begin_crf(t, m->crf);
+    if (m && t->lora) tn_tuned_adapt(m, t->lora, 2 * (double)t->lora);
+    else if (m && t->freeze) freeze(m->encoder, t->freeze);
     return m;
 }
 
@@ -247,12 +265,22 @@ static void describe(const training *b, tn_json_writer *w)
     tn_json_put_double(w, "weight_decay", t->decay);
     tn_json_put_bool(w, "balance", t->weights);
     tn_json_put_bool(w, "crf", t->crf);
+    tn_json_put_i64(w, "lora", t->lora);
+    tn_json_put_i64(w, "freeze", t->freeze);
 }
 
 static bool save(training *b, tn_fit_why why)
 {
     (void)why;
-    return tn_tuned_save(b->net, b->asked.out) == TN_OK;
+    tn_tuned *m = b->net;
+    char      path[1024];
+    if (m->lora) { /* apart, and then as a part of the model */
+        in_folder(b->asked.out, "adapter", path);
+        if (tn_error() != TN_OK || !make_folder(path) || tn_tuned_save_adapter(m, path) != TN_OK ||
+            tn_tuned_merge(m) != TN_OK)
+            return false;
+    }
+    return tn_tuned_save(m, b->asked.out) == TN_OK;
 }
 
 static void close_all(training *b) { (void)b; } /* when it has been measured */
@@ -319,6 +347,12 @@ static const option options[] = {
     OPTION_TEXT("labels", 0, "HOW", &asked.problem,
                 "a text has one label, or several, with commas between, or a number", .choices = "one|several|number"),
     OPTION_FLAG("bio", 0, &asked.bio, "tags of IOB1 or BIOES become those of BIO"),
+    OPTION_INT(
+        "lora", 0, "RANK", &asked.lora,
+        "the encoder stays as it is, and adapters of that rank learn, at 10 times the rate; DIR/adapter has them",
+        .least = 0, .most = 4096),
+    OPTION_INT("freeze", 0, "N", &asked.freeze, "the embeddings and the first N layers stay as they are", .least = 0,
+               .most = 1024),
     OPTION_FLAG("crf", 0, &asked.crf, "tags of a sentence are chosen together, by what follows what"),
     OPTION_FLAG("balance", 0, &asked.weights, "rare labels weigh more, so that all do the same in all"),
     OPTION_INT("skip-bad", 0, "N", &asked.skip, "so many bad lines of a file are left out, and counted", .least = 0,

@@ -156,7 +156,9 @@ tn_tensor *tn_tuned_run(tn_tuned *m, tn_tuned_args a)
     tn_tensor    *y = NULL;
     if (tn_error() == TN_OK) {
         if (choose) a.ids = flat(a.ids), a.types = flat(a.types), a.blocked_keys = flat(a.blocked_keys);
+        tn__lora_on(m);
         y = tn_bert_forward(m->encoder, a.ids, .types = a.types, .blocked_keys = a.blocked_keys);
+        tn__lora_off(m);
         y = scored(m, y);
         if (choices) y = tn_reshape(y, TN_SHAPE(-1, choices));
     }

@@ -18,6 +18,11 @@ typedef struct {
 } tn__head;
 tn__head tn__head_of(const tn_bert_config *encoder, tn_task task);
 
+/* Puts the sums of weights and adapters in the weights' places; and takes them out. */
+enum { TN__ADAPTED = 2 };
+void tn__lora_on(tn_tuned *m);
+void tn__lora_off(tn_tuned *m);
+
 /* Behind the encoder's name: "ForTokenClassification". */
 const char *tn__task_name(tn_task task);
 

@@ -3,8 +3,8 @@
  *   score(y) = start[y₁] + Σ e[t, y_t] + Σ A[y_{t-1}, y_t] + end[y_T],   p(y) = exp score(y) / Z
  *   α₁ = start + e₁,   α_t[j] = log Σ_i exp(α_{t-1}[i] + A[i, j]) + e_t[j],   log Z = log Σ_j exp(α_T[j] + end[j])
  *
- * The recursion is made of ops, so that the tape gives its gradients. Sentences of a batch that have ended keep their α.
- * Viterbi's algorithm is the same with the largest in place of the sum, and needs no tape. */
+ * The recursion is made of ops, so that the tape gives its gradients. Sentences of a batch that have ended keep
+ * their α. Viterbi's algorithm is the same with the largest in place of the sum, and needs no tape. */
 #include "nn/base/nn_private.h"
 #include "nn/crf.h"
 

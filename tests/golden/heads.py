@@ -29,8 +29,8 @@ CONFIG = dict(vocab_size=37, hidden_size=18, num_hidden_layers=2, num_attention_
 IDS = torch.tensor([[2, 7, 8, 9, 3, 20, 3], [2, 30, 31, 3, 11, 3, 0], [2, 4, 36, 3, 0, 0, 0]])
 TYPES = torch.tensor([[0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 0, 0]])
 CHOICES = torch.stack([IDS, IDS.flip(0), (IDS * 5 + 1) % 37 * (IDS != 0)], 1)
-KEPT = ("classifier", "sequence_summary", "qa_outputs", "pooler", "layer.1.output.dense", "layer.0.attention.self.query",
-        "word_embeddings")
+KEPT = ("classifier", "sequence_summary", "qa_outputs", "pooler", "layer.1.output.dense",
+        "layer.0.attention.self.query", "word_embeddings")
 CASES = {
     "classes": (BertForSequenceClassification, dict(num_labels=5, id2label={i: "l%d" % i for i in range(5)},
                                                     problem_type="single_label_classification"),

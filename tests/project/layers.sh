@@ -29,7 +29,7 @@ data/subword     | text                          | core/base/toolbox.h
 data/source      | text                          | core/base/toolbox.h
 data/corpus      | text source                   | core/base/toolbox.h
 data/pairs       | text source corpus            | core/base/toolbox.h
-data/labelled    | text source corpus            | core/base/toolbox.h
+data/labelled    | text source corpus tokenizer  | core/base/toolbox.h
 data/vectors     | text                          | core/base/toolbox.h core/kernels/kernels.h
                  |                               | core/products/gemm.h
 data/images      | text source                   | core/base/toolbox.h core/files/io.h

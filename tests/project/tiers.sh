@@ -14,7 +14,7 @@ read texts     |  800 | data/data.h data/text.h data/vocab.h data/tokenizer.h da
 judge, report  |  300 | data/metrics.h data/report.h data/runlog.h
 words, vectors |  200 | data/vectors.h
 several ranks  |  200 | parallel/parallel.h
-use the models |  568 | models/models.h models/decoder.h models/fit.h models/generate.h models/gpt.h models/llama.h
+use the models |  570 | models/models.h models/decoder.h models/fit.h models/generate.h models/gpt.h models/llama.h
                |      | models/lm.h models/seq2seq.h
 encoders, heads, images | 533 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
 look inside    |  150 | nn/look.h models/look.h

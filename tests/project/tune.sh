@@ -6,7 +6,8 @@ fresh tune
 bert=$build/bin/bert
 
 "$bert" sample-corpus --documents 40 >book.txt
-"$bert" train --quiet --text book.txt --out small --size tiny --length 16 --steps 2 --batch 4 --vocab-size 300 >/dev/null
+"$bert" train --quiet --text book.txt --out small --size tiny --length 16 --steps 2 --batch 4 --vocab-size 300 \
+    >/dev/null
 grep . book.txt | head -n 60 | awk '{ print $0 "\t" (NR % 3 ? "x" : "y") }' >all.tsv
 head -n 40 all.tsv >train.tsv && tail -n 20 all.tsv >test.tsv
 tune=("$bert" tune --quiet --model small --epochs 2 --batch 4 --length 16 --seed 1)
@@ -30,6 +31,9 @@ json tags.txt accuracy f1 seconds
     wrong "bert tune tag --crf failed"
 json chain.txt accuracy f1 seconds
 [ "$("$bert" tag --model chain "The man" | wc -l)" = 3 ] || wrong "bert tag of a model with --crf"
+"${tune[@]}" classify --lora 2 --train train.tsv --out adapted >/dev/null || wrong "bert tune --lora failed"
+[ -s adapted/adapter/adapter_model.safetensors ] || wrong "bert tune --lora keeps no adapter"
+"${tune[@]}" classify --freeze 1 --train train.tsv --out frozen >/dev/null || wrong "bert tune --freeze failed"
 cat >questions.json <<'END'
 {"data": [{"paragraphs": [{"context": "The old man sails.", "qas": [{"id": "1", "question": "Who sails?",
 "answers": [{"text": "The old man", "answer_start": 0}]}, {"id": "2", "question": "When?", "answers": [],

@@ -74,7 +74,8 @@ static const struct {
      {.kind = TN_LABELLED_WORDS, .form = "conllu", .label = "xpos"},
      "The=DT;"},
     {"{\"data\":[{\"paragraphs\":[{\"context\":\"\xc3\xa4 cat\",\"qas\":[{\"id\":\"1\",\"question\":\"who\","
-     "\"answers\":[{\"text\":\"cat\",\"answer_start\":2}]},{\"question\":\"why\",\"is_impossible\":true,\"answers\":[]}]}]}]}",
+     "\"answers\":[{\"text\":\"cat\",\"answer_start\":2}]},"
+     "{\"question\":\"why\",\"is_impossible\":true,\"answers\":[]}]}]}]}",
      {.kind = TN_LABELLED_ANSWERS},
      "who|\xc3\xa4 cat=cat;why|\xc3\xa4 cat;"},
     {"id,sent1,sent2,ending0,ending1,label\n1,She sat,He,ran,slept,1\n",

@@ -161,6 +161,40 @@ START_TEST(an_encoder_is_trimmed)
 }
 END_TEST
 
+/* Fresh adapters change nothing; what they learn is kept apart, loaded into another copy, and merged. */
+START_TEST(adapters)
+{
+    const char        *dir = tn_test_file("adapter");
+    const struct head *h = &heads[_i];
+    tn_tuned          *m = opened(h), *again = opened(h);
+    const tn_batch     b = batch_of(h);
+    mkdir(dir, 0777);
+    ck_assert_int_eq(tn_tuned_adapt(m, 3, 6), TN_OK);
+    ck_assert(tn_same_bits(tn_tuned_scores(m, &b), tn_tuned_scores(again, &b)));
+    tn_tensor    *before = tn_clone(tn_tuned_scores(m, &b));
+    tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
+    for (int i = 0; i < 3; i++) {
+        const tn_scope s = tn_scope_begin();
+        tn_backward(tn_tuned_loss(m, tn_tuned_scores(m, &b), b.y));
+        tn_step(o);
+        tn_scope_end(s);
+    }
+    tn_optimizer_free(o);
+    fine();
+    ck_assert(tn_same_bits(m->encoder->words->weight, again->encoder->words->weight)); /* frozen */
+    tn_tensor *after = tn_tuned_scores(m, &b);
+    ck_assert(!tn_allclose(before, after, 1e-4, 1e-4));
+    ck_assert_int_eq(tn_tuned_save_adapter(m, dir), TN_OK);
+    ck_assert_int_eq(tn_tuned_load_adapter(again, dir), TN_OK);
+    ck_assert(tn_same_bits(tn_tuned_scores(again, &b), after));
+    ck_assert_int_eq(tn_tuned_merge(m), TN_OK);
+    ck_assert(!m->lora && tn_allclose(tn_tuned_scores(m, &b), after, 1e-4, 1e-5));
+    ck_assert_int_eq(tn_tuned_adapt(again, 3, 6), TN_ESTATE);
+    ck_error(TN_ESTATE, "tn_tuned_adapt: this model has adapters already");
+    tn_free(m), tn_free(again);
+}
+END_TEST
+
 START_TEST(what_is_refused)
 {
     ck_assert_ptr_null(tn_tuned_new(NULL, .n = 2));
@@ -220,6 +254,7 @@ int main(void)
     tcase_add_loop_test(c, scores_losses_and_gradients_as_hugging_face, 0, HEADS);
     tcase_add_loop_test(c, files_are_hugging_faces, 0, HEADS);
     tcase_add_test(c, an_encoder_is_trimmed);
+    tcase_add_loop_test(c, adapters, 0, HEADS);
     tcase_add_test(c, what_is_refused);
     tcase_add_test(c, bad_configs);
     return tn_check_main(s);

@@ -1,0 +1,215 @@
+/* lora.c — low-rank adapters (Hu et al. 2021): the encoder stays as it is, and to each layer's matrices of queries and
+ * values is added alpha / rank · B A, B [dim, rank] and A [rank, dim], which alone learn, with the head.
+ *
+ * The layers compute with the sum: it is made by ops in front of each run, put in the place of the packed matrix of
+ * queries, keys and values, and taken out behind it. So the layers need not know of it, and the tape gives A and B
+ * their gradients. A costs rank · dim² multiplications a layer and run, little beside the run itself. */
+#include "models/bert/bert_private.h"
+#include "models/heads/heads_private.h"
+
+#include <math.h>
+#include <string.h>
+
+static const tn_class tn_lora_class = {.size = sizeof(tn_class), .name = "LoRA", .bytes = sizeof(tn_lora)};
+
+/* What is adapted of a layer: which third of the packed matrix. */
+static const struct {
+    const char *name, *file, *distil, *albert;
+    int64_t     third;
+} parts[TN__ADAPTED] = {{"query", "attention.self.query", "attention.q_lin", "attention.query", 0},
+                        {"value", "attention.self.value", "attention.v_lin", "attention.value", 2}};
+
+static tn_mha *attention_of(const tn_tuned *m, int64_t i)
+{
+    tn_transformer_encoder_layer *layer = tn_at(m->encoder->encoder->layers, i);
+    return layer ? layer->self_attn : NULL;
+}
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+static tn_lora *made(const tn_bert_config *e, int64_t layers, int64_t rank, double alpha)
+{
+    tn_lora *l = tn_module_new(tn_lora);
+    if (!l) return NULL;
+    l->rank = rank, l->layers = layers, l->scale = alpha / (double)rank;
+    const double bound = 1 / sqrt((double)e->dim);
+    l->a = tn_array(l, TN__ADAPTED * layers, tn_tensor *), l->b = tn_array(l, TN__ADAPTED * layers, tn_tensor *);
+    l->kept = tn_array(l, layers, tn_tensor *);
+    for (int64_t i = 0; l->a && l->b && i < TN__ADAPTED * layers; i++) {
+        const int64_t layer = i / TN__ADAPTED;
+        const char   *name = parts[i % TN__ADAPTED].name;
+        l->a[i] = tn_param(l, tn_name("%lld.%s.lora_A", (long long)layer, name),
+                           tn_uniform(TN_SHAPE(rank, e->dim), -bound, bound));
+        l->b[i] = tn_param(l, tn_name("%lld.%s.lora_B", (long long)layer, name), tn_zeros(TN_SHAPE(e->dim, rank)));
+    }
+    return tn_built(l);
+}
+
+tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha)
+{
+    static const char *const who = "tn_tuned_adapt";
+    if (!tn_ready(m)) return tn_error();
+    if (!tn__within(who, "rank", rank, 1, m->encoder->config.dim)) return tn_error();
+    if (!(alpha > 0 && alpha < 1e6)) return tn_raise(TN_EINVAL, "%s: alpha is %g, but must be above 0", who, alpha);
+    if (m->lora) return tn_raise(TN_ESTATE, "%s: this model has adapters already", who);
+    const int64_t layers = tn_length(m->encoder->encoder->layers);
+    for (int64_t i = 0; i < layers; i++)
+        if (!attention_of(m, i) || !attention_of(m, i)->in_proj_weight)
+            return tn_raise(TN_EUNSUPPORTED, "%s: layer %lld has no packed matrix of queries, keys and values", who,
+                            (long long)i);
+    m->lora = tn_child(m, "lora", made(&m->encoder->config, layers, rank, alpha));
+    if (m->lora) tn_freeze(m->encoder, true);
+    return tn_error();
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* What is added to a layer's packed matrix: [3 dim, dim], nothing to the keys. */
+static tn_tensor *added(const tn_tuned *m, int64_t layer)
+{
+    const tn_lora *l = m->lora;
+    const int64_t  dim = m->encoder->config.dim, i = TN__ADAPTED * layer;
+    tn_tensor     *q = tn_matmul(l->b[i], l->a[i]), *v = tn_matmul(l->b[i + 1], l->a[i + 1]);
+    return tn_mul_scalar(tn_cat(0, q, tn_zeros(TN_SHAPE(dim, dim)), v), l->scale);
+}
+
+void tn__lora_on(tn_tuned *m)
+{
+    for (int64_t i = 0; m->lora && i < m->lora->layers; i++) {
+        tn_mha *a = attention_of(m, i);
+        m->lora->kept[i] = a->in_proj_weight;
+        tn_tensor *sum = tn_error() == TN_OK ? tn_add(a->in_proj_weight, added(m, i)) : NULL;
+        if (sum) a->in_proj_weight = sum;
+    }
+}
+void tn__lora_off(tn_tuned *m)
+{
+    for (int64_t i = 0; m->lora && i < m->lora->layers; i++) attention_of(m, i)->in_proj_weight = m->lora->kept[i];
+}
+
+tn_status tn_tuned_merge(tn_tuned *m)
+{
+    if (!tn_ready(m)) return tn_error();
+    const tn_scope s = tn_no_grad_begin();
+    for (int64_t i = 0; m->lora && i < m->lora->layers && tn_error() == TN_OK; i++)
+        tn_add_(attention_of(m, i)->in_proj_weight, added(m, i));
+    tn_scope_end(s);
+    if (tn_error() != TN_OK || !m->lora) return tn_error();
+    m->lora = NULL; /* it stays a child, of no use any more */
+    tn_freeze(m->encoder, false);
+    return tn_error();
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+/* The weight's name as PEFT has it. */
+static const char *name_of(const tn_tuned *m, int64_t i, bool b)
+{
+    const tn_bert_config *e = &m->encoder->config;
+    const char           *prefix = tn__bert_form_of(e)->prefix;
+    const long long       layer = (long long)(i / TN__ADAPTED);
+    const int             k = (int)(i % TN__ADAPTED);
+    const char            letter = b ? 'B' : 'A';
+    if (e->kind == TN_DISTILBERT)
+        return tn_name("base_model.model.%stransformer.layer.%lld.%s.lora_%c.weight", prefix, layer, parts[k].distil,
+                       letter);
+    if (e->kind == TN_ALBERT)
+        return tn_name("base_model.model.%sencoder.albert_layer_groups.%lld.albert_layers.0.%s.lora_%c.weight", prefix,
+                       layer, parts[k].albert, letter);
+    return tn_name("base_model.model.%sencoder.layer.%lld.%s.lora_%c.weight", prefix, layer, parts[k].file, letter);
+}
+
+static void put_config(const tn_tuned *m, tn_json_writer *w)
+{
+    static const char *const tasks[] = {"SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS", "SEQ_CLS"};
+    const tn_bert_config    *e = &m->encoder->config;
+    const tn__head           h = tn__head_of(e, m->config.task);
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "peft_type", "LORA");
+    tn_json_put_string(w, "task_type", tasks[m->config.task]);
+    tn_json_put_i64(w, "r", m->lora->rank);
+    tn_json_put_double(w, "lora_alpha", m->lora->scale * (double)m->lora->rank);
+    tn_json_put_double(w, "lora_dropout", 0);
+    tn_json_put_string(w, "bias", "none");
+    tn_json_put_bool(w, "fan_in_fan_out", false);
+    tn_json_open_array(w, "target_modules");
+    for (int k = 0; k < TN__ADAPTED; k++)
+        tn_json_put_string(w, NULL, e->kind == TN_DISTILBERT ? strchr(parts[k].distil, '.') + 1 : parts[k].name);
+    tn_json_close(w);
+    tn_json_open_array(w, "modules_to_save");
+    if (h.dense && !strcmp(h.dense, "pre_classifier")) tn_json_put_string(w, NULL, h.dense);
+    tn_json_put_string(w, NULL, m->config.task == TN_TASK_ANSWERS ? "qa_outputs" : "classifier");
+    tn_json_close(w);
+    tn_json_close(w);
+}
+
+static const char head_prefix[] = "base_model.model.";
+
+tn_status tn_tuned_save_adapter(tn_tuned *m, const char *dir)
+{
+    char path[1024];
+    if (!tn_ready(m)) return tn_error();
+    if (!m->lora) return tn_raise(TN_ESTATE, "tn_tuned_save_adapter: this model has no adapters: see tn_tuned_adapt");
+    const tn__head         h = tn__head_of(&m->encoder->config, m->config.task);
+    tn_json_writer        *j = tn_json_writer_new(2);
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    put_config(m, j);
+    for (int64_t i = 0; i < TN__ADAPTED * m->lora->layers; i++) {
+        tn_safetensors_put(w, name_of(m, i, false), m->lora->a[i]);
+        tn_safetensors_put(w, name_of(m, i, true), m->lora->b[i]);
+    }
+    if (m->dense) tn_save_run(m->dense, (tn_save_args){.writer = w, .prefix = tn_name("%s%s.", head_prefix, h.dense)});
+    tn_save_run(m->classifier, (tn_save_args){.writer = w, .prefix = tn_name("%s%s.", head_prefix, h.out)});
+    if (m->crf) tn_save_run(m->crf, (tn_save_args){.writer = w, .prefix = tn_name("%scrf.", head_prefix)});
+    if (tn_error() == TN_OK && tn__path_in(dir, "adapter_config.json", path, sizeof path) &&
+        tn_json_save(j, path) == TN_OK && tn__path_in(dir, "adapter_model.safetensors", path, sizeof path)) {
+        const tn_status saved = tn_safetensors_save(w, path);
+        (void)saved; /* it stands */
+    }
+    tn_json_writer_free(j);
+    tn_safetensors_writer_free(w);
+    return tn_error();
+}
+
+static void read_adapter(tn_tuned *m, const tn_safetensors *f)
+{
+    for (int64_t i = 0; i < 2 * TN__ADAPTED * m->lora->layers && tn_error() == TN_OK; i++) {
+        const bool b = i % 2 == 1;
+        tn_tensor *to = b ? m->lora->b[i / 2] : m->lora->a[i / 2], *from = tn_safetensors_get(f, name_of(m, i / 2, b));
+        char       x[192], y[192];
+        if (from && !tn_shape_equal(tn_shape_of(from), tn_shape_of(to)))
+            tn_raise(TN_ESHAPE, "%s is %s, and this model's is %s", name_of(m, i / 2, b),
+                     tn_shape_text(tn_shape_of(from), x, sizeof x), tn_shape_text(tn_shape_of(to), y, sizeof y));
+        if (from) tn_copy_from(to, from);
+    }
+}
+
+tn_status tn_tuned_load_adapter(tn_tuned *m, const char *dir)
+{
+    char path[1024];
+    if (!tn_ready(m)) return tn_error();
+    if (!tn__path_in(dir, "adapter_config.json", path, sizeof path)) return tn_error();
+    const tn_json_limits limits = {.depth = 8, .bytes = 1 << 20, .values = 10000};
+    tn_json             *doc = tn_json_load_within(path, limits);
+    const int64_t        rank = tn_json_i64(tn_json_need(doc, "r"));
+    const double         alpha = tn_json_double(tn_json_need(doc, "lora_alpha"));
+    tn_json_free(doc);
+    if (tn_error() != TN_OK || (!m->lora && tn_tuned_adapt(m, rank, alpha) != TN_OK)) return tn_error();
+    const tn__head  h = tn__head_of(&m->encoder->config, m->config.task);
+    tn_safetensors *f =
+        tn__path_in(dir, "adapter_model.safetensors", path, sizeof path) ? tn_safetensors_open(path) : NULL;
+    const tn_scope s = tn_no_grad_begin();
+    m->lora->scale = alpha / (double)m->lora->rank;
+    if (f) read_adapter(m, f);
+    if (f && m->dense)
+        tn_load_run(m->dense,
+                    (tn_load_args){.path = path, .file = f, .prefix = tn_name("%s%s.", head_prefix, h.dense)});
+    if (f)
+        tn_load_run(m->classifier,
+                    (tn_load_args){.path = path, .file = f, .prefix = tn_name("%s%s.", head_prefix, h.out)});
+    if (f && m->crf)
+        tn_load_run(m->crf, (tn_load_args){.path = path, .file = f, .prefix = tn_name("%scrf.", head_prefix)});
+    tn_scope_end(s);
+    tn_safetensors_close(f);
+    return tn_error();
+}
