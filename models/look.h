@@ -18,7 +18,6 @@ extern "C" {
 #endif
 
 typedef tn_tensor *(*tn_look_loss)(void *model, void *user); /* one number; it runs the model */
-
 /* ---- heads ------------------------------------------------------------------------------------------------------- */
 
 /* I = E |Att(x)ᵀ ∂L/∂Att(x)| (Michel et al. 2019), over the texts that were added: of each text, the sum over its words
@@ -44,7 +43,6 @@ TN_API void tn_heads_order(const tn_heads *h, tn_heads_way way, uint64_t seed, i
 TN_API void      tn_heads_mask(tn_heads *h, int64_t i, bool masked);
 TN_API tn_scope  tn_heads_begin(tn_heads *h);
 TN_API tn_status tn_heads_prune(tn_heads *h, int64_t n, const int64_t *heads);
-
 /* ---- where attention leads (Abnar, Zuidema 2020) ----------------------------------------------------------------- */
 
 /* Of weights [B, heads, T, T], a layer each, from the first; A = ½ (mean over heads + 1) of a layer, rows summing to 1.
@@ -52,7 +50,6 @@ TN_API tn_status tn_heads_prune(tn_heads *h, int64_t n, const int64_t *heads);
  * are capacities; [B, T, T], rows divided by their sums. */
 TN_API tn_tensor *tn_attention_rollout(int64_t layers, tn_tensor *const *weights);
 TN_API tn_tensor *tn_attention_flow(int64_t layers, tn_tensor *const *weights);
-
 /* ---- what each word adds ----------------------------------------------------------------------------------------- */
 
 typedef struct tn_attribute_args {

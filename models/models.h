@@ -19,5 +19,4 @@
 #include "seq2seq.h"
 #include "surface.h"
 #include "vit.h"
-
 #endif

@@ -113,7 +113,8 @@ def writers():
     for name, kind, path in (("gpt", GPT2LMHeadModel, "gpt/torch"), ("llama", LlamaForCausalLM, "llama/llama3")):
         m = kind.from_pretrained(os.path.join(HERE, path), attn_implementation="eager").eval()
         c = m.config
-        layers = [x.attn.c_proj for x in m.transformer.h] if name == "gpt" else [x.self_attn.o_proj for x in m.model.layers]
+        layers = m.transformer.h if name == "gpt" else m.model.layers
+        layers = [x.attn.c_proj if name == "gpt" else x.self_attn.o_proj for x in layers]
         kept = watch(layers, c.num_attention_heads)
         scores = m(ids).logits
         torch.nn.functional.cross_entropy(scores[:, :-1].reshape(-1, c.vocab_size), ids[:, 1:].reshape(-1)).backward()

@@ -35,6 +35,7 @@ for name, kind, path, heads in (("bert", BertForPreTraining, "bert/pretraining",
     answers[name] = answer(m).contiguous()
     to = os.path.join(HERE, "look", name)
     shutil.rmtree(to, ignore_errors=True)
+    m.config._name_or_path = ""  # no path of a machine
     m.save_pretrained(to, safe_serialization=True)
     for extra in os.listdir(to):
         if extra not in ("config.json", "model.safetensors"):

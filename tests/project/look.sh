@@ -7,15 +7,18 @@ fresh look
 l=$build/bin/look
 [ -x "$l" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 
-awk 'BEGIN { srand(3); split("the a old young", d); split("man dog sea ship word", n); split("saw loved made took", v)
-    for (i = 0; i < 300; i++) print d[1 + int(rand() * 4)], n[1 + int(rand() * 5)], v[1 + int(rand() * 4)],
-        d[1 + int(rand() * 4)], n[1 + int(rand() * 5)] }' >text
+awk 'BEGIN { srand(3); split("the a old young", d); split("man dog sea ship word", n)
+    split("saw loved made took", v)
+    for (i = 0; i < 300; i++)
+        print d[1 + int(rand() * 4)], n[1 + int(rand() * 5)], v[1 + int(rand() * 4)], d[1 + int(rand() * 4)],
+            n[1 + int(rand() * 5)] }' >text
 tr a-z b-za <text >other
 awk '{ for (i = 1; i <= 5; i++) printf "%d\t%s\t_\t%s\t_\t_\t%d\t%s\t_\t_\n", i, $i,
        i == 3 ? "VERB" : i % 3 == 1 ? "DET" : "NOUN", i == 3 ? 0 : i == 1 ? 2 : i == 4 ? 5 : 3,
        i == 3 ? "root" : i % 3 == 1 ? "det" : "obj"; print "" }' text >trees
 train() { "$@" -q >log 2>&1 || wrong "$*: $(cat log)"; }
-train "$build/bin/bert" train --text text --out bert --size tiny --steps 30 --length 16 --vocab-size 90 --objective roberta
+train "$build/bin/bert" train --text text --out bert --size tiny --steps 30 --length 16 --vocab-size 90 \
+    --objective roberta
 train "$build/bin/gpt" train --text text --out gpt --size tiny --steps 3 --length 16 --vocab-size 300
 train "$build/bin/translate" train --src text --tgt other --out tran --size tiny --steps 3 --vocab-size 300
 [ $wrong = 0 ] || exit 1
@@ -41,14 +44,15 @@ for m in bert gpt tran; do
     "$l" heads --model $m --text text "${more[@]}" --lines 60 --html $m.html >heads || wrong "$m: heads fails"
     page $m.html
     [ "$(awk 'NR > 1 && $3 > 0' heads | wc -l)" = "$(($(wc -l <heads) - 1))" ] || wrong "$m: heads without importance"
-    "$l" prune --model $m --text text "${more[@]}" --valid text "${held[@]}" --lines 60 --share 0.5 --times 2 --out $m.half \
-        >lines || wrong "$m: prune fails"
+    "$l" prune --model $m --text text "${more[@]}" --valid text "${held[@]}" --lines 60 --share 0.5 --times 2 \
+        --out $m.half >lines || wrong "$m: prune fails"
     awk 'NR > 2 && $5 >= before { exit 1 } { before = $5 }' lines || wrong "$m: it does not get smaller: $(cat lines)"
     "$l" heads --model $m.half --text text "${more[@]}" --lines 60 >half || wrong "$m: the pruned model does not open"
     [ $((2 * ($(wc -l <half) - 1))) = $(($(wc -l <heads) - 1)) ] || wrong "$m: not half of the heads are left"
     ends 1 "holds a model already" "$l" prune --model $m --text text --out $m.half
     for way in random worst; do
-        "$l" prune --model $m --text text "${more[@]}" --lines 30 --share 1 --order $way --tune 2 >lines || wrong "$m: $way"
+        "$l" prune --model $m --text text "${more[@]}" --lines 30 --share 1 --order $way --tune 2 >lines ||
+            wrong "$m: $way"
     done
     asked='the old [MASK] saw the sea'
     [ $m = bert ] || asked='the old man saw'

@@ -21,7 +21,8 @@ static tn_report *made(void)
     tn_report      *r = tn_report_new("look");
     tn_tensor      *w = tn_softmax(tn_sin(tn_reshape(tn_to(tn_arange(2 * 4 * 4), TN_F32), TN_SHAPE(2, 4, 4))), -1);
     tn_report_plane p = {.nx = 9, .ny = 7, .z = z, .x0 = -1, .x1 = 1, .y0 = -1, .y1 = 1, .steps = 2, .path = path};
-    for (int i = 0; i < 9 * 7; i++) z[i] = i == 5 ? NAN : i == 6 ? INFINITY : (double)((i % 9 - 4) * (i % 9 - 4) + 3 * (i / 9));
+    for (int i = 0; i < 9 * 7; i++) z[i] = (i % 9 - 4) * (i % 9 - 4) + 3 * (i / 9);
+    z[5] = NAN, z[6] = INFINITY;
     for (int i = 0; i < 4; i++) {
         tn_report_choose(r, "Which word", words[i], i == 0);
         tn_report_ways(r, words[i], 4, words, w, i);

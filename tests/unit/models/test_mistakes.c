@@ -26,6 +26,7 @@ static void *a_cosine(void) { return tn_cosine_embedding_loss_new(.margin = 0); 
 static void *cosine(void *m, tn_tensor *x) { return tn_cosine_embedding_loss_forward(m, x, x, x); }
 static void *an_mha(void) { return tn_mha_new(.dim = 4, .heads = 2); }
 static void *mha(void *m, tn_tensor *x) { return tn_mha_forward((tn_mha *)m, x, x, x, .weights = out); }
+static void *mha_prune(void *m, tn_tensor *x) { return tn_mha_prune(m, 1, (const int64_t[]){2}) == TN_OK ? x : NULL; }
 static void *a_dot(void) { return tn_dot_attention_new(.memory = 4); }
 static void *dot(void *m, tn_tensor *x)
 {
@@ -284,6 +285,7 @@ static const struct forward {
     {"tn_loss_forward", "mse_loss: input 0 is NULL", a_loss, loss, 0},
     {"tn_cosine_embedding_loss_forward", "cosine_similarity: input 0 is NULL", a_cosine, cosine, 0},
     {"tn_mha", "mha: query is NULL", an_mha, mha, 1},
+    {"tn_mha_prune", "tn_mha_prune: there is no head 2; they are 0 to 1", an_mha, mha_prune, 0},
     {"tn_dot_attention", "dot_attention: query is NULL", a_dot, dot, 1},
     {"tn_additive_attention", "additive_attention: query is NULL", an_additive, additive, 1},
     {"tn_additive_attention_keys", "memory_proj: Linear: the input is NULL", an_additive, additive_keys, 0},

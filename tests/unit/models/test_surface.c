@@ -1,5 +1,5 @@
-/* test_surface.c — weights as a vector, directions of the filters' lengths, the loss over a plane whatever the number of
- * threads and resumed, the way of a training; probes and the alignment of vectors. */
+/* test_surface.c — weights as a vector, directions of the filters' lengths, the loss over a plane whatever the number
+ * of threads and resumed, the way of a training; probes and the alignment of vectors. */
 #include "models/models.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
