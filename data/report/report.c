@@ -43,8 +43,8 @@ static const char style[] =
     ".t .p{display:none;order:1;width:100%}.t input:checked+label+.p{display:block}\n"
     ".w{line-height:2.6}.w span{display:inline-block;border-radius:.3rem;padding:0 .35rem;line-height:1.5;"
     "text-align:center;background:color-mix(in srgb,var(--c1) var(--s),transparent)}\n"
-    ".w .y{background:color-mix(in srgb,var(--c2) var(--s),transparent)}.w small{display:block;font-size:.65rem;"
-    "color:var(--dim)}\n"
+    ".w .y{background:color-mix(in srgb,var(--c2) var(--s),transparent)}.w small{display:block;font-size:.7rem;"
+    "opacity:.85}\n"
     "@media print{body{max-width:none;margin:0}.t label{display:none}.t input:checked+label{display:inline}"
     "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}figure{break-inside:avoid}}\n"
     "</style>\n";

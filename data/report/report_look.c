@@ -130,7 +130,7 @@ tn_status tn_report_values(tn_report *r, const char *title, int64_t n, const cha
     for (int64_t i = 0; i < n; i++) {
         const double value = isfinite(values[i]) ? values[i] : 0, v = most > 0 ? value / most : 0;
         tn__report_put(r, "<span tabindex=\"0\" class=\"%s\" style=\"--s:%d%%\" title=\"%s\">", v < 0 ? "x" : "y",
-                       (int)(85 * fabs(v) + 0.5), tn__short(value).text);
+                       (int)(65 * fabs(v) + 0.5), tn__short(value).text);
         tn__report_text(r, words[i]);
         tn__report_put(r, "<small>%s</small></span> ",
                        isfinite(values[i]) ? tn__short(round(1000 * value) / 1000).text : "–");

@@ -7,7 +7,7 @@
 #include "../common/record.h"
 
 extern const command heads_command, prune_command, attend_command, align_command, attribute_command, surface_command,
-    probe_command;
+    probe_command, guide_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 

@@ -3,8 +3,9 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {heads_command,     prune_command,   attend_command, align_command,
-                                attribute_command, surface_command, probe_command,  {0}};
+    const command commands[] = {heads_command, prune_command,     attend_command,
+                                align_command, attribute_command, surface_command,
+                                probe_command, guide_command,     {0}};
     const program look = {
         .name = "look",
         .summary = "what is inside a model",

@@ -30,16 +30,6 @@ static uint64_t spelled(tn_text w)
     return h ^ h >> 29;
 }
 
-/* The mean over each word's pieces of y [1, T, D]: [n, D]. */
-static tn_tensor *by_words(const read_sentence *x, int64_t n, tn_tensor *y)
-{
-    tn_tensor *a = tn_zeros(TN_SHAPE(n, x->p.n));
-    for (int64_t p = 0; p < x->p.n; p++)
-        if (x->word_of[p] >= 0) tn_set(a, x->word_of[p] * x->p.n + p, 1);
-    a = tn_div(a, tn_add_scalar(tn_sum(a, .dims = TN_DIMS(1), .keepdim = true), 1e-9));
-    return tn_matmul(a, tn_select(y, 0, 0));
-}
-
 /* The paths of what goes into the first layer and comes out of each. */
 static void layers_of(tn_module *net, examples *to)
 {
@@ -70,7 +60,8 @@ static bool vectors_of(const model *m, const trees *t, examples *to)
         tn_bert_forward((tn_bert *)(void *)m->net, x.p.ids);
         tn_scope_end(in);
         for (int64_t l = 0; l < to->layers && tn_error() == TN_OK; l++)
-            row[l * t->sentences + rows] = by_words(&x, s->n, tn_look_at(look, to->path[l]));
+            row[l * t->sentences + rows] =
+                tn_matmul(word_means(&x, s->n), tn_select(tn_look_at(look, to->path[l]), 0, 0));
         for (int64_t k = 0; k < s->n; k++) {
             y[to->words] = t->node[s->first + k].upos;
             control[to->words++] = (int64_t)(spelled(t->node[s->first + k].word) % UPOS);

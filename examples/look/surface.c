@@ -120,7 +120,7 @@ static void judged(const job *j, const char *name)
                 rough += fabs(h[1] - 2 * h[0] + h[-1]) + fabs(h[nx] - 2 * h[0] + h[-nx]);
             n++;
         }
-    printf("%s\t%.6g\t%.6g\t%.2f\t%.6f\n", name, low, high, n ? 100 * down / n : 0, n ? rough / n : 0);
+    printf("%s\t%.6g\t%.6g\t%.2f\t%.6f\n", name, low, high, 100 * down / fmax(n, 1), rough / fmax(n, 1));
     free(l);
 }
 

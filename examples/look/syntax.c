@@ -120,23 +120,48 @@ static void print_all(const work *k)
         }
 }
 
+/* Judges all heads of the attentions whose path is this, or of all (NULL). */
+static bool judge_all(work *k, const model *m, const trees *t, const char *only)
+{
+    if (m->kind != READER)
+        return tn_raise(TN_EUNSUPPORTED, "only the heads of a model that reads both ways are judged"), false;
+    *k = (work){.m = m, .t = t, .look = tn_look_new()};
+    for (tn_each e = tn_modules(m->net); tn_next(&e);) {
+        const tn_mha *a = tn_mha_of(e.module);
+        if (!a || k->attentions == MOST || strlen(e.name) > 240 || (only && strcmp(only, e.name) != 0)) continue;
+        k->heads[k->attentions] = a->heads < 64 ? a->heads : 64;
+        snprintf(k->path[k->attentions], sizeof k->path[0], "%.240s.weights", e.name);
+        tn_look_want(k->look, k->path[k->attentions++]);
+    }
+    k->of = calloc((size_t)(64 * k->attentions + 1), sizeof *k->of);
+    if (k->of) each_sentence(k);
+    return k->of && tn_error() == TN_OK && k->relations.words;
+}
+
+static void end_work(work *k)
+{
+    free(k->of);
+    tn_look_free(k->look);
+}
+
 bool syntactic_heads(const model *m, const trees *t)
 {
     static work k;
-    if (m->kind != READER)
-        return tn_raise(TN_EUNSUPPORTED, "only the heads of a model that reads both ways are judged"), false;
-    k = (work){.m = m, .t = t, .look = tn_look_new()};
-    for (tn_each e = tn_modules(m->net); tn_next(&e);) {
-        const tn_mha *a = tn_mha_of(e.module);
-        if (!a || k.attentions == MOST || strlen(e.name) > 240) continue;
-        k.heads[k.attentions] = a->heads < 64 ? a->heads : 64;
-        snprintf(k.path[k.attentions], sizeof k.path[0], "%.240s.weights", e.name);
-        tn_look_want(k.look, k.path[k.attentions++]);
-    }
-    k.of = calloc((size_t)(64 * k.attentions + 1), sizeof *k.of);
-    if (k.of) each_sentence(&k);
-    if (k.of && tn_error() == TN_OK && k.relations.words) print_all(&k);
-    free(k.of);
-    tn_look_free(k.look);
+    if (judge_all(&k, m, t, NULL)) print_all(&k);
+    end_work(&k);
+    return tn_error() == TN_OK;
+}
+
+bool head_judged(const model *m, const trees *t, const char *path, int64_t head, double *directed, double *undirected)
+{
+    static work k;
+    const bool  ok = judge_all(&k, m, t, path);
+    *directed = *undirected = 0;
+    if (ok && (!k.attentions || head >= k.heads[0]))
+        tn_raise(TN_EINVAL, "this model has no head %lld of '%s'", (long long)head, path);
+    else if (ok)
+        *directed = (double)k.of[head].directed / (double)k.relations.words,
+        *undirected = (double)k.of[head].undirected / (double)k.relations.words;
+    end_work(&k);
     return tn_error() == TN_OK;
 }

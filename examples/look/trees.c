@@ -152,3 +152,11 @@ void sentence_free(read_sentence *s)
     free(s->word_of);
     s->word_of = NULL;
 }
+
+tn_tensor *word_means(const read_sentence *x, int64_t n)
+{
+    tn_tensor *a = tn_zeros(TN_SHAPE(n, x->p.n));
+    for (int64_t p = 0; p < x->p.n; p++)
+        if (x->word_of[p] >= 0) tn_set(a, x->word_of[p] * x->p.n + p, 1);
+    return tn_div(a, tn_add_scalar(tn_sum(a, .dims = TN_DIMS(1), .keepdim = true), 1e-9));
+}

@@ -32,7 +32,14 @@ typedef struct {
 } read_sentence;
 bool sentence_read(const model *m, const trees *t, int64_t i, read_sentence *to);
 void sentence_free(read_sentence *s);
+/* [n, pieces]: 1 / its pieces where a piece is the word's, else 0. Times vectors of pieces it gives those of words. */
+tn_tensor *word_means(const read_sentence *x, int64_t n);
 
-bool syntactic_heads(const model *m, const trees *t); /* syntax.c: prints a line for each head */
+/* ---- heads (syntax.c) -------------------------------------------------------------------------------------------- */
+
+bool syntactic_heads(const model *m, const trees *t); /* prints a line for each head */
+/* Of one head, by its attention's path: how often it goes to the word that a word belongs to; and to that or one of its
+ * own. False: an error stands. */
+bool head_judged(const model *m, const trees *t, const char *path, int64_t head, double *directed, double *undirected);
 
 #endif

@@ -64,7 +64,10 @@ double tn_probe_run(tn_probe_args a)
     tn_tensor     *x = tn_detach(a.x), *test = tn_detach(a.test_x);
     const int64_t  classes = tn__max_i64(classes_of(a.y), classes_of(a.test_y)), d = tn_size(x, 1);
     tn_sequential *net = tn_sequential_new();
-    if (a.hidden) tn_append(net, tn_linear_new(.in = d, .out = a.hidden)), tn_append(net, tn_gelu_new());
+    if (a.hidden) {
+        tn_append(net, tn_linear_new(.in = d, .out = a.hidden));
+        tn_append(net, tn_gelu_new());
+    }
     tn_append(net, tn_linear_new(.in = a.hidden ? a.hidden : d, .out = classes));
     standard(&x, &test);
     if (tn_error() == TN_OK) learn(net, &a, x);

@@ -76,7 +76,7 @@ def main(look, path, conllu, most=500):
     print("%d heads, %d words: largest difference %.5f" % (len(ours), n, worst))
     for line in sorted(ours, key=lambda x: -float(x.split("\t")[2]))[:8]:
         print(line)
-    return worst >= 0.001
+    return int(worst >= 0.001)
 
 
 sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3], *(int(x) for x in sys.argv[4:5])))
