@@ -62,11 +62,12 @@ static void put_shades(tn_report *r, const tn_tensor *shade, double height, doub
     const double  h = height / (double)rows, w = width / (double)columns;
     tn__report_put(r, "<g fill=\"var(--c1)\">");
     for (int64_t i = 0; i < rows * columns; i++) {
-        const double v = tn_get(shade, i), part = v > 0 ? fmin(v, 1) : 0; /* NaN is none */
+        const int64_t row = i / columns, column = i % columns;
+        const double  v = tn_get(shade, i), part = v > 0 ? fmin(v, 1) : 0; /* NaN is none */
         if (part < 0.02) continue;
         tn__report_put(r, "<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" opacity=\"%s\"/>",
-                       tn__tenths((double)(i % columns) * w).text, tn__tenths((double)(i / columns) * h).text,
-                       tn__tenths(w).text, tn__tenths(h).text, tn__short(round(75 * part) / 100).text);
+                       tn__tenths((double)column * w).text, tn__tenths((double)row * h).text, tn__tenths(w).text,
+                       tn__tenths(h).text, tn__short(round(75 * part) / 100).text);
     }
     tn__report_put(r, "</g>");
 }
