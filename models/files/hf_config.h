@@ -38,6 +38,11 @@ void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths);
  * an error stands. */
 void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files);
 
+/* Names of classes (labels.c). read: id2label's into names[n], NULLs before; each of them once, or it raises. put: as
+ * id2label and label2id. */
+bool tn__labels_read(const tn_json *map, const char *path, int64_t n, const char **names);
+void tn__labels_put(tn_json_writer *w, int64_t n, const char *const *names);
+
 /* What a tuned model's directory has besides its encoder's: what is behind the encoder's name in architectures, further
  * members of config.json, and modules whose weights stand under their names. */
 typedef struct {

@@ -3,7 +3,6 @@
 #include "models/heads/heads_private.h"
 #include "models/bert/bert_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const problems[] = {"single_label_classification", "multi_label_classification", "regression"};
@@ -13,17 +12,8 @@ static const char *const problems[] = {"single_label_classification", "multi_lab
 static void put_members(tn_json_writer *w, const void *user)
 {
     const tn_tuned *m = user;
-    char            number[24];
     if (m->config.task >= TN_TASK_ANSWERS) return;
-    tn_json_open_object(w, "id2label");
-    for (int64_t i = 0; i < m->config.n; i++) {
-        snprintf(number, sizeof number, "%lld", (long long)i);
-        tn_json_put_string(w, number, m->labels[i]);
-    }
-    tn_json_close(w);
-    tn_json_open_object(w, "label2id");
-    for (int64_t i = 0; i < m->config.n; i++) tn_json_put_i64(w, m->labels[i], i);
-    tn_json_close(w);
+    tn__labels_put(w, m->config.n, (const char *const *)m->labels);
     if (m->config.task == TN_TASK_CLASSES) tn_json_put_string(w, "problem_type", problems[m->config.problem]);
 }
 
@@ -46,20 +36,6 @@ static bool task_of(const char *architecture, tn_task *to)
         if (end && !strcmp(end, tn__task_name((tn_task)i))) return *to = (tn_task)i, true;
     }
     return false;
-}
-
-/* The labels of id2label, in the order of their numbers, into names[n]. */
-static bool read_labels(const tn_json *map, const char *path, int64_t n, const char **names)
-{
-    for (const tn_json *v = tn_json_first(map); v && tn_error() == TN_OK; v = tn_json_next(v)) {
-        char         *end;
-        const int64_t i = strtoll(tn_json_key(v), &end, 10);
-        if (*end || i < 0 || i >= n || names[i])
-            tn_raise(TN_EFORMAT, "'%s': id2label has '%.40s', where the numbers from 0 to %lld are needed, each once",
-                     path, tn_json_key(v), (long long)n - 1);
-        else names[i] = tn_json_string(v);
-    }
-    return tn_error() == TN_OK;
 }
 
 static tn_problem problem_of(const tn_json *doc, int64_t n, const char *path)
@@ -91,7 +67,7 @@ static tn_tuned *built(const char *dir, const tn_json *doc, const char *path, tn
     const size_t bytes = (size_t)(c.n + 1) * sizeof(char *);
     const char **names = named ? tn__mem_zeroed(bytes) : NULL;
     tn_tuned    *m = NULL;
-    if (!named || (names && read_labels(map, path, c.n, names))) {
+    if (!named || (names && tn__labels_read(map, path, c.n, names))) {
         *f = tn__weights_open(dir, weights);
         c.labels = names, c.crf = *f && tn_safetensors_find(*f, "crf.transitions") >= 0;
         m = tn_tuned_create(tn_bert_load(dir), c);

@@ -2,7 +2,6 @@
  * layers in two ways: as they are written (and were always read), and as transformers 5 names them in the program. */
 #include "models/vit/vit_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define LAYER "vit.encoder.layer.*."
@@ -54,20 +53,6 @@ static tn_hf_files files_of(bool distilled)
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
-/* The labels of id2label, in the order of their numbers, into names[n]. */
-static bool read_labels(const tn_json *map, const char *path, int64_t n, const char **names)
-{
-    for (const tn_json *v = tn_json_first(map); v && tn_error() == TN_OK; v = tn_json_next(v)) {
-        char         *end;
-        const int64_t i = strtoll(tn_json_key(v), &end, 10);
-        if (*end || end == tn_json_key(v) || i < 0 || i >= n || names[i])
-            tn_raise(TN_EFORMAT, "'%s': id2label has '%.40s', where the numbers from 0 to %lld are needed, each once",
-                     path, tn_json_key(v), (long long)n - 1);
-        else names[i] = tn_json_string(v);
-    }
-    return tn_error() == TN_OK;
-}
-
 static void load_labels(tn_vit *m, const char *dir)
 {
     char                 path[1024];
@@ -82,36 +67,26 @@ static void load_labels(tn_vit *m, const char *dir)
                  (long long)tn_json_count(map), (long long)n);
     else if (tn_json_type_of(map) == TN_JSON_OBJECT) {
         const char **names = tn__mem_zeroed(bytes);
-        if (names && read_labels(map, path, n, names)) tn_vit_set_labels(m, names);
+        if (names && tn__labels_read(map, path, n, names)) tn_vit_set_labels(m, names);
         if (names) tn__mem_put(names, bytes);
     }
     tn_json_free(doc);
 }
 
-/* Does a later class have this one's name? A key is there once, with the last number, as in Python. */
-static bool comes_again(const tn_vit *m, int64_t i)
-{
-    const char *name = tn_vit_label(m, i);
-    for (int64_t k = i + 1; m->labels && k < m->config.classes; k++)
-        if (!strcmp(m->labels + m->label[k], name)) return true;
-    return false;
-}
-
 static void put_labels(tn_json_writer *w, const void *user)
 {
     const tn_vit *m = user;
-    char          number[24];
-    if (!m->config.classes) return;
-    tn_json_open_object(w, "id2label");
-    for (int64_t i = 0; i < m->config.classes; i++) {
-        snprintf(number, sizeof number, "%lld", (long long)i);
-        tn_json_put_string(w, number, tn_vit_label(m, i));
+    const int64_t n = m->config.classes;
+    const size_t  texts = (size_t)n * sizeof(char *), bytes = texts + (size_t)n * 24; /* of numbers, without names */
+    const char  **names = n ? tn__mem_get(bytes) : NULL;
+    for (int64_t i = 0; names && i < n; i++) {
+        char *number = (char *)names + texts + i * 24;
+        snprintf(number, 24, "%lld", (long long)i);
+        names[i] = m->labels ? tn_vit_label(m, i) : number;
     }
-    tn_json_close(w);
-    tn_json_open_object(w, "label2id");
-    for (int64_t i = 0; i < m->config.classes; i++)
-        if (!comes_again(m, i)) tn_json_put_i64(w, tn_vit_label(m, i), i);
-    tn_json_close(w);
+    if (!names) return;
+    tn__labels_put(w, n, names);
+    tn__mem_put(names, bytes);
 }
 
 /* ---- directories ------------------------------------------------------------------------------------------------- */

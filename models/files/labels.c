@@ -1,0 +1,42 @@
+/* labels.c — the names of a model's classes in config.json: id2label, by number, and label2id. */
+#include "models/files/hf_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool tn__labels_read(const tn_json *map, const char *path, int64_t n, const char **names)
+{
+    for (const tn_json *v = tn_json_first(map); v && tn_error() == TN_OK; v = tn_json_next(v)) {
+        const char   *key = tn_json_key(v);
+        char         *end;
+        const int64_t i = strtoll(key, &end, 10);
+        if (*end || end == key || i < 0 || i >= n || names[i])
+            tn_raise(TN_EFORMAT, "'%s': id2label has '%.40s', where the numbers from 0 to %lld are needed, each once",
+                     path, key, (long long)n - 1);
+        else names[i] = tn_json_string(v);
+    }
+    return tn_error() == TN_OK;
+}
+
+/* Does a later class have this one's name? A key is there once, with the last number, as in Python. */
+static bool comes_again(int64_t i, int64_t n, const char *const *names)
+{
+    for (int64_t k = i + 1; k < n; k++)
+        if (!strcmp(names[k], names[i])) return true;
+    return false;
+}
+
+void tn__labels_put(tn_json_writer *w, int64_t n, const char *const *names)
+{
+    char number[24];
+    tn_json_open_object(w, "id2label");
+    for (int64_t i = 0; i < n; i++) {
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        tn_json_put_string(w, number, names[i]);
+    }
+    tn_json_close(w);
+    tn_json_open_object(w, "label2id");
+    for (int64_t i = 0; i < n; i++)
+        if (!comes_again(i, n, names)) tn_json_put_i64(w, names[i], i);
+    tn_json_close(w);
+}
