@@ -1,6 +1,6 @@
 /* toolbox.h — what every folder of the library may use of core beyond its public headers: the guard against a standing
- * error, memory and texts, arithmetic on sizes, checks of arguments, bf16, denormals, checksums, a clock, texts that heed
- * no locale. Private, not installed. */
+ * error, memory and texts, arithmetic on sizes, checks of arguments, bf16, denormals, checksums, a clock, texts that
+ * heed no locale. Private, not installed. */
 #ifndef TENON_CORE_BASE_TOOLBOX_H
 #define TENON_CORE_BASE_TOOLBOX_H
 

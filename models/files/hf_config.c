@@ -454,10 +454,9 @@ bool tn__holds_tokenizer(const char *dir)
 {
     static const char *const names[] = {
         "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "encoder.json", "vocab.txt", NULL};
-    struct stat st;
-    char        path[1024];
+    char path[1024];
     for (int i = 0; names[i] && tn__path_in(dir, names[i], path, sizeof path); i++)
-        if (!stat(path, &st)) return true;
+        if (tn__is_there(path)) return true;
     return false;
 }
 

@@ -1,5 +1,5 @@
-/* process.h — what a library must leave in its process as it finds it: how floating-point numbers are rounded and whether
- * small ones are kept, the locale, the mask of signals, the folder, the environment. */
+/* process.h — what a library must leave in its process as it finds it: how floating-point numbers are rounded and
+ * whether small ones are kept, the locale, the mask of signals, the folder, the environment. */
 #ifndef TENON_TESTS_COMMON_PROCESS_H
 #define TENON_TESTS_COMMON_PROCESS_H
 

@@ -1,6 +1,6 @@
 /* all_floats.c — the ops of one element over all f32 numbers, beside the same functions in f64: how far they are apart
- * at most, in units of the last place of the exact value, and what becomes of 0, of infinity, of NaN and of what is below
- * the normal numbers. A table, a line each; it fails where a bound is passed.
+ * at most, in units of the last place of the exact value, and what becomes of 0, of infinity, of NaN and of what is
+ * below the normal numbers. A table, a line each; it fails where a bound is passed.
  *
  *     all_floats [STEP [NAME...]]     every STEP-th number: 1021; 1: all of them. NAME: these functions only */
 #include "tenon.h"

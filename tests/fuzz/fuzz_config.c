@@ -11,7 +11,7 @@ static void *bert(const char *dir)
     const tn_bert_config c = tn_bert_config_load(dir);
     CHECK((c.vocab > 0) == (tn_error() == TN_OK));
     if (c.vocab) {
-        CHECK(c.dim > 0 && c.heads > 0 && c.layers > 0 && c.dim % c.heads == 0 && c.positions > 0 && c.types > 0);
+        CHECK(c.dim > 0 && c.heads > 0 && c.layers > 0 && c.dim % c.heads == 0 && c.positions > 0 && c.types >= 0);
         CHECK(c.padding < c.vocab && tn_hf_activation(c.activation) && c.dropout >= 0 && c.dropout < 1);
     }
     return c.vocab ? tn_bert_load(dir) : NULL;
@@ -20,7 +20,8 @@ static void *gpt(const char *dir) { return tn_gpt_load(dir); }
 static void *llama(const char *dir) { return tn_llama_load(dir); }
 static void *seq2seq(const char *dir) { return tn_seq2seq_load(dir); }
 static void *lm(const char *dir) { return tn_lm_load(dir); }
-static void *(*const kinds[])(const char *dir) = {bert, gpt, llama, seq2seq, lm};
+static void *any(const char *dir) { return tn_model_open(dir).module; }
+static void *(*const kinds[])(const char *dir) = {bert, gpt, llama, seq2seq, lm, any};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

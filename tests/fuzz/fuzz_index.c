@@ -1,5 +1,5 @@
-/* fuzz_index.c — any bytes as model.safetensors.index.json and the files that it names. What opens is whole: each tensor
- * is in one file, is found by its name, and loads as the shape that was told. Nothing stays alive. */
+/* fuzz_index.c — any bytes as model.safetensors.index.json and the files that it names. What opens is whole: each
+ * tensor is in one file, is found by its name, and loads as the shape that was told. Nothing stays alive. */
 #define _GNU_SOURCE
 #include "tests/fuzz/memory_folder.h"
 

@@ -1,4 +1,5 @@
-/* fuzz_merges.c — any bytes as vocab.json, merges.txt and tokenizer_config.json, GPT-2's files: see tokenizer_folder.h. */
+/* fuzz_merges.c — any bytes as vocab.json, merges.txt and tokenizer_config.json, GPT-2's files: see
+ * tokenizer_folder.h. */
 #define _GNU_SOURCE
 #include "tests/fuzz/tokenizer_folder.h"
 

@@ -1,5 +1,5 @@
-/* fuzz_questions.c — any bytes as a file of questions to word vectors: pairs with what people say of them, analogies; and
- * as a file of lines. Scores stay in their ranges. Nothing stays alive. */
+/* fuzz_questions.c — any bytes as a file of questions to word vectors: pairs with what people say of them, analogies;
+ * and as a file of lines. Scores stay in their ranges. Nothing stays alive. */
 #define _GNU_SOURCE
 #include "data/data.h"
 #include "tests/fuzz/memory_folder.h"

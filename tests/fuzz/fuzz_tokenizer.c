@@ -1,6 +1,6 @@
 /* fuzz_tokenizer.c — any bytes as a tokenizer.json, and what is none as text. A file is read or refused; what is read
- * encodes and decodes the file's own end; and three small tokenizers take any text: what a piece says it comes from lies
- * in the text, in order, and GPT-2's bytes come back. Nothing stays alive. */
+ * encodes and decodes the file's own end; and three small tokenizers take any text: what a piece says it comes from
+ * lies in the text, in order, and GPT-2's bytes come back. Nothing stays alive. */
 #include "tests/fuzz/use_tokenizer.h"
 
 #define CHECK(x) ((x) ? (void)0 : abort())

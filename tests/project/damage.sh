@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Each file of a run's folder is damaged in 16 ways. Who asks the model then gets the answer from before, or an error that
-# names the file; who goes on with the run gets the same bits as before, or an error that says what to do: no crash, no
+# Each file of a run's folder is damaged in 16 ways. Who asks the model then gets the answer from before, or an error
+# that names the file; who goes on with the run gets the same bits as before, or an error that says what to do: no crash, no
 # mixed folder, no dead end. What no checksum guards (JSON that is still JSON, weights in Hugging Face's form) may go
 # unseen: how often is told.
 . "$(dirname "$0")/common.sh"
@@ -9,7 +9,8 @@ bert=$build/bin/bert
 [ -x "$bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 
 "$bert" sample-corpus -n 60 >text
-train=("$bert" train --quiet --threads 1 --text text --size tiny --layers 1 --dim 32 --heads 2 --batch 2 --length 16 --steps 4)
+train=("$bert" train --quiet --threads 1 --text text --size tiny --layers 1 --dim 32 --heads 2 --batch 2
+    --length 16 --steps 4)
 "${train[@]}" --vocab-size 200 --out good >/dev/null || wrong "bert train fails"
 "${train[@]}" --vocab-size 150 --seed 2 --out other >/dev/null || wrong "bert train fails"
 ask=("$bert" fill -k 3 --json "The [MASK] and the [MASK]." --model)
@@ -70,7 +71,8 @@ goes_on() # KIND FILE
     else
         found=$((found + 1))
         rm -rf fresh # the way out that messages name: another folder
-        "${train[@]}" --vocab-size 200 --out fresh >/dev/null 2>&1 && cmp -s good/model.safetensors fresh/model.safetensors ||
+        "${train[@]}" --vocab-size 200 --out fresh >/dev/null 2>&1 &&
+            cmp -s good/model.safetensors fresh/model.safetensors ||
             wrong "bert train --resume, $2 $1: another folder does not help"
         echo "$2 $1: $(cat err.txt)" >>said.txt
     fi

@@ -1,6 +1,6 @@
-/* kill_at.c — preloaded, kills the process just before its $KILL_AT-th file gets its name, or its $KILL_CALL-th call that
- * opens, writes or changes a file: what is then left of a run is what a power failure would leave. $KILL_COUNT: the file
- * that is told, at the end, how many such calls there were. */
+/* kill_at.c — preloaded, kills the process just before its $KILL_AT-th file gets its name, or its $KILL_CALL-th call
+ * that opens, writes or changes a file: what is then left of a run is what a power failure would leave. $KILL_COUNT:
+ * the file that is told, at the end, how many such calls there were. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A run that is killed, at every call by which it opens, writes or changes a file, and at TENON_KILLS random moments:
-# always the same command begins it or goes on with it, the end has the bits of a run that nobody killed, and no file that
-# was half written stays. TENON_KILL_STRIDE: only each so many-th of the calls.
+# always the same command begins it or goes on with it, the end has the bits of a run that nobody killed, and no file
+# that was half written stays. TENON_KILL_STRIDE: only each so many-th of the calls.
 . "$(dirname "$0")/common.sh"
 fresh kills
 bert=$build/bin/bert
@@ -9,8 +9,8 @@ bert=$build/bin/bert
 kills=${TENON_KILLS:-1000} stride=${TENON_KILL_STRIDE:-1}
 
 "$bert" sample-corpus -n 60 >text
-train=("$bert" train --quiet --threads 1 --text text --size tiny --layers 1 --dim 32 --heads 2 --vocab-size 200 --batch 2
-    --length 16)
+train=("$bert" train --quiet --threads 1 --text text --size tiny --layers 1 --dim 32 --heads 2 --vocab-size 200
+    --batch 2 --length 16)
 "${CC:-cc}" -shared -fPIC -o kill_at.so "$root/tests/project/kill_at.c"
 
 goes_on() # FOLDER STEPS: to the end, whatever is there
@@ -21,7 +21,8 @@ goes_on() # FOLDER STEPS: to the end, whatever is there
 
 # ---- at every call of a short run ----
 
-LD_PRELOAD=./kill_at.so KILL_COUNT=count "${train[@]}" --steps 3 --out undisturbed >/dev/null || wrong "bert train fails"
+LD_PRELOAD=./kill_at.so KILL_COUNT=count "${train[@]}" --steps 3 --out undisturbed >/dev/null ||
+    wrong "bert train fails"
 calls=$(cat count) tried=0
 for ((n = 1; n <= calls; n += stride)); do
     rm -rf one
@@ -59,6 +60,6 @@ while [ $killed -lt "$kills" ]; do
     [ $wrong = 0 ] || exit 1
 done
 mkdir -p "$build/figures"
-echo "kills: at $tried of $calls calls of a run's files, and at $killed random moments of $runs runs: all went on to the \
-same bits" | tee "$build/figures/kills"
+echo "kills: at $tried of $calls calls of a run's files, and at $killed random moments of $runs runs: all went on to \
+the same bits" | tee "$build/figures/kills"
 exit $wrong

@@ -7,8 +7,8 @@ bert=$build/bin/bert
 [ -x "$bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 
 "$bert" sample-corpus -n 60 >text
-train=("$bert" train --quiet --text text --size tiny --layers 1 --dim 32 --heads 2 --vocab-size 200 --batch 2 --length 16
-    --steps 4 --threads 2)
+train=("$bert" train --quiet --text text --size tiny --layers 1 --dim 32 --heads 2 --vocab-size 200 --batch 2
+    --length 16 --steps 4 --threads 2)
 "${train[@]}" --out good >/dev/null || wrong "bert train fails"
 refused=0
 within() # CODE TEXT LIMIT...: ulimit's words; exit code 0, or CODE and the text
@@ -18,7 +18,8 @@ within() # CODE TEXT LIMIT...: ulimit's words; exit code 0, or CODE and the text
     rm -rf one
     (ulimit "$@" && exec "${train[@]}" --out one) >/dev/null 2>err.txt || got=$?
     [ $got = 0 ] || refused=$((refused + 1))
-    [ $got = 0 ] || { [ $got = "$code" ] && grep -q "$text" err.txt; } || wrong "ulimit $*: ends with $got: $(cat err.txt)"
+    [ $got = 0 ] || { [ $got = "$code" ] && grep -q "$text" err.txt; } ||
+        wrong "ulimit $*: ends with $got: $(cat err.txt)"
     [ $got = 0 ] || "${train[@]}" --out one >/dev/null 2>&1 || "${train[@]}" --out one --resume >/dev/null 2>err.txt ||
         wrong "ulimit $*: what it leaves cannot be gone on with: $(cat err.txt)"
     cmp -s good/model.safetensors one/model.safetensors || wrong "ulimit $*: other bits"

@@ -5,8 +5,8 @@
  *     random_api [FIRST [COUNT]]      the programs of these seeds; default: 0, and TENON_RANDOM_SEEDS or 60
  *
  * What holds in each: a call that fails changes nothing (numbers, gradients, needs_grad, the generator); none changes
- * errno, the rounding of numbers, the locale or whatever else is the process's; a tensor that is gone is an error; at the
- * end nothing is alive and all memory is back; and, while memory does not run out, what
+ * errno, the rounding of numbers, the locale or whatever else is the process's; a tensor that is gone is an error; at
+ * the end nothing is alive and all memory is back; and, while memory does not run out, what
  * comes out has the same bits on one thread and on three. It is meant to run under sanitizers, too. A program that
  * breaks a promise is named by its seed, and ends the run with 1. */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
-/* test_bombs.c — small files that ask for much, and large ones that are made to be slow: they are read or refused in time
- * that grows as their size does, and with little more memory than they have bytes themselves.
+/* test_bombs.c — small files that ask for much, and large ones that are made to be slow: they are read or refused in
+ * time that grows as their size does, and with little more memory than they have bytes themselves.
  *
  * TENON_TEST_EXHAUSTIVE=1: with 100 MB each, in place of 1. */
 #define _GNU_SOURCE

@@ -478,9 +478,8 @@ START_TEST(killed_at_any_time)
         }
         fit_case_end(&c);
     }
-    printf(
-        "kills: %d at random moments of a run with a checkpoint each step, %lld of them left a newer one: each goes on\n",
-        kills, (long long)news);
+    printf("kills: %d at random moments of a run with a checkpoint each step, %lld left a newer one: each goes on\n",
+           kills, (long long)news);
     ck_assert_msg(news > kills / 10, "only %lld of %d kills left something new", (long long)news, kills);
 }
 END_TEST

@@ -373,9 +373,8 @@ START_TEST(bits_rot)
     }
     damage.at = -1;
     ck_assert_int_eq(tn_set_io(NULL), TN_OK);
-    printf(
-        "bit rot: %lld flips in a checkpoint, every bit of the header and 10000 of the data: %lld found, %lld harmless\n",
-        (long long)(found + harmless), (long long)found, (long long)harmless);
+    printf("bit rot: %lld flips in a checkpoint, all of the header and 10000 of the data: %lld found, %lld harmless\n",
+           (long long)(found + harmless), (long long)found, (long long)harmless);
     ck_assert_msg(harmless <= 64, "%lld flips did nothing, %lld were found", (long long)harmless,
                   (long long)found); /* "format": "pt" */
     end(&r), end(&back);

@@ -1,5 +1,5 @@
-/* test_crash.c — the process is killed, or the power fails, while checkpoints are saved. Killed: before each call of the
- * operating system. The power: behind each call of the operating system, with all, none
+/* test_crash.c — the process is killed, or the power fails, while checkpoints are saved. Killed: before each call of
+ * the operating system. The power: behind each call of the operating system, with all, none
  * or some of what had not been synced on the disk, or torn. The checkpoint that is found is a whole one: the last whose
  * saving had ended, or the one that was being saved. On a disk that says it has synced and has not, that is not so, and
  * the test sees it.
