@@ -20,8 +20,12 @@ static void *gpt(const char *dir) { return tn_gpt_load(dir); }
 static void *llama(const char *dir) { return tn_llama_load(dir); }
 static void *seq2seq(const char *dir) { return tn_seq2seq_load(dir); }
 static void *lm(const char *dir) { return tn_lm_load(dir); }
+static void *reformer(const char *dir) { return tn_reformer_load(dir); }
+static void *rnn_lm(const char *dir) { return tn_rnn_lm_load(dir); }
+static void *elmo(const char *dir) { return tn_elmo_load(dir); }
+static void *vit(const char *dir) { return tn_vit_load(dir); }
 static void *any(const char *dir) { return tn_model_open(dir).module; }
-static void *(*const kinds[])(const char *dir) = {bert, gpt, llama, seq2seq, lm, any};
+static void *(*const kinds[])(const char *dir) = {bert, gpt, llama, seq2seq, lm, reformer, rnn_lm, elmo, vit, any};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -37,7 +37,11 @@ static void *lm(void)
     return m;
 }
 static void *seq2seq(void) { return tn_seq2seq_load("folder"); }
-static void *(*const kinds[])(void) = {bert, lm, seq2seq};
+static void *reformer(void) { return tn_reformer_load("folder"); }
+static void *rnn_lm(void) { return tn_rnn_lm_load("folder"); }
+static void *elmo(void) { return tn_elmo_load("folder"); }
+static void *vit(void) { return tn_vit_load("folder"); }
+static void *(*const kinds[])(void) = {bert, lm, seq2seq, reformer, rnn_lm, elmo, vit};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
