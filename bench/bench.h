@@ -23,7 +23,7 @@ typedef struct {
 
     tn_world *world; /* of `bench ranks`; else NULL */
     int64_t   steps;
-    bool      zero;
+    bool      zero, fast, sparse; /* of tn_replica_config */
 
     bool        json, no_peers; /* of kernels */
     const char *only, *size;

@@ -50,10 +50,15 @@ static int step(const bench_options *o, const bench_job *j, tn_replica *r, tn_op
 int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
 {
     tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-4);
-    tn_replica   *r = tn_replica_create(
-          (tn_replica_config){.world = o->world, .module = j->module, .shards = SHARDS, .bucket = 4 << 20});
-    double exchange = 0, start = bench_now(), first = NAN;
-    int    failed = !r || !opt;
+    tn_replica   *r = tn_replica_create((tn_replica_config){.world = o->world,
+                                                            .module = j->module,
+                                                            .shards = SHARDS,
+                                                            .bucket = 4 << 20,
+                                                            .zero = o->zero,
+                                                            .fast = o->fast,
+                                                            .sparse = o->sparse});
+    double        exchange = 0, start = bench_now(), first = NAN;
+    int           failed = !r || !opt;
     for (int64_t i = 0; i < o->steps && !failed; i++) {
         failed = step(o, j, r, opt);
         if (i) exchange += tn_replica_seconds(r);
@@ -128,7 +133,7 @@ static int usage(const char *word)
     fprintf(stderr,
             "bench: cannot use %s\n"
             "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero]\n"
-            "                   [sizes]\n",
+            "                   [--fast] [--sparse] [sizes]\n",
             word);
     return 2;
 }
@@ -147,6 +152,10 @@ int bench_ranks(int argc, char **argv)
             if (ranks < 1 || ranks > MOST_RANKS) return usage(argv[i + 1]);
         } else if (!strcmp(argv[i], "--zero")) {
             o.zero = true, took = 1;
+        } else if (!strcmp(argv[i], "--fast")) {
+            o.fast = true, took = 1;
+        } else if (!strcmp(argv[i], "--sparse")) {
+            o.sparse = true, took = 1;
         } else if (!(took = bench_option(&o, argv + i))) {
             return usage(argv[i]);
         }

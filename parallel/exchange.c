@@ -171,6 +171,54 @@ static bool travel(tn_replica *r, int64_t from, int64_t to, double by)
     return tn__world_went(w, w->t.swap(w->t.user, m.in, m.out_bytes, m.out_at, r->sum[0] + from, m.in_bytes, m.in_at));
 }
 
+/* ---- zeros that stay at home ------------------------------------------------------------------------------------- */
+
+static bool is_zero(const char *block)
+{
+    uint64_t any = 0, word;
+    for (int i = 0; i < TN__BLOCK; i += (int)sizeof word) {
+        memcpy(&word, block + i, sizeof word);
+        any |= word;
+    }
+    return !any;
+}
+
+/* Which blocks are not zero on some rank. */
+static bool find_touched(tn_replica *r)
+{
+    tn_world *w = r->world;
+    uint8_t  *all = r->room;
+    for (int64_t i = 0; i < r->blocks; i++) {
+        r->touched[i] = 0;
+        for (int k = 0; k < r->waiting && !r->touched[i]; k++) r->touched[i] = !is_zero(r->sum[k] + i * TN__BLOCK);
+    }
+    if (!tn__world_went(w, w->t.gather(w->t.user, r->touched, all, (int)r->blocks))) return false;
+    for (int rank = 0; rank < w->t.size; rank++)
+        for (int64_t i = 0; i < r->blocks; i++) r->touched[i] |= all[rank * r->blocks + i];
+    return true;
+}
+
+/* Moves the touched blocks of a branch together, and apart again, with zeros between them. Returns their bytes up to
+ * `to`. */
+static int64_t move_together(const tn_replica *r, char *a, int64_t to)
+{
+    int64_t at = 0;
+    for (int64_t i = 0; i * TN__BLOCK < to; i++) {
+        if (!r->touched[i]) continue;
+        if (a) memmove(a + at, a + i * TN__BLOCK, TN__BLOCK);
+        at += TN__BLOCK;
+    }
+    return at;
+}
+static void move_apart(const tn_replica *r, char *a, int64_t bytes)
+{
+    for (int64_t i = r->blocks - 1; i >= 0; i--) {
+        char *to = a + i * TN__BLOCK;
+        if (!r->touched[i]) memset(to, 0, TN__BLOCK);
+        else bytes -= TN__BLOCK, memmove(to, a + bytes, TN__BLOCK);
+    }
+}
+
 /* ---- a batch ----------------------------------------------------------------------------------------------------- */
 
 /* The sums over all shards, in their order. */
@@ -178,6 +226,42 @@ static void total(const tn_replica *r, double *loss, double *weight)
 {
     *loss = *weight = 0;
     for (int i = 0; i < r->shards; i++) *loss += r->part[2 * i], *weight += r->part[2 * i + 1];
+}
+
+static bool travel_all(tn_replica *r, double by)
+{
+    for (int64_t from = 0; from < r->bytes; from += r->bucket)
+        if (!travel(r, from, tn__min_i64(from + r->bucket, r->bytes), by)) return false;
+    return true;
+}
+
+/* For a while the replica is as small as what travels. */
+static bool travel_touched(tn_replica *r, double by)
+{
+    const int64_t bytes = r->bytes, f64_at = r->f64_at;
+    if (!find_touched(r)) return false;
+    r->f64_at = move_together(r, NULL, f64_at);
+    for (int k = 0; k < r->waiting; k++) r->bytes = move_together(r, r->sum[k], bytes);
+    const int64_t few = r->bytes;
+    const bool    went = travel_all(r, by);
+    r->bytes = bytes, r->f64_at = f64_at;
+    for (int k = 0; k < r->waiting; k++) move_apart(r, r->sum[k], few);
+    return went;
+}
+
+/* Without the promise of bits: one branch of this rank's, and the rest is the transport's. */
+static bool add_fast(tn_replica *r, double by)
+{
+    tn_world *w = r->world;
+    for (int k = 1; k < r->waiting; k++) tn__gradients_add(r, r->sum[0], r->sum[k], 0, r->bytes);
+    for (int64_t from = 0, to; from < r->bytes; from = to) {
+        const bool f64 = from >= r->f64_at;
+        to = tn__min_i64(from + r->bucket, f64 ? r->bytes : r->f64_at);
+        const int count = (int)((to - from) / (f64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float)));
+        if (!tn__world_went(w, w->t.sum(w->t.user, r->sum[0] + from, count, f64))) return false;
+    }
+    tn__gradients_scale(r, r->sum[0], by, 0, r->bytes);
+    return true;
 }
 
 bool tn__replica_exchange(tn_replica *r)
@@ -191,7 +275,5 @@ bool tn__replica_exchange(tn_replica *r)
         tn__gradients_scale(r, r->sum[0], by, 0, r->bytes);
         return true;
     }
-    for (int64_t from = 0; from < r->bytes; from += r->bucket)
-        if (!travel(r, from, tn__min_i64(from + r->bucket, r->bytes), by)) return false;
-    return true;
+    return r->fast ? add_fast(r, by) : r->sparse ? travel_touched(r, by) : travel_all(r, by);
 }

@@ -75,6 +75,10 @@ typedef struct tn_replica_config {
                              its own one after the other: many small ones are gradient accumulation */
     bool zero; /* ZeRO-1: each rank has the optimizer's state of its share of the parameters only, and steps these; see
                   tn_replica_step */
+    bool fast; /* gradients of ranks are added as the transport does it: MPI_Allreduce, say, in an order that depends on
+                  their number. Then another number of ranks ends with other bits */
+    bool sparse; /* what is zero on all ranks stays at home: rows of a table that the batch has not looked up. The same
+                    bits; for tables that are only looked up, since a search for zeros takes its time. Not with .fast */
     tn_clip        clip;           /* of whole gradients, by tn_replica_step: where .zero, instead of the optimizer's */
     int64_t bucket TN_IS(4 << 20); /* bytes that travel at once; changes no bits */
     int            end_;
@@ -131,6 +135,8 @@ typedef struct {
     tn_status (*swap)(void *user, const void *out, const int *out_bytes, const int *out_at, void *in,
                       const int *in_bytes, const int *in_at);
     void (*free)(void *user);
+    /* The sum of all ranks' floats or doubles, in their place; or NULL. */
+    tn_status (*sum)(void *user, void *data, int count, bool f64);
 } tn_transport;
 /* A world of your own transport, which is the world's to free, also if this fails. */
 TN_API tn_world *tn_world_over(tn_transport t);

@@ -79,7 +79,7 @@ struct tn_replica {
     void      *module;
     int        shards, lo, hi; /* lo ... hi - 1 are this rank's */
     int64_t    bucket;
-    bool       zero;
+    bool       zero, fast, sparse;
     tn_clip    clip;
     double     norm;
     tn__place *place;
@@ -96,9 +96,13 @@ struct tn_replica {
     double       loss, seconds;
     uint64_t     key;           /* of this batch's generators */
     tn_generator before, after; /* where the generator stood, and will stand */
-    void        *room;          /* for what travels: grows */
+    void        *room;          /* for what travels */
     int64_t      room_bytes;
+    uint8_t     *touched; /* with .sparse, of each block of TN__BLOCK bytes: is it not zero, on any rank? */
+    int64_t      blocks;
 };
+
+enum { TN__BLOCK = 512 }; /* bytes: 128 floats, half a row of 256 */
 
 /* a[from ... to) += b[from ... to), in bytes from the beginning of the gradients; and a *= by. */
 void tn__gradients_add(const tn_replica *r, char *a, const char *b, int64_t from, int64_t to);

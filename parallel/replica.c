@@ -14,6 +14,10 @@ static bool check(const tn_replica_config *c)
     if (!c->world) return tn_raise(TN_EINVAL, "tn_replica_new: the world is NULL"), false;
     if (tn_error() != TN_OK) return false;
     if (!c->module) tn_raise(TN_EINVAL, "tn_replica_new: the module is NULL");
+    else if (c->fast && c->sparse)
+        tn_raise(TN_EINVAL, "tn_replica_new: .sparse is not for .fast, where the transport adds all that it is given");
+    else if (c->fast && tn_world_size(c->world) > 1 && !c->world->t.sum)
+        tn_raise(TN_EUNSUPPORTED, "tn_replica_new: .fast needs a transport with .sum");
     else if (c->shards < tn_world_size(c->world) || c->shards > TN_SHARDS_MAX)
         tn_raise(TN_EINVAL, "tn_replica_new: .shards is %d; it must be one for each of %d ranks or more, at most %d",
                  c->shards, tn_world_size(c->world), TN_SHARDS_MAX);
@@ -45,6 +49,7 @@ static bool lay_out(tn_replica *r)
                 !tn__add_i64(r->bytes, (bytes + LINE - 1) / LINE * LINE, &r->bytes))
                 return tn_raise(TN_ENOMEM, "tn_replica_new: the parameters are too large"), false;
         }
+        r->bytes = (r->bytes + TN__BLOCK - 1) / TN__BLOCK * TN__BLOCK;
         if (!f64) r->f64_at = r->bytes;
     }
     for (int64_t i = 0; i < n; i++) /* who has its middle in its part of all bytes */
@@ -76,15 +81,19 @@ static bool take_memory(tn_replica *r)
         branches +=
             tn__branches(r->shards, tn__first_shard(r->shards, i, size), tn__first_shard(r->shards, i + 1, size), some);
     const int64_t head = (4 * size * (int64_t)sizeof(int) + LINE - 1) / LINE * LINE;
-    if (size > 1) r->room_bytes = tn__max_i64(numbers, head + depth * (r->bucket + LINE) + branches * part);
+    r->blocks = r->sparse && size > 1 ? r->bytes / TN__BLOCK : 0;
+    if (size > 1)
+        r->room_bytes = tn__max_i64(tn__max_i64(numbers, head + depth * (r->bucket + LINE) + branches * part),
+                                    (size + 1) * r->blocks);
     if (!tn__mul_i64(depth, r->bytes, &r->memory_bytes))
         return tn_raise(TN_ENOMEM, "tn_replica_new: the gradients are too large"), false;
     r->memory = tn__mem_zeroed((size_t)r->memory_bytes + 1); /* what lies between two parameters stays zero */
     r->part = tn_mem_get((size_t)r->shards * 2 * sizeof *r->part);
     r->some = tn_mem_get((size_t)r->places + 1);
     r->room = tn_mem_get((size_t)r->room_bytes + 1);
+    r->touched = tn_mem_get((size_t)r->blocks + 1);
     for (int i = 0; i < depth; i++) r->sum[i] = r->memory ? r->memory + i * r->bytes : NULL;
-    return r->memory && r->part && r->some && r->room;
+    return r->memory && r->part && r->some && r->room && r->touched;
 }
 
 void tn_replica_free(tn_replica *r)
@@ -96,6 +105,7 @@ void tn_replica_free(tn_replica *r)
     tn_mem_put(r->part, (size_t)r->shards * 2 * sizeof *r->part);
     tn_mem_put(r->some, (size_t)r->places + 1);
     tn_mem_put(r->room, (size_t)r->room_bytes + 1);
+    tn_mem_put(r->touched, (size_t)r->blocks + 1);
     tn_mem_put(r, sizeof *r);
 }
 
@@ -106,7 +116,7 @@ static tn_replica *make(const tn_replica_config *c)
     const int rank = c->world->t.rank, size = c->world->t.size;
     r->world = c->world, r->module = c->module, r->shards = c->shards, r->bucket = c->bucket / LINE * LINE;
     r->lo = tn__first_shard(c->shards, rank, size), r->hi = tn__first_shard(c->shards, rank + 1, size);
-    r->zero = c->zero, r->clip = c->clip;
+    r->zero = c->zero, r->fast = c->fast, r->sparse = c->sparse, r->clip = c->clip;
     r->next = -1, r->loss = r->norm = NAN;
     if (lay_out(r) && take_memory(r)) return r;
     tn_replica_free(r);
@@ -128,8 +138,10 @@ tn_replica *tn_replica_create(tn_replica_config c)
     tn_replica *r = make(&c);
     if (!c.world) return NULL;
     same_build(c.world);
-    const uint64_t sum = tn__fnv1a_i64(tn__fnv1a_i64(tn__fnv1a_i64(TN__FNV1A, c.shards), c.bucket), c.zero);
-    tn__world_meet(c.world, TN__REPLICA, sum, "another number of .shards, .bucket or .zero");
+    const int64_t numbers[] = {c.shards, c.bucket, c.zero, c.fast, c.sparse};
+    uint64_t      sum = TN__FNV1A;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sum = tn__fnv1a_i64(sum, numbers[i]);
+    tn__world_meet(c.world, TN__REPLICA, sum, "another number of .shards, .bucket, or other switches");
     if (tn_world_module_broadcast(c.world, c.module) == TN_OK) return r;
     tn_replica_free(r);
     return NULL;

@@ -61,6 +61,14 @@ static tn_status mpi_swap(void *user, const void *out, const int *out_bytes, con
     return finish(&q, code, "MPI_Ialltoallv");
 }
 
+static tn_status mpi_sum(void *user, void *data, int count, bool f64)
+{
+    const ranks *r = user;
+    MPI_Request  q = MPI_REQUEST_NULL;
+    const int    code = MPI_Iallreduce(MPI_IN_PLACE, data, count, f64 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM, r->comm, &q);
+    return finish(&q, code, "MPI_Iallreduce");
+}
+
 /* A world that ends well ends MPI, too. */
 static void mpi_free(void *user)
 {
@@ -78,7 +86,8 @@ tn_world *tn_world_mpi(const void *communicator)
     int    begun = 0, over = 0, level;
     ranks *r = tn_mem_get(sizeof *r);
     if (!r) return NULL;
-    tn_transport t = {.size = 1, .user = r, .gather = mpi_gather, .broadcast = mpi_broadcast, .swap = mpi_swap};
+    tn_transport t = {
+        .size = 1, .user = r, .gather = mpi_gather, .broadcast = mpi_broadcast, .swap = mpi_swap, .sum = mpi_sum};
     r->comm = MPI_COMM_NULL;
     t.free = mpi_free;
     MPI_Finalized(&over);

@@ -67,6 +67,23 @@ static tn_status thread_swap(void *user, const void *out, const int *out_bytes, 
     return end(m);
 }
 
+/* Added from the last rank on, so that it is another order than the tree's. */
+static tn_status thread_sum(void *user, void *data, int count, bool f64)
+{
+    member *m = user;
+    double *sum = tn_mem_get((size_t)count * sizeof *sum + 1);
+    if (begin(m, data) != TN_OK) return tn_mem_put(sum, (size_t)count * sizeof *sum + 1), tn_error();
+    for (int k = m->hub->size - 1; sum && k >= 0; k--)
+        for (int i = 0; i < count; i++)
+            sum[i] += f64 ? ((const double *)m->hub->out[k])[i] : (double)((const float *)m->hub->out[k])[i];
+    end(m);
+    for (int i = 0; sum && i < count; i++)
+        if (f64) ((double *)data)[i] = sum[i];
+        else ((float *)data)[i] = (float)sum[i];
+    tn_mem_put(sum, (size_t)count * sizeof *sum + 1);
+    return end(m);
+}
+
 static void *run(void *user)
 {
     member        *m = user;
@@ -77,7 +94,8 @@ static void *run(void *user)
                                                     .user = m,
                                                     .gather = thread_gather,
                                                     .broadcast = thread_broadcast,
-                                                    .swap = thread_swap});
+                                                    .swap = thread_swap,
+                                                    .sum = thread_sum});
     tn_set_threads(1);
     h->body(w, h->user);
     tn_world_free(w);

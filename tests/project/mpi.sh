@@ -34,6 +34,16 @@ for workload in "bert f32" "gpt bf16" "seq2seq f32"; do
         wrong "$workload: one rank and three: $(cat said errors)"
 done
 
+# Whatever travels: shares of the optimizer's state, tables whose untouched rows stay at home.
+small=(--workload lstm --steps 3 --d-model 32 --vocab 1000)
+for how in "1" "2 --zero" "3 --sparse" "3 --zero --sparse"; do
+    # shellcheck disable=SC2086 # words
+    timeout 60 "$build/bin/bench" ranks "${small[@]}" --ranks $how
+done >said 2>errors
+[ "$(weights said | wc -l)" = 4 ] && [ "$(weights said | sort -u | wc -l)" = 1 ] ||
+    wrong "--zero and --sparse: $(cat said errors)"
+timeout 60 "$build/bin/bench" ranks "${small[@]}" --ranks 3 --fast >said 2>errors || wrong "--fast: $(cat errors)"
+
 # Of 13 ranks each would need a shard, and there are 12: an error of the options; a rank that is killed: an end within
 # ten seconds.
 "$build/bin/bench" ranks --ranks 13 --workload gpt --steps 1 >said 2>errors &&

@@ -207,7 +207,7 @@ START_TEST(mistakes)
         "tn_fit: .accumulate is for one process alone: with .world, take larger batches and as many times more .shards",
         "tn_fit: .shards and .zero are for several ranks: they need a .world",
         "tn_replica_new: .shards is 1; it must be one for each of 2 ranks or more, at most 4096",
-        "tn_replica_new: rank 1 has another number of .shards, .bucket or .zero than rank 0",
+        "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0",
         "tn_replica_step: with .zero an optimizer's own .clip would see a share of the gradients; clip in the replica "
         "(tn_fit: leave .optimizer away)"};
     char text[RANKS][1100];

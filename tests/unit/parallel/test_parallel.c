@@ -70,7 +70,7 @@ static net *net_new(bool sparse)
 typedef struct {
     int          shards;
     int64_t      bucket, rows;
-    bool         bf16, sparse, clips, zero; /* clips: the replica does */
+    bool         bf16, sparse, clips, zero, fast; /* sparse: the table, and what travels; clips: the replica does */
     tn_dtype     dtype;
     int          fails; /* in step 2, this rank; -1: none */
     bool         nan;   /* by a loss that is none */
@@ -123,8 +123,8 @@ static void work(tn_world *w, void *user)
     net *m = net_new(j->sparse);
     if (m && j->dtype != TN_F32) tn_module_to(m, j->dtype);
     tn_optimizer *o = tn_adamw_new(m, .lr = 0.05, .clip.norm = j->clips ? 0 : 0.2);
-    tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .bucket = j->bucket, .zero = j->zero,
-                                     .clip.norm = j->clips ? 0.2 : 0);
+    tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .bucket = j->bucket, .zero = j->zero, .fast = j->fast,
+                                     .sparse = j->sparse, .clip.norm = j->clips ? 0.2 : 0);
     for (int i = 0; i < STEPS && tn_error() == TN_OK; i++) learn(w, r, m, o, j, i);
     const int rank = tn_world_rank(w);
     if (tn_error() == TN_OK) {
@@ -202,6 +202,24 @@ START_TEST(a_share_of_the_state)
         }
         ck_assert(states == plain.states[0] && states == 5 && (size == 1 || most < 5));
     }
+}
+END_TEST
+
+/* In an order of the transport's: near, on all ranks the same, and not the same bits as those of one. */
+START_TEST(the_fast_way)
+{
+    static job one, fast;
+    char       text[TN_THREAD_RANKS][1100];
+    one = fast = usual;
+    fast.fast = true;
+    alone(&one);
+    tn_thread_ranks(3, work, &fast, 0, text);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(text[i], "");
+        ck_assert(!memcmp(fast.weights[i], fast.weights[0], (size_t)one.bytes[0]));
+        ck_assert(fabs(fast.loss[i] - one.loss[0]) < 1e-3);
+    }
+    ck_assert(memcmp(fast.weights[0], one.weights[0], (size_t)one.bytes[0]) != 0);
 }
 END_TEST
 
@@ -296,7 +314,7 @@ START_TEST(ranks_that_differ)
 {
     static const char *const said[] = {
         "rank 0 calls tn_world_gather, but rank 1 calls tn_world_barrier; all ranks make the same calls",
-        "tn_replica_new: rank 2 has another number of .shards, .bucket or .zero than rank 0",
+        "tn_replica_new: rank 2 has another number of .shards, .bucket, or other switches than rank 0",
         "tn_world_same: rank 1 has another file than rank 0",
         "tn_world_broadcast: rank 1 has a module of other names, number types or shapes than rank 0",
         "rank 0 calls tn_world_free, but rank 1 calls tn_world_barrier; all ranks make the same calls"};
@@ -346,6 +364,8 @@ START_TEST(mistakes)
     ck_error(TN_EINVAL, "tn_replica_new: .shards is 0; it must be one for each of 1 ranks or more, at most 4096");
     ck_assert_ptr_null(tn_replica_new(w, m, .bucket = 1));
     ck_error(TN_EINVAL, "tn_replica_new: .bucket is 1; it must be 64 bytes to 64 MiB");
+    ck_assert_ptr_null(tn_replica_new(w, m, .fast = true, .sparse = true));
+    ck_error(TN_EINVAL, "tn_replica_new: .sparse is not for .fast, where the transport adds all that it is given");
     ck_assert_ptr_null(tn_world_over((tn_transport){.size = 2}));
     ck_error(TN_EINVAL, "tn_world_over: more than one rank need .gather, .broadcast and .swap");
     tn_replica *r = tn_replica_new(w, m, .shards = 2);
@@ -369,6 +389,7 @@ int main(void)
     tcase_add_test(c, branches_cover_a_range);
     tcase_add_loop_test(c, any_number_of_ranks, 0, 7);
     tcase_add_test(c, a_share_of_the_state);
+    tcase_add_test(c, the_fast_way);
     tcase_add_test(c, gradients_of_the_whole);
     tcase_add_test(c, an_error_reaches_all);
     tcase_add_test(c, a_line_that_is_cut);
