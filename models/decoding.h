@@ -34,6 +34,28 @@ TN_API tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_
                                        int64_t length);
 TN_API tn_status    tn_cached_decoding_trim(tn_decoding *d, int64_t length); /* forgets what stands behind */
 
+/* Texts longer than the cache. windowed: a layer sees the last `window` positions alone; of a cache of window + 384
+ * positions, or of the whole length if that is less, older ones are forgotten, and the scores are the same bits as with
+ * all of them. rolling: the cache has `room` positions; the first `sinks` stay, and of those behind them the oldest go,
+ * a quarter of the room at a time. Positions are those within the cache (Xiao et al. 2023), to which `turn` moves the
+ * keys: a text never ends. */
+TN_API tn_decoding *tn_windowed_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows,
+                                         int64_t length, int64_t window);
+typedef tn_status (*tn_decoder_turn)(void *model, tn_kv_cache *cache, int64_t from, int64_t count);
+TN_API tn_decoding *tn_rolling_decoding(void *model, tn_decoder_step step, tn_decoder_turn turn, tn_kv_cache *cache,
+                                        int64_t rows, int64_t room, int64_t sinks);
+TN_API tn_decoding *tn_lm_rolling(void *m, int64_t rows, int64_t room,
+                                  int64_t sinks); /* of one with rotary positions */
+
+/* Speculation (Leviathan et al. 2023): the same scores as of tn_lm_decoding(m, 1, length), to the bit, whatever draft
+ * is: a smaller tn_lm of the same words. It proposes `ahead` words, the likeliest each time, and m reads all of them at
+ * once; those that tn_generate then chooses need no other reading. */
+typedef struct {
+    int64_t proposed, accepted, readings; /* words; by m, the prompt's apart */
+    double  plain;                        /* seconds of m's first reading, which is of one word alone */
+} tn_drafted;
+TN_API tn_decoding *tn_drafted_decoding(void *m, void *draft, int64_t length, int64_t ahead, tn_drafted *count);
+
 /* What a decoder-only model is called with: tn_gpt_forward(m, ids, …), tn_llama_forward(m, ids, …). */
 typedef struct tn_decoder_args {
     int          zero_;

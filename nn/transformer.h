@@ -101,6 +101,9 @@ TN_API tn_tensor  *tn_blocks_run(tn_blocks *m, tn_block_args a);
  * none). */
 TN_API tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_t memory_length);
 
+/* tn_kv_cache_forget, and keys behind `from` are turned to the positions that they have now, which must be rotary. */
+TN_API tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64_t count);
+
 /* By PyTorch's names: a block without and with a memory, and stacks of them. */
 typedef tn_block  tn_transformer_encoder_layer, tn_transformer_decoder_layer;
 typedef tn_blocks tn_transformer_encoder, tn_transformer_decoder;

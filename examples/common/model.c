@@ -1,12 +1,40 @@
-/* model.c — opening a model: GPT-2, LLaMA, Mistral, Qwen2 or a recurrent one, with the tokenizer that belongs to it,
- * from a folder, a .gguf or llama2.c's .bin. */
+/* model.c — opening a model: GPT-2, LLaMA, Mistral, Qwen2, Reformer or a recurrent one, with the tokenizer that belongs to
+ * it, from a folder, a .gguf or llama2.c's .bin. */
 #include "model.h"
+
+#include "texts.h"
+
+#include <string.h>
+
+/* The kind of its chat_template, from where it stands: tokenizer_config.json, chat_template.jinja or the .gguf. */
+static const char *chat_of(const char *path, const char *form)
+{
+    char        file[1024];
+    const char *kind = NULL;
+    tn_string   text = {0};
+    if (!strcmp(form, "gguf")) {
+        tn_gguf *g = tn_gguf_open(path);
+        if (g) kind = tn_chat_kind(tn_gguf_string_or(g, "tokenizer.chat_template", ""));
+        tn_gguf_close(g);
+    } else if (is_there(in_folder(path, "chat_template.jinja", file))) {
+        const option_list one = {1, (const char *[]){file}};
+        if (texts_read(&one, &text)) kind = tn_chat_kind(text.at);
+    } else if (is_there(in_folder(path, "tokenizer_config.json", file))) {
+        tn_json       *doc = tn_json_load(file);
+        const tn_json *t = doc ? tn_json_get(doc, "chat_template") : NULL;
+        if (t && tn_json_type_of(t) == TN_JSON_STRING) kind = tn_chat_kind(tn_json_string(t));
+        tn_json_free(doc);
+    }
+    tn_string_free(&text);
+    return kind;
+}
 
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {
     const tn_decoder d = tn_decoder_open(path, .tokenizer = tokenizer);
     *m = (model){.net = d.model, .tokens = d.tokenizer, .form = d.form};
     if (m->net) m->about = tn_lm_about(m->net);
+    if (m->net) m->chat = chat_of(path, m->form);
     if (m->net && !m->tokens && !alone)
         tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: name its file or folder with --tokenizer", path);
     const int64_t pieces = m->tokens ? tn_tokenizer_size(m->tokens) : m->about.vocab;

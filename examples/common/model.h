@@ -8,6 +8,7 @@ typedef struct {
     tn_lm        *net;
     tn_tokenizer *tokens;
     tn_lm_info    about;
+    const char   *chat; /* how it reads conversations, as tn_chat_text's kinds; NULL: it does not say */
     const char   *form; /* of what it was read from: "huggingface", "gguf", "llama2.c" */
 } model;
 #define MODEL_HELP "the model: a folder, a .gguf file, or llama2.c's .bin"

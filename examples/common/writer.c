@@ -83,6 +83,8 @@ bool writer_open(writer *w, const model *m, const manner *how)
     w->out = (stream){.tokens = m->tokens, .stop = &how->stop};
     tn_seed(how->seed);
     w->first = model_first(m);
+    w->last = tn_tokenizer_special(m->tokens).last;
+    if (how->sinks) w->room = INT32_MAX;
     if (w->first >= 0) tn_ids_add(&w->text, w->first); /* LLaMA's texts begin with <s> */
     return tn_error() == TN_OK;
 }
@@ -92,6 +94,12 @@ void writer_close(writer *w)
     tn_decoding_free(w->decoding);
     tn_ids_free(&w->text);
     stream_free(&w->out);
+}
+
+void writer_forget(writer *w)
+{
+    tn_decoding_free(w->decoding);
+    w->decoding = NULL, w->text.n = 0, w->read = 0;
 }
 
 bool writer_read(writer *w, tn_text prompt)
@@ -117,11 +125,22 @@ static bool heard(int64_t row, int64_t word, void *user)
     return tn_ids_add(&w->text, (int32_t)word) == TN_OK && stream_add(&w->out, (int32_t)word, true);
 }
 
+static tn_decoding *decoding_of(writer *w)
+{
+    const manner *how = w->manner;
+    if (how->sinks) return tn_lm_rolling(w->m->net, 1, w->m->about.positions, how->sinks);
+    if (!how->draft) return tn_lm_decoding(w->m->net, 1, w->room);
+    const tn_drafted before = w->drafted; /* counts go on */
+    tn_decoding     *d = tn_drafted_decoding(w->m->net, how->draft->net, w->room, how->ahead, &w->drafted);
+    if (before.plain > 0) w->drafted = before;
+    return d;
+}
+
 /* The decoding is full, or there is none: a new one, which reads the text, or its last half. */
 static bool begin_anew(writer *w)
 {
     tn_decoding_free(w->decoding);
-    w->decoding = tn_lm_decoding(w->m->net, 1, w->room);
+    w->decoding = decoding_of(w);
     w->read = 0;
     if (w->text.n < w->room) return w->decoding != NULL;
     const int64_t keep = w->room / 2;
@@ -141,10 +160,12 @@ static bool write_some(writer *w, int64_t *left)
     tn_generate_args a = w->manner->how;
     a.from = w->decoding, a.prompt = prompt, a.read = w->read, a.each = heard, a.user = w;
     a.most = *left < w->room - begin ? *left : w->room - begin;
-    a.end = tn_tokenizer_special(w->m->tokens).last;
+    a.end = w->last;
+    const double       began = seconds_now();
     const tn_generated g = tn_generate_run(a);
     const int64_t      made = w->text.n - begin;
-    const bool         ended = made < a.most && !w->out.stopped;
+    w->seconds += seconds_now() - began;
+    const bool ended = made < a.most && !w->out.stopped;
     if (g.tokens) w->read = ended ? w->text.n : w->text.n - 1; /* what came last has not been read by the model */
     *left -= made;
     tn_scope_end(s);

@@ -27,12 +27,18 @@ typedef struct {
     int64_t          tokens;
     option_list      stop;
     uint64_t         seed;
+    const model     *draft; /* proposes `ahead` pieces at a time; NULL: none */
+    int64_t          ahead;
+    int64_t sinks; /* the first so many pieces stay, and the oldest behind them go; 0: the last half is read anew */
 } manner;
 typedef struct {
     const model  *m;
     tn_decoding  *decoding;
     tn_ids        text;  /* all of it */
     int32_t       first; /* model_first */
+    int32_t       last;  /* the piece that ends a text or an answer; -1: none */
+    tn_drafted    drafted;
+    double        seconds; /* that were spent on writing */
     int64_t       read, room;
     bool          cut; /* the last text came to no end: it was as long as it might be */
     stream        out;
@@ -41,6 +47,7 @@ typedef struct {
 bool writer_open(writer *w, const model *m, const manner *how);
 bool writer_read(writer *w, tn_text prompt); /* comes behind the text so far */
 bool writer_write(writer *w);                /* goes on, on standard output */
+void writer_forget(writer *w);               /* the text so far */
 void writer_close(writer *w);
 
 #endif

@@ -6,13 +6,96 @@
 
 enum { LINE_MOST = 1 << 20 }; /* bytes */
 
-static const char *dir, *tokenizer, *prompt;
-static manner      how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200};
+static const char *dir, *tokenizer, *prompt, *draft;
+static manner      how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200, .ahead = 4};
 static int64_t     seed = 1;
 static double      temperature = 0.8;
 static bool        chat;
 
-/* Each line of standard input is what somebody says; the model's answer ends at a line's end, or a stop word. */
+/* ---- a conversation ---------------------------------------------------------------------------------------------- */
+
+/* What was said, and the text of it that the model has read. */
+typedef struct {
+    tn_message *said;
+    int64_t     n, room;
+    tn_string   read;
+} conversation;
+
+static bool say(conversation *c, const char *role, const char *text, size_t bytes)
+{
+    if (c->n == c->room) {
+        tn_message *more = realloc(c->said, (size_t)(2 * c->room + 8) * sizeof *more);
+        if (!more) return tn_raise(TN_ENOMEM, "no memory for the conversation"), false;
+        c->said = more, c->room = 2 * c->room + 8;
+    }
+    char *copy = malloc(bytes + 1);
+    if (!copy) return tn_raise(TN_ENOMEM, "no memory for the conversation"), false;
+    memcpy(copy, text, bytes), copy[bytes] = 0;
+    c->said[c->n++] = (tn_message){role, copy};
+    return true;
+}
+static void conversation_free(conversation *c)
+{
+    for (int64_t i = 0; i < c->n; i++) free((char *)(uintptr_t)c->said[i].content);
+    free(c->said);
+    tn_string_free(&c->read);
+}
+
+/* The piece that ends an answer in this kind of conversation, as far as the tokenizer has it. */
+static int32_t end_of_answer(const writer *w, const char *kind)
+{
+    const char *end = !strcmp(kind, "llama3")                             ? "<|eot_id|>"
+                      : !strcmp(kind, "chatml") || !strcmp(kind, "qwen2") ? "<|im_end|>"
+                                                                          : "</s>";
+    tn_ids      ids = {0};
+    int32_t     id = w->last;
+    if (texts_encode(w->m->tokens, tn_text_of(end), false, &ids) && ids.n == 1) id = ids.at[0];
+    tn_ids_free(&ids);
+    return id;
+}
+
+/* One line of what somebody says, and the answer. What the model has read stays read, unless the template writes what
+ * was said otherwise now. */
+static bool answer(writer *w, conversation *c, const char *kind, const char *line, size_t bytes)
+{
+    tn_string text = {0}, made = {0};
+    if (say(c, "user", line, bytes) && tn_chat_text(kind, c->n, c->said, true, &text) == TN_OK) {
+        const bool   goes_on = c->read.bytes && !strncmp(text.at, c->read.at, c->read.bytes);
+        const size_t known = goes_on ? c->read.bytes : 0;
+        if (!goes_on) writer_forget(w);
+        if (writer_read(w, (tn_text){text.at + known, text.bytes - known})) {
+            const int64_t before = w->text.n;
+            writer_write(w);
+            const int64_t from = before < w->text.n ? before : w->text.n; /* the beginning may have been cut */
+            if (tn_error() == TN_OK)
+                tn_tokenizer_decode(w->m->tokens, w->text.at + from, w->text.n - from, &made, .keep_spaces = true);
+            if (tn_error() == TN_OK) say(c, "assistant", made.at ? made.at : "", made.bytes);
+            tn_string_add(&text, (tn_text){made.at, made.bytes});
+        }
+        tn_string_free(&c->read);
+        c->read = text, text = (tn_string){0};
+    }
+    tn_string_free(&text), tn_string_free(&made);
+    return tn_error() == TN_OK;
+}
+
+static void talk_as(writer *w, const char *kind)
+{
+    conversation c = {.n = 0};
+    char        *line = NULL;
+    size_t       room = 0, bytes;
+    w->last = end_of_answer(w, kind);
+    while (tn_error() == TN_OK && next_line(&line, &room, &bytes, LINE_MOST - 1)) {
+        if (!answer(w, &c, kind, line, bytes)) break;
+        putchar('\n');
+        fflush(stdout);
+    }
+    conversation_free(&c);
+    free(line);
+}
+
+/* Without a template: each line of standard input is what somebody says; the model's answer ends at a line's end, or a
+ * stop word. */
 static void talk(writer *w)
 {
     char  *line = NULL;
@@ -27,19 +110,34 @@ static void talk(writer *w)
     free(line);
 }
 
+/* What the draft was good for: a reading of the large model takes about as long for one piece as for a few. */
+static void tell(const writer *w)
+{
+    const tn_drafted *d = &w->drafted;
+    const int64_t     pieces = d->accepted + d->readings;
+    if (tn_error() != TN_OK || !d->readings) return;
+    fprintf(stderr, "\ndraft    %lld of %lld proposed pieces accepted; %.2f pieces a reading\n", (long long)d->accepted,
+            (long long)d->proposed, (double)pieces / (double)d->readings);
+    fprintf(stderr, "gain     %.2f: %.2f s, and without the draft about %.2f s\n",
+            d->plain * (double)pieces / (w->seconds > 0 ? w->seconds : 1), w->seconds, d->plain * (double)pieces);
+}
+
 static int run(int count, char **operands)
 {
     static const char *line_end[] = {"\n"};
-    model              m;
-    writer             w;
+    model              m, small = {.net = NULL};
+    writer             w = {.m = NULL};
     (void)count, (void)operands;
     if (chat && prompt) return program_usage("--chat reads what is said from standard input: leave --prompt out");
-    if (chat && !how.stop.count) how.stop = (option_list){1, line_end};
+    if (draft && how.sinks) return program_usage("--draft and --sinks do not go together");
     how.how.sample = temperature > 0, how.seed = (uint64_t)seed;
     if (how.how.sample) how.how.temperature = temperature;
     if (!model_open(dir, tokenizer, false, &m)) return program_end();
-    if (writer_open(&w, &m, &how)) {
-        if (chat) talk(&w);
+    if (chat && !m.chat && !how.stop.count) how.stop = (option_list){1, line_end};
+    if (draft && model_open(draft, NULL, true, &small)) how.draft = &small;
+    if (tn_error() == TN_OK && writer_open(&w, &m, &how)) {
+        if (chat && m.chat) talk_as(&w, m.chat);
+        else if (chat) talk(&w);
         else {
             if (!prompt) prompt = w.text.n ? "" : "\n"; /* LLaMA's begin by themselves */
             if (writer_read(&w, tn_text_of(prompt))) {
@@ -48,8 +146,9 @@ static int run(int count, char **operands)
             }
         }
     }
+    if (how.draft && !settings.quiet) tell(&w);
     writer_close(&w);
-    model_close(&m);
+    model_close(&m), model_close(&small);
     return program_end();
 }
 
@@ -71,7 +170,14 @@ static const option options[] = {
                 "what the text has already becomes less likely above 1", .least = 0.01, .most = 100),
     OPTION_LIST("stop", 0, "TEXT", &how.stop, "end before one of these", .single = true),
     OPTION_INT("seed", 0, "N", &seed, "of what is drawn: another one, another text"),
-    OPTION_FLAG("chat", 0, &chat, "answer each line of standard input, and remember what was said"),
+    OPTION_FLAG("chat", 0, &chat,
+                "answer each line of standard input, and remember what was said; in the model's own "
+                "template, if it has one"),
+    OPTION_TEXT("draft", 0, "PATH", &draft, "a smaller model of the same pieces that proposes: the same text, sooner"),
+    OPTION_INT("ahead", 0, "N", &how.ahead, "how many pieces it proposes at a time", .least = 1, .most = 64),
+    OPTION_INT("sinks", 0, "N", &how.sinks,
+               "write without end: the first N pieces stay in sight, and the oldest behind them go (rotary positions)",
+               .least = 0, .most = 1e6),
     {0},
 };
 const command write_command = COMMAND(

@@ -1,18 +1,42 @@
 /* decoding.c — generation with any decoder that has a cache of keys and values: it reads a prompt, then word by word
  * what has been chosen; beams reorder the cache, and what turns out wrong is trimmed away. */
-#include "models/generate.h"
+#include "models/generate/next_word.h"
 
 typedef struct {
     tn_decoding     base;
     void           *model;
     tn_decoder_step step;
     tn_kv_cache    *cache;
+    int64_t         room;   /* positions of the cache; 0: all that there will be */
+    int64_t         window; /* positions that a layer sees; or: */
+    int64_t         sinks;  /* the first ones, which stay */
+    tn_decoder_turn turn;
 } decoding;
 
+/* Keys are added up in blocks of so many (ADR 0016): what stays keeps its place in its block, and so the bits. */
+enum { BLOCK = 128 };
+
+/* Makes room for n positions more. */
+static tn_status make_room(decoding *d, int64_t n)
+{
+    const int64_t have = tn_kv_cache_length(d->cache);
+    if (!d->room || have + n <= d->room) return tn_error();
+    if (d->window) return tn_kv_cache_forget(d->cache, 0, (have - d->window) / BLOCK * BLOCK);
+    const int64_t least = have + n - d->room, quarter = (d->room - d->sinks + 3) / 4;
+    return d->turn(d->model, d->cache, d->sinks, least > quarter ? least : quarter);
+}
+
+/* So many at once as find room beside what has to stay. */
 static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
 {
-    decoding *d = (decoding *)base;
-    return tn_select(d->step(d->model, tokens, d->cache), 1, 0);
+    decoding     *d = (decoding *)base;
+    const int64_t n = tn_size(tokens, 1), most = !d->room ? n : d->window ? BLOCK : (d->room - d->sinks + 3) / 4;
+    tn_tensor    *y = NULL;
+    for (int64_t at = 0; at < n && tn_error() == TN_OK; at += most) {
+        const int64_t k = at + most < n ? most : n - at;
+        if (make_room(d, k) == TN_OK) y = d->step(d->model, tn_narrow(tokens, 1, at, k), d->cache);
+    }
+    return tn_select(y, 1, 0);
 }
 static tn_status reorder(tn_decoding *base, tn_tensor *index)
 {
@@ -29,8 +53,40 @@ tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *
 {
     decoding *d = cache && tn_module_ready("tn_cached_decoding", model) ? tn_mem_get(sizeof *d) : NULL;
     if (!d) return tn_kv_cache_free(cache), NULL;
-    *d = (decoding){{&kind, rows, length}, model, step, cache};
+    *d = (decoding){{&kind, rows, length}, model, step, cache, 0, 0, 0, NULL};
     return &d->base;
+}
+
+int64_t tn__windowed_room(int64_t length, int64_t window)
+{
+    const int64_t room = window < INT64_MAX / 2 ? (window + BLOCK - 1) / BLOCK * BLOCK + 2 * BLOCK : length;
+    return room < length ? room : length;
+}
+
+tn_decoding *tn_windowed_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows, int64_t length,
+                                  int64_t window)
+{
+    decoding *d = (decoding *)tn_cached_decoding(model, step, cache, rows, length);
+    if (d && (window < 1 || tn__windowed_room(length, window) < 1))
+        tn_raise(TN_EINVAL, "tn_windowed_decoding: the window is %lld, but must be at least 1", (long long)window);
+    if (d && tn__windowed_room(length, window) < length)
+        d->room = tn__windowed_room(length, window), d->window = window;
+    if (tn_error() == TN_OK) return &d->base;
+    return tn_decoding_free(d ? &d->base : NULL), NULL;
+}
+
+tn_decoding *tn_rolling_decoding(void *model, tn_decoder_step step, tn_decoder_turn turn, tn_kv_cache *cache,
+                                 int64_t rows, int64_t room, int64_t sinks)
+{
+    decoding *d = (decoding *)tn_cached_decoding(model, step, cache, rows, INT64_MAX / 4);
+    if (d && (!turn || sinks < 1 || room < sinks + 4))
+        tn_raise(TN_EINVAL,
+                 "tn_rolling_decoding: %lld positions of which %lld stay; there must be one that stays, and "
+                 "4 more",
+                 (long long)room, (long long)sinks);
+    if (d) d->room = room, d->sinks = sinks, d->turn = turn;
+    if (tn_error() == TN_OK) return &d->base;
+    return tn_decoding_free(d ? &d->base : NULL), NULL;
 }
 
 tn_status tn_cached_decoding_trim(tn_decoding *d, int64_t length)

@@ -14,6 +14,9 @@ tn_tensor *tn__next_word_scores(tn_tensor *y, tn_tensor *out, tn_tensor *bias, c
 tn_tensor *tn__next_word_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_tensor *bias, tn_tensor *ids,
                               tn_tensor *targets);
 
+/* Positions of a cache that suffice for texts of this length where a layer sees the last `window` alone. */
+int64_t tn__windowed_room(int64_t length, int64_t window);
+
 /* Matrices normal, biases 0; those that end in a residual smaller, as 2 layers of them add up. */
 void tn__next_word_init(void *m, double init, int64_t layers);
 

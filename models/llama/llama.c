@@ -76,5 +76,8 @@ static tn_tensor *go_on(void *m, tn_tensor *ids, tn_kv_cache *cache)
 tn_decoding *tn_llama_decoding(tn_llama *m, int64_t rows, int64_t length)
 {
     if (!tn_ready(m)) return NULL;
-    return tn_cached_decoding(m, go_on, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
+    const int64_t window = m->config.full_layers ? 0 : m->config.window;
+    if (!window) return tn_cached_decoding(m, go_on, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
+    tn_kv_cache *cache = tn_blocks_cache(m->blocks, rows, tn__windowed_room(length, window), 0);
+    return tn_windowed_decoding(m, go_on, cache, rows, length, window);
 }

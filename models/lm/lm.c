@@ -134,6 +134,27 @@ tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)
     const kind *k = kind_of(__func__, m);
     return k ? k->decoding(m, rows, length) : NULL;
 }
+/* What comes next, from a cache of any model that has one. */
+static tn_tensor *go_on(void *m, tn_tensor *ids, tn_kv_cache *cache)
+{
+    return tn_lm_run(m, (tn_decoder_args){.ids = ids, .cache = cache, .last = true});
+}
+static tn_status turn(void *m, tn_kv_cache *cache, int64_t from, int64_t count)
+{
+    return tn_blocks_forget(tn_lm_blocks(m), cache, from, count);
+}
+tn_decoding *tn_lm_rolling(void *m, int64_t rows, int64_t room, int64_t sinks)
+{
+    const kind *k = kind_of(__func__, m);
+    tn_blocks  *blocks = k ? k->blocks(m) : NULL;
+    if (!blocks) return NULL;
+    if (!((tn_block *)tn_at(blocks->layers, 0))->self_attn->rotary)
+        return tn_raise(TN_EUNSUPPORTED, "tn_lm_rolling: this model's positions are a part of its words' vectors: only "
+                                         "rotary ones can be moved"),
+               NULL;
+    return tn_rolling_decoding(m, go_on, turn, tn_blocks_cache(blocks, rows, room, 0), rows, room, sinks);
+}
+
 tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_how *how)
 {
     const kind *k = kind_of("tn_lm_save", m);

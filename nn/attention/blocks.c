@@ -89,7 +89,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     const tn__cached_lengths before = tn__cache_of(a.cache, 0);
     tn_tensor               *mine = NULL; /* a layer's result lives until the next has used it */
     tn_block_args            b = a;
-    if (!a.angles) b.angles = angles_of(m, &a, before.own);
+    if (!a.angles) b.angles = angles_of(m, &a, tn__cache_gone(a.cache) + before.own);
     if (!a.bias) b.bias = tn__block_bias(tn_at(m->layers, 0), &a, before.own);
     tn_path_push("layers");
     for (b.layer = 0; b.layer < n && tn_error() == TN_OK; b.layer++) {
@@ -106,6 +106,30 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     tn_tensor *y = leave_all(f, b.x, n, a.weights, a.memory_weights);
     for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_back(a.cache, i, before);
     return y;
+}
+
+tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64_t count)
+{
+    if (!tn_ready(m)) return tn_error();
+    const tn_block *block = tn_at(m->layers, 0);
+    const tn_mha   *a = block ? block->self_attn : NULL;
+    const int64_t   rows = tn_kv_cache_rows(cache), n = tn_kv_cache_length(cache) - from - count;
+    if (!a || !a->rotary || from <= 0)
+        return tn_raise(TN_EINVAL, "tn_blocks_forget: positions must be rotary, and the first ones stay");
+    if (tn_kv_cache_forget(cache, from, count) != TN_OK || !count || n <= 0) return tn_error();
+    const tn_scope s = tn_no_grad_begin();
+    /* cosines and sines of -count, [1, R]: the sine of the other direction */
+    tn_rope_config c = a->rope;
+    c.dtype = tn_weight_dtype(a->out_proj->weight);
+    tn_tensor *back = tn_rope_angles_at(c, tn_full_of(TN_I64, TN_SHAPE(1), -(double)count));
+    for (int64_t i = 0; i < tn_length(m->layers) && tn_error() == TN_OK; i++) {
+        tn_tensor *k, *v;
+        if (!tn__cache_read(cache, i, false, rows, from + n, &k, &v)) break;
+        k = tn_narrow(k, 2, from, n);
+        tn_copy_from(k, tn_rope(k, back, a->rope.interleaved));
+    }
+    tn_scope_end(s);
+    return tn_error();
 }
 
 tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_t memory_length)

@@ -15,6 +15,7 @@ typedef struct {
 struct tn_kv_cache {
     tn_kv_cache_config c;
     int64_t            rows; /* -1: empty, accepts any number */
+    int64_t            gone; /* positions that were dropped from the first on: those that are left keep their numbers */
     size_t             bytes;
     tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, head_dim]: own, memory */
     slot               layer[];
@@ -81,7 +82,7 @@ void tn_kv_cache_clear(tn_kv_cache *c)
 {
     if (!c) return;
     for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = 0, forget_memory(&c->layer[i]);
-    c->rows = -1;
+    c->rows = -1, c->gone = 0;
 }
 
 /* An empty cache accepts any number of rows. */
@@ -104,6 +105,37 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
     if_empty(c);
     return TN_OK;
 }
+
+/* Moves n rows of each head of one layer from `from` to `to`, which is before it. */
+static void move_up(tn_tensor *t, int64_t layer, int64_t rows, int64_t to, int64_t from, int64_t n)
+{
+    const tn_shape s = tn_shape_of(t); /* [layers, batch, heads, length, head_dim] */
+    const size_t   one = tn_dtype_size(tn_dtype_of(t)) * (size_t)s.d[4], head = one * (size_t)s.d[3];
+    char          *base = tn_data_mut(t);
+    if (!base) return;
+    base += (size_t)(layer * s.d[1] * s.d[2]) * head;
+    for (int64_t i = 0; i < rows * s.d[2]; i++, base += head)
+        memmove(base + (size_t)to * one, base + (size_t)from * one, (size_t)n * one);
+}
+
+tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count)
+{
+    if (tn__blocked()) return tn_error();
+    if (!c) return tn_raise(TN_EINVAL, "tn_kv_cache_forget: the cache is NULL");
+    const int64_t now = tn_kv_cache_length(c);
+    if (from < 0 || count < 0 || from > now || count > now - from)
+        return tn_raise(TN_EINVAL, "tn_kv_cache_forget: %lld positions from %lld on, but the cache holds %lld",
+                        (long long)count, (long long)from, (long long)now);
+    for (int64_t i = 0; i < c->c.layers && c->rows > 0; i++) {
+        move_up(c->keys[0], i, c->rows, from, from + count, now - from - count);
+        move_up(c->values[0], i, c->rows, from, from + count, now - from - count);
+        c->layer[i].own = now - count;
+    }
+    if (from == 0) c->gone += count;
+    return tn_error();
+}
+
+int64_t tn__cache_gone(const tn_kv_cache *c) { return c ? c->gone : 0; }
 
 /* ---- for attention ----------------------------------------------------------------------------------------------- */
 

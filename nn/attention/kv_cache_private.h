@@ -23,6 +23,9 @@ bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, in
 /* Was the layer's memory made from this tensor? If not, raises. NULL is not checked. */
 bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of);
 
+/* Positions before the first that is there: rotary positions count them. */
+int64_t tn__cache_gone(const tn_kv_cache *c);
+
 /* After a failure: layer holds no more than it did. */
 void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached_lengths before);
 

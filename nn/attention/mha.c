@@ -246,7 +246,7 @@ tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
 /* Queries and keys [B, heads, n, D], rotated by their positions. */
 static void rotate(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor **h)
 {
-    tn_tensor *angles = a->angles ? a->angles : tn_mha_angles(m, z->before, z->given);
+    tn_tensor *angles = a->angles ? a->angles : tn_mha_angles(m, tn__cache_gone(a->cache) + z->before, z->given);
     if (angles && tn_ndim(angles) == 3)
         angles = tn_unsqueeze(angles, 1); /* [B, n, R]: rows with positions of their own */
     h[0] = tn_rope(h[0], angles, m->rope.interleaved), h[1] = tn_rope(h[1], angles, m->rope.interleaved);

@@ -63,6 +63,31 @@ first=$("$gpt" write "${talk[@]}" --prompt $'größer\n' --stop $'\n' | tail -n 
 second=$("$gpt" write "${talk[@]}" --prompt "größer"$'\n'"$first"$'\n'als$'\n' --stop $'\n' | tail -n +4)
 printf '%s\n%s\n' "$first" "$second" | diff - chat.txt || wrong "a conversation is not as one long prompt"
 
+# With a template the same conversation as the template writes it; what has been read stays read.
+"${train[@]}" --pieces characters --length 400 --batch 1 --steps 20 --lr 0.01 --out answering >/dev/null
+echo '{"chat_template": "{% for m in messages %}<|im_start|>..."}' >answering/tokenizer_config.json
+printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --model answering --chat >chat.txt ||
+    wrong "--chat with a template fails"
+answered() # PROMPT: what the model writes behind it
+{
+    local all
+    all=$("$gpt" write "${talk[@]}" --model answering --prompt "$1" && echo .)
+    all=${all%.} && printf '%s' "${all#"$1"}"
+}
+begin=$'<|im_start|>user\n' end=$'<|im_end|>\n<|im_start|>assistant\n'
+first=$(answered "${begin}größer$end" && echo .) && first=${first%.}
+second=$(answered "${begin}größer$end$first<|im_end|>"$'\n'"${begin}als$end" && echo .) && second=${second%.}
+printf '%s\n%s\n' "$first" "$second" | cmp - chat.txt || wrong "a conversation is not what its template writes"
+
+# A draft proposes: the same text, and how much of it was right; without end, with the first pieces in sight.
+"$gpt" write "${talk[@]}" --prompt größer >plain.txt
+"$gpt" write "${talk[@]}" --prompt größer --draft letters 2>said.txt | cmp - plain.txt || wrong "--draft, another text"
+grep -qE '^draft +[0-9]+ of [0-9]+ proposed pieces accepted' said.txt && grep -q '^gain ' said.txt ||
+    wrong "--draft says: $(cat said.txt)"
+says 1 "they must share a tokenizer" "$gpt" write "${talk[@]}" --prompt x --draft $model
+says 2 "do not go together" "$gpt" write "${talk[@]}" --prompt x --draft letters --sinks 4
+says 7 "only rotary ones can be moved" "$gpt" write "${talk[@]}" --prompt x --sinks 4
+
 # What is measured: windows and their stride change what is seen, not what is counted.
 counted() { "$gpt" eval --model $model demo/held-out.txt --json --quiet "$@" | grep -o '"tokens.*'; }
 [ "$(counted)" = "$(counted --stride 100 --length 100)" ] || wrong "eval counts otherwise with another stride"
@@ -130,6 +155,10 @@ wait $! || true
 cmp whole1/model.safetensors parts/model.safetensors || wrong "a resumed run ends with other bits"
 "${small[@]}" --text wide.txt --shape llama --out llama >/dev/null || wrong "gpt train --shape llama failed"
 "$gpt" write --model llama --prompt größer --tokens 40 >/dev/null || wrong "gpt write fails for LLaMA's shape"
+endless=("$gpt" write --model llama --prompt größer --temperature 0 --sinks 4)
+"${endless[@]}" --tokens 500 >endless.txt || wrong "gpt write --sinks fails"
+[ "$(wc -m <endless.txt)" -gt 400 ] || wrong "--sinks 4 --tokens 500 writes $(wc -m <endless.txt) characters"
+"${endless[@]}" --tokens 500 --threads 1 | cmp - endless.txt || wrong "--sinks, another number of threads, another text"
 
 # Mistakes, each with what to change.
 says 2 "--vocab-size is at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other

@@ -204,6 +204,18 @@ static void *llama_save(void *m, tn_tensor *x)
 }
 static void *lm(void *m, tn_tensor *x) { return tn_lm_run(m, (tn_decoder_args){.ids = x}); }
 static void *lm_loss(void *m, tn_tensor *x) { return tn_lm_loss(m, x, NULL); }
+static void *blocks_forget(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_blocks_forget(m, NULL, 0, 0), TN_OK);
+    return NULL;
+}
+static void *lm_rolling(void *m, tn_tensor *x) { return tn_lm_rolling(m, x ? 1 : 0, 8, 1); }
+static void *drafted(void *m, tn_tensor *x)
+{
+    tn_drafted n;
+    return tn_drafted_decoding(m, m, x ? 4 : 0, 2, &n);
+}
 static void *lm_decoding(void *m, tn_tensor *x) { return tn_lm_decoding(m, x ? 1 : 0, 4); }
 static void *lm_save(void *m, tn_tensor *x)
 {
@@ -342,6 +354,9 @@ static const struct forward {
     {"tn_lm", "llama: ids must be [batch, length], got NULL", a_llama, lm, 0},
     {"tn_lm_loss", "gpt: ids must be [batch, length], got NULL", a_gpt, lm_loss, 0},
     {"tn_lm_decoding", "tn_kv_cache_new: .batch is 0", a_gpt, lm_decoding, 0},
+    {"tn_blocks_forget", "tn_blocks_forget: positions must be rotary", stack, blocks_forget, 0},
+    {"tn_lm_rolling", "tn_kv_cache_new: .batch is 0", a_llama, lm_rolling, 0},
+    {"tn_drafted_decoding", "tn_drafted_decoding: 0 words", a_llama, drafted, 0},
     {"tn_lm_save", "the directory is NULL", a_llama, lm_save, 0},
     {"tn_rnn_lm", "rnn_lm: ids must be [batch, length], got NULL", an_rnn_lm, rnn_lm, 0},
     {"tn_rnn_lm_loss", "rnn_lm: ids must be [batch, length], got NULL", an_rnn_lm, rnn_lm_loss, 0},

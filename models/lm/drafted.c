@@ -1,0 +1,137 @@
+/* drafted.c — speculation: a small model proposes words, the large one reads them all at once, and a word that is then
+ * chosen and was proposed needs no reading of its own. A row of scores has the same bits whether its word is read alone
+ * or among others, so that what is chosen by them is what would have been chosen without. */
+#include "core/base/toolbox.h"
+#include "models/generate.h"
+#include "models/lm.h"
+
+typedef struct {
+    void        *m;
+    tn_kv_cache *cache;
+} reader;
+typedef struct {
+    tn_decoding base;
+    reader      large, small;
+    int64_t     ahead;
+    tn_drafted *count;
+    tn_tensor  *rows;  /* [1, ahead + 1, vocab], ours: behind the last word, and behind each that was proposed */
+    int64_t     left;  /* proposed words that have not been asked for */
+    int64_t     n;     /* words of the text */
+    int64_t    *words; /* [length], and behind the text what was proposed */
+} drafted;
+
+static size_t bytes_of(const drafted *d) { return (size_t)d->base.length * sizeof *d->words; }
+
+/* Words from..to - 1 as a tensor; what comes behind the last of them, [1, n or 1, vocab]. */
+static tn_tensor *read_on(const drafted *d, const reader *r, int64_t from, int64_t to, bool last)
+{
+    tn_tensor *ids = tn_empty_of(TN_I64, TN_SHAPE(1, to - from));
+    int64_t   *x = ids ? tn_data_mut(ids) : NULL;
+    for (int64_t i = from; x && i < to; i++) x[i - from] = d->words[i];
+    return tn_lm_run(r->m, (tn_decoder_args){.ids = ids, .cache = r->cache, .last = last});
+}
+
+/* The small model's likeliest words behind the text, k of them, which is returned. What it has read of the first `same`
+ * words still stands. */
+static int64_t propose(drafted *d, int64_t k, int64_t same)
+{
+    int64_t from = tn_kv_cache_length(d->small.cache);
+    if (from > same) tn_kv_cache_trim(d->small.cache, from = same);
+    for (int64_t i = 0; i < k && tn_error() == TN_OK; i++) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *best = tn_argmax(read_on(d, &d->small, from, d->n + i, true), -1, false);
+        if (best) d->words[d->n + i] = tn_get_i64(best, 0);
+        from = d->n + i;
+        tn_scope_end(s);
+    }
+    return k;
+}
+
+static tn_tensor *row(const drafted *d, int64_t i) { return tn_select(d->rows, 1, i); }
+
+/* Tokens come behind the text. One that was proposed is there already. */
+static tn_tensor *drafted_scores(tn_decoding *base, tn_tensor *tokens)
+{
+    drafted      *d = (drafted *)base;
+    const int64_t news = tn_size(tokens, 1), old = d->n;
+    const bool    hit = news == 1 && d->left && tn_get_i64(tokens, 0) == d->words[d->n];
+    if (hit) {
+        d->count->accepted++, d->n++, d->left--;
+        return row(d, tn_size(d->rows, 1) - 1 - d->left);
+    }
+    if (news > base->length - d->n)
+        return tn_raise(TN_EINVAL, "tn_drafted_decoding: a text longer than its %lld words", (long long)base->length),
+               NULL;
+    if (tn_kv_cache_length(d->large.cache) > old) tn_kv_cache_trim(d->large.cache, old);
+    for (int64_t i = 0; i < news; i++) d->words[d->n++] = tn_get_i64(tokens, i);
+    d->left = 0;
+    const int64_t  room = base->length - d->n, k = d->ahead < room ? d->ahead : room;
+    const bool     plain = news == 1 && d->count->plain == 0;
+    const double   began = tn__seconds();
+    const int64_t  proposed = news > 1 || plain ? 0 : propose(d, k, old);
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *y = tn_error() == TN_OK ? read_on(d, &d->large, old, d->n + proposed, news > 1) : NULL;
+    tn_drop(d->rows);
+    d->rows = y ? tn_keep(y) : NULL;
+    tn_scope_end(s);
+    if (!y) return NULL;
+    if (plain) d->count->plain = tn__seconds() - began;
+    d->left = proposed, d->count->proposed += proposed, d->count->readings += news == 1;
+    return row(d, 0);
+}
+
+static tn_status drafted_reorder(tn_decoding *base, tn_tensor *index)
+{
+    (void)base;
+    return tn_numel(index) == 1 ? TN_OK : tn_raise(TN_EINVAL, "tn_drafted_decoding: it has one row");
+}
+static void drafted_end(tn_decoding *base)
+{
+    drafted *d = (drafted *)base;
+    tn_kv_cache_free(d->large.cache), tn_kv_cache_free(d->small.cache);
+    tn_drop(d->rows);
+    tn_mem_put(d->words, d->words ? bytes_of(d) : 0);
+    tn_mem_put(d, sizeof *d);
+}
+static const tn_decoding_kind drafted_kind = {sizeof(tn_decoding_kind), drafted_scores, drafted_reorder, drafted_end};
+
+static bool drafted_fits(void *m, void *draft, int64_t length, int64_t ahead, const tn_drafted *count)
+{
+    static const char *const who = "tn_drafted_decoding";
+    if (!tn_module_ready(who, m) || !tn_module_ready(who, draft)) return false;
+    const tn_lm_info a = tn_lm_about(m), b = tn_lm_about(draft);
+    if (tn_error() != TN_OK) return false;
+    if (a.vocab != b.vocab)
+        return tn_raise(TN_EINVAL,
+                        "tn_drafted_decoding: the model has %lld words and its draft %lld: they must share a "
+                        "tokenizer",
+                        (long long)a.vocab, (long long)b.vocab),
+               false;
+    if (length < 1 || length > INT64_MAX / 16 || ahead < 1 || ahead > 64 || !count)
+        return tn_raise(TN_EINVAL,
+                        "tn_drafted_decoding: %lld words, %lld ahead; from 1 to 64, and there must be a place "
+                        "to count",
+                        (long long)length, (long long)ahead),
+               false;
+    if ((a.limited && length > a.positions) || (b.limited && length > b.positions))
+        return tn_raise(TN_EINVAL,
+                        "tn_drafted_decoding: a text of %lld words is longer than the positions of both models",
+                        (long long)length),
+               false;
+    return true;
+}
+
+tn_decoding *tn_drafted_decoding(void *m, void *draft, int64_t length, int64_t ahead, tn_drafted *count)
+{
+    if (!drafted_fits(m, draft, length, ahead, count)) return NULL;
+    drafted *d = tn_mem_get(sizeof *d);
+    if (!d) return NULL;
+    *count = (tn_drafted){0};
+    *d = (drafted){
+        .base = {&drafted_kind, 1, length}, .large = {m, NULL}, .small = {draft, NULL}, .ahead = ahead, .count = count};
+    d->words = tn_mem_get(bytes_of(d));
+    d->large.cache = tn_blocks_cache(tn_lm_blocks(m), 1, length, 0);
+    d->small.cache = tn_blocks_cache(tn_lm_blocks(draft), 1, length, 0);
+    if (tn_error() == TN_OK) return &d->base;
+    return drafted_end(&d->base), NULL;
+}

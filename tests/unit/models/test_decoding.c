@@ -1,0 +1,166 @@
+/* test_decoding.c — texts longer than a cache, and speculation: a window's cache forgets and the scores stay the same
+ * bits; a rolling one keeps its first positions, and its keys are turned to where they stand now; what a draft proposes
+ * changes nothing but the readings. */
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+
+#include <string.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+static void begins(tn_status code, const char *text)
+{
+    ck_assert_int_eq(tn_error(), code);
+    ck_assert_msg(!strncmp(tn_error_message(), text, strlen(text)), "%s", tn_error_message());
+    tn_clear_error();
+}
+#define SIZES .vocab = 37, .dim = 32, .layers = 2, .heads = 4, .kv_heads = 2, .init = 0.3
+static tn_llama *a_llama(uint64_t seed, int64_t window)
+{
+    tn_seed(seed);
+    tn_llama *m = tn_llama_new(SIZES, .positions = 64, .window = window);
+    tn_eval(m);
+    fine();
+    return m;
+}
+
+/* Greedy text of a decoding, behind a prompt of n words. */
+static tn_tensor *text_of(tn_decoding *d, int64_t n, int64_t most)
+{
+    tn_seed(8);
+    tn_tensor   *prompt = tn_randint(TN_SHAPE(1, n), 0, 37);
+    tn_generated g = tn_generate(d, prompt, .most = most);
+    fine();
+    tn_decoding_free(d);
+    return g.tokens;
+}
+
+START_TEST(a_window_needs_no_more_than_itself)
+{
+    tn_llama      *m = a_llama(3, 50);
+    tn_tensor     *tokens = tn_randint(TN_SHAPE(2, 700), 0, 37);
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *all = tn_llama_forward(m, tokens);
+    tn_reset_peak();
+    const size_t before = tn_memory_now().live;
+    tn_decoding *d = tn_llama_decoding(m, 2, 100000);
+    ck_assert(tn_memory_now().live - before < 1 << 20); /* of 100,000 positions it would be 50 MiB */
+    for (int64_t t = 0, n; t < 700; t += n) {
+        n = t ? 1 : 300; /* a prompt longer than the cache */
+        const tn_scope inner = tn_scope_begin();
+        tn_tensor     *y = d->kind->scores(d, tn_narrow(tokens, 1, t, n));
+        fine();
+        ck_assert(tn_same_bits(y, tn_contiguous(tn_select(all, 1, t + n - 1))));
+        tn_scope_end(inner);
+    }
+    tn_decoding_free(d);
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(rolling_as_without_until_it_is_full)
+{
+    tn_llama  *m = a_llama(4, 0);
+    tn_tensor *plain = text_of(tn_llama_decoding(m, 1, 48), 8, 40),
+              *rolled = text_of(tn_lm_rolling(m, 1, 48, 4), 8, 40);
+    ck_assert(tn_same_bits(plain, rolled));
+    tn_tensor *first = NULL;
+    for (int threads = 1; threads < 4; threads++) { /* far beyond, and a prompt that is longer than the room */
+        tn_set_threads(threads);
+        tn_tensor *y = text_of(tn_lm_rolling(m, 1, 32, 4), 50, 300);
+        ck_assert(!first || tn_same_bits(first, y));
+        first = y;
+    }
+    tn_set_threads(0);
+    tn_free(m);
+}
+END_TEST
+
+/* Two layers would mix what each position has seen; of one layer's keys the result is that of the text without what was
+ * dropped: keys and values depend on their own word alone. */
+START_TEST(what_stays_is_turned_to_its_new_place)
+{
+    tn_seed(5);
+    tn_llama *m = tn_llama_new(.vocab = 37, .dim = 32, .layers = 1, .heads = 4, .init = 0.3);
+    tn_eval(m);
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *tokens = tn_randint(TN_SHAPE(2, 21), 0, 37);
+    tn_kv_cache   *cache = tn_blocks_cache(m->blocks, 2, 30, 0);
+    tn_llama_forward(m, tn_narrow(tokens, 1, 0, 20), .cache = cache);
+    ck_assert_int_eq(tn_blocks_forget(m->blocks, cache, 3, 7), TN_OK);
+    ck_assert_int_eq(tn_kv_cache_length(cache), 13);
+    tn_tensor *last = tn_narrow(tokens, 1, 20, 1), *y = tn_llama_forward(m, last, .cache = cache);
+    tn_tensor *rest = tn_cat(1, tn_narrow(tokens, 1, 0, 3), tn_narrow(tokens, 1, 10, 11));
+    tn_tensor *want = tn_llama_forward(m, rest, .last = true);
+    fine();
+    ck_assert(tn_allclose(y, want, 1e-4, 1e-4));
+    ck_assert_int_ne(tn_kv_cache_forget(cache, 10, 9), TN_OK);
+    begins(TN_EINVAL, "tn_kv_cache_forget: 9 positions from 10 on, but the cache holds 14");
+    ck_assert_int_ne(tn_blocks_forget(m->blocks, cache, 0, 2), TN_OK);
+    begins(TN_EINVAL, "tn_blocks_forget: positions must be rotary, and the first ones stay");
+    tn_kv_cache_free(cache);
+    tn_scope_end(s);
+    tn_gpt *g = tn_gpt_new(.vocab = 37, .dim = 32, .layers = 1, .heads = 2, .positions = 16);
+    ck_assert(!tn_lm_rolling(g, 1, 16, 4));
+    begins(TN_EUNSUPPORTED, "tn_lm_rolling: this model's positions are a part of its words' vectors");
+    ck_assert(!tn_lm_rolling(m, 1, 7, 4));
+    begins(TN_EINVAL, "tn_rolling_decoding: 7 positions of which 4 stay");
+    tn_free(g), tn_free(m);
+}
+END_TEST
+
+/* A draft that knows nothing, one that is the model itself, and one between: its copy with some noise. */
+START_TEST(a_draft_changes_no_bit)
+{
+    tn_llama *m = a_llama(6, 0), *other = a_llama(7, 0), *near = tn_copy(m);
+    tn_eval(near);
+    tn_seed(2);
+    for (tn_each p = tn_parameters(near); tn_next(&p);) {
+        const tn_scope s = tn_no_grad_begin();
+        tn_copy_(p.tensor, tn_add(p.tensor, tn_normal(tn_shape_of(p.tensor), 0, 0.02)));
+        tn_scope_end(s);
+    }
+    void *const drafts[] = {other, m, near};
+    tn_tensor  *plain = text_of(tn_llama_decoding(m, 1, 64), 5, 55);
+    for (int i = 0; i < 3; i++)
+        for (int64_t ahead = 1; ahead < 8; ahead += 3) {
+            tn_drafted n;
+            ck_assert(tn_same_bits(plain, text_of(tn_drafted_decoding(m, drafts[i], 64, ahead, &n), 5, 55)));
+            ck_assert_int_eq(n.accepted + n.readings, 54); /* the prompt's reading gives the first */
+            ck_assert(n.proposed >= n.accepted && n.plain > 0);
+            if (i == 1) ck_assert_int_ge(n.accepted, 54 - 2 - 54 / (ahead + 1) - 1);
+            if (i == 0) ck_assert_int_lt(n.accepted, 40);
+        }
+    /* by chance, too: the scores are the same, whatever is chosen by them */
+    tn_tensor *drawn[2];
+    for (int i = 0; i < 2; i++) {
+        tn_drafted   n;
+        tn_decoding *d = i ? tn_drafted_decoding(m, near, 64, 4, &n) : tn_llama_decoding(m, 1, 64);
+        tn_seed(9);
+        tn_tensor *prompt = tn_zeros_of(TN_I64, TN_SHAPE(1, 3));
+        drawn[i] = tn_generate(d, prompt, .most = 50, .sample = true, .temperature = 0.7).tokens;
+        fine();
+        tn_decoding_free(d);
+    }
+    ck_assert(tn_same_bits(drawn[0], drawn[1]));
+    tn_drafted n;
+    tn_gpt    *g = tn_gpt_new(.vocab = 36, .dim = 32, .layers = 1, .heads = 2);
+    ck_assert(!tn_drafted_decoding(m, g, 64, 4, &n));
+    begins(TN_EINVAL, "tn_drafted_decoding: the model has 37 words and its draft 36: they must share a tokenizer");
+    ck_assert(!tn_drafted_decoding(m, near, 64, 0, &n));
+    begins(TN_EINVAL, "tn_drafted_decoding: 64 words, 0 ahead");
+    tn_free(g), tn_free(m), tn_free(other), tn_free(near);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("decoding");
+    TCase *c = tn_tcase(s, "decoding");
+    tcase_add_test(c, a_window_needs_no_more_than_itself);
+    tcase_add_test(c, rolling_as_without_until_it_is_full);
+    tcase_add_test(c, what_stays_is_turned_to_its_new_place);
+    tcase_add_test(c, a_draft_changes_no_bit);
+    return tn_check_main(s);
+}
