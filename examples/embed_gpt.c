@@ -1,5 +1,5 @@
-/* embed_gpt.c — a program of one's own that writes with a language model: embed_gpt DIR "The old man" 100. The model is
- * a folder of Hugging Face's, or one that gpt train has made. */
+/* embed_gpt.c — a program of one's own that writes with a language model: embed_gpt PATH "The old man" 100 [TOKENIZER].
+ * The path is a folder of Hugging Face's, or one that gpt train has made, a .gguf, or llama2.c's .bin. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tenon/tenon.h>
@@ -24,17 +24,16 @@ static bool each(int64_t row, int64_t id, void *user)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4) return fprintf(stderr, "Usage: embed_gpt DIR PROMPT PIECES\n"), 2;
-    tn_lm         *model = tn_lm_load(argv[1]);
-    tn_tokenizer  *tokens = tn_tokenizer_load(argv[1]);
-    writing        w = {.tokens = tokens};
+    if (argc < 4) return fprintf(stderr, "Usage: embed_gpt PATH PROMPT PIECES [TOKENIZER]\n"), 2;
+    tn_decoder     m = tn_decoder_open(argv[1], .tokenizer = argv[4]);
+    writing        w = {.tokens = m.tokenizer};
     tn_token_batch b = {.ids = NULL};
-    tn_tokenizer_batch(tokens, &b, 1, (const char *[]){argv[2]});
-    tn_decoding *d = tn_lm_decoding(model, 1, b.ids ? tn_numel(b.ids) + strtoll(argv[3], NULL, 10) : 0);
+    tn_tokenizer_batch(m.tokenizer, &b, 1, (const char *[]){argv[2]});
+    tn_decoding *d = tn_lm_decoding(m.model, 1, b.ids ? tn_numel(b.ids) + strtoll(argv[3], NULL, 10) : 0);
     for (int64_t i = 0; b.ids && i < tn_numel(b.ids); i++) each(0, tn_get_i64(b.ids, i), &w);
     tn_generate(d, b.ids, .sample = true, .temperature = 0.8, .top_p = 0.95, .each = each, .user = &w);
     printf("\n");
     if (tn_error()) fprintf(stderr, "%s\n", tn_error_message());
-    tn_decoding_free(d), tn_ids_free(&w.all), tn_tokenizer_free(tokens), tn_free(model);
+    tn_decoding_free(d), tn_ids_free(&w.all), tn_decoder_close(&m);
     return tn_error() != TN_OK;
 }

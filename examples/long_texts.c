@@ -1,6 +1,6 @@
 /* long_texts.c — Reformer on long texts: `long_texts copy [STEPS]` learns the copy task of its paper, 0w0w with w of
- * 511 symbols, and says how much of the second w it knows; `long_texts memory [T]` shows what a step of training takes for
- * texts of 1,024 up to T, beside GPT's full attention. */
+ * 511 symbols, and says how much of the second w it knows; `long_texts memory [T]` shows what a step of training takes
+ * for texts of 1,024 up to T, beside GPT's full attention. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

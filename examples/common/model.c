@@ -1,5 +1,5 @@
-/* model.c — opening a model: GPT-2, LLaMA, Mistral, Qwen2, Reformer or a recurrent one, with the tokenizer that belongs to
- * it, from a folder, a .gguf or llama2.c's .bin. */
+/* model.c — opening a model: GPT-2, LLaMA, Mistral, Qwen2, Reformer or a recurrent one, with the tokenizer that belongs
+ * to it, from a folder, a .gguf or llama2.c's .bin. */
 #include "model.h"
 
 #include "texts.h"

@@ -312,10 +312,18 @@ static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, co
     }
 }
 
+/* Of the first parameter: what torch_dtype says, whatever the row has. */
+static tn_dtype type_of(void *m)
+{
+    tn_each p = tn_module_each(m, TN_EACH_PARAMETER);
+    return tn_next(&p) && tn_dtype_of(p.tensor) == TN_BF16 ? TN_BF16 : TN_F32;
+}
+
 static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const char *config, const tn__hf_more *more)
 {
-    char open[80] = "";              /* the object that the rows are in */
-    bool pruned = !tn__is_pruned(m); /* is it said? */
+    char           open[80] = "";              /* the object that the rows are in */
+    bool           pruned = !tn__is_pruned(m); /* is it said? */
+    const tn_dtype of = type_of(m);
     tn_json_open_object(w, NULL);
     for (int i = 0; i < f->count; i++) {
         const tn_hf_row *r = &f->rows[i];
@@ -328,6 +336,7 @@ static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const c
             if (*open) tn_json_open_object(w, open);
         }
         if (r->kind == TN_HF_PRUNED) tn__pruned_write(w, key, m, r->text != NULL), pruned = true;
+        else if (!strcmp(key, "torch_dtype") && of == TN_BF16) tn_json_put_string(w, key, "bfloat16");
         else write_row(r, w, key, config + r->at);
     }
     if (*open) tn_json_close(w);

@@ -113,6 +113,8 @@ done
 "$gpt" convert --model letters --out half --type bf16 >/dev/null && "$gpt" info half >/dev/null &&
     [ $(($(stat -c %s half/model.safetensors) * 10)) -lt $(($(stat -c %s letters/model.safetensors) * 6)) ] ||
     wrong "a folder of --type bf16 is not half as large"
+grep -q '"torch_dtype": "bfloat16"' half/config.json ||
+    wrong "config.json of a bf16 folder says $(grep dtype half/config.json)"
 says 1 "'letters.gguf' is there already" "$gpt" convert --model letters --out letters.gguf
 says 1 "'half' holds a model already" "$gpt" convert --model letters --out half
 says 2 "--type q8_0 is for an --out that ends in .gguf" "$gpt" convert --model letters --out other --type q8_0
