@@ -2,6 +2,7 @@
  * to it, from a folder, a .gguf or llama2.c's .bin. */
 #include "model.h"
 
+#include "files.h"
 #include "texts.h"
 
 #include <string.h>

@@ -1,6 +1,8 @@
 /* writer.c — numbers become text as they come, and a text that goes on and on. */
 #include "writer.h"
 
+#include "files.h"
+
 #include <string.h>
 
 /* ---- what may be shown ------------------------------------------------------------------------------------------- */
