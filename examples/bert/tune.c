@@ -285,7 +285,13 @@ static bool save(training *b, tn_fit_why why)
 
 static void close_all(training *b) { (void)b; } /* when it has been measured */
 
-static const train_kind kind = {"Fine-tuning", 500,  0,   check,    NULL, NULL,
+static tn_tokenizer *tokenizer(training *b, progress *bar)
+{
+    (void)bar;
+    return tn_tokenizer_load(of(b)->model);
+}
+
+static const train_kind kind = {"Fine-tuning", 500,  0,   check,    NULL, tokenizer,
                                 open_all,      make, say, describe, save, close_all};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

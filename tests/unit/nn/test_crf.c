@@ -1,5 +1,6 @@
 /* test_crf.c — the conditional random field beside all paths, one by one: the partition, the best path, and the
  * gradients, which are differences of probabilities. */
+#include "nn/crf.h"
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"

@@ -1,0 +1,36 @@
+/* kinds.c — what stands behind an encoder of a kind for a task, as Hugging Face's classes have it. */
+#include "models/heads/heads_private.h"
+
+const char *tn__task_name(tn_task task)
+{
+    static const char *const names[] = {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering",
+                                        "ForMultipleChoice"};
+    return names[task];
+}
+
+tn__head tn__head_of(const tn_bert_config *e, tn_task task)
+{
+    const tn__head pooled = {.pooled = true, .drop_out = true, .out = "classifier"};
+    const tn__head own = {
+        .first = true, .drop = true, .dense = "classifier.dense", .drop_out = true, .out = "classifier.out_proj"};
+    tn__head h = pooled;
+    if (task == TN_TASK_TAGS) return (tn__head){.drop_out = true, .out = "classifier"};
+    if (task == TN_TASK_ANSWERS) return (tn__head){.drop_out = e->kind == TN_DISTILBERT, .out = "qa_outputs"};
+    switch (e->kind) {
+    case TN_DISTILBERT:
+        return (tn__head){
+            .first = true, .dense = "pre_classifier", .active = tn_relu, .drop_out = true, .out = "classifier"};
+    case TN_ELECTRA:
+        if (task == TN_TASK_CLASSES) h = own;
+        else h = (tn__head){.first = true, .dense = "sequence_summary.summary", .drop_out = true, .out = "classifier"};
+        h.active = tn_gelu;
+        return h;
+    case TN_ROBERTA:
+    case TN_XLM_ROBERTA: h = own; break;
+    default:
+        if (e->norm_first) h = own; /* RobertaPreLayerNorm */
+    }
+    if (task == TN_TASK_CHOICES || h.pooled) return pooled;
+    h.active = tn_tanh;
+    return h;
+}
