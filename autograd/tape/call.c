@@ -4,6 +4,7 @@
 #include "core/skeletons/skeletons.h"
 #include "autograd/tape/tape.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -300,9 +301,11 @@ static tn_status compute(const one_call *o, const overwritten *w)
     tn_ctx       f = o->c;
     if (o->inplace) f.in = w->in;
     const bool no_grad = tn__self.mode.no_grad;
+    const int  keep = errno; /* which the C library's functions of f64 set */
     tn__self.mode.no_grad = true;
     op->forward(&f);
     tn__self.mode.no_grad = no_grad;
+    errno = keep;
     if (tn__self.error == TN_OK && op->view && !f.out[0]) tn_raise(TN_ENOMEM, "%s: no memory for a view", op->name);
     return tn__self.error;
 }

@@ -2,6 +2,7 @@
  * returns are summed to the inputs' shapes and converted to their number types. */
 #include "autograd/tape/engine.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* g summed over the dims that broadcasting added, so that it has shape s. */
@@ -118,7 +119,9 @@ tn_status tn__run_node(tn__engine_run *r, tn__node *n)
                      .gx = gx,
                      .engine = engine};
         tn__tape.inside++;
+        const int keep = errno; /* which the C library's functions of f64 set */
         fn(&b);
+        errno = keep;
         tn__tape.inside--;
         pass_on(r, n, need, gx);
     }

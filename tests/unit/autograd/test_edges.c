@@ -3,6 +3,7 @@
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 
+#include <errno.h>
 #include <math.h>
 
 static tn_tensor *leaf(double v) { return tn_requires_grad(tn_scalar_of(TN_F32, v)); }
@@ -87,6 +88,23 @@ START_TEST(padding)
 }
 END_TEST
 
+/* What the C library's functions do to errno where they overflow or are not defined does not come out. */
+START_TEST(errno_stays)
+{
+    static tn_tensor *(*const of[])(tn_tensor *) = {tn_exp, tn_log,  tn_log1p, tn_expm1,
+                                                    tn_sin, tn_gelu, tn_mish,  tn_sqrt};
+    static const double numbers[] = {-1, 0, 1e300, -1e300, INFINITY, -INFINITY, 1e-310};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        tn_tensor *x = tn_requires_grad(tn_from_data(TN_F64, TN_SHAPE(7), numbers));
+        errno = 4321;
+        tn_tensor *y = tn_sum(of[i](x));
+        ck_assert_int_eq(errno, 4321);
+        ck_assert_int_eq(tn_backward(y), TN_OK);
+        ck_assert_int_eq(errno, 4321);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("edges");
@@ -97,5 +115,6 @@ int main(void)
     tcase_add_test(c, products_of_one);
     tcase_add_test(c, steps);
     tcase_add_test(c, padding);
+    tcase_add_test(c, errno_stays);
     return tn_check_main(s);
 }
