@@ -61,7 +61,18 @@ static void read_pooling(const char *folder, sentences *to)
     tn_json_free(c);
 }
 
-/* sentence_bert_config.json, which may be missing: then the model's own limit holds. */
+/* What tokenizer_config.json says of the longest text, as newer releases leave it there; 0: nothing. */
+static int64_t tokenizer_length(const char *folder)
+{
+    tn_json       *c = config_in(folder, "tokenizer_config.json");
+    const tn_json *length = tn_json_get(c, "model_max_length"); /* 1e30, where nobody said */
+    const int64_t  n =
+        tn_json_type_of(length) == TN_JSON_INTEGER && tn_json_double(length) < 1e9 ? tn_json_i64(length) : 0;
+    tn_json_free(c);
+    return n < 2 ? 0 : n;
+}
+
+/* sentence_bert_config.json, which may be missing, or not say how long a text may be. */
 static void read_transformer(sentences *to)
 {
     tn_json       *c = config_in(to->folder, "sentence_bert_config.json");
@@ -71,7 +82,7 @@ static void read_transformer(sentences *to)
         if (tn_error() == TN_OK && to->length < 2)
             tn_raise(TN_EFORMAT, "sentence_bert_config.json: max_seq_length is %lld, but must be at least 2",
                      (long long)to->length);
-    }
+    } else if (tn_error() == TN_OK) to->length = tokenizer_length(to->folder);
     to->lower = tn_json_bool_or(tn_json_get(c, "do_lower_case"), false);
     tn_json_free(c);
 }

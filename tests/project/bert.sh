@@ -64,6 +64,14 @@ echo '{"max_seq_length": 4}' >$model/sentence_bert_config.json
 echo '{"max_seq_length": 1}' >$model/sentence_bert_config.json
 says 3 "max_seq_length is 1" "${embed[@]}"
 rm $model/sentence_bert_config.json
+cp $model/tokenizer_config.json kept.json
+sed 's/^{/{"model_max_length": 4,/' kept.json >$model/tokenizer_config.json # where newer releases leave it
+"$bert" embed --model sentences "The old ship sails." "The old key lies." | sort -u | wc -l | grep -qx 1 ||
+    wrong "model_max_length of the tokenizer does not cut"
+sed 's/^{/{"model_max_length": 1000000000000000019884624838656,/' kept.json >$model/tokenizer_config.json
+"$bert" embed --model sentences "The old ship sails." "The old key lies." | sort -u | wc -l | grep -qx 2 ||
+    wrong "model_max_length that nobody gave cuts"
+cp kept.json $model/tokenizer_config.json
 pooled '{"pooling_mode_mean_tokens": true, "pooling_mode_max_tokens": true}'
 says 7 "2 ways of pooling at once" "${embed[@]}"
 pooled '{"pooling_mode": "lasttoken"}'
