@@ -12,7 +12,7 @@
 #define TENON_MODELS_HEADS_H
 
 #include "../data/labelled.h"
-#include "../nn/crf.h"
+#include "../nn/nn.h"
 #include "bert.h"
 
 #ifdef __cplusplus

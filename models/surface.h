@@ -23,7 +23,8 @@ TN_API tn_tensor *tn_weights_vector(void *model); /* all parameters, one behind 
 TN_API tn_status  tn_weights_set(void *model, tn_tensor *vector);
 /* Random, each filter (row of a matrix) as long as the model's own; parameters of one dim stay: [N] */
 TN_API tn_tensor *tn_weights_direction(void *model, uint64_t seed);
-/* The two main directions of n vectors around the last, [2, N], of length 1, and where the vectors lie there, [n, 2]. */
+/* The two main directions of n vectors around the last, [2, N], of length 1, and where the vectors lie there, [n,
+ * 2]. */
 TN_API tn_status tn_weights_path(int64_t n, tn_tensor *const *vectors, tn_tensor **directions, tn_tensor **places);
 typedef struct tn_surface_args {
     int          zero_;

@@ -7,6 +7,7 @@
 #include "init.h"
 #include "modules.h"
 #include "convolution.h"
+#include "crf.h"
 #include "losses.h"
 #include "attention.h"
 #include "look.h"

@@ -1,5 +1,5 @@
-/* electra.c — ELECTRA (Clark et al. 2020): a small generator guesses hidden words; the discriminator reads the text with
- * those guesses in it, and says of each word whether it is the right one. Both learn together:
+/* electra.c — ELECTRA (Clark et al. 2020): a small generator guesses hidden words; the discriminator reads the text
+ * with those guesses in it, and says of each word whether it is the right one. Both learn together:
  *
  *   loss = generator's cross-entropy over the hidden words + 50 · discriminator's binary one over all
  *

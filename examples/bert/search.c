@@ -1,8 +1,8 @@
-/* search.c — bert search: the lines of texts that mean what a query means, by the inner product of their vectors. All of
- * them are compared, a block of them at a time with many queries: what is found is exact.
+/* search.c — bert search: the lines of texts that mean what a query means, by the inner product of their vectors.
+ * All of them are compared, a block of them at a time with many queries: what is found is exact.
  *
- * An index is a safetensors file: "vectors" [lines, numbers], and in its metadata checksums of the lines and of the model,
- * so that it is not taken for others. */
+ * An index is a safetensors file: "vectors" [lines, numbers], and in its metadata checksums of the lines and of the
+ * model, so that it is not taken for others. */
 #define _POSIX_C_SOURCE 200809L
 #include "bert.h"
 

@@ -1,5 +1,5 @@
-/* vectors.c — the vectors of many lines: those of about the same length go through the model together, so that little of
- * it is padding. */
+/* vectors.c — the vectors of many lines: those of about the same length go through the model together, so that
+ * little of it is padding. */
 #include "bert.h"
 
 #include <stdlib.h>

@@ -282,8 +282,8 @@ bool record_curves(tn_report *r, const char *folder)
     return tn_error() == TN_OK;
 }
 
-/* What is there begins with so many bytes, of at most n; -1: it is no regular file. It is never waited for, as for a pipe
- * that nobody writes into. */
+/* What is there begins with so many bytes, of at most n; -1: it is no regular file. It is never waited for, as for a
+ * pipe that nobody writes into. */
 static int first_bytes(const char *path, char *to, int n)
 {
     struct stat st;

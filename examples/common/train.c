@@ -59,7 +59,8 @@ static double disk_of(const training *t)
     return 4 * (double)tn_module_count(t->net, false) * (3 * checkpoints + 2) + (1 << 20);
 }
 
-/* How many steps; 0: an error stands. Several ranks are as many times faster, about. Where it matters how long one takes, the model is used up and made anew. */
+/* How many steps; 0: an error stands. Several ranks are as many times faster, about. Where it matters how long one
+ * takes, the model is used up and made anew. */
 static int64_t steps_for(training *t, double *seconds)
 {
     const train_asked *a = &t->asked;

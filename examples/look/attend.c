@@ -161,10 +161,9 @@ const command       attend_command = {
           .least = 1,
           .most = 1,
           .run = run_attend,
-          .text =
-              "Writes one page that needs nothing from the network: every head small and one large, as lines and as a "
-                    "matrix; from layer to layer for each word; roll-out and flow. Words are chosen with the mouse or the arrow "
-                    "keys. Of a translator it is the encoder."};
+          .text = "Writes one page that needs nothing from the network: every head small and one large, as lines "
+                        "and as a matrix; from layer to layer for each word; roll-out and flow. Words are chosen with "
+                        "the mouse or the arrow keys. Of a translator it is the encoder."};
 
 /* ---- look align -------------------------------------------------------------------------------------------------- */
 
@@ -202,13 +201,14 @@ static int run_align(int count, char **operands)
 
 static const option align_options[] = {
     SHOWN, OPTION_TEXT("target", 0, "TEXT", &target, "a translation; else the model's own"), {0}};
-const command align_command = {.name = "align",
-                               .summary = "show where a translator looks for each word",
-                               .options = align_options,
-                               .operands = "TEXT",
-                               .least = 1,
-                               .most = 1,
-                               .run = run_align,
-                               .text =
-                                   "Prints the translation's pieces, and writes a page: every head of the attention "
-                                   "from translation to text, and the last layer's mean as shades."};
+const command align_command = {
+    .name = "align",
+    .summary = "show where a translator looks for each word",
+    .options = align_options,
+    .operands = "TEXT",
+    .least = 1,
+    .most = 1,
+    .run = run_align,
+    .text = "Writes one page that needs nothing from the network: every head small and one large, as lines and as "
+            "a matrix; from layer to layer for each word; roll-out and flow. Words are chosen with the mouse or "
+            "the arrow keys. Of a translator it is the encoder."};

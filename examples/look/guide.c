@@ -27,8 +27,8 @@ typedef struct {
 
 static int64_t head_of(const guided *g, int64_t word) { return g->t->node[g->s->first + word].head; }
 
-/* What the head may not see of the sentence, [1, heads, T, T], added to the scores: pieces see those of their word's head
- * and own ones, and what the template adds; the other heads see all. */
+/* What the head may not see of the sentence, [1, heads, T, T], added to the scores: pieces see those of their word's
+ * head and own ones, and what the template adds; the other heads see all. */
 static tn_tensor *mask(const char *path, tn_tensor *t, void *user)
 {
     const guided *g = user;

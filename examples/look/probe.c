@@ -1,5 +1,5 @@
-/* probe.c — look probe: what each layer knows of words' classes, how much of it is there to be read rather than learned by
- * the probe, and how alike the layers are; or which heads are syntactic.
+/* probe.c — look probe: what each layer knows of words' classes, how much of it is there to be read rather than
+ * learned by the probe, and how alike the layers are; or which heads are syntactic.
  *
  * The control (Hewitt, Liang 2019): each word, whatever its sentence, has a class drawn by its spelling. A probe that
  * learns that learns words by heart; selectivity is how much better it does on the real classes. */

@@ -1,5 +1,5 @@
-/* surface.c — look surface: how the loss lies around a model's weights, between two models, and around two networks that
- * differ in nothing but their residual connections. */
+/* surface.c — look surface: how the loss lies around a model's weights, between two models, and around two networks
+ * that differ in nothing but their residual connections. */
 #include "look.h"
 #include "twins.h"
 

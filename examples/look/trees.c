@@ -1,5 +1,5 @@
-/* trees.c — CoNLL-U: a line a word, ten fields between tabs, an empty line behind a sentence, comments after #. Words of
- * several tokens (1-2) and empty nodes (1.1) are passed over. */
+/* trees.c — CoNLL-U: a line a word, ten fields between tabs, an empty line behind a sentence, comments after #.
+ * Words of several tokens (1-2) and empty nodes (1.1) are passed over. */
 #include "trees.h"
 
 #include <stdlib.h>

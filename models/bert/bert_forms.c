@@ -156,7 +156,7 @@ static const tn_hf_row distilbert_rows[] = {
         TN_RENAME("**.beta", "**.bias", .load_only = true), TN_RENAME("bert.embeddings.position_ids", NULL),          \
         TN_RENAME("classifier", NULL), TN_RENAME("qa_outputs", NULL), TN_RENAME("sequence_summary", NULL),            \
         TN_RENAME("crf", NULL), THIRD("query", 0), THIRD("key", 1), THIRD("value", 2),                                \
-        TN_RENAME(LAYER "attention.output.dense", OURS "self_attn.out_proj"),                      \
+        TN_RENAME(LAYER "attention.output.dense", OURS "self_attn.out_proj"),                                         \
         TN_RENAME(LAYER "attention.output.LayerNorm", OURS "norm1"),                                                  \
         TN_RENAME(LAYER "intermediate.dense", OURS "linear1"), TN_RENAME(LAYER "output.dense", OURS "linear2"),       \
         TN_RENAME(LAYER "output.LayerNorm", OURS "norm2")

@@ -20,8 +20,8 @@ bool tn__enough(const tn_safetensors *f, const char *path, int64_t want);
 /* config.json of a directory, or what a file has instead; path: which. NULL: raised. */
 tn_json *tn__config_open(const char *dir, char path[1024]);
 
-/* Heads that were taken out (pruned.c). A model's loading opens, asks for enough numbers (want: of the whole model; head:
- * of one of its heads), applies it to the model as it was made, and closes. */
+/* Heads that were taken out (pruned.c). A model's loading opens, asks for enough numbers (want: of the whole model;
+ * head: of one of its heads), applies it to the model as it was made, and closes. */
 typedef struct {
     tn_json       *doc;
     const tn_json *heads; /* the object in it; NULL: none */

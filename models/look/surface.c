@@ -1,8 +1,8 @@
-/* surface.c — how the loss lies around a model's weights (Li et al. 2018): all parameters as one vector, directions, and
- * the loss at points of a plane.
+/* surface.c — how the loss lies around a model's weights (Li et al. 2018): all parameters as one vector, directions,
+ * and the loss at points of a plane.
  *
- * A random direction says little where weights may be scaled without a change of the function (as before a norm), so each
- * of its filters d_i, a row of a matrix, gets the length of the model's own: d_i · ‖w_i‖ / ‖d_i‖. */
+ * A random direction says little where weights may be scaled without a change of the function (as before a norm), so
+ * each of its filters d_i, a row of a matrix, gets the length of the model's own: d_i · ‖w_i‖ / ‖d_i‖. */
 #include "core/base/toolbox.h"
 #include "models/surface.h"
 

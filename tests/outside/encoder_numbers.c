@@ -3,9 +3,9 @@
  *     encoder_numbers DIR BATCH OUT
  *
  * BATCH is a safetensors file with "ids" and "real" [B, T], and perhaps "types" [B, T], "masked" and "words" [N],
- * "next" [B], "replaced" [B, T]. OUT, which is there, gets numbers.safetensors with what the model has of "y", "pooled",
- * "words", "next", "replaced" and "loss", `saved`, the model as it is written, and `grads`, the same with the gradient
- * of the loss in place of each parameter. It fails if a row has other bits when it is alone. */
+ * "next" [B], "replaced" [B, T]. OUT, which is there, gets numbers.safetensors with what the model has of "y",
+ * "pooled", "words", "next", "replaced" and "loss", `saved`, the model as it is written, and `grads`, the same with
+ * the gradient of the loss in place of each parameter. It fails if a row has other bits when it is alone. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tenon/tenon.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Each file of a run's folder is damaged in 16 ways. Who asks the model then gets the answer from before, or an error
-# that names the file; who goes on with the run gets the same bits as before, or an error that says what to do: no crash, no
-# mixed folder, no dead end. What no checksum guards (JSON that is still JSON, weights in Hugging Face's form) may go
-# unseen: how often is told.
+# that names the file; who goes on with the run gets the same bits as before, or an error that says what to do: no
+# crash, no mixed folder, no dead end. What no checksum guards (JSON that is still JSON, weights in Hugging Face's
+# form) may go unseen: how often is told.
 . "$(dirname "$0")/common.sh"
 fresh damage
 bert=$build/bin/bert

@@ -88,7 +88,8 @@ awk 'NR == 2 && $2 < 99 { exit 1 }' layers || wrong "the embeddings of a word do
 "$l" guide --model bert --text trees --test trees --sentences 40 --layer 2 --head 1 --steps 60 --lr 3e-3 --out guided \
     -q >lines || wrong "guide fails"
 awk -F '\t' 'NR == 3 && $2 < 60 { exit 1 }' lines || wrong "a guided head does not find heads: $(cat lines)"
-"$l" guide --model bert --text trees --test trees --sentences 20 --mask --steps 2 -q >lines || wrong "guide --mask fails"
+"$l" guide --model bert --text trees --test trees --sentences 20 --mask --steps 2 -q >lines ||
+    wrong "guide --mask fails"
 ends 1 "there is no --layer 3" "$l" guide --model bert --text trees --test trees --layer 3
 
 ends 2 "give sentences to test with" "$l" probe --model bert --text trees

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What can go wrong with several ranks, as the programs meet it: a rank that is killed at a random moment ends all within
-# ten seconds, and the run goes on with another number of ranks to the same bits; Ctrl-C saves; a disk that is full,
-# ranks with other options, other texts or other instructions are named, and nobody waits. The argument: how many kills.
+# What can go wrong with several ranks, as the programs meet it: a rank that is killed at a random moment ends all
+# within ten seconds, and the run goes on with another number of ranks to the same bits; Ctrl-C saves; a disk that is
+# full, ranks with other options, other texts or other instructions are named, and nobody waits. The argument: how
+# many kills.
 . "$(dirname "$0")/common.sh"
 [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]] || {
     echo "SKIPPED: built without MPI"
@@ -94,7 +95,8 @@ named "rank 1 has another .config than rank 0" "$TENON_MPIEXEC" -n 1 "$gpt" $tin
     : -n 1 "$gpt" $tiny --text other.txt --out b
 named "rank 1 has another build of Tenon, or uses other instructions" "$TENON_MPIEXEC" -n 1 "$gpt" $tiny \
     --text book.txt --out c : -n 1 env TENON_ISA=baseline "$gpt" $tiny --text book.txt --out c
-named "there are to be 3 ranks, but MPI has started 2" "$TENON_MPIEXEC" -n 2 "$gpt" $tiny --text book.txt --out d --ranks 3
+named "there are to be 3 ranks, but MPI has started 2" \
+    "$TENON_MPIEXEC" -n 2 "$gpt" $tiny --text book.txt --out d --ranks 3
 # As a full disk: a write beyond 12 MB fails, which a checkpoint of 19 needs, and what MPI keeps in files does not.
 full="trap '' XFSZ; ulimit -f 12000; exec $gpt $tiny --text book.txt --out e --dim 256 --layers 2"
 named "gpt: .*cannot reserve" "$TENON_MPIEXEC" -n 2 bash -c "$full"

@@ -7,14 +7,14 @@
 # modules, optimizers.
 tiers='
 build a model  | 1500 | core/core.h autograd/autograd.h autograd/ops.h nn/nn.h nn/module.h nn/modules.h optim/optim.h
-larger modules |  620 | nn/attention.h nn/transformer.h nn/rnn.h nn/language.h
+larger modules |  630 | nn/attention.h nn/transformer.h nn/rnn.h nn/language.h
 before BERT    |  220 | models/rnn_lm.h models/elmo.h
 read texts     |  800 | data/data.h data/text.h data/vocab.h data/tokenizer.h data/subword.h data/lines.h data/source.h
                |      | data/corpus.h data/pairs.h
 judge, report  |  300 | data/metrics.h data/report.h data/runlog.h
 words, vectors |  200 | data/vectors.h
 several ranks  |  200 | parallel/parallel.h
-use the models |  570 | models/models.h models/decoder.h models/fit.h models/generate.h models/gpt.h models/llama.h
+use the models |  575 | models/models.h models/decoder.h models/fit.h models/generate.h models/gpt.h models/llama.h
                |      | models/lm.h models/seq2seq.h
 encoders, heads, images | 580 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
 look inside    |  150 | nn/look.h models/look.h

@@ -683,15 +683,6 @@ START_TEST(no_directory)
 }
 END_TEST
 
-/* What takes a module and gives no tensor. */
-START_TEST(no_module_to_change)
-{
-    ck_assert_int_eq(tn_mha_prune(NULL, 1, &(int64_t){0}), TN_EINVAL);
-    ck_assert_msg(strstr(tn_error_message(), "the module is NULL"), "%s", tn_error_message());
-    tn_clear_error();
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("mistakes");
@@ -701,7 +692,6 @@ int main(void)
     tcase_add_test(c, stopped_thread);
     tcase_add_test(c, nothing_given);
     tcase_add_test(c, no_directory);
-    tcase_add_test(c, no_module_to_change);
     tcase_add_test(c, made_on_a_stopped_thread);
     return tn_check_main(s);
 }
