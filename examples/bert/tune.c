@@ -320,6 +320,9 @@ static int run(int count, char **operands)
             const int64_t skipped =
                 tn_labelled_skipped(t->learn.texts, NULL) + tn_labelled_skipped(t->judge.texts, NULL);
             verdict_print(&v, r.seconds, skipped, t->json);
+            const bool listed =
+                t->task->task == TN_TASK_CLASSES ? problem_of(t) == TN_ONE_LABEL : t->task->task != TN_TASK_CHOICES;
+            if (listed) mistakes_page(&t->how, &t->judge, t->base.asked.out);
         }
     }
     held_close(&t->learn), held_close(&t->check), held_close(&t->judge);

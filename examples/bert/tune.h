@@ -51,6 +51,8 @@ typedef struct {
     int64_t          longest; /* pieces of an answer */
 } judging;
 bool   judge(const judging *j, held *h, tn_tuned *m, verdict *v); /* false: raised */
+/* folder/test.html: which labels are taken for which, and the texts that went wrong. False: raised. */
+bool   mistakes_page(const judging *j, const held *h, const char *folder);
 double verdict_of(const verdict *v, const char *metric);
 void   verdict_print(const verdict *v, double seconds, int64_t skipped, bool json);
 

@@ -24,6 +24,7 @@ json() # FILE KEY...: the last line of FILE is an object with these numbers
 "$bert" tune classify --model small --train train.tsv --test test.tsv --out classes --epochs 1 --seed 1 --json \
     >classes.txt 2>/dev/null || wrong "bert tune classify failed"
 json classes.txt accuracy f1 seconds
+grep -q "went wrong" classes/test.html || wrong "bert tune shows no mistakes"
 printf 'The\tDET\nman\tB-NAME\n\nman\tB-NAME\nsails\tO\n' >words.conll
 "${tune[@]}" tag --train words.conll --test words.conll --out tags --json >tags.txt || wrong "bert tune tag failed"
 json tags.txt accuracy f1 seconds

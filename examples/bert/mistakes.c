@@ -1,0 +1,125 @@
+/* mistakes.c — the page of a test: which labels are taken for which, and texts that went wrong. */
+#include "tune.h"
+
+#include "../common/files.h"
+#include "../common/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOWN = 100, LABELS = 40 };
+
+typedef struct {
+    char line[24], right[100], said[100], text[300];
+} mistake;
+typedef struct {
+    const judging *j;
+    double        *counts; /* [labels, labels]: right, said; NULL where there are no labels */
+    int64_t        labels, found;
+    mistake       *list;
+} mistakes;
+
+/* One decision; what is wrong is kept, as far as there is room. */
+static void decided(mistakes *m, int64_t line, int64_t right, int64_t said, const char *text)
+{
+    const char *const *name = tn_labels_names(m->j->labels);
+    if (m->counts && right >= 0 && right < m->labels && said < m->labels) m->counts[right * m->labels + said]++;
+    if (right == said) return;
+    if (m->found < SHOWN) {
+        mistake *x = &m->list[m->found];
+        snprintf(x->line, sizeof x->line, "%lld", (long long)line);
+        snprintf(x->right, sizeof x->right, "%.90s", name[right]),
+            snprintf(x->said, sizeof x->said, "%.90s", name[said]);
+        snprintf(x->text, sizeof x->text, "%.290s", text);
+    }
+    m->found++;
+}
+
+static void sentence(mistakes *m, const held *h, int64_t i, const tn_example *x)
+{
+    int64_t *said = calloc((size_t)x->texts + 1, sizeof *said);
+    char     text[300];
+    if (!said) return;
+    said_tags(h, i, said);
+    for (int64_t k = 0; k < x->texts; k++) {
+        snprintf(text, sizeof text, "%.60s [%.100s] %.60s", k ? x->text[k - 1] : "", x->text[k],
+                 k + 1 < x->texts ? x->text[k + 1] : "");
+        decided(m, x->line + k, tn_labels_find(m->j->labels, x->label[k]), said[k], text);
+    }
+    free(said);
+}
+
+static void answer(mistakes *m, const held *h, int64_t i, const tn_example *x)
+{
+    const tn_answer a = said_answer(h, i, m->j->longest);
+    tn_squad        s = {.v2 = true};
+    tn_text         right[64];
+    const int       n = (int)(x->labels < 64 ? x->labels : 64);
+    for (int k = 0; k < n; k++) right[k] = tn_text_of(x->label[k]);
+    tn_squad_add(&s, (tn_text){x->text[1] + a.start, (size_t)(a.end - a.start)}, n, right);
+    if (s.last_exact) return;
+    if (m->found < SHOWN) {
+        mistake *w = &m->list[m->found];
+        snprintf(w->line, sizeof w->line, "%.20s", x->id),
+            snprintf(w->right, sizeof w->right, "%.90s", n ? x->label[0] : "");
+        snprintf(w->said, sizeof w->said, "%.*s", (int)(a.end - a.start < 90 ? a.end - a.start : 90),
+                 x->text[1] + a.start);
+        snprintf(w->text, sizeof w->text, "%.290s", x->text[0]);
+    }
+    m->found++;
+}
+
+static void confusion(tn_report *r, const mistakes *m)
+{
+    const char *const *name = tn_labels_names(m->j->labels);
+    const tn_scope     s = tn_no_grad_begin();
+    tn_tensor         *w = tn_zeros(TN_SHAPE(m->labels, m->labels));
+    float             *to = w ? tn_data_mut(w) : NULL;
+    for (int64_t i = 0; to && i < m->labels; i++) {
+        double all = 0;
+        for (int64_t k = 0; k < m->labels; k++) all += m->counts[i * m->labels + k];
+        for (int64_t k = 0; k < m->labels && all > 0; k++)
+            to[i * m->labels + k] = (float)(m->counts[i * m->labels + k] / all);
+    }
+    tn_report_heatmap(r, "What is right, on the left, and what was said, on top", m->labels, name, m->labels, name, w);
+    tn_scope_end(s);
+}
+
+static void shown(tn_report *r, const mistakes *m)
+{
+    static const char *const names[] = {"line", "right", "said", "text"};
+    const int64_t            n = m->found < SHOWN ? m->found : SHOWN;
+    const char             **cells = calloc(4 * (size_t)n + 1, sizeof *cells);
+    char                     text[120];
+    if (!cells) return;
+    for (int64_t i = 0; i < n; i++) {
+        cells[4 * i] = m->list[i].line, cells[4 * i + 1] = m->list[i].right;
+        cells[4 * i + 2] = m->list[i].said, cells[4 * i + 3] = m->list[i].text;
+    }
+    snprintf(text, sizeof text, "%lld went wrong%s", (long long)m->found,
+             m->found > n ? "; the first hundred of them:" : ".");
+    tn_report_heading(r, "What went wrong"), tn_report_paragraph(r, text);
+    if (n) tn_report_table(r, 4, names, n, cells);
+    free(cells);
+}
+
+bool mistakes_page(const judging *j, const held *h, const char *folder)
+{
+    mistakes      m = {.j = j, .labels = tn_labels_count(j->labels), .list = calloc(SHOWN, sizeof(mistake))};
+    const tn_task task = j->task->task;
+    tn_report    *r = tn_report_new("What the test shows");
+    char          path[1024];
+    if (task <= TN_TASK_TAGS && m.labels && m.labels <= LABELS)
+        m.counts = calloc((size_t)(m.labels * m.labels), sizeof *m.counts);
+    for (int64_t i = 0; r && m.list && i < tn_labelled_count(h->texts) && tn_error() == TN_OK; i++) {
+        const tn_example x = tn_labelled_at(h->texts, i);
+        if (task == TN_TASK_TAGS) sentence(&m, h, i, &x);
+        else if (task == TN_TASK_ANSWERS) answer(&m, h, i, &x);
+        else if (task == TN_TASK_CLASSES && j->problem == TN_ONE_LABEL)
+            decided(&m, x.line, tn_labels_find(j->labels, x.label[0]), said_class(h, i), x.text[0]);
+    }
+    if (m.counts) confusion(r, &m);
+    if (m.list) shown(r, &m);
+    free(m.counts), free(m.list);
+    return record_report(r, in_folder(folder, "test.html", path));
+}
