@@ -33,8 +33,8 @@ static void put(tn_string *s, const char *text, size_t bytes) { tn_string_add(s,
 static void as_columns(tn_string *s, const char *line)
 {
     for (const char *p = line; *p;) {
-        p += strspn(p, " \t\r");
-        const size_t n = strcspn(p, " \t\r");
+        p += strspn(p, " \t\r\v\f");
+        const size_t n = strcspn(p, " \t\r\v\f");
         if (n) put(s, p, n), put(s, "\n", 1);
         p += n;
     }
@@ -88,6 +88,22 @@ static void as_choices(tn_string *s, const char *line)
         put(s, *p ? "," : "\n", 1);
         if (!*p) return;
     }
+}
+
+/* In place of what is not UTF-8, which JSON cannot hold, U+FFFD; the caller frees it. */
+static char *clean(const char *line)
+{
+    size_t bytes = strlen(line), n = 0;
+    char  *to = malloc(3 * bytes + 1);
+    if (!to) tn_raise(TN_ENOMEM, "no memory for %zu bytes", 3 * bytes);
+    while (to && bytes) {
+        const size_t good = tn_utf8_valid(line, bytes);
+        memcpy(to + n, line, good), n += good;
+        line += good, bytes -= good;
+        if (bytes) memcpy(to + n, "\xef\xbf\xbd", 3), n += 3, line++, bytes--;
+    }
+    if (to) to[n] = 0;
+    return to;
 }
 
 static tn_labelled *labelled(const speaker *s, int64_t n, char **lines)
@@ -250,9 +266,12 @@ static void say_one(const speaker *s, const held *h, int64_t i, tn_json_writer *
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-static void say_lines(speaker *s, int64_t n, char **lines)
+static void say_lines(speaker *s, int64_t n, char **given)
 {
-    held               h = {.texts = labelled(s, n, lines)};
+    char **lines = calloc((size_t)n + 1, sizeof *lines);
+    if (!lines) tn_raise(TN_ENOMEM, "no memory for %lld lines", (long long)n);
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) lines[i] = clean(given[i]);
+    held               h = {.texts = tn_error() == TN_OK ? labelled(s, n, lines) : NULL};
     tn_json_writer    *w = json ? tn_json_writer_new(0) : NULL;
     tn_features_config c = {TN_FEATURES_DEFAULTS};
     c.length = length ? length : s->task->length, c.stride = stride;
@@ -261,6 +280,8 @@ static void say_lines(speaker *s, int64_t n, char **lines)
         for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) say_one(s, &h, i, w);
     held_close(&h);
     tn_json_writer_free(w);
+    for (int64_t i = 0; lines && i < n; i++) free(lines[i]);
+    free(lines);
     fflush(stdout);
     s->number += n;
 }

@@ -58,6 +58,9 @@ cut -f1 test.tsv | "$bert" classify --model classes --json | grep -c '"probabili
 [ "$("$bert" tag --model tags "The man sails ." | cut -f1 | tr '\n' ' ')" = "The man sails .  " ] || wrong "bert tag"
 printf 'Who?\tThe man sails.\n' | "$bert" answer --model spans --json | grep -q '"answer":' || wrong "bert answer"
 printf 'The man\the sails\the eats\n' | "$bert" choose --model ends | grep -qE '^[01]	he ' || wrong "bert choose"
+printf 'Who\377?\tThe \377 man\v sails.\n' >bytes.txt # no UTF-8, and blanks of other kinds
+"$bert" answer --model spans --json <bytes.txt | grep -q '"answer":' || wrong "bert answer of what is no UTF-8"
+"$bert" tag --model tags --json <bytes.txt | grep -q '"man","sails."' || wrong "bert tag of what is no UTF-8"
 says 1 "was tuned for another task: use 'bert tag'" "$bert" classify --model tags x
 printf 'a\n\nb\n' >gap.txt
 says 3 "line 2: the text is empty" bash -c '"$0" classify --model classes <gap.txt' "$bert"
