@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SIDE = 520, EDGE = 46, LINES = 14, MOST = 401 };
+enum { SIDE = 520, EDGE = 46, LINES = 14, LOWER = 7, MOST = 401 };
 
 typedef struct {
     int64_t       nx, ny;
@@ -77,8 +77,7 @@ static void put_contours(tn_report *r, const field *f)
     for (int k = 1; k <= LINES; k++) {
         const double at = f->low + (f->high - f->low) * k / (LINES + 1);
         tn__report_put(r, "<path class=\"f\" stroke=\"var(--c%d)\" stroke-opacity=\"%s\" stroke-width=\"1.4\" d=\"",
-                       k <= LINES / 2 ? 0 : 1,
-                       tn__tenths(k <= LINES / 2 ? 1 - 0.1 * (k - 1) : 0.3 + 0.1 * (k - LINES / 2)).text);
+                       k <= LOWER ? 0 : 1, tn__tenths(k <= LOWER ? 1 - 0.1 * (k - 1) : 0.3 + 0.1 * (k - LOWER)).text);
         for (int64_t y = 0; y + 1 < f->ny; y++)
             for (int64_t x = 0; x + 1 < f->nx; x++) put_cell(r, f, x, y, at);
         tn__report_put(r, "\"><title>%s</title></path>\n", tn__short(f->log ? exp(at) - f->soft + f->least : at).text);

@@ -5,55 +5,28 @@
 
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
 
-/* model_type of a folder's config.json; what is no folder is a file that tn_decoder_open knows. */
-static bool kind_of(const char *path, model_kind *kind)
+/* The path of its words' vectors. */
+static const char *vectors_of(const tn_model *m)
 {
-    char           file[1024], type[64] = "gpt2";
-    tn_error_state aside;
-    tn_error_push(&aside); /* a file has no config.json in it */
-    tn_json *doc = tn_json_load(in_folder(path, "config.json", file));
-    if (doc) snprintf(type, sizeof type, "%s", tn_json_string_or(tn_json_get(doc, "model_type"), "?"));
-    tn_json_free(doc);
-    tn_error_pop(&aside);
-    *kind = !strcmp(type, "tenon-seq2seq")                                                                  ? TRANSLATOR
-            : !strcmp(type, "bert") || !strcmp(type, "tenon-bert") || !strcmp(type, "roberta-prelayernorm") ? READER
-                                                                                                            : WRITER;
-    return tn_error() == TN_OK;
-}
-
-static void open_reader(const char *path, model *m)
-{
-    tn_bert *bert = tn_bert_load(path);
-    m->net = bert ? &bert->base : NULL, m->vectors = "bert.embeddings.word_embeddings";
-    if (bert) m->longest = bert->config.positions, m->tokens = tn_tokenizer_load(path);
-}
-
-static void open_translator(const char *path, model *m)
-{
-    tn_seq2seq *net = tn_seq2seq_load(path);
-    m->net = net ? &net->base : NULL, m->vectors = "source";
-    if (net) m->longest = net->config.positions, m->tokens = tn_tokenizer_load(path);
-}
-
-static void open_writer(const char *path, model *m)
-{
-    const tn_decoder d = tn_decoder_open(path);
-    m->net = d.model, m->tokens = d.tokenizer;
-    if (!m->net) return;
-    const tn_lm_info about = tn_lm_about(m->net);
-    m->longest = about.positions;
-    m->vectors = about.type && !strcmp(about.type, "gpt2") ? "transformer.wte" : "embed_tokens";
-    if (!m->tokens) tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: put tokenizer.json beside it, in a folder", path);
+    if (m->family == TN_MODEL_ENCODER) return "bert.embeddings.word_embeddings";
+    if (m->family == TN_MODEL_SEQ2SEQ) return "source";
+    return !strcmp(m->type, "gpt2") ? "transformer.wte" : "embed_tokens";
 }
 
 bool model_open(const char *path, model *m)
 {
-    *m = (model){.net = NULL};
-    if (!kind_of(path, &m->kind)) return false;
-    if (m->kind == READER) open_reader(path, m);
-    else if (m->kind == TRANSLATOR) open_translator(path, m);
-    else open_writer(path, m);
-    if (m->net && m->tokens && tn_error() == TN_OK) return true;
+    tn_model t = tn_model_open(path);
+    *m = (model){.net = t.module, .tokens = t.tokenizer};
+    switch (t.family) {
+    case TN_MODEL_ENCODER: m->kind = READER, m->longest = t.bert->config.positions; break;
+    case TN_MODEL_SEQ2SEQ: m->kind = TRANSLATOR, m->longest = t.seq2seq->config.positions; break;
+    case TN_MODEL_DECODER: m->kind = WRITER, m->longest = tn_lm_about(t.lm).positions; break;
+    default: tn_raise(TN_EUNSUPPORTED, "'%s' is no model of words: look is for those that read or write texts", path);
+    }
+    if (tn_error() == TN_OK && !m->tokens)
+        tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: put its tokenizer.json into the folder", path);
+    if (tn_error() == TN_OK) m->vectors = vectors_of(&t);
+    if (tn_error() == TN_OK) return true;
     model_close(m);
     return false;
 }

@@ -34,6 +34,22 @@ static double place(double from, double to, int64_t i, int64_t n)
     return n > 1 ? from + (to - from) * (double)i / (double)(n - 1) : from;
 }
 
+/* The first two numbers of a line of five, between tabs, and the last. */
+static bool numbers_of(tn_text x, double *column, double *row, double *value)
+{
+    double all[5];
+    int    n = 0;
+    size_t at = 0;
+    while (n < 5 && at <= x.bytes) {
+        const char  *tab = memchr(x.at + at, '\t', x.bytes - at);
+        const size_t end = tab ? (size_t)(tab - x.at) : x.bytes;
+        if (!tn_parse_double(x.at + at, end - at, &all[n])) all[n] = x.at[at] == 'i' ? INFINITY : NAN;
+        n++, at = end + 1;
+    }
+    *column = all[0], *row = n > 1 ? all[1] : NAN, *value = n == 5 ? all[4] : NAN;
+    return n == 5 && !isnan(*value);
+}
+
 static bool read_table(const job *j)
 {
     char      head[256];
@@ -46,14 +62,11 @@ static bool read_table(const job *j)
                  head);
     for (int64_t i = 1; i < tn_lines_count(l) && tn_error() == TN_OK; i++) {
         const tn_text x = tn_lines_at(l, i);
-        long long     row, column;
-        double        value;
-        char          text[128];
-        snprintf(text, sizeof text, "%.*s", x.bytes < 127 ? (int)x.bytes : 127, x.at);
-        if (sscanf(text, "%lld\t%lld\t%*s\t%*s\t%lf", &column, &row, &value) != 3 || row < 0 || row >= j->a.ny ||
-            column < 0 || column >= j->a.nx)
+        double        column, row, value;
+        if (!numbers_of(x, &column, &row, &value) || !(row >= 0 && row < (double)j->a.ny) ||
+            !(column >= 0 && column < (double)j->a.nx))
             tn_raise(TN_EFORMAT, "'%s', line %lld is no point of this surface", table, (long long)i + 1);
-        else j->a.values[row * j->a.nx + column] = value, known++;
+        else j->a.values[(int64_t)row * j->a.nx + (int64_t)column] = value, known++;
     }
     tn_lines_free(l);
     if (known && !settings.quiet) fprintf(stderr, "%lld points are there already\n", (long long)known);

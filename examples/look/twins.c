@@ -55,7 +55,8 @@ static void spirals(twin_data *d)
     float   x[2 * POINTS];
     int64_t y[POINTS];
     for (int i = 0; i < POINTS; i++) {
-        const double t = 0.5 + 7.5 * (i / 2) / (POINTS / 2), turn = i % 2 ? 3.14159265358979 : 0;
+        const int    at = i / 2; /* both arms have as many points */
+        const double t = 0.5 + 15.0 * at / POINTS, turn = i % 2 ? 3.14159265358979 : 0;
         x[2 * i] = (float)(t / 4 * cos(t + turn)), x[2 * i + 1] = (float)(t / 4 * sin(t + turn)), y[i] = i % 2;
     }
     d->x = tn_from_data(TN_F32, TN_SHAPE(POINTS, 2), x), d->y = tn_from_data(TN_I64, TN_SHAPE(POINTS), y);

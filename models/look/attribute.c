@@ -72,8 +72,10 @@ static tn_tensor *mean_gradient(course *c, int64_t steps)
     const int64_t       pieces = steps > 3 ? steps / 3 : 1;
     tn_tensor          *g = NULL;
     if (steps == 1) score_at(c, 1, 1, &g);
-    for (int64_t i = 0; steps > 1 && i < 3 * pieces && tn_error() == TN_OK; i++)
-        score_at(c, ((double)(i / 3) + 0.5 + place[i % 3] / 2) / (double)pieces, part[i % 3] / (double)pieces, &g);
+    for (int64_t i = 0; steps > 1 && i < 3 * pieces && tn_error() == TN_OK; i++) {
+        const int64_t piece = i / 3, k = i % 3;
+        score_at(c, ((double)piece + 0.5 + place[k] / 2) / (double)pieces, part[k] / (double)pieces, &g);
+    }
     if (tn_error() == TN_OK) return g;
     tn_drop(g);
     return NULL;

@@ -76,6 +76,11 @@ tn_status tn_look_want_run(tn_look *l, tn_look_want_args a)
     const char *twice = strstr(a.path, "**");
     if (twice && strstr(twice + 2, "**"))
         return tn_raise(TN_EINVAL, "tn_look_want: '%s': ** may stand in a path once", a.path);
+    int stars = 0;
+    for (const char *c = a.path; *c; c++) stars += *c == '*';
+    if (stars > TN__MOST_STARS)
+        return tn_raise(TN_EINVAL, "tn_look_want: '%.80s': there are at most %d stars in a path", a.path,
+                        TN__MOST_STARS);
     char *path = tn__strdup(a.path);
     if (!path) return tn_error();
     if (!grow(&wants, &l->want_room, l->wants, sizeof *l->want)) return tn__strfree(path), tn_error();

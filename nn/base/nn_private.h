@@ -74,7 +74,8 @@ enum { TN__TENSOR_PARTS = 64 }; /* of one tensor, at most */
 int  tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES]);
 bool tn__renames_check(const char *who, const tn_rename *r, int n);
 
-/* Does the whole name match a pattern of such parts? */
+/* Does the whole name match a pattern of such parts, of which at most so many are stars? */
+enum { TN__MOST_STARS = 8 };
 bool tn__name_matches(const char *pattern, const char *name);
 
 /* ---- looking inside (look.c) ------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* rename.c — names in files against names in modules: patterns of dotted parts. */
 #include "nn/base/nn_private.h"
 
-enum { MOST_PARTS = 64, MOST_STARS = 8 };
+enum { MOST_PARTS = 64 };
 
 typedef struct {
     const char *at;
@@ -29,7 +29,7 @@ static bool rename_same(const part *a, const part *b)
 
 /* What the stars of a pattern stand for: parts from..from+n of the name. */
 typedef struct {
-    int stars, from[MOST_STARS], n[MOST_STARS], rest; /* rest: the first part that the pattern leaves over */
+    int stars, from[TN__MOST_STARS], n[TN__MOST_STARS], rest; /* rest: the first part that the pattern leaves over */
 } found;
 
 static bool match(const part *p, int np, const part *x, int nx, found *f)
@@ -96,7 +96,7 @@ static int stars(const char *pattern)
     const int n = split(pattern, p);
     int       count = 0, many = 0;
     for (int i = 0; i < n; i++) count += is(&p[i], "*") || is(&p[i], "**"), many += is(&p[i], "**");
-    return n < 0 || count > MOST_STARS || many > 1 ? -1 : count;
+    return n < 0 || count > TN__MOST_STARS || many > 1 ? -1 : count;
 }
 
 bool tn__renames_check(const char *who, const tn_rename *r, int n)
@@ -108,7 +108,7 @@ bool tn__renames_check(const char *who, const tn_rename *r, int n)
         if (a < 0 || b < 0 || (r[i].module && a != b))
             return tn_raise(TN_EINVAL,
                             "%s: rename '%s' to '%s': both need the same stars, at most %d and at most one **", who,
-                            r[i].file, r[i].module ? r[i].module : "NULL", MOST_STARS),
+                            r[i].file, r[i].module ? r[i].module : "NULL", TN__MOST_STARS),
                    false;
         if (r[i].parts < 0 || r[i].parts > TN__TENSOR_PARTS || r[i].part < 0 ||
             (r[i].parts ? r[i].part >= r[i].parts : r[i].part != 0))

@@ -226,6 +226,8 @@ START_TEST(what_is_said_of_mistakes)
     ck_error(TN_EINVAL, "tn_look_want: the path is NULL");
     tn_look_want(l, "**.a.**");
     ck_error(TN_EINVAL, "tn_look_want: '**.a.**': ** may stand in a path once");
+    tn_look_want(l, "*.*.*.*.*.*.*.*.*");
+    ck_error(TN_EINVAL, "tn_look_want: '*.*.*.*.*.*.*.*.*': there are at most 8 stars in a path");
     tn_look_begin(NULL);
     ck_error(TN_EINVAL, "tn_look_begin: the look is NULL");
     tn_look_want(l, "layers.0");
