@@ -7,7 +7,10 @@
 
 #include <png.h>
 
-enum { FIRST = 64, CHUNK_MOST = 4 << 20 }; /* in front of a block, its size; bytes of a chunk that is no pixels */
+/* In front of a block stands its size. Of a chunk that is no pixels, so many bytes are read; and no block is larger: a
+ * chunk's length is a promise like any other, and libpng 1.6.39 asks for that memory before it sees whether the file
+ * goes on. */
+enum { FIRST = 64, CHUNK_MOST = 4 << 20, BLOCK_MOST = 16 << 20 };
 
 /* ---- what libpng asks for ---------------------------------------------------------------------------------------- */
 
@@ -37,7 +40,7 @@ static void on_warning(png_structp png, png_const_charp text) { (void)png, (void
 static png_voidp get_memory(png_structp png, png_alloc_size_t bytes)
 {
     (void)png;
-    unsigned char *p = bytes < SIZE_MAX - FIRST ? tn__mem_get(bytes + FIRST) : NULL;
+    unsigned char *p = bytes <= BLOCK_MOST ? tn__mem_get(bytes + FIRST) : NULL;
     if (!p) return NULL;
     memcpy(p, &bytes, sizeof bytes);
     return p + FIRST;

@@ -221,7 +221,12 @@ START_TEST(damaged_png)
         }
     }
     ck_assert(tn_memory_now().live == before.live);
-    /* 10,000 x 10,000 pixels are no more than a promise */
+    /* a chunk of 1.4 GB, and 10,000 x 10,000 pixels, are no more than promises */
+    memcpy(all + 33, "\x54\0\0\x17zTXt", 8);
+    tn_reset_peak();
+    ck_assert_ptr_null(tn_image_read(all, 60, 0, TN_U8));
+    ck_assert(tn_error() == TN_EFORMAT && tn_memory_now().peak < before.live + (1 << 20));
+    tn_clear_error();
     memcpy(all + 16, "\0\0\x27\x10\0\0\x27\x10", 8);
     memcpy(all + 29, "\x35\x2c\xf5\x70", 4);
     tn_image_read(all, (size_t)n, 0, TN_U8);
