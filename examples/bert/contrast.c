@@ -135,9 +135,12 @@ static int check(training *t)
     contrast    *c = of(t);
     train_asked *a = &t->asked;
     model        m;
+    if (t->world)
+        return program_usage("each text is told from all others of its batch, which several processes would cut: start "
+                             "it as one");
     if (!sentences_open(c->dir, &c->how, &m)) return 0; /* said at the end */
     const tn_bert_config *b = &m.bert->config;
-    a->size = tn_bert_kind_name(b->kind), a->vocab = c->how.folder;
+    a->size = tn_bert_kind_name(b->kind);
     a->layers = b->layers, a->heads = b->heads, a->dim = b->dim;
     for (int i = 0; i < c->how.steps; i++)
         if (c->how.step[i].dense)
@@ -145,6 +148,12 @@ static int check(training *t)
     if (c->how.length > c->length) c->how.length = c->length;
     sentences_close(&c->how, &m);
     return 0;
+}
+
+static tn_tokenizer *tokenizer(training *t, progress *bar)
+{
+    (void)bar;
+    return tn_tokenizer_load(of(t)->how.folder);
 }
 
 static bool open_all(training *t)
@@ -219,7 +228,7 @@ static void close_all(training *t)
 }
 
 static const train_kind kind = {
-    "Sentences that belong together", 500, 10, check, NULL, NULL, open_all, make, say, describe, save, close_all};
+    "Sentences that belong together", 500, 10, check, NULL, tokenizer, open_all, make, say, describe, save, close_all};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

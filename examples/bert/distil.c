@@ -17,7 +17,7 @@ static int check(training *t)
     train_asked   *a = &t->asked;
     if (!(b->teacher = tn_bert_load(b->teacher_dir))) return 0; /* said at the end */
     const tn_bert_config *c = &b->teacher->config;
-    a->size = "distilled", a->vocab = b->teacher_dir, a->heads = c->heads, a->dim = c->dim;
+    a->size = "distilled", a->heads = c->heads, a->dim = c->dim;
     if (a->layers > c->layers)
         return program_usage("the teacher has %lld layers: --layers %lld are more", (long long)c->layers,
                              (long long)a->layers);
@@ -26,6 +26,12 @@ static int check(training *t)
         return program_usage("the teacher reads %lld pieces at most: --length %lld are more", (long long)c->positions,
                              (long long)b->length);
     return 0;
+}
+
+static tn_tokenizer *tokenizer(training *t, progress *bar)
+{
+    (void)bar;
+    return tn_tokenizer_load(of(t)->teacher_dir);
 }
 
 static tn_bert_config student_of(const tn_bert_config *teacher, const train_asked *a)
@@ -154,7 +160,7 @@ static void close_all(training *t)
 }
 
 static const train_kind distil_kind = {
-    "A distilled model", 500, 20, check, NULL, NULL, open_all, make, say, describe, save, close_all};
+    "A distilled model", 500, 20, check, NULL, tokenizer, open_all, make, say, describe, save, close_all};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -185,17 +191,9 @@ static const option options[] = {
     OPTION_INT("length", 'l', "N", &asked.length, "pieces in an example", .least = 8, .most = 16384),
     OPTION_FLAG("whole-words", 0, &asked.whole_words, "hide all pieces of a word, or none"),
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "sentences end at . ! ? and not at the end of a line"),
-    OPTION_INT("steps", 'n', "N", &OF.steps, "how long: steps, or ...", .least = 1, .most = 1e9),
-    OPTION_INT("epochs", 0, "N", &OF.epochs, "... times through the texts, or ...", .least = 1, .most = 1e6),
-    OPTION_REAL("minutes", 'm', "N", &OF.minutes, "... about so many minutes; without all three, 20", .least = 0.01,
-                .most = 1e6),
-    OPTION_TEXT("dtype", 0, "TYPE", &OF.dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),
-    OPTION_REAL("lr", 0, "RATE", &OF.lr, "the highest learning rate", .least = 1e-9, .most = 10),
     OPTION_REAL("dropout", 0, "P", &OF.dropout, "what part of the numbers is left out in training", .least = 0,
                 .most = 0.9),
-    OPTION_INT("seed", 0, "N", &OF.seed, "of everything that is drawn"),
-    OPTION_FLAG("resume", 'r', &OF.resume, "go on where a run was broken off"),
-    OPTION_FLAG("force", 0, &OF.force, "begin, though the memory or the disk space that it needs is not there"),
+    TRAIN_RUN(OF, "texts", "20"),
     {0},
 };
 const command distil_command = COMMAND(
