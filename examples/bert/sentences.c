@@ -104,14 +104,27 @@ static int64_t features(const tn_json *c, const char *key)
     return tn_error() == TN_OK ? n : 0;
 }
 
-static void read_weights(const char *folder, tn_linear *m)
+static tn_safetensors *weights_in(const char *folder, char path[1024])
+{
+    in_folder(folder, "model.safetensors", path);
+    if (tn_error() != TN_OK || is_there(path)) return tn_safetensors_open(path);
+    return tn_torch_open(in_folder(folder, "pytorch_model.bin", path));
+}
+
+/* [out, in], if the file holds as many numbers: what a config says takes no memory by itself. */
+static tn_linear *read_weights(const char *folder, int64_t in, int64_t out, bool bias)
 {
     char            path[1024];
-    const char     *at = in_folder(folder, "model.safetensors", path);
-    const bool      safe = tn_error() == TN_OK && is_there(at);
-    tn_safetensors *f = safe ? tn_safetensors_open(at) : tn_torch_open(in_folder(folder, "pytorch_model.bin", path));
-    if (f) tn_load(m, at, .file = f, .prefix = "linear.");
+    tn_safetensors *f = weights_in(folder, path);
+    const int64_t   i = f ? tn_safetensors_find(f, "linear.weight") : -1;
+    tn_linear      *m = NULL;
+    if (f && (i < 0 || tn_shape_numel(tn_safetensors_at(f, i).shape) != in * out))
+        tn_raise(TN_EFORMAT, "'%s': linear.weight is not [%lld, %lld], as its config.json says", path, (long long)out,
+                 (long long)in);
+    else if (f) m = tn_linear_new(.in = in, .out = out, .no_bias = !bias);
+    if (m) tn_load(m, path, .file = f, .prefix = "linear.");
     tn_safetensors_close(f);
+    return m;
 }
 
 static void read_dense(const char *folder, sentence_step *to)
@@ -128,9 +141,10 @@ static void read_dense(const char *folder, sentence_step *to)
         (strcmp(input, "sentence_embedding") != 0 || tn_json_bool_or(tn_json_get(c, "use_residual"), false)))
         tn_raise(TN_EUNSUPPORTED, "Dense of '%s', or with use_residual: here it is of sentence_embedding, and without",
                  input);
-    if (tn_error() == TN_OK)
-        to->dense = tn_linear_new(.in = in, .out = out, .no_bias = !tn_json_bool_or(tn_json_get(c, "bias"), true));
-    if (to->dense) to->then = activations[i].run, read_weights(folder, to->dense);
+    if (tn_error() == TN_OK) {
+        to->dense = read_weights(folder, in, out, tn_json_bool_or(tn_json_get(c, "bias"), true));
+        to->then = activations[i].run;
+    }
     tn_json_free(c);
 }
 

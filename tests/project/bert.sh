@@ -101,7 +101,9 @@ dense torch.nn.modules.activation.Tanh
 dense torch.nn.modules.activation.Mish
 says 7 "Dense with 'Mish': here it is Tanh" "${embed[@]}"
 dense torch.nn.modules.activation.Tanh 64
-says 3 "weight is [2, 64], the file has [2, 128]" "${embed[@]}"
+says 3 "linear.weight is not [2, 64], as its config.json says" "${embed[@]}"
+dense torch.nn.modules.activation.Tanh 65536 # gigabytes of a wider one
+says 3 "linear.weight is not [2, 65536]" "${embed[@]}"
 dense torch.nn.modules.activation.Tanh 0
 says 3 "in_features is 0, but must be from 1 to 65536" "${embed[@]}"
 parts Transformer Pooling LSTM
