@@ -1,5 +1,5 @@
 /* tools.h — what looks at the tape: where the time goes, where the first NaN comes from, whether gradients are
- * right. Part of autograd.h: include that. */
+ * right, which are complete. Part of autograd.h: include that. */
 #ifndef TENON_AUTOGRAD_TOOLS_H
 #define TENON_AUTOGRAD_TOOLS_H
 
@@ -79,6 +79,16 @@ TN_API tn_status tn_gradcheck_run(tn_gradcheck_args c);
 #define tn_gradcheck(...) \
     TN_CALL_(tn_gradcheck_run(TN_ARGS1_(tn_gradcheck_args, TN_GRADCHECK_ARGS_DEFAULTS, fn, __VA_ARGS__, .zero_ = 0)))
 #endif
+
+/* ---- gradients on the way ---------------------------------------------------------------------------------------- */
+
+/* tn_backward(root, .seed = seed) that says, in the order of the tape, which gradients are complete, so that they can
+ * travel while the rest is computed (tn_replica does that). grad is the sum of this pass for that leaf, which will be
+ * attached to it when the pass ends well; not to be written. An error raised by `ready` ends the pass. Leaves of which
+ * the tape cannot know when they are complete (behind a tn_checkpoint), with hooks, with gradients of a few rows or of
+ * another number type are not told of. */
+typedef void (*tn_grad_ready)(const tn_tensor *leaf, const tn_tensor *grad, void *user);
+TN_API tn_status tn_backward_telling(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user);
 
 #ifdef __cplusplus
 }

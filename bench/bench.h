@@ -23,7 +23,8 @@ typedef struct {
 
     tn_world *world; /* of `bench ranks`; else NULL */
     int64_t   steps;
-    bool      zero, fast, sparse; /* of tn_replica_config */
+    bool      zero, fast, sparse, no_overlap; /* of tn_replica_config */
+    double    delay_us, delay_mb;             /* of a slower network: microseconds, and MB a second; 0: as it is */
 
     bool        json, no_peers; /* of kernels */
     const char *only, *size;

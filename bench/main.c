@@ -48,7 +48,7 @@ static int usage(FILE *to)
           "  --size MxNxK     products of this size in place of the table; BxMxNxK: a batch\n"
           "  --no-peers       Tenon alone\n"
           "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero]\n"
-          "             [--fast] [--sparse] [sizes]\n",
+          "             [--fast] [--sparse] [--no-overlap] [--delay US,MB/S] [sizes]\n",
           to);
     return to == stdout ? 0 : 2;
 }

@@ -46,26 +46,53 @@ static int step(const bench_options *o, const bench_job *j, tn_replica *r, tn_op
     return tn_error() != TN_OK;
 }
 
-/* The first step also makes the optimizer's state: it does not count. */
+static tn_replica *replica_of(const bench_options *o, const bench_job *j, bool overlap)
+{
+    tn_world_slow(o->world, o->delay_us * 1e-6, o->delay_mb * 1e6);
+    return tn_replica_create((tn_replica_config){.world = o->world,
+                                                 .module = j->module,
+                                                 .shards = SHARDS,
+                                                 .bucket = 1 << 20,
+                                                 .zero = o->zero,
+                                                 .fast = o->fast,
+                                                 .sparse = o->sparse,
+                                                 .overlap = overlap});
+}
+
+/* Of the last exchange, the time of the rank that came last: the others' holds what they waited for it. */
+static double least_wait(tn_world *w, const tn_replica *r)
+{
+    double all[MOST_RANKS] = {0}, least = INFINITY;
+    tn_world_gather(w, tn_replica_seconds(r), all);
+    for (int i = 0; i < tn_world_size(w); i++) least = all[i] < least ? all[i] : least;
+    return least;
+}
+
+/* Steps with gradients that wait for the whole backward pass, up to half of them, and then, unless it is asked for
+ * otherwise, with those that travel meanwhile: the bits are the same, and how much is hidden is the difference. The
+ * first step also makes the optimizer's state: it does not count. */
 int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
 {
     tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-4);
-    tn_replica   *r = tn_replica_create((tn_replica_config){.world = o->world,
-                                                            .module = j->module,
-                                                            .shards = SHARDS,
-                                                            .bucket = 4 << 20,
-                                                            .zero = o->zero,
-                                                            .fast = o->fast,
-                                                            .sparse = o->sparse});
-    double        exchange = 0, start = bench_now(), first = NAN;
+    const int64_t blocked = o->no_overlap || tn_world_size(o->world) == 1 ? o->steps : (o->steps + 1) / 2;
+    tn_replica   *r = replica_of(o, j, false);
+    double        waited[2] = {0, 0}, took[2] = {0, 0}, first = NAN;
+    int64_t       steps[2] = {0, 0};
     int           failed = !r || !opt;
     for (int64_t i = 0; i < o->steps && !failed; i++) {
+        if (i == blocked) {
+            tn_replica_free(r);
+            if (!(r = replica_of(o, j, true))) break;
+        }
+        const double start = bench_now();
         failed = step(o, j, r, opt);
-        if (i) exchange += tn_replica_seconds(r);
-        else first = tn_replica_loss(r);
-        if (!i && o->steps > 1) start = bench_now();
+        if (!i) first = tn_replica_loss(r);
+        if (!i && o->steps > 1) continue;
+        const int way = i >= blocked;
+        waited[way] += least_wait(o->world, r), took[way] += bench_now() - start, steps[way]++;
     }
-    const double  took = bench_now() - start, n = o->steps > 1 ? (double)(o->steps - 1) : 1;
+    const int     way = steps[1] > 0;
+    const double  before = steps[0] ? waited[0] / (double)steps[0] : NAN, now = waited[way] / (double)steps[way];
     struct rusage usage;
     double        rss[MOST_RANKS], most = 0;
     char          hex[65] = "";
@@ -74,9 +101,10 @@ int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
         for (int i = 0; i < tn_world_size(o->world); i++) most = rss[i] > most ? rss[i] : most;
         bench_sha256(j->module, hex);
         fprintf(json,
-                "\"weights\": \"%s\", \"step_ms\": %.3f, \"exchange_ms\": %.3f, \"hidden\": 0.0, \"first_loss\": %.6f, "
-                "\"last_loss\": %.6f, \"rss_mib\": %.0f",
-                hex, took / n * 1e3, exchange / n * 1e3, first, tn_replica_loss(r), most);
+                "\"weights\": \"%s\", \"step_ms\": %.3f, \"exchange_ms\": %.3f, \"hidden\": %.3f, "
+                "\"blocked_ms\": %.3f, \"first_loss\": %.6f, \"last_loss\": %.6f, \"rss_mib\": %.0f",
+                hex, took[way] / (double)steps[way] * 1e3, now * 1e3, way && before > now ? 1 - now / before : 0.0,
+                (steps[0] ? before : now) * 1e3, first, tn_replica_loss(r), most);
     }
     tn_replica_free(r), tn_optimizer_free(opt);
     return tn_error() != TN_OK;
@@ -133,7 +161,7 @@ static int usage(const char *word)
     fprintf(stderr,
             "bench: cannot use %s\n"
             "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero]\n"
-            "                   [--fast] [--sparse] [sizes]\n",
+            "                   [--fast] [--sparse] [--no-overlap] [--delay MICROSECONDS,MB/S] [sizes]\n",
             word);
     return 2;
 }
@@ -156,6 +184,11 @@ int bench_ranks(int argc, char **argv)
             o.fast = true, took = 1;
         } else if (!strcmp(argv[i], "--sparse")) {
             o.sparse = true, took = 1;
+        } else if (!strcmp(argv[i], "--no-overlap")) {
+            o.no_overlap = true, took = 1;
+        } else if (i + 1 < argc && !strcmp(argv[i], "--delay")) {
+            if (sscanf(argv[i + 1], "%lf,%lf", &o.delay_us, &o.delay_mb) != 2 || !(o.delay_us >= 0 && o.delay_mb > 0))
+                return usage(argv[i + 1]);
         } else if (!(took = bench_option(&o, argv + i))) {
             return usage(argv[i]);
         }

@@ -1,9 +1,12 @@
 /* exchange.c — gradients on their way: of each bucket, each rank gets a piece of the branches of all ranks, adds them
  * along the tree, and gives the sum to all. Sums are made element by element, so neither the buckets nor the pieces
  * change a bit of them; only the tree does, and that is the same for any number of ranks. */
+#define _GNU_SOURCE /* nanosleep */
 #include "parallel/parallel_private.h"
 
+#include <math.h>
 #include <string.h>
+#include <time.h>
 
 enum { LINE = 64 };
 
@@ -145,7 +148,20 @@ static void add_up(const tn_replica *r, const mail *m, int64_t lo, int64_t hi)
     }
 }
 
-static bool travel(tn_replica *r, int64_t from, int64_t to, double by)
+/* With tn_world_slow it takes as long as a network would: latency, and this rank's bytes at that rate. */
+static bool swap(const tn_replica *r, const mail *m, const char *out, char *in)
+{
+    tn_world    *w = r->world;
+    const double start = tn__seconds();
+    int64_t      bytes = 0;
+    if (!tn__world_went(w, w->t.swap(w->t.user, out, m->out_bytes, m->out_at, in, m->in_bytes, m->in_at))) return false;
+    for (int i = 0; i < w->t.size; i++) bytes += i == w->t.rank ? 0 : m->out_bytes[i];
+    const double rest = w->rate > 0 ? start + w->latency + (double)bytes / w->rate - tn__seconds() : 0;
+    if (rest > 0) nanosleep(&(struct timespec){(time_t)rest, (long)((rest - floor(rest)) * 1e9)}, NULL);
+    return true;
+}
+
+bool tn__replica_travel(tn_replica *r, int64_t from, int64_t to, double by)
 {
     tn_world  *w = r->world;
     const int  size = w->t.size;
@@ -158,7 +174,7 @@ static bool travel(tn_replica *r, int64_t from, int64_t to, double by)
         m.in_bytes[i] = (int)(end - own) * tn__branches(r->shards, first_shard(r, i), first_shard(r, i + 1), some);
         m.in_at[i] = (int)at;
     }
-    if (!tn__world_went(w, w->t.swap(w->t.user, m.out, m.out_bytes, m.out_at, m.in, m.in_bytes, m.in_at))) return false;
+    if (!swap(r, &m, m.out, m.in)) return false;
     if (end > own) {
         add_up(r, &m, own, end);
         tn__gradients_scale(r, m.in, by, own, end);
@@ -168,7 +184,7 @@ static bool travel(tn_replica *r, int64_t from, int64_t to, double by)
         m.out_bytes[i] = (int)(end - own), m.out_at[i] = 0;
         m.in_bytes[i] = (int)(hi - lo), m.in_at[i] = (int)(lo - from);
     }
-    return tn__world_went(w, w->t.swap(w->t.user, m.in, m.out_bytes, m.out_at, r->sum[0] + from, m.in_bytes, m.in_at));
+    return swap(r, &m, m.in, r->sum[0] + from);
 }
 
 /* ---- zeros that stay at home ------------------------------------------------------------------------------------- */
@@ -231,7 +247,7 @@ static void total(const tn_replica *r, double *loss, double *weight)
 static bool travel_all(tn_replica *r, double by)
 {
     for (int64_t from = 0; from < r->bytes; from += r->bucket)
-        if (!travel(r, from, tn__min_i64(from + r->bucket, r->bytes), by)) return false;
+        if (!tn__replica_travel(r, from, tn__min_i64(from + r->bucket, r->bytes), by)) return false;
     return true;
 }
 
@@ -262,6 +278,21 @@ static bool add_fast(tn_replica *r, double by)
     }
     tn__gradients_scale(r, r->sum[0], by, 0, r->bytes);
     return true;
+}
+
+bool tn__replica_finish(tn_replica *r)
+{
+    double loss, weight;
+    if (!share_numbers(r)) return false;
+    total(r, &loss, &weight);
+    r->loss = weight != 0 ? loss / weight : 0;
+    tn__gradients_scale(r, r->sum[0], weight != 0 ? 1 / weight : 0, 0, r->bytes);
+    return true;
+}
+
+void tn__gradients_merge(const tn_replica *r, int top, int left, int64_t from, int64_t to)
+{
+    for (int i = top; i >= left; i--) tn__gradients_add(r, r->sum[i - 1] + from, r->sum[i] + from, from, to);
 }
 
 bool tn__replica_exchange(tn_replica *r)

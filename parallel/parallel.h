@@ -79,6 +79,9 @@ typedef struct tn_replica_config {
                   their number. Then another number of ranks ends with other bits */
     bool sparse; /* what is zero on all ranks stays at home: rows of a table that the batch has not looked up. The same
                     bits; for tables that are only looked up, since a search for zeros takes its time. Not with .fast */
+    bool
+        overlap; /* gradients travel, on a thread of their own, while the backward pass of a rank's last shard runs: the
+                     same bits. One tn_replica_backward a shard, then; without effect for .fast and .sparse */
     tn_clip        clip;           /* of whole gradients, by tn_replica_step: where .zero, instead of the optimizer's */
     int64_t bucket TN_IS(4 << 20); /* bytes that travel at once; changes no bits */
     int            end_;
@@ -122,6 +125,9 @@ TN_API double tn_replica_loss(const tn_replica *r);
 TN_API double tn_replica_seconds(const tn_replica *r); /* waiting for slower ranks included */
 
 /* ---- how bytes travel -------------------------------------------------------------------------------------------- */
+
+/* For tests and measurements: what this rank sends takes so long, as on a network with that latency and rate. */
+TN_API void tn_world_slow(tn_world *w, double seconds, double bytes_per_second);
 
 /* What a world stands on. Each call is made by all ranks; returns TN_OK, or raises, after which the world is of no more
  * use. At most 2^30 bytes go from one rank to another at once. */

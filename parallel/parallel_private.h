@@ -28,9 +28,10 @@ typedef enum {
 
 struct tn_world {
     tn_transport  t;
-    tn__greeting *all;          /* [size] */
-    bool          broken;       /* the transport has failed: nobody is asked any more */
-    bool          wish, wished; /* this rank's; that of any, when they met */
+    tn__greeting *all;           /* [size] */
+    bool          broken;        /* the transport has failed: nobody is asked any more */
+    double        latency, rate; /* tn_world_slow; rate 0: as it is */
+    bool          wish, wished;  /* this rank's; that of any, when they met */
 };
 
 /* All ranks tell each other how they are and what they are about to do; also while an error stands. True: no rank has
@@ -74,6 +75,8 @@ typedef struct {
     int        owner; /* the rank that steps it, with .zero */
 } tn__place;
 
+typedef struct tn__flight tn__flight;
+
 struct tn_replica {
     tn_world  *world;
     void      *module;
@@ -98,6 +101,7 @@ struct tn_replica {
     tn_generator before, after; /* where the generator stood, and will stand */
     void        *room;          /* for what travels */
     int64_t      room_bytes;
+    tn__flight  *flight;  /* with .overlap: what travels while the backward pass runs; else NULL */
     uint8_t     *touched; /* with .sparse, of each block of TN__BLOCK bytes: is it not zero, on any rank? */
     int64_t      blocks;
 };
@@ -107,6 +111,24 @@ enum { TN__BLOCK = 512 }; /* bytes: 128 floats, half a row of 256 */
 /* a[from ... to) += b[from ... to), in bytes from the beginning of the gradients; and a *= by. */
 void tn__gradients_add(const tn_replica *r, char *a, const char *b, int64_t from, int64_t to);
 void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, int64_t to);
+/* Adds the newest branch, number `top`, to those before it until `left` are left: [from, to) of each. */
+void tn__gradients_merge(const tn_replica *r, int top, int left, int64_t from, int64_t to);
+/* A bucket of the sums, which a rank may give to all while it makes the next. Behind all of them tn__replica_finish. */
+bool tn__replica_travel(tn_replica *r, int64_t from, int64_t to, double by);
+bool tn__replica_finish(tn_replica *r); /* losses and weights, and the gradients over the weight */
+
+/* ---- gradients that travel while others are made (overlap.c) ----------------------------------------------------- */
+
+tn__flight *tn__flight_new(const tn_replica *r); /* NULL: raised */
+void        tn__flight_free(tn_replica *r);
+bool        tn__flight_begun(const tn_replica *r);
+/* Before the last shard's backward pass: the ranks have met, and the thread sets out. */
+void tn__flight_begin(tn_replica *r);
+void tn__flight_ready(const tn_tensor *leaf, const tn_tensor *grad, void *replica); /* a tn_grad_ready */
+void tn__flight_rest(tn_replica *r);   /* behind it: what has not been told of is complete, too */
+void tn__flight_behind(tn_replica *r); /* instead, where all shards are done: no thread */
+bool tn__flight_end(tn_replica *r);    /* all of it is there; false: raised */
+
 /* All ranks: the sum of the branches of all, over the weight of all, in the gradients of the first branch. */
 bool tn__replica_exchange(tn_replica *r);
 

@@ -99,6 +99,7 @@ static bool take_memory(tn_replica *r)
 void tn_replica_free(tn_replica *r)
 {
     if (!r) return;
+    tn__flight_free(r);
     for (int64_t i = 0; r->place && i < r->places; i++) tn_drop(r->place[i].t);
     tn_mem_put(r->place, (size_t)r->places * sizeof *r->place + 1);
     if (r->memory) tn__mem_put(r->memory, (size_t)r->memory_bytes + 1);
@@ -118,7 +119,9 @@ static tn_replica *make(const tn_replica_config *c)
     r->lo = tn__first_shard(c->shards, rank, size), r->hi = tn__first_shard(c->shards, rank + 1, size);
     r->zero = c->zero, r->fast = c->fast, r->sparse = c->sparse, r->clip = c->clip;
     r->next = -1, r->loss = r->norm = NAN;
-    if (lay_out(r) && take_memory(r)) return r;
+    if (lay_out(r) && take_memory(r)) {
+        if (!c->overlap || c->fast || c->sparse || size == 1 || (r->flight = tn__flight_new(r))) return r;
+    }
     tn_replica_free(r);
     return NULL;
 }
@@ -138,7 +141,7 @@ tn_replica *tn_replica_create(tn_replica_config c)
     tn_replica *r = make(&c);
     if (!c.world) return NULL;
     same_build(c.world);
-    const int64_t numbers[] = {c.shards, c.bucket, c.zero, c.fast, c.sparse};
+    const int64_t numbers[] = {c.shards, c.bucket, c.zero, c.fast, c.sparse, c.overlap};
     uint64_t      sum = TN__FNV1A;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sum = tn__fnv1a_i64(sum, numbers[i]);
     tn__world_meet(c.world, TN__REPLICA, sum, "another number of .shards, .bucket, or other switches");
@@ -199,12 +202,27 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
                         r->next, r->shards, value != value ? "NaN" : "infinite");
     if (weight == 0) return TN_OK;
     r->part[2 * r->next] += weight * value, r->part[2 * r->next + 1] += weight;
-    return tn_backward(loss, .seed = tn_full_like(loss, weight));
+    tn_tensor *seed = tn_full_like(loss, weight);
+    if (!r->flight || r->next < r->hi - 1) return tn_backward(loss, .seed = seed);
+    if (tn__flight_begun(r))
+        return tn_raise(TN_ESTATE,
+                        "tn_replica_backward: with .overlap it is called once a shard, and this is the second");
+    const double start = tn__seconds();
+    if (!tn__world_meet(r->world, TN__PART, 0, NULL)) return tn_error();
+    r->seconds += tn__seconds() - start;
+    tn__flight_begin(r);
+    return tn_backward_telling(loss, seed, tn__flight_ready, r);
 }
 
 /* The gradients of the shard that is done, as the newest branch; then those that are whole are added. */
 static void end_shard(tn_replica *r)
 {
+    if (tn__flight_begun(r)) {
+        tn__flight_rest(r);
+        tn_module_zero_grad(r->module);
+        r->next++;
+        return;
+    }
     const int top = r->waiting;
     for (int64_t i = 0; i < r->places; i++) {
         const tn__place *p = r->place + i;
@@ -245,13 +263,25 @@ static void put_gradients(tn_replica *r)
     tn_scope_end(s);
 }
 
+/* With .overlap a rank whose last shard is empty has not set out yet; what went wrong on the way is told behind it. */
+static bool exchange(tn_replica *r)
+{
+    if (!r->flight) return tn__world_meet(r->world, TN__PART, 0, NULL) && tn__replica_exchange(r);
+    if (!tn__flight_begun(r)) {
+        if (!tn__world_meet(r->world, TN__PART, 0, NULL)) return false;
+        tn__flight_behind(r);
+    }
+    tn__flight_end(r);
+    return tn__world_meet(r->world, TN__PART, 0, NULL) && tn__replica_finish(r);
+}
+
 static void end_batch(tn_replica *r)
 {
     tn_error_state aside;
     const bool     begun = r->next >= 0;
     const double   start = tn__seconds();
-    if (tn__world_meet(r->world, TN__PART, 0, NULL) && tn__replica_exchange(r)) {
-        r->seconds = tn__seconds() - start;
+    if (exchange(r)) {
+        r->seconds += tn__seconds() - start;
         put_gradients(r);
     }
     r->next = -1;
@@ -269,7 +299,7 @@ bool tn_replica_next(tn_replica *r, tn_part *p)
         return false;
     }
     if (p->open_) {
-        if (tn_error() == TN_OK) end_shard(r);
+        if (tn_error() == TN_OK || tn__flight_begun(r)) end_shard(r);
         tn_scope_end(p->scope_);
         p->open_ = false;
     } else if (tn_error() == TN_OK) {

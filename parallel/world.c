@@ -54,6 +54,11 @@ void tn_world_wish(tn_world *w, bool on)
 }
 bool tn_world_wished(const tn_world *w) { return w && (w->t.size > 1 ? w->wished : w->wish); }
 
+void tn_world_slow(tn_world *w, double seconds, double bytes_per_second)
+{
+    if (w) w->latency = seconds, w->rate = bytes_per_second;
+}
+
 /* ---- meeting ----------------------------------------------------------------------------------------------------- */
 
 bool tn__world_went(tn_world *w, tn_status said)

@@ -14,7 +14,7 @@ static void enter(tn__engine_run *r, int64_t index)
     r->table[at] = index + 1;
 }
 
-static tn__grad_slot *slot_of(tn__engine_run *r, tn_tensor *leaf)
+tn__grad_slot *tn__leaf_slot(tn__engine_run *r, tn_tensor *leaf)
 {
     if (r->table_size) {
         size_t mask = (size_t)r->table_size - 1;
@@ -71,7 +71,7 @@ tn_tensor **tn__leaf_target(tn__engine_run *r, tn_tensor *leaf, bool *bad)
 {
     tn_tensor **target;
     if (!(r = collector(r, leaf, &target))) return target;
-    tn__grad_slot *s = slot_of(r, leaf);
+    tn__grad_slot *s = tn__leaf_slot(r, leaf);
     *bad = !s || !tn__rows_spread(leaf, &s->grad, &s->rows);
     return *bad ? NULL : &s->grad;
 }
@@ -84,7 +84,7 @@ bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g
     tn__grad_slot  *s;
     if (!r || leaf->dtype != g->dtype || !tn_shape_equal(leaf->l.shape, b->in_shape[i])) return false;
     if (tn__tape.anomaly || tn__leaf_watches(leaf)) return false; /* hooks and anomaly mode need the dense gradient */
-    if (!(s = slot_of(r, leaf))) return true;                     /* raised */
+    if (!(s = tn__leaf_slot(r, leaf))) return true;                 /* raised */
     if (s->grad && !s->rows) return false;
     tn__rows_add(leaf, &s->grad, &s->rows, index, g, skip);
     return true;

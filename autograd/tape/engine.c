@@ -329,6 +329,33 @@ static tn_status pass_node(tn__engine_run *r, tn__node *n)
     return TN_OK;
 }
 
+/* How often the nodes of the list lead to each leaf; nobody is told where a checkpoint may lead to any of them. */
+static tn_status count_uses(tn__engine_run *r)
+{
+    for (const tn__node *n = r->list; n && r->ready; n = n->next) {
+        if (n->op->saves & TN__SAVE_ALL_IN) r->ready = NULL;
+        for (int i = 0; i < n->nin && r->ready; i++) {
+            tn__grad_slot *s = n->edge[i].leaf ? tn__leaf_slot(r, n->edge[i].leaf) : NULL;
+            if (s) s->uses++;
+            if (tn__self.error != TN_OK) return tn__self.error;
+        }
+    }
+    return TN_OK;
+}
+
+/* Behind node n: the leaves that it was the last to lead to are complete. */
+static void tell_ready(tn__engine_run *r, const tn__node *n)
+{
+    for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
+        tn_tensor     *leaf = n->edge[i].leaf;
+        tn__grad_slot *s = leaf ? tn__leaf_slot(r, leaf) : NULL;
+        if (!s || --s->uses || !s->grad || s->rows || s->grad->dtype != leaf->dtype || tn__leaf_watches(leaf) ||
+            !tn_shape_equal(s->grad->l.shape, leaf->l.shape))
+            continue;
+        r->ready(leaf, s->grad, r->ready_user);
+    }
+}
+
 static tn_status pass(tn__engine_run *r)
 {
     const tn__backward_pass *p = r->p;
@@ -338,10 +365,11 @@ static tn_status pass(tn__engine_run *r)
     if (p->count && !(r->found = tn__mem_zeroed((size_t)p->count * sizeof *r->found))) goto done;
     if (collect(r) != TN_OK) goto done;
     if (r->found) mark_wanted(r);
-    if (plant_seeds(r) != TN_OK) goto done;
+    if (plant_seeds(r) != TN_OK || count_uses(r) != TN_OK) goto done;
     for (tn__node *n = r->list, *next; n && tn__self.error == TN_OK; n = next) {
         next = n->next;
         if (pass_node(r, n) != TN_OK) break;
+        if (r->ready) tell_ready(r, n);
         if (!p->retain && !p->create_graph && !p->count) tn__node_release(n);
     }
     for (int k = 0; r->found && !r->outer && k < p->count; k++)
@@ -377,9 +405,9 @@ static void hand_over(tn__engine_run *r)
         for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
 }
 
-tn_status tn__backward(const tn__backward_pass *p)
+static tn_status run_telling(const tn__backward_pass *p, tn_grad_ready ready, void *user)
 {
-    tn__engine_run r = {.p = p, .around = tn__tape.under_way};
+    tn__engine_run r = {.p = p, .around = tn__tape.under_way, .ready = ready, .ready_user = user};
     for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
     if (check_pass(p) != TN_OK) return tn__self.error;
     tn_span_begin(p->name);
@@ -404,6 +432,15 @@ tn_status tn__backward(const tn__backward_pass *p)
     tn_span_end();
     if (tn__tape.anomaly && p->count == 0) tn__tape.steps++;
     return tn__self.error;
+}
+
+tn_status tn__backward(const tn__backward_pass *p) { return run_telling(p, NULL, NULL); }
+
+tn_status tn_backward_telling(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user)
+{
+    if (tn__blocked()) return tn__self.error;
+    return run_telling(&(tn__backward_pass){.roots = 1, .root = &root, .seed = &seed, .name = "tn_backward"}, ready,
+                       user);
 }
 
 tn_status tn__backward_inside(const tn__backward_pass *p, void *engine, uint64_t floor)

@@ -11,6 +11,7 @@ typedef struct {
     tn_tensor *rows;  /* which rows grad has; NULL: all */
     tn_tensor *ready; /* what will be attached */
     bool       whole; /* ready is already the sum with the leaf's old gradient */
+    int64_t    uses;  /* edges that lead to it and have not been passed yet: counted where somebody is told */
 } tn__grad_slot;
 
 typedef struct tn__engine_run {
@@ -25,8 +26,12 @@ typedef struct tn__engine_run {
     tn_tensor              **found; /* tn_grad_of's gradients, one a target, kept */
     tn__node                *list;  /* largest number first */
     bool                     keeps; /* gradients wait for tn_retain_grad */
+    tn_grad_ready            ready; /* is told of complete gradients; or NULL */
+    void                    *ready_user;
 } tn__engine_run;
 
+/* The leaf's slot, made if need be. NULL: no memory. */
+tn__grad_slot *tn__leaf_slot(tn__engine_run *r, tn_tensor *leaf);
 /* Where a leaf's gradient goes: to a target of this pass or of one around it, or to the leaf's slot. NULL: nowhere
  * (bad: no memory for it). */
 tn_tensor **tn__leaf_target(tn__engine_run *r, tn_tensor *leaf, bool *bad);

@@ -7,12 +7,14 @@ bool tn__fit_ranks_begin(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
     if (!c->world) return true;
-    f->replica = tn_replica_create((tn_replica_config){.world = c->world,
-                                                       .module = c->module,
-                                                       .shards = c->shards,
-                                                       .zero = c->zero,
-                                                       .clip.norm = f->own ? c->clip : 0,
-                                                       .bucket = 4 << 20});
+    f->replica = tn_replica_create(
+        (tn_replica_config){.world = c->world,
+                            .module = c->module,
+                            .shards = c->shards,
+                            .zero = c->zero,
+                            .clip.norm = f->own ? c->clip : 0,
+                            .bucket = 1 << 20, /* small ones, of which the last, that nothing hides, is soon there */
+                            .overlap = true});
     if (c->ema) { /* began from this rank's weights: rank 0's averages for all */
         tn_ema_swap(c->ema);
         tn_world_module_broadcast(c->world, c->module);

@@ -95,7 +95,7 @@ tn_world *tn_world_mpi(const void *communicator)
     if (over) {
         tn_raise(TN_ESTATE, "tn_world_mpi: MPI has been ended, and cannot be started again");
     } else if (!begun) {
-        r->started = judge(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread") == TN_OK;
+        r->started = judge(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread") == TN_OK;
     }
     MPI_Comm from = MPI_COMM_WORLD;
     if (communicator) memcpy(&from, communicator, sizeof from);

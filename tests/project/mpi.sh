@@ -42,6 +42,8 @@ for how in "1" "2 --zero" "3 --sparse" "3 --zero --sparse"; do
 done >said 2>errors
 [ "$(weights said | wc -l)" = 4 ] && [ "$(weights said | sort -u | wc -l)" = 1 ] ||
     wrong "--zero and --sparse: $(cat said errors)"
+timeout 60 "$build/bin/bench" ranks "${small[@]}" --ranks 2 --delay 100,100 | grep -q '"blocked_ms"' ||
+    wrong "bench ranks --delay does not say how long an exchange takes that is not hidden"
 timeout 60 "$build/bin/bench" ranks "${small[@]}" --ranks 3 --fast >said 2>errors || wrong "--fast: $(cat errors)"
 
 # Of 13 ranks each would need a shard, and there are 12: an error of the options; a rank that is killed: an end within

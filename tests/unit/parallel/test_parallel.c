@@ -68,9 +68,9 @@ static net *net_new(bool sparse)
 }
 
 typedef struct {
-    int          shards;
-    int64_t      bucket, rows;
-    bool         bf16, sparse, clips, zero, fast; /* sparse: the table, and what travels; clips: the replica does */
+    int     shards;
+    int64_t bucket, rows;
+    bool    bf16, sparse, clips, zero, fast, overlap; /* sparse: the table, and what travels; clips: the replica does */
     tn_dtype     dtype;
     int          fails; /* in step 2, this rank; -1: none */
     bool         nan;   /* by a loss that is none */
@@ -124,7 +124,7 @@ static void work(tn_world *w, void *user)
     if (m && j->dtype != TN_F32) tn_module_to(m, j->dtype);
     tn_optimizer *o = tn_adamw_new(m, .lr = 0.05, .clip.norm = j->clips ? 0 : 0.2);
     tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .bucket = j->bucket, .zero = j->zero, .fast = j->fast,
-                                     .sparse = j->sparse, .clip.norm = j->clips ? 0.2 : 0);
+                                     .sparse = j->sparse, .overlap = j->overlap, .clip.norm = j->clips ? 0.2 : 0);
     for (int i = 0; i < STEPS && tn_error() == TN_OK; i++) learn(w, r, m, o, j, i);
     const int rank = tn_world_rank(w);
     if (tn_error() == TN_OK) {
@@ -177,7 +177,11 @@ START_TEST(any_number_of_ranks)
     if (_i == 4) j.sparse = true;
     if (_i == 5) j.rows = 5; /* some shards, and some ranks, have none */
     if (_i == 6) j.shards = 7;
-    compare(&j, !_i);
+    j.overlap = _i >= 7;
+    if (_i == 8) j.bf16 = true;
+    if (_i == 9) j.rows = 5;
+    if (_i == 10) j.dtype = TN_F64;
+    compare(&j, !_i || _i == 7);
 }
 END_TEST
 
@@ -270,6 +274,7 @@ START_TEST(an_error_reaches_all)
     for (int nan = 0; nan < 2; nan++)
         for (int rank = 0; rank < 3; rank++) {
             j = usual;
+            j.overlap = _i;
             j.fails = rank, j.nan = nan;
             tn_thread_ranks(3, work, &j, 0, text);
             for (int i = 0; i < 3; i++) {
@@ -289,6 +294,7 @@ START_TEST(a_line_that_is_cut)
     char       text[TN_THREAD_RANKS][1100];
     for (int at = 1; at < 30; at += 4) {
         j = usual;
+        j.overlap = _i;
         tn_thread_ranks(3, work, &j, at, text);
         for (int i = 0; i < 3; i++) ck_assert_msg(begins(text[i], "the line is cut"), "%d: %s", at, text[i]);
     }
@@ -387,12 +393,12 @@ int main(void)
     Suite *s = suite_create("parallel");
     TCase *c = tn_tcase(s, "ranks");
     tcase_add_test(c, branches_cover_a_range);
-    tcase_add_loop_test(c, any_number_of_ranks, 0, 7);
+    tcase_add_loop_test(c, any_number_of_ranks, 0, 11);
     tcase_add_test(c, a_share_of_the_state);
     tcase_add_test(c, the_fast_way);
     tcase_add_test(c, gradients_of_the_whole);
-    tcase_add_test(c, an_error_reaches_all);
-    tcase_add_test(c, a_line_that_is_cut);
+    tcase_add_loop_test(c, an_error_reaches_all, 0, 2);
+    tcase_add_loop_test(c, a_line_that_is_cut, 0, 2);
     tcase_add_test(c, ranks_that_differ);
     tcase_add_test(c, what_ranks_tell_each_other);
     tcase_add_test(c, mistakes);

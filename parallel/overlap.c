@@ -1,0 +1,173 @@
+/* overlap.c — gradients that travel while the backward pass of a rank's last shard makes the others.
+ *
+ * The tape says when a leaf's gradient is complete; it becomes part of this rank's sums, and once all of a bucket is
+ * there, a thread gives it to the others. Buckets go from the last parameter to the first, as backward passes mostly
+ * make them, in the same order on all ranks; the sums are those that a rank would make behind the pass, so that no bit
+ * changes. While the thread is under way it alone uses the transport. */
+#define _GNU_SOURCE
+#include "parallel/parallel_private.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+struct tn__flight {
+    bool            begun, started; /* is it under way; on a thread of its own? */
+    pthread_t       thread;
+    pthread_mutex_t lock;
+    pthread_cond_t  changed;
+    int64_t         whole;     /* from this byte on the sums are complete; locked */
+    int64_t         next;      /* places from `next` on are complete */
+    int             top, left; /* the newest branch, and how many there are when it has been added */
+    uint8_t        *done;      /* [places] */
+    tn_status       failed;    /* of the thread, with its text */
+    char            text[sizeof((tn_error_state *)0)->text];
+};
+
+tn__flight *tn__flight_new(const tn_replica *r)
+{
+    tn__flight *f = tn_mem_get(sizeof *f);
+    if (f && !(f->done = tn_mem_get((size_t)r->places + 1))) tn_mem_put(f, sizeof *f), f = NULL;
+    if (!f) return NULL;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->changed, NULL);
+    return f;
+}
+
+bool tn__flight_begun(const tn_replica *r) { return r->flight && r->flight->begun; }
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+static void wait_for(tn__flight *f, int64_t from)
+{
+    pthread_mutex_lock(&f->lock);
+    while (f->whole > from) pthread_cond_wait(&f->changed, &f->lock);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void fly(tn_replica *r)
+{
+    for (int64_t to = r->bytes, from; to > 0; to = from) {
+        from = (to - 1) / r->bucket * r->bucket;
+        wait_for(r->flight, from);
+        if (!tn__replica_travel(r, from, to, 1)) return;
+    }
+}
+
+static void *work(void *user)
+{
+    tn_replica *r = user;
+    tn_set_threads(1);
+    fly(r);
+    r->flight->failed = tn_error();
+    snprintf(r->flight->text, sizeof r->flight->text, "%s", tn_error_message());
+    tn_clear_error();
+    return NULL;
+}
+
+void tn__flight_begin(tn_replica *r)
+{
+    tn__flight *f = r->flight;
+    sigset_t    all, old;
+    f->begun = true, f->failed = TN_OK, f->whole = r->bytes, f->next = r->places;
+    memset(f->done, 0, (size_t)r->places);
+    f->top = r->waiting;
+    r->branch[r->waiting++] = (tn__branch){r->next, r->next + 1};
+    while (r->waiting > 1 && tn__siblings(r->shards, r->branch[r->waiting - 2], r->branch[r->waiting - 1])) {
+        r->branch[r->waiting - 2].hi = r->branch[r->waiting - 1].hi;
+        r->waiting--;
+    }
+    f->left = r->waiting;
+    sigfillset(&all); /* signals are for the program's own threads */
+    if (pthread_sigmask(SIG_SETMASK, &all, &old)) return;
+    f->started = !pthread_create(&f->thread, NULL, work, r); /* without one, it goes behind the pass */
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* ---- what the backward pass tells -------------------------------------------------------------------------------- */
+
+static void complete(tn_replica *r, int64_t i)
+{
+    tn__flight      *f = r->flight;
+    const tn__place *p = r->place + i;
+    tn__gradients_merge(r, f->top, f->left, p->at, p->at + p->n * (int64_t)tn_dtype_size(p->wide));
+    f->done[i] = 1;
+}
+
+/* Places lie in the order of their bytes, but for doubles among floats: then all is told of at the end. */
+static void publish(tn_replica *r)
+{
+    tn__flight *f = r->flight;
+    while (f->next > 0 && f->done[f->next - 1]) f->next--;
+    const int64_t whole = f->next ? r->f64_at < r->bytes ? r->bytes : r->place[f->next].at : 0;
+    pthread_mutex_lock(&f->lock);
+    f->whole = f->next < r->places ? whole : r->bytes;
+    pthread_cond_signal(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void tn__flight_ready(const tn_tensor *leaf, const tn_tensor *grad, void *replica)
+{
+    tn_replica *r = replica;
+    int64_t     i = r->flight->next - 1;
+    while (i >= 0 && r->place[i].t != leaf) i--;
+    if (i < 0 || r->flight->done[i]) return;
+    const tn__place *p = r->place + i;
+    if (tn_copy_out(grad, p->wide, r->sum[r->flight->top] + p->at, (size_t)p->n * tn_dtype_size(p->wide)) != TN_OK)
+        return;
+    r->some[i] = 1;
+    complete(r, i);
+    if (i == r->flight->next - 1) publish(r);
+}
+
+/* Also where an error stands: the others wait for these bytes, whatever they are. */
+void tn__flight_rest(tn_replica *r)
+{
+    tn__flight *f = r->flight;
+    for (int64_t i = r->places - 1; i >= 0; i--) {
+        const tn__place *p = r->place + i;
+        const size_t     bytes = (size_t)p->n * tn_dtype_size(p->wide);
+        const tn_tensor *g = f->done[i] ? NULL : tn_grad(p->t);
+        char            *to = r->sum[f->top] + p->at;
+        if (f->done[i]) continue;
+        if (g && tn_copy_out(g, p->wide, to, bytes) == TN_OK) r->some[i] = 1;
+        else if (!g) memset(to, 0, bytes);
+        complete(r, i);
+    }
+    publish(r);
+}
+
+void tn__flight_behind(tn_replica *r) { r->flight->begun = true, r->flight->started = false, r->flight->whole = 0; }
+
+bool tn__flight_end(tn_replica *r)
+{
+    tn__flight *f = r->flight;
+    if (!f->begun) return tn_error() == TN_OK;
+    f->begun = false;
+    if (f->started) {
+        pthread_join(f->thread, NULL);
+        f->started = false;
+    } else {
+        tn_error_state aside;
+        tn_error_push(&aside);
+        fly(r);
+        f->failed = tn_error();
+        snprintf(f->text, sizeof f->text, "%s", tn_error_message());
+        tn_error_pop(&aside);
+    }
+    if (f->failed != TN_OK && tn_error() == TN_OK) tn_raise(f->failed, "%s", f->text);
+    return tn_error() == TN_OK;
+}
+
+/* One that is under way is brought to its end: the others wait for it. */
+void tn__flight_free(tn_replica *r)
+{
+    tn__flight *f = r->flight;
+    if (!f) return;
+    if (f->begun) tn__flight_rest(r), tn__flight_end(r);
+    pthread_mutex_destroy(&f->lock);
+    pthread_cond_destroy(&f->changed);
+    tn_mem_put(f->done, (size_t)r->places + 1);
+    tn_mem_put(f, sizeof *f);
+    r->flight = NULL;
+}
