@@ -17,6 +17,7 @@
 #include "reformer.h"
 #include "rnn_lm.h"
 #include "seq2seq.h"
+#include "skip_thought.h"
 #include "surface.h"
 #include "vit.h"
 #endif

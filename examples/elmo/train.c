@@ -1,5 +1,6 @@
 /* train.c — elmo train: what is particular to it; all else is in common/train.c. Lines are sentences of words between
- * blanks; each step takes some of them by chance, and every epoch each of them once. */
+ * blanks; each step takes some of them by chance, and every epoch each of them once. For skip-thought the lines around
+ * a line are what is to be written of it. */
 #include "elmo.h"
 
 #include <math.h>
@@ -11,13 +12,14 @@ enum { LONGEST = 60 /* words of a sentence; what is behind is left out */, MOST_
 typedef struct {
     training    base;
     option_list text, valid;
+    const char *model;
     int64_t     batch, hidden;
     double      valid_part;
     tn_string   all;
     text_lines  learned, held;
     int64_t    *order; /* of the lines in this epoch */
     int64_t     epoch, at, held_at, words;
-    tn_elmo    *now; /* the model that is trained, or whose first steps are timed */
+    void       *now; /* the model that is trained, or whose first steps are timed */
 } elmo_training;
 
 static elmo_training *of(training *t) { return (elmo_training *)t; }
@@ -68,8 +70,44 @@ static void number(const tn_tokenizer *t, tn_text line, int64_t *to)
     }
 }
 
-static bool fill(elmo_training *g, tn_batch *b, int64_t n, const tn_text *lines)
+static bool is_thoughts(const elmo_training *g) { return strcmp(g->model, "elmo") != 0; }
+
+/* Lines as numbers [n, longest], with an end behind each if asked for, and `pad` behind that. Which line: -1 is none. */
+static tn_tensor *rows_of(const elmo_training *g, const text_lines *l, int64_t n, const int64_t *which, int64_t by,
+                          int64_t pad, tn_tensor *lengths)
 {
+    int64_t of[MOST_ROWS], most = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t k = which[i] + by;
+        tn_text       line = k >= 0 && k < l->count ? l->line[k] : (tn_text){"", 0};
+        of[i] = k >= 0 && k < l->count ? cut(&line) + (by != 0) : 0;
+        most = of[i] > most ? of[i] : most;
+        if (lengths) tn_set_i64(lengths, i, of[i]);
+    }
+    tn_tensor *t = tn_full_of(TN_I64, TN_SHAPE(n, most), (double)pad);
+    int64_t   *to = t ? tn_data_mut(t) : NULL;
+    for (int64_t i = 0; to && i < n; i++) {
+        if (!of[i]) continue;
+        number(g->base.tokens, l->line[which[i] + by], to + i * most);
+        if (by) to[i * most + of[i] - 1] = 1; /* <eos> */
+    }
+    return t;
+}
+
+static bool fill_thoughts(const elmo_training *g, tn_batch *b, const text_lines *l, int64_t n, const int64_t *which)
+{
+    tn_tensor *lengths = tn_zeros_of(TN_I64, TN_SHAPE(n));
+    b->x = rows_of(g, l, n, which, 0, 0, lengths), b->y = rows_of(g, l, n, which, 1, -100, NULL);
+    tn_tensor *before = rows_of(g, l, n, which, -1, -100, NULL);
+    for (int64_t i = 0; lengths && i < n; i++) b->items += tn_get_i64(lengths, i);
+    return tn_batch_put(b, "lengths", lengths) == TN_OK && tn_batch_put(b, "before", before) == TN_OK;
+}
+
+static bool fill(elmo_training *g, tn_batch *b, const text_lines *l, int64_t n, const int64_t *which)
+{
+    tn_text lines[MOST_ROWS];
+    if (is_thoughts(g)) return fill_thoughts(g, b, l, n, which);
+    for (int64_t i = 0; i < n; i++) lines[i] = l->line[which[i]];
     const tn_elmo_batch s = tn_elmo_sentences(g->now, n, lines);
     if (tn_error() != TN_OK) return false;
     const int64_t width = tn_size(s.rows, 1);
@@ -94,11 +132,10 @@ static void shuffle(elmo_training *g)
 static bool draw(void *user, tn_batch *b)
 {
     elmo_training *g = user;
-    tn_text        lines[MOST_ROWS];
-    int64_t        n = 0;
+    const int64_t  from = g->at, left = g->learned.count - from, n = left < g->batch ? left : g->batch;
     if (g->at >= g->learned.count) return g->at = 0, g->epoch++, shuffle(g), false;
-    while (n < g->batch && g->at < g->learned.count) lines[n++] = g->learned.line[g->order[g->at++]];
-    return fill(g, b, n, lines);
+    g->at += n;
+    return fill(g, b, &g->learned, n, g->order + from);
 }
 static void begin(void *user, const tn_json *at)
 {
@@ -116,8 +153,9 @@ static bool go_through(void *user, tn_batch *b)
     elmo_training *g = user;
     const int64_t  left = g->held.count - g->held_at, n = left < g->batch ? left : g->batch;
     if (n < 1) return g->held_at = 0, false;
-    g->held_at += n;
-    return fill(g, b, n, g->held.line + g->held_at - n);
+    int64_t which[MOST_ROWS];
+    for (int64_t i = 0; i < n; i++) which[i] = g->held_at++;
+    return fill(g, b, &g->held, n, which);
 }
 static void go_back(void *user, const tn_json *at)
 {
@@ -127,8 +165,9 @@ static void go_back(void *user, const tn_json *at)
 
 static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 {
+    if (is_thoughts(user))
+        return tn_skip_thought_loss(net, b->x, tn_batch_get(b, "lengths"), tn_batch_get(b, "before"), b->y);
     const tn_elmo_batch s = {b->x, tn_batch_get(b, "rows"), tn_batch_get(b, "lengths")};
-    (void)user;
     return tn_elmo_loss(net, &s, b->y);
 }
 
@@ -179,7 +218,7 @@ static bool open_all(training *t)
 {
     elmo_training *g = of(t);
     t->batches = (g->learned.count - 1) / g->batch + 1;
-    t->fit.train = (tn_source){draw, begin, keep, NULL, g, t->batches}, t->fit.loss = loss;
+    t->fit.train = (tn_source){draw, begin, keep, NULL, g, t->batches}, t->fit.loss = loss, t->fit.user = g;
     if (g->held.count) {
         t->fit.valid = (tn_source){.next = go_through, .begin = go_back, .user = g};
         t->fit.restore_best = true;
@@ -193,8 +232,9 @@ static bool open_all(training *t)
 static void *make(training *t)
 {
     elmo_training *g = of(t);
-    return g->now = tn_elmo_new(.vocab = tn_tokenizer_size(t->tokens), .dim = t->asked.dim, .hidden = g->hidden,
-                                .dropout = t->asked.dropout);
+    const int64_t  vocab = tn_tokenizer_size(t->tokens);
+    if (is_thoughts(g)) return g->now = tn_skip_thought_new(.vocab = vocab, .dim = t->asked.dim, .hidden = g->hidden);
+    return g->now = tn_elmo_new(.vocab = vocab, .dim = t->asked.dim, .hidden = g->hidden, .dropout = t->asked.dropout);
 }
 
 static void say(training *t)
@@ -207,6 +247,7 @@ static void say(training *t)
 static void describe(const training *t, tn_json_writer *w)
 {
     const elmo_training *g = (const elmo_training *)t;
+    tn_json_put_string(w, "model", g->model);
     tn_json_put_i64(w, "sentences", g->learned.count), tn_json_put_i64(w, "words", g->words);
     tn_json_put_i64(w, "batch", g->batch), tn_json_put_i64(w, "hidden", g->hidden);
 }
@@ -214,6 +255,7 @@ static void describe(const training *t, tn_json_writer *w)
 static bool save(training *t, tn_fit_why why)
 {
     (void)why;
+    if (is_thoughts(of(t))) return tn_skip_thought_save(t->net, t->asked.out) == TN_OK;
     return tn_elmo_save(t->net, t->asked.out) == TN_OK;
 }
 
@@ -241,6 +283,7 @@ static const train_kind kind = {"A language model in both directions",
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static elmo_training asked = {.base = {.kind = &kind, .asked = {TRAIN_DEFAULTS, .size = "small", .dropout = 0.1}},
+                              .model = "elmo",
                               .batch = 32,
                               .valid_part = 0.02};
 
@@ -256,6 +299,9 @@ static const option options[] = {
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "sentences to measure on, to choose the best by"),
     OPTION_REAL("valid-part", 0, "P", &asked.valid_part, "without --valid, so much of the text, from its end",
                 .least = 0, .most = 0.5),
+    OPTION_TEXT("kind", 'k', "NAME", &asked.model,
+                "elmo: vectors of words; skip-thought: of sentences, whose lines stand as in their text",
+                .choices = "elmo|skip-thought"),
     OPTION_INT("batch", 'b', "N", &asked.batch, "sentences in a step", .least = 1, .most = MOST_ROWS),
     OPTION_INT("hidden", 0, "N", &asked.hidden, "another width of the LSTMs' cells", .least = 2, .most = 65536),
     TRAIN_SIZE(asked.base.asked, 's', "tiny|small|medium|large"),
@@ -267,4 +313,5 @@ static const option options[] = {
 const command train_command =
     COMMAND("train", "train a model on sentences", options,
             .text = "A line is a sentence of words between blanks, of which the first 60 are read.\n\n"
-                    "  elmo train --text sentences.txt --vocab-size 20000 --out model --minutes 30");
+                    "  elmo train --text sentences.txt --vocab-size 20000 --out model --minutes 30\n"
+                    "  elmo train --kind skip-thought --text story.txt --out thoughts --minutes 30");

@@ -8,7 +8,7 @@
 static int64_t     most = 10;
 static bool        product, force;
 static double      sif;
-static const char *to_form;
+static const char *to_form, *thoughts_dir;
 
 enum { MOST = 1000, LINE_MOST = 1 << 24 };
 
@@ -17,11 +17,14 @@ enum { MOST = 1000, LINE_MOST = 1 << 24 };
 const option near_options[] = {VECTORS, MOST_ANSWERS, {0}};
 const option analogy_options[] = {VECTORS, MOST_ANSWERS, PRODUCT, {0}};
 const option similarity_options[] = {VECTORS, {0}};
-const option sentence_options[] = {VECTORS,
-                                   OPTION_REAL("sif", 0, "A", &sif,
-                                               "weigh a word by A / (A + its frequency); 0: the plain mean", .least = 0,
-                                               .most = 1),
-                                   {0}};
+const option sentence_options[] = {
+    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "word vectors, in any of the forms"),
+    OPTION_TEXT("format", 0, "FORM", &form, "the form of the file, if its bytes do not say", .choices = FORMS),
+    OPTION_TEXT("model", 0, "DIR", &thoughts_dir,
+                "a skip-thought model reads them; --vectors then has words it does not know"),
+    OPTION_REAL("sif", 0, "A", &sif, "weigh a word by A / (A + its frequency); 0: the plain mean", .least = 0,
+                .most = 1),
+    {0}};
 const option convert_options[] = {
     VECTORS,
     OPTION_TEXT("to", 0, "FORM", &to_form, "the form to write; else .bin is binary, .safetensors that, all else text",
@@ -86,13 +89,17 @@ int run_similarity(int count, char **operands)
 int run_sentence(int count, char **operands)
 {
     (void)count, (void)operands;
-    tn_vectors   *v = load_vectors();
-    const int64_t dim = tn_vectors_dim(v);
-    float        *x = v ? malloc((size_t)dim * sizeof *x) : NULL;
+    if (!vectors_file && !thoughts_dir) return program_usage("give --vectors, or the --model that reads the sentences");
+    thoughts      t = {.net = NULL};
+    tn_vectors   *v = vectors_file ? load_vectors() : NULL;
+    const bool    fine = (v || !vectors_file) && (!thoughts_dir || thoughts_open(&t, thoughts_dir, v));
+    const int64_t dim = t.net ? t.net->config.hidden : tn_vectors_dim(v);
+    float        *x = fine ? malloc((size_t)dim * sizeof *x) : NULL;
     char         *line = NULL, number[32];
     size_t        room = 0, n = 0;
     while (x && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST)) {
-        tn_vectors_sentence(v, (tn_text){line, n}, sif, x);
+        if (!t.net) tn_vectors_sentence(v, (tn_text){line, n}, sif, x);
+        else if (!thoughts_sentence(&t, (tn_text){line, n}, x)) break;
         for (int64_t k = 0; k < dim; k++) {
             tn_format_float(x[k], number);
             printf(k ? " %s" : "%s", number);
@@ -100,6 +107,7 @@ int run_sentence(int count, char **operands)
         putchar('\n');
     }
     free(line), free(x);
+    thoughts_close(&t);
     tn_vectors_free(v);
     return program_end();
 }

@@ -68,7 +68,8 @@ static const command commands[] = {
      .summary = "lines of standard input to vectors, a line each",
      .options = sentence_options,
      .run = run_sentence,
-     .text = "    vectors sentence --vectors corpus.vec --sif 0.001 < lines.txt\n"},
+     .text = "    vectors sentence --vectors corpus.vec --sif 0.001 < lines.txt\n"
+             "    vectors sentence --model thoughts --vectors corpus.vec < lines.txt\n"},
     {.name = "plot",
      .summary = "words drawn in the plane, by PCA or t-SNE",
      .options = plot_options,

@@ -15,6 +15,17 @@ tn_vectors       *load_vectors(void);             /* those of --vectors; NULL: a
 tn_vectors_format form_of_path(const char *path); /* .bin is binary, .safetensors that, all else text */
 int64_t           the_word(const tn_vectors *v, const char *word); /* raises if it is not there */
 
+/* A skip-thought model (thoughts.c). */
+typedef struct {
+    tn_skip_thought *net;
+    tn_tokenizer    *tokens;
+    tn_vectors      *vectors; /* not its own: of words that it does not know; or NULL */
+    double          *map;     /* [their dim, its dim] */
+} thoughts;
+bool thoughts_open(thoughts *t, const char *dir, tn_vectors *vectors); /* false: an error stands */
+bool thoughts_sentence(const thoughts *t, tn_text line, float *to);    /* .hidden numbers */
+void thoughts_close(thoughts *t);
+
 extern const option train_options[], near_options[], analogy_options[], similarity_options[], sentence_options[],
     plot_options[], project_options[], plot_options[], project_options[], convert_options[];
 int run_train(int count, char **operands);

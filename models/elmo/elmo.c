@@ -224,7 +224,7 @@ static int64_t numbered(tn_vocab *v, int64_t n, const tn_text *lines, int64_t *l
 
 tn_elmo_batch tn_elmo_sentences(const tn_elmo *m, int64_t n, const tn_text *lines)
 {
-    tn_elmo_batch b = {NULL};
+    tn_elmo_batch b = {.words = NULL};
     if (!tn_module_ready(__func__, (void *)(uintptr_t)m)) return b;
     if (n < 1 || !lines) return tn_raise(TN_EINVAL, "tn_elmo_sentences: there are no lines"), b;
     const tn_scope s = tn_scope_begin();
@@ -252,7 +252,7 @@ tn_elmo_batch tn_elmo_sentences(const tn_elmo *m, int64_t n, const tn_text *line
     tn_vocab_free(v);
     const bool failed = tn_error() != TN_OK;
     tn_scope_return_list(s, 3, (tn_tensor *[]){b.words, b.rows, b.lengths});
-    return failed ? (tn_elmo_batch){NULL} : b;
+    return failed ? (tn_elmo_batch){.words = NULL} : b;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

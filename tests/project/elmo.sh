@@ -34,6 +34,18 @@ grep -qE '^layers( 0\.[0-9]+){3} gamma [0-9.]+$' tagged.txt &&
 "$build/bin/vectors" train --quiet --text text.txt --out words.vec --dim 8 --min-count 1 --epochs 1 >/dev/null
 "${tag[@]}" --vectors words.vec | grep -qE '^accuracy [01]\.[0-9]+ words 480$' || wrong "elmo tag --vectors failed"
 
+# Skip-thought: vectors of sentences, and words that it does not know by way of word vectors.
+"$elmo" train --quiet --kind skip-thought --text text.txt --size tiny --batch 16 --steps 30 --out thoughts >/dev/null ||
+    wrong "elmo train --kind skip-thought failed"
+sentence=("$build/bin/vectors" sentence --model thoughts)
+printf 'the cat runs\n\nthe unheard runs\n' | "${sentence[@]}" >plain.txt || wrong "vectors sentence --model failed"
+awk 'NF != 64 { exit 1 } END { exit NR != 3 }' plain.txt || wrong "three sentences are not three lines of 64"
+printf 'cat dog sees hears runs looks the a unheard\n%.0s' $(seq 20) >more.txt
+"$build/bin/vectors" train --quiet --text more.txt --out more.vec --dim 8 --min-count 1 --epochs 1 >/dev/null
+printf 'the cat runs\n\nthe unheard runs\n' | "${sentence[@]}" --vectors more.vec >mapped.txt || wrong "a map failed"
+cmp <(head -n 1 plain.txt) <(head -n 1 mapped.txt) || wrong "words that the model knows are mapped, too"
+! cmp -s <(tail -n 1 plain.txt) <(tail -n 1 mapped.txt) || wrong "a word that it does not know is not mapped"
+
 said() # WHAT COMMAND...
 {
     local what=$1

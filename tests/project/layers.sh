@@ -47,6 +47,7 @@ models/llama     | files generate                | core/base/toolbox.h
 models/reformer  | files generate                | core/base/toolbox.h
 models/rnn_lm    | files generate                | core/base/toolbox.h
 models/elmo      | files                         | core/base/toolbox.h
+models/skip_thought | files                      | core/base/toolbox.h
 models/lm        | files generate gpt llama reformer rnn_lm | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
 models/vit       | files                         | core/base/toolbox.h

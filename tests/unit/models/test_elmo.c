@@ -160,6 +160,47 @@ START_TEST(mistakes)
 }
 END_TEST
 
+/* ---- skip-thought ------------------------------------------------------------------------------------------------ */
+
+/* Stories of two kinds: a sentence's vector tells what comes before and behind; the padding has no say. */
+START_TEST(thoughts)
+{
+    tn_seed(3);
+    tn_skip_thought *m = tn_skip_thought_new(.vocab = 8, .dim = 6, .hidden = 12);
+    const int64_t    now[] = {2, 3, 0, 4, 3, 2}, behind[] = {5, 5, 1, 6, 1, -100}, front[] = {6, 1, -100, 5, 1, -100};
+    const int64_t    length[] = {2, 3};
+    tn_tensor *ids = tn_from_data(TN_I64, TN_SHAPE(2, 3), now), *after = tn_from_data(TN_I64, TN_SHAPE(2, 3), behind);
+    tn_tensor *lengths = tn_from_data(TN_I64, TN_SHAPE(2), length);
+    tn_tensor *before = tn_from_data(TN_I64, TN_SHAPE(2, 3), front);
+    tn_optimizer *o = tn_adam_new(m, .lr = 0.02);
+    double        first = 0, last = 0;
+    for (int i = 0; i < 120; i++) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *loss = tn_skip_thought_loss(m, ids, lengths, before, after);
+        last = tn_item(loss);
+        if (!i) first = last;
+        tn_backward(loss);
+        tn_step(o);
+        tn_scope_end(s);
+    }
+    fine();
+    ck_assert_msg(fabs(first - log(8)) < 0.3 && last < 0.2, "from %g to %g", first, last);
+    tn_tensor *v = tn_skip_thought_encode(m, tn_call(m->words, ids), lengths);
+    tn_tensor *alone = tn_skip_thought_encode(m, tn_call(m->words, tn_narrow(tn_narrow(ids, 0, 0, 1), 1, 0, 2)), NULL);
+    near(tn_narrow(v, 0, 0, 1), alone, 1e-6);
+    const char *dir = tn_test_file("thoughts");
+    ck_assert_int_eq(mkdir(dir, 0777), 0);
+    ck_assert_int_eq(tn_skip_thought_save(m, dir), TN_OK);
+    tn_skip_thought *n = tn_skip_thought_load(dir);
+    fine();
+    ck_assert(tn_same_bits(v, tn_skip_thought_encode(n, tn_call(n->words, ids), lengths)));
+    ck_assert_ptr_null(tn_skip_thought_loss(m, ids, lengths, before, NULL));
+    ck_error(TN_ESHAPE, "skip_thought: the sentences around must be i64 [2, T], got NULL");
+    tn_optimizer_free(o);
+    tn_free(m), tn_free(n);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("elmo");
@@ -170,5 +211,6 @@ int main(void)
     tcase_add_test(c, gradients);
     tcase_add_test(c, learns_and_is_kept);
     tcase_add_test(c, mistakes);
+    tcase_add_test(c, thoughts);
     return tn_check_main(s);
 }

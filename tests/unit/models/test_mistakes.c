@@ -247,6 +247,15 @@ static void *elmo_save(void *m, tn_tensor *x)
     ck_assert_int_ne(tn_elmo_save(m, NULL), TN_OK);
     return NULL;
 }
+static void *a_thought(void) { return tn_skip_thought_new(.vocab = 8, .dim = 4, .hidden = 4); }
+static void *thought(void *m, tn_tensor *x) { return tn_skip_thought_encode(m, x, NULL); }
+static void *thought_loss(void *m, tn_tensor *x) { return tn_skip_thought_loss(m, x, NULL, x, x); }
+static void *thought_save(void *m, tn_tensor *x)
+{
+    (void)x;
+    ck_assert_int_ne(tn_skip_thought_save(m, NULL), TN_OK);
+    return NULL;
+}
 static void *a_carried(void) { return tn_carried_lm_new(an_rnn_lm(), 2); }
 static void *carried_loss(void *m, tn_tensor *x) { return tn_carried_lm_loss(m, &(tn_batch){.x = x, .y = x}, NULL); }
 static void *a_seq2seq(void)
@@ -368,6 +377,9 @@ static const struct forward {
     {"tn_elmo_vectors", "elmo: the sentences are not what", an_elmo, elmo_vectors, 3},
     {"tn_elmo_loss", "elmo: the sentences are not what", an_elmo, elmo_loss, 0},
     {"tn_elmo_save", "the directory is NULL", an_elmo, elmo_save, 0},
+    {"tn_skip_thought_encode", "encoder: GRU: x is NULL", a_thought, thought, 0},
+    {"tn_skip_thought_loss", "words: Embedding: the input is NULL", a_thought, thought_loss, 0},
+    {"tn_skip_thought_save", "the directory is NULL", a_thought, thought_save, 0},
     {"tn_seq2seq", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq, 1},
     {"tn_seq2seq_loss", "seq2seq: the target must be [batch, length]", a_seq2seq, seq2seq_loss, 0},
     {"tn_seq2seq_decoding", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq_decoding, 0},
@@ -526,6 +538,7 @@ OF_ZEROS(reformer, tn_reformer_config)
 OF_ZEROS(seq2seq, tn_seq2seq_config)
 OF_ZEROS(rnn_lm, tn_rnn_lm_config)
 OF_ZEROS(elmo, tn_elmo_config)
+OF_ZEROS(skip_thought, tn_skip_thought_config)
 static void *new_carried_lm(void) { return tn_carried_lm_new(NULL, 0); }
 OF_ZEROS(vit, tn_vit_config)
 #define PLAIN(name) \
@@ -617,6 +630,7 @@ static const struct {
     {"tn_seq2seq_new", new_seq2seq, false},
     {"tn_rnn_lm_new", new_rnn_lm, false},
     {"tn_elmo_new", new_elmo, false},
+    {"tn_skip_thought_new", new_skip_thought, false},
     {"tn_carried_lm_new", new_carried_lm, false},
     {"tn_vit_new", new_vit, false},
     {"tn_identity_new", new_identity, true},

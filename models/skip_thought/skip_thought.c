@@ -1,0 +1,110 @@
+/* skip_thought.c — skip-thought vectors (Kiros and others 2015).
+ *
+ *   v = last state of encoder(E w),   decoders: hₜ = gru([E wₜ₋₁; v]),  p(wₜ) = softmax(O hₜ + b), one table for both */
+#include "models/files/hf_config.h"
+#include "models/skip_thought.h"
+
+#include <stdio.h>
+
+static void describe(const void *self, char *text, size_t size)
+{
+    const tn_skip_thought_config *c = &((const tn_skip_thought *)self)->config;
+    snprintf(text, size, "vocab=%lld, dim=%lld, hidden=%lld", (long long)c->vocab, (long long)c->dim,
+             (long long)c->hidden);
+}
+static const tn_class tn_skip_thought_class = {
+    .size = sizeof(tn_class), .name = "SkipThought", .bytes = sizeof(tn_skip_thought), .describe = describe};
+
+/* clang-format off */
+static const tn_hf_row members[] = {
+    {"architectures", TN_HF_NAME, .text = "TenonSkipThought"},
+    TN_HF("embedding_size", tn_skip_thought_config, dim, .needed = true, .low = 1, .high = 65536),
+    TN_HF("hidden_size", tn_skip_thought_config, hidden, .needed = true, .low = 1, .high = 65536),
+    {"model_type", TN_HF_TYPE, .text = "tenon_skip_thought"},
+    TN_HF("vocab_size", tn_skip_thought_config, vocab, .needed = true, .low = 2, .high = 10000000),
+};
+/* clang-format on */
+static const tn_hf_files table = {members, TN_HF_COUNT_(members), NULL, 0};
+
+enum { BEGIN = 1 }; /* the word that a decoder reads first: <eos> */
+
+tn_skip_thought *tn_skip_thought_create(tn_skip_thought_config c)
+{
+    if (tn_error() != TN_OK || !tn_hf_config_within("tn_skip_thought_new", &table, &c)) return NULL;
+    tn_skip_thought *m = tn_module_new(tn_skip_thought);
+    if (!m) return NULL;
+    m->config = c;
+    m->words = tn_child(m, "words", tn_embedding_new(.count = c.vocab, .dim = c.dim));
+    if (m->words) tn_init_uniform(m->words->weight, -0.1, 0.1);
+    m->encoder = tn_child(m, "encoder", tn_gru_new(.in = c.dim, .hidden = c.hidden));
+    m->before = tn_child(m, "before", tn_gru_new(.in = c.dim + c.hidden, .hidden = c.hidden));
+    m->after = tn_child(m, "after", tn_gru_new(.in = c.dim + c.hidden, .hidden = c.hidden));
+    m->out = tn_weight(m, "decoder.weight", tn_uniform(TN_SHAPE(c.vocab, c.hidden), -0.1, 0.1));
+    m->bias = tn_param(m, "decoder.bias", tn_zeros(TN_SHAPE(c.vocab)));
+    return tn_built(m);
+}
+
+static tn_tensor *encoded(tn_skip_thought *m, tn_tensor *x, tn_tensor *lengths)
+{
+    tn_tensor *last = NULL;
+    tn_gru_forward(m->encoder, x, .lengths = lengths, .h_n = &last);
+    return last ? tn_select(last, 0, 0) : NULL;
+}
+
+tn_tensor *tn_skip_thought_encode(tn_skip_thought *m, tn_tensor *x, tn_tensor *lengths)
+{
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    return tn_leave(f, encoded(m, x, lengths));
+}
+
+/* What a decoder reads: the beginning, then each word but the last; for what is behind the end, any word. */
+static tn_tensor *shifted(const tn_tensor *target)
+{
+    const int64_t rows = tn_size(target, 0), n = tn_size(target, 1);
+    tn_tensor    *t = tn_empty_of(TN_I64, TN_SHAPE(rows, n));
+    int64_t      *to = t ? tn_data_mut(t) : NULL;
+    for (int64_t i = 0; to && i < rows * n; i++) {
+        const int64_t id = i % n ? tn_get_i64(target, i - 1) : BEGIN;
+        to[i] = id < 0 ? 0 : id;
+    }
+    return t;
+}
+
+static tn_tensor *decoded(tn_skip_thought *m, tn_gru *decoder, tn_tensor *vector, tn_tensor *target)
+{
+    char text[192];
+    if (!target || tn_ndim(target) != 2 || tn_size(target, 0) != tn_size(vector, 0))
+        return tn_raise(TN_ESHAPE, "skip_thought: the sentences around must be i64 [%lld, T], got %s",
+                        (long long)tn_size(vector, 0),
+                        target ? tn_shape_text(tn_shape_of(target), text, sizeof text) : "NULL"),
+               NULL;
+    tn_tensor *x = tn_call(m->words, shifted(target));
+    tn_tensor *with = tn_expand(tn_unsqueeze(vector, 1), TN_SHAPE(-1, tn_size(target, 1), -1));
+    return tn_linear_cross_entropy(tn_call(decoder, tn_cat(2, x, with)), m->out, m->bias, target);
+}
+
+tn_tensor *tn_skip_thought_loss(tn_skip_thought *m, tn_tensor *ids, tn_tensor *lengths, tn_tensor *before,
+                                tn_tensor *after)
+{
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *v = encoded(m, tn_call(m->words, ids), lengths), *loss = NULL;
+    if (v) loss = tn_mul_scalar(tn_add(decoded(m, m->before, v, before), decoded(m, m->after, v, after)), 0.5);
+    return tn_leave(f, loss);
+}
+
+tn_skip_thought *tn_skip_thought_load(const char *dir)
+{
+    tn_skip_thought_config c = {.zero_ = 0};
+    char                   path[1024];
+    if (!tn_hf_config_read(dir, &table, &c)) return NULL;
+    tn_safetensors *f = tn__weights_open(dir, path);
+    const int64_t   n = c.vocab * (c.dim + c.hidden) + 3 * c.hidden * (3 * c.dim + 5 * c.hidden);
+    return tn__model_read(f && tn__enough(f, path, n) ? tn_skip_thought_create(c) : NULL, f, path, &table);
+}
+
+tn_status tn_skip_thought_save(tn_skip_thought *m, const char *dir)
+{
+    return tn_ready(m) ? tn_hf_write(m, dir, &table, &m->config) : tn_error();
+}
