@@ -1,6 +1,6 @@
 /* lm.h — any model that writes text, for programs that treat them alike. Part of models.h: include that.
  *
- *     tn_lm       *m = tn_lm_load("dir");                // tn_gpt, tn_llama or tn_rnn_lm, as its config.json says
+ *     tn_lm       *m = tn_lm_load("dir");                // tn_gpt, tn_llama, tn_reformer or tn_rnn_lm
  *     tn_tensor   *scores = tn_lm_forward(m, ids);       // [B, T, vocab]
  *     tn_decoding *d = tn_lm_decoding(m, 1, 200);        // for tn_generate */
 #ifndef TENON_MODELS_LM_H
@@ -15,10 +15,9 @@ extern "C" {
 
 typedef struct {
     tn_module base;
-} tn_lm; /* a tn_gpt, a tn_llama or a tn_rnn_lm: each may be given below */
-
+} tn_lm; /* a tn_gpt, tn_llama, tn_reformer or tn_rnn_lm: each may be given below */
 typedef struct {
-    const char *type; /* as in config.json: "gpt2", "llama", "mistral", "qwen2", "tenon_rnn_lm"; NULL: none */
+    const char *type; /* as in config.json: "gpt2", "llama", "mistral", "qwen2", "reformer", "tenon_rnn_lm"; or NULL */
     int64_t     vocab, dim, layers, heads, kv_heads;
     int64_t     positions; /* the longest text, or that of the training ... */
     bool        limited;   /* ... and a longer one is an error */

@@ -17,8 +17,7 @@ extern "C" {
 
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
-TN_API tn_tensor *
-tn_causal_mask(int64_t length); /* f32 [length, length]: -inf above the diagonal, else 0; to be added */
+TN_API tn_tensor *tn_causal_mask(int64_t length); /* f32 [length, length]: -inf above the diagonal, else 0: added */
 TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool like tokens: true where one is padding */
 
 /* ---- keys and values of what has been read so far ---------------------------------------------------------------- */
@@ -44,8 +43,7 @@ TN_API int64_t   tn_kv_cache_length(const tn_kv_cache *c); /* positions that eve
 TN_API int64_t   tn_kv_cache_rows(const tn_kv_cache *c);   /* of the batch that is in it; 0 if it is empty */
 TN_API tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length); /* drops the positions from `length` on */
 TN_API void      tn_kv_cache_clear(tn_kv_cache *c);                /* drops all, the memory too */
-/* Drops `count` positions from `from` on; those behind move up. From 0 on they keep their numbers, as rotary positions
- * count; else what stands behind is still turned as it was: see tn_blocks_forget. */
+/* Drops `count` positions from `from` on; those behind move up: from 0 on they keep their numbers (rotary). */
 TN_API tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count);
 /* Row i becomes what row index[i] was; there may be more or fewer than before. For beams. index: i64 or i32 [rows]. */
 TN_API tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index);

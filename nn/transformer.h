@@ -97,10 +97,8 @@ typedef struct tn_block_args {
 } TN_KEYWORDS_ONLY tn_block_args;
 TN_API tn_tensor  *tn_block_run(tn_block *m, tn_block_args a);
 TN_API tn_tensor  *tn_blocks_run(tn_blocks *m, tn_block_args a);
-/* A cache that fits: for `batch` rows of at most `length` positions, and of memory_length positions of the memory (0:
- * none). */
+/* A cache that fits `batch` rows of at most `length` positions, and memory_length of the memory (0: none). */
 TN_API tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_t memory_length);
-
 /* tn_kv_cache_forget, and keys behind `from` are turned to the positions that they have now, which must be rotary. */
 TN_API tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64_t count);
 
