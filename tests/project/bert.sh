@@ -102,7 +102,7 @@ dense torch.nn.modules.activation.Mish
 says 7 "Dense with 'Mish': here it is Tanh" "${embed[@]}"
 dense torch.nn.modules.activation.Tanh 64
 says 3 "linear.weight is not [2, 64], as its config.json says" "${embed[@]}"
-dense torch.nn.modules.activation.Tanh 65536 # gigabytes of a wider one
+dense torch.nn.modules.activation.Tanh 65536 # what it says takes no memory by itself
 says 3 "linear.weight is not [2, 65536]" "${embed[@]}"
 dense torch.nn.modules.activation.Tanh 0
 says 3 "in_features is 0, but must be from 1 to 65536" "${embed[@]}"
