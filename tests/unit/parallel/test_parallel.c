@@ -262,6 +262,40 @@ START_TEST(gradients_of_the_whole)
 }
 END_TEST
 
+/* What the tape tells of is what a leaf ends with: the last layer first, each once; a leaf with a hook not at all. */
+typedef struct {
+    int              n;
+    const tn_tensor *leaf[8];
+    float            first[8];
+} told;
+static void tell(const tn_tensor *leaf, const tn_tensor *grad, void *user)
+{
+    told *t = user;
+    ck_assert(t->n < 8 && !tn_grad(leaf));
+    t->leaf[t->n] = leaf, t->first[t->n++] = (float)tn_get(grad, 0);
+}
+static tn_tensor *leave_it(tn_tensor *grad, void *user)
+{
+    (void)grad, (void)user;
+    return NULL;
+}
+START_TEST(the_tape_tells)
+{
+    net       *m = net_new(false);
+    told       t = {0};
+    tn_tensor *x = tn_randint(TN_SHAPE(ROWS), 0, WORDS), *y = tn_randint(TN_SHAPE(ROWS), 0, WORDS);
+    tn_on_grad(m->up->bias, leave_it, NULL);
+    tn_tensor *l = tn_cross_entropy(tn_call(m, x), y);
+    ck_assert_int_eq(tn_backward_telling(l, NULL, tell, &t), TN_OK);
+    ck_assert_int_eq(t.n, 4); /* down's two, up's weight, the table */
+    ck_assert(t.leaf[0] == m->down->weight || t.leaf[0] == m->down->bias);
+    ck_assert(t.leaf[2] == m->up->weight && t.leaf[3] == m->words->weight);
+    for (int i = 0; i < t.n; i++) ck_assert((float)tn_get(tn_grad(t.leaf[i]), 0) == t.first[i]);
+    ck_assert(tn_grad(m->up->bias) && !tn_grad(m->unused->weight));
+    tn_free(m);
+}
+END_TEST
+
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static bool begins(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
@@ -397,6 +431,7 @@ int main(void)
     tcase_add_test(c, a_share_of_the_state);
     tcase_add_test(c, the_fast_way);
     tcase_add_test(c, gradients_of_the_whole);
+    tcase_add_test(c, the_tape_tells);
     tcase_add_loop_test(c, an_error_reaches_all, 0, 2);
     tcase_add_loop_test(c, a_line_that_is_cut, 0, 2);
     tcase_add_test(c, ranks_that_differ);
