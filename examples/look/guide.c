@@ -125,7 +125,7 @@ static void learn(guided *g)
     tn_optimizer_free(opt);
 }
 
-/* A line of how it stands on the test's sentences. Where there is a mask, the head is judged through it. */
+/* A line of how it stands on the test's sentences. The head is judged without a mask. */
 static bool stands(guided *g, const trees *t, const char *when)
 {
     double         directed, undirected, hidden = 0;
