@@ -8,9 +8,21 @@ static void describe(const void *self, char *text, size_t size)
     const tn_tuned *m = self;
     snprintf(text, size, "%s, %lld labels", tn__task_name(m->config.task), (long long)m->config.n);
 }
-static tn_tensor     *forward(void *self, tn_tensor *ids) { return tn_tuned_run(self, (tn_tuned_args){.ids = ids}); }
-static const tn_class tn_tuned_class = {
-    .size = sizeof(tn_class), .name = "Tuned", .bytes = sizeof(tn_tuned), .forward = forward, .describe = describe};
+static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_tuned_run(self, (tn_tuned_args){.ids = ids}); }
+/* The labels point into the names, which were copied with the struct. */
+static void copied(void *self, const void *from)
+{
+    tn_tuned       *m = self;
+    const tn_tuned *old = from;
+    for (int64_t i = 0; m->labels && m->names && i < m->config.n; i++)
+        m->labels[i] = m->names + (old->labels[i] - old->names);
+}
+static const tn_class tn_tuned_class = {.size = sizeof(tn_class),
+                                        .name = "Tuned",
+                                        .bytes = sizeof(tn_tuned),
+                                        .forward = forward,
+                                        .describe = describe,
+                                        .copied = copied};
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
