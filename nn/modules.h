@@ -56,13 +56,12 @@ TN_API tn_identity *tn_identity_new(void);
 typedef struct tn_embedding_config {
     int             zero_;
     int64_t         count, dim;
-    int64_t padding TN_IS(-1); /* the row that is zero and stays so; -1: none */
-    tn_tensor      *from;      /* a pretrained [count, dim], which is copied; then count and dim may be left out */
-    bool            frozen;
-    bool     sparse;  /* the gradient is kept as the rows that were used (tn_grad_rows), and costs what they cost */
-    double   dropout; /* in training this part of the rows is left out, each at all places of a batch; 0: none */
-    tn_dtype dtype;
-    int      end_;
+    int64_t padding TN_IS(-1);      /* the row that is zero and stays so; -1: none */
+    tn_tensor      *from;           /* a pretrained [count, dim], which is copied; then count and dim may be left out */
+    bool            frozen, sparse; /* sparse: the gradient is kept as the rows that were used (tn_grad_rows) */
+    double          dropout; /* in training this part of the rows is left out, each at all places of a batch; 0: none */
+    tn_dtype        dtype;
+    int             end_;
 } TN_KEYWORDS_ONLY tn_embedding_config;
 #define TN_EMBEDDING_DEFAULTS .padding = -1
 typedef struct {

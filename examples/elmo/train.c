@@ -72,7 +72,8 @@ static void number(const tn_tokenizer *t, tn_text line, int64_t *to)
 
 static bool is_thoughts(const elmo_training *g) { return strcmp(g->model, "elmo") != 0; }
 
-/* Lines as numbers [n, longest], with an end behind each if asked for, and `pad` behind that. Which line: -1 is none. */
+/* Lines as numbers [n, longest], and `pad` behind their ends: those at `which`, or, with an end behind each, those `by`
+ * lines further on, of which there may be none. */
 static tn_tensor *rows_of(const elmo_training *g, const text_lines *l, int64_t n, const int64_t *which, int64_t by,
                           int64_t pad, tn_tensor *lengths)
 {

@@ -1,6 +1,6 @@
-/* thoughts.c — vectors sentence --model: sentences read by a skip-thought model. With word vectors besides, words that the
- * model does not know are mapped from there (Kiros and others 2015): the matrix M for which |M v - e|² is least over the
- * words of both, from (Σ v vᵀ + λ) Mᵀ = Σ v eᵀ by Cholesky's decomposition. */
+/* thoughts.c — vectors sentence --model: sentences read by a skip-thought model. With word vectors besides, words that
+ * the model does not know are mapped from there (Kiros and others 2015): by the matrix M for which |M v - e|² is least
+ * over the words of both, from (Σ v vᵀ + λ) Mᵀ = Σ v eᵀ by Cholesky's decomposition. */
 #include "vectors.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* skip_thought.c — skip-thought vectors (Kiros and others 2015).
  *
- *   v = last state of encoder(E w),   decoders: hₜ = gru([E wₜ₋₁; v]),  p(wₜ) = softmax(O hₜ + b), one table for both */
+ *   v = last state of encoder(E w),   decoders: hₜ = gru([E wₜ₋₁; v]),  p(wₜ) = softmax(O hₜ + b) */
 #include "models/files/hf_config.h"
 #include "models/skip_thought.h"
 

@@ -14,6 +14,14 @@
 enum { OUT = 4 };
 static tn_tensor *out[OUT]; /* where results by address go: not NULL before a call */
 
+/* Into no directory: a status, and no result. */
+#define SAVED(name, save)                           \
+    static void *name##_save(void *m, tn_tensor *x) \
+    {                                               \
+        (void)x;                                    \
+        ck_assert_int_ne(save(m, NULL), TN_OK);     \
+        return NULL;                                \
+    }
 static void *a_bilinear(void) { return tn_bilinear_new(.in1 = 2, .in2 = 2, .out = 2); }
 static void *bilinear(void *m, tn_tensor *x) { return tn_bilinear_forward(m, x, x); }
 static void *a_bag(void) { return tn_embedding_bag_new(.count = 4, .dim = 2); }
@@ -108,12 +116,7 @@ static void *embed(void *m, tn_tensor *x)
     (void)x;
     return tn_bert_embed(m, NULL, 1, &(const char *){"a"}, TN_POOL_MEAN);
 }
-static void *bert_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_bert_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(bert, tn_bert_save)
 static void *a_tuned(void) { return tn_tuned_new(a_bert(), .n = 2); }
 static void *tuned(void *m, tn_tensor *x) { return tn_tuned_forward((tn_tuned *)m, x); }
 static void *tuned_loss(void *m, tn_tensor *x) { return tn_tuned_loss((tn_tuned *)m, x, x); }
@@ -128,12 +131,7 @@ static void *tuned_each(void *m, tn_tensor *x)
     ck_assert_int_ne(tn_tuned_each(m, NULL, NULL, NULL), TN_OK);
     return NULL;
 }
-static void *tuned_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_tuned_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(tuned, tn_tuned_save)
 static void *tuned_tags(void *m, tn_tensor *x)
 {
     (void)x;
@@ -176,32 +174,17 @@ static void *a_gpt(void) { return tn_gpt_new(.vocab = 8, .dim = 4, .layers = 2, 
 static void *gpt(void *m, tn_tensor *x) { return tn_gpt_forward((tn_gpt *)m, x); }
 static void *gpt_loss(void *m, tn_tensor *x) { return tn_gpt_loss(m, x, NULL); }
 static void *gpt_decoding(void *m, tn_tensor *x) { return tn_gpt_decoding(m, x ? 1 : 0, 4); }
-static void *gpt_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_gpt_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(gpt, tn_gpt_save)
 static void *a_reformer(void) { return tn_reformer_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 1, .ff = 4); }
 static void *reformer(void *m, tn_tensor *x) { return tn_reformer_forward((tn_reformer *)m, x); }
 static void *reformer_loss(void *m, tn_tensor *x) { return tn_reformer_loss(m, x, NULL); }
 static void *reformer_decoding(void *m, tn_tensor *x) { return tn_reformer_decoding(m, x ? 1 : 0, 4); }
-static void *reformer_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_reformer_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(reformer, tn_reformer_save)
 static void *a_llama(void) { return tn_llama_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 2); }
 static void *llama(void *m, tn_tensor *x) { return tn_llama_forward((tn_llama *)m, x); }
 static void *llama_loss(void *m, tn_tensor *x) { return tn_llama_loss(m, x, NULL); }
 static void *llama_decoding(void *m, tn_tensor *x) { return tn_llama_decoding(m, x ? 1 : 0, 4); }
-static void *llama_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_llama_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(llama, tn_llama_save)
 static void *lm(void *m, tn_tensor *x) { return tn_lm_run(m, (tn_decoder_args){.ids = x}); }
 static void *lm_loss(void *m, tn_tensor *x) { return tn_lm_loss(m, x, NULL); }
 static void *blocks_forget(void *m, tn_tensor *x)
@@ -217,22 +200,12 @@ static void *drafted(void *m, tn_tensor *x)
     return tn_drafted_decoding(m, m, x ? 4 : 0, 2, &n);
 }
 static void *lm_decoding(void *m, tn_tensor *x) { return tn_lm_decoding(m, x ? 1 : 0, 4); }
-static void *lm_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_lm_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(lm, tn_lm_save)
 static void *an_rnn_lm(void) { return tn_rnn_lm_new(.vocab = 8, .dim = 4, .hidden = 4, .layers = 1); }
 static void *rnn_lm(void *m, tn_tensor *x) { return tn_rnn_lm_forward((tn_rnn_lm *)m, x); }
 static void *rnn_lm_loss(void *m, tn_tensor *x) { return tn_rnn_lm_loss((tn_rnn_lm *)m, x, x); }
 static void *rnn_lm_decoding(void *m, tn_tensor *x) { return tn_rnn_lm_decoding(m, x ? 1 : 0, 4); }
-static void *rnn_lm_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_rnn_lm_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(rnn_lm, tn_rnn_lm_save)
 static void *an_elmo(void) { return tn_elmo_new(.vocab = 8, .dim = 4, .hidden = 6, .letters = 2, .filters = 2); }
 static void *elmo_sentences(void *m, tn_tensor *x) { return tn_elmo_sentences(m, x ? 0 : -1, NULL).rows; }
 static void *elmo_vectors(void *m, tn_tensor *x)
@@ -241,21 +214,11 @@ static void *elmo_vectors(void *m, tn_tensor *x)
     return tn_elmo_vectors(m, NULL, out) ? m : NULL;
 }
 static void *elmo_loss(void *m, tn_tensor *x) { return tn_elmo_loss(m, NULL, x); }
-static void *elmo_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_elmo_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(elmo, tn_elmo_save)
 static void *a_thought(void) { return tn_skip_thought_new(.vocab = 8, .dim = 4, .hidden = 4); }
 static void *thought(void *m, tn_tensor *x) { return tn_skip_thought_encode(m, x, NULL); }
 static void *thought_loss(void *m, tn_tensor *x) { return tn_skip_thought_loss(m, x, NULL, x, x); }
-static void *thought_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_skip_thought_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(thought, tn_skip_thought_save)
 static void *a_carried(void) { return tn_carried_lm_new(an_rnn_lm(), 2); }
 static void *carried_loss(void *m, tn_tensor *x) { return tn_carried_lm_loss(m, &(tn_batch){.x = x, .y = x}, NULL); }
 static void *a_seq2seq(void)
@@ -265,12 +228,7 @@ static void *a_seq2seq(void)
 static void *seq2seq(void *m, tn_tensor *x) { return tn_seq2seq_forward((tn_seq2seq *)m, x, x, .alignment = out); }
 static void *seq2seq_loss(void *m, tn_tensor *x) { return tn_seq2seq_loss((tn_seq2seq *)m, x, x); }
 static void *seq2seq_decoding(void *m, tn_tensor *x) { return tn_seq2seq_decoding(m, x, 1, 4); }
-static void *seq2seq_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_seq2seq_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(seq2seq, tn_seq2seq_save)
 static void *a_vit(void)
 {
     return tn_vit_new(.image = 4, .patch = 2, .dim = 4, .layers = 2, .heads = 2, .classes = 2, .pooler = 3);
@@ -284,12 +242,7 @@ static void *vit_labels(void *m, tn_tensor *x)
     ck_assert_int_ne(tn_vit_set_labels(m, NULL), TN_OK);
     return NULL;
 }
-static void *vit_save(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_vit_save(m, NULL), TN_OK);
-    return NULL;
-}
+SAVED(vit, tn_vit_save)
 
 /* Who is said to have been called without a module; how the error of a call without an input begins; and how many
  * results it gives by address. */
