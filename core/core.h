@@ -116,8 +116,7 @@ TN_API const char *tn_shape_text(tn_shape s, char *buf, size_t size);
 
 typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the open scope */
 
-/* The modes of a thread, all off at first. Scopes put all of them back, and the workers of a parallel loop have those
- * of its caller. */
+/* The modes of a thread, all off at first. Scopes put them back; the workers of a parallel loop have its caller's. */
 typedef struct {
     bool    no_grad;  /* nothing is recorded           */
     bool    autocast; /* products are computed in bf16 */
