@@ -84,7 +84,7 @@ bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g
     tn__grad_slot  *s;
     if (!r || leaf->dtype != g->dtype || !tn_shape_equal(leaf->l.shape, b->in_shape[i])) return false;
     if (tn__tape.anomaly || tn__leaf_watches(leaf)) return false; /* hooks and anomaly mode need the dense gradient */
-    if (!(s = tn__leaf_slot(r, leaf))) return true;                 /* raised */
+    if (!(s = tn__leaf_slot(r, leaf))) return true;               /* raised */
     if (s->grad && !s->rows) return false;
     tn__rows_add(leaf, &s->grad, &s->rows, index, g, skip);
     return true;

@@ -194,6 +194,7 @@ static const option options[] = {
     OPTION_REAL("dropout", 0, "P", &OF.dropout, "what part of the numbers is left out in training", .least = 0,
                 .most = 0.9),
     TRAIN_RUN(OF, "texts", "20"),
+    TRAIN_RANKS(OF),
     {0},
 };
 const command distil_command = COMMAND(

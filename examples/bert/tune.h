@@ -50,7 +50,7 @@ typedef struct {
     const tn_labels *labels;
     int64_t          longest; /* pieces of an answer */
 } judging;
-bool   judge(const judging *j, held *h, tn_tuned *m, verdict *v); /* false: raised */
+bool judge(const judging *j, held *h, tn_tuned *m, verdict *v); /* false: raised */
 /* folder/test.html: which labels are taken for which, and the texts that went wrong. False: raised. */
 bool   mistakes_page(const judging *j, const held *h, const char *folder);
 double verdict_of(const verdict *v, const char *metric);

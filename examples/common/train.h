@@ -20,9 +20,10 @@ typedef struct {
     bool        resume, force, zero;
 } train_asked;
 #define TRAIN_DEFAULTS .dtype = "f32", .lr = 1e-3, .warmup = 0.1, .seed = 1
-#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_) \
-    TRAIN_SIZE(a, letter_of_size, sizes), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a), TRAIN_RUN(a, "texts", minutes_)
-/* Its parts, for a model without heads, or one that does not read texts. */
+#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                \
+    TRAIN_SIZE(a, letter_of_size, sizes), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a), \
+        TRAIN_RUN(a, "texts", minutes_), TRAIN_RANKS(a)
+/* Its parts, for a model without heads, one that does not read texts, or a source that cannot be cut into shards. */
 #define TRAIN_SIZE(a, letter_of_size, sizes)                                                                  \
     OPTION_TEXT("out", 'o', "DIR", &(a).out, "where the model goes", .required = true),                       \
         OPTION_TEXT("size", letter_of_size, "NAME", &(a).size, "how large the model is", .choices = (sizes)), \
@@ -45,13 +46,14 @@ typedef struct {
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),    \
         OPTION_REAL("lr", 0, "RATE", &(a).lr, "the highest learning rate", .least = 1e-9, .most = 100),               \
         OPTION_INT("seed", 0, "N", &(a).seed, "of everything that is drawn"),                                         \
-        OPTION_INT("ranks", 0, "K", &(a).ranks, "learn with K processes under MPI; the same bits for any number",     \
-                   .least = 1, .most = 4096),                                                                         \
-        OPTION_INT("shards", 0, "N", &(a).shards, "with --ranks, in how many parts a batch is cut; without it, 12",   \
-                   .least = 1, .most = TN_SHARDS_MAX),                                                                \
-        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks, share out the optimizer's memory, too"),                     \
         OPTION_FLAG("resume", 'r', &(a).resume, "go on where a run was broken off"),                                  \
         OPTION_FLAG("force", 0, &(a).force, "begin, though the memory or the disk space that it needs is not there")
+#define TRAIN_RANKS(a)                                                                                              \
+    OPTION_INT("ranks", 0, "K", &(a).ranks, "learn with K processes under MPI; the same bits for any number",       \
+               .least = 1, .most = 4096),                                                                           \
+        OPTION_INT("shards", 0, "N", &(a).shards, "with --ranks, in how many parts a batch is cut; without it, 12", \
+                   .least = 1, .most = TN_SHARDS_MAX),                                                              \
+        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks, share out the optimizer's memory, too")
 
 /* One training. What a kind's functions need besides follows it in a struct of its own. */
 typedef struct train_kind train_kind;
