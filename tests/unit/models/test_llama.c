@@ -194,10 +194,10 @@ START_TEST(any_model_that_writes)
     ck_error(TN_EINVAL, "a Linear is no language model: it must be a tn_gpt, a tn_llama, a tn_reformer or a tn_rnn_lm");
     ck_assert_ptr_null(tn_lm_load(tn_test_data("golden/bert/masked")));
     char says[1200];
-    snprintf(
-        says, sizeof says,
-        "'%s/config.json': model_type is 'bert'; this reads 'gpt2', 'llama', 'mistral', 'qwen2', 'reformer' and 'tenon_rnn_lm'",
-        tn_test_data("golden/bert/masked"));
+    snprintf(says, sizeof says,
+             "'%s/config.json': model_type is 'bert'; this reads 'gpt2', 'llama', 'mistral', 'qwen2', 'reformer' and "
+             "'tenon_rnn_lm'",
+             tn_test_data("golden/bert/masked"));
     ck_error(TN_EUNSUPPORTED, says);
     ck_assert_ptr_null(tn_lm_load(NULL));
     ck_error(TN_EINVAL, "the directory is NULL; it is where 'config.json' lies");
