@@ -2,7 +2,7 @@
  * layers are vectors of words in their sentences. Part of models.h: include that.
  *
  *     tn_elmo  *m = tn_elmo_new(.vocab = 10000, .dim = 128, .hidden = 512);
- *     tn_elmo_batch b = tn_elmo_sentences(3, lines);               // words between blanks
+ *     tn_elmo_batch b = tn_elmo_sentences(m, 3, lines);            // words between blanks
  *     tn_tensor *layer[TN_ELMO_LAYERS];
  *     tn_elmo_vectors(m, &b, layer);                               // [B, T, 2 dim] each, from words to meaning
  *     tn_scalar_mix *mix = tn_scalar_mix_new(.count = 3);          // of a task's own, which learns which it needs

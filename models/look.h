@@ -3,7 +3,7 @@
  * that.
  *
  *     tn_heads *h = tn_heads_new(bert);                                // all heads of all attentions in it
- *     for (int i = 0; i < batches; i++) tn_heads_add(h, loss, &batch[i]);
+ *     for (int i = 0; i < 8; i++) tn_heads_add(h, loss_of, &parts[i]);
  *     int64_t n = tn_heads_count(h), *order = malloc((size_t)n * sizeof *order);
  *     tn_heads_order(h, TN_LEAST_FIRST, 0, order);
  *     tn_heads_prune(h, n / 2, order);                                 // tn_bert_save: Hugging Face's pruned_heads

@@ -3,7 +3,7 @@
  *
  *     tn_rnn_lm    *lm = tn_rnn_lm_new(.vocab = 10000, .dim = 400, .hidden = 800, .layers = 2);
  *     tn_carried_lm *m = tn_carried_lm_new(lm, 20);               // its states go on from batch to batch
- *     tn_columns   *text = tn_columns_new(ids, n, .batch = 20, .length = 35);
+ *     tn_columns   *text = tn_columns_new(numbers, n, .batch = 20, .length = 35);
  *     tn_fit(m, .train = tn_columns_source(text), .loss = tn_carried_lm_loss, .epochs = 10);
  *     if (tn_rnn_lm_save(lm, "dir") != TN_OK) puts(tn_error_message());
  *     tn_free(m);                                                 // and lm with it

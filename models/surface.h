@@ -3,7 +3,7 @@
  *     tn_tensor *x = tn_weights_direction(net, 1), *y = tn_weights_direction(net, 2);
  *     double     values[51 * 51];
  *     for (int i = 0; i < 51 * 51; i++) values[i] = NAN; // still to be computed
- *     tn_surface(.model = net, .loss = loss, .user = &batch, .x = x, .y = y, .nx = 51, .ny = 51, .x0 = -1, .x1 = 1,
+ *     tn_surface(.model = net, .loss = loss_of, .user = &batch, .x = x, .y = y, .nx = 51, .ny = 51, .x0 = -1, .x1 = 1,
  *                .y0 = -1, .y1 = 1, .values = values);
  *
  *     double right = tn_probe(.x = vectors, .y = tags, .test_x = others, .test_y = their_tags); */

@@ -1,5 +1,5 @@
 /* crf.h — a linear-chain conditional random field (Lafferty et al. 2001) behind a tagger: what a tag scores depends on
- * the tag before it, and a sentence's tags are chosen together. Part of models.h (heads.h), and not of nn.h.
+ * the tag before it, and a sentence's tags are chosen together. Part of nn.h: include that.
  *
  *     tn_crf    *crf = tn_crf_new(.labels = 9);
  *     tn_tensor *loss = tn_crf_loss(crf, scores, tags);      // scores [B, T, 9], tags [B, T]

@@ -6,7 +6,7 @@
  *     tn_look_want(look, "bert.encoder.layers.*", .grad = true);       // what each layer gives
  *     tn_scope   s = tn_look_begin(look);                              // this thread's models are watched ...
  *     tn_tensor *loss = tn_scope_return(s, tn_bert_loss(bert, .ids = ids, .masked = where, .words = what)); // to here
- *     tn_look_backward(look, loss);                                    // no parameter is touched
+ *     tn_look_backward(look, loss, NULL);                              // no parameter is touched
  *     tn_tensor *w = tn_look_at(look, "bert.encoder.layers.2.self_attn.weights");
  *     tn_tensor *g = tn_look_grad_at(look, "bert.encoder.layers.2");
  *     tn_look_free(look);

@@ -93,7 +93,7 @@ TN_API tn_tensor *tn_adaptive_softmax_forward(tn_adaptive_softmax *m, tn_tensor 
 TN_API tn_tensor *tn_adaptive_softmax_log_prob(tn_adaptive_softmax *m, tn_tensor *x); /* [..., classes] */
 
 /* A class against k others drawn from noise q(w) ~ counts(w)^power, with scores s(w) = x · weight[w] + bias[w]:
- *     softplus(-s(target)) + sum over the noise of softplus(s(w)),
+ * softplus(-s(target)) + sum over the noise of softplus(s(w)), which is
  * negative sampling (Mikolov 2013) with s as it is, noise-contrastive estimation (Gutmann and Hyvarinen 2010) with
  * s(w) - log(k q(w)), whose scores become log-probabilities by themselves. */
 typedef struct tn_sampled_loss_config {

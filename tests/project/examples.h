@@ -1,5 +1,6 @@
 /* examples.h — what the examples in the comments of public headers take from the program around them: examples.sh puts
  * this in front of each. A name that an example declares itself hides the one of here. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,19 @@ extern tn_gpt        *gpt;
 extern tn_tensor     *x, *y, *vx, *vy, *h, *weight, *bias, *batch, *lengths;
 extern tn_tensor     *ids, *padding, *where, *what, *source, *target, *src, *tgt, *prompt, *begin;
 
+extern tn_tensor     *words, *first, *second, *scores, *tags, *types, *classes, *vectors, *others, *their_tags;
+extern tn_bert       *bert;
+extern tn_tokenizer  *tokenizer;
+extern tn_look_loss   loss_of;
+extern tn_batch       parts[8];
+
 extern tn_encoder     encoder;
 extern tn_fit_loss    bert_loss, pairs_loss;
 extern const uint8_t *kinds;
-extern const char *path, *const *outputs;
-extern const tn_text       *references;
+extern const char *path, *text, *const *outputs;
+extern const tn_text       *references, *lines;
+extern const int32_t       *numbers;
+extern int64_t             *best;
 extern const int64_t *const rows[], row_lengths[];
 extern int64_t              step, n;
 extern const double        *steps, *losses;
