@@ -166,6 +166,16 @@ static int usage(const char *word)
     return 2;
 }
 
+/* "100,300": microseconds a message, megabytes a second. */
+static bool delay(const char *text, bench_options *o)
+{
+    char *end;
+    o->delay_us = strtod(text, &end);
+    if (end == text || *end != ',') return false;
+    o->delay_mb = strtod(text = end + 1, &end);
+    return end > text && !*end && o->delay_us >= 0 && o->delay_mb > 0;
+}
+
 int bench_ranks(int argc, char **argv)
 {
     bench_options o = {.self = argv[0], .threads = 1, .steps = 20};
@@ -187,8 +197,7 @@ int bench_ranks(int argc, char **argv)
         } else if (!strcmp(argv[i], "--no-overlap")) {
             o.no_overlap = true, took = 1;
         } else if (i + 1 < argc && !strcmp(argv[i], "--delay")) {
-            if (sscanf(argv[i + 1], "%lf,%lf", &o.delay_us, &o.delay_mb) != 2 || !(o.delay_us >= 0 && o.delay_mb > 0))
-                return usage(argv[i + 1]);
+            if (!delay(argv[i + 1], &o)) return usage(argv[i + 1]);
         } else if (!(took = bench_option(&o, argv + i))) {
             return usage(argv[i]);
         }

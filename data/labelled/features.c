@@ -131,7 +131,7 @@ static tn_tensor *targets(const tn_features *f, const uint32_t *order, int64_t n
     int64_t *class = real ? NULL : tn_data_mut(t);
     for (int64_t i = 0; (number || class) && i < n; i++) {
         const tn__row *r = &f->row[(order[i] + 1) * f->group - 1];
-        const int32_t *label = f->label.at + r->label;
+        const int32_t *label = f->label.at ? f->label.at + r->label : NULL; /* endings have none */
         if (many)
             for (int64_t k = 0; k < r->labels; k++) number[i * wide + label[k]] = 1;
         else if (number) number[i] = (float)r->number;

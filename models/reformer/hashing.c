@@ -66,7 +66,7 @@ static void torch_normal(int64_t seed, int64_t n, float *x)
 static void buckets_for(const tn_reformer_config *c, int64_t length, int64_t n[2])
 {
     int64_t       bits = 0;
-    const int64_t wide = (int64_t)sqrt((double)(c->positions / c->chunk));
+    const int64_t chunks = c->positions / c->chunk, wide = (int64_t)sqrt((double)chunks);
     n[0] = c->buckets[0], n[1] = c->buckets[1];
     if (n[0]) return;
     while (2 * (length / c->chunk) >> (bits + 1)) bits++;
