@@ -15,11 +15,11 @@ extern tn_gpt        *gpt;
 extern tn_tensor     *x, *y, *vx, *vy, *h, *weight, *bias, *batch, *lengths;
 extern tn_tensor     *ids, *padding, *where, *what, *source, *target, *src, *tgt, *prompt, *begin;
 
-extern tn_tensor     *words, *first, *second, *scores, *tags, *types, *classes, *vectors, *others, *their_tags;
-extern tn_bert       *bert;
-extern tn_tokenizer  *tokenizer;
-extern tn_look_loss   loss_of;
-extern tn_batch       parts[8];
+extern tn_tensor    *words, *first, *second, *scores, *tags, *types, *classes, *vectors, *others, *their_tags;
+extern tn_bert      *bert;
+extern tn_tokenizer *tokenizer;
+extern tn_look_loss  loss_of;
+extern tn_batch      parts[8];
 
 extern tn_encoder     encoder;
 extern tn_fit_loss    bert_loss, pairs_loss;
