@@ -161,7 +161,7 @@ says 2 "the teacher has 2 layers: --layers 3 are more" "${distil[@]}" --layers 3
 says 7 "holds no head for hidden words: it has nothing to teach" "${distil[@]}" --teacher electra --out nothing
 
 # Pairs that belong together are nearer to each other behind than before; the folder is one of sentence-transformers.
-grep . demo/world.txt | head -n 64 | awk '{ print $0 "\t" $NF " " $1 }' >pairs.tsv
+grep -m 64 . demo/world.txt | awk '{ print $0 "\t" $NF " " $1 }' >pairs.tsv
 contrast=("$bert" contrast --quiet --model whole --pairs pairs.tsv --length 24)
 "${contrast[@]}" --out near --valid pairs.tsv --steps 12 --batch 8 --lr 1e-3 >near.txt || wrong "bert contrast failed"
 "$bert" info near | grep -q '^sentences   mean of the pieces, at most 24, vectors of 128, of length 1' ||

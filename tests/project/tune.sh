@@ -8,7 +8,7 @@ bert=$build/bin/bert
 "$bert" sample-corpus --documents 40 >book.txt
 "$bert" train --quiet --text book.txt --out small --size tiny --length 16 --steps 2 --batch 4 --vocab-size 300 \
     >/dev/null
-grep . book.txt | head -n 60 | awk '{ print $0 "\t" (NR % 3 ? "x" : "y") }' >all.tsv
+grep -m 60 . book.txt | awk '{ print $0 "\t" (NR % 3 ? "x" : "y") }' >all.tsv
 head -n 40 all.tsv >train.tsv && tail -n 20 all.tsv >test.tsv
 tune=("$bert" tune --quiet --model small --epochs 2 --batch 4 --length 16 --seed 1)
 

@@ -58,7 +58,7 @@ fi
 cmp -s patches/model.safetensors broken/model.safetensors || wrong "a run that was resumed makes another model"
 
 # An image of one pixel, one of 10,000 x 10,000, and one in PPM.
-{ printf 'P5 8 8 255\n' && tail -c +17 images | head -c 64; } >above.pgm
+{ printf 'P5 8 8 255\n' && head -c 80 images | tail -c 64; } >above.pgm
 printf 'P2 1 1 255 7\n' >one.pgm
 { printf 'P5 10000 10000 255\n' && head -c 100000000 /dev/zero; } >large.pgm
 { printf 'P6 3 2 255\n' && head -c 18 /dev/zero; } >colour.ppm
