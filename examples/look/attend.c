@@ -209,6 +209,5 @@ const command align_command = {
     .least = 1,
     .most = 1,
     .run = run_align,
-    .text = "Writes one page that needs nothing from the network: every head small and one large, as lines and as "
-            "a matrix; from layer to layer for each word; roll-out and flow. Words are chosen with the mouse or "
-            "the arrow keys. Of a translator it is the encoder."};
+    .text = "Prints the translation's pieces, and writes a page: every head of the attention from translation to text, "
+            "and the last layer's mean as shades."};
