@@ -6,6 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "bert.h"
 
+#include "../common/checksum.h"
 #include "../common/files.h"
 #include "../common/progress.h"
 
@@ -78,26 +79,16 @@ static bool read_texts(haystack *h)
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */
 
-/* FNV-1a. */
-static uint64_t sum_of(uint64_t h, const void *data, size_t bytes)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < bytes; i++) h = (h ^ p[i]) * 1099511628211u;
-    return h;
-}
-
 /* Of the lines; and of a model, with how it makes vectors: of the one of a short text. */
 static bool sums(const sentences *how, const model *m, const haystack *h, char of_texts[24], char of_model[24])
 {
     static const char *const probe[] = {"index"};
-    const uint64_t           start = 14695981039346656037u;
     const size_t             bytes = (size_t)how->dim * sizeof(float);
-    uint64_t                 sum = start;
+    uint64_t                 sum = CHECKSUM;
     float                   *v = tn_mem_get(bytes);
-    for (int64_t i = 0; i < h->n; i++) sum = sum_of(sum, h->text[i], strlen(h->text[i]) + 1);
-    snprintf(of_texts, 24, "%016llx", (unsigned long long)sum);
-    if (v && sentences_all(how, m, 1, probe, v))
-        snprintf(of_model, 24, "%016llx", (unsigned long long)sum_of(start, v, bytes));
+    for (int64_t i = 0; i < h->n; i++) sum = checksum_string(sum, h->text[i]);
+    checksum_text(sum, of_texts);
+    if (v && sentences_all(how, m, 1, probe, v)) checksum_text(checksum(CHECKSUM, v, bytes), of_model);
     if (v) tn_mem_put(v, bytes);
     return tn_error() == TN_OK;
 }

@@ -1,18 +1,15 @@
 /* texts.c — text files as batches of hidden words, and the loss on them. */
+#include "../common/checksum.h"
 #include "bert.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A number that tells tokenizers apart: of all their pieces (FNV-1a). */
+/* A number that tells tokenizers apart: of all their pieces. */
 static uint64_t sum_of(const tn_tokenizer *t)
 {
-    uint64_t h = 14695981039346656037u;
-    for (int64_t i = 0; i < tn_tokenizer_size(t); i++)
-        for (const char *p = tn_tokenizer_piece(t, i);; p++) {
-            h = (h ^ (unsigned char)*p) * 1099511628211u;
-            if (!*p) break;
-        }
+    uint64_t h = CHECKSUM;
+    for (int64_t i = 0; i < tn_tokenizer_size(t); i++) h = checksum_string(h, tn_tokenizer_piece(t, i));
     return h;
 }
 

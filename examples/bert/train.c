@@ -1,4 +1,5 @@
 /* train.c — bert train: what is particular to masked language models; all else is in common/train.c. */
+#include "../common/checksum.h"
 #include "bert.h"
 
 #include <string.h>
@@ -79,9 +80,7 @@ static void say(training *t)
 static void describe(const training *t, tn_json_writer *w)
 {
     const bert_training *b = (const bert_training *)t;
-    char                 sum[32];
-    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)tn_corpus_checksum(b->texts.corpus));
-    tn_json_put_string(w, "text", sum);
+    checksum_put(w, "text", tn_corpus_checksum(b->texts.corpus));
     tn_json_put_string(w, "objective", b->objective);
     tn_json_put_i64(w, "batch", b->batch);
     tn_json_put_i64(w, "length", b->length);

@@ -2,6 +2,7 @@
  * particular to it; all else of a training is in common/train.c. */
 #include "tune.h"
 
+#include "../common/checksum.h"
 #include "../common/files.h"
 #include "bert.h"
 
@@ -238,17 +239,14 @@ static void say(training *b)
                 t->task->task == TN_TASK_CLASSES || t->task->task == TN_TASK_CHOICES ? "are cut" : "are read in parts");
 }
 
-/* All strings of the texts (FNV-1a): to resume, they must be the same. */
+/* All strings of the texts: to resume, they must be the same. */
 static uint64_t sum_of(const tn_labelled *l)
 {
-    uint64_t h = 14695981039346656037u;
+    uint64_t h = CHECKSUM;
     for (int64_t i = 0; i < tn_labelled_count(l); i++) {
         const tn_example x = tn_labelled_at(l, i);
         for (int64_t k = 0; k < x.texts + x.labels; k++)
-            for (const char *p = k < x.texts ? x.text[k] : x.label[k - x.texts];; p++) {
-                h = (h ^ (unsigned char)*p) * 1099511628211u;
-                if (!*p) break;
-            }
+            h = checksum_string(h, k < x.texts ? x.text[k] : x.label[k - x.texts]);
     }
     return h;
 }
@@ -256,9 +254,7 @@ static uint64_t sum_of(const tn_labelled *l)
 static void describe(const training *b, tn_json_writer *w)
 {
     const tuning *t = (const tuning *)b;
-    char          sum[32];
-    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)sum_of(t->learn.texts));
-    tn_json_put_string(w, "text", sum);
+    checksum_put(w, "text", sum_of(t->learn.texts));
     tn_json_put_string(w, "model", t->model);
     tn_json_put_i64(w, "batch", t->batch);
     tn_json_put_i64(w, "length", t->length);

@@ -1,4 +1,5 @@
 /* train.c — gpt train: what is particular to language models; all else is in common/train.c. */
+#include "../common/checksum.h"
 #include "gpt.h"
 
 #include <string.h>
@@ -150,19 +151,10 @@ static void say(training *t)
             (long long)g->held.ids.n);
 }
 
-static uint64_t sum_of(const tn_ids *ids)
-{
-    uint64_t h = 14695981039346656037u;
-    for (int64_t i = 0; i < ids->n; i++) h = (h ^ (uint64_t)ids->at[i]) * 1099511628211u;
-    return h;
-}
-
 static void describe(const training *t, tn_json_writer *w)
 {
     const gpt_training *g = (const gpt_training *)t;
-    char                sum[32];
-    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)(sum_of(&g->train.ids) ^ sum_of(&g->held.ids)));
-    tn_json_put_string(w, "text", sum);
+    checksum_put(w, "text", checksum_ids(&g->train.ids) ^ checksum_ids(&g->held.ids));
     tn_json_put_string(w, "shape", g->shape);
     tn_json_put_i64(w, "batch", g->batch);
     tn_json_put_i64(w, "length", g->length);

@@ -2,6 +2,7 @@
  *
  * Averaged SGD as AWD-LSTM has it (Merity and others 2018): plain SGD, until a validation is worse than the best of
  * those more than `patience` before it; from then on the weights that are measured and kept are means. */
+#include "../common/checksum.h"
 #include "lm.h"
 
 #include <math.h>
@@ -239,19 +240,10 @@ static void say(training *t)
             (long long)g->held.n);
 }
 
-static uint64_t sum_of(const tn_ids *ids)
-{
-    uint64_t h = 14695981039346656037u;
-    for (int64_t i = 0; i < ids->n; i++) h = (h ^ (uint64_t)ids->at[i]) * 1099511628211u;
-    return h;
-}
-
 static void describe(const training *t, tn_json_writer *w)
 {
     const lm_training *g = (const lm_training *)t;
-    char               sum[32];
-    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)(sum_of(&g->ids) ^ sum_of(&g->held)));
-    tn_json_put_string(w, "text", sum);
+    checksum_put(w, "text", checksum_ids(&g->ids) ^ checksum_ids(&g->held));
     tn_json_put_string(w, "cell", g->cell), tn_json_put_string(w, "optimizer", g->optimizer);
     tn_json_put_string(w, "decay", g->decay), tn_json_put_string(w, "cutoffs", g->cutoffs ? g->cutoffs : "");
     const struct {

@@ -3,6 +3,7 @@
  *
  * The control (Hewitt, Liang 2019): each word, whatever its sentence, has a class drawn by its spelling. A probe that
  * learns that learns words by heart; selectivity is how much better it does on the real classes. */
+#include "../common/checksum.h"
 #include "trees.h"
 
 #include <math.h>
@@ -25,8 +26,7 @@ typedef struct {
 
 static uint64_t spelled(tn_text w)
 {
-    uint64_t h = 14695981039346656037u ^ (uint64_t)seed;
-    for (size_t i = 0; i < w.bytes; i++) h = (h ^ (unsigned char)w.at[i]) * 1099511628211u;
+    const uint64_t h = checksum(CHECKSUM ^ (uint64_t)seed, w.at, w.bytes);
     return h ^ h >> 29;
 }
 

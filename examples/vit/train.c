@@ -1,4 +1,5 @@
 /* train.c — vit train: what is particular to images; all else is in common/train.c. */
+#include "../common/checksum.h"
 #include "vit.h"
 
 #include <string.h>
@@ -109,19 +110,13 @@ static void say(training *t)
 
 static uint64_t sum_of(const tn_tensor *t)
 {
-    uint64_t       h = 14695981039346656037u;
-    const uint8_t *at = tn_data(t);
-    const size_t   n = (size_t)tn_numel(t) * tn_dtype_size(tn_dtype_of(t));
-    for (size_t i = 0; i < n; i++) h = (h ^ at[i]) * 1099511628211u;
-    return h;
+    return checksum(CHECKSUM, tn_data(t), (size_t)tn_numel(t) * tn_dtype_size(tn_dtype_of(t)));
 }
 
 static void describe(const training *t, tn_json_writer *w)
 {
     const vit_training *v = (const vit_training *)t;
-    char                sum[32];
-    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)(sum_of(v->all.x) ^ sum_of(v->all.y)));
-    tn_json_put_string(w, "images", sum);
+    checksum_put(w, "images", sum_of(v->all.x) ^ sum_of(v->all.y));
     tn_json_put_string(w, "model", v->shape);
     tn_json_put_i64(w, "patch", v->patch);
     tn_json_put_i64(w, "batch", v->batch);

@@ -1,0 +1,30 @@
+/* checksum.c — see checksum.h. */
+#include "checksum.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t next(uint64_t sum, uint64_t x) { return (sum ^ x) * UINT64_C(1099511628211); }
+
+uint64_t checksum(uint64_t sum, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < bytes; i++) sum = next(sum, p[i]);
+    return sum;
+}
+uint64_t checksum_string(uint64_t sum, const char *text) { return checksum(sum, text, strlen(text) + 1); }
+
+uint64_t checksum_ids(const tn_ids *ids)
+{
+    uint64_t sum = CHECKSUM;
+    for (int64_t i = 0; i < ids->n; i++) sum = next(sum, (uint64_t)ids->at[i]);
+    return sum;
+}
+
+void checksum_text(uint64_t sum, char to[17]) { snprintf(to, 17, "%016llx", (unsigned long long)sum); }
+void checksum_put(tn_json_writer *w, const char *name, uint64_t sum)
+{
+    char text[17];
+    checksum_text(sum, text);
+    tn_json_put_string(w, name, text);
+}
