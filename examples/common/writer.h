@@ -31,6 +31,14 @@ typedef struct {
     int64_t          ahead;
     int64_t sinks; /* the first so many pieces stay, and the oldest behind them go; 0: the last half is read anew */
 } manner;
+/* Options of how it draws, for the manner `how`. A temperature of 0 is no draw at all, so it is a number beside it. */
+#define WRITER_DRAWS(how_, temperature)                                                                        \
+    OPTION_REAL("temperature", 't', "T", &(temperature),                                                       \
+                "0: always the likeliest; below 1 rather the likely ones, above 1 also others", .least = 0,    \
+                .most = 100),                                                                                  \
+        OPTION_INT("top-k", 'k', "N", &(how_).how.top_k, "only the N likeliest", .least = 0, .most = 1e7),     \
+        OPTION_REAL("top-p", 0, "P", &(how_).how.top_p, "only the likeliest that make up so much probability", \
+                    .least = 1e-9, .most = 1)
 typedef struct {
     const model  *m;
     tn_decoding  *decoding;
