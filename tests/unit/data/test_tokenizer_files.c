@@ -306,10 +306,7 @@ START_TEST(final_sigmas)
 {
     static const char *const words[] = {"a\xce\xa3", "a'\xce\xa3", "\xf0\x9f\x84\xb0\xce\xa3",
                                         "\xf0\x9f\x85\xb9\xce\xa3", "\xe2\x85\xa0\xce\xa3"};
-    static const char *const others[] = {"\xce\xa3",
-                                         "a\xce\xa3"
-                                         "b",
-                                         "\xf0\x9f\x85\x8a\xce\xa3", "1\xce\xa3"};
+    static const char *const others[] = {"\xce\xa3", "a\xce\xa3\x62", "\xf0\x9f\x85\x8a\xce\xa3", "1\xce\xa3"};
     const char              *dir = folder("sigma");
     write_file(in(dir, "vocab.txt"), "[UNK]\na\n##\xcf\x82\n##\xcf\x83\n\xcf\x82\n\xcf\x83\n1\n##b\n'\n"
                                      "\xf0\x9f\x84\xb0\n\xf0\x9f\x85\xb9\n\xe2\x85\xb0\n\xf0\x9f\x85\x8a\n");
