@@ -80,7 +80,7 @@ static void work(tn_world *w, void *user)
         if (tn_error() == TN_OK) memcpy(j->weights[rank] + at, tn_data(p.tensor), bytes);
         at += (int64_t)bytes;
     }
-    j->bytes = at;
+    if (rank == 0) j->bytes = at; /* the ranks are threads of one process */
     tn_ema_free(ema), tn_optimizer_free(o), tn_dataset_free(rows), tn_dataset_free(held), tn_free(net);
 }
 
