@@ -8,7 +8,8 @@
  *   - gcc's OpenMP ends the process when it cannot make a thread, so before the first team of a size we try that many
  *     plain threads, and stay serial if we do not get them;
  *   - in a child forked after a parallel region gcc's OpenMP hangs, so there all loops are serial;
- *   - inside a parallel region, ours or the user's, loops are serial.
+ *   - inside a parallel region, ours or the user's, loops are serial;
+ *   - errno stays as it was: clang's OpenMP sets it when it begins and when it makes threads.
  * What this file keeps for the whole process: the default number of threads, found once; whether the fork handler is
  * set, and whether we are such a child. */
 #include "core/base/checked.h"
@@ -16,6 +17,7 @@
 #include "core/base/parallel.h"
 #include "core/base/thread.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #ifdef _OPENMP
@@ -90,9 +92,18 @@ static bool ready(int threads)
     return false;
 }
 
+/* The first question to OpenMP is also what begins it. */
+static bool in_region(void)
+{
+    const int  keep = errno;
+    const bool in = omp_in_parallel();
+    errno = keep;
+    return in;
+}
+
 int tn_threads(void)
 {
-    if (atomic_load_explicit(&in_child, memory_order_relaxed) || omp_in_parallel()) return 1;
+    if (atomic_load_explicit(&in_child, memory_order_relaxed) || in_region()) return 1;
     if (tn__self.threads > 0) return tn__self.threads;
     int n = atomic_load_explicit(&found, memory_order_relaxed);
     if (!n) {
@@ -178,8 +189,9 @@ void tn_parallel_for(int64_t n, int64_t grain, void (*body)(int64_t from, int64_
     tn__self.mode.look = 0; /* watching is of one thread: a body is never watched, so that their number does not show */
 #ifdef _OPENMP
     if (blocks > 1) {
-        const int threads = tn_threads();
+        const int threads = tn_threads(), keep = errno;
         if (threads > 1 && ready(threads)) parallel(body, user, n, grain, blocks, threads), done = true;
+        errno = keep;
     }
 #endif
     if (!done) serial(body, user, n, grain, blocks);
