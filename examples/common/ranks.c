@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #ifndef RANKS_MPIEXEC
-#define RANKS_MPIEXEC NULL
+#define RANKS_MPIEXEC "" /* built without MPI */
 #endif
 
 /* ---- who has started this process -------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ void ranks_launch(int ranks, const char *path, int argc, char **argv)
     char        count[16], own[4096];
     char      **words = calloc((size_t)argc + 8, sizeof *words);
     int         n = 0;
-    if (!mpiexec) tn_raise(TN_EUNSUPPORTED, "built without MPI, so --ranks can only be 1; see TENON_MPI");
+    if (!*mpiexec) tn_raise(TN_EUNSUPPORTED, "built without MPI, so --ranks can only be 1; see TENON_MPI");
     else if (!words) tn_raise(TN_ENOMEM, "no memory to start %s", mpiexec);
     if (tn_error() != TN_OK) {
         free(words);
