@@ -309,6 +309,31 @@ START_TEST(words_as_features)
 }
 END_TEST
 
+/* A batch of sentences has as many pieces as .batch of them have on average, so that a word weighs the same in each. */
+START_TEST(sentences_by_their_pieces)
+{
+    char text[1024] = "";
+    for (int i = 0; i < 12; i++) strcat(text, "the A\n\n");
+    for (int i = 0; i < 4; i++) strcat(text, "the A\ncat B\nsat A\non B\nthe A\nmat B\nthe A\nhat B\ncat A\nsat B\n\n");
+    tn_labelled *l = READ(text, .kind = TN_LABELLED_WORDS);
+    tn_labels   *s = tn_labels_of(l);
+    tn_features *f = tn_features_new(l, tokens, s, .batch = 4, .length = 64);
+    int64_t      all = 0;
+    fine();
+    ck_assert_int_eq(tn_features_count(f), 16);
+    for (int64_t i = 0; i < 16; i++) all += tn_features_at(f, i).pieces;
+    const tn_source src = tn_features_source(f);
+    int64_t         rows = 0;
+    tn_batch        b;
+    for (; tn_source_next(&src, &b); rows += b.rows)
+        ck_assert_msg(tn_numel(b.x) <= all / 4, "%lld pieces, of %lld in 16 sentences", (long long)tn_numel(b.x),
+                      (long long)all);
+    ck_assert_int_eq(rows, 16);
+    fine();
+    tn_features_free(f), tn_labelled_free(l), tn_labels_free(s);
+}
+END_TEST
+
 /* Windows overlap, and each that shows the answer says where. */
 START_TEST(answers_as_features)
 {
@@ -397,6 +422,7 @@ int main(void)
     tcase_add_unchecked_fixture(c, make_tokens, free_tokens);
     tcase_add_test(c, texts_as_features);
     tcase_add_test(c, words_as_features);
+    tcase_add_test(c, sentences_by_their_pieces);
     tcase_add_test(c, answers_as_features);
     tcase_add_test(c, choices_as_features);
     tcase_add_test(c, a_position_is_found_again);
