@@ -36,7 +36,7 @@ typedef struct {
     training         base;
     const tune_task *task;
     const char      *model, *train, *valid, *test, *form, *text, *pair, *label, *problem;
-    int64_t          lora, freeze, batch, length, stride, longest, skip, patience;
+    int64_t          lora, freeze, batch, parts, length, stride, longest, skip, patience;
     double           decay;
     bool             json, bio, weights, crf;
     tn_labels       *labels;
@@ -62,6 +62,10 @@ static int check(training *b)
     tuning *t = of(b);
     if (!t->length) t->length = t->task->length;
     if (!t->batch) t->batch = t->task->batch;
+    if (!t->parts) t->parts = t->batch % 4 == 0 ? 4 : t->batch % 2 == 0 ? 2 : 1;
+    if (t->batch % t->parts)
+        return program_usage("--batch %lld cannot be gone through in %lld equal --parts", (long long)t->batch,
+                             (long long)t->parts);
     if (t->patience && !t->valid) return program_usage("--patience needs --valid: what is it to be measured on?");
     if (t->task->task != TN_TASK_CLASSES && problem_of(t) != TN_ONE_LABEL)
         return program_usage("--labels %s is for classify and pairs", t->problem);
@@ -100,8 +104,8 @@ static bool load(const tuning *t, const char *path, held *h)
 static bool features(tuning *t, held *h)
 {
     return held_open(h, t->labels, t->base.tokens,
-                     TN_WITH(tn_features_config, TN_FEATURES_DEFAULTS, .problem = problem_of(t), .batch = t->batch,
-                             .length = t->length, .stride = t->stride));
+                     TN_WITH(tn_features_config, TN_FEATURES_DEFAULTS, .problem = problem_of(t),
+                             .batch = t->batch / t->parts, .length = t->length, .stride = t->stride));
 }
 
 /* n / (labels · count) for each label, so that each weighs as much in all as any other. */
@@ -149,7 +153,7 @@ static bool open_all(training *b)
         tn_raise(TN_EFORMAT, "'%s' has one label only: there is nothing to tell apart", t->train);
     if ((t->valid && !load(t, t->valid, &t->check)) || (t->test && !load(t, t->test, &t->judge))) return false;
     tn_features_config c = {TN_FEATURES_DEFAULTS};
-    c.problem = problem_of(t), c.batch = t->batch, c.length = t->length, c.stride = t->stride;
+    c.problem = problem_of(t), c.batch = t->batch / t->parts, c.length = t->length, c.stride = t->stride;
     c.seed = (uint64_t)b->asked.seed;
     t->learn.features = tn_error() == TN_OK ? tn_features_create(t->learn.texts, b->tokens, t->labels, c) : NULL;
     if (!t->learn.features || !balance(t) || (t->valid && !features(t, &t->check)) ||
@@ -162,7 +166,10 @@ static bool open_all(training *b)
         b->fit.score = score, b->fit.rising = b->fit.restore_best = true, b->fit.patience = t->patience;
         b->score = t->task->metric;
     }
-    b->batches = b->fit.train.batches, b->width = t->batch * t->length;
+    /* Texts of one part are of like lengths; parts are drawn from all lengths, so that a batch has of all. */
+    b->fit.accumulate = shorter(t->parts, b->fit.train.batches);
+    b->batches = (b->fit.train.batches + b->fit.accumulate - 1) / b->fit.accumulate;
+    b->width = t->batch / t->parts * t->length;
     b->every = t->valid || b->batches > 500 ? b->batches : 500; /* a checkpoint is three times the model */
     snprintf(b->each, sizeof b->each, "%lld texts of at most %lld pieces", (long long)t->batch, (long long)t->length);
     return true;
@@ -257,6 +264,7 @@ static void describe(const training *b, tn_json_writer *w)
     checksum_put(w, "text", sum_of(t->learn.texts));
     tn_json_put_string(w, "model", t->model);
     tn_json_put_i64(w, "batch", t->batch);
+    tn_json_put_i64(w, "parts", t->parts);
     tn_json_put_i64(w, "length", t->length);
     tn_json_put_double(w, "weight_decay", t->decay);
     tn_json_put_bool(w, "balance", t->weights);
@@ -338,6 +346,9 @@ static const option options[] = {
                .most = 1e6),
     OPTION_INT("batch", 'b', "N", &asked.batch, "texts in a step; without it, 32, or 16 of long ones", .least = 1,
                .most = 65536),
+    OPTION_INT("parts", 0, "N", &asked.parts,
+               "a step goes through its texts in N parts of like lengths: more of them need less memory; without it, 4",
+               .least = 1, .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "pieces of a text at most; without it, 128, and of answers 384",
                .least = 8, .most = 16384),
     OPTION_INT("stride", 0, "N", &asked.stride, "pieces that two windows of a long text have in common", .least = 0,

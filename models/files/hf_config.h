@@ -31,6 +31,7 @@ bool tn__pruned_open(const char *dir, tn__pruned *p); /* false: raised */
 void tn__pruned_close(tn__pruned *p);
 bool tn__enough_pruned(const tn_safetensors *f, const char *path, int64_t want, const tn__pruned *p, int64_t head);
 void tn__pruned_apply(const tn__pruned *p, void *m);
+void tn__pruned_as(void *m, void *other); /* takes out of m the heads that a model of its shape has not any more */
 bool tn__is_pruned(void *m);
 void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths);
 

@@ -33,3 +33,28 @@ void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths)
     }
     tn_json_close(w);
 }
+
+/* The i-th attention in the order of the modules; NULL: there are not so many. */
+static tn_mha *attention_at(void *m, int64_t i)
+{
+    for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) {
+        tn_mha *a = tn_mha_of(e.module);
+        if (a && !i--) return a;
+    }
+    return NULL;
+}
+
+void tn__pruned_as(void *m, void *other)
+{
+    tn_mha *from, *to;
+    for (int64_t i = 0; (from = attention_at(other, i)) && (to = attention_at(m, i)) && tn_error() == TN_OK; i++) {
+        const int64_t gone = from->made_heads - from->heads;
+        const size_t  bytes = (size_t)(gone + 1) * sizeof(int64_t);
+        int64_t      *heads = gone ? tn_mem_get(bytes) : NULL, n = 0;
+        for (int64_t h = 0, at = 0; heads && h < from->made_heads; h++) {
+            if (at < from->heads && from->left[at] == h) at++;
+            else heads[n++] = h;
+        }
+        if (heads) tn_mha_prune(to, n, heads), tn_mem_put(heads, bytes);
+    }
+}

@@ -40,6 +40,7 @@ static tn_bert *trimmed(tn_bert *old, bool pooler)
     tn_bert_config c = old->config;
     c.no_words = c.no_next = true, c.no_pooler = !pooler, c.replaced = false;
     tn_bert *m = tn_bert_create(c);
+    if (m) tn__pruned_as(m, old);
     for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
         const tn_tensor *has = named(old, p.name);
         if (has) tn_adopt(p.tensor, has);

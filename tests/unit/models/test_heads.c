@@ -161,6 +161,41 @@ START_TEST(an_encoder_is_trimmed)
 }
 END_TEST
 
+static int64_t heads_in_all(void *m)
+{
+    int64_t n = 0;
+    for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);)
+        if (tn_mha_of(e.module)) n += tn_mha_of(e.module)->heads;
+    return n;
+}
+
+/* A model without some of its heads (tests/golden/pruned_heads.py) is tuned as any other, and its files know of it. */
+START_TEST(heads_may_have_been_pruned)
+{
+    const char *dir = tn_test_file("pruned");
+    tn_bert    *b = tn_bert_load(tn_test_data("golden/look/bert")), *whole;
+    tn_tensor  *ids = tn_full_of(TN_I64, TN_SHAPE(2, 5), 7);
+    fine();
+    whole = tn_bert_load(tn_test_data("golden/bert/pretraining"));
+    ck_assert_int_lt(heads_in_all(b), heads_in_all(whole));
+    ck_assert_ptr_nonnull(b->head); /* so that it has to be trimmed */
+    const int64_t left = heads_in_all(b);
+    tn_eval(b);
+    tn_tensor *before = tn_bert_forward(b, ids);
+    tn_tuned  *m = tn_tuned_new(b, .task = TN_TASK_TAGS, .n = 3);
+    fine();
+    tn_eval(m);
+    ck_assert_int_eq(heads_in_all(m), left);
+    ck_assert(tn_same_bits(tn_bert_forward(m->encoder, ids), before));
+    mkdir(dir, 0777);
+    ck_assert_int_eq(tn_tuned_save(m, dir), TN_OK);
+    tn_tuned *again = tn_tuned_load(dir);
+    fine();
+    ck_assert(tn_same_bits(tn_tuned_forward(again, ids), tn_tuned_forward(m, ids)));
+    tn_free(again), tn_free(m), tn_free(whole);
+}
+END_TEST
+
 /* Fresh adapters change nothing; what they learn is kept apart, loaded into another copy, and merged. */
 START_TEST(adapters)
 {
@@ -254,6 +289,7 @@ int main(void)
     tcase_add_loop_test(c, scores_losses_and_gradients_as_hugging_face, 0, HEADS);
     tcase_add_loop_test(c, files_are_hugging_faces, 0, HEADS);
     tcase_add_test(c, an_encoder_is_trimmed);
+    tcase_add_test(c, heads_may_have_been_pruned);
     tcase_add_loop_test(c, adapters, 0, HEADS);
     tcase_add_test(c, what_is_refused);
     tcase_add_test(c, bad_configs);
