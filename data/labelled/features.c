@@ -20,18 +20,23 @@ static bool lengths(tn_features *f)
     return true;
 }
 
-/* `batch` examples each; but sentences by their pieces, as many as `batch` of them have on average. Their loss is a mean
- * over words: with as many sentences in each batch, a word among short ones would weigh ten times what it does among long
- * ones, and the batch of the longest would take the memory of several. */
-static tn__batching batching(const tn_features *f)
+/* `batch` examples each; but sentences by their pieces, as many as `batch` of them have on average, or so many more that
+ * there are not more batches than those would be. Their loss is a mean over words: with as many sentences in each batch,
+ * a word among short ones would weigh ten times what it does among long ones, and the batch of the longest would take
+ * the memory of several. */
+static bool first_plan(tn_features *f)
 {
-    const int64_t n = f->rows / f->group;
-    int64_t       pieces = 0;
-    if (f->from->config.kind != TN_LABELLED_WORDS || !n)
-        return (tn__batching){.tokens = INT64_MAX, .examples = f->config.batch, .seed = f->config.seed};
-    for (int64_t i = 0; i < n; i++) pieces += f->length[i];
-    const double each = (double)pieces / (double)n * (double)f->config.batch;
-    return (tn__batching){.tokens = tn__max_i64((int64_t)each, 1), .seed = f->config.seed};
+    const int64_t n = f->rows / f->group, want = n / f->config.batch + (n % f->config.batch > 0);
+    double        pieces = 0;
+    f->how = (tn__batching){.tokens = INT64_MAX, .examples = f->config.batch, .seed = f->config.seed};
+    if (f->from->config.kind != TN_LABELLED_WORDS || !n) return plan(f);
+    for (int64_t i = 0; i < n; i++) pieces += (double)f->length[i];
+    f->how.tokens = (int64_t)(pieces / (double)want) + 1, f->how.examples = 0;
+    while (plan(f) && f->plan.batches > want) {
+        f->how.tokens += f->how.tokens * (f->plan.batches - want) / want + 1;
+        f->planned = -1;
+    }
+    return tn_error() == TN_OK;
 }
 
 static bool right_config(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,
@@ -64,10 +69,7 @@ tn_features *tn_features_create(const tn_labelled *l, const tn_tokenizer *t, con
     if (l->config.no_label) f->config.no_label = true;
     if (l->config.kind == TN_LABELLED_CHOICES && l->n) f->group = l->row[0].texts - 1;
     f->encoding = tn_encoding_new();
-    if (f->encoding && tn__features_encode(f) && lengths(f)) {
-        f->how = batching(f);
-        if (plan(f)) return f;
-    }
+    if (f->encoding && tn__features_encode(f) && lengths(f) && first_plan(f)) return f;
     tn_features_free(f);
     return NULL;
 }

@@ -92,6 +92,11 @@ void said_probabilities(const float *scores, int64_t n, bool each, double *to)
     for (int64_t i = 0; i < n && !each; i++) to[i] /= sum;
 }
 
+verdict verdict_of_none(int64_t examples)
+{
+    return (verdict){examples, 0, -1, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+}
+
 /* ---- how right it is --------------------------------------------------------------------------------------------- */
 
 /* Gold and predicted numbers of labels, in a list that grows. */
@@ -214,33 +219,46 @@ static void best_threshold(double *const list[3], const bool *answerable, const 
     v->f1 = tn_squad_threshold(v->examples, none, f1, empty, answerable, &v->threshold);
 }
 
-static void judge_answers(const judging *j, const held *h, verdict *v)
+bool judge_spans(const tn_labelled *gold, span (*said)(void *user, int64_t i), void *user, bool thresholds, verdict *v)
 {
     const size_t n = (size_t)v->examples;
     double      *number = calloc(3 * n + 1, sizeof *number), *list[3] = {number, number + n, number + 2 * n};
     bool        *flag = calloc(2 * n + 1, sizeof *flag), some = false;
     tn_squad     s = {.v2 = true};
-    for (int64_t i = 0; number && flag && i < v->examples; i++) some |= !tn_labelled_at(h->texts, i).labels;
+    for (int64_t i = 0; number && flag && i < v->examples; i++) some |= !tn_labelled_at(gold, i).labels;
     s.v2 = some;
     for (int64_t i = 0; number && flag && i < v->examples && tn_error() == TN_OK; i++) {
-        const tn_example x = tn_labelled_at(h->texts, i);
-        const tn_answer  a = said_answer(h, i, j->longest);
+        const tn_example x = tn_labelled_at(gold, i);
+        const span       a = said(user, i);
         tn_text          right[64];
         const int        k = (int)(x.labels < 64 ? x.labels : 64);
         for (int r = 0; r < k; r++) right[r] = tn_text_of(x.label[r]);
-        tn_squad_add(&s, (tn_text){x.text[1] + a.start, (size_t)(a.end - a.start)}, k, right);
-        list[0][i] = a.none - a.score, list[1][i] = s.last_exact, list[2][i] = s.last;
-        flag[i] = k > 0, flag[(int64_t)n + i] = a.end == a.start;
+        tn_squad_add(&s, a.text, k, right);
+        list[0][i] = a.none, list[1][i] = s.last_exact, list[2][i] = s.last;
+        flag[i] = k > 0, flag[(int64_t)n + i] = !a.text.bytes;
     }
     v->exact = tn_squad_exact(&s), v->f1 = tn_squad_f1(&s);
     if (!number || !flag) tn_raise(TN_ENOMEM, "no memory for %lld answers", (long long)v->examples);
-    else if (some) best_threshold(list, flag, flag + n, v);
+    else if (some && thresholds) best_threshold(list, flag, flag + n, v);
     free(number), free(flag);
+    return tn_error() == TN_OK;
+}
+
+typedef struct {
+    const judging *j;
+    const held    *h;
+} asked_for;
+static span best_span(void *user, int64_t i)
+{
+    const asked_for *q = user;
+    const tn_answer  a = said_answer(q->h, i, q->j->longest);
+    const tn_example x = tn_labelled_at(q->h->texts, i);
+    return (span){{x.text[1] + a.start, (size_t)(a.end - a.start)}, a.none - a.score};
 }
 
 bool judge(const judging *j, held *h, tn_tuned *m, verdict *v)
 {
-    *v = (verdict){tn_labelled_count(h->texts), NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    *v = verdict_of_none(tn_labelled_count(h->texts));
     if (!held_ask(h, m)) return false;
     switch (j->task->task) {
     case TN_TASK_CLASSES:
@@ -250,7 +268,7 @@ bool judge(const judging *j, held *h, tn_tuned *m, verdict *v)
         break;
     case TN_TASK_CHOICES: judge_classes(j, h, v); break;
     case TN_TASK_TAGS: judge_tags(j, h, v); break;
-    case TN_TASK_ANSWERS: judge_answers(j, h, v); break;
+    case TN_TASK_ANSWERS: judge_spans(h->texts, best_span, &(asked_for){j, h}, true, v); break;
     }
     return tn_error() == TN_OK;
 }
@@ -283,30 +301,69 @@ double verdict_of(const verdict *v, const char *metric)
 /* Four digits behind the point, as shown. */
 static double rounded(double x) { return round(1e4 * x) / 1e4; }
 
-static void print_json(const verdict *v, double seconds, int64_t skipped)
+static void put_numbers(tn_json_writer *w, const verdict *v)
+{
+    for (const row *r = rows; r->name; r++)
+        if (isfinite(value(v, r))) tn_json_put_double(w, r->name, rounded(value(v, r)));
+    if (v->skipped) tn_json_put_i64(w, "skipped", v->skipped);
+    if (v->seconds >= 0) tn_json_put_double(w, "seconds", rounded(v->seconds));
+}
+
+static void print_json(const verdict *v, const verdict *deviation, int64_t seeds)
 {
     tn_json_writer *w = tn_json_writer_new(0);
     tn_json_open_object(w, NULL);
     tn_json_put_i64(w, "examples", v->examples);
-    for (const row *r = rows; r->name; r++)
-        if (isfinite(value(v, r))) tn_json_put_double(w, r->name, rounded(value(v, r)));
-    if (skipped) tn_json_put_i64(w, "skipped", skipped);
-    if (seconds >= 0) tn_json_put_double(w, "seconds", rounded(seconds));
+    put_numbers(w, v);
+    if (seeds) {
+        tn_json_put_i64(w, "seeds", seeds);
+        tn_json_open_object(w, "deviation");
+        put_numbers(w, deviation);
+        tn_json_close(w);
+    }
     tn_json_close(w);
     const char *text = tn_json_text(w, NULL);
     if (text) puts(text);
     tn_json_writer_free(w);
 }
 
-void verdict_print(const verdict *v, double seconds, int64_t skipped, bool json)
+void verdict_print(const verdict *v, bool json)
 {
     if (json) {
-        print_json(v, seconds, skipped);
+        print_json(v, NULL, 0);
         return;
     }
     printf("%-10s %lld\n", "examples", (long long)v->examples);
     for (const row *r = rows; r->name; r++)
         if (isfinite(value(v, r))) printf("%-10s %.4f\n", r->name, value(v, r));
-    if (skipped) printf("%-10s %lld\n", "skipped", (long long)skipped);
-    if (seconds >= 0) printf("%-10s %.1f\n", "seconds", seconds);
+    if (v->skipped) printf("%-10s %lld\n", "skipped", (long long)v->skipped);
+    if (v->seconds >= 0) printf("%-10s %.1f\n", "seconds", v->seconds);
+}
+
+/* Mean and sample deviation, √(Σ (x - mean)² / (n - 1)), of what stands at r in each of them. */
+static double mean_of(const verdict *v, int64_t n, const row *r, double *deviation)
+{
+    double mean = 0, sum = 0;
+    for (int64_t i = 0; i < n; i++) mean += value(&v[i], r) / (double)n;
+    for (int64_t i = 0; i < n; i++) sum += (value(&v[i], r) - mean) * (value(&v[i], r) - mean);
+    *deviation = n > 1 ? sqrt(sum / (double)(n - 1)) : 0;
+    return mean;
+}
+
+void verdict_print_mean(const verdict *v, int64_t n, bool json)
+{
+    static const row time = {"seconds", offsetof(verdict, seconds)};
+    verdict          mean = v[0], deviation = v[0];
+    deviation.skipped = 0;
+    mean.seconds = mean_of(v, n, &time, &deviation.seconds);
+    for (const row *r = rows; r->name; r++)
+        *(double *)(void *)((char *)&mean + r->at) = mean_of(v, n, r, (double *)(void *)((char *)&deviation + r->at));
+    if (json) {
+        print_json(&mean, &deviation, n);
+        return;
+    }
+    printf("mean of %lld, and deviation\n", (long long)n);
+    for (const row *r = rows; r->name; r++)
+        if (isfinite(value(&mean, r))) printf("%-10s %.4f %.4f\n", r->name, value(&mean, r), value(&deviation, r));
+    printf("%-10s %.1f %.1f\n", "seconds", mean.seconds, deviation.seconds);
 }

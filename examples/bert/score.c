@@ -1,5 +1,6 @@
-/* score.c — bert score: how right labels are that stand beside those of people, in the columns of standard input. */
+/* score.c — bert score: how right labels, numbers, tags and answers are that stand in files beside those of people. */
 #include "bert.h"
+#include "tune.h"
 #include "../common/files.h"
 
 #include <stdlib.h>
@@ -7,7 +8,10 @@
 
 enum { LINE_MOST = 16 << 20 }; /* bytes */
 
-static bool strict;
+static bool        strict, json;
+static const char *task, *none_path;
+
+/* ---- entities ---------------------------------------------------------------------------------------------------- */
 
 /* The first of a line's columns and its last two; how many there are. */
 static int64_t columns(tn_text line, tn_text *first, tn_text *gold, tn_text *predicted)
@@ -66,10 +70,8 @@ static void read_lines(tn_entities *e)
     free(line);
 }
 
-static int run(int count, char **operands)
+static void score_entities(void)
 {
-    if (count != 1 || strcmp(operands[0], "entities"))
-        return program_usage("there is 'score entities', and no 'score %s'", operands[0]);
     tn_string    table = {0};
     tn_entities *e = tn_entities_new(strict ? TN_ENTITIES_STRICT : TN_ENTITIES_CONLL);
     if (e) read_lines(e);
@@ -78,16 +80,162 @@ static int run(int count, char **operands)
         tn_raise(TN_EIO, "standard output cannot be written");
     tn_string_free(&table);
     tn_entities_free(e);
+}
+
+/* ---- labels and numbers ------------------------------------------------------------------------------------------ */
+
+/* GLUE's tasks, and by what each is judged: the others by accuracy. */
+static bool judged_by(const char *metric)
+{
+    static const struct {
+        const char *task, *metrics;
+    } glue[] = {{"cola", "matthews"},   {"sst-2", "accuracy"},         {"mrpc", "accuracy f1"},
+                {"qqp", "accuracy f1"}, {"sts-b", "pearson spearman"}, {"mnli", "accuracy"},
+                {"qnli", "accuracy"},   {"rte", "accuracy"},           {"wnli", "accuracy"}};
+    for (size_t i = 0; task && i < sizeof glue / sizeof *glue; i++)
+        if (!strcmp(task, glue[i].task)) return strstr(glue[i].metrics, metric) != NULL;
+    return strcmp(metric, "pearson") != 0 && strcmp(metric, "spearman") != 0;
+}
+
+static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* The labels that occur in either column. */
+static tn_labels *labels_of(const tn_labelled *l)
+{
+    const int64_t n = tn_labelled_count(l);
+    int64_t       k = 0;
+    const char  **name = calloc(2 * (size_t)n + 1, sizeof *name);
+    tn_labels    *s = NULL;
+    if (!name) return tn_raise(TN_ENOMEM, "no memory for %lld labels", (long long)n), NULL;
+    for (int64_t i = 0; i < n; i++) {
+        const tn_example x = tn_labelled_at(l, i);
+        name[2 * i] = x.text[0], name[2 * i + 1] = x.label[0];
+    }
+    qsort(name, 2 * (size_t)n, sizeof *name, by_bytes);
+    for (int64_t i = 0; i < 2 * n; i++)
+        if (!k || strcmp(name[k - 1], name[i]) != 0) name[k++] = name[i];
+    s = tn_labels_new(k, name);
+    free(name);
+    return s;
+}
+
+static void judge_labels_of(const tn_labelled *l, verdict *v)
+{
+    const int64_t n = v->examples;
+    int64_t      *gold = calloc(2 * (size_t)n + 1, sizeof *gold), *said = gold + n;
+    tn_labels    *names = labels_of(l);
+    for (int64_t i = 0; names && gold && i < n; i++) {
+        const tn_example x = tn_labelled_at(l, i);
+        gold[i] = tn_labels_find(names, x.text[0]), said[i] = tn_labels_find(names, x.label[0]);
+    }
+    if (names && gold) {
+        if (judged_by("accuracy")) v->accuracy = 100 * tn_f1(TN_F1_MICRO, n, gold, said);
+        if (judged_by("f1"))
+            v->f1 = 100 * tn_f1(tn_labels_count(names) <= 2 ? TN_F1_BINARY : TN_F1_MACRO, n, gold, said);
+        if (judged_by("matthews")) v->matthews = tn_matthews(n, gold, said);
+    }
+    tn_labels_free(names);
+    free(gold);
+}
+
+static void judge_numbers_of(const tn_labelled *l, verdict *v)
+{
+    double *x = calloc(2 * (size_t)v->examples + 1, sizeof *x), *y = x + v->examples;
+    for (int64_t i = 0; x && i < v->examples && tn_error() == TN_OK; i++) {
+        const tn_example e = tn_labelled_at(l, i);
+        if (!tn_parse_double(e.text[0], strlen(e.text[0]), &x[i]) ||
+            !tn_parse_double(e.label[0], strlen(e.label[0]), &y[i]))
+            tn_raise(TN_EFORMAT, "line %lld: '%.40s' or '%.40s' is no number, which %s needs", (long long)e.line,
+                     e.text[0], e.label[0], task);
+    }
+    if (x && tn_error() == TN_OK)
+        v->pearson = tn_pearson(v->examples, x, y), v->spearman = tn_spearman(v->examples, x, y);
+    free(x);
+}
+
+static void score_labels(const char *path)
+{
+    tn_labelled *l = tn_labelled_load(path, .form = "tsv");
+    verdict      v = verdict_of_none(tn_labelled_count(l));
+    if (l && judged_by("pearson")) judge_numbers_of(l, &v);
+    else if (l) judge_labels_of(l, &v);
+    if (tn_error() == TN_OK) verdict_print(&v, json);
+    tn_labelled_free(l);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const tn_labelled *gold;
+    const tn_json     *said, *none;
+    int64_t            missing;
+} answers;
+
+static span given(void *user, int64_t i)
+{
+    answers       *a = user;
+    const char    *id = tn_labelled_at(a->gold, i).id;
+    const tn_json *said = tn_json_get(a->said, id), *none = a->none ? tn_json_get(a->none, id) : NULL;
+    if (tn_json_type_of(said) != TN_JSON_STRING) return a->missing++, (span){{"", 0}, 0};
+    if (a->none && !none) tn_raise(TN_EFORMAT, "'%s' says nothing of question '%.60s'", none_path, id);
+    return (span){{tn_json_string(said), (size_t)tn_json_string_bytes(said)}, none ? tn_json_double(none) : 0};
+}
+
+static void score_answers(const char *gold, const char *predicted)
+{
+    const tn_json_limits limits = {.depth = 8, .bytes = (int64_t)1 << 30, .values = 1 << 26};
+    tn_labelled         *l = tn_labelled_load(gold, .kind = TN_LABELLED_ANSWERS);
+    tn_json             *said = l ? tn_json_load_within(predicted, limits) : NULL;
+    tn_json             *none = said && none_path ? tn_json_load_within(none_path, limits) : NULL;
+    verdict              v = verdict_of_none(tn_labelled_count(l));
+    answers              a = {l, said, none, 0};
+    if (tn_error() == TN_OK && judge_spans(l, given, &a, none != NULL, &v)) {
+        if (a.missing) fprintf(stderr, "%lld questions have no answer in '%s'\n", (long long)a.missing, predicted);
+        verdict_print(&v, json);
+    }
+    tn_json_free(said), tn_json_free(none);
+    tn_labelled_free(l);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static int run(int count, char **operands)
+{
+    static const struct {
+        const char *name, *files;
+        int         n;
+    } kinds[] = {{"entities", "lines on standard input", 0},
+                 {"labels", "a FILE", 1},
+                 {"answers", "two, GOLD.json and PREDICTED.json", 2}};
+    int k = 0;
+    while (k < 3 && strcmp(operands[0], kinds[k].name) != 0) k++;
+    if (k == 3)
+        return program_usage("there are 'score entities', 'labels' and 'answers', and no 'score %s'", operands[0]);
+    if (count - 1 != kinds[k].n) return program_usage("score %s reads %s", kinds[k].name, kinds[k].files);
+    if (k == 0) score_entities();
+    else if (k == 1) score_labels(operands[1]);
+    else score_answers(operands[1], operands[2]);
     return program_end();
 }
 
 static const option options[] = {
     OPTION_FLAG("strict", 0, &strict, "chunks of BIO alone, as seqeval's strict mode has them"),
+    OPTION_TEXT("task", 0, "NAME", &task, "labels are those of a task of GLUE, which says what is printed",
+                .choices = "cola|sst-2|mrpc|sts-b|qqp|mnli|qnli|rte|wnli"),
+    OPTION_TEXT("none", 0, "FILE", &none_path,
+                "JSON that says of each question's id how likely no answer is: with the thresholds that are best"),
+    OPTION_FLAG("json", 0, &json, "one line of JSON"),
     {0},
 };
 const command score_command = COMMAND(
-    "score", "how right predicted tags are", options, .operands = "entities", .least = 1, .most = 1,
-    .text = "Of standard input: a line for each token, its last two columns the right tag and the predicted one, an "
-            "empty line between sentences. Prints the table of conlleval, the script of CoNLL's shared tasks: "
-            "precision, recall and F1 of entities, in all and for each type.\n\n"
-            "  bert score entities <predicted.txt");
+    "score", "how right predicted tags, labels or answers are", options,
+    .operands = "entities|labels|answers [FILE...]", .least = 1, .most = 3,
+    .text =
+        "entities: of standard input, a line for each token, its last two columns the right tag and the predicted "
+        "one, an empty line between sentences. Prints the table of conlleval, the script of CoNLL's shared tasks: "
+        "precision, recall and F1 of entities, in all and for each type. labels: lines of right <tab> predicted; "
+        "accuracy, F1 (of two labels that of the second, else their mean) and Matthews' correlation, or what GLUE "
+        "judges the task by. answers: questions as SQuAD has them, and an object of JSON that answers their ids.\n\n"
+        "  bert score entities <predicted.txt\n"
+        "  bert score labels --task cola predicted.tsv\n"
+        "  bert score answers dev-v2.0.json predicted.json --none none.json");

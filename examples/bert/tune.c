@@ -36,9 +36,10 @@ typedef struct {
     training         base;
     const tune_task *task;
     const char      *model, *train, *valid, *test, *form, *text, *pair, *label, *problem;
-    int64_t          lora, freeze, batch, parts, length, stride, longest, skip, patience;
-    double           decay;
-    bool             json, bio, weights, crf;
+    int64_t          lora, freeze, seeds, batch, parts, length, stride, longest, skip, patience;
+    double           decay, layer_rate;
+    bool             json, bio, weights, crf, thaw;
+    tn_optimizer    *own; /* where layers learn at rates of their own */
     tn_labels       *labels;
     held             learn, check, judge; /* train, valid, test */
     tn_tensor       *weight;              /* of each label */
@@ -73,7 +74,8 @@ static int check(training *b)
         return program_usage("--balance is for tasks where each text or word has one of several labels");
     if (t->crf && t->task->task != TN_TASK_TAGS) return program_usage("--crf is for tag");
     if (t->crf && t->weights) return program_usage("--crf and --balance do not go together");
-    if (t->lora && t->freeze) return program_usage("--lora freezes all of the encoder: leave --freeze out");
+    if (t->lora && (t->freeze || t->thaw))
+        return program_usage("--lora freezes all of the encoder: leave --%s out", t->freeze ? "freeze" : "thaw");
     if (t->lora && b->asked.lr == usual_rate) b->asked.lr = 10 * usual_rate;
     b->asked.size = t->task->name, b->asked.vocab = t->model;
     return 0;
@@ -204,18 +206,6 @@ static void begin_crf(const tuning *t, tn_crf *crf)
     tn_scope_end(s);
 }
 
-/* The embeddings and the first n layers learn nothing. */
-static void freeze(tn_bert *e, int64_t n)
-{
-    tn_freeze(e->words, true), tn_freeze(e->positions, true), tn_freeze(e->norm, true);
-    if (e->types) tn_freeze(e->types, true);
-    if (e->project) tn_freeze(e->project, true);
-    for (int64_t i = 0; i < n && i < tn_length(e->encoder->layers); i++) {
-        tn_transformer_encoder_layer *layer = tn_at(e->encoder->layers, i);
-        if (layer) tn_freeze(layer, true);
-    }
-}
-
 static void *make(training *b)
 {
     tuning      *t = of(b);
@@ -228,8 +218,23 @@ static void *make(training *b)
                                .labels = n ? tn_labels_names(t->labels) : NULL);
     if (m && m->crf) begin_crf(t, m->crf);
     if (m && t->lora) tn_tuned_adapt(m, t->lora, 2 * (double)t->lora);
-    else if (m && t->freeze) freeze(m->encoder, t->freeze);
+    else if (m && t->freeze) tune_freeze(m, t->freeze);
+    if (m && t->layer_rate < 1) {
+        const int64_t steps = a->epochs * b->batches;
+        tn_optimizer_free(t->own);
+        t->own = tune_optimizer(m, a->lr, t->layer_rate, t->decay);
+        b->fit.optimizer = t->own;
+        b->fit.schedule = tn_warmup_lr_new(t->own, .warmup = (int64_t)(a->warmup * (double)steps) + 1, .steps = steps);
+    }
     return m;
+}
+
+/* Behind each epoch one layer more learns. */
+static void heard(void *user, const tn_fit_event *e)
+{
+    const tuning *t = user;
+    const bool    begins = e->what == TN_FIT_START, over = e->what == TN_FIT_STEP && e->step % t->base.batches == 0;
+    if (t->thaw && (begins || over)) tune_thaw(e->module, e->step / t->base.batches, t->freeze);
 }
 
 static void say(training *b)
@@ -271,6 +276,8 @@ static void describe(const training *b, tn_json_writer *w)
     tn_json_put_bool(w, "crf", t->crf);
     tn_json_put_i64(w, "lora", t->lora);
     tn_json_put_i64(w, "freeze", t->freeze);
+    tn_json_put_bool(w, "thaw", t->thaw);
+    tn_json_put_double(w, "layer_rate", t->layer_rate);
 }
 
 static bool save(training *b, tn_fit_why why)
@@ -302,11 +309,61 @@ static const train_kind kind = {"Fine-tuning", 500,  0,   check,    NULL, tokeni
 
 static tuning asked = {.base = {.kind = &kind,
                                 .untimed = true,
+                                .on = heard,
                                 .asked = {.dtype = "f32", .lr = 5e-5, .warmup = 0.1, .seed = 1, .epochs = 3}},
                        .problem = "one",
                        .stride = 128,
                        .longest = 30,
-                       .decay = 0.01};
+                       .decay = 0.01,
+                       .layer_rate = 1};
+
+/* One tuning to its end; true: v is how right it is. */
+static bool tuned(tuning *t, verdict *v)
+{
+    const tn_fit_result r = train_run(&t->base);
+    bool                judged = false;
+    if (r.why == TN_FIT_STOPPED && !settings.quiet)
+        fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
+    if (r.why == TN_FIT_DONE || r.why == TN_FIT_PATIENCE) {
+        if (!t->json) printf("%s: step %lld, loss %.4f\n", t->base.asked.out, (long long)r.steps, r.loss);
+        if (t->test && judge(&t->how, &t->judge, t->base.net, v)) {
+            v->seconds = r.seconds;
+            v->skipped = tn_labelled_skipped(t->learn.texts, NULL) + tn_labelled_skipped(t->judge.texts, NULL);
+            const bool listed =
+                t->task->task == TN_TASK_CLASSES ? problem_of(t) == TN_ONE_LABEL : t->task->task != TN_TASK_CHOICES;
+            if (listed) mistakes_page(&t->how, &t->judge, t->base.asked.out);
+            judged = tn_error() == TN_OK;
+        }
+    }
+    held_close(&t->learn), held_close(&t->check), held_close(&t->judge);
+    tn_labels_free(t->labels), tn_drop(t->weight);
+    tn_optimizer_free(t->own);
+    train_free(&t->base);
+    t->labels = NULL, t->weight = NULL, t->own = NULL;
+    return judged;
+}
+
+/* --seeds: one tuning behind the other, each in a folder of its own. */
+static void several(tuning *t)
+{
+    enum { MOST = 100 };
+    const train_asked first = t->base.asked;
+    verdict           v[MOST];
+    char              folder[1024], name[32];
+    int64_t           n = 0;
+    if (!make_folder(first.out)) return;
+    while (n < t->seeds && tn_error() == TN_OK && !t->base.usage && !stop_flag) {
+        snprintf(name, sizeof name, "seed-%lld", (long long)(first.seed + n));
+        t->base.asked = first;
+        t->base.asked.seed = first.seed + n, t->base.asked.out = in_folder(first.out, name, folder);
+        t->base.asked.resume = first.resume && is_there(folder);
+        if (!tuned(t, &v[n])) break;
+        n++;
+        if (n < t->seeds) verdict_print(&v[n - 1], t->json);
+    }
+    t->base.asked = first;
+    if (n == t->seeds && tn_error() == TN_OK) verdict_print(&v[n - 1], t->json), verdict_print_mean(v, n, t->json);
+}
 
 static int run(int count, char **operands)
 {
@@ -314,25 +371,10 @@ static int run(int count, char **operands)
     verdict v;
     (void)count;
     if (!(t->task = tune_task_of(operands[0]))) return EXIT_USAGE;
-    const tn_fit_result r = train_run(&t->base);
-    if (t->base.usage) return t->base.usage;
-    if (r.why == TN_FIT_STOPPED && !settings.quiet)
-        fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
-    if (r.why == TN_FIT_DONE || r.why == TN_FIT_PATIENCE) {
-        if (!t->json) printf("%s: step %lld, loss %.4f\n", t->base.asked.out, (long long)r.steps, r.loss);
-        if (t->test && judge(&t->how, &t->judge, t->base.net, &v)) {
-            const int64_t skipped =
-                tn_labelled_skipped(t->learn.texts, NULL) + tn_labelled_skipped(t->judge.texts, NULL);
-            verdict_print(&v, r.seconds, skipped, t->json);
-            const bool listed =
-                t->task->task == TN_TASK_CLASSES ? problem_of(t) == TN_ONE_LABEL : t->task->task != TN_TASK_CHOICES;
-            if (listed) mistakes_page(&t->how, &t->judge, t->base.asked.out);
-        }
-    }
-    held_close(&t->learn), held_close(&t->check), held_close(&t->judge);
-    tn_labels_free(t->labels), tn_drop(t->weight);
-    train_free(&t->base);
-    return program_end();
+    if (t->seeds > 1 && !t->test) return program_usage("--seeds needs --test: of what is the mean to be?");
+    if (t->seeds > 1) several(t);
+    else if (tuned(t, &v)) verdict_print(&v, t->json);
+    return t->base.usage ? t->base.usage : program_end();
 }
 
 static const option options[] = {
@@ -369,6 +411,12 @@ static const option options[] = {
         .least = 0, .most = 4096),
     OPTION_INT("freeze", 0, "N", &asked.freeze, "the embeddings and the first N layers stay as they are", .least = 0,
                .most = 1024),
+    OPTION_FLAG(
+        "thaw", 0, &asked.thaw,
+        "at first the head learns alone, and behind each epoch one layer more does, from the last to the first"),
+    OPTION_REAL("layer-rate", 0, "X", &asked.layer_rate,
+                "each layer learns at X times the rate of the layer behind it, the head at --lr", .least = 1e-3,
+                .most = 1),
     OPTION_FLAG("crf", 0, &asked.crf, "tags of a sentence are chosen together, by what follows what"),
     OPTION_FLAG("balance", 0, &asked.weights, "rare labels weigh more, so that all do the same in all"),
     OPTION_INT("skip-bad", 0, "N", &asked.skip, "so many bad lines of a file are left out, and counted", .least = 0,
@@ -382,6 +430,9 @@ static const option options[] = {
     OPTION_TEXT("dtype", 0, "TYPE", &asked.base.asked.dtype, "bf16 is faster where the CPU has it",
                 .choices = "f32|bf16"),
     OPTION_INT("seed", 0, "N", &asked.base.asked.seed, "of everything that is drawn"),
+    OPTION_INT("seeds", 0, "N", &asked.seeds,
+               "so many tunings, each with the next seed, in DIR/seed-1 and so on; their mean and deviation",
+               .least = 1, .most = 100),
     OPTION_FLAG("json", 0, &asked.json, "the result as a line of JSON"),
     OPTION_FLAG("resume", 'r', &asked.base.asked.resume, "go on where a run was broken off"),
     OPTION_FLAG("force", 0, &asked.base.asked.force,

@@ -40,7 +40,8 @@ void said_probabilities(const float *scores, int64_t n, bool each, double *to);
 
 /* How right it is. NaN: does not apply. In percent, but for correlations. */
 typedef struct {
-    int64_t examples;
+    int64_t examples, skipped;
+    double  seconds;
     double  accuracy, f1, exact, precision, recall, matthews, pearson, spearman;
     double  threshold; /* of answers, where some questions have none */
 } verdict;
@@ -50,10 +51,24 @@ typedef struct {
     const tn_labels *labels;
     int64_t          longest; /* pieces of an answer */
 } judging;
+verdict verdict_of_none(int64_t examples);
+/* Answers beside those of a file, of v->examples questions; none: how much likelier it is that there is no answer. */
+typedef struct {
+    tn_text text;
+    double  none;
+} span;
+bool judge_spans(const tn_labelled *gold, span (*said)(void *user, int64_t i), void *user, bool thresholds, verdict *v);
 bool judge(const judging *j, held *h, tn_tuned *m, verdict *v); /* false: raised */
 /* folder/test.html: which labels are taken for which, and the texts that went wrong. False: raised. */
 bool   mistakes_page(const judging *j, const held *h, const char *folder);
 double verdict_of(const verdict *v, const char *metric);
-void   verdict_print(const verdict *v, double seconds, int64_t skipped, bool json);
+void   verdict_print(const verdict *v, bool json);
+void   verdict_print_mean(const verdict *v, int64_t n, bool json); /* of n tunings, and their standard deviation */
+
+/* Which parts learn, and how fast. n: the embeddings and the first n layers learn nothing. epoch: so many of the last
+ * layers learn, and when all do, the embeddings; but not the first `kept` layers, nor then the embeddings. */
+void          tune_freeze(tn_tuned *m, int64_t n);
+void          tune_thaw(tn_tuned *m, int64_t epoch, int64_t kept);
+tn_optimizer *tune_optimizer(tn_tuned *m, double lr, double rate, double decay); /* rate: from layer to layer, down */
 
 #endif

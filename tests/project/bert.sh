@@ -256,7 +256,28 @@ unread() { printf '%b' "$1" | "$bert" score entities "${@:2}"; }
 says 3 "line 2: one column, and it takes two" unread 'a O O\nb\n'
 says 3 "line 3: 2 columns, and 3 in the lines before" unread 'a O O\n\nb O\n'
 says 3 "line 1: tn_entities_add: 'S-PER' is no tag of BIO" unread 'a O S-PER\n' --strict
-says 2 "there is 'score entities', and no 'score words'" "$bert" score words
+says 2 "there are 'score entities', 'labels' and 'answers', and no 'score words'" "$bert" score words
+says 2 "score labels reads a FILE" "$bert" score labels
+printf 'y\ty\nn\ty\ny\ty\nn\tn\n' >said.tsv
+[ "$("$bert" score labels said.tsv --json)" = '{"examples":4,"accuracy":75.0,"f1":80.0,"matthews":0.5774}' ] ||
+    wrong "bert score labels"
+[ "$("$bert" score labels --task cola said.tsv)" = $'examples   4\nmatthews   0.5774' ] || wrong "bert score --task cola"
+printf '1\t2\n2\t4\n3\t5\n' >said.tsv
+[ "$("$bert" score labels --task sts-b said.tsv --json)" = '{"examples":3,"pearson":0.982,"spearman":1.0}' ] ||
+    wrong "bert score --task sts-b"
+cat >gold.json <<'END'
+{"data": [{"paragraphs": [{"context": "The old man sails.", "qas": [{"id": "1", "question": "Who sails?",
+"answers": [{"text": "The old man", "answer_start": 0}]}, {"id": "2", "question": "When?", "answers": [],
+"is_impossible": true}]}]}]}
+END
+echo '{"1": "an OLD man!", "2": "sails"}' >said.json
+[ "$("$bert" score answers gold.json said.json --json)" = '{"examples":2,"f1":50.0,"em":50.0}' ] ||
+    wrong "bert score answers"
+echo '{"1": 0.25, "2": 0.5}' >none.json
+[ "$("$bert" score answers gold.json said.json --none none.json --json)" = \
+    '{"examples":2,"f1":100.0,"em":100.0,"threshold":0.25}' ] || wrong "bert score answers --none"
+echo '{"1": 0.25}' >none.json
+says 3 "'none.json' says nothing of question '2'" "$bert" score answers gold.json said.json --none none.json
 
 says 1 "there is no [MASK]" "$bert" fill --model $model "No blank here."
 says 2 "--steps, --epochs and --minutes" "${train[@]}" --minutes 1 --out other

@@ -34,6 +34,13 @@ json chain.txt accuracy f1 seconds
 [ "$("$bert" tag --model chain "The man" | wc -l)" = 3 ] || wrong "bert tag of a model with --crf"
 "${tune[@]}" classify --lora 2 --train train.tsv --out adapted >/dev/null || wrong "bert tune --lora failed"
 [ -s adapted/adapter/adapter_model.safetensors ] || wrong "bert tune --lora keeps no adapter"
+"${tune[@]}" classify --layer-rate 0.8 --thaw --parts 2 --train train.tsv --out paced >/dev/null ||
+    wrong "bert tune --layer-rate --thaw failed"
+"${tune[@]}" classify --train train.tsv --test test.tsv --out seeds --seeds 2 --json >seeds.txt ||
+    wrong "bert tune --seeds failed"
+json seeds.txt accuracy f1 seconds seeds
+grep -q '"deviation":{"accuracy":' seeds.txt && [ -s seeds/seed-2/model.safetensors ] ||
+    wrong "bert tune --seeds shows no deviation"
 "${tune[@]}" classify --freeze 1 --train train.tsv --out frozen >/dev/null || wrong "bert tune --freeze failed"
 cat >questions.json <<'END'
 {"data": [{"paragraphs": [{"context": "The old man sails.", "qas": [{"id": "1", "question": "Who sails?",
@@ -76,10 +83,37 @@ for signal in INT KILL; do
     cmp whole/model.safetensors part$signal/model.safetensors || wrong "$signal: a resumed run ends with other bits"
 done
 
-# Files that are not as they should be: the line and the reason.
+# Files that are not as they should be: the line and the reason; left out, where that is asked for.
 printf 'a\tx\nb\tz\n' >strange.tsv
 says 3 "'strange.tsv', line 2: the label 'z' is none of the 2 that were learned" \
     "${tune[@]}" classify --train train.tsv --test strange.tsv --out never
+bad() # TASK FILE TEXT WHAT: refused with these words, and without that line it goes on
+{
+    printf '%b' "$3" >"$2"
+    says 3 "$4" "${tune[@]}" "$1" --train "$2" --out never
+    rm -rf goes && "${tune[@]}" "$1" --train "$2" --skip-bad 1 --test "$2" --json --out goes >goes.txt 2>/dev/null &&
+        json goes.txt skipped || wrong "--skip-bad does not go on: $4"
+}
+bad classify a.tsv 'a\tx\nb\ty\nc\n' "'a.tsv', line 3: there is no tab in it"
+bad classify b.tsv 'a\tx\nb\ty\nc\td\tx\n' "'b.tsv', line 3: 3 columns, where the first line has 2"
+bad classify c.csv 'a,x\nb,y\nc, d,x\n' "'c.csv', line 3: 3 columns, where the first line has 2: is there a comma"
+bad classify d.csv 'a,x\nb,y\n"c"d,x\n' "'d.csv', line 3: something stands between the quote"
+bad tag e.conll 'a X\nb Y\n\nc\n' "'e.conll', line 4: 1 columns, where there must be 2"
+bad answer f.json '{"data":[{"paragraphs":[{"context":"the cat","qas":[
+{"id":"1","question":"what","answers":[{"text":"cat","answer_start":4}]},
+{"id":"2","question":"what","answers":[{"text":"cat","answer_start":3}]}]}]}]}' \
+    "'f.json', data[0].paragraphs[0].qas[1]: 'cat' does not stand at character 3 of its text"
+bad choose g.csv 'sent1,ending0,ending1,label\na,b,c,1\nd,e,f,2\n' "'g.csv', line 3: the label '2' is no number from 0"
+reads() # TASK FILE TEXT: nothing is wrong with it
+{
+    printf '%b' "$3" >"$2"
+    "${tune[@]}" "$1" --train "$2" --test "$2" --out "read$2" --json >reads.txt 2>&1 || wrong "$2: $(cat reads.txt)"
+}
+reads classify h.tsv '\xef\xbb\xbfa\tx\r\nb\ty\r\n' # a byte order mark, and CRLF
+reads classify i.csv '\xef\xbb\xbf"a, ""b""\tc\nd",x\r\n"e",y\r\n' # quotes, tabs and lines within a cell
+reads tag j.conll "$(for i in {1..60}; do echo "word$i X"; done; echo; echo 'b Y')\n" # longer than the window
+[ "$(cut -d' ' -f1 j.conll | tr '\n' ' ' | "$bert" tag --model readj.conll | grep -c .)" = 61 ] ||
+    wrong "bert tag loses words of a long sentence"
 printf 'a\tx\n\ty\nb\ty\n' >empty.tsv
 says 3 "'empty.tsv', line 2: the text is empty" "${tune[@]}" classify --train empty.tsv --out never
 "${tune[@]}" classify --train empty.tsv --test empty.tsv --skip-bad 1 --json --out skipped >skipped.txt 2>/dev/null ||
