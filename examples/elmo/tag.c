@@ -1,107 +1,92 @@
-/* tag.c — elmo tag: a tagger that reads a frozen model's layers, each as much as it finds useful; or, to be compared
- * with it, word vectors. The tagger is an LSTM in both directions and a linear layer. */
+/* tag.c — elmo tag: taggers that read a frozen model's layers, each as much as they find useful; or, to be compared with
+ * it, word vectors. An LSTM in both directions, without a CRF or with one; a network that sees the words around one and
+ * the tags before it (Collobert and others 2011), greedy from left to right; and one that knows no order, but the word
+ * and the mean of its sentence. */
 #include "elmo.h"
 
+#include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAGS = 64, WORD = 32, LONGEST = 200 };
+enum { LONGEST = 200, AROUND = 2, BEFORE = 2, TAG_DIM = 16, BATCH_MOST = 1024 };
 
-static const char *dir, *vectors_path, *learn_path, *test_path;
+static const char *dir, *vectors_path, *learn_path, *test_path, *form, *kind_name = "lstm";
 static int64_t     epochs = 3, batch = 32, hidden = 64, seed = 1;
 static double      lr = 2e-3, dropout = 0.3;
 
 /* ---- sentences with tags ----------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_lines  *file;
-    tn_string  text; /* all words with blanks between them, which `line` points into */
-    size_t    *from; /* of each sentence */
-    text_lines line;
-    int64_t   *tag, *first; /* of all words; of each sentence */
-    int64_t    words;
+    tn_labelled *file;
+    tn_string    text; /* all words with blanks between them, which `line` points into */
+    size_t      *from; /* of each sentence */
+    text_lines   line;
+    int64_t     *tag, *first; /* of all words; of each sentence */
+    int64_t      words;
 } tagged;
 
-static char    tag_name[TAGS][WORD];
-static int64_t tags;
+static tn_labels *names; /* of the tags */
+static int64_t    tags;
 
-static int64_t tag_of(tn_text t)
+/* A word with a blank in it is one all the same. */
+static void add_word(tagged *t, const char *word)
 {
-    int64_t i = 0;
-    while (i < tags && (strlen(tag_name[i]) != t.bytes || memcmp(tag_name[i], t.at, t.bytes) != 0)) i++;
-    if (i < tags) return i;
-    if (tags == TAGS || t.bytes >= WORD) return tn_raise(TN_EFORMAT, "more than %d tags: is it CoNLL-U?", TAGS), 0;
-    snprintf(tag_name[tags], WORD, "%.*s", (int)t.bytes, t.at);
-    return tags++;
+    for (; *word; word++) tn_string_add(&t->text, (tn_text){*word == ' ' ? "_" : word, 1});
 }
 
-/* Column k of a line, from 0. */
-static tn_text column(tn_text line, int k)
+/* Sentences of at most LONGEST words. */
+static void add_sentence(tagged *t, const tn_example *x, int64_t *sentences)
 {
-    size_t at = 0;
-    for (; k > 0 && at < line.bytes; at++) k -= line.at[at] == '\t';
-    size_t end = at;
-    while (end < line.bytes && line.at[end] != '\t') end++;
-    return (tn_text){line.at + at, end - at};
-}
-
-/* A word's line begins with its number alone: no "1-2" and no "1.1". */
-static bool is_word(tn_text line)
-{
-    size_t n = 0;
-    while (n < line.bytes && line.at[n] >= '0' && line.at[n] <= '9') n++;
-    return n && n < line.bytes && line.at[n] == '\t';
-}
-
-static void end_sentence(tagged *t, int64_t *sentences, int64_t *in)
-{
-    if (!*in) return;
-    tn_string_add(&t->text, tn_text_of("\n"));
-    t->from[++*sentences] = t->text.bytes, t->first[*sentences] = t->words, *in = 0;
+    for (int64_t k = 0; k < x->texts && tn_error() == TN_OK; k++) {
+        if (k % LONGEST) tn_string_add(&t->text, tn_text_of(" "));
+        add_word(t, x->text[k]);
+        t->tag[t->words++] = tn_labels_find(names, x->label[k]);
+        if (k + 1 < x->texts && (k + 1) % LONGEST) continue;
+        tn_string_add(&t->text, tn_text_of("\n"));
+        t->from[++*sentences] = t->text.bytes, t->first[*sentences] = t->words;
+    }
 }
 
 static bool read_tagged(const char *path, tagged *t)
 {
-    t->file = tn_lines_load(path);
-    const int64_t n = t->file ? tn_lines_count(t->file) : 0;
-    int64_t       sentences = 0, in = 0;
-    t->from = calloc((size_t)n + 2, sizeof *t->from);
-    t->tag = calloc((size_t)n + 1, sizeof *t->tag), t->first = calloc((size_t)n + 2, sizeof *t->first);
+    int64_t sentences = 0, words = 0;
+    t->file = tn_labelled_load(path, .kind = TN_LABELLED_WORDS, .form = form);
+    if (t->file && !names) names = tn_labels_of(t->file), tags = tn_labels_count(names);
+    else if (t->file) tn_labelled_only(t->file, names);
+    const int64_t n = tn_error() == TN_OK ? tn_labelled_count(t->file) : 0;
+    for (int64_t i = 0; i < n; i++) words += tn_labelled_at(t->file, i).texts;
+    t->from = calloc((size_t)(n + words / LONGEST) + 2, sizeof *t->from);
+    t->first = calloc((size_t)(n + words / LONGEST) + 2, sizeof *t->first);
+    t->tag = calloc((size_t)words + 1, sizeof *t->tag);
     if (!t->from || !t->tag || !t->first) return tn_raise(TN_ENOMEM, "no memory for '%s'", path), false;
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
-        const tn_text line = tn_lines_at(t->file, i);
-        if (!line.bytes || in == LONGEST) end_sentence(t, &sentences, &in);
-        if (!is_word(line)) continue;
-        tn_text word = column(line, 1);
-        if (in++) tn_string_add(&t->text, tn_text_of(" "));
-        for (size_t k = 0; k < word.bytes; k++) /* a word with a blank in it is one all the same */
-            tn_string_add(&t->text, word.at[k] == ' ' ? tn_text_of("_") : (tn_text){word.at + k, 1});
-        t->tag[t->words++] = tag_of(column(line, 3));
+        const tn_example x = tn_labelled_at(t->file, i);
+        add_sentence(t, &x, &sentences);
     }
-    end_sentence(t, &sentences, &in);
     for (int64_t i = 0; i < sentences && tn_error() == TN_OK; i++)
         lines_add(&t->line, (tn_text){t->text.at + t->from[i], t->from[i + 1] - t->from[i] - 1});
-    if (tn_error() == TN_OK && !sentences)
-        tn_raise(TN_EFORMAT, "'%s' has no sentences in CoNLL-U's columns, with tabs between them", path);
     return tn_error() == TN_OK;
 }
 
 static void free_tagged(tagged *t)
 {
-    tn_lines_free(t->file);
+    tn_labelled_free(t->file);
     tn_string_free(&t->text);
     lines_free(&t->line);
     free(t->from), free(t->tag), free(t->first);
 }
 
-/* ---- the tagger -------------------------------------------------------------------------------------------------- */
+/* ---- the taggers ------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     tn_module      base;
     tn_scalar_mix *mix;
     tn_dropout    *drop;
-    tn_lstm       *read;
-    tn_linear     *say;
+    tn_lstm       *read; /* NULL: a network of one hidden layer, */
+    tn_embedding  *last; /* which sees the tags before, or NULL */
+    tn_linear     *look, *say;
+    tn_crf        *crf;
     const tn_elmo *elmo; /* not its own; or */
     tn_vectors    *vectors;
 } tagger;
@@ -109,15 +94,34 @@ TN_MODULE(tagger);
 
 static tagger *tagger_new(tn_elmo *elmo, tn_vectors *v)
 {
-    tagger *m = tn_module_new(tagger);
+    tagger    *m = tn_module_new(tagger);
+    const bool window = !strcmp(kind_name, "window"), bag = !strcmp(kind_name, "bag");
     if (!m) return NULL;
     const int64_t in = elmo ? 2 * elmo->config.dim : tn_vectors_dim(v);
     m->elmo = elmo, m->vectors = v;
     if (elmo) m->mix = tn_child(m, "mix", tn_scalar_mix_new(.count = TN_ELMO_LAYERS));
     m->drop = tn_child(m, "drop", tn_dropout_new(.p = dropout));
-    m->read = tn_child(m, "read", tn_lstm_new(.in = in, .hidden = hidden, .bidirectional = true));
+    if (window) m->last = tn_child(m, "last", tn_embedding_new(.count = tags + 1, .dim = TAG_DIM));
+    if (window || bag) {
+        const int64_t sees = window ? (2 * AROUND + 1) * in + BEFORE * TAG_DIM : 2 * in;
+        m->look = tn_child(m, "look", tn_linear_new(.in = sees, .out = 2 * hidden));
+    } else {
+        m->read = tn_child(m, "read", tn_lstm_new(.in = in, .hidden = hidden, .bidirectional = true));
+    }
     m->say = tn_child(m, "say", tn_linear_new(.in = 2 * hidden, .out = tags));
+    if (!strcmp(kind_name, "crf")) m->crf = tn_child(m, "crf", tn_crf_new(.labels = tags));
     return tn_built(m);
+}
+
+/* Of a word that has no vector, that of its small letters. */
+static void vector_of(const tagger *m, tn_text word, float *to)
+{
+    char low[64];
+    if (tn_vectors_find(m->vectors, word) < 0 && word.bytes < sizeof low) {
+        for (size_t i = 0; i < word.bytes; i++) low[i] = (char)tolower((unsigned char)word.at[i]);
+        word.at = low;
+    }
+    tn_vectors_of(m->vectors, word, to);
 }
 
 /* What is known of n sentences' words, [n, T, in], off the tape. */
@@ -132,50 +136,144 @@ static tn_tensor *vectors_of(const tagger *m, int64_t n, const tn_text *lines, t
         for (size_t at = 0, k = 0; at < lines[i].bytes; k++) {
             size_t end = at;
             while (end < lines[i].bytes && lines[i].at[end] != ' ') end++;
-            tn_vectors_of(m->vectors, (tn_text){lines[i].at + at, end - at}, to + (i * most + (int64_t)k) * dim);
+            vector_of(m, (tn_text){lines[i].at + at, end - at}, to + (i * most + (int64_t)k) * dim);
             at = end + 1;
         }
     return x;
 }
 
-/* Scores [n, T, tags] of n sentences. */
-static tn_tensor *scores(tagger *m, int64_t n, const tn_text *lines, tn_tensor *lengths)
+static tn_tensor *words_of(tagger *m, int64_t n, const tn_text *lines, tn_tensor *lengths)
+{
+    tn_tensor *layer[TN_ELMO_LAYERS];
+    if (!m->elmo) return vectors_of(m, n, lines, lengths);
+    const tn_scope      s = tn_no_grad_begin();
+    tn_elmo            *elmo = (tn_elmo *)(uintptr_t)m->elmo;
+    const tn_elmo_batch b = tn_elmo_sentences(elmo, n, lines);
+    if (tn_error() == TN_OK) tn_elmo_vectors(elmo, &b, layer);
+    tn_scope_return_list(s, TN_ELMO_LAYERS, layer);
+    return tn_error() == TN_OK ? tn_scalar_mix_forward(m->mix, TN_ELMO_LAYERS, layer) : NULL;
+}
+
+/* The words around each beside it, [n, T, 5 in]; there are none outside of the sentence. */
+static tn_tensor *windows(tn_tensor *x)
+{
+    tn_tensor    *part[2 * AROUND + 1];
+    const int64_t n = tn_size(x, 0), t = tn_size(x, 1);
+    tn_tensor    *edge = tn_zeros(TN_SHAPE(n, AROUND, tn_size(x, 2)));
+    tn_tensor    *wide = tn_cat(1, edge, x, edge);
+    for (int i = 0; i <= 2 * AROUND; i++) part[i] = tn_narrow(wide, 1, i, t);
+    return tn_cat_list(2, 2 * AROUND + 1, part);
+}
+
+/* The tags before each place as numbers from 1, [n, T, 2], 0 where there is none. */
+static tn_tensor *tags_before(const tn_tensor *tag)
+{
+    const int64_t n = tn_size(tag, 0), t = tn_size(tag, 1);
+    tn_tensor    *b = tn_zeros_of(TN_I64, TN_SHAPE(n, t, BEFORE));
+    int64_t      *to = b ? tn_data_mut(b) : NULL;
+    for (int64_t i = 0; to && i < n * t * BEFORE; i++) {
+        const int64_t place = i / BEFORE, back = i % BEFORE + 1, at = place % t;
+        const int64_t was = at >= back ? tn_get_i64(tag, place - back) : -1;
+        to[i] = was < 0 ? 0 : was + 1;
+    }
+    return b;
+}
+
+/* The mean of each sentence's words, beside each of them, [n, T, 2 in]. */
+static tn_tensor *in_bag(tn_tensor *x, tn_tensor *lengths)
+{
+    tn_tensor *count = tn_reshape(tn_to(lengths, TN_F32), TN_SHAPE(-1, 1, 1));
+    tn_tensor *mean = tn_div(tn_sum(x, .dims = TN_DIMS(1), .keepdim = true), count);
+    return tn_cat(2, x, tn_expand(mean, tn_shape_of(x)));
+}
+
+/* Scores of what the network sees, [n, T, sees]. */
+static tn_tensor *decided(tagger *m, tn_tensor *seen)
+{
+    return tn_call(m->say, tn_call(m->drop, tn_relu(tn_call(m->look, seen))));
+}
+
+/* From left to right, each with the tags that were given before: scores [n, T, tags]; fills tag [n, T]. */
+static tn_tensor *greedy(tagger *m, tn_tensor *x, tn_tensor *tag)
+{
+    const int64_t n = tn_size(x, 0), t = tn_size(x, 1);
+    tn_tensor    *all = tn_zeros(TN_SHAPE(n, t, tags));
+    for (int64_t at = 0; at < t && tn_error() == TN_OK; at++) {
+        const tn_scope s = tn_no_grad_begin();
+        tn_tensor     *before = tn_narrow(tags_before(tag), 1, at, 1);
+        tn_tensor     *known = tn_reshape(tn_call(m->last, before), TN_SHAPE(n, 1, BEFORE * TAG_DIM));
+        tn_tensor     *y = decided(m, tn_cat(2, tn_narrow(x, 1, at, 1), known));
+        tn_tensor     *best = tn_argmax(y, 2, false);
+        tn_copy_from(tn_narrow(all, 1, at, 1), y);
+        for (int64_t i = 0; best && i < n; i++) tn_set_i64(tag, i * t + at, tn_get_i64(best, i));
+        tn_scope_end(s);
+    }
+    return all;
+}
+
+/* Scores [n, T, tags] of n sentences; tag [n, T] are the right ones, which a network learns from. */
+static tn_tensor *scores(tagger *m, int64_t n, const tn_text *lines, tn_tensor *lengths, tn_tensor *tag)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *layer[TN_ELMO_LAYERS], *x = NULL;
-    if (m->elmo) {
-        const tn_scope      s = tn_no_grad_begin();
-        tn_elmo            *elmo = (tn_elmo *)(uintptr_t)m->elmo;
-        const tn_elmo_batch b = tn_elmo_sentences(elmo, n, lines);
-        if (tn_error() == TN_OK) tn_elmo_vectors(elmo, &b, layer);
-        tn_scope_return_list(s, TN_ELMO_LAYERS, layer);
-        if (tn_error() == TN_OK) x = tn_scalar_mix_forward(m->mix, TN_ELMO_LAYERS, layer);
-    } else {
-        x = vectors_of(m, n, lines, lengths);
+    tn_tensor     *x = words_of(m, n, lines, lengths), *y = NULL;
+    if (x) x = tn_call(m->drop, x);
+    if (x && m->read) y = tn_call(m->say, tn_call(m->drop, tn_lstm_forward(m->read, x, .lengths = lengths)));
+    else if (x && !m->last) y = decided(m, in_bag(x, lengths));
+    else if (x && !m->base.training) y = greedy(m, windows(x), tn_full_of(TN_I64, tn_shape_of(tag), -100));
+    else if (x) {
+        const int64_t t = tn_size(x, 1);
+        tn_tensor    *known = tn_reshape(tn_call(m->last, tags_before(tag)), TN_SHAPE(n, t, BEFORE * TAG_DIM));
+        y = decided(m, tn_cat(2, windows(x), known));
     }
-    x = tn_lstm_forward(m->read, tn_call(m->drop, x), .lengths = lengths);
-    return tn_leave(f, tn_call(m->say, tn_call(m->drop, x)));
+    return tn_leave(f, y);
 }
 
-/* One batch: its loss, and how many tags are right. */
-static tn_tensor *look_at(tagger *m, const tagged *t, const int64_t *which, int64_t n, int64_t *right)
+/* ---- learning and judging ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t      right;
+    tn_entities *entities; /* NULL: tags are no entities */
+} judged;
+
+/* The tags of sentence i of a batch beside the right ones. */
+static void compare(tagger *m, tn_tensor *y, int64_t i, const int64_t *right, int64_t length, judged *j)
 {
-    tn_text    lines[1024];
+    const char *const *name = tn_labels_names(names);
+    int64_t            said[LONGEST];
+    tn_tensor         *of = tn_narrow(tn_select(y, 0, i), 0, 0, length);
+    if (m->crf) {
+        tn_crf_best(m->crf, of, said);
+    } else {
+        const tn_tensor *best = tn_argmax(of, 1, false);
+        for (int64_t k = 0; best && k < length; k++) said[k] = tn_get_i64(best, k);
+    }
+    for (int64_t k = 0; k < length && tn_error() == TN_OK; k++) {
+        j->right += said[k] == right[k];
+        if (j->entities) tn_entities_add(j->entities, tn_text_of(name[right[k]]), tn_text_of(name[said[k]]));
+    }
+    if (j->entities) tn_entities_end_sentence(j->entities);
+}
+
+/* One batch: its loss, or, with j, what is right. */
+static tn_tensor *look_at(tagger *m, const tagged *t, const int64_t *which, int64_t n, judged *j)
+{
+    tn_text    lines[BATCH_MOST];
     tn_tensor *lengths = tn_empty_of(TN_I64, TN_SHAPE(n));
     int64_t   *length = tn_data_mut(lengths), most = 1;
     for (int64_t i = 0; i < n; i++) {
         lines[i] = t->line.line[which[i]], length[i] = t->first[which[i] + 1] - t->first[which[i]];
         most = length[i] > most ? length[i] : most;
     }
-    tn_tensor *y = scores(m, n, lines, lengths), *target = tn_full_of(TN_I64, TN_SHAPE(n, most), -100);
+    tn_tensor *target = tn_full_of(TN_I64, TN_SHAPE(n, most), -100);
     int64_t   *to = target ? tn_data_mut(target) : NULL;
     for (int64_t i = 0; to && i < n; i++)
         memcpy(to + i * most, t->tag + t->first[which[i]], (size_t)length[i] * sizeof *to);
-    if (!y || !to) return NULL;
-    const tn_tensor *best = tn_argmax(y, 2, false);
-    for (int64_t i = 0; best && i < n * most; i++) *right += to[i] >= 0 && tn_get_i64(best, i) == to[i];
-    return tn_cross_entropy(y, target);
+    tn_tensor *y = to ? scores(m, n, lines, lengths, target) : NULL;
+    if (!y) return NULL;
+    for (int64_t i = 0; j && i < n; i++) compare(m, y, i, t->tag + t->first[which[i]], length[i], j);
+    if (j) return NULL;
+    return m->crf ? tn_crf_loss(m->crf, y, target) : tn_cross_entropy(y, target);
 }
 
 static void learn(tagger *m, const tagged *t, int64_t *order)
@@ -189,9 +287,8 @@ static void learn(tagger *m, const tagged *t, int64_t *order)
         }
         for (int64_t at = 0; at < t->line.count && tn_error() == TN_OK && !stop_flag; at += batch) {
             const tn_scope s = tn_scope_begin();
-            int64_t        right = 0;
             const int64_t  n = t->line.count - at < batch ? t->line.count - at : batch;
-            tn_tensor     *loss = look_at(m, t, order + at, n, &right);
+            tn_tensor     *loss = look_at(m, t, order + at, n, NULL);
             if (loss) tn_backward(loss), tn_step(o);
             tn_scope_end(s);
             progress_at(&bar, e * t->line.count + at + n, NULL);
@@ -201,19 +298,27 @@ static void learn(tagger *m, const tagged *t, int64_t *order)
     tn_optimizer_free(o);
 }
 
-static void judge(tagger *m, const tagged *t)
+/* Tags of entities begin with B- somewhere. */
+static bool are_entities(void)
 {
-    int64_t right = 0, which[1024];
+    for (int64_t i = 0; i < tags; i++)
+        if (!strncmp(tn_labels_names(names)[i], "B-", 2)) return true;
+    return false;
+}
+
+static void judge(tagger *m, const tagged *t, double seconds)
+{
+    int64_t which[BATCH_MOST];
+    judged  j = {0, are_entities() ? tn_entities_new(TN_ENTITIES_CONLL) : NULL};
     tn_module_train(m, false);
     for (int64_t at = 0; at < t->line.count && tn_error() == TN_OK; at += batch) {
         const tn_scope s = tn_no_grad_begin();
         const int64_t  n = t->line.count - at < batch ? t->line.count - at : batch;
         for (int64_t i = 0; i < n; i++) which[i] = at + i;
-        look_at(m, t, which, n, &right);
+        look_at(m, t, which, n, &j);
         tn_scope_end(s);
     }
-    if (tn_error() != TN_OK) return;
-    if (m->mix) {
+    if (tn_error() == TN_OK && m->mix) {
         const tn_scope   s = tn_no_grad_begin();
         const tn_tensor *w = tn_softmax(m->mix->weight, 0);
         printf("layers");
@@ -221,7 +326,11 @@ static void judge(tagger *m, const tagged *t)
         printf(" gamma %.4f\n", tn_item(m->mix->gamma));
         tn_scope_end(s);
     }
-    printf("accuracy %.4f words %lld\n", (double)right / (double)t->words, (long long)t->words);
+    if (tn_error() == TN_OK && !settings.quiet) printf("seconds %.1f\n", seconds);
+    if (tn_error() == TN_OK && j.entities) printf("f1 %.4f\n", tn_entities_of(j.entities, NULL).f1);
+    if (tn_error() == TN_OK)
+        printf("accuracy %.4f words %lld\n", (double)j.right / (double)t->words, (long long)t->words);
+    tn_entities_free(j.entities);
 }
 
 static int run(int count, char **operands)
@@ -238,21 +347,30 @@ static int run(int count, char **operands)
     if ((elmo || v) && read_tagged(learn_path, &learned) && read_tagged(test_path, &test) &&
         (m = tagger_new(elmo, v)) && (order = malloc((size_t)learned.line.count * sizeof *order))) {
         for (int64_t i = 0; i < learned.line.count; i++) order[i] = i;
+        const double began = seconds_now();
         learn(m, &learned, order);
-        if (!stop_flag) judge(m, &test);
+        if (!stop_flag) judge(m, &test, seconds_now() - began);
     }
     free(order);
     tn_module_free(m), tn_module_free(elmo);
     tn_vectors_free(v);
     free_tagged(&learned), free_tagged(&test);
+    tn_labels_free(names);
     return program_end();
 }
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the folder of a model, whose layers are read"),
     OPTION_TEXT("vectors", 0, "FILE", &vectors_path, "or word vectors"),
-    OPTION_TEXT("train", 0, "FILE", &learn_path, "sentences with tags to learn from, in CoNLL-U", .required = true),
+    OPTION_TEXT("train", 0, "FILE", &learn_path, "sentences with tags to learn from: CoNLL-U, or CoNLL's columns",
+                .required = true),
     OPTION_TEXT("test", 0, "FILE", &test_path, "sentences with tags to be judged by", .required = true),
+    OPTION_TEXT("format", 0, "NAME", &form, "of both, where their names do not say it", .choices = "conll|conllu"),
+    OPTION_TEXT(
+        "kind", 'k', "NAME", &kind_name,
+        "lstm: in both directions; crf: the same, and tags are chosen together; window: five words and the tags "
+        "before, greedy; bag: a word and the mean of its sentence",
+        .choices = "lstm|crf|window|bag"),
     OPTION_INT("epochs", 0, "N", &epochs, "times through them", .least = 1, .most = 1000),
     OPTION_INT("batch", 'b', "N", &batch, "sentences in a step", .least = 1, .most = 1024),
     OPTION_INT("hidden", 0, "N", &hidden, "width of the tagger's LSTM", .least = 1, .most = 65536),
@@ -264,8 +382,10 @@ static const option options[] = {
 };
 const command tag_command = COMMAND(
     "tag", "train a tagger on a model's layers, and judge it", options,
-    .text = "Parts of speech (the fourth column of CoNLL-U). The model does not change; the tagger learns how much "
-            "it takes of each layer, which the first line says: of characters, of the first and of the second "
-            "LSTM. The last line is \"accuracy A words N\".\n\n"
-            "  elmo tag --model model --train train.conllu --test test.conllu\n"
-            "  elmo tag --vectors words.vec --train train.conllu --test test.conllu");
+    .text =
+        "Parts of speech (the fourth column of CoNLL-U), or the last of CoNLL's columns. The model does not change; "
+        "the tagger learns how much "
+        "it takes of each layer, which the first line says: of characters, of the first and of the second "
+        "LSTM. The last line is \"accuracy A words N\"; of entities, the one before it is \"f1 F\".\n\n"
+        "  elmo tag --model model --train train.conllu --test test.conllu\n"
+        "  elmo tag --vectors words.vec --train train.conllu --test test.conllu");

@@ -5,11 +5,11 @@
 fresh elmo
 elmo=$build/bin/elmo
 
-# "the cat sees a dog" in CoNLL-U; what ends in -s is a verb behind a noun, and a noun behind an article.
+# "the cat sees a dog" in CoNLL's columns; what ends in -s is a verb behind a noun, and a noun behind an article.
 awk 'BEGIN { srand(2); split("cat dog sees hears runs looks", w); split("the a", d)
     for (i = 1; i <= 160; i++) {
         n = d[1 + int(rand() * 2)]; s = w[1 + int(rand() * 6)]; v = w[3 + int(rand() * 4)]
-        print "1\t" n "\t_\tDET\n2\t" s "\t_\tNOUN\n3\t" v "\t_\tVERB\n" > "tags.conllu"
+        print n "\tDET\n" s "\tNOUN\n" v "\tVERB\n" > "tags.conll"
         print n, s, v > "text.txt"
     } }'
 train=("$elmo" train --quiet --text text.txt --size tiny --batch 16 --seed 3)
@@ -26,13 +26,19 @@ cmp <(echo runs | "$elmo" embed --model model --layer 0 | head -n 1) \
     <(echo the cat runs | "$elmo" embed --model model --layer 0 | sed -n 3p) ||
     wrong "the first layer looks at other words"
 
-tag=("$elmo" tag --quiet --train tags.conllu --test tags.conllu --epochs 6 --hidden 8 --lr 0.02 --batch 16)
+tag=("$elmo" tag --quiet --train tags.conll --test tags.conll --epochs 6 --hidden 8 --lr 0.02 --batch 16)
 "${tag[@]}" --model model >tagged.txt || wrong "elmo tag --model failed"
 grep -qE '^layers( 0\.[0-9]+){3} gamma [0-9.]+$' tagged.txt &&
     grep -qE '^accuracy (0\.9|1\.0)[0-9]+ words 480$' tagged.txt ||
     wrong "elmo tag says: $(cat tagged.txt)"
 "$build/bin/vectors" train --quiet --text text.txt --out words.vec --dim 8 --min-count 1 --epochs 1 >/dev/null
-"${tag[@]}" --vectors words.vec | grep -qE '^accuracy [01]\.[0-9]+ words 480$' || wrong "elmo tag --vectors failed"
+for kind in bag window lstm crf; do
+    "${tag[@]}" --vectors words.vec --kind $kind | grep -qE '^accuracy [01]\.[0-9]+ words 480$' ||
+        wrong "elmo tag --vectors --kind $kind failed"
+done
+printf 'The O\nman B-PER\n\nA O\nship O\n' >entities.conll
+"$elmo" tag --quiet --vectors words.vec --train entities.conll --test entities.conll --epochs 1 | grep -c '^f1 [01]\.' |
+    grep -qx 1 || wrong "elmo tag of entities shows no F1"
 
 # Skip-thought: vectors of sentences, and words that it does not know by way of word vectors.
 "$elmo" train --quiet --kind skip-thought --text text.txt --size tiny --batch 16 --steps 30 --out thoughts >/dev/null ||
@@ -54,7 +60,8 @@ said() # WHAT COMMAND...
     grep -q -- "$what" err.txt || wrong "'$*' says: $(cat err.txt)"
 }
 said 'what the tagger reads' "${tag[@]}"
-said 'has no sentences in CoNLL-U' "$elmo" tag --model model --train text.txt --test text.txt
+echo word >word.conll
+said "line 1: one column, and it takes two" "$elmo" tag --model model --train word.conll --test word.conll
 said 'ELMo has 2' "${train[@]}" --layers 3 --out no
 
 "$build/bin/compare" --quiet --steps 2 --longest 8 --out page.html >table.txt || wrong "compare failed"
