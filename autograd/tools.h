@@ -86,8 +86,10 @@ TN_API tn_status tn_gradcheck_run(tn_gradcheck_args c);
  * travel while the rest is computed (tn_replica does that). grad is the sum of this pass for that leaf, which will be
  * attached to it when the pass ends well; not to be written. An error raised by `ready` ends the pass. Leaves of which
  * the tape cannot know when they are complete (behind a tn_checkpoint), with hooks, with gradients of a few rows or of
- * another number type are not told of. */
-typedef void (*tn_grad_ready)(const tn_tensor *leaf, const tn_tensor *grad, void *user);
+ * another number type are not told of. A table that is tied, read by products and looked up in, is told of before it is
+ * complete, too: when nothing but lookups is missing, and then with the index of each, to whose rows it has added. */
+typedef void (*tn_grad_ready)(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *index, bool complete,
+                              void *user);
 TN_API tn_status tn_backward_telling(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user);
 
 #ifdef __cplusplus

@@ -71,24 +71,37 @@ void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, 
 
 static int first_shard(const tn_replica *r, int rank) { return tn__first_shard(r->shards, rank, r->world->t.size); }
 
-/* The losses and weights of all shards, and which parameters have gradients, on all ranks. */
-static bool share_numbers(tn_replica *r)
+/* The losses and weights of all shards, on all ranks, and their sums in the shards' order. */
+bool tn__replica_weigh(tn_replica *r)
 {
     tn_world     *w = r->world;
     const int     most = (r->shards + w->t.size - 1) / w->t.size;
-    const int64_t bytes = (int64_t)most * 2 * (int64_t)sizeof(double) + r->places;
+    const int64_t bytes = (int64_t)most * 2 * (int64_t)sizeof(double);
     char         *mine = r->room, *all = mine + bytes;
-    const size_t  own = (size_t)(r->hi - r->lo) * 2 * sizeof(double);
-    memset(mine, 0, (size_t)bytes);
-    memcpy(mine, r->part + (ptrdiff_t)2 * r->lo, own);
-    memcpy(mine + bytes - r->places, r->some, (size_t)r->places);
-    if (!tn__world_went(w, w->t.gather(w->t.user, mine, all, (int)bytes))) return false;
-    for (int i = 0; i < w->t.size; i++) {
-        const char *of = all + i * bytes;
-        const int   lo = first_shard(r, i), n = first_shard(r, i + 1) - lo;
-        memcpy(r->part + (ptrdiff_t)2 * lo, of, (size_t)n * 2 * sizeof(double));
-        for (int64_t k = 0; k < r->places; k++) r->some[k] |= (uint8_t)of[bytes - r->places + k];
+    double        loss = 0, weight = 0;
+    if (w->t.size > 1) {
+        memset(mine, 0, (size_t)bytes);
+        memcpy(mine, r->part + (ptrdiff_t)2 * r->lo, (size_t)(r->hi - r->lo) * 2 * sizeof(double));
+        if (!tn__world_went(w, w->t.gather(w->t.user, mine, all, (int)bytes))) return false;
     }
+    for (int i = 0; i < w->t.size && w->t.size > 1; i++) {
+        const int lo = first_shard(r, i), n = first_shard(r, i + 1) - lo;
+        memcpy(r->part + (ptrdiff_t)2 * lo, all + i * bytes, (size_t)n * 2 * sizeof(double));
+    }
+    for (int i = 0; i < r->shards; i++) loss += r->part[2 * i], weight += r->part[2 * i + 1];
+    r->loss = weight != 0 ? loss / weight : 0, r->by = weight != 0 ? 1 / weight : 0;
+    return true;
+}
+
+/* Which parameters have gradients, on any rank. */
+bool tn__replica_finish(tn_replica *r)
+{
+    tn_world *w = r->world;
+    uint8_t  *all = r->room;
+    if (w->t.size == 1) return true;
+    if (!tn__world_went(w, w->t.gather(w->t.user, r->some, all, (int)r->places))) return false;
+    for (int64_t i = 0; i < w->t.size; i++)
+        for (int64_t k = 0; k < r->places; k++) r->some[k] |= all[i * r->places + k];
     return true;
 }
 
@@ -119,13 +132,14 @@ static mail mail_of(const tn_replica *r)
 }
 
 /* Each rank's piece of this rank's branches, one after the other. */
-static void pack(const tn_replica *r, mail *m, int64_t from, int64_t to)
+static void pack(const tn_replica *r, mail *m, char *const *sum, int64_t origin, int64_t from, int64_t to)
 {
     int64_t at = 0, lo, hi;
     for (int i = 0; i < r->world->t.size; i++) {
         piece(from, to, i, r->world->t.size, &lo, &hi);
         m->out_at[i] = (int)at;
-        for (int k = 0; k < r->waiting; k++, at += hi - lo) memcpy(m->out + at, r->sum[k] + lo, (size_t)(hi - lo));
+        for (int k = 0; k < r->waiting; k++, at += hi - lo)
+            memcpy(m->out + at, sum[k] + (lo - origin), (size_t)(hi - lo));
         m->out_bytes[i] = (int)(at - m->out_at[i]);
     }
 }
@@ -161,7 +175,7 @@ static bool swap(const tn_replica *r, const mail *m, const char *out, char *in)
     return true;
 }
 
-bool tn__replica_travel(tn_replica *r, int64_t from, int64_t to, double by)
+bool tn__replica_travel(tn_replica *r, char *const *sum, int64_t origin, int64_t from, int64_t to)
 {
     tn_world  *w = r->world;
     const int  size = w->t.size;
@@ -169,7 +183,7 @@ bool tn__replica_travel(tn_replica *r, int64_t from, int64_t to, double by)
     int64_t    lo, hi, own, end, at = 0;
     tn__branch some[TN__BRANCHES];
     piece(from, to, w->t.rank, size, &own, &end);
-    pack(r, &m, from, to);
+    pack(r, &m, sum, origin, from, to);
     for (int i = 0; i < size; i++, at += m.in_bytes[i - 1]) {
         m.in_bytes[i] = (int)(end - own) * tn__branches(r->shards, first_shard(r, i), first_shard(r, i + 1), some);
         m.in_at[i] = (int)at;
@@ -177,14 +191,14 @@ bool tn__replica_travel(tn_replica *r, int64_t from, int64_t to, double by)
     if (!swap(r, &m, m.out, m.in)) return false;
     if (end > own) {
         add_up(r, &m, own, end);
-        tn__gradients_scale(r, m.in, by, own, end);
+        tn__gradients_scale(r, m.in, r->by, own, end);
     }
     for (int i = 0; i < size; i++) { /* the same piece for everyone, and everyone's into its place */
         piece(from, to, i, size, &lo, &hi);
         m.out_bytes[i] = (int)(end - own), m.out_at[i] = 0;
         m.in_bytes[i] = (int)(hi - lo), m.in_at[i] = (int)(lo - from);
     }
-    return swap(r, &m, m.in, r->sum[0] + from);
+    return swap(r, &m, m.in, sum[0] + (from - origin));
 }
 
 /* ---- zeros that stay at home ------------------------------------------------------------------------------------- */
@@ -237,36 +251,29 @@ static void move_apart(const tn_replica *r, char *a, int64_t bytes)
 
 /* ---- a batch ----------------------------------------------------------------------------------------------------- */
 
-/* The sums over all shards, in their order. */
-static void total(const tn_replica *r, double *loss, double *weight)
-{
-    *loss = *weight = 0;
-    for (int i = 0; i < r->shards; i++) *loss += r->part[2 * i], *weight += r->part[2 * i + 1];
-}
-
-static bool travel_all(tn_replica *r, double by)
+static bool travel_all(tn_replica *r)
 {
     for (int64_t from = 0; from < r->bytes; from += r->bucket)
-        if (!tn__replica_travel(r, from, tn__min_i64(from + r->bucket, r->bytes), by)) return false;
+        if (!tn__replica_travel(r, r->sum, 0, from, tn__min_i64(from + r->bucket, r->bytes))) return false;
     return true;
 }
 
 /* For a while the replica is as small as what travels. */
-static bool travel_touched(tn_replica *r, double by)
+static bool travel_touched(tn_replica *r)
 {
     const int64_t bytes = r->bytes, f64_at = r->f64_at;
     if (!find_touched(r)) return false;
     r->f64_at = move_together(r, NULL, f64_at);
     for (int k = 0; k < r->waiting; k++) r->bytes = move_together(r, r->sum[k], bytes);
     const int64_t few = r->bytes;
-    const bool    went = travel_all(r, by);
+    const bool    went = travel_all(r);
     r->bytes = bytes, r->f64_at = f64_at;
     for (int k = 0; k < r->waiting; k++) move_apart(r, r->sum[k], few);
     return went;
 }
 
 /* Without the promise of bits: one branch of this rank's, and the rest is the transport's. */
-static bool add_fast(tn_replica *r, double by)
+static bool add_fast(tn_replica *r)
 {
     tn_world *w = r->world;
     for (int k = 1; k < r->waiting; k++) tn__gradients_add(r, r->sum[0], r->sum[k], 0, r->bytes);
@@ -276,17 +283,7 @@ static bool add_fast(tn_replica *r, double by)
         const int count = (int)((to - from) / (f64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float)));
         if (!tn__world_went(w, w->t.sum(w->t.user, r->sum[0] + from, count, f64))) return false;
     }
-    tn__gradients_scale(r, r->sum[0], by, 0, r->bytes);
-    return true;
-}
-
-bool tn__replica_finish(tn_replica *r)
-{
-    double loss, weight;
-    if (!share_numbers(r)) return false;
-    total(r, &loss, &weight);
-    r->loss = weight != 0 ? loss / weight : 0;
-    tn__gradients_scale(r, r->sum[0], weight != 0 ? 1 / weight : 0, 0, r->bytes);
+    tn__gradients_scale(r, r->sum[0], r->by, 0, r->bytes);
     return true;
 }
 
@@ -297,14 +294,10 @@ void tn__gradients_merge(const tn_replica *r, int top, int left, int64_t from, i
 
 bool tn__replica_exchange(tn_replica *r)
 {
-    double loss, weight;
-    if (r->world->t.size > 1 && !share_numbers(r)) return false;
-    total(r, &loss, &weight);
-    r->loss = weight != 0 ? loss / weight : 0;
-    const double by = weight != 0 ? 1 / weight : 0;
+    if (!tn__replica_weigh(r) || !tn__replica_finish(r)) return false;
     if (r->world->t.size == 1) {
-        tn__gradients_scale(r, r->sum[0], by, 0, r->bytes);
+        tn__gradients_scale(r, r->sum[0], r->by, 0, r->bytes);
         return true;
     }
-    return r->fast ? add_fast(r, by) : r->sparse ? travel_touched(r, by) : travel_all(r, by);
+    return r->fast ? add_fast(r) : r->sparse ? travel_touched(r) : travel_all(r);
 }

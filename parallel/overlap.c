@@ -17,6 +17,7 @@ struct tn__flight {
     pthread_mutex_t lock;
     pthread_cond_t  changed;
     int64_t         whole;     /* from this byte on the sums are complete; locked */
+    int64_t         early;     /* likewise of the early table; -1 when it will not change any more */
     int64_t         next;      /* places from `next` on are complete */
     int             top, left; /* the newest branch, and how many there are when it has been added */
     uint8_t        *done;      /* [places] */
@@ -38,20 +39,37 @@ bool tn__flight_begun(const tn_replica *r) { return r->flight && r->flight->begu
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-static void wait_for(tn__flight *f, int64_t from)
+static void wait_for(tn__flight *f, const int64_t *whole, int64_t from)
 {
     pthread_mutex_lock(&f->lock);
-    while (f->whole > from) pthread_cond_wait(&f->changed, &f->lock);
+    while (*whole > from) pthread_cond_wait(&f->changed, &f->lock);
     pthread_mutex_unlock(&f->lock);
 }
 
-static void fly(tn_replica *r)
+static bool fly_down(tn_replica *r, int64_t to, int64_t end)
 {
-    for (int64_t to = r->bytes, from; to > 0; to = from) {
-        from = (to - 1) / r->bucket * r->bucket;
-        wait_for(r->flight, from);
-        if (!tn__replica_travel(r, from, to, 1)) return;
+    for (int64_t from; to > end; to = from) {
+        from = tn__max_i64((to - 1) / r->bucket * r->bucket, end);
+        wait_for(r->flight, &r->flight->whole, from);
+        if (!tn__replica_travel(r, r->sum, 0, from, to)) return false;
     }
+    return true;
+}
+
+static bool fly(tn_replica *r)
+{
+    tn__flight   *f = r->flight;
+    const int64_t early = r->early.place;
+    if (early < 0) return fly_down(r, r->bytes, 0);
+    const int64_t at = r->place[early].at;
+    for (int64_t to = tn__early_end(r), from; to > at; to = from) {
+        from = tn__early_next(r, to);
+        wait_for(f, &f->early, from);
+        if (!tn__replica_travel(r, r->early.sum, at, from, to)) return false;
+    }
+    if (!fly_down(r, r->bytes, tn__early_end(r)) || !fly_down(r, at, 0)) return false;
+    wait_for(f, &f->early, -1);
+    return tn__early_follow(r);
 }
 
 static void *work(void *user)
@@ -69,8 +87,9 @@ void tn__flight_begin(tn_replica *r)
 {
     tn__flight *f = r->flight;
     sigset_t    all, old;
-    f->begun = true, f->failed = TN_OK, f->whole = r->bytes, f->next = r->places;
+    f->begun = true, f->failed = TN_OK, f->whole = r->bytes, f->next = r->places, f->early = INT64_MAX;
     memset(f->done, 0, (size_t)r->places);
+    if (r->early.place >= 0) f->done[r->early.place] = 1; /* it goes its own way */
     f->top = r->waiting;
     r->branch[r->waiting++] = (tn__branch){r->next, r->next + 1};
     while (r->waiting > 1 && tn__siblings(r->shards, r->branch[r->waiting - 2], r->branch[r->waiting - 1])) {
@@ -86,7 +105,7 @@ void tn__flight_begin(tn_replica *r)
 
 /* ---- what the backward pass tells -------------------------------------------------------------------------------- */
 
-static void complete(tn_replica *r, int64_t i)
+static void add(tn_replica *r, int64_t i)
 {
     tn__flight      *f = r->flight;
     const tn__place *p = r->place + i;
@@ -106,17 +125,51 @@ static void publish(tn_replica *r)
     pthread_mutex_unlock(&f->lock);
 }
 
-void tn__flight_ready(const tn_tensor *leaf, const tn_tensor *grad, void *replica)
+static void tell(tn__flight *f, int64_t early)
+{
+    pthread_mutex_lock(&f->lock);
+    f->early = early;
+    pthread_cond_signal(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* The table sets out, bucket by bucket, with what its gradient is now. */
+static void set_out(tn_replica *r, const tn_tensor *grad, int top, int left)
+{
+    const int64_t at = r->place[r->early.place].at;
+    tn__early_open(r, top, left);
+    for (int64_t to = tn__early_end(r), from; to > at; to = from) {
+        from = tn__early_next(r, to);
+        tn__early_add(r, grad, from, to);
+        tell(r->flight, from);
+    }
+}
+
+static void early_ready(tn_replica *r, const tn_tensor *grad, const tn_tensor *index, bool complete)
+{
+    tn__flight *f = r->flight;
+    if (f->early < 0) return;
+    if (grad) r->some[r->early.place] |= TN__WHOLE;
+    if (f->early == INT64_MAX) set_out(r, grad, f->top, f->left);
+    else if (grad) tn__early_change(r, grad, index);
+    if (complete) tell(f, -1);
+}
+
+void tn__flight_ready(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *index, bool complete,
+                      void *replica)
 {
     tn_replica *r = replica;
-    int64_t     i = r->flight->next - 1;
+    int64_t     i = r->places - 1;
     while (i >= 0 && r->place[i].t != leaf) i--;
-    if (i < 0 || r->flight->done[i]) return;
+    if (i < 0) return;
+    if (!complete) r->some[i] |= TN__EARLY;
+    if (i == r->early.place) early_ready(r, grad, index, complete);
+    if (!complete || r->flight->done[i]) return;
     const tn__place *p = r->place + i;
     if (tn_copy_out(grad, p->wide, r->sum[r->flight->top] + p->at, (size_t)p->n * tn_dtype_size(p->wide)) != TN_OK)
         return;
-    r->some[i] = 1;
-    complete(r, i);
+    r->some[i] |= TN__WHOLE;
+    add(r, i);
     if (i == r->flight->next - 1) publish(r);
 }
 
@@ -130,14 +183,22 @@ void tn__flight_rest(tn_replica *r)
         const tn_tensor *g = f->done[i] ? NULL : tn_grad(p->t);
         char            *to = r->sum[f->top] + p->at;
         if (f->done[i]) continue;
-        if (g && tn_copy_out(g, p->wide, to, bytes) == TN_OK) r->some[i] = 1;
+        if (g && tn_copy_out(g, p->wide, to, bytes) == TN_OK) r->some[i] |= TN__WHOLE;
         else if (!g) memset(to, 0, bytes);
-        complete(r, i);
+        add(r, i);
     }
+    if (r->early.place >= 0) early_ready(r, tn_grad(r->place[r->early.place].t), NULL, true);
     publish(r);
 }
 
-void tn__flight_behind(tn_replica *r) { r->flight->begun = true, r->flight->started = false, r->flight->whole = 0; }
+void tn__flight_behind(tn_replica *r)
+{
+    tn__flight *f = r->flight;
+    f->begun = true, f->started = false, f->whole = 0;
+    if (r->early.place < 0) return;
+    set_out(r, NULL, r->waiting - 1, r->waiting + 1);
+    f->early = -1;
+}
 
 bool tn__flight_end(tn_replica *r)
 {

@@ -76,6 +76,15 @@ typedef struct {
 } tn__place;
 
 typedef struct tn__flight tn__flight;
+typedef struct {
+    int64_t  place, next;       /* the table's in this batch, and in the next; -1: none */
+    char    *sum[TN__BRANCHES]; /* of its gradients, as far as they have set out; then sum[0] is that of all ranks */
+    uint8_t *changed;           /* [blocks] of TN__BLOCK bytes: since then, on any rank */
+    int64_t  blocks;
+    int      top, left;
+    char    *memory; /* of all of these */
+    int64_t  memory_bytes, memory_place;
+} tn__early;
 
 struct tn_replica {
     tn_world  *world;
@@ -93,15 +102,16 @@ struct tn_replica {
     tn__branch   branch[TN__BRANCHES];
     char        *sum[TN__BRANCHES];
     int          waiting;
-    int          next; /* the shard that comes next; -1: no batch has begun */
-    double      *part; /* [2 shards]: of each the loss times its weight, and the weight */
-    uint8_t     *some; /* [places]: has any shard a gradient of it? */
-    double       loss, seconds;
-    uint64_t     key;           /* of this batch's generators */
-    tn_generator before, after; /* where the generator stood, and will stand */
-    void        *room;          /* for what travels */
+    int          next;              /* the shard that comes next; -1: no batch has begun */
+    double      *part;              /* [2 shards]: of each the loss times its weight, and the weight */
+    uint8_t     *some;              /* [places]: has any shard a gradient of it? */
+    double       loss, seconds, by; /* by: what the sums are multiplied with */
+    uint64_t     key;               /* of this batch's generators */
+    tn_generator before, after;     /* where the generator stood, and will stand */
+    void        *room;              /* for what travels */
     int64_t      room_bytes;
     tn__flight  *flight;  /* with .overlap: what travels while the backward pass runs; else NULL */
+    tn__early    early;   /* and what of it sets out first */
     uint8_t     *touched; /* with .sparse, of each block of TN__BLOCK bytes: is it not zero, on any rank? */
     int64_t      blocks;
 };
@@ -113,9 +123,29 @@ void tn__gradients_add(const tn_replica *r, char *a, const char *b, int64_t from
 void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, int64_t to);
 /* Adds the newest branch, number `top`, to those before it until `left` are left: [from, to) of each. */
 void tn__gradients_merge(const tn_replica *r, int top, int left, int64_t from, int64_t to);
-/* A bucket of the sums, which a rank may give to all while it makes the next. Behind all of them tn__replica_finish. */
-bool tn__replica_travel(tn_replica *r, int64_t from, int64_t to, double by);
-bool tn__replica_finish(tn_replica *r); /* losses and weights, and the gradients over the weight */
+/* A bucket of the sums, which a rank may give to all while it makes the next: before the first tn__replica_weigh, as all
+ * shards' losses are known, and behind them tn__replica_finish. sum[k]: byte `origin` of branch k; the sum over all
+ * ranks, over their weight, goes to sum[0]. */
+bool tn__replica_weigh(tn_replica *r);
+bool tn__replica_travel(tn_replica *r, char *const *sum, int64_t origin, int64_t from, int64_t to);
+bool tn__replica_finish(tn_replica *r);
+
+/* ---- a tied table that sets out before its lookups (early.c) ----------------------------------------------------- */
+
+enum { TN__WHOLE = 1, TN__EARLY = 2 };   /* in tn_replica.some: has a gradient; and had most of it early in the pass */
+void    tn__early_choose(tn_replica *r); /* for the next batch: all ranks know of all, and choose alike */
+bool    tn__early_begin(tn_replica *r);  /* false: raised, no memory */
+void    tn__early_free(tn_replica *r);
+int64_t tn__early_end(const tn_replica *r); /* where the next place begins */
+/* On the pass's thread: the gradient so far (NULL: none), as branch `top`, of which `left` are left when all are added,
+ * a bucket at a time, the last first; then how it has changed, in the rows at index (NULL: somewhere). */
+void    tn__early_open(tn_replica *r, int top, int left);
+void    tn__early_add(tn_replica *r, const tn_tensor *grad, int64_t from, int64_t to);
+int64_t tn__early_next(const tn_replica *r, int64_t to); /* where the bucket that ends at `to` begins */
+void    tn__early_change(tn_replica *r, const tn_tensor *grad, const tn_tensor *index);
+/* On the thread that sends, behind everything else, when nothing changes any more: what has changed. */
+bool  tn__early_follow(tn_replica *r);
+char *tn__sum_of(const tn_replica *r, int64_t place); /* where the sum over all ranks of a place's gradients is */
 
 /* ---- gradients that travel while others are made (overlap.c) ----------------------------------------------------- */
 
@@ -124,7 +154,8 @@ void        tn__flight_free(tn_replica *r);
 bool        tn__flight_begun(const tn_replica *r);
 /* Before the last shard's backward pass: the ranks have met, and the thread sets out. */
 void tn__flight_begin(tn_replica *r);
-void tn__flight_ready(const tn_tensor *leaf, const tn_tensor *grad, void *replica); /* a tn_grad_ready */
+void tn__flight_ready(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *index, bool complete,
+                      void *replica);  /* a tn_grad_ready */
 void tn__flight_rest(tn_replica *r);   /* behind it: what has not been told of is complete, too */
 void tn__flight_behind(tn_replica *r); /* instead, where all shards are done: no thread */
 bool tn__flight_end(tn_replica *r);    /* all of it is there; false: raised */

@@ -100,6 +100,7 @@ void tn_replica_free(tn_replica *r)
 {
     if (!r) return;
     tn__flight_free(r);
+    tn__early_free(r);
     for (int64_t i = 0; r->place && i < r->places; i++) tn_drop(r->place[i].t);
     tn_mem_put(r->place, (size_t)r->places * sizeof *r->place + 1);
     if (r->memory) tn__mem_put(r->memory, (size_t)r->memory_bytes + 1);
@@ -118,7 +119,8 @@ static tn_replica *make(const tn_replica_config *c)
     r->world = c->world, r->module = c->module, r->shards = c->shards, r->bucket = c->bucket / LINE * LINE;
     r->lo = tn__first_shard(c->shards, rank, size), r->hi = tn__first_shard(c->shards, rank + 1, size);
     r->zero = c->zero, r->fast = c->fast, r->sparse = c->sparse, r->clip = c->clip;
-    r->next = -1, r->loss = r->norm = NAN;
+    r->next = -1, r->loss = r->norm = NAN, r->early.next = -1;
+    r->early.place = r->early.memory_place = -1;
     if (lay_out(r) && take_memory(r)) {
         if (!c->overlap || c->fast || c->sparse || size == 1 || (r->flight = tn__flight_new(r))) return r;
     }
@@ -208,7 +210,7 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
         return tn_raise(TN_ESTATE,
                         "tn_replica_backward: with .overlap it is called once a shard, and this is the second");
     const double start = tn__seconds();
-    if (!tn__world_meet(r->world, TN__PART, 0, NULL)) return tn_error();
+    if (!tn__world_meet(r->world, TN__PART, 0, NULL) || !tn__replica_weigh(r)) return tn_error();
     r->seconds += tn__seconds() - start;
     tn__flight_begin(r);
     return tn_backward_telling(loss, seed, tn__flight_ready, r);
@@ -230,7 +232,7 @@ static void end_shard(tn_replica *r)
         const tn_tensor *g = tn_grad(p->t);
         char            *to = r->sum[top] + p->at;
         if (g && tn_copy_out(g, p->wide, to, bytes) != TN_OK) return;
-        if (g) r->some[i] = 1;
+        if (g) r->some[i] = TN__WHOLE;
         else memset(to, 0, bytes);
     }
     tn_module_zero_grad(r->module);
@@ -253,8 +255,8 @@ static void put_gradients(tn_replica *r)
     tn_tensor    **list = tn_mem_get((size_t)r->places * 2 * sizeof *list + 1);
     for (int64_t i = 0; list && i < r->places; i++) {
         const tn__place *p = r->place + i;
-        if (!r->some[i]) continue;
-        tn_tensor *g = tn_borrow(p->wide, tn_shape_of(p->t), r->sum[0] + p->at, NULL, NULL);
+        if (!(r->some[i] & TN__WHOLE)) continue;
+        tn_tensor *g = tn_borrow(p->wide, tn_shape_of(p->t), tn__sum_of(r, i), NULL, NULL);
         if (tn_dtype_of(p->t) != p->wide) g = tn_to(g, tn_dtype_of(p->t));
         list[n] = p->t, list[r->places + n] = g, n++;
     }
@@ -268,11 +270,13 @@ static bool exchange(tn_replica *r)
 {
     if (!r->flight) return tn__world_meet(r->world, TN__PART, 0, NULL) && tn__replica_exchange(r);
     if (!tn__flight_begun(r)) {
-        if (!tn__world_meet(r->world, TN__PART, 0, NULL)) return false;
+        if (!tn__world_meet(r->world, TN__PART, 0, NULL) || !tn__replica_weigh(r)) return false;
         tn__flight_behind(r);
     }
     tn__flight_end(r);
-    return tn__world_meet(r->world, TN__PART, 0, NULL) && tn__replica_finish(r);
+    if (!tn__world_meet(r->world, TN__PART, 0, NULL) || !tn__replica_finish(r)) return false;
+    tn__early_choose(r);
+    return true;
 }
 
 static void end_batch(tn_replica *r)
@@ -304,6 +308,7 @@ bool tn_replica_next(tn_replica *r, tn_part *p)
         p->open_ = false;
     } else if (tn_error() == TN_OK) {
         begin_batch(r);
+        tn__early_begin(r);
     }
     if (tn_error() == TN_OK && r->next < r->hi) {
         begin_shard(r, p);

@@ -27,7 +27,7 @@ static void share_weights(tn_replica *r)
     for (int64_t i = 0; i < r->places; i++) {
         const tn__place *p = r->place + i;
         const int64_t    bytes = p->n * (int64_t)tn_dtype_size(tn_dtype_of(p->t));
-        if (r->some[i] && bytes && !tn__world_send(r->world, tn_data_mut(p->t), bytes, p->owner)) break;
+        if ((r->some[i] & TN__WHOLE) && bytes && !tn__world_send(r->world, tn_data_mut(p->t), bytes, p->owner)) break;
     }
     tn_scope_end(s);
 }

@@ -83,7 +83,7 @@ static const tn__sample samples[] = {
 };
 
 const tn_op tn__op_embedding = {TN__ROOM("embedding", TN_AS_IS), .inputs = 2,
-                                .args_size = sizeof(args_t),     .saves = TN_SAVE_IN(1),
+                                .args_size = sizeof(args_t),     .saves = TN_SAVE_IN(1) | TN__FEW_ROWS,
                                 .infer = embedding_infer,        .forward = embedding_forward,
                                 .backward = embedding_backward,  .backward_ops = embedding_backward_ops};
 TN__SAMPLES(embedding, samples);

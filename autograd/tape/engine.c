@@ -8,6 +8,7 @@
  * Gradients that are not yet complete are kept in the nodes; those for leaves and for tn_grad_of's targets are
  * collected in slots and handed over at the very end, when nothing can fail any more. */
 #include "autograd/tape/engine.h"
+#include "autograd/tape/for_rooms.h"
 #include "autograd/tape/profile.h"
 
 /* ---- the pairing heap -------------------------------------------------------------------------------------------- */
@@ -336,23 +337,26 @@ static tn_status count_uses(tn__engine_run *r)
         if (n->op->saves & TN__SAVE_ALL_IN) r->ready = NULL;
         for (int i = 0; i < n->nin && r->ready; i++) {
             tn__grad_slot *s = n->edge[i].leaf ? tn__leaf_slot(r, n->edge[i].leaf) : NULL;
-            if (s) s->uses++;
+            if (s) s->uses++, s->products += !(n->op->saves & TN__FEW_ROWS);
             if (tn__self.error != TN_OK) return tn__self.error;
         }
     }
     return TN_OK;
 }
 
-/* Behind node n: the leaves that it was the last to lead to are complete. */
+/* Behind node n: the leaves that it was the last to lead to are complete, or complete but for lookups. */
 static void tell_ready(tn__engine_run *r, const tn__node *n)
 {
     for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
         tn_tensor     *leaf = n->edge[i].leaf;
         tn__grad_slot *s = leaf ? tn__leaf_slot(r, leaf) : NULL;
-        if (!s || --s->uses || !s->grad || s->rows || s->grad->dtype != leaf->dtype || tn__leaf_watches(leaf) ||
-            !tn_shape_equal(s->grad->l.shape, leaf->l.shape))
+        const bool     product = !(n->op->saves & TN__FEW_ROWS);
+        if (!s) continue;
+        s->uses--, s->products -= product;
+        if ((s->uses && s->products) || !s->grad || s->rows || s->grad->dtype != leaf->dtype ||
+            tn__leaf_watches(leaf) || !tn_shape_equal(s->grad->l.shape, leaf->l.shape))
             continue;
-        r->ready(leaf, s->grad, r->ready_user);
+        r->ready(leaf, s->grad, product ? NULL : n->saved_in[1].t, !s->uses, r->ready_user);
     }
 }
 

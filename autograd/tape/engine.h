@@ -11,7 +11,9 @@ typedef struct {
     tn_tensor *rows;  /* which rows grad has; NULL: all */
     tn_tensor *ready; /* what will be attached */
     bool       whole; /* ready is already the sum with the leaf's old gradient */
-    int64_t    uses;  /* edges that lead to it and have not been passed yet: counted where somebody is told */
+    /* Edges that lead to it and have not been passed yet, and those of them that are no lookups: counted where somebody
+     * is told. */
+    int64_t uses, products;
 } tn__grad_slot;
 
 typedef struct tn__engine_run {

@@ -8,6 +8,9 @@
 /* The first members of every op of the library: its name, and how it takes its inputs under autocast. */
 #define TN__ROOM(title, choice) .size = sizeof(tn_op), .name = (title), .autocast = (choice)
 
+/* In .saves of an op with fewer than 16 results: the gradient of input 0 is zero but for the rows at input 1, saved. */
+#define TN__FEW_ROWS (1u << 31)
+
 /* are these f32 and bf16 alone, so that autocast converts them to one type? */
 bool tn__autocast_meets(int n, tn_tensor *const *t);
 

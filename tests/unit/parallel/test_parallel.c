@@ -38,26 +38,29 @@ END_TEST
 /* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
 /* Words in a table, dropout, two layers; of a last one that is never used, and one that is frozen. */
-enum { WORDS = 11, DIM = 6, ROWS = 26, STEPS = 4, ROOM = 4096 };
+enum { WORDS = 11, DIM = 6, ROWS = 26, STEPS = 4, ROOM = 8192, MANY = 150 };
 typedef struct {
     tn_module     base;
     tn_embedding *words;
     tn_linear    *up, *down, *unused, *frozen;
     tn_dropout   *drop;
+    bool          tied; /* then of MANY words, of which WORDS are looked up: a few blocks of the table */
 } net;
 static tn_tensor *net_forward(net *m, tn_tensor *x)
 {
     if (!tn_ready(m)) return NULL;
     tn_frame f = tn_enter(m);
     x = tn_call(m->drop, tn_gelu(tn_call(m->up, tn_call(m->words, x))));
+    if (m->tied) return tn_leave(f, tn_linear(tn_call(m->frozen, x), m->words->weight, NULL));
     return tn_leave(f, tn_call(m->down, tn_call(m->frozen, x)));
 }
 TN_FORWARD(net);
-static net *net_new(bool sparse)
+static net *net_new(bool sparse, bool tied)
 {
     net *m = tn_module_new(net);
     if (!m) return NULL;
-    m->words = tn_child(m, "words", tn_embedding_new(.count = WORDS, .dim = DIM, .sparse = sparse));
+    m->tied = tied;
+    m->words = tn_child(m, "words", tn_embedding_new(.count = tied ? MANY : WORDS, .dim = DIM, .sparse = sparse));
     m->up = tn_child(m, "up", tn_linear_new(.in = DIM, .out = DIM));
     m->down = tn_child(m, "down", tn_linear_new(.in = DIM, .out = WORDS));
     m->unused = tn_child(m, "unused", tn_linear_new(.in = DIM, .out = 2));
@@ -70,7 +73,8 @@ static net *net_new(bool sparse)
 typedef struct {
     int     shards;
     int64_t bucket, rows;
-    bool    bf16, sparse, clips, zero, fast, overlap; /* sparse: the table, and what travels; clips: the replica does */
+    bool    bf16, sparse, clips, zero, fast, overlap,
+        tied; /* sparse: the table, and what travels; clips: the replica does */
     tn_dtype     dtype;
     int          fails; /* in step 2, this rank; -1: none */
     bool         nan;   /* by a loss that is none */
@@ -120,7 +124,7 @@ static void work(tn_world *w, void *user)
 {
     job *j = user;
     tn_seed(7 + (uint64_t)tn_world_rank(w)); /* only rank 0's counts */
-    net *m = net_new(j->sparse);
+    net *m = net_new(j->sparse, j->tied);
     if (m && j->dtype != TN_F32) tn_module_to(m, j->dtype);
     tn_optimizer *o = tn_adamw_new(m, .lr = 0.05, .clip.norm = j->clips ? 0 : 0.2);
     tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .bucket = j->bucket, .zero = j->zero, .fast = j->fast,
@@ -181,7 +185,11 @@ START_TEST(any_number_of_ranks)
     if (_i == 8) j.bf16 = true;
     if (_i == 9) j.rows = 5;
     if (_i == 10) j.dtype = TN_F64;
-    compare(&j, !_i || _i == 7);
+    j.tied = _i >= 11;
+    if (_i == 12) j.rows = 5;
+    if (_i == 13) j.bf16 = true;
+    if (_i == 14) j.dtype = TN_BF16;
+    compare(&j, !_i || _i == 7 || _i == 11);
 }
 END_TEST
 
@@ -230,7 +238,7 @@ END_TEST
 /* The gradients are those of the whole batch, as one backward pass finds them. */
 static void one_batch(tn_world *w, void *user)
 {
-    net *m = net_new(false);
+    net *m = net_new(false, false);
     tn_eval(m);
     tn_replica *r = tn_replica_new(w, m, .shards = 5);
     tn_tensor  *x = tn_randint(TN_SHAPE(ROWS), 0, WORDS), *y = tn_randint(TN_SHAPE(ROWS), 0, WORDS), *whole, *g;
@@ -265,13 +273,16 @@ END_TEST
 /* What the tape tells of is what a leaf ends with: the last layer first, each once; a leaf with a hook not at all. */
 typedef struct {
     int              n;
-    const tn_tensor *leaf[8];
+    const tn_tensor *leaf[8], *early;
     float            first[8];
 } told;
-static void tell(const tn_tensor *leaf, const tn_tensor *grad, void *user)
+static void tell(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *index, bool complete, void *user)
 {
     told *t = user;
     ck_assert(t->n < 8 && !tn_grad(leaf));
+    ck_assert(!index || (complete && tn_numel(index) == ROWS));
+    if (!complete) t->early = leaf;
+    if (!complete) return;
     t->leaf[t->n] = leaf, t->first[t->n++] = (float)tn_get(grad, 0);
 }
 static tn_tensor *leave_it(tn_tensor *grad, void *user)
@@ -281,12 +292,19 @@ static tn_tensor *leave_it(tn_tensor *grad, void *user)
 }
 START_TEST(the_tape_tells)
 {
-    net       *m = net_new(false);
+    net       *m = net_new(false, _i);
     told       t = {0};
     tn_tensor *x = tn_randint(TN_SHAPE(ROWS), 0, WORDS), *y = tn_randint(TN_SHAPE(ROWS), 0, WORDS);
     tn_on_grad(m->up->bias, leave_it, NULL);
     tn_tensor *l = tn_cross_entropy(tn_call(m, x), y);
     ck_assert_int_eq(tn_backward_telling(l, NULL, tell, &t), TN_OK);
+    if (_i) { /* the scores' part of the table first, then up's weight, then the lookups */
+        ck_assert(t.early == m->words->weight && t.n == 2 && t.leaf[0] == m->up->weight && t.leaf[1] == t.early);
+        ck_assert((float)tn_get(tn_grad(t.early), 0) == t.first[1]);
+        tn_free(m);
+        return;
+    }
+    ck_assert(!t.early);
     ck_assert_int_eq(t.n, 4); /* down's two, up's weight, the table */
     ck_assert(t.leaf[0] == m->down->weight || t.leaf[0] == m->down->bias);
     ck_assert(t.leaf[2] == m->up->weight && t.leaf[3] == m->words->weight);
@@ -339,7 +357,7 @@ static void differently(tn_world *w, void *user)
 {
     const int  what = *(const int *)user, rank = tn_world_rank(w);
     double     all[3];
-    net       *m = what == 3 && rank ? NULL : net_new(false);
+    net       *m = what == 3 && rank ? NULL : net_new(false, false);
     tn_linear *other = tn_linear_new(.in = 2, .out = 2);
     if (what == 0 && rank) tn_world_barrier(w);
     if (what == 0 && !rank) tn_world_gather(w, 1, all);
@@ -427,11 +445,11 @@ int main(void)
     Suite *s = suite_create("parallel");
     TCase *c = tn_tcase(s, "ranks");
     tcase_add_test(c, branches_cover_a_range);
-    tcase_add_loop_test(c, any_number_of_ranks, 0, 11);
+    tcase_add_loop_test(c, any_number_of_ranks, 0, 15);
     tcase_add_test(c, a_share_of_the_state);
     tcase_add_test(c, the_fast_way);
     tcase_add_test(c, gradients_of_the_whole);
-    tcase_add_test(c, the_tape_tells);
+    tcase_add_loop_test(c, the_tape_tells, 0, 2);
     tcase_add_loop_test(c, an_error_reaches_all, 0, 2);
     tcase_add_loop_test(c, a_line_that_is_cut, 0, 2);
     tcase_add_test(c, ranks_that_differ);
