@@ -34,7 +34,7 @@ typedef struct {
  * 0, or 1 with the library's error standing. */
 typedef int    bench_workload(const bench_options *o, FILE *json);
 bench_workload bench_overhead, bench_bert, bench_bert_small, bench_encoder_infer, bench_gpt, bench_gpt_gen, bench_llama,
-    bench_seq2seq, bench_lstm;
+    bench_seq2seq, bench_lstm, bench_reduce;
 
 int bench_ranks(int argc, char **argv);    /* ranks.c: likewise */
 int bench_kernels(const bench_options *o); /* kernels.c: a program in itself; returns the exit status */

@@ -24,7 +24,11 @@ static const struct {
     const char     *name;
     bench_workload *run;
     int64_t         batch;
-} jobs[] = {{"bert", bench_bert, 24}, {"gpt", bench_gpt, 12}, {"seq2seq", bench_seq2seq, 72}, {"lstm", bench_lstm, 36}};
+} jobs[] = {{"bert", bench_bert, 24},
+            {"gpt", bench_gpt, 12},
+            {"seq2seq", bench_seq2seq, 72},
+            {"lstm", bench_lstm, 36},
+            {"reduce", bench_reduce, 1}};
 enum { JOBS = sizeof jobs / sizeof *jobs };
 
 /* ---- one rank ---------------------------------------------------------------------------------------------------- */

@@ -122,7 +122,7 @@ TN_API double    tn_replica_norm(const tn_replica *r); /* of all gradients, befo
 
 /* Of the last batch: the mean of the loss, on each rank (NaN: there was none), and how long it took to be exchanged. */
 TN_API double tn_replica_loss(const tn_replica *r);
-TN_API double tn_replica_seconds(const tn_replica *r); /* waiting for slower ranks included */
+TN_API double tn_replica_seconds(const tn_replica *r); /* behind the last backward pass; waiting for others included */
 
 /* ---- how bytes travel -------------------------------------------------------------------------------------------- */
 

@@ -209,8 +209,9 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
     if (tn__flight_begun(r))
         return tn_raise(TN_ESTATE,
                         "tn_replica_backward: with .overlap it is called once a shard, and this is the second");
+    if (!tn__world_meet(r->world, TN__PART, 0, NULL)) return tn_error();
     const double start = tn__seconds();
-    if (!tn__world_meet(r->world, TN__PART, 0, NULL) || !tn__replica_weigh(r)) return tn_error();
+    if (!tn__replica_weigh(r)) return tn_error();
     r->seconds += tn__seconds() - start;
     tn__flight_begin(r);
     return tn_backward_telling(loss, seed, tn__flight_ready, r);
