@@ -23,6 +23,7 @@ typedef struct {
 
     tn_world *world; /* of `bench ranks`; else NULL */
     int64_t   steps;
+    int       shards;                         /* 0: 12 */
     bool      zero, fast, sparse, no_overlap; /* of tn_replica_config */
     double    delay_us, delay_mb;             /* of a slower network: microseconds, and MB a second; 0: as it is */
 

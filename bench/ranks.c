@@ -17,7 +17,7 @@
 #else
 #define BENCH_WORLD NULL
 #endif
-enum { SHARDS = 12, MOST_RANKS = SHARDS };
+enum { SHARDS = 12, MOST_RANKS = 12 };
 
 /* Batches of a multiple of the shards' number, so that each shard has as many rows. */
 static const struct {
@@ -55,8 +55,8 @@ static tn_replica *replica_of(const bench_options *o, const bench_job *j, bool o
     tn_world_slow(o->world, o->delay_us * 1e-6, o->delay_mb * 1e6);
     return tn_replica_create((tn_replica_config){.world = o->world,
                                                  .module = j->module,
-                                                 .shards = SHARDS,
-                                                 .bucket = 1 << 20,
+                                                 .shards = o->shards ? o->shards : SHARDS,
+                                                 .bucket = 2 << 20,
                                                  .zero = o->zero,
                                                  .fast = o->fast,
                                                  .sparse = o->sparse,
@@ -70,6 +70,19 @@ static double least_wait(tn_world *w, const tn_replica *r)
     tn_world_gather(w, tn_replica_seconds(r), all);
     for (int i = 0; i < tn_world_size(w); i++) least = all[i] < least ? all[i] : least;
     return least;
+}
+
+/* What the optimizer remembers of its parameters, on this rank. */
+static double state_mib(const tn_optimizer *opt, void *module)
+{
+    static const char *const names[] = {"exp_avg", "exp_avg_sq"};
+    double                   bytes = 0;
+    for (tn_each p = tn_module_each(module, TN_EACH_PARAMETER); tn_next(&p);)
+        for (int k = 0; k < 2; k++) {
+            const tn_tensor *t = tn_optimizer_state(opt, p.tensor, names[k]);
+            if (t) bytes += (double)tn_numel(t) * (double)tn_dtype_size(tn_dtype_of(t));
+        }
+    return bytes / 1048576;
 }
 
 /* Steps with gradients that wait for the whole backward pass, up to half of them, and then, unless it is asked for
@@ -98,17 +111,20 @@ int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
     const int     way = steps[1] > 0;
     const double  before = steps[0] ? waited[0] / (double)steps[0] : NAN, now = waited[way] / (double)steps[way];
     struct rusage usage;
-    double        rss[MOST_RANKS], most = 0;
+    double        rss[MOST_RANKS], state[MOST_RANKS] = {0}, most = 0, state_most = 0;
     char          hex[65] = "";
     getrusage(RUSAGE_SELF, &usage);
     if (tn_world_gather(o->world, (double)usage.ru_maxrss / 1024, rss) == TN_OK) {
-        for (int i = 0; i < tn_world_size(o->world); i++) most = rss[i] > most ? rss[i] : most;
+        tn_world_gather(o->world, state_mib(opt, j->module), state);
+        for (int i = 0; i < tn_world_size(o->world); i++)
+            most = fmax(most, rss[i]), state_most = fmax(state_most, state[i]);
         bench_sha256(j->module, hex);
-        fprintf(json,
-                "\"weights\": \"%s\", \"step_ms\": %.3f, \"exchange_ms\": %.3f, \"hidden\": %.3f, "
-                "\"blocked_ms\": %.3f, \"first_loss\": %.6f, \"last_loss\": %.6f, \"rss_mib\": %.0f",
-                hex, took[way] / (double)steps[way] * 1e3, now * 1e3, way && before > now ? 1 - now / before : 0.0,
-                (steps[0] ? before : now) * 1e3, first, tn_replica_loss(r), most);
+        fprintf(
+            json,
+            "\"weights\": \"%s\", \"step_ms\": %.3f, \"exchange_ms\": %.3f, \"hidden\": %.3f, "
+            "\"blocked_ms\": %.3f, \"first_loss\": %.6f, \"last_loss\": %.6f, \"rss_mib\": %.0f, \"state_mib\": %.2f",
+            hex, took[way] / (double)steps[way] * 1e3, now * 1e3, way && before > now ? 1 - now / before : 0.0,
+            (steps[0] ? before : now) * 1e3, first, tn_replica_loss(r), most, state_most);
     }
     tn_replica_free(r), tn_optimizer_free(opt);
     return tn_error() != TN_OK;
@@ -162,11 +178,12 @@ static int launch(int ranks, int argc, char **argv)
 
 static int usage(const char *word)
 {
-    fprintf(stderr,
-            "bench: cannot use %s\n"
-            "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero]\n"
-            "                   [--fast] [--sparse] [--no-overlap] [--delay MICROSECONDS,MB/S] [sizes]\n",
-            word);
+    fprintf(
+        stderr,
+        "bench: cannot use %s\n"
+        "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm|reduce --steps N [--dtype f32|bf16] [--zero]\n"
+        "                   [--fast] [--sparse] [--no-overlap] [--shards N] [--delay MICROSECONDS,MB/S] [sizes]\n",
+        word);
     return 2;
 }
 
@@ -200,6 +217,9 @@ int bench_ranks(int argc, char **argv)
             o.sparse = true, took = 1;
         } else if (!strcmp(argv[i], "--no-overlap")) {
             o.no_overlap = true, took = 1;
+        } else if (i + 1 < argc && !strcmp(argv[i], "--shards")) {
+            o.shards = (int)strtol(argv[i + 1], NULL, 10);
+            if (o.shards < 1 || o.shards > 4096) return usage(argv[i + 1]);
         } else if (i + 1 < argc && !strcmp(argv[i], "--delay")) {
             if (!delay(argv[i + 1], &o)) return usage(argv[i + 1]);
         } else if (!(took = bench_option(&o, argv + i))) {

@@ -27,6 +27,7 @@ static const tn__kind adagrad = {
     .options =
         1u << TN_OPT_LR | 1u << TN_OPT_BASE_LR | 1u << TN_OPT_WEIGHT_DECAY | 1u << TN_OPT_LR_DECAY | 1u << TN_OPT_EPS,
     .squares = true,
+    .by_element = true,
     .state = {{"sum", tn__state_same}},
     .by_rows = by_rows,
     .numbers = numbers,

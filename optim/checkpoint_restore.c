@@ -221,7 +221,11 @@ static void commit(restore *r)
         for (tn_each e = tn_module_each(c->module, TN_EACH_PARAMETER); tn_next(&e);) tn_zero_grad(e.tensor);
     if (c->ema) c->ema->updates = tn_json_i64(tn_json_get(tn_json_get(r->f->record, "ema"), "updates"));
     if (c->optimizer) {
-        for (int64_t i = 0; i < c->optimizer->weights; i++) tn_zero_grad(c->optimizer->weight[i].t);
+        for (int64_t i = 0; i < c->optimizer->weights; i++) {
+            tn__weight *w = c->optimizer->weight + i;
+            tn_zero_grad(w->t);
+            w->from = 0, w->to = w->n;
+        }
         tn__optimizer_apply(c->optimizer, tn_json_get(r->f->record, "optimizer"), c->keep_options);
     }
     if (!c->keep_generator) tn__generator_apply(tn_current_generator(), tn_json_at(g, 0));

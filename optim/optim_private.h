@@ -123,6 +123,7 @@ typedef struct {
     tn_dtype   dtype;
     tn_shape   shape;
     int64_t    n, steps;
+    int64_t    from, to; /* which elements are stepped here, and have states: 0 and n, but for tn_optimizer_share */
     int        group;
 } tn__weight;
 
@@ -153,6 +154,7 @@ struct tn__kind {
     const char *call;           /* "tn_adamw_new" */
     unsigned    options;        /* which of tn_opt, as bits */
     bool        squares;        /* the squares of gradients must be finite */
+    bool        by_element;     /* an element's step depends on no other's: states are of the weight's shape */
     bool        moves_momentum; /* OneCycleLR may set TN_OPT_MOMENTUM, or TN_OPT_BETA1 if there is one */
     struct {
         const char *name;
@@ -175,7 +177,8 @@ tn_optimizer *tn__optimizer_make(const tn__kind *kind, void *module, unsigned fl
                                  const tn_clip *clip);
 int64_t       tn__weight_find(const tn_optimizer *o, const tn_tensor *t);     /* -1: none */
 bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s); /* the weight's own shape: for .shape */
-tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s); /* owned; raises */
+/* Of that shape, or of the elements that are stepped here. Owned; raises. */
+tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s);
 void       tn__schedule_ready(const tn_schedule *s); /* raises what tn_schedule_step would, as far as that is known */
 
 #endif

@@ -5,6 +5,7 @@
 
 tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s)
 {
+    if (w->to - w->from < w->n) s = TN_SHAPE(w->to - w->from);
     tn_tensor *t = tn_full_of(w->dtype == TN_F64 ? TN_F64 : TN_F32, s, o->initial);
     return t ? tn_take(t) : NULL;
 }
@@ -33,7 +34,7 @@ static bool take_weights(tn_optimizer *o, void *module)
     for (tn_each p = tn_module_each(module, TN_EACH_PARAMETER); tn_next(&p) && n < o->weights; n++) {
         tn__weight *w = o->weight + n;
         if (!(w->name = tn__strdup(p.name))) return false;
-        w->t = tn_keep(p.tensor), w->n = tn_numel(p.tensor);
+        w->t = tn_keep(p.tensor), w->n = w->to = tn_numel(p.tensor);
         w->dtype = tn_dtype_of(p.tensor), w->shape = tn_shape_of(p.tensor);
         all += w->n;
     }

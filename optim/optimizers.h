@@ -101,7 +101,11 @@ TN_API bool      tn_ema_swapped(const tn_ema *e);
 
 TN_API tn_clip   tn_optimizer_clip(const tn_optimizer *o);
 TN_API tn_status tn_step_share(tn_optimizer *o); /* tn_step; without any gradient counts and schedules go on alone */
-/* The state of one of its parameters as bytes, for this optimizer in another process: how many; to NULL: no more. */
+/* Steps of t only elements from ... to - 1, and has only their state, from now on; 0 and tn_numel(t): all. Only where each
+ * element is stepped for itself (SGD, Adam, RMSprop, Adagrad). What it has of the state goes along. */
+TN_API tn_status tn_optimizer_share(tn_optimizer *o, const tn_tensor *t, int64_t from, int64_t to);
+TN_API bool      tn_optimizer_by_element(const tn_optimizer *o);
+/* What it has of one parameter's state, as bytes for this optimizer in another process: how many; to NULL: no more. */
 TN_API int64_t   tn_optimizer_pack(const tn_optimizer *o, const tn_tensor *t, void *to);
 TN_API tn_status tn_optimizer_unpack(tn_optimizer *o, const tn_tensor *t, const void *from, int64_t bytes);
 TN_API void      tn_optimizer_forget(tn_optimizer *o, const tn_tensor *t); /* as before its first step */

@@ -36,6 +36,7 @@ static const tn__kind rmsprop = {
     .options = 1u << TN_OPT_LR | 1u << TN_OPT_BASE_LR | 1u << TN_OPT_WEIGHT_DECAY | 1u << TN_OPT_MOMENTUM |
                1u << TN_OPT_ALPHA | 1u << TN_OPT_EPS,
     .squares = true,
+    .by_element = true,
     .state = {{"square_avg", tn__state_same}, {"grad_avg", has_average}, {"momentum_buffer", has_momentum}},
     .numbers = numbers,
     .run = run,

@@ -38,6 +38,7 @@ static const tn__kind sgd = {
     .call = "tn_sgd_new",
     .options = 1u << TN_OPT_LR | 1u << TN_OPT_BASE_LR | 1u << TN_OPT_WEIGHT_DECAY | 1u << TN_OPT_MOMENTUM |
                1u << TN_OPT_DAMPENING,
+    .by_element = true,
     .state = {{"momentum_buffer", has_momentum}},
     .by_rows = by_rows,
     .numbers = numbers,

@@ -46,15 +46,15 @@ static void add_segment(tn_optimizer *o, int64_t index, int64_t first, int64_t n
     tn__segment      *s = tn__sweep_add(&o->sweep, w->dtype, n, NULL, from + at * (int64_t)tn_dtype_size(w->dtype));
     s->index = index, s->first = first;
     for (int k = 0; k < TN__STATES; k++)
-        s->state[k] = w->state[k] ? (char *)(uintptr_t)tn_data(w->state[k]) + first * state : NULL;
+        s->state[k] = w->state[k] ? (char *)(uintptr_t)tn_data(w->state[k]) + (first - w->from) * state : NULL;
 }
 
 /* The gradient if it is a few rows and these are all that must be stepped, else NULL. Neighbours are one segment. */
 static const tn_tensor *by_rows(const tn_optimizer *o, const tn__weight *w, tn_tensor **rows)
 {
     const tn_tensor *g = tn_grad_rows(w->t, rows);
-    return g && w->n && tn_is_contiguous(w->t) && tn_dtype_of(w->t) == w->dtype && tn_dtype_of(g) == w->dtype &&
-                   tn_shape_equal(tn_shape_of(w->t), w->shape) && o->kind->by_rows &&
+    return g && w->n && w->to - w->from == w->n && tn_is_contiguous(w->t) && tn_dtype_of(w->t) == w->dtype &&
+                   tn_dtype_of(g) == w->dtype && tn_shape_equal(tn_shape_of(w->t), w->shape) && o->kind->by_rows &&
                    o->kind->by_rows(o, o->group[w->group].option)
                ? g
                : NULL;
@@ -87,7 +87,7 @@ static bool prepare(tn_optimizer *o)
         if ((!some && !unchanged(o, w, g)) || !ready_weight(o, w)) return false;
         taking_part++;
         if (some) add_rows(o, i, g, rows);
-        else if (w->n) add_segment(o, i, 0, w->n, g, 0);
+        else if (w->to > w->from) add_segment(o, i, w->from, w->to - w->from, g, w->from);
     }
     if (tn_error() != TN_OK) return false;
     if (!taking_part)

@@ -5,6 +5,32 @@
 #include <math.h>
 #include <string.h>
 
+/* Which elements of a parameter a rank steps: of all gradients side by side each rank has as many bytes. Where an optimizer
+ * steps whole parameters (LAMB, Adafactor), those whose middle is in its part. */
+static void share_of(const tn_replica *r, const tn_optimizer *o, const tn__place *p, int rank, int64_t *from,
+                     int64_t *to)
+{
+    enum { LINE = 64 };
+    const int64_t size = (int64_t)tn_dtype_size(p->wide), lines = r->bytes / LINE, ranks = r->world->t.size;
+    *from = 0, *to = p->owner == rank ? p->n : 0;
+    if (!tn_optimizer_by_element(o)) return;
+    *from = tn__min_i64(tn__max_i64((lines * rank / ranks * LINE - p->at) / size, 0), p->n);
+    *to = tn__min_i64(tn__max_i64((lines * (rank + 1) / ranks * LINE - p->at) / size, 0), p->n);
+}
+
+/* This rank's share of each parameter; on rank 0, if so asked, all of it. */
+static void take_shares(const tn_replica *r, tn_optimizer *o, bool whole)
+{
+    for (int64_t i = 0; i < r->places; i++) {
+        const tn__place *p = r->place + i;
+        int64_t          from, to;
+        share_of(r, o, p, r->world->t.rank, &from, &to);
+        if (whole) from = 0, to = p->n;
+        if (tn_optimizer_by_element(o)) tn_optimizer_share(o, p->t, from, to);
+        if (from == to) tn_optimizer_forget(o, p->t);
+    }
+}
+
 /* Every rank has the whole gradients, and so finds the same norm; then it forgets those of the others' parameters,
  * which the optimizer leaves alone, and makes no state for. */
 static void step_share(const tn_replica *r, tn_optimizer *o)
@@ -15,19 +41,29 @@ static void step_share(const tn_replica *r, tn_optimizer *o)
                             "clip in the replica (tn_fit: leave .optimizer away)");
         return;
     }
-    for (int64_t i = 0; i < r->places; i++)
-        if (r->place[i].owner != r->world->t.rank) tn_zero_grad(r->place[i].t);
+    take_shares(r, o, false);
+    for (int64_t i = 0; i < r->places; i++) {
+        int64_t from, to;
+        share_of(r, o, r->place + i, r->world->t.rank, &from, &to);
+        if (from == to) tn_zero_grad(r->place[i].t);
+    }
     tn_step_share(o);
 }
 
-/* Each parameter that has been stepped, from its owner to all. */
-static void share_weights(tn_replica *r)
+/* Each parameter that has been stepped, from those who have stepped it to all. */
+static void share_weights(tn_replica *r, const tn_optimizer *o)
 {
     const tn_scope s = tn_no_grad_begin();
-    for (int64_t i = 0; i < r->places; i++) {
+    bool           going = true;
+    for (int64_t i = 0; i < r->places && going; i++) {
         const tn__place *p = r->place + i;
-        const int64_t    bytes = p->n * (int64_t)tn_dtype_size(tn_dtype_of(p->t));
-        if ((r->some[i] & TN__WHOLE) && bytes && !tn__world_send(r->world, tn_data_mut(p->t), bytes, p->owner)) break;
+        const int64_t    size = (int64_t)tn_dtype_size(tn_dtype_of(p->t));
+        for (int rank = 0; rank < r->world->t.size && going && (r->some[i] & TN__WHOLE); rank++) {
+            int64_t from, to;
+            share_of(r, o, p, rank, &from, &to);
+            if (to > from)
+                going = tn__world_send(r->world, (char *)tn_data_mut(p->t) + from * size, (to - from) * size, rank);
+        }
     }
     tn_scope_end(s);
 }
@@ -43,43 +79,53 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
         else tn_step(o);
     }
     if (!tn__world_meet(r->world, TN__STEP, 0, NULL)) return tn_error();
-    if (r->zero && r->world->t.size > 1) share_weights(r);
+    if (r->zero && r->world->t.size > 1) share_weights(r, o);
     return tn_error();
 }
 
 /* ---- whole checkpoints ------------------------------------------------------------------------------------------- */
 
-/* The largest state that any rank has of a parameter of its own; 0: an error stands. */
+/* At least what any share of a parameter takes, packed: states are at most four doubles for an element. */
 static int64_t largest_state(const tn_replica *r, const tn_optimizer *o)
 {
-    int64_t most = 1;
-    for (int64_t i = 0; i < r->places; i++) {
-        const int64_t bound = 64 + r->place[i].n * 4 * (int64_t)sizeof(double); /* of what another rank may have */
-        most = tn__max_i64(most, tn_world_rank(r->world) ? tn_optimizer_pack(o, r->place[i].t, NULL) : bound);
-    }
+    int64_t most = 1, from, to;
+    for (int64_t i = 0; i < r->places; i++)
+        for (int rank = 1; rank < r->world->t.size; rank++) {
+            share_of(r, o, r->place + i, rank, &from, &to);
+            most = tn__max_i64(most, 128 + (to - from) * 4 * (int64_t)sizeof(double));
+        }
     return most;
 }
 
-/* One parameter's state from its owner to rank 0, in pieces. */
-static bool send_state(const tn_replica *r, tn_optimizer *o, const tn__place *p, char *room, int *numbers)
+/* A rank's share of one parameter's state to rank 0, in pieces. */
+static bool send_state(const tn_replica *r, tn_optimizer *o, const tn__place *p, int owner, char *room, int *numbers)
 {
     enum { PIECE = 1 << 28 };
     tn_world *w = r->world;
     int       size = w->t.size, *out = numbers, *in = numbers + size, *none = numbers + (ptrdiff_t)2 * size;
-    int64_t   bytes = p->owner == w->t.rank ? tn_optimizer_pack(o, p->t, room) : 0;
-    if (p->owner == 0) return true;
-    if (!tn__world_send(w, &bytes, sizeof bytes, p->owner)) return false;
+    int64_t   bytes = owner == w->t.rank ? tn_optimizer_pack(o, p->t, room) : 0;
+    if (!tn__world_send(w, &bytes, sizeof bytes, owner)) return false;
     memset(numbers, 0, (size_t)size * 3 * sizeof *numbers);
     for (int64_t at = 0; at < bytes; at += PIECE) {
         const int n = (int)tn__min_i64(bytes - at, PIECE);
-        if (w->t.rank == p->owner) out[0] = n;
-        if (w->t.rank == 0) in[p->owner] = n;
+        if (w->t.rank == owner) out[0] = n;
+        if (w->t.rank == 0) in[owner] = n;
         char nothing[2]; /* what goes out and what comes in must lie apart, also where it is none: MPI */
         if (!tn__world_went(w, w->t.swap(w->t.user, out[0] ? room + at : nothing, out, none,
-                                         in[p->owner] ? room + at : nothing + 1, in, none)))
+                                         in[owner] ? room + at : nothing + 1, in, none)))
             return false;
     }
     if (w->t.rank == 0) tn_optimizer_unpack(o, p->t, room, bytes); /* raised: the others hear of it when they meet */
+    return true;
+}
+
+static bool send_states(const tn_replica *r, tn_optimizer *o, const tn__place *p, char *room, int *numbers)
+{
+    int64_t from, to;
+    for (int owner = 1; owner < r->world->t.size; owner++) {
+        share_of(r, o, p, owner, &from, &to);
+        if (to > from && !send_state(r, o, p, owner, room, numbers)) return false;
+    }
     return true;
 }
 
@@ -92,10 +138,11 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
     const size_t   numbers_bytes = (size_t)r->world->t.size * 3 * sizeof(int);
     char          *room = tn_mem_get((size_t)room_bytes);
     int           *numbers = tn_mem_get(numbers_bytes);
-    bool           going = tn__world_meet(r->world, TN__STATE, 0, NULL);
+    take_shares(r, o, !r->world->t.rank);
+    bool going = tn__world_meet(r->world, TN__STATE, 0, NULL);
     for (int64_t i = 0; i < r->places && going; i++) {
         tn_error_push(&aside); /* rank 0 receives the rest, too, when it has failed: the others send it */
-        going = send_state(r, o, r->place + i, room, numbers);
+        going = send_states(r, o, r->place + i, room, numbers);
         tn_status said = tn_error();
         char      text[1000];
         snprintf(text, sizeof text, "%s", tn_error_message());
@@ -109,8 +156,7 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
 
 void tn_replica_forget(tn_replica *r, tn_optimizer *o)
 {
-    for (int64_t i = 0; r && r->zero && i < r->places; i++)
-        if (r->place[i].owner != r->world->t.rank) tn_optimizer_forget(o, r->place[i].t);
+    if (r && r->zero && r->world->t.size > 1) take_shares(r, o, false);
 }
 
 double tn_replica_norm(const tn_replica *r) { return r ? r->norm : NAN; }
