@@ -95,7 +95,7 @@ typedef struct {
     bool          slanted; /* a surface, not lines of equal height */
 } tn_report_plane;
 TN_API tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_plane *p);
-/* The picture that was added last, as an .svg of its own. */
+/* The picture that was added last, as a file of its own: a .png, by our own letters, or else an .svg. */
 TN_API tn_status tn_report_save_picture(tn_report *r, const char *path);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* report_surface.c — numbers over the plane: as lines of equal height (marching squares), and as a surface seen from
- * above at a slant; and a picture of a report as a file of its own. */
+ * above at a slant. */
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
@@ -152,28 +152,4 @@ tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_pla
     tn__report_put(r, "</svg><small>least %s, lines at equal steps of the logarithm</small></figure>\n",
                    tn__short(f.least).text);
     return tn__report_end(r, mark);
-}
-
-/* ---- a picture of its own ---------------------------------------------------------------------------------------- */
-
-tn_status tn_report_save_picture(tn_report *r, const char *path)
-{
-    size_t at = 0, end, found = SIZE_MAX;
-    if (tn__blocked()) return tn__self.error;
-    if (!r || !path) return tn_raise(TN_EINVAL, "tn_report_save_picture: the %s is NULL", r ? "path" : "report");
-    for (; at + 5 < r->body.bytes; at++)
-        if (!memcmp(r->body.at + at, "<svg ", 5)) found = at;
-    if (found == SIZE_MAX) return tn_raise(TN_ESTATE, "tn_report_save_picture: there is no picture in this report yet");
-    for (end = found; end + 6 < r->body.bytes && memcmp(r->body.at + end, "</svg>", 6) != 0;) end++;
-    tn_string s = {0};
-    tn_string_add(&s, tn_text_of("<svg xmlns=\"http://www.w3.org/2000/svg\" "));
-    const char *body = memchr(r->body.at + found, '>', end - found);
-    tn_string_add(&s, (tn_text){r->body.at + found + 5, (size_t)(body + 1 - (r->body.at + found + 5))});
-    tn_string_add(&s, tn_text_of("\n"));
-    tn_string_add(&s, tn_text_of(tn__report_style()));
-    tn_string_add(&s, (tn_text){body + 1, end - (size_t)(body + 1 - r->body.at)});
-    tn_string_add(&s, tn_text_of("</svg>\n"));
-    const tn_status status = tn__self.error == TN_OK ? tn_file_write(path, s.at, s.bytes) : tn__self.error;
-    tn_string_free(&s);
-    return status;
 }

@@ -13,137 +13,252 @@ static int64_t     most = 1000, steps = 200, layer = 1, head = 1, together = 8, 
 static double      lr = 5e-4, weight = 1;
 static bool        masks;
 
+/* Sentences that go through the model together, padded to the longest. */
 typedef struct {
-    const model         *m;
-    tn_look             *look;
-    char                 path[TN_PATH_BYTES], weights[TN_PATH_BYTES + 16], blocked[TN_PATH_BYTES + 16];
-    const tn_mha        *of;
-    const read_sentence *x; /* the sentence that is read now */
-    const trees         *t;
-    const sentence      *s;
+    int64_t          n, pieces, words; /* the most that one of them has */
+    read_sentence   *x;
+    const sentence **s;
+    tn_tensor       *ids, *blocked;
+} group;
+
+typedef struct {
+    const model  *m;
+    tn_look      *look;
+    char          path[TN_PATH_BYTES], weights[TN_PATH_BYTES + 16], blocked[TN_PATH_BYTES + 16];
+    const tn_mha *of;
+    const trees  *t;
+    const group  *now; /* what is read now */
 } guided;
 
-/* ---- a sentence -------------------------------------------------------------------------------------------------- */
+/* ---- sentences --------------------------------------------------------------------------------------------------- */
 
-static int64_t head_of(const guided *g, int64_t word) { return g->t->node[g->s->first + word].head; }
+static void group_close(group *g)
+{
+    for (int64_t i = 0; g->x && i < g->n; i++) sentence_free(&g->x[i]);
+    free(g->x), free(g->s);
+    *g = (group){.n = 0};
+}
 
-/* What the head may not see of the sentence, [1, heads, T, T], added to the scores: pieces see those of their word's
+/* Those of n sentences that are not longer than the model reads; false: there are none, or an error stands. */
+static bool group_open(const model *m, const trees *t, int64_t n, const int64_t *which, group *g)
+{
+    *g = (group){.x = calloc((size_t)n, sizeof *g->x), .s = calloc((size_t)n, sizeof *g->s)};
+    if (!g->x || !g->s) tn_raise(TN_ENOMEM, "there is no memory for %lld sentences", (long long)n);
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+        if (!sentence_read(m, t, which[i], &g->x[g->n])) {
+            sentence_free(&g->x[g->n]);
+            continue;
+        }
+        const sentence *s = g->s[g->n] = &t->sentence[which[i]];
+        g->pieces = g->x[g->n].p.n > g->pieces ? g->x[g->n].p.n : g->pieces;
+        g->words = s->n > g->words ? s->n : g->words;
+        g->n++;
+    }
+    if (tn_error() == TN_OK && g->n) {
+        const int32_t pad = tn_tokenizer_special(m->tokens).pad;
+        g->ids = tn_full_of(TN_I64, TN_SHAPE(g->n, g->pieces), pad < 0 ? 0 : (double)pad);
+        g->blocked = tn_full_of(TN_BOOL, TN_SHAPE(g->n, g->pieces), 1);
+        for (int64_t i = 0; i < g->n && tn_error() == TN_OK; i++) {
+            const int64_t of = g->x[i].p.n;
+            tn_copy_from(tn_narrow(tn_narrow(g->ids, 0, i, 1), 1, 0, of), g->x[i].p.ids);
+            tn_fill(tn_narrow(tn_narrow(g->blocked, 0, i, 1), 1, 0, of), 0);
+        }
+    }
+    if (tn_error() == TN_OK && g->n) return true;
+    group_close(g);
+    return false;
+}
+
+static int64_t head_of(const guided *g, int64_t i, int64_t word) { return g->t->node[g->now->s[i]->first + word].head; }
+
+/* What the head may not see of the sentences, [B, heads, T, T], added to the scores: pieces see those of their word's
  * head and own ones, and what the template adds; the other heads see all. */
 static tn_tensor *mask(const char *path, tn_tensor *t, void *user)
 {
     const guided *g = user;
-    const int64_t n = g->x->p.n;
+    const group  *of = g->now;
+    const int64_t n = of->pieces;
     (void)path;
-    tn_tensor *a = tn_zeros(TN_SHAPE(1, g->of->made_heads, n, n));
+    tn_tensor *a = tn_zeros(TN_SHAPE(of->n, g->of->made_heads, n, n));
     float     *to = a ? tn_data_mut(a) : NULL;
-    for (int64_t p = 0; to && p < n; p++)
-        for (int64_t q = 0; q < n; q++) {
-            const int64_t i = g->x->word_of[p], j = g->x->word_of[q];
-            const bool    seen = i < 0 || j < 0 || i == j || head_of(g, i) == j || head_of(g, j) == i;
-            to[((head - 1) * n + p) * n + q] = seen ? 0 : -INFINITY;
-        }
+    for (int64_t b = 0; to && b < of->n; b++)
+        for (int64_t p = 0; p < of->x[b].p.n; p++)
+            for (int64_t q = 0; q < of->x[b].p.n; q++) {
+                const int64_t i = of->x[b].word_of[p], j = of->x[b].word_of[q];
+                const bool    seen = i < 0 || j < 0 || i == j || head_of(g, b, i) == j || head_of(g, b, j) == i;
+                to[((b * g->of->made_heads + head - 1) * n + p) * n + q] = seen ? 0 : -INFINITY;
+            }
     return t && a ? tn_add(a, t) : a;
+}
+
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
+
+/* Of words and pieces, [B, words, T]: which pieces are the word's (1), and the same with rows that sum to 1. */
+static bool pieces_of_words(const group *g, tn_tensor **is, tn_tensor **mean)
+{
+    *is = tn_zeros(TN_SHAPE(g->n, g->words, g->pieces)), *mean = tn_zeros_like(*is);
+    float *one = *is ? tn_data_mut(*is) : NULL, *part = *mean ? tn_data_mut(*mean) : NULL;
+    for (int64_t b = 0; one && part && b < g->n; b++)
+        for (int64_t p = 0, run; p < g->x[b].p.n; p += run) {
+            const int64_t *w = g->x[b].word_of;
+            for (run = 1; p + run < g->x[b].p.n && w[p + run] == w[p];) run++;
+            for (int64_t q = p; w[p] >= 0 && q < p + run; q++) {
+                const int64_t at = (b * g->words + w[p]) * g->pieces + q;
+                one[at] = 1, part[at] = 1 / (float)run;
+            }
+        }
+    return one && part;
 }
 
 /* Minus the mean logarithm of what each word gives to its head. */
 static tn_tensor *syntax_loss(const guided *g)
 {
-    const int64_t n = g->s->n;
-    tn_tensor    *mean = word_means(g->x, n), *w = tn_look_at(g->look, g->weights);
-    tn_tensor    *sum = tn_to(tn_gt(mean, tn_zeros_like(mean)), TN_F32), *parent = tn_zeros(TN_SHAPE(n, n));
-    int64_t       asked = 0, at = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (head_of(g, i) >= 0) tn_set(parent, i * n + head_of(g, i), 1), asked++;
-    while (w && at < g->of->heads && g->of->left[at] != head - 1) at++;
-    if (w && at == g->of->heads) return tn_raise(TN_EINVAL, "head %lld was taken out", (long long)head), NULL;
-    if (!w || !asked) return NULL;
-    w = tn_select(tn_select(w, 0, 0), 0, at);
-    w = tn_matmul(tn_matmul(mean, w), tn_transpose(sum, 0, 1)); /* [n, n] of words */
-    tn_tensor *given = tn_sum(tn_mul(w, parent), .dims = TN_DIMS(1)), *is = tn_sum(parent, .dims = TN_DIMS(1));
-    return tn_mul_scalar(tn_sum(tn_mul(tn_log(tn_add_scalar(given, 1e-6)), is)), -1 / (double)asked);
+    const group *of = g->now;
+    tn_tensor   *is, *mean, *w = tn_look_at(g->look, g->weights);
+    int64_t      asked = 0, at = 0;
+    if (!w || !pieces_of_words(of, &is, &mean)) return NULL;
+    tn_tensor *parent = tn_zeros(TN_SHAPE(of->n, of->words, of->words));
+    for (int64_t b = 0; b < of->n; b++)
+        for (int64_t i = 0; i < of->s[b]->n; i++)
+            if (head_of(g, b, i) >= 0) tn_set(parent, (b * of->words + i) * of->words + head_of(g, b, i), 1), asked++;
+    while (at < g->of->heads && g->of->left[at] != head - 1) at++;
+    if (at == g->of->heads) return tn_raise(TN_EINVAL, "head %lld was taken out", (long long)head), NULL;
+    if (!asked) return NULL;
+    w = tn_matmul(tn_matmul(mean, tn_select(w, 1, at)), tn_transpose(is, 1, 2)); /* [B, words, words] */
+    tn_tensor *given = tn_sum(tn_mul(w, parent), .dims = TN_DIMS(2)), *has = tn_sum(parent, .dims = TN_DIMS(2));
+    return tn_mul_scalar(tn_sum(tn_mul(tn_log(tn_add_scalar(given, 1e-6)), has)), -1 / (double)asked);
 }
 
 /* One piece in seven is hidden; NULL: the model has no head for that, or nothing was hidden. */
-static tn_tensor *hidden_loss(const guided *g, tn_tensor **y_of)
+static tn_tensor *hidden_loss(const guided *g)
 {
     tn_bert      *bert = (tn_bert *)(void *)g->m->net;
+    const group  *of = g->now;
     const int32_t hides = tn_tokenizer_special(g->m->tokens).mask;
-    int64_t       n = 0, at[512], what[512];
-    tn_tensor    *ids = tn_clone(g->x->p.ids);
-    int64_t      *id = tn_data_mut(ids);
-    for (int64_t p = 0; id && bert->head && hides >= 0 && p < g->x->p.n && n < 512; p++)
-        if (g->x->word_of[p] >= 0 && tn_random_below(tn_current_generator(), 7) == 0)
+    const int64_t all = of->n * of->pieces;
+    int64_t       n = 0, *at = calloc((size_t)(2 * all), sizeof *at), *what = at + all;
+    tn_tensor    *ids = tn_clone(of->ids), *loss = NULL;
+    int64_t      *id = ids ? tn_data_mut(ids) : NULL;
+    if (!at) tn_raise(TN_ENOMEM, "there is no memory for the words that are hidden");
+    for (int64_t p = 0; at && id && bert->head && hides >= 0 && p < all; p++) {
+        const read_sentence *x = &of->x[p / of->pieces];
+        const int64_t        q = p % of->pieces;
+        if (q < x->p.n && x->word_of[q] >= 0 && tn_random_below(tn_current_generator(), 7) == 0)
             at[n] = p, what[n++] = id[p], id[p] = hides;
-    *y_of = tn_bert_forward(bert, ids);
-    if (!n) return NULL;
-    tn_tensor *scores = tn_bert_word_scores(bert, *y_of, tn_from_data(TN_I64, TN_SHAPE(n), at));
-    return tn_cross_entropy(scores, tn_from_data(TN_I64, TN_SHAPE(n), what));
+    }
+    tn_tensor *y = tn_bert_forward(bert, ids, .blocked_keys = of->blocked);
+    if (n) {
+        tn_tensor *scores = tn_bert_word_scores(bert, y, tn_from_data(TN_I64, TN_SHAPE(n), at));
+        loss = tn_cross_entropy(scores, tn_from_data(TN_I64, TN_SHAPE(n), what));
+    }
+    free(at);
+    return loss;
 }
 
-/* Both, of sentence i; hidden: out, the part of hidden words, 0 if there is none. */
-static tn_tensor *loss_of(guided *g, int64_t i, double *hidden, int64_t *counted)
+/* Both, of n sentences, or NULL; hidden: the part of hidden words, added where there is one. */
+static tn_tensor *loss_of(guided *g, int64_t n, const int64_t *which, double *hidden, int64_t *counted)
 {
-    read_sentence x;
-    tn_tensor    *y, *sum = NULL;
-    if (!sentence_read(g->m, g->t, i, &x)) return NULL; /* longer than the model reads */
-    g->x = &x, g->s = &g->t->sentence[i];
+    group x;
+    if (!group_open(g->m, g->t, n, which, &x)) return NULL;
+    g->now = &x;
     const tn_scope s = tn_look_begin(g->look);
-    tn_tensor     *words = hidden_loss(g, &y);
+    tn_tensor     *words = hidden_loss(g), *sum = NULL;
     tn_tensor     *syntax = tn_error() == TN_OK && !masks ? syntax_loss(g) : NULL;
     if (words && hidden) *hidden += tn_item(words), ++*counted;
     if (syntax) sum = tn_mul_scalar(syntax, weight);
     if (words) sum = sum ? tn_add(sum, words) : words;
     sum = tn_scope_return(s, sum);
-    sentence_free(&x);
+    group_close(&x);
     return sum;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* Sentences of many steps are drawn at once and cut into steps by their lengths, so that little is padded; the steps
+ * are in an order that is drawn, too. */
+enum { STEPS = 16 };
+typedef struct {
+    int64_t *which, *order;
+} plan;
+
+static const trees *sorted; /* qsort has no room for it */
+static int          by_length(const void *a, const void *b)
+{
+    const int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
+    const int64_t x = sorted->sentence[i].n, y = sorted->sentence[j].n;
+    return x != y ? (x > y) - (x < y) : (i > j) - (i < j);
+}
+
+static void drawn(const trees *t, tn_generator *g, plan *p)
+{
+    for (int64_t i = 0; i < STEPS * together; i++) p->which[i] = tn_random_below(g, t->sentences);
+    sorted = t;
+    qsort(p->which, (size_t)(STEPS * together), sizeof *p->which, by_length);
+    for (int64_t i = 0; i < STEPS; i++) p->order[i] = i;
+    for (int64_t i = STEPS - 1; i > 0; i--) {
+        const int64_t k = tn_random_below(g, i + 1), was = p->order[i];
+        p->order[i] = p->order[k], p->order[k] = was;
+    }
+}
 
 static void learn(guided *g)
 {
     tn_generator  draws = {(uint64_t)seed, 0};
     tn_optimizer *opt = tn_adamw_new(g->m->net, .lr = lr, .clip.norm = 1);
     tn_schedule  *rate = tn_warmup_lr_new(opt, .warmup = steps / 10 + 1, .steps = steps + 1);
+    int64_t      *room = calloc((size_t)(STEPS * (together + 1)), sizeof *room);
+    plan          p = {room, room + STEPS * together};
     progress      bar = progress_begin("guide", steps, "step");
+    if (!room) tn_raise(TN_ENOMEM, "there is no memory for a plan of the steps");
     for (int64_t i = 0; i < steps && tn_error() == TN_OK; i++) {
         char   note[64];
-        double whole = 0;
-        for (int64_t k = 0; k < together && tn_error() == TN_OK; k++) {
-            const tn_scope s = tn_scope_begin();
-            tn_tensor     *l = loss_of(g, tn_random_below(&draws, g->t->sentences), NULL, NULL);
-            if (l) whole += tn_item(l) / (double)together, tn_backward(tn_mul_scalar(l, 1 / (double)together));
-            tn_scope_end(s);
-        }
+        double whole = NAN;
+        if (i % STEPS == 0) drawn(g->t, &draws, &p);
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *l = loss_of(g, together, p.which + p.order[i % STEPS] * together, NULL, NULL);
+        if (l) whole = tn_item(l), tn_backward(l);
+        tn_scope_end(s);
         tn_step(opt);
         tn_schedule_step(rate);
         snprintf(note, sizeof note, "loss=%.3f", whole);
         progress_at(&bar, i + 1, note);
     }
     progress_end(&bar);
+    free(room);
     tn_schedule_free(rate);
     tn_optimizer_free(opt);
+}
+
+/* The mean loss of hidden words, the same ones each time; NaN: the model says none. */
+static double hidden_of(guided *g, const trees *t)
+{
+    double         hidden = 0;
+    int64_t        n = 0, some = 0, which[8];
+    const trees   *before = g->t;
+    tn_generator   draws = {1, 0}, *own = tn_use_generator(&draws);
+    const tn_scope s = tn_no_grad_begin();
+    g->t = t;
+    for (int64_t i = 0; i < t->sentences && tn_error() == TN_OK; i++) {
+        which[some++] = i;
+        if (some < 8 && i + 1 < t->sentences) continue;
+        const tn_scope one = tn_scope_begin();
+        loss_of(g, some, which, &hidden, &n);
+        tn_scope_end(one);
+        some = 0;
+    }
+    g->t = before;
+    tn_scope_end(s);
+    tn_use_generator(own);
+    return n ? hidden / (double)n : NAN;
 }
 
 /* A line of how it stands on the test's sentences. The head is judged without a mask. */
 static bool stands(guided *g, const trees *t, const char *when)
 {
-    double         directed, undirected, hidden = 0;
-    int64_t        n = 0;
-    const trees   *before = g->t;
-    tn_generator   draws = {1, 0}, *own = tn_use_generator(&draws); /* the same words are hidden each time */
-    const tn_scope s = tn_no_grad_begin();
-    g->t = t;
-    for (int64_t i = 0; i < t->sentences && tn_error() == TN_OK; i++) {
-        const tn_scope one = tn_scope_begin();
-        loss_of(g, i, &hidden, &n);
-        tn_scope_end(one);
-    }
-    g->t = before;
-    tn_scope_end(s);
-    tn_use_generator(own);
+    double       directed, undirected;
+    const double hidden = ((tn_bert *)(void *)g->m->net)->head ? hidden_of(g, t) : NAN;
     if (tn_error() != TN_OK || !head_judged(g->m, t, g->path, head - 1, &directed, &undirected)) return false;
-    printf("%s\t%.2f\t%.2f\t%.4f\n", when, 100 * directed, 100 * undirected, n ? hidden / (double)n : NAN);
+    printf("%s\t%.2f\t%.2f\t%.4f\n", when, 100 * directed, 100 * undirected, hidden);
     fflush(stdout);
     return true;
 }

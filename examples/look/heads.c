@@ -1,4 +1,5 @@
 /* heads.c — look heads and look prune: which heads matter, and the model without those that do not. */
+#include "../common/translator.h"
 #include "look.h"
 
 #include <math.h>
@@ -8,11 +9,13 @@
 static const char  *dir, *html, *out, *order = "importance", *valid, *valid_target;
 static texts_config given = TEXTS_CONFIG;
 static double       share = 0.5, lr = 1e-4;
-static int64_t      times = 1, tune;
+static int64_t      times = 1, tune, measure;
 
-static bool measured(tn_heads *h, const texts *t)
+/* By the first batches, as many as hold `most` lines; 0: by all. */
+static bool measured(tn_heads *h, const texts *t, int64_t most)
 {
-    for (int64_t i = 0; i < t->n && tn_error() == TN_OK; i++) tn_heads_add(h, texts_loss, &t->batch[i]);
+    for (int64_t i = 0; i < t->n && (!most || i * given.together < most) && tn_error() == TN_OK; i++)
+        tn_heads_add(h, texts_loss, &t->batch[i]);
     return tn_error() == TN_OK;
 }
 
@@ -68,7 +71,7 @@ static int run_heads(int count, char **operands)
     (void)count, (void)operands;
     if (model_open(dir, &m)) {
         if (texts_open(&given, &m, &t)) h = tn_heads_new(m.net);
-        if (h && measured(h, &t)) {
+        if (h && measured(h, &t, 0)) {
             printf("attention\thead\timportance\n");
             for (int64_t i = 0; i < tn_heads_count(h); i++) {
                 const tn_head x = tn_heads_at(h, i);
@@ -116,7 +119,7 @@ static bool prune(const model *m, const texts *t, int64_t n, tn_heads_way way)
 {
     tn_heads *h = tn_heads_new(m->net);
     int64_t  *list = h ? malloc((size_t)(tn_heads_count(h) + 1) * sizeof *list) : NULL;
-    if (list && (way == TN_RANDOM_ORDER || measured(h, t))) {
+    if (list && (way == TN_RANDOM_ORDER || measured(h, t, measure))) {
         tn_heads_order(h, way, (uint64_t)given.seed, list);
         tn_heads_prune(h, n < tn_heads_count(h) ? n : tn_heads_count(h), list);
     }
@@ -125,7 +128,8 @@ static bool prune(const model *m, const texts *t, int64_t n, tn_heads_way way)
     return tn_error() == TN_OK;
 }
 
-static bool retuned(const model *m, const texts *t)
+/* Each time it goes on with the batches behind those of the time before. */
+static bool retuned(const model *m, const texts *t, int64_t before)
 {
     if (!tune) return true;
     tn_optimizer *opt = tn_adamw_new(m->net, .lr = lr);
@@ -133,7 +137,7 @@ static bool retuned(const model *m, const texts *t)
     tn_train(m->net, true);
     for (int64_t i = 0; i < tune && tn_error() == TN_OK; i++) {
         const tn_scope s = tn_scope_begin();
-        tn_backward(texts_loss(m->net, &t->batch[i % t->n]));
+        tn_backward(texts_loss(m->net, &t->batch[(before + i) % t->n]));
         tn_step(opt);
         tn_schedule_step(rate);
         tn_scope_end(s);
@@ -152,46 +156,70 @@ static int64_t heads_of(const model *m)
     return n;
 }
 
-static bool said(const model *m, const texts *t, int64_t all)
+/* What it is measured with: texts, and of a translator their lines, for BLEU. */
+typedef struct {
+    texts texts;
+    judge judge;
+    bool  translates;
+} held_out;
+
+static bool held_open(const model *m, held_out *h)
 {
-    quality q, again;
+    texts_config c = given;
+    c.file = valid ? valid : given.file, c.target = valid ? valid_target : given.target;
+    *h = (held_out){.translates = m->kind == TRANSLATOR};
+    return texts_open(&c, m, &h->texts) &&
+           (!h->translates || judge_open(&h->judge, m->tokens, c.file, c.target, c.most));
+}
+
+static void held_close(held_out *h)
+{
+    texts_close(&h->texts);
+    if (h->translates) judge_close(&h->judge);
+}
+
+static bool said(const model *m, held_out *held, int64_t all)
+{
+    quality      q, again;
+    const texts *t = &held->texts;
     if (!texts_quality(t, m, &q) || !texts_quality(t, m, &again)) return false;
     const double ms = 1000 * (again.seconds < q.seconds ? again.seconds : q.seconds) / (double)t->n;
-    printf("%lld\t%.3f\t%.4f\t%.2f\t%lld\t%.2f\n", (long long)heads_of(m), (double)heads_of(m) / (double)all, q.loss,
+    printf("%lld\t%.3f\t%.4f\t%.2f\t%lld\t%.2f", (long long)heads_of(m), (double)heads_of(m) / (double)all, q.loss,
            100 * q.right, (long long)tn_count(m->net), ms);
+    if (held->translates) printf("\t%.2f", judge_bleu(m->net, &held->judge));
+    printf("\n");
     fflush(stdout);
     return tn_error() == TN_OK;
 }
 
-static void prune_all(const model *m, const texts *t, const texts *held)
+static void prune_all(const model *m, const texts *t, held_out *held)
 {
     const tn_heads_way way = !strcmp(order, "random")  ? TN_RANDOM_ORDER
                              : !strcmp(order, "worst") ? TN_MOST_FIRST
                                                        : TN_LEAST_FIRST;
     const int64_t      all = heads_of(m), goal = (int64_t)(share * (double)all + 0.5);
     int64_t            gone = 0;
-    printf("heads\tleft\tloss\tright\tparameters\tms\n");
+    printf("heads\tleft\tloss\tright\tparameters\tms%s\n", held->translates ? "\tBLEU" : "");
     if (!said(m, held, all)) return;
     for (int64_t i = 1; i <= times; i++) {
         const int64_t now = goal * i / times - gone;
-        if (!prune(m, t, now, way) || !retuned(m, t) || !said(m, held, all)) return;
+        if (!prune(m, t, now, way) || !retuned(m, t, (i - 1) * tune) || !said(m, held, all)) return;
         gone += now;
     }
 }
 
 static int run_prune(int count, char **operands)
 {
-    model m;
-    texts t = {.n = 0}, held = {.n = 0};
+    model    m;
+    texts    t = {.n = 0};
+    held_out held = {.translates = false};
     (void)count, (void)operands;
-    texts_config other = given;
-    other.file = valid ? valid : given.file, other.target = valid ? valid_target : given.target;
     if (out && is_there(in_folder(out, "config.json", (char[1024]){0})))
         tn_raise(TN_EINVAL, "'%s' holds a model already; give --out another name", out);
     if (tn_error() == TN_OK && model_open(dir, &m)) {
-        if (texts_open(&given, &m, &t) && texts_open(&other, &m, &held)) prune_all(&m, &t, &held);
+        if (texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
         if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "nothing was saved\n");
-        texts_close(&t), texts_close(&held);
+        texts_close(&t), held_close(&held);
         model_close(&m);
     }
     return program_end();
@@ -207,6 +235,8 @@ static const option prune_options[] = {
                 .choices = "importance|random|worst"),
     OPTION_INT("times", 0, "N", &times, "not at once, but in so many steps, each measured anew", .least = 1,
                .most = 1000),
+    OPTION_INT("measure", 0, "N", &measure, "lines that importance is measured with; 0: all of --text", .least = 0,
+               .most = 1e7),
     OPTION_INT("tune", 0, "N", &tune, "training steps on --text after each", .least = 0, .most = 1e8),
     OPTION_REAL("lr", 0, "RATE", &lr, "of that training", .least = 0, .most = 1),
     {0}};
@@ -216,5 +246,6 @@ const command prune_command = {
     .options = prune_options,
     .run = run_prune,
     .text = "Prints a line for the whole model and one after each step: heads left and their share, the loss and the "
-            "percentage of words that are right, parameters, milliseconds a batch. What is saved says in config.json "
-            "which heads went (pruned_heads), and opens wherever the whole model did."};
+            "percentage of words that are right, parameters, milliseconds a batch, and of a translator BLEU, greedily. "
+            "What is saved says in config.json which heads went (pruned_heads), and opens wherever the whole model "
+            "did."};

@@ -64,7 +64,7 @@ static bool open_all(training *t)
     t->fit.restore_best = true, t->fit.patience = p->patience;
     if (!bleu) return true;
     t->fit.score = judge_bleu, t->fit.user = &p->judge, t->fit.rising = true, t->score = "BLEU";
-    return judge_open(&p->judge, t->tokens, p->valid_source, p->valid_target);
+    return judge_open(&p->judge, t->tokens, p->valid_source, p->valid_target, 0);
 }
 
 static void *make(training *t)

@@ -3,37 +3,16 @@
 #define TENON_EXAMPLES_TRANSLATE_TRANSLATE_H
 
 #include "../common/train.h"
+#include "../common/translator.h"
 
 extern const command train_command, run_command, score_command, align_command, average_command, compare_command,
     sample_command, demo_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 
-/* Pieces of bytes, so that a text comes back as it was; and these four in front. */
-enum { PADDING = 0, UNKNOWN = 1, BEGIN = 2, END = 3 };
-
-typedef struct {
-    tn_seq2seq   *net;
-    tn_tokenizer *tokens;
-} model;
-bool model_open(const char *dir, model *m); /* false: an error stands */
-void model_close(model *m);
-
-/* What was wrong with lines, so that it can be said once for all of them. */
-typedef struct {
-    int64_t before;         /* lines that came before these */
-    int64_t cut, first_cut; /* longer than the model's positions: how many lines, and the first one's number, from 1 */
-    int64_t broken, first_break; /* the same for what is not UTF-8 */
-} faults;
-
-/* Translates n lines, near lengths together; line i has best texts from to[i · best] on, best first (empty strings to
- * begin with), and their scores if scores is not NULL. What holds nothing but blanks stays empty. */
-typedef struct {
-    int64_t beams, best, batch, most; /* batch: lines at once; most: pieces of a translation */
-    double  length_penalty;
-    faults *found; /* may be NULL */
-} manner;
-bool translate_lines(const model *m, const manner *how, int64_t n, const tn_text *lines, tn_string *to, double *scores);
+typedef translator model;
+bool               model_open(const char *dir, model *m); /* false: an error stands */
+void               model_close(model *m);
 
 /* ---- pairs of lines as batches (pairs.c) ------------------------------------------------------------------------- */
 
@@ -54,17 +33,6 @@ bool       pairs_open(pairs *p, const tn_tokenizer *t, const char *source, const
 void       pairs_close(pairs *p);
 tn_tensor *pairs_loss(void *net, const tn_batch *b, void *user);       /* with label smoothing, as in the paper */
 tn_tensor *pairs_plain_loss(void *net, const tn_batch *b, void *user); /* without: for validation */
-
-/* ---- how good (judge.c) ------------------------------------------------------------------------------------------ */
-
-/* BLEU of greedy translations of one file beside another, as `translate run --beam 1` and `translate score` have it. */
-typedef struct {
-    tn_tokenizer *tokens;
-    tn_lines     *source, *target;
-} judge;
-bool   judge_open(judge *j, tn_tokenizer *t, const char *source, const char *target);
-void   judge_close(judge *j);
-double judge_bleu(void *net, void *judge); /* a tn_fit_score; breaks off if the program is to stop */
 
 /* ---- where it looks (align.c) ------------------------------------------------------------------------------------ */
 

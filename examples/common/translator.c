@@ -1,0 +1,147 @@
+/* translator.c — lines through a translator, near lengths together, and how good its translations are. */
+#include "translator.h"
+#include "stop.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t line, n; /* which, and its pieces */
+} place;
+static int by_length(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->line > y->line) - (x->line < y->line);
+}
+
+/* The pieces of a line, at most so many. */
+static tn_status encoded(const translator *m, tn_encoding *e, tn_text line)
+{
+    const int64_t most = m->net->config.positions - 1;
+    return tn_tokenizer_encode(m->tokens, e, line.at, line.bytes, .bare = true, .literal = true, .max_length = most);
+}
+
+static bool is_blank(tn_text line)
+{
+    for (size_t i = 0; i < line.bytes; i++)
+        if (!strchr(" \t", line.at[i]) || !line.at[i]) return false;
+    return true;
+}
+
+/* How long it is, and what is wrong with it. */
+static bool looked_at(const translator *m, tn_encoding *e, tn_text line, int64_t number, faults *f, int64_t *n)
+{
+    *n = 0;
+    if (is_blank(line)) return true;
+    if (encoded(m, e, line) != TN_OK) return false;
+    *n = e->n;
+    if (f && e->cut && !f->cut++) f->first_cut = f->before + number + 1;
+    if (f && e->invalid && !f->broken++) f->first_break = f->before + number + 1;
+    return true;
+}
+
+static bool translate_some(const translator *m, const manner *how, int64_t n, const place *which, const tn_text *lines,
+                           tn_encoding *e, tn_string *to, double *scores)
+{
+    const tn_scope           s = tn_no_grad_begin();
+    const tn_seq2seq_config *c = &m->net->config;
+    const int64_t width = which[n - 1].n + 1, room = c->kind == TN_SEQ2SEQ_TRANSFORMER ? c->positions : 1 << 20;
+    int64_t       length = how->most ? how->most : 2 * width + 20;
+    if (length > room) length = room;
+    /* A line's own limit, not its batch's: or a translation would depend on its neighbours. */
+    tn_tensor *limits = tn_empty_of(TN_I64, TN_SHAPE(n));
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+        const int64_t own = how->most ? length : 2 * (which[i].n + 1) + 20;
+        tn_set_i64(limits, i, (own < length ? own : length) - 1);
+    }
+    tn_tensor *source = tn_full_of(TN_I64, TN_SHAPE(n, width), (double)c->padding);
+    int64_t   *id = source ? tn_data_mut(source) : NULL;
+    for (int64_t i = 0; id && i < n; i++) {
+        if (encoded(m, e, lines[which[i].line]) != TN_OK) break;
+        for (int64_t k = 0; k < e->n; k++) id[i * width + k] = e->id[k];
+        id[i * width + e->n] = c->end;
+    }
+    tn_tensor   *begin = tn_full_of(TN_I64, TN_SHAPE(n, 1), (double)c->begin);
+    tn_decoding *d = tn_error() == TN_OK ? tn_seq2seq_decoding(m->net, source, how->beams, length) : NULL;
+    if (d) {
+        tn_generated  g = tn_generate(d, begin, .most_each = limits, .beams = how->beams, .best = how->best,
+                                      .end = c->end, .length_penalty = how->length_penalty);
+        const int64_t longest = g.tokens ? tn_size(g.tokens, 2) : 0;
+        int32_t      *ids = tn_mem_get((size_t)(longest + 1) * sizeof *ids);
+        for (int64_t i = 0; ids && g.tokens && i < n * how->best; i++) {
+            const int64_t at = which[i / how->best].line * how->best + i % how->best, words = tn_get_i64(g.lengths, i);
+            for (int64_t k = 0; k < words; k++) ids[k] = (int32_t)tn_get_i64(g.tokens, i * longest + k);
+            tn_tokenizer_decode(m->tokens, ids, words, &to[at]);
+            if (scores) scores[at] = tn_get(g.scores, i);
+        }
+        if (ids) tn_mem_put(ids, (size_t)(longest + 1) * sizeof *ids);
+        tn_decoding_free(d);
+    }
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
+}
+
+bool translate_lines(const translator *m, const manner *how, int64_t n, const tn_text *lines, tn_string *to,
+                     double *scores)
+{
+    tn_encoding *e = tn_encoding_new();
+    place       *order = n ? tn_mem_get((size_t)n * sizeof *order) : NULL;
+    int64_t      i = 0;
+    for (; order && i < n; i++) {
+        order[i].line = i;
+        if (!looked_at(m, e, lines[i], i, how->found, &order[i].n)) break;
+    }
+    if (order && tn_error() == TN_OK) qsort(order, (size_t)n, sizeof *order, by_length);
+    for (i = 0; order && i < n && tn_error() == TN_OK && !order[i].n; i++) { /* nothing to translate */
+        for (int64_t k = 0; scores && k < how->best; k++) scores[order[i].line * how->best + k] = 0;
+    }
+    for (int64_t some; order && i < n && tn_error() == TN_OK; i += some) {
+        some = n - i < how->batch ? n - i : how->batch;
+        translate_some(m, how, some, order + i, lines, e, to, scores);
+    }
+    if (how->found) how->found->before += n;
+    if (order) tn_mem_put(order, (size_t)n * sizeof *order);
+    tn_encoding_free(e);
+    return tn_error() == TN_OK;
+}
+
+/* ---- how good ---------------------------------------------------------------------------------------------------- */
+
+bool judge_open(judge *j, tn_tokenizer *t, const char *source, const char *target, int64_t most)
+{
+    *j = (judge){.most = most, .tokens = t, .source = tn_lines_load(source), .target = tn_lines_load(target)};
+    return tn_error() == TN_OK;
+}
+void judge_close(judge *j)
+{
+    tn_lines_free(j->source), tn_lines_free(j->target);
+    *j = (judge){.source = NULL};
+}
+
+/* Some lines at a time, so that Ctrl-C is not kept waiting. */
+double judge_bleu(void *net, void *user)
+{
+    enum { SOME = 256 };
+    const judge     *j = user;
+    const translator m = {.net = net, .tokens = j->tokens};
+    const manner     greedy = {.beams = 1, .best = 1, .batch = 64, .length_penalty = 1};
+    const int64_t    all = tn_lines_count(j->source), n = j->most && j->most < all ? j->most : all;
+    tn_bleu          bleu = {.tokenize = TN_BLEU_13A};
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i += SOME) {
+        tn_text       lines[SOME];
+        tn_string     said[SOME] = {{0}};
+        const int64_t some = n - i < SOME ? n - i : SOME;
+        if (stop_flag) return NAN;
+        for (int64_t k = 0; k < some; k++) lines[k] = tn_lines_at(j->source, i + k);
+        translate_lines(&m, &greedy, some, lines, said, NULL);
+        for (int64_t k = 0; k < some; k++) {
+            const tn_text right = tn_lines_at(j->target, i + k), is = {said[k].at ? said[k].at : "", said[k].bytes};
+            tn_bleu_add(&bleu, is, 1, &right);
+            tn_string_free(&said[k]);
+        }
+    }
+    return tn_bleu_score(&bleu);
+}
