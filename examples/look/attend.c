@@ -147,10 +147,11 @@ static int run_attend(int count, char **operands)
     return program_end();
 }
 
-#define SHOWN                                                                                                         \
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),                                            \
-        OPTION_TEXT("html", 'o', "FILE", &html, "the page to write; or its last picture, an .svg", .required = true), \
-        OPTION_INT("layer", 'l', "N", &layer, "which layer is shown large", .least = 1, .most = 1024),                \
+#define SHOWN                                                                                              \
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),                                 \
+        OPTION_TEXT("html", 'o', "FILE", &html, "the page to write; or its last picture, an .svg or .png", \
+                    .required = true),                                                                     \
+        OPTION_INT("layer", 'l', "N", &layer, "which layer is shown large", .least = 1, .most = 1024),     \
         OPTION_INT("head", 0, "N", &head, "and which of its heads", .least = 1, .most = 1024)
 static const option attend_options[] = {SHOWN, {0}};
 const command       attend_command = {

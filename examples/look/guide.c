@@ -287,7 +287,7 @@ static bool found(guided *g, const model *m)
 static int run(int count, char **operands)
 {
     model  m;
-    trees  t = {.lines = NULL}, u = {.lines = NULL};
+    trees  t = {.nodes = 0}, u = {.nodes = 0};
     guided g = {.look = tn_look_new()};
     (void)count, (void)operands;
     const tn_scope s = tn_scope_begin();

@@ -67,7 +67,7 @@ bool texts_quality(const texts *t, const model *m, quality *q);
 
 /* ---- files (model.c) --------------------------------------------------------------------------------------------- */
 
-/* Ends a report: a page, or with a name that ends in .svg its last picture. */
+/* Ends a report: a page, or with a name that ends in .svg or .png its last picture. */
 bool written(tn_report *r, const char *path);
 
 #endif

@@ -132,7 +132,8 @@ bool translated(const model *m, tn_tensor *source, pieces *p)
 bool written(tn_report *r, const char *path)
 {
     const size_t n = path ? strlen(path) : 0;
-    if (n < 4 || strcmp(path + n - 4, ".svg") != 0) return record_report(r, path);
+    if (n < 4 || (strcmp(path + n - 4, ".svg") != 0 && strcmp(path + n - 4, ".png") != 0))
+        return record_report(r, path);
     if (tn_error() == TN_OK) tn_report_save_picture(r, path);
     tn_report_free(r);
     return tn_error() == TN_OK;

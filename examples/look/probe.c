@@ -101,7 +101,7 @@ static int run(int count, char **operands)
 {
     static examples a, b;
     model           m;
-    trees           t = {.lines = NULL}, u = {.lines = NULL};
+    trees           t = {.nodes = 0}, u = {.nodes = 0};
     (void)count, (void)operands;
     if (!heads && !test) return program_usage("give sentences to test with, by --test; or --heads");
     const tn_scope s = tn_scope_begin();

@@ -290,7 +290,7 @@ static const option options[] = {
     OPTION_INT("seed", 's', "N", &seed, "of the directions", .least = 0, .most = 1e9),
     OPTION_TEXT("table", 0, "FILE", &table, "the numbers, which --resume goes on with"),
     OPTION_FLAG("resume", 'r', &resume, "go on with the points that --table has not yet"),
-    OPTION_TEXT("html", 'o', "FILE", &html, "a page with pictures; or the last of them, an .svg"),
+    OPTION_TEXT("html", 'o', "FILE", &html, "a page with pictures; or the last of them, an .svg or .png"),
     {0}};
 const command surface_command = COMMAND(
     "surface", "how the loss lies around a model", options,

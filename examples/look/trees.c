@@ -1,5 +1,5 @@
-/* trees.c — CoNLL-U: a line a word, ten fields between tabs, an empty line behind a sentence, comments after #.
- * Words of several tokens (1-2) and empty nodes (1.1) are passed over. */
+/* trees.c — sentences of a CoNLL-U file, which data/labelled.h reads: a column at a time, so there is one of them for
+ * each column that is wanted. */
 #include "trees.h"
 
 #include <stdlib.h>
@@ -8,98 +8,65 @@
 const char *const upos_name[UPOS] = {"ADJ",  "ADP",  "ADV",   "AUX",   "CCONJ", "DET", "INTJ", "NOUN", "NUM",
                                      "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"};
 
-enum { FIELDS = 10 };
-
-static int fields_of(tn_text line, tn_text *to)
-{
-    int n = 0;
-    for (const char *at = line.at, *end = line.at + line.bytes; n < FIELDS; at++) {
-        const char *tab = memchr(at, '\t', (size_t)(end - at));
-        to[n++] = (tn_text){at, (size_t)((tab ? tab : end) - at)};
-        if (!tab) return n;
-        at = tab;
-    }
-    return n + 1; /* too many */
-}
+static const char *const columns[COLUMNS] = {"id", "upos", "head", "deprel"};
+enum { ID, CLASS, HEAD, RELATION };
 
 /* A number of at most 6 digits; -1: none. */
-static int64_t number_of(tn_text t)
+static int64_t number_of(const char *s)
 {
-    int64_t n = 0;
-    for (size_t i = 0; i < t.bytes; i++) {
-        if (t.at[i] < '0' || t.at[i] > '9' || t.bytes > 6) return -1;
-        n = 10 * n + (t.at[i] - '0');
+    int64_t      n = 0;
+    const size_t digits = strlen(s);
+    for (size_t i = 0; i < digits; i++) {
+        if (s[i] < '0' || s[i] > '9' || digits > 6) return -1;
+        n = 10 * n + (s[i] - '0');
     }
-    return t.bytes ? n : -1;
+    return digits ? n : -1;
 }
 
-static int class_of(tn_text t)
+static int class_of(const char *s)
 {
     for (int i = 0; i < UPOS; i++)
-        if (strlen(upos_name[i]) == t.bytes && !memcmp(upos_name[i], t.at, t.bytes)) return i;
+        if (!strcmp(upos_name[i], s)) return i;
     return -1;
 }
 
-static bool room_for(void **at, int64_t *room, int64_t n, size_t size)
+static bool add_word(trees *t, const char *path, const tn_example *e, int64_t k)
 {
-    if (n < *room) return true;
-    void *more = realloc(*at, (size_t)(2 * *room + 256) * size);
-    if (!more) return tn_raise(TN_ENOMEM, "there is no memory for another sentence"), false;
-    *at = more, *room = 2 * *room + 256;
-    return true;
-}
-
-/* A line that is a word; false: raised. */
-static bool add_word(trees *t, const char *path, int64_t line, tn_text text, int64_t number)
-{
-    tn_text   f[FIELDS];
-    void     *nodes = t->node;
-    const int n = fields_of(text, f);
-    if (n != FIELDS)
-        return tn_raise(TN_EFORMAT, "'%s', line %lld: a word has %d fields between tabs, this line %s", path,
-                        (long long)line, FIELDS, n > FIELDS ? "more" : "fewer"),
+    const int64_t head = number_of(e[HEAD].label[k]);
+    const int     upos = class_of(e[CLASS].label[k]);
+    const char   *wrong = number_of(e[ID].label[k]) != k + 1 ? "words are numbered from 1 on, one by one"
+                          : head < 0                         ? "the seventh field is no number of a word"
+                          : upos < 0 ? "the fourth field is none of the universal parts of speech"
+                                     : NULL;
+    if (wrong)
+        return tn_raise(TN_EFORMAT, "'%s', word %lld of the sentence at line %lld: %s", path, (long long)k + 1,
+                        (long long)e->line, wrong),
                false;
-    if (memchr(f[0].at, '-', f[0].bytes) || memchr(f[0].at, '.', f[0].bytes)) return true;
-    const int64_t head = number_of(f[6]);
-    const int     upos = class_of(f[3]);
-    if (number_of(f[0]) != number + 1 || head < 0 || upos < 0)
-        return tn_raise(TN_EFORMAT, "'%s', line %lld: %s", path, (long long)line,
-                        number_of(f[0]) != number + 1 ? "words are numbered from 1 on, one by one"
-                        : head < 0                    ? "the seventh field is no number of a word"
-                                                      : "the fourth field is none of the universal parts of speech"),
+    if (head > e->texts)
+        return tn_raise(TN_EFORMAT, "'%s', the sentence at line %lld: word %lld belongs to word %lld, of %lld words",
+                        path, (long long)e->line, (long long)k + 1, (long long)head, (long long)e->texts),
                false;
-    if (!room_for(&nodes, &t->node_room, t->nodes, sizeof *t->node)) return false;
-    t->node = nodes;
-    t->node[t->nodes++] = (node){f[1], f[7], upos, head - 1};
-    return true;
-}
-
-static bool end_sentence(trees *t, const char *path, int64_t line, int64_t first, int64_t longest)
-{
-    const int64_t n = t->nodes - first;
-    void         *all = t->sentence;
-    for (int64_t i = first; i < t->nodes; i++)
-        if (t->node[i].head >= n)
-            return tn_raise(TN_EFORMAT, "'%s', before line %lld: word %lld belongs to word %lld, of %lld words", path,
-                            (long long)line + 1, (long long)(i - first + 1), (long long)t->node[i].head + 1,
-                            (long long)n),
-                   false;
-    if (n < 2 || n > longest) return t->nodes = first, true;
-    if (!room_for(&all, &t->sentence_room, t->sentences, sizeof *t->sentence)) return false;
-    t->sentence = all;
-    t->sentence[t->sentences++] = (sentence){first, n};
+    t->node[t->nodes++] = (node){tn_text_of(e->text[k]), tn_text_of(e[RELATION].label[k]), upos, head - 1};
     return true;
 }
 
 bool trees_open(const char *path, int64_t most, int64_t longest, trees *t)
 {
-    *t = (trees){.lines = tn_lines_load(path)};
-    int64_t first = 0;
-    for (int64_t i = 0; i <= tn_lines_count(t->lines) && t->sentences < most && tn_error() == TN_OK; i++) {
-        const tn_text x = tn_lines_at(t->lines, i);
-        if (x.bytes && *x.at == '#') continue;
-        if (x.bytes) add_word(t, path, i + 1, x, t->nodes - first);
-        else if (t->nodes > first && end_sentence(t, path, i + 1, first, longest)) first = t->nodes;
+    int64_t words = 0, n = 0;
+    *t = (trees){.nodes = 0};
+    for (int c = 0; c < COLUMNS; c++)
+        t->of[c] = tn_labelled_load(path, .kind = TN_LABELLED_WORDS, .form = "conllu", .label = columns[c]);
+    if (tn_error() == TN_OK) n = tn_labelled_count(t->of[0]);
+    for (int64_t i = 0; i < n; i++) words += tn_labelled_at(t->of[0], i).texts;
+    t->node = calloc((size_t)words + 1, sizeof *t->node), t->sentence = calloc((size_t)n + 1, sizeof *t->sentence);
+    if (!t->node || !t->sentence) tn_raise(TN_ENOMEM, "there is no memory for the sentences of '%s'", path);
+    for (int64_t i = 0; i < n && t->sentences < most && tn_error() == TN_OK; i++) {
+        tn_example e[COLUMNS];
+        for (int c = 0; c < COLUMNS; c++) e[c] = tn_labelled_at(t->of[c], i);
+        const int64_t first = t->nodes;
+        for (int64_t k = 0; k < e->texts && add_word(t, path, e, k);) k++;
+        if (e->texts < 2 || e->texts > longest) t->nodes = first; /* passed over */
+        else t->sentence[t->sentences++] = (sentence){first, e->texts};
     }
     if (tn_error() == TN_OK && !t->sentences)
         tn_raise(TN_EFORMAT, "'%s' holds no sentence of 2 to %lld words", path, (long long)longest);
@@ -110,8 +77,8 @@ bool trees_open(const char *path, int64_t most, int64_t longest, trees *t)
 void trees_close(trees *t)
 {
     free(t->node), free(t->sentence);
-    tn_lines_free(t->lines);
-    *t = (trees){.lines = NULL};
+    for (int c = 0; c < COLUMNS; c++) tn_labelled_free(t->of[c]);
+    *t = (trees){.nodes = 0};
 }
 
 /* ---- through a model --------------------------------------------------------------------------------------------- */

@@ -12,11 +12,12 @@ typedef struct {
 typedef struct {
     int64_t first, n; /* of the nodes */
 } sentence;
+enum { COLUMNS = 4 };
 typedef struct {
-    tn_lines *lines;
-    node     *node;
-    sentence *sentence;
-    int64_t   nodes, sentences, node_room, sentence_room;
+    tn_labelled *of[COLUMNS]; /* the file, by the columns that count; strings are theirs */
+    node        *node;
+    sentence    *sentence;
+    int64_t      nodes, sentences;
 } trees;
 /* At most so many sentences, of 2 to `longest` words each; others are passed over. False: an error stands. */
 bool trees_open(const char *path, int64_t most, int64_t longest, trees *t);
