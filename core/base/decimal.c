@@ -271,9 +271,41 @@ bool tn_parse_double(const char *text, size_t bytes, double *value)
 
 /* ---- double to text ---------------------------------------------------------------------------------------------- */
 
+/* The first guess at k is ceil(log10(2^top)) and at most one too small; 1262611 / 2^22 is log10(2), cut off. */
+static int guess(uint64_t m, int e)
+{
+    const int top = e + 63 - __builtin_clzll(m);
+    return (int)((top * (int64_t)1262611 + (1 << 22) - 1) >> 22);
+}
+
+/* The same for numbers of a middling size, all that most texts hold: no sum in here is above 2^124. */
+enum { SMALL_LEAST = -110, SMALL_MOST = 60 };
+static int shortest_small(uint64_t m, int e, bool uneven, char *digit, int *k)
+{
+    const bool even = !(m & 1);
+    const int  left = e > 0 ? e : 0;
+    u128       r = (u128)m << (1 + uneven + left), s = (u128)1 << (1 + uneven + left - e);
+    u128       up = (u128)1 << (uneven + left), down = (u128)1 << left;
+    *k = guess(m, e);
+    for (int i = 0; i < *k; i++) s *= 10;
+    for (int i = *k; i < 0; i++) r *= 10, up *= 10, down *= 10;
+    if (r + up > s || (r + up == s && even)) ++*k;
+    else r *= 10, up *= 10, down *= 10;
+    for (int n = 0;;) {
+        int d = 0;
+        for (; r >= s; d++) r -= s;
+        const bool low = r < down || (r == down && even), high = r + up > s || (r + up == s && even);
+        const bool next = low && high ? 2 * r > s || (2 * r == s && (d & 1)) : high;
+        digit[n++] = (char)('0' + d + next);
+        if (low || high) return n;
+        r *= 10, up *= 10, down *= 10;
+    }
+}
+
 /* The digits of m·2^e, at most 17, into digit; value = 0.d1d2… · 10^k. uneven: the gap below is half of that above. */
 static int shortest(uint64_t m, int e, bool uneven, char *digit, int *k)
 {
+    if (e >= SMALL_LEAST && e <= SMALL_MOST) return shortest_small(m, e, uneven, digit, k);
     bool even = !(m & 1); /* then the borders of the gap read back as m, too */
     big  r, s, up, down;
     big_set(&r, m), big_set(&s, 1), big_set(&up, 1), big_set(&down, 1);
@@ -282,9 +314,7 @@ static int shortest(uint64_t m, int e, bool uneven, char *digit, int *k)
     big_shl(&up, uneven + (e > 0 ? e : 0));
     big_shl(&down, e > 0 ? e : 0);
 
-    /* The first guess at k is ceil(log10(2^top)) and at most one too small; 1262611 / 2^22 is log10(2), cut off. */
-    int top = e + 63 - __builtin_clzll(m);
-    *k = (int)((top * (int64_t)1262611 + (1 << 22) - 1) >> 22);
+    *k = guess(m, e);
     if (*k >= 0) {
         big_mul_pow5(&s, *k), big_shl(&s, *k);
     } else {

@@ -6,8 +6,9 @@
 #include <string.h>
 
 enum {
-    BATCH = 64,   /* texts that go through the model together ... */
-    PIECES = 4096 /* ... and pieces, padding included */
+    BATCH = 64,    /* texts that go through the model together ... */
+    PIECES = 4096, /* ... and pieces, padding included */
+    ENOUGH = 384   /* so many pieces keep the cores busy: more of them would not be faster for each */
 };
 
 typedef struct {
@@ -35,11 +36,14 @@ static bool sort_by_length(const sentences *how, const model *m, int64_t n, cons
     return true;
 }
 
-/* How many of the n sorted texts go together: so few that at most an eighth of a text is padding. */
+/* How many of the n sorted texts go together: those of one length, and if they are few, shorter ones, of which at most
+ * an eighth is padding. */
 static int64_t together(const entry *e, int64_t n)
 {
     int64_t k = 1;
-    while (k < n && k < BATCH && (k + 1) * e[0].pieces <= PIECES && 8 * e[0].pieces <= 9 * e[k].pieces) k++;
+    while (k < n && k < BATCH && (k + 1) * e[0].pieces <= PIECES &&
+           (e[k].pieces == e[0].pieces || (k * e[0].pieces < ENOUGH && 8 * e[0].pieces <= 9 * e[k].pieces)))
+        k++;
     return k;
 }
 
