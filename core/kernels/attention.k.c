@@ -219,9 +219,10 @@ static void TN__(transpose)(int64_t rows, int64_t cols, const void *from, int64_
         const TN__REAL *x = (const TN__REAL *)from + i * from_row;
         TN__REAL       *y = (TN__REAL *)to + i;
         int64_t         j = 0;
-        for (; i + N <= rows && j + N <= cols; j += N) {
+        for (; j + N <= cols; j += N) {
             TN__(v) v[N];
-            TN__UNROLL for (int k = 0; k < N; k++) v[k] = TN__(v_load)(x + k * from_row + j);
+            TN__UNROLL for (int k = 0; k < N; k++) v[k] =
+                i + k < rows ? TN__(v_load)(x + k * from_row + j) : TN__(v_zero)();
             TN__(v_transpose)(v);
             TN__UNROLL for (int k = 0; k < N; k++) TN__(v_store)(y + (j + k) * to_row, v[k]);
         }

@@ -35,8 +35,9 @@ TN__INLINE void TN__(add_rows)(const int rows, const tn__gemv_step *s, int64_t p
     }
 }
 
-/* A few vectors of columns at a time, whose sums stay in registers. */
-TN__INLINE void TN__(add_panel)(const int nv, const tn__gemv_step *s, int64_t j)
+/* A few vectors of columns at a time, whose sums stay in registers. ahead: how many steps before it is read b is
+ * prefetched, where it streams from memory; 0: not. */
+TN__INLINE void TN__(add_panel)(const int nv, const tn__gemv_step *s, int64_t j, const int64_t ahead)
 {
     enum { N = TN__(v_n) };
     const TN__REAL *a = s->a, *b = (const TN__REAL *)s->b + j;
@@ -46,6 +47,8 @@ TN__INLINE void TN__(add_panel)(const int nv, const tn__gemv_step *s, int64_t j)
     TN__UNROLL for (int i = 0; i < nv; i++) sum[i] = s->first ? TN__(v_zero)() : TN__(v_load)(y + i * N);
     for (int64_t p = s->k; p > 0; p--, a += a_col, b += b_row) {
         const TN__(v) x = TN__(v_broadcast)(a);
+        if (ahead)
+            for (int i = 0; i < nv * N; i += 64 / (int)sizeof *b) v_prefetch(b, ahead * b_row + i);
         TN__UNROLL for (int i = 0; i < nv; i++) sum[i] = TN__(v_fma)(x, TN__(v_load)(b + i * N), sum[i]);
     }
     TN__UNROLL for (int i = 0; i < nv; i++) TN__(v_store)(y + i * N, sum[i]);
@@ -90,15 +93,18 @@ TN__INLINE void TN__(add_columns)(const int nv, const tn__gemv_step *s, int64_t 
 
 static void TN__(row)(const tn__gemv_step *s)
 {
-    enum { N = TN__(v_n) };
+    enum { N = TN__(v_n), AHEAD = 4096 / (KEPT * N * (int)sizeof(TN__REAL)) }; /* steps: 4 KB */
     int64_t j = 0;
     if (s->b_col != 1) {
         for (; j + 2 * N <= s->n; j += 2 * N) TN__(add_columns)(2, s, j);
         for (; j < s->n; j += N) TN__(add_columns)(1, s, j);
+    } else if (s->beyond_l2 && s->n == KEPT * N && s->b_row == s->n) { /* a panel of a b that is kept */
+        TN__(add_panel)(KEPT, s, 0, AHEAD);
     } else if (!s->beyond_l2) { /* jumps cost little */
-        for (; j + WIDE * N <= s->n; j += WIDE * N) TN__(add_panel)(WIDE, s, j);
-        for (; j + 4 * N <= s->n; j += 4 * N) TN__(add_panel)(4, s, j);
-        for (; j < s->n; j += N) TN__(add_panel)(1, s, j);
+        for (; j + WIDE * N <= s->n; j += WIDE * N) TN__(add_panel)(WIDE, s, j, 0);
+        for (; j + KEPT * N <= s->n; j += KEPT * N) TN__(add_panel)(KEPT, s, j, 0);
+        for (; j + 4 * N <= s->n; j += 4 * N) TN__(add_panel)(4, s, j, 0);
+        for (; j < s->n; j += N) TN__(add_panel)(1, s, j, 0);
     } else { /* as memory streams */
         int64_t p = 0;
         bool    first = s->first;
@@ -279,7 +285,7 @@ extern const tn__gemm_kernels TN__FOR_ISA(TN__(tn__gemm));
 const tn__gemm_kernels TN__FOR_ISA(TN__(tn__gemm)) = {
     .mr = MR,
     .nv = NV,
-    .wide = WIDE,
+    .kept = KEPT,
     .lanes = TN__(v_n),
     .pair = 1,
     .tile = TN__(any_tile),

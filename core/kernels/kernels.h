@@ -70,7 +70,7 @@ typedef struct {
 
 typedef struct {
     int mr, nv; /* the largest micro-tile */
-    int wide;   /* vectors that a row sums at a time */
+    int kept;   /* vectors in a panel of a b that is kept for one row */
     int lanes;  /* elements in a vector   */
     int pair;   /* terms in a step of k: 2 for dot products of bf16, else 1 */
     void (*tile)(const tn__gemm_step *s);

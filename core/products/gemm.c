@@ -364,6 +364,7 @@ static void kept_row_task(const gemm_job *job, char *sums, const operands *m, in
     for (int64_t p = p0; p < p1; p++) {
         const int64_t col = tn__panel_at(plan, p), width = tn__panel_at(plan, p + 1) - col;
         tn__gemv_step s = {.n = width, .k = g->k, .a = m->a, .a_col = g->a_col, .y = sums, .first = true};
+        s.beyond_l2 = g->n * g->k > NEAR_BYTES / plan->in_bytes;
         s.b = job->shared_b + col * plan->steps * plan->unit_bytes, s.b_row = width, s.b_col = 1;
         plan->kernels->row(&s);
         finish(plan, m, 0, col, 1, tn__min_i64(width, g->n - col), sums, 0);

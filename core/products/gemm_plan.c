@@ -256,11 +256,11 @@ void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call)
 
 /* ---- b is kept packed -------------------------------------------------------------------------------------------- */
 
-/* The panels of a b that is kept packed. For one row: as wide as a kernel sums at a time, each over all of k. For
- * tiles: as they are planned. */
+/* The panels of a b that is kept packed. For one row: as its kernel likes them, each over all of k. For tiles: as they
+ * are planned. */
 static tn__cut kept_panels(const tn__gemm_plan *plan)
 {
-    return plan->gemv ? (tn__cut){tn__ceil_div(plan->vectors, plan->kernels->wide), plan->kernels->wide, 0}
+    return plan->gemv ? (tn__cut){tn__ceil_div(plan->vectors, plan->kernels->kept), plan->kernels->kept, 0}
                       : plan->panel;
 }
 
