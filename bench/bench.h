@@ -17,9 +17,9 @@ typedef struct {
     int         threads; /* 0: the library's default */
     double      seconds; /* how long to measure; 0: as long as is usual */
     tn_dtype    dtype;
-    bool        q8;    /* weights of 8 bits, and f32 beside them */
-    const char *gguf;  /* a model's file, of llama; NULL: random weights */
-    bench_sizes sizes; /* 0: the workload's own */
+    bool        q8, f16; /* weights of 8 bits or f16, and f32 beside them */
+    const char *gguf;    /* a model's file, of llama; NULL: random weights */
+    bench_sizes sizes;   /* 0: the workload's own */
 
     tn_world *world; /* of `bench ranks`; else NULL */
     int64_t   steps;

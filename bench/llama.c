@@ -1,5 +1,5 @@
 /* llama.c — a LLaMA of 110 M weights that a token reads: how fast it reads a prompt and how fast it writes, one token
- * after the other, with f32, bf16 or 8-bit weights; and how fast memory is read, which is what writing comes to. */
+ * after the other, with f32, bf16, f16 or 8-bit weights; and how fast memory is read, which is what writing comes to. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -111,6 +111,7 @@ static tn_llama *model(const bench_options *o, bench_sizes *s)
     if (m) s->vocab = m->config.vocab;
     if (m && o->dtype == TN_BF16) tn_module_to(m, TN_BF16);
     if (m && o->q8) tn_quantize(m);
+    if (m && o->f16) tn_halve(m);
     if (m) tn_eval(m);
     return m;
 }

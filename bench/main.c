@@ -22,7 +22,7 @@ static const struct {
     {"lstm", "a language model of two LSTM layers of 256: a training step", bench_lstm},
     {"encoder-infer", "BERT, 6 layers of 384, one sentence of 32 tokens, without a tape", bench_encoder_infer},
     {"gpt-gen", "the GPT writing 250 tokens, one by one, with its cache", bench_gpt_gen},
-    {"llama", "a LLaMA of 12 layers of 768, 32,000 words: a prompt of 512, and writing; also --dtype q8_0",
+    {"llama", "a LLaMA of 12 layers of 768, 32,000 words: a prompt of 512, and writing; also --dtype q8_0|f16",
      bench_llama},
     {"overhead", "the cost of an op and its tape: 2,000 ops on a 4x4 tensor, forward and backward", bench_overhead},
 };
@@ -39,7 +39,7 @@ static int usage(FILE *to)
 {
     fputs(
         "Usage: bench WORKLOAD [--threads N] [--dtype f32|bf16] [--seconds S] [--layers N] [--d-model N] [--heads N]\n"
-        "             [--ffn N] [--vocab N] [--batch N] [--seq N]; llama: [--dtype q8_0] [--gguf FILE]\n",
+        "             [--ffn N] [--vocab N] [--batch N] [--seq N]; llama: [--dtype q8_0|f16] [--gguf FILE]\n",
         to);
     for (int i = 0; i < WORKLOADS; i++) fprintf(to, "  %-14s %s\n", workloads[i].name, workloads[i].what);
     fputs("       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
@@ -82,7 +82,8 @@ int bench_option(bench_options *o, char **argv)
     if (!strcmp(name, "--seconds")) return (o->seconds = number(text, 86400)) > 0 ? 2 : 0;
     if (!strcmp(name, "--dtype")) {
         o->dtype = strcmp(text, "bf16") != 0 ? TN_F32 : TN_BF16;
-        if ((o->q8 = !strcmp(text, "q8_0"))) return 2;
+        o->q8 = !strcmp(text, "q8_0"), o->f16 = !strcmp(text, "f16");
+        if (o->q8 || o->f16) return 2;
         return !strcmp(text, tn_dtype_name(o->dtype)) ? 2 : 0;
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -111,8 +112,11 @@ static int run(int w, const bench_options *o)
         struct rusage r;
         getrusage(RUSAGE_SELF, &r);
         printf("{\"workload\": \"%s\", %s\"threads\": %d, \"dtype\": \"%s\", \"version\": \"%s\", \"rss_mib\": %ld}\n",
-               workloads[w].name, members, tn_threads(), o->q8 ? "q8_0" : tn_dtype_name(o->dtype), tn_version(),
-               r.ru_maxrss / 1024);
+               workloads[w].name, members, tn_threads(),
+               o->q8    ? "q8_0"
+               : o->f16 ? "f16"
+                        : tn_dtype_name(o->dtype),
+               tn_version(), r.ru_maxrss / 1024);
     }
     free(members);
     return failed;
@@ -135,8 +139,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench: cannot use %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
         return usage(stderr);
     }
-    if ((o.q8 || o.gguf) && (kernels || workloads[w].run != bench_llama)) {
-        fprintf(stderr, "bench: --dtype q8_0 and --gguf are for llama alone\n");
+    if ((o.q8 || o.f16 || o.gguf) && (kernels || workloads[w].run != bench_llama)) {
+        fprintf(stderr, "bench: --dtype q8_0, f16 and --gguf are for llama alone\n");
         return usage(stderr);
     }
     tn_set_threads(o.threads);

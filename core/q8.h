@@ -1,5 +1,5 @@
-/* q8.h — weights in 8 bits, for inference. Part of core.h: include that. tn_quantize (nn/module.h) turns all such
- * weights of a module. */
+/* q8.h — weights in 8 bits or in f16, for inference. Part of core.h: include that. tn_quantize (nn/module.h) and tn_halve
+ * (nn/state.h) turn all such weights of a module. */
 #ifndef TENON_CORE_Q8_H
 #define TENON_CORE_Q8_H
 
@@ -11,11 +11,14 @@ extern "C" {
 
 /* A matrix [out, in] as llama.cpp's Q8_0 has it, a quarter of f32: 32 elements of a row share a scale in f16. As a u8
  * tensor of one dim, laid out for products: tn_linear and tn_embedding take it in place of a floating weight, and
- * nothing else does. `in` must be a multiple of 32. tn_quantize (nn/module.h) turns all such weights of a module. */
+ * nothing else does. `in` must be a multiple of 32. */
 TN_API tn_tensor *tn_q8_pack(const tn_tensor *weight);
-TN_API tn_tensor *tn_q8_unpack(const tn_tensor *q8); /* [out, in], of the type that it was made of */
-TN_API bool       tn_is_q8(const tn_tensor *t);
-TN_API tn_dtype   tn_weight_dtype(const tn_tensor *t); /* of either kind: what tn_q8_unpack would give */
+/* The same in f16, half of f32: of any width, and exact where the weights were f16 in a file. Only its numbers differ:
+ * what is said of weights of 8 bits holds for it. */
+TN_API tn_tensor *tn_f16_pack(const tn_tensor *weight);
+TN_API tn_tensor *tn_q8_unpack(const tn_tensor *q8);   /* [out, in], of the type that it was made of */
+TN_API bool       tn_is_q8(const tn_tensor *t);        /* of 8 bits, or of f16 */
+TN_API tn_dtype   tn_weight_dtype(const tn_tensor *t); /* of any tensor: what tn_q8_unpack would give */
 TN_API tn_shape   tn_weight_shape(const tn_tensor *t);
 /* From and to the blocks of GGUF's Q8_0, 34 bytes for 32 elements, row by row; dt: what they stand for. */
 TN_API tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes);

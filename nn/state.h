@@ -80,6 +80,9 @@ typedef struct tn_save_args {
 } TN_KEYWORDS_ONLY tn_save_args;
 TN_API tn_status   tn_save_run(void *m, tn_save_args c);
 
+/* As tn_quantize (module.h), with f16 in place of 8 bits: half of f32. What a file held as F16 is the same then. */
+TN_API tn_status tn_module_halve(void *m);
+
 /* All parameters and saved buffers of m become those of another module with the same names and shapes. */
 TN_API tn_status tn_module_assign(void *m, void *from);
 
@@ -91,6 +94,7 @@ TN_API tn_status tn_module_assign(void *m, void *from);
 #define tn_save(m, ...) \
     TN_CALL_(tn_save_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_save_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
 #endif
+#define tn_halve(m) tn_module_halve(TN_ANY_MODULE_(m))
 #define tn_assign(m, from) tn_module_assign(TN_ANY_MODULE_(m), TN_ANY_MODULE_(from))
 
 #endif

@@ -1,5 +1,5 @@
-/* embedding_q8 — y[i] = weight[index[i]], the rows of a table in 8 bits (tn_q8_pack), of the number type that the table
- * was made of: what tn_embedding becomes where the weight is such a one. There is no gradient. */
+/* embedding_q8 — y[i] = weight[index[i]], the rows of a table in 8 bits or f16 (tn_q8_pack, tn_f16_pack), of the number
+ * type that the table was made of: what tn_embedding becomes where the weight is such a one. There is no gradient. */
 #include "autograd/rooms/q8.h"
 
 static bool embedding_q8_infer(tn_ctx *c)
@@ -22,7 +22,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {4, 32}}, {1, {3}}},
      .kind = {TN__ARG_REAL, TN__ARG_INDEX},
      .status = TN_EDTYPE,
-     .fails = "embedding_q8: weight is f32 [4, 32], but must be of 8 bits: tn_q8_pack makes such a one"},
+     .fails = "embedding_q8: weight is f32 [4, 32], but must be of 8 bits or f16: tn_q8_pack makes such a one"},
 };
 
 const tn_op tn__op_embedding_q8 = {TN__ROOM("embedding_q8", TN_AS_IS), .inputs = 2, .infer = embedding_q8_infer,

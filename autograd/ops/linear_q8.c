@@ -1,4 +1,5 @@
-/* linear_q8 — y = f(x Wᵀ + b) over the last dim of x, W [out, in] in 8 bits (tn_q8_pack), f nothing, relu or gelu
+/* linear_q8 — y = f(x Wᵀ + b) over the last dim of x, W [out, in] in 8 bits or f16 (tn_q8_pack, tn_f16_pack), f
+ * nothing, relu or gelu
  *
  * What tn_linear, tn_linear_relu and tn_linear_gelu become where the weight is such a one: the same bits as with the
  * weight unpacked to f32. There is no gradient. */
@@ -15,7 +16,7 @@ static bool linear_q8_infer(tn_ctx *c)
     tn__q8           w;
     if (!tn__need_real(c, 0) || !tn__need_q8(c, 1, &w)) return false;
     if (x->dtype == TN_F64)
-        return tn_infer_fail(c, TN_EDTYPE, "x is f64, but weights of 8 bits take rows of f32 or bf16");
+        return tn_infer_fail(c, TN_EDTYPE, "x is f64, but weights of 8 bits or f16 take rows of f32 or bf16");
     if (bias && bias->dtype != x->dtype)
         return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, bias %s", tn_dtype_name(x->dtype),
                              tn_dtype_name(bias->dtype));
@@ -46,7 +47,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 32}}, {2, {4, 32}}, {1, {4}}},
      NONE,
      .status = TN_EDTYPE,
-     .fails = "linear_q8: weight is f32 [4, 32], but must be of 8 bits: tn_q8_pack makes such a one"},
+     .fails = "linear_q8: weight is f32 [4, 32], but must be of 8 bits or f16: tn_q8_pack makes such a one"},
     {.in = {{2, {2, 32}}, {2, {4, 32}}},
      .kind = {TN__ARG_INT, 0, TN__ARG_ABSENT},
      NONE,

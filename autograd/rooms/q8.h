@@ -1,11 +1,11 @@
-/* q8.h — what the rooms with weights of 8 bits share, and how the rooms with floating ones hand over to them. */
+/* q8.h — what the rooms with weights of 8 bits or f16 share, and how the rooms with floating ones hand over to them. */
 #ifndef TENON_AUTOGRAD_ROOMS_Q8_H
 #define TENON_AUTOGRAD_ROOMS_Q8_H
 
 #include "autograd/rooms/room.h"
 #include "core/products/q8.h"
 
-/* For infer: input i is weights of 8 bits, described in *w. */
+/* For infer: input i is such weights, described in *w. */
 bool tn__need_q8(const tn_ctx *c, int i, tn__q8 *w);
 /* For infer: nobody waits for a gradient of t, which may be NULL. */
 bool tn__need_no_gradient(const tn_ctx *c, const tn_tensor *t);

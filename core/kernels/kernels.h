@@ -80,7 +80,7 @@ typedef struct {
     void (*epilogue)(const tn__epilogue_step *s);
 } tn__gemm_kernels;
 
-/* ---- weights of 8 bits: what core/products/q8_linear.c is made of ---- */
+/* ---- weights of 8 bits, and of f16: what core/products/q8_linear.c is made of ---- */
 
 /* Weights of 64 rows (a panel), 32 columns of them (a group) at a time: a block is 64 scales in f16, little-endian, and
  * then for each of the 32 columns 64 bytes, in the order of TN__Q8_BYTE. A weight is its byte, less 128, times its
@@ -90,6 +90,8 @@ enum { TN__Q8_BLOCK = TN__Q8_SCALES + TN__Q8_GROUP * TN__Q8_PANEL };
 /* Where row r's byte lies: rows r, r + 16, r + 32 and r + 48 side by side, so that shifts and masks make four vectors
  * of a vector of bytes, without a shuffle. */
 #define TN__Q8_BYTE(r) ((r) % 16 * 4 + (r) / 16)
+
+/* Those of f16 lie in the same panels; there a group is one column, and its block the f16 of the 64 rows. */
 
 /* Rows of f32 times one panel of so many blocks, one behind the other: y[i][j] = Σ_p x[i][p] · w[j][p], one term after
  * the other from 0: the chain of the tiles of f32. All 64 columns of y are written. */
@@ -103,7 +105,8 @@ typedef struct {
 } tn__q8_step;
 
 typedef struct {
-    int rows; /* that a product computes at a time, each pass reading the panel anew */
+    int group, block; /* columns that lie together, and their bytes */
+    int rows;         /* that a product computes at a time, each pass reading the panel anew */
     void (*product)(const tn__q8_step *s);
     /* to[p][j] = w[j][p] for a panel of so many blocks: 64 columns */
     void (*widen)(int64_t groups, const uint8_t *blocks, float *to, int64_t to_row);
@@ -162,7 +165,7 @@ typedef struct {
     const tn__attention_kernels *attention_f32, *attention_f64;
     tn__narrow_kernel           *to_bf16;
     const tn__pairs_kernels     *pairs;
-    const tn__q8_kernels        *q8;
+    const tn__q8_kernels        *q8, *f16;
 } tn__kernel_table;
 
 /* The table in use: the best that this CPU and its system have, or the one that TENON_ISA names if that is less. */

@@ -110,4 +110,5 @@ static void widen(int64_t groups, const uint8_t *block, float *to, int64_t to_ro
 
 extern const tn__q8_kernels TN__FOR_ISA(tn__q8);
 
-const tn__q8_kernels TN__FOR_ISA(tn__q8) = {.rows = ROWS, .product = product, .widen = widen};
+const tn__q8_kernels TN__FOR_ISA(tn__q8) = {
+    .group = TN__Q8_GROUP, .block = TN__Q8_BLOCK, .rows = ROWS, .product = product, .widen = widen};

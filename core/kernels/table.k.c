@@ -17,7 +17,7 @@ extern tn__philox_kernel           TN__FOR_ISA(tn__philox);
 extern tn__narrow_kernel           TN__FOR_ISA(tn__narrow);
 extern const tn__attention_kernels TN__FOR_ISA(tn__attention_f32), TN__FOR_ISA(tn__attention_f64);
 extern const tn__pairs_kernels     TN__FOR_ISA(tn__pairs);
-extern const tn__q8_kernels        TN__FOR_ISA(tn__q8);
+extern const tn__q8_kernels        TN__FOR_ISA(tn__q8), TN__FOR_ISA(tn__f16);
 extern const tn__kernel_table      TABLE;
 
 #define TEXT_(x) #x
@@ -35,6 +35,7 @@ const tn__kernel_table TABLE = {
     .to_bf16 = TN__FOR_ISA(tn__narrow),
     .pairs = &TN__FOR_ISA(tn__pairs),
     .q8 = &TN__FOR_ISA(tn__q8),
+    .f16 = &TN__FOR_ISA(tn__f16),
     .attention_f32 = &TN__FOR_ISA(tn__attention_f32),
     .attention_f64 = &TN__FOR_ISA(tn__attention_f64),
 };

@@ -1,7 +1,7 @@
-/* q8.c — weights of 8 bits as a tensor: made of floating ones, and of the blocks that GGUF files have, and back.
+/* q8.c — weights of 8 bits or of f16 as a tensor: made of floating ones, and of the blocks that GGUF files have, and back.
  *
  * The numbers are those of llama.cpp's Q8_0: 32 weights of a row share the scale d = max |w| / 127, kept in f16, and
- * are round(w / d), halves away from zero, where the d is still that in f32. */
+ * are round(w / d), halves away from zero, where the d is still that in f32. Those of f16 are what f32 rounds to. */
 #include "core/products/q8.h"
 #include "core/base/f16.h"
 #include "core/tensor/convert.h"
@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum { HEAD = 64, FILE_BLOCK = 2 + TN__Q8_GROUP };
-static const char magic[8] = "TN Q8_0"; /* and its 0; then out and in as i64, little-endian, and the dtype as a byte */
+/* And its 0; then out and in as i64, little-endian, and the dtype as a byte. Of 8 bits; of f16. */
+static const char magic[2][8] = {"TN Q8_0", "TN F16"};
 
 /* ---- the head ---------------------------------------------------------------------------------------------------- */
 
@@ -26,11 +27,12 @@ static void write_i64(uint8_t *p, int64_t v)
     for (int i = 0; i < 8; i++) p[i] = (uint8_t)((uint64_t)v >> 8 * i);
 }
 
-/* The whole tensor's bytes; false if they are too many. Fills in panels and groups. */
+/* The whole tensor's bytes; false if they are too many. Fills in the sizes of and the number of blocks. */
 static bool measure(tn__q8 *q, int64_t *bytes)
 {
-    q->panels = q->out / TN__Q8_PANEL + (q->out % TN__Q8_PANEL != 0), q->groups = q->in / TN__Q8_GROUP;
-    return tn__mul_i64(q->panels, q->groups, bytes) && tn__mul_i64(*bytes, TN__Q8_BLOCK, bytes) &&
+    q->group = q->f16 ? 1 : TN__Q8_GROUP, q->block = q->f16 ? 2 * TN__Q8_PANEL : TN__Q8_BLOCK;
+    q->panels = q->out / TN__Q8_PANEL + (q->out % TN__Q8_PANEL != 0), q->groups = q->in / q->group;
+    return tn__mul_i64(q->panels, q->groups, bytes) && tn__mul_i64(*bytes, q->block, bytes) &&
            tn__add_i64(*bytes, HEAD, bytes);
 }
 
@@ -41,14 +43,16 @@ bool tn__q8_of(const tn_tensor *t, tn__q8 *q)
         t->l.stride[0] != 1)
         return false;
     const uint8_t *p = tn__ptr(t);
-    if (memcmp(p, magic, sizeof magic) != 0) return false;
-    *q = (tn__q8){.out = read_i64(p + 8), .in = read_i64(p + 16), .dtype = (tn_dtype)p[24], .blocks = p + HEAD};
-    return q->out > 0 && q->in > 0 && q->in % TN__Q8_GROUP == 0 && p[24] <= TN_BF16 && measure(q, &bytes) &&
+    const bool     f16 = !memcmp(p, magic[1], sizeof magic[1]);
+    if (!f16 && memcmp(p, magic[0], sizeof magic[0]) != 0) return false;
+    *q = (tn__q8){.f16 = f16, .out = read_i64(p + 8), .in = read_i64(p + 16), .dtype = (tn_dtype)p[24]};
+    q->blocks = p + HEAD;
+    return q->out > 0 && q->in > 0 && p[24] <= TN_BF16 && measure(q, &bytes) && q->in % q->group == 0 &&
            bytes == t->l.shape.d[0];
 }
 
 /* A new one in the open scope, its blocks not yet filled; q: what it is. NULL: raised. */
-static tn_tensor *make(const char *who, tn_dtype dt, tn_shape s, tn__q8 *q)
+static tn_tensor *make(const char *who, bool f16, tn_dtype dt, tn_shape s, tn__q8 *q)
 {
     int64_t bytes;
     char    text[192];
@@ -57,17 +61,17 @@ static tn_tensor *make(const char *who, tn_dtype dt, tn_shape s, tn__q8 *q)
         return tn_raise(TN_EDTYPE, "%s: weights are f32, f64 or bf16, not %s", who, tn_dtype_name(dt)), NULL;
     if (s.n != 2 || s.d[0] < 1 || s.d[1] < 1)
         return tn_raise(TN_ESHAPE, "%s: weights must be [out, in], got %s", who, text), NULL;
-    if (s.d[1] % TN__Q8_GROUP)
+    if (!f16 && s.d[1] % TN__Q8_GROUP)
         return tn_raise(TN_ESHAPE, "%s: the width of the weights %s must be a multiple of 32: so many share a scale",
                         who, text),
                NULL;
-    *q = (tn__q8){.out = s.d[0], .in = s.d[1], .dtype = dt};
+    *q = (tn__q8){.f16 = f16, .out = s.d[0], .in = s.d[1], .dtype = dt};
     if (!measure(q, &bytes)) return tn_raise(TN_ESHAPE, "%s: weights %s are too many", who, text), NULL;
     tn_tensor *t = tn__make(who, TN_U8, TN_SHAPE(bytes));
     if (!t) return NULL;
     uint8_t *p = tn__ptr(t);
     memset(p, 0, HEAD);
-    memcpy(p, magic, sizeof magic);
+    memcpy(p, magic[f16], sizeof magic[f16]);
     write_i64(p + 8, q->out), write_i64(p + 16, q->in), p[24] = (uint8_t)dt;
     q->blocks = p + HEAD;
     return t;
@@ -82,6 +86,19 @@ typedef struct {
     const uint8_t   *file;
     atomic_bool      bad;
 } job;
+
+/* n weights, one of each column, to row `row` of the blocks of f16 from `block` on. False: one is not finite there. */
+static bool halve(int64_t n, const float *w, uint8_t *block, int64_t row)
+{
+    bool finite = true;
+    block += 2 * row;
+    for (int64_t i = 0; i < n; i++, block += 2 * TN__Q8_PANEL) {
+        const uint16_t h = tn__f32_to_f16(w[i]);
+        finite = finite && (h & 0x7c00) != 0x7c00;
+        block[0] = (uint8_t)h, block[1] = (uint8_t)(h >> 8);
+    }
+    return finite;
+}
 
 /* 32 weights to row `row` of a block. False if they do not fit: NaN, infinite, or too large for the scale. */
 static bool quantize(const float *w, uint8_t *block, int row)
@@ -109,48 +126,54 @@ static void place(const uint8_t *file, uint8_t *block, int row)
         block[TN__Q8_SCALES + i * TN__Q8_PANEL + TN__Q8_BYTE(row)] = file[2 + i] ^ 0x80;
 }
 
+/* Row r of a panel: row `row` of the weights. */
+static void fill_row(job *j, uint8_t *panel, int64_t row, int64_t r)
+{
+    const tn__q8    *q = &j->q;
+    const tn_tensor *t = j->from;
+    float            w[TN__Q8_GROUP];
+    for (int64_t col = 0; col < q->in; col += TN__Q8_GROUP) {
+        const int64_t n = tn__min_i64(TN__Q8_GROUP, q->in - col);
+        uint8_t      *block = panel + col / q->group * q->block;
+        if (j->file) {
+            place(j->file + (row * q->groups + col / q->group) * FILE_BLOCK, block, (int)r);
+            continue;
+        }
+        const int64_t at = row * t->l.stride[0] + col * t->l.stride[1];
+        tn__convert(n, w, TN_F32, 1, (const char *)tn__ptr(t) + at * (int64_t)tn__dtype_bytes(t->dtype), t->dtype,
+                    t->l.stride[1]);
+        if (!(q->f16 ? halve(n, w, block, r) : quantize(w, block, (int)r))) atomic_store(&j->bad, true);
+    }
+}
+
 static void fill_panels(int64_t from, int64_t to, void *user)
 {
     job          *j = user;
     const tn__q8 *q = &j->q;
-    float         w[TN__Q8_GROUP];
     for (int64_t p = from; p < to; p++) {
         uint8_t *panel = (uint8_t *)(uintptr_t)tn__q8_panel(q, p);
-        memset(panel, 0, (size_t)(q->groups * TN__Q8_BLOCK));
-        for (int64_t r = 0; r < TN__Q8_PANEL && p * TN__Q8_PANEL + r < q->out; r++) {
-            const int64_t row = p * TN__Q8_PANEL + r;
-            for (int64_t g = 0; g < q->groups; g++) {
-                uint8_t *block = panel + g * TN__Q8_BLOCK;
-                if (j->file) {
-                    place(j->file + (row * q->groups + g) * FILE_BLOCK, block, (int)r);
-                    continue;
-                }
-                const tn_tensor *t = j->from;
-                const int64_t    at = row * t->l.stride[0] + g * TN__Q8_GROUP * t->l.stride[1];
-                tn__convert(TN__Q8_GROUP, w, TN_F32, 1,
-                            (const char *)tn__ptr(t) + at * (int64_t)tn__dtype_bytes(t->dtype), t->dtype,
-                            t->l.stride[1]);
-                if (!quantize(w, block, (int)r)) atomic_store(&j->bad, true);
-            }
-        }
+        memset(panel, 0, (size_t)(q->groups * q->block));
+        for (int64_t r = 0; r < TN__Q8_PANEL && p * TN__Q8_PANEL + r < q->out; r++)
+            fill_row(j, panel, p * TN__Q8_PANEL + r, r);
     }
 }
 
-tn_tensor *tn_q8_pack(const tn_tensor *weight)
+static tn_tensor *pack(const char *who, bool f16, const tn_tensor *weight)
 {
-    static const char who[] = "tn_q8_pack";
-    char              name[192];
-    job               j = {.from = weight};
+    char name[192];
+    job  j = {.from = weight};
     if (tn__blocked() || !tn__given(who, "the weight", weight)) return NULL;
-    tn_tensor *t = make(who, weight->dtype, weight->l.shape, &j.q);
+    tn_tensor *t = make(who, f16, weight->dtype, weight->l.shape, &j.q);
     if (!t) return NULL;
     tn_parallel_for(j.q.panels, 1, fill_panels, &j);
     if (!atomic_load(&j.bad)) return t;
-    tn_raise(TN_EINVAL,
-             "tn_q8_pack: the weights %s hold NaN, an infinity, or more than 8.3e6, which has no scale in f16",
-             tn_shape_text(weight->l.shape, name, sizeof name));
+    tn_raise(TN_EINVAL, "%s: the weights %s hold NaN, an infinity, or more than %s", who,
+             tn_shape_text(weight->l.shape, name, sizeof name),
+             f16 ? "65504, the largest f16" : "8.3e6, which has no scale in f16");
     return NULL;
 }
+tn_tensor *tn_q8_pack(const tn_tensor *weight) { return pack("tn_q8_pack", false, weight); }
+tn_tensor *tn_f16_pack(const tn_tensor *weight) { return pack("tn_f16_pack", true, weight); }
 
 tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes)
 {
@@ -158,7 +181,7 @@ tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t
     job               j = {.file = blocks};
     if (tn__blocked()) return NULL;
     if (!blocks) return tn_raise(TN_EINVAL, "%s: blocks is NULL", who), NULL;
-    tn_tensor *t = make(who, dt, s, &j.q);
+    tn_tensor *t = make(who, false, dt, s, &j.q);
     if (!t) return NULL;
     if (bytes != (size_t)(j.q.out * j.q.groups) * FILE_BLOCK)
         return tn_raise(TN_EINVAL, "%s: %zu bytes given, but weights [%lld, %lld] are %zu", who, bytes,
@@ -170,16 +193,15 @@ tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t
 
 /* ---- and back ---------------------------------------------------------------------------------------------------- */
 
-/* Weights [from, from + n) of a row, as f32. */
-static void read_row(const tn__q8 *q, int64_t row, float *to)
+/* Columns [col, col + n) of a row, as f32: a group of 8 bits, or so many of f16. */
+static void read_some(const tn__q8 *q, int64_t row, int64_t col, int64_t n, float *to)
 {
-    const uint8_t *block = tn__q8_panel(q, row / TN__Q8_PANEL);
+    const uint8_t *block = tn__q8_panel(q, row / TN__Q8_PANEL) + col / q->group * q->block;
     const int64_t  r = row % TN__Q8_PANEL;
-    for (int64_t g = 0; g < q->groups; g++, block += TN__Q8_BLOCK, to += TN__Q8_GROUP) {
-        const float    d = tn__f16_to_f32((uint16_t)(block[2 * r] | block[2 * r + 1] << 8));
-        const uint8_t *w = block + TN__Q8_SCALES + TN__Q8_BYTE(r);
-        for (int i = 0; i < TN__Q8_GROUP; i++) to[i] = (float)(w[(size_t)i * TN__Q8_PANEL] - 128) * d;
-    }
+    const uint8_t *w = block + (q->f16 ? 2 * r : TN__Q8_SCALES + TN__Q8_BYTE(r));
+    const float    d = tn__f16_to_f32((uint16_t)(block[2 * r] | block[2 * r + 1] << 8)); /* of 8 bits: the scale */
+    for (int64_t i = 0; i < n; i++, w += q->f16 ? 2 * TN__Q8_PANEL : TN__Q8_PANEL)
+        to[i] = q->f16 ? tn__f16_to_f32((uint16_t)(w[0] | w[1] << 8)) : (float)(w[0] - 128) * d;
 }
 
 bool tn_is_q8(const tn_tensor *t)
@@ -202,7 +224,7 @@ static bool given(const char *who, const tn_tensor *t, tn__q8 *q)
 {
     if (!tn__given(who, "the weight", t)) return false;
     if (tn__q8_of(t, q)) return true;
-    return tn_raise(TN_EINVAL, "%s: this is no weight of 8 bits; tn_q8_pack makes one", who), false;
+    return tn_raise(TN_EINVAL, "%s: this is no weight of 8 bits or f16; tn_q8_pack makes one", who), false;
 }
 
 typedef struct {
@@ -216,16 +238,14 @@ static void some_rows(int64_t from, int64_t to, void *user)
     const rows_job *j = user;
     const tn__q8   *q = j->q;
     const int64_t   size = (int64_t)tn__dtype_bytes(j->y->dtype);
-    tn__q8          one = *q;
     float           w[TN__Q8_GROUP];
-    one.groups = 1;
     for (int64_t i = from; i < to; i++) {
-        const int64_t row = j->index ? tn_get_i64(j->index, i) : i, panel = row / TN__Q8_PANEL;
+        const int64_t row = j->index ? tn_get_i64(j->index, i) : i;
         char         *y = (char *)tn__ptr(j->y) + i * q->in * size;
-        for (int64_t g = 0; g < q->groups; g++, y += TN__Q8_GROUP * size) {
-            one.blocks = tn__q8_panel(q, panel) + g * TN__Q8_BLOCK;
-            read_row(&one, row % TN__Q8_PANEL, w);
-            tn__convert(TN__Q8_GROUP, y, j->y->dtype, 1, w, TN_F32, 1);
+        for (int64_t col = 0; col < q->in; col += TN__Q8_GROUP) {
+            const int64_t n = tn__min_i64(TN__Q8_GROUP, q->in - col);
+            read_some(q, row, col, n, w);
+            tn__convert(n, y + col * size, j->y->dtype, 1, w, TN_F32, 1);
         }
     }
 }
@@ -250,6 +270,7 @@ tn_status tn_q8_to_blocks(const tn_tensor *weight, void *blocks, size_t bytes)
 {
     tn__q8 q;
     if (tn__blocked() || !given("tn_q8_to_blocks", weight, &q)) return tn_error();
+    if (q.f16) return tn_raise(TN_EINVAL, "tn_q8_to_blocks: the weight is of f16; tn_q8_pack makes one of 8 bits");
     const size_t all = (size_t)(q.out * q.groups) * FILE_BLOCK;
     if (!blocks || bytes != all)
         return tn_raise(TN_EINVAL, "tn_q8_to_blocks: there must be %zu bytes for weights [%lld, %lld], not %zu", all,

@@ -1,16 +1,18 @@
-/* q8.h — weights of 8 bits, as a tensor holds them (q8.c), and products with them (q8_linear.c). */
+/* q8.h — weights of 8 bits or of f16, as a tensor holds them (q8.c), and products with them (q8_linear.c). */
 #ifndef TENON_CORE_PRODUCTS_Q8_H
 #define TENON_CORE_PRODUCTS_Q8_H
 
 #include "core/kernels/kernels.h"
 #include "core/tensor/tensor.h"
 
-/* A matrix [out, in] in 8 bits: panels of 64 rows, the last one filled up with zeros, one behind the other, each `in /
- * 32` blocks (core/kernels/kernels.h). The tensor is u8 and has one dim: a head of 64 bytes, then the blocks. */
+/* A matrix [out, in] in 8 bits or f16: panels of 64 rows, the last one filled up with zeros, one behind the other, each
+ * `in / group` blocks (core/kernels/kernels.h). The tensor is u8 and has one dim: a head of 64 bytes, then the blocks. */
 typedef struct {
+    bool           f16;
     int64_t        out, in;
     tn_dtype       dtype;          /* of the weights that it was made of */
     int64_t        panels, groups; /* groups: blocks of a panel */
+    int64_t        group, block;   /* columns and bytes of a block */
     const uint8_t *blocks;
 } tn__q8;
 
@@ -18,7 +20,7 @@ typedef struct {
 bool                         tn__q8_of(const tn_tensor *t, tn__q8 *q);
 static inline const uint8_t *tn__q8_panel(const tn__q8 *q, int64_t panel)
 {
-    return q->blocks + panel * q->groups * TN__Q8_BLOCK;
+    return q->blocks + panel * q->groups * q->block;
 }
 
 /* All of it as floating [out, in]. NULL: raised. */

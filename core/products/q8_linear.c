@@ -1,4 +1,4 @@
-/* q8_linear.c — products of rows with weights of 8 bits.
+/* q8_linear.c — products of rows with weights of 8 bits or f16.
  *
  * A few rows meet each panel as it lies: it is read once, in one stream, and that is what the product takes, memory's
  * time. Where rows are many, the arithmetic counts: a task makes f32 of some panels, in L2, and leaves the product to
@@ -19,7 +19,8 @@ enum {
 typedef struct {
     const tn__q8           *w;
     const tn__kernel_table *kernels;
-    const float            *x; /* [rows, in], dense */
+    const tn__q8_kernels   *kn; /* of this kind of weights */
+    const float            *x;  /* [rows, in], dense */
     int64_t                 rows;
     char                   *y; /* [rows, out], dense */
     const char             *bias;
@@ -43,7 +44,7 @@ static void few(int64_t from, int64_t to, void *user)
     for (int64_t p = from; p < to; p++) {
         const int64_t col = p * TN__Q8_PANEL;
         s.blocks = tn__q8_panel(w, p);
-        j->kernels->q8->product(&s);
+        j->kn->product(&s);
         e.cols = tn__min_i64(TN__Q8_PANEL, w->out - col);
         e.c = j->y + col * j->size, e.bias = j->bias ? j->bias + col * j->bias_col * j->size : NULL;
         j->kernels->gemm_f32->epilogue(&e);
@@ -60,7 +61,7 @@ static void many(int64_t from, int64_t to, void *user)
         const int64_t first = t * j->at_once, panels = tn__min_i64(j->at_once, w->panels - first);
         const int64_t col = first * TN__Q8_PANEL, cols = tn__min_i64(panels * TN__Q8_PANEL, w->out - col);
         for (int64_t p = 0; p < panels; p++)
-            j->kernels->q8->widen(w->groups, tn__q8_panel(w, first + p), b + p * TN__Q8_PANEL, panels * TN__Q8_PANEL);
+            j->kn->widen(w->groups, tn__q8_panel(w, first + p), b + p * TN__Q8_PANEL, panels * TN__Q8_PANEL);
         tn__gemm_call g = {.dtype = TN_F32, .ctype = j->bf16 ? TN_BF16 : TN_F32, .alpha = 1, .act = j->act};
         g.m = j->rows, g.n = cols, g.k = w->in, g.kernels = j->kernels;
         g.a = j->x, g.a_row = w->in, g.a_col = 1;
@@ -87,11 +88,12 @@ bool tn__q8_linear(const tn_tensor *x, const tn__q8 *w, const tn_tensor *bias, t
 {
     tn_tensor *copy;
     job        j = {.w = w, .kernels = kernels, .act = act, .bf16 = y->dtype == TN_BF16, .y = tn__ptr(y)};
+    j.kn = w->f16 ? kernels->f16 : kernels->q8;
     j.rows = tn_shape_numel(x->l.shape) / w->in, j.size = (int64_t)tn__dtype_bytes(y->dtype);
     if (bias) j.bias = tn__ptr(bias), j.bias_col = bias->l.stride[0];
     if (j.rows == 0) return true;
     if (!(j.x = dense_rows(x, &copy))) return false;
-    const double bytes = (double)w->panels * (double)w->groups * TN__Q8_BLOCK;
+    const double bytes = (double)w->panels * (double)w->groups * (double)w->block;
     if (j.rows <= FEW_ROWS) {
         const double  time = tn__cost_byte * bytes;
         const int64_t parts = tn__max_i64(1, tn__min_i64(tn_threads(), (int64_t)(time / tn__cost_task)));

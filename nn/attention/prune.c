@@ -71,7 +71,7 @@ static bool may_be_pruned(const tn_mha *m, int64_t n, const int64_t *heads)
                    false;
     if (tn_is_q8(w) || tn_is_q8(m->out_proj->weight))
         return tn_raise(TN_EUNSUPPORTED,
-                        "tn_mha_prune: these weights have 8 bits: take heads out first, then quantize"),
+                        "tn_mha_prune: these weights are in 8 bits or f16: take heads out first, then pack them"),
                false;
     return true;
 }

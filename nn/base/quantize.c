@@ -1,4 +1,4 @@
-/* quantize.c — the weights of products and tables in 8 bits, for inference. A weight stays the tensor that it was, so
+/* quantize.c — the weights of products and tables in 8 bits or f16, for inference. A weight stays the tensor that it was, so
  * that whoever holds it, ties and members of structs, has the 8 bits; it is a buffer from then on, and saved as one. */
 #include "nn/base/nn_private.h"
 
@@ -27,11 +27,10 @@ static void file_as_buffers(tn_module *root)
 }
 
 /* All are packed before the first is changed; changing allocates nothing. */
-tn_status tn_module_quantize(void *module)
+static tn_status turn(const char *who, tn_module *m, tn_tensor *(*pack)(const tn_tensor *))
 {
-    tn_module *m = module;
-    size_t     n = 0, at = 0; /* all, and those that turn */
-    if (!tn_module_ready("tn_quantize", m)) return tn_error();
+    size_t n = 0, at = 0; /* all, and those that turn */
+    if (!tn_module_ready(who, m)) return tn_error();
     for (tn_each e = weights_of(m); tn_next(&e);) n++;
     if (!n) return TN_OK;
     const size_t   bytes = 2 * n * sizeof(tn_tensor *);
@@ -43,7 +42,7 @@ tn_status tn_module_quantize(void *module)
         while (before < at && was[before] != e.tensor) before++;
         if (before < at) continue; /* tied */
         tn_path_push(e.name);
-        was[at] = e.tensor, now[at++] = tn_q8_pack(e.tensor);
+        was[at] = e.tensor, now[at++] = pack(e.tensor);
         tn_path_pop();
     }
     if (tn_error() == TN_OK) {
@@ -56,3 +55,6 @@ tn_status tn_module_quantize(void *module)
     tn_mem_put(was, bytes);
     return tn_error();
 }
+
+tn_status tn_module_quantize(void *m) { return turn("tn_quantize", m, tn_q8_pack); }
+tn_status tn_module_halve(void *m) { return turn("tn_halve", m, tn_f16_pack); }

@@ -1,4 +1,4 @@
-/* test_q8.c — weights of 8 bits: their numbers beside a scalar reference of llama.cpp's Q8_0, the blocks of files and
+/* test_q8.c — weights of 8 bits and of f16: their numbers beside a scalar reference of llama.cpp's Q8_0, the blocks of files and
  * back, and products bit for bit beside those with the same weights in f32: every instruction set, odd sizes, any
  * threads, a row alone and among others, against pages that may not be touched. */
 #ifndef _GNU_SOURCE
@@ -106,7 +106,7 @@ START_TEST(refused)
     ck_assert_int_eq(tn_q8_to_blocks(q, all, BLOCK), TN_EINVAL);
     fails(TN_EINVAL, "must be 136 bytes");
     ck_assert_ptr_null(tn_q8_unpack(w));
-    fails(TN_EINVAL, "no weight of 8 bits");
+    fails(TN_EINVAL, "no weight of 8 bits or f16");
     /* a head that does not say what there is */
     ck_assert(tn_is_q8(q) && !tn_is_q8(w) && !tn_is_q8(NULL));
     for (int byte = 0; byte < 25; byte++)
@@ -117,6 +117,45 @@ START_TEST(refused)
             if (tn_is_q8(t)) ck_assert_msg(byte == 8 || byte == 24, "byte %d, bit %d", byte, bit);
         }
     ck_assert(!tn_is_q8(tn_narrow(q, 0, 0, tn_numel(q) - 1)));
+    ok();
+    tn_scope_end(s);
+}
+END_TEST
+
+/* What f32 rounds to, at any width; where it was f16 in f32, the very same. */
+START_TEST(halves)
+{
+    char           text[64];
+    const tn_scope s = tn_scope_begin();
+    for (int i = 0; i < 12; i++) {
+        const int64_t out = 1 + i * 13, in = 1 + i * i * 5;
+        tn_tensor    *w = weights(out, in);
+        tn_set(w, 0, 65504);
+        if (in > 3) tn_set(w, 1, 3e-8), tn_set(w, 2, -1e-9), tn_set(w, 3, -65519); /* denormal, 0, the largest */
+        tn_tensor *h = tn_f16_pack(i % 2 ? tn_transpose(tn_contiguous(tn_transpose(w, 0, 1)), 0, 1) : w);
+        tn_tensor *wide = tn_q8_unpack(h), *again = tn_f16_pack(wide);
+        ok();
+        ck_assert(tn_is_q8(h) && tn_shape_equal(tn_weight_shape(h), TN_SHAPE(out, in)));
+        ck_assert_int_eq(tn_weight_dtype(h), TN_F32);
+        const float *is = tn_data(wide), *was = tn_data(w);
+        for (int64_t k = 0; k < out * in; k++) ck_assert(is[k] == tn__f16_to_f32(tn__f32_to_f16(was[k])));
+        ck_assert_mem_eq(tn_data(again), tn_data(h), (size_t)tn_numel(h));
+        ck_assert_int_eq(tn_weight_dtype(tn_f16_pack(tn_to(w, TN_F64))), TN_F64);
+    }
+    tn_tensor *w = weights(2, 40), *h = tn_f16_pack(w);
+    ck_assert_int_eq(tn_q8_to_blocks(h, text, sizeof text), TN_EINVAL);
+    fails(TN_EINVAL, "tn_q8_to_blocks: the weight is of f16");
+    for (int i = 0; i < 3; i++) {
+        tn_set(w, 40, i == 0 ? NAN : i == 1 ? -INFINITY : 65520);
+        ck_assert_ptr_null(tn_f16_pack(w));
+        fails(TN_EINVAL, "tn_f16_pack: the weights [2, 40] hold NaN, an infinity, or more than 65504");
+    }
+    for (int byte = 0; byte < 25; byte++) /* a head that does not say what there is */
+        for (int bit = 0; bit < 8; bit++) {
+            tn_tensor *t = tn_clone(h);
+            tn_set(t, byte, (double)((int)tn_get(t, byte) ^ 1 << bit));
+            if (tn_is_q8(t)) ck_assert_msg(byte == 8 || byte == 24, "byte %d, bit %d", byte, bit);
+        }
     ok();
     tn_scope_end(s);
 }
@@ -150,36 +189,39 @@ START_TEST(products)
 {
     static const int64_t ms[] = {1, 2, 3, 5, 6, 7, 12, 13, 16, 17, 40}, ns[] = {1, 15, 63, 64, 65, 200},
                          ks[] = {32, 96, 1280};
-    const tn__kernel_table *t = tn__kernels_of(isas[_i]);
+    const bool              f16 = _i >= ISAS;
+    const char             *isa = isas[_i % ISAS];
+    const tn__kernel_table *t = tn__kernels_of(isa);
     if (!t) return;
     for (int i = 0; i < 11 * 6 * 3; i++) {
-        const int64_t  m = ms[i % 11], n = ns[i / 11 % 6], k = ks[i / 66];
+        const int64_t  m = ms[i % 11], n = ns[i / 11 % 6], k = ks[i / 66] + (f16 ? i % 4 : 0);
         const tn__act  act = (tn__act)(i % 4);
         const tn_scope s = tn_scope_begin();
-        tn_tensor     *w = tn_q8_pack(weights(n, k)), *wide = tn_q8_unpack(w), *x = tn_normal(TN_SHAPE(m, k), 0, 1);
-        tn_tensor     *bias = i % 3 ? tn_normal(TN_SHAPE(n), 0, 1) : NULL, *y = tn_empty(TN_SHAPE(m, n));
-        tn__q8         q;
+        tn_tensor     *w = (f16 ? tn_f16_pack : tn_q8_pack)(weights(n, k)), *wide = tn_q8_unpack(w);
+        tn_tensor     *x = tn_normal(TN_SHAPE(m, k), 0, 1), *bias = i % 3 ? tn_normal(TN_SHAPE(n), 0, 1) : NULL,
+                  *y = tn_empty(TN_SHAPE(m, n));
+        tn__q8 q;
         ck_assert(tn__q8_of(w, &q));
         tn__self.shrink = 1024;
         for (int threads = 1; threads <= 7; threads += threads < 3 ? 1 : 4) {
             tn_set_threads(threads);
             tn_fill(y, 7);
             ck_assert(tn__q8_linear(x, &q, bias, act, y, t));
-            same(plain(t, x, wide, bias, act, TN_F32), y, isas[_i], m, n, k);
+            same(plain(t, x, wide, bias, act, TN_F32), y, isa, m, n, k);
         }
         tn__self.shrink = 0;
         tn_set_threads(0);
         /* the last row alone; a view with strides; and bf16 */
         tn_tensor *one = tn_empty(TN_SHAPE(1, n)), *last = tn_narrow(x, 0, m - 1, 1);
         ck_assert(tn__q8_linear(last, &q, bias, act, one, t));
-        same(one, tn_narrow(y, 0, m - 1, 1), isas[_i], 1, n, k);
+        same(one, tn_narrow(y, 0, m - 1, 1), isa, 1, n, k);
         tn_tensor *turned = tn_transpose(tn_contiguous(tn_transpose(x, 0, 1)), 0, 1), *z = tn_empty(TN_SHAPE(m, n));
         ck_assert(tn__q8_linear(turned, &q, bias, act, z, t));
-        same(z, y, isas[_i], m, n, k);
+        same(z, y, isa, m, n, k);
         tn_tensor *x16 = tn_to(x, TN_BF16), *b16 = bias ? tn_to(bias, TN_BF16) : NULL;
         tn_tensor *y16 = tn_empty_of(TN_BF16, TN_SHAPE(m, n));
         ck_assert(tn__q8_linear(x16, &q, b16, act, y16, t));
-        same(plain(t, tn_to(x16, TN_F32), wide, b16, act, TN_BF16), y16, isas[_i], m, n, k);
+        same(plain(t, tn_to(x16, TN_F32), wide, b16, act, TN_BF16), y16, isa, m, n, k);
         ok();
         tn_scope_end(s);
     }
@@ -230,6 +272,38 @@ START_TEST(tails)
 }
 END_TEST
 
+/* All numbers that f16 has, by each table, and nothing read behind the last. */
+START_TEST(tails_f16)
+{
+    const tn__kernel_table *t = tn__kernels_of(isas[_i]);
+    const size_t            page = (size_t)sysconf(_SC_PAGESIZE), bytes = 2 << 16;
+    enum { COLUMNS = (1 << 16) / TN__Q8_PANEL };
+    static float to[COLUMNS * TN__Q8_PANEL], x[COLUMNS], y[TN__Q8_PANEL];
+    if (!t) return;
+    char *at = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert(at != MAP_FAILED && !mprotect(at + bytes, page, PROT_NONE));
+    for (uint32_t h = 0; h < 1 << 16; h++) at[2 * h] = (char)h, at[2 * h + 1] = (char)(h >> 8);
+    t->f16->widen(COLUMNS, (uint8_t *)at, to, TN__Q8_PANEL);
+    for (uint32_t h = 0; h < 1 << 16; h++) {
+        const float f = tn__f16_to_f32((uint16_t)h);
+        ck_assert_msg(to[h] == f || (f != f && to[h] != to[h]), "%04x", h);
+    }
+    for (int one = 0; one < COLUMNS; one += 97) { /* a row that selects a column: up to the infinities */
+        const tn__q8_step s = {.rows = 1, .groups = COLUMNS, .x = x, .blocks = (uint8_t *)at, .y = y, .y_row = 0};
+        for (int h = 0; h < 1 << 16; h++)
+            if ((h & 0x7c00) == 0x7c00) at[2 * h] = at[2 * h + 1] = 0;
+        x[one] = 1;
+        t->f16->product(&s);
+        x[one] = 0;
+        for (int j = 0; j < TN__Q8_PANEL; j++) {
+            const int h = one * TN__Q8_PANEL + j;
+            ck_assert(y[j] == ((h & 0x7c00) == 0x7c00 ? 0 : tn__f16_to_f32((uint16_t)h)));
+        }
+    }
+    munmap(at, bytes + page);
+}
+END_TEST
+
 /* All scales that f16 has, by each table: what a hostile file holds becomes no more than a wrong number. */
 START_TEST(scales)
 {
@@ -264,6 +338,10 @@ START_TEST(ops)
     same(tn_linear_relu(x, wide, bias), tn_linear_relu(x, q, bias), "relu", 6, 70, 64);
     same(tn_embedding(wide, ids, -1, false), tn_embedding(q, ids, -1, false), "embedding", 6, 70, 64);
     same(tn_linear_cross_entropy(x, wide, bias, ids), tn_linear_cross_entropy(x, q, bias, ids), "loss", 6, 70, 64);
+    tn_tensor *h = tn_f16_pack(w), *h_wide = tn_q8_unpack(h);
+    same(tn_linear_gelu(x, h_wide, bias), tn_linear_gelu(x, h, bias), "gelu", 6, 70, 64);
+    same(tn_embedding(h_wide, ids, -1, false), tn_embedding(h, ids, -1, false), "embedding", 6, 70, 64);
+    same(tn_linear_cross_entropy(x, h_wide, bias, ids), tn_linear_cross_entropy(x, h, bias, ids), "loss", 6, 70, 64);
     tn_tensor *half = tn_embedding(tn_q8_pack(tn_to(w, TN_BF16)), ids, -1, false);
     ck_assert_int_eq(tn_dtype_of(half), TN_BF16);
     tn_tensor *none = tn_linear(tn_zeros(TN_SHAPE(0, 64)), q, NULL);
@@ -274,14 +352,14 @@ START_TEST(ops)
     ck_assert_ptr_null(tn_linear(x, q, tn_zeros(TN_SHAPE(3))));
     fails(TN_ESHAPE, "bias [3] does not fit weight [70, 64] ([out, in]): it must be [70]");
     ck_assert_ptr_null(tn_linear(tn_to(x, TN_F64), q, NULL));
-    fails(TN_EDTYPE, "x is f64, but weights of 8 bits take rows of f32 or bf16");
+    fails(TN_EDTYPE, "x is f64, but weights of 8 bits or f16 take rows of f32 or bf16");
     ck_assert_ptr_null(tn_embedding(q, tn_full_of(TN_I64, TN_SHAPE(1), 70), -1, false));
     fails(TN_EINDEX, "embedding_q8: index 70 at [0] is outside 0 … 69");
     ck_assert_ptr_null(tn_matmul(x, q));
     fails(TN_ESHAPE, "matmul");
     tn_requires_grad(x);
     ck_assert_ptr_null(tn_linear(x, q, NULL));
-    fails(TN_EUNSUPPORTED, "weights of 8 bits are for inference");
+    fails(TN_EUNSUPPORTED, "weights of 8 bits or f16 are for inference");
     tn_no_grad_begin();
     ck_assert_ptr_nonnull(tn_linear(x, q, NULL));
     tn_scope_end(s);
@@ -294,7 +372,9 @@ int main(void)
     TCase *c = tn_tcase(s, "q8");
     tcase_add_test(c, numbers);
     tcase_add_test(c, refused);
-    tcase_add_loop_test(c, products, 0, ISAS);
+    tcase_add_test(c, halves);
+    tcase_add_loop_test(c, products, 0, 2 * ISAS); /* of 8 bits, then of f16 */
+    tcase_add_loop_test(c, tails_f16, 0, ISAS);
     tcase_add_loop_test(c, tails, 0, ISAS);
     tcase_add_loop_test(c, scales, 0, ISAS);
     tcase_add_test(c, ops);

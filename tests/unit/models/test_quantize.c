@@ -1,4 +1,4 @@
-/* test_quantize.c — models with weights of 8 bits: how near they are, what is kept and saved, that a cached text is the
+/* test_quantize.c — models with weights of 8 bits or f16: how near they are, what is kept and saved, that a cached text is the
  * uncached one, and what is refused with nothing changed. */
 #include "core/core.h"
 #include "models/models.h"
@@ -112,6 +112,44 @@ START_TEST(others)
 }
 END_TEST
 
+/* Weights that f16 has exactly, as a file of F16 gives them: the same scores, at any width, and a file of them. */
+START_TEST(halves)
+{
+    const char *path = tn_test_file("halves.safetensors");
+    tn_gpt     *m = small(36, false), *other = small(36, false);
+    tn_scope    n = tn_no_grad_begin();
+    tn_tensor  *in = ids(2, 21);
+    tn_eval(m);
+    for (tn_each e = tn_parameters(m); tn_next(&e);)
+        if (tn_ndim(e.tensor) == 2) {
+            tn_tensor *exact = tn_q8_unpack(tn_f16_pack(e.tensor));
+            memcpy(tn_data_mut(e.tensor), tn_data(exact), (size_t)tn_numel(exact) * sizeof(float));
+        }
+    tn_tensor *before = tn_gpt_forward(m, in);
+    ck_assert_int_eq(tn_halve(m), TN_OK);
+    tn_tensor *after = tn_gpt_forward(m, in);
+    ck_assert(same(before, after) && tn_is_q8(m->out) && tn_is_q8(m->words->weight));
+    ck_assert_int_eq(tn_count_trainable(m), 0);
+    ck_assert_int_eq(tn_save(m, path), TN_OK);
+    tn_halve(other);
+    ck_assert_int_eq(tn_load(other, path), TN_OK);
+    ck_assert(same(tn_gpt_forward(other, in), after));
+    ok();
+    tn_scope_end(n);
+    tn_free(m), tn_free(other);
+    tn_linear *l = tn_linear_new(.in = 3, .out = 2);
+    n = tn_no_grad_begin();
+    tn_set(l->weight, 1, 1e5);
+    tn_scope_end(n);
+    ck_assert_int_eq(tn_halve(l), TN_EINVAL);
+    ck_assert_msg(strstr(tn_error_message(), "weight: tn_f16_pack: the weights [2, 3] hold NaN") == tn_error_message(),
+                  "%s", tn_error_message());
+    tn_clear_error();
+    ck_assert(!tn_is_q8(l->weight));
+    tn_free(l);
+}
+END_TEST
+
 /* A decoder that also looks at a memory: its projections of keys and values are rows of one weight. */
 START_TEST(memory)
 {
@@ -156,6 +194,7 @@ int main(void)
     tcase_add_test(c, gpt);
     tcase_add_test(c, cached);
     tcase_add_test(c, others);
+    tcase_add_test(c, halves);
     tcase_add_test(c, memory);
     tcase_add_test(c, refused);
     return tn_check_main(s);

@@ -1,0 +1,80 @@
+/* f16.k.c — rows of f32 times weights of f16. An f16 is exact in f32, and then each sum is the chain of multiply-adds that
+ * gemm.k.c makes of the same numbers in f32: so both give the same bits, and a row has them alone and among others. */
+#include "core/kernels/kernels.h"
+#include "core/kernels/simd.h"
+
+/* How many rows a pass takes, by four vectors of columns. */
+#if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
+enum { ROWS = 4 };
+#else
+enum { ROWS = 2 };
+#endif
+enum { N = v_n_f32, NV = 4, COLUMN = 2 * TN__Q8_PANEL }; /* COLUMN: bytes that a column of the weights has in a panel */
+enum { AHEAD = 4096 };                                   /* how far bytes are prefetched: see q8.k.c */
+
+/* clang-format off: it takes TN__UNROLL for a function */
+
+/* m rows from `row` on by four vectors of columns, from column j of the panel on. */
+TN__INLINE void some(const int m, const tn__q8_step *s, int64_t row, int j)
+{
+    const uint8_t *w = s->blocks + 2 * j;
+    const float   *x = s->x + row * s->x_row;
+    v_f32          sum[ROWS][NV];
+    TN__UNROLL for (int i = 0; i < m; i++) TN__UNROLL for (int v = 0; v < NV; v++) sum[i][v] = v_zero_f32();
+    for (int64_t p = 0; p < s->groups; p++, w += COLUMN) {
+        if (j == 0) v_prefetch(w, AHEAD), v_prefetch(w, AHEAD + 64);
+        TN__UNROLL for (int v = 0; v < NV; v++)
+        {
+            const v_f32 weight = v_load_f16(w + 2 * v * N);
+            TN__UNROLL for (int i = 0; i < m; i++) sum[i][v] =
+                v_fma_f32(v_broadcast_f32(x + i * s->x_row + p), weight, sum[i][v]);
+        }
+    }
+    float *y = s->y + row * s->y_row + j;
+    TN__UNROLL for (int i = 0; i < m; i++) TN__UNROLL for (int v = 0; v < NV; v++)
+        v_store_f32(y + i * s->y_row + v * N, sum[i][v]);
+}
+
+/* clang-format on */
+
+#define PASS(m)                                                            \
+    static void pass_##m(const tn__q8_step *s, int64_t row)                \
+    {                                                                      \
+        for (int j = 0; j < TN__Q8_PANEL; j += NV * N) some(m, s, row, j); \
+    }
+PASS(1)
+PASS(2)
+#if defined(__AVX512F__) || defined(__aarch64__)
+PASS(3)
+PASS(4)
+#endif
+
+/* Passes as equal as can be: 5 rows are 3 and 2, not 4 and 1. */
+static void product(const tn__q8_step *s)
+{
+    static void (*const pass[])(const tn__q8_step *, int64_t) = {
+        pass_1,
+        pass_2,
+#if defined(__AVX512F__) || defined(__aarch64__)
+        pass_3,
+        pass_4,
+#endif
+    };
+    _Static_assert(sizeof pass / sizeof *pass == ROWS, "a pass for each number of rows");
+    int64_t passes = (s->rows + ROWS - 1) / ROWS;
+    for (int64_t row = 0, m; row < s->rows; row += m, passes--) {
+        m = (s->rows - row + passes - 1) / passes;
+        pass[m - 1](s, row);
+    }
+}
+
+static void widen(int64_t groups, const uint8_t *w, float *to, int64_t to_row)
+{
+    for (int64_t p = 0; p < groups; p++, w += COLUMN, to += to_row)
+        for (int j = 0; j < TN__Q8_PANEL; j += N) v_store_f32(to + j, v_load_f16(w + 2 * j));
+}
+
+extern const tn__q8_kernels TN__FOR_ISA(tn__f16);
+
+const tn__q8_kernels TN__FOR_ISA(tn__f16) = {
+    .group = 1, .block = COLUMN, .rows = ROWS, .product = product, .widen = widen};
