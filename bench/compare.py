@@ -43,6 +43,15 @@ def options():
     return p.parse_args()
 
 
+def kept_section(path):
+    """What bench/llamacpp.py has put into the page, which this program leaves there."""
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8") as f:
+        found = re.search(r"## Beside llama\.cpp\n.*?(?=\n## |\Z)", f.read(), re.S)
+    return found.group() if found else ""
+
+
 def last_json(command, environment):
     """The object on the last line of output, or None."""
     print("  " + " ".join(command[-8:]), file=sys.stderr)
@@ -267,6 +276,7 @@ def main():
                                 r["torch"]["rss_mib"] if "torch" in r else "–") for x, r in points]))
         page.append("![growth](performance-growth.svg)\n")
 
+    page.append(kept_section(os.path.join(o.out, "performance.md")))
     os.makedirs(o.out, exist_ok=True)
     for name, content in (("performance.md", "\n".join(page)), ("performance.svg", bars(results)),
                           ("performance-growth.svg", curves(growth) if growth else "")):
