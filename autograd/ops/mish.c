@@ -7,7 +7,7 @@
  *
  * in which nothing overflows, and nothing is subtracted but where the slope changes its sign. Of s and r the smaller is
  * computed, the other is 1 without it. Beyond |x| = 1000 they are 0 and 1 in any number type; there infinity must not
- * meet 0. */
+ * meet 0. y itself is a function of core/kernels/vecmath.h. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"
@@ -53,26 +53,10 @@ tn_tensor *tn_mish(tn_tensor *x) { return tn_apply(&tn__op_mish, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
 
-/* x eˣ where eˣ alone would have few bits left, or none: far below 0 all else is 1. */
-static TN__REAL TN__(mish_tail)(TN__REAL x)
-{
-    TN__REAL e = x + 32; /* exact */
-    TN__(tn__exp)(1, &e, &e);
-    return e == 0 ? 0 : x * e * (TN__REAL)1.26641655490941757e-14; /* e⁻³² */
-}
-
 static void TN__(mish_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN__REAL *x = in[0];
-    TN__REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] < 0 ? x[i] : -x[i];
-    TN__(tn__sigmoid)(n, y, y); /* the smaller of s and r */
-    for (int64_t i = 0; i < n; i++) {
-        const TN__REAL less = y[i], more = 1 - less, s = x[i] < 0 ? less : more, r = x[i] < 0 ? more : less;
-        const TN__REAL t = s * (1 + r) / (1 + r * r);
-        y[i] = x[i] < -80 ? TN__(mish_tail)(x[i]) : x[i] * t;
-    }
+    TN__(tn__mish)(n, out[0], in[0]);
 }
 
 static void TN__(mish_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)

@@ -3,6 +3,14 @@
  *   gx = -gy · y³ / 2        (saves y only) */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
+
+/* r in f32 has been rounded twice; a step of Newton's in f64 leaves one rounding. Of 0 and infinity r is what it is. */
+static inline double mended(double x, double r)
+{
+    const double off = 1 - x * r * r, y = r + 0.5 * r * off;
+    return y == y ? y : r;
+}
+
 #define TN__TEMPLATE "autograd/ops/rsqrt.c"
 #include "core/real.h"
 
@@ -46,7 +54,10 @@ static void TN__(rsqrt_fwd)(int64_t n, void *const *out, const void *const *in, 
     const TN__REAL *x = in[0];
     TN__REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = 1 / TN__M(sqrt)(x[i]);
+    for (int64_t i = 0; i < n; i++) {
+        const TN__REAL r = 1 / TN__M(sqrt)(x[i]);
+        y[i] = sizeof r == sizeof(float) ? (TN__REAL)mended((double)x[i], (double)r) : r;
+    }
 }
 
 static void TN__(rsqrt_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)

@@ -1,34 +1,35 @@
 /* gelu.h — erf, gelu and gelu's approximation by tanh for f32. a = |x|, φ the normal density, Φ its integral.
  *
- *   erf       = a + a p(a²) up to 1; beyond, 1 - exp(g(a)); with the sign of x
- *   gelu      = x Φ(x)                   with T = Φ(-a):            Φ(x) = 1 - T, or T where x < 0
+ *   erf       = a + a p(a²) up to 0.84; beyond, 1 - exp(a g(a)); with the sign of x
+ *   gelu      = x Φ(x)                   = max(x, 0) - T            with T = a Φ(-a)
  *   gelu'     = Φ(x) + x φ(x)            with D = Φ(-a) - a φ(a):   1 - D, or D where x < 0
  *   gelu_tanh = x sigmoid(z) with z = √(8/π) (x + 0.044715 x³), and its slope: as silu (sigmoid.h)
  *
- * Up to 4.9, where nearly all numbers are, T and D come from tables of 32 polynomials each; D changes its sign at
- * a = 0.7517…, so from the fourth column on its distance from there is a factor. Beyond, a T and D are exp(-a²/2) times
+ * Up to 4.9, where nearly all numbers are, T and D come from tables (columns.h); D changes its sign at a = 0.7517…, so
+ * from the fourth column on its distance from there is a factor. Beyond, T and D are exp(-a²/2) times
  * functions that change slowly, polynomials in (a - k) / (a + k). Where a² or z is an exponent, what an f32 cannot hold
  * of it is carried along: an error in the exponent is a relative error of the result. The polynomials are by minimax,
  * 2⁻²⁶ of the function or better. */
 #ifndef TENON_CORE_KERNELS_GELU_H
 #define TENON_CORE_KERNELS_GELU_H
 
-#include "core/kernels/exp.h"
-#include "core/kernels/vecmath_table.h"
+#include "core/kernels/sigmoid.h"
 
 #define V_GELU_NEAR 4.9f
+#define V_GELU_SCALE 6.4f
 
 TN__INLINE v_f32 v_erf(v_f32 x)
 {
     static const float p[] = {0.128379166f,   -0.37612626f,    0.112835854f,   -0.026853811f,
                               0.00518832682f, -0.00080101873f, 7.85384109e-05f};
-    static const float g[] = {-0.000353645009f, -1.12704039f,   -0.638225019f,  -0.103037976f,
-                              0.0218056329f,    -0.0029396913f, 0.000185583078f};
+    static const float g[] = {-0.000214457512f, -0.63521558f,    -0.106132507f,   0.0236740522f,
+                              -0.00360184186f,  0.000313080411f, -1.02881068e-05f};
     const v_f32        a = v_min(v_abs(x), v_set1(4)), near = a + a * v_poly(a * a, 7, p);
     v_u32              n23;
     v_f32              rest;
-    const v_f32        e = v_exp_parts(v_poly(a, 7, g), v_zero_f32(), &n23, &rest);
-    return v_with_sign(v_choose(v_less(a, v_set1(1)), near, 1.0f - e * v_power_of_2(n23, 0)), x);
+    const v_f32 top = v_top(a), first = top * -0x1.20ep+0f, last = (a - top) * -0x1.20ep+0f + a * v_poly(a, 7, g);
+    const v_f32 z = first + last, e = v_exp_parts(z, (first - z) + last, &n23, &rest);
+    return v_with_sign(v_choose(v_less(a, v_set1(0.84f)), near, 1.0f - e * v_power_of_2(n23, 0)), x);
 }
 
 /* 2⁶⁴ exp(-a²/2), a up to 15. With h the first 12 bits of a, h² is exact; a² - h² = (a + h)(a - h). */
@@ -38,31 +39,26 @@ TN__INLINE v_f32 v_bell(v_f32 a)
     return v_exp_raised(-0.5f * (h * h), -0.5f * ((a + h) * (a - h)));
 }
 
-/* Row by row: the points, the constants, the coefficients of r, r² …; r is the distance from the point. In halves, so
- * that fewer steps wait for each other. */
-#define V_GELU_STEP(a) ((a)*6.4f + 0x1.8p23f) /* its lowest bits: the column, which is a · 32/5 rounded */
-TN__INLINE v_f32 v_gelu_read(const float (*t)[32], v_f32 a, v_f32 step)
+/* a Φ(-a) in f64, where few numbers are. */
+TN__INLINE v_f64 v_gelu_far_tail(v_f64 a)
 {
-    const v_u32 i = v_bits(step);
-    const v_f32 r = a - v_pick(t[0], i), rr = r * r;
-    const v_f32 low = v_pick(t[2], i) + r * v_pick(t[3], i), middle = v_pick(t[4], i) + r * v_pick(t[5], i);
-    const v_f32 high = v_pick(t[6], i) + r * v_pick(t[7], i);
-    return v_pick(t[1], i) + r * (low + rr * (middle + rr * high));
+    static const double t[] = {0.360179424,    0.120670222,   -0.145280749,   0.0841380581,    -0.0181013066,
+                               -0.00611621235, 0.00307744532, 0.000943068648, -0.000421360601, -0.000162096549};
+    const v_f64         q = (a - 2.78125) / (a + 2.78125);
+    v_f64               y = v_set1_f64(t[9]);
+    for (int i = 8; i >= 0; i--) y = y * q + t[i];
+    return y * v_exp_f64(-0.5 * (a * a));
 }
-
 TN__INLINE v_f32 v_gelu_far(v_f32 x)
 {
-    static const float t[] = {0.360179424f,    0.120670222f,   -0.145280749f,   0.0841380581f,    -0.0181013066f,
-                              -0.00611621235f, 0.00307744532f, 0.000943068648f, -0.000421360601f, -0.000162096549f};
-    const float        k = 2.78125f;
-    const v_f32        a = v_min(v_abs(x), v_set1(15));
-    const v_f32        tail = v_bell(a) * v_poly((a - k) / (a + k), 10, t) * V_DOWN; /* a Φ(-a) */
-    return v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) - tail;
+    const v_f32 a = v_min(v_abs(x), v_set1(15));
+    const v_f32 tail = v_join(v_gelu_far_tail(v_lower(a)), v_gelu_far_tail(v_upper(a)));
+    return v_max(x, v_zero_f32()) - tail;
 }
+
 TN__INLINE v_f32 v_gelu(v_f32 x)
 {
-    const v_f32  a = v_abs(x), tail = v_gelu_read(tn__gelu_tail, a, V_GELU_STEP(a));
-    const v_f32  y = x * v_choose(v_less(x, v_zero_f32()), tail, 1.0f - tail);
+    const v_f32  a = v_abs(x), y = v_without_tail(tn__gelu_tail, x, a, V_GELU_SCALE);
     const v_mask near = v_less(a, v_set1(V_GELU_NEAR));
     return v_all(near) ? y : v_choose(near, y, v_gelu_far(x));
 }
@@ -76,9 +72,10 @@ TN__INLINE v_f32 v_gelu_slope_far(v_f32 a)
 }
 TN__INLINE v_f32 v_gelu_slope(v_f32 x)
 {
-    const v_f32  a = v_abs(x), step = V_GELU_STEP(a), root = (0x1.80ead2p-1f - a) - 0x1.a03fd4p-27f;
-    const v_f32  bend = v_gelu_read(tn__gelu_bend, a, step);
-    v_f32        d = v_choose(v_less(step, v_set1(0x1.8p23f + 3)), bend, root * bend);
+    const v_f32  a = v_abs(x), column = v_column(a, V_GELU_SCALE), root = (0x1.80ead2p-1f - a) - 0x1.a03fd4p-27f;
+    v_f32        more, constant = v_read_columns(tn__gelu_bend, a, column, &more);
+    const v_f32  bend = constant + more;
+    v_f32        d = v_choose(v_in_columns_below(3, column), bend, root * bend);
     const v_mask near = v_less(a, v_set1(V_GELU_NEAR));
     if (!v_all(near)) d = v_choose(near, d, v_gelu_slope_far(a));
     return v_choose(v_less(x, v_zero_f32()), d, 1.0f - d);
@@ -87,21 +84,26 @@ TN__INLINE v_f32 v_gelu_slope(v_f32 x)
 #define ROOT 0x1.9884533d43651p+0 /* √(8/π) */
 #define CUBE 0x1.2444f2a4d8b4bp-4 /* √(8/π) · 0.044715 */
 
-/* 2⁶⁴ exp(-z), a up to 11. z is taken in f64. */
+/* z, a up to 11, taken in f64: rounded, and what that lost. */
 TN__INLINE v_f64 v_gelu_z(v_f64 a) { return a * (a * a * CUBE + ROOT); }
-TN__INLINE v_f32 v_bell_tanh(v_f32 a)
+TN__INLINE v_f32 v_gelu_z_parts(v_f32 a, v_f32 *less)
 {
     const v_f64 l = v_gelu_z(v_lower(a)), u = v_gelu_z(v_upper(a));
     const v_f32 z = v_join(l, u);
-    return v_exp_raised(v_zero_f32() - z, v_join(v_lower(z) - l, v_upper(z) - u));
+    *less = v_join(v_lower(z) - l, v_upper(z) - u);
+    return z;
 }
 
+TN__INLINE v_f32 v_gelu_tanh_far(v_f32 x)
+{
+    v_f32 less, z = v_gelu_z_parts(v_min(v_abs(x), v_set1(11)), &less);
+    return v_times_sigmoid(v_max(x, v_set1(-11)), v_minus(z), less);
+}
 TN__INLINE v_f32 v_gelu_tanh(v_f32 x)
 {
-    const v_mask below = v_less(x, v_zero_f32());
-    const v_f32  a = v_min(v_abs(x), v_set1(11)), e = v_bell_tanh(a);
-    const v_f32  y = v_choose(below, a * e, x) / (1.0f + e * V_DOWN);
-    return v_choose(below, v_zero_f32() - y * V_DOWN, y);
+    const v_f32  a = v_abs(x), y = v_without_tail(tn__gelu_tanh_tail, x, a, 8);
+    const v_mask near = v_less(a, v_set1(3.9375f));
+    return v_all(near) ? y : v_choose(near, y, v_gelu_tanh_far(x));
 }
 
 /* D = e (1 + e - a z') / (1 + e)², with its zero at 0.7524…; h = a z' - 1 - e. */
@@ -111,7 +113,9 @@ TN__INLINE v_f32 v_gelu_tanh_slope(v_f32 x)
     static const float s[] = {0.797884583f, -0.267279536f, 0.06124264f, -0.0102024218f, 0.00184176734f};
     static const float p[] = {0.411954492f,   -0.388254136f, 0.000221344366f, 0.11035043f,     -0.0211102813f,
                               -0.0180592574f, 0.005999004f,  0.00196210924f,  -0.000970443012f};
-    const v_f32        a = v_min(v_abs(x), v_set1(11)), raised = v_bell_tanh(a);
+    const v_f32        a = v_min(v_abs(x), v_set1(11));
+    v_f32              less, z = v_gelu_z_parts(a, &less);
+    const v_f32        raised = v_exp_raised(v_minus(z), less);
     const v_f32        e = raised * V_DOWN, more = e * (2.0f + e);
     const v_f32        h = v_join(v_gelu_h(v_lower(a), v_lower(e)), v_gelu_h(v_upper(a), v_upper(e)));
     const v_f32        far = raised * (h - h * (more / (1.0f + more))) * V_DOWN;

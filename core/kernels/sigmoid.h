@@ -1,48 +1,105 @@
-/* sigmoid.h — sigmoid, tanh and silu for f32. They see a = |x|, so that nothing overflows, and e = exp(-a):
+/* sigmoid.h — sigmoid, tanh, silu and mish for f32. They see a = |x|, so that nothing overflows, and e = exp(-a):
  *
  *   sigmoid = 1 / (1 + e), or e / (1 + e) where x < 0
- *   tanh    = a + a³ p(a²) up to ⅝; beyond, 1 - 2 / (exp(2a) + 1); with the sign of x
- *   silu    = x / (1 + e), or -a e / (1 + e) where x < 0
+ *   tanh    = (1 - e²) / (1 + e²) with the sign of x
+ *   silu    = x sigmoid(x)
  *   silu'   = ½ + x s(x²) up to ¾; beyond, with D = e (1 + e - a) / (1 + e)²:  1 - D, or D where x < 0
+ *   mish    = x (1 + 2e) / (1 + 2e + 2e²), or x (2e + e²) / (2 + 2e + e²) where x < 0
  *
- * D changes its sign at a = 1.278…, where its formula would leave nothing but rounding errors: from ¾ to 2 D is its
- * distance from there times a polynomial. All polynomials are by minimax, 2⁻²⁷ of the function or better. */
+ * tanh, and the others up to 9.8, where nearly all numbers are, come from tables (columns.h): of e / (1 + e), which is
+ * the sigmoid or taken from 1, and of a e / (1 + e), which is taken from max(x, 0). D changes its sign at a = 1.278…,
+ * where its formula would leave nothing but rounding errors: from ¾ to 2 D is its distance from there times a
+ * polynomial. All polynomials are by minimax, 2⁻²⁷ of the function or better. */
 #ifndef TENON_CORE_KERNELS_SIGMOID_H
 #define TENON_CORE_KERNELS_SIGMOID_H
 
+#include "core/kernels/columns.h"
 #include "core/kernels/exp.h"
+#include "core/kernels/exp_f64.h"
 
-/* The quotient r is mended by what e and 1 + e have lost: that is small, and counts 1 / (1 + e) times, which is r where
- * x ≥ 0 and else 1 - r. */
+#define V_SIGMOID_NEAR 9.8f
+#define V_SIGMOID_SCALE 3.2f
+
+/* sigmoid(z + more) in two parts, of which the first has 12 bits or fewer: together right to some 30 bits. Where z < 0
+ * both are 2⁶⁴ times as large, as by v_exp_raised. z from -128 to where exp(-z) counts no more, or NaN.
+ *
+ * The quotient's first 12 bits, times halves of the divisor, are exact; so what they leave over is known. That counts
+ * 1 / (1 + e) times, which is the quotient where z ≥ 0, and else 1 - e / (1 + e). */
+TN__INLINE v_f32 v_sigmoid_parts(v_f32 z, v_f32 more, v_mask below, v_f32 *rest)
+{
+    v_u32       n23;
+    v_f32       lost, e = v_exp_parts(v_minus(z), more, &n23, &lost);
+    const v_f32 power = v_power_of_2(n23, 64);
+    e = e * power, lost = lost * power;
+    const v_f32 over = v_choose(below, e, v_set1(1)), over_rest = v_choose(below, lost, v_zero_f32());
+    const v_f32 low = e * V_DOWN, sum = 1.0f + low, sum_top = v_top(sum);
+    const v_f32 r = over / sum, top = v_top(r);
+    const v_f32 sum_rest = (sum - sum_top) + ((low - (sum - 1.0f)) + lost * V_DOWN);
+    const v_f32 left = ((over - top * sum_top) - top * sum_rest) + over_rest;
+    *rest = left * v_choose(below, 1.0f - r * V_DOWN, r);
+    return top;
+}
+
+TN__INLINE v_f32 v_sigmoid_far(v_f32 x)
+{
+    const v_mask below = v_less(x, v_zero_f32());
+    v_f32        rest;
+    const v_f32  z = v_max(v_minus(x), v_set1(-110)), top = v_sigmoid_parts(z, v_zero_f32(), below, &rest);
+    return (top + rest) * v_choose(below, v_set1(V_DOWN), v_set1(1));
+}
 TN__INLINE v_f32 v_sigmoid(v_f32 x)
 {
-    const v_mask below = v_less(x, v_zero_f32()), none = v_less(v_minus(x), v_set1(-104));
-    const v_f32  last = v_choose(none, v_zero_f32(), v_set1(V_DOWN));
-    v_u32        n23;
-    v_f32        rest, e = v_exp_parts(v_max(v_minus(x), v_set1(-104)), v_zero_f32(), &n23, &rest);
-    const v_f32  first = v_power_of_2(n23, 64);
-    e = e * first * last, rest = rest * first * last;
-    const v_f32 sum = 1.0f + e, r = v_choose(below, e, v_set1(1)) / sum, lost = (e - (sum - 1.0f)) + rest;
-    return r + (v_choose(below, rest, v_zero_f32()) - r * lost) * v_choose(below, 1.0f - r, r);
+    const v_f32 a = v_abs(x);
+    v_f32       more, tail = v_read_columns(tn__sigmoid_tail, a, v_column(a, V_SIGMOID_SCALE), &more);
+    tail = tail + more;
+    const v_f32  y = v_choose(v_less(x, v_zero_f32()), tail, 1.0f - tail);
+    const v_mask near = v_less(a, v_set1(V_SIGMOID_NEAR));
+    return v_all(near) ? y : v_choose(near, y, v_sigmoid_far(x));
+}
+
+/* x sigmoid(z + more), z = -|x| or what grows faster; x itself beyond 100, and finite below 0. */
+TN__INLINE v_f32 v_times_sigmoid(v_f32 x, v_f32 z, v_f32 more)
+{
+    const v_mask below = v_less(x, v_zero_f32());
+    v_f32        rest;
+    const v_f32  top = v_sigmoid_parts(z, more, below, &rest), x_top = v_top(x);
+    const v_f32  y = x_top * top + ((x - x_top) * top + x * rest);
+    return v_choose(below, v_zero_f32() + y * V_DOWN, v_choose(v_less(x, v_set1(100)), y, x));
 }
 
 TN__INLINE v_f32 v_tanh(v_f32 x)
 {
-    static const float p[] = {-0.333332807f, 0.133314416f, -0.0537396967f, 0.0206390396f, -0.00570493797f};
-    const v_f32        a = v_abs(x), aa = a * a, near = a + a * aa * v_poly(aa, 5, p);
-    v_u32              n23;
-    v_f32              rest;
-    const v_f32        e = v_exp_parts(v_min(a + a, v_set1(20)), v_zero_f32(), &n23, &rest);
-    const v_f32        far = 1.0f - 2.0f / (e * v_power_of_2(n23, 0) + 1.0f);
-    return v_with_sign(v_choose(v_less(a, v_set1(0.625f)), near, far), x);
+    const v_f32 a = v_min(v_abs(x), v_set1(9.03f)), column = v_column(a, 3.484375f);
+    v_f32       more, constant = v_read_columns(tn__tanh_columns, a, column, &more);
+    return v_with_sign(v_choose(v_in_columns_below(2, column), a, constant) + more, x);
 }
 
 TN__INLINE v_f32 v_silu(v_f32 x)
 {
-    const v_mask below = v_less(x, v_zero_f32());
-    const v_f32  a = v_min(v_abs(x), v_set1(110)), e = v_exp_raised(v_zero_f32() - a, v_zero_f32());
-    const v_f32  y = v_choose(below, a * e, x) / (1.0f + e * V_DOWN);
-    return v_choose(below, v_zero_f32() - y * V_DOWN, y);
+    const v_f32  a = v_abs(x), y = v_without_tail(tn__silu_tail, x, a, V_SIGMOID_SCALE);
+    const v_mask near = v_less(a, v_set1(V_SIGMOID_NEAR));
+    if (v_all(near)) return y;
+    return v_choose(near, y, v_times_sigmoid(v_max(x, v_set1(-110)), v_max(v_minus(x), v_set1(-110)), v_zero_f32()));
+}
+
+/* x tanh(ln(1 + eˣ)): the quotient in f64, from e = exp(-|x|). */
+TN__INLINE v_f64 v_mish_half(v_f64 x, v_f64 raised)
+{
+    const v_u64 below = v_less_f64(x, v_zero_f64());
+    const v_f64 e = raised * V_DOWN, two = e + e, squared = e * e;
+    const v_f64 over = v_choose_f64(below, squared + two, 1.0 + two);
+    return x * over / (over + v_choose_f64(below, v_set1_f64(2), squared + squared));
+}
+TN__INLINE v_f32 v_mish(v_f32 x)
+{
+    const v_mask none = v_less(x, v_set1(-110));
+    v_u32        n23;
+    v_f32        rest, e = v_exp_parts(v_max(v_minus(x), v_set1(-110)), v_zero_f32(), &n23, &rest);
+    const v_f32  power = v_power_of_2(n23, 64);
+    x = v_max(x, v_set1(-110)), e = e * power, rest = rest * power;
+    const v_f32 y = v_join(v_mish_half(v_lower(x), v_lower(e) + v_lower(rest)),
+                           v_mish_half(v_upper(x), v_upper(e) + v_upper(rest)));
+    return v_choose(none, v_zero_f32(), y);
 }
 
 TN__INLINE v_f32 v_silu_slope(v_f32 x)

@@ -38,6 +38,7 @@ void tn__silu_f64(int64_t n, double *y, const double *x);
 void tn__erf_f64(int64_t n, double *y, const double *x);
 void tn__gelu_f64(int64_t n, double *y, const double *x);
 void tn__gelu_tanh_f64(int64_t n, double *y, const double *x);
+void tn__mish_f64(int64_t n, double *y, const double *x);
 
 static inline float  tn__row_max_f32(int64_t n, const float *x) { return tn__kernels()->f32->highest(n, x); }
 static inline double tn__exp_sum_f32(int64_t n, float *y, const float *x, float shift)

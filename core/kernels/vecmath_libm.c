@@ -63,6 +63,17 @@ static double gelu_tanh_slope(double x)
     return s.s + (s.slope == 0 ? 0 : x * s.slope * (ROOT * (1 + 3 * CUBE * x * x)));
 }
 
+/* As in sigmoid.h. Far below 0 it is x eˣ, of which eˣ alone would have few bits left, or none. */
+static double mish(double x)
+{
+    if (x < -700) {
+        const double e = exp(x + 32);
+        return e == 0 ? 0 : x * e * 1.26641655490941757e-14; /* e⁻³² */
+    }
+    const double e = exp(-fabs(x)), over = x < 0 ? e * (e + 2) : 1 + 2 * e;
+    return x * (over / (over + (x < 0 ? 2 : 2 * e * e)));
+}
+
 FUNCTION(log, log)
 FUNCTION(softplus, softplus)
 FUNCTION(sin, sin)
@@ -71,6 +82,7 @@ FUNCTION(erf, erf)
 FUNCTION(silu, silu)
 FUNCTION(gelu, gelu)
 FUNCTION(gelu_tanh, gelu_tanh)
+FUNCTION(mish, mish)
 SLOPE(silu, silu_slope)
 SLOPE(gelu, gelu_slope)
 SLOPE(gelu_tanh, gelu_tanh_slope)

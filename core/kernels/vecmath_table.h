@@ -1,7 +1,7 @@
 /* vecmath_table.h — the kernels for functions of one element, and what softmax needs of rows: contiguous numbers.
  *
- * y[i] = f(x[i]), where y may be x: at most 2 ULP from the exact value; gelu, gelu_tanh, silu and
- * the slopes at most 4. Zeros, infinities, NaN and numbers below the normal ones are as mathematics has them. A result
+ * y[i] = f(x[i]), where y may be x: at most 1 ULP from the exact value, the slopes at most 4.
+ * Zeros, infinities, NaN and numbers below the normal ones are as mathematics has them. A result
  * depends on its element alone: the bits are the same at any place, in arrays of any length, and on every instruction
  * set, of other machines too. */
 #ifndef TENON_CORE_KERNELS_VECMATH_TABLE_H
@@ -9,12 +9,14 @@
 
 #include <stdint.h>
 
-enum { TN__GELU_ROWS = 8 };
-extern const float tn__gelu_tail[TN__GELU_ROWS][32], tn__gelu_bend[TN__GELU_ROWS][32]; /* gelu_table.c */
+enum { TN__COLUMN_ROWS = 8 };
+typedef float            tn__columns[TN__COLUMN_ROWS][32]; /* columns.h */
+extern const tn__columns tn__gelu_tail, tn__gelu_bend, tn__gelu_tanh_tail, tn__silu_tail, tn__sigmoid_tail,
+    tn__tanh_columns;
 
 /* softplus is ln(1 + eˣ). */
 #define TN__EACH_FUNCTION(X) \
-    X(exp) X(log) X(softplus) X(sin) X(cos) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu) X(gelu_tanh)
+    X(exp) X(log) X(softplus) X(sin) X(cos) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu) X(gelu_tanh) X(mish)
 #define TN__EACH_SLOPE(X) X(silu) X(gelu) X(gelu_tanh)
 
 #define TN__FUNCTION_MEMBER(name) void (*name)(int64_t n, float *y, const float *x);

@@ -11,6 +11,7 @@
  *   v_all(m)                 true in each lane
  *   v_bits(x), v_float(u)    the bits of a float        v_with_sign(x, s)         x ≥ 0 with the sign of s
  *   v_lower(x), v_upper(x)   half of the lanes in f64   v_join(l, u)              both rounded to f32
+ *   v_top(x)                 its first 12 bits: products of two such are exact, and so is what is left of x
  *   v_set1(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
  *   v_pick(t, i)             t[i mod 32]                v_mul_low32(a, b)         64 bits: of the lower halves
  *   v_lanes_total(sum)       of 16 sums in f64, added up as by tn__lanes_total
@@ -134,6 +135,7 @@ TN__INLINE void v_store_some(float *p, int64_t n, v_f32 v)
 TN__INLINE v_f32 v_set1(float c) { return v_broadcast_f32(&c); }
 TN__INLINE v_f32 v_abs(v_f32 x) { return v_float(v_bits(x) & 0x7fffffffu); }
 TN__INLINE v_f32 v_minus(v_f32 x) { return v_float(v_bits(x) | 0x80000000u); }
+TN__INLINE v_f32 v_top(v_f32 x) { return v_float(v_bits(x) & 0xfffff000u); }
 TN__INLINE v_f32 v_with_sign(v_f32 x, v_f32 s) { return v_float(v_bits(x) | (v_bits(s) & 0x80000000u)); }
 
 /* 16 lanes in vectors; the stores and loads that this says are not made, as the compiler sees through them. */

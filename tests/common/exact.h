@@ -19,6 +19,12 @@ static inline double r_gelu_tanh(double x)
 {
     return x == -INFINITY ? 0 : x / (1 + exp(-(double)TN_ROOT * x * (1 + (double)TN_CUBE * x * x)));
 }
+static inline double r_mish(double x) /* x tanh(softplus(x)) = x n / (n + 2), n = e (e + 2), e = exp(x) */
+{
+    if (x == -INFINITY) return 0;
+    const double e = exp(x < 30 ? x : 30), n = e * (e + 2);
+    return x * (n / (n + 2));
+}
 static inline float from_bits(uint32_t u)
 {
     float f;
