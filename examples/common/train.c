@@ -251,14 +251,20 @@ void train_free(training *t)
     t->net = NULL, t->tokens = NULL;
 }
 
-int train_main(training *t)
+tn_fit_result train_run_ranks(training *t)
 {
     t->world = program_ranks(t->asked.ranks);
     tn_fit_result r = train_run(t);
     tn_world_free(t->world); /* what went wrong anywhere, all know now */
     t->world = NULL;
-    if (t->usage) return t->usage;
     if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
+    return r;
+}
+
+int train_main(training *t)
+{
+    const tn_fit_result r = train_run_ranks(t);
+    if (t->usage) return t->usage;
     if (!ranks_first()) {
         train_free(t);
         return program_end();

@@ -90,8 +90,9 @@ struct train_kind {
     void (*close)(training *t);
 };
 
-int           train_main(training *t); /* the command: the exit code */
-tn_fit_result train_run(training *t);  /* net and tokens stay, until train_free; TN_FIT_FAILED if it went wrong */
+int           train_main(training *t);      /* the command: the exit code */
+tn_fit_result train_run(training *t);       /* net and tokens stay, until train_free; TN_FIT_FAILED if it went wrong */
+tn_fit_result train_run_ranks(training *t); /* train_run with --ranks; behind it only ranks_first() speaks */
 void          train_free(training *t);
 
 /* For check: numbers of the size in the place of those that were not asked for, and whether they go together. */

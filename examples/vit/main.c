@@ -8,6 +8,7 @@ int main(int argc, char **argv)
         .name = "vit",
         .summary = "image classifiers",
         .commands = commands,
+        .world = PROGRAM_WORLD,
         .text =
             "Train one on images with labels, measure it, and let it say what is in others:\n\n"
             "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out digits\n"

@@ -179,8 +179,12 @@ static int run(int count, char **operands)
 {
     (void)count, (void)operands;
     training           *t = &asked.base;
-    const tn_fit_result r = train_run(t);
+    const tn_fit_result r = train_run_ranks(t);
     if (t->usage) return t->usage;
+    if (!ranks_first()) {
+        train_free(t);
+        return program_end();
+    }
     if (r.why == TN_FIT_STOPPED && !settings.quiet)
         fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
     else if (r.why != TN_FIT_FAILED) {
@@ -211,6 +215,7 @@ static const option options[] = {
     TRAIN_HEADS(asked.base.asked),
     TRAIN_WIDTH(asked.base.asked),
     TRAIN_RUN(asked.base.asked, "images", "4"),
+    TRAIN_RANKS(asked.base.asked),
     {0},
 };
 const command train_command = COMMAND(

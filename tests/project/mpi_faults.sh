@@ -40,7 +40,7 @@ gone_in() # SECONDS PID: has it ended by then?
 }
 same() { cmp -s whole/model.safetensors "$1/model.safetensors" || wrong "$1: other weights than the unbroken run"; }
 
-steps=300
+steps=300 took=()
 (train whole $steps --ranks 1) >said || wrong "one rank alone fails"
 for ((i = 1; i <= ${1:-2}; i++)); do
     out=$PWD/kill$i from=$((RANDOM % 3 + 2)) to=$((RANDOM % 4 + 1))
@@ -50,8 +50,10 @@ for ((i = 1; i <= ${1:-2}; i++)); do
     mapfile -t pids < <(ranks_of "$out")
     if ((${#pids[@]})); then
         kill -9 "${pids[RANDOM % ${#pids[@]}]}" 2>/dev/null || true # it has just ended
+        before=${EPOCHREALTIME/./}
         gone_in 10 $job || wrong "kill $i: after ten seconds the launcher is still there: $(tail -n 5 errors$i)"
         [ -z "$(ranks_of "$out")" ] || wrong "kill $i: ranks are left behind"
+        took+=($(((${EPOCHREALTIME/./} - before) / 1000)))
     fi
     wait $job || true
     [ -s "$out/model.safetensors" ] || (train "$out" $steps --ranks $to --resume) >said 2>&1 ||
@@ -59,6 +61,8 @@ for ((i = 1; i <= ${1:-2}; i++)); do
         wrong "kill $i: --resume with $to ranks fails: $(tail -n 5 said)"
     same "$out"
 done
+printf '%s\n' "${took[@]}" | sort -n | awk '
+    { t[NR] = $1 } END { printf "%d ranks killed: the others ended within %d ms (median), %d ms (most)\n", NR, t[int((NR + 1) / 2)], t[NR] }'
 
 # Asked to stop, one rank alone: all save at the same step.
 out=$PWD/asked

@@ -57,6 +57,16 @@ if [ ! -e broken/model.safetensors ] || ! cmp -s patches/model.safetensors broke
 fi
 cmp -s patches/model.safetensors broken/model.safetensors || wrong "a run that was resumed makes another model"
 
+# Several processes: the same bits, and one speaks.
+if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
+    for ranks in 1 3; do
+        "$vit" train "${data[@]}" --out ranks$ranks "${small[@]}" --steps 20 --shift 1 --ranks $ranks >out$ranks 2>err ||
+            wrong "--ranks $ranks: $(cat err)"
+        [ "$(grep -c accuracy out$ranks)" = 1 ] || wrong "--ranks $ranks says: $(cat out$ranks)"
+    done
+    cmp -s ranks1/model.safetensors ranks3/model.safetensors || wrong "three ranks make another model than one"
+fi
+
 # An image of one pixel, one of 10,000 x 10,000, and one in PPM.
 { printf 'P5 8 8 255\n' && head -c 80 images | tail -c 64; } >above.pgm
 printf 'P2 1 1 255 7\n' >one.pgm
