@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# bert tune that is interrupted at random moments, by Ctrl-C and by kill -9 in turn, and goes on: the same bits as of a
+# run that nobody disturbed. tune_kills.sh [HOW MANY]; of a classifier whose layers thaw one after the other and learn
+# at rates of their own, measured after each epoch, and of a tagger with a CRF.
+. "$(dirname "$0")/common.sh"
+fresh tune_kills
+bert=$build/bin/bert kills=${1:-30}
+[ -x "$bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+"$bert" sample-corpus --documents 40 >book.txt
+"$bert" train --quiet --threads 1 --text book.txt --out small --size tiny --length 16 --steps 2 --batch 4 \
+    --vocab-size 300 >/dev/null
+grep -m 140 . book.txt | awk '{ print $0 "\t" (NR % 3 ? "x" : "y") }' >all.tsv
+head -n 100 all.tsv >train.tsv && tail -n 40 all.tsv >valid.tsv
+awk 'NF && ++n <= 100 { for (i = 1; i <= NF; i++) print $i "\t" ($i ~ /^[A-Z]/ ? "B-NAME" : "O"); print "" }' \
+    book.txt >words.conll
+RANDOM=1 done=0
+tune() # OUT [--resume]
+{
+    "$bert" tune "$kind" --quiet --threads 1 --model small --batch 4 --length 16 --epochs 4 "${more[@]}" --out "$@"
+}
+disturbed() # WHOLE MICROSECONDS: one run with interruptions, some of them before the first checkpoint
+{
+    rm -rf part
+    for ((again = 0; again < 5 && done < kills; again++)); do
+        local resume=() signal=INT
+        [ -e part/checkpoints ] && resume=(--resume)
+        [ $((done % 2)) = 1 ] && signal=KILL
+        "$bert" tune "$kind" --quiet --threads 1 --model small --batch 4 --length 16 --epochs 4 "${more[@]}" --out part \
+            "${resume[@]}" >/dev/null 2>&1 &
+        local run=$!
+        sleep "$(printf '%d.%06d' $(($2 * (RANDOM % 100) / 200 / 1000000)) $(($2 * (RANDOM % 100) / 200 % 1000000)))"
+        kill -$signal $run 2>/dev/null && done=$((done + 1))
+        { wait $run; } 2>/dev/null || true
+    done
+    tune part >/dev/null 2>err.txt || tune part --resume >/dev/null 2>>err.txt ||
+        wrong "$kind: after $again interruptions it cannot go on: $(cat err.txt)"
+    cmp -s "$1/model.safetensors" part/model.safetensors || wrong "$kind: after $again interruptions: other bits"
+}
+while [ $done -lt "$kills" ] && [ $wrong = 0 ]; do
+    for kind in classify tag; do
+        if [ $kind = classify ]; then more=(--train train.tsv --valid valid.tsv --thaw --layer-rate 0.9)
+        else more=(--train words.conll --crf); fi
+        began=$EPOCHREALTIME
+        [ -e $kind ] || tune $kind >/dev/null || wrong "bert tune $kind fails"
+        took=${took:-$((${EPOCHREALTIME/./} - ${began/./}))}
+        disturbed $kind $took
+    done
+done
+[ $wrong != 0 ] || echo "$done interruptions, and the same bits"
+exit $wrong
