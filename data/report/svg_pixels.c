@@ -1,5 +1,5 @@
-/* svg_pixels.c — what an .svg of this folder's shows, as pixels: rectangles, circles, paths of straight lines, text, and
- * groups that are moved. It knows what report_*.c writes, and nothing else: other elements are passed over. */
+/* svg_pixels.c — what an .svg of this folder's shows, as pixels: rectangles, circles, paths of straight lines, text,
+ * and groups that are moved. It knows what report_*.c writes, and nothing else: other elements are passed over. */
 #include "data/report/pixels.h"
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"

@@ -11,7 +11,7 @@ static const char  *dir, *other, *table, *html;
 static texts_config given = TEXTS_CONFIG;
 static int64_t      size = 25, depth, seed = 1;
 static double       span = 1;
-static bool         resume;
+static bool         resume, transformer;
 static option_list  path;
 
 /* ---- the numbers, kept in a file --------------------------------------------------------------------------------- */
@@ -111,12 +111,14 @@ static bool computed(job *j, const char *what)
 
 /* ---- how rough it is --------------------------------------------------------------------------------------------- */
 
-/* The share of inner points where the loss curves downwards in some direction of the plane, and the mean of the second
- * differences of its logarithm (of loss + 0.001). */
+/* The share of inner points where the loss curves downwards in some direction of the plane; how much so: the mean of
+ * -λ least / |λ| largest of its Hessian there (0 where it curves upwards; Li et al. 2018, who have it of all
+ * directions); and the mean of the second differences of its logarithm (of loss + 0.001). */
 static void judged(const job *j, const char *name)
 {
     const int64_t nx = j->a.nx, ny = j->a.ny;
-    double low = INFINITY, high = -INFINITY, rough = 0, down = 0, n = 0, *l = malloc((size_t)(nx * ny) * sizeof *l);
+    double        low = INFINITY, high = -INFINITY, rough = 0, down = 0, ratio = 0, n = 0,
+           *l = malloc((size_t)(nx * ny) * sizeof *l);
     for (int64_t i = 0; i < nx * ny; i++) {
         if (isfinite(j->a.values[i])) low = fmin(low, j->a.values[i]), high = fmax(high, j->a.values[i]);
         if (l) l[i] = log(fmax(j->a.values[i], 0) + 1e-3);
@@ -126,14 +128,18 @@ static void judged(const job *j, const char *name)
             const double *z = &j->a.values[y * nx + x];
             const double  xx = z[1] - 2 * z[0] + z[-1], yy = z[nx] - 2 * z[0] + z[-nx];
             const double  xy = (z[nx + 1] - z[nx - 1] - z[1 - nx] + z[-nx - 1]) / 4;
-            const double  least = (xx + yy) / 2 - sqrt((xx - yy) * (xx - yy) / 4 + xy * xy);
+            const double  middle = (xx + yy) / 2, away = sqrt((xx - yy) * (xx - yy) / 4 + xy * xy);
+            const double  least = middle - away, largest = fabs(middle) + away; /* by its size */
             const double *h = l ? &l[y * nx + x] : z;
             if (!isfinite(least)) continue;
+            if (least < 0) ratio += -least / largest;
             down += least < -1e-6 * fabs(xx + yy),
                 rough += fabs(h[1] - 2 * h[0] + h[-1]) + fabs(h[nx] - 2 * h[0] + h[-nx]);
             n++;
         }
-    printf("%s\t%.6g\t%.6g\t%.2f\t%.6f\n", name, low, high, 100 * down / fmax(n, 1), rough / fmax(n, 1));
+    printf("%s\t%.6g\t%.6g\t%.2f\t%.4f\t%.6f\n", name, low, high, 100 * down / fmax(n, 1), ratio / fmax(n, 1),
+           rough / fmax(n, 1));
+    fflush(stdout);
     free(l);
 }
 
@@ -238,9 +244,9 @@ static void of_twins(job *j, tn_report *r)
         const tn_scope s = tn_scope_begin();
         char           name[64];
         twin_data      data;
-        tn_module     *m = twin_trained(depth, kind & 1, kind & 2, (uint64_t)seed, &data);
-        snprintf(name, sizeof name, "%lld layers, %s, %s", (long long)depth, kind & 1 ? "residual" : "plain",
-                 kind & 2 ? "normalised" : "not normalised");
+        tn_module     *m = twin_trained(depth, transformer, kind & 1, kind & 2, (uint64_t)seed, &data);
+        snprintf(name, sizeof name, "%lld %slayers, %s, %s", (long long)depth, transformer ? "Transformer " : "",
+                 kind & 1 ? "residual" : "plain", kind & 2 ? "normalised" : "not normalised");
         if (m) {
             j->a.model = m, j->a.loss = twin_loss, j->a.user = &data;
             j->a.x = tn_weights_direction(m, (uint64_t)(2 * seed)),
@@ -259,13 +265,14 @@ static int run(int count, char **operands)
 {
     (void)count, (void)operands;
     if (!depth == !dir) return program_usage("give a model and texts, by --model and --text; or --twins");
+    if (transformer && !depth) return program_usage("--transformer is of --twins");
     if (dir && !given.file) return program_usage("give texts that the loss is of, by --text");
     if (depth && (table || other || path.count)) return program_usage("--twins goes without --table, --to and --path");
     job            j = {.a = {.nx = size, .ny = size, .x0 = -span, .x1 = span, .y0 = -span, .y1 = span}};
     const tn_scope s = tn_scope_begin();
     j.a.values = malloc((size_t)(size * size) * sizeof *j.a.values);
     tn_report *r = html ? tn_report_new("How the loss lies") : NULL;
-    printf("of\tleast\tlargest\tconcave %%\trough\n");
+    printf("of\tleast\tlargest\tconcave %%\tratio\trough\n");
     if (!j.a.values) tn_raise(TN_ENOMEM, "there is no memory for the surface");
     else if (depth) of_twins(&j, r);
     else of_model(&j, r);
@@ -285,6 +292,7 @@ static const option options[] = {
     OPTION_LIST("path", 0, "DIR", &path, "earlier models of a training: the plane of their two main directions"),
     OPTION_INT("twins", 0, "DEPTH", &depth, "instead: networks so deep, with and without residuals and norms",
                .least = 0, .most = 200),
+    OPTION_FLAG("transformer", 0, &transformer, "the twins are Transformers, which write words backwards"),
     OPTION_INT("size", 0, "N", &size, "so many points each way", .least = 3, .most = 401),
     OPTION_REAL("span", 0, "X", &span, "as far as so many times the weights", .least = 1e-6, .most = 1000),
     OPTION_INT("seed", 's', "N", &seed, "of the directions", .least = 0, .most = 1e9),
@@ -296,4 +304,5 @@ const command surface_command = COMMAND(
     "surface", "how the loss lies around a model", options,
     .text = "Goes from the model's weights in two random directions, each filter as long as the model's own (Li et "
             "al. 2018), and prints the least and the largest loss, the percentage of points where the loss curves "
-            "downwards in some direction, and how rough it is: the mean second difference of its logarithm.");
+            "downwards in some direction, the mean ratio of that curvature to the largest one, and how rough it is: "
+            "the mean second difference of its logarithm.");

@@ -1,9 +1,12 @@
-/* twins.c — deep networks that are alike but for residual connections and norms, on two spirals. */
+/* twins.c — deep networks that are alike but for residual connections and norms: layers of relu on two spirals, or
+ * Transformers, which learn to write a word backwards. */
 #include "twins.h"
 
 #include <math.h>
 
-enum { WIDTH = 24, POINTS = 256, STEPS = 600 };
+enum { WIDTH = 24, POINTS = 256, STEPS = 600, HEADS = 3, LETTERS = 6, LENGTH = 8, WORDS = 64 };
+
+/* ---- layers of relu ---------------------------------------------------------------------------------------------- */
 
 typedef struct {
     tn_module       base;
@@ -44,10 +47,77 @@ static twin *twin_new(int64_t depth, bool residual, bool normed)
     return tn_built(m);
 }
 
+/* ---- a Transformer ----------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_module       base;
+    tn_embedding   *letters, *places;
+    tn_module_list *attention, *in, *out, *norms; /* norms: two a layer */
+    tn_linear      *say;
+    int64_t         depth;
+    bool            residual;
+} reader;
+
+/* What part k of layer i reads. */
+static tn_tensor *read_by(reader *m, int64_t i, int k, tn_tensor *x)
+{
+    return m->norms ? tn_call((tn_layer_norm *)tn_at(m->norms, 2 * i + k), x) : x;
+}
+
+static tn_tensor *reader_forward(reader *m, tn_tensor *ids)
+{
+    if (!tn_ready(m)) return NULL;
+    tn_frame   f = tn_enter(m);
+    tn_tensor *x = tn_add(tn_call(m->letters, ids), tn_call(m->places, tn_arange(tn_size(ids, 1))));
+    for (int64_t i = 0; i < m->depth; i++) {
+        tn_tensor *h = read_by(m, i, 0, x);
+        h = tn_mha_forward((tn_mha *)tn_at(m->attention, i), h, h, h);
+        x = m->residual ? tn_add(x, h) : h;
+        h = tn_relu(tn_call((tn_linear *)tn_at(m->in, i), read_by(m, i, 1, x)));
+        h = tn_call((tn_linear *)tn_at(m->out, i), h);
+        x = m->residual ? tn_add(x, h) : h;
+    }
+    return tn_leave(f, tn_call(m->say, x));
+}
+TN_FORWARD(reader);
+
+static reader *reader_new(int64_t depth, bool residual, bool normed)
+{
+    reader *m = tn_module_new(reader);
+    if (!m) return NULL;
+    m->depth = depth, m->residual = residual;
+    m->letters = tn_child(m, "letters", tn_embedding_new(.count = LETTERS, .dim = WIDTH));
+    m->places = tn_child(m, "places", tn_embedding_new(.count = LENGTH, .dim = WIDTH));
+    m->attention = tn_child(m, "attention", tn_module_list_new());
+    m->in = tn_child(m, "in", tn_module_list_new());
+    m->out = tn_child(m, "out", tn_module_list_new());
+    if (normed) m->norms = tn_child(m, "norms", tn_module_list_new());
+    for (int64_t i = 0; i < depth && tn_error() == TN_OK; i++) {
+        tn_append(m->attention, tn_mha_new(.dim = WIDTH, .heads = HEADS));
+        tn_append(m->in, tn_linear_new(.in = WIDTH, .out = 2 * WIDTH));
+        tn_append(m->out, tn_linear_new(.in = 2 * WIDTH, .out = WIDTH));
+        for (int k = 0; normed && k < 2; k++) tn_append(m->norms, tn_layer_norm_new(.dim = WIDTH));
+    }
+    m->say = tn_child(m, "say", tn_linear_new(.in = WIDTH, .out = LETTERS));
+    return tn_built(m);
+}
+
+static void words(twin_data *d)
+{
+    int64_t      x[WORDS * LENGTH], y[WORDS * LENGTH];
+    tn_generator g = {7, 0}; /* the same ones for all twins */
+    for (int i = 0; i < WORDS * LENGTH; i++) x[i] = tn_random_below(&g, LETTERS);
+    for (int i = 0; i < WORDS * LENGTH; i++) y[i] = x[i / LENGTH * LENGTH + LENGTH - 1 - i % LENGTH];
+    d->x = tn_from_data(TN_I64, TN_SHAPE(WORDS, LENGTH), x), d->y = tn_from_data(TN_I64, TN_SHAPE(WORDS * LENGTH), y);
+}
+
+/* ---- both -------------------------------------------------------------------------------------------------------- */
+
 tn_tensor *twin_loss(void *net, void *user)
 {
     const twin_data *d = user;
-    return tn_cross_entropy(tn_call((twin *)net, d->x), d->y);
+    tn_tensor       *y = tn_module_call(net, d->x);
+    return tn_cross_entropy(tn_reshape(y, TN_SHAPE(tn_numel(d->y), -1)), d->y);
 }
 
 static void spirals(twin_data *d)
@@ -62,11 +132,12 @@ static void spirals(twin_data *d)
     d->x = tn_from_data(TN_F32, TN_SHAPE(POINTS, 2), x), d->y = tn_from_data(TN_I64, TN_SHAPE(POINTS), y);
 }
 
-tn_module *twin_trained(int64_t depth, bool residual, bool normed, uint64_t seed, twin_data *data)
+tn_module *twin_trained(int64_t depth, bool transformer, bool residual, bool normed, uint64_t seed, twin_data *data)
 {
     tn_seed(seed);
-    spirals(data);
-    twin         *m = twin_new(depth, residual, normed);
+    (transformer ? words : spirals)(data);
+    tn_module    *m = transformer ? (tn_module *)(void *)reader_new(depth, residual, normed)
+                                  : (tn_module *)(void *)twin_new(depth, residual, normed);
     tn_optimizer *opt = m ? tn_adamw_new(m, .lr = 2e-3, .clip.norm = 1) : NULL;
     for (int step = 0; step < STEPS && tn_error() == TN_OK; step++) {
         const tn_scope s = tn_scope_begin();
@@ -75,7 +146,7 @@ tn_module *twin_trained(int64_t depth, bool residual, bool normed, uint64_t seed
         tn_scope_end(s);
     }
     tn_optimizer_free(opt);
-    if (tn_error() == TN_OK) return &m->base;
+    if (tn_error() == TN_OK) return m;
     tn_free(m);
     return NULL;
 }

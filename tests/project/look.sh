@@ -46,6 +46,8 @@ for m in bert gpt tran; do
     [ "$(awk 'NR > 1 && $3 > 0' heads | wc -l)" = "$(($(wc -l <heads) - 1))" ] || wrong "$m: heads without importance"
     "$l" prune --model $m --text text "${more[@]}" --valid text "${held[@]}" --lines 60 --share 0.5 --times 2 \
         --out $m.half >lines || wrong "$m: prune fails"
+    [ $m != tran ] || awk -F '\t' 'NF != 7 || (NR > 1 && !($7 >= 0 && $7 <= 100)) { exit 1 }' lines ||
+        wrong "BLEU: $(cat lines)"
     awk 'NR > 2 && $5 >= before { exit 1 } { before = $5 }' lines || wrong "$m: it does not get smaller: $(cat lines)"
     "$l" heads --model $m.half --text text "${more[@]}" --lines 60 >half || wrong "$m: the pruned model does not open"
     [ $((2 * ($(wc -l <half) - 1))) = $(($(wc -l <heads) - 1)) ] || wrong "$m: not half of the heads are left"
@@ -80,6 +82,10 @@ done
 page align.html
 "$l" surface --model bert --text text --lines 16 --size 9 --to bert -q >line || wrong "the line to another model"
 "$l" surface --twins 3 --size 5 -q >twins && [ "$(wc -l <twins)" = 5 ] || wrong "twins: $(cat twins)"
+"$l" surface --twins 2 --transformer --size 5 -q -o twins.png >twins 2>err || grep -q libpng err ||
+    wrong "Transformers: $(cat err)"
+[ "$(awk -F '\t' 'NR > 1 && $5 >= 0 && $5 <= 1' twins | wc -l)" = 4 ] || wrong "Transformers: $(cat twins)"
+[ ! -e twins.png ] || [ "$(head -c 4 twins.png | tail -c 3)" = PNG ] || wrong "twins.png is no picture"
 "$l" probe --model bert --text trees --test trees --sentences 60 --steps 200 >layers || wrong "probe fails"
 awk 'NR == 2 && $2 < 99 { exit 1 }' layers || wrong "the embeddings of a word do not tell its class: $(cat layers)"
 "$l" probe --model bert --heads --text trees --sentences 60 >heads || wrong "probe --heads fails"
@@ -92,6 +98,7 @@ awk -F '\t' 'NR == 3 && $2 < 60 { exit 1 }' lines || wrong "a guided head does n
     wrong "guide --mask fails"
 ends 1 "there is no --layer 3" "$l" guide --model bert --text trees --test trees --layer 3
 
+ends 2 "is of --twins" "$l" surface --model bert --text text --transformer
 ends 2 "give sentences to test with" "$l" probe --model bert --text trees
 ends 2 "give a model and texts" "$l" surface
 ends 2 "give texts" "$l" surface --model bert
