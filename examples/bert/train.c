@@ -66,6 +66,7 @@ static void *make(training *t)
     c.norm_first = c.kind == TN_BERT && !b->norm_last;
     c.dropout = c.attention_dropout = a->dropout;
     if (c.kind != TN_BERT) c.embedding = b->embedding ? b->embedding : c.dim < 128 ? c.dim : 128;
+    if (c.kind == TN_ALBERT) c.init = 1 / sqrt((double)c.dim); /* a product is then about as long as what it is of */
     if (b->length > 512) c.positions = b->length;
     return c.kind == TN_ELECTRA ? (void *)electra_new(c) : (void *)tn_bert_create(c);
 }

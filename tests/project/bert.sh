@@ -143,6 +143,7 @@ says 1 "holds a model already" "${train[@]}" --out whole
 # resumed run.
 "${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"
 "$bert" info albert | grep -q '^heads       hidden words, order of two texts' || wrong "ALBERT has not its heads"
+grep -q '"initializer_range": 0.0883' albert/config.json || wrong "ALBERT's weights do not begin as wide as 1/sqrt(128)"
 "$bert" eval --model albert --json demo/held-out.txt | grep -q '"pairs":[1-9]' || wrong "bert eval: no pairs for ALBERT"
 "${train[@]}" --steps 4 --objective electra --out electra >/dev/null || wrong "--objective electra failed"
 "$bert" info electra | grep -q '^heads       replaced words' || wrong "ELECTRA has not its head"
