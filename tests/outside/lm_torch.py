@@ -80,6 +80,36 @@ def perplexity(model, data, length):
     return math.exp(total / count)
 
 
+def opened(folder, dropout=0):
+    """A model that `lm train` has made, and its words' numbers."""
+    import struct
+    config = json.load(open(os.path.join(folder, "config.json")))
+    number = json.load(open(os.path.join(folder, "tokenizer.json")))["model"]["vocab"]
+    raw = open(os.path.join(folder, "model.safetensors"), "rb").read()
+    size = struct.unpack("<Q", raw[:8])[0]
+    head = json.loads(raw[8:8 + size])
+    state = {}
+    for name, t in head.items():
+        if name != "__metadata__":
+            b, e = t["data_offsets"]
+            data = bytearray(raw[8 + size + b:8 + size + e])
+            state[name] = torch.frombuffer(data, dtype=torch.float32).view(t["shape"])
+    tied = config.get("tie_word_embeddings", True)
+    model = Model(config["vocab_size"], config["embedding_size"], config["hidden_size"], config["num_layers"], dropout,
+                  tied, config["cell"])
+    if tied:
+        state["decoder.weight"] = state["encoder.weight"]
+    model.load_state_dict(state)
+    return model, number
+
+
+def check(a):
+    """As `lm eval`: one column, from the beginning to the end."""
+    model, number = opened(a.dir)
+    ids = [number.get(w, 0) for w in words_of(a.file)]
+    print(f"perplexity {perplexity(model, columns(ids, 1), 256):.4f}")
+
+
 def train(a):
     words = words_of(a.train)
     counts = [p for p in collections.Counter(words).items() if p[0] not in ("<eos>", "<unk>")]
@@ -89,13 +119,16 @@ def train(a):
            (("train", a.train), ("valid", a.valid), ("test", a.test)) if path}
     torch.manual_seed(a.seed)
     model = Model(len(number), a.size, a.hidden or a.size, a.layers, a.dropout)
+    if a.init:
+        model, theirs = opened(a.init, a.dropout)
+        assert theirs == number, "the words' numbers are others"
     data, valid = columns(ids["train"], a.batch), columns(ids["valid"], 10)
     steps = a.steps or a.epochs * math.ceil((len(data) - 1) / a.length)
     matrices = [p for p in model.parameters() if p.dim() > 1]
     rest = [p for p in model.parameters() if p.dim() < 2]
     o = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.01}, {"params": rest, "weight_decay": 0}], lr=a.lr)
     warm = int(0.1 * steps) + 1
-    lr = torch.optim.lr_scheduler.LambdaLR(o, lambda t: min((t + 1) / warm, max(0, (steps - t - 1) / (steps - warm))))
+    lr = torch.optim.lr_scheduler.LambdaLR(o, lambda t: t / warm if t < warm else (steps - t) / (steps - warm))
     step, spent, seen, best = 0, 0.0, 0, None
     while step < steps:
         states = [None] * a.layers
@@ -111,6 +144,8 @@ def train(a):
             nn.utils.clip_grad_norm_(model.parameters(), 1)
             o.step()
             lr.step()
+            if a.every and (step + 1) % a.every == 0:
+                print(f"step {step + 1}: loss {loss.item():.4f}")
             spent, seen, step = spent + time.perf_counter() - began, seen + n * a.batch, step + 1
         if a.steps and step == steps and not a.measure:
             break
@@ -126,30 +161,6 @@ def train(a):
             print(f"test perplexity {perplexity(model, columns(ids['test'], 10), a.length):.4f}")
 
 
-def check(a):
-    """As `lm eval`: one column, from the beginning to the end."""
-    import struct
-    config = json.load(open(os.path.join(a.dir, "config.json")))
-    number = json.load(open(os.path.join(a.dir, "tokenizer.json")))["model"]["vocab"]
-    raw = open(os.path.join(a.dir, "model.safetensors"), "rb").read()
-    size = struct.unpack("<Q", raw[:8])[0]
-    head = json.loads(raw[8:8 + size])
-    state = {}
-    for name, t in head.items():
-        if name != "__metadata__":
-            b, e = t["data_offsets"]
-            data = bytearray(raw[8 + size + b:8 + size + e])
-            state[name] = torch.frombuffer(data, dtype=torch.float32).view(t["shape"])
-    tied = config.get("tie_word_embeddings", True)
-    model = Model(config["vocab_size"], config["embedding_size"], config["hidden_size"], config["num_layers"], 0, tied,
-                  config["cell"])
-    if tied:
-        state["decoder.weight"] = state["encoder.weight"]
-    model.load_state_dict(state)
-    ids = [number.get(w, 0) for w in words_of(a.file)]
-    print(f"perplexity {perplexity(model, columns(ids, 1), 256):.4f}")
-
-
 p = argparse.ArgumentParser()
 p.add_argument("--threads", type=int, default=0)
 sub = p.add_subparsers(dest="what", required=True)
@@ -160,6 +171,8 @@ for name, kind, value in (("train", str, None), ("valid", str, None), ("test", s
                           ("lr", float, 1e-3),
                           ("seed", int, 1)):
     t.add_argument("--" + name, type=kind, default=value, required=value is None and name != "test")
+t.add_argument("--init", help="a model of `lm train --steps 1 --lr 1e-9` to begin with")
+t.add_argument("--every", type=int, default=0, help="losses, after so many steps each")
 t.add_argument("--measure", action="store_true", help="with --steps: validate at the end, too")
 c = sub.add_parser("check")
 c.add_argument("dir")
