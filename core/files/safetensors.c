@@ -134,6 +134,7 @@ tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_d
     tn_tensor     *t = e->element >= TN__ELEMENTS
                            ? tn__block_read(&s, at, e->element - TN__ELEMENTS, packed_as, shape, what)
                            : tn__element_read(&s, at, e->element, f->big_endian, shape, what);
+    if (!tn__st_sound(s.label, e, t)) tn_drop(t), t = NULL;
     if (e->strided) t = gathered(t, e);
     return tn__scoped(e->heads ? in_halves(t, e->heads) : t);
 }

@@ -22,6 +22,7 @@ typedef struct {
     size_t      at;         /* of its entry in the header, for messages; of an index: 1 if the index names it */
     uint32_t    shard;      /* of an index: which file it is in */
     bool        strided;
+    const char *sum;   /* its checksum as 16 digits; NULL: it has none */
     int32_t     heads; /* not 0: of the rows of so many heads, those of a pair stand side by side; read, they do not */
 } tn__st_entry;
 
@@ -74,6 +75,14 @@ tn__st_entry *tn__st_add(tn_safetensors *f, const char *name, size_t bytes); /* 
 
 /* The i-th tensor; blocks as f32 or bf16. Raises. */
 tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_dtype packed_as);
+
+/* Checksums (safetensors_sums.c): to a writer's notes, in this order of its items; from a file's metadata to its entries;
+ * does a tensor have its own? Raise. */
+bool tn__st_note_sums(tn_safetensors_writer *w, const uint32_t *order);
+bool tn__st_take_sums(tn_safetensors *f);
+bool tn__st_sound(const char *label, const tn__st_entry *e, const tn_tensor *t);
+/* As tn_safetensors_save, with checksums, which reading compares. */
+tn_status tn__safetensors_save_summed(tn_safetensors_writer *w, const char *path);
 
 /* What a writer has been given, in order. */
 struct tn__st_item {

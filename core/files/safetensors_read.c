@@ -159,7 +159,7 @@ static bool read_header(tn_safetensors *f)
     tn__mem_put(f->header, (size_t)n);
     f->header = NULL;
     uint32_t *order = ok ? tn__mem_get(f->count * sizeof *order) : NULL;
-    ok = order && check_offsets(f, order);
+    ok = order && check_offsets(f, order) && tn__st_take_sums(f);
     tn__mem_put(order, f->count * sizeof *order);
     return ok;
 }

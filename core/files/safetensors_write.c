@@ -227,7 +227,7 @@ static tn_tensor *write_all(const tn_safetensors_writer *w, const char *label, c
     return t;
 }
 
-static tn_tensor *write_sorted(const tn_safetensors_writer *w, const char *label, const char *path)
+static tn_tensor *write_sorted(tn_safetensors_writer *w, const char *label, const char *path, bool summed)
 {
     if (!w) return tn_raise(TN_EINVAL, "%s: the writer is NULL", label), NULL;
     uint32_t       *order = tn__mem_get(w->count * sizeof *order);
@@ -236,24 +236,27 @@ static tn_tensor *write_sorted(const tn_safetensors_writer *w, const char *label
     if (j) {
         for (uint32_t i = 0; i < w->count; i++) order[i] = i;
         tn__sort(order, w->count, before, w->items);
-        t = write_all(w, label, path, order, j);
+        if (!summed || tn__st_note_sums(w, order)) t = write_all(w, label, path, order, j);
     }
     tn_json_writer_free(j);
     tn__mem_put(order, w->count * sizeof *order);
     return t;
 }
 
-tn_status tn_safetensors_save(tn_safetensors_writer *w, const char *path)
+static tn_status save(tn_safetensors_writer *w, const char *path, bool summed)
 {
     if (tn__blocked()) return tn__self.error;
     char label[TN__LABEL];
     tn__label(label, "tn_safetensors_save", path);
     if (!path) return tn_raise(TN_EINVAL, "%s: the path is NULL", label);
-    write_sorted(w, label, path);
+    write_sorted(w, label, path, summed);
     return tn__self.error;
 }
 
+tn_status tn_safetensors_save(tn_safetensors_writer *w, const char *path) { return save(w, path, false); }
+tn_status tn__safetensors_save_summed(tn_safetensors_writer *w, const char *path) { return save(w, path, true); }
+
 tn_tensor *tn_safetensors_write(tn_safetensors_writer *w)
 {
-    return tn__blocked() ? NULL : tn__scoped(write_sorted(w, "tn_safetensors_write", NULL));
+    return tn__blocked() ? NULL : tn__scoped(write_sorted(w, "tn_safetensors_write", NULL, false));
 }

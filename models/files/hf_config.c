@@ -1,6 +1,7 @@
 /* hf_config.c — config.json as one table, read and written from the same rows; the checks that all configs share. */
 #include "models/files/hf_config.h"
 #include "core/files/io.h"
+#include "core/files/safetensors.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -358,7 +359,7 @@ static void write_weights(void *m, const char *path, const tn_hf_files *f, const
         snprintf(prefix, sizeof prefix, "%s.", more->part[i].name);
         tn_save_run(more->part[i].module, (tn_save_args){.writer = w, .prefix = prefix});
     }
-    const tn_status saved = tn_error() == TN_OK ? tn_safetensors_save(w, path) : tn_error();
+    const tn_status saved = tn_error() == TN_OK ? tn__safetensors_save_summed(w, path) : tn_error();
     (void)saved; /* it stands */
     tn_safetensors_writer_free(w);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Each file of a run's folder is damaged in 16 ways. Who asks the model then gets the answer from before, or an error
 # that names the file; who goes on with the run gets the same bits as before, or an error that says what to do: no
-# crash, no mixed folder, no dead end. What no checksum guards (JSON that is still JSON, weights in Hugging Face's
-# form) may go unseen: how often is told.
+# crash, no mixed folder, no dead end. What no checksum guards (JSON that is still JSON) may go unseen: how often is told;
+# not so damaged weights, and bits that flip in them at 60 places are all found.
 . "$(dirname "$0")/common.sh"
 fresh damage
 bert=$build/bin/bert
@@ -87,6 +87,18 @@ while read -r file; do
         goes_on "$kind" "$file"
     done
 done < <(cd good && find . -type f ! -name lock -printf '%P\n' | sort)
+[[ "$unseen" != *safetensors* ]] || wrong "damaged weights are not found:$unseen"
+
+rm -rf bad && cp -r good bad
+size=$(stat -c %s good/model.safetensors)
+for ((i = 1; i <= 60; i++)); do # behind the header, whose bits tests/unit/models/test_bert.c turns one by one
+    flip bad/model.safetensors $((size - 1 - i * (size / 100)))
+    code=0
+    timeout -k 5 60 "${ask[@]}" bad >out.txt 2>err.txt </dev/null || code=$?
+    [ $code -gt 0 ] && [ $code -le 7 ] && grep -q "model.safetensors.*is damaged" err.txt ||
+        wrong "bert fill, bit at $i hundredths from the end: ends with $code and says: $(cat err.txt)"
+    cp good/model.safetensors bad/model.safetensors
+done
 mkdir -p "$build/figures"
 echo "damage: $tried times a damaged folder was used, $found times it was refused by name, $(wc -w <<<"$unseen") times \
 another answer was given without a word:${unseen:- none}" | tee "$build/figures/damage"

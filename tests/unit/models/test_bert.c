@@ -190,6 +190,43 @@ START_TEST(what_is_saved_is_loaded)
 }
 END_TEST
 
+/* A bit that flips in a finished model's weights, or in what is said about them: it does not load, or has the same
+ * numbers. Every byte of the header, and of the data every 5th. */
+START_TEST(bits_rot)
+{
+    const char *dir = tn_test_file("rot");
+    char        path[256];
+    tn_bert    *a = tn_bert_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .positions = 6), *b;
+    mkdir(dir, 0777);
+    ck_assert_int_eq(tn_bert_save(a, dir), TN_OK);
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    FILE         *f = fopen(path, "r+b");
+    unsigned char bytes[16384];
+    const size_t  n = f ? fread(bytes, 1, sizeof bytes, f) : 0, header = 8 + bytes[0] + 256u * bytes[1];
+    long          found = 0, harmless = 0;
+    ck_assert(n > header && n < sizeof bytes);
+    for (size_t at = 0; at < n; at += at < header ? 1 : 5) {
+        const int byte = bytes[at] ^ 1 << at % 8;
+        fseek(f, (long)at, SEEK_SET), fputc(byte, f), fflush(f);
+        const tn_scope s = tn_scope_begin();
+        if ((b = tn_bert_load(dir))) {
+            tn_each q = tn_parameters(b);
+            for (tn_each p = tn_parameters(a); tn_next(&p);)
+                ck_assert_msg(tn_next(&q) && tn_same_bits(p.tensor, q.tensor), "byte %zu", at);
+            harmless++;
+        } else {
+            ck_assert_msg(strstr(tn_error_message(), "rot") != NULL, "%s", tn_error_message());
+            found++;
+        }
+        tn_free(b), tn_clear_error(), tn_scope_end(s);
+        fseek(f, (long)at, SEEK_SET), fputc(bytes[at], f), fflush(f);
+    }
+    fclose(f), tn_free(a);
+    printf("bit rot: %ld flips in a model's weights: %ld found, %ld harmless\n", found + harmless, found, harmless);
+    ck_assert(found > 20 * harmless);
+}
+END_TEST
+
 /* A head for the next sentence alone is a class of its own, and opens again as one. */
 START_TEST(next_sentence_alone)
 {
@@ -575,6 +612,7 @@ int main(void)
     tcase_add_test(c, encoder_answers_as_hugging_face);
     tcase_add_loop_test(c, writes_what_hugging_face_reads, 0, 2);
     tcase_add_loop_test(c, what_is_saved_is_loaded, 0, 2);
+    tcase_add_test(c, bits_rot);
     tcase_add_test(c, next_sentence_alone);
     tcase_add_test(c, tuned_for_something);
     tcase_add_test(c, old_names);

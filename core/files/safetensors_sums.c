@@ -1,0 +1,79 @@
+/* safetensors_sums.c — a checksum of each tensor, in the metadata of the file that it is in: as "tenon.sums" 16 digits for
+ * each, in the header's order. It is of the tensor's name, type, shape and bytes. What tn_hf_write writes has them, and
+ * whoever reads a tensor that has one compares it; files of others have none. A machine that stores the highest byte
+ * first neither writes nor compares them, as words would be others there. */
+#include "core/files/safetensors.h"
+#include "core/base/fnv.h"
+#include "core/base/memory.h"
+#include "core/base/thread.h"
+#include "core/tensor/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char key[] = "tenon.sums";
+enum { DIGITS = 16 };
+
+static bool lowest_first(void)
+{
+    const uint16_t one = 1;
+    unsigned char  first;
+    memcpy(&first, &one, 1);
+    return first == 1;
+}
+
+static void sum_of(const char *name, const tn_tensor *t, char to[DIGITS + 1])
+{
+    uint64_t sum = tn__fnv1a(TN__FNV1A, name, strlen(name) + 1);
+    sum = tn__fnv1a_i64(sum, (int64_t)t->dtype);
+    for (int d = 0; d < t->l.shape.n; d++) sum = tn__fnv1a_i64(sum, t->l.shape.d[d]);
+    sum = tn__fnv1a_words(sum, tn__ptr(t), (size_t)tn_shape_numel(t->l.shape) * tn__dtype_bytes(t->dtype));
+    snprintf(to, DIGITS + 1, "%016llx", (unsigned long long)sum);
+}
+
+bool tn__st_note_sums(tn_safetensors_writer *w, const uint32_t *order)
+{
+    uint32_t                  count;
+    const struct tn__st_item *items = tn__st_items(w, &count);
+    const size_t              room = (size_t)count * DIGITS + 1;
+    char                     *all = lowest_first() && count ? tn__mem_get(room) : NULL;
+    if (!all) return tn__self.error == TN_OK;
+    for (uint32_t i = 0; i < count && tn__self.error == TN_OK; i++) {
+        const tn_tensor *t = items[order[i]].tensor;
+        tn_tensor       *copy = tn__layout_contiguous(&t->l) ? NULL : tn__new_owned(t->dtype, t->l.shape);
+        if (copy) tn__copy(copy, t);
+        if (tn__self.error == TN_OK) sum_of(items[order[i]].name, copy ? copy : t, all + (size_t)i * DIGITS);
+        tn_drop(copy);
+    }
+    if (tn__self.error == TN_OK) tn_safetensors_note(w, key, all);
+    tn__mem_put(all, room);
+    return tn__self.error == TN_OK;
+}
+
+bool tn__st_take_sums(tn_safetensors *f)
+{
+    const char *sums = lowest_first() ? tn_safetensors_metadata(f, key) : NULL;
+    if (!sums) return true;
+    if (strlen(sums) != (size_t)f->count * DIGITS) {
+        tn_raise(TN_EFORMAT,
+                 "%s: is damaged: %s in its metadata has %zu digits, expected %d for each of its %u tensors", f->label,
+                 key, strlen(sums), DIGITS, f->count);
+        return false;
+    }
+    for (uint32_t i = 0; i < f->count; i++) f->entries[i].sum = sums + (size_t)i * DIGITS;
+    return true;
+}
+
+bool tn__st_sound(const char *label, const tn__st_entry *e, const tn_tensor *t)
+{
+    char is[DIGITS + 1], shown[TN__QUOTED];
+    if (!e->sum || !t) return true;
+    sum_of(e->name, t, is);
+    if (!memcmp(is, e->sum, DIGITS)) return true;
+    tn_raise(
+        TN_EFORMAT,
+        "%s: tensor %s is damaged: its checksum is %s, but should be %.16s. Copy the file again from where it came, or "
+        "make it anew; if a program changed it on purpose, that has to leave \"%s\" out of its metadata",
+        label, tn__quote(shown, e->name, e->name_bytes, 100), is, e->sum, key);
+    return false;
+}
