@@ -112,7 +112,7 @@ TN_API tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weig
 
 /* Instead of tn_step; all ranks. Clips, then steps; with .zero each rank its share, whose weights go to all: the same
  * bits as without (an optimizer's own clip rounds otherwise, and sees only its share). Of the optimizer's state each
- * rank has a share then. Whole parameters are shared out: a large table of words is one rank's. */
+ * of k ranks has a k-th then, by elements; of an optimizer that steps whole parameters (LAMB, Adafactor) whole ones. */
 TN_API tn_status tn_replica_step(tn_replica *r, tn_optimizer *o);
 /* All ranks, with .zero: rank 0 gets the state of all parameters, to save a whole checkpoint, which any number of ranks
  * may go on from; or each forgets what is not its share, behind saving and restoring. Else nothing happens. */

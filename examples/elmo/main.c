@@ -29,6 +29,7 @@ int main(int argc, char **argv)
         .name = "elmo",
         .summary = "vectors of words in their sentences",
         .commands = commands,
+        .world = PROGRAM_WORLD,
         .text = "A language model in both directions, whose words are made of characters; its layers are what a word "
                 "means where it stands:\n\n"
                 "  elmo train --text sentences.txt --out model --minutes 30\n"

@@ -19,6 +19,7 @@ typedef struct {
     text_lines  learned, held;
     int64_t    *order; /* of the lines in this epoch */
     int64_t     epoch, at, held_at, words;
+    tn_shard    shard, held_shard;
     void       *now; /* the model that is trained, or whose first steps are timed */
 } elmo_training;
 
@@ -107,6 +108,10 @@ static bool fill_thoughts(const elmo_training *g, tn_batch *b, const text_lines 
 static bool fill(elmo_training *g, tn_batch *b, const text_lines *l, int64_t n, const int64_t *which)
 {
     tn_text lines[MOST_ROWS];
+    if (!n) { /* a shard without a row */
+        b->x = tn_zeros_of(TN_I64, TN_SHAPE(0, 1)), b->y = tn_zeros_of(TN_I64, TN_SHAPE(0, 1));
+        return tn_error() == TN_OK;
+    }
     if (is_thoughts(g)) return fill_thoughts(g, b, l, n, which);
     for (int64_t i = 0; i < n; i++) lines[i] = l->line[which[i]];
     const tn_elmo_batch s = tn_elmo_sentences(g->now, n, lines);
@@ -135,14 +140,16 @@ static bool draw(void *user, tn_batch *b)
     elmo_training *g = user;
     const int64_t  from = g->at, left = g->learned.count - from, n = left < g->batch ? left : g->batch;
     if (g->at >= g->learned.count) return g->at = 0, g->epoch++, shuffle(g), false;
-    g->at += n;
-    return fill(g, b, &g->learned, n, g->order + from);
+    tn_batch_cut(b, g->shard, n);
+    if (tn_shard_next(&g->shard)) g->at += n;
+    return fill(g, b, &g->learned, b->rows, g->order + from + b->first);
 }
 static void begin(void *user, const tn_json *at)
 {
     elmo_training *g = user;
     g->at = at ? tn_json_i64(tn_json_need(at, "at")) : 0, g->epoch = at ? tn_json_i64(tn_json_need(at, "epoch")) : 0;
     if (g->at < 0) g->at = 0;
+    g->shard.done_ = 0;
     shuffle(g);
 }
 static void keep(void *user, tn_json_writer *w)
@@ -155,14 +162,19 @@ static bool go_through(void *user, tn_batch *b)
     const int64_t  left = g->held.count - g->held_at, n = left < g->batch ? left : g->batch;
     if (n < 1) return g->held_at = 0, false;
     int64_t which[MOST_ROWS];
-    for (int64_t i = 0; i < n; i++) which[i] = g->held_at++;
-    return fill(g, b, &g->held, n, which);
+    tn_batch_cut(b, g->held_shard, n);
+    for (int64_t i = 0; i < b->rows; i++) which[i] = g->held_at + b->first + i;
+    if (tn_shard_next(&g->held_shard)) g->held_at += n;
+    return fill(g, b, &g->held, b->rows, which);
 }
 static void go_back(void *user, const tn_json *at)
 {
     (void)at;
-    ((elmo_training *)user)->held_at = 0;
+    elmo_training *g = user;
+    g->held_at = 0, g->held_shard.done_ = 0;
 }
+static void shard_learned(void *user, tn_shard s) { ((elmo_training *)user)->shard = s; }
+static void shard_held(void *user, tn_shard s) { ((elmo_training *)user)->held_shard = s; }
 
 static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 {
@@ -219,9 +231,9 @@ static bool open_all(training *t)
 {
     elmo_training *g = of(t);
     t->batches = (g->learned.count - 1) / g->batch + 1;
-    t->fit.train = (tn_source){draw, begin, keep, NULL, g, t->batches}, t->fit.loss = loss, t->fit.user = g;
+    t->fit.train = (tn_source){draw, begin, keep, shard_learned, g, t->batches}, t->fit.loss = loss, t->fit.user = g;
     if (g->held.count) {
-        t->fit.valid = (tn_source){.next = go_through, .begin = go_back, .user = g};
+        t->fit.valid = (tn_source){.next = go_through, .begin = go_back, .shard = shard_held, .user = g};
         t->fit.restore_best = true;
     }
     t->width = g->batch * (g->words / g->learned.count + 3), t->every = t->batches < 500 ? t->batches : 500;
@@ -309,6 +321,7 @@ static const option options[] = {
     TRAIN_WIDTH(asked.base.asked),
     TRAIN_TEXT(asked.base.asked),
     TRAIN_RUN(asked.base.asked, "texts", "20"),
+    TRAIN_RANKS(asked.base.asked),
     {0},
 };
 const command train_command =

@@ -18,6 +18,13 @@ grep -qE '^model: step 40, loss [0-9.]+, best on validation' said.txt || wrong "
 "${train[@]}" --steps 40 --lr 0.01 --out again --threads 1 >/dev/null
 cmp model/model.safetensors again/model.safetensors || wrong "another number of threads, other weights"
 
+if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
+    for ranks in 1 3; do
+        "${train[@]}" --steps 15 --out ranks$ranks --ranks $ranks >said.txt 2>&1 || wrong "--ranks $ranks: $(cat said.txt)"
+    done
+    cmp ranks1/model.safetensors ranks3/model.safetensors || wrong "three ranks make another model than one"
+fi
+
 printf 'the cat runs\nruns\n' | "$elmo" embed --model model >vectors.txt || wrong "elmo embed failed"
 awk 'NF && NF != 64 { exit 1 } END { exit NR != 6 }' vectors.txt ||
     wrong "four words and two ends are not six lines of 64"
