@@ -69,5 +69,13 @@ for dtype in f32 bf16; do
         cmp -s one_$dtype/model.safetensors half/model.safetensors || wrong "bert, $dtype $zero: from 4 ranks to 3"
     done
 done
+# What measures them, in small.
+timeout 60 "$build/bin/bench" ranks --ranks 2 --workload reduce --steps 3 --vocab 100 | grep -q '"ratio"' ||
+    wrong "bench ranks --workload reduce says no ratio"
+if command -v python3 >/dev/null; then
+    timeout 100 python3 "$root/bench/scale.py" --bench "$build/bin/bench" --tiny --json >said 2>errors &&
+        [ "$(grep -o '"predicted_ms"' said | wc -l)" = 3 ] && [ "$(grep -o '"efficiency"' said | wc -l)" = 9 ] ||
+        wrong "bench/run scale: $(cat said errors)"
+fi
 echo "$runs runs"
 exit $wrong
