@@ -1,4 +1,6 @@
-/* mistakes.c — the page of a test: which labels are taken for which, and texts that went wrong. */
+/* mistakes.c — the page of a test: which labels are taken for which, texts that went wrong, and what the model looks at
+ * in one of them. */
+#include "bert.h"
 #include "tune.h"
 
 #include "../common/files.h"
@@ -17,6 +19,7 @@ typedef struct {
     double        *counts; /* [labels, labels]: right, said; NULL where there are no labels */
     int64_t        labels, found;
     mistake       *list;
+    tn_string      looked_at; /* the first text that went wrong, or its beginning */
 } mistakes;
 
 /* One decision; what is wrong is kept, as far as there is room. */
@@ -103,6 +106,30 @@ static void shown(tn_report *r, const mistakes *m)
     free(cells);
 }
 
+/* Its words, as far as a picture has room for them. */
+static void keep_text(mistakes *m, const tn_example *x)
+{
+    enum { BYTES = 200 };
+    const bool tagged = m->j->task->task == TN_TASK_TAGS;
+    for (int64_t k = 0; k < (tagged ? x->texts : 1); k++) {
+        size_t n = strlen(x->text[k]);
+        if (n > BYTES) n = BYTES;
+        while (n && ((unsigned char)x->text[k][n] & 0xc0) == 0x80) n--; /* no half of a character */
+        if (m->looked_at.bytes + n > BYTES) break;
+        if (k) tn_string_add(&m->looked_at, tn_text_of(" "));
+        tn_string_add(&m->looked_at, (tn_text){x->text[k], n});
+    }
+}
+
+/* The last layer's heads, which the head reads. */
+static void attention(tn_report *r, const mistakes *m, const held *h)
+{
+    const model seen = {h->asked->encoder, m->j->tokens};
+    if (!m->looked_at.bytes) return;
+    tn_report_heading(r, "What the model looks at, in the first of them");
+    report_looks(r, &seen, m->looked_at.at, seen.bert->config.layers - 1, 0);
+}
+
 bool mistakes_page(const judging *j, const held *h, const char *folder)
 {
     mistakes      m = {.j = j, .labels = tn_labels_count(j->labels), .list = calloc(SHOWN, sizeof(mistake))};
@@ -117,9 +144,12 @@ bool mistakes_page(const judging *j, const held *h, const char *folder)
         else if (task == TN_TASK_ANSWERS) answer(&m, h, i, &x);
         else if (task == TN_TASK_CLASSES && j->problem == TN_ONE_LABEL)
             decided(&m, x.line, tn_labels_find(j->labels, x.label[0]), said_class(h, i), x.text[0]);
+        if (m.found && !m.looked_at.bytes) keep_text(&m, &x);
     }
     if (m.counts) confusion(r, &m);
     if (m.list) shown(r, &m);
+    attention(r, &m, h);
     free(m.counts), free(m.list);
+    tn_string_free(&m.looked_at);
     return record_report(r, in_folder(folder, "test.html", path));
 }

@@ -161,7 +161,7 @@ static bool open_all(training *b)
     if (!t->learn.features || !balance(t) || (t->valid && !features(t, &t->check)) ||
         (t->test && !features(t, &t->judge)))
         return false;
-    t->how = (judging){t->task, problem_of(t), t->labels, t->longest};
+    t->how = (judging){t->task, problem_of(t), t->labels, t->longest, b->tokens};
     b->fit.train = tn_features_source(t->learn.features), b->fit.loss = loss, b->fit.user = t;
     b->fit.weight_decay = t->decay;
     if (t->valid) {

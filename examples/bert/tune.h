@@ -50,6 +50,7 @@ typedef struct {
     tn_problem       problem;
     const tn_labels *labels;
     int64_t          longest; /* pieces of an answer */
+    tn_tokenizer    *tokens;
 } judging;
 verdict verdict_of_none(int64_t examples);
 /* Answers beside those of a file, of v->examples questions; none: how much likelier it is that there is no answer. */
@@ -59,7 +60,8 @@ typedef struct {
 } span;
 bool judge_spans(const tn_labelled *gold, span (*said)(void *user, int64_t i), void *user, bool thresholds, verdict *v);
 bool judge(const judging *j, held *h, tn_tuned *m, verdict *v); /* false: raised */
-/* folder/test.html: which labels are taken for which, and the texts that went wrong. False: raised. */
+/* folder/test.html: which labels are taken for which, the texts that went wrong, and what the model looks at
+ * in the first of them. False: raised. */
 bool   mistakes_page(const judging *j, const held *h, const char *folder);
 double verdict_of(const verdict *v, const char *metric);
 void   verdict_print(const verdict *v, bool json);

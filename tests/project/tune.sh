@@ -25,6 +25,8 @@ json() # FILE KEY...: the last line of FILE is an object with these numbers
     >classes.txt 2>/dev/null || wrong "bert tune classify failed"
 json classes.txt accuracy f1 seconds
 grep -q "went wrong" classes/test.html || wrong "bert tune shows no mistakes"
+grep -q "What the model looks at" classes/test.html && [ "$(grep -c '<svg' classes/test.html)" -ge 2 ] ||
+    wrong "bert tune shows no attention"
 printf 'The\tDET\nman\tB-NAME\n\nman\tB-NAME\nsails\tO\n' >words.conll
 "${tune[@]}" tag --train words.conll --test words.conll --out tags --json >tags.txt || wrong "bert tune tag failed"
 json tags.txt accuracy f1 seconds
