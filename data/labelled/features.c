@@ -20,10 +20,10 @@ static bool lengths(tn_features *f)
     return true;
 }
 
-/* `batch` examples each; but sentences by their pieces, as many as `batch` of them have on average, or so many more that
- * there are not more batches than those would be. Their loss is a mean over words: with as many sentences in each batch,
- * a word among short ones would weigh ten times what it does among long ones, and the batch of the longest would take
- * the memory of several. */
+/* `batch` examples each; but sentences by their pieces, as many as `batch` of them have on average, or so many more
+ * that there are not more batches than those would be. Their loss is a mean over words: with as many sentences in each
+ * batch, a word among short ones would weigh ten times what it does among long ones, and the batch of the longest would
+ * take the memory of several. */
 static bool first_plan(tn_features *f)
 {
     const int64_t n = f->rows / f->group, want = n / f->config.batch + (n % f->config.batch > 0);

@@ -1,7 +1,7 @@
-/* tag.c — elmo tag: taggers that read a frozen model's layers, each as much as they find useful; or, to be compared with
- * it, word vectors. An LSTM in both directions, without a CRF or with one; a network that sees the words around one and
- * the tags before it (Collobert and others 2011), greedy from left to right; and one that knows no order, but the word
- * and the mean of its sentence. */
+/* tag.c — elmo tag: taggers that read a frozen model's layers, each as much as they find useful; or, to be compared
+ * with it, word vectors. An LSTM in both directions, without a CRF or with one; a network that sees the words around
+ * one and the tags before it (Collobert and others 2011), greedy from left to right; and one that knows no order, but
+ * the word and the mean of its sentence. */
 #include "elmo.h"
 
 #include <ctype.h>

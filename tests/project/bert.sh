@@ -262,7 +262,8 @@ says 2 "score labels reads a FILE" "$bert" score labels
 printf 'y\ty\nn\ty\ny\ty\nn\tn\n' >said.tsv
 [ "$("$bert" score labels said.tsv --json)" = '{"examples":4,"accuracy":75.0,"f1":80.0,"matthews":0.5774}' ] ||
     wrong "bert score labels"
-[ "$("$bert" score labels --task cola said.tsv)" = $'examples   4\nmatthews   0.5774' ] || wrong "bert score --task cola"
+[ "$("$bert" score labels --task cola said.tsv)" = $'examples   4\nmatthews   0.5774' ] ||
+    wrong "bert score --task cola"
 printf '1\t2\n2\t4\n3\t5\n' >said.tsv
 [ "$("$bert" score labels --task sts-b said.tsv --json)" = '{"examples":3,"pearson":0.982,"spearman":1.0}' ] ||
     wrong "bert score --task sts-b"

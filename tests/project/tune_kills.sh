@@ -28,7 +28,8 @@ disturbed() # WHOLE MICROSECONDS: one run with interruptions, some of them befor
         "$bert" tune "$kind" --quiet --threads 1 --model small --batch 4 --length 16 --epochs 4 "${more[@]}" --out part \
             "${resume[@]}" >/dev/null 2>&1 &
         local run=$!
-        sleep "$(printf '%d.%06d' $(($2 * (RANDOM % 100) / 200 / 1000000)) $(($2 * (RANDOM % 100) / 200 % 1000000)))"
+        local wait=$(($2 * (RANDOM % 100) / 200))
+        sleep "$(printf '%d.%06d' $((wait / 1000000)) $((wait % 1000000)))"
         kill -$signal $run 2>/dev/null && done=$((done + 1))
         { wait $run; } 2>/dev/null || true
     done
