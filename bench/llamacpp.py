@@ -3,8 +3,8 @@
 
     PYTHON bench/llamacpp.py FOLDER [--threads 2] [--rounds 3] [--only F32,F16,Q8_0] [--page docs/performance.md]
 
-FOLDER holds l110-F32.gguf, l110-F16.gguf and l110-Q8_0.gguf: a LLaMA of 12 layers of 768 with 12 heads and 32,000 words;
-what is not there is made, with random weights. Prints a table, or puts it into the page as its section "Beside
+FOLDER holds l110-F32.gguf, l110-F16.gguf and l110-Q8_0.gguf: a LLaMA of 12 layers of 768 with 12 heads and 32,000
+words; what is not there is made, with random weights. Prints a table, or puts it into the page as its section "Beside
 llama.cpp". Each round is a process of llama.cpp and one of Tenon, which read a prompt of 512 tokens and write 64 behind
 two, several times; the best of all counts. Needs llama-cpp-python (seen with 0.3.36) and gguf, else it ends with 77."""
 import argparse
@@ -117,10 +117,11 @@ def main():
             kind, us["tok_s"], them["tok_s"], us["tok_s"] / them["tok_s"], us["prompt_tok_s"], them["prompt_tok_s"],
             us["prompt_tok_s"] / them["prompt_tok_s"], us["gb_s"], us["read_gb_s"], us["gb_s"] / us["read_gb_s"]))
     text = "\n".join([
-        HEADING, "Tokens a second of a LLaMA of 110 million weights (12 layers of 768, 12 heads, 32,000 words) on the same "
-        "GGUF file, with\n%d threads, in turn, the best of %d rounds (`bench/llamacpp.py`, llama-cpp-python %s): writing "
-        "one by one, and reading a prompt\nof 512. GB/s: the weights that a token reads times tokens, beside the rate at "
-        "which as many threads read memory in\nthe same process: near 1, memory is the limit.\n" %
+        HEADING,
+        "Tokens a second of a LLaMA of 110 million weights (12 layers of 768, 12 heads, 32,000 words) on the same GGUF\n"
+        "file, with %d threads, in turn, the best of %d rounds (`bench/llamacpp.py`, llama-cpp-python %s): writing one\n"
+        "by one, and reading a prompt of 512. GB/s: the weights that a token reads times tokens, beside the rate at\n"
+        "which as many threads read memory in the same process: near 1, memory is the limit.\n" %
         (o.threads, o.rounds, llama_cpp.__version__),
         "| weights | Tenon writes | llama.cpp | times | Tenon reads | llama.cpp | times | GB/s of what there is |",
         "|---|---|---|---|---|---|---|---|", *rows, ""])

@@ -151,7 +151,7 @@ TN_API void      tn_module_freeze(void *m, bool on);
 TN_API void      tn_module_zero_grad(void *m);
 TN_API tn_status tn_module_to(void *m, tn_dtype dt); /* floating parameters, buffers and gradients, all or none */
 /* For inference: the weights of products and tables become 8 bits, as llama.cpp's Q8_0 has them, a quarter of f32
- * (docs/quantisation.md; f16: tn_halve). All or none; the rest is frozen, and m in eval mode. Call tn_to before it, if at all. */
+ * (docs/quantisation.md). All or none; the rest is frozen, and m in eval mode. Call tn_to before it, if at all. */
 TN_API tn_status tn_module_quantize(void *m);
 TN_API void     *tn_module_copy(void *m);
 TN_API void      tn_module_print(FILE *to, void *m);

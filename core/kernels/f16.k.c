@@ -1,5 +1,6 @@
-/* f16.k.c — rows of f32 times weights of f16. An f16 is exact in f32, and then each sum is the chain of multiply-adds that
- * gemm.k.c makes of the same numbers in f32: so both give the same bits, and a row has them alone and among others. */
+/* f16.k.c — rows of f32 times weights of f16. An f16 is exact in f32, and then each sum is the chain of multiply-adds
+ * that gemm.k.c makes of the same numbers in f32: so both give the same bits, and a row has them alone and among
+ * others. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
 

@@ -3,8 +3,8 @@
 #define TENON_CORE_KERNELS_TILE_SIZE_H
 
 /* The micro-tile: as many sums as the registers hold beside one row's vectors of b and an element of a. WIDE: as many
- * beside an element of a alone. KEPT: vectors in a panel of a b that is kept for one row: enough chains of multiply-adds
- * to hide how long one takes, and panels that threads can share out evenly. */
+ * beside an element of a alone. KEPT: vectors in a panel of a b that is kept for one row: enough chains of
+ * multiply-adds to hide how long one takes, and panels that threads can share out evenly. */
 /* clang-format off */
 #define TO_4(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv)
 #define TO_6(X, nv) TO_4(X, nv) X(5, nv) X(6, nv)

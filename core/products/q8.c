@@ -1,4 +1,5 @@
-/* q8.c — weights of 8 bits or of f16 as a tensor: made of floating ones, and of the blocks that GGUF files have, and back.
+/* q8.c — weights of 8 bits or of f16 as a tensor: made of floating ones, and of the blocks that GGUF files have, and
+ * back.
  *
  * The numbers are those of llama.cpp's Q8_0: 32 weights of a row share the scale d = max |w| / 127, kept in f16, and
  * are round(w / d), halves away from zero, where the d is still that in f32. Those of f16 are what f32 rounds to. */

@@ -1,5 +1,6 @@
-/* quantize.c — the weights of products and tables in 8 bits or f16, for inference. A weight stays the tensor that it was, so
- * that whoever holds it, ties and members of structs, has the 8 bits; it is a buffer from then on, and saved as one. */
+/* quantize.c — the weights of products and tables in 8 bits or f16, for inference. A weight stays the tensor that it
+ * was, so that whoever holds it, ties and members of structs, has them so; it is a buffer from then on, and saved as
+ * one. */
 #include "nn/base/nn_private.h"
 
 /* Is it a weight that may be turned, and still to be turned? */

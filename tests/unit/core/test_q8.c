@@ -1,6 +1,6 @@
-/* test_q8.c — weights of 8 bits and of f16: their numbers beside a scalar reference of llama.cpp's Q8_0, the blocks of files and
- * back, and products bit for bit beside those with the same weights in f32: every instruction set, odd sizes, any
- * threads, a row alone and among others, against pages that may not be touched. */
+/* test_q8.c — weights of 8 bits and of f16: their numbers beside a scalar reference of llama.cpp's Q8_0, the blocks of
+ * files and back, and products bit for bit beside those with the same weights in f32: every instruction set, odd sizes,
+ * any threads, a row alone and among others, against pages that may not be touched. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #endif

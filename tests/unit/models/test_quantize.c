@@ -1,5 +1,5 @@
-/* test_quantize.c — models with weights of 8 bits or f16: how near they are, what is kept and saved, that a cached text is the
- * uncached one, and what is refused with nothing changed. */
+/* test_quantize.c — models with weights of 8 bits or f16: how near they are, what is kept and saved, that a cached text
+ * is the uncached one, and what is refused with nothing changed. */
 #include "core/core.h"
 #include "models/models.h"
 #include "tests/common/check_main.h"
