@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""`vectors train` beside word2vec.c, GloVe's program and fastText: the same text, the same options, several seeds.
+
+    tests/outside/vectors_quality.py run OUT --build BUILD --text FILE --tests DIR [--word2vec PROGRAM] [--glove DIR]
+                                      [--kinds skipgram,cbow,glove,fasttext] [--who ours,original] [--seeds 1,2,3]
+    tests/outside/vectors_quality.py table OUT
+
+100 numbers, window 5, 5 negatives, sample 1e-4, minimal count 5, --epochs 5 (GloVe: 15, x_max 10). DIR holds
+EN-WS-353-ALL.txt, EN-SIMLEX-999.txt, EN-MEN-TR-3k.txt, EN-RG-65.txt and questions-words.txt. Vectors of both sides are
+judged by `vectors similarity` and `vectors analogy`. Each run adds a line to OUT/results.tsv, and what stands there is
+not run again; `table` prints the means and, of the originals, standard deviations: ours is to be no worse than the mean
+less one of them. word2vec.c has no seed: on two threads no two of its runs are the same. Seen with fasttext-wheel 0.9.2,
+word2vec.c 20c129af and GloVe 52f7dbc5. Exits with 77 where none of the originals is there.
+"""
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+KINDS = ("skipgram", "cbow", "glove", "fasttext")
+FILES = (("WS-353", "EN-WS-353-ALL.txt"), ("SimLex-999", "EN-SIMLEX-999.txt"), ("MEN", "EN-MEN-TR-3k.txt"),
+         ("RG-65", "EN-RG-65.txt"), ("questions-words", "questions-words.txt"))
+
+
+def ours(a, kind, seed, to):
+    epochs, more = (a.glove_epochs, ["--x-max", "10"]) if kind == "glove" else (a.epochs, [])
+    subprocess.check_call([os.path.join(a.build, "bin/vectors"), "train", "--text", a.text, "--out", to, "--force", "-q",
+                           "--kind", kind, "--dim", "100", "--window", "5", "--negatives", "5", "--sample", "1e-4",
+                           "--epochs", str(epochs), "--threads", str(a.threads), "--seed", str(seed)] + more,
+                          stdout=subprocess.DEVNULL)
+
+
+def word2vec(a, kind, to):
+    subprocess.check_call([a.word2vec, "-train", a.text, "-output", to, "-cbow", str(int(kind == "cbow")), "-size",
+                           "100", "-window", "5", "-negative", "5", "-hs", "0", "-sample", "1e-4", "-iter",
+                           str(a.epochs), "-threads", str(a.threads), "-min-count", "5", "-binary", "0"],
+                          stdout=subprocess.DEVNULL)
+
+
+def glove(a, seed, to):
+    """Its four programs, as its demo.sh calls them; the pairs are counted once."""
+    program = lambda name: os.path.join(a.glove, name)
+    vocab, counts, mixed = (os.path.join(a.out, "glove." + x) for x in ("vocab", "counts", "mixed"))
+    if not os.path.exists(counts):
+        with open(a.text) as f, open(vocab, "w") as g:
+            subprocess.check_call([program("vocab_count"), "-min-count", "5", "-verbose", "0"], stdin=f, stdout=g)
+        with open(a.text) as f, open(counts + ".new", "w") as g:
+            subprocess.check_call([program("cooccur"), "-memory", "2", "-vocab-file", vocab, "-verbose", "0",
+                                   "-window-size", "5", "-overflow-file", os.path.join(a.out, "overflow")],
+                                  stdin=f, stdout=g)
+        os.rename(counts + ".new", counts)
+    with open(counts) as f, open(mixed, "w") as g:
+        subprocess.check_call([program("shuffle"), "-memory", "2", "-verbose", "0", "-seed", str(seed), "-temp-file",
+                               os.path.join(a.out, "shuffle")], stdin=f, stdout=g)
+    stem = to[:-4]
+    subprocess.check_call([program("glove"), "-save-file", stem, "-threads", str(a.threads), "-input-file", mixed,
+                           "-x-max", "10", "-iter", str(a.glove_epochs), "-vector-size", "100", "-binary", "0",
+                           "-vocab-file", vocab, "-verbose", "0", "-seed", str(seed)])
+    os.remove(mixed)
+
+
+def fasttext(a, seed, to):
+    import fasttext as f
+    m = f.train_unsupervised(a.text, model="skipgram", dim=100, ws=5, neg=5, t=1e-4, epoch=a.epochs, thread=a.threads,
+                             minCount=5, lr=0.05, minn=3, maxn=6, seed=seed, verbose=0)
+    with open(to, "w") as g:
+        g.write("%d 100\n" % len(m.words))
+        for w in m.words:
+            g.write(w + " " + " ".join("%.6g" % x for x in m[w]) + "\n")
+
+
+def is_there(a, kind):
+    if kind in ("skipgram", "cbow"):
+        return bool(a.word2vec)
+    if kind == "glove":
+        return bool(a.glove)
+    try:
+        import fasttext  # noqa: F401
+        return True
+    except ImportError:
+        return False
+
+
+def score(a, path):
+    values = []
+    for name, file in FILES:
+        command = "analogy" if name == "questions-words" else "similarity"
+        text = subprocess.run([os.path.join(a.build, "bin/vectors"), command, "--vectors", path, "-q",
+                               os.path.join(a.tests, file)], check=True, capture_output=True, text=True).stdout
+        values.append(float(text.strip().splitlines()[-1].split()[1]))
+    return values
+
+
+def known(out):
+    path = os.path.join(out, "results.tsv")
+    rows = [x.split("\t") for x in open(path).read().splitlines()] if os.path.exists(path) else []
+    return {(r[0], r[1], int(r[2])): [float(x) for x in r[3:8]] for r in rows}
+
+
+def run(a):
+    os.makedirs(a.out, exist_ok=True)
+    kinds, missing = a.kinds.split(","), 0
+    for kind in kinds:
+        for seed in map(int, a.seeds.split(",")):
+            for who in a.who.split(","):
+                if (kind, who, seed) in known(a.out):
+                    continue
+                if who == "original" and not is_there(a, kind):
+                    missing += 1
+                    continue
+                began, to = time.time(), os.path.join(a.out, "%s.%s.%d.vec" % (kind, who, seed))
+                if who == "ours":
+                    ours(a, kind, seed, to)
+                elif kind == "glove":
+                    stem = to[:-4]
+                    glove(a, seed, to)
+                    os.rename(stem + ".txt", to)
+                elif kind == "fasttext":
+                    fasttext(a, seed, to)
+                else:
+                    word2vec(a, kind, to)
+                seconds, values = time.time() - began, score(a, to)
+                if not a.keep:
+                    os.remove(to)
+                with open(os.path.join(a.out, "results.tsv"), "a") as f:
+                    f.write("\t".join([kind, who, str(seed)] + ["%.4f" % x for x in values] + ["%.0f" % seconds]) + "\n")
+                print(kind, who, seed, *values, "%.0f s" % seconds, flush=True)
+    if missing and not any(who == "original" for _, who, _ in known(a.out)):
+        print("skipped: word2vec, GloVe and fastText are not there")
+        sys.exit(77)
+
+
+def table(a):
+    rows, worse = known(a.out), 0
+    print("| | " + " | ".join(name for name, _ in FILES) + " |\n|---|" + "---|" * len(FILES))
+    for kind in KINDS:
+        have = {who: [v for (k, w, _), v in rows.items() if (k, w) == (kind, who)] for who in ("ours", "original")}
+        for who, label in (("ours", "`vectors`"), ("original", "the original")):
+            cells = []
+            for i in range(len(FILES)):
+                v = [100 * x[i] for x in have[who]]
+                cells.append("" if not v else "%.1f" % statistics.mean(v) if len(v) < 2 else
+                             "%.1f ± %.1f" % (statistics.mean(v), statistics.stdev(v)))
+                if who == "ours" and v and len(have["original"]) > 1:
+                    o = [100 * x[i] for x in have["original"]]
+                    if statistics.mean(v) < statistics.mean(o) - statistics.stdev(o):
+                        cells[-1] += " ↓"
+                        worse += 1
+            print("| %s, %s, %d seeds | " % (kind, label, len(have[who])) + " | ".join(cells) + " |")
+    sys.exit(worse > 0)
+
+
+p = argparse.ArgumentParser()
+sub = p.add_subparsers(dest="what", required=True)
+r = sub.add_parser("run")
+r.add_argument("out")
+for name in ("build", "text", "tests"):
+    r.add_argument("--" + name, required=True)
+for name, kind, value in (("word2vec", str, None), ("glove", str, None), ("kinds", str, ",".join(KINDS)),
+                          ("who", str, "ours,original"), ("seeds", str, "1,2,3"), ("epochs", int, 5),
+                          ("glove-epochs", int, 15), ("threads", int, 2)):
+    r.add_argument("--" + name, type=kind, default=value)
+r.add_argument("--keep", action="store_true", help="the vectors, too: OUT/KIND.WHO.SEED.vec")
+t = sub.add_parser("table")
+t.add_argument("out")
+a = p.parse_args()
+(run if a.what == "run" else table)(a)
