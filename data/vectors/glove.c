@@ -86,7 +86,7 @@ static bool add_pair(counted *c, int32_t word, int32_t context, float by)
 static void read_words(int64_t from, int64_t to, void *user)
 {
     tn__trainer *t = user;
-    for (int64_t i = from; i < to; i++) tn__shard_read(&t->shard[i], i);
+    for (int64_t i = from; i < to; i++) tn__shard_read(&t->shard[i]);
 }
 
 static bool count_around(counted *c, const tn__shard *s, int64_t at, int64_t window)
@@ -134,11 +134,10 @@ static void deal(int64_t from, int64_t to, void *user)
     }
 }
 
-static bool count_pairs(tn__trainer *t, tn__run *r, int n, const char *const *paths)
+static bool count_pairs(tn__trainer *t, tn__run *r)
 {
-    bool on = true;
     t->work = read_words, t->after = count_part;
-    for (int i = 0; on && i < n; i++) on = tn__read_through(t, r, paths[i]);
+    const bool on = tn__read_through(t, r, 0);
     if (on) tn_parallel_for(PARTS, 1, deal, t);
     return on && tn__self.error == TN_OK;
 }
@@ -210,13 +209,13 @@ static void pairs_free(tn__trainer *t)
     t->pairs = NULL;
 }
 
-tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r, int n, const char *const *paths)
+tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r)
 {
     tn_vectors *v = NULL;
     if (!(t->pairs = tn__mem_zeroed(sizeof *t->pairs))) return NULL;
     struct tn__pairs *g = t->pairs;
     g->stride = t->width + TN__PAIRS_WIDTH;
-    bool on = count_pairs(t, r, n, paths) && make_rows(t, &g->word, 0) && make_rows(t, &g->context, 1) &&
+    bool on = count_pairs(t, r) && make_rows(t, &g->word, 0) && make_rows(t, &g->context, 1) &&
               make_rows(t, &g->word_squares, 2) && make_rows(t, &g->context_squares, 3);
     const int64_t words = r->words;
     r->began = tn__seconds(), r->words = 0, t->rate = (float)t->a.lr;

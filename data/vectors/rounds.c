@@ -1,4 +1,4 @@
-/* rounds.c — what both ways of training go through: a file in rounds; and at the end the vectors. */
+/* rounds.c — what both ways of training go through: the texts in rounds; and at the end the vectors. */
 #include "core/base/toolbox.h"
 #include "data/vectors/train_private.h"
 
@@ -12,29 +12,58 @@ void tn__tell(const tn__trainer *t, const tn__run *r, double done)
 
 enum { TOLD_EVERY = 64 };
 
-/* The rounds of one file in one epoch. False: stopped, or raised. */
-bool tn__read_through(tn__trainer *t, tn__run *r, const char *path)
+/* The next piece of a shard: up to BYTES of its part, in one file. False: raised. */
+static bool next_piece(tn__shard *s, const tn__run *r, int64_t epoch)
 {
-    char       label[TN__LABEL];
-    tn__source s;
-    if (!tn__source_open(&s, tn__label(label, TN__TRAIN, path), path)) return false;
-    t->file_end = s.size;
-    for (int64_t at = 0, round = 0; at < s.size && tn__self.error == TN_OK; at = t->round_end, round++) {
+    int file = 0;
+    s->from = s->to = 0;
+    if (s->at >= s->end) return true;
+    while (r->start[file + 1] <= s->at) file++;
+    if (file != s->file) {
+        if (s->file >= 0) tn__source_close(&s->source);
+        s->file = -1;
+        if (!tn__source_open(&s->source, tn__label(s->label, TN__TRAIN, r->path[file]), r->path[file])) return false;
+        s->file = file;
+        s->key = tn__splitmix(s->t->a.seed + tn__splitmix((uint64_t)epoch * 0x10001 + (uint64_t)file + 1));
+    }
+    s->file_end = r->start[file + 1] - r->start[file], s->from = s->at - r->start[file];
+    s->to = tn__min_i64(s->from + tn__min_i64(TN__SHARD_BYTES, s->end - s->at), s->file_end);
+    s->at += s->to - s->from;
+    s->text_at = tn__max_i64(0, s->from - TN__AROUND), s->text_end = tn__min_i64(s->to + TN__AROUND, s->file_end);
+    return tn__source_read(&s->source, s->text, s->text_at, (size_t)(s->text_end - s->text_at));
+}
+
+/* The texts in equal parts, one for each shard. */
+static void deal_texts(tn__trainer *t, const tn__run *r)
+{
+    const int64_t part = tn__max_i64(TN__SHARD_BYTES, (r->bytes + t->shards - 1) / t->shards);
+    for (int64_t i = 0; i < t->shards; i++) {
+        tn__shard *s = &t->shard[i];
+        s->at = tn__min_i64(i * part, r->bytes), s->end = tn__min_i64(s->at + part, r->bytes);
+    }
+}
+
+bool tn__read_through(tn__trainer *t, tn__run *r, int64_t epoch)
+{
+    bool on = true;
+    deal_texts(t, r);
+    for (int64_t at = 0, round = 0; on && at < r->bytes && tn__self.error == TN_OK; round++) {
         /* what GloVe counts it reads once, and tells of its epochs later */
-        const double all = (double)r->bytes * (double)t->a.epochs, done = (double)(r->before + at) / all;
+        const double done = (double)(r->before + at) / ((double)r->bytes * (double)t->a.epochs);
         if (t->a.stop && *t->a.stop) break;
         t->rate = (float)(t->a.lr * fmax(1e-4, 1 - done));
-        t->round_at = at, t->round_end = tn__min_i64(at + t->shards * TN__SHARD_BYTES, s.size);
-        t->text_at = tn__max_i64(0, at - TN__AROUND), t->text_end = tn__min_i64(t->round_end + TN__AROUND, s.size);
-        t->text = r->buffer;
-        if (!tn__source_read(&s, r->buffer, t->text_at, (size_t)(t->text_end - t->text_at))) break;
+        for (int64_t i = 0; on && i < t->shards; i++) on = next_piece(&t->shard[i], r, epoch);
+        if (!on) break;
         tn_parallel_for(t->shards, 1, t->work, t);
         tn_parallel_for(t->after ? t->shards : 0, 1, t->after, t);
-        for (int64_t i = 0; i < t->shards; i++) r->words += t->shard[i].words;
+        for (int64_t i = 0; i < t->shards; i++) r->words += t->shard[i].words, at += t->shard[i].to - t->shard[i].from;
         if (round % TOLD_EVERY == 0) tn__tell(t, r, done);
     }
-    r->before += s.size;
-    tn__source_close(&s);
+    r->before += r->bytes;
+    for (int64_t i = 0; i < t->shards; i++) {
+        if (t->shard[i].file >= 0) tn__source_close(&t->shard[i].source);
+        t->shard[i].file = -1;
+    }
     return tn__self.error == TN_OK && !(t->a.stop && *t->a.stop);
 }
 

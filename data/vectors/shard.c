@@ -71,8 +71,11 @@ static void copies_subtract(tn__copies *c, const tn__table *from, const tn__trai
 
 static void copies_add(const tn__copies *c, tn__table *to, const tn__trainer *t, int64_t part)
 {
-    for (int64_t i = 0; i < c->n; i++)
+    for (int64_t i = 0; i < c->n; i++) {
+        const int64_t ahead = i + t->shards * AHEAD; /* one in so many rows is of this part */
+        if (ahead < c->n && c->row[ahead] % t->shards == part) fetch(to->x + c->row[ahead] * t->width, t->width);
         if (c->row[i] % t->shards == part) t->kernels->add(t->width, to->x + c->row[i] * t->width, c->x + i * t->width);
+    }
 }
 
 void tn__shard_merge(tn__trainer *t, int64_t part)
@@ -86,30 +89,32 @@ void tn__shard_merge(tn__trainer *t, int64_t part)
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* A word is a letter and a blank at least. */
-enum { TOKENS = (TN__SHARD_BYTES + 2 * TN__AROUND) / 2 + 2 };
+enum { TEXT = TN__SHARD_BYTES + 2 * TN__AROUND, TOKENS = TEXT / 2 + 2 };
 
 static int64_t least(int64_t a, int64_t rows) { return tn__min_i64(a, rows) + 1; }
 
 bool tn__shard_begin(tn__shard *s, const tn__trainer *t)
 {
-    s->t = t;
+    s->t = t, s->file = -1;
+    s->text = tn__mem_get(TEXT);
     s->token = tn__mem_get(TOKENS * sizeof *s->token);
     s->in_at = tn__mem_get(TOKENS * sizeof *s->in_at), s->out_at = tn__mem_get(TOKENS * sizeof *s->out_at);
-    s->window = tn__mem_get(TOKENS), s->pool = tn__mem_get(TN__POOL * sizeof *s->pool);
+    s->window = tn__mem_get(TOKENS), s->pool = tn__mem_get((size_t)t->pool * sizeof *s->pool);
     s->scratch = tn__mem_get((size_t)(2 * t->width) * sizeof *s->scratch);
     /* a letter, a blank, < and > begin an n-gram of each length at most; and each word has its own row */
     const int64_t rows = t->gram ? 1 + 3 * (t->a.max_n - t->a.min_n + 1) : 1, ways = t->tree.node ? 60 : 1;
-    return s->token && s->in_at && s->out_at && s->window && s->pool && s->scratch &&
+    return s->text && s->token && s->in_at && s->out_at && s->window && s->pool && s->scratch &&
            copies_make(&s->in, least(TOKENS * rows, t->in.rows), t->width) &&
-           copies_make(&s->out, least(TOKENS * ways + TN__POOL, t->out.rows), t->width);
+           copies_make(&s->out, least(TOKENS * ways + t->pool, t->out.rows), t->width);
 }
 
 void tn__shard_free(tn__shard *s)
 {
     if (!s->t) return;
+    tn__mem_put(s->text, TEXT);
     tn__mem_put(s->token, TOKENS * sizeof *s->token);
     tn__mem_put(s->in_at, TOKENS * sizeof *s->in_at), tn__mem_put(s->out_at, TOKENS * sizeof *s->out_at);
-    tn__mem_put(s->window, TOKENS), tn__mem_put(s->pool, TN__POOL * sizeof *s->pool);
+    tn__mem_put(s->window, TOKENS), tn__mem_put(s->pool, (size_t)s->t->pool * sizeof *s->pool);
     tn__mem_put(s->scratch, (size_t)(2 * s->t->width) * sizeof *s->scratch);
     copies_free(&s->in, s->t->width), copies_free(&s->out, s->t->width);
 }
@@ -123,7 +128,7 @@ static void take(tn__shard *s, int64_t at, const char *word, int64_t bytes, bool
     const int64_t      id = bytes > TN__WORD_MOST ? -1 : tn__lexicon_find(&t->words, word, (size_t)bytes);
     if (id < 0) return;
     s->words += own;
-    const uint64_t random = tn__splitmix(t->key ^ (uint64_t)at * 0xd1342543de82ef95u);
+    const uint64_t random = tn__splitmix(s->key ^ (uint64_t)at * 0xd1342543de82ef95u);
     if ((uint32_t)random > t->keep[id]) return;
     s->window[s->tokens] = (uint8_t)(1 + tn__choose((uint32_t)(random >> 32), (uint32_t)t->a.window));
     s->token[s->tokens++] = (int32_t)id;
@@ -132,10 +137,9 @@ static void take(tn__shard *s, int64_t at, const char *word, int64_t bytes, bool
 /* Words that begin in [from, to) are the shard's own; those within AROUND bytes of them are seen. */
 static void read_piece(tn__shard *s, int64_t from, int64_t to)
 {
-    const tn__trainer *t = s->t;
-    const char        *text = t->text - t->text_at;
-    const int64_t      end = tn__min_i64(t->text_end, to + TN__AROUND);
-    int64_t            at = tn__max_i64(t->text_at, from - TN__AROUND);
+    const char   *text = s->text - s->text_at;
+    const int64_t end = s->text_end;
+    int64_t       at = s->text_at;
     if (at > 0)
         while (at < end && !tn__is_gap(text[at])) at++; /* what may be the end of a word */
     bool before = true, own = false;
@@ -150,7 +154,7 @@ static void read_piece(tn__shard *s, int64_t from, int64_t to)
         if (own && at >= to) s->last = s->tokens, own = false;
         if (at >= end) break;
         while (at < end && !tn__is_gap(text[at])) at++;
-        if (at == end && end != t->file_end) break;
+        if (at == end && end != s->file_end) break;
         take(s, word, text + word, at - word, own);
     }
     if (before) s->first = s->tokens;
@@ -177,23 +181,22 @@ static void copy_word(tn__shard *s, int64_t i)
     else s->out_at[i] = copy_of(&s->out, id);
 }
 
-bool tn__shard_read(tn__shard *s, int64_t i)
+bool tn__shard_read(tn__shard *s)
 {
-    const int64_t from = s->t->round_at + i * TN__SHARD_BYTES;
     s->tokens = s->first = s->last = s->words = 0;
-    if (from < s->t->round_end) read_piece(s, from, tn__min_i64(from + TN__SHARD_BYTES, s->t->round_end));
-    return from < s->t->round_end;
+    if (s->from < s->to) read_piece(s, s->from, s->to);
+    return s->from < s->to;
 }
 
-void tn__shard_run(tn__shard *s, int64_t i)
+void tn__shard_run(tn__shard *s)
 {
     const tn__trainer *t = s->t;
     copies_forget(&s->in), copies_forget(&s->out);
-    if (!tn__shard_read(s, i)) return;
-    s->random = tn__splitmix(t->key ^ ~(uint64_t)(t->round_at + i * TN__SHARD_BYTES));
+    if (!tn__shard_read(s)) return;
+    s->random = tn__splitmix(s->key ^ ~(uint64_t)s->from);
     for (int64_t k = 0; k < s->tokens; k++)
         if (s->token[k] >= 0) copy_word(s, k);
-    for (int k = 0; t->noise.n && k < TN__POOL; k++)
+    for (int64_t k = 0; t->noise.n && k < t->pool; k++)
         s->pool[k] =
             copy_of(&s->out, (int32_t)tn__noise_draw(&t->noise, tn__splitmix(s->random += 0x9e3779b97f4a7c15u)));
     copies_fill(&s->in, &t->in, t->width), copies_fill(&s->out, &t->out, t->width);

@@ -48,13 +48,14 @@ static bool count_words(tn__trainer *t, int n, const char *const *paths)
     return false;
 }
 
-static bool sizes(int64_t *bytes, int n, const char *const *paths)
+static bool sizes(tn__run *r)
 {
-    for (int i = 0; i < n; i++) {
+    if (!(r->start = tn__mem_zeroed((size_t)(r->files + 1) * sizeof *r->start))) return false;
+    for (int i = 0; i < r->files; i++) {
         tn__source s;
         char       label[TN__LABEL];
-        if (!tn__source_open(&s, tn__label(label, TN__TRAIN, paths[i]), paths[i])) return false;
-        *bytes += s.size;
+        if (!tn__source_open(&s, tn__label(label, TN__TRAIN, r->path[i]), r->path[i])) return false;
+        r->start[i + 1] = r->bytes += s.size;
         tn__source_close(&s);
     }
     return true;
@@ -163,6 +164,7 @@ static bool make_ready(tn__trainer *t, int64_t bytes)
     const int64_t n = t->words.words.n;
     const bool    grams = t->a.kind == TN_VECTORS_FASTTEXT;
     t->width = (t->a.dim + TN__PAIRS_WIDTH - 1) / TN__PAIRS_WIDTH * TN__PAIRS_WIDTH;
+    t->pool = grams ? TN__POOL_FASTTEXT : TN__POOL;
     t->learn = grams ? tn__learn_fasttext : t->a.kind == TN_VECTORS_CBOW ? tn__learn_cbow : tn__learn_skipgram;
     if (t->a.lr == 0) t->a.lr = t->a.kind == TN_VECTORS_SKIPGRAM ? 0.025 : 0.05;
     if (!make_keep(t) || !make_noise(t) || (grams && !make_grams(t)) ||
@@ -181,7 +183,7 @@ static bool make_ready(tn__trainer *t, int64_t bytes)
 static void run_shards(int64_t from, int64_t to, void *user)
 {
     tn__trainer *t = user;
-    for (int64_t i = from; i < to; i++) tn__shard_run(&t->shard[i], i);
+    for (int64_t i = from; i < to; i++) tn__shard_run(&t->shard[i]);
 }
 static void merge_shards(int64_t from, int64_t to, void *user)
 {
@@ -189,15 +191,11 @@ static void merge_shards(int64_t from, int64_t to, void *user)
     for (int64_t i = from; i < to; i++) tn__shard_merge(t, i);
 }
 
-static bool run_rounds(tn__trainer *t, tn__run *r, int n, const char *const *paths)
+static bool run_rounds(tn__trainer *t, tn__run *r)
 {
     bool on = true;
     t->work = run_shards, t->after = merge_shards;
-    for (int64_t e = 0; on && e < t->a.epochs; e++)
-        for (int i = 0; on && i < n; i++) {
-            t->key = tn__splitmix(t->a.seed + tn__splitmix((uint64_t)e * 0x10001 + (uint64_t)i + 1));
-            on = tn__read_through(t, r, paths[i]);
-        }
+    for (int64_t e = 0; on && e < t->a.epochs; e++) on = tn__read_through(t, r, e);
     if (on) tn__tell(t, r, 1);
     return on;
 }
@@ -206,15 +204,14 @@ tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_tra
 {
     if (tn__blocked() || !check(n, paths, &args)) return NULL;
     tn__trainer t = {.a = args, .kernels = tn__kernels()->pairs};
-    tn__run     r = {0};
+    tn__run     r = {.files = n, .path = paths};
     tn_vectors *v = NULL;
-    if (count_words(&t, n, paths) && sizes(&r.bytes, n, paths) && make_ready(&t, r.bytes) &&
-        (r.buffer = tn__mem_get(TN__ROUND_BYTES))) {
+    if (count_words(&t, n, paths) && sizes(&r) && make_ready(&t, r.bytes)) {
         r.began = tn__seconds();
-        if (args.kind == TN_VECTORS_GLOVE) v = tn__glove_train(&t, &r, n, paths);
-        else if (run_rounds(&t, &r, n, paths)) v = tn__trainer_vectors(&t);
+        if (args.kind == TN_VECTORS_GLOVE) v = tn__glove_train(&t, &r);
+        else if (run_rounds(&t, &r)) v = tn__trainer_vectors(&t);
     }
-    tn__mem_put(r.buffer, TN__ROUND_BYTES);
+    tn__mem_put(r.start, (size_t)(n + 1) * sizeof *r.start);
     tn__trainer_free(&t);
     return v;
 }

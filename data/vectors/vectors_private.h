@@ -115,15 +115,24 @@ typedef struct tn__trainer tn__trainer;
 /* A piece of the text, and what one worker needs for it. */
 typedef struct {
     const tn__trainer *t;
-    tn__copies         in, out;
-    int32_t           *token;               /* words that are kept, in order; -1: a line's end */
-    int32_t           *in_at, *out_at;      /* of each token: its copy */
-    int64_t            tokens, first, last; /* first … last-1 are the shard's own, the others stand around them */
-    int64_t            words;               /* its own, with those that were skipped */
-    uint64_t           random;              /* where its draws begin */
-    int32_t           *pool;                /* copies of words that were drawn as negatives */
-    float             *scratch;             /* [2, width] */
-    uint8_t           *window;              /* of each token: how far it looks */
+    /* its part of the texts, as if they stood behind each other: where it goes on, where it ends */
+    int64_t    at, end;
+    int        file; /* that is open; -1: none */
+    char       label[TN__LABEL];
+    tn__source source;
+    /* the piece: from ... to - 1 of the file; and its bytes with those around it */
+    int64_t    from, to, text_at, text_end, file_end;
+    char      *text;
+    uint64_t   key; /* of what is drawn: seed, epoch, file */
+    tn__copies in, out;
+    int32_t   *token;               /* words that are kept, in order; -1: a line's end */
+    int32_t   *in_at, *out_at;      /* of each token: its copy */
+    int64_t    tokens, first, last; /* first … last-1 are the shard's own, the others stand around them */
+    int64_t    words;               /* its own, with those that were skipped */
+    uint64_t   random;              /* where its draws begin */
+    int32_t   *pool;                /* copies of words that were drawn as negatives */
+    float     *scratch;             /* [2, width] */
+    uint8_t   *window;              /* of each token: how far it looks */
 } tn__shard;
 
 /* The tree of hierarchical softmax: the inner nodes on the way to each word, and the turns. */
@@ -143,6 +152,7 @@ struct tn__trainer {
     tn__table                in, out;
     uint32_t                *keep; /* of each word: it is kept where 32 random bits are not more */
     tn__noise                noise;
+    int64_t                  pool;  /* draws, of each shard */
     float                   *shift; /* of each word, with NCE */
     tn__tree                 tree;
     int64_t                 *gram_start; /* [words + 1]: FastText's rows of each word, its own first */
@@ -152,22 +162,24 @@ struct tn__trainer {
     void (*work)(int64_t from, int64_t to, void *trainer), (*after)(int64_t from, int64_t to, void *trainer);
     struct tn__pairs *pairs; /* GloVe's (glove.c) */
     /* the round under way */
-    const char *text; /* bytes of the file from text_at on */
-    int64_t     text_at, text_end, file_end, round_at, round_end;
-    uint64_t    key; /* of what is drawn: seed, epoch, file */
-    float       rate;
-    tn__shard  *shard;
-    int64_t     shards;
+    float      rate;
+    tn__shard *shard;
+    int64_t    shards;
 };
 
-/* So the text is cut, whatever the number of threads: a round is up to SHARDS pieces of BYTES, in which all begin with
- * the same rows (train.c says how many); AROUND bytes on both sides are looked at, too. */
-enum { TN__SHARDS = 8, TN__SHARD_BYTES = 4096, TN__AROUND = 512, TN__POOL = 256, TN__WORDS_A_SHARD = 2000 };
+/* So the text is cut, whatever the number of threads: each of up to SHARDS shards (train.c says how many) reads its part
+ * of the texts in pieces of BYTES; a round is a piece of each, in which all begin with the same rows; AROUND bytes on
+ * both sides are looked at, too. The parts are far from each other, so that what is learned in a round, and what was
+ * learned last, is not of one place in the texts. */
+enum { TN__SHARDS = 8, TN__SHARD_BYTES = 4096, TN__AROUND = 512, TN__WORDS_A_SHARD = 2000 };
+/* Draws in the pool of a shard, powers of two. FastText's are nearly even over all words, and a few of them would be
+ * pushed away by every window of a shard, and not met again for a long time: its pool is large. */
+enum { TN__POOL = 256, TN__POOL_FASTTEXT = 4096 };
 
 bool   tn__shard_begin(tn__shard *s, const tn__trainer *t); /* memory, once */
 void   tn__shard_free(tn__shard *s);
-bool   tn__shard_read(tn__shard *s, int64_t i);       /* the words of piece i of the round; false: there is none */
-void   tn__shard_run(tn__shard *s, int64_t i);        /* learns from them: into changes of rows */
+bool   tn__shard_read(tn__shard *s);                  /* the words of its piece; false: there is none */
+void   tn__shard_run(tn__shard *s);                   /* learns from them: into changes of rows */
 void   tn__shard_merge(tn__trainer *t, int64_t part); /* the changes of all shards, in their order */
 float *tn__shard_in(const tn__shard *s, int32_t row); /* the copy of a row that is known to have one */
 void   tn__learn_skipgram(tn__shard *s);

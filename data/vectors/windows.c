@@ -40,7 +40,7 @@ static void hold_against(tn__shard *s, int64_t i, against *a)
     a->out[0] = s->out.x + self * t->width, a->label[0] = 1, a->n = 1;
     if (t->shift) a->shift[0] = t->shift[s->token[i]];
     for (int64_t k = 0; k < t->a.negatives; k++) {
-        const int32_t copy = s->pool[draw(s) >> 32 & (TN__POOL - 1)];
+        const int32_t copy = s->pool[draw(s) >> 32 & (uint64_t)(t->pool - 1)];
         if (copy == self) continue;
         if (t->shift) a->shift[a->n] = t->shift[s->out.row[copy]];
         a->out[a->n] = s->out.x + copy * t->width, a->label[a->n++] = 0;

@@ -124,13 +124,20 @@ static void    on(const tn_vectors_event *e, void *user)
 
 START_TEST(every_word_is_seen_once_an_epoch)
 {
-    const char *path = world(30000, 9); /* several rounds */
-    tn__lexicon x = {0};
-    ck_assert(tn__lexicon_read(&x, "test", path, 1000));
-    tn_vectors *v = tn_vectors_train(1, &path, .dim = 4, .epochs = 3, .min_count = 1, .on = on);
-    ck_assert_int_eq(words_seen, 3 * (x.total + x.lines));
-    tn_vectors_free(v);
-    tn__lexicon_free(&x);
+    /* several rounds; the second, with more different words, has several shards, whose parts begin anywhere */
+    for (int kinds = 9; kinds <= 900; kinds += 891) {
+        const char *paths[] = {world(30000, kinds), tn_test_file("end.txt"), tn_test_file("nothing.txt")};
+        ck_assert_int_eq(tn_file_write(paths[1], "aax1 aax2\naax3", 14), TN_OK);
+        ck_assert_int_eq(tn_file_write(paths[2], "", 0), TN_OK);
+        const char *order[] = {paths[2], paths[1], paths[0], paths[2], paths[1]};
+        tn__lexicon x = {0};
+        for (int i = 0; i < 5; i++) ck_assert(tn__lexicon_read(&x, "test", order[i], 100000));
+        tn_vectors *v = tn_vectors_train(5, order, .dim = 4, .epochs = 3, .min_count = 1, .on = on);
+        ck_assert(kinds == 9 || tn_vectors_size(v) > 2 * TN__WORDS_A_SHARD);
+        ck_assert_int_eq(words_seen, 3 * (x.total + x.lines));
+        tn_vectors_free(v);
+        tn__lexicon_free(&x);
+    }
 }
 END_TEST
 
