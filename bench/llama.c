@@ -1,5 +1,5 @@
 /* llama.c — a LLaMA of 110 M weights that a token reads: how fast it reads a prompt and how fast it writes, one token
- * after the other, with f32, bf16, f16 or 8-bit weights; and how fast memory is read, which is what writing comes to. */
+ * after the other, with f32, bf16, f16 or 8-bit weights; and how fast memory is read, which writing comes to. */
 #include "bench/bench.h"
 
 #include <math.h>

@@ -118,10 +118,10 @@ def main():
             us["prompt_tok_s"] / them["prompt_tok_s"], us["gb_s"], us["read_gb_s"], us["gb_s"] / us["read_gb_s"]))
     text = "\n".join([
         HEADING,
-        "Tokens a second of a LLaMA of 110 million weights (12 layers of 768, 12 heads, 32,000 words) on the same GGUF\n"
-        "file, with %d threads, in turn, the best of %d rounds (`bench/llamacpp.py`, llama-cpp-python %s): writing one\n"
-        "by one, and reading a prompt of 512. GB/s: the weights that a token reads times tokens, beside the rate at\n"
-        "which as many threads read memory in the same process: near 1, memory is the limit.\n" %
+        "Tokens a second of a LLaMA of 110 million weights (12 layers of 768, 12 heads, 32,000 words) on the same\n"
+        "GGUF file, with %d threads, in turn, the best of %d rounds (`bench/llamacpp.py`, llama-cpp-python %s):\n"
+        "writing one by one, and reading a prompt of 512. GB/s: the weights that a token reads times tokens, beside\n"
+        "the rate at which as many threads read memory in the same process: near 1, memory is the limit.\n" %
         (o.threads, o.rounds, llama_cpp.__version__),
         "| weights | Tenon writes | llama.cpp | times | Tenon reads | llama.cpp | times | GB/s of what there is |",
         "|---|---|---|---|---|---|---|---|", *rows, ""])
