@@ -35,4 +35,12 @@ TN__INLINE v_f32 v_without_tail(const float (*t)[32], v_f32 x, v_f32 a, float sc
     return v_choose(v_in_columns_below(2, column), 0.5f * x, v_max(x, v_zero_f32())) - (constant + more);
 }
 
+/* An odd function that is near x at 0, of which the first two columns give what a is less; a up to the last column. */
+TN__INLINE v_f32 v_odd(const float (*t)[32], v_f32 x, v_f32 a, float scale)
+{
+    const v_f32 column = v_column(a, scale);
+    v_f32       more, constant = v_read_columns(t, a, column, &more);
+    return v_with_sign(v_choose(v_in_columns_below(2, column), a, constant) + more, x);
+}
+
 #endif

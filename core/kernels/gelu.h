@@ -1,6 +1,6 @@
 /* gelu.h — erf, gelu and gelu's approximation by tanh for f32. a = |x|, φ the normal density, Φ its integral.
  *
- *   erf       = a + a p(a²) up to 0.84; beyond, 1 - exp(a g(a)); with the sign of x
+ *   erf       from a table, as tanh (sigmoid.h)
  *   gelu      = x Φ(x)                   = max(x, 0) - T            with T = a Φ(-a)
  *   gelu'     = Φ(x) + x φ(x)            with D = Φ(-a) - a φ(a):   1 - D, or D where x < 0
  *   gelu_tanh = x sigmoid(z) with z = √(8/π) (x + 0.044715 x³), and its slope: as silu (sigmoid.h)
@@ -18,19 +18,7 @@
 #define V_GELU_NEAR 4.9f
 #define V_GELU_SCALE 6.4f
 
-TN__INLINE v_f32 v_erf(v_f32 x)
-{
-    static const float p[] = {0.128379166f,   -0.37612626f,    0.112835854f,   -0.026853811f,
-                              0.00518832682f, -0.00080101873f, 7.85384109e-05f};
-    static const float g[] = {-0.000214457512f, -0.63521558f,    -0.106132507f,   0.0236740522f,
-                              -0.00360184186f,  0.000313080411f, -1.02881068e-05f};
-    const v_f32        a = v_min(v_abs(x), v_set1(4)), near = a + a * v_poly(a * a, 7, p);
-    v_u32              n23;
-    v_f32              rest;
-    const v_f32 top = v_top(a), first = top * -0x1.20ep+0f, last = (a - top) * -0x1.20ep+0f + a * v_poly(a, 7, g);
-    const v_f32 z = first + last, e = v_exp_parts(z, (first - z) + last, &n23, &rest);
-    return v_with_sign(v_choose(v_less(a, v_set1(0.84f)), near, 1.0f - e * v_power_of_2(n23, 0)), x);
-}
+TN__INLINE v_f32 v_erf(v_f32 x) { return v_odd(tn__erf_columns, x, v_min(v_abs(x), v_set1(3.93f)), 8); }
 
 /* 2⁶⁴ exp(-a²/2), a up to 15. With h the first 12 bits of a, h² is exact; a² - h² = (a + h)(a - h). */
 TN__INLINE v_f32 v_bell(v_f32 a)

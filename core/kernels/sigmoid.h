@@ -67,12 +67,7 @@ TN__INLINE v_f32 v_times_sigmoid(v_f32 x, v_f32 z, v_f32 more)
     return v_choose(below, v_zero_f32() + y * V_DOWN, v_choose(v_less(x, v_set1(100)), y, x));
 }
 
-TN__INLINE v_f32 v_tanh(v_f32 x)
-{
-    const v_f32 a = v_min(v_abs(x), v_set1(9.03f)), column = v_column(a, 3.484375f);
-    v_f32       more, constant = v_read_columns(tn__tanh_columns, a, column, &more);
-    return v_with_sign(v_choose(v_in_columns_below(2, column), a, constant) + more, x);
-}
+TN__INLINE v_f32 v_tanh(v_f32 x) { return v_odd(tn__tanh_columns, x, v_min(v_abs(x), v_set1(9.03f)), 3.484375f); }
 
 TN__INLINE v_f32 v_silu(v_f32 x)
 {

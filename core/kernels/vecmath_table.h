@@ -12,7 +12,7 @@
 enum { TN__COLUMN_ROWS = 8 };
 typedef float            tn__columns[TN__COLUMN_ROWS][32]; /* columns.h */
 extern const tn__columns tn__gelu_tail, tn__gelu_bend, tn__gelu_tanh_tail, tn__silu_tail, tn__sigmoid_tail,
-    tn__tanh_columns;
+    tn__tanh_columns, tn__erf_columns;
 
 /* softplus is ln(1 + eˣ). */
 #define TN__EACH_FUNCTION(X) \
