@@ -14,21 +14,22 @@ head -n 100 all.tsv >train.tsv && tail -n 40 all.tsv >valid.tsv
 awk 'NF && ++n <= 100 { for (i = 1; i <= NF; i++) print $i "\t" ($i ~ /^[A-Z]/ ? "B-NAME" : "O"); print "" }' \
     book.txt >words.conll
 RANDOM=1 done=0
-tune() # OUT [--resume]
+command_of() # OUT [--resume]: fills the array `command`
 {
-    "$bert" tune "$kind" --quiet --threads 1 --model small --batch 4 --length 16 --epochs 4 "${more[@]}" --out "$@"
+    command=("$bert" tune "$kind" --quiet --threads 1 --model small --batch 4 --length 16 --epochs 4)
+    command+=("${more[@]}" --out "$@")
 }
+tune() { command_of "$@" && "${command[@]}"; }
 disturbed() # WHOLE MICROSECONDS: one run with interruptions, some of them before the first checkpoint
 {
     rm -rf part
     for ((again = 0; again < 5 && done < kills; again++)); do
-        local resume=() signal=INT
+        local resume=() signal=INT wait=$(($2 * (RANDOM % 100) / 200))
         [ -e part/checkpoints ] && resume=(--resume)
         [ $((done % 2)) = 1 ] && signal=KILL
-        "$bert" tune "$kind" --quiet --threads 1 --model small --batch 4 --length 16 --epochs 4 "${more[@]}" --out part \
-            "${resume[@]}" >/dev/null 2>&1 &
+        command_of part "${resume[@]}"
+        "${command[@]}" >/dev/null 2>&1 &
         local run=$!
-        local wait=$(($2 * (RANDOM % 100) / 200))
         sleep "$(printf '%d.%06d' $((wait / 1000000)) $((wait % 1000000)))"
         kill -$signal $run 2>/dev/null && done=$((done + 1))
         { wait $run; } 2>/dev/null || true
