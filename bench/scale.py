@@ -1,5 +1,6 @@
-"""bench/run scale: how a training step grows with the number of machines. A model of a few measured numbers, held against
-what this machine does with 2, 3 and 4 ranks, and then asked about up to 1,024 nodes. bench/README.md says what it is."""
+"""bench/run scale: how a training step grows with the number of machines. A model of a few measured numbers, held
+against what this machine does with 2, 3 and 4 ranks, and then asked about up to 1,024 nodes. bench/README.md says what
+it is."""
 import argparse
 import json
 import math
@@ -26,7 +27,8 @@ def bench(a, *words):
     for name in 'OMPI_MCA_btl_tcp_if_include', 'OMPI_MCA_oob_tcp_if_include', 'HYDRA_IFACE':
         env[name] = 'lo'
     try:
-        said = subprocess.run([a.bench, 'ranks', *map(str, words)], env=env, capture_output=True, text=True, timeout=left)
+        said = subprocess.run([a.bench, 'ranks', *map(str, words)], env=env, capture_output=True, text=True,
+                              timeout=left)
     except subprocess.TimeoutExpired:
         raise Late from None
     if said.returncode:
@@ -34,7 +36,8 @@ def bench(a, *words):
     return json.loads(said.stdout.strip().splitlines()[-1])
 
 
-# ---- what is measured --------------------------------------------------------------------------------------------------
+# ---- what is measured
+# --------------------------------------------------------------------------------------------------
 
 
 def line_of(a):
@@ -51,13 +54,14 @@ def line_of(a):
 def step_of(a):
     """Seconds of a shard, and of what a step has once: 12 shards against 24 of the same size."""
     rows = {'gpt': 12, 'bert': 24}[a.workload]
-    one, two = (bench(a, '--ranks', 1, '--workload', a.workload, '--steps', 3, '--shards', k * SHARDS, '--batch', k * rows,
-                      *a.small)['step_ms'] / 1e3 for k in (1, 2))
+    one, two = (bench(a, '--ranks', 1, '--workload', a.workload, '--steps', 3, '--shards', k * SHARDS,
+                      '--batch', k * rows, *a.small)['step_ms'] / 1e3 for k in (1, 2))
     shard = max((two - one) / SHARDS, one / SHARDS / 2)
     return shard, max(one - SHARDS * shard, 0)
 
 
-# ---- the model ---------------------------------------------------------------------------------------------------------
+# ---- the model
+# ---------------------------------------------------------------------------------------------------------
 
 
 def exchange(size, nodes, latency, rate, bucket, message=0.0):
@@ -101,7 +105,8 @@ def model(name):
 
 
 def forecast(a, name, gbit, nodes, bucket, larger=1):
-    """Each node has one shard of the batch: seconds of it, those in which it waits, and the part that is not waiting."""
+    """Each node has one shard of the batch: seconds of it, those in which it waits, and the part of it that is not
+    waiting."""
     size, work = model(name)
     shard = larger * work / nodes / (a.gflops * 1e9)
     travel = exchange(size, nodes, a.latency * 1e-6, gbit * 1e9 / 8, bucket, a.message * 1e-6)
@@ -125,7 +130,8 @@ def forecasts(a):
     return rows
 
 
-# ---- in words ----------------------------------------------------------------------------------------------------------
+# ---- in words
+# ----------------------------------------------------------------------------------------------------------
 
 
 def advice(r):
@@ -139,14 +145,17 @@ def advice(r):
 def tell(here, rows, a):
     print(f'This machine: a message takes {here["latency_us"]:.0f} us, then {here["mb_s"]:.0f} MB/s; '
           f'a shard of {a.workload} {here["shard_ms"]:.1f} ms, and {here["once_ms"]:.1f} ms once a step.\n')
-    print('| ranks | predicted, ms | measured, ms | measured/predicted | exchange, ms | hidden |\n|---|---|---|---|---|---|')
+    print('| ranks | predicted, ms | measured, ms | measured/predicted | exchange, ms | hidden |')
+    print('|---' * 6 + '|')
     for r in here['rows']:
         print(f'| {r["ranks"]} | {r["predicted_ms"]:.0f} | {r["measured_ms"]:.0f} | '
               f'{r["measured_ms"] / r["predicted_ms"]:.2f} | {r["exchange_ms"]:.1f} | {r["hidden"]:.2f} |')
-    print(f'\nForecast: a batch of {BATCH:,} tokens over nodes of {a.gflops:.0f} GFLOP/s, one shard each; {a.latency:.0f} us, '
-          f'{a.message:g} us a message, buckets of 4 MiB.\nOf a step, the part that is not waiting:\n')
+    print(f'\nForecast: a batch of {BATCH:,} tokens over nodes of {a.gflops:.0f} GFLOP/s, one shard each; '
+          f'{a.latency:.0f} us, {a.message:g} us a message, '
+          f'buckets of 4 MiB.\nOf a step, the part that is not waiting:\n')
     shown = (2, 8, 32, 128, 1024)
-    print('| size | Gbit/s | one node, s | ' + ' | '.join(f'{n} nodes' for n in shown) + ' | below 0.8 from | what to change at 1024 |')
+    print('| size | Gbit/s | one node, s | ' + ' | '.join(f'{n} nodes' for n in shown) +
+          ' | below 0.8 from | what to change at 1024 |')
     print('|---' * (len(shown) + 5) + '|')
     for r in rows:
         print(f'| {r["size"]} | {r["gbit"]} | {r["step_s"]:.1f} | ' +

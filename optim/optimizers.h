@@ -101,8 +101,8 @@ TN_API bool      tn_ema_swapped(const tn_ema *e);
 
 TN_API tn_clip   tn_optimizer_clip(const tn_optimizer *o);
 TN_API tn_status tn_step_share(tn_optimizer *o); /* tn_step; without any gradient counts and schedules go on alone */
-/* Steps of t only elements from ... to - 1, and has only their state, from now on; 0 and tn_numel(t): all. Only where each
- * element is stepped for itself (SGD, Adam, RMSprop, Adagrad). What it has of the state goes along. */
+/* Steps of t only elements from ... to - 1, and has only their state, from now on; 0 and tn_numel(t): all. Only
+ * where each element is stepped for itself (SGD, Adam, RMSprop, Adagrad). What it has of the state goes along. */
 TN_API tn_status tn_optimizer_share(tn_optimizer *o, const tn_tensor *t, int64_t from, int64_t to);
 TN_API bool      tn_optimizer_by_element(const tn_optimizer *o);
 /* What it has of one parameter's state, as bytes for this optimizer in another process: how many; to NULL: no more. */

@@ -123,8 +123,8 @@ void tn__gradients_add(const tn_replica *r, char *a, const char *b, int64_t from
 void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, int64_t to);
 /* Adds the newest branch, number `top`, to those before it until `left` are left: [from, to) of each. */
 void tn__gradients_merge(const tn_replica *r, int top, int left, int64_t from, int64_t to);
-/* A bucket of the sums, which a rank may give to all while it makes the next: before the first tn__replica_weigh, as all
- * shards' losses are known, and behind them tn__replica_finish. sum[k]: byte `origin` of branch k; the sum over all
+/* A bucket of the sums, which a rank may give to all while it makes the next: before the first tn__replica_weigh, as
+ * all shards' losses are known, and behind them tn__replica_finish. sum[k]: byte `origin` of branch k; the sum over all
  * ranks, over their weight, goes to sum[0]. */
 bool tn__replica_weigh(tn_replica *r);
 bool tn__replica_travel(tn_replica *r, char *const *sum, int64_t origin, int64_t from, int64_t to);

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Which elements of a parameter a rank steps: of all gradients side by side each rank has as many bytes. Where an optimizer
- * steps whole parameters (LAMB, Adafactor), those whose middle is in its part. */
+/* Which elements of a parameter a rank steps: of all gradients side by side each rank has as many bytes. Where an
+ * optimizer steps whole parameters (LAMB, Adafactor), those whose middle is in its part. */
 static void share_of(const tn_replica *r, const tn_optimizer *o, const tn__place *p, int rank, int64_t *from,
                      int64_t *to)
 {

@@ -76,19 +76,21 @@ tn__st_entry *tn__st_add(tn_safetensors *f, const char *name, size_t bytes); /* 
 /* The i-th tensor; blocks as f32 or bf16. Raises. */
 tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_dtype packed_as);
 
-/* Checksums (safetensors_sums.c): to a writer's notes, in this order of its items; from a file's metadata to its entries;
- * does a tensor have its own? Raise. */
-bool tn__st_note_sums(tn_safetensors_writer *w, const uint32_t *order);
-bool tn__st_take_sums(tn_safetensors *f);
-bool tn__st_sound(const char *label, const tn__st_entry *e, const tn_tensor *t);
-/* As tn_safetensors_save, with checksums, which reading compares. */
-tn_status tn__safetensors_save_summed(tn_safetensors_writer *w, const char *path);
-
 /* What a writer has been given, in order. */
 struct tn__st_item {
     char      *name;
     tn_tensor *tensor; /* a handle of our own on its storage, without its history */
 };
 const struct tn__st_item *tn__st_items(const tn_safetensors_writer *w, uint32_t *count);
+
+/* Checksums (safetensors_sums.c): those of the items in this order, in a block of tn__st_sums_room, and the name of the
+ * note that they are (NULL: there are none, or raised); from a file's metadata to its entries; does a tensor have its
+ * own? The latter two raise. */
+size_t tn__st_sums_room(uint32_t count);
+char  *tn__st_sums(const struct tn__st_item *items, uint32_t count, const uint32_t *order, const char **named);
+bool   tn__st_take_sums(tn_safetensors *f);
+bool   tn__st_sound(const char *label, const tn__st_entry *e, const tn_tensor *t);
+/* As tn_safetensors_save, with checksums, which reading compares. */
+tn_status tn__safetensors_save_summed(tn_safetensors_writer *w, const char *path);
 
 #endif

@@ -1,7 +1,7 @@
-/* safetensors_sums.c — a checksum of each tensor, in the metadata of the file that it is in: as "tenon.sums" 16 digits for
- * each, in the header's order. It is of the tensor's name, type, shape and bytes. What tn_hf_write writes has them, and
- * whoever reads a tensor that has one compares it; files of others have none. A machine that stores the highest byte
- * first neither writes nor compares them, as words would be others there. */
+/* safetensors_sums.c — a checksum of each tensor, in the metadata of the file that it is in: as "tenon.sums" 16 digits
+ * for each, in the header's order. It is of the tensor's name, type, shape and bytes. What tn_hf_write writes has
+ * them, and whoever reads a tensor that has one compares it; files of others have none. A machine that stores the
+ * highest byte first neither writes nor compares them, as words would be others there. */
 #include "core/files/safetensors.h"
 #include "core/base/fnv.h"
 #include "core/base/memory.h"
@@ -13,6 +13,8 @@
 
 static const char key[] = "tenon.sums";
 enum { DIGITS = 16 };
+
+size_t tn__st_sums_room(uint32_t count) { return (size_t)count * DIGITS + 1; }
 
 static bool lowest_first(void)
 {
@@ -31,29 +33,25 @@ static void sum_of(const char *name, const tn_tensor *t, char to[DIGITS + 1])
     snprintf(to, DIGITS + 1, "%016llx", (unsigned long long)sum);
 }
 
-bool tn__st_note_sums(tn_safetensors_writer *w, const uint32_t *order)
+char *tn__st_sums(const struct tn__st_item *items, uint32_t count, const uint32_t *order, const char **named)
 {
-    uint32_t                  count;
-    const struct tn__st_item *items = tn__st_items(w, &count);
-    const size_t              room = (size_t)count * DIGITS + 1;
-    char                     *all = lowest_first() && count ? tn__mem_get(room) : NULL;
-    if (!all) return tn__self.error == TN_OK;
-    for (uint32_t i = 0; i < count && tn__self.error == TN_OK; i++) {
+    char *all = lowest_first() && count ? tn__mem_get(tn__st_sums_room(count)) : NULL;
+    for (uint32_t i = 0; all && i < count && tn__self.error == TN_OK; i++) {
         const tn_tensor *t = items[order[i]].tensor;
         tn_tensor       *copy = tn__layout_contiguous(&t->l) ? NULL : tn__new_owned(t->dtype, t->l.shape);
         if (copy) tn__copy(copy, t);
         if (tn__self.error == TN_OK) sum_of(items[order[i]].name, copy ? copy : t, all + (size_t)i * DIGITS);
         tn_drop(copy);
     }
-    if (tn__self.error == TN_OK) tn_safetensors_note(w, key, all);
-    tn__mem_put(all, room);
-    return tn__self.error == TN_OK;
+    *named = key;
+    return all;
 }
 
 bool tn__st_take_sums(tn_safetensors *f)
 {
-    const char *sums = lowest_first() ? tn_safetensors_metadata(f, key) : NULL;
-    if (!sums) return true;
+    const int64_t at = lowest_first() ? tn__names_find(&f->keys, key, strlen(key)) : -1;
+    if (at < 0) return true;
+    const char *sums = f->pairs[at].value;
     if (strlen(sums) != (size_t)f->count * DIGITS) {
         tn_raise(TN_EFORMAT,
                  "%s: is damaged: %s in its metadata has %zu digits, expected %d for each of its %u tensors", f->label,

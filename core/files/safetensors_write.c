@@ -227,6 +227,15 @@ static tn_tensor *write_all(const tn_safetensors_writer *w, const char *label, c
     return t;
 }
 
+static bool note_sums(tn_safetensors_writer *w, const uint32_t *order)
+{
+    const char *key;
+    char       *sums = tn__st_sums(w->items, w->count, order, &key);
+    if (sums && tn__self.error == TN_OK) tn_safetensors_note(w, key, sums);
+    tn__mem_put(sums, tn__st_sums_room(w->count));
+    return tn__self.error == TN_OK;
+}
+
 static tn_tensor *write_sorted(tn_safetensors_writer *w, const char *label, const char *path, bool summed)
 {
     if (!w) return tn_raise(TN_EINVAL, "%s: the writer is NULL", label), NULL;
@@ -236,7 +245,7 @@ static tn_tensor *write_sorted(tn_safetensors_writer *w, const char *label, cons
     if (j) {
         for (uint32_t i = 0; i < w->count; i++) order[i] = i;
         tn__sort(order, w->count, before, w->items);
-        if (!summed || tn__st_note_sums(w, order)) t = write_all(w, label, path, order, j);
+        if (!summed || note_sums(w, order)) t = write_all(w, label, path, order, j);
     }
     tn_json_writer_free(j);
     tn__mem_put(order, w->count * sizeof *order);

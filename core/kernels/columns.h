@@ -4,8 +4,8 @@
  *   f(a) = c + r (p₀ + p₁ r + … + p₅ r⁵),  r = a - t
  *
  * t is a number near the middle at which f is almost an f32, c; its slope there, p₀, almost another. So what is rounded
- * counts for the share of the second part in f alone. The columns next to 0 give what f has beside a multiple of a: their
- * c and t are 0. By minimax, 2⁻²⁸ of f or better. */
+ * counts for the share of the second part in f alone. The columns next to 0 give what f has beside a multiple of a:
+ * their c and t are 0. By minimax, 2⁻²⁸ of f or better. */
 #ifndef TENON_CORE_KERNELS_COLUMNS_H
 #define TENON_CORE_KERNELS_COLUMNS_H
 

@@ -6,7 +6,8 @@
 #include "core/tensor/tensor.h"
 
 /* A matrix [out, in] in 8 bits or f16: panels of 64 rows, the last one filled up with zeros, one behind the other,
- * each `in / group` blocks (core/kernels/kernels.h). The tensor is u8 and has one dim: a head of 64 bytes, then the blocks. */
+ * each `in / group` blocks (core/kernels/kernels.h). The tensor is u8 and has one dim: a head of 64 bytes, then the
+ * blocks. */
 typedef struct {
     bool           f16;
     int64_t        out, in;

@@ -167,10 +167,10 @@ struct tn__trainer {
     int64_t    shards;
 };
 
-/* So the text is cut, whatever the number of threads: each of up to SHARDS shards (train.c says how many) reads its part
- * of the texts in pieces of BYTES; a round is a piece of each, in which all begin with the same rows; AROUND bytes on
- * both sides are looked at, too. The parts are far from each other, so that what is learned in a round, and what was
- * learned last, is not of one place in the texts. */
+/* So the text is cut, whatever the number of threads: each of up to SHARDS shards (train.c says how many) reads its
+ * part of the texts in pieces of BYTES; a round is a piece of each, in which all begin with the same rows; AROUND
+ * bytes on both sides are looked at, too. The parts are far from each other, so that what is learned in a round, and
+ * what was learned last, is not of one place in the texts. */
 enum { TN__SHARDS = 8, TN__SHARD_BYTES = 4096, TN__AROUND = 512, TN__WORDS_A_SHARD = 2000 };
 /* Draws in the pool of a shard, powers of two. FastText's are nearly even over all words, and a few of them would be
  * pushed away by every window of a shard, and not met again for a long time: its pool is large. */

@@ -9,8 +9,8 @@
 EN-WS-353-ALL.txt, EN-SIMLEX-999.txt, EN-MEN-TR-3k.txt, EN-RG-65.txt and questions-words.txt. Vectors of both sides are
 judged by `vectors similarity` and `vectors analogy`. Each run adds a line to OUT/results.tsv, and what stands there is
 not run again; `table` prints the means and, of the originals, standard deviations: ours is to be no worse than the mean
-less one of them. word2vec.c has no seed: on two threads no two of its runs are the same. Seen with fasttext-wheel 0.9.2,
-word2vec.c 20c129af and GloVe 52f7dbc5. Exits with 77 where none of the originals is there.
+less one of them. word2vec.c has no seed: on two threads no two of its runs are the same. Seen with fasttext-wheel
+0.9.2, word2vec.c 20c129af and GloVe 52f7dbc5. Exits with 77 where none of the originals is there.
 """
 import argparse
 import os
@@ -26,8 +26,9 @@ FILES = (("WS-353", "EN-WS-353-ALL.txt"), ("SimLex-999", "EN-SIMLEX-999.txt"), (
 
 def ours(a, kind, seed, to):
     epochs, more = (a.glove_epochs, ["--x-max", "10"]) if kind == "glove" else (a.epochs, [])
-    subprocess.check_call([os.path.join(a.build, "bin/vectors"), "train", "--text", a.text, "--out", to, "--force", "-q",
-                           "--kind", kind, "--dim", "100", "--window", "5", "--negatives", "5", "--sample", "1e-4",
+    subprocess.check_call([os.path.join(a.build, "bin/vectors"), "train", "--text", a.text, "--out", to, "--force",
+                           "-q", "--kind", kind,
+                           "--dim", "100", "--window", "5", "--negatives", "5", "--sample", "1e-4",
                            "--epochs", str(epochs), "--threads", str(a.threads), "--seed", str(seed)] + more,
                           stdout=subprocess.DEVNULL)
 
@@ -125,7 +126,8 @@ def run(a):
                 if not a.keep:
                     os.remove(to)
                 with open(os.path.join(a.out, "results.tsv"), "a") as f:
-                    f.write("\t".join([kind, who, str(seed)] + ["%.4f" % x for x in values] + ["%.0f" % seconds]) + "\n")
+                    line = [kind, who, str(seed)] + ["%.4f" % x for x in values] + ["%.0f" % seconds]
+                    f.write("\t".join(line) + "\n")
                 print(kind, who, seed, *values, "%.0f s" % seconds, flush=True)
     if missing and not any(who == "original" for _, who, _ in known(a.out)):
         print("skipped: word2vec, GloVe and fastText are not there")

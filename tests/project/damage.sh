@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Each file of a run's folder is damaged in 16 ways. Who asks the model then gets the answer from before, or an error
 # that names the file; who goes on with the run gets the same bits as before, or an error that says what to do: no
-# crash, no mixed folder, no dead end. What no checksum guards (JSON that is still JSON) may go unseen: how often is told;
-# not so damaged weights, and bits that flip in them at 60 places are all found.
+# crash, no mixed folder, no dead end. What no checksum guards (JSON that is still JSON) may go unseen: how often is
+# told; not so damaged weights, and bits that flip in them at 60 places are all found.
 . "$(dirname "$0")/common.sh"
 fresh damage
 bert=$build/bin/bert

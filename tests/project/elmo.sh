@@ -20,7 +20,8 @@ cmp model/model.safetensors again/model.safetensors || wrong "another number of 
 
 if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
     for ranks in 1 3; do
-        "${train[@]}" --steps 15 --out ranks$ranks --ranks $ranks >said.txt 2>&1 || wrong "--ranks $ranks: $(cat said.txt)"
+        "${train[@]}" --steps 15 --out ranks$ranks --ranks $ranks >said.txt 2>&1 ||
+            wrong "--ranks $ranks: $(cat said.txt)"
     done
     cmp ranks1/model.safetensors ranks3/model.safetensors || wrong "three ranks make another model than one"
 fi

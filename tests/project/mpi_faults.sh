@@ -62,7 +62,11 @@ for ((i = 1; i <= ${1:-2}; i++)); do
     same "$out"
 done
 printf '%s\n' "${took[@]}" | sort -n | awk '
-    { t[NR] = $1 } END { printf "%d ranks killed: the others ended within %d ms (median), %d ms (most)\n", NR, t[int((NR + 1) / 2)], t[NR] }'
+    { t[NR] = $1 }
+    END {
+        median = t[int((NR + 1) / 2)]
+        printf "%d ranks killed: the others ended within %d ms (median), %d ms (most)\n", NR, median, t[NR]
+    }'
 
 # Asked to stop, one rank alone: all save at the same step.
 out=$PWD/asked

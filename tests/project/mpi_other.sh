@@ -20,7 +20,8 @@ there=$build/mpi_$other
 }
 grep -q "mpiexec.$other" "$there/CMakeCache.txt" || wrong "the build in $there is not with $other"
 for check in mpi mpi_faults mpi_bits; do
-    TENON_BUILD=$there TENON_MPIEXEC=$(command -v mpiexec.$other) bash "$root/tests/project/$check.sh" >"$there.$check" 2>&1 ||
+    TENON_BUILD=$there TENON_MPIEXEC=$(command -v mpiexec.$other) \
+        bash "$root/tests/project/$check.sh" >"$there.$check" 2>&1 ||
         wrong "$check with $other: $(tail -n 20 "$there.$check")"
 done
 exit $wrong

@@ -60,7 +60,8 @@ cmp -s patches/model.safetensors broken/model.safetensors || wrong "a run that w
 # Several processes: the same bits, and one speaks.
 if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
     for ranks in 1 3; do
-        "$vit" train "${data[@]}" --out ranks$ranks "${small[@]}" --steps 20 --shift 1 --ranks $ranks >out$ranks 2>err ||
+        "$vit" train "${data[@]}" --out ranks$ranks "${small[@]}" --steps 20 --shift 1 --ranks $ranks \
+            >out$ranks 2>err ||
             wrong "--ranks $ranks: $(cat err)"
         [ "$(grep -c accuracy out$ranks)" = 1 ] || wrong "--ranks $ranks says: $(cat out$ranks)"
     done
