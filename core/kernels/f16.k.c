@@ -50,10 +50,9 @@ PASS(3)
 PASS(4)
 #endif
 
-/* Passes as equal as can be: 5 rows are 3 and 2, not 4 and 1. */
 static void product(const tn__q8_step *s)
 {
-    static void (*const pass[])(const tn__q8_step *, int64_t) = {
+    static const tn__q8_pass pass[] = {
         pass_1,
         pass_2,
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -62,11 +61,7 @@ static void product(const tn__q8_step *s)
 #endif
     };
     _Static_assert(sizeof pass / sizeof *pass == ROWS, "a pass for each number of rows");
-    int64_t passes = (s->rows + ROWS - 1) / ROWS;
-    for (int64_t row = 0, m; row < s->rows; row += m, passes--) {
-        m = (s->rows - row + passes - 1) / passes;
-        pass[m - 1](s, row);
-    }
+    tn__q8_passes(s, pass, ROWS);
 }
 
 static void widen(int64_t groups, const uint8_t *w, float *to, int64_t to_row)

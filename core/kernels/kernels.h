@@ -104,6 +104,17 @@ typedef struct {
     int64_t        y_row;
 } tn__q8_step;
 
+/* All rows, by passes that take 1 to `most` of them each, as equal as can be: 5 rows are 3 and 2, not 4 and 1. */
+typedef void (*tn__q8_pass)(const tn__q8_step *s, int64_t row);
+static inline void tn__q8_passes(const tn__q8_step *s, const tn__q8_pass *pass, int64_t most)
+{
+    int64_t passes = (s->rows + most - 1) / most;
+    for (int64_t row = 0, m; row < s->rows; row += m, passes--) {
+        m = (s->rows - row + passes - 1) / passes;
+        pass[m - 1](s, row);
+    }
+}
+
 typedef struct {
     int group, block; /* columns that lie together, and their bytes */
     int rows;         /* that a product computes at a time, each pass reading the panel anew */
