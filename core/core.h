@@ -118,8 +118,9 @@ typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the o
 
 /* The modes of a thread, all off at first. Scopes put them back; the workers of a parallel loop have its caller's. */
 typedef struct {
-    bool    no_grad;  /* nothing is recorded           */
+    bool    no_grad;  /* nothing is recorded */
     bool    autocast; /* products are computed in bf16 */
+    bool    blank;    /* uniform and normal draws give 0 and move no generator: a file has the numbers */
     uint8_t look;     /* how many watch the modules: tn_look_begin; none in the workers of a loop */
 } tn_mode;
 
@@ -137,8 +138,7 @@ TN_API tn_tensor *tn_scope_return(tn_scope s, tn_tensor *t); /* ends s; t lives 
 TN_API void       tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t); /* the same for several */
 TN_API tn_tensor *tn_keep(tn_tensor *t);                                        /* t outlives its scope ... */
 TN_API void       tn_drop(tn_tensor *t);                                        /* ... until it is dropped  */
-/* A tensor that is gone (its scope ended, or it was dropped too often) is an error where it is used, dropped or kept,
- * until 64 more have gone on this thread; later that may pass unnoticed. */
+/* A tensor that is gone (scope ended, dropped too often) is an error where it is used, until 64 more have gone. */
 TN_API tn_tensor *tn_take(tn_tensor *t); /* tn_keep, but the scope forgets t: it lives until it is dropped, no longer */
 TN_API bool       tn_grad_enabled(void);
 

@@ -41,6 +41,13 @@ tn_scope tn_no_grad_begin(void)
     return s;
 }
 
+tn_scope tn__blank_begin(void)
+{
+    const tn_scope s = tn_scope_begin();
+    tn__self.mode.blank = true;
+    return s;
+}
+
 void tn_scope_end(tn_scope s)
 {
     tn__drop_owned(s.mark);

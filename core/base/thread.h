@@ -51,6 +51,10 @@ static inline bool tn__blocked(void)
 
 void tn__drop_owned(size_t mark); /* ends what the stack holds from there on */
 
+/* A scope in which uniform and normal draws give 0 and move no generator: around the making of a module all of whose
+ * numbers are read from a file next. It ends with tn_scope_end. */
+tn_scope tn__blank_begin(void);
+
 /* Gives an owned reference to the open scope (scope.c); on failure drops it and returns NULL. */
 tn_tensor *tn__scoped(tn_tensor *t);
 

@@ -36,7 +36,9 @@ tn_bert *tn_bert_load(const char *dir)
         c.no_words = !holds(f, form, form->words);
         c.no_next = c.no_pooler || !holds(f, form, form->next);
         c.replaced = holds(f, form, form->replaced);
+        const tn_scope blank = tn__blank_begin();
         m = tn_bert_create(c);
+        tn_scope_end(blank);
         tn__pruned_apply(&pruned, m);
     }
     tn__pruned_close(&pruned);

@@ -265,8 +265,10 @@ tn_elmo *tn_elmo_load(const char *dir)
     tn_safetensors *f = tn__weights_open(dir, path);
     const int64_t   all = filters_in_all(&c), lstm = 4 * c.hidden * 2 * c.dim + c.hidden * c.dim;
     tn_elmo        *m = NULL;
+    const tn_scope  blank = tn__blank_begin();
     if (f && tn__enough(f, path, c.vocab * c.dim + 4 * lstm + all * (2 * all * c.highways + c.dim)))
         m = tn_elmo_create(c);
+    tn_scope_end(blank);
     return tn__model_read(m, f, path, &table);
 }
 

@@ -182,7 +182,9 @@ tn_gpt *tn_gpt_load(const char *dir)
     const int64_t   ff = c.ff ? c.ff : 4 * c.dim, tables = c.vocab * (c.untied ? 2 : 1) + c.positions;
     const int64_t   all = tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff);
     tn_gpt         *m = NULL;
+    const tn_scope  blank = tn__blank_begin();
     if (f && tn__enough_pruned(f, path, all, &pruned, c.dim / c.heads * (4 * c.dim + 3))) m = tn_gpt_create(c);
+    tn_scope_end(blank);
     tn__pruned_apply(&pruned, m);
     tn__pruned_close(&pruned);
     return tn__model_read(m, f, path, c.untied ? &untied : &tied);

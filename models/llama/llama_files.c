@@ -38,7 +38,9 @@ tn_llama *tn_llama_load(const char *dir)
     const int64_t     layer = c.dim * (2 * d * (c.heads + c.kv_heads) + 3 * c.ff);
     const int64_t     all = c.vocab * c.dim * (c.tied ? 1 : 2) + c.layers * layer;
     tn_llama         *m = NULL;
+    const tn_scope    blank = tn__blank_begin();
     if (f && tn__enough_pruned(f, path, all, &pruned, d * (4 * c.dim + 3))) m = tn_llama_create(c);
+    tn_scope_end(blank);
     tn__pruned_apply(&pruned, m);
     tn__pruned_close(&pruned);
     return tn__model_read(m, f, path, &files);

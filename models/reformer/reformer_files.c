@@ -16,7 +16,9 @@ tn_reformer *tn_reformer_load(const char *dir)
     const int64_t   inner = c->dim * (3 * c->heads * c->head_dim + 2 * c->ff);
     const int64_t   positions = s.axial ? 0 : c->positions * c->dim;
     tn_reformer    *m = NULL;
+    const tn_scope  blank = tn__blank_begin();
     if (f && tn__enough(f, path, 3 * c->vocab * c->dim + positions + c->layers * inner)) m = tn_reformer_create(*c);
+    tn_scope_end(blank);
     return tn__model_read(m, f, path, tn__reformer_table());
 }
 

@@ -256,7 +256,9 @@ tn_rnn_lm *tn_rnn_lm_load(const char *dir)
     tn_safetensors *f = tn__weights_open(dir, path);
     int64_t         n = c.vocab * c.dim;
     for (int64_t i = 0; i < c.layers; i++) n += width(&c, i) * ((i ? width(&c, i - 1) : c.dim) + width(&c, i));
-    tn_rnn_lm *m = f && tn__enough(f, path, n) ? tn_rnn_lm_create(c) : NULL;
+    const tn_scope blank = tn__blank_begin();
+    tn_rnn_lm     *m = f && tn__enough(f, path, n) ? tn_rnn_lm_create(c) : NULL;
+    tn_scope_end(blank);
     return tn__model_read(m, f, path, &table);
 }
 

@@ -99,9 +99,12 @@ tn_skip_thought *tn_skip_thought_load(const char *dir)
     tn_skip_thought_config c = {.zero_ = 0};
     char                   path[1024];
     if (!tn_hf_config_read(dir, &table, &c)) return NULL;
-    tn_safetensors *f = tn__weights_open(dir, path);
-    const int64_t   n = c.vocab * (c.dim + c.hidden) + 3 * c.hidden * (3 * c.dim + 5 * c.hidden);
-    return tn__model_read(f && tn__enough(f, path, n) ? tn_skip_thought_create(c) : NULL, f, path, &table);
+    tn_safetensors  *f = tn__weights_open(dir, path);
+    const int64_t    n = c.vocab * (c.dim + c.hidden) + 3 * c.hidden * (3 * c.dim + 5 * c.hidden);
+    const tn_scope   blank = tn__blank_begin();
+    tn_skip_thought *m = f && tn__enough(f, path, n) ? tn_skip_thought_create(c) : NULL;
+    tn_scope_end(blank);
+    return tn__model_read(m, f, path, &table);
 }
 
 tn_status tn_skip_thought_save(tn_skip_thought *m, const char *dir)

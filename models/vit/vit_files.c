@@ -133,7 +133,9 @@ tn_vit *tn_vit_load(const char *dir)
         s.c.pooler = rows_of(f, "pooler.dense.weight");
         if (!s.c.pooler)
             s.c.pooler = rows_of(f, s.c.distilled ? "deit.pooler.dense.weight" : "vit.pooler.dense.weight");
+        const tn_scope blank = tn__blank_begin();
         m = tn_vit_create(s.c);
+        tn_scope_end(blank);
     }
     if (m && s.c.classes) load_labels(m, dir);
     const tn_hf_files files = files_of(s.c.distilled);

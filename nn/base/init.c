@@ -7,19 +7,31 @@
 typedef struct {
     tn_scope     scope; /* off the tape */
     tn_generator before;
+    tn_tensor *as_it_is; /* what a call returns that is not to draw: NULL, an error stands; or t, see tn__blank_begin */
 } work;
 
 /* May t be filled? If so, the caller ends with filled(). */
 static bool open_for(const char *who, const tn_tensor *t, work *s)
 {
+    s->as_it_is = NULL;
     if (tn__blocked()) return false;
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", who), false;
     if (!tn_dtype_is_float(tn_dtype_of(t)))
         return tn_raise(TN_EDTYPE, "%s: the tensor is %s, but only floating ones are filled", who,
                         tn_dtype_name(tn_dtype_of(t))),
                false;
-    *s = (work){tn_no_grad_begin(), *tn_current_generator()};
+    *s = (work){tn_no_grad_begin(), *tn_current_generator(), NULL};
     return true;
+}
+
+/* May numbers be drawn for t? */
+static bool draws_for(const char *who, tn_tensor *t, work *s)
+{
+    if (!open_for(who, t, s)) return false;
+    if (!tn__self.mode.blank) return true;
+    tn_scope_end(s->scope);
+    s->as_it_is = t;
+    return false;
 }
 
 static tn_tensor *filled(work s, tn_tensor *t, const tn_tensor *with)
@@ -33,14 +45,14 @@ static tn_tensor *filled(work s, tn_tensor *t, const tn_tensor *with)
 tn_tensor *tn_init_uniform(tn_tensor *t, double low, double high)
 {
     work s;
-    if (!open_for("tn_init_uniform", t, &s)) return NULL;
+    if (!draws_for("tn_init_uniform", t, &s)) return s.as_it_is;
     return filled(s, t, tn_uniform_of(tn_dtype_of(t), tn_shape_of(t), low, high));
 }
 
 tn_tensor *tn_init_normal(tn_tensor *t, double mean, double std)
 {
     work s;
-    if (!open_for("tn_init_normal", t, &s)) return NULL;
+    if (!draws_for("tn_init_normal", t, &s)) return s.as_it_is;
     return filled(s, t, tn_normal_of(tn_dtype_of(t), tn_shape_of(t), mean, std));
 }
 
@@ -96,7 +108,7 @@ static tn_tensor *xavier(const char *who, tn_tensor *t, double gain, bool normal
     work       s;
     double     in, out;
     tn_tensor *v = NULL;
-    if (!open_for(who, t, &s)) return NULL;
+    if (!draws_for(who, t, &s)) return s.as_it_is;
     if (fans(who, t, &in, &out)) {
         const double std = in + out > 0 ? gain * sqrt(2 / (in + out)) : 0, bound = sqrt(3) * fabs(std);
         if (normal) v = tn_normal_of(tn_dtype_of(t), tn_shape_of(t), 0, std);
@@ -130,7 +142,7 @@ static tn_tensor *kaiming(const char *who, tn_kaiming_args a, bool normal)
     work       s;
     double     in, out;
     tn_tensor *v = NULL;
-    if (!open_for(who, a.t, &s)) return NULL;
+    if (!draws_for(who, a.t, &s)) return s.as_it_is;
     if (fans(who, a.t, &in, &out)) {
         const double fan = a.fan_out ? out : in, std = fan > 0 ? tn_gain(a.nonlinearity, a.a) / sqrt(fan) : 0;
         if (normal) v = tn_normal_of(tn_dtype_of(a.t), tn_shape_of(a.t), 0, std);
@@ -193,7 +205,7 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
 {
     const char *who = "tn_init_trunc_normal";
     work        s;
-    if (!open_for(who, t, &s)) return NULL;
+    if (!draws_for(who, t, &s)) return s.as_it_is;
     double a = (low - mean) / std, b = (high - mean) / std;
     if (!(std > 0) || !(low < high)) {
         tn_raise(TN_EINVAL, "%s: std is %g and the range is from %g to %g, but std must be above 0, and low below high",
@@ -220,7 +232,7 @@ tn_tensor *tn_init_sparse(tn_tensor *t, double sparsity, double std)
     const char *who = "tn_init_sparse";
     work        s;
     tn_tensor  *v = NULL;
-    if (!open_for(who, t, &s)) return NULL;
+    if (!draws_for(who, t, &s)) return s.as_it_is;
     if (two_dims(who, t) && tn__probability(who, "sparsity", sparsity)) {
         const int64_t rows = tn_size(t, 0), cols = tn_size(t, 1), zeros = (int64_t)ceil(sparsity * (double)rows);
         v = tn_normal_of(tn_dtype_of(t), tn_shape_of(t), 0, std);

@@ -62,7 +62,7 @@ tn_tensor *tn_init_orthogonal(tn_tensor *t, double gain)
         return tn_raise(TN_ESHAPE, "tn_init_orthogonal: the tensor must be floating with two dims or more, got %s",
                         t ? tn_shape_text(tn_shape_of(t), text, sizeof text) : "NULL"),
                NULL;
-    if (!tn_numel(t)) return t;
+    if (!tn_numel(t) || tn__self.mode.blank) return t;
     const tn_scope     s = tn_no_grad_begin();
     const tn_generator before = *tn_current_generator();
     const int64_t      rows = tn_size(t, 0), cols = tn_numel(t) / rows, few = rows < cols ? rows : cols,

@@ -374,14 +374,17 @@ START_TEST(whatever_it_is)
         {"golden/encoders/albert", "albert", TN_MODEL_ENCODER},
         {"golden/encoders/electra-discriminator", "electra", TN_MODEL_ENCODER},
         {"golden/gpt/torch", "gpt2", TN_MODEL_DECODER},
+        {"golden/llama/llama3", "llama", TN_MODEL_DECODER},
         {"golden/vit/classifier", "vit", TN_MODEL_IMAGES},
         {"golden/vit/teacher", "deit", TN_MODEL_IMAGES},
     };
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        tn_model m = tn_model_open(tn_test_data(some[i].dir));
+        const tn_generator before = *tn_current_generator();
+        tn_model           m = tn_model_open(tn_test_data(some[i].dir));
         ck_assert_msg(m.module != NULL, "%s: %s", some[i].dir, tn_error_message());
         ck_assert_str_eq(m.type, some[i].type);
         ck_assert(m.family == some[i].family && !m.tokenizer);
+        ck_assert_msg(tn_current_generator()->position == before.position, "%s: weights drawn in vain", some[i].dir);
         tn_model_close(&m);
         ck_assert(!m.module && !m.family);
     }

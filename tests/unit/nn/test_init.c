@@ -1,5 +1,6 @@
 /* test_init.c — initial values: how they are distributed, what the modules start with, and that a call that fails draws
  * nothing. Seeds are fixed; the bounds are five standard deviations of what is estimated. */
+#include "core/base/thread.h"
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -278,6 +279,29 @@ START_TEST(memory_that_fails)
 }
 END_TEST
 
+/* Inside: a model that is read from a file next. Constants stay, as nothing is gained without them. */
+START_TEST(nothing_drawn_in_vain)
+{
+    const tn_scope s = tn__blank_begin();
+    tn_linear     *l = tn_linear_new(.in = 3, .out = 4);
+    tn_mha        *a = tn_mha_new(.dim = 4, .heads = 2);
+    ck_assert_double_eq(tn_item(tn_norm(l->weight)), 0);
+    tn_init_constant(l->weight, 3);
+    ck_assert(tn_init_normal(l->weight, 0, 1) == l->weight && tn_init_orthogonal(l->weight, 1) == l->weight);
+    ck_assert(tn_init_trunc_normal(l->weight, 0, 1, -1, 1) && tn_init_xavier_normal(l->weight, 1));
+    ck_assert(tn_init_kaiming_uniform(l->weight) && tn_init_sparse(l->weight, 0.5, 1));
+    ck_assert_double_eq(tn_get(l->weight, 5), 3);
+    ck_assert_double_eq(tn_item(tn_sum(tn_init_ones(l->bias))), 4);
+    ck_assert_ptr_null(tn_init_normal(NULL, 0, 1));
+    ck_error(TN_EINVAL, "tn_init_normal: the tensor is NULL");
+    tn_scope_end(s);
+    ck_assert_uint_eq(tn_current_generator()->position, 0);
+    tn_init_normal(l->weight, 0, 1);
+    ck_assert_uint_eq(tn_current_generator()->position, 3);
+    tn_free(l), tn_free(a);
+}
+END_TEST
+
 START_TEST(mistakes)
 {
     ck_assert_ptr_null(tn_init_uniform(NULL, 0, 1));
@@ -307,6 +331,7 @@ int main(void)
     tcase_add_test(c, sparse);
     tcase_add_test(c, modules_start_as_pytorchs_do);
     tcase_add_loop_test(c, memory_that_fails, 0, 8);
+    tcase_add_test(c, nothing_drawn_in_vain);
     tcase_add_test(c, mistakes);
     return tn_check_main(s);
 }
