@@ -33,7 +33,7 @@ static const char *chat_of(const char *path, const char *form)
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {
     const tn_decoder d = tn_decoder_open(path, .tokenizer = tokenizer);
-    *m = (model){.net = d.model, .tokens = d.tokenizer, .form = d.form};
+    *m = (model){.net = d.model, .tokens = d.tokenizer, .form = d.form, .stored = d.stored};
     if (m->net) m->about = tn_lm_about(m->net);
     if (m->net) m->chat = chat_of(path, m->form);
     if (m->net && !m->tokens && !alone)
@@ -45,6 +45,14 @@ bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
     if (m->net && tn_error() == TN_OK) return true;
     model_close(m);
     return false;
+}
+
+bool model_pack(model *m, const char *type)
+{
+    const char *stored = !type && m->stored ? m->stored : "";
+    if (!strcmp(type ? type : "", "f16") || !strcmp(stored, "F16")) tn_halve(m->net);
+    if (!strcmp(type ? type : "", "q8_0") || !strcmp(stored, "Q8_0")) tn_quantize(m->net);
+    return tn_error() == TN_OK;
 }
 
 /* What the tokenizer puts in front of an empty text: LLaMA's <s>, LLaMA 3's <|begin_of_text|>. */

@@ -57,7 +57,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     return tn_error() == TN_OK;
 }
 
-static const char *dir, *tokenizer;
+static const char *dir, *tokenizer, *type;
 static int64_t     length, stride;
 static bool        json;
 
@@ -70,7 +70,7 @@ static int run(int count, char **operands)
     if (!texts_read(&files, &text) || !model_open(dir, tokenizer, false, &m))
         return tn_string_free(&text), program_end();
     stop_begin("ending");
-    if (measure(&m, (tn_text){text.at, text.bytes}, length, stride, &e) && !stop_flag) {
+    if (model_pack(&m, type) && measure(&m, (tn_text){text.at, text.bytes}, length, stride, &e) && !stop_flag) {
         if (json)
             printf("{\"loss\":%.6f,\"perplexity\":%.4f,\"bits_per_byte\":%.6f,\"tokens\":%lld,\"bytes\":%lld}\n",
                    e.loss, e.perplexity, e.bits, (long long)e.tokens, (long long)e.bytes);
@@ -87,6 +87,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
+    OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = MODEL_TYPES),
     OPTION_INT("length", 'l', "N", &length, "pieces that the model sees at once; without it, as many as it can",
                .least = 2, .most = 1e6),
     OPTION_INT("stride", 0, "N", &stride, "how far one window is from the next; without it, half of one", .least = 1,

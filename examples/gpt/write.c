@@ -6,7 +6,7 @@
 
 enum { LINE_MOST = 1 << 20 }; /* bytes */
 
-static const char *dir, *tokenizer, *prompt, *draft;
+static const char *dir, *tokenizer, *type, *prompt, *draft;
 static manner      how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200, .ahead = 4};
 static int64_t     seed = 1;
 static double      temperature = 0.8;
@@ -134,8 +134,8 @@ static int run(int count, char **operands)
     if (how.how.sample) how.how.temperature = temperature;
     if (!model_open(dir, tokenizer, false, &m)) return program_end();
     if (chat && !m.chat && !how.stop.count) how.stop = (option_list){1, line_end};
-    if (draft && model_open(draft, NULL, true, &small)) how.draft = &small;
-    if (tn_error() == TN_OK && writer_open(&w, &m, &how)) {
+    if (draft && model_open(draft, NULL, true, &small) && model_pack(&small, type)) how.draft = &small;
+    if (tn_error() == TN_OK && model_pack(&m, type) && writer_open(&w, &m, &how)) {
         if (chat && m.chat) talk_as(&w, m.chat);
         else if (chat) talk(&w);
         else {
@@ -155,6 +155,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
+    OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = MODEL_TYPES),
     OPTION_TEXT("prompt", 'p', "TEXT", &prompt,
                 "how the text begins; without it, the model begins by itself, or with a new line"),
     OPTION_INT("tokens", 'n', "N", &how.tokens, "how many pieces to write", .least = 0, .most = 1e9),

@@ -50,6 +50,23 @@ static tn_tokenizer *tokenizer_of(const char *path, const char *form)
     return !strcmp(form, "huggingface") && tn__holds_tokenizer(path) ? tn_tokenizer_load(path) : NULL;
 }
 
+/* The type that all matrices of a file have; NULL: there are several. */
+static const char *type_of_matrices(const char *path)
+{
+    char            file[1024];
+    tn_safetensors *f = tn__weights_open(path, file);
+    const char     *type = NULL;
+    bool            several = false;
+    for (int64_t i = 0; f && i < tn_safetensors_count(f); i++) {
+        const tn_safetensors_entry e = tn_safetensors_at(f, i);
+        if (e.shape.n < 2) continue;
+        several = several || (type && strcmp(type, e.stored) != 0);
+        type = e.stored;
+    }
+    tn_safetensors_close(f);
+    return several ? NULL : type;
+}
+
 static void check_fit(const tn_decoder *d, const char *path)
 {
     const int64_t pieces = tn_tokenizer_size(d->tokenizer), words = tn_lm_about(d->model).vocab;
@@ -76,6 +93,7 @@ tn_decoder tn_decoder_open_run(const char *path, tn_decoder_config c)
     }
     if (d.tokenizer) check_fit(&d, path);
     d.form = form;
+    if (d.model) d.stored = type_of_matrices(path);
     if (tn_error() != TN_OK) tn_decoder_close(&d);
     return d;
 }

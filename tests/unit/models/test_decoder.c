@@ -140,6 +140,7 @@ START_TEST(to_gguf_and_back)
     const char         *path = tn_test_file("a.gguf");
     const tn_decoder    d = {.model = m};
     static const char   types[3][8] = {"f32", "bf16", "q8_0"};
+    static const char   stored[3][8] = {"F32", "BF16", "Q8_0"};
     static const double far[3] = {1e-6, 0.2, 0.2};
     for (int k = 0; k < 3; k++) {
         ck_assert_msg(tn_decoder_save(&d, path, .type = types[k]) == TN_OK, "%s", tn_error_message());
@@ -151,8 +152,14 @@ START_TEST(to_gguf_and_back)
             while (tn_next(&a) && tn_next(&b))
                 ck_assert_msg(!strcmp(a.name, b.name) && tn_same_bits(a.tensor, b.tensor), "%s", a.name);
         }
-        const double off = furthest(want, tn_lm_run(e.model, (tn_decoder_args){.ids = ids}));
+        ck_assert_str_eq(e.stored ? e.stored : "several", stored[k]);
+        tn_tensor   *now = tn_lm_run(e.model, (tn_decoder_args){.ids = ids});
+        const double off = furthest(want, now);
         ck_assert_msg(off <= far[k], "%s: off by %g", types[k], off);
+        if (k == 2) { /* packed again, nothing is lost */
+            ck_assert_int_eq(tn_module_quantize(e.model), TN_OK);
+            ck_assert(tn_same_bits(tn_lm_run(e.model, (tn_decoder_args){.ids = ids}), now));
+        }
         tn_decoder_close(&e);
     }
     fine();
