@@ -22,7 +22,7 @@ typedef struct {
     void         *model;     /* a tn_gpt or a tn_llama, in eval mode; NULL: an error stands */
     tn_tokenizer *tokenizer; /* NULL: the path holds none, and none was named */
     const char   *form;      /* "huggingface", "gguf" or "llama2.c" */
-    const char   *stored;    /* the type there of all matrices, as "F16"; they are f32 here until tn_module_halve (the same
+    const char   *stored; /* the type there of all matrices, as "F16"; they are f32 here until tn_module_halve (the same
                                 numbers, if F16) or tn_module_quantize (if Q8_0); NULL: there are several */
 } tn_decoder;
 
