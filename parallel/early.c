@@ -143,7 +143,7 @@ bool tn__early_follow(tn_replica *r)
     tn_world     *w = r->world;
     const int64_t at = r->place[e->place].at, bytes = bytes_of(r, e->place);
     uint8_t      *all = e->changed + e->blocks;
-    char         *sum[TN__BRANCHES];
+    char         *sum[TN__BRANCHES] = {r->sum[0] + at};
     int64_t       few = 0;
     if (!tn__world_went(w, w->t.gather(w->t.user, e->changed, all, (int)e->blocks))) return false;
     for (int k = 0; k < r->waiting; k++) sum[k] = r->sum[k] + at;

@@ -3,6 +3,7 @@
  *   gx = gy / (1 + x) */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
+#include "core/kernels/vecmath.h"
 #define TN__TEMPLATE "autograd/ops/log1p.c"
 #include "core/real.h"
 
@@ -32,9 +33,7 @@ tn_tensor *tn_log1p(tn_tensor *x) { return tn_apply(&tn__op_log1p, x); }
 
 static void TN__(log1p_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN__REAL *x = in[0];
-    TN__REAL       *y = out[0];
     (void)args;
-    for (int64_t i = 0; i < n; i++) y[i] = TN__M(log1p)(x[i]);
+    TN__(tn__log1p)(n, out[0], in[0]);
 }
 #endif

@@ -1,4 +1,4 @@
-/* log.h — ln x for f32, and ln(1 + eˣ).
+/* log.h — ln x for f32, ln(1 + x), and ln(1 + eˣ).
  *
  *   x = 2ᵏ m  with √½ ≤ m < √2,  f = m - 1:   ln x = k ln 2 + f - f²/2 + f³ p(f),  p of degree 7 by minimax: 2⁻²⁷ */
 #ifndef TENON_CORE_KERNELS_LOG_H
@@ -29,6 +29,19 @@ TN__INLINE v_f32 v_log(v_f32 x)
     const v_f32  small = v_log_parts(up, less_k, v_zero_f32(), &large, &f);
     const v_f32  some = v_choose(v_less(v_zero_f32(), x), large + (f + small), none);
     return v_choose(finite, some, x); /* NaN is not finite */
+}
+
+/* ln(1 + x): what 1 + x loses of the two, found by Knuth's two-sum, counts 1 / (1 + x) times, the slope. Where 1 + x is
+ * 1, that is x; the smallest are x, -0 too, and what is not finite is its own logarithm, but for -infinity. */
+TN__INLINE v_f32 v_log1p(v_f32 x)
+{
+    const v_f32 sum = 1.0f + x, of_x = sum - 1.0f, lost = (1.0f - (sum - of_x)) + (x - of_x);
+    const v_f32 none = v_choose(v_less(sum, v_zero_f32()), v_set1(NAN), v_set1(-INFINITY)); /* below -1, at -1 */
+    v_f32       large, f;
+    const v_f32 small = v_log_parts(sum, v_zero_f32(), lost / sum, &large, &f);
+    const v_f32 some = v_choose(v_less(v_zero_f32(), sum), large + (f + small), none);
+    const v_f32 tiny = v_choose(v_less(v_abs(x), v_set1(0x1p-26f)), x, some);
+    return v_choose(v_less(x, v_set1(INFINITY)), tiny, x); /* NaN is not less */
 }
 
 /* ln(1 + eˣ) = max(x, 0) + ln(1 + e), e = exp(-|x|). What 1 + e loses of e counts 1 / (1 + e) times, the slope; what

@@ -31,6 +31,7 @@ TN__EACH_FUNCTION_F64(FUNCTION_F64)
 #undef FUNCTION_F64
 
 void tn__log_f64(int64_t n, double *y, const double *x);
+void tn__log1p_f64(int64_t n, double *y, const double *x);
 void tn__softplus_f64(int64_t n, double *y, const double *x);
 void tn__sin_f64(int64_t n, double *y, const double *x);
 void tn__cos_f64(int64_t n, double *y, const double *x);

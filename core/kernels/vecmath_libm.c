@@ -75,6 +75,7 @@ static double mish(double x)
 }
 
 FUNCTION(log, log)
+FUNCTION(log1p, log1p)
 FUNCTION(softplus, softplus)
 FUNCTION(sin, sin)
 FUNCTION(cos, cos)

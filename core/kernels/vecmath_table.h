@@ -16,7 +16,7 @@ extern const tn__columns tn__gelu_tail, tn__gelu_bend, tn__gelu_tanh_tail, tn__s
 
 /* softplus is ln(1 + eˣ). */
 #define TN__EACH_FUNCTION(X) \
-    X(exp) X(log) X(softplus) X(sin) X(cos) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu) X(gelu_tanh) X(mish)
+    X(exp) X(log) X(log1p) X(softplus) X(sin) X(cos) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu) X(gelu_tanh) X(mish)
 #define TN__EACH_SLOPE(X) X(silu) X(gelu) X(gelu_tanh)
 
 #define TN__FUNCTION_MEMBER(name) void (*name)(int64_t n, float *y, const float *x);

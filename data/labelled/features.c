@@ -151,10 +151,10 @@ static tn_tensor *targets(const tn_features *f, const uint32_t *order, int64_t n
         const tn__row *r = &f->row[(order[i] + 1) * f->group - 1];
         const int32_t *label = f->label.at ? f->label.at + r->label : NULL; /* endings have none */
         if (many)
-            for (int64_t k = 0; k < r->labels; k++) number[i * wide + label[k]] = 1;
+            for (int64_t k = 0; label && k < r->labels; k++) number[i * wide + label[k]] = 1;
         else if (number) number[i] = (float)r->number;
         else if (wide == 2) class[2 * i] = r->start, class[2 * i + 1] = r->end;
-        else class[i] = texts ? label[0] : (int64_t)r->number;
+        else class[i] = texts && label ? label[0] : (int64_t)r->number;
     }
     return t;
 }

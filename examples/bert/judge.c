@@ -17,7 +17,7 @@ bool held_open(held *h, const tn_labels *labels, const tn_tokenizer *t, tn_featu
     h->scores = calloc((size_t)h->n + 1, sizeof *h->scores);
     h->count = calloc((size_t)h->n + 1, sizeof *h->count), h->width = calloc((size_t)h->n + 1, sizeof *h->width);
     if (!h->first || !h->scores || !h->count || !h->width)
-        tn_raise(TN_ENOMEM, "no memory for %lld texts", (long long)h->n);
+        return tn_raise(TN_ENOMEM, "no memory for %lld texts", (long long)h->n), false;
     for (int64_t i = 0, e = 0; tn_error() == TN_OK && i <= h->n; i++) {
         const int64_t example = i < h->n ? tn_features_at(h->features, i).example : examples;
         while (e <= example) h->first[e++] = i;
@@ -194,7 +194,7 @@ static void judge_tags(const judging *j, const held *h, verdict *v)
             tn_raise(TN_ENOMEM, "no memory for a sentence of %lld words", (long long)x.texts);
             break;
         }
-        said = to;
+        said = memset(to, 0, (size_t)(x.texts + 1) * sizeof *said);
         said_tags(h, i, said);
         for (int64_t k = 0; k < x.texts; k++) {
             a.counted++, a.right += !strcmp(name[said[k]], x.label[k]);

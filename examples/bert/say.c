@@ -269,9 +269,13 @@ static void say_one(const speaker *s, const held *h, int64_t i, tn_json_writer *
 static void say_lines(speaker *s, int64_t n, char **given)
 {
     char **lines = calloc((size_t)n + 1, sizeof *lines);
-    if (!lines) tn_raise(TN_ENOMEM, "no memory for %lld lines", (long long)n);
-    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) lines[i] = clean(given[i]);
-    held               h = {.texts = tn_error() == TN_OK ? labelled(s, n, lines) : NULL};
+    if (!lines) {
+        tn_raise(TN_ENOMEM, "no memory for %lld lines", (long long)n);
+        return;
+    }
+    int64_t clear = 0;
+    while (clear < n && (lines[clear] = clean(given[clear]))) clear++;
+    held               h = {.texts = n && clear == n ? labelled(s, n, lines) : NULL};
     tn_json_writer    *w = json ? tn_json_writer_new(0) : NULL;
     tn_features_config c = {TN_FEATURES_DEFAULTS};
     c.length = length ? length : s->task->length, c.stride = stride;
@@ -280,7 +284,7 @@ static void say_lines(speaker *s, int64_t n, char **given)
         for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) say_one(s, &h, i, w);
     held_close(&h);
     tn_json_writer_free(w);
-    for (int64_t i = 0; lines && i < n; i++) free(lines[i]);
+    for (int64_t i = 0; i < n; i++) free(lines[i]);
     free(lines);
     fflush(stdout);
     s->number += n;

@@ -74,7 +74,7 @@ static bool read_texts(haystack *h)
         tn_lines_free(l);
     }
     if (!h->n && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "'%s' has no lines to look through", files.value[0]);
-    return tn_error() == TN_OK;
+    return h->n && tn_error() == TN_OK;
 }
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */

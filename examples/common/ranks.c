@@ -67,7 +67,7 @@ void ranks_launch(int ranks, const char *path, int argc, char **argv)
     int         n = 0;
     if (!*mpiexec) tn_raise(TN_EUNSUPPORTED, "built without MPI, so --ranks can only be 1; see TENON_MPI");
     else if (!words) tn_raise(TN_ENOMEM, "no memory to start %s", mpiexec);
-    if (tn_error() != TN_OK) {
+    if (!words || tn_error() != TN_OK) {
         free(words);
         return;
     }

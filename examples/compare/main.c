@@ -198,7 +198,7 @@ static bool page(int n, const int64_t *blanks, outcome r[KINDS][MOST])
 static int run(int count, char **operands)
 {
     int64_t blanks[MOST], done = 0;
-    outcome r[KINDS][MOST];
+    outcome r[KINDS][MOST] = {{{.parameters = 0}}};
     int     n = 0;
     (void)count, (void)operands;
     for (int64_t b = 4; b <= longest && n < MOST; b *= 2) blanks[n++] = b;

@@ -240,7 +240,7 @@ typedef struct {
 static void compare(tagger *m, tn_tensor *y, int64_t i, const int64_t *right, int64_t length, judged *j)
 {
     const char *const *name = tn_labels_names(names);
-    int64_t            said[LONGEST];
+    int64_t            said[LONGEST] = {0};
     tn_tensor         *of = tn_narrow(tn_select(y, 0, i), 0, 0, length);
     if (m->crf) {
         tn_crf_best(m->crf, of, said);
@@ -345,7 +345,7 @@ static int run(int count, char **operands)
     stop_begin("ending");
     tn_seed((uint64_t)seed);
     if ((elmo || v) && read_tagged(learn_path, &learned) && read_tagged(test_path, &test) &&
-        (m = tagger_new(elmo, v)) && (order = malloc((size_t)learned.line.count * sizeof *order))) {
+        (m = tagger_new(elmo, v)) && (order = calloc((size_t)learned.line.count + 1, sizeof *order))) {
         for (int64_t i = 0; i < learned.line.count; i++) order[i] = i;
         const double began = seconds_now();
         learn(m, &learned, order);

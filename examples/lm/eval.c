@@ -97,7 +97,7 @@ static void measure_some(stretch *s, int64_t rows, int64_t apart, int64_t at, in
     tn_tensor   *vectors = tn_rnn_lm_forward(s->lm, x, .states = now, .vectors = true);
     tn_tensor   *each = vectors ? tn_contiguous(losses(s, vectors, y)) : NULL;
     const float *loss = each ? tn_data(each) : NULL, *h = cache && each ? tn_data(tn_contiguous(vectors)) : NULL;
-    for (int64_t i = 0; loss && i < rows * n; i++) {
+    for (int64_t i = 0; loss && next && i < rows * n; i++) {
         if (i / n * apart + at + i % n + 1 >= end) continue;
         double       minus_log = (double)loss[i];
         const double p = h ? cached(s, h + i * s->dim, next[i]) : -1;

@@ -42,8 +42,11 @@ static void group_close(group *g)
 /* Those of n sentences that are not longer than the model reads; false: there are none, or an error stands. */
 static bool group_open(const model *m, const trees *t, int64_t n, const int64_t *which, group *g)
 {
-    *g = (group){.x = calloc((size_t)n, sizeof *g->x), .s = calloc((size_t)n, sizeof *g->s)};
-    if (!g->x || !g->s) tn_raise(TN_ENOMEM, "there is no memory for %lld sentences", (long long)n);
+    *g = (group){.x = calloc((size_t)n + 1, sizeof *g->x), .s = calloc((size_t)n + 1, sizeof *g->s)};
+    if (!g->x || !g->s) {
+        group_close(g);
+        return tn_raise(TN_ENOMEM, "there is no memory for %lld sentences", (long long)n), false;
+    }
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         if (!sentence_read(m, t, which[i], &g->x[g->n])) {
             sentence_free(&g->x[g->n]);
@@ -136,11 +139,11 @@ static tn_tensor *hidden_loss(const guided *g)
     const group  *of = g->now;
     const int32_t hides = tn_tokenizer_special(g->m->tokens).mask;
     const int64_t all = of->n * of->pieces;
-    int64_t       n = 0, *at = calloc((size_t)(2 * all), sizeof *at), *what = at + all;
+    int64_t       n = 0, *at = calloc((size_t)(2 * all) + 1, sizeof *at), *what = at ? at + all : NULL;
     tn_tensor    *ids = tn_clone(of->ids), *loss = NULL;
     int64_t      *id = ids ? tn_data_mut(ids) : NULL;
-    if (!at) tn_raise(TN_ENOMEM, "there is no memory for the words that are hidden");
-    for (int64_t p = 0; at && id && bert->head && hides >= 0 && p < all; p++) {
+    if (!at) return tn_raise(TN_ENOMEM, "there is no memory for the words that are hidden"), NULL;
+    for (int64_t p = 0; id && bert->head && hides >= 0 && p < all; p++) {
         const read_sentence *x = &of->x[p / of->pieces];
         const int64_t        q = p % of->pieces;
         if (q < x->p.n && x->word_of[q] >= 0 && tn_random_below(tn_current_generator(), 7) == 0)
@@ -168,6 +171,7 @@ static tn_tensor *loss_of(guided *g, int64_t n, const int64_t *which, double *hi
     if (syntax) sum = tn_mul_scalar(syntax, weight);
     if (words) sum = sum ? tn_add(sum, words) : words;
     sum = tn_scope_return(s, sum);
+    g->now = NULL;
     group_close(&x);
     return sum;
 }
@@ -207,10 +211,10 @@ static void learn(guided *g)
     tn_optimizer *opt = tn_adamw_new(g->m->net, .lr = lr, .clip.norm = 1);
     tn_schedule  *rate = tn_warmup_lr_new(opt, .warmup = steps / 10 + 1, .steps = steps + 1);
     int64_t      *room = calloc((size_t)(STEPS * (together + 1)), sizeof *room);
-    plan          p = {room, room + STEPS * together};
+    plan          p = {room, room ? room + STEPS * together : NULL};
     progress      bar = progress_begin("guide", steps, "step");
     if (!room) tn_raise(TN_ENOMEM, "there is no memory for a plan of the steps");
-    for (int64_t i = 0; i < steps && tn_error() == TN_OK; i++) {
+    for (int64_t i = 0; room && i < steps && tn_error() == TN_OK; i++) {
         char   note[64];
         double whole = NAN;
         if (i % STEPS == 0) drawn(g->t, &draws, &p);

@@ -118,7 +118,7 @@ static void judged(const job *j, const char *name)
 {
     const int64_t nx = j->a.nx, ny = j->a.ny;
     double        low = INFINITY, high = -INFINITY, rough = 0, down = 0, ratio = 0, n = 0,
-           *l = malloc((size_t)(nx * ny) * sizeof *l);
+           *l = calloc((size_t)(nx * ny) + 1, sizeof *l);
     for (int64_t i = 0; i < nx * ny; i++) {
         if (isfinite(j->a.values[i])) low = fmin(low, j->a.values[i]), high = fmax(high, j->a.values[i]);
         if (l) l[i] = log(fmax(j->a.values[i], 0) + 1e-3);
@@ -234,6 +234,7 @@ static void of_model(job *j, tn_report *r)
         judged(j, dir);
         if (r) drawn(r, j, dir);
     }
+    j->a.model = NULL, j->a.user = NULL;
     texts_close(&t);
     model_close(&m);
 }
@@ -256,6 +257,7 @@ static void of_twins(job *j, tn_report *r)
                 if (r) drawn(r, j, name);
             }
         }
+        j->a.model = NULL, j->a.user = NULL;
         tn_module_free(m);
         tn_scope_end(s);
     }

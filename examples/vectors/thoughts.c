@@ -51,7 +51,7 @@ static bool find_map(thoughts *t)
     double       *a = calloc((size_t)(p * p), sizeof *a), trace = 0;
     t->map = calloc((size_t)(p * d), sizeof *t->map);
     if (!a || !t->map) tn_raise(TN_ENOMEM, "no memory for a map from %lld numbers to %lld", (long long)p, (long long)d);
-    if (tn_error() == TN_OK && words_of_both(t, p, d, a, t->map)) {
+    if (a && t->map && words_of_both(t, p, d, a, t->map)) {
         for (int64_t k = 0; k < p; k++) trace += a[k * p + k];
         for (int64_t k = 0; k < p; k++) a[k * p + k] += 1e-3 * trace / (double)p + 1e-9;
         solve(p, d, a, t->map);

@@ -273,7 +273,7 @@ static void write_pair(tn_json_writer *w, const char *key, const int64_t n[2])
 static void write_letters(const tn_hf_row *r, tn_json_writer *w, const char *key, const char *at)
 {
     tn_json_open_array(w, key);
-    for (; *at; at++) tn_json_put_string(w, NULL, r->choices[strchr(r->text, *at) - r->text]);
+    for (; r->text && *at; at++) tn_json_put_string(w, NULL, r->choices[strchr(r->text, *at) - r->text]);
     tn_json_close(w);
 }
 

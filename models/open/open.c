@@ -11,8 +11,8 @@ static const char *const translators[] = {"tenon-seq2seq", NULL};
 static bool listed(const char *const *types, const char *type)
 {
     int i = 0;
-    while (types[i] && strcmp(types[i], type) != 0) i++;
-    return types[i] != NULL;
+    while (type && types[i] && strcmp(types[i], type) != 0) i++;
+    return type && types[i];
 }
 
 /* The model_type of a directory, as one of the lists' strings; NULL: raised. */

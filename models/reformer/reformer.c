@@ -96,7 +96,7 @@ static int64_t padded(const tn_reformer *m, int64_t n)
     const tn_reformer_config *c = &m->config;
     const bool                hashed = strchr(m->kinds, 'h') != NULL, local = strchr(m->kinds, 'l') != NULL;
     int64_t a = hashed ? c->chunk : c->local_chunk, b = local ? c->local_chunk : c->chunk, x = a, y = b;
-    if (n <= (a < b ? a : b)) return n;
+    if (a < 1 || b < 1 || n <= (a < b ? a : b)) return n;
     while (y) {
         const int64_t rest = x % y;
         x = y, y = rest;

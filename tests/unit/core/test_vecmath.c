@@ -88,6 +88,7 @@ static const struct {
 } functions[] = {
     {"exp", exp_of, exp, 1, {1, 1, INFINITY, 0}},
     {"log", log_of, log, 1, {-INFINITY, -INFINITY, INFINITY, NAN}},
+    {"log1p", log1p_of, log1p, 1, {0, -0.0f, INFINITY, NAN}},
     {"softplus", softplus_of, r_softplus, 1, {0x1.62e43p-1f, 0x1.62e43p-1f, INFINITY, 0}},
     {"sin", sin_of, sin, 1, {0, -0.0f, NAN, NAN}},
     {"cos", cos_of, cos, 1, {1, 1, NAN, NAN}},
