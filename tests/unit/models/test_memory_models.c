@@ -1,0 +1,350 @@
+/* test_memory_models.c — whole scenarios with modules, models, texts and files, in which each allocation fails once, and
+ * then all from that one on, as tests/unit/core/test_memory.c does it with the tape. */
+#include "models/models.h"
+#include "nn/crf.h"
+#include "tests/common/check_main.h"
+#include "tests/common/faults.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static double     digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
+static tn_tensor *ids(int64_t rows, int64_t n, int64_t below) { return tn_randint(TN_SHAPE(rows, n), 0, below); }
+
+/* A step of AdamW, and what the weights are then; frees the module. */
+static double stepped(void *module, tn_tensor *loss)
+{
+    double        sum = loss ? tn_item(loss) : NAN;
+    tn_module    *m = module;
+    tn_optimizer *o =
+        m ? tn_adamw_create(TN_WITH(tn_adamw_config, TN_ADAMW_DEFAULTS, .module = m, .lr = 0.01, .clip.norm = 1))
+          : NULL;
+    if (o && tn_backward(loss) == TN_OK) tn_step(o);
+    for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER); m && tn_error() == TN_OK && tn_next(&p);)
+        sum += digest(p.tensor);
+    tn_optimizer_free(o);
+    tn_module_free(module);
+    return sum;
+}
+
+static const char *folder(const char *name)
+{
+    const char *path = tn_test_file(name);
+    mkdir(path, 0777);
+    return path;
+}
+
+/* ---- modules ----------------------------------------------------------------------------------------------------- */
+
+static double convolutions(void)
+{
+    tn_sequential *m = tn_sequential_new();
+    if (m) {
+        tn_append(m, tn_conv2d_new(.in = 1, .out = 2, .size = 3));
+        tn_append(m, tn_batch_norm2d_new(.features = 2));
+        tn_append(m, tn_relu_new());
+        tn_append(m, tn_flatten_new());
+        tn_append(m, tn_linear_new(.in = 8, .out = 3));
+    }
+    return stepped(m, m ? tn_cross_entropy(tn_call(m, tn_normal(TN_SHAPE(2, 1, 4, 4), 0, 1)),
+                                           tn_reshape(ids(1, 2, 3), TN_SHAPE(2)))
+                        : NULL);
+}
+
+static double lstm_layers(void)
+{
+    tn_lstm *m = tn_lstm_new(.in = 3, .hidden = 4, .layers = 2, .bidirectional = true);
+    return stepped(m, m ? tn_sum(tn_square(tn_call(m, tn_normal(TN_SHAPE(2, 3, 3), 0, 1)))) : NULL);
+}
+
+static double conditional_field(void)
+{
+    tn_crf    *m = tn_crf_new(.labels = 3);
+    tn_tensor *scores = tn_normal(TN_SHAPE(1, 4, 3), 0, 1);
+    int64_t    best[4] = {0};
+    double     score = m ? tn_crf_best(m, tn_select(scores, 0, 0), best) : NAN;
+    return score + stepped(m, m ? tn_crf_loss(m, scores, ids(1, 4, 3)) : NULL);
+}
+
+static double few_rows(void)
+{
+    tn_embedding *m = tn_embedding_new(.count = 7, .dim = 3, .sparse = true);
+    return stepped(m, m ? tn_sum(tn_square(tn_call(m, ids(2, 3, 7)))) : NULL);
+}
+
+static double in_bf16(void)
+{
+    tn_mha        *m = tn_mha_new(.dim = 8, .heads = 2);
+    tn_tensor     *x = tn_normal(TN_SHAPE(2, 3, 8), 0, 1);
+    const tn_scope s = tn_autocast_begin(true);
+    tn_tensor     *loss = m ? tn_sum(tn_square(tn_to(tn_call(m, x), TN_F32))) : NULL;
+    loss = tn_scope_return(s, loss);
+    return stepped(m, loss);
+}
+
+/* ---- models ------------------------------------------------------------------------------------------------------ */
+
+#define SIZES .vocab = 11, .dim = 8, .layers = 1, .heads = 2, .positions = 8
+
+static double gpt_step(void)
+{
+    tn_gpt *m = tn_gpt_new(SIZES);
+    return stepped(m, m ? tn_gpt_loss(m, ids(2, 4, 11), NULL) : NULL);
+}
+
+static double gpt_writes(void)
+{
+    tn_gpt      *m = tn_gpt_new(SIZES);
+    tn_decoding *d = m ? tn_gpt_decoding(m, 2, 7) : NULL;
+    tn_generated g = {NULL};
+    if (d) g = tn_generate(d, ids(1, 2, 11), .most = 3, .beams = 2, .best = 2);
+    const double sum = g.scores ? tn_item(tn_sum(g.scores)) : NAN;
+    tn_decoding_free(d);
+    tn_free(m);
+    return sum;
+}
+
+static double llama_in_8_bits(void)
+{
+    tn_llama *m = tn_llama_new(.vocab = 11, .dim = 32, .layers = 1, .heads = 2, .kv_heads = 1, .ff = 32);
+    tn_eval(m);
+    tn_quantize(m);
+    const double sum = m && tn_error() == TN_OK ? digest(tn_llama_forward(m, ids(1, 3, 11))) : NAN;
+    tn_free(m);
+    return sum;
+}
+
+static double llama_step(void)
+{
+    tn_llama *m = tn_llama_new(.vocab = 11, .dim = 8, .layers = 1, .heads = 2, .kv_heads = 1, .ff = 8);
+    return stepped(m, m ? tn_llama_loss(m, ids(2, 3, 11), NULL) : NULL);
+}
+
+static double reformer_step(void)
+{
+    tn_reformer *m = tn_reformer_new(.vocab = 11, .dim = 8, .layers = 2, .heads = 2, .head_dim = 4, .ff = 8, .chunk = 2,
+                                     .local_chunk = 2, .positions = 8, .seed = 1);
+    return stepped(m, m ? tn_reformer_loss(m, ids(1, 8, 11), NULL) : NULL);
+}
+
+static double recurrent_model(void)
+{
+    tn_rnn_lm *m = tn_rnn_lm_new(.vocab = 11, .dim = 4, .hidden = 4, .layers = 1);
+    return stepped(m, m ? tn_rnn_lm_loss(m, ids(2, 3, 11), ids(2, 3, 11)) : NULL);
+}
+
+static double words_of_characters(void)
+{
+    const tn_text lines[] = {tn_text_of("a bc"), tn_text_of("d")};
+    tn_elmo *m = tn_elmo_new(.vocab = 5, .letters = 2, .filters = 2, .widths = 2, .highways = 1, .dim = 4, .hidden = 5,
+                             .longest = 5);
+    tn_tensor    *layer[TN_ELMO_LAYERS] = {NULL}, *sum = NULL;
+    tn_elmo_batch b = {NULL};
+    if (m) b = tn_elmo_sentences(m, 2, lines);
+    if (b.rows && tn_elmo_vectors(m, &b, layer))
+        sum = tn_add(tn_sum(tn_square(layer[0])), tn_sum(tn_square(layer[TN_ELMO_LAYERS - 1])));
+    return stepped(m, sum);
+}
+
+static double sentences_around(void)
+{
+    tn_skip_thought *m = tn_skip_thought_new(.vocab = 9, .dim = 3, .hidden = 4);
+    tn_tensor       *lengths = tn_full_of(TN_I64, TN_SHAPE(2), 3);
+    return stepped(m, m ? tn_skip_thought_loss(m, ids(2, 3, 9), lengths, ids(2, 3, 9), ids(2, 3, 9)) : NULL);
+}
+
+static double tuned_tagger(void)
+{
+    tn_bert  *encoder = tn_bert_new(SIZES, .ff = 8);
+    tn_tuned *m = encoder ? tn_tuned_new(encoder, .task = TN_TASK_TAGS, .n = 3, .crf = true) : NULL;
+    if (m) tn_tuned_adapt(m, 1, 1);
+    return stepped(m, m ? tn_tuned_loss(m, tn_tuned_forward(m, ids(1, 4, 11)), ids(1, 4, 3)) : NULL);
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+static const char book[] = "the old man and the sea and the old boat\nthe man sat in the boat and the sea lay still\n";
+
+static double pieces_of(tn_tokenizer_kind kind, int64_t size)
+{
+    tn_tokenizer *t = tn_tokenizer_train_text(book, sizeof book - 1, .kind = kind, .vocab_size = size);
+    tn_encoding  *e = t ? tn_encoding_new() : NULL;
+    tn_string     text = {0};
+    double        sum = NAN;
+    if (e && tn_tokenizer_encode(t, e, "the sea and a boat", 18) == TN_OK &&
+        tn_tokenizer_decode(t, e->id, e->n, &text) == TN_OK) {
+        sum = (double)text.bytes;
+        for (int64_t i = 0; i < e->n; i++) sum = 3 * sum + e->id[i];
+    }
+    tn_string_free(&text);
+    tn_encoding_free(e);
+    tn_tokenizer_free(t);
+    return sum;
+}
+static double pieces_of_words(void) { return pieces_of(TN_WORDPIECE, 60); }
+static double pieces_of_bytes(void) { return pieces_of(TN_BYTE_BPE, 270); }
+
+static double labelled_texts(void)
+{
+    static const char lines[] = "the old man\ta\nthe sea\tb\nthe boat lay still\ta\n";
+    tn_tokenizer     *t = tn_tokenizer_train_text(book, sizeof book - 1, .kind = TN_WORDPIECE, .vocab_size = 60);
+    tn_labelled *l = t ? tn_labelled_parse(lines, sizeof lines - 1, .kind = TN_LABELLED_TEXTS, .form = "tsv") : NULL;
+    tn_labels   *names = l ? tn_labels_of(l) : NULL;
+    tn_features *f = names ? tn_features_new(l, t, names, .batch = 2, .length = 8, .fixed = true) : NULL;
+    tn_batch     b = {.x = NULL};
+    double       sum = NAN;
+    if (f) {
+        tn_source s = tn_features_source(f);
+        if (s.next(s.user, &b) && b.x && b.y)
+            sum = tn_item(tn_sum(tn_to(b.x, TN_F64))) + 100 * tn_item(tn_sum(tn_to(b.y, TN_F64)));
+    }
+    tn_features_free(f);
+    tn_labels_free(names);
+    tn_labelled_free(l);
+    tn_tokenizer_free(t);
+    return sum;
+}
+
+static double words_as_vectors(void)
+{
+    tn_vectors *v = tn_vectors_from((tn_text){"a b c", 5}, tn_normal(TN_SHAPE(3, 2), 0, 1));
+    tn_vectors *again = NULL;
+    double      sum = NAN;
+    const char *path = tn_test_file("words.vec");
+    if (v && tn_vectors_save(v, path, TN_VECTORS_TEXT) == TN_OK) again = tn_vectors_load(path, TN_VECTORS_ANY);
+    if (again) sum = digest(tn_vectors_tensor(again));
+    tn_vectors_free(v), tn_vectors_free(again);
+    return sum;
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static double checkpointed(void)
+{
+    const char         *path = tn_test_file("memory.ckpt");
+    tn_linear          *m = tn_linear_new(.in = 3, .out = 2);
+    tn_optimizer       *o = m ? tn_adam_new(m, .lr = 0.1) : NULL;
+    tn_checkpoint_file *f = NULL;
+    double              sum = NAN;
+    if (o && tn_backward(tn_sum(tn_square(tn_call(m, tn_normal(TN_SHAPE(2, 3), 0, 1))))) == TN_OK &&
+        tn_step(o) == TN_OK &&
+        tn_checkpoint_save(path, .module = m, .optimizer = o, .step = 1, .data = "{\"at\": 3}") == TN_OK)
+        f = tn_checkpoint_open(path);
+    if (f && tn_checkpoint_restore(f, .module = m, .optimizer = o) == TN_OK)
+        sum = digest(m->weight) + (double)tn_json_i64(tn_json_need(tn_checkpoint_data(f), "at"));
+    tn_checkpoint_close(f);
+    tn_optimizer_free(o);
+    tn_free(m);
+    return sum;
+}
+
+static double folder_and_back(void)
+{
+    const char *dir = folder("memory_gpt");
+    tn_gpt     *a = tn_gpt_new(SIZES), *b = NULL;
+    if (a && tn_gpt_save(a, dir) == TN_OK) b = tn_gpt_load(dir);
+    const double sum = b ? digest(tn_gpt_forward(b, ids(1, 3, 11))) : NAN;
+    tn_free(a), tn_free(b);
+    return sum;
+}
+
+static double gguf_and_back(void)
+{
+    const char      *path = tn_test_file("memory.gguf");
+    const tn_decoder d = {.model = tn_llama_new(.vocab = 11, .dim = 32, .layers = 1, .heads = 2, .ff = 32)};
+    tn_decoder       e = {.model = NULL};
+    if (d.model && tn_decoder_save(&d, path, .type = "q8_0") == TN_OK) e = tn_decoder_open(path);
+    const double sum = e.model ? digest(tn_llama_forward((tn_llama *)e.model, ids(1, 3, 11))) : NAN;
+    tn_decoder_close(&e);
+    tn_module_free(d.model);
+    return sum;
+}
+
+static double a_page(void)
+{
+    static const double x[] = {1, 2, 3}, y[] = {3, 1, 2};
+    const tn_series     line = {.name = "loss", .n = 3, .x = x, .y = y};
+    tn_report          *r = tn_report_new("Memory");
+    size_t              bytes = 0;
+    if (r) tn_report_paragraph(r, "A < B"), tn_report_curves(r, "Loss", "step", "nats", 1, &line);
+    const bool there = r && tn_report_html(r, &bytes) != NULL;
+    tn_report_free(r);
+    return there ? (double)bytes : NAN;
+}
+
+static double json_text(void)
+{
+    static const char text[] = "{\"a\": [1, 2.5, \"three\", null, true], \"b\": {\"c\": -4}}";
+    tn_json          *doc = tn_json_parse(text, sizeof text - 1);
+    tn_json_writer   *w = doc ? tn_json_writer_new(0) : NULL;
+    double            sum = NAN;
+    if (w) {
+        tn_json_open_object(w, NULL);
+        tn_json_put_i64(w, "c", tn_json_i64(tn_json_need(tn_json_need(doc, "b"), "c")));
+        tn_json_put_string(w, "d", "three");
+        tn_json_close(w);
+        const char *made = tn_json_text(w, NULL);
+        if (made) sum = (double)strlen(made);
+    }
+    tn_json_writer_free(w);
+    tn_json_free(doc);
+    return sum;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    double (*run)(void);
+} scenarios[] = {{"convolutions", convolutions},
+                 {"LSTM", lstm_layers},
+                 {"CRF", conditional_field},
+                 {"rows of a table", few_rows},
+                 {"bf16", in_bf16},
+                 {"GPT-2's step", gpt_step},
+                 {"GPT-2 writes", gpt_writes},
+                 {"LLaMA in 8 bits", llama_in_8_bits},
+                 {"LLaMA's step", llama_step},
+                 {"Reformer's step", reformer_step},
+                 {"recurrent model", recurrent_model},
+                 {"ELMo", words_of_characters},
+                 {"skip-thought", sentences_around},
+                 {"a tagger with adapters", tuned_tagger},
+                 {"WordPiece", pieces_of_words},
+                 {"byte-level BPE", pieces_of_bytes},
+                 {"labelled texts", labelled_texts},
+                 {"words' vectors", words_as_vectors},
+                 {"a checkpoint", checkpointed},
+                 {"a folder", folder_and_back},
+                 {"GGUF", gguf_and_back},
+                 {"a page", a_page},
+                 {"JSON", json_text}};
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+static double once(int i)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_seed(3);
+    const double sum = scenarios[i].run();
+    tn_scope_end(s);
+    return sum;
+}
+
+START_TEST(every_allocation) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 11 : 1, 5, 2); }
+END_TEST
+
+START_TEST(total) { printf("%d scenarios with modules, models, texts and files\n", SCENARIOS); }
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("memory_models");
+    TCase *f = tcase_create("faults"); /* outside any scope: the allocator changes */
+    suite_add_tcase(s, f);
+    tcase_set_timeout(f, 300);
+    tcase_add_loop_test(f, every_allocation, 0, SCENARIOS);
+    tcase_add_test(f, total);
+    return tn_check_main(s);
+}
