@@ -46,7 +46,8 @@ static const char style[] =
     ".w .y{background:color-mix(in srgb,var(--c2) var(--s),transparent)}.w small{display:block;font-size:.7rem;"
     "opacity:.85}\n"
     "@media print{body{max-width:none;margin:0}.t label{display:none}.t input:checked+label{display:inline}"
-    "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}figure{break-inside:avoid}}\n"
+    "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}h2,figcaption{break-after:avoid}"
+    "figure,fieldset,tr{break-inside:avoid}figure:has(table){break-inside:auto}}\n"
     "</style>\n";
 
 const char *tn__report_style(void) { return style; }
