@@ -30,6 +30,11 @@ bool tn_test_wanted(const char *name)
 }
 
 bool tn_test_slow(void) { return getenv("TENON_TEST_SLOW") != NULL; }
+bool tn_test_whole(void)
+{
+    const char *config = getenv("TENON_CONFIG");
+    return config && !strcmp(config, "full") && !tn_test_slow();
+}
 
 void tn_test_locale(void)
 {

@@ -39,6 +39,8 @@ const char *tn_test_file(const char *name);
 /* True where a program runs ten times slower than usual (valgrind, an emulator): tests of mere size make themselves
  * smaller. Never a reason to check less. */
 bool tn_test_slow(void);
+/* True in tests/run --full, where it does not run slower: a test of many alike may then do all of them. */
+bool tn_test_whole(void);
 
 /* Brings back the program's locale behind a test that has set one. */
 void tn_test_locale(void);
