@@ -14,6 +14,7 @@ from case import case, run
 
 B, T, IN, H = 3, 5, 4, 6
 LENGTHS = [3, 5, 1]
+SEED = 2017
 
 
 def flat(*t):
@@ -70,6 +71,55 @@ def projected(name, layers, both, bias=True):
 projected("lstm_proj", 1, False)
 projected("lstm_proj_both", 2, True)
 projected("lstm_proj_plain", 2, False, bias=False)
+
+
+def philox(seed, position):
+    """The four words of a block of Philox 4x32-10, from which Tenon draws (core/tensor/generator.c)."""
+    low = 2**32 - 1
+    c, k = [position & low, position >> 32, 0, 0], [seed & low, seed >> 32]
+    for _ in range(10):
+        a, b = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+        c = [b >> 32 ^ c[1] ^ k[0], b & low, a >> 32 ^ c[3] ^ k[1], a & low]
+        k = [(k[0] + 0x9E3779B9) & low, (k[1] + 0xBB67AE85) & low]
+    return c
+
+
+def kept(w, p, seed, position):
+    """Tenon's mask of a dropout of w that is drawn from block position on: 0, or 1 / (1 - p); and the next block."""
+    blocks = -(-w.numel() // 4)
+    words = [word for i in range(blocks) for word in philox(seed, position + i)]
+    mask = torch.tensor([word >= p * 2**32 for word in words[:w.numel()]]).reshape(w.shape)
+    assert mask.any() and not mask.all()
+    return mask.to(w.dtype) / (1 - p), position + blocks
+
+
+def weight_dropped(name, make, p, lengths=False):
+    """DropConnect of the recurrent weights (AWD-LSTM), with the masks that Tenon draws after tn_seed(SEED)."""
+    def f(k):
+        m, position = k.fill(make()), 0
+        for i, n in enumerate(m._flat_weights_names):
+            if n.startswith("weight_hh"):
+                mask, position = kept(m._flat_weights[i], p, SEED, position)
+                m._flat_weights[i] = m._flat_weights[i] * mask
+        n = m.num_layers * (2 if m.bidirectional else 1)
+        x, first = k.input("x", T, B, m.input_size), k.input("h0", n, B, m.proj_size or m.hidden_size)
+        if m.mode == "LSTM":
+            first = first, k.input("c0", n, B, m.hidden_size)
+        if lengths:
+            x = pack_padded_sequence(x, torch.tensor(LENGTHS), enforce_sorted=False)
+        y, last = m(x, first)
+        if lengths:
+            y = pad_packed_sequence(y, total_length=T)[0]
+        return flat(y, states(last))
+    f.__name__ = name
+    return case(f)
+
+
+weight_dropped("lstm_weight_drop", lambda: nn.LSTM(3, 7), 0.5)
+weight_dropped("lstm_weight_drop_both", lambda: nn.LSTM(3, 5, 2, bidirectional=True), 0.3, lengths=True)
+weight_dropped("lstm_weight_drop_proj", lambda: nn.LSTM(3, 5, 2, bias=False, proj_size=3), 0.25)
+weight_dropped("gru_weight_drop", lambda: nn.GRU(3, 5, 2), 0.3, lengths=True)  # 75 weights: 19 blocks of 4
+weight_dropped("rnn_weight_drop", lambda: nn.RNN(3, 5, 2, bidirectional=True), 0.5)
 
 
 def cell(name, make, given=True):

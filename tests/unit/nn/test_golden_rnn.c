@@ -49,6 +49,22 @@ static tn_tensor *projected(tn_golden *k, tn_lstm *m)
     return flat(y, h, c);
 }
 
+/* The masks are those of this seed, which tests/golden/rnn.py draws as Tenon does. */
+static tn_tensor *weight_dropped(tn_golden *k, tn_rnn *m, bool lengths)
+{
+    tn_golden_fill(k, m);
+    const int64_t n = m->layers * m->directions;
+    tn_tensor    *h, *c = NULL;
+    tn_rnn_args   a = {.h_n = &h};
+    a.x = tn_golden_input(k, "x", TN_SHAPE(T, B, m->in));
+    a.h0 = tn_golden_input(k, "h0", TN_SHAPE(n, B, m->proj_size ? m->proj_size : m->hidden));
+    if (m->gates == 4) a.c0 = tn_golden_input(k, "c0", TN_SHAPE(n, B, m->hidden)), a.c_n = &c;
+    if (lengths) a.lengths = tn_from_data(TN_I64, TN_SHAPE(B), (const int64_t[]){3, 5, 1});
+    tn_seed(2017);
+    tn_tensor *y = tn_rnn_run(m, a);
+    return flat(y, h, c);
+}
+
 static tn_tensor *cell(tn_golden *k, tn_rnn_cell *m, bool given)
 {
     tn_golden_fill(k, m);
@@ -62,6 +78,7 @@ static tn_tensor *cell(tn_golden *k, tn_rnn_cell *m, bool given)
 }
 
 #define SIZES .in = IN, .hidden = HIDDEN, .dtype = k->dtype
+#define DROPPED(p, ...) .in = 3, .dtype = k->dtype, .time_first = true, .weight_drop = p, __VA_ARGS__
 #define EACH(C, kind)                                                                                                  \
     C(kind, network(k, tn_##kind##_new(SIZES), false, false))                                                          \
     C(kind##_given, network(k, tn_##kind##_new(SIZES, .layers = 2, .no_bias = true, .time_first = true), false, true)) \
@@ -69,22 +86,30 @@ static tn_tensor *cell(tn_golden *k, tn_rnn_cell *m, bool given)
     C(kind##_both,                                                                                                     \
       network(k, tn_##kind##_new(SIZES, .layers = 2, .bidirectional = true, .time_first = true), true, false))         \
     C(kind##_both_given, network(k, tn_##kind##_new(SIZES, .bidirectional = true), true, true))
-#define CASES(C)                                                                                                    \
-    EACH(C, rnn)                                                                                                    \
-    EACH(C, lstm)                                                                                                   \
-    EACH(C, gru)                                                                                                    \
-    C(rnn_relu, network(k, tn_rnn_new(SIZES, .relu = true, .bidirectional = true, .time_first = true), true, true)) \
-    C(lstm_dropout, network(k, tn_lstm_new(SIZES, .dropout = 0.25), false, false))                                  \
-    C(lstm_proj, projected(k, tn_lstm_new(SIZES, .proj_size = 2, .time_first = true)))                              \
-    C(lstm_proj_both,                                                                                               \
-      projected(k, tn_lstm_new(SIZES, .proj_size = 2, .layers = 2, .bidirectional = true, .time_first = true)))     \
-    C(lstm_proj_plain,                                                                                              \
-      projected(k, tn_lstm_new(SIZES, .proj_size = 2, .layers = 2, .no_bias = true, .time_first = true)))           \
-    C(rnn_cell, cell(k, tn_rnn_cell_new(SIZES), true))                                                              \
-    C(rnn_cell_relu, cell(k, tn_rnn_cell_new(SIZES, .relu = true), true))                                           \
-    C(lstm_cell, cell(k, tn_lstm_cell_new(SIZES), true))                                                            \
-    C(gru_cell, cell(k, tn_gru_cell_new(SIZES), true))                                                              \
-    C(lstm_cell_zero, cell(k, tn_lstm_cell_new(SIZES, .no_bias = true), false))                                     \
+#define CASES(C)                                                                                                       \
+    EACH(C, rnn)                                                                                                       \
+    EACH(C, lstm)                                                                                                      \
+    EACH(C, gru)                                                                                                       \
+    C(rnn_relu, network(k, tn_rnn_new(SIZES, .relu = true, .bidirectional = true, .time_first = true), true, true))    \
+    C(lstm_dropout, network(k, tn_lstm_new(SIZES, .dropout = 0.25), false, false))                                     \
+    C(lstm_proj, projected(k, tn_lstm_new(SIZES, .proj_size = 2, .time_first = true)))                                 \
+    C(lstm_proj_both,                                                                                                  \
+      projected(k, tn_lstm_new(SIZES, .proj_size = 2, .layers = 2, .bidirectional = true, .time_first = true)))        \
+    C(lstm_proj_plain,                                                                                                 \
+      projected(k, tn_lstm_new(SIZES, .proj_size = 2, .layers = 2, .no_bias = true, .time_first = true)))              \
+    C(lstm_weight_drop, weight_dropped(k, tn_lstm_new(DROPPED(0.5, .hidden = 7)), false))                              \
+    C(lstm_weight_drop_both,                                                                                           \
+      weight_dropped(k, tn_lstm_new(DROPPED(0.3, .hidden = 5, .layers = 2, .bidirectional = true)), true))             \
+    C(lstm_weight_drop_proj,                                                                                           \
+      weight_dropped(k, tn_lstm_new(DROPPED(0.25, .hidden = 5, .layers = 2, .no_bias = true, .proj_size = 3)), false)) \
+    C(gru_weight_drop, weight_dropped(k, tn_gru_new(DROPPED(0.3, .hidden = 5, .layers = 2)), true))                    \
+    C(rnn_weight_drop,                                                                                                 \
+      weight_dropped(k, tn_rnn_new(DROPPED(0.5, .hidden = 5, .layers = 2, .bidirectional = true)), false))             \
+    C(rnn_cell, cell(k, tn_rnn_cell_new(SIZES), true))                                                                 \
+    C(rnn_cell_relu, cell(k, tn_rnn_cell_new(SIZES, .relu = true), true))                                              \
+    C(lstm_cell, cell(k, tn_lstm_cell_new(SIZES), true))                                                               \
+    C(gru_cell, cell(k, tn_gru_cell_new(SIZES), true))                                                                 \
+    C(lstm_cell_zero, cell(k, tn_lstm_cell_new(SIZES, .no_bias = true), false))                                        \
     C(gru_cell_zero, cell(k, tn_gru_cell_new(SIZES), false))
 
 #define C(name, ...) \
