@@ -179,17 +179,18 @@ START_TEST(any_number_of_ranks)
     if (_i == 1) j.bf16 = true;
     if (_i == 2) j.dtype = TN_BF16;
     if (_i == 3) j.dtype = TN_F64;
-    if (_i == 4) j.sparse = true;
     if (_i == 5) j.rows = 5; /* some shards, and some ranks, have none */
     if (_i == 6) j.shards = 7;
     j.overlap = _i >= 7;
     if (_i == 8) j.bf16 = true;
     if (_i == 9) j.rows = 5;
     if (_i == 10) j.dtype = TN_F64;
-    j.tied = _i >= 11;
     if (_i == 12) j.rows = 5;
     if (_i == 13) j.bf16 = true;
     if (_i == 14) j.dtype = TN_BF16;
+    j.sparse = _i == 4 || _i == 15; /* which leaves nothing to overlap */
+    j.zero = j.clips = _i >= 16;
+    j.tied = _i >= 11 && _i != 17;
     compare(&j, !_i || _i == 7 || _i == 11);
 }
 END_TEST
@@ -447,7 +448,7 @@ int main(void)
     Suite *s = suite_create("parallel");
     TCase *c = tn_tcase(s, "ranks");
     tcase_add_test(c, branches_cover_a_range);
-    tcase_add_loop_test(c, any_number_of_ranks, 0, 15);
+    tcase_add_loop_test(c, any_number_of_ranks, 0, 18);
     tcase_add_test(c, a_share_of_the_state);
     tcase_add_test(c, the_fast_way);
     tcase_add_test(c, gradients_of_the_whole);
