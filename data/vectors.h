@@ -62,6 +62,27 @@ typedef struct tn_vectors_train_args {
 } TN_KEYWORDS_ONLY tn_vectors_train_args;
 TN_API tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_train_args args);
 
+/* ---- phrases ----------------------------------------------------------------------------------------------------- */
+
+/* Writes the texts to one file, in which words that stand together far more often than by chance are one: new_york. As
+ * word2phrase (Mikolov 2013): a and b are joined if (count(ab) - min_count) / (count(a) count(b)) · words is more than
+ * the threshold, from left to right, two words at a time; from what was written, "new_york times" can be joined next.
+ * Counts are exact, whatever the size of the texts: docs/man/vectors.1 has what that takes. */
+typedef struct tn_vectors_phrases_args {
+    int               zero_;
+    int64_t min_count TN_IS(5); /* rarer words are in no phrase */
+    double threshold  TN_IS(100);
+    void (*progress)(const char *what, double part, void *user); /* "words", "pairs", "writing"; 0 to 1; or NULL */
+    void                        *user;
+    const volatile sig_atomic_t *stop; /* not 0: zeros are returned and nothing is written, without an error */
+    int                          end_;
+} TN_KEYWORDS_ONLY tn_vectors_phrases_args;
+typedef struct {
+    int64_t words, phrases, joined; /* words of the texts; different pairs that are phrases, and how often that was */
+} tn_vectors_phrased;
+TN_API tn_vectors_phrased tn_vectors_phrases_run(int n, const char *const *paths, const char *to,
+                                                 tn_vectors_phrases_args args);
+
 /* ---- vectors ----------------------------------------------------------------------------------------------------- */
 
 TN_API void       tn_vectors_free(tn_vectors *v);
@@ -128,5 +149,9 @@ TN_API tn_tensor *tn_plane_tsne(const tn_tensor *rows, double perplexity, uint64
 #define tn_vectors_train(...) TN_CALL_(tn_vectors_train_run(TN_VECTORS_TRAIN_(__VA_ARGS__, .zero_ = 0)))
 #define TN_VECTORS_TRAIN_(n, paths, ...) \
     n, paths, ((tn_vectors_train_args){TN_VECTORS_TRAIN_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+#define TN_VECTORS_PHRASES_ARGS_DEFAULTS .min_count = 5, .threshold = 100
+#define tn_vectors_phrases(...) TN_CALL_(tn_vectors_phrases_run(TN_VECTORS_PHRASES_(__VA_ARGS__, .zero_ = 0)))
+#define TN_VECTORS_PHRASES_(n, paths, to, ...) \
+    n, paths, to, ((tn_vectors_phrases_args){TN_VECTORS_PHRASES_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #endif
 #endif

@@ -39,6 +39,15 @@ static const command commands[] = {
              "The same texts, options and kind of CPU give the same bits for any number of threads. The line on "
              "standard output says how many words were read, in how many seconds, and words a second; for glove, "
              "without the counting.\n"},
+    {.name = "phrases",
+     .summary = "join words that belong together: new york becomes new_york",
+     .options = phrases_options,
+     .run = run_phrases,
+     .text = "    vectors phrases --text corpus.txt --out phrases.txt --passes 2\n"
+             "    vectors train --text phrases.txt --out phrases.vec\n\n"
+             "Two words are joined if (count(ab) - min-count) / (count(a) count(b)) times the number of words is more "
+             "than the threshold, as word2phrase does it. The line on standard output says how many words the last "
+             "pass read, how many phrases it found, and how often words were joined.\n"},
     {.name = "neighbours",
      .summary = "the words nearest to some word",
      .options = near_options,

@@ -26,9 +26,10 @@ bool thoughts_open(thoughts *t, const char *dir, tn_vectors *vectors); /* false:
 bool thoughts_sentence(const thoughts *t, tn_text line, float *to);    /* .hidden numbers */
 void thoughts_close(thoughts *t);
 
-extern const option train_options[], near_options[], analogy_options[], similarity_options[], sentence_options[],
-    plot_options[], project_options[], plot_options[], project_options[], convert_options[];
+extern const option train_options[], phrases_options[], near_options[], analogy_options[], similarity_options[],
+    sentence_options[], plot_options[], project_options[], convert_options[];
 int run_train(int count, char **operands);
+int run_phrases(int count, char **operands);
 int run_neighbours(int count, char **operands);
 int run_analogy(int count, char **operands);
 int run_similarity(int count, char **operands);

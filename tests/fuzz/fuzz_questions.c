@@ -1,5 +1,5 @@
 /* fuzz_questions.c — any bytes as a file of questions to word vectors: pairs with what people say of them, analogies;
- * and as a file of lines. Scores stay in their ranges. Nothing stays alive. */
+ * as a file of lines; and as a text with phrases. Scores stay in their ranges. Nothing stays alive. */
 #define _GNU_SOURCE
 #include "data/data.h"
 #include "tests/fuzz/memory_folder.h"
@@ -39,6 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(bytes <= size);
     refused();
     tn_lines_free(lines);
+    const char              *path = "in";
+    const tn_vectors_phrased p = tn_vectors_phrases(1, &path, "out", .min_count = 1, .threshold = 1);
+    CHECK(p.joined <= p.words && p.phrases <= p.joined + p.words);
+    refused();
     tn_scope_end(s);
     folder_end();
     CHECK(tn_error() == TN_OK && tn_memory_now().tensors == 0 && tn_memory_now().live == before);

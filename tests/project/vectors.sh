@@ -72,6 +72,21 @@ ends 3 'expected two words and a number' "$v" similarity --vectors more.vec brok
 ends 3 'expected four words' "$v" analogy --vectors more.vec broken
 ends 1 'have no n-grams' "$v" convert --vectors more.vec --to fasttext x.bin
 
+# Phrases: of two words in one pass, of three in two; and what is no text.
+awk 'BEGIN { srand(3); for (i = 0; i < 3000; i++) {
+    printf "w%d ", int(rand() * 40); if (i % 20 == 7) printf "in new york city"; print "" } }' >told
+"$v" phrases --text told --out joined --threshold 10 >line 2>err || wrong "phrases: $(cat err)"
+grep -qxE 'words 3600 phrases [0-9]+ joined [0-9]+' line || wrong "phrases says '$(cat line)'"
+[ "$(grep -c 'in_new york_city$' joined)" = 150 ] || wrong "phrases joins: $(grep -m 1 york joined)"
+[ "$(tr '_' ' ' <joined | cmp - <(sed -E 's/ +$//; s/ +/ /g' told))" = '' ] || wrong "phrases changes more than blanks"
+"$v" phrases --text told --out joined --force --threshold 10 --passes 2 -q >line
+[ "$(grep -c 'in_new_york_city$' joined)" = 150 ] || wrong "two passes join: $(grep -m 1 york joined)"
+[ -z "$(ls joined.pass* 2>/dev/null)" ] || wrong "a pass is left behind"
+ends 1 'is there already' "$v" phrases --text told --out joined
+printf 'a\0b' >nul && ends 3 'byte 1 is NUL: this is no text' "$v" phrases --text nul --out never
+: >empty && ends 3 'there is no word in it' "$v" phrases --text empty --out never
+[ ! -e never ] || wrong "phrases writes what it has refused"
+
 # The table of a sentence: of two words with vectors (3, 4) and (4, 3) the cosine is 0.96, and e^(24/√2) beside
 # e^(25/√2) 0.33 of both.
 printf 'ship 3 4\ncrew 4 3\n' >two

@@ -1,0 +1,78 @@
+/* phrases.c — vectors phrases: words that belong together become one word, before vectors are trained. */
+#include "../common/files.h"
+#include "../common/progress.h"
+#include "../common/stop.h"
+#include "vectors.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static option_list text;
+static const char *out;
+static int64_t     min_count = 5, passes = 1;
+static double      threshold = 100;
+static bool        force;
+
+const option phrases_options[] = {
+    OPTION_LIST("text", 0, "FILE", &text, "texts: words between blanks, of any size", .required = true),
+    OPTION_TEXT("out", 'o', "FILE", &out, "where the text with phrases goes", .required = true),
+    OPTION_INT("min-count", 0, "N", &min_count, "rarer words are in no phrase", .least = 1, .most = 1e12),
+    OPTION_REAL("threshold", 0, "T", &threshold, "higher: fewer phrases; with passes, the last one's", .least = 0,
+                .most = 1e12),
+    OPTION_INT("passes", 'p', "N", &passes, "join again what was joined, each at half the threshold of the one before",
+               .least = 1, .most = 10),
+    OPTION_FLAG("force", 0, &force, "replace a file that is there"),
+    {0}};
+
+/* What a pass writes and the next one reads, beside the result; NULL: raised. The caller frees it. */
+static char *between(int64_t pass)
+{
+    const size_t room = strlen(out) + 32;
+    char        *path = malloc(room);
+    if (!path) return tn_raise(TN_ENOMEM, "no memory for a name"), NULL;
+    snprintf(path, room, "%s.pass%lld", out, (long long)pass);
+    if (!is_there(path) || force) return path;
+    tn_raise(TN_EINVAL, "'%s', which a pass would write, is there already: remove it, or use --force", path);
+    free(path);
+    return NULL;
+}
+
+static tn_vectors_phrased one_pass(int n, const char *const *from, const char *to, int64_t pass)
+{
+    char title[32];
+    snprintf(title, sizeof title, passes > 1 ? "pass %lld" : "phrases", (long long)pass);
+    progress                 bar = progress_begin(title, 100, "%");
+    const tn_vectors_phrased p =
+        tn_vectors_phrases(n, from, to, .min_count = min_count, .threshold = ldexp(threshold, (int)(passes - pass)),
+                           .progress = progress_part, .user = &bar, .stop = &stop_flag);
+    progress_end(&bar);
+    if (p.words && !settings.quiet)
+        fprintf(stderr, "%s: %lld phrases in %lld words, joined %lld times\n", to, (long long)p.phrases,
+                (long long)p.words, (long long)p.joined);
+    return p;
+}
+
+int run_phrases(int count, char **operands)
+{
+    (void)count, (void)operands;
+    if (is_there(out) && !force) {
+        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
+        return program_end();
+    }
+    stop_begin("ending: nothing will be written");
+    char              *before = NULL;
+    tn_vectors_phrased p = {.words = 1};
+    for (int64_t pass = 1; pass <= passes && p.words && tn_error() == TN_OK; pass++) {
+        char       *next = pass < passes ? between(pass) : NULL;
+        const char *to = pass < passes ? next : out, *const from = before;
+        if (to) p = before ? one_pass(1, &from, to, pass) : one_pass(text.count, text.value, to, pass);
+        if (before) remove(before);
+        free(before);
+        before = next;
+    }
+    free(before);
+    if (p.words && tn_error() == TN_OK)
+        printf("words %lld phrases %lld joined %lld\n", (long long)p.words, (long long)p.phrases, (long long)p.joined);
+    return program_end();
+}
