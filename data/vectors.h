@@ -58,7 +58,11 @@ typedef struct tn_vectors_train_args {
     void (*on)(const tn_vectors_event *e, void *user); /* now and then, and at the end */
     void                        *on_user;
     const volatile sig_atomic_t *stop; /* not 0: return NULL, without an error */
-    int                          end_;
+    /* A file from which the same call goes on if .resume is set, to the same bits: it is written at the end of each
+     * epoch, every ten minutes, and when it is stopped. Texts and arguments must be the same; threads need not. */
+    const char *checkpoint;
+    bool        resume;
+    int         end_;
 } TN_KEYWORDS_ONLY tn_vectors_train_args;
 TN_API tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_train_args args);
 

@@ -137,7 +137,7 @@ static void deal(int64_t from, int64_t to, void *user)
 static bool count_pairs(tn__trainer *t, tn__run *r)
 {
     t->work = read_words, t->after = count_part;
-    const bool on = tn__read_through(t, r, 0);
+    const bool on = tn__read_through(t, r);
     if (on) tn_parallel_for(PARTS, 1, deal, t);
     return on && tn__self.error == TN_OK;
 }
@@ -209,6 +209,18 @@ static void pairs_free(tn__trainer *t)
     t->pairs = NULL;
 }
 
+static bool learn_epoch(tn__trainer *t, tn__run *r, const tn__saved tables[TN__SAVED])
+{
+    struct tn__pairs *g = t->pairs;
+    for (int64_t d = r->place[0]; d < PARTS; d++) {
+        g->diagonal = (int)((d + r->epoch) % PARTS);
+        tn_parallel_for(PARTS, 1, learn_blocks, t);
+        r->place[0] = d + 1;
+        if (t->a.stop && *t->a.stop) return tn__checkpoint_save(t, r, tables), false;
+    }
+    return true;
+}
+
 tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r)
 {
     tn_vectors *v = NULL;
@@ -217,16 +229,15 @@ tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r)
     g->stride = t->width + TN__PAIRS_WIDTH;
     bool on = count_pairs(t, r) && make_rows(t, &g->word, 0) && make_rows(t, &g->context, 1) &&
               make_rows(t, &g->word_squares, 2) && make_rows(t, &g->context_squares, 3);
-    const int64_t words = r->words;
+    const int64_t   words = r->words, n = g->word.rows * g->stride;
+    const tn__saved tables[TN__SAVED] = {
+        {g->word.x, n}, {g->context.x, n}, {g->word_squares.x, n}, {g->context_squares.x, n}};
     r->began = tn__seconds(), r->words = 0, t->rate = (float)t->a.lr;
-    for (int64_t e = 0; on && e < t->a.epochs; e++) {
-        for (int d = 0; d < PARTS && on; d++) {
-            g->diagonal = (int)((d + e) % PARTS);
-            tn_parallel_for(PARTS, 1, learn_blocks, t);
-            on = !(t->a.stop && *t->a.stop);
-        }
-        r->words += words;
-        if (on) tn__tell(t, r, (double)(e + 1) / (double)t->a.epochs);
+    on = on && tn__checkpoint_load(t, r, tables);
+    while (on && r->epoch < t->a.epochs && (on = learn_epoch(t, r, tables))) {
+        r->words += words, r->epoch++, r->place[0] = 0;
+        on = tn__checkpoint_save(t, r, tables);
+        if (on) tn__tell(t, r, (double)r->epoch / (double)t->a.epochs);
     }
     if (on) add_up(t), v = tn__trainer_vectors(t);
     pairs_free(t);

@@ -99,7 +99,7 @@ bool tn__lexicon_count(tn__lexicon *x, const char *text, size_t bytes, int64_t t
 /* Leaves those of the order, in that order. */
 static bool reordered(tn__lexicon *x, const uint32_t *order, uint32_t n)
 {
-    tn__lexicon y = {.seed = x->seed, .lines = x->lines};
+    tn__lexicon y = {.seed = x->seed, .lines = x->lines, .sum = x->sum};
     bool        done = rehash(&y, 1 << 12);
     for (uint32_t i = 0; done && i < n; i++) {
         size_t      bytes;
@@ -168,11 +168,13 @@ bool tn__lexicon_read(tn__lexicon *x, const char *who, const char *path, int64_t
     if (!tn__source_open(&s, tn__label(label, who, path), path)) return false;
     char   *buffer = tn__mem_get(BLOCK);
     int64_t left = 0, least = 1;
+    x->sum = tn__fnv1a_i64(x->sum, s.size);
     for (int64_t at = 0; buffer && at < s.size && tn__self.error == TN_OK;) {
         if (left > BLOCK / 2) left = TN__WORD_MOST + 1; /* no word any more, however it goes on */
         const int64_t n = tn__min_i64(s.size - at, BLOCK - left);
         if (!tn__source_read(&s, buffer + left, at, (size_t)n)) break;
         at += n;
+        x->sum = tn__fnv1a_words(x->sum, buffer + left, (size_t)n);
         const int64_t have = left + n;
         left = count_block(x, buffer, have, at == s.size);
         memmove(buffer, buffer + have - left, (size_t)left);

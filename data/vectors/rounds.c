@@ -34,25 +34,53 @@ static bool next_piece(tn__shard *s, const tn__run *r, int64_t epoch)
 }
 
 /* The texts in equal parts, one for each shard. */
-static void deal_texts(tn__trainer *t, const tn__run *r)
+static int64_t part_of(const tn__trainer *t, const tn__run *r)
 {
-    const int64_t part = tn__max_i64(TN__SHARD_BYTES, (r->bytes + t->shards - 1) / t->shards);
+    return tn__max_i64(TN__SHARD_BYTES, (r->bytes + t->shards - 1) / t->shards);
+}
+
+/* Each begins at its place; returns the bytes before these places. */
+static int64_t deal_texts(tn__trainer *t, tn__run *r)
+{
+    const int64_t part = part_of(t, r);
+    int64_t       before = 0;
     for (int64_t i = 0; i < t->shards; i++) {
         tn__shard *s = &t->shard[i];
         s->at = tn__min_i64(i * part, r->bytes), s->end = tn__min_i64(s->at + part, r->bytes);
+        const int64_t place = t->pairs ? 0 : tn__max_i64(0, tn__min_i64(r->place[i], s->end - s->at));
+        s->at += place, before += place;
     }
+    return before;
 }
 
-bool tn__read_through(tn__trainer *t, tn__run *r, int64_t epoch)
+/* Between two rounds; then the epoch goes on. */
+static bool save(const tn__trainer *t, tn__run *r)
+{
+    const tn__saved tables[TN__SAVED] = {{t->in.x, t->in.rows * t->width}, {t->out.x, t->out.rows * t->width}};
+    const int64_t   part = part_of(t, r);
+    for (int64_t i = 0; i < t->shards; i++) r->place[i] = t->shard[i].at - tn__min_i64(i * part, r->bytes);
+    return tn__checkpoint_save(t, r, tables);
+}
+
+enum { SAVED_EVERY = 600 }; /* seconds */
+
+/* False: stopped, which is saved before, or raised. */
+static bool goes_on(const tn__trainer *t, tn__run *r)
+{
+    const bool stop = t->a.stop && *t->a.stop;
+    const bool due = stop || (t->a.checkpoint && tn__seconds() - r->saved > SAVED_EVERY);
+    return (!due || t->pairs || save(t, r)) && !stop; /* GloVe's counts are made again */
+}
+
+bool tn__read_through(tn__trainer *t, tn__run *r)
 {
     bool on = true;
-    deal_texts(t, r);
-    for (int64_t at = 0, round = 0; on && at < r->bytes && tn__self.error == TN_OK; round++) {
+    for (int64_t at = deal_texts(t, r), round = 0; on && at < r->bytes && tn__self.error == TN_OK; round++) {
         /* what GloVe counts it reads once, and tells of its epochs later */
         const double done = (double)(r->before + at) / ((double)r->bytes * (double)t->a.epochs);
-        if (t->a.stop && *t->a.stop) break;
+        if (!(on = goes_on(t, r))) break;
         t->rate = (float)(t->a.lr * fmax(1e-4, 1 - done));
-        for (int64_t i = 0; on && i < t->shards; i++) on = next_piece(&t->shard[i], r, epoch);
+        for (int64_t i = 0; on && i < t->shards; i++) on = next_piece(&t->shard[i], r, r->epoch);
         if (!on) break;
         tn_parallel_for(t->shards, 1, t->work, t);
         tn_parallel_for(t->after ? t->shards : 0, 1, t->after, t);
@@ -64,7 +92,35 @@ bool tn__read_through(tn__trainer *t, tn__run *r, int64_t epoch)
         if (t->shard[i].file >= 0) tn__source_close(&t->shard[i].source);
         t->shard[i].file = -1;
     }
-    return tn__self.error == TN_OK && !(t->a.stop && *t->a.stop);
+    return on && tn__self.error == TN_OK;
+}
+
+static void run_shards(int64_t from, int64_t to, void *user)
+{
+    tn__trainer *t = user;
+    for (int64_t i = from; i < to; i++) tn__shard_run(&t->shard[i]);
+}
+static void merge_shards(int64_t from, int64_t to, void *user)
+{
+    tn__trainer *t = user;
+    for (int64_t i = from; i < to; i++) tn__shard_merge(t, i);
+}
+
+bool tn__rounds(tn__trainer *t, tn__run *r)
+{
+    const tn__saved tables[TN__SAVED] = {{t->in.x, t->in.rows * t->width}, {t->out.x, t->out.rows * t->width}};
+    bool            on = tn__checkpoint_load(t, r, tables);
+    t->work = run_shards, t->after = merge_shards;
+    for (r->before = r->epoch * r->bytes; on && r->epoch < t->a.epochs;) {
+        on = tn__read_through(t, r);
+        if (!on) break;
+        r->epoch++;
+        memset(r->place, 0, sizeof r->place);
+        on = tn__checkpoint_save(t, r, tables);
+    }
+    on = on && !(t->a.stop && *t->a.stop);
+    if (on) tn__tell(t, r, 1);
+    return on;
 }
 
 /* ---- vectors ----------------------------------------------------------------------------------------------------- */

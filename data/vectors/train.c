@@ -1,4 +1,4 @@
-/* train.c — vectors from texts: what is counted and made ready, and the rounds of training by windows (shard.c). */
+/* train.c — vectors from texts: what is asked for, counted and made ready. */
 #include "data/vectors/train_private.h"
 #include "core/base/toolbox.h"
 
@@ -31,7 +31,9 @@ static bool check(int n, const char *const *paths, const tn_vectors_train_args *
            in_range("negatives", (double)a->negatives, 1, TN__PAIRS_OUT - 1) && in_range("sample", a->sample, 0, 1) &&
            in_range("epochs", (double)a->epochs, 1, 1e6) && in_range("min_count", (double)a->min_count, 1, 1e15) &&
            in_range("lr", a->lr, 0, 10) && in_range("buckets", (double)a->buckets, 1, 1e9) &&
-           in_range("x_max", a->x_max, 1e-6, 1e15);
+           in_range("x_max", a->x_max, 1e-6, 1e15) &&
+           (a->checkpoint || !a->resume ||
+            tn_raise(TN_EINVAL, TN__TRAIN ": .resume goes on from a .checkpoint: name it") == TN_OK);
 }
 
 /* ---- made ready -------------------------------------------------------------------------------------------------- */
@@ -178,38 +180,16 @@ static bool make_ready(tn__trainer *t, int64_t bytes)
     return tn__self.error == TN_OK;
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------------ */
-
-static void run_shards(int64_t from, int64_t to, void *user)
-{
-    tn__trainer *t = user;
-    for (int64_t i = from; i < to; i++) tn__shard_run(&t->shard[i]);
-}
-static void merge_shards(int64_t from, int64_t to, void *user)
-{
-    tn__trainer *t = user;
-    for (int64_t i = from; i < to; i++) tn__shard_merge(t, i);
-}
-
-static bool run_rounds(tn__trainer *t, tn__run *r)
-{
-    bool on = true;
-    t->work = run_shards, t->after = merge_shards;
-    for (int64_t e = 0; on && e < t->a.epochs; e++) on = tn__read_through(t, r, e);
-    if (on) tn__tell(t, r, 1);
-    return on;
-}
-
 tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_train_args args)
 {
     if (tn__blocked() || !check(n, paths, &args)) return NULL;
     tn__trainer t = {.a = args, .kernels = tn__kernels()->pairs};
     tn__run     r = {.files = n, .path = paths};
     tn_vectors *v = NULL;
-    if (count_words(&t, n, paths) && sizes(&r) && make_ready(&t, r.bytes)) {
+    if (tn__checkpoint_look(&t) && count_words(&t, n, paths) && sizes(&r) && make_ready(&t, r.bytes)) {
         r.began = tn__seconds();
         if (args.kind == TN_VECTORS_GLOVE) v = tn__glove_train(&t, &r);
-        else if (run_rounds(&t, &r)) v = tn__trainer_vectors(&t);
+        else if (tn__rounds(&t, &r)) v = tn__trainer_vectors(&t);
     }
     tn__mem_put(r.start, (size_t)(n + 1) * sizeof *r.start);
     tn__trainer_free(&t);

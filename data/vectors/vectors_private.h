@@ -54,6 +54,7 @@ typedef struct {
     uint64_t slots, seed;
     int64_t  total; /* of the counts */
     int64_t  lines;
+    uint64_t sum; /* a checksum of what was read */
 } tn__lexicon;
 int64_t tn__lexicon_find(const tn__lexicon *x, const char *text, size_t bytes); /* -1 */
 bool    tn__lexicon_count(tn__lexicon *x, const char *text, size_t bytes, int64_t times);

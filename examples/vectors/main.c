@@ -38,7 +38,7 @@ static const command commands[] = {
      .text = "    vectors train --text corpus.txt --out corpus.vec --kind skipgram --dim 100 --epochs 5\n\n"
              "The same texts, options and kind of CPU give the same bits for any number of threads. The line on "
              "standard output says how many words were read, in how many seconds, and words a second; for glove, "
-             "without the counting.\n"},
+             "without the counting. With --checkpoint Ctrl-C saves and ends; --resume goes on with the same bits.\n"},
     {.name = "phrases",
      .summary = "join words that belong together: new york becomes new_york",
      .options = phrases_options,

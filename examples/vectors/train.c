@@ -7,11 +7,11 @@
 #include <string.h>
 
 static option_list text;
-static const char *out, *kind = "skipgram", *loss = "negative", *to_form;
+static const char *out, *kind = "skipgram", *loss = "negative", *to_form, *checkpoint;
 static int64_t     dim = 100, window = 5, negatives = 5, epochs = 5, min_count = 5, seed = 1, min_n = 3, max_n = 6,
                buckets = 2000000;
 static double sample = 1e-4, rate, x_max = 100;
-static bool   force;
+static bool   force, resume;
 
 #define KINDS "skipgram|cbow|glove|fasttext"
 #define LOSSES "negative|nce|hierarchical"
@@ -36,6 +36,9 @@ const option train_options[] = {
     OPTION_INT("seed", 's', "N", &seed, "another seed, other vectors", .least = 0),
     OPTION_TEXT("format", 0, "FORM", &to_form, "of the file; else .bin is binary, .safetensors that, and all else text",
                 .choices = FORMS),
+    OPTION_TEXT("checkpoint", 0, "FILE", &checkpoint,
+                "where it is saved meanwhile; removed when the vectors are there"),
+    OPTION_FLAG("resume", 'r', &resume, "go on where a run was broken off"),
     OPTION_FLAG("force", 0, &force, "replace a file that is there"),
     {0}};
 
@@ -62,25 +65,50 @@ static int index_of(const char *name, const char *names) /* in "a|b|c" */
     return -1;
 }
 
+static bool may_begin(void)
+{
+    if (is_there(out) && !force) {
+        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
+        return false;
+    }
+    if (resume && !is_there(checkpoint)) {
+        tn_raise(TN_EINVAL, "there is no '%s' to go on with: to begin one, leave --resume away", checkpoint);
+        return false;
+    }
+    if (checkpoint && !resume && !force && is_there(checkpoint)) {
+        tn_raise(TN_EINVAL, "'%s' holds a run already: go on with --resume, or begin anew with --force", checkpoint);
+        return false;
+    }
+    return true;
+}
+
+static tn_vectors *trained(void)
+{
+    bar = progress_begin("train", 1000, "‰");
+    stop_begin(checkpoint ? "saving, then ending; press again to end at once" : "ending: nothing will be written");
+    tn_vectors *v =
+        tn_vectors_train(text.count, text.value, .kind = (tn_vectors_kind)index_of(kind, KINDS),
+                         .loss = (tn_vectors_loss)index_of(loss, LOSSES), .dim = dim, .window = window,
+                         .negatives = negatives, .sample = sample, .epochs = epochs, .min_count = min_count, .lr = rate,
+                         .min_n = min_n, .max_n = max_n, .buckets = buckets, .x_max = x_max, .seed = (uint64_t)seed,
+                         .on = show, .stop = &stop_flag, .checkpoint = checkpoint, .resume = resume);
+    progress_end(&bar);
+    if (!v && checkpoint && stop_flag && is_there(checkpoint) && tn_error() == TN_OK)
+        fprintf(stderr, "stopped; the same command with --resume goes on\n");
+    return v;
+}
+
 int run_train(int count, char **operands)
 {
     (void)count, (void)operands;
-    if (is_there(out) && !force) {
-        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
-        return program_end();
-    }
+    if (resume && !checkpoint) return program_usage("--resume goes on from a --checkpoint: name it");
+    if (!may_begin()) return program_end();
     const tn_vectors_format format = to_form ? form_of(to_form) : form_of_path(out);
     if (format == TN_VECTORS_FASTTEXT_BIN && strcmp(kind, "fasttext") != 0)
         return program_usage("--format fasttext is for --kind fasttext: other vectors have no n-grams");
-    bar = progress_begin("train", 1000, "‰");
-    stop_begin("ending: nothing will be written");
-    tn_vectors *v = tn_vectors_train(text.count, text.value, .kind = (tn_vectors_kind)index_of(kind, KINDS),
-                                     .loss = (tn_vectors_loss)index_of(loss, LOSSES), .dim = dim, .window = window,
-                                     .negatives = negatives, .sample = sample, .epochs = epochs, .min_count = min_count,
-                                     .lr = rate, .min_n = min_n, .max_n = max_n, .buckets = buckets, .x_max = x_max,
-                                     .seed = (uint64_t)seed, .on = show, .stop = &stop_flag);
-    progress_end(&bar);
+    tn_vectors *v = trained();
     if (v && tn_vectors_save(v, out, format) == TN_OK) {
+        if (checkpoint) remove(checkpoint);
         if (!settings.quiet)
             fprintf(stderr, "%s: %lld words of %lld numbers\n", out, (long long)tn_vectors_size(v), (long long)dim);
         printf("words %lld seconds %.3f rate %.0f\n", (long long)last.words, last.seconds,

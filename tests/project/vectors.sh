@@ -72,6 +72,27 @@ ends 3 'expected two words and a number' "$v" similarity --vectors more.vec brok
 ends 3 'expected four words' "$v" analogy --vectors more.vec broken
 ends 1 'have no n-grams' "$v" convert --vectors more.vec --to fasttext x.bin
 
+# A run that is ended by a signal goes on to the same file; one of other options, or that was not begun, does not.
+long="$v train --text text --kind cbow --dim 20 --min-count 2 --epochs 40 --no-progress"
+$long --out undisturbed -q >line
+$long --out ended --checkpoint saved >line 2>err &
+while [ ! -e saved ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
+kill -INT $! 2>/dev/null
+wait $! && wrong "a run ended by a signal ends well"
+grep -q 'the same command with --resume goes on' err || wrong "an ended run says: $(cat err)"
+[ -e saved ] && [ ! -e ended ] || wrong "an ended run leaves no checkpoint, or vectors"
+ends 1 'holds a run already: go on with --resume' $long --out ended --checkpoint saved
+ends 1 'begun with .window 5, not 4' $long --out ended --checkpoint saved --resume --window 4
+ends 1 'begun with other texts' $long --out ended --checkpoint saved --resume --text pairs text
+cp saved kept
+printf 'x' | dd of=kept bs=1 seek=2000 conv=notrunc status=none
+ends 3 'is damaged' $long --out ended --checkpoint kept --resume
+$long --out ended --checkpoint saved --resume --threads 1 -q >line
+cmp -s undisturbed ended || wrong "a run that went on gives another file"
+[ ! -e saved ] || wrong "the checkpoint stays"
+ends 1 "there is no 'saved' to go on with" $long --out again --checkpoint saved --resume
+ends 2 'goes on from a --checkpoint' $long --out again --resume
+
 # Phrases: of two words in one pass, of three in two; and what is no text.
 awk 'BEGIN { srand(3); for (i = 0; i < 3000; i++) {
     printf "w%d ", int(rand() * 40); if (i % 20 == 7) printf "in new york city"; print "" } }' >told

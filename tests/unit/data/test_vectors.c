@@ -1,5 +1,5 @@
-/* test_vectors.c — words as vectors: training gives the same bits for any number of threads and finds what a small
- * world holds; n-grams are FastText's; questions and scores beside numbers worked out by hand. */
+/* test_vectors.c — words as vectors: training gives the same bits for any number of threads, broken off or not, and
+ * finds what a small world holds; n-grams are FastText's; questions and scores beside numbers worked out by hand. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -64,6 +64,107 @@ START_TEST(the_same_bits_for_any_number_of_threads)
         tn_vectors_free(many);
     }
     tn_vectors_free(one);
+}
+END_TEST
+
+/* ---- broken off, and gone on with -------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t halt;
+static double                halt_at;
+static void                  halt_on(const tn_vectors_event *e, void *user)
+{
+    (void)user;
+    halt = e->done >= halt_at;
+}
+
+static tn_vectors *with_checkpoint(const char *path, int way, bool resume, double stop_at)
+{
+    halt = 0, halt_at = stop_at;
+    return tn_vectors_train(1, &path, .kind = ways[way].kind, .loss = ways[way].loss, .dim = 20, .epochs = 3,
+                            .sample = 1e-2, .min_count = 1, .buckets = 1000, .lr = 0.1, .on = halt_on, .stop = &halt,
+                            .checkpoint = tn_test_file("checkpoint"), .resume = resume);
+}
+
+/* Stopped in the first epoch (GloVe has learned nothing then), in the second, and in the third. */
+START_TEST(goes_on_to_the_same_bits)
+{
+    const char   *path = world(9000, 500);
+    const bool    glove = ways[_i].kind == TN_VECTORS_GLOVE;
+    tn_vectors   *whole = with_checkpoint(path, _i, false, 2);
+    const int64_t n = tn_vectors_size(whole);
+    ck_assert_int_gt(n, 2 * TN__WORDS_A_SHARD);
+    ck_assert_int_eq(remove(tn_test_file("checkpoint")), 0);
+    ck_assert_ptr_null(with_checkpoint(path, _i, false, 0));
+    ck_assert_msg(tn_error() == TN_OK && tn__is_there(tn_test_file("checkpoint")) == !glove, "%s", tn_error_message());
+    tn_set_threads(3);
+    ck_assert_ptr_null(with_checkpoint(path, _i, !glove, 0.3));
+    tn_set_threads(1);
+    ck_assert_ptr_null(with_checkpoint(path, _i, true, 0.6));
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    tn_set_threads(2);
+    for (int again = 0; again < 2; again++) { /* from where it was stopped; and from the end */
+        tn_vectors *v = with_checkpoint(path, _i, true, 2);
+        ck_assert_msg(v, "%s", tn_error_message());
+        ck_assert_mem_eq(tn_data(tn_vectors_tensor(whole)), tn_data(tn_vectors_tensor(v)), (size_t)(n * 20) * 4);
+        tn_vectors_free(v);
+    }
+    tn_set_threads(0);
+    tn_vectors_free(whole);
+}
+END_TEST
+
+static void refused(const char *path, tn_status status, const char *why)
+{
+    ck_assert_ptr_null(with_checkpoint(path, 0, true, 2));
+    ck_assert_msg(tn_error() == status && strstr(tn_error_message(), why), "%s", tn_error_message());
+    tn_clear_error();
+}
+
+static void put(const char *path, const void *bytes, int64_t n) /* without the wait for the disk */
+{
+    FILE *f = fopen(path, "wb");
+    ck_assert(f && fwrite(bytes, 1, (size_t)n, f) == (size_t)n);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+START_TEST(goes_on_with_the_same_alone)
+{
+    const char *path = world(1000, 20), *saved = tn_test_file("checkpoint");
+    ck_assert_ptr_null(with_checkpoint(path, 0, false, 0.5));
+    tn_tensor     *file = tn_file_read(saved, 1 << 24), *text = tn_file_read(path, 1 << 24);
+    const int64_t  bytes = tn_numel(file);
+    unsigned char *b = tn_data_mut(file);
+    for (int64_t at = 0; at < bytes; at += at < 300 ? 1 : bytes / 20) { /* each byte of the head, some of the tables */
+        b[at] ^= 0x10;
+        put(saved, b, bytes);
+        refused(path, TN_EFORMAT, "it is damaged, or no checkpoint of vectors");
+        b[at] ^= 0x10;
+    }
+    for (int64_t some = 0; some < bytes; some = 2 * some + 1) {
+        put(saved, b, some);
+        refused(path, TN_EFORMAT, "it is damaged, or no checkpoint of vectors");
+    }
+    put(saved, b, bytes);
+    ck_assert_ptr_null(
+        tn_vectors_train(1, &path, .checkpoint = saved, .resume = true, .dim = 20, .epochs = 3, .sample = 1e-3));
+    ck_assert(strstr(tn_error_message(), "it was begun with .sample 0.01, not 0.001: go on with the same"));
+    tn_clear_error();
+    ck_assert_ptr_null(tn_vectors_train(1, &path, .checkpoint = saved, .resume = true, .dim = 24));
+    ck_assert(strstr(tn_error_message(), "it was begun with .dim 20, not 24: go on with the same"));
+    tn_clear_error();
+    char *t = tn_data_mut(text), *x = strstr(t, "0 ");
+    *x = '1';
+    put(path, t, tn_numel(text));
+    refused(path, TN_EINVAL, "it was begun with other texts: go on with the same");
+    *x = '0';
+    put(path, t, tn_numel(text));
+    tn_vectors *v = with_checkpoint(path, 0, true, 2);
+    ck_assert_msg(v, "%s", tn_error_message());
+    tn_vectors_free(v);
+    ck_assert_int_eq(remove(saved), 0);
+    refused(path, TN_EIO, "no such file");
+    ck_assert_ptr_null(tn_vectors_train(1, &path, .resume = true));
+    ck_error(TN_EINVAL, "tn_vectors_train: .resume goes on from a .checkpoint: name it");
 }
 END_TEST
 
@@ -321,6 +422,8 @@ int main(void)
     TCase *c = tn_tcase(s, "training");
     tcase_add_loop_test(c, the_same_bits_for_any_number_of_threads, 0, WAYS);
     tcase_add_loop_test(c, finds_what_goes_together, 0, WAYS);
+    tcase_add_loop_test(c, goes_on_to_the_same_bits, 0, WAYS);
+    tcase_add_test(c, goes_on_with_the_same_alone);
     tcase_add_test(c, reads_words_as_they_stand);
     tcase_add_test(c, every_word_is_seen_once_an_epoch);
     tcase_add_test(c, draws_in_proportion);
