@@ -28,7 +28,8 @@ typedef enum { TN_VECTORS_SKIPGRAM = 0, TN_VECTORS_CBOW, TN_VECTORS_GLOVE, TN_VE
 typedef enum {
     TN_VECTORS_NEGATIVE = 0, /* negative sampling, as word2vec */
     TN_VECTORS_NCE,          /* noise-contrastive estimation: log k·p(word) is subtracted from each logit */
-    TN_VECTORS_HIERARCHICAL  /* a binary tree of words, Huffman's */
+    TN_VECTORS_HIERARCHICAL, /* a binary tree of words, Huffman's */
+    TN_VECTORS_SOFTMAX       /* against all words: exact, for up to 32768 of them; not for GloVe */
 } tn_vectors_loss;
 
 typedef struct {

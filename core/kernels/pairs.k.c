@@ -54,7 +54,8 @@ TN__INLINE void slopes(const int ins, const tn__pairs_step *s, float *g)
             for (int i = 0; i < ins; i++) g[j * ins + i] += s->label[j] * s->rate;
 }
 
-TN__INLINE void update(const int ins, const tn__pairs_step *s, const float *g)
+/* `to` is s->in, or sums beside it. */
+TN__INLINE void update(const int ins, const tn__pairs_step *s, const float *g, float *const *to)
 {
     for (int64_t k = 0; k < s->width; k += N) {
         v_f32 x[TN__PAIRS_IN], more[TN__PAIRS_IN];
@@ -62,17 +63,17 @@ TN__INLINE void update(const int ins, const tn__pairs_step *s, const float *g)
         const float *slope = g;
         for (int j = 0; j < s->outs; j++, slope += ins) {
             const v_f32 o = v_load_f32(s->out[j] + k);
-            v_f32       to = o;
+            v_f32       now = o;
             TN__UNROLL for (int i = 0; i < ins; i++)
             {
                 const v_f32 by = v_broadcast_f32(slope + i);
                 more[i] = v_fma_f32(by, o, more[i]);
-                to = v_fma_f32(by, x[i], to);
+                now = v_fma_f32(by, x[i], now);
             }
-            v_store_f32(s->out[j] + k, to);
+            v_store_f32(s->out[j] + k, now);
         }
         /* The same row may come twice: what the first added is read again. */
-        TN__UNROLL for (int i = 0; i < ins; i++) v_store_f32(s->in[i] + k, v_load_f32(s->in[i] + k) + more[i]);
+        TN__UNROLL for (int i = 0; i < ins; i++) v_store_f32(to[i] + k, v_load_f32(to[i] + k) + more[i]);
     }
 }
 
@@ -82,9 +83,29 @@ TN__INLINE void learn_some(const int ins, const tn__pairs_step *s)
     float     g[MOST + 6 * TN__PAIRS_IN];
     for (int j = 0; j < s->outs; j += some) some_dots(ins, some, s, j, g);
     slopes(ins, s, g);
-    update(ins, s, g);
+    update(ins, s, g, s->in);
+}
+
+TN__INLINE void dots_some(const int ins, const tn__pairs_step *s, float *dot)
+{
+    const int some = ins <= 4 ? 6 : 3;
+    float     g[MOST + 6 * TN__PAIRS_IN];
+    for (int j = 0; j < s->outs; j += some) some_dots(ins, some, s, j, g);
+    for (int t = 0; t < ins * s->outs; t++) dot[t] = g[t];
 }
 /* clang-format on */
+
+static void dots(const tn__pairs_step *s, float *dot)
+{
+    if (s->ins == 1) dots_some(1, s, dot);
+    else dots_some(TN__PAIRS_IN, s, dot);
+}
+
+static void push(const tn__pairs_step *s, const float *slope, float *const *more)
+{
+    if (s->ins == 1) update(1, s, slope, more);
+    else update(TN__PAIRS_IN, s, slope, more);
+}
 
 static void learn(const tn__pairs_step *s)
 {
@@ -168,4 +189,4 @@ static float glove(const tn__glove_step *s)
 }
 
 extern const tn__pairs_kernels TN__FOR_ISA(tn__pairs);
-const tn__pairs_kernels        TN__FOR_ISA(tn__pairs) = {learn, mean, spread, subtract, add, glove};
+const tn__pairs_kernels        TN__FOR_ISA(tn__pairs) = {learn, mean, spread, subtract, add, glove, dots, push};

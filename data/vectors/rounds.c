@@ -139,7 +139,9 @@ static bool keep_grams(tn_vectors *v, const tn__trainer *t)
                               .epochs = (int32_t)tn__min_i64(t->a.epochs, INT32_MAX),
                               .min_count = (int32_t)tn__min_i64(t->a.min_count, INT32_MAX),
                               .negatives = (int32_t)t->a.negatives,
-                              .loss = t->tree.node ? 1 : 2,
+                              .loss = tn__is_softmax(t) ? 3
+                                      : t->tree.node    ? 1
+                                                        : 2,
                               .model = 2,
                               .rate_every = 100,
                               .sample = t->a.sample,

@@ -102,10 +102,13 @@ bool tn__shard_begin(tn__shard *s, const tn__trainer *t)
     s->window = tn__mem_get(TOKENS), s->pool = tn__mem_get((size_t)t->pool * sizeof *s->pool);
     s->scratch = tn__mem_get((size_t)(2 * t->width) * sizeof *s->scratch);
     /* a letter, a blank, < and > begin an n-gram of each length at most; and each word has its own row */
+    const int64_t logits = tn__is_softmax(t) ? TN__PAIRS_IN * (t->out.rows + t->width) : 0;
+    if (logits && !(s->logit = tn__mem_get((size_t)logits * sizeof *s->logit))) return false;
     const int64_t rows = t->gram ? 1 + 3 * (t->a.max_n - t->a.min_n + 1) : 1, ways = t->tree.node ? 60 : 1;
+    const int64_t outs = logits ? t->out.rows : TOKENS * ways + t->pool;
     return s->text && s->token && s->in_at && s->out_at && s->window && s->pool && s->scratch &&
            copies_make(&s->in, least(TOKENS * rows, t->in.rows), t->width) &&
-           copies_make(&s->out, least(TOKENS * ways + t->pool, t->out.rows), t->width);
+           copies_make(&s->out, least(outs, t->out.rows), t->width);
 }
 
 void tn__shard_free(tn__shard *s)
@@ -116,6 +119,7 @@ void tn__shard_free(tn__shard *s)
     tn__mem_put(s->in_at, TOKENS * sizeof *s->in_at), tn__mem_put(s->out_at, TOKENS * sizeof *s->out_at);
     tn__mem_put(s->window, TOKENS), tn__mem_put(s->pool, (size_t)s->t->pool * sizeof *s->pool);
     tn__mem_put(s->scratch, (size_t)(2 * s->t->width) * sizeof *s->scratch);
+    tn__mem_put(s->logit, (size_t)(TN__PAIRS_IN * (s->t->out.rows + s->t->width)) * sizeof *s->logit);
     copies_free(&s->in, s->t->width), copies_free(&s->out, s->t->width);
 }
 
@@ -194,6 +198,7 @@ void tn__shard_run(tn__shard *s)
     copies_forget(&s->in), copies_forget(&s->out);
     if (!tn__shard_read(s)) return;
     s->random = tn__splitmix(s->key ^ ~(uint64_t)s->from);
+    for (int32_t i = 0; tn__is_softmax(t) && i < t->out.rows; i++) copy_of(&s->out, i);
     for (int64_t k = 0; k < s->tokens; k++)
         if (s->token[k] >= 0) copy_word(s, k);
     for (int64_t k = 0; t->noise.n && k < t->pool; k++)

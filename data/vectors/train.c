@@ -18,8 +18,11 @@ static bool in_range(const char *name, double value, double least, double most)
 static bool check(int n, const char *const *paths, const tn_vectors_train_args *a)
 {
     if (n < 1 || !paths) return tn_raise(TN_EINVAL, TN__TRAIN ": there is no text to learn from"), false;
-    if ((int)a->kind < 0 || a->kind > TN_VECTORS_FASTTEXT || (int)a->loss < 0 || a->loss > TN_VECTORS_HIERARCHICAL)
+    if ((int)a->kind < 0 || a->kind > TN_VECTORS_FASTTEXT || (int)a->loss < 0 || a->loss > TN_VECTORS_SOFTMAX)
         return tn_raise(TN_EINVAL, TN__TRAIN ": .kind %d with .loss %d is not known", (int)a->kind, (int)a->loss),
+               false;
+    if (a->kind == TN_VECTORS_GLOVE && a->loss == TN_VECTORS_SOFTMAX)
+        return tn_raise(TN_EINVAL, TN__TRAIN ": softmax is no .loss for GloVe, which learns from counts of pairs"),
                false;
     if (a->kind == TN_VECTORS_FASTTEXT && (a->min_n < 1 || a->max_n < a->min_n || a->max_n - a->min_n > 15))
         return tn_raise(TN_EINVAL,
@@ -43,6 +46,12 @@ static bool count_words(tn__trainer *t, int n, const char *const *paths)
     for (int i = 0; i < n; i++)
         if (!tn__lexicon_read(&t->words, TN__TRAIN, paths[i], MOST_WORDS)) return false;
     if (!tn__lexicon_trim(&t->words, t->a.min_count)) return false;
+    if (tn__is_softmax(t) && t->words.words.n > TN__SOFTMAX_MOST)
+        return tn_raise(TN_EUNSUPPORTED,
+                        TN__TRAIN ": softmax over %u words is too slow, it takes up to %d: raise .min_count, or "
+                                  "take TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE",
+                        t->words.words.n, TN__SOFTMAX_MOST),
+               false;
     if (t->words.words.n >= 2) return true;
     tn_raise(TN_EINVAL,
              TN__TRAIN ": %u words occur %lld times or more, and two must: is this a text, is .min_count too much?",
@@ -78,6 +87,7 @@ static bool make_keep(tn__trainer *t)
 /* Negatives in proportion to the frequency to the power ¾, FastText's to its root. */
 static bool make_noise(tn__trainer *t)
 {
+    if (tn__is_softmax(t)) return true; /* against all words */
     if (t->a.loss == TN_VECTORS_HIERARCHICAL) return tn__tree_make(&t->tree, t->words.count, t->words.words.n);
     const int64_t n = t->words.words.n;
     const size_t  bytes = (size_t)n * sizeof(double);
@@ -154,7 +164,8 @@ static int64_t shards_for(const tn__trainer *t, int64_t bytes)
         const double is = (double)t->words.count[i] * (double)t->keep[i] / (double)UINT32_MAX;
         kept += is, top = fmax(top, is), noise += pow((double)t->words.count[i], 0.75);
     }
-    const double negative = pow((double)t->words.count[0], 0.75) / noise * (double)t->a.negatives;
+    const double negative = tn__is_softmax(t) ? top / kept /* pushed away as often as it is met, in the end */
+                                              : pow((double)t->words.count[0], 0.75) / noise * (double)t->a.negatives;
     const double pairs = t->a.kind == TN_VECTORS_CBOW ? 1 : (double)t->a.window + 1;
     const double pull = kept / (double)bytes * TN__SHARD_BYTES * pairs * (top / kept + negative) * t->a.lr;
     return tn__max_i64(

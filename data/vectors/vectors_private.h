@@ -133,6 +133,7 @@ typedef struct {
     uint64_t   random;              /* where its draws begin */
     int32_t   *pool;                /* copies of words that were drawn as negatives */
     float     *scratch;             /* [2, width] */
+    float     *logit;               /* [TN__PAIRS_IN, words] and [TN__PAIRS_IN, width], for softmax */
     uint8_t   *window;              /* of each token: how far it looks */
 } tn__shard;
 
@@ -173,6 +174,8 @@ struct tn__trainer {
  * bytes on both sides are looked at, too. The parts are far from each other, so that what is learned in a round, and
  * what was learned last, is not of one place in the texts. */
 enum { TN__SHARDS = 8, TN__SHARD_BYTES = 4096, TN__AROUND = 512, TN__WORDS_A_SHARD = 2000 };
+enum { TN__SOFTMAX_MOST = 1 << 15 }; /* words: each pair of words takes 6 · dim operations for each of them */
+static inline bool tn__is_softmax(const tn__trainer *t) { return t->a.loss == TN_VECTORS_SOFTMAX; }
 /* Draws in the pool of a shard, powers of two. FastText's are nearly even over all words, and a few of them would be
  * pushed away by every window of a shard, and not met again for a long time: its pool is large. */
 enum { TN__POOL = 256, TN__POOL_FASTTEXT = 4096 };
@@ -183,8 +186,10 @@ bool   tn__shard_read(tn__shard *s);                  /* the words of its piece;
 void   tn__shard_run(tn__shard *s);                   /* learns from them: into changes of rows */
 void   tn__shard_merge(tn__trainer *t, int64_t part); /* the changes of all shards, in their order */
 float *tn__shard_in(const tn__shard *s, int32_t row); /* the copy of a row that is known to have one */
-void   tn__learn_skipgram(tn__shard *s);
-void   tn__learn_cbow(tn__shard *s);
-void   tn__learn_fasttext(tn__shard *s);
+/* Each of the rows predicts the word, among all words: their rows of out are copied in order. */
+void tn__learn_softmax(const tn__shard *s, int32_t word, int ins, float *const *in);
+void tn__learn_skipgram(tn__shard *s);
+void tn__learn_cbow(tn__shard *s);
+void tn__learn_fasttext(tn__shard *s);
 
 #endif

@@ -54,6 +54,53 @@ static void learn(const tn__shard *s, int ins, float *const *in, const against *
     if (a->n) t->kernels->learn(&step);
 }
 
+/* The slope of -log softmax is p - 1 for the word that is meant and p for all others. */
+void tn__learn_softmax(const tn__shard *s, int32_t word, int ins, float *const *in)
+{
+    const tn__trainer     *t = s->t;
+    const int64_t          outs = t->out.rows, width = t->width;
+    const tn__vecmath_f32 *f32 = tn__kernels()->f32;
+    const int              wide = ins == 1 ? 1 : TN__PAIRS_IN; /* the last row fills up, without a slope */
+    float *row[TN__PAIRS_IN], *more[TN__PAIRS_IN], *out[OUTS], block[TN__PAIRS_IN * OUTS], by[TN__PAIRS_IN];
+    float *p = s->logit, *sums = s->logit + TN__PAIRS_IN * outs;
+    for (int i = 0; i < wide; i++) row[i] = in[i < ins ? i : ins - 1], more[i] = sums + i * width;
+    memset(sums, 0, (size_t)(wide * width) * sizeof *sums);
+    tn__pairs_step step = {.ins = wide, .width = width, .in = row, .out = out};
+    for (int64_t from = 0; from < outs; from += OUTS) {
+        step.outs = (int)(outs - from < OUTS ? outs - from : OUTS);
+        for (int j = 0; j < step.outs; j++) out[j] = s->out.x + (from + j) * width;
+        t->kernels->dots(&step, block);
+        for (int j = 0; j < step.outs; j++)
+            for (int i = 0; i < ins; i++) p[i * outs + from + j] = block[j * wide + i];
+    }
+    const float *const end = p + ins * outs;
+    for (float *x = p, *rate = by; x < end; x += outs)
+        *rate++ = (float)((double)t->rate / f32->exp_sum(outs, x, x, f32->highest(outs, x)));
+    for (int64_t from = 0; from < outs; from += OUTS) {
+        step.outs = (int)(outs - from < OUTS ? outs - from : OUTS);
+        for (int j = 0; j < step.outs; j++) {
+            out[j] = s->out.x + (from + j) * width;
+            for (int i = 0; i < wide; i++)
+                block[j * wide + i] =
+                    i < ins ? (from + j == word ? t->rate : 0.0f) - by[i] * p[i * outs + from + j] : 0.0f;
+        }
+        t->kernels->push(&step, block, more);
+    }
+    for (int i = 0; i < ins; i++) t->kernels->add(width, in[i], more[i]);
+}
+
+/* The rows predict the word that token i is. */
+static void predict(tn__shard *s, int64_t i, int ins, float *const *in)
+{
+    against a;
+    if (tn__is_softmax(s->t)) {
+        tn__learn_softmax(s, s->token[i], ins, in);
+    } else {
+        hold_against(s, i, &a);
+        learn(s, ins, in, &a);
+    }
+}
+
 /* The tokens around i, within its window and its line; returns how many. */
 static int around(const tn__shard *s, int64_t i, int64_t *to)
 {
@@ -71,15 +118,13 @@ void tn__learn_skipgram(tn__shard *s)
 {
     int64_t word[WINDOW];
     float  *in[TN__PAIRS_IN];
-    against a;
     for (int64_t i = s->first; i < s->last; i++) {
         if (s->token[i] < 0) continue;
         const int n = around(s, i, word), blocks = (n + TN__PAIRS_IN - 1) / TN__PAIRS_IN;
         for (int b = 0; b < blocks; b++) {
             const int from = n * b / blocks, to = n * (b + 1) / blocks;
             for (int k = from; k < to; k++) in[k - from] = s->in.x + s->in_at[word[k]] * s->t->width;
-            hold_against(s, i, &a);
-            learn(s, to - from, in, &a);
+            predict(s, i, to - from, in);
         }
     }
 }
@@ -90,15 +135,13 @@ void tn__learn_cbow(tn__shard *s)
     const tn__trainer *t = s->t;
     int64_t            word[WINDOW];
     float             *in[WINDOW], *mean = s->scratch, *before = s->scratch + t->width;
-    against            a;
     for (int64_t i = s->first; i < s->last; i++) {
         const int n = s->token[i] < 0 ? 0 : around(s, i, word);
         if (!n) continue;
         for (int k = 0; k < n; k++) in[k] = s->in.x + s->in_at[word[k]] * t->width;
         t->kernels->mean(n, (const float *const *)in, t->width, 1.0f / (float)n, mean);
         memcpy(before, mean, (size_t)t->width * sizeof *mean);
-        hold_against(s, i, &a);
-        learn(s, 1, &mean, &a);
+        predict(s, i, 1, &mean);
         t->kernels->spread(n, in, t->width, 1, mean, before);
     }
 }
@@ -110,7 +153,6 @@ void tn__learn_fasttext(tn__shard *s)
     const tn__trainer *t = s->t;
     int64_t            word[WINDOW];
     float             *in[GRAMS], *mean = s->scratch, *before = s->scratch + t->width;
-    against            a;
     for (int64_t i = s->first; i < s->last; i++) {
         const int32_t id = s->token[i];
         const int     n = id < 0 ? 0 : around(s, i, word);
@@ -120,10 +162,7 @@ void tn__learn_fasttext(tn__shard *s)
         for (int k = 0; k < rows; k++) in[k] = tn__shard_in(s, t->gram[from + k]);
         t->kernels->mean(rows, (const float *const *)in, t->width, 1.0f / (float)rows, mean);
         memcpy(before, mean, (size_t)t->width * sizeof *mean);
-        for (int k = 0; k < n; k++) {
-            hold_against(s, word[k], &a);
-            learn(s, 1, &mean, &a);
-        }
+        for (int k = 0; k < n; k++) predict(s, word[k], 1, &mean);
         t->kernels->spread(rows, in, t->width, 1, mean, before);
     }
 }

@@ -14,7 +14,7 @@ static double sample = 1e-4, rate, x_max = 100;
 static bool   force, resume;
 
 #define KINDS "skipgram|cbow|glove|fasttext"
-#define LOSSES "negative|nce|hierarchical"
+#define LOSSES "negative|nce|hierarchical|softmax"
 
 const option train_options[] = {
     OPTION_LIST("text", 0, "FILE", &text, "texts: words between blanks, of any size", .required = true),

@@ -28,6 +28,9 @@ for kind in skipgram cbow glove fasttext; do
     done
 done
 
+"$v" train --text text --out exact.vec --loss softmax --kind cbow --dim 8 --sample 0 --epochs 1 -q >line ||
+    wrong "softmax does not end well"
+ends 1 'softmax is no .loss for GloVe' "$v" train --text text --out never --kind glove --loss softmax
 "$v" train --text text --out more.vec --dim 20 --sample 0 --epochs 8 --lr 0.1 --seed 3 -q >line
 near=$("$v" neighbours --vectors more.vec -m 5 t3w1 | grep -c ^t3w)
 [ "$near" -ge 4 ] || wrong "only $near of the five words nearest to t3w1 are of its topic"

@@ -149,6 +149,48 @@ START_TEST(means_and_sums)
 }
 END_TEST
 
+/* What softmax is made of: sums of products, and both sides moved by slopes that are given, more[i] beside in[i]. */
+START_TEST(dots_and_slopes)
+{
+    static const int ins[] = {1, TN__PAIRS_IN}, outs[] = {1, 5, TN__PAIRS_OUT};
+    for (int c = 0; c < 3 * 2 * 3; c++) {
+        const tn__kernel_table *t = tn__kernels_of(isas[c / 6]);
+        const int               n = ins[c % 2], m = outs[c % 6 / 2];
+        static rows             r, old, more, from;
+        static float            g[TN__PAIRS_IN * MOST], dot[TN__PAIRS_IN * MOST];
+        uint64_t                seed = 1;
+        if (!t) continue;
+        fill(&r, 4), fill(&old, 4), fill(&from, 4), fill(&more, 5);
+        for (int i = 0; i < n * m; i++) g[i] = drawn(&seed);
+        const tn__pairs_step s = {.ins = n, .outs = m, .width = WIDTH, .in = r.in, .out = r.out};
+        t->pairs->dots(&s, dot);
+        ck_assert_mem_eq(r.o, old.o, sizeof r.o);
+        t->pairs->push(&s, g, more.in);
+        ck_assert_mem_eq(r.x, old.x, sizeof r.x);
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < m; j++) {
+                double want = 0;
+                for (int k = 0; k < WIDTH; k++) want += (double)old.x[i][k] * (double)old.o[j][k];
+                ck_assert_double_eq_tol((double)dot[j * n + i], want, 1e-5);
+            }
+        fill(&old, 5);
+        for (int i = 0; i < n; i++)
+            for (int k = 0; k < WIDTH; k++) {
+                double want = (double)old.x[i][k];
+                for (int j = 0; j < m; j++) want += (double)g[j * n + i] * (double)from.o[j][k];
+                ck_assert_double_eq_tol((double)more.x[i][k], want, 1e-5);
+            }
+        fill(&old, 4);
+        for (int j = 0; j < MOST; j++)
+            for (int k = 0; k < WIDTH; k++) {
+                double want = (double)old.o[j][k];
+                for (int i = 0; j < m && i < n; i++) want += (double)g[j * n + i] * (double)old.x[i][k];
+                ck_assert_double_eq_tol((double)r.o[j][k], want, 1e-5);
+            }
+    }
+}
+END_TEST
+
 /* GloVe's step: AdaGrad on weight/2 · (w·c + b + b' - log x)². */
 START_TEST(glove)
 {
@@ -183,6 +225,7 @@ int main(void)
     tcase_add_test(c, the_formula_is_the_gradient);
     tcase_add_test(c, the_same_row_twice);
     tcase_add_test(c, means_and_sums);
+    tcase_add_test(c, dots_and_slopes);
     tcase_add_test(c, glove);
     return tn_check_main(s);
 }

@@ -71,7 +71,8 @@ static void say(int n)
         const uint64_t r = tn__splitmix(state++);
         const bool     ends = r % 23 == 0 || said.n + 1 == n;
         word = word % 5 && r % 3 ? word + 1 : (int)((r >> 8) % 100 * ((r >> 32) % 100) / 100);
-        snprintf(said.word[said.n], sizeof *said.word, ends ? "" : "w%d", word);
+        *said.word[said.n] = 0;
+        if (!ends) snprintf(said.word[said.n], sizeof *said.word, "w%d", word);
     }
 }
 
