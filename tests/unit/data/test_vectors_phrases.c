@@ -121,6 +121,10 @@ START_TEST(from_left_to_right)
     ck_assert_int_eq(p.joined, 2);
     tn_vectors_phrases(1, paths + 1, tn_test_file("again"), .min_count = 1, .threshold = 1);
     holds(tn_test_file("again"), "new_york_times\nnew\nyork new_york_times x y z\n");
+    /* x y is met once, unless line and file ends are passed over */
+    const char *apart[] = {file_of("a", "x y\nx\n", 6), file_of("b", "y x", 3), file_of("c", "y", 1)};
+    ck_assert_int_eq(tn_vectors_phrases(3, apart, paths[1], .min_count = 1, .threshold = 0).joined, 0);
+    holds(paths[1], "x y\nx\ny x\ny\n");
 }
 END_TEST
 
