@@ -1,5 +1,6 @@
 /* fuzz_questions.c — any bytes as a file of questions to word vectors: pairs with what people say of them, analogies;
- * as a file of lines; and as a text with phrases. Scores stay in their ranges. Nothing stays alive. */
+ * as a file of lines; as a text with phrases; as a training that goes on. Scores stay in their ranges. Nothing stays
+ * alive. */
 #define _GNU_SOURCE
 #include "data/data.h"
 #include "tests/fuzz/memory_folder.h"
@@ -42,6 +43,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char              *path = "in";
     const tn_vectors_phrased p = tn_vectors_phrases(1, &path, "out", .min_count = 1, .threshold = 1);
     CHECK(p.joined <= p.words && p.phrases <= p.joined + p.words);
+    refused();
+    folder_put("text", (const uint8_t *)"a b a b", 7);
+    const char *text = "text";
+    v = tn_vectors_train(1, &text, .dim = 2, .epochs = 1, .min_count = 1, .checkpoint = "in", .resume = true);
+    CHECK(v || tn_error() != TN_OK);
+    tn_vectors_free(v);
     refused();
     tn_scope_end(s);
     folder_end();
