@@ -20,8 +20,8 @@ typedef struct {
 /* tokenizer: its file or folder, or NULL: what the path holds. alone: there need be none, and .tokens may be NULL.
  * False: an error stands. */
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m);
-/* For inference. type: one of MODEL_TYPES, or NULL: as they were read, if they all were of one of these types. False: an
- * error stands. */
+/* For inference. type: one of MODEL_TYPES, or NULL: as they were read, if they all were of one of these types.
+ * False: an error stands. */
 bool    model_pack(model *m, const char *type);
 int32_t model_first(const model *m); /* the piece that begins every text; -1: there is none */
 void    model_close(model *m);

@@ -113,8 +113,10 @@ done
 # What is packed in memory is what was packed in the file; f16 and f32 go, too.
 "$gpt" write "${talk[@]}" --type q8_0 --prompt größer >packed.txt || wrong "gpt write --type q8_0 fails"
 "$gpt" write "${talk[@]}" --model q8_0.gguf --prompt größer | cmp - packed.txt || wrong "q8_0 read, another text"
-"$gpt" write "${talk[@]}" --model q8_0.gguf --type f32 --prompt größer | cmp - packed.txt || wrong "q8_0 as f32, another text"
-"$gpt" eval --model letters --type f16 wide.txt --json --quiet | grep -q '^{"loss":' || wrong "gpt eval --type f16 fails"
+"$gpt" write "${talk[@]}" --model q8_0.gguf --type f32 --prompt größer | cmp - packed.txt ||
+    wrong "q8_0 as f32, another text"
+"$gpt" eval --model letters --type f16 wide.txt --json --quiet | grep -q '^{"loss":' ||
+    wrong "gpt eval --type f16 fails"
 "$gpt" convert --model letters --out half --type bf16 >/dev/null && "$gpt" info half >/dev/null &&
     [ $(($(stat -c %s half/model.safetensors) * 10)) -lt $(($(stat -c %s letters/model.safetensors) * 6)) ] ||
     wrong "a folder of --type bf16 is not half as large"

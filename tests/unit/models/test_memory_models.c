@@ -1,6 +1,6 @@
-/* test_memory_models.c — whole scenarios with modules, models, texts and files, in which each allocation fails once, and
- * then all from that one on, as tests/unit/core/test_memory.c does it with the tape. Written as a user writes who looks
- * for an error at the end: calls go on with what the failed ones gave. */
+/* test_memory_models.c — whole scenarios with modules, models, texts and files, in which each allocation fails once,
+ * and then all from that one on, as tests/unit/core/test_memory.c does it with the tape. Written as a user writes
+ * who looks for an error at the end: calls go on with what the failed ones gave. */
 #include "models/models.h"
 #include "nn/crf.h"
 #include "tests/common/check_main.h"
