@@ -39,8 +39,8 @@ typedef struct {
     void (*subtract)(int64_t n, float *x, const float *from);
     void (*add)(int64_t n, float *to, const float *x);
     float (*glove)(const tn__glove_step *s); /* returns weight · d² / 2 */
-    /* What a softmax over many rows is made of, for one row of in or TN__PAIRS_IN of them: dot[j · ins + i] = x[i]·o[j];
-     * and with slopes g of the same layout o[j] += Σ_i g x[i] and more[i] += Σ_j g o[j], of the rows as they came in. */
+    /* What softmax over many rows is made of, for one row of in or TN__PAIRS_IN of them: dot[j · ins + i] = x[i]·o[j];
+     * and, with slopes g of the same layout, o[j] += Σ_i g x[i] and more[i] += Σ_j g o[j], of the rows as they came. */
     void (*dots)(const tn__pairs_step *s, float *dot);
     void (*push)(const tn__pairs_step *s, const float *slope, float *const *more);
 } tn__pairs_kernels;
