@@ -229,11 +229,14 @@ static bool check_path(const char *label, const char *path)
     return false;
 }
 
-bool tn__is_there(const char *path)
+int tn__look_for(const char *path)
 {
     struct stat st;
-    return io.lstat(io.user, path, &st) >= 0;
+    const int   r = io.lstat(io.user, path, &st);
+    return r >= 0 ? 1 : r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ENAMETOOLONG ? 0 : -1;
 }
+
+bool tn__is_there(const char *path) { return tn__look_for(path) > 0; }
 
 static const char *kind(unsigned mode)
 {

@@ -26,6 +26,8 @@ typedef struct {
 
 /* Is there anything of this name? Raises nothing. */
 bool tn__is_there(const char *path);
+/* 1: there is; 0: there is not, or it cannot be reached; -1: the system cannot tell. */
+int tn__look_for(const char *path);
 
 /* A regular file of any size; or memory. label must outlive the source. Raises. */
 bool tn__source_open(tn__source *s, const char *label, const char *path);
@@ -52,6 +54,16 @@ void tn__sink_memory(tn__sink *s, const char *label, void *to, int64_t size);
 bool      tn__sink_append(tn__sink *s, const char *label, const char *path);
 bool      tn__sink_write(tn__sink *s, const void *from, size_t bytes); /* raises */
 tn_status tn__sink_end(tn__sink *s, bool commit); /* frees everything; without commit the old file stays */
+
+/* ---- SHA256SUMS, which says what a folder's small files were (core/files/sums.c) --------------------------------- */
+
+/* Are these bytes what SHA256SUMS beside path says, if it says anything? Else raises; false. */
+bool tn__sums_agree(const char *path, const void *data, size_t bytes);
+/* Writes path: data and behind it `end`. In a folder that has a SHA256SUMS it gets its line there; begin: also in one
+ * that has none yet. */
+tn_status tn__sums_write(const char *label, const char *path, const void *data, size_t bytes, const char *end,
+                         bool begin);
+tn_status tn__json_save_summed(tn_json_writer *w, const char *path); /* tn_json_save that begins a SHA256SUMS */
 
 /* ---- number types of files (core/files/file_dtypes.c) ------------------------------------------------------------ */
 

@@ -331,13 +331,13 @@ const char *tn_json_text(tn_json_writer *w, size_t *bytes)
     return w->text;
 }
 
-tn_status tn_json_save(tn_json_writer *w, const char *path)
+static tn_status save(tn_json_writer *w, const char *path, bool begin)
 {
     size_t      n;
+    char        label[TN__LABEL];
     const char *text = tn_json_text(w, &n);
-    if (!text) return tn__self.error;
-    char     label[TN__LABEL];
-    tn__sink s;
-    if (!tn__sink_open(&s, tn__label(label, "tn_json_save", path), path, (int64_t)n + 1)) return tn__self.error;
-    return tn__sink_end(&s, tn__sink_write(&s, text, n) && tn__sink_write(&s, "\n", 1));
+    return text ? tn__sums_write(tn__label(label, "tn_json_save", path), path, text, n, "\n", begin) : tn__self.error;
 }
+
+tn_status tn_json_save(tn_json_writer *w, const char *path) { return save(w, path, false); }
+tn_status tn__json_save_summed(tn_json_writer *w, const char *path) { return save(w, path, true); }

@@ -299,10 +299,16 @@ static bool save_json(const tn_tokenizer *t, const char *folder, const char *nam
     tn_string       path = {0};
     tn_json_writer *w = path_in(&path, folder, name) ? tn_json_writer_new(2) : NULL;
     if (w) write(t, w);
-    const bool ok = w && tn_error() == TN_OK && tn_json_save(w, path.at) == TN_OK;
+    const bool ok = w && tn_error() == TN_OK && tn__json_save_summed(w, path.at) == TN_OK;
     tn_json_writer_free(w);
     tn_string_free(&path);
     return ok;
+}
+
+static bool save_bytes(const char *path, const char *data, size_t bytes)
+{
+    char label[TN__LABEL];
+    return tn__sums_write(tn__label(label, "tn_tokenizer_save", path), path, data, bytes, "", true) == TN_OK;
 }
 
 /* vocab.txt, a piece a line; or merges.txt. */
@@ -324,7 +330,7 @@ static bool save_lines(const tn_tokenizer *t, const char *folder, const char *na
         ok = ok && tn_string_add(&text, (tn_text){"\n", 1}) == TN_OK;
     }
     if (pair) tn__mem_put(pair, ((size_t)t->merges.n + 1) * sizeof *pair);
-    ok = ok && tn_file_write(path.at, text.at ? text.at : "", text.bytes) == TN_OK;
+    ok = ok && save_bytes(path.at, text.at ? text.at : "", text.bytes);
     tn_string_free(&text), tn_string_free(&path);
     return ok;
 }
@@ -333,7 +339,7 @@ static bool save_model(const tn_tokenizer *t, const char *folder)
 {
     tn_string path = {0}, bytes = {0};
     bool      ok = path_in(&path, folder, "tokenizer.model") && tn__sentencepiece_write(t, &bytes);
-    ok = ok && tn_file_write(path.at, bytes.at, bytes.bytes) == TN_OK;
+    ok = ok && save_bytes(path.at, bytes.at, bytes.bytes);
     tn_string_free(&bytes), tn_string_free(&path);
     return ok;
 }

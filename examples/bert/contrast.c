@@ -191,8 +191,13 @@ static void describe(const training *t, tn_json_writer *w)
 
 static bool write_text(const char *dir, const char *name, const char *text)
 {
-    char path[1024];
-    return tn_file_write(in_folder(dir, name, path), text, strlen(text)) == TN_OK;
+    char            path[1024];
+    tn_json        *doc = tn_json_parse(text, strlen(text));
+    tn_json_writer *w = tn_json_writer_new(2);
+    tn_json_put(w, NULL, doc);
+    const bool fine = tn_error() == TN_OK && tn_json_save(w, in_folder(dir, name, path)) == TN_OK;
+    tn_json_writer_free(w), tn_json_free(doc);
+    return fine;
 }
 
 /* As sentence-transformers reads it. */

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size)
 {
@@ -359,9 +358,14 @@ static void write_weights(void *m, const char *path, const tn_hf_files *f, const
         snprintf(prefix, sizeof prefix, "%s.", more->part[i].name);
         tn_save_run(more->part[i].module, (tn_save_args){.writer = w, .prefix = prefix});
     }
-    const tn_status saved = tn_error() == TN_OK ? tn__safetensors_save_summed(w, path) : tn_error();
-    (void)saved; /* it stands */
+    if (tn_error() == TN_OK) (void)!tn__safetensors_save_summed(w, path); /* the error stands */
     tn_safetensors_writer_free(w);
+}
+
+bool tn__config_save(tn_json_writer *w, const char *dir, const char *name)
+{
+    char path[1024];
+    return tn_error() == TN_OK && tn__path_in(dir, name, path, sizeof path) && tn__json_save_summed(w, path) == TN_OK;
 }
 
 tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__hf_more *more)
@@ -370,8 +374,7 @@ tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, cons
     if (!tn_module_ready("tn_hf_write", m)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
     write_rows(m, f, w, config, more);
-    if (tn_error() == TN_OK && tn__path_in(dir, "config.json", path, sizeof path) && tn_json_save(w, path) == TN_OK &&
-        tn__path_in(dir, "model.safetensors", path, sizeof path))
+    if (tn__config_save(w, dir, "config.json") && tn__path_in(dir, "model.safetensors", path, sizeof path))
         write_weights(m, path, f, more);
     tn_json_writer_free(w);
     return tn_error();

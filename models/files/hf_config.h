@@ -58,6 +58,9 @@ typedef struct {
 tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, const void *config,
                             const tn__hf_more *more);
 
+/* A config as the file `name` of the folder, with its line in SHA256SUMS there; false: raised. */
+bool tn__config_save(tn_json_writer *w, const char *dir, const char *name);
+
 /* tn_hf_write; or, how is not NULL, to a GGUF file of that path. */
 tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__gguf_how *how);
 

@@ -161,8 +161,8 @@ tn_status tn_tuned_save_adapter(tn_tuned *m, const char *dir)
     if (m->dense) tn_save_run(m->dense, (tn_save_args){.writer = w, .prefix = tn_name("%s%s.", head_prefix, h.dense)});
     tn_save_run(m->classifier, (tn_save_args){.writer = w, .prefix = tn_name("%s%s.", head_prefix, h.out)});
     if (m->crf) tn_save_run(m->crf, (tn_save_args){.writer = w, .prefix = tn_name("%scrf.", head_prefix)});
-    if (tn_error() == TN_OK && tn__path_in(dir, "adapter_config.json", path, sizeof path) &&
-        tn_json_save(j, path) == TN_OK && tn__path_in(dir, "adapter_model.safetensors", path, sizeof path)) {
+    if (tn__config_save(j, dir, "adapter_config.json") &&
+        tn__path_in(dir, "adapter_model.safetensors", path, sizeof path)) {
         const tn_status saved = tn_safetensors_save(w, path);
         (void)saved; /* it stands */
     }

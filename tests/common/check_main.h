@@ -36,6 +36,9 @@ TCase *tn_tcase(Suite *s, const char *name);
 const char *tn_test_data(const char *name);
 const char *tn_test_file(const char *name);
 
+/* What is written to a saved model's folder now is meant so: removes its SHA256SUMS. */
+void tn_test_unsummed(const char *dir);
+
 /* True where a program runs ten times slower than usual (valgrind, an emulator): tests of mere size make themselves
  * smaller. Never a reason to check less. */
 bool tn_test_slow(void);

@@ -28,7 +28,7 @@ leaves()
 }
 
 # broken FOLDER: a copy of the model
-broken() { rm -rf "$1" && cp -r model "$1"; }
+broken() { rm -rf "$1" && cp -r model "$1" && rm "$1/SHA256SUMS"; } # which says what the small files were
 
 "$bert" sample-corpus -n 40 >text
 : >empty
@@ -107,6 +107,9 @@ says 7 "bert: tn_bert_fill_in: this tokenizer has no [MASK]" "${fill[@]}" --mode
 broken bad && cp more/* bad/
 says 3 "bert: 'bad': its tokenizer has 300 pieces, its model a vocabulary of 200: these files are not of one model" \
     "${fill[@]}" --model bad
+broken bad && cp model/SHA256SUMS bad && sed -i 's/"hidden_size": 128/"hidden_size": 256/' bad/config.json
+says 3 "bert: 'bad/config.json' is not what was saved: its SHA-256 is not the one in SHA256SUMS beside it; if it was \
+changed on purpose, delete its line there" "${fill[@]}" --model bad
 broken bad && sed -i 's/"hidden_size": 128/"hidden_size": 256/' bad/config.json
 says 3 "bert: 'bad/model.safetensors' holds 522314 numbers; the model that config.json describes has at least 1233408" \
     "${fill[@]}" --model bad

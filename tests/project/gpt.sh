@@ -66,6 +66,7 @@ printf '%s\n%s\n' "$first" "$second" | diff - chat.txt || wrong "a conversation 
 # With a template the same conversation as the template writes it; what has been read stays read.
 "${train[@]}" --pieces characters --length 400 --batch 1 --steps 20 --lr 0.01 --out answering >/dev/null
 echo '{"chat_template": "{% for m in messages %}<|im_start|>..."}' >answering/tokenizer_config.json
+sed -i /tokenizer_config/d answering/SHA256SUMS # what is changed on purpose has no line there
 printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --model answering --chat >chat.txt ||
     wrong "--chat with a template fails"
 answered() # PROMPT: what the model writes behind it

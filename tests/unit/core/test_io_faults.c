@@ -171,9 +171,10 @@ START_TEST(loading)
                 bool      reached = tn_file_calls() > at;
                 ck_assert_msg((s == TN_OK) == good, "call %lld (%s): %s", (long long)at, tn_file_call(at),
                               tn_error_message());
-                if (codes[c] == TN_SHORT || (codes[c] == EINTR && !for_ever && strcmp(tn_file_call(at), "fstat") != 0))
+                if (codes[c] == TN_SHORT || (codes[c] == EINTR && !for_ever && !strstr(tn_file_call(at), "stat")))
                     ck_assert_msg(good, "call %lld (%s): %s", (long long)at, tn_file_call(at), tn_error_message());
-                if (!good) ck_assert_msg(s == TN_EIO && strstr(tn_error_message(), path), "%s", tn_error_message());
+                const bool named = strstr(tn_error_message(), path) || strstr(tn_error_message(), "/SHA256SUMS'");
+                if (!good) ck_assert_msg(s == TN_EIO && named, "%s", tn_error_message());
                 tn_clear_error();
                 ck_assert_int_eq(tn_open_files(), 0);
                 tn_fail_file(-1, 0, false);

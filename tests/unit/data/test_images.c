@@ -381,6 +381,7 @@ START_TEST(ready_as_hugging_face)
     const char *kind = processors[_i], *text = tn_safetensors_metadata(answers, kind), *dir = tn_test_file("processor");
     char        path[1000], key[80];
     mkdir(dir, 0777);
+    tn_test_unsummed(dir);
     snprintf(path, sizeof path, "%s/preprocessor_config.json", dir);
     ck_assert_int_eq(tn_file_write(path, text, strlen(text)), TN_OK);
     tn_image_processor p = {0}, again = {0};

@@ -26,7 +26,7 @@ static void       a_directory(void)
     tn_llama *m = tn_llama_new(.vocab = 11, .dim = 12, .layers = 2, .heads = 6, .kv_heads = 2, .ff = 10,
                                .positions = 16, .rope.scaling = TN_ROPE_LLAMA3, .rope.factor = 4, .rope.trained = 8);
     ck_assert_int_eq(tn_llama_save(m, dir), TN_OK);
-    tn_free(m);
+    tn_free(m), tn_test_unsummed(dir);
     was = tn_json_load(config);
     ids = tn_keep(tn_full_of(TN_I64, TN_SHAPE(1, 3), 4));
     fine();

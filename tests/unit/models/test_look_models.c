@@ -238,7 +238,7 @@ START_TEST(what_a_config_may_not_say)
     tn_bert    *m = tn_bert_load(tn_test_data("golden/bert/pretraining"));
     mkdir(dir, 0777);
     ck_assert(tn_bert_save(m, dir) == TN_OK);
-    tn_free(m);
+    tn_free(m), tn_test_unsummed(dir);
     snprintf(path, sizeof path, "%s/config.json", dir);
     FILE *f = fopen(path, "rb");
     ck_assert(f && fread(text, 1, sizeof text - 1, f) > 0);

@@ -159,6 +159,7 @@ END_TEST
 static void put_config(const char *dir, const char *members)
 {
     char path[1000], text[800];
+    tn_test_unsummed(dir);
     snprintf(path, sizeof path, "%s/config.json", dir);
     const int n = snprintf(text, sizeof text,
                            "{\"hidden_size\": 12, \"num_attention_heads\": 3, \"num_hidden_layers\": 2, "

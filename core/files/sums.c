@@ -1,0 +1,169 @@
+/* sums.c — SHA256SUMS: what the small files of a model's folder were when they were saved, in the form that
+ * `sha256sum -c` reads. (model.safetensors has a checksum of each tensor in itself: safetensors_sums.c.)
+ *
+ * A file is written in three steps, each of which is on the disk before the next one: its line is taken out, the file
+ * is written, its new line is added. So a file that has a line is what the line says, wherever a run was killed; and
+ * one without a line is read as it is, as are all files of a folder without SHA256SUMS. */
+#include "core/base/memory.h"
+#include "core/files/io.h"
+#include "core/files/sha256.h"
+#include "core/tensor/tensor.h"
+
+#include <string.h>
+
+enum { DIGITS = TN__SHA256_DIGITS, MOST = 1 << 20 };
+static const char sums_name[] = "SHA256SUMS";
+
+typedef struct {
+    char       *path; /* of SHA256SUMS */
+    size_t      path_bytes;
+    const char *name; /* of the file that it is asked about */
+    char       *text;
+    size_t      bytes, room;
+    char        label[TN__LABEL];
+} sums;
+
+static void close_sums(sums *s)
+{
+    tn__mem_put(s->text, s->room);
+    tn__mem_put(s->path, s->path_bytes);
+}
+
+static bool read_sums(sums *s, size_t more)
+{
+    tn__source from;
+    if (!tn__source_open(&from, s->label, s->path)) return false;
+    bool ok = from.size <= MOST;
+    if (!ok) tn_raise(TN_EFORMAT, "%s: it has more than %d bytes", s->label, MOST);
+    if (ok) s->room = (size_t)from.size + more, s->text = tn__mem_get(s->room);
+    ok = s->text && tn__source_read(&from, s->text, 0, (size_t)from.size);
+    if (ok) s->bytes = (size_t)from.size;
+    tn__source_close(&from);
+    return ok;
+}
+
+/* The sums beside path, with room for so many bytes more; there: is the file there? */
+static bool open_sums(sums *s, const char *path, size_t more, bool *there)
+{
+    const char  *slash = strrchr(path, '/');
+    const size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+    *s = (sums){.name = path + folder, .path_bytes = folder + sizeof sums_name};
+    if (!(s->path = tn__mem_get(s->path_bytes))) return false;
+    memcpy(s->path, path, folder);
+    memcpy(s->path + folder, sums_name, sizeof sums_name);
+    tn__label(s->label, "SHA256SUMS", s->path);
+    const int found = tn__look_for(s->path);
+    *there = found > 0;
+    if (found < 0) tn_raise(TN_EIO, "%s: the system cannot tell whether it is there", s->label);
+    if (found < 0 || (*there && !read_sums(s, more))) return close_sums(s), false;
+    if (!*there && more) {
+        s->room = more;
+        if (!(s->text = tn__mem_get(more))) return close_sums(s), false;
+    }
+    return true;
+}
+
+/* ---- lines: 64 digits, a space, a space or a star, and the name -------------------------------------------------- */
+
+typedef struct {
+    const char *at, *name;
+    size_t      bytes, name_bytes; /* with its end; name_bytes is 0 if it is no such line */
+} line;
+
+static bool next_line(const sums *s, line *l)
+{
+    const char *at = l->at ? l->at + l->bytes : s->text, *end = s->text + s->bytes;
+    if (!s->text || at >= end) return false;
+    const char *stop = memchr(at, '\n', (size_t)(end - at));
+    *l = (line){.at = at, .bytes = (size_t)((stop ? stop + 1 : end) - at)};
+    bool fits = stop && l->bytes > DIGITS + 3 && at[DIGITS] == ' ' && (at[DIGITS + 1] == ' ' || at[DIGITS + 1] == '*');
+    for (int i = 0; fits && i < DIGITS; i++) fits = strchr("0123456789abcdef", at[i]) && at[i];
+    if (!fits) return true;
+    l->name = at + DIGITS + 2, l->name_bytes = l->bytes - DIGITS - 3;
+    if (l->name_bytes > 2 && !memcmp(l->name, "./", 2)) l->name += 2, l->name_bytes -= 2;
+    return true;
+}
+
+static bool is_of(const line *l, const char *name)
+{
+    return l->name_bytes == strlen(name) && !memcmp(l->name, name, l->name_bytes);
+}
+
+static void sum_of(const void *data, size_t bytes, const char *end, char hex[DIGITS + 1])
+{
+    tn__sha256 s = tn__sha256_begin();
+    tn__sha256_put(&s, data, bytes);
+    tn__sha256_put(&s, end, strlen(end));
+    tn__sha256_end(&s, hex);
+}
+
+bool tn__sums_agree(const char *path, const void *data, size_t bytes)
+{
+    sums s;
+    bool there;
+    char hex[DIGITS + 1], q[TN__QUOTED];
+    line l = {.at = NULL};
+    if (!open_sums(&s, path, 0, &there)) return false;
+    *hex = 0;
+    for (int64_t i = 1; tn__self.error == TN_OK && next_line(&s, &l); i++) {
+        if (!l.name_bytes)
+            tn_raise(
+                TN_EFORMAT,
+                "%s: line %lld is not a sum, two spaces and a name, as sha256sum writes them; delete this line, or "
+                "all of the file: what it says nothing about is read as it is",
+                s.label + sizeof sums_name + 1, (long long)i);
+        if (!is_of(&l, s.name)) continue;
+        if (!*hex) sum_of(data, bytes, "", hex);
+        if (memcmp(hex, l.at, DIGITS) != 0)
+            tn_raise(TN_EFORMAT,
+                     "%s is not what was saved: its SHA-256 is not the one in SHA256SUMS beside it; if it was changed "
+                     "on purpose, delete its line there",
+                     tn__quote(q, path, strlen(path), 160));
+    }
+    close_sums(&s);
+    return tn__self.error == TN_OK;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static bool write_file(const char *label, const char *path, const void *data, size_t bytes, const char *end)
+{
+    tn__sink s;
+    if (!tn__sink_open(&s, label, path, (int64_t)(bytes + strlen(end)))) return false;
+    return tn__sink_end(&s, tn__sink_write(&s, data, bytes) && tn__sink_write(&s, end, strlen(end))) == TN_OK;
+}
+
+/* Takes the lines of the file out; other lines stay as they are, whatever they are. */
+static bool take_out(sums *s)
+{
+    size_t kept = 0;
+    for (line l = {.at = NULL}; next_line(s, &l);)
+        if (!is_of(&l, s->name)) memmove(s->text + kept, l.at, l.bytes), kept += l.bytes;
+    const bool had = kept != s->bytes;
+    s->bytes = kept;
+    return had;
+}
+
+tn_status tn__sums_write(const char *label, const char *path, const void *data, size_t bytes, const char *end,
+                         bool begin)
+{
+    sums   s;
+    bool   there;
+    size_t n = (path ? strlen(path) : 0) + DIGITS + 4;
+    if (!path || !*path) return write_file(label, path, data, bytes, end), tn__self.error; /* which says so */
+    if (!open_sums(&s, path, n, &there)) return tn__self.error;
+    bool ok = !take_out(&s) || write_file(s.label, s.path, s.text, s.bytes, "");
+    ok = ok && write_file(label, path, data, bytes, end);
+    if (ok && (there || begin)) {
+        char *to = s.text + s.bytes;
+        if (s.bytes && to[-1] != '\n') *to++ = '\n';
+        sum_of(data, bytes, end, to);
+        memcpy(to + DIGITS, "  ", 2);
+        n = strlen(s.name);
+        memcpy(to + DIGITS + 2, s.name, n);
+        to[DIGITS + 2 + n] = '\n';
+        write_file(s.label, s.path, s.text, (size_t)(to - s.text) + DIGITS + 3 + n, "");
+    }
+    close_sums(&s);
+    return tn__self.error;
+}
