@@ -3,7 +3,8 @@
  *
  * A file is written in three steps, each of which is on the disk before the next one: its line is taken out, the file
  * is written, its new line is added. So a file that has a line is what the line says, wherever a run was killed; and
- * one without a line is read as it is, as are all files of a folder without SHA256SUMS. */
+ * one without a line is read as it is, as are all files of a folder without SHA256SUMS. Other people keep such files,
+ * too, in other forms and of any length: what is no line of ours counts only where it has the file's name in it. */
 #include "core/base/memory.h"
 #include "core/files/io.h"
 #include "core/files/sha256.h"
@@ -20,6 +21,7 @@ typedef struct {
     const char *name; /* of the file that it is asked about */
     char       *text;
     size_t      bytes, room;
+    bool        foreign; /* so long that it is not Tenon's: nobody reads it, nothing is written into it */
     char        label[TN__LABEL];
 } sums;
 
@@ -33,11 +35,11 @@ static bool read_sums(sums *s, size_t more)
 {
     tn__source from;
     if (!tn__source_open(&from, s->label, s->path)) return false;
-    bool ok = from.size <= MOST;
-    if (!ok) tn_raise(TN_EFORMAT, "%s: it has more than %d bytes", s->label, MOST);
-    if (ok) s->room = (size_t)from.size + more, s->text = tn__mem_get(s->room);
-    ok = s->text && tn__source_read(&from, s->text, 0, (size_t)from.size);
-    if (ok) s->bytes = (size_t)from.size;
+    s->foreign = from.size > MOST;
+    const size_t n = s->foreign ? 0 : (size_t)from.size;
+    s->room = n + more, s->text = tn__mem_get(s->room);
+    const bool ok = s->text && tn__source_read(&from, s->text, 0, n);
+    if (ok) s->bytes = n;
     tn__source_close(&from);
     return ok;
 }
@@ -89,6 +91,14 @@ static bool is_of(const line *l, const char *name)
     return l->name_bytes == strlen(name) && !memcmp(l->name, name, l->name_bytes);
 }
 
+static bool mentions(const line *l, const char *name)
+{
+    const size_t n = strlen(name);
+    for (size_t i = 0; i + n <= l->bytes; i++)
+        if (!memcmp(l->at + i, name, n)) return true;
+    return false;
+}
+
 static void sum_of(const void *data, size_t bytes, const char *end, char hex[DIGITS + 1])
 {
     tn__sha256 s = tn__sha256_begin();
@@ -106,7 +116,7 @@ bool tn__sums_agree(const char *path, const void *data, size_t bytes)
     if (!open_sums(&s, path, 0, &there)) return false;
     *hex = 0;
     for (int64_t i = 1; tn__self.error == TN_OK && next_line(&s, &l); i++) {
-        if (!l.name_bytes)
+        if (!l.name_bytes && mentions(&l, s.name))
             tn_raise(
                 TN_EFORMAT,
                 "%s: line %lld is not a sum, two spaces and a name, as sha256sum writes them; delete this line, or "
@@ -154,7 +164,7 @@ tn_status tn__sums_write(const char *label, const char *path, const void *data, 
     if (!open_sums(&s, path, n, &there)) return tn__self.error;
     bool ok = !take_out(&s) || write_file(s.label, s.path, s.text, s.bytes, "");
     ok = ok && write_file(label, path, data, bytes, end);
-    if (ok && (there || begin)) {
+    if (ok && !s.foreign && (there || begin)) {
         char *to = s.text + s.bytes;
         if (s.bytes && to[-1] != '\n') *to++ = '\n';
         sum_of(data, bytes, end, to);
