@@ -120,7 +120,7 @@ typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the o
 typedef struct {
     bool    no_grad;  /* nothing is recorded */
     bool    autocast; /* products are computed in bf16 */
-    bool    blank;    /* uniform and normal draws give 0 and move no generator: a file has the numbers */
+    bool    blank;    /* uniform, normal: no draws, but undefined contents: a file has the numbers */
     uint8_t look;     /* how many watch the modules: tn_look_begin; none in the workers of a loop */
 } tn_mode;
 

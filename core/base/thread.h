@@ -51,8 +51,9 @@ static inline bool tn__blocked(void)
 
 void tn__drop_owned(size_t mark); /* ends what the stack holds from there on */
 
-/* A scope in which uniform and normal draws give 0 and move no generator: around the making of a module all of whose
- * numbers are read from a file next. It ends with tn_scope_end. */
+/* A scope in which uniform and normal draws leave the contents undefined and move no generator: around the making of a
+ * module all of whose numbers are read from a file next, and around that: tn_load then takes over what it has read,
+ * rather than copy it. It ends with tn_scope_end. */
 tn_scope tn__blank_begin(void);
 
 /* Gives an owned reference to the open scope (scope.c); on failure drops it and returns NULL. */

@@ -17,7 +17,6 @@
 #include "core/tensor/tensor.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { WORDS = 1024, GRAIN = 4096 }; /* a chunk is 1024 or 512 elements; blocks of work begin with a Philox block */
 
@@ -56,10 +55,7 @@ static void fill(int64_t from, int64_t to, void *user)
 static tn_tensor *drawn(const char *who, tn_dtype dt, tn_shape s, draw d)
 {
     if (!(d.y = tn__make(who, dt, s))) return NULL;
-    if (tn__self.mode.blank && tn__is_float(dt)) {
-        if (d.y->storage->bytes) memset(d.y->storage->data, 0, d.y->storage->bytes);
-        return d.y;
-    }
+    if (tn__self.mode.blank && tn__is_float(dt)) return d.y;
     tn_generator *g = tn_current_generator();
     const int64_t n = tn_shape_numel(s);
     d.from = *g;

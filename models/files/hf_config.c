@@ -449,7 +449,7 @@ bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)
     return false;
 }
 
-void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files)
+static void *weights_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files)
 {
     if (m) tn_load_run(m, (tn_load_args){.path = path, .file = f, .rename = files->rules, .renames = files->renames});
     tn_safetensors_close(f);
@@ -457,10 +457,17 @@ void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_f
     tn_module_train(m, false);
     return m;
 }
+void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files)
+{
+    const tn_scope blank = tn__blank_begin();
+    m = weights_read(m, f, path, files);
+    tn_scope_end(blank);
+    return m;
+}
 void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *files)
 {
     char path[1024];
-    return tn__model_read(m, tn__weights_open(dir, path), path, files);
+    return weights_read(m, tn__weights_open(dir, path), path, files);
 }
 
 bool tn__holds_tokenizer(const char *dir)

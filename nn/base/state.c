@@ -200,6 +200,12 @@ static bool writable(const load *l)
     return true;
 }
 
+/* Nobody else can know the tensors of a module that is being made (tn__blank_begin): they become what was read. */
+static bool is_taken(const entry *e)
+{
+    return tn__self.mode.blank && e->target && e->target == e->whose && tn_is_contiguous(e->now);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------------- */
 
 static void run(load *l, const char *file)
@@ -212,9 +218,11 @@ static void run(load *l, const char *file)
         if (!covered(l, t.tensor)) misfit(l, TN_MISSING, t.name, "");
     ok = ok && state_fits(l, file);
     for (int64_t i = 0; ok && i < l->n; i++) ok = !l->e[i].target || read_one(l, i);
-    if (ok && agree(l) && writable(l))
+    if (ok && agree(l) && writable(l)) {
         for (int64_t i = 0; i < l->n; i++)
-            if (l->e[i].target) tn_copy_from(l->e[i].target, l->e[i].now);
+            if (is_taken(&l->e[i])) tn_adopt(l->e[i].target, l->e[i].now);
+            else if (l->e[i].target) tn_copy_from(l->e[i].target, l->e[i].now);
+    }
     tn_scope_end(s);
     tn_mem_put(l->e, bytes);
 }
