@@ -74,8 +74,9 @@ typedef struct {
 
 static bool next_line(const sums *s, line *l)
 {
+    if (!s->bytes) return false;
     const char *at = l->at ? l->at + l->bytes : s->text, *end = s->text + s->bytes;
-    if (!s->text || at >= end) return false;
+    if (at >= end) return false;
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     *l = (line){.at = at, .bytes = (size_t)((stop ? stop + 1 : end) - at)};
     bool fits = stop && l->bytes > DIGITS + 3 && at[DIGITS] == ' ' && (at[DIGITS + 1] == ' ' || at[DIGITS + 1] == '*');

@@ -470,16 +470,6 @@ void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *files)
     return weights_read(m, tn__weights_open(dir, path), path, files);
 }
 
-bool tn__holds_tokenizer(const char *dir)
-{
-    static const char *const names[] = {
-        "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "encoder.json", "vocab.txt", NULL};
-    char path[1024];
-    for (int i = 0; names[i] && tn__path_in(dir, names[i], path, sizeof path); i++)
-        if (tn__is_there(path)) return true;
-    return false;
-}
-
 /* ---- configs in the program -------------------------------------------------------------------------------------- */
 
 bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *config)
