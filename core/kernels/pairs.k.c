@@ -46,6 +46,7 @@ TN__INLINE void some_dots(const int ins, const int some, const tn__pairs_step *s
 TN__INLINE void slopes(const int ins, const tn__pairs_step *s, float *g)
 {
     const v_f32 rate = v_broadcast_f32(&s->rate);
+    for (int t = ins * s->outs; t % N; t++) g[t] = 0; /* the rest of the last vector, which is computed with it */
     for (int j = 0; s->shift && j < s->outs; j++)
         for (int i = 0; i < ins; i++) g[j * ins + i] -= s->shift[j];
     for (int t = 0; t < ins * s->outs; t += N) v_store_f32(g + t, v_zero_f32() - v_sigmoid(v_load_f32(g + t)) * rate);
