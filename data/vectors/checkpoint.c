@@ -45,10 +45,9 @@ static double real_of(int64_t bits)
 
 static void ask(const tn_vectors_train_args *a, int64_t to[ASKED])
 {
-    const double  lr = a->lr != 0 ? a->lr : a->kind == TN_VECTORS_SKIPGRAM ? 0.025 : 0.05;
     const int64_t all[ASKED] = {
         (int64_t)a->kind, (int64_t)a->loss, a->dim,   a->window, a->negatives, bits_of(a->sample), a->epochs,
-        a->min_count,     bits_of(lr),      a->min_n, a->max_n,  a->buckets,   bits_of(a->x_max),  (int64_t)a->seed};
+        a->min_count,     bits_of(a->lr),   a->min_n, a->max_n,  a->buckets,   bits_of(a->x_max),  (int64_t)a->seed};
     memcpy(to, all, sizeof all);
 }
 

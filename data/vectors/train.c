@@ -179,7 +179,6 @@ static bool make_ready(tn__trainer *t, int64_t bytes)
     t->width = (t->a.dim + TN__PAIRS_WIDTH - 1) / TN__PAIRS_WIDTH * TN__PAIRS_WIDTH;
     t->pool = grams ? TN__POOL_FASTTEXT : TN__POOL;
     t->learn = grams ? tn__learn_fasttext : t->a.kind == TN_VECTORS_CBOW ? tn__learn_cbow : tn__learn_skipgram;
-    if (t->a.lr == 0) t->a.lr = t->a.kind == TN_VECTORS_SKIPGRAM ? 0.025 : 0.05;
     if (!make_keep(t) || !make_noise(t) || (grams && !make_grams(t)) ||
         !make_table(&t->in, n + (grams ? t->a.buckets : 0), t->width, false) || !make_table(&t->out, n, t->width, true))
         return false;
@@ -194,6 +193,7 @@ static bool make_ready(tn__trainer *t, int64_t bytes)
 tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_train_args args)
 {
     if (tn__blocked() || !check(n, paths, &args)) return NULL;
+    if (args.lr == 0) args.lr = args.kind == TN_VECTORS_SKIPGRAM ? 0.025 : 0.05;
     tn__trainer t = {.a = args, .kernels = tn__kernels()->pairs};
     tn__run     r = {.files = n, .path = paths};
     tn_vectors *v = NULL;
