@@ -1,18 +1,10 @@
 /* test_memory_models.c — whole scenarios with modules, models, texts and files, in which each allocation fails once,
  * and then all from that one on, as tests/unit/core/test_memory.c does it with the tape. Written as a user writes
  * who looks for an error at the end: calls go on with what the failed ones gave. */
-#include "models/models.h"
 #include "nn/crf.h"
-#include "tests/common/check_main.h"
-#include "tests/common/faults.h"
+#include "tests/common/scenarios.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static double     digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
-static tn_tensor *ids(int64_t rows, int64_t n, int64_t below) { return tn_randint(TN_SHAPE(rows, n), 0, below); }
 
 /* A step of AdamW, and what the weights are then; frees the module. */
 static double stepped(void *module, tn_tensor *loss)
@@ -28,13 +20,6 @@ static double stepped(void *module, tn_tensor *loss)
     tn_optimizer_free(o);
     tn_module_free(module);
     return sum;
-}
-
-static const char *folder(const char *name)
-{
-    const char *path = tn_test_file(name);
-    mkdir(path, 0777);
-    return path;
 }
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
@@ -291,59 +276,14 @@ static double json_text(void)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    double (*run)(void);
-} scenarios[] = {{"convolutions", convolutions},
-                 {"LSTM", lstm_layers},
-                 {"CRF", conditional_field},
-                 {"rows of a table", few_rows},
-                 {"bf16", in_bf16},
-                 {"GPT-2's step", gpt_step},
-                 {"GPT-2 writes", gpt_writes},
-                 {"LLaMA in 8 bits", llama_in_8_bits},
-                 {"LLaMA's step", llama_step},
-                 {"Reformer's step", reformer_step},
-                 {"recurrent model", recurrent_model},
-                 {"ELMo", words_of_characters},
-                 {"skip-thought", sentences_around},
-                 {"a tagger with adapters", tuned_tagger},
-                 {"WordPiece", pieces_of_words},
-                 {"byte-level BPE", pieces_of_bytes},
-                 {"labelled texts", labelled_texts},
-                 {"words' vectors", words_as_vectors},
-                 {"a checkpoint", checkpointed},
-                 {"a folder", folder_and_back},
-                 {"GGUF", gguf_and_back},
-                 {"a page", a_page},
-                 {"JSON", json_text}};
-enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
-
-static double once(int i)
-{
-    const tn_scope s = tn_scope_begin();
-    tn_seed(3);
-    const double sum = scenarios[i].run();
-    tn_scope_end(s);
-    return sum;
-}
-
-START_TEST(every_allocation)
-{
-    tn_each_allocation_fails(once, _i, tn_test_slow() ? 31 : tn_test_whole() ? 1 : 3, 5, 2);
-}
-END_TEST
-
-START_TEST(total) { printf("%d scenarios with modules, models, texts and files\n", SCENARIOS); }
-END_TEST
+static const scenario scenarios[] = {
+    convolutions,     lstm_layers,     conditional_field, few_rows,        in_bf16,         gpt_step,
+    gpt_writes,       llama_in_8_bits, llama_step,        reformer_step,   recurrent_model, words_of_characters,
+    sentences_around, tuned_tagger,    pieces_of_words,   pieces_of_bytes, labelled_texts,  words_as_vectors,
+    checkpointed,     folder_and_back, gguf_and_back,     a_page,          json_text};
 
 int main(void)
 {
-    Suite *s = suite_create("memory_models");
-    TCase *f = tcase_create("faults"); /* outside any scope: the allocator changes */
-    suite_add_tcase(s, f);
-    tcase_set_timeout(f, 300);
-    tcase_add_loop_test(f, every_allocation, 0, SCENARIOS);
-    tcase_add_test(f, total);
-    return tn_check_main(s);
+    return scenarios_main("memory_models", "with modules, models, texts and files",
+                          (int)(sizeof scenarios / sizeof *scenarios), scenarios, 3, 31);
 }

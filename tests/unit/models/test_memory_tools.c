@@ -1,27 +1,14 @@
 /* test_memory_tools.c — as test_memory_models.c: what looks inside a model, trains one, tunes one and writes with one,
  * while each allocation fails once, and then all from that one on. */
-#include "models/models.h"
 #include "nn/look.h"
-#include "tests/common/check_main.h"
-#include "tests/common/faults.h"
+#include "tests/common/scenarios.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define SIZES .vocab = 11, .dim = 8, .layers = 2, .heads = 2, .positions = 8
 
-static double      digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
-static tn_tensor  *ids(int64_t rows, int64_t n, int64_t below) { return tn_randint(TN_SHAPE(rows, n), 0, below); }
-static double      weights_of(void *module) { return digest(tn_weights_vector(module)); }
-static const char *folder(const char *name)
-{
-    const char *path = tn_test_file(name);
-    mkdir(path, 0777);
-    return path;
-}
-
+static double     weights_of(void *module) { return digest(tn_weights_vector(module)); }
 static tn_tensor *gpt_loss(void *model, void *user) { return tn_gpt_loss((tn_gpt *)model, user, NULL); }
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
@@ -325,37 +312,13 @@ static double whatever_opens(void)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-static double (*const scenarios[])(void) = {
+static const scenario scenarios[] = {
     watched,     heads_taken_out, words_that_add, where_it_leads,     a_surface,       a_probe,         fitted,
     averaged,    in_shards,       adapters,       a_tuned_folder,     answers,         filled_in,       without_end,
     in_a_window, proposed,        unigrams,       a_folder_of_pieces, vectors_learned, scores_of_texts, whatever_opens};
-enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
-
-static double once(int i)
-{
-    const tn_scope s = tn_scope_begin();
-    tn_seed(3);
-    const double sum = scenarios[i]();
-    tn_scope_end(s);
-    return sum;
-}
-
-START_TEST(every_allocation)
-{
-    tn_each_allocation_fails(once, _i, tn_test_slow() ? 61 : tn_test_whole() ? 1 : 7, 5, 2);
-}
-END_TEST
-
-START_TEST(total) { printf("%d scenarios of looking, learning, tuning, writing\n", SCENARIOS); }
-END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("memory_tools");
-    TCase *f = tcase_create("faults"); /* outside any scope: the allocator changes */
-    suite_add_tcase(s, f);
-    tcase_set_timeout(f, 300);
-    tcase_add_loop_test(f, every_allocation, 0, SCENARIOS);
-    tcase_add_test(f, total);
-    return tn_check_main(s);
+    return scenarios_main("memory_tools", "of looking, learning, tuning, writing",
+                          (int)(sizeof scenarios / sizeof *scenarios), scenarios, 7, 61);
 }

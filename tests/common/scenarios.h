@@ -1,0 +1,64 @@
+/* scenarios.h — a test program of whole scenarios in which each allocation fails: each returns a number made of all that
+ * it computed. They are written as a user writes who looks for an error at the end: calls go on with what the failed
+ * ones gave.
+ * The including file ends with scenarios_main. */
+#ifndef TENON_TESTS_COMMON_SCENARIOS_H
+#define TENON_TESTS_COMMON_SCENARIOS_H
+
+#include "models/models.h"
+#include "tests/common/check_main.h"
+#include "tests/common/faults.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+typedef double (*scenario)(void);
+
+static double      digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
+static tn_tensor  *ids(int64_t rows, int64_t n, int64_t below) { return tn_randint(TN_SHAPE(rows, n), 0, below); }
+static const char *folder(const char *name)
+{
+    const char *path = tn_test_file(name);
+    mkdir(path, 0777);
+    return path;
+}
+
+static struct {
+    const scenario *run;
+    int             n;
+    const char     *of;
+    int64_t         stride, slow; /* usually, and where programs run slower: each so manieth allocation fails */
+} told;
+
+static double once(int i)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_seed(3);
+    const double sum = told.run[i]();
+    tn_scope_end(s);
+    return sum;
+}
+
+START_TEST(every_allocation)
+{
+    tn_each_allocation_fails(once, _i, tn_test_slow() ? told.slow : tn_test_whole() ? 1 : told.stride, 5, 2);
+}
+END_TEST
+
+START_TEST(total) { printf("%d scenarios %s\n", told.n, told.of); }
+END_TEST
+
+static int scenarios_main(const char *name, const char *of, int n, const scenario *run, int64_t stride, int64_t slow)
+{
+    Suite *s = suite_create(name);
+    TCase *f = tcase_create("faults"); /* outside any scope: the allocator changes */
+    told.run = run, told.n = n, told.of = of, told.stride = stride, told.slow = slow;
+    suite_add_tcase(s, f);
+    tcase_set_timeout(f, 300);
+    tcase_add_loop_test(f, every_allocation, 0, n);
+    tcase_add_test(f, total);
+    return tn_check_main(s);
+}
+
+#endif
