@@ -1,7 +1,6 @@
-/* scenarios.h — a test program of whole scenarios in which each allocation fails: each returns a number made of all that
- * it computed. They are written as a user writes who looks for an error at the end: calls go on with what the failed
- * ones gave.
- * The including file ends with scenarios_main. */
+/* scenarios.h — a test program of whole scenarios in which each allocation fails: each returns a number made of all
+ * that it computed. They are written as a user writes who looks for an error at the end: calls go on with what the
+ * failed ones gave. The including file ends with scenarios_main. */
 #ifndef TENON_TESTS_COMMON_SCENARIOS_H
 #define TENON_TESTS_COMMON_SCENARIOS_H
 

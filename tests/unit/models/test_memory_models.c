@@ -123,7 +123,7 @@ static double words_of_characters(void)
     tn_elmo *m = tn_elmo_new(.vocab = 5, .letters = 2, .filters = 2, .widths = 2, .highways = 1, .dim = 4, .hidden = 5,
                              .longest = 5);
     tn_tensor    *layer[TN_ELMO_LAYERS] = {NULL}, *sum = NULL;
-    tn_elmo_batch b = {NULL};
+    tn_elmo_batch b = {.rows = NULL};
     if (m) b = tn_elmo_sentences(m, 2, lines);
     if (b.rows && tn_elmo_vectors(m, &b, layer))
         sum = tn_add(tn_sum(tn_square(layer[0])), tn_sum(tn_square(layer[TN_ELMO_LAYERS - 1])));

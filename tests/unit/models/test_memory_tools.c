@@ -252,7 +252,7 @@ static double proposed(void)
 static double unigrams(void)
 {
     tn_tokenizer  *t = tn_tokenizer_train_text(book, sizeof book - 1, .kind = TN_UNIGRAM, .vocab_size = 40);
-    tn_token_batch b = {NULL};
+    tn_token_batch b = {.ids = NULL};
     tn_tokenizer_batch(t, &b, 1, ((const char *const[]){"a boat and the man"}));
     const double sum = b.ids ? digest(tn_to(b.ids, TN_F64)) : NAN;
     tn_tokenizer_free(t);
