@@ -137,7 +137,7 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     to->lr = lr < root ? lr : root;
     to->keep = 1 - lr * option[TN_OPT_WEIGHT_DECAY];
     to->eps = option[TN_OPT_EPS];
-    to->adafactor.rest2 = pow(t, option[TN_OPT_BETA2_DECAY]), to->adafactor.beta2 = 1 - to->adafactor.rest2;
+    to->adafactor.rest2 = tn__libm_pow(t, option[TN_OPT_BETA2_DECAY]), to->adafactor.beta2 = 1 - to->adafactor.rest2;
     to->adafactor.min_size = option[TN_OPT_EPS2], to->adafactor.max_change = option[TN_OPT_D];
     if (w->shape.n > 1)
         to->adafactor.rows = w->shape.d[w->shape.n - 2], to->adafactor.cols = w->shape.d[w->shape.n - 1];

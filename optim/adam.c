@@ -21,8 +21,8 @@ static void moments(const double *option, double t, tn__numbers *to)
 {
     const double b1 = option[TN_OPT_BETA1], b2 = option[TN_OPT_BETA2];
     to->adam = (tn__adam_numbers){.beta1 = b1, .rest1 = 1 - b1, .beta2 = b2, .rest2 = 1 - b2};
-    to->adam.root = 1 / sqrt(1 - pow(b2, t));
-    to->lr = option[TN_OPT_LR] / (1 - pow(b1, t));
+    to->adam.root = 1 / sqrt(1 - tn__libm_pow(b2, t));
+    to->lr = option[TN_OPT_LR] / (1 - tn__libm_pow(b1, t));
     to->eps = option[TN_OPT_EPS];
 }
 

@@ -17,8 +17,8 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     const double b1 = option[TN_OPT_BETA1], b2 = option[TN_OPT_BETA2];
     (void)o, (void)w;
     to->adam = (tn__adam_numbers){.beta1 = b1, .rest1 = 1 - b1, .beta2 = b2, .rest2 = 1 - b2};
-    to->adam.first = 1 / (1 - pow(b1, t));
-    to->adam.root = 1 / sqrt(1 - pow(b2, t));
+    to->adam.first = 1 / (1 - tn__libm_pow(b1, t));
+    to->adam.root = 1 / sqrt(1 - tn__libm_pow(b2, t));
     to->lr = option[TN_OPT_LR];
     to->eps = option[TN_OPT_EPS];
     to->add_weight = option[TN_OPT_WEIGHT_DECAY];

@@ -57,7 +57,7 @@ tn_schedule *tn_linear_lr_create(tn_linear_lr_config c)
 static double polynomial_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
     (void)group;
-    return base * pow(1 - least((double)t, s->number[0]) / s->number[0], s->number[1]);
+    return base * tn__libm_pow(1 - least((double)t, s->number[0]) / s->number[0], s->number[1]);
 }
 static const tn__course polynomial = {.name = "polynomial", .number = {"steps", "power"}, .lr = polynomial_lr};
 
@@ -76,7 +76,7 @@ tn_schedule *tn_polynomial_lr_create(tn_polynomial_lr_config c)
 static double step_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
     (void)group;
-    return base * pow(s->number[1], floor((double)t / s->number[0]));
+    return base * tn__libm_pow(s->number[1], floor((double)t / s->number[0]));
 }
 static const tn__course step = {.name = "step", .number = {"size", "gamma"}, .lr = step_lr};
 
@@ -93,7 +93,7 @@ static double multi_step_lr(const tn_schedule *s, double base, int64_t t, int gr
     int reached = 0;
     (void)group;
     for (int i = 1; i < s->numbers; i++) reached += s->number[i] <= (double)t;
-    return base * pow(s->number[0], reached);
+    return base * tn__libm_pow(s->number[0], reached);
 }
 static const tn__course multi_step = {.name = "multi_step", .number = {"gamma", "milestones"}, .lr = multi_step_lr};
 
@@ -113,7 +113,7 @@ tn_schedule *tn_multi_step_lr_create(tn_multi_step_lr_config c)
 static double exponential_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
     (void)group;
-    return base * pow(s->number[0], (double)t);
+    return base * tn__libm_pow(s->number[0], (double)t);
 }
 static const tn__course exponential = {.name = "exponential", .number = {"gamma"}, .lr = exponential_lr};
 
@@ -289,7 +289,7 @@ static double noam_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
     const double dim = s->number[0], up = s->number[1], now = most(1, (double)t);
     (void)group;
-    return base * s->number[2] * pow(dim, -0.5) * least(pow(now, -0.5), now * pow(up, -1.5));
+    return base * s->number[2] * tn__libm_pow(dim, -0.5) * least(tn__libm_pow(now, -0.5), now * tn__libm_pow(up, -1.5));
 }
 static const tn__course noam = {.name = "noam", .number = {"dim", "warmup", "factor"}, .lr = noam_lr};
 

@@ -1,5 +1,6 @@
 /* call.c — what happens when an op is called: checks, then memory, then the record, then the numbers. Whatever can fail
  * comes before the numbers, so that a failed call has changed nothing. */
+#include "core/base/checks.h"
 #include "autograd/tape/profile.h"
 #include "core/skeletons/skeletons.h"
 #include "autograd/tape/tape.h"
@@ -15,14 +16,15 @@ bool tn_infer_fail(const tn_ctx *c, tn_status code, const char *fmt, ...)
     char    text[700];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    vsnprintf(text, sizeof text, fmt ? fmt : " ", ap);
     va_end(ap);
-    tn_raise(code, "%s: %s", c->op->name, text);
+    tn_raise(code, "%s: %s", c ? c->op->name : "tn_infer_fail", text);
     return false;
 }
 
 bool tn_infer_like(tn_ctx *c, int i, int k)
 {
+    if (!tn__not_null("tn_infer_like", "the call", c)) return false;
     if (i < 0 || i >= c->nout || k < 0 || k >= c->nin || !c->in[k])
         return tn_infer_fail(c, TN_EINVAL, "its infer makes result %d of %d like input %d of %d, which is not there", i,
                              c->nout, k, c->nin);

@@ -1,10 +1,12 @@
 /* profile_show.c — a profile as rows, as a table, and as a trace that Chrome's chrome://tracing and Perfetto show. */
 #include "autograd/tape/profile.h"
+#include "core/base/checks.h"
 
 #include <string.h>
 
 bool tn_profile_row_at(const tn_profile *p, int64_t i, tn_profile_row *row)
 {
+    if (!tn__not_null("tn_profile_row_at", "the row", row)) return false;
     *row = (tn_profile_row){0};
     for (int64_t k = 0; p && k < p->entries; k++) {
         const tn__timing *e = p->entry + k;

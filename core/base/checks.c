@@ -20,6 +20,12 @@ const char *tn__number(double v)
     return text;
 }
 
+bool tn__not_null(const char *who, const char *what, const void *p)
+{
+    if (!p) tn_raise(TN_EINVAL, "%s: %s is NULL", who, what);
+    return p;
+}
+
 bool tn__at_least(const char *who, const char *what, int64_t v, int64_t least)
 {
     if (v >= least) return true;

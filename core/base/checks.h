@@ -5,6 +5,7 @@
 
 #include "core/core.h"
 
+bool tn__not_null(const char *who, const char *what, const void *p); /* raises "who: what is NULL" and returns false */
 /* Each raises "who: .what is 0, but must be …" and returns false where its condition does not hold. */
 bool tn__at_least(const char *who, const char *what, int64_t v, int64_t least);
 bool tn__within(const char *who, const char *what, int64_t v, int64_t low, int64_t high);

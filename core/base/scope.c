@@ -1,5 +1,6 @@
 /* scope.c — what owns a tensor: a stack of references for each thread, on which a scope is a watermark. Nothing here
  * looks into a tensor: to this file it is an object, which has a count and ends when that falls to 0. */
+#include "core/base/checks.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 
@@ -111,7 +112,8 @@ tn_tensor *tn_scope_return(tn_scope s, tn_tensor *t)
 
 void tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t)
 {
-    for (int i = 0; i < n; i++) move_out(&s, t[i]);
+    if (n > 0 && tn__not_null("tn_scope_return_list", "the list of tensors", t))
+        for (int i = 0; i < n; i++) move_out(&s, t[i]);
     tn_scope_end(s);
 }
 

@@ -1,4 +1,5 @@
 /* gguf.c — GGUF files, read: what is in them. gguf_header.c checks the header. */
+#include "core/base/checks.h"
 #include "core/files/gguf_private.h"
 #include "core/tensor/tensor.h"
 
@@ -204,7 +205,7 @@ tn_gguf_strings tn_gguf_strings_of(const tn_gguf *g, const char *key)
 
 bool tn_gguf_next(tn_gguf_strings *s)
 {
-    if (s->i + 1 >= s->count) return false;
+    if (!tn__not_null("tn_gguf_next", "the list of strings", s) || s->i + 1 >= s->count) return false;
     const unsigned char *at = s->at_;
     s->i++, s->bytes = (size_t)tn__little(at, 8), s->text = (const char *)at + 8, s->at_ = at + 8 + s->bytes;
     return true;

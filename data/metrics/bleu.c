@@ -220,7 +220,7 @@ tn_status tn_bleu_add(tn_bleu *b, tn_text output, int n, const tn_text *referenc
 static double brevity(const tn_bleu *b)
 {
     if (b->words >= b->reference_words) return 1;
-    return b->words ? exp(1 - (double)b->reference_words / (double)b->words) : 0;
+    return b->words ? tn__libm_exp(1 - (double)b->reference_words / (double)b->words) : 0;
 }
 
 static double precisions(const tn_bleu *b, double p[4])
@@ -235,7 +235,7 @@ static double precisions(const tn_bleu *b, double p[4])
     int order = 4;
     while (b->effective_order && order > 1 && !b->total[order - 1]) order--;
     for (int n = 0; n < order; n++) sum += p[n] > 0 ? log(p[n]) : -9999999999.0; /* sacreBLEU's log of 0 */
-    return any ? brevity(b) * exp(sum / order) : 0;
+    return any ? brevity(b) * tn__libm_exp(sum / order) : 0;
 }
 
 double tn_bleu_score(const tn_bleu *b)
@@ -250,6 +250,7 @@ const char *tn_bleu_text(const tn_bleu *b, int decimals, char to[TN_METRIC_TEXT]
     static const tn_bleu     none;
     char                     refs[16] = "var", score[40], part[6][40];
     double                   p[4];
+    if (!tn__not_null("tn_bleu_text", "the place for the text", to)) return "";
     if (!b) b = &none;
     double value = precisions(b, p);
     if (b->references >= 0) snprintf(refs, sizeof refs, "%d", b->references);

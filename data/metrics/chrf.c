@@ -155,6 +155,7 @@ const char *tn_chrf_text(const tn_chrf *c, int decimals, char to[TN_METRIC_TEXT]
 {
     static const tn_chrf none;
     char                 refs[16] = "var", score[40];
+    if (!tn__not_null("tn_chrf_text", "the place for the text", to)) return "";
     if (!c) c = &none;
     if (c->references >= 0) snprintf(refs, sizeof refs, "%d", c->references);
     snprintf(to, TN_METRIC_TEXT, "chrF2%s|nrefs:%s|case:%s|eff:yes|nc:6|nw:%d|space:no|version:" TN__SACREBLEU " = %s",

@@ -46,6 +46,7 @@ const char *tn_ter_text(const tn_ter *t, int decimals, char to[TN_METRIC_TEXT])
 {
     static const tn_ter none;
     char                refs[16] = "var", score[40];
+    if (!tn__not_null("tn_ter_text", "the place for the text", to)) return "";
     if (!t) t = &none;
     if (t->references >= 0) snprintf(refs, sizeof refs, "%d", t->references);
     snprintf(to, TN_METRIC_TEXT,

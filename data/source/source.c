@@ -52,12 +52,14 @@ static int64_t mark(int64_t n, int64_t k, int64_t of) { return n / of * k + n % 
 
 void tn_batch_cut(tn_batch *b, tn_shard s, int64_t whole)
 {
+    if (!tn__not_null("tn_batch_cut", "the batch", b)) return;
     const int64_t of = s.of > 1 ? s.of : 1, rank = of > 1 ? s.rank + s.done_ : 0;
     b->first = mark(whole, rank, of), b->rows = mark(whole, rank + 1, of) - b->first, b->whole = whole;
 }
 
 bool tn_shard_next(tn_shard *s)
 {
+    if (!tn__not_null("tn_shard_next", "the shard", s)) return false;
     if (++s->done_ < s->count) return false;
     s->done_ = 0;
     return true;
@@ -87,6 +89,7 @@ tn_status tn_source_shard(const tn_source *s, tn_shard shard)
 
 bool tn_source_next(const tn_source *s, tn_batch *b)
 {
+    if (!tn__not_null("tn_source_next", "the batch", b)) return false;
     *b = (tn_batch){0};
     if (tn__blocked()) return false;
     if (!s || !s->next) return tn_raise(TN_EINVAL, "tn_source_next: there is no source"), false;

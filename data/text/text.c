@@ -1,12 +1,14 @@
 /* text.c — the walk over UTF-8 that gives something for any bytes. */
 #include "data/text.h"
 
-#include "core/core.h"
+#include "core/base/checks.h"
 
 #include <string.h>
 
 uint32_t tn_utf8_next(const char *text, size_t bytes, size_t *at, bool *valid)
 {
+    if (!text || !at || *at >= bytes)
+        return tn_raise(TN_EINVAL, "tn_utf8_next: there is no text at .at"), TN_REPLACEMENT;
     const unsigned char *p = (const unsigned char *)text + *at;
     const size_t         n = bytes - *at;
     uint32_t             c = p[0], low = 0x80, high = 0xbf; /* what the second byte may be */
@@ -30,6 +32,7 @@ uint32_t tn_utf8_next(const char *text, size_t bytes, size_t *at, bool *valid)
 
 int tn_utf8_put(uint32_t c, char to[4])
 {
+    if (!tn__not_null("tn_utf8_put", "the place for the bytes", to)) return 0;
     if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) c = TN_REPLACEMENT;
     if (c < 0x80) return to[0] = (char)c, 1;
     const int n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;

@@ -1,4 +1,5 @@
 /* parts.c — what a tokenizer was made of, for files that hold the parts: GGUF. */
+#include "core/base/checks.h"
 #include "data/tokenizer/tokenizer_private.h"
 
 /* A tokenizer.json of SentencePiece's kind has merges, and no scores: those that give the same order. */
@@ -31,6 +32,7 @@ static bool has_space(const tn_tokenizer *t)
 
 int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t *types, int32_t *merges)
 {
+    if (!tn__not_null("tn_tokenizer_parts", "the tokenizer", t)) return 0;
     const int64_t     n = tn_tokenizer_size(t);
     const tn__merges *m = &t->merges;
     if (scores && !t->score) scores_of_merges(t, n, scores);
@@ -48,6 +50,7 @@ tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t)
 {
     static const char *const splitters[] = {"gpt-2", "llama-bpe", "qwen2"}; /* as byte_words.c has them in order */
     tn_tokenizer_manner      a = {.splitter = NULL};
+    if (!tn__not_null("tn_tokenizer_manner_of", "the tokenizer", t)) return a;
     if (t->kind == TN_BYTE_BPE) a.splitter = splitters[t->splitter];
     a.first = t->n_single > 0 && t->single[0].text < 0;
     a.last = t->n_single > 1 && t->single[t->n_single - 1].text < 0;

@@ -29,7 +29,7 @@ static double digamma(double x)
     while (x < 7) y -= 1 / x++;
     x -= 0.5;
     const double xx = 1 / x / x, xx2 = xx * xx;
-    return y + log(x) + xx / 24 - 7 * xx2 / 960 + 31 * xx2 * xx / 8064 - 127 * xx2 * xx2 / 30720;
+    return y + tn__libm_log(x) + xx / 24 - 7 * xx2 / 960 + 31 * xx2 * xx / 8064 - 127 * xx2 * xx2 / 30720;
 }
 
 static double log_sum(double a, double b)
@@ -38,7 +38,7 @@ static double log_sum(double a, double b)
         const double t = a;
         a = b, b = t;
     }
-    return b < a - 50 ? a : a + log1p(exp(b - a));
+    return b < a - 50 ? a : a + log1p(tn__libm_exp(b - a));
 }
 
 /* ---- ways through a word ----------------------------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ static void expect(tn__unigram *u, const char *text, size_t n, double count)
         steps x = steps_at(u, text, n, i);
         for (step s; next_step(&x, &s);) {
             beta[i] = log_sum(beta[i], s.score + beta[s.end]);
-            u->expected[counts_as(s.id)] += count * exp(alpha[i] + s.score + beta[s.end] - alpha[n]);
+            u->expected[counts_as(s.id)] += count * tn__libm_exp(alpha[i] + s.score + beta[s.end] - alpha[n]);
         }
     }
 }
@@ -211,10 +211,10 @@ static double loss_of(tn__unigram *u, uint32_t id, double sum, double words)
     if (used == 0 || other >= u->score[id]) return -DBL_MAX;
     double pieces = 0, alternative = 0;
     for (size_t at = n; at > 0; at = u->from[at]) pieces++;
-    const double all = log(sum + used * (pieces - 1));
+    const double all = tn__libm_log(sum + used * (pieces - 1));
     for (size_t at = n; at > 0; at = u->from[at])
-        alternative += log(u->expected[counts_as(u->piece_at[at])] + used) - all;
-    return used / words * (log(used) - log(sum) - alternative);
+        alternative += tn__libm_log(u->expected[counts_as(u->piece_at[at])] + used) - all;
+    return used / words * (tn__libm_log(used) - tn__libm_log(sum) - alternative);
 }
 
 static bool by_loss(const void *owner, uint32_t a, uint32_t b)
@@ -256,7 +256,9 @@ bool tn__unigram_rounds(tn__unigram *u, uint32_t wanted, const tn_tokenizer_trai
         if (!prune(u, fewer > enough ? fewer : enough)) return false;
         n = count_alive(u);
         if (how->progress) /* in equal steps from the seed to what is wanted */
-            how->progress("pruning", n > enough ? log((double)seeds / n) / log((double)seeds / enough) : 1, how->user);
+            how->progress("pruning",
+                          n > enough ? tn__libm_log((double)seeds / n) / tn__libm_log((double)seeds / enough) : 1,
+                          how->user);
     } while (n > enough);
     return true;
 }

@@ -46,7 +46,7 @@ static double chance(tn__encoding *s) /* from 0 to 1 */
 static double log_sum(double a, double b)
 {
     const double high = a > b ? a : b, low = a > b ? b : a;
-    return low < high - 50 ? high : high + log1p(exp(low - high));
+    return low < high - 50 ? high : high + log1p(tn__libm_exp(low - high));
 }
 
 bool tn__unigram_sample(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
@@ -67,7 +67,7 @@ bool tn__unigram_sample(const tn_tokenizer *t, tn__encoding *s, const tn__a_word
         size_t  end = i;
         int32_t id = -1;
         for (walk k = {0}; left >= 0 && next_piece(t, text, n, i, &k);) {
-            left -= exp(s->sample * k.score + x[k.end].sum - x[i].sum);
+            left -= tn__libm_exp(s->sample * k.score + x[k.end].sum - x[i].sum);
             end = k.end, id = k.id;
         }
         x[end].begin = (int32_t)i, x[end].id = id;

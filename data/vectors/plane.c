@@ -93,23 +93,23 @@ tn_tensor *tn_plane_pca(const tn_tensor *rows)
  * log(perplexity). */
 static void neighbours(double *p, int64_t n, int64_t self, double perplexity)
 {
-    const double want = log(perplexity);
+    const double want = tn__libm_log(perplexity);
     double       beta = 1, low = 0, high = INFINITY, nearest = INFINITY;
     for (int64_t j = 0; j < n; j++)
         if (j != self) nearest = fmin(nearest, p[j]);
     for (int tries = 0; tries < 60; tries++) {
         double sum = 0, mean = 0;
         for (int64_t j = 0; j < n; j++) {
-            const double e = j == self ? 0 : exp(-beta * (p[j] - nearest));
+            const double e = j == self ? 0 : tn__libm_exp(-beta * (p[j] - nearest));
             sum += e, mean += e * (p[j] - nearest);
         }
-        const double entropy = log(sum) + beta * mean / sum;
+        const double entropy = tn__libm_log(sum) + beta * mean / sum;
         if (fabs(entropy - want) < 1e-5) break;
         if (entropy > want) low = beta, beta = isinf(high) ? 2 * beta : (beta + high) / 2;
         else high = beta, beta = (beta + low) / 2;
     }
     double sum = 0;
-    for (int64_t j = 0; j < n; j++) sum += p[j] = j == self ? 0 : exp(-beta * (p[j] - nearest));
+    for (int64_t j = 0; j < n; j++) sum += p[j] = j == self ? 0 : tn__libm_exp(-beta * (p[j] - nearest));
     for (int64_t j = 0; j < n; j++) p[j] /= sum;
 }
 

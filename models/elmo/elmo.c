@@ -141,6 +141,7 @@ static bool layers(tn_elmo *m, const tn_elmo_batch *b, tn_tensor **x, tn_tensor 
 bool tn_elmo_vectors(tn_elmo *m, const tn_elmo_batch *b, tn_tensor *layer[TN_ELMO_LAYERS])
 {
     tn_tensor *x, *left[2], *right[2];
+    if (!tn__not_null("tn_elmo_vectors", "the place for the layers", layer)) return false;
     for (int i = 0; i < TN_ELMO_LAYERS; i++) layer[i] = NULL;
     if (!tn_ready(m)) return false;
     const tn_frame f = tn_enter(m);

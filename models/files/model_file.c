@@ -2,13 +2,17 @@
 #include "models/files/model_file.h"
 #include "core/files/io.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 bool tn__is_file(const char *path)
 {
     struct stat st;
-    return path && !stat(path, &st) && !S_ISDIR(st.st_mode);
+    const int   keep = errno;
+    const bool  file = path && !stat(path, &st) && !S_ISDIR(st.st_mode);
+    errno = keep;
+    return file;
 }
 
 static const struct {

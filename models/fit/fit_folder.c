@@ -93,8 +93,11 @@ static bool look(const tn__folder *f, survey *s, bool tidy)
 
 int64_t tn__folder_newest(const tn__folder *f, int64_t below)
 {
-    survey s = {.below = below};
-    return look(f, &s, false) ? s.newest : -1;
+    const int keep = errno;
+    survey    s = {.below = below};
+    look(f, &s, false);
+    errno = keep;
+    return s.newest;
 }
 
 static bool discard(const tn__folder *f, int64_t step)
@@ -107,10 +110,12 @@ static bool discard(const tn__folder *f, int64_t step)
 /* Those beyond step were damaged, or this run would have begun there: it makes them again. */
 void tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t between)
 {
-    survey s = {.below = step + 1};
-    if (between >= 0 && between < step && !discard(f, between)) return;
-    while (look(f, &s, false) && (s.beyond >= 0 || s.count > keep))
-        if (!discard(f, s.beyond >= 0 ? s.beyond : s.oldest)) return;
+    const int was = errno;
+    survey    s = {.below = step + 1};
+    bool      ok = between < 0 || between >= step || discard(f, between);
+    while (ok && look(f, &s, false) && (s.beyond >= 0 || s.count > keep))
+        ok = discard(f, s.beyond >= 0 ? s.beyond : s.oldest);
+    errno = was;
 }
 
 static bool make_folders(const char *path)

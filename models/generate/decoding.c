@@ -1,5 +1,6 @@
 /* decoding.c — generation with any decoder that has a cache of keys and values: it reads a prompt, then word by word
  * what has been chosen; beams reorder the cache, and what turns out wrong is trimmed away. */
+#include "core/base/checks.h"
 #include "models/generate/next_word.h"
 
 typedef struct {
@@ -51,7 +52,10 @@ static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder,
 
 tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows, int64_t length)
 {
-    decoding *d = cache && tn_module_ready("tn_cached_decoding", model) ? tn_mem_get(sizeof *d) : NULL;
+    static const char *const who = "tn_cached_decoding";
+    const bool               ok =
+        tn__not_null(who, "the cache", cache) && tn__not_null(who, "the step", (const void *)(uintptr_t)step);
+    decoding *d = ok && tn_module_ready(who, model) ? tn_mem_get(sizeof *d) : NULL;
     if (!d) return tn_kv_cache_free(cache), NULL;
     *d = (decoding){{&kind, rows, length}, model, step, cache, 0, 0, 0, NULL};
     return &d->base;

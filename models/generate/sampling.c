@@ -1,4 +1,5 @@
 /* sampling.c — choosing among the words that may come next. */
+#include "core/base/toolbox.h"
 #include "models/generate/sampling.h"
 
 #include <math.h>
@@ -60,19 +61,19 @@ bool tn__choose_by_chance(const float *p, int64_t vocab, const tn_generate_args 
         const int64_t all = n;
         n = 0;
         for (int64_t i = 0; i < all; i++)
-            if (exp((room[i].score - most) / temperature) >= a->min_p) room[n++] = room[i];
+            if (tn__libm_exp((room[i].score - most) / temperature) >= a->min_p) room[n++] = room[i];
     }
-    for (int64_t i = 0; i < n; i++) sum += exp((room[i].score - most) / temperature);
+    for (int64_t i = 0; i < n; i++) sum += tn__libm_exp((room[i].score - most) / temperature);
     if (a->top_p < 1) { /* the fewest that make up top_p */
         double so_far = 0;
         for (int64_t i = 0; i < n; i++) {
-            so_far += exp((room[i].score - most) / temperature);
+            so_far += tn__libm_exp((room[i].score - most) / temperature);
             if (so_far >= a->top_p * sum) n = i + 1, sum = so_far;
         }
     }
     for (int64_t i = 0; i < n; i++) {
         *to = room[i];
-        at += exp((room[i].score - most) / temperature);
+        at += tn__libm_exp((room[i].score - most) / temperature);
         if (at > u * sum) break;
     }
     return true;

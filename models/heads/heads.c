@@ -175,13 +175,14 @@ tn_tensor *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a)
 /* The template of a tokenizer tells two texts apart also where an encoder has no segments for them. */
 tn_tensor *tn_tuned_scores(tn_tuned *m, const tn_batch *b)
 {
-    if (!tn_ready(m)) return NULL;
+    if (!tn_ready(m) || !tn__not_null("tn_tuned_scores", "the batch", b)) return NULL;
     tn_tensor *types = m->encoder->config.types > 1 ? tn_batch_find(b, "types") : NULL;
     return tn_tuned_forward(m, b->x, .types = types, .blocked_keys = tn_batch_find(b, "padding"));
 }
 tn_tensor *tn_tuned_fit_loss(void *tuned, const tn_batch *b, void *weight)
 {
     tn_tuned *m = tuned;
+    if (!tn__not_null("tn_tuned_fit_loss", "the batch", b)) return NULL;
     return tn_tuned_loss(m, tn_tuned_scores(m, b), b->y, .weight = weight,
                          .blocked_keys = m && m->config.task == TN_TASK_ANSWERS ? tn_batch_find(b, "padding") : NULL);
 }

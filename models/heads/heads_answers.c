@@ -107,8 +107,8 @@ int64_t tn_answers_best(tn_features *f, int64_t first, int64_t n, const float *c
     }
     /* Probabilities among the best, and no answer. */
     const double top = found && to[0].score > none ? to[0].score : none;
-    all = exp(none - top);
-    for (int64_t i = 0; i < found; i++) all += exp(to[i].score - top);
-    for (int64_t i = 0; i < found; i++) to[i].probability = exp(to[i].score - top) / all, to[i].none = none;
+    all = tn__libm_exp(none - top);
+    for (int64_t i = 0; i < found; i++) all += tn__libm_exp(to[i].score - top);
+    for (int64_t i = 0; i < found; i++) to[i].probability = tn__libm_exp(to[i].score - top) / all, to[i].none = none;
     return found;
 }

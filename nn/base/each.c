@@ -80,9 +80,11 @@ static bool end(tn_each *e)
 
 bool tn_next(tn_each *e)
 {
+    if (!tn__not_null("tn_next", "the walk", e)) return false;
     while (e->depth_ >= 0) {
-        const int              d = e->depth_;
-        tn_module             *m = e->level_[d].m;
+        const int  d = e->depth_;
+        tn_module *m = e->level_[d].m;
+        if (!m) return end(e); /* not from tn_module_each */
         const struct tn__base *b = m->base;
         if (e->level_[d].at < 0) { /* the root */
             e->level_[d].at = 0, e->name[0] = 0;

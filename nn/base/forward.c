@@ -17,6 +17,7 @@ bool tn_module_ready(const char *who, void *module)
 {
     const tn_module *m = module;
     if (tn__blocked()) return false;
+    if (!who) who = "tn_module_ready";
     if (m && tn__module_gone(who, m)) return false;
     if (!m)
         return tn_raise(TN_EINVAL,
@@ -66,6 +67,7 @@ void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
 {
     enum { MOST = 16 };
     tn_tensor *t[MOST];
+    if (n > 0 && !tn__not_null("tn_leave_list", "the list of results", y)) n = 0;
     if (n > MOST) tn_raise(TN_EINVAL, "tn_leave_n: %d results, at most %d can leave", n, MOST);
     if (tn__looked() && n > 0 && tn_error() == TN_OK) *y[0] = tn__look_result(&f, *y[0]);
     const bool ok = tn_error() == TN_OK;

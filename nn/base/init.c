@@ -191,13 +191,13 @@ static double quantile(double p)
         const double r = 0.180625 - q * q;
         return q * horner(r, 8, near_top) / horner(r, 8, near_bottom);
     }
-    const double r = sqrt(-log(q < 0 ? p : 1 - p));
+    const double r = sqrt(-tn__libm_log(q < 0 ? p : 1 - p));
     const double v = r <= 5 ? horner(r - 1.6, 8, rest_top) / horner(r - 1.6, 8, rest_bottom)
                             : horner(r - 5, 8, end_top) / horner(r - 5, 8, end_bottom);
     return q < 0 ? -v : v;
 }
 
-static double below(double x) { return 0.5 * erfc(-x / sqrt(2)); } /* the normal distribution function */
+static double below(double x) { return 0.5 * tn__libm_erfc(-x / sqrt(2)); } /* the normal distribution function */
 
 /* Uniform numbers between below(low) and below(high), through the quantile. A range above the mean is mirrored: there
  * the function is near 1, and its values too coarse. */

@@ -16,7 +16,7 @@ const char *tn_name(const char *fmt, ...)
     char   *to = names.text[names.next++ % RING];
     va_list ap;
     va_start(ap, fmt);
-    const int n = vsnprintf(to, TN_NAME_BYTES, fmt, ap);
+    const int n = vsnprintf(to, TN_NAME_BYTES, fmt ? fmt : " ", ap);
     va_end(ap);
     if (n < 0 || n >= TN_NAME_BYTES)
         tn_raise(TN_EINVAL, "tn_name: '%.40s...' has %d bytes, a name has at most %d", to, n, TN_NAME_BYTES - 1);

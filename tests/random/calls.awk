@@ -1,0 +1,71 @@
+# calls.awk — the public functions that these headers declare, each as a function `call_NAME` that calls it with
+# ARG(type, name, number) for each argument, and then the table of them all. careless.c includes what this prints.
+#
+#     awk -v out=calls.inc -f calls.awk HEADER...
+
+# A declaration begins at TN_API and ends at its semicolon, on one line or several; comments are not of it.
+/^ *(TN_RETURNS_CONFIG_\()?TN_API / { within = 1; text = "" }
+within {
+    line = $0
+    while ((from = index(line, "/*")) > 0) {
+        rest = substr(line, from + 2)
+        to = index(rest, "*/")
+        line = substr(line, 1, from - 1) (to ? substr(rest, to + 2) : "")
+    }
+    text = text " " line
+    if (index(text, ";")) {
+        declared(text)
+        within = 0
+    }
+}
+
+function trimmed(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); gsub(/[ \t]+/, " ", s); return s }
+
+# "const int64_t *d" into its type and its name; an array is a pointer.
+function split_argument(a)
+{
+    a = trimmed(a)
+    if (match(a, /\(\*[a-z_]+\)/)) {
+        name = substr(a, RSTART + 2, RLENGTH - 3)
+        type = substr(a, 1, RSTART - 1) "(*)" substr(a, RSTART + RLENGTH)
+        return
+    }
+    star = sub(/\[[^]]*\]$/, "", a) ? "*" : ""
+    match(a, /[A-Za-z0-9_]+$/)
+    name = substr(a, RSTART)
+    type = trimmed(substr(a, 1, RSTART - 1) star)
+}
+
+function declared(s,    i, c, depth, from, args, n, list, result, which)
+{
+    if (!match(s, /tn_[a-z0-9_]+\(/)) return
+    which = substr(s, RSTART, RLENGTH - 1)
+    result = trimmed(substr(s, index(s, "TN_API") + 6, RSTART - index(s, "TN_API") - 6))
+    from = RSTART + RLENGTH
+    depth = 1
+    for (i = from; depth && i <= length(s); i++) {
+        c = substr(s, i, 1)
+        if (c == "(") depth++
+        if (c == ")") depth--
+        if ((c == "," && depth == 1) || !depth) {
+            args[++n] = substr(s, from, i - from)
+            from = i + 1
+        }
+    }
+    for (i = 1; i <= n; i++) {
+        if (trimmed(args[i]) == "void" || trimmed(args[i]) == "...") continue
+        split_argument(args[i])
+        list = list (list ? ", " : "") "ARG(" type ", " name ", " i ")"
+    }
+    if (which in all || which ~ /^(tn_set_allocator|tn_world_mpi)$/) return
+    all[which] = ++calls
+    order[calls] = which
+    kind = result ~ /\*$/ ? "POINTER" : result == "void" ? "NOTHING" : result == "tn_status" ? "STATUS" : "VALUE"
+    printf "static void call_%s(void) { %s(%s(%s)); }\n", which, kind, which, list >out
+}
+
+END {
+    print "static const struct {\n    const char *name;\n    void (*run)(void);\n} calls[] = {" >out
+    for (i = 1; i <= calls; i++) printf "    {\"%s\", call_%s},\n", order[i], order[i] >out
+    print "};" >out
+}
