@@ -1,8 +1,8 @@
 /* libm.h — functions of the C library that would set errno where a result underflows, overflows or is a pole: here it
  * stays, as after each call of ours. Part of toolbox.h.
  *
- * The compiler is told that mathematics leaves errno alone (-fno-math-errno), and would drop "errno = keep" as a store of
- * what is there already; the empty asm says that memory may have changed. */
+ * The compiler is told that mathematics leaves errno alone (-fno-math-errno), and would drop "errno = keep" as a store
+ * of what is there already; the empty asm says that memory may have changed. */
 #ifndef TENON_CORE_BASE_LIBM_H
 #define TENON_CORE_BASE_LIBM_H
 

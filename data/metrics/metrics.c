@@ -154,4 +154,7 @@ void tn_perplexity_add(tn_perplexity *p, double mean_loss, int64_t tokens)
     p->tokens += tokens;
 }
 
-double tn_perplexity_value(const tn_perplexity *p) { return p && p->tokens ? tn__libm_exp(p->nats / (double)p->tokens) : NAN; }
+double tn_perplexity_value(const tn_perplexity *p)
+{
+    return p && p->tokens ? tn__libm_exp(p->nats / (double)p->tokens) : NAN;
+}

@@ -1,7 +1,7 @@
 /* text.c — the walk over UTF-8 that gives something for any bytes. */
 #include "data/text.h"
 
-#include "core/base/checks.h"
+#include "core/base/toolbox.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* parts.c — what a tokenizer was made of, for files that hold the parts: GGUF. */
-#include "core/base/checks.h"
+#include "core/base/toolbox.h"
 #include "data/tokenizer/tokenizer_private.h"
 
 /* A tokenizer.json of SentencePiece's kind has merges, and no scores: those that give the same order. */

@@ -1,6 +1,5 @@
 /* decoder.c — what a path holds, and who loads it. */
 #include "core/base/toolbox.h"
-#include "core/files/io.h"
 #include "models/decoder/decoder_private.h"
 #include "models/files/hf_config.h"
 #include "models/lm/lm_private.h"
@@ -83,7 +82,7 @@ tn_decoder tn_decoder_open_run(const char *path, tn_decoder_config c)
     tn_decoder d = {.model = NULL};
     if (tn_error() != TN_OK) return d;
     if (!path || !*path) return tn_raise(TN_EINVAL, "tn_decoder_open: the path is %s", path ? "empty" : "NULL"), d;
-    if (!tn__is_there(path)) return tn_raise(TN_EIO, "tn_decoder_open: '%s': no such file or directory", path), d;
+    if (!tn__is_path(path)) return tn_raise(TN_EIO, "tn_decoder_open: '%s': no such file or directory", path), d;
     const char *form = tn__is_file(path) ? tn__file_form(path) : "huggingface";
     if (form) d.model = tn_lm_load(path);
     if (d.model && !c.no_tokenizer) {

@@ -228,12 +228,10 @@ tn_json *tn__config_open(const char *dir, char path[1024])
     return doc;
 }
 
-static bool files_given(const char *who, const tn_hf_files *f) { return tn__not_null(who, "the table of files", f); }
-
 bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
 {
     char path[1024];
-    if (tn_error() != TN_OK || !files_given("tn_hf_config_read", f)) return false;
+    if (tn_error() != TN_OK || !tn__not_null("tn_hf_config_read", "the table of files", f)) return false;
     tn_json *doc = tn__config_open(dir, path);
     for (int type = 1; type >= 0; type--) /* what it is comes first */
         for (int i = 0; i < f->count && tn_error() == TN_OK; i++)
@@ -401,7 +399,7 @@ tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const 
 
 tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config)
 {
-    if (!files_given("tn_hf_write", f)) return tn_error();
+    if (!tn__not_null("tn_hf_write", "the table of files", f)) return tn_error();
     return tn__hf_write_more(m, dir, f, config, NULL);
 }
 
@@ -470,7 +468,7 @@ void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_f
 void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *files)
 {
     char path[1024];
-    if (!files_given("tn_hf_weights_read", files)) return tn_module_free(m), NULL;
+    if (!tn__not_null("tn_hf_weights_read", "the table of files", files)) return tn_module_free(m), NULL;
     return weights_read(m, tn__weights_open(dir, path), path, files);
 }
 
@@ -478,7 +476,7 @@ void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *files)
 
 bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *config)
 {
-    if (!files_given(who ? who : "tn_hf_config_within", f)) return false;
+    if (!tn__not_null(who ? who : "tn_hf_config_within", "the table of files", f)) return false;
     for (int i = 0; i < f->count && tn_error() == TN_OK; i++) {
         const tn_hf_row *r = &f->rows[i];
         if (!r->name || (r->kind != TN_HF_I64 && r->kind != TN_HF_REAL)) continue;

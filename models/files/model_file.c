@@ -6,13 +6,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* false: nothing is there. */
+static bool look(const char *path, struct stat *st)
+{
+    const int  keep = errno;
+    const bool there = path && !stat(path, st);
+    errno = keep;
+    return there;
+}
+bool tn__is_path(const char *path) { return look(path, &(struct stat){0}); }
 bool tn__is_file(const char *path)
 {
     struct stat st;
-    const int   keep = errno;
-    const bool  file = path && !stat(path, &st) && !S_ISDIR(st.st_mode);
-    errno = keep;
-    return file;
+    return look(path, &st) && !S_ISDIR(st.st_mode);
 }
 
 static const struct {

@@ -5,7 +5,8 @@
 
 #include "models/models.h"
 
-/* Is it a file, rather than a directory? */
+/* Is something there? Is it a file, rather than a directory? */
+bool tn__is_path(const char *path);
 bool tn__is_file(const char *path);
 /* Is it GGUF, llama2.c's …? Of each; NULL: raised, by the name of what it is. */
 const char     *tn__file_form(const char *path); /* "gguf" or "llama2.c" */

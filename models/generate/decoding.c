@@ -1,6 +1,6 @@
 /* decoding.c — generation with any decoder that has a cache of keys and values: it reads a prompt, then word by word
  * what has been chosen; beams reorder the cache, and what turns out wrong is trimmed away. */
-#include "core/base/checks.h"
+#include "core/base/toolbox.h"
 #include "models/generate/next_word.h"
 
 typedef struct {

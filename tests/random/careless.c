@@ -4,9 +4,9 @@
  *
  *     careless [FUNCTION]
  *
- * What holds: the program goes on, the error that stands is still the same one, and what belongs to the process is as it
- * was. calls.inc is written by calls.awk from the headers, so that no function is left out; what a call gives is kept,
- * not freed. */
+ * What holds: the program goes on, the error that stands is still the same one, and what belongs to the process is
+ * as it was. calls.inc is written by calls.awk from the headers, so that no function is left out; what a call gives
+ * is kept, not freed. */
 #define _GNU_SOURCE
 #include "models/models.h"
 #include "tests/common/process.h"
@@ -172,36 +172,36 @@ static const _Alignas(64) char zeros[8192];
 #define MADE(type, i, make) type * : right(i) ? make() : NULL, const type * : right(i) ? make() : NULL
 #define ARG(type, name, i) ARG_(type, #name, i)
 #define ARG_(type, name, i) \
-    _Generic(NONE(type),                                                                                                \
-        const char *: right(i) ? "no/such" : NULL,                                                                     \
-        long: how->whole,                                                                                              \
-        unsigned long: (unsigned long)(how->whole == 3 ? 3 : 0),                                                                      \
-        int: (int)(how->whole > MANY ? 1 << 30 : how->whole),                                                          \
-        unsigned: (unsigned)how->whole,                                                                                \
-        double: how->real,                                                                                             \
-        float: (float)how->real,                                                                                       \
-        bool: how->flag,                                                                                               \
-        void *: right(i) && name[0] == 'm' ? linear() : NULL,                                      \
-        MADE(tn_tensor, i, tensor), MADE(tn_linear, i, linear), MADE(tn_mha, i, mha),                                  \
-        MADE(tn_optimizer, i, optimizer), MADE(tn_schedule, i, schedule), MADE(tn_world, i, world),                    \
-        MADE(tn_json, i, json), MADE(tn_json_writer, i, json_writer), MADE(tn_report, i, report),                      \
-        MADE(tn_word_counts, i, words), MADE(tn_vocab, i, vocab), MADE(tn_tokenizer, i, tokenizer),                    \
-        MADE(tn_labelled, i, labelled), MADE(tn_labels, i, labels), MADE(tn_features, i, features),                    \
-        MADE(tn_vectors, i, vectors), MADE(tn_bert, i, bert), MADE(tn_tuned, i, tuned), MADE(tn_look, i, look),        \
-        MADE(tn_heads, i, heads), MADE(tn_gpt, i, gpt), MADE(tn_seq2seq, i, seq2seq), MADE(tn_kv_cache, i, kv_cache),  \
-        MADE(tn_gguf, i, gguf), MADE(tn_gguf_writer, i, gguf_writer), MADE(tn_safetensors, i, safetensors),            \
-        MADE(tn_safetensors_writer, i, safetensors_writer), MADE(tn_llama, i, llama), MADE(tn_reformer, i, reformer),   \
-        MADE(tn_rnn_lm, i, rnn_lm), MADE(tn_elmo, i, elmo), MADE(tn_skip_thought, i, skip_thought),                    \
-        MADE(tn_vit, i, vit), MADE(tn_decoding, i, decoding), MADE(tn_ema, i, ema), MADE(tn_replica, i, replica),      \
-        MADE(tn_dataset, i, dataset), MADE(tn_subword, i, subword), MADE(tn_columns, i, columns),                      \
-        MADE(tn_lines, i, lines), MADE(tn_pairs, i, pairs), MADE(tn_pairs_batches, i, pairs_batches),                  \
-        MADE(tn_corpus, i, corpus), MADE(tn_mlm, i, mlm), char *: right(i) ? room() : NULL,                          \
-        MADE(double, i, room), MADE(float, i, room), MADE(long, i, room), MADE(int, i, room), MADE(size_t, i, room),   \
-        MADE(bool, i, room), MADE(tn_batch, i, room), MADE(tn_shard, i, room), MADE(tn_part, i, room),                 \
-        MADE(tn_text, i, room), MADE(tn_string, i, room), MADE(tn_ids, i, room),           \
-        MADE(tn_each, i, room), MADE(tn_source, i, room), MADE(tn_bleu, i, room), MADE(tn_chrf, i, room),              \
-        MADE(tn_ter, i, room), MADE(tn_squad, i, room), MADE(tn_accuracy, i, room), MADE(tn_perplexity, i, room),      \
-        MADE(tn_gguf_strings, i, room), MADE(tn_answer, i, room), MADE(tn_elmo_batch, i, room),                        \
+    _Generic(NONE(type), \
+        const char *: right(i) ? "no/such" : NULL, \
+        long: how->whole, \
+        unsigned long: (unsigned long)(how->whole == 3 ? 3 : 0), \
+        int: (int)(how->whole > MANY ? 1 << 30 : how->whole), \
+        unsigned: (unsigned)how->whole, \
+        double: how->real, \
+        float: (float)how->real, \
+        bool: how->flag, \
+        void *: right(i) && name[0] == 'm' ? linear() : NULL, \
+        MADE(tn_tensor, i, tensor), MADE(tn_linear, i, linear), MADE(tn_mha, i, mha), \
+        MADE(tn_optimizer, i, optimizer), MADE(tn_schedule, i, schedule), MADE(tn_world, i, world), \
+        MADE(tn_json, i, json), MADE(tn_json_writer, i, json_writer), MADE(tn_report, i, report), \
+        MADE(tn_word_counts, i, words), MADE(tn_vocab, i, vocab), MADE(tn_tokenizer, i, tokenizer), \
+        MADE(tn_labelled, i, labelled), MADE(tn_labels, i, labels), MADE(tn_features, i, features), \
+        MADE(tn_vectors, i, vectors), MADE(tn_bert, i, bert), MADE(tn_tuned, i, tuned), MADE(tn_look, i, look), \
+        MADE(tn_heads, i, heads), MADE(tn_gpt, i, gpt), MADE(tn_seq2seq, i, seq2seq), MADE(tn_kv_cache, i, kv_cache), \
+        MADE(tn_gguf, i, gguf), MADE(tn_gguf_writer, i, gguf_writer), MADE(tn_safetensors, i, safetensors), \
+        MADE(tn_safetensors_writer, i, safetensors_writer), MADE(tn_llama, i, llama), MADE(tn_reformer, i, reformer), \
+        MADE(tn_rnn_lm, i, rnn_lm), MADE(tn_elmo, i, elmo), MADE(tn_skip_thought, i, skip_thought), \
+        MADE(tn_vit, i, vit), MADE(tn_decoding, i, decoding), MADE(tn_ema, i, ema), MADE(tn_replica, i, replica), \
+        MADE(tn_dataset, i, dataset), MADE(tn_subword, i, subword), MADE(tn_columns, i, columns), \
+        MADE(tn_lines, i, lines), MADE(tn_pairs, i, pairs), MADE(tn_pairs_batches, i, pairs_batches), \
+        MADE(tn_corpus, i, corpus), MADE(tn_mlm, i, mlm), char *: right(i) ? room() : NULL, \
+        MADE(double, i, room), MADE(float, i, room), MADE(long, i, room), MADE(int, i, room), MADE(size_t, i, room), \
+        MADE(bool, i, room), MADE(tn_batch, i, room), MADE(tn_shard, i, room), MADE(tn_part, i, room), \
+        MADE(tn_text, i, room), MADE(tn_string, i, room), MADE(tn_ids, i, room), \
+        MADE(tn_each, i, room), MADE(tn_source, i, room), MADE(tn_bleu, i, room), MADE(tn_chrf, i, room), \
+        MADE(tn_ter, i, room), MADE(tn_squad, i, room), MADE(tn_accuracy, i, room), MADE(tn_perplexity, i, room), \
+        MADE(tn_gguf_strings, i, room), MADE(tn_answer, i, room), MADE(tn_elmo_batch, i, room), \
         default: NONE(type))
 
 /* ---- calls, by what they give ------------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
-/* test_heads_answers.c — what a tuned model says of each feature, the tags of words in it, and the best answers, beside a
- * search that tries all of them. */
+/* test_heads_answers.c — what a tuned model says of each feature, the tags of words in it, and the best answers,
+ * beside a search that tries all of them. */
 #include "models/models.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -122,9 +122,9 @@ END_TEST
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 static const char asked[] =
-    "{\"data\": [{\"paragraphs\": [{\"context\": \"the old man sat in the boat and the sea sat in the old man and a boat "
-    "in the sea\", \"qas\": [{\"id\": \"q\", \"question\": \"the sea\", \"answers\": [{\"text\": \"the boat\", "
-    "\"answer_start\": 19}]}]}]}]}";
+    "{\"data\": [{\"paragraphs\": [{\"context\": \"the old man sat in the boat and the sea sat in the old man and a "
+    "boat in the sea\", \"qas\": [{\"id\": \"q\", \"question\": \"the sea\", \"answers\": [{\"text\": \"the "
+    "boat\", \"answer_start\": 19}]}]}]}]}";
 
 /* All beginnings and ends in all windows; the best of equal bytes; sorted by their sums. */
 static int64_t try_all(tn_features *f, int64_t n, const float *const *scores, int64_t longest, tn_answer *to)
