@@ -93,7 +93,7 @@ int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
     tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-4);
     const int64_t blocked = o->no_overlap || tn_world_size(o->world) == 1 ? o->steps : (o->steps + 1) / 2;
     tn_replica   *r = replica_of(o, j, false);
-    double        waited[2] = {0, 0}, took[2] = {0, 0}, first = NAN;
+    double        waited[2] = {0, 0}, took[2] = {0, 0}, best[2] = {INFINITY, INFINITY}, first = NAN;
     int64_t       steps[2] = {0, 0};
     int           failed = !r || !opt;
     for (int64_t i = 0; i < o->steps && !failed; i++) {
@@ -105,8 +105,9 @@ int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
         failed = step(o, j, r, opt);
         if (!i) first = tn_replica_loss(r);
         if ((!i && o->steps > 1) || (i == blocked && o->steps > blocked + 1)) continue;
-        const int way = i >= blocked;
-        waited[way] += least_wait(o->world, r), took[way] += bench_now() - start, steps[way]++;
+        const int    way = i >= blocked;
+        const double now = bench_now() - start;
+        waited[way] += least_wait(o->world, r), took[way] += now, best[way] = fmin(best[way], now), steps[way]++;
     }
     const int     way = steps[1] > 0;
     const double  before = steps[0] ? waited[0] / (double)steps[0] : NAN, now = waited[way] / (double)steps[way];
@@ -121,10 +122,11 @@ int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
         bench_sha256(j->module, hex);
         fprintf(
             json,
-            "\"weights\": \"%s\", \"step_ms\": %.3f, \"exchange_ms\": %.3f, \"hidden\": %.3f, "
+            "\"weights\": \"%s\", \"step_ms\": %.3f, \"best_ms\": %.3f, \"exchange_ms\": %.3f, \"hidden\": %.3f, "
             "\"blocked_ms\": %.3f, \"first_loss\": %.6f, \"last_loss\": %.6f, \"rss_mib\": %.0f, \"state_mib\": %.2f",
-            hex, took[way] / (double)steps[way] * 1e3, now * 1e3, way && before > now ? 1 - now / before : 0.0,
-            (steps[0] ? before : now) * 1e3, first, tn_replica_loss(r), most, state_most);
+            hex, took[way] / (double)steps[way] * 1e3, best[way] * 1e3, now * 1e3,
+            way && before > now ? 1 - now / before : 0.0, (steps[0] ? before : now) * 1e3, first, tn_replica_loss(r),
+            most, state_most);
     }
     tn_replica_free(r), tn_optimizer_free(opt);
     return tn_error() != TN_OK;

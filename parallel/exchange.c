@@ -131,17 +131,18 @@ static mail mail_of(const tn_replica *r)
     return m;
 }
 
-/* Each rank's piece of this rank's branches, one after the other. */
-static void pack(const tn_replica *r, mail *m, char *const *sum, int64_t origin, int64_t from, int64_t to)
+/* Each rank's piece of this rank's branches, one after the other; of a single branch they lie so already. */
+static const char *pack(const tn_replica *r, mail *m, char *const *sum, int64_t origin, int64_t from, int64_t to)
 {
     int64_t at = 0, lo, hi;
     for (int i = 0; i < r->world->t.size; i++) {
         piece(from, to, i, r->world->t.size, &lo, &hi);
         m->out_at[i] = (int)at;
         for (int k = 0; k < r->waiting; k++, at += hi - lo)
-            memcpy(m->out + at, sum[k] + (lo - origin), (size_t)(hi - lo));
+            if (r->waiting > 1) memcpy(m->out + at, sum[k] + (lo - origin), (size_t)(hi - lo));
         m->out_bytes[i] = (int)(at - m->out_at[i]);
     }
+    return r->waiting > 1 ? m->out : sum[0] + (from - origin);
 }
 
 /* The branches of all ranks in m->in, from the left, [lo, hi) of each: added into the first. */
@@ -183,12 +184,12 @@ bool tn__replica_travel(tn_replica *r, char *const *sum, int64_t origin, int64_t
     int64_t    lo, hi, own, end, at = 0;
     tn__branch some[TN__BRANCHES];
     piece(from, to, w->t.rank, size, &own, &end);
-    pack(r, &m, sum, origin, from, to);
+    const char *out = pack(r, &m, sum, origin, from, to);
     for (int i = 0; i < size; i++, at += m.in_bytes[i - 1]) {
         m.in_bytes[i] = (int)(end - own) * tn__branches(r->shards, first_shard(r, i), first_shard(r, i + 1), some);
         m.in_at[i] = (int)at;
     }
-    if (!swap(r, &m, m.out, m.in)) return false;
+    if (!swap(r, &m, out, m.in)) return false;
     if (end > own) {
         add_up(r, &m, own, end);
         tn__gradients_scale(r, m.in, r->by, own, end);

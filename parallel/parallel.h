@@ -50,6 +50,9 @@ TN_API void tn_world_free(tn_world *w);
 
 TN_API int tn_world_rank(const tn_world *w); /* 0 ... size - 1; 0 of NULL */
 TN_API int tn_world_size(const tn_world *w); /* 1 of NULL */
+/* Are all ranks on one machine? There gradients travel at the speed of its memory, and a thread that sends them
+ * meanwhile (.overlap) takes more from the computation than it hides. */
+TN_API bool tn_world_near(const tn_world *w);
 
 /* All ranks, each of these. */
 TN_API tn_status tn_world_barrier(tn_world *w);                                  /* waits for all */
@@ -133,6 +136,7 @@ TN_API void tn_world_slow(tn_world *w, double seconds, double bytes_per_second);
  * use. At most 2^30 bytes go from one rank to another at once. */
 typedef struct {
     int   rank, size;
+    bool  near; /* all ranks are on one machine, and know it */
     void *user;
     tn_status (*gather)(void *user, const void *mine, void *all, int bytes); /* all: size times bytes */
     tn_status (*broadcast)(void *user, void *data, int bytes, int from);

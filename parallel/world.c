@@ -54,6 +54,8 @@ void tn_world_wish(tn_world *w, bool on)
 }
 bool tn_world_wished(const tn_world *w) { return w && (w->t.size > 1 ? w->wished : w->wish); }
 
+bool tn_world_near(const tn_world *w) { return !w || w->t.size == 1 || (w->t.near && !(w->rate > 0)); }
+
 void tn_world_slow(tn_world *w, double seconds, double bytes_per_second)
 {
     if (w) w->latency = seconds, w->rate = bytes_per_second;

@@ -21,7 +21,7 @@ bool tn_shape_equal(tn_shape a, tn_shape b)
 
 const char *tn_shape_text(tn_shape s, char *buf, size_t size)
 {
-    if (!buf || !size) return "";
+    if (!buf || !size) return buf;
     size_t at = (size_t)snprintf(buf, size, "[");
     for (int i = 0; i < s.n && i < TN_MAX_DIMS && at < size; i++)
         at += (size_t)snprintf(buf + at, size - at, "%s%lld", i ? ", " : "", (long long)s.d[i]);

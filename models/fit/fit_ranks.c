@@ -14,7 +14,7 @@ bool tn__fit_ranks_begin(tn__fit *f)
                             .zero = c->zero,
                             .clip.norm = f->own ? c->clip : 0,
                             .bucket = 1 << 20, /* small ones, of which the last, that nothing hides, is soon there */
-                            .overlap = true});
+                            .overlap = !tn_world_near(c->world)});
     if (c->ema) { /* began from this rank's weights: rank 0's averages for all */
         tn_ema_swap(c->ema);
         tn_world_module_broadcast(c->world, c->module);

@@ -80,6 +80,18 @@ static void mpi_free(void *user)
     tn_mem_put(r, sizeof *r);
 }
 
+/* Do all share memory? */
+static bool one_machine(const ranks *r, int size)
+{
+    MPI_Comm near = MPI_COMM_NULL;
+    int      n = 0;
+    if (judge(MPI_Comm_split_type(r->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near), "MPI_Comm_split_type"))
+        return false;
+    MPI_Comm_size(near, &n);
+    MPI_Comm_free(&near);
+    return n == size;
+}
+
 tn_world *tn_world_mpi(const void *communicator)
 {
     if (tn_error() != TN_OK) return NULL;
@@ -107,5 +119,6 @@ tn_world *tn_world_mpi(const void *communicator)
     MPI_Comm_set_errhandler(r->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(r->comm, &t.rank);
     MPI_Comm_size(r->comm, &t.size);
+    t.near = one_machine(r, t.size);
     return tn_world_over(t);
 }
