@@ -7,7 +7,7 @@ _Thread_local tn__thread tn__self;
 
 static pthread_key_t     key;
 static pthread_once_t    once = PTHREAD_ONCE_INIT;
-static bool              have_key;
+static _Atomic(bool)     have_key;
 static _Atomic(uint64_t) last_id;
 
 static void thread_end(void *self)
@@ -36,9 +36,10 @@ void tn__at_thread_end(tn__end which, void (*end)(void))
     tn__self.at_end[which] = end;
 }
 
-/* The main thread has no end of its own, and an unloaded library must not be called back. */
+/* The main thread has no end of its own, and an unloaded library must not be called back. Other threads may still run:
+ * main has returned, and nobody has freed what they work for. */
 __attribute__((destructor)) static void library_end(void)
 {
     if (tn__self.id) thread_end(NULL);
-    if (have_key) pthread_key_delete(key), have_key = false;
+    if (atomic_exchange(&have_key, false)) pthread_key_delete(key);
 }

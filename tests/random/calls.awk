@@ -1,6 +1,8 @@
 # calls.awk — the public functions that these headers declare, each as a function `call_NAME` that calls it with
 # ARG(type, name, number) for each argument, and then the table of them all. careless.c includes what this prints.
 #
+# Left out: what is set for the whole process before anything else, and what starts MPI.
+#
 #     awk -v out=calls.inc -f calls.awk HEADER...
 
 # A declaration begins at TN_API and ends at its semicolon, on one line or several; comments are not of it.
@@ -57,7 +59,7 @@ function declared(s,    i, c, depth, from, args, n, list, result, which)
         split_argument(args[i])
         list = list (list ? ", " : "") "ARG(" type ", " name ", " i ")"
     }
-    if (which in all || which ~ /^(tn_set_allocator|tn_world_mpi)$/) return
+    if (which in all || which ~ /^(tn_set_allocator|tn_set_io|tn_world_mpi)$/) return
     all[which] = ++calls
     order[calls] = which
     kind = result ~ /\*$/ ? "POINTER" : result == "void" ? "NOTHING" : result == "tn_status" ? "STATUS" : "VALUE"
