@@ -2,7 +2,8 @@
  * stays, as after each call of ours. Part of toolbox.h.
  *
  * The compiler is told that mathematics leaves errno alone (-fno-math-errno), and would drop "errno = keep" as a store
- * of what is there already; the empty asm says that memory may have changed. */
+ * of what is there already, or call the function behind it. The empty asm needs the result, and says that memory may
+ * have changed. */
 #ifndef TENON_CORE_BASE_LIBM_H
 #define TENON_CORE_BASE_LIBM_H
 
@@ -11,7 +12,7 @@
 
 static inline double tn__errno_kept(int keep, double y)
 {
-    __asm__ volatile("" : : : "memory");
+    __asm__ volatile("" : "+m"(y) : : "memory");
     errno = keep;
     return y;
 }

@@ -234,7 +234,7 @@ static double precisions(const tn_bleu *b, double p[4])
     }
     int order = 4;
     while (b->effective_order && order > 1 && !b->total[order - 1]) order--;
-    for (int n = 0; n < order; n++) sum += p[n] > 0 ? log(p[n]) : -9999999999.0; /* sacreBLEU's log of 0 */
+    for (int n = 0; n < order; n++) sum += p[n] > 0 ? tn__libm_log(p[n]) : -9999999999.0; /* sacreBLEU's log of 0 */
     return any ? brevity(b) * tn__libm_exp(sum / order) : 0;
 }
 

@@ -16,7 +16,7 @@ static axis axis_of(double low, double high, int n)
 {
     if (!(low <= high)) low = 0, high = 1; /* nothing to show */
     if (low == high) low -= fabs(low) * 0.1 + 0.5, high = low + 2 * (fabs(low) * 0.1 + 0.5);
-    double raw = (high - low) / n, power = pow(10, floor(log10(raw))), times = raw / power;
+    double raw = (high - low) / n, power = tn__libm_pow(10, floor(log10(raw))), times = raw / power;
     double step = power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
     return (axis){floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step};
 }

@@ -20,7 +20,7 @@ static double height_at(const field *f, int64_t x, int64_t y)
 {
     const double z = f->z[y * f->nx + x];
     if (!isfinite(z)) return f->high;
-    return f->log ? log(z - f->least + f->soft) : z;
+    return f->log ? tn__libm_log(z - f->least + f->soft) : z;
 }
 
 static int by_size(const void *a, const void *b)
@@ -41,7 +41,8 @@ static bool field_of(field *f)
         qsort(all, m, sizeof *all, by_size);
         f->least = all[0], f->soft = 0.1 * (all[m / 2] - all[0]) + 1e-9 * (all[m - 1] - all[0]);
         f->log = f->soft > 0;
-        f->low = f->log ? log(f->soft) : all[0], f->high = f->log ? log(all[m - 1] - all[0] + f->soft) : all[0] + 1;
+        f->low = f->log ? tn__libm_log(f->soft) : all[0],
+        f->high = f->log ? tn__libm_log(all[m - 1] - all[0] + f->soft) : all[0] + 1;
     }
     if (all) tn__mem_put(all, bytes);
     return m > 0;
@@ -80,7 +81,8 @@ static void put_contours(tn_report *r, const field *f)
                        k <= LOWER ? 0 : 1, tn__tenths(k <= LOWER ? 1 - 0.1 * (k - 1) : 0.3 + 0.1 * (k - LOWER)).text);
         for (int64_t y = 0; y + 1 < f->ny; y++)
             for (int64_t x = 0; x + 1 < f->nx; x++) put_cell(r, f, x, y, at);
-        tn__report_put(r, "\"><title>%s</title></path>\n", tn__short(f->log ? exp(at) - f->soft + f->least : at).text);
+        tn__report_put(r, "\"><title>%s</title></path>\n",
+                       tn__short(f->log ? tn__libm_exp(at) - f->soft + f->least : at).text);
     }
 }
 

@@ -287,7 +287,8 @@ static bool first_scores(tn__unigram *u)
         !tn__grown((void *)&u->order, &u->order_room, n, sizeof *u->order))
         return false;
     for (uint32_t i = 0; i < u->pieces.n; i++) sum += u->score[i];
-    for (uint32_t i = 0; i < u->pieces.n; i++) u->score[i] = log(u->score[i]) - log(sum), u->alive[i] = true;
+    for (uint32_t i = 0; i < u->pieces.n; i++)
+        u->score[i] = tn__libm_log(u->score[i]) - tn__libm_log(sum), u->alive[i] = true;
     return true;
 }
 

@@ -123,8 +123,8 @@ static void deal(int64_t from, int64_t to, void *user)
             if (!c->key[i]) continue;
             const uint64_t key = c->key[i] - 1;
             const double   x = (double)c->count[i];
-            const pair     p = {(int32_t)(key >> 32), (int32_t)(uint32_t)key, (float)log(x),
-                                (float)fmin(1, pow(x / t->a.x_max, 0.75))};
+            const pair     p = {(int32_t)(key >> 32), (int32_t)(uint32_t)key, (float)tn__libm_log(x),
+                                (float)fmin(1, tn__libm_pow(x / t->a.x_max, 0.75))};
             const int64_t  q = p.context % PARTS;
             int64_t       *n = &t->pairs->in_block[part][q];
             if (!tn__grown((void *)&t->pairs->block[part][q], &t->pairs->room[part][q], *n + 1, sizeof p)) return;

@@ -181,7 +181,7 @@ tn_vectors_score tn_vectors_analogies(const tn_vectors *v, const char *path, boo
 static double frequency(const tn_vectors *v, int64_t word)
 {
     if (v->total > 0) return (double)v->count[word] / v->total;
-    return 1 / ((double)(word + 1) * (log((double)v->words.n) + 0.5772));
+    return 1 / ((double)(word + 1) * (tn__libm_log((double)v->words.n) + 0.5772));
 }
 
 static void add_word(const tn_vectors *v, int64_t i, double sif, const float *x, float *to)

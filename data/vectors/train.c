@@ -94,11 +94,12 @@ static bool make_noise(tn__trainer *t)
     double       *weight = tn__mem_get(bytes), total = 0;
     if (!weight) return false;
     for (int64_t i = 0; i < n; i++)
-        total += weight[i] = pow((double)t->words.count[i], t->a.kind == TN_VECTORS_FASTTEXT ? 0.5 : 0.75);
+        total += weight[i] = tn__libm_pow((double)t->words.count[i], t->a.kind == TN_VECTORS_FASTTEXT ? 0.5 : 0.75);
     bool done = tn__noise_make(&t->noise, weight, n);
     if (done && t->a.loss == TN_VECTORS_NCE) {
         done = (t->shift = tn__mem_get((size_t)n * sizeof *t->shift)) != NULL;
-        for (int64_t i = 0; done && i < n; i++) t->shift[i] = (float)log((double)t->a.negatives * weight[i] / total);
+        for (int64_t i = 0; done && i < n; i++)
+            t->shift[i] = (float)tn__libm_log((double)t->a.negatives * weight[i] / total);
     }
     tn__mem_put(weight, bytes);
     return done;
@@ -162,10 +163,11 @@ static int64_t shards_for(const tn__trainer *t, int64_t bytes)
     double        kept = 0, top = 0, noise = 0;
     for (int64_t i = 0; i < n; i++) {
         const double is = (double)t->words.count[i] * (double)t->keep[i] / (double)UINT32_MAX;
-        kept += is, top = fmax(top, is), noise += pow((double)t->words.count[i], 0.75);
+        kept += is, top = fmax(top, is), noise += tn__libm_pow((double)t->words.count[i], 0.75);
     }
-    const double negative = tn__is_softmax(t) ? top / kept /* pushed away as often as it is met, in the end */
-                                              : pow((double)t->words.count[0], 0.75) / noise * (double)t->a.negatives;
+    const double negative = tn__is_softmax(t)
+                                ? top / kept /* pushed away as often as it is met, in the end */
+                                : tn__libm_pow((double)t->words.count[0], 0.75) / noise * (double)t->a.negatives;
     const double pairs = t->a.kind == TN_VECTORS_CBOW ? 1 : (double)t->a.window + 1;
     const double pull = kept / (double)bytes * TN__SHARD_BYTES * pairs * (top / kept + negative) * t->a.lr;
     return tn__max_i64(

@@ -1,4 +1,5 @@
 /* gguf_names.c — what GGUF calls the members of config.json and the weights: tables, read both ways. */
+#include "core/base/toolbox.h"
 #include "models/files/model_file.h"
 
 #include <math.h>
@@ -112,7 +113,8 @@ const tn__gguf_name *tn__gguf_rename(const tn__gguf_arch *a, const char *name, b
 void tn__gguf_factors(double theta, double factor, double low, double high, double trained, int64_t n, float *to)
 {
     for (int64_t i = 0; i < n; i++) {
-        const double turn = 6.283185307179586477 * pow(theta, (double)i / (double)n); /* positions for a whole one */
+        const double turn =
+            6.283185307179586477 * tn__libm_pow(theta, (double)i / (double)n); /* positions for a whole one */
         const double smooth = (trained / turn - low) / (high - low);
         to[i] = (float)(smooth >= 1 ? 1 : smooth <= 0 ? factor : 1 / ((1 - smooth) / factor + smooth));
     }

@@ -4,6 +4,7 @@
  * finished if it is among the first `beams`; the others live on, until there are `beams` of them. A prompt is done once
  * `beams` texts are finished, so that one beam is the greedy choice. Of equal scores the earlier text and the smaller
  * word come first. */
+#include "core/base/toolbox.h"
 #include "models/generate/sampling.h"
 
 #include <math.h>
@@ -181,7 +182,7 @@ static void finish(state *s, int64_t b, const text *t, double score, int64_t wor
 {
     text *d = &s->done[b * s->beams + s->ndone[b]++];
     copy_text(d, t);
-    d->score = s->a.sample || s->beams == 1 ? score : score / pow((double)(words > 0 ? words : 1), s->penalty);
+    d->score = s->a.sample || s->beams == 1 ? score : score / tn__libm_pow((double)(words > 0 ? words : 1), s->penalty);
 }
 
 /* The texts of prompt b become those that its best choices make. p: the rows' log-probabilities. */

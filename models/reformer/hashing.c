@@ -40,7 +40,7 @@ static float uniform(twister *t) { return (float)(twister_next(t) & 0xffffff) * 
 static void normal_block(float *x)
 {
     for (int i = 0; i < BLOCK / 2; i++) {
-        const double radius = sqrt(-2 * log(1 - (double)x[i]));
+        const double radius = sqrt(-2 * tn__libm_log(1 - (double)x[i]));
         const double angle = 2 * 3.14159265358979323846 * (double)x[i + BLOCK / 2];
         x[i] = (float)(radius * cos(angle)), x[i + BLOCK / 2] = (float)(radius * sin(angle));
     }

@@ -65,7 +65,7 @@ tn_positions *tn_sinusoidal_positions_create(tn_positions_config c)
     tn_tensor *pe = tn_zeros_of(c.dtype, TN_SHAPE(c.length, c.dim));
     for (int64_t i = 0; pe && i < c.dim; i++) {
         const int64_t even = i / 2 * 2;
-        const double  turn = pow(10000, -(double)even / (double)c.dim);
+        const double  turn = tn__libm_pow(10000, -(double)even / (double)c.dim);
         for (int64_t t = 0; t < c.length; t++)
             tn_set(pe, t * c.dim + i, i % 2 ? cos((double)t * turn) : sin((double)t * turn));
     }

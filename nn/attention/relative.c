@@ -51,7 +51,7 @@ static int64_t bucket_of(const tn_relative_positions *m, int64_t far)
     const int64_t exact = n / 2;
     if (far < exact) return from + far;
     if (far >= m->distance) return from + n - 1;
-    const float   part = logf((float)far / (float)exact) / (float)log((double)m->distance / (double)exact);
+    const float   part = logf((float)far / (float)exact) / (float)tn__libm_log((double)m->distance / (double)exact);
     const int64_t more = exact + (int64_t)(part * (float)(n - exact));
     return from + (more < n - 1 ? more : n - 1);
 }

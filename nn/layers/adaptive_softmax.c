@@ -41,7 +41,7 @@ tn_adaptive_softmax *tn_adaptive_softmax_create(tn_adaptive_softmax_config c)
                        tn_linear_new(.in = c.in, .out = c.cutoffs[0] + n, .no_bias = !c.head_bias, .dtype = c.dtype));
     m->tail = tn_child(m, "tail", tn_module_list_new());
     for (int64_t i = 0; i < n && m->tail && tn_error() == TN_OK; i++) {
-        const int64_t  inner = (int64_t)((double)c.in / pow(c.div_value, (double)(i + 1)));
+        const int64_t  inner = (int64_t)((double)c.in / tn__libm_pow(c.div_value, (double)(i + 1)));
         tn_sequential *both = tn_append(m->tail, tn_sequential_new());
         if (!both) break;
         if (inner < 1) {

@@ -33,7 +33,7 @@ static tn_sampled_loss *create(const char *who, const tn_class *kind, tn_sampled
         if (!(n >= 0) || n > 1e300)
             return tn_raise(TN_EINVAL, "%s: .counts[%lld] is %g, but must not be negative", who, (long long)i, n),
                    tn_built(m);
-        sum += m->probability[i] = n > 0 ? pow(n, c.power) : 0;
+        sum += m->probability[i] = n > 0 ? tn__libm_pow(n, c.power) : 0;
         m->cumulative[i] = sum;
     }
     if (tn_error() == TN_OK && !(sum > 0)) tn_raise(TN_EINVAL, "%s: .counts are all 0: there is no noise to draw", who);
@@ -77,7 +77,8 @@ static tn_tensor *offsets(const tn_sampled_loss *m, tn_tensor *bias, tn_tensor *
     double      *to = noise ? tn_data_mut(noise) : NULL;
     const double k = (double)m->samples;
     for (int64_t i = 0; to && i < tn_numel(classes); i++)
-        to[i] = -log(fmax(k * m->probability[tn_get_i64(classes, i)], 1e-30)); /* a class that was never seen */
+        to[i] =
+            -tn__libm_log(fmax(k * m->probability[tn_get_i64(classes, i)], 1e-30)); /* a class that was never seen */
     noise = tn_to(noise, dt);
     return y ? tn_add(y, noise) : noise;
 }
