@@ -27,6 +27,11 @@ static inline double tn__libm_log(double x)
     const int keep = errno;
     return tn__errno_kept(keep, log(x));
 }
+static inline double tn__libm_log1p(double x)
+{
+    const int keep = errno;
+    return tn__errno_kept(keep, log1p(x));
+}
 static inline double tn__libm_pow(double x, double y)
 {
     const int keep = errno;

@@ -38,7 +38,7 @@ static double log_sum(double a, double b)
         const double t = a;
         a = b, b = t;
     }
-    return b < a - 50 ? a : a + log1p(tn__libm_exp(b - a));
+    return b < a - 50 ? a : a + tn__libm_log1p(tn__libm_exp(b - a));
 }
 
 /* ---- ways through a word ----------------------------------------------------------------------------------------- */

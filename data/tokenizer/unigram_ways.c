@@ -46,7 +46,7 @@ static double chance(tn__encoding *s) /* from 0 to 1 */
 static double log_sum(double a, double b)
 {
     const double high = a > b ? a : b, low = a > b ? b : a;
-    return low < high - 50 ? high : high + log1p(tn__libm_exp(low - high));
+    return low < high - 50 ? high : high + tn__libm_log1p(tn__libm_exp(low - high));
 }
 
 bool tn__unigram_sample(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
