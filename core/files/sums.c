@@ -89,7 +89,7 @@ static bool next_line(const sums *s, line *l)
 
 static bool is_of(const line *l, const char *name)
 {
-    return l->name_bytes == strlen(name) && !memcmp(l->name, name, l->name_bytes);
+    return l->name && l->name_bytes == strlen(name) && !memcmp(l->name, name, l->name_bytes);
 }
 
 static bool mentions(const line *l, const char *name)

@@ -92,7 +92,8 @@ TN__INLINE void dots_some(const int ins, const tn__pairs_step *s, float *dot)
     const int some = ins <= 4 ? 6 : 3;
     float     g[MOST + 6 * TN__PAIRS_IN];
     for (int j = 0; j < s->outs; j += some) some_dots(ins, some, s, j, g);
-    for (int t = 0; t < ins * s->outs; t++) dot[t] = g[t];
+    for (int j = 0, t = 0; j < s->outs; j++)
+        for (int i = 0; i < ins; i++, t++) dot[t] = g[t];
 }
 /* clang-format on */
 

@@ -283,7 +283,7 @@ tn_vectors_phrased tn__phrases_write(int n, const char *const *paths, const char
                                      const tn__phrases_limits *limits)
 {
     tn_vectors_phrased result = {0};
-    if (tn__blocked() || !check(n, paths, a)) return result;
+    if (tn__blocked() || !check(n, paths, a) || !paths) return result;
     phrases p = {.a = a, .limits = limits, .r = {.a = a, .files = n, .path = paths, .buffer = tn__mem_get(BLOCK)}};
     if (p.r.buffer && count_words(&p) && find_phrases(&p) && write_out(&p, to))
         result = (tn_vectors_phrased){p.all, p.phrases.n, p.joined};
