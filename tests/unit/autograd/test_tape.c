@@ -306,6 +306,20 @@ START_TEST(anomaly_and_in_place)
 }
 END_TEST
 
+/* A view makes no numbers, and may be of memory that is still to be written: who computes with them is named. */
+START_TEST(anomaly_and_views)
+{
+    tn_tensor *x = tn_full(TN_SHAPE(4), NAN);
+    tn_detect_anomaly(true);
+    ck_assert_int_eq(tn_fill(tn_narrow(x, 0, 0, 2), 1), TN_OK);
+    ck_assert_int_eq(tn_fill(tn_reshape(tn_narrow(x, 0, 2, 2), TN_SHAPE(2, 1)), 2), TN_OK);
+    ck_assert_double_eq(tn_item(tn_sum(x)), 6);
+    ck_assert_ptr_null(tn_neg(tn_narrow(tn_full(TN_SHAPE(4), NAN), 0, 0, 2)));
+    says(TN_ENUMERIC, "neg: the result has the first NaN, at [0] (step 0)");
+    tn_detect_anomaly(false);
+}
+END_TEST
+
 START_TEST(anomaly_in_a_sum_of_gradients)
 {
     tn_tensor *x = leaf(1), *y = leaf(1), *most = tn_scalar(1.5e308);
@@ -549,6 +563,7 @@ int main(void)
     tcase_add_test(t, a_view_of_a_leaf_is_the_leaf);
     tcase_add_test(t, writers_respect_the_tape);
     tcase_add_test(t, anomaly_and_in_place);
+    tcase_add_test(t, anomaly_and_views);
     tcase_add_test(t, anomaly_in_a_sum_of_gradients);
     tcase_add_test(t, user_forwards);
     tcase_add_test(t, user_ops_filled_in_wrongly);
