@@ -284,8 +284,8 @@ static void attach(const one_call *o, overwritten *w, tn__node *node)
     if (w->rebased) tn__rebase_commit(&w->rebase, c->in[0]);
 }
 
-/* In anomaly mode a result with a NaN or Inf is refused; the target of an in-place op gets its old elements back. A view
- * makes no numbers, and may be of memory that nobody has written yet. */
+/* In anomaly mode a result with a NaN or Inf is refused; the target of an in-place op gets its old elements back. A
+ * view makes no numbers, and may be of memory that nobody has written yet. */
 static bool results_pass(const one_call *o, const overwritten *w)
 {
     const tn_ctx *c = &o->c;
